@@ -4,7 +4,7 @@
 # folder, so they live side by side:
 #
 #     make                                build/
-#     make DEBUG=1                        build/debug/               wheel_check() every tick
+#     make DEBUG=1                        build/debug/               checks its invariants
 #     make SANITIZE=thread                build/thread/
 #     make SANITIZE=address,undefined     build/address-undefined/
 #     make LTO=yes                        build/lto/                 optimized as a whole
@@ -145,8 +145,8 @@ LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LTO_LINKER) $(LDFLAGS)
 STAYS := -Wl,-z,nodelete
 
 .PHONY: all check-all deps deps-ci run run-cache builds test test-all test-redis bench \
-	bench-redis compare model-check proof proof-page install uninstall mutants layers format \
-	format-check clean help FORCE
+	bench-redis compare model-check proof proof-page install uninstall mutants layers \
+	check-comments format format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -317,6 +317,9 @@ mutants: ## put bugs in, one by one, and see the tests find them; ONLY="name*", 
 
 layers: all ## check that includes and calls in src/ go downward only
 	@test/house/check_layers.sh
+
+check-comments: ## check names and plain English in comments; LOWER=1 lowers the recorded counts
+	@test/house/check_comments.sh
 
 # --- Install -----------------------------------------------------------------------------------
 install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, MANDIR, under DESTDIR

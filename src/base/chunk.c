@@ -5,9 +5,10 @@
 
 #include "pages.h"
 
-enum { CHUNK_LOOKED_AT = CHUNK_PAGES_MOST + 1 }; /* next_page: all pages */
+/* The value of next_page when all pages have been searched. */
+enum { CHUNK_LOOKED_AT = CHUNK_PAGES_MOST + 1 };
 
-/* The bits from `first` to `last` that lie in that word. */
+/* Returns a mask of the bits from `first` to `last` that lie in word number `word`. */
 static uint64_t bits_of_word(size_t word, size_t first, size_t last)
 {
 	uint64_t mask = UINT64_MAX;
@@ -54,7 +55,7 @@ void chunk_init(struct chunk *chunk, size_t number, size_t block_size, bool is_t
 		bits_set(chunk->absent, 1, CHUNK_SIZE / page_size, true);
 }
 
-/* The blocks from `first` to `end` will be touched. */
+/* Counts the pages of blocks `first` to end - 1 as present: their user will touch them. */
 static void chunk_hold(struct chunk *chunk, size_t first, size_t end)
 {
 	size_t offset = CHUNK_HEADER + first * chunk->block_size;
@@ -68,7 +69,7 @@ static void chunk_hold(struct chunk *chunk, size_t first, size_t end)
 	}
 }
 
-/* How many bits of the word are set in a row, from bit `first` on, which is set. */
+/* Returns how many bits of `word` are set in a row from bit `first` on, which must be set. */
 static unsigned bits_in_a_row(uint64_t word, unsigned first)
 {
 	uint64_t clear = ~(word >> first);
@@ -76,7 +77,7 @@ static unsigned bits_in_a_row(uint64_t word, unsigned first)
 	return clear ? (unsigned)__builtin_ctzll(clear) : 64;
 }
 
-/* It takes whole runs of free blocks: fresh memory is one, and after a trim most are long. */
+/* Takes whole runs of free blocks: fresh memory is one run, and after a trim most runs are long. */
 unsigned chunk_take(struct chunk *chunk, void **blocks, unsigned most)
 {
 	unsigned count = chunk->free_count < most ? chunk->free_count : most;
@@ -120,7 +121,7 @@ void chunk_give(struct chunk *chunk, void *block)
 		chunk->first_word = number / 64;
 }
 
-/* Fills in the blocks; no page of these is the header's. */
+/* Sets the blocks that lie on `pages`. The header's page must not be one of them. */
 static void chunk_find_blocks(const struct chunk *chunk, struct chunk_pages *pages)
 {
 	size_t from = (size_t)pages->first * chunk->page_size - CHUNK_HEADER;

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 2 MiB of blocks of one size, with a bit for each block that is free and one for each page that
- * the system has not given, or has got back. One thread at a time, but for what says otherwise.
+ * A chunk is 2 MiB of blocks of one size. It has a bit for each block, set while the block is free,
+ * and a bit for each page, set while the page is absent: never touched, or given back to the
+ * system.
+ *
+ * Invariants:
+ *   free_count is the number of bits set in `free`
+ *   the words of `free` before first_word are 0
+ *   held is the number of pages that are not absent
+ *   no block in use lies on an absent page
+ *
+ * One thread at a time may call these functions. Any thread may call chunk_of() and chunk_block(),
+ * and may read `floor`.
  */
 #ifndef CHUNK_H
 #define CHUNK_H
@@ -15,8 +25,8 @@
 
 #define CACHE_LINE 64
 
-/* Chunks are so large, and aligned to that; so much of it is the header's. Model-checked with
- * smaller ones. */
+/* The size and alignment of a chunk, and the size of its header. The model checker sets smaller
+ * ones. */
 #ifndef CHUNK_SIZE
 #define CHUNK_SIZE ((size_t)2 << 20)
 #define CHUNK_HEADER ((size_t)4096)
@@ -31,22 +41,22 @@ struct chunk {
 	uint32_t block_size;
 	uint32_t block_count;
 	uint32_t page_size;
-	/* The user's: the least generation of a block whose page was given back. Any thread reads
-	 * it. */
+	/* The slab's user writes it: the least generation of a block whose page was given back. Any
+	 * thread reads it. */
 	_Atomic uint64_t floor;
 	/* Written with each block. */
 	_Alignas(CACHE_LINE) uint32_t free_count;
-	uint32_t first_word; /* of `free`: those before it are 0 */
-	uint32_t held;       /* pages that are there */
-	uint32_t next_page;  /* that chunk_take_pages() looks at */
-	/* The slab's. */
-	uint32_t visit; /* its trim that has begun to look at the pages */
-	bool is_small;  /* not for huge pages */
+	uint32_t first_word; /* all words of `free` before it are 0 */
+	uint32_t held;       /* pages that are not absent */
+	uint32_t next_page;  /* where chunk_take_pages() goes on */
+	/* Written by the slab. */
+	uint32_t visit; /* number of the trim that last began to search the pages */
+	bool is_small;  /* the kernel is to use small pages */
 	uint64_t absent[CHUNK_PAGES_MOST / 64];
 	uint64_t free[];
 };
 
-/* Some pages, and all blocks that lie on them. */
+/* A row of pages, first to end - 1, and all blocks that lie on them, in whole or in part. */
 struct chunk_pages {
 	uint32_t first;
 	uint32_t end;
@@ -64,11 +74,14 @@ static inline void *chunk_block(const struct chunk *chunk, size_t block_size, si
 	return (char *)chunk + CHUNK_HEADER + number * block_size;
 }
 
-/* In zeroed memory; block_size from 72 to a page. All blocks are free. Whether its pages are there.
+/*
+ * Initializes a chunk in zeroed memory; all its blocks are free. `block_size` is 72 bytes to a
+ * page. `is_there` says whether all pages are touched already; else all but the first are absent.
  */
 void chunk_init(struct chunk *chunk, size_t number, size_t block_size, bool is_there);
 
-/* Takes up to `most` free blocks, those with the lowest addresses; the lowest comes last. */
+/* Takes up to `most` free blocks, those with the lowest addresses. The lowest one is written last.
+ * Returns their number. */
 unsigned chunk_take(struct chunk *chunk, void **blocks, unsigned most);
 void chunk_give(struct chunk *chunk, void *block);
 static inline bool chunk_is_unused(const struct chunk *chunk)
@@ -76,12 +89,14 @@ static inline bool chunk_is_unused(const struct chunk *chunk)
 	return chunk->free_count == chunk->block_count;
 }
 
-/* The next pages in a row, at most `most`, that are there and have only free blocks: takes these
- * blocks. False: it has looked at all since chunk_begin_look(). */
+/*
+ * Takes all blocks of the next row of pages, at most `most`, that are not absent and have only free
+ * blocks. Returns false where all pages have been searched since chunk_begin_look().
+ */
 bool chunk_take_pages(struct chunk *chunk, uint32_t most, struct chunk_pages *pages);
 void chunk_begin_look(struct chunk *chunk);
 bool chunk_is_looked_at(const struct chunk *chunk);
-/* Gives the blocks back; are_gone: without their pages. */
+/* Gives back the blocks on `pages`. `are_gone` says that the pages are absent now. */
 void chunk_give_pages(struct chunk *chunk, const struct chunk_pages *pages, bool are_gone);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The wheel's clock. Reading it: any thread; setting a manual clock: the owner. */
+/*
+ * The wheel's clock: a clock of the system, or a manual one. Any thread may read it; only the owner
+ * may set a manual clock.
+ */
 #ifndef CLOCK_H
 #define CLOCK_H
 
@@ -15,13 +18,13 @@
 struct clock {
 	/* Constant after clock_init. */
 	enum tw_clock kind;
-	clockid_t id; /* of a real clock */
+	clockid_t id; /* the system's clock, unless kind is TW_CLOCK_MANUAL */
 	struct ticks ticks;
 	/* Written by the owner, read by any thread. */
 	_Atomic tw_duration manual_now;
 };
 
-/* False: the system has no such clock; errno tells. */
+/* Starts the clock at tick 0. Returns false with errno set if the system has no such clock. */
 bool clock_init(struct clock *clock, enum tw_clock kind, tw_duration interval);
 
 static inline tw_duration clock_read_real(clockid_t id)
@@ -36,7 +39,7 @@ static inline tw_duration clock_now(const struct clock *clock)
 {
 	if (clock->kind != TW_CLOCK_MANUAL)
 		return clock_read_real(clock->id);
-	/* acquire: what the owner did up to this time is seen; pairs with clock_set_manual(). */
+	/* acquire: sees what the owner did up to this time; pairs with clock_set_manual(). */
 	return atomic_load_explicit(&clock->manual_now, memory_order_acquire);
 }
 
@@ -46,13 +49,13 @@ static inline void clock_set_manual(struct clock *clock, tw_duration now)
 	atomic_store_explicit(&clock->manual_now, now, memory_order_release);
 }
 
-/* from + length, or TW_FOREVER where the sum is too large. length ≥ 0. */
+/* Returns from + length, or TW_FOREVER where the sum is too large. `length` is ≥ 0. */
 static inline tw_duration time_add(tw_duration from, tw_duration length)
 {
 	return from > TW_FOREVER - length ? TW_FOREVER : from + length;
 }
 
-/* From now to the deadline, at least 0. */
+/* Returns the time from `now` to `deadline`, at least 0, or TW_FOREVER. */
 static inline tw_duration time_left(tw_duration deadline, tw_duration now)
 {
 	if (deadline == TW_FOREVER)

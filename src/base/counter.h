@@ -1,55 +1,81 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts that one thread at a time writes, with plain additions, and any thread reads. */
+/*
+ * A counter is a number that any thread reads. One thread at a time writes it, with plain
+ * additions, or any thread adds to it, with atomic ones.
+ *
+ * Counters are statistics and limits: they order nothing, so their operations are relaxed, and no
+ * other file has to say so. Only the functions named _ordered order: they are for counters that are
+ * compared with each other.
+ *
+ * Which calls may run together (x), and which may not (-):
+ *
+ *                            read,          add_shared   set, add, subtract,
+ *                            read_ordered                raise, add_ordered
+ *   read, read_ordered       x              x            x
+ *   add_shared               x              x            -
+ *   set, add, subtract,      x              -            -
+ *   raise, add_ordered
+ */
 #ifndef COUNTER_H
 #define COUNTER_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Of a statistic. */
+/* Returns the counter. Any thread. */
 static inline uint64_t counter_read(const _Atomic uint64_t *counter)
 {
-	/* relaxed: a statistic, orders nothing. */
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+/* Sets the counter. One thread at a time. */
+static inline void counter_set(_Atomic uint64_t *counter, uint64_t value)
+{
+	atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+
+/* Adds `more` to the counter; a negative number subtracts. Any thread. */
+static inline void counter_add_shared(_Atomic uint64_t *counter, int64_t more)
+{
+	atomic_fetch_add_explicit(counter, (uint64_t)more, memory_order_relaxed);
+}
+
+/* Adds `more` to the counter. One thread at a time. */
 static inline void counter_add(_Atomic uint64_t *counter, uint64_t more)
 {
 	uint64_t before = counter_read(counter);
 
-	/* relaxed: one writer; a statistic, orders nothing. */
 	atomic_store_explicit(counter, before + more, memory_order_relaxed);
 }
 
+/* Subtracts `less` from the counter. One thread at a time. */
 static inline void counter_subtract(_Atomic uint64_t *counter, uint64_t less)
 {
 	counter_add(counter, 0 - less);
 }
 
-/* Makes it `value` unless it is more. */
+/* Sets the counter to `value` if that is more. One thread at a time. */
 static inline void counter_raise(_Atomic uint64_t *counter, uint64_t value)
 {
-	/* relaxed: one writer; a statistic, orders nothing. */
 	if (value > counter_read(counter))
 		atomic_store_explicit(counter, value, memory_order_relaxed);
 }
 
-/*
- * For counts that are compared: a thread that reads a new count reads those that were written
- * before it, too.
- */
+/* Returns the counter. A thread that sees a change of this counter sees all changes of counters
+ * that were made before it. */
 static inline uint64_t counter_read_ordered(const _Atomic uint64_t *counter)
 {
-	/* acquire: what is read next was counted no earlier; pairs with the release in
+	/* acquire: later reads see what was counted before; pairs with the release in
 	 * counter_add_ordered(). */
 	return atomic_load_explicit(counter, memory_order_acquire);
 }
 
+/* Adds `more` to the counter after all earlier changes of counters. One thread at a time. */
 static inline void counter_add_ordered(_Atomic uint64_t *counter, uint64_t more)
 {
 	uint64_t before = counter_read(counter);
 
-	/* release: one writer; pairs with the acquire in counter_read_ordered(). */
+	/* release: pairs with the acquire in counter_read_ordered(). */
 	atomic_store_explicit(counter, before + more, memory_order_release);
 }
 

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state word is the whole protocol: the sleeper announces itself in it, and the notifier that
- * takes the announcement back (one of them: it is an exchange) does the waking. Futex, eventfd and
- * condition variable were measured alike here (1.4 to 1.7 µs for the notifier), so it is the
- * portable one; only a sleep that must end by CLOCK_BOOTTIME needs a descriptor, for a condition
- * variable stands still while the machine is suspended, and one in the program's own epoll.
+ * The event count is one state word and a condition variable, or a timer's descriptor in its place.
  *
- * The descriptor is a timer's. It is armed before the announcement, so that a notifier, which sets
- * it to now, comes after that. One that took an earlier announcement back and was held up may set
- * it later still: then a sleep ends early, and its sleeper looks once more for nothing.
+ * Invariants:
+ *   a notifier that publishes work wakes the sleeper, or the sleeper's second look sees the work
+ *   one notifier takes back each announcement, by an exchange, and only that one wakes the sleeper
  *
- * Invariant: a notifier that comes after what the sleeper is to see either finds it announced and
- * wakes it, or came before the announcement, after which the sleeper looks once more.
- *
- * May run together: one sleeper (prepare, cancel, wait), any number of notifiers.
+ * The header has the table of calls that may run together.
  * Linearization: prepare at its store, notify at its load, wake at its exchange.
+ *
+ * Futex, eventfd and condition variable cost the notifier the same, 1.4 to 1.7 µs, so the portable
+ * one is used. Two kinds of sleep need a descriptor: one that ends by CLOCK_BOOTTIME, because a
+ * condition variable's clock stops while the machine is suspended, and one in the program's own
+ * epoll.
+ *
+ * The timer is armed before the announcement. A notifier sets it to the past, after the
+ * announcement. A notifier that took back an earlier announcement and was delayed may set it during
+ * a later sleep: that sleep ends early, and its sleeper finds no work.
  */
 #include "event_count.h"
 
@@ -32,12 +34,13 @@ static int timer_open(clockid_t clock)
 	return timerfd_create(clock, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
-/* Also makes it unreadable until then. */
+/* Arms the timer, which becomes readable at `until` and is not readable before. */
 static void timer_set(int timer, tw_duration until)
 {
 	struct itimerspec end = {0};
 
-	/* A timer at 0 is none, and one before that is refused; 1 ns is as past as they are. */
+	/* The system takes 0 as "disarm" and refuses negative times; 1 ns is in the past as
+	 * well. */
 	if (until < 1)
 		until = 1;
 	if (until != TW_FOREVER) {
@@ -101,14 +104,14 @@ void event_count_prepare(struct event_count *event, enum event_count_state state
 
 void event_count_cancel(struct event_count *event)
 {
-	/* relaxed: a notifier that still sees the announcement wakes no thread, and that is all. */
+	/* relaxed: a notifier that still sees the announcement does no harm: it wakes no thread. */
 	atomic_store_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_relaxed);
 }
 
 static bool event_count_is_notified(struct event_count *event)
 {
-	/* acquire: sees what the notifier did before, without another announcement and look; pairs
-	 * with event_count_wake(). */
+	/* acquire: sees what the notifier did before, without another look; pairs with
+	 * event_count_wake(). */
 	return atomic_load_explicit(&event->state, memory_order_acquire) == EVENT_COUNT_AWAKE;
 }
 
@@ -141,8 +144,9 @@ void event_count_wait(struct event_count *event, tw_duration until)
 
 void event_count_wake(struct event_count *event)
 {
-	/* acq_rel: one notifier wins and publishes; pairs with event_count_is_notified(). The timer
-	 * is set after it was for the announcement; pairs with event_count_prepare(). */
+	/* acq_rel: one notifier wins. It publishes what it did; pairs with
+	 * event_count_is_notified(). It sets the timer after the sleeper has armed it; pairs with
+	 * event_count_prepare(). */
 	if (atomic_exchange_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_acq_rel) ==
 	    EVENT_COUNT_AWAKE)
 		return;

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleep and wake for one sleeper; a notifier that finds it awake makes no system call.
+ * An event count lets one thread sleep until others notify it. A notifier that finds the sleeper
+ * awake makes no system call.
  *
- * The sleeper: event_count_prepare(), look once more whether there is work, then event_count_wait()
- * or event_count_cancel(). The others: publish work with a sequentially consistent operation, then
- * event_count_notify(). Either the sleeper's second look sees the work, or the notifier sees the
- * sleeper.
+ * The sleeper calls event_count_prepare(), looks a second time for work, and then calls
+ * event_count_wait() or event_count_cancel(). A notifier publishes work by a sequentially
+ * consistent operation and then calls event_count_notify(). Either the sleeper's second look sees
+ * the work, or the notifier sees the sleeper.
+ *
+ * Which calls may run together (x), and which may not (-):
+ *
+ *                     prepare   cancel   wait   notify, wake, is_asleep
+ *   prepare           -         -        -      x
+ *   cancel            -         -        -      x
+ *   wait              -         -        -      x
+ *   notify, wake,     x         x        x      x
+ *   is_asleep
+ *
+ * The sleeper may call event_count_descriptor() while it is awake, also together with notifiers.
  */
 #ifndef EVENT_COUNT_H
 #define EVENT_COUNT_H
@@ -25,42 +37,54 @@ enum event_count_state {
 };
 
 struct event_count {
-	/* Any thread. Alone on its line: notifiers only read it while the sleeper is awake. */
+	/* Any thread reads and writes it. It has a cache line of its own: notifiers only read it
+	 * while the sleeper is awake. */
 	_Alignas(CACHE_LINE) atomic_int state;
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t wake;
-	/* Constant once opened: readable at the end of a sleep or when notified; -1: not needed. */
+	/* A timer's descriptor, constant once opened, or -1. It becomes readable at the end of a
+	 * sleep and when the sleeper is notified. */
 	int timer;
 };
 
-/* boottime: sleeps end by CLOCK_BOOTTIME, else by CLOCK_MONOTONIC. False: errno tells. */
+/*
+ * Initializes the event count. Its sleeps end by CLOCK_BOOTTIME if `boottime`, else by
+ * CLOCK_MONOTONIC. Returns false with errno set if the system has no timer for that.
+ */
 bool event_count_init(struct event_count *event, bool boottime);
 void event_count_destroy(struct event_count *event);
 
-/* The sleeper. `until`: when the sleep is to end, by its clock (TW_FOREVER: no end). */
+/* Announces that the sleeper will sleep in `state` until `until`, a time of the sleep's clock, or
+ * TW_FOREVER. Only the sleeper may call this. */
 void event_count_prepare(struct event_count *event, enum event_count_state state,
 			 tw_duration until);
+/* Takes the announcement back. Only the sleeper may call this. */
 void event_count_cancel(struct event_count *event);
-/* Until notified, or until then; or a little less, rarely. */
+/*
+ * Sleeps until notified, or until `until`, which must be that of event_count_prepare(). It may
+ * return too early, rarely. Only the sleeper may call this.
+ */
 void event_count_wait(struct event_count *event, tw_duration until);
 
 /*
- * For a sleeper that sleeps elsewhere, in its own poll() or epoll: the descriptor that it waits
- * for, -1: errno tells. Instead of event_count_wait() it then calls event_count_cancel() when it is
- * back. clock: of `until`.
+ * Returns the descriptor that a sleeper waits for in its own poll() or epoll, or -1 with errno set.
+ * It calls event_count_cancel() after that, and never event_count_wait(). `clock` is the clock of
+ * the times passed to event_count_prepare().
  */
 int event_count_descriptor(struct event_count *event, clockid_t clock);
 
-/* Any thread. The slow part of event_count_notify(). */
+/* Wakes the sleeper if it still is asleep: the slow part of event_count_notify(). Any thread. */
 void event_count_wake(struct event_count *event);
 
-/* Any thread. The quick part. */
+/* Returns whether the sleeper's state is `at_least` or more: the quick part of
+ * event_count_notify(). Any thread. */
 static inline bool event_count_is_asleep(struct event_count *event, enum event_count_state at_least)
 {
 	/* seq_cst: after the caller's publication; pairs with the store in event_count_prepare() */
 	return atomic_load_explicit(&event->state, memory_order_seq_cst) >= (int)at_least;
 }
 
+/* Wakes the sleeper if its state is `at_least` or more. Any thread. */
 static inline void event_count_notify(struct event_count *event, enum event_count_state at_least)
 {
 	if (event_count_is_asleep(event, at_least))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MADV_WIPEONFORK (Linux 4.14) gives the child a cleared page. Without it a child's calls are not
- * told apart: asking for the process number at each call would cost a system call each.
+ * The fork guard is a page with MADV_WIPEONFORK (Linux 4.14), which the kernel clears in a child.
+ * Without that advice a child's calls are not detected: comparing process numbers would cost each
+ * call a system call.
  */
 #include "fork_guard.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A word that a fork's child finds cleared. It tells with one load whether the wheel is open: it
- * was neither stopped nor left behind in a child, whose copy has no threads. Any thread.
+ * A fork guard is a word that the kernel clears in a fork's child. One load of it shows whether the
+ * wheel is open: not stopped, and not a copy in a child, which has no threads. Any thread may call
+ * these functions.
  */
 #ifndef FORK_GUARD_H
 #define FORK_GUARD_H
@@ -10,7 +11,7 @@
 #include <stdbool.h>
 
 enum fork_guard_state {
-	FORK_GUARD_CHILD, /* what the kernel clears it to */
+	FORK_GUARD_CHILD, /* must be 0: the kernel clears the word */
 	FORK_GUARD_OPEN,
 	FORK_GUARD_CLOSED
 };
@@ -19,16 +20,17 @@ struct fork_guard {
 	atomic_int state; /* alone on a page of its own */
 };
 
-/* Open; NULL: out of memory. */
+/* Returns an open guard, or NULL if out of memory. */
 struct fork_guard *fork_guard_create(void);
 void fork_guard_destroy(struct fork_guard *guard);
-/* True for the one call that closed it. */
+/* Closes the guard. Returns true to the one call that closed it. */
 bool fork_guard_close(struct fork_guard *guard);
 
 static inline enum fork_guard_state fork_guard_state(const struct fork_guard *guard)
 {
-	/* relaxed: nothing is published by closing. A thread that was told of it sees it closed;
-	 * what one that was not gives meets the request to stop. */
+	/* relaxed: closing publishes nothing. A thread that synchronizes with the closer sees the
+	 * guard closed. A command that another thread gives meanwhile takes its place before or
+	 * after the request to stop. */
 	return (enum fork_guard_state)atomic_load_explicit(&guard->state, memory_order_relaxed);
 }
 

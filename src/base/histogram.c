@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Log-linear buckets: each power of two is divided into 16 steps of one width. With `shift` such
- * that time >> shift has 5 bits, that is 16 … 31, the bucket is shift * 16 + (time >> shift);
- * times under 16 have buckets of their own, which the same formula gives with a shift of 0. A
- * percentile is told as the middle of its bucket, so it is off by half a step at most: 1 in 32.
+ * The histogram is log-linear: each power of two is divided into 16 buckets of one width. `shift`
+ * is chosen so that time >> shift is 16 to 31; the bucket is shift * 16 + (time >> shift). Times
+ * under 16 have a bucket each, by the formula with shift 0. A percentile is the middle of its
+ * bucket, so its error is at most half a bucket: 1 in 32.
  *
- * All counts are statistics: written by one thread, with plain additions, and read as they are
- * found. A sum taken meanwhile may have a time's count without its part in `longest`, or the other
- * way round; percentiles never exceed the longest that is told, which is why it is made to fit.
+ * Invariant: no percentile exceeds `max`.
+ *
+ * Counts and `longest` are statistics, read without order. A sum may have a time in its counts and
+ * not yet in `longest`, or the reverse. histogram_percentiles() raises `max` where it is missing.
  */
 #include "histogram.h"
 
@@ -20,13 +21,13 @@ static const tw_duration limit = (tw_duration)1 << HISTOGRAM_LIMIT_LOG2;
 static size_t bucket_of(tw_duration time)
 {
 	uint64_t value = (uint64_t)(time < limit ? time : limit);
-	/* The bits beyond the first five. */
+	/* The number of bits beyond the first five. */
 	int shift = 63 - __builtin_clzll(value | HISTOGRAM_STEPS) - HISTOGRAM_STEPS_LOG2;
 
 	return (size_t)shift * HISTOGRAM_STEPS + (size_t)(value >> shift);
 }
 
-/* The shortest time of the bucket, and how many there are in it. */
+/* Returns the shortest time of the bucket. Sets *width to the number of times in it. */
 static tw_duration bucket_first(size_t bucket, tw_duration *width)
 {
 	size_t shift = bucket < 2 * HISTOGRAM_STEPS ? 0 : bucket / HISTOGRAM_STEPS - 1;
@@ -53,7 +54,7 @@ void histogram_add(struct histogram_sum *sum, const struct histogram *histogram)
 		sum->longest = longest;
 }
 
-/* The bucket of the time that `rank` - 1 others don't exceed; 1 ≤ rank ≤ all there are. */
+/* Returns the bucket of the time of rank `rank`, the shortest having rank 1. */
 static size_t bucket_of_rank(const struct histogram_sum *sum, uint64_t rank)
 {
 	uint64_t seen = 0;
@@ -66,18 +67,18 @@ static size_t bucket_of_rank(const struct histogram_sum *sum, uint64_t rank)
 	return HISTOGRAM_BUCKETS - 1;
 }
 
-/* `percent` of 1 to 100, of `count` > 0 times of which `longest` is the longest. */
+/* Returns the percentile `percent`, 1 to 100, of the sum's `count` times, which must not be 0. */
 static tw_duration percentile(const struct histogram_sum *sum, uint64_t count, unsigned percent,
 			      tw_duration longest)
 {
-	/* Rounded up; in two parts, so that it does not overflow. */
+	/* count * percent / 100, rounded up, in two parts that do not overflow. */
 	uint64_t rank = count / 100 * percent + (count % 100 * percent + 99) / 100;
 	size_t bucket = bucket_of_rank(sum, rank);
 	tw_duration width;
 	tw_duration first = bucket_first(bucket, &width);
 	tw_duration middle = first + (width - 1) / 2;
 
-	/* What is beyond the limit is told as the longest. */
+	/* Any time beyond the limit counts as the longest. */
 	return middle < longest && bucket < HISTOGRAM_BUCKETS - 1 ? middle : longest;
 }
 
@@ -91,7 +92,7 @@ struct tw_percentiles histogram_percentiles(const struct histogram_sum *sum)
 		result.count += sum->counts[i];
 	if (result.count == 0)
 		return (struct tw_percentiles){0};
-	/* Where the longest has been counted, and is not yet told. */
+	/* The longest time may be in the counts and not yet in sum->longest. */
 	shortest_last = bucket_first(bucket_of_rank(sum, result.count), &width);
 	if (result.max < shortest_last)
 		result.max = shortest_last;

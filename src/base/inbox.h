@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Links from any thread to one owner: a stack that the owner takes whole. Unbounded, and without
- * memory of its own; a link is in one inbox at most.
+ * An inbox passes links from any thread to one owner. It is a lock-free stack that the owner takes
+ * as a whole. It has no limit and allocates nothing.
  *
- * Which calls may run together: add with anything; take and has_some are the owner's.
- * Linearization: add at its exchange; take at its own, or at its move of `taken`.
+ * Invariants:
+ *   a link is in one inbox at most
+ *   a link in the inbox is in the list of `newest` or in that of `taken`, in one of them
+ *
+ * Which calls may run together (x), and which may not (-):
+ *
+ *                         add, add_chain   take, take_oldest   is_empty, has_some
+ *   add, add_chain        x                x                   x
+ *   take, take_oldest     x                -                   -
+ *   is_empty, has_some    x                -                   -
+ *
+ * Only the owner may call those of the last two lines.
+ * Linearization: add at its exchange; take at its exchange, or at its change of `taken`.
  */
 #ifndef INBOX_H
 #define INBOX_H
@@ -19,49 +30,52 @@ struct inbox_link {
 	struct inbox_link *next;
 };
 
-/* Zeroed: empty. */
+/* A zeroed inbox is empty. */
 struct inbox {
-	/* Any thread adds, the owner takes. */
+	/* Any thread adds here; the owner takes all. */
 	_Alignas(CACHE_LINE) _Atomic(struct inbox_link *) newest;
-	_Alignas(CACHE_LINE) struct inbox_link *taken; /* the owner's */
+	_Alignas(CACHE_LINE) struct inbox_link *taken; /* only the owner's */
 };
 
-/* Any thread: links that their `next` joins, together; the first of them counts as the newest. */
+/* Adds the links from `first` to `last`, joined by their `next`, as if `first` were added last. Any
+ * thread. */
 static inline void inbox_add_chain(struct inbox *inbox, struct inbox_link *first,
 				   struct inbox_link *last)
 {
 	/* relaxed: the exchange below decides. */
 	last->next = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
-	/* seq_cst: publishes the links, before the look for a sleeping owner; pairs with
+	/* seq_cst: publishes the links before the caller looks for a sleeping owner; pairs with
 	 * inbox_take() and inbox_has_some(). */
 	while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &last->next, first,
 						      memory_order_seq_cst, memory_order_relaxed))
 		continue;
 }
 
-/* Any thread. */
+/* Adds one link. Any thread. */
 static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
 {
 	inbox_add_chain(inbox, link, link);
 }
 
-/* Owner: whether inbox_take() would find none; what is added later is looked for before sleep. */
+/* Returns whether inbox_take() would find no link. Only the owner may call this; before it sleeps
+ * it must call inbox_has_some(). */
 static inline bool inbox_is_empty(const struct inbox *inbox)
 {
-	/* relaxed: as in inbox_take(). */
+	/* relaxed: the owner looks for later links before it sleeps. */
 	return !inbox->taken && !atomic_load_explicit(&inbox->newest, memory_order_relaxed);
 }
 
-/* Owner: the last one added first. NULL: there is none. */
+/* Takes a link, the newest of those taken together, or returns NULL if there is none. Only the
+ * owner may call this. */
 static inline struct inbox_link *inbox_take(struct inbox *inbox)
 {
 	struct inbox_link *link = inbox->taken;
 
 	if (!link) {
-		/* relaxed: what is added later is looked for before sleep. */
+		/* relaxed: the owner looks for later links before it sleeps. */
 		if (!atomic_load_explicit(&inbox->newest, memory_order_relaxed))
 			return NULL;
-		/* acquire: what was done before the links were added; pairs with
+		/* acquire: sees what was done before the links were added; pairs with
 		 * inbox_add_chain(). */
 		link = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
 	}
@@ -69,7 +83,10 @@ static inline struct inbox_link *inbox_take(struct inbox *inbox)
 	return link;
 }
 
-/* The same, but the first one added comes first: all that has come is turned round at once. */
+/*
+ * Takes a link, the oldest of those taken together, or returns NULL if there is none. It reverses
+ * all that have come in one call. Only the owner may call this, and never mixed with inbox_take().
+ */
 static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
 {
 	bool is_turned = inbox->taken;
@@ -88,10 +105,11 @@ static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
 	return is_turned ? link : oldest;
 }
 
-/* Owner: the second look before it sleeps. */
+/* Returns whether there is a link: the owner's second look before it sleeps. */
 static inline bool inbox_has_some(const struct inbox *inbox)
 {
-	/* seq_cst: after the announcement; pairs with the exchange in inbox_add_chain(). */
+	/* seq_cst: follows the owner's announcement; pairs with the exchange in
+	 * inbox_add_chain(). */
 	return inbox->taken || atomic_load_explicit(&inbox->newest, memory_order_seq_cst);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys: bytes, 1 to TW_KEY_SIZE_MAX of them. */
+/* A key is 1 to TW_KEY_SIZE_MAX bytes. */
 #ifndef KEY_H
 #define KEY_H
 
@@ -15,13 +15,14 @@ static inline bool key_is_valid(const void *key, size_t size)
 	return key && size > 0 && size <= TW_KEY_SIZE_MAX;
 }
 
-/* Most keys are: two words of 8 bytes, which overlap, are all there is. */
+/* A short key has 8 to 16 bytes, as most keys do: two words of 8 bytes, which may overlap, hold all
+ * of it. */
 static inline bool key_is_short(size_t size)
 {
 	return size - 8 <= 8;
 }
 
-/* Of two short keys of one size. */
+/* Compares two short keys of the same size. */
 static inline bool short_keys_are_equal(const void *left, const void *right, size_t size)
 {
 	uint64_t words[4];
@@ -34,8 +35,8 @@ static inline bool short_keys_are_equal(const void *left, const void *right, siz
 }
 
 /*
- * Of two keys of one size. For a short key memcmp may load more than the key and mask it off, which
- * costs the miss of a line that is not needed.
+ * Compares two keys of the same size. For a short key memcmp may load bytes behind the key and mask
+ * them off, which can cost a cache miss on a line that is not needed.
  */
 static inline bool keys_are_equal(const void *left, const void *right, size_t size)
 {
@@ -43,7 +44,7 @@ static inline bool keys_are_equal(const void *left, const void *right, size_t si
 				  : memcmp(left, right, size) == 0;
 }
 
-/* A copy; `to` has room for it. */
+/* Copies `size` bytes to `to`. */
 static inline void key_copy(void *to, const void *from, size_t size)
 {
 	uint64_t words[2];

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folded multiplication: two words are each mixed with a secret one, multiplied to 128 bits, and
- * the halves are combined with exclusive or. One multiplication takes in 16 bytes, so a usual key
- * costs two or three of them. The construction is that of Wang Yi's wyhash (final version 4, 2022);
- * the secret words are drawn anew for each wheel and cache, and hold one bit in two set at random
- * rather than by selection, which costs a little evenness and nothing else.
+ * The hash is a chain of folded multiplications, as in Wang Yi's wyhash (final version 4, 2022).
+ * Two words of the key are each mixed with a secret word and multiplied to 128 bits; the halves of
+ * the product are combined by exclusive or. One multiplication takes in 16 bytes, so a usual key
+ * costs two or three.
  *
- * A product loses its input where one factor is 0: that needs a key word equal to a secret word,
- * one chance in 2^64 a word for one that doesn't know the seed.
+ * Each wheel and cache draws its own secret words at random. wyhash selects words that have half of
+ * their bits set; random ones cost a little evenness and nothing else.
+ *
+ * A product loses its input where one factor is 0. That needs a key word equal to a secret word: a
+ * chance of 1 in 2^64 for each word, for somebody who does not know the seed.
  */
 #include "key_hash.h"
 
@@ -18,7 +20,8 @@ void key_hash_seed_init(struct key_hash_seed *seed)
 {
 	struct timespec now;
 
-	/* Before the system has random numbers, at its start, the clock and an address must do. */
+	/* Early after its start the system has no random numbers: the clock and an address replace
+	 * them. */
 	if (getrandom(seed->words, sizeof(seed->words), GRND_NONBLOCK) ==
 	    (ssize_t)sizeof(seed->words))
 		return;
@@ -29,7 +32,7 @@ void key_hash_seed_init(struct key_hash_seed *seed)
 					       (uint64_t)(uintptr_t)seed ^ 0xd6e8feb86659fd93u);
 }
 
-/* 1 to 7 bytes as a number. */
+/* Returns 1 to 7 bytes as a number. */
 static uint64_t few_bytes(const unsigned char *bytes, size_t size)
 {
 	uint32_t low;

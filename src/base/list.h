@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A circular doubly linked list with its links inside the elements. An empty list points to
- * itself, so linking and unlinking know no special case and never fail.
+ * A list is circular and doubly linked, with its links inside the elements. An empty list points to
+ * itself, so linking and unlinking have no special case and never fail.
  */
 #ifndef LIST_H
 #define LIST_H
@@ -43,7 +43,7 @@ static inline void list_remove(struct list *link)
 	link->next->previous = link->previous;
 }
 
-/* The first element, taken out; NULL if there is none. */
+/* Takes the first element out and returns it, or NULL if there is none. */
 static inline struct list *list_take_first(struct list *list)
 {
 	struct list *first = list->next;
@@ -54,7 +54,7 @@ static inline struct list *list_take_first(struct list *list)
 	return first;
 }
 
-/* Moves all of `from` behind the last of `list`, in order, at once. */
+/* Moves all elements of `from`, in order, behind the last one of `list`, in constant time. */
 static inline void list_append_all(struct list *list, struct list *from)
 {
 	if (list_is_empty(from))

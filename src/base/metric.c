@@ -54,7 +54,7 @@ void metrics_print_gauges(struct metrics *metrics, const struct metric *list, si
 	}
 }
 
-/* Nanoseconds as seconds, whatever the locale says of decimal points. */
+/* Prints nanoseconds as seconds, with a decimal point in every locale. */
 static void metrics_print_seconds(struct metrics *metrics, const char *name, const char *what,
 				  tw_duration time)
 {

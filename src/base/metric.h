@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics as text for Prometheus: metrics by lists, each with its help and its type. */
+/* Metrics are statistics printed as text for Prometheus. Lists give their names and help texts. */
 #ifndef METRIC_H
 #define METRIC_H
 
@@ -11,40 +11,42 @@
 
 #include "text_page.h"
 
-/* What is written, and how its names begin. */
+/* The text being written, and the prefix of all names in it. */
 struct metrics {
 	const char *prefix;
 	struct text_page page;
 };
 
-/* A number of 64 bits in a struct of statistics. */
+/* A field of 64 bits in a struct of statistics, and its name and help text. */
 struct metric {
 	const char *name;
 	size_t offset;
 	const char *help;
 };
 
-/* An element of a list of metrics: a field of the struct. */
+/* Initializes an element of a list of metrics for `field` of `struct type`. */
 #define METRIC(type, name, field, help)                  \
 	{                                                \
 		name, offsetof(struct type, field), help \
 	}
 
-/* As names of metrics may begin, and of TW_METRICS_PREFIX_MAX bytes at most. */
+/* Returns whether names of metrics may begin with `prefix`, and whether it has 1 to
+ * TW_METRICS_PREFIX_MAX bytes. */
 bool metrics_prefix_is_valid(const char *prefix);
 
+/* Prints the lines HELP and TYPE; `kind` is the type. */
 void metrics_print_head(struct metrics *metrics, const char *name, const char *kind,
 			const char *help);
-/* Counts that only grow: _total. */
+/* Prints counts that only grow; their names end in _total. */
 void metrics_print_counters(struct metrics *metrics, const struct metric *list, size_t count,
 			    const void *stats);
-/* States. */
+/* Prints numbers that go up and down. */
 void metrics_print_gauges(struct metrics *metrics, const struct metric *list, size_t count,
 			  const void *stats);
-/* The same, of lengths of time, in seconds. */
+/* Prints lengths of time that go up and down, in seconds. */
 void metrics_print_times(struct metrics *metrics, const struct metric *list, size_t count,
 			 const void *stats);
-/* A summary, in seconds; its sum where it is known, else NULL. */
+/* Prints a summary of times, in seconds. `sum` is their sum, or NULL if it is not known. */
 void metrics_print_summary(struct metrics *metrics, const char *name, const char *help,
 			   const struct tw_percentiles *times, const tw_duration *sum);
 

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lock that one thread takes as good as always, and others seldom: an exchange to take it, and a
- * store to let it go. So nothing wakes those that wait: they back off by yields, and then by naps,
- * in which a holder of any priority goes on. Zeroed: nobody has it.
+ * An own lock is for data that one thread uses nearly always, and others rarely. Taking it costs an
+ * exchange, letting it go a store. Nothing wakes threads that wait: they yield, then nap, so that a
+ * holder of any priority can run. A zeroed lock is free.
+ *
+ * Which calls may run together (x), and which may not (-):
+ *
+ *            take   try   let_go
+ *   take     x      x     x
+ *   try      x      x     x
+ *   let_go   x      x     -
+ *
+ * Only the holder may call let_go. The lock is not fair and not recursive.
  */
 #ifndef OWN_LOCK_H
 #define OWN_LOCK_H
@@ -18,7 +27,7 @@ struct own_lock {
 
 static inline bool own_lock_try(struct own_lock *lock)
 {
-	/* acquire: what the last holder did; pairs with own_lock_let_go(). */
+	/* acquire: sees what the last holder did; pairs with own_lock_let_go(). */
 	return !atomic_exchange_explicit(&lock->is_taken, true, memory_order_acquire);
 }
 
@@ -32,7 +41,7 @@ static inline void own_lock_take(struct own_lock *lock)
 
 static inline void own_lock_let_go(struct own_lock *lock)
 {
-	/* release: what the holder did; pairs with own_lock_try(). */
+	/* release: publishes what the holder did; pairs with own_lock_try(). */
 	atomic_store_explicit(&lock->is_taken, false, memory_order_release);
 }
 

@@ -7,7 +7,7 @@
 
 #include "sanitizer.h"
 
-/* It looks for pointers to what malloc gave, and does not know of mapped memory. */
+/* The leak detector searches for pointers to memory of malloc. It must be shown mapped memory. */
 #if SANITIZER_ADDRESS
 #include <sanitizer/lsan_interface.h>
 #define pages_show_leak_detector __lsan_register_root_region
@@ -34,7 +34,7 @@ enum { ADVICE_POPULATE = MADV_POPULATE_WRITE };
 enum { ADVICE_POPULATE = POSIX_MADV_NORMAL };
 #endif
 
-/* Linux 6.1. */
+/* Linux 6.1 has this advice; headers may be older. */
 #ifdef MADV_COLLAPSE
 enum { ADVICE_COLLAPSE = MADV_COLLAPSE };
 #elif defined(__linux__)
@@ -43,9 +43,10 @@ enum { ADVICE_COLLAPSE = 25 };
 enum { ADVICE_COLLAPSE = POSIX_MADV_NORMAL };
 #endif
 
-static const size_t largest_step = (size_t)256 << 10; /* a multiple of the size of a page */
-/* The owner meets a page fault, of 2 us, with the first timer in each page that is not there. For
- * so little memory these are few, and most of it may never be touched. */
+/* Bytes that one call gives back: a multiple of the size of a page. */
+static const size_t largest_step = (size_t)256 << 10;
+/* Maps of this size or less are not touched at first. The owner then meets a page fault of 2 us
+ * with the first timer in each page; these are few, and most of the memory may never be used. */
 static const size_t little = (size_t)256 << 10;
 
 static void *pages_map_some(size_t size, int flags)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Zeroed memory straight from the kernel. Taking much of it touches it all, and is for a thread
- * that may take its time; giving it back, a millisecond for some 10 MiB, is done in steps.
+ * Pages are zeroed memory from the kernel. pages_map() touches all of a large map, so the caller
+ * must be a thread that may take long. Giving memory back takes 1 ms for about 10 MiB, so it is
+ * done in steps.
  */
 #ifndef PAGES_H
 #define PAGES_H
@@ -11,32 +12,36 @@
 
 struct pages {
 	char *memory;
-	size_t size; /* 0: all was given back */
+	size_t size; /* bytes; 0 when all are given back */
 };
 
-/* With its pages there, if it is more than 256 KiB. False: out of memory. */
+/* Maps `size` bytes, and touches them if they are more than 256 KiB. Returns false if out of
+ * memory. */
 bool pages_map(struct pages *pages, size_t size);
-/* Gives some of it back, from the end; true: there is nothing left. */
+/* Gives up to 256 KiB back, from the end. Returns true when nothing is left. */
 bool pages_unmap_some(struct pages *pages);
 
-/* Zeroed and untouched; NULL: out of memory. */
+/* Returns `size` bytes, untouched, or NULL if out of memory. */
 void *pages_map_untouched(size_t size);
-/* The same, aligned to its size, which is a power of two. */
+/* Returns untouched memory aligned to `size`, a power of two, or NULL if out of memory. */
 void *pages_map_aligned(size_t size);
-/* Likewise at a multiple of `alignment`, a power of two. */
+/* Returns untouched memory aligned to `alignment`, a power of two, or NULL if out of memory. */
 void *pages_map_at(size_t alignment, size_t size);
-/* Gives back what any of them has returned. */
+/* Gives back memory of the three functions above. */
 void pages_unmap_aligned(void *memory, size_t size);
-/* Whether the kernel is to use huge pages for it; before it is touched. */
+/* Sets whether the kernel uses huge pages for the memory when it is touched. */
 void pages_use_huge(void *memory, size_t size, bool huge);
-/* Has it in huge pages, also where it was touched before, as far as the system can: at once, which
- * takes some 0.4 ms each, or some time later. */
+/*
+ * Turns the memory into huge pages, also where it was touched before, as far as the system can. The
+ * system does it now, in about 0.4 ms a huge page (Linux 6.1), or later.
+ */
 void pages_make_huge(void *memory, size_t size);
-/* The size of a page. */
+/* Returns the size of a page in bytes. */
 size_t pages_size(void);
-/* Gives whole pages back to the system; from then on they read as zero. False: they stay. */
+/* Gives whole pages back to the system; after that they read as zero. Returns false if they
+ * stay. */
 bool pages_release(void *memory, size_t size);
-/* Has its pages there now, as far as the system can. */
+/* Touches all pages of the memory, as far as the system can. */
 void pages_populate(void *memory, size_t size);
 
 #endif

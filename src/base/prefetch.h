@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that will be touched soon is asked for now, so that waiting for it overlaps with other
- * work. A prefetch changes nothing and never faults, whatever the address, NULL too.
+ * A prefetch asks for memory that will be touched soon, so that waiting for it overlaps with other
+ * work. It changes nothing and never faults, for any address, also NULL.
  *
- * A line that will be written is asked for as this core's own. For x86-64 the compiler has only the
- * prefetch for reading unless told that the processor has the other one; a line that another core
- * wrote last then comes shared, and the write waits for a second trip. The instruction needs no
- * such telling: processors without it take it for a no-op.
+ * prefetch_to_write() asks for a line in exclusive state. For x86-64 compilers use the prefetch for
+ * reading instead, unless a flag promises the instruction prefetchw. A line that another core wrote
+ * last then arrives shared, and the write waits a second time. The instruction needs no such flag:
+ * processors without it execute it as a no-op.
  */
 #ifndef PREFETCH_H
 #define PREFETCH_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether this is compiled for a sanitizer: gcc defines a macro, clang has __has_feature().
+ * These macros say whether this is compiled for a sanitizer. gcc defines a macro for it, clang has
+ * __has_feature().
  */
 #ifndef SANITIZER_H
 #define SANITIZER_H
@@ -11,14 +12,14 @@
 #define SANITIZER_HAS_FEATURE(name) 0
 #endif
 
-/* Memory that is recycled would hide use after free from it. */
+/* AddressSanitizer cannot see a use after free in memory that is recycled. */
 #if defined(__SANITIZE_ADDRESS__) || SANITIZER_HAS_FEATURE(address_sanitizer)
 #define SANITIZER_ADDRESS 1
 #else
 #define SANITIZER_ADDRESS 0
 #endif
 
-/* So what is recycled is marked as not to be touched meanwhile. */
+/* sanitizer_hide() marks recycled memory as free; sanitizer_show() marks it as in use. */
 #if SANITIZER_ADDRESS
 #include <sanitizer/asan_interface.h>
 #define sanitizer_hide(memory, size) __asan_poison_memory_region(memory, size)
@@ -28,7 +29,7 @@
 #define sanitizer_show(memory, size) ((void)(memory), (void)(size))
 #endif
 
-/* It knows atomic operations, but no fences and no vector instructions. */
+/* ThreadSanitizer knows atomic operations, but no fences and no vector instructions. */
 #if defined(__SANITIZE_THREAD__) || SANITIZER_HAS_FEATURE(thread_sanitizer)
 #define SANITIZER_THREAD 1
 #else

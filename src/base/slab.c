@@ -1,38 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timers of a busy wheel are taken by the threads that set them and given back by the owner and
- * the workers. malloc and free across threads cost 110 to 230 ns a pair with glibc; this costs
- * about 10.
+ * A slab is a depot of free blocks with stripes in front, from which threads take, and bins, by
+ * which they give back.
  *
- * The idea: blocks travel in magazines. A magazine is a free block in which the addresses of others
- * are written (Bonwick's magazines, 2001, with their room taken from the blocks): 15 blocks of 128
- * bytes. So no thread touches a free block to pass it on, and the thread that takes it need not
- * wait for its lines, which another core wrote last.
+ * Invariants:
+ *   a block is in one place: in use, in a bin, in a stripe, in a magazine of the depot, or free in
+ *     its chunk
+ *   the slab writes to no free block, except to those that are magazines
+ *   a chunk with a free block is in `with_free`; a chunk without is in `used_up`; the spare chunk
+ *     is in no list
+ *   free_count is the sum of the chunks' free_count; depot_count is the number of the depot's
+ *     blocks
+ *   out + depot_count + free_count is the number of blocks in the chunks of both lists, less those
+ *     whose pages a trim is giving back
  *
- * A thread that takes a block looks into the stripe that its identity points at: a magazine spread
- * out under a flag. If the flag is set it goes on to the next stripe rather than wait, so a thread
- * that is descheduled inside holds up no other. An empty stripe is refilled with a magazine from
- * the depot behind the lock, or with fresh memory. A thread that gives blocks back collects them in
- * a bin of its own, and hands over magazines when it has filled one; where the lock is taken it
- * goes on collecting, for the owner must not wait.
+ * Who owns what: a stripe belongs to the thread that set its flag, a bin to its thread. The depot
+ * and the chunks are under the lock. While a trim gives pages back, their blocks are in use by it.
  *
- * Chunks are 2 MiB, which the kernel can back with one huge page: a million timers touched at
- * random miss the TLB otherwise. A small slab touches only what it uses of its first. For the
- * kernel, a new huge page is some 100 us of work: the thread that finds little left of a chunk
- * makes the next one ready, and no other waits for it.
+ * The threads that set timers take blocks, the owner and the workers give them back. With glibc,
+ * malloc and free in different threads cost 110 to 230 ns a pair; the slab costs about 10.
  *
- * Memory goes back to the system when the slab is trimmed. The depot's blocks are scattered over
- * all chunks, so they are collected first: their bits are set in their chunks. Then the pages on
- * which all blocks are free can go, and chunks that have no others; a thread that gives pages back
- * has taken their blocks meanwhile like any other. Blocks are cut from chunks again once the depot
- * is empty, whether their pages are there or not.
+ * Blocks travel in magazines (Bonwick, 2001). A magazine is a free block with the addresses of
+ * other free blocks in it: 15 blocks of 128 bytes. Threads pass free blocks on without touching
+ * them, so the thread that takes one does not wait for lines that another core wrote last.
  *
- * Invariants: a block is in one place: with its user, in a bin, in a stripe, in a magazine of the
- * depot, or free in its chunk. A magazine's other blocks are free and written nowhere. A chunk with
- * a free block is in `with_free`, any other but the spare in `used_up`.
+ * A thread takes a block from the stripe that its identity selects: an unpacked magazine under a
+ * flag. If the flag is set, it goes on to the next stripe and does not wait, so a thread that is
+ * descheduled inside a stripe delays no other. It refills an empty stripe from the depot, or from a
+ * chunk. A thread that gives back fills magazines in its bin and passes them to the depot. If the
+ * lock is taken, it keeps them, because the owner must not wait.
  *
- * Under AddressSanitizer every block comes from malloc and goes to free, so that use after free and
- * leaks show.
+ * Chunks are 2 MiB, so that the kernel can back each with a huge page: a million timers touched at
+ * random miss the TLB otherwise. A small slab touches only the used part of its first chunk. A new
+ * huge page costs the kernel about 100 us: the thread that finds a chunk nearly used up prepares
+ * the next one, and no other thread waits for it.
+ *
+ * A trim gives memory back to the system. The depot's blocks lie scattered over all chunks, so the
+ * trim first returns them to their chunks. Then it gives back pages with free blocks only, and
+ * chunks with free blocks only. Once the depot is empty, threads take blocks from chunks again,
+ * on present and on absent pages.
+ *
+ * Under AddressSanitizer every block comes from malloc and goes to free, so that it detects uses
+ * after free, and leaks.
  */
 #include "slab.h"
 
@@ -48,13 +57,13 @@
 
 static const bool slab_recycles = !SANITIZER_ADDRESS;
 
-/* Of a trim, in a step: so much takes some 50 us, and little more where a step ends with more. */
+/* The work of one step of a trim: it takes about 50 us. */
 enum {
 	BLOCKS_A_LOCK = 64,
 	LOCKS_A_STEP = 32,
 	PAGES_A_STEP = 256,
 	PAGES_A_CALL = 64,
-	CALL_IN_PAGES = 8 /* what a system call, or a look at a chunk, costs beside its pages */
+	CALL_IN_PAGES = 8 /* fixed cost of a system call or of searching a chunk, in pages */
 };
 
 struct slab_magazine {
@@ -78,7 +87,7 @@ void slab_init(struct slab *slab, size_t block_size)
 {
 	slab_init_any(slab, block_size, block_size);
 	slab->recycles = slab_recycles;
-	/* Where slab_give() is to call free(), it finds every bin full. */
+	/* With 0, slab_give() finds every bin full and calls free(). */
 	if (!slab->recycles)
 		slab->magazine = 0;
 }
@@ -108,9 +117,10 @@ void slab_destroy(struct slab *slab)
 	pthread_mutex_destroy(&slab->lock);
 }
 
-/* ---- Chunks: all under the lock ---- */
+/* ---- Chunks; the caller has the lock ---- */
 
-/* What changed for a chunk that had so many free blocks and pages. */
+/* Updates the slab's counts and lists for a chunk that had `free_before` free blocks and
+ * `held_before` present pages. */
 static void slab_count(struct slab *slab, struct chunk *chunk, uint32_t free_before,
 		       uint32_t held_before)
 {
@@ -122,7 +132,7 @@ static void slab_count(struct slab *slab, struct chunk *chunk, uint32_t free_bef
 	list_append(chunk->free_count > 0 ? slab->with_free.next : &slab->used_up, &chunk->link);
 }
 
-/* Has a chunk to take blocks from; NULL: out of memory. */
+/* Adds a chunk with all blocks free, the spare one or a new one. Returns NULL if out of memory. */
 static struct chunk *slab_begin_chunk(struct slab *slab)
 {
 	struct chunk *chunk = slab->spare;
@@ -150,8 +160,10 @@ static struct chunk *slab_begin_chunk(struct slab *slab)
 	return chunk;
 }
 
-/* Up to `most` free blocks of a chunk, the last of which lies first: it is taken first, and timers
- * that are set one after another lie so. They are not touched. */
+/*
+ * Takes up to `most` free blocks of one chunk, without touching them. The last one in `blocks` has
+ * the lowest address; a stripe hands it out first, so timers set one after another lie in order.
+ */
 static unsigned slab_cut(struct slab *slab, void **blocks, unsigned most)
 {
 	struct chunk *chunk = list_entry(slab->with_free.next, struct chunk, link);
@@ -168,7 +180,7 @@ static unsigned slab_cut(struct slab *slab, void **blocks, unsigned most)
 	return count;
 }
 
-/* The blocks go back to their chunks. */
+/* Gives `count` blocks back to their chunks. */
 static void slab_uncut(struct slab *slab, void **blocks, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -179,14 +191,15 @@ static void slab_uncut(struct slab *slab, void **blocks, unsigned count)
 	}
 }
 
-/* An eighth of a chunk before it is used up, the next is wanted. */
+/* Returns whether less than an eighth of a chunk is free, and no spare chunk is ready or in the
+ * making. */
 static bool slab_wants_spare(const struct slab *slab)
 {
 	return slab->free_count < CHUNK_SIZE / 8 / slab->block_size && !slab->spare &&
 	       !slab->preparing;
 }
 
-/* Has the next chunk ready before it is needed. Under no lock and in no stripe. */
+/* Prepares the spare chunk if one is wanted. The caller has no lock and no stripe. */
 static void slab_prepare(struct slab *slab)
 {
 	struct chunk *chunk;
@@ -218,7 +231,7 @@ static void slab_fetch(const void *block)
 	prefetch_to_write((const char *)block + CACHE_LINE);
 }
 
-/* Under the lock: the blocks of a magazine, the last of which is its own. */
+/* Takes a magazine's blocks from the depot; the last one is the magazine's own. Under the lock. */
 static unsigned slab_take_magazine(struct slab *slab, void **blocks)
 {
 	struct slab_magazine *magazine = slab->magazines;
@@ -228,7 +241,7 @@ static unsigned slab_take_magazine(struct slab *slab, void **blocks)
 		return 0;
 	slab->magazines = magazine->next;
 	if (slab->magazines)
-		slab_fetch(slab->magazines); /* for the next that comes */
+		slab_fetch(slab->magazines); /* for the next thread */
 	count = (unsigned)magazine->count;
 	memcpy(blocks, magazine->blocks, count * sizeof(*blocks));
 	blocks[count] = magazine;
@@ -236,14 +249,14 @@ static unsigned slab_take_magazine(struct slab *slab, void **blocks)
 	return count + 1;
 }
 
-/* The stripe gets a block of malloc's, or none. */
+/* Refills the stripe with one block of malloc, or with none if out of memory. */
 static void slab_refill_from_malloc(struct slab *slab, struct slab_stripe *stripe)
 {
 	stripe->blocks[0] = aligned_alloc(slab->block_size & -slab->block_size, slab->block_size);
 	stripe->count = stripe->blocks[0] != NULL;
 }
 
-/* Returns whether a spare chunk is wanted. */
+/* Refills an empty stripe, if there is memory. Returns whether a spare chunk is wanted. */
 static bool slab_refill(struct slab *slab, struct slab_stripe *stripe)
 {
 	bool wants = false;
@@ -272,7 +285,7 @@ static bool slab_try_stripe(struct slab_stripe *stripe)
 	return !atomic_exchange_explicit(&stripe->busy, true, memory_order_acquire);
 }
 
-/* Returns the first free stripe behind that of number `first`, where another thread is. */
+/* Enters the first free stripe behind stripe `first`, which another thread has. */
 static __attribute__((noinline)) struct slab_stripe *slab_enter_other_stripe(struct slab *slab,
 									     size_t first)
 {
@@ -288,7 +301,7 @@ static __attribute__((noinline)) struct slab_stripe *slab_enter_other_stripe(str
 	}
 }
 
-/* The stripe of this thread, or the next that is free. */
+/* Enters this thread's stripe, or the next one that is free. */
 static struct slab_stripe *slab_enter_stripe(struct slab *slab)
 {
 	uint64_t thread = (uint64_t)(uintptr_t)pthread_self();
@@ -307,8 +320,7 @@ static void slab_leave_stripe(struct slab_stripe *stripe)
 	atomic_store_explicit(&stripe->busy, false, memory_order_release);
 }
 
-/* Takes up to `count` blocks from the stripe, which it refills as often as it is empty, and leaves
- * the stripe. */
+/* Takes up to `count` blocks from the stripe, refilling it when it is empty, and leaves it. */
 static __attribute__((noinline)) size_t slab_take_from_stripe(struct slab *slab,
 							      struct slab_stripe *stripe,
 							      void **blocks, size_t count)
@@ -334,7 +346,7 @@ size_t slab_take_many(struct slab *slab, void **blocks, size_t count)
 	return slab_take_from_stripe(slab, slab_enter_stripe(slab), blocks, count);
 }
 
-/* Nearly always the stripe has a block. */
+/* The stripe nearly always has a block. */
 void *slab_take(struct slab *slab)
 {
 	struct slab_stripe *stripe = slab_enter_stripe(slab);
@@ -349,7 +361,7 @@ void *slab_take(struct slab *slab)
 
 /* ---- Giving back ---- */
 
-/* The block becomes a magazine of those in the bin. */
+/* Makes `block` a magazine of the blocks in the bin. */
 static void slab_fill_magazine(struct slab_bin *bin, void *block)
 {
 	struct slab_magazine *magazine = block;
@@ -364,7 +376,7 @@ static void slab_fill_magazine(struct slab_bin *bin, void *block)
 	bin->count = 0;
 }
 
-/* Under the lock: the bin's full magazines become the depot's. */
+/* Moves the bin's full magazines to the depot. Under the lock. */
 static void slab_put_magazines(struct slab *slab, struct slab_bin *bin)
 {
 	bin->last->next = slab->magazines;
@@ -410,7 +422,7 @@ struct slab_use slab_use(const struct slab *slab)
 
 uint64_t slab_traffic(const struct slab *slab)
 {
-	/* All that was taken is out, or was given back. */
+	/* Every block taken is out, or was given back. */
 	return (2 * counter_read(&slab->given) + counter_read(&slab->out)) * slab->block_size;
 }
 
@@ -420,7 +432,7 @@ uint64_t slab_surplus(const struct slab *slab)
 	struct slab_use use = slab_use(slab);
 	uint64_t unused = use.held > use.in_use ? use.held - use.in_use : 0;
 
-	/* A few blocks that were left kept many pages: these come now. */
+	/* More than half of the blocks that kept pages in the last trim are gone now. */
 	if (counter_read(&slab->out) < slab->trimmed_out / 2)
 		return unused;
 	return unused < given ? unused : given;
@@ -437,12 +449,11 @@ void slab_begin_minute(struct slab *slab)
 {
 	pthread_mutex_lock(&slab->lock);
 	slab->most_before = counter_read(&slab->most);
-	/* relaxed: written under the lock; a statistic, orders nothing. */
-	atomic_store_explicit(&slab->most, counter_read(&slab->out), memory_order_relaxed);
+	counter_set(&slab->most, counter_read(&slab->out));
 	pthread_mutex_unlock(&slab->lock);
 }
 
-/* What lies in stripes keeps a page each. */
+/* Returns the blocks of all stripes to their chunks: each of them keeps a page from going. */
 static void slab_empty_stripes(struct slab *slab)
 {
 	for (int i = 0; i < SLAB_STRIPES; i++) {
@@ -480,7 +491,8 @@ static void slab_begin_trim(struct slab *slab, uint64_t keep)
 		pages_unmap_aligned(spare, CHUNK_SIZE);
 }
 
-/* Some blocks of the depot go back to their chunks, of those that were there when it began. */
+/* Returns some of the depot's blocks to their chunks, as many in total as it had at the
+ * beginning. */
 static void slab_collect(struct slab *slab)
 {
 	for (int i = 0; i < LOCKS_A_STEP && slab->to_collect > 0; i++) {
@@ -491,7 +503,7 @@ static void slab_collect(struct slab *slab)
 
 			done += count;
 			slab_uncut(slab, blocks, count);
-			/* Others may have taken the rest. */
+			/* Other threads may have taken the rest. */
 			slab->to_collect = count > 0 && count < slab->to_collect
 						   ? slab->to_collect - count
 						   : 0;
@@ -500,7 +512,7 @@ static void slab_collect(struct slab *slab)
 	}
 }
 
-/* Under the lock: a chunk that this trim has not looked at; NULL: it is done. */
+/* Returns a chunk that this trim has not fully searched, or NULL if it is done. Under the lock. */
 static struct chunk *slab_next_to_look_at(struct slab *slab, uint64_t keep)
 {
 	struct chunk *chunk = list_entry(slab->with_free.next, struct chunk, link);
@@ -513,7 +525,8 @@ static struct chunk *slab_next_to_look_at(struct slab *slab, uint64_t keep)
 	return chunk_is_looked_at(chunk) ? NULL : chunk;
 }
 
-/* Under the lock: takes free pages of the chunk; false: all of it has been looked at. */
+/* Takes a row of free pages of the chunk. Returns false, and moves the chunk to the end of its
+ * list, if all pages have been searched. Under the lock. */
 static bool slab_take_pages(struct slab *slab, struct chunk *chunk, struct chunk_pages *pages)
 {
 	uint32_t free_before = chunk->free_count;
@@ -527,7 +540,7 @@ static bool slab_take_pages(struct slab *slab, struct chunk *chunk, struct chunk
 	return false;
 }
 
-/* Under no lock. */
+/* Gives the pages back to the system. Returns false if they stay. Under no lock. */
 static bool slab_release_pages(struct slab *slab, struct chunk *chunk,
 			       const struct chunk_pages *pages)
 {
@@ -535,13 +548,14 @@ static bool slab_release_pages(struct slab *slab, struct chunk *chunk,
 
 	if (slab->hooks && !slab->hooks->forget(slab->hooks->argument, chunk, pages))
 		return false;
-	/* Else the kernel makes a huge page of it again. */
+	/* Keeps the kernel from filling the gap with a huge page again. */
 	if (!chunk->is_small)
 		pages_use_huge(chunk, CHUNK_SIZE, false);
 	chunk->is_small = true;
 	return pages_release((char *)chunk + (size_t)pages->first * chunk->page_size, size);
 }
 
+/* Frees the blocks of `pages`. `are_gone` says that the pages went back to the system. */
 static void slab_give_pages(struct slab *slab, struct chunk *chunk, const struct chunk_pages *pages,
 			    bool are_gone)
 {
@@ -556,7 +570,7 @@ static void slab_give_pages(struct slab *slab, struct chunk *chunk, const struct
 	pthread_mutex_unlock(&slab->lock);
 }
 
-/* Under the lock. */
+/* Removes a chunk with free blocks only from the slab. Under the lock. */
 static void slab_forget_chunk(struct slab *slab, struct chunk *chunk)
 {
 	list_remove(&chunk->link);
@@ -565,7 +579,7 @@ static void slab_forget_chunk(struct slab *slab, struct chunk *chunk)
 	counter_subtract(&slab->held, (uint64_t)chunk->held * chunk->page_size);
 }
 
-/* Gives back a chunk, or some pages of one; returns what that cost, in pages; 0: it is done. */
+/* Gives back a chunk, or some pages of one. Returns the cost in pages, or 0 if the trim is done. */
 static unsigned slab_release_some(struct slab *slab, uint64_t keep)
 {
 	struct chunk_pages pages = {0};
@@ -592,7 +606,7 @@ static unsigned slab_release_some(struct slab *slab, uint64_t keep)
 static void slab_end_trim(struct slab *slab, uint64_t keep)
 {
 	slab->is_trimming = false;
-	/* Else there may be more to find. */
+	/* A trim that stopped early at `keep` may have left pages. */
 	if (counter_read(&slab->held) > keep || keep == 0) {
 		slab->trimmed_given = slab->begun_given;
 		slab->trimmed_out = slab->begun_out;

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory for blocks of one size that one thread takes and another gives back.
+ * A slab is memory for blocks of one size that one thread takes and another gives back.
  *
- * slab_take: any thread. slab_give: any thread, through a bin of its own; what lies in a bin is out
- * of reach of others until slab_flush or until the bin has filled a magazine.
+ * Which calls may run together (x), and which may not (-):
+ *
+ *                          take,       give,   flush   use   traffic, surplus, need,
+ *                          take_many                         begin_minute, trim
+ *   take, take_many        x           x       x       x     x
+ *   give                   x           b       b       x     x
+ *   flush                  x           b       b       x     x
+ *   use                    x           x       x       x     x
+ *   traffic ... trim       x           x       x       x     -
+ *
+ *   b   if each call has another bin
+ *
+ * Other threads cannot take a block that lies in a bin. slab_give() passes the bin's blocks on when
+ * they fill a magazine, slab_flush() passes all of them on.
  */
 #ifndef SLAB_H
 #define SLAB_H
@@ -24,20 +36,21 @@ enum {
 
 struct slab_magazine;
 
-/* What the user of a slab wants to know of its memory. */
+/* Functions that a slab calls when its memory comes and goes. */
 struct slab_hooks {
-	/* A new chunk, before any of its blocks is used; false: it is not to be. Under the lock. */
+	/* Called for a new chunk before any of its blocks is used, under the slab's lock. Returns
+	 * false to refuse the chunk. */
 	bool (*begin)(void *argument, struct chunk *chunk);
-	/* What free blocks on these pages have kept may become zero; false: it is to stay. Under no
-	 * lock. */
+	/* Called before `pages`, with free blocks only, may go back to the system and become zero,
+	 * under no lock. Returns false to keep them. */
 	bool (*forget)(void *argument, struct chunk *chunk, const struct chunk_pages *pages);
 	void *argument;
 };
 
-/* Some free blocks for the next thread that comes by. */
+/* A stripe holds free blocks that threads take without the lock. */
 struct slab_stripe {
 	_Alignas(CACHE_LINE) atomic_bool busy;
-	/* Of the thread that set busy. */
+	/* Only the thread that set `busy` touches these. */
 	unsigned count;
 	void *blocks[SLAB_MAGAZINE];
 };
@@ -45,63 +58,70 @@ struct slab_stripe {
 struct slab {
 	/* Constant. */
 	size_t block_size;
-	unsigned magazine; /* blocks in a magazine, beside its own */
-	bool recycles;
-	bool fetches; /* a block is written to at once when it is taken: brings it nearer before */
-	const struct slab_hooks *hooks;           /* or NULL: chunks come and go */
+	unsigned magazine; /* blocks in a magazine, not counting its own */
+	bool recycles;     /* false where every block comes from malloc */
+	bool fetches; /* prefetch blocks: their users write to them as soon as they take them */
+	const struct slab_hooks *hooks; /* or NULL; with hooks every chunk in use stays mapped */
 	struct slab_stripe stripes[SLAB_STRIPES]; /* any thread */
-	/* Any thread, under the lock. */
+	/* Any thread touches these under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	struct slab_magazine *magazines;
 	struct list with_free; /* chunks that have free blocks */
 	struct list used_up;   /* the others */
 	size_t chunk_count;
-	size_t free_count;   /* blocks free in chunks */
-	size_t depot_count;  /* and in magazines */
-	struct chunk *spare; /* the next chunk, ready before it is needed; in no list */
-	bool preparing;      /* a thread is about to have one */
-	/* The same, read by any thread as statistics. */
-	_Atomic uint64_t held;  /* bytes the system has given */
-	_Atomic uint64_t given; /* blocks that came back, since ever */
+	size_t free_count;   /* free blocks in chunks */
+	size_t depot_count;  /* free blocks in magazines */
+	struct chunk *spare; /* the next chunk, prepared before it is needed; in no list */
+	bool preparing;      /* a thread is preparing a spare chunk */
+	/* Statistics, written under the lock and read by any thread. */
+	_Atomic uint64_t held;  /* bytes from the system */
+	_Atomic uint64_t given; /* blocks given back, in total */
 	_Atomic uint64_t out;   /* blocks that are in no chunk and no magazine of the depot */
-	_Atomic uint64_t most;  /* of these at a time, since slab_begin_minute() */
-	/* Of the one thread that trims. */
-	uint64_t most_before; /* in the minute before */
+	_Atomic uint64_t most;  /* the maximum of `out` since slab_begin_minute() */
+	/* Only the one thread that trims touches these. */
+	uint64_t most_before; /* `most` of the minute before */
 	uint64_t begun_given; /* `given` and `out` when this trim began */
 	uint64_t begun_out;
-	uint64_t trimmed_given; /* the same of the last one that looked at all chunks */
+	uint64_t trimmed_given; /* `given` and `out` when the last trim began that searched all */
 	uint64_t trimmed_out;
-	size_t to_collect; /* blocks of the depot, in this trim */
+	size_t to_collect; /* blocks of the depot that this trim still has to collect */
 	uint32_t visit;    /* number of this trim */
 	bool is_trimming;
 };
 
-/* Blocks that one thread is about to give back. All zero: none. */
+/* A bin holds blocks that one thread is giving back. A zeroed bin is empty. */
 struct slab_bin {
-	struct slab_magazine *magazines; /* full ones */
-	struct slab_magazine *last;      /* of these, the first that was filled */
-	size_t full;                     /* blocks in these, their own with them */
+	struct slab_magazine *magazines; /* full magazines, the last filled first */
+	struct slab_magazine *last;      /* the full magazine that was filled first */
+	size_t full;                     /* blocks in full magazines, with their own */
 	unsigned count;
 	void *blocks[SLAB_MAGAZINE];
 };
 
-/* block_size: a multiple of 8, from 72 to a page. */
+/* Initializes a slab. `block_size` is a multiple of 8, from 72 bytes to a page. */
 void slab_init(struct slab *slab, size_t block_size);
-/* The same, with hooks. Its blocks are never anything else, under no sanitizer either. Of a free
- * one only the first `room` bytes are written, unless `forget` has been told. */
+/*
+ * Initializes a slab with hooks. Its memory holds blocks and nothing else until slab_destroy(),
+ * also under a sanitizer. The slab writes only the first `room` bytes of a free block, unless the
+ * hook `forget` has allowed its page to go.
+ */
 void slab_init_hooked(struct slab *slab, size_t block_size, size_t room,
 		      const struct slab_hooks *hooks);
-/* Frees all memory; every block must have been given back, or be forgotten by now. */
+/* Frees all memory. No block may be used after that. */
 void slab_destroy(struct slab *slab);
 
-/* A block, in lines of its own where its size is a multiple of one; its content is undefined. NULL:
- * out of memory. */
+/*
+ * Returns a block with undefined content, or NULL if out of memory. Blocks share no cache line if
+ * their size is a multiple of one.
+ */
 void *slab_take(struct slab *slab);
-/* Up to `count` ≤ SLAB_MAGAZINE blocks; fewer: out of memory. */
+/* Takes `count` ≤ SLAB_MAGAZINE blocks. Returns their number, which is less if out of memory. */
 size_t slab_take_many(struct slab *slab, void **blocks, size_t count);
-/* slab_give() calls this where the bin has as many blocks as a magazine: it becomes one. */
+/* Gives back a block when the bin has as many as a magazine: they become one. slab_give() calls
+ * it. */
 void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block);
 
+/* Gives back a block through the caller's bin. */
 static inline void slab_give(struct slab *slab, struct slab_bin *bin, void *block)
 {
 	if (bin->count < slab->magazine)
@@ -110,27 +130,29 @@ static inline void slab_give(struct slab *slab, struct slab_bin *bin, void *bloc
 		slab_give_to_full_bin(slab, bin, block);
 }
 
+/* Empties the bin: any thread can take its blocks after that. */
 void slab_flush(struct slab *slab, struct slab_bin *bin);
 
-/* Any thread, as statistics: bytes that the slab has from the system, and that are taken. */
+/* Bytes that the slab has from the system, and bytes in use. */
 struct slab_use {
 	uint64_t held;
 	uint64_t in_use;
 };
 struct slab_use slab_use(const struct slab *slab);
 
-/* ---- One thread at a time, from here on ---- */
+/* ---- One thread at a time may call the following functions ---- */
 
-/* Bytes taken and given back since ever. */
+/* Returns the bytes taken plus the bytes given back, in total. */
 uint64_t slab_traffic(const struct slab *slab);
-/* Bytes that a trim may find. */
+/* Returns an estimate of the bytes that a trim can give back. */
 uint64_t slab_surplus(const struct slab *slab);
-/* Bytes that were in use at most in this minute and the one before it; which begins when told. */
+/* Returns the maximum of the bytes in use in this minute and the one before it. */
 uint64_t slab_need(const struct slab *slab);
+/* Begins the next minute. */
 void slab_begin_minute(struct slab *slab);
 /*
- * Gives memory back to the system until no more than `keep` bytes are held, as far as the blocks
- * in use let it. A step, of some 100 us; true: there is more to do.
+ * Does one step, of about 100 us, of giving memory back to the system until at most `keep` bytes
+ * are held, as far as the blocks in use allow. Returns true while there is more to do.
  */
 bool slab_trim(struct slab *slab, uint64_t keep);
 

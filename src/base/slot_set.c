@@ -51,7 +51,8 @@ void slot_set_remove(struct slot_set *set, size_t slot)
 	}
 }
 
-/* The smallest number from `from` on whose bit is set in its word of the level, or SLOT_NONE. */
+/* Returns the smallest number ≥ `from` whose bit is set, in the word of bit `from`, or
+ * SLOT_NONE. */
 static size_t slot_set_scan_word(const struct slot_set *set, int level, size_t from)
 {
 	uint64_t word = set->levels[level][from / 64] >> from % 64;
@@ -65,7 +66,8 @@ size_t slot_set_next(const struct slot_set *set, size_t slot)
 	size_t found = SLOT_NONE;
 	int level = 0;
 
-	/* Up, until a word has a member at or behind the place; above: behind that word. */
+	/* Go up until a word has a member at `slot` or behind it. `slot` on the next level is the
+	 * word behind the present one. */
 	for (; level < set->height && slot < bits; level++) {
 		found = slot_set_scan_word(set, level, slot);
 		if (found != SLOT_NONE)
@@ -75,7 +77,7 @@ size_t slot_set_next(const struct slot_set *set, size_t slot)
 	}
 	if (found == SLOT_NONE)
 		return SLOT_NONE;
-	/* Down, to the first member of each word. */
+	/* Go down to the first member of each word. */
 	while (level-- > 0)
 		found = slot_set_scan_word(set, level, found * 64);
 	return found;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A set of slot numbers that finds its next member at once, however few there are: a tree of 64-bit
- * words in which each bit of a word tells whether a word below has any bit set.
+ * A slot set is a set of slot numbers that finds its next member in a few steps, also where members
+ * are few. It is a tree of 64-bit words.
+ *
+ * Invariant: bit i of level n + 1 is set if, and only if, word i of level n is not 0.
  */
 #ifndef SLOT_SET_H
 #define SLOT_SET_H
@@ -16,15 +18,16 @@ enum { SLOT_SET_LEVELS = 11 }; /* 64^11 slots, more than size_t counts */
 struct slot_set {
 	size_t size;
 	int height;
-	uint64_t *levels[SLOT_SET_LEVELS]; /* levels[0]: a bit a slot; all in one array */
+	uint64_t *levels[SLOT_SET_LEVELS]; /* in one array; levels[0] has a bit for each slot */
 };
 
-/* How many words a set of slots 0 to size - 1 takes, size > 0. */
+/* Returns the number of words that a set of slots 0 to size - 1 needs. `size` is > 0. */
 size_t slot_set_words(size_t size);
-/* Empty. `words`: so many, all 0, which stay the caller's. */
+/* Initializes an empty set. `words` has slot_set_words(size) words, all 0, which the caller
+ * owns. */
 void slot_set_init(struct slot_set *set, size_t size, uint64_t *words);
-/* slot_set_add() calls this for a slot that is the first member of its word: sets its bits in the
- * words above. */
+/* Sets the slot's bits in the words above. slot_set_add() calls it for the first member of a
+ * word. */
 void slot_set_add_above(struct slot_set *set, size_t slot);
 
 static inline void slot_set_add(struct slot_set *set, size_t slot)
@@ -38,7 +41,7 @@ static inline void slot_set_add(struct slot_set *set, size_t slot)
 }
 
 void slot_set_remove(struct slot_set *set, size_t slot);
-/* The smallest member that is at least `slot`, or SLOT_NONE. */
+/* Returns the smallest member that is at least `slot`, or SLOT_NONE. */
 size_t slot_set_next(const struct slot_set *set, size_t slot);
 
 #endif

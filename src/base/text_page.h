@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that is written bit by bit, and given on a page at a time. Allocates nothing. */
+/* A text page collects printed text and passes it to a function a page at a time. It allocates
+ * nothing. */
 #ifndef TEXT_PAGE_H
 #define TEXT_PAGE_H
 
@@ -9,7 +10,7 @@
 
 enum { TEXT_PAGE_SIZE = 4096, TEXT_LINE_MOST = 512 };
 
-/* Begins with its first two fields set, and the others 0. */
+/* The user sets the first two fields and zeroes the others. */
 struct text_page {
 	tw_write_fn *write;
 	void *context;
@@ -17,10 +18,10 @@ struct text_page {
 	char text[TEXT_PAGE_SIZE];
 };
 
-/* A line or a few, of TEXT_LINE_MOST bytes at most, whole. */
+/* Prints at most TEXT_LINE_MOST bytes, which stay together in one page. */
 __attribute__((format(printf, 2, 3))) void text_page_print(struct text_page *page,
 							   const char *format, ...);
-/* Gives on what is there. */
+/* Passes on the text collected so far. */
 void text_page_give(struct text_page *page);
 
 #endif

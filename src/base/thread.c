@@ -16,19 +16,19 @@ enum { YIELDS = 16 };
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What sched_setattr takes, in its first version; see sched(7). */
+/* The argument of sched_setattr(2), in its first version. */
 struct scheduling {
 	uint32_t size;
-	uint32_t policy; /* 0: the ordinary one */
+	uint32_t policy; /* 0 is SCHED_OTHER */
 	uint64_t flags;
 	int32_t nice;
 	uint32_t priority;
-	uint64_t runtime; /* nanoseconds; with the ordinary policy, the slice */
+	uint64_t runtime; /* nanoseconds; the slice, with SCHED_OTHER */
 	uint64_t deadline;
 	uint64_t period;
 };
 
-/* By the thread itself: another one's name is set through /proc, which may not be there. */
+/* Names the calling thread. Another thread's name is set through /proc, which may be missing. */
 static void thread_set_name(const char *name)
 {
 	(void)prctl(PR_SET_NAME, name, 0UL, 0UL, 0UL);
@@ -68,13 +68,13 @@ int thread_start(struct thread *thread, void *(*run)(void *), void *argument, co
 		 const char *role)
 {
 	struct thread before = *thread;
-	int end_size; /* of "-ROLE" */
+	int end_size; /* bytes of "-ROLE" */
 	sigset_t all;
 	sigset_t mask;
 
 	thread->run = run;
 	thread->argument = argument;
-	/* The role is kept whole: it tells the threads of one name apart. */
+	/* The role is kept whole: it distinguishes the threads of one name. */
 	end_size = snprintf(thread->name, sizeof(thread->name), "-%s", role);
 	snprintf(thread->name, sizeof(thread->name), "%.*s-%s",
 		 (int)sizeof(thread->name) - 1 - end_size, name, role);

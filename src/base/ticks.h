@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Ticks: multiples of an interval, counted from an origin. Tick n stands at origin + n * interval.
- */
+/* Ticks count intervals from an origin: tick n is at origin + n * interval. */
 #ifndef TICKS_H
 #define TICKS_H
 
@@ -9,7 +7,7 @@
 
 #include <timingwheel/timingwheel.h>
 
-/* Later than every tick that a clock can reach. */
+/* This tick is later than every tick that a clock can reach. */
 #define TICK_NEVER ((uint64_t)1 << 63)
 
 struct ticks {
@@ -17,14 +15,14 @@ struct ticks {
 	tw_duration origin;
 };
 
-/* The last tick that is not after `time`. */
+/* Returns the last tick that is not after `time`. */
 static inline uint64_t tick_before(const struct ticks *ticks, tw_duration time)
 {
 	return time <= ticks->origin ? 0
 				     : (uint64_t)(time - ticks->origin) / (uint64_t)ticks->interval;
 }
 
-/* The first tick that is not before `time`: a timer may fire late, never early. */
+/* Returns the first tick that is not before `time`: a timer may fire late, never early. */
 static inline uint64_t tick_after(const struct ticks *ticks, tw_duration time)
 {
 	uint64_t since;
@@ -37,7 +35,7 @@ static inline uint64_t tick_after(const struct ticks *ticks, tw_duration time)
 	return since / (uint64_t)ticks->interval + 1;
 }
 
-/* When the tick is; TW_FOREVER where the clock never gets there. */
+/* Returns the time of the tick, or TW_FOREVER if the clock never reaches it. */
 static inline tw_duration tick_time(const struct ticks *ticks, uint64_t tick)
 {
 	uint64_t most = (uint64_t)(TW_FOREVER - ticks->origin) / (uint64_t)ticks->interval;

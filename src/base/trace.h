@@ -4,9 +4,9 @@
  *
  *     bpftrace -e 'usdt:./libtimingwheel.so:timingwheel:task_end { @ns = hist(arg1); }' -p PID
  *
- * Each is a nop in the code, and a note in the file that tells where; so they cost nothing while no
- * tracer is attached. Their arguments are values at hand. Without <sys/sdt.h> (systemtap-sdt-dev)
- * where the library is built there are none.
+ * Each is a nop in the code, and a note in the file with its address, so it costs nothing while no
+ * tracer is attached. Its arguments are values that the code has anyway. If <sys/sdt.h> (package
+ * systemtap-sdt-dev) is missing when the library is built, the library has no tracepoints.
  */
 #ifndef TRACE_H
 #define TRACE_H
@@ -17,7 +17,7 @@
 #endif
 #endif
 
-/* The system's macros leave variable arguments out, which C11 does not know. */
+/* The system's macros leave variable arguments out, which C11 does not allow. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
 #endif
@@ -32,21 +32,21 @@
 #define TRACE_PROBE2(name, a, b) ((void)(a), (void)(b))
 #endif
 
-/* The owner's loop: a turn, and how many commands and changes it applied. */
+/* A turn of the owner's loop begins, and ends after `applied` commands and changes. */
 #define TRACE_TURN_BEGIN() TRACE_PROBE(turn_begin)
 #define TRACE_TURN_END(applied) TRACE_PROBE1(turn_end, applied)
-/* So many timers have left the wheel to run. */
+/* `count` timers have left the wheel to run. */
 #define TRACE_EXPIRE(count) TRACE_PROBE1(expire, count)
-/* All pending timers were taken away, so many. */
+/* A drain or a stop took away all pending timers, `count` of them. */
 #define TRACE_DRAIN(count) TRACE_PROBE1(drain, count)
 #define TRACE_STOP(count) TRACE_PROBE1(stop, count)
-/* So many bytes have gone back to the system. */
+/* `bytes` bytes were given back to the system. */
 #define TRACE_GIVE_BACK(bytes) TRACE_PROBE1(give_back, bytes)
-/* The owner goes to sleep until that time of its clock (TW_FOREVER: no end), and wakes. */
+/* The owner goes to sleep until `until`, a time of its clock or TW_FOREVER, and wakes. */
 #define TRACE_SLEEP(until) TRACE_PROBE1(sleep, until)
 #define TRACE_WAKE() TRACE_PROBE(wake)
 
-/* Where tasks run: the timer's address tells which; what it took is in nanoseconds. */
+/* A task begins and ends. `timer` is the timer's address, `took` is in nanoseconds. */
 #define TRACE_TASK_BEGIN(timer) TRACE_PROBE1(task_begin, timer)
 #define TRACE_TASK_END(timer, took) TRACE_PROBE2(task_end, timer, took)
 #define TRACE_SLOW_TASK(timer, took) TRACE_PROBE2(slow_task, timer, took)

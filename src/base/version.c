@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which version is loaded, for a program that was compiled with the header of another. */
+/* The version of the loaded library may differ from that of the header a program was compiled
+ * with. */
 #include <timingwheel/timingwheel.h>
 
 int tw_version(void)

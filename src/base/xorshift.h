@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers that are even enough to spread times by, and no secret. */
+/* xorshift64 makes random numbers that are even enough to spread times, and not secret. */
 #ifndef XORSHIFT_H
 #define XORSHIFT_H
 
 #include <stdint.h>
 
 /*
- * The next one; *state is not 0. From states that differ in few bits the first numbers differ
- * little: it begins with one that is mixed. xorshift64: Marsaglia, "Xorshift RNGs", 2003.
+ * Returns the next number. *state must not be 0. States that differ in few bits give first numbers
+ * that differ little, so the first state should be mixed. Source: Marsaglia, "Xorshift RNGs", 2003.
  */
 static inline uint64_t xorshift_next(uint64_t *state)
 {

@@ -2,6 +2,7 @@
 /* The public calls for all keys: each goes shard by shard, in short steps. */
 #include "cache.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ enum tw_status tw_cache_clear(struct tw_cache *cache)
 {
 	if (!cache)
 		return TW_INVALID;
-	if (domain_is_closed(&cache->domain))
+	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_clear(&cache->shards[i], TW_CAUSE_EXPLICIT);
@@ -90,10 +91,10 @@ static bool visit_list_fill(struct visit_list *list, struct shard *shard)
  * replacement finds it there any more. */
 static bool cache_finds_past(const struct tw_cache *cache, struct tw_cache_entry *entry)
 {
-	tw_duration coarse = domain_coarse_now(&cache->domain);
+	tw_duration coarse = shared_coarse_now(&cache->shared);
 	tw_duration deadline = entry_deadline(entry);
 
-	while (domain_is_past(&cache->domain, deadline, coarse))
+	while (shared_is_past(&cache->shared, deadline, coarse))
 		if (deadline < 0 || entry_move_deadline(entry, &deadline, -deadline))
 			return true;
 	return false;
@@ -109,7 +110,7 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 
 	if (!cache || !visit)
 		return TW_INVALID;
-	if (domain_is_closed(&cache->domain))
+	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
 	for (unsigned i = 0; i <= cache->shard_mask && goes_on; i++) {
 		if (!visit_list_fill(&list, &cache->shards[i])) {
@@ -134,11 +135,11 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
  * others. */
 static unsigned cache_evict_share(const struct tw_cache *cache)
 {
-	const struct domain *domain = &cache->domain;
-	uint64_t entries = counter_read(&domain->entries);
-	uint64_t weight = counter_read(&domain->bytes) / (entries > 0 ? entries : 1) + 1;
-	uint64_t excess = domain_excess(&domain->entries, 0, &domain->max_entries) +
-			  domain_excess(&domain->bytes, 0, &domain->max_bytes) / weight;
+	const struct shared_state *shared = &cache->shared;
+	uint64_t entries = counter_read(&shared->entries);
+	uint64_t weight = counter_read(&shared->bytes) / (entries > 0 ? entries : 1) + 1;
+	uint64_t excess = shared_excess(&shared->entries, 0, &shared->max_entries) +
+			  shared_excess(&shared->bytes, 0, &shared->max_bytes) / weight;
 	uint64_t share = 1 + excess / (cache->shard_mask + 1) / 4;
 
 	return share < SHARD_STEP ? (unsigned)share : SHARD_STEP;
@@ -150,7 +151,7 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
 	struct evicted sum = {0, 0};
 	unsigned without = 0;
 
-	while (domain_is_over_limit(&cache->domain) && without <= cache->shard_mask &&
+	while (shared_is_over_limit(&cache->shared) && without <= cache->shard_mask &&
 	       (sum.entries < MORE || sum.weight < weight)) {
 		/* relaxed: any shard will do. */
 		unsigned next =
@@ -160,7 +161,7 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
 
 		shard_begin_again(shard);
 		evicted = shard_evict(shard, cache_evict_share(cache), spared,
-				      tw_now(cache->domain.wheel));
+				      tw_now(cache->shared.wheel));
 		shard_end(shard);
 		sum.entries += evicted.entries;
 		sum.weight += evicted.weight;
@@ -172,18 +173,43 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 {
 	if (!cache)
 		return TW_INVALID;
-	if (domain_is_closed(&cache->domain))
+	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
 	if (max_entries > 0 || max_bytes > 0) {
-		/* relaxed: see domain_counts_uses(). */
-		atomic_store_explicit(&cache->domain.counts_uses, true, memory_order_relaxed);
+		/* relaxed: see shared_counts_uses(). */
+		atomic_store_explicit(&cache->shared.counts_uses, true, memory_order_relaxed);
 		for (unsigned i = 0; i <= cache->shard_mask; i++)
 			shard_turn_policy_on(&cache->shards[i]);
 	}
-	domain_set_limits(&cache->domain, max_entries, max_bytes);
-	pool_set_limit(cache->domain.pool, max_bytes);
+	shared_set_limits(&cache->shared, max_entries, max_bytes);
+	pool_set_limit(cache->shared.pool, max_bytes);
 	cache_evict(cache, UINT64_MAX, NULL);
 	return TW_OK;
+}
+
+/* ---- Check ---- */
+
+/* No other thread has two of these locks: they are taken in order. */
+void cache_check(struct tw_cache *cache)
+{
+	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
+	uint64_t entries = 0;
+	uint64_t bytes = 0;
+
+	for (; reader; reader = reader->next)
+		retire_check(retiring_reader(reader));
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_begin(&cache->shards[i]);
+	for (unsigned i = 0; i <= cache->shard_mask; i++) {
+		bytes += shard_check(&cache->shards[i]);
+		entries += shard_table(&cache->shards[i])->count;
+	}
+	assert(entries == counter_read(&cache->shared.entries));
+	assert(bytes == counter_read(&cache->shared.bytes));
+	(void)entries;
+	(void)bytes;
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_end_unchanged(&cache->shards[i]);
 }
 
 /* ---- Statistics ---- */
@@ -206,8 +232,8 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
 /* With the shards summed. What moves meanwhile may be counted twice, or not. */
 static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
-	struct pool *pool = cache->domain.pool;
-	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
+	struct pool *pool = cache->shared.pool;
+	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
 	uint64_t spare = 0;
 	uint64_t memory;
 	uint64_t others;
@@ -216,7 +242,7 @@ static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stat
 	pool_sum(pool, &memory, &used);
 	stats->memory += memory;
 	for (; reader; reader = reader->next)
-		thread_sum(reader_thread(reader), &stats->memory_retired, &spare);
+		retire_sum(retiring_reader(reader), &stats->memory_retired, &spare);
 	stats->memory_pinned = counter_read(&pool->pinned);
 	others = stats->memory_retired + stats->memory_pinned + spare;
 	stats->memory_in_use += used > others ? used - others : 0;
@@ -238,7 +264,7 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	if (!cache || !stats)
 		return TW_INVALID;
 	*stats = (struct tw_cache_stats){0};
-	for (reader = epochs_first_reader(&cache->domain.epochs); reader; reader = reader->next)
+	for (reader = epochs_first_reader(&cache->shared.epochs); reader; reader = reader->next)
 		for (int i = 0; i < READER_COUNTS; i++)
 			sums[i] += counter_read(&reader->counts[i]);
 	stats->hits = sums[COUNT_HITS];
@@ -257,12 +283,12 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	cache_sum_memory(cache, stats);
 	stats->notified = counter_read(&cache->removals.told);
 	stats->queued_removals = removals_waiting(&cache->removals);
-	stats->entries = counter_read(&cache->domain.entries);
-	stats->bytes = counter_read(&cache->domain.bytes);
+	stats->entries = counter_read(&cache->shared.entries);
+	stats->bytes = counter_read(&cache->shared.bytes);
 	return TW_OK;
 }
 
 uint64_t tw_cache_count(const struct tw_cache *cache)
 {
-	return cache ? counter_read(&cache->domain.entries) : 0;
+	return cache ? counter_read(&cache->shared.entries) : 0;
 }

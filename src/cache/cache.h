@@ -7,7 +7,7 @@
 
 #include "base/histogram.h"
 #include "base/limit.h"
-#include "domain.h"
+#include "shared.h"
 #include "loaders.h"
 #include "removal.h"
 #include "shard.h"
@@ -19,7 +19,8 @@ struct tw_cache {
 	/* Hits don't move deadlines, and it is not stopped: for tw_cache_get(). Any thread. */
 	atomic_bool lookups_are_plain;
 	bool is_lru;
-	struct tw_wheel *own_wheel; /* the domain's, or NULL */
+	struct tw_wheel
+		*own_wheel; /* the wheel of the shared state if the cache owns it, or NULL */
 	tw_duration expire;
 	tw_duration idle; /* 0: lifetimes don't slide */
 	tw_duration negative_expire;
@@ -38,7 +39,7 @@ struct tw_cache {
 	uint64_t entries_before; /* at the last one */
 	unsigned drains;         /* in a row, in which entries were not moved */
 
-	struct domain domain;
+	struct shared_state shared;
 
 	struct limit refreshing; /* loads of values that may still be read */
 
@@ -63,9 +64,9 @@ static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t h
 /* Most calls begin with it: the thread's reader. TW_OK; TW_CLOSED; TW_NO_MEMORY. */
 static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader **reader)
 {
-	if (domain_is_closed(&cache->domain))
+	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
-	*reader = epochs_reader(&cache->domain.epochs);
+	*reader = epochs_reader(&cache->shared.epochs);
 	return *reader ? TW_OK : TW_NO_MEMORY;
 }
 
@@ -74,6 +75,10 @@ static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader *
  * up with a limit that has become much lower. Not `spared` (or NULL, or gone): it was set just
  * now. */
 void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_entry *spared);
+
+/* Asserts the invariants of the cache by examining all of it. The caller has none of its locks. For
+ * tests, and TW_DEBUG. */
+void cache_check(struct tw_cache *cache);
 
 /* compact.c. Moves entries out of sparse pages, of `bytes` in all, while more is free than should
  * be; `at_rest`: than for what is there now. True: there may be more to do. */

@@ -17,6 +17,12 @@ enum {
 
 static const tw_duration own_interval = TW_SECOND;
 
+#ifdef TW_DEBUG
+static const bool cache_checks = true;
+#else
+static const bool cache_checks = false;
+#endif
+
 static bool options_are_valid(const struct tw_cache_options *options)
 {
 	return options->jitter < 1 && options->policy <= TW_POLICY_S3FIFO && options->idle >= 0 &&
@@ -60,18 +66,18 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 
 	if (!options->wheel)
 		status = tw_create(&cache->own_wheel, own_interval, OWN_SLOTS, nothing, &own);
-	cache->domain.wheel = options->wheel ? options->wheel : cache->own_wheel;
+	cache->shared.wheel = options->wheel ? options->wheel : cache->own_wheel;
 	return status;
 }
 
 /* False: something is left in one. */
 static bool cache_clear_threads(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
+	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
 	bool is_done = true;
 
 	for (; reader; reader = reader->next)
-		is_done &= thread_clear(reader_thread(reader), &cache->domain);
+		is_done &= retire_clear(retiring_reader(reader), &cache->shared);
 	return is_done;
 }
 
@@ -81,7 +87,7 @@ static bool cache_trim(struct tw_cache *cache, size_t most)
 	size_t trimmed = 0;
 	size_t more;
 
-	while (trimmed < most && (more = arena_trim(&cache->domain.pool->arena)) > 0)
+	while (trimmed < most && (more = arena_trim(&cache->shared.pool->arena)) > 0)
 		trimmed += more;
 	return trimmed >= most;
 }
@@ -96,20 +102,22 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 
 	/* seq_cst: a caller that asks from here on is served by another run; and before the look at
 	 * the list of readers: one that comes into it later finds this, when it asks. Pairs with
-	 * the load in domain_ask_maintenance(). */
-	atomic_store_explicit(&cache->domain.maintenance_is_set, false, memory_order_seq_cst);
+	 * the load in shared_ask_maintenance(). */
+	atomic_store_explicit(&cache->shared.maintenance_is_set, false, memory_order_seq_cst);
 	for (unsigned i = 0; i <= cache->shard_mask && steps > 0; i++)
 		steps = shard_tidy(&cache->shards[i], steps);
 	goes_on = !cache_clear_threads(cache) || steps == 0;
-	pool_readmit(cache->domain.pool);
+	pool_readmit(cache->shared.pool);
 	if (is_draining || cache_compact(cache, COMPACTED, true))
 		goes_on = true;
-	if (arena_use_large_pages(&cache->domain.pool->arena, ENLARGED))
+	if (arena_use_large_pages(&cache->shared.pool->arena, ENLARGED))
 		goes_on = true;
 	if (cache_trim(cache, TRIMMED))
 		goes_on = true;
+	if (cache_checks)
+		cache_check(cache);
 	if (goes_on)
-		domain_ask_maintenance(&cache->domain);
+		shared_ask_maintenance(&cache->shared);
 }
 
 /* Whether a 16th of the entries has left since the last run: then pages become empty by themselves,
@@ -118,7 +126,7 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 static bool cache_is_draining(struct tw_cache *cache)
 {
 	enum { SHARE = 16, DRAINS_MOST = 8 };
-	uint64_t entries = counter_read(&cache->domain.entries);
+	uint64_t entries = counter_read(&cache->shared.entries);
 	uint64_t left = cache->entries_before > entries ? cache->entries_before - entries : 0;
 	bool is_draining = left > cache->entries_before / SHARE && cache->drains < DRAINS_MOST;
 
@@ -137,8 +145,8 @@ static void cache_run_maintenance(void *argument)
 static void cache_run_stats(void *argument)
 {
 	struct tw_cache *cache = argument;
-	struct reader *reader = epochs_reader(&cache->domain.epochs);
-	tw_duration late = tw_now(cache->domain.wheel) - cache->stats_due;
+	struct reader *reader = epochs_reader(&cache->shared.epochs);
+	tw_duration late = tw_now(cache->shared.wheel) - cache->stats_due;
 	struct tw_cache_stats stats;
 
 	(void)tw_cache_get_stats(cache, &stats);
@@ -161,10 +169,10 @@ static enum tw_status cache_open_stats(struct tw_cache *cache,
 	cache->stats_interval = options->stats_interval > 0 ? options->stats_interval : TW_MINUTE;
 	if (!options->on_stats)
 		return TW_OK;
-	status = tw_alarm_create(cache->domain.wheel, cache_run_stats, cache, &cache->stats);
+	status = tw_alarm_create(cache->shared.wheel, cache_run_stats, cache, &cache->stats);
 	if (status != TW_OK)
 		return status;
-	cache->stats_due = time_add(tw_now(cache->domain.wheel), cache->stats_interval);
+	cache->stats_due = time_add(tw_now(cache->shared.wheel), cache->stats_interval);
 	(void)tw_alarm_set_at(cache->stats, cache->stats_due);
 	return TW_OK;
 }
@@ -183,8 +191,8 @@ static enum tw_status cache_open_shards(struct tw_cache *cache,
 	cache->shard_mask = count - 1;
 	for (unsigned i = 0; i < count && status == TW_OK; i++) {
 		policy_init(&cache->shards[i].policy, options->policy);
-		status = shard_open(&cache->shards[i], &cache->domain, &cache->removals);
-		if (status == TW_OK && domain_counts_uses(&cache->domain))
+		status = shard_open(&cache->shards[i], &cache->shared, &cache->removals);
+		if (status == TW_OK && shared_counts_uses(&cache->shared))
 			shard_turn_policy_on(&cache->shards[i]);
 	}
 	return status;
@@ -205,15 +213,15 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->load = options->load;
 	cache->load_context = options->load_context;
 	cache->refresh_after = options->refresh_after;
-	cache->domain.stale = options->stale_if_error;
+	cache->shared.stale = options->stale_if_error;
 	cache->refreshing.most =
 		options->max_refreshing > 0 ? options->max_refreshing : REFRESHING_DEFAULT;
 	cache->context = options->context;
 	cache->on_stats = options->on_stats;
-	domain_set_limits(&cache->domain, options->max_entries, options->max_bytes);
-	atomic_init(&cache->domain.counts_uses, options->max_entries > 0 || options->max_bytes > 0);
-	key_hash_seed_init(&cache->domain.seed);
-	pthread_mutex_init(&cache->domain.waits_lock, NULL);
+	shared_set_limits(&cache->shared, options->max_entries, options->max_bytes);
+	atomic_init(&cache->shared.counts_uses, options->max_entries > 0 || options->max_bytes > 0);
+	key_hash_seed_init(&cache->shared.seed);
+	pthread_mutex_init(&cache->shared.waits_lock, NULL);
 	pthread_mutex_init(&cache->takes_lock, NULL);
 	pthread_cond_init(&cache->takes_are_over, NULL);
 }
@@ -224,18 +232,19 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 
 	if (status != TW_OK)
 		return status;
-	domain_init_clock(&cache->domain);
-	cache->domain.pool = pool_create();
-	if (!cache->domain.pool || !epochs_init(&cache->domain.epochs, sizeof(struct thread_cache)))
+	shared_init_clock(&cache->shared);
+	cache->shared.pool = pool_create();
+	if (!cache->shared.pool ||
+	    !epochs_init(&cache->shared.epochs, sizeof(struct retiring_reader)))
 		return TW_NO_MEMORY;
-	pool_set_limit(cache->domain.pool, options->max_bytes);
-	cache->domain.nobody = epochs_add_reader(&cache->domain.epochs);
-	if (!cache->domain.nobody)
+	pool_set_limit(cache->shared.pool, options->max_bytes);
+	cache->shared.nobody = epochs_add_reader(&cache->shared.epochs);
+	if (!cache->shared.nobody)
 		return TW_NO_MEMORY;
-	status = removals_open(&cache->removals, &cache->domain, options);
+	status = removals_open(&cache->removals, &cache->shared, options);
 	if (status == TW_OK)
-		status = tw_alarm_create(cache->domain.wheel, cache_run_maintenance, cache,
-					 &cache->domain.maintenance);
+		status = tw_alarm_create(cache->shared.wheel, cache_run_maintenance, cache,
+					 &cache->shared.maintenance);
 	if (status == TW_OK)
 		status = cache_open_shards(cache, options);
 	if (status == TW_OK)
@@ -250,24 +259,24 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 /* What has been opened, as far as that came; no alarm of a shard is set. */
 static void cache_close(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_first_reader(&cache->domain.epochs);
+	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
 
 	loaders_close(&cache->loaders);
 	removals_close(&cache->removals);
-	tw_alarm_destroy(cache->domain.maintenance);
+	tw_alarm_destroy(cache->shared.maintenance);
 	for (; reader; reader = reader->next)
-		thread_close(reader_thread(reader), &cache->domain);
+		retire_close(retiring_reader(reader), &cache->shared);
 	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
-		if (cache->shards[i].domain)
+		if (cache->shards[i].shared)
 			shard_close(&cache->shards[i]);
 	free(cache->shards);
-	epochs_destroy(&cache->domain.epochs);
-	if (cache->domain.pool)
-		pool_close(cache->domain.pool);
+	epochs_destroy(&cache->shared.epochs);
+	if (cache->shared.pool)
+		pool_close(cache->shared.pool);
 	tw_destroy(cache->own_wheel);
 	pthread_cond_destroy(&cache->takes_are_over);
 	pthread_mutex_destroy(&cache->takes_lock);
-	pthread_mutex_destroy(&cache->domain.waits_lock);
+	pthread_mutex_destroy(&cache->shared.waits_lock);
 	free(cache);
 }
 
@@ -306,8 +315,8 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 
 	if (!cache)
 		return TW_INVALID;
-	/* acq_rel: pairs with domain_is_closed(), and itself. */
-	if (atomic_exchange_explicit(&cache->domain.is_closed, true, memory_order_acq_rel))
+	/* acq_rel: pairs with shared_is_closed(), and itself. */
+	if (atomic_exchange_explicit(&cache->shared.is_closed, true, memory_order_acq_rel))
 		return TW_CLOSED;
 	/* relaxed: lookups look at is_closed then. */
 	atomic_store_explicit(&cache->lookups_are_plain, false, memory_order_relaxed);
@@ -337,7 +346,7 @@ static void cache_end_loads(struct tw_cache *cache)
 
 static bool cache_is_in_callback(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_reader(&cache->domain.epochs);
+	struct reader *reader = epochs_reader(&cache->shared.epochs);
 
 	return reader && reader->callbacks > 0;
 }
@@ -352,6 +361,8 @@ void tw_cache_destroy(struct tw_cache *cache)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	(void)tw_cache_stop(cache);
 	cache_end_loads(cache);
+	if (cache_checks)
+		cache_check(cache);
 	tw_alarm_destroy(cache->stats);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);
@@ -369,9 +380,9 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 {
 	enum tw_status status;
 
-	if (!cache || cache_is_in_callback(cache) || tw_is_in_task(cache->domain.wheel))
+	if (!cache || cache_is_in_callback(cache) || tw_is_in_task(cache->shared.wheel))
 		return TW_INVALID;
-	if (domain_is_closed(&cache->domain))
+	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_expire(&cache->shards[i]);

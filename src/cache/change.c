@@ -20,7 +20,7 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 		return expire;
 	/* As no other thread, cache or process begins. */
 	if (reader->random == 0)
-		reader->random = key_hash_wide(&cache->domain.seed, &reader, sizeof(reader)) | 1;
+		reader->random = key_hash_wide(&cache->shared.seed, &reader, sizeof(reader)) | 1;
 	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 52) - 1;
 	lifetime = (double)expire * (1 + cache->jitter * part);
 	if (lifetime >= (double)TW_FOREVER)
@@ -96,10 +96,10 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	_Atomic uint64_t *slot;
 	struct tw_cache_entry *old =
 		table_find(shard_table(shard), hash, key, entry->key_size, &slot);
-	uint64_t most = counter_read(&cache->domain.max_bytes);
+	uint64_t most = counter_read(&cache->shared.max_bytes);
 	tw_duration old_deadline = TW_FOREVER;
 
-	if (domain_is_closed(&cache->domain))
+	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
 	if (mode == PUT_ADD && entry_is_there(old, now))
 		return TW_EXISTS;
@@ -137,23 +137,23 @@ enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64
 			     struct tw_cache_entry *entry, enum put_mode mode, tw_duration lifetime)
 {
 	/* Not before the lock: what is judged by it is judged as it is now. */
-	tw_duration now = tw_now(cache->domain.wheel);
+	tw_duration now = tw_now(cache->shared.wheel);
 
 	cache_start_life(cache, entry, now, lifetime);
 	return cache_put(cache, shard, hash, entry, mode, now);
 }
 
-void cache_end_sets(struct tw_cache *cache, struct thread_cache *thread, uint64_t weight,
+void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
 		    const struct tw_cache_entry *spared)
 {
 	size_t taken = thread->spare.taken;
 
 	thread->spare.taken = 0;
-	thread_end(thread, &cache->domain);
+	retire_end(thread, &cache->shared);
 	/* As much as was taken, and as much again to catch up. */
 	if (taken > 0)
 		(void)cache_compact(cache, 2 * taken, false);
-	if (weight > 0 && domain_is_over_limit(&cache->domain))
+	if (weight > 0 && shared_is_over_limit(&cache->shared))
 		cache_evict(cache, weight, spared);
 }
 
@@ -164,23 +164,23 @@ void cache_end_sets(struct tw_cache *cache, struct thread_cache *thread, uint64_
 static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
 					enum put_mode mode, tw_duration expire)
 {
-	struct reader *reader = epochs_reader(&cache->domain.epochs);
+	struct reader *reader = epochs_reader(&cache->shared.epochs);
 	enum tw_status status = TW_NO_MEMORY;
-	struct thread_cache *thread;
+	struct retiring_reader *thread;
 	struct tw_cache_entry *entry;
 	struct shard *shard;
 	tw_duration lifetime;
 
 	if (!reader)
 		return status;
-	plan->hash = key_hash_wide(&cache->domain.seed, plan->key, plan->key_size);
+	plan->hash = key_hash_wide(&cache->shared.seed, plan->key, plan->key_size);
 	shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(shard, plan->hash);
 	__builtin_prefetch(&shard->lock, 1);
 	lifetime = cache_lifetime(cache, reader, expire);
 	cache_plan(cache, plan);
-	thread = thread_begin(&cache->domain);
-	entry = entry_from(thread, &cache->domain, plan);
+	thread = retire_begin(&cache->shared);
+	entry = entry_from(thread, &cache->shared, plan);
 	if (entry) {
 		shard_prefetch_guess(shard, reader, plan->hash);
 		shard_begin(shard);
@@ -249,7 +249,7 @@ enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t ke
 
 bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
 {
-	change->now = tw_now(cache->domain.wheel);
+	change->now = tw_now(cache->shared.wheel);
 	change->entry =
 		table_find(shard_table(change->shard), change->hash, key, key_size, &change->slot);
 	return entry_is_there(change->entry, change->now);
@@ -269,7 +269,7 @@ bool change_delete(struct change *change, bool is_there, const void *key, size_t
 static bool change_begin(struct change *change, struct tw_cache *cache, const void *key,
 			 size_t key_size)
 {
-	change->hash = key_hash_wide(&cache->domain.seed, key, key_size);
+	change->hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	change->shard = cache_shard(cache, change->hash);
 	shard_begin(change->shard);
 	return change_find(change, cache, key, key_size);
@@ -282,7 +282,7 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 
 	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
-	if (domain_is_closed(&cache->domain))
+	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
 	is_there = change_begin(&change, cache, key, key_size);
 	is_there = change_delete(&change, is_there, key, key_size);
@@ -302,7 +302,7 @@ enum tw_status tw_cache_pop(struct tw_cache *cache, const void *key, size_t key_
 	*entry = NULL;
 	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
-	if (domain_is_closed(&cache->domain))
+	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
 	is_there = change_begin(&change, cache, key, key_size);
 	if (is_there) {

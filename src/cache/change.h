@@ -30,9 +30,9 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 			     struct tw_cache_entry *entry, enum put_mode mode,
 			     tw_duration lifetime);
-/* Ends what thread_begin() began, after entries of that weight came in, if any did, `spared` the
+/* Ends what retire_begin() began, after entries of that weight came in, if any did, `spared` the
  * last: their pages and their room are made up for. */
-void cache_end_sets(struct tw_cache *cache, struct thread_cache *thread, uint64_t weight,
+void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
 		    const struct tw_cache_entry *spared);
 
 /* Of a key that is there or not; between shard_begin and shard_end. */

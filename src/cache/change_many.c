@@ -35,7 +35,7 @@ static void batch_link(struct batch *batch)
 /* Fetches what the changes will touch. */
 static void batch_begin(struct batch *batch, struct reader *reader)
 {
-	struct epochs *epochs = &batch->cache->domain.epochs;
+	struct epochs *epochs = &batch->cache->shared.epochs;
 	uint64_t era;
 
 	batch_link(batch);
@@ -112,7 +112,7 @@ static void set_batch_plan(struct set_batch *set)
 		if (!set->batch.is_left[i])
 			continue;
 		set->batch.hashes[i] =
-			key_hash_wide(&cache->domain.seed, item->key, item->key_size);
+			key_hash_wide(&cache->shared.seed, item->key, item->key_size);
 		set->plans[i] = (struct entry_plan){.key = item->key,
 						    .key_size = item->key_size,
 						    .hash = set->batch.hashes[i],
@@ -122,20 +122,20 @@ static void set_batch_plan(struct set_batch *set)
 	}
 }
 
-static void set_batch_make(struct set_batch *set, struct thread_cache *thread)
+static void set_batch_make(struct set_batch *set, struct retiring_reader *thread)
 {
 	for (unsigned i = 0; i < set->batch.count; i++) {
 		if (!set->batch.is_left[i])
 			continue;
-		set->entries[i] = entry_from(thread, &set->batch.cache->domain, &set->plans[i]);
+		set->entries[i] = entry_from(thread, &set->batch.cache->shared, &set->plans[i]);
 		set->batch.is_left[i] = set->entries[i] != NULL;
 		set->items[i].status = TW_NO_MEMORY;
 	}
 }
 
 /* Between begin and end. */
-static void set_batch_put(struct set_batch *set, struct thread_cache *thread, struct shard *shard,
-			  unsigned i)
+static void set_batch_put(struct set_batch *set, struct retiring_reader *thread,
+			  struct shard *shard, unsigned i)
 {
 	struct tw_cache *cache = set->batch.cache;
 	struct tw_cache_item *item = &set->items[i];
@@ -154,13 +154,13 @@ static void set_batch_put(struct set_batch *set, struct thread_cache *thread, st
 static size_t set_batch_run(struct set_batch *set)
 {
 	struct batch *batch = &set->batch;
-	struct thread_cache *thread;
+	struct retiring_reader *thread;
 	size_t done = 0;
 
 	set->weight = 0;
 	set_batch_plan(set);
 	batch_begin(batch, set->reader);
-	thread = thread_begin(&batch->cache->domain);
+	thread = retire_begin(&batch->cache->shared);
 	set_batch_make(set, thread);
 	for (unsigned i = 0; i < batch->count; i++)
 		while (batch->is_left[i]) {
@@ -205,7 +205,7 @@ static size_t delete_batch_run(struct batch *batch, struct tw_cache_key *keys,
 
 	for (unsigned i = 0; i < batch->count; i++) {
 		batch->is_left[i] = key_is_valid(keys[i].key, keys[i].key_size);
-		batch->hashes[i] = batch->is_left[i] ? key_hash_wide(&cache->domain.seed,
+		batch->hashes[i] = batch->is_left[i] ? key_hash_wide(&cache->shared.seed,
 								     keys[i].key, keys[i].key_size)
 						     : 0;
 		keys[i].status = TW_INVALID;

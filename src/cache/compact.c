@@ -38,7 +38,7 @@ struct move {
 static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct pool_page *page,
 			   unsigned *first, unsigned count, struct move *moves)
 {
-	struct epochs *epochs = &cache->domain.epochs;
+	struct epochs *epochs = &cache->shared.epochs;
 	unsigned found = 0;
 	uint64_t era = reader_enter(reader, epochs);
 
@@ -56,7 +56,7 @@ static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct
 			continue;
 		}
 		moves[found++] =
-			(struct move){entry, key_hash_wide(&cache->domain.seed, entry_key(entry),
+			(struct move){entry, key_hash_wide(&cache->shared.seed, entry_key(entry),
 							   entry->key_size)};
 	}
 	reader_leave(reader);
@@ -64,11 +64,11 @@ static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct
 }
 
 /* Under the shard's lock. False: out of memory. */
-static bool entry_move(struct tw_cache *cache, struct shard *shard, struct thread_cache *thread,
+static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retiring_reader *thread,
 		       struct tw_cache_entry *entry, _Atomic uint64_t *slot)
 {
-	void *block = spare_take(&thread->spare, cache->domain.pool, entry_size(entry));
-	struct tw_cache_entry *copy = entry_copy(block, entry, epochs_era(&cache->domain.epochs));
+	void *block = spare_take(&thread->spare, cache->shared.pool, entry_size(entry));
+	struct tw_cache_entry *copy = entry_copy(block, entry, epochs_era(&cache->shared.epochs));
 	tw_duration deadline;
 
 	if (!copy)
@@ -86,7 +86,7 @@ static bool entry_move(struct tw_cache *cache, struct shard *shard, struct threa
 }
 
 /* False: out of memory. */
-static bool move_do(struct tw_cache *cache, struct thread_cache *thread, const struct move *move)
+static bool move_do(struct tw_cache *cache, struct retiring_reader *thread, const struct move *move)
 {
 	struct shard *shard = cache_shard(cache, move->hash);
 	_Atomic uint64_t *slot;
@@ -107,27 +107,27 @@ static bool move_do(struct tw_cache *cache, struct thread_cache *thread, const s
 /* False: out of memory. */
 static bool cache_empty_page(struct tw_cache *cache, struct pool_page *page, unsigned count)
 {
-	struct domain *domain = &cache->domain;
+	struct shared_state *shared = &cache->shared;
 	struct move moves[CELLS_A_STEP];
 	unsigned first = 0;
 	bool is_done = true;
 
 	while (first < count && is_done) {
-		struct thread_cache *thread = thread_begin(domain);
+		struct retiring_reader *thread = retire_begin(shared);
 		unsigned found = moves_find(cache, &thread->reader, page, &first, count, moves);
 
 		for (unsigned i = 0; i < found; i++)
 			shard_prefetch_bucket(cache_shard(cache, moves[i].hash), moves[i].hash);
 		for (unsigned i = 0; i < found && is_done; i++)
 			is_done = move_do(cache, thread, &moves[i]);
-		thread_end(thread, domain);
+		retire_end(thread, shared);
 	}
 	return is_done;
 }
 
 bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest)
 {
-	struct pool *pool = cache->domain.pool;
+	struct pool *pool = cache->shared.pool;
 	size_t emptied = 0;
 
 	while (emptied < bytes && pool_is_sparse(pool, at_rest)) {

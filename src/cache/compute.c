@@ -20,7 +20,7 @@ struct compute {
 };
 
 /* Between begin and end. TW_NOT_FOUND: what is to be replaced has expired. */
-static enum tw_status compute_replace(struct compute *compute, struct thread_cache *thread,
+static enum tw_status compute_replace(struct compute *compute, struct retiring_reader *thread,
 				      const struct tw_cache_computed *computed, bool is_there)
 {
 	struct tw_cache *cache = compute->cache;
@@ -37,7 +37,7 @@ static enum tw_status compute_replace(struct compute *compute, struct thread_cac
 	    computed->expire < 0)
 		return TW_INVALID;
 	cache_plan(cache, &plan);
-	entry = entry_from(thread, &cache->domain, &plan);
+	entry = entry_from(thread, &cache->shared, &plan);
 	if (!entry)
 		return TW_NO_MEMORY;
 	status = cache_put_new(cache, compute->change.shard, compute->change.hash, entry,
@@ -53,13 +53,13 @@ static enum tw_status compute_replace(struct compute *compute, struct thread_cac
 }
 
 /* Likewise. */
-static enum tw_status compute_once(struct compute *compute, struct thread_cache *thread)
+static enum tw_status compute_once(struct compute *compute, struct retiring_reader *thread)
 {
 	struct tw_cache_computed computed = {NULL, 0, 0};
 	struct change *change = &compute->change;
 	bool is_there = change_find(change, compute->cache, compute->key, compute->key_size);
 
-	if (domain_is_closed(&compute->cache->domain))
+	if (shared_is_closed(&compute->cache->shared))
 		return TW_CLOSED;
 	switch (compute->function(compute->context, is_there ? change->entry : NULL, &computed)) {
 	case TW_CACHE_KEEP:
@@ -76,13 +76,13 @@ static enum tw_status compute_once(struct compute *compute, struct thread_cache 
 static enum tw_status compute_run(struct compute *compute)
 {
 	struct tw_cache *cache = compute->cache;
-	struct thread_cache *thread;
+	struct retiring_reader *thread;
 	enum tw_status status;
 	int state;
 
 	/* A cancelled thread would keep the locks. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	thread = thread_begin(&cache->domain);
+	thread = retire_begin(&cache->shared);
 	shard_begin(compute->change.shard);
 	do
 		status = compute_once(compute, thread);
@@ -108,7 +108,7 @@ enum tw_status tw_cache_compute(struct tw_cache *cache, const void *key, size_t 
 	status = cache_admit(cache, &compute.reader);
 	if (status != TW_OK)
 		return status;
-	compute.change.hash = key_hash_wide(&cache->domain.seed, key, key_size);
+	compute.change.hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	compute.change.shard = cache_shard(cache, compute.change.hash);
 	return compute_run(&compute);
 }

@@ -274,13 +274,18 @@ static inline tw_duration deadline_after(tw_duration now, tw_duration lifetime)
 }
 
 /*
- * Positive: it may be read until then. Negative, and for good: it may not be read any more, by
- * whatever clock; it was found past its deadline, or another took its place before, and its
- * deadline was -deadline. While that other is about to get its slot: deadline_forward().
+ * The deadline, end and refresh time of an entry are numbers by themselves: they publish nothing,
+ * so loads and stores of them are relaxed. The entry is published with its first deadline.
+ */
+
+/*
+ * Returns the entry's deadline. If it is positive, the entry may be read until then. If it is
+ * negative, the entry may never be read again, by any clock: it was found past its deadline, which
+ * was -deadline, or another entry replaced it. While that other has no slot yet, see
+ * deadline_forward().
  */
 static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)
 {
-	/* relaxed: a number by itself; the entry was published with its first one. */
 	return atomic_load_explicit(&entry->deadline, memory_order_relaxed);
 }
 
@@ -304,26 +309,22 @@ static inline tw_duration entry_deadline_or_forward(const struct tw_cache_entry 
 /* Of an extended entry. */
 static inline tw_duration entry_end(const struct tw_cache_entry *entry)
 {
-	/* relaxed: a number by itself. */
 	return atomic_load_explicit(&entry_extension(entry)->end, memory_order_relaxed);
 }
 
 static inline void entry_set_end(struct tw_cache_entry *entry, tw_duration end)
 {
-	/* relaxed: a number by itself. */
 	atomic_store_explicit(&entry_extension(entry)->end, end, memory_order_relaxed);
 }
 
 /* Of an aging entry. */
 static inline tw_duration entry_refresh_at(const struct tw_cache_entry *entry)
 {
-	/* relaxed: a number by itself. */
 	return atomic_load_explicit(&entry_age(entry)->refresh_at, memory_order_relaxed);
 }
 
 static inline void entry_set_refresh_at(struct tw_cache_entry *entry, tw_duration time)
 {
-	/* relaxed: a number by itself. */
 	atomic_store_explicit(&entry_age(entry)->refresh_at, time, memory_order_relaxed);
 }
 

@@ -144,17 +144,18 @@ static inline bool epochs_is_in(const struct epochs *epochs, uint64_t era)
 		1);
 }
 
-/* One lookup. */
-struct sight {
+/* The guard of one lookup shows whether the era that the lookup entered has gone on. */
+struct era_guard {
 	const struct epochs *epochs;
 	uint64_t era;
-	bool is_lost; /* it has to enter anew */
+	bool is_lost; /* the lookup must enter again */
 };
 
-static inline bool sight_holds(struct sight *sight)
+/* Returns whether the lookup may read what it has loaded. If not, it must enter again. */
+static inline bool era_guard_holds(struct era_guard *guard)
 {
-	sight->is_lost = !epochs_is_in(sight->epochs, sight->era);
-	return !sight->is_lost;
+	guard->is_lost = !epochs_is_in(guard->epochs, guard->era);
+	return !guard->is_lost;
 }
 
 /* For what is made now. */
@@ -170,8 +171,8 @@ static inline bool eras_are_none(const struct eras *eras)
 	return eras->count == 0;
 }
 
-/* After a fence that comes after the unlinking: what was unlinked is out of sight of readers of
- * later eras. */
+/* Returns the stamp of entries that were unlinked before the caller's last fence: readers of later
+ * eras do not find them. */
 static inline uint64_t epochs_stamp(struct epochs *epochs)
 {
 	/* seq_cst: not before the fence; pairs with reader_enter(). */

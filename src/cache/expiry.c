@@ -34,7 +34,7 @@
  * and the largest are the pool's, so that their memory comes back when they do. */
 enum { BLOCK_LEAST = 2, BLOCK_MOST = 30 };
 
-_Static_assert(sizeof(struct expiry_block) + BLOCK_MOST * sizeof(uint64_t) == POOL_OTHER,
+_Static_assert(sizeof(struct expiry_block) + BLOCK_MOST * sizeof(uint64_t) == POOL_EXPIRY_BLOCK,
 	       "the largest fill a block of the pool");
 
 void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now)
@@ -50,7 +50,7 @@ static struct expiry_block *block_new(const struct expiry *expiry, unsigned capa
 	struct expiry_block *block;
 
 	if (capacity == BLOCK_MOST)
-		block = pool_take_other(expiry->pool);
+		block = pool_take_expiry_block(expiry->pool);
 	else
 		block = malloc(sizeof(*block) + capacity * sizeof(block->hashes[0]));
 	if (!block)
@@ -63,7 +63,7 @@ static struct expiry_block *block_new(const struct expiry *expiry, unsigned capa
 static void block_free(struct expiry_block *block)
 {
 	if (block->capacity == BLOCK_MOST)
-		pool_give_other(block);
+		pool_give_expiry_block(block);
 	else
 		free(block);
 }
@@ -211,4 +211,32 @@ void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigne
 	}
 	expiry_list(expiry, block, place);
 	expiry->count += block->count;
+}
+
+/* Counts the hashes of a list of blocks. */
+static size_t blocks_check(const struct expiry_block *block, unsigned place)
+{
+	size_t count = 0;
+
+	for (; block; block = block->next) {
+		assert(block->place == place && block->count <= block->capacity);
+		count += block->count;
+	}
+	(void)place;
+	return count;
+}
+
+void expiry_check(const struct expiry *expiry)
+{
+	size_t count = blocks_check(expiry->due, expiry->due ? expiry->due->place : 0);
+
+	for (unsigned place = 0; place < EXPIRY_LEVELS * EXPIRY_SLOTS; place++) {
+		if (!expiry->slots[place])
+			continue;
+		assert(expiry->used[place / EXPIRY_SLOTS] >> place % EXPIRY_SLOTS & 1);
+		assert(expiry_place_tick(expiry, place) > expiry->now);
+		count += blocks_check(expiry->slots[place], place);
+	}
+	assert(count == expiry->count);
+	(void)count;
 }

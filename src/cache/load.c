@@ -108,16 +108,16 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 	loading_lock(loading);
 	cache = loading->cache;
 	if (cache) {
-		struct thread_cache *thread;
+		struct retiring_reader *thread;
 		struct tw_cache_entry *entry;
 
 		plan->key = loading->key;
 		plan->key_size = loading->key_size;
 		plan->hash = loading->hash;
 		cache_plan(cache, plan);
-		thread = thread_begin(&cache->domain);
-		entry = entry_from(thread, &cache->domain, plan);
-		thread_end(thread, &cache->domain);
+		thread = retire_begin(&cache->shared);
+		entry = entry_from(thread, &cache->shared, plan);
+		retire_end(thread, &cache->shared);
 		status = entry ? TW_OK : TW_NO_MEMORY;
 		if (entry) {
 			before = loading->given;
@@ -178,7 +178,7 @@ bool load_has_value(struct tw_cache_loading *loading)
 void waiter_tell(struct tw_cache *cache, struct waiter *waiter, enum tw_status status,
 		 const struct tw_cache_entry *entry)
 {
-	struct reader *reader = epochs_reader(&cache->domain.epochs);
+	struct reader *reader = epochs_reader(&cache->shared.epochs);
 	int state;
 
 	/* A cancelled thread would leave the others untold. */
@@ -225,7 +225,7 @@ void waiters_dismiss(struct tw_cache *cache, struct waiter *waiters)
 /* The loader's status and what it gave agree then. What is to be kept, or NULL. */
 static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 					    struct tw_cache_loading *loading,
-					    struct thread_cache *thread, enum tw_status *status)
+					    struct retiring_reader *thread, enum tw_status *status)
 {
 	struct entry_plan absence = {.key = loading->key,
 				     .key_size = loading->key_size,
@@ -243,7 +243,7 @@ static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 	cache_plan(cache, &absence);
 	loading->expire = cache->negative_expire;
 	/* Without memory the absence is told, and not kept. */
-	return entry_from(thread, &cache->domain, &absence);
+	return entry_from(thread, &cache->shared, &absence);
 }
 
 /* Between begin and end: the key has no value any more. */
@@ -265,12 +265,12 @@ static enum tw_status loading_fall_back(struct tw_cache *cache, struct tw_cache_
 	_Atomic uint64_t *slot;
 	tw_duration deadline;
 
-	if (cache->domain.stale == 0 || domain_is_closed(&cache->domain))
+	if (cache->shared.stale == 0 || shared_is_closed(&cache->shared))
 		return status;
 	old = table_find(shard_table(loading->shard), loading->hash, loading->key,
 			 loading->key_size, &slot);
 	if (!old || !entry_try_to_expire(old, now, &deadline) ||
-	    !entry_is_stale(old, deadline, now, cache->domain.stale))
+	    !entry_is_stale(old, deadline, now, cache->shared.stale))
 		return status;
 	loading->entry = tw_cache_entry_pin(old);
 	return TW_STALE;
@@ -294,7 +294,7 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 	else if (status != TW_NOT_FOUND)
 		status = loading_fall_back(cache, loading, status, now);
 	loading->status = status;
-	loading_unlist(loading, &loading->shard->loadings, &cache->domain);
+	loading_unlist(loading, &loading->shard->loadings, &cache->shared);
 	return is_kept;
 }
 
@@ -302,7 +302,7 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading,
 			enum tw_status status)
 {
-	struct thread_cache *thread = thread_begin(&cache->domain);
+	struct retiring_reader *thread = retire_begin(&cache->shared);
 	struct tw_cache_entry *entry = loading_judge(cache, loading, thread, &status);
 	uint64_t weight = entry ? entry_weight(entry) : 0;
 	struct waiter *waiters;
@@ -310,7 +310,7 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	tw_duration now;
 
 	shard_begin(loading->shard);
-	now = tw_now(cache->domain.wheel);
+	now = tw_now(cache->shared.wheel);
 	if (entry)
 		cache_start_life(cache, entry, now,
 				 cache_lifetime(cache, &thread->reader, loading->expire));
@@ -394,7 +394,7 @@ bool loads_cancel(struct tw_cache *cache)
 
 void load_claim(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading)
 {
-	loading_set_loader(loading, &cache->domain, reader);
+	loading_set_loader(loading, &cache->shared, reader);
 }
 
 struct tw_cache_loading *load_begin(struct tw_cache *cache, struct shard *shard,
@@ -422,9 +422,9 @@ void load_return(struct tw_cache *cache, struct tw_cache_loading *loading, enum 
 		(void)tw_cache_load_end(loading, status);
 		return;
 	}
-	pthread_mutex_lock(&cache->domain.waits_lock);
+	pthread_mutex_lock(&cache->shared.waits_lock);
 	loading->loader = NULL;
-	pthread_mutex_unlock(&cache->domain.waits_lock);
+	pthread_mutex_unlock(&cache->shared.waits_lock);
 }
 
 /* A loader's call. */
@@ -462,8 +462,8 @@ void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loa
 
 void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading)
 {
-	struct reader *reader = epochs_reader(&cache->domain.epochs);
-	bool is_closed = domain_is_closed(&cache->domain);
+	struct reader *reader = epochs_reader(&cache->shared.epochs);
+	bool is_closed = shared_is_closed(&cache->shared);
 	bool is_mine;
 
 	shard_begin(loading->shard);
@@ -503,7 +503,7 @@ static bool waiter_look(struct tw_cache *cache, struct reader *reader, struct sh
 	if (there)
 		return true;
 	answer->status = TW_CLOSED;
-	if (domain_is_closed(&cache->domain))
+	if (shared_is_closed(&cache->shared))
 		return true;
 	loading = loadings_find(shard->loadings, hash, key, key_size);
 	waiter->is_late = loading && loading->is_overridden;
@@ -525,7 +525,7 @@ static bool waiter_look(struct tw_cache *cache, struct reader *reader, struct sh
 void load_for_waiter(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size,
 		     struct waiter *waiter)
 {
-	struct reader *reader = epochs_reader(&cache->domain.epochs);
+	struct reader *reader = epochs_reader(&cache->shared.epochs);
 	struct shard *shard = cache_shard(cache, hash);
 	struct tw_cache_loading *queued = NULL;
 	struct answer answer = {TW_NO_MEMORY, NULL};

@@ -14,6 +14,7 @@
  */
 #include "loading.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/key.h"
@@ -26,6 +27,18 @@ struct tw_cache_loading *loadings_find(struct tw_cache_loading *loadings, uint64
 			    !keys_are_equal(loadings->key, key, key_size)))
 		loadings = loadings->next;
 	return loadings;
+}
+
+void loadings_check(struct tw_cache_loading *loadings, const struct shard *shard)
+{
+	enum { MOST = 64 }; /* each is compared with all behind it */
+
+	for (int i = 0; loadings && i < MOST; i++, loadings = loadings->next) {
+		assert(loadings->shard == shard && !loadings->is_over);
+		assert(!loadings_find(loadings->next, loadings->hash, loadings->key,
+				      loadings->key_size));
+	}
+	(void)shard;
 }
 
 void loadings_override(struct tw_cache_loading *loadings, uint64_t hash, const void *key,
@@ -87,25 +100,25 @@ void loading_list(struct tw_cache_loading *loading, struct tw_cache_loading **lo
 	*loadings = loading;
 }
 
-void loading_set_loader(struct tw_cache_loading *loading, struct domain *domain,
+void loading_set_loader(struct tw_cache_loading *loading, struct shared_state *shared,
 			struct reader *loader)
 {
 	loading->is_queued = false;
-	pthread_mutex_lock(&domain->waits_lock);
+	pthread_mutex_lock(&shared->waits_lock);
 	loading->loader = loader;
-	pthread_mutex_unlock(&domain->waits_lock);
+	pthread_mutex_unlock(&shared->waits_lock);
 }
 
 void loading_unlist(struct tw_cache_loading *loading, struct tw_cache_loading **loadings,
-		    struct domain *domain)
+		    struct shared_state *shared)
 {
 	while (*loadings != loading)
 		loadings = &(*loadings)->next;
 	*loadings = loading->next;
 	loading->is_queued = false;
-	pthread_mutex_lock(&domain->waits_lock);
+	pthread_mutex_lock(&shared->waits_lock);
 	loading->is_over = true;
-	pthread_mutex_unlock(&domain->waits_lock);
+	pthread_mutex_unlock(&shared->waits_lock);
 	pthread_cond_broadcast(&loading->ended);
 }
 
@@ -133,33 +146,33 @@ void loading_let_go(struct tw_cache_loading *loading)
 	free(loading);
 }
 
-bool loading_may_wait(const struct tw_cache_loading *loading, struct domain *domain,
+bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_state *shared,
 		      struct reader *reader)
 {
 	const struct tw_cache_loading *next = loading;
 	bool may_wait;
 
-	pthread_mutex_lock(&domain->waits_lock);
+	pthread_mutex_lock(&shared->waits_lock);
 	while (next && !next->is_over && next->loader != reader)
 		next = next->loader ? next->loader->waits_for : NULL;
 	may_wait = !next || next->is_over;
 	if (may_wait)
 		reader->waits_for = loading;
-	pthread_mutex_unlock(&domain->waits_lock);
+	pthread_mutex_unlock(&shared->waits_lock);
 	return may_wait;
 }
 
-enum tw_status loading_wait(struct tw_cache_loading *loading, struct domain *domain,
+enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_state *shared,
 			    struct reader *reader, pthread_mutex_t *lock, tw_duration until)
 {
 	bool has_time = until > 0;
 
-	while (!loading->is_over && has_time && !domain_is_closed(domain))
+	while (!loading->is_over && has_time && !shared_is_closed(shared))
 		has_time = condition_wait(&loading->ended, lock, until);
-	pthread_mutex_lock(&domain->waits_lock);
+	pthread_mutex_lock(&shared->waits_lock);
 	reader->waits_for = NULL;
-	pthread_mutex_unlock(&domain->waits_lock);
+	pthread_mutex_unlock(&shared->waits_lock);
 	if (loading->is_over)
 		return TW_OK;
-	return domain_is_closed(domain) ? TW_CLOSED : TW_TIMED_OUT;
+	return shared_is_closed(shared) ? TW_CLOSED : TW_TIMED_OUT;
 }

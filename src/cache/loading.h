@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "domain.h"
+#include "shared.h"
 #include "entry.h"
 
 struct shard;
@@ -66,6 +66,8 @@ struct tw_cache_loading *loadings_find(struct tw_cache_loading *loadings, uint64
 void loadings_override(struct tw_cache_loading *loadings, uint64_t hash, const void *key,
 		       size_t key_size);
 void loadings_override_all(struct tw_cache_loading *loadings);
+/* Asserts that the loads are the shard's, not over, and of different keys, for the first 64. */
+void loadings_check(struct tw_cache_loading *loadings, const struct shard *shard);
 /* Wakes the threads that wait, to look whether the cache is closed, and takes out all waiters, to
  * be put before those in the list. */
 void loadings_wake(struct tw_cache_loading *loadings, struct waiter **waiters);
@@ -78,12 +80,12 @@ struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard
 /* Lists it; the reference is the list's. */
 void loading_list(struct tw_cache_loading *loading, struct tw_cache_loading **loadings);
 /* The reader's thread begins to load; NULL: no thread does any more. */
-void loading_set_loader(struct tw_cache_loading *loading, struct domain *domain,
+void loading_set_loader(struct tw_cache_loading *loading, struct shared_state *shared,
 			struct reader *loader);
 /* Takes it out of the list, whose reference is the caller's then, and tells the threads that wait.
  */
 void loading_unlist(struct tw_cache_loading *loading, struct tw_cache_loading **loadings,
-		    struct domain *domain);
+		    struct shared_state *shared);
 /* The two below need no lock. */
 static inline struct tw_cache_loading *loading_hold(struct tw_cache_loading *loading)
 {
@@ -99,11 +101,11 @@ const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading)
 
 /* False: the reader would wait for itself. Else it is noted as waiting: loading_wait() has to
  * follow. */
-bool loading_may_wait(const struct tw_cache_loading *loading, struct domain *domain,
+bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_state *shared,
 		      struct reader *reader);
 /* Waits until the real time `until`; 0: not at all. TW_OK: the load is over; TW_TIMED_OUT;
  * TW_CLOSED. */
-enum tw_status loading_wait(struct tw_cache_loading *loading, struct domain *domain,
+enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_state *shared,
 			    struct reader *reader, pthread_mutex_t *lock, tw_duration until);
 
 #endif

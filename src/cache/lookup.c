@@ -24,7 +24,7 @@
 
 /* One lookup, and where it has found an entry. */
 struct find {
-	struct sight sight;
+	struct era_guard guard;
 	const struct shard *shard;
 	const struct table *table;
 	_Atomic uint64_t *slot;
@@ -35,14 +35,14 @@ static ALWAYS_INLINE struct tw_cache_entry *find_begin(struct find *find, struct
 						       uint64_t hash, const void *key,
 						       size_t key_size)
 {
-	struct epochs *epochs = &find->shard->domain->epochs;
+	struct epochs *epochs = &find->shard->shared->epochs;
 
-	find->sight.epochs = epochs;
-	find->sight.era = reader_enter(reader, epochs);
+	find->guard.epochs = epochs;
+	find->guard.era = reader_enter(reader, epochs);
 	find->table = shard_table(find->shard);
-	return sight_holds(&find->sight) ? table_find_in_sight(find->table, hash, key, key_size,
-							       &find->slot, &find->sight)
-					 : NULL;
+	return era_guard_holds(&find->guard) ? table_find_in_era(find->table, hash, key, key_size,
+								 &find->slot, &find->guard)
+					     : NULL;
 }
 
 /* Whether the table that lookups use has the entry in the slot where it was found. */
@@ -53,10 +53,10 @@ static bool find_is_in_place(const struct find *find, const struct tw_cache_entr
 }
 
 /*
- * Of an entry that is past its deadline at first sight, or whose deadline slides: what the key's
- * lookup may read, that or what it goes on to; a hit. NULL: there is nothing, or the sight is lost.
- * A hit moves the deadline, to the entry's end at most. A touch that runs beside it sets the end
- * first, and then the deadline, which tells us of that end.
+ * Judges an entry that seems past its deadline, or whose deadline slides. Returns the entry that
+ * the lookup may read, this one or one that it forwards to, as a hit; or NULL if there is none, or
+ * if the guard is lost. A hit moves the deadline, at most to the entry's end. A touch that runs
+ * beside it sets the end first and then the deadline, so whoever reads that deadline sees that end.
  */
 static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct tw_cache *cache,
 								    struct find *find,
@@ -65,7 +65,7 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 {
 	const struct tw_cache_entry *found = entry;
 	tw_duration later =
-		deadline_after(time_add(coarse, cache->domain.coarse_step), cache->idle);
+		deadline_after(time_add(coarse, cache->shared.coarse_step), cache->idle);
 	tw_duration deadline = entry_deadline_or_forward(entry);
 
 	for (;;) {
@@ -73,14 +73,14 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 
 		if (deadline_forward(deadline)) {
 			entry = deadline_forward(deadline);
-			if (!sight_holds(&find->sight))
+			if (!era_guard_holds(&find->guard))
 				return NULL;
 			deadline = entry_deadline_or_forward(entry);
 			continue;
 		}
 		if (deadline < 0)
 			break;
-		if (!domain_is_past(&cache->domain, deadline, coarse)) {
+		if (!shared_is_past(&cache->shared, deadline, coarse)) {
 			tw_duration end;
 
 			if (cache->idle == 0 || !is_use)
@@ -95,7 +95,7 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 			deadline = wanted;
 	}
 	/* Else what was judged is not the key's any more. */
-	find->sight.is_lost = !find_is_in_place(find, found);
+	find->guard.is_lost = !find_is_in_place(find, found);
 	return NULL;
 }
 
@@ -120,10 +120,10 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 			continue;
 		deadline = entry_deadline(entry);
 		if (deadline != TW_FOREVER &&
-		    (cache->idle > 0 || domain_is_past(&cache->domain, deadline, coarse)))
+		    (cache->idle > 0 || shared_is_past(&cache->shared, deadline, coarse)))
 			entry = cache_judge(cache, &find, entry, coarse, is_use);
-	} while (__builtin_expect(find.sight.is_lost, 0));
-	if (is_use && entry && domain_counts_uses(&cache->domain) &&
+	} while (__builtin_expect(find.guard.is_lost, 0));
+	if (is_use && entry && shared_counts_uses(&cache->shared) &&
 	    policy_use(&shard->policy, entry, hash))
 		shard_try_settle(shard);
 	return entry;
@@ -132,7 +132,7 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 struct tw_cache_entry *cache_find(struct tw_cache *cache, struct reader *reader, uint64_t hash,
 				  const void *key, size_t key_size)
 {
-	return cache_find_at(cache, reader, domain_coarse_now(&cache->domain), hash, key, key_size,
+	return cache_find_at(cache, reader, shared_coarse_now(&cache->shared), hash, key, key_size,
 			     true);
 }
 
@@ -210,12 +210,12 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 	enum tw_status status = TW_INVALID;
 
 	if (cache && key_is_valid(key, key_size) && (buffer || capacity == 0)) {
-		struct reader *reader = epochs_reader(&cache->domain.epochs);
-		bool is_closed = domain_is_closed(&cache->domain);
+		struct reader *reader = epochs_reader(&cache->shared.epochs);
+		bool is_closed = shared_is_closed(&cache->shared);
 
 		if (reader && !is_closed)
-			return cache_get_hashed(cache, reader, domain_coarse_now(&cache->domain),
-						key_hash_wide(&cache->domain.seed, key, key_size),
+			return cache_get_hashed(cache, reader, shared_coarse_now(&cache->shared),
+						key_hash_wide(&cache->shared.seed, key, key_size),
 						key, key_size, buffer, capacity, value_size);
 		status = is_closed ? TW_CLOSED : TW_NO_MEMORY;
 	}
@@ -261,24 +261,24 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 				     !key || !key_is_short(key_size) || !buffer,
 			     0))
 		goto any;
-	hash = key_hash_short(&cache->domain.seed, key, key_size);
+	hash = key_hash_short(&cache->shared.seed, key, key_size);
 	shard = cache_shard(cache, hash);
 	place = shard_prefetch_bucket(shard, hash);
-	margin_end = domain_coarse_now(&cache->domain) + cache->domain.coarse_margin;
-	reader = epochs_reader(&cache->domain.epochs);
+	margin_end = shared_coarse_now(&cache->shared) + cache->shared.coarse_margin;
+	reader = epochs_reader(&cache->shared.epochs);
 	if (__builtin_expect(!reader, 0))
 		goto any;
 
-	era = reader_enter(reader, &cache->domain.epochs);
+	era = reader_enter(reader, &cache->shared.epochs);
 	if (__builtin_expect(shard_place(shard) != place, 0) ||
-	    !epochs_is_in(&cache->domain.epochs, era))
+	    !epochs_is_in(&cache->shared.epochs, era))
 		goto inside;
 	bucket = place_bucket(place, hash);
 	matches = bucket_matches(bucket, hash);
 	if (__builtin_expect(matches == 0, 0))
 		goto unmatched;
 	entry = bucket_first(bucket, matches);
-	if (!epochs_is_in(&cache->domain.epochs, era))
+	if (!epochs_is_in(&cache->shared.epochs, era))
 		goto inside;
 	if (__builtin_expect(!entry || entry->key_size != key_size || entry->kind != 0 ||
 				     !short_keys_are_equal(entry->bytes, key, key_size) ||
@@ -288,7 +288,7 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	size = entry->value_size;
 	if (__builtin_expect(size > capacity, 0))
 		goto inside;
-	if (domain_counts_uses(&cache->domain) && policy_use(&shard->policy, entry, hash))
+	if (shared_counts_uses(&cache->shared) && policy_use(&shard->policy, entry, hash))
 		shard_try_settle(shard);
 	reader_count(reader, COUNT_HITS, 1);
 	value = entry->bytes + entry_padded_key_size(key_size);
@@ -310,7 +310,7 @@ unmatched:
 		return TW_NOT_FOUND;
 	}
 inside:
-	return cache_get_hashed(cache, reader, margin_end - cache->domain.coarse_margin, hash, key,
+	return cache_get_hashed(cache, reader, margin_end - cache->shared.coarse_margin, hash, key,
 				key_size, buffer, capacity, value_size);
 any:
 	return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
@@ -334,8 +334,8 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 	status = cache_admit(cache, &reader);
 	if (status != TW_OK)
 		return status;
-	hash = key_hash_wide(&cache->domain.seed, key, key_size);
-	coarse = domain_coarse_now(&cache->domain);
+	hash = key_hash_wide(&cache->shared.seed, key, key_size);
+	coarse = shared_coarse_now(&cache->shared);
 	found = cache_find_at(cache, reader, coarse, hash, key, key_size, true);
 	status = reader_count_find(reader, found);
 	is_old = found && entry_wants_refresh(found, coarse);
@@ -365,8 +365,8 @@ enum tw_status tw_cache_peek(struct tw_cache *cache, const void *key, size_t key
 	status = cache_admit(cache, &reader);
 	if (status != TW_OK)
 		return status;
-	hash = key_hash_wide(&cache->domain.seed, key, key_size);
-	found = cache_find_at(cache, reader, domain_coarse_now(&cache->domain), hash, key, key_size,
+	hash = key_hash_wide(&cache->shared.seed, key, key_size);
+	found = cache_find_at(cache, reader, shared_coarse_now(&cache->shared), hash, key, key_size,
 			      false);
 	if (found && !(found->kind & ENTRY_ABSENT)) {
 		entry_hold(found);
@@ -388,7 +388,7 @@ enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key, size_
 	status = tw_cache_peek(cache, key, key_size, &entry);
 	if (status != TW_OK)
 		return status;
-	*remaining = time_left(tw_cache_entry_deadline(entry), tw_now(cache->domain.wheel));
+	*remaining = time_left(tw_cache_entry_deadline(entry), tw_now(cache->shared.wheel));
 	tw_cache_entry_release(entry);
 	/* The deadline may have come since then. */
 	return *remaining > 0 ? TW_OK : TW_NOT_FOUND;
@@ -414,17 +414,17 @@ static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
 	/* What the lookups will touch is fetched, one kind after the other. */
 	for (unsigned i = 0; i < n; i++) {
 		hashes[i] = lookup_is_valid(&items[i])
-				    ? key_hash_wide(&cache->domain.seed, items[i].key,
+				    ? key_hash_wide(&cache->shared.seed, items[i].key,
 						    items[i].key_size)
 				    : 0;
 		shard_prefetch_bucket(cache_shard(cache, hashes[i]), hashes[i]);
 	}
 	/* Each table is looked at only if it may be: where the era moves, less is fetched. */
-	era = reader_enter(reader, &cache->domain.epochs);
+	era = reader_enter(reader, &cache->shared.epochs);
 	for (unsigned i = 0; i < n; i++) {
 		const struct table *table = shard_table(cache_shard(cache, hashes[i]));
 
-		if (epochs_is_in(&cache->domain.epochs, era))
+		if (epochs_is_in(&cache->shared.epochs, era))
 			entry_prefetch(table_guess(table, hashes[i]));
 	}
 	reader_leave(reader);
@@ -433,7 +433,7 @@ static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
 		items[i].status = TW_INVALID;
 		if (lookup_is_valid(&items[i]))
 			items[i].status = cache_get_hashed(
-				cache, reader, domain_coarse_now(&cache->domain), hashes[i],
+				cache, reader, shared_coarse_now(&cache->shared), hashes[i],
 				items[i].key, items[i].key_size, items[i].buffer, items[i].capacity,
 				&items[i].value_size);
 		found += items[i].status == TW_OK || items[i].status == TW_TRUNCATED;

@@ -86,20 +86,20 @@ void hazards_free(void)
 	atomic_store_explicit(&all_hazards, kept, memory_order_release);
 }
 
-/* True: the entry was held by this thread's hazards, and is not any more. */
+/* Takes the entry out of this thread's hazards. Returns false if it is in none of them. */
 static bool hazards_release(const struct tw_cache_entry *entry)
 {
 	struct hazards *own = own_hazards;
 
 	for (int i = 0; own && i < HAZARDS; i++) {
-		const struct tw_cache_entry *held = entry;
+		const struct tw_cache_entry *expected = entry;
 
 		/* relaxed: only this thread puts the entry there. */
 		if (atomic_load_explicit(&own->entries[i], memory_order_relaxed) != entry)
 			continue;
 		/* release: all of it has been read; pairs with hazards_look(). relaxed: it has just
 		 * been counted; what orders the two then is the count. */
-		if (atomic_compare_exchange_strong_explicit(&own->entries[i], &held, NULL,
+		if (atomic_compare_exchange_strong_explicit(&own->entries[i], &expected, NULL,
 							    memory_order_release,
 							    memory_order_relaxed))
 			return true;
@@ -155,7 +155,7 @@ void hazards_count(const struct hazards_seen *seen, struct tw_cache_entry *entry
 	hazards = atomic_load_explicit(&all_hazards, memory_order_acquire);
 	for (; hazards; hazards = hazards->next)
 		for (int i = 0; i < HAZARDS; i++) {
-			const struct tw_cache_entry *held = entry;
+			const struct tw_cache_entry *expected = entry;
 
 			/* acquire: as in hazards_look(). */
 			if (atomic_load_explicit(&hazards->entries[i], memory_order_acquire) !=
@@ -165,9 +165,9 @@ void hazards_count(const struct hazards_seen *seen, struct tw_cache_entry *entry
 			entry_pin(entry);
 			/* release: the count is there; pairs with hazards_release(). acquire, also
 			 * where it fails: the thread has released it, as in hazards_look(). */
-			if (!atomic_compare_exchange_strong_explicit(&hazards->entries[i], &held,
-								     NULL, memory_order_acq_rel,
-								     memory_order_acquire))
+			if (!atomic_compare_exchange_strong_explicit(
+				    &hazards->entries[i], &expected, NULL, memory_order_acq_rel,
+				    memory_order_acquire))
 				entry_unpin(entry);
 		}
 }

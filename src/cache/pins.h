@@ -62,7 +62,8 @@ struct hazards_seen {
 	unsigned count; /* HAZARDS_SEEN: maybe more */
 };
 
-/* After a look at the readers. Of what was out of their sight then, all that is held is there. */
+/* Collects the hazards of all threads, after a look at the readers: of the entries that no reader
+ * saw then, it finds all that a thread has pinned. */
 void hazards_look(struct hazards_seen *seen);
 /* For one of these, before entry_let_go(): what holds it is a counted pin from now on. */
 void hazards_count(const struct hazards_seen *seen, struct tw_cache_entry *entry);

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/counter.h"
 #include "base/sanitizer.h"
 
 enum {
@@ -29,7 +30,7 @@ enum {
 	LARGE_PAGE = 65536,
 	LARGE_FIRST = FINE_CLASSES + 8, /* class of the larger pages */
 	CELL_MOST = 16368,
-	OTHER_CLASS = POOL_CLASSES - 1,
+	EXPIRY_CLASS = POOL_CLASSES - 1,
 	HEAD = sizeof(struct pool_page),
 	BATCH_BYTES = 4096, /* of cells that a thread takes at once */
 	BATCH_MOST = 16
@@ -48,7 +49,7 @@ struct pool_cell {
 
 static size_t page_size_of(unsigned class)
 {
-	return class >= LARGE_FIRST && class != OTHER_CLASS ? LARGE_PAGE : SMALL_PAGE;
+	return class >= LARGE_FIRST && class != EXPIRY_CLASS ? LARGE_PAGE : SMALL_PAGE;
 }
 
 /* Of a cell, at most CELL_MOST. */
@@ -73,8 +74,8 @@ static unsigned class_cells(unsigned class)
 {
 	unsigned coarse = class - (class >= LARGE_FIRST ? LARGE_FIRST : FINE_CLASSES);
 
-	if (class == OTHER_CLASS)
-		return (SMALL_PAGE - HEAD) / POOL_OTHER;
+	if (class == EXPIRY_CLASS)
+		return (SMALL_PAGE - HEAD) / POOL_EXPIRY_BLOCK;
 	if (class < FINE_CLASSES)
 		return (SMALL_PAGE - HEAD) / ((class + 1) * POOL_STEP);
 	return (7 - coarse % 4) << (3 - coarse / 4);
@@ -84,8 +85,8 @@ static size_t class_size(unsigned class)
 {
 	if (class < FINE_CLASSES)
 		return (size_t)(class + 1) * POOL_STEP;
-	if (class == OTHER_CLASS)
-		return POOL_OTHER;
+	if (class == EXPIRY_CLASS)
+		return POOL_EXPIRY_BLOCK;
 	return (page_size_of(class) - sizeof(struct pool_page)) / class_cells(class) / POOL_STEP *
 	       POOL_STEP;
 }
@@ -156,11 +157,9 @@ struct pool *pool_of(const void *block)
 
 void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned)
 {
-	uint64_t bytes = pool_cell_size(size);
+	int64_t bytes = (int64_t)pool_cell_size(size);
 
-	/* relaxed: a statistic. */
-	atomic_fetch_add_explicit(&pool->pinned, is_pinned ? bytes : 0 - bytes,
-				  memory_order_relaxed);
+	counter_add_shared(&pool->pinned, is_pinned ? bytes : -bytes);
 }
 
 /* ---- Pages; under the lock ---- */
@@ -196,9 +195,9 @@ static void pool_set_page_state(struct pool *pool, struct pool_page *page, enum 
 
 static unsigned page_free_cells(const struct pool_page *page)
 {
-	unsigned held = page_state(page) == PAGE_IS_EMPTIED;
+	unsigned reserved = page_state(page) == PAGE_IS_EMPTIED;
 
-	return page->cells - (page->used - held);
+	return page->cells - (page->used - reserved);
 }
 
 static void pool_count_free(struct pool *pool, const struct pool_page *page, unsigned cells)
@@ -351,22 +350,22 @@ void pool_give(void *block, size_t size)
 		pool_free(pool);
 }
 
-void *pool_take_other(struct pool *pool)
+void *pool_take_expiry_block(struct pool *pool)
 {
 	struct pool_cell *cell;
 	size_t taken = 0;
 
 	pthread_mutex_lock(&pool->lock);
-	cell = pool_take_cell(pool, OTHER_CLASS, &taken);
+	cell = pool_take_cell(pool, EXPIRY_CLASS, &taken);
 	pthread_mutex_unlock(&pool->lock);
 	if (cell)
-		sanitizer_show(cell, class_size(OTHER_CLASS));
+		sanitizer_show(cell, class_size(EXPIRY_CLASS));
 	return cell;
 }
 
-void pool_give_other(void *block)
+void pool_give_expiry_block(void *block)
 {
-	pool_give_of(block, OTHER_CLASS);
+	pool_give_of(block, EXPIRY_CLASS);
 }
 
 /* ---- Spare cells ---- */
@@ -488,7 +487,7 @@ static struct pool_class *pool_choose_class(struct pool *pool)
 	struct pool_class *chosen = NULL;
 	uint64_t most = 0;
 
-	for (unsigned class = 0; class < OTHER_CLASS; class ++) {
+	for (unsigned class = 0; class < EXPIRY_CLASS; class ++) {
 		uint64_t bytes = pool->classes[class].free * class_size(class);
 
 		if (pool->classes[class].free <= class_cells(class) || bytes <= most)

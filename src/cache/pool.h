@@ -16,8 +16,8 @@
 #include "arena.h"
 #include "base/list.h"
 
-/* The last class is for what is no entry: for blocks of POOL_OTHER bytes. */
-enum { POOL_CLASSES = 41, POOL_OTHER = 256 };
+/* The last class has the expiry blocks, of POOL_EXPIRY_BLOCK bytes: see expiry.c. */
+enum { POOL_CLASSES = 41, POOL_EXPIRY_BLOCK = 256 };
 /* Cells of up to POOL_FINE bytes are multiples of POOL_STEP. */
 enum { POOL_STEP = 16, POOL_FINE = 256 };
 
@@ -100,9 +100,9 @@ void pool_give(void *block, size_t size);
 struct pool *pool_of(const void *block);
 /* Counts a block that only pins hold, or does so no more. */
 void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned);
-/* A block of POOL_OTHER bytes; NULL: out of memory. */
-void *pool_take_other(struct pool *pool);
-void pool_give_other(void *block);
+/* Returns a block of POOL_EXPIRY_BLOCK bytes, or NULL if out of memory. */
+void *pool_take_expiry_block(struct pool *pool);
+void pool_give_expiry_block(void *block);
 
 /* At a multiple of 16, of at least 16 bytes; NULL: out of memory. */
 void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size);

@@ -24,13 +24,13 @@ tw_duration cache_refresh_time(const struct tw_cache *cache, uint32_t hash, tw_d
 static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct shard *shard,
 					      uint64_t hash, const void *key, size_t key_size)
 {
-	tw_duration now = tw_now(cache->domain.wheel);
+	tw_duration now = tw_now(cache->shared.wheel);
 	_Atomic uint64_t *slot;
 	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
 	struct tw_cache_loading *loading;
 
 	if (!entry || !entry_wants_refresh(entry, now) || entry_deadline(entry) <= now ||
-	    domain_is_closed(&cache->domain) ||
+	    shared_is_closed(&cache->shared) ||
 	    loadings_find(shard->loadings, hash, key, key_size) || !limit_take(&cache->refreshing))
 		return NULL;
 	loading = loading_new(cache, shard, NULL, hash, key, key_size);

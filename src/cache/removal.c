@@ -61,7 +61,7 @@ static struct tw_cache_entry *removals_take_crowd(struct removals *removals)
 /* True: there are more by now. */
 static bool removals_tell_crowd(struct removals *removals)
 {
-	struct reader *reader = epochs_reader(&removals->domain->epochs);
+	struct reader *reader = epochs_reader(&removals->shared->epochs);
 	struct tw_cache_entry *entry;
 	struct tw_cache_entry *next;
 	bool is_more;
@@ -88,7 +88,7 @@ static bool removals_tell_crowd(struct removals *removals)
 	pthread_cond_broadcast(&removals->progress);
 	pthread_mutex_unlock(&removals->lock);
 	/* A pool may have all its cells. */
-	domain_ask_maintenance(removals->domain);
+	shared_ask_maintenance(removals->shared);
 	return is_more;
 }
 
@@ -101,18 +101,18 @@ static void removals_run(void *argument)
 		(void)tw_alarm_set(removals->alarm, 0);
 }
 
-enum tw_status removals_open(struct removals *removals, struct domain *domain,
+enum tw_status removals_open(struct removals *removals, struct shared_state *shared,
 			     const struct tw_cache_options *options)
 {
 	removals->on_remove = options->on_remove;
 	removals->context = options->context;
 	removals->most = options->max_queued_removals;
-	removals->domain = domain;
+	removals->shared = shared;
 	if (!removals->on_remove)
 		return TW_OK;
 	pthread_mutex_init(&removals->lock, NULL);
 	condition_init(&removals->progress);
-	return tw_alarm_create(domain->wheel, removals_run, removals, &removals->alarm);
+	return tw_alarm_create(shared->wheel, removals_run, removals, &removals->alarm);
 }
 
 void removals_close(struct removals *removals)
@@ -157,7 +157,7 @@ enum tw_status removals_wait(struct removals *removals, bool later)
 		uint64_t crowds = removals->crowds;
 
 		pthread_mutex_unlock(&removals->lock);
-		status = tw_flush(removals->domain->wheel);
+		status = tw_flush(removals->shared->wheel);
 		pthread_mutex_lock(&removals->lock);
 		if (counter_read_ordered(&removals->told) < target && status == TW_OK &&
 		    removals->crowds == crowds)

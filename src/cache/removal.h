@@ -9,14 +9,14 @@
 
 #include <timingwheel/cache.h>
 
-#include "domain.h"
+#include "shared.h"
 
 struct removals {
 	/* Constant. */
 	tw_cache_remove_fn *on_remove; /* NULL: none is called */
 	void *context;
 	uint64_t most; /* of those that wait; 0: no limit */
-	struct domain *domain;
+	struct shared_state *shared;
 	/* Any thread, under the lock, which is taken inside those of shards. */
 	pthread_mutex_t lock;
 	pthread_cond_t progress;
@@ -37,7 +37,7 @@ struct removal_list {
 	uint64_t count;
 };
 
-enum tw_status removals_open(struct removals *removals, struct domain *domain,
+enum tw_status removals_open(struct removals *removals, struct shared_state *shared,
 			     const struct tw_cache_options *options);
 void removals_close(struct removals *removals);
 /* How many on_remove has not returned from. */

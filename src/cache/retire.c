@@ -1,54 +1,61 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A set unlinks an entry and makes another of the same size. From a thread's own hands that memory
- * is still near: sets of 128 bytes are a tenth faster than from where it was last touched thousands
- * of sets ago.
+ * A retired list has the entries and tables that a thread unlinked, until no reader can see them.
  *
- * Invariants: what is fresh was unlinked before it came here; what is stamped was unlinked before a
- * fence that came before the era of its stamp was read; what is held was found in sight of a
- * reader. Whatever is here holds the reference that the table had.
+ * Invariants:
+ *   a retired entry is in one list: fresh, stamped, or a retired batch
+ *   a fresh entry was unlinked before it came here
+ *   a stamped entry was unlinked before a fence, and the era of its stamp was read after that fence
+ *   an entry in a retired batch might have been seen by a reader in the batch's era
+ *   batched_count is the number of entries in all batches
+ *   every retired entry has the reference that the table had
  *
- * The fence stands between the stores that hid the entries and the look at the era, and at the
- * readers after it. A reader enters, and then loads a slot. If it found the entry, its load was
- * before the fence in the order of all that is seq_cst, and so was its entering: a look at the
- * readers after the fence sees it, and its era is not after the stamp. If it entered in a later era
- * than the stamp's, it does not find the entry.
+ * Who owns what: all of it is under the lock of its thread. All calls may run together.
  *
- * To stamp takes that fence, and to look at the readers a cache line for each, so both are done for
- * some entries at once: what has been unlinked since the last look gets one stamp, and is looked at
- * by the next one, when the readers of this moment have long gone on, and the era too. A thread
- * that finds the era where it was at its last look moves it on: so it moves once in a round of the
- * fastest thread's, however many there are, and seldom enough that lookups, which enter anew if it
- * moved under them, hardly ever do.
+ * The fence stands between the stores that unlinked the entries and the loads of the era and of the
+ * readers. A reader first enters and then loads a slot. If it found the entry, its load was before
+ * the fence in the order of all seq_cst operations, and so was its entering: a look at the readers
+ * after the fence sees the reader, and its era is not after the stamp. If it entered in an era
+ * after the stamp, it does not find the entry.
  *
- * An entry that a reader may be looking at then is held: mostly for one that lost the processor
- * inside. As long as that one's era stands among the readers', nothing that is held for it is
- * looked at; then some at a time. There is a list for each such era: in one list, what is held for
- * a moment would stay as long as what is held for a reader that sleeps, and for one moment after
- * the other that is without end. They have one stamp in common, the latest, which may keep them for
- * a look longer. With more readers asleep at once than there are lists, some share one.
+ * A stamp costs that fence, and a look at the readers costs a cache line for each, so both are done
+ * for several entries at once. All entries unlinked since the last look get one stamp, and the next
+ * look examines them, when the readers of this moment and the era have long gone on. A thread that
+ * finds the era unchanged since its last look advances it. So the era advances once in a round of
+ * the fastest thread, for any number of threads. That is rare enough that lookups, which enter
+ * again if the era advanced under them, hardly ever do.
  *
- * What stays here when the thread sets no more is small, but may keep pages from being given back.
- * So the cache's maintenance, which runs in the tick after, clears all threads.
+ * An entry that a reader may see is deferred to a retired batch, mostly because the reader lost the
+ * processor inside. While the batch's era is among the readers' eras, no entry of the batch is
+ * examined; after that some at a time. Each such era has a batch. In one batch for all, entries
+ * deferred for a moment would stay as long as those of a reader that sleeps, again and again
+ * without end. The entries of a batch share the latest of their stamps, which may keep them for a
+ * look longer. If more readers sleep at once than there are batches, some eras share one.
  *
- * May run together: everything, of threads under their locks.
+ * A set unlinks an entry and makes another of the same size. Memory from the thread's own spare
+ * cells is still in its cache: sets of 128 bytes are a tenth faster than with memory that was last
+ * touched thousands of sets ago.
+ *
+ * A thread that stops setting leaves little here, but that may keep pages from going back. So the
+ * cache's maintenance, which runs in the next tick, clears all threads.
  */
 #include "retire.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/sanitizer.h"
 #include "pins.h"
 
 enum {
-	/* Wait for so many before the readers are looked at, and the more where there are more
-	 * readers: for a look at a reader takes its cache line away from it. */
+	/* The readers are looked at once this many entries are fresh, more of them with more
+	 * readers: a look at a reader takes its cache line away from it. */
 	FEW = 16,
 	MANY = 32,
-	CROWD = 256,        /* readers, with which more still are waited for */
-	MANY_BYTES = 32768, /* or for so much */
-	HELD_STEP = 64,     /* held entries to a look */
-	/* What all threads may have spare, and one at most and at least. */
+	CROWD = 256,        /* with more readers than this, four times as many entries */
+	MANY_BYTES = 32768, /* or once this many bytes are fresh */
+	BATCH_STEP = 64,    /* entries of a batch examined in a look */
+	/* Bytes that all threads may keep spare, and one thread at most and at least. */
 	SPARE_ALL = 1 << 20,
 	SPARE_MOST = 32768,
 	SPARE_LEAST = 2048
@@ -86,16 +93,16 @@ static void retired_append(struct retired_list *list, struct retired_list *other
 
 /* ---- Begin ---- */
 
-struct thread_cache *thread_begin(struct domain *domain)
+struct retiring_reader *retire_begin(struct shared_state *shared)
 {
-	struct reader *reader = epochs_reader(&domain->epochs);
-	struct thread_cache *thread = reader_thread(reader ? reader : domain->nobody);
+	struct reader *reader = epochs_reader(&shared->epochs);
+	struct retiring_reader *thread = retiring_reader(reader ? reader : shared->nobody);
 
 	own_lock_take(&thread->lock);
 	return thread;
 }
 
-void thread_retire(struct thread_cache *thread, struct retired_list *list, struct table **tables)
+void retire_add(struct retiring_reader *thread, struct retired_list *list, struct table **tables)
 {
 	struct table *table;
 
@@ -123,7 +130,7 @@ struct garbage {
 	struct table *tables;
 };
 
-static void thread_free(struct thread_cache *thread, const struct look *look,
+static void retire_free(struct retiring_reader *thread, const struct look *look,
 			struct tw_cache_entry *entry, struct garbage *garbage)
 {
 	hazards_count(&look->hazards, entry);
@@ -145,44 +152,44 @@ static void garbage_free(struct garbage *garbage)
 	}
 }
 
-/* The list of that era, or an empty one, or one to be shared. */
-static struct held *thread_held_for(struct thread_cache *thread, uint64_t era)
+/* Returns the batch of that era, or an empty batch, or one to share. */
+static struct retired_batch *retire_batch_for(struct retiring_reader *thread, uint64_t era)
 {
-	struct held *empty = NULL;
+	struct retired_batch *empty = NULL;
 
-	for (int i = 0; i < HELDS; i++) {
-		struct held *held = &thread->held[i];
+	for (int i = 0; i < RETIRED_BATCHES; i++) {
+		struct retired_batch *batch = &thread->batches[i];
 
-		if (held->list.first && held->era == era)
-			return held;
-		if (!held->list.first)
-			empty = held;
+		if (batch->list.first && batch->era == era)
+			return batch;
+		if (!batch->list.first)
+			empty = batch;
 	}
-	return empty ? empty : &thread->held[era % HELDS];
+	return empty ? empty : &thread->batches[era % RETIRED_BATCHES];
 }
 
-/* Frees it, or has it held. */
-static void thread_free_or_hold(struct thread_cache *thread, const struct look *look,
-				uint64_t stamp, struct tw_cache_entry *entry,
-				struct garbage *garbage)
+/* Frees the entry, or defers it to a batch if a reader might see it. */
+static void retire_free_or_defer(struct retiring_reader *thread, const struct look *look,
+				 uint64_t stamp, struct tw_cache_entry *entry,
+				 struct garbage *garbage)
 {
 	uint64_t era = eras_find(&look->eras, entry_birth(entry), stamp);
-	struct held *held;
+	struct retired_batch *batch;
 
 	if (era == 0) {
-		thread_free(thread, look, entry, garbage);
+		retire_free(thread, look, entry, garbage);
 		return;
 	}
-	held = thread_held_for(thread, era);
-	held->era = era;
-	if (!held->list.first || held->stamp < stamp)
-		held->stamp = stamp;
-	retired_add(&held->list, entry);
-	thread->held_count++;
+	batch = retire_batch_for(thread, era);
+	batch->era = era;
+	if (!batch->list.first || batch->stamp < stamp)
+		batch->stamp = stamp;
+	retired_add(&batch->list, entry);
+	thread->batched_count++;
 }
 
-/* What is stamped is out of sight, or held: the list is taken as a whole. */
-static void thread_free_stamped(struct thread_cache *thread, const struct look *look,
+/* Empties the stamped list: frees the entries that no reader sees, and keeps the others. */
+static void retire_free_stamped(struct retiring_reader *thread, const struct look *look,
 				struct garbage *garbage)
 {
 	/* As a rule. */
@@ -195,29 +202,30 @@ static void thread_free_stamped(struct thread_cache *thread, const struct look *
 		next = entry->retired_next;
 		__builtin_prefetch(next);
 		if (is_unseen)
-			thread_free(thread, look, entry, garbage);
+			retire_free(thread, look, entry, garbage);
 		else
-			thread_free_or_hold(thread, look, thread->stamp, entry, garbage);
+			retire_free_or_defer(thread, look, thread->stamp, entry, garbage);
 	}
 }
 
-static void thread_free_held(struct thread_cache *thread, struct held *held,
-			     const struct look *look, struct garbage *garbage)
+static void retire_free_batch(struct retiring_reader *thread, struct retired_batch *batch,
+			      const struct look *look, struct garbage *garbage)
 {
-	uint64_t count = held->list.count < HELD_STEP ? held->list.count : HELD_STEP;
-	uint64_t stamp = held->stamp;
+	uint64_t count = batch->list.count < BATCH_STEP ? batch->list.count : BATCH_STEP;
+	uint64_t stamp = batch->stamp;
 
-	if (held->era != 0 && eras_find(&look->eras, held->era, held->era) != 0)
+	if (batch->era != 0 && eras_find(&look->eras, batch->era, batch->era) != 0)
 		return;
-	held->era = 0;
-	thread->held_count -= count;
+	batch->era = 0;
+	thread->batched_count -= count;
 	while (count-- > 0)
-		thread_free_or_hold(thread, look, stamp, retired_pop(&held->list), garbage);
+		retire_free_or_defer(thread, look, stamp, retired_pop(&batch->list), garbage);
 }
 
-/* Those not stamped yet get this one, others are out of sight or stay. Large ones go in steps. */
-static bool thread_free_tables(struct thread_cache *thread, const struct look *look, uint64_t stamp,
-			       struct garbage *garbage)
+/* Stamps the tables that have no stamp, and frees those that no reader sees, a large one in steps.
+ * Returns whether something was freed. */
+static bool retire_free_tables(struct retiring_reader *thread, const struct look *look,
+			       uint64_t stamp, struct garbage *garbage)
 {
 	bool has_freed = false;
 	struct table **place = &thread->tables;
@@ -252,9 +260,10 @@ static void retire_fence(void)
 }
 
 /* Goes through the readers; then what is fresh is stamped. True: something was freed. */
-static bool thread_look(struct thread_cache *thread, struct epochs *epochs, struct garbage *garbage)
+static bool retire_look(struct retiring_reader *thread, struct epochs *epochs,
+			struct garbage *garbage)
 {
-	uint64_t before = thread->stamped.count + thread->held_count;
+	uint64_t before = thread->stamped.count + thread->batched_count;
 	struct look look;
 	uint64_t stamp;
 	bool has_freed = false;
@@ -264,13 +273,13 @@ static bool thread_look(struct thread_cache *thread, struct epochs *epochs, stru
 	epochs_gather(epochs, stamp - 1, &look.eras);
 	hazards_look(&look.hazards);
 	if (thread->stamped.first && thread->stamp < stamp)
-		thread_free_stamped(thread, &look, garbage);
-	for (int i = 0; thread->held_count > 0 && i < HELDS; i++)
-		if (thread->held[i].list.first && thread->held[i].stamp < stamp)
-			thread_free_held(thread, &thread->held[i], &look, garbage);
+		retire_free_stamped(thread, &look, garbage);
+	for (int i = 0; thread->batched_count > 0 && i < RETIRED_BATCHES; i++)
+		if (thread->batches[i].list.first && thread->batches[i].stamp < stamp)
+			retire_free_batch(thread, &thread->batches[i], &look, garbage);
 	if (thread->tables)
-		has_freed = thread_free_tables(thread, &look, stamp, garbage);
-	has_freed |= thread->stamped.count + thread->held_count < before;
+		has_freed = retire_free_tables(thread, &look, stamp, garbage);
+	has_freed |= thread->stamped.count + thread->batched_count < before;
 	if (!thread->stamped.first) {
 		retired_append(&thread->stamped, &thread->fresh);
 		thread->stamp = stamp;
@@ -281,27 +290,27 @@ static bool thread_look(struct thread_cache *thread, struct epochs *epochs, stru
 	return has_freed;
 }
 
-static bool thread_has_retired(const struct thread_cache *thread)
+static bool retire_has_some(const struct retiring_reader *thread)
 {
-	return thread->fresh.first || thread->stamped.first || thread->held_count > 0 ||
+	return thread->fresh.first || thread->stamped.first || thread->batched_count > 0 ||
 	       thread->tables;
 }
 
 /* As long as that frees something. */
-static void thread_look_on(struct thread_cache *thread, struct epochs *epochs,
+static void retire_look_on(struct retiring_reader *thread, struct epochs *epochs,
 			   struct garbage *garbage)
 {
 	enum { LOOKS = 3 };
 
-	for (unsigned looks = 0; looks < LOOKS && thread_has_retired(thread); looks++) {
+	for (unsigned looks = 0; looks < LOOKS && retire_has_some(thread); looks++) {
 		/* The era should go on. */
 		thread->era = epochs_stamp(epochs);
-		if (thread_look(thread, epochs, garbage))
+		if (retire_look(thread, epochs, garbage))
 			looks = 0;
 	}
 }
 
-static bool thread_should_look(const struct thread_cache *thread, struct epochs *epochs)
+static bool retire_should_look(const struct retiring_reader *thread, struct epochs *epochs)
 {
 	uint64_t count = thread->fresh.count;
 	unsigned readers;
@@ -317,78 +326,111 @@ static bool thread_should_look(const struct thread_cache *thread, struct epochs 
 
 /* ---- End ---- */
 
-static __attribute__((noinline)) void thread_look_at_end(struct thread_cache *thread,
+static __attribute__((noinline)) void retire_look_at_end(struct retiring_reader *thread,
 							 struct epochs *epochs,
 							 struct garbage *garbage)
 {
 	*garbage = (struct garbage){.tables = NULL};
 	if (thread->is_urgent)
-		thread_look_on(thread, epochs, garbage);
+		retire_look_on(thread, epochs, garbage);
 	else
-		(void)thread_look(thread, epochs, garbage);
+		(void)retire_look(thread, epochs, garbage);
 	thread->is_urgent = false;
 }
 
 /* Returns what of its memory is not for the next sets. */
-static void thread_trim(struct thread_cache *thread, struct domain *domain)
+static void retire_trim(struct retiring_reader *thread, struct shared_state *shared)
 {
 	enum { STEP = 16, BYTES_A_CELL_MORE = 1024 };
-	uint64_t most = SPARE_ALL / (epochs_readers(&domain->epochs) + 1);
+	uint64_t most = SPARE_ALL / (epochs_readers(&shared->epochs) + 1);
 	uint64_t bytes = thread->spare.bytes;
 
 	if (bytes <= SPARE_LEAST)
 		return;
 	most = most > SPARE_MOST ? SPARE_MOST : most < SPARE_LEAST ? SPARE_LEAST : most;
 	if (bytes > most)
-		(void)spare_return_some(&thread->spare, domain->pool,
+		(void)spare_return_some(&thread->spare, shared->pool,
 					STEP + (unsigned)((bytes - most) / BYTES_A_CELL_MORE));
 }
 
-void thread_end(struct thread_cache *thread, struct domain *domain)
+void retire_end(struct retiring_reader *thread, struct shared_state *shared)
 {
-	bool looks = thread->is_urgent || thread_should_look(thread, &domain->epochs);
+	bool looks = thread->is_urgent || retire_should_look(thread, &shared->epochs);
 	struct garbage garbage;
 	bool asks;
 
 	if (looks)
-		thread_look_at_end(thread, &domain->epochs, &garbage);
-	thread_trim(thread, domain);
-	asks = thread_has_retired(thread) || thread->spare.bytes > 0;
+		retire_look_at_end(thread, &shared->epochs, &garbage);
+	retire_trim(thread, shared);
+	asks = retire_has_some(thread) || thread->spare.bytes > 0;
 	own_lock_let_go(&thread->lock);
 	if (looks)
 		garbage_free(&garbage);
 	if (asks)
-		domain_ask_maintenance(domain);
+		shared_ask_maintenance(shared);
 }
 
-bool thread_clear(struct thread_cache *thread, struct domain *domain)
+bool retire_clear(struct retiring_reader *thread, struct shared_state *shared)
 {
 	struct garbage garbage = {.tables = NULL};
 	bool is_empty;
 
 	if (!own_lock_try(&thread->lock))
 		return false;
-	thread_look_on(thread, &domain->epochs, &garbage);
-	spare_return(&thread->spare, domain->pool);
-	is_empty = !thread_has_retired(thread);
+	retire_look_on(thread, &shared->epochs, &garbage);
+	spare_return(&thread->spare, shared->pool);
+	is_empty = !retire_has_some(thread);
 	own_lock_let_go(&thread->lock);
 	garbage_free(&garbage);
 	return is_empty;
 }
 
-void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare)
+static void retired_check(const struct retired_list *list)
+{
+	const struct tw_cache_entry *last = NULL;
+	struct retired_list sum = {.first = list->first};
+
+	for (const struct tw_cache_entry *entry = list->first; entry; entry = entry->retired_next) {
+		assert(!(entry_state(entry) & ENTRY_LINKED));
+		last = entry;
+		sum.count++;
+		sum.bytes += pool_cell_size(entry_size(entry));
+		sum.adopted += (entry->kind & ENTRY_ADOPTED) != 0;
+	}
+	assert(last == list->last && sum.count == list->count);
+	assert(sum.bytes == list->bytes && sum.adopted == list->adopted);
+	(void)last;
+}
+
+void retire_check(struct retiring_reader *thread)
+{
+	uint64_t batched = 0;
+
+	own_lock_take(&thread->lock);
+	retired_check(&thread->fresh);
+	retired_check(&thread->stamped);
+	for (int i = 0; i < RETIRED_BATCHES; i++) {
+		retired_check(&thread->batches[i].list);
+		batched += thread->batches[i].list.count;
+	}
+	assert(batched == thread->batched_count);
+	(void)batched;
+	own_lock_let_go(&thread->lock);
+}
+
+void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spare)
 {
 	own_lock_take(&thread->lock);
 	*retired += thread->fresh.bytes + thread->stamped.bytes;
-	for (int i = 0; i < HELDS; i++)
-		*retired += thread->held[i].list.bytes;
+	for (int i = 0; i < RETIRED_BATCHES; i++)
+		*retired += thread->batches[i].list.bytes;
 	for (const struct table *table = thread->tables; table; table = table->retired_next)
 		*retired += table_bytes(table);
 	*spare += thread->spare.bytes;
 	own_lock_let_go(&thread->lock);
 }
 
-void thread_close(struct thread_cache *thread, struct domain *domain)
+void retire_close(struct retiring_reader *thread, struct shared_state *shared)
 {
 	struct garbage garbage = {.tables = thread->tables};
 	struct hazards_seen seen;
@@ -397,11 +439,11 @@ void thread_close(struct thread_cache *thread, struct domain *domain)
 	thread->tables = NULL;
 	retired_append(&garbage.entries, &thread->fresh);
 	retired_append(&garbage.entries, &thread->stamped);
-	for (int i = 0; i < HELDS; i++)
-		retired_append(&garbage.entries, &thread->held[i].list);
+	for (int i = 0; i < RETIRED_BATCHES; i++)
+		retired_append(&garbage.entries, &thread->batches[i].list);
 	hazards_look(&seen);
 	for (entry = garbage.entries.first; entry; entry = entry->retired_next)
 		hazards_count(&seen, entry);
 	garbage_free(&garbage);
-	spare_return(&thread->spare, domain->pool);
+	spare_return(&thread->spare, shared->pool);
 }

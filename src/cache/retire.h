@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread keeps of one cache: the entries and tables that its calls put out of the table,
- * until no reader sees them, and then their memory, for its next sets. Under a lock of its own,
- * which is taken outside those of shards.
+ * A retiring reader is a thread's reader of one cache with the entries and tables that the thread
+ * unlinked. It keeps them until no reader sees them, and then keeps their memory for the thread's
+ * next sets. All readers of a cache are retiring readers. Each has a lock of its own, which is
+ * taken before those of shards.
  */
 #ifndef CACHE_RETIRE_H
 #define CACHE_RETIRE_H
@@ -11,59 +12,61 @@
 #include <stdint.h>
 
 #include "base/own_lock.h"
-#include "domain.h"
+#include "shared.h"
 #include "entry.h"
 #include "epoch.h"
 #include "table.h"
 
-/* Entries that no table knows, linked by retired_next, in order. */
+/* A retired list has unlinked entries in order, linked by retired_next. */
 struct retired_list {
 	struct tw_cache_entry *first;
 	struct tw_cache_entry *last;
 	uint64_t count;
 	uint64_t bytes;
-	uint64_t adopted; /* of these: with a value of a user's */
+	uint64_t adopted; /* entries with a value adopted from the user */
 };
 
-/* A reader, and what its thread keeps. Zeroed: nothing. */
-enum { HELDS = 8 };
+enum { RETIRED_BATCHES = 8 };
 
-/* Entries that a reader in one era might have seen. */
-struct held {
+/* A retired batch has entries that a reader in one era might have seen. */
+struct retired_batch {
 	struct retired_list list;
-	uint64_t era;   /* 0: not known */
-	uint64_t stamp; /* not before that of any of them */
+	uint64_t era;   /* 0 if not known */
+	uint64_t stamp; /* not before the stamp of any entry in it */
 };
 
-struct thread_cache {
+struct retiring_reader {
 	struct reader reader;
 	struct own_lock lock; /* statistics wait for it; maintenance tries */
-	/* Under it. */
-	struct retired_list fresh;   /* not stamped yet */
-	struct retired_list stamped; /* those that were fresh together */
-	struct held held[HELDS];     /* when their turn came a reader might have seen them */
-	uint64_t held_count;         /* of entries, in all of these */
-	uint64_t stamp;              /* an era; of all that are stamped */
-	uint64_t era;                /* at the end of the last look */
-	bool is_urgent;              /* there is something of a user's */
+	/* Under the lock. */
+	struct retired_list fresh;                     /* without a stamp */
+	struct retired_list stamped;                   /* entries that share `stamp` */
+	struct retired_batch batches[RETIRED_BATCHES]; /* entries that a reader might see */
+	uint64_t batched_count;                        /* entries in all batches */
+	uint64_t stamp; /* an era: the stamp of all entries in `stamped` */
+	uint64_t era;   /* the era at the end of the last look */
+	bool is_urgent; /* an entry has a value adopted from the user */
 	struct table *tables;
 	struct pool_spare spare;
 };
 
-/* Begins with the calling thread's, or what is there for those without memory. */
-struct thread_cache *thread_begin(struct domain *domain);
-/* Takes over what no table knows any more, and leaves the list and the tables empty: with each
- * entry the table's reference. */
-void thread_retire(struct thread_cache *thread, struct retired_list *list, struct table **tables);
-/* Ends it. Frees what no reader sees, if that is worth the look: may call free functions of users.
- * With no other lock held. */
-void thread_end(struct thread_cache *thread, struct domain *domain);
-/* Frees what can be freed, and keeps no memory. False: something is left to be freed. */
-bool thread_clear(struct thread_cache *thread, struct domain *domain);
-/* Bytes of what is retired, and of spare cells. */
-void thread_sum(struct thread_cache *thread, uint64_t *retired, uint64_t *spare);
-/* Frees all; no thread is inside or comes again. */
-void thread_close(struct thread_cache *thread, struct domain *domain);
+/* Locks and returns the calling thread's retiring reader, or the one shared by threads without
+ * memory. */
+struct retiring_reader *retire_begin(struct shared_state *shared);
+/* Takes over the entries of `list`, each with the table's reference, and the tables. Leaves both
+ * empty. */
+void retire_add(struct retiring_reader *thread, struct retired_list *list, struct table **tables);
+/* Unlocks it. Before that, frees what no reader sees, if a look is worth its cost. It may call free
+ * functions of the user, so the caller must have no other lock. */
+void retire_end(struct retiring_reader *thread, struct shared_state *shared);
+/* Frees what can be freed, and keeps no memory. Returns false if something is left. */
+bool retire_clear(struct retiring_reader *thread, struct shared_state *shared);
+/* Asserts the invariants by examining all retired entries. */
+void retire_check(struct retiring_reader *thread);
+/* Adds the bytes retired to *retired, and the bytes of spare cells to *spare. */
+void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spare);
+/* Frees all. No thread may be inside the cache, or enter it again. */
+void retire_close(struct retiring_reader *thread, struct shared_state *shared);
 
 static inline void retired_add(struct retired_list *list, struct tw_cache_entry *entry)
 {
@@ -78,17 +81,18 @@ static inline void retired_add(struct retired_list *list, struct tw_cache_entry 
 	list->adopted += (entry->kind & ENTRY_ADOPTED) != 0;
 }
 
-/* All readers of a cache are made as such. */
-static inline struct thread_cache *reader_thread(struct reader *reader)
+/* Returns the retiring reader that begins with `reader`. */
+static inline struct retiring_reader *retiring_reader(struct reader *reader)
 {
-	return (struct thread_cache *)reader;
+	return (struct retiring_reader *)reader;
 }
 
-static inline struct tw_cache_entry *entry_from(struct thread_cache *thread, struct domain *domain,
+static inline struct tw_cache_entry *entry_from(struct retiring_reader *thread,
+						struct shared_state *shared,
 						struct entry_plan *plan)
 {
-	plan->birth = epochs_era(&domain->epochs);
-	return entry_make(spare_take(&thread->spare, domain->pool, plan->size), plan);
+	plan->birth = epochs_era(&shared->epochs);
+	return entry_make(spare_take(&thread->spare, shared->pool, plan->size), plan);
 }
 
 #endif

@@ -1,26 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All changes of a shard are made under its lock, which no thread holds for longer than it takes to
- * change 64 entries. Memory is freed after the lock was let go.
+ * A shard is a part of the cache's keys: table, expiry, policy and loads under one lock.
  *
- * Removal has one place: shard_drop() counts the entry out, queues the call of on_remove, and has
- * the thread retire it, with which it waits until no reader can be looking at it. Tables that have
- * grown wait likewise.
+ * Invariants, while nobody has the lock; cache_check() asserts them under TW_DEBUG:
+ *   an entry that lookups can find is in the table
+ *   while the next table is being filled, an entry copied to it is in both tables
+ *   entries and bytes of all shards add up to the counts of the shared state
+ *   an entry with a deadline has its hash filed under the tick of its deadline or an earlier one,
+ *     unless all entries are being filed again
+ *   the alarm is set to the first tick with something filed, or earlier
+ *   at most one load of a key is listed
  *
- * Invariants, under the lock: an entry that lookups can find is in the table; while a table of
- * another size is being filled, what was copied is in both. Entries and weights of all shards add
- * up to the domain's counts and what came and went under locks that are held: the domain, which
- * all threads write, is told of that at once, as the lock is let go. So an entry that takes the
- * place of one that it evicts changes no count. At most one load of a key is listed.
+ * Who owns what: all changes of a shard are made under its lock, which no thread holds for longer
+ * than it takes to change 64 entries. Memory is freed after the lock was let go. All threads write
+ * the counts of the shared state, so they are updated once, when the lock is let go: an entry that
+ * replaces one that it evicts changes no count.
  *
- * Each entry with a deadline has its hash filed under its deadline's tick or an earlier one, and
- * knows where; one that comes up too early is filed anew. The alarm stands at the first of these
- * ticks, or earlier: it is only set, under the lock, when the first becomes sooner, and when it
- * runs it sets itself. When too much is filed that is no longer needed, all of it is thrown away,
- * and the entries are filed anew, some with each change and the rest by the alarm; what is set
- * meanwhile is filed in any case. No reader lives by it: lookups judge deadlines.
+ * Only shard_drop() removes an entry. It counts the entry out, queues the call of on_remove, and
+ * leaves the entry to the thread, which retires it until no reader can see it. Tables that were
+ * replaced are retired the same way.
+ *
+ * An entry knows where its hash is filed. A hash that comes up too early is filed again. The alarm
+ * is set under the lock when the first tick becomes sooner; when it runs, it sets itself. When too
+ * many filed hashes are of no use any more, all are thrown away and the entries are filed again,
+ * some with each change and the rest by the alarm; entries set meanwhile are filed in any case. No
+ * reader depends on it: lookups judge deadlines themselves.
  */
 #include "shard.h"
+
+#include <assert.h>
+
+#ifdef TW_DEBUG
+static const bool shard_checks = true;
+#else
+static const bool shard_checks = false;
+#endif
 
 _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits into a state");
 
@@ -29,7 +43,7 @@ _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits in
 /* Under the lock: sets the alarm if it would come later than at that tick. */
 static void shard_arm(struct shard *shard, uint64_t tick)
 {
-	tw_duration granule = shard->domain->granule;
+	tw_duration granule = shard->shared->granule;
 
 	if (tick >= shard->armed || tick > (uint64_t)(TW_FOREVER / granule))
 		return;
@@ -50,11 +64,11 @@ static void shard_arm_next(struct shard *shard)
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
 		 tw_duration deadline)
 {
-	tw_duration granule = shard->domain->granule;
+	tw_duration granule = shard->shared->granule;
 	unsigned place = 0;
 
 	if (!(entry->kind & ENTRY_ABSENT))
-		deadline = deadline_after(deadline, shard->domain->stale);
+		deadline = deadline_after(deadline, shard->shared->stale);
 
 	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
 	if (shard->is_refiling || shard->must_refile)
@@ -83,12 +97,12 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 /* Unless one is being made. */
 static void shard_begin_resizing(struct shard *shard, size_t entries)
 {
-	struct domain *domain = shard->domain;
+	struct shared_state *shared = shard->shared;
 
 	if (shard->next)
 		return;
 	shard->next =
-		table_new_uncleared(&domain->pool->arena, epochs_era(&domain->epochs), entries);
+		table_new_uncleared(&shared->pool->arena, epochs_era(&shared->epochs), entries);
 	shard->next_cleared = 0;
 	shard->next_copied = 0;
 }
@@ -264,7 +278,7 @@ struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_c
 	unsigned looks = 512; /* each may be a cache miss */
 
 	while (sum.entries < most &&
-	       domain_will_exceed(shard->domain, shard->entries_more, shard->bytes_more)) {
+	       shared_will_exceed(shard->shared, shard->entries_more, shard->bytes_more)) {
 		struct tw_cache_entry *victim =
 			policy_victim(&shard->policy, shard_table(shard), spared, &looks);
 
@@ -317,7 +331,7 @@ static bool shard_has_done_with(const struct shard *shard, struct tw_cache_entry
 				tw_duration now, tw_duration *deadline)
 {
 	return entry_try_to_expire(entry, now, deadline) &&
-	       !entry_is_stale(entry, *deadline, now, shard->domain->stale);
+	       !entry_is_stale(entry, *deadline, now, shard->shared->stale);
 }
 
 /* ---- Filing anew; under the lock ---- */
@@ -333,7 +347,7 @@ static void shard_begin_refiling(struct shard *shard)
 
 static void shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
 {
-	uint64_t hash = key_hash_wide(&shard->domain->seed, entry_key(entry), entry->key_size);
+	uint64_t hash = key_hash_wide(&shard->shared->seed, entry_key(entry), entry->key_size);
 	tw_duration deadline;
 
 	entry_set_filed(entry, 0);
@@ -347,7 +361,7 @@ static void shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, 
 static void shard_refile_some(struct shard *shard, size_t most)
 {
 	struct tw_cache_entry *entries[SHARD_STEP];
-	tw_duration now = tw_now(shard->domain->wheel);
+	tw_duration now = tw_now(shard->shared->wheel);
 	size_t count;
 
 	/* To go through an empty table takes as long as through a full one. */
@@ -366,7 +380,7 @@ static bool shard_files_too_much(const struct shard *shard)
 	enum { SPARE = 64 };
 
 	return !shard->is_refiling && shard->expiry.count > 2 * shard_table(shard)->count + SPARE &&
-	       !domain_is_closed(shard->domain);
+	       !shared_is_closed(shard->shared);
 }
 
 /* A part of what is done in steps. */
@@ -383,6 +397,84 @@ static void shard_tend(struct shard *shard)
 		shard_begin_refiling(shard);
 	if (shard->is_refiling)
 		shard_refile_some(shard, STEP);
+}
+
+/* ---- Check ---- */
+
+/* Asserts that an entry's hash is filed under the tick of its deadline or an earlier one. */
+static void shard_check_filed(const struct shard *shard, const struct tw_cache_entry *entry)
+{
+	tw_duration deadline = entry_deadline(entry);
+	uint64_t tick;
+
+	if (shard->is_refiling || shard->must_refile || deadline_forward(deadline))
+		return;
+	if (deadline < 0)
+		deadline = -deadline;
+	if (!(entry->kind & ENTRY_ABSENT))
+		deadline = deadline_after(deadline, shard->shared->stale);
+	if (deadline == TW_FOREVER)
+		return;
+	tick = (uint64_t)((deadline - 1) / shard->shared->granule + 1);
+	if (tick <= shard->expiry.now)
+		tick = shard->expiry.now + 1;
+	assert(entry_filed(entry) != 0);
+	assert(expiry_place_tick(&shard->expiry, entry_filed(entry)) <= tick);
+	(void)tick;
+}
+
+/* Asserts that the next table has the entry if its bucket was copied. Returns whether it was. */
+static bool shard_check_copied(struct shard *shard, const struct tw_cache_entry *entry)
+{
+	struct table *table = shard_table(shard);
+	bool is_copied;
+
+	if (!shard->next || shard->next_copied == 0)
+		return false;
+	is_copied = table_bucket_number(table, table_slot_of(table, entry)) < shard->next_copied;
+	assert(is_copied == (table_slot_of(shard->next, entry) != NULL));
+	return is_copied;
+}
+
+uint64_t shard_check(struct shard *shard)
+{
+	struct table *table = shard_table(shard);
+	size_t known = policy_check(&shard->policy);
+	size_t position = 0;
+	size_t copied = 0;
+	uint64_t weight = 0;
+
+	assert(table_check(table) == table->count);
+	assert(shard->policy.knows_all ? known == table->count : known <= table->count);
+	expiry_check(&shard->expiry);
+	loadings_check(shard->loadings, shard);
+	while (position <= table->mask) {
+		struct tw_cache_entry *entries[SHARD_STEP];
+		size_t count = table_list(table, &position, entries, SHARD_STEP);
+
+		for (size_t i = 0; i < count; i++) {
+			assert(entry_state(entries[i]) & ENTRY_LINKED);
+			shard_check_filed(shard, entries[i]);
+			copied += shard_check_copied(shard, entries[i]);
+			weight += entry_weight(entries[i]);
+		}
+	}
+	assert(!shard->next || shard->next_copied == 0 || shard->next->count == copied);
+	(void)known;
+	(void)copied;
+	return weight;
+}
+
+/* Checks the shard once in as many changes as it has slots, so that a change costs as much in a
+ * large shard as in a small one. */
+static void shard_check_sometimes(struct shard *shard)
+{
+	static _Thread_local size_t changes;
+
+	if (!shard_checks || ++changes < table_slots(shard_table(shard)))
+		return;
+	changes = 0;
+	(void)shard_check(shard);
 }
 
 /* ---- Begin and end ---- */
@@ -415,22 +507,23 @@ void shard_end_unchanged(struct shard *shard)
 
 static void shard_unlock(struct shard *shard)
 {
-	domain_count(shard->domain, shard->entries_more, shard->bytes_more);
+	shared_count(shard->shared, shard->entries_more, shard->bytes_more);
 	shard->entries_more = 0;
 	shard->bytes_more = 0;
 	if (shard->to_tell.count > 0)
 		removals_add(shard->removals, &shard->to_tell);
+	shard_check_sometimes(shard);
 	turn_lock_let_go(&shard->lock);
 }
 
-void shard_end_move(struct shard *shard, struct thread_cache *thread)
+void shard_end_move(struct shard *shard, struct retiring_reader *thread)
 {
 	if (shard_has_unlinked(shard))
-		thread_retire(thread, &shard->unlinked, &shard->old_tables);
+		retire_add(thread, &shard->unlinked, &shard->old_tables);
 	shard_unlock(shard);
 }
 
-void shard_end_in(struct shard *shard, struct thread_cache *thread)
+void shard_end_in(struct shard *shard, struct retiring_reader *thread)
 {
 	shard_tend(shard);
 	shard_end_move(shard, thread);
@@ -439,17 +532,17 @@ void shard_end_in(struct shard *shard, struct thread_cache *thread)
 /* The thread's lock comes before the shard's, so what was unlinked is taken along. */
 static void shard_end_with_unlinked(struct shard *shard)
 {
-	struct domain *domain = shard->domain;
+	struct shared_state *shared = shard->shared;
 	struct retired_list unlinked = shard->unlinked;
 	struct table *tables = shard->old_tables;
-	struct thread_cache *thread;
+	struct retiring_reader *thread;
 
 	shard->unlinked = (struct retired_list){.first = NULL};
 	shard->old_tables = NULL;
 	shard_unlock(shard);
-	thread = thread_begin(domain);
-	thread_retire(thread, &unlinked, &tables);
-	thread_end(thread, domain);
+	thread = retire_begin(shared);
+	retire_add(thread, &unlinked, &tables);
+	retire_end(thread, shared);
 }
 
 void shard_end(struct shard *shard)
@@ -521,7 +614,7 @@ static bool shard_look_at(struct shard *shard, uint64_t hash, unsigned from, uns
 /* By a tick; false: there is nothing more. */
 static bool shard_expire_some(struct shard *shard, uint64_t tick)
 {
-	tw_duration now = tw_now(shard->domain->wheel);
+	tw_duration now = tw_now(shard->shared->wheel);
 	struct expiry_block *block = expiry_take(&shard->expiry, tick);
 	const struct table *table = shard_table(shard);
 	unsigned next = expiry_place(&shard->expiry, tick + 1);
@@ -545,7 +638,7 @@ void shard_expire(void *argument)
 {
 	struct shard *shard = argument;
 	/* Not read anew: what can't be filed comes up at the next one, and this would never end. */
-	uint64_t tick = (uint64_t)(tw_now(shard->domain->wheel) / shard->domain->granule);
+	uint64_t tick = (uint64_t)(tw_now(shard->shared->wheel) / shard->shared->granule);
 	bool goes_on;
 
 	do {
@@ -574,7 +667,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		size_t count;
 
 		shard_begin_again(shard);
-		now = tw_now(shard->domain->wheel);
+		now = tw_now(shard->shared->wheel);
 		loadings_override_all(shard->loadings);
 		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
@@ -607,21 +700,22 @@ void shard_turn_policy_on(struct shard *shard)
 
 /* ---- Opening and closing ---- */
 
-enum tw_status shard_open(struct shard *shard, struct domain *domain, struct removals *removals)
+enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
+			  struct removals *removals)
 {
-	struct table *table = table_new(&domain->pool->arena, epochs_era(&domain->epochs), 1);
+	struct table *table = table_new(&shared->pool->arena, epochs_era(&shared->epochs), 1);
 
-	shard->domain = domain;
+	shard->shared = shared;
 	shard->removals = removals;
 	shard->armed = EXPIRY_NEVER;
-	expiry_init(&shard->expiry, domain->pool,
-		    (uint64_t)(tw_now(domain->wheel) / domain->granule));
+	expiry_init(&shard->expiry, shared->pool,
+		    (uint64_t)(tw_now(shared->wheel) / shared->granule));
 	turn_lock_init(&shard->lock);
 	atomic_init(&shard->table, table);
 	if (!table)
 		return TW_NO_MEMORY;
 	atomic_init(&shard->place, table_place(table));
-	return tw_alarm_create(domain->wheel, shard_expire, shard, &shard->alarm);
+	return tw_alarm_create(shared->wheel, shard_expire, shard, &shard->alarm);
 }
 
 void shard_stop(struct shard *shard)

@@ -7,7 +7,7 @@
 #define CACHE_SHARD_H
 
 #include "base/turn_lock.h"
-#include "domain.h"
+#include "shared.h"
 #include "expiry.h"
 #include "loading.h"
 #include "removal.h"
@@ -27,9 +27,9 @@ struct shard_walk {
 struct shard {
 	/* Written under the lock, read by any thread inside an era. */
 	_Alignas(64) _Atomic(struct table *) table;
-	_Atomic uintptr_t place;   /* of its buckets; read by any thread, outside, too */
-	struct domain *domain;     /* constant */
-	struct removals *removals; /* constant */
+	_Atomic uintptr_t place;     /* of its buckets; read by any thread, outside, too */
+	struct shared_state *shared; /* constant */
+	struct removals *removals;   /* constant */
 	/* Any thread inside an era may note uses; the rest under the lock. */
 	struct policy policy;
 	/* Under the lock: first what each change looks at, in as few lines as can be. */
@@ -37,7 +37,7 @@ struct shard {
 	struct tw_cache_loading *loadings; /* loads that run */
 	struct table *next;                /* being made, to take the table's place; NULL: none */
 	/* Since shard_begin. */
-	int64_t entries_more; /* that the domain has not counted */
+	int64_t entries_more; /* entries that the shared state has not counted yet */
 	int64_t bytes_more;
 	struct retired_list unlinked;
 	struct table *old_tables;
@@ -56,7 +56,8 @@ struct shard {
 };
 
 /* Opens it; on failure, with a status of tw_alarm_create, there is still something to close. */
-enum tw_status shard_open(struct shard *shard, struct domain *domain, struct removals *removals);
+enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
+			  struct removals *removals);
 /* Its alarm does not run any more. */
 void shard_stop(struct shard *shard);
 /* Frees it; it is empty, and no thread is inside an era. */
@@ -71,13 +72,13 @@ void shard_begin_again(struct shard *shard);
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
 		     size_t most);
 /* Lets the lock go, and has what was unlinked retired and on_remove told of it. Not between
- * thread_begin and thread_end; there shard_end_in(). */
+ * retire_begin and retire_end; there shard_end_in(). */
 void shard_end(struct shard *shard);
-void shard_end_in(struct shard *shard, struct thread_cache *thread);
+void shard_end_in(struct shard *shard, struct retiring_reader *thread);
 /* As shard_end(), where no entry came or went. */
 void shard_end_unchanged(struct shard *shard);
 /* As shard_end_in(), where no key came or went. */
-void shard_end_move(struct shard *shard, struct thread_cache *thread);
+void shard_end_move(struct shard *shard, struct retiring_reader *thread);
 
 /* Fetches the key's bucket; outside an era, too. Returns what shard_place() returns inside,
  * unless there is another table by then. */
@@ -109,7 +110,7 @@ static inline struct table *shard_table(const struct shard *shard)
 static inline void shard_prefetch_guess(const struct shard *shard, struct reader *reader,
 					uint64_t hash)
 {
-	struct epochs *epochs = &shard->domain->epochs;
+	struct epochs *epochs = &shard->shared->epochs;
 	uint64_t era = reader_enter(reader, epochs);
 	const struct table *table = shard_table(shard);
 
@@ -149,6 +150,10 @@ struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_c
 
 /* Brings the order of uses up to date if the lock is free. */
 void shard_try_settle(struct shard *shard);
+
+/* Asserts the invariants by examining all of the shard, under its lock. Returns the sum of the
+ * entries' weights. */
+uint64_t shard_check(struct shard *shard);
 
 /* ---- As a whole: in short steps, with the lock let go in between ---- */
 

@@ -100,10 +100,11 @@ void table_free(struct table *table)
 	free(table);
 }
 
-/* With a sight: an entry is looked at only if the era shows that it can't be freed meanwhile. */
+/* Returns the key's entry and its slot, or NULL. With a guard, it reads an entry only while the era
+ * shows that the entry cannot be freed. */
 static inline __attribute__((always_inline)) struct tw_cache_entry *table_seek_key(
 	const struct table *table, uint64_t hash, const void *key, size_t size,
-	_Atomic uint64_t **slot, struct sight *sight)
+	_Atomic uint64_t **slot, struct era_guard *guard)
 {
 	size_t number = (uint32_t)hash & table->mask;
 
@@ -117,7 +118,7 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *table_seek_k
 
 			*slot = &bucket->slots[__builtin_ctz(matches)];
 			entry = slot_entry(slot_load(*slot));
-			if (sight && !sight_holds(sight))
+			if (guard && !era_guard_holds(guard))
 				return NULL;
 			if (entry && entry_has_key(entry, key, size))
 				return entry;
@@ -134,11 +135,11 @@ struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, cons
 	return table_seek_key(table, hash, key, size, slot, NULL);
 }
 
-struct tw_cache_entry *table_find_in_sight(const struct table *table, uint64_t hash,
-					   const void *key, size_t size, _Atomic uint64_t **slot,
-					   struct sight *sight)
+struct tw_cache_entry *table_find_in_era(const struct table *table, uint64_t hash, const void *key,
+					 size_t size, _Atomic uint64_t **slot,
+					 struct era_guard *guard)
 {
-	return table_seek_key(table, hash, key, size, slot, sight);
+	return table_seek_key(table, hash, key, size, slot, guard);
 }
 
 /* One more has passed the bucket. */
@@ -278,5 +279,24 @@ size_t table_list(const struct table *table, size_t *position, struct tw_cache_e
 				entries[count++] = entry;
 		}
 	}
+	return count;
+}
+
+size_t table_check(struct table *table)
+{
+	size_t count = 0;
+
+	for (size_t number = 0; number <= table->mask; number++)
+		for (int i = 0; i < BUCKET_SLOTS; i++) {
+			const _Atomic uint64_t *slot = &table->buckets[number].slots[i];
+			const struct tw_cache_entry *entry = slot_entry(slot_load(slot));
+
+			if (!entry)
+				continue;
+			/* The entry is in no other slot, and all buckets on the way to it know. */
+			assert(table_slot_of(table, entry) == slot);
+			count++;
+		}
+	assert(count == table->count);
 	return count;
 }

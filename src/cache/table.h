@@ -186,10 +186,11 @@ static inline struct tw_cache_entry *table_guess(const struct table *table, uint
 /* Under the shard's lock: the key's entry, and its slot; NULL: it has none. */
 struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
 				  size_t size, _Atomic uint64_t **slot);
-/* Inside an era, without the lock. NULL: it has none, or the sight is lost. */
-struct tw_cache_entry *table_find_in_sight(const struct table *table, uint64_t hash,
-					   const void *key, size_t size, _Atomic uint64_t **slot,
-					   struct sight *sight);
+/* Finds the key's entry and its slot inside an era, without the lock. Returns NULL if there is
+ * none, or if the guard is lost. */
+struct tw_cache_entry *table_find_in_era(const struct table *table, uint64_t hash, const void *key,
+					 size_t size, _Atomic uint64_t **slot,
+					 struct era_guard *guard);
 /* Under the shard's lock: the slot that holds that address; NULL: it is not there. */
 _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 				     const struct tw_cache_entry *entry);
@@ -276,5 +277,8 @@ bool table_copy_some(const struct table *table, size_t *position, size_t buckets
  * mask there are no more. most ≥ 8. */
 size_t table_list(const struct table *table, size_t *position, struct tw_cache_entry **entries,
 		  size_t most);
+
+/* Asserts the invariants by examining all slots. Returns the number of entries. */
+size_t table_check(struct table *table);
 
 #endif

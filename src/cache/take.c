@@ -22,7 +22,7 @@ void take_init(struct take *take, struct tw_cache *cache, struct reader *reader,
 	       size_t key_size)
 {
 	*take = (struct take){.cache = cache, .reader = reader, .key = key, .key_size = key_size};
-	take->hash = key_hash_wide(&cache->domain.seed, key, key_size);
+	take->hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	take->shard = cache_shard(cache, take->hash);
 }
 
@@ -43,7 +43,7 @@ bool take_look(struct take *take)
 	}
 	/* The clock is read for those alone that age. */
 	is_old = there && (there->kind & ENTRY_AGING) &&
-		 entry_wants_refresh(there, domain_coarse_now(&take->cache->domain));
+		 entry_wants_refresh(there, shared_coarse_now(&take->cache->shared));
 	reader_leave(take->reader);
 	if (is_old)
 		cache_refresh(take->cache, take->hash, take->key, take->key_size);
@@ -53,12 +53,12 @@ bool take_look(struct take *take)
 /* Between begin and end, with a reference to the load. TW_OK: it is over. */
 static enum tw_status take_wait(struct take *take, tw_duration until)
 {
-	struct domain *domain = &take->cache->domain;
+	struct shared_state *shared = &take->cache->shared;
 	enum tw_status status;
 
-	if (!loading_may_wait(take->loading, domain, take->reader))
+	if (!loading_may_wait(take->loading, shared, take->reader))
 		return TW_INVALID;
-	status = loading_wait(take->loading, domain, take->reader, &take->shard->lock.mutex, until);
+	status = loading_wait(take->loading, shared, take->reader, &take->shard->lock.mutex, until);
 	if (status == TW_TIMED_OUT)
 		reader_count(take->reader, COUNT_WAIT_TIMEOUTS, 1);
 	return status;
@@ -133,7 +133,7 @@ enum take_step take_begin(struct take *take)
 	}
 	loading = loadings_find(take->shard->loadings, take->hash, take->key, take->key_size);
 	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
-	is_closed = domain_is_closed(&take->cache->domain);
+	is_closed = shared_is_closed(&take->cache->shared);
 	take->status = is_closed ? TW_CLOSED : TW_NO_MEMORY;
 	take->is_late = false;
 	if (loading || !is_closed)

@@ -32,8 +32,8 @@ enum { LOOKUP_THREADS_MAX = CURLOPTTYPE_LONG + 20, LOOKUPS_ARE_LEFT = CURLOPTTYP
 enum { LOOKUPS_OF_A_CALLBACK = 8 };
 
 /* A place for one request at a time. */
-struct request {
-	struct request *next; /* among the idle */
+struct http_request {
+	struct http_request *next; /* among the idle */
 	CURL *easy;
 	struct run *run; /* NULL: idle */
 	struct curl_slist *headers;
@@ -55,7 +55,7 @@ static void curl_begin(void)
 /* The response's body is of no interest; one that is too long breaks the transfer off. */
 static size_t body_take(char *data, size_t size, size_t count, void *argument)
 {
-	struct request *request = argument;
+	struct http_request *request = argument;
 
 	(void)data;
 	request->body_size += size * count;
@@ -76,7 +76,7 @@ static const char *header_value(CURL *easy, const char *name)
  * same host, which was asked about. */
 static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct curl_sockaddr *to)
 {
-	struct request *request = argument;
+	struct http_request *request = argument;
 	char text[INET6_ADDRSTRLEN];
 
 	(void)purpose;
@@ -90,7 +90,7 @@ static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct cu
 
 /* Asks about the host as curl will read it from the URL. False: it is not to be called, and the run
  * has its outcome. */
-static bool host_judge(struct request *request)
+static bool host_judge(struct http_request *request)
 {
 	struct run *run = request->run;
 	struct tw_redis_verdict *verdict = &run->verdict;
@@ -125,7 +125,7 @@ static enum tw_redis_outcome outcome_of(long status)
 	return TW_REDIS_KILL;
 }
 
-static void answer_judge(struct request *request, CURLcode result)
+static void answer_judge(struct http_request *request, CURLcode result)
 {
 	struct run *run = request->run;
 	CURL *easy = request->easy;
@@ -154,7 +154,7 @@ static void answer_judge(struct request *request, CURLcode result)
 		 curl_easy_strerror(result));
 }
 
-static bool headers_add(struct request *request, const char *line)
+static bool headers_add(struct http_request *request, const char *line)
 {
 	struct curl_slist *longer = curl_slist_append(request->headers, line);
 
@@ -164,7 +164,7 @@ static bool headers_add(struct request *request, const char *line)
 }
 
 /* To curl "Name:" means to leave the header out; one without a value is "Name;". */
-static bool header_add(struct request *request, const char *header)
+static bool header_add(struct http_request *request, const char *header)
 {
 	const char *colon = strchr(header, ':');
 	char empty[TW_REDIS_HEADERS_MAX + 1];
@@ -175,7 +175,7 @@ static bool header_add(struct request *request, const char *header)
 	return headers_add(request, empty);
 }
 
-static bool headers_write(struct request *request, const struct tw_redis_job *job)
+static bool headers_write(struct http_request *request, const struct tw_redis_job *job)
 {
 	char line[48 + 3 * TW_REDIS_KEY_MAX] = "Tw-Key: ";
 	bool typed = false;
@@ -222,7 +222,7 @@ static bool method_set(CURL *easy, const struct tw_redis_job *job)
 
 /* Every one of these can fail for want of memory alone, and then the request would not be what it
  * is. */
-static bool request_fill(struct callbacks *callbacks, struct request *request)
+static bool request_fill(struct callbacks *callbacks, struct http_request *request)
 {
 	const struct tw_redis_job *job = request->run->job;
 	CURL *easy = request->easy;
@@ -250,7 +250,7 @@ static bool request_fill(struct callbacks *callbacks, struct request *request)
 	return fine && method_set(easy, job);
 }
 
-static void request_end(struct callbacks *callbacks, struct request *request)
+static void request_end(struct callbacks *callbacks, struct http_request *request)
 {
 	struct run *run = request->run;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
@@ -270,7 +270,7 @@ static void request_end(struct callbacks *callbacks, struct request *request)
 
 static void request_start(struct callbacks *callbacks, struct run *run)
 {
-	struct request *request = callbacks->idle;
+	struct http_request *request = callbacks->idle;
 
 	callbacks->idle = request->next;
 	request->run = run;
@@ -340,12 +340,12 @@ static void callbacks_collect(struct callbacks *callbacks)
 	int left;
 
 	while ((message = curl_multi_info_read(callbacks->multi, &left))) {
-		struct request *request;
+		struct http_request *request;
 		char *private_data;
 
 		assert(message->msg == CURLMSG_DONE);
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private_data);
-		request = (struct request *)(void *)private_data;
+		request = (struct http_request *)(void *)private_data;
 		answer_judge(request, message->data.result);
 		request_end(callbacks, request);
 	}
@@ -360,7 +360,7 @@ static void callbacks_break_off(struct callbacks *callbacks)
 	callbacks->abort = false;
 	pthread_mutex_unlock(&callbacks->runner.lock);
 	for (unsigned i = 0; i < callbacks->options->callbacks && abort; i++) {
-		struct request *request = &callbacks->requests[i];
+		struct http_request *request = &callbacks->requests[i];
 
 		if (!request->run)
 			continue;
@@ -419,7 +419,7 @@ static bool requests_create(struct callbacks *callbacks)
 			  (long)limit * LOOKUPS_OF_A_CALLBACK);
 	curl_multi_setopt(callbacks->multi, (CURLMoption)LOOKUPS_ARE_LEFT, 1L);
 	for (unsigned i = 0; i < limit; i++) {
-		struct request *request = &callbacks->requests[i];
+		struct http_request *request = &callbacks->requests[i];
 
 		request->easy = curl_easy_init();
 		if (!request->easy)

@@ -13,7 +13,7 @@
 #include "run.h"
 #include "targets.h"
 
-struct request;
+struct http_request;
 
 struct callbacks {
 	/* Constant after the start. */
@@ -23,8 +23,8 @@ struct callbacks {
 	CURLM *multi;
 
 	/* The thread's own. */
-	struct request *requests; /* the options' `callbacks` of them */
-	struct request *idle;
+	struct http_request *requests; /* the options' `callbacks` of them */
+	struct http_request *idle;
 	struct hosts hosts;
 
 	struct runner runner; /* its lock is for all below */

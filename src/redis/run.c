@@ -102,7 +102,6 @@ void runner_destroy(struct runner *runner)
 
 void run_count(struct run *run)
 {
-	/* relaxed: statistic, orders nothing */
 	atomic_fetch_add_explicit(run->running, 1, memory_order_relaxed);
 }
 
@@ -123,7 +122,6 @@ void runner_return(struct runner *runner, struct run *run)
 
 void runner_end(struct runner *runner, struct run *run)
 {
-	/* relaxed: statistic, orders nothing */
 	atomic_fetch_sub_explicit(run->running, 1, memory_order_relaxed);
 	mailbox_put(runner->mailbox, run);
 }

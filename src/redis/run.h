@@ -18,7 +18,7 @@
 #include "jobs.h"
 
 struct host;
-struct shard;
+struct worker_shard;
 
 struct run {
 	struct list link; /* in the one list where it is */
@@ -26,7 +26,7 @@ struct run {
 	/* Constant: set before it is handed over. */
 	struct tw_redis_batch *batch;
 	struct tw_redis_job *job;
-	struct shard *shard;
+	struct worker_shard *shard;
 	atomic_uint *running; /* how many of its namespace are being run; any thread */
 	tw_duration claimed;  /* monotonic */
 	bool by_handler;      /* else a callback */

@@ -34,7 +34,7 @@ enum step_kind {
 };
 
 /* Main thread only. */
-struct shard {
+struct worker_shard {
 	struct source *source;
 	unsigned number;
 
@@ -55,7 +55,7 @@ struct shard {
 
 struct step {
 	enum step_kind kind;
-	struct shard *shard;
+	struct worker_shard *shard;
 	struct eval *eval;
 	struct list leases;
 	struct run_list runs;
@@ -82,7 +82,7 @@ struct source {
 	struct share *share;    /* of the room for claims; main thread only */
 	unsigned shard_count;
 
-	struct shard *shards;
+	struct worker_shard *shards;
 	struct tw_timer look; /* at all shards, without a hint */
 	bool look_is_due;
 	struct permits permits;
@@ -93,7 +93,7 @@ struct source {
 	/* Losses, reconnects and round trips are the worker's. */
 	struct tw_redis_worker_stats stats;
 
-	atomic_uint running; /* any thread; relaxed: statistic, orders nothing */
+	atomic_uint running; /* any thread; a statistic, relaxed everywhere: it orders nothing */
 
 	struct tw_redis_worker_stats shown; /* under the worker's lock */
 };

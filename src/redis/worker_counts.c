@@ -33,7 +33,7 @@ void worker_counts_init(struct tw_redis_worker *worker)
 	worker->shown_at = clock_read_real(CLOCK_MONOTONIC);
 }
 
-static void histogram_add(struct tw_redis_histogram *histogram, tw_duration time)
+static void redis_histogram_record(struct tw_redis_histogram *histogram, tw_duration time)
 {
 	unsigned bucket = 0;
 
@@ -68,8 +68,8 @@ void worker_count_run(struct tw_redis_worker *worker, const struct run *run)
 {
 	int class = run->http_status / 100;
 
-	histogram_add(&run->shard->source->stats.lateness, run->job->lateness);
-	histogram_add(&run->shard->source->stats.duration, run->took);
+	redis_histogram_record(&run->shard->source->stats.lateness, run->job->lateness);
+	redis_histogram_record(&run->shard->source->stats.duration, run->took);
 	if (run->by_handler)
 		return;
 	if (class >= TW_REDIS_ANSWERS)

@@ -80,7 +80,7 @@ static void give_back_waiting(struct tw_redis_worker *worker)
 	}
 }
 
-static void shard_drop_untold(struct shard *shard)
+static void shard_drop_untold(struct worker_shard *shard)
 {
 	struct run *run;
 

@@ -33,7 +33,6 @@ static void text_write(const struct source *source, tw_duration now, char *text)
 	snprintf(text, TEXT_ROOM,
 		 "%s:%ld %" PRId64 " %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, shown,
 		 (long)getpid(), (now - source->worker->begun) / TW_MILLISECOND,
-		 /* relaxed: statistic, orders nothing */
 		 atomic_load_explicit(&source->running, memory_order_relaxed), stats->held,
 		 stats->done, stats->retried, stats->dead + stats->buried);
 }

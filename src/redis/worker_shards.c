@@ -17,7 +17,7 @@ static const tw_duration sweep_apart = TW_MINUTE;
 
 static void shard_become_due(void *argument)
 {
-	struct shard *shard = argument;
+	struct worker_shard *shard = argument;
 
 	shard->look_at = 0;
 	shard->timer.id = 0;
@@ -54,7 +54,7 @@ void shards_look_later(struct source *source)
 		look_become_due(source);
 }
 
-void shard_look_in(struct shard *shard, tw_duration wait)
+void shard_look_in(struct worker_shard *shard, tw_duration wait)
 {
 	struct tw_wheel *wheel = shard->source->worker->wheel;
 	tw_duration poll = shard_poll(shard->source);
@@ -79,12 +79,12 @@ void shards_look_now(struct source *source)
 
 static void shard_unblock(void *argument)
 {
-	struct shard *shard = argument;
+	struct worker_shard *shard = argument;
 
 	shard->blocked = false;
 }
 
-void shard_block(struct shard *shard)
+void shard_block(struct worker_shard *shard)
 {
 	shard->backoff = shard->backoff ? 2 * shard->backoff : backoff_first;
 	if (shard->backoff > backoff_max)
@@ -113,7 +113,7 @@ enum tw_status shards_sweep_start(struct source *source)
 			source, NULL);
 }
 
-void shard_sweep(struct shard *shard)
+void shard_sweep(struct worker_shard *shard)
 {
 	shard->sweep_is_due |= shard->source->worker->options.dead_max_count;
 }

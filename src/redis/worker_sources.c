@@ -53,7 +53,7 @@ static enum tw_status shards_create(struct source *source)
 		return TW_NO_MEMORY;
 	source->shard_count = count;
 	for (unsigned i = 0; i < count; i++) {
-		struct shard *shard = &source->shards[i];
+		struct worker_shard *shard = &source->shards[i];
 
 		shard->source = source;
 		shard->number = i;

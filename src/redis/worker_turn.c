@@ -27,7 +27,7 @@ enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4 };
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
 
 static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind kind,
-			       struct shard *shard)
+			       struct worker_shard *shard)
 {
 	struct step *step = &worker->steps[worker->step_count];
 
@@ -39,7 +39,7 @@ static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind ki
 	return step;
 }
 
-static void step_extend(struct tw_redis_worker *worker, struct shard *shard)
+static void step_extend(struct tw_redis_worker *worker, struct worker_shard *shard)
 {
 	const struct space *space = &shard->source->redis->space;
 	struct list *leases = &shard->leases;
@@ -58,7 +58,7 @@ static void step_extend(struct tw_redis_worker *worker, struct shard *shard)
 	list_append_all(&step->leases, leases);
 }
 
-static void step_schedule(struct tw_redis_worker *worker, struct shard *shard)
+static void step_schedule(struct tw_redis_worker *worker, struct worker_shard *shard)
 {
 	struct step *step;
 
@@ -68,7 +68,8 @@ static void step_schedule(struct tw_redis_worker *worker, struct shard *shard)
 	schedules_write(step->eval, &shard->source->redis->space, shard->number, &shard->schedules);
 }
 
-static void step_tell(struct tw_redis_worker *worker, struct shard *shard, enum step_kind kind)
+static void step_tell(struct tw_redis_worker *worker, struct worker_shard *shard,
+		      enum step_kind kind)
 {
 	static const struct script *const scripts[] = {
 		[STEP_ACK] = &script_ack,
@@ -136,13 +137,13 @@ static size_t worker_room(const struct tw_redis_worker *worker)
 	return room;
 }
 
-static bool shard_wants_claim(const struct shard *shard)
+static bool shard_wants_claim(const struct worker_shard *shard)
 {
 	return !shard->look_at && !shard->blocked;
 }
 
 /* How many may be claimed from the shard, of a room that `share` would be its part of. */
-static size_t claim_limit(const struct tw_redis_worker *worker, const struct shard *shard,
+static size_t claim_limit(const struct tw_redis_worker *worker, const struct worker_shard *shard,
 			  size_t room, size_t share)
 {
 	/* Much from a few that have many, for a call costs more than a task; the others come next.
@@ -163,7 +164,7 @@ static void step_claims(struct source *source, size_t room)
 	unsigned i;
 
 	for (i = 0; i < count; i++) {
-		struct shard *shard = &source->shards[(source->first_shard + i) % count];
+		struct worker_shard *shard = &source->shards[(source->first_shard + i) % count];
 		size_t limit = claim_limit(worker, shard, room, room / source->due);
 		struct step *step;
 
@@ -232,11 +233,11 @@ static void step_sweep(struct source *source)
 	unsigned count = source->shard_count;
 	/* The number's, rounded up. */
 	int64_t share = ((int64_t)options->dead_max_count + count - 1) / count;
-	struct shard *shard = NULL;
+	struct worker_shard *shard = NULL;
 	struct step *step;
 
 	for (unsigned i = 0; i < count && !shard && !source->worker->stopping; i++) {
-		struct shard *next = &source->shards[(source->sweep_shard + i) % count];
+		struct worker_shard *next = &source->shards[(source->sweep_shard + i) % count];
 
 		if (next->sweep_is_due && !next->blocked)
 			shard = next;
@@ -255,7 +256,7 @@ static void step_sweep(struct source *source)
 static void sweep_read(struct step *step)
 {
 	const redisReply *reply = step->eval->reply;
-	struct shard *shard = step->shard;
+	struct worker_shard *shard = step->shard;
 
 	*shard->sweep_cursor = '\0';
 	if (step->eval->status != TW_OK)
@@ -426,7 +427,7 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 static void step_runs(struct source *source)
 {
 	for (unsigned i = 0; i < source->shard_count; i++) {
-		struct shard *shard = &source->shards[i];
+		struct worker_shard *shard = &source->shards[i];
 
 		if (shard->blocked)
 			continue;

@@ -60,8 +60,7 @@ void wheel_rouse(struct tw_wheel *wheel)
 
 enum tw_status wheel_refuse(struct tw_wheel *wheel)
 {
-	/* relaxed: statistic, orders nothing. */
-	atomic_fetch_add_explicit(&wheel->refused, 1, memory_order_relaxed);
+	counter_add_shared(&wheel->refused, 1);
 	return TW_FULL;
 }
 

@@ -68,6 +68,7 @@
  */
 #include "command_queue.h"
 
+#include "base/counter.h"
 #include "base/pages.h"
 #include "base/thread.h"
 
@@ -208,8 +209,7 @@ struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *p
 	uint64_t ticket;
 	bool claimed = false;
 
-	/* relaxed: statistic, orders nothing. */
-	atomic_fetch_add_explicit(&queue->waits, 1, memory_order_relaxed);
+	counter_add_shared(&queue->waits, 1);
 	pthread_mutex_lock(&queue->lock);
 	/* seq_cst: the announcement, before the second look; pairs with the load in
 	 * command_queue_pop(). */
@@ -304,8 +304,8 @@ static bool command_queue_claim_empty(struct command_queue *queue, uint64_t head
 /* How many cells before `position`, head or tail, were touched since they were trimmed, at most. */
 static uint64_t command_queue_touched(struct command_queue *queue, uint64_t position)
 {
-	/* relaxed: a statistic, orders nothing; another thread's tail may be an older one. */
-	uint64_t from = atomic_load_explicit(&queue->touched_from, memory_order_relaxed);
+	/* Another thread's tail may be older than this. */
+	uint64_t from = counter_read(&queue->touched_from);
 	int64_t touched = (int64_t)(position - from);
 
 	if (touched < 0)
@@ -333,8 +333,7 @@ bool command_queue_trim(struct command_queue *queue)
 		(void)pages_release(command_queue_cell(queue, head), part * sizeof(*queue->cells));
 	if (touched > queue->trim_end - end)
 		touched = queue->trim_end - end;
-	/* relaxed: as in command_queue_touched(). */
-	atomic_store_explicit(&queue->touched_from, end - touched, memory_order_relaxed);
+	counter_set(&queue->touched_from, end - touched);
 	queue->trimmed_to = end;
 	command_queue_pop(queue, (size_t)(end - head));
 	return end != queue->trim_end;

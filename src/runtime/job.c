@@ -34,25 +34,25 @@ static void job_end_in_child(const struct job_target *target)
 		pthread_exit(NULL);
 }
 
-static void job_release(struct job_target *target, struct job_seat *seat,
+static void job_release(struct job_target *target, struct job_thread *thread,
 			const struct tw_task *task, enum tw_reason reason)
 {
 	if (!target->release)
 		return;
-	counter_add(&seat->counts[JOB_RELEASED + reason], 1);
-	counter_add(&seat->counts[JOB_RUNNING], 1);
+	counter_add(&thread->counts[JOB_RELEASED + reason], 1);
+	counter_add(&thread->counts[JOB_RUNNING], 1);
 	target->release(target->context, task, reason);
 	job_end_in_child(target);
-	counter_subtract(&seat->counts[JOB_RUNNING], 1);
+	counter_subtract(&thread->counts[JOB_RUNNING], 1);
 }
 
-static void job_drain(struct job_target *target, struct job_seat *seat, struct drain *drain,
+static void job_drain(struct job_target *target, struct job_thread *thread, struct drain *drain,
 		      const struct tw_task *task)
 {
-	counter_add(&seat->counts[JOB_RUNNING], 1);
+	counter_add(&thread->counts[JOB_RUNNING], 1);
 	drain->each(drain->context, task);
 	job_end_in_child(target);
-	counter_subtract(&seat->counts[JOB_RUNNING], 1);
+	counter_subtract(&thread->counts[JOB_RUNNING], 1);
 	drain_release(drain);
 }
 
@@ -83,35 +83,35 @@ static struct tw_task job_task(const struct job_target *target, const struct tim
 }
 
 /* Calls the release or drain function. */
-static void job_return(struct job_target *target, struct job_seat *seat, struct timer *timer,
+static void job_return(struct job_target *target, struct job_thread *thread, struct timer *timer,
 		       const struct tw_task *task)
 {
 	if (timer->job == TIMER_RELEASE)
-		job_release(target, seat, task, (enum tw_reason)timer->reason);
+		job_release(target, thread, task, (enum tw_reason)timer->reason);
 	else
-		job_drain(target, seat, timer->drain, task);
+		job_drain(target, thread, timer->drain, task);
 }
 
 /* A task is about to be called; `now` is the wheel's time. Returns when that was, in real time. */
-static tw_duration job_begin(const struct job_target *target, struct job_seat *seat,
+static tw_duration job_begin(const struct job_target *target, struct job_thread *thread,
 			     const struct tw_task *task, tw_duration now)
 {
 	const struct clock *clock = target->clock;
 
-	histogram_record(&seat->lateness, task->lateness);
-	counter_add(&seat->counts[JOB_RUNNING], 1);
+	histogram_record(&thread->lateness, task->lateness);
+	counter_add(&thread->counts[JOB_RUNNING], 1);
 	return clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : now;
 }
 
 /* It has been called; returns how long it took. */
-static tw_duration job_end(const struct job_target *target, struct job_seat *seat,
+static tw_duration job_end(const struct job_target *target, struct job_thread *thread,
 			   tw_duration began)
 {
 	tw_duration took = clock_read_real(target->clock->id) - began;
 
 	job_end_in_child(target);
-	counter_subtract(&seat->counts[JOB_RUNNING], 1);
-	histogram_record(&seat->duration, took);
+	counter_subtract(&thread->counts[JOB_RUNNING], 1);
+	histogram_record(&thread->duration, took);
 	return took;
 }
 
@@ -121,10 +121,10 @@ static bool job_was_slow(const struct job_target *target, tw_duration took)
 }
 
 /* Of a handle or an alarm: between its begin and end. */
-static void job_run(struct job_target *target, struct job_seat *seat, const struct timer *timer,
+static void job_run(struct job_target *target, struct job_thread *thread, const struct timer *timer,
 		    const struct tw_task *task, tw_duration now)
 {
-	tw_duration began = job_begin(target, seat, task, now);
+	tw_duration began = job_begin(target, thread, task, now);
 	tw_duration took;
 
 	TRACE_TASK_BEGIN(timer);
@@ -132,7 +132,7 @@ static void job_run(struct job_target *target, struct job_seat *seat, const stru
 		task->run(task->value);
 	else
 		target->execute(target->context, task);
-	took = job_end(target, seat, began);
+	took = job_end(target, thread, began);
 	TRACE_TASK_END(timer, took);
 	/* An alarm may be a cache's, of which no function of the program's is told. */
 	if (!job_was_slow(target, took) || timer_is_alarm(timer))
@@ -143,39 +143,39 @@ static void job_run(struct job_target *target, struct job_seat *seat, const stru
 }
 
 static void job_finish_keyed(struct job_target *target, struct keyed_timer *timer,
-			     struct job_seat *seat, struct tw_task *task, tw_duration now)
+			     struct job_thread *thread, struct tw_task *task, tw_duration now)
 {
 	task->key = timer->hh.key;
 	task->key_size = timer->hh.keylen;
 	if (timer->timer.job != TIMER_RUN) {
-		job_return(target, seat, &timer->timer, task);
+		job_return(target, thread, &timer->timer, task);
 	} else if (job_may_run(target)) {
-		job_run(target, seat, &timer->timer, task, now);
+		job_run(target, thread, &timer->timer, task, now);
 	} else {
-		counter_add(&seat->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(target, seat, task, TW_STOPPED);
+		counter_add(&thread->counts[JOB_UNBEGUN_STOPPED], 1);
+		job_release(target, thread, task, TW_STOPPED);
 	}
-	timer_free(target->store, seat->bin, timer);
+	timer_free(target->store, thread->bin, timer);
 }
 
 /* Runs it, unless it was stopped or reset before. */
-static void job_run_handle(struct job_target *target, struct job_seat *seat, struct handle *handle,
-			   const struct tw_task *task, tw_duration now)
+static void job_run_handle(struct job_target *target, struct job_thread *thread,
+			   struct handle *handle, const struct tw_task *task, tw_duration now)
 {
-	struct slab_bin *bin = &seat->bin->handles;
+	struct slab_bin *bin = &thread->bin->handles;
 	bool wake = false;
 
 	switch (handle_begin(target->handles, bin, handle)) {
 	case HANDLE_BEGUN:
-		job_run(target, seat, &handle->timer, task, now);
+		job_run(target, thread, &handle->timer, task, now);
 		wake = handle_end(target->handles, bin, handle, now);
 		job_end_in_child(target);
 		break;
 	case HANDLE_STOPPED:
-		counter_add(&seat->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
 		break;
 	case HANDLE_RESET:
-		counter_add(&seat->counts[JOB_UNBEGUN_RESET], 1);
+		counter_add(&thread->counts[JOB_UNBEGUN_RESET], 1);
 		wake = true;
 		break;
 	}
@@ -184,34 +184,34 @@ static void job_run_handle(struct job_target *target, struct job_seat *seat, str
 }
 
 static void job_finish_handle(struct job_target *target, struct handle *handle,
-			      struct job_seat *seat, struct tw_task *task, tw_duration now)
+			      struct job_thread *thread, struct tw_task *task, tw_duration now)
 {
 	handle_describe(handle, task);
 	if (handle->timer.job != TIMER_RUN) {
-		job_return(target, seat, &handle->timer, task);
+		job_return(target, thread, &handle->timer, task);
 	} else if (job_may_run(target)) {
-		job_run_handle(target, seat, handle, task, now);
+		job_run_handle(target, thread, handle, task, now);
 		return;
 	} else if (handle_claim(handle)) {
-		counter_add(&seat->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(target, seat, task, TW_STOPPED);
+		counter_add(&thread->counts[JOB_UNBEGUN_STOPPED], 1);
+		job_release(target, thread, task, TW_STOPPED);
 	} else {
-		counter_add(&seat->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
-	handle_let_go(target->handles, &seat->bin->handles, handle);
+	handle_let_go(target->handles, &thread->bin->handles, handle);
 }
 
 static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
-			     struct job_seat *seat, struct tw_task *task, tw_duration now)
+			     struct job_thread *thread, struct tw_task *task, tw_duration now)
 {
 	task->run = alarm->run;
 	if (job_may_run(target) && alarm_begin(alarm, tick_before(&target->clock->ticks, now)))
-		job_run(target, seat, &alarm->timer, task, now);
+		job_run(target, thread, &alarm->timer, task, now);
 	if (alarm_end(target->alarms, alarm))
 		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }
 
-void job_finish(struct job_target *target, struct timer *timer, struct job_seat *seat)
+void job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
 {
 	tw_duration now = clock_now(target->clock);
 	bool has_key = timer_has_key(timer);
@@ -219,11 +219,11 @@ void job_finish(struct job_target *target, struct timer *timer, struct job_seat 
 
 	innermost = &job;
 	if (has_key)
-		job_finish_keyed(target, timer_keyed(timer), seat, &job.task, now);
+		job_finish_keyed(target, timer_keyed(timer), thread, &job.task, now);
 	else if (timer_is_handle(timer))
-		job_finish_handle(target, timer_handle(timer), seat, &job.task, now);
+		job_finish_handle(target, timer_handle(timer), thread, &job.task, now);
 	else
-		job_finish_alarm(target, timer_alarm(timer), seat, &job.task, now);
+		job_finish_alarm(target, timer_alarm(timer), thread, &job.task, now);
 	innermost = job.outer;
 	if (!has_key)
 		handle_table_tell(target->handles);
@@ -249,10 +249,10 @@ void job_flush(struct job_target *target, struct timer_bin *bin)
 	slab_flush(&target->alarms->slab, &bin->alarms);
 }
 
-void job_sums_add(struct job_sums *sums, const struct job_seat *seat)
+void job_sums_add(struct job_sums *sums, const struct job_thread *thread)
 {
 	for (int count = 0; count < JOB_COUNTS; count++)
-		sums->counts[count] += counter_read(&seat->counts[count]);
-	histogram_add(&sums->lateness, &seat->lateness);
-	histogram_add(&sums->duration, &seat->duration);
+		sums->counts[count] += counter_read(&thread->counts[count]);
+	histogram_add(&sums->lateness, &thread->lateness);
+	histogram_add(&sums->duration, &thread->duration);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of a timer that left the wheel: its user's function is called, once. Any thread. */
+/* A job is the one call of the user's function for a timer that left the wheel. Any thread. */
 #ifndef JOB_H
 #define JOB_H
 
@@ -54,30 +54,30 @@ enum job_count {
 };
 
 /*
- * Where a thread sits that does jobs: what it needs for that, and what it tells of it. 11 KiB. All
- * zero but for `bin`: nothing done yet.
+ * A job thread is the bin and the statistics of a thread that does jobs. Its size is 11 KiB. It is
+ * zeroed before the first job, except for `bin`.
  */
-struct job_seat {
+struct job_thread {
 	/* The thread's own. */
 	struct timer_bin *bin;
-	/* Written by that thread, read by any: statistics. */
+	/* Statistics, written by that thread and read by any. */
 	_Atomic uint64_t counts[JOB_COUNTS];
-	struct histogram lateness; /* of tasks begun */
-	struct histogram duration; /* of tasks ended */
+	struct histogram lateness; /* the lateness of tasks begun */
+	struct histogram duration; /* the duration of tasks ended */
 };
 
-/* What several seats tell, together. One thread's; 11 KiB. */
+/* The sum of the statistics of several job threads. It has 11 KiB, and belongs to one thread. */
 struct job_sums {
 	uint64_t counts[JOB_COUNTS];
 	struct histogram_sum lateness;
 	struct histogram_sum duration;
 };
 
-/* Any thread. */
-void job_sums_add(struct job_sums *sums, const struct job_seat *seat);
+/* Adds the statistics of `thread` to `sums`. Any thread. */
+void job_sums_add(struct job_sums *sums, const struct job_thread *thread);
 
-/* Does the timer's job and frees it. `seat` is the calling thread's. */
-void job_finish(struct job_target *target, struct timer *timer, struct job_seat *seat);
+/* Does the timer's job and frees the timer. `thread` is the calling thread's. */
+void job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread);
 
 /* Whether this thread is doing that timer's job: a handle's or an alarm's. */
 bool job_is_here(const struct timer *timer);

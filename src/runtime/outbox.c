@@ -36,7 +36,7 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 
 	outbox_init_target(outbox, execute, options);
 	outbox->places.most = options->max_pending;
-	outbox->seat.bin = &outbox->bin;
+	outbox->thread.bin = &outbox->bin;
 	list_init(&outbox->jobs);
 	list_init(&outbox->next_jobs);
 	outbox->jobs_end = &outbox->jobs;

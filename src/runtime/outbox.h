@@ -49,8 +49,8 @@ struct outbox {
 	struct job_batches batches[JOB_LANES]; /* to be submitted to the pool */
 	struct list jobs;                      /* to be run inline, in the order of events */
 	struct list next_jobs;                 /* the same, in the next turn */
-	struct list *jobs_end; /* `jobs`, or what comes after a retirement's: owner_retire.c */
-	struct job_seat seat;  /* of inline tasks */
+	struct list *jobs_end;    /* `jobs`, or what comes after a retirement's: owner_retire.c */
+	struct job_thread thread; /* of inline tasks */
 };
 
 /* The target's clock, guard and owner are set. TW_OK, TW_NO_MEMORY, or TW_SYSTEM: errno tells. */

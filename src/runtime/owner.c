@@ -32,8 +32,8 @@
 #include "owner_commands.h"
 #include "owner_handles.h"
 #include "owner_inline.h"
-#include "owner_keyless.h"
 #include "owner_memory.h"
+#include "owner_place.h"
 #include "owner_retire.h"
 
 enum {

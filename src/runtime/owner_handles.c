@@ -3,7 +3,7 @@
 #include "owner_handles.h"
 
 #include "handle.h"
-#include "owner_keyless.h"
+#include "owner_place.h"
 #include "owner_retire.h"
 
 /* A deadline that is not after now is due at once. */

@@ -53,7 +53,7 @@ static void owner_run_job(struct owner *owner, struct timer *timer)
 	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
 
 	owner->in.task_called = false;
-	job_finish(&owner->out.target, timer, &owner->out.seat);
+	job_finish(&owner->out.target, timer, &owner->out.thread);
 	owner->in.task_time += clock_read_real(CLOCK_MONOTONIC) - start;
 	owner_apply_calls(owner);
 	(void)owner_see_handles(owner, APPLIED_AT_A_TIME);

@@ -75,9 +75,7 @@ static void owner_publish_index(struct owner *owner)
 {
 	const struct timer_index *index = owner_index(owner);
 
-	/* relaxed: a statistic, orders nothing. */
-	atomic_store_explicit(&owner->memory.index, index ? timer_index_memory(index) : 0,
-			      memory_order_relaxed);
+	counter_set(&owner->memory.index, index ? timer_index_memory(index) : 0);
 }
 
 /* All of them. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/trace.h"
-#include "owner_keyless.h"
+#include "owner_place.h"
 
 struct drain_request *drain_request_create(const struct pending_plan *plan, tw_execute_fn *each,
 					   void *context)
@@ -83,8 +83,7 @@ static void owner_retire_pending(struct owner *owner, struct retirement *retirem
 	owner->out.jobs_end = &retirement->after;
 	limit_give(&owner->out.places, pending_count(&owner->pending));
 	list_append(&owner->retirements, &retirement->link);
-	/* relaxed: a statistic, orders nothing. */
-	atomic_store_explicit(&owner->counts.pending, 0, memory_order_relaxed);
+	counter_set(&owner->counts.pending, 0);
 }
 
 void owner_drain(struct owner *owner, struct drain_request *request)

@@ -153,8 +153,7 @@ static inline void owner_publish_pending(struct owner *owner)
 {
 	uint64_t pending = owner->is_stopped ? 0 : pending_count(&owner->pending);
 
-	/* relaxed: a statistic, orders nothing. */
-	atomic_store_explicit(&owner->counts.pending, pending, memory_order_relaxed);
+	counter_set(&owner->counts.pending, pending);
 }
 
 /* Any thread, having left a command or a request: where it is an inline task, the owner knows. */

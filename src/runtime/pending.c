@@ -147,14 +147,14 @@ void pending_remove(struct pending *pending, struct keyed_timer *timer)
 	wheel_remove(pending->wheel, &timer->timer);
 }
 
-void pending_add_keyless(struct pending *pending, struct timer *timer)
+void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
 	timer->pending_set = pending->number;
 	pending->alarms += timer_is_alarm(timer);
 	wheel_add(pending->wheel, timer);
 }
 
-void pending_remove_keyless(struct pending *pending, struct timer *timer)
+void pending_remove_without_key(struct pending *pending, struct timer *timer)
 {
 	pending->alarms -= timer_is_alarm(timer);
 	wheel_remove(pending->wheel, timer);

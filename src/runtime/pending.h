@@ -45,12 +45,12 @@ bool pending_discard(struct pending *pending);
 void pending_prefetch(const struct pending *pending, struct command_queue *queue, size_t count,
 		      struct timer_guess *guesses);
 
-/* There must be none with its key. */
+/* Adds a timer. No pending timer may have its key. */
 void pending_add(struct pending *pending, struct keyed_timer *timer);
 void pending_remove(struct pending *pending, struct keyed_timer *timer);
-/* Those of handles and alarms. */
-void pending_add_keyless(struct pending *pending, struct timer *timer);
-void pending_remove_keyless(struct pending *pending, struct timer *timer);
+/* Adds a handle or an alarm, which has no key. */
+void pending_add_without_key(struct pending *pending, struct timer *timer);
+void pending_remove_without_key(struct pending *pending, struct timer *timer);
 /* The timers on it, without alarms. */
 size_t pending_count(const struct pending *pending);
 /* Looks at up to `most` ≤ PENDING_BATCH timers; takes the expired ones out, returns how many. */

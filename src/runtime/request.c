@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Order. A request notes the queue's tail: the commands before that position come first. The owner,
- * with some commands in sight, looks for the first request's position before it applies them, and
+ * when it sees some commands, looks for the first request's position before it applies them, and
  * stops there. A thread that adds a request and then pushes a command can't be overtaken by itself:
  * an owner that sees the command, published later, sees the request's position too.
  *

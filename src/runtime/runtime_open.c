@@ -148,7 +148,7 @@ static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
 		worker_pool_sum(wheel->owner.out.pool, sums);
 	else
 		memset(sums, 0, sizeof(*sums));
-	job_sums_add(sums, &wheel->owner.out.seat);
+	job_sums_add(sums, &wheel->owner.out.thread);
 }
 
 static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums)

@@ -1,62 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner hands jobs over in batches of up to 32 timers, linked through the timers themselves: in
- * a batch link.next leads to the next timer, and in its first timer link.previous leads to the
- * first timer of the next batch. So a lock held for a few instructions passes 32 jobs, both ways.
+ * The worker pool is a set of threads that do jobs, which the owner hands over in batches.
  *
- * A worker has one batch at a time, and takes the jobs of it one by one. So may every other worker:
- * a job is claimed by advancing the batch's word with compare-and-swap. A worker looks at the batch
- * of one other worker, each time the next, before it takes a new one, and at those of all before it
- * sleeps; one that leaves jobs in its batch while others sleep wakes one. So a slow task holds up
- * only itself, and the batch behind it is finished by the others: soon, for a worker that has
- * helped, and finds that the batch's own worker took no job meanwhile, helps on there before it
- * takes a new batch.
+ * Invariants; worker_pool_check() asserts most of them under TW_DEBUG:
+ *   a job is claimed once, by the exchange that moves a batch's word past it
+ *   a worker fills its own batch, and only when all jobs in it are claimed
+ *   for each wait group, the jobs submitted are not fewer than those that workers have finished
+ *   no wait group before the oldest one has an unfinished job
+ *   at most WAIT_GROUPS wait groups are in use
+ *   `live` is the number of slots taken, and at most `most`
+ *   has_sleepers says whether `sleepers` has a member; each member of it is asleep
+ *   while jobs wait, a worker is awake, or all workers are busy
  *
- * The batch's word holds the next job's place, how many the worker took itself, the end, and a
- * generation that changes with each filling, so that a claim made from an old look fails. (It comes
- * round after 2^32 fillings, within one claim.)
+ * Which calls may run together: worker_pool_submit() and worker_pool_room() by one thread, all
+ * others by any number of threads, with all workers and the watcher. Before worker_pool_destroy()
+ * all other calls must have returned. Linearization: a job is handed over at the unlock in submit,
+ * claimed at the exchange of the batch's word, and done at the store to `finished`.
  *
- * There are two lanes of batches: jobs that have just become due, and bulk, of which there may be a
- * million. A worker takes a prompt batch if there is one, so that a crowd delays what comes after
- * it by a batch or two; one batch in eight comes from the bulk lane all the same.
+ * Batches. A batch has up to 32 timers, linked through the timers themselves: link.next leads to
+ * the next timer of the batch, and link.previous of its first timer leads to the first timer of the
+ * next batch. So a lock held for a few instructions passes 32 jobs, both ways.
  *
- * Waiting. Jobs submitted after the call must not be waited for, so jobs are counted by cohort: a
- * submitted job counts into the current one, a finished one is counted out by its worker. A waiter
- * that finds unfinished jobs in the current cohort closes it by beginning the next, and waits until
- * that is the oldest: all cohorts before it are empty. Waiters with no jobs between them share a
- * cohort. There are 256 of them at a time, so only a wait that begins while 255 others wait, with
- * unfinished jobs between any two of them, takes in jobs submitted after it, up to the end of the
- * first of the others.
+ * A worker has one batch at a time and claims its jobs one by one. So may every other worker: a job
+ * is claimed by advancing the batch's word with compare-and-swap. A worker examines the batch of
+ * one other worker, each time the next, before it takes a new one, and the batches of all before it
+ * sleeps. A worker that leaves jobs in its batch while others sleep wakes one of them. So a slow
+ * task delays only itself, and other workers finish the batch behind it. They do so soon: a worker
+ * that has helped, and finds that the batch's own worker took no job since, helps there again
+ * before it takes a new batch.
  *
- * A worker looks whether a cohort has become empty only when it is about to begin a job of another
- * one, and before it sleeps. Until then it has an unfinished job of that cohort, or just had one.
+ * The batch's word has the place of the next job, the number of jobs the worker took itself, the
+ * end, and a generation that changes with each filling, so that a claim based on an old load fails.
+ * (The generation repeats after 2^32 fillings within one claim.)
  *
- * Growth. A pool that may grow has one thread more: the watcher. It sleeps until a batch, or the
- * rest of a batch, finds no idle worker. Then it waits until the job that has waited longest has
- * done so for the patience, and starts a worker. Once that one has claimed a job, the watcher looks
- * again, so that as many start at once as are held up. But if others have taken a batch meanwhile,
- * they have much to do rather than being held up, and the next worker starts a patience later; so
- * does one that could not be started. The worker that became idle last is woken first, so workers
- * that are not needed come to rest, and end after 10 s, down to as many as at the start. The
- * watcher adds what such a worker counted to the sums of those before it, gives its counts back to
- * the system and joins its thread. The seat goes to the next worker that starts, and its batch with
- * it: a slow helper may still compare the generation.
+ * Lanes. There are two lanes of batches: jobs that have just become due, and bulk, which may be a
+ * million jobs. A worker takes a prompt batch if there is one, so that a crowd delays later jobs by
+ * a batch or two. One batch in eight comes from the bulk lane first.
  *
- * Room. If there was none below the limit of unfinished jobs, a worker tells the submitter once
- * half of it is free, or sooner where no job waits: the worker that claims the last job of its
+ * Waiting. A waiter must not wait for jobs submitted after its call, so jobs are counted by wait
+ * group. A submitted job counts in the current group; a finished one is counted by its worker. A
+ * waiter that finds unfinished jobs in the current group closes it by beginning the next, and waits
+ * until that is the oldest. Waiters with no jobs between them share a group. At most 256 groups are
+ * in use. So a wait that begins while 255 others wait, with unfinished jobs between any two of
+ * them, also waits for jobs submitted after it, up to the end of the first of the others.
+ *
+ * A worker checks whether a group has become empty only when it begins a job of another group, and
+ * before it sleeps. Until then it has, or just had, an unfinished job of that group.
+ *
+ * Growth. A pool that may grow has one more thread: the watcher. It sleeps until a batch, or the
+ * rest of a batch, finds no idle worker. Then it waits until the oldest waiting job has waited for
+ * the patience, and starts a worker. When the new worker has claimed a job, the watcher checks
+ * again, so that it starts as many workers as are blocked. But if others took a batch meanwhile,
+ * they are not blocked but have much to do, and the next worker starts a patience later; so does
+ * one that could not be started. The worker that became idle last is woken first, so workers that
+ * are not needed stay asleep, and end after 10 s, down to the number at the start. The watcher adds
+ * the counts of such a worker to the sums of those before it, gives the counts' memory back and
+ * joins the thread. The next worker that starts takes the slot, and the batch with it: a slow
+ * helper may still compare the generation.
+ *
+ * Room. If there was no room below the limit of unfinished jobs, a worker notifies the submitter
+ * when half of it is free, or sooner if no job waits: the worker that claims the last job of its
  * batch, or is about to sleep.
- *
- * Invariants: a job is claimed once, by the exchange that moves the batch's word past it. A batch
- * is filled by its own worker, when all of it is claimed. Of each cohort, what was submitted less
- * what workers have finished is not negative, and the oldest cohort is the current one or not empty
- * when it was last looked at. While jobs wait, a worker is awake, or all are busy.
- *
- * May run together: submit by one thread, wait by any number, with all workers and the watcher.
- * Linearization: a job is handed over at the unlock in submit, claimed at the exchange of the
- * batch's word, done at the store to `finished`.
  */
 #include "worker_pool.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -67,36 +75,37 @@
 #include "base/thread.h"
 
 enum {
-	BULK_SHARE = 8, /* one batch in so many is taken from the bulk lane first */
-	COHORTS = 256,  /* at a time; as many as there are values of struct timer's `cohort` */
-	NO_COHORT = -1
+	BULK_SHARE = 8,    /* one batch in 8 is taken from the bulk lane first */
+	WAIT_GROUPS = 256, /* in use at a time; struct timer's `wait_group` has 8 bits */
+	NO_WAIT_GROUP = -1
 };
 
-/* So long a worker more than at the start may be idle. */
+/* How long a worker may be idle before it ends, if there are more than at the start. */
 static const tw_duration idle_time = 10 * TW_SECOND;
 
-/* What is added to a batch's word. */
+/* A claim is a number added to a batch's word. */
 enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
 
-/* A worker while it is idle, or the watcher while all that waits has been looked after. */
+/* A sleeper is an idle worker, or the watcher while it has nothing to do. */
 struct sleeper {
 	bool is_asleep;
-	struct list link;    /* in the pool's `sleepers`, if so */
-	pthread_cond_t wake; /* no longer so */
+	struct list link;    /* in the pool's `sleepers` while asleep */
+	pthread_cond_t wake; /* signalled after is_asleep was cleared */
 };
 
-/* What a worker counts, and what it is about to give back. It writes, all read. */
+/* The counts of a worker, and its bin. The worker writes, any thread reads the counts. */
 struct worker_counts {
-	_Atomic uint64_t finished[COHORTS]; /* since it started, by timer.cohort */
-	struct job_seat seat;
+	_Atomic uint64_t finished[WAIT_GROUPS]; /* by timer.wait_group, since the start */
+	struct job_thread thread;
 	struct timer_bin bin; /* the worker's own */
 };
 
-/* A seat, and the thread that works there, if there is one. */
+/* A worker slot, and the thread that works in it, if there is one. */
 struct worker {
 	/* Constant. */
 	struct worker_pool *pool;
-	/* The worker's, or under either lock; changed under both. NULL: the seat is cleared. */
+	/* Read by the worker, or under either lock; changed under both. NULL after the slot was
+	 * cleared. */
 	struct worker_counts *counts;
 	/* The pool's creator's and destroyer's, between them the watcher's. */
 	struct thread thread;
@@ -110,15 +119,15 @@ struct worker {
 	_Atomic(struct timer *) jobs[WORKER_BATCH];
 	_Atomic tw_duration submitted_at; /* those jobs; where the pool may grow */
 	/* The worker's own. */
-	_Alignas(CACHE_LINE) size_t victim; /* the last one it looked at */
-	uint64_t victim_progress;           /* as it was when it came to that batch */
-	int cohort;                         /* of its last job; NO_COHORT: has begun none */
+	_Alignas(CACHE_LINE) size_t victim; /* the worker examined last */
+	uint64_t victim_progress;           /* progress of the victim's batch at that time */
+	int wait_group; /* that of its last job, or NO_WAIT_GROUP before the first */
 };
 
 /* The pool that the calling thread works for. */
 static _Thread_local const struct worker_pool *pool_here;
 
-/* Batches that no worker has taken. */
+/* A lane is a queue of batches that no worker has taken. */
 struct lane {
 	struct timer *first;
 	struct timer *last;
@@ -131,31 +140,31 @@ struct worker_pool {
 	size_t least; /* workers */
 	size_t most;
 	tw_duration patience;
-	size_t max_unfinished; /* jobs; 0: no limit */
-	struct thread watcher;     /* where most > least */
+	size_t max_unfinished; /* jobs; 0 means no limit */
+	struct thread watcher; /* where most > least */
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
-	pthread_cond_t cohort_is_over; /* the oldest is another */
-	struct worker *starting;       /* has not looked for a job yet */
-	size_t live;                   /* workers */
-	size_t live_most;              /* since ever; so is the next */
+	pthread_cond_t group_is_over; /* the oldest group has changed */
+	struct worker *starting;      /* a worker that has not looked for a job yet, or NULL */
+	size_t live;                  /* workers */
+	size_t live_most;             /* the maximum of `live` */
 	uint64_t not_started;
 	struct list sleepers;    /* the watcher first, the worker that fell asleep last */
 	struct sleeper watching; /* the watcher also waits at its `wake` for other news */
 	struct lane lanes[JOB_LANES];
 	unsigned batches_taken;
-	/* Cohorts are numbered from 0; timer.cohort is the lower 8 bits. */
-	uint64_t oldest_cohort;      /* all before it are empty and closed */
-	uint64_t cohort;             /* the current one, in which submitted jobs count */
-	uint64_t submitted[COHORTS]; /* by timer.cohort, less those that `ended` has */
+	/* Wait groups are numbered from 0; timer.wait_group is the lower 8 bits. */
+	uint64_t oldest_group;           /* all groups before it are empty and closed */
+	uint64_t wait_group;             /* the current group, in which submitted jobs count */
+	uint64_t submitted[WAIT_GROUPS]; /* by timer.wait_group, less the jobs of ended workers */
 	bool ending;
 	/* Any thread, under this lock, which is taken before the other. */
 	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
-	struct job_sums ended; /* what the workers tell that have ended */
+	struct job_sums ended; /* the sums of ended workers */
 	/* Written under the lock, read by any thread. */
 	_Alignas(CACHE_LINE) atomic_bool has_sleepers;
 	atomic_bool room_is_wanted;
-	atomic_size_t seats; /* those behind them are not initialized */
+	atomic_size_t slots; /* number of initialized slots in `workers` */
 	struct worker workers[];
 };
 
@@ -183,10 +192,10 @@ static struct timer *timer_or_null(struct list *link)
 	return link ? timer_of_link(link) : NULL;
 }
 
-static size_t worker_pool_seats(const struct worker_pool *pool)
+static size_t worker_pool_slots(const struct worker_pool *pool)
 {
-	/* acquire: sees the seats; pairs with the store in worker_pool_free_seat(). */
-	return atomic_load_explicit(&pool->seats, memory_order_acquire);
+	/* acquire: sees the slots; pairs with the store in worker_pool_free_slot(). */
+	return atomic_load_explicit(&pool->slots, memory_order_acquire);
 }
 
 static bool batch_is_empty(uint64_t word)
@@ -273,12 +282,12 @@ static void worker_fill_batch(struct worker *worker, struct timer *batch)
 {
 	/* relaxed: others only claim, and the batch is empty. */
 	uint64_t word = atomic_load_explicit(&worker->batch, memory_order_relaxed);
-	uint8_t cohort = batch->cohort;
+	uint8_t wait_group = batch->wait_group;
 	uint64_t count = 0;
 
 	for (struct timer *timer = batch; timer; timer = timer_or_null(timer->link.next)) {
 		prefetch_to_read(timer + 1);
-		timer->cohort = cohort;
+		timer->wait_group = wait_group;
 		/* relaxed: published by the batch's word. */
 		atomic_store_explicit(&worker->jobs[count++], timer, memory_order_relaxed);
 	}
@@ -335,7 +344,7 @@ static struct worker *worker_next_victim(struct worker *worker)
 
 	if (!batch_is_empty(word) && batch_progress(word) == worker->victim_progress)
 		return victim;
-	worker->victim = (worker->victim + 1) % worker_pool_seats(pool);
+	worker->victim = (worker->victim + 1) % worker_pool_slots(pool);
 	victim = &pool->workers[worker->victim];
 	word = atomic_load_explicit(&victim->batch, memory_order_relaxed);
 	worker->victim_progress = batch_progress(word);
@@ -364,7 +373,7 @@ static struct timer *worker_next_job(struct worker *worker)
 		timer = worker_help(worker);
 	while (!timer && worker_take_batch(worker))
 		timer = worker_claim(worker, CLAIM_BY_ITSELF);
-	for (size_t i = 0; !timer && i < worker_pool_seats(worker->pool); i++)
+	for (size_t i = 0; !timer && i < worker_pool_slots(worker->pool); i++)
 		timer = worker_help(worker);
 	return timer;
 }
@@ -380,7 +389,7 @@ static tw_duration worker_pool_waits_since(struct worker_pool *pool)
 		if (first && first->submitted_at < since)
 			since = first->submitted_at;
 	}
-	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 		tw_duration at = TW_FOREVER;
 
@@ -394,18 +403,18 @@ static tw_duration worker_pool_waits_since(struct worker_pool *pool)
 }
 
 /* Under the lock. */
-static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t cohort)
+static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t wait_group)
 {
-	uint64_t unfinished = pool->submitted[cohort % COHORTS];
+	uint64_t unfinished = pool->submitted[wait_group % WAIT_GROUPS];
 
-	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		const struct worker_counts *counts = pool->workers[i].counts;
 
 		/* seq_cst, as an acquire: sees what the tasks did; and after the store in
 		 * worker_pool_room(); pairs with those in worker_finish(). */
 		if (counts)
-			unfinished -= atomic_load_explicit(&counts->finished[cohort % COHORTS],
-							   memory_order_seq_cst);
+			unfinished -= atomic_load_explicit(
+				&counts->finished[wait_group % WAIT_GROUPS], memory_order_seq_cst);
 	}
 	return unfinished;
 }
@@ -415,10 +424,76 @@ static uint64_t worker_pool_unfinished_in_all(struct worker_pool *pool)
 {
 	uint64_t unfinished = 0;
 
-	for (uint64_t cohort = pool->oldest_cohort; cohort <= pool->cohort; cohort++)
-		unfinished += worker_pool_unfinished_in(pool, cohort);
+	for (uint64_t wait_group = pool->oldest_group; wait_group <= pool->wait_group; wait_group++)
+		unfinished += worker_pool_unfinished_in(pool, wait_group);
 	return unfinished;
 }
+
+#ifdef TW_DEBUG
+/* Returns the number of jobs in a lane, counting at most 1024 batches. */
+static uint64_t lane_check(const struct lane *lane)
+{
+	enum { BATCHES_MOST = 1024 };
+	const struct timer *batch = lane->first;
+	uint64_t jobs = 0;
+
+	for (int i = 0; batch && i < BATCHES_MOST; i++) {
+		assert(batch->batch_size >= 1 && batch->batch_size <= WORKER_BATCH);
+		assert(batch->link.previous || batch == lane->last);
+		jobs += batch->batch_size;
+		batch = timer_or_null(batch->link.previous);
+	}
+	return jobs;
+}
+
+/* Asserts that `sleepers` has the workers that are asleep, and the watcher if it is. Returns the
+ * number of these workers. */
+static size_t worker_pool_check_sleepers(const struct worker_pool *pool)
+{
+	size_t asleep = pool->watching.is_asleep;
+	size_t listed = 0;
+
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
+		assert(!pool->workers[i].sleeper.is_asleep || pool->workers[i].is_taken);
+		asleep += pool->workers[i].sleeper.is_asleep;
+	}
+	for (const struct list *link = pool->sleepers.next; link != &pool->sleepers;
+	     link = link->next, listed++)
+		assert(list_entry(link, struct sleeper, link)->is_asleep);
+	assert(asleep == listed);
+	/* relaxed: written under the lock. */
+	assert(atomic_load_explicit(&pool->has_sleepers, memory_order_relaxed) == (listed > 0));
+	return asleep - pool->watching.is_asleep;
+}
+
+/* Asserts the invariants. Under the lock. At the end the counts of joined workers are gone. */
+static void worker_pool_check(struct worker_pool *pool)
+{
+	size_t asleep = worker_pool_check_sleepers(pool);
+	uint64_t waiting = 0;
+	size_t live = 0;
+
+	if (pool->ending)
+		return;
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		live += pool->workers[i].is_taken;
+	assert(live == pool->live && live <= pool->most);
+	assert(pool->wait_group - pool->oldest_group < WAIT_GROUPS);
+	for (uint64_t group = pool->oldest_group; group <= pool->wait_group; group++)
+		assert(worker_pool_unfinished_in(pool, group) <= INT64_MAX);
+	if (pool->oldest_group > 0 && pool->wait_group - pool->oldest_group < WAIT_GROUPS - 1)
+		assert(worker_pool_unfinished_in(pool, pool->oldest_group - 1) == 0);
+	for (int i = 0; i < JOB_LANES; i++)
+		waiting += lane_check(&pool->lanes[i]);
+	assert(waiting <= worker_pool_unfinished_in_all(pool));
+	assert(waiting == 0 || asleep < live);
+}
+#else
+static void worker_pool_check(struct worker_pool *pool)
+{
+	(void)pool;
+}
+#endif
 
 /* Under the lock: tells the submitter, if it waits for that, that there is room. */
 static void worker_pool_tell_room(struct worker_pool *pool)
@@ -437,18 +512,19 @@ static void worker_pool_tell_room(struct worker_pool *pool)
 	event_count_notify(pool->target->owner, EVENT_COUNT_NAPPING);
 }
 
-/* Under the lock: tells those that wait for room, or for cohorts that have become empty. */
+/* Under the lock: tells those that wait for room, or for wait groups that have become empty. */
 static void worker_pool_tell(struct worker_pool *pool)
 {
-	uint64_t oldest = pool->oldest_cohort;
+	uint64_t oldest = pool->oldest_group;
 
 	worker_pool_tell_room(pool);
-	while (oldest != pool->cohort && worker_pool_unfinished_in(pool, oldest) == 0)
+	while (oldest != pool->wait_group && worker_pool_unfinished_in(pool, oldest) == 0)
 		oldest++;
-	if (oldest == pool->oldest_cohort)
+	if (oldest == pool->oldest_group)
 		return;
-	pool->oldest_cohort = oldest;
-	pthread_cond_broadcast(&pool->cohort_is_over);
+	pool->oldest_group = oldest;
+	pthread_cond_broadcast(&pool->group_is_over);
+	worker_pool_check(pool);
 }
 
 /* Under the lock, when the worker has claimed a job or found none: tells of those before. */
@@ -466,15 +542,15 @@ static void worker_tell(struct worker *worker)
 }
 
 /* Under the lock. */
-static void worker_leave_seat(struct worker *worker)
+static void worker_leave_slot(struct worker *worker)
 {
 	worker->is_taken = false;
 	worker->pool->live--;
-	/* The watcher waits for that: it clears the seat. */
+	/* The watcher waits for that: it clears the slot. */
 	pthread_cond_signal(&worker->pool->watching.wake);
 }
 
-/* Sleeps until there may be jobs; false: the worker has left its seat. */
+/* Sleeps until there may be jobs. Returns false if the worker has left its slot. */
 static bool worker_sleep(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
@@ -498,7 +574,8 @@ static bool worker_sleep(struct worker *worker)
 	stays = !sleeper->is_asleep;
 	worker_pool_set_asleep(pool, sleeper, false);
 	if (!stays)
-		worker_leave_seat(worker);
+		worker_leave_slot(worker);
+	worker_pool_check(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
 }
@@ -506,7 +583,7 @@ static bool worker_sleep(struct worker *worker)
 /* Before a job: whether a thread may be waiting for what this worker has done. */
 static bool worker_may_tell(struct worker *worker, const struct timer *timer)
 {
-	if (timer->cohort != worker->cohort)
+	if (timer->wait_group != worker->wait_group)
 		return true;
 	/* seq_cst: after the store in worker_finish(); pairs with the one in worker_pool_room(). */
 	return atomic_load_explicit(&worker->pool->room_is_wanted, memory_order_seq_cst) &&
@@ -515,16 +592,16 @@ static bool worker_may_tell(struct worker *worker, const struct timer *timer)
 
 static void worker_finish(struct worker *worker, struct timer *timer)
 {
-	_Atomic uint64_t *finished = &worker->counts->finished[timer->cohort];
+	_Atomic uint64_t *finished = &worker->counts->finished[timer->wait_group];
 	uint64_t count;
 
 	if (worker_may_tell(worker, timer)) {
-		worker->cohort = timer->cohort;
+		worker->wait_group = timer->wait_group;
 		pthread_mutex_lock(&worker->pool->lock);
 		worker_tell(worker);
 		pthread_mutex_unlock(&worker->pool->lock);
 	}
-	job_finish(worker->pool->target, timer, &worker->counts->seat);
+	job_finish(worker->pool->target, timer, &worker->counts->thread);
 	/* relaxed: written by this thread alone. */
 	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
 	/* release: publishes what the task did; seq_cst: and before the load in worker_may_tell().
@@ -548,24 +625,24 @@ static void *worker_run(void *argument)
 	return NULL;
 }
 
-/* Under the lock: the first free seat, of which there must be one; it has been cleared. */
-static struct worker *worker_pool_free_seat(struct worker_pool *pool)
+/* Returns the first free slot, which is cleared. There must be one. Under the lock. */
+static struct worker *worker_pool_free_slot(struct worker_pool *pool)
 {
-	size_t seats = worker_pool_seats(pool);
+	size_t slots = worker_pool_slots(pool);
 	size_t number = 0;
 	struct worker *worker;
 
-	while (number < seats && pool->workers[number].is_taken)
+	while (number < slots && pool->workers[number].is_taken)
 		number++;
 	worker = &pool->workers[number];
-	if (number < seats)
+	if (number < slots)
 		return worker;
 	memset(worker, 0, sizeof(*worker));
 	worker->pool = pool;
 	worker->victim = number;
 	condition_init(&worker->sleeper.wake);
-	/* release: publishes the seat; pairs with the load in worker_pool_seats(). */
-	atomic_store_explicit(&pool->seats, seats + 1, memory_order_release);
+	/* release: publishes the slot; pairs with the load in worker_pool_slots(). */
+	atomic_store_explicit(&pool->slots, slots + 1, memory_order_release);
 	return worker;
 }
 
@@ -589,7 +666,7 @@ static int worker_start(struct worker *worker)
 
 	if (!counts)
 		return ENOMEM;
-	counts->seat.bin = &counts->bin;
+	counts->thread.bin = &counts->bin;
 	worker_set_counts(worker, counts);
 	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
 	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role);
@@ -600,18 +677,18 @@ static int worker_start(struct worker *worker)
 /* Under the lock, which it leaves meanwhile: one more worker starts; 0 or an errno value. */
 static int worker_pool_add_worker(struct worker_pool *pool)
 {
-	struct worker *worker = worker_pool_free_seat(pool);
+	struct worker *worker = worker_pool_free_slot(pool);
 	int error;
 
 	worker->is_taken = true;
-	worker->cohort = NO_COHORT;
+	worker->wait_group = NO_WAIT_GROUP;
 	pool->live++;
 	pool->starting = worker;
 	pthread_mutex_unlock(&pool->lock);
 	error = worker_start(worker);
 	pthread_mutex_lock(&pool->lock);
 	if (error != 0)
-		worker_leave_seat(worker);
+		worker_leave_slot(worker);
 	return error;
 }
 
@@ -622,10 +699,10 @@ static void worker_fold_counts(struct worker *worker)
 	struct worker_counts *counts = worker->counts;
 
 	pthread_mutex_lock(&pool->sums_lock);
-	job_sums_add(&pool->ended, &counts->seat);
+	job_sums_add(&pool->ended, &counts->thread);
 	pthread_mutex_lock(&pool->lock);
-	/* relaxed: the worker wrote them before it left its seat, under the lock. */
-	for (int i = 0; i < COHORTS; i++)
+	/* relaxed: the worker wrote them before it left its slot, under the lock. */
+	for (int i = 0; i < WAIT_GROUPS; i++)
 		pool->submitted[i] -=
 			atomic_load_explicit(&counts->finished[i], memory_order_relaxed);
 	worker->counts = NULL;
@@ -634,11 +711,12 @@ static void worker_fold_counts(struct worker *worker)
 	pages_unmap_aligned(counts, sizeof(*counts));
 }
 
-/* Under the lock, which it leaves meanwhile: the first seat that a worker has left. False: none. */
-static bool worker_pool_clear_seat(struct worker_pool *pool)
+/* Clears the first slot that a worker has left. Returns false if there is none. Under the lock,
+ * which it leaves and takes again. */
+static bool worker_pool_clear_slot(struct worker_pool *pool)
 {
 	struct worker *worker = pool->workers;
-	const struct worker *end = worker + worker_pool_seats(pool);
+	const struct worker *end = worker + worker_pool_slots(pool);
 
 	while (worker < end && (worker->is_taken || !worker->counts))
 		worker++;
@@ -680,7 +758,7 @@ static void *worker_pool_watch(void *argument)
 	while (!pool->ending) {
 		tw_duration time = TW_FOREVER;
 
-		if (worker_pool_clear_seat(pool))
+		if (worker_pool_clear_slot(pool))
 			continue;
 		if (pool->live < pool->most) {
 			/* Before the look at the batches, as a worker does. */
@@ -703,13 +781,13 @@ static void worker_pool_end(struct worker_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->ending = true;
-	for (size_t i = 0; i < worker_pool_seats(pool); i++)
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
 		pthread_cond_signal(&pool->workers[i].sleeper.wake);
 	pthread_cond_signal(&pool->watching.wake);
 	pthread_mutex_unlock(&pool->lock);
 	if (pool->most > pool->least)
 		pthread_join(pool->watcher.id, NULL);
-	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 
 		if (worker->is_joinable)
@@ -719,7 +797,7 @@ static void worker_pool_end(struct worker_pool *pool)
 		pthread_cond_destroy(&worker->sleeper.wake);
 	}
 	pthread_cond_destroy(&pool->watching.wake);
-	pthread_cond_destroy(&pool->cohort_is_over);
+	pthread_cond_destroy(&pool->group_is_over);
 	pthread_mutex_destroy(&pool->sums_lock);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
@@ -762,7 +840,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->sums_lock, NULL);
 	condition_init(&pool->watching.wake);
-	pthread_cond_init(&pool->cohort_is_over, NULL);
+	pthread_cond_init(&pool->group_is_over, NULL);
 	error = worker_pool_start(pool);
 	if (error == 0)
 		return pool;
@@ -792,11 +870,11 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	pthread_mutex_lock(&pool->lock);
 	for (struct timer *batch = batches->first; batch;
 	     batch = timer_or_null(batch->link.previous)) {
-		batch->cohort = (uint8_t)(pool->cohort % COHORTS);
+		batch->wait_group = (uint8_t)(pool->wait_group % WAIT_GROUPS);
 		batch->submitted_at = now;
 		wake++;
 	}
-	pool->submitted[pool->cohort % COHORTS] += batches->count;
+	pool->submitted[pool->wait_group % WAIT_GROUPS] += batches->count;
 	if (lane->first)
 		lane->last->link.previous = &batches->first->link;
 	else
@@ -804,25 +882,26 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	lane->last = batches->last;
 	while (wake > 0 && worker_pool_wake(pool))
 		wake--;
+	worker_pool_check(pool);
 	pthread_mutex_unlock(&pool->lock);
 	*batches = (struct job_batches){0};
 }
 
 void worker_pool_wait(struct worker_pool *pool)
 {
-	uint64_t cohort;
+	uint64_t wait_group;
 
 	pthread_mutex_lock(&pool->lock);
-	if (worker_pool_unfinished_in(pool, pool->cohort) != 0) {
-		while (pool->cohort - pool->oldest_cohort == COHORTS - 1)
-			condition_wait(&pool->cohort_is_over, &pool->lock, TW_FOREVER);
-		pool->cohort++;
+	if (worker_pool_unfinished_in(pool, pool->wait_group) != 0) {
+		while (pool->wait_group - pool->oldest_group == WAIT_GROUPS - 1)
+			condition_wait(&pool->group_is_over, &pool->lock, TW_FOREVER);
+		pool->wait_group++;
 	}
-	cohort = pool->cohort;
-	/* While this waited for a free cohort, the one it closed may have become empty unseen. */
+	wait_group = pool->wait_group;
+	/* While this waited for a free group, the closed one may have become empty unnoticed. */
 	worker_pool_tell(pool);
-	while (pool->oldest_cohort < cohort)
-		condition_wait(&pool->cohort_is_over, &pool->lock, TW_FOREVER);
+	while (pool->oldest_group < wait_group)
+		condition_wait(&pool->group_is_over, &pool->lock, TW_FOREVER);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -852,9 +931,9 @@ void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums)
 {
 	pthread_mutex_lock(&pool->sums_lock);
 	*sums = pool->ended;
-	for (size_t i = 0; i < worker_pool_seats(pool); i++)
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
 		if (pool->workers[i].counts)
-			job_sums_add(sums, &pool->workers[i].counts->seat);
+			job_sums_add(sums, &pool->workers[i].counts->thread);
 	pthread_mutex_unlock(&pool->sums_lock);
 }
 

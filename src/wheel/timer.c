@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys up to 24 bytes make a timer of two cache lines, up to 80 one of three, up to 912 one of at
- * most sixteen; these are recycled by slabs, and their memory goes back to the system. Timers with
- * longer keys come from malloc.
+ * The timer store is one slab for each size class, and malloc for larger timers. A key of up to 24
+ * bytes makes a timer of two cache lines, up to 80 bytes one of three, up to 912 bytes one of at
+ * most sixteen. Slabs recycle these timers and give memory back to the system. Timers with longer
+ * keys come from malloc.
  */
 #include "timer.h"
 

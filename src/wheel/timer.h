@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one object that travels: made by the thread that sets it, it is the set command in the queue,
- * the entry in a slot, and the job in the worker pool. One thread owns it at a time; it changes
- * hands at the command queue and at the worker pool.
+ * A timer is the one object that travels. The thread that sets it makes it; then it is the set
+ * command in the queue, the entry in a slot, and the job in the worker pool.
+ *
+ * Invariants:
+ *   one thread owns a timer at a time; it changes owners at the command queue and at the worker
+ *     pool
+ *   only the owner of a timer touches this struct; any thread may read `place`
  */
 #ifndef TIMER_H
 #define TIMER_H
@@ -20,66 +24,66 @@
 
 struct drain;
 
-/* What is to be done with a timer that left the wheel. */
+/* The job of a timer that has left the wheel. */
 enum timer_job {
-	TIMER_RUN,
-	TIMER_RELEASE, /* with its reason */
-	TIMER_DRAIN    /* with its drain */
+	TIMER_RUN,     /* run its task */
+	TIMER_RELEASE, /* call the release function with `reason` */
+	TIMER_DRAIN    /* call the function of `drain` */
 };
 
-/* Where a timer's memory came from, which also tells what is behind its common part. */
+/* The class of a timer says where its memory came from, and what follows struct timer in it. */
 enum timer_class {
-	TIMER_KEYED, /* and those up to the next: by size of the key */
+	TIMER_KEYED, /* 0 to 6: a keyed timer, of that size class */
 	TIMER_KEYED_LARGE = 7,
 	TIMER_HANDLE,   /* struct handle */
-	TIMER_PERIODIC, /* likewise, with a schedule */
+	TIMER_PERIODIC, /* struct handle with a schedule */
 	TIMER_ALARM     /* struct tw_alarm */
 };
 
-/* Where the owner knows a handle or an alarm to be. Only the maker of a handle says IN_QUEUE, only
- * the owner the others. */
+/* The place of a handle or an alarm, as far as the owner knows. Only the maker of a handle sets
+ * TIMER_IN_QUEUE, only the owner sets the others. */
 enum timer_place {
-	TIMER_IN_QUEUE,         /* a handle, with its set command */
-	TIMER_STOPPED_IN_QUEUE, /* its change has been taken, its set command not yet */
-	TIMER_IN_WHEEL,         /* of the pending set whose number it has */
-	TIMER_IN_NEXT_TURN,     /* in the owner's list */
-	TIMER_AWAY              /* handed over; or an alarm that waits for no tick */
+	TIMER_IN_QUEUE,         /* a handle whose set command is in the queue */
+	TIMER_STOPPED_IN_QUEUE, /* a handle in the queue whose stop the owner has seen already */
+	TIMER_IN_WHEEL,         /* in the pending set of number pending_set */
+	TIMER_IN_NEXT_TURN,     /* in the owner's list for its next turn */
+	TIMER_AWAY              /* handed to the pool, or an alarm that is not pending */
 };
 
-/* The part that all timers have: what the wheel and the pool touch. 56 bytes. */
+/* The part of a timer that the wheel and the pool touch. It has 56 bytes. */
 struct timer {
 	tw_duration deadline; /* nanoseconds, not rounded to a tick */
-	struct list link;     /* in a slot; later in a batch of jobs */
+	struct list link;     /* in a slot, later in a batch of jobs */
 	union {
-		uint64_t sequence;   /* in an ordered wheel: order of its last command */
-		struct drain *drain; /* as a TIMER_DRAIN job */
+		uint64_t sequence;   /* the number of its last command, in an ordered wheel */
+		struct drain *drain; /* for TIMER_DRAIN */
 	};
-	void *value; /* of a handle: its argument */
+	void *value; /* the value of a key, or the argument of a handle or alarm */
 	union {
-		uint64_t tick;            /* of an alarm: its deadline */
+		uint64_t tick;            /* an alarm's deadline */
 		tw_duration submitted_at; /* in the first timer of a batch of jobs */
 	};
-	uint8_t job;    /* enum timer_job */
-	uint8_t reason; /* enum tw_reason */
-	uint8_t cohort; /* in the pool: which wait for idle counts it */
-	uint8_t class;  /* enum timer_class, or a size class of a keyed timer */
+	uint8_t job;        /* enum timer_job */
+	uint8_t reason;     /* enum tw_reason */
+	uint8_t wait_group; /* in the pool: the number of the group that counts it */
+	uint8_t class;      /* enum timer_class, or a size class of a keyed timer */
 	union {
-		bool at_once;       /* in the wheel: due whatever its deadline says */
+		bool at_once;       /* in the wheel: due, also before its deadline */
 		uint8_t batch_size; /* in the first timer of a batch of jobs */
 	};
-	_Atomic uint8_t place; /* of a handle or alarm: enum timer_place */
-	uint16_t pending_set;  /* of these: the number of the one it is in; the owner's */
+	_Atomic uint8_t place; /* enum timer_place of a handle or an alarm */
+	uint16_t pending_set;  /* number of the pending set with the handle or alarm; owner only */
 };
 
 /*
- * A timer with a key. Two cache lines for a key of up to 24 bytes; to find it, and to move it to
- * later, needs only the first. uthash's handle begins with three pointers that its macros on one
- * bucket never touch: a small key lies over them.
+ * A keyed timer has two cache lines for a key of up to 24 bytes. Finding it and moving it to a
+ * later deadline touch only the first. uthash's handle begins with three pointers that its macros
+ * for one bucket never touch: a small key uses their place.
  */
 struct keyed_timer {
 	union {
 		unsigned char small_key[offsetof(UT_hash_handle, hh_prev)];
-		UT_hash_handle hh; /* where the key is, its size and hash */
+		UT_hash_handle hh; /* the key's address, size and hash */
 	};
 	struct timer timer;
 	unsigned char large_key[];
@@ -90,12 +94,12 @@ enum {
 	TIMER_SMALL_KEY = sizeof(((struct keyed_timer *)0)->small_key)
 };
 
-/* Where timers come from. One a wheel; any thread. */
+/* The store of a wheel has the memory of all its timers. Any thread may use it. */
 struct timer_store {
 	struct slab slabs[TIMER_SIZE_CLASSES];
 };
 
-/* Timers that one thread is about to give back. */
+/* A bin holds timers that one thread is giving back. A zeroed bin is empty. */
 struct timer_bin {
 	struct slab_bin bins[TIMER_SIZE_CLASSES];
 	struct slab_bin handles;
@@ -104,31 +108,36 @@ struct timer_bin {
 
 void timer_store_init(struct timer_store *store);
 void timer_store_destroy(struct timer_store *store);
-/* Makes what lies in the bin available to all. */
+/* Empties the bin: any thread can take its memory after that. */
 void timer_store_flush(struct timer_store *store, struct timer_bin *bin);
 
-/* A timer with a copy of the key; NULL: out of memory. key_size from 1 to TW_KEY_SIZE_MAX. */
+/* Returns a timer with a copy of the key, or NULL if out of memory. `key_size` is 1 to
+ * TW_KEY_SIZE_MAX. */
 struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t key_size,
 			      uint32_t hash);
 void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer);
-/*
- * The same in two steps, for keys of up to TIMER_SMALL_KEY bytes: memory that is not touched yet,
- * for one timer, or NULL when it runs out; or for up to SLAB_MAGAZINE timers, or fewer; and the
- * timer in it.
- */
+
+/* The next four functions do timer_new() in two steps, for keys of up to TIMER_SMALL_KEY bytes. */
+
+/* Returns untouched memory for one timer, or NULL if out of memory. */
 void *timer_take_memory(struct timer_store *store);
+/* Takes untouched memory for up to `count` ≤ SLAB_MAGAZINE timers. Returns the number taken, which
+ * is less if out of memory. */
 size_t timer_take_memories(struct timer_store *store, void **memories, size_t count);
 void timer_give_memory(struct timer_store *store, struct timer_bin *bin, void *memory);
+/* Makes a timer in `timer`, which is memory of the two functions above. */
 void timer_make(struct keyed_timer *timer, const void *key, size_t key_size, uint32_t hash);
 
-/* relaxed, both: it publishes nothing; a thread that does not have the timer learns of no more. */
+/* Returns the timer's place. Any thread. */
 static inline enum timer_place timer_place(const struct timer *timer)
 {
+	/* relaxed: publishes nothing; no thread but the timer's owner uses more than the place. */
 	return (enum timer_place)atomic_load_explicit(&timer->place, memory_order_relaxed);
 }
 
 static inline void timer_set_place(struct timer *timer, enum timer_place place)
 {
+	/* relaxed: see timer_place(). */
 	atomic_store_explicit(&timer->place, (uint8_t)place, memory_order_relaxed);
 }
 
@@ -147,7 +156,7 @@ static inline bool timer_has_key(const struct timer *timer)
 	return timer->class < TIMER_HANDLE;
 }
 
-/* The timer has a key. */
+/* Returns the keyed timer around `timer`, which must have a key. */
 static inline struct keyed_timer *timer_keyed(struct timer *timer)
 {
 	return list_entry(timer, struct keyed_timer, timer);

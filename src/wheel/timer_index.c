@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uthash's buckets, chains and handles, with the growth done by linear hashing (Litwin, 1980).
- * uthash doubles its table in one go: 50 ms at a million keys, 800 ms at ten million. Here each
- * insertion that finds more timers than buckets splits one bucket, the next in turn, so the owner
- * never stalls; removals merge the last buckets back where there are far too many. An insertion
- * splits two where growth is behind, and a removal merges up to four: as many buckets as a timer
- * has at that point, so that shrinking keeps pace with the removals.
+ * The timer index is uthash's buckets, chains and handles, grown by linear hashing (Litwin, 1980).
  *
- * Buckets lie in segments of 2 MiB, a huge page each, found through a directory; growth maps a
- * segment, or allocates a directory of twice the size, now and then. If that fails the table stays
- * as it is: chains get longer, nothing is refused, and the next insertion tries again, and catches
- * up. So uthash's own expansion, which would reject the insertion, is switched off, and of uthash
- * only the macros on one bucket are used: the list in order of insertion that the others keep would
- * cost two more cache misses a call. Of a bucket only the head of its chain is kept: the count that
- * uthash has beside it tells it when to expand.
+ * Invariants:
+ *   2^level ≤ buckets < 2^(level + 1), and mask = 2^(level + 1) - 1
+ *   a hash belongs to bucket hash & mask if that is in use, else to bucket hash & mask / 2
+ *   bucket b ≥ 2^level was split from bucket b - 2^level
+ *   buckets ≤ touched ≤ the number of buckets in all segments
+ *   a bucket not in use is zero
+ *   after a removal, buckets ≤ 4 * count + 64
  *
- * A bucket that was merged away is empty, and empty is zero: so the memory behind the buckets in
- * use may go back to the system at any time, and is zero when the index grows into it again. A
- * segment of which a part was given back has small pages from then on, lest the kernel fill it up.
+ * uthash doubles its table in one step: 50 ms at a million keys, 800 ms at ten million. Here an
+ * insertion that finds more timers than buckets splits the next bucket in turn, or two if growth is
+ * behind, so the owner never stalls. A removal that finds more than four buckets a timer merges the
+ * last ones back, up to four, so that shrinking keeps pace with removals.
  *
- * Invariants: 2^level ≤ buckets < 2^(level + 1), mask = 2^(level + 1) - 1. A hash belongs to
- * bucket hash & mask if there is one, else to hash & mask / 2. Bucket b ≥ 2^level was split from
- * bucket b - 2^level. buckets ≤ touched ≤ all buckets of the segments; after a removal
- * buckets ≤ 4 * count + 64.
+ * Buckets lie in segments of 2 MiB, a huge page each, found through a directory. Growth sometimes
+ * maps a segment, or allocates a directory of twice the size. If that fails, chains grow longer,
+ * nothing is refused, and the next insertion tries again. uthash's own expansion would reject the
+ * insertion, so it is switched off, and only uthash's macros for one bucket are used. The others
+ * keep a list in order of insertion, for two more cache misses a call. A bucket is the head of its
+ * chain: uthash's count beside it serves only its expansion.
+ *
+ * Memory behind the buckets in use may go back to the system at any time; it is zero when the index
+ * grows into it again. A segment that gave back a part has small pages from then on, so that the
+ * kernel does not fill the gap with a huge page.
  */
 #include "timer_index.h"
 
@@ -36,14 +38,14 @@
 #undef HASH_KEYCMP
 #define HASH_KEYCMP(a, b, size) (!keys_are_equal(a, b, size))
 
-/* No bucket ever expands by uthash's doing: nor does a handle know its table. */
+/* With this, uthash never expands a bucket, and no handle needs a pointer to its table. */
 #undef HASH_BKT_CAPACITY_THRESH
 #define HASH_BKT_CAPACITY_THRESH UINT32_MAX
 
 enum {
 	SEGMENT_SHIFT = 18,
 	SEGMENT_BUCKETS = 1 << SEGMENT_SHIFT,
-	/* Buckets are given back so many at a time: 64 KiB, whole pages on all systems. */
+	/* The granularity of giving back: 64 KiB of buckets are whole pages on all systems. */
 	TRIM_BUCKETS = 8192,
 	FEWEST_BUCKETS = 64,
 	FIRST_ROOM = 2,
@@ -51,7 +53,7 @@ enum {
 	MOST_MERGES = 4,     /* in a removal */
 	SPLIT_PREFETCH = 8,  /* how many splits ahead */
 	MERGE_PREFETCH = 16, /* how many merges ahead */
-	MERGE_EXCESS = 4     /* buckets a timer at which buckets are merged */
+	MERGE_EXCESS = 4     /* buckets are merged while there are more than this a timer */
 };
 
 static const size_t segment_size = SEGMENT_BUCKETS * sizeof(UT_hash_handle *);
@@ -89,7 +91,7 @@ static inline struct keyed_timer *timer_of_handle(UT_hash_handle *handle)
 	return list_entry(handle, struct keyed_timer, hh);
 }
 
-/* The buckets that share pages with the first `buckets`. */
+/* Returns the number of buckets on the pages of the first `buckets`. */
 static size_t buckets_touched_with(uint32_t buckets)
 {
 	return ((size_t)buckets + TRIM_BUCKETS - 1) / TRIM_BUCKETS * TRIM_BUCKETS;
@@ -112,14 +114,15 @@ static bool timer_index_add_segment(struct timer_index *index)
 	if (!segment)
 		return false;
 	index->segments[index->segment_count++] = segment;
-	/* A small index touches only what it uses of its first; a huge page is touched as one. */
+	/* A small index touches only the used part of its first segment. A huge page is touched as
+	 * a whole. */
 	pages_use_huge(segment, segment_size, index->segment_count > 1);
 	if (index->segment_count > 1)
 		index->touched = index->segment_count * SEGMENT_BUCKETS;
 	return true;
 }
 
-/* The last, in which no bucket is in use. */
+/* Unmaps the last segment, which must have no bucket in use. */
 static void timer_index_drop_segment(struct timer_index *index)
 {
 	size_t left = --index->segment_count * SEGMENT_BUCKETS;
@@ -162,8 +165,8 @@ struct keyed_timer *timer_index_find(const struct timer_index *index, const void
 	return timer;
 }
 
-/* A guess is in the index still if nothing was removed since, or if it is the first of its bucket.
- * Else it may be anything by now. */
+/* The guessed timer is still in the index if no timer was removed since, or if it is the first of
+ * its bucket. In any other case its memory may be in other use. */
 struct keyed_timer *timer_index_confirm(const struct timer_index *index, const void *key,
 					size_t key_size, uint32_t hash,
 					const struct timer_guess *guess)
@@ -177,7 +180,7 @@ struct keyed_timer *timer_index_confirm(const struct timer_index *index, const v
 	return timer_index_find(index, key, key_size, hash);
 }
 
-/* A bucket that has been split, and the one split from it, are told apart by one more bit. */
+/* One more bit distinguishes a bucket that has been split from the one split from it. */
 struct keyed_timer *timer_index_bucket(const struct timer_index *index, uint32_t hash,
 				       unsigned *bits)
 {
@@ -194,7 +197,7 @@ struct keyed_timer *timer_index_next_in_bucket(const struct keyed_timer *timer)
 	return timer->hh.hh_next ? timer_of_handle(timer->hh.hh_next) : NULL;
 }
 
-/* Moves from bucket `from` to bucket `to` the timers whose hash now leads there. */
+/* Moves the timers whose hash belongs to bucket `to` now from bucket `from` to it. */
 static void timer_index_redistribute(struct timer_index *index, UT_hash_handle **from,
 				     UT_hash_handle **to)
 {
@@ -209,8 +212,8 @@ static void timer_index_redistribute(struct timer_index *index, UT_hash_handle *
 	}
 }
 
-/* The buckets to be split next are known: fetches the first timer of one, the second of a nearer
- * one. */
+/* Prefetches for later splits, which happen in a known order: the first timer of one bucket, the
+ * second timer of a nearer bucket. */
 static void timer_index_prefetch_split(const struct timer_index *index, uint32_t from)
 {
 	uint32_t mask = index->mask / 2;
@@ -223,7 +226,7 @@ static void timer_index_prefetch_split(const struct timer_index *index, uint32_t
 		prefetch_to_write(&first->hh_next->hh_prev);
 }
 
-/* False: out of memory. */
+/* Splits the next bucket. Returns false if out of memory. */
 static bool timer_index_split(struct timer_index *index)
 {
 	uint32_t to = index->buckets;
@@ -243,7 +246,7 @@ static bool timer_index_split(struct timer_index *index)
 	return true;
 }
 
-/* The same for the buckets to be merged next: the first timers of one and of where it goes. */
+/* Prefetches for a later merge: the first timer of the bucket, and of the one it is merged into. */
 static void timer_index_prefetch_merge(const struct timer_index *index, uint32_t from)
 {
 	uint32_t ahead = from > MERGE_PREFETCH ? from - MERGE_PREFETCH : 0;
@@ -267,7 +270,7 @@ static void timer_index_merge(struct timer_index *index)
 		index->mask /= 2;
 	index->buckets--;
 	timer_index_redistribute(index, bucket_at(index, from), bucket_of(index, from));
-	/* One segment is kept in hand, so that a count that goes up and down allocates nothing. */
+	/* One spare segment is kept, so that a count that goes up and down allocates nothing. */
 	if ((from >> SEGMENT_SHIFT) + 2 < index->segment_count)
 		timer_index_drop_segment(index);
 }
@@ -330,8 +333,8 @@ static struct keyed_timer *chain_guess(UT_hash_handle *handle, uint32_t hash)
 }
 
 /*
- * In steps, each of which needs only what the one before has fetched: see pending.c. A chain is
- * fetched up to its third timer.
+ * Works in steps, each needing only what the step before has fetched: see pending.c. It fetches up
+ * to three timers of a chain.
  */
 void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,
 			  struct timer_guess *guesses)

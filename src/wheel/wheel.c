@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What both layouts share. A timer is in one of these places:
+ * The wheel is the part that both layouts share. A timer is in one of these places:
  *
- *   a slot   until the slot comes up;
- *   coming   its slot came up, but perhaps not its time: it will be re-filed;
- *   due      its time has come, as far as known: it will expire;
- *   late     the same, left over when a later tick became due; not in an ordered wheel;
- *   sort     in an ordered wheel: due, on the way from coming to due.
+ *   a slot   until the slot comes up
+ *   coming   after its slot came up, to be re-filed if it is not due
+ *   due      after its slot came up, to expire if it is due
+ *   late     left over from `due` when a later tick came; not in an ordered wheel
+ *   sort     due, on the way from `coming` to `due`; only in an ordered wheel
  *
- * Slots come up as whole lists, at once. Their timers are looked at one by one in wheel_expire(), a
- * bounded number a call, so that a crowded slot stalls nothing else; and those to be re-filed take
- * turns, so that a crowd in one does not hold up the others. A timer looked at too early (it was
- * moved to a later tick, or comes from a coarser slot) is filed again by its deadline. So a move to
- * a later tick need not touch the lists, nor the line that the links are in: it rewrites the
- * deadline, and the timer's slot comes up early for it.
+ * Invariants:
+ *   a timer is in one place; count is the number of timers in all places
+ *   no timer in a slot is due
+ *   the timers in an ordered wheel's `due` are due, rise in sequence, and follow in sequence all
+ *     timers in `coming` and `sort`
  *
- * Unless early is not early enough. Where a wheel is advanced while busy, a timer in a crowd is
- * looked at after those that became due since, and wheel_next_tick() does not know of it. So two
- * moves to later file the timer anew at once: of a timer that is due already, for it may lie in due
- * or late; and by less than the patience, for its slot may come up no sooner than at its old tick.
- * All others leave time to be looked at: the patience, or, for a timer that lies in a coarser slot,
- * the span that such a slot comes up early by. Nothing overtakes in an ordered wheel: there each
- * move to later just rewrites.
+ * A slot comes up as a whole list. wheel_expire() examines its timers one by one, a bounded number
+ * a call, so that a crowded slot stalls nothing else. The lists in `coming` take turns, so that a
+ * crowd in one does not delay the others. A timer examined too early, because it was moved to a
+ * later tick or comes from a coarser slot, is filed again by its deadline. So a move to a later
+ * tick touches neither the lists nor the cache line with the links: it rewrites the deadline, and
+ * the slot comes up early.
  *
- * Order. Slots are filled in any order: a timer set long ago may come down from a coarser slot
- * after one set later. Each command gives its timer the next sequence number, and an ordered wheel
- * sorts by it what came up at a tick, before any of it expires. So there every slot that comes up
- * goes to coming; each timer is looked at, and those due are sorted: n looks for n timers that are
- * in order, n log r more where they are r runs. That too is done in bounded steps: a million timers
- * due in one tick keep the owner from nothing but their own tick. Timers that are added or moved to
- * now meanwhile are last in order, and wait in due.
+ * Two moves to a later tick file the timer again at once, because early might not be early enough.
+ * A wheel that is advanced while busy examines a timer in a crowd after those that became due
+ * later, and wheel_next_tick() does not know of it. The first such move is that of a timer that is
+ * due: it may lie in `due` or `late`. The second is a move by less than the patience: the slot may
+ * come up at the old tick and no sooner. All other moves leave time to examine the timer: the
+ * patience, or, in a coarser slot, the span by which the slot comes up early. In an ordered wheel
+ * no timer overtakes, so there each move to a later tick rewrites only the deadline.
  *
- * Invariants: no timer in a slot is due. All timers of an ordered wheel's due list
- * are due, rise in sequence, and come after all that are in coming or sort. count is the number of
- * timers in all places.
+ * Order: slots are not filled in the order of commands, since an older timer may come down from a
+ * coarser slot after a newer one was filed. Each command gives its timer the next sequence number.
+ * An ordered wheel puts every slot that comes up into `coming`, examines each timer, and sorts
+ * those that are due by sequence before any of them expires. That costs n examinations for n timers
+ * in order, and n log r more if they are r runs. It is done in bounded steps: a million timers due
+ * in one tick delay only their own tick. Timers added or moved to now meanwhile are last in order,
+ * and wait in `due`.
  */
 #include "wheel.h"
 
@@ -43,17 +45,17 @@
 #include "base/prefetch.h"
 #include "wheel_layout.h"
 
-/* Of an ordered wheel: steps of looking or sorting that count as one timer taken in hand. */
+/* In an ordered wheel this many steps of sorting count as one timer handled. */
 enum { SORT_STEPS = 8 };
-/* Timers of a list to re-file that are looked at before the next list's. */
+/* Timers examined in one list to re-file before the turn passes to the next list. */
 enum { COMING_SHARE = 16 };
 
-/* From now on it is that tick. */
+/* Makes `tick` the present tick. */
 static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 {
 	wheel->now = tick;
 	wheel->now_time = tick_time(&wheel->ticks, tick);
-	/* At the end of time, too, TW_FOREVER is not now. */
+	/* TW_FOREVER is not now, also at the end of time. */
 	if (wheel->now_time == TW_FOREVER)
 		wheel->now_time--;
 	if (wheel->due_until < wheel->now_time)
@@ -101,7 +103,7 @@ bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 	return timer->deadline <= wheel->now_time || timer->at_once;
 }
 
-/* The timer is not due. An alarm knows the tick of its deadline. */
+/* Files a timer that is not due. An alarm has the tick of its deadline already. */
 static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 {
 	uint64_t tick =
@@ -165,8 +167,8 @@ void wheel_remove(struct wheel *wheel, struct timer *timer)
 }
 
 /*
- * Returns a list of timers to re-file, or NULL. They take turns, so that a crowd in one of them
- * does not hold up the others.
+ * Returns a list of timers to re-file, or NULL. The lists take turns, so that a crowd in one does
+ * not delay the others.
  */
 static __attribute__((noinline)) struct list *wheel_find_coming(struct wheel *wheel)
 {
@@ -184,7 +186,7 @@ static __attribute__((noinline)) struct list *wheel_find_coming(struct wheel *wh
 	return NULL;
 }
 
-/* Each timer asks several times: mostly there is none. */
+/* Returns what wheel_find_coming() returns, fast in the usual case that there is none. */
 static inline struct list *wheel_next_coming(struct wheel *wheel)
 {
 	return wheel->coming_used != 0 ? wheel_find_coming(wheel) : NULL;
@@ -221,7 +223,7 @@ void wheel_advance(struct wheel *wheel, uint64_t tick)
 	wheel->layout->take_slots(wheel);
 }
 
-/* The next timer of a list to re-file. */
+/* Returns the first timer of a list to re-file, and counts the list's turn. */
 static struct timer *wheel_look_at_coming(struct wheel *wheel, struct list *coming)
 {
 	if (++wheel->coming_seen % COMING_SHARE == 0)
@@ -229,8 +231,8 @@ static struct timer *wheel_look_at_coming(struct wheel *wheel, struct list *comi
 	return timer_of_link(coming->next);
 }
 
-/* Takes the first timer out of `coming`, a list to re-file. The next one but one is fetched: the
- * next one's links are at hand. */
+/* Takes the first timer out of `coming`, a list to re-file. Prefetches the next one but one: the
+ * next one's links are in the cache. */
 static void wheel_take_out(struct wheel *wheel, struct list *coming, struct timer *timer)
 {
 	struct list *next = timer->link.next;
@@ -244,7 +246,8 @@ static void wheel_take_out(struct wheel *wheel, struct list *coming, struct time
 	prefetch_to_write(&timer_of_link(next->next)->deadline);
 }
 
-/* Looks at one timer, or goes on sorting. False: all that came up is sorted, and in due. */
+/* Examines one timer, or does a step of sorting. Returns false when all timers that came up are
+ * sorted and in `due`. */
 static bool wheel_sort_step(struct wheel *wheel)
 {
 	struct wheel_sort *sort = &wheel->sort;
@@ -274,7 +277,8 @@ static bool wheel_sort_step(struct wheel *wheel)
 	return false;
 }
 
-/* Of an ordered wheel; true: there is more to sort before a timer may expire. */
+/* Sorts a bounded number of steps in an ordered wheel. Returns true while there is more to sort
+ * before a timer may expire. */
 static bool wheel_sort_some(struct wheel *wheel)
 {
 	for (int i = 0; i < SORT_STEPS; i++)
@@ -283,7 +287,8 @@ static bool wheel_sort_some(struct wheel *wheel)
 	return true;
 }
 
-/* Where the next timer to look at is, or NULL: what is newly due first, what is left over last. */
+/* Returns the list with the next timer to examine, or NULL: new due timers first, left-over timers
+ * last. */
 static struct list *wheel_next_list(struct wheel *wheel)
 {
 	struct list *coming;
@@ -296,8 +301,8 @@ static struct list *wheel_next_list(struct wheel *wheel)
 	return list_is_empty(&wheel->late) ? NULL : &wheel->late;
 }
 
-/* Cuts off the first timers of a list, up to `most`, and has their deadlines fetched: not the list
- * but these are a miss each. */
+/* Cuts off the first timers of a list, up to `most`, and prefetches their deadlines, each a cache
+ * miss. Returns their number. */
 static size_t wheel_cut(struct list *list, struct timer **timers, size_t most)
 {
 	struct list *link = list->next;
@@ -312,7 +317,8 @@ static size_t wheel_cut(struct list *list, struct timer **timers, size_t most)
 	return count;
 }
 
-/* Of timers in no list, files those that are not due; the others stay in the array. */
+/* Files the timers that are not due, and keeps the others in the array. Returns the number kept.
+ * All of them must be in no list. */
 static size_t wheel_keep_due(struct wheel *wheel, struct timer **timers, size_t count)
 {
 	size_t kept = 0;
@@ -326,7 +332,7 @@ static size_t wheel_keep_due(struct wheel *wheel, struct timer **timers, size_t 
 	return kept;
 }
 
-/* It was to expire at an earlier tick. */
+/* Returns whether the timer should have expired at an earlier tick. */
 static bool wheel_is_overdue(const struct wheel *wheel, const struct timer *timer)
 {
 	assert(wheel->now > 0);
@@ -383,7 +389,7 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
 		struct list *list = wheel_next_list(wheel);
 
 		if (!list) {
-			/* Its time goes on, to where the next slot comes up. */
+			/* Go on to the tick at which the next slot comes up. */
 			wheel_set_now(wheel, wheel->layout->next_tick(wheel));
 			wheel->layout->take_slots(wheel);
 			continue;

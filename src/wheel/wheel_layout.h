@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What wheel.c and its layouts share. */
+/* A wheel layout is the arrangement of slots. This file has what wheel.c and the layouts share. */
 #ifndef WHEEL_LAYOUT_H
 #define WHEEL_LAYOUT_H
 
@@ -19,68 +19,72 @@ struct wheel;
 
 enum { WHEEL_COMING = 64 };
 
-/* Later than every tick, and than every tick that a timer may ask for. */
+/* This tick is later than all ticks of clocks and timers. */
 #define TICK_NONE UINT64_MAX
 
 struct wheel_layout {
-	/* Links a timer that is not due before `tick`, which is to come, into its slot. */
+	/* Links a timer that is not due into the slot for `tick`, which is after the present
+	 * one. */
 	void (*place)(struct wheel *wheel, struct timer *timer, uint64_t tick);
-	/* The next tick at which a slot comes up; TICK_NONE: no slot is used. */
+	/* Returns the next tick at which a slot comes up, or TICK_NONE if no slot is used. */
 	uint64_t (*next_tick)(struct wheel *wheel);
-	/* now has become a tick: takes the slots that come up. */
+	/* Takes the slots that come up at the present tick. Called once a tick. */
 	void (*take_slots)(struct wheel *wheel);
-	/* The last timer was taken out of `list`, which may be a slot. May be NULL. */
+	/* Called when the last timer was taken out of `list`, which may be a slot. May be NULL. */
 	void (*emptied)(struct wheel *wheel, struct list *list);
-	/* Asserts that each timer is in a slot where it is found in time; returns their count. */
+	/* Asserts that each timer in a slot is found in time. Returns the number of these
+	 * timers. */
 	size_t (*check)(struct wheel *wheel);
 };
 
 struct wheel {
 	const struct wheel_layout *layout;
-	struct pages pages; /* the slots, and what leads to them */
+	struct pages pages; /* the slots, and the sets or trees over them */
 	bool ordered;
 	struct ticks ticks;
-	tw_duration patience; /* what a crowd may take to be worked off */
-	/* The slot of a timer that is due so many ticks after now, or more, comes up sooner than
-	 * the timer is due. UINT64_MAX: no slot does. */
+	tw_duration patience; /* the time in which the caller works off a crowd */
+	/* If a timer is due this many ticks after now, or more, its slot comes up before the timer
+	 * is due. UINT64_MAX means that no slot comes up early. */
 	uint64_t early_from;
-	tw_duration early_after; /* the same: a deadline that is farther from now_time */
+	tw_duration early_after; /* that number as a time: deadlines farther from now_time */
 	bool expired_late;
 	uint64_t now;
-	tw_duration now_time; /* of that tick */
-	/* No timer that is due, by its deadline or at once, has a later deadline. */
+	tw_duration now_time; /* the time of `now` */
+	/* No due timer has a later deadline. */
 	tw_duration due_until;
-	uint64_t sequence; /* of the last command */
+	uint64_t sequence; /* the number of the last command */
 	size_t count;
-	struct list due;  /* of the newest tick */
+	struct list due;  /* timers of the present tick */
 	struct list late; /* left over from earlier ticks; not in an ordered wheel */
-	/* To be re-filed: each slot that came up is one, as far as there are enough. */
+	/* Lists to re-file, one for each slot that came up. The last takes all further slots. */
 	struct list coming[WHEEL_COMING];
 	uint64_t coming_used;   /* bit i: coming[i] may have timers */
-	unsigned coming_turn;   /* which one's turn it is … */
-	unsigned coming_seen;   /* … and how many of its timers were looked at */
-	struct wheel_sort sort; /* of an ordered wheel: those of coming that are due */
+	unsigned coming_turn;   /* the list whose turn it is */
+	unsigned coming_seen;   /* timers examined in this turn */
+	struct wheel_sort sort; /* due timers from `coming`, in an ordered wheel */
 };
 
-/* Makes a zeroed wheel an empty one. `wheel` is the first member of the layout's struct. */
+/* Initializes a zeroed wheel, the first member of the layout's struct. */
 void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered);
 
-/* Slots lie in zeroed memory: before a timer is linked there, a slot points nowhere. */
+/* Returns whether a slot is empty. Slots lie in zeroed memory: a slot is NULL until its first
+ * use. */
 static inline bool wheel_slot_is_empty(const struct list *slot)
 {
 	return !slot->next || list_is_empty(slot);
 }
 
-/* A slot came up: its timers are to be re-filed; its timers are due, or most of them. */
+/* Takes a slot that came up, whose timers are to be re-filed. */
 void wheel_take_coming(struct wheel *wheel, struct list *slot);
+/* Takes a slot that came up, whose timers are due, or most of them. */
 void wheel_take_due(struct wheel *wheel, struct list *slot);
 
-/* Asserts that a list or slot holds together, and no timer that is due before `first`; returns the
- * count. */
+/* Asserts that the links of a list or slot are right, and that no timer in it is due before tick
+ * `first`. Returns the number of timers. */
 size_t wheel_check_list(const struct wheel *wheel, const struct list *list, uint64_t first);
 
-/* Links a timer into a slot or into due, as the last one. But one that repeats becomes the first,
- * where order does not count: then no crowd in its tick holds it up. */
+/* Links a timer into a slot or into `due`, as the last one. In a wheel that is not ordered a
+ * periodic timer becomes the first, so that no crowd in its tick delays it. */
 static inline void wheel_link(struct wheel *wheel, struct list *list, struct timer *timer)
 {
 	bool first = timer->class == TIMER_PERIODIC && !wheel->ordered;

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Levels of slots that overflow upward, after Varghese and Lauck's hierarchical wheels (1987) and
- * Kafka's timer. A slot of level 0 is a tick; a slot of level n + 1 spans as many ticks as `slots`
- * slots of level n. A timer lies in the finest level that has its tick in its window; when a
+ * This layout is a hierarchy of wheels whose slots overflow upward, after Varghese and Lauck (1987)
+ * and Kafka's timer. A slot of level 0 is a tick; a slot of level n + 1 spans as many ticks as
+ * `slots` slots of level n. A timer lies in the finest level whose window has its tick. When a
  * coarser slot comes up, its timers are re-filed into finer ones.
  *
- * No cascade storms. Elsewhere a coarse slot is emptied at the moment its first tick arrives, all
- * of it at once. Here each level's window is two laps long (2 * slots slots), so a coarse slot can
- * come up one whole span before its first tick and still fit into the level below. Its timers are
- * re-filed a bounded number at a time (wheel_expire), after those that are due; they are early
- * enough for that. The bound: a turn of `most` timers costs what `most` timers cost, whatever lies
- * in the slot; and because a slot's timers have a whole span of that level to come down, a storm
- * delays none of its timers unless there are more of them than can be re-filed in that span.
- *
- * Spans are powers of two (slots is rounded up to one, from 2 to 65,536), so that finding a slot is
- * a shift and a mask. All levels that 64-bit ticks need exist from the start: nothing is allocated
- * later, and no delay is too long.
- *
  * Invariants, with number(t, l) = t >> shift of level l:
- *   level 0 holds ticks t with now < t < now + window;
- *   level l > 0 holds timers filed under a tick t with
- *       number(now, l) + 1 < number(t, l) < number(now, l) + window,
- *   for a timer that does not fit level l - 1 is at least two spans of level l away. So a slot of
- *   level l comes up when number(now, l) becomes its number - 1, always in the future.
- *   A bit in `used` may be set for a slot that has become empty, never clear for one that isn't.
- *   A level's bit in `used_levels` may be set although its `used` is empty, never clear while it
- *   isn't. So the search for the next tick looks at levels that have timers, of which there are
- *   few, and not at all that there are.
+ *   level 0 has timers filed under a tick t with now < t < now + window
+ *   level l > 0 has timers filed under a tick t with
+ *     number(now, l) + 1 < number(t, l) < number(now, l) + window
+ *   the bit in `used` is set for each slot with a timer; it may be set for an empty slot
+ *   the bit in `used_levels` is set for each level with a timer; it may be set for an empty level
+ *
+ * The second invariant holds because a timer that does not fit level l - 1 is at least two spans of
+ * level l away. So a slot of level l comes up when number(now, l) becomes its number - 1, always in
+ * the future. The last one lets the search for the next tick skip levels without timers.
+ *
+ * There are no cascade storms. Other wheels empty a coarse slot in one step when its first tick
+ * arrives. Here each level's window is two laps long, 2 * slots slots, so a coarse slot can come up
+ * one whole span before its first tick and still fit into the level below. wheel_expire() re-files
+ * its timers a bounded number at a time, after the due ones. So a call for `most` timers costs the
+ * same for any slot. A storm delays no timer, unless the slot has more timers than can be re-filed
+ * within its span.
+ *
+ * Spans are powers of two: `slots` is rounded up to one, from 2 to 65,536. So finding a slot takes
+ * a shift and a mask. All levels for 64-bit ticks exist from the start: nothing is allocated later,
+ * and no delay is too long.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -34,23 +33,24 @@
 #include "base/slot_set.h"
 #include "wheel_layout.h"
 
-/* More slots a level would only cost memory: four levels of this many reach as far as 64 bits. */
+/* The most slots of a level, as log2: four such levels cover 64 bits, so more would only cost
+ * memory. */
 static const unsigned most_bits = 16;
 
-enum { LEVELS_MOST = 63 }; /* of two slots each */
+enum { LEVELS_MOST = 63 }; /* levels if each has two slots */
 
 struct level {
 	unsigned shift;     /* log2 of the ticks in a slot */
-	uint64_t bit;       /* the level's in used_levels */
-	struct list *slots; /* the window's */
+	uint64_t bit;       /* the level's bit in used_levels */
+	struct list *slots; /* the slots of the window */
 	struct slot_set used;
 };
 
 struct wheel_levels {
 	struct wheel wheel;
 	int level_count;
-	uint64_t window;      /* slots of a level: two laps; a power of two */
-	uint64_t used_levels; /* bit l: level l may have timers */
+	uint64_t window;      /* slots of a level, two laps; a power of two */
+	uint64_t used_levels; /* bit l is set if level l may have timers */
 	struct level levels[LEVELS_MOST];
 };
 
@@ -81,7 +81,8 @@ static void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick
 	slot_set_add(&level->used, slot);
 }
 
-/* The number of the first used slot of the level, searched around from `first`; false: none. */
+/* Sets *number to the number of the level's first used slot, searched around from `first`. Returns
+ * false if no slot is used. */
 static bool level_first_used(struct wheel_levels *levels, int level, uint64_t first,
 			     uint64_t *number)
 {
@@ -118,7 +119,7 @@ static uint64_t levels_next_tick(struct wheel *wheel)
 			levels->used_levels &= ~levels->levels[level].bit;
 			continue;
 		}
-		/* A slot of level 0 comes up at its tick, any other one span before its first. */
+		/* A slot of level 0 comes up at its tick, others one span before their first. */
 		number -= level > 0;
 		if (number << shift < next)
 			next = number << shift;
@@ -185,7 +186,7 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 	while (bits < most_bits && (uint64_t)1 << bits < slots)
 		bits++;
 	levels->window = (uint64_t)2 << bits;
-	/* A tick is at most TICK_NEVER, 2^63: in a level of this shift it is in the window. */
+	/* The last level's window has all ticks: they are at most TICK_NEVER, 2^63. */
 	levels->level_count = (int)((62 + bits) / bits);
 	words = slot_set_words(levels->window);
 	if (!pages_map(&levels->wheel.pages,

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One wheel of slots, as in go-zero and Netty: a timer lies in slot tick % slots and waits there
- * for the hand to come round as often as it must. go-zero counts the rounds down in each timer, and
- * errs by a lap when a timer is moved across the hand; here a timer knows its deadline, and the
- * round it waits for follows from that.
+ * This layout is one wheel of slots, as in go-zero and Netty. A timer lies in slot tick % slots and
+ * waits there for its round.
  *
- * When a slot comes up, all its timers are looked at, a bounded number a call (wheel_expire), and
- * those of later rounds go back into it. That is the price of this layout, and the reason why the
- * levels are the default: a timer may cost a look each lap.
+ * Invariants:
+ *   earliest at leaf s is after now, and not after the tick of any timer in slot s
+ *   earliest at an inner node is the lesser of earliest at its two children
  *
- * The slot goes to due as a whole: which timer is of a later round is known only by looking, and
- * later ticks must be able to overtake what is left of it.
+ * go-zero counts rounds down in each timer, and errs by a lap when a timer is moved across the
+ * hand. Here the timer's deadline decides its round.
  *
- * Empty ticks cost nothing all the same. Each slot knows the earliest tick that was filed in it
- * since it was last empty or came up, and a tournament tree over the slots knows the least of
- * these: the next tick at which any slot must be looked at. Removing or moving a timer leaves that
- * of its slot as it is while there are others; then the slot comes up once for nothing.
+ * When a slot comes up, wheel_expire() examines all its timers, a bounded number a call, and puts
+ * those of later rounds back. So a timer may cost an examination each lap: this is why levels are
+ * the default.
  *
- * The tree holds complements, so that zeroed memory says that there is no timer.
+ * The slot goes to `due` as a whole: only an examination finds the timers of later rounds, and
+ * later ticks must be able to overtake the rest of the slot.
  *
- * Invariants: earliest at leaf s ≤ the tick of every timer in slot s, > now; at an inner node
- * it is the lesser of that at its two children.
+ * Empty ticks cost nothing. Each slot has the earliest tick filed in it since it was last empty or
+ * came up. A tournament tree over the slots has the minimum: the next tick at which a slot must
+ * come up. Removing or moving a timer does not change its slot's earliest tick while other timers
+ * are in the slot; the slot then comes up once in vain.
+ *
+ * The tree has complements, so that zeroed memory means that there is no timer.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -32,7 +34,7 @@ struct wheel_rounds {
 	size_t slot_count;
 	struct list *slots;
 	size_t leaves;  /* a power of two, at least slot_count */
-	uint64_t *tree; /* ~ earliest; [1]: the root; node n has children 2n and 2n + 1 */
+	uint64_t *tree; /* ~ earliest; node 1 is the root; node n has children 2n and 2n + 1 */
 };
 
 static struct wheel_rounds *rounds_of(struct wheel *wheel)
@@ -97,7 +99,7 @@ static void rounds_take_slots(struct wheel *wheel)
 static void rounds_emptied(struct wheel *wheel, struct list *list)
 {
 	struct wheel_rounds *rounds = rounds_of(wheel);
-	/* Of a list that lies elsewhere it is some large number. */
+	/* For a list that is no slot this is at least slot_count. */
 	size_t slot = ((uintptr_t)list - (uintptr_t)rounds->slots) / sizeof(*list);
 
 	if (slot < rounds->slot_count)

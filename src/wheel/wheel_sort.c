@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A natural merge sort, in steps. The timers of a tick come nearly sorted, for a slot is filled in
- * the order of commands: only what came down from a coarser slot, or was set anew for the tick it
- * had, begins another run. One run costs one look at each timer; of r runs each timer is merged
- * about log2 r times more.
+ * The wheel sort is a natural merge sort in steps.
  *
- * Runs are merged as a binary counter counts: a run that has ended is carried to level 0, the merge
- * of it and the run there to level 1, and so on to the first level that is free. At the end the
- * carry goes through all levels. Between two steps every timer lies in some list, so that it can be
- * removed; a list that becomes empty that way is as one that was merged away.
+ * Invariants:
+ *   each of the lists rises in sequence
+ *   between two steps each timer is in one list, so that it can be removed
+ *   runs[i] is empty for i ≥ height
+ *
+ * The timers of a tick come nearly sorted, because slots are filled in the order of commands. Only
+ * timers that came down from a coarser slot, or were set again for the same tick, begin another
+ * run. One run costs one examination a timer; with r runs each timer is merged about log2 r times
+ * more.
+ *
+ * Runs are merged as a binary counter counts. A run that has ended is carried to level 0, its merge
+ * with the run there to level 1, and so on to the first free level. At the end the carry goes
+ * through all levels. A list that removals emptied counts as a list that was merged away.
  */
 #include "wheel_sort.h"
 
@@ -54,7 +60,7 @@ void wheel_sort_merge(struct wheel_sort *sort)
 		return;
 	}
 	if (!sort->is_ending && list_is_empty(&sort->merged)) {
-		/* The level is free. */
+		/* The level is free: the carry stays there. */
 		list_append_all(run, carry);
 		if (sort->height <= sort->level)
 			sort->height = sort->level + 1;

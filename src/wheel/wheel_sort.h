@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts timers in the order of their sequence numbers, a bounded step at a time. Used by the wheel
- * alone. A timer in it may be taken out with list_remove() at any time, but its sequence number may
+ * A wheel sort puts timers in the order of their sequence numbers, in bounded steps. Only the wheel
+ * uses it. A timer in it may be taken out with list_remove() at any time; its sequence number must
  * not change.
  *
- * Use: as long as wheel_sort_is_merging(), wheel_sort_merge(); else wheel_sort_add() the next
- * timer, or wheel_sort_end() after the last one, and merge again; at last wheel_sort_take().
+ * Use: while wheel_sort_is_merging(), call wheel_sort_merge(). Then call wheel_sort_add() with the
+ * next timer, or wheel_sort_end() after the last one, and merge again. In the end call
+ * wheel_sort_take().
  */
 #ifndef WHEEL_SORT_H
 #define WHEEL_SORT_H
@@ -16,29 +17,30 @@
 #include "base/list.h"
 #include "timer.h"
 
-enum { WHEEL_SORT_LEVELS = 48 }; /* for 2^48 runs, more timers than there is memory for */
+enum { WHEEL_SORT_LEVELS = 48 }; /* for 2^48 runs, more than the timers that fit into memory */
 
 struct wheel_sort {
-	bool is_active;                      /* timers have been added since the last take */
-	bool is_ending;                      /* the last one was added */
-	int level;                           /* of the merge under way */
-	int height;                          /* levels that may have a run */
-	struct list run;                     /* rising, and still growing */
-	struct list carry;                   /* being merged with runs[level] … */
-	struct list merged;                  /* … into this */
-	struct list runs[WHEEL_SORT_LEVELS]; /* runs[i]: 2^i runs in one, or empty */
+	bool is_active;                      /* timers were added since the last take */
+	bool is_ending;                      /* the last timer was added */
+	int level;                           /* the level of the present merge */
+	int height;                          /* number of levels that may have a run */
+	struct list run;                     /* the run that still grows */
+	struct list carry;                   /* merged with runs[level] … */
+	struct list merged;                  /* … into this list */
+	struct list runs[WHEEL_SORT_LEVELS]; /* runs[i] has 2^i runs merged into one, or none */
 };
 
 void wheel_sort_init(struct wheel_sort *sort);
 bool wheel_sort_is_merging(const struct wheel_sort *sort);
-/* Moves one timer, or a whole run. */
+/* Does one step of a merge: moves one timer, or a whole run. */
 void wheel_sort_merge(struct wheel_sort *sort);
 void wheel_sort_add(struct wheel_sort *sort, struct timer *timer);
 void wheel_sort_end(struct wheel_sort *sort);
-/* Moves all to the front of `to`: in order if ended and not merging, else in any. */
+/* Moves all timers to the front of `to`. They are in order if wheel_sort_end() was called and no
+ * merge is left. */
 void wheel_sort_take(struct wheel_sort *sort, struct list *to);
 
-/* Asserts that each run rises; how many timers there are. */
+/* Asserts that each run rises. Returns the number of timers. */
 size_t wheel_sort_check(const struct wheel_sort *sort);
 
 #endif

@@ -321,7 +321,7 @@ static void find_colliding(struct tw_cache *cache, uint64_t mask, uint64_t *keys
 	size_t found = 0;
 
 	for (uint64_t key = 0; found < count; key++) {
-		uint64_t hash = key_hash_wide(&cache->domain.seed, &key, sizeof(key)) & mask;
+		uint64_t hash = key_hash_wide(&cache->shared.seed, &key, sizeof(key)) & mask;
 
 		if (found == 0)
 			wanted = hash;
@@ -402,12 +402,12 @@ static void keys_of_one_hash_are_told_apart(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
-	uint64_t key[2] = {cache->domain.seed.words[2], 0};
-	uint64_t hash = key_hash_wide(&cache->domain.seed, key, sizeof(key));
+	uint64_t key[2] = {cache->shared.seed.words[2], 0};
+	uint64_t hash = key_hash_wide(&cache->shared.seed, key, sizeof(key));
 	uint64_t value;
 
 	for (key[1] = 0; key[1] < COLLIDING; key[1]++) {
-		assert_true(key_hash_wide(&cache->domain.seed, key, sizeof(key)) == hash);
+		assert_true(key_hash_wide(&cache->shared.seed, key, sizeof(key)) == hash);
 		assert_status(tw_cache_set(cache, key, sizeof(key), &key[1], 8), TW_OK);
 	}
 	for (key[1] = 0; key[1] < COLLIDING; key[1] += 3)

@@ -411,11 +411,11 @@ static void freeing_goes_on_after_a_drain(void **state)
 	atomic_int freed = 0;
 
 	cache = recorder->cache;
-	reader = epochs_reader(&cache->domain.epochs);
+	reader = epochs_reader(&cache->shared.epochs);
 	assert_non_null(reader);
 	assert_status(tw_cache_adopt(cache, "key", 3, &freed, 1, 0, count_free, NULL, TW_HOUR),
 		      TW_OK);
-	reader_enter(reader, &cache->domain.epochs);
+	reader_enter(reader, &cache->shared.epochs);
 	assert_status(tw_cache_delete(cache, "key", 3), TW_OK);
 	drain(recorder);
 	cache_settle(recorder);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Eras on their own: what a reader may be looking at is in its sight, nothing else, and readers are
+ * These tests use eras alone: a reader keeps what it may see, and nothing else, and readers are
  * found again and handed on.
  */
 #include "support/test.h"

@@ -191,7 +191,7 @@ static void keys_of_one_hash_leave_each_in_its_tick(void **state)
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 	struct tw_cache *cache = recorder->cache;
 	/* See keys_of_one_hash_are_told_apart in test_calls.c. */
-	uint64_t key[2] = {cache->domain.seed.words[2], 0};
+	uint64_t key[2] = {cache->shared.seed.words[2], 0};
 
 	for (key[1] = 0; key[1] < COLLIDING; key[1]++)
 		assert_status(tw_cache_set_with_expire(cache, key, sizeof(key), "v", 1,

@@ -122,7 +122,7 @@ static void sets_evict_little_each_when_the_limit_has_fallen(void **state)
 
 	assert_status(tw_cache_set_limit(cache, KEYS, 0), TW_OK);
 	set_numbers(cache, KEYS);
-	domain_set_limits(&cache->domain, MOST, 0);
+	shared_set_limits(&cache->shared, MOST, 0);
 	for (; entries > MOST; sets++) {
 		uint64_t before = entries;
 		uint64_t key = KEYS + (uint64_t)sets;

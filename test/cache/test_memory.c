@@ -127,7 +127,7 @@ static void memory_comes_back_after_most_has_expired(void **state)
 	wait_until_resident(before + entry * (KEYS / KEPT_EVERY) * 5 / 4 + 8L * MIB);
 	for (uint64_t i = 0; i < KEYS; i += KEPT_EVERY) {
 		uint64_t key[2] = {i, 0};
-		tw_duration now = tw_now(cache->domain.wheel);
+		tw_duration now = tw_now(cache->shared.wheel);
 		const struct tw_cache_entry *kept;
 
 		assert_status(tw_cache_acquire(cache, key, sizeof(key), &kept), TW_OK);
@@ -260,12 +260,12 @@ static void sleeping_reader_holds_what_was_there_once(void **state)
 	struct random random = random_from(seed_choose(), 0);
 	long before = resident_memory();
 	struct tw_cache *cache = open_limited(most, TW_POLICY_LRU, 0);
-	struct reader *sleeper = epochs_add_reader(&cache->domain.epochs);
+	struct reader *sleeper = epochs_add_reader(&cache->shared.epochs);
 
 	(void)state;
 	assert_non_null(sleeper);
 	fill_twice(cache, &random, most, 100, before + allowed(most));
-	reader_enter(sleeper, &cache->domain.epochs);
+	reader_enter(sleeper, &cache->shared.epochs);
 	for (int i = 0; i < TEST_SHARE_OF(100); i++)
 		fill_twice(cache, &random, most, 100, before + allowed(most) + (long)most);
 	reader_leave(sleeper);
@@ -279,15 +279,15 @@ static void readers_hold_nothing_when_they_have_left(void **state)
 	const uint64_t most = 2 * (uint64_t)MIB;
 	struct random random = random_from(seed_choose(), 0);
 	struct tw_cache *cache = open_limited(most, TW_POLICY_LRU, 0);
-	struct reader *sleeper = epochs_add_reader(&cache->domain.epochs);
-	struct reader *reader = epochs_add_reader(&cache->domain.epochs);
+	struct reader *sleeper = epochs_add_reader(&cache->shared.epochs);
+	struct reader *reader = epochs_add_reader(&cache->shared.epochs);
 
 	(void)state;
 	assert_true(sleeper && reader);
 	fill_twice(cache, &random, most, 100, LONG_MAX);
-	reader_enter(sleeper, &cache->domain.epochs);
+	reader_enter(sleeper, &cache->shared.epochs);
 	for (int i = 0; i < TEST_SHARE_OF(20); i++) {
-		reader_enter(reader, &cache->domain.epochs);
+		reader_enter(reader, &cache->shared.epochs);
 		fill_twice(cache, &random, most, 100, LONG_MAX);
 		reader_leave(reader);
 		fill_twice(cache, &random, most, 100, LONG_MAX);
@@ -364,7 +364,7 @@ static void statistics_tell_where_memory_is(void **state)
 {
 	enum { KEYS = 10000, VALUE = 192 };
 	struct tw_cache *cache = open_limited(0, TW_POLICY_LRU, 0);
-	struct reader *sleeper = epochs_add_reader(&cache->domain.epochs);
+	struct reader *sleeper = epochs_add_reader(&cache->shared.epochs);
 	const struct tw_cache_entry *entry;
 	struct tw_cache_stats stats;
 	uint64_t key[2] = {1, 0};
@@ -384,7 +384,7 @@ static void statistics_tell_where_memory_is(void **state)
 
 	assert_status(tw_cache_acquire(cache, key, sizeof(key), &entry), TW_OK);
 	assert_int_equal(stats_of(cache).memory_pinned, 0);
-	reader_enter(sleeper, &cache->domain.epochs);
+	reader_enter(sleeper, &cache->shared.epochs);
 	assert_status(tw_cache_clear(cache), TW_OK);
 	assert_true(stats_of(cache).memory_retired >= KEYS * (uint64_t)256);
 	assert_true(stats_of(cache).memory_in_use < KEYS * (uint64_t)40);

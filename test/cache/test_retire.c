@@ -35,7 +35,7 @@ static void *set_all_twice(void *argument)
 /* Of pages that stay for others; without what is filed of keys that are gone. */
 static uint64_t free_cells(struct tw_cache *cache)
 {
-	struct pool *pool = cache->domain.pool;
+	struct pool *pool = cache->shared.pool;
 	uint64_t cells = 0;
 
 	pthread_mutex_lock(&pool->lock);
@@ -172,8 +172,8 @@ static void use_may_be_noted_of_what_was_put_out_before_the_limit(void **state)
 	cache_recorder_start(recorder, TW_HOUR, &options);
 	cache = recorder->cache;
 	cache_set(recorder, "the key", "old");
-	reader = epochs_reader(&cache->domain.epochs);
-	hash = key_hash_wide(&cache->domain.seed, "the key", 7);
+	reader = epochs_reader(&cache->shared.epochs);
+	hash = key_hash_wide(&cache->shared.seed, "the key", 7);
 	entry = cache_find(cache, reader, hash, "the key", 7);
 	assert_non_null(entry);
 	assert_int_equal(pthread_create(&thread, NULL, set_the_key, cache), 0);
@@ -198,8 +198,8 @@ static void what_a_reader_has_found_stays_as_it_is(void **state)
 	struct cache_recorder *recorder =
 		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
 	struct tw_cache *cache = recorder->cache;
-	struct reader *reader = epochs_add_reader(&cache->domain.epochs);
-	uint64_t hash = key_hash_wide(&cache->domain.seed, "the key", 7);
+	struct reader *reader = epochs_add_reader(&cache->shared.epochs);
+	uint64_t hash = key_hash_wide(&cache->shared.seed, "the key", 7);
 
 	assert_non_null(reader);
 	for (int round = 0; round < 20; round++) {

@@ -133,7 +133,7 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 /* The next key from *key on whose hash has that tag. */
 static uint64_t find_tagged(const struct tw_cache *cache, uint64_t tag, uint64_t *key)
 {
-	while (key_hash_wide(&cache->domain.seed, key, sizeof(*key)) >> 48 != tag)
+	while (key_hash_wide(&cache->shared.seed, key, sizeof(*key)) >> 48 != tag)
 		++*key;
 	return (*key)++;
 }
@@ -269,7 +269,7 @@ static void table_changes_its_size_in_steps(void **state)
 
 static size_t key_home(const struct tw_cache *cache, uint64_t key)
 {
-	uint64_t hash = key_hash_wide(&cache->domain.seed, &key, sizeof(key));
+	uint64_t hash = key_hash_wide(&cache->shared.seed, &key, sizeof(key));
 
 	return (uint32_t)hash & shard_table(&cache->shards[0])->mask;
 }

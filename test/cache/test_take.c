@@ -113,7 +113,7 @@ static void empty_value_is_a_value(void **state)
 
 static void loader_that_ends_its_thread_has_failed(void **state)
 {
-	/* The thread sanitizer loses sight of the locks of a cancelled thread. */
+	/* The thread sanitizer loses track of the locks of a cancelled thread. */
 	for (int cancelled = 0; cancelled < (SANITIZER_THREAD ? 1 : 2); cancelled++) {
 		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 		struct load load;

@@ -1,22 +1,44 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What comments name is there:
+# This checks the comments of C and C++ files, and the text of README files and manual pages.
+#
+# Names in comments exist:
 #   name()             code calls or defines it: the library's, if the comment is the library's
 #   tw_name, TW_NAME   code or a string has it
 #   pairs with name()  it is ours and orders memory itself, not by calling another function
+#
+# Comments are plain English: none opens with one of FRAGMENTS, which have no verb, none has one of
+# VALUES in place of a sentence, none has a word of DIALECT. Files in STRICT have none of these, and
+# each other folder has at most as many as COUNTS records. LOWER=1 lowers the recorded counts.
 
 cd "$(dirname "$0")/../.." || exit 1
+. test/support/script.sh
+
+# Files and folders, one a line.
+STRICT="
+src/base/
+src/wheel/
+"
+COUNTS=test/house/comment_counts
+
+FRAGMENTS='(Of|of|The same|the same|Likewise|likewise|As|Than|Nor|Else|Unless|But|So)'
+VALUES='(True|true|False|false|NULL|-?[0-9]+):'
+DIALECT='seats?|cohorts?|sights?|keyless|anew|lest|likewise|tells?|told|telling|so many|so much|'\
+'so long|but for|besides? what|of which|once more|(is|are|be|was) had|since ever|if need be'
 
 # Others' functions that our code does not call.
 FOREIGN="cascade exec fork write"
 
-# check [FILE...]
+# check [FILE...]: prints the place of each fault. Writes "FOLDER COUNT" to $found for each folder
+# that is not in STRICT.
 check()
 {
 	# shellcheck disable=SC2016 # the program is awk's
-	awk -v foreign="$FOREIGN" '
+	awk -v foreign="$FOREIGN" -v strict="$STRICT" -v fragments="$FRAGMENTS" \
+		-v values="$VALUES" -v dialect="$DIALECT" -v found="$found" '
 	BEGIN {
+		strict_count = split(strict, strict_names, "\n")
 		count = split(foreign, names, " ")
 		for (i = 1; i <= count; i++)
 			called["library", names[i]] = called["rest", names[i]] = 1
@@ -53,18 +75,72 @@ check()
 	{
 		count = split(text, words, " ")
 		for (i = 1; i <= count; i++)
-			if (words[i] != "*")
+			if (words[i] != "*") {
 				read_word(words[i])
+				comment = comment words[i] " "
+			}
+	}
+
+	# The test of this script has no name.
+	function is_strict(name, i)
+	{
+		for (i = 1; i <= strict_count; i++)
+			if (strict_names[i] != "" && index(name, strict_names[i]) == 1)
+				return 1
+		return name == "" || name == "-"
+	}
+
+	function complain_of_style(text, folder)
+	{
+		folder = FILENAME
+		if (is_strict(FILENAME)) {
+			printf "%s:%d: %s\n", FILENAME, comment_line, text
+			bad = 1
+		} else {
+			sub(/\/[^\/]*$/, "", folder)
+			style_count[folder]++
+		}
+	}
+
+	# The text is a comment or a paragraph. Names between backquotes are no words.
+	function check_style(text, rest)
+	{
+		gsub(/`[^`]*`/, "X", text)
+		if (text ~ "^" fragments "[ ,]")
+			complain_of_style("a fragment: " substr(text, 1, 40))
+		for (rest = "; " text; match(rest, "[.;] " values " ");
+		     rest = substr(rest, RSTART + RLENGTH))
+			complain_of_style("a value for a sentence: " substr(rest, RSTART + 2, 40))
+		for (rest = " " tolower(text); match(rest, "[^a-z0-9_](" dialect ")[^a-z0-9_(]");
+		     rest = substr(rest, RSTART + RLENGTH - 1))
+			complain_of_style("dialect:" substr(rest, RSTART, RLENGTH))
 	}
 
 	function end_comment()
 	{
+		check_style(comment)
+		comment = ""
 		in_comment = is_pairing = 0
 		last_word = ""
 	}
 
+	# Text beside code: a paragraph ends at an empty line.
+	function read_text(line)
+	{
+		if (line ~ /^(```|\.Bd -literal|\.Ed)/) {
+			in_literal = line ~ /^```/ ? !in_literal : line ~ /^\.Bd/
+		} else if (line !~ /^(|\.Pp|    .*|\t.*)$/ && !in_literal) {
+			if (comment == "")
+				comment_line = FNR
+			comment = comment line " "
+			return
+		}
+		check_style(comment)
+		comment = ""
+	}
+
 	# The line without comments and strings; notes the words of the strings.
-	function take_code(line, code, found)
+	function take_code(line, code, piece)
 	{
 		while (1) {
 			if (in_comment) {
@@ -72,24 +148,25 @@ check()
 					read_comment(line)
 					return code
 				}
-				found = substr(line, 1, RSTART - 1)
+				piece = substr(line, 1, RSTART - 1)
 				line = substr(line, RSTART + 2)
-				read_comment(found)
+				read_comment(piece)
 				end_comment()
 			}
 			if (!match(line, /\/[*\/]|"([^"\\]|\\.)*"|\047([^\047\\]|\\.)*\047/))
 				return code line
-			found = substr(line, RSTART, RLENGTH)
+			piece = substr(line, RSTART, RLENGTH)
 			code = code substr(line, 1, RSTART - 1) " "
 			line = substr(line, RSTART + RLENGTH)
-			if (found == "/*") {
+			comment_line = FNR
+			if (piece == "/*") {
 				in_comment = 1
-			} else if (found == "//") {
+			} else if (piece == "//") {
 				read_comment(line)
 				end_comment()
 				return code
 			} else {
-				note_words(found)
+				note_words(piece)
 			}
 		}
 	}
@@ -126,6 +203,11 @@ check()
 		head = code == "" || code ~ /^[#{}]|;$/ ? "" : head " " code
 	}
 
+	FILENAME ~ /\.(md|[0-9])$/ {
+		read_text($0)
+		next
+	}
+
 	FNR == 1 {
 		part = FILENAME ~ /^(src|include)\// ? "library" : "rest"
 		head = current = ""
@@ -154,13 +236,15 @@ check()
 			else if (kind_of[i] == "partner" && !(name in orders))
 				complain(i, name "() does not order memory itself")
 		}
+		for (folder in style_count)
+			print folder, style_count[folder] >found
 		exit bad
 	}' "$@"
 }
 
-# It finds what it should in a file of four bad comments and some good ones.
+# It finds what it should in a file of seven bad comments and some good ones.
 complaints=$(check <<'END'
-/* As gone(), poll() and tw_here, for tw_* and fork(). Pairs
+/* A caller of gone(), poll() and tw_here, for tw_* and fork(). Pairs
  * with the acquire in gone_too(), and with here(): tw_gone. here() is a function. */
 static __attribute__((noinline)) int here(int tw_here)
 {
@@ -172,12 +256,34 @@ static void partner(void)
 	/* release: pairs with partner(); here() sees it. */
 	store_explicit(&number, 1, memory_order_release);
 }
+/* Of one that is set. */
+/* Returns a timer; NULL: none. `told` and told_so are names. */
+/* Reports so
+ * many. */
 END
 )
-if test "$(echo "$complaints" | cut -d : -f 2 | tr '\n' ' ')" != "1 2 2 2 "; then
+if test "$(echo "$complaints" | cut -d : -f 2 | sort -n | tr '\n' ' ')" != "1 2 2 2 13 14 15 "; then
 	echo "check_comments.sh itself is wrong: $complaints"
 	exit 1
 fi
 
+found=$(mktemp)
+at_end "rm -f $found"
+bad=0
 # shellcheck disable=SC2046 # no name has blanks
-check $(find bench include src test -name '*.[ch]' -o -name '*.cpp' | sort)
+check README.md src/README.md src/redis/README.md $(find src/man -name '*.[17]') \
+	$(find bench include src test -name '*.[ch]' -o -name '*.cpp' | sort) || bad=1
+
+if test "$LOWER" = 1; then
+	counts=$(awk 'NR == FNR { count[$1] = $2; next }
+		$2 > count[$1] { $2 = count[$1] }
+		$2 > 0' "$found" $COUNTS)
+	echo "$counts" >$COUNTS
+fi
+awk 'NR == FNR { most[$1] = $2; next }
+	$2 > most[$1] {
+		printf "%s: %d faults in style, more than the %d recorded\n", $1, $2, most[$1]
+		bad = 1
+	}
+	END { exit bad }' $COUNTS "$found" || bad=1
+exit $bad

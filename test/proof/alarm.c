@@ -57,7 +57,7 @@ void *calloc(size_t count, size_t size);
 #undef LISTED
 #undef RUNNING
 
-#include "runtime/owner_keyless.c"
+#include "runtime/owner_place.c"
 
 enum event { DO_NOTHING, DO_SET_SOONER, DO_SET_LATER, DO_STOP, DO_DESTROY };
 enum first_place { IN_WHEEL, IN_POOL };
@@ -138,14 +138,14 @@ size_t pending_count(const struct pending *pending)
 	return 0;
 }
 
-void pending_add_keyless(struct pending *pending, struct timer *timer)
+void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
 	assert(!in_wheel);
 	timer->pending_set = pending->number;
 	in_wheel = timer_alarm(timer);
 }
 
-void pending_remove_keyless(struct pending *pending, struct timer *timer)
+void pending_remove_without_key(struct pending *pending, struct timer *timer)
 {
 	(void)pending;
 	assert(in_wheel == timer_alarm(timer));

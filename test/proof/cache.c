@@ -305,9 +305,9 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
 	(void)entry;
 }
 
-void domain_ask_maintenance(struct domain *domain)
+void shared_ask_maintenance(struct shared_state *shared)
 {
-	(void)domain;
+	(void)shared;
 }
 
 /* ---- Readers ---- */
@@ -414,7 +414,7 @@ static void *second_run(void *reader)
 
 /* ---- The writer ---- */
 
-static struct thread_cache writer;
+static struct retiring_reader writer;
 
 static struct tw_cache_entry *entry_of(uint64_t value)
 {
@@ -427,7 +427,7 @@ static struct tw_cache_entry *entry_of(uint64_t value)
 				  .size = sizeof(struct tw_cache_entry) + sizeof(key) +
 					  sizeof(value)};
 
-	struct tw_cache_entry *entry = entry_from(&writer, &cache.domain, &plan);
+	struct tw_cache_entry *entry = entry_from(&writer, &cache.shared, &plan);
 
 	if (CHANGE == RENEW && value < CHANGES)
 		atomic_init(&entry->deadline, DEADLINE);
@@ -485,8 +485,8 @@ static void writer_look(void)
 	struct garbage garbage = {.tables = NULL};
 
 	for (int i = 0; i < 2; i++) {
-		writer.era = epochs_stamp(&cache.domain.epochs);
-		thread_look(&writer, &cache.domain.epochs, &garbage);
+		writer.era = epochs_stamp(&cache.shared.epochs);
+		retire_look(&writer, &cache.shared.epochs, &garbage);
 	}
 	garbage_free(&garbage);
 }
@@ -494,7 +494,7 @@ static void writer_look(void)
 static void *writer_run(void *argument)
 {
 	for (uint64_t i = 1; i <= CHANGES; i++) {
-		/* As thread_begin(), which would go by the memo. */
+		/* As retire_begin(), which would go by the memo. */
 		own_lock_take(&writer.lock);
 		shard_begin(&shard);
 		change_do(i);
@@ -510,9 +510,9 @@ static void *writer_run(void *argument)
 static void *maintenance_run(void *argument)
 {
 	if (UPKEEP == 2)
-		(void)thread_clear(&writer, &cache.domain);
+		(void)retire_clear(&writer, &cache.shared);
 	else
-		epochs_advance(&cache.domain.epochs, 1);
+		epochs_advance(&cache.shared.epochs, 1);
 	return argument;
 }
 
@@ -521,17 +521,17 @@ static void *maintenance_run(void *argument)
 /* As tw_cache_create(), which asks the system for too much. */
 static void begin(void)
 {
-	struct domain *domain = &cache.domain;
+	struct shared_state *shared = &cache.shared;
 	struct table *table = table_new(NULL, 1, 1);
 
 	cache.shards = &shard;
 	cache.lookups_are_plain = true;
-	domain->granule = 1;
-	domain->epochs.id = 1;
-	domain->pool = &pool;
-	domain->epochs.reader_size = sizeof(struct reader);
-	atomic_init(&domain->epochs.era, 1);
-	shard.domain = domain;
+	shared->granule = 1;
+	shared->epochs.id = 1;
+	shared->pool = &pool;
+	shared->epochs.reader_size = sizeof(struct reader);
+	atomic_init(&shared->epochs.era, 1);
+	shard.shared = shared;
 	shard.removals = &cache.removals;
 	atomic_init(&shard.table, table);
 	atomic_init(&shard.place, table_place(table));
@@ -549,19 +549,19 @@ static void end(void)
 
 	if (SECOND == RELEASE)
 		reader_release();
-	thread_close(&writer, &cache.domain);
+	retire_close(&writer, &cache.shared);
 	/* As destroy, which retires all that is there. */
 	hazards_look(&seen);
 	hazards_count(&seen, table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
 	entry_let_go(table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
 	table_free(shard_table(&shard));
-	for (struct reader *reader = epochs_first_reader(&cache.domain.epochs); reader;) {
+	for (struct reader *reader = epochs_first_reader(&cache.shared.epochs); reader;) {
 		struct reader *next = reader->next;
 
 		free(reader);
 		reader = next;
 	}
-	free(atomic_load_explicit(&cache.domain.epochs.blocks, memory_order_relaxed));
+	free(atomic_load_explicit(&cache.shared.epochs.blocks, memory_order_relaxed));
 	hazards_free();
 	if (FIRST == FIND && first_entry->key_size == 0)
 		free(first_entry);
@@ -572,7 +572,7 @@ static struct reader *reader_before(enum read what)
 	if (JOINS || what == NOTHING || what == RELEASE)
 		return NULL;
 	own_reader = NULL;
-	(void)epochs_find_reader(&cache.domain.epochs);
+	(void)epochs_find_reader(&cache.shared.epochs);
 	return own_reader;
 }
 

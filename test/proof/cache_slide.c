@@ -85,8 +85,8 @@ static struct tw_cache_entry *look(tw_duration now)
 {
 	struct find find;
 
-	find.sight.epochs = &cache.domain.epochs;
-	find.sight.era = 1;
+	find.guard.epochs = &cache.shared.epochs;
+	find.guard.era = 1;
 	find.shard = &shard;
 	find.table = &table;
 	find.slot = &slot;
@@ -153,7 +153,7 @@ int main(void)
 	entry->key_size = 8;
 	entry_set_end(entry, FIRST_END);
 	cache.idle = IDLE;
-	atomic_init(&cache.domain.epochs.era, 1);
+	atomic_init(&cache.shared.epochs.era, 1);
 	atomic_init(&shard.table, &table);
 	atomic_init(&slot, (uint64_t)(uintptr_t)entry);
 	for (intptr_t i = 0; i < HITS; i++)

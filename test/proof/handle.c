@@ -33,7 +33,7 @@ void *calloc(size_t count, size_t size);
 #include "runtime/handle.c"
 
 #include "runtime/owner_handles.c"
-#include "runtime/owner_keyless.c"
+#include "runtime/owner_place.c"
 
 enum event { DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET, DO_MAKE, DO_MAKE_STOP, DO_STOP_GROUP };
 enum first_place { IN_QUEUE, IN_WHEEL, IN_POOL };
@@ -138,7 +138,7 @@ size_t pending_count(const struct pending *pending)
 	return 0;
 }
 
-void pending_add_keyless(struct pending *pending, struct timer *timer)
+void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
 	struct handle *handle = timer_handle(timer);
 
@@ -148,7 +148,7 @@ void pending_add_keyless(struct pending *pending, struct timer *timer)
 	in_wheel[handle_number(handle)] = handle;
 }
 
-void pending_remove_keyless(struct pending *pending, struct timer *timer)
+void pending_remove_without_key(struct pending *pending, struct timer *timer)
 {
 	struct handle *handle = timer_handle(timer);
 

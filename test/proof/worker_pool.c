@@ -8,9 +8,9 @@
  *   TRAYS    the first worker fills its batch twice and takes from it; OTHERS help
  *   SLEEP    the first worker fills its batch and is held up by its first job, which waits for the
  *            second: another, that is about to sleep, does it
- *   SEATS    a second worker takes a seat and fills its batch, the first helps it
+ *   SLOTS    a second worker takes a slot and fills its batch, the first helps it
  *   ROOM     one worker finishes jobs while the submitter, which is at its limit, asks for room
- *   LEAVE    a worker that has done its jobs leaves its seat, the watcher clears it, another thread
+ *   LEAVE    a worker that has done its jobs leaves its slot, the watcher clears it, another thread
  *            sums up; the pool ends
  *   WHOLE    a pool of WORKERS does BATCHES batches of JOBS jobs, is waited for and destroyed
  *
@@ -51,28 +51,28 @@ static void proof_keep(const void *memory)
 	(void)memory;
 }
 
-/* Of a seat, which has many words: the one by which others look at it. */
-static void proof_clear_seat(void *memory);
+/* The word of a slot by which others look at it; a slot has many words. */
+static void proof_clear_slot(void *memory);
 
 #define memset(memory, value, size) \
-	_Generic((memory), struct worker * : proof_clear_seat, default : proof_keep)(memory)
+	_Generic((memory), struct worker * : proof_clear_slot, default : proof_keep)(memory)
 #define free(memory) proof_keep(memory)
 #include "runtime/worker_pool.c"
 #undef free
 #undef memset
 
-enum shows { TRAYS, SLEEP, SEATS, ROOM, LEAVE, WHOLE };
+enum shows { TRAYS, SLEEP, SLOTS, ROOM, LEAVE, WHOLE };
 
 enum { SEATS_MOST = 3, TIMERS = 4 };
 
-/* The pool with its seats: the second is where the first one's array begins. */
+/* The pool with its slots: the second is where the first one's array begins. */
 #pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
 static struct {
 	struct worker_pool pool;
 	struct worker workers[SEATS_MOST];
 } memory;
 
-static void proof_clear_seat(void *memory)
+static void proof_clear_slot(void *memory)
 {
 	struct worker *worker = memory;
 
@@ -137,7 +137,7 @@ void job_flush(struct job_target *unused, struct timer_bin *bin)
 static struct worker_counts counts[SEATS_MOST];
 static int counts_taken;
 
-/* One thread's: the creator's, or whoever takes a seat. */
+/* One thread's: the creator's, or whoever takes a slot. */
 void *pages_map_untouched(size_t size)
 {
 	assert(size == sizeof(*counts));
@@ -148,14 +148,14 @@ void *pages_map_untouched(size_t size)
 void pages_unmap_aligned(void *memory, size_t size)
 {
 	(void)size;
-	((struct worker_counts *)memory)->seat.bin = NULL;
+	((struct worker_counts *)memory)->thread.bin = NULL;
 }
 
-void job_sums_add(struct job_sums *sums, const struct job_seat *seat)
+void job_sums_add(struct job_sums *sums, const struct job_thread *thread)
 {
-	assert(seat->bin != NULL);
+	assert(thread->bin != NULL);
 	sums->counts[JOB_RELEASED] +=
-		atomic_load_explicit(&seat->counts[JOB_RELEASED], memory_order_relaxed);
+		atomic_load_explicit(&thread->counts[JOB_RELEASED], memory_order_relaxed);
 }
 
 static bool job_is_held_up(int number)
@@ -172,12 +172,12 @@ static void job_wait_for_second(void)
 	__VERIFIER_spin_end(atomic_load_explicit(&is_done[1], memory_order_acquire));
 }
 
-void job_finish(struct job_target *unused, struct timer *timer, struct job_seat *seat)
+void job_finish(struct job_target *unused, struct timer *timer, struct job_thread *thread)
 {
 	int number = (int)(timer - timers);
 
 	(void)unused;
-	(void)seat;
+	(void)thread;
 	assert(given[number] == 1);
 	given[number] = 2;
 	if (job_is_held_up(number))
@@ -197,15 +197,15 @@ static void batch_fill(struct job_batches *batches, int first, int count)
 	}
 }
 
-/* A seat as worker_pool_add_worker() leaves it. */
-static struct worker *seat_take(void)
+/* A slot as worker_pool_add_worker() leaves it. */
+static struct worker *slot_take(void)
 {
-	struct worker *worker = worker_pool_free_seat(pool);
+	struct worker *worker = worker_pool_free_slot(pool);
 
 	worker->is_taken = true;
-	worker->cohort = NO_COHORT;
+	worker->wait_group = NO_WAIT_GROUP;
 	worker->counts = pages_map_untouched(sizeof(*worker->counts));
-	worker->counts->seat.bin = &worker->counts->bin;
+	worker->counts->thread.bin = &worker->counts->bin;
 	pool->live++;
 	return worker;
 }
@@ -220,7 +220,7 @@ static void batch_empty(struct worker *worker, int first)
 	pool->submitted[0] += 2;
 	worker_fill_batch(worker, batches.first);
 	while ((timer = worker_claim(worker, CLAIM_BY_ITSELF)))
-		job_finish(&target, timer, &worker->counts->seat);
+		job_finish(&target, timer, &worker->counts->thread);
 }
 
 static void *batch_owner_run(void *argument)
@@ -275,16 +275,16 @@ static void threads_run(void *(*first)(void *), void *one, void *(*second)(void 
 
 static void show_trays(void)
 {
-	struct worker *worker = seat_take();
+	struct worker *worker = slot_take();
 
 	threads_run(batch_owner_run, worker, batch_helper_run, worker);
 }
 
 static void show_sleep(void)
 {
-	struct worker *first = seat_take();
+	struct worker *first = slot_take();
 
-	threads_run(first_run, first, sleeper_run, seat_take());
+	threads_run(first_run, first, sleeper_run, slot_take());
 }
 
 /* As worker_pool_add_worker() and the thread that it starts. */
@@ -293,7 +293,7 @@ static void *second_run(void *argument)
 	struct worker *worker;
 
 	pthread_mutex_lock(&pool->lock);
-	worker = seat_take();
+	worker = slot_take();
 	pthread_mutex_unlock(&pool->lock);
 	batch_empty(worker, 0);
 	return argument;
@@ -305,10 +305,10 @@ static void *helping_run(void *argument)
 	struct worker *worker = argument;
 	struct timer *timer;
 
-	for (size_t i = 0; i < worker_pool_seats(pool); i++) {
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		timer = worker_help(worker);
 		if (timer)
-			job_finish(&target, timer, &worker->counts->seat);
+			job_finish(&target, timer, &worker->counts->thread);
 	}
 	return NULL;
 }
@@ -322,7 +322,7 @@ static void show_room(void)
 	pool->max_unfinished = 2;
 	batch_fill(&batches, 0, 2);
 	worker_pool_submit(pool, JOB_LANE_PROMPT, &batches);
-	pthread_create(&thread, NULL, worker_run, seat_take());
+	pthread_create(&thread, NULL, worker_run, slot_take());
 	submitter_is_told = false; /* no worker knows yet that it matters */
 	room = worker_pool_room(pool);
 	worker_pool_wait(pool);
@@ -340,9 +340,10 @@ static void *leaving_run(void *argument)
 	struct worker *worker = argument;
 
 	atomic_store_explicit(&worker->counts->finished[0], 2, memory_order_seq_cst);
-	atomic_store_explicit(&worker->counts->seat.counts[JOB_RELEASED], 1, memory_order_relaxed);
+	atomic_store_explicit(&worker->counts->thread.counts[JOB_RELEASED], 1,
+			      memory_order_relaxed);
 	pthread_mutex_lock(&pool->lock);
-	worker_leave_seat(worker);
+	worker_leave_slot(worker);
 	pthread_mutex_unlock(&pool->lock);
 	return NULL;
 }
@@ -368,7 +369,7 @@ static uint64_t unfinished_by_all(void)
 
 static void show_leave(void)
 {
-	struct worker *worker = seat_take();
+	struct worker *worker = slot_take();
 	uint64_t released;
 	uint64_t unfinished;
 
@@ -416,8 +417,8 @@ int main(void)
 		show_trays();
 	else if (SHOWS == SLEEP)
 		show_sleep();
-	else if (SHOWS == SEATS)
-		threads_run(second_run, NULL, helping_run, seat_take());
+	else if (SHOWS == SLOTS)
+		threads_run(second_run, NULL, helping_run, slot_take());
 	else if (SHOWS == ROOM)
 		show_room();
 	else if (SHOWS == LEAVE)

@@ -760,7 +760,7 @@ static void wait_ends_after_the_jobs_submitted_before(void **state)
 	finish(&fixture);
 }
 
-/* Several times, so that each cohort has its turn. */
+/* Several times, so that each wait group has its turn. */
 static void wait_does_not_wait_for_jobs_submitted_later(void **state)
 {
 	enum { TURNS = 5 };
@@ -855,7 +855,7 @@ static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
 	finish(&fixture);
 }
 
-/* More than there are cohorts, with a job before each. */
+/* More than there are wait groups, with a job before each. */
 static void any_number_may_wait_at_a_time(void **state)
 {
 	enum { MANY = 270 };
@@ -879,8 +879,8 @@ static void any_number_may_wait_at_a_time(void **state)
 	free(waiters);
 }
 
-/* They wait for a cohort first, and then have no job to wait for. */
-static void wait_whose_jobs_are_done_before_it_has_a_cohort_ends(void **state)
+/* They wait for a wait group first, and then have no job to wait for. */
+static void wait_whose_jobs_are_done_before_it_has_a_group_ends(void **state)
 {
 	enum { MANY = 260 };
 	struct fixture fixture;
@@ -893,7 +893,7 @@ static void wait_whose_jobs_are_done_before_it_has_a_cohort_ends(void **state)
 		block(&fixture, i);
 		submit_one(&fixture, i);
 		waiter_start(&waiters[i], fixture.pool);
-		/* The first one's cohort is the oldest, so all are kept. */
+		/* The first one's wait group is the oldest, so all are kept. */
 		if (i > 0)
 			let_go(&fixture, i);
 		WAIT_UNTIL(done(&fixture) == i);
@@ -1069,7 +1069,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(waits_that_overlap_do_not_wait_for_each_others_jobs),
 	cmocka_unit_test(wait_ends_after_the_jobs_of_earlier_waits_too),
 	cmocka_unit_test(any_number_may_wait_at_a_time),
-	cmocka_unit_test(wait_whose_jobs_are_done_before_it_has_a_cohort_ends),
+	cmocka_unit_test(wait_whose_jobs_are_done_before_it_has_a_group_ends),
 	cmocka_unit_test(several_may_wait_while_jobs_are_submitted),
 	cmocka_unit_test(only_a_worker_of_the_pool_is_here),
 	cmocka_unit_test(destroy_waits_until_all_jobs_are_done),

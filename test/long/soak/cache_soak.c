@@ -69,7 +69,7 @@ static struct soak {
 	/* The main thread's. */
 	int64_t limits[LOOKS_BACK]; /* at the last looks, in a ring */
 	int64_t pinned[LOOKS_BACK];
-	uint64_t in_sight; /* looks at more than there may be without a reader that sleeps */
+	uint64_t above; /* looks that found more than there may be without a sleeping reader */
 	uint64_t looks;
 } soak;
 
@@ -221,7 +221,7 @@ static struct look look(void)
 	most = most_of(soak.limits) * 5 / 4;
 	now.may = 2 * most + 4 * MEBIBYTE + most_of(soak.pinned) +
 		  THREADS * (CACHE_VALUE_MOST + THREAD_BYTES);
-	soak.in_sight += now.resident > now.may - most;
+	soak.above += now.resident > now.may - most;
 	return now;
 }
 
@@ -324,7 +324,7 @@ static void run(struct member *members)
 	check_at_most("runs without a set", atomic_load(&soak.use.sets) == 0, 0);
 	cache_use_check(&soak.use, &stats);
 	printf("%" PRIu64 " of %" PRIu64 " looks found more than without readers that sleep\n",
-	       soak.in_sight, soak.looks);
+	       soak.above, soak.looks);
 	tw_destroy(soak.use.wheel);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all parts of one cache share: the wheel, the clock, the limits and what counts for them, the
- * epochs, and the alarm of the maintenance. Any thread.
+ * The shared state of a cache is what all its parts use: the wheel, the clock, the limits and the
+ * counts for them, the epochs, and the alarm of the maintenance. Any thread may call these
+ * functions.
  */
-#ifndef CACHE_DOMAIN_H
-#define CACHE_DOMAIN_H
+#ifndef CACHE_SHARED_H
+#define CACHE_SHARED_H
 
 #include <pthread.h>
 
@@ -16,7 +17,7 @@
 
 struct pool;
 
-struct domain {
+struct shared_state {
 	/* Constant after tw_cache_create; what a lookup needs is on the first cache line. */
 	_Alignas(64) struct tw_wheel *wheel;
 	struct key_hash_seed seed;
@@ -46,14 +47,14 @@ struct domain {
 };
 
 /* The wheel is known. */
-void domain_init_clock(struct domain *domain);
+void shared_init_clock(struct shared_state *shared);
 /* 0: no limit. */
-void domain_set_limits(struct domain *domain, uint64_t max_entries, uint64_t max_bytes);
+void shared_set_limits(struct shared_state *shared, uint64_t max_entries, uint64_t max_bytes);
 /* Something is left to be freed: looks again in a tick. */
-void domain_ask_maintenance(struct domain *domain);
+void shared_ask_maintenance(struct shared_state *shared);
 
 /* By how much a count, with `more`, exceeds its limit. */
-static inline uint64_t domain_excess(const _Atomic uint64_t *count, int64_t more,
+static inline uint64_t shared_excess(const _Atomic uint64_t *count, int64_t more,
 				     const _Atomic uint64_t *limit)
 {
 	uint64_t most = counter_read(limit);
@@ -66,56 +67,58 @@ static inline uint64_t domain_excess(const _Atomic uint64_t *count, int64_t more
 }
 
 /* Whether a limit is exceeded once so much more is counted. */
-static inline bool domain_will_exceed(const struct domain *domain, int64_t entries, int64_t bytes)
+static inline bool shared_will_exceed(const struct shared_state *shared, int64_t entries,
+				      int64_t bytes)
 {
-	return domain_excess(&domain->entries, entries, &domain->max_entries) > 0 ||
-	       domain_excess(&domain->bytes, bytes, &domain->max_bytes) > 0;
+	return shared_excess(&shared->entries, entries, &shared->max_entries) > 0 ||
+	       shared_excess(&shared->bytes, bytes, &shared->max_bytes) > 0;
 }
 
-static inline bool domain_is_over_limit(const struct domain *domain)
+static inline bool shared_is_over_limit(const struct shared_state *shared)
 {
-	return domain_will_exceed(domain, 0, 0);
+	return shared_will_exceed(shared, 0, 0);
 }
 
-static inline bool domain_is_closed(const struct domain *domain)
+static inline bool shared_is_closed(const struct shared_state *shared)
 {
 	/* acquire: pairs with the exchange in tw_cache_stop(). */
-	return atomic_load_explicit(&((struct domain *)domain)->is_closed, memory_order_acquire);
+	return atomic_load_explicit(&((struct shared_state *)shared)->is_closed,
+				    memory_order_acquire);
 }
 
-/* What came in; negative: went out. */
-static inline void domain_count(struct domain *domain, int64_t entries, int64_t bytes)
+/* Adds to the counts of entries and bytes; negative numbers subtract. A thread that exceeds a limit
+ * enforces it after its own addition. */
+static inline void shared_count(struct shared_state *shared, int64_t entries, int64_t bytes)
 {
-	/* relaxed: limits are kept by the thread that goes over them, after its own addition. */
 	if (entries != 0)
-		atomic_fetch_add_explicit(&domain->entries, (uint64_t)entries,
-					  memory_order_relaxed);
+		counter_add_shared(&shared->entries, entries);
 	if (bytes != 0)
-		atomic_fetch_add_explicit(&domain->bytes, (uint64_t)bytes, memory_order_relaxed);
+		counter_add_shared(&shared->bytes, bytes);
 }
 
-static inline bool domain_counts_uses(const struct domain *domain)
+static inline bool shared_counts_uses(const struct shared_state *shared)
 {
 	/* relaxed: uses that come before it is seen are lost. */
-	return atomic_load_explicit(&((struct domain *)domain)->counts_uses, memory_order_relaxed);
+	return atomic_load_explicit(&((struct shared_state *)shared)->counts_uses,
+				    memory_order_relaxed);
 }
 
 /* Not later than the wheel's clock, and seldom more than a few milliseconds earlier. */
-static inline tw_duration domain_coarse_now(const struct domain *domain)
+static inline tw_duration shared_coarse_now(const struct shared_state *shared)
 {
-	if (__builtin_expect(!domain->has_coarse_clock, 0))
-		return tw_now(domain->wheel);
+	if (__builtin_expect(!shared->has_coarse_clock, 0))
+		return tw_now(shared->wheel);
 	return clock_read_real(CLOCK_MONOTONIC_COARSE);
 }
 
 /* Whether the deadline has passed at this moment, given a coarse time; a negative one has. */
-static inline bool domain_is_past(const struct domain *domain, tw_duration deadline,
+static inline bool shared_is_past(const struct shared_state *shared, tw_duration deadline,
 				  tw_duration coarse)
 {
-	if (__builtin_expect(deadline > coarse + domain->coarse_margin, 1))
+	if (__builtin_expect(deadline > coarse + shared->coarse_margin, 1))
 		return false;
 	return deadline <= coarse ||
-	       (domain->has_coarse_clock && deadline <= tw_now(domain->wheel));
+	       (shared->has_coarse_clock && deadline <= tw_now(shared->wheel));
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "owner_keyless.h"
+#include "owner_place.h"
 
 void owner_place(struct owner *owner, struct timer *timer, bool in_task)
 {
@@ -9,13 +9,13 @@ void owner_place(struct owner *owner, struct timer *timer, bool in_task)
 		return;
 	}
 	timer_set_place(timer, TIMER_IN_WHEEL);
-	pending_add_keyless(&owner->pending, timer);
+	pending_add_without_key(&owner->pending, timer);
 }
 
 void owner_unplace(struct owner *owner, struct timer *timer)
 {
 	if (timer_place(timer) == TIMER_IN_WHEEL)
-		pending_remove_keyless(&owner->pending, timer);
+		pending_remove_without_key(&owner->pending, timer);
 	else if (timer_place(timer) == TIMER_IN_NEXT_TURN)
 		list_remove(&timer->link);
 }
