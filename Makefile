@@ -4,7 +4,7 @@
 # folder, so they live side by side:
 #
 #     make                                build/
-#     make DEBUG=1                        build/debug/               wheel_check() every tick
+#     make DEBUG=1                        build/debug/               checks its invariants
 #     make SANITIZE=thread                build/thread/
 #     make SANITIZE=address,undefined     build/address-undefined/
 #     make LTO=yes                        build/lto/                 optimized as a whole

@@ -2,9 +2,11 @@
 /* The public calls for all keys: each goes shard by shard, in short steps. */
 #include "cache.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sanitizer.h"
 #include "retire.h"
 
 /* ---- All entries ---- */
@@ -184,6 +186,47 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 	pool_set_limit(cache->shared.pool, max_bytes);
 	cache_evict(cache, UINT64_MAX, NULL);
 	return TW_OK;
+}
+
+/* ---- Check ---- */
+
+/* The sums are right only while no thread has a lock of a shard. No other thread has two of these
+ * locks at a time. */
+static void cache_check_sums(struct tw_cache *cache)
+{
+	uint64_t entries = 0;
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_begin(&cache->shards[i]);
+	for (unsigned i = 0; i <= cache->shard_mask; i++) {
+		bytes += shard_check(&cache->shards[i]);
+		entries += shard_table(&cache->shards[i])->count;
+	}
+	assert(entries == counter_read(&cache->shared.entries));
+	assert(bytes == counter_read(&cache->shared.bytes));
+	(void)entries;
+	(void)bytes;
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_end_unchanged(&cache->shards[i]);
+}
+
+void cache_check(struct tw_cache *cache)
+{
+	enum { LOCKS_MOST = 32 }; /* the thread sanitizer allows a thread 64 locks */
+	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
+
+	for (; reader; reader = reader->next)
+		retire_check(retiring_reader(reader));
+	if (!SANITIZER_THREAD || cache->shard_mask < LOCKS_MOST) {
+		cache_check_sums(cache);
+		return;
+	}
+	for (unsigned i = 0; i <= cache->shard_mask; i++) {
+		shard_begin(&cache->shards[i]);
+		(void)shard_check(&cache->shards[i]);
+		shard_end_unchanged(&cache->shards[i]);
+	}
 }
 
 /* ---- Statistics ---- */

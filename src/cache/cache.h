@@ -76,6 +76,10 @@ static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader *
  * now. */
 void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_entry *spared);
 
+/* Asserts the invariants of the cache by examining all of it. The caller has none of its locks. For
+ * tests, and TW_DEBUG. */
+void cache_check(struct tw_cache *cache);
+
 /* compact.c. Moves entries out of sparse pages, of `bytes` in all, while more is free than should
  * be; `at_rest`: than for what is there now. True: there may be more to do. */
 bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest);

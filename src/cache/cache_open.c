@@ -17,6 +17,12 @@ enum {
 
 static const tw_duration own_interval = TW_SECOND;
 
+#ifdef TW_DEBUG
+static const bool cache_checks = true;
+#else
+static const bool cache_checks = false;
+#endif
+
 static bool options_are_valid(const struct tw_cache_options *options)
 {
 	return options->jitter < 1 && options->policy <= TW_POLICY_S3FIFO && options->idle >= 0 &&
@@ -108,6 +114,8 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 		goes_on = true;
 	if (cache_trim(cache, TRIMMED))
 		goes_on = true;
+	if (cache_checks)
+		cache_check(cache);
 	if (goes_on)
 		shared_ask_maintenance(&cache->shared);
 }
@@ -353,6 +361,8 @@ void tw_cache_destroy(struct tw_cache *cache)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	(void)tw_cache_stop(cache);
 	cache_end_loads(cache);
+	if (cache_checks)
+		cache_check(cache);
 	tw_alarm_destroy(cache->stats);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);

@@ -14,6 +14,7 @@
  */
 #include "loading.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/key.h"
@@ -26,6 +27,18 @@ struct tw_cache_loading *loadings_find(struct tw_cache_loading *loadings, uint64
 			    !keys_are_equal(loadings->key, key, key_size)))
 		loadings = loadings->next;
 	return loadings;
+}
+
+void loadings_check(struct tw_cache_loading *loadings, const struct shard *shard)
+{
+	enum { MOST = 64 }; /* each is compared with all behind it */
+
+	for (int i = 0; loadings && i < MOST; i++, loadings = loadings->next) {
+		assert(loadings->shard == shard && !loadings->is_over);
+		assert(!loadings_find(loadings->next, loadings->hash, loadings->key,
+				      loadings->key_size));
+	}
+	(void)shard;
 }
 
 void loadings_override(struct tw_cache_loading *loadings, uint64_t hash, const void *key,

@@ -66,6 +66,8 @@ struct tw_cache_loading *loadings_find(struct tw_cache_loading *loadings, uint64
 void loadings_override(struct tw_cache_loading *loadings, uint64_t hash, const void *key,
 		       size_t key_size);
 void loadings_override_all(struct tw_cache_loading *loadings);
+/* Asserts that the loads are the shard's, not over, and of different keys, for the first 64. */
+void loadings_check(struct tw_cache_loading *loadings, const struct shard *shard);
 /* Wakes the threads that wait, to look whether the cache is closed, and takes out all waiters, to
  * be put before those in the list. */
 void loadings_wake(struct tw_cache_loading *loadings, struct waiter **waiters);

@@ -239,6 +239,32 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
 		queue_remove(main ? &policy->main : &policy->small, entry);
 }
 
+static void queue_check(const struct policy_queue *queue, unsigned place)
+{
+	const struct list *link = queue->entries.next;
+	size_t count = 0;
+
+	for (; link != &queue->entries; link = link->next, count++) {
+		const struct tw_cache_entry *entry =
+			list_entry(link, struct tw_cache_entry, policy_link);
+
+		assert(link->next->previous == link);
+		assert((entry_state(entry) & ENTRY_LINKED) &&
+		       (entry_state(entry) & ENTRY_MAIN) == place);
+		(void)entry;
+		(void)place;
+	}
+	assert(count == queue->count);
+	(void)count;
+}
+
+size_t policy_check(const struct policy *policy)
+{
+	queue_check(&policy->main, ENTRY_MAIN);
+	queue_check(&policy->small, 0);
+	return policy->main.count + policy->small.count;
+}
+
 struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
 				     const struct tw_cache_entry *spared, unsigned *looks)
 {

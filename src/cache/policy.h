@@ -56,6 +56,9 @@ struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
 /* LRU: brings the order up to date. */
 void policy_settle(struct policy *policy, struct table *table);
 
+/* Asserts the invariants by examining both queues. Returns the number of entries in them. */
+size_t policy_check(const struct policy *policy);
+
 static inline bool policy_is_on(const struct policy *policy)
 {
 	/* relaxed: uses that come before it is seen are lost, and it orders nothing else. */

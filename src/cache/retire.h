@@ -61,6 +61,8 @@ void retire_add(struct retiring_reader *thread, struct retired_list *list, struc
 void retire_end(struct retiring_reader *thread, struct shared_state *shared);
 /* Frees what can be freed, and keeps no memory. Returns false if something is left. */
 bool retire_clear(struct retiring_reader *thread, struct shared_state *shared);
+/* Asserts the invariants by examining all retired entries. */
+void retire_check(struct retiring_reader *thread);
 /* Adds the bytes retired to *retired, and the bytes of spare cells to *spare. */
 void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spare);
 /* Frees all. No thread may be inside the cache, or enter it again. */

@@ -2,7 +2,7 @@
 /*
  * A shard is a part of the cache's keys: table, expiry, policy and loads under one lock.
  *
- * Invariants, while nobody has the lock:
+ * Invariants, while nobody has the lock; cache_check() asserts them under TW_DEBUG:
  *   an entry that lookups can find is in the table
  *   while the next table is being filled, an entry copied to it is in both tables
  *   entries and bytes of all shards add up to the counts of the shared state
@@ -26,6 +26,14 @@
  * reader depends on it: lookups judge deadlines themselves.
  */
 #include "shard.h"
+
+#include <assert.h>
+
+#ifdef TW_DEBUG
+static const bool shard_checks = true;
+#else
+static const bool shard_checks = false;
+#endif
 
 _Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits into a state");
 
@@ -390,6 +398,84 @@ static void shard_tend(struct shard *shard)
 		shard_refile_some(shard, STEP);
 }
 
+/* ---- Check ---- */
+
+/* Asserts that an entry's hash is filed under the tick of its deadline or an earlier one. */
+static void shard_check_filed(const struct shard *shard, const struct tw_cache_entry *entry)
+{
+	tw_duration deadline = entry_deadline(entry);
+	uint64_t tick;
+
+	if (shard->is_refiling || shard->must_refile || deadline_forward(deadline))
+		return;
+	if (deadline < 0)
+		deadline = -deadline;
+	if (!(entry->kind & ENTRY_ABSENT))
+		deadline = deadline_after(deadline, shard->shared->stale);
+	if (deadline == TW_FOREVER)
+		return;
+	tick = (uint64_t)((deadline - 1) / shard->shared->granule + 1);
+	if (tick <= shard->expiry.now)
+		tick = shard->expiry.now + 1;
+	assert(entry_filed(entry) != 0);
+	assert(expiry_place_tick(&shard->expiry, entry_filed(entry)) <= tick);
+	(void)tick;
+}
+
+/* Asserts that the next table has the entry if its bucket was copied. Returns whether it was. */
+static bool shard_check_copied(struct shard *shard, const struct tw_cache_entry *entry)
+{
+	struct table *table = shard_table(shard);
+	bool is_copied;
+
+	if (!shard->next || shard->next_copied == 0)
+		return false;
+	is_copied = table_bucket_number(table, table_slot_of(table, entry)) < shard->next_copied;
+	assert(is_copied == (table_slot_of(shard->next, entry) != NULL));
+	return is_copied;
+}
+
+uint64_t shard_check(struct shard *shard)
+{
+	struct table *table = shard_table(shard);
+	size_t known = policy_check(&shard->policy);
+	size_t position = 0;
+	size_t copied = 0;
+	uint64_t weight = 0;
+
+	table_check(table);
+	assert(shard->policy.knows_all ? known == table->count : known <= table->count);
+	expiry_check(&shard->expiry);
+	loadings_check(shard->loadings, shard);
+	while (position <= table->mask) {
+		struct tw_cache_entry *entries[SHARD_STEP];
+		size_t count = table_list(table, &position, entries, SHARD_STEP);
+
+		for (size_t i = 0; i < count; i++) {
+			assert(entry_state(entries[i]) & ENTRY_LINKED);
+			shard_check_filed(shard, entries[i]);
+			copied += shard_check_copied(shard, entries[i]);
+			weight += entry_weight(entries[i]);
+		}
+	}
+	assert(!shard->next || shard->next_copied == 0 || shard->next->count == copied);
+	(void)known;
+	(void)copied;
+	return weight;
+}
+
+/* Checks the shard once in as many changes as it has slots, so that a change costs as much in a
+ * large shard as in a small one. */
+static void shard_check_sometimes(struct shard *shard)
+{
+	static _Thread_local size_t changes;
+
+	if (!shard_checks || ++changes < table_slots(shard_table(shard)))
+		return;
+	changes = 0;
+	(void)shard_check(shard);
+}
+
 /* ---- Begin and end ---- */
 
 void shard_begin(struct shard *shard)
@@ -425,6 +511,7 @@ static void shard_unlock(struct shard *shard)
 	shard->bytes_more = 0;
 	if (shard->to_tell.count > 0)
 		removals_add(shard->removals, &shard->to_tell);
+	shard_check_sometimes(shard);
 	turn_lock_let_go(&shard->lock);
 }
 

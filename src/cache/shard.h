@@ -151,6 +151,10 @@ struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_c
 /* Brings the order of uses up to date if the lock is free. */
 void shard_try_settle(struct shard *shard);
 
+/* Asserts the invariants by examining all of the shard, under its lock. Returns the sum of the
+ * entries' weights. */
+uint64_t shard_check(struct shard *shard);
+
 /* ---- As a whole: in short steps, with the lock let go in between ---- */
 
 /* Removes what is past its deadline: the alarm's run, too. */

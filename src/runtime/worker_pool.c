@@ -2,7 +2,7 @@
 /*
  * The worker pool is a set of threads that do jobs, which the owner hands over in batches.
  *
- * Invariants:
+ * Invariants; worker_pool_check() asserts most of them under TW_DEBUG:
  *   a job is claimed once, by the exchange that moves a batch's word past it
  *   a worker fills its own batch, and only when all jobs in it are claimed
  *   for each wait group, the jobs submitted are not fewer than those that workers have finished
@@ -64,6 +64,7 @@
  */
 #include "worker_pool.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -428,6 +429,72 @@ static uint64_t worker_pool_unfinished_in_all(struct worker_pool *pool)
 	return unfinished;
 }
 
+#ifdef TW_DEBUG
+/* Returns the number of jobs in a lane, counting at most 1024 batches. */
+static uint64_t lane_check(const struct lane *lane)
+{
+	enum { BATCHES_MOST = 1024 };
+	const struct timer *batch = lane->first;
+	uint64_t jobs = 0;
+
+	for (int i = 0; batch && i < BATCHES_MOST; i++) {
+		assert(batch->batch_size >= 1 && batch->batch_size <= WORKER_BATCH);
+		assert(batch->link.previous || batch == lane->last);
+		jobs += batch->batch_size;
+		batch = timer_or_null(batch->link.previous);
+	}
+	return jobs;
+}
+
+/* Asserts that `sleepers` has the workers that are asleep, and the watcher if it is. Returns the
+ * number of these workers. */
+static size_t worker_pool_check_sleepers(const struct worker_pool *pool)
+{
+	size_t asleep = pool->watching.is_asleep;
+	size_t listed = 0;
+
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
+		assert(!pool->workers[i].sleeper.is_asleep || pool->workers[i].is_taken);
+		asleep += pool->workers[i].sleeper.is_asleep;
+	}
+	for (const struct list *link = pool->sleepers.next; link != &pool->sleepers;
+	     link = link->next, listed++)
+		assert(list_entry(link, struct sleeper, link)->is_asleep);
+	assert(asleep == listed);
+	/* relaxed: written under the lock. */
+	assert(atomic_load_explicit(&pool->has_sleepers, memory_order_relaxed) == (listed > 0));
+	return asleep - pool->watching.is_asleep;
+}
+
+/* Asserts the invariants. Under the lock. At the end the counts of joined workers are gone. */
+static void worker_pool_check(struct worker_pool *pool)
+{
+	size_t asleep = worker_pool_check_sleepers(pool);
+	uint64_t waiting = 0;
+	size_t live = 0;
+
+	if (pool->ending)
+		return;
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		live += pool->workers[i].is_taken;
+	assert(live == pool->live && live <= pool->most);
+	assert(pool->wait_group - pool->oldest_group < WAIT_GROUPS);
+	for (uint64_t group = pool->oldest_group; group <= pool->wait_group; group++)
+		assert(worker_pool_unfinished_in(pool, group) <= INT64_MAX);
+	if (pool->oldest_group > 0 && pool->wait_group - pool->oldest_group < WAIT_GROUPS - 1)
+		assert(worker_pool_unfinished_in(pool, pool->oldest_group - 1) == 0);
+	for (int i = 0; i < JOB_LANES; i++)
+		waiting += lane_check(&pool->lanes[i]);
+	assert(waiting <= worker_pool_unfinished_in_all(pool));
+	assert(waiting == 0 || asleep < live);
+}
+#else
+static void worker_pool_check(struct worker_pool *pool)
+{
+	(void)pool;
+}
+#endif
+
 /* Under the lock: tells the submitter, if it waits for that, that there is room. */
 static void worker_pool_tell_room(struct worker_pool *pool)
 {
@@ -457,6 +524,7 @@ static void worker_pool_tell(struct worker_pool *pool)
 		return;
 	pool->oldest_group = oldest;
 	pthread_cond_broadcast(&pool->group_is_over);
+	worker_pool_check(pool);
 }
 
 /* Under the lock, when the worker has claimed a job or found none: tells of those before. */
@@ -507,6 +575,7 @@ static bool worker_sleep(struct worker *worker)
 	worker_pool_set_asleep(pool, sleeper, false);
 	if (!stays)
 		worker_leave_slot(worker);
+	worker_pool_check(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
 }
@@ -813,6 +882,7 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	lane->last = batches->last;
 	while (wake > 0 && worker_pool_wake(pool))
 		wake--;
+	worker_pool_check(pool);
 	pthread_mutex_unlock(&pool->lock);
 	*batches = (struct job_batches){0};
 }

@@ -3,6 +3,7 @@
 
 #include "cache_recorder.h"
 
+#include "cache/cache.h"
 #include "cache/pool.h"
 
 #include <stdlib.h>
@@ -76,6 +77,8 @@ struct cache_recorder *cache_recorder_open_quiet(const struct variant *variant, 
 
 void cache_recorder_close(struct cache_recorder *recorder)
 {
+	if (recorder->cache)
+		cache_check(recorder->cache);
 	tw_cache_destroy(recorder->cache);
 	tw_destroy(recorder->wheel);
 	journal_destroy(&recorder->removals);
