@@ -6,7 +6,8 @@
  *   an entry that lookups can find is in the table
  *   while the next table is being filled, an entry copied to it is in both tables
  *   entries and bytes of all shards add up to the counts of the shared state
- *   an entry with a deadline has its hash filed under the tick of its deadline or an earlier one
+ *   an entry with a deadline has its hash filed under the tick of its deadline or an earlier one,
+ *     unless all entries are being filed again
  *   the alarm is set to the first tick with something filed, or earlier
  *   at most one load of a key is listed
  *

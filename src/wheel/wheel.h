@@ -36,7 +36,7 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 bool wheel_discard(struct wheel *wheel);
 
 /* Adds a timer whose `deadline` and `at_once` are set. It expires at the first tick that is not
- * before the deadline, or in the next wheel_expire() if `at_once`. */
+ * before the deadline, or as soon as it can if `at_once`. */
 void wheel_add(struct wheel *wheel, struct timer *timer);
 /* Moves a timer whose deadline has been changed from `before`. `at_once` makes it due now. */
 void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool at_once);
