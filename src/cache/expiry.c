@@ -213,29 +213,30 @@ void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigne
 	expiry->count += block->count;
 }
 
-/* Counts the hashes of a list of blocks. */
-static size_t blocks_check(const struct expiry_block *block, unsigned place)
+/* Asserts that the blocks of a list have one place. Returns the number of their hashes. */
+static size_t blocks_check(const struct expiry_block *block)
 {
 	size_t count = 0;
 
 	for (; block; block = block->next) {
-		assert(block->place == place && block->count <= block->capacity);
+		assert(!block->next || block->next->place == block->place);
+		assert(block->count <= block->capacity);
 		count += block->count;
 	}
-	(void)place;
 	return count;
 }
 
 void expiry_check(const struct expiry *expiry)
 {
-	size_t count = blocks_check(expiry->due, expiry->due ? expiry->due->place : 0);
+	size_t count = blocks_check(expiry->due);
 
 	for (unsigned place = 0; place < EXPIRY_LEVELS * EXPIRY_SLOTS; place++) {
 		if (!expiry->slots[place])
 			continue;
 		assert(expiry->used[place / EXPIRY_SLOTS] >> place % EXPIRY_SLOTS & 1);
 		assert(expiry_place_tick(expiry, place) > expiry->now);
-		count += blocks_check(expiry->slots[place], place);
+		assert(expiry->slots[place]->place == place);
+		count += blocks_check(expiry->slots[place]);
 	}
 	assert(count == expiry->count);
 	(void)count;

@@ -278,7 +278,7 @@ bool table_copy_some(const struct table *table, size_t *position, size_t buckets
 size_t table_list(const struct table *table, size_t *position, struct tw_cache_entry **entries,
 		  size_t most);
 
-/* Asserts the invariants by examining all slots. Returns the number of entries. */
-size_t table_check(struct table *table);
+/* Asserts the invariants by examining all slots. */
+void table_check(struct table *table);
 
 #endif
