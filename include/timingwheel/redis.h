@@ -118,7 +118,7 @@ struct tw_redis_error {
 /* Options of tw_redis_open(). A field that is 0 or NULL has its default. Strings are copied. */
 struct tw_redis_options {
 	/*
-	 * The server's address. NULL: redis://127.0.0.1:6379. Parts may contain %XX escapes.
+	 * The server's address. NULL means redis://127.0.0.1:6379. Parts may contain %XX escapes.
 	 *   redis://[[user]:password@]host[:port][/database]
 	 *                    one server, or any node of a cluster; the cluster's other nodes are
 	 *                    found from it. `host:port,host:port` lists several: the first one that
@@ -136,36 +136,36 @@ struct tw_redis_options {
 	 * server_name. An option below overrides its value in the URL.
 	 */
 	const char *url;
-	const char *user;     /* NULL: the URL's user; requires a password */
-	const char *password; /* NULL: the URL's password */
-	/* The login at the Sentinels. NULL: no login. */
+	const char *user;     /* NULL means the URL's user; requires a password */
+	const char *password; /* NULL means the URL's password */
+	/* The login at the Sentinels. NULL means no login. */
 	const char *sentinel_user;
 	const char *sentinel_password;
-	/* The name that CLIENT LIST shows. NULL: the URL's client_name, or "timingwheel". */
+	/* The name that CLIENT LIST shows. NULL means the URL's client_name, or "timingwheel". */
 	const char *client_name;
 	/*
-	 * Settings of TLS, which is version 1.2 or later. Files are in PEM format. NULL: the URL's
-	 * value. An authority in ca_file (NULL: in the system's store) must have issued the
-	 * server's certificate. The certificate must be valid for server_name (NULL: for the host
-	 * connected to). certificate_file, with its chain, and key_file are the client's
+	 * Settings of TLS, which is version 1.2 or later. Files are in PEM format. NULL means the
+	 * URL's value. An authority in ca_file (by default, in the system's store) must have issued
+	 * the server's certificate. The certificate must be valid for server_name (NULL means the
+	 * host connected to). certificate_file, with its chain, and key_file are the client's
 	 * certificate and key, for servers that require them.
 	 */
 	const char *ca_file;
 	const char *certificate_file;
 	const char *key_file;
 	const char *server_name;
-	const char *name_space; /* NULL: "default" */
-	/* The number of shards of the namespace, 1 to TW_REDIS_SHARDS_MAX. 0: 64. The first client
-	 * to open the namespace fixes the number. */
+	const char *name_space; /* NULL means "default" */
+	/* The number of shards of the namespace, 1 to TW_REDIS_SHARDS_MAX. 0 means 64. The first
+	 * client to open the namespace fixes the number. */
 	unsigned shards;
-	/* The timeout of one connection, including the TLS handshake. 0: 2 s. If the host has
+	/* The timeout of one connection, including the TLS handshake. 0 means 2 s. If the host has
 	 * several addresses, they are tried in order, and each gets an equal share of the remaining
 	 * time. */
 	tw_duration connect_timeout;
-	tw_duration reply_timeout; /* the timeout of one complete reply; 0: 5 s */
+	tw_duration reply_timeout; /* the timeout of one complete reply; 0 means 5 s */
 	/* How long a call retries while the server can't be reached, is loading its data, is busy
-	 * with a script, is read-only, or moves slots. 0: 5 s; TW_FOREVER: no limit; negative: one
-	 * try. tw_redis_open() always tries once. */
+	 * with a script, is read-only, or moves slots. 0 means 5 s, TW_FOREVER no limit, a negative
+	 * value means one try. tw_redis_open() always tries once. */
 	tw_duration patience;
 	/* Accept a server that may evict the library's keys (maxmemory-policy allkeys-…) or does
 	 * not report its policy. */
@@ -256,7 +256,7 @@ TW_API void tw_redis_close(struct tw_redis *redis);
 /*
  * Sets the `patience` of all later calls of this thread, for every struct tw_redis.
  *
- * `patience` is as in struct tw_redis_options. 0: each handle's own `patience`.
+ * `patience` is as in struct tw_redis_options. 0 means each handle's own `patience`.
  *
  * Returns: the previous value.
  */
@@ -348,8 +348,8 @@ struct tw_redis_task {
 	int64_t at_ms;     /* milliseconds since 1970 UTC, ≥ 0, up to the end of the year 9999 */
 	tw_duration delay; /* nanoseconds, up to TW_REDIS_DELAY_MAX */
 	/*
-	 * The period of a recurring task, 1 ms to TW_REDIS_DELAY_MAX. 0: the task runs once. The
-	 * first due time is the one above; if `at_ms` has passed, it is the next time of the
+	 * The period of a recurring task, 1 ms to TW_REDIS_DELAY_MAX. 0 means the task runs once.
+	 * The first due time is the one above; if `at_ms` has passed, it is the next time of the
 	 * series. Each later due time is one period after the previous due time, however long the
 	 * runs take. Each occurrence has max_attempts. An occurrence ends when it is done, dead or
 	 * cancelled; the script that ends it also sets the next due time. So no occurrence is lost
@@ -358,9 +358,9 @@ struct tw_redis_task {
 	tw_duration every; /* rounded up to a millisecond */
 	/*
 	 * A cron expression (timingwheel/cron.h) of up to TW_REDIS_CRON_MAX bytes: the task recurs
-	 * at the times that it matches. NULL: none. `every` must be 0 with it. The first due time
-	 * is the first match that is neither before now nor before the time above. Otherwise the
-	 * rules of `every` apply. If no time is given above, and the key's task has the same
+	 * at the times that it matches. NULL means none. `every` must be 0 with it. The first due
+	 * time is the first match that is neither before now nor before the time above. Otherwise
+	 * the rules of `every` apply. If no time is given above, and the key's task has the same
 	 * expression, zone and `missed`, that task keeps its due time, its attempts and its run;
 	 * only its record (body, callback, max_attempts) is replaced.
 	 *
@@ -368,17 +368,17 @@ struct tw_redis_task {
 	 * files.
 	 */
 	const char *cron;
-	const char *zone; /* an IANA time zone such as "Europe/Berlin"; NULL: UTC */
+	const char *zone; /* an IANA time zone such as "Europe/Berlin"; NULL means UTC */
 	enum tw_redis_missed missed;
 	enum tw_redis_mode mode;
-	/* The number of runs before the task becomes a dead letter, up to TW_REDIS_ATTEMPTS_MAX. 0:
-	 * 8. Runs ended by a worker's death count. */
+	/* The number of runs before the task becomes a dead letter, up to TW_REDIS_ATTEMPTS_MAX. 0
+	 * means 8. Runs ended by a worker's death count. */
 	unsigned max_attempts;
 	/* The body of the request: any bytes. Without a header Content-Type the request is sent as
 	 * JSON. */
 	const void *body;
 	size_t body_size; /* up to TW_REDIS_BODY_MAX */
-	/* The callback, http:// or https://. NULL: a handler runs the task. */
+	/* The callback, http:// or https://. NULL means a handler runs the task. */
 	const char *url;
 	enum tw_redis_method method;
 	const char *const *headers; /* strings "Name: value"; may be NULL */
@@ -536,7 +536,7 @@ struct tw_redis_info {
 	int64_t due_ms;
 	int64_t now_ms;    /* the server's time when the task was read */
 	unsigned attempts; /* attempts begun */
-	uint64_t token;    /* the token of the run that has the lease; 0: no run has it */
+	uint64_t token;    /* the token of the run that has the lease; 0 means no run has it */
 	unsigned shard;
 	const char *reason; /* why a dead letter died; otherwise "" */
 };
@@ -596,8 +596,8 @@ struct tw_redis_stats {
 	uint64_t paused;    /* paused shards; normally none or all */
 	/* Tasks ever added, including replacements. A recurring task counts once. */
 	uint64_t added;
-	int64_t next_ms; /* the earliest due time or lease end, by the server's clock; 0: none */
-	int64_t now_ms;  /* the server's time */
+	int64_t next_ms; /* the earliest due time or lease end, by the server's clock, or 0 */
+	int64_t now_ms; /* the server's time */
 };
 
 /*
@@ -638,7 +638,7 @@ TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis
 TW_API enum tw_status tw_redis_pause(struct tw_redis *redis);
 TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
 
-/* Limits of a namespace, for all its workers together. 0: no limit. */
+/* Limits of a namespace, for all its workers together. 0 means no limit. */
 struct tw_redis_limits {
 	unsigned running;    /* tasks that workers have on lease */
 	unsigned per_second; /* tasks taken per second; at most a tenth of them, or 1, at once */
@@ -810,7 +810,7 @@ struct tw_redis_job {
 	size_t key_size;
 	const void *body;
 	size_t body_size;
-	const char *url; /* NULL: no callback */
+	const char *url; /* NULL means no callback */
 	enum tw_redis_method method;
 	const char *const *headers;
 	size_t header_count;
@@ -838,8 +838,8 @@ struct tw_redis_batch;
  * their lease ends. A claim also stops after about 4 MiB of tasks. A task that has used all its
  * attempts becomes a dead letter instead. *batch receives the jobs; it may be empty. The caller
  * owns *batch, until tw_redis_batch_free(); on failure *batch is NULL. *next (may be NULL) receives
- * the time until the shard should be claimed from again; 0: more tasks are due now; TW_FOREVER: no
- * task waits, or the shard is paused. If the call fails, tasks that it leased are due again when
+ * the time until the shard should be claimed from again: 0 while more tasks are due, TW_FOREVER if
+ * no task waits or the shard is paused. If the call fails, tasks that it leased are due again when
  * their lease ends. Costs one round trip, and a second one if a claimed task with a cron expression
  * lacks its next due time.
  *
@@ -981,7 +981,7 @@ enum tw_redis_outcome {
 
 /* Details of the outcome. All fields are zero when the handler is called. */
 struct tw_redis_verdict {
-	/* The wait until the next attempt, for TW_REDIS_RETRY and TW_REDIS_SNOOZE. ≤ 0: the
+	/* The wait until the next attempt, for TW_REDIS_RETRY and TW_REDIS_SNOOZE. ≤ 0 means the
 	 * worker's backoff for a retry, its retry_first for a snooze. */
 	tw_duration retry_in;
 	char reason[TW_REDIS_REASON_MAX + 1]; /* kept in a dead letter, and passed to `report` */
@@ -1014,7 +1014,7 @@ enum tw_redis_end {
 struct tw_redis_report {
 	const struct tw_redis_job *job; /* job->lateness: how late the run began */
 	enum tw_redis_end end;
-	int http_status;      /* 0: no callback, or no answer */
+	int http_status;      /* 0 means no callback, or no answer */
 	tw_duration took;     /* the duration of the run; 0 if it did not begin */
 	tw_duration retry_in; /* for TW_REDIS_END_RETRIED and TW_REDIS_END_SNOOZED */
 	const char *reason;   /* why the run failed; otherwise "" */
@@ -1022,42 +1022,42 @@ struct tw_redis_report {
 
 /* A namespace that a worker serves. */
 struct tw_redis_source {
-	const char *name_space; /* NULL: "default"; copied */
-	unsigned shards;        /* 0: `shards` of struct tw_redis_options */
-	unsigned weight;        /* 1 to TW_REDIS_WEIGHT_MAX; 0: 1 */
+	const char *name_space; /* NULL means "default"; copied */
+	unsigned shards;        /* 0 means `shards` of struct tw_redis_options */
+	unsigned weight;        /* 1 to TW_REDIS_WEIGHT_MAX; 0 means 1 */
 };
 
 /* Options of a worker. A field that is 0 or NULL has its default. Without a handler the worker runs
  * callbacks only. */
 struct tw_redis_worker_options {
 	void *context; /* passed to all functions here */
-	/* Runs tasks that have no callback. NULL: such tasks fail, are retried, and become dead
-	 * letters. */
+	/* Runs tasks that have no callback. NULL means such tasks fail, are retried, and become
+	 * dead letters. */
 	tw_redis_handler_fn *handler;
 	/* Pass tasks with a callback to the handler, too. Requires a handler. */
 	bool handler_for_callbacks;
-	/* The number of handler threads, up to 256 (0: 4), and of concurrent callbacks, up to 1024
-	 * (0: 64). */
+	/* The number of handler threads, up to 256 (0 means 4), and of concurrent callbacks, up to
+	 * 1024 (0 means 64). */
 	unsigned handlers;
 	unsigned callbacks;
-	/* The number of concurrent callbacks to one host and port, up to 1024. 0: an eighth of
+	/* The number of concurrent callbacks to one host and port, up to 1024. 0 means an eighth of
 	 * `callbacks`, rounded up. Hosts take turns. If a host has this many callbacks and none of
 	 * them ends for 100 ms, its waiting tasks are returned to Redis, due again 100 ms to 10 s
 	 * later. So they do not delay tasks for other hosts. */
 	unsigned callbacks_per_host;
-	/* The lease of a task, 100 ms to 1 day. 0: 30 s. The worker extends it every third of
+	/* The lease of a task, 100 ms to 1 day. 0 means 30 s. The worker extends it every third of
 	 * this time. The tasks of a dead worker run again after this time. */
 	tw_duration lease;
-	/* The highest number of tasks of one claim, up to TW_REDIS_BATCH_MAX. 0: 100. The worker
-	 * claims no more tasks than it can run at once, plus those that it can begin within about
-	 * 20 ms. The latter are at most 10 batches. */
+	/* The highest number of tasks of one claim, up to TW_REDIS_BATCH_MAX. 0 means 100. The
+	 * worker claims no more tasks than it can run at once, plus those that it can begin within
+	 * about 20 ms. The latter are at most 10 batches. */
 	unsigned batch;
-	/* The wait before the second attempt (0: 1 s). It doubles with each attempt, up to
-	 * retry_max (0: 5 min). Each wait is shortened by a random part of up to half. */
+	/* The wait before the second attempt (0 means 1 s). It doubles with each attempt, up to
+	 * retry_max (0 means 5 min). Each wait is shortened by a random part of up to half. */
 	tw_duration retry_first;
 	tw_duration retry_max;
-	/* The timeouts of a callback: for the connection, up to 1 hour (0: 5 s), and for the whole
-	 * request, up to 1 day (0: 30 s). */
+	/* The timeouts of a callback: for the connection, up to 1 hour (0 means 5 s), and for the
+	 * whole request, up to 1 day (0 means 30 s). */
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
 	/*
@@ -1085,16 +1085,16 @@ struct tw_redis_worker_options {
 	size_t deny_count;
 	/*
 	 * The highest age of dead letters, up to TW_REDIS_DELAY_MAX, and their highest number in
-	 * the namespace. 0: no limit. The worker deletes the oldest dead letters. Each shard has an
-	 * equal share of the number, rounded up. The worker checks the dead letters of all shards
-	 * when it starts and every minute, and with dead_max_count also a shard in which it has
-	 * made one. A call checks up to 100 letters. Several workers may do this; the strictest
+	 * the namespace. 0 means no limit. The worker deletes the oldest dead letters. Each shard
+	 * has an equal share of the number, rounded up. The worker checks the dead letters of all
+	 * shards when it starts and every minute, and with dead_max_count also a shard in which it
+	 * has made one. A call checks up to 100 letters. Several workers may do this; the strictest
 	 * limits apply.
 	 */
 	tw_duration dead_max_age;
 	unsigned dead_max_count;
-	/* How often each shard is checked while hints can't be received, 10 ms to 10 s. 0: 1 s.
-	 * While hints are received, each shard is checked every 10 s. */
+	/* How often each shard is checked while hints can't be received, 10 ms to 10 s. 0 means 1
+	 * s. While hints are received, each shard is checked every 10 s. */
 	tw_duration poll;
 	/*
 	 * The namespaces to serve, up to TW_REDIS_SOURCES_MAX, without duplicates. With none, the
@@ -1108,13 +1108,13 @@ struct tw_redis_worker_options {
 	 */
 	const struct tw_redis_source *sources; /* copied */
 	size_t source_count;
-	/* Called for each run that ended, after Redis has confirmed its end, or for
-	 * TW_REDIS_END_UNTOLD has not. Not called for tasks returned because their host did not
-	 * answer. NULL: none. Called on the worker's main thread: it should be short. It may use
-	 * another tw_redis. It must not stop the worker. */
+	/* Called on the worker's main thread for each run that ended, after Redis has confirmed its
+	 * end, or for TW_REDIS_END_UNTOLD without that. It is not called for tasks returned because
+	 * their host did not answer. It should be short. It may use another tw_redis, and must not
+	 * stop the worker. May be NULL. */
 	void (*report)(void *context, const struct tw_redis_report *report);
 	/* Called on the worker's main thread when Redis becomes unavailable, with the error, and
-	 * when it is available again, with NULL. NULL: none. */
+	 * when it is available again, with NULL. NULL means none. */
 	void (*connection)(void *context, const struct tw_redis_error *error);
 };
 
@@ -1164,10 +1164,10 @@ TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
  * Stops the worker: it claims nothing more, returns tasks that it has not begun, and waits up to
  * `grace` for running tasks to end.
  *
- * `grace` is ≥ 0; TW_FOREVER: no limit. After it, callbacks are aborted and their tasks returned to
- * Redis, to run again. The worker then has 2 s more to report to Redis. Runs whose end Redis has
- * not confirmed by then end as TW_REDIS_END_UNTOLD, and may run again. The call waits for all this.
- * Any thread, any number of times; of concurrent calls the shortest grace applies.
+ * `grace` is ≥ 0; TW_FOREVER means no limit. After it, callbacks are aborted and their tasks are
+ * returned to Redis, to run again. The worker then has 2 s more to report to Redis. Runs whose end
+ * Redis has not confirmed by then end as TW_REDIS_END_UNTOLD, and may run again. The call waits for
+ * all this. Any thread, any number of times; of concurrent calls the shortest grace applies.
  * tw_redis_worker_destroy() frees the worker afterwards.
  *
  * Returns:

@@ -504,7 +504,7 @@ struct tw_pending_timer {
 	tw_duration deadline;        /* on the wheel's clock, as in struct tw_task */
 	struct tw_timer timer;       /* the handle; id 0 for a timer with a key */
 	void (*run)(void *argument); /* by handle, the function */
-	tw_duration period;          /* of tw_every; 0 if the timer has none */
+	tw_duration period;          /* the period of tw_every; 0 without one */
 };
 
 /*

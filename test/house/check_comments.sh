@@ -19,6 +19,10 @@ cd "$(dirname "$0")/../.." || exit 1
 STRICT="
 src/base/
 src/wheel/
+include/
+README.md
+src/man/
+src/cron/
 "
 COUNTS=test/house/comment_counts
 
