@@ -25,7 +25,7 @@ struct date {
 	int day;   /* 1 … 31 */
 };
 
-/* Rounded down; the divisor is > 0. */
+/* Returns the quotient, rounded down. The divisor must be > 0. */
 static inline int64_t floor_divide(int64_t number, int64_t divisor)
 {
 	return number / divisor - (number % divisor < 0);
@@ -73,7 +73,7 @@ static inline struct date date_of_day(int64_t day)
 	};
 }
 
-/* 0, Sunday, to 6. 1 January 1970 was a Thursday. */
+/* Returns the day of the week, 0 for Sunday to 6. 1 January 1970 was a Thursday. */
 static inline int weekday_of_day(int64_t day)
 {
 	return (int)(day + 4 - 7 * floor_divide(day + 4, 7));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls. A schedule is the sets of its expression, and its zone; nothing of it changes,
- * so any thread may read it.
+ * cron.c has the public calls. A schedule is the sets of its expression, and its zone. It never
+ * changes, so any thread may read it.
  */
 #include <timingwheel/cron.h>
 
@@ -96,7 +96,7 @@ enum tw_status tw_cron_next(const struct tw_cron *cron, int64_t after_s, int64_t
 		return TW_INVALID;
 	if (after_s >= end_s)
 		return TW_NOT_FOUND;
-	/* That time itself is among those that may be found. */
+	/* first_s itself may be found. */
 	if (after_s < first_s)
 		after_s = first_s - 1;
 	limit = end_s - after_s > horizon_s ? after_s + horizon_s : end_s;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The grammar, without the blanks around and between fields:
+ * The parser of cron expressions. Its grammar, without the blanks around and between fields:
  *
  *     field = item *("," item)
  *     item  = number | (number "-" number | "*") ["/" step]
  *
- * One reader walks through the text; it stops where something is wrong, and that is the position
- * that is told. A nickname is read as the expression it stands for.
+ * One reader walks through the text. It stops at the first error, whose position the parser
+ * reports. A nickname is read as the expression that it stands for.
  */
 #include "cron_fields.h"
 
@@ -19,7 +19,7 @@ enum { NUMBER_MOST = 1000, NAME_SIZE = 3 };
 struct field_kind {
 	int low;
 	int high;
-	const char *names; /* NAME_SIZE letters each; NULL: there are none */
+	const char *names; /* NAME_SIZE letters each, or NULL */
 	int first_name;    /* the number of the first */
 	const char *outside;
 };
@@ -46,10 +46,10 @@ static const struct {
 struct reader {
 	const char *text;
 	size_t at;
-	const char *wrong; /* NULL: nothing so far */
+	const char *wrong; /* the first error, or NULL */
 };
 
-/* Not those of ctype.h, which depend on the locale. */
+/* The functions of ctype.h depend on the locale, so these are our own. */
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
@@ -96,7 +96,7 @@ static void skip_blanks(struct reader *reader)
 		reader->at++;
 }
 
-/* Digits; what is too large for any field counts as NUMBER_MOST. */
+/* Reads digits. A number too large for any field counts as NUMBER_MOST. */
 static int read_digits(struct reader *reader)
 {
 	int number = 0;
@@ -223,7 +223,7 @@ static bool read_fields(struct reader *reader, struct cron_fields *fields)
 	return true;
 }
 
-/* The expression that the nickname stands for; NULL: there is no such one. */
+/* Returns the expression that the nickname stands for, or NULL if it is unknown. */
 static const char *read_nickname(struct reader *reader)
 {
 	const char *text = reader->text + reader->at;
@@ -280,7 +280,7 @@ static bool day_fits(const struct cron_fields *fields, int64_t day, int day_of_m
 	return fields->either_day ? in_month || in_week : in_month && in_week;
 }
 
-/* The lowest number of the field from `number` on; -1: there is none. */
+/* Returns the lowest number of the field from `number` on, or -1. */
 static int number_from(const struct cron_fields *fields, enum cron_field field, int number)
 {
 	uint64_t left = fields->numbers[field] >> number;
@@ -288,7 +288,7 @@ static int number_from(const struct cron_fields *fields, enum cron_field field, 
 	return left ? number + __builtin_ctzll(left) : -1;
 }
 
-/* The first minute of a day, from this one on; -1: there is none. */
+/* Returns the first matching minute of a day from `minute_of_day` on, or -1. */
 static int minute_from(const struct cron_fields *fields, int minute_of_day)
 {
 	int hour = number_from(fields, FIELD_HOUR, minute_of_day / 60);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A zone is a chain of spans, in each of which local time is UTC and a constant. The search walks
- * along them. `shown` is the latest local time that the clocks have shown so far; it tells both
- * kinds of changes apart:
- *
- *     forward     the span begins after `shown`: the times from `shown` to there are skipped
- *     back        it begins before `shown`: the times from there to `shown` come again
+ * cron_search() finds the next UTC time whose local time matches an expression.
  *
  * Invariants:
- *  - Each span that the search comes to begins at a later time than the one before it.
- *  - `shown` is right for all times after the one asked for: the walk begins so long before it that
- *    what the clocks showed still earlier is past, whatever the offsets were.
+ *   each span begins later than the span before it
+ *   `shown` is right for all times after `after`: the walk begins earlier than `after` by more than
+ *   any two offsets differ
+ *
+ * A zone is a chain of spans with a constant offset from UTC. The search walks along the spans.
+ * `shown` is the latest local time that the clocks have shown so far. It distinguishes two kinds of
+ * changes:
+ *
+ *     forward     the span begins after `shown`: the times from `shown` to there are skipped
+ *     back        the span begins before `shown`: the times from there to `shown` repeat
  */
 #include "cron_search.h"
 

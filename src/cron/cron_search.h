@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The next time that an expression names in a zone. Any thread. */
+/* The search for the next time that matches an expression in a zone. Any thread. */
 #ifndef CRON_SEARCH_H
 #define CRON_SEARCH_H
 
@@ -9,7 +9,8 @@
 #include "cron_fields.h"
 #include "zone.h"
 
-/* The first time later than `after` and before `limit`, in seconds UTC; false: there is none. */
+/* Sets *next to the first matching time after `after` and before `limit`, all in seconds UTC.
+ * Returns false if there is none. */
 bool cron_search(const struct cron_fields *fields, const struct zone *zone, int64_t after,
 		 int64_t limit, int64_t *next);
 

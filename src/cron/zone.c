@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file is a header and a body with times of 4 bytes and, from version 2 on, the same once more
- * with times of 8 bytes, and a line with the rule for what comes after the last change. All numbers
- * are big endian. A body:
+ * The reader of TZif files (RFC 9636). A file is a header and a body with times of 4 bytes. From
+ * version 2 on, a second header and body with times of 8 bytes follow, and a line with the rule for
+ * the time after the last change. All numbers are big endian. A body consists of:
  *
  *     times       time_count × 4 or 8
  *     kinds       time_count × 1: an index into
@@ -12,9 +12,9 @@
  *     standards   standard_count × 1, unused here, as
  *     universals  universal_count × 1
  *
- * All parts are measured before one is read: counts of 32 bits, times at most 12, don't overflow 64
- * bits. What would be of no consequence here, the names, is checked all the same where that costs
- * nothing: a damaged file had better be refused.
+ * All parts are measured before one is read: 32-bit counts, times at most 12, don't overflow 64
+ * bits. The names, which are not used, are checked where that costs nothing: a damaged file should
+ * be refused.
  */
 #include "zone.h"
 
@@ -82,7 +82,7 @@ static uint64_t body_size(const struct header *header, size_t time_size)
 	       header->universal_count;
 }
 
-/* Whether a header may look like this. */
+/* Returns whether a header may have these values. */
 static bool counts_are_sound(const struct header *header)
 {
 	uint64_t types = header->type_count;
@@ -110,7 +110,7 @@ static int32_t type_offset(const struct body *body, size_t type)
 	return (int32_t)read_32(body->types + type * TYPE_SIZE);
 }
 
-/* The changes, in memory that is there; false: they are damaged. */
+/* Reads the changes into allocated memory. Returns false if they are damaged. */
 static bool changes_read(struct zone *zone, const struct header *header, const struct body *body)
 {
 	for (size_t i = 0; i < header->time_count; i++) {
@@ -151,7 +151,7 @@ static enum tw_status body_read(struct zone *zone, const struct header *header,
 	return changes_read(zone, header, &body) ? TW_OK : TW_INVALID;
 }
 
-/* The last line: a newline, the rule or nothing, and a newline. */
+/* Reads the last line: a newline, an optional rule, and a newline. */
 static bool footer_read(struct zone *zone, const unsigned char *bytes, size_t size)
 {
 	const unsigned char *end;
@@ -166,7 +166,7 @@ static bool footer_read(struct zone *zone, const unsigned char *bytes, size_t si
 	       zone_rule_parse(&zone->rule, (const char *)bytes + 1, (size_t)(end - bytes - 1));
 }
 
-/* From version 2 on: what follows the first body. */
+/* Reads what follows the first body, from version 2 on. */
 static enum tw_status second_part_read(struct zone *zone, const unsigned char *bytes, size_t size,
 				       const char **wrong)
 {
@@ -233,7 +233,7 @@ void zone_destroy(struct zone *zone)
 	zone_init(zone);
 }
 
-/* How many of the changes are not later than this time. */
+/* Returns the number of changes that are not later than `time`. */
 static size_t changes_until(const struct zone *zone, int64_t time)
 {
 	size_t low = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A time zone: its offset from UTC at each time. Read from the bytes of a TZif file (RFC 9636,
- * versions 1 to 4), which may be anything. Never changes once it is read; any thread.
+ * A time zone: its offset from UTC at each time. It is read from the bytes of a TZif file (RFC
+ * 9636, versions 1 to 4), which may be anything. Never changes once it is read; any thread.
  */
 #ifndef ZONE_H
 #define ZONE_H
@@ -14,7 +14,7 @@
 
 #include "zone_rule.h"
 
-/* From `at` on the offset holds. */
+/* A change of the offset, which holds from `at` on. */
 struct zone_change {
 	int64_t at;     /* seconds since 1970 UTC */
 	int32_t offset; /* seconds east of UTC */
@@ -28,15 +28,16 @@ struct zone {
 	struct zone_rule rule;
 };
 
-/* UTC. */
+/* Makes *zone UTC. */
 void zone_init(struct zone *zone);
-/* TW_OK; TW_INVALID, and *wrong says why, a static string; TW_NO_MEMORY: *zone is UTC then. */
+/* Reads a zone from the bytes of its file. Returns TW_OK, TW_NO_MEMORY, or TW_INVALID with a static
+ * string in *wrong; on failure *zone is UTC. */
 enum tw_status zone_parse(struct zone *zone, const void *bytes, size_t size, const char **wrong);
 void zone_destroy(struct zone *zone);
 
 /*
- * The offset at this time; *until, which is later, is where it may change next, INT64_MAX if never.
- * The time is as for zone_rule_offset().
+ * Returns the offset at `time`, which is as for zone_rule_offset(). Sets *until to the later time
+ * at which the offset may next change, or to INT64_MAX.
  */
 int32_t zone_offset(const struct zone *zone, int64_t time, int64_t *until);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The name is a path below one folder, and the check keeps it there; links in the folder are the
+ * zone_load() reads one file. The name is a path below one folder, and the check keeps it there;
+ * links in the folder are the
  * system's business. Only ordinary files are read, and nothing that is opened can hold the caller
  * up, as a pipe would.
  */
@@ -23,7 +24,7 @@ enum { FILE_SIZE_MOST = 1 << 18 };
 
 static const char default_folder[] = "/usr/share/zoneinfo";
 
-/* Not by ctype.h, which depends on the locale. */
+/* The functions of ctype.h depend on the locale, so this is our own. */
 static bool is_of_name(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -60,7 +61,7 @@ const char *zone_name_check(const char *name, size_t *position)
 	}
 }
 
-/* The whole file; the status is TW_SYSTEM where errno tells. */
+/* Reads the whole file. Returns TW_SYSTEM with an error in errno. */
 static enum tw_status bytes_read(int file, unsigned char *bytes, size_t size)
 {
 	size_t done = 0;

@@ -53,7 +53,7 @@ static bool read_number(struct reader *reader, int least, int most, int *number)
 	return read >= least && read <= most;
 }
 
-/* [+-]hh[:mm[:ss]], as seconds. */
+/* Reads [+-]hh[:mm[:ss]] as seconds. */
 static bool read_time(struct reader *reader, int hours_most, int32_t *seconds)
 {
 	bool is_negative = skip(reader, '-');
@@ -77,7 +77,7 @@ static bool read_time(struct reader *reader, int hours_most, int32_t *seconds)
 	return true;
 }
 
-/* A zone's short name: letters, or between <> also digits and signs. */
+/* Skips a zone's short name: letters, or between <> also digits and signs. */
 static bool skip_name(struct reader *reader)
 {
 	bool is_quoted = skip(reader, '<');
@@ -115,7 +115,7 @@ static bool read_change(struct reader *reader, struct rule_change *change)
 	return !skip(reader, '/') || read_time(reader, TIME_HOURS_MOST, &change->time);
 }
 
-/* Written as the time that is to be added for UTC: west is positive there. */
+/* Reads an offset. POSIX writes the time to add for UTC: west is positive there. */
 static bool read_offset(struct reader *reader, int32_t *offset)
 {
 	if (!read_time(reader, OFFSET_HOURS_MOST, offset))
@@ -151,11 +151,11 @@ static int64_t change_day(const struct rule_change *change, int64_t year)
 	if (change->kind == RULE_DAY_OF_YEAR)
 		return first + change->day;
 	if (change->kind == RULE_DAY_JULIAN)
-		/* The 60th is 1 March. */
+		/* Day 60 is 1 March. */
 		return first + change->day - 1 + (change->day >= 60 && year_is_leap(year));
 	first = day_of_date(year, change->month, 1);
 	day = (change->day - weekday_of_day(first) + 7) % 7 + 7 * (change->week - 1);
-	/* Only the 5th can be one that the month does not have. */
+	/* Only the fifth weekday may be one that the month does not have. */
 	return first + (day < month_length(year, change->month) ? day : day - 7);
 }
 

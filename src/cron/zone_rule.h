@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rule of a zone for all years, as POSIX writes it in TZ: CET-1CEST,M3.5.0,M10.5.0/3 is UTC + 1
- * hour and, from the last Sunday of March to that of October, an hour more. With the hours beyond a
- * day that TZif files may have since version 3.
+ * The rule of a zone for all years, as POSIX writes it in TZ. CET-1CEST,M3.5.0,M10.5.0/3 is UTC + 1
+ * hour and, from the last Sunday of March to the last Sunday of October, one hour more. Hours may
+ * be beyond a day, as in TZif files of version 3.
  */
 #ifndef ZONE_RULE_H
 #define ZONE_RULE_H
@@ -17,7 +17,7 @@ enum rule_day_kind {
 	RULE_DAY_OF_WEEK  /* the week-th weekday of the month; the 5th is the last */
 };
 
-/* When in a year the clocks change. */
+/* A time of the year at which the clocks change. */
 struct rule_change {
 	enum rule_day_kind kind;
 	int day; /* RULE_DAY_OF_WEEK: 0, Sunday, to 6 */
@@ -29,18 +29,18 @@ struct rule_change {
 /* Offsets are seconds east of UTC. */
 struct zone_rule {
 	int32_t standard;
-	bool has_summer; /* otherwise the rest is not filled */
+	bool has_summer; /* if false, the other fields are not filled */
 	int32_t summer;
-	struct rule_change begin; /* of the summer time */
+	struct rule_change begin; /* the begin of summer time */
 	struct rule_change end;
 };
 
-/* False: that is no rule. */
+/* Parses `text` into *rule. Returns false if it is no rule. */
 bool zone_rule_parse(struct zone_rule *rule, const char *text, size_t size);
 
 /*
- * The offset at this time; *until, which is later, is where the rule may change it next, INT64_MAX
- * if never. The time is one of the years that calendar.h can take as seconds.
+ * Returns the offset at `time`, which must lie in the years that calendar.h can convert. Sets
+ * *until to the later time at which the rule may next change the offset, or to INT64_MAX.
  */
 int32_t zone_rule_offset(const struct zone_rule *rule, int64_t time, int64_t *until);
 
