@@ -9,7 +9,7 @@
 
 cd "$(dirname "$0")/../.." || exit 1
 : "${BUILD:?run by make sim-seeded}"
-steps=${STEPS:-300000000}
+steps=${STEPS:-600000000}
 copy=$BUILD/test/sim/seeded
 passed=0
 failed=0
@@ -18,8 +18,8 @@ make_copy()
 {
 	mkdir -p "$copy/test" "$copy/build"
 	cp -R src include Makefile "$copy"
-	rm -rf "$copy/test/sim"
-	cp -R test/sim "$copy/test"
+	rm -rf "$copy/test/sim" "$copy/test/support"
+	cp -R test/sim test/support "$copy/test"
 }
 
 # simulate SEED STEPS: what it prints. The copy has a build folder of its own.

@@ -7,6 +7,7 @@ SIM_BUILD := $(BUILD)/test/sim
 SIM_SOURCES := $(wildcard $(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c))
 SIM_LIB_OBJECTS := $(SIM_SOURCES:%.c=$(SIM_BUILD)/%.o)
 SIM_OBJECTS := $(call objects,test/sim/*.c)
+SIM_MODELS := $(call objects,$(addprefix test/support/cache_,model.c calls.c takes.c))
 # What is the library's own becomes two sections: its threads' variables, which the scheduler
 # exchanges at each switch, and all others, which are as new in each case.
 SIM_CPPFLAGS := -Itest/sim/include -Itest/sim -include test/sim/calls.h \
@@ -24,12 +25,12 @@ $(SIM_BUILD)/src/%.o: src/%.c test/sim/calls.h $(BUILD)/flags | $(AFTER_DEPS)
 		-c -o $@ $<
 	$(Q)$(OBJCOPY) $(SIM_SECTIONS) $@
 
-$(SIM_OBJECTS): EXTRA = -UNDEBUG -Itest/sim -fno-pie -fno-omit-frame-pointer
+$(SIM_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/sim -fno-pie -fno-omit-frame-pointer
 
 -include $(SIM_LIB_OBJECTS:.o=.d) $(SIM_OBJECTS:.o=.d)
 
 # At the same addresses in each run.
-$(SIM_BUILD)/simulate: $(SIM_OBJECTS) $(SIM_LIB_OBJECTS)
+$(SIM_BUILD)/simulate: $(SIM_OBJECTS) $(SIM_MODELS) $(SIM_LIB_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -no-pie -o $@ $^
 
