@@ -138,6 +138,11 @@ bool allocation_fails(void)
 	return number == 1 && met(FAULT_ALLOCATION, ENOMEM);
 }
 
+long faults_injected(enum fault fault)
+{
+	return atomic_load(&injected[fault]);
+}
+
 void note_injected(enum fault fault)
 {
 	atomic_fetch_add(&injected[fault], 1);

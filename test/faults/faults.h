@@ -57,6 +57,8 @@ void choose_allocations(bool (*is_to_fail)(void));
 bool allocation_fails(void);
 /* For a further call that can fail by its name: whether it is to, with errno. */
 bool call_fails(const char *name);
+/* How many of that kind were injected so far. */
+long faults_injected(enum fault fault);
 /* One was injected into another process. */
 void note_injected(enum fault fault);
 

@@ -2,7 +2,7 @@
 /* The cache against a model: random calls, every answer and every removal compared. */
 #include "support/test.h"
 
-#include "support/cache_trial.h"
+#include "model/cache_trial.h"
 
 enum { TRIALS = TEST_SHARE_OF(300), STEPS = 400 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The cache's calls against the model: the bytes are its random numbers, and choose the options. */
-#include "support/cache_trial.h"
+#include "model/cache_trial.h"
 
 #include "fuzz.h"
 

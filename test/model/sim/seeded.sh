@@ -9,7 +9,7 @@
 
 cd "$(dirname "$0")/../../.." || exit 1
 : "${BUILD:?run by make sim-seeded}"
-steps=${STEPS:-300000000}
+steps=${STEPS:-600000000}
 copy=$BUILD/test/model/sim/seeded
 passed=0
 failed=0

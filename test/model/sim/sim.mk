@@ -7,7 +7,8 @@ SIM_BUILD := $(BUILD)/test/model/sim
 SIM_SOURCES := $(wildcard $(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c))
 SIM_LIB_OBJECTS := $(SIM_SOURCES:%.c=$(SIM_BUILD)/%.o)
 SIM_OBJECTS := $(call objects,test/model/sim/*.c)
-SIM_SUPPORT := $(call objects,test/model/wheel_*.c test/support/random.c)
+SIM_SUPPORT := $(call objects,test/model/wheel_*.c $(addprefix test/model/cache_,model.c calls.c \
+	takes.c) test/support/random.c)
 # What is the library's own becomes two sections: its threads' variables, which the scheduler
 # exchanges at each switch, and all others, which are as new in each case.
 SIM_CPPFLAGS := -Itest/model/sim/include -Itest/model/sim -include test/model/sim/calls.h \

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model of a cache that is used by any number of threads: which value each key may have, until
+ * when, how many loads may run, and which removals must be told with which cause.
+ *
+ * It is told when each call begins and when it is over. What a call may answer follows from the
+ * calls that were over before it began, and those that overlap it: a value is found unless a later
+ * change of its key was over by then. A key whose last change overlapped no other is known: then
+ * the answer is exact. One thread alone (`is_alone`), which has the removals told after each call,
+ * knows all keys, deadlines, evictions and statistics.
+ *
+ * cache_calls.c and cache_takes.c make the calls at random and compare. The program has the host_*
+ * functions: cache_trial.c for tests and fuzzers, test/model/sim and test/long/soak have their own.
+ * All that is here runs in one thread at a time: host_leave() and host_enter() stand around each
+ * call of the library, and around what it calls.
+ */
+#ifndef MODEL_CACHE_MODEL_H
+#define MODEL_CACHE_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <timingwheel/cache.h>
+
+enum { CACHE_PINS = 4, CACHE_MANY = 6, CACHE_NAME_SIZE = 64, CACHE_ASKS = 256, CACHE_KEPT = 32 };
+enum { CACHE_KEYS_MOST = 200, CACHE_SIZE_MOST = 1500 };
+enum { LOADER_ERROR = 200 }; /* a status that only loaders return */
+
+struct span {
+	tw_duration low;
+	tw_duration high;
+};
+
+enum cache_fate {
+	CACHE_OFFERED,  /* by a set or a load that is not over, or by a load that was: maybe kept */
+	CACHE_ACCEPTED, /* it came in */
+	CACHE_REFUSED,
+	CACHE_DROPPED /* taken over by a load that failed, or not kept: nobody finds it */
+};
+
+/* A value was offered by a set or a load; it is here until it has left and nobody holds it. */
+struct cache_value {
+	uint64_t number; /* never given twice; 0: the place is free */
+	unsigned key;
+	size_t size;
+	uint64_t weight;
+	enum cache_fate fate;
+	bool is_adopted;
+	bool is_loaded;
+	bool is_popped;
+	unsigned pins;
+	uint64_t began; /* when its set or load began, in events */
+	uint64_t over;  /* when that was over, or it was found; 0: not yet */
+	uint64_t puts;  /* of its key, that were over when it began; and so on */
+	uint64_t deletes;
+	uint64_t touches; /* that its deadline knows of */
+	tw_duration life;
+	struct span end;      /* of its lifetime */
+	struct span deadline; /* that, or sooner where it is idle */
+	uint64_t used;        /* when, in the order of uses; alone */
+	unsigned leaves;      /* a call has removed it: the causes that may be told, as bits */
+	uint64_t left;        /* when that was over; or a load's, that is not there any more */
+	uint64_t told;        /* when on_remove was told */
+	enum tw_cache_cause cause;
+	bool is_retired;
+	bool is_lent;  /* the cache has adopted its bytes */
+	bool is_freed; /* and given up */
+	struct cache_model *model;
+	struct cache_value *next; /* in a list */
+	unsigned char bytes[CACHE_SIZE_MOST];
+};
+
+/* An outcome is how the last load of a key has ended. */
+enum cache_outcome { CACHE_NOT_YET, CACHE_LOADED, CACHE_FAILED, CACHE_ABSENT };
+
+struct cache_key {
+	bool is_known;               /* the last change overlapped no other */
+	struct cache_value *current; /* it has this, or had until its deadline; NULL: none */
+	uint64_t since;              /* when that change began */
+	uint64_t gone;               /* when the last one began of the changes that are over */
+	uint64_t seen;               /* the latest begin of a value that was found */
+	unsigned open;               /* changes under way */
+	const void *opener;          /* the client that began them all, or NULL */
+	uint64_t changes;            /* begun, but for those that have changed nothing */
+	uint64_t overlaps;
+	uint64_t puts_begun;
+	uint64_t puts_over;
+	uint64_t deletes_begun;
+	uint64_t deletes_over;
+	uint64_t touches_begun;
+	uint64_t touches_over;
+	bool is_loading;
+	enum cache_outcome outcome;
+	uint64_t loads;  /* begun */
+	uint64_t loaded; /* when the last load began of those that are over, or about to be */
+	unsigned failures;
+	unsigned absences;
+	tw_duration absent_until; /* alone */
+};
+
+enum key_call_kind {
+	CALL_LOOK, /* counts, and is a use */
+	CALL_PEEK,
+	CALL_TAKE,
+	CALL_TOUCH, /* from here on they change the key */
+	CALL_DELETE,
+	CALL_CLEAR, /* a delete that does not tell whether there was anything */
+	CALL_SET,
+	CALL_ADD,
+	CALL_REPLACE
+};
+
+/* A key call is what a call does with one of its keys, and what is known before it. */
+struct key_call {
+	struct cache_model *model;
+	enum key_call_kind kind;
+	unsigned key;
+	char name[CACHE_NAME_SIZE];
+	size_t size; /* of the name */
+	struct cache_key then;
+	uint64_t number; /* of the value that the key had */
+	uint64_t began;  /* in events */
+	uint64_t inserts;
+	tw_duration now;
+	struct cache_value *value; /* that is set */
+	tw_duration life;
+};
+
+struct cache_model;
+
+/* A client is a thread that calls the cache, or a callback that does. */
+struct cache_client {
+	struct cache_model *model;
+	unsigned number;
+	unsigned first_key; /* of those it mostly changes */
+	unsigned own_keys;
+	const struct tw_cache_entry *pins[CACHE_PINS];
+	bool is_guest; /* called from a loader or a callback */
+	void *host;
+	/* Of the take that is under way. */
+	struct cache_client *outer; /* the next one that takes */
+	uint64_t thread;
+	const char *call;
+	const struct key_call *takes;
+	unsigned take_count;
+	struct cache_load *loaded;
+	unsigned loaded_count;
+};
+
+/* A load is under way in its loader, or kept by it. */
+struct cache_load {
+	struct tw_cache_loading *loading;
+	struct cache_client *taker; /* NULL: on a thread of the cache, or kept */
+	unsigned key;
+	struct key_call take; /* of its taker */
+	uint64_t began;
+	uint64_t refused; /* allocations, when it began */
+	struct cache_value *given;
+	enum cache_outcome outcome;
+	bool is_out; /* kept, or ended by itself: not by the loader's return */
+};
+
+/* An ask is a take that is told by a call. */
+struct cache_ask {
+	struct key_call take;
+	bool is_listed; /* the call has returned, and all is well */
+	bool is_refused;
+	unsigned told;
+	unsigned epoch;
+};
+
+struct cache_model {
+	/* Given before cache_model_open(). */
+	struct tw_cache *cache;
+	struct tw_wheel *wheel;
+	struct tw_cache_options options;
+	tw_duration expire;    /* the cache's own */
+	tw_duration unit;      /* lifetimes are some of these */
+	unsigned key_count;    /* names are made of their numbers */
+	unsigned first_loaded; /* those behind it are loaded, and have no writer */
+	unsigned value_count;
+	bool is_alone;
+	bool adopts;
+	bool sets_limits;
+	bool writes_much;
+	bool loads_much;
+	bool loads_all; /* keys that are written, too */
+	bool keeps;     /* loaders may keep their loads: somebody ends them */
+	bool keeps_all;
+	unsigned failures; /* of 16 loads */
+
+	/* The cache's state. */
+	bool has_limits; /* or had */
+	bool stop_begun;
+	bool is_stopped;
+	bool wheel_is_stopped;
+	bool is_ending;
+	bool is_over;      /* tw_cache_destroy has returned */
+	bool ends_threads; /* some may have ended in a call */
+
+	struct cache_key *keys;
+	struct cache_value *values;
+	struct cache_value *free_values;
+	unsigned placed;                /* those from here on were never used */
+	struct cache_value *retired[2]; /* are free when all calls of that epoch are over */
+	unsigned in_epoch[2];
+	unsigned epoch;
+	uint64_t numbers;
+	uint64_t events;
+	tw_duration now; /* when the model was called */
+	bool in_listener;
+	uint64_t told;
+
+	/* Loads. */
+	struct cache_client *takers; /* takes that are under way, of all threads */
+	unsigned running;            /* loaders, and functions that are told */
+	unsigned ask_count;
+	unsigned pending; /* not told yet */
+	struct cache_ask asks[CACHE_ASKS];
+	unsigned kept_count;
+	struct cache_load kept[CACHE_KEPT];
+
+	/* For the statistics. */
+	uint64_t asked;
+	uint64_t hits;
+	uint64_t absences;
+	uint64_t loads;
+	uint64_t loads_failed;
+	uint64_t timeouts;
+	uint64_t stale;
+	uint64_t removed[TW_CACHE_CAUSES];
+
+	/* Alone: of the call under way. */
+	bool of_many; /* keys: some may have had to leave before others came */
+	uint64_t uses;
+	uint64_t newest; /* number of what it set last */
+	uint64_t heaviest;
+	uint64_t oldest_left; /* the latest use of what it has put out */
+	unsigned evicted;
+	uint64_t inserts;
+	bool was_without_limit; /* then the order of uses was not kept */
+};
+
+/* ---- What the program does for the model ---- */
+
+uint64_t host_draw(uint64_t limit);
+_Noreturn void host_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void host_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+tw_duration host_now(const struct cache_model *model);
+/* Enters the library, by a call or back from a callback; host_leave() comes after it. NULL: the
+ * thread is one of the library's. */
+void host_enter(struct cache_client *client, const char *call);
+void host_leave(struct cache_client *client);
+/* Takes some time, in a callback. */
+void host_pause(struct cache_model *model);
+/* Returns how many allocations were refused so far. */
+uint64_t host_refusals(void);
+uint64_t host_thread(void);
+/* Ends the calling thread, where that is allowed. */
+void host_end_thread(void);
+/* Calls run(argument), and abandon(argument) if the thread ends in there. */
+enum tw_status host_guard(enum tw_status (*run)(void *argument), void (*abandon)(void *argument),
+			  void *argument);
+/* Is told that a load was kept. */
+void host_kept(void);
+
+/* Draws a number from `least` to `most`. */
+static inline int64_t draw_from(int64_t least, int64_t most)
+{
+	return least + (int64_t)host_draw((uint64_t)(most - least) + 1);
+}
+
+/* ---- The model ---- */
+
+/* Opens the model with what was given; the rest is all zero. */
+void cache_model_open(struct cache_model *model);
+/* Checks that all was told of and freed, once cache and pins are gone. `inserts` is how
+ * many came in; 0: that is not known. */
+void cache_model_close(struct cache_model *model, uint64_t inserts);
+/* Stand around each call and callback, until its answer is judged: the values that it may meet keep
+ * their places. cache_model_begin() returns what cache_model_end() is given. */
+unsigned cache_model_begin(struct cache_model *model);
+void cache_model_end(struct cache_model *model, unsigned epoch);
+/* Compares the statistics, while no call runs. */
+void cache_model_check_stats(struct cache_model *model);
+/* Checks that no more is there than may be: alone, when a call's removals have been told. */
+void cache_model_settle(struct cache_model *model, tw_duration interval);
+/* Stand around a tw_cache_flush that answers TW_OK, and check that what had left before is told of.
+ * cache_flush_begin() returns what cache_flush_end() is given. */
+uint64_t cache_flush_begin(struct cache_model *model);
+void cache_flush_end(struct cache_model *model, uint64_t event);
+
+/* Checks that what should have left before then has, when all threads sleep. */
+void cache_model_check_overdue(const struct cache_model *model, tw_duration then);
+
+/* Are for tw_cache_options, with the model as context. */
+void cache_model_on_remove(void *model, const struct tw_cache_entry *entry,
+			   enum tw_cache_cause cause);
+uint64_t cache_model_weigh(void *context, const void *key, size_t key_size, const void *value,
+			   size_t value_size);
+/* Is the cache's own loader, with the model as load_context. */
+tw_cache_load cache_model_load;
+
+size_t cache_key_name(unsigned key, char *name);
+
+/* Returns whether it is known what the key has. */
+bool cache_key_is_known(const struct cache_model *model, unsigned key);
+
+/* Returns NULL if there are too many. */
+struct cache_value *cache_value_new(struct cache_model *model, unsigned key, tw_duration life);
+struct cache_value *cache_value_of(struct cache_model *model, unsigned key, const void *bytes,
+				   size_t size);
+struct cache_value *cache_value_of_entry(struct cache_model *model,
+					 const struct tw_cache_entry *entry);
+/* Ends the call that offered it. */
+void cache_value_settle(struct cache_value *value, bool is_accepted);
+/* Is called by the cache for an adopted value, with the value as context. */
+void cache_value_free(void *memory, size_t size, void *value);
+/* Has its place used again, if that may be. */
+void cache_value_retire(struct cache_value *value);
+
+/* Begins a call of that client, for each of its keys; `value` is what it sets. */
+struct key_call key_call_begin(struct cache_client *client, enum key_call_kind kind, unsigned key,
+			       struct cache_value *value, tw_duration life);
+/* Judges the answer, and the value that was found, if it is known which. */
+void key_call_end(struct key_call *call, enum tw_status status, struct cache_value *found);
+/* Checks, in the call or at its end, that the value may be found; NULL: that nothing is. */
+void key_call_see(struct key_call *call, struct cache_value *found);
+/* Returns whether the key was known, and nothing has changed it. */
+bool key_call_is_settled(const struct key_call *call);
+/* Checks a value that a take is told of, which may not be in the cache any more. */
+void key_call_check_known(const struct key_call *call, const struct cache_value *value);
+/* Returns whether a touch may have moved the deadline of what was found since. */
+bool key_call_met_touch(const struct key_call *call);
+/* Check the deadline of what was found, or how long remains until then. */
+void key_call_check_deadline(struct key_call *call, tw_duration deadline);
+void key_call_check_remaining(struct key_call *call, tw_duration remaining);
+/* Counts for the statistics, with the value that was found, if it is known which. */
+void key_call_count(struct key_call *call, bool is_hit, struct cache_value *found);
+/* Returns whether, alone, a failed load of the key must give what is past its deadline. */
+bool key_call_has_stale(struct key_call *call);
+/* Notes what a load has put, its value or an absence, when its taker has returned. */
+void cache_load_settle(struct cache_model *model, const struct cache_load *load);
+
+/* ---- Calls ---- */
+
+/* Makes a call that is drawn among all, and compares its answer. */
+void cache_client_call(struct cache_client *client);
+
+void client_set(struct cache_client *client, unsigned key);
+void client_get(struct cache_client *client, unsigned key);
+void client_delete(struct cache_client *client, unsigned key);
+void client_flush(struct cache_client *client);
+void client_pin(struct cache_client *client, const struct tw_cache_entry *entry);
+void client_unpin_all(struct cache_client *client);
+tw_duration cache_draw_lifetime(struct cache_model *model);
+
+void client_take_async(struct cache_client *client, unsigned key);
+/* Draws the keys and values of a call for many; returns how many. */
+unsigned client_begin_many(struct cache_client *client, enum key_call_kind kind,
+			   struct key_call calls[CACHE_MANY]);
+unsigned client_draw_taken(const struct cache_model *model);
+/* Checks the answer of a call for many keys, or for none. */
+void client_check_answer(const char *call, enum tw_status status, size_t sum, size_t counted);
+/* Makes a take that is drawn. */
+void client_load(struct cache_client *client);
+/* Ends one of the loads that are kept. */
+void client_end_kept(struct cache_client *client);
+
+/* A begun call is what decides how it may end. */
+struct call_begun {
+	bool was_stopped;
+	uint64_t refused;
+};
+struct call_begun client_enter(struct cache_client *client, const char *call);
+void client_leave(struct cache_client *client, const char *call, struct call_begun begun,
+		  enum tw_status status);
+
+#define CACHE_CALL(client, expression)                                       \
+	__extension__({                                                      \
+		struct call_begun begun = client_enter(client, #expression); \
+		enum tw_status answer = (expression);                        \
+		client_leave(client, #expression, begun, answer);            \
+		answer;                                                      \
+	})
+
+#endif

@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keys are taken one or many at a time, waiting or not, and loaded by loaders that take time, fail,
+ * find nothing, give two values, end their load themselves, set the key, take others, or end their
+ * thread. Some keep their load: another thread ends it, at times only when the cache is gone.
+ *
+ * Of a key one load runs at a time, and none where the taker must find the key; a take is told what
+ * it may be told: a value whose load began after the last change of the key that was over, a value
+ * past its deadline as TW_STALE alone, and that and errors only where a load has failed since; one
+ * that is told by a call is told once, before the end of the cache.
+ */
+#include "cache_model.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Calls as CACHE_CALL does, for loadings, which stay when the cache is gone. */
+#define LOADING_CALL(client, expression)           \
+	__extension__({                            \
+		enum tw_status status_;            \
+		host_enter((client), #expression); \
+		status_ = (expression);            \
+		host_leave(client);                \
+		status_;                           \
+	})
+
+static void client_take(struct cache_client *client, unsigned number);
+
+static struct cache_client guest_of(struct cache_model *model)
+{
+	return (struct cache_client){
+		.model = model, .number = 99, .own_keys = model->key_count, .is_guest = true};
+}
+
+static tw_duration draw_wait(const struct cache_model *model)
+{
+	/* One thread alone would wait for itself. */
+	if (model->is_alone)
+		return 0;
+	switch (host_draw(4)) {
+	case 0:
+		return 0;
+	case 1:
+		return TW_MILLISECOND;
+	default:
+		return TW_FOREVER;
+	}
+}
+
+/* ---- Takers ---- */
+
+static struct call_begun taker_begin(struct cache_client *client, const char *call,
+				     const struct key_call *takes, unsigned count,
+				     struct cache_load *loaded)
+{
+	client->thread = host_thread();
+	client->call = call;
+	client->takes = takes;
+	client->take_count = count;
+	client->loaded = loaded;
+	client->loaded_count = 0;
+	client->outer = client->model->takers;
+	client->model->takers = client;
+	return client_enter(client, call);
+}
+
+/* Returns the taker whose loader this thread calls; NULL: it is a thread of the cache. */
+static struct cache_client *taker_here(const struct cache_model *model)
+{
+	struct cache_client *client = model->takers;
+
+	while (client && client->thread != host_thread())
+		client = client->outer;
+	return client;
+}
+
+static void taker_forget(const struct cache_client *client)
+{
+	struct cache_client **place = &client->model->takers;
+
+	while (*place != client)
+		place = &(*place)->outer;
+	*place = client->outer;
+}
+
+static void taker_end(struct cache_client *client, struct call_begun begun, enum tw_status status)
+{
+	taker_forget(client);
+	/* The load that it has waited for may have had no memory before. */
+	begun.refused = 0;
+	client_leave(client, client->call, begun, status);
+	for (unsigned i = 0; i < client->loaded_count; i++)
+		cache_load_settle(client->model, &client->loaded[i]);
+}
+
+/* ---- What a take is told ---- */
+
+static void check_status(struct key_call *take, enum tw_status status)
+{
+	const struct cache_model *model = take->model;
+	const struct cache_key *key = &model->keys[take->key];
+	const struct cache_key *then = &take->then;
+	/* Without memory loads fail by themselves. */
+	bool has_failed = then->outcome == CACHE_FAILED || key->failures > then->failures ||
+			  host_refusals() > 0;
+	bool may_be = true;
+
+	switch ((int)status) {
+	case TW_OK:
+		break;
+	case TW_STALE:
+		may_be = has_failed && model->options.stale_if_error > 0;
+		break;
+	case TW_LOAD_FAILED:
+	case LOADER_ERROR:
+		may_be = has_failed && !key_call_has_stale(take);
+		break;
+	case TW_NOT_FOUND:
+		may_be = then->outcome == CACHE_ABSENT || key->absences > then->absences ||
+			 (model->options.negative_expire > 0 && key->absences > 0);
+		if (model->is_alone && key->absences == then->absences)
+			may_be = then->absent_until > take->now;
+		break;
+	case TW_NO_MEMORY:
+		may_be = host_refusals() > 0;
+		break;
+	case TW_CLOSED:
+		may_be = model->stop_begun;
+		break;
+	default:
+		may_be = false;
+	}
+	if (!may_be)
+		host_fail("a take of key %u is told %s", take->key, tw_status_name(status));
+}
+
+static void check_taken(struct key_call *take, enum tw_status status,
+			const struct tw_cache_entry *entry)
+{
+	struct cache_model *model = take->model;
+	tw_duration deadline;
+
+	if ((status == TW_OK || status == TW_STALE) != (entry != NULL))
+		host_fail("a take is told %s %s an entry", tw_status_name(status),
+			  entry ? "with" : "without");
+	check_status(take, status);
+	if (!entry)
+		return;
+	model->stale += status == TW_STALE;
+	key_call_check_known(take, cache_value_of_entry(model, entry));
+	deadline = tw_cache_entry_deadline(entry);
+	if (status == TW_OK
+		    ? deadline <= take->now && !key_call_met_touch(take)
+		    : deadline > host_now(model) ||
+			      time_add(deadline, model->options.stale_if_error) <= take->now)
+		host_fail("a take at %lld is given with %s what has the deadline %lld",
+			  (long long)take->now, tw_status_name(status), (long long)deadline);
+}
+
+static void count_take(struct key_call *take, enum tw_status status,
+		       const struct tw_cache_entry *entry)
+{
+	struct cache_model *model = take->model;
+	bool is_hit = status == TW_OK && model->keys[take->key].loads == take->then.loads;
+
+	key_call_count(take, is_hit, is_hit ? cache_value_of_entry(model, entry) : NULL);
+}
+
+/* Checks the answer of a take that waits. */
+static void check_waited(struct cache_client *client, struct key_call *take, enum tw_status status,
+			 const struct tw_cache_entry *entry, tw_duration wait)
+{
+	struct cache_model *model = client->model;
+
+	if (status != TW_CLOSED && status != TW_NO_MEMORY)
+		count_take(take, status, entry);
+	if (status == TW_TIMED_OUT && wait != TW_FOREVER && !entry) {
+		model->timeouts++;
+		key_call_see(take, NULL);
+	} else if (status != TW_INVALID || !client->is_guest || entry) {
+		check_taken(take, status, entry);
+	}
+	if (entry)
+		client_pin(client, entry);
+}
+
+/* ---- Loaders ---- */
+
+static unsigned key_number(const struct cache_model *model, const void *bytes, size_t size)
+{
+	char name[CACHE_NAME_SIZE];
+
+	for (unsigned number = 0; number < model->key_count; number++)
+		if (cache_key_name(number, name) == size && memcmp(name, bytes, size) == 0)
+			return number;
+	host_fail("a load of a key that is none");
+}
+
+static void load_begin(struct cache_model *model, struct cache_load *load,
+		       struct cache_client *taker, unsigned number,
+		       struct tw_cache_loading *loading)
+{
+	struct cache_key *key = &model->keys[number];
+
+	*load = (struct cache_load){.loading = loading,
+				    .taker = taker,
+				    .key = number,
+				    .refused = host_refusals(),
+				    .began = ++model->events};
+	if (model->is_over)
+		host_fail("a loader is called, and the cache is gone");
+	if (key->is_loading)
+		host_fail("two loads of a key at a time");
+	for (unsigned i = 0; taker && i < taker->take_count; i++)
+		if (taker->takes[i].key == number) {
+			load->take = taker->takes[i];
+			key_call_see(&load->take, NULL);
+			if (model->is_alone && key->absent_until > host_now(model))
+				host_fail("key %u is loaded, and known to be absent", number);
+		}
+	key->is_loading = true;
+	key->loads++;
+	key->outcome = CACHE_NOT_YET;
+	model->loads++;
+}
+
+/* Notes that it is about to end so. */
+static void load_over(struct cache_model *model, struct cache_load *load, enum tw_status status)
+{
+	struct cache_key *key = &model->keys[load->key];
+	struct cache_client *taker = load->taker;
+	bool is_value = status == TW_OK && load->given;
+
+	host_trace("  load of key %u is over: %s, value %llu", load->key, tw_status_name(status),
+		   (unsigned long long)(is_value ? load->given->number : 0));
+	if (load->given && !is_value)
+		load->given->fate = CACHE_DROPPED;
+	load->outcome = is_value                 ? CACHE_LOADED
+			: status == TW_NOT_FOUND ? CACHE_ABSENT
+						 : CACHE_FAILED;
+	if (taker && taker->loaded_count < CACHE_MANY)
+		taker->loaded[taker->loaded_count++] = *load;
+	key->outcome = load->outcome;
+	key->failures += key->outcome == CACHE_FAILED;
+	key->absences += key->outcome == CACHE_ABSENT;
+	model->loads_failed += !is_value;
+	if (key->outcome != CACHE_FAILED)
+		key->loaded = load->began;
+	key->is_loading = false;
+	load->is_out = true;
+}
+
+static enum tw_status load_give(struct cache_model *model, struct cache_load *load,
+				struct cache_client *by)
+{
+	tw_duration life = host_draw(3) == 0 ? cache_draw_lifetime(model) : 0;
+	struct cache_value *value = cache_value_new(model, load->key, life);
+	enum tw_status status;
+
+	if (!value)
+		return (enum tw_status)LOADER_ERROR;
+	value->is_loaded = true;
+	value->began = load->began;
+	value->is_adopted = model->adopts && host_draw(2) == 0;
+	if (value->is_adopted)
+		status = LOADING_CALL(by, tw_cache_load_adopt(load->loading, value->bytes,
+							      value->size, value->weight,
+							      cache_value_free, value, life));
+	else
+		status = LOADING_CALL(
+			by, tw_cache_load_copy(load->loading, value->bytes, value->size, life));
+	host_trace("  value %llu of key %u", (unsigned long long)value->number, load->key);
+	cache_value_settle(value, status == TW_OK);
+	if (status != TW_OK) {
+		cache_value_retire(value);
+		return status;
+	}
+	if (load->given)
+		load->given->fate = CACHE_DROPPED;
+	load->given = value;
+	return status;
+}
+
+/* Keeps the load, which another thread ends later. */
+static void load_keep(struct cache_model *model, struct cache_load *load, struct cache_client *by)
+{
+	if (LOADING_CALL(by, tw_cache_load_keep(load->loading)) != TW_OK)
+		host_fail("tw_cache_load_keep in a loader");
+	if (host_draw(8) == 0 && LOADING_CALL(by, tw_cache_load_keep(load->loading)) != TW_INVALID)
+		host_fail("a load is kept twice");
+	model->kept[model->kept_count] = *load;
+	model->kept[model->kept_count++].taker = NULL;
+	load->is_out = true;
+	host_kept();
+}
+
+static void load_end_here(struct cache_model *model, struct cache_load *load,
+			  struct cache_client *by, enum tw_status status)
+{
+	load_over(model, load, status);
+	if (LOADING_CALL(by, tw_cache_load_end(load->loading, status)) != TW_OK)
+		host_fail("tw_cache_load_end in a loader");
+	if (host_draw(8) == 0 &&
+	    LOADING_CALL(by, tw_cache_load_end(load->loading, status)) != TW_CLOSED)
+		host_fail("a load is ended twice");
+}
+
+/* Fetches a value, fails or keeps the load; returns what the loader does. */
+static enum tw_status load_fetch(struct cache_model *model, struct cache_load *load,
+				 struct cache_client *by)
+{
+	static const int failures[] = {LOADER_ERROR, LOADER_ERROR, TW_NOT_FOUND};
+	static const int ignored[] = {TW_OK, TW_NOT_FOUND, LOADER_ERROR};
+	enum tw_status status;
+
+	if (!model->keeps_all && host_draw(16) < model->failures) {
+		if (host_draw(4) == 0)
+			(void)load_give(model, load, by);
+		return (enum tw_status)failures[host_draw(3)];
+	}
+	switch (model->keeps_all ? 2 : host_draw(16)) {
+	case 0:
+		return TW_OK;
+	case 1:
+		(void)load_give(model, load, by);
+		break;
+	case 2:
+	case 3:
+		if (!model->keeps || model->kept_count == CACHE_KEPT)
+			break;
+		if (host_draw(2) == 0)
+			(void)load_give(model, load, by);
+		load_keep(model, load, by);
+		return (enum tw_status)ignored[host_draw(3)];
+	case 4:
+		status = load_give(model, load, by);
+		load_end_here(model, load, by,
+			      host_draw(2) == 0 ? status : (enum tw_status)LOADER_ERROR);
+		return TW_NOT_FOUND;
+	default:
+		break;
+	}
+	return load_give(model, load, by);
+}
+
+/* Takes time, or uses the cache, or ends the thread, before a loader answers. */
+static void load_prepare(struct cache_model *model, const struct cache_client *taker,
+			 const struct cache_load *load)
+{
+	struct cache_client guest = guest_of(model);
+
+	host_pause(model);
+	if (taker && taker->is_guest)
+		return;
+	switch (host_draw(32)) {
+	case 0:
+	case 1:
+		client_get(&guest, (unsigned)host_draw(model->key_count));
+		break;
+	case 2:
+	case 3:
+	case 4:
+		model->of_many = true;
+		client_take(&guest, client_draw_taken(model));
+		break;
+	case 5:
+		host_end_thread();
+		break;
+	case 6:
+		client_delete(&guest, load->key);
+		break;
+	case 7:
+		client_set(&guest, load->key);
+		break;
+	default:
+		break;
+	}
+	client_unpin_all(&guest);
+}
+
+/* A loader's call is for one key or many. */
+struct loader_call {
+	struct cache_model *model;
+	struct cache_client *taker;
+	bool is_many;
+	unsigned count;
+	unsigned epoch;
+	struct cache_load loads[CACHE_MANY];
+};
+
+/* The loader is the program's own: there it may be cancelled. */
+static void loader_begin(struct loader_call *call, struct cache_model *model,
+			 struct cache_client *taker)
+{
+	host_leave(taker);
+	*call = (struct loader_call){
+		.model = model, .taker = taker, .epoch = cache_model_begin(model)};
+	model->running++;
+}
+
+static void loader_end(struct loader_call *call)
+{
+	call->model->running--;
+	cache_model_end(call->model, call->epoch);
+	host_enter(call->taker, call->taker ? call->taker->call : NULL);
+}
+
+/* Ends the loads of a thread that ends in its loader. */
+static void loader_abandon(void *argument)
+{
+	struct loader_call *call = argument;
+
+	for (unsigned i = 0; i < call->count; i++)
+		if (!call->loads[i].is_out)
+			load_over(call->model, &call->loads[i], TW_LOAD_FAILED);
+	/* The library's handlers run as in a call. */
+	loader_end(call);
+	if (call->taker)
+		taker_forget(call->taker);
+}
+
+static enum tw_status loader_run(void *argument)
+{
+	struct loader_call *call = argument;
+	struct cache_model *model = call->model;
+	struct cache_client guest = guest_of(model);
+	enum tw_status status = TW_OK;
+
+	load_prepare(model, call->taker, &call->loads[0]);
+	for (unsigned i = 0; i < call->count; i++)
+		status = load_fetch(model, &call->loads[i], &guest);
+	if (call->is_many)
+		status = host_draw(4) == 0 ? (enum tw_status)LOADER_ERROR : TW_OK;
+	for (unsigned i = 0; i < call->count; i++)
+		if (!call->loads[i].is_out)
+			load_over(model, &call->loads[i],
+				  call->is_many && status == TW_OK && !call->loads[i].given
+					  ? TW_NOT_FOUND
+					  : status);
+	return status;
+}
+
+static enum tw_status load_one(struct cache_model *model, struct cache_client *taker,
+			       const void *name, size_t size, struct tw_cache_loading *loading)
+{
+	struct loader_call call;
+	enum tw_status status;
+
+	loader_begin(&call, model, taker);
+	load_begin(model, &call.loads[call.count++], taker, key_number(model, name, size), loading);
+	status = host_guard(loader_run, loader_abandon, &call);
+	loader_end(&call);
+	return status;
+}
+
+static enum tw_status load_for_client(void *argument, const void *key, size_t key_size,
+				      struct tw_cache_loading *loading)
+{
+	struct cache_client *client = argument;
+
+	if (client != taker_here(client->model))
+		host_fail("a loader is called for another take");
+	return load_one(client->model, client, key, key_size, loading);
+}
+
+enum tw_status cache_model_load(void *context, const void *key, size_t key_size,
+				struct tw_cache_loading *loading)
+{
+	struct cache_model *model = context;
+
+	return load_one(model, taker_here(model), key, key_size, loading);
+}
+
+/* Checks that they come in the order of the keys that were asked for. */
+static void check_order(const struct cache_client *taker, const struct loader_call *call)
+{
+	unsigned next = 0;
+
+	for (unsigned i = 0; i < taker->take_count && next < call->count; i++)
+		next += taker->takes[i].key == call->loads[next].key;
+	if (call->count == 0 || next < call->count)
+		host_fail("the loader of many keys is given others, or in another order");
+}
+
+static enum tw_status load_many(void *argument, struct tw_cache_missing *missing, size_t n)
+{
+	struct cache_client *taker = argument;
+	struct cache_model *model = taker->model;
+	struct loader_call call;
+	enum tw_status status;
+
+	if (taker != taker_here(model))
+		host_fail("a loader is called for another take");
+	loader_begin(&call, model, taker);
+	call.is_many = true;
+	for (size_t i = 0; i < n; i++)
+		load_begin(model, &call.loads[call.count++], taker,
+			   key_number(model, missing[i].key, missing[i].key_size),
+			   missing[i].loading);
+	check_order(taker, &call);
+	status = host_guard(loader_run, loader_abandon, &call);
+	loader_end(&call);
+	return status;
+}
+
+/* ---- Loads that are kept ---- */
+
+/* Checks that those who waited for the load were told, for the cache was stopped before its end. */
+static void check_dismissed(const struct cache_model *model, const struct cache_load *load)
+{
+	for (unsigned i = 0; i < model->ask_count; i++) {
+		const struct cache_ask *ask = &model->asks[i];
+
+		if (ask->is_listed && ask->told == 0 && ask->take.key == load->key &&
+		    ask->take.began > load->began)
+			host_fail("a take of key %u waits, and the cache is stopped", load->key);
+	}
+}
+
+void client_end_kept(struct cache_client *by)
+{
+	struct cache_model *model = by->model;
+	unsigned place = (unsigned)host_draw(model->kept_count);
+	unsigned epoch = cache_model_begin(model);
+	struct cache_load load = model->kept[place];
+	bool was_over = model->is_over;
+	enum tw_status status = TW_OK;
+	enum tw_status answer;
+
+	model->kept[place] = model->kept[--model->kept_count];
+	if (model->is_stopped)
+		check_dismissed(model, &load);
+	switch (host_draw(8)) {
+	case 0:
+		status = TW_NOT_FOUND;
+		break;
+	case 1:
+		status = TW_LOAD_FAILED;
+		break;
+	case 2:
+		break;
+	default:
+		status = load_give(model, &load, by);
+	}
+	load_over(model, &load, status);
+	answer = LOADING_CALL(by, tw_cache_load_end(load.loading, status));
+	if (answer != (was_over ? TW_CLOSED : TW_OK) && !(answer == TW_CLOSED && model->is_ending))
+		host_fail("the end of a load that was kept: %s", tw_status_name(answer));
+	if (answer == TW_CLOSED && load.given)
+		load.given->fate = CACHE_DROPPED;
+	else if (answer == TW_OK)
+		cache_load_settle(model, &load);
+	cache_model_end(model, epoch);
+}
+
+/* ---- Takes ---- */
+
+static void client_take(struct cache_client *client, unsigned number)
+{
+	struct cache_model *model = client->model;
+	struct key_call take = key_call_begin(client, CALL_TAKE, number, NULL, 0);
+	const struct tw_cache_entry *entry;
+	struct cache_load loaded[CACHE_MANY];
+	tw_duration wait = draw_wait(model);
+	bool is_own = model->options.load && host_draw(2) == 0;
+	struct call_begun begun = taker_begin(client, "tw_cache_take", &take, 1, loaded);
+	enum tw_status status =
+		tw_cache_take(model->cache, take.name, take.size, is_own ? NULL : load_for_client,
+			      client, wait, &entry);
+
+	taker_end(client, begun, status);
+	check_waited(client, &take, status, entry, wait);
+}
+
+static void client_take_many(struct cache_client *client)
+{
+	struct cache_model *model = client->model;
+	struct tw_cache_taking items[CACHE_MANY];
+	struct key_call takes[CACHE_MANY];
+	struct cache_load loaded[CACHE_MANY];
+	unsigned count = client_begin_many(client, CALL_TAKE, takes);
+	tw_duration wait = draw_wait(model);
+	struct call_begun begun;
+	enum tw_status status;
+	size_t found;
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		items[i] =
+			(struct tw_cache_taking){.key = takes[i].name, .key_size = takes[i].size};
+	begun = taker_begin(client, "tw_cache_take_many", takes, count, loaded);
+	status = tw_cache_take_many(model->cache, items, count, load_many, client, wait, &found);
+	taker_end(client, begun, status);
+	for (unsigned i = 0; i < count && status == TW_OK; i++) {
+		sum += items[i].entry != NULL;
+		check_waited(client, &takes[i], items[i].status, items[i].entry, wait);
+	}
+	client_check_answer("tw_cache_take_many", status, found, sum);
+}
+
+static void on_value(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+{
+	struct cache_ask *ask = context;
+	struct cache_model *model = ask->take.model;
+	struct cache_client guest = guest_of(model);
+
+	host_leave(NULL);
+	if (++ask->told > 1)
+		host_fail("a take of key %u is told again", ask->take.key);
+	if (ask->is_refused || model->is_over)
+		host_fail("a take is told after %s", model->is_over ? "the end" : "it was refused");
+	host_trace("  a take of key %u is told %s", ask->take.key, tw_status_name(status));
+	model->pending--;
+	model->running++;
+	count_take(&ask->take, status, entry);
+	check_taken(&ask->take, status, entry);
+	if (entry && host_draw(4) == 0)
+		client_pin(&guest, tw_cache_entry_pin(entry));
+	if (host_draw(8) == 0)
+		client_get(&guest, (unsigned)host_draw(model->key_count));
+	else if (host_draw(8) == 0)
+		client_take_async(&guest, client_draw_taken(model));
+	if (entry)
+		(void)cache_value_of_entry(model, entry);
+	client_unpin_all(&guest);
+	model->running--;
+	cache_model_end(model, ask->epoch);
+	host_enter(NULL, NULL);
+}
+
+void client_take_async(struct cache_client *client, unsigned number)
+{
+	struct cache_model *model = client->model;
+	struct cache_ask *ask = &model->asks[model->ask_count];
+	enum tw_status status;
+
+	if (!model->options.load || model->ask_count == CACHE_ASKS)
+		return;
+	model->ask_count++;
+	model->pending++;
+	*ask = (struct cache_ask){.take = key_call_begin(client, CALL_TAKE, number, NULL, 0),
+				  .epoch = cache_model_begin(model)};
+	status = CACHE_CALL(client, tw_cache_take_async(model->cache, ask->take.name,
+							ask->take.size, on_value, ask));
+	ask->is_listed = status == TW_OK;
+	while (ask->is_listed && model->is_alone && !client->is_guest &&
+	       model->pending + model->running > 0)
+		host_pause(model);
+	if (ask->is_listed)
+		return;
+	client_check_answer("tw_cache_take_async", status, ask->told, 0);
+	ask->is_refused = true;
+	model->pending--;
+	cache_model_end(model, ask->epoch);
+}
+
+void client_load(struct cache_client *client)
+{
+	switch (host_draw(8)) {
+	case 0:
+		client_take_many(client);
+		break;
+	case 1:
+	case 2:
+	case 3:
+		/* One thread alone waits each time. */
+		if (client->model->options.load && (!client->model->is_alone || host_draw(8) == 0))
+			client_take_async(client, client_draw_taken(client->model));
+		else
+			client_take(client, client_draw_taken(client->model));
+		break;
+	case 4:
+		if (client->model->kept_count > 0)
+			client_end_kept(client);
+		break;
+	default:
+		client_take(client, client_draw_taken(client->model));
+	}
+}
