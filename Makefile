@@ -300,7 +300,7 @@ include src/man/man.mk src/packaging/packaging.mk
 # None where the sources alone were copied, as into a container.
 include $(wildcard test/*/*.mk test/*/*/*.mk bench/*/*.mk)
 
-builds: ## build with other compilers, flags and processors; ANALYZE=yes: and analyze
+builds: ## build with other compilers, flags and processors; ALL=yes: more, and analyze
 	@test/long/builds/check_builds.sh
 
 model-check: ## model-check the doors with GenMC; MORE=1: with larger bounds

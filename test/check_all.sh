@@ -16,6 +16,7 @@ run "make SANITIZE=address,undefined test"
 run "make sim STEPS=300000000"
 run "make fuzz FUZZ_SECONDS=60"
 run "make CC=clang CXX=clang++ CFLAGS='-O2 -g -Werror' BUILD=build/clang test"
+run "make CC=clang SANITIZE=address,undefined REDIS=no BUILD=build/clang-address test"
 if command -v genmc >/dev/null; then
 	run "make model-check"
 else
@@ -23,7 +24,7 @@ else
 fi
 run "make mutants SAMPLE=200"
 run "make coverage"
-run "make builds ANALYZE=yes"
+run "make builds ALL=yes"
 run "make test-packages"
 run "make machines"
 run "make costs"
