@@ -597,7 +597,7 @@ struct tw_redis_stats {
 	/* Tasks ever added, including replacements. A recurring task counts once. */
 	uint64_t added;
 	int64_t next_ms; /* the earliest due time or lease end, by the server's clock, or 0 */
-	int64_t now_ms; /* the server's time */
+	int64_t now_ms;  /* the server's time */
 };
 
 /*

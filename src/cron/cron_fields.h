@@ -12,7 +12,7 @@ enum cron_field { FIELD_MINUTE, FIELD_HOUR, FIELD_DAY, FIELD_MONTH, FIELD_WEEKDA
 
 struct cron_fields {
 	uint64_t numbers[FIELD_COUNT]; /* bit n says that n matches; Sunday is bit 0 alone */
-	bool either_day; /* a day that matches one of the two day fields is enough */
+	bool either_day;               /* a day that matches one of the two day fields is enough */
 	bool every_hour;
 };
 
