@@ -83,6 +83,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
+	owner->poll_began = TW_FOREVER;
 	owner->batch_head = UINT64_MAX; /* no batch begins there */
 	queue_age_init(&owner->queue_age, clock_read_real(CLOCK_MONOTONIC));
 	owner_init_lists(owner);
@@ -252,7 +253,7 @@ static struct turn_start turn_start_now(void)
 static void owner_publish(struct owner *owner, const struct turn_start *start)
 {
 	struct turn_start end = turn_start_now();
-	tw_duration took = end.clock - start->clock - owner->in.task_time;
+	tw_duration took = time_since(end.clock - owner->in.task_time, start->clock);
 	/* What inline tasks had of the processor is not known, only how long they took. */
 	tw_duration work = owner->in.task_time > 0 ? took : end.work - start->work;
 
@@ -280,6 +281,27 @@ static bool owner_begin_turn(struct owner *owner)
 	if (owner_resume_turn(owner))
 		return true;
 	return owner_apply(owner, COMMANDS_A_TURN) || more;
+}
+
+bool owner_apply_turn(struct owner *owner)
+{
+	struct turn_start start = turn_start_now();
+	bool more;
+
+	queue_age_end_sleep(&owner->queue_age, start.clock);
+	owner->in.task_time = 0;
+	owner->applied = 0;
+	more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
+	more |= owner_apply(owner, COMMANDS_A_TURN);
+	owner_answer_parked(owner);
+	if (owner->out.pool) {
+		owner_retire(owner);
+		outbox_submit(&owner->out);
+		more |= !list_is_empty(&owner->retirements);
+	}
+	owner_tend_memory(owner);
+	owner_publish(owner, &start);
+	return more;
 }
 
 bool owner_turn(struct owner *owner)

@@ -484,8 +484,11 @@ void owner_begin_advances(struct owner *owner)
 tw_duration owner_target_time(struct owner *owner)
 {
 	const struct request *request = owner_first_advance(owner);
+	tw_duration now = clock_now(&owner->clock);
 
-	return request ? request->time : clock_now(&owner->clock);
+	if (request)
+		return request->time;
+	return now < owner->poll_began ? now : owner->poll_began;
 }
 
 bool owner_end_advance(struct owner *owner)
