@@ -719,7 +719,8 @@ static void what_redis_does_not_tell_is_missing_alone(void **state)
 	json_decref(await_rows("all_workers", 1));
 }
 
-/* How late, in seconds, half of the runs of a second were; 0: none of these began. */
+/* Returns how late, in seconds, half of the runs of the worst second were, or 0 if none began. A
+ * busy machine may cause a second attempt, in another second. */
 static double await_late_second(void)
 {
 	for (int i = 0; i < 3000; i++) {
@@ -728,8 +729,12 @@ static double await_late_second(void)
 		double late = 0;
 		size_t index;
 
-		json_array_foreach(json_object_get(status, "seconds"), index, second) late +=
-			json_number_value(json_object_get(second, "late_p50_s"));
+		json_array_foreach(json_object_get(status, "seconds"), index, second)
+		{
+			double found = json_number_value(json_object_get(second, "late_p50_s"));
+
+			late = found > late ? found : late;
+		}
 		json_decref(status);
 		if (late > 0)
 			return late;
