@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bounded, expiring memory in front of a slow source, read by any thread at the speed of memory.
+ * Keeps values of a slow source in memory, each until its deadline and within limits on their
+ * number and size.
  *
  *     struct tw_cache *cache;
  *     const struct tw_cache_entry *entry;
@@ -12,26 +13,32 @@
  *     }
  *     tw_cache_destroy(cache);
  *
- * Every call may be made from any thread, also from a listener, a loader or a task of the wheel;
- * only tw_cache_flush is refused there, for it waits for others that may wait for that one, and
- * tw_cache_destroy must be the last one and none of those. TW_CLOSED is what a call returns that
- * began after tw_cache_stop; only tw_cache_get_stats, tw_cache_count and tw_cache_write_metrics
- * still tell. Keys are bytes, 1 to TW_KEY_SIZE_MAX long, copied. Times are on the wheel's clock
- * (tw_now), in nanoseconds.
+ * Times are in nanoseconds, on the wheel's clock (tw_now). A key has 1 to TW_KEY_SIZE_MAX bytes and
+ * is copied. An entry is readable until its deadline.
  *
- * What the cache guarantees:
- *  - No call hands out a value at or past its deadline, however late its timer is, but for takes
- *    that say so by TW_STALE (stale_if_error); none is removed for its age before it. Lookups find
- *    out by a coarse clock, and read the precise one only near the deadline. What one call has
- *    found expired, no other finds there.
- *  - Every entry that came in leaves exactly once, with one cause, and on_remove is told of it.
- *  - Entries past their deadline, and stale_if_error, leave without any traffic, within two ticks
- *    of the wheel.
- *  - A lookup waits for nothing: not for other lookups, not for a thread that sleeps with a pinned
- *    entry, not for the removal of a million others.
- *  - A call that fails changes nothing, and leaves its values with the caller.
+ * Any thread may make any call, also inside a listener, a loader or a task of the wheel, with two
+ * exceptions. tw_cache_flush returns TW_INVALID there, because it waits for listeners.
+ * tw_cache_destroy must be the last call on the cache, and must not be made there.
  *
- * A fork's child may not use a cache that it inherited; it may make its own.
+ * A call that begins after tw_cache_stop returns TW_CLOSED. These calls still work:
+ * tw_cache_get_stats, tw_cache_count, tw_cache_write_metrics, and the calls on pinned entries and
+ * on loads under way.
+ *
+ * The cache guarantees:
+ *  - No call returns a value at or past its deadline, however late the wheel is, except a take. A
+ *    take does so in two cases: with TW_STALE (stale_if_error), and if the value that its load
+ *    supplied expires before the take returns.
+ *  - No entry is removed for its age before its deadline. Once a call has found an entry expired,
+ *    no later call finds it readable.
+ *  - Each entry leaves the cache exactly once, with one cause, and on_remove is called for it,
+ *    unless it is an absence.
+ *  - Expired entries leave memory without any traffic, within two ticks of the wheel after the end
+ *    of their lifetime and of stale_if_error.
+ *  - A lookup does not wait: not for a writer, another lookup, a thread that sleeps with a pinned
+ *    entry, or the removal of a million other entries.
+ *  - A set that fails changes nothing. Its value is still the caller's.
+ *
+ * The child of a fork must not use a cache that it inherited. It may make a cache of its own.
  */
 #ifndef TIMINGWHEEL_CACHE_H
 #define TIMINGWHEEL_CACHE_H
@@ -46,45 +53,51 @@ extern "C" {
 #endif
 
 struct tw_cache;
-/* A key with its value; never changes once it is in a cache. */
+/* Holds a key and its value. It never changes once it is in a cache. */
 struct tw_cache_entry;
 
-/* Most shards of a cache. */
+/* The largest number of shards of a cache. */
 #define TW_CACHE_SHARDS_MAX 1024
-/* Most threads for loads. */
+/* The largest number of threads for loads. */
 #define TW_CACHE_LOADERS_MAX 1024
-/* What an entry weighs at most: more counts as this. */
+/* The largest weight of an entry. A larger weight counts as this one. */
 #define TW_CACHE_WEIGHT_MAX ((uint64_t)1 << 48)
 
-/* Why an entry left the cache. One past its deadline has expired, whichever call but
- * tw_cache_destroy removes it. */
+/*
+ * Says why an entry left the cache. An entry past its deadline leaves with TW_CAUSE_EXPIRED,
+ * whichever call removes it, except in tw_cache_destroy.
+ */
 enum tw_cache_cause {
-	TW_CAUSE_EXPLICIT, /* tw_cache_delete, tw_cache_clear; refresh_after: the source lost it */
-	TW_CAUSE_REPLACED, /* another value was set under its key */
-	TW_CAUSE_SIZE,     /* it had to make room: max_entries, max_bytes */
-	TW_CAUSE_EXPIRED,  /* its deadline has passed */
+	/* A delete, pop, compute or clear removed the entry, or a reload found that the source no
+	 * longer has the key (refresh_after). */
+	TW_CAUSE_EXPLICIT,
+	TW_CAUSE_REPLACED, /* another value, or an absence, was stored under the key */
+	TW_CAUSE_SIZE,     /* the entry had to make room for max_entries or max_bytes */
+	TW_CAUSE_EXPIRED,  /* the deadline has passed */
 	TW_CAUSE_SHUTDOWN  /* tw_cache_destroy */
 };
 
-/* How many causes there are. */
+/* The number of causes. */
 #define TW_CACHE_CAUSES 5
 
-/* Which entry makes room when a limit is reached. Without a limit nothing is kept of the order. */
+/* Says which entry makes room at a limit. A cache that never had a limit keeps no order. */
 enum tw_cache_policy {
-	/* The entry that was not used for the longest time. Exact in each shard, for one thread at
-	 * a time; of what several threads read at once, some uses may count for nothing. */
+	/* The least recently used entry of a shard makes room. The order is exact while one thread
+	 * reads at a time. If several threads read at once, some uses may not count. */
 	TW_POLICY_LRU,
-	/* S3-FIFO: new keys pass through a small queue (a tenth of the entries), and only those
-	 * used again there reach the main one. Better than LRU on skewed keys and against scans; a
-	 * use costs two bits. */
+	/* S3-FIFO (Yang et al., 2023): new keys enter a small queue, a tenth of the entries. Only
+	 * keys used at least twice there, or set again soon after their eviction, enter the main
+	 * queue. It keeps more of what is used again if keys are skewed or scanned. A use costs two
+	 * bits. */
 	TW_POLICY_S3FIFO
 };
 
 /*
  * Weighs an entry for max_bytes.
  *
- * Called by the setting thread, maybe more than once and under a lock of the cache: it must be
- * quick, must not call the cache, and must return the same for the same entry.
+ * The thread that sets or loads the value calls it, maybe more than once, and maybe under a lock of
+ * the cache. It must be quick, must not call the cache, and must return the same weight for the
+ * same entry. It is not called for absences, nor for a value adopted with a weight.
  *
  * Returns: the weight.
  */
@@ -92,169 +105,187 @@ typedef uint64_t tw_cache_weigh_fn(void *context, const void *key, size_t key_si
 				   const void *value, size_t value_size);
 
 /*
- * Told of every entry that leaves, in no promised order.
+ * Receives each entry that leaves the cache, in no particular order.
  *
- * Called by a worker of the wheel's pool (where the wheel is driven, with TW_WORKERS_INLINE), one
- * call at a time for each cache, with no lock held: it may sleep, and may call the cache, but not
- * tw_cache_destroy or tw_cache_flush. The entry may be read until the call returns, and longer if
- * it is pinned with tw_cache_entry_pin. Not told of absences (negative_expire), which are no
- * values.
+ * A worker of the wheel's pool calls it, or with TW_WORKERS_INLINE the thread that drives the
+ * wheel. One call runs at a time for each cache, with no lock held. It may sleep. It may call the
+ * cache, except tw_cache_destroy and tw_cache_flush. The entry can be read until the call returns,
+ * and longer if it is pinned by tw_cache_entry_pin. It is not called for absences.
  */
 typedef void tw_cache_remove_fn(void *context, const struct tw_cache_entry *entry,
 				enum tw_cache_cause cause);
 
-/* A load that runs, for its loader: what it leaves its value in. */
+/* Identifies a load under way. The loader gives it the value. */
 struct tw_cache_loading;
 
 /*
  * Fetches the key's value from the source, and gives it to `loading` by tw_cache_load_copy or
  * tw_cache_load_adopt.
  *
- * Called by tw_cache_take in the calling thread, or as tw_cache_options.load by a thread of the
- * cache, with no lock held; may sleep, and may call the cache, tw_cache_take of other keys too.
- * With its return the load has ended, and `loading` is gone, unless it was kept. A loader that ends
- * its thread (pthread_exit, cancellation) counts as TW_LOAD_FAILED.
+ * tw_cache_take calls it in the calling thread. A thread of the cache calls tw_cache_options.load.
+ * No lock is held. It may sleep, and may call the cache, also tw_cache_take for other keys. When it
+ * returns, the load ends and `loading` is invalid, unless tw_cache_load_keep kept the load. A
+ * loader that ends its thread (pthread_exit, cancellation) counts as TW_LOAD_FAILED.
  *
  * Returns:
- *   TW_OK         the value was given; without one this counts as TW_LOAD_FAILED
- *   TW_NOT_FOUND  the source has none, which is kept for negative_expire
+ *   TW_OK         the value was given; without a value this counts as TW_LOAD_FAILED
+ *   TW_NOT_FOUND  the source does not have the key; this absence is stored for negative_expire
  *
- * Anything else is an error, which all waiting callers are told and none after them; numbers that
- * are no status are passed on too. A value given is ignored then, and freed.
+ * Any other status is an error, also a number that is no status. All callers that wait for this
+ * load get it, and it is not stored. Unless the loader returns TW_OK, a value that it gave is
+ * freed.
  */
 typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key_size,
 				     struct tw_cache_loading *loading);
 
-/* Counts since tw_cache_create, exact when no other call runs; see tw_cache_get_stats. */
+/*
+ * Holds a cache's statistics: counts since tw_cache_create, and current states. They are exact
+ * while no other call runs.
+ */
 struct tw_cache_stats {
-	/* Each key asked for by get, get_many, acquire or take counts as one of these three. */
+	/* Keys asked for by get, get_many, acquire or a take. Each counts as one of these three. */
 	uint64_t hits;
-	uint64_t misses;    /* not there, or past its deadline; a take that waits for a load too */
-	uint64_t absent;    /* known to be absent (negative_expire) */
-	uint64_t loads;     /* loaders called, once for each key */
-	uint64_t refreshes; /* of those: of values that could still be read (refresh_after) */
-	uint64_t load_errors;   /* of those: gave no value, absences included */
-	uint64_t load_waits;    /* takes that waited for another's load, or to be told of it */
-	uint64_t wait_timeouts; /* of those: gave up, TW_TIMED_OUT */
-	/* How long loads took, of those that have ended, and the sum: real time, on a manual clock
-	 * too. */
+	uint64_t misses;        /* no readable entry; takes that wait for a load included */
+	uint64_t absent;        /* known to be absent (negative_expire) */
+	uint64_t loads;         /* keys for which a loader was called */
+	uint64_t refreshes;     /* loads of values that were still readable (refresh_after) */
+	uint64_t load_errors;   /* loads that supplied no value, absences included */
+	uint64_t load_waits;    /* takes that waited for a load of another call */
+	uint64_t wait_timeouts; /* takes that returned TW_TIMED_OUT */
+	/* How long the loads that have ended took, and the sum. This is real time, also on a manual
+	 * clock. */
 	struct tw_percentiles load_time;
 	tw_duration load_time_total;
-	uint64_t stale;   /* takes that were given TW_STALE */
+	uint64_t stale;   /* takes that returned TW_STALE */
 	uint64_t inserts; /* entries that came in, replacements and absences included */
-	/* Entries that left, by cause; their sum and `entries` make `inserts`. */
+	/* Entries that left, by cause. The sum of these and `entries` is `inserts`. */
 	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t notified; /* calls of on_remove that returned */
-	uint64_t refused;  /* sets, and values loaded, for max_queued_removals */
-	/* State at the moment. */
-	uint64_t entries; /* absences and entries past their deadline included, until they leave */
-	uint64_t bytes;   /* the sum of their weights */
-	uint64_t queued_removals; /* wait for on_remove, or its return */
-	/* Bytes of memory, of adopted values not. */
-	uint64_t memory;         /* that the cache has of the system for entries and tables */
-	uint64_t memory_in_use;  /* of it, by entries that are there, the tables, what is filed */
-	uint64_t memory_retired; /* by what has left, but a lookup may still be looking at */
-	uint64_t memory_pinned;  /* by entries that have left, but are pinned */
+	uint64_t notified;        /* calls of on_remove that have returned */
+	uint64_t refused;         /* values set or loaded that max_queued_removals kept out */
+	uint64_t entries;         /* now; absences and expired entries included, until they leave */
+	uint64_t bytes;           /* the sum of the weights of `entries` */
+	uint64_t queued_removals; /* removals for which on_remove has not yet returned */
+	/* Bytes of memory now, without adopted values. */
+	uint64_t memory;         /* all that the cache has from the system for entries and tables */
+	uint64_t memory_in_use;  /* the part in use by entries, tables and the expiry lists */
+	uint64_t memory_retired; /* entries that have left, but that a lookup may still read */
+	uint64_t memory_pinned;  /* entries that have left, but are pinned */
 };
 
-/* What a cache is made with, beside the lifetime of its entries. All zero means all defaults. */
+/* Holds the options of tw_cache_create. A zeroed struct has all the defaults. */
 struct tw_cache_options {
-	void *context;    /* given to weigh, on_remove and on_stats */
-	const char *name; /* of the own wheel's threads, cut to 8 bytes; NULL: "proc" */
+	void *context; /* passed to weigh, on_remove and on_stats */
+	/* The prefix of thread names, default "proc". Threads for loads are named NAME-load. The
+	 * cache's own wheel has threads NAME-owner, NAME-0 and NAME-1. A whole name has at most 15
+	 * bytes: NAME is cut to 9 bytes for NAME-owner, and to 10 for NAME-load. */
+	const char *name;
 	/*
-	 * The wheel that wakes the cache and whose pool runs its listeners; may serve many caches
-	 * and other timers. It must live longer than the cache. While it is stopped, or no thread
-	 * drives it, entries past their deadline are not handed out all the same, but stay in
-	 * memory until they are met. The cache has an alarm there for each shard, and a few more,
-	 * which nothing else on the wheel meets. NULL: a wheel of its own, of 1 s and 300 slots,
-	 * with its threads.
+	 * The wheel that wakes the cache and whose pool runs on_remove and on_stats. NULL, the
+	 * default, makes a wheel of the cache's own: a tick of 1 s, 300 slots, three threads. A
+	 * given wheel may serve many caches and other timers, and must outlive the cache. The cache
+	 * has one alarm per shard there, and at most three more. If the wheel is stopped, or no
+	 * thread drives it, calls still return no expired entry, but expired entries stay in memory
+	 * until another call removes them.
 	 */
 	struct tw_wheel *wheel;
-	/* Each lifetime given is multiplied by a random number between 1 - jitter and 1 + jitter,
-	 * so that what was set together does not expire together. 0: 0.05; negative: none; < 1. */
+	/* How much lifetimes vary, < 1. 0 means the default, 0.05; a negative number means none.
+	 * Each lifetime is multiplied by a random number between 1 - jitter and 1 + jitter, so that
+	 * entries set together do not expire together. */
 	double jitter;
-	uint64_t max_entries; /* 0: no limit */
+	/* The largest number of entries. 0, the default, means no limit. */
+	uint64_t max_entries;
 	/*
-	 * Counts weights; 0: no limit. Without `weigh` an entry weighs what it takes of memory: 48
-	 * bytes, the key rounded up to 8, and the value, together rounded up to the next size of a
-	 * cell (by 16 to 256, then by a sixth on average, from 16 KiB on by 4 KiB), and 40 for its
-	 * share of the table; an adopted value beside that its size. The memory that the cache has
-	 * of the system is then 1.25 times max_bytes and 4 MiB at most, whatever sizes come and go:
-	 * beside what only pins and removals that on_remove is still to be told of hold, adopted
-	 * values, and sets under way.
+	 * The largest sum of weights. 0, the default, means no limit. Without `weigh` the weight of
+	 * an entry is its memory in bytes: 48, the key rounded up to 8, and the value, together
+	 * rounded up to a cell; plus 40 for its share of the table. Options add to the 48: 16 with
+	 * `idle`, 16 with refresh_after. An adopted value adds 32, and its size is added to the
+	 * weight. Cell sizes are multiples of 16 up to 256 bytes, then grow in steps of about a
+	 * fifth, and from 16 KiB on are multiples of 4 KiB.
+	 *
+	 * Without `weigh` the cache's memory is at most 1.25 times max_bytes plus 4 MiB, whatever
+	 * sizes come and go. Not counted: entries kept only by pins or queued removals, adopted
+	 * values, and sets in progress.
 	 */
 	uint64_t max_bytes;
-	tw_cache_weigh_fn *weigh;    /* NULL: as above */
-	enum tw_cache_policy policy; /* which entry makes room */
-	/* Sliding lifetime: an entry that is not looked up for so long expires, before its own
-	 * lifetime ends; each hit starts it anew. Counts from the coarse clock's next step, a few
-	 * milliseconds late at most. Without jitter. ≥ 0; 0: none. */
+	tw_cache_weigh_fn *weigh;    /* weighs entries; NULL, the default, weighs their memory */
+	enum tw_cache_policy policy; /* which entry makes room at a limit */
+	/* How long an entry stays readable without a hit, nanoseconds, ≥ 0. 0, the default, means
+	 * no such limit. Each hit or touch starts this time again, up to the end of the entry's own
+	 * lifetime. A hit counts from the next step of the coarse clock, a few milliseconds late at
+	 * most. This time has no jitter. */
 	tw_duration idle;
-	/* How long a loader's answer that a key is absent is kept, so that other takes are told
-	 * without asking the source; `idle` ends it sooner, as it does an entry. With jitter. ≥ 0;
-	 * 0: not kept. */
+	/* How long an absence is stored, nanoseconds, ≥ 0, with jitter. 0, the default, stores no
+	 * absences. An absence is a loader's answer TW_NOT_FOUND. While it is stored, takes return
+	 * TW_NOT_FOUND without a load. `idle` applies to it too. */
 	tw_duration negative_expire;
-	tw_cache_remove_fn *on_remove; /* NULL: no function is told */
+	/* Receives each entry that leaves. NULL, the default, calls no function. */
+	tw_cache_remove_fn *on_remove;
 	/*
-	 * While so many removals wait for on_remove, or its return, sets return TW_FULL, and what
-	 * was loaded is given out and not kept: so a listener that is slower than the sets, or
-	 * stuck, piles up no memory. What leaves without a set is queued all the same, and the last
-	 * set below the limit may go over it by what it evicts. 0: no limit.
+	 * Limits the removals for which on_remove has not returned. 0, the default, means no limit.
+	 * At the limit sets return TW_FULL, and loaded values are returned but not stored, so a
+	 * slow or stuck listener does not pile up memory. Entries that leave without a set are
+	 * queued even at the limit. The last set below the limit may exceed it by the entries that
+	 * it evicts.
 	 */
 	uint64_t max_queued_removals;
 	/*
-	 * The cache's own loader, and its argument, which must live as long as the cache: for
-	 * tw_cache_take_async, and takes without a loader of theirs. It is called on threads made
-	 * for that, NAME-load, so many as `loaders` says (0: 2; at most TW_CACHE_LOADERS_MAX),
-	 * whatever drives the wheel. NULL: there is none, and no such threads.
+	 * The cache's own loader. tw_cache_take_async uses it, reloads use it, and so do takes
+	 * without a loader. It is called on `loaders` dedicated threads, with load_context, which
+	 * must outlive the cache. `loaders` is at most TW_CACHE_LOADERS_MAX; 0 means the default,
+	 * 2. If `load` is NULL, the default, there is no loader and there are no such threads.
 	 */
 	tw_cache_load *load;
 	void *load_context;
 	unsigned loaders;
 	/*
-	 * A value that was set so long ago is loaded anew by the cache's own loader when it is
-	 * looked up (by get, get_many, acquire, or a take of any kind): once for all these calls,
-	 * which are given the old value at once until the new one is there. With jitter, the same
-	 * for a key each time. A reload that brings no value leaves the old one, until its
-	 * deadline, and is tried again after a 16th of the time, an 8th, and so on up to a half,
-	 * and then each half; but where the source has the key no more (TW_NOT_FOUND) it leaves,
-	 * with TW_CAUSE_REPLACED if that is kept (negative_expire), else TW_CAUSE_EXPLICIT. What is
-	 * set or deleted meanwhile stays so. Takes 16 bytes an entry. Shorter than lifetimes, or
-	 * it does nothing. ≥ 0; 0: nothing is loaded anew; else `load` must be given.
+	 * The age from which a value is reloaded when it is looked up, nanoseconds, ≥ 0. 0, the
+	 * default, reloads nothing. It needs `load`. It has an effect only if it is shorter than
+	 * the lifetimes. It has jitter, which is the same for a key each time.
+	 *
+	 * The lookups are get, get_many, acquire and all takes. One of them queues the reload,
+	 * which costs it an allocation and short locks. All return the old value until the new one
+	 * is there. If the reload fails, the old value stays until its deadline. Lookups retry the
+	 * reload after 1/16 of refresh_after, then 1/8, 1/4, and from then on 1/2. If the reload
+	 * returns TW_NOT_FOUND, the old value leaves: with TW_CAUSE_REPLACED if negative_expire
+	 * stores the absence, else with TW_CAUSE_EXPLICIT. A set or delete during the reload
+	 * prevails over it. Each entry takes 16 bytes more.
 	 */
 	tw_duration refresh_after;
-	/* While so many of these loads wait for a thread or run, the old value is given and that is
-	 * all. 0: 64. */
+	/* The most reloads that may wait for a thread or run at a time. 0 means the default, 64. At
+	 * the limit lookups return the old value and queue no reload. */
 	unsigned max_refreshing;
 	/*
-	 * So long a value stays in memory after its deadline, for takes whose load fails: these are
-	 * given it with TW_STALE. No other call finds it; it counts for the limits, in
-	 * tw_cache_count and in what there is, and may have to make room. Not where the source has
-	 * the key no more (TW_NOT_FOUND), which removes it. ≥ 0; 0: nothing stays.
+	 * How long an expired value is kept so that a take whose load fails can return it, with
+	 * TW_STALE; nanoseconds, ≥ 0. 0, the default, keeps none. No other call finds it. It counts
+	 * for the limits and in tw_cache_count, and may be evicted. A load that returns
+	 * TW_NOT_FOUND has not failed, and removes it.
 	 */
 	tw_duration stale_if_error;
-	/* Called on the wheel's pool every stats_interval (0: a minute) with the counts; NULL:
-	 * not. */
+	/* The time between calls of on_stats, nanoseconds, ≥ 0; 0 means the default, a minute.
+	 * on_stats is called on the wheel's pool with the statistics. NULL, the default, calls no
+	 * function. */
 	tw_duration stats_interval;
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	/*
-	 * The table's parts with a lock each for writers: a power of two, or rounded up to
-	 * one; at most TW_CACHE_SHARDS_MAX. The limits hold for the cache as a whole, the order of
-	 * eviction in each shard. 0: 64, but with max_entries only as many as leave each 512
-	 * entries, so that a cache with a small limit is one shard and its order exact.
+	 * The number of shards, parts of the table with a lock each for writers. It is rounded up
+	 * to a power of two, and is at most TW_CACHE_SHARDS_MAX. 0 means the default: 64, or with
+	 * max_entries only as many as leave 512 entries to each. The limits hold for the whole
+	 * cache, and the order of eviction for each shard. So the order of a small cache is exact.
 	 */
 	unsigned shards;
 };
 
 /*
- * Makes a cache whose entries live for `expire` (> 0, or TW_FOREVER) where nothing else is said.
+ * Makes a cache whose entries live for `expire` nanoseconds, unless a call gives another lifetime.
  *
- * `options` may be NULL; it is copied. Costs about 5 KiB a shard, and with a wheel of its own three
- * threads. Needs no room in the given wheel's queue. Except on TW_OK *cache is NULL.
+ * `expire` must be > 0. TW_FOREVER means that entries do not expire. `options` is copied and may be
+ * NULL, for the defaults. *cache is NULL unless the status is TW_OK. Any thread. The call costs
+ * about 5 KiB a shard, the threads for loads, and three threads if the cache makes its own wheel.
+ * It needs no room in a given wheel's queue.
  *
  * Returns:
- *   TW_OK         *cache is the caller's, until tw_cache_destroy
- *   TW_INVALID    no cache to fill, expire ≤ 0, or an option out of range
+ *   TW_OK         the caller owns *cache, until tw_cache_destroy
+ *   TW_INVALID    cache is NULL, expire ≤ 0, or an option is out of range
  *   TW_NO_MEMORY  nothing was made
  *   TW_SYSTEM     a thread could not be started
  *   TW_CLOSED     the given wheel was stopped
@@ -263,15 +294,16 @@ TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expir
 				      const struct tw_cache_options *options);
 
 /*
- * Has all threads stop using the cache, so that it can be destroyed: calls that begin later return
- * TW_CLOSED, and so do takes that wait for a load.
+ * Stops the use of the cache, so that it can be destroyed: calls that begin later return TW_CLOSED,
+ * and so do takes that wait for a load.
  *
- * Calls under way end as they would have; no set of theirs comes in after the return. A load that
- * runs goes on, and its own take is given what it brings; takes that were to be told by a call are
- * told TW_CLOSED before the return. What is in the cache stays until its deadline or
- * tw_cache_destroy, and on_remove is told as before. Any thread, also from a listener, a loader or
- * a task, any number of times, beside all calls but tw_cache_destroy. Waits for no call; costs a
- * lock for each shard.
+ * Other calls in progress complete as usual, and none stores a value after the return. A running
+ * load continues, and the take that runs it returns what it supplies. on_value of each waiting
+ * tw_cache_take_async is called with TW_CLOSED before the return. Entries stay until their deadline
+ * or tw_cache_destroy, and on_remove is called as before.
+ *
+ * Any thread, also in a listener, a loader or a task, any number of times, at the same time as any
+ * call except tw_cache_destroy. The call waits for no other call. It costs a lock for each shard.
  *
  * Returns:
  *   TW_OK         this call stopped it
@@ -281,36 +313,37 @@ TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expir
 TW_API enum tw_status tw_cache_stop(struct tw_cache *cache);
 
 /*
- * Ends the cache.
+ * Stops and frees the cache. NULL is allowed.
  *
- * Stops it; waits until takes that waited and the loaders that run have returned; ends the loads
- * that loaders have kept; removes every entry, waits until on_remove was told of all, and frees
- * everything but the entries that are still pinned, which stay readable until they are released.
- * The cause is TW_CAUSE_SHUTDOWN for each of them, also for one past its deadline that had not left
- * yet. NULL is fine.
+ * The call stops the cache as tw_cache_stop does, waits until waiting takes and running loaders
+ * have returned, and ends the loads that loaders have kept. Then it removes every entry with
+ * TW_CAUSE_SHUTDOWN, also entries past their deadline, waits until on_remove has returned for each,
+ * and frees everything except pinned entries. These stay readable until they are released.
  *
- * Beside those takes no call on the cache may be running or follow. Not from a listener, a loader
- * or any other task of the wheel, where it could not return; from a callback of this cache it does
- * nothing. While it runs, listeners may call the cache, which returns TW_CLOSED. With
- * TW_DRIVE_CALLER it drives the wheel, as tw_flush does. If the wheel has been stopped, on_remove
- * is called by this thread.
+ * It must be the last call on the cache, and no other call except those takes may be in progress.
+ * While it runs, listeners may call the cache; these calls return TW_CLOSED. It must not be called
+ * in a task of the wheel, where it could not return. In a listener, a loader or another callback of
+ * this cache it does nothing. While it waits for on_remove, it drives a wheel with TW_DRIVE_CALLER,
+ * as tw_flush does. If the wheel was stopped, this thread calls on_remove.
  */
 TW_API void tw_cache_destroy(struct tw_cache *cache);
 
 /*
- * Sets the key's value, for the cache's own lifetime.
+ * Sets the key's value, with the cache's lifetime.
  *
- * Key and value are copied before it returns. A value may be empty (then NULL is fine). Replaces
- * the value that the key has (TW_CAUSE_REPLACED); lookups beside it find the one or the other. With
- * any status but TW_OK nothing has changed. Any thread. Costs a hash, an allocation, a copy, a lock
- * that no thread holds for long, and the precise clock; no system call unless the new deadline is
- * the earliest of its shard or entries leave that on_remove is to be told of.
+ * Key and value are copied. The value may be empty, and NULL if it is empty. A value that the key
+ * has is replaced (TW_CAUSE_REPLACED). Lookups at the same time find the old value or the new one.
+ * With any status but TW_OK nothing has changed.
+ *
+ * Any thread. The call costs a hash, an allocation, a copy, a short lock, and a read of the precise
+ * clock. As a rule it makes a system call only if the new deadline is the earliest of its shard, or
+ * if on_remove is to be called for entries that leave.
  *
  * Returns:
  *   TW_OK         the key has the value
- *   TW_INVALID    no cache, a key that is NULL, empty or over TW_KEY_SIZE_MAX, a NULL value that is
- *                 not empty, or a value over UINT32_MAX bytes
- *   TW_FULL       it weighs more than max_bytes by itself, or max_queued_removals wait
+ *   TW_INVALID    no cache, key is NULL, key_size is 0 or over TW_KEY_SIZE_MAX, value is NULL and
+ *                 not empty, or value_size is over UINT32_MAX
+ *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
@@ -318,15 +351,14 @@ TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size
 				   const void *value, size_t value_size);
 
 /*
- * Sets the key's value as tw_cache_set does, with its own lifetime.
+ * Sets the key's value as tw_cache_set does, with a lifetime of `expire` nanoseconds.
  *
- * `expire` is > 0, or TW_FOREVER, as which counts what would end 146 years after the clock began,
- * or later.
+ * `expire` must be > 0. Deadlines more than 146 years after the clock's start count as TW_FOREVER.
  *
  * Returns:
  *   TW_OK         the key has the value
  *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or expire ≤ 0
- *   TW_FULL       it weighs more than max_bytes by itself, or max_queued_removals wait
+ *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
@@ -335,16 +367,15 @@ TW_API enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const voi
 					       size_t value_size, tw_duration expire);
 
 /*
- * Sets the key's value as tw_cache_set_with_expire does, if the key has no value that may still be
- * read.
+ * Sets the key's value as tw_cache_set_with_expire does, if the key has no readable value.
  *
- * An absence that is remembered (negative_expire) is no value: it gives way.
+ * A stored absence (negative_expire) is no value, and is replaced.
  *
  * Returns:
  *   TW_OK         the key has the value
- *   TW_EXISTS     it has another one, which stays
+ *   TW_EXISTS     the key has another value, which stays
  *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or expire ≤ 0
- *   TW_FULL       it weighs more than max_bytes by itself, or max_queued_removals wait
+ *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
@@ -352,14 +383,13 @@ TW_API enum tw_status tw_cache_add(struct tw_cache *cache, const void *key, size
 				   const void *value, size_t value_size, tw_duration expire);
 
 /*
- * Sets the key's value as tw_cache_set_with_expire does, if the key has a value that may still be
- * read.
+ * Sets the key's value as tw_cache_set_with_expire does, if the key has a readable value.
  *
  * Returns:
  *   TW_OK         the key has the new value
- *   TW_NOT_FOUND  it had none
+ *   TW_NOT_FOUND  the key had no readable value
  *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or expire ≤ 0
- *   TW_FULL       it weighs more than max_bytes by itself, or max_queued_removals wait
+ *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
@@ -367,18 +397,19 @@ TW_API enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, 
 				       const void *value, size_t value_size, tw_duration expire);
 
 /*
- * Sets the key's value as tw_cache_set_with_expire does, but takes the value itself, uncopied.
+ * Sets the key's value as tw_cache_set_with_expire does, but takes the value itself, without a
+ * copy.
  *
- * On TW_OK the cache owns it, and calls free_value(value, value_size, context) exactly once, after
- * the last reader, on whatever thread finds out; it must not call the cache. free_value may be
- * NULL: the value outlives the cache and all pins. `weight` is what max_bytes counts; 0: as for
- * tw_cache_set. Any value_size; any value, NULL too. With any other status the caller still owns
- * the value.
+ * On TW_OK the cache owns the value. It calls free_value(value, value_size, context) exactly once,
+ * after the last reader, on any thread. free_value must not call the cache. It may be NULL if the
+ * value outlives the cache and all pins. `weight` counts for max_bytes; 0 weighs the entry as
+ * tw_cache_options.max_bytes says. `value` may be NULL, and value_size may be any number. With any
+ * status but TW_OK the caller still owns the value.
  *
  * Returns:
  *   TW_OK         the cache owns the value
  *   TW_INVALID    no cache, a bad key, or expire ≤ 0
- *   TW_FULL       it weighs more than max_bytes by itself, or max_queued_removals wait
+ *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
@@ -391,15 +422,16 @@ TW_API enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, si
 /*
  * Copies the key's value to `buffer`, at most `capacity` bytes of it.
  *
- * *value_size (may be NULL) is its full size, 0 where there is none. Counts as a use. Any thread;
- * waits for no other (the first call of a thread allocates). Costs a hash, three cache lines, the
- * copy, and a coarse clock.
+ * *value_size (may be NULL) becomes the full size of the value, or 0 if there is none. The call
+ * counts as a use. Any thread; it waits for no other thread, but a thread's first call allocates.
+ * It costs a hash, three cache lines, the copy, and a read of the coarse clock. Near a deadline it
+ * reads the precise clock too.
  *
  * Returns:
  *   TW_OK         the value was copied
- *   TW_TRUNCATED  it does not fit, and what fits was copied
- *   TW_NOT_FOUND  the key has none
- *   TW_INVALID    no cache, a bad key, or no buffer with a capacity
+ *   TW_TRUNCATED  the value is larger than the buffer; its first `capacity` bytes were copied
+ *   TW_NOT_FOUND  the key has no readable value
+ *   TW_INVALID    no cache, a bad key, or buffer is NULL and capacity > 0
  *   TW_NO_MEMORY  out of memory: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
@@ -407,15 +439,15 @@ TW_API enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size
 				   void *buffer, size_t capacity, size_t *value_size);
 
 /*
- * Pins the key's entry instead of copying: it stays readable, whatever becomes of the key or the
- * cache, until tw_cache_entry_release.
+ * Pins the key's entry, without a copy. The entry stays readable until tw_cache_entry_release,
+ * whatever happens to the key or the cache.
  *
- * Otherwise as tw_cache_get. Except on TW_OK *entry is NULL.
+ * The call counts and costs as tw_cache_get does. *entry is NULL unless the status is TW_OK.
  *
  * Returns:
  *   TW_OK         *entry is pinned
- *   TW_NOT_FOUND  the key has none
- *   TW_INVALID    no cache, a bad key, or nothing to fill
+ *   TW_NOT_FOUND  the key has no readable value
+ *   TW_INVALID    no cache, a bad key, or entry is NULL
  *   TW_NO_MEMORY  out of memory: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
@@ -423,15 +455,15 @@ TW_API enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, 
 				       const struct tw_cache_entry **entry);
 
 /*
- * Pins the key's entry as tw_cache_acquire does, but only to look: neither a hit nor a miss nor a
- * use, and with `idle` the entry's lifetime does not begin anew.
+ * Pins the key's entry as tw_cache_acquire does, without any effect on the entry.
  *
- * Except on TW_OK *entry is NULL.
+ * The call counts as no hit, miss or use, does not restart the time of `idle`, and queues no
+ * reload. *entry is NULL unless the status is TW_OK.
  *
  * Returns:
  *   TW_OK         *entry is pinned
- *   TW_NOT_FOUND  the key has none
- *   TW_INVALID    no cache, a bad key, or nothing to fill
+ *   TW_NOT_FOUND  the key has no readable value
+ *   TW_INVALID    no cache, a bad key, or entry is NULL
  *   TW_NO_MEMORY  out of memory: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
@@ -439,15 +471,16 @@ TW_API enum tw_status tw_cache_peek(struct tw_cache *cache, const void *key, siz
 				    const struct tw_cache_entry **entry);
 
 /*
- * Tells how long the key's entry may still be read, in nanoseconds.
+ * Gets the time for which the key's entry is still readable, in nanoseconds.
  *
- * *remaining is > 0; TW_FOREVER: it does not expire; except on TW_OK 0. Looks as tw_cache_peek
- * does; reads the precise clock. Any thread.
+ * *remaining becomes > 0, TW_FOREVER if the entry does not expire, and 0 unless the status is
+ * TW_OK. The call has no effect on the entry, as tw_cache_peek. It reads the precise clock. Any
+ * thread.
  *
  * Returns:
- *   TW_OK         *remaining is filled
- *   TW_NOT_FOUND  the key has no entry
- *   TW_INVALID    no cache, a bad key, or nothing to fill
+ *   TW_OK         *remaining is filled in
+ *   TW_NOT_FOUND  the key has no readable value
+ *   TW_INVALID    no cache, a bad key, or remaining is NULL
  *   TW_NO_MEMORY  out of memory: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
@@ -455,101 +488,104 @@ TW_API enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key
 					 tw_duration *remaining);
 
 /*
- * Tell the value and the key of a pinned entry, or inside a callback of the entry that was given
- * to it.
+ * Return the value and the key of an entry.
  *
- * *size (may be NULL) is the size in bytes. Any thread.
+ * The entry must be pinned, or be the one that a callback was called with. *size (may be NULL)
+ * becomes the size in bytes. Any thread.
  *
- * Returns: the bytes; an empty value that was copied is not NULL.
+ * Returns: the bytes. An empty value that was copied is not NULL.
  */
 TW_API const void *tw_cache_entry_value(const struct tw_cache_entry *entry, size_t *size);
 TW_API const void *tw_cache_entry_key(const struct tw_cache_entry *entry, size_t *size);
 
 /*
- * Tells when the entry expires. With `idle` each hit moves it.
+ * Returns the time when the entry expires. With `idle` each hit changes it. Any thread.
  *
- * Returns: the deadline on the wheel's clock; TW_FOREVER: never.
+ * Returns: the deadline on the wheel's clock, or TW_FOREVER if the entry does not expire.
  */
 TW_API tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry);
 
 /*
- * Pins the entry once more; each pin has to be released for itself.
+ * Pins the entry another time. Each pin needs a release of its own. Any thread.
  *
  * Returns: the entry.
  */
 TW_API const struct tw_cache_entry *tw_cache_entry_pin(const struct tw_cache_entry *entry);
 
-/* Gives back one pin, also after tw_cache_destroy. NULL is fine. */
+/* Releases one pin of the entry, also after tw_cache_destroy. NULL is allowed. Any thread. */
 TW_API void tw_cache_entry_release(const struct tw_cache_entry *entry);
 
 /*
  * Removes the key's entry (TW_CAUSE_EXPLICIT).
  *
- * A load of the key that runs will not be kept. Any thread; costs as tw_cache_set.
+ * The value of a load of the key that is under way will not be stored. Any thread. The call costs
+ * as much as tw_cache_set.
  *
  * Returns:
- *   TW_OK         it is removed
- *   TW_NOT_FOUND  the key had none, or one past its deadline, or a remembered absence
- *                 (negative_expire), which are gone now
+ *   TW_OK         the entry is removed
+ *   TW_NOT_FOUND  the key had no readable value. An expired value or a stored absence
+ *                 (negative_expire) is removed even so
  *   TW_INVALID    no cache, or a bad key
  *   TW_CLOSED     the cache was stopped
  */
 TW_API enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size);
 
 /*
- * Removes the key's entry as tw_cache_delete does, and gives it to the caller, pinned.
+ * Removes the key's entry as tw_cache_delete does, and returns it pinned.
  *
- * Of several threads that pop a key one has it. Neither a hit nor a miss. Except on TW_OK *entry is
- * NULL.
+ * If several threads pop a key, one gets the entry. The call counts as no hit or miss. *entry is
+ * NULL unless the status is TW_OK.
  *
  * Returns:
  *   TW_OK         *entry is pinned
- *   TW_NOT_FOUND  the key had none, as for tw_cache_delete
- *   TW_INVALID    no cache, a bad key, or nothing to fill
+ *   TW_NOT_FOUND  the key had no readable value, as for tw_cache_delete
+ *   TW_INVALID    no cache, a bad key, or entry is NULL
  *   TW_CLOSED     the cache was stopped
  */
 TW_API enum tw_status tw_cache_pop(struct tw_cache *cache, const void *key, size_t key_size,
 				   const struct tw_cache_entry **entry);
 
-/* What is to become of a key. */
+/* Says what tw_cache_compute does with a key. */
 enum tw_cache_verdict {
-	TW_CACHE_KEEP,    /* it stays as it is */
-	TW_CACHE_REPLACE, /* it gets the value that was computed */
-	TW_CACHE_DELETE   /* as by tw_cache_delete */
+	TW_CACHE_KEEP,    /* the entry stays as it is */
+	TW_CACHE_REPLACE, /* the key gets the computed value */
+	TW_CACHE_DELETE   /* the entry is removed, as by tw_cache_delete */
 };
 
-/* A value that was computed; may be read until tw_cache_compute returns. */
+/* Holds a computed value. It must stay readable until tw_cache_compute returns. */
 struct tw_cache_computed {
-	const void *value; /* is copied */
-	size_t value_size;
-	tw_duration expire; /* > 0, or TW_FOREVER; 0: the cache's own */
+	const void *value;  /* is copied */
+	size_t value_size;  /* bytes */
+	tw_duration expire; /* nanoseconds, > 0, or TW_FOREVER; 0 means the cache's lifetime */
 };
 
 /*
- * Judges the key by its entry, and for TW_CACHE_REPLACE fills in what it shall have.
+ * Decides what happens to the key of `entry`, and fills in `computed` for TW_CACHE_REPLACE.
  *
- * `entry` is NULL where the key has none that may be read; `computed` is all 0 before. Called under
- * the lock of the key's shard: it must be quick, must not call the cache nor end its thread, and
- * may be called again where the entry's deadline comes at that very moment. The entry may be pinned
- * by tw_cache_entry_pin.
+ * `entry` is NULL if the key has no readable value. `computed` is all 0 before the call. The
+ * function is called under the lock of the key's shard. It must be quick, and must neither call the
+ * cache nor end its thread. It may pin the entry by tw_cache_entry_pin. If the entry expires during
+ * the call, the function may be called again, with NULL.
  *
- * Returns: what is to become of the key.
+ * Returns: what tw_cache_compute does with the key.
  */
 typedef enum tw_cache_verdict tw_cache_compute_fn(void *context, const struct tw_cache_entry *entry,
 						  struct tw_cache_computed *computed);
 
 /*
- * Reads and changes the key in one step, between which no other call for it comes.
+ * Reads and changes the key in one step, as `compute` decides. No other call for the key comes in
+ * between.
  *
- * A replaced value leaves with TW_CAUSE_REPLACED, a deleted one with TW_CAUSE_EXPLICIT; a load of
- * the key that runs will not be kept then. Neither a hit nor a miss. Waits for no load. With any
- * status but TW_OK nothing has changed. Any thread; costs as tw_cache_set, and `compute`.
+ * A replaced value leaves with TW_CAUSE_REPLACED, a deleted one with TW_CAUSE_EXPLICIT. After
+ * either the value of a load of the key that is under way will not be stored. The call counts as no
+ * hit or miss, and does not wait for loads. With any status but TW_OK nothing has changed. Any
+ * thread. The call costs as much as tw_cache_set and `compute`.
  *
  * Returns:
- *   TW_OK         it is as `compute` said, also where that was to delete nothing
- *   TW_INVALID    no cache, a bad key, no `compute`, no such verdict, or a value or a lifetime as
- *                 tw_cache_set_with_expire would not have it
- *   TW_FULL       it weighs more than max_bytes by itself, or max_queued_removals wait
+ *   TW_OK         the verdict of `compute` is carried out, also if it deleted nothing
+ *   TW_INVALID    no cache, a bad key, no `compute`, no such verdict, or a value or lifetime that
+ *                 is not valid for tw_cache_set_with_expire
+ *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
@@ -557,33 +593,34 @@ TW_API enum tw_status tw_cache_compute(struct tw_cache *cache, const void *key, 
 				       tw_cache_compute_fn *compute, void *context);
 
 /*
- * Gives the key's entry a new lifetime from now on, shorter or longer.
+ * Gives the key's entry a new lifetime of `expire` nanoseconds from now, shorter or longer.
  *
- * A later deadline commands the wheel nothing. Neither a hit nor a miss, but a use. Any thread;
- * costs a lock as tw_cache_set.
+ * The call counts as a use, and as no hit or miss. A later deadline sends the wheel no command. Any
+ * thread. The call costs a lock, as tw_cache_set.
  *
  * Returns:
  *   TW_OK         the entry has its new lifetime
- *   TW_NOT_FOUND  the key has no entry
+ *   TW_NOT_FOUND  the key has no readable value
  *   TW_INVALID    no cache, a bad key, or expire ≤ 0
- *   TW_NO_MEMORY  nothing has changed: the thread's first call allocates, and so may a deadline
- *                 that comes sooner
+ *   TW_NO_MEMORY  nothing has changed. A thread's first call allocates, and so may an earlier
+ *                 deadline
  *   TW_CLOSED     the cache was stopped
  */
 TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
 				     tw_duration expire);
 
 /*
- * Give a load its value: a copy of it, or the value itself (as tw_cache_adopt), with its lifetime.
+ * Give a load its value: a copy, or the value itself (as tw_cache_adopt), with its lifetime.
  *
- * For the loader, or the thread that has its loading. `expire` 0: the cache's own. Given twice, the
- * last counts. Except on TW_OK an adopted value is still the caller's.
+ * The loader calls it, or the thread that has the loading of a kept load. `expire` is in
+ * nanoseconds; 0 means the cache's lifetime. If a load gets several values, the last one counts.
+ * With any status but TW_OK an adopted value is still the caller's.
  *
  * Returns:
  *   TW_OK         the load has the value
- *   TW_INVALID    no loading, expire < 0, or a value as tw_cache_set would not have it
- *   TW_NO_MEMORY  the loader should return that
- *   TW_CLOSED     the load has ended, by tw_cache_destroy or before
+ *   TW_INVALID    no loading, expire < 0, or a bad value as for tw_cache_set
+ *   TW_NO_MEMORY  out of memory; the loader should return this status
+ *   TW_CLOSED     the load has ended, in tw_cache_destroy or before
  */
 TW_API enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const void *value,
 					 size_t value_size, tw_duration expire);
@@ -594,60 +631,61 @@ TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void
 					  void *context, tw_duration expire);
 
 /*
- * Keeps the load beyond its loader's return: it does not end with that, and what the loader returns
- * counts for nothing.
+ * Keeps the load beyond its loader's return. The load then ends by tw_cache_load_end, and the
+ * status that the loader returns is ignored.
  *
- * For the loader, before it returns. `loading` stays, also beyond tw_cache_destroy, until
- * tw_cache_load_end, which some thread has to call, exactly once: so a loader may send a request
- * and go on. Meanwhile takes of the key wait.
+ * The loader calls it before it returns. So a loader can send a request and return. Takes of the
+ * key wait meanwhile. `loading` stays valid, also after tw_cache_destroy, until tw_cache_load_end.
+ * One thread must call that, exactly once.
  *
  * Returns:
  *   TW_OK         the load is kept
- *   TW_INVALID    no loading, kept already, or ended
+ *   TW_INVALID    no loading, or the load is kept already or has ended
  */
 TW_API enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading);
 
 /*
- * Ends the load, as if its loader had returned `status`; to abandon it: TW_LOAD_FAILED.
+ * Ends the load, as if its loader had returned `status`. TW_LOAD_FAILED abandons the load.
  *
- * For the loader, or once for a loading that was kept, which is gone then. Any thread, with no
- * limit of time; costs as tw_cache_set, and calls the functions of tw_cache_take_async that wait.
+ * The loader may call it, for its own load. For a kept load any thread calls it, once, at any time;
+ * `loading` is invalid afterwards. The call costs as much as tw_cache_set. It calls on_value of
+ * each tw_cache_take_async that waits for the load.
  *
  * Returns:
- *   TW_OK         this call ended it
- *   TW_CLOSED     it had ended, by tw_cache_destroy or in the loader
+ *   TW_OK         this call ended the load
+ *   TW_CLOSED     the load had ended before, in tw_cache_destroy or in the loader
  *   TW_INVALID    no loading
  */
 TW_API enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_status status);
 
 /*
- * Gives the key's entry, pinned; if it has none, `load` is called to fetch it.
+ * Returns the key's entry, pinned. If the key has none, the call loads it with `load`.
  *
- * `load` is called in this thread, once at a time for each key, however many threads take it: the
- * others wait for its end, and are told the same. NULL: the cache's own loader
- * (tw_cache_options.load), with load_context. `wait` bounds the waiting for what others load, and
- * for a load that its loader keeps; not the loader's own call in this thread. It is real time, on a
- * manual clock too; ≤ 0: not at all; TW_FOREVER: as long as it takes.
+ * This thread calls `load`. If `load` is NULL, it calls the cache's own loader
+ * (tw_cache_options.load) with load_context. One load runs at a time for each key. Other takes of
+ * the key wait for its end and return its result. `wait` limits this waiting, and the waiting for a
+ * load that this call's loader keeps. It does not interrupt the loader. It counts from the start of
+ * the call, in nanoseconds of real time, also on a manual clock. `wait` ≤ 0 does not wait at all,
+ * and TW_FOREVER waits without limit.
  *
- * The entry is given out even if it can't be kept: when the key was set or deleted during the load
- * (the value set meanwhile stays), when a set of it would return TW_FULL, or its lifetime is over.
- * A take that begins after such a set or delete waits for the end of that load, and then looks
- * again, or loads itself. A load that waits for a thread of the cache is not waited for: the take
- * runs its own loader. Counts as a hit, a miss or an absence, by what it found first. Except on
- * TW_OK and TW_STALE *entry is NULL.
+ * The call returns a loaded value even if the cache cannot store it: if the key was set or deleted
+ * during the load (a value set then stays), if a set would return TW_FULL, or if its lifetime is
+ * over. A take that begins after such a set or delete waits for the end of that load, and then
+ * looks again, or loads itself. If a load still waits for a thread of the cache, the take runs its
+ * own loader instead. The take counts as a hit, a miss or an absence, by what it found first.
+ * *entry is NULL unless the status is TW_OK or TW_STALE.
  *
  * Returns:
  *   TW_OK           *entry is pinned
- *   TW_STALE        the load failed, or gave nothing, and *entry, pinned, is past its deadline
- *                   (stale_if_error)
- *   TW_NOT_FOUND    absent, says the loader or what is kept of its answer
- *   TW_LOAD_FAILED  the loader gave no value, or ended its thread; where the loader returned
- *                   another error, that one
- *   TW_TIMED_OUT    `wait` is over
- *   TW_INVALID      no cache, a bad key, no loader, nothing to fill, or the wait would be for
- *                   itself: from inside a load of this key, or of one that waits for this thread's
- *                   load (a circle that leads through several caches and threads, or a load that is
- *                   kept, is not seen: there `wait` is the limit)
+ *   TW_STALE        the load failed, and *entry is pinned, with an expired value (stale_if_error)
+ *   TW_NOT_FOUND    the source does not have the key, by the loader or by a stored absence
+ *   TW_LOAD_FAILED  the loader supplied no value, or ended its thread. If the loader returned
+ *                   another error, the call returns that one
+ *   TW_TIMED_OUT    the time `wait` is over
+ *   TW_INVALID      no cache, a bad key, no loader, entry is NULL, or the call would wait for
+ *                   itself: inside a load of this key, or of a key whose load waits for this
+ *                   thread's load. A circle through several caches and threads, or through a kept
+ *                   load, is not detected; there `wait` is the limit
  *   TW_NO_MEMORY    out of memory
  *   TW_CLOSED       the cache was stopped
  */
@@ -655,47 +693,47 @@ TW_API enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, siz
 				    tw_cache_load *load, void *argument, tw_duration wait,
 				    const struct tw_cache_entry **entry);
 
-/* One of many keys to take. */
+/* Names one key to take, for tw_cache_take_many, and holds its result. */
 struct tw_cache_taking {
 	const void *key;
-	size_t key_size;
+	size_t key_size;                    /* bytes */
 	const struct tw_cache_entry *entry; /* filled in: pinned, or NULL */
 	enum tw_status status;              /* filled in, as tw_cache_take returns */
 };
 
-/* One of many keys to load, with a loading of its own. */
+/* Names one key to load, with its own loading. */
 struct tw_cache_missing {
 	const void *key;
-	size_t key_size;
+	size_t key_size; /* bytes */
 	struct tw_cache_loading *loading;
 };
 
 /*
- * Loads all these keys at once, in the order in which they were asked for, as a tw_cache_load does
- * one.
+ * Loads `n` keys at once, in the order in which they were asked for, as a tw_cache_load loads one.
  *
- * It may end some by tw_cache_load_end, each with a status of its own, and keep some.
+ * It may end some of the loads by tw_cache_load_end, each with its own status, and may keep some.
  *
  * Returns:
- *   TW_OK         what it gave no value for the source has not, as with TW_NOT_FOUND there
+ *   TW_OK         keys without a value count as TW_NOT_FOUND
  *
- * Anything else holds for all keys whose load it has not ended.
+ * Any other status holds for all keys whose load it has neither ended nor kept.
  */
 typedef enum tw_status tw_cache_load_many(void *argument, struct tw_cache_missing *missing,
 					  size_t n);
 
 /*
- * Takes each item as tw_cache_take does, with one call of `load` for all that are not there and
- * that no other thread loads.
+ * Takes `n` items as tw_cache_take does, with one call of `load` for all keys that neither have an
+ * entry nor are being loaded.
  *
- * `load` is seldom called more than once: for keys set or deleted while others loaded them. Loads
- * of others are waited for when the own ones have ended, `wait` at most for all together. *found
- * (may be NULL) is the number of items with an entry; each has to be released. A key may stand
- * there more than once. Any thread.
+ * `load` is called another time only for keys that were set or deleted while another call loaded
+ * them. The call waits for loads of other calls after its own loads have ended. `wait` limits all
+ * this waiting together. It counts from the start of the call, so the call's own loads use it up
+ * too. *found (may be NULL) becomes the number of items with an entry. Each entry must be released.
+ * A key may occur more than once. Any thread.
  *
  * Returns:
- *   TW_OK         each item has a status of its own
- *   TW_INVALID    no cache, no items and n > 0, or no loader
+ *   TW_OK         each item has its own status
+ *   TW_INVALID    no cache, no loader, or items is NULL and n > 0
  *   TW_NO_MEMORY  no item has an entry; each has this status
  *   TW_CLOSED     the cache was stopped
  */
@@ -704,25 +742,25 @@ TW_API enum tw_status tw_cache_take_many(struct tw_cache *cache, struct tw_cache
 					 tw_duration wait, size_t *found);
 
 /*
- * Told what a take has found, once: `status` as tw_cache_take returns, and on TW_OK and TW_STALE
- * the entry, else NULL.
+ * Receives the result of a tw_cache_take_async, once.
  *
- * The entry may be read until the call returns, and longer if it is pinned with tw_cache_entry_pin.
- * Called with no lock held by the thread that ends the load, or stops the cache, or, where the
- * answer is known at once, in the take itself: it should be quick; may call the cache, but not
- * tw_cache_destroy or tw_cache_flush; must not end its thread.
+ * `status` is as tw_cache_take returns. `entry` is NULL unless the status is TW_OK or TW_STALE. It
+ * can be read until the call returns, and longer if it is pinned by tw_cache_entry_pin. The
+ * function is called with no lock held: by tw_cache_take_async itself if the result is known at
+ * once, else by the thread that ends the load or stops the cache. So it should be quick. It may
+ * call the cache, except tw_cache_destroy and tw_cache_flush. It must not end its thread.
  */
 typedef void tw_cache_value_fn(void *context, enum tw_status status,
 			       const struct tw_cache_entry *entry);
 
 /*
- * Takes a key as tw_cache_take does, for threads that may not wait, as those of event loops: what
- * has to be loaded is loaded by the cache's own loader on its threads.
+ * Takes a key as tw_cache_take does, without waiting, for threads such as event loops. It calls
+ * on_value with the result.
  *
- * These are tw_cache_options.load and loaders; one load serves all takes of the key of any kind.
- * on_value is called exactly once on TW_OK, maybe before the return, and else not at all. Any
- * thread. Costs a lookup, and what is not there an allocation for each take, of which as many wait
- * as are made: there is no limit but the caller's.
+ * The cache's own loader (tw_cache_options.load) loads missing keys, on the cache's threads. One
+ * load serves all takes of the key of any kind. On TW_OK on_value is called exactly once, maybe
+ * before the return. With any other status it is not called. Any thread. The call costs a lookup,
+ * and an allocation. The number of waiting takes has no limit.
  *
  * Returns:
  *   TW_OK         on_value is called
@@ -733,104 +771,105 @@ typedef void tw_cache_value_fn(void *context, enum tw_status status,
 TW_API enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size_t key_size,
 					  tw_cache_value_fn *on_value, void *context);
 
-/* One of many keys to get. */
+/* Names one key to get, for tw_cache_get_many, and holds its result. */
 struct tw_cache_lookup {
 	const void *key;
-	size_t key_size;
-	void *buffer;
-	size_t capacity;
+	size_t key_size;       /* bytes */
+	void *buffer;          /* for the value */
+	size_t capacity;       /* bytes in `buffer` */
 	size_t value_size;     /* filled in, as by tw_cache_get */
 	enum tw_status status; /* filled in, as tw_cache_get returns */
 };
 
 /*
- * Gets each item as tw_cache_get does, with their memory fetched side by side, which takes about
- * half the time.
+ * Gets `n` items as tw_cache_get does, in about half the time, because their memory is fetched
+ * together.
  *
- * *found (may be NULL) is the number of items with TW_OK or TW_TRUNCATED.
+ * *found (may be NULL) becomes the number of items with TW_OK or TW_TRUNCATED. Any thread.
  *
  * Returns:
- *   TW_OK         each item has a status of its own
- *   TW_INVALID    no cache, or no items and n > 0
+ *   TW_OK         each item has its own status
+ *   TW_INVALID    no cache, or items is NULL and n > 0
  *   TW_NO_MEMORY  out of memory: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
 TW_API enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup *items,
 					size_t n, size_t *found);
 
-/* One of many keys to set. */
+/* Describes one key to set, for tw_cache_set_many. */
 struct tw_cache_item {
 	const void *key;
-	size_t key_size;
+	size_t key_size; /* bytes */
 	const void *value;
-	size_t value_size;
-	tw_duration expire;    /* as for tw_cache_set_with_expire; 0: the cache's own */
+	size_t value_size;     /* bytes */
+	tw_duration expire;    /* as for tw_cache_set_with_expire; 0 means the cache's lifetime */
 	enum tw_status status; /* filled in */
 };
 
 /*
- * Sets each item as tw_cache_set_with_expire does, 64 at a time: with their memory fetched side by
- * side, and one lock for those of a shard, 16 at most.
+ * Sets `n` items as tw_cache_set_with_expire does, at a lower cost each.
  *
- * Items of one key take effect in their order; lookups of others may see some set and some not yet.
- * *set (may be NULL) is the number of items with TW_OK. Any thread.
+ * The memory of 64 items at a time is fetched together, and at most 16 items of a shard are set
+ * under one lock. Items of one key take effect in their order. Lookups by other threads may find
+ * some items set and others not yet. *set (may be NULL) becomes the number of items with TW_OK. Any
+ * thread.
  *
  * Returns:
- *   TW_OK         each item has a status of its own
- *   TW_INVALID    no cache, or no items and n > 0
- *   TW_NO_MEMORY  out of memory: a thread's first call allocates; nothing was set
+ *   TW_OK         each item has its own status
+ *   TW_INVALID    no cache, or items is NULL and n > 0
+ *   TW_NO_MEMORY  nothing was set: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
 TW_API enum tw_status tw_cache_set_many(struct tw_cache *cache, struct tw_cache_item *items,
 					size_t n, size_t *set);
 
-/* One of many keys. */
+/* Names one key to delete, for tw_cache_delete_many. */
 struct tw_cache_key {
 	const void *key;
-	size_t key_size;
+	size_t key_size;       /* bytes */
 	enum tw_status status; /* filled in */
 };
 
 /*
- * Deletes each key as tw_cache_delete does, in the same way as tw_cache_set_many sets items.
+ * Deletes `n` keys as tw_cache_delete does, at a lower cost each, in steps as tw_cache_set_many.
  *
- * *deleted (may be NULL) is the number of those with TW_OK.
+ * *deleted (may be NULL) becomes the number of keys with TW_OK. Any thread.
  *
  * Returns:
- *   TW_OK         each key has a status of its own
- *   TW_INVALID    no cache, or no keys and n > 0
- *   TW_NO_MEMORY  out of memory: a thread's first call allocates; nothing was deleted
+ *   TW_OK         each key has its own status
+ *   TW_INVALID    no cache, or keys is NULL and n > 0
+ *   TW_NO_MEMORY  nothing was deleted: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
 TW_API enum tw_status tw_cache_delete_many(struct tw_cache *cache, struct tw_cache_key *keys,
 					   size_t n, size_t *deleted);
 
 /*
- * Removes every entry that was set before the call (TW_CAUSE_EXPLICIT), and keeps no load that
- * runs.
+ * Removes every entry that was set before the call (TW_CAUSE_EXPLICIT).
  *
- * What is set meanwhile may stay or go. Any thread; in short steps, 64 entries to a lock.
+ * The values of loads under way will not be stored. Entries set during the call may stay or leave.
+ * Any thread. The call takes a lock for at most 64 entries at a time.
  *
  * Returns:
- *   TW_OK         they are removed
+ *   TW_OK         the entries are removed
  *   TW_INVALID    no cache
  *   TW_CLOSED     the cache was stopped
  */
 TW_API enum tw_status tw_cache_clear(struct tw_cache *cache);
 
 /*
- * Calls visit(context, entry) for the entries that may be read, until it returns 0.
+ * Calls visit(context, entry) for each readable entry, until it returns 0.
  *
- * Each that is there from begin to end is visited exactly once, what comes and goes meanwhile at
- * most once for each value. None is past its deadline when its visit begins. Neither hits nor uses.
- * No lock is held: `visit` may call the cache, and may keep an entry by tw_cache_entry_pin. Any
- * thread; costs a list of pointers to one shard's entries, pinned before the first of them is
- * visited; in short steps.
+ * An entry that exists during the whole call is visited exactly once. A value that comes or leaves
+ * during the call is visited at most once. No entry is past its deadline when its visit begins.
+ * Visits count as no hits or uses. No lock is held: `visit` may call the cache, and may keep an
+ * entry by tw_cache_entry_pin. Any thread. The call costs a list of pointers to the entries of one
+ * shard, which it pins before the first of them is visited. It works in short steps.
  *
  * Returns:
- *   TW_OK         all were visited, or as many as `visit` wanted
+ *   TW_OK         all entries were visited, or `visit` returned 0
  *   TW_INVALID    no cache or no visit
- *   TW_NO_MEMORY  not all were visited
+ *   TW_NO_MEMORY  not all entries were visited
  *   TW_CLOSED     the cache was stopped
  */
 TW_API enum tw_status tw_cache_each(struct tw_cache *cache,
@@ -838,11 +877,11 @@ TW_API enum tw_status tw_cache_each(struct tw_cache *cache,
 				    void *context);
 
 /*
- * Gives the cache new limits.
+ * Gives the cache new limits, max_entries and max_bytes. 0 means no limit.
  *
- * 0: none. On return no more is there than they allow (TW_CAUSE_SIZE), other threads' sets of this
- * moment aside. Any thread; in short steps, while others read and write (the first limit puts each
- * shard's entries in order, under its lock, about 35 ns an entry).
+ * On return the cache is within its limits (TW_CAUSE_SIZE), apart from sets by other threads at
+ * that moment. Any thread. The call works in short steps while others read and write. The first
+ * limit of a cache puts each shard's entries in order under its lock, about 35 ns an entry.
  *
  * Returns:
  *   TW_OK         the limits hold
@@ -855,51 +894,53 @@ TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_en
 /*
  * Fills in the cache's statistics.
  *
- * Costs a sum over the shards and the threads that used the cache. Any thread, also after
- * tw_cache_stop.
+ * Any thread, also after tw_cache_stop. The call costs a sum over the shards and over the threads
+ * that used the cache.
  *
  * Returns:
- *   TW_OK         *stats is filled
- *   TW_INVALID    no cache or nothing to fill
+ *   TW_OK         *stats is filled in
+ *   TW_INVALID    no cache, or stats is NULL
  */
 TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats);
 
 /*
- * Counts the entries, as tw_cache_stats.entries tells, for the cost of one load. Any thread, also
- * after tw_cache_stop.
+ * Returns the number of entries, as tw_cache_stats.entries, for the cost of one load.
  *
- * Returns: their number; 0: no cache.
+ * Any thread, also after tw_cache_stop.
+ *
+ * Returns: the number, or 0 if cache is NULL.
  */
 TW_API uint64_t tw_cache_count(const struct tw_cache *cache);
 
 /*
- * Writes the counts of tw_cache_get_stats as text for Prometheus (its format 0.0.4), line by line.
+ * Writes the cache's statistics as text for Prometheus (its format 0.0.4).
  *
- * Times are in seconds, and each name begins with `prefix` and "_"; NULL: "tw_cache". `write` is
- * called with `context` and whole lines, in this thread, with no lock held. Any thread, also after
- * tw_cache_stop; costs as tw_cache_get_stats.
+ * Times are in seconds. Each name begins with `prefix`, or with "tw_cache" if prefix is NULL, and
+ * "_". The call calls `write` with `context` and whole lines, in this thread, with no lock held.
+ * Any thread, also after tw_cache_stop. It costs as much as tw_cache_get_stats.
  *
  * Returns:
- *   TW_OK         it is written
- *   TW_INVALID    no cache, no `write`, a prefix that no name may begin with, or of more than
+ *   TW_OK         all lines were written
+ *   TW_INVALID    no cache, no `write`, or a prefix that cannot begin a name or is longer than
  *                 TW_METRICS_PREFIX_MAX bytes
  */
 TW_API enum tw_status tw_cache_write_metrics(struct tw_cache *cache, tw_write_fn *write,
 					     void *context, const char *prefix);
 
 /*
- * Removes what was past its deadline (and stale_if_error) at the wheel's last tick, waits until
- * on_remove was told of every removal before the call, and frees what no thread reads any more.
+ * Removes expired entries, waits for on_remove, and frees memory that no thread reads any more.
  *
- * What has passed its deadline since that tick may stay up to a tick longer (no call hands it out).
- * With TW_DRIVE_CALLER it drives the wheel, as tw_flush.
+ * The call removes the entries whose deadline, with stale_if_error, had passed at the wheel's last
+ * tick. Entries that expired since then may stay one tick longer; no call returns them. It then
+ * waits until on_remove has returned for every removal before the call. While it waits, it drives a
+ * wheel with TW_DRIVE_CALLER, as tw_flush does.
  *
  * Returns:
  *   TW_OK         done
- *   TW_INVALID    no cache, or called from a task of the wheel (on_remove and on_stats are such) or
- *                 from a loader of this cache, where it does nothing
- *   TW_CLOSED     the cache was stopped, or the wheel, so that on_remove is not told of all before
- *                 tw_cache_destroy
+ *   TW_INVALID    no cache, or the call was made in a task of the wheel, in a loader or in another
+ *                 callback of this cache, where it does nothing
+ *   TW_CLOSED     the cache was stopped, or the wheel was. Then on_remove may be called for some
+ *                 removals only by tw_cache_destroy
  */
 TW_API enum tw_status tw_cache_flush(struct tw_cache *cache);
 
