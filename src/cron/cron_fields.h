@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A cron expression as sets of numbers, and the next local time in them. Knows no zone. */
+/*
+ * cron_fields is a cron expression as sets of numbers, and the search for a local time that matches
+ * it. It knows no zone.
+ */
 #ifndef CRON_FIELDS_H
 #define CRON_FIELDS_H
 
@@ -9,18 +12,23 @@
 
 enum cron_field { FIELD_MINUTE, FIELD_HOUR, FIELD_DAY, FIELD_MONTH, FIELD_WEEKDAY, FIELD_COUNT };
 
+/* Holds the fields of an expression as sets. */
 struct cron_fields {
-	uint64_t numbers[FIELD_COUNT]; /* bit n: n is in it; Sunday is bit 0 alone */
-	bool either_day; /* a day that fits one of the two fields for days is enough */
-	bool every_hour;
+	uint64_t numbers[FIELD_COUNT]; /* bit n is set if n matches; Sunday is bit 0 only */
+	bool either_day;               /* a day need match only one of the two day fields */
+	bool every_hour;               /* all 24 hours match */
 };
 
-/* What is wrong, a static string, and *position where; NULL: nothing, and *fields is filled. */
+/*
+ * Parses `expression` into *fields. Returns NULL, or the error as a static string, with *position
+ * set to the error's place in bytes.
+ */
 const char *cron_fields_parse(struct cron_fields *fields, const char *expression, size_t *position);
 
 /*
- * The first local time in it that is not before `from` and is before `until`, all in seconds since
- * 1970 as the clock on the wall tells; false: there is none. Takes longer with each month between.
+ * Finds the first matching local time that is ≥ `from` and < `until`. Times are in seconds since
+ * 1970 by the local clock. Returns false if there is none; *found is then undefined. The cost grows
+ * with the number of months searched.
  */
 bool cron_fields_find(const struct cron_fields *fields, int64_t from, int64_t until,
 		      int64_t *found);

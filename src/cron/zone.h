@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A time zone: its offset from UTC at each time. Read from the bytes of a TZif file (RFC 9636,
- * versions 1 to 4), which may be anything. Never changes once it is read; any thread.
+ * zone is a time zone: its offset from UTC at each time. It is parsed from the bytes of a TZif file
+ * (RFC 9636, versions 1 to 4), which need not be valid. It never changes once it is parsed, so any
+ * thread may read it.
  */
 #ifndef ZONE_H
 #define ZONE_H
@@ -14,29 +15,39 @@
 
 #include "zone_rule.h"
 
-/* From `at` on the offset holds. */
+/* Says that `offset` holds from the time `at` on. */
 struct zone_change {
 	int64_t at;     /* seconds since 1970 UTC */
 	int32_t offset; /* seconds east of UTC */
 };
 
+/* Holds a zone's offsets. Without changes and a rule, first_offset holds at all times. */
 struct zone {
-	int32_t first_offset;        /* before the first change */
-	struct zone_change *changes; /* ascending; the zone's own memory */
+	int32_t first_offset;        /* holds before the first change */
+	struct zone_change *changes; /* ascending; owned by the zone */
 	size_t change_count;
-	bool has_rule; /* for what is not before the last change */
+	bool has_rule; /* the rule holds from the last change on; without changes, always */
 	struct zone_rule rule;
 };
 
-/* UTC. */
+/* Makes *zone UTC. It needs no zone_destroy(). */
 void zone_init(struct zone *zone);
-/* TW_OK; TW_INVALID, and *wrong says why, a static string; TW_NO_MEMORY: *zone is UTC then. */
+/*
+ * Parses `size` bytes of a TZif file into *zone, which is UTC unless the status is TW_OK.
+ *
+ * Returns:
+ *   TW_OK         the caller owns *zone, until zone_destroy()
+ *   TW_INVALID    the bytes are no valid file; *wrong is the error, a static string
+ *   TW_NO_MEMORY  out of memory
+ */
 enum tw_status zone_parse(struct zone *zone, const void *bytes, size_t size, const char **wrong);
+/* Frees the zone's memory, and makes it UTC. */
 void zone_destroy(struct zone *zone);
 
 /*
- * The offset at this time; *until, which is later, is where it may change next, INT64_MAX if never.
- * The time is as for zone_rule_offset().
+ * Returns the offset at `time`, in seconds east of UTC. *until becomes the next time when the
+ * offset may change, later than `time`, or INT64_MAX if it never changes. `time` is limited as for
+ * zone_rule_offset().
  */
 int32_t zone_offset(const struct zone *zone, int64_t time, int64_t *until);
 
