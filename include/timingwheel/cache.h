@@ -20,13 +20,14 @@
  * exceptions. tw_cache_flush returns TW_INVALID there, because it waits for listeners.
  * tw_cache_destroy must be the last call on the cache, and must not be made there.
  *
- * A call that begins after tw_cache_stop returns TW_CLOSED. Only tw_cache_get_stats, tw_cache_count
- * and tw_cache_write_metrics still work, and the calls on pinned entries and on loads under way.
+ * A call that begins after tw_cache_stop returns TW_CLOSED. These calls still work:
+ * tw_cache_get_stats, tw_cache_count, tw_cache_write_metrics, and the calls on pinned entries and
+ * on loads under way.
  *
  * The cache guarantees:
  *  - No call returns a value at or past its deadline, however late the wheel is, except a take. A
- *    take does so with TW_STALE (stale_if_error), and if the value that its load supplied expires
- *    before the take returns.
+ *    take does so in two cases: with TW_STALE (stale_if_error), and if the value that its load
+ *    supplied expires before the take returns.
  *  - No entry is removed for its age before its deadline. Once a call has found an entry expired,
  *    no later call finds it readable.
  *  - Each entry leaves the cache exactly once, with one cause, and on_remove is called for it,
@@ -209,9 +210,9 @@ struct tw_cache_options {
 	tw_cache_weigh_fn *weigh;    /* weighs entries; NULL, the default, weighs their memory */
 	enum tw_cache_policy policy; /* which entry makes room at a limit */
 	/* How long an entry stays readable without a hit, nanoseconds, ≥ 0. 0, the default, means
-	 * no such limit. Each hit or touch starts this time again, up to the end of the entry's
-	 * own lifetime. A hit counts from the next step of the coarse clock, a few milliseconds
-	 * late at most. This time has no jitter. */
+	 * no such limit. Each hit or touch starts this time again, up to the end of the entry's own
+	 * lifetime. A hit counts from the next step of the coarse clock, a few milliseconds late at
+	 * most. This time has no jitter. */
 	tw_duration idle;
 	/* How long an absence is stored, nanoseconds, ≥ 0, with jitter. 0, the default, stores no
 	 * absences. An absence is a loader's answer TW_NOT_FOUND. While it is stored, takes return
@@ -775,7 +776,7 @@ struct tw_cache_lookup {
 	const void *key;
 	size_t key_size;       /* bytes */
 	void *buffer;          /* for the value */
-	size_t capacity;       /* the size of `buffer`, bytes */
+	size_t capacity;       /* bytes in `buffer` */
 	size_t value_size;     /* filled in, as by tw_cache_get */
 	enum tw_status status; /* filled in, as tw_cache_get returns */
 };

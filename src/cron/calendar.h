@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Gregorian calendar, also before it began: days since 1 January 1970, and dates. Knows no
- * zone. The years begin in March inside, so that a leap day is the last of its year; 400 of them,
- * an era, always have as many days.
+ * calendar.h is the Gregorian calendar, also for the years before it began. It converts between
+ * dates and days since 1 January 1970. It knows no zone.
+ *
+ * The algorithms are Howard Hinnant's, days_from_civil and civil_from_days
+ * (https://howardhinnant.github.io/date_algorithms.html). Their years begin in March, so that a
+ * leap day is the last day of its year. An era is 400 such years. All eras have the same number of
+ * days.
  */
 #ifndef CALENDAR_H
 #define CALENDAR_H
@@ -15,17 +19,18 @@ enum {
 	HOUR_SECONDS = 3600,
 	DAY_SECONDS = 86400,
 	DAYS_OF_ERA = 146097,
-	/* From 1 March of the year 0. */
+	/* The days from 1 March of the year 0 to 1 January 1970. */
 	DAYS_TO_1970 = 719468,
 };
 
+/* Holds a date of the Gregorian calendar. */
 struct date {
 	int64_t year;
 	int month; /* 1 … 12 */
 	int day;   /* 1 … 31 */
 };
 
-/* Returns the quotient, rounded down. The divisor must be > 0. */
+/* Returns number / divisor, rounded down. `divisor` must be > 0. */
 static inline int64_t floor_divide(int64_t number, int64_t divisor)
 {
 	return number / divisor - (number % divisor < 0);
@@ -43,6 +48,7 @@ static inline int month_length(int64_t year, int month)
 	return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
 }
 
+/* Returns the days from 1 January 1970 to the date. */
 static inline int64_t day_of_date(int64_t year, int month, int day)
 {
 	int64_t march_year = year - (month <= 2);
@@ -54,6 +60,7 @@ static inline int64_t day_of_date(int64_t year, int month, int day)
 	       day_of_year - DAYS_TO_1970;
 }
 
+/* Returns the date that is `day` days after 1 January 1970. */
 static inline struct date date_of_day(int64_t day)
 {
 	int64_t era = floor_divide(day + DAYS_TO_1970, DAYS_OF_ERA);
@@ -73,7 +80,7 @@ static inline struct date date_of_day(int64_t day)
 	};
 }
 
-/* Returns the day of the week, 0 for Sunday to 6. 1 January 1970 was a Thursday. */
+/* Returns the day of the week, 0 (Sunday) to 6. 1 January 1970 was a Thursday. */
 static inline int weekday_of_day(int64_t day)
 {
 	return (int)(day + 4 - 7 * floor_divide(day + 4, 7));

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cron.c has the public calls. A schedule is the sets of its expression, and its zone. It never
- * changes, so any thread may read it.
+ * cron.c is the public calls. A schedule (struct tw_cron) is an expression's fields and a zone.
+ *
+ * Invariants:
+ *  - A schedule never changes once it is made, so any thread may read it without a lock.
+ *  - *cron is NULL unless tw_cron_create returns TW_OK.
  */
 #include <timingwheel/cron.h>
 
@@ -17,7 +20,7 @@ struct tw_cron {
 	struct zone zone;
 };
 
-/* 1 January of the year 1, and that of the year 10000. */
+/* 1 January of the years 1 and 10000, in seconds since 1970 UTC. */
 static const int64_t first_s = -62135596800;
 static const int64_t end_s = 253402300800;
 static const int64_t horizon_s = TW_CRON_YEARS_MAX * (int64_t)(366 * DAY_SECONDS);

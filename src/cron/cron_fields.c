@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parser of cron expressions. Its grammar, without the blanks around and between fields:
+ * cron_fields.c is the parser of cron expressions, and the search for a local time in their fields.
+ *
+ * This is the grammar, without the blanks around and between fields:
  *
  *     field = item *("," item)
  *     item  = number | (number "-" number | "*") ["/" step]
  *
- * One reader walks through the text. It stops at the first error, whose position the parser
- * reports. A nickname is read as the expression that it stands for.
+ * A reader goes through the text. It stops at an error, and its position is the reported one. A
+ * nickname is read as the expression that it stands for.
  */
 #include "cron_fields.h"
 
@@ -16,12 +18,13 @@
 
 enum { NUMBER_MOST = 1000, NAME_SIZE = 3 };
 
+/* Describes one of the five fields. */
 struct field_kind {
 	int low;
 	int high;
-	const char *names; /* NAME_SIZE letters each, or NULL */
-	int first_name;    /* the number of the first */
-	const char *outside;
+	const char *names;   /* NAME_SIZE letters each, or NULL */
+	int first_name;      /* the number of the first name */
+	const char *outside; /* the error text for a number or name that does not fit */
 };
 
 static const struct field_kind kinds[FIELD_COUNT] = {
@@ -43,13 +46,14 @@ static const struct {
 	{"@hourly", "0 * * * *"},
 };
 
+/* Walks through the text of an expression. */
 struct reader {
 	const char *text;
-	size_t at;
-	const char *wrong; /* the first error, or NULL */
+	size_t at;         /* position in the text, bytes */
+	const char *wrong; /* the error, a static string, or NULL */
 };
 
-/* The functions of ctype.h depend on the locale, so these are our own. */
+/* These functions replace those of ctype.h, which depend on the locale. */
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
@@ -75,6 +79,7 @@ static char next_char(const struct reader *reader)
 	return reader->text[reader->at];
 }
 
+/* Notes the error `wrong` at the position `at`. Returns false. */
 static bool refuse(struct reader *reader, size_t at, const char *wrong)
 {
 	reader->at = at;
@@ -82,6 +87,7 @@ static bool refuse(struct reader *reader, size_t at, const char *wrong)
 	return false;
 }
 
+/* Skips the character `c` if it is the next one. Returns whether it was. */
 static bool skip(struct reader *reader, char c)
 {
 	if (next_char(reader) != c)
@@ -96,7 +102,7 @@ static void skip_blanks(struct reader *reader)
 		reader->at++;
 }
 
-/* Reads digits. A number too large for any field counts as NUMBER_MOST. */
+/* Reads digits. A number too large for any field comes out as NUMBER_MOST or more. */
 static int read_digits(struct reader *reader)
 {
 	int number = 0;
@@ -144,7 +150,7 @@ static bool read_number(struct reader *reader, const struct field_kind *kind, in
 	return true;
 }
 
-/* Behind its '/'. */
+/* Reads a step, after its '/'. */
 static bool read_step(struct reader *reader, const struct field_kind *kind, int *step)
 {
 	size_t start = reader->at;
@@ -159,6 +165,7 @@ static bool read_step(struct reader *reader, const struct field_kind *kind, int 
 	return true;
 }
 
+/* Reads an item, and adds its numbers to the set. */
 static bool read_item(struct reader *reader, const struct field_kind *kind, uint64_t *numbers)
 {
 	int low = kind->low;
@@ -202,7 +209,7 @@ static bool read_field(struct reader *reader, const struct field_kind *kind, uin
 	return true;
 }
 
-/* In its reader, which is at the first field. */
+/* Reads all fields. The reader must be at the first one. */
 static bool read_fields(struct reader *reader, struct cron_fields *fields)
 {
 	bool is_star[FIELD_COUNT];
@@ -223,7 +230,7 @@ static bool read_fields(struct reader *reader, struct cron_fields *fields)
 	return true;
 }
 
-/* Returns the expression that the nickname stands for, or NULL if it is unknown. */
+/* Reads a nickname. Returns the expression that it stands for, or NULL if there is none. */
 static const char *read_nickname(struct reader *reader)
 {
 	const char *text = reader->text + reader->at;
@@ -280,7 +287,7 @@ static bool day_fits(const struct cron_fields *fields, int64_t day, int day_of_m
 	return fields->either_day ? in_month || in_week : in_month && in_week;
 }
 
-/* Returns the lowest number of the field from `number` on, or -1. */
+/* Returns the lowest number of the field that is ≥ `number`, or -1 if there is none. */
 static int number_from(const struct cron_fields *fields, enum cron_field field, int number)
 {
 	uint64_t left = fields->numbers[field] >> number;
@@ -288,7 +295,7 @@ static int number_from(const struct cron_fields *fields, enum cron_field field, 
 	return left ? number + __builtin_ctzll(left) : -1;
 }
 
-/* Returns the first matching minute of a day from `minute_of_day` on, or -1. */
+/* Returns the first matching minute of a day from minute_of_day on, or -1 if there is none. */
 static int minute_from(const struct cron_fields *fields, int minute_of_day)
 {
 	int hour = number_from(fields, FIELD_HOUR, minute_of_day / 60);
@@ -305,7 +312,7 @@ static int minute_from(const struct cron_fields *fields, int minute_of_day)
 	return hour * 60 + number_from(fields, FIELD_MINUTE, 0);
 }
 
-/* The first day from this one on that fits, before `end`; `end`: there is none. */
+/* Returns the first matching day from `day` on and before `end`, or `end` if there is none. */
 static int64_t day_from(const struct cron_fields *fields, int64_t day, int64_t end)
 {
 	while (day < end) {

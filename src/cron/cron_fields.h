@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A cron expression as sets of numbers, and the search for the next local time in them. It knows no
- * time zone. */
+/*
+ * cron_fields is a cron expression as sets of numbers, and the search for a local time that matches
+ * it. It knows no zone.
+ */
 #ifndef CRON_FIELDS_H
 #define CRON_FIELDS_H
 
@@ -10,20 +12,23 @@
 
 enum cron_field { FIELD_MINUTE, FIELD_HOUR, FIELD_DAY, FIELD_MONTH, FIELD_WEEKDAY, FIELD_COUNT };
 
+/* Holds the fields of an expression as sets. */
 struct cron_fields {
-	uint64_t numbers[FIELD_COUNT]; /* bit n says that n matches; Sunday is bit 0 alone */
-	bool either_day;               /* a day that matches one of the two day fields is enough */
-	bool every_hour;
+	uint64_t numbers[FIELD_COUNT]; /* bit n is set if n matches; Sunday is bit 0 only */
+	bool either_day;               /* a day need match only one of the two day fields */
+	bool every_hour;               /* all 24 hours match */
 };
 
-/* Parses `expression` into *fields and returns NULL, or returns a static string that describes the
- * error, and sets *position to its place. */
+/*
+ * Parses `expression` into *fields. Returns NULL, or the error as a static string, with *position
+ * set to the error's place in bytes.
+ */
 const char *cron_fields_parse(struct cron_fields *fields, const char *expression, size_t *position);
 
 /*
- * Sets *found to the first matching local time that is not before `from` and is before `until`.
- * Times are seconds since 1970 of the local clock. Returns false if no time matches. Each month in
- * between takes some time.
+ * Finds the first matching local time that is ≥ `from` and < `until`. Times are in seconds since
+ * 1970 by the local clock. Returns false if there is none; *found is then undefined. The cost grows
+ * with the number of months searched.
  */
 bool cron_fields_find(const struct cron_fields *fields, int64_t from, int64_t until,
 		      int64_t *found);

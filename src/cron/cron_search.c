@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cron_search() finds the next UTC time whose local time matches an expression.
+ * cron_search.c is the search for the next time of an expression in a zone.
  *
  * Invariants:
- *   each span begins later than the span before it
- *   `shown` is right for all times after `after`: the walk begins earlier than `after` by more than
- *   any two offsets differ
+ *  - Each span that the search visits begins at a later time than the span before it.
+ *  - From the time `after` on, `shown` is the latest local time that the clocks have shown. The
+ *    search begins look_back_s earlier, which is more than any two offsets differ. So no earlier
+ *    span has shown a later local time.
  *
- * A zone is a chain of spans with a constant offset from UTC. The search walks along the spans.
- * `shown` is the latest local time that the clocks have shown so far. It distinguishes two kinds of
- * changes:
+ * A zone is a sequence of spans. In each span local time is UTC plus a constant offset. The search
+ * goes through them in order. `shown` distinguishes the two directions of a clock change:
  *
- *     forward     the span begins after `shown`: the times from `shown` to there are skipped
- *     back        the span begins before `shown`: the times from there to `shown` repeat
+ *     forward     the span begins after `shown`: the local times between are skipped
+ *     back        the span begins before `shown`: the local times between occur twice
  */
 #include "cron_search.h"
 
 #include "calendar.h"
 
-/* Offsets differ by less than 53 hours. */
+/* The search begins this many seconds before `after`. Offsets differ by less than 53 hours. */
 static const int64_t look_back_s = 4 * (int64_t)DAY_SECONDS;
 
 static int64_t later(int64_t a, int64_t b)

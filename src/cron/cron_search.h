@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The search for the next time that matches an expression in a zone. Any thread. */
+/* cron_search is the search for the next time of an expression in a zone. Any thread. */
 #ifndef CRON_SEARCH_H
 #define CRON_SEARCH_H
 
@@ -9,8 +9,10 @@
 #include "cron_fields.h"
 #include "zone.h"
 
-/* Sets *next to the first matching time after `after` and before `limit`, all in seconds UTC.
- * Returns false if there is none. */
+/*
+ * Finds the first matching time that is > `after` and < `limit`, in seconds since 1970 UTC. Returns
+ * false if there is none; *next then keeps its value.
+ */
 bool cron_search(const struct cron_fields *fields, const struct zone *zone, int64_t after,
 		 int64_t limit, int64_t *next);
 

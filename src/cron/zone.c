@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader of TZif files (RFC 9636). A file is a header and a body with times of 4 bytes. From
- * version 2 on, a second header and body with times of 8 bytes follow, and a line with the rule for
- * the time after the last change. All numbers are big endian. A body consists of:
+ * zone.c is the reader of TZif files, and the search for a zone's offset at a time.
  *
- *     times       time_count × 4 or 8
- *     kinds       time_count × 1: an index into
- *     types       type_count × 6: offset (4), is summer time (1), index into
- *     names       name_bytes
- *     leaps       leap_count × 8 or 12
- *     standards   standard_count × 1, unused here, as
- *     universals  universal_count × 1
+ * Invariants:
+ *  - The times of changes[] ascend strictly.
+ *  - No part of a file is read before its size is checked. Counts have 32 bits and sizes of items
+ *    are at most 12 bytes, so their products do not overflow 64 bits.
  *
- * All parts are measured before one is read: 32-bit counts, times at most 12, don't overflow 64
- * bits. The names, which are not used, are checked where that costs nothing: a damaged file should
- * be refused.
+ * A file is a header and a body with times of 4 bytes. From version 2 on, another header and body
+ * follow, with times of 8 bytes, and then a footer: a line with the rule for the time after the
+ * last change. All numbers are big endian. A body has these parts:
+ *
+ *     times         time_count × 4 or 8 bytes
+ *     type_indexes  time_count × 1 byte: an index into types
+ *     types         type_count × 6 bytes: offset (4), is summer time (1), index into names (1)
+ *     names         name_bytes
+ *     leaps         leap_count × 8 or 12 bytes
+ *     standards     standard_count × 1 byte, unused here
+ *     universals    universal_count × 1 byte, unused here
+ *
+ * A file is also refused for damage in an unused part, such as the names, if the check is cheap.
  */
 #include "zone.h"
 
@@ -22,9 +27,10 @@
 #include <string.h>
 
 enum { HEADER_SIZE = 44, TYPE_SIZE = 6, TYPES_MOST = 256, VERSION_AT = 4, COUNTS_AT = 20 };
-/* Offsets lie between these, RFC 9636 recommends. */
+/* The range of offsets that RFC 9636 recommends, in seconds. */
 enum { OFFSET_LEAST = -89999, OFFSET_MOST = 93599 };
 
+/* Holds the counts of a file's header. */
 struct header {
 	char version;
 	uint64_t universal_count;
@@ -35,10 +41,11 @@ struct header {
 	uint64_t name_bytes;
 };
 
+/* Points to the parts of a body. */
 struct body {
 	size_t time_size;
 	const unsigned char *times;
-	const unsigned char *kinds;
+	const unsigned char *type_indexes;
 	const unsigned char *types;
 };
 
@@ -82,8 +89,8 @@ static uint64_t body_size(const struct header *header, size_t time_size)
 	       header->universal_count;
 }
 
-/* Returns whether a header may have these values. */
-static bool counts_are_sound(const struct header *header)
+/* Returns whether the header's counts fit together. */
+static bool counts_are_valid(const struct header *header)
 {
 	uint64_t types = header->type_count;
 
@@ -92,7 +99,7 @@ static bool counts_are_sound(const struct header *header)
 	       (header->universal_count == 0 || header->universal_count == types);
 }
 
-static bool types_are_sound(const struct header *header, const struct body *body)
+static bool types_are_valid(const struct header *header, const struct body *body)
 {
 	for (uint64_t i = 0; i < header->type_count; i++) {
 		const unsigned char *type = body->types + i * TYPE_SIZE;
@@ -110,17 +117,17 @@ static int32_t type_offset(const struct body *body, size_t type)
 	return (int32_t)read_32(body->types + type * TYPE_SIZE);
 }
 
-/* Reads the changes into allocated memory. Returns false if they are damaged. */
+/* Reads the changes into zone->changes, which has room for them. Returns false if damaged. */
 static bool changes_read(struct zone *zone, const struct header *header, const struct body *body)
 {
 	for (size_t i = 0; i < header->time_count; i++) {
 		struct zone_change *change = &zone->changes[i];
-		unsigned char kind = body->kinds[i];
+		unsigned char type = body->type_indexes[i];
 
-		if (kind >= header->type_count)
+		if (type >= header->type_count)
 			return false;
 		change->at = read_time(body->times + i * body->time_size, body->time_size);
-		change->offset = type_offset(body, kind);
+		change->offset = type_offset(body, type);
 		if (i > 0 && change->at <= change[-1].at)
 			return false;
 	}
@@ -133,10 +140,10 @@ static enum tw_status body_read(struct zone *zone, const struct header *header,
 {
 	struct body body = {.time_size = time_size, .times = bytes};
 
-	body.kinds = body.times + header->time_count * time_size;
-	body.types = body.kinds + header->time_count;
+	body.type_indexes = body.times + header->time_count * time_size;
+	body.types = body.type_indexes + header->time_count;
 	*wrong = damaged;
-	if (!counts_are_sound(header) || !types_are_sound(header, &body))
+	if (!counts_are_valid(header) || !types_are_valid(header, &body))
 		return TW_INVALID;
 	if (header->leap_count > 0) {
 		*wrong = "the zone counts leap seconds, and the system's clock does not";
@@ -151,7 +158,7 @@ static enum tw_status body_read(struct zone *zone, const struct header *header,
 	return changes_read(zone, header, &body) ? TW_OK : TW_INVALID;
 }
 
-/* Reads the last line: a newline, an optional rule, and a newline. */
+/* Reads the footer: a newline, a rule or nothing, and a newline. Returns false if damaged. */
 static bool footer_read(struct zone *zone, const unsigned char *bytes, size_t size)
 {
 	const unsigned char *end;
@@ -166,7 +173,7 @@ static bool footer_read(struct zone *zone, const unsigned char *bytes, size_t si
 	       zone_rule_parse(&zone->rule, (const char *)bytes + 1, (size_t)(end - bytes - 1));
 }
 
-/* Reads what follows the first body, from version 2 on. */
+/* Reads the second header, its body and the footer, which exist from version 2 on. */
 static enum tw_status second_part_read(struct zone *zone, const unsigned char *bytes, size_t size,
 				       const char **wrong)
 {

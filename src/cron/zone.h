@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A time zone: its offset from UTC at each time. It is read from the bytes of a TZif file (RFC
- * 9636, versions 1 to 4), which may be anything. Never changes once it is read; any thread.
+ * zone is a time zone: its offset from UTC at each time. It is parsed from the bytes of a TZif file
+ * (RFC 9636, versions 1 to 4), which need not be valid. It never changes once it is parsed, so any
+ * thread may read it.
  */
 #ifndef ZONE_H
 #define ZONE_H
@@ -14,30 +15,39 @@
 
 #include "zone_rule.h"
 
-/* A change of the offset, which holds from `at` on. */
+/* Says that `offset` holds from the time `at` on. */
 struct zone_change {
 	int64_t at;     /* seconds since 1970 UTC */
 	int32_t offset; /* seconds east of UTC */
 };
 
+/* Holds a zone's offsets. Without changes and a rule, first_offset holds at all times. */
 struct zone {
-	int32_t first_offset;        /* before the first change */
-	struct zone_change *changes; /* ascending; the zone's own memory */
+	int32_t first_offset;        /* holds before the first change */
+	struct zone_change *changes; /* ascending; owned by the zone */
 	size_t change_count;
-	bool has_rule; /* for what is not before the last change */
+	bool has_rule; /* the rule holds from the last change on; without changes, always */
 	struct zone_rule rule;
 };
 
-/* Makes *zone UTC. */
+/* Makes *zone UTC. It needs no zone_destroy(). */
 void zone_init(struct zone *zone);
-/* Reads a zone from the bytes of its file. Returns TW_OK, TW_NO_MEMORY, or TW_INVALID with a static
- * string in *wrong; on failure *zone is UTC. */
+/*
+ * Parses `size` bytes of a TZif file into *zone, which is UTC unless the status is TW_OK.
+ *
+ * Returns:
+ *   TW_OK         the caller owns *zone, until zone_destroy()
+ *   TW_INVALID    the bytes are no valid file; *wrong is the error, a static string
+ *   TW_NO_MEMORY  out of memory
+ */
 enum tw_status zone_parse(struct zone *zone, const void *bytes, size_t size, const char **wrong);
+/* Frees the zone's memory, and makes it UTC. */
 void zone_destroy(struct zone *zone);
 
 /*
- * Returns the offset at `time`, which is as for zone_rule_offset(). Sets *until to the later time
- * at which the offset may next change, or to INT64_MAX.
+ * Returns the offset at `time`, in seconds east of UTC. *until becomes the next time when the
+ * offset may change, later than `time`, or INT64_MAX if it never changes. `time` is limited as for
+ * zone_rule_offset().
  */
 int32_t zone_offset(const struct zone *zone, int64_t time, int64_t *until);
 

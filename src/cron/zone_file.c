@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone_load() reads one file. The name is a path below one folder, and the check keeps it there;
- * links in the folder are the
- * system's business. Only ordinary files are read, and nothing that is opened can hold the caller
- * up, as a pipe would.
+ * zone_file.c is the reader of the system's zone files.
+ *
+ * Invariants:
+ *  - A name that zone_name_check() accepts is a path below the zones' folder. Links inside the
+ *    folder are followed.
+ *  - Only regular files are read. Opening a file never blocks, not even for a pipe.
+ *  - Errors keep the errno of the system call that failed.
  */
 #include "zone_file.h"
 
@@ -19,19 +22,20 @@
 
 #include <timingwheel/cron.h>
 
-/* The largest that systems have is of 4 KiB. */
+/* The largest size of a zone file, in bytes. The system's files have at most 4 KiB. */
 enum { FILE_SIZE_MOST = 1 << 18 };
 
 static const char default_folder[] = "/usr/share/zoneinfo";
 
-/* The functions of ctype.h depend on the locale, so this is our own. */
-static bool is_of_name(char c)
+/* Does not use ctype.h, which depends on the locale. */
+static bool is_name_character(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '.' || c == '_' || c == '-' || c == '+';
 }
 
-static bool part_leads_astray(const char *part, size_t size)
+/* Returns whether a part of a name is "." or "..". `size` must be > 0. */
+static bool part_is_dots(const char *part, size_t size)
 {
 	return (size == 1 || size == 2) && memcmp(part, "..", size) == 0;
 }
@@ -45,13 +49,13 @@ const char *zone_name_check(const char *name, size_t *position)
 		return "the zone's name is too long";
 	for (const char *at = name;; at++) {
 		*position = (size_t)(at - name);
-		if (is_of_name(*at))
+		if (is_name_character(*at))
 			continue;
 		if (*at != '/' && *at != '\0')
 			return "no zone's name has this character";
 		if (at == part)
 			return "a part of the zone's name is empty";
-		if (part_leads_astray(part, (size_t)(at - part))) {
+		if (part_is_dots(part, (size_t)(at - part))) {
 			*position = (size_t)(part - name);
 			return "no zone's name has . or .. as a part";
 		}
@@ -61,7 +65,7 @@ const char *zone_name_check(const char *name, size_t *position)
 	}
 }
 
-/* Reads the whole file. Returns TW_SYSTEM with an error in errno. */
+/* Reads `size` bytes. Returns TW_SYSTEM with errno, or TW_INVALID if the file ends before. */
 static enum tw_status bytes_read(int file, unsigned char *bytes, size_t size)
 {
 	size_t done = 0;
@@ -126,7 +130,7 @@ static enum tw_status file_load(struct zone *zone, const char *path, const char 
 
 enum tw_status zone_load(struct zone *zone, const char *name, const char **wrong)
 {
-	/* A program with more rights than its caller has does not follow the environment. */
+	/* secure_getenv ignores the environment if the program has more rights than its caller. */
 	const char *given = secure_getenv("TZDIR");
 	const char *folder = given && *given ? given : default_folder;
 	char path[PATH_MAX];

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text is read with its size, for it has no NUL behind it in the file. A rule with summer time
- * has two changes a year. Of those in the year, the one before and the one after, the last that is
- * not later than a time decides. Where one year's summer ends as the next one's begins, the
- * beginning is the later of the two: that is how a zone has summer time always.
+ * zone_rule.c is the parser of a zone's rule, and the search for its offset at a time.
+ *
+ * Invariants:
+ *  - The parser reads only `size` bytes of the text, which does not end with NUL.
+ *  - The changes of three years decide a time's offset: its year, the year before and the year
+ *    after. The offset is that of the last change that is not later than the time.
+ *  - If summer time begins and ends at the same moment, the beginning counts as the later change.
+ *    So a rule can have summer time all year.
  */
 #include "zone_rule.h"
 
@@ -11,6 +15,7 @@
 
 enum { OFFSET_HOURS_MOST = 24, TIME_HOURS_MOST = 167, NUMBER_MOST = 1000, NAME_LEAST = 3 };
 
+/* Walks through the text of a rule. */
 struct reader {
 	const char *next;
 	const char *end;
@@ -26,12 +31,13 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* '\0' at the end. */
+/* Returns the next character, or '\0' at the end. */
 static char next_char(const struct reader *reader)
 {
 	return reader->next < reader->end ? *reader->next : '\0';
 }
 
+/* Skips the character `c` if it is the next one. Returns whether it was. */
 static bool skip(struct reader *reader, char c)
 {
 	if (reader->next == reader->end || *reader->next != c)
@@ -40,6 +46,7 @@ static bool skip(struct reader *reader, char c)
 	return true;
 }
 
+/* Reads a number. Returns false if there is none, or it is not `least` to `most`. */
 static bool read_number(struct reader *reader, int least, int most, int *number)
 {
 	int read = 0;
@@ -53,7 +60,7 @@ static bool read_number(struct reader *reader, int least, int most, int *number)
 	return read >= least && read <= most;
 }
 
-/* Reads [+-]hh[:mm[:ss]] as seconds. */
+/* Reads a time, [+-]hh[:mm[:ss]], as seconds. */
 static bool read_time(struct reader *reader, int hours_most, int32_t *seconds)
 {
 	bool is_negative = skip(reader, '-');
@@ -107,6 +114,7 @@ static bool read_change_day(struct reader *reader, struct rule_change *change)
 	return read_number(reader, 0, 365, &change->day);
 }
 
+/* Reads a change: its day and, after '/', its time. The default is 02:00. */
 static bool read_change(struct reader *reader, struct rule_change *change)
 {
 	*change = (struct rule_change){.time = 2 * HOUR_SECONDS};
@@ -115,7 +123,7 @@ static bool read_change(struct reader *reader, struct rule_change *change)
 	return !skip(reader, '/') || read_time(reader, TIME_HOURS_MOST, &change->time);
 }
 
-/* Reads an offset. POSIX writes the time to add for UTC: west is positive there. */
+/* Reads an offset. The text has the time to add for UTC, so west is positive there. */
 static bool read_offset(struct reader *reader, int32_t *offset)
 {
 	if (!read_time(reader, OFFSET_HOURS_MOST, offset))
@@ -143,6 +151,7 @@ bool zone_rule_parse(struct zone_rule *rule, const char *text, size_t size)
 	       reader.next == reader.end;
 }
 
+/* Returns the day of the change in `year`, in days since 1 January 1970. */
 static int64_t change_day(const struct rule_change *change, int64_t year)
 {
 	int64_t first = day_of_date(year, 1, 1);
@@ -151,15 +160,15 @@ static int64_t change_day(const struct rule_change *change, int64_t year)
 	if (change->kind == RULE_DAY_OF_YEAR)
 		return first + change->day;
 	if (change->kind == RULE_DAY_JULIAN)
-		/* Day 60 is 1 March. */
+		/* Day 60 is always 1 March. */
 		return first + change->day - 1 + (change->day >= 60 && year_is_leap(year));
 	first = day_of_date(year, change->month, 1);
 	day = (change->day - weekday_of_day(first) + 7) % 7 + 7 * (change->week - 1);
-	/* Only the fifth weekday may be one that the month does not have. */
+	/* Week 5 is the last one: the month may have only four such days. */
 	return first + (day < month_length(year, change->month) ? day : day - 7);
 }
 
-/* In UTC; `before` is the offset up to then. */
+/* Returns the time of the change in seconds UTC. `before` is the offset before the change. */
 static int64_t change_time(const struct rule_change *change, int64_t year, int32_t before)
 {
 	return change_day(change, year) * DAY_SECONDS + change->time - before;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A look-up service: a cache before a database. Of the threads that want a key at the same time one
- * asks the database, and the others are given what it brings; while the database fails, they are
- * given what it brought last.
+ * lookup is a look-up service: a cache in front of a database. If several threads want a key at the
+ * same time, one thread asks the database, and the others get its answer. While the database fails,
+ * they get its last answer.
  *
- * The wheel has a manual clock here, so that the program shows an hour in no time.
+ * The wheel has a manual clock, so that the program shows several minutes in no time.
  */
 #include <pthread.h>
 #include <sqlite3.h>
@@ -23,7 +23,7 @@ struct service {
 	atomic_bool database_fails;
 };
 
-/* The loader: called by one thread a key, which may take its time. */
+/* Loads a user. One thread at a time calls it for each key. It may take long. */
 static enum tw_status load_user(void *argument, const void *id, size_t id_size,
 				struct tw_cache_loading *loading)
 {
@@ -43,14 +43,14 @@ static enum tw_status load_user(void *argument, const void *id, size_t id_size,
 					    (size_t)sqlite3_column_bytes(query, 0), 0);
 		break;
 	case SQLITE_DONE:
-		status = TW_NOT_FOUND; /* that it is absent is kept, too: negative_expire */
+		status = TW_NOT_FOUND; /* the cache stores this too: negative_expire */
 		break;
 	}
 	sqlite3_finalize(query);
 	return status;
 }
 
-/* What is known of the user, TW_STALE where it is out of date. */
+/* Copies the user's name. Returns TW_STALE if the name is out of date. */
 static enum tw_status look_up(struct service *service, const char *id, char *name, size_t size)
 {
 	const struct tw_cache_entry *entry;
@@ -125,9 +125,9 @@ int main(void)
 		pthread_create(&threads[i], NULL, look_all_up, &service);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	show(&service, "all threads are through", "42");
+	show(&service, "all threads are done", "42");
 	show(&service, "unknown", "4711");
-	show(&service, "unknown once more", "4711");
+	show(&service, "unknown again", "4711");
 	tw_advance(wheel, 2 * TW_MINUTE);
 	show(&service, "two minutes later", "42");
 	atomic_store(&service.database_fails, true);
