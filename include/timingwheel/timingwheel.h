@@ -633,7 +633,8 @@ TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
 TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 
 /*
- * Drives a TW_DRIVE_CALLER wheel: applies commands and hands over (or runs) what is due.
+ * Drives a TW_DRIVE_CALLER wheel: applies commands, and hands over (or runs) the timers that were
+ * due when the call began. Timers that become due meanwhile are for the next call.
  *
  * *until_next (may be NULL) becomes the time, in nanoseconds, that the caller may sleep. It is 0 if
  * there is more to do now, TW_FOREVER if there is nothing to do before the next command, and one

@@ -106,6 +106,7 @@ if test -n "$REDIS_FOUND"; then
 	users="$users redis_shared redis_cpp_shared redis_static redis_cpp_static"
 fi
 timeout 60 "$root/unload" "$root/plugin.so"
+rm "$root/plugin.so"
 for user in $users; do
 	echo "running $user"
 	LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$root/$user"
