@@ -204,13 +204,12 @@ static void job_finish_handle(struct job_target *target, struct handle *handle,
 static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
 			     struct job_thread *thread, struct tw_task *task, tw_duration now)
 {
-	uint64_t tick = tick_before(&target->clock->ticks, now);
+	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
+	tw_duration due = now > task->deadline ? now : task->deadline;
 
-	/* The clock may have gone back since the owner handed the alarm over. */
-	if (tick < alarm->timer.tick)
-		tick = alarm->timer.tick;
 	task->run = alarm->run;
-	if (job_may_run(target) && alarm_begin(alarm, tick))
+	if (job_may_run(target) &&
+	    alarm_begin(alarm, tick_before(&target->clock->ticks, due)))
 		job_run(target, thread, &alarm->timer, task, now);
 	if (alarm_end(target->alarms, alarm))
 		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
