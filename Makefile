@@ -303,7 +303,7 @@ include $(wildcard test/*/*.mk test/*/*/*.mk bench/*/*.mk)
 builds: ## build with other compilers, flags and processors; ALL=yes: more, and analyze
 	@test/long/builds/check_builds.sh
 
-model-check: ## model-check the doors with GenMC; MORE=1: with larger bounds
+model-check: ## model-check the doors with GenMC; MORE=1: larger bounds, WEAKENED=no: no mutants
 	@test/proof/run.sh
 
 proof: all ## all that shows the guarantees, in half an hour; writes test/PROOF.md

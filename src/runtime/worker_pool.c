@@ -512,7 +512,7 @@ static void worker_pool_tell_room(struct worker_pool *pool)
 	event_count_notify(pool->target->owner, EVENT_COUNT_NAPPING);
 }
 
-/* Under the lock: tells those that wait for room, or for wait groups that have become empty. */
+/* Under the lock: notifies those that wait for room, or for wait groups that have become empty. */
 static void worker_pool_tell(struct worker_pool *pool)
 {
 	uint64_t oldest = pool->oldest_group;

@@ -90,13 +90,13 @@ static atomic_bool is_done[TIMERS];
 
 /* ---- What the pool calls ---- */
 
-/* The assignments of structs: all batches, and sums, of which the counts are enough here. */
+/* The assignments of structs: all batches, a thread, and sums, whose counts are enough here. */
 void *memcpy(void *to, const void *from, size_t size)
 {
 	if (size == sizeof(struct job_sums))
 		size = sizeof(((struct job_sums *)NULL)->counts);
 	else
-		assert(size == sizeof(struct job_batches));
+		assert(size == sizeof(struct job_batches) || size == sizeof(struct thread));
 	for (size_t i = 0; i < size / sizeof(void *); i++)
 		((void **)to)[i] = ((void *const *)from)[i];
 	return to;
@@ -107,6 +107,13 @@ int snprintf(char *text, size_t size, const char *format, ...)
 	(void)text;
 	(void)size;
 	(void)format;
+	return 0;
+}
+
+/* Names no thread. */
+int prctl(int option, ...)
+{
+	(void)option;
 	return 0;
 }
 
@@ -376,8 +383,8 @@ static void show_leave(void)
 	pool->most = pool->least + 1;
 	pool->submitted[0] = 2;
 	worker->is_joinable = true;
-	pthread_create(&worker->thread, NULL, leaving_run, worker);
-	pthread_create(&pool->watcher, NULL, worker_pool_watch, pool);
+	pthread_create(&worker->thread.id, NULL, leaving_run, worker);
+	pthread_create(&pool->watcher.id, NULL, worker_pool_watch, pool);
 	unfinished = unfinished_by_all();
 	assert(unfinished == 2 || (unfinished == 0 && unfinished_by_all() == 0));
 	released = released_by_all();
