@@ -775,17 +775,40 @@ TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer time
  * Stops the timer as tw_timer_stop does, and waits until it is not running. TW_REARMED becomes
  * TW_OK.
  *
- * Any thread, but not in the timer's own run.
+ * Any thread. In the timer's own run the call does not wait, and returns the status of
+ * tw_timer_stop. If two runs may end each other, use tw_timer_close.
  *
  * Returns:
  *   TW_OK         the timer will not run; the caller owns the argument
  *   TW_RUNNING    the run under way was the last, and has ended; it owned the argument, as with
- *                 tw_timer_stop
+ *                 tw_timer_stop. In the timer's own run: it is the last
+ *   TW_REARMED    only in the timer's own run: as with tw_timer_stop
  *   TW_NOT_FOUND  the timer is done, or was stopped or drained before
- *   TW_INVALID    no wheel, or called in the timer's own run
+ *   TW_INVALID    no wheel. Or the run under way waits, itself or through other runs, in
+ *                 tw_timer_stop_wait or tw_alarm_destroy for a run that the caller is in; nothing
+ *                 has changed
  *   TW_CLOSED     the wheel was stopped; this call does not wait. tw_wait_idle waits after tw_stop
  */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
+
+/*
+ * Stops the timer, and calls closed(argument) when it is not running and will not run.
+ *
+ * The call returns at once. With TW_OK `closed` is called exactly once, on the pool as a task is,
+ * also if the wheel is stopped or destroyed meanwhile. From then on `closed` owns the argument. A
+ * run under way no longer owns it, so the runs of a timer that other threads close must not free
+ * it. If `closed` is NULL nothing is called; the argument is the caller's when the run has ended.
+ * With any other status `closed` is not called. Any thread, also the timer's own run.
+ *
+ * Returns:
+ *   TW_OK         the timer is stopped, and `closed` will be called
+ *   TW_RUNNING    a run is under way, and an earlier stop or close has made it the last
+ *   TW_NOT_FOUND  the timer is done, or was stopped, closed or drained before
+ *   TW_INVALID    no wheel
+ *   TW_CLOSED     the wheel was stopped: arguments of pending timers go to release
+ */
+TW_API enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
+				     void (*closed)(void *argument));
 
 /*
  * Gives the timer a new deadline, `delay` nanoseconds from now.
@@ -876,8 +899,8 @@ struct tw_alarm;
 /*
  * Makes an alarm that calls run(argument) on the pool each time that it is set and comes due.
  *
- * The alarm is not set yet. *alarm is valid until tw_alarm_destroy, which must come before
- * tw_destroy of its wheel. *alarm is NULL unless the status is TW_OK. Any thread.
+ * The alarm is not set yet. *alarm is valid until tw_alarm_destroy or tw_alarm_close, which must
+ * come before tw_destroy of its wheel. *alarm is NULL unless the status is TW_OK. Any thread.
  *
  * Returns:
  *   TW_OK         the caller owns *alarm
@@ -932,12 +955,55 @@ TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
 /*
  * Stops the alarm, waits for its run if one is under way, and frees it.
  *
- * After the return the alarm does not run. If its own run makes the call, the call does not wait,
- * and the alarm is freed when the run returns. This must be the last call with the alarm: no other
- * call may be under way or follow. It may be made after tw_stop. `alarm` may be NULL. In a fork's
- * child the call does nothing. Any thread.
+ * With TW_OK the alarm does not run any more. With TW_RUNNING and TW_INVALID a last run is under
+ * way, and the alarm is freed when it returns. This must be the last call with the alarm: no other
+ * call may be under way or follow. There are two exceptions: the alarm's own run may make calls
+ * until it returns, and any thread may while this call waits. A close or destroy is then TW_CLOSED.
+ * The call may be made after tw_stop. `alarm` may be NULL. In a fork's child it does nothing. Any
+ * thread.
+ *
+ * Returns:
+ *   TW_OK       the alarm does not run and will not run, or alarm is NULL
+ *   TW_RUNNING  called in the alarm's own run, which is the last
+ *   TW_INVALID  the call did not wait for the run under way, because that run waits, itself or
+ *               through other runs, in tw_alarm_destroy or tw_timer_stop_wait for a run that the
+ *               caller is in. If two runs may end each other, use tw_alarm_close
+ *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child
  */
-TW_API void tw_alarm_destroy(struct tw_alarm *alarm);
+TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
+
+/*
+ * Stops the alarm, calls closed(argument) when it is not running and will not run, and frees it.
+ *
+ * The call returns at once; a run under way goes on. `closed` is called exactly once, on the pool
+ * as a task is, also if the wheel is stopped or destroyed meanwhile. It may free the argument. If
+ * it is NULL nothing is called. The rules of tw_alarm_destroy for other calls with the alarm, for
+ * tw_stop and for threads apply.
+ *
+ * A connection with two alarms, whose runs both end it:
+ *
+ *     static void closed(void *argument)
+ *     {
+ *             struct connection *connection = argument;
+ *
+ *             if (atomic_fetch_sub(&connection->alarms, 1) == 1)
+ *                     free(connection);
+ *     }
+ *
+ *     static void end(struct connection *connection)  (any thread, also a run; ends it once)
+ *     {
+ *             if (atomic_exchange(&connection->ended, true))
+ *                     return;
+ *             tw_alarm_close(connection->idle, closed);
+ *             tw_alarm_close(connection->write_timeout, closed);
+ *     }
+ *
+ * Returns:
+ *   TW_OK       `closed` will be called
+ *   TW_INVALID  no alarm
+ *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child
+ */
+TW_API enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument));
 
 /* Describes one timer to set, for tw_set_timers. */
 struct tw_set {

@@ -8,8 +8,9 @@
  *   RUNNING  its function is being called; AWAY, too
  *   LISTED   it is in the inbox of the owner; the thread that sets the flag adds it, the owner
  *            clears it
- *   CLOSING  it is being destroyed, and can't be set
- *   CLOSED   the owner may free it: the last that a destroying thread writes
+ *   CLOSING  it is being closed or destroyed, and can't be set
+ *   CLOSED   the owner may call `function`, if there is one, and free it: the last that the
+ *            closing thread writes
  *
  * Invariant: an alarm that is ARMED, and neither AWAY nor LISTED, is in the wheel, at its tick or
  * an earlier one. So the owner need not be told of a tick that moves later, nor of a stop: it finds
@@ -17,7 +18,11 @@
  * or moves sooner; and by alarm_end(), of one that was set, or destroyed, while it was AWAY.
  *
  * Ownership. The timer in it is the owner's, and while it is AWAY the worker's. The owner frees it
- * when it is CLOSED, in no list, and neither AWAY nor LISTED: then no other thread knows it.
+ * when it is CLOSED, in no list, and neither AWAY nor LISTED: then no other thread knows it. Where
+ * a function is to be called first, the alarm travels to the pool as that job, and is freed there.
+ *
+ * The closing thread exchanges `function` between CLOSING, after which no run begins, and CLOSED,
+ * which publishes it. A worker reads it before it begins a run, and uses it if the run begins.
  */
 #include "alarm.h"
 
@@ -57,6 +62,7 @@ static uint64_t word_tick(uint64_t word)
 void alarm_table_init(struct alarm_table *table)
 {
 	slab_init(&table->slab, sizeof(struct tw_alarm));
+	atomic_init(&table->closing, 0);
 }
 
 void alarm_table_destroy(struct alarm_table *table)
@@ -74,7 +80,7 @@ struct tw_alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel,
 	alarm->timer.class = TIMER_ALARM;
 	timer_set_place(&alarm->timer, TIMER_AWAY);
 	alarm->timer.value = argument;
-	alarm->run = run;
+	atomic_init(&alarm->function, run);
 	alarm->wheel = wheel;
 	atomic_init(&alarm->word, 0);
 	return alarm;
@@ -150,14 +156,31 @@ enum tw_status alarm_stop(struct tw_alarm *alarm)
 	return before & ARMED ? TW_OK : TW_NOT_FOUND;
 }
 
-bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, struct handle_table *handles,
-		   bool is_in_run)
+bool alarm_begin_close(struct tw_alarm *alarm)
 {
-	uint64_t word = alarm_disarm(alarm, CLOSING);
+	return !(alarm_disarm(alarm, CLOSING) & CLOSING);
+}
+
+struct run alarm_run(const struct tw_alarm *alarm)
+{
+	return (struct run){&alarm->timer, &alarm->word, RUNNING, RUNNING};
+}
+
+run_fn *alarm_function(const struct tw_alarm *alarm)
+{
+	/* relaxed: a change of the word publishes it. */
+	return atomic_load_explicit(&alarm->function, memory_order_relaxed);
+}
+
+bool alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed)
+{
+	uint64_t word;
 	uint64_t to;
 
-	if ((word & RUNNING) && !is_in_run)
-		handle_table_wait(handles, &alarm->word, RUNNING, RUNNING);
+	/* relaxed: the exchange below publishes both. */
+	if (closed)
+		atomic_fetch_add_explicit(&table->closing, 1, memory_order_relaxed);
+	atomic_store_explicit(&alarm->function, closed, memory_order_relaxed);
 	do {
 		word = alarm_word(alarm);
 		to = word | CLOSED | (word & AWAY ? 0 : LISTED);
@@ -179,7 +202,7 @@ static enum alarm_action alarm_action_for(struct tw_alarm *alarm, uint64_t word)
 	if (word & (AWAY | LISTED))
 		return ALARM_KEEP;
 	if (word & CLOSED)
-		return ALARM_FREE;
+		return alarm_function(alarm) ? ALARM_CLOSE : ALARM_FREE;
 	alarm->timer.tick = word_tick(word);
 	return word & ARMED ? ALARM_FILE : ALARM_KEEP;
 }
@@ -218,6 +241,19 @@ bool alarm_claim(struct tw_alarm *alarm, uint64_t now)
 }
 
 /* ---- Running ---- */
+
+void alarm_end_close(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm)
+{
+	alarm_free(table, bin, alarm);
+	/* release: the function has returned; pairs with the load in alarm_table_is_closing(). */
+	atomic_fetch_sub_explicit(&table->closing, 1, memory_order_release);
+}
+
+bool alarm_table_is_closing(const struct alarm_table *table)
+{
+	/* acquire: pairs with alarm_end_close(). */
+	return atomic_load_explicit(&table->closing, memory_order_acquire) > 0;
+}
 
 bool alarm_begin(struct tw_alarm *alarm, uint64_t now)
 {

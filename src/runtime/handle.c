@@ -18,6 +18,8 @@
  *   BUSY      being reset: a thread claims a cell for the command and writes new_deadline; the
  *             others wait those few instructions
  *   PERIODIC  it has a schedule
+ *   CLOSE     new_deadline is the function that a close was given; the thread that frees the handle
+ *             calls it before, in a job
  *
  * What happens to a handle, one function each. Where a row does not apply, nothing changes.
  *
@@ -27,6 +29,10 @@
  *                    running  RESET or PERIODIC  LAST, not RESET       TW_REARMED
  *                    running  else               LAST                  TW_RUNNING
  *                    others                      -                     TW_NOT_FOUND
+ *   handle_close     pending                     stopped, LISTED,      TW_OK; owner: apply_stop
+ *                                                CLOSE
+ *                    running  LAST               -                     TW_RUNNING
+ *                    running  else               LAST, CLOSE           TW_OK
  *   handle_end_reset pending, running, not LAST  RESET                 owner: apply_reset
  *   handle_begin     pending  RESET              LISTED                owner: apply_return
  *                    pending  else               running               its job: the function
@@ -89,6 +95,7 @@ enum {
 	LAST = 1 << 5,
 	BUSY = 1 << 6,
 	PERIODIC = 1 << 7,
+	CLOSE = 1 << 8,
 	GENERATION_SHIFT = 12,
 	INDEX_BITS = 28
 };
@@ -404,37 +411,58 @@ void handle_end_reset(struct handle *handle, const tw_duration *deadline)
 	atomic_fetch_xor_explicit(&handle->state, changes, memory_order_release);
 }
 
-struct handle *handle_running(struct handle_table *table, uint64_t id)
+/* A close keeps other threads off as a reset does, and then stops the timer. */
+enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed)
 {
-	struct handle *handle = handle_find(table, id);
-	uint64_t state = handle ? handle_state(handle) : 0;
+	struct handle *handle = handle_begin_reset(table, id);
+	struct run run;
+	uint64_t state;
+	uint64_t to;
 
-	return state_is_live(state, id) && (state & PHASE) == RUNNING ? handle : NULL;
+	if (!handle)
+		return handle_find_run(table, id, &run) && run_is_under_way(&run) ? TW_RUNNING
+										  : TW_NOT_FOUND;
+	/* release: after BUSY was set; pairs with the load in handle_deadline(). */
+	atomic_store_explicit(&handle->new_deadline, (tw_duration)(intptr_t)closed,
+			      memory_order_release);
+	do {
+		/* relaxed: while BUSY only LISTED changes, by the owner. */
+		state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+		to = (state | (closed ? CLOSE : 0)) & ~(uint64_t)(RESET | BUSY);
+		to = (state & PHASE) == RUNNING ? to | LAST : with_phase(to | LISTED, STOPPED);
+	} while (!handle_exchange(handle, state, to));
+	if (to & ~state & LISTED)
+		inbox_add(&table->stopped[id % HANDLE_INBOXES], &handle->change);
+	return TW_OK;
 }
 
 /* ---- Waiting for the end of a run ---- */
 
-void handle_table_wait(struct handle_table *table, const _Atomic uint64_t *word, uint64_t mask,
-		       uint64_t running)
+bool handle_find_run(const struct handle_table *table, uint64_t id, struct run *run)
+{
+	static const uint64_t mask = ~(((uint64_t)1 << GENERATION_SHIFT) - 1) | PHASE;
+	uint64_t generation = id >> INDEX_BITS;
+	const struct handle *handle = handle_find(table, id);
+
+	if (!handle)
+		return false;
+	run->timer = &handle->timer;
+	run->word = &handle->state;
+	run->mask = mask;
+	run->running = generation << GENERATION_SHIFT | RUNNING;
+	return true;
+}
+
+void handle_table_wait(struct handle_table *table, const struct run *run)
 {
 	pthread_mutex_lock(&table->lock);
 	/* seq_cst: announces, before the look; pairs with the load in handle_table_tell(). */
 	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
-	/* seq_cst: after the announcement; pairs with handle_exchange() and alarm_exchange(). */
-	while ((atomic_load_explicit(word, memory_order_seq_cst) & mask) == running)
+	while (run_is_under_way(run))
 		condition_wait(&table->run_ended, &table->lock, TW_FOREVER);
 	/* relaxed: a wake too many does no harm. */
 	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&table->lock);
-}
-
-void handle_wait(struct handle_table *table, uint64_t id)
-{
-	static const uint64_t mask = ~(((uint64_t)1 << GENERATION_SHIFT) - 1) | PHASE;
-	uint64_t generation = id >> INDEX_BITS;
-
-	handle_table_wait(table, &handle_find(table, id)->state, mask,
-			  generation << GENERATION_SHIFT | RUNNING);
 }
 
 void handle_table_tell(struct handle_table *table)
@@ -564,8 +592,10 @@ enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t
 	if (!is_away && !handle_is_here(handle, pending))
 		return TW_NOT_FOUND;
 	if (state & RESET) {
-		/* relaxed: published by the state; a later one is as good. */
-		*deadline = atomic_load_explicit(&handle->new_deadline, memory_order_relaxed);
+		/* acquire: a later one is as good, unless it is a close's function; pairs with the
+		 * store in handle_close(). */
+		*deadline = atomic_load_explicit(&handle->new_deadline, memory_order_acquire);
+		return state_is_live(handle_state(handle), id) ? TW_OK : TW_NOT_FOUND;
 	} else if (is_away && !(state & LISTED)) {
 		/* A worker may be about to give it another one. */
 		*deadline = INT64_MIN;
@@ -640,13 +670,25 @@ bool handle_claim(struct handle *handle)
 	return true;
 }
 
-void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+run_fn *handle_closed(const struct handle *handle)
+{
+	/* relaxed, both: no other thread has it. */
+	if (!(atomic_load_explicit(&handle->state, memory_order_relaxed) & CLOSE))
+		return NULL;
+	return (run_fn *)(intptr_t)atomic_load_explicit(&handle->new_deadline,
+							memory_order_relaxed);
+}
+
+bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
 {
 	/* acq_rel: of this and the taking of the change, the later sees the other. */
 	uint64_t before = atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
 
-	if (!(before & LISTED))
+	bool is_last = !(before & LISTED);
+
+	if (is_last && !(before & CLOSE))
 		handle_free(table, bin, handle);
+	return is_last && (before & CLOSE);
 }
 
 /* ---- Running ---- */
@@ -657,10 +699,8 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 	for (;;) {
 		uint64_t state = handle_state(handle);
 
-		if ((state & PHASE) == STOPPED) {
-			handle_let_go(table, bin, handle);
-			return HANDLE_STOPPED;
-		}
+		if ((state & PHASE) == STOPPED)
+			return handle_let_go(table, bin, handle) ? HANDLE_CLOSED : HANDLE_STOPPED;
 		if (state & RESET) {
 			if (handle_exchange_returned(table, handle, state, state))
 				return HANDLE_RESET;
@@ -698,8 +738,8 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
-bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-		tw_duration began)
+enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+			   tw_duration began)
 {
 	uint64_t state = handle_state(handle);
 	tw_duration deadline = handle->timer.deadline;
@@ -719,9 +759,8 @@ bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle 
 				break;
 		} else if (handle_exchange_returned(table, handle, state,
 						    with_phase(state, PENDING))) {
-			return true;
+			return HANDLE_GOES_ON;
 		}
 	}
-	handle_let_go(table, bin, handle);
-	return false;
+	return handle_let_go(table, bin, handle) ? HANDLE_CLOSES : HANDLE_DONE;
 }

@@ -56,6 +56,25 @@ static void job_drain(struct job_target *target, struct job_thread *thread, stru
 	drain_release(drain);
 }
 
+/* Calls a close's function. Those that wait for the run before it need not wait for this call. */
+static void job_close(struct job_target *target, struct job_thread *thread, struct tw_task *task,
+		      run_fn *closed)
+{
+	handle_table_tell(target->handles);
+	task->run = closed;
+	counter_add(&thread->counts[JOB_RUNNING], 1);
+	closed(task->value);
+	job_end_in_child(target);
+	counter_subtract(&thread->counts[JOB_RUNNING], 1);
+}
+
+static void job_close_handle(struct job_target *target, struct handle *handle,
+			     struct job_thread *thread, struct tw_task *task)
+{
+	job_close(target, thread, task, handle_closed(handle));
+	handle_free(target->handles, &thread->bin->handles, handle);
+}
+
 /* Whether a task may start. */
 static bool job_may_run(struct job_target *target)
 {
@@ -160,32 +179,42 @@ static void job_finish_keyed(struct job_target *target, struct keyed_timer *time
 
 /* Runs it, unless it was stopped or reset before. */
 static void job_run_handle(struct job_target *target, struct job_thread *thread,
-			   struct handle *handle, const struct tw_task *task, tw_duration now)
+			   struct handle *handle, struct tw_task *task, tw_duration now)
 {
 	struct slab_bin *bin = &thread->bin->handles;
-	bool wake = false;
+	enum handle_end end = HANDLE_DONE;
 
 	switch (handle_begin(target->handles, bin, handle)) {
 	case HANDLE_BEGUN:
 		job_run(target, thread, &handle->timer, task, now);
-		wake = handle_end(target->handles, bin, handle, now);
+		end = handle_end(target->handles, bin, handle, now);
 		job_end_in_child(target);
+		break;
+	case HANDLE_CLOSED:
+		end = HANDLE_CLOSES;
+		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
 		break;
 	case HANDLE_STOPPED:
 		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
 		break;
 	case HANDLE_RESET:
 		counter_add(&thread->counts[JOB_UNBEGUN_RESET], 1);
-		wake = true;
+		end = HANDLE_GOES_ON;
 		break;
 	}
-	if (wake)
+	if (end == HANDLE_CLOSES)
+		job_close_handle(target, handle, thread, task);
+	else if (end == HANDLE_GOES_ON)
 		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }
 
 static void job_finish_handle(struct job_target *target, struct handle *handle,
 			      struct job_thread *thread, struct tw_task *task, tw_duration now)
 {
+	if (handle->timer.job == TIMER_CLOSE) {
+		job_close_handle(target, handle, thread, task);
+		return;
+	}
 	handle_describe(handle, task);
 	if (handle->timer.job != TIMER_RUN) {
 		job_return(target, thread, &handle->timer, task);
@@ -198,7 +227,8 @@ static void job_finish_handle(struct job_target *target, struct handle *handle,
 	} else {
 		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
-	handle_let_go(target->handles, &thread->bin->handles, handle);
+	if (handle_let_go(target->handles, &thread->bin->handles, handle))
+		job_close_handle(target, handle, thread, task);
 }
 
 static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
@@ -207,9 +237,13 @@ static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
 	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
 	tw_duration due = now > task->deadline ? now : task->deadline;
 
-	task->run = alarm->run;
-	if (job_may_run(target) &&
-	    alarm_begin(alarm, tick_before(&target->clock->ticks, due)))
+	task->run = alarm_function(alarm);
+	if (alarm->timer.job == TIMER_CLOSE) {
+		job_close(target, thread, task, task->run);
+		alarm_end_close(target->alarms, &thread->bin->alarms, alarm);
+		return;
+	}
+	if (job_may_run(target) && alarm_begin(alarm, tick_before(&target->clock->ticks, due)))
 		job_run(target, thread, &alarm->timer, task, now);
 	if (alarm_end(target->alarms, alarm))
 		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
@@ -238,12 +272,77 @@ const struct tw_task *tw_current_task(void)
 	return innermost ? &innermost->task : NULL;
 }
 
-bool job_is_here(const struct timer *timer)
+/* Whether one of `job` and those around it is the timer's. */
+static bool jobs_have(const struct job *job, const struct timer *timer)
 {
-	for (const struct job *job = innermost; job; job = job->outer)
+	for (; job; job = job->outer)
 		if (job->timer == timer)
 			return true;
 	return false;
+}
+
+bool job_is_here(const struct timer *timer)
+{
+	return jobs_have(innermost, timer);
+}
+
+/* ---- Waiting for another timer's run ---- */
+
+/* The waits of threads that are in a job: of all wheels, for a circle may lead through several. The
+ * jobs of such a thread stand still while its wait is listed. Under the lock. */
+static pthread_mutex_t waits_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct job_wait *waits;
+
+/* Under the lock. Returns the wait of the thread that makes the run, or NULL. */
+static const struct job_wait *wait_of_runner(const struct run *run)
+{
+	const struct job_wait *wait = waits;
+
+	if (!run_is_under_way(run))
+		return NULL;
+	while (wait && !jobs_have(wait->jobs, run->timer))
+		wait = wait->next;
+	return wait;
+}
+
+/* Under the lock. Each listed wait was looked at before, so they lead in no circle. */
+static bool wait_is_for_this_thread(const struct run *run)
+{
+	const struct job_wait *wait;
+
+	while ((wait = wait_of_runner(run)))
+		run = &wait->run;
+	return run_is_under_way(run) && job_is_here(run->timer);
+}
+
+bool job_begin_wait(struct job_wait *wait, const struct run *run)
+{
+	bool is_listed;
+
+	*wait = (struct job_wait){.run = *run, .jobs = innermost};
+	if (!innermost)
+		return true;
+	pthread_mutex_lock(&waits_lock);
+	is_listed = !wait_is_for_this_thread(run);
+	if (is_listed) {
+		wait->next = waits;
+		waits = wait;
+	}
+	pthread_mutex_unlock(&waits_lock);
+	return is_listed;
+}
+
+void job_end_wait(struct job_wait *wait)
+{
+	struct job_wait **link = &waits;
+
+	if (!wait->jobs)
+		return;
+	pthread_mutex_lock(&waits_lock);
+	while (*link != wait)
+		link = &(*link)->next;
+	*link = wait->next;
+	pthread_mutex_unlock(&waits_lock);
 }
 
 void job_flush(struct job_target *target, struct timer_bin *bin)

@@ -86,13 +86,19 @@ void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason r
 	outbox_add(outbox, timer, JOB_LANE_PROMPT, outbox->jobs_end);
 }
 
-/* No function is to be called with it. */
+void outbox_close(struct outbox *outbox, struct timer *timer)
+{
+	timer->job = TIMER_CLOSE;
+	outbox_add(outbox, timer, JOB_LANE_PROMPT, outbox->jobs_end);
+}
+
+/* No drain and no release function is to be called with it. */
 static void outbox_free(struct outbox *outbox, struct timer *timer)
 {
-	if (timer_is_handle(timer))
-		handle_let_go(&outbox->handles, &outbox->bin.handles, timer_handle(timer));
-	else
+	if (!timer_is_handle(timer))
 		timer_free(&outbox->store, &outbox->bin, timer_keyed(timer));
+	else if (handle_let_go(&outbox->handles, &outbox->bin.handles, timer_handle(timer)))
+		outbox_close(outbox, timer);
 }
 
 void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain)

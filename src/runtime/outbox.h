@@ -63,6 +63,9 @@ void outbox_destroy(struct outbox *outbox);
 void outbox_run(struct outbox *outbox, struct timer *timer, enum job_lane lane);
 /* Hands back a keyed timer that will not run. */
 void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason reason);
+/* Leaves the function that a close of a handle or an alarm was given to the pool, or to the inline
+ * jobs; the timer is freed there. */
+void outbox_close(struct outbox *outbox, struct timer *timer);
 /* Hands on what a drain took, or a stop (`drain` is NULL); no alarm. */
 void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain);
 /* Submits what was gathered for the pool. */

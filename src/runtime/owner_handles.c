@@ -27,6 +27,15 @@ static tw_duration owner_batch_time(struct owner *owner)
 	return owner->batch_time;
 }
 
+/* No other thread has the handle. */
+static void owner_free_handle(struct owner *owner, struct handle *handle)
+{
+	if (handle_closed(handle))
+		outbox_close(&owner->out, &handle->timer);
+	else
+		handle_free(&owner->out.handles, &owner->out.bin.handles, handle);
+}
+
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 {
 	tw_duration deadline = handle->timer.deadline;
@@ -41,7 +50,7 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 		owner_place(owner, &handle->timer, in_task);
 		return;
 	case HANDLE_FREE:
-		handle_free(&owner->out.handles, &owner->out.bin.handles, handle);
+		owner_free_handle(owner, handle);
 		break;
 	case HANDLE_KEEP:
 		break;
@@ -59,7 +68,7 @@ static void owner_remove_handle(struct owner *owner, struct handle *handle)
 		counter_add_ordered(&owner->out.counts.removed, 1);
 		limit_give(&owner->out.places, 1);
 	}
-	handle_free(&owner->out.handles, &owner->out.bin.handles, handle);
+	owner_free_handle(owner, handle);
 }
 
 void owner_reset_handle(struct owner *owner, const struct command *command)

@@ -34,6 +34,8 @@ static void owner_do_with_alarm(struct owner *owner, struct tw_alarm *alarm,
 {
 	if (action == ALARM_FREE)
 		alarm_free(&owner->out.alarms, &owner->out.bin.alarms, alarm);
+	if (action == ALARM_CLOSE)
+		outbox_close(&owner->out, &alarm->timer);
 	if (action != ALARM_FILE || owner->is_stopped)
 		return;
 	alarm->timer.deadline = tick_time(&owner->clock.ticks, alarm->timer.tick);
