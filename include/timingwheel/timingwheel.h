@@ -438,8 +438,16 @@ TW_API enum tw_status tw_stop(struct tw_wheel *wheel);
  * frees everything.
  *
  * `wheel` may be NULL. This must be the last call on the wheel: no other call may be under way or
- * follow. From a task of this wheel it does nothing, because it could not return. In a fork's child
- * it does nothing either, because the parent still uses the wheel.
+ * follow, except in the tasks, releases and drain functions that it waits for. Their calls return
+ * TW_CLOSED. If one of them calls tw_destroy too, that call does nothing. In a fork's child the
+ * call does nothing, because the parent still uses the wheel.
+ *
+ * In a task, release or drain function of the wheel the call stops the wheel and returns. When the
+ * last of these functions has returned, the thread that made the call waits for the rest, and
+ * frees everything as its last act: a worker or the owner thread, which then ends by itself and
+ * without being joined, or, with TW_DRIVE_CALLER and TW_WORKERS_INLINE, the call that runs the
+ * function (tw_poll then returns TW_CLOSED). Nothing reports that end; all values have come back by
+ * then.
  */
 TW_API void tw_destroy(struct tw_wheel *wheel);
 

@@ -6,6 +6,8 @@
  */
 #include "ask.h"
 
+#include <stdlib.h>
+
 #include "base/thread.h"
 #include "owner_commands.h"
 #include "owner_handles.h"
@@ -171,6 +173,41 @@ enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *reques
 	if (!wheel->owner.has_thread)
 		wheel_turn_until_answered(wheel, request);
 	return requests_wait(&wheel->owner.requests, request);
+}
+
+void wheel_wait_idle(struct tw_wheel *wheel)
+{
+	struct request idle = {.kind = REQUEST_IDLE};
+	struct request flush = {.kind = REQUEST_FLUSH};
+
+	(void)wheel_ask_and_wait(wheel, &idle);
+	if (!wheel->owner.out.pool)
+		return;
+	worker_pool_wait(wheel->owner.out.pool);
+	(void)wheel_ask_and_wait(wheel, &flush);
+}
+
+void wheel_free(struct tw_wheel *wheel)
+{
+	owner_destroy(&wheel->owner);
+	fork_guard_destroy(wheel->guard);
+	free(wheel);
+}
+
+void wheel_end(struct tw_wheel *wheel)
+{
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	/* What a task has left behind is done in the second wait. A close's function may close
+	 * another alarm. */
+	wheel_wait_idle(wheel);
+	do
+		wheel_wait_idle(wheel);
+	while (alarm_table_is_closing(&wheel->owner.out.alarms));
+	owner_end(&wheel->owner);
+	wheel_free(wheel);
+	pthread_setcancelstate(cancel_state, &cancel_state);
 }
 
 enum tw_status wheel_may_ask(struct tw_wheel *wheel)

@@ -25,6 +25,8 @@ struct tw_wheel {
 	bool waits_when_full;
 	/* Any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
+	atomic_bool is_ending;                         /* a tw_destroy has begun */
+	bool ends_after_drive; /* by the thread that drives the wheel, whose task wants that */
 	struct owner owner;
 };
 
@@ -103,6 +105,14 @@ void wheel_end_drive(struct tw_wheel *wheel);
 /* In between: does what is due. Where tasks cause more for ever, not all of it: then true. */
 bool wheel_turn_while_due(struct tw_wheel *wheel);
 
+/* Waits until all that is due has been done, and the commands that it gave are applied. */
+void wheel_wait_idle(struct tw_wheel *wheel);
+/* With a wheel that was stopped: waits until all is done and given back, and frees it. Not in a
+ * task; a worker may call it as its last act. */
+void wheel_end(struct tw_wheel *wheel);
+/* Frees a wheel whose threads have ended or end with this call. */
+void wheel_free(struct tw_wheel *wheel);
+
 /* With TW_DRIVE_CALLER: applies commands, and runs no task. */
 void wheel_apply(struct tw_wheel *wheel);
 
@@ -115,5 +125,12 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request);
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request);
 /* Whether the caller runs in a task, release or drain function of this wheel. */
 bool wheel_is_in_task(struct tw_wheel *wheel);
+
+/* Ends the wheel if a task that the call has run destroyed it. The last act of such a call. */
+static inline void wheel_leave(struct tw_wheel *wheel)
+{
+	if (wheel->ends_after_drive && !owner_is_here(&wheel->owner))
+		wheel_end(wheel);
+}
 
 #endif

@@ -109,9 +109,10 @@ struct owner {
 	struct queue_age queue_age; /* also the owner's */
 	struct requests requests;
 	struct event_count event;
-	pthread_mutex_t drive;    /* its holder is the owner; not with a thread */
-	int cancel_state;         /* of that thread before; under the lock */
-	_Atomic uintptr_t driver; /* the owner's thread now; 0: none */
+	pthread_mutex_t drive;               /* its holder is the owner; not with a thread */
+	int cancel_state;                    /* of that thread before; under the lock */
+	_Atomic uintptr_t driver;            /* the owner's thread now; 0: none */
+	void (*end)(struct tw_wheel *wheel); /* the thread's last act, or NULL */
 	atomic_bool ending;
 	struct limit drains; /* asked for, and not yet handed over */
 	struct outbox out;   /* also the owner's */

@@ -105,20 +105,31 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	return status;
 }
 
+/* In a task: the thread that makes the outermost run ends the wheel once it has returned. */
+static void wheel_end_after_task(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+
+	if (owner->out.pool)
+		worker_pool_end_after(owner->out.pool, wheel_end);
+	else if (owner->has_thread)
+		owner_end_after(owner, wheel_free);
+	else
+		wheel->ends_after_drive = true;
+}
+
 void tw_destroy(struct tw_wheel *wheel)
 {
-	int cancel_state;
-
-	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD || wheel_is_in_task(wheel))
+	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	/* relaxed: decides which call ends the wheel, and publishes nothing. */
+	if (atomic_exchange_explicit(&wheel->is_ending, true, memory_order_relaxed))
+		return;
 	(void)tw_stop(wheel);
-	(void)tw_wait_idle(wheel);
-	owner_end(&wheel->owner);
-	owner_destroy(&wheel->owner);
-	fork_guard_destroy(wheel->guard);
-	free(wheel);
-	pthread_setcancelstate(cancel_state, &cancel_state);
+	if (wheel_is_in_task(wheel))
+		wheel_end_after_task(wheel);
+	else
+		wheel_end(wheel);
 }
 
 size_t tw_pending(struct tw_wheel *wheel)

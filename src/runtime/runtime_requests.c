@@ -78,6 +78,7 @@ enum tw_status tw_stop(struct tw_wheel *wheel)
 	owner->asked.stop.kind = REQUEST_STOP;
 	wheel_ask(wheel, &owner->asked.stop);
 	wheel_drive_if_caller(wheel);
+	wheel_leave(wheel);
 	return TW_OK;
 }
 
@@ -86,7 +87,11 @@ enum tw_status tw_flush(struct tw_wheel *wheel)
 	struct request request = {.kind = REQUEST_FLUSH};
 	enum tw_status status = wheel_may_ask(wheel);
 
-	return status == TW_OK ? wheel_ask_and_wait(wheel, &request) : status;
+	if (status != TW_OK)
+		return status;
+	status = wheel_ask_and_wait(wheel, &request);
+	wheel_leave(wheel);
+	return status;
 }
 
 enum tw_status tw_trim(struct tw_wheel *wheel)
@@ -102,19 +107,6 @@ int tw_is_in_task(struct tw_wheel *wheel)
 	return wheel && wheel_is_in_task(wheel);
 }
 
-/* Once: all that is due by now, and the commands that it gives. */
-static void wheel_wait_idle(struct tw_wheel *wheel)
-{
-	struct request idle = {.kind = REQUEST_IDLE};
-	struct request flush = {.kind = REQUEST_FLUSH};
-
-	(void)wheel_ask_and_wait(wheel, &idle);
-	if (!wheel->owner.out.pool)
-		return;
-	worker_pool_wait(wheel->owner.out.pool);
-	(void)wheel_ask_and_wait(wheel, &flush);
-}
-
 enum tw_status tw_wait_idle(struct tw_wheel *wheel)
 {
 	if (!wheel)
@@ -127,6 +119,7 @@ enum tw_status tw_wait_idle(struct tw_wheel *wheel)
 	/* A task that was waited for may have stopped the wheel: what that releases is owed too. */
 	if (wheel_state(wheel) != TW_OK)
 		wheel_wait_idle(wheel);
+	wheel_leave(wheel);
 	return TW_OK;
 }
 
@@ -175,7 +168,9 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0 ||
 	    (wheel->owner.out.pool_is_limited && wheel_is_in_task(wheel)))
 		return TW_INVALID;
-	return wheel_ask_and_wait(wheel, &request);
+	status = wheel_ask_and_wait(wheel, &request);
+	wheel_leave(wheel);
+	return status;
 }
 
 /* Returns how long the program may sleep before the next tw_poll; `more` says that work is left. */
@@ -195,6 +190,7 @@ static tw_duration wheel_time_to_next(struct tw_wheel *wheel, bool more)
 
 enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 {
+	enum tw_status status;
 	struct owner *owner;
 	tw_duration left;
 	bool more;
@@ -212,9 +208,11 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	owner_begin_sleep(owner, more);
 	left = wheel_time_to_next(wheel, more);
 	wheel_end_drive(wheel);
-	if (until_next && wheel_state(wheel) == TW_OK)
+	status = wheel_state(wheel);
+	if (until_next && status == TW_OK)
 		*until_next = left;
-	return wheel_state(wheel);
+	wheel_leave(wheel);
+	return status;
 }
 
 int tw_fd(struct tw_wheel *wheel)

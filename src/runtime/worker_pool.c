@@ -122,10 +122,11 @@ struct worker {
 	_Alignas(CACHE_LINE) size_t victim; /* the worker examined last */
 	uint64_t victim_progress;           /* progress of the victim's batch at that time */
 	int wait_group; /* that of its last job, or NO_WAIT_GROUP before the first */
+	void (*end)(struct tw_wheel *wheel); /* or NULL: its last act */
 };
 
-/* The pool that the calling thread works for. */
-static _Thread_local const struct worker_pool *pool_here;
+/* The slot that the calling thread works in, or NULL. */
+static _Thread_local struct worker *worker_here;
 
 /* A lane is a queue of batches that no worker has taken. */
 struct lane {
@@ -612,16 +613,26 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 		atomic_store_explicit(finished, count, memory_order_release);
 }
 
+/* Does jobs until it finds none. */
+static void worker_do_jobs(struct worker *worker)
+{
+	struct timer *timer;
+
+	while ((timer = worker_next_job(worker)))
+		worker_finish(worker, timer);
+}
+
 static void *worker_run(void *argument)
 {
 	struct worker *worker = argument;
-	struct timer *timer;
 
-	pool_here = worker->pool;
-	do {
-		while ((timer = worker_next_job(worker)))
-			worker_finish(worker, timer);
-	} while (worker_sleep(worker));
+	worker_here = worker;
+	do
+		worker_do_jobs(worker);
+	while (!worker->end && worker_sleep(worker));
+	if (worker->end)
+		worker->end(worker->pool->target->wheel);
+	worker_here = NULL;
 	return NULL;
 }
 
@@ -776,6 +787,15 @@ static void *worker_pool_watch(void *argument)
 	return NULL;
 }
 
+/* The worker's thread has ended, or is the calling one, which ends by itself. */
+static void worker_join(struct worker *worker)
+{
+	if (worker == worker_here)
+		pthread_detach(pthread_self());
+	else if (worker->is_joinable)
+		pthread_join(worker->thread.id, NULL);
+}
+
 /* Ends and joins the threads, frees the pool; no job is unfinished. */
 static void worker_pool_end(struct worker_pool *pool)
 {
@@ -790,8 +810,7 @@ static void worker_pool_end(struct worker_pool *pool)
 	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 
-		if (worker->is_joinable)
-			pthread_join(worker->thread.id, NULL);
+		worker_join(worker);
 		if (worker->counts)
 			pages_unmap_aligned(worker->counts, sizeof(*worker->counts));
 		pthread_cond_destroy(&worker->sleeper.wake);
@@ -887,6 +906,23 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	*batches = (struct job_batches){0};
 }
 
+/* Under the lock, which it leaves: waits until a group may be over. A worker, which ends the wheel,
+ * looks for jobs now and then, for it may be the only one. */
+static void worker_pool_wait_for_group(struct worker_pool *pool)
+{
+	tw_duration until = TW_FOREVER;
+
+	if (worker_pool_is_here(pool)) {
+		pthread_mutex_unlock(&pool->lock);
+		worker_do_jobs(worker_here);
+		job_flush(pool->target, &worker_here->counts->bin);
+		until = clock_read_real(CLOCK_MONOTONIC) + TW_MILLISECOND;
+		pthread_mutex_lock(&pool->lock);
+		worker_pool_tell(pool);
+	}
+	(void)condition_wait(&pool->group_is_over, &pool->lock, until);
+}
+
 void worker_pool_wait(struct worker_pool *pool)
 {
 	uint64_t wait_group;
@@ -901,7 +937,7 @@ void worker_pool_wait(struct worker_pool *pool)
 	/* While this waited for a free group, the closed one may have become empty unnoticed. */
 	worker_pool_tell(pool);
 	while (pool->oldest_group < wait_group)
-		condition_wait(&pool->group_is_over, &pool->lock, TW_FOREVER);
+		worker_pool_wait_for_group(pool);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -924,7 +960,14 @@ size_t worker_pool_room(struct worker_pool *pool)
 
 bool worker_pool_is_here(const struct worker_pool *pool)
 {
-	return pool_here == pool;
+	return worker_here && worker_here->pool == pool;
+}
+
+void worker_pool_end_after(struct worker_pool *pool, void (*end)(struct tw_wheel *wheel))
+{
+	assert(worker_pool_is_here(pool));
+	(void)pool;
+	worker_here->end = end;
 }
 
 void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums)
