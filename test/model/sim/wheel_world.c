@@ -413,6 +413,8 @@ void wheel_world_run(void *argument)
 	caller_begin(&world.caller[0], "tw_destroy");
 	tw_destroy(world.model.wheel);
 	caller_end(&world.caller[0]);
+	for (unsigned i = 0; i < world.users; i++)
+		alarms_judge_end(&world.user[i]);
 	model_judge_end(&world.model);
 	timers_judge_end(&world.model, &world.timers);
 	model_end(&world.model);
