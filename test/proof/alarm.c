@@ -259,7 +259,7 @@ static void alarm_do_stop(int thread, bool is_last)
 		is_over[thread] = true;
 }
 
-/* As tw_alarm_destroy() does it. */
+/* Does what tw_alarm_destroy() does. */
 static void alarm_do_destroy(void)
 {
 	struct run run = alarm_run(alarm);
