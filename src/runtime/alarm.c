@@ -156,11 +156,6 @@ enum tw_status alarm_stop(struct tw_alarm *alarm)
 	return before & ARMED ? TW_OK : TW_NOT_FOUND;
 }
 
-bool alarm_begin_close(struct tw_alarm *alarm)
-{
-	return !(alarm_disarm(alarm, CLOSING) & CLOSING);
-}
-
 struct run alarm_run(const struct tw_alarm *alarm)
 {
 	return (struct run){&alarm->timer, &alarm->word, RUNNING, RUNNING};
@@ -172,7 +167,7 @@ run_fn *alarm_function(const struct tw_alarm *alarm)
 	return atomic_load_explicit(&alarm->function, memory_order_relaxed);
 }
 
-bool alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed)
+bool alarm_give_back(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed)
 {
 	uint64_t word;
 	uint64_t to;
@@ -186,6 +181,19 @@ bool alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *clos
 		to = word | CLOSED | (word & AWAY ? 0 : LISTED);
 	} while (!alarm_exchange_listed(table, alarm, word, to));
 	return to & ~word & LISTED;
+}
+
+enum tw_status alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed,
+			   bool waits, bool *changed)
+{
+	uint64_t word = alarm_disarm(alarm, CLOSING);
+
+	if (word & CLOSING)
+		return TW_CLOSED;
+	if (waits && (word & RUNNING))
+		return TW_RUNNING;
+	*changed = alarm_give_back(table, alarm, closed);
+	return TW_OK;
 }
 
 /* ---- The owner ---- */

@@ -48,12 +48,20 @@ enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint
 			 bool *changed);
 /* As tw_alarm_stop. */
 enum tw_status alarm_stop(struct tw_alarm *alarm);
-/* Disarms the alarm for good; alarm_close() must follow. Returns false if another thread has begun
- * to close it. */
-bool alarm_begin_close(struct tw_alarm *alarm);
-/* Gives the alarm back: when it does not run, closed(argument) is called, unless `closed` is NULL,
- * and its memory is freed. The caller's last touch. Returns true if the owner is to be woken. */
-bool alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed);
+/*
+ * Disarms the alarm for good and gives it back. The caller's last touch, unless it returns
+ * TW_RUNNING. *changed says that the owner is to be woken.
+ *
+ * Returns:
+ *   TW_OK       it is given back
+ *   TW_RUNNING  only if `waits`: a run is under way; the caller is to wait, and alarm_give_back()
+ *   TW_CLOSED   another thread closes it, or has
+ */
+enum tw_status alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed,
+			   bool waits, bool *changed);
+/* When the alarm does not run, closed(argument) is called, unless `closed` is NULL, and its memory
+ * is freed. The caller's last touch. Returns true if the owner is to be woken. */
+bool alarm_give_back(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed);
 /* The alarm's run, to wait for its end. */
 struct run alarm_run(const struct tw_alarm *alarm);
 /* Returns what is to be called: its run, or what a close was given. NULL: nothing. */

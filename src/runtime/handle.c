@@ -95,7 +95,7 @@ enum {
 	LAST = 1 << 5,
 	BUSY = 1 << 6,
 	PERIODIC = 1 << 7,
-	CLOSE = 1 << 8,
+	CLOSE = HANDLE_CLOSE,
 	GENERATION_SHIFT = 12,
 	INDEX_BITS = 28
 };
@@ -670,25 +670,15 @@ bool handle_claim(struct handle *handle)
 	return true;
 }
 
-run_fn *handle_closed(const struct handle *handle)
-{
-	/* relaxed, both: no other thread has it. */
-	if (!(atomic_load_explicit(&handle->state, memory_order_relaxed) & CLOSE))
-		return NULL;
-	return (run_fn *)(intptr_t)atomic_load_explicit(&handle->new_deadline,
-							memory_order_relaxed);
-}
-
 bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
 {
 	/* acq_rel: of this and the taking of the change, the later sees the other. */
 	uint64_t before = atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
 
-	bool is_last = !(before & LISTED);
-
-	if (is_last && !(before & CLOSE))
-		handle_free(table, bin, handle);
-	return is_last && (before & CLOSE);
+	if (before & (LISTED | CLOSE))
+		return !(before & LISTED);
+	handle_free(table, bin, handle);
+	return false;
 }
 
 /* ---- Running ---- */

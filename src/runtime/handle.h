@@ -40,6 +40,9 @@ struct handle {
 	_Atomic tw_duration new_deadline; /* or a close's function; while its state says so */
 };
 
+/* A flag of the state: new_deadline is the function of a close. */
+enum { HANDLE_CLOSE = 1 << 8 };
+
 /* Whether the owner has it. Also for one that may be freed by now: no other thread says so of any.
  * */
 static inline bool handle_is_here(const struct handle *handle, uint16_t pending)
@@ -177,7 +180,14 @@ enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, str
  * if the caller has to call handle_closed() with its argument, and handle_free(), instead. */
 bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
 /* Returns the function that a close was given for a handle that no other thread has, or NULL. */
-run_fn *handle_closed(const struct handle *handle);
+static inline run_fn *handle_closed(const struct handle *handle)
+{
+	/* relaxed, both: no other thread has it. */
+	if (!(atomic_load_explicit(&handle->state, memory_order_relaxed) & HANDLE_CLOSE))
+		return NULL;
+	return (run_fn *)(intptr_t)atomic_load_explicit(&handle->new_deadline,
+							memory_order_relaxed);
+}
 
 static inline struct handle *timer_handle(struct timer *timer)
 {

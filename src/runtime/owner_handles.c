@@ -28,7 +28,7 @@ static tw_duration owner_batch_time(struct owner *owner)
 }
 
 /* No other thread has the handle. */
-static void owner_free_handle(struct owner *owner, struct handle *handle)
+static inline void owner_free_handle(struct owner *owner, struct handle *handle)
 {
 	if (handle_closed(handle))
 		outbox_close(&owner->out, &handle->timer);

@@ -70,55 +70,54 @@ enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
 	return status == TW_OK ? alarm_stop(alarm) : status;
 }
 
-/* Waits for the alarm's run, if one is under way and the wait can end. */
-static enum tw_status wheel_wait_for_alarm(struct tw_alarm *alarm)
+/* Waits for the alarm's run, if the wait can end. */
+static enum tw_status wheel_wait_for_alarm(struct tw_wheel *wheel, struct tw_alarm *alarm)
 {
 	struct run run = alarm_run(alarm);
 	struct job_wait wait;
 
-	if (!run_is_under_way(&run))
-		return TW_OK;
 	if (job_is_here(run.timer))
 		return TW_RUNNING;
 	if (!job_begin_wait(&wait, &run))
 		return TW_INVALID;
-	handle_table_wait(&alarm->wheel->owner.out.handles, &run);
+	handle_table_wait(&wheel->owner.out.handles, &run);
 	job_end_wait(&wait);
 	return TW_OK;
 }
 
-/* No thread but the first may close the alarm. */
-static enum tw_status wheel_begin_close(struct tw_alarm *alarm)
+/* Not inlined: the other way needs no stack. */
+static __attribute__((noinline)) enum tw_status wheel_destroy_after_run(struct tw_wheel *wheel,
+									struct tw_alarm *alarm)
 {
-	if (fork_guard_state(alarm->wheel->guard) == FORK_GUARD_CHILD)
-		return TW_CLOSED;
-	return alarm_begin_close(alarm) ? TW_OK : TW_CLOSED;
+	enum tw_status status = wheel_wait_for_alarm(wheel, alarm);
+
+	if (alarm_give_back(&wheel->owner.out.alarms, alarm, NULL))
+		wheel_tell_of_alarm(wheel);
+	return status;
 }
 
-static void wheel_close_alarm(struct tw_alarm *alarm, run_fn *closed)
+static enum tw_status wheel_close_alarm(struct tw_alarm *alarm, run_fn *closed, bool waits)
 {
 	struct tw_wheel *wheel = alarm->wheel;
+	enum tw_status status;
+	bool changed = false;
 
-	if (alarm_close(&wheel->owner.out.alarms, alarm, closed))
+	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return TW_CLOSED;
+	status = alarm_close(&wheel->owner.out.alarms, alarm, closed, waits, &changed);
+	if (status == TW_RUNNING)
+		return wheel_destroy_after_run(wheel, alarm);
+	if (changed)
 		wheel_tell_of_alarm(wheel);
+	return status;
 }
 
 enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument))
 {
-	enum tw_status status = alarm ? wheel_begin_close(alarm) : TW_INVALID;
-
-	if (status == TW_OK)
-		wheel_close_alarm(alarm, closed);
-	return status;
+	return alarm ? wheel_close_alarm(alarm, closed, false) : TW_INVALID;
 }
 
 enum tw_status tw_alarm_destroy(struct tw_alarm *alarm)
 {
-	enum tw_status status = alarm ? wheel_begin_close(alarm) : TW_OK;
-
-	if (!alarm || status != TW_OK)
-		return status;
-	status = wheel_wait_for_alarm(alarm);
-	wheel_close_alarm(alarm, NULL);
-	return status;
+	return alarm ? wheel_close_alarm(alarm, NULL, true) : TW_OK;
 }

@@ -613,13 +613,16 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 		atomic_store_explicit(finished, count, memory_order_release);
 }
 
-/* Does jobs until it finds none. */
-static void worker_do_jobs(struct worker *worker)
+/* Does jobs until it finds none, or, if it may sleep, until it ends. Not inlined, so that what it
+ * calls is, and each job costs no calls. */
+static __attribute__((noinline)) void worker_do_jobs(struct worker *worker, bool may_sleep)
 {
 	struct timer *timer;
 
-	while ((timer = worker_next_job(worker)))
-		worker_finish(worker, timer);
+	do {
+		while ((timer = worker_next_job(worker)))
+			worker_finish(worker, timer);
+	} while (may_sleep && !worker->end && worker_sleep(worker));
 }
 
 static void *worker_run(void *argument)
@@ -627,9 +630,7 @@ static void *worker_run(void *argument)
 	struct worker *worker = argument;
 
 	worker_here = worker;
-	do
-		worker_do_jobs(worker);
-	while (!worker->end && worker_sleep(worker));
+	worker_do_jobs(worker, true);
 	if (worker->end)
 		worker->end(worker->pool->target->wheel);
 	worker_here = NULL;
@@ -914,7 +915,7 @@ static void worker_pool_wait_for_group(struct worker_pool *pool)
 
 	if (worker_pool_is_here(pool)) {
 		pthread_mutex_unlock(&pool->lock);
-		worker_do_jobs(worker_here);
+		worker_do_jobs(worker_here, false);
 		job_flush(pool->target, &worker_here->counts->bin);
 		until = clock_read_real(CLOCK_MONOTONIC) + TW_MILLISECOND;
 		pthread_mutex_lock(&pool->lock);

@@ -262,12 +262,14 @@ static void alarm_do_stop(int thread, bool is_last)
 /* Does what tw_alarm_destroy() does. */
 static void alarm_do_destroy(void)
 {
+	struct alarm_table *table = &owner.out.alarms;
 	struct run run = alarm_run(alarm);
+	bool changed;
 
-	(void)alarm_begin_close(alarm);
-	if (run_is_under_way(&run))
+	if (alarm_close(table, alarm, NULL, true, &changed) == TW_RUNNING) {
 		handle_table_wait(&owner.out.handles, &run);
-	(void)alarm_close(&owner.out.alarms, alarm, NULL);
+		(void)alarm_give_back(table, alarm, NULL);
+	}
 	is_destroyed = true;
 }
 
@@ -291,8 +293,7 @@ static void alarm_do(enum event event, int thread, bool is_last)
 		alarm_do_destroy();
 		break;
 	case DO_CLOSE:
-		(void)alarm_begin_close(alarm);
-		(void)alarm_close(table, alarm, argument_closed);
+		(void)alarm_close(table, alarm, argument_closed, false, &changed);
 		break;
 	}
 }
