@@ -675,10 +675,9 @@ bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct hand
 	/* acq_rel: of this and the taking of the change, the later sees the other. */
 	uint64_t before = atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
 
-	if (before & (LISTED | CLOSE))
-		return !(before & LISTED);
-	handle_free(table, bin, handle);
-	return false;
+	if (!(before & (LISTED | CLOSE)))
+		handle_free(table, bin, handle);
+	return (before & (LISTED | CLOSE)) == CLOSE;
 }
 
 /* ---- Running ---- */
