@@ -55,6 +55,12 @@ static inline tw_duration time_add(tw_duration from, tw_duration length)
 	return from > TW_FOREVER - length ? TW_FOREVER : from + length;
 }
 
+/* Returns the time from `begin` to `end`, at least 0: a virtual machine's clock may go back. */
+static inline tw_duration time_since(tw_duration end, tw_duration begin)
+{
+	return end > begin ? end - begin : 0;
+}
+
 /* Returns the time from `now` to `deadline`, at least 0, or TW_FOREVER. */
 static inline tw_duration time_left(tw_duration deadline, tw_duration now)
 {

@@ -29,11 +29,30 @@ enum {
 	CLOSING = 1 << 4,
 	CLOSED = 1 << 5,
 	FLAGS = (1 << 6) - 1,
-	TICK_SHIFT = 6
+	TICK_SHIFT = 6,
+	COARSE_STEP = 64
 };
 
-/* Never: with ticks of a microsecond, in 9,000 years. */
-static const uint64_t last_tick = UINT64_MAX >> TICK_SHIFT;
+/* From this tick on a word has ticks in steps of COARSE_STEP, so that all ticks fit into its 58
+ * bits, TICK_NEVER too. With ticks of 1 ns it comes after 4.5 years. */
+static const uint64_t first_coarse = (uint64_t)1 << (63 - TICK_SHIFT);
+
+/* Returns the number that stands for the tick in a word, rounded up. Numbers keep the order. */
+static uint64_t tick_number(uint64_t tick)
+{
+	if (tick < first_coarse)
+		return tick;
+	return first_coarse + (tick - first_coarse + COARSE_STEP - 1) / COARSE_STEP;
+}
+
+static uint64_t word_tick(uint64_t word)
+{
+	uint64_t number = word >> TICK_SHIFT;
+
+	if (number < first_coarse)
+		return number;
+	return first_coarse + (number - first_coarse) * COARSE_STEP;
+}
 
 void alarm_table_init(struct alarm_table *table)
 {
@@ -95,17 +114,16 @@ static bool alarm_exchange_listed(struct alarm_table *table, struct tw_alarm *al
 enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint64_t tick,
 			 bool *changed)
 {
+	uint64_t number = tick_number(tick);
 	uint64_t word;
 	uint64_t to;
 
-	if (tick > last_tick)
-		tick = last_tick;
 	do {
 		word = alarm_word(alarm);
 		if (word & CLOSING)
 			return TW_CLOSED;
-		to = tick << TICK_SHIFT | (word & FLAGS) | ARMED;
-		if (!(word & AWAY) && (!(word & ARMED) || tick < word >> TICK_SHIFT))
+		to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
+		if (!(word & AWAY) && (!(word & ARMED) || number < word >> TICK_SHIFT))
 			to |= LISTED;
 	} while (!alarm_exchange_listed(table, alarm, word, to));
 	*changed = to & ~word & LISTED;
@@ -162,7 +180,7 @@ static enum alarm_action alarm_action_for(struct tw_alarm *alarm, uint64_t word)
 		return ALARM_KEEP;
 	if (word & CLOSED)
 		return ALARM_FREE;
-	alarm->timer.tick = word >> TICK_SHIFT;
+	alarm->timer.tick = word_tick(word);
 	return word & ARMED ? ALARM_FILE : ALARM_KEEP;
 }
 
@@ -187,10 +205,10 @@ static bool alarm_change_due(struct tw_alarm *alarm, uint64_t now, uint64_t clea
 
 	do {
 		word = alarm_word(alarm);
-		if (!(word & ARMED) || word >> TICK_SHIFT > now)
+		if (!(word & ARMED) || word_tick(word) > now)
 			return false;
 	} while (!alarm_exchange(alarm, word, (word & ~clear) | set));
-	alarm->timer.tick = word >> TICK_SHIFT;
+	alarm->timer.tick = word_tick(word);
 	return true;
 }
 

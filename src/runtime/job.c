@@ -107,7 +107,7 @@ static tw_duration job_begin(const struct job_target *target, struct job_thread 
 static tw_duration job_end(const struct job_target *target, struct job_thread *thread,
 			   tw_duration began)
 {
-	tw_duration took = clock_read_real(target->clock->id) - began;
+	tw_duration took = time_since(clock_read_real(target->clock->id), began);
 
 	job_end_in_child(target);
 	counter_subtract(&thread->counts[JOB_RUNNING], 1);
@@ -204,8 +204,12 @@ static void job_finish_handle(struct job_target *target, struct handle *handle,
 static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
 			     struct job_thread *thread, struct tw_task *task, tw_duration now)
 {
+	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
+	tw_duration due = now > task->deadline ? now : task->deadline;
+
 	task->run = alarm->run;
-	if (job_may_run(target) && alarm_begin(alarm, tick_before(&target->clock->ticks, now)))
+	if (job_may_run(target) &&
+	    alarm_begin(alarm, tick_before(&target->clock->ticks, due)))
 		job_run(target, thread, &alarm->timer, task, now);
 	if (alarm_end(target->alarms, alarm))
 		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
