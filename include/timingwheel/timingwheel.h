@@ -183,11 +183,12 @@ enum tw_clock {
 enum tw_drive {
 	/* An owner thread drives the wheel. */
 	TW_DRIVE_THREAD,
-	/* The callers drive the wheel; it has no owner thread. One thread at a time drives it,
-	 * inside tw_poll, tw_advance, tw_flush, tw_trim, tw_wait_idle, tw_add_timer, tw_take_timer,
-	 * tw_contains, tw_timer_remaining, tw_each, tw_dump, tw_stop or tw_destroy. A command that
-	 * meets a limit may drive it too. A thread that sleeps as long as tw_poll said is not woken
-	 * by commands of other threads; one that waits at tw_fd is. */
+	/* The callers drive the wheel; it has no owner thread. With TW_WORKERS_INLINE tasks,
+	 * releases and drain calls run inside tw_poll, tw_advance, tw_flush, tw_wait_idle, tw_stop
+	 * and tw_destroy alone, in one thread at a time. Every other call may apply commands, also
+	 * to make room in a full queue, but leaves due timers to the next of these calls. A thread
+	 * that sleeps as long as tw_poll said is not woken by commands of other threads; one that
+	 * waits at tw_fd is. */
 	TW_DRIVE_CALLER
 };
 
@@ -632,7 +633,8 @@ TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
 TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 
 /*
- * Drives a TW_DRIVE_CALLER wheel: applies commands and hands over (or runs) what is due.
+ * Drives a TW_DRIVE_CALLER wheel: applies commands, and hands over (or runs) the timers that were
+ * due when the call began. Timers that become due meanwhile are for the next call.
  *
  * *until_next (may be NULL) becomes the time, in nanoseconds, that the caller may sleep. It is 0 if
  * there is more to do now, TW_FOREVER if there is nothing to do before the next command, and one

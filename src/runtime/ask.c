@@ -77,7 +77,7 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel, unsigned *tries)
 	if (owner_is_here(owner)) {
 		(void)owner_apply(owner, owner->queue.capacity);
 	} else if (wheel_try_drive(wheel)) {
-		(void)owner_turn(owner);
+		(void)owner_apply_turn(owner);
 		wheel_end_drive(wheel);
 	}
 	return wheel_state(wheel);
@@ -115,13 +115,22 @@ bool wheel_turn_while_due(struct tw_wheel *wheel)
 	return more;
 }
 
+/* Returns whether the caller of the request runs tasks while it waits. */
+static bool request_runs_tasks(const struct request *request)
+{
+	return request->kind == REQUEST_FLUSH || request->kind == REQUEST_IDLE ||
+	       request->kind == REQUEST_ADVANCE;
+}
+
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
+	bool (*turn)(struct owner * owner) =
+		request_runs_tasks(request) ? owner_turn : owner_apply_turn;
 	unsigned tries = 0;
 
 	wheel_begin_drive(wheel);
 	while (!request_is_answered(request)) {
-		if (owner_turn(&wheel->owner) || request_is_answered(request))
+		if (turn(&wheel->owner) || request_is_answered(request))
 			continue;
 		/* A step of a trim, after which others may have their turn. */
 		if (owner_is_trimming(&wheel->owner))
@@ -133,8 +142,15 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 		wheel_begin_drive(wheel);
 	}
 	/* What the last turn has left half done. */
-	if (owner_is_busy(&wheel->owner))
+	if (turn == owner_turn && owner_is_busy(&wheel->owner))
 		(void)wheel_turn_while_due(wheel);
+	wheel_end_drive(wheel);
+}
+
+void wheel_apply(struct tw_wheel *wheel)
+{
+	wheel_begin_drive(wheel);
+	(void)owner_apply_turn(&wheel->owner);
 	wheel_end_drive(wheel);
 }
 

@@ -103,6 +103,9 @@ void wheel_end_drive(struct tw_wheel *wheel);
 /* In between: does what is due. Where tasks cause more for ever, not all of it: then true. */
 bool wheel_turn_while_due(struct tw_wheel *wheel);
 
+/* With TW_DRIVE_CALLER: applies commands, and runs no task. */
+void wheel_apply(struct tw_wheel *wheel);
+
 /* TW_OK where a call may ask the owner and wait; TW_INVALID where it would wait for itself. */
 enum tw_status wheel_may_ask(struct tw_wheel *wheel);
 /* Leaves a request with the owner. */

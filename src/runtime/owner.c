@@ -83,6 +83,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
+	owner->poll_began = TW_FOREVER;
 	owner->batch_head = UINT64_MAX; /* no batch begins there */
 	queue_age_init(&owner->queue_age, clock_read_real(CLOCK_MONOTONIC));
 	owner_init_lists(owner);
@@ -249,10 +250,12 @@ static struct turn_start turn_start_now(void)
 				   .work = clock_read_real(CLOCK_THREAD_CPUTIME_ID)};
 }
 
-static void owner_publish(struct owner *owner, const struct turn_start *start)
+/* A call of it would be 22 instructions of each turn. */
+static inline __attribute__((always_inline)) void owner_publish(struct owner *owner,
+								const struct turn_start *start)
 {
 	struct turn_start end = turn_start_now();
-	tw_duration took = end.clock - start->clock - owner->in.task_time;
+	tw_duration took = time_since(end.clock - owner->in.task_time, start->clock);
 	/* What inline tasks had of the processor is not known, only how long they took. */
 	tw_duration work = owner->in.task_time > 0 ? took : end.work - start->work;
 
@@ -282,10 +285,32 @@ static bool owner_begin_turn(struct owner *owner)
 	return owner_apply(owner, COMMANDS_A_TURN) || more;
 }
 
+bool owner_apply_turn(struct owner *owner)
+{
+	struct turn_start start = turn_start_now();
+	bool more;
+
+	queue_age_end_sleep(&owner->queue_age, start.clock);
+	owner->in.task_time = 0;
+	owner->applied = 0;
+	more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
+	more |= owner_apply(owner, COMMANDS_A_TURN);
+	owner_answer_parked(owner);
+	if (owner->out.pool) {
+		owner_retire(owner);
+		outbox_submit(&owner->out);
+		more |= !list_is_empty(&owner->retirements);
+	}
+	owner_tend_memory(owner);
+	owner_publish(owner, &start);
+	return more;
+}
+
 bool owner_turn(struct owner *owner)
 {
 	struct turn_start start = turn_start_now();
 	bool more;
+	uint64_t target;
 	bool done;
 
 	TRACE_TURN_BEGIN();
@@ -294,7 +319,8 @@ bool owner_turn(struct owner *owner)
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
 	owner->asked.idler_came = false;
-	done = owner_expire(owner, tick_before(&owner->clock.ticks, owner_target_time(owner)));
+	target = tick_before(&owner->clock.ticks, owner_target_time(owner));
+	done = owner_expire(owner, target);
 	owner_retire(owner);
 	owner_dispatch(owner);
 	owner_answer_parked(owner);
@@ -307,8 +333,12 @@ bool owner_turn(struct owner *owner)
 	if (owner->held_back)
 		return more || !list_is_empty(&owner->retirements) ||
 		       worker_pool_room(owner->out.pool) > 0;
-	if (!done || owner_is_busy(owner))
+	if (!done || owner_is_busy(owner)) {
+		/* Tasks that take longer than their periods may keep it busy for ever. */
+		if (!owner->out.pool && !owner->is_stopped && !owner->asked.idler_came)
+			owner_answer_past_idlers(owner, target);
 		return true;
+	}
 	/* An idler that came while inline tasks ran waits for what has become due since, too. */
 	if (owner_end_advance(owner) || owner->asked.idler_came)
 		return true;

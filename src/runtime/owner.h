@@ -27,6 +27,9 @@ void owner_end(struct owner *owner);
  * stop has retired. True: there is more to do at once.
  */
 bool owner_turn(struct owner *owner);
+/* Applies commands and answers requests, but runs no task: timers that are due stay for the next
+ * turn. Returns whether there is more to apply. */
+bool owner_apply_turn(struct owner *owner);
 /* Whether timers are due or retired, or jobs begun, that the last turn had to leave. */
 bool owner_is_busy(struct owner *owner);
 /* Whether inline tasks wait for the next turn. */

@@ -366,6 +366,7 @@ static void owner_serve(struct owner *owner, struct request *request)
 		requests_answer(&owner->requests, request, TW_OK);
 		break;
 	case REQUEST_IDLE:
+		request->time = TW_FOREVER;
 		list_append(&owner->asked.idlers, &request->link);
 		owner->asked.idler_came = true;
 		break;
@@ -463,6 +464,24 @@ void owner_answer_idlers(struct owner *owner)
 	owner_answer_all(owner, &owner->asked.idlers, TW_OK);
 }
 
+void owner_answer_past_idlers(struct owner *owner, uint64_t target)
+{
+	struct list *link = owner->asked.idlers.next;
+
+	while (link != &owner->asked.idlers) {
+		struct request *request = list_entry(link, struct request, link);
+
+		link = link->next;
+		if (request->time == TW_FOREVER)
+			request->time = tick_time(&owner->clock.ticks, target);
+		if (request->time >=
+		    tick_time(&owner->clock.ticks, wheel_now(owner->pending.wheel)))
+			continue;
+		list_remove(&request->link);
+		requests_answer(&owner->requests, request, TW_OK);
+	}
+}
+
 /* The first advance, or NULL. */
 static struct request *owner_first_advance(struct owner *owner)
 {
@@ -485,7 +504,9 @@ tw_duration owner_target_time(struct owner *owner)
 {
 	const struct request *request = owner_first_advance(owner);
 
-	return request ? request->time : clock_now(&owner->clock);
+	if (request)
+		return request->time;
+	return owner->poll_began != TW_FOREVER ? owner->poll_began : clock_now(&owner->clock);
 }
 
 bool owner_end_advance(struct owner *owner)

@@ -84,15 +84,21 @@ void owner_reset_handle(struct owner *owner, const struct command *command)
 	owner_place(owner, timer, command->in_task);
 }
 
-static void owner_take_back_handle(struct owner *owner, struct handle *handle, bool in_task)
+/* Sets a handle again after its run. A deadline of its schedule is filed as any other, even if it
+ * has passed: a run that takes longer than its period must not overtake what is due before it. */
+static void owner_take_back_handle(struct owner *owner, struct handle *handle,
+				   enum handle_action action)
 {
+	bool is_reset = action == HANDLE_REFILE;
+
 	if (owner->is_stopped) {
 		owner_retire_timer(owner, &handle->timer, NULL);
 		return;
 	}
 	(void)limit_take_over(&owner->out.places);
-	handle->timer.at_once = is_due_at_once(handle->timer.deadline, clock_now(&owner->clock));
-	owner_place(owner, &handle->timer, in_task);
+	handle->timer.at_once =
+		is_reset && is_due_at_once(handle->timer.deadline, clock_now(&owner->clock));
+	owner_place(owner, &handle->timer, is_reset && owner->in.in_dispatch);
 }
 
 /* Those that ran, or were found reset when they should have. */
@@ -109,8 +115,7 @@ static size_t owner_see_returned(struct owner *owner)
 			counter_add_ordered(&owner->out.counts.removed, 1);
 			owner_remove_handle(owner, handle);
 		} else
-			owner_take_back_handle(owner, handle,
-					       action == HANDLE_REFILE && owner->in.in_dispatch);
+			owner_take_back_handle(owner, handle, action);
 	}
 	return seen;
 }

@@ -123,6 +123,7 @@ struct owner {
 	struct owner_requests asked;
 	struct owner_inline in;
 	struct owner_memory memory;
+	tw_duration poll_began; /* tw_poll runs what is due by then; TW_FOREVER outside tw_poll */
 	bool is_stopped;
 	bool held_back;         /* timers are due, and the pool has no room for them */
 	size_t room;            /* in the pool, for this turn's timers */

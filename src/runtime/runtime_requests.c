@@ -27,10 +27,14 @@ static enum tw_status wheel_reserve_drain(struct tw_wheel *wheel)
 	while (!limit_take(&owner->drains)) {
 		struct request flush = {.kind = REQUEST_FLUSH};
 
-		if (!wheel->waits_when_full || owner_is_here(owner))
+		if (!wheel->waits_when_full || owner_is_here(owner) ||
+		    (!owner->has_thread && !owner->out.pool))
 			return wheel_refuse(wheel);
 		/* Not for an idle owner: a task that the pool is full of would wait for itself. */
-		(void)wheel_ask_and_wait(wheel, &flush);
+		if (owner->has_thread)
+			(void)wheel_ask_and_wait(wheel, &flush);
+		else
+			wheel_apply(wheel);
 		if (wheel_state(wheel) != TW_OK)
 			return TW_CLOSED;
 		thread_back_off(&tries);
@@ -174,33 +178,42 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 	return wheel_ask_and_wait(wheel, &request);
 }
 
+/* Returns how long the program may sleep before the next tw_poll; `more` says that work is left. */
+static tw_duration wheel_time_to_next(struct tw_wheel *wheel, bool more)
+{
+	struct owner *owner = &wheel->owner;
+	tw_duration now = clock_now(&owner->clock);
+
+	if (more || owner_has_next_jobs(owner) || owner_is_trimming(owner))
+		return 0;
+	if (owner->held_back)
+		return owner->clock.ticks.interval;
+	if (owner->clock.kind == TW_CLOCK_MANUAL)
+		return time_left(owner_next_time(owner), now);
+	return time_left(owner_sleep_end(owner), now);
+}
+
 enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 {
-	enum tw_status status = wheel_may_ask(wheel);
-	tw_duration next;
-	tw_duration now;
+	struct owner *owner;
+	tw_duration left;
 	bool more;
 
-	if (status != TW_OK)
-		return status;
-	if (wheel->owner.has_thread)
-		return TW_INVALID;
+	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return wheel ? TW_CLOSED : TW_INVALID;
+	owner = &wheel->owner;
+	if (owner->has_thread || owner_is_here(owner))
+		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
 	wheel_begin_drive(wheel);
-	event_count_cancel(&wheel->owner.event);
+	event_count_cancel(&owner->event);
+	owner->poll_began = clock_now(&owner->clock);
 	more = wheel_turn_while_due(wheel);
-	owner_begin_sleep(&wheel->owner, more);
-	now = clock_now(&wheel->owner.clock);
-	more |= owner_has_next_jobs(&wheel->owner) || owner_is_trimming(&wheel->owner);
-	next = owner_next_time(&wheel->owner);
-	if (more)
-		next = now;
-	else if (wheel->owner.held_back)
-		next = time_add(now, wheel->owner.clock.ticks.interval);
-	else if (wheel->owner.clock.kind != TW_CLOCK_MANUAL)
-		next = owner_sleep_end(&wheel->owner);
+	owner->poll_began = TW_FOREVER;
+	owner_begin_sleep(owner, more);
+	left = wheel_time_to_next(wheel, more);
 	wheel_end_drive(wheel);
-	if (until_next)
-		*until_next = time_left(next, now);
+	if (until_next && wheel_state(wheel) == TW_OK)
+		*until_next = left;
 	return wheel_state(wheel);
 }
 
