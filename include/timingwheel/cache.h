@@ -232,7 +232,10 @@ struct tw_cache_options {
 	 * The cache's own loader. tw_cache_take_async uses it, reloads use it, and so do takes
 	 * without a loader. It is called on `loaders` dedicated threads, with load_context, which
 	 * must outlive the cache. `loaders` is at most TW_CACHE_LOADERS_MAX; 0 means the default,
-	 * 2. If `load` is NULL, the default, there is no loader and there are no such threads.
+	 * 2. If `load` is NULL, the default, there is no loader and there are no such threads. The
+	 * threads are the cache's, not the wheel's. They inherit from the thread that called
+	 * tw_cache_create what a worker inherits from the thread that called tw_create
+	 * (timingwheel.h). Their stacks have the system's default size.
 	 */
 	tw_cache_load *load;
 	void *load_context;

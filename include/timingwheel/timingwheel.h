@@ -12,6 +12,20 @@
  * One owner thread keeps the timers. A pool of workers runs the tasks. Any thread may make any call
  * at any time, also from inside a task. Only tw_destroy must be the last call on its wheel.
  *
+ * What a task's thread inherits. Where callers drive the wheel and run its tasks (TW_DRIVE_CALLER
+ * with TW_WORKERS_INLINE), it is the caller's thread as it is, except that it cannot be cancelled
+ * meanwhile. Otherwise it is a thread of the wheel: a worker, or the owner with TW_WORKERS_INLINE.
+ * It has the signal mask of the thread that called tw_create, except that SIGSEGV, SIGBUS, SIGFPE,
+ * SIGILL, SIGTRAP, SIGSYS, SIGABRT and SIGPROF are never blocked. A child that a task starts
+ * inherits that mask. So a program whose signals must not come to workers blocks them before it
+ * calls tw_create, or in on_thread_start. The thread has the processor set and the scheduling
+ * policy that the calling thread had at tw_create. A worker has its timer slack, too. An owner that
+ * runs tasks has a timer slack of 1 us, and from Linux 6.12 on slices of 100 us, unless
+ * on_thread_start sets others; a child that a task starts inherits these. The thread's stack is as
+ * stack_size says. Cancellation is enabled, the locale is the global one, and the name is as
+ * options.name says. The wheel's other threads run nothing of the program, and block all signals
+ * but those eight.
+ *
  * The wheel guarantees:
  *  - Every value that it accepts comes back exactly once: to `execute` (the timer expired), to the
  *    function given to tw_drain, to the caller of tw_take_timer or of a stop by handle, or to
@@ -234,7 +248,7 @@ struct tw_slow_task {
 
 /* Holds the options of tw_create. A zeroed struct has all the defaults. */
 struct tw_options {
-	void *context;               /* passed to execute and release */
+	void *context;               /* passed to execute, release and the options' functions */
 	tw_release_fn *release;      /* for values whose tasks will not run; may be NULL */
 	enum tw_layout layout;       /* how timers are kept */
 	enum tw_clock clock;         /* where the time is read */
@@ -268,7 +282,26 @@ struct tw_options {
 	 */
 	size_t max_unfinished;
 	enum tw_delay_from delay_from; /* what delays count from */
+	/*
+	 * The size of the stack of each thread, in bytes, at least TW_STACK_SIZE_MIN. 0, the
+	 * default, is the system's default, often 8 MiB of address space.
+	 */
+	size_t stack_size;
+	/*
+	 * Functions that prepare threads, or NULL: they attach a thread to a runtime, or set its
+	 * processors, its signal mask, its locale. Each thread of the wheel that may run the
+	 * program's functions calls on_thread_start before its first task, and on_thread_end after
+	 * its last. These are the workers, or the owner thread with TW_WORKERS_INLINE. A thread
+	 * that a task ends by pthread_exit does not call on_thread_end. `context` is
+	 * tw_options.context. `name` is the thread's name, such as "tw-0". The functions may be
+	 * called before tw_create returns, must return, and must not make calls on the wheel.
+	 */
+	void (*on_thread_start)(void *context, const char *name);
+	void (*on_thread_end)(void *context, const char *name);
 };
+
+/* The smallest tw_options.stack_size. */
+#define TW_STACK_SIZE_MIN ((size_t)128 << 10)
 
 /* The largest tw_options.queue_capacity. */
 #define TW_QUEUE_CAPACITY_MAX ((size_t)1 << 26)

@@ -81,6 +81,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
 	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
+	thread_setup_init(&owner->setup, options);
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
 	owner->poll_began = TW_FOREVER;
@@ -448,6 +449,8 @@ static void *owner_run(void *argument)
 
 	owner_set_here(owner, true);
 	thread_be_prompt();
+	if (!owner->out.pool)
+		thread_begin_calls(&owner->setup, owner->thread.name);
 	for (;;) {
 		if (owner_turn(owner) || owner_has_next_jobs(owner))
 			continue;
@@ -457,12 +460,14 @@ static void *owner_run(void *argument)
 			continue;
 		owner_sleep(owner);
 	}
+	if (!owner->out.pool)
+		thread_end_calls(&owner->setup, owner->thread.name);
 	return NULL;
 }
 
 int owner_start(struct owner *owner, const char *name)
 {
-	return thread_start(&owner->thread, owner_run, owner, name, "owner");
+	return thread_start(&owner->thread, owner_run, owner, name, "owner", &owner->setup);
 }
 
 void owner_end(struct owner *owner)

@@ -25,7 +25,8 @@ static bool options_are_valid(const struct tw_options *options)
 	       options->delay_from <= TW_FROM_APPLIED && workers_are_valid(options) &&
 	       options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
-	       options->slow_task.threshold >= 0;
+	       options->slow_task.threshold >= 0 &&
+	       (options->stack_size == 0 || options->stack_size >= TW_STACK_SIZE_MIN);
 }
 
 static struct tw_options options_with_defaults(const struct tw_options *given)

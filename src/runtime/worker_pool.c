@@ -137,6 +137,7 @@ struct worker_pool {
 	/* Constant. */
 	struct job_target *target;
 	char name[16];
+	struct thread_setup setup;
 	size_t least; /* workers */
 	size_t most;
 	tw_duration patience;
@@ -618,10 +619,12 @@ static void *worker_run(void *argument)
 	struct timer *timer;
 
 	pool_here = worker->pool;
+	thread_begin_calls(&worker->pool->setup, worker->thread.name);
 	do {
 		while ((timer = worker_next_job(worker)))
 			worker_finish(worker, timer);
 	} while (worker_sleep(worker));
+	thread_end_calls(&worker->pool->setup, worker->thread.name);
 	return NULL;
 }
 
@@ -669,7 +672,8 @@ static int worker_start(struct worker *worker)
 	counts->thread.bin = &counts->bin;
 	worker_set_counts(worker, counts);
 	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
-	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role);
+	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role,
+			     &worker->pool->setup);
 	worker->is_joinable = error == 0;
 	return error;
 }
@@ -814,7 +818,8 @@ static int worker_pool_start(struct worker_pool *pool)
 	pool->live_most = pool->live;
 	pthread_mutex_unlock(&pool->lock);
 	if (error == 0 && pool->most > pool->least)
-		error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch");
+		error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch",
+				     &pool->setup);
 	if (error != 0)
 		pool->most = pool->least; /* so there is no watcher to end */
 	return error;
@@ -833,6 +838,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	list_init(&pool->sleepers);
 	pool->target = target;
 	snprintf(pool->name, sizeof(pool->name), "%s", options->name);
+	thread_setup_init(&pool->setup, options);
 	pool->least = (size_t)options->workers;
 	pool->most = most;
 	pool->patience = options->patience_for_worker;
