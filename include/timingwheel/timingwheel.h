@@ -37,9 +37,14 @@
  *  - The commands of one thread take effect in the order in which the thread gave them.
  *  - No call is a cancellation point. A thread that is cancelled (pthread_cancel) inside a call
  *    first completes the call, with the tasks that run inline in it.
- *  - In a child made by fork() without exec(), calls on a wheel of the parent return TW_CLOSED, if
- *    they return a status. Only tw_dump_stopped does not. This needs Linux 4.14 or later. If a
- *    task, release or drain function forks and returns in the child, its thread ends there.
+ *  - In a child made by fork() without exec(), calls on a wheel of the parent that has threads
+ *    return TW_CLOSED, if they return a status. Only tw_dump_stopped does not. If a task, release
+ *    or drain function of such a wheel forks and returns in the child, its thread ends there.
+ *  - A wheel without threads (TW_DRIVE_CALLER with TW_WORKERS_INLINE) goes on in the child, as the
+ *    child's own copy with the same timers and values, also if one of its tasks forked. If another
+ *    thread was in a call on it at the fork, the child must not use its copy. If that thread was
+ *    driving it or giving it a command, calls return TW_CLOSED in the child. A child's tw_fd opens
+ *    a descriptor of its own. All this needs Linux 4.14 or later.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_H
 #define TIMINGWHEEL_TIMINGWHEEL_H
@@ -472,7 +477,8 @@ TW_API enum tw_status tw_stop(struct tw_wheel *wheel);
  *
  * `wheel` may be NULL. This must be the last call on the wheel: no other call may be under way or
  * follow. From a task of this wheel it does nothing, because it could not return. In a fork's child
- * it does nothing either, because the parent still uses the wheel.
+ * it does nothing to a wheel with threads, because the parent still uses the wheel. The child's
+ * copy of a wheel without threads ends as any other: the copy's values go to release.
  */
 TW_API void tw_destroy(struct tw_wheel *wheel);
 
@@ -495,7 +501,7 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
  * Returns:
  *   TW_OK         all that has finished
  *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
- *   TW_CLOSED     in a fork's child
+ *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
 
@@ -686,7 +692,8 @@ TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
  * poll() or epoll finds it readable when a command has arrived or a deadline is due. The loop then
  * calls tw_poll, which makes it unreadable again. Call tw_poll after the other events of the same
  * wait: a task may free the objects of these events. The wheel owns the descriptor: do not read or
- * close it.
+ * close it. A fork's child calls tw_fd again for a descriptor of its own, and leaves that of the
+ * parent alone, which stays open in the child until exec().
  *
  * Returns: the descriptor, or -1 with errno:
  *   EINVAL   no wheel, a wheel with an owner thread, a stopped wheel, or called from an inline task
@@ -968,7 +975,7 @@ TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
  * After the return the alarm does not run. If its own run makes the call, the call does not wait,
  * and the alarm is freed when the run returns. This must be the last call with the alarm: no other
  * call may be under way or follow. It may be made after tw_stop. `alarm` may be NULL. In a fork's
- * child the call does nothing. Any thread.
+ * child the call does nothing if the wheel has threads. Any thread.
  */
 TW_API void tw_alarm_destroy(struct tw_alarm *alarm);
 
@@ -1120,7 +1127,7 @@ struct tw_stats {
  * Returns:
  *   TW_OK         *stats is filled
  *   TW_INVALID    no wheel, or stats is NULL
- *   TW_CLOSED     in a fork's child
+ *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
 
@@ -1137,7 +1144,7 @@ TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stat
  *   TW_OK         it is written
  *   TW_INVALID    no wheel, no write, or a prefix that is empty, over TW_METRICS_PREFIX_MAX bytes,
  *                 or not made of letters, digits, _ and : without a digit first
- *   TW_CLOSED     in a fork's child
+ *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void *context,
 				       const char *prefix);

@@ -25,6 +25,7 @@ struct tw_wheel {
 	bool waits_when_full;
 	/* Any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
+	struct list threadless; /* under the lock of these wheels: runtime_open.c */
 	struct owner owner;
 };
 

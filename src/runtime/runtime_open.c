@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Making and ending a wheel, and the calls that read its state without stopping anyone. */
+/* Making and ending a wheel, what becomes of it in a fork's child, and the calls that read its
+ * state without stopping anyone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,91 @@
 #include "owner_memory.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
+
+/*
+ * These wheels have no threads, so in a fork's child none is missing, and they go on there unless
+ * another thread was inside. The guards of other wheels stay as the kernel leaves them. A fork
+ * holds the lock, so that the list is whole in the child.
+ */
+static struct list threadless_wheels = {&threadless_wheels, &threadless_wheels};
+static pthread_mutex_t threadless_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Returns whether a fork's copy of the wheel waits for no thread that is missing. */
+static bool wheel_is_whole(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+
+	/* A task of the wheel may have forked. */
+	if (!owner_is_here(owner)) {
+		if (pthread_mutex_trylock(&owner->drive) != 0)
+			return false;
+		pthread_mutex_unlock(&owner->drive);
+	}
+	/* Every command that was begun is complete. */
+	return command_queue_peek(&owner->queue, SIZE_MAX) == command_queue_count(&owner->queue);
+}
+
+static void wheel_go_on(struct tw_wheel *wheel)
+{
+	/* relaxed: the child has one thread. */
+	bool is_stopped =
+		atomic_load_explicit(&wheel->owner.out.target.stopped, memory_order_relaxed);
+
+	event_count_forget_descriptor(&wheel->owner.event);
+	fork_guard_set(wheel->guard, is_stopped ? FORK_GUARD_CLOSED : FORK_GUARD_OPEN);
+}
+
+static void threadless_begin_fork(void)
+{
+	pthread_mutex_lock(&threadless_lock);
+}
+
+static void threadless_end_fork(void)
+{
+	pthread_mutex_unlock(&threadless_lock);
+}
+
+static void threadless_go_on_in_child(void)
+{
+	struct list *link = threadless_wheels.next;
+
+	while (link != &threadless_wheels) {
+		struct tw_wheel *wheel = list_entry(link, struct tw_wheel, threadless);
+
+		link = link->next;
+		if (wheel_is_whole(wheel))
+			wheel_go_on(wheel);
+		else
+			list_remove(&wheel->threadless);
+	}
+	threadless_end_fork();
+}
+
+/* If this fails, the wheels are closed in a child. */
+static void threadless_init(void)
+{
+	(void)pthread_atfork(threadless_begin_fork, threadless_end_fork, threadless_go_on_in_child);
+}
+
+static void wheel_begin_threadless(struct tw_wheel *wheel)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	list_init(&wheel->threadless);
+	if (wheel->owner.has_thread || wheel->owner.out.pool)
+		return;
+	pthread_once(&once, threadless_init);
+	pthread_mutex_lock(&threadless_lock);
+	list_append(&threadless_wheels, &wheel->threadless);
+	pthread_mutex_unlock(&threadless_lock);
+}
+
+static void wheel_end_threadless(struct tw_wheel *wheel)
+{
+	pthread_mutex_lock(&threadless_lock);
+	list_remove(&wheel->threadless);
+	pthread_mutex_unlock(&threadless_lock);
+}
 
 /* With the defaults filled in. */
 static bool workers_are_valid(const struct tw_options *options)
@@ -97,6 +183,7 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	status = wheel_open(wheel, interval, slots, execute, &options);
 	pthread_setcancelstate(cancel_state, &cancel_state);
 	if (status == TW_OK) {
+		wheel_begin_threadless(wheel);
 		*result = wheel;
 		return TW_OK;
 	}
@@ -116,6 +203,7 @@ void tw_destroy(struct tw_wheel *wheel)
 	(void)tw_stop(wheel);
 	(void)tw_wait_idle(wheel);
 	owner_end(&wheel->owner);
+	wheel_end_threadless(wheel);
 	owner_destroy(&wheel->owner);
 	fork_guard_destroy(wheel->guard);
 	free(wheel);
