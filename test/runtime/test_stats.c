@@ -914,8 +914,8 @@ static void names_of_threads_have_fifteen_bytes_and_keep_their_role(void **state
 	options.max_workers = 3;
 	wheel = open_wheel_with(&options);
 	WAIT_UNTIL(threads_named("a_name_of-owner") == 1);
-	assert_int_equal(threads_named("a_name_of-watch"), 1);
-	assert_int_equal(threads_named("a_name_of_man-0"), 1);
+	WAIT_UNTIL(threads_named("a_name_of-watch") == 1);
+	WAIT_UNTIL(threads_named("a_name_of_man-0") == 1);
 	tw_destroy(wheel);
 }
 
