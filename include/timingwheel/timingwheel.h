@@ -878,7 +878,7 @@ TW_API enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_re
  * queue. It fails only after the wheel is stopped. An alarm does not count for max_pending or
  * tw_pending. The program always owns its argument: drains and release do not touch it. (A drain
  * may delay an alarm until the timers before it are handed over.) A set takes effect at once, in no
- * order with commands. Runs of one alarm never overlap. An alarm takes about 90 bytes.
+ * order with commands. Runs of one alarm never overlap. An alarm takes 88 bytes.
  */
 struct tw_alarm;
 

@@ -204,7 +204,7 @@ static void shore_forget_handles(struct shore *shore, struct handle **handles, s
 		continue;
 }
 
-/* Walks, and returns the number of steps. Sets *told to the number of timers. */
+/* Walks, and returns the number of steps. `*told` becomes the number of handles visited. */
 static size_t shore_walk(struct shore *shore, size_t *told)
 {
 	struct walk walk;
