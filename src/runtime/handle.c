@@ -105,6 +105,9 @@ _Static_assert(offsetof(struct timer, place) > offsetof(struct timer, job) &&
 
 enum { CHUNK_HANDLES = (CHUNK_SIZE - CHUNK_HEADER) / sizeof(struct handle) };
 
+/* Searching a chunk for memory in use takes as long as looking at this many handles. */
+enum { LOOKS_A_CHUNK = 8 };
+
 /* As many as an id's bits can name. */
 static const size_t most_chunks = (((size_t)1 << INDEX_BITS) - 1) / CHUNK_HANDLES + 1;
 
@@ -584,16 +587,39 @@ uint64_t handle_table_end(const struct handle_table *table)
 	return end;
 }
 
-const struct handle *handle_next(const struct handle_table *table, uint64_t *number, uint64_t end,
-				 size_t *looks, uint16_t pending)
+/* Finds the next memory that may be in use. Returns false where there is none before the end, or
+ * no look is left. */
+static bool handle_scan_seek(struct handle_table *table, struct handle_scan *scan)
 {
-	for (; *looks > 0 && *number < end; --*looks) {
+	while (scan->used == 0 && scan->number < scan->end && scan->looks > 0) {
+		size_t number = scan->number % CHUNK_HANDLES;
+		const struct chunk *chunk = chunk_of(handle_find(table, scan->number));
+		struct chunk_used used = {number, 1};
+		size_t looks;
+
+		if (!scan->in_place)
+			used = slab_find_used(&table->slab, chunk, number);
+		scan->number += used.number - number;
+		scan->used = used.mask;
+		looks = LOOKS_A_CHUNK + (size_t)__builtin_popcountll(used.mask);
+		scan->looks -= looks < scan->looks ? looks : scan->looks;
+	}
+	return scan->used != 0;
+}
+
+const struct handle *handle_next(struct handle_table *table, struct handle_scan *scan,
+				 uint16_t pending)
+{
+	while (handle_scan_seek(table, scan)) {
+		unsigned skipped = (unsigned)__builtin_ctzll(scan->used);
 		/* A number is an id of generation 0. */
-		const struct handle *handle = handle_find(table, (*number)++);
+		const struct handle *handle = handle_find(table, scan->number + skipped);
 		/* acquire: a thread that uses the memory anew has said so in its place before;
 		 * pairs with the release in handle_new(). */
 		uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
 
+		scan->used = scan->used >> skipped >> 1;
+		scan->number += skipped + 1;
 		if ((state & PHASE) == PENDING && handle_is_here(handle, pending))
 			return handle;
 	}
