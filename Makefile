@@ -45,7 +45,7 @@ endif
 OPTIMIZE := -O2
 OUR_CPPFLAGS := -D_GNU_SOURCE -Iinclude -Isrc
 OUR_CFLAGS := -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-	-fvisibility=hidden -fPIC -pthread '-ffile-prefix-map=$(CURDIR)=.'
+	-fexceptions -fvisibility=hidden -fPIC -pthread '-ffile-prefix-map=$(CURDIR)=.'
 # The one object of the static library is machine code also with -flto: its bytecode would have our
 # inner names as global ones. gcc has to be told; clang's linker writes machine code anyway.
 machine_code = $(shell $(CC) -flinker-output=nolto-rel -E -xc /dev/null >/dev/null 2>&1 && \

@@ -102,6 +102,21 @@ void thread_back_off(unsigned *tries)
 	pthread_setcancelstate(state, &state);
 }
 
+int thread_hold_cancel(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+void thread_restore_cancel(const int *state)
+{
+	int before;
+
+	pthread_setcancelstate(*state, &before);
+}
+
 void condition_init(pthread_cond_t *condition)
 {
 	pthread_condattr_t attributes;

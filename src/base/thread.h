@@ -39,6 +39,11 @@ void thread_be_prompt(void);
  */
 void thread_back_off(unsigned *tries);
 
+/* Lets a cancellation of the calling thread wait. Returns the state before, for the next. */
+int thread_hold_cancel(void);
+/* Sets the state of before: a cleanup for the variable that keeps it. */
+void thread_restore_cancel(const int *state);
+
 /* Initializes a condition variable whose waits end by CLOCK_MONOTONIC. */
 void condition_init(pthread_cond_t *condition);
 /*

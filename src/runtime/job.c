@@ -7,9 +7,19 @@
 #include "base/counter.h"
 #include "base/trace.h"
 
+/*
+ * A job is what its thread knows of it from the call of job_finish() to its end. Each part of it
+ * that a user's function can leave by an exception or by pthread_exit() ends in a cleanup, which is
+ * also how it ends otherwise. In a fork's child the cleanups do nothing.
+ */
 struct job {
-	const struct timer *timer;
-	struct tw_task task;     /* what the user's function is told */
+	struct job_target *target;
+	struct job_thread *thread;
+	struct timer *timer;
+	struct tw_task task; /* what the user's function is told */
+	tw_duration now;     /* the wheel's time when the job began */
+	tw_duration began;   /* the task's call, in real time */
+	tw_duration took;
 	const struct job *outer; /* which called what does this one */
 };
 
@@ -23,37 +33,58 @@ void drain_release(struct drain *drain)
 		free(drain);
 }
 
+static bool job_is_in_child(const struct job *job)
+{
+	return fork_guard_state(job->target->guard) == FORK_GUARD_CHILD;
+}
+
 /*
  * A user's function has been called. In a fork's child, where it forked and came back, nothing of
  * the wheel may be touched any more: locks may be held by threads that are not there, and the
  * descriptors are the parent's too. So the thread ends.
  */
-static void job_end_in_child(const struct job_target *target)
+static void job_end_in_child(const struct job *job)
 {
-	if (fork_guard_state(target->guard) == FORK_GUARD_CHILD)
+	if (job_is_in_child(job))
 		pthread_exit(NULL);
 }
 
-static void job_release(struct job_target *target, struct job_thread *thread,
-			const struct tw_task *task, enum tw_reason reason)
+/* A release or drain function has been called. */
+static inline void job_end_return(struct job **job)
 {
-	if (!target->release)
-		return;
-	counter_add(&thread->counts[JOB_RELEASED + reason], 1);
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	target->release(target->context, task, reason);
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
+	job_end_in_child(*job);
+	counter_subtract(&(*job)->thread->counts[JOB_RUNNING], 1);
 }
 
-static void job_drain(struct job_target *target, struct job_thread *thread, struct drain *drain,
-		      const struct tw_task *task)
+static void job_call_release(struct job *job, enum tw_reason reason)
 {
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	drain->each(drain->context, task);
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
-	drain_release(drain);
+	_Atomic uint64_t *counts = job->thread->counts;
+	struct job *call __attribute__((cleanup(job_end_return))) = job;
+
+	counter_add(&counts[JOB_RELEASED + reason], 1);
+	counter_add(&counts[JOB_RUNNING], 1);
+	job->target->release(job->target->context, &call->task, reason);
+}
+
+static void job_release(struct job *job, enum tw_reason reason)
+{
+	if (job->target->release)
+		job_call_release(job, reason);
+}
+
+static inline void job_end_drain(struct job **job)
+{
+	job_end_return(job);
+	drain_release((*job)->timer->drain);
+}
+
+static void job_drain(struct job *job)
+{
+	struct job *call __attribute__((cleanup(job_end_drain))) = job;
+	const struct drain *drain = job->timer->drain;
+
+	counter_add(&job->thread->counts[JOB_RUNNING], 1);
+	drain->each(drain->context, &call->task);
 }
 
 /* Whether a task may start. */
@@ -83,36 +114,46 @@ static struct tw_task job_task(const struct job_target *target, const struct tim
 }
 
 /* Calls the release or drain function. */
-static void job_return(struct job_target *target, struct job_thread *thread, struct timer *timer,
-		       const struct tw_task *task)
+static void job_return(struct job *job)
 {
-	if (timer->job == TIMER_RELEASE)
-		job_release(target, thread, task, (enum tw_reason)timer->reason);
+	if (job->timer->job == TIMER_RELEASE)
+		job_release(job, (enum tw_reason)job->timer->reason);
 	else
-		job_drain(target, thread, timer->drain, task);
+		job_drain(job);
 }
 
-/* A task is about to be called; `now` is the wheel's time. Returns when that was, in real time. */
-static tw_duration job_begin(const struct job_target *target, struct job_thread *thread,
-			     const struct tw_task *task, tw_duration now)
+/* A task is about to be called. */
+static void job_begin(struct job *job)
 {
-	const struct clock *clock = target->clock;
+	const struct clock *clock = job->target->clock;
 
-	histogram_record(&thread->lateness, task->lateness);
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	return clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : now;
+	histogram_record(&job->thread->lateness, job->task.lateness);
+	counter_add(&job->thread->counts[JOB_RUNNING], 1);
+	job->began = clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : job->now;
+	TRACE_TASK_BEGIN(job->timer);
 }
 
-/* It has been called; returns how long it took. */
-static tw_duration job_end(const struct job_target *target, struct job_thread *thread,
-			   tw_duration began)
+/* It has been called. */
+static inline void job_end(struct job **ended)
 {
-	tw_duration took = time_since(clock_read_real(target->clock->id), began);
+	struct job *job = *ended;
 
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
-	histogram_record(&thread->duration, took);
-	return took;
+	job->took = time_since(clock_read_real(job->target->clock->id), job->began);
+	job_end_in_child(job);
+	counter_subtract(&job->thread->counts[JOB_RUNNING], 1);
+	histogram_record(&job->thread->duration, job->took);
+	TRACE_TASK_END(job->timer, job->took);
+}
+
+static void job_call(struct job *job)
+{
+	struct job *call __attribute__((cleanup(job_end))) = job;
+
+	job_begin(job);
+	if (job->task.run)
+		job->task.run(job->task.value);
+	else
+		job->target->execute(job->target->context, &call->task);
 }
 
 static bool job_was_slow(const struct job_target *target, tw_duration took)
@@ -121,116 +162,182 @@ static bool job_was_slow(const struct job_target *target, tw_duration took)
 }
 
 /* Of a handle or an alarm: between its begin and end. */
-static void job_run(struct job_target *target, struct job_thread *thread, const struct timer *timer,
-		    const struct tw_task *task, tw_duration now)
+static void job_run(struct job *job)
 {
-	tw_duration began = job_begin(target, thread, task, now);
-	tw_duration took;
-
-	TRACE_TASK_BEGIN(timer);
-	if (task->run)
-		task->run(task->value);
-	else
-		target->execute(target->context, task);
-	took = job_end(target, thread, began);
-	TRACE_TASK_END(timer, took);
+	job_call(job);
 	/* An alarm may be a cache's, of which no function of the program's is told. */
-	if (!job_was_slow(target, took) || timer_is_alarm(timer))
+	if (!job_was_slow(job->target, job->took) || timer_is_alarm(job->timer))
 		return;
-	TRACE_SLOW_TASK(timer, took);
-	target->slow_task.hook(target->context, task, task->timer, took);
-	job_end_in_child(target);
+	TRACE_SLOW_TASK(job->timer, job->took);
+	job->target->slow_task.hook(job->target->context, &job->task, job->task.timer, job->took);
+	job_end_in_child(job);
 }
 
-static void job_finish_keyed(struct job_target *target, struct keyed_timer *timer,
-			     struct job_thread *thread, struct tw_task *task, tw_duration now)
+static inline void job_free_keyed(struct job **job)
 {
-	task->key = timer->hh.key;
-	task->key_size = timer->hh.keylen;
+	if (!job_is_in_child(*job))
+		timer_free((*job)->target->store, (*job)->thread->bin, timer_keyed((*job)->timer));
+}
+
+static void job_finish_keyed(struct job *job)
+{
+	struct keyed_timer *timer = timer_keyed(job->timer);
+	struct job *end __attribute__((cleanup(job_free_keyed))) = job;
+
+	job->task.key = timer->hh.key;
+	job->task.key_size = timer->hh.keylen;
 	if (timer->timer.job != TIMER_RUN) {
-		job_return(target, thread, &timer->timer, task);
-	} else if (job_may_run(target)) {
-		job_run(target, thread, &timer->timer, task, now);
+		job_return(end);
+	} else if (job_may_run(job->target)) {
+		job_run(job);
 	} else {
-		counter_add(&thread->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(target, thread, task, TW_STOPPED);
+		counter_add(&job->thread->counts[JOB_UNBEGUN_STOPPED], 1);
+		job_release(job, TW_STOPPED);
 	}
-	timer_free(target->store, thread->bin, timer);
+}
+
+static void job_wake_owner(const struct job *job)
+{
+	event_count_notify(job->target->owner, EVENT_COUNT_SLEEPING);
+}
+
+/* A handle's run. `is_over` says whether it has ended as it should. */
+struct job_handle_run {
+	struct job *job;
+	bool is_over;
+};
+
+static inline void job_end_handle(struct job_handle_run **ended)
+{
+	struct job_handle_run *run = *ended;
+	struct job_target *target = run->job->target;
+
+	if (job_is_in_child(run->job))
+		return;
+	if (handle_end(target->handles, &run->job->thread->bin->handles,
+		       timer_handle(run->job->timer), run->job->now))
+		job_wake_owner(run->job);
+	job_end_in_child(run->job);
+	run->is_over = true;
+}
+
+/* Ends the schedule where its `next` did not return. */
+static inline void job_end_schedule(struct job_handle_run *run)
+{
+	struct job_target *target = run->job->target;
+
+	if (job_is_in_child(run->job))
+		return;
+	if (!run->is_over)
+		handle_end_schedule(target->handles, &run->job->thread->bin->handles,
+				    timer_handle(run->job->timer));
+	handle_table_tell(target->handles);
+}
+
+static void job_run_begun_handle(struct job *job)
+{
+	struct job_handle_run run __attribute__((cleanup(job_end_schedule))) = {.job = job};
+	struct job_handle_run *end __attribute__((cleanup(job_end_handle))) = &run;
+
+	job_run(end->job);
 }
 
 /* Runs it, unless it was stopped or reset before. */
-static void job_run_handle(struct job_target *target, struct job_thread *thread,
-			   struct handle *handle, const struct tw_task *task, tw_duration now)
+static void job_run_handle(struct job *job, struct handle *handle)
 {
-	struct slab_bin *bin = &thread->bin->handles;
-	bool wake = false;
-
-	switch (handle_begin(target->handles, bin, handle)) {
+	switch (handle_begin(job->target->handles, &job->thread->bin->handles, handle)) {
 	case HANDLE_BEGUN:
-		job_run(target, thread, &handle->timer, task, now);
-		wake = handle_end(target->handles, bin, handle, now);
-		job_end_in_child(target);
+		job_run_begun_handle(job);
 		break;
 	case HANDLE_STOPPED:
-		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&job->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 		break;
 	case HANDLE_RESET:
-		counter_add(&thread->counts[JOB_UNBEGUN_RESET], 1);
-		wake = true;
+		counter_add(&job->thread->counts[JOB_UNBEGUN_RESET], 1);
+		job_wake_owner(job);
 		break;
 	}
-	if (wake)
-		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }
 
-static void job_finish_handle(struct job_target *target, struct handle *handle,
-			      struct job_thread *thread, struct tw_task *task, tw_duration now)
+static inline void job_let_go(struct job **job)
 {
-	handle_describe(handle, task);
+	if (!job_is_in_child(*job))
+		handle_let_go((*job)->target->handles, &(*job)->thread->bin->handles,
+			      timer_handle((*job)->timer));
+}
+
+/* A handle that does not run. */
+static void job_return_handle(struct job *job, struct handle *handle)
+{
+	struct job *end __attribute__((cleanup(job_let_go))) = job;
+
 	if (handle->timer.job != TIMER_RUN) {
-		job_return(target, thread, &handle->timer, task);
-	} else if (job_may_run(target)) {
-		job_run_handle(target, thread, handle, task, now);
-		return;
+		job_return(end);
 	} else if (handle_claim(handle)) {
-		counter_add(&thread->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(target, thread, task, TW_STOPPED);
+		counter_add(&job->thread->counts[JOB_UNBEGUN_STOPPED], 1);
+		job_release(job, TW_STOPPED);
 	} else {
-		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&job->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
-	handle_let_go(target->handles, &thread->bin->handles, handle);
 }
 
-static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
-			     struct job_thread *thread, struct tw_task *task, tw_duration now)
+static void job_finish_handle(struct job *job)
 {
-	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
-	tw_duration due = now > task->deadline ? now : task->deadline;
+	struct handle *handle = timer_handle(job->timer);
 
-	task->run = alarm->run;
-	if (job_may_run(target) &&
-	    alarm_begin(alarm, tick_before(&target->clock->ticks, due)))
-		job_run(target, thread, &alarm->timer, task, now);
-	if (alarm_end(target->alarms, alarm))
-		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
+	handle_describe(handle, &job->task);
+	if (handle->timer.job == TIMER_RUN && job_may_run(job->target))
+		job_run_handle(job, handle);
+	else
+		job_return_handle(job, handle);
+}
+
+static inline void job_end_alarm(struct job **job)
+{
+	struct job_target *target = (*job)->target;
+
+	if (job_is_in_child(*job))
+		return;
+	if (alarm_end(target->alarms, timer_alarm((*job)->timer)))
+		job_wake_owner(*job);
+	handle_table_tell(target->handles);
+}
+
+static void job_finish_alarm(struct job *job)
+{
+	struct job *end __attribute__((cleanup(job_end_alarm))) = job;
+	struct tw_alarm *alarm = timer_alarm(job->timer);
+	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
+	tw_duration due = job->now > job->task.deadline ? job->now : job->task.deadline;
+
+	job->task.run = alarm->run;
+	if (job_may_run(job->target) &&
+	    alarm_begin(alarm, tick_before(&job->target->clock->ticks, due)))
+		job_run(end);
+}
+
+static inline void job_leave(struct job *job)
+{
+	innermost = job->outer;
 }
 
 void job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
 {
 	tw_duration now = clock_now(target->clock);
-	bool has_key = timer_has_key(timer);
-	struct job job = {.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
+	struct job job __attribute__((cleanup(job_leave))) = {.target = target,
+							      .thread = thread,
+							      .timer = timer,
+							      .task = job_task(target, timer, now),
+							      .now = now,
+							      .outer = innermost};
 
 	innermost = &job;
-	if (has_key)
-		job_finish_keyed(target, timer_keyed(timer), thread, &job.task, now);
+	if (timer_has_key(timer))
+		job_finish_keyed(&job);
 	else if (timer_is_handle(timer))
-		job_finish_handle(target, timer_handle(timer), thread, &job.task, now);
+		job_finish_handle(&job);
 	else
-		job_finish_alarm(target, timer_alarm(timer), thread, &job.task, now);
-	innermost = job.outer;
-	if (!has_key)
-		handle_table_tell(target->handles);
+		job_finish_alarm(&job);
 }
 
 const struct tw_task *tw_current_task(void)
