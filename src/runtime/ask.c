@@ -38,13 +38,23 @@ static bool wheel_try_drive(struct tw_wheel *wheel)
 	return true;
 }
 
+/* A job has been left by an exception, or by the end of its thread. Returns false where that is the
+ * end in a fork's child, which touches the wheel no more. */
+static __attribute__((cold, noinline)) bool wheel_break_off(struct tw_wheel *wheel)
+{
+	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return false;
+	owner_break_off(&wheel->owner);
+	return true;
+}
+
 void wheel_end_drive(struct tw_wheel *wheel)
 {
 	struct owner *owner = &wheel->owner;
 	int state = owner->cancel_state;
 
-	if (owner->in.in_dispatch)
-		owner_break_off(owner);
+	if (owner->in.in_dispatch && !wheel_break_off(wheel))
+		return;
 	/* A program that polls may wait at the descriptor since before these turns, which may have
 	 * used the room that it would have been told of: it is told of the next. */
 	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
@@ -56,8 +66,7 @@ void wheel_end_drive(struct tw_wheel *wheel)
 
 void wheel_leave_drive(struct tw_wheel **wheel)
 {
-	if (fork_guard_state((*wheel)->guard) != FORK_GUARD_CHILD)
-		wheel_end_drive(*wheel);
+	wheel_end_drive(*wheel);
 }
 
 void wheel_rouse(struct tw_wheel *wheel)
@@ -136,24 +145,24 @@ struct question {
 	struct request *request;
 };
 
-static void question_end(struct question *question)
+static inline void question_end(struct question *question)
 {
 	struct tw_wheel *wheel = question->wheel;
 
-	if (!request_is_answered(question->request) &&
+	if (wheel->owner.in.in_dispatch && !request_is_answered(question->request) &&
 	    fork_guard_state(wheel->guard) != FORK_GUARD_CHILD)
 		requests_withdraw(&wheel->owner.requests, question->request);
+	wheel_end_drive(wheel);
 }
 
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
-	struct tw_wheel *driven __attribute__((cleanup(wheel_leave_drive))) = wheel;
 	struct question asked __attribute__((cleanup(question_end))) = {wheel, request};
 	bool (*turn)(struct owner * owner) =
 		request_runs_tasks(request) ? owner_turn : owner_apply_turn;
 	unsigned tries = 0;
 
-	wheel_begin_drive(driven);
+	wheel_begin_drive(wheel);
 	while (!request_is_answered(asked.request)) {
 		if (turn(&wheel->owner) || request_is_answered(request))
 			continue;
