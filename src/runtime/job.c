@@ -7,21 +7,30 @@
 #include "base/counter.h"
 #include "base/trace.h"
 
-/*
- * A job is what its thread knows of it from the call of job_finish() to its end. Each part of it
- * that a user's function can leave by an exception or by pthread_exit() ends in a cleanup, which is
- * also how it ends otherwise. In a fork's child the cleanups do nothing.
- */
 struct job {
+	const struct timer *timer;
+	struct tw_task task;     /* what the user's function is told */
+	const struct job *outer; /* which called what does this one */
+};
+
+/*
+ * What a job needs from its begin to its end. Each part of a job that a user's function can leave
+ * by an exception or by pthread_exit() ends in a cleanup, which is also how it ends otherwise. In a
+ * fork's child the cleanups do nothing. All functions with a `work` are inlined: it stays in
+ * registers, and a job costs no more for its cleanups.
+ */
+struct work {
 	struct job_target *target;
 	struct job_thread *thread;
 	struct timer *timer;
-	struct tw_task task; /* what the user's function is told */
-	tw_duration now;     /* the wheel's time when the job began */
-	tw_duration began;   /* the task's call, in real time */
+	struct tw_task *task;
+	tw_duration now;   /* the wheel's time when the job began */
+	tw_duration began; /* the task's call, in real time */
 	tw_duration took;
-	const struct job *outer; /* which called what does this one */
+	bool has_returned; /* not left: constant in each of a cleanup's two copies */
 };
+
+#define INLINED static inline __attribute__((always_inline))
 
 /* The innermost of those that this thread is doing; it lies on the thread's stack. */
 static _Thread_local const struct job *innermost;
@@ -33,9 +42,9 @@ void drain_release(struct drain *drain)
 		free(drain);
 }
 
-static bool job_is_in_child(const struct job *job)
+INLINED bool job_is_in_child(const struct work *work)
 {
-	return fork_guard_state(job->target->guard) == FORK_GUARD_CHILD;
+	return fork_guard_state(work->target->guard) == FORK_GUARD_CHILD;
 }
 
 /*
@@ -43,48 +52,54 @@ static bool job_is_in_child(const struct job *job)
  * the wheel may be touched any more: locks may be held by threads that are not there, and the
  * descriptors are the parent's too. So the thread ends.
  */
-static void job_end_in_child(const struct job *job)
+INLINED void job_end_in_child(const struct work *work)
 {
-	if (job_is_in_child(job))
+	if (job_is_in_child(work))
 		pthread_exit(NULL);
 }
 
-/* A release or drain function has been called. */
-static inline void job_end_return(struct job **job)
+/* In a cleanup: whether the job was left in a fork's child. */
+INLINED bool job_is_left_in_child(const struct work *work)
 {
-	job_end_in_child(*job);
-	counter_subtract(&(*job)->thread->counts[JOB_RUNNING], 1);
+	return !work->has_returned && job_is_in_child(work);
 }
 
-static void job_call_release(struct job *job, enum tw_reason reason)
+/* A release or drain function has been called. */
+INLINED void job_end_return(struct work **work)
 {
-	_Atomic uint64_t *counts = job->thread->counts;
-	struct job *call __attribute__((cleanup(job_end_return))) = job;
+	job_end_in_child(*work);
+	counter_subtract(&(*work)->thread->counts[JOB_RUNNING], 1);
+}
+
+INLINED void job_call_release(struct work *work, enum tw_reason reason)
+{
+	_Atomic uint64_t *counts = work->thread->counts;
+	struct work *call __attribute__((cleanup(job_end_return))) = work;
 
 	counter_add(&counts[JOB_RELEASED + reason], 1);
 	counter_add(&counts[JOB_RUNNING], 1);
-	job->target->release(job->target->context, &call->task, reason);
+	work->target->release(work->target->context, call->task, reason);
 }
 
-static void job_release(struct job *job, enum tw_reason reason)
+INLINED void job_release(struct work *work, enum tw_reason reason)
 {
-	if (job->target->release)
-		job_call_release(job, reason);
+	if (work->target->release)
+		job_call_release(work, reason);
 }
 
-static inline void job_end_drain(struct job **job)
+INLINED void job_end_drain(struct work **work)
 {
-	job_end_return(job);
-	drain_release((*job)->timer->drain);
+	job_end_return(work);
+	drain_release((*work)->timer->drain);
 }
 
-static void job_drain(struct job *job)
+INLINED void job_drain(struct work *work)
 {
-	struct job *call __attribute__((cleanup(job_end_drain))) = job;
-	const struct drain *drain = job->timer->drain;
+	struct work *call __attribute__((cleanup(job_end_drain))) = work;
+	const struct drain *drain = work->timer->drain;
 
-	counter_add(&job->thread->counts[JOB_RUNNING], 1);
-	drain->each(drain->context, &call->task);
+	counter_add(&work->thread->counts[JOB_RUNNING], 1);
+	drain->each(drain->context, call->task);
 }
 
 /* Whether a task may start. */
@@ -114,46 +129,46 @@ static struct tw_task job_task(const struct job_target *target, const struct tim
 }
 
 /* Calls the release or drain function. */
-static void job_return(struct job *job)
+INLINED void job_return(struct work *work)
 {
-	if (job->timer->job == TIMER_RELEASE)
-		job_release(job, (enum tw_reason)job->timer->reason);
+	if (work->timer->job == TIMER_RELEASE)
+		job_release(work, (enum tw_reason)work->timer->reason);
 	else
-		job_drain(job);
+		job_drain(work);
 }
 
 /* A task is about to be called. */
-static void job_begin(struct job *job)
+INLINED void job_begin(struct work *work)
 {
-	const struct clock *clock = job->target->clock;
+	const struct clock *clock = work->target->clock;
 
-	histogram_record(&job->thread->lateness, job->task.lateness);
-	counter_add(&job->thread->counts[JOB_RUNNING], 1);
-	job->began = clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : job->now;
-	TRACE_TASK_BEGIN(job->timer);
+	histogram_record(&work->thread->lateness, work->task->lateness);
+	counter_add(&work->thread->counts[JOB_RUNNING], 1);
+	work->began = clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : work->now;
+	TRACE_TASK_BEGIN(work->timer);
 }
 
 /* It has been called. */
-static inline void job_end(struct job **ended)
+INLINED void job_end(struct work **ended)
 {
-	struct job *job = *ended;
+	struct work *work = *ended;
 
-	job->took = time_since(clock_read_real(job->target->clock->id), job->began);
-	job_end_in_child(job);
-	counter_subtract(&job->thread->counts[JOB_RUNNING], 1);
-	histogram_record(&job->thread->duration, job->took);
-	TRACE_TASK_END(job->timer, job->took);
+	work->took = time_since(clock_read_real(work->target->clock->id), work->began);
+	job_end_in_child(work);
+	counter_subtract(&work->thread->counts[JOB_RUNNING], 1);
+	histogram_record(&work->thread->duration, work->took);
+	TRACE_TASK_END(work->timer, work->took);
 }
 
-static void job_call(struct job *job)
+INLINED void job_call(struct work *work)
 {
-	struct job *call __attribute__((cleanup(job_end))) = job;
+	struct work *call __attribute__((cleanup(job_end))) = work;
 
-	job_begin(job);
-	if (job->task.run)
-		job->task.run(job->task.value);
+	job_begin(work);
+	if (work->task->run)
+		work->task->run(work->task->value);
 	else
-		job->target->execute(job->target->context, &call->task);
+		work->target->execute(work->target->context, call->task);
 }
 
 static bool job_was_slow(const struct job_target *target, tw_duration took)
@@ -162,158 +177,164 @@ static bool job_was_slow(const struct job_target *target, tw_duration took)
 }
 
 /* Of a handle or an alarm: between its begin and end. */
-static void job_run(struct job *job)
+INLINED void job_run(struct work *work)
 {
-	job_call(job);
+	job_call(work);
 	/* An alarm may be a cache's, of which no function of the program's is told. */
-	if (!job_was_slow(job->target, job->took) || timer_is_alarm(job->timer))
+	if (!job_was_slow(work->target, work->took) || timer_is_alarm(work->timer))
 		return;
-	TRACE_SLOW_TASK(job->timer, job->took);
-	job->target->slow_task.hook(job->target->context, &job->task, job->task.timer, job->took);
-	job_end_in_child(job);
+	TRACE_SLOW_TASK(work->timer, work->took);
+	work->target->slow_task.hook(work->target->context, work->task, work->task->timer,
+				     work->took);
+	job_end_in_child(work);
 }
 
-static inline void job_free_keyed(struct job **job)
+INLINED void job_free_keyed(struct work **work)
 {
-	if (!job_is_in_child(*job))
-		timer_free((*job)->target->store, (*job)->thread->bin, timer_keyed((*job)->timer));
+	if (!job_is_left_in_child(*work))
+		timer_free((*work)->target->store, (*work)->thread->bin,
+			   timer_keyed((*work)->timer));
 }
 
-static void job_finish_keyed(struct job *job)
+INLINED void job_finish_keyed(struct work *work)
 {
-	struct keyed_timer *timer = timer_keyed(job->timer);
-	struct job *end __attribute__((cleanup(job_free_keyed))) = job;
+	struct keyed_timer *timer = timer_keyed(work->timer);
+	struct work *end __attribute__((cleanup(job_free_keyed))) = work;
 
-	job->task.key = timer->hh.key;
-	job->task.key_size = timer->hh.keylen;
+	work->task->key = timer->hh.key;
+	work->task->key_size = timer->hh.keylen;
 	if (timer->timer.job != TIMER_RUN) {
 		job_return(end);
-	} else if (job_may_run(job->target)) {
-		job_run(job);
+	} else if (job_may_run(work->target)) {
+		job_run(work);
 	} else {
-		counter_add(&job->thread->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(job, TW_STOPPED);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
+		job_release(work, TW_STOPPED);
 	}
+	work->has_returned = true;
 }
 
-static void job_wake_owner(const struct job *job)
+INLINED void job_wake_owner(const struct work *work)
 {
-	event_count_notify(job->target->owner, EVENT_COUNT_SLEEPING);
+	event_count_notify(work->target->owner, EVENT_COUNT_SLEEPING);
 }
 
 /* A handle's run. `is_over` says whether it has ended as it should. */
 struct job_handle_run {
-	struct job *job;
+	struct work *work;
 	bool is_over;
 };
 
-static inline void job_end_handle(struct job_handle_run **ended)
+INLINED void job_end_handle(struct job_handle_run **ended)
 {
 	struct job_handle_run *run = *ended;
-	struct job_target *target = run->job->target;
+	struct job_target *target = run->work->target;
 
-	if (job_is_in_child(run->job))
+	if (job_is_left_in_child(run->work))
 		return;
-	if (handle_end(target->handles, &run->job->thread->bin->handles,
-		       timer_handle(run->job->timer), run->job->now))
-		job_wake_owner(run->job);
-	job_end_in_child(run->job);
+	if (handle_end(target->handles, &run->work->thread->bin->handles,
+		       timer_handle(run->work->timer), run->work->now))
+		job_wake_owner(run->work);
+	job_end_in_child(run->work);
 	run->is_over = true;
 }
 
 /* Ends the schedule where its `next` did not return. */
-static inline void job_end_schedule(struct job_handle_run *run)
+INLINED void job_end_schedule(struct job_handle_run *run)
 {
-	struct job_target *target = run->job->target;
+	struct job_target *target = run->work->target;
 
-	if (job_is_in_child(run->job))
+	if (!run->is_over && job_is_in_child(run->work))
 		return;
 	if (!run->is_over)
-		handle_end_schedule(target->handles, &run->job->thread->bin->handles,
-				    timer_handle(run->job->timer));
+		handle_end_schedule(target->handles, &run->work->thread->bin->handles,
+				    timer_handle(run->work->timer));
 	handle_table_tell(target->handles);
 }
 
-static void job_run_begun_handle(struct job *job)
+INLINED void job_run_begun_handle(struct work *work)
 {
-	struct job_handle_run run __attribute__((cleanup(job_end_schedule))) = {.job = job};
+	struct job_handle_run run __attribute__((cleanup(job_end_schedule))) = {.work = work};
 	struct job_handle_run *end __attribute__((cleanup(job_end_handle))) = &run;
 
-	job_run(end->job);
+	job_run(end->work);
+	work->has_returned = true;
 }
 
 /* Runs it, unless it was stopped or reset before. */
-static void job_run_handle(struct job *job, struct handle *handle)
+INLINED void job_run_handle(struct work *work, struct handle *handle)
 {
-	switch (handle_begin(job->target->handles, &job->thread->bin->handles, handle)) {
+	switch (handle_begin(work->target->handles, &work->thread->bin->handles, handle)) {
 	case HANDLE_BEGUN:
-		job_run_begun_handle(job);
+		job_run_begun_handle(work);
 		break;
 	case HANDLE_STOPPED:
-		counter_add(&job->thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 		break;
 	case HANDLE_RESET:
-		counter_add(&job->thread->counts[JOB_UNBEGUN_RESET], 1);
-		job_wake_owner(job);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_RESET], 1);
+		job_wake_owner(work);
 		break;
 	}
 }
 
-static inline void job_let_go(struct job **job)
+INLINED void job_let_go(struct work **work)
 {
-	if (!job_is_in_child(*job))
-		handle_let_go((*job)->target->handles, &(*job)->thread->bin->handles,
-			      timer_handle((*job)->timer));
+	if (!job_is_left_in_child(*work))
+		handle_let_go((*work)->target->handles, &(*work)->thread->bin->handles,
+			      timer_handle((*work)->timer));
 }
 
 /* A handle that does not run. */
-static void job_return_handle(struct job *job, struct handle *handle)
+INLINED void job_return_handle(struct work *work, struct handle *handle)
 {
-	struct job *end __attribute__((cleanup(job_let_go))) = job;
+	struct work *end __attribute__((cleanup(job_let_go))) = work;
 
 	if (handle->timer.job != TIMER_RUN) {
 		job_return(end);
 	} else if (handle_claim(handle)) {
-		counter_add(&job->thread->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(job, TW_STOPPED);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
+		job_release(work, TW_STOPPED);
 	} else {
-		counter_add(&job->thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
+	work->has_returned = true;
 }
 
-static void job_finish_handle(struct job *job)
+INLINED void job_finish_handle(struct work *work)
 {
-	struct handle *handle = timer_handle(job->timer);
+	struct handle *handle = timer_handle(work->timer);
 
-	handle_describe(handle, &job->task);
-	if (handle->timer.job == TIMER_RUN && job_may_run(job->target))
-		job_run_handle(job, handle);
+	handle_describe(handle, work->task);
+	if (handle->timer.job == TIMER_RUN && job_may_run(work->target))
+		job_run_handle(work, handle);
 	else
-		job_return_handle(job, handle);
+		job_return_handle(work, handle);
 }
 
-static inline void job_end_alarm(struct job **job)
+INLINED void job_end_alarm(struct work **work)
 {
-	struct job_target *target = (*job)->target;
+	struct job_target *target = (*work)->target;
 
-	if (job_is_in_child(*job))
+	if (job_is_left_in_child(*work))
 		return;
-	if (alarm_end(target->alarms, timer_alarm((*job)->timer)))
-		job_wake_owner(*job);
+	if (alarm_end(target->alarms, timer_alarm((*work)->timer)))
+		job_wake_owner(*work);
 	handle_table_tell(target->handles);
 }
 
-static void job_finish_alarm(struct job *job)
+INLINED void job_finish_alarm(struct work *work)
 {
-	struct job *end __attribute__((cleanup(job_end_alarm))) = job;
-	struct tw_alarm *alarm = timer_alarm(job->timer);
+	struct work *end __attribute__((cleanup(job_end_alarm))) = work;
+	struct tw_alarm *alarm = timer_alarm(work->timer);
 	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
-	tw_duration due = job->now > job->task.deadline ? job->now : job->task.deadline;
+	tw_duration due = work->now > work->task->deadline ? work->now : work->task->deadline;
 
-	job->task.run = alarm->run;
-	if (job_may_run(job->target) &&
-	    alarm_begin(alarm, tick_before(&job->target->clock->ticks, due)))
+	work->task->run = alarm->run;
+	if (job_may_run(work->target) &&
+	    alarm_begin(alarm, tick_before(&work->target->clock->ticks, due)))
 		job_run(end);
+	work->has_returned = true;
 }
 
 static inline void job_leave(struct job *job)
@@ -324,20 +345,18 @@ static inline void job_leave(struct job *job)
 void job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
 {
 	tw_duration now = clock_now(target->clock);
-	struct job job __attribute__((cleanup(job_leave))) = {.target = target,
-							      .thread = thread,
-							      .timer = timer,
-							      .task = job_task(target, timer, now),
-							      .now = now,
-							      .outer = innermost};
+	struct job job __attribute__((cleanup(job_leave))) = {
+		.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
+	struct work work = {
+		.target = target, .thread = thread, .timer = timer, .task = &job.task, .now = now};
 
 	innermost = &job;
 	if (timer_has_key(timer))
-		job_finish_keyed(&job);
+		job_finish_keyed(&work);
 	else if (timer_is_handle(timer))
-		job_finish_handle(&job);
+		job_finish_handle(&work);
 	else
-		job_finish_alarm(&job);
+		job_finish_alarm(&work);
 }
 
 const struct tw_task *tw_current_task(void)

@@ -102,10 +102,10 @@ static struct world *world_open(const struct variant *variant, enum place place,
 				void (*act)(struct world *world))
 {
 	struct world *world = calloc(1, sizeof(*world));
-	struct tw_options options = variant_options(
-		variant,
-		(struct tw_options){
-			.context = world, .release = on_release, .slow_task = {1, on_slow}});
+	struct tw_options options =
+		variant_options(variant, (struct tw_options){.context = world,
+							     .release = on_release,
+							     .slow_task = {1, on_slow}});
 
 	assert_non_null(world);
 	world->place = place;
@@ -450,9 +450,9 @@ static void periodic_timer_goes_on_after_a_run_that_throws(void **state)
 	struct tw_wheel *wheel = open_wheel(*state);
 	struct tw_timer timer;
 
-	assert_status(tw_every(wheel, INTERVAL, INTERVAL, TW_MISSED_BURST, throw_each_time, NULL,
-			       &timer),
-		      TW_OK);
+	assert_status(
+		tw_every(wheel, INTERVAL, INTERVAL, TW_MISSED_BURST, throw_each_time, NULL, &timer),
+		TW_OK);
 	for (int i = 1; i <= 5; i++) {
 		assert_true(exception_comes_out_of(advance_far, wheel));
 		assert_int_equal(atomic_load(&runs), i);
@@ -592,9 +592,8 @@ static void exception_of_an_inner_wheel_may_leave_both(void **state)
 static void descriptor_calls_for_what_an_exception_has_left(void **state)
 {
 	const struct variant *variant = *state;
-	struct tw_options options = {.layout = variant->layout,
-				     .drive = TW_DRIVE_CALLER,
-				     .workers = TW_WORKERS_INLINE};
+	struct tw_options options = {
+		.layout = variant->layout, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	struct pollfd descriptor = {.events = POLLIN};
 	struct tw_wheel *wheel;
 
