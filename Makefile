@@ -222,8 +222,9 @@ $(BUILD)/test/%_yields: $(BUILD)/test/%_yields.o $(TEST_SUPPORT) \
 	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) -o $@ $^ -lcmocka
 
-# Exceptions of C++ go through the library. They need no sanitizer, and no flags of another compiler.
-$(BUILD)/test/support/exceptions.o: test/support/exceptions.cpp test/support/exceptions.h $(BUILD)/flags
+# Exceptions of C++ go through the library. They need no sanitizer, and no flags of CC.
+$(BUILD)/test/support/exceptions.o: test/support/exceptions.cpp test/support/exceptions.h \
+		$(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++11 -Wall -Wextra -fPIC -g -c -o $@ $<
 

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,7 +37,7 @@ struct world {
 	atomic_int calls[PLACES];
 	struct gate gate;
 	jmp_buf way_out;
-	enum tw_status statuses[4]; /* of the calls that an act made */
+	enum tw_status statuses[4]; /* what the calls of an act returned */
 };
 
 static void reach(struct world *world, enum place place)
@@ -639,6 +640,128 @@ static void visitor_that_throws_costs_no_memory(void **state)
 	tw_destroy(wheel);
 }
 
+/* ---- Ends of threads while the wheel ends ---- */
+
+/* Two workers, and what the destructor of the data of each does at its thread's end. */
+struct ends {
+	struct tw_wheel *wheel;
+	pthread_key_t key;
+	atomic_int id[2]; /* the system's, of the workers */
+	atomic_int met;
+	atomic_int ended;
+	bool calls_right;
+};
+
+static bool thread_has_ended(int id)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d", id);
+	return access(path, F_OK) != 0;
+}
+
+/* Every kind of call, at the end of a thread that works for the wheel. */
+static bool calls_return(struct tw_wheel *wheel)
+{
+	struct tw_stats stats;
+	struct tw_timer timer;
+	tw_duration remaining;
+	void *value;
+	bool right = tw_get_stats(wheel, &stats) == TW_OK;
+
+	right &= tw_set_timer(wheel, "late", 4, NULL, TW_HOUR) == TW_CLOSED;
+	right &= tw_move_timer(wheel, "late", 4, TW_HOUR) == TW_CLOSED;
+	right &= tw_remove_timer(wheel, "late", 4) == TW_CLOSED;
+	right &= tw_add_timer(wheel, "late", 4, NULL, TW_HOUR) == TW_CLOSED;
+	right &= tw_take_timer(wheel, "late", 4, &value) == TW_CLOSED;
+	right &= tw_contains(wheel, "late", 4, &remaining) == TW_CLOSED;
+	right &= tw_after_func(wheel, 1, count_run, NULL, &timer) == TW_CLOSED;
+	right &= tw_timer_stop(wheel, timer) == TW_CLOSED;
+	right &= tw_timer_stop_wait(wheel, timer) == TW_CLOSED;
+	right &= tw_drain(wheel, on_drain, NULL) == TW_CLOSED;
+	right &= tw_flush(wheel) == TW_CLOSED && tw_trim(wheel) == TW_CLOSED;
+	right &= tw_each(wheel, on_visit, NULL) == TW_CLOSED;
+	right &= tw_stop(wheel) == TW_CLOSED && tw_wait_idle(wheel) == TW_INVALID;
+	right &= tw_is_in_task(wheel) && tw_pending(wheel) == 0;
+	tw_destroy(wheel); /* does nothing there */
+	return right;
+}
+
+/* The worker that is joined first ends first; the other makes its calls after that. */
+static void call_at_end(void *argument)
+{
+	struct ends *ends = argument;
+	int me = (int)gettid();
+
+	if (atomic_load(&ends->id[1]) == me) {
+		while (!thread_has_ended(atomic_load(&ends->id[0])))
+			give_way();
+		/* What is freed at a join is freed meanwhile. */
+		for (int i = 0; i < 1000; i++)
+			(void)calls_return(ends->wheel);
+	}
+	if (!calls_return(ends->wheel))
+		ends->calls_right = false;
+	atomic_fetch_add(&ends->ended, 1);
+}
+
+static void meet_other(void *argument)
+{
+	struct ends *ends = argument;
+	char name[16];
+
+	pthread_setspecific(ends->key, ends);
+	pthread_getname_np(pthread_self(), name, sizeof(name));
+	atomic_store(&ends->id[strcmp(name, "tw-1") == 0], (int)gettid());
+	atomic_fetch_add(&ends->met, 1);
+	while (atomic_load(&ends->met) < 2)
+		give_way();
+}
+
+static void end_of_a_worker_may_call_the_wheel_inside_tw_destroy(void **state)
+{
+	struct ends ends = {.calls_right = true};
+	struct tw_options options = variant_options(*state, (struct tw_options){0});
+
+	assert_int_equal(pthread_key_create(&ends.key, call_at_end), 0);
+	options.workers = options.max_workers = 2;
+	assert_status(tw_create(&ends.wheel, INTERVAL, 16, on_execute, &options), TW_OK);
+	for (int i = 0; i < 2; i++)
+		assert_status(tw_after_func(ends.wheel, INTERVAL, meet_other, &ends, NULL), TW_OK);
+	assert_status(tw_advance(ends.wheel, INTERVAL), TW_OK);
+	assert_status(tw_wait_idle(ends.wheel), TW_OK);
+	tw_destroy(ends.wheel);
+	assert_int_equal(atomic_load(&ends.ended), 2);
+	assert_true(ends.calls_right);
+	pthread_key_delete(ends.key);
+}
+
+/* Functions that run while tw_destroy waits for them. */
+static void call_while_destroyed(void *context, const struct tw_task *task, enum tw_reason reason)
+{
+	struct ends *ends = context;
+
+	(void)reason;
+	/* What release gets by tw_stop comes when all calls are closed. */
+	if (!calls_return(task->wheel))
+		ends->calls_right = false;
+	atomic_fetch_add(&ends->ended, 1);
+}
+
+static void release_may_call_the_wheel_inside_tw_destroy(void **state)
+{
+	struct ends ends = {.calls_right = true};
+	struct tw_options options = variant_options(
+		*state, (struct tw_options){.context = &ends, .release = call_while_destroyed});
+
+	assert_status(tw_create(&ends.wheel, INTERVAL, 16, on_execute, &options), TW_OK);
+	for (int i = 0; i < 100; i++)
+		assert_status(tw_after_func(ends.wheel, TW_HOUR, count_run, NULL, NULL), TW_OK);
+	tw_destroy(ends.wheel);
+	assert_int_equal(atomic_load(&ends.ended), 100);
+	assert_true(ends.calls_right);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(wheel_stands_after_a_function_that_throws),
 	TEST_DRIVEN(wheel_stands_after_a_function_that_ends_its_thread),
@@ -656,6 +779,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(exception_of_an_inner_wheel_may_leave_both),
 	TEST_DRIVEN(descriptor_calls_for_what_an_exception_has_left),
 	TEST_DRIVEN(visitor_that_throws_costs_no_memory),
+	TEST_POOL(end_of_a_worker_may_call_the_wheel_inside_tw_destroy),
+	TEST_EVERYWHERE(release_may_call_the_wheel_inside_tw_destroy),
 };
 
 TEST_PROGRAM(tests)
