@@ -102,14 +102,6 @@ void thread_back_off(unsigned *tries)
 	pthread_setcancelstate(state, &state);
 }
 
-int thread_hold_cancel(void)
-{
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	return state;
-}
-
 void thread_restore_cancel(const int *state)
 {
 	int before;

@@ -39,9 +39,7 @@ void thread_be_prompt(void);
  */
 void thread_back_off(unsigned *tries);
 
-/* Lets a cancellation of the calling thread wait. Returns the state before, for the next. */
-int thread_hold_cancel(void);
-/* Sets the state of before: a cleanup for the variable that keeps it. */
+/* Sets the cancel state that pthread_setcancelstate() has left in the variable: its cleanup. */
 void thread_restore_cancel(const int *state);
 
 /* Initializes a condition variable whose waits end by CLOCK_MONOTONIC. */

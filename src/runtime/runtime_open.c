@@ -108,8 +108,9 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 
 void tw_destroy(struct tw_wheel *wheel)
 {
-	int cancel_state __attribute__((cleanup(thread_restore_cancel))) = thread_hold_cancel();
+	int cancel_state __attribute__((cleanup(thread_restore_cancel)));
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD || wheel_is_in_task(wheel))
 		return;
 	(void)tw_stop(wheel);

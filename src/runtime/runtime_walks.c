@@ -3,6 +3,8 @@
  * The public calls that tell all that is pending. The owner copies some timers a turn, the caller
  * visits the copies meanwhile, and asks for the next ones.
  */
+#include <pthread.h>
+
 #include "ask.h"
 #include "base/thread.h"
 #include "walk.h"
@@ -36,9 +38,10 @@ static enum tw_status wheel_walk(struct tw_wheel *wheel, struct walk *walk, tw_v
 static enum tw_status wheel_walk_to_end(struct tw_wheel *wheel, struct walk *walk,
 					tw_visit_fn *visit, void *context)
 {
-	int cancel_state __attribute__((cleanup(thread_restore_cancel))) = thread_hold_cancel();
+	int cancel_state __attribute__((cleanup(thread_restore_cancel)));
 	struct walk *ended __attribute__((cleanup(walk_end))) = walk;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	return wheel_walk(wheel, ended, visit, context);
 }
 

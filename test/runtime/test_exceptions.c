@@ -240,10 +240,14 @@ static void be_cancelled(struct world *world)
 
 static void wheel_stands_after_a_task_that_lets_its_thread_be_cancelled(void **state)
 {
-	struct world *world = world_open(*state, EXECUTE, be_cancelled);
+	struct world *world;
 	pthread_t thread;
 	void *returned;
 
+	/* At the end of such a thread it takes the stack that was unwound for one in use. */
+	if (SANITIZER_ADDRESS)
+		TEST_SKIP("the address sanitizer does not see the unwinding of a cancelled thread");
+	world = world_open(*state, EXECUTE, be_cancelled);
 	assert_int_equal(pthread_create(&thread, NULL, drive_alone, world), 0);
 	assert_int_equal(pthread_join(thread, &returned), 0);
 	assert_true(returned == PTHREAD_CANCELED);
