@@ -182,6 +182,41 @@ enum tw_reason {
 /* Takes back a value whose task will not run. Called on a worker, or where the wheel is driven. */
 typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_reason reason);
 
+/*
+ * Functions of the program that the library calls may do other things than return:
+ *
+ *     Function            throw, pthread_exit     longjmp  call the wheel  never return
+ *     execute             count as a run          no       yes             holds up
+ *     run by handle       count as a run          no       yes             holds up
+ *     run of an alarm     count as a run          no       yes             holds up
+ *     release             value has come back     no       yes             holds up
+ *     each of tw_drain    value has come back     no       yes             holds up
+ *     next                end the schedule        no       yes             holds up
+ *     slow_task.hook      the run has ended       no       yes             holds up
+ *     visit of tw_each    end the visits          no       yes             holds up nothing
+ *
+ * Throw, pthread_exit: a C++ exception that leaves the function goes on to the caller of tw_poll,
+ * tw_advance or another call that drives the wheel, and the wheel is as after a function that
+ * returned. The call has no other effect: what is left of the tick is for the next call that
+ * drives, and a manual clock stands at that tick. A periodic timer goes on; a schedule asks `next`,
+ * which must not throw then. The hook is not called for a run that threw. A tw_destroy that an
+ * exception leaves has not freed the wheel and is called again. The same holds for pthread_exit,
+ * and for a cancellation that the function enables. In a worker or in the owner thread each of
+ * these ends the process: an exception by std::terminate, the end of the thread by abort.
+ *
+ * A longjmp out of the function is not allowed, because it skips the end of the call. The wheel
+ * then takes the thread to be in the function for ever: tw_poll returns TW_INVALID there, and other
+ * threads wait. Out of `visit` it leaks 25 KiB, and the thread cannot be cancelled any more.
+ *
+ * Each call says what it does in such a function. A call that would wait for the function itself
+ * returns TW_INVALID, and tw_destroy does nothing. That holds, too, while tw_stop or tw_destroy is
+ * under way, and in destructors of thread-specific data in the wheel's threads.
+ *
+ * A function that never returns holds up its worker, tw_wait_idle and tw_destroy. With
+ * TW_WORKERS_INLINE it holds up all timers and each call that waits for the owner, but no set,
+ * move or stop.
+ */
+
 /* Says how a wheel keeps its timers. */
 enum tw_layout {
 	/* Levels that overflow upward, of `slots` slots each. The number is rounded up to a power

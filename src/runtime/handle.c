@@ -33,6 +33,7 @@
  *                    stopped                     LEFT                  freed, unless LISTED
  *   handle_end       running  it goes on         pending, LISTED       owner: apply_return
  *                    running  else               stopped, LEFT         freed, unless LISTED
+ *   handle_end_sche. running  all                stopped, LEFT         freed, unless LISTED
  *   handle_claim     pending                     stopped               drain or release, let_go
  *   handle_let_go    stopped                     LEFT                  freed, unless LISTED
  *   apply_set        pending                     not RESET             owner: into the wheel
@@ -724,6 +725,26 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
+/* Ends the run: `goes_on` by its schedule, or where a reset has armed the next one. `is_last`
+ * excludes both. Returns whether it is to run again. */
+static bool handle_finish(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+			  bool goes_on, bool is_last)
+{
+	for (;;) {
+		uint64_t state = handle_state(handle);
+
+		if ((state & LAST) || is_last || !(goes_on || (state & RESET))) {
+			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
+				break;
+		} else if (handle_exchange_returned(table, handle, state,
+						    with_phase(state, PENDING))) {
+			return true;
+		}
+	}
+	handle_let_go(table, bin, handle);
+	return false;
+}
+
 bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
 		tw_duration began)
 {
@@ -738,16 +759,10 @@ bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle 
 			schedule_next(handle->schedule, handle->timer.value, deadline, began);
 		ended = handle->timer.deadline <= deadline;
 	}
-	for (;;) {
-		state = handle_state(handle);
-		if ((state & LAST) || ended || !(asked || (state & RESET))) {
-			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
-				break;
-		} else if (handle_exchange_returned(table, handle, state,
-						    with_phase(state, PENDING))) {
-			return true;
-		}
-	}
-	handle_let_go(table, bin, handle);
-	return false;
+	return handle_finish(table, bin, handle, asked, ended);
+}
+
+void handle_end_schedule(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+{
+	(void)handle_finish(table, bin, handle, false, true);
 }

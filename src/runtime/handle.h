@@ -156,6 +156,9 @@ void handle_describe(const struct handle *handle, struct tw_task *task);
 /* Lets go of it. True: it is to run again, and the owner to be woken. */
 bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
 		tw_duration began);
+/* Lets go of it as handle_end() does, where the schedule's `next` did not return. It does not run
+ * again. */
+void handle_end_schedule(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
 /* After handle_claim: frees it, now or when its last change is taken. */
 void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
 

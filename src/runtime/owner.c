@@ -412,6 +412,15 @@ void owner_begin_sleep(struct owner *owner, bool more)
 		queue_age_begin_sleep(&owner->queue_age);
 }
 
+void owner_break_off(struct owner *owner)
+{
+	owner->in.in_dispatch = false;
+	owner->in.is_crowded = true;
+	owner->poll_began = TW_FOREVER;
+	owner_publish_pending(owner);
+	owner_begin_sleep(owner, true);
+}
+
 static void owner_sleep(struct owner *owner)
 {
 	enum event_count_state sleep =
@@ -446,6 +455,7 @@ static void owner_sleep(struct owner *owner)
 static void *owner_run(void *argument)
 {
 	struct owner *owner = argument;
+	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {&owner->out.target, false};
 
 	owner_set_here(owner, true);
 	thread_be_prompt();
@@ -462,6 +472,7 @@ static void *owner_run(void *argument)
 	}
 	if (!owner->out.pool)
 		thread_end_calls(&owner->setup, owner->thread.name);
+	loop.is_over = true;
 	return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "base/thread.h"
 #include "owner_memory.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
@@ -195,19 +196,21 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 
 void tw_destroy(struct tw_wheel *wheel)
 {
-	int cancel_state;
+	int cancel_state __attribute__((cleanup(thread_restore_cancel)));
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD || wheel_is_in_task(wheel))
 		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	(void)tw_stop(wheel);
+	(void)tw_wait_idle(wheel);
+	outbox_end_threads(&wheel->owner.out);
+	/* Serves what the destructors of the threads' specific data have asked for. */
 	(void)tw_wait_idle(wheel);
 	owner_end(&wheel->owner);
 	wheel_end_threadless(wheel);
 	owner_destroy(&wheel->owner);
 	fork_guard_destroy(wheel->guard);
 	free(wheel);
-	pthread_setcancelstate(cancel_state, &cancel_state);
 }
 
 size_t tw_pending(struct tw_wheel *wheel)

@@ -616,6 +616,7 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 static void *worker_run(void *argument)
 {
 	struct worker *worker = argument;
+	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {worker->pool->target, false};
 	struct timer *timer;
 
 	pool_here = worker->pool;
@@ -625,6 +626,7 @@ static void *worker_run(void *argument)
 			worker_finish(worker, timer);
 	} while (worker_sleep(worker));
 	thread_end_calls(&worker->pool->setup, worker->thread.name);
+	loop.is_over = true;
 	return NULL;
 }
 
@@ -780,8 +782,9 @@ static void *worker_pool_watch(void *argument)
 	return NULL;
 }
 
-/* Ends and joins the threads, frees the pool; no job is unfinished. */
-static void worker_pool_end(struct worker_pool *pool)
+/* Ends and joins the threads; no job is unfinished. Nothing is freed: a thread's destructors of
+ * specific data may make calls until it is joined. */
+static void worker_pool_join(struct worker_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->ending = true;
@@ -791,11 +794,16 @@ static void worker_pool_end(struct worker_pool *pool)
 	pthread_mutex_unlock(&pool->lock);
 	if (pool->most > pool->least)
 		pthread_join(pool->watcher.id, NULL);
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		if (pool->workers[i].is_joinable)
+			pthread_join(pool->workers[i].thread.id, NULL);
+}
+
+static void worker_pool_free(struct worker_pool *pool)
+{
 	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 
-		if (worker->is_joinable)
-			pthread_join(worker->thread.id, NULL);
 		if (worker->counts)
 			pages_unmap_aligned(worker->counts, sizeof(*worker->counts));
 		pthread_cond_destroy(&worker->sleeper.wake);
@@ -805,6 +813,13 @@ static void worker_pool_end(struct worker_pool *pool)
 	pthread_mutex_destroy(&pool->sums_lock);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
+}
+
+/* Ends and joins the threads, frees the pool; no job is unfinished. */
+static void worker_pool_end(struct worker_pool *pool)
+{
+	worker_pool_join(pool);
+	worker_pool_free(pool);
 }
 
 /* Starts the threads there are from the beginning; 0 or an errno value. */
@@ -855,11 +870,19 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	return NULL;
 }
 
-void worker_pool_destroy(struct worker_pool *pool)
+void worker_pool_end_threads(struct worker_pool *pool)
 {
+	if (pool->ending)
+		return;
 	/* With all workers: a job may need others to be done beside it. */
 	worker_pool_wait(pool);
-	worker_pool_end(pool);
+	worker_pool_join(pool);
+}
+
+void worker_pool_destroy(struct worker_pool *pool)
+{
+	worker_pool_end_threads(pool);
+	worker_pool_free(pool);
 }
 
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
