@@ -233,7 +233,7 @@ enum tw_clock {
 	/* Runs on while the machine is suspended; Linux only. A wheel with this clock owns a
 	 * descriptor, which the program must not close. */
 	TW_CLOCK_BOOTTIME,
-	TW_CLOCK_MANUAL     /* starts at 0; only tw_advance moves it; for tests */
+	TW_CLOCK_MANUAL /* starts at 0; only tw_advance moves it; for tests */
 };
 
 /* Says which thread drives a wheel. */
