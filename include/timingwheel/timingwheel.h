@@ -334,8 +334,7 @@ struct tw_options {
 	 * Functions that prepare threads, or NULL: they attach a thread to a runtime, or set its
 	 * processors, its signal mask, its locale. Each thread of the wheel that may run the
 	 * program's functions calls on_thread_start before its first task, and on_thread_end after
-	 * its last. These are the workers, or the owner thread with TW_WORKERS_INLINE. A thread
-	 * that a task ends by pthread_exit does not call on_thread_end. `context` is
+	 * its last. These are the workers, or the owner thread with TW_WORKERS_INLINE. `context` is
 	 * tw_options.context. `name` is the thread's name, such as "tw-0". The functions may be
 	 * called before tw_create returns, must return, and must not make calls on the wheel.
 	 */
