@@ -93,6 +93,14 @@ int event_count_descriptor(struct event_count *event, clockid_t clock)
 	return event->timer;
 }
 
+void event_count_forget_descriptor(struct event_count *event)
+{
+	/* It stays open: the child may have closed all descriptors, and this number may be another
+	 * one's by now. */
+	event->timer = -1;
+	event_count_cancel(event);
+}
+
 void event_count_prepare(struct event_count *event, enum event_count_state state, tw_duration until)
 {
 	if (event->timer >= 0)

@@ -6,8 +6,6 @@
  */
 #include "ask.h"
 
-#include <stdlib.h>
-
 #include "base/thread.h"
 #include "owner_commands.h"
 #include "owner_handles.h"
@@ -40,11 +38,23 @@ static bool wheel_try_drive(struct tw_wheel *wheel)
 	return true;
 }
 
+/* A job has been left by an exception, or by the end of its thread. Returns false where that is the
+ * end in a fork's child, which touches the wheel no more. */
+static __attribute__((cold, noinline)) bool wheel_break_off(struct tw_wheel *wheel)
+{
+	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return false;
+	owner_break_off(&wheel->owner);
+	return true;
+}
+
 void wheel_end_drive(struct tw_wheel *wheel)
 {
 	struct owner *owner = &wheel->owner;
 	int state = owner->cancel_state;
 
+	if (owner->in.in_dispatch && !wheel_break_off(wheel))
+		return;
 	/* A program that polls may wait at the descriptor since before these turns, which may have
 	 * used the room that it would have been told of: it is told of the next. */
 	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
@@ -52,6 +62,11 @@ void wheel_end_drive(struct tw_wheel *wheel)
 	owner_set_here(owner, false);
 	pthread_mutex_unlock(&owner->drive);
 	pthread_setcancelstate(state, &state);
+}
+
+void wheel_leave_drive(struct tw_wheel **wheel)
+{
+	wheel_end_drive(*wheel);
 }
 
 void wheel_rouse(struct tw_wheel *wheel)
@@ -124,14 +139,31 @@ static bool request_runs_tasks(const struct request *request)
 	       request->kind == REQUEST_ADVANCE;
 }
 
+/* A request that is waited for: where a task's exception ends the wait, nobody does any more. */
+struct question {
+	struct tw_wheel *wheel;
+	struct request *request;
+};
+
+static inline void question_end(struct question *question)
+{
+	struct tw_wheel *wheel = question->wheel;
+
+	if (wheel->owner.in.in_dispatch && !request_is_answered(question->request) &&
+	    fork_guard_state(wheel->guard) != FORK_GUARD_CHILD)
+		requests_withdraw(&wheel->owner.requests, question->request);
+	wheel_end_drive(wheel);
+}
+
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
+	struct question asked __attribute__((cleanup(question_end))) = {wheel, request};
 	bool (*turn)(struct owner * owner) =
 		request_runs_tasks(request) ? owner_turn : owner_apply_turn;
 	unsigned tries = 0;
 
 	wheel_begin_drive(wheel);
-	while (!request_is_answered(request)) {
+	while (!request_is_answered(asked.request)) {
 		if (turn(&wheel->owner) || request_is_answered(request))
 			continue;
 		/* A step of a trim, after which others may have their turn. */
@@ -146,7 +178,6 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 	/* What the last turn has left half done. */
 	if (turn == owner_turn && owner_is_busy(&wheel->owner))
 		(void)wheel_turn_while_due(wheel);
-	wheel_end_drive(wheel);
 }
 
 void wheel_apply(struct tw_wheel *wheel)
@@ -187,16 +218,9 @@ void wheel_wait_idle(struct tw_wheel *wheel)
 	(void)wheel_ask_and_wait(wheel, &flush);
 }
 
-void wheel_free(struct tw_wheel *wheel)
-{
-	owner_destroy(&wheel->owner);
-	fork_guard_destroy(wheel->guard);
-	free(wheel);
-}
-
 void wheel_end(struct tw_wheel *wheel)
 {
-	int cancel_state;
+	int cancel_state __attribute__((cleanup(thread_restore_cancel)));
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	/* What a task has left behind is done in the second wait. A close's function may close
@@ -205,9 +229,11 @@ void wheel_end(struct tw_wheel *wheel)
 	do
 		wheel_wait_idle(wheel);
 	while (alarm_table_is_closing(&wheel->owner.out.alarms));
+	outbox_end_threads(&wheel->owner.out);
+	/* Serves what the destructors of the threads' specific data have asked for. */
+	wheel_wait_idle(wheel);
 	owner_end(&wheel->owner);
 	wheel_free(wheel);
-	pthread_setcancelstate(cancel_state, &cancel_state);
 }
 
 enum tw_status wheel_may_ask(struct tw_wheel *wheel)

@@ -26,7 +26,8 @@ struct tw_wheel {
 	/* Any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
 	atomic_bool is_ending;                         /* a tw_destroy has begun */
-	bool ends_after_drive; /* by the thread that drives the wheel, whose task wants that */
+	bool ends_after_drive;  /* by the thread that drives the wheel, whose task wants that */
+	struct list threadless; /* under the lock of these wheels: runtime_open.c */
 	struct owner owner;
 };
 
@@ -102,6 +103,9 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, enum request_kind ki
 /* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */
 void wheel_begin_drive(struct tw_wheel *wheel);
 void wheel_end_drive(struct tw_wheel *wheel);
+/* Ends the drive where the variable with the wheel ends, also by an exception: a cleanup. A drive
+ * that may run tasks, releases and drain functions ends so. */
+void wheel_leave_drive(struct tw_wheel **wheel);
 /* In between: does what is due. Where tasks cause more for ever, not all of it: then true. */
 bool wheel_turn_while_due(struct tw_wheel *wheel);
 

@@ -39,6 +39,7 @@
  *                    stopped                     LEFT                  freed, unless LISTED
  *   handle_end       running  it goes on         pending, LISTED       owner: apply_return
  *                    running  else               stopped, LEFT         freed, unless LISTED
+ *   handle_end_sche. running  all                stopped, LEFT         freed, unless LISTED
  *   handle_claim     pending                     stopped               drain or release, let_go
  *   handle_let_go    stopped                     LEFT                  freed, unless LISTED
  *   apply_set        pending                     not RESET             owner: into the wheel
@@ -111,6 +112,9 @@ _Static_assert(offsetof(struct timer, place) > offsetof(struct timer, job) &&
 	       "the slab leaves alone what an old id may look at");
 
 enum { CHUNK_HANDLES = (CHUNK_SIZE - CHUNK_HEADER) / sizeof(struct handle) };
+
+/* Searching a chunk for memory in use takes as long as looking at this many handles. */
+enum { LOOKS_A_CHUNK = 8 };
 
 /* As many as an id's bits can name. */
 static const size_t most_chunks = (((size_t)1 << INDEX_BITS) - 1) / CHUNK_HANDLES + 1;
@@ -614,16 +618,39 @@ uint64_t handle_table_end(const struct handle_table *table)
 	return end;
 }
 
-const struct handle *handle_next(const struct handle_table *table, uint64_t *number, uint64_t end,
-				 size_t *looks, uint16_t pending)
+/* Finds the next memory that may be in use. Returns false where there is none before the end, or
+ * no look is left. */
+static bool handle_scan_seek(struct handle_table *table, struct handle_scan *scan)
 {
-	for (; *looks > 0 && *number < end; --*looks) {
+	while (scan->used == 0 && scan->number < scan->end && scan->looks > 0) {
+		size_t number = scan->number % CHUNK_HANDLES;
+		const struct chunk *chunk = chunk_of(handle_find(table, scan->number));
+		struct chunk_used used = {number, 1};
+		size_t looks;
+
+		if (!scan->in_place)
+			used = slab_find_used(&table->slab, chunk, number);
+		scan->number += used.number - number;
+		scan->used = used.mask;
+		looks = LOOKS_A_CHUNK + (size_t)__builtin_popcountll(used.mask);
+		scan->looks -= looks < scan->looks ? looks : scan->looks;
+	}
+	return scan->used != 0;
+}
+
+const struct handle *handle_next(struct handle_table *table, struct handle_scan *scan,
+				 uint16_t pending)
+{
+	while (handle_scan_seek(table, scan)) {
+		unsigned skipped = (unsigned)__builtin_ctzll(scan->used);
 		/* A number is an id of generation 0. */
-		const struct handle *handle = handle_find(table, (*number)++);
+		const struct handle *handle = handle_find(table, scan->number + skipped);
 		/* acquire: a thread that uses the memory anew has said so in its place before;
 		 * pairs with the release in handle_new(). */
 		uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
 
+		scan->used = scan->used >> skipped >> 1;
+		scan->number += skipped + 1;
 		if ((state & PHASE) == PENDING && handle_is_here(handle, pending))
 			return handle;
 	}
@@ -727,6 +754,25 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
+/* Ends the run: `goes_on` by its schedule, or where a reset has armed the next one. `is_last`
+ * excludes both. */
+static enum handle_end handle_finish(struct handle_table *table, struct slab_bin *bin,
+				     struct handle *handle, bool goes_on, bool is_last)
+{
+	for (;;) {
+		uint64_t state = handle_state(handle);
+
+		if ((state & LAST) || is_last || !(goes_on || (state & RESET))) {
+			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
+				break;
+		} else if (handle_exchange_returned(table, handle, state,
+						    with_phase(state, PENDING))) {
+			return HANDLE_GOES_ON;
+		}
+	}
+	return handle_let_go(table, bin, handle) ? HANDLE_CLOSES : HANDLE_DONE;
+}
+
 enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
 			   tw_duration began)
 {
@@ -741,15 +787,11 @@ enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, str
 			schedule_next(handle->schedule, handle->timer.value, deadline, began);
 		ended = handle->timer.deadline <= deadline;
 	}
-	for (;;) {
-		state = handle_state(handle);
-		if ((state & LAST) || ended || !(asked || (state & RESET))) {
-			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
-				break;
-		} else if (handle_exchange_returned(table, handle, state,
-						    with_phase(state, PENDING))) {
-			return HANDLE_GOES_ON;
-		}
-	}
-	return handle_let_go(table, bin, handle) ? HANDLE_CLOSES : HANDLE_DONE;
+	return handle_finish(table, bin, handle, asked, ended);
+}
+
+enum handle_end handle_end_schedule(struct handle_table *table, struct slab_bin *bin,
+				    struct handle *handle)
+{
+	return handle_finish(table, bin, handle, false, true);
 }

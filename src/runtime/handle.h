@@ -148,10 +148,18 @@ enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t
 void handle_apply_reset(struct handle *handle);
 /* All handles have numbers from 0 to before this, by their memory, which no timer leaves. */
 uint64_t handle_table_end(const struct handle_table *table);
-/* The first pending timer on this pending set from *number to before `end`: *number becomes that of
- * the next. Looks at no more than *looks, which becomes fewer; NULL: there was none among these. */
-const struct handle *handle_next(const struct handle_table *table, uint64_t *number, uint64_t end,
-				 size_t *looks, uint16_t pending);
+/* A scan looks for pending handles in the order of their numbers. */
+struct handle_scan {
+	uint64_t number; /* the scan has passed all handles before it */
+	uint64_t end;    /* the scan ends before this number */
+	size_t looks;    /* handles that may still be looked at; up to 71 more are */
+	uint64_t used;   /* bit i is set if the memory of handle number + i may be in use */
+	bool in_place;   /* all threads are stopped: the scan takes no lock, and looks at all */
+};
+/* Returns the next handle on this pending set. NULL where there is none before the end, or where
+ * `looks` is 0. Free memory costs no look. */
+const struct handle *handle_next(struct handle_table *table, struct handle_scan *scan,
+				 uint16_t pending);
 /* The period of tw_every; 0: none. */
 tw_duration handle_period(const struct handle *handle);
 /* Takes a timer that left the wheel out of reach of stop and reset; false: it was stopped. */
@@ -176,6 +184,10 @@ enum handle_end {
 };
 enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
 			   tw_duration began);
+/* Lets go of it as handle_end() does, where the schedule's `next` did not return. It does not run
+ * again. */
+enum handle_end handle_end_schedule(struct handle_table *table, struct slab_bin *bin,
+				    struct handle *handle);
 /* Lets go of a timer that is stopped: frees it, now or when its last change is taken. Returns true
  * if the caller has to call handle_closed() with its argument, and handle_free(), instead. */
 bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);

@@ -13,6 +13,25 @@ struct job {
 	const struct job *outer; /* which called what does this one */
 };
 
+/*
+ * What a job needs from its begin to its end. Each part of a job that a user's function can leave
+ * by an exception or by pthread_exit() ends in a cleanup, which is also how it ends otherwise. In a
+ * fork's child the cleanups do nothing. All functions with a `work` are inlined: it stays in
+ * registers, and a job costs no more for its cleanups.
+ */
+struct work {
+	struct job_target *target;
+	struct job_thread *thread;
+	struct timer *timer;
+	struct tw_task *task;
+	tw_duration now;   /* the wheel's time when the job began */
+	tw_duration began; /* the task's call, in real time */
+	tw_duration took;
+	bool has_returned; /* not left: constant in each of a cleanup's two copies */
+};
+
+#define INLINED static inline __attribute__((always_inline))
+
 /* The innermost of those that this thread is doing; it lies on the thread's stack. */
 static _Thread_local const struct job *innermost;
 
@@ -23,56 +42,95 @@ void drain_release(struct drain *drain)
 		free(drain);
 }
 
+INLINED bool job_is_in_child(const struct work *work)
+{
+	return fork_guard_state(work->target->guard) == FORK_GUARD_CHILD;
+}
+
 /*
  * A user's function has been called. In a fork's child, where it forked and came back, nothing of
  * the wheel may be touched any more: locks may be held by threads that are not there, and the
  * descriptors are the parent's too. So the thread ends.
  */
-static void job_end_in_child(const struct job_target *target)
+INLINED void job_end_in_child(const struct work *work)
 {
-	if (fork_guard_state(target->guard) == FORK_GUARD_CHILD)
+	if (job_is_in_child(work))
 		pthread_exit(NULL);
 }
 
-static void job_release(struct job_target *target, struct job_thread *thread,
-			const struct tw_task *task, enum tw_reason reason)
+/* In a cleanup: whether the job was left in a fork's child. */
+INLINED bool job_is_left_in_child(const struct work *work)
 {
-	if (!target->release)
-		return;
-	counter_add(&thread->counts[JOB_RELEASED + reason], 1);
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	target->release(target->context, task, reason);
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
+	return !work->has_returned && job_is_in_child(work);
 }
 
-static void job_drain(struct job_target *target, struct job_thread *thread, struct drain *drain,
-		      const struct tw_task *task)
+/* A release or drain function has been called. */
+INLINED void job_end_return(struct work **work)
 {
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	drain->each(drain->context, task);
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
-	drain_release(drain);
+	job_end_in_child(*work);
+	counter_subtract(&(*work)->thread->counts[JOB_RUNNING], 1);
 }
 
-/* Calls a close's function. Those that wait for the run before it need not wait for this call. */
-static void job_close(struct job_target *target, struct job_thread *thread, struct tw_task *task,
-		      run_fn *closed)
+INLINED void job_call_release(struct work *work, enum tw_reason reason)
 {
+	_Atomic uint64_t *counts = work->thread->counts;
+	struct work *call __attribute__((cleanup(job_end_return))) = work;
+
+	counter_add(&counts[JOB_RELEASED + reason], 1);
+	counter_add(&counts[JOB_RUNNING], 1);
+	work->target->release(work->target->context, call->task, reason);
+}
+
+INLINED void job_release(struct work *work, enum tw_reason reason)
+{
+	if (work->target->release)
+		job_call_release(work, reason);
+}
+
+INLINED void job_end_drain(struct work **work)
+{
+	job_end_return(work);
+	drain_release((*work)->timer->drain);
+}
+
+INLINED void job_drain(struct work *work)
+{
+	struct work *call __attribute__((cleanup(job_end_drain))) = work;
+	const struct drain *drain = work->timer->drain;
+
+	counter_add(&work->thread->counts[JOB_RUNNING], 1);
+	drain->each(drain->context, call->task);
+}
+
+INLINED void job_end_close(struct work **work)
+{
+	struct slab_bin *handles = &(*work)->thread->bin->handles;
+	struct slab_bin *alarms = &(*work)->thread->bin->alarms;
+	struct timer *timer = (*work)->timer;
+
+	job_end_return(work);
+	if (timer_is_alarm(timer))
+		alarm_end_close((*work)->target->alarms, alarms, timer_alarm(timer));
+	else
+		handle_free((*work)->target->handles, handles, timer_handle(timer));
+}
+
+/*
+ * Calls a close's function, and frees its handle or alarm. Those that wait for the run before it
+ * need not wait for this call. It may be made in a cleanup, so it has a `work` of its own. Not
+ * inlined: the other ways need no registers for it.
+ */
+static __attribute__((noinline)) void job_close(struct job_target *target, struct timer *timer,
+						struct job_thread *thread, struct tw_task *task)
+{
+	struct work work = {.target = target, .thread = thread, .timer = timer, .task = task};
+	struct work *call __attribute__((cleanup(job_end_close))) = &work;
+
+	task->run = timer_is_alarm(timer) ? alarm_function(timer_alarm(timer))
+					  : handle_closed(timer_handle(timer));
 	handle_table_tell(target->handles);
-	task->run = closed;
 	counter_add(&thread->counts[JOB_RUNNING], 1);
-	closed(task->value);
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
-}
-
-static void job_close_handle(struct job_target *target, struct handle *handle,
-			     struct job_thread *thread, struct tw_task *task)
-{
-	job_close(target, thread, task, handle_closed(handle));
-	handle_free(target->handles, &thread->bin->handles, handle);
+	task->run(call->task->value);
 }
 
 /* Whether a task may start. */
@@ -102,36 +160,46 @@ static struct tw_task job_task(const struct job_target *target, const struct tim
 }
 
 /* Calls the release or drain function. */
-static void job_return(struct job_target *target, struct job_thread *thread, struct timer *timer,
-		       const struct tw_task *task)
+INLINED void job_return(struct work *work)
 {
-	if (timer->job == TIMER_RELEASE)
-		job_release(target, thread, task, (enum tw_reason)timer->reason);
+	if (work->timer->job == TIMER_RELEASE)
+		job_release(work, (enum tw_reason)work->timer->reason);
 	else
-		job_drain(target, thread, timer->drain, task);
+		job_drain(work);
 }
 
-/* A task is about to be called; `now` is the wheel's time. Returns when that was, in real time. */
-static tw_duration job_begin(const struct job_target *target, struct job_thread *thread,
-			     const struct tw_task *task, tw_duration now)
+/* A task is about to be called. */
+INLINED void job_begin(struct work *work)
 {
-	const struct clock *clock = target->clock;
+	const struct clock *clock = work->target->clock;
 
-	histogram_record(&thread->lateness, task->lateness);
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	return clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : now;
+	histogram_record(&work->thread->lateness, work->task->lateness);
+	counter_add(&work->thread->counts[JOB_RUNNING], 1);
+	work->began = clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : work->now;
+	TRACE_TASK_BEGIN(work->timer);
 }
 
-/* It has been called; returns how long it took. */
-static tw_duration job_end(const struct job_target *target, struct job_thread *thread,
-			   tw_duration began)
+/* It has been called. */
+INLINED void job_end(struct work **ended)
 {
-	tw_duration took = time_since(clock_read_real(target->clock->id), began);
+	struct work *work = *ended;
 
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
-	histogram_record(&thread->duration, took);
-	return took;
+	work->took = time_since(clock_read_real(work->target->clock->id), work->began);
+	job_end_in_child(work);
+	counter_subtract(&work->thread->counts[JOB_RUNNING], 1);
+	histogram_record(&work->thread->duration, work->took);
+	TRACE_TASK_END(work->timer, work->took);
+}
+
+INLINED void job_call(struct work *work)
+{
+	struct work *call __attribute__((cleanup(job_end))) = work;
+
+	job_begin(work);
+	if (work->task->run)
+		work->task->run(work->task->value);
+	else
+		work->target->execute(work->target->context, call->task);
 }
 
 static bool job_was_slow(const struct job_target *target, tw_duration took)
@@ -140,131 +208,202 @@ static bool job_was_slow(const struct job_target *target, tw_duration took)
 }
 
 /* Of a handle or an alarm: between its begin and end. */
-static void job_run(struct job_target *target, struct job_thread *thread, const struct timer *timer,
-		    const struct tw_task *task, tw_duration now)
+INLINED void job_run(struct work *work)
 {
-	tw_duration began = job_begin(target, thread, task, now);
-	tw_duration took;
-
-	TRACE_TASK_BEGIN(timer);
-	if (task->run)
-		task->run(task->value);
-	else
-		target->execute(target->context, task);
-	took = job_end(target, thread, began);
-	TRACE_TASK_END(timer, took);
+	job_call(work);
 	/* An alarm may be a cache's, of which no function of the program's is told. */
-	if (!job_was_slow(target, took) || timer_is_alarm(timer))
+	if (!job_was_slow(work->target, work->took) || timer_is_alarm(work->timer))
 		return;
-	TRACE_SLOW_TASK(timer, took);
-	target->slow_task.hook(target->context, task, task->timer, took);
-	job_end_in_child(target);
+	TRACE_SLOW_TASK(work->timer, work->took);
+	work->target->slow_task.hook(work->target->context, work->task, work->task->timer,
+				     work->took);
+	job_end_in_child(work);
 }
 
-static void job_finish_keyed(struct job_target *target, struct keyed_timer *timer,
-			     struct job_thread *thread, struct tw_task *task, tw_duration now)
+INLINED void job_free_keyed(struct work **work)
 {
-	task->key = timer->hh.key;
-	task->key_size = timer->hh.keylen;
+	if (!job_is_left_in_child(*work))
+		timer_free((*work)->target->store, (*work)->thread->bin,
+			   timer_keyed((*work)->timer));
+}
+
+INLINED void job_finish_keyed(struct work *work)
+{
+	struct keyed_timer *timer = timer_keyed(work->timer);
+	struct work *end __attribute__((cleanup(job_free_keyed))) = work;
+
+	work->task->key = timer->hh.key;
+	work->task->key_size = timer->hh.keylen;
 	if (timer->timer.job != TIMER_RUN) {
-		job_return(target, thread, &timer->timer, task);
-	} else if (job_may_run(target)) {
-		job_run(target, thread, &timer->timer, task, now);
+		job_return(end);
+	} else if (job_may_run(work->target)) {
+		job_run(work);
 	} else {
-		counter_add(&thread->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(target, thread, task, TW_STOPPED);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
+		job_release(work, TW_STOPPED);
 	}
-	timer_free(target->store, thread->bin, timer);
+	work->has_returned = true;
+}
+
+INLINED void job_wake_owner(const struct work *work)
+{
+	event_count_notify(work->target->owner, EVENT_COUNT_SLEEPING);
+}
+
+/* A handle's run. `is_over` says whether it has ended as it should, `end` how. */
+struct job_handle_run {
+	struct work *work;
+	enum handle_end end;
+	bool is_over;
+};
+
+INLINED void job_end_handle(struct job_handle_run **ended)
+{
+	struct job_handle_run *run = *ended;
+	struct job_target *target = run->work->target;
+
+	if (job_is_left_in_child(run->work))
+		return;
+	run->end = handle_end(target->handles, &run->work->thread->bin->handles,
+			      timer_handle(run->work->timer), run->work->now);
+	job_end_in_child(run->work);
+	run->is_over = true;
+}
+
+/* Ends the schedule where its `next` did not return. */
+INLINED void job_end_schedule(struct job_handle_run *run)
+{
+	struct work *work = run->work;
+	struct job_target *target = work->target;
+
+	if (!run->is_over && job_is_in_child(work))
+		return;
+	if (!run->is_over)
+		run->end = handle_end_schedule(target->handles, &work->thread->bin->handles,
+					       timer_handle(work->timer));
+	if (run->end == HANDLE_CLOSES) {
+		job_close(target, work->timer, work->thread, work->task);
+		return;
+	}
+	if (run->end == HANDLE_GOES_ON)
+		job_wake_owner(work);
+	handle_table_tell(target->handles);
+}
+
+INLINED void job_run_begun_handle(struct work *work)
+{
+	struct job_handle_run run __attribute__((cleanup(job_end_schedule))) = {.work = work};
+	struct job_handle_run *end __attribute__((cleanup(job_end_handle))) = &run;
+
+	job_run(end->work);
+	work->has_returned = true;
 }
 
 /* Runs it, unless it was stopped or reset before. */
-static void job_run_handle(struct job_target *target, struct job_thread *thread,
-			   struct handle *handle, struct tw_task *task, tw_duration now)
+INLINED void job_run_handle(struct work *work, struct handle *handle)
 {
-	struct slab_bin *bin = &thread->bin->handles;
-	enum handle_end end = HANDLE_DONE;
-
-	switch (handle_begin(target->handles, bin, handle)) {
+	switch (handle_begin(work->target->handles, &work->thread->bin->handles, handle)) {
 	case HANDLE_BEGUN:
-		job_run(target, thread, &handle->timer, task, now);
-		end = handle_end(target->handles, bin, handle, now);
-		job_end_in_child(target);
+		job_run_begun_handle(work);
 		break;
 	case HANDLE_CLOSED:
-		end = HANDLE_CLOSES;
-		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		job_close(work->target, work->timer, work->thread, work->task);
 		break;
 	case HANDLE_STOPPED:
-		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 		break;
 	case HANDLE_RESET:
-		counter_add(&thread->counts[JOB_UNBEGUN_RESET], 1);
-		end = HANDLE_GOES_ON;
+		counter_add(&work->thread->counts[JOB_UNBEGUN_RESET], 1);
+		job_wake_owner(work);
 		break;
 	}
-	if (end == HANDLE_CLOSES)
-		job_close_handle(target, handle, thread, task);
-	else if (end == HANDLE_GOES_ON)
-		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }
 
-static void job_finish_handle(struct job_target *target, struct handle *handle,
-			      struct job_thread *thread, struct tw_task *task, tw_duration now)
+INLINED void job_let_go(struct work **work)
 {
-	if (handle->timer.job == TIMER_CLOSE) {
-		job_close_handle(target, handle, thread, task);
-		return;
-	}
-	handle_describe(handle, task);
+	struct job_target *target = (*work)->target;
+
+	if (!job_is_left_in_child(*work) &&
+	    handle_let_go(target->handles, &(*work)->thread->bin->handles,
+			  timer_handle((*work)->timer)))
+		job_close(target, (*work)->timer, (*work)->thread, (*work)->task);
+}
+
+/* A handle that does not run. */
+INLINED void job_return_handle(struct work *work, struct handle *handle)
+{
+	struct work *end __attribute__((cleanup(job_let_go))) = work;
+
 	if (handle->timer.job != TIMER_RUN) {
-		job_return(target, thread, &handle->timer, task);
-	} else if (job_may_run(target)) {
-		job_run_handle(target, thread, handle, task, now);
-		return;
+		job_return(end);
 	} else if (handle_claim(handle)) {
-		counter_add(&thread->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(target, thread, task, TW_STOPPED);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
+		job_release(work, TW_STOPPED);
 	} else {
-		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
-	if (handle_let_go(target->handles, &thread->bin->handles, handle))
-		job_close_handle(target, handle, thread, task);
+	work->has_returned = true;
 }
 
-static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
-			     struct job_thread *thread, struct tw_task *task, tw_duration now)
+INLINED void job_finish_handle(struct work *work)
 {
-	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
-	tw_duration due = now > task->deadline ? now : task->deadline;
+	struct handle *handle = timer_handle(work->timer);
 
-	task->run = alarm_function(alarm);
-	if (alarm->timer.job == TIMER_CLOSE) {
-		job_close(target, thread, task, task->run);
-		alarm_end_close(target->alarms, &thread->bin->alarms, alarm);
+	handle_describe(handle, work->task);
+	if (handle->timer.job == TIMER_RUN && job_may_run(work->target))
+		job_run_handle(work, handle);
+	else
+		job_return_handle(work, handle);
+}
+
+INLINED void job_end_alarm(struct work **work)
+{
+	struct job_target *target = (*work)->target;
+
+	if (job_is_left_in_child(*work))
 		return;
-	}
-	if (job_may_run(target) && alarm_begin(alarm, tick_before(&target->clock->ticks, due)))
-		job_run(target, thread, &alarm->timer, task, now);
-	if (alarm_end(target->alarms, alarm))
-		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
+	if (alarm_end(target->alarms, timer_alarm((*work)->timer)))
+		job_wake_owner(*work);
+	handle_table_tell(target->handles);
+}
+
+INLINED void job_finish_alarm(struct work *work)
+{
+	struct work *end __attribute__((cleanup(job_end_alarm))) = work;
+	struct tw_alarm *alarm = timer_alarm(work->timer);
+	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
+	tw_duration due = work->now > work->task->deadline ? work->now : work->task->deadline;
+
+	work->task->run = alarm_function(alarm);
+	if (job_may_run(work->target) &&
+	    alarm_begin(alarm, tick_before(&work->target->clock->ticks, due)))
+		job_run(end);
+	work->has_returned = true;
+}
+
+static inline void job_leave(struct job *job)
+{
+	innermost = job->outer;
 }
 
 void job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
 {
 	tw_duration now = clock_now(target->clock);
-	bool has_key = timer_has_key(timer);
-	struct job job = {.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
+	struct job job __attribute__((cleanup(job_leave))) = {
+		.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
+	struct work work = {
+		.target = target, .thread = thread, .timer = timer, .task = &job.task, .now = now};
 
 	innermost = &job;
-	if (has_key)
-		job_finish_keyed(target, timer_keyed(timer), thread, &job.task, now);
+	if (timer_has_key(timer))
+		job_finish_keyed(&work);
+	else if (timer->job == TIMER_CLOSE)
+		job_close(target, timer, thread, &job.task);
 	else if (timer_is_handle(timer))
-		job_finish_handle(target, timer_handle(timer), thread, &job.task, now);
+		job_finish_handle(&work);
 	else
-		job_finish_alarm(target, timer_alarm(timer), thread, &job.task, now);
-	innermost = job.outer;
-	if (!has_key)
-		handle_table_tell(target->handles);
+		job_finish_alarm(&work);
 }
 
 const struct tw_task *tw_current_task(void)
@@ -330,6 +469,21 @@ bool job_begin_wait(struct job_wait *wait, const struct run *run)
 	}
 	pthread_mutex_unlock(&waits_lock);
 	return is_listed;
+}
+
+void job_lock_waits(void)
+{
+	pthread_mutex_lock(&waits_lock);
+}
+
+void job_unlock_waits(void)
+{
+	pthread_mutex_unlock(&waits_lock);
+}
+
+void job_forget_waits(void)
+{
+	waits = NULL;
 }
 
 void job_end_wait(struct job_wait *wait)

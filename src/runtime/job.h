@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include <timingwheel/timingwheel.h>
 
@@ -79,6 +80,20 @@ void job_sums_add(struct job_sums *sums, const struct job_thread *thread);
 /* Does the timer's job and frees the timer. `thread` is the calling thread's. */
 void job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread);
 
+/* A loop is that of a thread which the wheel cannot do without. A job that ends its thread, by
+ * pthread_exit() or by its cancellation, ends the process. */
+struct job_loop {
+	const struct job_target *target;
+	bool is_over;
+};
+
+/* Looks how the loop ended: a cleanup. In a fork's child a job ends its thread with reason. */
+static inline void job_loop_end(const struct job_loop *loop)
+{
+	if (!loop->is_over && fork_guard_state(loop->target->guard) != FORK_GUARD_CHILD)
+		abort();
+}
+
 /* Whether this thread is doing that timer's job: a handle's or an alarm's. */
 bool job_is_here(const struct timer *timer);
 
@@ -97,6 +112,11 @@ struct job_wait {
 bool job_begin_wait(struct job_wait *wait, const struct run *run);
 /* Comes after the wait, if job_begin_wait() returned true. */
 void job_end_wait(struct job_wait *wait);
+/* Around a fork, so that the waits are whole in the child. */
+void job_lock_waits(void);
+void job_unlock_waits(void);
+/* In the child, in between: the threads that wait are not there. */
+void job_forget_waits(void);
 
 /* Makes what lies in the bin available to all. */
 void job_flush(struct job_target *target, struct timer_bin *bin);

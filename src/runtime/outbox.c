@@ -50,6 +50,12 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 	return status;
 }
 
+void outbox_end_threads(struct outbox *outbox)
+{
+	if (outbox->pool)
+		worker_pool_end_threads(outbox->pool);
+}
+
 void outbox_destroy(struct outbox *outbox)
 {
 	if (outbox->pool)

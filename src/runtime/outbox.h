@@ -56,7 +56,8 @@ struct outbox {
 /* The target's clock, guard and owner are set. TW_OK, TW_NO_MEMORY, or TW_SYSTEM: errno tells. */
 enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 			   const struct tw_options *options);
-/* Waits until all jobs are done. */
+/* Waits until all jobs are done, and ends the pool's threads. Nothing may be submitted any more. */
+void outbox_end_threads(struct outbox *outbox);
 void outbox_destroy(struct outbox *outbox);
 
 /* Leaves a timer that is due to the pool, or to the inline jobs. */

@@ -81,6 +81,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
 	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
+	thread_setup_init(&owner->setup, options);
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
 	owner->poll_began = TW_FOREVER;
@@ -411,6 +412,15 @@ void owner_begin_sleep(struct owner *owner, bool more)
 		queue_age_begin_sleep(&owner->queue_age);
 }
 
+void owner_break_off(struct owner *owner)
+{
+	owner->in.in_dispatch = false;
+	owner->in.is_crowded = true;
+	owner->poll_began = TW_FOREVER;
+	owner_publish_pending(owner);
+	owner_begin_sleep(owner, true);
+}
+
 static void owner_sleep(struct owner *owner)
 {
 	enum event_count_state sleep =
@@ -445,9 +455,12 @@ static void owner_sleep(struct owner *owner)
 static void *owner_run(void *argument)
 {
 	struct owner *owner = argument;
+	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {&owner->out.target, false};
 
 	owner_set_here(owner, true);
 	thread_be_prompt();
+	if (!owner->out.pool)
+		thread_begin_calls(&owner->setup, owner->thread.name);
 	for (;;) {
 		if (owner_turn(owner) || owner_has_next_jobs(owner))
 			continue;
@@ -457,6 +470,9 @@ static void *owner_run(void *argument)
 			continue;
 		owner_sleep(owner);
 	}
+	if (!owner->out.pool)
+		thread_end_calls(&owner->setup, owner->thread.name);
+	loop.is_over = true;
 	if (owner->end) {
 		pthread_detach(pthread_self());
 		owner->end(owner->out.target.wheel);
@@ -466,7 +482,7 @@ static void *owner_run(void *argument)
 
 int owner_start(struct owner *owner, const char *name)
 {
-	return thread_start(&owner->thread, owner_run, owner, name, "owner");
+	return thread_start(&owner->thread, owner_run, owner, name, "owner", &owner->setup);
 }
 
 void owner_end_after(struct owner *owner, void (*end)(struct tw_wheel *wheel))

@@ -16,9 +16,9 @@ void owner_serve_here(struct owner *owner, struct request *request);
 void owner_answer_parked(struct owner *owner);
 /* Those that wait until nothing is due. */
 void owner_answer_idlers(struct owner *owner);
-/* Answers the idle waits whose timers were all due before the present tick: each waits for the timers
- * of the first turn that ended busy, up to tick `target`. Only inline, where ticks are finished in
- * order. */
+/* Answers the idle waits whose timers were all due before the present tick: each waits for the
+ * timers of the first turn that ended busy, up to tick `target`. Only inline, where ticks are
+ * finished in order. */
 void owner_answer_past_idlers(struct owner *owner, uint64_t target);
 /* Fixes the first advance's end, if there is one that has not begun. */
 void owner_begin_advances(struct owner *owner);

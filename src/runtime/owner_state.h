@@ -102,6 +102,7 @@ struct owner {
 	bool has_thread;
 	bool overtakes;    /* a tick may begin before the one before it is done */
 	bool dates_delays; /* TW_FROM_APPLIED */
+	struct thread_setup setup;
 	struct thread thread;
 	/* Any thread. */
 	struct clock clock;

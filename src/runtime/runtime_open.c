@@ -1,13 +1,106 @@
 /* SPDX-License-Identifier: MIT */
-/* Making and ending a wheel, and the calls that read its state without stopping anyone. */
+/* Making and ending a wheel, what becomes of it in a fork's child, and the calls that read its
+ * state without stopping anyone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ask.h"
+#include "base/thread.h"
 #include "owner_memory.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
+
+/*
+ * These wheels have no threads, so in a fork's child none is missing, and they go on there unless
+ * another thread was inside. The guards of other wheels stay as the kernel leaves them. A fork
+ * holds the lock, so that the list is whole in the child.
+ */
+static struct list threadless_wheels = {&threadless_wheels, &threadless_wheels};
+static pthread_mutex_t threadless_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Returns whether a fork's copy of the wheel waits for no thread that is missing. */
+static bool wheel_is_whole(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+
+	/* A task of the wheel may have forked. */
+	if (!owner_is_here(owner)) {
+		if (pthread_mutex_trylock(&owner->drive) != 0)
+			return false;
+		pthread_mutex_unlock(&owner->drive);
+	}
+	/* Every command that was begun is complete. */
+	return command_queue_peek(&owner->queue, SIZE_MAX) == command_queue_count(&owner->queue);
+}
+
+static void wheel_go_on(struct tw_wheel *wheel)
+{
+	/* relaxed: the child has one thread. */
+	bool is_stopped =
+		atomic_load_explicit(&wheel->owner.out.target.stopped, memory_order_relaxed);
+
+	event_count_forget_descriptor(&wheel->owner.event);
+	fork_guard_set(wheel->guard, is_stopped ? FORK_GUARD_CLOSED : FORK_GUARD_OPEN);
+}
+
+static void threadless_begin_fork(void)
+{
+	pthread_mutex_lock(&threadless_lock);
+	job_lock_waits();
+}
+
+static void threadless_end_fork(void)
+{
+	job_unlock_waits();
+	pthread_mutex_unlock(&threadless_lock);
+}
+
+static void threadless_go_on_in_child(void)
+{
+	struct list *link = threadless_wheels.next;
+
+	job_forget_waits();
+	while (link != &threadless_wheels) {
+		struct tw_wheel *wheel = list_entry(link, struct tw_wheel, threadless);
+
+		link = link->next;
+		if (wheel_is_whole(wheel))
+			wheel_go_on(wheel);
+		else
+			list_remove(&wheel->threadless);
+	}
+	threadless_end_fork();
+}
+
+/* If this fails, the wheels are closed in a child. */
+static void threadless_init(void)
+{
+	(void)pthread_atfork(threadless_begin_fork, threadless_end_fork, threadless_go_on_in_child);
+}
+
+static void wheel_begin_threadless(struct tw_wheel *wheel)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	list_init(&wheel->threadless);
+	if (wheel->owner.has_thread || wheel->owner.out.pool)
+		return;
+	pthread_once(&once, threadless_init);
+	pthread_mutex_lock(&threadless_lock);
+	list_append(&threadless_wheels, &wheel->threadless);
+	pthread_mutex_unlock(&threadless_lock);
+}
+
+void wheel_free(struct tw_wheel *wheel)
+{
+	pthread_mutex_lock(&threadless_lock);
+	list_remove(&wheel->threadless);
+	pthread_mutex_unlock(&threadless_lock);
+	owner_destroy(&wheel->owner);
+	fork_guard_destroy(wheel->guard);
+	free(wheel);
+}
 
 /* With the defaults filled in. */
 static bool workers_are_valid(const struct tw_options *options)
@@ -25,7 +118,8 @@ static bool options_are_valid(const struct tw_options *options)
 	       options->delay_from <= TW_FROM_APPLIED && workers_are_valid(options) &&
 	       options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
-	       options->slow_task.threshold >= 0;
+	       options->slow_task.threshold >= 0 &&
+	       (options->stack_size == 0 || options->stack_size >= TW_STACK_SIZE_MIN);
 }
 
 static struct tw_options options_with_defaults(const struct tw_options *given)
@@ -96,6 +190,7 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	status = wheel_open(wheel, interval, slots, execute, &options);
 	pthread_setcancelstate(cancel_state, &cancel_state);
 	if (status == TW_OK) {
+		wheel_begin_threadless(wheel);
 		*result = wheel;
 		return TW_OK;
 	}
@@ -118,18 +213,30 @@ static void wheel_end_after_task(struct tw_wheel *wheel)
 		wheel->ends_after_drive = true;
 }
 
+static void wheel_destroy_in_task(struct tw_wheel *wheel)
+{
+	/* A thread of the wheel that is in no function is in a destructor of its specific data.
+	 * relaxed: decides which call ends the wheel, and publishes nothing. */
+	if (!tw_current_task() ||
+	    atomic_exchange_explicit(&wheel->is_ending, true, memory_order_relaxed))
+		return;
+	(void)tw_stop(wheel);
+	wheel_end_after_task(wheel);
+}
+
 void tw_destroy(struct tw_wheel *wheel)
 {
 	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return;
-	/* relaxed: decides which call ends the wheel, and publishes nothing. */
-	if (atomic_exchange_explicit(&wheel->is_ending, true, memory_order_relaxed))
+	if (wheel_is_in_task(wheel)) {
+		wheel_destroy_in_task(wheel);
 		return;
+	}
+	/* It may be so already: an exception has left the call that was to end the wheel.
+	 * relaxed: as above. */
+	atomic_store_explicit(&wheel->is_ending, true, memory_order_relaxed);
 	(void)tw_stop(wheel);
-	if (wheel_is_in_task(wheel))
-		wheel_end_after_task(wheel);
-	else
-		wheel_end(wheel);
+	wheel_end(wheel);
 }
 
 size_t tw_pending(struct tw_wheel *wheel)

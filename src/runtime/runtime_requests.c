@@ -7,15 +7,20 @@
 #include "owner_memory.h"
 #include "owner_retire.h"
 
+static void wheel_drive(struct tw_wheel *wheel)
+{
+	struct tw_wheel *driven __attribute__((cleanup(wheel_leave_drive))) = wheel;
+
+	wheel_begin_drive(driven);
+	while (owner_turn(&wheel->owner))
+		continue;
+}
+
 /* With TW_DRIVE_CALLER: does what the owner has to do now, unless that is already going on here. */
 static void wheel_drive_if_caller(struct tw_wheel *wheel)
 {
-	if (wheel->owner.has_thread || owner_is_here(&wheel->owner))
-		return;
-	wheel_begin_drive(wheel);
-	while (owner_turn(&wheel->owner))
-		continue;
-	wheel_end_drive(wheel);
+	if (!wheel->owner.has_thread && !owner_is_here(&wheel->owner))
+		wheel_drive(wheel);
 }
 
 /* One drain too many waits until those before it have been handed over, if it may. */
@@ -188,26 +193,34 @@ static tw_duration wheel_time_to_next(struct tw_wheel *wheel, bool more)
 	return time_left(owner_sleep_end(owner), now);
 }
 
+/* Returns as wheel_time_to_next(). */
+static tw_duration wheel_poll(struct tw_wheel *wheel)
+{
+	struct tw_wheel *driven __attribute__((cleanup(wheel_leave_drive))) = wheel;
+	struct owner *owner = &wheel->owner;
+	bool more;
+
+	wheel_begin_drive(driven);
+	event_count_cancel(&owner->event);
+	owner->poll_began = clock_now(&owner->clock);
+	more = wheel_turn_while_due(wheel);
+	owner->poll_began = TW_FOREVER;
+	owner_begin_sleep(owner, more);
+	return wheel_time_to_next(wheel, more);
+}
+
 enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 {
 	enum tw_status status;
 	struct owner *owner;
 	tw_duration left;
-	bool more;
 
 	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return wheel ? TW_CLOSED : TW_INVALID;
 	owner = &wheel->owner;
 	if (owner->has_thread || owner_is_here(owner))
 		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
-	wheel_begin_drive(wheel);
-	event_count_cancel(&owner->event);
-	owner->poll_began = clock_now(&owner->clock);
-	more = wheel_turn_while_due(wheel);
-	owner->poll_began = TW_FOREVER;
-	owner_begin_sleep(owner, more);
-	left = wheel_time_to_next(wheel, more);
-	wheel_end_drive(wheel);
+	left = wheel_poll(wheel);
 	status = wheel_state(wheel);
 	if (until_next && status == TW_OK)
 		*until_next = left;

@@ -138,6 +138,7 @@ struct worker_pool {
 	/* Constant. */
 	struct job_target *target;
 	char name[16];
+	struct thread_setup setup;
 	size_t least; /* workers */
 	size_t most;
 	tw_duration patience;
@@ -628,12 +629,18 @@ static __attribute__((noinline)) void worker_do_jobs(struct worker *worker, bool
 static void *worker_run(void *argument)
 {
 	struct worker *worker = argument;
+	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {worker->pool->target, false};
 
 	worker_here = worker;
+	thread_begin_calls(&worker->pool->setup, worker->thread.name);
 	worker_do_jobs(worker, true);
-	if (worker->end)
+	if (worker->end) {
 		worker->end(worker->pool->target->wheel);
-	worker_here = NULL;
+		worker_here = NULL;
+	} else {
+		thread_end_calls(&worker->pool->setup, worker->thread.name);
+	}
+	loop.is_over = true;
 	return NULL;
 }
 
@@ -681,7 +688,8 @@ static int worker_start(struct worker *worker)
 	counts->thread.bin = &counts->bin;
 	worker_set_counts(worker, counts);
 	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
-	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role);
+	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role,
+			     &worker->pool->setup);
 	worker->is_joinable = error == 0;
 	return error;
 }
@@ -791,14 +799,17 @@ static void *worker_pool_watch(void *argument)
 /* The worker's thread has ended, or is the calling one, which ends by itself. */
 static void worker_join(struct worker *worker)
 {
-	if (worker == worker_here)
+	if (worker == worker_here) {
+		thread_end_calls(&worker->pool->setup, worker->thread.name);
 		pthread_detach(pthread_self());
-	else if (worker->is_joinable)
+	} else if (worker->is_joinable) {
 		pthread_join(worker->thread.id, NULL);
+	}
 }
 
-/* Ends and joins the threads, frees the pool; no job is unfinished. */
-static void worker_pool_end(struct worker_pool *pool)
+/* Ends and joins the threads; no job is unfinished. Nothing is freed: a thread's destructors of
+ * specific data may make calls until it is joined. */
+static void worker_pool_join(struct worker_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->ending = true;
@@ -808,10 +819,15 @@ static void worker_pool_end(struct worker_pool *pool)
 	pthread_mutex_unlock(&pool->lock);
 	if (pool->most > pool->least)
 		pthread_join(pool->watcher.id, NULL);
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		worker_join(&pool->workers[i]);
+}
+
+static void worker_pool_free(struct worker_pool *pool)
+{
 	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 
-		worker_join(worker);
 		if (worker->counts)
 			pages_unmap_aligned(worker->counts, sizeof(*worker->counts));
 		pthread_cond_destroy(&worker->sleeper.wake);
@@ -821,6 +837,13 @@ static void worker_pool_end(struct worker_pool *pool)
 	pthread_mutex_destroy(&pool->sums_lock);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
+}
+
+/* Ends and joins the threads, frees the pool; no job is unfinished. */
+static void worker_pool_end(struct worker_pool *pool)
+{
+	worker_pool_join(pool);
+	worker_pool_free(pool);
 }
 
 /* Starts the threads there are from the beginning; 0 or an errno value. */
@@ -834,7 +857,8 @@ static int worker_pool_start(struct worker_pool *pool)
 	pool->live_most = pool->live;
 	pthread_mutex_unlock(&pool->lock);
 	if (error == 0 && pool->most > pool->least)
-		error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch");
+		error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch",
+				     &pool->setup);
 	if (error != 0)
 		pool->most = pool->least; /* so there is no watcher to end */
 	return error;
@@ -853,6 +877,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	list_init(&pool->sleepers);
 	pool->target = target;
 	snprintf(pool->name, sizeof(pool->name), "%s", options->name);
+	thread_setup_init(&pool->setup, options);
 	pool->least = (size_t)options->workers;
 	pool->most = most;
 	pool->patience = options->patience_for_worker;
@@ -869,11 +894,19 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	return NULL;
 }
 
-void worker_pool_destroy(struct worker_pool *pool)
+void worker_pool_end_threads(struct worker_pool *pool)
 {
+	if (pool->ending)
+		return;
 	/* With all workers: a job may need others to be done beside it. */
 	worker_pool_wait(pool);
-	worker_pool_end(pool);
+	worker_pool_join(pool);
+}
+
+void worker_pool_destroy(struct worker_pool *pool)
+{
+	worker_pool_end_threads(pool);
+	worker_pool_free(pool);
 }
 
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
