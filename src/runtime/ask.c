@@ -218,24 +218,6 @@ void wheel_wait_idle(struct tw_wheel *wheel)
 	(void)wheel_ask_and_wait(wheel, &flush);
 }
 
-void wheel_end(struct tw_wheel *wheel)
-{
-	int cancel_state __attribute__((cleanup(thread_restore_cancel)));
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	/* What a task has left behind is done in the second wait. A close's function may close
-	 * another alarm. */
-	wheel_wait_idle(wheel);
-	do
-		wheel_wait_idle(wheel);
-	while (alarm_table_is_closing(&wheel->owner.out.alarms));
-	outbox_end_threads(&wheel->owner.out);
-	/* Serves what the destructors of the threads' specific data have asked for. */
-	wheel_wait_idle(wheel);
-	owner_end(&wheel->owner);
-	wheel_free(wheel);
-}
-
 enum tw_status wheel_may_ask(struct tw_wheel *wheel)
 {
 	enum tw_status status = wheel_state(wheel);

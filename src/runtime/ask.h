@@ -26,8 +26,8 @@ struct tw_wheel {
 	/* Any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
 	atomic_bool is_ending;                         /* a tw_destroy has begun */
-	bool ends_after_drive;  /* by the thread that drives the wheel, whose task wants that */
-	struct list threadless; /* under the lock of these wheels: runtime_open.c */
+	struct list threadless;              /* under the lock of these wheels: runtime_open.c */
+	void (*end)(struct tw_wheel *wheel); /* the last act of the call that drives, or NULL */
 	struct owner owner;
 };
 
@@ -111,11 +111,6 @@ bool wheel_turn_while_due(struct tw_wheel *wheel);
 
 /* Waits until all that is due has been done, and the commands that it gave are applied. */
 void wheel_wait_idle(struct tw_wheel *wheel);
-/* With a wheel that was stopped: waits until all is done and given back, and frees it. Not in a
- * task; a worker may call it as its last act. */
-void wheel_end(struct tw_wheel *wheel);
-/* Frees a wheel whose threads have ended or end with this call. */
-void wheel_free(struct tw_wheel *wheel);
 
 /* With TW_DRIVE_CALLER: applies commands, and runs no task. */
 void wheel_apply(struct tw_wheel *wheel);
@@ -133,8 +128,8 @@ bool wheel_is_in_task(struct tw_wheel *wheel);
 /* Ends the wheel if a task that the call has run destroyed it. The last act of such a call. */
 static inline void wheel_leave(struct tw_wheel *wheel)
 {
-	if (wheel->ends_after_drive && !owner_is_here(&wheel->owner))
-		wheel_end(wheel);
+	if (wheel->end && !owner_is_here(&wheel->owner))
+		wheel->end(wheel);
 }
 
 #endif

@@ -353,6 +353,8 @@ INLINED void job_finish_handle(struct work *work)
 	handle_describe(handle, work->task);
 	if (handle->timer.job == TIMER_RUN && job_may_run(work->target))
 		job_run_handle(work, handle);
+	else if (handle->timer.job == TIMER_CLOSE)
+		job_close(work->target, work->timer, work->thread, work->task);
 	else
 		job_return_handle(work, handle);
 }
@@ -398,10 +400,10 @@ void job_finish(struct job_target *target, struct timer *timer, struct job_threa
 	innermost = &job;
 	if (timer_has_key(timer))
 		job_finish_keyed(&work);
-	else if (timer->job == TIMER_CLOSE)
-		job_close(target, timer, thread, &job.task);
 	else if (timer_is_handle(timer))
 		job_finish_handle(&work);
+	else if (timer->job == TIMER_CLOSE)
+		job_close(target, timer, thread, &job.task);
 	else
 		job_finish_alarm(&work);
 }

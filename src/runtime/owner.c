@@ -500,4 +500,5 @@ void owner_end(struct owner *owner)
 	atomic_store_explicit(&owner->ending, true, memory_order_seq_cst);
 	event_count_notify(&owner->event, EVENT_COUNT_NAPPING);
 	pthread_join(owner->thread.id, NULL);
+	owner->has_thread = false;
 }

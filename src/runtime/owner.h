@@ -17,7 +17,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 void owner_destroy(struct owner *owner);
 /* Starts the owner's thread; 0 or an errno value. */
 int owner_start(struct owner *owner, const char *name);
-/* Ends and joins it. */
+/* Ends and joins it. From then on its callers drive the wheel. */
 void owner_end(struct owner *owner);
 /* In an inline task of the owner's thread: when nothing is left to do, the thread ends by itself,
  * and end(wheel) is its last act. */

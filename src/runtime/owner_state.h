@@ -99,7 +99,7 @@ struct owner_counts {
 struct owner {
 	/* Constant after owner_init. */
 	struct pending_plan plan;
-	bool has_thread;
+	bool has_thread;   /* until owner_end() */
 	bool overtakes;    /* a tick may begin before the one before it is done */
 	bool dates_delays; /* TW_FROM_APPLIED */
 	struct thread_setup setup;

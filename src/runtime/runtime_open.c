@@ -92,14 +92,11 @@ static void wheel_begin_threadless(struct tw_wheel *wheel)
 	pthread_mutex_unlock(&threadless_lock);
 }
 
-void wheel_free(struct tw_wheel *wheel)
+static void wheel_end_threadless(struct tw_wheel *wheel)
 {
 	pthread_mutex_lock(&threadless_lock);
 	list_remove(&wheel->threadless);
 	pthread_mutex_unlock(&threadless_lock);
-	owner_destroy(&wheel->owner);
-	fork_guard_destroy(wheel->guard);
-	free(wheel);
 }
 
 /* With the defaults filled in. */
@@ -200,6 +197,40 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	return status;
 }
 
+/* Frees a wheel whose threads have ended or end with this call. */
+static void wheel_free(struct tw_wheel *wheel)
+{
+	wheel_end_threadless(wheel);
+	owner_destroy(&wheel->owner);
+	fork_guard_destroy(wheel->guard);
+	free(wheel);
+}
+
+/* What a task has left behind is done in the second wait. A close's function may close another
+ * alarm. */
+static void wheel_settle(struct tw_wheel *wheel)
+{
+	wheel_wait_idle(wheel);
+	do
+		wheel_wait_idle(wheel);
+	while (alarm_table_is_closing(&wheel->owner.out.alarms));
+}
+
+/* With a wheel that was stopped: waits until all is done and given back, and frees it. Not in a
+ * task; a worker may call it as its last act. */
+static void wheel_end(struct tw_wheel *wheel)
+{
+	int cancel_state __attribute__((cleanup(thread_restore_cancel)));
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	wheel_settle(wheel);
+	outbox_end_threads(&wheel->owner.out);
+	owner_end(&wheel->owner);
+	/* Serves, in this thread, what the destructors of their specific data have asked for. */
+	wheel_settle(wheel);
+	wheel_free(wheel);
+}
+
 /* In a task: the thread that makes the outermost run ends the wheel once it has returned. */
 static void wheel_end_after_task(struct tw_wheel *wheel)
 {
@@ -210,7 +241,7 @@ static void wheel_end_after_task(struct tw_wheel *wheel)
 	else if (owner->has_thread)
 		owner_end_after(owner, wheel_free);
 	else
-		wheel->ends_after_drive = true;
+		wheel->end = wheel_end;
 }
 
 static void wheel_destroy_in_task(struct tw_wheel *wheel)

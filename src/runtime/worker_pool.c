@@ -796,19 +796,8 @@ static void *worker_pool_watch(void *argument)
 	return NULL;
 }
 
-/* The worker's thread has ended, or is the calling one, which ends by itself. */
-static void worker_join(struct worker *worker)
-{
-	if (worker == worker_here) {
-		thread_end_calls(&worker->pool->setup, worker->thread.name);
-		pthread_detach(pthread_self());
-	} else if (worker->is_joinable) {
-		pthread_join(worker->thread.id, NULL);
-	}
-}
-
-/* Ends and joins the threads; no job is unfinished. Nothing is freed: a thread's destructors of
- * specific data may make calls until it is joined. */
+/* Ends and joins the threads, but not the calling one; no job is unfinished. Nothing is freed: a
+ * thread's destructors of specific data may make calls until it is joined. */
 static void worker_pool_join(struct worker_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
@@ -820,11 +809,21 @@ static void worker_pool_join(struct worker_pool *pool)
 	if (pool->most > pool->least)
 		pthread_join(pool->watcher.id, NULL);
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		worker_join(&pool->workers[i]);
+		if (pool->workers[i].is_joinable && &pool->workers[i] != worker_here)
+			pthread_join(pool->workers[i].thread.id, NULL);
+}
+
+/* The calling worker does no more jobs, and ends by itself. */
+static void worker_end_here(const struct worker *worker)
+{
+	thread_end_calls(&worker->pool->setup, worker->thread.name);
+	pthread_detach(worker->thread.id);
 }
 
 static void worker_pool_free(struct worker_pool *pool)
 {
+	if (worker_pool_is_here(pool))
+		worker_end_here(worker_here);
 	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 
@@ -940,16 +939,31 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	*batches = (struct job_batches){0};
 }
 
+/* Does the jobs that there are in the place of a worker: the calling one, or one that has ended. */
+static void worker_pool_help(struct worker_pool *pool)
+{
+	struct worker *before = worker_here;
+
+	if (!worker_pool_is_here(pool)) {
+		worker_here = pool->workers;
+		/* The place of one that was not needed any more. */
+		while (!worker_here->counts)
+			worker_here++;
+	}
+	worker_do_jobs(worker_here, false);
+	job_flush(pool->target, &worker_here->counts->bin);
+	worker_here = before;
+}
+
 /* Under the lock, which it leaves: waits until a group may be over. A worker, which ends the wheel,
- * looks for jobs now and then, for it may be the only one. */
+ * looks for jobs now and then, for it may be the only one. When all have ended, any caller does. */
 static void worker_pool_wait_for_group(struct worker_pool *pool)
 {
 	tw_duration until = TW_FOREVER;
 
-	if (worker_pool_is_here(pool)) {
+	if (pool->ending || worker_pool_is_here(pool)) {
 		pthread_mutex_unlock(&pool->lock);
-		worker_do_jobs(worker_here, false);
-		job_flush(pool->target, &worker_here->counts->bin);
+		worker_pool_help(pool);
 		until = clock_read_real(CLOCK_MONOTONIC) + TW_MILLISECOND;
 		pthread_mutex_lock(&pool->lock);
 		worker_pool_tell(pool);

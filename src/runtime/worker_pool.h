@@ -44,8 +44,8 @@ void job_batches_add(struct job_batches *batches, struct timer *timer);
 struct worker_pool *worker_pool_create(const struct tw_options *options, struct job_target *target);
 /*
  * Waits until all jobs are done, and ends and joins the threads. A worker that makes the call ends
- * by itself. No job may be submitted any more. Until worker_pool_destroy() all other calls may be
- * made, also by the destructors of the threads' specific data. A second call does nothing.
+ * by itself after worker_pool_destroy(). Until that all calls may be made, also by the destructors
+ * of the threads' specific data. Whoever waits does the jobs. A second call does nothing.
  */
 void worker_pool_end_threads(struct worker_pool *pool);
 /* Ends the threads, if there are any left, and frees the pool. No other call may be under way. */

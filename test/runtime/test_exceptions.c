@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 /* The functions that the wheel calls. */
-enum place { EXECUTE, RUN, ALARM, RELEASE, DRAIN, NEXT, HOOK, VISIT, PLACES };
-static const char *const place_names[] = {"execute", "run",  "alarm's run", "release",
-					  "drain",   "next", "slow_task",   "visit"};
+enum place { EXECUTE, RUN, ALARM, RELEASE, DRAIN, CLOSED, NEXT, HOOK, VISIT, PLACES };
+static const char *const place_names[] = {"execute", "run",  "alarm's run", "release", "drain",
+					  "closed",  "next", "slow_task",   "visit"};
 
 /* A wheel that calls each of them; the first call at `place` acts. */
 struct world {
@@ -85,6 +85,11 @@ static void on_alarm(void *world)
 	reach(world, ALARM);
 }
 
+static void on_closed(void *world)
+{
+	reach(world, CLOSED);
+}
+
 static tw_duration on_next(void *world, tw_duration previous)
 {
 	reach(world, NEXT);
@@ -103,6 +108,8 @@ static struct world *world_open(const struct variant *variant, enum place place,
 				void (*act)(struct world *world))
 {
 	struct world *world = calloc(1, sizeof(*world));
+	struct tw_alarm *closed;
+	struct tw_timer timer;
 	struct tw_options options =
 		variant_options(variant, (struct tw_options){.context = world,
 							     .release = on_release,
@@ -123,6 +130,10 @@ static struct world *world_open(const struct variant *variant, enum place place,
 	assert_status(tw_after_func(world->wheel, INTERVAL, on_run, world, NULL), TW_OK);
 	assert_status(tw_alarm_create(world->wheel, on_alarm, world, &world->alarm), TW_OK);
 	assert_status(tw_alarm_set(world->alarm, INTERVAL), TW_OK);
+	assert_status(tw_after_func(world->wheel, TW_HOUR, on_run, world, &timer), TW_OK);
+	assert_status(tw_timer_close(world->wheel, timer, on_closed), TW_OK);
+	assert_status(tw_alarm_create(world->wheel, on_run, world, &closed), TW_OK);
+	assert_status(tw_alarm_close(closed, on_closed), TW_OK);
 	assert_status(tw_schedule_func(world->wheel, on_next, on_run, world, NULL), TW_OK);
 	if (place == NEXT)
 		atomic_store(&world->is_armed, true);
@@ -178,6 +189,7 @@ static void assert_stands(struct world *world)
 	assert_int_equal(world->calls[ALARM], 1);
 	assert_int_equal(world->calls[DRAIN], 1);
 	assert_int_equal(world->calls[RELEASE], 1);
+	assert_int_equal(world->calls[CLOSED], 2);
 	assert_in_range(world->calls[RUN], 2, 5);
 	/* A schedule whose `next` does not return has ended. */
 	assert_int_equal(tw_pending(world->wheel), world->place == NEXT ? 0 : 1);
@@ -530,6 +542,87 @@ static void destroy_may_be_called_again_after_an_exception_of_release(void **sta
 	assert_false(exception_comes_out_of(destroy, wheel));
 }
 
+/* A run that closes its own timer or alarm and throws. */
+struct closing {
+	struct tw_wheel *wheel;
+	struct tw_alarm *alarm; /* or NULL */
+	struct tw_timer timer;
+	atomic_int closed;
+	bool closed_throws;
+	bool destroys; /* and the wheel */
+};
+
+static void count_closed(void *argument)
+{
+	struct closing *closing = argument;
+
+	atomic_fetch_add(&closing->closed, 1);
+	if (closing->closed_throws)
+		exception_throw();
+}
+
+static void close_and_throw(void *argument)
+{
+	struct closing *closing = argument;
+
+	if (closing->alarm)
+		(void)tw_alarm_close(closing->alarm, count_closed);
+	else
+		(void)tw_timer_close(closing->wheel, closing->timer, count_closed);
+	if (closing->destroys)
+		tw_destroy(closing->wheel);
+	if (!closing->closed_throws)
+		exception_throw();
+}
+
+static void closing_open(const struct variant *variant, struct closing *closing, bool has_alarm)
+{
+	closing->wheel = open_wheel(variant);
+	if (has_alarm) {
+		assert_status(
+			tw_alarm_create(closing->wheel, close_and_throw, closing, &closing->alarm),
+			TW_OK);
+		assert_status(tw_alarm_set(closing->alarm, INTERVAL), TW_OK);
+	} else {
+		assert_status(tw_every(closing->wheel, INTERVAL, INTERVAL, TW_MISSED_BURST,
+				       close_and_throw, closing, &closing->timer),
+			      TW_OK);
+	}
+}
+
+static void close_is_done_after_a_run_that_throws(void **state)
+{
+	for (int kind = 0; kind < 4; kind++) {
+		struct closing closing = {.closed_throws = kind >= 2};
+		struct tw_stats stats;
+
+		closing_open(*state, &closing, kind % 2);
+		assert_true(exception_comes_out_of(advance_far, closing.wheel));
+		assert_false(exception_comes_out_of(advance_far, closing.wheel));
+		assert_int_equal(atomic_load(&closing.closed), 1);
+		assert_int_equal(tw_pending(closing.wheel), 0);
+		assert_null(tw_current_task());
+		assert_status(tw_get_stats(closing.wheel, &stats), TW_OK);
+		assert_int_equal(stats.running, 0);
+		tw_destroy(closing.wheel);
+	}
+}
+
+static void wheel_that_a_run_destroyed_before_it_threw_ends_in_the_next_call(void **state)
+{
+	for (int kind = 0; kind < 4; kind++) {
+		struct closing closing = {.destroys = true};
+
+		closing_open(*state, &closing, kind % 2);
+		assert_true(exception_comes_out_of(advance_far, closing.wheel));
+		if (kind < 2)
+			assert_status(tw_poll(closing.wheel, NULL), TW_CLOSED);
+		else
+			tw_destroy(closing.wheel);
+		assert_int_equal(atomic_load(&closing.closed), 1);
+	}
+}
+
 static void throw_behind_gate(struct world *world)
 {
 	gate_pass(&world->gate);
@@ -740,6 +833,49 @@ static void end_of_a_worker_may_call_the_wheel_inside_tw_destroy(void **state)
 	pthread_key_delete(ends.key);
 }
 
+/* What the destructor of a worker's or the owner's data does in tw_destroy: closes an alarm. */
+struct late_close {
+	struct tw_alarm *alarm;
+	pthread_key_t key;
+	atomic_int closed;
+};
+
+static void count_late_close(void *argument)
+{
+	struct late_close *late = argument;
+
+	atomic_fetch_add(&late->closed, 1);
+}
+
+static void close_at_end(void *argument)
+{
+	struct late_close *late = argument;
+
+	(void)tw_alarm_close(late->alarm, count_late_close);
+}
+
+static void set_specific(void *argument)
+{
+	struct late_close *late = argument;
+
+	pthread_setspecific(late->key, late);
+}
+
+static void alarm_that_the_end_of_a_thread_closes_is_closed_in_tw_destroy(void **state)
+{
+	struct tw_wheel *wheel = open_wheel(*state);
+	struct late_close late = {0};
+
+	assert_int_equal(pthread_key_create(&late.key, close_at_end), 0);
+	assert_status(tw_alarm_create(wheel, count_late_close, &late, &late.alarm), TW_OK);
+	assert_status(tw_after_func(wheel, 0, set_specific, &late, NULL), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	assert_status(tw_wait_idle(wheel), TW_OK);
+	tw_destroy(wheel);
+	assert_int_equal(atomic_load(&late.closed), 1);
+	pthread_key_delete(late.key);
+}
+
 /* Functions that run while tw_destroy waits for them. */
 static void call_while_destroyed(void *context, const struct tw_task *task, enum tw_reason reason)
 {
@@ -779,10 +915,13 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(periodic_timer_goes_on_after_a_run_that_throws),
 	TEST_DRIVEN(next_that_throws_at_first_arms_nothing),
 	TEST_DRIVEN(destroy_may_be_called_again_after_an_exception_of_release),
+	TEST_DRIVEN(close_is_done_after_a_run_that_throws),
+	TEST_DRIVEN(wheel_that_a_run_destroyed_before_it_threw_ends_in_the_next_call),
 	TEST_DRIVEN(call_of_another_thread_is_answered_after_an_exception),
 	TEST_DRIVEN(exception_of_an_inner_wheel_may_leave_both),
 	TEST_DRIVEN(descriptor_calls_for_what_an_exception_has_left),
 	TEST_DRIVEN(visitor_that_throws_costs_no_memory),
+	TEST_WITH_THREADS(alarm_that_the_end_of_a_thread_closes_is_closed_in_tw_destroy),
 	TEST_POOL(end_of_a_worker_may_call_the_wheel_inside_tw_destroy),
 	TEST_EVERYWHERE(release_may_call_the_wheel_inside_tw_destroy),
 };
