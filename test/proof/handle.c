@@ -341,7 +341,7 @@ static void owner_turn(void)
 		owner_take_due(i);
 }
 
-/* Does what job_close_handle() does. */
+/* Does what job_close() does. */
 static void worker_close(struct handle *handle)
 {
 	struct handle_table *table = &owner.out.handles;

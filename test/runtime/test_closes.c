@@ -25,8 +25,8 @@ struct thing {
 	struct thing *other;
 	struct gate gate;
 	enum tw_status answers[2];
-	bool in_task; /* what tw_is_in_task said in closed() */
-	bool early;   /* closed() was called during a run */
+	bool in_task; /* what tw_is_in_task said in thing_closed() */
+	bool early;   /* thing_closed() was called during a run */
 	atomic_int is_running;
 	atomic_int runs;
 	atomic_int closings;
