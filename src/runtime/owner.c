@@ -319,7 +319,6 @@ bool owner_turn(struct owner *owner)
 	more = owner_begin_turn(owner);
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
-	owner->asked.idler_came = false;
 	target = tick_before(&owner->clock.ticks, owner_target_time(owner));
 	done = owner_expire(owner, target);
 	owner_retire(owner);
@@ -336,14 +335,15 @@ bool owner_turn(struct owner *owner)
 		       worker_pool_room(owner->out.pool) > 0;
 	if (!done || owner_is_busy(owner)) {
 		/* Tasks that take longer than their periods may keep it busy for ever. */
-		if (!owner->out.pool && !owner->is_stopped && !owner->asked.idler_came)
-			owner_answer_past_idlers(owner, target);
+		if (!owner->out.pool && !owner->is_stopped)
+			(void)owner_answer_idlers(owner, wheel_now(owner->pending.wheel));
 		return true;
 	}
-	/* An idler that came while inline tasks ran waits for what has become due since, too. */
-	if (owner_end_advance(owner) || owner->asked.idler_came)
+	if (owner_end_advance(owner))
 		return true;
-	owner_answer_idlers(owner);
+	/* Those that came since wait for what has become due since, too; a poll leaves that. */
+	if (!owner_answer_idlers(owner, target + 1) && owner->poll_began == TW_FOREVER)
+		return true;
 	return more;
 }
 

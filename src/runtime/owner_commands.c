@@ -366,9 +366,8 @@ static void owner_serve(struct owner *owner, struct request *request)
 		requests_answer(&owner->requests, request, TW_OK);
 		break;
 	case REQUEST_IDLE:
-		request->time = TW_FOREVER;
+		request->time = clock_now(&owner->clock);
 		list_append(&owner->asked.idlers, &request->link);
-		owner->asked.idler_came = true;
 		break;
 	case REQUEST_CONTAINS:
 	case REQUEST_TAKE:
@@ -459,12 +458,7 @@ void owner_serve_here(struct owner *owner, struct request *request)
 	owner_serve(owner, request);
 }
 
-void owner_answer_idlers(struct owner *owner)
-{
-	owner_answer_all(owner, &owner->asked.idlers, TW_OK);
-}
-
-void owner_answer_past_idlers(struct owner *owner, uint64_t target)
+bool owner_answer_idlers(struct owner *owner, uint64_t end)
 {
 	struct list *link = owner->asked.idlers.next;
 
@@ -472,14 +466,12 @@ void owner_answer_past_idlers(struct owner *owner, uint64_t target)
 		struct request *request = list_entry(link, struct request, link);
 
 		link = link->next;
-		if (request->time == TW_FOREVER)
-			request->time = tick_time(&owner->clock.ticks, target);
-		if (request->time >=
-		    tick_time(&owner->clock.ticks, wheel_now(owner->pending.wheel)))
+		if (tick_before(&owner->clock.ticks, request->time) >= end)
 			continue;
 		list_remove(&request->link);
 		requests_answer(&owner->requests, request, TW_OK);
 	}
+	return list_is_empty(&owner->asked.idlers);
 }
 
 /* The first advance, or NULL. */

@@ -47,8 +47,7 @@ struct drain_request {
 /* Requests that are not answered at once: owner_commands.c. */
 struct owner_requests {
 	struct list advances; /* REQUEST_ADVANCE, the first one under way */
-	struct list idlers;   /* REQUEST_IDLE, until nothing is due */
-	bool idler_came;      /* since this turn fixed what is due */
+	struct list idlers;   /* REQUEST_IDLE, until what was due when it came is done */
 	struct list parked;   /* REQUEST_SET, until there is a place */
 	size_t parked_count;
 	struct request stop;
