@@ -323,7 +323,9 @@ struct tw_options {
 	/*
 	 * Limits the tasks, releases and drain calls unfinished in the pool. 0, the default, means
 	 * no limit. At the limit, due timers stay in the wheel: they are pending, keep their keys,
-	 * and can be moved and removed. Releases and drain calls are handed over even at the limit.
+	 * and can be moved and removed. They leave it in the order of their ticks; a timer that is
+	 * set or moved to run now counts as due then. Releases and drain calls are handed over even
+	 * at the limit.
 	 * It has no effect with TW_WORKERS_INLINE.
 	 */
 	size_t max_unfinished;

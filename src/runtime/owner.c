@@ -16,14 +16,16 @@
  * come up meanwhile overtake it (wheel.c): a turn begins every tick that has come, as long as what
  * is newly due has been handed over, before it goes on with what is left; and what a tick leaves
  * over at the end of its turn is late, and goes to the pool's bulk lane. On a manual clock, and
- * inline, everything is done in order: a tick is finished before the next begins.
+ * inline, and where the pool's backlog has a limit, everything is done in order: a tick is finished
+ * before the next begins.
  *
  * Invariants, between turns: each timer that is pending by its commands is in the pending set; what
  * left it is in a batch of the outbox, in a list of inline jobs, or handed over. The owner sleeps
  * only where it has looked at queue, requests and inboxes after its announcement.
  *
  * Where the pool's backlog has a limit, timers that are due stay in the wheel until the pool has
- * room, and no tick begins or overtakes meanwhile. All else goes on; the pool wakes the owner.
+ * room, and no tick begins meanwhile. What is for now is filed at the clock's present tick, behind
+ * what the wheel has still to do. All else goes on; the pool wakes the owner.
  */
 #include "owner.h"
 
@@ -74,12 +76,11 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 					    .slots = slots,
 					    .ordered = options->workers == TW_WORKERS_INLINE};
 	owner->plan.ticks = &owner->clock.ticks;
-	/* Where the pool is limited, a crowd may take as long as its tasks. */
-	owner->plan.patience =
-		options->max_unfinished > 0 ? TW_FOREVER : time_add(patience, interval);
+	owner->plan.patience = time_add(patience, interval);
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
-	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
+	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL &&
+			   options->max_unfinished == 0;
 	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
 	thread_setup_init(&owner->setup, options);
 	owner->out.target.clock = &owner->clock;

@@ -12,6 +12,7 @@
 #include "handle.h"
 #include "owner_handles.h"
 #include "owner_memory.h"
+#include "owner_place.h"
 #include "owner_retire.h"
 
 enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes as long as so many, at most */
@@ -35,6 +36,7 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool in_next_turn)
 {
 	if (owner->out.pool_is_limited) {
+		timer->timer.tick = owner_tick_for_now(owner);
 		wheel_moved(owner->pending.wheel, &timer->timer, timer->timer.deadline, true);
 		return;
 	}

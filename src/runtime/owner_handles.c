@@ -6,10 +6,13 @@
 #include "owner_place.h"
 #include "owner_retire.h"
 
-/* A deadline that is not after now is due at once. */
-static bool is_due_at_once(tw_duration deadline, tw_duration now)
+/* A timer whose deadline is not after now is for now: it gets the tick, and true is returned. */
+static bool owner_is_for_now(struct owner *owner, struct timer *timer, tw_duration now)
 {
-	return deadline <= now && deadline != TW_FOREVER;
+	if (timer->deadline > now || timer->deadline == TW_FOREVER)
+		return false;
+	timer->tick = owner_tick_for_now(owner);
+	return true;
 }
 
 /*
@@ -44,8 +47,10 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	case HANDLE_REFILE:
 	case HANDLE_REPEAT:
 		if (handle->timer.deadline != deadline)
-			handle->timer.at_once =
-				is_due_at_once(handle->timer.deadline, clock_now(&owner->clock));
+			handle->timer.by_tick =
+				owner_is_for_now(owner, &handle->timer, clock_now(&owner->clock));
+		else if (handle->timer.by_tick)
+			handle->timer.tick = owner_tick_for_now(owner);
 		counter_add_ordered(&owner->out.counts.set, 1);
 		owner_place(owner, &handle->timer, in_task);
 		return;
@@ -76,20 +81,20 @@ void owner_reset_handle(struct owner *owner, const struct command *command)
 	struct handle *handle = command->handle;
 	struct timer *timer;
 	tw_duration before;
-	bool at_once;
+	bool for_now;
 
 	if (!handle || !handle_is_pending_here(handle, command->id, owner->pending.number))
 		return;
 	timer = &handle->timer;
 	before = timer->deadline;
 	handle_apply_reset(handle);
-	at_once = is_due_at_once(timer->deadline, owner_batch_time(owner));
-	if (timer_place(timer) == TIMER_IN_WHEEL && !(command->in_task && at_once)) {
-		wheel_moved(owner->pending.wheel, timer, before, at_once);
+	for_now = owner_is_for_now(owner, timer, owner_batch_time(owner));
+	if (timer_place(timer) == TIMER_IN_WHEEL && !(command->in_task && for_now)) {
+		wheel_moved(owner->pending.wheel, timer, before, for_now);
 		return;
 	}
 	owner_unplace(owner, timer);
-	timer->at_once = at_once;
+	timer->by_tick = for_now;
 	owner_place(owner, timer, command->in_task);
 }
 
@@ -105,8 +110,8 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle,
 		return;
 	}
 	(void)limit_take_over(&owner->out.places);
-	handle->timer.at_once =
-		is_reset && is_due_at_once(handle->timer.deadline, clock_now(&owner->clock));
+	handle->timer.by_tick =
+		is_reset && owner_is_for_now(owner, &handle->timer, clock_now(&owner->clock));
 	owner_place(owner, &handle->timer, is_reset && owner->in.in_dispatch);
 }
 

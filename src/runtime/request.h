@@ -46,7 +46,7 @@ struct request {
 		uint64_t id;         /* remaining: of a handle */
 		struct timer *timer; /* set, add: becomes the owner's on TW_OK */
 		struct walk *walk;   /* walk: the owner's for a step */
-		/* advance: by how much, and once begun, the time where it ends; idle: when it came */
+		/* advance: by how much, once begun the time where it ends; idle: when it came */
 		tw_duration time;
 	};
 	bool may_wait; /* set, add: until a place is free */

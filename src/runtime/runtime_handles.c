@@ -66,7 +66,7 @@ static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct hand
 	}
 	handle->timer.value = set->argument;
 	handle->timer.deadline = set->deadline;
-	handle->timer.at_once = set->deadline <= set->now && set->deadline != TW_FOREVER;
+	handle->timer.by_tick = set->deadline <= set->now && set->deadline != TW_FOREVER;
 	return handle;
 }
 

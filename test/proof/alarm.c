@@ -130,7 +130,8 @@ uint64_t wheel_now(const struct wheel *wheel)
 /* A tick is a nanosecond. */
 bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 {
-	return timer->deadline <= (tw_duration)wheel_now(wheel) || timer->at_once;
+	return timer->by_tick ? timer->tick <= wheel_now(wheel)
+			      : timer->deadline <= (tw_duration)wheel_now(wheel);
 }
 
 size_t pending_count(const struct pending *pending)

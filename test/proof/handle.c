@@ -167,13 +167,13 @@ void pending_remove_without_key(struct pending *pending, struct timer *timer)
 	in_wheel[handle_number(handle)] = NULL;
 }
 
-void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool at_once)
+void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool by_tick)
 {
 	struct handle *handle = timer_handle(timer);
 
 	(void)wheel;
 	assert(before == FIRST_DEADLINE || before == NEW_DEADLINE);
-	assert(!at_once);
+	assert(!by_tick);
 	assert(in_wheel[handle_number(handle)] == handle);
 }
 
@@ -455,7 +455,7 @@ static struct handle *timer_set_up(uint64_t *id, struct argument *argument)
 
 	handle->timer.value = argument;
 	handle->timer.deadline = FIRST_DEADLINE;
-	handle->timer.at_once = false;
+	handle->timer.by_tick = false;
 	handle->run = argument_run;
 	return handle;
 }

@@ -115,16 +115,17 @@ static void command(struct world *world, size_t i, uint64_t expiry)
 	entry->sequence = ++world->sequence;
 }
 
-/* Its deadline; true: it is due at once, if not by its deadline. */
+/* Gives the timer a deadline; or, and then returns true, a tick and any deadline. */
 static bool set_deadline(struct world *world, struct timer *timer, uint64_t expiry)
 {
-	uint64_t now = wheel_now(world->wheel);
-	bool at_once = expiry <= now && now < TW_FOREVER - 10 && random_below(&world->random, 2);
+	bool by_tick = expiry < TW_FOREVER - 10 && random_below(&world->random, 4) == 0;
 
-	timer->deadline = at_once ? (tw_duration)(now + random_below(&world->random, 10))
-			  : expiry < TICK_NEVER ? (tw_duration)expiry
-						: TW_FOREVER;
-	return at_once;
+	if (by_tick)
+		timer->tick = expiry;
+	if (by_tick)
+		expiry += random_below(&world->random, 10);
+	timer->deadline = expiry < TICK_NEVER ? (tw_duration)expiry : TW_FOREVER;
+	return by_tick;
 }
 
 static void add(struct world *world, size_t i, uint64_t expiry)
@@ -134,7 +135,7 @@ static void add(struct world *world, size_t i, uint64_t expiry)
 	command(world, i, expiry);
 	world->entries[i].pending = true;
 	world->pending++;
-	timer->at_once = set_deadline(world, timer, expiry);
+	timer->by_tick = set_deadline(world, timer, expiry);
 	wheel_add(world->wheel, timer);
 	look_after(world);
 }
@@ -144,13 +145,13 @@ static void move(struct world *world, size_t i, uint64_t expiry)
 	struct timer *timer = timer_at(world, i);
 	struct list link = timer->link;
 	tw_duration before = timer->deadline;
-	bool at_once;
 	bool unlinks;
+	bool by_tick;
 
 	command(world, i, expiry);
-	at_once = set_deadline(world, timer, expiry);
-	unlinks = at_once || wheel_move_unlinks(world->wheel, before, timer->deadline);
-	wheel_moved(world->wheel, timer, before, at_once);
+	by_tick = set_deadline(world, timer, expiry);
+	unlinks = by_tick || wheel_move_unlinks(world->wheel, before, timer->deadline);
+	wheel_moved(world->wheel, timer, before, by_tick);
 	if (!unlinks)
 		assert_memory_equal(&timer->link, &link, sizeof(link));
 	look_after(world);
