@@ -314,9 +314,12 @@ struct tw_options {
 	 * The most workers, at most TW_WORKERS_MAX. The default is 64, or `workers` if that is
 	 * more. It must be at least `workers`, and 0 with TW_WORKERS_INLINE. While all workers are
 	 * busy and a task in the pool waits longer than patience_for_worker (nanoseconds, ≥ 0;
-	 * default 5 ms), another worker starts. If tasks block all workers, the next one follows at
-	 * once; if the workers only have much to do, it follows after another patience_for_worker.
-	 * An added worker ends after 10 s without work.
+	 * default 5 ms), another worker starts, if there are fewer workers than processors or tasks
+	 * block them. It does not start while the workers compute, as far as their processor times
+	 * show that: other programs that keep them from the processors let the pool grow. If tasks
+	 * block all workers, the next one follows at once; if the workers only have much to do, it
+	 * follows after another patience_for_worker. Behind tasks that compute for a second and
+	 * longer, one starts each second. An added worker ends after 10 s without work.
 	 */
 	int max_workers;
 	tw_duration patience_for_worker;

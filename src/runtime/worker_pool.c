@@ -49,14 +49,18 @@
  *
  * Growth. A pool that may grow has one more thread: the watcher. It sleeps until a batch, or the
  * rest of a batch, finds no idle worker. Then it waits until the oldest waiting job has waited for
- * the patience, and starts a worker. When the new worker has claimed a job, the watcher checks
- * again, so that it starts as many workers as are blocked. But if others took a batch meanwhile,
- * they are not blocked but have much to do, and the next worker starts a patience later; so does
- * one that could not be started. The worker that became idle last is woken first, so workers that
- * are not needed stay asleep, and end after 10 s, down to the number at the start. The watcher adds
- * the counts of such a worker to the sums of those before it, gives the counts' memory back and
- * joins the thread. The next worker that starts takes the slot, and the batch with it: a slow
- * helper may still compare the generation.
+ * the patience, and starts a worker if those there are blocked. They are not if there are at least
+ * as many as processors, and they had most of these meanwhile, as the clocks of their processor
+ * times say: more threads would do no more. (Beside other programs they have less, and the pool may
+ * grow. And if no batch was taken for a second, tasks compute for very long, and those behind them
+ * get a worker after all.) When the new worker has claimed a job, the watcher checks again, so that
+ * it starts as many workers as are blocked. But if others computed or took a batch meanwhile, not
+ * all are blocked, and the next worker starts a patience later; so does one that could not be
+ * started. The worker that became idle last is woken first, so workers that are not needed stay
+ * asleep, and end after 10 s, down to the number at the start. The watcher adds the counts of such
+ * a worker to the sums of those before it, gives the counts' memory back and joins the thread. The
+ * next worker that starts takes the slot, and the batch with it: a slow helper may still compare
+ * the generation.
  *
  * Room. If there was no room below the limit of unfinished jobs, a worker notifies the submitter
  * when half of it is free, or sooner if no job waits: the worker that claims the last job of its
@@ -72,6 +76,7 @@
 
 #include "base/pages.h"
 #include "base/prefetch.h"
+#include "base/processor.h"
 #include "base/thread.h"
 
 enum {
@@ -82,6 +87,9 @@ enum {
 
 /* How long a worker may be idle before it ends, if there are more than at the start. */
 static const tw_duration idle_time = 10 * TW_SECOND;
+
+/* How long tasks may compute before the pool grows for the next, if no batch is taken meanwhile. */
+static const tw_duration stall_time = TW_SECOND;
 
 /* A claim is a number added to a batch's word. */
 enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
@@ -123,6 +131,15 @@ struct worker {
 	uint64_t victim_progress;           /* progress of the victim's batch at that time */
 	int wait_group; /* that of its last job, or NO_WAIT_GROUP before the first */
 	void (*end)(struct tw_wheel *wheel); /* or NULL: its last act */
+};
+
+/* The load is how much the workers have done since the watcher began to compare. */
+struct worker_load {
+	tw_duration since;      /* real time of the begin; TW_FOREVER: nothing is compared */
+	tw_duration used;       /* processor time that the workers had by then */
+	tw_duration process;    /* and all threads of the program */
+	tw_duration taken_at;   /* when a batch was last seen to have been taken */
+	unsigned batches_taken; /* the pool's, at that time */
 };
 
 /* The slot that the calling thread works in, or NULL. */
@@ -751,45 +768,134 @@ static bool worker_pool_clear_slot(struct worker_pool *pool)
 	return true;
 }
 
-/* Under the lock, which it leaves meanwhile: one more worker, and a pause where one is enough. */
-static void worker_pool_grow(struct worker_pool *pool)
+/* Reads how much the workers have done so far. The watcher's; not under the lock. */
+static struct worker_load worker_pool_load(struct worker_pool *pool)
 {
-	tw_duration pause_end = time_add(clock_read_real(CLOCK_MONOTONIC), pool->patience);
-	unsigned taken = pool->batches_taken;
+	struct worker_load load = {.since = clock_read_real(CLOCK_MONOTONIC),
+				   .process = clock_read_real(CLOCK_PROCESS_CPUTIME_ID)};
 
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		if (pool->workers[i].is_joinable)
+			load.used += processor_time(pool->workers[i].thread.id);
+	return load;
+}
+
+/* Returns whether the workers computed from `begin` to `end`, rather than been blocked: they had
+ * more than half of the processors, and the program left less than one of them idle. */
+static bool worker_load_is_full(const struct worker_load *begin, const struct worker_load *end,
+				tw_duration processors)
+{
+	tw_duration elapsed = end->since - begin->since;
+	tw_duration used = end->used - begin->used;
+	/* The system counts the time of all threads more coarsely than that of one. */
+	tw_duration by_all = end->process - begin->process;
+	tw_duration idle = elapsed * processors - (by_all > used ? by_all : used);
+
+	return used > elapsed * processors / 16 * 9 && idle < elapsed / 8 * 7;
+}
+
+/*
+ * Returns whether the workers have computed since `load`, and taken batches; if so, `load` begins
+ * again. *blocked becomes whether they did nothing at all. Under the lock, which it leaves and
+ * takes again.
+ */
+static bool worker_pool_computes(struct worker_pool *pool, struct worker_load *load, bool *blocked)
+{
+	size_t processors = processors_available();
+	struct worker_load now;
+
+	pthread_mutex_unlock(&pool->lock);
+	now = worker_pool_load(pool);
+	pthread_mutex_lock(&pool->lock);
+	*blocked = now.used - load->used < (now.since - load->since) / 2;
+	if (pool->live < processors || !worker_load_is_full(load, &now, (tw_duration)processors))
+		return false;
+	now.batches_taken = pool->batches_taken;
+	now.taken_at = now.batches_taken == load->batches_taken ? load->taken_at : now.since;
+	*load = now;
+	if (now.since - now.taken_at < stall_time)
+		return true;
+	load->taken_at = now.since;
+	return false;
+}
+
+/* One more worker starts, unless those there compute. Under the lock, which it leaves and takes
+ * again. */
+static void worker_pool_grow(struct worker_pool *pool, struct worker_load *load)
+{
+	unsigned taken;
+	bool blocked;
+
+	if (worker_pool_computes(pool, load, &blocked))
+		return;
+	taken = pool->batches_taken;
 	if (worker_pool_add_worker(pool) == 0) {
 		while (pool->starting)
 			pthread_cond_wait(&pool->watching.wake, &pool->lock);
 		/* One may be the new worker's. */
-		if (pool->batches_taken - taken <= 1)
+		if (blocked && pool->batches_taken - taken <= 1)
 			return;
 	} else {
 		pool->not_started++;
 	}
-	while (!pool->ending && condition_wait(&pool->watching.wake, &pool->lock, pause_end))
-		continue;
+	load->since = TW_FOREVER;
+}
+
+/* Returns since when a job waits for want of a worker; TW_FOREVER if none does, or if the pool may
+ * not grow. Under the lock. */
+static tw_duration worker_pool_lacks_since(struct worker_pool *pool)
+{
+	tw_duration since = TW_FOREVER;
+
+	if (pool->live >= pool->most)
+		return since;
+	/* Before the look at the batches, as a worker does. */
+	worker_pool_set_asleep(pool, &pool->watching, true);
+	if (pool->sleepers.previous == &pool->watching.link)
+		since = worker_pool_waits_since(pool);
+	worker_pool_set_asleep(pool, &pool->watching, since == TW_FOREVER);
+	return since;
+}
+
+/* Returns when the watcher is to look at growth again, having added a worker if it was time; 0
+ * means at once. Under the lock, which it leaves and takes again if it returns 0. */
+static tw_duration worker_pool_look_at_growth(struct worker_pool *pool, struct worker_load *load)
+{
+	tw_duration since = worker_pool_lacks_since(pool);
+	tw_duration time;
+
+	if (since == TW_FOREVER) {
+		load->since = TW_FOREVER;
+		return TW_FOREVER;
+	}
+	if (load->since == TW_FOREVER) {
+		pthread_mutex_unlock(&pool->lock);
+		*load = worker_pool_load(pool);
+		pthread_mutex_lock(&pool->lock);
+		load->batches_taken = pool->batches_taken;
+		load->taken_at = load->since;
+		return 0;
+	}
+	time = time_add(since > load->since ? since : load->since, pool->patience);
+	if (time > clock_read_real(CLOCK_MONOTONIC))
+		return time;
+	worker_pool_grow(pool, load);
+	return 0;
 }
 
 static void *worker_pool_watch(void *argument)
 {
 	struct worker_pool *pool = argument;
+	struct worker_load load = {.since = TW_FOREVER};
 
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->ending) {
-		tw_duration time = TW_FOREVER;
+		tw_duration time;
 
 		if (worker_pool_clear_slot(pool))
 			continue;
-		if (pool->live < pool->most) {
-			/* Before the look at the batches, as a worker does. */
-			worker_pool_set_asleep(pool, &pool->watching, true);
-			if (pool->sleepers.previous == &pool->watching.link)
-				time = time_add(worker_pool_waits_since(pool), pool->patience);
-			worker_pool_set_asleep(pool, &pool->watching, time == TW_FOREVER);
-		}
-		if (time <= clock_read_real(CLOCK_MONOTONIC))
-			worker_pool_grow(pool);
-		else
+		time = worker_pool_look_at_growth(pool, &load);
+		if (time > 0)
 			(void)condition_wait(&pool->watching.wake, &pool->lock, time);
 	}
 	pthread_mutex_unlock(&pool->lock);

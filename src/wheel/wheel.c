@@ -115,7 +115,7 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 {
 	if (wheel->ordered)
 		timer->sequence = ++wheel->sequence;
-	/* So that each move takes it from where its tick has put it. */
+	/* That makes each move take it from where its tick has put it. */
 	if (timer->by_tick && wheel->due_until < timer->deadline)
 		wheel->due_until = timer->deadline;
 	if (wheel_is_due(wheel, timer))

@@ -126,6 +126,17 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
+size_t processors_available(void)
+{
+	return 1;
+}
+
+tw_duration processor_time(pthread_t thread)
+{
+	(void)thread;
+	return 0;
+}
+
 static bool submitter_is_told;
 
 void event_count_wake(struct event_count *event)
