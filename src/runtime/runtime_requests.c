@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls that ask the owner for something between commands, and mostly wait for it. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "ask.h"
 #include "base/thread.h"
@@ -102,32 +103,61 @@ int tw_is_in_task(struct tw_wheel *wheel)
 	return wheel && wheel_is_in_task(wheel);
 }
 
-/* Once: all that is due by now, and the commands that it gives. */
-static void wheel_wait_idle(struct tw_wheel *wheel)
+/* Asks for a flush or for idleness, and waits until `deadline`. */
+static enum tw_status wheel_ask_until(struct tw_wheel *wheel, enum request_kind kind,
+				      tw_duration deadline)
 {
-	struct request idle = {.kind = REQUEST_IDLE};
-	struct request flush = {.kind = REQUEST_FLUSH};
+	struct request own = {.kind = kind};
+	struct request *request;
+	enum tw_status status;
 
-	(void)wheel_ask_and_wait(wheel, &idle);
-	if (!wheel->owner.out.pool)
-		return;
-	worker_pool_wait(wheel->owner.out.pool);
-	(void)wheel_ask_and_wait(wheel, &flush);
+	if (deadline == TW_FOREVER)
+		return wheel_ask_and_wait(wheel, &own);
+	/* The owner may have it for longer than this call lasts. */
+	request = calloc(1, sizeof(*request));
+	if (!request)
+		return TW_NO_MEMORY;
+	request->kind = kind;
+	status = wheel_ask_and_wait_until(wheel, request, deadline);
+	if (status != TW_TIMED_OUT)
+		free(request);
+	return status;
 }
 
-enum tw_status tw_wait_idle(struct tw_wheel *wheel)
+/* Once: all that is due by now, and the commands that it gives. */
+static enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline)
 {
+	enum tw_status status = wheel_ask_until(wheel, REQUEST_IDLE, deadline);
+
+	if (status != TW_OK || !wheel->owner.out.pool)
+		return status;
+	if (!worker_pool_wait_until(wheel->owner.out.pool, deadline))
+		return TW_TIMED_OUT;
+	return wheel_ask_until(wheel, REQUEST_FLUSH, deadline);
+}
+
+enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline)
+{
+	enum tw_status status;
+
 	if (!wheel)
 		return TW_INVALID;
 	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return TW_CLOSED;
 	if (wheel_is_in_task(wheel))
 		return TW_INVALID;
-	wheel_wait_idle(wheel);
+	if (clock_has_reached(&wheel->owner.clock, deadline))
+		return TW_TIMED_OUT;
+	status = wheel_wait_idle(wheel, deadline);
 	/* A task that was waited for may have stopped the wheel: what that releases is owed too. */
-	if (wheel_state(wheel) != TW_OK)
-		wheel_wait_idle(wheel);
-	return TW_OK;
+	if (status == TW_OK && wheel_state(wheel) != TW_OK)
+		status = wheel_wait_idle(wheel, deadline);
+	return status;
+}
+
+enum tw_status tw_wait_idle(struct tw_wheel *wheel)
+{
+	return tw_wait_idle_until(wheel, TW_FOREVER);
 }
 
 /* Asks for what the request's key has. */

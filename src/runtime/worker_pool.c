@@ -946,7 +946,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->sums_lock, NULL);
 	condition_init(&pool->watching.wake);
-	pthread_cond_init(&pool->group_is_over, NULL);
+	condition_init(&pool->group_is_over);
 	error = worker_pool_start(pool);
 	if (error == 0)
 		return pool;
@@ -993,22 +993,51 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	*batches = (struct job_batches){0};
 }
 
-void worker_pool_wait(struct worker_pool *pool)
+/* Waits until the oldest group changes, or for a while. Returns false if the deadline has come. Under
+ * the lock. */
+static bool worker_pool_await_group(struct worker_pool *pool, tw_duration deadline)
 {
-	uint64_t wait_group;
+	return clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock, deadline);
+}
+
+/* Closes the current group if a job of it is unfinished. Returns false on timeout. Under the lock. */
+static bool worker_pool_close_group(struct worker_pool *pool, tw_duration deadline)
+{
+	if (worker_pool_unfinished_in(pool, pool->wait_group) == 0)
+		return true;
+	while (pool->wait_group - pool->oldest_group == WAIT_GROUPS - 1)
+		if (!worker_pool_await_group(pool, deadline))
+			return false;
+	pool->wait_group++;
+	return true;
+}
+
+/* Waits until all groups before `group` are over. Returns false on timeout. Under the lock. */
+static bool worker_pool_await_groups(struct worker_pool *pool, uint64_t group, tw_duration deadline)
+{
+	while (pool->oldest_group < group)
+		if (!worker_pool_await_group(pool, deadline))
+			return false;
+	return true;
+}
+
+bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
+{
+	bool in_time;
 
 	pthread_mutex_lock(&pool->lock);
-	if (worker_pool_unfinished_in(pool, pool->wait_group) != 0) {
-		while (pool->wait_group - pool->oldest_group == WAIT_GROUPS - 1)
-			condition_wait(&pool->group_is_over, &pool->lock, TW_FOREVER);
-		pool->wait_group++;
-	}
-	wait_group = pool->wait_group;
+	in_time = worker_pool_close_group(pool, deadline);
 	/* While this waited for a free group, the closed one may have become empty unnoticed. */
 	worker_pool_tell(pool);
-	while (pool->oldest_group < wait_group)
-		condition_wait(&pool->group_is_over, &pool->lock, TW_FOREVER);
+	if (in_time)
+		in_time = worker_pool_await_groups(pool, pool->wait_group, deadline);
 	pthread_mutex_unlock(&pool->lock);
+	return in_time;
+}
+
+void worker_pool_wait(struct worker_pool *pool)
+{
+	(void)worker_pool_wait_until(pool, TW_FOREVER);
 }
 
 size_t worker_pool_room(struct worker_pool *pool)
