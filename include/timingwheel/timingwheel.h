@@ -244,11 +244,11 @@ enum tw_drive {
 	/* An owner thread drives the wheel. */
 	TW_DRIVE_THREAD,
 	/* The callers drive the wheel; it has no owner thread. With TW_WORKERS_INLINE tasks,
-	 * releases and drain calls run inside tw_poll, tw_advance, tw_flush, tw_wait_idle, tw_stop
-	 * and tw_destroy alone, in one thread at a time. Every other call may apply commands, also
-	 * to make room in a full queue, but leaves due timers to the next of these calls. A thread
-	 * that sleeps as long as tw_poll said is not woken by commands of other threads; one that
-	 * waits at tw_fd is. */
+	 * releases and drain calls run inside tw_poll, tw_advance, tw_flush, tw_wait_idle,
+	 * tw_wait_idle_until, tw_stop and tw_destroy alone, in one thread at a time. Every other
+	 * call may apply commands, also to make room in a full queue, but leaves due timers to the
+	 * next of these calls. A thread that sleeps as long as tw_poll said is not woken by
+	 * commands of other threads; one that waits at tw_fd is. */
 	TW_DRIVE_CALLER
 };
 
@@ -560,6 +560,23 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
  *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
+
+/*
+ * Waits until the wheel is idle, as tw_wait_idle does, but no longer than until `deadline`.
+ *
+ * The deadline is on the wheel's clock (tw_now). On a manual clock it comes when another thread
+ * advances the clock that far. Where callers drive the wheel, this call may run inline tasks: it
+ * looks at the clock when they have returned. A program can end in a bounded time, even if a task
+ * hangs: after tw_stop and TW_TIMED_OUT it exits without tw_destroy.
+ *
+ * Returns:
+ *   TW_OK         all that has finished
+ *   TW_TIMED_OUT  the deadline came first, or had come before the call
+ *   TW_NO_MEMORY  the call did not wait to the end
+ *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
+ *   TW_CLOSED     in a fork's child
+ */
+TW_API enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline);
 
 /*
  * Returns the memory that no timer needs to the system, and waits until that is done.

@@ -6,6 +6,7 @@
 #ifndef CLOCK_H
 #define CLOCK_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,6 +50,20 @@ static inline void clock_set_manual(struct clock *clock, tw_duration now)
 	/* release: pairs with the acquire in clock_now(). */
 	atomic_store_explicit(&clock->manual_now, now, memory_order_release);
 }
+
+/* Returns whether the clock has reached `deadline`; TW_FOREVER never comes. */
+static inline bool clock_has_reached(const struct clock *clock, tw_duration deadline)
+{
+	return deadline != TW_FOREVER && clock_now(clock) >= deadline;
+}
+
+/*
+ * Waits until signalled, or for a while. Returns false, without waiting, if the clock has reached
+ * `deadline`. The condition is one of condition_init(). `clock` may be NULL if the deadline is
+ * TW_FOREVER. A manual clock wakes nobody, so the wait takes at most 1 ms of it.
+ */
+bool clock_wait(const struct clock *clock, pthread_cond_t *condition, pthread_mutex_t *lock,
+		tw_duration deadline);
 
 /* Returns from + length, or TW_FOREVER where the sum is too large. `length` is ≥ 0. */
 static inline tw_duration time_add(tw_duration from, tw_duration length)

@@ -6,6 +6,8 @@
  */
 #include "ask.h"
 
+#include <stdlib.h>
+
 #include "base/thread.h"
 #include "owner_commands.h"
 #include "owner_handles.h"
@@ -139,31 +141,54 @@ static bool request_runs_tasks(const struct request *request)
 	       request->kind == REQUEST_ADVANCE;
 }
 
+/* Drives as wheel_begin_drive() does. Returns false if others have driven until `deadline`. */
+static bool wheel_begin_drive_until(struct tw_wheel *wheel, tw_duration deadline)
+{
+	unsigned tries = 0;
+
+	if (deadline == TW_FOREVER) {
+		wheel_begin_drive(wheel);
+		return true;
+	}
+	while (!wheel_try_drive(wheel)) {
+		if (clock_has_reached(&wheel->owner.clock, deadline))
+			return false;
+		thread_back_off(&tries);
+	}
+	return true;
+}
+
 /* A request that is waited for: where a task's exception ends the wait, nobody does any more. */
 struct question {
 	struct tw_wheel *wheel;
 	struct request *request;
+	bool drives;
 };
 
 static inline void question_end(struct question *question)
 {
 	struct tw_wheel *wheel = question->wheel;
 
+	if (!question->drives)
+		return;
 	if (wheel->owner.in.in_dispatch && !request_is_answered(question->request) &&
 	    fork_guard_state(wheel->guard) != FORK_GUARD_CHILD)
 		requests_withdraw(&wheel->owner.requests, question->request);
 	wheel_end_drive(wheel);
 }
 
-static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
+/* Drives until the request is answered, or until a turn has ended after `deadline`. */
+static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request,
+				      tw_duration deadline)
 {
-	struct question asked __attribute__((cleanup(question_end))) = {wheel, request};
+	struct question asked __attribute__((cleanup(question_end))) = {wheel, request, false};
 	bool (*turn)(struct owner * owner) =
 		request_runs_tasks(request) ? owner_turn : owner_apply_turn;
 	unsigned tries = 0;
 
-	wheel_begin_drive(wheel);
-	while (!request_is_answered(asked.request)) {
+	asked.drives = wheel_begin_drive_until(wheel, deadline);
+	while (asked.drives && !request_is_answered(request) &&
+	       !clock_has_reached(&wheel->owner.clock, deadline)) {
 		if (turn(&wheel->owner) || request_is_answered(request))
 			continue;
 		/* A step of a trim, after which others may have their turn. */
@@ -173,10 +198,11 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 		 * that the pool is full of may have to drive the wheel. */
 		wheel_end_drive(wheel);
 		thread_back_off(&tries);
-		wheel_begin_drive(wheel);
+		asked.drives = wheel_begin_drive_until(wheel, deadline);
 	}
 	/* What the last turn has left half done. */
-	if (turn == owner_turn && owner_is_busy(&wheel->owner))
+	if (asked.drives && turn == owner_turn && owner_is_busy(&wheel->owner) &&
+	    request_is_answered(request))
 		(void)wheel_turn_while_due(wheel);
 }
 
@@ -194,7 +220,8 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request)
 	wheel_wake(wheel);
 }
 
-enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
+enum tw_status wheel_ask_and_wait_until(struct tw_wheel *wheel, struct request *request,
+					tw_duration deadline)
 {
 	if (owner_is_here(&wheel->owner)) {
 		owner_serve_here(&wheel->owner, request);
@@ -202,20 +229,50 @@ enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *reques
 	}
 	wheel_ask(wheel, request);
 	if (!wheel->owner.has_thread)
-		wheel_turn_until_answered(wheel, request);
-	return requests_wait(&wheel->owner.requests, request);
+		wheel_turn_until_answered(wheel, request, deadline);
+	return requests_wait_until(&wheel->owner.requests, request, &wheel->owner.clock, deadline);
 }
 
-void wheel_wait_idle(struct tw_wheel *wheel)
+enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
 {
-	struct request idle = {.kind = REQUEST_IDLE};
-	struct request flush = {.kind = REQUEST_FLUSH};
+	return wheel_ask_and_wait_until(wheel, request, TW_FOREVER);
+}
 
-	(void)wheel_ask_and_wait(wheel, &idle);
-	if (!wheel->owner.out.pool)
-		return;
-	worker_pool_wait(wheel->owner.out.pool);
-	(void)wheel_ask_and_wait(wheel, &flush);
+static inline void request_free(struct request **request)
+{
+	free(*request);
+}
+
+/* Asks for a flush or for idleness, and waits until `deadline`. */
+static enum tw_status wheel_ask_until(struct tw_wheel *wheel, enum request_kind kind,
+				      tw_duration deadline)
+{
+	struct request own = {.kind = kind};
+	/* The owner may have it for longer than this call lasts. */
+	struct request *request __attribute__((cleanup(request_free))) = NULL;
+	enum tw_status status;
+
+	if (deadline == TW_FOREVER)
+		return wheel_ask_and_wait(wheel, &own);
+	request = calloc(1, sizeof(*request));
+	if (!request)
+		return TW_NO_MEMORY;
+	request->kind = kind;
+	status = wheel_ask_and_wait_until(wheel, request, deadline);
+	if (status == TW_TIMED_OUT)
+		request = NULL;
+	return status;
+}
+
+enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline)
+{
+	enum tw_status status = wheel_ask_until(wheel, REQUEST_IDLE, deadline);
+
+	if (status != TW_OK || !wheel->owner.out.pool)
+		return status;
+	if (!worker_pool_wait_until(wheel->owner.out.pool, deadline))
+		return TW_TIMED_OUT;
+	return wheel_ask_until(wheel, REQUEST_FLUSH, deadline);
 }
 
 enum tw_status wheel_may_ask(struct tw_wheel *wheel)

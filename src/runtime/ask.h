@@ -109,8 +109,9 @@ void wheel_leave_drive(struct tw_wheel **wheel);
 /* In between: does what is due. Where tasks cause more for ever, not all of it: then true. */
 bool wheel_turn_while_due(struct tw_wheel *wheel);
 
-/* Waits until all that is due has been done, and the commands that it gave are applied. */
-void wheel_wait_idle(struct tw_wheel *wheel);
+/* Waits until all that is due has been done, and the commands that it gave are applied, or until
+ * `deadline`: TW_TIMED_OUT. TW_NO_MEMORY, too, but not with TW_FOREVER. */
+enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline);
 
 /* With TW_DRIVE_CALLER: applies commands, and runs no task. */
 void wheel_apply(struct tw_wheel *wheel);
@@ -122,6 +123,10 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request);
 /* Asks the owner and waits for the answer. Where the caller is the owner, in an inline task: only
  * what the owner answers at once. */
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request);
+/* Asks and waits likewise, until `deadline`. Returns TW_TIMED_OUT if there is no answer by then:
+ * the request, which malloc made, is then the owner's. */
+enum tw_status wheel_ask_and_wait_until(struct tw_wheel *wheel, struct request *request,
+					tw_duration deadline);
 /* Whether the caller runs in a task, release or drain function of this wheel. */
 bool wheel_is_in_task(struct tw_wheel *wheel);
 

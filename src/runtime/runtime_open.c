@@ -210,9 +210,9 @@ static void wheel_free(struct tw_wheel *wheel)
  * alarm. */
 static void wheel_settle(struct tw_wheel *wheel)
 {
-	wheel_wait_idle(wheel);
+	(void)wheel_wait_idle(wheel, TW_FOREVER);
 	do
-		wheel_wait_idle(wheel);
+		(void)wheel_wait_idle(wheel, TW_FOREVER);
 	while (alarm_table_is_closing(&wheel->owner.out.alarms));
 }
 

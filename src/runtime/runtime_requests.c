@@ -112,20 +112,29 @@ int tw_is_in_task(struct tw_wheel *wheel)
 	return wheel && wheel_is_in_task(wheel);
 }
 
-enum tw_status tw_wait_idle(struct tw_wheel *wheel)
+enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline)
 {
+	enum tw_status status;
+
 	if (!wheel)
 		return TW_INVALID;
 	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return TW_CLOSED;
 	if (wheel_is_in_task(wheel))
 		return TW_INVALID;
-	wheel_wait_idle(wheel);
+	if (clock_has_reached(&wheel->owner.clock, deadline))
+		return TW_TIMED_OUT;
+	status = wheel_wait_idle(wheel, deadline);
 	/* A task that was waited for may have stopped the wheel: what that releases is owed too. */
-	if (wheel_state(wheel) != TW_OK)
-		wheel_wait_idle(wheel);
+	if (status == TW_OK && wheel_state(wheel) != TW_OK)
+		status = wheel_wait_idle(wheel, deadline);
 	wheel_leave(wheel);
-	return TW_OK;
+	return status;
+}
+
+enum tw_status tw_wait_idle(struct tw_wheel *wheel)
+{
+	return tw_wait_idle_until(wheel, TW_FOREVER);
 }
 
 /* Asks for what the request's key has. */

@@ -990,7 +990,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->sums_lock, NULL);
 	condition_init(&pool->watching.wake);
-	pthread_cond_init(&pool->group_is_over, NULL);
+	condition_init(&pool->group_is_over);
 	error = worker_pool_start(pool);
 	if (error == 0)
 		return pool;
@@ -1061,38 +1061,62 @@ static void worker_pool_help(struct worker_pool *pool)
 	worker_here = before;
 }
 
-/* Under the lock, which it leaves: waits until a group may be over. A worker, which ends the wheel,
- * looks for jobs now and then, for it may be the only one. When all have ended, any caller does. */
-static void worker_pool_wait_for_group(struct worker_pool *pool)
+/* Waits until the oldest group may have changed. Returns false if the deadline has come. A worker,
+ * which ends the wheel, looks for jobs now and then, for it may be the only one; when all have
+ * ended, any caller does. Under the lock, which it leaves meanwhile. */
+static bool worker_pool_await_group(struct worker_pool *pool, tw_duration deadline)
 {
-	tw_duration until = TW_FOREVER;
+	if (!pool->ending && !worker_pool_is_here(pool))
+		return clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock, deadline);
+	if (clock_has_reached(pool->target->clock, deadline))
+		return false;
+	pthread_mutex_unlock(&pool->lock);
+	worker_pool_help(pool);
+	pthread_mutex_lock(&pool->lock);
+	worker_pool_tell(pool);
+	(void)condition_wait(&pool->group_is_over, &pool->lock,
+			     clock_read_real(CLOCK_MONOTONIC) + TW_MILLISECOND);
+	return true;
+}
 
-	if (pool->ending || worker_pool_is_here(pool)) {
-		pthread_mutex_unlock(&pool->lock);
-		worker_pool_help(pool);
-		until = clock_read_real(CLOCK_MONOTONIC) + TW_MILLISECOND;
-		pthread_mutex_lock(&pool->lock);
-		worker_pool_tell(pool);
-	}
-	(void)condition_wait(&pool->group_is_over, &pool->lock, until);
+/* Closes the current group if a job of it is unfinished. Returns false on timeout. Under the lock. */
+static bool worker_pool_close_group(struct worker_pool *pool, tw_duration deadline)
+{
+	if (worker_pool_unfinished_in(pool, pool->wait_group) == 0)
+		return true;
+	while (pool->wait_group - pool->oldest_group == WAIT_GROUPS - 1)
+		if (!worker_pool_await_group(pool, deadline))
+			return false;
+	pool->wait_group++;
+	return true;
+}
+
+/* Waits until all groups before `group` are over. Returns false on timeout. Under the lock. */
+static bool worker_pool_await_groups(struct worker_pool *pool, uint64_t group, tw_duration deadline)
+{
+	while (pool->oldest_group < group)
+		if (!worker_pool_await_group(pool, deadline))
+			return false;
+	return true;
+}
+
+bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
+{
+	bool in_time;
+
+	pthread_mutex_lock(&pool->lock);
+	in_time = worker_pool_close_group(pool, deadline);
+	/* While this waited for a free group, the closed one may have become empty unnoticed. */
+	worker_pool_tell(pool);
+	if (in_time)
+		in_time = worker_pool_await_groups(pool, pool->wait_group, deadline);
+	pthread_mutex_unlock(&pool->lock);
+	return in_time;
 }
 
 void worker_pool_wait(struct worker_pool *pool)
 {
-	uint64_t wait_group;
-
-	pthread_mutex_lock(&pool->lock);
-	if (worker_pool_unfinished_in(pool, pool->wait_group) != 0) {
-		while (pool->wait_group - pool->oldest_group == WAIT_GROUPS - 1)
-			condition_wait(&pool->group_is_over, &pool->lock, TW_FOREVER);
-		pool->wait_group++;
-	}
-	wait_group = pool->wait_group;
-	/* While this waited for a free group, the closed one may have become empty unnoticed. */
-	worker_pool_tell(pool);
-	while (pool->oldest_group < wait_group)
-		worker_pool_wait_for_group(pool);
-	pthread_mutex_unlock(&pool->lock);
+	(void)worker_pool_wait_until(pool, TW_FOREVER);
 }
 
 size_t worker_pool_room(struct worker_pool *pool)

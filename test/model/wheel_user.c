@@ -423,6 +423,26 @@ void act_wait_idle(struct wheel_user *user)
 		atomic_store(&model->is_quiet, true);
 }
 
+void act_wait_idle_until(struct wheel_user *user)
+{
+	struct model *model = user->model;
+	tw_duration wait = random_between(&user->random, 0, 2 * model->interval);
+	tw_duration before = model_now(model);
+	bool was_stopped = atomic_load(&model->stop_ended);
+	uint64_t commands = atomic_load(&model->commands);
+	enum tw_status status;
+
+	(void)user_call_begins(user, "tw_wait_idle_until", false);
+	status = tw_wait_idle_until(model->wheel, tw_now(model->wheel) + wait);
+	user_call_ended(user, "tw_wait_idle_until", status, false);
+	if (status != TW_OK && status != TW_TIMED_OUT && status != TW_NO_MEMORY)
+		model_fail(model, "tw_wait_idle_until: %s", tw_status_name(status));
+	if (status != TW_OK)
+		return;
+	model_strike(user, model_now(model));
+	model_judge_idle(user, before, commands, was_stopped);
+}
+
 /* All that is pending leaves the wheel. */
 static void undo_all(struct wheel_user *user, enum model_way way)
 {

@@ -42,6 +42,7 @@
 #define JOBS 2
 #endif
 
+#include "base/clock.c"
 #include "base/thread.c"
 #include "runtime/worker_pool.h"
 

@@ -219,6 +219,7 @@ static const struct wheel_act acts[] = {
 	{act_flush, 11},
 	{act_give_memory_back, 5},
 	{act_wait_idle, 8},
+	{act_wait_idle_until, 8},
 	{act_start_timer, 24},
 	{act_stop_timer, 24},
 	{act_reset_timer, 16},
