@@ -122,34 +122,14 @@ static bool request_runs_tasks(const struct request *request)
 	       request->kind == REQUEST_ADVANCE;
 }
 
-/* Drives as wheel_begin_drive() does. Returns false if others have driven until `deadline`. */
-static bool wheel_begin_drive_until(struct tw_wheel *wheel, tw_duration deadline)
-{
-	unsigned tries = 0;
-
-	if (deadline == TW_FOREVER) {
-		wheel_begin_drive(wheel);
-		return true;
-	}
-	while (!wheel_try_drive(wheel)) {
-		if (clock_has_reached(&wheel->owner.clock, deadline))
-			return false;
-		thread_back_off(&tries);
-	}
-	return true;
-}
-
-/* Drives until the request is answered, or until a turn has ended after `deadline`. */
-static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request,
-				      tw_duration deadline)
+static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
 	bool (*turn)(struct owner * owner) =
 		request_runs_tasks(request) ? owner_turn : owner_apply_turn;
-	bool drives = wheel_begin_drive_until(wheel, deadline);
 	unsigned tries = 0;
 
-	while (drives && !request_is_answered(request) &&
-	       !clock_has_reached(&wheel->owner.clock, deadline)) {
+	wheel_begin_drive(wheel);
+	while (!request_is_answered(request)) {
 		if (turn(&wheel->owner) || request_is_answered(request))
 			continue;
 		/* A step of a trim, after which others may have their turn. */
@@ -159,14 +139,31 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 		 * that the pool is full of may have to drive the wheel. */
 		wheel_end_drive(wheel);
 		thread_back_off(&tries);
-		drives = wheel_begin_drive_until(wheel, deadline);
+		wheel_begin_drive(wheel);
 	}
-	if (!drives)
-		return;
 	/* What the last turn has left half done. */
-	if (turn == owner_turn && owner_is_busy(&wheel->owner) && request_is_answered(request))
+	if (turn == owner_turn && owner_is_busy(&wheel->owner))
 		(void)wheel_turn_while_due(wheel);
 	wheel_end_drive(wheel);
+}
+
+/* Turns until the request is answered or the deadline has come. A turn ends when its inline tasks
+ * have returned. */
+static void wheel_turn_until(struct tw_wheel *wheel, struct request *request, tw_duration deadline)
+{
+	unsigned tries = 0;
+
+	while (!request_is_answered(request) && !clock_has_reached(&wheel->owner.clock, deadline)) {
+		bool more = false;
+
+		/* Another thread may drive, and hang in a task. */
+		if (wheel_try_drive(wheel)) {
+			more = owner_turn(&wheel->owner);
+			wheel_end_drive(wheel);
+		}
+		if (!more)
+			thread_back_off(&tries);
+	}
 }
 
 void wheel_apply(struct tw_wheel *wheel)
@@ -183,8 +180,7 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request)
 	wheel_wake(wheel);
 }
 
-enum tw_status wheel_ask_and_wait_until(struct tw_wheel *wheel, struct request *request,
-					tw_duration deadline)
+enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
 {
 	if (owner_is_here(&wheel->owner)) {
 		owner_serve_here(&wheel->owner, request);
@@ -192,13 +188,17 @@ enum tw_status wheel_ask_and_wait_until(struct tw_wheel *wheel, struct request *
 	}
 	wheel_ask(wheel, request);
 	if (!wheel->owner.has_thread)
-		wheel_turn_until_answered(wheel, request, deadline);
-	return requests_wait_until(&wheel->owner.requests, request, &wheel->owner.clock, deadline);
+		wheel_turn_until_answered(wheel, request);
+	return requests_wait(&wheel->owner.requests, request);
 }
 
-enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
+enum tw_status wheel_ask_and_wait_until(struct tw_wheel *wheel, struct request *request,
+					tw_duration deadline)
 {
-	return wheel_ask_and_wait_until(wheel, request, TW_FOREVER);
+	wheel_ask(wheel, request);
+	if (!wheel->owner.has_thread)
+		wheel_turn_until(wheel, request, deadline);
+	return requests_wait_until(&wheel->owner.requests, request, &wheel->owner.clock, deadline);
 }
 
 enum tw_status wheel_may_ask(struct tw_wheel *wheel)

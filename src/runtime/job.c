@@ -3,18 +3,13 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/counter.h"
 #include "base/trace.h"
 
-struct job {
-	const struct timer *timer;
-	struct tw_task task;     /* what the user's function is told */
-	const struct job *outer; /* which called what does this one */
-};
-
-/* The innermost of those that this thread is doing; it lies on the thread's stack. */
-static _Thread_local const struct job *innermost;
+/* The innermost of those that this thread is doing, each of another wheel. */
+static _Thread_local const struct job_call *innermost;
 
 void drain_release(struct drain *drain)
 {
@@ -72,14 +67,23 @@ static tw_duration lateness_at(tw_duration now, tw_duration deadline)
 	return deadline < now - TW_FOREVER ? TW_FOREVER : now - deadline;
 }
 
-/* What every task is told. */
-static struct tw_task job_task(const struct job_target *target, const struct timer *timer,
-			       tw_duration now)
+/* Begins the thread's job, with what is the same for every task. */
+static void job_set(struct job_call *job, const struct job_target *target,
+		    const struct timer *timer, tw_duration now)
 {
-	return (struct tw_task){.value = timer->value,
-				.deadline = timer->deadline,
-				.lateness = lateness_at(now, timer->deadline),
-				.wheel = target->wheel};
+	struct tw_task *task = &job->task;
+
+	task->key = NULL;
+	task->key_size = 0;
+	task->value = timer->value;
+	task->deadline = timer->deadline;
+	task->lateness = lateness_at(now, timer->deadline);
+	task->timer.id = 0;
+	task->run = NULL;
+	task->wheel = target->wheel;
+	job->timer = timer;
+	job->outer = innermost;
+	innermost = job;
 }
 
 /* Calls the release or drain function. */
@@ -92,15 +96,40 @@ static void job_return(struct job_target *target, struct job_thread *thread, str
 		job_drain(target, thread, timer->drain, task);
 }
 
+/* Shows the run to others. A thread that sees a part of it sees that the one before has ended. */
+static void job_show(struct job_run *run, const struct tw_task *task, tw_duration began)
+{
+	const char *key = task->key;
+	uint64_t word;
+
+	/* release, all: after the store to `began` at the end of the run before; pairs with the
+	 * loads in job_sums_add_run(). */
+	if (key) {
+		atomic_store_explicit(&run->key_size, task->key_size, memory_order_release);
+		/* A key has that much memory, or is longer. */
+		_Static_assert(TIMER_SMALL_KEY >= TW_RUNNING_KEY_SIZE, "");
+		for (size_t i = 0; i < JOB_RUN_WORDS; i++) {
+			memcpy(&word, key + i * sizeof(word), sizeof(word));
+			atomic_store_explicit(&run->words[i], word, memory_order_release);
+		}
+	} else {
+		atomic_store_explicit(&run->key_size, 0, memory_order_release);
+		atomic_store_explicit(&run->words[0], task->timer.id, memory_order_release);
+	}
+	/* release: publishes the run; pairs with job_sums_add_run() and job_report_slow(). */
+	atomic_store_explicit(&run->began, began, memory_order_release);
+}
+
 /* A task is about to be called; `now` is the wheel's time. Returns when that was, in real time. */
 static tw_duration job_begin(const struct job_target *target, struct job_thread *thread,
 			     const struct tw_task *task, tw_duration now)
 {
 	const struct clock *clock = target->clock;
+	tw_duration began = clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : now;
 
 	histogram_record(&thread->lateness, task->lateness);
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	return clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : now;
+	job_show(&thread->run, task, began);
+	return began;
 }
 
 /* It has been called; returns how long it took. */
@@ -110,14 +139,33 @@ static tw_duration job_end(const struct job_target *target, struct job_thread *t
 	tw_duration took = time_since(clock_read_real(target->clock->id), began);
 
 	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
+	/* relaxed: see job_show(). */
+	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
 	histogram_record(&thread->duration, took);
 	return took;
 }
 
-static bool job_was_slow(const struct job_target *target, tw_duration took)
+/* Calls the hook for the innermost job. Alarms are not reported: one may be a cache's. */
+static void job_call_hook(struct job_target *target, tw_duration took)
 {
-	return took > target->slow_task.threshold && target->slow_task.hook;
+	const struct job_call *job = innermost;
+
+	if (timer_is_alarm(job->timer))
+		return;
+	TRACE_SLOW_TASK(job->timer, took);
+	target->slow_task.hook(target->context, &job->task, job->task.timer, took);
+	job_end_in_child(target);
+}
+
+/* Calls the hook for the run that has ended, unless the task was quick or another thread did. */
+static void job_end_report(struct job_target *target, struct job_thread *thread, tw_duration began,
+			   tw_duration took)
+{
+	/* A thread that has seen the run is done with it, and others see that it has ended. */
+	pthread_mutex_lock(&thread->lock);
+	pthread_mutex_unlock(&thread->lock);
+	if (took > target->slow_task.threshold && thread->reported != began)
+		job_call_hook(target, took);
 }
 
 /* Of a handle or an alarm: between its begin and end. */
@@ -134,12 +182,39 @@ static void job_run(struct job_target *target, struct job_thread *thread, const 
 		target->execute(target->context, task);
 	took = job_end(target, thread, began);
 	TRACE_TASK_END(timer, took);
-	/* An alarm may be a cache's, of which no function of the program's is told. */
-	if (!job_was_slow(target, took) || timer_is_alarm(timer))
-		return;
-	TRACE_SLOW_TASK(timer, took);
-	target->slow_task.hook(target->context, task, task->timer, took);
-	job_end_in_child(target);
+	if (target->slow_task.hook)
+		job_end_report(target, thread, began, took);
+}
+
+tw_duration job_time_to_slow(const struct job_target *target, const struct job_thread *thread)
+{
+	/* relaxed: job_report_slow() looks itself. */
+	tw_duration began = atomic_load_explicit(&thread->run.began, memory_order_relaxed);
+	tw_duration slow = time_add(target->slow_task.threshold, 1);
+
+	if (began == 0 || began == thread->reported)
+		return slow;
+	return time_left(slow, time_since(clock_read_real(target->clock->id), began));
+}
+
+void job_report_slow(struct job_target *target, struct job_thread *thread)
+{
+	tw_duration began;
+	tw_duration took;
+
+	pthread_mutex_lock(&thread->lock);
+	/* acquire: sees what the thread does; pairs with the store in job_show(). */
+	began = atomic_load_explicit(&thread->run.began, memory_order_acquire);
+	took = time_since(clock_read_real(target->clock->id), began);
+	if (began != 0 && took > target->slow_task.threshold) {
+		const struct job_call *outer = innermost;
+
+		thread->reported = began;
+		innermost = &thread->job;
+		job_call_hook(target, took);
+		innermost = outer;
+	}
+	pthread_mutex_unlock(&thread->lock);
 }
 
 static void job_finish_keyed(struct job_target *target, struct keyed_timer *timer,
@@ -208,8 +283,7 @@ static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
 	tw_duration due = now > task->deadline ? now : task->deadline;
 
 	task->run = alarm->run;
-	if (job_may_run(target) &&
-	    alarm_begin(alarm, tick_before(&target->clock->ticks, due)))
+	if (job_may_run(target) && alarm_begin(alarm, tick_before(&target->clock->ticks, due)))
 		job_run(target, thread, &alarm->timer, task, now);
 	if (alarm_end(target->alarms, alarm))
 		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
@@ -219,16 +293,16 @@ void job_finish(struct job_target *target, struct timer *timer, struct job_threa
 {
 	tw_duration now = clock_now(target->clock);
 	bool has_key = timer_has_key(timer);
-	struct job job = {.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
+	struct job_call *job = &thread->job;
 
-	innermost = &job;
+	job_set(job, target, timer, now);
 	if (has_key)
-		job_finish_keyed(target, timer_keyed(timer), thread, &job.task, now);
+		job_finish_keyed(target, timer_keyed(timer), thread, &job->task, now);
 	else if (timer_is_handle(timer))
-		job_finish_handle(target, timer_handle(timer), thread, &job.task, now);
+		job_finish_handle(target, timer_handle(timer), thread, &job->task, now);
 	else
-		job_finish_alarm(target, timer_alarm(timer), thread, &job.task, now);
-	innermost = job.outer;
+		job_finish_alarm(target, timer_alarm(timer), thread, &job->task, now);
+	innermost = job->outer;
 	if (!has_key)
 		handle_table_tell(target->handles);
 }
@@ -240,7 +314,7 @@ const struct tw_task *tw_current_task(void)
 
 bool job_is_here(const struct timer *timer)
 {
-	for (const struct job *job = innermost; job; job = job->outer)
+	for (const struct job_call *job = innermost; job; job = job->outer)
 		if (job->timer == timer)
 			return true;
 	return false;
@@ -253,10 +327,50 @@ void job_flush(struct job_target *target, struct timer_bin *bin)
 	slab_flush(&target->alarms->slab, &bin->alarms);
 }
 
+void job_thread_init(struct job_thread *thread, struct timer_bin *bin)
+{
+	thread->bin = bin;
+	pthread_mutex_init(&thread->lock, NULL);
+}
+
+void job_thread_destroy(struct job_thread *thread)
+{
+	pthread_mutex_destroy(&thread->lock);
+}
+
+/* Adds the run, if there is one, and has not ended by the time that it has been read. */
+static void job_sums_add_run(struct job_sums *sums, const struct job_run *run)
+{
+	uint64_t words[JOB_RUN_WORDS];
+	struct tw_running running = {0};
+	/* acquire, and for the loads that follow: sees that run, or a later one and so a change of
+	 * `began`; pairs with the stores in job_show(). */
+	tw_duration began = atomic_load_explicit(&run->began, memory_order_acquire);
+
+	if (began == 0)
+		return;
+	sums->runs++;
+	if (sums->began != 0 && sums->began <= began)
+		return;
+	running.key_size = atomic_load_explicit(&run->key_size, memory_order_acquire);
+	for (size_t i = 0; i < JOB_RUN_WORDS; i++)
+		words[i] = atomic_load_explicit(&run->words[i], memory_order_acquire);
+	/* relaxed: after the loads above. */
+	if (atomic_load_explicit(&run->began, memory_order_relaxed) != began)
+		return;
+	if (running.key_size == 0)
+		running.timer.id = words[0];
+	memcpy(running.key, words,
+	       running.key_size < sizeof(words) ? running.key_size : sizeof(words));
+	sums->began = began;
+	sums->longest = running;
+}
+
 void job_sums_add(struct job_sums *sums, const struct job_thread *thread)
 {
 	for (int count = 0; count < JOB_COUNTS; count++)
 		sums->counts[count] += counter_read(&thread->counts[count]);
 	histogram_add(&sums->lateness, &thread->lateness);
 	histogram_add(&sums->duration, &thread->duration);
+	job_sums_add_run(sums, &thread->run);
 }

@@ -84,7 +84,7 @@ void requests_answer(struct requests *requests, struct request *request, enum tw
 bool request_is_answered(struct request *request);
 enum tw_status requests_wait(struct requests *requests, struct request *request);
 /*
- * Waits likewise, until `deadline` of the clock, which may be TW_FOREVER. Returns TW_TIMED_OUT if
+ * Waits for the answer until `deadline` of the clock, which may be TW_FOREVER. Returns TW_TIMED_OUT if
  * there is no answer by then: the request, which malloc made, then belongs to the owner.
  */
 enum tw_status requests_wait_until(struct requests *requests, struct request *request,

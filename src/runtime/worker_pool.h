@@ -55,7 +55,7 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job
 size_t worker_pool_room(struct worker_pool *pool);
 /* Waits until every job submitted before has been done. Not on a worker. */
 void worker_pool_wait(struct worker_pool *pool);
-/* Waits likewise, until `deadline` of the target's clock. Returns false on timeout. */
+/* Waits until that, or until `deadline` of the target's clock. Returns false on timeout. */
 bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline);
 /* Whether the calling thread is one of the pool's. */
 bool worker_pool_is_here(const struct worker_pool *pool);
