@@ -1113,8 +1113,8 @@ struct tw_stats {
 	 * from the last turn of the owner that left no older command, or from the owner's wake-up.
 	 * If callers drive the wheel, it counts from the last turn. 0 if the queue is empty. */
 	tw_duration queue_age;
-	/* The task that has been running longest, of those that run now. Alarms are included. All is
-	 * 0 if no task runs. */
+	/* The task that has been running longest, of those that run now. Alarms are included. All
+	 * is 0 if no task runs. */
 	struct tw_running longest_running;
 };
 

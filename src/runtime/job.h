@@ -89,8 +89,8 @@ struct job_thread {
 	/* The job that the thread does: its own, and another's that has the lock while run.began is
 	 * set. */
 	struct job_call job;
-	/* The next two are used where slow tasks are reported. The thread takes the lock at the end of
-	 * a run, and another holds it while it reports the run. */
+	/* The next two are used where slow tasks are reported. The thread takes the lock at the end
+	 * of a run, and another holds it while it reports the run. */
 	pthread_mutex_t lock;
 	tw_duration reported; /* run.began of the last run that another thread reported */
 };

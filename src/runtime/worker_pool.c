@@ -47,20 +47,20 @@
  * A worker checks whether a group has become empty only when it begins a job of another group, and
  * before it sleeps. Until then it has, or just had, an unfinished job of that group.
  *
- * Growth. A pool that may grow has one more thread, the watcher. For this it sleeps until a batch, or the
- * rest of a batch, finds no idle worker. Then it waits until the oldest waiting job has waited for
- * the patience, and starts a worker if those there are blocked. They are not if there are at least
- * as many as processors, and they had most of these meanwhile, as the clocks of their processor
- * times say: more threads would do no more. (Beside other programs they have less, and the pool may
- * grow. And if no batch was taken for a second, tasks compute for very long, and those behind them
- * get a worker after all.) When the new worker has claimed a job, the watcher checks again, so that
- * it starts as many workers as are blocked. But if others computed or took a batch meanwhile, not
- * all are blocked, and the next worker starts a patience later; so does one that could not be
- * started. The worker that became idle last is woken first, so workers that are not needed stay
- * asleep, and end after 10 s, down to the number at the start. The watcher adds the counts of such
- * a worker to the sums of those before it, gives the counts' memory back and joins the thread. The
- * next worker that starts takes the slot, and the batch with it: a slow helper may still compare
- * the generation.
+ * Growth. A pool that may grow has one more thread, the watcher. For this it sleeps until a batch,
+ * or the rest of a batch, finds no idle worker. Then it waits until the oldest waiting job has
+ * waited for the patience, and starts a worker if those there are blocked. They are not if there
+ * are at least as many as processors, and they had most of these meanwhile, as the clocks of their
+ * processor times say: more threads would do no more. (Beside other programs they have less, and
+ * the pool may grow. And if no batch was taken for a second, tasks compute for very long, and those
+ * behind them get a worker after all.) When the new worker has claimed a job, the watcher checks
+ * again, so that it starts as many workers as are blocked. But if others computed or took a batch
+ * meanwhile, not all are blocked, and the next worker starts a patience later; so does one that
+ * could not be started. The worker that became idle last is woken first, so workers that are not
+ * needed stay asleep, and end after 10 s, down to the number at the start. The watcher adds the
+ * counts of such a worker to the sums of those before it, gives the counts' memory back and joins
+ * the thread. The next worker that starts takes the slot, and the batch with it: a slow helper may
+ * still compare the generation.
  *
  * Slow tasks. Where they are reported, the watcher does that, while they run. A run that begins
  * now is not slow before the threshold, so it is enough to look each threshold, and when a run that
@@ -1065,14 +1065,15 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	*batches = (struct job_batches){0};
 }
 
-/* Waits until the oldest group changes, or for a while. Returns false if the deadline has come. Under
- * the lock. */
+/* Waits until the oldest group changes, or for a while. Returns false if the deadline has come.
+ * Under the lock. */
 static bool worker_pool_await_group(struct worker_pool *pool, tw_duration deadline)
 {
 	return clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock, deadline);
 }
 
-/* Closes the current group if a job of it is unfinished. Returns false on timeout. Under the lock. */
+/* Closes the current group if a job of it is unfinished. Returns false on timeout. Under the lock,
+ * which it leaves meanwhile. */
 static bool worker_pool_close_group(struct worker_pool *pool, tw_duration deadline)
 {
 	if (worker_pool_unfinished_in(pool, pool->wait_group) == 0)
