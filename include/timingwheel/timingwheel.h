@@ -276,12 +276,18 @@ enum tw_delay_from {
 struct tw_slow_task {
 	tw_duration threshold; /* nanoseconds, ≥ 0; 0 reports nothing */
 	/*
-	 * The function that reports a task, or NULL. It is called with tw_options.context right
-	 * after a task that took longer than the threshold, on the thread that ran the task. `task`
-	 * is what execute was given, or describes the run of a timer by handle; its value may be
-	 * freed by now. `timer` is task->timer. `took` is in nanoseconds of real time, also on a
-	 * manual clock. The hook may make all calls that a task may make. For tw_timer_stop_wait it
-	 * is part of the timer's run. Alarms are not reported.
+	 * The function that reports a task, or NULL. It is called with tw_options.context, once for
+	 * each task that takes longer than the threshold. With a pool it is called while the task
+	 * runs, on the thread NAME-watch, at most 1 ms after the threshold. A task that ends before
+	 * that thread can report it is reported at its end, on the thread that ran it; so is each
+	 * with TW_WORKERS_INLINE.
+	 *
+	 * `task` is what execute was given, or describes the run of a timer by handle; its value is
+	 * in use by the task, or freed. `timer` is task->timer. `took` is how long the task has
+	 * taken so far, in nanoseconds of real time, also on a manual clock. The hook may make all
+	 * calls that a task may make. For tw_timer_stop_wait it is part of the timer's run. The
+	 * hook must not wait for the task, whose end waits for the hook. While it runs, no other
+	 * hung task is reported and no worker is added. Alarms are not reported.
 	 */
 	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
 		     tw_duration took);
@@ -306,8 +312,8 @@ struct tw_options {
 	 * no limit. A timer by handle that repeats or is re-armed comes back even at the limit. */
 	size_t max_pending;
 	/* The prefix of thread names, default "tw". Threads are named NAME-owner, NAME-0, NAME-1
-	 * and so on, and NAME-watch if workers may be added. A whole name has at most 15 bytes:
-	 * NAME is cut to 9 bytes for NAME-owner and NAME-watch. */
+	 * and so on, and NAME-watch if workers may be added or slow tasks are reported. A whole
+	 * name has at most 15 bytes: NAME is cut to 9 bytes for NAME-owner and NAME-watch. */
 	const char *name;
 	struct tw_slow_task slow_task; /* how slow tasks are reported */
 	/*
@@ -342,7 +348,8 @@ struct tw_options {
 	 * Functions that prepare threads, or NULL: they attach a thread to a runtime, or set its
 	 * processors, its signal mask, its locale. Each thread of the wheel that may run the
 	 * program's functions calls on_thread_start before its first task, and on_thread_end after
-	 * its last. These are the workers, or the owner thread with TW_WORKERS_INLINE. `context` is
+	 * its last. These are the workers and, with slow_task.hook, NAME-watch; or the owner thread
+	 * with TW_WORKERS_INLINE. `context` is
 	 * tw_options.context. `name` is the thread's name, such as "tw-0". The functions may be
 	 * called before tw_create returns, must return, and must not make calls on the wheel.
 	 */
@@ -1205,6 +1212,17 @@ struct tw_percentiles {
 	uint64_t count;
 };
 
+/* The number of bytes of a key that struct tw_running has. */
+#define TW_RUNNING_KEY_SIZE 24
+
+/* Describes a task that is running, in struct tw_stats. */
+struct tw_running {
+	tw_duration took;              /* so far, in nanoseconds of real time */
+	struct tw_timer timer;         /* the handle; id 0 for a key or an alarm */
+	size_t key_size;               /* bytes of the whole key; 0 if there is no key */
+	char key[TW_RUNNING_KEY_SIZE]; /* the key's first bytes, then 0 */
+};
+
 /* Takes `size` bytes of a longer text that a call writes in parts. `text` is valid in the call. The
  * function cannot report a failure; it must keep it in its context. */
 typedef void tw_write_fn(void *context, const char *text, size_t size);
@@ -1260,6 +1278,9 @@ struct tw_stats {
 	 * from the last turn of the owner that left no older command, or from the owner's wake-up.
 	 * If callers drive the wheel, it counts from the last turn. 0 if the queue is empty. */
 	tw_duration queue_age;
+	/* The task that has been running longest, of those that run now. Alarms are included. All
+	 * is 0 if no task runs. */
+	struct tw_running longest_running;
 };
 
 /*

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/counter.h"
 #include "base/trace.h"
@@ -32,7 +33,8 @@ struct work {
 
 #define INLINED static inline __attribute__((always_inline))
 
-/* The innermost of those that this thread is doing; it lies on the thread's stack. */
+/* The innermost of those that this thread is doing; it lies on the thread's stack. Where this thread
+ * reports a slow task, it is that, of another thread. */
 static _Thread_local const struct job *innermost;
 
 void drain_release(struct drain *drain)
@@ -168,14 +170,39 @@ INLINED void job_return(struct work *work)
 		job_drain(work);
 }
 
+/* Shows the run to others. A thread that sees a part of it sees that the one before has ended. */
+INLINED void job_show(struct job_run *run, const struct tw_task *task, tw_duration began)
+{
+	const char *key = task->key;
+	uint64_t word;
+
+	/* release, all: after the store to `began` at the end of the run before; pairs with the
+	 * loads in job_sums_add_run(). */
+	if (key) {
+		atomic_store_explicit(&run->key_size, task->key_size, memory_order_release);
+		/* A key has that much memory, or is longer. */
+		_Static_assert(TIMER_SMALL_KEY >= TW_RUNNING_KEY_SIZE, "");
+		for (size_t i = 0; i < JOB_RUN_WORDS; i++) {
+			memcpy(&word, key + i * sizeof(word), sizeof(word));
+			atomic_store_explicit(&run->words[i], word, memory_order_release);
+		}
+	} else {
+		atomic_store_explicit(&run->key_size, 0, memory_order_release);
+		atomic_store_explicit(&run->words[0], task->timer.id, memory_order_release);
+	}
+	/* release: publishes the run; pairs with job_sums_add_run() and job_report_slow(). */
+	atomic_store_explicit(&run->began, began, memory_order_release);
+}
+
 /* A task is about to be called. */
 INLINED void job_begin(struct work *work)
 {
 	const struct clock *clock = work->target->clock;
 
 	histogram_record(&work->thread->lateness, work->task->lateness);
-	counter_add(&work->thread->counts[JOB_RUNNING], 1);
 	work->began = clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : work->now;
+	work->thread->job = list_entry(work->task, struct job, task);
+	job_show(&work->thread->run, work->task, work->began);
 	TRACE_TASK_BEGIN(work->timer);
 }
 
@@ -183,12 +210,19 @@ INLINED void job_begin(struct work *work)
 INLINED void job_end(struct work **ended)
 {
 	struct work *work = *ended;
+	struct job_thread *thread = work->thread;
 
 	work->took = time_since(clock_read_real(work->target->clock->id), work->began);
 	job_end_in_child(work);
-	counter_subtract(&work->thread->counts[JOB_RUNNING], 1);
-	histogram_record(&work->thread->duration, work->took);
+	/* relaxed: see job_show(). */
+	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
+	histogram_record(&thread->duration, work->took);
 	TRACE_TASK_END(work->timer, work->took);
+	if (work->target->slow_task.hook) {
+		/* A thread that reports the run is done with it, and others see that it is over. */
+		pthread_mutex_lock(&thread->lock);
+		pthread_mutex_unlock(&thread->lock);
+	}
 }
 
 INLINED void job_call(struct work *work)
@@ -202,22 +236,58 @@ INLINED void job_call(struct work *work)
 		work->target->execute(work->target->context, call->task);
 }
 
-static bool job_was_slow(const struct job_target *target, tw_duration took)
+/* Calls the hook. An alarm may be a cache's, of which no function of the program's is told. */
+static __attribute__((noinline)) void job_call_hook(const struct job_target *target,
+						    const struct job *job, tw_duration took)
 {
-	return took > target->slow_task.threshold && target->slow_task.hook;
+	if (timer_is_alarm(job->timer))
+		return;
+	TRACE_SLOW_TASK(job->timer, took);
+	target->slow_task.hook(target->context, &job->task, job->task.timer, took);
 }
 
 /* Of a handle or an alarm: between its begin and end. */
 INLINED void job_run(struct work *work)
 {
+	const struct tw_slow_task *slow = &work->target->slow_task;
+
 	job_call(work);
-	/* An alarm may be a cache's, of which no function of the program's is told. */
-	if (!job_was_slow(work->target, work->took) || timer_is_alarm(work->timer))
+	if (!slow->hook || work->took <= slow->threshold || work->thread->reported == work->began)
 		return;
-	TRACE_SLOW_TASK(work->timer, work->took);
-	work->target->slow_task.hook(work->target->context, work->task, work->task->timer,
-				     work->took);
+	job_call_hook(work->target, innermost, work->took);
 	job_end_in_child(work);
+}
+
+tw_duration job_time_to_slow(const struct job_target *target, const struct job_thread *thread)
+{
+	/* relaxed: job_report_slow() looks itself. */
+	tw_duration began = atomic_load_explicit(&thread->run.began, memory_order_relaxed);
+	tw_duration slow = time_add(target->slow_task.threshold, 1);
+
+	if (began == 0 || began == thread->reported)
+		return slow;
+	return time_left(slow, time_since(clock_read_real(target->clock->id), began));
+}
+
+/* In a fork's child of the hook: as job_end_in_child(). */
+void job_report_slow(struct job_target *target, struct job_thread *thread)
+{
+	tw_duration began;
+	tw_duration took;
+
+	pthread_mutex_lock(&thread->lock);
+	/* acquire: sees what the thread does; pairs with the store in job_show(). */
+	began = atomic_load_explicit(&thread->run.began, memory_order_acquire);
+	took = time_since(clock_read_real(target->clock->id), began);
+	if (began != 0 && took > target->slow_task.threshold) {
+		thread->reported = began;
+		innermost = thread->job;
+		job_call_hook(target, innermost, took);
+		innermost = NULL;
+		if (fork_guard_state(target->guard) == FORK_GUARD_CHILD)
+			pthread_exit(NULL);
+	}
+	pthread_mutex_unlock(&thread->lock);
 }
 
 INLINED void job_free_keyed(struct work **work)
@@ -508,10 +578,50 @@ void job_flush(struct job_target *target, struct timer_bin *bin)
 	slab_flush(&target->alarms->slab, &bin->alarms);
 }
 
+void job_thread_init(struct job_thread *thread, struct timer_bin *bin)
+{
+	thread->bin = bin;
+	pthread_mutex_init(&thread->lock, NULL);
+}
+
+void job_thread_destroy(struct job_thread *thread)
+{
+	pthread_mutex_destroy(&thread->lock);
+}
+
+/* Adds the run, if there is one, and has not ended by the time that it has been read. */
+static void job_sums_add_run(struct job_sums *sums, const struct job_run *run)
+{
+	uint64_t words[JOB_RUN_WORDS];
+	struct tw_running running = {0};
+	/* acquire, and for the loads that follow: sees that run, or a later one and so a change of
+	 * `began`; pairs with the stores in job_show(). */
+	tw_duration began = atomic_load_explicit(&run->began, memory_order_acquire);
+
+	if (began == 0)
+		return;
+	sums->runs++;
+	if (sums->began != 0 && sums->began <= began)
+		return;
+	running.key_size = atomic_load_explicit(&run->key_size, memory_order_acquire);
+	for (size_t i = 0; i < JOB_RUN_WORDS; i++)
+		words[i] = atomic_load_explicit(&run->words[i], memory_order_acquire);
+	/* relaxed: after the loads above. */
+	if (atomic_load_explicit(&run->began, memory_order_relaxed) != began)
+		return;
+	if (running.key_size == 0)
+		running.timer.id = words[0];
+	memcpy(running.key, words,
+	       running.key_size < sizeof(words) ? running.key_size : sizeof(words));
+	sums->began = began;
+	sums->longest = running;
+}
+
 void job_sums_add(struct job_sums *sums, const struct job_thread *thread)
 {
 	for (int count = 0; count < JOB_COUNTS; count++)
 		sums->counts[count] += counter_read(&thread->counts[count]);
 	histogram_add(&sums->lateness, &thread->lateness);
 	histogram_add(&sums->duration, &thread->duration);
+	job_sums_add_run(sums, &thread->run);
 }

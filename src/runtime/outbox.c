@@ -36,7 +36,7 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 
 	outbox_init_target(outbox, execute, options);
 	outbox->places.most = options->max_pending;
-	outbox->thread.bin = &outbox->bin;
+	job_thread_init(&outbox->thread, &outbox->bin);
 	list_init(&outbox->jobs);
 	list_init(&outbox->next_jobs);
 	outbox->jobs_end = &outbox->jobs;
@@ -60,6 +60,7 @@ void outbox_destroy(struct outbox *outbox)
 {
 	if (outbox->pool)
 		worker_pool_destroy(outbox->pool);
+	job_thread_destroy(&outbox->thread);
 	timer_store_flush(&outbox->store, &outbox->bin);
 	timer_store_destroy(&outbox->store);
 	alarm_table_destroy(&outbox->alarms);

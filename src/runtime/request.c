@@ -103,6 +103,15 @@ bool request_is_answered(struct request *request)
 	return atomic_load_explicit(&request->answered, memory_order_acquire);
 }
 
+enum tw_status requests_wait(struct requests *requests, struct request *request)
+{
+	pthread_mutex_lock(&requests->lock);
+	while (!request_is_answered(request))
+		condition_wait(&requests->answer, &requests->lock, TW_FOREVER);
+	pthread_mutex_unlock(&requests->lock);
+	return request->status;
+}
+
 enum tw_status requests_wait_until(struct requests *requests, struct request *request,
 				   const struct clock *clock, tw_duration deadline)
 {
@@ -118,9 +127,4 @@ enum tw_status requests_wait_until(struct requests *requests, struct request *re
 		request->abandoned = true;
 	pthread_mutex_unlock(&requests->lock);
 	return status;
-}
-
-enum tw_status requests_wait(struct requests *requests, struct request *request)
-{
-	return requests_wait_until(requests, request, NULL, TW_FOREVER);
 }

@@ -59,7 +59,7 @@ struct request {
 	};
 	enum tw_status status;
 	atomic_bool answered;
-	bool abandoned; /* its maker waits no more: it is freed when it is answered; under the lock */
+	bool abandoned; /* its maker waits no more, so the answer frees it; under the lock */
 };
 
 struct requests {
@@ -87,8 +87,8 @@ void requests_withdraw(struct requests *requests, struct request *request);
 bool request_is_answered(struct request *request);
 enum tw_status requests_wait(struct requests *requests, struct request *request);
 /*
- * Waits likewise, until `deadline` of the clock, which may be TW_FOREVER. Returns TW_TIMED_OUT if
- * there is no answer by then: the request, which malloc made, then belongs to the owner.
+ * Waits for the answer until `deadline` of the clock, which may be TW_FOREVER. Returns TW_TIMED_OUT
+ * if there is no answer by then: the request, which malloc made, then belongs to the owner.
  */
 enum tw_status requests_wait_until(struct requests *requests, struct request *request,
 				   const struct clock *clock, tw_duration deadline);

@@ -300,7 +300,8 @@ static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
 	job_sums_add(sums, &wheel->owner.out.thread);
 }
 
-static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums)
+/* `now` is in real time. */
+static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums, tw_duration now)
 {
 	const uint64_t *counts = sums->counts;
 	uint64_t unbegun = counts[JOB_UNBEGUN_STOPPED] + counts[JOB_UNBEGUN_REMOVED] +
@@ -313,9 +314,12 @@ static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums)
 	stats->released_replaced = counts[JOB_RELEASED + TW_REPLACED];
 	stats->released_removed = counts[JOB_RELEASED + TW_REMOVED];
 	stats->released_stopped = counts[JOB_RELEASED + TW_STOPPED];
-	stats->running = counts[JOB_RUNNING];
+	stats->running = counts[JOB_RUNNING] + sums->runs;
 	stats->lateness = histogram_percentiles(&sums->lateness);
 	stats->task_duration = histogram_percentiles(&sums->duration);
+	stats->longest_running = sums->longest;
+	if (sums->began != 0)
+		stats->longest_running.took = time_since(now, sums->began);
 }
 
 static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
@@ -362,6 +366,6 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 	/* Before what the owner tells, which they are part of. */
 	wheel_sum_jobs(wheel, &sums);
 	*stats = wheel_stats_of_owner(wheel);
-	stats_add_jobs(stats, &sums);
+	stats_add_jobs(stats, &sums, clock_read_real(wheel->owner.clock.id));
 	return TW_OK;
 }

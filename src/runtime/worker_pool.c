@@ -47,20 +47,26 @@
  * A worker checks whether a group has become empty only when it begins a job of another group, and
  * before it sleeps. Until then it has, or just had, an unfinished job of that group.
  *
- * Growth. A pool that may grow has one more thread: the watcher. It sleeps until a batch, or the
- * rest of a batch, finds no idle worker. Then it waits until the oldest waiting job has waited for
- * the patience, and starts a worker if those there are blocked. They are not if there are at least
- * as many as processors, and they had most of these meanwhile, as the clocks of their processor
- * times say: more threads would do no more. (Beside other programs they have less, and the pool may
- * grow. And if no batch was taken for a second, tasks compute for very long, and those behind them
- * get a worker after all.) When the new worker has claimed a job, the watcher checks again, so that
- * it starts as many workers as are blocked. But if others computed or took a batch meanwhile, not
- * all are blocked, and the next worker starts a patience later; so does one that could not be
- * started. The worker that became idle last is woken first, so workers that are not needed stay
- * asleep, and end after 10 s, down to the number at the start. The watcher adds the counts of such
- * a worker to the sums of those before it, gives the counts' memory back and joins the thread. The
- * next worker that starts takes the slot, and the batch with it: a slow helper may still compare
- * the generation.
+ * Growth. A pool that may grow has one more thread, the watcher. For this it sleeps until a batch,
+ * or the rest of a batch, finds no idle worker. Then it waits until the oldest waiting job has
+ * waited for the patience, and starts a worker if those there are blocked. They are not if there
+ * are at least as many as processors, and they had most of these meanwhile, as the clocks of their
+ * processor times say: more threads would do no more. (Beside other programs they have less, and
+ * the pool may grow. And if no batch was taken for a second, tasks compute for very long, and those
+ * behind them get a worker after all.) When the new worker has claimed a job, the watcher checks
+ * again, so that it starts as many workers as are blocked. But if others computed or took a batch
+ * meanwhile, not all are blocked, and the next worker starts a patience later; so does one that
+ * could not be started. The worker that became idle last is woken first, so workers that are not
+ * needed stay asleep, and end after 10 s, down to the number at the start. The watcher adds the
+ * counts of such a worker to the sums of those before it, gives the counts' memory back and joins
+ * the thread. The next worker that starts takes the slot, and the batch with it: a slow helper may
+ * still compare the generation.
+ *
+ * Slow tasks. Where they are reported, the watcher does that, while they run. A run that begins
+ * now is not slow before the threshold, so it is enough to look each threshold, and when a run that
+ * was seen becomes slow. While all workers sleep the watcher sleeps as well. At the end of a run
+ * the worker takes a lock that the watcher holds while it reports that run. What the watcher has
+ * not found, the worker reports at the end.
  *
  * Room. If there was no room below the limit of unfinished jobs, a worker notifies the submitter
  * when half of it is free, or sooner if no job waits: the worker that claims the last job of its
@@ -90,6 +96,9 @@ static const tw_duration idle_time = 10 * TW_SECOND;
 
 /* How long tasks may compute before the pool grows for the next, if no batch is taken meanwhile. */
 static const tw_duration stall_time = TW_SECOND;
+
+/* How often the watcher looks for slow tasks at most. */
+static const tw_duration look_time = TW_MILLISECOND;
 
 /* A claim is a number added to a batch's word. */
 enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
@@ -160,7 +169,8 @@ struct worker_pool {
 	size_t most;
 	tw_duration patience;
 	size_t max_unfinished; /* jobs; 0 means no limit */
-	struct thread watcher; /* where most > least */
+	bool has_watcher;      /* where most > least, or slow tasks are reported */
+	struct thread watcher;
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t group_is_over; /* the oldest group has changed */
@@ -177,6 +187,7 @@ struct worker_pool {
 	uint64_t wait_group;             /* the current group, in which submitted jobs count */
 	uint64_t submitted[WAIT_GROUPS]; /* by timer.wait_group, less the jobs of ended workers */
 	bool ending;
+	bool runs_unwatched; /* the watcher looks at runs when a worker wakes */
 	/* Any thread, under this lock, which is taken before the other. */
 	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
 	struct job_sums ended; /* the sums of ended workers */
@@ -592,8 +603,12 @@ static bool worker_sleep(struct worker *worker)
 	}
 	stays = !sleeper->is_asleep;
 	worker_pool_set_asleep(pool, sleeper, false);
-	if (!stays)
+	if (!stays) {
 		worker_leave_slot(worker);
+	} else if (pool->runs_unwatched) {
+		pool->runs_unwatched = false;
+		pthread_cond_signal(&pool->watching.wake);
+	}
 	worker_pool_check(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
@@ -702,7 +717,7 @@ static int worker_start(struct worker *worker)
 
 	if (!counts)
 		return ENOMEM;
-	counts->thread.bin = &counts->bin;
+	job_thread_init(&counts->thread, &counts->bin);
 	worker_set_counts(worker, counts);
 	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
 	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role,
@@ -729,6 +744,12 @@ static int worker_pool_add_worker(struct worker_pool *pool)
 	return error;
 }
 
+static void worker_counts_free(struct worker_counts *counts)
+{
+	job_thread_destroy(&counts->thread);
+	pages_unmap_aligned(counts, sizeof(*counts));
+}
+
 /* Adds what a worker that has ended counted to the pool's own, and gives it back. */
 static void worker_fold_counts(struct worker *worker)
 {
@@ -745,7 +766,7 @@ static void worker_fold_counts(struct worker *worker)
 	worker->counts = NULL;
 	pthread_mutex_unlock(&pool->lock);
 	pthread_mutex_unlock(&pool->sums_lock);
-	pages_unmap_aligned(counts, sizeof(*counts));
+	worker_counts_free(counts);
 }
 
 /* Clears the first slot that a worker has left. Returns false if there is none. Under the lock,
@@ -883,22 +904,80 @@ static tw_duration worker_pool_look_at_growth(struct worker_pool *pool, struct w
 	return 0;
 }
 
+/*
+ * Returns in how many nanoseconds a task may be slow; TW_FOREVER: not before a worker wakes. If one
+ * is, it becomes *slow. Under the lock.
+ */
+static tw_duration worker_pool_time_to_slow(struct worker_pool *pool, struct worker **slow)
+{
+	tw_duration time = TW_FOREVER;
+
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
+		struct worker *worker = &pool->workers[i];
+		tw_duration worker_time;
+
+		if (!worker->is_taken || worker->sleeper.is_asleep)
+			continue;
+		worker_time = job_time_to_slow(pool->target, &worker->counts->thread);
+		if (worker_time < time)
+			time = worker_time;
+		if (worker_time == 0)
+			*slow = worker;
+	}
+	return time;
+}
+
+/* Returns when the watcher is to look for slow tasks again, or 0 if it has reported one. Under the
+ * lock, which it leaves and takes again if it returns 0. */
+static tw_duration worker_pool_look_at_runs(struct worker_pool *pool)
+{
+	struct worker *slow = NULL;
+	tw_duration time;
+
+	if (!pool->target->slow_task.hook)
+		return TW_FOREVER;
+	time = worker_pool_time_to_slow(pool, &slow);
+	pool->runs_unwatched = time == TW_FOREVER;
+	if (slow) {
+		/* The worker and its counts stay: only the watcher clears a slot. To the hook this
+		 * thread is that worker, in its task. */
+		pthread_mutex_unlock(&pool->lock);
+		worker_here = slow;
+		job_report_slow(pool->target, &slow->counts->thread);
+		worker_here = NULL;
+		pthread_mutex_lock(&pool->lock);
+		return 0;
+	}
+	return time_add(clock_read_real(CLOCK_MONOTONIC), time > look_time ? time : look_time);
+}
+
 static void *worker_pool_watch(void *argument)
 {
 	struct worker_pool *pool = argument;
 	struct worker_load load = {.since = TW_FOREVER};
+	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {pool->target, false};
 
+	if (pool->target->slow_task.hook)
+		thread_begin_calls(&pool->setup, pool->watcher.name);
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->ending) {
-		tw_duration time;
+		tw_duration growth;
+		tw_duration runs;
 
 		if (worker_pool_clear_slot(pool))
 			continue;
-		time = worker_pool_look_at_growth(pool, &load);
-		if (time > 0)
-			(void)condition_wait(&pool->watching.wake, &pool->lock, time);
+		runs = worker_pool_look_at_runs(pool);
+		if (runs == 0)
+			continue;
+		growth = worker_pool_look_at_growth(pool, &load);
+		if (growth > 0)
+			(void)condition_wait(&pool->watching.wake, &pool->lock,
+					     growth < runs ? growth : runs);
 	}
 	pthread_mutex_unlock(&pool->lock);
+	if (pool->target->slow_task.hook)
+		thread_end_calls(&pool->setup, pool->watcher.name);
+	loop.is_over = true;
 	return NULL;
 }
 
@@ -912,7 +991,7 @@ static void worker_pool_join(struct worker_pool *pool)
 		pthread_cond_signal(&pool->workers[i].sleeper.wake);
 	pthread_cond_signal(&pool->watching.wake);
 	pthread_mutex_unlock(&pool->lock);
-	if (pool->most > pool->least)
+	if (pool->has_watcher)
 		pthread_join(pool->watcher.id, NULL);
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
 		if (pool->workers[i].is_joinable && &pool->workers[i] != worker_here)
@@ -934,7 +1013,7 @@ static void worker_pool_free(struct worker_pool *pool)
 		struct worker *worker = &pool->workers[i];
 
 		if (worker->counts)
-			pages_unmap_aligned(worker->counts, sizeof(*worker->counts));
+			worker_counts_free(worker->counts);
 		pthread_cond_destroy(&worker->sleeper.wake);
 	}
 	pthread_cond_destroy(&pool->watching.wake);
@@ -961,11 +1040,11 @@ static int worker_pool_start(struct worker_pool *pool)
 		error = worker_pool_add_worker(pool);
 	pool->live_most = pool->live;
 	pthread_mutex_unlock(&pool->lock);
-	if (error == 0 && pool->most > pool->least)
-		error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch",
-				     &pool->setup);
-	if (error != 0)
-		pool->most = pool->least; /* so there is no watcher to end */
+	if (error != 0 || (pool->most == pool->least && !pool->target->slow_task.hook))
+		return error;
+	error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch",
+			     &pool->setup);
+	pool->has_watcher = error == 0;
 	return error;
 }
 
@@ -1079,7 +1158,8 @@ static bool worker_pool_await_group(struct worker_pool *pool, tw_duration deadli
 	return true;
 }
 
-/* Closes the current group if a job of it is unfinished. Returns false on timeout. Under the lock. */
+/* Closes the current group if a job of it is unfinished. Returns false on timeout. Under the lock,
+ * which it leaves meanwhile. */
 static bool worker_pool_close_group(struct worker_pool *pool, tw_duration deadline)
 {
 	if (worker_pool_unfinished_in(pool, pool->wait_group) == 0)

@@ -61,7 +61,7 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job
 size_t worker_pool_room(struct worker_pool *pool);
 /* Waits until every job submitted before has been done. Not in a job. */
 void worker_pool_wait(struct worker_pool *pool);
-/* Waits likewise, until `deadline` of the target's clock. Returns false on timeout. */
+/* Waits until that, or until `deadline` of the target's clock. Returns false on timeout. */
 bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline);
 /* In a job: when the worker finds no other job, its thread ends by itself, and end(wheel) is its
  * last act. That may wait for the pool and destroy it. */
