@@ -141,54 +141,31 @@ static bool request_runs_tasks(const struct request *request)
 	       request->kind == REQUEST_ADVANCE;
 }
 
-/* Drives as wheel_begin_drive() does. Returns false if others have driven until `deadline`. */
-static bool wheel_begin_drive_until(struct tw_wheel *wheel, tw_duration deadline)
-{
-	unsigned tries = 0;
-
-	if (deadline == TW_FOREVER) {
-		wheel_begin_drive(wheel);
-		return true;
-	}
-	while (!wheel_try_drive(wheel)) {
-		if (clock_has_reached(&wheel->owner.clock, deadline))
-			return false;
-		thread_back_off(&tries);
-	}
-	return true;
-}
-
 /* A request that is waited for: where a task's exception ends the wait, nobody does any more. */
 struct question {
 	struct tw_wheel *wheel;
 	struct request *request;
-	bool drives;
 };
 
 static inline void question_end(struct question *question)
 {
 	struct tw_wheel *wheel = question->wheel;
 
-	if (!question->drives)
-		return;
 	if (wheel->owner.in.in_dispatch && !request_is_answered(question->request) &&
 	    fork_guard_state(wheel->guard) != FORK_GUARD_CHILD)
 		requests_withdraw(&wheel->owner.requests, question->request);
 	wheel_end_drive(wheel);
 }
 
-/* Drives until the request is answered, or until a turn has ended after `deadline`. */
-static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request,
-				      tw_duration deadline)
+static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
-	struct question asked __attribute__((cleanup(question_end))) = {wheel, request, false};
+	struct question asked __attribute__((cleanup(question_end))) = {wheel, request};
 	bool (*turn)(struct owner * owner) =
 		request_runs_tasks(request) ? owner_turn : owner_apply_turn;
 	unsigned tries = 0;
 
-	asked.drives = wheel_begin_drive_until(wheel, deadline);
-	while (asked.drives && !request_is_answered(request) &&
-	       !clock_has_reached(&wheel->owner.clock, deadline)) {
+	wheel_begin_drive(wheel);
+	while (!request_is_answered(asked.request)) {
 		if (turn(&wheel->owner) || request_is_answered(request))
 			continue;
 		/* A step of a trim, after which others may have their turn. */
@@ -198,12 +175,31 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 		 * that the pool is full of may have to drive the wheel. */
 		wheel_end_drive(wheel);
 		thread_back_off(&tries);
-		asked.drives = wheel_begin_drive_until(wheel, deadline);
+		wheel_begin_drive(wheel);
 	}
 	/* What the last turn has left half done. */
-	if (asked.drives && turn == owner_turn && owner_is_busy(&wheel->owner) &&
-	    request_is_answered(request))
+	if (turn == owner_turn && owner_is_busy(&wheel->owner))
 		(void)wheel_turn_while_due(wheel);
+}
+
+/* Under the drive lock, which it gives back. */
+static bool wheel_turn_for(struct tw_wheel *wheel, struct request *request)
+{
+	struct question asked __attribute__((cleanup(question_end))) = {wheel, request};
+
+	return owner_turn(&asked.wheel->owner);
+}
+
+/* Turns until the request is answered or the deadline has come. A turn ends when its inline tasks
+ * have returned. */
+static void wheel_turn_until(struct tw_wheel *wheel, struct request *request, tw_duration deadline)
+{
+	unsigned tries = 0;
+
+	/* Another thread may drive, and hang in a task. */
+	while (!request_is_answered(request) && !clock_has_reached(&wheel->owner.clock, deadline))
+		if (!wheel_try_drive(wheel) || !wheel_turn_for(wheel, request))
+			thread_back_off(&tries);
 }
 
 void wheel_apply(struct tw_wheel *wheel)
@@ -220,8 +216,7 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request)
 	wheel_wake(wheel);
 }
 
-enum tw_status wheel_ask_and_wait_until(struct tw_wheel *wheel, struct request *request,
-					tw_duration deadline)
+enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
 {
 	if (owner_is_here(&wheel->owner)) {
 		owner_serve_here(&wheel->owner, request);
@@ -229,13 +224,8 @@ enum tw_status wheel_ask_and_wait_until(struct tw_wheel *wheel, struct request *
 	}
 	wheel_ask(wheel, request);
 	if (!wheel->owner.has_thread)
-		wheel_turn_until_answered(wheel, request, deadline);
-	return requests_wait_until(&wheel->owner.requests, request, &wheel->owner.clock, deadline);
-}
-
-enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
-{
-	return wheel_ask_and_wait_until(wheel, request, TW_FOREVER);
+		wheel_turn_until_answered(wheel, request);
+	return requests_wait(&wheel->owner.requests, request);
 }
 
 static inline void request_free(struct request **request)
@@ -258,7 +248,11 @@ static enum tw_status wheel_ask_until(struct tw_wheel *wheel, enum request_kind 
 	if (!request)
 		return TW_NO_MEMORY;
 	request->kind = kind;
-	status = wheel_ask_and_wait_until(wheel, request, deadline);
+	wheel_ask(wheel, request);
+	if (!wheel->owner.has_thread)
+		wheel_turn_until(wheel, request, deadline);
+	status =
+		requests_wait_until(&wheel->owner.requests, request, &wheel->owner.clock, deadline);
 	if (status == TW_TIMED_OUT)
 		request = NULL;
 	return status;

@@ -218,11 +218,6 @@ INLINED void job_end(struct work **ended)
 	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
 	histogram_record(&thread->duration, work->took);
 	TRACE_TASK_END(work->timer, work->took);
-	if (work->target->slow_task.hook) {
-		/* A thread that reports the run is done with it, and others see that it is over. */
-		pthread_mutex_lock(&thread->lock);
-		pthread_mutex_unlock(&thread->lock);
-	}
 }
 
 INLINED void job_call(struct work *work)
@@ -237,8 +232,7 @@ INLINED void job_call(struct work *work)
 }
 
 /* Calls the hook. An alarm may be a cache's, of which no function of the program's is told. */
-static __attribute__((noinline)) void job_call_hook(const struct job_target *target,
-						    const struct job *job, tw_duration took)
+static void job_call_hook(const struct job_target *target, const struct job *job, tw_duration took)
 {
 	if (timer_is_alarm(job->timer))
 		return;
@@ -246,15 +240,25 @@ static __attribute__((noinline)) void job_call_hook(const struct job_target *tar
 	target->slow_task.hook(target->context, &job->task, job->task.timer, took);
 }
 
+/* There is a hook. Calls it for the run that has ended, unless that was quick or another thread did. */
+static __attribute__((noinline)) void job_end_report(const struct job_target *target,
+						     struct job_thread *thread, tw_duration began,
+						     tw_duration took)
+{
+	/* A thread that has seen the run is done with it, and others see that it has ended. */
+	pthread_mutex_lock(&thread->lock);
+	pthread_mutex_unlock(&thread->lock);
+	if (took > target->slow_task.threshold && thread->reported != began)
+		job_call_hook(target, innermost, took);
+}
+
 /* Of a handle or an alarm: between its begin and end. */
 INLINED void job_run(struct work *work)
 {
-	const struct tw_slow_task *slow = &work->target->slow_task;
-
 	job_call(work);
-	if (!slow->hook || work->took <= slow->threshold || work->thread->reported == work->began)
+	if (!work->target->slow_task.hook)
 		return;
-	job_call_hook(work->target, innermost, work->took);
+	job_end_report(work->target, work->thread, work->began, work->took);
 	job_end_in_child(work);
 }
 
