@@ -116,6 +116,12 @@ void event_count_cancel(struct event_count *event)
 	atomic_store_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_relaxed);
 }
 
+void event_count_hush(struct event_count *event)
+{
+	if (event->timer >= 0)
+		timer_set(event->timer, TW_FOREVER);
+}
+
 static bool event_count_is_notified(struct event_count *event)
 {
 	/* acquire: sees what the notifier did before, without another look; pairs with

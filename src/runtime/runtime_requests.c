@@ -227,6 +227,9 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return wheel ? TW_CLOSED : TW_INVALID;
 	owner = &wheel->owner;
+	/* A loop inside a task sleeps, as far as this wheel goes, until the task returns. */
+	if (owner_is_here(owner))
+		event_count_hush(&owner->event);
 	if (owner->has_thread || owner_is_here(owner))
 		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
 	left = wheel_poll(wheel);
