@@ -774,10 +774,12 @@ TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
  *
  * poll() or epoll finds it readable when a command has arrived or a deadline is due. The loop then
  * calls tw_poll, which makes it unreadable again. Call tw_poll after the other events of the same
- * wait: a task may free the objects of these events. The wheel owns the descriptor: do not read or
- * close it. In a task, as in a loop that a task runs, tw_poll runs nothing; it makes the descriptor
- * unreadable until the task has returned. A fork's child calls tw_fd again for a descriptor of its own, and leaves that of the
- * parent alone, which stays open in the child until exec().
+ * wait: a task may free the objects of these events. In a task, as in a loop that a task runs,
+ * tw_poll runs nothing, and makes the descriptor unreadable until the task has returned.
+ *
+ * The wheel owns the descriptor: do not read or close it. A fork's child calls tw_fd again for a
+ * descriptor of its own, and leaves that of the parent alone, which stays open in the child until
+ * exec().
  *
  * Returns: the descriptor, or -1 with errno:
  *   EINVAL   no wheel, a wheel with an owner thread, a stopped wheel, or called from an inline task

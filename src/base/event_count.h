@@ -61,8 +61,8 @@ void event_count_prepare(struct event_count *event, enum event_count_state state
 			 tw_duration until);
 /* Takes the announcement back. Only the sleeper may call this. */
 void event_count_cancel(struct event_count *event);
-/* Makes the descriptor, if there is one, unreadable until the next event_count_prepare(). A notifier
- * that is late may undo it. Only the sleeper may call this, while it is awake. */
+/* Makes the descriptor, if there is one, unreadable until the next event_count_prepare(). A late
+ * notifier may undo it. Only the sleeper may call this, while it is awake. */
 void event_count_hush(struct event_count *event);
 /*
  * Sleeps until notified, or until `until`, which must be that of event_count_prepare(). It may

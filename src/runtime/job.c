@@ -33,8 +33,8 @@ struct work {
 
 #define INLINED static inline __attribute__((always_inline))
 
-/* The innermost of those that this thread is doing; it lies on the thread's stack. Where this thread
- * reports a slow task, it is that, of another thread. */
+/* The innermost of those that this thread is doing; it lies on the thread's stack. Where this
+ * thread reports a slow task, it is that, of another thread. */
 static _Thread_local const struct job *innermost;
 
 void drain_release(struct drain *drain)
@@ -240,7 +240,8 @@ static void job_call_hook(const struct job_target *target, const struct job *job
 	target->slow_task.hook(target->context, &job->task, job->task.timer, took);
 }
 
-/* There is a hook. Calls it for the run that has ended, unless that was quick or another thread did. */
+/* There is a hook. Calls it for the run that has ended, unless that was quick, or another thread
+ * did. */
 static __attribute__((noinline)) void job_end_report(const struct job_target *target,
 						     struct job_thread *thread, tw_duration began,
 						     tw_duration took)
