@@ -7,30 +7,30 @@
 #include "cache.h"
 
 /* X(name, field, help): counts that only grow. */
-#define COUNTERS(X)                                                                 \
-	X("hits", hits, "Keys asked for that were there.")                          \
-	X("misses", misses, "Keys asked for that were not there, or had expired.")  \
-	X("absent", absent, "Keys asked for that were known to be absent.")         \
-	X("loads", loads, "Loaders called.")                                        \
-	X("refreshes", refreshes, "Loads of keys whose value could still be read.") \
-	X("load_errors", load_errors, "Loads that gave no value.")                  \
-	X("load_waits", load_waits, "Takes that waited for a load of another.")     \
-	X("wait_timeouts", wait_timeouts, "Takes that gave up waiting for a load.") \
-	X("stale", stale, "Takes given an expired value because the load failed.")  \
-	X("inserts", inserts, "Entries that came in.")                              \
-	X("notified", notified, "Removals that the listener was told of.")          \
-	X("refused", refused, "Values refused because too many removals were queued.")
+#define COUNTERS(X)                                                                         \
+	X("hits", hits, "Lookups that found their key.")                                    \
+	X("misses", misses, "Lookups whose key was missing or had expired.")                \
+	X("absent", absent, "Lookups that found a stored absence.")                         \
+	X("loads", loads, "Keys for which a loader was called.")                            \
+	X("refreshes", refreshes, "Loads of keys that still had a value.")                  \
+	X("load_errors", load_errors, "Loads that supplied no value.")                      \
+	X("load_waits", load_waits, "Takes that waited for another take's load.")           \
+	X("wait_timeouts", wait_timeouts, "Takes that timed out while a load was running.") \
+	X("stale", stale, "Takes that returned an expired value after a failed load.")      \
+	X("inserts", inserts, "Entries inserted.")                                          \
+	X("notified", notified, "Removals reported to the listener.")                       \
+	X("refused", refused, "Values refused because the limit of queued removals was reached.")
 
 /* Likewise: states. */
-#define GAUGES(X)                                                                     \
-	X("entries", entries, "Entries that are there.")                              \
-	X("bytes", bytes, "Sum of the weights of the entries.")                       \
-	X("queued_removals", queued_removals, "Removals that wait for the listener.") \
-	X("memory_bytes", memory, "Memory that the cache has of the system.")         \
-	X("memory_in_use_bytes", memory_in_use, "Memory in use by what is there.")    \
-	X("memory_retired_bytes", memory_retired,                                     \
-	  "Memory of what has left, and may still be looked at.")                     \
-	X("memory_pinned_bytes", memory_pinned, "Memory of what has left, and is pinned.")
+#define GAUGES(X)                                                                       \
+	X("entries", entries, "Entries in the cache.")                                  \
+	X("bytes", bytes, "Sum of the entries' weights.")                               \
+	X("queued_removals", queued_removals, "Removals that wait for the listener.")   \
+	X("memory_bytes", memory, "Memory that the cache has from the system.")         \
+	X("memory_in_use_bytes", memory_in_use, "Memory in use by entries and tables.") \
+	X("memory_retired_bytes", memory_retired,                                       \
+	  "Memory of removed entries that readers may still use.")                      \
+	X("memory_pinned_bytes", memory_pinned, "Memory of removed entries that are pinned.")
 
 #define CACHE_METRIC(name, field, help) METRIC(tw_cache_stats, name, field, help),
 static const struct metric counters[] = {COUNTERS(CACHE_METRIC)};
@@ -44,7 +44,7 @@ static void print_removed(struct metrics *metrics, const struct tw_cache_stats *
 		[TW_CAUSE_SHUTDOWN] = "shutdown",
 	};
 
-	metrics_print_head(metrics, "removed_total", "counter", "Entries that left, by cause.");
+	metrics_print_head(metrics, "removed_total", "counter", "Entries removed, by cause.");
 	for (int i = 0; i < TW_CACHE_CAUSES; i++)
 		text_page_print(&metrics->page, "%s_removed_total{cause=\"%s\"} %" PRIu64 "\n",
 				metrics->prefix, causes[i], stats->removed[i]);
@@ -63,7 +63,7 @@ enum tw_status tw_cache_write_metrics(struct tw_cache *cache, tw_write_fn *write
 	metrics_print_counters(&metrics, counters, sizeof(counters) / sizeof(counters[0]), &stats);
 	print_removed(&metrics, &stats);
 	metrics_print_gauges(&metrics, gauges, sizeof(gauges) / sizeof(gauges[0]), &stats);
-	metrics_print_summary(&metrics, "load_seconds", "How long loads took.", &stats.load_time,
+	metrics_print_summary(&metrics, "load_seconds", "Durations of loads.", &stats.load_time,
 			      &stats.load_time_total);
 	text_page_give(&metrics.page);
 	return TW_OK;
