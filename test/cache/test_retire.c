@@ -216,6 +216,53 @@ static void what_a_reader_has_found_stays_as_it_is(void **state)
 	cache_recorder_close(recorder);
 }
 
+static const struct retired_batch *find_batch(const struct retiring_reader *thread)
+{
+	for (int i = 0; i < RETIRED_BATCHES; i++)
+		if (thread->batches[i].list.first)
+			return &thread->batches[i];
+	return NULL;
+}
+
+static void set_another_often(struct cache_recorder *recorder)
+{
+	for (int i = 0; i < 200; i++)
+		cache_set(recorder, "another", "value");
+}
+
+/* Else each set would cost more, the more entries a thread inside keeps from being freed. */
+static void what_a_sleeping_reader_may_see_is_not_examined_at_each_look(void **state)
+{
+	enum { MANY = 200 };
+	struct cache_recorder *recorder =
+		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
+	struct epochs *epochs = &recorder->cache->shared.epochs;
+	struct reader *reader = epochs_add_reader(epochs);
+	const struct retiring_reader *thread = retiring_reader(epochs_reader(epochs));
+	const struct tw_cache_entry *first;
+	const struct retired_batch *batch;
+
+	assert_non_null(reader);
+	for (uint64_t key = 0; key < MANY; key++)
+		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
+	reader_enter(reader, epochs);
+	for (uint64_t key = 0; key < MANY; key++)
+		assert_status(tw_cache_delete(recorder->cache, &key, sizeof(key)), TW_OK);
+	set_another_often(recorder);
+	batch = find_batch(thread);
+	assert_true(batch && batch->list.count >= MANY &&
+		    batch->list.count == thread->batched_count);
+	first = batch->list.first;
+	for (int i = 0; i < MANY; i++) {
+		cache_set(recorder, "another", "value");
+		assert_ptr_equal(batch->list.first, first);
+	}
+	reader_leave(reader);
+	set_another_often(recorder);
+	assert_int_equal(thread->batched_count, 0);
+	cache_recorder_close(recorder);
+}
+
 struct traffic {
 	struct tw_cache *cache;
 	uint64_t seed;
@@ -290,6 +337,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(values_set_others_when_they_are_freed),
 	TEST_CACHE(use_may_be_noted_of_what_was_put_out_before_the_limit),
 	TEST_CACHE(what_a_reader_has_found_stays_as_it_is),
+	TEST_IN(levels_inline, what_a_sleeping_reader_may_see_is_not_examined_at_each_look),
 	cmocka_unit_test(limit_may_come_while_all_threads_set),
 };
 

@@ -274,8 +274,9 @@ static size_t key_home(const struct tw_cache *cache, uint64_t key)
 	return (uint32_t)hash & shard_table(&cache->shards[0])->mask;
 }
 
-/* Half of one for nobody is made when a crowd comes, under one lock and to where it is made. */
-static void smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for(void **state)
+/* Half of one for nobody is made when a crowd comes, under one lock, with the same number for each
+ * bucket of a half: the first, which is copied, or the last, with which the copying would end. */
+static void crowd_comes_to_half(void **state, size_t first)
 {
 	enum { BUCKETS = 8, CROWD = 16 };
 	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
@@ -303,7 +304,7 @@ static void smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for(void **
 	assert_status(tw_cache_delete(cache, &key, sizeof(key)), TW_NOT_FOUND);
 	assert_true(shard->next && shard->next_copied == BUCKETS / 2);
 	for (unsigned i = 0; i < CROWD; i++) {
-		while (key_home(cache, ++key) >= BUCKETS / 2)
+		while (key_home(cache, ++key) != first + i % (BUCKETS / 2))
 			continue;
 		keys[i] = key;
 		crowd[i] = (struct tw_cache_item){
@@ -318,8 +319,19 @@ static void smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for(void **
 	cache_recorder_close(recorder);
 }
 
+static void smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for(void **state)
+{
+	crowd_comes_to_half(state, 0);
+}
+
+static void smaller_table_is_dropped_for_a_crowd_at_the_end_of_its_making(void **state)
+{
+	crowd_comes_to_half(state, 4);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for),
+	TEST_IN(levels_inline, smaller_table_is_dropped_for_a_crowd_at_the_end_of_its_making),
 	TEST_IN(levels_inline, table_changes_its_size_in_steps),
 	TEST_IN(levels_inline, key_with_the_tag_of_empty_slots_is_found),
 	TEST_IN(levels_inline, table_of_a_cleared_cache_is_small_again),

@@ -24,7 +24,7 @@ core_make()
 }
 
 core_make all
-core_make test TESTS="test_calls check_exports house/man/test_man"
+core_make test TESTS="runtime/test_calls house/check_exports house/man/test_man"
 leftovers=$(find "$alone" -name '*redis*' -o -name twr)
 if test -n "$leftovers"; then
 	echo "built all the same: $leftovers"

@@ -855,6 +855,26 @@ static void redis_is_asked_once_a_second_whoever_looks(void **state)
 	assert_true(counted(fixture) >= before + 2 * SHARDS);
 }
 
+/* From the first on. */
+static void each_question_to_redis_shows_a_second(void **state)
+{
+	enum { SHARDS = 4 };
+	struct fixture *fixture = *state;
+	const int64_t before = counted(fixture);
+
+	start(no_options);
+	for (int i = 0; i < 3000; i++) {
+		json_t *status = read_status();
+		int64_t shown = (int64_t)rows_of(status, "seconds");
+
+		json_decref(status);
+		if (shown > 0 && counted(fixture) - before == SHARDS * shown)
+			return;
+		wait_for(10 * TW_MILLISECOND);
+	}
+	fail_msg("there are fewer seconds than questions");
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
 
 int main(void)
@@ -884,6 +904,7 @@ int main(void)
 		TEST(worker_that_ends_is_healthy_and_not_ready),
 		TEST(loop_that_stands_is_not_healthy),
 		TEST(redis_is_asked_once_a_second_whoever_looks),
+		TEST(each_question_to_redis_shows_a_second),
 	};
 
 	return FIXTURE_RUN(tests);
