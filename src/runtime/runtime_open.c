@@ -322,37 +322,35 @@ static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums, 
 		stats->longest_running.took = time_since(now, sums->began);
 }
 
-static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
+static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
 {
 	const struct owner_counts *loop = &wheel->owner.counts;
 	const struct timer_counts *counts = &wheel->owner.out.counts;
-	struct tw_stats stats = {
-		.queued = command_queue_count(&wheel->owner.queue),
-		.pending = counter_read(&loop->pending),
-		.turns = counter_read(&loop->turns),
-		.wakeups = counter_read(&loop->wakeups),
-		.held_back = counter_read(&loop->held_back),
-		.full_waits = counter_read(&wheel->owner.queue.waits),
-		.longest_turn = (tw_duration)counter_read(&loop->longest_turn),
-		.longest_turn_wall = (tw_duration)counter_read(&loop->longest_turn_wall),
-		.refused = counter_read(&wheel->refused),
-	};
 
-	if (stats.queued > 0)
-		stats.queue_age =
+	memset(stats, 0, sizeof(*stats));
+	stats->queued = command_queue_count(&wheel->owner.queue);
+	stats->pending = counter_read(&loop->pending);
+	stats->turns = counter_read(&loop->turns);
+	stats->wakeups = counter_read(&loop->wakeups);
+	stats->held_back = counter_read(&loop->held_back);
+	stats->full_waits = counter_read(&wheel->owner.queue.waits);
+	stats->longest_turn = (tw_duration)counter_read(&loop->longest_turn);
+	stats->longest_turn_wall = (tw_duration)counter_read(&loop->longest_turn_wall);
+	stats->refused = counter_read(&wheel->refused);
+	if (stats->queued > 0)
+		stats->queue_age =
 			queue_age_read(&wheel->owner.queue_age, clock_read_real(CLOCK_MONOTONIC));
 	if (wheel->owner.out.pool)
-		worker_pool_count(wheel->owner.out.pool, &stats);
-	owner_count_memory(&wheel->owner, &stats);
+		worker_pool_count(wheel->owner.out.pool, stats);
+	owner_count_memory(&wheel->owner, stats);
 	/* What became of the timers before how many were set, so that it is never more. */
-	stats.fired = counter_read_ordered(&counts->fired);
-	stats.drained = counter_read_ordered(&counts->drained);
-	stats.stopped = counter_read_ordered(&counts->stopped);
-	stats.removed = counter_read_ordered(&counts->removed);
-	stats.replaced = counter_read_ordered(&counts->replaced);
-	stats.moved = counter_read_ordered(&counts->moved);
-	stats.set = counter_read_ordered(&counts->set);
-	return stats;
+	stats->fired = counter_read_ordered(&counts->fired);
+	stats->drained = counter_read_ordered(&counts->drained);
+	stats->stopped = counter_read_ordered(&counts->stopped);
+	stats->removed = counter_read_ordered(&counts->removed);
+	stats->replaced = counter_read_ordered(&counts->replaced);
+	stats->moved = counter_read_ordered(&counts->moved);
+	stats->set = counter_read_ordered(&counts->set);
 }
 
 enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
@@ -363,9 +361,9 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 		return TW_INVALID;
 	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return TW_CLOSED;
-	/* Before what the owner tells, which they are part of. */
+	/* They are read before the owner's counts, which they are part of. */
 	wheel_sum_jobs(wheel, &sums);
-	*stats = wheel_stats_of_owner(wheel);
+	stats_read_owner(stats, wheel);
 	stats_add_jobs(stats, &sums, clock_read_real(wheel->owner.clock.id));
 	return TW_OK;
 }
