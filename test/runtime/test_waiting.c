@@ -463,6 +463,25 @@ static void waits_end_while_others_go_on_setting(void **state)
 	tw_destroy(wheel);
 }
 
+/* The owner goes on to later ticks while timers of an earlier one are left. */
+static void wait_idle_waits_for_a_crowd_that_later_ticks_overtake(void **state)
+{
+	enum { CROWD = 100000 };
+	const struct variant *variant = *state;
+	const struct tw_options options = {.layout = variant->layout, .workers = variant->workers};
+	struct tw_wheel *wheel;
+	tw_duration deadline;
+
+	assert_status(tw_create(&wheel, INTERVAL, 10, ignore_task, &options), TW_OK);
+	deadline = tw_now(wheel) + 100 * TW_MILLISECOND;
+	for (uint64_t key = 0; key < CROWD; key++)
+		assert_status(tw_set_timer_at(wheel, &key, sizeof(key), VALUE(1), deadline), TW_OK);
+	WAIT_UNTIL(stats_of_wheel(wheel).fired > 0);
+	assert_status(tw_wait_idle(wheel), TW_OK);
+	assert_int_equal(stats_of_wheel(wheel).fired, CROWD);
+	tw_destroy(wheel);
+}
+
 /* Two tasks of one tick: the first ends once a flush has been asked for, the second once the main
  * thread has looked. */
 struct two_tasks {
@@ -570,6 +589,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, advance_that_comes_while_a_task_runs_moves_the_clock),
 	TEST_POOL(second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first),
 	TEST_BOTH(owner, waits_end_while_others_go_on_setting),
+	TEST_BOTH(threads, wait_idle_waits_for_a_crowd_that_later_ticks_overtake),
 	TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
 	TEST_POOL(wait_idle_waits_for_running_tasks),
 	TEST_POOL(wait_idle_after_stop_waits_for_running_tasks),
