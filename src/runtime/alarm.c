@@ -9,8 +9,8 @@
  *   LISTED   it is in the inbox of the owner; the thread that sets the flag adds it, the owner
  *            clears it
  *   CLOSING  it is being closed or destroyed, and can't be set
- *   CLOSED   the owner may call `function`, if there is one, and free it: the last that the
- *            closing thread writes
+ *   CLOSED   the owner may free it: the last that the closing thread writes. Without CLOSING,
+ *            `function` is called first
  *
  * Invariant: an alarm that is ARMED, and neither AWAY nor LISTED, is in the wheel, at its tick or
  * an earlier one. So the owner need not be told of a tick that moves later, nor of a stop: it finds
@@ -21,8 +21,9 @@
  * when it is CLOSED, in no list, and neither AWAY nor LISTED: then no other thread knows it. Where
  * a function is to be called first, the alarm travels to the pool as that job, and is freed there.
  *
- * The closing thread exchanges `function` between CLOSING, after which no run begins, and CLOSED,
- * which publishes it. A worker reads it before it begins a run, and uses it if the run begins.
+ * A thread that closes it with a function writes `function` between CLOSING, after which no run
+ * begins, and CLOSED, which publishes it. A worker reads it before it begins a run, and uses it if
+ * the run begins.
  */
 #include "alarm.h"
 
@@ -106,9 +107,11 @@ static bool alarm_exchange(struct tw_alarm *alarm, uint64_t from, uint64_t to)
 						       memory_order_seq_cst, memory_order_relaxed);
 }
 
-/* The same, and adds it to the inbox if that sets LISTED. The caller's last touch. */
-static bool alarm_exchange_listed(struct alarm_table *table, struct tw_alarm *alarm, uint64_t from,
-				  uint64_t to)
+/* The same, and adds it to the inbox if that sets LISTED. The caller's last touch. A call of it
+ * would be 10 instructions. */
+static inline __attribute__((always_inline)) bool alarm_exchange_listed(struct alarm_table *table,
+									struct tw_alarm *alarm,
+									uint64_t from, uint64_t to)
 {
 	if (!alarm_exchange(alarm, from, to))
 		return false;
@@ -126,7 +129,7 @@ enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint
 
 	do {
 		word = alarm_word(alarm);
-		if (word & CLOSING)
+		if (word & (CLOSING | CLOSED))
 			return TW_CLOSED;
 		to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
 		if (!(word & AWAY) && (!(word & ARMED) || number < word >> TICK_SHIFT))
@@ -136,24 +139,16 @@ enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint
 	return TW_OK;
 }
 
-/* Takes back the run that is to come; returns the word before. */
-static uint64_t alarm_disarm(struct tw_alarm *alarm, uint64_t more)
+enum tw_status alarm_stop(struct tw_alarm *alarm)
 {
 	uint64_t word;
 
 	do {
 		word = alarm_word(alarm);
-	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | more));
-	return word;
-}
-
-enum tw_status alarm_stop(struct tw_alarm *alarm)
-{
-	uint64_t before = alarm_disarm(alarm, 0);
-
-	if (before & RUNNING)
-		return before & ARMED ? TW_REARMED : TW_RUNNING;
-	return before & ARMED ? TW_OK : TW_NOT_FOUND;
+	} while (!alarm_exchange(alarm, word, word & ~(uint64_t)ARMED));
+	if (word & RUNNING)
+		return word & ARMED ? TW_REARMED : TW_RUNNING;
+	return word & ARMED ? TW_OK : TW_NOT_FOUND;
 }
 
 struct run alarm_run(const struct tw_alarm *alarm)
@@ -173,27 +168,48 @@ bool alarm_give_back(struct alarm_table *table, struct tw_alarm *alarm, run_fn *
 	uint64_t to;
 
 	/* relaxed: the exchange below publishes both. */
-	if (closed)
+	if (closed) {
 		atomic_fetch_add_explicit(&table->closing, 1, memory_order_relaxed);
-	atomic_store_explicit(&alarm->function, closed, memory_order_relaxed);
+		atomic_store_explicit(&alarm->function, closed, memory_order_relaxed);
+	}
 	do {
 		word = alarm_word(alarm);
 		to = word | CLOSED | (word & AWAY ? 0 : LISTED);
+		if (closed)
+			to &= ~(uint64_t)CLOSING;
 	} while (!alarm_exchange_listed(table, alarm, word, to));
 	return to & ~word & LISTED;
 }
 
 enum tw_status alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed,
-			   bool waits, bool *changed)
+			   bool *changed)
 {
-	uint64_t word = alarm_disarm(alarm, CLOSING);
+	uint64_t word;
 
-	if (word & CLOSING)
-		return TW_CLOSED;
-	if (waits && (word & RUNNING))
-		return TW_RUNNING;
+	do {
+		word = alarm_word(alarm);
+		if (word & (CLOSING | CLOSED))
+			return TW_CLOSED;
+	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | CLOSING));
 	*changed = alarm_give_back(table, alarm, closed);
 	return TW_OK;
+}
+
+enum tw_status alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, bool *changed)
+{
+	uint64_t word;
+	uint64_t to;
+
+	do {
+		word = alarm_word(alarm);
+		if (word & (CLOSING | CLOSED))
+			return TW_CLOSED;
+		to = (word & ~(uint64_t)ARMED) | CLOSING;
+		if (!(word & RUNNING))
+			to |= CLOSED | (word & AWAY ? 0 : LISTED);
+	} while (!alarm_exchange_listed(table, alarm, word, to));
+	*changed = to & ~word & LISTED;
+	return to & CLOSED ? TW_OK : TW_RUNNING;
 }
 
 /* ---- The owner ---- */
@@ -210,7 +226,7 @@ static enum alarm_action alarm_action_for(struct tw_alarm *alarm, uint64_t word)
 	if (word & (AWAY | LISTED))
 		return ALARM_KEEP;
 	if (word & CLOSED)
-		return alarm_function(alarm) ? ALARM_CLOSE : ALARM_FREE;
+		return word & CLOSING ? ALARM_FREE : ALARM_CLOSE;
 	alarm->timer.tick = word_tick(word);
 	return word & ARMED ? ALARM_FILE : ALARM_KEEP;
 }

@@ -49,22 +49,28 @@ enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint
 /* As tw_alarm_stop. */
 enum tw_status alarm_stop(struct tw_alarm *alarm);
 /*
- * Disarms the alarm for good and gives it back. The caller's last touch, unless it returns
- * TW_RUNNING. *changed says that the owner is to be woken.
+ * Disarms the alarm for good and gives it back, as alarm_give_back() does. *changed says that the
+ * owner is to be woken.
  *
  * Returns:
  *   TW_OK       it is given back
- *   TW_RUNNING  only if `waits`: a run is under way; the caller is to wait, and alarm_give_back()
- *   TW_CLOSED   another thread closes it, or has
+ *   TW_CLOSED   another thread closes or destroys it, or has
  */
 enum tw_status alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed,
-			   bool waits, bool *changed);
+			   bool *changed);
+/*
+ * The same without a function, if no run is under way.
+ *
+ * Returns beside what alarm_close() does:
+ *   TW_RUNNING  a run is under way; the caller is to wait for it, and alarm_give_back()
+ */
+enum tw_status alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, bool *changed);
 /* When the alarm does not run, closed(argument) is called, unless `closed` is NULL, and its memory
  * is freed. The caller's last touch. Returns true if the owner is to be woken. */
 bool alarm_give_back(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed);
 /* The alarm's run, to wait for its end. */
 struct run alarm_run(const struct tw_alarm *alarm);
-/* Returns what is to be called: its run, or what a close was given. NULL: nothing. */
+/* Returns what is to be called: its run, or what a close was given. */
 run_fn *alarm_function(const struct tw_alarm *alarm);
 /* Returns whether a function that a close was given has still to return. */
 bool alarm_table_is_closing(const struct alarm_table *table);

@@ -242,25 +242,43 @@ void handle_make_periodic(struct handle *handle, struct schedule *schedule)
 	atomic_fetch_or_explicit(&handle->state, PERIODIC, memory_order_relaxed);
 }
 
-void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+static inline void handle_give(struct handle_table *table, struct slab_bin *bin,
+			       struct handle *handle, uint64_t state)
 {
-	/* relaxed: no other thread may change it any more. */
-	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
 	uint64_t generation = generation_of(state) + 1;
-	struct schedule *schedule = state & PERIODIC ? handle->schedule : NULL;
 
 	/* release: after what was done with it; pairs with handle_state() called with an old id. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT, memory_order_release);
 	if (generation < last_generation)
 		slab_give(&table->slab, bin, handle);
-	if (schedule)
-		free(schedule);
+}
+
+/* Not inlined: the other way needs no stack. */
+static __attribute__((noinline)) void handle_free_periodic(struct handle_table *table,
+							   struct slab_bin *bin,
+							   struct handle *handle, uint64_t state)
+{
+	struct schedule *schedule = handle->schedule;
+
+	handle_give(table, bin, handle, state);
+	free(schedule);
+}
+
+void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+{
+	/* relaxed: no other thread may change it any more. */
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+
+	if (state & PERIODIC)
+		handle_free_periodic(table, bin, handle, state);
+	else
+		handle_give(table, bin, handle, state);
 }
 
 /* ---- Changing the state ---- */
 
 /* Once no thread is busy with it. acquire: pairs with handle_exchange(), handle_end_reset() and
- * handle_free(). */
+ * handle_give(). */
 static uint64_t handle_state(struct handle *handle)
 {
 	uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);

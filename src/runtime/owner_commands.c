@@ -464,6 +464,8 @@ bool owner_answer_idlers(struct owner *owner, uint64_t end)
 {
 	struct list *link = owner->asked.idlers.next;
 
+	if (list_is_empty(&owner->asked.idlers))
+		return true;
 	while (link != &owner->asked.idlers) {
 		struct request *request = list_entry(link, struct request, link);
 

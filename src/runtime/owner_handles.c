@@ -66,7 +66,9 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	limit_give(&owner->out.places, 1);
 }
 
-static void owner_remove_handle(struct owner *owner, struct handle *handle)
+/* Inlined it would make each look for stopped handles dearer. */
+static __attribute__((noinline)) void owner_remove_handle(struct owner *owner,
+							  struct handle *handle)
 {
 	if (timer_place(&handle->timer) != TIMER_AWAY) {
 		owner_unplace(owner, &handle->timer);
@@ -128,8 +130,9 @@ static size_t owner_see_returned(struct owner *owner)
 		if (action == HANDLE_FREE) {
 			counter_add_ordered(&owner->out.counts.removed, 1);
 			owner_remove_handle(owner, handle);
-		} else
+		} else {
 			owner_take_back_handle(owner, handle, action);
+		}
 	}
 	return seen;
 }
@@ -140,6 +143,8 @@ static size_t owner_see_stopped(struct owner *owner)
 	struct handle *batch[PENDING_BATCH];
 	size_t count = handle_take_stopped(&owner->out.handles, batch, PENDING_BATCH);
 
+	if (count == 0)
+		return 0;
 	for (size_t i = 0; i < count; i++)
 		if (handle_is_here(batch[i], owner->pending.number))
 			wheel_prefetch(&batch[i]->timer);

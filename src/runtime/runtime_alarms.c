@@ -96,28 +96,38 @@ static __attribute__((noinline)) enum tw_status wheel_destroy_after_run(struct t
 	return status;
 }
 
-static enum tw_status wheel_close_alarm(struct tw_alarm *alarm, run_fn *closed, bool waits)
+enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument))
 {
-	struct tw_wheel *wheel = alarm->wheel;
+	struct tw_wheel *wheel;
 	enum tw_status status;
 	bool changed = false;
 
-	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+	if (!alarm)
+		return TW_INVALID;
+	if (fork_guard_state(alarm->wheel->guard) == FORK_GUARD_CHILD)
 		return TW_CLOSED;
-	status = alarm_close(&wheel->owner.out.alarms, alarm, closed, waits, &changed);
-	if (status == TW_RUNNING)
-		return wheel_destroy_after_run(wheel, alarm);
+	wheel = alarm->wheel;
+	status = alarm_close(&wheel->owner.out.alarms, alarm, closed, &changed);
 	if (changed)
 		wheel_tell_of_alarm(wheel);
 	return status;
 }
 
-enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument))
-{
-	return alarm ? wheel_close_alarm(alarm, closed, false) : TW_INVALID;
-}
-
 enum tw_status tw_alarm_destroy(struct tw_alarm *alarm)
 {
-	return alarm ? wheel_close_alarm(alarm, NULL, true) : TW_OK;
+	struct tw_wheel *wheel;
+	enum tw_status status;
+	bool changed = false;
+
+	if (!alarm)
+		return TW_OK;
+	wheel = alarm->wheel;
+	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return TW_CLOSED;
+	status = alarm_destroy(&wheel->owner.out.alarms, alarm, &changed);
+	if (status == TW_RUNNING)
+		return wheel_destroy_after_run(wheel, alarm);
+	if (changed)
+		wheel_tell_of_alarm(wheel);
+	return status;
 }

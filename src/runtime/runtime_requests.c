@@ -223,14 +223,16 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	enum tw_status status;
 	struct owner *owner;
 	tw_duration left;
+	bool is_here;
 
 	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return wheel ? TW_CLOSED : TW_INVALID;
 	owner = &wheel->owner;
 	/* A loop inside a task sleeps, as far as this wheel goes, until the task returns. */
-	if (owner_is_here(owner))
+	is_here = owner_is_here(owner);
+	if (is_here)
 		event_count_hush(&owner->event);
-	if (owner->has_thread || owner_is_here(owner))
+	if (is_here || owner->has_thread)
 		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
 	left = wheel_poll(wheel);
 	status = wheel_state(wheel);

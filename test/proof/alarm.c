@@ -267,7 +267,7 @@ static void alarm_do_destroy(void)
 	struct run run = alarm_run(alarm);
 	bool changed;
 
-	if (alarm_close(table, alarm, NULL, true, &changed) == TW_RUNNING) {
+	if (alarm_destroy(table, alarm, &changed) == TW_RUNNING) {
 		handle_table_wait(&owner.out.handles, &run);
 		(void)alarm_give_back(table, alarm, NULL);
 	}
@@ -294,7 +294,7 @@ static void alarm_do(enum event event, int thread, bool is_last)
 		alarm_do_destroy();
 		break;
 	case DO_CLOSE:
-		(void)alarm_close(table, alarm, argument_closed, false, &changed);
+		(void)alarm_close(table, alarm, argument_closed, &changed);
 		break;
 	}
 }
