@@ -45,7 +45,7 @@ endif
 OPTIMIZE := -O2
 OUR_CPPFLAGS := -D_GNU_SOURCE -Iinclude -Isrc
 OUR_CFLAGS := -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-	-fvisibility=hidden -fPIC -pthread '-ffile-prefix-map=$(CURDIR)=.'
+	-fexceptions -fvisibility=hidden -fPIC -pthread '-ffile-prefix-map=$(CURDIR)=.'
 # The one object of the static library is machine code also with -flto: its bytecode would have our
 # inner names as global ones. gcc has to be told; clang's linker writes machine code anyway.
 machine_code = $(shell $(CC) -flinker-output=nolto-rel -E -xc /dev/null >/dev/null 2>&1 && \
@@ -215,12 +215,21 @@ $(BUILD)/$(LINK_NAME): $(BUILD)/$(SONAME)
 # Tests and benches see the inner names too: they take the objects, not the library.
 $(BUILD)/test/%: $(BUILD)/test/%.o $(TEST_SUPPORT) $(LIB_OBJECTS)
 	$(call say_once,LD,$(@D)/test_*)
-	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka
+	$(Q)$(LINK) $(WRAP) -o $@ $^ $(TEST_LIBS) -lcmocka
 
 $(BUILD)/test/%_yields: $(BUILD)/test/%_yields.o $(TEST_SUPPORT) \
 		$(BUILD)/test/support/yields/yield.o $(YIELD_OBJECTS)
 	$(call say_once,LD,$(@D)/test_*)
 	$(Q)$(LINK) -o $@ $^ -lcmocka
+
+# Exceptions of C++ go through the library. They need no sanitizer, and no flags of CC.
+$(BUILD)/test/support/exceptions.o: test/support/exceptions.cpp test/support/exceptions.h \
+		$(BUILD)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++11 -Wall -Wextra -fPIC -g -c -o $@ $<
+
+$(BUILD)/test/runtime/test_exceptions: $(BUILD)/test/support/exceptions.o
+$(BUILD)/test/runtime/test_exceptions: TEST_LIBS = -lstdc++
 
 # Tests that let these calls fail.
 $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc \

@@ -38,7 +38,8 @@
  *    entry, or the removal of a million other entries.
  *  - A set that fails changes nothing. Its value is still the caller's.
  *
- * The child of a fork must not use a cache that it inherited. It may make a cache of its own.
+ * The child of a fork must not use a cache that it inherited, nor drive the wheel of that cache. It
+ * may make a cache of its own.
  */
 #ifndef TIMINGWHEEL_CACHE_H
 #define TIMINGWHEEL_CACHE_H
@@ -232,7 +233,10 @@ struct tw_cache_options {
 	 * The cache's own loader. tw_cache_take_async uses it, reloads use it, and so do takes
 	 * without a loader. It is called on `loaders` dedicated threads, with load_context, which
 	 * must outlive the cache. `loaders` is at most TW_CACHE_LOADERS_MAX; 0 means the default,
-	 * 2. If `load` is NULL, the default, there is no loader and there are no such threads.
+	 * 2. If `load` is NULL, the default, there is no loader and there are no such threads. The
+	 * threads are the cache's, not the wheel's. They inherit from the thread that called
+	 * tw_cache_create what a worker inherits from the thread that called tw_create
+	 * (timingwheel.h). Their stacks have the system's default size.
 	 */
 	tw_cache_load *load;
 	void *load_context;

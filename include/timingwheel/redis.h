@@ -990,9 +990,10 @@ struct tw_redis_verdict {
 /*
  * Runs a task.
  *
- * The worker's threads call it, up to `handlers` at the same time. The job's pointers are valid
- * during the call. The worker extends the lease while it runs. It may use any tw_redis. It must not
- * stop its own worker.
+ * The worker's threads call it, up to `handlers` at the same time. They inherit from the thread
+ * that called tw_redis_worker_start what a wheel's worker inherits (timingwheel.h). The job's
+ * pointers are valid during the call. The worker extends the lease while it runs. It may use any
+ * tw_redis. It must not stop its own worker.
  *
  * Returns: the outcome of the run.
  */

@@ -12,6 +12,20 @@
  * One owner thread keeps the timers. A pool of workers runs the tasks. Any thread may make any call
  * at any time, also from inside a task. Only tw_destroy must be the last call on its wheel.
  *
+ * What a task's thread inherits. Where callers drive the wheel and run its tasks (TW_DRIVE_CALLER
+ * with TW_WORKERS_INLINE), it is the caller's thread as it is, except that it cannot be cancelled
+ * meanwhile. Otherwise it is a thread of the wheel: a worker, or the owner with TW_WORKERS_INLINE.
+ * It has the signal mask of the thread that called tw_create, except that SIGSEGV, SIGBUS, SIGFPE,
+ * SIGILL, SIGTRAP, SIGSYS, SIGABRT and SIGPROF are never blocked. A child that a task starts
+ * inherits that mask. So a program whose signals must not come to workers blocks them before it
+ * calls tw_create, or in on_thread_start. The thread has the processor set and the scheduling
+ * policy that the calling thread had at tw_create. A worker has its timer slack, too. An owner that
+ * runs tasks has a timer slack of 1 us, and from Linux 6.12 on slices of 100 us, unless
+ * on_thread_start sets others; a child that a task starts inherits these. The thread's stack is as
+ * stack_size says. Cancellation is enabled, the locale is the global one, and the name is as
+ * options.name says. The wheel's other threads run nothing of the program, and block all signals
+ * but those eight.
+ *
  * The wheel guarantees:
  *  - Every value that it accepts comes back exactly once: to `execute` (the timer expired), to the
  *    function given to tw_drain, to the caller of tw_take_timer or of a stop by handle, or to
@@ -23,9 +37,15 @@
  *  - The commands of one thread take effect in the order in which the thread gave them.
  *  - No call is a cancellation point. A thread that is cancelled (pthread_cancel) inside a call
  *    first completes the call, with the tasks that run inline in it.
- *  - In a child made by fork() without exec(), calls on a wheel of the parent return TW_CLOSED, if
- *    they return a status. Only tw_dump_stopped does not. This needs Linux 4.14 or later. If a
- *    task, release or drain function forks and returns in the child, its thread ends there.
+ *  - No call is async-signal-safe: a signal handler may make none of them.
+ *  - In a child made by fork() without exec(), calls on a wheel of the parent that has threads
+ *    return TW_CLOSED, if they return a status. Only tw_dump_stopped does not. If a task, release
+ *    or drain function of such a wheel forks and returns in the child, its thread ends there.
+ *  - A wheel without threads (TW_DRIVE_CALLER with TW_WORKERS_INLINE) goes on in the child, as the
+ *    child's own copy with the same timers and values, also if one of its tasks forked. If another
+ *    thread was in a call on it at the fork, the child must not use its copy. If that thread was
+ *    driving it or giving it a command, calls return TW_CLOSED in the child. A child's tw_fd opens
+ *    a descriptor of its own. All this needs Linux 4.14 or later.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_H
 #define TIMINGWHEEL_TIMINGWHEEL_H
@@ -162,6 +182,44 @@ enum tw_reason {
 /* Takes back a value whose task will not run. Called on a worker, or where the wheel is driven. */
 typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_reason reason);
 
+/*
+ * Functions of the program that the library calls may do other things than return:
+ *
+ *     Function            throw, pthread_exit     longjmp  call the wheel  never return
+ *     execute             count as a run          no       yes             holds up
+ *     run by handle       count as a run          no       yes             holds up
+ *     run of an alarm     count as a run          no       yes             holds up
+ *     release             value has come back     no       yes             holds up
+ *     each of tw_drain    value has come back     no       yes             holds up
+ *     closed of a close   count as a return       no       yes             holds up
+ *     next                end the schedule        no       yes             holds up
+ *     slow_task.hook      the run has ended       no       yes             holds up
+ *     visit of tw_each    end the visits          no       yes             holds up nothing
+ *
+ * Throw, pthread_exit: a C++ exception that leaves the function goes on to the caller of tw_poll,
+ * tw_advance or another call that drives the wheel, and the wheel is as after a function that
+ * returned. The call has no other effect: what is left of the tick is for the next call that
+ * drives, and a manual clock stands at that tick. A periodic timer goes on; a schedule asks `next`,
+ * which must not throw then. The function of a close is called after a run that threw, and must not
+ * throw then either. The hook is not called for such a run. A tw_destroy that an exception leaves
+ * has not freed the wheel and is called again; so it is where a function has called tw_destroy and
+ * an exception leaves the call that runs it. The same holds for pthread_exit, and for a
+ * cancellation that the function enables. In a worker or in the owner thread each of
+ * these ends the process: an exception by std::terminate, the end of the thread by abort.
+ *
+ * A longjmp out of the function is not allowed, because it skips the end of the call. The wheel
+ * then takes the thread to be in the function for ever: tw_poll returns TW_INVALID there, and other
+ * threads wait. Out of `visit` it leaks 25 KiB, and the thread cannot be cancelled any more.
+ *
+ * Each call says what it does in such a function. A call that would wait for the function itself
+ * returns TW_INVALID. That holds, too, while tw_stop or tw_destroy is under way, and in destructors
+ * of thread-specific data in the wheel's threads. In these tw_destroy does nothing.
+ *
+ * A function that never returns holds up its worker, tw_wait_idle and tw_destroy. With
+ * TW_WORKERS_INLINE it holds up all timers and each call that waits for the owner, but no set,
+ * move or stop.
+ */
+
 /* Says how a wheel keeps its timers. */
 enum tw_layout {
 	/* Levels that overflow upward, of `slots` slots each. The number is rounded up to a power
@@ -175,19 +233,22 @@ enum tw_layout {
 /* Says which clock a wheel uses. */
 enum tw_clock {
 	TW_CLOCK_MONOTONIC, /* stops while the machine is suspended */
-	TW_CLOCK_BOOTTIME,  /* runs on while the machine is suspended; Linux only */
-	TW_CLOCK_MANUAL     /* starts at 0; only tw_advance moves it; for tests */
+	/* Runs on while the machine is suspended; Linux only. A wheel with this clock owns a
+	 * descriptor, which the program must not close. */
+	TW_CLOCK_BOOTTIME,
+	TW_CLOCK_MANUAL /* starts at 0; only tw_advance moves it; for tests */
 };
 
 /* Says which thread drives a wheel. */
 enum tw_drive {
 	/* An owner thread drives the wheel. */
 	TW_DRIVE_THREAD,
-	/* The callers drive the wheel; it has no owner thread. One thread at a time drives it,
-	 * inside tw_poll, tw_advance, tw_flush, tw_trim, tw_wait_idle, tw_add_timer, tw_take_timer,
-	 * tw_contains, tw_timer_remaining, tw_each, tw_dump, tw_stop or tw_destroy. A command that
-	 * meets a limit may drive it too. A thread that sleeps as long as tw_poll said is not woken
-	 * by commands of other threads; one that waits at tw_fd is. */
+	/* The callers drive the wheel; it has no owner thread. With TW_WORKERS_INLINE tasks,
+	 * releases and drain calls run inside tw_poll, tw_advance, tw_flush, tw_wait_idle,
+	 * tw_wait_idle_until, tw_stop and tw_destroy alone, in one thread at a time. Every other
+	 * call may apply commands, also to make room in a full queue, but leaves due timers to the
+	 * next of these calls. A thread that sleeps as long as tw_poll said is not woken by
+	 * commands of other threads; one that waits at tw_fd is. */
 	TW_DRIVE_CALLER
 };
 
@@ -215,12 +276,18 @@ enum tw_delay_from {
 struct tw_slow_task {
 	tw_duration threshold; /* nanoseconds, ≥ 0; 0 reports nothing */
 	/*
-	 * The function that reports a task, or NULL. It is called with tw_options.context right
-	 * after a task that took longer than the threshold, on the thread that ran the task. `task`
-	 * is what execute was given, or describes the run of a timer by handle; its value may be
-	 * freed by now. `timer` is task->timer. `took` is in nanoseconds of real time, also on a
-	 * manual clock. The hook may make all calls that a task may make. For tw_timer_stop_wait it
-	 * is part of the timer's run. Alarms are not reported.
+	 * The function that reports a task, or NULL. It is called with tw_options.context, once for
+	 * each task that takes longer than the threshold. With a pool it is called while the task
+	 * runs, on the thread NAME-watch, at most 1 ms after the threshold. A task that ends before
+	 * that thread can report it is reported at its end, on the thread that ran it; so is each
+	 * with TW_WORKERS_INLINE.
+	 *
+	 * `task` is what execute was given, or describes the run of a timer by handle; its value is
+	 * in use by the task, or freed. `timer` is task->timer. `took` is how long the task has
+	 * taken so far, in nanoseconds of real time, also on a manual clock. The hook may make all
+	 * calls that a task may make. For tw_timer_stop_wait it is part of the timer's run. The
+	 * hook must not wait for the task, whose end waits for the hook. While it runs, no other
+	 * hung task is reported and no worker is added. Alarms are not reported.
 	 */
 	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
 		     tw_duration took);
@@ -233,7 +300,7 @@ struct tw_slow_task {
 
 /* Holds the options of tw_create. A zeroed struct has all the defaults. */
 struct tw_options {
-	void *context;               /* passed to execute and release */
+	void *context;               /* passed to execute, release and the options' functions */
 	tw_release_fn *release;      /* for values whose tasks will not run; may be NULL */
 	enum tw_layout layout;       /* how timers are kept */
 	enum tw_clock clock;         /* where the time is read */
@@ -245,29 +312,53 @@ struct tw_options {
 	 * no limit. A timer by handle that repeats or is re-armed comes back even at the limit. */
 	size_t max_pending;
 	/* The prefix of thread names, default "tw". Threads are named NAME-owner, NAME-0, NAME-1
-	 * and so on, and NAME-watch if workers may be added. A whole name has at most 15 bytes:
-	 * NAME is cut to 9 bytes for NAME-owner and NAME-watch. */
+	 * and so on, and NAME-watch if workers may be added or slow tasks are reported. A whole
+	 * name has at most 15 bytes: NAME is cut to 9 bytes for NAME-owner and NAME-watch. */
 	const char *name;
 	struct tw_slow_task slow_task; /* how slow tasks are reported */
 	/*
 	 * The most workers, at most TW_WORKERS_MAX. The default is 64, or `workers` if that is
 	 * more. It must be at least `workers`, and 0 with TW_WORKERS_INLINE. While all workers are
 	 * busy and a task in the pool waits longer than patience_for_worker (nanoseconds, ≥ 0;
-	 * default 5 ms), another worker starts. If tasks block all workers, the next one follows at
-	 * once; if the workers only have much to do, it follows after another patience_for_worker.
-	 * An added worker ends after 10 s without work.
+	 * default 5 ms), another worker starts, if there are fewer workers than processors or tasks
+	 * block them. It does not start while the workers compute, as far as their processor times
+	 * show that: other programs that keep them from the processors let the pool grow. If tasks
+	 * block all workers, the next one follows at once; if the workers only have much to do, it
+	 * follows after another patience_for_worker. Behind tasks that compute for a second and
+	 * longer, one starts each second. An added worker ends after 10 s without work.
 	 */
 	int max_workers;
 	tw_duration patience_for_worker;
 	/*
 	 * Limits the tasks, releases and drain calls unfinished in the pool. 0, the default, means
 	 * no limit. At the limit, due timers stay in the wheel: they are pending, keep their keys,
-	 * and can be moved and removed. Releases and drain calls are handed over even at the limit.
+	 * and can be moved and removed. They leave it in the order of their ticks; a timer that is
+	 * set or moved to run now counts as due then. Releases and drain calls are handed over even
+	 * at the limit.
 	 * It has no effect with TW_WORKERS_INLINE.
 	 */
 	size_t max_unfinished;
 	enum tw_delay_from delay_from; /* what delays count from */
+	/*
+	 * The size of the stack of each thread, in bytes, at least TW_STACK_SIZE_MIN. 0, the
+	 * default, is the system's default, often 8 MiB of address space.
+	 */
+	size_t stack_size;
+	/*
+	 * Functions that prepare threads, or NULL: they attach a thread to a runtime, or set its
+	 * processors, its signal mask, its locale. Each thread of the wheel that may run the
+	 * program's functions calls on_thread_start before its first task, and on_thread_end after
+	 * its last. These are the workers and, with slow_task.hook, NAME-watch; or the owner thread
+	 * with TW_WORKERS_INLINE. `context` is
+	 * tw_options.context. `name` is the thread's name, such as "tw-0". The functions may be
+	 * called before tw_create returns, must return, and must not make calls on the wheel.
+	 */
+	void (*on_thread_start)(void *context, const char *name);
+	void (*on_thread_end)(void *context, const char *name);
 };
+
+/* The smallest tw_options.stack_size. */
+#define TW_STACK_SIZE_MIN ((size_t)128 << 10)
 
 /* The largest tw_options.queue_capacity. */
 #define TW_QUEUE_CAPACITY_MAX ((size_t)1 << 26)
@@ -370,7 +461,7 @@ TW_API enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, siz
  *
  * The new deadline may be sooner or later than the old one. With a delay under one interval the
  * timer leaves the wheel and runs now, once; at max_unfinished, as soon as there is room. If the
- * key has no timer, nothing happens. Any thread. Costs as much as tw_set_timer.
+ * key has no timer, nothing happens. Any thread. Costs no more than tw_set_timer.
  *
  * Returns:
  *   TW_OK         the command was accepted
@@ -385,8 +476,11 @@ TW_API enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, siz
 /*
  * Removes the key's timer: it will not run, and its value goes to release (TW_REMOVED).
  *
- * If the key has no timer, nothing happens. Any thread. Costs as much as tw_set_timer without the
- * clock read.
+ * If the key has no timer, nothing happens. A task that was handed to the pool before still runs,
+ * and may run long after TW_OK: the program must keep what the task uses. The same holds after
+ * tw_move_timer and tw_set_timer. A stop by handle or of an alarm reaches a task until it begins,
+ * and its status says whether it did. With max_unfinished due tasks wait in the wheel, where all
+ * calls reach them, and not in the pool. Any thread. Costs no more than tw_set_timer.
  *
  * Returns:
  *   TW_OK         the command was accepted
@@ -437,8 +531,17 @@ TW_API enum tw_status tw_stop(struct tw_wheel *wheel);
  * frees everything.
  *
  * `wheel` may be NULL. This must be the last call on the wheel: no other call may be under way or
- * follow. From a task of this wheel it does nothing, because it could not return. In a fork's child
- * it does nothing either, because the parent still uses the wheel.
+ * follow, except in the tasks, releases and drain functions that it waits for. Their calls return
+ * TW_CLOSED. If one of them calls tw_destroy too, that call does nothing. In a fork's child the
+ * call does nothing to a wheel with threads, because the parent still uses the wheel. The child's
+ * copy of a wheel without threads ends as any other: the copy's values go to release.
+ *
+ * In a task, release or drain function of the wheel the call stops the wheel and returns. When the
+ * last of these functions has returned, the thread that made the call waits for the rest, and
+ * frees everything as its last act: a worker or the owner thread, which then ends by itself and
+ * without being joined, or, with TW_DRIVE_CALLER and TW_WORKERS_INLINE, the call that runs the
+ * function (tw_poll then returns TW_CLOSED). Nothing reports that end; all values have come back by
+ * then.
  */
 TW_API void tw_destroy(struct tw_wheel *wheel);
 
@@ -461,9 +564,26 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
  * Returns:
  *   TW_OK         all that has finished
  *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
- *   TW_CLOSED     in a fork's child
+ *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
+
+/*
+ * Waits until the wheel is idle, as tw_wait_idle does, but no longer than until `deadline`.
+ *
+ * The deadline is on the wheel's clock (tw_now). On a manual clock it comes when another thread
+ * advances the clock that far. Where callers drive the wheel, this call may run inline tasks: it
+ * looks at the clock when they have returned. A program can end in a bounded time, even if a task
+ * hangs: after tw_stop and TW_TIMED_OUT it exits without tw_destroy.
+ *
+ * Returns:
+ *   TW_OK         all that has finished
+ *   TW_TIMED_OUT  the deadline came first, or had come before the call
+ *   TW_NO_MEMORY  the call did not wait to the end
+ *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
+ *   TW_CLOSED     in a fork's child
+ */
+TW_API enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline);
 
 /*
  * Returns the memory that no timer needs to the system, and waits until that is done.
@@ -532,7 +652,8 @@ typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
  * argument to the caller.
  *
  * Any thread, also from a task. Costs about 200 ns a timer, and 25 KiB of memory (more for long
- * keys).
+ * keys). Handles that are done cost a few nanoseconds each until their memory goes back to the
+ * system (tw_trim).
  *
  * Returns:
  *   TW_OK         all were visited, or `visit` returned 0
@@ -620,8 +741,10 @@ TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
  *
  * The call applies the commands accepted before it, and returns when all that became due has been
  * handed over. With TW_WORKERS_INLINE the tasks have also run: tick by tick, and within a tick in
- * the order of the timers' last commands. With `by` 0 it applies commands and runs what is due. The
- * clock ends at TW_FOREVER. With max_unfinished the call waits for the pool.
+ * the order of the timers' last commands, whatever their deadlines. For a repeated run, the end of
+ * the run before it counts as a command. Alarms run at their tick, in no order with its other
+ * timers. With `by` 0 the call applies commands and runs what is due. The clock ends at TW_FOREVER.
+ * With max_unfinished the call waits for the pool.
  *
  * Returns:
  *   TW_OK         the clock has moved
@@ -632,7 +755,8 @@ TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
 TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 
 /*
- * Drives a TW_DRIVE_CALLER wheel: applies commands and hands over (or runs) what is due.
+ * Drives a TW_DRIVE_CALLER wheel: applies commands, and hands over (or runs) the timers that were
+ * due when the call began. Timers that become due meanwhile are for the next call.
  *
  * *until_next (may be NULL) becomes the time, in nanoseconds, that the caller may sleep. It is 0 if
  * there is more to do now, TW_FOREVER if there is nothing to do before the next command, and one
@@ -650,8 +774,12 @@ TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
  *
  * poll() or epoll finds it readable when a command has arrived or a deadline is due. The loop then
  * calls tw_poll, which makes it unreadable again. Call tw_poll after the other events of the same
- * wait: a task may free the objects of these events. The wheel owns the descriptor: do not read or
- * close it.
+ * wait: a task may free the objects of these events. In a task, as in a loop that a task runs,
+ * tw_poll runs nothing, and makes the descriptor unreadable until the task has returned.
+ *
+ * The wheel owns the descriptor: do not read or close it. A fork's child calls tw_fd again for a
+ * descriptor of its own, and leaves that of the parent alone, which stays open in the child until
+ * exec().
  *
  * Returns: the descriptor, or -1 with errno:
  *   EINVAL   no wheel, a wheel with an owner thread, a stopped wheel, or called from an inline task
@@ -680,7 +808,7 @@ enum tw_missed {
  * (may be NULL) becomes the handle before the run can begin; it is 0 unless the status is TW_OK. If
  * the wheel is stopped first, the argument goes to release (TW_STOPPED). If the wheel is drained
  * first, it goes to the drain function. Both functions get the handle and `run`. Any thread. Costs
- * as much as tw_set_timer without the hash.
+ * about as much as tw_set_timer.
  *
  * Returns:
  *   TW_OK         the timer is armed
@@ -773,17 +901,40 @@ TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer time
  * Stops the timer as tw_timer_stop does, and waits until it is not running. TW_REARMED becomes
  * TW_OK.
  *
- * Any thread, but not in the timer's own run.
+ * Any thread. In the timer's own run the call does not wait, and returns the status of
+ * tw_timer_stop. If two runs may end each other, use tw_timer_close.
  *
  * Returns:
  *   TW_OK         the timer will not run; the caller owns the argument
  *   TW_RUNNING    the run under way was the last, and has ended; it owned the argument, as with
- *                 tw_timer_stop
+ *                 tw_timer_stop. In the timer's own run: it is the last
+ *   TW_REARMED    only in the timer's own run: as with tw_timer_stop
  *   TW_NOT_FOUND  the timer is done, or was stopped or drained before
- *   TW_INVALID    no wheel, or called in the timer's own run
+ *   TW_INVALID    no wheel. Or the run under way waits, itself or through other runs, in
+ *                 tw_timer_stop_wait or tw_alarm_destroy for a run that the caller is in; nothing
+ *                 has changed
  *   TW_CLOSED     the wheel was stopped; this call does not wait. tw_wait_idle waits after tw_stop
  */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
+
+/*
+ * Stops the timer, and calls closed(argument) when it is not running and will not run.
+ *
+ * The call returns at once. With TW_OK `closed` is called exactly once, on the pool as a task is,
+ * also if the wheel is stopped or destroyed meanwhile. From then on `closed` owns the argument. A
+ * run under way no longer owns it, so the runs of a timer that other threads close must not free
+ * it. If `closed` is NULL nothing is called; the argument is the caller's when the run has ended.
+ * With any other status `closed` is not called. Any thread, also the timer's own run.
+ *
+ * Returns:
+ *   TW_OK         the timer is stopped, and `closed` will be called
+ *   TW_RUNNING    a run is under way, and an earlier stop or close has made it the last
+ *   TW_NOT_FOUND  the timer is done, or was stopped, closed or drained before
+ *   TW_INVALID    no wheel
+ *   TW_CLOSED     the wheel was stopped: arguments of pending timers go to release
+ */
+TW_API enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
+				     void (*closed)(void *argument));
 
 /*
  * Gives the timer a new deadline, `delay` nanoseconds from now.
@@ -867,15 +1018,15 @@ TW_API enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_re
  * queue. It fails only after the wheel is stopped. An alarm does not count for max_pending or
  * tw_pending. The program always owns its argument: drains and release do not touch it. (A drain
  * may delay an alarm until the timers before it are handed over.) A set takes effect at once, in no
- * order with commands. Runs of one alarm never overlap. An alarm takes about 90 bytes.
+ * order with commands. Runs of one alarm never overlap. An alarm takes 88 bytes.
  */
 struct tw_alarm;
 
 /*
  * Makes an alarm that calls run(argument) on the pool each time that it is set and comes due.
  *
- * The alarm is not set yet. *alarm is valid until tw_alarm_destroy, which must come before
- * tw_destroy of its wheel. *alarm is NULL unless the status is TW_OK. Any thread.
+ * The alarm is not set yet. *alarm is valid until tw_alarm_destroy or tw_alarm_close, which must
+ * come before tw_destroy of its wheel. *alarm is NULL unless the status is TW_OK. Any thread.
  *
  * Returns:
  *   TW_OK         the caller owns *alarm
@@ -930,12 +1081,57 @@ TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
 /*
  * Stops the alarm, waits for its run if one is under way, and frees it.
  *
- * After the return the alarm does not run. If its own run makes the call, the call does not wait,
- * and the alarm is freed when the run returns. This must be the last call with the alarm: no other
- * call may be under way or follow. It may be made after tw_stop. `alarm` may be NULL. In a fork's
- * child the call does nothing. Any thread.
+ * With TW_OK the alarm does not run any more. With TW_RUNNING and TW_INVALID a last run is under
+ * way, and the alarm is freed when it returns. This must be the last call with the alarm: no other
+ * call may be under way or follow. There are two exceptions: the alarm's own run may make calls
+ * until it returns, and any thread may while this call waits. A close or destroy is then TW_CLOSED.
+ * The call may be made after tw_stop. `alarm` may be NULL. In a fork's child the call does nothing
+ * if the wheel has threads. Any thread.
+ *
+ * Returns:
+ *   TW_OK       the alarm does not run and will not run, or alarm is NULL
+ *   TW_RUNNING  called in the alarm's own run, which is the last
+ *   TW_INVALID  the call did not wait for the run under way, because that run waits, itself or
+ *               through other runs, in tw_alarm_destroy or tw_timer_stop_wait for a run that the
+ *               caller is in. If two runs may end each other, use tw_alarm_close
+ *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child, if the wheel
+ *               has threads
  */
-TW_API void tw_alarm_destroy(struct tw_alarm *alarm);
+TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
+
+/*
+ * Stops the alarm, calls closed(argument) when it is not running and will not run, and frees it.
+ *
+ * The call returns at once; a run under way goes on. `closed` is called exactly once, on the pool
+ * as a task is, also if the wheel is stopped or destroyed meanwhile. It may free the argument. If
+ * it is NULL nothing is called. The rules of tw_alarm_destroy for other calls with the alarm, for
+ * tw_stop and for threads apply.
+ *
+ * A connection with two alarms, whose runs both end it:
+ *
+ *     static void closed(void *argument)
+ *     {
+ *             struct connection *connection = argument;
+ *
+ *             if (atomic_fetch_sub(&connection->alarms, 1) == 1)
+ *                     free(connection);
+ *     }
+ *
+ *     static void end(struct connection *connection)  (any thread, also a run; ends it once)
+ *     {
+ *             if (atomic_exchange(&connection->ended, true))
+ *                     return;
+ *             tw_alarm_close(connection->idle, closed);
+ *             tw_alarm_close(connection->write_timeout, closed);
+ *     }
+ *
+ * Returns:
+ *   TW_OK       `closed` will be called
+ *   TW_INVALID  no alarm
+ *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child, if the wheel
+ *               has threads
+ */
+TW_API enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument));
 
 /* Describes one timer to set, for tw_set_timers. */
 struct tw_set {
@@ -1019,6 +1215,17 @@ struct tw_percentiles {
 	uint64_t count;
 };
 
+/* The number of bytes of a key that struct tw_running has. */
+#define TW_RUNNING_KEY_SIZE 24
+
+/* Describes a task that is running, in struct tw_stats. */
+struct tw_running {
+	tw_duration took;              /* so far, in nanoseconds of real time */
+	struct tw_timer timer;         /* the handle; id 0 for a key or an alarm */
+	size_t key_size;               /* bytes of the whole key; 0 if there is no key */
+	char key[TW_RUNNING_KEY_SIZE]; /* the key's first bytes, then 0 */
+};
+
 /* Takes `size` bytes of a longer text that a call writes in parts. `text` is valid in the call. The
  * function cannot report a failure; it must keep it in its context. */
 typedef void tw_write_fn(void *context, const char *text, size_t size);
@@ -1074,6 +1281,9 @@ struct tw_stats {
 	 * from the last turn of the owner that left no older command, or from the owner's wake-up.
 	 * If callers drive the wheel, it counts from the last turn. 0 if the queue is empty. */
 	tw_duration queue_age;
+	/* The task that has been running longest, of those that run now. Alarms are included. All
+	 * is 0 if no task runs. */
+	struct tw_running longest_running;
 };
 
 /*
@@ -1085,7 +1295,7 @@ struct tw_stats {
  * Returns:
  *   TW_OK         *stats is filled
  *   TW_INVALID    no wheel, or stats is NULL
- *   TW_CLOSED     in a fork's child
+ *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
 
@@ -1102,7 +1312,7 @@ TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stat
  *   TW_OK         it is written
  *   TW_INVALID    no wheel, no write, or a prefix that is empty, over TW_METRICS_PREFIX_MAX bytes,
  *                 or not made of letters, digits, _ and : without a digit first
- *   TW_CLOSED     in a fork's child
+ *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void *context,
 				       const char *prefix);

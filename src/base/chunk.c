@@ -121,6 +121,23 @@ void chunk_give(struct chunk *chunk, void *block)
 		chunk->first_word = number / 64;
 }
 
+struct chunk_used chunk_find_used(const struct chunk *chunk, size_t number)
+{
+	struct chunk_used none = {.number = chunk->block_count};
+
+	while (number < chunk->block_count && !chunk_is_unused(chunk)) {
+		uint64_t used = ~chunk->free[number / 64] >> number % 64;
+		size_t left = chunk->block_count - number;
+
+		if (left < 64)
+			used &= ((uint64_t)1 << left) - 1;
+		if (used)
+			return (struct chunk_used){number, used};
+		number = (number / 64 + 1) * 64;
+	}
+	return none;
+}
+
 /* Sets the blocks that lie on `pages`. The header's page must not be one of them. */
 static void chunk_find_blocks(const struct chunk *chunk, struct chunk_pages *pages)
 {

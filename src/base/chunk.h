@@ -56,6 +56,12 @@ struct chunk {
 	uint64_t free[];
 };
 
+/* A run of blocks that are in use. */
+struct chunk_used {
+	size_t number; /* the first block of the run */
+	uint64_t mask; /* bit i is set if block number + i is in use; 0 if there is no run */
+};
+
 /* A row of pages, first to end - 1, and all blocks that lie on them, in whole or in part. */
 struct chunk_pages {
 	uint32_t first;
@@ -88,6 +94,10 @@ static inline bool chunk_is_unused(const struct chunk *chunk)
 {
 	return chunk->free_count == chunk->block_count;
 }
+
+/* Returns the blocks in use of the first 64 from `number` on that have one. If there is none,
+ * `number` in it is block_count. */
+struct chunk_used chunk_find_used(const struct chunk *chunk, size_t number);
 
 /*
  * Takes all blocks of the next row of pages, at most `most`, that are not absent and have only free

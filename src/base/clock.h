@@ -6,6 +6,7 @@
 #ifndef CLOCK_H
 #define CLOCK_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +28,8 @@ struct clock {
 /* Starts the clock at tick 0. Returns false with errno set if the system has no such clock. */
 bool clock_init(struct clock *clock, enum tw_clock kind, tw_duration interval);
 
-static inline tw_duration clock_read_real(clockid_t id)
+/* Always inlined: a task's job is too large a function for the compiler to do so by itself. */
+static inline __attribute__((always_inline)) tw_duration clock_read_real(clockid_t id)
 {
 	struct timespec now;
 
@@ -49,10 +51,30 @@ static inline void clock_set_manual(struct clock *clock, tw_duration now)
 	atomic_store_explicit(&clock->manual_now, now, memory_order_release);
 }
 
+/* Returns whether the clock has reached `deadline`; TW_FOREVER never comes. */
+static inline bool clock_has_reached(const struct clock *clock, tw_duration deadline)
+{
+	return deadline != TW_FOREVER && clock_now(clock) >= deadline;
+}
+
+/*
+ * Waits until signalled, or for a while. Returns false, without waiting, if the clock has reached
+ * `deadline`. The condition is one of condition_init(). `clock` may be NULL if the deadline is
+ * TW_FOREVER. A manual clock wakes nobody, so the wait takes at most 1 ms of it.
+ */
+bool clock_wait(const struct clock *clock, pthread_cond_t *condition, pthread_mutex_t *lock,
+		tw_duration deadline);
+
 /* Returns from + length, or TW_FOREVER where the sum is too large. `length` is ≥ 0. */
 static inline tw_duration time_add(tw_duration from, tw_duration length)
 {
 	return from > TW_FOREVER - length ? TW_FOREVER : from + length;
+}
+
+/* Returns the time from `begin` to `end`, at least 0: a virtual machine's clock may go back. */
+static inline tw_duration time_since(tw_duration end, tw_duration begin)
+{
+	return end > begin ? end - begin : 0;
 }
 
 /* Returns the time from `now` to `deadline`, at least 0, or TW_FOREVER. */

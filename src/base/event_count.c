@@ -93,6 +93,14 @@ int event_count_descriptor(struct event_count *event, clockid_t clock)
 	return event->timer;
 }
 
+void event_count_forget_descriptor(struct event_count *event)
+{
+	/* It stays open: the child may have closed all descriptors, and this number may be another
+	 * one's by now. */
+	event->timer = -1;
+	event_count_cancel(event);
+}
+
 void event_count_prepare(struct event_count *event, enum event_count_state state, tw_duration until)
 {
 	if (event->timer >= 0)
@@ -106,6 +114,12 @@ void event_count_cancel(struct event_count *event)
 {
 	/* relaxed: a notifier that still sees the announcement does no harm: it wakes no thread. */
 	atomic_store_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_relaxed);
+}
+
+void event_count_hush(struct event_count *event)
+{
+	if (event->timer >= 0)
+		timer_set(event->timer, TW_FOREVER);
 }
 
 static bool event_count_is_notified(struct event_count *event)

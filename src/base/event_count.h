@@ -10,9 +10,10 @@
  *
  * Which calls may run together (x), and which may not (-):
  *
- *                     prepare   cancel   wait   notify, wake, is_asleep
+ *                     prepare   cancel,  wait   notify, wake, is_asleep
+ *                               hush
  *   prepare           -         -        -      x
- *   cancel            -         -        -      x
+ *   cancel, hush      -         -        -      x
  *   wait              -         -        -      x
  *   notify, wake,     x         x        x      x
  *   is_asleep
@@ -60,6 +61,9 @@ void event_count_prepare(struct event_count *event, enum event_count_state state
 			 tw_duration until);
 /* Takes the announcement back. Only the sleeper may call this. */
 void event_count_cancel(struct event_count *event);
+/* Makes the descriptor, if there is one, unreadable until the next event_count_prepare(). A late
+ * notifier may undo it. Only the sleeper may call this, while it is awake. */
+void event_count_hush(struct event_count *event);
 /*
  * Sleeps until notified, or until `until`, which must be that of event_count_prepare(). It may
  * return too early, rarely. Only the sleeper may call this.
@@ -72,6 +76,9 @@ void event_count_wait(struct event_count *event, tw_duration until);
  * the times passed to event_count_prepare().
  */
 int event_count_descriptor(struct event_count *event, clockid_t clock);
+
+/* Forgets the descriptor, which is the parent's, in a fork's child. No other call may run. */
+void event_count_forget_descriptor(struct event_count *event);
 
 /* Wakes the sleeper if it still is asleep: the slow part of event_count_notify(). Any thread. */
 void event_count_wake(struct event_count *event);

@@ -42,3 +42,9 @@ bool fork_guard_close(struct fork_guard *guard)
 	return atomic_compare_exchange_strong_explicit(&guard->state, &open, FORK_GUARD_CLOSED,
 						       memory_order_relaxed, memory_order_relaxed);
 }
+
+void fork_guard_set(struct fork_guard *guard, enum fork_guard_state state)
+{
+	/* relaxed: the child has one thread. */
+	atomic_store_explicit(&guard->state, (int)state, memory_order_relaxed);
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A fork guard is a word that the kernel clears in a fork's child. One load of it shows whether the
- * wheel is open: not stopped, and not a copy in a child, which has no threads. Any thread may call
- * these functions.
+ * wheel is open: not stopped, and not a copy in a child, which has no threads. A child that goes on
+ * with its copy sets the word again. Any thread may call these functions.
  */
 #ifndef FORK_GUARD_H
 #define FORK_GUARD_H
@@ -25,6 +25,8 @@ struct fork_guard *fork_guard_create(void);
 void fork_guard_destroy(struct fork_guard *guard);
 /* Closes the guard. Returns true to the one call that closed it. */
 bool fork_guard_close(struct fork_guard *guard);
+/* Sets the guard in a fork's child that goes on with its copy. No other call may run. */
+void fork_guard_set(struct fork_guard *guard, enum fork_guard_state state);
 
 static inline enum fork_guard_state fork_guard_state(const struct fork_guard *guard)
 {

@@ -16,17 +16,6 @@
 
 #include "counter.h"
 
-static const tw_duration limit = (tw_duration)1 << HISTOGRAM_LIMIT_LOG2;
-
-static size_t bucket_of(tw_duration time)
-{
-	uint64_t value = (uint64_t)(time < limit ? time : limit);
-	/* The number of bits beyond the first five. */
-	int shift = 63 - __builtin_clzll(value | HISTOGRAM_STEPS) - HISTOGRAM_STEPS_LOG2;
-
-	return (size_t)shift * HISTOGRAM_STEPS + (size_t)(value >> shift);
-}
-
 /* Returns the shortest time of the bucket. Sets *width to the number of times in it. */
 static tw_duration bucket_first(size_t bucket, tw_duration *width)
 {
@@ -34,14 +23,6 @@ static tw_duration bucket_first(size_t bucket, tw_duration *width)
 
 	*width = (tw_duration)1 << shift;
 	return (tw_duration)(bucket - shift * HISTOGRAM_STEPS) << shift;
-}
-
-void histogram_record(struct histogram *histogram, tw_duration time)
-{
-	if (time < 0)
-		time = 0;
-	counter_add(&histogram->counts[bucket_of(time)], 1);
-	counter_raise(&histogram->longest, (uint64_t)time);
 }
 
 void histogram_add(struct histogram_sum *sum, const struct histogram *histogram)

@@ -10,9 +10,12 @@
 #define HISTOGRAM_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <timingwheel/timingwheel.h>
+
+#include "counter.h"
 
 enum {
 	HISTOGRAM_STEPS_LOG2 = 4, /* steps a power of two */
@@ -34,8 +37,25 @@ struct histogram_sum {
 	tw_duration longest;
 };
 
+/* Returns the bucket of a time ≥ 0. */
+static inline size_t histogram_bucket(tw_duration time)
+{
+	const tw_duration limit = (tw_duration)1 << HISTOGRAM_LIMIT_LOG2;
+	uint64_t value = (uint64_t)(time < limit ? time : limit);
+	/* The number of bits beyond the first five. */
+	int shift = 63 - __builtin_clzll(value | HISTOGRAM_STEPS) - HISTOGRAM_STEPS_LOG2;
+
+	return (size_t)shift * HISTOGRAM_STEPS + (size_t)(value >> shift);
+}
+
 /* Counts `time`, in nanoseconds. A negative time counts as 0. */
-void histogram_record(struct histogram *histogram, tw_duration time);
+static inline void histogram_record(struct histogram *histogram, tw_duration time)
+{
+	if (time < 0)
+		time = 0;
+	counter_add(&histogram->counts[histogram_bucket(time)], 1);
+	counter_raise(&histogram->longest, (uint64_t)time);
+}
 
 /* Adds the counts of `histogram` to `sum`. */
 void histogram_add(struct histogram_sum *sum, const struct histogram *histogram);

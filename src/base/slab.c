@@ -412,6 +412,19 @@ void slab_flush(struct slab *slab, struct slab_bin *bin)
 	pthread_mutex_unlock(&slab->lock);
 }
 
+struct chunk_used slab_find_used(struct slab *slab, const struct chunk *chunk, size_t number)
+{
+	struct chunk_used used = {number, UINT64_MAX};
+
+	if (pthread_mutex_trylock(&slab->lock) == 0) {
+		used = chunk_find_used(chunk, number);
+		pthread_mutex_unlock(&slab->lock);
+	} else if (chunk->block_count - number < 64) {
+		used.mask = ((uint64_t)1 << (chunk->block_count - number)) - 1;
+	}
+	return used;
+}
+
 /* ---- Giving memory back to the system ---- */
 
 struct slab_use slab_use(const struct slab *slab)

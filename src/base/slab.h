@@ -9,7 +9,7 @@
  *   take, take_many        x           x       x       x     x
  *   give                   x           b       b       x     x
  *   flush                  x           b       b       x     x
- *   use                    x           x       x       x     x
+ *   use, find_used         x           x       x       x     x
  *   traffic ... trim       x           x       x       x     -
  *
  *   b   if each call has another bin
@@ -139,6 +139,10 @@ struct slab_use {
 	uint64_t in_use;
 };
 struct slab_use slab_use(const struct slab *slab);
+
+/* Returns what chunk_find_used() returns. Free blocks in bins, stripes and the depot count as used,
+ * and all blocks do if the lock is taken: the call does not wait. */
+struct chunk_used slab_find_used(struct slab *slab, const struct chunk *chunk, size_t number);
 
 /* ---- One thread at a time may call the following functions ---- */
 

@@ -56,6 +56,45 @@ void thread_be_prompt(void)
 }
 #endif
 
+/*
+ * Opens the signals that a thread's own fault raises, and the profiler's. If a thread blocks them,
+ * a fault ends the process without the program's handler, and the profiler does not see it.
+ */
+static void mask_open_faults(sigset_t *mask)
+{
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
+				     SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(mask, faults[i]);
+}
+
+void thread_setup_init(struct thread_setup *setup, const struct tw_options *options)
+{
+	*setup = (struct thread_setup){0};
+	pthread_sigmask(SIG_BLOCK, NULL, &setup->mask);
+	mask_open_faults(&setup->mask);
+	if (!options)
+		return;
+	setup->stack_size = options->stack_size;
+	setup->on_start = options->on_thread_start;
+	setup->on_end = options->on_thread_end;
+	setup->context = options->context;
+}
+
+void thread_begin_calls(const struct thread_setup *setup, const char *name)
+{
+	pthread_sigmask(SIG_SETMASK, &setup->mask, NULL);
+	if (setup->on_start)
+		setup->on_start(setup->context, name);
+}
+
+void thread_end_calls(const struct thread_setup *setup, const char *name)
+{
+	if (setup->on_end)
+		setup->on_end(setup->context, name);
+}
+
 static void *thread_begin(void *argument)
 {
 	struct thread *thread = argument;
@@ -64,12 +103,30 @@ static void *thread_begin(void *argument)
 	return thread->run(thread->argument);
 }
 
+/* Creates the thread; `stack_size` 0 is the system's default. Returns 0 or an errno value. */
+static int thread_create(struct thread *thread, size_t stack_size)
+{
+	pthread_attr_t attributes;
+	int error;
+
+	if (stack_size == 0)
+		return pthread_create(&thread->id, NULL, thread_begin, thread);
+	error = pthread_attr_init(&attributes);
+	if (error != 0)
+		return error;
+	error = pthread_attr_setstacksize(&attributes, stack_size);
+	if (error == 0)
+		error = pthread_create(&thread->id, &attributes, thread_begin, thread);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
 int thread_start(struct thread *thread, void *(*run)(void *), void *argument, const char *name,
-		 const char *role)
+		 const char *role, const struct thread_setup *setup)
 {
 	struct thread before = *thread;
 	int end_size; /* bytes of "-ROLE" */
-	sigset_t all;
+	sigset_t quiet;
 	sigset_t mask;
 
 	thread->run = run;
@@ -78,9 +135,10 @@ int thread_start(struct thread *thread, void *(*run)(void *), void *argument, co
 	end_size = snprintf(thread->name, sizeof(thread->name), "-%s", role);
 	snprintf(thread->name, sizeof(thread->name), "%.*s-%s",
 		 (int)sizeof(thread->name) - 1 - end_size, name, role);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &mask);
-	errno = pthread_create(&thread->id, NULL, thread_begin, thread);
+	sigfillset(&quiet);
+	mask_open_faults(&quiet);
+	pthread_sigmask(SIG_SETMASK, &quiet, &mask);
+	errno = thread_create(thread, setup ? setup->stack_size : 0);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	if (errno != 0)
 		*thread = before;
@@ -100,6 +158,13 @@ void thread_back_off(unsigned *tries)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	nanosleep(&nap, NULL);
 	pthread_setcancelstate(state, &state);
+}
+
+void thread_restore_cancel(const int *state)
+{
+	int before;
+
+	pthread_setcancelstate(*state, &before);
 }
 
 void condition_init(pthread_cond_t *condition)

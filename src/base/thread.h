@@ -4,9 +4,26 @@
 #define THREAD_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <timingwheel/timingwheel.h>
+
+/* The program's wishes for the threads of one wheel, cache or worker. Constant once initialized. */
+struct thread_setup {
+	/* Threads that run the program's functions have this mask. */
+	sigset_t mask;
+	/* The size of all threads' stacks, in bytes. 0 means the system's default. */
+	size_t stack_size;
+	/* Threads that run the program's functions call these; they may be NULL. */
+	void (*on_start)(void *context, const char *name);
+	void (*on_end)(void *context, const char *name);
+	void *context;
+};
+
+/* Takes the calling thread's signal mask, and what `options` says of threads; it may be NULL. */
+void thread_setup_init(struct thread_setup *setup, const struct tw_options *options);
 
 /* A thread of the library. The struct must not move before the thread has ended. */
 struct thread {
@@ -19,11 +36,18 @@ struct thread {
 
 /*
  * Starts a thread named NAME-ROLE. `role` has at most 8 bytes; `name` is cut so that all has at
- * most 15. The thread blocks all signals: they are the program's. Returns 0, or an errno value,
- * which it also leaves in errno; then `thread` is as before.
+ * most 15. The thread blocks all signals, for they are the program's, except those that a thread
+ * raises by its own faults, and SIGPROF. `setup` may be NULL: the stack has the default size.
+ * Returns 0, or an errno value, which it also leaves in errno; then `thread` is as before.
  */
 int thread_start(struct thread *thread, void *(*run)(void *), void *argument, const char *name,
-		 const char *role);
+		 const char *role, const struct thread_setup *setup);
+
+/* Prepares the calling thread, named `name`, for the program's functions: takes the setup's signal
+ * mask and calls on_start. */
+void thread_begin_calls(const struct thread_setup *setup, const char *name);
+/* Calls on_end: the thread calls no other function of the program. */
+void thread_end_calls(const struct thread_setup *setup, const char *name);
 
 /*
  * Lets the calling thread wake on time, if it works in short turns. Its timer slack becomes 1 us.
@@ -38,6 +62,9 @@ void thread_be_prompt(void);
  * thread of lower priority.
  */
 void thread_back_off(unsigned *tries);
+
+/* Sets the cancel state that pthread_setcancelstate() has left in the variable: its cleanup. */
+void thread_restore_cancel(const int *state);
 
 /* Initializes a condition variable whose waits end by CLOCK_MONOTONIC. */
 void condition_init(pthread_cond_t *condition);

@@ -112,6 +112,14 @@ static void threads_init(void)
 		pthread_key_create(&threads_key, thread_give_back) == 0;
 }
 
+/* Ends the calls of thread_give_back(). The static library may be part of a plugin that is unloaded
+ * before threads that used a cache end. */
+static __attribute__((destructor)) void threads_forget(void)
+{
+	if (threads_have_key)
+		pthread_key_delete(threads_key);
+}
+
 /* Under the lock; false: out of memory. */
 static bool epochs_take_number(struct epochs *epochs)
 {

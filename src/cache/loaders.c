@@ -55,7 +55,7 @@ static void turn_abandon(void *argument)
 		pthread_mutex_lock(&loaders->lock);
 		is_done = loaders->is_closing;
 		if (!is_done && thread_start(&turn->loader->thread, loader_run, turn->loader,
-					     loaders->name, "load") == 0) {
+					     loaders->name, "load", &loaders->setup) == 0) {
 			pthread_detach(pthread_self());
 			is_done = true;
 		}
@@ -70,6 +70,7 @@ static void *loader_run(void *argument)
 	struct turn turn = {argument, NULL};
 	struct loaders *loaders = turn.loader->loaders;
 
+	thread_begin_calls(&loaders->setup, turn.loader->thread.name);
 	pthread_cleanup_push(turn_abandon, &turn);
 	while ((turn.loading = loaders_take(loaders))) {
 		loaders->run(loaders->cache, turn.loading);
@@ -86,6 +87,7 @@ enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char 
 	loaders->run = run;
 	snprintf(loaders->name, sizeof(loaders->name), "%s", name);
 	loaders->cache = cache;
+	thread_setup_init(&loaders->setup, NULL);
 	loaders->threads = calloc(count, sizeof(struct loader));
 	if (!loaders->threads)
 		return TW_NO_MEMORY;
@@ -97,7 +99,8 @@ enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char 
 
 		loader->loaders = loaders;
 		pthread_mutex_lock(&loaders->lock);
-		error = thread_start(&loader->thread, loader_run, loader, loaders->name, "load");
+		error = thread_start(&loader->thread, loader_run, loader, loaders->name, "load",
+				     &loaders->setup);
 		pthread_mutex_unlock(&loaders->lock);
 		if (error != 0)
 			return TW_SYSTEM;

@@ -20,7 +20,8 @@ struct loaders {
 	/* Constant once open. */
 	void (*run)(struct tw_cache *cache, struct tw_cache_loading *loading);
 	struct tw_cache *cache;
-	char name[16];          /* of its threads */
+	char name[16]; /* of its threads */
+	struct thread_setup setup;
 	struct loader *threads; /* NULL: none, and nothing may be added */
 	unsigned count;         /* 0 once they are stopped */
 	/* Any thread, under the lock, which is taken inside those of shards. */

@@ -444,7 +444,8 @@ enum tw_status callbacks_start(struct callbacks *callbacks,
 		callbacks_free(callbacks);
 		return TW_NO_MEMORY;
 	}
-	if (thread_start(&callbacks->thread, callbacks_thread, callbacks, "redis", "http") == 0)
+	if (thread_start(&callbacks->thread, callbacks_thread, callbacks, "redis", "http", NULL) ==
+	    0)
 		return TW_OK;
 	callbacks_free(callbacks);
 	return TW_SYSTEM;

@@ -27,6 +27,7 @@ static void *handlers_thread(void *argument)
 	struct runner *runner = &handlers->runner;
 	struct run *run;
 
+	thread_begin_calls(&handlers->setup, "redis-task");
 	pthread_mutex_lock(&runner->lock);
 	while ((run = runner_take(runner)) || !runner->stop) {
 		if (!run) {
@@ -50,6 +51,7 @@ enum tw_status handlers_start(struct handlers *handlers,
 
 	memset(handlers, 0, sizeof(*handlers));
 	handlers->options = options;
+	thread_setup_init(&handlers->setup, NULL);
 	handlers->threads = calloc(count, sizeof(*handlers->threads));
 	if (!handlers->threads && count)
 		return TW_NO_MEMORY;
@@ -57,7 +59,7 @@ enum tw_status handlers_start(struct handlers *handlers,
 	pthread_cond_init(&handlers->wake, NULL);
 	for (; handlers->count < count; handlers->count++) {
 		if (thread_start(&handlers->threads[handlers->count], handlers_thread, handlers,
-				 "redis", "task") != 0) {
+				 "redis", "task", &handlers->setup) != 0) {
 			handlers_stop(handlers);
 			return TW_SYSTEM;
 		}

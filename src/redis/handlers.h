@@ -12,6 +12,7 @@
 struct handlers {
 	/* Constant after the start. */
 	const struct tw_redis_worker_options *options;
+	struct thread_setup setup;
 	struct thread *threads;
 	unsigned count;
 

@@ -187,6 +187,7 @@ void *worker_thread(void *argument)
 
 	/* A hook may cancel its own thread. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	thread_begin_calls(&worker->handlers.setup, worker->thread.name);
 	for (;;) {
 		tw_duration until = 0;
 		bool any;

@@ -148,7 +148,8 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 	status = runners_start(worker);
 	if (status != TW_OK)
 		goto no_runners;
-	if (thread_start(&worker->thread, worker_thread, worker, "redis", "worker") == 0)
+	if (thread_start(&worker->thread, worker_thread, worker, "redis", "worker",
+			 &worker->handlers.setup) == 0)
 		return TW_OK;
 	status = TW_SYSTEM;
 	runners_stop(worker);

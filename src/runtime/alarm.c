@@ -8,8 +8,9 @@
  *   RUNNING  its function is being called; AWAY, too
  *   LISTED   it is in the inbox of the owner; the thread that sets the flag adds it, the owner
  *            clears it
- *   CLOSING  it is being destroyed, and can't be set
- *   CLOSED   the owner may free it: the last that a destroying thread writes
+ *   CLOSING  it is being closed or destroyed, and can't be set
+ *   CLOSED   the owner may free it: the last that the closing thread writes. Without CLOSING,
+ *            `function` is called first
  *
  * Invariant: an alarm that is ARMED, and neither AWAY nor LISTED, is in the wheel, at its tick or
  * an earlier one. So the owner need not be told of a tick that moves later, nor of a stop: it finds
@@ -17,7 +18,12 @@
  * or moves sooner; and by alarm_end(), of one that was set, or destroyed, while it was AWAY.
  *
  * Ownership. The timer in it is the owner's, and while it is AWAY the worker's. The owner frees it
- * when it is CLOSED, in no list, and neither AWAY nor LISTED: then no other thread knows it.
+ * when it is CLOSED, in no list, and neither AWAY nor LISTED: then no other thread knows it. Where
+ * a function is to be called first, the alarm travels to the pool as that job, and is freed there.
+ *
+ * A thread that closes it with a function writes `function` between CLOSING, after which no run
+ * begins, and CLOSED, which publishes it. A worker reads it before it begins a run, and uses it if
+ * the run begins.
  */
 #include "alarm.h"
 
@@ -29,15 +35,35 @@ enum {
 	CLOSING = 1 << 4,
 	CLOSED = 1 << 5,
 	FLAGS = (1 << 6) - 1,
-	TICK_SHIFT = 6
+	TICK_SHIFT = 6,
+	COARSE_STEP = 64
 };
 
-/* Never: with ticks of a microsecond, in 9,000 years. */
-static const uint64_t last_tick = UINT64_MAX >> TICK_SHIFT;
+/* From this tick on a word has ticks in steps of COARSE_STEP, so that all ticks fit into its 58
+ * bits, TICK_NEVER too. With ticks of 1 ns it comes after 4.5 years. */
+static const uint64_t first_coarse = (uint64_t)1 << (63 - TICK_SHIFT);
+
+/* Returns the number that stands for the tick in a word, rounded up. Numbers keep the order. */
+static uint64_t tick_number(uint64_t tick)
+{
+	if (tick < first_coarse)
+		return tick;
+	return first_coarse + (tick - first_coarse + COARSE_STEP - 1) / COARSE_STEP;
+}
+
+static uint64_t word_tick(uint64_t word)
+{
+	uint64_t number = word >> TICK_SHIFT;
+
+	if (number < first_coarse)
+		return number;
+	return first_coarse + (number - first_coarse) * COARSE_STEP;
+}
 
 void alarm_table_init(struct alarm_table *table)
 {
 	slab_init(&table->slab, sizeof(struct tw_alarm));
+	atomic_init(&table->closing, 0);
 }
 
 void alarm_table_destroy(struct alarm_table *table)
@@ -55,7 +81,7 @@ struct tw_alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel,
 	alarm->timer.class = TIMER_ALARM;
 	timer_set_place(&alarm->timer, TIMER_AWAY);
 	alarm->timer.value = argument;
-	alarm->run = run;
+	atomic_init(&alarm->function, run);
 	alarm->wheel = wheel;
 	atomic_init(&alarm->word, 0);
 	return alarm;
@@ -81,9 +107,11 @@ static bool alarm_exchange(struct tw_alarm *alarm, uint64_t from, uint64_t to)
 						       memory_order_seq_cst, memory_order_relaxed);
 }
 
-/* The same, and adds it to the inbox if that sets LISTED. The caller's last touch. */
-static bool alarm_exchange_listed(struct alarm_table *table, struct tw_alarm *alarm, uint64_t from,
-				  uint64_t to)
+/* The same, and adds it to the inbox if that sets LISTED. The caller's last touch. A call of it
+ * would be 10 instructions. */
+static inline __attribute__((always_inline)) bool alarm_exchange_listed(struct alarm_table *table,
+									struct tw_alarm *alarm,
+									uint64_t from, uint64_t to)
 {
 	if (!alarm_exchange(alarm, from, to))
 		return false;
@@ -95,56 +123,93 @@ static bool alarm_exchange_listed(struct alarm_table *table, struct tw_alarm *al
 enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint64_t tick,
 			 bool *changed)
 {
+	uint64_t number = tick_number(tick);
 	uint64_t word;
 	uint64_t to;
 
-	if (tick > last_tick)
-		tick = last_tick;
 	do {
 		word = alarm_word(alarm);
-		if (word & CLOSING)
+		if (word & (CLOSING | CLOSED))
 			return TW_CLOSED;
-		to = tick << TICK_SHIFT | (word & FLAGS) | ARMED;
-		if (!(word & AWAY) && (!(word & ARMED) || tick < word >> TICK_SHIFT))
+		to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
+		if (!(word & AWAY) && (!(word & ARMED) || number < word >> TICK_SHIFT))
 			to |= LISTED;
 	} while (!alarm_exchange_listed(table, alarm, word, to));
 	*changed = to & ~word & LISTED;
 	return TW_OK;
 }
 
-/* Takes back the run that is to come; returns the word before. */
-static uint64_t alarm_disarm(struct tw_alarm *alarm, uint64_t more)
+enum tw_status alarm_stop(struct tw_alarm *alarm)
 {
 	uint64_t word;
 
 	do {
 		word = alarm_word(alarm);
-	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | more));
-	return word;
+	} while (!alarm_exchange(alarm, word, word & ~(uint64_t)ARMED));
+	if (word & RUNNING)
+		return word & ARMED ? TW_REARMED : TW_RUNNING;
+	return word & ARMED ? TW_OK : TW_NOT_FOUND;
 }
 
-enum tw_status alarm_stop(struct tw_alarm *alarm)
+struct run alarm_run(const struct tw_alarm *alarm)
 {
-	uint64_t before = alarm_disarm(alarm, 0);
-
-	if (before & RUNNING)
-		return before & ARMED ? TW_REARMED : TW_RUNNING;
-	return before & ARMED ? TW_OK : TW_NOT_FOUND;
+	return (struct run){&alarm->timer, &alarm->word, RUNNING, RUNNING};
 }
 
-bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, struct handle_table *handles,
-		   bool is_in_run)
+run_fn *alarm_function(const struct tw_alarm *alarm)
 {
-	uint64_t word = alarm_disarm(alarm, CLOSING);
+	/* relaxed: a change of the word publishes it. */
+	return atomic_load_explicit(&alarm->function, memory_order_relaxed);
+}
+
+bool alarm_give_back(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed)
+{
+	uint64_t word;
 	uint64_t to;
 
-	if ((word & RUNNING) && !is_in_run)
-		handle_table_wait(handles, &alarm->word, RUNNING, RUNNING);
+	/* relaxed: the exchange below publishes both. */
+	if (closed) {
+		atomic_fetch_add_explicit(&table->closing, 1, memory_order_relaxed);
+		atomic_store_explicit(&alarm->function, closed, memory_order_relaxed);
+	}
 	do {
 		word = alarm_word(alarm);
 		to = word | CLOSED | (word & AWAY ? 0 : LISTED);
+		if (closed)
+			to &= ~(uint64_t)CLOSING;
 	} while (!alarm_exchange_listed(table, alarm, word, to));
 	return to & ~word & LISTED;
+}
+
+enum tw_status alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed,
+			   bool *changed)
+{
+	uint64_t word;
+
+	do {
+		word = alarm_word(alarm);
+		if (word & (CLOSING | CLOSED))
+			return TW_CLOSED;
+	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | CLOSING));
+	*changed = alarm_give_back(table, alarm, closed);
+	return TW_OK;
+}
+
+enum tw_status alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, bool *changed)
+{
+	uint64_t word;
+	uint64_t to;
+
+	do {
+		word = alarm_word(alarm);
+		if (word & (CLOSING | CLOSED))
+			return TW_CLOSED;
+		to = (word & ~(uint64_t)ARMED) | CLOSING;
+		if (!(word & RUNNING))
+			to |= CLOSED | (word & AWAY ? 0 : LISTED);
+	} while (!alarm_exchange_listed(table, alarm, word, to));
+	*changed = to & ~word & LISTED;
+	return to & CLOSED ? TW_OK : TW_RUNNING;
 }
 
 /* ---- The owner ---- */
@@ -161,8 +226,8 @@ static enum alarm_action alarm_action_for(struct tw_alarm *alarm, uint64_t word)
 	if (word & (AWAY | LISTED))
 		return ALARM_KEEP;
 	if (word & CLOSED)
-		return ALARM_FREE;
-	alarm->timer.tick = word >> TICK_SHIFT;
+		return word & CLOSING ? ALARM_FREE : ALARM_CLOSE;
+	alarm->timer.tick = word_tick(word);
 	return word & ARMED ? ALARM_FILE : ALARM_KEEP;
 }
 
@@ -187,10 +252,10 @@ static bool alarm_change_due(struct tw_alarm *alarm, uint64_t now, uint64_t clea
 
 	do {
 		word = alarm_word(alarm);
-		if (!(word & ARMED) || word >> TICK_SHIFT > now)
+		if (!(word & ARMED) || word_tick(word) > now)
 			return false;
 	} while (!alarm_exchange(alarm, word, (word & ~clear) | set));
-	alarm->timer.tick = word >> TICK_SHIFT;
+	alarm->timer.tick = word_tick(word);
 	return true;
 }
 
@@ -200,6 +265,19 @@ bool alarm_claim(struct tw_alarm *alarm, uint64_t now)
 }
 
 /* ---- Running ---- */
+
+void alarm_end_close(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm)
+{
+	alarm_free(table, bin, alarm);
+	/* release: the function has returned; pairs with the load in alarm_table_is_closing(). */
+	atomic_fetch_sub_explicit(&table->closing, 1, memory_order_release);
+}
+
+bool alarm_table_is_closing(const struct alarm_table *table)
+{
+	/* acquire: pairs with alarm_end_close(). */
+	return atomic_load_explicit(&table->closing, memory_order_acquire) > 0;
+}
 
 bool alarm_begin(struct tw_alarm *alarm, uint64_t now)
 {

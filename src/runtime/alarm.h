@@ -19,19 +19,19 @@
 
 /* 88 bytes. */
 struct tw_alarm {
-	struct timer timer; /* value: the argument */
-	/* Constant. */
-	void (*run)(void *argument);
-	struct tw_wheel *wheel;
+	struct timer timer;     /* value: the argument */
+	struct tw_wheel *wheel; /* constant */
 	/* Any thread. */
-	_Atomic uint64_t word; /* tick and flags: see alarm.c */
+	_Atomic(run_fn *) function; /* its run; once it is CLOSED, what is to be called, or NULL */
+	_Atomic uint64_t word;      /* tick and flags: see alarm.c */
 	struct inbox_link change;
 };
 
 /* All alarms of a wheel. Any thread. */
 struct alarm_table {
 	struct slab slab;
-	struct inbox changed; /* taken by the owner */
+	struct inbox changed;  /* taken by the owner */
+	atomic_size_t closing; /* alarms closed whose functions have not returned */
 };
 
 void alarm_table_init(struct alarm_table *table);
@@ -48,10 +48,32 @@ enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint
 			 bool *changed);
 /* As tw_alarm_stop. */
 enum tw_status alarm_stop(struct tw_alarm *alarm);
-/* As tw_alarm_destroy: waits with the handles, but not in its own run. True: the owner is to be
- * woken. */
-bool alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, struct handle_table *handles,
-		   bool is_in_run);
+/*
+ * Disarms the alarm for good and gives it back, as alarm_give_back() does. *changed says that the
+ * owner is to be woken.
+ *
+ * Returns:
+ *   TW_OK       it is given back
+ *   TW_CLOSED   another thread closes or destroys it, or has
+ */
+enum tw_status alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed,
+			   bool *changed);
+/*
+ * The same without a function, if no run is under way.
+ *
+ * Returns beside what alarm_close() does:
+ *   TW_RUNNING  a run is under way; the caller is to wait for it, and alarm_give_back()
+ */
+enum tw_status alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, bool *changed);
+/* When the alarm does not run, closed(argument) is called, unless `closed` is NULL, and its memory
+ * is freed. The caller's last touch. Returns true if the owner is to be woken. */
+bool alarm_give_back(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed);
+/* The alarm's run, to wait for its end. */
+struct run alarm_run(const struct tw_alarm *alarm);
+/* Returns what is to be called: its run, or what a close was given. */
+run_fn *alarm_function(const struct tw_alarm *alarm);
+/* Returns whether a function that a close was given has still to return. */
+bool alarm_table_is_closing(const struct alarm_table *table);
 
 /* ---- Owner ---- */
 
@@ -60,8 +82,9 @@ struct tw_alarm *alarm_take_changed(struct alarm_table *table);
 
 /* What is to be done with an alarm that is in no list. */
 enum alarm_action {
-	ALARM_KEEP, /* nothing; or it is away, or will be taken from the inbox */
-	ALARM_FILE, /* it waits for its tick, timer.tick */
+	ALARM_KEEP,  /* nothing; or it is away, or will be taken from the inbox */
+	ALARM_FILE,  /* it waits for its tick, timer.tick */
+	ALARM_CLOSE, /* its function is to be called, then alarm_end_close() */
 	ALARM_FREE
 };
 /* Of one just taken from the inbox. */
@@ -76,6 +99,8 @@ void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm
 
 /* False: it was stopped, or set to after the tick `now`. */
 bool alarm_begin(struct tw_alarm *alarm, uint64_t now);
+/* Frees an alarm whose function, given to a close, has returned. */
+void alarm_end_close(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm);
 /* Lets go of it, whether it has begun or not; then handle_table_tell(). True: the owner is to be
  * woken. */
 bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm);

@@ -6,6 +6,8 @@
  */
 #include "ask.h"
 
+#include <stdlib.h>
+
 #include "base/thread.h"
 #include "owner_commands.h"
 #include "owner_handles.h"
@@ -38,11 +40,23 @@ static bool wheel_try_drive(struct tw_wheel *wheel)
 	return true;
 }
 
+/* A job has been left by an exception, or by the end of its thread. Returns false where that is the
+ * end in a fork's child, which touches the wheel no more. */
+static __attribute__((cold, noinline)) bool wheel_break_off(struct tw_wheel *wheel)
+{
+	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return false;
+	owner_break_off(&wheel->owner);
+	return true;
+}
+
 void wheel_end_drive(struct tw_wheel *wheel)
 {
 	struct owner *owner = &wheel->owner;
 	int state = owner->cancel_state;
 
+	if (owner->in.in_dispatch && !wheel_break_off(wheel))
+		return;
 	/* A program that polls may wait at the descriptor since before these turns, which may have
 	 * used the room that it would have been told of: it is told of the next. */
 	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
@@ -50,6 +64,11 @@ void wheel_end_drive(struct tw_wheel *wheel)
 	owner_set_here(owner, false);
 	pthread_mutex_unlock(&owner->drive);
 	pthread_setcancelstate(state, &state);
+}
+
+void wheel_leave_drive(struct tw_wheel **wheel)
+{
+	wheel_end_drive(*wheel);
 }
 
 void wheel_rouse(struct tw_wheel *wheel)
@@ -77,7 +96,7 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel, unsigned *tries)
 	if (owner_is_here(owner)) {
 		(void)owner_apply(owner, owner->queue.capacity);
 	} else if (wheel_try_drive(wheel)) {
-		(void)owner_turn(owner);
+		(void)owner_apply_turn(owner);
 		wheel_end_drive(wheel);
 	}
 	return wheel_state(wheel);
@@ -115,13 +134,39 @@ bool wheel_turn_while_due(struct tw_wheel *wheel)
 	return more;
 }
 
+/* Returns whether the caller of the request runs tasks while it waits. */
+static bool request_runs_tasks(const struct request *request)
+{
+	return request->kind == REQUEST_FLUSH || request->kind == REQUEST_IDLE ||
+	       request->kind == REQUEST_ADVANCE;
+}
+
+/* A request that is waited for: where a task's exception ends the wait, nobody does any more. */
+struct question {
+	struct tw_wheel *wheel;
+	struct request *request;
+};
+
+static inline void question_end(struct question *question)
+{
+	struct tw_wheel *wheel = question->wheel;
+
+	if (wheel->owner.in.in_dispatch && !request_is_answered(question->request) &&
+	    fork_guard_state(wheel->guard) != FORK_GUARD_CHILD)
+		requests_withdraw(&wheel->owner.requests, question->request);
+	wheel_end_drive(wheel);
+}
+
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
+	struct question asked __attribute__((cleanup(question_end))) = {wheel, request};
+	bool (*turn)(struct owner * owner) =
+		request_runs_tasks(request) ? owner_turn : owner_apply_turn;
 	unsigned tries = 0;
 
 	wheel_begin_drive(wheel);
-	while (!request_is_answered(request)) {
-		if (owner_turn(&wheel->owner) || request_is_answered(request))
+	while (!request_is_answered(asked.request)) {
+		if (turn(&wheel->owner) || request_is_answered(request))
 			continue;
 		/* A step of a trim, after which others may have their turn. */
 		if (owner_is_trimming(&wheel->owner))
@@ -133,8 +178,34 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 		wheel_begin_drive(wheel);
 	}
 	/* What the last turn has left half done. */
-	if (owner_is_busy(&wheel->owner))
+	if (turn == owner_turn && owner_is_busy(&wheel->owner))
 		(void)wheel_turn_while_due(wheel);
+}
+
+/* Under the drive lock, which it gives back. */
+static bool wheel_turn_for(struct tw_wheel *wheel, struct request *request)
+{
+	struct question asked __attribute__((cleanup(question_end))) = {wheel, request};
+
+	return owner_turn(&asked.wheel->owner);
+}
+
+/* Turns until the request is answered or the deadline has come. A turn ends when its inline tasks
+ * have returned. */
+static void wheel_turn_until(struct tw_wheel *wheel, struct request *request, tw_duration deadline)
+{
+	unsigned tries = 0;
+
+	/* Another thread may drive, and hang in a task. */
+	while (!request_is_answered(request) && !clock_has_reached(&wheel->owner.clock, deadline))
+		if (!wheel_try_drive(wheel) || !wheel_turn_for(wheel, request))
+			thread_back_off(&tries);
+}
+
+void wheel_apply(struct tw_wheel *wheel)
+{
+	wheel_begin_drive(wheel);
+	(void)owner_apply_turn(&wheel->owner);
 	wheel_end_drive(wheel);
 }
 
@@ -155,6 +226,47 @@ enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *reques
 	if (!wheel->owner.has_thread)
 		wheel_turn_until_answered(wheel, request);
 	return requests_wait(&wheel->owner.requests, request);
+}
+
+static inline void request_free(struct request **request)
+{
+	free(*request);
+}
+
+/* Asks for a flush or for idleness, and waits until `deadline`. */
+static enum tw_status wheel_ask_until(struct tw_wheel *wheel, enum request_kind kind,
+				      tw_duration deadline)
+{
+	struct request own = {.kind = kind};
+	/* The owner may have it for longer than this call lasts. */
+	struct request *request __attribute__((cleanup(request_free))) = NULL;
+	enum tw_status status;
+
+	if (deadline == TW_FOREVER)
+		return wheel_ask_and_wait(wheel, &own);
+	request = calloc(1, sizeof(*request));
+	if (!request)
+		return TW_NO_MEMORY;
+	request->kind = kind;
+	wheel_ask(wheel, request);
+	if (!wheel->owner.has_thread)
+		wheel_turn_until(wheel, request, deadline);
+	status =
+		requests_wait_until(&wheel->owner.requests, request, &wheel->owner.clock, deadline);
+	if (status == TW_TIMED_OUT)
+		request = NULL;
+	return status;
+}
+
+enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline)
+{
+	enum tw_status status = wheel_ask_until(wheel, REQUEST_IDLE, deadline);
+
+	if (status != TW_OK || !wheel->owner.out.pool)
+		return status;
+	if (!worker_pool_wait_until(wheel->owner.out.pool, deadline))
+		return TW_TIMED_OUT;
+	return wheel_ask_until(wheel, REQUEST_FLUSH, deadline);
 }
 
 enum tw_status wheel_may_ask(struct tw_wheel *wheel)

@@ -25,6 +25,9 @@ struct tw_wheel {
 	bool waits_when_full;
 	/* Any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
+	atomic_bool is_ending;                         /* a tw_destroy has begun */
+	struct list threadless;              /* under the lock of these wheels: runtime_open.c */
+	void (*end)(struct tw_wheel *wheel); /* the last act of the call that drives, or NULL */
 	struct owner owner;
 };
 
@@ -100,8 +103,18 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, enum request_kind ki
 /* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */
 void wheel_begin_drive(struct tw_wheel *wheel);
 void wheel_end_drive(struct tw_wheel *wheel);
+/* Ends the drive where the variable with the wheel ends, also by an exception: a cleanup. A drive
+ * that may run tasks, releases and drain functions ends so. */
+void wheel_leave_drive(struct tw_wheel **wheel);
 /* In between: does what is due. Where tasks cause more for ever, not all of it: then true. */
 bool wheel_turn_while_due(struct tw_wheel *wheel);
+
+/* Waits until all that is due has been done, and the commands that it gave are applied, or until
+ * `deadline`: TW_TIMED_OUT. TW_NO_MEMORY, too, but not with TW_FOREVER. */
+enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline);
+
+/* With TW_DRIVE_CALLER: applies commands, and runs no task. */
+void wheel_apply(struct tw_wheel *wheel);
 
 /* TW_OK where a call may ask the owner and wait; TW_INVALID where it would wait for itself. */
 enum tw_status wheel_may_ask(struct tw_wheel *wheel);
@@ -110,7 +123,18 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request);
 /* Asks the owner and waits for the answer. Where the caller is the owner, in an inline task: only
  * what the owner answers at once. */
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request);
+/* Asks and waits until `deadline`; not in a task. Returns TW_TIMED_OUT if there is no answer by
+ * then: the request, which malloc made, is then the owner's. */
+enum tw_status wheel_ask_and_wait_until(struct tw_wheel *wheel, struct request *request,
+					tw_duration deadline);
 /* Whether the caller runs in a task, release or drain function of this wheel. */
 bool wheel_is_in_task(struct tw_wheel *wheel);
+
+/* Ends the wheel if a task that the call has run destroyed it. The last act of such a call. */
+static inline void wheel_leave(struct tw_wheel *wheel)
+{
+	if (wheel->end && !owner_is_here(&wheel->owner))
+		wheel->end(wheel);
+}
 
 #endif

@@ -18,6 +18,8 @@
  *   BUSY      being reset: a thread claims a cell for the command and writes new_deadline; the
  *             others wait those few instructions
  *   PERIODIC  it has a schedule
+ *   CLOSE     new_deadline is the function that a close was given; the thread that frees the handle
+ *             calls it before, in a job
  *
  * What happens to a handle, one function each. Where a row does not apply, nothing changes.
  *
@@ -27,12 +29,17 @@
  *                    running  RESET or PERIODIC  LAST, not RESET       TW_REARMED
  *                    running  else               LAST                  TW_RUNNING
  *                    others                      -                     TW_NOT_FOUND
+ *   handle_close     pending                     stopped, LISTED,      TW_OK; owner: apply_stop
+ *                                                CLOSE
+ *                    running  LAST               -                     TW_RUNNING
+ *                    running  else               LAST, CLOSE           TW_OK
  *   handle_end_reset pending, running, not LAST  RESET                 owner: apply_reset
  *   handle_begin     pending  RESET              LISTED                owner: apply_return
  *                    pending  else               running               its job: the function
  *                    stopped                     LEFT                  freed, unless LISTED
  *   handle_end       running  it goes on         pending, LISTED       owner: apply_return
  *                    running  else               stopped, LEFT         freed, unless LISTED
+ *   handle_end_sche. running  all                stopped, LEFT         freed, unless LISTED
  *   handle_claim     pending                     stopped               drain or release, let_go
  *   handle_let_go    stopped                     LEFT                  freed, unless LISTED
  *   apply_set        pending                     not RESET             owner: into the wheel
@@ -89,6 +96,7 @@ enum {
 	LAST = 1 << 5,
 	BUSY = 1 << 6,
 	PERIODIC = 1 << 7,
+	CLOSE = HANDLE_CLOSE,
 	GENERATION_SHIFT = 12,
 	INDEX_BITS = 28
 };
@@ -104,6 +112,9 @@ _Static_assert(offsetof(struct timer, place) > offsetof(struct timer, job) &&
 	       "the slab leaves alone what an old id may look at");
 
 enum { CHUNK_HANDLES = (CHUNK_SIZE - CHUNK_HEADER) / sizeof(struct handle) };
+
+/* Searching a chunk for memory in use takes as long as looking at this many handles. */
+enum { LOOKS_A_CHUNK = 8 };
 
 /* As many as an id's bits can name. */
 static const size_t most_chunks = (((size_t)1 << INDEX_BITS) - 1) / CHUNK_HANDLES + 1;
@@ -231,25 +242,43 @@ void handle_make_periodic(struct handle *handle, struct schedule *schedule)
 	atomic_fetch_or_explicit(&handle->state, PERIODIC, memory_order_relaxed);
 }
 
-void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+static inline void handle_give(struct handle_table *table, struct slab_bin *bin,
+			       struct handle *handle, uint64_t state)
 {
-	/* relaxed: no other thread may change it any more. */
-	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
 	uint64_t generation = generation_of(state) + 1;
-	struct schedule *schedule = state & PERIODIC ? handle->schedule : NULL;
 
 	/* release: after what was done with it; pairs with handle_state() called with an old id. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT, memory_order_release);
 	if (generation < last_generation)
 		slab_give(&table->slab, bin, handle);
-	if (schedule)
-		free(schedule);
+}
+
+/* Not inlined: the other way needs no stack. */
+static __attribute__((noinline)) void handle_free_periodic(struct handle_table *table,
+							   struct slab_bin *bin,
+							   struct handle *handle, uint64_t state)
+{
+	struct schedule *schedule = handle->schedule;
+
+	handle_give(table, bin, handle, state);
+	free(schedule);
+}
+
+void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+{
+	/* relaxed: no other thread may change it any more. */
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+
+	if (state & PERIODIC)
+		handle_free_periodic(table, bin, handle, state);
+	else
+		handle_give(table, bin, handle, state);
 }
 
 /* ---- Changing the state ---- */
 
 /* Once no thread is busy with it. acquire: pairs with handle_exchange(), handle_end_reset() and
- * handle_free(). */
+ * handle_give(). */
 static uint64_t handle_state(struct handle *handle)
 {
 	uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
@@ -404,37 +433,58 @@ void handle_end_reset(struct handle *handle, const tw_duration *deadline)
 	atomic_fetch_xor_explicit(&handle->state, changes, memory_order_release);
 }
 
-struct handle *handle_running(struct handle_table *table, uint64_t id)
+/* A close keeps other threads off as a reset does, and then stops the timer. */
+enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed)
 {
-	struct handle *handle = handle_find(table, id);
-	uint64_t state = handle ? handle_state(handle) : 0;
+	struct handle *handle = handle_begin_reset(table, id);
+	struct run run;
+	uint64_t state;
+	uint64_t to;
 
-	return state_is_live(state, id) && (state & PHASE) == RUNNING ? handle : NULL;
+	if (!handle)
+		return handle_find_run(table, id, &run) && run_is_under_way(&run) ? TW_RUNNING
+										  : TW_NOT_FOUND;
+	/* release: after BUSY was set; pairs with the load in handle_deadline(). */
+	atomic_store_explicit(&handle->new_deadline, (tw_duration)(intptr_t)closed,
+			      memory_order_release);
+	do {
+		/* relaxed: while BUSY only LISTED changes, by the owner. */
+		state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+		to = (state | (closed ? CLOSE : 0)) & ~(uint64_t)(RESET | BUSY);
+		to = (state & PHASE) == RUNNING ? to | LAST : with_phase(to | LISTED, STOPPED);
+	} while (!handle_exchange(handle, state, to));
+	if (to & ~state & LISTED)
+		inbox_add(&table->stopped[id % HANDLE_INBOXES], &handle->change);
+	return TW_OK;
 }
 
 /* ---- Waiting for the end of a run ---- */
 
-void handle_table_wait(struct handle_table *table, const _Atomic uint64_t *word, uint64_t mask,
-		       uint64_t running)
+bool handle_find_run(const struct handle_table *table, uint64_t id, struct run *run)
+{
+	static const uint64_t mask = ~(((uint64_t)1 << GENERATION_SHIFT) - 1) | PHASE;
+	uint64_t generation = id >> INDEX_BITS;
+	const struct handle *handle = handle_find(table, id);
+
+	if (!handle)
+		return false;
+	run->timer = &handle->timer;
+	run->word = &handle->state;
+	run->mask = mask;
+	run->running = generation << GENERATION_SHIFT | RUNNING;
+	return true;
+}
+
+void handle_table_wait(struct handle_table *table, const struct run *run)
 {
 	pthread_mutex_lock(&table->lock);
 	/* seq_cst: announces, before the look; pairs with the load in handle_table_tell(). */
 	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
-	/* seq_cst: after the announcement; pairs with handle_exchange() and alarm_exchange(). */
-	while ((atomic_load_explicit(word, memory_order_seq_cst) & mask) == running)
+	while (run_is_under_way(run))
 		condition_wait(&table->run_ended, &table->lock, TW_FOREVER);
 	/* relaxed: a wake too many does no harm. */
 	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&table->lock);
-}
-
-void handle_wait(struct handle_table *table, uint64_t id)
-{
-	static const uint64_t mask = ~(((uint64_t)1 << GENERATION_SHIFT) - 1) | PHASE;
-	uint64_t generation = id >> INDEX_BITS;
-
-	handle_table_wait(table, &handle_find(table, id)->state, mask,
-			  generation << GENERATION_SHIFT | RUNNING);
 }
 
 void handle_table_tell(struct handle_table *table)
@@ -564,8 +614,10 @@ enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t
 	if (!is_away && !handle_is_here(handle, pending))
 		return TW_NOT_FOUND;
 	if (state & RESET) {
-		/* relaxed: published by the state; a later one is as good. */
-		*deadline = atomic_load_explicit(&handle->new_deadline, memory_order_relaxed);
+		/* acquire: a later one is as good, unless it is a close's function; pairs with the
+		 * store in handle_close(). */
+		*deadline = atomic_load_explicit(&handle->new_deadline, memory_order_acquire);
+		return state_is_live(handle_state(handle), id) ? TW_OK : TW_NOT_FOUND;
 	} else if (is_away && !(state & LISTED)) {
 		/* A worker may be about to give it another one. */
 		*deadline = INT64_MIN;
@@ -584,16 +636,39 @@ uint64_t handle_table_end(const struct handle_table *table)
 	return end;
 }
 
-const struct handle *handle_next(const struct handle_table *table, uint64_t *number, uint64_t end,
-				 size_t *looks, uint16_t pending)
+/* Finds the next memory that may be in use. Returns false where there is none before the end, or
+ * no look is left. */
+static bool handle_scan_seek(struct handle_table *table, struct handle_scan *scan)
 {
-	for (; *looks > 0 && *number < end; --*looks) {
+	while (scan->used == 0 && scan->number < scan->end && scan->looks > 0) {
+		size_t number = scan->number % CHUNK_HANDLES;
+		const struct chunk *chunk = chunk_of(handle_find(table, scan->number));
+		struct chunk_used used = {number, 1};
+		size_t looks;
+
+		if (!scan->in_place)
+			used = slab_find_used(&table->slab, chunk, number);
+		scan->number += used.number - number;
+		scan->used = used.mask;
+		looks = LOOKS_A_CHUNK + (size_t)__builtin_popcountll(used.mask);
+		scan->looks -= looks < scan->looks ? looks : scan->looks;
+	}
+	return scan->used != 0;
+}
+
+const struct handle *handle_next(struct handle_table *table, struct handle_scan *scan,
+				 uint16_t pending)
+{
+	while (handle_scan_seek(table, scan)) {
+		unsigned skipped = (unsigned)__builtin_ctzll(scan->used);
 		/* A number is an id of generation 0. */
-		const struct handle *handle = handle_find(table, (*number)++);
+		const struct handle *handle = handle_find(table, scan->number + skipped);
 		/* acquire: a thread that uses the memory anew has said so in its place before;
 		 * pairs with the release in handle_new(). */
 		uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
 
+		scan->used = scan->used >> skipped >> 1;
+		scan->number += skipped + 1;
 		if ((state & PHASE) == PENDING && handle_is_here(handle, pending))
 			return handle;
 	}
@@ -640,13 +715,14 @@ bool handle_claim(struct handle *handle)
 	return true;
 }
 
-void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
 {
 	/* acq_rel: of this and the taking of the change, the later sees the other. */
 	uint64_t before = atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
 
-	if (!(before & LISTED))
+	if (!(before & (LISTED | CLOSE)))
 		handle_free(table, bin, handle);
+	return (before & (LISTED | CLOSE)) == CLOSE;
 }
 
 /* ---- Running ---- */
@@ -657,10 +733,8 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 	for (;;) {
 		uint64_t state = handle_state(handle);
 
-		if ((state & PHASE) == STOPPED) {
-			handle_let_go(table, bin, handle);
-			return HANDLE_STOPPED;
-		}
+		if ((state & PHASE) == STOPPED)
+			return handle_let_go(table, bin, handle) ? HANDLE_CLOSED : HANDLE_STOPPED;
 		if (state & RESET) {
 			if (handle_exchange_returned(table, handle, state, state))
 				return HANDLE_RESET;
@@ -698,8 +772,27 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
-bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-		tw_duration began)
+/* Ends the run: `goes_on` by its schedule, or where a reset has armed the next one. `is_last`
+ * excludes both. */
+static enum handle_end handle_finish(struct handle_table *table, struct slab_bin *bin,
+				     struct handle *handle, bool goes_on, bool is_last)
+{
+	for (;;) {
+		uint64_t state = handle_state(handle);
+
+		if ((state & LAST) || is_last || !(goes_on || (state & RESET))) {
+			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
+				break;
+		} else if (handle_exchange_returned(table, handle, state,
+						    with_phase(state, PENDING))) {
+			return HANDLE_GOES_ON;
+		}
+	}
+	return handle_let_go(table, bin, handle) ? HANDLE_CLOSES : HANDLE_DONE;
+}
+
+enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+			   tw_duration began)
 {
 	uint64_t state = handle_state(handle);
 	tw_duration deadline = handle->timer.deadline;
@@ -712,16 +805,11 @@ bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle 
 			schedule_next(handle->schedule, handle->timer.value, deadline, began);
 		ended = handle->timer.deadline <= deadline;
 	}
-	for (;;) {
-		state = handle_state(handle);
-		if ((state & LAST) || ended || !(asked || (state & RESET))) {
-			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
-				break;
-		} else if (handle_exchange_returned(table, handle, state,
-						    with_phase(state, PENDING))) {
-			return true;
-		}
-	}
-	handle_let_go(table, bin, handle);
-	return false;
+	return handle_finish(table, bin, handle, asked, ended);
+}
+
+enum handle_end handle_end_schedule(struct handle_table *table, struct slab_bin *bin,
+				    struct handle *handle)
+{
+	return handle_finish(table, bin, handle, false, true);
 }

@@ -17,6 +17,9 @@
 #include "base/slab.h"
 #include "wheel/timer.h"
 
+/* A run, or the function that a close is given. */
+typedef void run_fn(void *argument);
+
 /* What repeats. Constant once made. */
 struct schedule {
 	void (*run)(void *argument);
@@ -34,8 +37,11 @@ struct handle {
 	};
 	_Atomic uint64_t state;           /* generation, phase and flags: see handle.c */
 	struct inbox_link change;         /* in one of the table's inboxes */
-	_Atomic tw_duration new_deadline; /* while its state says so */
+	_Atomic tw_duration new_deadline; /* or a close's function; while its state says so */
 };
+
+/* A flag of the state: new_deadline is the function of a close. */
+enum { HANDLE_CLOSE = 1 << 8 };
 
 /* Whether the owner has it. Also for one that may be freed by now: no other thread says so of any.
  * */
@@ -89,13 +95,29 @@ size_t handle_stop_group(struct handle_table *table, const struct tw_timer *time
 struct handle *handle_begin_reset(struct handle_table *table, uint64_t id);
 /* The deadline counts from now on; the owner is to be told by a command. NULL: nothing changes. */
 void handle_end_reset(struct handle *handle, const tw_duration *deadline);
-/* The timer, if it is running; else NULL. */
-struct handle *handle_running(struct handle_table *table, uint64_t id);
-/* Waits until the run, if it is running, has ended. */
-void handle_wait(struct handle_table *table, uint64_t id);
-/* The same, while a word, of a handle or an alarm, is `running` under the mask. */
-void handle_table_wait(struct handle_table *table, const _Atomic uint64_t *word, uint64_t mask,
-		       uint64_t running);
+/* Any thread. Returns as tw_timer_close; with TW_OK the owner is to be woken. */
+enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed);
+
+/* The run of `timer`, a handle's or an alarm's, is under way while *word is `running` under the
+ * mask. */
+struct run {
+	const struct timer *timer;
+	const _Atomic uint64_t *word;
+	uint64_t mask;
+	uint64_t running;
+};
+
+static inline bool run_is_under_way(const struct run *run)
+{
+	/* seq_cst: after the announcement in handle_table_wait(); pairs with handle_exchange() and
+	 * alarm_exchange(). */
+	return (atomic_load_explicit(run->word, memory_order_seq_cst) & run->mask) == run->running;
+}
+
+/* Fills in the timer's run. Returns false if there is no such timer. Any thread. */
+bool handle_find_run(const struct handle_table *table, uint64_t id, struct run *run);
+/* Waits until the run has ended. */
+void handle_table_wait(struct handle_table *table, const struct run *run);
 /* A run may have ended: a handle's, or an alarm's. */
 void handle_table_tell(struct handle_table *table);
 
@@ -107,7 +129,7 @@ bool handle_table_has_some(struct handle_table *table);
 /* What to do about one that was taken, or about a command. */
 enum handle_action {
 	HANDLE_KEEP,   /* nothing */
-	HANDLE_FREE,   /* no other thread has it any more */
+	HANDLE_FREE,   /* no other thread has it any more; handle_closed() comes first */
 	HANDLE_REFILE, /* its deadline is a new one; if it was away, it is back */
 	HANDLE_REPEAT  /* the same, by its schedule */
 };
@@ -126,10 +148,18 @@ enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t
 void handle_apply_reset(struct handle *handle);
 /* All handles have numbers from 0 to before this, by their memory, which no timer leaves. */
 uint64_t handle_table_end(const struct handle_table *table);
-/* The first pending timer on this pending set from *number to before `end`: *number becomes that of
- * the next. Looks at no more than *looks, which becomes fewer; NULL: there was none among these. */
-const struct handle *handle_next(const struct handle_table *table, uint64_t *number, uint64_t end,
-				 size_t *looks, uint16_t pending);
+/* A scan looks for pending handles in the order of their numbers. */
+struct handle_scan {
+	uint64_t number; /* the scan has passed all handles before it */
+	uint64_t end;    /* the scan ends before this number */
+	size_t looks;    /* handles that may still be looked at; up to 71 more are */
+	uint64_t used;   /* bit i is set if the memory of handle number + i may be in use */
+	bool in_place;   /* all threads are stopped: the scan takes no lock, and looks at all */
+};
+/* Returns the next handle on this pending set. NULL where there is none before the end, or where
+ * `looks` is 0. Free memory costs no look. */
+const struct handle *handle_next(struct handle_table *table, struct handle_scan *scan,
+				 uint16_t pending);
 /* The period of tw_every; 0: none. */
 tw_duration handle_period(const struct handle *handle);
 /* Takes a timer that left the wheel out of reach of stop and reset; false: it was stopped. */
@@ -139,17 +169,37 @@ bool handle_claim(struct handle *handle);
 enum handle_start {
 	HANDLE_BEGUN,   /* the caller is to call its function, handle_end, and handle_table_tell */
 	HANDLE_STOPPED, /* it was stopped before; it is no longer the caller's */
+	HANDLE_CLOSED,  /* it was closed before: as handle_let_go() returns true */
 	HANDLE_RESET    /* it was reset before: it is the owner's again, to be woken */
 };
 enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			       struct handle *handle);
 /* Of one that the caller has: fills in its id and its function. */
 void handle_describe(const struct handle *handle, struct tw_task *task);
-/* Lets go of it. True: it is to run again, and the owner to be woken. */
-bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-		tw_duration began);
-/* After handle_claim: frees it, now or when its last change is taken. */
-void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
+/* Lets go of it. */
+enum handle_end {
+	HANDLE_DONE,
+	HANDLE_GOES_ON, /* it is to run again, and the owner to be woken */
+	HANDLE_CLOSES   /* as handle_let_go() returns true */
+};
+enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+			   tw_duration began);
+/* Lets go of it as handle_end() does, where the schedule's `next` did not return. It does not run
+ * again. */
+enum handle_end handle_end_schedule(struct handle_table *table, struct slab_bin *bin,
+				    struct handle *handle);
+/* Lets go of a timer that is stopped: frees it, now or when its last change is taken. Returns true
+ * if the caller has to call handle_closed() with its argument, and handle_free(), instead. */
+bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
+/* Returns the function that a close was given for a handle that no other thread has, or NULL. */
+static inline run_fn *handle_closed(const struct handle *handle)
+{
+	/* relaxed, both: no other thread has it. */
+	if (!(atomic_load_explicit(&handle->state, memory_order_relaxed) & HANDLE_CLOSE))
+		return NULL;
+	return (run_fn *)(intptr_t)atomic_load_explicit(&handle->new_deadline,
+							memory_order_relaxed);
+}
 
 static inline struct handle *timer_handle(struct timer *timer)
 {

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/counter.h"
 #include "base/trace.h"
@@ -13,7 +14,27 @@ struct job {
 	const struct job *outer; /* which called what does this one */
 };
 
-/* The innermost of those that this thread is doing; it lies on the thread's stack. */
+/*
+ * What a job needs from its begin to its end. Each part of a job that a user's function can leave
+ * by an exception or by pthread_exit() ends in a cleanup, which is also how it ends otherwise. In a
+ * fork's child the cleanups do nothing. All functions with a `work` are inlined: it stays in
+ * registers, and a job costs no more for its cleanups.
+ */
+struct work {
+	struct job_target *target;
+	struct job_thread *thread;
+	struct timer *timer;
+	struct tw_task *task;
+	tw_duration now;   /* the wheel's time when the job began */
+	tw_duration began; /* the task's call, in real time */
+	tw_duration took;
+	bool has_returned; /* not left: constant in each of a cleanup's two copies */
+};
+
+#define INLINED static inline __attribute__((always_inline))
+
+/* The innermost of those that this thread is doing; it lies on the thread's stack. Where this
+ * thread reports a slow task, it is that, of another thread. */
 static _Thread_local const struct job *innermost;
 
 void drain_release(struct drain *drain)
@@ -23,37 +44,95 @@ void drain_release(struct drain *drain)
 		free(drain);
 }
 
+INLINED bool job_is_in_child(const struct work *work)
+{
+	return fork_guard_state(work->target->guard) == FORK_GUARD_CHILD;
+}
+
 /*
  * A user's function has been called. In a fork's child, where it forked and came back, nothing of
  * the wheel may be touched any more: locks may be held by threads that are not there, and the
  * descriptors are the parent's too. So the thread ends.
  */
-static void job_end_in_child(const struct job_target *target)
+INLINED void job_end_in_child(const struct work *work)
 {
-	if (fork_guard_state(target->guard) == FORK_GUARD_CHILD)
+	if (job_is_in_child(work))
 		pthread_exit(NULL);
 }
 
-static void job_release(struct job_target *target, struct job_thread *thread,
-			const struct tw_task *task, enum tw_reason reason)
+/* In a cleanup: whether the job was left in a fork's child. */
+INLINED bool job_is_left_in_child(const struct work *work)
 {
-	if (!target->release)
-		return;
-	counter_add(&thread->counts[JOB_RELEASED + reason], 1);
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	target->release(target->context, task, reason);
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
+	return !work->has_returned && job_is_in_child(work);
 }
 
-static void job_drain(struct job_target *target, struct job_thread *thread, struct drain *drain,
-		      const struct tw_task *task)
+/* A release or drain function has been called. */
+INLINED void job_end_return(struct work **work)
 {
+	job_end_in_child(*work);
+	counter_subtract(&(*work)->thread->counts[JOB_RUNNING], 1);
+}
+
+INLINED void job_call_release(struct work *work, enum tw_reason reason)
+{
+	_Atomic uint64_t *counts = work->thread->counts;
+	struct work *call __attribute__((cleanup(job_end_return))) = work;
+
+	counter_add(&counts[JOB_RELEASED + reason], 1);
+	counter_add(&counts[JOB_RUNNING], 1);
+	work->target->release(work->target->context, call->task, reason);
+}
+
+INLINED void job_release(struct work *work, enum tw_reason reason)
+{
+	if (work->target->release)
+		job_call_release(work, reason);
+}
+
+INLINED void job_end_drain(struct work **work)
+{
+	job_end_return(work);
+	drain_release((*work)->timer->drain);
+}
+
+INLINED void job_drain(struct work *work)
+{
+	struct work *call __attribute__((cleanup(job_end_drain))) = work;
+	const struct drain *drain = work->timer->drain;
+
+	counter_add(&work->thread->counts[JOB_RUNNING], 1);
+	drain->each(drain->context, call->task);
+}
+
+INLINED void job_end_close(struct work **work)
+{
+	struct slab_bin *handles = &(*work)->thread->bin->handles;
+	struct slab_bin *alarms = &(*work)->thread->bin->alarms;
+	struct timer *timer = (*work)->timer;
+
+	job_end_return(work);
+	if (timer_is_alarm(timer))
+		alarm_end_close((*work)->target->alarms, alarms, timer_alarm(timer));
+	else
+		handle_free((*work)->target->handles, handles, timer_handle(timer));
+}
+
+/*
+ * Calls a close's function, and frees its handle or alarm. Those that wait for the run before it
+ * need not wait for this call. It may be made in a cleanup, so it has a `work` of its own. Not
+ * inlined: the other ways need no registers for it.
+ */
+static __attribute__((noinline)) void job_close(struct job_target *target, struct timer *timer,
+						struct job_thread *thread, struct tw_task *task)
+{
+	struct work work = {.target = target, .thread = thread, .timer = timer, .task = task};
+	struct work *call __attribute__((cleanup(job_end_close))) = &work;
+
+	task->run = timer_is_alarm(timer) ? alarm_function(timer_alarm(timer))
+					  : handle_closed(timer_handle(timer));
+	handle_table_tell(target->handles);
 	counter_add(&thread->counts[JOB_RUNNING], 1);
-	drain->each(drain->context, task);
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
-	drain_release(drain);
+	task->run(call->task->value);
 }
 
 /* Whether a task may start. */
@@ -83,150 +162,325 @@ static struct tw_task job_task(const struct job_target *target, const struct tim
 }
 
 /* Calls the release or drain function. */
-static void job_return(struct job_target *target, struct job_thread *thread, struct timer *timer,
-		       const struct tw_task *task)
+INLINED void job_return(struct work *work)
 {
-	if (timer->job == TIMER_RELEASE)
-		job_release(target, thread, task, (enum tw_reason)timer->reason);
+	if (work->timer->job == TIMER_RELEASE)
+		job_release(work, (enum tw_reason)work->timer->reason);
 	else
-		job_drain(target, thread, timer->drain, task);
+		job_drain(work);
 }
 
-/* A task is about to be called; `now` is the wheel's time. Returns when that was, in real time. */
-static tw_duration job_begin(const struct job_target *target, struct job_thread *thread,
-			     const struct tw_task *task, tw_duration now)
+/* Shows the run to others. A thread that sees a part of it sees that the one before has ended. */
+INLINED void job_show(struct job_run *run, const struct tw_task *task, tw_duration began)
 {
-	const struct clock *clock = target->clock;
+	const char *key = task->key;
+	uint64_t word;
 
-	histogram_record(&thread->lateness, task->lateness);
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	return clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : now;
+	/* release, all: after the store to `began` at the end of the run before; pairs with the
+	 * loads in job_sums_add_run(). */
+	if (key) {
+		atomic_store_explicit(&run->key_size, task->key_size, memory_order_release);
+		/* A key has that much memory, or is longer. */
+		_Static_assert(TIMER_SMALL_KEY >= TW_RUNNING_KEY_SIZE, "");
+		for (size_t i = 0; i < JOB_RUN_WORDS; i++) {
+			memcpy(&word, key + i * sizeof(word), sizeof(word));
+			atomic_store_explicit(&run->words[i], word, memory_order_release);
+		}
+	} else {
+		atomic_store_explicit(&run->key_size, 0, memory_order_release);
+		atomic_store_explicit(&run->words[0], task->timer.id, memory_order_release);
+	}
+	/* release: publishes the run; pairs with job_sums_add_run() and job_report_slow(). */
+	atomic_store_explicit(&run->began, began, memory_order_release);
 }
 
-/* It has been called; returns how long it took. */
-static tw_duration job_end(const struct job_target *target, struct job_thread *thread,
-			   tw_duration began)
+/* A task is about to be called. */
+INLINED void job_begin(struct work *work)
 {
-	tw_duration took = clock_read_real(target->clock->id) - began;
+	const struct clock *clock = work->target->clock;
 
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
-	histogram_record(&thread->duration, took);
-	return took;
+	histogram_record(&work->thread->lateness, work->task->lateness);
+	work->began = clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : work->now;
+	work->thread->job = list_entry(work->task, struct job, task);
+	job_show(&work->thread->run, work->task, work->began);
+	TRACE_TASK_BEGIN(work->timer);
 }
 
-static bool job_was_slow(const struct job_target *target, tw_duration took)
+/* It has been called. */
+INLINED void job_end(struct work **ended)
 {
-	return took > target->slow_task.threshold && target->slow_task.hook;
+	struct work *work = *ended;
+	struct job_thread *thread = work->thread;
+
+	work->took = time_since(clock_read_real(work->target->clock->id), work->began);
+	job_end_in_child(work);
+	/* relaxed: see job_show(). */
+	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
+	histogram_record(&thread->duration, work->took);
+	TRACE_TASK_END(work->timer, work->took);
+}
+
+INLINED void job_call(struct work *work)
+{
+	struct work *call __attribute__((cleanup(job_end))) = work;
+
+	job_begin(work);
+	if (work->task->run)
+		work->task->run(work->task->value);
+	else
+		work->target->execute(work->target->context, call->task);
+}
+
+/* Calls the hook. An alarm may be a cache's, of which no function of the program's is told. */
+static void job_call_hook(const struct job_target *target, const struct job *job, tw_duration took)
+{
+	if (timer_is_alarm(job->timer))
+		return;
+	TRACE_SLOW_TASK(job->timer, took);
+	target->slow_task.hook(target->context, &job->task, job->task.timer, took);
+}
+
+/* There is a hook. Calls it for the run that has ended, unless that was quick, or another thread
+ * did. */
+static __attribute__((noinline)) void job_end_report(const struct job_target *target,
+						     struct job_thread *thread, tw_duration began,
+						     tw_duration took)
+{
+	/* A thread that has seen the run is done with it, and others see that it has ended. */
+	pthread_mutex_lock(&thread->lock);
+	pthread_mutex_unlock(&thread->lock);
+	if (took > target->slow_task.threshold && thread->reported != began)
+		job_call_hook(target, innermost, took);
 }
 
 /* Of a handle or an alarm: between its begin and end. */
-static void job_run(struct job_target *target, struct job_thread *thread, const struct timer *timer,
-		    const struct tw_task *task, tw_duration now)
+INLINED void job_run(struct work *work)
 {
-	tw_duration began = job_begin(target, thread, task, now);
-	tw_duration took;
-
-	TRACE_TASK_BEGIN(timer);
-	if (task->run)
-		task->run(task->value);
-	else
-		target->execute(target->context, task);
-	took = job_end(target, thread, began);
-	TRACE_TASK_END(timer, took);
-	/* An alarm may be a cache's, of which no function of the program's is told. */
-	if (!job_was_slow(target, took) || timer_is_alarm(timer))
+	job_call(work);
+	if (!work->target->slow_task.hook)
 		return;
-	TRACE_SLOW_TASK(timer, took);
-	target->slow_task.hook(target->context, task, task->timer, took);
-	job_end_in_child(target);
+	job_end_report(work->target, work->thread, work->began, work->took);
+	job_end_in_child(work);
 }
 
-static void job_finish_keyed(struct job_target *target, struct keyed_timer *timer,
-			     struct job_thread *thread, struct tw_task *task, tw_duration now)
+tw_duration job_time_to_slow(const struct job_target *target, const struct job_thread *thread)
 {
-	task->key = timer->hh.key;
-	task->key_size = timer->hh.keylen;
-	if (timer->timer.job != TIMER_RUN) {
-		job_return(target, thread, &timer->timer, task);
-	} else if (job_may_run(target)) {
-		job_run(target, thread, &timer->timer, task, now);
-	} else {
-		counter_add(&thread->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(target, thread, task, TW_STOPPED);
+	/* relaxed: job_report_slow() looks itself. */
+	tw_duration began = atomic_load_explicit(&thread->run.began, memory_order_relaxed);
+	tw_duration slow = time_add(target->slow_task.threshold, 1);
+
+	if (began == 0 || began == thread->reported)
+		return slow;
+	return time_left(slow, time_since(clock_read_real(target->clock->id), began));
+}
+
+/* In a fork's child of the hook: as job_end_in_child(). */
+void job_report_slow(struct job_target *target, struct job_thread *thread)
+{
+	tw_duration began;
+	tw_duration took;
+
+	pthread_mutex_lock(&thread->lock);
+	/* acquire: sees what the thread does; pairs with the store in job_show(). */
+	began = atomic_load_explicit(&thread->run.began, memory_order_acquire);
+	took = time_since(clock_read_real(target->clock->id), began);
+	if (began != 0 && took > target->slow_task.threshold) {
+		thread->reported = began;
+		innermost = thread->job;
+		job_call_hook(target, innermost, took);
+		innermost = NULL;
+		if (fork_guard_state(target->guard) == FORK_GUARD_CHILD)
+			pthread_exit(NULL);
 	}
-	timer_free(target->store, thread->bin, timer);
+	pthread_mutex_unlock(&thread->lock);
+}
+
+INLINED void job_free_keyed(struct work **work)
+{
+	if (!job_is_left_in_child(*work))
+		timer_free((*work)->target->store, (*work)->thread->bin,
+			   timer_keyed((*work)->timer));
+}
+
+INLINED void job_finish_keyed(struct work *work)
+{
+	struct keyed_timer *timer = timer_keyed(work->timer);
+	struct work *end __attribute__((cleanup(job_free_keyed))) = work;
+
+	work->task->key = timer->hh.key;
+	work->task->key_size = timer->hh.keylen;
+	if (timer->timer.job != TIMER_RUN) {
+		job_return(end);
+	} else if (job_may_run(work->target)) {
+		job_run(work);
+	} else {
+		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
+		job_release(work, TW_STOPPED);
+	}
+	work->has_returned = true;
+}
+
+INLINED void job_wake_owner(const struct work *work)
+{
+	event_count_notify(work->target->owner, EVENT_COUNT_SLEEPING);
+}
+
+/* A handle's run. `is_over` says whether it has ended as it should, `end` how. */
+struct job_handle_run {
+	struct work *work;
+	enum handle_end end;
+	bool is_over;
+};
+
+INLINED void job_end_handle(struct job_handle_run **ended)
+{
+	struct job_handle_run *run = *ended;
+	struct job_target *target = run->work->target;
+
+	if (job_is_left_in_child(run->work))
+		return;
+	run->end = handle_end(target->handles, &run->work->thread->bin->handles,
+			      timer_handle(run->work->timer), run->work->now);
+	job_end_in_child(run->work);
+	run->is_over = true;
+}
+
+/* Ends the schedule where its `next` did not return. */
+INLINED void job_end_schedule(struct job_handle_run *run)
+{
+	struct work *work = run->work;
+	struct job_target *target = work->target;
+
+	if (!run->is_over && job_is_in_child(work))
+		return;
+	if (!run->is_over)
+		run->end = handle_end_schedule(target->handles, &work->thread->bin->handles,
+					       timer_handle(work->timer));
+	if (run->end == HANDLE_CLOSES) {
+		job_close(target, work->timer, work->thread, work->task);
+		return;
+	}
+	if (run->end == HANDLE_GOES_ON)
+		job_wake_owner(work);
+	handle_table_tell(target->handles);
+}
+
+INLINED void job_run_begun_handle(struct work *work)
+{
+	struct job_handle_run run __attribute__((cleanup(job_end_schedule))) = {.work = work};
+	struct job_handle_run *end __attribute__((cleanup(job_end_handle))) = &run;
+
+	job_run(end->work);
+	work->has_returned = true;
 }
 
 /* Runs it, unless it was stopped or reset before. */
-static void job_run_handle(struct job_target *target, struct job_thread *thread,
-			   struct handle *handle, const struct tw_task *task, tw_duration now)
+INLINED void job_run_handle(struct work *work, struct handle *handle)
 {
-	struct slab_bin *bin = &thread->bin->handles;
-	bool wake = false;
-
-	switch (handle_begin(target->handles, bin, handle)) {
+	switch (handle_begin(work->target->handles, &work->thread->bin->handles, handle)) {
 	case HANDLE_BEGUN:
-		job_run(target, thread, &handle->timer, task, now);
-		wake = handle_end(target->handles, bin, handle, now);
-		job_end_in_child(target);
+		job_run_begun_handle(work);
+		break;
+	case HANDLE_CLOSED:
+		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		job_close(work->target, work->timer, work->thread, work->task);
 		break;
 	case HANDLE_STOPPED:
-		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 		break;
 	case HANDLE_RESET:
-		counter_add(&thread->counts[JOB_UNBEGUN_RESET], 1);
-		wake = true;
+		counter_add(&work->thread->counts[JOB_UNBEGUN_RESET], 1);
+		job_wake_owner(work);
 		break;
 	}
-	if (wake)
-		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }
 
-static void job_finish_handle(struct job_target *target, struct handle *handle,
-			      struct job_thread *thread, struct tw_task *task, tw_duration now)
+INLINED void job_let_go(struct work **work)
 {
-	handle_describe(handle, task);
+	struct job_target *target = (*work)->target;
+
+	if (!job_is_left_in_child(*work) &&
+	    handle_let_go(target->handles, &(*work)->thread->bin->handles,
+			  timer_handle((*work)->timer)))
+		job_close(target, (*work)->timer, (*work)->thread, (*work)->task);
+}
+
+/* A handle that does not run. */
+INLINED void job_return_handle(struct work *work, struct handle *handle)
+{
+	struct work *end __attribute__((cleanup(job_let_go))) = work;
+
 	if (handle->timer.job != TIMER_RUN) {
-		job_return(target, thread, &handle->timer, task);
-	} else if (job_may_run(target)) {
-		job_run_handle(target, thread, handle, task, now);
-		return;
+		job_return(end);
 	} else if (handle_claim(handle)) {
-		counter_add(&thread->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(target, thread, task, TW_STOPPED);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
+		job_release(work, TW_STOPPED);
 	} else {
-		counter_add(&thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
-	handle_let_go(target->handles, &thread->bin->handles, handle);
+	work->has_returned = true;
 }
 
-static void job_finish_alarm(struct job_target *target, struct tw_alarm *alarm,
-			     struct job_thread *thread, struct tw_task *task, tw_duration now)
+INLINED void job_finish_handle(struct work *work)
 {
-	task->run = alarm->run;
-	if (job_may_run(target) && alarm_begin(alarm, tick_before(&target->clock->ticks, now)))
-		job_run(target, thread, &alarm->timer, task, now);
-	if (alarm_end(target->alarms, alarm))
-		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
+	struct handle *handle = timer_handle(work->timer);
+
+	handle_describe(handle, work->task);
+	if (handle->timer.job == TIMER_RUN && job_may_run(work->target))
+		job_run_handle(work, handle);
+	else if (handle->timer.job == TIMER_CLOSE)
+		job_close(work->target, work->timer, work->thread, work->task);
+	else
+		job_return_handle(work, handle);
+}
+
+INLINED void job_end_alarm(struct work **work)
+{
+	struct job_target *target = (*work)->target;
+
+	if (job_is_left_in_child(*work))
+		return;
+	if (alarm_end(target->alarms, timer_alarm((*work)->timer)))
+		job_wake_owner(*work);
+	handle_table_tell(target->handles);
+}
+
+INLINED void job_finish_alarm(struct work *work)
+{
+	struct work *end __attribute__((cleanup(job_end_alarm))) = work;
+	struct tw_alarm *alarm = timer_alarm(work->timer);
+	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
+	tw_duration due = work->now > work->task->deadline ? work->now : work->task->deadline;
+
+	work->task->run = alarm_function(alarm);
+	if (job_may_run(work->target) &&
+	    alarm_begin(alarm, tick_before(&work->target->clock->ticks, due)))
+		job_run(end);
+	work->has_returned = true;
+}
+
+static inline void job_leave(struct job *job)
+{
+	innermost = job->outer;
 }
 
 void job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
 {
 	tw_duration now = clock_now(target->clock);
-	bool has_key = timer_has_key(timer);
-	struct job job = {.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
+	struct job job __attribute__((cleanup(job_leave))) = {
+		.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
+	struct work work = {
+		.target = target, .thread = thread, .timer = timer, .task = &job.task, .now = now};
 
 	innermost = &job;
-	if (has_key)
-		job_finish_keyed(target, timer_keyed(timer), thread, &job.task, now);
+	if (timer_has_key(timer))
+		job_finish_keyed(&work);
 	else if (timer_is_handle(timer))
-		job_finish_handle(target, timer_handle(timer), thread, &job.task, now);
+		job_finish_handle(&work);
+	else if (timer->job == TIMER_CLOSE)
+		job_close(target, timer, thread, &job.task);
 	else
-		job_finish_alarm(target, timer_alarm(timer), thread, &job.task, now);
-	innermost = job.outer;
-	if (!has_key)
-		handle_table_tell(target->handles);
+		job_finish_alarm(&work);
 }
 
 const struct tw_task *tw_current_task(void)
@@ -234,12 +488,92 @@ const struct tw_task *tw_current_task(void)
 	return innermost ? &innermost->task : NULL;
 }
 
-bool job_is_here(const struct timer *timer)
+/* Whether one of `job` and those around it is the timer's. */
+static bool jobs_have(const struct job *job, const struct timer *timer)
 {
-	for (const struct job *job = innermost; job; job = job->outer)
+	for (; job; job = job->outer)
 		if (job->timer == timer)
 			return true;
 	return false;
+}
+
+bool job_is_here(const struct timer *timer)
+{
+	return jobs_have(innermost, timer);
+}
+
+/* ---- Waiting for another timer's run ---- */
+
+/* The waits of threads that are in a job: of all wheels, for a circle may lead through several. The
+ * jobs of such a thread stand still while its wait is listed. Under the lock. */
+static pthread_mutex_t waits_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct job_wait *waits;
+
+/* Under the lock. Returns the wait of the thread that makes the run, or NULL. */
+static const struct job_wait *wait_of_runner(const struct run *run)
+{
+	const struct job_wait *wait = waits;
+
+	if (!run_is_under_way(run))
+		return NULL;
+	while (wait && !jobs_have(wait->jobs, run->timer))
+		wait = wait->next;
+	return wait;
+}
+
+/* Under the lock. Each listed wait was looked at before, so they lead in no circle. */
+static bool wait_is_for_this_thread(const struct run *run)
+{
+	const struct job_wait *wait;
+
+	while ((wait = wait_of_runner(run)))
+		run = &wait->run;
+	return run_is_under_way(run) && job_is_here(run->timer);
+}
+
+bool job_begin_wait(struct job_wait *wait, const struct run *run)
+{
+	bool is_listed;
+
+	*wait = (struct job_wait){.run = *run, .jobs = innermost};
+	if (!innermost)
+		return true;
+	pthread_mutex_lock(&waits_lock);
+	is_listed = !wait_is_for_this_thread(run);
+	if (is_listed) {
+		wait->next = waits;
+		waits = wait;
+	}
+	pthread_mutex_unlock(&waits_lock);
+	return is_listed;
+}
+
+void job_lock_waits(void)
+{
+	pthread_mutex_lock(&waits_lock);
+}
+
+void job_unlock_waits(void)
+{
+	pthread_mutex_unlock(&waits_lock);
+}
+
+void job_forget_waits(void)
+{
+	waits = NULL;
+}
+
+void job_end_wait(struct job_wait *wait)
+{
+	struct job_wait **link = &waits;
+
+	if (!wait->jobs)
+		return;
+	pthread_mutex_lock(&waits_lock);
+	while (*link != wait)
+		link = &(*link)->next;
+	*link = wait->next;
+	pthread_mutex_unlock(&waits_lock);
 }
 
 void job_flush(struct job_target *target, struct timer_bin *bin)
@@ -249,10 +583,50 @@ void job_flush(struct job_target *target, struct timer_bin *bin)
 	slab_flush(&target->alarms->slab, &bin->alarms);
 }
 
+void job_thread_init(struct job_thread *thread, struct timer_bin *bin)
+{
+	thread->bin = bin;
+	pthread_mutex_init(&thread->lock, NULL);
+}
+
+void job_thread_destroy(struct job_thread *thread)
+{
+	pthread_mutex_destroy(&thread->lock);
+}
+
+/* Adds the run, if there is one, and has not ended by the time that it has been read. */
+static void job_sums_add_run(struct job_sums *sums, const struct job_run *run)
+{
+	uint64_t words[JOB_RUN_WORDS];
+	struct tw_running running = {0};
+	/* acquire, and for the loads that follow: sees that run, or a later one and so a change of
+	 * `began`; pairs with the stores in job_show(). */
+	tw_duration began = atomic_load_explicit(&run->began, memory_order_acquire);
+
+	if (began == 0)
+		return;
+	sums->runs++;
+	if (sums->began != 0 && sums->began <= began)
+		return;
+	running.key_size = atomic_load_explicit(&run->key_size, memory_order_acquire);
+	for (size_t i = 0; i < JOB_RUN_WORDS; i++)
+		words[i] = atomic_load_explicit(&run->words[i], memory_order_acquire);
+	/* relaxed: after the loads above. */
+	if (atomic_load_explicit(&run->began, memory_order_relaxed) != began)
+		return;
+	if (running.key_size == 0)
+		running.timer.id = words[0];
+	memcpy(running.key, words,
+	       running.key_size < sizeof(words) ? running.key_size : sizeof(words));
+	sums->began = began;
+	sums->longest = running;
+}
+
 void job_sums_add(struct job_sums *sums, const struct job_thread *thread)
 {
 	for (int count = 0; count < JOB_COUNTS; count++)
 		sums->counts[count] += counter_read(&thread->counts[count]);
 	histogram_add(&sums->lateness, &thread->lateness);
 	histogram_add(&sums->duration, &thread->duration);
+	job_sums_add_run(sums, &thread->run);
 }

@@ -3,8 +3,10 @@
 #ifndef JOB_H
 #define JOB_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include <timingwheel/timingwheel.h>
 
@@ -45,7 +47,7 @@ struct job_target {
 
 /* Statistics of the jobs that a thread did. */
 enum job_count {
-	JOB_RUNNING,  /* user's functions being called */
+	JOB_RUNNING,  /* release, drain and close functions being called */
 	JOB_RELEASED, /* calls of release, by reason: this and the two after it */
 	JOB_UNBEGUN_STOPPED = JOB_RELEASED + TW_STOPPED + 1, /* tasks: the wheel had been stopped */
 	JOB_UNBEGUN_REMOVED,                                 /* the handle had been stopped */
@@ -53,9 +55,22 @@ enum job_count {
 	JOB_COUNTS
 };
 
+enum { JOB_RUN_WORDS = TW_RUNNING_KEY_SIZE / sizeof(uint64_t) };
+
+/*
+ * A job run is the task that a thread runs, for those who look at it meanwhile. The thread clears
+ * `began` at the end of a run, and sets it last at the begin of the next.
+ */
+struct job_run {
+	_Atomic tw_duration began; /* real time; 0: there is no run */
+	_Atomic uint64_t key_size; /* bytes; 0: it has no key */
+	/* The first bytes of the key. Without a key the first word is the handle's id, or 0. */
+	_Atomic uint64_t words[JOB_RUN_WORDS];
+};
+
 /*
  * A job thread is the bin and the statistics of a thread that does jobs. Its size is 11 KiB. It is
- * zeroed before the first job, except for `bin`.
+ * zeroed before job_thread_init().
  */
 struct job_thread {
 	/* The thread's own. */
@@ -64,13 +79,26 @@ struct job_thread {
 	_Atomic uint64_t counts[JOB_COUNTS];
 	struct histogram lateness; /* the lateness of tasks begun */
 	struct histogram duration; /* the duration of tasks ended */
+	struct job_run run;
+	const struct job *job; /* whose run that is; another's that has the lock, too */
+	/* The next two are used where slow tasks are reported. The thread takes the lock at the end
+	 * of a run, and another holds it while it reports the run. */
+	pthread_mutex_t lock;
+	tw_duration reported; /* run.began of the last run that another thread reported */
 };
+
+void job_thread_init(struct job_thread *thread, struct timer_bin *bin);
+void job_thread_destroy(struct job_thread *thread);
 
 /* The sum of the statistics of several job threads. It has 11 KiB, and belongs to one thread. */
 struct job_sums {
 	uint64_t counts[JOB_COUNTS];
 	struct histogram_sum lateness;
 	struct histogram_sum duration;
+	uint64_t runs; /* tasks that run */
+	/* The run that began first. */
+	tw_duration began; /* real time, as `took` is not known here */
+	struct tw_running longest;
 };
 
 /* Adds the statistics of `thread` to `sums`. Any thread. */
@@ -79,8 +107,52 @@ void job_sums_add(struct job_sums *sums, const struct job_thread *thread);
 /* Does the timer's job and frees the timer. `thread` is the calling thread's. */
 void job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread);
 
+/*
+ * The next two are for one thread that reports the slow tasks of others; there is a hook. The first
+ * returns in how many nanoseconds of real time the thread's run, or the next one if that is sooner,
+ * will be slow; 0: it is and has not been reported. The second calls the hook if so, and keeps the
+ * run from ending meanwhile.
+ */
+tw_duration job_time_to_slow(const struct job_target *target, const struct job_thread *thread);
+void job_report_slow(struct job_target *target, struct job_thread *thread);
+
+/* A loop is that of a thread which the wheel cannot do without. A job that ends its thread, by
+ * pthread_exit() or by its cancellation, ends the process. */
+struct job_loop {
+	const struct job_target *target;
+	bool is_over;
+};
+
+/* Looks how the loop ended: a cleanup. In a fork's child a job ends its thread with reason. */
+static inline void job_loop_end(const struct job_loop *loop)
+{
+	if (!loop->is_over && fork_guard_state(loop->target->guard) != FORK_GUARD_CHILD)
+		abort();
+}
+
 /* Whether this thread is doing that timer's job: a handle's or an alarm's. */
 bool job_is_here(const struct timer *timer);
+
+/* A wait for the end of a run. It lies on the stack of the thread that waits. */
+struct job_wait {
+	struct run run;
+	const struct job *jobs; /* of that thread; NULL: it is in none, so no thread waits for it */
+	struct job_wait *next;
+};
+
+/*
+ * Comes before a wait for the run, which need not have begun. Returns false if the wait would never
+ * end: the thread of that run waits for a run of the calling thread, or for one that does. Of the
+ * waits of a circle the last to begin finds that. Any thread.
+ */
+bool job_begin_wait(struct job_wait *wait, const struct run *run);
+/* Comes after the wait, if job_begin_wait() returned true. */
+void job_end_wait(struct job_wait *wait);
+/* Around a fork, so that the waits are whole in the child. */
+void job_lock_waits(void);
+void job_unlock_waits(void);
+/* In the child, in between: the threads that wait are not there. */
+void job_forget_waits(void);
 
 /* Makes what lies in the bin available to all. */
 void job_flush(struct job_target *target, struct timer_bin *bin);

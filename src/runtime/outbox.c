@@ -36,7 +36,7 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 
 	outbox_init_target(outbox, execute, options);
 	outbox->places.most = options->max_pending;
-	outbox->thread.bin = &outbox->bin;
+	job_thread_init(&outbox->thread, &outbox->bin);
 	list_init(&outbox->jobs);
 	list_init(&outbox->next_jobs);
 	outbox->jobs_end = &outbox->jobs;
@@ -50,10 +50,17 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 	return status;
 }
 
+void outbox_end_threads(struct outbox *outbox)
+{
+	if (outbox->pool)
+		worker_pool_end_threads(outbox->pool);
+}
+
 void outbox_destroy(struct outbox *outbox)
 {
 	if (outbox->pool)
 		worker_pool_destroy(outbox->pool);
+	job_thread_destroy(&outbox->thread);
 	timer_store_flush(&outbox->store, &outbox->bin);
 	timer_store_destroy(&outbox->store);
 	alarm_table_destroy(&outbox->alarms);
@@ -86,13 +93,19 @@ void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason r
 	outbox_add(outbox, timer, JOB_LANE_PROMPT, outbox->jobs_end);
 }
 
-/* No function is to be called with it. */
+void outbox_close(struct outbox *outbox, struct timer *timer)
+{
+	timer->job = TIMER_CLOSE;
+	outbox_add(outbox, timer, JOB_LANE_PROMPT, outbox->jobs_end);
+}
+
+/* No drain and no release function is to be called with it. */
 static void outbox_free(struct outbox *outbox, struct timer *timer)
 {
-	if (timer_is_handle(timer))
-		handle_let_go(&outbox->handles, &outbox->bin.handles, timer_handle(timer));
-	else
+	if (!timer_is_handle(timer))
 		timer_free(&outbox->store, &outbox->bin, timer_keyed(timer));
+	else if (handle_let_go(&outbox->handles, &outbox->bin.handles, timer_handle(timer)))
+		outbox_close(outbox, timer);
 }
 
 void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain)

@@ -56,13 +56,17 @@ struct outbox {
 /* The target's clock, guard and owner are set. TW_OK, TW_NO_MEMORY, or TW_SYSTEM: errno tells. */
 enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 			   const struct tw_options *options);
-/* Waits until all jobs are done. */
+/* Waits until all jobs are done, and ends the pool's threads. Nothing may be submitted any more. */
+void outbox_end_threads(struct outbox *outbox);
 void outbox_destroy(struct outbox *outbox);
 
 /* Leaves a timer that is due to the pool, or to the inline jobs. */
 void outbox_run(struct outbox *outbox, struct timer *timer, enum job_lane lane);
 /* Hands back a keyed timer that will not run. */
 void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason reason);
+/* Leaves the function that a close of a handle or an alarm was given to the pool, or to the inline
+ * jobs; the timer is freed there. */
+void outbox_close(struct outbox *outbox, struct timer *timer);
 /* Hands on what a drain took, or a stop (`drain` is NULL); no alarm. */
 void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain);
 /* Submits what was gathered for the pool. */

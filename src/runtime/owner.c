@@ -16,14 +16,16 @@
  * come up meanwhile overtake it (wheel.c): a turn begins every tick that has come, as long as what
  * is newly due has been handed over, before it goes on with what is left; and what a tick leaves
  * over at the end of its turn is late, and goes to the pool's bulk lane. On a manual clock, and
- * inline, everything is done in order: a tick is finished before the next begins.
+ * inline, and where the pool's backlog has a limit, everything is done in order: a tick is finished
+ * before the next begins.
  *
  * Invariants, between turns: each timer that is pending by its commands is in the pending set; what
  * left it is in a batch of the outbox, in a list of inline jobs, or handed over. The owner sleeps
  * only where it has looked at queue, requests and inboxes after its announcement.
  *
  * Where the pool's backlog has a limit, timers that are due stay in the wheel until the pool has
- * room, and no tick begins or overtakes meanwhile. All else goes on; the pool wakes the owner.
+ * room, and no tick begins meanwhile. What is for now is filed at the clock's present tick, behind
+ * what the wheel has still to do. All else goes on; the pool wakes the owner.
  */
 #include "owner.h"
 
@@ -74,15 +76,16 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 					    .slots = slots,
 					    .ordered = options->workers == TW_WORKERS_INLINE};
 	owner->plan.ticks = &owner->clock.ticks;
-	/* Where the pool is limited, a crowd may take as long as its tasks. */
-	owner->plan.patience =
-		options->max_unfinished > 0 ? TW_FOREVER : time_add(patience, interval);
+	owner->plan.patience = time_add(patience, interval);
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
-	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
+	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL &&
+			   options->max_unfinished == 0;
 	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
+	thread_setup_init(&owner->setup, options);
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
+	owner->poll_began = TW_FOREVER;
 	owner->batch_head = UINT64_MAX; /* no batch begins there */
 	queue_age_init(&owner->queue_age, clock_read_real(CLOCK_MONOTONIC));
 	owner_init_lists(owner);
@@ -249,10 +252,12 @@ static struct turn_start turn_start_now(void)
 				   .work = clock_read_real(CLOCK_THREAD_CPUTIME_ID)};
 }
 
-static void owner_publish(struct owner *owner, const struct turn_start *start)
+/* A call of it would be 22 instructions of each turn. */
+static inline __attribute__((always_inline)) void owner_publish(struct owner *owner,
+								const struct turn_start *start)
 {
 	struct turn_start end = turn_start_now();
-	tw_duration took = end.clock - start->clock - owner->in.task_time;
+	tw_duration took = time_since(end.clock - owner->in.task_time, start->clock);
 	/* What inline tasks had of the processor is not known, only how long they took. */
 	tw_duration work = owner->in.task_time > 0 ? took : end.work - start->work;
 
@@ -282,10 +287,32 @@ static bool owner_begin_turn(struct owner *owner)
 	return owner_apply(owner, COMMANDS_A_TURN) || more;
 }
 
+bool owner_apply_turn(struct owner *owner)
+{
+	struct turn_start start = turn_start_now();
+	bool more;
+
+	queue_age_end_sleep(&owner->queue_age, start.clock);
+	owner->in.task_time = 0;
+	owner->applied = 0;
+	more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
+	more |= owner_apply(owner, COMMANDS_A_TURN);
+	owner_answer_parked(owner);
+	if (owner->out.pool) {
+		owner_retire(owner);
+		outbox_submit(&owner->out);
+		more |= !list_is_empty(&owner->retirements);
+	}
+	owner_tend_memory(owner);
+	owner_publish(owner, &start);
+	return more;
+}
+
 bool owner_turn(struct owner *owner)
 {
 	struct turn_start start = turn_start_now();
 	bool more;
+	uint64_t target;
 	bool done;
 
 	TRACE_TURN_BEGIN();
@@ -293,8 +320,8 @@ bool owner_turn(struct owner *owner)
 	more = owner_begin_turn(owner);
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
-	owner->asked.idler_came = false;
-	done = owner_expire(owner, tick_before(&owner->clock.ticks, owner_target_time(owner)));
+	target = tick_before(&owner->clock.ticks, owner_target_time(owner));
+	done = owner_expire(owner, target);
 	owner_retire(owner);
 	owner_dispatch(owner);
 	owner_answer_parked(owner);
@@ -307,12 +334,17 @@ bool owner_turn(struct owner *owner)
 	if (owner->held_back)
 		return more || !list_is_empty(&owner->retirements) ||
 		       worker_pool_room(owner->out.pool) > 0;
-	if (!done || owner_is_busy(owner))
+	if (!done || owner_is_busy(owner)) {
+		/* Tasks that take longer than their periods may keep it busy for ever. */
+		if (!owner->out.pool && !owner->is_stopped)
+			(void)owner_answer_idlers(owner, wheel_now(owner->pending.wheel));
 		return true;
-	/* An idler that came while inline tasks ran waits for what has become due since, too. */
-	if (owner_end_advance(owner) || owner->asked.idler_came)
+	}
+	if (owner_end_advance(owner))
 		return true;
-	owner_answer_idlers(owner);
+	/* Those that came since wait for what has become due since, too; a poll leaves that. */
+	if (!owner_answer_idlers(owner, target + 1) && owner->poll_began == TW_FOREVER)
+		return true;
 	return more;
 }
 
@@ -381,6 +413,15 @@ void owner_begin_sleep(struct owner *owner, bool more)
 		queue_age_begin_sleep(&owner->queue_age);
 }
 
+void owner_break_off(struct owner *owner)
+{
+	owner->in.in_dispatch = false;
+	owner->in.is_crowded = true;
+	owner->poll_began = TW_FOREVER;
+	owner_publish_pending(owner);
+	owner_begin_sleep(owner, true);
+}
+
 static void owner_sleep(struct owner *owner)
 {
 	enum event_count_state sleep =
@@ -415,9 +456,12 @@ static void owner_sleep(struct owner *owner)
 static void *owner_run(void *argument)
 {
 	struct owner *owner = argument;
+	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {&owner->out.target, false};
 
 	owner_set_here(owner, true);
 	thread_be_prompt();
+	if (!owner->out.pool)
+		thread_begin_calls(&owner->setup, owner->thread.name);
 	for (;;) {
 		if (owner_turn(owner) || owner_has_next_jobs(owner))
 			continue;
@@ -427,12 +471,26 @@ static void *owner_run(void *argument)
 			continue;
 		owner_sleep(owner);
 	}
+	if (!owner->out.pool)
+		thread_end_calls(&owner->setup, owner->thread.name);
+	loop.is_over = true;
+	if (owner->end) {
+		pthread_detach(pthread_self());
+		owner->end(owner->out.target.wheel);
+	}
 	return NULL;
 }
 
 int owner_start(struct owner *owner, const char *name)
 {
-	return thread_start(&owner->thread, owner_run, owner, name, "owner");
+	return thread_start(&owner->thread, owner_run, owner, name, "owner", &owner->setup);
+}
+
+void owner_end_after(struct owner *owner, void (*end)(struct tw_wheel *wheel))
+{
+	owner->end = end;
+	/* relaxed: read by this thread. */
+	atomic_store_explicit(&owner->ending, true, memory_order_relaxed);
 }
 
 void owner_end(struct owner *owner)
@@ -443,4 +501,5 @@ void owner_end(struct owner *owner)
 	atomic_store_explicit(&owner->ending, true, memory_order_seq_cst);
 	event_count_notify(&owner->event, EVENT_COUNT_NAPPING);
 	pthread_join(owner->thread.id, NULL);
+	owner->has_thread = false;
 }

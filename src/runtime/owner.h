@@ -17,8 +17,11 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 void owner_destroy(struct owner *owner);
 /* Starts the owner's thread; 0 or an errno value. */
 int owner_start(struct owner *owner, const char *name);
-/* Ends and joins it. */
+/* Ends and joins it. From then on its callers drive the wheel. */
 void owner_end(struct owner *owner);
+/* In an inline task of the owner's thread: when nothing is left to do, the thread ends by itself,
+ * and end(wheel) is its last act. */
+void owner_end_after(struct owner *owner, void (*end)(struct tw_wheel *wheel));
 
 /* Owner only, from here on. */
 
@@ -27,6 +30,9 @@ void owner_end(struct owner *owner);
  * stop has retired. True: there is more to do at once.
  */
 bool owner_turn(struct owner *owner);
+/* Applies commands and answers requests, but runs no task: timers that are due stay for the next
+ * turn. Returns whether there is more to apply. */
+bool owner_apply_turn(struct owner *owner);
 /* Whether timers are due or retired, or jobs begun, that the last turn had to leave. */
 bool owner_is_busy(struct owner *owner);
 /* Whether inline tasks wait for the next turn. */
@@ -42,5 +48,8 @@ tw_duration owner_sleep_end(struct owner *owner);
  */
 int owner_descriptor(struct owner *owner);
 void owner_begin_sleep(struct owner *owner, bool more);
+/* Ends a turn that a task, release or drain function has left by an exception or by ending its
+ * thread. The next turn goes on with what is left of it, as with that of a crowded one. */
+void owner_break_off(struct owner *owner);
 
 #endif

@@ -12,6 +12,7 @@
 #include "handle.h"
 #include "owner_handles.h"
 #include "owner_memory.h"
+#include "owner_place.h"
 #include "owner_retire.h"
 
 enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes as long as so many, at most */
@@ -35,6 +36,7 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool in_next_turn)
 {
 	if (owner->out.pool_is_limited) {
+		timer->timer.tick = owner_tick_for_now(owner);
 		wheel_moved(owner->pending.wheel, &timer->timer, timer->timer.deadline, true);
 		return;
 	}
@@ -366,8 +368,8 @@ static void owner_serve(struct owner *owner, struct request *request)
 		requests_answer(&owner->requests, request, TW_OK);
 		break;
 	case REQUEST_IDLE:
+		request->time = clock_now(&owner->clock);
 		list_append(&owner->asked.idlers, &request->link);
-		owner->asked.idler_came = true;
 		break;
 	case REQUEST_CONTAINS:
 	case REQUEST_TAKE:
@@ -458,9 +460,22 @@ void owner_serve_here(struct owner *owner, struct request *request)
 	owner_serve(owner, request);
 }
 
-void owner_answer_idlers(struct owner *owner)
+bool owner_answer_idlers(struct owner *owner, uint64_t end)
 {
-	owner_answer_all(owner, &owner->asked.idlers, TW_OK);
+	struct list *link = owner->asked.idlers.next;
+
+	if (list_is_empty(&owner->asked.idlers))
+		return true;
+	while (link != &owner->asked.idlers) {
+		struct request *request = list_entry(link, struct request, link);
+
+		link = link->next;
+		if (tick_before(&owner->clock.ticks, request->time) >= end)
+			continue;
+		list_remove(&request->link);
+		requests_answer(&owner->requests, request, TW_OK);
+	}
+	return list_is_empty(&owner->asked.idlers);
 }
 
 /* The first advance, or NULL. */
@@ -485,7 +500,9 @@ tw_duration owner_target_time(struct owner *owner)
 {
 	const struct request *request = owner_first_advance(owner);
 
-	return request ? request->time : clock_now(&owner->clock);
+	if (request)
+		return request->time;
+	return owner->poll_began != TW_FOREVER ? owner->poll_began : clock_now(&owner->clock);
 }
 
 bool owner_end_advance(struct owner *owner)

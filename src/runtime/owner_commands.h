@@ -14,8 +14,9 @@ bool owner_apply(struct owner *owner, size_t most);
 void owner_serve_here(struct owner *owner, struct request *request);
 /* Sets that wait for a place, in their order, while there are places. */
 void owner_answer_parked(struct owner *owner);
-/* Those that wait until nothing is due. */
-void owner_answer_idlers(struct owner *owner);
+/* Answers the idle waits that came before tick `end`, by which all that was due then is done.
+ * Returns whether none is left. */
+bool owner_answer_idlers(struct owner *owner, uint64_t end);
 /* Fixes the first advance's end, if there is one that has not begun. */
 void owner_begin_advances(struct owner *owner);
 /* Up to which time things are due: an advance's end, or now. */

@@ -6,10 +6,13 @@
 #include "owner_place.h"
 #include "owner_retire.h"
 
-/* A deadline that is not after now is due at once. */
-static bool is_due_at_once(tw_duration deadline, tw_duration now)
+/* A timer whose deadline is not after now is for now: it gets the tick, and true is returned. */
+static bool owner_is_for_now(struct owner *owner, struct timer *timer, tw_duration now)
 {
-	return deadline <= now && deadline != TW_FOREVER;
+	if (timer->deadline > now || timer->deadline == TW_FOREVER)
+		return false;
+	timer->tick = owner_tick_for_now(owner);
+	return true;
 }
 
 /*
@@ -27,6 +30,15 @@ static tw_duration owner_batch_time(struct owner *owner)
 	return owner->batch_time;
 }
 
+/* No other thread has the handle. */
+static inline void owner_free_handle(struct owner *owner, struct handle *handle)
+{
+	if (handle_closed(handle))
+		outbox_close(&owner->out, &handle->timer);
+	else
+		handle_free(&owner->out.handles, &owner->out.bin.handles, handle);
+}
+
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 {
 	tw_duration deadline = handle->timer.deadline;
@@ -35,13 +47,15 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	case HANDLE_REFILE:
 	case HANDLE_REPEAT:
 		if (handle->timer.deadline != deadline)
-			handle->timer.at_once =
-				is_due_at_once(handle->timer.deadline, clock_now(&owner->clock));
+			handle->timer.by_tick =
+				owner_is_for_now(owner, &handle->timer, clock_now(&owner->clock));
+		else if (handle->timer.by_tick)
+			handle->timer.tick = owner_tick_for_now(owner);
 		counter_add_ordered(&owner->out.counts.set, 1);
 		owner_place(owner, &handle->timer, in_task);
 		return;
 	case HANDLE_FREE:
-		handle_free(&owner->out.handles, &owner->out.bin.handles, handle);
+		owner_free_handle(owner, handle);
 		break;
 	case HANDLE_KEEP:
 		break;
@@ -52,14 +66,16 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	limit_give(&owner->out.places, 1);
 }
 
-static void owner_remove_handle(struct owner *owner, struct handle *handle)
+/* Inlined it would make each look for stopped handles dearer. */
+static __attribute__((noinline)) void owner_remove_handle(struct owner *owner,
+							  struct handle *handle)
 {
 	if (timer_place(&handle->timer) != TIMER_AWAY) {
 		owner_unplace(owner, &handle->timer);
 		counter_add_ordered(&owner->out.counts.removed, 1);
 		limit_give(&owner->out.places, 1);
 	}
-	handle_free(&owner->out.handles, &owner->out.bin.handles, handle);
+	owner_free_handle(owner, handle);
 }
 
 void owner_reset_handle(struct owner *owner, const struct command *command)
@@ -67,32 +83,38 @@ void owner_reset_handle(struct owner *owner, const struct command *command)
 	struct handle *handle = command->handle;
 	struct timer *timer;
 	tw_duration before;
-	bool at_once;
+	bool for_now;
 
 	if (!handle || !handle_is_pending_here(handle, command->id, owner->pending.number))
 		return;
 	timer = &handle->timer;
 	before = timer->deadline;
 	handle_apply_reset(handle);
-	at_once = is_due_at_once(timer->deadline, owner_batch_time(owner));
-	if (timer_place(timer) == TIMER_IN_WHEEL && !(command->in_task && at_once)) {
-		wheel_moved(owner->pending.wheel, timer, before, at_once);
+	for_now = owner_is_for_now(owner, timer, owner_batch_time(owner));
+	if (timer_place(timer) == TIMER_IN_WHEEL && !(command->in_task && for_now)) {
+		wheel_moved(owner->pending.wheel, timer, before, for_now);
 		return;
 	}
 	owner_unplace(owner, timer);
-	timer->at_once = at_once;
+	timer->by_tick = for_now;
 	owner_place(owner, timer, command->in_task);
 }
 
-static void owner_take_back_handle(struct owner *owner, struct handle *handle, bool in_task)
+/* Sets a handle again after its run. A deadline of its schedule is filed as any other, even if it
+ * has passed: a run that takes longer than its period must not overtake what is due before it. */
+static void owner_take_back_handle(struct owner *owner, struct handle *handle,
+				   enum handle_action action)
 {
+	bool is_reset = action == HANDLE_REFILE;
+
 	if (owner->is_stopped) {
 		owner_retire_timer(owner, &handle->timer, NULL);
 		return;
 	}
 	(void)limit_take_over(&owner->out.places);
-	handle->timer.at_once = is_due_at_once(handle->timer.deadline, clock_now(&owner->clock));
-	owner_place(owner, &handle->timer, in_task);
+	handle->timer.by_tick =
+		is_reset && owner_is_for_now(owner, &handle->timer, clock_now(&owner->clock));
+	owner_place(owner, &handle->timer, is_reset && owner->in.in_dispatch);
 }
 
 /* Those that ran, or were found reset when they should have. */
@@ -108,9 +130,9 @@ static size_t owner_see_returned(struct owner *owner)
 		if (action == HANDLE_FREE) {
 			counter_add_ordered(&owner->out.counts.removed, 1);
 			owner_remove_handle(owner, handle);
-		} else
-			owner_take_back_handle(owner, handle,
-					       action == HANDLE_REFILE && owner->in.in_dispatch);
+		} else {
+			owner_take_back_handle(owner, handle, action);
+		}
 	}
 	return seen;
 }
@@ -121,6 +143,8 @@ static size_t owner_see_stopped(struct owner *owner)
 	struct handle *batch[PENDING_BATCH];
 	size_t count = handle_take_stopped(&owner->out.handles, batch, PENDING_BATCH);
 
+	if (count == 0)
+		return 0;
 	for (size_t i = 0; i < count; i++)
 		if (handle_is_here(batch[i], owner->pending.number))
 			wheel_prefetch(&batch[i]->timer);

@@ -7,8 +7,8 @@
  *
  * Tasks may cause themselves for ever, and others may set faster than tasks run. Neither may keep
  * the rest waiting, so there are three bounds:
- *   a turn that has run so many jobs, or applied so much, is crowded: it ends, and the next goes on
- *   where it was;
+ *   a turn that has run 1,024 jobs, or for 10 ms, or applied 4,096 commands, is crowded: it ends,
+ *   and the next goes on where it was;
  *   what is caused runs in rounds, and after so many of them, over however many turns, waits for
  *   the next tick, or, where none is due, the next turn;
  *   of two crowded turns in a row one applies commands before it goes on.
@@ -25,6 +25,9 @@ enum {
 	JOBS_A_TURN = 1024,
 	ROUNDS_A_TICK = 64
 };
+
+/* Commands and requests wait no longer than this and the task that is running. */
+static const tw_duration task_time_a_turn = 10 * TW_MILLISECOND;
 
 /*
  * Applies what the task that has just run has left in the queue, and so what lies before that. If
@@ -44,8 +47,9 @@ static void owner_apply_calls(struct owner *owner)
 static void owner_count_jobs(struct owner *owner, size_t count)
 {
 	owner->in.jobs_run += count;
-	owner->in.is_crowded =
-		owner->in.jobs_run >= JOBS_A_TURN || owner->applied >= APPLIED_A_TURN;
+	owner->in.is_crowded = owner->in.jobs_run >= JOBS_A_TURN ||
+			       owner->applied >= APPLIED_A_TURN ||
+			       owner->in.task_time >= task_time_a_turn;
 }
 
 static void owner_run_job(struct owner *owner, struct timer *timer)

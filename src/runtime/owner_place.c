@@ -34,10 +34,13 @@ static void owner_do_with_alarm(struct owner *owner, struct tw_alarm *alarm,
 {
 	if (action == ALARM_FREE)
 		alarm_free(&owner->out.alarms, &owner->out.bin.alarms, alarm);
+	if (action == ALARM_CLOSE)
+		outbox_close(&owner->out, &alarm->timer);
 	if (action != ALARM_FILE || owner->is_stopped)
 		return;
-	alarm->timer.deadline = tick_time(&owner->clock.ticks, alarm->timer.tick);
-	alarm->timer.at_once = false;
+	/* It gets its deadline when its run is claimed. */
+	alarm->timer.deadline = 0;
+	alarm->timer.by_tick = true;
 	owner_place(owner, &alarm->timer, owner->in.in_dispatch);
 }
 

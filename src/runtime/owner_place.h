@@ -9,6 +9,15 @@
 
 #include "owner_state.h"
 
+/* Returns the tick at which what is for now is due: any, but where the pool has a limit the present
+ * one by the clock, so that it comes after what was due before. */
+static inline uint64_t owner_tick_for_now(struct owner *owner)
+{
+	if (!owner->out.pool_is_limited)
+		return 0;
+	return tick_before(&owner->clock.ticks, clock_now(&owner->clock));
+}
+
 /* Puts the timer into the wheel by its deadline. A timer that an inline task makes due now waits
  * for the next turn. */
 void owner_place(struct owner *owner, struct timer *timer, bool in_task);

@@ -47,8 +47,7 @@ struct drain_request {
 /* Requests that are not answered at once: owner_commands.c. */
 struct owner_requests {
 	struct list advances; /* REQUEST_ADVANCE, the first one under way */
-	struct list idlers;   /* REQUEST_IDLE, until nothing is due */
-	bool idler_came;      /* since this turn fixed what is due */
+	struct list idlers;   /* REQUEST_IDLE, until what was due when it came is done */
 	struct list parked;   /* REQUEST_SET, until there is a place */
 	size_t parked_count;
 	struct request stop;
@@ -99,9 +98,10 @@ struct owner_counts {
 struct owner {
 	/* Constant after owner_init. */
 	struct pending_plan plan;
-	bool has_thread;
+	bool has_thread;   /* until owner_end() */
 	bool overtakes;    /* a tick may begin before the one before it is done */
 	bool dates_delays; /* TW_FROM_APPLIED */
+	struct thread_setup setup;
 	struct thread thread;
 	/* Any thread. */
 	struct clock clock;
@@ -109,9 +109,10 @@ struct owner {
 	struct queue_age queue_age; /* also the owner's */
 	struct requests requests;
 	struct event_count event;
-	pthread_mutex_t drive;    /* its holder is the owner; not with a thread */
-	int cancel_state;         /* of that thread before; under the lock */
-	_Atomic uintptr_t driver; /* the owner's thread now; 0: none */
+	pthread_mutex_t drive;               /* its holder is the owner; not with a thread */
+	int cancel_state;                    /* of that thread before; under the lock */
+	_Atomic uintptr_t driver;            /* the owner's thread now; 0: none */
+	void (*end)(struct tw_wheel *wheel); /* the thread's last act, or NULL */
 	atomic_bool ending;
 	struct limit drains; /* asked for, and not yet handed over */
 	struct outbox out;   /* also the owner's */
@@ -123,6 +124,7 @@ struct owner {
 	struct owner_requests asked;
 	struct owner_inline in;
 	struct owner_memory memory;
+	tw_duration poll_began; /* tw_poll runs what is due by then; TW_FOREVER outside tw_poll */
 	bool is_stopped;
 	bool held_back;         /* timers are due, and the pool has no room for them */
 	size_t room;            /* in the pool, for this turn's timers */

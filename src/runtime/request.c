@@ -6,16 +6,19 @@
  * an owner that sees the command, published later, sees the request's position too.
  *
  * Invariants: `waiting` is in the order of positions, and first_position is that of its first. A
- * request is the owner's from requests_take() to requests_answer(), its maker's before and after.
+ * request is the owner's from requests_take() to requests_answer(), its maker's before and after. A
+ * maker that waits no more leaves it to whoever answers it.
  */
 #include "request.h"
+
+#include <stdlib.h>
 
 #include "base/thread.h"
 
 void requests_init(struct requests *requests)
 {
 	pthread_mutex_init(&requests->lock, NULL);
-	pthread_cond_init(&requests->answer, NULL);
+	condition_init(&requests->answer);
 	list_init(&requests->waiting);
 	atomic_init(&requests->first_position, REQUESTS_NONE);
 }
@@ -72,11 +75,25 @@ struct request *requests_take(struct requests *requests)
 
 void requests_answer(struct requests *requests, struct request *request, enum tw_status status)
 {
+	bool abandoned;
+
 	pthread_mutex_lock(&requests->lock);
+	abandoned = request->abandoned;
 	request->status = status;
 	/* release: publishes the answer; pairs with the acquire in request_is_answered(). */
 	atomic_store_explicit(&request->answered, true, memory_order_release);
 	pthread_cond_broadcast(&requests->answer);
+	pthread_mutex_unlock(&requests->lock);
+	if (abandoned)
+		free(request);
+}
+
+void requests_withdraw(struct requests *requests, struct request *request)
+{
+	pthread_mutex_lock(&requests->lock);
+	/* From `waiting`, or from a list of the owner's. */
+	list_remove(&request->link);
+	requests_publish_first(requests);
 	pthread_mutex_unlock(&requests->lock);
 }
 
@@ -93,4 +110,21 @@ enum tw_status requests_wait(struct requests *requests, struct request *request)
 		condition_wait(&requests->answer, &requests->lock, TW_FOREVER);
 	pthread_mutex_unlock(&requests->lock);
 	return request->status;
+}
+
+enum tw_status requests_wait_until(struct requests *requests, struct request *request,
+				   const struct clock *clock, tw_duration deadline)
+{
+	enum tw_status status = TW_TIMED_OUT;
+
+	pthread_mutex_lock(&requests->lock);
+	while (!request_is_answered(request))
+		if (!clock_wait(clock, &requests->answer, &requests->lock, deadline))
+			break;
+	if (request_is_answered(request))
+		status = request->status;
+	else
+		request->abandoned = true;
+	pthread_mutex_unlock(&requests->lock);
+	return status;
 }

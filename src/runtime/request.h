@@ -14,6 +14,7 @@
 
 #include <timingwheel/timingwheel.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "walk.h"
 #include "wheel/timer.h"
@@ -46,7 +47,8 @@ struct request {
 		uint64_t id;         /* remaining: of a handle */
 		struct timer *timer; /* set, add: becomes the owner's on TW_OK */
 		struct walk *walk;   /* walk: the owner's for a step */
-		tw_duration time; /* advance: by how much, and once begun, the time where it ends */
+		/* advance: by how much, once begun the time where it ends; idle: when it came */
+		tw_duration time;
 	};
 	bool may_wait; /* set, add: until a place is free */
 	bool begun;    /* advance: it is under way */
@@ -57,6 +59,7 @@ struct request {
 	};
 	enum tw_status status;
 	atomic_bool answered;
+	bool abandoned; /* its maker waits no more, so the answer frees it; under the lock */
 };
 
 struct requests {
@@ -77,9 +80,17 @@ void requests_add(struct requests *requests, struct request *request, _Atomic ui
 uint64_t requests_first_position(struct requests *requests);
 /* Owner: takes the first one; there must be one. */
 struct request *requests_take(struct requests *requests);
-/* Owner: from here on the request is its maker's again. */
+/* Owner: from here on the request is its maker's again, or freed. */
 void requests_answer(struct requests *requests, struct request *request, enum tw_status status);
+/* Owner: takes an unanswered request out of the list where it stands; it is its maker's again. */
+void requests_withdraw(struct requests *requests, struct request *request);
 bool request_is_answered(struct request *request);
 enum tw_status requests_wait(struct requests *requests, struct request *request);
+/*
+ * Waits for the answer until `deadline` of the clock, which may be TW_FOREVER. Returns TW_TIMED_OUT
+ * if there is no answer by then: the request, which malloc made, then belongs to the owner.
+ */
+enum tw_status requests_wait_until(struct requests *requests, struct request *request,
+				   const struct clock *clock, tw_duration deadline);
 
 #endif

@@ -70,14 +70,64 @@ enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
 	return status == TW_OK ? alarm_stop(alarm) : status;
 }
 
-void tw_alarm_destroy(struct tw_alarm *alarm)
+/* Waits for the alarm's run, if the wait can end. */
+static enum tw_status wheel_wait_for_alarm(struct tw_wheel *wheel, struct tw_alarm *alarm)
+{
+	struct run run = alarm_run(alarm);
+	struct job_wait wait;
+
+	if (job_is_here(run.timer))
+		return TW_RUNNING;
+	if (!job_begin_wait(&wait, &run))
+		return TW_INVALID;
+	handle_table_wait(&wheel->owner.out.handles, &run);
+	job_end_wait(&wait);
+	return TW_OK;
+}
+
+/* Not inlined: the other way needs no stack. */
+static __attribute__((noinline)) enum tw_status wheel_destroy_after_run(struct tw_wheel *wheel,
+									struct tw_alarm *alarm)
+{
+	enum tw_status status = wheel_wait_for_alarm(wheel, alarm);
+
+	if (alarm_give_back(&wheel->owner.out.alarms, alarm, NULL))
+		wheel_tell_of_alarm(wheel);
+	return status;
+}
+
+enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument))
 {
 	struct tw_wheel *wheel;
+	enum tw_status status;
+	bool changed = false;
 
-	if (!alarm || fork_guard_state(alarm->wheel->guard) == FORK_GUARD_CHILD)
-		return;
+	if (!alarm)
+		return TW_INVALID;
+	if (fork_guard_state(alarm->wheel->guard) == FORK_GUARD_CHILD)
+		return TW_CLOSED;
 	wheel = alarm->wheel;
-	if (alarm_destroy(&wheel->owner.out.alarms, alarm, &wheel->owner.out.handles,
-			  job_is_here(&alarm->timer)))
+	status = alarm_close(&wheel->owner.out.alarms, alarm, closed, &changed);
+	if (changed)
 		wheel_tell_of_alarm(wheel);
+	return status;
+}
+
+enum tw_status tw_alarm_destroy(struct tw_alarm *alarm)
+{
+	struct tw_wheel *wheel;
+	enum tw_status status;
+	bool changed = false;
+
+	if (!alarm)
+		return TW_OK;
+	wheel = alarm->wheel;
+	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return TW_CLOSED;
+	status = alarm_destroy(&wheel->owner.out.alarms, alarm, &changed);
+	if (status == TW_RUNNING)
+		return wheel_destroy_after_run(wheel, alarm);
+	if (changed)
+		wheel_tell_of_alarm(wheel);
+	return status;
 }

@@ -130,7 +130,7 @@ enum tw_status tw_dump(struct tw_wheel *wheel, FILE *file)
 enum tw_status tw_dump_stopped(struct tw_wheel *wheel, int descriptor)
 {
 	struct dump dump = {.descriptor = descriptor};
-	const struct owner *owner;
+	struct owner *owner;
 
 	if (!wheel)
 		return TW_INVALID;

@@ -66,7 +66,7 @@ static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct hand
 	}
 	handle->timer.value = set->argument;
 	handle->timer.deadline = set->deadline;
-	handle->timer.at_once = set->deadline <= set->now && set->deadline != TW_FOREVER;
+	handle->timer.by_tick = set->deadline <= set->now && set->deadline != TW_FOREVER;
 	return handle;
 }
 
@@ -194,17 +194,38 @@ enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 {
 	enum tw_status status = wheel_state(wheel);
-	const struct handle *handle;
+	struct handle_table *handles;
+	struct job_wait wait;
+	struct run run;
 
 	if (status != TW_OK)
 		return status;
-	handle = handle_running(&wheel->owner.out.handles, timer.id);
-	if (handle && job_is_here(&handle->timer))
+	handles = &wheel->owner.out.handles;
+	if (!handle_find_run(handles, timer.id, &run))
+		return TW_NOT_FOUND;
+	if (run_is_under_way(&run) && job_is_here(run.timer))
+		return tw_timer_stop(wheel, timer);
+	/* Before the stop, so that a wait that may not be leaves the timer as it is. */
+	if (!job_begin_wait(&wait, &run))
 		return TW_INVALID;
 	status = tw_timer_stop(wheel, timer);
 	if (status == TW_RUNNING || status == TW_REARMED)
-		handle_wait(&wheel->owner.out.handles, timer.id);
+		handle_table_wait(handles, &run);
+	job_end_wait(&wait);
 	return status == TW_REARMED ? TW_OK : status;
+}
+
+enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
+			      void (*closed)(void *argument))
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (status != TW_OK)
+		return status;
+	status = handle_close(&wheel->owner.out.handles, timer.id, closed);
+	if (status == TW_OK)
+		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+	return status;
 }
 
 static void wheel_fill_reset(struct tw_wheel *wheel, struct command_cell *cell,

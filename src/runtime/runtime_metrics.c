@@ -37,6 +37,7 @@
 #define TIMES(X)                                                                                 \
 	X("longest_turn_seconds", longest_turn, "Processor time of the owner's longest turn.")   \
 	X("longest_turn_wall_seconds", longest_turn_wall, "Owner's longest turn, by the clock.") \
+	X("longest_running_seconds", longest_running.took, "Time so far of the longest task.")   \
 	X("queue_age_seconds", queue_age, "Age of the oldest command in the queue, at most.")
 
 #define WHEEL_METRIC(name, field, help) METRIC(tw_stats, name, field, help),

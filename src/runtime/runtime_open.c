@@ -1,13 +1,103 @@
 /* SPDX-License-Identifier: MIT */
-/* Making and ending a wheel, and the calls that read its state without stopping anyone. */
+/* Making and ending a wheel, what becomes of it in a fork's child, and the calls that read its
+ * state without stopping anyone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ask.h"
+#include "base/thread.h"
 #include "owner_memory.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
+
+/*
+ * These wheels have no threads, so in a fork's child none is missing, and they go on there unless
+ * another thread was inside. The guards of other wheels stay as the kernel leaves them. A fork
+ * holds the lock, so that the list is whole in the child.
+ */
+static struct list threadless_wheels = {&threadless_wheels, &threadless_wheels};
+static pthread_mutex_t threadless_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Returns whether a fork's copy of the wheel waits for no thread that is missing. */
+static bool wheel_is_whole(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+
+	/* A task of the wheel may have forked. */
+	if (!owner_is_here(owner)) {
+		if (pthread_mutex_trylock(&owner->drive) != 0)
+			return false;
+		pthread_mutex_unlock(&owner->drive);
+	}
+	/* Every command that was begun is complete. */
+	return command_queue_peek(&owner->queue, SIZE_MAX) == command_queue_count(&owner->queue);
+}
+
+static void wheel_go_on(struct tw_wheel *wheel)
+{
+	/* relaxed: the child has one thread. */
+	bool is_stopped =
+		atomic_load_explicit(&wheel->owner.out.target.stopped, memory_order_relaxed);
+
+	event_count_forget_descriptor(&wheel->owner.event);
+	fork_guard_set(wheel->guard, is_stopped ? FORK_GUARD_CLOSED : FORK_GUARD_OPEN);
+}
+
+static void threadless_begin_fork(void)
+{
+	pthread_mutex_lock(&threadless_lock);
+	job_lock_waits();
+}
+
+static void threadless_end_fork(void)
+{
+	job_unlock_waits();
+	pthread_mutex_unlock(&threadless_lock);
+}
+
+static void threadless_go_on_in_child(void)
+{
+	struct list *link = threadless_wheels.next;
+
+	job_forget_waits();
+	while (link != &threadless_wheels) {
+		struct tw_wheel *wheel = list_entry(link, struct tw_wheel, threadless);
+
+		link = link->next;
+		if (wheel_is_whole(wheel))
+			wheel_go_on(wheel);
+		else
+			list_remove(&wheel->threadless);
+	}
+	threadless_end_fork();
+}
+
+/* If this fails, the wheels are closed in a child. */
+static void threadless_init(void)
+{
+	(void)pthread_atfork(threadless_begin_fork, threadless_end_fork, threadless_go_on_in_child);
+}
+
+static void wheel_begin_threadless(struct tw_wheel *wheel)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	list_init(&wheel->threadless);
+	if (wheel->owner.has_thread || wheel->owner.out.pool)
+		return;
+	pthread_once(&once, threadless_init);
+	pthread_mutex_lock(&threadless_lock);
+	list_append(&threadless_wheels, &wheel->threadless);
+	pthread_mutex_unlock(&threadless_lock);
+}
+
+static void wheel_end_threadless(struct tw_wheel *wheel)
+{
+	pthread_mutex_lock(&threadless_lock);
+	list_remove(&wheel->threadless);
+	pthread_mutex_unlock(&threadless_lock);
+}
 
 /* With the defaults filled in. */
 static bool workers_are_valid(const struct tw_options *options)
@@ -25,7 +115,8 @@ static bool options_are_valid(const struct tw_options *options)
 	       options->delay_from <= TW_FROM_APPLIED && workers_are_valid(options) &&
 	       options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
-	       options->slow_task.threshold >= 0;
+	       options->slow_task.threshold >= 0 &&
+	       (options->stack_size == 0 || options->stack_size >= TW_STACK_SIZE_MIN);
 }
 
 static struct tw_options options_with_defaults(const struct tw_options *given)
@@ -96,6 +187,7 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	status = wheel_open(wheel, interval, slots, execute, &options);
 	pthread_setcancelstate(cancel_state, &cancel_state);
 	if (status == TW_OK) {
+		wheel_begin_threadless(wheel);
 		*result = wheel;
 		return TW_OK;
 	}
@@ -105,20 +197,77 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	return status;
 }
 
-void tw_destroy(struct tw_wheel *wheel)
+/* Frees a wheel whose threads have ended or end with this call. */
+static void wheel_free(struct tw_wheel *wheel)
 {
-	int cancel_state;
-
-	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD || wheel_is_in_task(wheel))
-		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	(void)tw_stop(wheel);
-	(void)tw_wait_idle(wheel);
-	owner_end(&wheel->owner);
+	wheel_end_threadless(wheel);
 	owner_destroy(&wheel->owner);
 	fork_guard_destroy(wheel->guard);
 	free(wheel);
-	pthread_setcancelstate(cancel_state, &cancel_state);
+}
+
+/* What a task has left behind is done in the second wait. A close's function may close another
+ * alarm. */
+static void wheel_settle(struct tw_wheel *wheel)
+{
+	(void)wheel_wait_idle(wheel, TW_FOREVER);
+	do
+		(void)wheel_wait_idle(wheel, TW_FOREVER);
+	while (alarm_table_is_closing(&wheel->owner.out.alarms));
+}
+
+/* With a wheel that was stopped: waits until all is done and given back, and frees it. Not in a
+ * task; a worker may call it as its last act. */
+static void wheel_end(struct tw_wheel *wheel)
+{
+	int cancel_state __attribute__((cleanup(thread_restore_cancel)));
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	wheel_settle(wheel);
+	outbox_end_threads(&wheel->owner.out);
+	owner_end(&wheel->owner);
+	/* Serves, in this thread, what the destructors of their specific data have asked for. */
+	wheel_settle(wheel);
+	wheel_free(wheel);
+}
+
+/* In a task: the thread that makes the outermost run ends the wheel once it has returned. */
+static void wheel_end_after_task(struct tw_wheel *wheel)
+{
+	struct owner *owner = &wheel->owner;
+
+	if (owner->out.pool)
+		worker_pool_end_after(owner->out.pool, wheel_end);
+	else if (owner->has_thread)
+		owner_end_after(owner, wheel_free);
+	else
+		wheel->end = wheel_end;
+}
+
+static void wheel_destroy_in_task(struct tw_wheel *wheel)
+{
+	/* A thread of the wheel that is in no function is in a destructor of its specific data.
+	 * relaxed: decides which call ends the wheel, and publishes nothing. */
+	if (!tw_current_task() ||
+	    atomic_exchange_explicit(&wheel->is_ending, true, memory_order_relaxed))
+		return;
+	(void)tw_stop(wheel);
+	wheel_end_after_task(wheel);
+}
+
+void tw_destroy(struct tw_wheel *wheel)
+{
+	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return;
+	if (wheel_is_in_task(wheel)) {
+		wheel_destroy_in_task(wheel);
+		return;
+	}
+	/* It may be so already: an exception has left the call that was to end the wheel.
+	 * relaxed: as above. */
+	atomic_store_explicit(&wheel->is_ending, true, memory_order_relaxed);
+	(void)tw_stop(wheel);
+	wheel_end(wheel);
 }
 
 size_t tw_pending(struct tw_wheel *wheel)
@@ -151,7 +300,8 @@ static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
 	job_sums_add(sums, &wheel->owner.out.thread);
 }
 
-static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums)
+/* `now` is in real time. */
+static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums, tw_duration now)
 {
 	const uint64_t *counts = sums->counts;
 	uint64_t unbegun = counts[JOB_UNBEGUN_STOPPED] + counts[JOB_UNBEGUN_REMOVED] +
@@ -164,42 +314,43 @@ static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums)
 	stats->released_replaced = counts[JOB_RELEASED + TW_REPLACED];
 	stats->released_removed = counts[JOB_RELEASED + TW_REMOVED];
 	stats->released_stopped = counts[JOB_RELEASED + TW_STOPPED];
-	stats->running = counts[JOB_RUNNING];
+	stats->running = counts[JOB_RUNNING] + sums->runs;
 	stats->lateness = histogram_percentiles(&sums->lateness);
 	stats->task_duration = histogram_percentiles(&sums->duration);
+	stats->longest_running = sums->longest;
+	if (sums->began != 0)
+		stats->longest_running.took = time_since(now, sums->began);
 }
 
-static struct tw_stats wheel_stats_of_owner(struct tw_wheel *wheel)
+static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
 {
 	const struct owner_counts *loop = &wheel->owner.counts;
 	const struct timer_counts *counts = &wheel->owner.out.counts;
-	struct tw_stats stats = {
-		.queued = command_queue_count(&wheel->owner.queue),
-		.pending = counter_read(&loop->pending),
-		.turns = counter_read(&loop->turns),
-		.wakeups = counter_read(&loop->wakeups),
-		.held_back = counter_read(&loop->held_back),
-		.full_waits = counter_read(&wheel->owner.queue.waits),
-		.longest_turn = (tw_duration)counter_read(&loop->longest_turn),
-		.longest_turn_wall = (tw_duration)counter_read(&loop->longest_turn_wall),
-		.refused = counter_read(&wheel->refused),
-	};
 
-	if (stats.queued > 0)
-		stats.queue_age =
+	memset(stats, 0, sizeof(*stats));
+	stats->queued = command_queue_count(&wheel->owner.queue);
+	stats->pending = counter_read(&loop->pending);
+	stats->turns = counter_read(&loop->turns);
+	stats->wakeups = counter_read(&loop->wakeups);
+	stats->held_back = counter_read(&loop->held_back);
+	stats->full_waits = counter_read(&wheel->owner.queue.waits);
+	stats->longest_turn = (tw_duration)counter_read(&loop->longest_turn);
+	stats->longest_turn_wall = (tw_duration)counter_read(&loop->longest_turn_wall);
+	stats->refused = counter_read(&wheel->refused);
+	if (stats->queued > 0)
+		stats->queue_age =
 			queue_age_read(&wheel->owner.queue_age, clock_read_real(CLOCK_MONOTONIC));
 	if (wheel->owner.out.pool)
-		worker_pool_count(wheel->owner.out.pool, &stats);
-	owner_count_memory(&wheel->owner, &stats);
+		worker_pool_count(wheel->owner.out.pool, stats);
+	owner_count_memory(&wheel->owner, stats);
 	/* What became of the timers before how many were set, so that it is never more. */
-	stats.fired = counter_read_ordered(&counts->fired);
-	stats.drained = counter_read_ordered(&counts->drained);
-	stats.stopped = counter_read_ordered(&counts->stopped);
-	stats.removed = counter_read_ordered(&counts->removed);
-	stats.replaced = counter_read_ordered(&counts->replaced);
-	stats.moved = counter_read_ordered(&counts->moved);
-	stats.set = counter_read_ordered(&counts->set);
-	return stats;
+	stats->fired = counter_read_ordered(&counts->fired);
+	stats->drained = counter_read_ordered(&counts->drained);
+	stats->stopped = counter_read_ordered(&counts->stopped);
+	stats->removed = counter_read_ordered(&counts->removed);
+	stats->replaced = counter_read_ordered(&counts->replaced);
+	stats->moved = counter_read_ordered(&counts->moved);
+	stats->set = counter_read_ordered(&counts->set);
 }
 
 enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
@@ -210,9 +361,9 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 		return TW_INVALID;
 	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return TW_CLOSED;
-	/* Before what the owner tells, which they are part of. */
+	/* They are read before the owner's counts, which they are part of. */
 	wheel_sum_jobs(wheel, &sums);
-	*stats = wheel_stats_of_owner(wheel);
-	stats_add_jobs(stats, &sums);
+	stats_read_owner(stats, wheel);
+	stats_add_jobs(stats, &sums, clock_read_real(wheel->owner.clock.id));
 	return TW_OK;
 }

@@ -7,15 +7,20 @@
 #include "owner_memory.h"
 #include "owner_retire.h"
 
+static void wheel_drive(struct tw_wheel *wheel)
+{
+	struct tw_wheel *driven __attribute__((cleanup(wheel_leave_drive))) = wheel;
+
+	wheel_begin_drive(driven);
+	while (owner_turn(&wheel->owner))
+		continue;
+}
+
 /* With TW_DRIVE_CALLER: does what the owner has to do now, unless that is already going on here. */
 static void wheel_drive_if_caller(struct tw_wheel *wheel)
 {
-	if (wheel->owner.has_thread || owner_is_here(&wheel->owner))
-		return;
-	wheel_begin_drive(wheel);
-	while (owner_turn(&wheel->owner))
-		continue;
-	wheel_end_drive(wheel);
+	if (!wheel->owner.has_thread && !owner_is_here(&wheel->owner))
+		wheel_drive(wheel);
 }
 
 /* One drain too many waits until those before it have been handed over, if it may. */
@@ -27,10 +32,14 @@ static enum tw_status wheel_reserve_drain(struct tw_wheel *wheel)
 	while (!limit_take(&owner->drains)) {
 		struct request flush = {.kind = REQUEST_FLUSH};
 
-		if (!wheel->waits_when_full || owner_is_here(owner))
+		if (!wheel->waits_when_full || owner_is_here(owner) ||
+		    (!owner->has_thread && !owner->out.pool))
 			return wheel_refuse(wheel);
 		/* Not for an idle owner: a task that the pool is full of would wait for itself. */
-		(void)wheel_ask_and_wait(wheel, &flush);
+		if (owner->has_thread)
+			(void)wheel_ask_and_wait(wheel, &flush);
+		else
+			wheel_apply(wheel);
 		if (wheel_state(wheel) != TW_OK)
 			return TW_CLOSED;
 		thread_back_off(&tries);
@@ -74,6 +83,7 @@ enum tw_status tw_stop(struct tw_wheel *wheel)
 	owner->asked.stop.kind = REQUEST_STOP;
 	wheel_ask(wheel, &owner->asked.stop);
 	wheel_drive_if_caller(wheel);
+	wheel_leave(wheel);
 	return TW_OK;
 }
 
@@ -82,7 +92,11 @@ enum tw_status tw_flush(struct tw_wheel *wheel)
 	struct request request = {.kind = REQUEST_FLUSH};
 	enum tw_status status = wheel_may_ask(wheel);
 
-	return status == TW_OK ? wheel_ask_and_wait(wheel, &request) : status;
+	if (status != TW_OK)
+		return status;
+	status = wheel_ask_and_wait(wheel, &request);
+	wheel_leave(wheel);
+	return status;
 }
 
 enum tw_status tw_trim(struct tw_wheel *wheel)
@@ -98,32 +112,29 @@ int tw_is_in_task(struct tw_wheel *wheel)
 	return wheel && wheel_is_in_task(wheel);
 }
 
-/* Once: all that is due by now, and the commands that it gives. */
-static void wheel_wait_idle(struct tw_wheel *wheel)
+enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline)
 {
-	struct request idle = {.kind = REQUEST_IDLE};
-	struct request flush = {.kind = REQUEST_FLUSH};
+	enum tw_status status;
 
-	(void)wheel_ask_and_wait(wheel, &idle);
-	if (!wheel->owner.out.pool)
-		return;
-	worker_pool_wait(wheel->owner.out.pool);
-	(void)wheel_ask_and_wait(wheel, &flush);
-}
-
-enum tw_status tw_wait_idle(struct tw_wheel *wheel)
-{
 	if (!wheel)
 		return TW_INVALID;
 	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return TW_CLOSED;
 	if (wheel_is_in_task(wheel))
 		return TW_INVALID;
-	wheel_wait_idle(wheel);
+	if (clock_has_reached(&wheel->owner.clock, deadline))
+		return TW_TIMED_OUT;
+	status = wheel_wait_idle(wheel, deadline);
 	/* A task that was waited for may have stopped the wheel: what that releases is owed too. */
-	if (wheel_state(wheel) != TW_OK)
-		wheel_wait_idle(wheel);
-	return TW_OK;
+	if (status == TW_OK && wheel_state(wheel) != TW_OK)
+		status = wheel_wait_idle(wheel, deadline);
+	wheel_leave(wheel);
+	return status;
+}
+
+enum tw_status tw_wait_idle(struct tw_wheel *wheel)
+{
+	return tw_wait_idle_until(wheel, TW_FOREVER);
 }
 
 /* Asks for what the request's key has. */
@@ -171,37 +182,64 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0 ||
 	    (wheel->owner.out.pool_is_limited && wheel_is_in_task(wheel)))
 		return TW_INVALID;
-	return wheel_ask_and_wait(wheel, &request);
+	status = wheel_ask_and_wait(wheel, &request);
+	wheel_leave(wheel);
+	return status;
+}
+
+/* Returns how long the program may sleep before the next tw_poll; `more` says that work is left. */
+static tw_duration wheel_time_to_next(struct tw_wheel *wheel, bool more)
+{
+	struct owner *owner = &wheel->owner;
+	tw_duration now = clock_now(&owner->clock);
+
+	if (more || owner_has_next_jobs(owner) || owner_is_trimming(owner))
+		return 0;
+	if (owner->held_back)
+		return owner->clock.ticks.interval;
+	if (owner->clock.kind == TW_CLOCK_MANUAL)
+		return time_left(owner_next_time(owner), now);
+	return time_left(owner_sleep_end(owner), now);
+}
+
+/* Returns as wheel_time_to_next(). */
+static tw_duration wheel_poll(struct tw_wheel *wheel)
+{
+	struct tw_wheel *driven __attribute__((cleanup(wheel_leave_drive))) = wheel;
+	struct owner *owner = &wheel->owner;
+	bool more;
+
+	wheel_begin_drive(driven);
+	event_count_cancel(&owner->event);
+	owner->poll_began = clock_now(&owner->clock);
+	more = wheel_turn_while_due(wheel);
+	owner->poll_began = TW_FOREVER;
+	owner_begin_sleep(owner, more);
+	return wheel_time_to_next(wheel, more);
 }
 
 enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 {
-	enum tw_status status = wheel_may_ask(wheel);
-	tw_duration next;
-	tw_duration now;
-	bool more;
+	enum tw_status status;
+	struct owner *owner;
+	tw_duration left;
+	bool is_here;
 
-	if (status != TW_OK)
-		return status;
-	if (wheel->owner.has_thread)
-		return TW_INVALID;
-	wheel_begin_drive(wheel);
-	event_count_cancel(&wheel->owner.event);
-	more = wheel_turn_while_due(wheel);
-	owner_begin_sleep(&wheel->owner, more);
-	now = clock_now(&wheel->owner.clock);
-	more |= owner_has_next_jobs(&wheel->owner) || owner_is_trimming(&wheel->owner);
-	next = owner_next_time(&wheel->owner);
-	if (more)
-		next = now;
-	else if (wheel->owner.held_back)
-		next = time_add(now, wheel->owner.clock.ticks.interval);
-	else if (wheel->owner.clock.kind != TW_CLOCK_MANUAL)
-		next = owner_sleep_end(&wheel->owner);
-	wheel_end_drive(wheel);
-	if (until_next)
-		*until_next = time_left(next, now);
-	return wheel_state(wheel);
+	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+		return wheel ? TW_CLOSED : TW_INVALID;
+	owner = &wheel->owner;
+	/* A loop inside a task sleeps, as far as this wheel goes, until the task returns. */
+	is_here = owner_is_here(owner);
+	if (is_here)
+		event_count_hush(&owner->event);
+	if (is_here || owner->has_thread)
+		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
+	left = wheel_poll(wheel);
+	status = wheel_state(wheel);
+	if (until_next && status == TW_OK)
+		*until_next = left;
+	wheel_leave(wheel);
+	return status;
 }
 
 int tw_fd(struct tw_wheel *wheel)

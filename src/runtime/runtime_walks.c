@@ -6,7 +6,13 @@
 #include <pthread.h>
 
 #include "ask.h"
+#include "base/thread.h"
 #include "walk.h"
+
+static void walk_end(struct walk **walk)
+{
+	walk_destroy(*walk);
+}
 
 static enum tw_status wheel_walk(struct tw_wheel *wheel, struct walk *walk, tw_visit_fn *visit,
 				 void *context)
@@ -28,11 +34,21 @@ static enum tw_status wheel_walk(struct tw_wheel *wheel, struct walk *walk, tw_v
 	return TW_OK;
 }
 
+/* Visits all and frees the walk, also where `visit` throws. */
+static enum tw_status wheel_walk_to_end(struct tw_wheel *wheel, struct walk *walk,
+					tw_visit_fn *visit, void *context)
+{
+	int cancel_state __attribute__((cleanup(thread_restore_cancel)));
+	struct walk *ended __attribute__((cleanup(walk_end))) = walk;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	return wheel_walk(wheel, ended, visit, context);
+}
+
 enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context)
 {
 	enum tw_status status = wheel_state(wheel);
 	struct walk walk;
-	int cancel_state;
 
 	if (status != TW_OK)
 		return status;
@@ -40,9 +56,5 @@ enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context
 		return TW_INVALID;
 	if (!walk_init(&walk))
 		return TW_NO_MEMORY;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	status = wheel_walk(wheel, &walk, visit, context);
-	walk_destroy(&walk);
-	pthread_setcancelstate(cancel_state, &cancel_state);
-	return status;
+	return wheel_walk_to_end(wheel, &walk, visit, context);
 }

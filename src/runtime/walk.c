@@ -10,7 +10,8 @@
  * position, leaves out what is before it, and ends where the bucket's interval ends.
  *
  * Handles come then, by the number of their memory, which is that of their id. A handle stays where
- * it is; those of the free ones, and of those that are not on this pending set, are passed over.
+ * it is. Free memory is skipped by the slab's sets of what is free, so a walk costs what is in use,
+ * not what once was; handles that are not on this pending set are passed over one by one.
  * The walk ends where the table ended when the walk began: what lies behind came later. So it ends
  * however many come.
  *
@@ -173,22 +174,19 @@ static bool walk_keys(struct walk *walk, const struct timer_index *index)
 }
 
 static void walk_handles(struct walk *walk, const struct pending *pending,
-			 const struct handle_table *handles)
+			 struct handle_table *handles)
 {
-	uint64_t number = walk->position - first_handle;
-	size_t looks = HANDLES_A_STEP;
+	struct handle_scan scan = {.number = walk->position - first_handle,
+				   .end = walk->handles,
+				   .looks = HANDLES_A_STEP};
+	const struct handle *handle;
 
-	while (walk->count < walk->room && looks > 0 && number < walk->handles) {
-		const struct handle *handle =
-			handle_next(handles, &number, walk->handles, &looks, pending->number);
-
-		if (handle)
-			walk->timers[walk->count++] = handle_view(handle);
-	}
-	walk->position = number < walk->handles ? first_handle + number : WALK_END;
+	while (walk->count < walk->room && (handle = handle_next(handles, &scan, pending->number)))
+		walk->timers[walk->count++] = handle_view(handle);
+	walk->position = scan.number < scan.end ? first_handle + scan.number : WALK_END;
 }
 
-void walk_step(struct walk *walk, const struct pending *pending, const struct handle_table *handles)
+void walk_step(struct walk *walk, const struct pending *pending, struct handle_table *handles)
 {
 	walk->count = 0;
 	walk->used = 0;
@@ -198,10 +196,12 @@ void walk_step(struct walk *walk, const struct pending *pending, const struct ha
 		walk_handles(walk, pending, handles);
 }
 
-void walk_all(const struct pending *pending, const struct handle_table *handles,
+void walk_all(const struct pending *pending, struct handle_table *handles,
 	      void (*visit)(void *context, const struct tw_pending_timer *timer), void *context)
 {
-	uint64_t end = handle_table_end(handles);
+	struct handle_scan scan = {
+		.end = handle_table_end(handles), .looks = SIZE_MAX, .in_place = true};
+	const struct handle *handle;
 
 	for (uint64_t position = 0; position < first_handle;) {
 		struct stretch stretch = stretch_at(&pending->index, (uint32_t)position);
@@ -214,15 +214,9 @@ void walk_all(const struct pending *pending, const struct handle_table *handles,
 		}
 		position = stretch.end;
 	}
-	for (uint64_t number = 0; number < end;) {
-		size_t looks = SIZE_MAX;
-		const struct handle *handle =
-			handle_next(handles, &number, end, &looks, pending->number);
-		struct tw_pending_timer view;
+	while ((handle = handle_next(handles, &scan, pending->number))) {
+		struct tw_pending_timer view = handle_view(handle);
 
-		if (!handle)
-			break;
-		view = handle_view(handle);
 		visit(context, &view);
 	}
 }

@@ -47,16 +47,26 @@
  * A worker checks whether a group has become empty only when it begins a job of another group, and
  * before it sleeps. Until then it has, or just had, an unfinished job of that group.
  *
- * Growth. A pool that may grow has one more thread: the watcher. It sleeps until a batch, or the
- * rest of a batch, finds no idle worker. Then it waits until the oldest waiting job has waited for
- * the patience, and starts a worker. When the new worker has claimed a job, the watcher checks
- * again, so that it starts as many workers as are blocked. But if others took a batch meanwhile,
- * they are not blocked but have much to do, and the next worker starts a patience later; so does
- * one that could not be started. The worker that became idle last is woken first, so workers that
- * are not needed stay asleep, and end after 10 s, down to the number at the start. The watcher adds
- * the counts of such a worker to the sums of those before it, gives the counts' memory back and
- * joins the thread. The next worker that starts takes the slot, and the batch with it: a slow
- * helper may still compare the generation.
+ * Growth. A pool that may grow has one more thread, the watcher. For this it sleeps until a batch,
+ * or the rest of a batch, finds no idle worker. Then it waits until the oldest waiting job has
+ * waited for the patience, and starts a worker if those there are blocked. They are not if there
+ * are at least as many as processors, and they had most of these meanwhile, as the clocks of their
+ * processor times say: more threads would do no more. (Beside other programs they have less, and
+ * the pool may grow. And if no batch was taken for a second, tasks compute for very long, and those
+ * behind them get a worker after all.) When the new worker has claimed a job, the watcher checks
+ * again, so that it starts as many workers as are blocked. But if others computed or took a batch
+ * meanwhile, not all are blocked, and the next worker starts a patience later; so does one that
+ * could not be started. The worker that became idle last is woken first, so workers that are not
+ * needed stay asleep, and end after 10 s, down to the number at the start. The watcher adds the
+ * counts of such a worker to the sums of those before it, gives the counts' memory back and joins
+ * the thread. The next worker that starts takes the slot, and the batch with it: a slow helper may
+ * still compare the generation.
+ *
+ * Slow tasks. Where they are reported, the watcher does that, while they run. A run that begins
+ * now is not slow before the threshold, so it is enough to look each threshold, and when a run that
+ * was seen becomes slow. While all workers sleep the watcher sleeps as well. At the end of a run
+ * the worker takes a lock that the watcher holds while it reports that run. What the watcher has
+ * not found, the worker reports at the end.
  *
  * Room. If there was no room below the limit of unfinished jobs, a worker notifies the submitter
  * when half of it is free, or sooner if no job waits: the worker that claims the last job of its
@@ -72,6 +82,7 @@
 
 #include "base/pages.h"
 #include "base/prefetch.h"
+#include "base/processor.h"
 #include "base/thread.h"
 
 enum {
@@ -82,6 +93,12 @@ enum {
 
 /* How long a worker may be idle before it ends, if there are more than at the start. */
 static const tw_duration idle_time = 10 * TW_SECOND;
+
+/* How long tasks may compute before the pool grows for the next, if no batch is taken meanwhile. */
+static const tw_duration stall_time = TW_SECOND;
+
+/* How often the watcher looks for slow tasks at most. */
+static const tw_duration look_time = TW_MILLISECOND;
 
 /* A claim is a number added to a batch's word. */
 enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
@@ -122,10 +139,20 @@ struct worker {
 	_Alignas(CACHE_LINE) size_t victim; /* the worker examined last */
 	uint64_t victim_progress;           /* progress of the victim's batch at that time */
 	int wait_group; /* that of its last job, or NO_WAIT_GROUP before the first */
+	void (*end)(struct tw_wheel *wheel); /* or NULL: its last act */
 };
 
-/* The pool that the calling thread works for. */
-static _Thread_local const struct worker_pool *pool_here;
+/* The load is how much the workers have done since the watcher began to compare. */
+struct worker_load {
+	tw_duration since;      /* real time of the begin; TW_FOREVER: nothing is compared */
+	tw_duration used;       /* processor time that the workers had by then */
+	tw_duration process;    /* and all threads of the program */
+	tw_duration taken_at;   /* when a batch was last seen to have been taken */
+	unsigned batches_taken; /* the pool's, at that time */
+};
+
+/* The slot that the calling thread works in, or NULL. */
+static _Thread_local struct worker *worker_here;
 
 /* A lane is a queue of batches that no worker has taken. */
 struct lane {
@@ -137,11 +164,13 @@ struct worker_pool {
 	/* Constant. */
 	struct job_target *target;
 	char name[16];
+	struct thread_setup setup;
 	size_t least; /* workers */
 	size_t most;
 	tw_duration patience;
 	size_t max_unfinished; /* jobs; 0 means no limit */
-	struct thread watcher; /* where most > least */
+	bool has_watcher;      /* where most > least, or slow tasks are reported */
+	struct thread watcher;
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t group_is_over; /* the oldest group has changed */
@@ -158,6 +187,7 @@ struct worker_pool {
 	uint64_t wait_group;             /* the current group, in which submitted jobs count */
 	uint64_t submitted[WAIT_GROUPS]; /* by timer.wait_group, less the jobs of ended workers */
 	bool ending;
+	bool runs_unwatched; /* the watcher looks at runs when a worker wakes */
 	/* Any thread, under this lock, which is taken before the other. */
 	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
 	struct job_sums ended; /* the sums of ended workers */
@@ -573,8 +603,12 @@ static bool worker_sleep(struct worker *worker)
 	}
 	stays = !sleeper->is_asleep;
 	worker_pool_set_asleep(pool, sleeper, false);
-	if (!stays)
+	if (!stays) {
 		worker_leave_slot(worker);
+	} else if (pool->runs_unwatched) {
+		pool->runs_unwatched = false;
+		pthread_cond_signal(&pool->watching.wake);
+	}
 	worker_pool_check(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
@@ -612,16 +646,33 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 		atomic_store_explicit(finished, count, memory_order_release);
 }
 
-static void *worker_run(void *argument)
+/* Does jobs until it finds none, or, if it may sleep, until it ends. Not inlined, so that what it
+ * calls is, and each job costs no calls. */
+static __attribute__((noinline)) void worker_do_jobs(struct worker *worker, bool may_sleep)
 {
-	struct worker *worker = argument;
 	struct timer *timer;
 
-	pool_here = worker->pool;
 	do {
 		while ((timer = worker_next_job(worker)))
 			worker_finish(worker, timer);
-	} while (worker_sleep(worker));
+	} while (may_sleep && !worker->end && worker_sleep(worker));
+}
+
+static void *worker_run(void *argument)
+{
+	struct worker *worker = argument;
+	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {worker->pool->target, false};
+
+	worker_here = worker;
+	thread_begin_calls(&worker->pool->setup, worker->thread.name);
+	worker_do_jobs(worker, true);
+	if (worker->end) {
+		worker->end(worker->pool->target->wheel);
+		worker_here = NULL;
+	} else {
+		thread_end_calls(&worker->pool->setup, worker->thread.name);
+	}
+	loop.is_over = true;
 	return NULL;
 }
 
@@ -666,10 +717,11 @@ static int worker_start(struct worker *worker)
 
 	if (!counts)
 		return ENOMEM;
-	counts->thread.bin = &counts->bin;
+	job_thread_init(&counts->thread, &counts->bin);
 	worker_set_counts(worker, counts);
 	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
-	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role);
+	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role,
+			     &worker->pool->setup);
 	worker->is_joinable = error == 0;
 	return error;
 }
@@ -692,6 +744,12 @@ static int worker_pool_add_worker(struct worker_pool *pool)
 	return error;
 }
 
+static void worker_counts_free(struct worker_counts *counts)
+{
+	job_thread_destroy(&counts->thread);
+	pages_unmap_aligned(counts, sizeof(*counts));
+}
+
 /* Adds what a worker that has ended counted to the pool's own, and gives it back. */
 static void worker_fold_counts(struct worker *worker)
 {
@@ -708,7 +766,7 @@ static void worker_fold_counts(struct worker *worker)
 	worker->counts = NULL;
 	pthread_mutex_unlock(&pool->lock);
 	pthread_mutex_unlock(&pool->sums_lock);
-	pages_unmap_aligned(counts, sizeof(*counts));
+	worker_counts_free(counts);
 }
 
 /* Clears the first slot that a worker has left. Returns false if there is none. Under the lock,
@@ -731,53 +789,201 @@ static bool worker_pool_clear_slot(struct worker_pool *pool)
 	return true;
 }
 
-/* Under the lock, which it leaves meanwhile: one more worker, and a pause where one is enough. */
-static void worker_pool_grow(struct worker_pool *pool)
+/* Reads how much the workers have done so far. The watcher's; not under the lock. */
+static struct worker_load worker_pool_load(struct worker_pool *pool)
 {
-	tw_duration pause_end = time_add(clock_read_real(CLOCK_MONOTONIC), pool->patience);
-	unsigned taken = pool->batches_taken;
+	struct worker_load load = {.since = clock_read_real(CLOCK_MONOTONIC),
+				   .process = clock_read_real(CLOCK_PROCESS_CPUTIME_ID)};
 
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		if (pool->workers[i].is_joinable)
+			load.used += processor_time(pool->workers[i].thread.id);
+	return load;
+}
+
+/* Returns whether the workers computed from `begin` to `end`, rather than been blocked: they had
+ * more than half of the processors, and the program left less than one of them idle. */
+static bool worker_load_is_full(const struct worker_load *begin, const struct worker_load *end,
+				tw_duration processors)
+{
+	tw_duration elapsed = end->since - begin->since;
+	tw_duration used = end->used - begin->used;
+	/* The system counts the time of all threads more coarsely than that of one. */
+	tw_duration by_all = end->process - begin->process;
+	tw_duration idle = elapsed * processors - (by_all > used ? by_all : used);
+
+	return used > elapsed * processors / 16 * 9 && idle < elapsed / 8 * 7;
+}
+
+/*
+ * Returns whether the workers have computed since `load`, and taken batches; if so, `load` begins
+ * again. *blocked becomes whether they did nothing at all. Under the lock, which it leaves and
+ * takes again.
+ */
+static bool worker_pool_computes(struct worker_pool *pool, struct worker_load *load, bool *blocked)
+{
+	size_t processors = processors_available();
+	struct worker_load now;
+
+	pthread_mutex_unlock(&pool->lock);
+	now = worker_pool_load(pool);
+	pthread_mutex_lock(&pool->lock);
+	*blocked = now.used - load->used < (now.since - load->since) / 2;
+	if (pool->live < processors || !worker_load_is_full(load, &now, (tw_duration)processors))
+		return false;
+	now.batches_taken = pool->batches_taken;
+	now.taken_at = now.batches_taken == load->batches_taken ? load->taken_at : now.since;
+	*load = now;
+	if (now.since - now.taken_at < stall_time)
+		return true;
+	load->taken_at = now.since;
+	return false;
+}
+
+/* One more worker starts, unless those there compute. Under the lock, which it leaves and takes
+ * again. */
+static void worker_pool_grow(struct worker_pool *pool, struct worker_load *load)
+{
+	unsigned taken;
+	bool blocked;
+
+	if (worker_pool_computes(pool, load, &blocked))
+		return;
+	taken = pool->batches_taken;
 	if (worker_pool_add_worker(pool) == 0) {
 		while (pool->starting)
 			pthread_cond_wait(&pool->watching.wake, &pool->lock);
 		/* One may be the new worker's. */
-		if (pool->batches_taken - taken <= 1)
+		if (blocked && pool->batches_taken - taken <= 1)
 			return;
 	} else {
 		pool->not_started++;
 	}
-	while (!pool->ending && condition_wait(&pool->watching.wake, &pool->lock, pause_end))
-		continue;
+	load->since = TW_FOREVER;
+}
+
+/* Returns since when a job waits for want of a worker; TW_FOREVER if none does, or if the pool may
+ * not grow. Under the lock. */
+static tw_duration worker_pool_lacks_since(struct worker_pool *pool)
+{
+	tw_duration since = TW_FOREVER;
+
+	if (pool->live >= pool->most)
+		return since;
+	/* Before the look at the batches, as a worker does. */
+	worker_pool_set_asleep(pool, &pool->watching, true);
+	if (pool->sleepers.previous == &pool->watching.link)
+		since = worker_pool_waits_since(pool);
+	worker_pool_set_asleep(pool, &pool->watching, since == TW_FOREVER);
+	return since;
+}
+
+/* Returns when the watcher is to look at growth again, having added a worker if it was time; 0
+ * means at once. Under the lock, which it leaves and takes again if it returns 0. */
+static tw_duration worker_pool_look_at_growth(struct worker_pool *pool, struct worker_load *load)
+{
+	tw_duration since = worker_pool_lacks_since(pool);
+	tw_duration time;
+
+	if (since == TW_FOREVER) {
+		load->since = TW_FOREVER;
+		return TW_FOREVER;
+	}
+	if (load->since == TW_FOREVER) {
+		pthread_mutex_unlock(&pool->lock);
+		*load = worker_pool_load(pool);
+		pthread_mutex_lock(&pool->lock);
+		load->batches_taken = pool->batches_taken;
+		load->taken_at = load->since;
+		return 0;
+	}
+	time = time_add(since > load->since ? since : load->since, pool->patience);
+	if (time > clock_read_real(CLOCK_MONOTONIC))
+		return time;
+	worker_pool_grow(pool, load);
+	return 0;
+}
+
+/*
+ * Returns in how many nanoseconds a task may be slow; TW_FOREVER: not before a worker wakes. If one
+ * is, it becomes *slow. Under the lock.
+ */
+static tw_duration worker_pool_time_to_slow(struct worker_pool *pool, struct worker **slow)
+{
+	tw_duration time = TW_FOREVER;
+
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
+		struct worker *worker = &pool->workers[i];
+		tw_duration worker_time;
+
+		if (!worker->is_taken || worker->sleeper.is_asleep)
+			continue;
+		worker_time = job_time_to_slow(pool->target, &worker->counts->thread);
+		if (worker_time < time)
+			time = worker_time;
+		if (worker_time == 0)
+			*slow = worker;
+	}
+	return time;
+}
+
+/* Returns when the watcher is to look for slow tasks again, or 0 if it has reported one. Under the
+ * lock, which it leaves and takes again if it returns 0. */
+static tw_duration worker_pool_look_at_runs(struct worker_pool *pool)
+{
+	struct worker *slow = NULL;
+	tw_duration time;
+
+	if (!pool->target->slow_task.hook)
+		return TW_FOREVER;
+	time = worker_pool_time_to_slow(pool, &slow);
+	pool->runs_unwatched = time == TW_FOREVER;
+	if (slow) {
+		/* The worker and its counts stay: only the watcher clears a slot. To the hook this
+		 * thread is that worker, in its task. */
+		pthread_mutex_unlock(&pool->lock);
+		worker_here = slow;
+		job_report_slow(pool->target, &slow->counts->thread);
+		worker_here = NULL;
+		pthread_mutex_lock(&pool->lock);
+		return 0;
+	}
+	return time_add(clock_read_real(CLOCK_MONOTONIC), time > look_time ? time : look_time);
 }
 
 static void *worker_pool_watch(void *argument)
 {
 	struct worker_pool *pool = argument;
+	struct worker_load load = {.since = TW_FOREVER};
+	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {pool->target, false};
 
+	if (pool->target->slow_task.hook)
+		thread_begin_calls(&pool->setup, pool->watcher.name);
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->ending) {
-		tw_duration time = TW_FOREVER;
+		tw_duration growth;
+		tw_duration runs;
 
 		if (worker_pool_clear_slot(pool))
 			continue;
-		if (pool->live < pool->most) {
-			/* Before the look at the batches, as a worker does. */
-			worker_pool_set_asleep(pool, &pool->watching, true);
-			if (pool->sleepers.previous == &pool->watching.link)
-				time = time_add(worker_pool_waits_since(pool), pool->patience);
-			worker_pool_set_asleep(pool, &pool->watching, time == TW_FOREVER);
-		}
-		if (time <= clock_read_real(CLOCK_MONOTONIC))
-			worker_pool_grow(pool);
-		else
-			(void)condition_wait(&pool->watching.wake, &pool->lock, time);
+		runs = worker_pool_look_at_runs(pool);
+		if (runs == 0)
+			continue;
+		growth = worker_pool_look_at_growth(pool, &load);
+		if (growth > 0)
+			(void)condition_wait(&pool->watching.wake, &pool->lock,
+					     growth < runs ? growth : runs);
 	}
 	pthread_mutex_unlock(&pool->lock);
+	if (pool->target->slow_task.hook)
+		thread_end_calls(&pool->setup, pool->watcher.name);
+	loop.is_over = true;
 	return NULL;
 }
 
-/* Ends and joins the threads, frees the pool; no job is unfinished. */
-static void worker_pool_end(struct worker_pool *pool)
+/* Ends and joins the threads, but not the calling one; no job is unfinished. Nothing is freed: a
+ * thread's destructors of specific data may make calls until it is joined. */
+static void worker_pool_join(struct worker_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->ending = true;
@@ -785,15 +991,29 @@ static void worker_pool_end(struct worker_pool *pool)
 		pthread_cond_signal(&pool->workers[i].sleeper.wake);
 	pthread_cond_signal(&pool->watching.wake);
 	pthread_mutex_unlock(&pool->lock);
-	if (pool->most > pool->least)
+	if (pool->has_watcher)
 		pthread_join(pool->watcher.id, NULL);
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		if (pool->workers[i].is_joinable && &pool->workers[i] != worker_here)
+			pthread_join(pool->workers[i].thread.id, NULL);
+}
+
+/* The calling worker does no more jobs, and ends by itself. */
+static void worker_end_here(const struct worker *worker)
+{
+	thread_end_calls(&worker->pool->setup, worker->thread.name);
+	pthread_detach(worker->thread.id);
+}
+
+static void worker_pool_free(struct worker_pool *pool)
+{
+	if (worker_pool_is_here(pool))
+		worker_end_here(worker_here);
 	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 
-		if (worker->is_joinable)
-			pthread_join(worker->thread.id, NULL);
 		if (worker->counts)
-			pages_unmap_aligned(worker->counts, sizeof(*worker->counts));
+			worker_counts_free(worker->counts);
 		pthread_cond_destroy(&worker->sleeper.wake);
 	}
 	pthread_cond_destroy(&pool->watching.wake);
@@ -801,6 +1021,13 @@ static void worker_pool_end(struct worker_pool *pool)
 	pthread_mutex_destroy(&pool->sums_lock);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
+}
+
+/* Ends and joins the threads, frees the pool; no job is unfinished. */
+static void worker_pool_end(struct worker_pool *pool)
+{
+	worker_pool_join(pool);
+	worker_pool_free(pool);
 }
 
 /* Starts the threads there are from the beginning; 0 or an errno value. */
@@ -813,10 +1040,11 @@ static int worker_pool_start(struct worker_pool *pool)
 		error = worker_pool_add_worker(pool);
 	pool->live_most = pool->live;
 	pthread_mutex_unlock(&pool->lock);
-	if (error == 0 && pool->most > pool->least)
-		error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch");
-	if (error != 0)
-		pool->most = pool->least; /* so there is no watcher to end */
+	if (error != 0 || (pool->most == pool->least && !pool->target->slow_task.hook))
+		return error;
+	error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch",
+			     &pool->setup);
+	pool->has_watcher = error == 0;
 	return error;
 }
 
@@ -833,6 +1061,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	list_init(&pool->sleepers);
 	pool->target = target;
 	snprintf(pool->name, sizeof(pool->name), "%s", options->name);
+	thread_setup_init(&pool->setup, options);
 	pool->least = (size_t)options->workers;
 	pool->most = most;
 	pool->patience = options->patience_for_worker;
@@ -840,7 +1069,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->sums_lock, NULL);
 	condition_init(&pool->watching.wake);
-	pthread_cond_init(&pool->group_is_over, NULL);
+	condition_init(&pool->group_is_over);
 	error = worker_pool_start(pool);
 	if (error == 0)
 		return pool;
@@ -849,11 +1078,19 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	return NULL;
 }
 
-void worker_pool_destroy(struct worker_pool *pool)
+void worker_pool_end_threads(struct worker_pool *pool)
 {
+	if (pool->ending)
+		return;
 	/* With all workers: a job may need others to be done beside it. */
 	worker_pool_wait(pool);
-	worker_pool_end(pool);
+	worker_pool_join(pool);
+}
+
+void worker_pool_destroy(struct worker_pool *pool)
+{
+	worker_pool_end_threads(pool);
+	worker_pool_free(pool);
 }
 
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
@@ -887,22 +1124,79 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	*batches = (struct job_batches){0};
 }
 
-void worker_pool_wait(struct worker_pool *pool)
+/* Does the jobs that there are in the place of a worker: the calling one, or one that has ended. */
+static void worker_pool_help(struct worker_pool *pool)
 {
-	uint64_t wait_group;
+	struct worker *before = worker_here;
+
+	if (!worker_pool_is_here(pool)) {
+		worker_here = pool->workers;
+		/* The place of one that was not needed any more. */
+		while (!worker_here->counts)
+			worker_here++;
+	}
+	worker_do_jobs(worker_here, false);
+	job_flush(pool->target, &worker_here->counts->bin);
+	worker_here = before;
+}
+
+/* Waits until the oldest group may have changed. Returns false if the deadline has come. A worker,
+ * which ends the wheel, looks for jobs now and then, for it may be the only one; when all have
+ * ended, any caller does. Under the lock, which it leaves meanwhile. */
+static bool worker_pool_await_group(struct worker_pool *pool, tw_duration deadline)
+{
+	if (!pool->ending && !worker_pool_is_here(pool))
+		return clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock, deadline);
+	if (clock_has_reached(pool->target->clock, deadline))
+		return false;
+	pthread_mutex_unlock(&pool->lock);
+	worker_pool_help(pool);
+	pthread_mutex_lock(&pool->lock);
+	worker_pool_tell(pool);
+	(void)condition_wait(&pool->group_is_over, &pool->lock,
+			     clock_read_real(CLOCK_MONOTONIC) + TW_MILLISECOND);
+	return true;
+}
+
+/* Closes the current group if a job of it is unfinished. Returns false on timeout. Under the lock,
+ * which it leaves meanwhile. */
+static bool worker_pool_close_group(struct worker_pool *pool, tw_duration deadline)
+{
+	if (worker_pool_unfinished_in(pool, pool->wait_group) == 0)
+		return true;
+	while (pool->wait_group - pool->oldest_group == WAIT_GROUPS - 1)
+		if (!worker_pool_await_group(pool, deadline))
+			return false;
+	pool->wait_group++;
+	return true;
+}
+
+/* Waits until all groups before `group` are over. Returns false on timeout. Under the lock. */
+static bool worker_pool_await_groups(struct worker_pool *pool, uint64_t group, tw_duration deadline)
+{
+	while (pool->oldest_group < group)
+		if (!worker_pool_await_group(pool, deadline))
+			return false;
+	return true;
+}
+
+bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
+{
+	bool in_time;
 
 	pthread_mutex_lock(&pool->lock);
-	if (worker_pool_unfinished_in(pool, pool->wait_group) != 0) {
-		while (pool->wait_group - pool->oldest_group == WAIT_GROUPS - 1)
-			condition_wait(&pool->group_is_over, &pool->lock, TW_FOREVER);
-		pool->wait_group++;
-	}
-	wait_group = pool->wait_group;
+	in_time = worker_pool_close_group(pool, deadline);
 	/* While this waited for a free group, the closed one may have become empty unnoticed. */
 	worker_pool_tell(pool);
-	while (pool->oldest_group < wait_group)
-		condition_wait(&pool->group_is_over, &pool->lock, TW_FOREVER);
+	if (in_time)
+		in_time = worker_pool_await_groups(pool, pool->wait_group, deadline);
 	pthread_mutex_unlock(&pool->lock);
+	return in_time;
+}
+
+void worker_pool_wait(struct worker_pool *pool)
+{
+	(void)worker_pool_wait_until(pool, TW_FOREVER);
 }
 
 size_t worker_pool_room(struct worker_pool *pool)
@@ -924,7 +1218,14 @@ size_t worker_pool_room(struct worker_pool *pool)
 
 bool worker_pool_is_here(const struct worker_pool *pool)
 {
-	return pool_here == pool;
+	return worker_here && worker_here->pool == pool;
+}
+
+void worker_pool_end_after(struct worker_pool *pool, void (*end)(struct tw_wheel *wheel))
+{
+	assert(worker_pool_is_here(pool));
+	(void)pool;
+	worker_here->end = end;
 }
 
 void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums)

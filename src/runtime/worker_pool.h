@@ -42,7 +42,13 @@ void job_batches_add(struct job_batches *batches, struct timer *timer);
  * and so on, and NAME-watch where the pool may grow. NULL: errno tells, ENOMEM included.
  */
 struct worker_pool *worker_pool_create(const struct tw_options *options, struct job_target *target);
-/* Waits until all jobs are done, ends the threads. No thread may submit or wait any more. */
+/*
+ * Waits until all jobs are done, and ends and joins the threads. A worker that makes the call ends
+ * by itself after worker_pool_destroy(). Until that all calls may be made, also by the destructors
+ * of the threads' specific data. Whoever waits does the jobs. A second call does nothing.
+ */
+void worker_pool_end_threads(struct worker_pool *pool);
+/* Ends the threads, if there are any left, and frees the pool. No other call may be under way. */
 void worker_pool_destroy(struct worker_pool *pool);
 
 /* Hands all batches over and leaves `batches` empty. */
@@ -53,8 +59,13 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job
  * to sleep asks once more after its announcement.
  */
 size_t worker_pool_room(struct worker_pool *pool);
-/* Waits until every job submitted before has been done. Not on a worker. */
+/* Waits until every job submitted before has been done. Not in a job. */
 void worker_pool_wait(struct worker_pool *pool);
+/* Waits until that, or until `deadline` of the target's clock. Returns false on timeout. */
+bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline);
+/* In a job: when the worker finds no other job, its thread ends by itself, and end(wheel) is its
+ * last act. That may wait for the pool and destroy it. */
+void worker_pool_end_after(struct worker_pool *pool, void (*end)(struct tw_wheel *wheel));
 /* Whether the calling thread is one of the pool's. */
 bool worker_pool_is_here(const struct worker_pool *pool);
 /* What the workers tell of what they did, those that have ended too. */

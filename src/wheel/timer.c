@@ -51,7 +51,7 @@ static void timer_fill(struct keyed_timer *timer, uint8_t size_class, const void
 	unsigned char *place = key_size <= TIMER_SMALL_KEY ? timer->small_key : timer->large_key;
 
 	timer->timer.class = size_class;
-	timer->timer.at_once = false;
+	timer->timer.by_tick = false;
 	timer->hh.key = place;
 	timer->hh.keylen = (unsigned)key_size;
 	timer->hh.hashv = hash;

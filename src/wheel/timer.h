@@ -28,7 +28,8 @@ struct drain;
 enum timer_job {
 	TIMER_RUN,     /* run its task */
 	TIMER_RELEASE, /* call the release function with `reason` */
-	TIMER_DRAIN    /* call the function of `drain` */
+	TIMER_DRAIN,   /* call the function of `drain` */
+	TIMER_CLOSE    /* call the function that a close of the handle or alarm was given */
 };
 
 /* The class of a timer says where its memory came from, and what follows struct timer in it. */
@@ -60,7 +61,7 @@ struct timer {
 	};
 	void *value; /* the value of a key, or the argument of a handle or alarm */
 	union {
-		uint64_t tick;            /* an alarm's deadline */
+		uint64_t tick;            /* the wheel's, where `by_tick` */
 		tw_duration submitted_at; /* in the first timer of a batch of jobs */
 	};
 	uint8_t job;        /* enum timer_job */
@@ -68,7 +69,7 @@ struct timer {
 	uint8_t wait_group; /* in the pool: the number of the group that counts it */
 	uint8_t class;      /* enum timer_class, or a size class of a keyed timer */
 	union {
-		bool at_once;       /* in the wheel: due, also before its deadline */
+		bool by_tick;       /* in the wheel: due at `tick`, whatever the deadline */
 		uint8_t batch_size; /* in the first timer of a batch of jobs */
 	};
 	_Atomic uint8_t place; /* enum timer_place of a handle or an alarm */

@@ -100,14 +100,13 @@ size_t wheel_count(const struct wheel *wheel)
 
 bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 {
-	return timer->deadline <= wheel->now_time || timer->at_once;
+	return timer->by_tick ? timer->tick <= wheel->now : timer->deadline <= wheel->now_time;
 }
 
-/* Files a timer that is not due. An alarm has the tick of its deadline already. */
+/* Files a timer that is not due. */
 static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 {
-	uint64_t tick =
-		timer_is_alarm(timer) ? timer->tick : tick_after(&wheel->ticks, timer->deadline);
+	uint64_t tick = timer->by_tick ? timer->tick : tick_after(&wheel->ticks, timer->deadline);
 
 	wheel->layout->place(wheel, timer, tick);
 }
@@ -116,13 +115,13 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 {
 	if (wheel->ordered)
 		timer->sequence = ++wheel->sequence;
-	if (!wheel_is_due(wheel, timer)) {
-		wheel_place_in_slot(wheel, timer);
-		return;
-	}
-	if (wheel->due_until < timer->deadline)
+	/* That makes each move take it from where its tick has put it. */
+	if (timer->by_tick && wheel->due_until < timer->deadline)
 		wheel->due_until = timer->deadline;
-	wheel_link(wheel, &wheel->due, timer);
+	if (wheel_is_due(wheel, timer))
+		wheel_link(wheel, &wheel->due, timer);
+	else
+		wheel_place_in_slot(wheel, timer);
 }
 
 void wheel_add(struct wheel *wheel, struct timer *timer)
@@ -149,11 +148,11 @@ bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_durati
 	return before - wheel->now_time <= wheel->early_after;
 }
 
-void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool at_once)
+void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool by_tick)
 {
-	if (at_once || wheel_move_unlinks(wheel, before, timer->deadline)) {
+	if (by_tick || wheel_move_unlinks(wheel, before, timer->deadline)) {
 		wheel_unlink(wheel, timer);
-		timer->at_once = at_once;
+		timer->by_tick = by_tick;
 		wheel_place(wheel, timer);
 	} else if (wheel->ordered) {
 		timer->sequence = ++wheel->sequence;
@@ -336,7 +335,8 @@ static size_t wheel_keep_due(struct wheel *wheel, struct timer **timers, size_t 
 static bool wheel_is_overdue(const struct wheel *wheel, const struct timer *timer)
 {
 	assert(wheel->now > 0);
-	return timer->deadline <= tick_time(&wheel->ticks, wheel->now - 1);
+	return timer->by_tick ? timer->tick < wheel->now
+			      : timer->deadline <= tick_time(&wheel->ticks, wheel->now - 1);
 }
 
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)

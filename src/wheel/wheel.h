@@ -35,12 +35,12 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
  * timer. */
 bool wheel_discard(struct wheel *wheel);
 
-/* Adds a timer whose `deadline` and `at_once` are set. It expires at the first tick that is not
- * before the deadline, or as soon as it can if `at_once`. */
+/* Adds a timer whose `deadline` and `by_tick` are set. It expires at its `tick` if `by_tick`, else
+ * at the first tick that is not before the deadline; as soon as it can if that tick has come. */
 void wheel_add(struct wheel *wheel, struct timer *timer);
-/* Moves a timer whose deadline has been changed from `before`. `at_once` makes it due now. */
-void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool at_once);
-/* Returns whether wheel_moved(), without at_once, takes a timer out of its list when its deadline
+/* Moves a timer whose deadline has been changed from `before`, or which has got a tick. */
+void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool by_tick);
+/* Returns whether wheel_moved(), without by_tick, takes a timer out of its list when its deadline
  * changes from `before` to `after`. If not, the move touches only the line of the deadline. */
 bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_duration after);
 /* Returns whether the timer is due at the wheel's present tick. */

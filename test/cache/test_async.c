@@ -11,6 +11,7 @@
 #include "support/wait.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -616,6 +617,41 @@ static void loads_may_end_while_the_cache_does(void **state)
 	}
 }
 
+static enum tw_status load_and_see_mask(void *argument, const void *key, size_t key_size,
+					struct tw_cache_loading *loading)
+{
+	(void)key;
+	(void)key_size;
+	pthread_sigmask(SIG_BLOCK, NULL, argument);
+	return tw_cache_load_copy(loading, "value", 5, 0);
+}
+
+static void loader_has_the_signal_mask_of_the_caches_creator(void **state)
+{
+	struct told told = {.call = NULL};
+	struct cache_recorder *recorder;
+	sigset_t blocked;
+	sigset_t before;
+	sigset_t seen;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR1);
+	sigaddset(&blocked, SIGSEGV);
+	pthread_sigmask(SIG_SETMASK, &blocked, &before);
+	recorder = cache_recorder_open_quiet(*state, TW_HOUR,
+					     (struct tw_cache_options){.load = load_and_see_mask,
+								       .load_context = &seen,
+								       .loaders = 1});
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	take_async(recorder, "key", &told);
+	WAIT_UNTIL(atomic_load(&told.times) == 1);
+	cache_recorder_close(recorder);
+	tw_cache_entry_release(told.entry);
+	assert_true(sigismember(&seen, SIGUSR1));
+	assert_false(sigismember(&seen, SIGTERM));
+	assert_false(sigismember(&seen, SIGSEGV));
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(value_that_is_there_is_told_at_once),
 	TEST_CACHE(value_that_is_not_there_is_loaded_by_the_caches_threads),
@@ -636,6 +672,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(load_that_is_kept_for_ever_holds_up_no_destroy),
 	TEST_CACHE(destroy_waits_for_the_loader_and_drops_what_is_queued),
 	TEST_IN(levels_threads, loads_may_end_while_the_cache_does),
+	TEST_IN(levels_threads, loader_has_the_signal_mask_of_the_caches_creator),
 };
 
 TEST_PROGRAM(tests)

@@ -230,7 +230,7 @@ static void set_another_often(struct cache_recorder *recorder)
 		cache_set(recorder, "another", "value");
 }
 
-/* Else each set would cost more, the more entries a thread inside keeps from being freed. */
+/* Each set would otherwise cost more, the more entries a thread inside keeps from being freed. */
 static void what_a_sleeping_reader_may_see_is_not_examined_at_each_look(void **state)
 {
 	enum { MANY = 200 };

@@ -885,7 +885,52 @@ static void schedule_on_a_wheel_runs_each_time_once(void **state)
 	tw_cron_destroy(job.cron);
 }
 
+/* The processor time of this thread, in nanoseconds. */
+static int64_t thread_time(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/* Returns the least processor time of a call, in nanoseconds, over several rounds of calls. */
+static int64_t time_of_next(const struct tw_cron *cron, enum tw_status expected)
+{
+	enum { ROUNDS = 20, CALLS = 50 };
+	int64_t least = INT64_MAX;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		int64_t begin = thread_time();
+		int64_t after = utc("2026-03-29 00:30");
+		int64_t took;
+
+		for (int call = 0; call < CALLS; call++)
+			assert_int_equal(tw_cron_next(cron, after, &after), expected);
+		took = (thread_time() - begin) / CALLS;
+		least = took < least ? took : least;
+	}
+	return least;
+}
+
+static void next_time_costs_less_than_a_microsecond_and_none_less_than_a_millisecond(void **state)
+{
+	struct tw_cron *often;
+	struct tw_cron *never;
+
+	(void)state;
+	if (TEST_HAS_SANITIZER || TEST_IS_EMULATED)
+		TEST_SKIP("times mean little here");
+	often = open_cron("30 9 * * MON-FRI", "Europe/Berlin");
+	never = open_cron("0 0 30 2 *", "Europe/Berlin");
+	assert_in_range(time_of_next(often, TW_OK), 0, 1000);
+	assert_in_range(time_of_next(never, TW_NOT_FOUND), 0, 1000000);
+	tw_cron_destroy(often);
+	tw_cron_destroy(never);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(next_time_costs_less_than_a_microsecond_and_none_less_than_a_millisecond),
 	cmocka_unit_test(expressions_mean_what_they_say),
 	cmocka_unit_test(either_day_is_enough_where_both_are_told),
 	cmocka_unit_test(certain_hours_run_once_where_the_clocks_change_by_an_hour),

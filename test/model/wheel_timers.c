@@ -703,6 +703,8 @@ static void alarm_run(void *argument)
 	lock(&alarm->lock);
 	if (alarm->is_running)
 		model_fail(model, "two runs of an alarm overlap");
+	if (alarm->is_closed)
+		model_fail(model, "an alarm runs after it was closed");
 	if (++alarm->runs > alarm->runs_most)
 		model_fail(model, "an alarm runs that is not set");
 	if (now < alarm->low)
@@ -734,14 +736,44 @@ void alarms_create(struct wheel_user *user)
 						&user->alarms[i].alarm));
 }
 
+static void alarm_closed(void *argument)
+{
+	struct model_alarm *alarm = argument;
+
+	lock(&alarm->lock);
+	if (alarm->is_running || !alarm->is_closing || alarm->is_closed)
+		model_fail(alarm->model, "an alarm is closed twice, or beside its run");
+	alarm->is_closed = true;
+	unlock(&alarm->lock);
+}
+
+static void alarm_end(struct wheel_user *user, struct model_alarm *alarm)
+{
+	enum tw_status status;
+
+	alarm->is_closing = alarm->alarm && random_once_in(&user->random, 2);
+	/* Also after a stop. */
+	(void)user_call_begins(user, "end of an alarm", false);
+	status = alarm->is_closing ? tw_alarm_close(alarm->alarm, alarm_closed)
+				   : tw_alarm_destroy(alarm->alarm);
+	user_call_ended(user, "end of an alarm", TW_OK, false);
+	if (status != TW_OK)
+		model_fail(user->model, "an alarm is not destroyed: %s", tw_status_name(status));
+}
+
+void alarms_judge_end(struct wheel_user *user)
+{
+	for (int i = 0; i < MODEL_ALARMS; i++)
+		if (user->alarms[i].is_closing != user->alarms[i].is_closed)
+			model_fail(user->model, "an alarm was closed, and its function not called");
+}
+
 void alarms_destroy(struct wheel_user *user)
 {
 	for (int i = 0; i < MODEL_ALARMS; i++) {
 		struct model_alarm *alarm = &user->alarms[i];
 
-		(void)user_call_begins(user, "tw_alarm_destroy", false);
-		tw_alarm_destroy(alarm->alarm);
-		user_call_ended(user, "tw_alarm_destroy", TW_OK, false);
+		alarm_end(user, alarm);
 		alarm->alarm = NULL;
 		lock(&alarm->lock);
 		alarm->runs_most = alarm->runs;

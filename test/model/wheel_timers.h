@@ -67,7 +67,9 @@ struct model_alarm {
 	struct model *model;
 	struct tw_alarm *alarm;
 	bool is_running;
-	bool is_set; /* by the last call that came back, and has not begun since */
+	bool is_set;     /* by the last call that came back, and has not begun since */
+	bool is_closing; /* a function is to be called */
+	bool is_closed;  /* it has been called */
 	uint64_t runs;
 	uint64_t runs_most;
 	tw_duration low;
@@ -86,7 +88,10 @@ void act_use_alarm(struct wheel_user *user);
 void timer_set_begin(struct timer_set *timers, struct model_timer *memory, unsigned most);
 void alarms_begin(struct wheel_user *user);
 void alarms_create(struct wheel_user *user);
+/* Destroys or closes each. */
 void alarms_destroy(struct wheel_user *user);
+/* After tw_destroy. */
+void alarms_judge_end(struct wheel_user *user);
 void timers_stop_all(struct wheel_user *user);
 /* The argument of a timer comes back by a drain or a stop. */
 void timer_give(const struct tw_task *task, enum model_way way);

@@ -223,13 +223,6 @@ void act_set_many(struct wheel_user *user)
 	give_sets(user, SET_MANY, (size_t)random_between(&user->random, 1, BATCH_MOST));
 }
 
-/* A question drives the wheel, unless a task asks. */
-static void end_question(struct wheel_user *user)
-{
-	if (!user->model->in_task)
-		model_end_drive(user->model);
-}
-
 void act_add(struct wheel_user *user)
 {
 	struct model *model = user->model;
@@ -252,7 +245,6 @@ void act_add(struct wheel_user *user)
 		item_accept(user, &item, ADD);
 	else if (!model->is_exact)
 		model_refuse(model, item.token);
-	end_question(user);
 }
 
 /* ---- Moves and removals ---- */
@@ -371,7 +363,6 @@ void act_ask(struct wheel_user *user)
 
 	if (status == TW_OK || status == TW_NOT_FOUND)
 		model_judge_look(user, item.key, &look, status == TW_OK, left);
-	end_question(user);
 }
 
 void act_take(struct wheel_user *user)
@@ -398,7 +389,6 @@ void act_take(struct wheel_user *user)
 			model_undo(user, item.key, WAY_TAKEN);
 	}
 	atomic_fetch_sub(&model->takes, 1);
-	end_question(user);
 }
 
 /* ---- For all keys and timers ---- */
@@ -431,6 +421,26 @@ void act_wait_idle(struct wheel_user *user)
 	}
 	if (was_stopped)
 		atomic_store(&model->is_quiet, true);
+}
+
+void act_wait_idle_until(struct wheel_user *user)
+{
+	struct model *model = user->model;
+	tw_duration wait = random_between(&user->random, 0, 2 * model->interval);
+	tw_duration before = model_now(model);
+	bool was_stopped = atomic_load(&model->stop_ended);
+	uint64_t commands = atomic_load(&model->commands);
+	enum tw_status status;
+
+	(void)user_call_begins(user, "tw_wait_idle_until", false);
+	status = tw_wait_idle_until(model->wheel, tw_now(model->wheel) + wait);
+	user_call_ended(user, "tw_wait_idle_until", status, false);
+	if (status != TW_OK && status != TW_TIMED_OUT && status != TW_NO_MEMORY)
+		model_fail(model, "tw_wait_idle_until: %s", tw_status_name(status));
+	if (status != TW_OK)
+		return;
+	model_strike(user, model_now(model));
+	model_judge_idle(user, before, commands, was_stopped);
 }
 
 /* All that is pending leaves the wheel. */

@@ -79,6 +79,8 @@ size_t act_remove_range(struct wheel_user *user, unsigned first, size_t count);
 /* For all keys and timers. */
 void act_flush(struct wheel_user *user);
 void act_wait_idle(struct wheel_user *user);
+/* Waits until a deadline soon; not where the model is exact. */
+void act_wait_idle_until(struct wheel_user *user);
 void act_drain(struct wheel_user *user);
 void act_stop(struct wheel_user *user);
 void act_look_at_stats(struct wheel_user *user);

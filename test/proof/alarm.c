@@ -4,7 +4,7 @@
  * set, stop or destroy it. Bounds:
  *
  *   FIRST, SECOND   what one thread does, one after the other: DO_NOTHING, DO_SET_SOONER,
- *                   DO_SET_LATER, DO_STOP, DO_DESTROY (which is the last that is done with it)
+ *                   DO_SET_LATER, DO_STOP, DO_DESTROY or DO_CLOSE (the last that is done with it)
  *   THIRD           what the other does
  *   ARMED_BEFORE    1: the alarm is set, and in the wheel, when they begin
  *   PLACE           IN_WHEEL, or IN_POOL: it has been handed over by then
@@ -14,7 +14,8 @@
  * is plain memory: a run that goes on, or begins, when a destroy has come back is a race, and so is
  * one beside or after a stop that was answered TW_OK or TW_NOT_FOUND, where no set can come after
  * that stop. No run comes before its tick. When all threads are done, the main thread is owner and
- * worker for some ticks more; then an alarm that was destroyed must be freed. Any other must be
+ * worker for some ticks more; then an alarm that was destroyed or closed must be freed, after its
+ * one call of the close's function, which no run may come beside or after. Any other must be
  * unarmed, and its runs and the stops that took one back, together, as many as the times that it
  * was armed: at most once for each set, and at least once for the sets that come between two stops
  * of the same thread, before its first, or after its last.
@@ -59,7 +60,7 @@ void *calloc(size_t count, size_t size);
 
 #include "runtime/owner_place.c"
 
-enum event { DO_NOTHING, DO_SET_SOONER, DO_SET_LATER, DO_STOP, DO_DESTROY };
+enum event { DO_NOTHING, DO_SET_SOONER, DO_SET_LATER, DO_STOP, DO_DESTROY, DO_CLOSE };
 enum first_place { IN_WHEEL, IN_POOL };
 enum { SOON = 1, FIRST_TICK = 2, LATE = 3, LAST_TICK = 8 };
 
@@ -129,7 +130,8 @@ uint64_t wheel_now(const struct wheel *wheel)
 /* A tick is a nanosecond. */
 bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 {
-	return timer->deadline <= (tw_duration)wheel_now(wheel) || timer->at_once;
+	return timer->by_tick ? timer->tick <= wheel_now(wheel)
+			      : timer->deadline <= (tw_duration)wheel_now(wheel);
 }
 
 size_t pending_count(const struct pending *pending)
@@ -157,18 +159,39 @@ void pending_remove_without_key(struct pending *pending, struct timer *timer)
 /* Plain: a run writes to it, and a destroy that has come back. */
 static int runs;
 static bool is_destroyed;
+/* Calls of the function that a close was given; plain. */
+static int closings;
 /* By the thread, plain as well: its stop has come back, and no run is to come, nor under way. */
 static bool is_over[2];
 
 static void argument_run(void *argument)
 {
 	(void)argument;
-	assert(!is_destroyed);
+	assert(!is_destroyed && closings == 0);
 	assert(!is_over[0] && !is_over[1]);
 	runs++;
 }
 
+static void argument_closed(void *argument)
+{
+	(void)argument;
+	closings++;
+}
+
 /* ---- Owner and worker ---- */
+
+/* release: as the unlock in worker_pool_submit(); pairs with worker_turn(). */
+static void pool_submit(struct tw_alarm *due, enum timer_job job)
+{
+	due->timer.job = (uint8_t)job;
+	(void)atomic_exchange_explicit(&in_pool, due, memory_order_release);
+}
+
+void outbox_close(struct outbox *outbox, struct timer *timer)
+{
+	(void)outbox;
+	pool_submit(timer_alarm(timer), TIMER_CLOSE);
+}
 
 static void owner_take_due(void)
 {
@@ -180,8 +203,7 @@ static void owner_take_due(void)
 	owner_unplace(&owner, &due->timer);
 	timer_set_place(&due->timer, TIMER_AWAY);
 	if (owner_claim_alarm(&owner, due))
-		/* release: as the unlock in worker_pool_submit(); pairs with worker_turn(). */
-		(void)atomic_exchange_explicit(&in_pool, due, memory_order_release);
+		pool_submit(due, TIMER_RUN);
 }
 
 static void owner_turn(void)
@@ -195,17 +217,24 @@ static void owner_turn(void)
 /* As job_finish_alarm() does it. */
 static void worker_turn(void)
 {
-	/* acquire: pairs with owner_take_due(). */
+	/* acquire: pairs with pool_submit(). */
 	struct tw_alarm *due = atomic_exchange_explicit(&in_pool, NULL, memory_order_acquire);
+	run_fn *run;
 	uint64_t tick;
 
 	if (!due)
 		return;
 	/* relaxed: a clock; not before what the owner saw. */
 	tick = (uint64_t)atomic_load_explicit(&now, memory_order_relaxed);
+	if (due->timer.job == TIMER_CLOSE) {
+		alarm_function(due)(due->timer.value);
+		alarm_end_close(&owner.out.alarms, &owner.out.bin.alarms, due);
+		return;
+	}
+	run = alarm_function(due);
 	if (alarm_begin(due, tick)) {
 		assert(due->timer.tick <= tick);
-		due->run(due->timer.value);
+		run(due->timer.value);
 	}
 	(void)alarm_end(&owner.out.alarms, due);
 	handle_table_tell(&owner.out.handles);
@@ -231,6 +260,20 @@ static void alarm_do_stop(int thread, bool is_last)
 		is_over[thread] = true;
 }
 
+/* Does what tw_alarm_destroy() does. */
+static void alarm_do_destroy(void)
+{
+	struct alarm_table *table = &owner.out.alarms;
+	struct run run = alarm_run(alarm);
+	bool changed;
+
+	if (alarm_destroy(table, alarm, &changed) == TW_RUNNING) {
+		handle_table_wait(&owner.out.handles, &run);
+		(void)alarm_give_back(table, alarm, NULL);
+	}
+	is_destroyed = true;
+}
+
 /* is_last: no set can come after it. */
 static void alarm_do(enum event event, int thread, bool is_last)
 {
@@ -248,8 +291,10 @@ static void alarm_do(enum event event, int thread, bool is_last)
 		alarm_do_stop(thread, is_last);
 		break;
 	case DO_DESTROY:
-		(void)alarm_destroy(table, alarm, &owner.out.handles, false);
-		is_destroyed = true;
+		alarm_do_destroy();
+		break;
+	case DO_CLOSE:
+		(void)alarm_close(table, alarm, argument_closed, &changed);
 		break;
 	}
 }
@@ -314,8 +359,10 @@ static void judge(void)
 
 	/* What was armed ran, or was taken back, not both. */
 	assert(ended <= sets);
-	assert(freed == count_of(DO_DESTROY));
-	if (count_of(DO_DESTROY) > 0)
+	assert(freed == count_of(DO_DESTROY) + count_of(DO_CLOSE));
+	assert(closings == count_of(DO_CLOSE));
+	assert(!alarm_table_is_closing(&owner.out.alarms));
+	if (freed > 0)
 		return;
 	/* All its ticks are over. */
 	assert(!(alarm_word(alarm) & ARMED));
@@ -351,7 +398,7 @@ int main(void)
 		worker_turn();
 	}
 	judge();
-	if (count_of(DO_DESTROY) == 0)
+	if (freed == 0)
 		free(alarm);
 	return 0;
 }

@@ -5,7 +5,8 @@
  *
  *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET,
  *                          DO_MAKE (another timer, maybe in its memory), DO_MAKE_STOP (and stop
- *                          it), DO_STOP_GROUP (stop it, one newly made, and it again, together)
+ *                          it), DO_STOP_GROUP (stop it, one newly made, and it again, together),
+ *                          DO_CLOSE
  *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
  *   PERIODIC_RUNS          0: it runs once; else its schedule ends after so many runs
  *   TAKES                  RUNS: what comes due runs; DRAINS: a drain has it
@@ -35,7 +36,16 @@ void *calloc(size_t count, size_t size);
 #include "runtime/owner_handles.c"
 #include "runtime/owner_place.c"
 
-enum event { DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET, DO_MAKE, DO_MAKE_STOP, DO_STOP_GROUP };
+enum event {
+	DO_NOTHING,
+	DO_STOP,
+	DO_STOP_WAIT,
+	DO_RESET,
+	DO_MAKE,
+	DO_MAKE_STOP,
+	DO_STOP_GROUP,
+	DO_CLOSE
+};
 enum first_place { IN_QUEUE, IN_WHEEL, IN_POOL };
 enum take { RUNS, DRAINS };
 
@@ -157,13 +167,13 @@ void pending_remove_without_key(struct pending *pending, struct timer *timer)
 	in_wheel[handle_number(handle)] = NULL;
 }
 
-void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool at_once)
+void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool by_tick)
 {
 	struct handle *handle = timer_handle(timer);
 
 	(void)wheel;
 	assert(before == FIRST_DEADLINE || before == NEW_DEADLINE);
-	assert(!at_once);
+	assert(!by_tick);
 	assert(in_wheel[handle_number(handle)] == handle);
 }
 
@@ -267,6 +277,20 @@ static atomic_bool command_is_there[THREADS + 1];
 /* What the pool has, by the timer. */
 static _Atomic(struct handle *) in_pool[2];
 
+static void pool_submit(struct handle *handle, enum timer_job job)
+{
+	handle->timer.job = (uint8_t)job;
+	/* release: as the unlock in worker_pool_submit(); pairs with worker_turn(). */
+	(void)atomic_exchange_explicit(&in_pool[handle_number(handle)], handle,
+				       memory_order_release);
+}
+
+void outbox_close(struct outbox *outbox, struct timer *timer)
+{
+	(void)outbox;
+	pool_submit(timer_handle(timer), TIMER_CLOSE);
+}
+
 static void command_publish(int number, enum command_kind kind, struct handle *handle, uint64_t id)
 {
 	commands[number].kind = (uint8_t)kind;
@@ -298,14 +322,14 @@ static void owner_take_due(int number)
 	owner_unplace(&owner, &handle->timer);
 	timer_set_place(&handle->timer, TIMER_AWAY);
 	if (TAKES == RUNS) {
-		/* release: as the unlock in worker_pool_submit(); pairs with worker_turn(). */
-		(void)atomic_exchange_explicit(&in_pool[number], handle, memory_order_release);
+		pool_submit(handle, TIMER_RUN);
 		return;
 	}
 	/* As outbox_retire() and job_finish() do it. */
 	if (handle_claim(handle))
 		argument_give(handle->timer.value);
-	handle_let_go(&owner.out.handles, &owner.out.bin.handles, handle);
+	if (handle_let_go(&owner.out.handles, &owner.out.bin.handles, handle))
+		outbox_close(&owner.out, &handle->timer);
 }
 
 static void owner_turn(void)
@@ -317,6 +341,16 @@ static void owner_turn(void)
 		owner_take_due(i);
 }
 
+/* Does what job_close() does. */
+static void worker_close(struct handle *handle)
+{
+	struct handle_table *table = &owner.out.handles;
+
+	handle_table_tell(table);
+	handle_closed(handle)(handle->timer.value);
+	handle_free(table, &owner.out.bin.handles, handle);
+}
+
 /* As job_finish() does it. */
 static void worker_do(struct handle *handle)
 {
@@ -324,20 +358,28 @@ static void worker_do(struct handle *handle)
 	struct slab_bin bin = {0};
 	struct tw_task task = {.value = handle->timer.value};
 	struct argument *argument = task.value;
+	enum handle_start start;
+	bool closes = handle->timer.job == TIMER_CLOSE;
 
-	if (handle_begin(table, &bin, handle) == HANDLE_BEGUN) {
-		task.run = argument_run;
-		task.run(task.value);
-		argument->last_deadline = handle->timer.deadline;
-		(void)handle_end(table, &bin, handle, 0);
+	if (!closes) {
+		start = handle_begin(table, &bin, handle);
+		closes = start == HANDLE_CLOSED;
+		if (start == HANDLE_BEGUN) {
+			task.run = argument_run;
+			task.run(task.value);
+			argument->last_deadline = handle->timer.deadline;
+			closes = handle_end(table, &bin, handle, 0) == HANDLE_CLOSES;
+		}
 	}
+	if (closes)
+		worker_close(handle);
 	handle_table_tell(table);
 }
 
 static void worker_turn(void)
 {
 	for (int i = 0; i < 2; i++) {
-		/* acquire: pairs with owner_take_due(). */
+		/* acquire: pairs with pool_submit(). */
 		struct handle *handle =
 			atomic_exchange_explicit(&in_pool[i], NULL, memory_order_acquire);
 
@@ -370,7 +412,10 @@ static void timer_stop(int number, bool waits)
 	enum tw_status status = handle_stop(table, timer_id);
 
 	if (waits && (status == TW_RUNNING || status == TW_REARMED)) {
-		handle_wait(table, timer_id);
+		struct run run;
+
+		(void)handle_find_run(table, timer_id, &run);
+		handle_table_wait(table, &run);
 		if (status == TW_REARMED)
 			argument_give(&arguments[0]);
 		else
@@ -378,11 +423,17 @@ static void timer_stop(int number, bool waits)
 	}
 	/* Where no other has stopped it, it has run: that is seen, too. */
 	if (status == TW_NOT_FOUND && TAKES == RUNS &&
-	    count_of(DO_STOP) + count_of(DO_STOP_WAIT) == 1)
+	    count_of(DO_STOP) + count_of(DO_STOP_WAIT) + count_of(DO_CLOSE) == 1)
 		assert(arguments[0].runs > 0);
 	if (status == TW_OK)
 		argument_give(&arguments[0]);
 	stops[number] = status;
+}
+
+/* The function of a close. It has the argument, as a caller that was answered TW_OK. */
+static void argument_closed(void *value)
+{
+	argument_give(value);
 }
 
 /* As wheel_reset_handle() does it. */
@@ -404,7 +455,7 @@ static struct handle *timer_set_up(uint64_t *id, struct argument *argument)
 
 	handle->timer.value = argument;
 	handle->timer.deadline = FIRST_DEADLINE;
-	handle->timer.at_once = false;
+	handle->timer.by_tick = false;
 	handle->run = argument_run;
 	return handle;
 }
@@ -464,6 +515,9 @@ static void *thread_run(void *argument)
 	case DO_STOP_GROUP:
 		timer_stop_group(number);
 		break;
+	case DO_CLOSE:
+		stops[number] = handle_close(&owner.out.handles, timer_id, argument_closed);
+		break;
 	}
 	return NULL;
 }
@@ -489,7 +543,7 @@ static int stops_answered(enum tw_status status)
 
 	for (int i = 1; i <= THREADS; i++)
 		count += (event_of(i) == DO_STOP || event_of(i) == DO_STOP_WAIT ||
-			  event_of(i) == DO_STOP_GROUP) &&
+			  event_of(i) == DO_STOP_GROUP || event_of(i) == DO_CLOSE) &&
 			 stops[i] == status;
 	return count;
 }
@@ -520,7 +574,8 @@ static void judge(void)
 	/* A drain, or the stop before it, has it. */
 	assert(argument->is_given || (TAKES == RUNS && ended == stops_answered(TW_REARMED)));
 	/* A stop that came first has all; after one that found it running, no run begins. */
-	if (stops_answered(TW_OK) > 0 && PERIODIC_RUNS == 0 && count_of(DO_RESET) == 0)
+	if (stops_answered(TW_OK) > 0 && PERIODIC_RUNS == 0 && count_of(DO_RESET) == 0 &&
+	    count_of(DO_CLOSE) == 0)
 		assert(argument->runs == 0);
 	if (ended == 0 && TAKES == RUNS)
 		assert(argument->runs > 0);
@@ -569,6 +624,7 @@ static void begin(void)
 
 int main(void)
 {
+	int turns = 3 + PERIODIC_RUNS + count_of(DO_RESET) + count_of(DO_CLOSE);
 	pthread_t threads[THREADS + 2];
 
 	begin();
@@ -584,7 +640,7 @@ int main(void)
 			pthread_join(threads[i], NULL);
 	if (TAKES == RUNS)
 		pthread_join(threads[THREADS + 1], NULL);
-	for (int i = 0; freed < timers() && i < 3 + PERIODIC_RUNS + count_of(DO_RESET); i++) {
+	for (int i = 0; freed < timers() && i < turns; i++) {
 		owner_turn();
 		worker_turn();
 	}

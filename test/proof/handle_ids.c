@@ -64,7 +64,7 @@ static uint64_t handle_make(struct handle **handle)
 }
 
 /* As a drain does it; false: it was stopped. */
-static bool handle_finish(struct handle *handle)
+static bool handle_end_use(struct handle *handle)
 {
 	struct slab_bin bin = {0};
 
@@ -84,7 +84,7 @@ static void handles_make_and_finish(void)
 		ids[i] = handle_make(&handle);
 		for (int j = 0; j < i; j++)
 			assert(ids[i] != ids[j]);
-		if (!handle_finish(handle)) {
+		if (!handle_end_use(handle)) {
 			lost_id = ids[i];
 			return;
 		}

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.c"
 #include "base/thread.c"
 #include "base/event_count.c"
 #include "runtime/command_queue.c"

@@ -42,6 +42,7 @@
 #define JOBS 2
 #endif
 
+#include "base/clock.c"
 #include "base/thread.c"
 #include "runtime/worker_pool.h"
 
@@ -126,6 +127,17 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
+size_t processors_available(void)
+{
+	return 1;
+}
+
+tw_duration processor_time(pthread_t thread)
+{
+	(void)thread;
+	return 0;
+}
+
 static bool submitter_is_told;
 
 void event_count_wake(struct event_count *event)
@@ -156,6 +168,32 @@ void pages_unmap_aligned(void *memory, size_t size)
 {
 	(void)size;
 	((struct worker_counts *)memory)->thread.bin = NULL;
+}
+
+void job_thread_init(struct job_thread *thread, struct timer_bin *bin)
+{
+	thread->bin = bin;
+}
+
+void job_thread_destroy(struct job_thread *thread)
+{
+	(void)thread;
+}
+
+/* There is no hook. */
+tw_duration job_time_to_slow(const struct job_target *unused, const struct job_thread *thread)
+{
+	(void)unused;
+	(void)thread;
+	assert(false);
+	return 0;
+}
+
+void job_report_slow(struct job_target *unused, struct job_thread *thread)
+{
+	(void)unused;
+	(void)thread;
+	assert(false);
 }
 
 void job_sums_add(struct job_sums *sums, const struct job_thread *thread)
@@ -381,6 +419,7 @@ static void show_leave(void)
 	uint64_t unfinished;
 
 	pool->most = pool->least + 1;
+	pool->has_watcher = true;
 	pool->submitted[0] = 2;
 	worker->is_joinable = true;
 	pthread_create(&worker->thread.id, NULL, leaving_run, worker);

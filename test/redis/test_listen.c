@@ -855,7 +855,7 @@ static void redis_is_asked_once_a_second_whoever_looks(void **state)
 	assert_true(counted(fixture) >= before + 2 * SHARDS);
 }
 
-/* From the first on. */
+/* The first question counts, too. */
 static void each_question_to_redis_shows_a_second(void **state)
 {
 	enum { SHARDS = 4 };

@@ -5,7 +5,9 @@
  */
 #include "support/fixture.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -754,6 +756,38 @@ static void handler_may_not_stop_its_worker(void **state)
 	worker_stop(careless.worker);
 }
 
+static enum tw_redis_outcome see_mask(void *context, const struct tw_redis_job *job,
+				      struct tw_redis_verdict *verdict)
+{
+	(void)job;
+	(void)verdict;
+	pthread_sigmask(SIG_BLOCK, NULL, context);
+	return TW_REDIS_DONE;
+}
+
+static void handler_has_the_signal_mask_of_the_workers_creator(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	sigset_t blocked;
+	sigset_t before;
+	sigset_t seen;
+	const struct tw_redis_worker_options options = {.context = &seen, .handler = see_mask};
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR1);
+	sigaddset(&blocked, SIGSEGV);
+	pthread_sigmask(SIG_SETMASK, &blocked, &before);
+	worker = worker_start(&fixture->options, &options);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(worker_stats(worker).done == 1);
+	worker_stop(worker);
+	assert_true(sigismember(&seen, SIGUSR1));
+	assert_false(sigismember(&seen, SIGTERM));
+	assert_false(sigismember(&seen, SIGSEGV));
+}
+
 static void worker_that_was_not_stopped_may_be_destroyed(void **state)
 {
 	struct fixture *fixture = *state;
@@ -904,6 +938,7 @@ int main(void)
 		WORKER_TEST(worker_is_not_ended_by_its_own_threads),
 		WORKER_TEST(handler_longer_than_the_grace_still_runs_and_the_stop_says_so),
 		WORKER_TEST(handler_may_not_stop_its_worker),
+		WORKER_TEST(handler_has_the_signal_mask_of_the_workers_creator),
 		WORKER_TEST(worker_that_was_not_stopped_may_be_destroyed),
 		WORKER_TEST(worker_may_be_stopped_twice_and_by_several_threads),
 		WORKER_TEST(worker_goes_on_after_its_thread_was_cancelled),

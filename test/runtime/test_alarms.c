@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "runtime/ask.h" /* to set the clock back */
+
 /* What an alarm's argument points to. */
 struct bell {
 	struct tw_wheel *wheel;
@@ -598,7 +600,70 @@ static void poll_knows_when_the_last_of_many_alarms_is_due(void **state)
 	tw_destroy(bell.wheel);
 }
 
+/* At 1 ns a tick, ticks of the clock's range have 63 bits. */
+static void far_alarm_is_late_by_few_ticks_and_never_early(void **state)
+{
+	static const tw_duration year = 8766 * TW_HOUR;
+	struct tw_options options = {
+		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct bell far = {0};
+	struct bell never = {0};
+
+	(void)state;
+	assert_status(tw_create(&far.wheel, 1, 8, record_execute, &options), TW_OK);
+	never.wheel = far.wheel;
+	assert_status(tw_alarm_create(far.wheel, ring, &far, &far.alarm), TW_OK);
+	assert_status(tw_alarm_create(far.wheel, ring, &never, &never.alarm), TW_OK);
+	assert_status(tw_alarm_set(never.alarm, TW_FOREVER), TW_OK);
+	for (int years = 1; years < 100; years += 7) {
+		tw_duration deadline = tw_now(far.wheel) + years * year + 1;
+
+		assert_status(tw_alarm_set(far.alarm, years * year + 1), TW_OK);
+		assert_status(tw_advance(far.wheel, years * year / 2), TW_OK);
+		assert_status(tw_advance(far.wheel, deadline - 1 - tw_now(far.wheel)), TW_OK);
+		assert_int_equal(runs_of(&far), years / 7);
+		assert_status(tw_advance(far.wheel, 64), TW_OK);
+		assert_int_equal(runs_of(&far), years / 7 + 1);
+		assert_true(far.last >= deadline);
+		if (deadline > 150 * year)
+			break;
+	}
+	assert_int_equal(runs_of(&never), 0);
+	tw_alarm_destroy(far.alarm);
+	tw_alarm_destroy(never.alarm);
+	tw_destroy(far.wheel);
+}
+
+/* A virtual machine's clock may. */
+static void alarm_runs_though_the_clock_has_gone_back_since_it_was_due(void **state)
+{
+	struct tw_options options = {.clock = TW_CLOCK_MANUAL, .workers = 1, .max_workers = 1};
+	struct bell busy = {.in_run = wait_in_run};
+	struct bell bell = {0};
+
+	(void)state;
+	gate_init(&busy.gate);
+	assert_status(tw_create(&bell.wheel, INTERVAL, 8, record_execute, &options), TW_OK);
+	busy.wheel = bell.wheel;
+	assert_status(tw_alarm_create(bell.wheel, ring, &busy, &busy.alarm), TW_OK);
+	assert_status(tw_alarm_create(bell.wheel, ring, &bell, &bell.alarm), TW_OK);
+	assert_status(tw_alarm_set(busy.alarm, INTERVAL), TW_OK);
+	assert_status(tw_advance(bell.wheel, INTERVAL), TW_OK);
+	gate_await(&busy.gate);
+	assert_status(tw_alarm_set(bell.alarm, 8 * INTERVAL), TW_OK);
+	assert_status(tw_advance(bell.wheel, 8 * INTERVAL), TW_OK);
+	clock_set_manual(&bell.wheel->owner.clock, 5 * INTERVAL);
+	gate_open(&busy.gate);
+	assert_status(tw_wait_idle(bell.wheel), TW_OK);
+	assert_int_equal(runs_of(&bell), 1);
+	tw_alarm_destroy(busy.alarm);
+	tw_alarm_destroy(bell.alarm);
+	tw_destroy(bell.wheel);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(far_alarm_is_late_by_few_ticks_and_never_early),
+	cmocka_unit_test(alarm_runs_though_the_clock_has_gone_back_since_it_was_due),
 	cmocka_unit_test(poll_knows_when_the_last_of_many_alarms_is_due),
 	TEST_EVERYWHERE(alarm_runs_each_time_that_it_was_set),
 	TEST_EVERYWHERE(alarm_that_has_run_does_not_count_as_pending),

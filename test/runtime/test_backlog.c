@@ -378,7 +378,79 @@ static void room_is_told_of_where_no_job_waits(void **state)
 	close_backlog(recorder);
 }
 
+static struct recorder *recorder_of_timers;
+
+static void record_timer(void *value)
+{
+	const struct tw_task task = {.value = value};
+
+	record_execute(recorder_of_timers, &task);
+}
+
+/* Drives the wheel if nobody else does, and returns how many tasks have run. */
+static size_t poll_and_count(struct recorder *recorder)
+{
+	(void)tw_poll(recorder->wheel, NULL);
+	return event_count(recorder);
+}
+
+/* In whatever way it is for now. */
+static void what_is_for_now_comes_after_what_is_due(void **state)
+{
+	struct recorder *recorder = open_with_backlog(*state, TW_CLOCK_MONOTONIC, 1);
+	struct tw_wheel *wheel = recorder->wheel;
+	struct tw_timer timer;
+	tw_duration start;
+
+	recorder_of_timers = recorder;
+	set_timer(recorder, "blocker", 1, INTERVAL);
+	set_timer(recorder, "moved", 20, TW_HOUR);
+	assert_status(tw_after_func(wheel, TW_HOUR, record_timer, VALUE(21), &timer), TW_OK);
+	WAIT_UNTIL(stats_after_poll(recorder).running == 1);
+	start = tw_now(wheel);
+	for (uintptr_t i = 11; i <= 15; i++)
+		assert_status(tw_set_timer(wheel, &i, sizeof(i), VALUE(i), (i - 10) * INTERVAL),
+			      TW_OK);
+	WAIT_UNTIL(tw_now(wheel) > start + 10 * INTERVAL);
+	move_timer(recorder, "moved", 1);
+	assert_status(tw_timer_reset(wheel, timer, 0), TW_OK);
+	set_timer_at(recorder, "set", 22, 0);
+	assert_status(tw_after_func(wheel, 0, record_timer, VALUE(23), NULL), TW_OK);
+	flush_wheel(recorder);
+	open_gate(1);
+	WAIT_UNTIL(poll_and_count(recorder) == 10);
+	for (uintptr_t i = 11; i <= 15; i++)
+		assert_ptr_equal(event_at(recorder, i - 10).value, VALUE(i));
+	close_backlog(recorder);
+}
+
+/* Also where a turn ends in its midst. */
+static void crowd_is_not_overtaken(void **state)
+{
+	enum { CROWD = 3000 };
+	struct recorder *recorder = open_with_backlog(*state, TW_CLOCK_MONOTONIC, CROWD / 2);
+	struct tw_wheel *wheel = recorder->wheel;
+	tw_duration due;
+
+	set_timer(recorder, "blocker 1", 1, INTERVAL);
+	set_timer(recorder, "blocker 2", 2, INTERVAL);
+	WAIT_UNTIL(stats_after_poll(recorder).running == 2);
+	due = tw_now(wheel) + 250 * TW_MILLISECOND;
+	set_timer_at(recorder, "later", 11, due + 3 * INTERVAL);
+	for (uintptr_t i = 100; i < 100 + CROWD; i++)
+		assert_status(tw_set_timer_at(wheel, &i, sizeof(i), VALUE(i), due), TW_OK);
+	WAIT_UNTIL(tw_now(wheel) > due + 5 * INTERVAL);
+	open_gate(2);
+	WAIT_UNTIL(poll_and_count(recorder) == 3 + CROWD);
+	/* The two workers may be a few apart. */
+	for (size_t i = 0; i < CROWD - 100; i++)
+		assert_ptr_not_equal(event_at(recorder, i).value, VALUE(11));
+	close_backlog(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_POOL(what_is_for_now_comes_after_what_is_due),
+	TEST_POOL(crowd_is_not_overtaken),
 	TEST_BOTH(threads, room_is_told_of_where_no_job_waits),
 	TEST_POOL(timers_stay_in_the_wheel_while_the_pool_has_no_room),
 	TEST_POOL(held_back_timers_run_when_one_task_ends),

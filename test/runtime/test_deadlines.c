@@ -335,6 +335,19 @@ static void replaced_timers_run_in_the_order_of_their_last_command(void **state)
 	recorder_close(recorder);
 }
 
+static void timers_of_one_tick_run_in_the_order_of_setting_whatever_their_deadlines(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	set_timer(recorder, "a", 1, INTERVAL * 25 - TW_MICROSECOND);
+	set_timer(recorder, "b", 2, INTERVAL * 25 - 3 * TW_MICROSECOND);
+	set_timer(recorder, "c", 3, INTERVAL * 25);
+	set_timer(recorder, "d", 4, INTERVAL * 25 - 2 * TW_MICROSECOND);
+	pass_ticks(recorder, 25);
+	assert_order(recorder, 1, 2, 3, 4);
+	recorder_close(recorder);
+}
+
 static void timers_of_several_ticks_run_in_the_order_of_the_ticks(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 3);
@@ -539,6 +552,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(timers_of_one_tick_run_first_set_first),
 	TEST_INLINE(moved_timers_run_in_the_order_of_their_last_command),
 	TEST_INLINE(replaced_timers_run_in_the_order_of_their_last_command),
+	TEST_INLINE(timers_of_one_tick_run_in_the_order_of_setting_whatever_their_deadlines),
 	TEST_INLINE(timers_of_several_ticks_run_in_the_order_of_the_ticks),
 	TEST_INLINE(task_that_arms_itself_runs_at_each_tick_of_a_long_advance),
 	TEST_INLINE(task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks),

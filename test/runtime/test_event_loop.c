@@ -19,6 +19,7 @@ struct loop {
 	struct tw_wheel *wheel;
 	int descriptor;
 	int fired;
+	int inner_loops;
 	tw_duration least_lateness;
 };
 
@@ -67,6 +68,37 @@ static void command_makes_the_descriptor_readable_and_poll_makes_it_quiet(void *
 	assert_int_equal(is_readable(&loop, 0), 1);
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
+	tw_destroy(loop.wheel);
+}
+
+/* A dialog, say: its loop has the program's descriptors. */
+static void run_inner_loop(void *argument)
+{
+	struct loop *loop = argument;
+
+	set_key(loop, "a", TW_MILLISECOND);
+	for (int rings = 0; is_readable(loop, 20); rings++) {
+		assert_true(rings < 3);
+		assert_status(tw_poll(loop->wheel, NULL), TW_INVALID);
+	}
+	loop->inner_loops++;
+}
+
+static void loop_inside_a_task_sleeps_until_the_task_returns(void **state)
+{
+	struct loop loop;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MONOTONIC);
+	assert_status(tw_after_func(loop.wheel, 0, run_inner_loop, &loop, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, LONG_MS), 1);
+	assert_status(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(loop.inner_loops, 1);
+	assert_int_equal(loop.fired, 0);
+	while (loop.fired == 0) {
+		assert_int_equal(is_readable(&loop, LONG_MS), 1);
+		assert_status(tw_poll(loop.wheel, NULL), TW_OK);
+	}
 	tw_destroy(loop.wheel);
 }
 
@@ -336,6 +368,7 @@ static void groups_of_stops_and_resets_make_it_readable(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(descriptor_rings_until_a_large_drain_is_over),
 	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
+	cmocka_unit_test(loop_inside_a_task_sleeps_until_the_task_returns),
 	cmocka_unit_test(descriptor_is_closed_with_the_wheel),
 	cmocka_unit_test(descriptor_rings_for_what_a_task_has_set_for_now),
 	cmocka_unit_test(descriptor_asked_for_again_still_tells_of_work_left),

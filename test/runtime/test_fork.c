@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a fork's child must not do: go on as a thread of the wheel; and what it may: have a cache of
- * its own. Each child is killed where it hangs.
+ * What a fork's child must not do: go on as a thread of the wheel; and what it may: go on with a
+ * wheel that has no threads, and have a cache of its own. Each child is killed where it hangs.
  */
 #include "support/test.h"
 
 #include "support/recorder.h"
 #include "support/wait.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,8 +21,9 @@
 #include <unistd.h>
 
 #include "cache/epoch.h"
+#include "runtime/ask.h"
 
-/* In the child. A worker's signals are blocked. */
+/* In the child. A thread may block signals. */
 static void die_where_it_hangs(void)
 {
 	sigset_t alarms;
@@ -135,6 +138,250 @@ static void child_that_returns_from_its_drain_function_ends(void **state)
 	close_family(recorder, family);
 }
 
+/* ---- Wheels without threads ---- */
+
+static void child_answers_0(pid_t child)
+{
+	int exit_status;
+
+	assert_int_not_equal(child, -1);
+	assert_int_equal(waitpid(child, &exit_status, 0), child);
+	assert_true(WIFEXITED(exit_status));
+	assert_int_equal(WEXITSTATUS(exit_status), 0);
+}
+
+/* In the child. Returns 0, or the number of the call that did something else. */
+static int go_on(struct recorder *recorder)
+{
+	struct tw_wheel *wheel = recorder->wheel;
+	tw_duration remaining;
+
+	die_where_it_hangs();
+	if (tw_contains(wheel, "a", 1, &remaining) != TW_OK || remaining != INTERVAL)
+		return 1;
+	if (tw_set_timer(wheel, "b", 1, VALUE(2), 2 * INTERVAL) != TW_OK)
+		return 2;
+	if (tw_advance(wheel, 2 * INTERVAL) != TW_OK || times_returned(recorder, 1) != 1 ||
+	    times_returned(recorder, 2) != 1)
+		return 3;
+	if (tw_set_timer(wheel, "c", 1, VALUE(3), INTERVAL) != TW_OK ||
+	    tw_poll(wheel, NULL) != TW_OK || tw_pending(wheel) != 1)
+		return 4;
+	tw_destroy(wheel);
+	return times_returned(recorder, 3) == 1 ? 0 : 5;
+}
+
+static void child_goes_on_with_its_copy_of_a_wheel_without_threads(void **state)
+{
+	struct recorder *recorder;
+	pid_t child;
+
+	if (!TEST_CAN_FORK)
+		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+	recorder = recorder_open(*state, 10);
+	set_timer(recorder, "a", 1, INTERVAL);
+	child = fork();
+	if (child == 0)
+		_exit(go_on(recorder));
+	child_answers_0(child);
+	assert_not_returned(recorder, 1);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL);
+	recorder_close(recorder);
+}
+
+static void grandchild_goes_on_with_its_copy_of_a_wheel_without_threads(void **state)
+{
+	struct recorder *recorder;
+	int exit_status;
+	pid_t child;
+
+	if (!TEST_CAN_FORK)
+		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+	recorder = recorder_open(*state, 10);
+	set_timer(recorder, "a", 1, INTERVAL);
+	child = fork();
+	if (child == 0) {
+		bool is_open = tw_flush(recorder->wheel) == TW_OK;
+
+		child = fork();
+		if (child == 0)
+			_exit(go_on(recorder));
+		_exit(!is_open || waitpid(child, &exit_status, 0) != child || exit_status != 0);
+	}
+	child_answers_0(child);
+	recorder_close(recorder);
+}
+
+static void wheel_without_threads_that_was_stopped_is_stopped_in_a_child(void **state)
+{
+	struct recorder *recorder;
+	pid_t child;
+
+	if (!TEST_CAN_FORK)
+		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+	recorder = recorder_open(*state, 10);
+	stop_wheel(recorder);
+	child = fork();
+	if (child == 0) {
+		die_where_it_hangs();
+		_exit(tw_set_timer(recorder->wheel, "a", 1, VALUE(1), INTERVAL) != TW_CLOSED ||
+		      tw_wait_idle(recorder->wheel) != TW_OK);
+	}
+	child_answers_0(child);
+	recorder_close(recorder);
+}
+
+static void fork_and_return(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1))
+		*(pid_t *)recorder->argument = fork();
+}
+
+static void child_that_returns_from_its_task_goes_on_without_threads(void **state)
+{
+	struct recorder *recorder;
+	pid_t child = -1;
+
+	if (!TEST_CAN_FORK)
+		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+	recorder = recorder_open(*state, 10);
+	recorder->argument = &child;
+	recorder->on_execute = fork_and_return;
+	set_timer(recorder, "a", 1, INTERVAL);
+	set_timer(recorder, "b", 2, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	if (child == 0) {
+		die_where_it_hangs();
+		if (times_returned(recorder, 1) != 1 || times_returned(recorder, 2) != 1)
+			_exit(1);
+		if (tw_set_timer(recorder->wheel, "c", 1, VALUE(3), INTERVAL) != TW_OK ||
+		    tw_advance(recorder->wheel, INTERVAL) != TW_OK)
+			_exit(2);
+		_exit(times_returned(recorder, 3) == 1 ? 0 : 3);
+	}
+	child_answers_0(child);
+	assert_int_equal(times_returned(recorder, 2), 1);
+	recorder_close(recorder);
+}
+
+static void pass_gate(struct recorder *recorder, const struct tw_task *task)
+{
+	(void)task;
+	gate_pass(&recorder->gate);
+}
+
+static void *poll_once(void *argument)
+{
+	(void)tw_advance(((struct recorder *)argument)->wheel, INTERVAL);
+	return NULL;
+}
+
+static void wheel_that_another_thread_drove_at_the_fork_is_closed_in_the_child(void **state)
+{
+	struct recorder *recorder;
+	pthread_t thread;
+	pid_t child;
+
+	if (!TEST_CAN_FORK)
+		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+	recorder = recorder_open(*state, 10);
+	recorder->on_execute = pass_gate;
+	set_timer(recorder, "a", 1, INTERVAL);
+	assert_int_equal(pthread_create(&thread, NULL, poll_once, recorder), 0);
+	gate_await(&recorder->gate);
+	child = fork();
+	if (child == 0) {
+		die_where_it_hangs();
+		_exit(tw_set_timer(recorder->wheel, "b", 1, VALUE(2), INTERVAL) != TW_CLOSED ||
+		      tw_poll(recorder->wheel, NULL) != TW_CLOSED ||
+		      tw_wait_idle(recorder->wheel) != TW_CLOSED ||
+		      tw_stop(recorder->wheel) != TW_CLOSED);
+	}
+	child_answers_0(child);
+	gate_open(&recorder->gate);
+	pthread_join(thread, NULL);
+	recorder_close(recorder);
+}
+
+static void wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child(void **state)
+{
+	struct command_queue *queue;
+	struct command_cell *cell;
+	struct recorder *recorder;
+	uint64_t position;
+	pid_t child;
+
+	if (!TEST_CAN_FORK)
+		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+	recorder = recorder_open(*state, 10);
+	queue = &recorder->wheel->owner.queue;
+	cell = command_queue_claim(queue, &position);
+	assert_non_null(cell);
+	child = fork();
+	if (child == 0) {
+		die_where_it_hangs();
+		_exit(tw_set_timer(recorder->wheel, "b", 1, VALUE(2), INTERVAL) != TW_CLOSED ||
+		      tw_wait_idle(recorder->wheel) != TW_CLOSED);
+	}
+	child_answers_0(child);
+	cell->command = (struct command){.kind = COMMAND_REMOVE, .key_size = 1, .key = "x"};
+	command_queue_publish(cell, position);
+	recorder_close(recorder);
+}
+
+static bool is_readable(int descriptor, int wait_ms)
+{
+	struct pollfd polled = {.fd = descriptor, .events = POLLIN};
+
+	return poll(&polled, 1, wait_ms) == 1;
+}
+
+/* In the child. Returns 0, or the number of what went wrong. */
+static int ring_own_descriptor(struct tw_wheel *wheel, int parents)
+{
+	int own;
+
+	die_where_it_hangs();
+	if (tw_set_timer(wheel, "b", 1, VALUE(2), TW_MILLISECOND) != TW_OK ||
+	    tw_poll(wheel, NULL) != TW_OK)
+		return 1;
+	own = tw_fd(wheel);
+	if (own < 0 || own == parents || !is_readable(own, 9000))
+		return 2;
+	if (tw_poll(wheel, NULL) != TW_OK || is_readable(own, 0))
+		return 3;
+	tw_destroy(wheel);
+	/* It stays open in the child, where the number might be another's by now. */
+	return fcntl(parents, F_GETFD) == -1 ? 4 : 0;
+}
+
+static void child_has_a_descriptor_of_its_own_and_leaves_the_parents_quiet(void **state)
+{
+	struct tw_options options = {.workers = TW_WORKERS_INLINE, .drive = TW_DRIVE_CALLER};
+	const struct variant *variant = *state;
+	struct tw_wheel *wheel;
+	pid_t child;
+	int descriptor;
+
+	if (!TEST_CAN_FORK)
+		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+	options.layout = variant->layout;
+	assert_status(tw_create(&wheel, TW_MILLISECOND, 10, ignore_task, &options), TW_OK);
+	descriptor = tw_fd(wheel);
+	assert_true(descriptor >= 0);
+	assert_status(tw_set_timer(wheel, "a", 1, NULL, TW_HOUR), TW_OK);
+	assert_status(tw_poll(wheel, NULL), TW_OK);
+	child = fork();
+	if (child == 0)
+		_exit(ring_own_descriptor(wheel, descriptor));
+	child_answers_0(child);
+	assert_false(is_readable(descriptor, 0));
+	assert_status(tw_set_timer(wheel, "b", 1, NULL, TW_HOUR), TW_OK);
+	assert_true(is_readable(descriptor, 0));
+	tw_destroy(wheel);
+}
+
 static atomic_bool threads_end;
 
 /* Takes the lock of the threads again and again. */
@@ -189,9 +436,16 @@ static void child_can_make_a_cache_whatever_other_threads_did_at_the_fork(void *
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(child_that_returns_from_its_task_ends),
-	TEST_EVERYWHERE(child_that_returns_from_its_release_ends),
-	TEST_EVERYWHERE(child_that_returns_from_its_drain_function_ends),
+	TEST_WITH_THREADS(child_that_returns_from_its_task_ends),
+	TEST_WITH_THREADS(child_that_returns_from_its_release_ends),
+	TEST_WITH_THREADS(child_that_returns_from_its_drain_function_ends),
+	TEST_DRIVEN(child_goes_on_with_its_copy_of_a_wheel_without_threads),
+	TEST_DRIVEN(grandchild_goes_on_with_its_copy_of_a_wheel_without_threads),
+	TEST_DRIVEN(wheel_without_threads_that_was_stopped_is_stopped_in_a_child),
+	TEST_DRIVEN(child_that_returns_from_its_task_goes_on_without_threads),
+	TEST_DRIVEN(wheel_that_another_thread_drove_at_the_fork_is_closed_in_the_child),
+	TEST_DRIVEN(wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child),
+	TEST_DRIVEN(child_has_a_descriptor_of_its_own_and_leaves_the_parents_quiet),
 	cmocka_unit_test(child_can_make_a_cache_whatever_other_threads_did_at_the_fork),
 };
 

@@ -483,7 +483,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(after_a_timer_that_stops_the_wheel_nothing_runs),
 	TEST_POOL(after_a_worker_has_stopped_the_wheel_nothing_runs),
 	TEST_EVERYWHERE(stopped_wheel_answers_closed_to_handle_calls),
-	TEST_EVERYWHERE(in_a_forks_child_handle_calls_answer_closed),
+	TEST_WITH_THREADS(in_a_forks_child_handle_calls_answer_closed),
 };
 
 TEST_PROGRAM(tests)

@@ -63,7 +63,7 @@ static void timer_that_stops_itself_is_told_that_it_runs(void **state)
 
 	pass_ticks(recorder, 3);
 	assert_executed_at(recorder, 1, INTERVAL);
-	assert_status(probe.answers[0], TW_INVALID);
+	assert_status(probe.answers[0], TW_RUNNING);
 	assert_status(probe.answers[1], TW_RUNNING);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
@@ -307,7 +307,7 @@ static void run_that_drives_another_wheel_still_knows_its_own_timer(void **state
 	pass_ticks(recorder, 1);
 	assert_status(outer.answers[0], TW_OK);
 	assert_int_equal(event_count(other), 1);
-	assert_status(outer.answers[1], TW_INVALID);
+	assert_status(outer.answers[1], TW_RUNNING);
 	recorder_close(other);
 	recorder_close(recorder);
 }

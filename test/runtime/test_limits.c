@@ -618,19 +618,6 @@ static void crowds_have_as_long_at_every_interval(void **state)
 	}
 }
 
-/* Tasks decide how long a crowd takes, not the owner. */
-static void crowds_have_any_time_where_the_pool_is_limited(void **state)
-{
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, &levels_threads);
-
-	(void)state;
-	options.max_unfinished = 1;
-	recorder_start(recorder, TW_MILLISECOND, 10, &options);
-	assert_true(recorder->wheel->owner.plan.patience == TW_FOREVER);
-	recorder_close(recorder);
-}
-
 static void do_nothing(void *argument)
 {
 	(void)argument;
@@ -759,7 +746,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
 	TEST_BOTH(threads, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
 	cmocka_unit_test(crowds_have_as_long_at_every_interval),
-	cmocka_unit_test(crowds_have_any_time_where_the_pool_is_limited),
 	TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
 	TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
 	TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),

@@ -386,27 +386,27 @@ static void periodic_timer_that_stops_itself_runs_no_more(void **state)
 
 	pass_ticks(recorder, 40);
 	assert_runs_ms(recorder, 1, 5, 10, 15);
-	assert_status(probe.answers[0], TW_INVALID);
-	assert_status(probe.answers[1], TW_REARMED);
+	assert_status(probe.answers[0], TW_REARMED);
+	assert_status(probe.answers[1], TW_RUNNING);
 	assert_status(probe.answers[2], TW_NOT_FOUND);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	recorder_close(recorder);
 }
 
-static void wait_in_each_run(struct probe *probe)
+static void wait_in_its_run(struct probe *probe)
 {
 	probe->answers[0] = probe_stop_wait(probe);
 }
 
-static void stop_wait_in_its_own_run_is_invalid_and_stops_nothing(void **state)
+static void stop_wait_in_its_own_run_stops_it_without_waiting(void **state)
 {
-	struct probe probe = {.in_run = wait_in_each_run};
+	struct probe probe = {.in_run = wait_in_its_run};
 	struct recorder *recorder = probes_open_repeating(*state, &probe, 5 * INTERVAL);
 
 	pass_ticks(recorder, 17);
-	assert_status(probe.answers[0], TW_INVALID);
-	assert_runs_ms(recorder, 1, 5, 10, 15);
+	assert_status(probe.answers[0], TW_REARMED);
+	assert_runs_ms(recorder, 1, 5);
 	recorder_close(recorder);
 }
 
@@ -566,7 +566,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(periodic_timer_stopped_between_runs_runs_no_more),
 	TEST_BOTH(workers, periodic_timer_stopped_on_its_way_back_is_pending_no_more),
 	TEST_EVERYWHERE(periodic_timer_that_stops_itself_runs_no_more),
-	TEST_EVERYWHERE(stop_wait_in_its_own_run_is_invalid_and_stops_nothing),
+	TEST_EVERYWHERE(stop_wait_in_its_own_run_stops_it_without_waiting),
 	TEST_POOL(periodic_timer_stopped_while_it_runs_does_not_run_again),
 	TEST_POOL(late_run_that_waits_in_the_pool_can_be_stopped),
 	TEST_EVERYWHERE(reset_moves_the_next_run_and_later_ones_count_from_there),

@@ -370,7 +370,103 @@ static void idle_wheel_full_of_far_timers_costs_nothing(void **state)
 	tw_destroy(wheel);
 }
 
+/* A periodic timer whose run takes twice its period, and a timer that is due meanwhile. */
+struct overrun {
+	struct tw_wheel *wheel;
+	_Atomic tw_duration other_deadline; /* at most */
+	atomic_int runs;
+	atomic_int too_soon; /* runs due after the other timer, before it */
+	atomic_bool other_ran;
+};
+
+static void overrun_run(void *argument)
+{
+	struct overrun *overrun = argument;
+	tw_duration end = tw_now(overrun->wheel) + 2 * TICK;
+
+	if (!atomic_load(&overrun->other_ran) &&
+	    tw_current_task()->deadline > atomic_load(&overrun->other_deadline) + TICK)
+		atomic_fetch_add(&overrun->too_soon, 1);
+	atomic_fetch_add(&overrun->runs, 1);
+	while (tw_now(overrun->wheel) < end)
+		continue;
+}
+
+static void overrun_other(void *argument)
+{
+	struct overrun *overrun = argument;
+
+	atomic_store(&overrun->other_ran, true);
+}
+
+/* Returns the time of the first run. */
+static tw_duration overrun_start(struct overrun *overrun, const struct tw_options *options)
+{
+	tw_duration now;
+
+	*overrun = (struct overrun){.other_deadline = TW_FOREVER - TICK};
+	assert_status(tw_create(&overrun->wheel, TICK, 64, execute, options), TW_OK);
+	now = tw_now(overrun->wheel);
+	assert_status(
+		tw_every(overrun->wheel, TICK, TICK, TW_MISSED_BURST, overrun_run, overrun, NULL),
+		TW_OK);
+	assert_status(tw_after_func(overrun->wheel, 20 * TICK, overrun_other, overrun, NULL),
+		      TW_OK);
+	atomic_store(&overrun->other_deadline, tw_now(overrun->wheel) + 20 * TICK);
+	return now + TICK;
+}
+
+static void poll_runs_what_was_due_when_it_began(void **state)
+{
+	const struct variant *variant = *state;
+	struct tw_options options = {
+		.layout = variant->layout, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	static struct overrun overrun; /* a failed test leaves its wheel */
+	tw_duration first = overrun_start(&overrun, &options);
+
+	while (!atomic_load(&overrun.other_ran)) {
+		tw_duration due = tw_now(overrun.wheel) - first;
+
+		assert_status(tw_poll(overrun.wheel, NULL), TW_OK);
+		/* tw_poll itself reads the clock a moment after this thread has. */
+		assert_true(atomic_load(&overrun.runs) <= due / TICK + 2);
+	}
+	assert_int_equal(atomic_load(&overrun.too_soon), 0);
+	assert_status(tw_wait_idle(overrun.wheel), TW_OK);
+	assert_status(tw_trim(overrun.wheel), TW_OK);
+	tw_destroy(overrun.wheel);
+}
+
+/* A pool has fewer places than there are such timers. There a worker may begin the other timer
+ * late, while another worker goes on. */
+static void run_longer_than_its_period_lets_others_run(void **state)
+{
+	const struct variant *variant = *state;
+	struct tw_options options = {.layout = variant->layout, .workers = variant->workers};
+	static struct overrun overrun; /* a failed test leaves its wheel */
+
+	if (variant->workers != TW_WORKERS_INLINE) {
+		options.max_workers = options.workers;
+		options.max_unfinished = 2;
+	}
+	(void)overrun_start(&overrun, &options);
+	for (int i = 0; i < 4 && options.max_unfinished > 0; i++)
+		assert_status(tw_every(overrun.wheel, TICK, TICK, TW_MISSED_BURST, overrun_run,
+				       &overrun, NULL),
+			      TW_OK);
+	WAIT_UNTIL(atomic_load(&overrun.other_ran));
+	if (variant->workers == TW_WORKERS_INLINE) {
+		assert_int_equal(atomic_load(&overrun.too_soon), 0);
+		assert_status(tw_wait_idle(overrun.wheel), TW_OK);
+	}
+	assert_status(tw_trim(overrun.wheel), TW_OK);
+	tw_destroy(overrun.wheel);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_BOTH(inline, poll_runs_what_was_due_when_it_began),
+	TEST_BOTH(owner, run_longer_than_its_period_lets_others_run),
+	TEST_BOTH(threads, run_longer_than_its_period_lets_others_run),
 	TEST_BOTH(threads, timers_run_never_early_and_soon_after_their_deadline),
 	TEST_BOTH(owner, timers_run_never_early_and_soon_after_their_deadline),
 	TEST_BOTH(threads, timers_run_on_the_clock_that_counts_suspended_time),

@@ -32,7 +32,6 @@ static void ask_waiting_calls(struct recorder *recorder, const struct tw_task *t
 	answers->contains = tw_contains(wheel, "other", 5, NULL);
 	answers->advance = tw_advance(wheel, 0);
 	answers->poll = tw_poll(wheel, NULL);
-	tw_destroy(wheel);
 }
 
 /* Waiting for tasks is invalid anywhere; waiting for the owner is what it is. */

@@ -2,6 +2,7 @@
 /* Who waits for whom: for running tasks, for the owner, for one another. And who does not. */
 #include "support/test.h"
 
+#include "support/blocked_call.h"
 #include "support/recorder.h"
 #include "support/stats.h"
 #include "support/wait.h"
@@ -140,6 +141,120 @@ static void wait_idle_waits_for_what_a_stop_by_a_running_task_releases(void **st
 	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
 	assert_int_equal(event_count(recorder), MANY);
 	recorder_close(recorder);
+}
+
+/* A wait for idleness that has an end. */
+struct bounded_wait {
+	struct tw_wheel *wheel;
+	tw_duration deadline;
+	enum tw_status status;
+};
+
+static void wait_until(void *argument)
+{
+	struct bounded_wait *wait = argument;
+
+	wait->status = tw_wait_idle_until(wait->wheel, wait->deadline);
+}
+
+static void wait_idle_until_ends_when_its_deadline_comes(void **state)
+{
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
+	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = INTERVAL * 3};
+	struct blocked_call call;
+	int looks = 0;
+
+	run_slow_task(recorder);
+	blocked_call_start(&call, wait_until, &wait);
+	WAIT_UNTIL((looks = blocked_call_is_asleep(&call) ? looks + 1 : 0) == 5);
+	assert_status(tw_advance(recorder->wheel, INTERVAL * 2 - 1), TW_OK);
+	wait_for(5 * TW_MILLISECOND);
+	assert_false(blocked_call_has_returned(&call));
+	assert_status(tw_advance(recorder->wheel, 1), TW_OK);
+	blocked_call_end(&call);
+	assert_status(wait.status, TW_TIMED_OUT);
+	assert_int_equal(atomic_load(&ended), 0);
+	/* What it has left behind holds up nobody. */
+	assert_idle_after_task(recorder);
+	recorder_close(recorder);
+}
+
+static void wait_idle_until_ends_sooner_when_the_wheel_is_idle(void **state)
+{
+	atomic_int ended;
+	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
+	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = TW_HOUR};
+	struct blocked_call call;
+
+	run_slow_task(recorder);
+	blocked_call_start(&call, wait_until, &wait);
+	gate_open(&recorder->gate);
+	blocked_call_end(&call);
+	assert_status(wait.status, TW_OK);
+	assert_int_equal(atomic_load(&ended), 1);
+	recorder_close(recorder);
+}
+
+static void wait_in_task(struct recorder *recorder, const struct tw_task *task)
+{
+	struct bounded_wait *wait = recorder->argument;
+
+	(void)task;
+	wait_until(wait);
+}
+
+static void wait_idle_until_has_a_status_for_each_case(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = TW_FOREVER};
+
+	recorder->on_execute = wait_in_task;
+	recorder->argument = &wait;
+	set_timer(recorder, "a", 1, INTERVAL);
+	pass_ticks(recorder, 2);
+	assert_status(wait.status, TW_INVALID);
+	assert_status(tw_wait_idle_until(NULL, TW_FOREVER), TW_INVALID);
+	assert_status(tw_wait_idle_until(recorder->wheel, tw_now(recorder->wheel)), TW_TIMED_OUT);
+	assert_status(tw_wait_idle_until(recorder->wheel, -1), TW_TIMED_OUT);
+	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_OK);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_OK);
+	recorder_close(recorder);
+}
+
+static void *wait_idle_from_thread(void *wheel)
+{
+	return VALUE(tw_wait_idle(wheel));
+}
+
+/* The task hangs in the owner, which so answers nobody, on either clock of the system. */
+static void wait_idle_until_ends_also_while_the_owner_hangs(void **state)
+{
+	static const enum tw_clock clocks[] = {TW_CLOCK_MONOTONIC, TW_CLOCK_BOOTTIME};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct recorder *recorder = recorder_create();
+		struct tw_options options = recorder_options(recorder, *state);
+		tw_duration deadline;
+		pthread_t thread;
+
+		options.clock = clocks[i];
+		recorder->held = 1;
+		recorder_start(recorder, INTERVAL, 10, &options);
+		set_timer(recorder, "hangs", 1, INTERVAL);
+		wait_for(2 * INTERVAL);
+		pthread_create(&thread, NULL, wait_idle_from_thread, recorder->wheel);
+		gate_await(&recorder->gate);
+		deadline = tw_now(recorder->wheel) + 20 * TW_MILLISECOND;
+		assert_status(tw_wait_idle_until(recorder->wheel, deadline), TW_TIMED_OUT);
+		assert_true(tw_now(recorder->wheel) >= deadline);
+		gate_open(&recorder->gate);
+		pthread_join(thread, NULL);
+		deadline = tw_now(recorder->wheel) + TW_HOUR;
+		assert_status(tw_wait_idle_until(recorder->wheel, deadline), TW_OK);
+		recorder_close(recorder);
+	}
 }
 
 static void destroy_waits_for_running_tasks(void **state)
@@ -348,6 +463,25 @@ static void waits_end_while_others_go_on_setting(void **state)
 	tw_destroy(wheel);
 }
 
+/* The owner goes on to later ticks while timers of an earlier one are left. */
+static void wait_idle_waits_for_a_crowd_that_later_ticks_overtake(void **state)
+{
+	enum { CROWD = 100000 };
+	const struct variant *variant = *state;
+	const struct tw_options options = {.layout = variant->layout, .workers = variant->workers};
+	struct tw_wheel *wheel;
+	tw_duration deadline;
+
+	assert_status(tw_create(&wheel, INTERVAL, 10, ignore_task, &options), TW_OK);
+	deadline = tw_now(wheel) + 100 * TW_MILLISECOND;
+	for (uint64_t key = 0; key < CROWD; key++)
+		assert_status(tw_set_timer_at(wheel, &key, sizeof(key), VALUE(1), deadline), TW_OK);
+	WAIT_UNTIL(stats_of_wheel(wheel).fired > 0);
+	assert_status(tw_wait_idle(wheel), TW_OK);
+	assert_int_equal(stats_of_wheel(wheel).fired, CROWD);
+	tw_destroy(wheel);
+}
+
 /* Two tasks of one tick: the first ends once a flush has been asked for, the second once the main
  * thread has looked. */
 struct two_tasks {
@@ -455,11 +589,16 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, advance_that_comes_while_a_task_runs_moves_the_clock),
 	TEST_POOL(second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first),
 	TEST_BOTH(owner, waits_end_while_others_go_on_setting),
+	TEST_BOTH(threads, wait_idle_waits_for_a_crowd_that_later_ticks_overtake),
 	TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
 	TEST_POOL(wait_idle_waits_for_running_tasks),
 	TEST_POOL(wait_idle_after_stop_waits_for_running_tasks),
 	TEST_POOL(wait_idle_waits_for_the_commands_of_running_tasks),
 	TEST_POOL(wait_idle_waits_for_what_a_stop_by_a_running_task_releases),
+	TEST_POOL(wait_idle_until_ends_when_its_deadline_comes),
+	TEST_POOL(wait_idle_until_ends_sooner_when_the_wheel_is_idle),
+	TEST_EVERYWHERE(wait_idle_until_has_a_status_for_each_case),
+	TEST_INLINE(wait_idle_until_ends_also_while_the_owner_hangs),
 	TEST_POOL(destroy_waits_for_running_tasks),
 	TEST_POOL(advance_and_flush_do_not_wait_for_tasks),
 	TEST_POOL(tasks_not_begun_at_stop_are_released_and_do_not_run),

@@ -179,7 +179,107 @@ static void step_looks_at_no_more_than_some_empty_buckets(void **state)
 	shore_close(shore);
 }
 
+/* Makes `count` handles that are pending on the shore's pending set. */
+static void shore_add_handles(struct shore *shore, struct handle **handles, size_t count)
+{
+	uint64_t id;
+
+	for (size_t i = 0; i < count; i++) {
+		handles[i] = handle_new(&shore->handles, &id);
+		assert_non_null(handles[i]);
+		timer_set_place(&handles[i]->timer, TIMER_IN_WHEEL);
+		handles[i]->timer.pending_set = shore->pending.number;
+		handles[i]->timer.value = VALUE(i);
+	}
+}
+
+/* Frees the handles from `first` to end - 1 and gives their memory back to the system. */
+static void shore_forget_handles(struct shore *shore, struct handle **handles, size_t first,
+				 size_t end)
+{
+	for (size_t i = first; i < end; i++)
+		handle_free(&shore->handles, &shore->bin.handles, handles[i]);
+	slab_flush(&shore->handles.slab, &shore->bin.handles);
+	while (slab_trim(&shore->handles.slab, 0))
+		continue;
+}
+
+/* Walks, and returns the number of steps. `*told` becomes the number of handles visited. */
+static size_t shore_walk(struct shore *shore, size_t *told)
+{
+	struct walk walk;
+	size_t steps = 0;
+
+	*told = 0;
+	assert_true(walk_init(&walk));
+	for (; walk.position != WALK_END; steps++) {
+		walk_step(&walk, &shore->pending, &shore->handles);
+		assert_true(walk_grow(&walk));
+		for (size_t i = 0; i < walk.count; i++)
+			*told += walk.timers[i].key == NULL;
+	}
+	walk_destroy(&walk);
+	return steps;
+}
+
+enum { HANDLES = 150000 }; /* several chunks of memory */
+
+static void walk_takes_no_step_for_handles_that_are_gone_and_trimmed(void **state)
+{
+	static struct handle *handles[HANDLES];
+	struct shore *shore = shore_open();
+	size_t told;
+
+	(void)state;
+	shore_remove(shore, 0, ROCKS);
+	shore_add_handles(shore, handles, 1);
+	assert_int_equal(shore_walk(shore, &told), 1);
+	assert_int_equal(told, 1);
+	shore_add_handles(shore, handles + 1, HANDLES - 1);
+	assert_true(shore_walk(shore, &told) > 100);
+	assert_int_equal(told, HANDLES);
+	shore_forget_handles(shore, handles, 1, HANDLES - 1);
+	assert_int_equal(shore_walk(shore, &told), 1);
+	assert_int_equal(told, 2);
+	shore_add(shore, 0, ROCKS);
+	shore_close(shore);
+}
+
+static void step_looks_at_no_more_than_some_handles_of_other_pending_sets(void **state)
+{
+	enum { LOOKS_MOST = 2200 };
+	static struct handle *handles[HANDLES];
+	struct shore *shore = shore_open();
+	size_t told;
+
+	(void)state;
+	shore_add_handles(shore, handles, HANDLES);
+	shore->pending.number++;
+	assert_true(shore_walk(shore, &told) > HANDLES / LOOKS_MOST);
+	assert_int_equal(told, 0);
+	shore_close(shore);
+}
+
+static void handles_are_told_while_another_thread_has_the_lock_of_their_memory(void **state)
+{
+	static struct handle *handles[HANDLES];
+	struct shore *shore = shore_open();
+	size_t told;
+
+	(void)state;
+	shore_add_handles(shore, handles, HANDLES);
+	shore_forget_handles(shore, handles, 1, HANDLES - 1);
+	pthread_mutex_lock(&shore->handles.slab.lock);
+	(void)shore_walk(shore, &told);
+	pthread_mutex_unlock(&shore->handles.slab.lock);
+	assert_int_equal(told, 2);
+	shore_close(shore);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(walk_takes_no_step_for_handles_that_are_gone_and_trimmed),
+	cmocka_unit_test(step_looks_at_no_more_than_some_handles_of_other_pending_sets),
+	cmocka_unit_test(handles_are_told_while_another_thread_has_the_lock_of_their_memory),
 	cmocka_unit_test(keys_that_stay_are_told_once_while_the_index_grows_and_shrinks),
 	cmocka_unit_test(walk_of_nothing_ends_soon),
 	cmocka_unit_test(step_looks_at_no_more_than_some_empty_buckets),

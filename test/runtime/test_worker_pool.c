@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/processor.h"
 #include "runtime/worker_pool.h"
 
 struct fixture;
@@ -583,6 +584,74 @@ static void job_may_need_another_that_only_one_more_worker_can_do(void **state)
 	fixture_close(&fixture);
 }
 
+static void compute_until_flag(struct task *task)
+{
+	atomic_fetch_add(&task->fixture->begun, 1);
+	while (!atomic_load(&task->fixture->flag))
+		continue;
+}
+
+enum { ROOM_TO_GROW = 16 };
+
+/* What this program could have had of the processors, and has not. */
+static int64_t processor_time_lacked(int processors)
+{
+	return wall_clock() * processors - clock_read_real(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/*
+ * The pool has as many workers as processors, and jobs that compute for 30 patiences. Answers
+ * whether it started ten others, although the workers had all but 15 % of a processor. To start one
+ * they must have lacked nearly half of one for a patience.
+ */
+static bool pool_that_computes_grows(void)
+{
+	int processors = (int)processors_available();
+	struct fixture fixture;
+	int64_t lacked;
+	uint64_t workers;
+
+	fixture_open_growing(&fixture, processors, processors + ROOM_TO_GROW,
+			     (size_t)processors + ROOM_TO_GROW);
+	for (size_t number = 0; number < fixture.size; number++)
+		fixture.tasks[number].run = compute_until_flag;
+	add_all(&fixture);
+	lacked = processor_time_lacked(processors);
+	submit(&fixture);
+	wait_for(150 * TW_MILLISECOND);
+	workers = stats_of(&fixture).workers;
+	lacked = processor_time_lacked(processors) - lacked;
+	atomic_store(&fixture.flag, true);
+	finish(&fixture);
+	return workers > (uint64_t)processors + 10 && lacked < 22 * TW_MILLISECOND;
+}
+
+/* A machine may have halted all threads for a moment, as if they were blocked. */
+static void pool_does_not_grow_while_its_workers_compute(void **state)
+{
+	int times = 0;
+
+	(void)state;
+	while (times < 5 && pool_that_computes_grows())
+		times++;
+	assert_in_range(times, 0, 4);
+}
+
+static void jobs_that_compute_for_ever_do_not_keep_the_others_waiting(void **state)
+{
+	size_t processors = processors_available();
+	struct fixture fixture;
+
+	(void)state;
+	fixture_open_growing(&fixture, (int)processors, (int)processors + 1, processors + 1);
+	for (size_t number = 0; number < processors; number++)
+		fixture.tasks[number].run = compute_until_flag;
+	fixture.tasks[processors].run = set_flag;
+	add_all(&fixture);
+	submit(&fixture);
+	finish(&fixture);
+}
+
 static uint64_t tasks_ended(struct fixture *fixture)
 {
 	static struct job_sums sums;
@@ -1057,6 +1126,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(pool_grows_while_all_workers_are_blocked_and_jobs_wait),
 	cmocka_unit_test(pool_grows_also_for_what_was_just_being_laid_out_when_it_looked),
 	cmocka_unit_test(pool_has_at_most_so_many_workers),
+	cmocka_unit_test(pool_does_not_grow_while_its_workers_compute),
+	cmocka_unit_test(jobs_that_compute_for_ever_do_not_keep_the_others_waiting),
 	cmocka_unit_test(job_may_need_another_that_only_one_more_worker_can_do),
 	cmocka_unit_test(workers_that_were_idle_for_long_end_and_what_they_counted_stays),
 	cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),

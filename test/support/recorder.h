@@ -35,6 +35,8 @@ extern struct variant rounds_inline, rounds_owner, rounds_workers, rounds_thread
 #define TEST_INLINE(test) TEST_BOTH(inline, test), TEST_BOTH(owner, test)
 /* Where tasks run on workers. */
 #define TEST_POOL(test) TEST_BOTH(workers, test), TEST_BOTH(threads, test)
+/* Where the wheel has threads, at least one. */
+#define TEST_WITH_THREADS(test) TEST_BOTH(owner, test), TEST_POOL(test)
 #define TEST_EVERYWHERE(test) TEST_INLINE(test), TEST_POOL(test)
 
 /* The tick of the recorded wheels, unless a test asks for another. */

@@ -55,6 +55,7 @@ struct world {
 	bool lags;   /* advanced while busy: timers may be late */
 	bool checks; /* the invariants, after each operation */
 	bool scans;  /* all entries, at each tick */
+	bool ticked; /* some timers have a tick beside their deadline */
 	size_t size;
 	size_t pending;
 	uint64_t sequence;  /* of the last command */
@@ -67,7 +68,8 @@ struct world {
 static struct world world_open(const struct kind *kind, size_t slots, size_t size,
 			       struct random random)
 {
-	struct world world = {.kind = kind, .slots = slots, .random = random, .size = size};
+	struct world world = {
+		.kind = kind, .slots = slots, .random = random, .ticked = true, .size = size};
 
 	world.wheel = wheel_create(kind->layout, slots, &ticks, kind->ordered, PATIENCE);
 	world.entries = calloc(size, sizeof(*world.entries));
@@ -115,16 +117,18 @@ static void command(struct world *world, size_t i, uint64_t expiry)
 	entry->sequence = ++world->sequence;
 }
 
-/* Its deadline; true: it is due at once, if not by its deadline. */
+/* Gives the timer a deadline; or, and then returns true, a tick and any deadline. */
 static bool set_deadline(struct world *world, struct timer *timer, uint64_t expiry)
 {
-	uint64_t now = wheel_now(world->wheel);
-	bool at_once = expiry <= now && now < TW_FOREVER - 10 && random_below(&world->random, 2);
+	bool by_tick =
+		world->ticked && expiry < TW_FOREVER - 10 && random_below(&world->random, 4) == 0;
 
-	timer->deadline = at_once ? (tw_duration)(now + random_below(&world->random, 10))
-			  : expiry < TICK_NEVER ? (tw_duration)expiry
-						: TW_FOREVER;
-	return at_once;
+	if (by_tick)
+		timer->tick = expiry;
+	if (by_tick)
+		expiry += random_below(&world->random, 10);
+	timer->deadline = expiry < TICK_NEVER ? (tw_duration)expiry : TW_FOREVER;
+	return by_tick;
 }
 
 static void add(struct world *world, size_t i, uint64_t expiry)
@@ -134,7 +138,7 @@ static void add(struct world *world, size_t i, uint64_t expiry)
 	command(world, i, expiry);
 	world->entries[i].pending = true;
 	world->pending++;
-	timer->at_once = set_deadline(world, timer, expiry);
+	timer->by_tick = set_deadline(world, timer, expiry);
 	wheel_add(world->wheel, timer);
 	look_after(world);
 }
@@ -144,13 +148,13 @@ static void move(struct world *world, size_t i, uint64_t expiry)
 	struct timer *timer = timer_at(world, i);
 	struct list link = timer->link;
 	tw_duration before = timer->deadline;
-	bool at_once;
 	bool unlinks;
+	bool by_tick;
 
 	command(world, i, expiry);
-	at_once = set_deadline(world, timer, expiry);
-	unlinks = at_once || wheel_move_unlinks(world->wheel, before, timer->deadline);
-	wheel_moved(world->wheel, timer, before, at_once);
+	by_tick = set_deadline(world, timer, expiry);
+	unlinks = by_tick || wheel_move_unlinks(world->wheel, before, timer->deadline);
+	wheel_moved(world->wheel, timer, before, by_tick);
 	if (!unlinks)
 		assert_memory_equal(&timer->link, &link, sizeof(link));
 	look_after(world);
@@ -182,6 +186,8 @@ static void judge_expired(struct world *world, const struct timer *timer)
 			 (unsigned long long)entry->due, (unsigned long long)now);
 	if (world->kind->ordered && now == world->last_tick)
 		assert_true(entry->sequence > world->last_sequence);
+	else if (entry->due < now)
+		assert_true(wheel_expired_late(world->wheel));
 	world->last_tick = now;
 	world->last_sequence = entry->sequence;
 }
@@ -830,6 +836,7 @@ static struct world open_crowd_at(const struct kind *kind, uint64_t tick)
 {
 	struct world world = world_open(kind, 16, 1000, random_from(1, 1));
 
+	world.ticked = false;
 	world.lags = true;
 	for (size_t i = 2; i < 500; i++)
 		add(&world, i, tick);

@@ -45,9 +45,11 @@ done
 	$CC -std=c11 $warnings -static -o "$root/c_static" test/long/install/user.c $flags
 	$CXX -std=c++11 $warnings -static -o "$root/cpp_static" test/long/install/user.cpp $flags
 }
-# Takes the library up at run time, and puts it down again.
+# Loads the library at run time and unloads it, and so a plugin that the static library is part of.
 $CC -std=c11 $warnings -D_GNU_SOURCE -I"$root/usr/include" -o "$root/unload" \
 	test/long/install/unload.c -pthread -ldl
+$CC -shared -o "$root/plugin.so" -Wl,--whole-archive "$(find "$root/usr" -name libtimingwheel.a)" \
+	-Wl,--no-whole-archive -pthread
 users="c_shared cpp_shared c_static cpp_static unload"
 
 # use_cmake PREFIX: builds the users of test/long/install/cmake, and runs them.
@@ -103,6 +105,8 @@ if test -n "$REDIS_FOUND"; then
 	}
 	users="$users redis_shared redis_cpp_shared redis_static redis_cpp_static"
 fi
+timeout 60 "$root/unload" "$root/plugin.so"
+rm "$root/plugin.so"
 for user in $users; do
 	echo "running $user"
 	LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$root/$user"

@@ -9,8 +9,9 @@
 #                             resident memory, of which the emulator has its own
 #   faults/test_cache_faults  takes more than ten minutes
 #   runtime/test_real_clock   real time, of which the emulator takes much
+#   runtime/test_exceptions   needs a compiler of C++ for that processor
 MACHINE_TESTS_NOT := %_yields house/test_examples runtime/test_memory cache/test_memory \
-	faults/test_cache_faults runtime/test_real_clock
+	faults/test_cache_faults runtime/test_real_clock runtime/test_exceptions
 MACHINE_TESTS ?= $(filter-out $(MACHINE_TESTS_NOT),$(TEST_PROGRAMS))
 MACHINES ?= s390x arm64
 

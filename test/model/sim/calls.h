@@ -89,6 +89,8 @@
 #define prctl(...) 0
 #define getpriority(...) 0
 #define sched_getscheduler(...) SCHED_OTHER
+#define sched_getaffinity(...) 0
+#define pthread_getcpuclockid(...) ENOSYS
 #define syscall(number, ...) ((void)(__VA_ARGS__), 0L)
 
 #endif

@@ -36,7 +36,8 @@ static struct world {
 	unsigned users;
 	unsigned calls; /* of each user */
 	unsigned sleeping_tasks;
-	int64_t slept_until; /* by the last task that slept: it may have held the owner up */
+	int64_t slept_until;    /* by the last task that slept: it may have held the owner up */
+	tw_duration slow_after; /* the threshold of slow tasks, or 0 */
 	unsigned tasks_left;
 	bool is_over; /* for the poller */
 } world;
@@ -206,31 +207,19 @@ static void poll_or_look(struct wheel_user *user)
 }
 
 static const struct wheel_act acts[] = {
-	{act_set, 32},
-	{act_set_at, 8},
-	{act_add, 8},
-	{act_set_many, 12},
-	{act_move, 24},
-	{act_move_many, 2},
-	{act_remove, 22},
-	{act_remove_many, 2},
-	{act_take, 4},
-	{act_ask, 16},
-	{act_flush, 11},
-	{act_give_memory_back, 5},
-	{act_wait_idle, 8},
-	{act_start_timer, 24},
-	{act_stop_timer, 24},
-	{act_reset_timer, 16},
-	{act_stop_timers, 8},
-	{act_reset_timers, 8},
-	{act_ask_timer, 4},
-	{act_use_alarm, 32},
-	{drain_or_set, 24},
-	{stop_seldom, 8},
-	{let_time_pass, 24},
-	{poll_or_look, 12},
-	{NULL, 0},
+	{act_set, 32},         {act_set_at, 8},
+	{act_add, 8},          {act_set_many, 12},
+	{act_move, 24},        {act_move_many, 2},
+	{act_remove, 22},      {act_remove_many, 2},
+	{act_take, 4},         {act_ask, 16},
+	{act_flush, 11},       {act_give_memory_back, 5},
+	{act_wait_idle, 8},    {act_wait_idle_until, 8},
+	{act_start_timer, 24}, {act_stop_timer, 24},
+	{act_reset_timer, 16}, {act_stop_timers, 8},
+	{act_reset_timers, 8}, {act_ask_timer, 4},
+	{act_use_alarm, 32},   {drain_or_set, 24},
+	{stop_seldom, 8},      {let_time_pass, 24},
+	{poll_or_look, 12},    {NULL, 0},
 };
 
 static void *user_run(void *argument)
@@ -283,6 +272,18 @@ static void draw_pool(struct tw_options *options)
 		options->max_unfinished = (size_t)DRAW_ONE_OF(1, 2, 8);
 }
 
+/* The hook of slow tasks does what a task may do. */
+static void look_at_slow_task(void *context, const struct tw_task *task, struct tw_timer timer,
+			      tw_duration took)
+{
+	(void)context;
+	if (tw_current_task() != task || timer.id != task->timer.id || took <= world.slow_after)
+		sim_fail("a hook of slow tasks is called with %lld ns", (long long)took);
+	if (task->key && task->key_size == 0)
+		sim_fail("a slow task has a key without bytes");
+	in_task(&world.model, WAY_RUN, task);
+}
+
 static tw_duration draw_world(struct tw_options *options)
 {
 	tw_duration interval =
@@ -304,6 +305,8 @@ static tw_duration draw_world(struct tw_options *options)
 	if (options->max_pending > 0 && (is_manual || options->drive == TW_DRIVE_CALLER))
 		options->when_full = TW_WHEN_FULL_FAIL;
 	draw_pool(options);
+	world.slow_after = DRAW_ONE_OF(0, 0, TW_MILLISECOND, 1);
+	options->slow_task = (struct tw_slow_task){world.slow_after, look_at_slow_task};
 	world.polls_descriptor = sim_draw(2) == 0;
 	world.may_stop = sim_draw(4) == 0;
 	world.may_drain = sim_draw(3) == 0;
@@ -413,6 +416,8 @@ void wheel_world_run(void *argument)
 	caller_begin(&world.caller[0], "tw_destroy");
 	tw_destroy(world.model.wheel);
 	caller_end(&world.caller[0]);
+	for (unsigned i = 0; i < world.users; i++)
+		alarms_judge_end(&world.user[i]);
 	model_judge_end(&world.model);
 	timers_judge_end(&world.model, &world.timers);
 	model_end(&world.model);

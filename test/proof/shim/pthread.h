@@ -172,4 +172,23 @@ static inline void proof_start_nudger(void)
 #endif
 }
 
+static inline int pthread_attr_init(pthread_attr_t *attributes)
+{
+	(void)attributes;
+	return 0;
+}
+
+static inline int pthread_attr_setstacksize(pthread_attr_t *attributes, size_t size)
+{
+	(void)attributes;
+	(void)size;
+	return 0;
+}
+
+static inline int pthread_attr_destroy(pthread_attr_t *attributes)
+{
+	(void)attributes;
+	return 0;
+}
+
 #endif

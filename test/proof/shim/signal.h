@@ -5,11 +5,18 @@
 
 typedef int sigset_t;
 
-enum { SIG_SETMASK };
+enum { SIG_SETMASK, SIG_BLOCK };
+enum { SIGILL = 4, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV = 11, SIGPROF = 27, SIGSYS = 31 };
 
 static inline int sigfillset(sigset_t *set)
 {
 	*set = ~0;
+	return 0;
+}
+
+static inline int sigdelset(sigset_t *set, int number)
+{
+	*set &= ~(1 << (number - 1));
 	return 0;
 }
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "processor.h"
+
+#include <time.h>
+
+#ifdef __linux__
+#include <sched.h>
+
+size_t processors_available(void)
+{
+	cpu_set_t processors;
+
+	CPU_ZERO(&processors);
+	/* It fails where there are over 1024 processors: then these are as good as endless. */
+	if (sched_getaffinity(0, sizeof(processors), &processors) != 0)
+		return CPU_SETSIZE;
+	return CPU_COUNT(&processors) > 0 ? (size_t)CPU_COUNT(&processors) : 1;
+}
+
+tw_duration processor_time(pthread_t thread)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &time) != 0)
+		return 0;
+	return (tw_duration)time.tv_sec * TW_SECOND + time.tv_nsec;
+}
+#else
+size_t processors_available(void)
+{
+	return 1;
+}
+
+tw_duration processor_time(pthread_t thread)
+{
+	(void)thread;
+	return 0;
+}
+#endif

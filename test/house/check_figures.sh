@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The figures of timingwheel.h are those of the code: numbers and times are constants there, and
+# costs follow from the record of `make costs`, which fails where the code costs more than the
+# record says. runtime/test_figures has the figures of memory.
+# shellcheck disable=SC2016 # the texts have backquotes
+
+cd "$(dirname "$0")/../.." || exit 1
+status=0
+
+complain()
+{
+	echo "$*"
+	status=1
+}
+
+# The header as one line, without the marks of comments.
+header=$(sed 's,^[[:space:]]*/\{0\,1\}\**,,' include/timingwheel/timingwheel.h | tr -s '\n\t ' ' ')
+
+# in_header TEXT
+in_header()
+{
+	case $header in
+	*"$1"*) ;;
+	*) complain "timingwheel.h does not say: $1" ;;
+	esac
+}
+
+# constant TEXT FILE CODE: the header has the text, the file the constant.
+constant()
+{
+	in_header "$1"
+	grep -qF -e "$3" "src/$2" || complain "src/$2 has no '$3', for: $1"
+}
+
+constant 'default 8192' runtime/runtime_open.c 'DEFAULT_QUEUE_CAPACITY = 8192,'
+constant 'threads that run tasks; default 2' runtime/runtime_open.c 'DEFAULT_WORKERS = 2,'
+constant 'The default is 64, or `workers`' runtime/runtime_open.c 'DEFAULT_MAX_WORKERS = 64 '
+constant 'default 5 ms' runtime/runtime_open.c 'patience_for_worker = 5 * TW_MILLISECOND;'
+constant 'ends after 10 s without work' runtime/worker_pool.c 'idle_time = 10 * TW_SECOND;'
+constant 'naps for 50 µs' runtime/owner.c 'nap = 50 * TW_MICROSECOND;'
+constant '64 drains may be under way' runtime/owner_state.h 'DRAINS_MOST = 64 '
+constant 'copies up to 128 timers at a time' runtime/walk.c 'TIMERS_A_STEP = 128,'
+constant 'read once for up to 32 timers' runtime/handle.h 'HANDLE_GROUP = 32 '
+constant 'a power of two and cut to 65,536' wheel/wheel_levels.c 'most_bits = 16;'
+
+# cost TEXT CONDITION: the header has the text, and the condition of awk is true, where i["NAME"]
+# are the instructions of a row of the record, l the locked ones, and c the system calls.
+cost()
+{
+	in_header "$1"
+	awk "NF == 6 { i[\$1] = \$2; l[\$1] = \$5; c[\$1] = \$6 } END { exit !($2) }" \
+		bench/costs/record.txt || complain "the record of costs says no such thing: $1"
+}
+
+cost 'It makes a system call only if the owner sleeps' \
+	'c["core.set_new"] == 0 && c["threaded.set_new.caller"] == 0 &&
+	 c["threaded.wake.caller"] == 1'
+cost 'Costs no more than tw_set_timer. Returns: TW_OK the command was accepted' \
+	'i["threaded.move_later.caller"] <= i["threaded.set_existing.caller"] &&
+	 i["threaded.remove.caller"] <= i["threaded.set_existing.caller"]'
+cost 'Costs about as much as tw_set_timer.' \
+	'i["threaded.start.caller"] <= 1.2 * i["threaded.set_new.caller"] &&
+	 i["handles.set_new"] <= i["core.set_new"]'
+cost 'Sets `n` timers as tw_set_timer does, in order, at a lower cost each.' \
+	'i["core.set_many_32"] < i["core.set_new"] && l["core.set_many_32"] < l["core.set_new"]'
+cost 'Costs about 200 ns a timer' \
+	'i["core.each"] <= 300 && l["core.each"] < 0.5 && c["core.each"] < 0.5'
+cost 'one atomic exchange if the alarm moves later' \
+	'l["alarms.later"] >= 1 && l["alarms.later"] <= 1.05 && c["alarms.later"] == 0'
+cost 'Otherwise it costs a place in a list and, if the owner sleeps, a system call' \
+	'l["alarms.sooner"] > 1.05 && c["alarms.sooner"] == 0'
+exit $status

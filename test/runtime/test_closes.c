@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Closing an alarm or a timer by handle: the call returns at once, and the function that it was
+ * given is called once, when no run is under way or to come. Runs that end each other, and waits
+ * that would wait for themselves.
+ */
+#include "support/test.h"
+
+#include "support/gate.h"
+#include "support/probe.h"
+#include "support/recorder.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* A thing that is closed: an alarm, or a timer by handle. */
+struct thing {
+	struct tw_wheel *wheel;
+	struct tw_alarm *alarm;
+	struct tw_timer timer;
+	void (*in_run)(struct thing *);
+	struct thing *other;
+	struct gate gate;
+	enum tw_status answers[2];
+	bool in_task; /* what tw_is_in_task said in thing_closed() */
+	bool early;   /* thing_closed() was called during a run */
+	atomic_int is_running;
+	atomic_int runs;
+	atomic_int closings;
+};
+
+static void thing_run(void *argument)
+{
+	struct thing *thing = argument;
+
+	atomic_store(&thing->is_running, 1);
+	atomic_fetch_add(&thing->runs, 1);
+	if (thing->in_run)
+		thing->in_run(thing);
+	atomic_store(&thing->is_running, 0);
+}
+
+static void close_alarm(struct thing *thing);
+
+static void thing_closed(void *argument)
+{
+	struct thing *thing = argument;
+
+	thing->early |= atomic_load(&thing->is_running) != 0;
+	thing->in_task = tw_is_in_task(thing->wheel) && tw_current_task()->value == thing;
+	atomic_fetch_add(&thing->closings, 1);
+	if (thing->other && !thing->in_run)
+		close_alarm(thing->other);
+}
+
+static void close_alarm(struct thing *thing)
+{
+	thing->answers[0] = tw_alarm_close(thing->alarm, thing_closed);
+}
+
+static void close_timer(struct thing *thing)
+{
+	thing->answers[0] = tw_timer_close(thing->wheel, thing->timer, thing_closed);
+	thing->answers[1] = tw_timer_close(thing->wheel, thing->timer, thing_closed);
+}
+
+static void thing_make(struct recorder *recorder, struct thing *thing)
+{
+	memset(thing, 0, sizeof(*thing));
+	thing->wheel = recorder->wheel;
+	gate_init(&thing->gate);
+}
+
+static void thing_make_alarm(struct recorder *recorder, struct thing *thing)
+{
+	thing_make(recorder, thing);
+	assert_status(tw_alarm_create(thing->wheel, thing_run, thing, &thing->alarm), TW_OK);
+}
+
+static void assert_closed(struct thing *thing, int runs)
+{
+	assert_int_equal(atomic_load(&thing->closings), 1);
+	assert_int_equal(atomic_load(&thing->runs), runs);
+	assert_false(thing->early);
+	assert_true(thing->in_task);
+}
+
+static void closed_alarm_runs_no_more_and_says_so_once(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct thing set;
+	struct thing unset;
+
+	thing_make_alarm(recorder, &set);
+	thing_make_alarm(recorder, &unset);
+	assert_status(tw_alarm_set(set.alarm, INTERVAL), TW_OK);
+	close_alarm(&set);
+	close_alarm(&unset);
+	advance(recorder, 10 * INTERVAL);
+	assert_closed(&set, 0);
+	assert_closed(&unset, 0);
+	assert_status(tw_alarm_close(NULL, thing_closed), TW_INVALID);
+	recorder_close(recorder);
+}
+
+static void alarm_closed_without_a_function_is_freed(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct thing thing;
+
+	thing_make_alarm(recorder, &thing);
+	assert_status(tw_alarm_set(thing.alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_close(thing.alarm, NULL), TW_OK);
+	advance(recorder, 10 * INTERVAL);
+	assert_int_equal(atomic_load(&thing.runs), 0);
+	assert_int_equal(atomic_load(&thing.closings), 0);
+	recorder_close(recorder);
+}
+
+static void close_alarm_in_run(struct thing *thing)
+{
+	(void)tw_alarm_set(thing->alarm, 0);
+	close_alarm(thing);
+	thing->answers[1] = tw_alarm_close(thing->alarm, thing_closed);
+}
+
+static void alarm_may_close_itself(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct thing thing;
+
+	thing_make_alarm(recorder, &thing);
+	thing.in_run = close_alarm_in_run;
+	assert_status(tw_alarm_set(thing.alarm, 0), TW_OK);
+	advance(recorder, 0);
+	settle(recorder);
+	assert_closed(&thing, 1);
+	assert_status(thing.answers[0], TW_OK);
+	assert_status(thing.answers[1], TW_CLOSED);
+	recorder_close(recorder);
+}
+
+static void hold_run(struct thing *thing)
+{
+	gate_pass(&thing->gate);
+}
+
+static void alarm_is_closed_after_the_run_that_is_under_way(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct thing thing;
+
+	thing_make_alarm(recorder, &thing);
+	thing.in_run = hold_run;
+	assert_status(tw_alarm_set(thing.alarm, 0), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
+	gate_await(&thing.gate);
+	close_alarm(&thing);
+	assert_status(tw_advance(recorder->wheel, 10 * INTERVAL), TW_OK);
+	assert_int_equal(atomic_load(&thing.closings), 0);
+	gate_open(&thing.gate);
+	settle(recorder);
+	settle(recorder);
+	assert_closed(&thing, 1);
+	recorder_close(recorder);
+}
+
+/* Each is closed by the function that the one before it was closed with. */
+static void alarms_closed_before_the_end_are_told_so_by_then(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct thing things[5];
+
+	for (int i = 0; i < 5; i++) {
+		thing_make_alarm(recorder, &things[i]);
+		assert_status(tw_alarm_set(things[i].alarm, TW_HOUR), TW_OK);
+		things[i].other = i < 4 ? &things[i + 1] : NULL;
+	}
+	close_alarm(&things[0]);
+	recorder_close(recorder);
+	for (int i = 0; i < 5; i++)
+		assert_closed(&things[i], 0);
+}
+
+static void closed_timer_runs_no_more_and_says_so_once(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct thing queued;
+	struct thing pending;
+	struct thing periodic;
+
+	thing_make(recorder, &queued);
+	thing_make(recorder, &pending);
+	thing_make(recorder, &periodic);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL, thing_run, &pending, &pending.timer),
+		      TW_OK);
+	assert_status(tw_every(recorder->wheel, INTERVAL, 5 * INTERVAL, TW_MISSED_BURST, thing_run,
+			       &periodic, &periodic.timer),
+		      TW_OK);
+	flush_wheel(recorder);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL, thing_run, &queued, &queued.timer),
+		      TW_OK);
+	assert_status(tw_timer_reset(recorder->wheel, pending.timer, 2 * INTERVAL), TW_OK);
+	close_timer(&queued);
+	close_timer(&pending);
+	pass_ticks(recorder, 2);
+	close_timer(&periodic);
+	assert_status(tw_timer_remaining(recorder->wheel, pending.timer, NULL), TW_NOT_FOUND);
+	pass_ticks(recorder, 10);
+	assert_closed(&queued, 0);
+	assert_closed(&pending, 0);
+	assert_closed(&periodic, 1);
+	assert_status(queued.answers[1], TW_NOT_FOUND);
+	assert_status(pending.answers[0], TW_OK);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	assert_status(tw_timer_close(NULL, periodic.timer, thing_closed), TW_INVALID);
+	recorder_close(recorder);
+}
+
+static void timer_may_close_itself(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct thing once;
+	struct thing periodic;
+
+	thing_make(recorder, &once);
+	thing_make(recorder, &periodic);
+	once.in_run = periodic.in_run = close_timer;
+	assert_status(tw_after_func(recorder->wheel, INTERVAL, thing_run, &once, &once.timer),
+		      TW_OK);
+	assert_status(tw_every(recorder->wheel, INTERVAL, INTERVAL, TW_MISSED_BURST, thing_run,
+			       &periodic, &periodic.timer),
+		      TW_OK);
+	pass_ticks(recorder, 5);
+	assert_closed(&once, 1);
+	assert_closed(&periodic, 1);
+	assert_status(once.answers[0], TW_OK);
+	assert_status(once.answers[1], TW_RUNNING);
+	recorder_close(recorder);
+}
+
+static void timer_closed_while_it_waits_in_the_pool_does_not_run(void **state)
+{
+	struct probe held[2];
+	struct recorder *recorder = probes_open(*state);
+	struct thing thing;
+
+	thing_make(recorder, &thing);
+	hold_workers(recorder, held);
+	assert_status(tw_after_func(recorder->wheel, 0, thing_run, &thing, &thing.timer), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
+	close_timer(&thing);
+	assert_status(thing.answers[0], TW_OK);
+	let_workers_go(recorder, held);
+	settle(recorder);
+	settle(recorder);
+	assert_closed(&thing, 0);
+	recorder_close(recorder);
+}
+
+static void timers_closed_before_a_drain_or_the_end_meet_neither(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct thing things[3];
+
+	for (int i = 0; i < 3; i++) {
+		thing_make(recorder, &things[i]);
+		assert_status(tw_after_func(recorder->wheel, TW_HOUR, thing_run, &things[i],
+					    &things[i].timer),
+			      TW_OK);
+	}
+	close_timer(&things[0]);
+	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
+	close_timer(&things[1]);
+	settle(recorder);
+	assert_closed(&things[0], 0);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN) +
+				 (size_t)atomic_load(&things[1].closings),
+			 2);
+	assert_int_equal(atomic_load(&things[2].closings), 0);
+	assert_status(
+		tw_after_func(recorder->wheel, TW_HOUR, thing_run, &things[2], &things[2].timer),
+		TW_OK);
+	close_timer(&things[2]);
+	recorder_close(recorder);
+	assert_closed(&things[2], 0);
+}
+
+/* ---- Runs that end each other ---- */
+
+enum { RING = 3 };
+
+/* Each run waits until all are under way, and then ends the next one's timer. */
+struct ring {
+	struct thing things[RING];
+	size_t count;
+	pthread_barrier_t all;
+};
+
+static struct ring ring;
+
+static void destroy_next_alarm(struct thing *thing)
+{
+	pthread_barrier_wait(&ring.all);
+	thing->answers[0] = tw_alarm_destroy(thing->other->alarm);
+	thing->answers[1] = tw_alarm_destroy(thing->alarm);
+}
+
+static void stop_next_timer(struct thing *thing)
+{
+	pthread_barrier_wait(&ring.all);
+	thing->answers[0] = tw_timer_stop_wait(thing->other->wheel, thing->other->timer);
+}
+
+/* `second` may be the same wheel: the ring leads through both. */
+static void ring_make(struct recorder *first, struct recorder *second, size_t count,
+		      void (*in_run)(struct thing *))
+{
+	ring.count = count;
+	pthread_barrier_init(&ring.all, NULL, (unsigned)count);
+	for (size_t i = 0; i < count; i++) {
+		thing_make(i == 0 ? second : first, &ring.things[i]);
+		ring.things[i].in_run = in_run;
+		ring.things[i].other = &ring.things[(i + 1) % count];
+	}
+}
+
+static size_t ring_answers(enum tw_status status)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ring.count; i++)
+		count += ring.things[i].answers[0] == status;
+	return count;
+}
+
+static void ring_end(struct recorder *first, struct recorder *second)
+{
+	if (second != first)
+		assert_status(tw_advance(second->wheel, INTERVAL), TW_OK);
+	advance(first, INTERVAL);
+	settle(second);
+	for (size_t i = 0; i < ring.count; i++)
+		assert_int_equal(atomic_load(&ring.things[i].runs), 1);
+	pthread_barrier_destroy(&ring.all);
+}
+
+static struct recorder *recorder_open_three(const struct variant *variant)
+{
+	return recorder_open_with(variant, 8, (struct tw_options){.workers = RING});
+}
+
+static void ring_set_alarms(void)
+{
+	for (size_t i = 0; i < ring.count; i++) {
+		struct thing *thing = &ring.things[i];
+
+		assert_status(tw_alarm_create(thing->wheel, thing_run, thing, &thing->alarm),
+			      TW_OK);
+		assert_status(tw_alarm_set(thing->alarm, INTERVAL), TW_OK);
+	}
+}
+
+static void ring_start_timers(void)
+{
+	for (size_t i = 0; i < ring.count; i++) {
+		struct thing *thing = &ring.things[i];
+
+		assert_status(tw_every(thing->wheel, INTERVAL, TW_HOUR, TW_MISSED_SKIP, thing_run,
+				       thing, &thing->timer),
+			      TW_OK);
+	}
+}
+
+static void alarms_that_destroy_each_other_do_not_wait_for_ever(void **state)
+{
+	for (size_t count = 2; count <= RING; count++) {
+		struct recorder *recorder = recorder_open_three(*state);
+
+		ring_make(recorder, recorder, count, destroy_next_alarm);
+		ring_set_alarms();
+		ring_end(recorder, recorder);
+		assert_int_equal(ring_answers(TW_INVALID), 1);
+		assert_int_equal(ring_answers(TW_OK), count - 1);
+		for (size_t i = 0; i < count; i++)
+			assert_status(ring.things[i].answers[1], TW_CLOSED);
+		recorder_close(recorder);
+	}
+}
+
+static void timers_that_stop_each_other_do_not_wait_for_ever(void **state)
+{
+	for (size_t count = 2; count <= RING; count++) {
+		struct recorder *recorder = recorder_open_three(*state);
+
+		ring_make(recorder, recorder, count, stop_next_timer);
+		ring_start_timers();
+		ring_end(recorder, recorder);
+		assert_int_equal(ring_answers(TW_INVALID), 1);
+		assert_int_equal(ring_answers(TW_OK), count - 1);
+		/* The one whose stop was refused goes on. */
+		assert_int_equal(tw_pending(recorder->wheel), 1);
+		recorder_close(recorder);
+	}
+}
+
+static void circle_of_waits_through_two_wheels_is_found(void **state)
+{
+	struct recorder *first = recorder_open_three(*state);
+	struct recorder *second = recorder_open_three(*state);
+
+	ring_make(first, second, 2, stop_next_timer);
+	ring_start_timers();
+	ring_end(first, second);
+	assert_int_equal(ring_answers(TW_INVALID), 1);
+	assert_int_equal(ring_answers(TW_OK), 1);
+	recorder_close(first);
+	recorder_close(second);
+}
+
+static void close_next_and_itself(struct thing *thing)
+{
+	pthread_barrier_wait(&ring.all);
+	if (thing == &ring.things[0])
+		for (size_t i = 0; i < ring.count; i++)
+			close_alarm(&ring.things[i]);
+}
+
+static void run_may_close_alarms_whose_runs_are_under_way(void **state)
+{
+	struct recorder *recorder = recorder_open_three(*state);
+
+	ring_make(recorder, recorder, RING, close_next_and_itself);
+	ring_set_alarms();
+	ring_end(recorder, recorder);
+	settle(recorder);
+	settle(recorder);
+	for (size_t i = 0; i < RING; i++)
+		assert_closed(&ring.things[i], 1);
+	recorder_close(recorder);
+}
+
+static void wait_that_is_no_circle_is_none(struct thing *thing)
+{
+	if (!thing->other)
+		gate_pass(&thing->gate);
+	else
+		thing->answers[0] = tw_timer_stop_wait(thing->wheel, thing->other->timer);
+}
+
+static void run_may_wait_for_a_run_that_waits_for_none(void **state)
+{
+	struct recorder *recorder = recorder_open_three(*state);
+	struct thing waits;
+	struct thing held;
+
+	thing_make(recorder, &waits);
+	thing_make(recorder, &held);
+	waits.in_run = held.in_run = wait_that_is_no_circle_is_none;
+	waits.other = &held;
+	assert_status(tw_after_func(recorder->wheel, 0, thing_run, &held, &held.timer), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
+	gate_await(&held.gate);
+	assert_status(tw_after_func(recorder->wheel, 0, thing_run, &waits, &waits.timer), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
+	WAIT_UNTIL(atomic_load(&waits.runs) == 1);
+	gate_open(&held.gate);
+	settle(recorder);
+	assert_status(waits.answers[0], TW_RUNNING);
+	recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(closed_alarm_runs_no_more_and_says_so_once),
+	TEST_EVERYWHERE(alarm_closed_without_a_function_is_freed),
+	TEST_EVERYWHERE(alarm_may_close_itself),
+	TEST_POOL(alarm_is_closed_after_the_run_that_is_under_way),
+	TEST_EVERYWHERE(alarms_closed_before_the_end_are_told_so_by_then),
+	TEST_EVERYWHERE(closed_timer_runs_no_more_and_says_so_once),
+	TEST_EVERYWHERE(timer_may_close_itself),
+	TEST_POOL(timer_closed_while_it_waits_in_the_pool_does_not_run),
+	TEST_EVERYWHERE(timers_closed_before_a_drain_or_the_end_meet_neither),
+	TEST_POOL(alarms_that_destroy_each_other_do_not_wait_for_ever),
+	TEST_POOL(timers_that_stop_each_other_do_not_wait_for_ever),
+	TEST_POOL(circle_of_waits_through_two_wheels_is_found),
+	TEST_POOL(run_may_close_alarms_whose_runs_are_under_way),
+	TEST_POOL(run_may_wait_for_a_run_that_waits_for_none),
+};
+
+TEST_PROGRAM(tests)

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The figures of the public headers that are of memory: the bytes of a timer, of a walk and of the
+ * statistics, the stack of the calls that need much, the bytes written at a time.
+ * house/check_figures.sh has those of cost, of time and of number.
+ */
+#include "support/test.h"
+
+#include "support/recorder.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/alarm.h"
+#include "runtime/handle.h"
+#include "runtime/job.h"
+#include "runtime/walk.h"
+
+enum { KIB = 1024 };
+
+/* ---- Timers ---- */
+
+static void handles_and_alarms_take_88_bytes(void **state)
+{
+	(void)state;
+	assert_int_equal(sizeof(struct handle), 88);
+	assert_int_equal(sizeof(struct tw_alarm), 88);
+}
+
+/* Returns the bytes of the slab block for a key of that size, or 0 if malloc has the timer. */
+static size_t block_of_key(struct timer_store *store, size_t key_size)
+{
+	static const char key[1024];
+	struct timer_bin bin = {0};
+	struct keyed_timer *timer = timer_new(store, key, key_size, 0);
+	size_t size = 0;
+
+	assert_non_null(timer);
+	if (timer->timer.class != TIMER_KEYED_LARGE)
+		size = store->slabs[timer->timer.class].block_size;
+	timer_free(store, &bin, timer);
+	timer_store_flush(store, &bin);
+	return size;
+}
+
+static void timers_with_keys_take_128_to_1024_bytes_and_malloc_has_longer_ones(void **state)
+{
+	struct timer_store store;
+
+	(void)state;
+	timer_store_init(&store);
+	assert_int_equal(block_of_key(&store, 1), 128);
+	assert_int_equal(block_of_key(&store, 24), 128);
+	assert_true(block_of_key(&store, 25) > 128);
+	assert_int_equal(block_of_key(&store, 912), 1024);
+	assert_int_equal(block_of_key(&store, 913), 0);
+	timer_store_destroy(&store);
+}
+
+/* ---- Walks and statistics ---- */
+
+static void walk_copies_128_timers_at_a_time_and_takes_25_KiB(void **state)
+{
+	struct walk walk;
+
+	(void)state;
+	assert_true(walk_init(&walk));
+	assert_int_equal(walk.room, 128);
+	assert_in_range(walk.room * sizeof(*walk.timers) + walk.bytes + sizeof(walk), 0, 25 * KIB);
+	walk_destroy(&walk);
+}
+
+static void statistics_of_a_worker_take_11_KiB(void **state)
+{
+	(void)state;
+	assert_in_range(sizeof(struct job_thread), 10 * KIB, 11 * KIB + KIB / 2);
+}
+
+static void note_size(void *most, const char *text, size_t size)
+{
+	(void)text;
+	if (*(size_t *)most < size)
+		*(size_t *)most = size;
+}
+
+static void metrics_are_written_by_at_most_4_KiB(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	char prefix[TW_METRICS_PREFIX_MAX + 1];
+	size_t most = 0;
+
+	memset(prefix, 'p', TW_METRICS_PREFIX_MAX);
+	prefix[TW_METRICS_PREFIX_MAX] = '\0';
+	assert_status(tw_write_metrics(recorder->wheel, note_size, &most, prefix), TW_OK);
+	assert_in_range(most, 1, 4 * KIB);
+	recorder_close(recorder);
+}
+
+/* ---- Stacks ---- */
+
+enum { STACK = 256 * KIB, PAINT = 0xa5 };
+
+static void call_nothing(struct tw_wheel *wheel)
+{
+	(void)wheel;
+}
+
+static void call_get_stats(struct tw_wheel *wheel)
+{
+	static struct tw_stats stats;
+
+	(void)tw_get_stats(wheel, &stats);
+}
+
+static void call_write_metrics(struct tw_wheel *wheel)
+{
+	static size_t most;
+
+	(void)tw_write_metrics(wheel, note_size, &most, NULL);
+}
+
+static void call_dump_stopped(struct tw_wheel *wheel)
+{
+	static int descriptor;
+
+	if (descriptor == 0)
+		descriptor = open("/dev/null", O_WRONLY);
+	(void)tw_dump_stopped(wheel, descriptor);
+}
+
+struct painted {
+	struct tw_wheel *wheel;
+	void (*call)(struct tw_wheel *wheel);
+};
+
+static void *call_on_painted_stack(void *argument)
+{
+	struct painted *painted = argument;
+
+	painted->call(painted->wheel);
+	return NULL;
+}
+
+/* Returns the bytes of stack that a thread needs that makes the call. */
+static size_t stack_with(struct tw_wheel *wheel, void (*call)(struct tw_wheel *wheel))
+{
+	struct painted painted = {wheel, call};
+	unsigned char *stack =
+		mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t untouched = 0;
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	assert_true(stack != MAP_FAILED);
+	/* The dynamic linker's search for the functions needs a stack, too. */
+	call(wheel);
+	memset(stack, PAINT, STACK);
+	pthread_attr_init(&attributes);
+	assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK), 0);
+	assert_int_equal(pthread_create(&thread, &attributes, call_on_painted_stack, &painted), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attributes);
+	while (untouched < STACK && stack[untouched] == PAINT)
+		untouched++;
+	munmap(stack, STACK);
+	return STACK - untouched;
+}
+
+static void calls_need_no_more_stack_than_their_headers_say(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	size_t nothing;
+
+	if (TEST_HAS_SANITIZER || TEST_IS_EMULATED)
+		TEST_SKIP("a sanitizer or an emulator needs stack of its own");
+	set_timer(recorder, "a key", 1, INTERVAL);
+	settle(recorder);
+	nothing = stack_with(recorder->wheel, call_nothing);
+	assert_in_range(stack_with(recorder->wheel, call_get_stats) - nothing, 0, 12 * KIB);
+	assert_in_range(stack_with(recorder->wheel, call_write_metrics) - nothing, 0, 18 * KIB);
+	assert_in_range(stack_with(recorder->wheel, call_dump_stopped) - nothing, 0, 8 * KIB);
+	recorder_close(recorder);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(handles_and_alarms_take_88_bytes),
+	cmocka_unit_test(timers_with_keys_take_128_to_1024_bytes_and_malloc_has_longer_ones),
+	cmocka_unit_test(walk_copies_128_timers_at_a_time_and_takes_25_KiB),
+	cmocka_unit_test(statistics_of_a_worker_take_11_KiB),
+	TEST_EVERYWHERE(metrics_are_written_by_at_most_4_KiB),
+	TEST_BOTH(workers, calls_need_no_more_stack_than_their_headers_say),
+};
+
+TEST_PROGRAM(tests)
