@@ -1142,13 +1142,11 @@ static void worker_pool_help(struct worker_pool *pool)
 
 /* Waits until the oldest group may have changed. Returns false if the deadline has come. A worker,
  * which ends the wheel, looks for jobs now and then, for it may be the only one; when all have
- * ended, any caller does. Under the lock, which it leaves meanwhile. */
+ * ended, any caller does. Neither has a deadline. Under the lock, which it leaves meanwhile. */
 static bool worker_pool_await_group(struct worker_pool *pool, tw_duration deadline)
 {
 	if (!pool->ending && !worker_pool_is_here(pool))
 		return clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock, deadline);
-	if (clock_has_reached(pool->target->clock, deadline))
-		return false;
 	pthread_mutex_unlock(&pool->lock);
 	worker_pool_help(pool);
 	pthread_mutex_lock(&pool->lock);

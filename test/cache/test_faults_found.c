@@ -110,10 +110,11 @@ static void weights_too_large_for_a_sum_keep_the_limit(void **state)
 
 	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	/* Without a weight, a value of that size is as heavy. */
 	for (int i = 0; i < 4; i++)
-		assert_status(
-			tw_cache_adopt(cache, &i, sizeof(i), NULL, 0, huge, NULL, NULL, TW_HOUR),
-			TW_OK);
+		assert_status(tw_cache_adopt(cache, &i, sizeof(i), &options, i & 1 ? huge : 0,
+					     i & 1 ? 0 : huge, NULL, NULL, TW_HOUR),
+			      TW_OK);
 	tw_cache_get_stats(cache, &stats);
 	assert_int_equal(stats.entries, 1);
 	assert_int_equal(stats.bytes, TW_CACHE_WEIGHT_MAX);

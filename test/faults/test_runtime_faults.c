@@ -286,6 +286,17 @@ static int count_keys(void *count, const struct tw_pending_timer *timer)
 	return 1;
 }
 
+static void wait_with_a_deadline_needs_memory(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	fail_allocation(1, false);
+	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_NO_MEMORY);
+	assert_int_equal(end_faults(), 1);
+	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_OK);
+	recorder_close(recorder);
+}
+
 /* So many long keys, that the walk has to make more room for some of them. */
 static void walk_without_memory_says_so_and_changes_nothing(void **state)
 {
@@ -399,6 +410,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
 	TEST_EVERYWHERE(drain_without_memory_drains_nothing),
 	TEST_EVERYWHERE(walk_without_memory_says_so_and_changes_nothing),
+	TEST_EVERYWHERE(wait_with_a_deadline_needs_memory),
 	TEST_IN(levels_inline, drains_without_memory_leave_room_for_others),
 };
 

@@ -14,6 +14,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <string.h>
 
 /* A thing that is closed: an alarm, or a timer by handle. */
@@ -217,6 +219,50 @@ static void closed_timer_runs_no_more_and_says_so_once(void **state)
 	assert_status(pending.answers[0], TW_OK);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	assert_status(tw_timer_close(NULL, periodic.timer, thing_closed), TW_INVALID);
+	recorder_close(recorder);
+}
+
+static void timer_closed_without_a_function_is_stopped(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct thing thing;
+
+	thing_make(recorder, &thing);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL, thing_run, &thing, &thing.timer),
+		      TW_OK);
+	assert_status(tw_timer_close(recorder->wheel, thing.timer, NULL), TW_OK);
+	assert_status(tw_timer_close(recorder->wheel, (struct tw_timer){UINT64_MAX}, thing_closed),
+		      TW_NOT_FOUND);
+	pass_ticks(recorder, 2);
+	assert_int_equal(atomic_load(&thing.runs), 0);
+	assert_int_equal(atomic_load(&thing.closings), 0);
+	recorder_close(recorder);
+}
+
+static void alarm_is_left_alone_in_a_forks_child(void **state)
+{
+	struct recorder *recorder;
+	struct thing thing;
+	int exit_status;
+	pid_t child;
+
+	if (!TEST_CAN_FORK)
+		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+	recorder = recorder_open(*state, 8);
+	thing_make_alarm(recorder, &thing);
+	child = fork();
+	assert_int_not_equal(child, -1);
+	if (child == 0) {
+		alarm(10);
+		_exit(tw_alarm_set(thing.alarm, 0) != TW_CLOSED ||
+		      tw_alarm_close(thing.alarm, thing_closed) != TW_CLOSED ||
+		      tw_alarm_destroy(thing.alarm) != TW_CLOSED);
+	}
+	assert_int_equal(waitpid(child, &exit_status, 0), child);
+	assert_true(WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 0);
+	close_alarm(&thing);
+	settle(recorder);
+	assert_closed(&thing, 0);
 	recorder_close(recorder);
 }
 
@@ -480,6 +526,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(alarm_is_closed_after_the_run_that_is_under_way),
 	TEST_EVERYWHERE(alarms_closed_before_the_end_are_told_so_by_then),
 	TEST_EVERYWHERE(closed_timer_runs_no_more_and_says_so_once),
+	TEST_EVERYWHERE(timer_closed_without_a_function_is_stopped),
+	TEST_WITH_THREADS(alarm_is_left_alone_in_a_forks_child),
 	TEST_EVERYWHERE(timer_may_close_itself),
 	TEST_POOL(timer_closed_while_it_waits_in_the_pool_does_not_run),
 	TEST_EVERYWHERE(timers_closed_before_a_drain_or_the_end_meet_neither),

@@ -102,6 +102,31 @@ static void loop_inside_a_task_sleeps_until_the_task_returns(void **state)
 	tw_destroy(loop.wheel);
 }
 
+static void poll_after_stop(void *argument)
+{
+	struct loop *loop = argument;
+	tw_duration until = 7;
+
+	assert_status(tw_stop(loop->wheel), TW_OK);
+	assert_status(tw_poll(loop->wheel, &until), TW_CLOSED);
+	assert_int_equal(until, 7);
+	loop->inner_loops++;
+}
+
+static void poll_of_a_stopped_wheel_answers_closed_also_in_a_task(void **state)
+{
+	tw_duration until = 7;
+	struct loop loop;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MANUAL);
+	assert_status(tw_after_func(loop.wheel, 0, poll_after_stop, &loop, NULL), TW_OK);
+	assert_status(tw_poll(loop.wheel, &until), TW_CLOSED);
+	assert_int_equal(until, 7);
+	assert_int_equal(loop.inner_loops, 1);
+	tw_destroy(loop.wheel);
+}
+
 /* The lowest descriptor that is free. */
 static int next_descriptor(void)
 {
@@ -369,6 +394,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(descriptor_rings_until_a_large_drain_is_over),
 	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
 	cmocka_unit_test(loop_inside_a_task_sleeps_until_the_task_returns),
+	cmocka_unit_test(poll_of_a_stopped_wheel_answers_closed_also_in_a_task),
 	cmocka_unit_test(descriptor_is_closed_with_the_wheel),
 	cmocka_unit_test(descriptor_rings_for_what_a_task_has_set_for_now),
 	cmocka_unit_test(descriptor_asked_for_again_still_tells_of_work_left),

@@ -12,7 +12,8 @@
 cd "$(dirname "$0")/../../.." || exit 1
 folder=$1 of=$2
 
-gcovr --root . --filter 'src/' --exclude-throw-branches --exclude-unreachable-branches \
+gcovr --gcov-executable "$PWD/test/proof/coverage/gcov.sh" --root . --filter 'src/' \
+	--exclude-throw-branches --exclude-unreachable-branches \
 	--exclude-branches-by-pattern '.*\bassert\(.*' --exclude-lines-by-pattern '\s*assert\(.*' \
 	--xml-pretty --output "$folder/coverage.xml" "$folder" || exit 1
 
