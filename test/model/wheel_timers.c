@@ -761,11 +761,24 @@ static void alarm_end(struct wheel_user *user, struct model_alarm *alarm)
 		model_fail(user->model, "an alarm is not destroyed: %s", tw_status_name(status));
 }
 
+bool alarms_are_closed(struct wheel_user *user)
+{
+	bool are_closed = true;
+
+	for (int i = 0; i < MODEL_ALARMS; i++) {
+		struct model_alarm *alarm = &user->alarms[i];
+
+		lock(&alarm->lock);
+		are_closed &= alarm->is_closing == alarm->is_closed;
+		unlock(&alarm->lock);
+	}
+	return are_closed;
+}
+
 void alarms_judge_end(struct wheel_user *user)
 {
-	for (int i = 0; i < MODEL_ALARMS; i++)
-		if (user->alarms[i].is_closing != user->alarms[i].is_closed)
-			model_fail(user->model, "an alarm was closed, and its function not called");
+	if (!alarms_are_closed(user))
+		model_fail(user->model, "an alarm was closed, and its function not called");
 }
 
 void alarms_destroy(struct wheel_user *user)

@@ -46,8 +46,12 @@ void user_run(void *argument)
 	int64_t end =
 		stopwatch_now() + generator_range(&user->generator, TW_MILLISECOND, user->lifetime);
 
-	for (int i = 0; i < places; i++)
+	for (int i = 0; i < places; i++) {
+		/* The user before this one closed alarms. */
+		while (!alarms_are_closed(user_of(user, i)))
+			stopwatch_sleep(TW_MILLISECOND);
 		alarms_create(user_of(user, i));
+	}
 	while (stopwatch_now() < end && !atomic_load(&user->stage->is_over)) {
 		for (int i = 0; i < ACTS; i++)
 			if (generator_range(&user->generator, 0, 4) == 0)
