@@ -90,7 +90,7 @@ void alarms_begin(struct wheel_user *user);
 void alarms_create(struct wheel_user *user);
 /* Destroys or closes each. */
 void alarms_destroy(struct wheel_user *user);
-/* Returns whether all that closes are to call has been called. Only then alarms are created again. */
+/* Returns whether all that closes are to call has been called. Alarms may be created again then. */
 bool alarms_are_closed(struct wheel_user *user);
 /* After tw_destroy. */
 void alarms_judge_end(struct wheel_user *user);
