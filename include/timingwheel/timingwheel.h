@@ -43,9 +43,9 @@
  *    or drain function of such a wheel forks and returns in the child, its thread ends there.
  *  - A wheel without threads (TW_DRIVE_CALLER with TW_WORKERS_INLINE) goes on in the child, as the
  *    child's own copy with the same timers and values, also if one of its tasks forked. If another
- *    thread was in a call on it at the fork, the child must not use its copy. If that thread was
- *    driving it or giving it a command, calls return TW_CLOSED in the child. A child's tw_fd opens
- *    a descriptor of its own. All this needs Linux 4.14 or later.
+ *    thread was in a call on it at the fork, the child must not use its copy; if that thread was
+ *    driving it, calls return TW_CLOSED in the child. A child's tw_fd opens a descriptor of its
+ *    own. All this needs Linux 4.14 or later. A child may make wheels of its own.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_H
 #define TIMINGWHEEL_TIMINGWHEEL_H
@@ -213,7 +213,8 @@ typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_re
  *
  * Each call says what it does in such a function. A call that would wait for the function itself
  * returns TW_INVALID. That holds, too, while tw_stop or tw_destroy is under way, and in destructors
- * of thread-specific data in the wheel's threads. In these tw_destroy does nothing.
+ * of thread-specific data in the wheel's threads. In these tw_destroy does nothing. Only the
+ * thread that ends a wheel because its task has destroyed it has freed the wheel by then.
  *
  * A function that never returns holds up its worker, tw_wait_idle and tw_destroy. With
  * TW_WORKERS_INLINE it holds up all timers and each call that waits for the owner, but no set,
@@ -287,7 +288,8 @@ struct tw_slow_task {
 	 * taken so far, in nanoseconds of real time, also on a manual clock. The hook may make all
 	 * calls that a task may make. For tw_timer_stop_wait it is part of the timer's run. The
 	 * hook must not wait for the task, whose end waits for the hook. While it runs, no other
-	 * hung task is reported and no worker is added. Alarms are not reported.
+	 * hung task is reported and no worker is added, and none is reported while a worker that is
+	 * added is in its on_thread_start. Alarms are not reported.
 	 */
 	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
 		     tw_duration took);
@@ -506,7 +508,8 @@ TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, s
  *   TW_OK         the drain was accepted
  *   TW_INVALID    no wheel or no function
  *   TW_FULL       64 drains are under way, and tw_options.when_full says not to wait, or the call
- *                 comes from an inline task
+ *                 comes from an inline task, or the callers drive the wheel and run its tasks: then
+ *                 one of the calls that run them makes room
  *   TW_NO_MEMORY  nothing was drained
  *   TW_CLOSED     the wheel was stopped; nothing was drained
  */
@@ -516,8 +519,9 @@ TW_API enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void
  * Stops the wheel for good: the values of all tasks not begun go to release (TW_STOPPED).
  *
  * These are the tasks of pending timers, and the tasks handed to the pool but not begun. Running
- * tasks end by themselves; the call does not wait for them. After tw_stop and then tw_wait_idle no
- * task runs or will run. Any thread, also from a task.
+ * tasks end by themselves; the call does not wait for them. If a thread is driving the wheel, it or
+ * the next call that drives gives the values back. After tw_stop and then tw_wait_idle no task runs
+ * or will run. Any thread, also from a task.
  *
  * Returns:
  *   TW_OK         this call stopped the wheel
@@ -581,7 +585,7 @@ TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
  *   TW_TIMED_OUT  the deadline came first, or had come before the call
  *   TW_NO_MEMORY  the call did not wait to the end
  *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
- *   TW_CLOSED     in a fork's child
+ *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline);
 
@@ -887,7 +891,7 @@ TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
  * Returns:
  *   TW_OK         the timer is not running and will not run; the caller owns the argument
  *   TW_RUNNING    the run under way is the last and owns the argument. If an earlier stop returned
- *                 TW_REARMED, the caller of that stop owns it
+ *                 TW_REARMED, the caller of that stop owns it. After a close, `closed` owns it
  *   TW_REARMED    the timer is running, and its next run was cancelled: a run that tw_timer_reset
  *                 armed, or the next run of a periodic timer or a schedule. The caller owns the
  *                 argument when the run has ended; in the timer's own run, at its end

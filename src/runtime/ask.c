@@ -31,8 +31,7 @@ void wheel_begin_drive(struct tw_wheel *wheel)
 	owner_begin_drive(&wheel->owner);
 }
 
-/* As wheel_begin_drive(), if no other thread is at it. */
-static bool wheel_try_drive(struct tw_wheel *wheel)
+bool wheel_try_drive(struct tw_wheel *wheel)
 {
 	if (pthread_mutex_trylock(&wheel->owner.drive) != 0)
 		return false;
@@ -47,6 +46,8 @@ static __attribute__((cold, noinline)) bool wheel_break_off(struct tw_wheel *whe
 	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return false;
 	owner_break_off(&wheel->owner);
+	/* A call that is left by an exception does not free the wheel. */
+	wheel->end = NULL;
 	return true;
 }
 
@@ -154,6 +155,10 @@ static inline void question_end(struct question *question)
 	if (wheel->owner.in.in_dispatch && !request_is_answered(question->request) &&
 	    fork_guard_state(wheel->guard) != FORK_GUARD_CHILD)
 		requests_withdraw(&wheel->owner.requests, question->request);
+	/* A task has called tw_poll: the descriptor calls for the next one again. */
+	if (wheel->owner.in.is_hushed)
+		owner_begin_sleep(&wheel->owner, true);
+	wheel->owner.in.is_hushed = false;
 	wheel_end_drive(wheel);
 }
 
@@ -258,7 +263,7 @@ static enum tw_status wheel_ask_until(struct tw_wheel *wheel, enum request_kind 
 	return status;
 }
 
-enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline)
+static enum tw_status wheel_wait_once(struct tw_wheel *wheel, tw_duration deadline)
 {
 	enum tw_status status = wheel_ask_until(wheel, REQUEST_IDLE, deadline);
 
@@ -267,6 +272,16 @@ enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline)
 	if (!worker_pool_wait_until(wheel->owner.out.pool, deadline))
 		return TW_TIMED_OUT;
 	return wheel_ask_until(wheel, REQUEST_FLUSH, deadline);
+}
+
+enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline)
+{
+	enum tw_status status = wheel_wait_once(wheel, deadline);
+
+	/* What closes are to call after a run that was waited for. */
+	if (status == TW_OK && alarm_table_is_closing(&wheel->owner.out.alarms))
+		status = wheel_wait_once(wheel, deadline);
+	return status;
 }
 
 enum tw_status wheel_may_ask(struct tw_wheel *wheel)

@@ -102,6 +102,8 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, enum request_kind ki
 
 /* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */
 void wheel_begin_drive(struct tw_wheel *wheel);
+/* Begins the drive if no other thread is at it. */
+bool wheel_try_drive(struct tw_wheel *wheel);
 void wheel_end_drive(struct tw_wheel *wheel);
 /* Ends the drive where the variable with the wheel ends, also by an exception: a cleanup. A drive
  * that may run tasks, releases and drain functions ends so. */

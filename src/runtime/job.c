@@ -509,26 +509,18 @@ bool job_is_here(const struct timer *timer)
 static pthread_mutex_t waits_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct job_wait *waits;
 
-/* Under the lock. Returns the wait of the thread that makes the run, or NULL. */
-static const struct job_wait *wait_of_runner(const struct run *run)
-{
-	const struct job_wait *wait = waits;
-
-	if (!run_is_under_way(run))
-		return NULL;
-	while (wait && !jobs_have(wait->jobs, run->timer))
-		wait = wait->next;
-	return wait;
-}
-
-/* Under the lock. Each listed wait was looked at before, so they lead in no circle. */
+/* Under the lock. A run may wait for two others, because its hook may wait, too. Each listed wait
+ * was looked at before, so they lead in no circle. */
 static bool wait_is_for_this_thread(const struct run *run)
 {
-	const struct job_wait *wait;
-
-	while ((wait = wait_of_runner(run)))
-		run = &wait->run;
-	return run_is_under_way(run) && job_is_here(run->timer);
+	if (!run_is_under_way(run))
+		return false;
+	if (job_is_here(run->timer))
+		return true;
+	for (const struct job_wait *wait = waits; wait; wait = wait->next)
+		if (jobs_have(wait->jobs, run->timer) && wait_is_for_this_thread(&wait->run))
+			return true;
+	return false;
 }
 
 bool job_begin_wait(struct job_wait *wait, const struct run *run)

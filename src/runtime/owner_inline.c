@@ -22,6 +22,7 @@
 enum {
 	APPLIED_AT_A_TIME = 1024,
 	APPLIED_A_TURN = 4096, /* commands and changes */
+	CHANGES_A_JOB = 1 << 20,
 	JOBS_A_TURN = 1024,
 	ROUNDS_A_TICK = 64
 };
@@ -52,6 +53,17 @@ static void owner_count_jobs(struct owner *owner, size_t count)
 			       owner->in.task_time >= task_time_a_turn;
 }
 
+/* Sees all handles and alarms that the task which has just run has changed, unless other threads
+ * change very many meanwhile: then this turn is crowded, and the next sees the rest. */
+static void owner_see_changes(struct owner *owner)
+{
+	size_t seen;
+
+	do
+		seen = owner_see_handles(owner, APPLIED_AT_A_TIME);
+	while (seen >= APPLIED_AT_A_TIME && owner->applied < CHANGES_A_JOB);
+}
+
 static void owner_run_job(struct owner *owner, struct timer *timer)
 {
 	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
@@ -60,7 +72,7 @@ static void owner_run_job(struct owner *owner, struct timer *timer)
 	job_finish(&owner->out.target, timer, &owner->out.thread);
 	owner->in.task_time += clock_read_real(CLOCK_MONOTONIC) - start;
 	owner_apply_calls(owner);
-	(void)owner_see_handles(owner, APPLIED_AT_A_TIME);
+	owner_see_changes(owner);
 	owner_count_jobs(owner, 1);
 }
 

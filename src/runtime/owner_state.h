@@ -66,6 +66,7 @@ struct owner_inline {
 	bool is_crowded;       /* this turn has done enough */
 	bool resumed;          /* it goes on with what a crowded one has left */
 	bool commands_wait;    /* and so it leaves the queue alone */
+	bool is_hushed;        /* a task has called tw_poll: the descriptor is unreadable */
 };
 
 /* What goes back to the system: owner_memory.c. Times are by the wheel's clock. */

@@ -84,9 +84,10 @@ static void wheel_begin_threadless(struct tw_wheel *wheel)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	list_init(&wheel->threadless);
+	/* Wheels with threads have the locks and the waits, too, that a child finds in order. */
+	pthread_once(&once, threadless_init);
 	if (wheel->owner.has_thread || wheel->owner.out.pool)
 		return;
-	pthread_once(&once, threadless_init);
 	pthread_mutex_lock(&threadless_lock);
 	list_append(&threadless_wheels, &wheel->threadless);
 	pthread_mutex_unlock(&threadless_lock);

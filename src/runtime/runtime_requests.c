@@ -7,19 +7,20 @@
 #include "owner_memory.h"
 #include "owner_retire.h"
 
+/* The drive has begun. */
 static void wheel_drive(struct tw_wheel *wheel)
 {
 	struct tw_wheel *driven __attribute__((cleanup(wheel_leave_drive))) = wheel;
 
-	wheel_begin_drive(driven);
-	while (owner_turn(&wheel->owner))
+	while (owner_turn(&driven->owner))
 		continue;
 }
 
-/* With TW_DRIVE_CALLER: does what the owner has to do now, unless that is already going on here. */
+/* With TW_DRIVE_CALLER: does what the owner has to do now, unless a thread is at it, which may hang
+ * in a task: then that is for the next drive. */
 static void wheel_drive_if_caller(struct tw_wheel *wheel)
 {
-	if (!wheel->owner.has_thread && !owner_is_here(&wheel->owner))
+	if (!wheel->owner.has_thread && !owner_is_here(&wheel->owner) && wheel_try_drive(wheel))
 		wheel_drive(wheel);
 }
 
@@ -230,8 +231,10 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 	owner = &wheel->owner;
 	/* A loop inside a task sleeps, as far as this wheel goes, until the task returns. */
 	is_here = owner_is_here(owner);
-	if (is_here)
+	if (is_here) {
 		event_count_hush(&owner->event);
+		owner->in.is_hushed = true;
+	}
 	if (is_here || owner->has_thread)
 		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
 	left = wheel_poll(wheel);

@@ -944,7 +944,7 @@ static tw_duration worker_pool_look_at_runs(struct worker_pool *pool)
 		pthread_mutex_unlock(&pool->lock);
 		worker_here = slow;
 		job_report_slow(pool->target, &slow->counts->thread);
-		worker_here = NULL;
+		worker_here = pool->workers;
 		pthread_mutex_lock(&pool->lock);
 		return 0;
 	}
@@ -957,6 +957,8 @@ static void *worker_pool_watch(void *argument)
 	struct worker_load load = {.since = TW_FOREVER};
 	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {pool->target, false};
 
+	/* Any of the pool, so that destructors of this thread's data are known to be in it. */
+	worker_here = pool->workers;
 	if (pool->target->slow_task.hook)
 		thread_begin_calls(&pool->setup, pool->watcher.name);
 	pthread_mutex_lock(&pool->lock);
@@ -1127,6 +1129,7 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 /* Does the jobs that there are in the place of a worker: the calling one, or one that has ended. */
 static void worker_pool_help(struct worker_pool *pool)
 {
+	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {pool->target, false};
 	struct worker *before = worker_here;
 
 	if (!worker_pool_is_here(pool)) {
@@ -1138,6 +1141,7 @@ static void worker_pool_help(struct worker_pool *pool)
 	worker_do_jobs(worker_here, false);
 	job_flush(pool->target, &worker_here->counts->bin);
 	worker_here = before;
+	loop.is_over = true;
 }
 
 /* Waits until the oldest group may have changed. Returns false if the deadline has come. A worker,

@@ -11,6 +11,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/ask.h" /* to set the clock back */
@@ -661,7 +662,71 @@ static void alarm_runs_though_the_clock_has_gone_back_since_it_was_due(void **st
 	tw_destroy(bell.wheel);
 }
 
+enum { CROWD = 5000 };
+
+/* A task sets all these alarms, the last to come next, or closes them. */
+struct crowd {
+	struct bell bells[CROWD];
+	atomic_int closed;
+};
+
+static void ignore_close(void *argument)
+{
+	(void)argument;
+}
+
+static void count_close(void *argument)
+{
+	struct bell *bell = argument;
+	struct crowd *crowd = (struct crowd *)(bell - (CROWD - 1));
+
+	atomic_fetch_add(&crowd->closed, 1);
+}
+
+static void set_crowd(void *argument)
+{
+	struct crowd *crowd = argument;
+
+	for (int i = 0; i < CROWD; i++)
+		assert_status(
+			tw_alarm_set(crowd->bells[i].alarm, i < CROWD - 1 ? TW_HOUR : 2 * INTERVAL),
+			TW_OK);
+}
+
+static void close_crowd(void *argument)
+{
+	struct crowd *crowd = argument;
+
+	for (int i = 0; i < CROWD; i++)
+		assert_status(tw_alarm_close(crowd->bells[i].alarm,
+					     i < CROWD - 1 ? ignore_close : count_close),
+			      TW_OK);
+}
+
+static void all_alarms_that_a_task_changes_count_before_the_next_tick(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct crowd *crowd = calloc(1, sizeof(*crowd));
+	struct bell *last;
+
+	assert_non_null(crowd);
+	last = &crowd->bells[CROWD - 1];
+	for (int i = 0; i < CROWD; i++)
+		make(recorder, &crowd->bells[i]);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL, set_crowd, crowd, NULL), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 10 * INTERVAL), TW_OK);
+	assert_int_equal(runs_of(last), 1);
+	assert_int_equal(last->last, 3 * INTERVAL);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL, close_crowd, crowd, NULL), TW_OK);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+	assert_int_equal(atomic_load(&crowd->closed), 1);
+	recorder_close(recorder);
+	free(crowd);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_INLINE(all_alarms_that_a_task_changes_count_before_the_next_tick),
 	cmocka_unit_test(far_alarm_is_late_by_few_ticks_and_never_early),
 	cmocka_unit_test(alarm_runs_though_the_clock_has_gone_back_since_it_was_due),
 	cmocka_unit_test(poll_knows_when_the_last_of_many_alarms_is_due),

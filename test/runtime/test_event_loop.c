@@ -102,6 +102,36 @@ static void loop_inside_a_task_sleeps_until_the_task_returns(void **state)
 	tw_destroy(loop.wheel);
 }
 
+static void poll_in_task(void *argument)
+{
+	struct loop *loop = argument;
+
+	assert_status(tw_poll(loop->wheel, NULL), TW_INVALID);
+	loop->inner_loops++;
+}
+
+/* The task that polls runs in a call that is no tw_poll. */
+static void descriptor_rings_after_an_inner_loop_of_any_drive(void **state)
+{
+	struct loop loop;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MANUAL);
+	assert_status(tw_after_func(loop.wheel, 0, poll_in_task, &loop, NULL), TW_OK);
+	assert_status(tw_flush(loop.wheel), TW_OK);
+	assert_int_equal(loop.inner_loops, 1);
+	assert_status(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	assert_status(tw_after_func(loop.wheel, 0, poll_in_task, &loop, NULL), TW_OK);
+	assert_status(tw_flush(loop.wheel), TW_OK);
+	assert_int_equal(loop.inner_loops, 2);
+	set_key(&loop, "a", TW_MILLISECOND);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_status(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	tw_destroy(loop.wheel);
+}
+
 static void poll_after_stop(void *argument)
 {
 	struct loop *loop = argument;
@@ -395,6 +425,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
 	cmocka_unit_test(loop_inside_a_task_sleeps_until_the_task_returns),
 	cmocka_unit_test(poll_of_a_stopped_wheel_answers_closed_also_in_a_task),
+	cmocka_unit_test(descriptor_rings_after_an_inner_loop_of_any_drive),
 	cmocka_unit_test(descriptor_is_closed_with_the_wheel),
 	cmocka_unit_test(descriptor_rings_for_what_a_task_has_set_for_now),
 	cmocka_unit_test(descriptor_asked_for_again_still_tells_of_work_left),

@@ -257,6 +257,31 @@ static void wait_idle_until_ends_also_while_the_owner_hangs(void **state)
 	}
 }
 
+static void *advance_from_thread(void *wheel)
+{
+	return VALUE(tw_advance(wheel, INTERVAL));
+}
+
+/* So a program can end although a task hangs. */
+static void stop_does_not_wait_for_a_task_that_hangs_in_another_thread(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	pthread_t thread;
+
+	recorder->held = 1;
+	set_timer(recorder, "hangs", 1, INTERVAL);
+	set_timer(recorder, "pending", 2, TW_HOUR);
+	pthread_create(&thread, NULL, advance_from_thread, recorder->wheel);
+	gate_await(&recorder->gate);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
+	gate_open(&recorder->gate);
+	pthread_join(thread, NULL);
+	settle(recorder);
+	assert_released(recorder, 2, TW_STOPPED);
+	recorder_close(recorder);
+}
+
 static void destroy_waits_for_running_tasks(void **state)
 {
 	atomic_int ended;
@@ -502,11 +527,6 @@ static void wait_as_value_says(struct recorder *recorder, const struct tw_task *
 	WAIT_UNTIL(requests_first_position(&recorder->wheel->owner.requests) != REQUESTS_NONE);
 }
 
-static void *advance_from_thread(void *wheel)
-{
-	return VALUE(tw_advance(wheel, INTERVAL));
-}
-
 static void pending_is_exact_after_a_flush_between_inline_tasks(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -599,6 +619,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(wait_idle_until_ends_sooner_when_the_wheel_is_idle),
 	TEST_EVERYWHERE(wait_idle_until_has_a_status_for_each_case),
 	TEST_INLINE(wait_idle_until_ends_also_while_the_owner_hangs),
+	TEST_INLINE(stop_does_not_wait_for_a_task_that_hangs_in_another_thread),
 	TEST_POOL(destroy_waits_for_running_tasks),
 	TEST_POOL(advance_and_flush_do_not_wait_for_tasks),
 	TEST_POOL(tasks_not_begun_at_stop_are_released_and_do_not_run),
