@@ -262,7 +262,7 @@ static void *advance_from_thread(void *wheel)
 	return VALUE(tw_advance(wheel, INTERVAL));
 }
 
-/* So a program can end although a task hangs. */
+/* A program can end although a task hangs. */
 static void stop_does_not_wait_for_a_task_that_hangs_in_another_thread(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
