@@ -67,7 +67,8 @@ if ! command -v dpkg >/dev/null || ! grep -q "^FROM debian:$release-slim" "$cont
 	exit 0
 fi
 runtime=$(sed -n '/^FROM debian:[a-z]*-slim$/,$p' "$container")
-readelf -d "$root/copy/build/twr" | sed -n '/libgcc_s/d; s/.*(NEEDED).*\[\(.*\)\]/\1/p' >"$root/needed"
+readelf -d "$root/copy/build/twr" |
+	sed -n '/libgcc_s/d; s/.*(NEEDED).*\[\(.*\)\]/\1/p' >"$root/needed"
 test -s "$root/needed"
 while read -r library; do
 	file=$(realpath "$(ldconfig -p | sed -n "s|.*$library .*=> ||p" | head -n 1)")
