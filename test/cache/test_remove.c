@@ -10,7 +10,6 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include <dirent.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -596,21 +595,9 @@ static void flush_and_destroy_do_not_sleep_from_run_to_run(void **state)
 	cache_recorder_close(recorder);
 }
 
-static size_t threads(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	size_t count = 0;
-
-	assert_non_null(tasks);
-	while (readdir(tasks) != NULL)
-		count++;
-	closedir(tasks);
-	return count;
-}
-
 static void cache_with_its_own_wheel_leaves_no_thread(void **state)
 {
-	size_t before = threads();
+	size_t before = count_threads();
 	struct tw_cache *cache;
 	char value[5];
 
@@ -620,10 +607,9 @@ static void cache_with_its_own_wheel_leaves_no_thread(void **state)
 		assert_status(tw_cache_set(cache, "key", 3, "value", 5), TW_OK);
 		assert_status(tw_cache_get(cache, "key", 3, value, 5, NULL), TW_OK);
 		assert_memory_equal(value, "value", 5);
-		assert_int_equal(threads(), before + 3);
+		assert_int_equal(count_threads(), before + 3);
 		tw_cache_destroy(cache);
-		/* A thread that was joined may be listed for a moment yet. */
-		WAIT_UNTIL(threads() == before);
+		WAIT_UNTIL(count_threads() == before);
 	}
 	tw_cache_destroy(NULL);
 }

@@ -609,6 +609,7 @@ static void loader_is_replaced_when_there_are_threads_again(void **state)
 		(struct tw_cache_options){
 			.load = load_and_end_thread, .load_context = &loads, .loaders = 1});
 	struct told told = {.times = 0};
+	size_t threads = count_threads();
 
 	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &told), TW_OK);
 	WAIT_UNTIL(atomic_load(&told.times) == 1);
@@ -618,6 +619,7 @@ static void loader_is_replaced_when_there_are_threads_again(void **state)
 	assert_true(fault_was_met());
 	assert_status(told.status, TW_OK);
 	assert_value(told.entry, "new");
+	WAIT_UNTIL(count_threads() == threads);
 	tw_cache_entry_release(told.entry);
 	cache_recorder_close_balanced(recorder);
 }

@@ -22,6 +22,19 @@ int64_t wall_clock(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+size_t count_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	size_t count = 0;
+
+	assert_non_null(tasks);
+	while (readdir(tasks))
+		count++;
+	closedir(tasks);
+	/* Two are for the folder and the one above it. */
+	return count - 2;
+}
+
 void wait_for(int64_t nanoseconds)
 {
 	struct timespec pause = {(time_t)(nanoseconds / 1000000000),

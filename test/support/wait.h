@@ -4,6 +4,7 @@
 #define SUPPORT_WAIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Fails the test when the condition does not come true within half a minute. Main thread. */
@@ -23,6 +24,8 @@ void wait_for(int64_t nanoseconds);
 
 /* Whether the system counts the thread (gettid) among those that wait, not those that run. */
 bool thread_is_asleep(int id);
+/* How many threads the process has. One that was joined may be counted for a moment yet. */
+size_t count_threads(void);
 
 /*
  * Lets other threads run, most often in a loop that waits for one of them. Where other programs
