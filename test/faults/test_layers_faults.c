@@ -10,7 +10,6 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -316,18 +315,6 @@ static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
 	/* One insertion each time that it failed. */
 	assert_true(keys.index.buckets > keys.size - 100);
 	keys_close(&keys);
-}
-
-static size_t count_threads(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	size_t threads = 0;
-
-	assert_non_null(tasks);
-	while (readdir(tasks))
-		threads++;
-	closedir(tasks);
-	return threads;
 }
 
 static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state)
