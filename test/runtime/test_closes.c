@@ -174,17 +174,18 @@ static void alarm_is_closed_after_the_run_that_is_under_way(void **state)
 /* Each is closed by the function that the one before it was closed with. */
 static void alarms_closed_before_the_end_are_told_so_by_then(void **state)
 {
+	enum { CHAIN = 30 };
 	struct recorder *recorder = recorder_open(*state, 8);
-	struct thing things[5];
+	struct thing things[CHAIN];
 
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < CHAIN; i++) {
 		thing_make_alarm(recorder, &things[i]);
 		assert_status(tw_alarm_set(things[i].alarm, TW_HOUR), TW_OK);
-		things[i].other = i < 4 ? &things[i + 1] : NULL;
+		things[i].other = i < CHAIN - 1 ? &things[i + 1] : NULL;
 	}
 	close_alarm(&things[0]);
 	recorder_close(recorder);
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < CHAIN; i++)
 		assert_closed(&things[i], 0);
 }
 
