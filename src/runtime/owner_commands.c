@@ -10,6 +10,7 @@
 #include "owner_commands.h"
 
 #include "handle.h"
+#include "base/thread.h"
 #include "owner_handles.h"
 #include "owner_memory.h"
 #include "owner_place.h"
@@ -450,13 +451,28 @@ bool owner_apply(struct owner *owner, size_t most)
 	return true;
 }
 
+void owner_apply_until(struct owner *owner, size_t most, uint64_t end)
+{
+	unsigned tries = 0;
+
+	while (owner_apply(owner, most) || command_queue_head(&owner->queue) < end) {
+		if (command_queue_head(&owner->queue) > end)
+			return;
+		/* The producer of the next command may have it half written. */
+		if (command_queue_peek(&owner->queue, 1) == 0)
+			thread_back_off(&tries);
+	}
+}
+
 void owner_serve_here(struct owner *owner, struct request *request)
 {
 	size_t most = owner->queue.capacity;
 
-	/* Handles that were stopped have given their places back, too. */
-	while (owner_apply(owner, most) || owner_see_handles(owner, most) >= most)
-		continue;
+	/* The caller's own commands, and handles that were stopped: they have given their places
+	 * back, too. */
+	do
+		owner_apply_until(owner, most, command_queue_tail(&owner->queue));
+	while (owner_see_handles(owner, most) >= most);
 	owner_serve(owner, request);
 }
 

@@ -41,8 +41,7 @@ static void owner_apply_calls(struct owner *owner)
 
 	if (!owner->in.task_called && requests_first_position(&owner->requests) == REQUESTS_NONE)
 		return;
-	while (owner_apply(owner, APPLIED_AT_A_TIME) && command_queue_head(&owner->queue) <= end)
-		continue;
+	owner_apply_until(owner, APPLIED_AT_A_TIME, end);
 }
 
 static void owner_count_jobs(struct owner *owner, size_t count)

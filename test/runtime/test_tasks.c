@@ -3,8 +3,13 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
+#include "support/wait.h"
 
+#include "runtime/ask.h"
+
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What the calls in a task answered, for the main thread to judge. */
 struct answers {
@@ -442,6 +447,87 @@ static void drain_and_set_again(struct recorder *recorder, const struct tw_task 
 	tw_set_timer(recorder->wheel, "next", 4, VALUE(3), INTERVAL);
 }
 
+/* Another thread's command, which it has half written while a task calls the wheel. */
+struct half_written {
+	struct command_queue *queue;
+	struct command_cell *cell;
+	uint64_t position;
+	int task_thread;
+	atomic_bool task_ended;
+	enum tw_status contains;
+};
+
+static void *write_the_other_half(void *argument)
+{
+	struct half_written *half = argument;
+
+	while (!thread_is_asleep(half->task_thread) && !atomic_load(&half->task_ended))
+		give_way();
+	half->cell->command = (struct command){.kind = COMMAND_REMOVE, .key_size = 1, .key = "x"};
+	command_queue_publish(half->cell, half->position);
+	return NULL;
+}
+
+static void set_and_look_behind_half_a_command(struct recorder *recorder,
+					       const struct tw_task *task)
+{
+	struct half_written *half = recorder->argument;
+	pthread_t thread;
+
+	if (task->value != VALUE(1))
+		return;
+	half->task_thread = gettid();
+	half->cell = command_queue_claim(half->queue, &half->position);
+	pthread_create(&thread, NULL, write_the_other_half, half);
+	(void)tw_set_timer(recorder->wheel, "own", 3, VALUE(3), TW_HOUR);
+	half->contains = tw_contains(recorder->wheel, "own", 3, NULL);
+	atomic_store(&half->task_ended, true);
+	pthread_join(thread, NULL);
+}
+
+static void inline_task_sees_its_own_set_behind_half_a_command_of_another_thread(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct half_written half = {.queue = &recorder->wheel->owner.queue};
+
+	recorder->argument = &half;
+	recorder->on_execute = set_and_look_behind_half_a_command;
+	set_timer(recorder, "task", 1, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_status(half.contains, TW_OK);
+	recorder_close(recorder);
+}
+
+static void stop_another_behind_half_a_command(struct recorder *recorder,
+					       const struct tw_task *task)
+{
+	struct half_written *half = recorder->argument;
+	pthread_t thread;
+
+	if (task->value != VALUE(1))
+		return;
+	half->task_thread = gettid();
+	half->cell = command_queue_claim(half->queue, &half->position);
+	(void)tw_remove_timer(recorder->wheel, "other", 5);
+	pthread_create(&thread, NULL, write_the_other_half, half);
+	pthread_detach(thread);
+}
+
+static void inline_task_stops_another_behind_half_a_command_of_another_thread(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct half_written half = {.queue = &recorder->wheel->owner.queue};
+
+	recorder->argument = &half;
+	recorder->on_execute = stop_another_behind_half_a_command;
+	set_timer(recorder, "task", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_executed_at(recorder, 1, INTERVAL);
+	assert_released(recorder, 2, TW_REMOVED);
+	recorder_close(recorder);
+}
+
 static void drain_of_an_inline_task_is_given_out_before_the_next_tick(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -696,6 +782,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(many_that_rearm_themselves_let_others_go_on),
 	TEST_INLINE(many_handles_that_rearm_themselves_let_others_go_on),
 	TEST_INLINE(command_of_another_thread_does_not_wait_for_the_end_of_a_crowd),
+	TEST_INLINE(inline_task_sees_its_own_set_behind_half_a_command_of_another_thread),
+	TEST_INLINE(inline_task_stops_another_behind_half_a_command_of_another_thread),
 	TEST_INLINE(drain_of_an_inline_task_is_given_out_before_the_next_tick),
 	TEST_EVERYWHERE(key_of_a_running_task_is_free),
 	TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),
