@@ -56,7 +56,7 @@ static void producer_push(struct producer *producer, struct command *commands, u
 		uint64_t payload = payload_of(producer->number, sequence + i);
 
 		commands[i].hash = producer->number;
-		commands[i].id = sequence + i;
+		commands[i].time = (tw_duration)(sequence + i);
 		commands[i].timer = (void *)(uintptr_t)payload;
 	}
 	design->push(producer->queue, commands, design->group);
@@ -154,7 +154,8 @@ static void consumer_rest(enum queue_rest rest)
 
 static void tally_add(struct tally *tally, const struct command *command)
 {
-	if (command->hash >= QUEUE_PRODUCERS || command->id != tally->sequences[command->hash])
+	if (command->hash >= QUEUE_PRODUCERS ||
+	    (uint64_t)command->time != tally->sequences[command->hash])
 		process_fail("a command is lost, doubled or out of order");
 	tally->sequences[command->hash]++;
 	tally->sum += (uintptr_t)command->timer;

@@ -34,7 +34,10 @@
  *    rounded up to a tick of `interval`. The timer runs within one tick of the deadline, plus the
  *    time that the commands before it and the tasks before it in the pool take. One exception: a
  *    move to less than one interval runs the task at once.
- *  - The commands of one thread take effect in the order in which the thread gave them.
+ *  - The commands of one thread take effect in the order in which the thread gave them. Resets and
+ *    stops by handle, and calls for alarms, take effect at once: they do not wait for commands
+ *    before them. A drain, a stop of the wheel and a call that waits for an answer see all calls
+ *    that the same thread made before them.
  *  - No call is a cancellation point. A thread that is cancelled (pthread_cancel) inside a call
  *    first completes the call, with the tasks that run inline in it.
  *  - No call is async-signal-safe: a signal handler may make none of them.
@@ -746,9 +749,9 @@ TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
  * The call applies the commands accepted before it, and returns when all that became due has been
  * handed over. With TW_WORKERS_INLINE the tasks have also run: tick by tick, and within a tick in
  * the order of the timers' last commands, whatever their deadlines. For a repeated run, the end of
- * the run before it counts as a command. Alarms run at their tick, in no order with its other
- * timers. With `by` 0 the call applies commands and runs what is due. The clock ends at TW_FOREVER.
- * With max_unfinished the call waits for the pool.
+ * the run before it counts as a command. Alarms, and timers that tw_timer_reset has moved, run at
+ * their tick, in no order with its other timers. With `by` 0 the call applies commands and runs
+ * what is due. The clock ends at TW_FOREVER. With max_unfinished the call waits for the pool.
  *
  * Returns:
  *   TW_OK         the clock has moved
@@ -946,14 +949,13 @@ TW_API enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer tim
  * The timer does not run at the old deadline. With a delay ≤ 0 it runs now. In a run, the call arms
  * another run after it, and the current run no longer owns the argument. For a periodic timer, the
  * next run moves, and later ones count from there. If the `next` of a schedule is just ending it,
- * the reset has no effect. Any thread.
+ * the reset has no effect. The reset takes effect at once, and needs no memory and no room in the
+ * queue. A later deadline costs least: it wakes no thread. Any thread.
  *
  * Returns:
- *   TW_OK         accepted. If a tw_drain came before, the timer is still drained
+ *   TW_OK         the timer has the new deadline. If a tw_drain came before, it is still drained
  *   TW_NOT_FOUND  the timer is done, stopped or drained
  *   TW_INVALID    no wheel
- *   TW_FULL       there is no room for the command and when_full says not to wait; nothing has
- *                 changed
  *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
@@ -1008,8 +1010,6 @@ struct tw_reset {
  * Returns:
  *   TW_OK         each reset was tried and has its own status
  *   TW_INVALID    no wheel, or resets is NULL and n > 0; each reset has this status
- *   TW_FULL       there is no room for a command, and when_full says not to wait; this reset and
- *                 those after it have this status and changed nothing
  *   TW_CLOSED     the wheel was stopped before or meanwhile; the resets not yet tried have this
  *                 status
  */

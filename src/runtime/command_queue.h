@@ -30,8 +30,7 @@ enum command_kind {
 	COMMAND_MOVE_NOW,   /* the delay was under one interval */
 	COMMAND_MOVE_AFTER, /* as set after */
 	COMMAND_REMOVE,
-	COMMAND_SET_HANDLE,
-	COMMAND_RESET_HANDLE
+	COMMAND_SET_HANDLE
 };
 
 enum { COMMAND_KEY_INLINE = 24 };
@@ -43,17 +42,14 @@ struct command {
 	uint8_t kind;     /* enum command_kind */
 	bool in_task;     /* set now: given by an inline task */
 	tw_duration time; /* set and move by key: the deadline; set and move after: the delay */
-	union {
-		void *value; /* set */
-		uint64_t id; /* reset handle */
-	};
+	void *value;      /* set */
 	/*
 	 * A key too long for the cell travels in a timer. With a shorter one a set brings memory
 	 * for its timer that no thread has touched yet.
 	 */
 	union {
 		struct keyed_timer *timer; /* move and remove: or NULL */
-		struct handle *handle;     /* set handle; reset handle: or NULL */
+		struct handle *handle;     /* set handle */
 	};
 	unsigned char key[COMMAND_KEY_INLINE];
 };

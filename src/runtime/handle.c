@@ -2,8 +2,8 @@
 /*
  * A handle's life is a word: its generation above, phase and flags below. To stop, reset or run it
  * is to change the word by compare-and-swap; of a stop and the firing, the one whose exchange
- * succeeds wins. The owner is not asked; it learns of a stop through an inbox, and of a
- * reset by a command like any other, so that sets and resets keep their order.
+ * succeeds wins. The owner is not asked; it learns of a stop, and of a reset to an earlier
+ * deadline, through an inbox.
  *
  *   pending   set, and not begun; wherever it is: in the command queue, the wheel or the pool
  *   running   its function is being called
@@ -12,13 +12,15 @@
  *
  *   LISTED    it is in an inbox of the table; the thread that sets the flag adds it, the owner
  *             clears it
- *   RESET     new_deadline is its deadline from now on; so it must not run at the old one
+ *   RESET     `deadline` is its deadline from now on; so it must not run at the old one
+ *   NOW       that had passed at the reset
+ *   BACK      the pool, which had it, passes it on to the owner, which is to file it; LISTED, too
  *   LEFT      the pool or the command queue, which had it, has let go
  *   LAST      running, and will not again
- *   BUSY      being reset: a thread claims a cell for the command and writes new_deadline; the
+ *   BUSY      a thread has locked it: only that one changes the word, and writes `deadline`; the
  *             others wait those few instructions
  *   PERIODIC  it has a schedule
- *   CLOSE     new_deadline is the function that a close was given; the thread that frees the handle
+ *   CLOSE     `deadline` is the function that a close was given; the thread that frees the handle
  *             calls it before, in a job
  *
  * What happens to a handle, one function each. Where a row does not apply, nothing changes.
@@ -33,21 +35,29 @@
  *                                                CLOSE
  *                    running  LAST               -                     TW_RUNNING
  *                    running  else               LAST, CLOSE           TW_OK
- *   handle_end_reset pending, running, not LAST  RESET                 owner: apply_reset
- *   handle_begin     pending  RESET              LISTED                owner: apply_return
+ *   handle_reset     pending  sooner             RESET, LISTED         owner: apply_change
+ *                    pending  later              RESET                 owner: is_due; or begin
+ *                    running  not LAST           RESET                 handle_end
+ *   handle_is_due    pending  RESET              not RESET             owner: into the wheel
+ *                    else                        -                     handed over to run
+ *   handle_begin     pending  RESET              BACK, LISTED          owner: apply_change
  *                    pending  else               running               its job: the function
  *                    stopped                     LEFT                  freed, unless LISTED
- *   handle_end       running  it goes on         pending, LISTED       owner: apply_return
+ *   handle_end       running  it goes on         pending, BACK,        owner: apply_change
+ *                                                LISTED
  *                    running  else               stopped, LEFT         freed, unless LISTED
  *   handle_end_sche. running  all                stopped, LEFT         freed, unless LISTED
  *   handle_claim     pending                     stopped               drain or release, let_go
  *   handle_let_go    stopped                     LEFT                  freed, unless LISTED
  *   apply_set        pending                     not RESET             owner: into the wheel
  *                    stopped                     LEFT                  freed by apply_stop
- *   apply_reset      pending, in the wheel       not RESET             owner: filed anew
- *   apply_return     pending                     not LISTED, RESET     owner: into the wheel
- *                    stopped                     not LISTED            freed
- *   apply_stop       stopped  LEFT, or in wheel  not LISTED            freed
+ *   apply_change     pending  BACK               not LISTED, BACK,     owner: into the wheel
+ *                                                RESET
+ *                    pending  RESET, in wheel    not LISTED, RESET     owner: filed anew
+ *                    stopped                     as apply_stop
+ *                    else                        not LISTED
+ *   apply_stop       stopped  BACK or in wheel   not LISTED            counted as removed, freed
+ *                    stopped  LEFT               not LISTED            freed
  *                    stopped  else               not LISTED            freed by its holder
  *
  * The argument goes with the answer: TW_OK gives it to the caller at once, TW_REARMED once the run
@@ -57,11 +67,15 @@
  * A run goes on if not LAST, and RESET or by its schedule. It ends if its `next` said so: a reset
  * that came while `next` was asked has moved a run that does not come.
  *
+ * A handle that is pending, and neither BACK nor LISTED, has `deadline`, and where it is in the
+ * wheel, it is filed by that deadline or an earlier one. So the owner need not be told of one that
+ * moves later: it finds out when the earlier deadline comes.
+ *
  * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it
  * is away. A stopped handle is freed by the later of two events: it was let go (LEFT), the owner
  * took it from its inbox (not LISTED). Both are changes of the same word, so each sees whether it
- * is the later one. A handle that a worker finds reset, or that has run and is to run again, goes
- * back to the owner through an inbox of its own, which a million stops don't hold up.
+ * is the later one. What is reset or has come back has an inbox of its own, which a million stops
+ * don't hold up.
  *
  * A handle's memory is never anything else, so an old id may look at its state and its place for
  * ever. Each use has a generation of its own, from 1 on; a handle that has had its 2^36 generations
@@ -69,10 +83,11 @@
  * no generation; their chunk's floor remembers the generations that are used up.
  *
  * Invariants: LISTED means that it is in one inbox, once. Only the owner takes it from there. RESET
- * and LAST are not set together while it runs. A handle is given back to the slab by one thread,
- * which has seen it LEFT, or had it, and not LISTED.
+ * and LAST are not set together while it runs. Only a timer that is pending or runs is BUSY. One
+ * thread gives a handle back to the slab: it has seen it LEFT, or had it, and not LISTED.
  *
- * Linearization of a stop, a reset and the beginning of a run: their exchange of the state.
+ * Linearization of a stop and the beginning of a run: their exchange of the state. Of a reset and a
+ * close: the exchange that locks it.
  */
 #include "handle.h"
 
@@ -91,12 +106,14 @@ enum {
 	RUNNING = 2,
 	STOPPED = 3,
 	LISTED = 1 << 2,
-	RESET = 1 << 3,
+	RESET = HANDLE_WAS_RESET,
 	LEFT = 1 << 4,
 	LAST = 1 << 5,
 	BUSY = 1 << 6,
 	PERIODIC = 1 << 7,
 	CLOSE = HANDLE_CLOSE,
+	NOW = 1 << 9,
+	BACK = 1 << 10,
 	GENERATION_SHIFT = 12,
 	INDEX_BITS = 28
 };
@@ -227,8 +244,8 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 	timer_set_place(&handle->timer, TIMER_IN_QUEUE);
 	*id = handle_id(handle, generation);
 	/* release: what was done with it before, for those that ask by an old id; pairs with
-	 * handle_state(), handle_next() and handle_table_wait(). What is new is published by the
-	 * command, and to others by what passes the id on. */
+	 * handle_state() and handle_table_wait(). What is new is published by the command, and to
+	 * others by what passes the id on. */
 	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
 			      memory_order_release);
 	return handle;
@@ -277,18 +294,27 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle
 
 /* ---- Changing the state ---- */
 
-/* Once no thread is busy with it. acquire: pairs with handle_exchange(), handle_end_reset() and
+/* Not inlined: the other way needs no stack. */
+static __attribute__((noinline, cold)) uint64_t handle_wait(struct handle *handle)
+{
+	unsigned tries = 0;
+	uint64_t state;
+
+	do {
+		thread_back_off(&tries);
+		/* acquire: see handle_state(). */
+		state = atomic_load_explicit(&handle->state, memory_order_acquire);
+	} while (state & BUSY);
+	return state;
+}
+
+/* Once no thread is busy with it. acquire: pairs with handle_exchange(), handle_unlock() and
  * handle_give(). */
-static uint64_t handle_state(struct handle *handle)
+static inline uint64_t handle_state(struct handle *handle)
 {
 	uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
-	unsigned tries = 0;
 
-	while (state & BUSY) {
-		thread_back_off(&tries);
-		state = atomic_load_explicit(&handle->state, memory_order_acquire);
-	}
-	return state;
+	return state & BUSY ? handle_wait(handle) : state;
 }
 
 /* seq_cst: publishes what was written to the handle before; pairs with handle_state(). And the end
@@ -299,15 +325,34 @@ static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
 						       memory_order_seq_cst, memory_order_relaxed);
 }
 
-/* The same, and adds the handle to the inbox of the returned, unless it is in one already. */
-static bool handle_exchange_returned(struct handle_table *table, struct handle *handle,
-				     uint64_t from, uint64_t to)
+/* The same, and passes the handle back to the owner. It may be in the inbox already. */
+static bool handle_exchange_back(struct handle_table *table, struct handle *handle, uint64_t from,
+				 uint64_t to)
 {
-	if (!handle_exchange(handle, from, to | LISTED))
+	if (!handle_exchange(handle, from, to | LISTED | BACK))
 		return false;
 	if (!(from & LISTED))
-		inbox_add(&table->returned, &handle->change);
+		inbox_add(&table->changed, &handle->change);
 	return true;
+}
+
+/* From a lock that succeeds to the unlock no other thread changes the state, nor `deadline`. Only
+ * of a timer that is pending or runs. */
+static bool handle_lock(struct handle *handle, uint64_t state)
+{
+	return handle_exchange(handle, state, state | BUSY);
+}
+
+static void handle_unlock(struct handle *handle, uint64_t state)
+{
+	/* release: publishes the deadline; pairs with handle_state(). */
+	atomic_store_explicit(&handle->state, state, memory_order_release);
+}
+
+/* release: after BUSY was set; pairs with handle_look(). */
+static void handle_set_deadline(struct handle *handle, tw_duration deadline)
+{
+	atomic_store_explicit(&handle->deadline, deadline, memory_order_release);
 }
 
 static uint64_t with_phase(uint64_t state, uint64_t phase)
@@ -323,12 +368,13 @@ static bool state_is_live(uint64_t state, uint64_t id)
 	return generation_of(state) == id >> INDEX_BITS && (phase == PENDING || phase == RUNNING);
 }
 
-void handle_prefetch(const struct handle_table *table, uint64_t id)
+struct handle *handle_fetch(const struct handle_table *table, uint64_t id)
 {
-	const struct handle *handle = handle_find(table, id);
+	struct handle *handle = handle_find(table, id);
 
 	if (handle)
 		prefetch_to_write(&handle->state);
+	return handle;
 }
 
 /* Links that are to be added to an inbox together. Zeroed: none. */
@@ -395,7 +441,7 @@ size_t handle_stop_group(struct handle_table *table, const struct tw_timer *time
 	size_t stopped = 0;
 
 	for (size_t i = 0; i < count; i++)
-		handle_prefetch(table, timers[i].id);
+		(void)handle_fetch(table, timers[i].id);
 	for (size_t i = 0; i < count; i++) {
 		answers[i] = handle_stop_into(table, timers[i].id, &chain);
 		stopped += answers[i] == TW_OK;
@@ -404,55 +450,52 @@ size_t handle_stop_group(struct handle_table *table, const struct tw_timer *time
 	return stopped;
 }
 
-struct handle *handle_begin_reset(struct handle_table *table, uint64_t id)
+/* Locks the timer and fills in its state; false: it is done, stopped or unknown. */
+static inline bool handle_lock_live(struct handle *handle, uint64_t id, uint64_t *state)
 {
-	struct handle *handle = handle_find(table, id);
-	uint64_t state;
-
-	if (!handle)
-		return NULL;
 	do {
-		state = handle_state(handle);
-		if (!state_is_live(state, id) || (state & LAST))
-			return NULL;
-	} while (!handle_exchange(handle, state, state | BUSY));
-	return handle;
+		*state = handle ? handle_state(handle) : 0;
+		if (!state_is_live(*state, id) || (*state & LAST))
+			return false;
+	} while (!handle_lock(handle, *state));
+	return true;
 }
 
-void handle_end_reset(struct handle *handle, const tw_duration *deadline)
+enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
+			    tw_duration deadline, bool for_now, bool *changed)
 {
-	uint64_t changes = BUSY;
+	uint64_t state;
+	uint64_t to;
 
-	if (deadline) {
-		/* relaxed: while BUSY only LISTED changes, by the owner. */
-		changes |= RESET & ~atomic_load_explicit(&handle->state, memory_order_relaxed);
-		/* relaxed: published by the change of the state. */
-		atomic_store_explicit(&handle->new_deadline, *deadline, memory_order_relaxed);
-	}
-	/* release: publishes new_deadline; pairs with handle_state(). */
-	atomic_fetch_xor_explicit(&handle->state, changes, memory_order_release);
+	if (!handle_lock_live(handle, id, &state))
+		return TW_NOT_FOUND;
+	to = (state & ~(uint64_t)NOW) | RESET | (for_now ? NOW : 0);
+	/* relaxed: no other thread changes it now. */
+	if ((state & PHASE) == PENDING &&
+	    deadline < atomic_load_explicit(&handle->deadline, memory_order_relaxed))
+		to |= LISTED;
+	handle_set_deadline(handle, deadline);
+	handle_unlock(handle, to);
+	*changed = to & ~state & LISTED;
+	if (*changed)
+		inbox_add(&table->changed, &handle->change);
+	return TW_OK;
 }
 
-/* A close keeps other threads off as a reset does, and then stops the timer. */
 enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed)
 {
-	struct handle *handle = handle_begin_reset(table, id);
+	struct handle *handle = handle_find(table, id);
 	struct run run;
 	uint64_t state;
 	uint64_t to;
 
-	if (!handle)
+	if (!handle_lock_live(handle, id, &state))
 		return handle_find_run(table, id, &run) && run_is_under_way(&run) ? TW_RUNNING
 										  : TW_NOT_FOUND;
-	/* release: after BUSY was set; pairs with the load in handle_deadline(). */
-	atomic_store_explicit(&handle->new_deadline, (tw_duration)(intptr_t)closed,
-			      memory_order_release);
-	do {
-		/* relaxed: while BUSY only LISTED changes, by the owner. */
-		state = atomic_load_explicit(&handle->state, memory_order_relaxed);
-		to = (state | (closed ? CLOSE : 0)) & ~(uint64_t)(RESET | BUSY);
-		to = (state & PHASE) == RUNNING ? to | LAST : with_phase(to | LISTED, STOPPED);
-	} while (!handle_exchange(handle, state, to));
+	handle_set_deadline(handle, (tw_duration)(intptr_t)closed);
+	to = (state | (closed ? CLOSE : 0)) & ~(uint64_t)RESET;
+	to = (state & PHASE) == RUNNING ? to | LAST : with_phase(to | LISTED, STOPPED);
+	handle_unlock(handle, to);
 	if (to & ~state & LISTED)
 		inbox_add(&table->stopped[id % HANDLE_INBOXES], &handle->change);
 	return TW_OK;
@@ -499,21 +542,18 @@ void handle_table_tell(struct handle_table *table)
 
 /* ---- The owner ---- */
 
-/* Takes the new deadline, if there is one. */
-static bool handle_take_deadline(struct handle *handle)
+/* The deadline of a locked handle becomes the timer's, or that of a schedule the handle's. Returns
+ * its state after that. */
+static uint64_t handle_take_deadline(struct handle *handle, uint64_t state)
 {
-	uint64_t state;
-
-	do {
-		state = handle_state(handle);
-		if (!(state & RESET))
-			return false;
-	} while (!handle_exchange(handle, state, state & ~(uint64_t)RESET));
-	/* Only now: another reset may have come before the exchange and left the same state. One
-	 * that comes after it has a command of its own. */
-	/* relaxed: published by the state. */
-	handle->timer.deadline = atomic_load_explicit(&handle->new_deadline, memory_order_relaxed);
-	return true;
+	handle->timer.by_tick = state & NOW;
+	if (state & RESET)
+		/* relaxed: no other thread changes it now. */
+		handle->timer.deadline =
+			atomic_load_explicit(&handle->deadline, memory_order_relaxed);
+	else
+		handle_set_deadline(handle, handle->timer.deadline);
+	return state & ~(uint64_t)(RESET | NOW);
 }
 
 static struct handle *handle_take(struct inbox *inbox)
@@ -523,23 +563,12 @@ static struct handle *handle_take(struct inbox *inbox)
 	return link ? list_entry(link, struct handle, change) : NULL;
 }
 
-/* Returns whether all inboxes of stopped handles are empty, as they mostly are after a task. */
-static bool handle_none_is_stopped(const struct handle_table *table)
-{
-	for (size_t i = 0; i < HANDLE_INBOXES; i++)
-		if (!inbox_is_empty(&table->stopped[i]))
-			return false;
-	return true;
-}
-
 /* One of each inbox after the other, so that the look at one link waits for no other. */
 size_t handle_take_stopped(struct handle_table *table, struct handle **taken, size_t most)
 {
 	size_t count = 0;
 	size_t before;
 
-	if (handle_none_is_stopped(table))
-		return 0;
 	do {
 		before = count;
 		for (size_t i = 0; i < HANDLE_INBOXES && count < most; i++) {
@@ -554,9 +583,14 @@ size_t handle_take_stopped(struct handle_table *table, struct handle **taken, si
 	return count;
 }
 
-struct handle *handle_take_returned(struct handle_table *table)
+struct handle *handle_take_changed(struct handle_table *table)
 {
-	return handle_take(&table->returned);
+	struct inbox_link *link = inbox_take_oldest(&table->changed);
+
+	/* The next one's other line comes meanwhile. */
+	if (table->changed.taken)
+		prefetch_to_write(&list_entry(table->changed.taken, struct handle, change)->timer);
+	return link ? list_entry(link, struct handle, change) : NULL;
 }
 
 bool handle_table_has_some(struct handle_table *table)
@@ -564,67 +598,74 @@ bool handle_table_has_some(struct handle_table *table)
 	for (size_t i = 0; i < HANDLE_INBOXES; i++)
 		if (inbox_has_some(&table->stopped[i]))
 			return true;
-	return inbox_has_some(&table->returned);
+	return inbox_has_some(&table->changed);
 }
 
-/* acq_rel: it is taken from its inbox; of this and a worker's LEFT, the later sees the other. */
-static uint64_t handle_unlist(struct handle *handle)
+enum handle_action handle_apply_stop(struct handle *handle, bool is_here)
 {
-	return atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED, memory_order_acq_rel);
-}
-
-enum handle_action handle_apply_stop(struct handle *handle, uint16_t pending)
-{
-	bool is_here = handle_is_here(handle, pending);
+	uint64_t state;
 
 	/* Before it is unlisted: then a worker may free it, and it may be set anew at once. */
 	if (timer_place(&handle->timer) == TIMER_IN_QUEUE)
 		timer_set_place(&handle->timer, TIMER_STOPPED_IN_QUEUE);
-	return (handle_unlist(handle) & LEFT) || is_here ? HANDLE_FREE : HANDLE_KEEP;
+	/* acq_rel: it is taken from its inbox; of this and a worker's LEFT, the later sees the
+	 * other. */
+	state = atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED, memory_order_acq_rel);
+	if (is_here || (state & BACK))
+		return HANDLE_REMOVE;
+	return state & LEFT ? HANDLE_FREE : HANDLE_KEEP;
 }
 
-enum handle_action handle_apply_return(struct handle *handle)
+enum handle_action handle_apply_change(struct handle *handle, bool is_here)
 {
-	if ((handle_unlist(handle) & PHASE) == STOPPED)
-		return HANDLE_FREE;
-	return handle_take_deadline(handle) ? HANDLE_REFILE : HANDLE_REPEAT;
+	enum handle_action action = HANDLE_KEEP;
+	uint64_t state;
+
+	do {
+		state = handle_state(handle);
+		if ((state & PHASE) == STOPPED)
+			return handle_apply_stop(handle, is_here);
+	} while (!handle_lock(handle, state));
+	if (state & BACK)
+		action = HANDLE_FILE;
+	else if ((state & RESET) && is_here)
+		action = HANDLE_MOVE;
+	if (action != HANDLE_KEEP)
+		state = handle_take_deadline(handle, state);
+	handle_unlock(handle, state & ~(uint64_t)(LISTED | BACK));
+	return action;
 }
 
-bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t pending)
+/* Reads the state and, at the same moment, the deadline of a timer that is pending. */
+static uint64_t handle_look(struct handle *handle, tw_duration *deadline)
 {
-	/* relaxed: what the owner has, no other thread makes another use of. */
-	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+	uint64_t state;
 
-	return generation_of(state) == id >> INDEX_BITS && (state & PHASE) == PENDING &&
-	       handle_is_here(handle, pending);
+	/* acquire: what is written after BUSY was set is seen with it; pairs with
+	 * handle_set_deadline(). relaxed: after it. */
+	do {
+		state = handle_state(handle);
+		*deadline = (state & (BACK | RESET)) == BACK
+				    ? handle->timer.deadline
+				    : atomic_load_explicit(&handle->deadline, memory_order_acquire);
+	} while (atomic_load_explicit(&handle->state, memory_order_relaxed) != state);
+	return state;
 }
 
 enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t pending,
 			       tw_duration *deadline)
 {
 	struct handle *handle = handle_find(table, id);
-	uint64_t state = handle ? handle_state(handle) : 0;
-	bool is_away = handle && timer_place(&handle->timer) == TIMER_AWAY;
+	uint64_t state = handle ? handle_look(handle, deadline) : 0;
 
 	if (!state_is_live(state, id))
 		return TW_NOT_FOUND;
 	if ((state & PHASE) == RUNNING)
 		return TW_RUNNING;
-	/* It is being drained, or its command has not been seen. */
-	if (!is_away && !handle_is_here(handle, pending))
-		return TW_NOT_FOUND;
-	if (state & RESET) {
-		/* acquire: a later one is as good, unless it is a close's function; pairs with the
-		 * store in handle_close(). */
-		*deadline = atomic_load_explicit(&handle->new_deadline, memory_order_acquire);
-		return state_is_live(handle_state(handle), id) ? TW_OK : TW_NOT_FOUND;
-	} else if (is_away && !(state & LISTED)) {
-		/* A worker may be about to give it another one. */
-		*deadline = INT64_MIN;
-	} else {
-		*deadline = handle->timer.deadline;
-	}
-	return TW_OK;
+	/* Else it is being drained, or its command has not been seen. */
+	return timer_place(&handle->timer) == TIMER_AWAY || handle_is_here(handle, pending)
+		       ? TW_OK
+		       : TW_NOT_FOUND;
 }
 
 uint64_t handle_table_end(const struct handle_table *table)
@@ -662,13 +703,19 @@ const struct handle *handle_next(struct handle_table *table, struct handle_scan 
 	while (handle_scan_seek(table, scan)) {
 		unsigned skipped = (unsigned)__builtin_ctzll(scan->used);
 		/* A number is an id of generation 0. */
-		const struct handle *handle = handle_find(table, scan->number + skipped);
-		/* acquire: a thread that uses the memory anew has said so in its place before;
-		 * pairs with the release in handle_new(). */
-		uint64_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
+		struct handle *handle = handle_find(table, scan->number + skipped);
+		uint64_t state;
 
 		scan->used = scan->used >> skipped >> 1;
 		scan->number += skipped + 1;
+		if (scan->in_place) {
+			/* relaxed, both: all threads are stopped. */
+			state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+			scan->deadline =
+				atomic_load_explicit(&handle->deadline, memory_order_relaxed);
+		} else {
+			state = handle_look(handle, &scan->deadline);
+		}
 		if ((state & PHASE) == PENDING && handle_is_here(handle, pending))
 			return handle;
 	}
@@ -683,10 +730,17 @@ tw_duration handle_period(const struct handle *handle)
 	return state & PERIODIC ? handle->schedule->period : 0;
 }
 
-void handle_apply_reset(struct handle *handle)
+bool handle_is_due(struct handle *handle)
 {
-	/* An earlier reset's command has taken the deadline of this one too, if it is not RESET. */
-	(void)handle_take_deadline(handle);
+	uint64_t state;
+
+	do {
+		state = handle_state(handle);
+		if (!(state & RESET))
+			return true;
+	} while (!handle_lock(handle, state));
+	handle_unlock(handle, handle_take_deadline(handle, state));
+	return false;
 }
 
 enum handle_action handle_apply_set(struct handle *handle)
@@ -695,12 +749,13 @@ enum handle_action handle_apply_set(struct handle *handle)
 		return HANDLE_FREE;
 	if ((handle_state(handle) & PHASE) == STOPPED) {
 		timer_set_place(&handle->timer, TIMER_AWAY);
-		/* relaxed: it is listed, so the owner itself finds that in handle_unlist(). */
+		/* relaxed: it is listed, so the owner itself finds that in handle_apply_stop(). */
 		atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_relaxed);
 		return HANDLE_KEEP;
 	}
-	(void)handle_take_deadline(handle);
-	return HANDLE_REFILE;
+	if (handle_looks_reset(handle))
+		(void)handle_is_due(handle);
+	return HANDLE_FILE;
 }
 
 bool handle_claim(struct handle *handle)
@@ -712,6 +767,10 @@ bool handle_claim(struct handle *handle)
 		if ((state & PHASE) != PENDING)
 			return false;
 	} while (!handle_exchange(handle, state, with_phase(state, STOPPED)));
+	/* relaxed: no other thread changes it any more. */
+	if (state & RESET)
+		handle->timer.deadline =
+			atomic_load_explicit(&handle->deadline, memory_order_relaxed);
 	return true;
 }
 
@@ -736,7 +795,7 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 		if ((state & PHASE) == STOPPED)
 			return handle_let_go(table, bin, handle) ? HANDLE_CLOSED : HANDLE_STOPPED;
 		if (state & RESET) {
-			if (handle_exchange_returned(table, handle, state, state))
+			if (handle_exchange_back(table, handle, state, state))
 				return HANDLE_RESET;
 		} else if (handle_exchange(handle, state, with_phase(state, RUNNING))) {
 			return HANDLE_BEGUN;
@@ -783,8 +842,7 @@ static enum handle_end handle_finish(struct handle_table *table, struct slab_bin
 		if ((state & LAST) || is_last || !(goes_on || (state & RESET))) {
 			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
 				break;
-		} else if (handle_exchange_returned(table, handle, state,
-						    with_phase(state, PENDING))) {
+		} else if (handle_exchange_back(table, handle, state, with_phase(state, PENDING))) {
 			return HANDLE_GOES_ON;
 		}
 	}

@@ -35,13 +35,13 @@ struct handle {
 		void (*run)(void *argument);
 		struct schedule *schedule; /* of a periodic one */
 	};
-	_Atomic uint64_t state;           /* generation, phase and flags: see handle.c */
-	struct inbox_link change;         /* in one of the table's inboxes */
-	_Atomic tw_duration new_deadline; /* or a close's function; while its state says so */
+	_Atomic uint64_t state;       /* generation, phase and flags: see handle.c */
+	struct inbox_link change;     /* in one of the table's inboxes */
+	_Atomic tw_duration deadline; /* by its last set or reset; or the function of a close */
 };
 
-/* A flag of the state: new_deadline is the function of a close. */
-enum { HANDLE_CLOSE = 1 << 8 };
+/* Flags of the state: the handle has a new deadline; `deadline` is the function of a close. */
+enum { HANDLE_WAS_RESET = 1 << 3, HANDLE_CLOSE = 1 << 8 };
 
 /* Whether the owner has it. Also for one that may be freed by now: no other thread says so of any.
  * */
@@ -65,7 +65,7 @@ struct handle_table {
 	struct slab_hooks hooks;              /* constant */
 	_Atomic(struct chunk *) *chunks;      /* by number; set once each */
 	struct inbox stopped[HANDLE_INBOXES]; /* while pending */
-	struct inbox returned;                /* by workers: to be set again */
+	struct inbox changed;                 /* reset to run sooner, or back from a worker */
 	/* Threads that wait for a run to end, a handle's or an alarm's. */
 	_Alignas(CACHE_LINE) atomic_int waiters;
 	pthread_mutex_t lock;
@@ -78,23 +78,34 @@ void handle_table_destroy(struct handle_table *table);
 
 /* Any thread: a pending one, to be set; NULL: out of memory. Its id goes to *id. */
 struct handle *handle_new(struct handle_table *table, uint64_t *id);
+/* Gives a new one its deadline, which has passed if it is for now. */
+static inline void handle_arm(struct handle *handle, tw_duration deadline, bool for_now)
+{
+	handle->timer.deadline = deadline;
+	handle->timer.by_tick = for_now;
+	/* relaxed: published as the rest of it is. */
+	atomic_store_explicit(&handle->deadline, deadline, memory_order_relaxed);
+}
 /* Gives back one that no other thread has, or can find by its id. */
 void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
 /* Says that run is a schedule's; before it is set. */
 void handle_make_periodic(struct handle *handle, struct schedule *schedule);
 
-/* Any thread: brings what a stop or a reset changes first into the cache. */
-void handle_prefetch(const struct handle_table *table, uint64_t id);
+/* Any thread: the handle of an id, which may be another timer's by now; NULL: the id is no wheel's.
+ * What a stop or a reset changes first comes into the cache. */
+struct handle *handle_fetch(const struct handle_table *table, uint64_t id);
 /* Any thread. Returns as tw_timer_stop; with TW_OK the owner is to be woken. */
 enum tw_status handle_stop(struct handle_table *table, uint64_t id);
 /* The same for each of HANDLE_GROUP at most: *answers, one each. Returns how many are TW_OK. */
 enum { HANDLE_GROUP = 32 };
 size_t handle_stop_group(struct handle_table *table, const struct tw_timer *timers, size_t count,
 			 enum tw_status *answers);
-/* Any thread, from begin to end: others wait for it. NULL: it is done, stopped or unknown. */
-struct handle *handle_begin_reset(struct handle_table *table, uint64_t id);
-/* The deadline counts from now on; the owner is to be told by a command. NULL: nothing changes. */
-void handle_end_reset(struct handle *handle, const tw_duration *deadline);
+/*
+ * Any thread, with what handle_fetch() returned. Returns as tw_timer_reset; with TW_OK the timer
+ * has the deadline, which has passed if it is for now; *changed is set if the owner is to be woken.
+ */
+enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
+			    tw_duration deadline, bool for_now, bool *changed);
 /* Any thread. Returns as tw_timer_close; with TW_OK the owner is to be woken. */
 enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed);
 
@@ -121,31 +132,42 @@ void handle_table_wait(struct handle_table *table, const struct run *run);
 /* A run may have ended: a handle's, or an alarm's. */
 void handle_table_tell(struct handle_table *table);
 
-/* Owner, from here on. Up to `most` that were stopped: how many. */
+/* Owner, from here on. Takes up to `most` that were stopped: returns their number. */
 size_t handle_take_stopped(struct handle_table *table, struct handle **taken, size_t most);
-/* The next one that has come back; NULL: none. */
-struct handle *handle_take_returned(struct handle_table *table);
+/* Returns whether there are none, as mostly after a task. */
+static inline bool handle_none_is_stopped(const struct handle_table *table)
+{
+	for (size_t i = 0; i < HANDLE_INBOXES; i++)
+		if (!inbox_is_empty(&table->stopped[i]))
+			return false;
+	return true;
+}
+/* The next one that was reset to run sooner, or has come back, in their order. NULL: none. */
+struct handle *handle_take_changed(struct handle_table *table);
 bool handle_table_has_some(struct handle_table *table);
 /* What to do about one that was taken, or about a command. */
 enum handle_action {
 	HANDLE_KEEP,   /* nothing */
 	HANDLE_FREE,   /* no other thread has it any more; handle_closed() comes first */
-	HANDLE_REFILE, /* its deadline is a new one; if it was away, it is back */
-	HANDLE_REPEAT  /* the same, by its schedule */
+	HANDLE_REMOVE, /* the same of one that was pending, and is to be counted as removed */
+	HANDLE_FILE,   /* it is in no list, and is to be filed by its deadline */
+	HANDLE_MOVE    /* it is in a list, and has a new deadline */
 };
-enum handle_action handle_apply_stop(struct handle *handle, uint16_t pending);
-enum handle_action handle_apply_return(struct handle *handle);
+/* `is_here` is what handle_is_here() returns. */
+enum handle_action handle_apply_stop(struct handle *handle, bool is_here);
+enum handle_action handle_apply_change(struct handle *handle, bool is_here);
 enum handle_action handle_apply_set(struct handle *handle);
-/* Whether the owner has that timer, pending. `handle` may be no timer's by now, or another's. */
-bool handle_is_pending_here(const struct handle *handle, uint64_t id, uint16_t pending);
-/*
- * The deadline of that timer: TW_OK; TW_RUNNING; TW_NOT_FOUND: it is done, stopped or drained. Of
- * one that is in the pool, about to run, it is the smallest number.
- */
+/* Of one whose deadline has come: whether it was reset since, at a glance. */
+static inline bool handle_looks_reset(const struct handle *handle)
+{
+	/* relaxed: where a reset is not seen here, handle_begin() sees it. */
+	return atomic_load_explicit(&handle->state, memory_order_relaxed) & HANDLE_WAS_RESET;
+}
+/* Returns false if it was: it has its new deadline, and is to be filed. */
+bool handle_is_due(struct handle *handle);
+/* The deadline of that timer: TW_OK; TW_RUNNING; TW_NOT_FOUND: it is done, stopped or drained. */
 enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t pending,
 			       tw_duration *deadline);
-/* Of one that is: its deadline is the one of its last reset. */
-void handle_apply_reset(struct handle *handle);
 /* All handles have numbers from 0 to before this, by their memory, which no timer leaves. */
 uint64_t handle_table_end(const struct handle_table *table);
 /* A scan looks for pending handles in the order of their numbers. */
@@ -155,6 +177,7 @@ struct handle_scan {
 	size_t looks;    /* handles that may still be looked at; up to 71 more are */
 	uint64_t used;   /* bit i is set if the memory of handle number + i may be in use */
 	bool in_place;   /* all threads are stopped: the scan takes no lock, and looks at all */
+	tw_duration deadline; /* of the handle found last */
 };
 /* Returns the next handle on this pending set. NULL where there is none before the end, or where
  * `looks` is 0. Free memory costs no look. */
@@ -162,7 +185,8 @@ const struct handle *handle_next(struct handle_table *table, struct handle_scan 
 				 uint16_t pending);
 /* The period of tw_every; 0: none. */
 tw_duration handle_period(const struct handle *handle);
-/* Takes a timer that left the wheel out of reach of stop and reset; false: it was stopped. */
+/* Takes a timer that left the wheel out of reach of stop and reset, with the deadline that it has;
+ * false: it was stopped. */
 bool handle_claim(struct handle *handle);
 
 /* Owner or worker. */
@@ -197,8 +221,7 @@ static inline run_fn *handle_closed(const struct handle *handle)
 	/* relaxed, both: no other thread has it. */
 	if (!(atomic_load_explicit(&handle->state, memory_order_relaxed) & HANDLE_CLOSE))
 		return NULL;
-	return (run_fn *)(intptr_t)atomic_load_explicit(&handle->new_deadline,
-							memory_order_relaxed);
+	return (run_fn *)(intptr_t)atomic_load_explicit(&handle->deadline, memory_order_relaxed);
 }
 
 static inline struct handle *timer_handle(struct timer *timer)

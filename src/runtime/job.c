@@ -413,6 +413,7 @@ INLINED void job_return_handle(struct work *work, struct handle *handle)
 	if (handle->timer.job != TIMER_RUN) {
 		job_return(end);
 	} else if (handle_claim(handle)) {
+		work->task->deadline = handle->timer.deadline;
 		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
 		job_release(work, TW_STOPPED);
 	} else {

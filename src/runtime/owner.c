@@ -86,7 +86,6 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
 	owner->poll_began = TW_FOREVER;
-	owner->batch_head = UINT64_MAX; /* no batch begins there */
 	queue_age_init(&owner->queue_age, clock_read_real(CLOCK_MONOTONIC));
 	owner_init_lists(owner);
 	if (!clock_init(&owner->clock, options->clock, interval))
@@ -129,6 +128,9 @@ static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, 
 {
 	timer_set_place(timer, TIMER_AWAY);
 	if (timer_is_alarm(timer) && !owner_claim_alarm(owner, timer_alarm(timer)))
+		return 0;
+	if (timer_is_handle(timer) && handle_looks_reset(timer_handle(timer)) &&
+	    !owner_claim_handle(owner, timer_handle(timer)))
 		return 0;
 	outbox_run(&owner->out, timer, late ? JOB_LANE_BULK : JOB_LANE_PROMPT);
 	return !timer_is_alarm(timer);

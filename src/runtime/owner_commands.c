@@ -169,10 +169,6 @@ static void owner_apply_command(struct owner *owner, const struct command *comma
 		owner_set_handle(owner, command->handle, command->in_task);
 		return;
 	}
-	if (command->kind == COMMAND_RESET_HANDLE) {
-		owner_reset_handle(owner, command);
-		return;
-	}
 	if (command->kind == COMMAND_REMOVE)
 		owner_remove(owner, command, guess);
 	else
@@ -189,7 +185,7 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 		outbox_release(&owner->out, &command_timer(command)->timer, TW_STOPPED);
 	} else if (command->kind == COMMAND_SET_HANDLE) {
 		owner_retire_timer(owner, &command->handle->timer, NULL);
-	} else if (command->kind != COMMAND_RESET_HANDLE && command->timer) {
+	} else if (command->timer) {
 		timer_free(&owner->out.store, &owner->out.bin, command->timer);
 	}
 }

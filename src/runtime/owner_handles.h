@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Setting timers by handle and resetting them, and learning of stops and runs. Owner only. */
+/* Setting timers by handle, and learning of resets, stops and runs. Owner only. */
 #ifndef OWNER_HANDLES_H
 #define OWNER_HANDLES_H
 
@@ -10,9 +10,11 @@
 
 /* A handle's set command; in_task: given by an inline task. */
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task);
-/* A handle's reset command. */
-void owner_reset_handle(struct owner *owner, const struct command *command);
-/* Sees to the handles that come back to run again, the alarms, and the handles that were stopped;
+/* Claims the run of a handle that has left the wheel. Returns false if it was reset: then it is
+ * filed again. */
+bool owner_claim_handle(struct owner *owner, struct handle *handle);
+/* Sees to the handles that were reset or have come back, the alarms, and the handles that were
+ * stopped;
  * returns how many. Less than `most`: to all; more by a few batches at the most. */
 size_t owner_see_handles(struct owner *owner, size_t most);
 

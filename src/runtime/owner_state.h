@@ -127,11 +127,9 @@ struct owner {
 	struct owner_memory memory;
 	tw_duration poll_began; /* tw_poll runs what is due by then; TW_FOREVER outside tw_poll */
 	bool is_stopped;
-	bool held_back;         /* timers are due, and the pool has no room for them */
-	size_t room;            /* in the pool, for this turn's timers */
-	size_t applied;         /* commands and changes, in this turn */
-	uint64_t batch_head;    /* where the queue's head was when batch_time was read */
-	tw_duration batch_time; /* for a batch of commands */
+	bool held_back; /* timers are due, and the pool has no room for them */
+	size_t room;    /* in the pool, for this turn's timers */
+	size_t applied; /* commands and changes, in this turn */
 	unsigned tries; /* to sleep, in a row, while a producer had a command half written */
 };
 

@@ -13,7 +13,6 @@
  */
 #include "pending.h"
 
-#include "handle.h"
 #include "base/prefetch.h"
 
 bool pending_init(struct pending *pending, const struct pending_plan *plan)
@@ -69,15 +68,6 @@ static void command_prefetch_timer(const struct command *command, const struct k
 		timer_index_prefetch_neighbour(timer);
 }
 
-static void pending_prefetch_reset(const struct pending *pending, const struct command *command)
-{
-	struct handle *handle = command->handle;
-
-	if (command->kind == COMMAND_RESET_HANDLE && handle &&
-	    handle_is_pending_here(handle, command->id, pending->number))
-		wheel_prefetch(&handle->timer);
-}
-
 /*
  * Where most of a batch's sets were of new keys, those of the next will be, too: their memory, two
  * lines each, is fetched a batch ahead.
@@ -130,8 +120,6 @@ void pending_prefetch(const struct pending *pending, struct command_queue *queue
 		if (timer && command_unlinks(command_queue_at(queue, i), timer))
 			wheel_prefetch(&timer->timer);
 	}
-	for (size_t i = 0; i < count; i++)
-		pending_prefetch_reset(pending, command_queue_at(queue, i));
 	pending_prefetch_next_memory(queue, count, guesses);
 }
 

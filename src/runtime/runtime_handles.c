@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls for timers by handle. Setting one is a command like any other; a reset counts on
- * the spot, and tells the owner by a command; a stop is done on the spot (handle.c).
+ * The public calls for timers by handle. Setting one is a command like any other; resets and stops
+ * are done on the spot (handle.c).
  *
  * What a single stop or reset costs is mostly the first touch of the handle, which is in no cache.
  * Calls for many fetch the handles of a group together, and wake the owner once a group.
@@ -46,6 +46,12 @@ struct handle_set {
 	tw_duration deadline;
 };
 
+/* Returns whether a timer with this deadline runs at once. */
+static bool deadline_is_now(tw_duration deadline, tw_duration now)
+{
+	return deadline <= now && deadline != TW_FOREVER;
+}
+
 static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct handle_set *set,
 				       uint64_t *id)
 {
@@ -65,8 +71,7 @@ static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct hand
 		handle_make_periodic(handle, schedule);
 	}
 	handle->timer.value = set->argument;
-	handle->timer.deadline = set->deadline;
-	handle->timer.by_tick = set->deadline <= set->now && set->deadline != TW_FOREVER;
+	handle_arm(handle, set->deadline, deadline_is_now(set->deadline, set->now));
 	return handle;
 }
 
@@ -228,57 +233,25 @@ enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
-static void wheel_fill_reset(struct tw_wheel *wheel, struct command_cell *cell,
-			     struct handle *handle, uint64_t id)
-{
-	cell->command.hash = 0;
-	cell->command.kind = COMMAND_RESET_HANDLE;
-	cell->command.in_task = owner_is_here(&wheel->owner);
-	cell->command.id = id;
-	cell->command.handle = handle;
-}
-
-/*
- * Once the timer has its new deadline the owner must be told, so a cell is claimed before that; but
- * after what may wait for another thread, for the owner waits for a claimed cell. Only a thread
- * that waited for room has its cell before; it is published in any case, if with no handle.
- */
-static enum tw_status wheel_reset_handle(struct tw_wheel *wheel, uint64_t id, tw_duration deadline)
-{
-	struct handle_table *handles = &wheel->owner.out.handles;
-	struct handle *handle = handle_begin_reset(handles, id);
-	struct command_cell *cell;
-	uint64_t position;
-
-	if (!handle)
-		return TW_NOT_FOUND;
-	cell = command_queue_claim(&wheel->owner.queue, &position);
-	if (!cell) {
-		enum tw_status status;
-
-		handle_end_reset(handle, NULL);
-		status = wheel_claim(wheel, &cell, &position);
-		if (status != TW_OK)
-			return status;
-		handle = handle_begin_reset(handles, id);
-	}
-	if (handle)
-		handle_end_reset(handle, &deadline);
-	wheel_fill_reset(wheel, cell, handle, id);
-	wheel_publish(wheel, cell, position);
-	return handle ? TW_OK : TW_NOT_FOUND;
-}
-
 enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
 {
 	enum tw_status status = wheel_state(wheel);
+	struct handle *handle;
+	bool changed = false;
+	tw_duration deadline;
+	tw_duration now;
 
 	if (status != TW_OK)
 		return status;
 	/* The handle is in no cache; the clock is read while it comes. */
-	handle_prefetch(&wheel->owner.out.handles, timer.id);
-	return wheel_reset_handle(wheel, timer.id,
-				  deadline_after(clock_now(&wheel->owner.clock), delay));
+	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
+	now = clock_now(&wheel->owner.clock);
+	deadline = deadline_after(now, delay);
+	status = handle_reset(&wheel->owner.out.handles, handle, timer.id, deadline,
+			      deadline_is_now(deadline, now), &changed);
+	if (changed)
+		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+	return status;
 }
 
 /* ---- Many at once ---- */
@@ -324,50 +297,32 @@ enum tw_status tw_timers_stop(struct tw_wheel *wheel, const struct tw_timer *tim
 	return answer_rest(statuses, done, n, status);
 }
 
-/* Together. The cells come before what may wait for another thread's reset, as for a thread that
- * waited for room: several handles must not be busy at once. */
-static void wheel_reset_in_cells(struct tw_wheel *wheel, const struct tw_reset *resets,
-				 size_t count, uint64_t position, enum tw_status *answers)
+/* Returns how many were reset. */
+static size_t wheel_reset_group(struct tw_wheel *wheel, const struct tw_reset *resets, size_t count,
+				enum tw_status *answers)
 {
 	struct handle_table *handles = &wheel->owner.out.handles;
-	tw_duration now = clock_now(&wheel->owner.clock);
+	struct handle *group[HANDLE_GROUP];
+	bool changed = false;
+	size_t ok = 0;
+	tw_duration now;
 
-	for (size_t i = 0; i < count; i++) {
-		struct command_cell *cell = command_queue_cell(&wheel->owner.queue, position + i);
-		uint64_t id = resets[i].timer.id;
-		tw_duration deadline = deadline_after(now, resets[i].delay);
-		struct handle *handle = handle_begin_reset(handles, id);
-
-		if (handle)
-			handle_end_reset(handle, &deadline);
-		answers[i] = handle ? TW_OK : TW_NOT_FOUND;
-		wheel_fill_reset(wheel, cell, handle, id);
-		command_queue_publish(cell, position + i);
-	}
-	wheel_tell(wheel, position + count - 1, count);
-}
-
-/* Together if there is room. Returns how many have their answer, and in *status why no more. */
-static size_t wheel_reset_group(struct tw_wheel *wheel, const struct tw_reset *resets, size_t count,
-				enum tw_status *answers, enum tw_status *status)
-{
-	uint64_t position;
-
-	/* They come while cells are claimed and the clock is read. */
+	/* They come while the clock is read. */
 	for (size_t i = 0; i < count; i++)
-		handle_prefetch(&wheel->owner.out.handles, resets[i].timer.id);
-	if (command_queue_claim_many(&wheel->owner.queue, count, &position)) {
-		wheel_reset_in_cells(wheel, resets, count, position, answers);
-		return count;
-	}
+		group[i] = handle_fetch(handles, resets[i].timer.id);
+	now = clock_now(&wheel->owner.clock);
 	for (size_t i = 0; i < count; i++) {
-		*status = tw_timer_reset(wheel, resets[i].timer, resets[i].delay);
-		if (*status != TW_OK && *status != TW_NOT_FOUND)
-			return i;
-		answers[i] = *status;
-		*status = TW_OK;
+		tw_duration deadline = deadline_after(now, resets[i].delay);
+		bool is_sooner = false;
+
+		answers[i] = handle_reset(handles, group[i], resets[i].timer.id, deadline,
+					  deadline_is_now(deadline, now), &is_sooner);
+		changed |= is_sooner;
+		ok += answers[i] == TW_OK;
 	}
-	return count;
+	if (changed)
+		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+	return ok;
 }
 
 enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_reset *resets, size_t n,
@@ -381,14 +336,12 @@ enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_reset *re
 	if (status == TW_OK && !resets && n > 0)
 		status = TW_INVALID;
 	while (done < n && status == TW_OK) {
-		enum tw_status *answers = statuses ? statuses + done : unwanted;
-		size_t count = wheel_reset_group(wheel, resets + done, group_of(n - done), answers,
-						 &status);
+		size_t count = group_of(n - done);
 
-		for (size_t i = 0; i < count; i++)
-			ok += answers[i] == TW_OK;
+		ok += wheel_reset_group(wheel, resets + done, count,
+					statuses ? statuses + done : unwanted);
 		done += count;
-		if (done < n && status == TW_OK)
+		if (done < n)
 			status = wheel_state(wheel);
 	}
 	if (accepted)

@@ -111,13 +111,13 @@ static struct tw_pending_timer keyed_view(const struct keyed_timer *timer)
 					 .deadline = timer->timer.deadline};
 }
 
-static struct tw_pending_timer handle_view(const struct handle *handle)
+static struct tw_pending_timer handle_view(const struct handle *handle, tw_duration deadline)
 {
 	struct tw_task task = {0};
 
 	handle_describe(handle, &task);
 	return (struct tw_pending_timer){.value = handle->timer.value,
-					 .deadline = handle->timer.deadline,
+					 .deadline = deadline,
 					 .timer = task.timer,
 					 .run = task.run,
 					 .period = handle_period(handle)};
@@ -182,7 +182,7 @@ static void walk_handles(struct walk *walk, const struct pending *pending,
 	const struct handle *handle;
 
 	while (walk->count < walk->room && (handle = handle_next(handles, &scan, pending->number)))
-		walk->timers[walk->count++] = handle_view(handle);
+		walk->timers[walk->count++] = handle_view(handle, scan.deadline);
 	walk->position = scan.number < scan.end ? first_handle + scan.number : WALK_END;
 }
 
@@ -215,7 +215,7 @@ void walk_all(const struct pending *pending, struct handle_table *handles,
 		position = stretch.end;
 	}
 	while ((handle = handle_next(handles, &scan, pending->number))) {
-		struct tw_pending_timer view = handle_view(handle);
+		struct tw_pending_timer view = handle_view(handle, scan.deadline);
 
 		visit(context, &view);
 	}

@@ -55,6 +55,7 @@ static void timer_arm(struct model_timer *timer, tw_duration delay)
 	timer->deadline = time_of(model, delay);
 	timer->at_once = delay <= 0;
 	timer->order = ++model->commands;
+	timer->is_moved = false;
 }
 
 static void timer_disarm(struct model_timer *timer)
@@ -88,10 +89,13 @@ static void timer_judge_exactly(struct model_timer *timer, tw_duration now)
 			   (long long)timer_time(timer));
 	if (tw_current_task()->deadline != timer->deadline)
 		model_fail(model, "a timer runs with another deadline");
-	if (timers->last_time == now && timer->order < timers->last_order)
+	if (timers->last_time == now && timer->order < timers->last_order && !timer->is_moved)
 		model_fail(model, "two timers of one tick change places");
+	if (timers->last_time != now)
+		timers->last_order = 0;
 	timers->last_time = model->now = now;
-	timers->last_order = timer->order;
+	if (!timer->is_moved)
+		timers->last_order = timer->order;
 	timer_disarm(timer);
 	if (timer->kind == ONE_SHOT)
 		return;
@@ -226,6 +230,7 @@ static enum tw_status expect_reset(struct model_timer *timer, tw_duration delay)
 	if (!timer->is_armed)
 		return TW_NOT_FOUND;
 	timer_arm(timer, delay);
+	timer->is_moved = true;
 	return TW_OK;
 }
 

@@ -46,6 +46,7 @@ struct model_timer {
 	bool is_owed; /* that drain or stop is to give it back */
 	tw_duration deadline;
 	uint64_t order; /* of its last command or run */
+	bool is_moved;  /* that was a reset: the timer keeps no order with others of its tick */
 };
 
 /* The timers that some users share: each may stop and reset those of the others. */

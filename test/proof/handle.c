@@ -3,13 +3,14 @@
  * A handle's word, under the owner's own code: one timer, the owner, a worker, and up to three
  * threads that stop, reset or wait. Bounds:
  *
- *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET,
- *                          DO_MAKE (another timer, maybe in its memory), DO_MAKE_STOP (and stop
- *                          it), DO_STOP_GROUP (stop it, one newly made, and it again, together),
- *                          DO_CLOSE
+ *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET (to
+ *                          a later deadline), DO_RESET_SOONER, DO_MAKE (another timer, maybe in
+ *                          its memory), DO_MAKE_STOP (and stop it), DO_STOP_GROUP (stop it, one
+ *                          newly made, and it again, together), DO_CLOSE
  *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
  *   PERIODIC_RUNS          0: it runs once; else its schedule ends after so many runs
  *   TAKES                  RUNS: what comes due runs; DRAINS: a drain has it
+ *   ASKS                   1: the owner is asked for the deadline in each of its rounds
  *   ROUNDS                 of the owner, while the others run
  *
  * The argument is plain memory. What has it writes to it: a run, a caller that was answered TW_OK
@@ -41,6 +42,7 @@ enum event {
 	DO_STOP,
 	DO_STOP_WAIT,
 	DO_RESET,
+	DO_RESET_SOONER,
 	DO_MAKE,
 	DO_MAKE_STOP,
 	DO_STOP_GROUP,
@@ -67,11 +69,14 @@ enum take { RUNS, DRAINS };
 #ifndef TAKES
 #define TAKES RUNS
 #endif
+#ifndef ASKS
+#define ASKS 0
+#endif
 #ifndef ROUNDS
 #define ROUNDS 2
 #endif
 
-enum { THREADS = 3, FIRST_DEADLINE = 10, NEW_DEADLINE = 20 };
+enum { THREADS = 3, SOONER_DEADLINE = 5, FIRST_DEADLINE = 10, NEW_DEADLINE = 20 };
 
 /* ---- What the word's code calls ---- */
 
@@ -172,7 +177,7 @@ void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, b
 	struct handle *handle = timer_handle(timer);
 
 	(void)wheel;
-	assert(before == FIRST_DEADLINE || before == NEW_DEADLINE);
+	assert(before >= SOONER_DEADLINE);
 	assert(!by_tick);
 	assert(in_wheel[handle_number(handle)] == handle);
 }
@@ -262,18 +267,10 @@ static struct schedule *schedule_make(void)
 
 /* ---- Doors 1 and 2 ---- */
 
-/* One command is a batch. */
-uint64_t command_queue_head(struct command_queue *queue)
-{
-	static uint64_t head;
+static uint64_t timer_id;
 
-	(void)queue;
-	return head++;
-}
-
-/* Commands on their way, by the thread that gives them: published by a store, taken once. */
-static struct command commands[THREADS + 1];
-static atomic_bool command_is_there[THREADS + 1];
+/* Set commands on their way, by the thread that gives them: taken once. */
+static _Atomic(struct handle *) commands[THREADS + 1];
 /* What the pool has, by the timer. */
 static _Atomic(struct handle *) in_pool[2];
 
@@ -291,26 +288,22 @@ void outbox_close(struct outbox *outbox, struct timer *timer)
 	pool_submit(timer_handle(timer), TIMER_CLOSE);
 }
 
-static void command_publish(int number, enum command_kind kind, struct handle *handle, uint64_t id)
+static void command_publish(int number, struct handle *handle)
 {
-	commands[number].kind = (uint8_t)kind;
-	commands[number].handle = handle;
-	commands[number].id = id;
 	/* release: as command_queue_publish(); pairs with owner_apply_one(). */
-	atomic_store_explicit(&command_is_there[number], true, memory_order_release);
+	atomic_store_explicit(&commands[number], handle, memory_order_release);
 }
 
 static void owner_apply_one(int number)
 {
 	/* acquire: as command_queue_peek(); pairs with command_publish(). */
-	if (!atomic_load_explicit(&command_is_there[number], memory_order_acquire))
+	struct handle *handle = atomic_load_explicit(&commands[number], memory_order_acquire);
+
+	if (!handle)
 		return;
 	/* relaxed: the owner alone takes it. */
-	atomic_store_explicit(&command_is_there[number], false, memory_order_relaxed);
-	if (commands[number].kind == COMMAND_SET_HANDLE)
-		owner_set_handle(&owner, commands[number].handle, false);
-	else
-		owner_reset_handle(&owner, &commands[number]);
+	atomic_store_explicit(&commands[number], NULL, memory_order_relaxed);
+	owner_set_handle(&owner, handle, false);
 }
 
 static void owner_take_due(int number)
@@ -322,7 +315,9 @@ static void owner_take_due(int number)
 	owner_unplace(&owner, &handle->timer);
 	timer_set_place(&handle->timer, TIMER_AWAY);
 	if (TAKES == RUNS) {
-		pool_submit(handle, TIMER_RUN);
+		/* As owner_hand_over_expired() does it. */
+		if (!handle_looks_reset(handle) || owner_claim_handle(&owner, handle))
+			pool_submit(handle, TIMER_RUN);
 		return;
 	}
 	/* As outbox_retire() and job_finish() do it. */
@@ -332,8 +327,20 @@ static void owner_take_due(int number)
 		outbox_close(&owner.out, &handle->timer);
 }
 
+/* The deadline is one of the timer's, whatever is done to it at the moment. */
+static void owner_ask(void)
+{
+	tw_duration deadline;
+
+	if (handle_deadline(&owner.out.handles, timer_id, owner.pending.number, &deadline) == TW_OK)
+		assert(deadline == FIRST_DEADLINE || deadline == NEW_DEADLINE ||
+		       deadline == SOONER_DEADLINE);
+}
+
 static void owner_turn(void)
 {
+	if (ASKS)
+		owner_ask();
 	for (int i = 0; i <= THREADS; i++)
 		owner_apply_one(i);
 	owner_see_handles(&owner, 4);
@@ -395,7 +402,11 @@ static int count_of(enum event event)
 	return (FIRST == event) + (SECOND == event) + (THIRD == event);
 }
 
-static uint64_t timer_id;
+static int resets(void)
+{
+	return count_of(DO_RESET) + count_of(DO_RESET_SOONER);
+}
+
 /* No table: each look at one would be an event of the model. */
 static enum event event_of(int number)
 {
@@ -436,17 +447,14 @@ static void argument_closed(void *value)
 	argument_give(value);
 }
 
-/* As wheel_reset_handle() does it. */
-static void timer_reset(int number)
+/* As tw_timer_reset() does it. */
+static void timer_reset(int number, tw_duration deadline)
 {
-	static const tw_duration deadline = NEW_DEADLINE;
-	struct handle *handle = handle_begin_reset(&owner.out.handles, timer_id);
+	struct handle_table *table = &owner.out.handles;
+	bool changed = false;
 
-	if (!handle)
-		return;
-	handle_end_reset(handle, &deadline);
-	command_publish(number, COMMAND_RESET_HANDLE, handle, timer_id);
-	has_reset[number] = true;
+	has_reset[number] = handle_reset(table, handle_fetch(table, timer_id), timer_id, deadline,
+					 false, &changed) == TW_OK;
 }
 
 static struct handle *timer_set_up(uint64_t *id, struct argument *argument)
@@ -454,8 +462,7 @@ static struct handle *timer_set_up(uint64_t *id, struct argument *argument)
 	struct handle *handle = handle_new(&owner.out.handles, id);
 
 	handle->timer.value = argument;
-	handle->timer.deadline = FIRST_DEADLINE;
-	handle->timer.by_tick = false;
+	handle_arm(handle, FIRST_DEADLINE, false);
 	handle->run = argument_run;
 	return handle;
 }
@@ -466,7 +473,7 @@ static void timer_set_up_another(int number, bool stops)
 	enum tw_status status;
 	uint64_t id;
 
-	command_publish(number, COMMAND_SET_HANDLE, timer_set_up(&id, &arguments[1]), 0);
+	command_publish(number, timer_set_up(&id, &arguments[1]));
 	assert(id != timer_id);
 	if (!stops)
 		return;
@@ -482,7 +489,7 @@ static void timer_stop_group(int number)
 	enum tw_status answers[3];
 	size_t stopped;
 
-	command_publish(number, COMMAND_SET_HANDLE, timer_set_up(&timers[1].id, &arguments[1]), 0);
+	command_publish(number, timer_set_up(&timers[1].id, &arguments[1]));
 	stopped = handle_stop_group(&owner.out.handles, timers, 3, answers);
 	assert(stopped == (size_t)(answers[0] == TW_OK) + (size_t)(answers[1] == TW_OK));
 	assert(answers[2] == TW_NOT_FOUND ||
@@ -506,7 +513,10 @@ static void *thread_run(void *argument)
 		timer_stop(number, event_of(number) == DO_STOP_WAIT);
 		break;
 	case DO_RESET:
-		timer_reset(number);
+		timer_reset(number, NEW_DEADLINE);
+		break;
+	case DO_RESET_SOONER:
+		timer_reset(number, SOONER_DEADLINE);
 		break;
 	case DO_MAKE:
 	case DO_MAKE_STOP:
@@ -574,19 +584,21 @@ static void judge(void)
 	/* A drain, or the stop before it, has it. */
 	assert(argument->is_given || (TAKES == RUNS && ended == stops_answered(TW_REARMED)));
 	/* A stop that came first has all; after one that found it running, no run begins. */
-	if (stops_answered(TW_OK) > 0 && PERIODIC_RUNS == 0 && count_of(DO_RESET) == 0 &&
+	if (stops_answered(TW_OK) > 0 && PERIODIC_RUNS == 0 && resets() == 0 &&
 	    count_of(DO_CLOSE) == 0)
 		assert(argument->runs == 0);
 	if (ended == 0 && TAKES == RUNS)
 		assert(argument->runs > 0);
 	if (stops_answered(TW_RUNNING) > 0)
 		assert(argument->runs > 0);
-	assert(argument->runs <= runs + count_of(DO_RESET));
+	assert(argument->runs <= runs + resets());
 	if (ended + stops_answered(TW_RUNNING) == 0 && TAKES == RUNS)
 		assert(argument->runs >= runs);
 	/* The last reset has its run, unless that was taken back. After TW_RUNNING none counts. */
 	if (was_reset() && ended == 0 && PERIODIC_RUNS == 0 && TAKES == RUNS)
-		assert(argument->last_deadline == NEW_DEADLINE);
+		assert((argument->last_deadline == NEW_DEADLINE && count_of(DO_RESET) > 0) ||
+		       (argument->last_deadline == SOONER_DEADLINE &&
+			count_of(DO_RESET_SOONER) > 0));
 	if (count_of(DO_MAKE) > 0) {
 		assert(arguments[1].runs == (TAKES == RUNS));
 		assert(arguments[1].is_given == (TAKES == DRAINS));
@@ -615,7 +627,7 @@ static void begin(void)
 	handle = timer_set_up(&timer_id, &arguments[0]);
 	if (PERIODIC_RUNS > 0)
 		handle_make_periodic(handle, schedule_make());
-	command_publish(0, COMMAND_SET_HANDLE, handle, 0);
+	command_publish(0, handle);
 	if (PLACE != IN_QUEUE)
 		owner_apply_one(0);
 	if (PLACE == IN_POOL)
@@ -624,7 +636,7 @@ static void begin(void)
 
 int main(void)
 {
-	int turns = 3 + PERIODIC_RUNS + count_of(DO_RESET) + count_of(DO_CLOSE);
+	int turns = 3 + PERIODIC_RUNS + 2 * resets() + count_of(DO_CLOSE);
 	pthread_t threads[THREADS + 2];
 
 	begin();

@@ -61,7 +61,7 @@ static inline int producer_gives(const struct producer *producer)
 static inline void producer_fill(struct producer *producer, struct command_cell *cell)
 {
 	producer->pointed[producer->given] = 100 + producer->given;
-	cell->command.id = (uint64_t)(producer->number * GIVEN_MOST + producer->given);
+	cell->command.time = (tw_duration)(producer->number * GIVEN_MOST + producer->given);
 	cell->command.timer = (struct keyed_timer *)&producer->pointed[producer->given];
 	producer->given++;
 }
@@ -97,8 +97,8 @@ static inline size_t consumer_take(size_t most)
 
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = command_queue_at(&queue, i);
-		int number = (int)(command->id / GIVEN_MOST);
-		int index = (int)(command->id % GIVEN_MOST);
+		int number = (int)(command->time / GIVEN_MOST);
+		int index = (int)(command->time % GIVEN_MOST);
 		struct producer *producer = &producers[number];
 
 		assert(producer->taken == index);

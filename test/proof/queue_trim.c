@@ -28,7 +28,7 @@ bool pages_release(void *memory, size_t size)
 	struct command_cell *cell = memory;
 
 	for (size_t i = 0; i < size / sizeof(*cell); i++) {
-		cell[i].command.id = 0;
+		cell[i].command.time = 0;
 		/* relaxed: the kernel orders nothing. */
 		atomic_store_explicit(&cell[i].turn, 0, memory_order_relaxed);
 	}

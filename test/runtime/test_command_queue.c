@@ -33,8 +33,8 @@ static void fill(struct command *command, uint32_t producer, uint64_t number)
 	command->key_size = (uint16_t)number;
 	command->kind = (uint8_t)(number % 5);
 	command->in_task = number % 2 == 0;
-	command->id = number;
-	command->time = (tw_duration)(number * 3 + producer);
+	command->time = (tw_duration)number;
+	command->value = (void *)(uintptr_t)(number * 3 + producer);
 	command->timer = NULL;
 	memset(command->key, (int)((number + producer) & 0xff), sizeof(command->key));
 }
@@ -44,9 +44,9 @@ static bool is_whole(const struct command *command)
 	struct command right;
 
 	memset(&right, 0, sizeof(right));
-	fill(&right, command->hash, command->id);
+	fill(&right, command->hash, (uint64_t)command->time);
 	return command->key_size == right.key_size && command->kind == right.kind &&
-	       command->in_task == right.in_task && command->time == right.time &&
+	       command->in_task == right.in_task && command->value == right.value &&
 	       !command->timer && memcmp(command->key, right.key, sizeof(right.key)) == 0;
 }
 
@@ -154,7 +154,7 @@ static void full_queue_takes_one_command_for_each_that_is_popped(void **state)
 		for (size_t lap = 0; lap < 3 * capacities[i]; lap++) {
 			assert_false(push(&queue, 0, number));
 			assert_int_equal(command_queue_count(&queue), capacities[i]);
-			assert_int_equal(command_queue_at(&queue, 0)->id, lap);
+			assert_int_equal(command_queue_at(&queue, 0)->time, lap);
 			command_queue_pop(&queue, 1);
 			assert_int_equal(command_queue_count(&queue), capacities[i] - 1);
 			assert_true(push(&queue, 0, number++));
@@ -184,8 +184,8 @@ static void peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication(void 
 	command_queue_publish(cell, position);
 	assert_int_equal(command_queue_peek(&queue, 8), 2);
 	assert_int_equal(command_queue_peek(&queue, 1), 1);
-	assert_int_equal(command_queue_at(&queue, 0)->id, 1);
-	assert_int_equal(command_queue_at(&queue, 1)->id, 2);
+	assert_int_equal(command_queue_at(&queue, 0)->time, 1);
+	assert_int_equal(command_queue_at(&queue, 1)->time, 2);
 	command_queue_destroy(&queue);
 }
 
@@ -253,7 +253,7 @@ static void model_pop(struct model *model)
 	assert_int_equal(command_queue_peek(&model->queue, most), readable);
 	readable = (size_t)random_below(&model->random, readable + 1);
 	for (size_t i = 0; i < readable; i++) {
-		assert_int_equal(command_queue_at(&model->queue, i)->id, model->head + i);
+		assert_int_equal(command_queue_at(&model->queue, i)->time, model->head + i);
 		assert_true(is_whole(command_queue_at(&model->queue, i)));
 	}
 	command_queue_pop(&model->queue, readable);
@@ -319,7 +319,7 @@ static void cells_claimed_together_follow_one_another(void **state)
 	}
 	assert_int_equal(command_queue_peek(&queue, 8), 4);
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(command_queue_at(&queue, i)->id, i);
+		assert_int_equal(command_queue_at(&queue, i)->time, i);
 	command_queue_destroy(&queue);
 }
 
@@ -353,7 +353,7 @@ static void use(struct command_queue *queue, size_t count)
 	for (uint64_t number = 0; number < count; number++) {
 		assert_true(push(queue, 3, number));
 		assert_int_equal(command_queue_peek(queue, 1), 1);
-		assert_int_equal(command_queue_at(queue, 0)->id, number);
+		assert_int_equal(command_queue_at(queue, 0)->time, number);
 		assert_true(is_whole(command_queue_at(queue, 0)));
 		command_queue_pop(queue, 1);
 	}
@@ -590,7 +590,7 @@ static void consume(struct traffic *traffic, size_t most)
 			const struct command *command = command_queue_at(&traffic->queue, i);
 
 			assert_true(command->hash < PRODUCERS);
-			assert_int_equal(command->id, next[command->hash]++);
+			assert_int_equal((uint64_t)command->time, next[command->hash]++);
 			assert_true(is_whole(command));
 		}
 		left -= count;

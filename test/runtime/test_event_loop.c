@@ -393,7 +393,7 @@ static void wheel_with_an_owner_thread_has_no_descriptor(void **state)
 	tw_destroy(wheel);
 }
 
-static void groups_of_stops_and_resets_make_it_readable(void **state)
+static void stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not(void **state)
 {
 	enum { TIMERS = 40 };
 	struct tw_timer timers[TIMERS];
@@ -410,6 +410,14 @@ static void groups_of_stops_and_resets_make_it_readable(void **state)
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
 	assert_int_equal(tw_timers_reset(loop.wheel, resets, TIMERS, NULL, NULL), TW_OK);
+	assert_int_equal(tw_timer_reset(loop.wheel, timers[0], 2 * TW_HOUR), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	resets[TIMERS - 1].delay = TW_MINUTE;
+	assert_int_equal(tw_timers_reset(loop.wheel, resets, TIMERS, NULL, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	assert_int_equal(tw_timer_reset(loop.wheel, timers[0], TW_MILLISECOND), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 1);
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
@@ -433,7 +441,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(deadline_makes_the_descriptor_readable_in_epoll),
 	cmocka_unit_test(command_of_another_thread_ends_the_sleep),
 	cmocka_unit_test(stop_and_reset_of_a_handle_make_it_readable),
-	cmocka_unit_test(groups_of_stops_and_resets_make_it_readable),
+	cmocka_unit_test(stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not),
 	cmocka_unit_test(stop_given_before_the_descriptor_was_asked_for_is_not_missed),
 	cmocka_unit_test(wheel_with_an_owner_thread_has_no_descriptor),
 };

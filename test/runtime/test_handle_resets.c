@@ -87,21 +87,27 @@ static void *stop_and_measure(void *argument)
 	return &took;
 }
 
+/* This flag of a handle's state says that a thread has locked it. */
+enum { BUSY = 1 << 6 };
+
 static void stop_that_waits_for_a_reset_leaves_the_processor_to_it(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct handle_table *table = &recorder->wheel->owner.out.handles;
 	const struct timespec *took;
 	struct probe probe = {0};
-	struct handle *handle;
+	_Atomic uint64_t *word;
 	pthread_t thread;
+	struct run run;
 
 	probe_start(recorder, &probe, 1, INTERVAL);
-	handle = handle_begin_reset(table, probe.timer.id);
-	assert_non_null(handle);
+	flush_wheel(recorder);
+	assert_true(handle_find_run(table, probe.timer.id, &run));
+	word = (_Atomic uint64_t *)run.word;
+	atomic_fetch_or(word, BUSY);
 	assert_int_equal(pthread_create(&thread, NULL, stop_and_measure, &probe), 0);
 	wait_for(200 * TW_MILLISECOND);
-	handle_end_reset(handle, NULL);
+	atomic_fetch_and(word, ~(uint64_t)BUSY);
 	pthread_join(thread, (void **)&took);
 	assert_status(probe.answers[0], TW_OK);
 	/* Its naps take a few ms; yields alone took all that there was. */
@@ -310,41 +316,94 @@ static void timer_reset_while_it_runs_can_be_stopped(void **state)
 	recorder_close(recorder);
 }
 
-static void timers_of_one_tick_run_in_the_order_of_their_last_command(void **state)
+static void timers_of_one_tick_run_in_the_order_of_their_commands(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
-	struct probe probes[5] = {0};
+	struct probe probes[4] = {0};
 
-	probes_start_ms(recorder, probes, 1, 5, 9, 5);
+	probes_start_ms(recorder, probes, 1, 5, 5);
 	flush_wheel(recorder);
-	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
-	flush_wheel(recorder);
-	probe_start(recorder, &probes[3], 4, 5 * INTERVAL);
 	set_timer(recorder, "keyed", 6, 5 * INTERVAL);
+	set_timer(recorder, "other", 7, 5 * INTERVAL);
+	probe_start(recorder, &probes[2], 4, 5 * INTERVAL);
 	flush_wheel(recorder);
-	assert_status(probe_reset(&probes[0], 5 * INTERVAL), TW_OK);
-	flush_wheel(recorder);
-	probe_start(recorder, &probes[4], 5, 5 * INTERVAL);
+	probe_start(recorder, &probes[3], 5, 5 * INTERVAL);
 	move_timer(recorder, "keyed", 5 * INTERVAL);
 	advance(recorder, 9 * INTERVAL);
-	assert_order(recorder, 3, 2, 4, 1, 5, 6);
+	assert_order(recorder, 1, 2, 7, 4, 5, 6);
 	recorder_close(recorder);
 }
 
-static void order_of_commands_and_resets_is_kept_in_the_queue_too(void **state)
+static void reset_does_not_wait_for_commands_before_it(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
-	struct probe probes[3] = {0};
+	struct probe probes[2] = {0};
 
-	probes_start_ms(recorder, probes, 1, 5, 9);
+	probes_start_ms(recorder, probes, 1, 9, 2);
 	flush_wheel(recorder);
-	probe_start(recorder, &probes[2], 3, 5 * INTERVAL);
-	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
-	set_timer(recorder, "keyed", 4, 5 * INTERVAL);
-	assert_status(probe_reset(&probes[0], 5 * INTERVAL), TW_OK);
-	advance(recorder, 9 * INTERVAL);
-	assert_order(recorder, 3, 2, 4, 1);
+	/* Neither finds room in the queue, nor needs it. */
+	while (command_queue_count(&recorder->wheel->owner.queue) <
+	       recorder->wheel->owner.queue.capacity)
+		move_timer(recorder, "none", INTERVAL);
+	assert_status(probe_reset(&probes[0], 3 * INTERVAL), TW_OK);
+	assert_status(probe_reset(&probes[1], 4 * INTERVAL), TW_OK);
+	pass_ticks(recorder, 9);
+	assert_executed_at(recorder, 1, 3 * INTERVAL);
+	assert_executed_at(recorder, 2, 4 * INTERVAL);
 	recorder_close(recorder);
+}
+
+/* The owner learns of it at the old deadline. */
+static void timer_that_was_put_off_waits_at_its_old_deadline_unseen(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probe = {0};
+	tw_duration remaining;
+
+	probe_start(recorder, &probe, 1, 2 * INTERVAL);
+	flush_wheel(recorder);
+	for (int i = 3; i <= 50; i++)
+		assert_status(probe_reset(&probe, i * INTERVAL), TW_OK);
+	assert_status(tw_timer_remaining(recorder->wheel, probe.timer, &remaining), TW_OK);
+	assert_int_equal(remaining, 50 * INTERVAL);
+	pass_ticks(recorder, 2);
+	assert_int_equal(event_count(recorder), 0);
+	assert_int_equal(tw_pending(recorder->wheel), 1);
+	assert_status(tw_timer_remaining(recorder->wheel, probe.timer, &remaining), TW_OK);
+	assert_int_equal(remaining, 48 * INTERVAL);
+	/* This deadline is before the last one, and after that by which the timer is filed. */
+	assert_status(probe_reset(&probe, 5 * INTERVAL), TW_OK);
+	pass_ticks(recorder, 60);
+	assert_executed_at(recorder, 1, 7 * INTERVAL);
+	assert_int_equal(event_count(recorder), 1);
+	recorder_close(recorder);
+}
+
+static void note_deadline(struct recorder *recorder, const struct tw_task *task)
+{
+	*(tw_duration *)recorder->argument = task->deadline;
+}
+
+static void timer_that_was_put_off_is_drained_and_released_with_its_last_deadline(void **state)
+{
+	for (int stops = 0; stops < 2; stops++) {
+		struct recorder *recorder = probes_open(*state);
+		struct probe probe = {0};
+		tw_duration deadline = 0;
+
+		recorder->argument = &deadline;
+		recorder->on_drain = recorder->on_release = note_deadline;
+		probe_start(recorder, &probe, 1, 2 * INTERVAL);
+		flush_wheel(recorder);
+		assert_status(probe_reset(&probe, 7 * INTERVAL), TW_OK);
+		if (stops)
+			stop_wheel(recorder);
+		else
+			assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
+		settle(recorder);
+		assert_int_equal(deadline, 7 * INTERVAL);
+		recorder_close(recorder);
+	}
 }
 
 static void reset_itself_to_now(struct probe *probe)
@@ -441,8 +500,10 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(timer_that_has_stopped_itself_cannot_be_reset),
 	TEST_POOL(timer_reset_while_it_runs_runs_again_after_it),
 	TEST_POOL(timer_reset_while_it_runs_can_be_stopped),
-	TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_last_command),
-	TEST_INLINE(order_of_commands_and_resets_is_kept_in_the_queue_too),
+	TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_commands),
+	TEST_IN(levels_inline, reset_does_not_wait_for_commands_before_it),
+	TEST_EVERYWHERE(timer_that_was_put_off_waits_at_its_old_deadline_unseen),
+	TEST_EVERYWHERE(timer_that_was_put_off_is_drained_and_released_with_its_last_deadline),
 	TEST_DRIVEN(timer_that_resets_itself_to_now_runs_once_a_turn),
 	TEST_EVERYWHERE(timer_that_rearms_itself_at_once_for_ever_lets_others_go_on),
 	TEST_INLINE(timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance),
