@@ -17,6 +17,9 @@
  * The timer is armed before the announcement. A notifier sets it to the past, after the
  * announcement. A notifier that took back an earlier announcement and was delayed may set it during
  * a later sleep: that sleep ends early, and its sleeper finds no work.
+ *
+ * The sleeper makes no system call where the timer is set to the right time already, and no
+ * notifier has set it since, or is about to: a ring follows each announcement that was taken back.
  */
 #include "event_count.h"
 
@@ -64,10 +67,27 @@ static void timer_set(int timer, tw_duration until)
 }
 #endif
 
+/* The sleeper sets the timer, unless it is set to that time. */
+static void event_count_arm(struct event_count *event, tw_duration until)
+{
+	/* acquire: what notifiers have set is set again; pairs with event_count_wake(). */
+	uint64_t rings = atomic_load_explicit(&event->rings, memory_order_acquire);
+
+	if (until == event->armed && rings == event->taken && rings == event->rings_known)
+		return;
+	event->armed = until;
+	event->rings_known = rings;
+	timer_set(event->timer, until);
+}
+
 bool event_count_init(struct event_count *event, bool boottime)
 {
 	atomic_init(&event->state, EVENT_COUNT_AWAKE);
+	atomic_init(&event->rings, 0);
+	event->is_announced = false;
+	event->taken = event->rings_known = 0;
 	event->timer = -1;
+	event->armed = TW_FOREVER;
 	if (boottime && event_count_descriptor(event, CLOCK_BOOTTIME) < 0)
 		return false;
 	pthread_mutex_init(&event->lock, NULL);
@@ -98,13 +118,17 @@ void event_count_forget_descriptor(struct event_count *event)
 	/* It stays open: the child may have closed all descriptors, and this number may be another
 	 * one's by now. */
 	event->timer = -1;
+	event->armed = TW_FOREVER;
 	event_count_cancel(event);
+	/* relaxed: there is one thread. A notifier of the parent may not have rung yet. */
+	event->taken = atomic_load_explicit(&event->rings, memory_order_relaxed);
 }
 
 void event_count_prepare(struct event_count *event, enum event_count_state state, tw_duration until)
 {
 	if (event->timer >= 0)
-		timer_set(event->timer, until);
+		event_count_arm(event, until);
+	event->is_announced = true;
 	/* seq_cst: before the sleeper's second look; pairs with the load in
 	 * event_count_is_asleep(). */
 	atomic_store_explicit(&event->state, (int)state, memory_order_seq_cst);
@@ -112,14 +136,21 @@ void event_count_prepare(struct event_count *event, enum event_count_state state
 
 void event_count_cancel(struct event_count *event)
 {
-	/* relaxed: a notifier that still sees the announcement does no harm: it wakes no thread. */
-	atomic_store_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_relaxed);
+	if (event->timer < 0 || !event->is_announced)
+		/* relaxed: a notifier that still sees the announcement does no harm: it wakes no
+		 * thread. */
+		atomic_store_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_relaxed);
+	/* relaxed: of this and the notifier's exchange, one takes the announcement back. */
+	else if (atomic_exchange_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_relaxed) ==
+		 EVENT_COUNT_AWAKE)
+		event->taken++;
+	event->is_announced = false;
 }
 
 void event_count_hush(struct event_count *event)
 {
 	if (event->timer >= 0)
-		timer_set(event->timer, TW_FOREVER);
+		event_count_arm(event, TW_FOREVER);
 }
 
 static bool event_count_is_notified(struct event_count *event)
@@ -166,6 +197,8 @@ void event_count_wake(struct event_count *event)
 		return;
 	if (event->timer >= 0) {
 		timer_set(event->timer, 1);
+		/* release: after that; pairs with event_count_arm(). */
+		atomic_fetch_add_explicit(&event->rings, 1, memory_order_release);
 		return;
 	}
 	pthread_mutex_lock(&event->lock);

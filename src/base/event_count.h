@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <timingwheel/timingwheel.h>
 
@@ -46,6 +47,13 @@ struct event_count {
 	/* A timer's descriptor, constant once opened, or -1. It becomes readable at the end of a
 	 * sleep and when the sleeper is notified. */
 	int timer;
+	/* How often notifiers have set the timer. */
+	_Atomic uint64_t rings;
+	/* The sleeper's. */
+	bool is_announced;    /* and the announcement was not cancelled */
+	uint64_t taken;       /* announcements that notifiers have taken back */
+	uint64_t rings_known; /* `rings` when the sleeper last set the timer */
+	tw_duration armed;    /* the time that the sleeper has set it to */
 };
 
 /*
