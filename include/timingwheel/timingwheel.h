@@ -479,6 +479,20 @@ TW_API enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, siz
 				    tw_duration delay);
 
 /*
+ * Moves the key's timer as tw_move_timer does, to a `deadline` on the wheel's clock (tw_now). If
+ * the deadline is past, the timer leaves the wheel and runs now, once.
+ *
+ * Returns:
+ *   TW_OK         the command was accepted
+ *   TW_INVALID    no wheel or a bad key
+ *   TW_FULL       there is no room in the queue
+ *   TW_NO_MEMORY  only for keys over 24 bytes
+ *   TW_CLOSED     the wheel was stopped
+ */
+TW_API enum tw_status tw_move_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
+				       tw_duration deadline);
+
+/*
  * Removes the key's timer: it will not run, and its value goes to release (TW_REMOVED).
  *
  * If the key has no timer, nothing happens. A task that was handed to the pool before still runs,
@@ -777,6 +791,37 @@ TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
 
 /*
+ * Drives the wheel as tw_poll does, and makes at most `most` inline calls of tasks, release and
+ * drain functions.
+ *
+ * So one turn of an event loop has a bound: of a million timers that are due, the rest runs in the
+ * next calls, and *until_next becomes 0. With a pool the call does as much as tw_poll.
+ *
+ * Returns:
+ *   TW_OK         done; sleep, and call it again
+ *   TW_INVALID    as tw_poll, or most is 0
+ *   TW_CLOSED     the wheel was stopped before or meanwhile
+ */
+TW_API enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_duration *until_next);
+
+/*
+ * Returns the earliest deadline of all pending timers and alarms, on the wheel's clock (tw_now).
+ *
+ * *deadline becomes TW_FOREVER if nothing is pending, and a time that has passed if a timer is due,
+ * or an inline call of release or a drain function. Of an alarm it is the time of its tick. The
+ * call sees all calls that the same thread made before it, and runs no task. It waits for the
+ * owner's answer as tw_add_timer does. The owner looks at 10,000 timers at most: where more lie in
+ * the wheel's first slots, the time may be earlier than the earliest deadline. Any thread, also in
+ * a task.
+ *
+ * Returns:
+ *   TW_OK       *deadline is the time
+ *   TW_INVALID  no wheel, or deadline is NULL
+ *   TW_CLOSED   the wheel was stopped
+ */
+TW_API enum tw_status tw_next(struct tw_wheel *wheel, tw_duration *deadline);
+
+/*
  * Returns a descriptor for an event loop that drives a TW_DRIVE_CALLER wheel.
  *
  * poll() or epoll finds it readable when a command has arrived or a deadline is due. The loop then
@@ -826,6 +871,20 @@ enum tw_missed {
  */
 TW_API enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*run)(void *),
 				    void *argument, struct tw_timer *timer);
+
+/*
+ * Calls run(argument) once as tw_after_func does, at a `deadline` on the wheel's clock (tw_now). If
+ * the deadline is past, it runs now.
+ *
+ * Returns:
+ *   TW_OK         the timer is armed
+ *   TW_INVALID    no wheel or no function
+ *   TW_FULL       there is no room, as for tw_set_timer
+ *   TW_NO_MEMORY  nothing was armed
+ *   TW_CLOSED     the wheel was stopped
+ */
+TW_API enum tw_status tw_after_func_at(struct tw_wheel *wheel, tw_duration deadline,
+				       void (*run)(void *), void *argument, struct tw_timer *timer);
 
 /*
  * Calls run(argument) after `first` and then each `period`, both in nanoseconds.
@@ -905,6 +964,23 @@ TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer);
 
 /*
+ * Stops the timer as tw_timer_stop does, and returns the argument in *argument if it is, or will
+ * be, the caller's: with TW_OK and TW_REARMED. With any other status *argument is unchanged.
+ *
+ * So of several holders of a handle the one that stops the timer frees its argument, and the others
+ * need not know it. Any thread, also the timer's own run.
+ *
+ * Returns:
+ *   TW_OK         the timer is not running and will not run; the caller owns *argument
+ *   TW_REARMED    as tw_timer_stop; the caller owns *argument when the run has ended
+ *   TW_RUNNING    as tw_timer_stop
+ *   TW_NOT_FOUND  the timer is done, or was stopped or drained before
+ *   TW_INVALID    no wheel, or argument is NULL
+ *   TW_CLOSED     the wheel was stopped: arguments of pending timers go to release
+ */
+TW_API enum tw_status tw_timer_take(struct tw_wheel *wheel, struct tw_timer timer, void **argument);
+
+/*
  * Stops the timer as tw_timer_stop does, and waits until it is not running. TW_REARMED becomes
  * TW_OK.
  *
@@ -960,6 +1036,19 @@ TW_API enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer tim
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
 				     tw_duration delay);
+
+/*
+ * Resets the timer as tw_timer_reset does, to a `deadline` on the wheel's clock (tw_now). If the
+ * deadline is past, the timer runs now.
+ *
+ * Returns:
+ *   TW_OK         the timer has the new deadline. If a tw_drain came before, it is still drained
+ *   TW_NOT_FOUND  the timer is done, stopped or drained
+ *   TW_INVALID    no wheel
+ *   TW_CLOSED     the wheel was stopped
+ */
+TW_API enum tw_status tw_timer_reset_at(struct tw_wheel *wheel, struct tw_timer timer,
+					tw_duration deadline);
 
 /*
  * Returns the time until the timer's deadline, after the commands accepted before the call.
@@ -1081,6 +1170,22 @@ TW_API enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadli
  *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
+
+/*
+ * Returns the time until the alarm is due.
+ *
+ * On TW_OK *remaining (may be NULL) is the time in nanoseconds until the tick at which the alarm is
+ * to run: 0 if it has come, TW_FOREVER if it never does. With any other status *remaining is
+ * unchanged. The call returns at once. Any thread.
+ *
+ * Returns:
+ *   TW_OK         the alarm is set, maybe while an earlier run is under way
+ *   TW_RUNNING    the alarm is not set, and a run is under way
+ *   TW_NOT_FOUND  the alarm is not set
+ *   TW_INVALID    no alarm
+ *   TW_CLOSED     the wheel was stopped, or the alarm is being destroyed
+ */
+TW_API enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *remaining);
 
 /*
  * Stops the alarm, waits for its run if one is under way, and frees it.
@@ -1258,7 +1363,8 @@ struct tw_stats {
 	uint64_t wakeups;    /* times the owner woke, by a command, a deadline or a nap's end */
 	uint64_t full_waits; /* times a caller slept because the queue was full */
 	/* The owner's longest turn, without inline tasks. The first is the processor time of its
-	 * thread. The second is the time by the clock, which includes waits for a processor. */
+	 * thread, with TW_DRIVE_CALLER the same as the second. The second is the time by the clock,
+	 * which includes waits for a processor. */
 	tw_duration longest_turn;
 	tw_duration longest_turn_wall;
 	/* Calls of release, by reason; 0 if there is no release function. */

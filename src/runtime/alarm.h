@@ -46,6 +46,8 @@ struct tw_alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel,
 /* As tw_alarm_set, by the tick; *changed: the owner is to be woken. */
 enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint64_t tick,
 			 bool *changed);
+/* As tw_alarm_remaining, with the tick instead of a time. */
+enum tw_status alarm_due(const struct tw_alarm *alarm, uint64_t *tick);
 /* As tw_alarm_stop. */
 enum tw_status alarm_stop(struct tw_alarm *alarm);
 /*

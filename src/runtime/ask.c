@@ -124,14 +124,19 @@ enum tw_status wheel_wait_for_cell(struct tw_wheel *wheel, struct command_cell *
 	return *cell ? TW_OK : status;
 }
 
-bool wheel_turn_while_due(struct tw_wheel *wheel)
+bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs)
 {
+	struct owner_inline *in = &wheel->owner.in;
 	size_t most = TURNS_A_POLL +
 		      (size_t)counter_read(&wheel->owner.counts.pending) / TIMERS_A_TURN_AT_LEAST;
 	bool more = true;
 
-	for (size_t turns = 0; more && turns < most; turns++)
+	for (size_t turns = 0; more && jobs > 0 && turns < most; turns++) {
+		in->jobs_most = jobs < OWNER_JOBS_A_TURN ? jobs : OWNER_JOBS_A_TURN;
 		more = owner_turn(&wheel->owner);
+		jobs -= in->jobs_run < jobs ? in->jobs_run : jobs;
+	}
+	in->jobs_most = OWNER_JOBS_A_TURN;
 	return more;
 }
 
@@ -184,7 +189,7 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 	}
 	/* What the last turn has left half done. */
 	if (turn == owner_turn && owner_is_busy(&wheel->owner))
-		(void)wheel_turn_while_due(wheel);
+		(void)wheel_turn_while_due(wheel, SIZE_MAX);
 }
 
 /* Under the drive lock, which it gives back. */
@@ -214,11 +219,26 @@ void wheel_apply(struct tw_wheel *wheel)
 	wheel_end_drive(wheel);
 }
 
-void wheel_ask(struct tw_wheel *wheel, struct request *request)
+/* Leaves a request with an owner that sees it without being woken. */
+static void wheel_ask_quietly(struct tw_wheel *wheel, struct request *request)
 {
 	requests_add(&wheel->owner.requests, request, &wheel->owner.queue.tail);
 	owner_note_call(&wheel->owner);
+}
+
+void wheel_ask(struct tw_wheel *wheel, struct request *request)
+{
+	wheel_ask_quietly(wheel, request);
 	wheel_wake(wheel);
+}
+
+/* The same where the caller drives the wheel until it is answered, if nobody else does. */
+static void wheel_ask_to_wait(struct tw_wheel *wheel, struct request *request)
+{
+	if (wheel->owner.has_thread)
+		wheel_ask(wheel, request);
+	else
+		wheel_ask_quietly(wheel, request);
 }
 
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
@@ -227,7 +247,7 @@ enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *reques
 		owner_serve_here(&wheel->owner, request);
 		return request->status;
 	}
-	wheel_ask(wheel, request);
+	wheel_ask_to_wait(wheel, request);
 	if (!wheel->owner.has_thread)
 		wheel_turn_until_answered(wheel, request);
 	return requests_wait(&wheel->owner.requests, request);
@@ -253,7 +273,7 @@ static enum tw_status wheel_ask_until(struct tw_wheel *wheel, enum request_kind 
 	if (!request)
 		return TW_NO_MEMORY;
 	request->kind = kind;
-	wheel_ask(wheel, request);
+	wheel_ask_to_wait(wheel, request);
 	if (!wheel->owner.has_thread)
 		wheel_turn_until(wheel, request, deadline);
 	status =

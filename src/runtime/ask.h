@@ -108,8 +108,9 @@ void wheel_end_drive(struct tw_wheel *wheel);
 /* Ends the drive where the variable with the wheel ends, also by an exception: a cleanup. A drive
  * that may run tasks, releases and drain functions ends so. */
 void wheel_leave_drive(struct tw_wheel **wheel);
-/* In between: does what is due. Where tasks cause more for ever, not all of it: then true. */
-bool wheel_turn_while_due(struct tw_wheel *wheel);
+/* In between: does what is due, with up to `jobs` inline calls. Where tasks cause more for ever,
+ * not all of it: then true. */
+bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs);
 
 /* Waits until all that is due has been done, and the commands that it gave are applied, or until
  * `deadline`: TW_TIMED_OUT. TW_NO_MEMORY, too, but not with TW_FOREVER. */

@@ -31,6 +31,7 @@
  *                    running  RESET or PERIODIC  LAST, not RESET       TW_REARMED
  *                    running  else               LAST                  TW_RUNNING
  *                    others                      -                     TW_NOT_FOUND
+ *   handle_take_val. as handle_stop
  *   handle_close     pending                     stopped, LISTED,      TW_OK; owner: apply_stop
  *                                                CLOSE
  *                    running  LAST               -                     TW_RUNNING
@@ -482,22 +483,52 @@ enum tw_status handle_reset(struct handle_table *table, struct handle *handle, u
 	return TW_OK;
 }
 
-enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed)
+/* Stops a timer that is locked, whose state becomes `to`. */
+static void handle_stop_locked(struct handle_table *table, struct handle *handle, uint64_t id,
+			       uint64_t state, uint64_t to)
 {
-	struct handle *handle = handle_find(table, id);
-	struct run run;
-	uint64_t state;
-	uint64_t to;
-
-	if (!handle_lock_live(handle, id, &state))
-		return handle_find_run(table, id, &run) && run_is_under_way(&run) ? TW_RUNNING
-										  : TW_NOT_FOUND;
-	handle_set_deadline(handle, (tw_duration)(intptr_t)closed);
-	to = (state | (closed ? CLOSE : 0)) & ~(uint64_t)RESET;
+	to &= ~(uint64_t)RESET;
 	to = (state & PHASE) == RUNNING ? to | LAST : with_phase(to | LISTED, STOPPED);
 	handle_unlock(handle, to);
 	if (to & ~state & LISTED)
 		inbox_add(&table->stopped[id % HANDLE_INBOXES], &handle->change);
+}
+
+/* The answer where a timer can't be stopped any more. */
+static enum tw_status handle_too_late(struct handle_table *table, uint64_t id)
+{
+	struct run run;
+
+	return handle_find_run(table, id, &run) && run_is_under_way(&run) ? TW_RUNNING
+									  : TW_NOT_FOUND;
+}
+
+enum tw_status handle_take_value(struct handle_table *table, uint64_t id, void **value)
+{
+	struct handle *handle = handle_find(table, id);
+	enum tw_status status = TW_OK;
+	uint64_t state;
+
+	if (!handle_lock_live(handle, id, &state))
+		return handle_too_late(table, id);
+	if ((state & PHASE) == RUNNING)
+		status = state & (RESET | PERIODIC) ? TW_REARMED : TW_RUNNING;
+	/* Before another thread may free it. */
+	if (status != TW_RUNNING)
+		*value = handle->timer.value;
+	handle_stop_locked(table, handle, id, state, state);
+	return status;
+}
+
+enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed)
+{
+	struct handle *handle = handle_find(table, id);
+	uint64_t state;
+
+	if (!handle_lock_live(handle, id, &state))
+		return handle_too_late(table, id);
+	handle_set_deadline(handle, (tw_duration)(intptr_t)closed);
+	handle_stop_locked(table, handle, id, state, state | (closed ? CLOSE : 0));
 	return TW_OK;
 }
 

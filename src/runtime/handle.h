@@ -106,6 +106,8 @@ size_t handle_stop_group(struct handle_table *table, const struct tw_timer *time
  */
 enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
 			    tw_duration deadline, bool for_now, bool *changed);
+/* Any thread. Returns as tw_timer_take; with TW_OK the owner is to be woken. */
+enum tw_status handle_take_value(struct handle_table *table, uint64_t id, void **value);
 /* Any thread. Returns as tw_timer_close; with TW_OK the owner is to be woken. */
 enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed);
 

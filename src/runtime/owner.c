@@ -86,6 +86,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
 	owner->poll_began = TW_FOREVER;
+	owner->in.jobs_most = OWNER_JOBS_A_TURN;
 	queue_age_init(&owner->queue_age, clock_read_real(CLOCK_MONOTONIC));
 	owner_init_lists(owner);
 	if (!clock_init(&owner->clock, options->clock, interval))
@@ -248,17 +249,23 @@ struct turn_start {
 	tw_duration work;
 };
 
-static struct turn_start turn_start_now(void)
+/* Where callers drive, no processor time is read, which would take a system call. A call of this
+ * would be 20 instructions. */
+static inline __attribute__((always_inline)) struct turn_start turn_start_now(
+	const struct owner *owner)
 {
-	return (struct turn_start){.clock = clock_read_real(CLOCK_MONOTONIC),
-				   .work = clock_read_real(CLOCK_THREAD_CPUTIME_ID)};
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+
+	return (struct turn_start){
+		.clock = now,
+		.work = owner->has_thread ? clock_read_real(CLOCK_THREAD_CPUTIME_ID) : now};
 }
 
 /* A call of it would be 22 instructions of each turn. */
 static inline __attribute__((always_inline)) void owner_publish(struct owner *owner,
 								const struct turn_start *start)
 {
-	struct turn_start end = turn_start_now();
+	struct turn_start end = turn_start_now(owner);
 	tw_duration took = time_since(end.clock - owner->in.task_time, start->clock);
 	/* What inline tasks had of the processor is not known, only how long they took. */
 	tw_duration work = owner->in.task_time > 0 ? took : end.work - start->work;
@@ -291,7 +298,7 @@ static bool owner_begin_turn(struct owner *owner)
 
 bool owner_apply_turn(struct owner *owner)
 {
-	struct turn_start start = turn_start_now();
+	struct turn_start start = turn_start_now(owner);
 	bool more;
 
 	queue_age_end_sleep(&owner->queue_age, start.clock);
@@ -312,7 +319,7 @@ bool owner_apply_turn(struct owner *owner)
 
 bool owner_turn(struct owner *owner)
 {
-	struct turn_start start = turn_start_now();
+	struct turn_start start = turn_start_now(owner);
 	bool more;
 	uint64_t target;
 	bool done;
@@ -419,6 +426,7 @@ void owner_break_off(struct owner *owner)
 {
 	owner->in.in_dispatch = false;
 	owner->in.is_crowded = true;
+	owner->in.jobs_most = OWNER_JOBS_A_TURN;
 	owner->poll_began = TW_FOREVER;
 	owner_publish_pending(owner);
 	owner_begin_sleep(owner, true);

@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "owner_handles.h"
 #include "owner_memory.h"
+#include "owner_next.h"
 #include "owner_place.h"
 #include "owner_retire.h"
 
@@ -351,6 +352,10 @@ static enum tw_status owner_look(struct owner *owner, struct request *request)
 		return owner_look_up(owner, request);
 	if (request->kind == REQUEST_TAKE)
 		return owner_take(owner, request);
+	if (request->kind == REQUEST_NEXT) {
+		request->deadline = owner_next_deadline(owner);
+		return TW_OK;
+	}
 	if (request->kind == REQUEST_REMAINING)
 		return handle_deadline(&owner->out.handles, request->id, owner->pending.number,
 				       &request->deadline);
@@ -371,6 +376,7 @@ static void owner_serve(struct owner *owner, struct request *request)
 	case REQUEST_CONTAINS:
 	case REQUEST_TAKE:
 	case REQUEST_REMAINING:
+	case REQUEST_NEXT:
 	case REQUEST_WALK:
 		requests_answer(&owner->requests, request, owner_look(owner, request));
 		break;

@@ -7,8 +7,8 @@
  *
  * Tasks may cause themselves for ever, and others may set faster than tasks run. Neither may keep
  * the rest waiting, so there are three bounds:
- *   a turn that has run 1,024 jobs, or for 10 ms, or applied 4,096 commands, is crowded: it ends,
- *   and the next goes on where it was;
+ *   a turn that has run 1,024 jobs, or what tw_poll_some leaves it, or for 10 ms, or applied 4,096
+ *   commands, is crowded: it ends, and the next goes on where it was;
  *   what is caused runs in rounds, and after so many of them, over however many turns, waits for
  *   the next tick, or, where none is due, the next turn;
  *   of two crowded turns in a row one applies commands before it goes on.
@@ -23,7 +23,6 @@ enum {
 	APPLIED_AT_A_TIME = 1024,
 	APPLIED_A_TURN = 4096, /* commands and changes */
 	CHANGES_A_JOB = 1 << 20,
-	JOBS_A_TURN = 1024,
 	ROUNDS_A_TICK = 64
 };
 
@@ -47,7 +46,7 @@ static void owner_apply_calls(struct owner *owner)
 static void owner_count_jobs(struct owner *owner, size_t count)
 {
 	owner->in.jobs_run += count;
-	owner->in.is_crowded = owner->in.jobs_run >= JOBS_A_TURN ||
+	owner->in.is_crowded = owner->in.jobs_run >= owner->in.jobs_most ||
 			       owner->applied >= APPLIED_A_TURN ||
 			       owner->in.task_time >= task_time_a_turn;
 }
@@ -143,10 +142,4 @@ void owner_settle(struct owner *owner)
 		owner_run_jobs(owner);
 		owner_settle_retirements(owner);
 	}
-}
-
-bool owner_has_jobs(const struct owner *owner)
-{
-	return !list_is_empty(&owner->in.round) || !list_is_empty(&owner->out.jobs) ||
-	       !list_is_empty(&owner->out.next_jobs);
 }

@@ -16,6 +16,5 @@ void owner_begin_rounds(struct owner *owner);
 void owner_dispatch(struct owner *owner);
 /* Inline: does what the tasks of this tick have left behind. */
 void owner_settle(struct owner *owner);
-bool owner_has_jobs(const struct owner *owner);
 
 #endif

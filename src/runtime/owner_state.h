@@ -54,11 +54,15 @@ struct owner_requests {
 	struct retirement stop_retirement;
 };
 
+/* Inline tasks that a turn runs, if it is not to run less. */
+enum { OWNER_JOBS_A_TURN = 1024 };
+
 /* Inline tasks: owner_inline.c. */
 struct owner_inline {
 	struct list round;     /* being run, in the order of events */
 	tw_duration task_time; /* of this turn's tasks */
 	size_t jobs_run;       /* in this turn */
+	size_t jobs_most;      /* in a turn */
 	int rounds;            /* of jobs that jobs have caused, in this tick */
 	int settle_rounds;     /* of jobs that were put off, in this tick */
 	bool in_dispatch;      /* jobs are being run */
@@ -155,6 +159,13 @@ static inline void owner_publish_pending(struct owner *owner)
 	uint64_t pending = owner->is_stopped ? 0 : pending_count(&owner->pending);
 
 	counter_set(&owner->counts.pending, pending);
+}
+
+/* Returns whether inline jobs are to be run. */
+static inline bool owner_has_jobs(const struct owner *owner)
+{
+	return !list_is_empty(&owner->in.round) || !list_is_empty(&owner->out.jobs) ||
+	       !list_is_empty(&owner->out.next_jobs);
 }
 
 /* Any thread, having left a command or a request: where it is an inline task, the owner knows. */

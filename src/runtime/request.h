@@ -25,6 +25,7 @@ enum request_kind {
 	REQUEST_CONTAINS,
 	REQUEST_TAKE,
 	REQUEST_REMAINING,
+	REQUEST_NEXT,
 	REQUEST_SET,
 	REQUEST_ADD, /* a set of a key that has no timer */
 	REQUEST_ADVANCE,
@@ -54,7 +55,7 @@ struct request {
 	bool begun;    /* advance: it is under way */
 	/* The answer. */
 	union {
-		tw_duration deadline; /* contains, remaining */
+		tw_duration deadline; /* contains, remaining, next */
 		void *value;          /* take */
 	};
 	enum tw_status status;

@@ -70,6 +70,22 @@ enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
 	return status == TW_OK ? alarm_stop(alarm) : status;
 }
 
+enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *remaining)
+{
+	enum tw_status status = alarm ? wheel_state(alarm->wheel) : TW_INVALID;
+	const struct clock *clock;
+	uint64_t tick;
+
+	if (status != TW_OK)
+		return status;
+	status = alarm_due(alarm, &tick);
+	if (status != TW_OK || !remaining)
+		return status;
+	clock = &alarm->wheel->owner.clock;
+	*remaining = time_left(tick_time(&clock->ticks, tick), clock_now(clock));
+	return status;
+}
+
 /* Waits for the alarm's run, if the wait can end. */
 static enum tw_status wheel_wait_for_alarm(struct tw_wheel *wheel, struct tw_alarm *alarm)
 {

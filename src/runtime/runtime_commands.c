@@ -18,7 +18,7 @@ struct order {
 	enum command_kind kind;
 };
 
-static bool wheel_may_give(const struct tw_wheel *wheel, const struct order *order)
+static inline bool wheel_may_give(const struct tw_wheel *wheel, const struct order *order)
 {
 	return key_is_valid(order->key, order->key_size) &&
 	       (order->time > 0 || !command_has_delay(order->kind)) &&
@@ -157,19 +157,27 @@ enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_
 	return wheel_give_one(wheel, order);
 }
 
-enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
-			       void *value, tw_duration deadline)
+/* Gives a command with a deadline, which becomes one of kind `now` if the deadline is past. */
+static inline enum tw_status wheel_give_at(struct tw_wheel *wheel, struct order order,
+					   enum command_kind now)
 {
-	struct order order = {key, key_size, value, deadline, COMMAND_SET};
 	enum tw_status status = wheel_state(wheel);
 
 	if (status != TW_OK)
 		return status;
 	if (!wheel_may_give(wheel, &order))
 		return TW_INVALID;
-	if (deadline <= clock_now(&wheel->owner.clock) && deadline != TW_FOREVER)
-		order.kind = COMMAND_SET_NOW;
+	if (order.time <= clock_now(&wheel->owner.clock) && order.time != TW_FOREVER)
+		order.kind = now;
 	return wheel_give(wheel, &order);
+}
+
+enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
+			       void *value, tw_duration deadline)
+{
+	struct order order = {key, key_size, value, deadline, COMMAND_SET};
+
+	return wheel_give_at(wheel, order, COMMAND_SET_NOW);
 }
 
 enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,
@@ -191,6 +199,14 @@ enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key
 	struct order order = {key, key_size, NULL, delay, COMMAND_MOVE_AFTER};
 
 	return wheel_give_one(wheel, order);
+}
+
+enum tw_status tw_move_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
+				tw_duration deadline)
+{
+	struct order order = {key, key_size, NULL, deadline, COMMAND_MOVE};
+
+	return wheel_give_at(wheel, order, COMMAND_MOVE_NOW);
 }
 
 enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t key_size)

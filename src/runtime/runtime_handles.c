@@ -134,6 +134,18 @@ enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*r
 	return wheel_set_handle(wheel, &set, timer);
 }
 
+enum tw_status tw_after_func_at(struct tw_wheel *wheel, tw_duration deadline, void (*run)(void *),
+				void *argument, struct tw_timer *timer)
+{
+	struct handle_set set = {.run = run, .argument = argument, .deadline = deadline};
+	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
+
+	if (status != TW_OK)
+		return status;
+	set.now = clock_now(&wheel->owner.clock);
+	return wheel_set_handle(wheel, &set, timer);
+}
+
 enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
 			enum tw_missed missed, void (*run)(void *), void *argument,
 			struct tw_timer *timer)
@@ -196,6 +208,18 @@ enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 	return status;
 }
 
+enum tw_status tw_timer_take(struct tw_wheel *wheel, struct tw_timer timer, void **argument)
+{
+	enum tw_status status = argument ? wheel_state(wheel) : TW_INVALID;
+
+	if (status != TW_OK)
+		return status;
+	status = handle_take_value(&wheel->owner.out.handles, timer.id, argument);
+	if (status == TW_OK)
+		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+	return status;
+}
+
 enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 {
 	enum tw_status status = wheel_state(wheel);
@@ -233,12 +257,24 @@ enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
+/* The deadline is one by the clock that said `now`. */
+static inline enum tw_status wheel_reset_handle(struct tw_wheel *wheel, struct handle *handle,
+						struct tw_timer timer, tw_duration deadline,
+						tw_duration now)
+{
+	bool changed = false;
+	enum tw_status status = handle_reset(&wheel->owner.out.handles, handle, timer.id, deadline,
+					     deadline_is_now(deadline, now), &changed);
+
+	if (changed)
+		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+	return status;
+}
+
 enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
 {
 	enum tw_status status = wheel_state(wheel);
 	struct handle *handle;
-	bool changed = false;
-	tw_duration deadline;
 	tw_duration now;
 
 	if (status != TW_OK)
@@ -246,12 +282,19 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 	/* The handle is in no cache; the clock is read while it comes. */
 	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
 	now = clock_now(&wheel->owner.clock);
-	deadline = deadline_after(now, delay);
-	status = handle_reset(&wheel->owner.out.handles, handle, timer.id, deadline,
-			      deadline_is_now(deadline, now), &changed);
-	if (changed)
-		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
-	return status;
+	return wheel_reset_handle(wheel, handle, timer, deadline_after(now, delay), now);
+}
+
+enum tw_status tw_timer_reset_at(struct tw_wheel *wheel, struct tw_timer timer,
+				 tw_duration deadline)
+{
+	enum tw_status status = wheel_state(wheel);
+	struct handle *handle;
+
+	if (status != TW_OK)
+		return status;
+	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
+	return wheel_reset_handle(wheel, handle, timer, deadline, clock_now(&wheel->owner.clock));
 }
 
 /* ---- Many at once ---- */

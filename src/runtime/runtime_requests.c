@@ -173,6 +173,19 @@ enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_s
 	return status;
 }
 
+enum tw_status tw_next(struct tw_wheel *wheel, tw_duration *deadline)
+{
+	struct request request = {.kind = REQUEST_NEXT};
+	enum tw_status status = deadline ? wheel_state(wheel) : TW_INVALID;
+
+	if (status != TW_OK)
+		return status;
+	status = wheel_ask_and_wait(wheel, &request);
+	if (status == TW_OK)
+		*deadline = request.deadline;
+	return status;
+}
+
 enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 {
 	struct request request = {.kind = REQUEST_ADVANCE, .time = by};
@@ -204,7 +217,7 @@ static tw_duration wheel_time_to_next(struct tw_wheel *wheel, bool more)
 }
 
 /* Returns as wheel_time_to_next(). */
-static tw_duration wheel_poll(struct tw_wheel *wheel)
+static tw_duration wheel_poll(struct tw_wheel *wheel, size_t most)
 {
 	struct tw_wheel *driven __attribute__((cleanup(wheel_leave_drive))) = wheel;
 	struct owner *owner = &wheel->owner;
@@ -213,13 +226,18 @@ static tw_duration wheel_poll(struct tw_wheel *wheel)
 	wheel_begin_drive(driven);
 	event_count_cancel(&owner->event);
 	owner->poll_began = clock_now(&owner->clock);
-	more = wheel_turn_while_due(wheel);
+	more = wheel_turn_while_due(wheel, most);
 	owner->poll_began = TW_FOREVER;
 	owner_begin_sleep(owner, more);
 	return wheel_time_to_next(wheel, more);
 }
 
 enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
+{
+	return tw_poll_some(wheel, SIZE_MAX, until_next);
+}
+
+enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_duration *until_next)
 {
 	enum tw_status status;
 	struct owner *owner;
@@ -235,9 +253,9 @@ enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 		event_count_hush(&owner->event);
 		owner->in.is_hushed = true;
 	}
-	if (is_here || owner->has_thread)
+	if (is_here || owner->has_thread || most == 0)
 		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
-	left = wheel_poll(wheel);
+	left = wheel_poll(wheel, most);
 	status = wheel_state(wheel);
 	if (until_next && status == TW_OK)
 		*until_next = left;

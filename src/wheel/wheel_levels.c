@@ -64,27 +64,44 @@ static struct list *level_slot(const struct wheel_levels *levels, int level, uin
 	return &levels->levels[level].slots[number & (levels->window - 1)];
 }
 
-static void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
+/* Returns the finest level whose window has the tick, and sets *slot to its slot there. */
+static inline struct level *levels_find(struct wheel_levels *levels, uint64_t tick, size_t *slot)
 {
-	struct wheel_levels *levels = levels_of(wheel);
 	struct level *level = levels->levels;
 	uint64_t number = tick;
-	size_t slot;
 
-	while (number - (wheel->now >> level->shift) >= levels->window) {
+	while (number - (levels->wheel.now >> level->shift) >= levels->window) {
 		level++;
 		number = tick >> level->shift;
 	}
-	slot = number & (levels->window - 1);
+	*slot = number & (levels->window - 1);
+	return level;
+}
+
+static struct list *levels_slot_of(struct wheel *wheel, uint64_t tick)
+{
+	size_t slot;
+	const struct level *level = levels_find(levels_of(wheel), tick, &slot);
+
+	return &level->slots[slot];
+}
+
+static void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
+{
+	struct wheel_levels *levels = levels_of(wheel);
+	size_t slot;
+	struct level *level = levels_find(levels, tick, &slot);
+
 	wheel_link(wheel, &level->slots[slot], timer);
 	levels->used_levels |= level->bit;
 	slot_set_add(&level->used, slot);
 }
 
 /* Sets *number to the number of the level's first used slot, searched around from `first`. Returns
- * false if no slot is used. */
-static bool level_first_used(struct wheel_levels *levels, int level, uint64_t first,
-			     uint64_t *number)
+ * false if no slot is used. A call of it would be 23 instructions. */
+static inline __attribute__((always_inline)) bool level_first_used(struct wheel_levels *levels,
+								   int level, uint64_t first,
+								   uint64_t *number)
 {
 	struct slot_set *used = &levels->levels[level].used;
 	uint64_t mask = levels->window - 1;
@@ -125,6 +142,22 @@ static uint64_t levels_next_tick(struct wheel *wheel)
 			next = number << shift;
 	}
 	return next;
+}
+
+static size_t levels_first_slots(struct wheel *wheel, struct list **slots)
+{
+	struct wheel_levels *levels = levels_of(wheel);
+	size_t count = 0;
+
+	for (uint64_t left = levels->used_levels; left != 0; left &= left - 1) {
+		int level = __builtin_ctzll(left);
+		uint64_t now = wheel->now >> levels->levels[level].shift;
+		uint64_t number;
+
+		if (level_first_used(levels, level, now, &number))
+			slots[count++] = level_slot(levels, level, number);
+	}
+	return count;
 }
 
 static void levels_take_slots(struct wheel *wheel)
@@ -174,6 +207,8 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 {
 	static const struct wheel_layout layout = {.place = levels_place,
 						   .next_tick = levels_next_tick,
+						   .first_slots = levels_first_slots,
+						   .slot_of = levels_slot_of,
 						   .take_slots = levels_take_slots,
 						   .check = levels_check};
 	struct wheel_levels *levels = calloc(1, sizeof(*levels));

@@ -196,6 +196,33 @@ static void past_deadline_replaces_a_pending_timer_and_runs_now(void **state)
 	recorder_close(recorder);
 }
 
+static void timer_moved_to_a_deadline_runs_at_its_tick_or_now(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_wheel *wheel = recorder->wheel;
+
+	pass_ticks(recorder, 10);
+	for (uintptr_t i = 0; i < 4; i++)
+		set_timer(recorder, (const char[]){(char)('a' + i), 0}, i, 50 * INTERVAL);
+	assert_status(tw_move_timer_at(wheel, "a", 1, 13 * INTERVAL + 1), TW_OK);
+	assert_status(tw_move_timer_at(wheel, "b", 1, 90 * INTERVAL), TW_OK);
+	assert_status(tw_move_timer_at(wheel, "c", 1, 3 * INTERVAL), TW_OK);
+	assert_status(tw_move_timer_at(wheel, "d", 1, TW_FOREVER), TW_OK);
+	assert_status(tw_move_timer_at(wheel, "none", 4, 13 * INTERVAL), TW_OK);
+	assert_status(tw_move_timer_at(wheel, "", 0, 13 * INTERVAL), TW_INVALID);
+	assert_status(tw_move_timer_at(NULL, "a", 1, 13 * INTERVAL), TW_INVALID);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 2, 10 * INTERVAL);
+	pass_ticks(recorder, 100);
+	assert_executed_at(recorder, 0, 14 * INTERVAL);
+	assert_executed_at(recorder, 1, 90 * INTERVAL);
+	assert_int_equal(event_count(recorder), 3);
+	assert_int_equal(tw_pending(wheel), 1);
+	stop_wheel(recorder);
+	assert_status(tw_move_timer_at(wheel, "d", 1, 1), TW_CLOSED);
+	recorder_close(recorder);
+}
+
 static void deadlines_at_the_ends_of_the_clock_overflow_nothing(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -544,6 +571,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(timer_set_at_a_past_deadline_runs_now_and_tells_how_late),
 	TEST_INLINE(timer_set_at_a_future_deadline_runs_at_its_tick),
 	TEST_EVERYWHERE(past_deadline_replaces_a_pending_timer_and_runs_now),
+	TEST_EVERYWHERE(timer_moved_to_a_deadline_runs_at_its_tick_or_now),
 	TEST_EVERYWHERE(deadlines_at_the_ends_of_the_clock_overflow_nothing),
 	TEST_EVERYWHERE(delay_too_large_for_the_clock_never_ends),
 	TEST_INLINE(clock_ends_at_forever_and_never_stays_never),

@@ -428,7 +428,76 @@ static void stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not(v
 	tw_destroy(loop.wheel);
 }
 
+static void count_run(void *argument)
+{
+	++*(int *)argument;
+}
+
+static void poll_of_some_runs_no_more_than_that(void **state)
+{
+	enum { TIMERS = 5000 };
+	struct loop loop;
+	tw_duration until = 7;
+	int runs = 0;
+	int polls = 0;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MANUAL);
+	for (int i = 0; i < TIMERS; i++)
+		assert_int_equal(tw_after_func(loop.wheel, 0, count_run, &runs, NULL), TW_OK);
+	assert_int_equal(tw_poll_some(loop.wheel, 0, &until), TW_INVALID);
+	assert_int_equal(tw_poll_some(NULL, 1, &until), TW_INVALID);
+	assert_int_equal(until, 7);
+	for (until = 0; until == 0; polls++) {
+		int before = runs;
+		size_t most = polls % 2 == 0 ? 1 : 700;
+
+		assert_int_equal(tw_poll_some(loop.wheel, most, &until), TW_OK);
+		assert_in_range(runs - before, 0, (int)most);
+		assert_int_equal(is_readable(&loop, 0), until == 0);
+		assert_in_range(polls, 0, 100);
+	}
+	assert_int_equal(runs, TIMERS);
+	assert_true(until == TW_FOREVER);
+	/* A poll without a bound after one with: the bound is gone. */
+	for (int i = 0; i < TIMERS; i++)
+		assert_int_equal(tw_after_func(loop.wheel, 0, count_run, &runs, NULL), TW_OK);
+	assert_int_equal(tw_poll_some(loop.wheel, 3, &until), TW_OK);
+	assert_int_equal(until, 0);
+	assert_int_equal(tw_poll(loop.wheel, &until), TW_OK);
+	assert_int_equal(runs, 2 * TIMERS);
+	assert_true(until == TW_FOREVER);
+	tw_destroy(loop.wheel);
+}
+
+static void question_does_not_make_it_readable(void **state)
+{
+	struct loop loop;
+	tw_duration answer;
+	struct tw_timer timer;
+	void *value;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MANUAL);
+	set_key(&loop, "k", TW_HOUR);
+	assert_int_equal(tw_after_func(loop.wheel, TW_HOUR, ignore_run, NULL, &timer), TW_OK);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	assert_int_equal(tw_contains(loop.wheel, "k", 1, &answer), TW_OK);
+	assert_int_equal(tw_timer_remaining(loop.wheel, timer, &answer), TW_OK);
+	assert_int_equal(tw_next(loop.wheel, &answer), TW_OK);
+	assert_int_equal(tw_take_timer(loop.wheel, "k", 1, &value), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	/* A command before it does. */
+	set_key(&loop, "k", TW_SECOND);
+	assert_int_equal(tw_contains(loop.wheel, "k", 1, &answer), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	tw_destroy(loop.wheel);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(poll_of_some_runs_no_more_than_that),
+	cmocka_unit_test(question_does_not_make_it_readable),
 	cmocka_unit_test(descriptor_rings_until_a_large_drain_is_over),
 	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
 	cmocka_unit_test(loop_inside_a_task_sleeps_until_the_task_returns),

@@ -50,6 +50,75 @@ static void timer_that_is_due_now_can_still_be_stopped_in_the_queue(void **state
 	recorder_close(recorder);
 }
 
+static void argument_goes_to_the_one_that_takes_it(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct tw_wheel *wheel = recorder->wheel;
+	struct probe probes[2] = {0};
+	void *argument = NULL;
+
+	probes_start_ms(recorder, probes, 0, 5, 5);
+	assert_status(tw_timer_take(wheel, probes[0].timer, NULL), TW_INVALID);
+	assert_status(tw_timer_take(NULL, probes[0].timer, &argument), TW_INVALID);
+	assert_status(tw_timer_take(wheel, probes[0].timer, &argument), TW_OK);
+	assert_ptr_equal(argument, &probes[0]);
+	flush_wheel(recorder);
+	assert_status(tw_timer_take(wheel, probes[1].timer, &argument), TW_OK);
+	assert_ptr_equal(argument, &probes[1]);
+	argument = wheel;
+	for (int i = 0; i < 2; i++)
+		assert_status(tw_timer_take(wheel, probes[i].timer, &argument), TW_NOT_FOUND);
+	assert_status(tw_timer_take(wheel, (struct tw_timer){77}, &argument), TW_NOT_FOUND);
+	assert_ptr_equal(argument, wheel);
+	flush_wheel(recorder);
+	assert_int_equal(tw_pending(wheel), 0);
+	pass_ticks(recorder, 9);
+	assert_int_equal(event_count(recorder), 0);
+	stop_wheel(recorder);
+	assert_status(tw_timer_take(wheel, probes[0].timer, &argument), TW_CLOSED);
+	recorder_close(recorder);
+}
+
+static void take_in_its_own_run(struct probe *probe)
+{
+	struct tw_wheel *wheel = probe->recorder->wheel;
+	void *argument = NULL;
+
+	/* The run has it. */
+	if (probe->runs == 1 && probe->number == 1) {
+		probe->answers[0] = tw_timer_take(wheel, probe->timer, &argument);
+		probe->answers[1] = argument ? TW_INVALID : TW_OK;
+	}
+	/* A reset has armed another run, or there is a next one: it is the taker's. */
+	if (probe->number == 2)
+		(void)probe_reset(probe, INTERVAL);
+	if (probe->number != 1) {
+		probe->answers[0] = tw_timer_take(wheel, probe->timer, &argument);
+		probe->answers[1] = argument == probe ? TW_OK : TW_INVALID;
+	}
+	probe->answers[2] = tw_timer_take(wheel, probe->timer, &argument);
+}
+
+static void run_that_takes_its_own_timer_has_the_argument_of_the_next_run(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[4] = {0};
+
+	for (int i = 1; i < 4; i++)
+		probes[i].in_run = take_in_its_own_run;
+	probe_start(recorder, &probes[1], 1, INTERVAL);
+	probe_start(recorder, &probes[2], 2, INTERVAL);
+	probe_repeat(recorder, &probes[3], 3, INTERVAL, INTERVAL);
+	pass_ticks(recorder, 9);
+	assert_int_equal(event_count(recorder), 3);
+	for (int i = 1; i < 4; i++) {
+		assert_status(probes[i].answers[0], i == 1 ? TW_RUNNING : TW_REARMED);
+		assert_status(probes[i].answers[1], TW_OK);
+		assert_status(probes[i].answers[2], TW_RUNNING);
+	}
+	recorder_close(recorder);
+}
+
 static void stop_in_its_own_run(struct probe *probe)
 {
 	probe->answers[0] = probe_stop_wait(probe);
@@ -362,6 +431,8 @@ static void nobody_needs_to_want_the_handle(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(stopped_timer_never_runs_and_is_not_released),
 	TEST_DRIVEN(timer_that_is_due_now_can_still_be_stopped_in_the_queue),
+	TEST_EVERYWHERE(argument_goes_to_the_one_that_takes_it),
+	TEST_EVERYWHERE(run_that_takes_its_own_timer_has_the_argument_of_the_next_run),
 	TEST_EVERYWHERE(timer_that_stops_itself_is_told_that_it_runs),
 	TEST_POOL(stop_during_the_run_answers_running_and_does_not_wait),
 	TEST_POOL(stop_wait_returns_after_the_run_has_ended),

@@ -98,11 +98,38 @@ static struct entry *entry_of(struct world *world, const struct timer *timer)
 	return &world->entries[(size_t)((const char *)timer - world->timers) / TIMER_STRIDE];
 }
 
+static bool leave_as_it_is(void *context, struct timer *timer)
+{
+	(void)context;
+	(void)timer;
+	return true;
+}
+
+/* The wheel files timers as it searches, so not each state is searched. */
+static void judge_earliest(struct world *world)
+{
+	uint64_t now = wheel_now(world->wheel);
+	uint64_t earliest = TICK_NEVER;
+	uint64_t found;
+
+	for (size_t i = 0; i < world->size; i++)
+		if (world->entries[i].pending && world->entries[i].due < earliest)
+			earliest = world->entries[i].due;
+	found = tick_after(&ticks, wheel_earliest(world->wheel, leave_as_it_is, NULL));
+	if (earliest > now)
+		assert_true(found == earliest);
+	else
+		assert_true(found <= now);
+	wheel_check(world->wheel);
+}
+
 static void look_after(struct world *world)
 {
 	assert_int_equal(wheel_count(world->wheel), world->pending);
 	if (world->checks)
 		wheel_check(world->wheel);
+	if (world->checks && world->size < 10000 && random_below(&world->random, 8) == 0)
+		judge_earliest(world);
 }
 
 /* TW_FOREVER, the tick before the last, is the last. */
@@ -1017,6 +1044,55 @@ static void far_timer_wakes_the_wheel_at_most_once_a_level(void **state)
 	}
 }
 
+/* Counts, and takes each third timer out. */
+struct taking {
+	struct world *world;
+	size_t looks;
+};
+
+static bool take_each_third(void *context, struct timer *timer)
+{
+	struct taking *taking = context;
+
+	if (++taking->looks % 3 != 0)
+		return true;
+	wheel_remove(taking->world->wheel, timer);
+	entry_of(taking->world, timer)->pending = false;
+	taking->world->pending--;
+	return false;
+}
+
+static void search_for_the_earliest_may_take_timers_out_and_has_a_bound(void **state)
+{
+	enum { CROWD = 30000 };
+	struct world world = world_open(*state, 512, CROWD, random_from(seed_choose(), 1));
+	struct taking taking = {.world = &world};
+	tw_duration found;
+
+	for (size_t i = 0; i < 100; i++)
+		add(&world, i, 1000000 + i);
+	do
+		found = wheel_earliest(world.wheel, take_each_third, &taking);
+	while (world.pending == 100 && taking.looks < 1000);
+	assert_true(taking.looks < 1000 && world.pending < 100);
+	for (size_t i = 0; i < 100; i++)
+		assert_true(!world.entries[i].pending || world.entries[i].due >= (uint64_t)found);
+	for (size_t i = 100; i < CROWD; i++)
+		add(&world, i, 512 * 20000);
+	add(&world, 0, 512 * 20000 + 512);
+	for (size_t i = 1; i < 100; i++)
+		if (world.entries[i].pending) {
+			wheel_remove(world.wheel, timer_at(&world, i));
+			world.entries[i].pending = false;
+			world.pending--;
+		}
+	taking.looks = 1;
+	found = wheel_earliest(world.wheel, leave_as_it_is, NULL);
+	assert_in_range(found, 1, 512 * 20000);
+	wheel_check(world.wheel);
+	world_close(&world);
+}
+
 static void timers_near_the_end_of_time_come_out_at_their_ticks(void **state)
 {
 	/* The last nanosecond is never. */
@@ -1235,6 +1311,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd),
 	TEST_ALL(take_gives_each_timer_once_whatever_its_expiry),
 	TEST_ALL(far_timer_wakes_the_wheel_at_most_once_a_level),
+	TEST_ALL(search_for_the_earliest_may_take_timers_out_and_has_a_bound),
 	TEST_ALL(timers_near_the_end_of_time_come_out_at_their_ticks),
 	TEST_ALL(timer_that_never_expires_stays_and_wakes_nobody_soon),
 	TEST_UNORDERED(a_million_timers_in_one_slot_are_looked_at_64_at_a_time),
