@@ -87,7 +87,7 @@ static void poll_slowly(void *unused)
 	wheel_begin_drive(trial.wheel);
 	gate_pass(&trial.drive);
 	event_count_cancel(&trial.wheel->owner.event);
-	owner_begin_sleep(&trial.wheel->owner, wheel_turn_while_due(trial.wheel));
+	owner_begin_sleep(&trial.wheel->owner, wheel_turn_while_due(trial.wheel, SIZE_MAX));
 	atomic_store(&trial.polled, 1);
 	gate_pass(&trial.drive);
 	wheel_end_drive(trial.wheel);
