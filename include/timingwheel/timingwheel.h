@@ -1111,9 +1111,42 @@ TW_API enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_re
  * queue. It fails only after the wheel is stopped. An alarm does not count for max_pending or
  * tw_pending. The program always owns its argument: drains and release do not touch it. (A drain
  * may delay an alarm until the timers before it are handed over.) A set takes effect at once, in no
- * order with commands. Runs of one alarm never overlap. An alarm takes 88 bytes.
+ * order with commands. Runs of one alarm never overlap. An alarm of tw_alarm_create takes 88 bytes.
  */
-struct tw_alarm;
+
+/* An alarm. The member is the library's own. */
+struct tw_alarm {
+	uint64_t tw_private[12];
+};
+
+/*
+ * Makes an alarm in memory of the program's, as a member of a struct, without an allocation.
+ *
+ * Otherwise it is as one of tw_alarm_create. The memory must stay, and may not be copied or moved,
+ * until the `closed` that tw_alarm_close was given is called, or tw_destroy of the wheel has
+ * returned. tw_alarm_destroy refuses such an alarm. Any thread.
+ *
+ *     struct connection {
+ *             struct tw_alarm idle;
+ *             ...
+ *     };
+ *
+ *     static void closed(void *argument)
+ *     {
+ *             free(argument);
+ *     }
+ *
+ *     tw_alarm_init(wheel, &connection->idle, on_idle, connection);
+ *     tw_alarm_set(&connection->idle, 30 * TW_SECOND);      (again with each packet)
+ *     tw_alarm_close(&connection->idle, closed);
+ *
+ * Returns:
+ *   TW_OK       the alarm is made, and not set
+ *   TW_INVALID  no wheel, no alarm or no function
+ *   TW_CLOSED   the wheel was stopped
+ */
+TW_API enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *alarm,
+				    void (*run)(void *), void *argument);
 
 /*
  * Makes an alarm that calls run(argument) on the pool each time that it is set and comes due.
@@ -1202,7 +1235,8 @@ TW_API enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *re
  *   TW_RUNNING  called in the alarm's own run, which is the last
  *   TW_INVALID  the call did not wait for the run under way, because that run waits, itself or
  *               through other runs, in tw_alarm_destroy or tw_timer_stop_wait for a run that the
- *               caller is in. If two runs may end each other, use tw_alarm_close
+ *               caller is in. If two runs may end each other, use tw_alarm_close. Or the alarm is
+ *               one of tw_alarm_init, and nothing has changed
  *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child, if the wheel
  *               has threads
  */
@@ -1212,9 +1246,9 @@ TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
  * Stops the alarm, calls closed(argument) when it is not running and will not run, and frees it.
  *
  * The call returns at once; a run under way goes on. `closed` is called exactly once, on the pool
- * as a task is, also if the wheel is stopped or destroyed meanwhile. It may free the argument. If
- * it is NULL nothing is called. The rules of tw_alarm_destroy for other calls with the alarm, for
- * tw_stop and for threads apply.
+ * as a task is, also if the wheel is stopped or destroyed meanwhile. It may free the argument, and
+ * the memory of an alarm of tw_alarm_init. If it is NULL nothing is called. The rules of
+ * tw_alarm_destroy for other calls with the alarm, for tw_stop and for threads apply.
  *
  * A connection with two alarms, whose runs both end it:
  *
@@ -1236,7 +1270,7 @@ TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
  *
  * Returns:
  *   TW_OK       `closed` will be called
- *   TW_INVALID  no alarm
+ *   TW_INVALID  no alarm, or one of tw_alarm_init and no function
  *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child, if the wheel
  *               has threads
  */

@@ -62,7 +62,7 @@ static uint64_t word_tick(uint64_t word)
 
 void alarm_table_init(struct alarm_table *table)
 {
-	slab_init(&table->slab, sizeof(struct tw_alarm));
+	slab_init(&table->slab, sizeof(struct alarm));
 	atomic_init(&table->closing, 0);
 }
 
@@ -71,37 +71,43 @@ void alarm_table_destroy(struct alarm_table *table)
 	slab_destroy(&table->slab);
 }
 
-struct tw_alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel,
-			      void (*run)(void *), void *argument)
+void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *argument)
 {
-	struct tw_alarm *alarm = slab_take(&table->slab);
-
-	if (!alarm)
-		return NULL;
-	alarm->timer.class = TIMER_ALARM;
+	alarm->timer.class = TIMER_OWN_ALARM;
 	timer_set_place(&alarm->timer, TIMER_AWAY);
 	alarm->timer.value = argument;
 	atomic_init(&alarm->function, run);
 	alarm->wheel = wheel;
 	atomic_init(&alarm->word, 0);
+}
+
+struct alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel, run_fn *run,
+			   void *argument)
+{
+	struct alarm *alarm = slab_take(&table->slab);
+
+	if (!alarm)
+		return NULL;
+	alarm_init(alarm, wheel, run, argument);
+	alarm->timer.class = TIMER_ALARM;
 	return alarm;
 }
 
-void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm)
+void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm)
 {
 	slab_give(&table->slab, bin, alarm);
 }
 
 /* relaxed: a change that is made by it acquires; what the owner does without one, it does with an
  * alarm that it has: taken from the inbox, or from the wheel. */
-static uint64_t alarm_word(const struct tw_alarm *alarm)
+static uint64_t alarm_word(const struct alarm *alarm)
 {
 	return atomic_load_explicit(&alarm->word, memory_order_relaxed);
 }
 
 /* seq_cst: passes the timer in it on; pairs with itself and alarm_apply_change(). And the end
  * of a run comes before the look for threads that wait for it; pairs with handle_table_wait(). */
-static bool alarm_exchange(struct tw_alarm *alarm, uint64_t from, uint64_t to)
+static bool alarm_exchange(struct alarm *alarm, uint64_t from, uint64_t to)
 {
 	return atomic_compare_exchange_strong_explicit(&alarm->word, &from, to,
 						       memory_order_seq_cst, memory_order_relaxed);
@@ -110,7 +116,7 @@ static bool alarm_exchange(struct tw_alarm *alarm, uint64_t from, uint64_t to)
 /* The same, and adds it to the inbox if that sets LISTED. The caller's last touch. A call of it
  * would be 10 instructions. */
 static inline __attribute__((always_inline)) bool alarm_exchange_listed(struct alarm_table *table,
-									struct tw_alarm *alarm,
+									struct alarm *alarm,
 									uint64_t from, uint64_t to)
 {
 	if (!alarm_exchange(alarm, from, to))
@@ -120,7 +126,7 @@ static inline __attribute__((always_inline)) bool alarm_exchange_listed(struct a
 	return true;
 }
 
-enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint64_t tick,
+enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
 			 bool *changed)
 {
 	uint64_t number = tick_number(tick);
@@ -139,7 +145,7 @@ enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint
 	return TW_OK;
 }
 
-enum tw_status alarm_due(const struct tw_alarm *alarm, uint64_t *tick)
+enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick)
 {
 	uint64_t word = alarm_word(alarm);
 
@@ -151,7 +157,7 @@ enum tw_status alarm_due(const struct tw_alarm *alarm, uint64_t *tick)
 	return TW_OK;
 }
 
-enum tw_status alarm_stop(struct tw_alarm *alarm)
+enum tw_status alarm_stop(struct alarm *alarm)
 {
 	uint64_t word;
 
@@ -163,18 +169,18 @@ enum tw_status alarm_stop(struct tw_alarm *alarm)
 	return word & ARMED ? TW_OK : TW_NOT_FOUND;
 }
 
-struct run alarm_run(const struct tw_alarm *alarm)
+struct run alarm_run(const struct alarm *alarm)
 {
 	return (struct run){&alarm->timer, &alarm->word, RUNNING, RUNNING};
 }
 
-run_fn *alarm_function(const struct tw_alarm *alarm)
+run_fn *alarm_function(const struct alarm *alarm)
 {
 	/* relaxed: a change of the word publishes it. */
 	return atomic_load_explicit(&alarm->function, memory_order_relaxed);
 }
 
-bool alarm_give_back(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed)
+bool alarm_give_back(struct alarm_table *table, struct alarm *alarm, run_fn *closed)
 {
 	uint64_t word;
 	uint64_t to;
@@ -193,7 +199,7 @@ bool alarm_give_back(struct alarm_table *table, struct tw_alarm *alarm, run_fn *
 	return to & ~word & LISTED;
 }
 
-enum tw_status alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed,
+enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_fn *closed,
 			   bool *changed)
 {
 	uint64_t word;
@@ -207,7 +213,7 @@ enum tw_status alarm_close(struct alarm_table *table, struct tw_alarm *alarm, ru
 	return TW_OK;
 }
 
-enum tw_status alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, bool *changed)
+enum tw_status alarm_destroy(struct alarm_table *table, struct alarm *alarm, bool *changed)
 {
 	uint64_t word;
 	uint64_t to;
@@ -226,14 +232,14 @@ enum tw_status alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, 
 
 /* ---- The owner ---- */
 
-struct tw_alarm *alarm_take_changed(struct alarm_table *table)
+struct alarm *alarm_take_changed(struct alarm_table *table)
 {
 	struct inbox_link *link = inbox_take_oldest(&table->changed);
 
-	return link ? list_entry(link, struct tw_alarm, change) : NULL;
+	return link ? list_entry(link, struct alarm, change) : NULL;
 }
 
-static enum alarm_action alarm_action_for(struct tw_alarm *alarm, uint64_t word)
+static enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
 {
 	if (word & (AWAY | LISTED))
 		return ALARM_KEEP;
@@ -243,7 +249,7 @@ static enum alarm_action alarm_action_for(struct tw_alarm *alarm, uint64_t word)
 	return word & ARMED ? ALARM_FILE : ALARM_KEEP;
 }
 
-enum alarm_action alarm_apply_change(struct tw_alarm *alarm)
+enum alarm_action alarm_apply_change(struct alarm *alarm)
 {
 	/* acq_rel: what was done with it before it was added; pairs with alarm_exchange(). */
 	uint64_t word =
@@ -252,13 +258,13 @@ enum alarm_action alarm_apply_change(struct tw_alarm *alarm)
 	return alarm_action_for(alarm, word & ~(uint64_t)LISTED);
 }
 
-enum alarm_action alarm_look(struct tw_alarm *alarm)
+enum alarm_action alarm_look(struct alarm *alarm)
 {
 	return alarm_action_for(alarm, alarm_word(alarm));
 }
 
 /* Changes an alarm that is to run by now; false: it is not. */
-static bool alarm_change_due(struct tw_alarm *alarm, uint64_t now, uint64_t clear, uint64_t set)
+static bool alarm_change_due(struct alarm *alarm, uint64_t now, uint64_t clear, uint64_t set)
 {
 	uint64_t word;
 
@@ -271,16 +277,17 @@ static bool alarm_change_due(struct tw_alarm *alarm, uint64_t now, uint64_t clea
 	return true;
 }
 
-bool alarm_claim(struct tw_alarm *alarm, uint64_t now)
+bool alarm_claim(struct alarm *alarm, uint64_t now)
 {
 	return alarm_change_due(alarm, now, 0, AWAY);
 }
 
 /* ---- Running ---- */
 
-void alarm_end_close(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm)
+void alarm_end_close(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm)
 {
-	alarm_free(table, bin, alarm);
+	if (alarm)
+		alarm_free(table, bin, alarm);
 	/* release: the function has returned; pairs with the load in alarm_table_is_closing(). */
 	atomic_fetch_sub_explicit(&table->closing, 1, memory_order_release);
 }
@@ -291,12 +298,12 @@ bool alarm_table_is_closing(const struct alarm_table *table)
 	return atomic_load_explicit(&table->closing, memory_order_acquire) > 0;
 }
 
-bool alarm_begin(struct tw_alarm *alarm, uint64_t now)
+bool alarm_begin(struct alarm *alarm, uint64_t now)
 {
 	return alarm_change_due(alarm, now, ARMED, RUNNING);
 }
 
-bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm)
+bool alarm_end(struct alarm_table *table, struct alarm *alarm)
 {
 	uint64_t word;
 	uint64_t to;

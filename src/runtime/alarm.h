@@ -17,8 +17,8 @@
 #include "base/slab.h"
 #include "wheel/timer.h"
 
-/* 88 bytes. */
-struct tw_alarm {
+/* 88 bytes: what a struct tw_alarm has in it. */
+struct alarm {
 	struct timer timer;     /* value: the argument */
 	struct tw_wheel *wheel; /* constant */
 	/* Any thread. */
@@ -26,6 +26,15 @@ struct tw_alarm {
 	_Atomic uint64_t word;      /* tick and flags: see alarm.c */
 	struct inbox_link change;
 };
+
+_Static_assert(sizeof(struct alarm) <= sizeof(struct tw_alarm) &&
+		       _Alignof(struct alarm) <= _Alignof(struct tw_alarm),
+	       "an alarm fits what programs have in their structs");
+
+static inline struct alarm *alarm_of(struct tw_alarm *alarm)
+{
+	return (struct alarm *)(void *)alarm;
+}
 
 /* All alarms of a wheel. Any thread. */
 struct alarm_table {
@@ -40,16 +49,22 @@ void alarm_table_destroy(struct alarm_table *table);
 
 /* ---- Any thread ---- */
 
+/* Makes an alarm in memory of the program's. It ends by a close with a function. */
+void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *argument);
 /* NULL: out of memory. */
-struct tw_alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel,
-			      void (*run)(void *), void *argument);
+struct alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel, run_fn *run,
+			   void *argument);
+static inline bool alarm_is_own(const struct alarm *alarm)
+{
+	return alarm->timer.class == TIMER_OWN_ALARM;
+}
 /* As tw_alarm_set, by the tick; *changed: the owner is to be woken. */
-enum tw_status alarm_set(struct alarm_table *table, struct tw_alarm *alarm, uint64_t tick,
+enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
 			 bool *changed);
 /* As tw_alarm_remaining, with the tick instead of a time. */
-enum tw_status alarm_due(const struct tw_alarm *alarm, uint64_t *tick);
+enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick);
 /* As tw_alarm_stop. */
-enum tw_status alarm_stop(struct tw_alarm *alarm);
+enum tw_status alarm_stop(struct alarm *alarm);
 /*
  * Disarms the alarm for good and gives it back, as alarm_give_back() does. *changed says that the
  * owner is to be woken.
@@ -58,7 +73,7 @@ enum tw_status alarm_stop(struct tw_alarm *alarm);
  *   TW_OK       it is given back
  *   TW_CLOSED   another thread closes or destroys it, or has
  */
-enum tw_status alarm_close(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed,
+enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_fn *closed,
 			   bool *changed);
 /*
  * The same without a function, if no run is under way.
@@ -66,21 +81,21 @@ enum tw_status alarm_close(struct alarm_table *table, struct tw_alarm *alarm, ru
  * Returns beside what alarm_close() does:
  *   TW_RUNNING  a run is under way; the caller is to wait for it, and alarm_give_back()
  */
-enum tw_status alarm_destroy(struct alarm_table *table, struct tw_alarm *alarm, bool *changed);
+enum tw_status alarm_destroy(struct alarm_table *table, struct alarm *alarm, bool *changed);
 /* When the alarm does not run, closed(argument) is called, unless `closed` is NULL, and its memory
  * is freed. The caller's last touch. Returns true if the owner is to be woken. */
-bool alarm_give_back(struct alarm_table *table, struct tw_alarm *alarm, run_fn *closed);
+bool alarm_give_back(struct alarm_table *table, struct alarm *alarm, run_fn *closed);
 /* The alarm's run, to wait for its end. */
-struct run alarm_run(const struct tw_alarm *alarm);
+struct run alarm_run(const struct alarm *alarm);
 /* Returns what is to be called: its run, or what a close was given. */
-run_fn *alarm_function(const struct tw_alarm *alarm);
+run_fn *alarm_function(const struct alarm *alarm);
 /* Returns whether a function that a close was given has still to return. */
 bool alarm_table_is_closing(const struct alarm_table *table);
 
 /* ---- Owner ---- */
 
 /* The next alarm to be seen to; NULL: none. */
-struct tw_alarm *alarm_take_changed(struct alarm_table *table);
+struct alarm *alarm_take_changed(struct alarm_table *table);
 
 /* What is to be done with an alarm that is in no list. */
 enum alarm_action {
@@ -90,26 +105,27 @@ enum alarm_action {
 	ALARM_FREE
 };
 /* Of one just taken from the inbox. */
-enum alarm_action alarm_apply_change(struct tw_alarm *alarm);
+enum alarm_action alarm_apply_change(struct alarm *alarm);
 /* Of one that has left the wheel. */
-enum alarm_action alarm_look(struct tw_alarm *alarm);
+enum alarm_action alarm_look(struct alarm *alarm);
 /* Its tick, timer.tick, has come: true: it is to be handed over to run. */
-bool alarm_claim(struct tw_alarm *alarm, uint64_t now);
-void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm);
+bool alarm_claim(struct alarm *alarm, uint64_t now);
+void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm);
 
 /* ---- Owner or worker, with one that was claimed ---- */
 
 /* False: it was stopped, or set to after the tick `now`. */
-bool alarm_begin(struct tw_alarm *alarm, uint64_t now);
-/* Frees an alarm whose function, given to a close, has returned. */
-void alarm_end_close(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm);
+bool alarm_begin(struct alarm *alarm, uint64_t now);
+/* Frees an alarm whose function, given to a close, has returned. NULL stands for one in
+ * memory of the program's. */
+void alarm_end_close(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm);
 /* Lets go of it, whether it has begun or not; then handle_table_tell(). True: the owner is to be
  * woken. */
-bool alarm_end(struct alarm_table *table, struct tw_alarm *alarm);
+bool alarm_end(struct alarm_table *table, struct alarm *alarm);
 
-static inline struct tw_alarm *timer_alarm(struct timer *timer)
+static inline struct alarm *timer_alarm(struct timer *timer)
 {
-	return list_entry(timer, struct tw_alarm, timer);
+	return list_entry(timer, struct alarm, timer);
 }
 
 #endif

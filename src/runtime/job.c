@@ -104,6 +104,7 @@ INLINED void job_drain(struct work *work)
 	drain->each(drain->context, call->task);
 }
 
+/* An alarm in the program's memory may be gone by now. */
 INLINED void job_end_close(struct work **work)
 {
 	struct slab_bin *handles = &(*work)->thread->bin->handles;
@@ -111,7 +112,9 @@ INLINED void job_end_close(struct work **work)
 	struct timer *timer = (*work)->timer;
 
 	job_end_return(work);
-	if (timer_is_alarm(timer))
+	if (!timer)
+		alarm_end_close((*work)->target->alarms, alarms, NULL);
+	else if (timer_is_alarm(timer))
 		alarm_end_close((*work)->target->alarms, alarms, timer_alarm(timer));
 	else
 		handle_free((*work)->target->handles, handles, timer_handle(timer));
@@ -130,6 +133,8 @@ static __attribute__((noinline)) void job_close(struct job_target *target, struc
 
 	task->run = timer_is_alarm(timer) ? alarm_function(timer_alarm(timer))
 					  : handle_closed(timer_handle(timer));
+	if (timer_is_alarm(timer) && alarm_is_own(timer_alarm(timer)))
+		work.timer = NULL;
 	handle_table_tell(target->handles);
 	counter_add(&thread->counts[JOB_RUNNING], 1);
 	task->run(call->task->value);
@@ -449,7 +454,7 @@ INLINED void job_end_alarm(struct work **work)
 INLINED void job_finish_alarm(struct work *work)
 {
 	struct work *end __attribute__((cleanup(job_end_alarm))) = work;
-	struct tw_alarm *alarm = timer_alarm(work->timer);
+	struct alarm *alarm = timer_alarm(work->timer);
 	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
 	tw_duration due = work->now > work->task->deadline ? work->now : work->task->deadline;
 

@@ -29,8 +29,7 @@ void owner_begin_next_turn(struct owner *owner)
 }
 
 /* The alarm is in no list. */
-static void owner_do_with_alarm(struct owner *owner, struct tw_alarm *alarm,
-				enum alarm_action action)
+static void owner_do_with_alarm(struct owner *owner, struct alarm *alarm, enum alarm_action action)
 {
 	if (action == ALARM_FREE)
 		alarm_free(&owner->out.alarms, &owner->out.bin.alarms, alarm);
@@ -56,7 +55,7 @@ static bool owner_unplace_alarm(struct owner *owner, struct timer *timer)
 
 size_t owner_see_alarms(struct owner *owner, size_t most)
 {
-	struct tw_alarm *alarm;
+	struct alarm *alarm;
 	size_t seen = 0;
 
 	for (; seen < most && (alarm = alarm_take_changed(&owner->out.alarms)); seen++) {
@@ -69,7 +68,7 @@ size_t owner_see_alarms(struct owner *owner, size_t most)
 	return seen;
 }
 
-bool owner_claim_alarm(struct owner *owner, struct tw_alarm *alarm)
+bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)
 {
 	if (alarm_claim(alarm, wheel_now(owner->pending.wheel))) {
 		alarm->timer.deadline = tick_time(&owner->clock.ticks, alarm->timer.tick);
@@ -79,7 +78,7 @@ bool owner_claim_alarm(struct owner *owner, struct tw_alarm *alarm)
 	return false;
 }
 
-void owner_retire_alarm(struct owner *owner, struct tw_alarm *alarm)
+void owner_retire_alarm(struct owner *owner, struct alarm *alarm)
 {
 	owner_do_with_alarm(owner, alarm, alarm_look(alarm));
 }

@@ -30,8 +30,8 @@ void owner_begin_next_turn(struct owner *owner);
 size_t owner_see_alarms(struct owner *owner, size_t most);
 /* Claims the run of an alarm that has left the wheel. Returns false if it must not run now; then it
  * was filed again if it is still set. */
-bool owner_claim_alarm(struct owner *owner, struct tw_alarm *alarm);
+bool owner_claim_alarm(struct owner *owner, struct alarm *alarm);
 /* Moves an alarm from a retired pending set to the one in use. */
-void owner_retire_alarm(struct owner *owner, struct tw_alarm *alarm);
+void owner_retire_alarm(struct owner *owner, struct alarm *alarm);
 
 #endif

@@ -14,18 +14,30 @@ enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void
 		return status;
 	if (!run)
 		return TW_INVALID;
-	*alarm = alarm_create(&wheel->owner.out.alarms, wheel, run, argument);
+	*alarm = (struct tw_alarm *)alarm_create(&wheel->owner.out.alarms, wheel, run, argument);
 	return *alarm ? TW_OK : TW_NO_MEMORY;
 }
 
-/* The owner has an alarm to see to. */
+enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *alarm, void (*run)(void *),
+			     void *argument)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (status != TW_OK)
+		return status;
+	if (!alarm || !run)
+		return TW_INVALID;
+	alarm_init(alarm_of(alarm), wheel, run, argument);
+	return TW_OK;
+}
+
+/* The owner has an alarm to see to. After an inline task it looks by itself. */
 static void wheel_tell_of_alarm(struct tw_wheel *wheel)
 {
-	owner_note_call(&wheel->owner);
 	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 }
 
-static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct tw_alarm *alarm, uint64_t tick)
+static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct alarm *alarm, uint64_t tick)
 {
 	bool changed = false;
 	enum tw_status status = alarm_set(&wheel->owner.out.alarms, alarm, tick, &changed);
@@ -35,59 +47,69 @@ static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct tw_alarm *a
 	return status;
 }
 
+/* The state of the alarm's wheel, or TW_INVALID if there is no alarm. */
+static inline enum tw_status alarm_state(const struct alarm *alarm)
+{
+	return alarm ? wheel_state(alarm->wheel) : TW_INVALID;
+}
+
 enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay)
 {
-	enum tw_status status = alarm ? wheel_state(alarm->wheel) : TW_INVALID;
+	struct alarm *inner = alarm_of(alarm);
+	enum tw_status status = alarm_state(inner);
 	const struct clock *clock;
 	tw_duration now;
 
 	if (status != TW_OK)
 		return status;
-	clock = &alarm->wheel->owner.clock;
+	clock = &inner->wheel->owner.clock;
 	now = clock_now(clock);
 	if (delay <= 0)
-		return wheel_set_alarm(alarm->wheel, alarm, tick_before(&clock->ticks, now));
+		return wheel_set_alarm(inner->wheel, inner, tick_before(&clock->ticks, now));
 	if (delay < clock->ticks.interval)
 		delay = clock->ticks.interval;
-	return wheel_set_alarm(alarm->wheel, alarm,
+	return wheel_set_alarm(inner->wheel, inner,
 			       tick_after(&clock->ticks, time_add(now, delay)));
 }
 
 enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)
 {
-	enum tw_status status = alarm ? wheel_state(alarm->wheel) : TW_INVALID;
+	struct alarm *inner = alarm_of(alarm);
+	enum tw_status status = alarm_state(inner);
 
 	if (status != TW_OK)
 		return status;
-	return wheel_set_alarm(alarm->wheel, alarm,
-			       tick_after(&alarm->wheel->owner.clock.ticks, deadline));
+	return wheel_set_alarm(inner->wheel, inner,
+			       tick_after(&inner->wheel->owner.clock.ticks, deadline));
 }
 
 enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
 {
-	enum tw_status status = alarm ? wheel_state(alarm->wheel) : TW_INVALID;
+	struct alarm *inner = alarm_of(alarm);
+	enum tw_status status = alarm_state(inner);
 
-	return status == TW_OK ? alarm_stop(alarm) : status;
+	return status == TW_OK ? alarm_stop(inner) : status;
 }
 
 enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *remaining)
 {
-	enum tw_status status = alarm ? wheel_state(alarm->wheel) : TW_INVALID;
+	const struct alarm *inner = alarm_of(alarm);
+	enum tw_status status = alarm_state(inner);
 	const struct clock *clock;
 	uint64_t tick;
 
 	if (status != TW_OK)
 		return status;
-	status = alarm_due(alarm, &tick);
+	status = alarm_due(inner, &tick);
 	if (status != TW_OK || !remaining)
 		return status;
-	clock = &alarm->wheel->owner.clock;
+	clock = &inner->wheel->owner.clock;
 	*remaining = time_left(tick_time(&clock->ticks, tick), clock_now(clock));
 	return status;
 }
 
 /* Waits for the alarm's run, if the wait can end. */
-static enum tw_status wheel_wait_for_alarm(struct tw_wheel *wheel, struct tw_alarm *alarm)
+static enum tw_status wheel_wait_for_alarm(struct tw_wheel *wheel, struct alarm *alarm)
 {
 	struct run run = alarm_run(alarm);
 	struct job_wait wait;
@@ -103,7 +125,7 @@ static enum tw_status wheel_wait_for_alarm(struct tw_wheel *wheel, struct tw_ala
 
 /* Not inlined: the other way needs no stack. */
 static __attribute__((noinline)) enum tw_status wheel_destroy_after_run(struct tw_wheel *wheel,
-									struct tw_alarm *alarm)
+									struct alarm *alarm)
 {
 	enum tw_status status = wheel_wait_for_alarm(wheel, alarm);
 
@@ -114,16 +136,17 @@ static __attribute__((noinline)) enum tw_status wheel_destroy_after_run(struct t
 
 enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument))
 {
+	struct alarm *inner = alarm_of(alarm);
 	struct tw_wheel *wheel;
 	enum tw_status status;
 	bool changed = false;
 
-	if (!alarm)
+	if (!inner || (!closed && alarm_is_own(inner)))
 		return TW_INVALID;
-	if (fork_guard_state(alarm->wheel->guard) == FORK_GUARD_CHILD)
+	if (fork_guard_state(inner->wheel->guard) == FORK_GUARD_CHILD)
 		return TW_CLOSED;
-	wheel = alarm->wheel;
-	status = alarm_close(&wheel->owner.out.alarms, alarm, closed, &changed);
+	wheel = inner->wheel;
+	status = alarm_close(&wheel->owner.out.alarms, inner, closed, &changed);
 	if (changed)
 		wheel_tell_of_alarm(wheel);
 	return status;
@@ -131,18 +154,21 @@ enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argum
 
 enum tw_status tw_alarm_destroy(struct tw_alarm *alarm)
 {
+	struct alarm *inner = alarm_of(alarm);
 	struct tw_wheel *wheel;
 	enum tw_status status;
 	bool changed = false;
 
-	if (!alarm)
+	if (!inner)
 		return TW_OK;
-	wheel = alarm->wheel;
+	if (alarm_is_own(inner))
+		return TW_INVALID;
+	wheel = inner->wheel;
 	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
 		return TW_CLOSED;
-	status = alarm_destroy(&wheel->owner.out.alarms, alarm, &changed);
+	status = alarm_destroy(&wheel->owner.out.alarms, inner, &changed);
 	if (status == TW_RUNNING)
-		return wheel_destroy_after_run(wheel, alarm);
+		return wheel_destroy_after_run(wheel, inner);
 	if (changed)
 		wheel_tell_of_alarm(wheel);
 	return status;

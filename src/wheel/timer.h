@@ -38,7 +38,8 @@ enum timer_class {
 	TIMER_KEYED_LARGE = 7,
 	TIMER_HANDLE,   /* struct handle */
 	TIMER_PERIODIC, /* struct handle with a schedule */
-	TIMER_ALARM     /* struct tw_alarm */
+	TIMER_ALARM,    /* struct alarm */
+	TIMER_OWN_ALARM /* struct alarm, in memory of the program's */
 };
 
 /* The place of a handle or an alarm, as far as the owner knows. Only the maker of a handle sets
@@ -149,7 +150,7 @@ static inline bool timer_is_handle(const struct timer *timer)
 
 static inline bool timer_is_alarm(const struct timer *timer)
 {
-	return timer->class == TIMER_ALARM;
+	return timer->class >= TIMER_ALARM;
 }
 
 static inline bool timer_has_key(const struct timer *timer)

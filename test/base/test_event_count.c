@@ -341,6 +341,7 @@ static void descriptor_is_readable_from_the_notification_on(void **state)
 		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
 		assert_false(is_readable(descriptor, 0));
 		event_count_cancel(&event->count);
+		event_count_cancel(&event->count);
 		assert_int_equal(atomic_load(&event->count.state), EVENT_COUNT_AWAKE);
 	}
 }

@@ -5,7 +5,7 @@
  *     tcp_server PORT IDLE_MS
  *
  * The program's own epoll drives the wheel: no owner thread, no workers. Each connection has an
- * alarm, made once, which every message moves to later: an atomic exchange, no memory, and never
+ * alarm in it, which every message moves to later: an atomic exchange, no memory, and never
  * refused.
  */
 #include <errno.h>
@@ -22,21 +22,20 @@ enum { EVENTS = 256, MESSAGE = 512 };
 
 struct connection {
 	int socket;
-	struct tw_alarm *idle;
+	struct tw_alarm idle;
 };
 
 static struct tw_wheel *wheel;
 static tw_duration idle_time;
 static int poller;
 
-/* Also from the alarm's own run, which is the wheel's last use of it. */
+/* The wheel frees the connection when it is done with the alarm. This is also the alarm's run. */
 static void close_connection(void *argument)
 {
 	struct connection *connection = argument;
 
-	tw_alarm_destroy(connection->idle);
 	close(connection->socket);
-	free(connection);
+	tw_alarm_close(&connection->idle, free);
 }
 
 static void accept_connection(int listener)
@@ -45,7 +44,8 @@ static void accept_connection(int listener)
 	struct connection *connection = calloc(1, sizeof(*connection));
 	int socket = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	if (!connection || socket < 0) {
+	if (!connection || socket < 0 ||
+	    tw_alarm_init(wheel, &connection->idle, close_connection, connection) != TW_OK) {
 		free(connection);
 		if (socket >= 0)
 			close(socket);
@@ -53,8 +53,7 @@ static void accept_connection(int listener)
 	}
 	connection->socket = socket;
 	event.data.ptr = connection;
-	if (tw_alarm_create(wheel, close_connection, connection, &connection->idle) != TW_OK ||
-	    tw_alarm_set(connection->idle, idle_time) != TW_OK ||
+	if (tw_alarm_set(&connection->idle, idle_time) != TW_OK ||
 	    epoll_ctl(poller, EPOLL_CTL_ADD, socket, &event) != 0)
 		close_connection(connection);
 }
@@ -70,7 +69,7 @@ static void echo(struct connection *connection)
 		close_connection(connection);
 		return;
 	}
-	tw_alarm_set(connection->idle, idle_time);
+	tw_alarm_set(&connection->idle, idle_time);
 }
 
 static int listen_at(unsigned port)

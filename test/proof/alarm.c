@@ -65,9 +65,9 @@ enum first_place { IN_WHEEL, IN_POOL };
 enum { SOON = 1, FIRST_TICK = 2, LATE = 3, LAST_TICK = 8 };
 
 static struct owner owner;
-static struct tw_alarm *alarm;
-static struct tw_alarm *in_wheel;
-static _Atomic(struct tw_alarm *) in_pool;
+static struct alarm *alarm;
+static struct alarm *in_wheel;
+static _Atomic(struct alarm *) in_pool;
 static atomic_int now;
 static int freed;
 
@@ -76,7 +76,7 @@ static int freed;
 void *slab_take(struct slab *slab)
 {
 	(void)slab;
-	return malloc(sizeof(struct tw_alarm));
+	return malloc(sizeof(struct alarm));
 }
 
 /* No bin has room: all blocks come here. */
@@ -181,7 +181,7 @@ static void argument_closed(void *argument)
 /* ---- Owner and worker ---- */
 
 /* release: as the unlock in worker_pool_submit(); pairs with worker_turn(). */
-static void pool_submit(struct tw_alarm *due, enum timer_job job)
+static void pool_submit(struct alarm *due, enum timer_job job)
 {
 	due->timer.job = (uint8_t)job;
 	(void)atomic_exchange_explicit(&in_pool, due, memory_order_release);
@@ -195,7 +195,7 @@ void outbox_close(struct outbox *outbox, struct timer *timer)
 
 static void owner_take_due(void)
 {
-	struct tw_alarm *due = in_wheel;
+	struct alarm *due = in_wheel;
 
 	if (!due || !wheel_is_due(NULL, &due->timer))
 		return;
@@ -218,7 +218,7 @@ static void owner_turn(void)
 static void worker_turn(void)
 {
 	/* acquire: pairs with pool_submit(). */
-	struct tw_alarm *due = atomic_exchange_explicit(&in_pool, NULL, memory_order_acquire);
+	struct alarm *due = atomic_exchange_explicit(&in_pool, NULL, memory_order_acquire);
 	run_fn *run;
 	uint64_t tick;
 

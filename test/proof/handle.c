@@ -191,32 +191,32 @@ void owner_retire_timer(struct owner *unused, struct timer *timer, struct drain 
 }
 
 /* No alarm is set here. */
-struct tw_alarm *alarm_take_changed(struct alarm_table *table)
+struct alarm *alarm_take_changed(struct alarm_table *table)
 {
 	(void)table;
 	return NULL;
 }
 
-enum alarm_action alarm_apply_change(struct tw_alarm *alarm)
+enum alarm_action alarm_apply_change(struct alarm *alarm)
 {
 	(void)alarm;
 	return ALARM_KEEP;
 }
 
-enum alarm_action alarm_look(struct tw_alarm *alarm)
+enum alarm_action alarm_look(struct alarm *alarm)
 {
 	(void)alarm;
 	return ALARM_KEEP;
 }
 
-bool alarm_claim(struct tw_alarm *alarm, uint64_t now)
+bool alarm_claim(struct alarm *alarm, uint64_t now)
 {
 	(void)alarm;
 	(void)now;
 	return false;
 }
 
-void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct tw_alarm *alarm)
+void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm)
 {
 	(void)table;
 	(void)bin;

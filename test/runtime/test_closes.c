@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -590,7 +591,121 @@ static void run_may_wait_for_a_run_that_waits_for_none(void **state)
 	recorder_close(recorder);
 }
 
+/* A connection with its alarm in it. What is counted lives longer. */
+struct connection {
+	struct tw_alarm idle;
+	struct counts {
+		atomic_int runs;
+		atomic_int closings;
+	} * counts;
+	bool closes_in_run;
+};
+
+static void connection_closed(void *argument)
+{
+	struct connection *connection = argument;
+
+	atomic_fetch_add(&connection->counts->closings, 1);
+	memset(connection, 0xff, sizeof(*connection));
+	free(connection);
+}
+
+static void connection_is_idle(void *argument)
+{
+	struct connection *connection = argument;
+
+	atomic_fetch_add(&connection->counts->runs, 1);
+	if (connection->closes_in_run)
+		(void)tw_alarm_close(&connection->idle, connection_closed);
+}
+
+static struct connection *connection_open(struct tw_wheel *wheel, struct counts *counts)
+{
+	struct connection *connection = malloc(sizeof(*connection));
+
+	assert_non_null(connection);
+	memset(connection, 0xff, sizeof(*connection));
+	connection->counts = counts;
+	connection->closes_in_run = false;
+	assert_status(tw_alarm_init(wheel, &connection->idle, connection_is_idle, connection),
+		      TW_OK);
+	return connection;
+}
+
+static void alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed(void **state)
+{
+	enum { CONNECTIONS = 300 };
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct tw_wheel *wheel = recorder->wheel;
+	struct counts counts = {0};
+
+	for (int i = 0; i < CONNECTIONS; i++) {
+		struct connection *connection = connection_open(wheel, &counts);
+		struct tw_alarm *idle = &connection->idle;
+
+		assert_status(tw_alarm_close(idle, NULL), TW_INVALID);
+		assert_status(tw_alarm_destroy(idle), TW_INVALID);
+		connection->closes_in_run = i % 6 == 5;
+		/* Never set; filed; put off; stopped, and still filed; about to run. */
+		if (i % 6 > 0)
+			assert_status(tw_alarm_set(idle, INTERVAL), TW_OK);
+		if (i % 6 > 1)
+			assert_status(tw_flush(wheel), TW_OK);
+		if (i % 6 == 2)
+			assert_status(tw_alarm_set(idle, 9 * INTERVAL), TW_OK);
+		if (i % 6 == 3)
+			assert_status(tw_alarm_stop(idle), TW_OK);
+		if (i % 6 == 4)
+			advance(recorder, INTERVAL);
+		if (i % 6 != 5)
+			assert_status(tw_alarm_close(idle, connection_closed), TW_OK);
+	}
+	advance(recorder, 20 * INTERVAL);
+	assert_int_equal(atomic_load(&counts.closings), CONNECTIONS);
+	/* Those that were due, or close themselves, have run once. */
+	assert_int_equal(atomic_load(&counts.runs), CONNECTIONS / 6 * 2);
+	recorder_close(recorder);
+}
+
+static void alarms_in_structs_that_are_closed_before_the_end_are_told_so_by_then(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct counts counts = {0};
+	struct connection *left = connection_open(recorder->wheel, &counts);
+
+	for (int i = 0; i < 20; i++) {
+		struct connection *connection = connection_open(recorder->wheel, &counts);
+
+		assert_status(tw_alarm_set(&connection->idle, TW_HOUR), TW_OK);
+		assert_status(tw_alarm_close(&connection->idle, connection_closed), TW_OK);
+	}
+	assert_status(tw_alarm_set(&left->idle, TW_HOUR), TW_OK);
+	tw_stop(recorder->wheel);
+	assert_status(tw_alarm_init(recorder->wheel, &left->idle, connection_is_idle, left),
+		      TW_CLOSED);
+	recorder_close(recorder);
+	assert_int_equal(atomic_load(&counts.closings), 20);
+	/* One that was not closed may go once the wheel is destroyed. */
+	free(left);
+}
+
+static void alarm_in_a_struct_is_made_of_right_arguments_alone(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct tw_alarm alarm;
+
+	assert_status(tw_alarm_init(NULL, &alarm, connection_is_idle, NULL), TW_INVALID);
+	assert_status(tw_alarm_init(recorder->wheel, NULL, connection_is_idle, NULL), TW_INVALID);
+	assert_status(tw_alarm_init(recorder->wheel, &alarm, NULL, NULL), TW_INVALID);
+	/* Programs are compiled with its size. */
+	assert_int_equal(sizeof(struct tw_alarm), 96);
+	recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed),
+	TEST_EVERYWHERE(alarms_in_structs_that_are_closed_before_the_end_are_told_so_by_then),
+	TEST_IN(levels_inline, alarm_in_a_struct_is_made_of_right_arguments_alone),
 	TEST_EVERYWHERE(closed_alarm_runs_no_more_and_says_so_once),
 	TEST_EVERYWHERE(alarm_closed_without_a_function_is_freed),
 	TEST_EVERYWHERE(alarm_may_close_itself),

@@ -28,7 +28,7 @@ static void handles_and_alarms_take_88_bytes(void **state)
 {
 	(void)state;
 	assert_int_equal(sizeof(struct handle), 88);
-	assert_int_equal(sizeof(struct tw_alarm), 88);
+	assert_int_equal(sizeof(struct alarm), 88);
 }
 
 /* Returns the bytes of the slab block for a key of that size, or 0 if malloc has the timer. */

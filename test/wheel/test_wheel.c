@@ -1089,6 +1089,10 @@ static void search_for_the_earliest_may_take_timers_out_and_has_a_bound(void **s
 	taking.looks = 1;
 	found = wheel_earliest(world.wheel, leave_as_it_is, NULL);
 	assert_in_range(found, 1, 512 * 20000);
+	/* Its slot has come up, and waits to be filed again or expired. */
+	wheel_advance(world.wheel, next_tick(&world));
+	found = wheel_earliest(world.wheel, leave_as_it_is, NULL);
+	assert_in_range(found, 1, 512 * 20000);
 	wheel_check(world.wheel);
 	world_close(&world);
 }
