@@ -67,6 +67,7 @@ run memory "$few --calm=500ms --teeth=3" --csv="$programs/memory.csv" \
 	--summary="$programs/memory_summary.csv"
 run expiry "$one" --csv="$programs/expiry.csv"
 run handles "$one" --csv="$programs/handles.csv"
+run alarms "$one --packets=100000" --csv="$programs/alarms.csv"
 run storms "$one --calm=500ms" --csv="$programs/storms.csv" --runs=3 --baseline-runs=1
 run storms "$few --calm=500ms" --crowds --csv="$programs/crowds.csv" --calm=500ms --runs=1
 run turns "$one --seconds=500ms" --csv="$programs/turns.csv" --runs=3

@@ -19,11 +19,12 @@
 
 /* 88 bytes: what a struct tw_alarm has in it. */
 struct alarm {
-	struct timer timer;     /* value: the argument */
-	struct tw_wheel *wheel; /* constant */
+	struct timer timer; /* value: the argument */
 	/* Any thread. */
 	_Atomic(run_fn *) function; /* its run; once it is CLOSED, what is to be called, or NULL */
-	_Atomic uint64_t word;      /* tick and flags: see alarm.c */
+	/* A set touches these three. */
+	struct tw_wheel *wheel; /* constant */
+	_Atomic uint64_t word;  /* tick and flags: see alarm.c */
 	struct inbox_link change;
 };
 

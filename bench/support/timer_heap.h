@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The baseline's timers of connections: a binary heap of deadlines under one lock, with the place
+ * of each timer, as many event loops have it. Ends the program when memory is out. Any thread.
+ */
+#ifndef BENCH_SUPPORT_TIMER_HEAP_H
+#define BENCH_SUPPORT_TIMER_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct timer_heap;
+
+/* For timers 0 to count - 1. */
+struct timer_heap *timer_heap_create(size_t count);
+void timer_heap_destroy(struct timer_heap *heap);
+/* Arms the timer, or moves it. */
+void timer_heap_set(struct timer_heap *heap, size_t timer, int64_t deadline);
+void timer_heap_stop(struct timer_heap *heap, size_t timer);
+/* The earliest deadline, or INT64_MAX. */
+int64_t timer_heap_next(struct timer_heap *heap);
+
+#endif
