@@ -35,9 +35,9 @@ enum { THREADS_MOST = 64 };
 struct result {
 	double one_per_second;   /* packets, one thread */
 	double more_per_second;  /* with `threads` */
-	double scaling;          /* of the two */
+	double scaling;          /* how many times as many */
 	double rearm_per_second; /* stops and sets, one thread */
-	double owner_share;      /* of a processor, percent, while packets come */
+	double owner_share;      /* percent of a processor, while packets come */
 	double bytes;            /* resident, a timer */
 };
 

@@ -15,7 +15,7 @@ struct timer_heap {
 	pthread_mutex_t lock;
 	size_t count;
 	struct node *nodes;
-	size_t *places; /* of timers, from 1; 0: it is not armed */
+	size_t *places; /* from 1; a timer that is not armed has 0 */
 };
 
 struct timer_heap *timer_heap_create(size_t count)
