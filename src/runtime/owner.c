@@ -41,7 +41,8 @@
 enum {
 	COMMANDS_A_TURN = 1024,
 	CHANGES_A_TURN = 1024,
-	TIMERS_A_TURN = 1024, /* looked at: expired or re-filed */
+	CHANGES_A_DRIVE = 1 << 20, /* where callers drive, all that were made before */
+	TIMERS_A_TURN = 1024,      /* looked at: expired or re-filed */
 	RETIRED_A_TURN = 512,
 	JOBS_A_SUBMISSION = 256
 };
@@ -79,6 +80,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->plan.patience = time_add(patience, interval);
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
+	owner->changes_a_turn = owner->has_thread ? CHANGES_A_TURN : CHANGES_A_DRIVE;
 	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL &&
 			   options->max_unfinished == 0;
 	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
@@ -290,7 +292,7 @@ static bool owner_begin_turn(struct owner *owner)
 
 	owner->in.task_time = 0;
 	owner->applied = 0;
-	more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
+	more = owner_see_handles(owner, owner->changes_a_turn) >= owner->changes_a_turn;
 	if (owner_resume_turn(owner))
 		return true;
 	return owner_apply(owner, COMMANDS_A_TURN) || more;
@@ -304,7 +306,7 @@ bool owner_apply_turn(struct owner *owner)
 	queue_age_end_sleep(&owner->queue_age, start.clock);
 	owner->in.task_time = 0;
 	owner->applied = 0;
-	more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
+	more = owner_see_handles(owner, owner->changes_a_turn) >= owner->changes_a_turn;
 	more |= owner_apply(owner, COMMANDS_A_TURN);
 	owner_answer_parked(owner);
 	if (owner->out.pool) {

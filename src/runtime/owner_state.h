@@ -103,9 +103,10 @@ struct owner_counts {
 struct owner {
 	/* Constant after owner_init. */
 	struct pending_plan plan;
-	bool has_thread;   /* until owner_end() */
-	bool overtakes;    /* a tick may begin before the one before it is done */
-	bool dates_delays; /* TW_FROM_APPLIED */
+	bool has_thread;       /* until owner_end() */
+	size_t changes_a_turn; /* handles and alarms that the beginning of a turn sees to */
+	bool overtakes;        /* a tick may begin before the one before it is done */
+	bool dates_delays;     /* TW_FROM_APPLIED */
 	struct thread_setup setup;
 	struct thread thread;
 	/* Any thread. */

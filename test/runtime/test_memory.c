@@ -507,6 +507,42 @@ static void ids_of_before_a_trim_are_nobody_s(void **state)
 
 static enum tw_status status_in_task;
 
+static void ring_nothing(void *argument)
+{
+	(void)argument;
+}
+
+/* More than a turn of an owner thread would see to. */
+static void waves_of_alarms_take_the_memory_of_one_where_callers_drive(void **state)
+{
+	enum { ALARMS = 100000 };
+	const struct tw_options options = {
+		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct tw_alarm **alarms = calloc(ALARMS, sizeof(*alarms));
+	struct tw_wheel *wheel;
+	struct tw_stats stats;
+	uint64_t first = 0;
+
+	(void)state;
+	assert_non_null(alarms);
+	assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 512, count_run, &options), TW_OK);
+	for (int wave = 0; wave < 5; wave++) {
+		for (int i = 0; i < ALARMS; i++) {
+			assert_int_equal(tw_alarm_create(wheel, ring_nothing, NULL, &alarms[i]),
+					 TW_OK);
+			assert_int_equal(tw_alarm_set(alarms[i], TW_HOUR), TW_OK);
+		}
+		for (int i = 0; i < ALARMS; i++)
+			assert_int_equal(tw_alarm_destroy(alarms[i]), TW_OK);
+		assert_int_equal(tw_poll(wheel, NULL), TW_OK);
+		assert_int_equal(tw_get_stats(wheel, &stats), TW_OK);
+		first = wave == 0 ? stats.memory : first;
+		assert_true(TEST_HAS_SANITIZER || stats.memory <= first + first / 8);
+	}
+	tw_destroy(wheel);
+	free(alarms);
+}
+
 static void trim_in_task(void *context, const struct tw_task *task)
 {
 	(void)context;
@@ -609,6 +645,7 @@ static void drained_and_stopped_wheels_give_back_too(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(waves_of_alarms_take_the_memory_of_one_where_callers_drive),
 	cmocka_unit_test(idle_wheel_has_less_than_192_KiB),
 	cmocka_unit_test(trim_gives_back_what_keyed_timers_had),
 	cmocka_unit_test(trim_gives_back_what_handles_had),
