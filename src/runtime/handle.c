@@ -471,9 +471,10 @@ enum tw_status handle_reset(struct handle_table *table, struct handle *handle, u
 	if (!handle_lock_live(handle, id, &state))
 		return TW_NOT_FOUND;
 	to = (state & ~(uint64_t)NOW) | RESET | (for_now ? NOW : 0);
-	/* relaxed: no other thread changes it now. */
+	/* relaxed: no other thread changes it now. One for now may be after a deadline that has
+	 * passed, whose tick is still to come. */
 	if ((state & PHASE) == PENDING &&
-	    deadline < atomic_load_explicit(&handle->deadline, memory_order_relaxed))
+	    (for_now || deadline < atomic_load_explicit(&handle->deadline, memory_order_relaxed)))
 		to |= LISTED;
 	handle_set_deadline(handle, deadline);
 	handle_unlock(handle, to);

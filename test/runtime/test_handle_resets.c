@@ -372,6 +372,24 @@ static void handle_set_and_reset_to_a_deadline_runs_at_its_tick_or_now(void **st
 	recorder_close(recorder);
 }
 
+/* Its deadline has passed, and its tick is still to come: the new one is later, and now. */
+static void timer_reset_to_now_between_its_deadline_and_its_tick_runs_now(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probes[2] = {0};
+
+	probe_start(recorder, &probes[0], 1, INTERVAL / 4);
+	probe_start(recorder, &probes[1], 2, INTERVAL / 4);
+	advance(recorder, INTERVAL / 2);
+	assert_int_equal(event_count(recorder), 0);
+	assert_status(probe_reset(&probes[0], 0), TW_OK);
+	assert_status(probe_reset(&probes[1], -INTERVAL / 8), TW_OK);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 1, INTERVAL / 2);
+	assert_executed_at(recorder, 2, INTERVAL / 2);
+	recorder_close(recorder);
+}
+
 static void reset_does_not_wait_for_commands_before_it(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
@@ -540,6 +558,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(timer_reset_while_it_runs_can_be_stopped),
 	TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_commands),
 	TEST_EVERYWHERE(handle_set_and_reset_to_a_deadline_runs_at_its_tick_or_now),
+	TEST_EVERYWHERE(timer_reset_to_now_between_its_deadline_and_its_tick_runs_now),
 	TEST_IN(levels_inline, reset_does_not_wait_for_commands_before_it),
 	TEST_EVERYWHERE(timer_that_was_put_off_waits_at_its_old_deadline_unseen),
 	TEST_EVERYWHERE(timer_that_was_put_off_is_drained_and_released_with_its_last_deadline),
