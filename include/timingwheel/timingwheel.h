@@ -1169,7 +1169,8 @@ TW_API enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *
  * With a delay ≤ 0 it runs now. A delay under one interval counts as one interval. A delay too
  * large for the clock never ends. While the alarm runs, the call arms the next run, after this one.
  * Any thread, also the alarm's own run. Costs a clock read, and one atomic exchange if the alarm
- * moves later. Otherwise it costs a place in a list and, if the owner sleeps, a system call.
+ * moves later, also if it was stopped meanwhile. Otherwise it costs a place in a list and, if the
+ * owner sleeps, a system call.
  *
  * Returns:
  *   TW_OK         the alarm is set

@@ -11,11 +11,14 @@
  *   CLOSING  it is being closed or destroyed, and can't be set
  *   CLOSED   the owner may free it: the last that the closing thread writes. Without CLOSING,
  *            `function` is called first
+ *   FILED    it is in the wheel, or on its way there: the thread that sets LISTED sets it too,
+ *            the owner clears it
  *
- * Invariant: an alarm that is ARMED, and neither AWAY nor LISTED, is in the wheel, at its tick or
- * an earlier one. So the owner need not be told of a tick that moves later, nor of a stop: it finds
- * out when the earlier tick comes. It is told, through the inbox, of an alarm that was not armed,
- * or moves sooner; and by alarm_end(), of one that was set, or destroyed, while it was AWAY.
+ * Invariant: an alarm that is FILED, and not LISTED, is in the wheel, at the tick in its word or an
+ * earlier one, also if it is not ARMED. So the owner need not be told of a tick that moves later,
+ * nor of a stop, nor of a set after a stop that is not sooner: it finds out when the earlier tick
+ * comes. It is told, through the inbox, of an alarm that was not filed, or moves sooner; and by
+ * alarm_end(), of one that was set, or destroyed, while it was AWAY.
  *
  * Ownership. The timer in it is the owner's, and while it is AWAY the worker's. The owner frees it
  * when it is CLOSED, in no list, and neither AWAY nor LISTED: then no other thread knows it. Where
@@ -34,13 +37,14 @@ enum {
 	LISTED = 1 << 3,
 	CLOSING = 1 << 4,
 	CLOSED = 1 << 5,
-	FLAGS = (1 << 6) - 1,
-	TICK_SHIFT = 6,
-	COARSE_STEP = 64
+	FILED = 1 << 6,
+	FLAGS = (1 << 7) - 1,
+	TICK_SHIFT = 7,
+	COARSE_STEP = 128
 };
 
-/* From this tick on a word has ticks in steps of COARSE_STEP, so that all ticks fit into its 58
- * bits, TICK_NEVER too. With ticks of 1 ns it comes after 4.5 years. */
+/* From this tick on a word has ticks in steps of COARSE_STEP, so that all ticks fit into its 57
+ * bits, TICK_NEVER too. With ticks of 1 ns it comes after 2.2 years. */
 static const uint64_t first_coarse = (uint64_t)1 << (63 - TICK_SHIFT);
 
 /* Returns the number that stands for the tick in a word, rounded up. Numbers keep the order. */
@@ -138,8 +142,8 @@ enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_
 		if (word & (CLOSING | CLOSED))
 			return TW_CLOSED;
 		to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
-		if (!(word & AWAY) && (!(word & ARMED) || number < word >> TICK_SHIFT))
-			to |= LISTED;
+		if (!(word & AWAY) && (!(word & FILED) || number < word >> TICK_SHIFT))
+			to |= LISTED | FILED;
 	} while (!alarm_exchange_listed(table, alarm, word, to));
 	*changed = to & ~word & LISTED;
 	return TW_OK;
@@ -239,7 +243,9 @@ struct alarm *alarm_take_changed(struct alarm_table *table)
 	return link ? list_entry(link, struct alarm, change) : NULL;
 }
 
-static enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
+/* A call of it would be 8 instructions. */
+static inline __attribute__((always_inline)) enum alarm_action alarm_action_for(struct alarm *alarm,
+										uint64_t word)
 {
 	if (word & (AWAY | LISTED))
 		return ALARM_KEEP;
@@ -249,18 +255,25 @@ static enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
 	return word & ARMED ? ALARM_FILE : ALARM_KEEP;
 }
 
+enum alarm_action alarm_look(struct alarm *alarm)
+{
+	uint64_t word;
+
+	do
+		word = alarm_word(alarm);
+	while (!(word & ARMED) && !alarm_exchange(alarm, word, word & ~(uint64_t)FILED));
+	return alarm_action_for(alarm, word);
+}
+
 enum alarm_action alarm_apply_change(struct alarm *alarm)
 {
 	/* acq_rel: what was done with it before it was added; pairs with alarm_exchange(). */
 	uint64_t word =
 		atomic_fetch_and_explicit(&alarm->word, ~(uint64_t)LISTED, memory_order_acq_rel);
 
-	return alarm_action_for(alarm, word & ~(uint64_t)LISTED);
-}
+	enum alarm_action action = alarm_action_for(alarm, word & ~(uint64_t)LISTED);
 
-enum alarm_action alarm_look(struct alarm *alarm)
-{
-	return alarm_action_for(alarm, alarm_word(alarm));
+	return action == ALARM_KEEP ? alarm_look(alarm) : action;
 }
 
 /* Changes an alarm that is to run by now; false: it is not. */
@@ -279,7 +292,7 @@ static bool alarm_change_due(struct alarm *alarm, uint64_t now, uint64_t clear, 
 
 bool alarm_claim(struct alarm *alarm, uint64_t now)
 {
-	return alarm_change_due(alarm, now, 0, AWAY);
+	return alarm_change_due(alarm, now, FILED, AWAY);
 }
 
 /* ---- Running ---- */
@@ -312,7 +325,7 @@ bool alarm_end(struct alarm_table *table, struct alarm *alarm)
 		word = alarm_word(alarm);
 		to = word & ~(uint64_t)(AWAY | RUNNING);
 		if (to & (ARMED | CLOSED))
-			to |= LISTED;
+			to |= LISTED | FILED;
 	} while (!alarm_exchange_listed(table, alarm, word, to));
 	return to & ~word & LISTED;
 }

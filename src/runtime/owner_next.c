@@ -26,6 +26,7 @@ static bool owner_look_up(void *context, struct timer *timer)
 		return true;
 	owner_unplace(owner, timer);
 	timer_set_place(timer, TIMER_AWAY);
+	owner_retire_alarm(owner, timer_alarm(timer));
 	return false;
 }
 

@@ -428,6 +428,29 @@ static void stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not(v
 	tw_destroy(loop.wheel);
 }
 
+static void alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner(void **state)
+{
+	struct tw_alarm *alarm;
+	struct loop loop;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MANUAL);
+	assert_int_equal(tw_alarm_create(loop.wheel, ignore_run, NULL, &alarm), TW_OK);
+	assert_int_equal(tw_alarm_set(alarm, TW_SECOND), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(tw_alarm_stop(alarm), TW_OK);
+		assert_int_equal(tw_alarm_set(alarm, (1 + i) * TW_SECOND), TW_OK);
+		assert_int_equal(is_readable(&loop, 0), 0);
+	}
+	assert_int_equal(tw_alarm_stop(alarm), TW_OK);
+	assert_int_equal(tw_alarm_set(alarm, TW_SECOND - TW_MILLISECOND), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_int_equal(tw_alarm_destroy(alarm), TW_OK);
+	tw_destroy(loop.wheel);
+}
+
 static void count_run(void *argument)
 {
 	++*(int *)argument;
@@ -496,6 +519,7 @@ static void question_does_not_make_it_readable(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner),
 	cmocka_unit_test(poll_of_some_runs_no_more_than_that),
 	cmocka_unit_test(question_does_not_make_it_readable),
 	cmocka_unit_test(descriptor_rings_until_a_large_drain_is_over),

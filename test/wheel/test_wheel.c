@@ -792,6 +792,10 @@ static void take_gives_each_timer_of_a_crowd_half_sorted(void **state)
 
 		for (size_t i = 0; i < steps; i++)
 			step(&world, 1);
+		/* Those that are left are due. */
+		if (world.pending > 0)
+			assert_true(wheel_earliest(world.wheel, leave_as_it_is, NULL) <=
+				    (tw_duration)wheel_now(world.wheel));
 		world.checks = true;
 		take_all(&world);
 		world_close(&world);
