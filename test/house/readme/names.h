@@ -20,7 +20,7 @@ struct request {
 };
 
 struct connection {
-	struct tw_alarm *idle;
+	struct tw_alarm idle;
 };
 
 struct shop;
