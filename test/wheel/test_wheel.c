@@ -680,6 +680,8 @@ static struct world open_shuffled(const struct kind *kind, size_t size)
 {
 	struct world world = world_open(kind, 64, size, random_from(seed_choose(), 1));
 
+	/* After a timer with a tick each move would take its timer to the end. */
+	world.ticked = false;
 	for (size_t i = 0; i < size; i++)
 		add(&world, i, 50);
 	for (size_t i = 0; i < 2 * size; i++)
