@@ -13,6 +13,8 @@
  */
 #include "pending.h"
 
+#include <string.h>
+
 #include "base/prefetch.h"
 
 bool pending_init(struct pending *pending, const struct pending_plan *plan)
@@ -97,13 +99,20 @@ void pending_prefetch(const struct pending *pending, struct command_queue *queue
 		      struct timer_guess *guesses)
 {
 	uint32_t hashes[PENDING_BATCH] = {0};
+	uint32_t all = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct command *command = command_queue_at(queue, i);
 
 		hashes[i] = command->hash;
+		all |= command->hash;
 		if (command->timer && !command_brings_memory(command))
 			prefetch_both_lines(command->timer);
+	}
+	/* They are handles, without keys; or keys of that hash, which are found without a guess. */
+	if (all == 0) {
+		memset(guesses, 0, count * sizeof(*guesses));
+		return;
 	}
 	timer_index_prefetch(&pending->index, hashes, count, guesses);
 	for (size_t i = 0; i < count; i++) {
