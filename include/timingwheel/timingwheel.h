@@ -1026,7 +1026,9 @@ TW_API enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer tim
  * another run after it, and the current run no longer owns the argument. For a periodic timer, the
  * next run moves, and later ones count from there. If the `next` of a schedule is just ending it,
  * the reset has no effect. The reset takes effect at once, and needs no memory and no room in the
- * queue. A later deadline costs least: it wakes no thread. Any thread.
+ * queue. A later deadline costs least: it wakes no thread. A timer that waits in the pool leaves it
+ * when its turn comes there; until then it is not pending for tw_pending, tw_drain and tw_next. Any
+ * thread.
  *
  * Returns:
  *   TW_OK         the timer has the new deadline. If a tw_drain came before, it is still drained
@@ -1123,8 +1125,8 @@ struct tw_alarm {
  * Makes an alarm in memory of the program's, as a member of a struct, without an allocation.
  *
  * Otherwise it is as one of tw_alarm_create. The memory must stay, and may not be copied or moved,
- * until the `closed` that tw_alarm_close was given is called, or tw_destroy of the wheel has
- * returned. tw_alarm_destroy refuses such an alarm. Any thread.
+ * until the `closed` that tw_alarm_close was given is called, or a tw_destroy of the wheel that is
+ * not called in a task has returned. tw_alarm_destroy refuses such an alarm. Any thread.
  *
  *     struct connection {
  *             struct tw_alarm idle;

@@ -126,6 +126,9 @@ void event_count_forget_descriptor(struct event_count *event)
 
 void event_count_prepare(struct event_count *event, enum event_count_state state, tw_duration until)
 {
+	/* An earlier announcement may not have been cancelled. */
+	if (event->timer >= 0 && event->is_announced)
+		event_count_cancel(event);
 	if (event->timer >= 0)
 		event_count_arm(event, until);
 	event->is_announced = true;

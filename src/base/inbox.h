@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "slab.h"
 
@@ -34,7 +35,9 @@ struct inbox_link {
 struct inbox {
 	/* Any thread adds here; the owner takes all. */
 	_Alignas(CACHE_LINE) _Atomic(struct inbox_link *) newest;
-	_Alignas(CACHE_LINE) struct inbox_link *taken; /* only the owner's */
+	/* Only the owner's. */
+	_Alignas(CACHE_LINE) struct inbox_link *taken;
+	uint64_t takes; /* how often it took all */
 };
 
 /* Adds the links from `first` to `last`, joined by their `next`, as if `first` were added last. Any
@@ -78,6 +81,7 @@ static inline struct inbox_link *inbox_take(struct inbox *inbox)
 		/* acquire: sees what was done before the links were added; pairs with
 		 * inbox_add_chain(). */
 		link = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
+		inbox->takes++;
 	}
 	inbox->taken = link->next;
 	return link;
@@ -103,6 +107,21 @@ static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
 	if (oldest)
 		inbox->taken = oldest->next;
 	return is_turned ? link : oldest;
+}
+
+/* Returns a mark behind the links that are there now. Only the owner may call this. */
+static inline uint64_t inbox_mark(const struct inbox *inbox)
+{
+	/* relaxed: a link of which the caller knows was added before. */
+	bool has_newest = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
+
+	return inbox->takes + has_newest;
+}
+
+/* Returns whether all links before the mark were taken. Only the owner may call this. */
+static inline bool inbox_is_past(const struct inbox *inbox, uint64_t mark)
+{
+	return inbox->takes > mark || (inbox->takes == mark && !inbox->taken);
 }
 
 /* Returns whether there is a link: the owner's second look before it sleeps. */

@@ -158,8 +158,10 @@ static inline void question_end(struct question *question)
 	struct tw_wheel *wheel = question->wheel;
 
 	if (wheel->owner.in.in_dispatch && !request_is_answered(question->request) &&
-	    fork_guard_state(wheel->guard) != FORK_GUARD_CHILD)
+	    fork_guard_state(wheel->guard) != FORK_GUARD_CHILD) {
 		requests_withdraw(&wheel->owner.requests, question->request);
+		wheel->owner.asked.marks.are_set = false;
+	}
 	/* A task has called tw_poll: the descriptor calls for the next one again. */
 	if (wheel->owner.in.is_hushed)
 		owner_begin_sleep(&wheel->owner, true);
@@ -220,7 +222,7 @@ void wheel_apply(struct tw_wheel *wheel)
 }
 
 /* Leaves a request with an owner that sees it without being woken. */
-static void wheel_ask_quietly(struct tw_wheel *wheel, struct request *request)
+static inline void wheel_ask_quietly(struct tw_wheel *wheel, struct request *request)
 {
 	requests_add(&wheel->owner.requests, request, &wheel->owner.queue.tail);
 	owner_note_call(&wheel->owner);
@@ -232,10 +234,13 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request)
 	wheel_wake(wheel);
 }
 
-/* The same where the caller drives the wheel until it is answered, if nobody else does. */
-static void wheel_ask_to_wait(struct tw_wheel *wheel, struct request *request)
+/* The same where the caller drives the wheel until it is answered, if nobody else does. A loop that
+ * sleeps at the descriptor has to learn of what was set. */
+static inline void wheel_ask_to_wait(struct tw_wheel *wheel, struct request *request)
 {
-	if (wheel->owner.has_thread)
+	bool sets = request->kind == REQUEST_SET || request->kind == REQUEST_ADD;
+
+	if (wheel->owner.has_thread || sets)
 		wheel_ask(wheel, request);
 	else
 		wheel_ask_quietly(wheel, request);

@@ -617,12 +617,27 @@ size_t handle_take_stopped(struct handle_table *table, struct handle **taken, si
 
 struct handle *handle_take_changed(struct handle_table *table)
 {
-	struct inbox_link *link = inbox_take_oldest(&table->changed);
+	struct inbox_link *link = inbox_take(&table->changed);
 
 	/* The next one's other line comes meanwhile. */
 	if (table->changed.taken)
 		prefetch_to_write(&list_entry(table->changed.taken, struct handle, change)->timer);
 	return link ? list_entry(link, struct handle, change) : NULL;
+}
+
+void handle_table_mark(const struct handle_table *table, struct handle_marks *marks)
+{
+	for (size_t i = 0; i < HANDLE_INBOXES; i++)
+		marks->stopped[i] = inbox_mark(&table->stopped[i]);
+	marks->changed = inbox_mark(&table->changed);
+}
+
+bool handle_table_is_past(const struct handle_table *table, const struct handle_marks *marks)
+{
+	for (size_t i = 0; i < HANDLE_INBOXES; i++)
+		if (!inbox_is_past(&table->stopped[i], marks->stopped[i]))
+			return false;
+	return inbox_is_past(&table->changed, marks->changed);
 }
 
 bool handle_table_has_some(struct handle_table *table)
@@ -773,6 +788,18 @@ bool handle_is_due(struct handle *handle)
 	} while (!handle_lock(handle, state));
 	handle_unlock(handle, handle_take_deadline(handle, state));
 	return false;
+}
+
+void handle_put_off(struct handle *handle)
+{
+	uint64_t state;
+
+	do {
+		state = handle_state(handle);
+		if (!(state & RESET) || (state & LISTED))
+			return;
+	} while (!handle_lock(handle, state));
+	handle_unlock(handle, handle_take_deadline(handle, state));
 }
 
 enum handle_action handle_apply_set(struct handle *handle)

@@ -144,9 +144,16 @@ static inline bool handle_none_is_stopped(const struct handle_table *table)
 			return false;
 	return true;
 }
-/* The next one that was reset to run sooner, or has come back, in their order. NULL: none. */
+/* The next one that was reset to run sooner, or has come back. NULL: none. */
 struct handle *handle_take_changed(struct handle_table *table);
 bool handle_table_has_some(struct handle_table *table);
+/* Marks behind the changes that are there now, and whether all before them were taken. */
+struct handle_marks {
+	uint64_t stopped[HANDLE_INBOXES];
+	uint64_t changed;
+};
+void handle_table_mark(const struct handle_table *table, struct handle_marks *marks);
+bool handle_table_is_past(const struct handle_table *table, const struct handle_marks *marks);
 /* What to do about one that was taken, or about a command. */
 enum handle_action {
 	HANDLE_KEEP,   /* nothing */
@@ -167,6 +174,9 @@ static inline bool handle_looks_reset(const struct handle *handle)
 }
 /* Returns false if it was: it has its new deadline, and is to be filed. */
 bool handle_is_due(struct handle *handle);
+/* Gives a handle in the wheel the deadline to which it was put off. One that is to run sooner comes
+ * through the inbox. */
+void handle_put_off(struct handle *handle);
 /* The deadline of that timer: TW_OK; TW_RUNNING; TW_NOT_FOUND: it is done, stopped or drained. */
 enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t pending,
 			       tw_duration *deadline);

@@ -424,6 +424,23 @@ static size_t owner_peek(struct owner *owner, size_t most, bool *request_is_next
 	return count;
 }
 
+/*
+ * Changes come without end, faster than they are seen: a request waits for those that were there
+ * when this was first called for it. Returns whether they were seen.
+ */
+static __attribute__((noinline)) bool owner_has_seen_enough(struct owner *owner)
+{
+	struct owner_marks *marks = &owner->asked.marks;
+
+	if (marks->are_set)
+		return handle_table_is_past(&owner->out.handles, &marks->handles) &&
+		       inbox_is_past(&owner->out.alarms.changed, marks->alarms);
+	handle_table_mark(&owner->out.handles, &marks->handles);
+	marks->alarms = inbox_mark(&owner->out.alarms.changed);
+	marks->are_set = true;
+	return false;
+}
+
 bool owner_apply(struct owner *owner, size_t most)
 {
 	while (most > 0) {
@@ -436,8 +453,9 @@ bool owner_apply(struct owner *owner, size_t most)
 			size_t seen = owner_see_handles(owner, most);
 			struct request *request;
 
-			if (seen >= most)
+			if (seen >= most && !owner_has_seen_enough(owner))
 				return true;
+			owner->asked.marks.are_set = false;
 			request = requests_take(&owner->requests);
 			seen += request_cost(request);
 			owner_serve(owner, request);
@@ -470,11 +488,13 @@ void owner_serve_here(struct owner *owner, struct request *request)
 {
 	size_t most = owner->queue.capacity;
 
+	owner->asked.marks.are_set = false;
 	/* The caller's own commands, and handles that were stopped: they have given their places
 	 * back, too. */
 	do
 		owner_apply_until(owner, most, command_queue_tail(&owner->queue));
-	while (owner_see_handles(owner, most) >= most);
+	while (owner_see_handles(owner, most) >= most && !owner_has_seen_enough(owner));
+	owner->asked.marks.are_set = false;
 	owner_serve(owner, request);
 }
 

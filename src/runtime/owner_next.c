@@ -15,7 +15,7 @@ static bool owner_look_up(void *context, struct timer *timer)
 	uint64_t tick;
 
 	if (timer_is_handle(timer) && handle_looks_reset(timer_handle(timer)))
-		(void)handle_is_due(timer_handle(timer));
+		handle_put_off(timer_handle(timer));
 	if (!timer_is_alarm(timer))
 		return true;
 	status = alarm_due(timer_alarm(timer), &tick);
@@ -32,7 +32,8 @@ static bool owner_look_up(void *context, struct timer *timer)
 
 tw_duration owner_next_deadline(struct owner *owner)
 {
-	if (owner_has_jobs(owner) || !list_is_empty(&owner->next_timers))
+	if (owner_has_jobs(owner) || !list_is_empty(&owner->next_timers) ||
+	    !list_is_empty(&owner->retirements))
 		return clock_now(&owner->clock);
 	return wheel_earliest(owner->pending.wheel, owner_look_up, owner);
 }

@@ -21,6 +21,7 @@
 #include "base/list.h"
 #include "base/thread.h"
 #include "command_queue.h"
+#include "handle.h"
 #include "outbox.h"
 #include "queue_age.h"
 #include "request.h"
@@ -44,11 +45,19 @@ struct drain_request {
 	struct retirement retirement; /* its pending set is the new one until it is exchanged */
 };
 
+/* A request waits for the changes before these, where more come than are seen: owner_commands.c. */
+struct owner_marks {
+	bool are_set;
+	struct handle_marks handles;
+	uint64_t alarms;
+};
+
 /* Requests that are not answered at once: owner_commands.c. */
 struct owner_requests {
-	struct list advances; /* REQUEST_ADVANCE, the first one under way */
-	struct list idlers;   /* REQUEST_IDLE, until what was due when it came is done */
-	struct list parked;   /* REQUEST_SET, until there is a place */
+	struct owner_marks marks; /* the first that is not taken yet waits for them */
+	struct list advances;     /* REQUEST_ADVANCE, the first one under way */
+	struct list idlers;       /* REQUEST_IDLE, until what was due when it came is done */
+	struct list parked;       /* REQUEST_SET, until there is a place */
 	size_t parked_count;
 	struct request stop;
 	struct retirement stop_retirement;

@@ -230,6 +230,7 @@ static void wheel_search(struct wheel *wheel, struct list *list, bool is_slot,
 			 struct search *search)
 {
 	uint64_t first = TICK_NONE;
+	bool is_whole = true;
 	struct list *next;
 
 	for (struct list *link = list->next; link != list && search->looks > 0; link = next) {
@@ -240,10 +241,13 @@ static void wheel_search(struct wheel *wheel, struct list *list, bool is_slot,
 		next = link->next;
 		search->looks--;
 		if (!search->look(search->context, timer)) {
+			/* It may have been filed again, behind. */
 			search->is_stale = true;
+			is_whole = false;
 			continue;
 		}
 		tick = wheel_tick_of(wheel, timer);
+		assert(!is_slot || tick > wheel->now);
 		if (is_slot && wheel->layout->slot_of(wheel, tick) != list) {
 			wheel_unlink(wheel, timer);
 			wheel_place_in_slot(wheel, timer);
@@ -254,7 +258,7 @@ static void wheel_search(struct wheel *wheel, struct list *list, bool is_slot,
 		search->earliest = time < search->earliest ? time : search->earliest;
 		first = tick < first ? tick : first;
 	}
-	if (is_slot && wheel->layout->looked && first != TICK_NONE && search->looks > 0)
+	if (is_slot && wheel->layout->looked && first != TICK_NONE && is_whole && search->looks > 0)
 		search->is_stale |= wheel->layout->looked(wheel, list, first);
 }
 
@@ -296,8 +300,9 @@ tw_duration wheel_earliest(struct wheel *wheel, wheel_look_fn *look, void *conte
 	while (search.is_stale && search.looks > 0);
 	if (search.looks > 0)
 		return search.earliest;
+	/* A deadline lies before its tick, by less than one. */
 	bound = wheel_is_busy(wheel) ? wheel->now_time
-				     : tick_time(&wheel->ticks, wheel_next_tick(wheel));
+				     : tick_time(&wheel->ticks, wheel_next_tick(wheel) - 1);
 	return bound < search.earliest ? bound : search.earliest;
 }
 

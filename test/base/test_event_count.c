@@ -346,6 +346,22 @@ static void descriptor_is_readable_from_the_notification_on(void **state)
 	}
 }
 
+/* Else each later sleep would set the timer. */
+static void announcement_that_was_not_cancelled_is_accounted_for(void **state)
+{
+	struct event *event = *state;
+
+	(void)descriptor_of(event);
+	event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
+	event_count_notify(&event->count, EVENT_COUNT_SLEEPING);
+	event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
+	event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
+	event_count_notify(&event->count, EVENT_COUNT_SLEEPING);
+	event_count_cancel(&event->count);
+	assert_int_equal(event->count.taken, 2);
+	assert_int_equal(atomic_load(&event->count.rings), 2);
+}
+
 static void descriptor_is_readable_from_the_deadline_on(void **state)
 {
 	struct event *event = *state;
@@ -419,6 +435,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(none_of_many_notifications_is_lost),
 	TEST_BOTH(descriptor_stays_the_same),
 	TEST_BOTH(descriptor_is_readable_from_the_notification_on),
+	TEST_BOTH(announcement_that_was_not_cancelled_is_accounted_for),
 	TEST_BOTH(descriptor_is_readable_from_the_deadline_on),
 	TEST_BOTH(descriptor_is_readable_for_a_deadline_at_or_before_0),
 };

@@ -511,6 +511,11 @@ static void question_does_not_make_it_readable(void **state)
 	assert_int_equal(tw_next(loop.wheel, &answer), TW_OK);
 	assert_int_equal(tw_take_timer(loop.wheel, "k", 1, &value), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
+	/* One that sets a timer does: its deadline may be the first. */
+	assert_int_equal(tw_add_timer(loop.wheel, "n", 1, NULL, TW_SECOND), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
 	/* A command before it does. */
 	set_key(&loop, "k", TW_SECOND);
 	assert_int_equal(tw_contains(loop.wheel, "k", 1, &answer), TW_OK);

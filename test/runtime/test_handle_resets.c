@@ -6,9 +6,11 @@
 #include "support/wait.h"
 
 #include "runtime/ask.h"
+#include "runtime/owner_commands.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 static void reset_reaches_a_timer_in_the_queue_and_in_the_wheel(void **state)
@@ -390,6 +392,36 @@ static void timer_reset_to_now_between_its_deadline_and_its_tick_runs_now(void *
 	recorder_close(recorder);
 }
 
+/* As threads would that reset timers faster than the owner sees to them. */
+static void request_is_served_although_resets_come_without_end(void **state)
+{
+	enum { TIMERS = 400, SEEN = 64 };
+	static struct probe probes[TIMERS];
+	struct recorder *recorder = probes_open(*state);
+	struct owner *owner = &recorder->wheel->owner;
+	struct request request = {.kind = REQUEST_FLUSH};
+	tw_duration delay = TW_HOUR;
+	int turns = 0;
+
+	memset(probes, 0, sizeof(probes));
+	for (uintptr_t i = 0; i < TIMERS; i++)
+		probe_start(recorder, &probes[i], i, delay);
+	flush_wheel(recorder);
+	for (int i = 0; i < TIMERS; i++)
+		assert_status(probe_reset(&probes[i], delay - 1), TW_OK);
+	requests_add(&owner->requests, &request, &owner->queue.tail);
+	for (; !request_is_answered(&request) && turns < 100; turns++) {
+		delay -= 10;
+		(void)owner_apply(owner, SEEN);
+		/* More than were seen, so that there is always another. */
+		for (int i = 0; i < TIMERS; i++)
+			assert_status(probe_reset(&probes[i], delay), TW_OK);
+	}
+	assert_in_range(turns, TIMERS / SEEN / 2, 3 * TIMERS / SEEN + 4);
+	stop_wheel(recorder);
+	recorder_close(recorder);
+}
+
 static void reset_does_not_wait_for_commands_before_it(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
@@ -559,6 +591,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_commands),
 	TEST_EVERYWHERE(handle_set_and_reset_to_a_deadline_runs_at_its_tick_or_now),
 	TEST_EVERYWHERE(timer_reset_to_now_between_its_deadline_and_its_tick_runs_now),
+	TEST_IN(levels_inline, request_is_served_although_resets_come_without_end),
 	TEST_IN(levels_inline, reset_does_not_wait_for_commands_before_it),
 	TEST_EVERYWHERE(timer_that_was_put_off_waits_at_its_old_deadline_unseen),
 	TEST_EVERYWHERE(timer_that_was_put_off_is_drained_and_released_with_its_last_deadline),

@@ -7,6 +7,7 @@
 #include "support/seed.h"
 
 #include "runtime/ask.h"
+#include "runtime/owner_next.h"
 
 #include <stdlib.h>
 
@@ -135,6 +136,57 @@ static void bad_arguments_and_stopped_wheels_have_their_statuses(void **state)
 	recorder_close(recorder);
 }
 
+/* As if another thread did it after the owner has looked at what is in the inbox. */
+static void timer_that_is_reset_to_now_during_the_search_runs(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct owner *owner = &recorder->wheel->owner;
+	struct probe probes[3] = {0};
+
+	probes_start_ms(recorder, probes, 0, 5, 5, 7);
+	flush_wheel(recorder);
+	assert_status(probe_reset(&probes[0], 0), TW_OK);
+	assert_status(probe_reset(&probes[1], 2 * INTERVAL), TW_OK);
+	assert_true(owner_next_deadline(owner) <= 5 * INTERVAL);
+	advance(recorder, 0);
+	assert_executed_at(recorder, 0, 0);
+	pass_ticks(recorder, 9);
+	assert_executed_at(recorder, 1, 2 * INTERVAL);
+	assert_executed_at(recorder, 2, 7 * INTERVAL);
+	recorder_close(recorder);
+}
+
+static void drain_that_is_not_over_is_due(void **state)
+{
+	struct recorder *recorder = probes_open(*state);
+	struct probe probe = {0};
+
+	pass_ticks(recorder, 3);
+	probe_start(recorder, &probe, 1, 50 * INTERVAL);
+	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
+	assert_true(next_deadline(recorder) <= 3 * INTERVAL);
+	settle(recorder);
+	assert_drained(recorder, 1);
+	assert_true(next_deadline(recorder) == TW_FOREVER);
+	recorder_close(recorder);
+}
+
+static void deadline_among_very_many_is_not_after_the_earliest(void **state)
+{
+	enum { CROWD = 12000 };
+	struct recorder *recorder = recorder_open(*state, 10);
+	tw_duration found;
+
+	for (int i = 0; i < CROWD; i++)
+		assert_status(tw_after_func_at(recorder->wheel, 5 * INTERVAL + CROWD - i,
+					       run_nothing, NULL, NULL),
+			      TW_OK);
+	found = next_deadline(recorder);
+	assert_true(found <= 5 * INTERVAL + 1 && found > 0);
+	tw_stop(recorder->wheel);
+	recorder_close(recorder);
+}
+
 /* ---- At random, beside an array of the deadlines ---- */
 
 enum { THINGS = 60, STEPS = TEST_SHARE_OF(40000) };
@@ -222,6 +274,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(what_is_due_has_a_deadline_that_has_passed_and_does_not_run),
 	TEST_EVERYWHERE(timer_that_was_put_off_or_stopped_is_forgotten),
 	TEST_EVERYWHERE(task_may_ask),
+	TEST_DRIVEN(timer_that_is_reset_to_now_during_the_search_runs),
+	TEST_DRIVEN(drain_that_is_not_over_is_due),
+	TEST_DRIVEN(deadline_among_very_many_is_not_after_the_earliest),
 	TEST_EVERYWHERE(bad_arguments_and_stopped_wheels_have_their_statuses),
 	TEST_EVERYWHERE(answer_at_random_is_the_least_of_all_deadlines),
 };

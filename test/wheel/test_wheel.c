@@ -1068,6 +1068,33 @@ static bool take_each_third(void *context, struct timer *timer)
 	return false;
 }
 
+/* Takes the first timer out and adds it again, once: another thread has set it meanwhile. */
+static bool add_again_once(void *context, struct timer *timer)
+{
+	struct taking *taking = context;
+
+	if (taking->looks++ > 0)
+		return true;
+	wheel_remove(taking->world->wheel, timer);
+	wheel_add(taking->world->wheel, timer);
+	return false;
+}
+
+static void timer_that_a_search_has_filed_again_is_found(void **state)
+{
+	struct world world = world_open(*state, 10, 3, random_from(seed_choose(), 1));
+	struct taking taking = {.world = &world};
+
+	world.ticked = false;
+	add(&world, 0, 25);
+	add(&world, 1, 95);
+	add(&world, 2, 61);
+	assert_true(wheel_earliest(world.wheel, add_again_once, &taking) == 25);
+	assert_true(wheel_next_tick(world.wheel) <= 25);
+	wheel_check(world.wheel);
+	world_close(&world);
+}
+
 static void search_for_the_earliest_may_take_timers_out_and_has_a_bound(void **state)
 {
 	enum { CROWD = 30000 };
@@ -1321,6 +1348,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd),
 	TEST_ALL(take_gives_each_timer_once_whatever_its_expiry),
 	TEST_ALL(far_timer_wakes_the_wheel_at_most_once_a_level),
+	TEST_ALL(timer_that_a_search_has_filed_again_is_found),
 	TEST_ALL(search_for_the_earliest_may_take_timers_out_and_has_a_bound),
 	TEST_ALL(timers_near_the_end_of_time_come_out_at_their_ticks),
 	TEST_ALL(timer_that_never_expires_stays_and_wakes_nobody_soon),
