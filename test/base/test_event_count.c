@@ -346,7 +346,7 @@ static void descriptor_is_readable_from_the_notification_on(void **state)
 	}
 }
 
-/* Else each later sleep would set the timer. */
+/* Each later sleep would set the timer otherwise. */
 static void announcement_that_was_not_cancelled_is_accounted_for(void **state)
 {
 	struct event *event = *state;
