@@ -392,7 +392,7 @@ static void timer_reset_to_now_between_its_deadline_and_its_tick_runs_now(void *
 	recorder_close(recorder);
 }
 
-/* As threads would that reset timers faster than the owner sees to them. */
+/* Threads do this that reset timers faster than the owner sees to them. */
 static void request_is_served_although_resets_come_without_end(void **state)
 {
 	enum { TIMERS = 400, SEEN = 64 };

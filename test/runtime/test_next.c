@@ -136,7 +136,7 @@ static void bad_arguments_and_stopped_wheels_have_their_statuses(void **state)
 	recorder_close(recorder);
 }
 
-/* As if another thread did it after the owner has looked at what is in the inbox. */
+/* Another thread might do it after the owner has looked at what is in the inbox. */
 static void timer_that_is_reset_to_now_during_the_search_runs(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
