@@ -112,7 +112,7 @@ static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
 /* Returns a mark behind the links that are there now. Only the owner may call this. */
 static inline uint64_t inbox_mark(const struct inbox *inbox)
 {
-	/* relaxed: a link of which the caller knows was added before. */
+	/* relaxed: a link that the caller knows of was added before. */
 	bool has_newest = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
 
 	return inbox->takes + has_newest;
