@@ -777,7 +777,8 @@ TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 
 /*
  * Drives a TW_DRIVE_CALLER wheel: applies commands, and hands over (or runs) the timers that were
- * due when the call began. Timers that become due meanwhile are for the next call.
+ * due when the call began. Timers that become due meanwhile are for the next call. The call also
+ * sees to all alarms and timers by handle that were changed before it, up to a million.
  *
  * *until_next (may be NULL) becomes the time, in nanoseconds, that the caller may sleep. It is 0 if
  * there is more to do now, TW_FOREVER if there is nothing to do before the next command, and one
@@ -1259,14 +1260,16 @@ TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
  *     {
  *             struct connection *connection = argument;
  *
- *             if (atomic_fetch_sub(&connection->alarms, 1) == 1)
- *                     free(connection);
+ *             if (atomic_fetch_sub_explicit(&connection->alarms, 1,
+ *                                           memory_order_acq_rel) == 1)
+ *                     free(connection);         (acq_rel: after the other's last use)
  *     }
  *
  *     static void end(struct connection *connection)  (any thread, also a run; ends it once)
  *     {
- *             if (atomic_exchange(&connection->ended, true))
- *                     return;
+ *             if (atomic_exchange_explicit(&connection->ended, true,
+ *                                          memory_order_relaxed))
+ *                     return;                   (relaxed: it only picks one of them)
  *             tw_alarm_close(connection->idle, closed);
  *             tw_alarm_close(connection->write_timeout, closed);
  *     }

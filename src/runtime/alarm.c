@@ -15,9 +15,9 @@
  *            the owner clears it
  *
  * Invariant: an alarm that is FILED, and not LISTED, is in the wheel, at the tick in its word or an
- * earlier one, also if it is not ARMED. So the owner need not be told of a tick that moves later,
+ * earlier one, also if it is not ARMED. So the owner need not know of a tick that moves later,
  * nor of a stop, nor of a set after a stop that is not sooner: it finds out when the earlier tick
- * comes. It is told, through the inbox, of an alarm that was not filed, or moves sooner; and by
+ * comes. It learns, through the inbox, of an alarm that was not filed, or moves sooner; and by
  * alarm_end(), of one that was set, or destroyed, while it was AWAY.
  *
  * Ownership. The timer in it is the owner's, and while it is AWAY the worker's. The owner frees it

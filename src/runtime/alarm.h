@@ -62,7 +62,7 @@ static inline bool alarm_is_own(const struct alarm *alarm)
 /* As tw_alarm_set, by the tick; *changed: the owner is to be woken. */
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
 			 bool *changed);
-/* As tw_alarm_remaining, with the tick instead of a time. */
+/* Sets *tick to the tick of an alarm that is set. Returns what tw_alarm_remaining() does. */
 enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick);
 /* As tw_alarm_stop. */
 enum tw_status alarm_stop(struct alarm *alarm);

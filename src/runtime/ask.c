@@ -234,8 +234,8 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request)
 	wheel_wake(wheel);
 }
 
-/* The same where the caller drives the wheel until it is answered, if nobody else does. A loop that
- * sleeps at the descriptor has to learn of what was set. */
+/* Leaves a request with the owner. Where the caller drives, it is the owner until the answer, and
+ * nobody is woken; but a loop that sleeps at the descriptor has to learn of what was set. */
 static inline void wheel_ask_to_wait(struct tw_wheel *wheel, struct request *request)
 {
 	bool sets = request->kind == REQUEST_SET || request->kind == REQUEST_ADD;

@@ -54,7 +54,7 @@
  *                    stopped                     LEFT                  freed by apply_stop
  *   apply_change     pending  BACK               not LISTED, BACK,     owner: into the wheel
  *                                                RESET
- *                    pending  RESET, in wheel    not LISTED, RESET     owner: filed anew
+ *                    pending  RESET, in wheel    not LISTED, RESET     owner: filed again
  *                    stopped                     as apply_stop
  *                    else                        not LISTED
  *   apply_stop       stopped  BACK or in wheel   not LISTED            counted as removed, freed
@@ -69,7 +69,7 @@
  * that came while `next` was asked has moved a run that does not come.
  *
  * A handle that is pending, and neither BACK nor LISTED, has `deadline`, and where it is in the
- * wheel, it is filed by that deadline or an earlier one. So the owner need not be told of one that
+ * wheel, it is filed by that deadline or an earlier one. So the owner need not know of one that
  * moves later: it finds out when the earlier deadline comes.
  *
  * Ownership. The wheel's part belongs to the owner while it is in the wheel, to a worker while it
@@ -326,7 +326,8 @@ static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
 						       memory_order_seq_cst, memory_order_relaxed);
 }
 
-/* The same, and passes the handle back to the owner. It may be in the inbox already. */
+/* Exchanges the state likewise, and passes the handle back to the owner. It may be in the inbox
+ * already. */
 static bool handle_exchange_back(struct handle_table *table, struct handle *handle, uint64_t from,
 				 uint64_t to)
 {
@@ -652,7 +653,7 @@ enum handle_action handle_apply_stop(struct handle *handle, bool is_here)
 {
 	uint64_t state;
 
-	/* Before it is unlisted: then a worker may free it, and it may be set anew at once. */
+	/* Before it is unlisted: then a worker may free it, and it may be set again at once. */
 	if (timer_place(&handle->timer) == TIMER_IN_QUEUE)
 		timer_set_place(&handle->timer, TIMER_STOPPED_IN_QUEUE);
 	/* acq_rel: it is taken from its inbox; of this and a worker's LEFT, the later sees the
@@ -777,29 +778,28 @@ tw_duration handle_period(const struct handle *handle)
 	return state & PERIODIC ? handle->schedule->period : 0;
 }
 
-bool handle_is_due(struct handle *handle)
+/* Takes the deadline of a handle that was reset, unless its state has one of the flags. */
+static bool handle_take_reset(struct handle *handle, uint64_t unless)
 {
 	uint64_t state;
 
 	do {
 		state = handle_state(handle);
-		if (!(state & RESET))
-			return true;
+		if (!(state & RESET) || (state & unless))
+			return false;
 	} while (!handle_lock(handle, state));
 	handle_unlock(handle, handle_take_deadline(handle, state));
-	return false;
+	return true;
+}
+
+bool handle_is_due(struct handle *handle)
+{
+	return !handle_take_reset(handle, 0);
 }
 
 void handle_put_off(struct handle *handle)
 {
-	uint64_t state;
-
-	do {
-		state = handle_state(handle);
-		if (!(state & RESET) || (state & LISTED))
-			return;
-	} while (!handle_lock(handle, state));
-	handle_unlock(handle, handle_take_deadline(handle, state));
+	(void)handle_take_reset(handle, LISTED);
 }
 
 enum handle_action handle_apply_set(struct handle *handle)

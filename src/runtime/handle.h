@@ -166,7 +166,7 @@ enum handle_action {
 enum handle_action handle_apply_stop(struct handle *handle, bool is_here);
 enum handle_action handle_apply_change(struct handle *handle, bool is_here);
 enum handle_action handle_apply_set(struct handle *handle);
-/* Of one whose deadline has come: whether it was reset since, at a glance. */
+/* Returns whether a handle whose deadline has come was reset since, at a glance. */
 static inline bool handle_looks_reset(const struct handle *handle)
 {
 	/* relaxed: where a reset is not seen here, handle_begin() sees it. */

@@ -306,7 +306,7 @@ bool owner_apply_turn(struct owner *owner)
 	queue_age_end_sleep(&owner->queue_age, start.clock);
 	owner->in.task_time = 0;
 	owner->applied = 0;
-	more = owner_see_handles(owner, owner->changes_a_turn) >= owner->changes_a_turn;
+	more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
 	more |= owner_apply(owner, COMMANDS_A_TURN);
 	owner_answer_parked(owner);
 	if (owner->out.pool) {

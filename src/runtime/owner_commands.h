@@ -10,8 +10,8 @@
 
 /* Applies up to `most` commands and requests; runs nothing. True: there may be more. */
 bool owner_apply(struct owner *owner, size_t most);
-/* The same, `most` at a time, until the commands before position `end` are applied: it waits where
- * a producer has one of them half written. */
+/* Applies commands and requests, `most` at a time, until the commands before position `end` are
+ * applied. It waits where a producer has one of them half written. */
 void owner_apply_until(struct owner *owner, size_t most, uint64_t end);
 /* A request of an inline task that the owner answers at once, after the commands before it. */
 void owner_serve_here(struct owner *owner, struct request *request);

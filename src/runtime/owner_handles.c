@@ -91,7 +91,7 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle)
 static __attribute__((noinline)) void owner_apply_change(struct owner *owner, struct handle *handle)
 {
 	bool is_here = handle_is_here(handle, owner->pending.number);
-	/* Of one that is not here it is another thread's. */
+	/* The deadline of a handle that is not here is another thread's. */
 	tw_duration before = is_here ? handle->timer.deadline : 0;
 
 	switch (handle_apply_change(handle, is_here)) {

@@ -468,6 +468,18 @@ static void *write_the_other_half(void *argument)
 	return NULL;
 }
 
+/* Another thread has the queue's next cell from here on, and writes it when the caller waits for
+ * it. */
+static pthread_t half_begin(struct half_written *half)
+{
+	pthread_t thread;
+
+	half->task_thread = gettid();
+	half->cell = command_queue_claim(half->queue, &half->position);
+	pthread_create(&thread, NULL, write_the_other_half, half);
+	return thread;
+}
+
 static void set_and_look_behind_half_a_command(struct recorder *recorder,
 					       const struct tw_task *task)
 {
@@ -476,9 +488,7 @@ static void set_and_look_behind_half_a_command(struct recorder *recorder,
 
 	if (task->value != VALUE(1))
 		return;
-	half->task_thread = gettid();
-	half->cell = command_queue_claim(half->queue, &half->position);
-	pthread_create(&thread, NULL, write_the_other_half, half);
+	thread = half_begin(half);
 	(void)tw_set_timer(recorder->wheel, "own", 3, VALUE(3), TW_HOUR);
 	half->contains = tw_contains(recorder->wheel, "own", 3, NULL);
 	atomic_store(&half->task_ended, true);
@@ -501,16 +511,10 @@ static void inline_task_sees_its_own_set_behind_half_a_command_of_another_thread
 static void stop_another_behind_half_a_command(struct recorder *recorder,
 					       const struct tw_task *task)
 {
-	struct half_written *half = recorder->argument;
-	pthread_t thread;
-
 	if (task->value != VALUE(1))
 		return;
-	half->task_thread = gettid();
-	half->cell = command_queue_claim(half->queue, &half->position);
+	pthread_detach(half_begin(recorder->argument));
 	(void)tw_remove_timer(recorder->wheel, "other", 5);
-	pthread_create(&thread, NULL, write_the_other_half, half);
-	pthread_detach(thread);
 }
 
 static void inline_task_stops_another_behind_half_a_command_of_another_thread(void **state)
