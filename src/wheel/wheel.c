@@ -6,13 +6,13 @@
  *   coming   after its slot came up, to be re-filed if it is not due
  *   due      after its slot came up, to expire if it is due
  *   late     left over from `due` when a later tick came; not in an ordered wheel
- *   sort     due, on the way from `coming` to `due`; only in an ordered wheel
+ *   unsorted due, on the way from `coming` to `due`; only in an ordered wheel
  *
  * Invariants:
  *   a timer is in one place; count is the number of timers in all places
  *   no timer in a slot is due
  *   the timers in an ordered wheel's `due` are due, rise in sequence, and follow in sequence all
- *     timers in `coming` and `sort`
+ *     timers in `coming` and `unsorted`
  *
  * A slot comes up as a whole list. wheel_expire() examines its timers one by one, a bounded number
  * a call, so that a crowded slot stalls nothing else. The lists in `coming` take turns, so that a
@@ -31,11 +31,10 @@
  *
  * Order: slots are not filled in the order of commands, since an older timer may come down from a
  * coarser slot after a newer one was filed. Each command gives its timer the next sequence number.
- * An ordered wheel puts every slot that comes up into `coming`, examines each timer, and sorts
- * those that are due by sequence before any of them expires. That costs n examinations for n timers
- * in order, and n log r more if they are r runs. It is done in bounded steps: a million timers due
- * in one tick delay only their own tick. Timers added or moved to now meanwhile are last in order,
- * and wait in `due`.
+ * An ordered wheel puts every slot that comes up into `coming`, examines each timer in bounded
+ * steps, and then sorts those that are due by sequence, in one step, before any of them expires.
+ * The tasks of a tick take longer than their sort, and run one after the other in any case. Timers
+ * added or moved to now meanwhile are last in order, and wait in `due`.
  */
 #include "wheel.h"
 
@@ -44,9 +43,10 @@
 
 #include "base/prefetch.h"
 #include "wheel_layout.h"
+#include "wheel_sort.h"
 
-/* In an ordered wheel this many steps of sorting count as one timer handled. */
-enum { SORT_STEPS = 8 };
+/* In an ordered wheel these timers, re-filed or found due, count as one timer handled. */
+enum { COMING_STEPS = 8 };
 /* Timers examined in one list to re-file before the turn passes to the next list. */
 enum { COMING_SHARE = 16 };
 /* Timers that a search for the earliest one looks at. */
@@ -199,7 +199,7 @@ static inline struct list *wheel_next_coming(struct wheel *wheel)
 bool wheel_is_busy(struct wheel *wheel)
 {
 	return !list_is_empty(&wheel->due) || !list_is_empty(&wheel->late) ||
-	       wheel->sort.is_active || wheel_next_coming(wheel);
+	       !list_is_empty(&wheel->unsorted) || wheel_next_coming(wheel);
 }
 
 bool wheel_has_due(const struct wheel *wheel)
@@ -262,18 +262,6 @@ static void wheel_search(struct wheel *wheel, struct list *list, bool is_slot,
 		search->is_stale |= wheel->layout->looked(wheel, list, first);
 }
 
-/* Searches what is being sorted. */
-static void wheel_search_sorted(struct wheel *wheel, struct search *search)
-{
-	struct wheel_sort *sort = &wheel->sort;
-
-	wheel_search(wheel, &sort->run, false, search);
-	wheel_search(wheel, &sort->carry, false, search);
-	wheel_search(wheel, &sort->merged, false, search);
-	for (int i = 0; i < sort->height; i++)
-		wheel_search(wheel, &sort->runs[i], false, search);
-}
-
 static void wheel_search_all(struct wheel *wheel, struct search *search)
 {
 	struct list *slots[WHEEL_FIRST_SLOTS];
@@ -281,7 +269,7 @@ static void wheel_search_all(struct wheel *wheel, struct search *search)
 
 	search->is_stale = false;
 	search->earliest = TW_FOREVER;
-	wheel_search_sorted(wheel, search);
+	wheel_search(wheel, &wheel->unsorted, false, search);
 	wheel_search(wheel, &wheel->due, false, search);
 	wheel_search(wheel, &wheel->late, false, search);
 	for (uint64_t left = wheel->coming_used; left != 0; left &= left - 1)
@@ -339,45 +327,52 @@ static void wheel_take_out(struct wheel *wheel, struct list *coming, struct time
 	prefetch_to_write(&timer_of_link(next->next)->deadline);
 }
 
-/* Examines one timer, or does a step of sorting. Returns false when all timers that came up are
- * sorted and in `due`. */
-static bool wheel_sort_step(struct wheel *wheel)
+/* Examines timers that came up in an ordered wheel, and sorts them after the last. Returns true
+ * while there are more to examine before a timer may expire. */
+static __attribute__((noinline)) bool wheel_gather(struct wheel *wheel)
 {
-	struct wheel_sort *sort = &wheel->sort;
-	struct list *coming;
+	for (int i = 0; i < COMING_STEPS; i++) {
+		struct list *coming = wheel_next_coming(wheel);
+		struct timer *timer;
 
-	if (wheel_sort_is_merging(sort)) {
-		wheel_sort_merge(sort);
-		return true;
-	}
-	coming = wheel_next_coming(wheel);
-	if (coming) {
-		struct timer *timer = wheel_look_at_coming(wheel, coming);
-
+		if (!coming) {
+			if (!wheel->is_sorted)
+				wheel_sort(&wheel->unsorted);
+			wheel->is_sorted = true;
+			list_append_all(&wheel->unsorted, &wheel->due);
+			list_append_all(&wheel->due, &wheel->unsorted);
+			return false;
+		}
+		timer = wheel_look_at_coming(wheel, coming);
 		wheel_take_out(wheel, coming, timer);
-		if (wheel_is_due(wheel, timer))
-			wheel_sort_add(sort, timer);
-		else
+		if (!wheel_is_due(wheel, timer)) {
 			wheel_place_in_slot(wheel, timer);
-		return true;
+			continue;
+		}
+		if (!list_is_empty(&wheel->unsorted))
+			wheel->is_sorted &=
+				!wheel_sort_is_before(&timer->link, wheel->unsorted.previous);
+		list_append(&wheel->unsorted, &timer->link);
 	}
-	if (sort->is_active && !sort->is_ending) {
-		wheel_sort_end(sort);
-		return true;
-	}
-	if (sort->is_active)
-		wheel_sort_take(sort, &wheel->due);
-	return false;
+	return true;
 }
 
-/* Sorts a bounded number of steps in an ordered wheel. Returns true while there is more to sort
- * before a timer may expire. */
-static bool wheel_sort_some(struct wheel *wheel)
+/* What wheel_expire() does in an ordered wheel. A timer in `due` is due: each move takes it out. */
+static size_t wheel_expire_in_order(struct wheel *wheel, struct timer **expired, size_t most)
 {
-	for (int i = 0; i < SORT_STEPS; i++)
-		if (!wheel_sort_step(wheel))
-			return false;
-	return true;
+	size_t count = 0;
+
+	for (size_t seen = 0; seen < most; seen++) {
+		if ((wheel->coming_used != 0 || !list_is_empty(&wheel->unsorted)) &&
+		    wheel_gather(wheel))
+			continue;
+		if (list_is_empty(&wheel->due))
+			break;
+		expired[count++] = timer_of_link(list_take_first(&wheel->due));
+		assert(wheel_is_due(wheel, expired[count - 1]));
+	}
+	wheel->count -= count;
+	return count;
 }
 
 /* Returns the list with the next timer to examine, or NULL: new due timers first, left-over timers
@@ -438,14 +433,14 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 	size_t count = 0;
 	size_t looked;
 
+	if (wheel->ordered)
+		return wheel_expire_in_order(wheel, expired, most);
 	for (size_t seen = 0; seen < most; seen += looked) {
 		struct list *list;
 		size_t due;
 		bool late;
 
 		looked = 1;
-		if (wheel->ordered && wheel_sort_some(wheel))
-			continue;
 		list = wheel_next_list(wheel);
 		if (!list)
 			break;
@@ -478,7 +473,7 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
 {
 	size_t count = 0;
 
-	wheel_sort_take(&wheel->sort, &wheel->due);
+	list_append_all(&wheel->due, &wheel->unsorted);
 	while (count < most && wheel->count > 0) {
 		struct list *list = wheel_next_list(wheel);
 
@@ -497,7 +492,8 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
 void wheel_check(struct wheel *wheel)
 {
 	size_t count = wheel_check_list(wheel, &wheel->due, 0) +
-		       wheel_check_list(wheel, &wheel->late, 0) + wheel_sort_check(&wheel->sort);
+		       wheel_check_list(wheel, &wheel->late, 0) +
+		       wheel_check_list(wheel, &wheel->unsorted, 0);
 
 	for (int i = 0; i < WHEEL_COMING; i++) {
 		assert(list_is_empty(&wheel->coming[i]) || wheel->coming_used >> i & 1);

@@ -76,7 +76,7 @@ void wheel_put_off(struct wheel *wheel);
 /*
  * Handles at most `most` timers: the expired ones leave the wheel and are written to `expired`, the
  * others are re-filed. Returns the number expired. In an ordered wheel none expires until all
- * timers of the tick are sorted. The time it takes is bounded by `most`.
+ * timers of the tick are sorted, which one call does. Else the time it takes is bounded by `most`.
  */
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
 /* Returns whether the timers of the last wheel_expire() were left over or re-filed too late. One

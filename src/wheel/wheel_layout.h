@@ -13,7 +13,6 @@
 #include "base/pages.h"
 #include "base/ticks.h"
 #include "timer.h"
-#include "wheel_sort.h"
 
 struct wheel;
 
@@ -66,10 +65,11 @@ struct wheel {
 	struct list late; /* left over from earlier ticks; not in an ordered wheel */
 	/* Lists to re-file, one for each slot that came up. The last takes all further slots. */
 	struct list coming[WHEEL_COMING];
-	uint64_t coming_used;   /* bit i: coming[i] may have timers */
-	unsigned coming_turn;   /* the list whose turn it is */
-	unsigned coming_seen;   /* timers examined in this turn */
-	struct wheel_sort sort; /* due timers from `coming`, in an ordered wheel */
+	uint64_t coming_used; /* bit i: coming[i] may have timers */
+	unsigned coming_turn; /* the list whose turn it is */
+	unsigned coming_seen; /* timers examined in this turn */
+	struct list unsorted; /* due timers from `coming`, in an ordered wheel */
+	bool is_sorted;       /* each of them was put there in order */
 };
 
 /* Initializes a zeroed wheel, the first member of the layout's struct. */
