@@ -228,8 +228,8 @@ $(BUILD)/test/support/exceptions.o: test/support/exceptions.cpp test/support/exc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++11 -Wall -Wextra -fPIC -g -c -o $@ $<
 
-$(BUILD)/test/runtime/test_exceptions: $(BUILD)/test/support/exceptions.o
-$(BUILD)/test/runtime/test_exceptions: TEST_LIBS = -lstdc++
+$(addprefix $(BUILD)/test/runtime/,test_exceptions test_loop): $(BUILD)/test/support/exceptions.o
+$(addprefix $(BUILD)/test/runtime/,test_exceptions test_loop): TEST_LIBS = -lstdc++
 
 # Tests that let these calls fail.
 $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc \

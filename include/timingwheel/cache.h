@@ -289,7 +289,8 @@ struct tw_cache_options {
  *
  * Returns:
  *   TW_OK         the caller owns *cache, until tw_cache_destroy
- *   TW_INVALID    cache is NULL, expire ≤ 0, or an option is out of range
+ *   TW_INVALID    cache is NULL, expire ≤ 0, an option is out of range, or the given wheel has
+ *                 TW_DRIVE_LOOP
  *   TW_NO_MEMORY  nothing was made
  *   TW_SYSTEM     a thread could not be started
  *   TW_CLOSED     the given wheel was stopped

@@ -10,7 +10,8 @@
  *     tw_destroy(wheel);
  *
  * One owner thread keeps the timers. A pool of workers runs the tasks. Any thread may make any call
- * at any time, also from inside a task. Only tw_destroy must be the last call on its wheel.
+ * at any time, also from inside a task. Only tw_destroy must be the last call on its wheel. A wheel
+ * with TW_DRIVE_LOOP is one thread's, and does without all that.
  *
  * What a task's thread inherits. Where callers drive the wheel and run its tasks (TW_DRIVE_CALLER
  * with TW_WORKERS_INLINE), it is the caller's thread as it is, except that it cannot be cancelled
@@ -48,7 +49,8 @@
  *    child's own copy with the same timers and values, also if one of its tasks forked. If another
  *    thread was in a call on it at the fork, the child must not use its copy; if that thread was
  *    driving it, calls return TW_CLOSED in the child. A child's tw_fd opens a descriptor of its
- *    own. All this needs Linux 4.14 or later. A child may make wheels of its own.
+ *    own. All this needs Linux 4.14 or later. A child may make wheels of its own. A wheel with
+ *    TW_DRIVE_LOOP goes on in a child of its thread in any case.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_H
 #define TIMINGWHEEL_TIMINGWHEEL_H
@@ -253,7 +255,26 @@ enum tw_drive {
 	 * call may apply commands, also to make room in a full queue, but leaves due timers to the
 	 * next of these calls. A thread that sleeps as long as tw_poll said is not woken by
 	 * commands of other threads; one that waits at tw_fd is. */
-	TW_DRIVE_CALLER
+	TW_DRIVE_CALLER,
+	/*
+	 * The thread that created the wheel makes every call. In another thread calls return
+	 * TW_INVALID and do nothing; any thread may still call tw_get_stats, tw_write_metrics,
+	 * tw_pending and tw_now. Calls are done on the spot, without a queue, a lock or an atomic
+	 * exchange, and make no system call but to read the clock. `workers` must be 0 or
+	 * TW_WORKERS_INLINE; queue_capacity and when_full mean nothing.
+	 *
+	 * Tasks, releases, closes and drain calls run in tw_poll, tw_poll_some, tw_stop and
+	 * tw_destroy alone. A poll runs what was due when it began, in the order of deadlines; what
+	 * a task sets or causes, be it due at once, is for the next poll. (What is due in the poll
+	 * and is put off by so little that it still is may run in either.) Timers with the same
+	 * deadline run in any order. The deadline of an alarm is its tick. A timer that is set or
+	 * moved to run now stays pending until it does.
+	 *
+	 * A tw_flush does nothing, tw_advance sets the clock alone, tw_wait_idle returns TW_INVALID
+	 * and tw_fd fails. At max_pending and with 64 drains begun calls return TW_FULL at once.
+	 * tw_stats.longest_turn and longest_turn_wall stay 0. No cache can be made on such a wheel.
+	 */
+	TW_DRIVE_LOOP
 };
 
 /* Says what a call does at a limit. */
@@ -584,7 +605,8 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
  *
  * Returns:
  *   TW_OK         all that has finished
- *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
+ *   TW_INVALID    no wheel, a wheel with TW_DRIVE_LOOP, or called from a task, release or drain
+ *                 function of this wheel
  *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
@@ -601,7 +623,8 @@ TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
  *   TW_OK         all that has finished
  *   TW_TIMED_OUT  the deadline came first, or had come before the call
  *   TW_NO_MEMORY  the call did not wait to the end
- *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
+ *   TW_INVALID    no wheel, a wheel with TW_DRIVE_LOOP, or called from a task, release or drain
+ *                 function of this wheel
  *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline);
@@ -749,13 +772,15 @@ TW_API size_t tw_pending(struct tw_wheel *wheel);
 TW_API tw_duration tw_now(struct tw_wheel *wheel);
 
 /*
- * Return the clock and the interval that the wheel was made with. tw_now of TW_CLOCK_MONOTONIC is
- * the system's CLOCK_MONOTONIC, and that of TW_CLOCK_BOOTTIME its CLOCK_BOOTTIME.
+ * Return the clock, the interval and the drive that the wheel was made with. tw_now of
+ * TW_CLOCK_MONOTONIC is the system's CLOCK_MONOTONIC, and that of TW_CLOCK_BOOTTIME its
+ * CLOCK_BOOTTIME.
  *
- * Returns: the clock, and the interval; TW_CLOCK_MONOTONIC and 0 if there is no wheel.
+ * Returns: these; TW_CLOCK_MONOTONIC, 0 and TW_DRIVE_THREAD if there is no wheel.
  */
 TW_API enum tw_clock tw_clock_of(const struct tw_wheel *wheel);
 TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
+TW_API enum tw_drive tw_drive_of(const struct tw_wheel *wheel);
 
 /*
  * Moves a manual clock forward by `by` nanoseconds, tick by tick.
@@ -765,7 +790,8 @@ TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
  * the order of the timers' last commands, whatever their deadlines. For a repeated run, the end of
  * the run before it counts as a command. Alarms, and timers that tw_timer_reset has moved, run at
  * their tick, in no order with its other timers. With `by` 0 the call applies commands and runs
- * what is due. The clock ends at TW_FOREVER. With max_unfinished the call waits for the pool.
+ * what is due. The clock ends at TW_FOREVER. With max_unfinished the call waits for the pool. With
+ * TW_DRIVE_LOOP the call moves the clock and no more.
  *
  * Returns:
  *   TW_OK         the clock has moved
@@ -778,7 +804,9 @@ TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 /*
  * Drives a TW_DRIVE_CALLER wheel: applies commands, and hands over (or runs) the timers that were
  * due when the call began. Timers that become due meanwhile are for the next call. The call also
- * sees to all alarms and timers by handle that were changed before it, up to a million.
+ * sees to all alarms and timers by handle that were changed before it, up to a million. With
+ * TW_DRIVE_LOOP the call runs what that says; if a task stops the wheel, all that is left comes
+ * back before the call returns.
  *
  * *until_next (may be NULL) becomes the time, in nanoseconds, that the caller may sleep. It is 0 if
  * there is more to do now, TW_FOREVER if there is nothing to do before the next command, and one
@@ -786,7 +814,8 @@ TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
  *
  * Returns:
  *   TW_OK         done; sleep, and call it again
- *   TW_INVALID    no wheel, a wheel with an owner thread, or called from an inline task
+ *   TW_INVALID    no wheel, a wheel with an owner thread, another thread's with TW_DRIVE_LOOP, or
+ *                 called from an inline task
  *   TW_CLOSED     the wheel was stopped before or meanwhile
  */
 TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
@@ -835,7 +864,8 @@ TW_API enum tw_status tw_next(struct tw_wheel *wheel, tw_duration *deadline);
  * exec().
  *
  * Returns: the descriptor, or -1 with errno:
- *   EINVAL   no wheel, a wheel with an owner thread, a stopped wheel, or called from an inline task
+ *   EINVAL   no wheel, a wheel with an owner thread, one with TW_DRIVE_LOOP, a stopped wheel, or
+ *            called from an inline task
  *   ENOTSUP  the system is not Linux
  *   others   no descriptor could be opened
  */

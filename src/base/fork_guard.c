@@ -17,15 +17,16 @@ static const int guard_advice = MADV_NORMAL;
 
 enum { GUARD_SIZE = 4096 };
 
-struct fork_guard *fork_guard_create(void)
+struct fork_guard *fork_guard_create(enum fork_guard_state state)
 {
 	struct fork_guard *guard =
 		mmap(NULL, GUARD_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (guard == MAP_FAILED)
 		return NULL;
-	(void)madvise(guard, GUARD_SIZE, guard_advice);
-	atomic_init(&guard->state, FORK_GUARD_OPEN);
+	if (state == FORK_GUARD_OPEN)
+		(void)madvise(guard, GUARD_SIZE, guard_advice);
+	atomic_init(&guard->state, (int)state);
 	return guard;
 }
 
@@ -36,10 +37,11 @@ void fork_guard_destroy(struct fork_guard *guard)
 
 bool fork_guard_close(struct fork_guard *guard)
 {
-	int open = FORK_GUARD_OPEN;
+	int state = (int)fork_guard_state(guard);
 
 	/* relaxed: as in fork_guard_state(). */
-	return atomic_compare_exchange_strong_explicit(&guard->state, &open, FORK_GUARD_CLOSED,
+	return (state == FORK_GUARD_OPEN || state == FORK_GUARD_OPEN_TO_ONE) &&
+	       atomic_compare_exchange_strong_explicit(&guard->state, &state, FORK_GUARD_CLOSED,
 						       memory_order_relaxed, memory_order_relaxed);
 }
 

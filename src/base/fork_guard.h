@@ -13,6 +13,7 @@
 enum fork_guard_state {
 	FORK_GUARD_CHILD, /* must be 0: the kernel clears the word */
 	FORK_GUARD_OPEN,
+	FORK_GUARD_OPEN_TO_ONE, /* one thread alone makes calls; a fork changes nothing */
 	FORK_GUARD_CLOSED
 };
 
@@ -20,8 +21,8 @@ struct fork_guard {
 	atomic_int state; /* alone on a page of its own */
 };
 
-/* Returns an open guard, or NULL if out of memory. */
-struct fork_guard *fork_guard_create(void);
+/* Returns a guard that is open, or open to one, or NULL if out of memory. */
+struct fork_guard *fork_guard_create(enum fork_guard_state state);
 void fork_guard_destroy(struct fork_guard *guard);
 /* Closes the guard. Returns true to the one call that closed it. */
 bool fork_guard_close(struct fork_guard *guard);

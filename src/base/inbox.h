@@ -60,6 +60,23 @@ static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
 	inbox_add_chain(inbox, link, link);
 }
 
+/* Does what inbox_add_chain() does, without an exchange, where the owner alone ever adds. */
+static inline void inbox_add_chain_alone(struct inbox *inbox, struct inbox_link *first,
+					 struct inbox_link *last)
+{
+	last->next = inbox->taken;
+	inbox->taken = first;
+}
+
+/* Adds one link, in the first or the second way. */
+static inline void inbox_add_from(struct inbox *inbox, struct inbox_link *link, bool alone)
+{
+	if (alone)
+		inbox_add_chain_alone(inbox, link, link);
+	else
+		inbox_add(inbox, link);
+}
+
 /* Returns whether inbox_take() would find no link. Only the owner may call this; before it sleeps
  * it must call inbox_has_some(). */
 static inline bool inbox_is_empty(const struct inbox *inbox)

@@ -292,7 +292,8 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 	*result = NULL;
 	if (!options)
 		options = &defaults;
-	if (expire <= 0 || !options_are_valid(options))
+	if (expire <= 0 || !options_are_valid(options) ||
+	    tw_drive_of(options->wheel) == TW_DRIVE_LOOP)
 		return TW_INVALID;
 	cache = aligned_alloc(_Alignof(struct tw_cache), sizeof(*cache));
 	if (!cache)

@@ -13,6 +13,7 @@
  *            `function` is called first
  *   FILED    it is in the wheel, or on its way there: the thread that sets LISTED sets it too,
  *            the owner clears it
+ *   ALONE    one thread makes all calls and is the owner: it changes the word by plain stores
  *
  * Invariant: an alarm that is FILED, and not LISTED, is in the wheel, at the tick in its word or an
  * earlier one, also if it is not ARMED. So the owner need not know of a tick that moves later,
@@ -30,6 +31,9 @@
  */
 #include "alarm.h"
 
+/* Calls of these would be some 10 instructions each. */
+#define INLINED static inline __attribute__((always_inline))
+
 enum {
 	ARMED = 1 << 0,
 	AWAY = 1 << 1,
@@ -38,13 +42,14 @@ enum {
 	CLOSING = 1 << 4,
 	CLOSED = 1 << 5,
 	FILED = 1 << 6,
-	FLAGS = (1 << 7) - 1,
-	TICK_SHIFT = 7,
-	COARSE_STEP = 128
+	ALONE = 1 << 7,
+	FLAGS = (1 << 8) - 1,
+	TICK_SHIFT = 8,
+	COARSE_STEP = 256
 };
 
-/* From this tick on a word has ticks in steps of COARSE_STEP, so that all ticks fit into its 57
- * bits, TICK_NEVER too. With ticks of 1 ns it comes after 2.2 years. */
+/* From this tick on a word has ticks in steps of COARSE_STEP, so that all ticks fit into its 56
+ * bits, TICK_NEVER too. With ticks of 1 ns it comes after 1.1 years. */
 static const uint64_t first_coarse = (uint64_t)1 << (63 - TICK_SHIFT);
 
 /* Returns the number that stands for the tick in a word, rounded up. Numbers keep the order. */
@@ -75,9 +80,10 @@ void alarm_table_destroy(struct alarm_table *table)
 	slab_destroy(&table->slab);
 }
 
-void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *argument)
+INLINED void alarm_init_as(struct alarm *alarm, enum timer_class class, struct tw_wheel *wheel,
+			   run_fn *run, void *argument)
 {
-	alarm->timer.class = TIMER_OWN_ALARM;
+	alarm->timer.class = (uint8_t) class;
 	timer_set_place(&alarm->timer, TIMER_AWAY);
 	alarm->timer.value = argument;
 	atomic_init(&alarm->function, run);
@@ -85,16 +91,24 @@ void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *
 	atomic_init(&alarm->word, 0);
 }
 
+void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *argument)
+{
+	alarm_init_as(alarm, TIMER_OWN_ALARM, wheel, run, argument);
+}
+
 struct alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel, run_fn *run,
 			   void *argument)
 {
 	struct alarm *alarm = slab_take(&table->slab);
 
-	if (!alarm)
-		return NULL;
-	alarm_init(alarm, wheel, run, argument);
-	alarm->timer.class = TIMER_ALARM;
+	if (alarm)
+		alarm_init_as(alarm, TIMER_ALARM, wheel, run, argument);
 	return alarm;
+}
+
+void alarm_make_alone(struct alarm *alarm)
+{
+	atomic_init(&alarm->word, ALONE);
 }
 
 void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm)
@@ -109,25 +123,46 @@ static uint64_t alarm_word(const struct alarm *alarm)
 	return atomic_load_explicit(&alarm->word, memory_order_relaxed);
 }
 
-/* seq_cst: passes the timer in it on; pairs with itself and alarm_apply_change(). And the end
+/* seq_cst: passes the timer in it on; pairs with itself and alarm_apply_change_as(). And the end
  * of a run comes before the look for threads that wait for it; pairs with handle_table_wait(). */
-static bool alarm_exchange(struct alarm *alarm, uint64_t from, uint64_t to)
+INLINED bool alarm_exchange_as(struct alarm *alarm, uint64_t from, uint64_t to, bool alone)
 {
+	if (alone) {
+		/* relaxed: no other thread looks at it. */
+		atomic_store_explicit(&alarm->word, to, memory_order_relaxed);
+		return true;
+	}
 	return atomic_compare_exchange_strong_explicit(&alarm->word, &from, to,
 						       memory_order_seq_cst, memory_order_relaxed);
 }
 
-/* The same, and adds it to the inbox if that sets LISTED. The caller's last touch. A call of it
- * would be 10 instructions. */
-static inline __attribute__((always_inline)) bool alarm_exchange_listed(struct alarm_table *table,
-									struct alarm *alarm,
-									uint64_t from, uint64_t to)
+INLINED bool alarm_exchange(struct alarm *alarm, uint64_t from, uint64_t to)
 {
-	if (!alarm_exchange(alarm, from, to))
+	return alarm_exchange_as(alarm, from, to, from & ALONE);
+}
+
+/* The same, and adds it to the inbox if that sets LISTED. The caller's last touch. */
+INLINED bool alarm_exchange_listed_as(struct alarm_table *table, struct alarm *alarm, uint64_t from,
+				      uint64_t to, bool alone)
+{
+	if (!alarm_exchange_as(alarm, from, to, alone))
 		return false;
 	if (to & ~from & LISTED)
-		inbox_add(&table->changed, &alarm->change);
+		inbox_add_from(&table->changed, &alarm->change, alone);
 	return true;
+}
+
+INLINED bool alarm_exchange_listed(struct alarm_table *table, struct alarm *alarm, uint64_t from,
+				   uint64_t to)
+{
+	return alarm_exchange_listed_as(table, alarm, from, to, from & ALONE);
+}
+
+/* What becomes of the word by a set, and whether the owner is to see to the alarm. */
+INLINED bool word_set(uint64_t word, uint64_t number, uint64_t *to)
+{
+	*to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
+	return !(word & AWAY) && (!(word & FILED) || number < word >> TICK_SHIFT);
 }
 
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
@@ -141,11 +176,22 @@ enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_
 		word = alarm_word(alarm);
 		if (word & (CLOSING | CLOSED))
 			return TW_CLOSED;
-		to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
-		if (!(word & AWAY) && (!(word & FILED) || number < word >> TICK_SHIFT))
+		if (word_set(word, number, &to))
 			to |= LISTED | FILED;
-	} while (!alarm_exchange_listed(table, alarm, word, to));
+	} while (!alarm_exchange_listed_as(table, alarm, word, to, false));
 	*changed = to & ~word & LISTED;
+	return TW_OK;
+}
+
+enum tw_status alarm_set_alone(struct alarm *alarm, uint64_t tick, bool *changed)
+{
+	uint64_t word = alarm_word(alarm);
+	uint64_t to;
+
+	if (word & (CLOSING | CLOSED))
+		return TW_CLOSED;
+	*changed = word_set(word, tick_number(tick), &to);
+	(void)alarm_exchange_as(alarm, word, *changed ? to | FILED : to, true);
 	return TW_OK;
 }
 
@@ -161,16 +207,26 @@ enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick)
 	return TW_OK;
 }
 
-enum tw_status alarm_stop(struct alarm *alarm)
+INLINED enum tw_status alarm_stop_as(struct alarm *alarm, bool alone)
 {
 	uint64_t word;
 
 	do {
 		word = alarm_word(alarm);
-	} while (!alarm_exchange(alarm, word, word & ~(uint64_t)ARMED));
+	} while (!alarm_exchange_as(alarm, word, word & ~(uint64_t)ARMED, alone));
 	if (word & RUNNING)
 		return word & ARMED ? TW_REARMED : TW_RUNNING;
 	return word & ARMED ? TW_OK : TW_NOT_FOUND;
+}
+
+enum tw_status alarm_stop(struct alarm *alarm)
+{
+	return alarm_stop_as(alarm, false);
+}
+
+enum tw_status alarm_stop_alone(struct alarm *alarm)
+{
+	return alarm_stop_as(alarm, true);
 }
 
 struct run alarm_run(const struct alarm *alarm)
@@ -184,14 +240,27 @@ run_fn *alarm_function(const struct alarm *alarm)
 	return atomic_load_explicit(&alarm->function, memory_order_relaxed);
 }
 
+/* release: a function has returned, where `change` is -1; pairs with alarm_table_is_closing(). */
+static void alarm_table_count_closing(struct alarm_table *table, size_t change)
+{
+	/* relaxed: the calling thread alone writes it. */
+	if (table->is_alone)
+		atomic_store_explicit(&table->closing,
+				      atomic_load_explicit(&table->closing, memory_order_relaxed) +
+					      change,
+				      memory_order_relaxed);
+	else
+		atomic_fetch_add_explicit(&table->closing, change, memory_order_release);
+}
+
 bool alarm_give_back(struct alarm_table *table, struct alarm *alarm, run_fn *closed)
 {
 	uint64_t word;
 	uint64_t to;
 
-	/* relaxed: the exchange below publishes both. */
 	if (closed) {
-		atomic_fetch_add_explicit(&table->closing, 1, memory_order_relaxed);
+		alarm_table_count_closing(table, 1);
+		/* relaxed: the exchange below publishes it. */
 		atomic_store_explicit(&alarm->function, closed, memory_order_relaxed);
 	}
 	do {
@@ -243,9 +312,7 @@ struct alarm *alarm_take_changed(struct alarm_table *table)
 	return link ? list_entry(link, struct alarm, change) : NULL;
 }
 
-/* A call of it would be 8 instructions. */
-static inline __attribute__((always_inline)) enum alarm_action alarm_action_for(struct alarm *alarm,
-										uint64_t word)
+INLINED enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
 {
 	if (word & (AWAY | LISTED))
 		return ALARM_KEEP;
@@ -265,15 +332,32 @@ enum alarm_action alarm_look(struct alarm *alarm)
 	return alarm_action_for(alarm, word);
 }
 
+INLINED enum alarm_action alarm_apply_change_as(struct alarm *alarm, bool alone)
+{
+	enum alarm_action action;
+	uint64_t word;
+
+	if (alone) {
+		word = alarm_word(alarm);
+		(void)alarm_exchange_as(alarm, word, word & ~(uint64_t)LISTED, true);
+	} else {
+		/* acq_rel: what was done with it before it was added; pairs with
+		 * alarm_exchange_as(). */
+		word = atomic_fetch_and_explicit(&alarm->word, ~(uint64_t)LISTED,
+						 memory_order_acq_rel);
+	}
+	action = alarm_action_for(alarm, word & ~(uint64_t)LISTED);
+	return action == ALARM_KEEP ? alarm_look(alarm) : action;
+}
+
 enum alarm_action alarm_apply_change(struct alarm *alarm)
 {
-	/* acq_rel: what was done with it before it was added; pairs with alarm_exchange(). */
-	uint64_t word =
-		atomic_fetch_and_explicit(&alarm->word, ~(uint64_t)LISTED, memory_order_acq_rel);
+	return alarm_apply_change_as(alarm, false);
+}
 
-	enum alarm_action action = alarm_action_for(alarm, word & ~(uint64_t)LISTED);
-
-	return action == ALARM_KEEP ? alarm_look(alarm) : action;
+enum alarm_action alarm_apply_change_alone(struct alarm *alarm)
+{
+	return alarm_apply_change_as(alarm, true);
 }
 
 /* Changes an alarm that is to run by now; false: it is not. */
@@ -290,9 +374,9 @@ static bool alarm_change_due(struct alarm *alarm, uint64_t now, uint64_t clear, 
 	return true;
 }
 
-bool alarm_claim(struct alarm *alarm, uint64_t now)
+bool alarm_claim(struct alarm *alarm)
 {
-	return alarm_change_due(alarm, now, FILED, AWAY);
+	return alarm_change_due(alarm, alarm->timer.tick, FILED, AWAY);
 }
 
 /* ---- Running ---- */
@@ -301,13 +385,12 @@ void alarm_end_close(struct alarm_table *table, struct slab_bin *bin, struct ala
 {
 	if (alarm)
 		alarm_free(table, bin, alarm);
-	/* release: the function has returned; pairs with the load in alarm_table_is_closing(). */
-	atomic_fetch_sub_explicit(&table->closing, 1, memory_order_release);
+	alarm_table_count_closing(table, (size_t)-1);
 }
 
 bool alarm_table_is_closing(const struct alarm_table *table)
 {
-	/* acquire: pairs with alarm_end_close(). */
+	/* acquire: pairs with alarm_table_count_closing(). */
 	return atomic_load_explicit(&table->closing, memory_order_acquire) > 0;
 }
 

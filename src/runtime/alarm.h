@@ -41,6 +41,7 @@ static inline struct alarm *alarm_of(struct tw_alarm *alarm)
 struct alarm_table {
 	struct slab slab;
 	struct inbox changed;  /* taken by the owner */
+	bool is_alone;         /* one thread makes all calls; constant */
 	atomic_size_t closing; /* alarms closed whose functions have not returned */
 };
 
@@ -55,6 +56,8 @@ void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *
 /* NULL: out of memory. */
 struct alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel, run_fn *run,
 			   void *argument);
+/* Says that one thread makes all calls. Of a new one. */
+void alarm_make_alone(struct alarm *alarm);
 static inline bool alarm_is_own(const struct alarm *alarm)
 {
 	return alarm->timer.class == TIMER_OWN_ALARM;
@@ -62,10 +65,14 @@ static inline bool alarm_is_own(const struct alarm *alarm)
 /* As tw_alarm_set, by the tick; *changed: the owner is to be woken. */
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
 			 bool *changed);
+/* The same where one thread makes all calls, and is to call owner_file_alarm() if *changed. */
+enum tw_status alarm_set_alone(struct alarm *alarm, uint64_t tick, bool *changed);
 /* Sets *tick to the tick of an alarm that is set. Returns what tw_alarm_remaining() does. */
 enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick);
 /* As tw_alarm_stop. */
 enum tw_status alarm_stop(struct alarm *alarm);
+/* The same where one thread makes all calls. */
+enum tw_status alarm_stop_alone(struct alarm *alarm);
 /*
  * Disarms the alarm for good and gives it back, as alarm_give_back() does. *changed says that the
  * owner is to be woken.
@@ -107,10 +114,13 @@ enum alarm_action {
 };
 /* Of one just taken from the inbox. */
 enum alarm_action alarm_apply_change(struct alarm *alarm);
+/* The same where one thread makes all calls. */
+enum alarm_action alarm_apply_change_alone(struct alarm *alarm);
 /* Of one that has left the wheel. */
 enum alarm_action alarm_look(struct alarm *alarm);
-/* Its tick, timer.tick, has come: true: it is to be handed over to run. */
-bool alarm_claim(struct alarm *alarm, uint64_t now);
+/* The tick by which it was filed, timer.tick, has come. Returns true if it is to be handed over to
+ * run: it is set to that tick or an earlier one. */
+bool alarm_claim(struct alarm *alarm);
 void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm);
 
 /* ---- Owner or worker, with one that was claimed ---- */

@@ -11,12 +11,29 @@
 #include "base/thread.h"
 #include "owner_commands.h"
 #include "owner_handles.h"
+#include "owner_loop.h"
 #include "owner_memory.h"
 
 enum {
 	TURNS_A_POLL = 64,
 	TIMERS_A_TURN_AT_LEAST = 256 /* done with, where there are that many */
 };
+
+enum tw_status wheel_presence_apart(const struct tw_wheel *wheel)
+{
+	if (wheel->owner.is_alone)
+		return pthread_equal(wheel->thread, pthread_self()) ? TW_OK : TW_INVALID;
+	return fork_guard_state(wheel->guard) == FORK_GUARD_CHILD ? TW_CLOSED : TW_OK;
+}
+
+enum tw_status wheel_state_apart(const struct tw_wheel *wheel)
+{
+	enum tw_status status = wheel_presence_apart(wheel);
+
+	if (status == TW_OK && fork_guard_state(wheel->guard) == FORK_GUARD_CLOSED)
+		return TW_CLOSED;
+	return status;
+}
 
 /* The lock has been taken. A cancelled thread gives it back first: inline tasks may wait. */
 static void owner_begin_drive(struct owner *owner)
@@ -72,8 +89,40 @@ void wheel_leave_drive(struct tw_wheel **wheel)
 	wheel_end_drive(*wheel);
 }
 
+/* The end of a poll, also where a job leaves it by an exception, or by the end of its thread. Then
+ * the call does not free the wheel. */
+static void wheel_end_poll_alone(struct tw_wheel **wheel)
+{
+	struct owner *owner = &(*wheel)->owner;
+
+	if (owner->loop.in_job) {
+		owner->loop.in_job = false;
+		owner_see_alone(owner);
+		(*wheel)->end = NULL;
+	}
+	owner_set_here(owner, false);
+}
+
+void wheel_poll_alone(struct tw_wheel *wheel, size_t most)
+{
+	struct tw_wheel *polled __attribute__((cleanup(wheel_end_poll_alone))) = wheel;
+
+	owner_set_here(&wheel->owner, true);
+	owner_poll_alone(&polled->owner, most);
+}
+
+void wheel_settle_alone(struct tw_wheel *wheel)
+{
+	while (owner_is_busy_alone(&wheel->owner))
+		wheel_poll_alone(wheel, SIZE_MAX);
+}
+
 void wheel_rouse(struct tw_wheel *wheel)
 {
+	if (wheel->owner.is_alone) {
+		owner_see_alone(&wheel->owner);
+		return;
+	}
 	queue_age_end_sleep(&wheel->owner.queue_age, clock_read_real(CLOCK_MONOTONIC));
 	event_count_wake(&wheel->owner.event);
 }
@@ -230,6 +279,10 @@ static inline void wheel_ask_quietly(struct tw_wheel *wheel, struct request *req
 
 void wheel_ask(struct tw_wheel *wheel, struct request *request)
 {
+	if (wheel->owner.is_alone) {
+		owner_serve_alone(&wheel->owner, request);
+		return;
+	}
 	wheel_ask_quietly(wheel, request);
 	wheel_wake(wheel);
 }
@@ -248,6 +301,10 @@ static inline void wheel_ask_to_wait(struct tw_wheel *wheel, struct request *req
 
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
 {
+	if (wheel->owner.is_alone) {
+		owner_serve_alone(&wheel->owner, request);
+		return request->status;
+	}
 	if (owner_is_here(&wheel->owner)) {
 		owner_serve_here(&wheel->owner, request);
 		return request->status;

@@ -21,6 +21,8 @@ struct tw_wheel {
 	/* Constant after tw_create. */
 	struct fork_guard *guard;
 	struct key_hash_seed seed;
+	pthread_t thread; /* that has made the wheel */
+	enum tw_drive drive;
 	uint64_t wake_mask; /* of a napping owner: twice a lap of the queue */
 	bool waits_when_full;
 	/* Any thread. */
@@ -31,15 +33,31 @@ struct tw_wheel {
 	struct owner owner;
 };
 
-/* TW_OK; TW_INVALID: no wheel; TW_CLOSED: stopped, or left behind in a fork's child. */
+/* The next two, where the guard is not simply open. */
+enum tw_status wheel_state_apart(const struct tw_wheel *wheel);
+enum tw_status wheel_presence_apart(const struct tw_wheel *wheel);
+
+static inline bool wheel_is_open(const struct tw_wheel *wheel)
+{
+	return fork_guard_state(wheel->guard) == FORK_GUARD_OPEN;
+}
+
+/* TW_OK; TW_INVALID: no wheel, or another thread's; TW_CLOSED: stopped, or left behind in a fork's
+ * child. */
 static inline enum tw_status wheel_state(const struct tw_wheel *wheel)
 {
 	if (!wheel)
 		return TW_INVALID;
-	return fork_guard_state(wheel->guard) == FORK_GUARD_OPEN ? TW_OK : TW_CLOSED;
+	return wheel_is_open(wheel) ? TW_OK : wheel_state_apart(wheel);
 }
 
-/* The slow part of wheel_notify(). */
+/* The same for calls that a stopped wheel takes, too. */
+static inline enum tw_status wheel_presence(const struct tw_wheel *wheel)
+{
+	return wheel_is_open(wheel) ? TW_OK : wheel_presence_apart(wheel);
+}
+
+/* The slow part of wheel_notify(). With TW_DRIVE_LOOP it applies what the call has changed. */
 void wheel_rouse(struct tw_wheel *wheel);
 
 /* As event_count_notify() does; commands that come now count as waiting from now on. */
@@ -111,6 +129,11 @@ void wheel_leave_drive(struct tw_wheel **wheel);
 /* In between: does what is due, with up to `jobs` inline calls. Where tasks cause more for ever,
  * not all of it: then true. */
 bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs);
+
+/* With TW_DRIVE_LOOP: as owner_poll_alone(). */
+void wheel_poll_alone(struct tw_wheel *wheel, size_t most);
+/* Runs all that there is to do, and what that causes. */
+void wheel_settle_alone(struct tw_wheel *wheel);
 
 /* Waits until all that is due has been done, and the commands that it gave are applied, or until
  * `deadline`: TW_TIMED_OUT. TW_NO_MEMORY, too, but not with TW_FOREVER. */

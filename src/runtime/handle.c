@@ -22,6 +22,7 @@
  *   PERIODIC  it has a schedule
  *   CLOSE     `deadline` is the function that a close was given; the thread that frees the handle
  *             calls it before, in a job
+ *   ALONE     one thread makes all calls and is the owner: it changes the word by plain stores
  *
  * What happens to a handle, one function each. Where a row does not apply, nothing changes.
  *
@@ -100,6 +101,9 @@
 #include "base/prefetch.h"
 #include "base/thread.h"
 
+/* Calls of these would be up to 20 instructions each. */
+#define INLINED static inline __attribute__((always_inline))
+
 enum {
 	PHASE = 3,
 	FREE = 0,
@@ -115,6 +119,7 @@ enum {
 	CLOSE = HANDLE_CLOSE,
 	NOW = 1 << 9,
 	BACK = 1 << 10,
+	ALONE = 1 << 11,
 	GENERATION_SHIFT = 12,
 	INDEX_BITS = 28
 };
@@ -252,12 +257,25 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 	return handle;
 }
 
+/* Adds a flag to the state of one that is not set yet. relaxed, both: published as the rest of it
+ * is. */
+static void handle_add_flag(struct handle *handle, uint64_t flag)
+{
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+
+	atomic_store_explicit(&handle->state, state | flag, memory_order_relaxed);
+}
+
 void handle_make_periodic(struct handle *handle, struct schedule *schedule)
 {
 	handle->schedule = schedule;
 	handle->timer.class = TIMER_PERIODIC;
-	/* relaxed: published as the rest of it is. */
-	atomic_fetch_or_explicit(&handle->state, PERIODIC, memory_order_relaxed);
+	handle_add_flag(handle, PERIODIC);
+}
+
+void handle_make_alone(struct handle *handle)
+{
+	handle_add_flag(handle, ALONE);
 }
 
 static inline void handle_give(struct handle_table *table, struct slab_bin *bin,
@@ -309,7 +327,7 @@ static __attribute__((noinline, cold)) uint64_t handle_wait(struct handle *handl
 	return state;
 }
 
-/* Once no thread is busy with it. acquire: pairs with handle_exchange(), handle_unlock() and
+/* Once no thread is busy with it. acquire: pairs with handle_exchange_as(), handle_unlock() and
  * handle_give(). */
 static inline uint64_t handle_state(struct handle *handle)
 {
@@ -320,10 +338,51 @@ static inline uint64_t handle_state(struct handle *handle)
 
 /* seq_cst: publishes what was written to the handle before; pairs with handle_state(). And the end
  * of a run comes before the look for threads that wait for it; pairs with handle_table_wait(). */
-static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
+INLINED bool handle_exchange_as(struct handle *handle, uint64_t from, uint64_t to, bool alone)
 {
+	if (alone) {
+		/* relaxed: no other thread looks at it. */
+		atomic_store_explicit(&handle->state, to, memory_order_relaxed);
+		return true;
+	}
 	return atomic_compare_exchange_strong_explicit(&handle->state, &from, to,
 						       memory_order_seq_cst, memory_order_relaxed);
+}
+
+static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
+{
+	return handle_exchange_as(handle, from, to, from & ALONE);
+}
+
+/* Sets LEFT, as the next function clears LISTED. Both return the state before. acq_rel, both: the
+ * later sees what was done before the other. */
+static uint64_t handle_set_left(struct handle *handle)
+{
+	/* relaxed: ALONE is constant. */
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+
+	if (!(state & ALONE))
+		return atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
+	(void)handle_exchange(handle, state, state | LEFT);
+	return state;
+}
+
+INLINED uint64_t handle_clear_listed(struct handle *handle, bool alone)
+{
+	uint64_t state;
+
+	if (!alone)
+		return atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED,
+						 memory_order_acq_rel);
+	state = handle_state(handle);
+	(void)handle_exchange_as(handle, state, state & ~(uint64_t)LISTED, true);
+	return state;
+}
+
+/* Passes a handle to the owner that was not LISTED. */
+INLINED void handle_add_changed(struct handle_table *table, struct handle *handle, bool alone)
+{
+	inbox_add_from(&table->changed, &handle->change, alone);
 }
 
 /* Exchanges the state likewise, and passes the handle back to the owner. It may be in the inbox
@@ -334,7 +393,7 @@ static bool handle_exchange_back(struct handle_table *table, struct handle *hand
 	if (!handle_exchange(handle, from, to | LISTED | BACK))
 		return false;
 	if (!(from & LISTED))
-		inbox_add(&table->changed, &handle->change);
+		handle_add_changed(table, handle, from & ALONE);
 	return true;
 }
 
@@ -394,8 +453,8 @@ static void chain_add(struct chain *chain, struct inbox_link *link)
 }
 
 /* Stops the timer; where the owner is to see it, it joins those that the caller then adds. */
-static inline enum tw_status handle_stop_into(struct handle_table *table, uint64_t id,
-					      struct chain *chain)
+INLINED enum tw_status handle_stop_into(struct handle_table *table, uint64_t id,
+					struct chain *chain, bool alone)
 {
 	struct handle *handle = handle_find(table, id);
 
@@ -407,11 +466,12 @@ static inline enum tw_status handle_stop_into(struct handle_table *table, uint64
 		if ((state & PHASE) == RUNNING) {
 			bool further = !(state & LAST) && (state & (RESET | PERIODIC));
 
-			if (handle_exchange(handle, state, (state | LAST) & ~(uint64_t)RESET))
+			if (handle_exchange_as(handle, state, (state | LAST) & ~(uint64_t)RESET,
+					       alone))
 				return further ? TW_REARMED : TW_RUNNING;
-		} else if (handle_exchange(handle, state,
-					   with_phase(state | LISTED, STOPPED) &
-						   ~(uint64_t)RESET)) {
+		} else if (handle_exchange_as(
+				   handle, state,
+				   with_phase(state | LISTED, STOPPED) & ~(uint64_t)RESET, alone)) {
 			if (!(state & LISTED))
 				chain_add(chain, &handle->change);
 			return TW_OK;
@@ -421,19 +481,34 @@ static inline enum tw_status handle_stop_into(struct handle_table *table, uint64
 }
 
 /* Which inbox matters little: a group is walked beside other groups. */
-static void handle_add_stopped(struct handle_table *table, uint64_t id, const struct chain *chain)
+INLINED void handle_add_stopped(struct handle_table *table, uint64_t id, const struct chain *chain,
+				bool alone)
 {
-	if (chain->first)
+	if (!chain->first)
+		return;
+	if (alone)
+		inbox_add_chain_alone(&table->changed, chain->first, chain->last);
+	else
 		inbox_add_chain(&table->stopped[id % HANDLE_INBOXES], chain->first, chain->last);
+}
+
+INLINED enum tw_status handle_stop_as(struct handle_table *table, uint64_t id, bool alone)
+{
+	struct chain chain = {0};
+	enum tw_status status = handle_stop_into(table, id, &chain, alone);
+
+	handle_add_stopped(table, id, &chain, alone);
+	return status;
 }
 
 enum tw_status handle_stop(struct handle_table *table, uint64_t id)
 {
-	struct chain chain = {0};
-	enum tw_status status = handle_stop_into(table, id, &chain);
+	return handle_stop_as(table, id, false);
+}
 
-	handle_add_stopped(table, id, &chain);
-	return status;
+enum tw_status handle_stop_alone(struct handle_table *table, uint64_t id)
+{
+	return handle_stop_as(table, id, true);
 }
 
 size_t handle_stop_group(struct handle_table *table, const struct tw_timer *timers, size_t count,
@@ -445,31 +520,33 @@ size_t handle_stop_group(struct handle_table *table, const struct tw_timer *time
 	for (size_t i = 0; i < count; i++)
 		(void)handle_fetch(table, timers[i].id);
 	for (size_t i = 0; i < count; i++) {
-		answers[i] = handle_stop_into(table, timers[i].id, &chain);
+		answers[i] = table->is_alone ? handle_stop_into(table, timers[i].id, &chain, true)
+					     : handle_stop_into(table, timers[i].id, &chain, false);
 		stopped += answers[i] == TW_OK;
 	}
-	handle_add_stopped(table, timers[0].id, &chain);
+	handle_add_stopped(table, timers[0].id, &chain, table->is_alone);
 	return stopped;
 }
 
 /* Locks the timer and fills in its state; false: it is done, stopped or unknown. */
-static inline bool handle_lock_live(struct handle *handle, uint64_t id, uint64_t *state)
+INLINED bool handle_lock_live(struct handle *handle, uint64_t id, uint64_t *state, bool alone)
 {
 	do {
 		*state = handle ? handle_state(handle) : 0;
 		if (!state_is_live(*state, id) || (*state & LAST))
 			return false;
-	} while (!handle_lock(handle, *state));
+	} while (!handle_exchange_as(handle, *state, *state | BUSY, alone));
 	return true;
 }
 
-enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
-			    tw_duration deadline, bool for_now, bool *changed)
+INLINED enum tw_status handle_reset_as(struct handle_table *table, struct handle *handle,
+				       uint64_t id, tw_duration deadline, bool for_now,
+				       bool *changed, bool alone)
 {
 	uint64_t state;
 	uint64_t to;
 
-	if (!handle_lock_live(handle, id, &state))
+	if (!handle_lock_live(handle, id, &state, alone))
 		return TW_NOT_FOUND;
 	to = (state & ~(uint64_t)NOW) | RESET | (for_now ? NOW : 0);
 	/* relaxed: no other thread changes it now. One for now may be after a deadline that has
@@ -481,8 +558,20 @@ enum tw_status handle_reset(struct handle_table *table, struct handle *handle, u
 	handle_unlock(handle, to);
 	*changed = to & ~state & LISTED;
 	if (*changed)
-		inbox_add(&table->changed, &handle->change);
+		handle_add_changed(table, handle, alone);
 	return TW_OK;
+}
+
+enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
+			    tw_duration deadline, bool for_now, bool *changed)
+{
+	return handle_reset_as(table, handle, id, deadline, for_now, changed, false);
+}
+
+enum tw_status handle_reset_alone(struct handle_table *table, struct handle *handle, uint64_t id,
+				  tw_duration deadline, bool for_now, bool *changed)
+{
+	return handle_reset_as(table, handle, id, deadline, for_now, changed, true);
 }
 
 /* Stops a timer that is locked, whose state becomes `to`. */
@@ -492,8 +581,11 @@ static void handle_stop_locked(struct handle_table *table, struct handle *handle
 	to &= ~(uint64_t)RESET;
 	to = (state & PHASE) == RUNNING ? to | LAST : with_phase(to | LISTED, STOPPED);
 	handle_unlock(handle, to);
-	if (to & ~state & LISTED)
-		inbox_add(&table->stopped[id % HANDLE_INBOXES], &handle->change);
+	if (to & ~state & LISTED) {
+		struct chain chain = {&handle->change, &handle->change};
+
+		handle_add_stopped(table, id, &chain, state & ALONE);
+	}
 }
 
 /* The answer where a timer can't be stopped any more. */
@@ -511,7 +603,7 @@ enum tw_status handle_take_value(struct handle_table *table, uint64_t id, void *
 	enum tw_status status = TW_OK;
 	uint64_t state;
 
-	if (!handle_lock_live(handle, id, &state))
+	if (!handle_lock_live(handle, id, &state, table->is_alone))
 		return handle_too_late(table, id);
 	if ((state & PHASE) == RUNNING)
 		status = state & (RESET | PERIODIC) ? TW_REARMED : TW_RUNNING;
@@ -527,7 +619,7 @@ enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *clo
 	struct handle *handle = handle_find(table, id);
 	uint64_t state;
 
-	if (!handle_lock_live(handle, id, &state))
+	if (!handle_lock_live(handle, id, &state, table->is_alone))
 		return handle_too_late(table, id);
 	handle_set_deadline(handle, (tw_duration)(intptr_t)closed);
 	handle_stop_locked(table, handle, id, state, state | (closed ? CLOSE : 0));
@@ -649,19 +741,22 @@ bool handle_table_has_some(struct handle_table *table)
 	return inbox_has_some(&table->changed);
 }
 
-enum handle_action handle_apply_stop(struct handle *handle, bool is_here)
+INLINED enum handle_action handle_apply_stop_as(struct handle *handle, bool is_here, bool alone)
 {
 	uint64_t state;
 
 	/* Before it is unlisted: then a worker may free it, and it may be set again at once. */
 	if (timer_place(&handle->timer) == TIMER_IN_QUEUE)
 		timer_set_place(&handle->timer, TIMER_STOPPED_IN_QUEUE);
-	/* acq_rel: it is taken from its inbox; of this and a worker's LEFT, the later sees the
-	 * other. */
-	state = atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED, memory_order_acq_rel);
+	state = handle_clear_listed(handle, alone);
 	if (is_here || (state & BACK))
 		return HANDLE_REMOVE;
 	return state & LEFT ? HANDLE_FREE : HANDLE_KEEP;
+}
+
+enum handle_action handle_apply_stop(struct handle *handle, bool is_here)
+{
+	return handle_apply_stop_as(handle, is_here, false);
 }
 
 enum handle_action handle_apply_change(struct handle *handle, bool is_here)
@@ -672,7 +767,7 @@ enum handle_action handle_apply_change(struct handle *handle, bool is_here)
 	do {
 		state = handle_state(handle);
 		if ((state & PHASE) == STOPPED)
-			return handle_apply_stop(handle, is_here);
+			return handle_apply_stop_as(handle, is_here, state & ALONE);
 	} while (!handle_lock(handle, state));
 	if (state & BACK)
 		action = HANDLE_FILE;
@@ -835,8 +930,7 @@ bool handle_claim(struct handle *handle)
 
 bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
 {
-	/* acq_rel: of this and the taking of the change, the later sees the other. */
-	uint64_t before = atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
+	uint64_t before = handle_set_left(handle);
 
 	if (!(before & (LISTED | CLOSE)))
 		handle_free(table, bin, handle);

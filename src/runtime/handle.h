@@ -63,6 +63,7 @@ enum { HANDLE_INBOXES = 8 };
 struct handle_table {
 	struct slab slab;                     /* any thread */
 	struct slab_hooks hooks;              /* constant */
+	bool is_alone;                        /* one thread makes all calls; constant */
 	_Atomic(struct chunk *) *chunks;      /* by number; set once each */
 	struct inbox stopped[HANDLE_INBOXES]; /* while pending */
 	struct inbox changed;                 /* reset to run sooner, or back from a worker */
@@ -90,12 +91,16 @@ static inline void handle_arm(struct handle *handle, tw_duration deadline, bool 
 void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
 /* Says that run is a schedule's; before it is set. */
 void handle_make_periodic(struct handle *handle, struct schedule *schedule);
+/* Says that one thread makes all calls; before it is set. */
+void handle_make_alone(struct handle *handle);
 
 /* Any thread: the handle of an id, which may be another timer's by now; NULL: the id is no wheel's.
  * What a stop or a reset changes first comes into the cache. */
 struct handle *handle_fetch(const struct handle_table *table, uint64_t id);
 /* Any thread. Returns as tw_timer_stop; with TW_OK the owner is to be woken. */
 enum tw_status handle_stop(struct handle_table *table, uint64_t id);
+/* The same where one thread makes all calls. */
+enum tw_status handle_stop_alone(struct handle_table *table, uint64_t id);
 /* The same for each of HANDLE_GROUP at most: *answers, one each. Returns how many are TW_OK. */
 enum { HANDLE_GROUP = 32 };
 size_t handle_stop_group(struct handle_table *table, const struct tw_timer *timers, size_t count,
@@ -106,6 +111,9 @@ size_t handle_stop_group(struct handle_table *table, const struct tw_timer *time
  */
 enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
 			    tw_duration deadline, bool for_now, bool *changed);
+/* The same where one thread makes all calls. */
+enum tw_status handle_reset_alone(struct handle_table *table, struct handle *handle, uint64_t id,
+				  tw_duration deadline, bool for_now, bool *changed);
 /* Any thread. Returns as tw_timer_take; with TW_OK the owner is to be woken. */
 enum tw_status handle_take_value(struct handle_table *table, uint64_t id, void **value);
 /* Any thread. Returns as tw_timer_close; with TW_OK the owner is to be woken. */
@@ -122,8 +130,8 @@ struct run {
 
 static inline bool run_is_under_way(const struct run *run)
 {
-	/* seq_cst: after the announcement in handle_table_wait(); pairs with handle_exchange() and
-	 * alarm_exchange(). */
+	/* seq_cst: after the announcement in handle_table_wait(); pairs with handle_exchange_as()
+	 * and alarm_exchange_as(). */
 	return (atomic_load_explicit(run->word, memory_order_seq_cst) & run->mask) == run->running;
 }
 

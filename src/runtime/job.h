@@ -36,7 +36,7 @@ struct job_target {
 	struct timer_store *store;
 	struct handle_table *handles;
 	struct alarm_table *alarms;
-	struct event_count *owner; /* woken when a handle is to run again */
+	struct event_count *owner; /* woken when a handle is to run again; NULL: it is here */
 	tw_execute_fn *execute;    /* NULL: no timer has a key */
 	tw_release_fn *release;    /* or NULL */
 	void *context;

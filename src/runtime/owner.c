@@ -68,21 +68,36 @@ static void owner_init_lists(struct owner *owner)
 	owner_init_memory(owner);
 }
 
+static enum wheel_order owner_order(const struct tw_options *options)
+{
+	if (options->drive == TW_DRIVE_LOOP)
+		return WHEEL_BY_DEADLINE;
+	return options->workers == TW_WORKERS_INLINE ? WHEEL_BY_COMMAND : WHEEL_ANY_ORDER;
+}
+
+/* One thread makes all calls. What it changes by handle, and of alarms, finds a sleeping owner,
+ * which leads it to owner_see_alone(), off the way of other wheels. */
+static void owner_be_alone(struct owner *owner)
+{
+	owner->is_alone = true;
+	atomic_init(&owner->event.state, EVENT_COUNT_SLEEPING);
+	outbox_be_alone(&owner->out);
+}
+
 enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slots,
 			  tw_execute_fn *execute, const struct tw_options *options)
 {
 	enum tw_status status = TW_NO_MEMORY;
 
-	owner->plan = (struct pending_plan){.layout = options->layout,
-					    .slots = slots,
-					    .ordered = options->workers == TW_WORKERS_INLINE};
+	owner->plan = (struct pending_plan){
+		.layout = options->layout, .slots = slots, .order = owner_order(options)};
 	owner->plan.ticks = &owner->clock.ticks;
 	owner->plan.patience = time_add(patience, interval);
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->changes_a_turn = owner->has_thread ? CHANGES_A_TURN : CHANGES_A_DRIVE;
-	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL &&
-			   options->max_unfinished == 0;
+	owner->overtakes = owner->plan.order == WHEEL_ANY_ORDER &&
+			   options->clock != TW_CLOCK_MANUAL && options->max_unfinished == 0;
 	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
 	thread_setup_init(&owner->setup, options);
 	owner->out.target.clock = &owner->clock;
@@ -105,6 +120,8 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 		goto no_outbox;
 	requests_init(&owner->requests);
 	pthread_mutex_init(&owner->drive, NULL);
+	if (options->drive == TW_DRIVE_LOOP)
+		owner_be_alone(owner);
 	return TW_OK;
 no_outbox:
 	command_queue_destroy(&owner->queue);
@@ -126,14 +143,38 @@ void owner_destroy(struct owner *owner)
 	event_count_destroy(&owner->event);
 }
 
+/* Returns false if the timer does not run now. */
+static inline bool owner_claim(struct owner *owner, struct timer *timer)
+{
+	timer_set_place(timer, TIMER_AWAY);
+	if (timer_is_alarm(timer))
+		return owner_claim_alarm(owner, timer_alarm(timer));
+	return !timer_is_handle(timer) || !handle_looks_reset(timer_handle(timer)) ||
+	       owner_claim_handle(owner, timer_handle(timer));
+}
+
+/* Counts timers that have fired, without alarms. */
+static inline void owner_count_fired(struct owner *owner, size_t fired)
+{
+	counter_add_ordered(&owner->out.counts.fired, fired);
+	TRACE_EXPIRE(fired);
+	limit_give(&owner->out.places, fired);
+}
+
+bool owner_claim_expired(struct owner *owner, struct timer *timer)
+{
+	if (!owner_claim(owner, timer))
+		return false;
+	timer->job = TIMER_RUN;
+	if (!timer_is_alarm(timer))
+		owner_count_fired(owner, 1);
+	return true;
+}
+
 /* Returns how many of the timers that are counted: not an alarm. */
 static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
-	timer_set_place(timer, TIMER_AWAY);
-	if (timer_is_alarm(timer) && !owner_claim_alarm(owner, timer_alarm(timer)))
-		return 0;
-	if (timer_is_handle(timer) && handle_looks_reset(timer_handle(timer)) &&
-	    !owner_claim_handle(owner, timer_handle(timer)))
+	if (!owner_claim(owner, timer))
 		return 0;
 	outbox_run(&owner->out, timer, late ? JOB_LANE_BULK : JOB_LANE_PROMPT);
 	return !timer_is_alarm(timer);
@@ -154,9 +195,7 @@ static size_t owner_expire_some(struct owner *owner)
 	owner->room -= count;
 	for (size_t i = 0; i < count; i++)
 		fired += owner_hand_over_expired(owner, expired[i], late);
-	counter_add_ordered(&owner->out.counts.fired, fired);
-	TRACE_EXPIRE(fired);
-	limit_give(&owner->out.places, fired);
+	owner_count_fired(owner, fired);
 	owner->in.rounds = 0;
 	if (!owner->out.pool ||
 	    batches[JOB_LANE_PROMPT].count + batches[JOB_LANE_BULK].count >= JOBS_A_SUBMISSION)
@@ -175,8 +214,7 @@ static void owner_advance_to(struct owner *owner, uint64_t tick)
 		wheel_check(owner->pending.wheel);
 }
 
-/* The next tick up to `target` begins; false: there is none. */
-static bool owner_begin_tick(struct owner *owner, uint64_t target)
+bool owner_begin_tick(struct owner *owner, uint64_t target)
 {
 	struct wheel *wheel = owner->pending.wheel;
 	uint64_t next = wheel_next_tick(wheel);

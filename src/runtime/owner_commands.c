@@ -17,6 +17,9 @@
 #include "owner_place.h"
 #include "owner_retire.h"
 
+/* Calls of these would be up to 30 instructions of each command. */
+#define INLINED static inline __attribute__((always_inline))
+
 enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes as long as so many, at most */
 
 _Static_assert((int)COMMAND_KEY_INLINE <= (int)TIMER_SMALL_KEY,
@@ -34,12 +37,15 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 				   command->hash, guess);
 }
 
-/* The timer leaves the pending set and runs now; where the pool has a limit, once there is room. */
-static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool in_next_turn)
+/* The timer, whose deadline has been changed from `before`, leaves the pending set and runs now;
+ * where the pool has a limit, once there is room; and where one thread makes all calls, in its next
+ * poll. */
+static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, tw_duration before,
+			   bool in_next_turn)
 {
-	if (owner->out.pool_is_limited) {
-		timer->timer.tick = owner_tick_for_now(owner);
-		wheel_moved(owner->pending.wheel, &timer->timer, timer->timer.deadline, true);
+	if (owner->out.pool_is_limited || owner->is_alone) {
+		owner_date(owner, &timer->timer);
+		wheel_moved(owner->pending.wheel, &timer->timer, before, timer->timer.by_tick);
 		return;
 	}
 	pending_remove(&owner->pending, timer);
@@ -100,8 +106,8 @@ static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *ti
 	return timer;
 }
 
-static void owner_set(struct owner *owner, const struct command *command,
-		      const struct timer_guess *guess)
+INLINED void owner_set(struct owner *owner, const struct command *command,
+		       const struct timer_guess *guess)
 {
 	struct keyed_timer *old = owner_find(owner, command, guess);
 	struct keyed_timer *pending;
@@ -119,11 +125,11 @@ static void owner_set(struct owner *owner, const struct command *command,
 	}
 	/* An inline task that sets itself again in the past must not keep its turn busy forever. */
 	if (command->kind == COMMAND_SET_NOW)
-		owner_fire_now(owner, pending, command->in_task);
+		owner_fire_now(owner, pending, pending->timer.deadline, command->in_task);
 }
 
-static void owner_move(struct owner *owner, const struct command *command,
-		       const struct timer_guess *guess)
+INLINED void owner_move(struct owner *owner, const struct command *command,
+			const struct timer_guess *guess)
 {
 	struct keyed_timer *timer = owner_find(owner, command, guess);
 	tw_duration before;
@@ -137,7 +143,7 @@ static void owner_move(struct owner *owner, const struct command *command,
 		wheel_moved(owner->pending.wheel, &timer->timer, before, false);
 		return;
 	}
-	owner_fire_now(owner, timer, false);
+	owner_fire_now(owner, timer, before, false);
 }
 
 /* The pending timer becomes the caller's. */
@@ -148,8 +154,8 @@ static void owner_unset(struct owner *owner, struct keyed_timer *timer)
 	limit_give(&owner->out.places, 1);
 }
 
-static void owner_remove(struct owner *owner, const struct command *command,
-			 const struct timer_guess *guess)
+INLINED void owner_remove(struct owner *owner, const struct command *command,
+			  const struct timer_guess *guess)
 {
 	struct keyed_timer *timer = owner_find(owner, command, guess);
 
@@ -159,8 +165,8 @@ static void owner_remove(struct owner *owner, const struct command *command,
 	outbox_release(&owner->out, &timer->timer, TW_REMOVED);
 }
 
-static void owner_apply_command(struct owner *owner, const struct command *command,
-				const struct timer_guess *guess)
+INLINED void owner_apply_command(struct owner *owner, const struct command *command,
+				 const struct timer_guess *guess)
 {
 	if (command_is_set(command->kind)) {
 		owner_set(owner, command, guess);
@@ -191,17 +197,27 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 	}
 }
 
-/* The delays of the queue's first `count` commands count from now. */
+/* A delay of the command counts from now. */
+static void owner_date_command(struct owner *owner, struct command *command, tw_duration now)
+{
+	command->kind = (uint8_t)command_date(command->kind, &command->time, &owner->clock, now);
+}
+
 static void owner_date_commands(struct owner *owner, size_t count)
 {
 	tw_duration now = clock_now(&owner->clock);
 
-	for (size_t i = 0; i < count; i++) {
-		struct command *command = command_queue_at(&owner->queue, i);
+	for (size_t i = 0; i < count; i++)
+		owner_date_command(owner, command_queue_at(&owner->queue, i), now);
+}
 
-		command->kind =
-			(uint8_t)command_date(command->kind, &command->time, &owner->clock, now);
-	}
+void owner_apply_one(struct owner *owner, struct command *command)
+{
+	static const struct timer_guess none;
+
+	if (owner->dates_delays)
+		owner_date_command(owner, command, clock_now(&owner->clock));
+	owner_apply_command(owner, command, &none);
 }
 
 /* Applies the queue's first `count` commands, PENDING_BATCH at most, and pops them. */
@@ -488,6 +504,11 @@ void owner_serve_here(struct owner *owner, struct request *request)
 {
 	size_t most = owner->queue.capacity;
 
+	request->is_here = true;
+	if (owner->is_alone) {
+		owner_serve(owner, request);
+		return;
+	}
 	owner->asked.marks.are_set = false;
 	/* The caller's own commands, and handles that were stopped: they have given their places
 	 * back, too. */

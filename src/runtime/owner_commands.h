@@ -10,10 +10,12 @@
 
 /* Applies up to `most` commands and requests; runs nothing. True: there may be more. */
 bool owner_apply(struct owner *owner, size_t most);
+/* Applies one command, which is in no queue. */
+void owner_apply_one(struct owner *owner, struct command *command);
 /* Applies commands and requests, `most` at a time, until the commands before position `end` are
  * applied. It waits where a producer has one of them half written. */
 void owner_apply_until(struct owner *owner, size_t most, uint64_t end);
-/* A request of an inline task that the owner answers at once, after the commands before it. */
+/* Serves a request of the owner's thread, in an inline task after the commands before it. */
 void owner_serve_here(struct owner *owner, struct request *request);
 /* Sets that wait for a place, in their order, while there are places. */
 void owner_answer_parked(struct owner *owner);

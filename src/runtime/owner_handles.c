@@ -12,7 +12,7 @@ static inline __attribute__((always_inline)) void owner_file_handle(struct owner
 								    bool in_task)
 {
 	if (handle->timer.by_tick)
-		handle->timer.tick = owner_tick_for_now(owner);
+		owner_date(owner, &handle->timer);
 	owner_place(owner, &handle->timer, in_task);
 }
 
@@ -67,7 +67,7 @@ static void owner_move_handle(struct owner *owner, struct handle *handle, tw_dur
 
 	if (timer_place(timer) == TIMER_IN_WHEEL && !waits) {
 		if (timer->by_tick)
-			timer->tick = owner_tick_for_now(owner);
+			owner_date(owner, timer);
 		wheel_moved(owner->pending.wheel, timer, before, timer->by_tick);
 		return;
 	}
@@ -165,4 +165,11 @@ size_t owner_see_handles(struct owner *owner, size_t most)
 	owner->applied += seen;
 	owner_publish_pending(owner);
 	return seen;
+}
+
+void owner_see_handles_alone(struct owner *owner)
+{
+	while (owner_see_changed(owner) == PENDING_BATCH)
+		continue;
+	owner_publish_pending(owner);
 }

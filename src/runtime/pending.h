@@ -28,7 +28,7 @@ struct pending {
 struct pending_plan {
 	enum tw_layout layout;
 	size_t slots;
-	bool ordered;
+	enum wheel_order order;
 	const struct ticks *ticks;
 	tw_duration patience; /* see wheel_create() */
 };

@@ -51,6 +51,7 @@ struct request {
 		/* advance: by how much, once begun the time where it ends; idle: when it came */
 		tw_duration time;
 	};
+	bool is_here;  /* its maker is the owner, and waits for no other thread; constant */
 	bool may_wait; /* set, add: until a place is free */
 	bool begun;    /* advance: it is under way */
 	/* The answer. */

@@ -1,33 +1,59 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls for alarms: done on the spot, see alarm.c. */
 #include "ask.h"
+#include "owner_place.h"
+
+static inline enum tw_status wheel_create_alarm(struct tw_wheel *wheel, run_fn *run, void *argument,
+						struct tw_alarm **alarm)
+{
+	*alarm = (struct tw_alarm *)alarm_create(&wheel->owner.out.alarms, wheel, run, argument);
+	return *alarm ? TW_OK : TW_NO_MEMORY;
+}
+
+/* What there is to look at before an alarm is made. */
+static enum tw_status wheel_may_make_alarm(const struct tw_wheel *wheel, run_fn *run)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	return status == TW_OK && !run ? TW_INVALID : status;
+}
+
+/* With TW_DRIVE_LOOP, or where no alarm is made. */
+static __attribute__((noinline)) enum tw_status wheel_create_alarm_alone(struct tw_wheel *wheel,
+									 run_fn *run,
+									 void *argument,
+									 struct tw_alarm **alarm)
+{
+	enum tw_status status = wheel_may_make_alarm(wheel, run);
+
+	*alarm = NULL;
+	if (status == TW_OK)
+		status = wheel_create_alarm(wheel, run, argument, alarm);
+	if (status == TW_OK)
+		alarm_make_alone(alarm_of(*alarm));
+	return status;
+}
 
 enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void *argument,
 			       struct tw_alarm **alarm)
 {
-	enum tw_status status = wheel_state(wheel);
-
 	if (!alarm)
 		return TW_INVALID;
-	*alarm = NULL;
-	if (status != TW_OK)
-		return status;
-	if (!run)
-		return TW_INVALID;
-	*alarm = (struct tw_alarm *)alarm_create(&wheel->owner.out.alarms, wheel, run, argument);
-	return *alarm ? TW_OK : TW_NO_MEMORY;
+	if (!wheel || !run || !wheel_is_open(wheel))
+		return wheel_create_alarm_alone(wheel, run, argument, alarm);
+	return wheel_create_alarm(wheel, run, argument, alarm);
 }
 
 enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *alarm, void (*run)(void *),
 			     void *argument)
 {
-	enum tw_status status = wheel_state(wheel);
+	enum tw_status status = wheel_may_make_alarm(wheel, run);
 
-	if (status != TW_OK)
-		return status;
-	if (!alarm || !run)
-		return TW_INVALID;
+	if (status != TW_OK || !alarm)
+		return status == TW_OK ? TW_INVALID : status;
 	alarm_init(alarm_of(alarm), wheel, run, argument);
+	if (wheel->owner.is_alone)
+		alarm_make_alone(alarm_of(alarm));
 	return TW_OK;
 }
 
@@ -47,48 +73,78 @@ static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct alarm *alar
 	return status;
 }
 
+/* The same with TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
+static __attribute__((noinline)) enum tw_status wheel_set_alarm_alone(struct tw_wheel *wheel,
+								      struct alarm *alarm,
+								      uint64_t tick)
+{
+	bool changed = false;
+	enum tw_status status = wheel_state_apart(wheel);
+
+	if (status == TW_OK)
+		status = alarm_set_alone(alarm, tick, &changed);
+	if (changed)
+		owner_file_alarm(&wheel->owner, alarm);
+	return status;
+}
+
 /* The state of the alarm's wheel, or TW_INVALID if there is no alarm. */
 static inline enum tw_status alarm_state(const struct alarm *alarm)
 {
 	return alarm ? wheel_state(alarm->wheel) : TW_INVALID;
 }
 
+/* Sets the alarm, if there is one, and its wheel is there. */
+static inline enum tw_status alarm_set_by_tick(struct alarm *alarm, uint64_t tick)
+{
+	if (wheel_is_open(alarm->wheel))
+		return wheel_set_alarm(alarm->wheel, alarm, tick);
+	return wheel_set_alarm_alone(alarm->wheel, alarm, tick);
+}
+
 enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay)
 {
 	struct alarm *inner = alarm_of(alarm);
-	enum tw_status status = alarm_state(inner);
 	const struct clock *clock;
 	tw_duration now;
 
-	if (status != TW_OK)
-		return status;
+	if (!inner)
+		return TW_INVALID;
 	clock = &inner->wheel->owner.clock;
 	now = clock_now(clock);
 	if (delay <= 0)
-		return wheel_set_alarm(inner->wheel, inner, tick_before(&clock->ticks, now));
+		return alarm_set_by_tick(inner, tick_before(&clock->ticks, now));
 	if (delay < clock->ticks.interval)
 		delay = clock->ticks.interval;
-	return wheel_set_alarm(inner->wheel, inner,
-			       tick_after(&clock->ticks, time_add(now, delay)));
+	return alarm_set_by_tick(inner, tick_after(&clock->ticks, time_add(now, delay)));
 }
 
 enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)
 {
 	struct alarm *inner = alarm_of(alarm);
-	enum tw_status status = alarm_state(inner);
 
-	if (status != TW_OK)
-		return status;
-	return wheel_set_alarm(inner->wheel, inner,
-			       tick_after(&inner->wheel->owner.clock.ticks, deadline));
+	if (!inner)
+		return TW_INVALID;
+	return alarm_set_by_tick(inner, tick_after(&inner->wheel->owner.clock.ticks, deadline));
+}
+
+/* With TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
+static __attribute__((noinline)) enum tw_status wheel_stop_alarm_alone(const struct tw_wheel *wheel,
+								       struct alarm *alarm)
+{
+	enum tw_status status = wheel_state_apart(wheel);
+
+	return status == TW_OK ? alarm_stop_alone(alarm) : status;
 }
 
 enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
 {
 	struct alarm *inner = alarm_of(alarm);
-	enum tw_status status = alarm_state(inner);
 
-	return status == TW_OK ? alarm_stop(inner) : status;
+	if (!inner)
+		return TW_INVALID;
+	return wheel_is_open(inner->wheel) ? alarm_stop(inner)
+					   : wheel_stop_alarm_alone(inner->wheel, inner);
 }
 
 enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *remaining)
@@ -143,9 +199,10 @@ enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argum
 
 	if (!inner || (!closed && alarm_is_own(inner)))
 		return TW_INVALID;
-	if (fork_guard_state(inner->wheel->guard) == FORK_GUARD_CHILD)
-		return TW_CLOSED;
 	wheel = inner->wheel;
+	status = wheel_presence(wheel);
+	if (status != TW_OK)
+		return status;
 	status = alarm_close(&wheel->owner.out.alarms, inner, closed, &changed);
 	if (changed)
 		wheel_tell_of_alarm(wheel);
@@ -164,8 +221,9 @@ enum tw_status tw_alarm_destroy(struct tw_alarm *alarm)
 	if (alarm_is_own(inner))
 		return TW_INVALID;
 	wheel = inner->wheel;
-	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
-		return TW_CLOSED;
+	status = wheel_presence(wheel);
+	if (status != TW_OK)
+		return status;
 	status = alarm_destroy(&wheel->owner.out.alarms, inner, &changed);
 	if (status == TW_RUNNING)
 		return wheel_destroy_after_run(wheel, inner);

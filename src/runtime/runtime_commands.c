@@ -8,6 +8,9 @@
  * published.
  */
 #include "ask.h"
+#include "owner_loop.h"
+
+#define INLINED static inline __attribute__((always_inline))
 
 /* A command by key that is to be given. */
 struct order {
@@ -106,22 +109,43 @@ static bool wheel_take_timer(struct tw_wheel *wheel, const struct order *order, 
 	return *timer;
 }
 
+/* With TW_DRIVE_LOOP. */
+static __attribute__((cold, noinline)) void wheel_apply_alone(struct tw_wheel *wheel,
+							      const struct order *order,
+							      uint32_t hash,
+							      struct keyed_timer *timer)
+{
+	struct command command;
+
+	wheel_fill(wheel, &command, order, hash, timer);
+	owner_apply_alone(&wheel->owner, &command);
+}
+
 /*
  * A set's memory is taken here and not touched: key and value travel in the cell, and the owner
  * lays them into it.
  */
 static enum tw_status wheel_give(struct tw_wheel *wheel, const struct order *order)
 {
-	uint32_t hash = key_hash(&wheel->seed, order->key, order->key_size);
+	uint32_t hash;
 	struct keyed_timer *timer;
 	struct command_cell *cell;
 	uint64_t position;
-	enum tw_status status = TW_NO_MEMORY;
+	enum tw_status status = wheel_state(wheel);
 
+	if (status != TW_OK)
+		return status;
+	status = TW_NO_MEMORY;
+	hash = key_hash(&wheel->seed, order->key, order->key_size);
 	if (command_is_set(order->kind) && !limit_take(&wheel->owner.out.places))
 		return wheel_ask_to_set(wheel, REQUEST_SET, order, hash);
-	if (wheel_take_timer(wheel, order, hash, &timer))
+	if (wheel_take_timer(wheel, order, hash, &timer)) {
+		if (wheel->owner.is_alone) {
+			wheel_apply_alone(wheel, order, hash, timer);
+			return TW_OK;
+		}
 		status = wheel_claim(wheel, &cell, &position);
+	}
 	if (status != TW_OK) {
 		if (command_is_set(order->kind)) {
 			limit_give(&wheel->owner.out.places, 1);
@@ -137,14 +161,18 @@ static enum tw_status wheel_give(struct tw_wheel *wheel, const struct order *ord
 	return TW_OK;
 }
 
-static inline enum tw_status wheel_give_one(struct tw_wheel *wheel, struct order order)
+/* The status where what was asked is invalid: that of the wheel comes first. */
+static __attribute__((cold, noinline)) enum tw_status wheel_invalid(const struct tw_wheel *wheel)
 {
 	enum tw_status status = wheel_state(wheel);
 
-	if (status != TW_OK)
-		return status;
-	if (!wheel_may_give(wheel, &order))
-		return TW_INVALID;
+	return status == TW_OK ? TW_INVALID : status;
+}
+
+INLINED enum tw_status wheel_give_one(struct tw_wheel *wheel, struct order order)
+{
+	if (!wheel || !wheel_may_give(wheel, &order))
+		return wheel_invalid(wheel);
 	wheel_date(wheel, &order, 1);
 	return wheel_give(wheel, &order);
 }
@@ -158,15 +186,11 @@ enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_
 }
 
 /* Gives a command with a deadline, which becomes one of kind `now` if the deadline is past. */
-static inline enum tw_status wheel_give_at(struct tw_wheel *wheel, struct order order,
-					   enum command_kind now)
+INLINED enum tw_status wheel_give_at(struct tw_wheel *wheel, struct order order,
+				     enum command_kind now)
 {
-	enum tw_status status = wheel_state(wheel);
-
-	if (status != TW_OK)
-		return status;
-	if (!wheel_may_give(wheel, &order))
-		return TW_INVALID;
+	if (!wheel || !wheel_may_give(wheel, &order))
+		return wheel_invalid(wheel);
 	if (order.time <= clock_now(&wheel->owner.clock) && order.time != TW_FOREVER)
 		order.kind = now;
 	return wheel_give(wheel, &order);
@@ -302,13 +326,14 @@ static size_t wheel_give_some(struct tw_wheel *wheel, const struct batch *batch,
 	struct order orders[GROUP];
 	size_t count = batch_look(wheel, batch, index, orders);
 	size_t done = 0;
-	bool is_limited = wheel->owner.out.places.most > 0 && batch->kind == COMMAND_SET_AFTER;
+	bool is_single = wheel->owner.is_alone ||
+			 (wheel->owner.out.places.most > 0 && batch->kind == COMMAND_SET_AFTER);
 
 	*status = count > 0 ? TW_OK : TW_INVALID;
 	if (count == 0)
 		return 0;
 	wheel_date(wheel, orders, count);
-	if (count > 1 && !is_limited && wheel_give_together(wheel, orders, count))
+	if (count > 1 && !is_single && wheel_give_together(wheel, orders, count))
 		return count;
 	while (done < count && (*status = wheel_give(wheel, &orders[done])) == TW_OK)
 		done++;

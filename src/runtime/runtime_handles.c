@@ -10,6 +10,8 @@
 #include <stdlib.h>
 
 #include "ask.h"
+#include "owner_handles.h"
+#include "owner_loop.h"
 
 /* Gives back a handle that no command took. */
 static void wheel_free_handle(struct tw_wheel *wheel, struct handle *handle)
@@ -34,6 +36,18 @@ static enum tw_status wheel_set_handle_by_command(struct tw_wheel *wheel, struct
 	cell->command.in_task = owner_is_here(&wheel->owner);
 	cell->command.handle = handle;
 	wheel_publish(wheel, cell, position);
+	return TW_OK;
+}
+
+/* With TW_DRIVE_LOOP. */
+static __attribute__((noinline)) enum tw_status wheel_set_handle_alone(struct tw_wheel *wheel,
+								       struct handle *handle)
+{
+	handle_make_alone(handle);
+	if (!limit_take(&wheel->owner.out.places))
+		return wheel_refuse(wheel);
+	owner_set_handle(&wheel->owner, handle, false);
+	owner_publish_pending(&wheel->owner);
 	return TW_OK;
 }
 
@@ -78,16 +92,23 @@ static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct hand
 static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct handle_set *set,
 				       struct tw_timer *timer)
 {
+	enum tw_status status = wheel_state(wheel);
+	struct handle *handle;
 	uint64_t id;
-	struct handle *handle = wheel_new_handle(wheel, set, &id);
-	enum tw_status status;
 
+	if (timer)
+		timer->id = 0;
+	if (status != TW_OK || !set->run)
+		return status == TW_OK ? TW_INVALID : status;
+	handle = wheel_new_handle(wheel, set, &id);
 	if (!handle)
 		return TW_NO_MEMORY;
 	/* Before the command: its run may want to know it. */
 	if (timer)
 		timer->id = id;
-	if (limit_take(&wheel->owner.out.places))
+	if (wheel->owner.is_alone)
+		status = wheel_set_handle_alone(wheel, handle);
+	else if (limit_take(&wheel->owner.out.places))
 		status = wheel_set_handle_by_command(wheel, handle);
 	else
 		status = wheel_set_by_request(wheel, REQUEST_SET, &handle->timer);
@@ -99,17 +120,15 @@ static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct hand
 	return status;
 }
 
-/* Looks at what all three calls are given; *timer becomes none until one is set. */
-static enum tw_status wheel_may_set_handle(struct tw_wheel *wheel, void (*run)(void *),
-					   struct tw_timer *timer)
+/* The answer where no timer is set: the wheel's state, or else TW_INVALID. */
+static __attribute__((cold, noinline)) enum tw_status wheel_set_no_handle(
+	const struct tw_wheel *wheel, struct tw_timer *timer)
 {
 	enum tw_status status = wheel_state(wheel);
 
 	if (timer)
 		timer->id = 0;
-	if (status == TW_OK && !run)
-		return TW_INVALID;
-	return status;
+	return status == TW_OK ? TW_INVALID : status;
 }
 
 /* now + delay; with a delay ≤ 0 never later than now, and never TW_FOREVER, which is not now. */
@@ -125,10 +144,9 @@ enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*r
 			     void *argument, struct tw_timer *timer)
 {
 	struct handle_set set = {.run = run, .argument = argument};
-	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
 
-	if (status != TW_OK)
-		return status;
+	if (!wheel)
+		return wheel_set_no_handle(wheel, timer);
 	set.now = clock_now(&wheel->owner.clock);
 	set.deadline = deadline_after(set.now, delay);
 	return wheel_set_handle(wheel, &set, timer);
@@ -138,10 +156,9 @@ enum tw_status tw_after_func_at(struct tw_wheel *wheel, tw_duration deadline, vo
 				void *argument, struct tw_timer *timer)
 {
 	struct handle_set set = {.run = run, .argument = argument, .deadline = deadline};
-	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
 
-	if (status != TW_OK)
-		return status;
+	if (!wheel)
+		return wheel_set_no_handle(wheel, timer);
 	set.now = clock_now(&wheel->owner.clock);
 	return wheel_set_handle(wheel, &set, timer);
 }
@@ -151,13 +168,10 @@ enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration p
 			struct tw_timer *timer)
 {
 	const struct schedule schedule = {.run = run, .period = period, .missed = missed};
-	struct handle_set set = {.schedule = &schedule, .argument = argument};
-	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
+	struct handle_set set = {.run = run, .schedule = &schedule, .argument = argument};
 
-	if (status != TW_OK)
-		return status;
-	if (period <= 0 || missed > TW_MISSED_SKIP)
-		return TW_INVALID;
+	if (!wheel || period <= 0 || missed > TW_MISSED_SKIP)
+		return wheel_set_no_handle(wheel, timer);
 	set.now = clock_now(&wheel->owner.clock);
 	set.deadline = deadline_after(set.now, first);
 	return wheel_set_handle(wheel, &set, timer);
@@ -168,13 +182,12 @@ enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 				void (*run)(void *), void *argument, struct tw_timer *timer)
 {
 	const struct schedule schedule = {.run = run, .next = next};
-	struct handle_set set = {.schedule = &schedule, .argument = argument};
-	enum tw_status status = wheel_may_set_handle(wheel, run, timer);
+	struct handle_set set = {.run = run, .schedule = &schedule, .argument = argument};
 
-	if (status != TW_OK)
-		return status;
-	if (!next)
-		return TW_INVALID;
+	if (!next || !run || wheel_state(wheel) != TW_OK)
+		return wheel_set_no_handle(wheel, timer);
+	if (timer)
+		timer->id = 0;
 	set.now = clock_now(&wheel->owner.clock);
 	set.deadline = next(argument, set.now);
 	if (set.deadline <= set.now)
@@ -196,12 +209,25 @@ enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
-enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
+/* With TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
+static __attribute__((noinline)) enum tw_status wheel_stop_timer_alone(struct tw_wheel *wheel,
+								       struct tw_timer timer)
 {
 	enum tw_status status = wheel_state(wheel);
 
 	if (status != TW_OK)
 		return status;
+	status = handle_stop_alone(&wheel->owner.out.handles, timer.id);
+	owner_see_alone(&wheel->owner);
+	return status;
+}
+
+enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
+{
+	enum tw_status status;
+
+	if (!wheel || !wheel_is_open(wheel))
+		return wheel_stop_timer_alone(wheel, timer);
 	status = handle_stop(&wheel->owner.out.handles, timer.id);
 	if (status == TW_OK)
 		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
@@ -257,15 +283,37 @@ enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
+/* With TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
+static __attribute__((noinline)) enum tw_status wheel_reset_handle_alone(struct tw_wheel *wheel,
+									 struct handle *handle,
+									 struct tw_timer timer,
+									 tw_duration deadline,
+									 bool for_now)
+{
+	bool changed = false;
+	enum tw_status status = wheel_state_apart(wheel);
+
+	if (status == TW_OK)
+		status = handle_reset_alone(&wheel->owner.out.handles, handle, timer.id, deadline,
+					    for_now, &changed);
+	if (changed)
+		owner_see_alone(&wheel->owner);
+	return status;
+}
+
 /* The deadline is one by the clock that said `now`. */
 static inline enum tw_status wheel_reset_handle(struct tw_wheel *wheel, struct handle *handle,
 						struct tw_timer timer, tw_duration deadline,
 						tw_duration now)
 {
+	bool for_now = deadline_is_now(deadline, now);
 	bool changed = false;
-	enum tw_status status = handle_reset(&wheel->owner.out.handles, handle, timer.id, deadline,
-					     deadline_is_now(deadline, now), &changed);
+	enum tw_status status;
 
+	if (!wheel_is_open(wheel))
+		return wheel_reset_handle_alone(wheel, handle, timer, deadline, for_now);
+	status = handle_reset(&wheel->owner.out.handles, handle, timer.id, deadline, for_now,
+			      &changed);
 	if (changed)
 		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 	return status;
@@ -273,12 +321,11 @@ static inline enum tw_status wheel_reset_handle(struct tw_wheel *wheel, struct h
 
 enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
 {
-	enum tw_status status = wheel_state(wheel);
 	struct handle *handle;
 	tw_duration now;
 
-	if (status != TW_OK)
-		return status;
+	if (!wheel)
+		return TW_INVALID;
 	/* The handle is in no cache; the clock is read while it comes. */
 	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
 	now = clock_now(&wheel->owner.clock);
@@ -288,11 +335,10 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 enum tw_status tw_timer_reset_at(struct tw_wheel *wheel, struct tw_timer timer,
 				 tw_duration deadline)
 {
-	enum tw_status status = wheel_state(wheel);
 	struct handle *handle;
 
-	if (status != TW_OK)
-		return status;
+	if (!wheel)
+		return TW_INVALID;
 	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
 	return wheel_reset_handle(wheel, handle, timer, deadline, clock_now(&wheel->owner.clock));
 }
@@ -358,8 +404,12 @@ static size_t wheel_reset_group(struct tw_wheel *wheel, const struct tw_reset *r
 		tw_duration deadline = deadline_after(now, resets[i].delay);
 		bool is_sooner = false;
 
-		answers[i] = handle_reset(handles, group[i], resets[i].timer.id, deadline,
-					  deadline_is_now(deadline, now), &is_sooner);
+		answers[i] = handles->is_alone
+				     ? handle_reset_alone(handles, group[i], resets[i].timer.id,
+							  deadline, deadline_is_now(deadline, now),
+							  &is_sooner)
+				     : handle_reset(handles, group[i], resets[i].timer.id, deadline,
+						    deadline_is_now(deadline, now), &is_sooner);
 		changed |= is_sooner;
 		ok += answers[i] == TW_OK;
 	}

@@ -86,7 +86,7 @@ static void wheel_begin_threadless(struct tw_wheel *wheel)
 	list_init(&wheel->threadless);
 	/* Wheels with threads have the locks and the waits, too, that a child finds in order. */
 	pthread_once(&once, threadless_init);
-	if (wheel->owner.has_thread || wheel->owner.out.pool)
+	if (wheel->owner.has_thread || wheel->owner.out.pool || wheel->owner.is_alone)
 		return;
 	pthread_mutex_lock(&threadless_lock);
 	list_append(&threadless_wheels, &wheel->threadless);
@@ -112,9 +112,10 @@ static bool workers_are_valid(const struct tw_options *options)
 static bool options_are_valid(const struct tw_options *options)
 {
 	return options->layout <= TW_LAYOUT_ROUNDS && options->clock <= TW_CLOCK_MANUAL &&
-	       options->drive <= TW_DRIVE_CALLER && options->when_full <= TW_WHEN_FULL_FAIL &&
-	       options->delay_from <= TW_FROM_APPLIED && workers_are_valid(options) &&
-	       options->patience_for_worker >= 0 &&
+	       options->drive <= TW_DRIVE_LOOP &&
+	       (options->drive != TW_DRIVE_LOOP || options->workers == TW_WORKERS_INLINE) &&
+	       options->when_full <= TW_WHEN_FULL_FAIL && options->delay_from <= TW_FROM_APPLIED &&
+	       workers_are_valid(options) && options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
 	       options->slow_task.threshold >= 0 &&
 	       (options->stack_size == 0 || options->stack_size >= TW_STACK_SIZE_MIN);
@@ -129,7 +130,10 @@ static struct tw_options options_with_defaults(const struct tw_options *given)
 	if (options.queue_capacity == 0)
 		options.queue_capacity = DEFAULT_QUEUE_CAPACITY;
 	if (options.workers == 0)
-		options.workers = DEFAULT_WORKERS;
+		options.workers =
+			options.drive == TW_DRIVE_LOOP ? TW_WORKERS_INLINE : DEFAULT_WORKERS;
+	if (options.drive == TW_DRIVE_LOOP)
+		options.queue_capacity = 1;
 	if (options.max_workers == 0 && options.workers != TW_WORKERS_INLINE)
 		options.max_workers = options.workers > DEFAULT_MAX_WORKERS ? options.workers
 									    : DEFAULT_MAX_WORKERS;
@@ -146,7 +150,10 @@ static enum tw_status wheel_open(struct tw_wheel *wheel, tw_duration interval, s
 {
 	enum tw_status status;
 
-	wheel->guard = fork_guard_create();
+	wheel->thread = pthread_self();
+	wheel->drive = options->drive;
+	wheel->guard = fork_guard_create(options->drive == TW_DRIVE_LOOP ? FORK_GUARD_OPEN_TO_ONE
+									 : FORK_GUARD_OPEN);
 	if (!wheel->guard)
 		return TW_NO_MEMORY;
 	key_hash_seed_init(&wheel->seed);
@@ -211,6 +218,10 @@ static void wheel_free(struct tw_wheel *wheel)
  * alarm. */
 static void wheel_settle(struct tw_wheel *wheel)
 {
+	if (wheel->owner.is_alone) {
+		wheel_settle_alone(wheel);
+		return;
+	}
 	(void)wheel_wait_idle(wheel, TW_FOREVER);
 	do
 		(void)wheel_wait_idle(wheel, TW_FOREVER);
@@ -258,7 +269,7 @@ static void wheel_destroy_in_task(struct tw_wheel *wheel)
 
 void tw_destroy(struct tw_wheel *wheel)
 {
-	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+	if (!wheel || wheel_presence(wheel) != TW_OK)
 		return;
 	if (wheel_is_in_task(wheel)) {
 		wheel_destroy_in_task(wheel);
@@ -279,6 +290,11 @@ size_t tw_pending(struct tw_wheel *wheel)
 tw_duration tw_now(struct tw_wheel *wheel)
 {
 	return wheel ? clock_now(&wheel->owner.clock) : 0;
+}
+
+enum tw_drive tw_drive_of(const struct tw_wheel *wheel)
+{
+	return wheel ? wheel->drive : TW_DRIVE_THREAD;
 }
 
 enum tw_clock tw_clock_of(const struct tw_wheel *wheel)

@@ -4,6 +4,7 @@
 
 #include "ask.h"
 #include "base/thread.h"
+#include "owner_loop.h"
 #include "owner_memory.h"
 #include "owner_retire.h"
 
@@ -20,7 +21,11 @@ static void wheel_drive(struct tw_wheel *wheel)
  * in a task: then that is for the next drive. */
 static void wheel_drive_if_caller(struct tw_wheel *wheel)
 {
-	if (!wheel->owner.has_thread && !owner_is_here(&wheel->owner) && wheel_try_drive(wheel))
+	if (wheel->owner.has_thread || owner_is_here(&wheel->owner))
+		return;
+	if (wheel->owner.is_alone)
+		wheel_settle_alone(wheel);
+	else if (wheel_try_drive(wheel))
 		wheel_drive(wheel);
 }
 
@@ -71,10 +76,11 @@ enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *conte
 
 enum tw_status tw_stop(struct tw_wheel *wheel)
 {
+	enum tw_status status = wheel_state(wheel);
 	struct owner *owner;
 
-	if (!wheel)
-		return TW_INVALID;
+	if (status != TW_OK)
+		return status;
 	if (!fork_guard_close(wheel->guard))
 		return TW_CLOSED;
 	owner = &wheel->owner;
@@ -117,11 +123,10 @@ enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline)
 {
 	enum tw_status status;
 
-	if (!wheel)
-		return TW_INVALID;
-	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
-		return TW_CLOSED;
-	if (wheel_is_in_task(wheel))
+	status = wheel ? wheel_presence(wheel) : TW_INVALID;
+	if (status != TW_OK)
+		return status;
+	if (wheel->owner.is_alone || wheel_is_in_task(wheel))
 		return TW_INVALID;
 	if (clock_has_reached(&wheel->owner.clock, deadline))
 		return TW_TIMED_OUT;
@@ -196,13 +201,20 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0 ||
 	    (wheel->owner.out.pool_is_limited && wheel_is_in_task(wheel)))
 		return TW_INVALID;
+	if (wheel->owner.is_alone) {
+		struct clock *clock = &wheel->owner.clock;
+
+		clock_set_manual(clock, time_add(clock_now(clock), by));
+		return TW_OK;
+	}
 	status = wheel_ask_and_wait(wheel, &request);
 	wheel_leave(wheel);
 	return status;
 }
 
 /* Returns how long the program may sleep before the next tw_poll; `more` says that work is left. */
-static tw_duration wheel_time_to_next(struct tw_wheel *wheel, bool more)
+static inline __attribute__((always_inline)) tw_duration wheel_time_to_next(struct tw_wheel *wheel,
+									    bool more)
 {
 	struct owner *owner = &wheel->owner;
 	tw_duration now = clock_now(&owner->clock);
@@ -232,6 +244,15 @@ static tw_duration wheel_poll(struct tw_wheel *wheel, size_t most)
 	return wheel_time_to_next(wheel, more);
 }
 
+/* The same with TW_DRIVE_LOOP. Where a task stops the wheel, all comes back before it returns. */
+static tw_duration wheel_poll_in_loop(struct tw_wheel *wheel, size_t most)
+{
+	wheel_poll_alone(wheel, most);
+	if (wheel->owner.is_stopped)
+		wheel_settle_alone(wheel);
+	return wheel_time_to_next(wheel, owner_is_busy_alone(&wheel->owner));
+}
+
 enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 {
 	return tw_poll_some(wheel, SIZE_MAX, until_next);
@@ -244,18 +265,22 @@ enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_duration *un
 	tw_duration left;
 	bool is_here;
 
-	if (!wheel || fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
-		return wheel ? TW_CLOSED : TW_INVALID;
+	status = wheel ? wheel_presence(wheel) : TW_INVALID;
+	if (status != TW_OK)
+		return status;
 	owner = &wheel->owner;
 	/* A loop inside a task sleeps, as far as this wheel goes, until the task returns. */
 	is_here = owner_is_here(owner);
-	if (is_here) {
+	if (is_here && !owner->is_alone) {
 		event_count_hush(&owner->event);
 		owner->in.is_hushed = true;
 	}
 	if (is_here || owner->has_thread || most == 0)
 		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
-	left = wheel_poll(wheel, most);
+	if (owner->is_alone)
+		left = wheel_poll_in_loop(wheel, most);
+	else
+		left = wheel_poll(wheel, most);
 	status = wheel_state(wheel);
 	if (until_next && status == TW_OK)
 		*until_next = left;
@@ -267,7 +292,7 @@ int tw_fd(struct tw_wheel *wheel)
 {
 	int descriptor;
 
-	if (wheel_may_ask(wheel) != TW_OK || wheel->owner.has_thread) {
+	if (wheel_may_ask(wheel) != TW_OK || wheel->owner.has_thread || wheel->owner.is_alone) {
 		errno = EINVAL;
 		return -1;
 	}

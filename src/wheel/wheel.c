@@ -5,14 +5,15 @@
  *   a slot   until the slot comes up
  *   coming   after its slot came up, to be re-filed if it is not due
  *   due      after its slot came up, to expire if it is due
- *   late     left over from `due` when a later tick came; not in an ordered wheel
+ *   late     left over from `due` when a later tick came; or, in a wheel by deadline, added in a
+ *            round and due in it, and so for the next round
  *   unsorted due, on the way from `coming` to `due`; only in an ordered wheel
  *
  * Invariants:
  *   a timer is in one place; count is the number of timers in all places
  *   no timer in a slot is due
- *   the timers in an ordered wheel's `due` are due, rise in sequence, and follow in sequence all
- *     timers in `coming` and `unsorted`
+ *   the timers in an ordered wheel's `due` are due, in order, and follow in order all timers in
+ *     `coming` and `unsorted`
  *
  * A slot comes up as a whole list. wheel_expire() examines its timers one by one, a bounded number
  * a call, so that a crowded slot stalls nothing else. The lists in `coming` take turns, so that a
@@ -32,9 +33,10 @@
  * Order: slots are not filled in the order of commands, since an older timer may come down from a
  * coarser slot after a newer one was filed. Each command gives its timer the next sequence number.
  * An ordered wheel puts every slot that comes up into `coming`, examines each timer in bounded
- * steps, and then sorts those that are due by sequence, in one step, before any of them expires.
- * The tasks of a tick take longer than their sort, and run one after the other in any case. Timers
- * added or moved to now meanwhile are last in order, and wait in `due`.
+ * steps, and then sorts those that are due, in one step, before any of them expires. The tasks of a
+ * tick take longer than their sort, and run one after the other in any case. Timers added or moved
+ * to now meanwhile are last in order, and wait in `due`. In a wheel by deadline they wait for the
+ * next round, which examines them again.
  */
 #include "wheel.h"
 
@@ -52,27 +54,41 @@ enum { COMING_SHARE = 16 };
 /* Timers that a search for the earliest one looks at. */
 enum { LOOKS_A_SEARCH = 10000 };
 
+/* Returns the time at which a tick is the present one. TW_FOREVER is not now, also at the end of
+ * time. */
+static tw_duration wheel_time_of(const struct wheel *wheel, uint64_t tick)
+{
+	tw_duration time = tick_time(&wheel->ticks, tick);
+
+	return time < TW_FOREVER ? time : TW_FOREVER - 1;
+}
+
 /* Makes `tick` the present tick. */
 static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 {
 	wheel->now = tick;
-	wheel->now_time = tick_time(&wheel->ticks, tick);
-	/* TW_FOREVER is not now, also at the end of time. */
-	if (wheel->now_time == TW_FOREVER)
-		wheel->now_time--;
+	wheel->now_time = wheel_time_of(wheel, tick);
+	if (!wheel->by_deadline || wheel->round_end <= tick) {
+		wheel->round_end = tick;
+		wheel->round_end_time = wheel->now_time;
+	}
 	if (wheel->due_until < wheel->now_time)
 		wheel->due_until = wheel->now_time;
 }
 
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
-			   bool ordered, tw_duration patience)
+			   enum wheel_order order, tw_duration patience)
 {
+	bool ordered = order != WHEEL_ANY_ORDER;
 	struct wheel *wheel = layout == TW_LAYOUT_ROUNDS ? wheel_rounds_create(slots, ordered)
 							 : wheel_levels_create(slots, ordered);
 
 	if (!wheel)
 		return NULL;
 	wheel->ticks = *ticks;
+	wheel->by_deadline = order == WHEEL_BY_DEADLINE;
+	if (wheel->by_deadline)
+		wheel->round_list = &wheel->late;
 	wheel->patience = patience;
 	wheel->early_after = TW_FOREVER;
 	if (wheel->early_from <= (uint64_t)(TW_FOREVER / ticks->interval))
@@ -100,9 +116,14 @@ size_t wheel_count(const struct wheel *wheel)
 	return wheel->count;
 }
 
+static inline bool timer_is_due_by(const struct timer *timer, uint64_t tick, tw_duration time)
+{
+	return timer->by_tick ? timer->tick <= tick : timer->deadline <= time;
+}
+
 bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 {
-	return timer->by_tick ? timer->tick <= wheel->now : timer->deadline <= wheel->now_time;
+	return timer_is_due_by(timer, wheel->now, wheel->now_time);
 }
 
 static inline uint64_t wheel_tick_of(const struct wheel *wheel, const struct timer *timer)
@@ -123,8 +144,8 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 	/* That makes each move take it from where its tick has put it. */
 	if (timer->by_tick && wheel->due_until < timer->deadline)
 		wheel->due_until = timer->deadline;
-	if (wheel_is_due(wheel, timer))
-		wheel_link(wheel, &wheel->due, timer);
+	if (timer_is_due_by(timer, wheel->round_end, wheel->round_end_time))
+		wheel_link(wheel, wheel->round_list, timer);
 	else
 		wheel_place_in_slot(wheel, timer);
 }
@@ -198,8 +219,28 @@ static inline struct list *wheel_next_coming(struct wheel *wheel)
 
 bool wheel_is_busy(struct wheel *wheel)
 {
+	/* `unsorted` has timers only while there are lists to re-file, or were. */
+	if (wheel->ordered)
+		return wheel->coming_used != 0 || !list_is_empty(&wheel->due);
 	return !list_is_empty(&wheel->due) || !list_is_empty(&wheel->late) ||
-	       !list_is_empty(&wheel->unsorted) || wheel_next_coming(wheel);
+	       wheel_next_coming(wheel);
+}
+
+void wheel_begin_round(struct wheel *wheel, uint64_t end)
+{
+	wheel->round_end = end;
+	wheel->round_end_time = wheel_time_of(wheel, end);
+	if (list_is_empty(&wheel->late))
+		return;
+	wheel_take_coming(wheel, &wheel->late);
+	/* The last round may have left some. */
+	list_append_all(&wheel->unsorted, &wheel->due);
+	wheel->is_sorted = false;
+}
+
+bool wheel_has_next_round(const struct wheel *wheel)
+{
+	return !list_is_empty(&wheel->late);
 }
 
 bool wheel_has_due(const struct wheel *wheel)
@@ -215,6 +256,21 @@ void wheel_put_off(struct wheel *wheel)
 uint64_t wheel_next_tick(struct wheel *wheel)
 {
 	return wheel->layout->next_tick(wheel);
+}
+
+/* Returns the place of a due timer in the order of a wheel by deadline. What is due at its tick, be
+ * its deadline later or not known, has the tick's time. */
+static uint64_t wheel_rank(const struct wheel *wheel, const struct timer *timer)
+{
+	tw_duration time = timer->deadline;
+
+	if (timer->by_tick) {
+		tw_duration due = tick_time(&wheel->ticks, timer->tick);
+
+		time = timer_is_alarm(timer) || due < time ? due : time;
+	}
+	/* In the order of signed numbers. */
+	return (uint64_t)time ^ (uint64_t)1 << 63;
 }
 
 /* A search for the earliest timer. */
@@ -244,6 +300,15 @@ static void wheel_search(struct wheel *wheel, struct list *list, bool is_slot,
 			/* It may have been filed again, behind. */
 			search->is_stale = true;
 			is_whole = false;
+			continue;
+		}
+		/* The look may have put off what was found due. */
+		if ((list == &wheel->due || list == &wheel->unsorted) &&
+		    (!wheel_is_due(wheel, timer) ||
+		     (wheel->by_deadline && timer->sequence != wheel_rank(wheel, timer)))) {
+			wheel_unlink(wheel, timer);
+			wheel_place(wheel, timer);
+			search->is_stale = true;
 			continue;
 		}
 		tick = wheel_tick_of(wheel, timer);
@@ -327,34 +392,46 @@ static void wheel_take_out(struct wheel *wheel, struct list *coming, struct time
 	prefetch_to_write(&timer_of_link(next->next)->deadline);
 }
 
+/* Puts a due timer behind the others that are to be sorted. */
+static void wheel_add_unsorted(struct wheel *wheel, struct timer *timer)
+{
+	struct list *unsorted = &wheel->unsorted;
+
+	if (wheel->by_deadline)
+		timer->sequence = wheel_rank(wheel, timer);
+	if (!list_is_empty(unsorted))
+		wheel->is_sorted &= !wheel_sort_is_before(&timer->link, unsorted->previous);
+	list_append(unsorted, &timer->link);
+}
+
 /* Examines timers that came up in an ordered wheel, and sorts them after the last. Returns true
  * while there are more to examine before a timer may expire. */
 static __attribute__((noinline)) bool wheel_gather(struct wheel *wheel)
 {
-	for (int i = 0; i < COMING_STEPS; i++) {
-		struct list *coming = wheel_next_coming(wheel);
-		struct timer *timer;
+	unsigned left = COMING_STEPS;
 
-		if (!coming) {
-			if (!wheel->is_sorted)
-				wheel_sort(&wheel->unsorted);
-			wheel->is_sorted = true;
-			list_append_all(&wheel->unsorted, &wheel->due);
-			list_append_all(&wheel->due, &wheel->unsorted);
-			return false;
-		}
-		timer = wheel_look_at_coming(wheel, coming);
-		wheel_take_out(wheel, coming, timer);
-		if (!wheel_is_due(wheel, timer)) {
-			wheel_place_in_slot(wheel, timer);
+	while (wheel->coming_used != 0) {
+		struct list *coming = &wheel->coming[__builtin_ctzll(wheel->coming_used)];
+		struct timer *timer = timer_of_link(coming->next);
+
+		if (list_is_empty(coming)) {
+			wheel->coming_used &= wheel->coming_used - 1;
 			continue;
 		}
-		if (!list_is_empty(&wheel->unsorted))
-			wheel->is_sorted &=
-				!wheel_sort_is_before(&timer->link, wheel->unsorted.previous);
-		list_append(&wheel->unsorted, &timer->link);
+		if (left-- == 0)
+			return true;
+		wheel_take_out(wheel, coming, timer);
+		if (wheel_is_due(wheel, timer))
+			wheel_add_unsorted(wheel, timer);
+		else
+			wheel_place_in_slot(wheel, timer);
 	}
-	return true;
+	if (!wheel->is_sorted)
+		wheel_sort(&wheel->unsorted);
+	wheel->is_sorted = true;
+	list_append_all(&wheel->unsorted, &wheel->due);
+	list_append_all(&wheel->due, &wheel->unsorted);
+	return false;
 }
 
 /* What wheel_expire() does in an ordered wheel. A timer in `due` is due: each move takes it out. */
@@ -363,8 +440,7 @@ static size_t wheel_expire_in_order(struct wheel *wheel, struct timer **expired,
 	size_t count = 0;
 
 	for (size_t seen = 0; seen < most; seen++) {
-		if ((wheel->coming_used != 0 || !list_is_empty(&wheel->unsorted)) &&
-		    wheel_gather(wheel))
+		if (wheel->coming_used != 0 && wheel_gather(wheel))
 			continue;
 		if (list_is_empty(&wheel->due))
 			break;

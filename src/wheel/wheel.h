@@ -21,16 +21,22 @@
 
 struct wheel;
 
-/*
- * Creates a wheel with `slots` slots, 1 to TW_SLOTS_MAX. Returns NULL if out of memory.
- *
- * In an ordered wheel timers expire by tick, and within a tick in the order of their last command.
- * A wheel that is not ordered may be advanced while it is busy. Timers that became due just now
- * then expire before those left over from earlier ticks, so that a crowd in one tick does not delay
- * the next ticks. `patience` is the time in which the caller works off a crowd.
- */
+/* The order in which timers expire. All but the first are ordered wheels: they expire by tick. */
+enum wheel_order {
+	/* The wheel may be advanced while it is busy. Timers that became due just now then expire
+	 * before those left over from earlier ticks, so that a crowd in one tick does not delay the
+	 * next ticks. */
+	WHEEL_ANY_ORDER,
+	WHEEL_BY_COMMAND, /* within a tick in the order of their last command */
+	/* Within a tick by their deadlines. The caller works in rounds: what is added or moved so
+	 * that it is due in the round under way, or the last one, waits for the next round. */
+	WHEEL_BY_DEADLINE
+};
+
+/* Creates a wheel with `slots` slots, 1 to TW_SLOTS_MAX. Returns NULL if out of memory. `patience`
+ * is the time in which the caller works off a crowd. */
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
-			   bool ordered, tw_duration patience);
+			   enum wheel_order order, tw_duration patience);
 /* Gives back a part of the wheel's memory. Returns true when the wheel is destroyed. It touches no
  * timer. */
 bool wheel_discard(struct wheel *wheel);
@@ -69,6 +75,10 @@ tw_duration wheel_earliest(struct wheel *wheel, wheel_look_fn *look, void *conte
 void wheel_advance(struct wheel *wheel, uint64_t tick);
 /* Returns whether timers wait to be expired or re-filed. */
 bool wheel_is_busy(struct wheel *wheel);
+/* Begins a round, to the tick `end`, of a wheel by deadline. */
+void wheel_begin_round(struct wheel *wheel, uint64_t end);
+/* Returns whether timers wait for the next round. */
+bool wheel_has_next_round(const struct wheel *wheel);
 /* Returns whether timers of the present tick wait to be expired. */
 bool wheel_has_due(const struct wheel *wheel);
 /* Treats those timers as left over from an earlier tick. The wheel must not be ordered. */

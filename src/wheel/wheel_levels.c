@@ -99,11 +99,10 @@ static void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick
 
 /* Sets *number to the number of the level's first used slot, searched around from `first`. Returns
  * false if no slot is used. A call of it would be 23 instructions. */
-static inline __attribute__((always_inline)) bool level_first_used(struct wheel_levels *levels,
-								   int level, uint64_t first,
-								   uint64_t *number)
+static inline __attribute__((always_inline)) bool level_first_used(
+	const struct wheel_levels *levels, struct level *level, uint64_t first, uint64_t *number)
 {
-	struct slot_set *used = &levels->levels[level].used;
+	struct slot_set *used = &level->used;
 	uint64_t mask = levels->window - 1;
 	size_t start = first & mask;
 	size_t slot;
@@ -114,7 +113,7 @@ static inline __attribute__((always_inline)) bool level_first_used(struct wheel_
 			slot = slot_set_next(used, 0);
 		if (slot == SLOT_NONE)
 			return false;
-		if (!list_is_empty(&levels->levels[level].slots[slot]))
+		if (!list_is_empty(&level->slots[slot]))
 			break;
 		slot_set_remove(used, slot);
 	}
@@ -128,18 +127,17 @@ static uint64_t levels_next_tick(struct wheel *wheel)
 	uint64_t next = TICK_NONE;
 
 	for (uint64_t left = levels->used_levels; left != 0; left &= left - 1) {
-		int level = __builtin_ctzll(left);
-		unsigned shift = levels->levels[level].shift;
+		struct level *level = &levels->levels[__builtin_ctzll(left)];
 		uint64_t number;
 
-		if (!level_first_used(levels, level, wheel->now >> shift, &number)) {
-			levels->used_levels &= ~levels->levels[level].bit;
+		if (!level_first_used(levels, level, wheel->now >> level->shift, &number)) {
+			levels->used_levels &= ~level->bit;
 			continue;
 		}
 		/* A slot of level 0 comes up at its tick, others one span before their first. */
-		number -= level > 0;
-		if (number << shift < next)
-			next = number << shift;
+		number -= level > levels->levels;
+		if (number << level->shift < next)
+			next = number << level->shift;
 	}
 	return next;
 }
@@ -150,12 +148,11 @@ static size_t levels_first_slots(struct wheel *wheel, struct list **slots)
 	size_t count = 0;
 
 	for (uint64_t left = levels->used_levels; left != 0; left &= left - 1) {
-		int level = __builtin_ctzll(left);
-		uint64_t now = wheel->now >> levels->levels[level].shift;
+		struct level *level = &levels->levels[__builtin_ctzll(left)];
 		uint64_t number;
 
-		if (level_first_used(levels, level, now, &number))
-			slots[count++] = level_slot(levels, level, number);
+		if (level_first_used(levels, level, wheel->now >> level->shift, &number))
+			slots[count++] = &level->slots[number & (levels->window - 1)];
 	}
 	return count;
 }

@@ -4,12 +4,13 @@
  *
  *     tcp_server PORT IDLE_MS
  *
- * The program's own epoll drives the wheel: no owner thread, no workers. Each connection has an
- * alarm in it, which every message moves to later: an atomic exchange, no memory, and never
- * refused.
+ * The thread has the wheel for itself (TW_DRIVE_LOOP), and sleeps in epoll until the next alarm.
+ * Each connection has an alarm in it, which every message moves to later: one store, no memory, and
+ * never refused.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,9 +86,17 @@ static int listen_at(unsigned port)
 	return listener;
 }
 
+/* What epoll_wait() takes, rounded up; -1 is without end. */
+static int milliseconds(tw_duration time)
+{
+	if (time > (tw_duration)INT_MAX * TW_MILLISECOND - TW_MILLISECOND)
+		return -1;
+	return (int)((time + TW_MILLISECOND - 1) / TW_MILLISECOND);
+}
+
 int main(int count, char **arguments)
 {
-	const struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	const struct tw_options options = {.drive = TW_DRIVE_LOOP};
 	struct epoll_event events[EVENTS];
 	int listener = count == 3 ? listen_at((unsigned)atoi(arguments[1])) : -1;
 
@@ -97,20 +106,20 @@ int main(int count, char **arguments)
 	}
 	idle_time = atoi(arguments[2]) * TW_MILLISECOND;
 	poller = epoll_create1(EPOLL_CLOEXEC);
-	/* Neither is a connection: told apart by their addresses. */
+	/* No connection has this address. */
 	events[0] = (struct epoll_event){.events = EPOLLIN, .data.ptr = &listener};
 	epoll_ctl(poller, EPOLL_CTL_ADD, listener, &events[0]);
-	events[0] = (struct epoll_event){.events = EPOLLIN, .data.ptr = wheel};
-	epoll_ctl(poller, EPOLL_CTL_ADD, tw_fd(wheel), &events[0]);
 	for (;;) {
-		int ready = epoll_wait(poller, events, EVENTS, -1);
+		tw_duration until = TW_FOREVER;
+		int ready;
 
+		/* After the other events: an alarm may free a connection that has one. */
+		tw_poll(wheel, &until);
+		ready = epoll_wait(poller, events, EVENTS, milliseconds(until));
 		for (int i = 0; i < ready; i++)
 			if (events[i].data.ptr == &listener)
 				accept_connection(listener);
-			else if (events[i].data.ptr != wheel)
+			else
 				echo(events[i].data.ptr);
-		/* After the other events: an alarm may free a connection that has one. */
-		tw_poll(wheel, NULL);
 	}
 }

@@ -535,9 +535,9 @@ static void all_comes_back_once_where_the_backlog_is_bounded(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(all_comes_back_once_through_faults_cancels_and_forks),
-	TEST_EVERYWHERE(all_comes_back_once_where_limits_refuse),
-	TEST_EVERYWHERE(all_comes_back_once_where_limits_have_callers_wait),
+	TEST_SHARED(all_comes_back_once_through_faults_cancels_and_forks),
+	TEST_SHARED(all_comes_back_once_where_limits_refuse),
+	TEST_SHARED(all_comes_back_once_where_limits_have_callers_wait),
 	TEST_POOL(all_comes_back_once_where_the_backlog_is_bounded),
 };
 

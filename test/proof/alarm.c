@@ -54,7 +54,9 @@ void *calloc(size_t count, size_t size);
 /* Both words have flags of these names. */
 #define RUNNING ALARM_RUNNING
 #define LISTED ALARM_LISTED
+#define ALONE ALARM_ALONE
 #include "runtime/alarm.c"
+#undef ALONE
 #undef LISTED
 #undef RUNNING
 

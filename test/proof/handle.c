@@ -209,10 +209,9 @@ enum alarm_action alarm_look(struct alarm *alarm)
 	return ALARM_KEEP;
 }
 
-bool alarm_claim(struct alarm *alarm, uint64_t now)
+bool alarm_claim(struct alarm *alarm)
 {
 	(void)alarm;
-	(void)now;
 	return false;
 }
 

@@ -167,7 +167,7 @@ static void alarm_is_closed_after_the_run_that_is_under_way(void **state)
 	assert_status(tw_advance(recorder->wheel, 10 * INTERVAL), TW_OK);
 	assert_int_equal(atomic_load(&thing.closings), 0);
 	gate_open(&thing.gate);
-	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+	settle(recorder);
 	assert_closed(&thing, 1);
 	recorder_close(recorder);
 }

@@ -118,7 +118,7 @@ static void drive_inner(struct recorder *recorder, const struct tw_task *task)
 {
 	struct nest *nest = recorder->argument;
 
-	(void)tw_advance(nest->inner, INTERVAL);
+	(void)advance_and_run(nest->inner, INTERVAL);
 	atomic_fetch_add(&nest->right, is_current(task, recorder->wheel));
 }
 
@@ -167,7 +167,7 @@ static void hook_of_slow_tasks_has_the_task_it_is_told_of(void **state)
 
 	assert_status(tw_create(&wheel, INTERVAL, 10, NULL, &options), TW_OK);
 	assert_status(tw_after_func(wheel, 0, linger, VALUE(TW_MILLISECOND), NULL), TW_OK);
-	assert_status(tw_wait_idle(wheel), TW_OK);
+	settle_wheel(wheel);
 	assert_int_equal(atomic_load(&right), 1);
 	tw_destroy(wheel);
 }
@@ -192,8 +192,8 @@ static void wheel_without_execute_takes_timers_by_handle_alone(void **state)
 	assert_status(tw_remove_timer(wheel, "any", 3), TW_OK);
 	assert_status(tw_after_func(wheel, INTERVAL, note_current, VALUE(1), &timer), TW_OK);
 	assert_int_equal(tw_pending(wheel) <= 1, 1);
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
-	assert_status(tw_wait_idle(wheel), TW_OK);
+	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+	settle_wheel(wheel);
 	assert_int_equal(atomic_load(&told_count), 1);
 	assert_told(0, wheel, timer, INTERVAL);
 	tw_destroy(wheel);

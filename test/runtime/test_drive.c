@@ -145,7 +145,7 @@ static void calls_that_drive_run_what_is_due(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(commands_that_meet_a_full_queue_run_no_task),
 	TEST_DRIVEN(questions_run_no_task),
-	TEST_DRIVEN(set_at_the_limit_of_pending_timers_runs_no_task),
+	TEST_ALONE(set_at_the_limit_of_pending_timers_runs_no_task),
 	TEST_DRIVEN(calls_that_drive_run_what_is_due),
 };
 

@@ -309,7 +309,7 @@ static void handle_set_for_now_in_a_task_is_drained_and_stopped_like_others(void
 
 		probe_start(recorder, &probe, 1, INTERVAL);
 		(void)tw_advance(recorder->wheel, INTERVAL);
-		assert_status(tw_wait_idle(recorder->wheel), TW_OK);
+		settle(recorder);
 		assert_status(probe.answers[0], TW_OK);
 		assert_status(probe.answers[1], TW_OK);
 		if (stops)

@@ -503,7 +503,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(limit_of_pending_timers_does_not_concern_them),
 	TEST_EVERYWHERE(batches_larger_than_the_queue_go_in_where_the_caller_may_wait),
 	TEST_EVERYWHERE(task_may_move_and_remove_more_than_the_queue_holds),
-	TEST_EVERYWHERE(batches_of_several_threads_give_each_value_back_once),
+	TEST_SHARED(batches_of_several_threads_give_each_value_back_once),
 };
 
 TEST_PROGRAM(tests)

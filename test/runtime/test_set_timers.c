@@ -808,8 +808,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(threads, batch_waits_for_places_and_goes_in_as_timers_leave),
 	TEST_BOTH(owner, batch_that_waits_is_sent_home_by_stop_with_its_count),
 	TEST_BOTH(threads, batch_that_waits_is_sent_home_by_stop_with_its_count),
-	TEST_DRIVEN(random_batches_do_what_single_sets_do),
-	TEST_EVERYWHERE(batches_of_several_threads_give_each_value_back_once),
+	TEST_ALONE(random_batches_do_what_single_sets_do),
+	TEST_SHARED(batches_of_several_threads_give_each_value_back_once),
 };
 
 TEST_PROGRAM(tests)

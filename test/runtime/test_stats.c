@@ -87,17 +87,12 @@ static struct tw_timer after(struct tw_wheel *wheel, tw_duration delay, void *ar
 	return timer;
 }
 
-static void wait_idle(struct tw_wheel *wheel)
-{
-	assert_status(tw_wait_idle(wheel), TW_OK);
-}
-
 /* Tick by tick, and waits after each until its tasks have ended. */
 static void pass(struct tw_wheel *wheel, int ticks)
 {
 	for (int i = 0; i < ticks; i++) {
-		assert_status(tw_advance(wheel, INTERVAL), TW_OK);
-		wait_idle(wheel);
+		assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+		settle_wheel(wheel);
 	}
 }
 
@@ -198,10 +193,10 @@ static void drained_and_stopped_timers_are_counted_as_such(void **state)
 	set(wheel, "stopped", NULL, INTERVAL * 50);
 	set(wheel, "also stopped", NULL, INTERVAL * 50);
 	after(wheel, INTERVAL * 50, NULL);
-	wait_idle(wheel);
+	settle_wheel(wheel);
 	assert_int_equal(stats_of_wheel(wheel).pending, 3);
 	assert_status(tw_stop(wheel), TW_OK);
-	wait_idle(wheel);
+	settle_wheel(wheel);
 	assert_counts(wheel, .set = 13, .replaced = 1, .moved = 1, .removed = 2, .fired = 3,
 		      .drained = 6, .stopped = 3, .released_replaced = 1, .released_removed = 1,
 		      .released_stopped = 3);
@@ -217,9 +212,9 @@ static void releases_are_not_counted_where_there_is_no_function_for_them(void **
 	options.release = NULL;
 	wheel = open_wheel_with(&options);
 	live_by_key(wheel);
-	wait_idle(wheel);
+	settle_wheel(wheel);
 	assert_status(tw_stop(wheel), TW_OK);
-	wait_idle(wheel);
+	settle_wheel(wheel);
 	assert_counts(wheel, .set = 6, .replaced = 1, .moved = 1, .removed = 1, .stopped = 5);
 	tw_destroy(wheel);
 }
@@ -236,17 +231,17 @@ static void tasks_handed_over_and_not_begun_have_not_fired(void **state)
 	sem_init(&gate, 0, 0);
 	job.gate = &gate;
 	set(wheel, "blocks", &job, INTERVAL);
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
 	WAIT_UNTIL(atomic_load(&begun));
 	set(wheel, "behind", NULL, INTERVAL);
 	after(wheel, INTERVAL, NULL);
 	timer = after(wheel, INTERVAL, NULL);
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
 	assert_int_equal(stats_of_wheel(wheel).unfinished, 4);
 	assert_status(tw_timer_stop(wheel, timer), TW_OK);
 	assert_status(tw_stop(wheel), TW_OK);
 	sem_post(&gate);
-	wait_idle(wheel);
+	settle_wheel(wheel);
 	assert_counts(wheel, .set = 4, .fired = 1, .removed = 1, .stopped = 2,
 		      .released_stopped = 2);
 	assert_int_equal(stats_of_wheel(wheel).lateness.count, 1);
@@ -263,13 +258,13 @@ static void assert_running(struct tw_wheel *wheel, uint64_t running)
 static void begin_task(struct tw_wheel *wheel, struct job *job)
 {
 	set(wheel, "key", job, INTERVAL);
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
 }
 
 static void begin_run(struct tw_wheel *wheel, struct job *job)
 {
 	after(wheel, INTERVAL, job);
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
 }
 
 static void begin_drain(struct tw_wheel *wheel, struct job *job)
@@ -305,7 +300,7 @@ static void function_that_is_being_called_is_running(void **state)
 		assert_running(wheel, 1);
 		assert_int_equal(stats_of_wheel(wheel).unfinished, 1);
 		sem_post(&gate);
-		wait_idle(wheel);
+		settle_wheel(wheel);
 		assert_running(wheel, 0);
 	}
 	tw_destroy(wheel);
@@ -324,14 +319,14 @@ static void all_workers_are_counted_as_running(void **state)
 		jobs[i] = (struct job){.gate = &gate, .begun = &begun[i]};
 		after(wheel, INTERVAL, &jobs[i]);
 	}
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
 	WAIT_UNTIL(atomic_load(&begun[0]) && atomic_load(&begun[1]));
 	assert_running(wheel, 2);
 	assert_int_equal(stats_of_wheel(wheel).lateness.count, 2);
 	assert_int_equal(stats_of_wheel(wheel).task_duration.count, 0);
 	sem_post(&gate);
 	sem_post(&gate);
-	wait_idle(wheel);
+	settle_wheel(wheel);
 	assert_running(wheel, 0);
 	assert_int_equal(stats_of_wheel(wheel).task_duration.count, 2);
 	tw_destroy(wheel);
@@ -376,8 +371,8 @@ static void latenesses_are_told_as_they_were(void **state)
 	/* Each once, not in their order: 7 and 1000 have no common divisor. */
 	for (int64_t i = 0; i < LATE_TIMERS; i++)
 		set_late(wheel, i * 7 % LATE_TIMERS + 1);
-	assert_status(tw_advance(wheel, 0), TW_OK);
-	wait_idle(wheel);
+	assert_status(advance_and_run(wheel, 0), TW_OK);
+	settle_wheel(wheel);
 	told = stats_of_wheel(wheel).lateness;
 	assert_int_equal(told.count, LATE_TIMERS);
 	assert_near(told.p50, lateness_of(500));
@@ -422,7 +417,7 @@ static void durations_of_tasks_are_real_time(void **state)
 	/* Releases and drains are no tasks. */
 	set(wheel, "removed", &job, INTERVAL);
 	assert_status(tw_remove_timer(wheel, "removed", 7), TW_OK);
-	wait_idle(wheel);
+	settle_wheel(wheel);
 	assert_int_equal(stats_of_wheel(wheel).task_duration.count, 2);
 	tw_destroy(wheel);
 }
@@ -579,7 +574,7 @@ static void statistics_may_be_read_at_any_time(void **state)
 	for (int i = 0; i < count; i++) {
 		assert_status(tw_set_timer(reader.wheel, &i, sizeof(i), NULL, INTERVAL), TW_OK);
 		if (i % 100 == 0)
-			assert_status(tw_advance(reader.wheel, INTERVAL), TW_OK);
+			assert_status(advance_and_run(reader.wheel, INTERVAL), TW_OK);
 	}
 	pass(reader.wheel, 1);
 	atomic_store(&reader.ended, true);
@@ -815,7 +810,7 @@ static void releases_and_drains_are_no_slow_tasks(void **state)
 	assert_status(tw_remove_timer(slow->wheel, "removed", 7), TW_OK);
 	set(slow->wheel, "drained", &job, INTERVAL);
 	assert_status(tw_drain(slow->wheel, drain, NULL), TW_OK);
-	wait_idle(slow->wheel);
+	settle_wheel(slow->wheel);
 	assert_int_equal(stats_of_wheel(slow->wheel).drained, 1);
 	assert_int_equal(slow->count, 0);
 	slow_close(slow);
@@ -851,10 +846,10 @@ static void task_that_hangs_is_told_while_it_hangs(void **state)
 
 	sem_init(&gate, 0, 0);
 	set(slow->wheel, "hangs", &job, INTERVAL);
-	assert_status(tw_advance(slow->wheel, INTERVAL), TW_OK);
+	assert_status(advance_and_run(slow->wheel, INTERVAL), TW_OK);
 	WAIT_UNTIL(slow_count(slow) == 1);
 	after(slow->wheel, INTERVAL, &job);
-	assert_status(tw_advance(slow->wheel, INTERVAL), TW_OK);
+	assert_status(advance_and_run(slow->wheel, INTERVAL), TW_OK);
 	WAIT_UNTIL(slow_count(slow) == 2);
 	wait_for(20 * TW_MILLISECOND);
 	assert_int_equal(stats_of_wheel(slow->wheel).running, 2);
@@ -862,15 +857,15 @@ static void task_that_hangs_is_told_while_it_hangs(void **state)
 	assert_string_equal(slow->keys[0], "hangs");
 	sem_post(&gate);
 	sem_post(&gate);
-	wait_idle(slow->wheel);
+	settle_wheel(slow->wheel);
 	assert_int_equal(slow_count(slow), 2);
 	/* When the workers have slept meanwhile, too. */
 	wait_for(20 * TW_MILLISECOND);
 	set(slow->wheel, "hangs too", &job, INTERVAL);
-	assert_status(tw_advance(slow->wheel, INTERVAL), TW_OK);
+	assert_status(advance_and_run(slow->wheel, INTERVAL), TW_OK);
 	WAIT_UNTIL(slow_count(slow) == 3);
 	sem_post(&gate);
-	wait_idle(slow->wheel);
+	settle_wheel(slow->wheel);
 	slow_close(slow);
 	sem_destroy(&gate);
 }
@@ -887,14 +882,14 @@ static void run_ends_after_the_hook_that_was_called_meanwhile(void **state)
 	sem_init(&hook_gate, 0, 0);
 	slow->gate = &hook_gate;
 	set(slow->wheel, "slow", &job, INTERVAL);
-	assert_status(tw_advance(slow->wheel, INTERVAL), TW_OK);
+	assert_status(advance_and_run(slow->wheel, INTERVAL), TW_OK);
 	WAIT_UNTIL(slow_count(slow) == 1);
 	sem_post(&gate);
 	WAIT_UNTIL(stats_of_wheel(slow->wheel).task_duration.count == 1);
 	wait_for(10 * TW_MILLISECOND);
 	assert_int_equal(stats_of_wheel(slow->wheel).unfinished, 1);
 	sem_post(&hook_gate);
-	wait_idle(slow->wheel);
+	settle_wheel(slow->wheel);
 	assert_int_equal(slow_count(slow), 1);
 	slow_close(slow);
 	sem_destroy(&gate);
@@ -961,7 +956,7 @@ static void longest_task_is_the_one_that_began_first(void **state)
 		sem_init(&gates[i], 0, 0);
 		jobs[i] = (struct job){.gate = &gates[i], .begun = &begun[i]};
 		set(wheel, i == 0 ? "first" : "second", &jobs[i], INTERVAL);
-		assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+		assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
 		WAIT_UNTIL(atomic_load(&begun[i]));
 	}
 	assert_int_equal(stats_of_wheel(wheel).running, 2);
@@ -970,7 +965,7 @@ static void longest_task_is_the_one_that_began_first(void **state)
 	WAIT_UNTIL(stats_of_wheel(wheel).running == 1);
 	assert_string_equal(stats_of_wheel(wheel).longest_running.key, "second");
 	sem_post(&gates[1]);
-	wait_idle(wheel);
+	settle_wheel(wheel);
 	assert_nothing_runs(wheel);
 	tw_destroy(wheel);
 	sem_destroy(&gates[0]);
@@ -1069,7 +1064,7 @@ static void drained_timers_count_as_drained_where_nobody_releases(void **state)
 	wheel = open_wheel_with(&options);
 	set(wheel, "a", NULL, INTERVAL);
 	assert_status(tw_drain(wheel, ignore_task, NULL), TW_OK);
-	assert_status(tw_wait_idle(wheel), TW_OK);
+	settle_wheel(wheel);
 	assert_int_equal(stats_of_wheel(wheel).drained, 1);
 	assert_int_equal(stats_of_wheel(wheel).stopped, 0);
 	tw_destroy(wheel);

@@ -80,7 +80,7 @@ static void fixture_open_growing(struct fixture *fixture, int workers, int most,
 	timer_store_init(&fixture->store);
 	assert_true(handle_table_init(&fixture->handles));
 	alarm_table_init(&fixture->alarms);
-	fixture->guard = fork_guard_create();
+	fixture->guard = fork_guard_create(FORK_GUARD_OPEN);
 	assert_non_null(fixture->guard);
 	fixture->target = (struct job_target){.guard = fixture->guard,
 					      .clock = &fixture->clock,

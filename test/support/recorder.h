@@ -20,9 +20,10 @@ struct variant {
 	int workers;
 };
 
-/* inline: driven by the caller, no workers. owner: an owner thread. workers: two. threads: both. */
-extern struct variant levels_inline, levels_owner, levels_workers, levels_threads;
-extern struct variant rounds_inline, rounds_owner, rounds_workers, rounds_threads;
+/* loop: one thread makes all calls. inline: driven by the caller, no workers. owner: an owner
+ * thread. workers: two. threads: both. */
+extern struct variant levels_loop, levels_inline, levels_owner, levels_workers, levels_threads;
+extern struct variant rounds_loop, rounds_inline, rounds_owner, rounds_workers, rounds_threads;
 
 /* Entries of a cmocka test table. */
 /* clang-format off */
@@ -31,13 +32,16 @@ extern struct variant rounds_inline, rounds_owner, rounds_workers, rounds_thread
 #define TEST_BOTH(kind, test) TEST_IN(levels_##kind, test), TEST_IN(rounds_##kind, test)
 /* Where the calling thread does everything. */
 #define TEST_DRIVEN(test) TEST_BOTH(inline, test)
+#define TEST_ALONE(test) TEST_DRIVEN(test), TEST_BOTH(loop, test)
 /* Where tasks run in the order of their deadlines. */
 #define TEST_INLINE(test) TEST_BOTH(inline, test), TEST_BOTH(owner, test)
 /* Where tasks run on workers. */
 #define TEST_POOL(test) TEST_BOTH(workers, test), TEST_BOTH(threads, test)
 /* Where the wheel has threads, at least one. */
 #define TEST_WITH_THREADS(test) TEST_BOTH(owner, test), TEST_POOL(test)
-#define TEST_EVERYWHERE(test) TEST_INLINE(test), TEST_POOL(test)
+/* Where any thread may make calls. */
+#define TEST_SHARED(test) TEST_INLINE(test), TEST_POOL(test)
+#define TEST_EVERYWHERE(test) TEST_SHARED(test), TEST_BOTH(loop, test)
 
 /* The tick of the recorded wheels, unless a test asks for another. */
 #define INTERVAL TW_MILLISECOND
@@ -111,6 +115,9 @@ void advance(struct recorder *recorder, tw_duration by);
 void advance_to(struct recorder *recorder, tw_duration time);
 /* Applies all commands and waits until nothing is owed. */
 void settle(struct recorder *recorder);
+void settle_wheel(struct tw_wheel *wheel);
+/* tw_advance, and with TW_DRIVE_LOOP the polls that run what is due by then. */
+enum tw_status advance_and_run(struct tw_wheel *wheel, tw_duration by);
 /* Applies all commands. */
 void flush_wheel(struct recorder *recorder);
 /* tw_poll; how long until there is something to do. */
