@@ -99,9 +99,20 @@ static void lookup_asks_once_a_key_and_outlives_its_database(void **state)
 			    "it is back: user 42 is name 42 (TW_OK), 104 queries\n");
 }
 
+static void timers_of_libuv_run_on_a_wheel(void **state)
+{
+	char output[OUTPUT_MOST];
+
+	(void)state;
+	run_example("uv_timers", output);
+	assert_string_equal(output,
+			    "10 ticks of traffic, 10000 connections were idle, 90000 others\n"
+			    "100001 are closed\n");
+}
+
 /* ---- The server ---- */
 
-enum { CONNECTIONS_MOST = TEST_HAS_SANITIZER ? 1000 : 5000, ACTIVE = 10, TRIES = 20 };
+enum { CONNECTIONS_MOST = TEST_HAS_SANITIZER ? 1000 : 10000, ACTIVE = 10, TRIES = 20 };
 
 #define IDLE (1000 * TW_MILLISECOND)
 
@@ -290,6 +301,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(cores_run_each_timer_once),
 	cmocka_unit_test(retry_backs_off_cancels_and_gives_up),
 	cmocka_unit_test(lookup_asks_once_a_key_and_outlives_its_database),
+	cmocka_unit_test(timers_of_libuv_run_on_a_wheel),
 	cmocka_unit_test(server_closes_idle_connections_and_no_others),
 };
 
