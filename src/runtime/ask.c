@@ -28,11 +28,12 @@ enum tw_status wheel_presence_apart(const struct tw_wheel *wheel)
 
 enum tw_status wheel_state_apart(const struct tw_wheel *wheel)
 {
-	enum tw_status status = wheel_presence_apart(wheel);
+	enum tw_status status;
 
-	if (status == TW_OK && fork_guard_state(wheel->guard) == FORK_GUARD_CLOSED)
-		return TW_CLOSED;
-	return status;
+	if (wheel_is_mine(wheel))
+		return TW_OK;
+	status = wheel_presence_apart(wheel);
+	return status == TW_OK ? TW_CLOSED : status;
 }
 
 /* The lock has been taken. A cancelled thread gives it back first: inline tasks may wait. */

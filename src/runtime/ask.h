@@ -42,6 +42,13 @@ static inline bool wheel_is_open(const struct tw_wheel *wheel)
 	return fork_guard_state(wheel->guard) == FORK_GUARD_OPEN;
 }
 
+/* With TW_DRIVE_LOOP: it is open, and this thread's. */
+static inline bool wheel_is_mine(const struct tw_wheel *wheel)
+{
+	return fork_guard_state(wheel->guard) == FORK_GUARD_OPEN_TO_ONE &&
+	       pthread_equal(wheel->thread, pthread_self());
+}
+
 /* TW_OK; TW_INVALID: no wheel, or another thread's; TW_CLOSED: stopped, or left behind in a fork's
  * child. */
 static inline enum tw_status wheel_state(const struct tw_wheel *wheel)

@@ -79,10 +79,11 @@ static __attribute__((noinline)) enum tw_status wheel_set_alarm_alone(struct tw_
 								      uint64_t tick)
 {
 	bool changed = false;
-	enum tw_status status = wheel_state_apart(wheel);
+	enum tw_status status;
 
-	if (status == TW_OK)
-		status = alarm_set_alone(alarm, tick, &changed);
+	if (!wheel_is_mine(wheel))
+		return wheel_state_apart(wheel);
+	status = alarm_set_alone(alarm, tick, &changed);
 	if (changed)
 		owner_file_alarm(&wheel->owner, alarm);
 	return status;
@@ -132,9 +133,7 @@ enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)
 static __attribute__((noinline)) enum tw_status wheel_stop_alarm_alone(const struct tw_wheel *wheel,
 								       struct alarm *alarm)
 {
-	enum tw_status status = wheel_state_apart(wheel);
-
-	return status == TW_OK ? alarm_stop_alone(alarm) : status;
+	return wheel_is_mine(wheel) ? alarm_stop_alone(alarm) : wheel_state_apart(wheel);
 }
 
 enum tw_status tw_alarm_stop(struct tw_alarm *alarm)

@@ -213,10 +213,10 @@ enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 static __attribute__((noinline)) enum tw_status wheel_stop_timer_alone(struct tw_wheel *wheel,
 								       struct tw_timer timer)
 {
-	enum tw_status status = wheel_state(wheel);
+	enum tw_status status;
 
-	if (status != TW_OK)
-		return status;
+	if (!wheel || !wheel_is_mine(wheel))
+		return wheel_state(wheel);
 	status = handle_stop_alone(&wheel->owner.out.handles, timer.id);
 	owner_see_alone(&wheel->owner);
 	return status;
@@ -291,11 +291,12 @@ static __attribute__((noinline)) enum tw_status wheel_reset_handle_alone(struct 
 									 bool for_now)
 {
 	bool changed = false;
-	enum tw_status status = wheel_state_apart(wheel);
+	enum tw_status status;
 
-	if (status == TW_OK)
-		status = handle_reset_alone(&wheel->owner.out.handles, handle, timer.id, deadline,
-					    for_now, &changed);
+	if (!wheel_is_mine(wheel))
+		return wheel_state_apart(wheel);
+	status = handle_reset_alone(&wheel->owner.out.handles, handle, timer.id, deadline, for_now,
+				    &changed);
 	if (changed)
 		owner_see_alone(&wheel->owner);
 	return status;
