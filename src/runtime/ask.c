@@ -99,6 +99,7 @@ static void wheel_end_poll_alone(struct tw_wheel **wheel)
 	if (owner->loop.in_job) {
 		owner->loop.in_job = false;
 		owner_see_alone(owner);
+		owner_publish_pending(owner);
 		(*wheel)->end = NULL;
 	}
 	owner_set_here(owner, false);

@@ -75,6 +75,7 @@ static void owner_begin_poll(struct owner *owner, uint64_t target)
 
 static void owner_run_alone(struct owner *owner, struct timer *timer)
 {
+	owner_publish_pending(owner);
 	owner->loop.in_job = true;
 	job_finish(&owner->out.target, timer, &owner->out.thread);
 	owner->loop.in_job = false;

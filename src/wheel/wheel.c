@@ -228,6 +228,9 @@ bool wheel_is_busy(struct wheel *wheel)
 
 void wheel_begin_round(struct wheel *wheel, uint64_t end)
 {
+	/* The clock may have gone back. */
+	if (end < wheel->now)
+		end = wheel->now;
 	wheel->round_end = end;
 	wheel->round_end_time = wheel_time_of(wheel, end);
 	if (list_is_empty(&wheel->late))
@@ -354,8 +357,9 @@ tw_duration wheel_earliest(struct wheel *wheel, wheel_look_fn *look, void *conte
 	if (search.looks > 0)
 		return search.earliest;
 	/* A deadline lies before its tick, by less than one. */
-	bound = wheel_is_busy(wheel) ? wheel->now_time
-				     : tick_time(&wheel->ticks, wheel_next_tick(wheel) - 1);
+	bound = wheel_is_busy(wheel) || wheel_has_next_round(wheel)
+			? wheel->now_time
+			: tick_time(&wheel->ticks, wheel_next_tick(wheel) - 1);
 	return bound < search.earliest ? bound : search.earliest;
 }
 
