@@ -103,12 +103,14 @@ static void wheel_end_poll_alone(struct tw_wheel **wheel)
 		(*wheel)->end = NULL;
 	}
 	owner_set_here(owner, false);
+	pthread_setcancelstate(owner->cancel_state, &owner->cancel_state);
 }
 
 void wheel_poll_alone(struct tw_wheel *wheel, size_t most)
 {
 	struct tw_wheel *polled __attribute__((cleanup(wheel_end_poll_alone))) = wheel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &wheel->owner.cancel_state);
 	owner_set_here(&wheel->owner, true);
 	owner_poll_alone(&polled->owner, most);
 }

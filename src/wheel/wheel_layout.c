@@ -46,7 +46,10 @@ size_t wheel_check_list(const struct wheel *wheel, const struct list *list, uint
 	for (struct list *link = list->next; link != list; link = link->next, count++) {
 		assert(link->next->previous == link);
 		assert(first == 0 ||
-		       tick_after(&wheel->ticks, timer_of_link(link)->deadline) >= first);
+		       (timer_of_link(link)->by_tick
+				? timer_of_link(link)->tick
+				: tick_after(&wheel->ticks, timer_of_link(link)->deadline)) >=
+			       first);
 	}
 	(void)wheel;
 	(void)first;

@@ -440,6 +440,39 @@ static void next_poll_goes_on_after_an_exception(void **state)
 	recorder_close(recorder);
 }
 
+static void be_cancelled(struct recorder *recorder, const struct tw_task *task)
+{
+	(void)recorder;
+	(void)task;
+	pthread_cancel(pthread_self());
+	pthread_testcancel();
+}
+
+/* The wheel is that thread's. */
+static void *poll_and_be_cancelled(void *variant)
+{
+	struct recorder *recorder = recorder_open(variant, 10);
+
+	recorder->on_execute = be_cancelled;
+	set_timer(recorder, "a", 1, INTERVAL);
+	must(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	must(tw_poll(recorder->wheel, NULL), TW_OK);
+	must(event_count(recorder) == 1 ? TW_OK : TW_INVALID, TW_OK);
+	recorder_close(recorder);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void poll_is_no_cancellation_point(void **state)
+{
+	pthread_t thread;
+	void *returned;
+
+	assert_int_equal(pthread_create(&thread, NULL, poll_and_be_cancelled, *state), 0);
+	assert_int_equal(pthread_join(thread, &returned), 0);
+	assert_true(returned == PTHREAD_CANCELED);
+}
+
 /* ---- Options ---- */
 
 static void loop_has_no_workers(void **state)
@@ -706,6 +739,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(loop, all_comes_back_in_the_poll_whose_task_stops_the_wheel),
 	TEST_BOTH(loop, stop_gives_all_back),
 	TEST_BOTH(loop, next_poll_goes_on_after_an_exception),
+	TEST_BOTH(loop, poll_is_no_cancellation_point),
 	cmocka_unit_test(loop_has_no_workers),
 	TEST_BOTH(loop, real_clock_is_followed),
 	TEST_BOTH(loop, stopped_wheel_is_stopped_in_a_child),
