@@ -14,8 +14,9 @@
  * with TW_DRIVE_LOOP is one thread's, and does without all that.
  *
  * What a task's thread inherits. Where callers drive the wheel and run its tasks (TW_DRIVE_CALLER
- * with TW_WORKERS_INLINE), it is the caller's thread as it is, except that it cannot be cancelled
- * meanwhile. Otherwise it is a thread of the wheel: a worker, or the owner with TW_WORKERS_INLINE.
+ * with TW_WORKERS_INLINE, or TW_DRIVE_LOOP), it is the caller's thread as it is, except that it
+ * cannot be cancelled meanwhile. Otherwise it is a thread of the wheel: a worker, or the owner with
+ * TW_WORKERS_INLINE.
  * It has the signal mask of the thread that called tw_create, except that SIGSEGV, SIGBUS, SIGFPE,
  * SIGILL, SIGTRAP, SIGSYS, SIGABRT and SIGPROF are never blocked. A child that a task starts
  * inherits that mask. So a program whose signals must not come to workers blocks them before it
@@ -257,22 +258,26 @@ enum tw_drive {
 	 * commands of other threads; one that waits at tw_fd is. */
 	TW_DRIVE_CALLER,
 	/*
-	 * The thread that created the wheel makes every call. In another thread calls return
-	 * TW_INVALID and do nothing; any thread may still call tw_get_stats, tw_write_metrics,
-	 * tw_pending and tw_now. Calls are done on the spot, without a queue, a lock or an atomic
-	 * exchange, and make no system call but to read the clock. `workers` must be 0 or
+	 * The thread that created the wheel makes every call, tw_destroy too, before it ends. In
+	 * another thread calls return TW_INVALID and do nothing, and tw_destroy does nothing; any
+	 * thread may still call tw_get_stats, tw_write_metrics, tw_pending and tw_now. Calls are
+	 * done on the spot, without a queue. Those that set, move, stop, remove and ask take no
+	 * lock and no atomic exchange (but at a max_pending, or where memory is wanted for many
+	 * timers at once), and read the clock as their one system call. `workers` must be 0 or
 	 * TW_WORKERS_INLINE; queue_capacity and when_full mean nothing.
 	 *
 	 * Tasks, releases, closes and drain calls run in tw_poll, tw_poll_some, tw_stop and
 	 * tw_destroy alone. A poll runs what was due when it began, in the order of deadlines; what
-	 * a task sets or causes, be it due at once, is for the next poll. (What is due in the poll
-	 * and is put off by so little that it still is may run in either.) Timers with the same
-	 * deadline run in any order. The deadline of an alarm is its tick. A timer that is set or
-	 * moved to run now stays pending until it does.
+	 * a task sets or causes, be it due at once, is for the next poll. A timer that was there
+	 * before may run in either if a task moves it to a time that has come, and what releases
+	 * and drain functions cause may be done in the same poll. Timers with the same deadline run
+	 * in any order. The deadline of an alarm is its tick. A timer that is set or moved to run
+	 * now stays pending until it does.
 	 *
-	 * A tw_flush does nothing, tw_advance sets the clock alone, tw_wait_idle returns TW_INVALID
-	 * and tw_fd fails. At max_pending and with 64 drains begun calls return TW_FULL at once.
-	 * tw_stats.longest_turn and longest_turn_wall stay 0. No cache can be made on such a wheel.
+	 * A tw_flush does nothing, tw_advance sets the clock alone, tw_stop gives all values back
+	 * unless a task calls it, tw_wait_idle returns TW_INVALID and tw_fd fails. At max_pending
+	 * and with 64 drains begun calls return TW_FULL at once. tw_stats.longest_turn and
+	 * longest_turn_wall stay 0. No cache can be made on such a wheel.
 	 */
 	TW_DRIVE_LOOP
 };

@@ -141,7 +141,8 @@ INLINED bool alarm_exchange(struct alarm *alarm, uint64_t from, uint64_t to)
 	return alarm_exchange_as(alarm, from, to, from & ALONE);
 }
 
-/* The same, and adds it to the inbox if that sets LISTED. The caller's last touch. */
+/* Exchanges the word likewise, and adds the alarm to the inbox if that sets LISTED. It is the
+ * caller's last touch. */
 INLINED bool alarm_exchange_listed_as(struct alarm_table *table, struct alarm *alarm, uint64_t from,
 				      uint64_t to, bool alone)
 {
@@ -191,7 +192,11 @@ enum tw_status alarm_set_alone(struct alarm *alarm, uint64_t tick, bool *changed
 	if (word & (CLOSING | CLOSED))
 		return TW_CLOSED;
 	*changed = word_set(word, tick_number(tick), &to);
-	(void)alarm_exchange_as(alarm, word, *changed ? to | FILED : to, true);
+	if (*changed) {
+		to |= FILED;
+		alarm->timer.tick = word_tick(to);
+	}
+	(void)alarm_exchange_as(alarm, word, to, true);
 	return TW_OK;
 }
 

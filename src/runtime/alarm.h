@@ -65,13 +65,13 @@ static inline bool alarm_is_own(const struct alarm *alarm)
 /* As tw_alarm_set, by the tick; *changed: the owner is to be woken. */
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
 			 bool *changed);
-/* The same where one thread makes all calls, and is to call owner_file_alarm() if *changed. */
+/* Sets it likewise where one thread makes all calls, which calls owner_file_alarm() if *changed. */
 enum tw_status alarm_set_alone(struct alarm *alarm, uint64_t tick, bool *changed);
 /* Sets *tick to the tick of an alarm that is set. Returns what tw_alarm_remaining() does. */
 enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick);
 /* As tw_alarm_stop. */
 enum tw_status alarm_stop(struct alarm *alarm);
-/* The same where one thread makes all calls. */
+/* Stops it likewise where one thread makes all calls. */
 enum tw_status alarm_stop_alone(struct alarm *alarm);
 /*
  * Disarms the alarm for good and gives it back, as alarm_give_back() does. *changed says that the
@@ -114,7 +114,7 @@ enum alarm_action {
 };
 /* Of one just taken from the inbox. */
 enum alarm_action alarm_apply_change(struct alarm *alarm);
-/* The same where one thread makes all calls. */
+/* Does that where one thread makes all calls. */
 enum alarm_action alarm_apply_change_alone(struct alarm *alarm);
 /* Of one that has left the wheel. */
 enum alarm_action alarm_look(struct alarm *alarm);

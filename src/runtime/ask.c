@@ -96,12 +96,9 @@ static void wheel_end_poll_alone(struct tw_wheel **wheel)
 {
 	struct owner *owner = &(*wheel)->owner;
 
-	if (owner->loop.in_job) {
-		owner->loop.in_job = false;
-		owner_see_alone(owner);
-		owner_publish_pending(owner);
+	if (owner->loop.in_job)
 		(*wheel)->end = NULL;
-	}
+	owner_end_poll_alone(owner);
 	owner_set_here(owner, false);
 	pthread_setcancelstate(owner->cancel_state, &owner->cancel_state);
 }

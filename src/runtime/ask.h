@@ -58,7 +58,7 @@ static inline enum tw_status wheel_state(const struct tw_wheel *wheel)
 	return wheel_is_open(wheel) ? TW_OK : wheel_state_apart(wheel);
 }
 
-/* The same for calls that a stopped wheel takes, too. */
+/* Returns as wheel_state(), for calls that a stopped wheel takes, too. */
 static inline enum tw_status wheel_presence(const struct tw_wheel *wheel)
 {
 	return wheel_is_open(wheel) ? TW_OK : wheel_presence_apart(wheel);

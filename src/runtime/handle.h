@@ -99,7 +99,7 @@ void handle_make_alone(struct handle *handle);
 struct handle *handle_fetch(const struct handle_table *table, uint64_t id);
 /* Any thread. Returns as tw_timer_stop; with TW_OK the owner is to be woken. */
 enum tw_status handle_stop(struct handle_table *table, uint64_t id);
-/* The same where one thread makes all calls. */
+/* Stops it likewise where one thread makes all calls. */
 enum tw_status handle_stop_alone(struct handle_table *table, uint64_t id);
 /* The same for each of HANDLE_GROUP at most: *answers, one each. Returns how many are TW_OK. */
 enum { HANDLE_GROUP = 32 };
@@ -111,7 +111,7 @@ size_t handle_stop_group(struct handle_table *table, const struct tw_timer *time
  */
 enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
 			    tw_duration deadline, bool for_now, bool *changed);
-/* The same where one thread makes all calls. */
+/* Resets it likewise where one thread makes all calls. */
 enum tw_status handle_reset_alone(struct handle_table *table, struct handle *handle, uint64_t id,
 				  tw_duration deadline, bool for_now, bool *changed);
 /* Any thread. Returns as tw_timer_take; with TW_OK the owner is to be woken. */

@@ -17,7 +17,7 @@ bool owner_claim_handle(struct owner *owner, struct handle *handle);
  * stopped;
  * returns how many. Less than `most`: to all; more by a few batches at the most. */
 size_t owner_see_handles(struct owner *owner, size_t most);
-/* The same for all of them, without alarms, where one thread makes all calls. */
+/* Sees to all handles, and no alarms, where one thread makes all calls. */
 void owner_see_handles_alone(struct owner *owner);
 
 #endif

@@ -31,65 +31,82 @@ void owner_serve_alone(struct owner *owner, struct request *request)
 	owner_publish_pending(owner);
 }
 
-/* Takes the next job of a retired pending set that there was when the poll began. */
+/* Takes the next jobs of a retired pending set that was there when the poll began. */
 static void owner_retire_alone(struct owner *owner)
 {
 	const struct list *first = owner->retirements.next;
 
 	owner_retire_some(owner);
 	list_append_all(&owner->in.round, &owner->out.jobs);
-	if (owner->retirements.next != first)
-		owner->loop.retirements--;
+	if (owner->retirements.next != first && first == owner->loop.last_retired)
+		owner->loop.last_retired = NULL;
 }
 
 /* Returns the next timer whose job is to be done, or NULL. */
-static struct timer *owner_next_alone(struct owner *owner, uint64_t target)
+static struct timer *owner_next_alone(struct owner *owner)
 {
 	struct timer *timer;
 
 	for (;;) {
 		if (!list_is_empty(&owner->in.round))
 			return timer_of_link(list_take_first(&owner->in.round));
-		if (owner->loop.retirements > 0)
+		if (owner->loop.last_retired)
 			owner_retire_alone(owner);
 		else if (owner->is_stopped)
 			return NULL;
 		else if (pending_expire(&owner->pending, &timer, 1) == 1) {
 			if (owner_claim_expired(owner, timer))
 				return timer;
-		} else if (!wheel_is_busy(owner->pending.wheel) && !owner_begin_tick(owner, target))
+		} else if (!wheel_is_busy(owner->pending.wheel) &&
+			   !owner_begin_tick(owner, owner->loop.round_end))
 			return NULL;
 	}
 }
 
-static void owner_begin_poll(struct owner *owner, uint64_t target)
+static void owner_begin_poll(struct owner *owner)
 {
+	const struct list *retirements = &owner->retirements;
+
+	owner->loop.round_end = tick_before(&owner->clock.ticks, clock_now(&owner->clock));
+	owner->loop.last_retired = list_is_empty(retirements) ? NULL : retirements->previous;
 	list_append_all(&owner->in.round, &owner->out.jobs);
-	owner->loop.retirements = 0;
-	for (const struct list *link = owner->retirements.next; link != &owner->retirements;
-	     link = link->next)
-		owner->loop.retirements++;
 	if (!owner->is_stopped)
-		wheel_begin_round(owner->pending.wheel, target);
+		wheel_begin_round(owner->pending.wheel, owner->loop.round_end);
+}
+
+static void owner_end_job(struct owner *owner)
+{
+	owner_see_alone(owner);
+	owner->loop.in_job = false;
+	if (!owner->is_stopped)
+		wheel_hold_back(owner->pending.wheel, false);
 }
 
 static void owner_run_alone(struct owner *owner, struct timer *timer)
 {
 	owner_publish_pending(owner);
+	if (!owner->is_stopped)
+		wheel_hold_back(owner->pending.wheel, true);
 	owner->loop.in_job = true;
 	job_finish(&owner->out.target, timer, &owner->out.thread);
-	owner->loop.in_job = false;
-	owner_see_alone(owner);
+	owner_end_job(owner);
 }
 
 void owner_poll_alone(struct owner *owner, size_t most)
 {
-	uint64_t target = tick_before(&owner->clock.ticks, clock_now(&owner->clock));
 	struct timer *timer;
 
-	owner_begin_poll(owner, target);
-	for (; most > 0 && (timer = owner_next_alone(owner, target)); most--)
+	owner_begin_poll(owner);
+	for (; most > 0 && (timer = owner_next_alone(owner)); most--)
 		owner_run_alone(owner, timer);
+}
+
+void owner_end_poll_alone(struct owner *owner)
+{
+	if (owner->loop.in_job)
+		owner_end_job(owner);
+	if (!owner->is_stopped)
+		wheel_end_round(owner->pending.wheel);
 	owner_tend_memory(owner);
 	owner_publish_pending(owner);
 	counter_add(&owner->counts.turns, 1);

@@ -23,6 +23,8 @@ void owner_serve_alone(struct owner *owner, struct request *request);
  * next poll.
  */
 void owner_poll_alone(struct owner *owner, size_t most);
+/* Ends the poll, also one that a job has left by an exception. */
+void owner_end_poll_alone(struct owner *owner);
 /* Returns whether there are jobs for the next poll, or timers that are known to be due. */
 bool owner_is_busy_alone(struct owner *owner);
 

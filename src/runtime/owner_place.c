@@ -97,7 +97,7 @@ void owner_see_alarms_alone(struct owner *owner)
 void owner_file_alarm(struct owner *owner, struct alarm *alarm)
 {
 	if (owner_unplace_alarm(owner, &alarm->timer))
-		owner_retire_alarm(owner, alarm);
+		owner_do_with_alarm(owner, alarm, ALARM_FILE);
 }
 
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)

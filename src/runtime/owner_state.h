@@ -65,8 +65,9 @@ struct owner_requests {
 
 /* With TW_DRIVE_LOOP: owner_loop.c. */
 struct owner_loop {
-	size_t retirements; /* that there were when the poll began */
-	bool in_job;        /* a job is being done */
+	const struct list *last_retired; /* when the poll began, and until it is emptied; or NULL */
+	uint64_t round_end;              /* the last tick of the poll */
+	bool in_job;                     /* a job is being done */
 };
 
 /* Inline tasks that a turn runs, if it is not to run less. */

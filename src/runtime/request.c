@@ -79,8 +79,6 @@ void requests_answer(struct requests *requests, struct request *request, enum tw
 
 	if (request->is_here) {
 		request->status = status;
-		/* relaxed: read by this thread. */
-		atomic_store_explicit(&request->answered, true, memory_order_relaxed);
 		return;
 	}
 	pthread_mutex_lock(&requests->lock);

@@ -18,7 +18,7 @@ static enum tw_status wheel_may_make_alarm(const struct tw_wheel *wheel, run_fn 
 	return status == TW_OK && !run ? TW_INVALID : status;
 }
 
-/* With TW_DRIVE_LOOP, or where no alarm is made. */
+/* Makes an alarm with TW_DRIVE_LOOP, or says why there is none. */
 static __attribute__((noinline)) enum tw_status wheel_create_alarm_alone(struct tw_wheel *wheel,
 									 run_fn *run,
 									 void *argument,
@@ -73,7 +73,7 @@ static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct alarm *alar
 	return status;
 }
 
-/* The same with TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
+/* Sets it with TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
 static __attribute__((noinline)) enum tw_status wheel_set_alarm_alone(struct tw_wheel *wheel,
 								      struct alarm *alarm,
 								      uint64_t tick)
@@ -129,7 +129,7 @@ enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)
 	return alarm_set_by_tick(inner, tick_after(&inner->wheel->owner.clock.ticks, deadline));
 }
 
-/* With TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
+/* Stops it with TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
 static __attribute__((noinline)) enum tw_status wheel_stop_alarm_alone(const struct tw_wheel *wheel,
 								       struct alarm *alarm)
 {

@@ -109,7 +109,7 @@ static bool wheel_take_timer(struct tw_wheel *wheel, const struct order *order, 
 	return *timer;
 }
 
-/* With TW_DRIVE_LOOP. */
+/* Applies it with TW_DRIVE_LOOP. */
 static __attribute__((cold, noinline)) void wheel_apply_alone(struct tw_wheel *wheel,
 							      const struct order *order,
 							      uint32_t hash,

@@ -39,7 +39,7 @@ static enum tw_status wheel_set_handle_by_command(struct tw_wheel *wheel, struct
 	return TW_OK;
 }
 
-/* With TW_DRIVE_LOOP. */
+/* Sets it with TW_DRIVE_LOOP. */
 static __attribute__((noinline)) enum tw_status wheel_set_handle_alone(struct tw_wheel *wheel,
 								       struct handle *handle)
 {
@@ -209,7 +209,7 @@ enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
-/* With TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
+/* Stops it with TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
 static __attribute__((noinline)) enum tw_status wheel_stop_timer_alone(struct tw_wheel *wheel,
 								       struct tw_timer timer)
 {
@@ -283,7 +283,7 @@ enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
-/* With TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
+/* Resets it with TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
 static __attribute__((noinline)) enum tw_status wheel_reset_handle_alone(struct tw_wheel *wheel,
 									 struct handle *handle,
 									 struct tw_timer timer,

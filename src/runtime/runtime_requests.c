@@ -244,7 +244,7 @@ static tw_duration wheel_poll(struct tw_wheel *wheel, size_t most)
 	return wheel_time_to_next(wheel, more);
 }
 
-/* The same with TW_DRIVE_LOOP. Where a task stops the wheel, all comes back before it returns. */
+/* Polls with TW_DRIVE_LOOP. Where a task stops the wheel, all comes back before it returns. */
 static tw_duration wheel_poll_in_loop(struct tw_wheel *wheel, size_t most)
 {
 	wheel_poll_alone(wheel, most);

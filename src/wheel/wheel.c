@@ -5,8 +5,8 @@
  *   a slot   until the slot comes up
  *   coming   after its slot came up, to be re-filed if it is not due
  *   due      after its slot came up, to expire if it is due
- *   late     left over from `due` when a later tick came; or, in a wheel by deadline, added in a
- *            round and due in it, and so for the next round
+ *   late     left over from `due` when a later tick came; or, in a wheel by deadline, due when it
+ *            was added, and so for the next round
  *   unsorted due, on the way from `coming` to `due`; only in an ordered wheel
  *
  * Invariants:
@@ -68,10 +68,8 @@ static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 {
 	wheel->now = tick;
 	wheel->now_time = wheel_time_of(wheel, tick);
-	if (!wheel->by_deadline || wheel->round_end <= tick) {
-		wheel->round_end = tick;
-		wheel->round_end_time = wheel->now_time;
-	}
+	wheel->due_tick = tick;
+	wheel->due_time = wheel->now_time;
 	if (wheel->due_until < wheel->now_time)
 		wheel->due_until = wheel->now_time;
 }
@@ -88,7 +86,7 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 	wheel->ticks = *ticks;
 	wheel->by_deadline = order == WHEEL_BY_DEADLINE;
 	if (wheel->by_deadline)
-		wheel->round_list = &wheel->late;
+		wheel->due_list = &wheel->late;
 	wheel->patience = patience;
 	wheel->early_after = TW_FOREVER;
 	if (wheel->early_from <= (uint64_t)(TW_FOREVER / ticks->interval))
@@ -137,6 +135,32 @@ static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 	wheel->layout->place(wheel, timer, wheel_tick_of(wheel, timer));
 }
 
+/* Returns the place of a due timer in the order of a wheel by deadline. What is due at its tick, be
+ * its deadline later or not known, has the tick's time. */
+static uint64_t wheel_rank(const struct wheel *wheel, const struct timer *timer)
+{
+	tw_duration time = timer->deadline;
+
+	if (timer->by_tick) {
+		tw_duration due = tick_time(&wheel->ticks, timer->tick);
+
+		time = timer_is_alarm(timer) || due < time ? due : time;
+	}
+	/* In the order of signed numbers. */
+	return (uint64_t)time ^ (uint64_t)1 << 63;
+}
+
+/* Puts a timer into `due` of a wheel by deadline, from behind: it was put off. */
+static void wheel_insert_due(struct wheel *wheel, struct timer *timer)
+{
+	struct list *next = &wheel->due;
+
+	timer->sequence = wheel_rank(wheel, timer);
+	while (next->previous != &wheel->due && wheel_sort_is_before(&timer->link, next->previous))
+		next = next->previous;
+	list_append(next, &timer->link);
+}
+
 static void wheel_place(struct wheel *wheel, struct timer *timer)
 {
 	if (wheel->ordered)
@@ -144,10 +168,12 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 	/* That makes each move take it from where its tick has put it. */
 	if (timer->by_tick && wheel->due_until < timer->deadline)
 		wheel->due_until = timer->deadline;
-	if (timer_is_due_by(timer, wheel->round_end, wheel->round_end_time))
-		wheel_link(wheel, wheel->round_list, timer);
-	else
+	if (!timer_is_due_by(timer, wheel->due_tick, wheel->due_time))
 		wheel_place_in_slot(wheel, timer);
+	else if (wheel->due_list)
+		wheel_link(wheel, wheel->due_list, timer);
+	else
+		wheel_insert_due(wheel, timer);
 }
 
 void wheel_add(struct wheel *wheel, struct timer *timer)
@@ -229,16 +255,23 @@ bool wheel_is_busy(struct wheel *wheel)
 void wheel_begin_round(struct wheel *wheel, uint64_t end)
 {
 	/* The clock may have gone back. */
-	if (end < wheel->now)
-		end = wheel->now;
-	wheel->round_end = end;
-	wheel->round_end_time = wheel_time_of(wheel, end);
-	if (list_is_empty(&wheel->late))
-		return;
+	wheel->round_end = end > wheel->now ? end : wheel->now;
+	wheel->round_end_time = wheel_time_of(wheel, wheel->round_end);
 	wheel_take_coming(wheel, &wheel->late);
-	/* The last round may have left some. */
-	list_append_all(&wheel->unsorted, &wheel->due);
-	wheel->is_sorted = false;
+	wheel_hold_back(wheel, false);
+}
+
+void wheel_hold_back(struct wheel *wheel, bool holds)
+{
+	wheel->due_tick = holds ? wheel->round_end : wheel->now;
+	wheel->due_time = holds ? wheel->round_end_time : wheel->now_time;
+	wheel->due_list = holds ? &wheel->late : NULL;
+}
+
+void wheel_end_round(struct wheel *wheel)
+{
+	wheel_hold_back(wheel, false);
+	wheel->due_list = &wheel->late;
 }
 
 bool wheel_has_next_round(const struct wheel *wheel)
@@ -259,21 +292,6 @@ void wheel_put_off(struct wheel *wheel)
 uint64_t wheel_next_tick(struct wheel *wheel)
 {
 	return wheel->layout->next_tick(wheel);
-}
-
-/* Returns the place of a due timer in the order of a wheel by deadline. What is due at its tick, be
- * its deadline later or not known, has the tick's time. */
-static uint64_t wheel_rank(const struct wheel *wheel, const struct timer *timer)
-{
-	tw_duration time = timer->deadline;
-
-	if (timer->by_tick) {
-		tw_duration due = tick_time(&wheel->ticks, timer->tick);
-
-		time = timer_is_alarm(timer) || due < time ? due : time;
-	}
-	/* In the order of signed numbers. */
-	return (uint64_t)time ^ (uint64_t)1 << 63;
 }
 
 /* A search for the earliest timer. */
@@ -408,6 +426,25 @@ static void wheel_add_unsorted(struct wheel *wheel, struct timer *timer)
 	list_append(unsorted, &timer->link);
 }
 
+/* Puts those that were sorted into `due`, before the timers there. An earlier round may have left
+ * some in a wheel by deadline: among these they go in order. */
+static void wheel_merge_unsorted(struct wheel *wheel)
+{
+	struct list *next = wheel->due.next;
+	struct list *link;
+
+	if (wheel->by_deadline && next != &wheel->due) {
+		while ((link = list_take_first(&wheel->unsorted))) {
+			while (next != &wheel->due && !wheel_sort_is_before(link, next))
+				next = next->next;
+			list_append(next, link);
+		}
+		return;
+	}
+	list_append_all(&wheel->unsorted, &wheel->due);
+	list_append_all(&wheel->due, &wheel->unsorted);
+}
+
 /* Examines timers that came up in an ordered wheel, and sorts them after the last. Returns true
  * while there are more to examine before a timer may expire. */
 static __attribute__((noinline)) bool wheel_gather(struct wheel *wheel)
@@ -433,8 +470,7 @@ static __attribute__((noinline)) bool wheel_gather(struct wheel *wheel)
 	if (!wheel->is_sorted)
 		wheel_sort(&wheel->unsorted);
 	wheel->is_sorted = true;
-	list_append_all(&wheel->unsorted, &wheel->due);
-	list_append_all(&wheel->due, &wheel->unsorted);
+	wheel_merge_unsorted(wheel);
 	return false;
 }
 

@@ -28,8 +28,8 @@ enum wheel_order {
 	 * next ticks. */
 	WHEEL_ANY_ORDER,
 	WHEEL_BY_COMMAND, /* within a tick in the order of their last command */
-	/* Within a tick by their deadlines. The caller works in rounds: what is added or moved so
-	 * that it is due in the round under way, or the last one, waits for the next round. */
+	/* Within a tick by their deadlines. The caller works in rounds: what is due when it is
+	 * added, between two rounds or while the wheel holds back, waits for the next round. */
 	WHEEL_BY_DEADLINE
 };
 
@@ -75,8 +75,11 @@ tw_duration wheel_earliest(struct wheel *wheel, wheel_look_fn *look, void *conte
 void wheel_advance(struct wheel *wheel, uint64_t tick);
 /* Returns whether timers wait to be expired or re-filed. */
 bool wheel_is_busy(struct wheel *wheel);
-/* Begins a round, to the tick `end`, of a wheel by deadline. */
+/* Begins a round, to the tick `end`, of a wheel by deadline: what waits for it is examined. */
 void wheel_begin_round(struct wheel *wheel, uint64_t end);
+/* Says whether the wheel holds back what is due by the end of the round, and is added or moved. */
+void wheel_hold_back(struct wheel *wheel, bool holds);
+void wheel_end_round(struct wheel *wheel);
 /* Returns whether timers wait for the next round. */
 bool wheel_has_next_round(const struct wheel *wheel);
 /* Returns whether timers of the present tick wait to be expired. */

@@ -65,11 +65,14 @@ struct wheel {
 	struct list due; /* timers of the present tick */
 	/* Left over from earlier ticks; in an ordered wheel those of the next round. */
 	struct list late;
-	/* What is placed and due by this tick goes to that list: in a wheel by deadline the end of
-	 * the round, or a later `now`, and `late`; in others `now` and `due`. */
-	uint64_t round_end;
+	/* What is placed and due by this tick goes to that list: `now` and `due`. In a wheel by
+	 * deadline it goes to `late`, or, in a round that holds nothing back (NULL), to its place
+	 * in `due`; where the round holds back the tick is its end. */
+	uint64_t due_tick;
+	tw_duration due_time;
+	struct list *due_list;
+	uint64_t round_end; /* not before `now` */
 	tw_duration round_end_time;
-	struct list *round_list;
 	/* Lists to re-file, one for each slot that came up. The last takes all further slots. */
 	struct list coming[WHEEL_COMING];
 	uint64_t coming_used; /* bit i: coming[i] may have timers */

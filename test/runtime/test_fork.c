@@ -217,6 +217,8 @@ static void grandchild_goes_on_with_its_copy_of_a_wheel_without_threads(void **s
 
 static void wheel_without_threads_that_was_stopped_is_stopped_in_a_child(void **state)
 {
+	const struct variant *variant = *state;
+	enum tw_status idle = variant->drive == TW_DRIVE_LOOP ? TW_INVALID : TW_OK;
 	struct recorder *recorder;
 	pid_t child;
 
@@ -228,7 +230,7 @@ static void wheel_without_threads_that_was_stopped_is_stopped_in_a_child(void **
 	if (child == 0) {
 		die_where_it_hangs();
 		_exit(tw_set_timer(recorder->wheel, "a", 1, VALUE(1), INTERVAL) != TW_CLOSED ||
-		      tw_wait_idle(recorder->wheel) != TW_OK);
+		      tw_wait_idle(recorder->wheel) != idle);
 	}
 	child_answers_0(child);
 	recorder_close(recorder);
@@ -516,7 +518,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_WITH_THREADS(child_that_returns_from_its_drain_function_ends),
 	TEST_ALONE(child_goes_on_with_its_copy_of_a_wheel_without_threads),
 	TEST_ALONE(grandchild_goes_on_with_its_copy_of_a_wheel_without_threads),
-	TEST_DRIVEN(wheel_without_threads_that_was_stopped_is_stopped_in_a_child),
+	TEST_ALONE(wheel_without_threads_that_was_stopped_is_stopped_in_a_child),
 	TEST_ALONE(child_that_returns_from_its_task_goes_on_without_threads),
 	TEST_DRIVEN(wheel_that_another_thread_drove_at_the_fork_is_closed_in_the_child),
 	TEST_DRIVEN(wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child),

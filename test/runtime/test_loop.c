@@ -9,7 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/wait.h>
+#include <string.h>
 #include <unistd.h>
 
 /* In a task, where the test can't fail by itself. */
@@ -336,6 +336,81 @@ static void poll_of_some_goes_on_where_the_last_one_was(void **state)
 	recorder_close(recorder);
 }
 
+static char order[8];
+
+static void first_run(void *argument)
+{
+	strncat(order, argument, 1);
+}
+
+static void what_was_put_off_runs_at_its_place(void **state)
+{
+	for (int drains = 0; drains < 2; drains++) {
+		struct recorder *recorder = recorder_open(*state, 10);
+		struct tw_wheel *wheel = recorder->wheel;
+		struct tw_timer timer;
+		struct tw_alarm *alarm;
+
+		order[0] = '\0';
+		assert_status(tw_alarm_create(wheel, first_run, "a", &alarm), TW_OK);
+		assert_status(tw_alarm_set(alarm, INTERVAL), TW_OK);
+		assert_status(tw_alarm_set(alarm, 4 * INTERVAL), TW_OK);
+		if (drains)
+			assert_status(tw_drain(wheel, record_drain, recorder), TW_OK);
+		assert_status(tw_after_func(wheel, INTERVAL, first_run, "h", &timer), TW_OK);
+		assert_status(tw_timer_reset(wheel, timer, 3 * INTERVAL), TW_OK);
+		assert_status(tw_after_func(wheel, 9 * INTERVAL, first_run, "t", NULL), TW_OK);
+		assert_status(tw_advance(wheel, 10 * INTERVAL), TW_OK);
+		(void)poll_wheel(recorder);
+		assert_string_equal(order, "hat");
+		assert_status(tw_alarm_destroy(alarm), TW_OK);
+		recorder_close(recorder);
+	}
+}
+
+static void drain_and_set_in_the_past(struct recorder *recorder, const struct tw_task *task)
+{
+	must(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	set_timer_at(recorder, "x", 2, task->deadline + INTERVAL);
+}
+
+static void what_is_set_after_a_drain_in_a_task_waits_too(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = drain_and_set_in_the_past;
+	set_timer(recorder, "a", 1, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, 50 * INTERVAL), TW_OK);
+	for (size_t polls = 1; polls <= 5; polls++) {
+		assert_int_equal(poll_wheel(recorder), 0);
+		assert_int_equal(event_count_of_kind(recorder, EVENT_EXECUTE), polls);
+		/* Also in a task. */
+		assert_int_equal(tw_pending(recorder->wheel), 1);
+	}
+	recorder->on_execute = NULL;
+	recorder_close(recorder);
+}
+
+static void look_at_pending(struct recorder *recorder, const struct tw_task *task)
+{
+	must(tw_pending(recorder->wheel) == 4 - (uintptr_t)task->value ? TW_OK : TW_INVALID, TW_OK);
+}
+
+static void task_finds_the_number_of_those_behind_it(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+
+	recorder->on_execute = look_at_pending;
+	for (uintptr_t i = 0; i < 4; i++)
+		set_timer_at(recorder, (char[]){(char)('a' + i), 0}, i + 1,
+			     INTERVAL + (tw_duration)i);
+	assert_status(tw_advance(recorder->wheel, 2 * INTERVAL), TW_OK);
+	assert_true(poll_wheel(recorder) == TW_FOREVER);
+	assert_int_equal(event_count(recorder), 4);
+	recorder->on_execute = NULL;
+	recorder_close(recorder);
+}
+
 static void poll_inside(struct recorder *recorder, const struct tw_task *task)
 {
 	(void)task;
@@ -513,25 +588,6 @@ static void real_clock_is_followed(void **state)
 	tw_destroy(wheel);
 }
 
-static void stopped_wheel_is_stopped_in_a_child(void **state)
-{
-	struct recorder *recorder;
-	int status = -1;
-	pid_t child;
-
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
-	recorder = recorder_open(*state, 10);
-	stop_wheel(recorder);
-	child = fork();
-	if (child == 0)
-		_exit(tw_set_timer(recorder->wheel, "a", 1, NULL, INTERVAL) != TW_CLOSED ||
-		      tw_poll(recorder->wheel, NULL) != TW_CLOSED);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	recorder_close(recorder);
-}
-
 /* ---- At random ---- */
 
 enum { THINGS = 60, STEPS = TEST_SHARE_OF(60000) };
@@ -546,6 +602,7 @@ struct thing {
 	struct tw_alarm alarm;
 	tw_duration deadline; /* TW_FOREVER: it is not set */
 	bool is_for_next;     /* it was set in the poll that is under way, and due */
+	bool is_changed;      /* it was set in that poll */
 };
 
 struct world {
@@ -628,6 +685,7 @@ static void thing_set(struct thing *thing, tw_duration delay)
 	thing->is_for_next = is_due(world, deadline) && thing->kind != BY_ALARM &&
 			     (thing->kind == BY_KEY || !is_moved) &&
 			     !(is_due(world, thing->deadline) && deadline >= thing->deadline);
+	thing->is_changed = true;
 	thing->deadline = deadline;
 }
 
@@ -681,11 +739,18 @@ static void world_poll(struct world *world)
 	tw_duration next = -1;
 	tw_duration earliest;
 
+	for (int i = 0; i < THINGS; i++)
+		world->things[i].is_changed = false;
 	world->polled = tw_now(world->wheel);
 	world->last = INT64_MIN;
 	assert_status(tw_poll_some(world->wheel, most, &until), TW_OK);
-	for (int i = 0; i < THINGS; i++)
+	for (int i = 0; i < THINGS; i++) {
+		const struct thing *thing = &world->things[i];
+
+		assert_true(most < SIZE_MAX || thing->is_changed ||
+			    !is_due(world, thing->deadline));
 		world->things[i].is_for_next = false;
+	}
 	world->polled = TW_FOREVER;
 	earliest = world_earliest(world);
 	assert_status(tw_next(world->wheel, &next), TW_OK);
@@ -735,6 +800,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(loop, what_a_release_causes_waits_for_the_next_poll),
 	TEST_BOTH(loop, drain_that_a_drain_begins_waits_for_the_next_poll),
 	TEST_BOTH(loop, poll_of_some_goes_on_where_the_last_one_was),
+	TEST_BOTH(loop, what_was_put_off_runs_at_its_place),
+	TEST_BOTH(loop, what_is_set_after_a_drain_in_a_task_waits_too),
+	TEST_BOTH(loop, task_finds_the_number_of_those_behind_it),
 	TEST_BOTH(loop, task_does_not_poll_and_may_stop_others_of_its_tick),
 	TEST_BOTH(loop, all_comes_back_in_the_poll_whose_task_stops_the_wheel),
 	TEST_BOTH(loop, stop_gives_all_back),
@@ -742,7 +810,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(loop, poll_is_no_cancellation_point),
 	cmocka_unit_test(loop_has_no_workers),
 	TEST_BOTH(loop, real_clock_is_followed),
-	TEST_BOTH(loop, stopped_wheel_is_stopped_in_a_child),
 	TEST_BOTH(loop, everything_runs_by_its_deadline_and_what_tasks_set_later),
 };
 
