@@ -21,7 +21,6 @@
 #define command_queue_count counted_queue_count
 #define command_queue_peek counted_queue_peek
 #define command_queue_pop counted_queue_pop
-#define command_queue_trim counted_queue_trim
 #define command_queue_memory counted_queue_memory
 
 static _Thread_local uint64_t retries;

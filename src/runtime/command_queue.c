@@ -11,10 +11,11 @@
  * Invariants: head ≤ tail ≤ head + capacity. A cell belongs to the producer from its claim to
  * its publication, then to the consumer until the pop. A cell's turn is position + 1 of its last
  * publication, or 0 as the kernel gave it: it can't be taken for another round's, for positions
- * are never reused. So the ring is touched only as far as commands have come.
+ * are never reused. So the ring is touched only as far as commands have come. What has been touched
+ * stays: it is at most what a queue that is full needs.
  *
  * May run together: claim, publish, wait, close, tail, head, count, memory by any number of
- * threads, with peek, at, pop and trim by one consumer.
+ * threads, with peek, at and pop by one consumer.
  * Linearization: claim at the exchange of the tail; a command becomes visible to the consumer at
  * publish; pop at the store to the head; "full" at the load of the head.
  * Progress: claim is lock-free. A producer descheduled between claim and publish holds up the
@@ -30,12 +31,6 @@
  * none is overtaken for ever. A waiting producer that finds no room has a whole ring of commands
  * before it that are still to be popped, so another wake comes. The consumer itself claims before
  * them all: they wait for it, and may be as many as there are cells.
- *
- * Trimming. The consumer of an empty queue claims the next cells as a producer does, gives their
- * pages back, and pops them; producers use the rest of the ring meanwhile. A lap of such steps
- * gives the whole ring back; the next lap waits for new commands. Steps end at whole parts of the
- * ring, so the first one of a lap may be short: it gives nothing back, and the lap ends with its
- * part.
  *
  * Measured (bench/queues.c; two cores, 64-byte commands, the consumer napping when a batch came up
  * short, as the owner does; ns a command, medians, for 1, 2 and 4 producers; then what a call costs
@@ -73,7 +68,6 @@
 #include "base/thread.h"
 
 enum { COMMANDS_A_WAKE = 4096 };
-enum { TRIM_CELLS = 1024 }; /* 64 KiB: whole pages, whatever their size */
 enum { CELLS_A_PAGE = 64 }; /* as memory is counted */
 enum { PAUSES = 32 };       /* 0.8 us where the figures above come from */
 
@@ -93,7 +87,6 @@ bool command_queue_init(struct command_queue *queue, size_t capacity)
 	while (rounded < capacity)
 		rounded *= 2;
 	*queue = (struct command_queue){.capacity = rounded};
-	queue->trim_cells = rounded >= 4 * TRIM_CELLS ? TRIM_CELLS : 0;
 	if (rounded > SIZE_MAX / sizeof(*queue->cells))
 		return false;
 	queue->cells = pages_map_untouched(rounded * sizeof(*queue->cells));
@@ -151,8 +144,7 @@ static bool command_queue_claim_behind(struct command_queue *queue, uint64_t ahe
 {
 	for (;; command_queue_back_off()) {
 		/* acquire: only a guess, the exchange decides; but with it comes the head that
-		 * made room for it, lest an older one look full; pairs with the exchanges below and
-		 * in command_queue_claim_empty(). */
+		 * made room for it, lest an older one look full; pairs with the exchange below. */
 		uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_acquire);
 
 		if (!command_queue_has_room(queue, tail + ahead + count - 1))
@@ -289,60 +281,12 @@ void command_queue_pop(struct command_queue *queue, size_t count)
 	command_queue_wake_all(queue, false);
 }
 
-/* The consumer's: all cells up to `end`, where none is taken or waited for. */
-static bool command_queue_claim_empty(struct command_queue *queue, uint64_t head, uint64_t end)
-{
-	/* relaxed: a producer that begins to wait just now may be overtaken once. */
-	if (atomic_load_explicit(&queue->waiting, memory_order_relaxed) > 0)
-		return false;
-	/* release: publishes the head, with which this claim has room; pairs with the acquire in
-	 * command_queue_claim_behind(). relaxed: the queue is not empty. */
-	return atomic_compare_exchange_strong_explicit(&queue->tail, &head, end,
-						       memory_order_release, memory_order_relaxed);
-}
-
-/* How many cells before `position`, head or tail, were touched since they were trimmed, at most. */
-static uint64_t command_queue_touched(struct command_queue *queue, uint64_t position)
-{
-	/* Another thread's tail may be older than this. */
-	uint64_t from = counter_read(&queue->touched_from);
-	int64_t touched = (int64_t)(position - from);
-
-	if (touched < 0)
-		return 0;
-	return (uint64_t)touched < queue->capacity ? (uint64_t)touched : queue->capacity;
-}
-
-bool command_queue_trim(struct command_queue *queue)
-{
-	uint64_t head = command_queue_head(queue);
-	uint64_t touched = command_queue_touched(queue, head);
-	uint64_t part = queue->trim_cells;
-	uint64_t end;
-
-	if (part == 0)
-		return false;
-	end = (head / part + 1) * part;
-	if (head != queue->trimmed_to) {
-		queue->trim_end = (head + part - 1) / part * part + queue->capacity;
-		touched += 2 * CELLS_A_PAGE; /* the pages that the new commands begin and end in */
-	}
-	if (head == queue->trim_end || !command_queue_claim_empty(queue, head, end))
-		return false;
-	if (end - head == part)
-		(void)pages_release(command_queue_cell(queue, head), part * sizeof(*queue->cells));
-	if (touched > queue->trim_end - end)
-		touched = queue->trim_end - end;
-	counter_set(&queue->touched_from, end - touched);
-	queue->trimmed_to = end;
-	command_queue_pop(queue, (size_t)(end - head));
-	return end != queue->trim_end;
-}
-
 size_t command_queue_memory(struct command_queue *queue)
 {
-	uint64_t touched = command_queue_touched(queue, command_queue_tail(queue));
+	uint64_t touched = command_queue_tail(queue);
 
+	if (touched > queue->capacity)
+		touched = queue->capacity;
 	return (size_t)((touched + CELLS_A_PAGE - 1) / CELLS_A_PAGE * CELLS_A_PAGE) *
 	       sizeof(*queue->cells);
 }

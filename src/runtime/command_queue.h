@@ -94,17 +94,13 @@ struct command_cell {
 struct command_queue {
 	/* Constant after init. */
 	struct command_cell *cells;
-	uint64_t capacity;   /* a power of two */
-	uint64_t trim_cells; /* that a step of trimming gives back; 0: it is too small a ring */
+	uint64_t capacity; /* a power of two */
 	/* Any producer. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t tail; /* next position to claim */
 	_Atomic uint64_t head_seen;                 /* a recent head; on the producers' line */
 	/* Consumer writes, producers read the head now and then. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* next position to consume */
-	_Atomic uint64_t touched_from; /* from here to the tail, at most a lap, has memory */
-	uint64_t woken_at;             /* the head when waiting producers were woken */
-	uint64_t trimmed_to;           /* the head when the last step of trimming ended */
-	uint64_t trim_end;             /* the head when all memory will have been given back */
+	uint64_t woken_at;                          /* the head when waiting producers were woken */
 	/* Producers that wait for room; written under the lock, `waiting` read by any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t waiting;
 	uint64_t served;        /* that wait no longer, since ever */
@@ -144,7 +140,7 @@ void command_queue_close(struct command_queue *queue);
 uint64_t command_queue_tail(struct command_queue *queue);
 /* Any thread; exact for the consumer. */
 uint64_t command_queue_head(struct command_queue *queue);
-/* Any thread: commands claimed and not yet consumed; and, meanwhile, the cells being trimmed. */
+/* Any thread: commands claimed and not yet consumed. */
 size_t command_queue_count(struct command_queue *queue);
 
 /* Consumer: how many commands, up to `most`, can be read from the head on. */
@@ -159,13 +155,7 @@ static inline struct command *command_queue_at(struct command_queue *queue, size
 }
 /* Consumer: gives the first `count` cells back to the producers. */
 void command_queue_pop(struct command_queue *queue, size_t count);
-/*
- * Consumer, where the queue is empty: gives 64 KiB of its memory back to the system, some 10 us.
- * True: a further call would give more. False: all was given back that commands have touched, or
- * there are commands.
- */
-bool command_queue_trim(struct command_queue *queue);
-/* Any thread: bytes of memory that commands have touched since it was given back, at most. */
+/* Any thread: bytes of memory that commands have touched. They stay until the end. */
 size_t command_queue_memory(struct command_queue *queue);
 
 #endif

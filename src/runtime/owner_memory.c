@@ -9,7 +9,7 @@
  * kept, and in the first seconds of each minute what goes beyond that is given back; more than one
  * try, for blocks in use at that moment may lie on every page.
  *
- * A pass goes through slabs, index and queue, and does a step in each turn.
+ * A pass goes through slabs and index, and does a step in each turn.
  *
  * Invariant: a tw_trim is answered by the end of a pass that began after it came.
  */
@@ -20,7 +20,6 @@
 enum {
 	SLABS = TIMER_SIZE_CLASSES + 2,
 	PART_INDEX = SLABS, /* of a pass, after the slabs */
-	PART_QUEUE,
 	PARTS,
 	QUIET_SHARE = 64,
 	TRIES_A_MINUTE = 8
@@ -91,8 +90,6 @@ static struct memory_sums owner_sum_surplus(struct owner *owner)
 		sums.traffic += slab_traffic(owner_slab(owner, i));
 	}
 	sums.surplus += index ? timer_index_surplus(index) : 0;
-	sums.surplus += command_queue_memory(&owner->queue);
-	sums.traffic += command_queue_head(&owner->queue) * sizeof(struct command_cell);
 	return sums;
 }
 
@@ -150,8 +147,6 @@ static bool owner_trim_part(struct owner *owner, unsigned part)
 
 	if (part == PART_INDEX)
 		return !keeps_need && index && timer_index_trim(index);
-	if (part == PART_QUEUE)
-		return !keeps_need && command_queue_trim(&owner->queue);
 	slab = owner_slab(owner, part);
 	return slab_trim(slab, keeps_need ? need_with_room(slab) : 0);
 }

@@ -4,7 +4,8 @@
  *
  * Each producer's commands come in its order, none is lost, none comes twice, and what a cell says
  * and what it points at has been written before it is read (else GenMC reports a race). A claim is
- * refused only where at least as many cells as the ring has were claimed before.
+ * refused only where at least as many cells as the ring has were claimed before. TAKEN: a producer
+ * waits until each command of its own is taken, so that there is always room; none is refused.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -15,6 +16,12 @@
 
 #include "proof_queue.h"
 
+#ifdef TAKEN
+enum { IS_TAKEN = true };
+#else
+enum { IS_TAKEN = false };
+#endif
+
 static void *producer_run(void *argument)
 {
 	struct producer *producer = argument;
@@ -24,11 +31,13 @@ static void *producer_run(void *argument)
 		struct command_cell *cell = command_queue_claim(&queue, &position);
 
 		if (!cell) {
-			assert(command_queue_tail(&queue) >= CAPACITY);
+			assert(!IS_TAKEN && command_queue_tail(&queue) >= CAPACITY);
 			break;
 		}
 		producer_fill(producer, cell);
 		command_queue_publish(cell, position);
+		while (IS_TAKEN && command_queue_head(&queue) <= position)
+			continue;
 	}
 	return NULL;
 }
@@ -39,6 +48,10 @@ int main(void)
 	producers_start(producer_run);
 	for (int look = 0; look < LOOKS; look++)
 		(void)consumer_take(CAPACITY);
+	for (int left = ALL_GIVEN; IS_TAKEN && left > 0;) {
+		consumer_await();
+		left -= (int)consumer_take(CAPACITY);
+	}
 	producers_join();
 	(void)consumer_take(CAPACITY);
 	consumer_check_all();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Door 1 on its own: what goes in comes out once, whole, in the order of each producer; full means
- * full; who waits for room sleeps and is woken; its memory comes and goes.
+ * full; who waits for room sleeps and is woken; its memory comes with the commands.
  */
 #include "support/test.h"
 
@@ -345,181 +345,28 @@ static void claim_of_many_takes_all_or_nothing(void **state)
 	command_queue_destroy(&queue);
 }
 
-static const size_t trimmed_at_once = (size_t)64 << 10;
-
-/* So many commands come and are taken. */
-static void use(struct command_queue *queue, size_t count)
-{
-	for (uint64_t number = 0; number < count; number++) {
-		assert_true(push(queue, 3, number));
-		assert_int_equal(command_queue_peek(queue, 1), 1);
-		assert_int_equal(command_queue_at(queue, 0)->time, number);
-		assert_true(is_whole(command_queue_at(queue, 0)));
-		command_queue_pop(queue, 1);
-	}
-}
-
-/* Trims to the end; returns how many steps it took. */
-static size_t trim_all(struct command_queue *queue)
-{
-	size_t steps = 1;
-
-	while (command_queue_trim(queue))
-		steps++;
-	assert_int_equal(command_queue_count(queue), 0);
-	return steps;
-}
-
-static void trimmed_ring_has_no_memory_and_goes_on(void **state)
-{
-	static const size_t uses[] = {1, 1000, 1024, 5000, 8192, 8193, 20000};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
-		struct command_queue queue;
-
-		open_queue(&queue, 8192);
-		for (int lap = 0; lap < 3; lap++) {
-			use(&queue, uses[i]);
-			assert_in_range(trim_all(&queue), 8, 9);
-			assert_int_equal(queue_resident_pages(&queue), 0);
-			assert_int_equal(command_queue_memory(&queue), 0);
-		}
-		use(&queue, 30000);
-		command_queue_destroy(&queue);
-	}
-}
-
-static void each_step_gives_back_one_part_of_the_ring(void **state)
-{
-	struct command_queue queue;
-
-	(void)state;
-	open_queue(&queue, 8192);
-	use(&queue, 8192);
-	for (size_t left = ring_size(&queue); left > 0;) {
-		assert_int_equal(queue_resident_pages(&queue) * page_size(), left);
-		assert_int_equal(command_queue_memory(&queue), left);
-		left -= trimmed_at_once;
-		assert_true(command_queue_trim(&queue) == (left > 0));
-	}
-	assert_int_equal(queue_resident_pages(&queue), 0);
-	command_queue_destroy(&queue);
-}
-
-static void queue_without_new_commands_is_not_trimmed_again(void **state)
-{
-	struct command_queue queue;
-	uint64_t head;
-
-	(void)state;
-	open_queue(&queue, 8192);
-	assert_false(command_queue_trim(&queue));
-	assert_int_equal(command_queue_head(&queue), 0);
-	use(&queue, 5000);
-	trim_all(&queue);
-	head = command_queue_head(&queue);
-	assert_false(command_queue_trim(&queue));
-	assert_int_equal(command_queue_head(&queue), head);
-	use(&queue, 1);
-	assert_true(command_queue_trim(&queue));
-	command_queue_destroy(&queue);
-}
-
-static void queue_with_commands_is_not_trimmed(void **state)
-{
-	struct command_queue queue;
-	struct command_cell *cell;
-	uint64_t position;
-
-	(void)state;
-	open_queue(&queue, 8192);
-	use(&queue, 8192);
-	cell = command_queue_claim(&queue, &position);
-	assert_false(command_queue_trim(&queue));
-	fill(&cell->command, 3, 0);
-	command_queue_publish(cell, position);
-	assert_false(command_queue_trim(&queue));
-	assert_int_equal(queue_resident_pages(&queue) * page_size(), ring_size(&queue));
-	assert_int_equal(command_queue_peek(&queue, 2), 1);
-	assert_true(is_whole(command_queue_at(&queue, 0)));
-	command_queue_pop(&queue, 1);
-	assert_true(command_queue_trim(&queue));
-	command_queue_destroy(&queue);
-}
-
-static void commands_between_steps_are_given_back_too(void **state)
-{
-	struct command_queue queue;
-
-	(void)state;
-	open_queue(&queue, 8192);
-	use(&queue, 8192);
-	for (int step = 0; step < 5; step++)
-		assert_true(command_queue_trim(&queue));
-	use(&queue, 100);
-	trim_all(&queue);
-	assert_int_equal(queue_resident_pages(&queue), 0);
-	command_queue_destroy(&queue);
-}
-
-static void producer_that_waits_is_not_overtaken_by_trimming(void **state)
-{
-	struct command_queue queue;
-
-	(void)state;
-	open_queue(&queue, 4096);
-	use(&queue, 100);
-	/* As if one were about to claim. */
-	atomic_fetch_add(&queue.waiting, 1);
-	assert_false(command_queue_trim(&queue));
-	assert_int_equal(command_queue_tail(&queue), 100);
-	atomic_fetch_sub(&queue.waiting, 1);
-	assert_true(command_queue_trim(&queue));
-	command_queue_destroy(&queue);
-}
-
-static void small_ring_keeps_its_memory(void **state)
-{
-	struct command_queue queue;
-
-	(void)state;
-	open_queue(&queue, 2048);
-	use(&queue, 10000);
-	assert_false(command_queue_trim(&queue));
-	assert_int_equal(queue_resident_pages(&queue) * page_size(), ring_size(&queue));
-	assert_int_equal(command_queue_memory(&queue), ring_size(&queue));
-	command_queue_destroy(&queue);
-}
-
-/* But for a page that its oldest and its newest command share. */
-static void ring_has_no_more_memory_than_it_says(void **state)
+static void ring_has_as_much_memory_as_it_says(void **state)
 {
 	struct random random = random_from(seed_choose(), 1);
 	struct command_queue queue;
 
 	(void)state;
-	open_queue(&queue, 4096);
-	for (int i = 0; i < TEST_SHARE_OF(20000); i++) {
-		size_t said;
-
-		if (random_below(&random, 4) == 0)
-			(void)command_queue_trim(&queue);
-		else
-			use(&queue, (size_t)random_below(&random, i % 1000 == 0 ? 5000 : 50));
-		said = command_queue_memory(&queue);
-		assert_in_range(said, 0, ring_size(&queue));
-		assert_in_range(queue_resident_pages(&queue) * page_size(), 0, said + page_size());
+	open_queue(&queue, 8192);
+	for (uint64_t number = 0; number < 20000;) {
+		assert_int_equal(command_queue_memory(&queue),
+				 queue_resident_pages(&queue) * page_size());
+		for (uint64_t end = number + random_below(&random, 500); number < end; number++) {
+			assert_true(push(&queue, 3, number));
+			command_queue_pop(&queue, 1);
+		}
 	}
-	trim_all(&queue);
-	assert_int_equal(queue_resident_pages(&queue), 0);
+	assert_int_equal(command_queue_memory(&queue), ring_size(&queue));
 	command_queue_destroy(&queue);
 }
 
 struct traffic {
 	struct command_queue queue;
 	uint64_t commands; /* of each producer */
-	bool trims;        /* where it is empty */
 	atomic_uint producers;
 	atomic_uint refusals;   /* claims that answered NULL */
 	atomic_uint wrong_ends; /* waits that answered "closed" */
@@ -596,7 +443,7 @@ static void consume(struct traffic *traffic, size_t most)
 		left -= count;
 		if (count > 0)
 			command_queue_pop(&traffic->queue, count);
-		else if (!traffic->trims || !command_queue_trim(&traffic->queue))
+		else
 			give_way();
 	}
 	assert_int_equal(command_queue_count(&traffic->queue), 0);
@@ -649,29 +496,6 @@ static void producers_that_leave_room_are_never_told_that_it_is_full(void **stat
 
 	(void)state;
 	open_queue(&traffic.queue, PRODUCERS);
-	run_traffic(&traffic, produce_one_at_a_time, PRODUCERS);
-	assert_int_equal(atomic_load(&traffic.refusals), 0);
-}
-
-static void trimming_beside_producers_loses_doubles_and_reorders_nothing(void **state)
-{
-	static const size_t capacities[] = {2048, 8192};
-
-	(void)state;
-	for (size_t i = 0; i < 2; i++) {
-		struct traffic traffic = {.commands = TEST_SHARE_OF(100000), .trims = true};
-
-		open_queue(&traffic.queue, capacities[i]);
-		run_traffic(&traffic, i == 0 ? produce_and_wait : produce_many_at_once, 64);
-	}
-}
-
-static void trimming_leaves_room_for_producers(void **state)
-{
-	struct traffic traffic = {.commands = TEST_SHARE_OF(20000), .trims = true};
-
-	(void)state;
-	open_queue(&traffic.queue, 2048);
 	run_traffic(&traffic, produce_one_at_a_time, PRODUCERS);
 	assert_int_equal(atomic_load(&traffic.refusals), 0);
 }
@@ -965,22 +789,13 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(random_claims_publications_and_pops_agree_with_the_model),
 	cmocka_unit_test(cells_claimed_together_follow_one_another),
 	cmocka_unit_test(claim_of_many_takes_all_or_nothing),
-	cmocka_unit_test(trimmed_ring_has_no_memory_and_goes_on),
-	cmocka_unit_test(each_step_gives_back_one_part_of_the_ring),
-	cmocka_unit_test(queue_without_new_commands_is_not_trimmed_again),
-	cmocka_unit_test(queue_with_commands_is_not_trimmed),
-	cmocka_unit_test(commands_between_steps_are_given_back_too),
-	cmocka_unit_test(producer_that_waits_is_not_overtaken_by_trimming),
-	cmocka_unit_test(small_ring_keeps_its_memory),
-	cmocka_unit_test(ring_has_no_more_memory_than_it_says),
+	cmocka_unit_test(ring_has_as_much_memory_as_it_says),
 	cmocka_unit_test(four_producers_claim_many_cells_at_once),
 	FOUR_PRODUCERS(2, 20000),
 	FOUR_PRODUCERS(4, 20000),
 	FOUR_PRODUCERS(64, 200000),
 	FOUR_PRODUCERS(4096, 1000000),
 	cmocka_unit_test(producers_that_leave_room_are_never_told_that_it_is_full),
-	cmocka_unit_test(trimming_beside_producers_loses_doubles_and_reorders_nothing),
-	cmocka_unit_test(trimming_leaves_room_for_producers),
 	cmocka_unit_test(claim_whose_guess_of_the_tail_went_stale_is_not_refused),
 	cmocka_unit_test(producer_need_not_wait_where_there_is_room),
 	cmocka_unit_test(waiting_producer_sleeps_and_is_woken_by_pops),

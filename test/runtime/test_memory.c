@@ -250,7 +250,7 @@ static void statistics_tell_of_memory(void **state)
 	storm_pass(&storm);
 	/* Workers give what they have when they come to rest. */
 	WAIT_UNTIL(tw_trim(storm.wheel) == TW_OK &&
-		   storm_stats(&storm).memory <= stats.memory / 20 + (128u << 10));
+		   storm_stats(&storm).memory <= stats.memory / 20 + (640u << 10));
 	assert_in_range(storm_stats(&storm).memory_in_use, 0, needed / 100);
 	assert_int_equal(storm_stats(&storm).memory_peak, stats.memory);
 	storm_close(&storm);
@@ -344,7 +344,7 @@ static void loop_that_waits_for_the_descriptor_gives_back_too(void **state)
 	storm_pass(&storm);
 	quiet(&storm);
 	assert_int_equal(tw_poll(storm.wheel, NULL), TW_OK);
-	for (left = storm_stats(&storm).memory; left > all / 10; polls++) {
+	for (left = storm_stats(&storm).memory; left > all / 10 + (512u << 10); polls++) {
 		assert_true(polls < 10000 && poll(&ready, 1, 0) == 1);
 		assert_int_equal(tw_poll(storm.wheel, NULL), TW_OK);
 		left = storm_stats(&storm).memory;
