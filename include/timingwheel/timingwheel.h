@@ -641,10 +641,9 @@ TW_API enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration dea
  * Returns the memory that no timer needs to the system, and waits until that is done.
  *
  * The owner does this in steps and continues its other work between them. It also does it without
- * this call: about 8 seconds of the wheel's clock after timers have nearly stopped being set,
- * expiring and being removed. While the wheel is busy, the memory that the last minute did not need
- * is returned. A remaining timer keeps its page of 4 KiB, and the queue keeps its memory
- * (queue_capacity). A pool task may make this call.
+ * this call: about 8 seconds of the wheel's clock after what timers take and give back in a second
+ * has become less than what is free. A remaining timer keeps its page of 4 KiB, and the queue keeps
+ * its memory (queue_capacity). A pool task may make this call.
  *
  * Returns:
  *   TW_OK         it is done

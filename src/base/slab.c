@@ -272,7 +272,6 @@ static bool slab_refill(struct slab *slab, struct slab_stripe *stripe)
 		wants = slab_wants_spare(slab);
 	}
 	counter_add(&slab->out, stripe->count);
-	counter_raise(&slab->most, counter_read(&slab->out));
 	pthread_mutex_unlock(&slab->lock);
 	for (unsigned i = stripe->count; slab->fetches && i > 0; i--)
 		slab_fetch(stripe->blocks[i - 1]);
@@ -453,21 +452,6 @@ uint64_t slab_surplus(const struct slab *slab)
 	return unused < given ? unused : given;
 }
 
-uint64_t slab_need(const struct slab *slab)
-{
-	uint64_t most = counter_read(&slab->most);
-
-	return (most > slab->most_before ? most : slab->most_before) * slab->block_size;
-}
-
-void slab_begin_minute(struct slab *slab)
-{
-	pthread_mutex_lock(&slab->lock);
-	slab->most_before = counter_read(&slab->most);
-	counter_set(&slab->most, counter_read(&slab->out));
-	pthread_mutex_unlock(&slab->lock);
-}
-
 /* Returns the blocks of all stripes to their chunks: each of them keeps a page from going. */
 static void slab_empty_stripes(struct slab *slab)
 {
@@ -486,9 +470,9 @@ static void slab_empty_stripes(struct slab *slab)
 	}
 }
 
-static void slab_begin_trim(struct slab *slab, uint64_t keep)
+static void slab_begin_trim(struct slab *slab)
 {
-	struct chunk *spare = NULL;
+	struct chunk *spare;
 
 	slab_empty_stripes(slab);
 	pthread_mutex_lock(&slab->lock);
@@ -496,11 +480,9 @@ static void slab_begin_trim(struct slab *slab, uint64_t keep)
 	slab->to_collect = slab->depot_count;
 	slab->begun_given = counter_read(&slab->given);
 	slab->begun_out = counter_read(&slab->out);
-	if (slab->spare && counter_read(&slab->held) >= keep + CHUNK_SIZE) {
-		spare = slab->spare;
-		slab->spare = NULL;
-		counter_subtract(&slab->held, CHUNK_SIZE);
-	}
+	spare = slab->spare;
+	slab->spare = NULL;
+	counter_subtract(&slab->held, spare ? CHUNK_SIZE : 0);
 	pthread_mutex_unlock(&slab->lock);
 	if (spare)
 		pages_unmap_aligned(spare, CHUNK_SIZE);
@@ -528,11 +510,11 @@ static void slab_collect(struct slab *slab)
 }
 
 /* Returns a chunk that this trim has not fully searched, or NULL if it is done. Under the lock. */
-static struct chunk *slab_next_to_look_at(struct slab *slab, uint64_t keep)
+static struct chunk *slab_next_to_look_at(struct slab *slab)
 {
 	struct chunk *chunk = list_entry(slab->with_free.next, struct chunk, link);
 
-	if (list_is_empty(&slab->with_free) || counter_read(&slab->held) <= keep)
+	if (list_is_empty(&slab->with_free))
 		return NULL;
 	if (chunk->visit != slab->visit)
 		chunk_begin_look(chunk);
@@ -595,7 +577,7 @@ static void slab_forget_chunk(struct slab *slab, struct chunk *chunk)
 }
 
 /* Gives back a chunk, or some pages of one. Returns the cost in pages, or 0 if the trim is done. */
-static unsigned slab_release_some(struct slab *slab, uint64_t keep)
+static unsigned slab_release_some(struct slab *slab)
 {
 	struct chunk_pages pages = {0};
 	struct chunk *chunk;
@@ -603,7 +585,7 @@ static unsigned slab_release_some(struct slab *slab, uint64_t keep)
 	bool found;
 
 	pthread_mutex_lock(&slab->lock);
-	chunk = slab_next_to_look_at(slab, keep);
+	chunk = slab_next_to_look_at(slab);
 	is_unused = chunk && !slab->hooks && chunk_is_unused(chunk);
 	found = chunk && !is_unused && slab_take_pages(slab, chunk, &pages);
 	if (is_unused)
@@ -618,22 +600,12 @@ static unsigned slab_release_some(struct slab *slab, uint64_t keep)
 	return is_unused ? PAGES_A_STEP : CALL_IN_PAGES + pages.end - pages.first;
 }
 
-static void slab_end_trim(struct slab *slab, uint64_t keep)
-{
-	slab->is_trimming = false;
-	/* A trim that stopped early at `keep` may have left pages. */
-	if (counter_read(&slab->held) > keep || keep == 0) {
-		slab->trimmed_given = slab->begun_given;
-		slab->trimmed_out = slab->begun_out;
-	}
-}
-
-bool slab_trim(struct slab *slab, uint64_t keep)
+bool slab_trim(struct slab *slab)
 {
 	if (!slab->is_trimming) {
-		if (counter_read(&slab->held) <= keep)
+		if (counter_read(&slab->held) == 0)
 			return false;
-		slab_begin_trim(slab, keep);
+		slab_begin_trim(slab);
 		slab->is_trimming = true;
 		return true;
 	}
@@ -642,10 +614,12 @@ bool slab_trim(struct slab *slab, uint64_t keep)
 		return true;
 	}
 	for (unsigned cost = 0; cost < PAGES_A_STEP;) {
-		unsigned more = slab_release_some(slab, keep);
+		unsigned more = slab_release_some(slab);
 
 		if (more == 0) {
-			slab_end_trim(slab, keep);
+			slab->is_trimming = false;
+			slab->trimmed_given = slab->begun_given;
+			slab->trimmed_out = slab->begun_out;
 			return false;
 		}
 		cost += more;

@@ -4,8 +4,8 @@
  *
  * Which calls may run together (x), and which may not (-):
  *
- *                          take,       give,   flush   use   traffic, surplus, need,
- *                          take_many                         begin_minute, trim
+ *                          take,       give,   flush   use   traffic, surplus, trim
+ *                          take_many
  *   take, take_many        x           x       x       x     x
  *   give                   x           b       b       x     x
  *   flush                  x           b       b       x     x
@@ -78,9 +78,7 @@ struct slab {
 	_Atomic uint64_t held;  /* bytes from the system */
 	_Atomic uint64_t given; /* blocks given back, in total */
 	_Atomic uint64_t out;   /* blocks that are in no chunk and no magazine of the depot */
-	_Atomic uint64_t most;  /* the maximum of `out` since slab_begin_minute() */
 	/* Only the one thread that trims touches these. */
-	uint64_t most_before; /* `most` of the minute before */
 	uint64_t begun_given; /* `given` and `out` when this trim began */
 	uint64_t begun_out;
 	uint64_t trimmed_given; /* `given` and `out` when the last trim began that searched all */
@@ -151,14 +149,10 @@ struct chunk_used slab_find_used(struct slab *slab, const struct chunk *chunk, s
 uint64_t slab_traffic(const struct slab *slab);
 /* Returns an estimate of the bytes that a trim can give back. */
 uint64_t slab_surplus(const struct slab *slab);
-/* Returns the maximum of the bytes in use in this minute and the one before it. */
-uint64_t slab_need(const struct slab *slab);
-/* Begins the next minute. */
-void slab_begin_minute(struct slab *slab);
 /*
- * Does one step, of about 100 us, of giving memory back to the system until at most `keep` bytes
- * are held, as far as the blocks in use allow. Returns true while there is more to do.
+ * Does one step, of about 100 us, of giving back to the system what is free, as far as the blocks
+ * in use allow. Returns true while there is more to do.
  */
-bool slab_trim(struct slab *slab, uint64_t keep);
+bool slab_trim(struct slab *slab);
 
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Once a second of the wheel's clock, where there is a turn or it may be worth waking for one, the
- * owner looks at what memory the wheel has and what it needs.
+ * owner looks at what memory is free.
  *
- * Quiet is when hardly any memory is taken or given back: in a second, a 64th of what is free.
- * After a while of that all that is free goes back. While the wheel is not quiet, a load that comes
- * and goes must not fault its pages in each time: what was in use at most within the last minute is
- * kept, and in the first seconds of each minute what goes beyond that is given back; more than one
- * try, for blocks in use at that moment may lie on every page.
+ * The wheel is quiet while no more memory is taken and given back in a second than is free: giving
+ * it to the system costs little beside what the timers do. After a while of that all that is free
+ * goes back. A load that comes and goes faster is never quiet, and keeps its pages.
  *
  * A pass goes through slabs and index, and does a step in each turn.
  *
@@ -20,14 +18,11 @@
 enum {
 	SLABS = TIMER_SIZE_CLASSES + 2,
 	PART_INDEX = SLABS, /* of a pass, after the slabs */
-	PARTS,
-	QUIET_SHARE = 64,
-	TRIES_A_MINUTE = 8
+	PARTS
 };
 
 static const tw_duration look_period = TW_SECOND;
 static const tw_duration quiet_period = 6 * TW_SECOND;
-static const tw_duration need_period = TW_MINUTE;
 /* Less is not worth a pass, or a wake. */
 static const uint64_t least_surplus = (uint64_t)1 << 20;
 /* Blocks that are out, and no timer pending: more than stripes and bins ever have. */
@@ -102,17 +97,15 @@ void owner_init_memory(struct owner *owner)
 
 /* ---- A pass ---- */
 
-static void owner_begin_pass(struct owner *owner, bool keeps_need)
+static void owner_begin_pass(struct owner *owner)
 {
 	struct owner_memory *memory = &owner->memory;
 
 	job_flush(&owner->out.target, &owner->out.bin);
 	memory->part = 0;
-	memory->keeps_need = keeps_need;
 	memory->held_before = owner_sum_surplus(owner).held;
 	counter_raise(&memory->peak, memory->held_before);
-	if (!keeps_need)
-		list_append_all(&memory->trims_begun, &memory->trims);
+	list_append_all(&memory->trims_begun, &memory->trims);
 }
 
 static void owner_end_pass(struct owner *owner)
@@ -130,25 +123,14 @@ static void owner_end_pass(struct owner *owner)
 		requests_answer(&owner->requests, list_entry(link, struct request, link), TW_OK);
 }
 
-/* A load that comes and goes is not quite the same each time. */
-static uint64_t need_with_room(const struct slab *slab)
-{
-	uint64_t need = slab_need(slab);
-
-	return need + need / 8 + CHUNK_SIZE;
-}
-
 /* A step in a part of the pass; true: it has more. */
 static bool owner_trim_part(struct owner *owner, unsigned part)
 {
-	bool keeps_need = owner->memory.keeps_need;
 	struct timer_index *index = owner_index(owner);
-	struct slab *slab;
 
 	if (part == PART_INDEX)
-		return !keeps_need && index && timer_index_trim(index);
-	slab = owner_slab(owner, part);
-	return slab_trim(slab, keeps_need ? need_with_room(slab) : 0);
+		return index && timer_index_trim(index);
+	return slab_trim(owner_slab(owner, part));
 }
 
 static void owner_trim_some(struct owner *owner)
@@ -173,42 +155,18 @@ void owner_trim(struct owner *owner, struct request *request)
 
 /* ---- When ---- */
 
-static void owner_begin_minute(struct owner *owner, tw_duration now)
-{
-	owner->memory.minute_began = now;
-	owner->memory.tries = TRIES_A_MINUTE;
-	for (unsigned i = 0; i < SLABS; i++)
-		slab_begin_minute(owner_slab(owner, i));
-}
-
-static bool owner_has_more_than_needed(struct owner *owner)
-{
-	for (unsigned i = 0; i < SLABS; i++)
-		if (slab_use(owner_slab(owner, i)).held > need_with_room(owner_slab(owner, i)))
-			return true;
-	return false;
-}
-
 static void owner_look_at_memory(struct owner *owner, tw_duration now)
 {
 	struct owner_memory *memory = &owner->memory;
 	struct memory_sums sums = owner_sum_surplus(owner);
 
-	if (now - memory->minute_began >= need_period)
-		owner_begin_minute(owner, now);
 	counter_raise(&memory->peak, sums.held);
 	memory->next_look = time_add(now, look_period);
-	if (sums.traffic - memory->traffic > sums.surplus / QUIET_SHARE)
+	if (sums.traffic - memory->traffic > sums.surplus)
 		memory->quiet_since = now;
 	memory->traffic = sums.traffic;
-	if (sums.surplus < least_surplus)
-		return;
-	if (now - memory->quiet_since >= quiet_period) {
-		owner_begin_pass(owner, false);
-	} else if (memory->tries > 0 && owner_has_more_than_needed(owner)) {
-		memory->tries--;
-		owner_begin_pass(owner, true);
-	}
+	if (sums.surplus >= least_surplus && now - memory->quiet_since >= quiet_period)
+		owner_begin_pass(owner);
 }
 
 void owner_tend_memory(struct owner *owner)
@@ -221,7 +179,7 @@ void owner_tend_memory(struct owner *owner)
 		return;
 	}
 	if (!list_is_empty(&memory->trims)) {
-		owner_begin_pass(owner, false);
+		owner_begin_pass(owner);
 		return;
 	}
 	now = clock_now(&owner->clock);

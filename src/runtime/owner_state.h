@@ -93,11 +93,8 @@ struct owner_inline {
 struct owner_memory {
 	tw_duration next_look;
 	tw_duration quiet_since;
-	tw_duration minute_began;
-	unsigned tries;   /* passes that are left in this minute while the wheel is not quiet */
 	uint64_t traffic; /* bytes taken and given back, at the last look */
 	unsigned part;    /* of the pass under way */
-	bool keeps_need;  /* that pass */
 	uint64_t held_before;
 	struct list trims;       /* REQUEST_TRIM: the next pass is theirs */
 	struct list trims_begun; /* this one is */

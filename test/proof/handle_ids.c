@@ -121,7 +121,7 @@ static void *asker_run(void *argument)
 static void *trimmer_run(void *argument)
 {
 	thread_number = TRIMMER;
-	while (slab_trim(&table.slab, 0))
+	while (slab_trim(&table.slab))
 		continue;
 	return argument;
 }

@@ -150,7 +150,7 @@ static void *trimmer_run(void *argument)
 {
 	thread_number = TRIMMER;
 	for (int i = 0; i < TRIMS; i++)
-		while (slab_trim(&slab, 0))
+		while (slab_trim(&slab))
 			continue;
 	return argument;
 }

@@ -92,7 +92,7 @@ static void world_empty(struct world *world)
 	for (int i = 0; i < MANY; i++)
 		handle_free(&world->table, &bin, world->handles[i]);
 	slab_flush(&world->table.slab, &bin);
-	while (slab_trim(&world->table.slab, 0))
+	while (slab_trim(&world->table.slab))
 		continue;
 }
 

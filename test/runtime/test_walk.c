@@ -200,7 +200,7 @@ static void shore_forget_handles(struct shore *shore, struct handle **handles, s
 	for (size_t i = first; i < end; i++)
 		handle_free(&shore->handles, &shore->bin.handles, handles[i]);
 	slab_flush(&shore->handles.slab, &shore->bin.handles);
-	while (slab_trim(&shore->handles.slab, 0))
+	while (slab_trim(&shore->handles.slab))
 		continue;
 }
 
