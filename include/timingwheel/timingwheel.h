@@ -337,10 +337,9 @@ struct tw_options {
 	enum tw_clock clock;    /* where the time is read */
 	enum tw_drive drive;    /* which thread does the owner's work */
 	int workers;            /* threads that run tasks; default 2; see max_workers */
-	/* How many commands can wait for the owner, rounded up to a power of two. The default is
-	 * 8192. Each takes 64 bytes once the queue has been that long, until tw_destroy: 512 KiB in
-	 * the default, 8 MiB with 131,072. */
-	size_t queue_capacity;
+	/* The number of commands that can wait for the owner. Each takes 64 bytes once the queue
+	 * has been that long, until tw_destroy: 512 KiB in the default, 8 MiB with 131,072. */
+	size_t queue_capacity;       /* commands, rounded up to a power of two; default 8192 */
 	enum tw_when_full when_full; /* for the queue, max_pending and drains */
 	/* The most timers that may be armed, or on the way to it, at a time. 0, the default, means
 	 * no limit. A timer by handle that repeats or is re-armed comes back even at the limit. */

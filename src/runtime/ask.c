@@ -36,24 +36,73 @@ enum tw_status wheel_state_apart(const struct tw_wheel *wheel)
 	return status == TW_OK ? TW_CLOSED : status;
 }
 
-/* The lock has been taken. A cancelled thread gives it back first: inline tasks may wait. */
-static void owner_begin_drive(struct owner *owner)
+/* The drive lock has been taken. */
+static void owner_begin_visit(struct owner *owner)
 {
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &owner->cancel_state);
+	owner->rests_until = INT64_MIN;
 	owner_set_here(owner, true);
+}
+
+/* Begins a drive that calls no function of the program, and so is no cancellation point. */
+static void owner_visit(struct owner *owner)
+{
+	pthread_mutex_lock(&owner->drive);
+	owner_begin_visit(owner);
+}
+
+static void owner_end_visit(struct owner *owner)
+{
+	/* A program that polls may wait at the descriptor since before these turns, which may have
+	 * used the room that it would have been told of: it is told of the next. */
+	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
+		event_count_wake(&owner->event);
+	owner_set_here(owner, false);
+	pthread_mutex_unlock(&owner->drive);
+}
+
+/* Returns whether there is nothing to do for *left, as the poll before has found: nobody has driven
+ * or called since. Under the drive lock. */
+static bool owner_rests(struct owner *owner, tw_duration *left)
+{
+	tw_duration now = clock_now(&owner->clock);
+
+	*left = time_left(owner->rests_until, now);
+	return now < owner->rests_until && !owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) &&
+	       (owner->event.timer < 0 ||
+		event_count_is_asleep(&owner->event, EVENT_COUNT_SLEEPING));
+}
+
+/* The drive lock has been taken. A cancelled thread gives it back first: inline tasks may wait. */
+static void wheel_begin_locked_drive(struct tw_wheel *wheel)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &wheel->owner.cancel_state);
+	owner_begin_visit(&wheel->owner);
 }
 
 void wheel_begin_drive(struct tw_wheel *wheel)
 {
 	pthread_mutex_lock(&wheel->owner.drive);
-	owner_begin_drive(&wheel->owner);
+	wheel_begin_locked_drive(wheel);
 }
 
 bool wheel_try_drive(struct tw_wheel *wheel)
 {
 	if (pthread_mutex_trylock(&wheel->owner.drive) != 0)
 		return false;
-	owner_begin_drive(&wheel->owner);
+	wheel_begin_locked_drive(wheel);
+	return true;
+}
+
+bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
+{
+	struct owner *owner = &wheel->owner;
+
+	pthread_mutex_lock(&owner->drive);
+	if (owner_rests(owner, left)) {
+		pthread_mutex_unlock(&owner->drive);
+		return false;
+	}
+	wheel_begin_locked_drive(wheel);
 	return true;
 }
 
@@ -76,12 +125,7 @@ void wheel_end_drive(struct tw_wheel *wheel)
 
 	if (owner->in.in_dispatch && !wheel_break_off(wheel))
 		return;
-	/* A program that polls may wait at the descriptor since before these turns, which may have
-	 * used the room that it would have been told of: it is told of the next. */
-	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
-		event_count_wake(&owner->event);
-	owner_set_here(owner, false);
-	pthread_mutex_unlock(&owner->drive);
+	owner_end_visit(owner);
 	pthread_setcancelstate(state, &state);
 }
 
@@ -146,9 +190,10 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel, unsigned *tries)
 	thread_back_off(tries);
 	if (owner_is_here(owner)) {
 		(void)owner_apply(owner, owner->queue.capacity);
-	} else if (wheel_try_drive(wheel)) {
-		(void)owner_apply_turn(owner);
-		wheel_end_drive(wheel);
+	} else if (pthread_mutex_trylock(&owner->drive) == 0) {
+		owner_begin_visit(owner);
+		(void)owner_apply_turn(owner, NULL);
+		owner_end_visit(owner);
 	}
 	return wheel_state(wheel);
 }
@@ -190,11 +235,21 @@ bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs)
 	return more;
 }
 
-/* Returns whether the caller of the request runs tasks while it waits. */
-static bool request_runs_tasks(const struct request *request)
+/* Returns whether the owner answers the request as soon as it serves it: a question, or a set. */
+static bool request_is_answered_at_once(const struct request *request)
 {
-	return request->kind == REQUEST_FLUSH || request->kind == REQUEST_IDLE ||
-	       request->kind == REQUEST_ADVANCE;
+	switch (request->kind) {
+	case REQUEST_CONTAINS:
+	case REQUEST_TAKE:
+	case REQUEST_REMAINING:
+	case REQUEST_NEXT:
+	case REQUEST_WALK:
+	case REQUEST_SET:
+	case REQUEST_ADD:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* A request that is waited for: where a task's exception ends the wait, nobody does any more. */
@@ -222,13 +277,16 @@ static inline void question_end(struct question *question)
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
 	struct question asked __attribute__((cleanup(question_end))) = {wheel, request};
-	bool (*turn)(struct owner * owner) =
-		request_runs_tasks(request) ? owner_turn : owner_apply_turn;
+	/* A trim runs no tasks. */
+	bool runs_tasks = request->kind != REQUEST_TRIM;
 	unsigned tries = 0;
 
 	wheel_begin_drive(wheel);
 	while (!request_is_answered(asked.request)) {
-		if (turn(&wheel->owner) || request_is_answered(request))
+		bool more = runs_tasks ? owner_turn(&wheel->owner)
+				       : owner_apply_turn(&wheel->owner, NULL);
+
+		if (more || request_is_answered(request))
 			continue;
 		/* A step of a trim, after which others may have their turn. */
 		if (owner_is_trimming(&wheel->owner))
@@ -240,7 +298,7 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 		wheel_begin_drive(wheel);
 	}
 	/* What the last turn has left half done. */
-	if (turn == owner_turn && owner_is_busy(&wheel->owner))
+	if (runs_tasks && owner_is_busy(&wheel->owner))
 		(void)wheel_turn_while_due(wheel, SIZE_MAX);
 }
 
@@ -264,11 +322,11 @@ static void wheel_turn_until(struct tw_wheel *wheel, struct request *request, tw
 			thread_back_off(&tries);
 }
 
-void wheel_apply(struct tw_wheel *wheel)
+void wheel_apply(struct tw_wheel *wheel, struct request *request)
 {
-	wheel_begin_drive(wheel);
-	(void)owner_apply_turn(&wheel->owner);
-	wheel_end_drive(wheel);
+	owner_visit(&wheel->owner);
+	(void)owner_apply_turn(&wheel->owner, request);
+	owner_end_visit(&wheel->owner);
 }
 
 /* Leaves a request with an owner that sees it without being woken. */
@@ -288,18 +346,6 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request)
 	wheel_wake(wheel);
 }
 
-/* Leaves a request with the owner. Where the caller drives, it is the owner until the answer, and
- * nobody is woken; but a loop that sleeps at the descriptor has to learn of what was set. */
-static inline void wheel_ask_to_wait(struct tw_wheel *wheel, struct request *request)
-{
-	bool sets = request->kind == REQUEST_SET || request->kind == REQUEST_ADD;
-
-	if (wheel->owner.has_thread || sets)
-		wheel_ask(wheel, request);
-	else
-		wheel_ask_quietly(wheel, request);
-}
-
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
 {
 	if (wheel->owner.is_alone) {
@@ -310,9 +356,18 @@ enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *reques
 		owner_serve_here(&wheel->owner, request);
 		return request->status;
 	}
-	wheel_ask_to_wait(wheel, request);
-	if (!wheel->owner.has_thread)
+	if (wheel->owner.has_thread) {
+		wheel_ask(wheel, request);
+	} else if (request_is_answered_at_once(request)) {
+		wheel_apply(wheel, request);
+		/* A loop that sleeps at the descriptor has to learn of what was set. */
+		if (request->kind == REQUEST_SET || request->kind == REQUEST_ADD)
+			wheel_wake(wheel);
+		return request->status;
+	} else {
+		wheel_ask_quietly(wheel, request);
 		wheel_turn_until_answered(wheel, request);
+	}
 	return requests_wait(&wheel->owner.requests, request);
 }
 
@@ -336,9 +391,12 @@ static enum tw_status wheel_ask_until(struct tw_wheel *wheel, enum request_kind 
 	if (!request)
 		return TW_NO_MEMORY;
 	request->kind = kind;
-	wheel_ask_to_wait(wheel, request);
-	if (!wheel->owner.has_thread)
+	if (wheel->owner.has_thread) {
+		wheel_ask(wheel, request);
+	} else {
+		wheel_ask_quietly(wheel, request);
 		wheel_turn_until(wheel, request, deadline);
+	}
 	status =
 		requests_wait_until(&wheel->owner.requests, request, &wheel->owner.clock, deadline);
 	if (status == TW_TIMED_OUT)

@@ -127,6 +127,8 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, enum request_kind ki
 
 /* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */
 void wheel_begin_drive(struct tw_wheel *wheel);
+/* Begins the drive for a poll, or returns false if nothing is to do for *left. */
+bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left);
 /* Begins the drive if no other thread is at it. */
 bool wheel_try_drive(struct tw_wheel *wheel);
 void wheel_end_drive(struct tw_wheel *wheel);
@@ -146,8 +148,8 @@ void wheel_settle_alone(struct tw_wheel *wheel);
  * `deadline`: TW_TIMED_OUT. TW_NO_MEMORY, too, but not with TW_FOREVER. */
 enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline);
 
-/* With TW_DRIVE_CALLER: applies commands, and runs no task. */
-void wheel_apply(struct tw_wheel *wheel);
+/* With TW_DRIVE_CALLER: as owner_apply_turn(). */
+void wheel_apply(struct tw_wheel *wheel, struct request *request);
 
 /* TW_OK where a call may ask the owner and wait; TW_INVALID where it would wait for itself. */
 enum tw_status wheel_may_ask(struct tw_wheel *wheel);

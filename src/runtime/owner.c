@@ -336,24 +336,24 @@ static bool owner_begin_turn(struct owner *owner)
 	return owner_apply(owner, COMMANDS_A_TURN) || more;
 }
 
-bool owner_apply_turn(struct owner *owner)
+bool owner_apply_turn(struct owner *owner, struct request *request)
 {
-	struct turn_start start = turn_start_now(owner);
-	bool more;
+	bool more = false;
 
-	queue_age_end_sleep(&owner->queue_age, start.clock);
-	owner->in.task_time = 0;
-	owner->applied = 0;
-	more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
-	more |= owner_apply(owner, COMMANDS_A_TURN);
-	owner_answer_parked(owner);
+	if (request) {
+		owner_serve_here(owner, request);
+	} else {
+		more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
+		more |= owner_apply(owner, COMMANDS_A_TURN);
+		owner_tend_memory(owner);
+	}
 	if (owner->out.pool) {
 		owner_retire(owner);
 		outbox_submit(&owner->out);
 		more |= !list_is_empty(&owner->retirements);
 	}
-	owner_tend_memory(owner);
-	owner_publish(owner, &start);
+	owner_publish_pending(owner);
+	queue_age_note(&owner->queue_age, &owner->queue, clock_read_real(CLOCK_MONOTONIC));
 	return more;
 }
 
@@ -415,8 +415,7 @@ static bool owner_is_ending(struct owner *owner)
 	return atomic_load_explicit(&owner->ending, memory_order_seq_cst);
 }
 
-/* The second look, after the announcement. */
-static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sleep)
+bool owner_must_stay_awake(struct owner *owner, enum event_count_state sleep)
 {
 	size_t tolerated = sleep == EVENT_COUNT_NAPPING ? (size_t)owner->queue.capacity / 2 : 0;
 

@@ -30,9 +30,14 @@ void owner_end_after(struct owner *owner, void (*end)(struct tw_wheel *wheel));
  * stop has retired. True: there is more to do at once.
  */
 bool owner_turn(struct owner *owner);
-/* Applies commands and answers requests, but runs no task: timers that are due stay for the next
- * turn. Returns whether there is more to apply. */
-bool owner_apply_turn(struct owner *owner);
+/*
+ * Applies commands, and answers `request`, or, where it is NULL, those that wait, but runs no task:
+ * timers that are due stay for the next turn. Where callers drive. Returns whether there is more to
+ * apply.
+ */
+bool owner_apply_turn(struct owner *owner, struct request *request);
+/* The second look, after the announcement of sleep: returns whether anything has come. */
+bool owner_must_stay_awake(struct owner *owner, enum event_count_state sleep);
 /* Begins the next tick up to `target`. Returns false if there is none. */
 bool owner_begin_tick(struct owner *owner, uint64_t target);
 /* Claims the run of a timer that has expired, and counts it. Returns false if it does not run now.

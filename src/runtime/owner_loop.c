@@ -11,12 +11,14 @@
 
 void owner_apply_alone(struct owner *owner, struct command *command)
 {
+	owner->rests_until = INT64_MIN;
 	owner_apply_one(owner, command);
 	owner_publish_pending(owner);
 }
 
 void owner_see_alone(struct owner *owner)
 {
+	owner->rests_until = INT64_MIN;
 	if (!inbox_is_empty(&owner->out.alarms.changed))
 		owner_see_alarms_alone(owner);
 	if (!inbox_is_empty(&owner->out.handles.changed))
@@ -25,6 +27,7 @@ void owner_see_alone(struct owner *owner)
 
 void owner_serve_alone(struct owner *owner, struct request *request)
 {
+	owner->rests_until = INT64_MIN;
 	owner_serve_here(owner, request);
 	while (!list_is_empty(&owner->memory.trims) || !list_is_empty(&owner->memory.trims_begun))
 		owner_tend_memory(owner);
@@ -67,6 +70,7 @@ static void owner_begin_poll(struct owner *owner)
 {
 	const struct list *retirements = &owner->retirements;
 
+	owner->rests_until = INT64_MIN;
 	owner->loop.round_end = tick_before(&owner->clock.ticks, clock_now(&owner->clock));
 	owner->loop.last_retired = list_is_empty(retirements) ? NULL : retirements->previous;
 	list_append_all(&owner->in.round, &owner->out.jobs);

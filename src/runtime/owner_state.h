@@ -131,6 +131,7 @@ struct owner {
 	struct event_count event;
 	pthread_mutex_t drive;               /* its holder is the owner; not with a thread */
 	int cancel_state;                    /* of that thread before; under the lock */
+	tw_duration rests_until;             /* nothing is to do before, unless somebody calls */
 	_Atomic uintptr_t driver;            /* the owner's thread now; 0: none */
 	void (*end)(struct tw_wheel *wheel); /* the thread's last act, or NULL */
 	atomic_bool ending;

@@ -26,10 +26,10 @@ enum request_kind {
 	REQUEST_TAKE,
 	REQUEST_REMAINING,
 	REQUEST_NEXT,
+	REQUEST_WALK,
 	REQUEST_SET,
 	REQUEST_ADD, /* a set of a key that has no timer */
 	REQUEST_ADVANCE,
-	REQUEST_WALK,
 	REQUEST_TRIM,
 	REQUEST_DRAIN, /* not answered */
 	REQUEST_STOP   /* not answered */

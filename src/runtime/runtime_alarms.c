@@ -84,8 +84,10 @@ static __attribute__((noinline)) enum tw_status wheel_set_alarm_alone(struct tw_
 	if (!wheel_is_mine(wheel))
 		return wheel_state_apart(wheel);
 	status = alarm_set_alone(alarm, tick, &changed);
-	if (changed)
+	if (changed) {
+		wheel->owner.rests_until = INT64_MIN;
 		owner_file_alarm(&wheel->owner, alarm);
+	}
 	return status;
 }
 

@@ -46,6 +46,7 @@ static __attribute__((noinline)) enum tw_status wheel_set_handle_alone(struct tw
 	handle_make_alone(handle);
 	if (!limit_take(&wheel->owner.out.places))
 		return wheel_refuse(wheel);
+	wheel->owner.rests_until = INT64_MIN;
 	owner_set_handle(&wheel->owner, handle, false);
 	owner_publish_pending(&wheel->owner);
 	return TW_OK;

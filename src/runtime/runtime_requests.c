@@ -45,7 +45,7 @@ static enum tw_status wheel_reserve_drain(struct tw_wheel *wheel)
 		if (owner->has_thread)
 			(void)wheel_ask_and_wait(wheel, &flush);
 		else
-			wheel_apply(wheel);
+			wheel_apply(wheel, NULL);
 		if (wheel_state(wheel) != TW_OK)
 			return TW_CLOSED;
 		thread_back_off(&tries);
@@ -213,44 +213,55 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 }
 
 /* Returns how long the program may sleep before the next tw_poll; `more` says that work is left. */
-static inline __attribute__((always_inline)) tw_duration wheel_time_to_next(struct tw_wheel *wheel,
-									    bool more)
+static inline __attribute__((always_inline)) tw_duration wheel_begin_rest(struct tw_wheel *wheel,
+									  bool more)
 {
 	struct owner *owner = &wheel->owner;
-	tw_duration now = clock_now(&owner->clock);
 
 	if (more || owner_has_next_jobs(owner) || owner_is_trimming(owner))
 		return 0;
 	if (owner->held_back)
 		return owner->clock.ticks.interval;
-	if (owner->clock.kind == TW_CLOCK_MANUAL)
-		return time_left(owner_next_time(owner), now);
-	return time_left(owner_sleep_end(owner), now);
+	owner->rests_until = owner->clock.kind == TW_CLOCK_MANUAL ? owner_next_time(owner)
+								  : owner_sleep_end(owner);
+	return time_left(owner->rests_until, clock_now(&owner->clock));
 }
 
-/* Returns as wheel_time_to_next(). */
-static tw_duration wheel_poll(struct tw_wheel *wheel, size_t most)
+/* Polls where there may be something to do. The drive has begun. */
+static tw_duration wheel_poll_driven(struct tw_wheel *wheel, size_t most)
 {
 	struct tw_wheel *driven __attribute__((cleanup(wheel_leave_drive))) = wheel;
-	struct owner *owner = &wheel->owner;
+	struct owner *owner = &driven->owner;
 	bool more;
 
-	wheel_begin_drive(driven);
 	event_count_cancel(&owner->event);
 	owner->poll_began = clock_now(&owner->clock);
 	more = wheel_turn_while_due(wheel, most);
 	owner->poll_began = TW_FOREVER;
 	owner_begin_sleep(owner, more);
-	return wheel_time_to_next(wheel, more);
+	return wheel_begin_rest(wheel, more);
+}
+
+/* Returns as wheel_begin_rest(). */
+static tw_duration wheel_poll(struct tw_wheel *wheel, size_t most)
+{
+	tw_duration left;
+
+	return wheel_begin_drive_or_rest(wheel, &left) ? wheel_poll_driven(wheel, most) : left;
 }
 
 /* Polls with TW_DRIVE_LOOP. Where a task stops the wheel, all comes back before it returns. */
 static tw_duration wheel_poll_in_loop(struct tw_wheel *wheel, size_t most)
 {
+	struct owner *owner = &wheel->owner;
+	tw_duration now = clock_now(&owner->clock);
+
+	if (now < owner->rests_until)
+		return time_left(owner->rests_until, now);
 	wheel_poll_alone(wheel, most);
-	if (wheel->owner.is_stopped)
+	if (owner->is_stopped)
 		wheel_settle_alone(wheel);
-	return wheel_time_to_next(wheel, owner_is_busy_alone(&wheel->owner));
+	return wheel_begin_rest(wheel, owner_is_busy_alone(owner));
 }
 
 enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)

@@ -53,6 +53,19 @@ static int visit_nothing(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
+static void wheel_of_one_thread_has_no_cache(void **state)
+{
+	struct tw_options of_loop = {.drive = TW_DRIVE_LOOP};
+	struct tw_cache_options options = {0};
+	struct tw_cache *cache;
+
+	(void)state;
+	assert_status(tw_create(&options.wheel, TW_MILLISECOND, 16, NULL, &of_loop), TW_OK);
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
+	assert_null(cache);
+	tw_destroy(options.wheel);
+}
+
 static void calls_without_a_cache_are_refused(void **state)
 {
 	struct tw_cache_lookup item = {"k", 1, NULL, 0, 0, TW_OK};
@@ -609,6 +622,7 @@ static void values_of_all_sizes_lie_side_by_side(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, values_of_all_sizes_lie_side_by_side),
 	TEST_CACHE(bad_keys_and_values_are_refused),
+	cmocka_unit_test(wheel_of_one_thread_has_no_cache),
 	cmocka_unit_test(calls_without_a_cache_are_refused),
 	cmocka_unit_test(options_out_of_range_are_refused),
 	cmocka_unit_test(lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter),

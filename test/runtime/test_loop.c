@@ -792,6 +792,75 @@ static void everything_runs_by_its_deadline_and_what_tasks_set_later(void **stat
 	tw_destroy(world.wheel);
 }
 
+/* ---- Stops ---- */
+
+static void group_is_stopped_at_once(void **state)
+{
+	enum { TIMERS = 100 };
+	struct recorder *recorder = recorder_open(*state, 10);
+	enum tw_status statuses[TIMERS + 1];
+	struct tw_timer timers[TIMERS + 1];
+
+	for (int i = 0; i < TIMERS; i++)
+		assert_status(
+			tw_after_func(recorder->wheel, INTERVAL, run_nothing, NULL, &timers[i]),
+			TW_OK);
+	timers[TIMERS] = (struct tw_timer){UINT64_MAX};
+	assert_status(tw_timers_stop(recorder->wheel, timers, TIMERS + 1, statuses, NULL), TW_OK);
+	for (int i = 0; i < TIMERS; i++)
+		assert_status(statuses[i], TW_OK);
+	assert_status(statuses[TIMERS], TW_NOT_FOUND);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	assert_status(tw_timer_reset(recorder->wheel, timers[TIMERS], 0), TW_NOT_FOUND);
+	recorder_close(recorder);
+}
+
+struct stopper {
+	struct tw_wheel *wheel;
+	struct tw_timer timer;
+	struct tw_alarm *alarm;
+	int runs;
+};
+
+static void stop_own_timer(void *argument)
+{
+	struct stopper *stopper = argument;
+
+	stopper->runs++;
+	must(tw_timer_stop(stopper->wheel, stopper->timer), TW_REARMED);
+	must(tw_timer_stop(stopper->wheel, stopper->timer), TW_RUNNING);
+	must(tw_timer_reset(stopper->wheel, stopper->timer, INTERVAL), TW_NOT_FOUND);
+}
+
+static void close_own_alarm(void *argument)
+{
+	struct stopper *stopper = argument;
+
+	stopper->runs++;
+	must(tw_alarm_close(stopper->alarm, run_nothing), TW_OK);
+	must(tw_alarm_set(stopper->alarm, INTERVAL), TW_CLOSED);
+}
+
+static void tasks_stop_and_close_their_own_timer_for_good(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct stopper stopper = {.wheel = recorder->wheel};
+
+	assert_status(tw_every(recorder->wheel, INTERVAL, INTERVAL, TW_MISSED_SKIP, stop_own_timer,
+			       &stopper, &stopper.timer),
+		      TW_OK);
+	assert_status(tw_alarm_create(recorder->wheel, close_own_alarm, &stopper, &stopper.alarm),
+		      TW_OK);
+	assert_status(tw_alarm_set(stopper.alarm, INTERVAL), TW_OK);
+	for (int i = 0; i < 3; i++) {
+		assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+		assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
+	}
+	assert_int_equal(stopper.runs, 2);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_BOTH(loop, calls_of_other_threads_are_refused_and_do_nothing),
 	TEST_BOTH(loop, calls_that_would_run_tasks_elsewhere_run_none),
@@ -810,6 +879,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(loop, poll_is_no_cancellation_point),
 	cmocka_unit_test(loop_has_no_workers),
 	TEST_BOTH(loop, real_clock_is_followed),
+	TEST_BOTH(loop, group_is_stopped_at_once),
+	TEST_BOTH(loop, tasks_stop_and_close_their_own_timer_for_good),
 	TEST_BOTH(loop, everything_runs_by_its_deadline_and_what_tasks_set_later),
 };
 
