@@ -324,6 +324,8 @@ static void poll_of_some_goes_on_where_the_last_one_was(void **state)
 	assert_status(tw_poll_some(recorder->wheel, 3, &until), TW_OK);
 	assert_int_equal(event_count(recorder), 3);
 	assert_int_equal(until, 0);
+	assert_status(tw_next(recorder->wheel, &until), TW_OK);
+	assert_true(until == INTERVAL);
 	/* It is due first among what is left. */
 	set_timer_at(recorder, "early", 100, INTERVAL / 2);
 	assert_status(tw_poll_some(recorder->wheel, 1, &until), TW_OK);
