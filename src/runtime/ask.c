@@ -60,14 +60,13 @@ static void owner_end_visit(struct owner *owner)
 	pthread_mutex_unlock(&owner->drive);
 }
 
-/* Returns whether there is nothing to do for *left, as the poll before has found: nobody has driven
- * or called since. Under the drive lock. */
-static bool owner_rests(struct owner *owner, tw_duration *left)
+/* Returns whether there is nothing to do at that time, as the poll before has found: nobody has
+ * driven or called since. Under the drive lock. */
+static inline bool owner_rests(struct owner *owner, tw_duration now)
 {
-	tw_duration now = clock_now(&owner->clock);
-
-	*left = time_left(owner->rests_until, now);
-	return now < owner->rests_until && !owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) &&
+	return now < owner->rests_until && !owner_has_changes(owner) &&
+	       command_queue_count(&owner->queue) == 0 &&
+	       requests_first_position(&owner->requests) == REQUESTS_NONE &&
 	       (owner->event.timer < 0 ||
 		event_count_is_asleep(&owner->event, EVENT_COUNT_SLEEPING));
 }
@@ -96,14 +95,17 @@ bool wheel_try_drive(struct tw_wheel *wheel)
 bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
 {
 	struct owner *owner = &wheel->owner;
+	tw_duration now;
 
 	pthread_mutex_lock(&owner->drive);
-	if (owner_rests(owner, left)) {
-		pthread_mutex_unlock(&owner->drive);
-		return false;
+	now = clock_now(&owner->clock);
+	if (!owner_rests(owner, now)) {
+		wheel_begin_locked_drive(wheel);
+		return true;
 	}
-	wheel_begin_locked_drive(wheel);
-	return true;
+	*left = time_left(owner->rests_until, now);
+	pthread_mutex_unlock(&owner->drive);
+	return false;
 }
 
 /* A job has been left by an exception, or by the end of its thread. Returns false where that is the

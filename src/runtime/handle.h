@@ -147,10 +147,12 @@ size_t handle_take_stopped(struct handle_table *table, struct handle **taken, si
 /* Returns whether there are none, as mostly after a task. */
 static inline bool handle_none_is_stopped(const struct handle_table *table)
 {
+	uintptr_t some = 0;
+
+#pragma GCC unroll 8
 	for (size_t i = 0; i < HANDLE_INBOXES; i++)
-		if (!inbox_is_empty(&table->stopped[i]))
-			return false;
-	return true;
+		some |= inbox_contents(&table->stopped[i]);
+	return some == 0;
 }
 /* The next one that was reset to run sooner, or has come back. NULL: none. */
 struct handle *handle_take_changed(struct handle_table *table);

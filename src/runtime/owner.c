@@ -415,7 +415,8 @@ static bool owner_is_ending(struct owner *owner)
 	return atomic_load_explicit(&owner->ending, memory_order_seq_cst);
 }
 
-bool owner_must_stay_awake(struct owner *owner, enum event_count_state sleep)
+/* The second look, after the announcement. */
+static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sleep)
 {
 	size_t tolerated = sleep == EVENT_COUNT_NAPPING ? (size_t)owner->queue.capacity / 2 : 0;
 

@@ -36,8 +36,6 @@ bool owner_turn(struct owner *owner);
  * apply.
  */
 bool owner_apply_turn(struct owner *owner, struct request *request);
-/* The second look, after the announcement of sleep: returns whether anything has come. */
-bool owner_must_stay_awake(struct owner *owner, enum event_count_state sleep);
 /* Begins the next tick up to `target`. Returns false if there is none. */
 bool owner_begin_tick(struct owner *owner, uint64_t target);
 /* Claims the run of a timer that has expired, and counts it. Returns false if it does not run now.

@@ -145,7 +145,7 @@ static __attribute__((noinline)) size_t owner_see_stopped(struct owner *owner)
 	return count;
 }
 
-size_t owner_see_handles(struct owner *owner, size_t most)
+size_t owner_see_some_handles(struct owner *owner, size_t most)
 {
 	size_t seen = 0;
 	bool more;
@@ -169,7 +169,7 @@ size_t owner_see_handles(struct owner *owner, size_t most)
 
 void owner_see_handles_alone(struct owner *owner)
 {
-	_Static_assert(HANDLE_GROUP <= PENDING_BATCH, "a call changes no more");
+	_Static_assert((int)HANDLE_GROUP <= (int)PENDING_BATCH, "a call changes no more");
 	(void)owner_see_changed(owner);
 	owner_publish_pending(owner);
 }

@@ -794,6 +794,40 @@ static void everything_runs_by_its_deadline_and_what_tasks_set_later(void **stat
 	tw_destroy(world.wheel);
 }
 
+/* ---- Polls with nothing to do ---- */
+
+static void poll_sees_each_call_that_came_after_an_idle_one(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 100);
+	struct tw_wheel *wheel = recorder->wheel;
+	struct tw_alarm *alarm;
+	struct tw_timer timer;
+
+	assert_status(tw_alarm_create(wheel, run_nothing, NULL, &alarm), TW_OK);
+	assert_true(poll_wheel(recorder) == TW_FOREVER);
+	assert_status(tw_after_func(wheel, 90 * INTERVAL, run_nothing, NULL, &timer), TW_OK);
+	assert_true(poll_wheel(recorder) == 90 * INTERVAL);
+	assert_status(tw_timer_reset(wheel, timer, 80 * INTERVAL), TW_OK);
+	assert_true(poll_wheel(recorder) == 80 * INTERVAL);
+	set_timer(recorder, "a", 1, 70 * INTERVAL);
+	assert_true(poll_wheel(recorder) == 70 * INTERVAL);
+	assert_int_equal(tw_pending(wheel), 2);
+	assert_status(tw_move_timer(wheel, "a", 1, 60 * INTERVAL), TW_OK);
+	assert_true(poll_wheel(recorder) == 60 * INTERVAL);
+	assert_status(tw_alarm_set(alarm, 50 * INTERVAL), TW_OK);
+	assert_true(poll_wheel(recorder) == 50 * INTERVAL);
+	assert_status(tw_add_timer(wheel, "b", 1, NULL, 40 * INTERVAL), TW_OK);
+	assert_true(poll_wheel(recorder) == 40 * INTERVAL);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+	assert_true(poll_wheel(recorder) == 39 * INTERVAL);
+	assert_true(poll_wheel(recorder) == 39 * INTERVAL);
+	assert_status(tw_drain(wheel, record_drain, recorder), TW_OK);
+	assert_true(poll_wheel(recorder) == 49 * INTERVAL);
+	assert_drained(recorder, 1);
+	assert_status(tw_alarm_destroy(alarm), TW_OK);
+	recorder_close(recorder);
+}
+
 /* ---- Stops ---- */
 
 static void group_is_stopped_at_once(void **state)
@@ -881,6 +915,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(loop, poll_is_no_cancellation_point),
 	cmocka_unit_test(loop_has_no_workers),
 	TEST_BOTH(loop, real_clock_is_followed),
+	TEST_ALONE(poll_sees_each_call_that_came_after_an_idle_one),
 	TEST_BOTH(loop, group_is_stopped_at_once),
 	TEST_BOTH(loop, tasks_stop_and_close_their_own_timer_for_good),
 	TEST_BOTH(loop, everything_runs_by_its_deadline_and_what_tasks_set_later),
