@@ -64,7 +64,7 @@ static void owner_end_visit(struct owner *owner)
  * driven or called since. Under the drive lock. */
 static inline bool owner_rests(struct owner *owner, tw_duration now)
 {
-	return now < owner->rests_until && !owner_has_changes(owner) &&
+	return owner_may_rest(owner, now) && !owner_has_changes(owner) &&
 	       command_queue_count(&owner->queue) == 0 &&
 	       requests_first_position(&owner->requests) == REQUESTS_NONE &&
 	       (owner->event.timer < 0 ||

@@ -170,6 +170,13 @@ static inline void owner_set_here(struct owner *owner, bool is_here)
 			      memory_order_relaxed);
 }
 
+/* Returns whether a poll at that time finds nothing to do, unless somebody has called. Once a
+ * second a poll looks at memory, which other threads may have freed. */
+static inline bool owner_may_rest(const struct owner *owner, tw_duration now)
+{
+	return now < owner->rests_until && now < owner->memory.next_look;
+}
+
 /* Makes the number of pending timers known to all. */
 static inline void owner_publish_pending(struct owner *owner)
 {

@@ -256,7 +256,7 @@ static tw_duration wheel_poll_in_loop(struct tw_wheel *wheel, size_t most)
 	struct owner *owner = &wheel->owner;
 	tw_duration now = clock_now(&owner->clock);
 
-	if (now < owner->rests_until)
+	if (owner_may_rest(owner, now))
 		return time_left(owner->rests_until, now);
 	wheel_poll_alone(wheel, most);
 	if (owner->is_stopped)
