@@ -99,6 +99,16 @@ static inline bool event_count_is_asleep(struct event_count *event, enum event_c
 	return atomic_load_explicit(&event->state, memory_order_seq_cst) >= (int)at_least;
 }
 
+/* Returns whether the sleeper, which is announced, need not set the timer again: no notifier has
+ * come, or one that was held up has not set it yet. Only the sleeper may call this. */
+static inline bool event_count_is_settled(struct event_count *event)
+{
+	/* acquire: as in event_count_arm(). */
+	return event->timer < 0 ||
+	       (event_count_is_asleep(event, EVENT_COUNT_SLEEPING) &&
+		atomic_load_explicit(&event->rings, memory_order_acquire) == event->rings_known);
+}
+
 /* Wakes the sleeper if its state is `at_least` or more. Any thread. */
 static inline void event_count_notify(struct event_count *event, enum event_count_state at_least)
 {

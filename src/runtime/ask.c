@@ -67,8 +67,7 @@ static inline bool owner_rests(struct owner *owner, tw_duration now)
 	return owner_may_rest(owner, now) && !owner_has_changes(owner) &&
 	       command_queue_count(&owner->queue) == 0 &&
 	       requests_first_position(&owner->requests) == REQUESTS_NONE &&
-	       (owner->event.timer < 0 ||
-		event_count_is_asleep(&owner->event, EVENT_COUNT_SLEEPING));
+	       event_count_is_settled(&owner->event);
 }
 
 /* The drive lock has been taken. A cancelled thread gives it back first: inline tasks may wait. */

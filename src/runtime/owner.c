@@ -338,22 +338,24 @@ static bool owner_begin_turn(struct owner *owner)
 
 bool owner_apply_turn(struct owner *owner, struct request *request)
 {
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	bool more = false;
 
+	queue_age_end_sleep(&owner->queue_age, now);
 	if (request) {
 		owner_serve_here(owner, request);
 	} else {
 		more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
 		more |= owner_apply(owner, COMMANDS_A_TURN);
-		owner_tend_memory(owner);
 	}
+	owner_tend_memory(owner);
 	if (owner->out.pool) {
 		owner_retire(owner);
 		outbox_submit(&owner->out);
 		more |= !list_is_empty(&owner->retirements);
 	}
 	owner_publish_pending(owner);
-	queue_age_note(&owner->queue_age, &owner->queue, clock_read_real(CLOCK_MONOTONIC));
+	queue_age_note(&owner->queue_age, &owner->queue, now);
 	return more;
 }
 

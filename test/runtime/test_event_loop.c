@@ -11,7 +11,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <sys/timerfd.h>
+
 #include <timingwheel/timingwheel.h>
+
+#include "runtime/ask.h"
 
 enum { LONG_MS = 10000 };
 
@@ -523,9 +527,33 @@ static void question_does_not_make_it_readable(void **state)
 	tw_destroy(loop.wheel);
 }
 
+static void late_ring_does_not_leave_it_readable(void **state)
+{
+	const struct itimerspec at_once = {.it_value.tv_nsec = 1};
+	struct event_count *event;
+	struct loop loop;
+
+	(void)state;
+	loop_open(&loop, TW_CLOCK_MONOTONIC);
+	event = &loop.wheel->owner.event;
+	set_key(&loop, "a", TW_HOUR);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	/* A notifier took back an announcement before that poll, and rings after it. */
+	event->taken++;
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(timerfd_settime(loop.descriptor, 0, &at_once, NULL), 0);
+	atomic_fetch_add(&event->rings, 1);
+	assert_int_equal(is_readable(&loop, LONG_MS), 1);
+	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(&loop, 0), 0);
+	tw_destroy(loop.wheel);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner),
 	cmocka_unit_test(poll_of_some_runs_no_more_than_that),
+	cmocka_unit_test(late_ring_does_not_leave_it_readable),
 	cmocka_unit_test(question_does_not_make_it_readable),
 	cmocka_unit_test(descriptor_rings_until_a_large_drain_is_over),
 	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),

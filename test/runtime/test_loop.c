@@ -838,10 +838,16 @@ static void poll_sees_each_call_that_came_after_an_idle_one(void **state)
 	recorder_close(recorder);
 }
 
-static void idle_polls_give_memory_back(void **state)
+static enum tw_status poll_or_ask(struct tw_wheel *wheel, bool asks)
+{
+	if (!asks)
+		return tw_poll(wheel, NULL);
+	return tw_contains(wheel, "a", 1, NULL) == TW_NOT_FOUND ? TW_OK : TW_INVALID;
+}
+
+static void expect_memory_back(struct recorder *recorder, bool asks)
 {
 	enum { TIMERS = 50000 };
-	struct recorder *recorder = recorder_open(*state, 100);
 	struct tw_stats stats;
 	uint64_t most;
 
@@ -851,14 +857,25 @@ static void idle_polls_give_memory_back(void **state)
 	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
 	most = stats.memory;
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
 	for (int second = 0; second < 20; second++) {
-		for (int poll = 0; poll < 50; poll++)
-			assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
+		for (int call = 0; call < 50; call++)
+			assert_status(poll_or_ask(recorder->wheel, asks), TW_OK);
 		assert_status(tw_advance(recorder->wheel, TW_SECOND), TW_OK);
 	}
 	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
 	assert_true(TEST_HAS_SANITIZER || stats.memory < most / 4);
 	recorder_close(recorder);
+}
+
+static void idle_polls_give_memory_back(void **state)
+{
+	expect_memory_back(recorder_open(*state, 100), false);
+}
+
+static void questions_give_memory_back(void **state)
+{
+	expect_memory_back(recorder_open(*state, 100), true);
 }
 
 /* ---- Stops ---- */
@@ -951,6 +968,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(loop, calls_are_counted_at_once),
 	TEST_ALONE(poll_sees_each_call_that_came_after_an_idle_one),
 	TEST_ALONE(idle_polls_give_memory_back),
+	TEST_DRIVEN(questions_give_memory_back),
 	TEST_BOTH(loop, group_is_stopped_at_once),
 	TEST_BOTH(loop, tasks_stop_and_close_their_own_timer_for_good),
 	TEST_BOTH(loop, everything_runs_by_its_deadline_and_what_tasks_set_later),
