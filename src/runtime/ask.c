@@ -36,18 +36,12 @@ enum tw_status wheel_state_apart(const struct tw_wheel *wheel)
 	return status == TW_OK ? TW_CLOSED : status;
 }
 
-/* The drive lock has been taken. */
+/* The drive lock has been taken. A visit calls no function of the program, and is no cancellation
+ * point. */
 static void owner_begin_visit(struct owner *owner)
 {
 	owner->rests_until = INT64_MIN;
 	owner_set_here(owner, true);
-}
-
-/* Begins a drive that calls no function of the program, and so is no cancellation point. */
-static void owner_visit(struct owner *owner)
-{
-	pthread_mutex_lock(&owner->drive);
-	owner_begin_visit(owner);
 }
 
 static void owner_end_visit(struct owner *owner)
@@ -325,7 +319,8 @@ static void wheel_turn_until(struct tw_wheel *wheel, struct request *request, tw
 
 void wheel_apply(struct tw_wheel *wheel, struct request *request)
 {
-	owner_visit(&wheel->owner);
+	pthread_mutex_lock(&wheel->owner.drive);
+	owner_begin_visit(&wheel->owner);
 	(void)owner_apply_turn(&wheel->owner, request);
 	owner_end_visit(&wheel->owner);
 }
