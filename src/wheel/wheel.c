@@ -135,8 +135,8 @@ static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 	wheel->layout->place(wheel, timer, wheel_tick_of(wheel, timer));
 }
 
-/* Returns the place of a due timer in the order of a wheel by deadline. What is due at its tick, its
- * deadline being later or not known, has the tick's time. */
+/* Returns the place of a due timer in the order of a wheel by deadline. What is due at its tick has
+ * the tick's time: its deadline is later, or not known. */
 static uint64_t wheel_rank(const struct wheel *wheel, const struct timer *timer)
 {
 	tw_duration time = timer->by_tick ? tick_time(&wheel->ticks, timer->tick) : timer->deadline;
