@@ -25,9 +25,8 @@ struct work {
 	struct job_thread *thread;
 	struct timer *timer;
 	struct tw_task *task;
-	tw_duration now;   /* the wheel's time when the job began */
-	tw_duration began; /* the task's call, in real time */
-	tw_duration took;
+	tw_duration now; /* the wheel's time when the job began */
+	struct job_time time;
 	bool has_returned; /* not left: constant in each of a cleanup's two copies */
 };
 
@@ -120,13 +119,12 @@ INLINED void job_end_close(struct work **work)
 		handle_free((*work)->target->handles, handles, timer_handle(timer));
 }
 
-/*
- * Calls a close's function, and frees its handle or alarm. Those that wait for the run before it
- * need not wait for this call. It may be made in a cleanup, so it has a `work` of its own. Not
- * inlined: the other ways need no registers for it.
- */
-static __attribute__((noinline)) void job_close(struct job_target *target, struct timer *timer,
-						struct job_thread *thread, struct tw_task *task)
+/* Does what job_close() does, with a `work` of its own. Not inlined: the other ways need no
+ * registers for it. */
+static __attribute__((noinline)) void job_close_apart(struct job_target *target,
+						      struct timer *timer,
+						      struct job_thread *thread,
+						      struct tw_task *task)
 {
 	struct work work = {.target = target, .thread = thread, .timer = timer, .task = task};
 	struct work *call __attribute__((cleanup(job_end_close))) = &work;
@@ -138,6 +136,14 @@ static __attribute__((noinline)) void job_close(struct job_target *target, struc
 	handle_table_tell(target->handles);
 	counter_add(&thread->counts[JOB_RUNNING], 1);
 	task->run(call->task->value);
+}
+
+/* Calls a close's function, and frees its handle or alarm. Those that wait for the run before it
+ * need not wait for this call. It may be made in a cleanup. */
+INLINED void job_close(struct work *work)
+{
+	work->time.took = JOB_TOOK_UNKNOWN;
+	job_close_apart(work->target, work->timer, work->thread, work->task);
 }
 
 /* Whether a task may start. */
@@ -202,12 +208,9 @@ INLINED void job_show(struct job_run *run, const struct tw_task *task, tw_durati
 /* A task is about to be called. */
 INLINED void job_begin(struct work *work)
 {
-	const struct clock *clock = work->target->clock;
-
 	histogram_record(&work->thread->lateness, work->task->lateness);
-	work->began = clock->kind == TW_CLOCK_MANUAL ? clock_read_real(clock->id) : work->now;
 	work->thread->job = list_entry(work->task, struct job, task);
-	job_show(&work->thread->run, work->task, work->began);
+	job_show(&work->thread->run, work->task, work->time.began);
 	TRACE_TASK_BEGIN(work->timer);
 }
 
@@ -217,12 +220,12 @@ INLINED void job_end(struct work **ended)
 	struct work *work = *ended;
 	struct job_thread *thread = work->thread;
 
-	work->took = time_since(clock_read_real(work->target->clock->id), work->began);
+	work->time.took = time_since(clock_read_real(work->target->clock->id), work->time.began);
 	job_end_in_child(work);
 	/* relaxed: see job_show(). */
 	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
-	histogram_record(&thread->duration, work->took);
-	TRACE_TASK_END(work->timer, work->took);
+	histogram_record(&thread->duration, work->time.took);
+	TRACE_TASK_END(work->timer, work->time.took);
 }
 
 INLINED void job_call(struct work *work)
@@ -264,7 +267,7 @@ INLINED void job_run(struct work *work)
 	job_call(work);
 	if (!work->target->slow_task.hook)
 		return;
-	job_end_report(work->target, work->thread, work->began, work->took);
+	job_end_report(work->target, work->thread, work->time.began, work->time.took);
 	job_end_in_child(work);
 }
 
@@ -345,6 +348,9 @@ INLINED void job_end_handle(struct job_handle_run **ended)
 
 	if (job_is_left_in_child(run->work))
 		return;
+	/* That may ask the schedule. */
+	if (run->work->timer->class == TIMER_PERIODIC)
+		run->work->time.took = JOB_TOOK_UNKNOWN;
 	run->end = handle_end(target->handles, &run->work->thread->bin->handles,
 			      timer_handle(run->work->timer), run->work->now);
 	job_end_in_child(run->work);
@@ -363,7 +369,7 @@ INLINED void job_end_schedule(struct job_handle_run *run)
 		run->end = handle_end_schedule(target->handles, &work->thread->bin->handles,
 					       timer_handle(work->timer));
 	if (run->end == HANDLE_CLOSES) {
-		job_close(target, work->timer, work->thread, work->task);
+		job_close(work);
 		return;
 	}
 	if (run->end == HANDLE_GOES_ON)
@@ -389,7 +395,7 @@ INLINED void job_run_handle(struct work *work, struct handle *handle)
 		break;
 	case HANDLE_CLOSED:
 		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
-		job_close(work->target, work->timer, work->thread, work->task);
+		job_close(work);
 		break;
 	case HANDLE_STOPPED:
 		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
@@ -408,7 +414,7 @@ INLINED void job_let_go(struct work **work)
 	if (!job_is_left_in_child(*work) &&
 	    handle_let_go(target->handles, &(*work)->thread->bin->handles,
 			  timer_handle((*work)->timer)))
-		job_close(target, (*work)->timer, (*work)->thread, (*work)->task);
+		job_close(*work);
 }
 
 /* A handle that does not run. */
@@ -436,7 +442,7 @@ INLINED void job_finish_handle(struct work *work)
 	if (handle->timer.job == TIMER_RUN && job_may_run(work->target))
 		job_run_handle(work, handle);
 	else if (handle->timer.job == TIMER_CLOSE)
-		job_close(work->target, work->timer, work->thread, work->task);
+		job_close(work);
 	else
 		job_return_handle(work, handle);
 }
@@ -471,13 +477,19 @@ static inline void job_leave(struct job *job)
 	innermost = job->outer;
 }
 
-void job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
+struct job_time job_finish(struct job_target *target, struct timer *timer,
+			   struct job_thread *thread)
 {
-	tw_duration now = clock_now(target->clock);
+	tw_duration began = clock_read_real(target->clock->id);
+	tw_duration now = clock_now_at(target->clock, began);
 	struct job job __attribute__((cleanup(job_leave))) = {
 		.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
-	struct work work = {
-		.target = target, .thread = thread, .timer = timer, .task = &job.task, .now = now};
+	struct work work = {.target = target,
+			    .thread = thread,
+			    .timer = timer,
+			    .task = &job.task,
+			    .now = now,
+			    .time = {began, JOB_TOOK_UNKNOWN}};
 
 	innermost = &job;
 	if (timer_has_key(timer))
@@ -485,9 +497,10 @@ void job_finish(struct job_target *target, struct timer *timer, struct job_threa
 	else if (timer_is_handle(timer))
 		job_finish_handle(&work);
 	else if (timer->job == TIMER_CLOSE)
-		job_close(target, timer, thread, &job.task);
+		job_close(&work);
 	else
 		job_finish_alarm(&work);
+	return work.time;
 }
 
 const struct tw_task *tw_current_task(void)

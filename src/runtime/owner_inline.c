@@ -64,11 +64,13 @@ static void owner_see_changes(struct owner *owner)
 
 static void owner_run_job(struct owner *owner, struct timer *timer)
 {
-	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
+	struct job_time time;
 
 	owner->in.task_called = false;
-	job_finish(&owner->out.target, timer, &owner->out.thread);
-	owner->in.task_time += clock_read_real(CLOCK_MONOTONIC) - start;
+	time = job_finish(&owner->out.target, timer, &owner->out.thread);
+	if (time.took == JOB_TOOK_UNKNOWN)
+		time.took = time_since(clock_read_real(owner->clock.id), time.began);
+	owner->in.task_time += time.took;
 	owner_apply_calls(owner);
 	owner_see_changes(owner);
 	owner_count_jobs(owner, 1);

@@ -92,7 +92,7 @@ static void owner_run_alone(struct owner *owner, struct timer *timer)
 	if (!owner->is_stopped)
 		wheel_hold_back(owner->pending.wheel, true);
 	owner->loop.in_job = true;
-	job_finish(&owner->out.target, timer, &owner->out.thread);
+	(void)job_finish(&owner->out.target, timer, &owner->out.thread);
 	owner_end_job(owner);
 }
 

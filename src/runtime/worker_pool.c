@@ -635,7 +635,7 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 		worker_tell(worker);
 		pthread_mutex_unlock(&worker->pool->lock);
 	}
-	job_finish(worker->pool->target, timer, &worker->counts->thread);
+	(void)job_finish(worker->pool->target, timer, &worker->counts->thread);
 	/* relaxed: written by this thread alone. */
 	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
 	/* release: publishes what the task did; seq_cst: and before the load in worker_may_tell().

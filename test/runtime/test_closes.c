@@ -242,6 +242,29 @@ static void timer_closed_without_a_function_is_stopped(void **state)
 	recorder_close(recorder);
 }
 
+static void wait_and_be_closed(void *argument)
+{
+	struct thing *thing = argument;
+
+	thing->answers[0] = tw_timer_stop_wait(thing->wheel, thing->timer);
+	thing_closed(thing);
+}
+
+/* The run has ended, so there is nothing to wait for. */
+static void close_may_wait_for_its_own_timer(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct thing thing;
+
+	thing_make(recorder, &thing);
+	assert_status(tw_after_func(thing.wheel, INTERVAL, thing_run, &thing, &thing.timer), TW_OK);
+	assert_status(tw_timer_close(thing.wheel, thing.timer, wait_and_be_closed), TW_OK);
+	advance(recorder, 10 * INTERVAL);
+	assert_closed(&thing, 0);
+	assert_status(thing.answers[0], TW_NOT_FOUND);
+	recorder_close(recorder);
+}
+
 static void alarm_is_left_alone_in_a_forks_child(void **state)
 {
 	struct recorder *recorder;
@@ -715,6 +738,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(timer_closed_without_a_function_is_stopped),
 	TEST_WITH_THREADS(alarm_is_left_alone_in_a_forks_child),
 	TEST_EVERYWHERE(timer_may_close_itself),
+	TEST_EVERYWHERE(close_may_wait_for_its_own_timer),
 	TEST_POOL(timer_closed_while_it_waits_in_the_pool_does_not_run),
 	TEST_EVERYWHERE(timers_closed_before_a_drain_or_the_end_meet_neither),
 	TEST_POOL(alarms_that_destroy_each_other_do_not_wait_for_ever),
