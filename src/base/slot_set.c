@@ -60,7 +60,7 @@ static size_t slot_set_scan_word(const struct slot_set *set, int level, size_t f
 	return word ? from + (size_t)__builtin_ctzll(word) : SLOT_NONE;
 }
 
-size_t slot_set_next(const struct slot_set *set, size_t slot)
+size_t slot_set_next_word(const struct slot_set *set, size_t slot)
 {
 	size_t bits = set->size;
 	size_t found = SLOT_NONE;

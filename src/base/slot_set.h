@@ -41,7 +41,15 @@ static inline void slot_set_add(struct slot_set *set, size_t slot)
 }
 
 void slot_set_remove(struct slot_set *set, size_t slot);
-/* Returns the smallest member that is at least `slot`, or SLOT_NONE. */
-size_t slot_set_next(const struct slot_set *set, size_t slot);
+/* Does what slot_set_next() does, where the slot's own word has no such member. */
+size_t slot_set_next_word(const struct slot_set *set, size_t slot);
+
+/* Returns the smallest member that is at least `slot`, one of the set's slots, or SLOT_NONE. */
+static inline size_t slot_set_next(const struct slot_set *set, size_t slot)
+{
+	uint64_t word = set->levels[0][slot / 64] >> slot % 64;
+
+	return word ? slot + (size_t)__builtin_ctzll(word) : slot_set_next_word(set, slot);
+}
 
 #endif

@@ -229,13 +229,6 @@ void command_queue_close(struct command_queue *queue)
 	command_queue_wake_all(queue, true);
 }
 
-uint64_t command_queue_tail(struct command_queue *queue)
-{
-	/* seq_cst: the second look of an owner that goes to sleep; pairs with the exchange in
-	 * command_queue_claim_behind(). */
-	return atomic_load_explicit(&queue->tail, memory_order_seq_cst);
-}
-
 uint64_t command_queue_head(struct command_queue *queue)
 {
 	/* relaxed: the consumer's own; to others a statistic. */

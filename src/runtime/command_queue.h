@@ -137,7 +137,12 @@ struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *p
 void command_queue_close(struct command_queue *queue);
 
 /* Any thread: the position that the next command will get. */
-uint64_t command_queue_tail(struct command_queue *queue);
+static inline uint64_t command_queue_tail(const struct command_queue *queue)
+{
+	/* seq_cst: the second look of an owner that goes to sleep; pairs with the exchange in
+	 * command_queue_claim_behind(). */
+	return atomic_load_explicit(&queue->tail, memory_order_seq_cst);
+}
 /* Any thread; exact for the consumer. */
 uint64_t command_queue_head(struct command_queue *queue);
 /* Any thread: commands claimed and not yet consumed. */

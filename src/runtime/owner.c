@@ -180,14 +180,24 @@ static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, 
 	return !timer_is_alarm(timer);
 }
 
+/* Inline: expires a timer, if one look finds it, and runs it. Returns 1. */
+static size_t owner_expire_one(struct owner *owner)
+{
+	struct timer *timer = pending_expire_next(&owner->pending);
+
+	if (timer && owner_claim_expired(owner, timer))
+		list_append(owner->out.jobs_end, &timer->link);
+	owner->in.rounds = 0;
+	owner_dispatch(owner);
+	return 1;
+}
+
 /* Looks at some of the timers that have come up; returns how many at most. */
 static size_t owner_expire_some(struct owner *owner)
 {
 	const struct job_batches *batches = owner->out.batches;
 	struct timer *expired[PENDING_BATCH];
-	size_t most = !owner->out.pool              ? 1
-		      : owner->room < PENDING_BATCH ? owner->room
-						    : PENDING_BATCH;
+	size_t most = owner->room < PENDING_BATCH ? owner->room : PENDING_BATCH;
 	size_t count = pending_expire(&owner->pending, expired, most);
 	bool late = wheel_expired_late(owner->pending.wheel);
 	size_t fired = 0;
@@ -196,10 +206,8 @@ static size_t owner_expire_some(struct owner *owner)
 	for (size_t i = 0; i < count; i++)
 		fired += owner_hand_over_expired(owner, expired[i], late);
 	owner_count_fired(owner, fired);
-	owner->in.rounds = 0;
-	if (!owner->out.pool ||
-	    batches[JOB_LANE_PROMPT].count + batches[JOB_LANE_BULK].count >= JOBS_A_SUBMISSION)
-		owner_dispatch(owner);
+	if (batches[JOB_LANE_PROMPT].count + batches[JOB_LANE_BULK].count >= JOBS_A_SUBMISSION)
+		outbox_submit(&owner->out);
 	return most;
 }
 
@@ -211,7 +219,7 @@ static void owner_advance_to(struct owner *owner, uint64_t tick)
 		clock_set_manual(&owner->clock, time);
 	wheel_advance(owner->pending.wheel, tick);
 	if (owner_checks)
-		wheel_check(owner->pending.wheel);
+		(void)wheel_check(owner->pending.wheel);
 }
 
 bool owner_begin_tick(struct owner *owner, uint64_t target)
@@ -228,6 +236,18 @@ bool owner_begin_tick(struct owner *owner, uint64_t target)
 	return false;
 }
 
+/* Of a busy wheel: does the next step of what has come up by `target`. Returns how many timers it
+ * has looked at, at most. */
+static size_t owner_work_off(struct owner *owner, uint64_t target)
+{
+	if (!owner->out.pool)
+		return owner_expire_one(owner);
+	if (owner->overtakes && !wheel_has_due(owner->pending.wheel) &&
+	    owner_begin_tick(owner, target))
+		return 1;
+	return owner_expire_some(owner);
+}
+
 /* Expires what is due by `target`. True: all of it. */
 static bool owner_expire(struct owner *owner, uint64_t target)
 {
@@ -238,7 +258,7 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 	owner->held_back = false;
 	owner->room = owner->out.pool ? worker_pool_room(owner->out.pool) : SIZE_MAX;
 	if (!owner->in.resumed)
-		owner_begin_next_turn(owner);
+		(void)owner_begin_next_turn(owner);
 	while (!owner->is_stopped && !owner->in.is_crowded && seen < TIMERS_A_TURN) {
 		if (wheel_is_busy(owner->pending.wheel)) {
 			if (owner->room == 0) {
@@ -246,32 +266,32 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 				owner->held_back = true;
 				return false;
 			}
-			if (owner->overtakes && !wheel_has_due(owner->pending.wheel) &&
-			    owner_begin_tick(owner, target))
-				seen++;
-			else
-				seen += owner_expire_some(owner);
+			seen += owner_work_off(owner, target);
 			settled = false;
-		} else if (!settled) {
-			owner_settle(owner);
-			settled = true;
-		} else if (!next_turn_begun) {
-			/* Each tick is as a turn to the handles that tasks set for now. */
-			owner_begin_next_turn(owner);
-			next_turn_begun = true;
-		} else if (owner_begin_tick(owner, target)) {
-			next_turn_begun = false;
-			seen++;
-		} else {
-			return true;
+			continue;
 		}
+		if (!settled) {
+			settled = true;
+			if (owner_settle(owner))
+				continue;
+		}
+		if (!next_turn_begun) {
+			/* Each tick is as a turn to the handles that tasks set for now. */
+			next_turn_begun = true;
+			if (owner_begin_next_turn(owner))
+				continue;
+		}
+		if (!owner_begin_tick(owner, target))
+			return true;
+		next_turn_begun = false;
+		seen++;
 	}
 	/* A tick that has outlasted its turn. */
 	if (owner->overtakes && !owner->is_stopped)
 		wheel_put_off(owner->pending.wheel);
 	/* What inline tasks set in the past before the stop is still owed. */
 	if (owner->is_stopped)
-		owner_settle(owner);
+		(void)owner_settle(owner);
 	return owner->is_stopped;
 }
 

@@ -132,10 +132,8 @@ static void owner_settle_retirements(struct owner *owner)
 	}
 }
 
-void owner_settle(struct owner *owner)
+void owner_settle_jobs(struct owner *owner)
 {
-	if (owner->out.pool)
-		return;
 	owner_settle_retirements(owner);
 	while (!owner->in.is_crowded && owner_has_jobs(owner) &&
 	       owner->in.settle_rounds < ROUNDS_A_TICK) {

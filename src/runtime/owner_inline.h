@@ -14,7 +14,15 @@ void owner_begin_rounds(struct owner *owner);
 /* Submits the jobs gathered so far to the pool; or runs the inline jobs, and those that they
  * cause. */
 void owner_dispatch(struct owner *owner);
-/* Inline: does what the tasks of this tick have left behind. */
-void owner_settle(struct owner *owner);
+/* Does what owner_settle() does where there is something to do. */
+void owner_settle_jobs(struct owner *owner);
+/* Inline: does what the tasks of this tick have left behind. Returns false if that is nothing. */
+static inline bool owner_settle(struct owner *owner)
+{
+	if (owner->out.pool || (list_is_empty(&owner->retirements) && !owner_has_jobs(owner)))
+		return false;
+	owner_settle_jobs(owner);
+	return true;
+}
 
 #endif

@@ -57,7 +57,7 @@ static struct timer *owner_next_alone(struct owner *owner)
 			owner_retire_alone(owner);
 		else if (owner->is_stopped)
 			return NULL;
-		else if (pending_expire(&owner->pending, &timer, 1) == 1) {
+		else if ((timer = pending_expire_next(&owner->pending))) {
 			if (owner_claim_expired(owner, timer))
 				return timer;
 		} else if (!wheel_is_busy(owner->pending.wheel) &&

@@ -32,12 +32,14 @@ void owner_unplace(struct owner *owner, struct timer *timer)
 		list_remove(&timer->link);
 }
 
-void owner_begin_next_turn(struct owner *owner)
+bool owner_begin_next_turn(struct owner *owner)
 {
-	struct list *link;
+	struct list *link = list_take_first(&owner->next_timers);
+	bool has_some = link;
 
-	while ((link = list_take_first(&owner->next_timers)))
+	for (; link; link = list_take_first(&owner->next_timers))
 		owner_place(owner, timer_of_link(link), false);
+	return has_some;
 }
 
 /* The alarm is in no list. */

@@ -18,8 +18,9 @@ void owner_date(struct owner *owner, struct timer *timer);
 void owner_place(struct owner *owner, struct timer *timer, bool in_task);
 /* Takes the timer out of the wheel, or out of the list for the next turn. */
 void owner_unplace(struct owner *owner, struct timer *timer);
-/* Files the timers that wait for the next turn: they are due now. */
-void owner_begin_next_turn(struct owner *owner);
+/* Files the timers that wait for the next turn: they are due now. Returns false if there are
+ * none. */
+bool owner_begin_next_turn(struct owner *owner);
 
 /* Handles up to `most` alarms that were set sooner or destroyed. Returns their number. */
 size_t owner_see_alarms(struct owner *owner, size_t most);

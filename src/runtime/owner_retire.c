@@ -62,15 +62,18 @@ void owner_retire_some(struct owner *owner)
 		list_entry(owner->retirements.next, struct retirement, link);
 	struct timer *taken[PENDING_BATCH];
 	struct drain *drain = retirement->drain;
-	size_t count = wheel_take(retirement->pending.wheel, taken, PENDING_BATCH);
+	size_t count = 0;
 
+	if (!retirement->is_empty)
+		count = wheel_take(retirement->pending.wheel, taken, PENDING_BATCH);
+	retirement->is_empty = count == 0;
 	if (drain) {
 		/* relaxed: the jobs are published by their submission. */
 		atomic_fetch_add_explicit(&drain->references, count, memory_order_relaxed);
 	}
 	for (size_t i = 0; i < count; i++)
 		owner_retire_timer(owner, taken[i], drain);
-	if (count == 0 && pending_discard(&retirement->pending))
+	if (retirement->is_empty && pending_discard(&retirement->pending))
 		owner_end_retirement(owner, retirement);
 }
 
@@ -81,7 +84,7 @@ static void owner_retire_pending(struct owner *owner, struct retirement *retirem
 	/* Inline jobs keep the order of events, so they wait while the set is being emptied. */
 	list_init(&retirement->after);
 	owner->out.jobs_end = &retirement->after;
-	limit_give(&owner->out.places, pending_count(&owner->pending));
+	limit_give(&owner->out.places, owner->pending.count);
 	list_append(&owner->retirements, &retirement->link);
 	counter_set(&owner->counts.pending, 0);
 }
@@ -96,8 +99,8 @@ void owner_drain(struct owner *owner, struct drain_request *request)
 		owner_end_drain(owner, &request->retirement);
 		return;
 	}
-	owner_begin_next_turn(owner);
-	TRACE_DRAIN(pending_count(&owner->pending));
+	(void)owner_begin_next_turn(owner);
+	TRACE_DRAIN(owner->pending.count);
 	now = wheel_now(owner->pending.wheel);
 	fresh.number = (uint16_t)(owner->pending.number + 1);
 	owner_retire_pending(owner, &request->retirement);
@@ -111,8 +114,8 @@ void owner_drain(struct owner *owner, struct drain_request *request)
 
 void owner_stop(struct owner *owner)
 {
-	owner_begin_next_turn(owner);
-	TRACE_STOP(pending_count(&owner->pending));
+	(void)owner_begin_next_turn(owner);
+	TRACE_STOP(owner->pending.count);
 	owner_retire_pending(owner, &owner->asked.stop_retirement);
 	owner->is_stopped = true;
 }

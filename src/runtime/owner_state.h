@@ -35,6 +35,7 @@ enum { DRAINS_MOST = 64 };
 struct retirement {
 	struct list link;
 	struct pending pending;
+	bool is_empty;       /* its memory is being given back */
 	struct drain *drain; /* or NULL: they are released, TW_STOPPED */
 	struct list after;   /* inline jobs that come after all of the pending set's */
 };
@@ -180,9 +181,7 @@ static inline bool owner_may_rest(const struct owner *owner, tw_duration now)
 /* Makes the number of pending timers known to all. */
 static inline void owner_publish_pending(struct owner *owner)
 {
-	uint64_t pending = owner->is_stopped ? 0 : pending_count(&owner->pending);
-
-	counter_set(&owner->counts.pending, pending);
+	counter_set(&owner->counts.pending, owner->is_stopped ? 0 : owner->pending.count);
 }
 
 /* Returns whether inline jobs are to be run. */

@@ -8,8 +8,7 @@
  * on the way; a command applied in the meantime may make a fetch useless, not wrong.
  *
  * Invariants: a keyed timer is in the wheel and in the index, or in neither; one without a key is
- * in the wheel and has the set's number. `alarms` counts those of the wheel's timers that are
- * alarms.
+ * in the wheel and has the set's number.
  */
 #include "pending.h"
 
@@ -19,7 +18,7 @@
 
 bool pending_init(struct pending *pending, const struct pending_plan *plan)
 {
-	pending->alarms = 0;
+	pending->count = 0;
 	if (!timer_index_init(&pending->index))
 		return false;
 	pending->wheel =
@@ -135,31 +134,28 @@ void pending_prefetch(const struct pending *pending, struct command_queue *queue
 void pending_add(struct pending *pending, struct keyed_timer *timer)
 {
 	timer_index_add(&pending->index, timer);
+	pending->count++;
 	wheel_add(pending->wheel, &timer->timer);
 }
 
 void pending_remove(struct pending *pending, struct keyed_timer *timer)
 {
 	timer_index_remove(&pending->index, timer);
+	pending->count--;
 	wheel_remove(pending->wheel, &timer->timer);
 }
 
 void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
 	timer->pending_set = pending->number;
-	pending->alarms += timer_is_alarm(timer);
+	pending->count += !timer_is_alarm(timer);
 	wheel_add(pending->wheel, timer);
 }
 
 void pending_remove_without_key(struct pending *pending, struct timer *timer)
 {
-	pending->alarms -= timer_is_alarm(timer);
+	pending->count -= !timer_is_alarm(timer);
 	wheel_remove(pending->wheel, timer);
-}
-
-size_t pending_count(const struct pending *pending)
-{
-	return wheel_count(pending->wheel) - pending->alarms;
 }
 
 /* Takes those of the timers that have keys out of the index. */
@@ -182,16 +178,24 @@ static void pending_unindex(struct pending *pending, struct timer **timers, size
 		timer_index_remove(&pending->index, keyed[i]);
 }
 
-/* Of a single timer, as inline, no memory can be fetched while another's comes. */
 size_t pending_expire(struct pending *pending, struct timer **expired, size_t most)
 {
 	size_t count = wheel_expire(pending->wheel, expired, most);
 
 	for (size_t i = 0; i < count; i++)
-		pending->alarms -= timer_is_alarm(expired[i]);
-	if (count > 1)
-		pending_unindex(pending, expired, count);
-	else if (count == 1 && timer_has_key(expired[0]))
-		timer_index_remove(&pending->index, timer_keyed(expired[0]));
+		pending->count -= !timer_is_alarm(expired[i]);
+	pending_unindex(pending, expired, count);
 	return count;
+}
+
+struct timer *pending_expire_next(struct pending *pending)
+{
+	struct timer *timer = wheel_expire_next(pending->wheel);
+
+	if (!timer)
+		return NULL;
+	pending->count -= !timer_is_alarm(timer);
+	if (timer_has_key(timer))
+		timer_index_remove(&pending->index, timer_keyed(timer));
+	return timer;
 }

@@ -20,7 +20,7 @@ enum { PENDING_BATCH = TIMER_INDEX_BATCH }; /* timers or commands that are looke
 struct pending {
 	struct wheel *wheel;
 	struct timer_index index;
-	size_t alarms;   /* in the wheel, and not counted */
+	size_t count;    /* the timers on it, without alarms; not of a retired one */
 	uint16_t number; /* for handles: tells it from others about, of which there are few */
 };
 
@@ -51,9 +51,10 @@ void pending_remove(struct pending *pending, struct keyed_timer *timer);
 /* Adds a handle or an alarm, which has no key. */
 void pending_add_without_key(struct pending *pending, struct timer *timer);
 void pending_remove_without_key(struct pending *pending, struct timer *timer);
-/* The timers on it, without alarms. */
-size_t pending_count(const struct pending *pending);
-/* Looks at up to `most` ≤ PENDING_BATCH timers; takes the expired ones out, returns how many. */
+/* Looks at up to `most` ≤ PENDING_BATCH timers; takes the expired ones out, returns how many. Not
+ * where timers run in order. */
 size_t pending_expire(struct pending *pending, struct timer **expired, size_t most);
+/* Where they do, takes the next one out as wheel_expire_next() does. */
+struct timer *pending_expire_next(struct pending *pending);
 
 #endif

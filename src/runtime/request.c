@@ -55,13 +55,6 @@ void requests_add(struct requests *requests, struct request *request, _Atomic ui
 	pthread_mutex_unlock(&requests->lock);
 }
 
-uint64_t requests_first_position(struct requests *requests)
-{
-	/* seq_cst: the second look of an owner that goes to sleep; pairs with the store in
-	 * requests_publish_first(). */
-	return atomic_load_explicit(&requests->first_position, memory_order_seq_cst);
-}
-
 struct request *requests_take(struct requests *requests)
 {
 	struct request *request;

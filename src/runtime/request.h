@@ -79,7 +79,12 @@ void requests_destroy(struct requests *requests);
 /* `tail` is the command queue's; read under the lock, so that positions rise. */
 void requests_add(struct requests *requests, struct request *request, _Atomic uint64_t *tail);
 /* Owner: the position of the first request, or REQUESTS_NONE. */
-uint64_t requests_first_position(struct requests *requests);
+static inline uint64_t requests_first_position(const struct requests *requests)
+{
+	/* seq_cst: the second look of an owner that goes to sleep; pairs with the store in
+	 * requests_publish_first(). */
+	return atomic_load_explicit(&requests->first_position, memory_order_seq_cst);
+}
 /* Owner: takes the first one; there must be one. */
 struct request *requests_take(struct requests *requests);
 /* Owner: from here on the request is its maker's again, or freed. */

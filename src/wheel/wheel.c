@@ -10,7 +10,7 @@
  *   unsorted due, on the way from `coming` to `due`; only in an ordered wheel
  *
  * Invariants:
- *   a timer is in one place; count is the number of timers in all places
+ *   a timer is in one place
  *   no timer in a slot is due
  *   the timers in an ordered wheel's `due` are due, in order, and follow in order all timers in
  *     `coming` and `unsorted`
@@ -109,11 +109,6 @@ uint64_t wheel_now(const struct wheel *wheel)
 	return wheel->now;
 }
 
-size_t wheel_count(const struct wheel *wheel)
-{
-	return wheel->count;
-}
-
 static inline bool timer_is_due_by(const struct timer *timer, uint64_t tick, tw_duration time)
 {
 	return timer->by_tick ? timer->tick <= tick : timer->deadline <= time;
@@ -173,7 +168,6 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 
 void wheel_add(struct wheel *wheel, struct timer *timer)
 {
-	wheel->count++;
 	wheel_place(wheel, timer);
 }
 
@@ -209,7 +203,6 @@ void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, b
 void wheel_remove(struct wheel *wheel, struct timer *timer)
 {
 	wheel_unlink(wheel, timer);
-	wheel->count--;
 }
 
 /*
@@ -469,21 +462,18 @@ static __attribute__((noinline)) bool wheel_gather(struct wheel *wheel)
 	return false;
 }
 
-/* What wheel_expire() does in an ordered wheel. A timer in `due` is due: each move takes it out. */
-static size_t wheel_expire_in_order(struct wheel *wheel, struct timer **expired, size_t most)
+struct timer *wheel_expire_next(struct wheel *wheel)
 {
-	size_t count = 0;
+	struct timer *timer;
 
-	for (size_t seen = 0; seen < most; seen++) {
-		if (wheel->coming_used != 0 && wheel_gather(wheel))
-			continue;
-		if (list_is_empty(&wheel->due))
-			break;
-		expired[count++] = timer_of_link(list_take_first(&wheel->due));
-		assert(wheel_is_due(wheel, expired[count - 1]));
-	}
-	wheel->count -= count;
-	return count;
+	if (wheel->coming_used != 0 && wheel_gather(wheel))
+		return NULL;
+	if (list_is_empty(&wheel->due))
+		return NULL;
+	/* Each move takes what is no longer due out of that list. */
+	timer = timer_of_link(list_take_first(&wheel->due));
+	assert(wheel_is_due(wheel, timer));
+	return timer;
 }
 
 /* Returns the list with the next timer to examine, or NULL: new due timers first, left-over timers
@@ -544,8 +534,6 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 	size_t count = 0;
 	size_t looked;
 
-	if (wheel->ordered)
-		return wheel_expire_in_order(wheel, expired, most);
 	for (size_t seen = 0; seen < most; seen += looked) {
 		struct list *list;
 		size_t due;
@@ -571,7 +559,6 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 			wheel->expired_late = late;
 		count += due;
 	}
-	wheel->count -= count;
 	return count;
 }
 
@@ -585,22 +572,25 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
 	size_t count = 0;
 
 	list_append_all(&wheel->due, &wheel->unsorted);
-	while (count < most && wheel->count > 0) {
+	while (count < most) {
 		struct list *list = wheel_next_list(wheel);
+		uint64_t next;
 
-		if (!list) {
-			/* Go on to the tick at which the next slot comes up. */
-			wheel_set_now(wheel, wheel->layout->next_tick(wheel));
-			wheel->layout->take_slots(wheel);
+		if (list) {
+			taken[count++] = timer_of_link(list_take_first(list));
 			continue;
 		}
-		taken[count++] = timer_of_link(list_take_first(list));
-		wheel->count--;
+		/* Go on to the tick at which the next slot comes up. */
+		next = wheel->layout->next_tick(wheel);
+		if (next == TICK_NONE)
+			break;
+		wheel_set_now(wheel, next);
+		wheel->layout->take_slots(wheel);
 	}
 	return count;
 }
 
-void wheel_check(struct wheel *wheel)
+size_t wheel_check(struct wheel *wheel)
 {
 	size_t count = wheel_check_list(wheel, &wheel->due, 0) +
 		       wheel_check_list(wheel, &wheel->late, 0) +
@@ -610,7 +600,5 @@ void wheel_check(struct wheel *wheel)
 		assert(list_is_empty(&wheel->coming[i]) || wheel->coming_used >> i & 1);
 		count += wheel_check_list(wheel, &wheel->coming[i], 0);
 	}
-	count += wheel->layout->check(wheel);
-	assert(count == wheel->count);
-	(void)count;
+	return count + wheel->layout->check(wheel);
 }

@@ -55,8 +55,6 @@ void wheel_remove(struct wheel *wheel, struct timer *timer);
 
 /* Returns the present tick. */
 uint64_t wheel_now(const struct wheel *wheel);
-/* Returns the number of timers in the wheel. */
-size_t wheel_count(const struct wheel *wheel);
 /* Returns the tick, after the present one, at which the next slot comes up. It is TICK_NEVER or
  * later if no slot comes up. */
 uint64_t wheel_next_tick(struct wheel *wheel);
@@ -86,12 +84,14 @@ bool wheel_has_next_round(const struct wheel *wheel);
 bool wheel_has_due(const struct wheel *wheel);
 /* Treats those timers as left over from an earlier tick. The wheel must not be ordered. */
 void wheel_put_off(struct wheel *wheel);
-/*
- * Handles at most `most` timers: the expired ones leave the wheel and are written to `expired`, the
- * others are re-filed. Returns the number expired. In an ordered wheel none expires until all
- * timers of the tick are sorted, which one call does. Else the time it takes is bounded by `most`.
- */
+/* Handles at most `most` timers, in a time bounded by that number: the expired ones leave the
+ * wheel and are written to `expired`, the others are re-filed. Returns the number expired. The
+ * wheel must not be ordered. */
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
+/* Takes the next timer that is due out of an ordered wheel. Returns NULL if there is none, or,
+ * where the wheel is still busy, if a few more have been examined. None expires until all timers of
+ * the tick are sorted, which one call does; any other takes a bounded time. */
+struct timer *wheel_expire_next(struct wheel *wheel);
 /* Returns whether the timers of the last wheel_expire() were left over or re-filed too late. One
  * call never mixes these with others. */
 bool wheel_expired_late(const struct wheel *wheel);
@@ -99,8 +99,9 @@ bool wheel_expired_late(const struct wheel *wheel);
  * wheel_take(), wheel_remove() and wheel_discard() may be called. */
 size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most);
 
-/* Asserts the invariants by examining all slots and timers. For tests and TW_DEBUG. */
-void wheel_check(struct wheel *wheel);
+/* Asserts the invariants by examining all slots and timers, and returns their number. For tests and
+ * TW_DEBUG. */
+size_t wheel_check(struct wheel *wheel);
 
 /* Prefetches the neighbours that taking the timer out of its list will touch. */
 static inline void wheel_prefetch(const struct timer *timer)

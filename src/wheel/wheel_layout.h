@@ -61,8 +61,7 @@ struct wheel {
 	/* No due timer has a later deadline. */
 	tw_duration due_until;
 	uint64_t sequence; /* the number of the last command */
-	size_t count;
-	struct list due; /* timers of the present tick */
+	struct list due;   /* timers of the present tick */
 	/* Left over from earlier ticks; in an ordered wheel those of the next round. */
 	struct list late;
 	/* What is placed and due by this tick goes to that list: `now` and `due`. In a wheel by

@@ -128,9 +128,13 @@ static uint64_t levels_next_tick(struct wheel *wheel)
 
 	for (uint64_t left = levels->used_levels; left != 0; left &= left - 1) {
 		struct level *level = &levels->levels[__builtin_ctzll(left)];
+		uint64_t present = wheel->now >> level->shift;
 		uint64_t number;
 
-		if (!level_first_used(levels, level, wheel->now >> level->shift, &number)) {
+		/* No slot of this level, or a coarser one, comes up before its next span. */
+		if ((next - 1) >> level->shift <= present)
+			break;
+		if (!level_first_used(levels, level, present, &number)) {
 			levels->used_levels &= ~level->bit;
 			continue;
 		}
@@ -157,18 +161,27 @@ static size_t levels_first_slots(struct wheel *wheel, struct list **slots)
 	return count;
 }
 
+/* Returns the slot that comes up, with its bit cleared. */
+static struct list *level_take_slot(const struct wheel_levels *levels, struct level *level,
+				    uint64_t number)
+{
+	size_t slot = number & (levels->window - 1);
+
+	if (!wheel_slot_is_empty(&level->slots[slot]))
+		slot_set_remove(&level->used, slot);
+	return &level->slots[slot];
+}
+
 static void levels_take_slots(struct wheel *wheel)
 {
 	struct wheel_levels *levels = levels_of(wheel);
+	struct level *level = levels->levels;
+	const struct level *end = level + levels->level_count;
 
-	wheel_take_due(wheel, level_slot(levels, 0, wheel->now));
-	for (int level = 1; level < levels->level_count; level++) {
-		unsigned shift = levels->levels[level].shift;
-
-		if ((wheel->now & (((uint64_t)1 << shift) - 1)) != 0)
-			break;
-		wheel_take_coming(wheel, level_slot(levels, level, (wheel->now >> shift) + 1));
-	}
+	wheel_take_due(wheel, level_take_slot(levels, level, wheel->now));
+	while (++level < end && (wheel->now & (((uint64_t)1 << level->shift) - 1)) == 0)
+		wheel_take_coming(wheel,
+				  level_take_slot(levels, level, (wheel->now >> level->shift) + 1));
 }
 
 static size_t level_check_slot(struct wheel_levels *levels, int level, uint64_t number)

@@ -136,12 +136,6 @@ bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 			      : timer->deadline <= (tw_duration)wheel_now(wheel);
 }
 
-size_t pending_count(const struct pending *pending)
-{
-	(void)pending;
-	return 0;
-}
-
 void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
 	assert(!in_wheel);

@@ -147,12 +147,6 @@ bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 	return false;
 }
 
-size_t pending_count(const struct pending *pending)
-{
-	(void)pending;
-	return 0;
-}
-
 void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
 	struct handle *handle = timer_handle(timer);
