@@ -158,6 +158,16 @@ static inline struct command *command_queue_at(struct command_queue *queue, size
 
 	return &queue->cells[(head + offset) & (queue->capacity - 1)].command;
 }
+/* Consumer: the cell at the head, behind which up to *row cells lie side by side. */
+static inline struct command_cell *command_queue_first(struct command_queue *queue, size_t *row)
+{
+	/* relaxed: only the consumer writes it. */
+	uint64_t first =
+		atomic_load_explicit(&queue->head, memory_order_relaxed) & (queue->capacity - 1);
+
+	*row = (size_t)(queue->capacity - first);
+	return &queue->cells[first];
+}
 /* Consumer: gives the first `count` cells back to the producers. */
 void command_queue_pop(struct command_queue *queue, size_t count);
 /* Any thread: bytes of memory that commands have touched. They stay until the end. */

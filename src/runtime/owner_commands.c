@@ -30,11 +30,18 @@ static const void *command_key(const struct command *command)
 	return command->key_size > COMMAND_KEY_INLINE ? command->timer->hh.key : command->key;
 }
 
+/* The timer that a command's key probably has, or NULL; and the index's removals when it was
+ * found. */
+struct guess {
+	struct keyed_timer *timer;
+	uint64_t removals;
+};
+
 static struct keyed_timer *owner_find(struct owner *owner, const struct command *command,
-				      const struct timer_guess *guess)
+				      struct guess guess)
 {
 	return timer_index_confirm(&owner->pending.index, command_key(command), command->key_size,
-				   command->hash, guess);
+				   command->hash, guess.timer, guess.removals);
 }
 
 /* The timer, whose deadline has been changed from `before`, leaves the pending set and runs now;
@@ -106,8 +113,7 @@ static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *ti
 	return timer;
 }
 
-INLINED void owner_set(struct owner *owner, const struct command *command,
-		       const struct timer_guess *guess)
+INLINED void owner_set(struct owner *owner, const struct command *command, struct guess guess)
 {
 	struct keyed_timer *old = owner_find(owner, command, guess);
 	struct keyed_timer *pending;
@@ -128,8 +134,7 @@ INLINED void owner_set(struct owner *owner, const struct command *command,
 		owner_fire_now(owner, pending, pending->timer.deadline, command->in_task);
 }
 
-INLINED void owner_move(struct owner *owner, const struct command *command,
-			const struct timer_guess *guess)
+INLINED void owner_move(struct owner *owner, const struct command *command, struct guess guess)
 {
 	struct keyed_timer *timer = owner_find(owner, command, guess);
 	tw_duration before;
@@ -154,8 +159,7 @@ static void owner_unset(struct owner *owner, struct keyed_timer *timer)
 	limit_give(&owner->out.places, 1);
 }
 
-INLINED void owner_remove(struct owner *owner, const struct command *command,
-			  const struct timer_guess *guess)
+INLINED void owner_remove(struct owner *owner, const struct command *command, struct guess guess)
 {
 	struct keyed_timer *timer = owner_find(owner, command, guess);
 
@@ -166,7 +170,7 @@ INLINED void owner_remove(struct owner *owner, const struct command *command,
 }
 
 INLINED void owner_apply_command(struct owner *owner, const struct command *command,
-				 const struct timer_guess *guess)
+				 struct guess guess)
 {
 	if (command_is_set(command->kind)) {
 		owner_set(owner, command, guess);
@@ -203,42 +207,46 @@ static void owner_date_command(struct owner *owner, struct command *command, tw_
 	command->kind = (uint8_t)command_date(command->kind, &command->time, &owner->clock, now);
 }
 
-static void owner_date_commands(struct owner *owner, size_t count)
+static void owner_date_commands(struct owner *owner, struct command_cell *cells, size_t count)
 {
 	tw_duration now = clock_now(&owner->clock);
 
 	for (size_t i = 0; i < count; i++)
-		owner_date_command(owner, command_queue_at(&owner->queue, i), now);
+		owner_date_command(owner, &cells[i].command, now);
 }
 
 void owner_apply_one(struct owner *owner, struct command *command)
 {
-	static const struct timer_guess none;
-
 	if (owner->dates_delays)
 		owner_date_command(owner, command, clock_now(&owner->clock));
-	owner_apply_command(owner, command, &none);
+	owner_apply_command(owner, command, (struct guess){NULL, 0});
 }
 
-/* Applies the queue's first `count` commands, PENDING_BATCH at most, and pops them. */
-static void owner_apply_commands(struct owner *owner, size_t count)
+/* Applies the queue's first commands, up to `count` ≤ PENDING_BATCH, as far as they lie side by
+ * side, and pops them. Returns how many. */
+static size_t owner_apply_commands(struct owner *owner, size_t count)
 {
-	struct timer_guess guesses[PENDING_BATCH];
+	struct timer_guesses guesses;
+	size_t row;
+	struct command_cell *cells = command_queue_first(&owner->queue, &row);
 
+	count = count < row ? count : row;
 	if (owner->dates_delays)
-		owner_date_commands(owner, count);
+		owner_date_commands(owner, cells, count);
 	if (!owner->is_stopped)
-		pending_prefetch(&owner->pending, &owner->queue, count, guesses);
+		pending_prefetch(&owner->pending, &owner->queue, cells, count, &guesses);
 	for (size_t i = 0; i < count; i++) {
-		const struct command *command = command_queue_at(&owner->queue, i);
+		const struct command *command = &cells[i].command;
 
 		if (owner->is_stopped)
 			owner_refuse_command(owner, command);
 		else
-			owner_apply_command(owner, command, &guesses[i]);
+			owner_apply_command(owner, command,
+					    (struct guess){guesses.timers[i], guesses.removals});
 	}
 	owner_publish_pending(owner);
 	command_queue_pop(&owner->queue, count);
+	return count;
 }
 
 /* The pending timer that this one, a keyed one or a handle, would replace, or NULL. */
@@ -480,7 +488,7 @@ bool owner_apply(struct owner *owner, size_t most)
 		}
 		if (count == 0)
 			return false;
-		owner_apply_commands(owner, count);
+		count = owner_apply_commands(owner, count);
 		owner->applied += count;
 		most -= count;
 	}

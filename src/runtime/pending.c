@@ -60,48 +60,62 @@ static bool command_unlinks(const struct command *command, const struct keyed_ti
 	return command->time < timer->timer.deadline;
 }
 
-/* What a command touches of the timer that its key probably has. */
-static void command_prefetch_timer(const struct command *command, const struct keyed_timer *timer)
-{
-	if (command_unlinks(command, timer) || command->kind == COMMAND_SET)
-		prefetch_to_write(&timer->timer.link);
-	if (command->kind == COMMAND_REMOVE)
-		timer_index_prefetch_neighbour(timer);
-}
-
 /*
  * Where most of a batch's sets were of new keys, those of the next will be, too: their memory, two
  * lines each, is fetched a batch ahead.
  */
-static void pending_prefetch_next_memory(struct command_queue *queue, size_t count,
-					 const struct timer_guess *guesses)
+static void pending_prefetch_next_memory(struct command_queue *queue, size_t count)
 {
-	size_t sets = 0;
-	size_t of_new_keys = 0;
-	size_t end;
+	size_t end = command_queue_peek(queue, count + PENDING_BATCH);
 
-	for (size_t i = 0; i < count; i++) {
-		bool is_set = command_brings_memory(command_queue_at(queue, i));
-
-		sets += is_set;
-		of_new_keys += is_set && !guesses[i].timer;
-	}
-	if (2 * of_new_keys <= sets)
-		return;
-	end = command_queue_peek(queue, count + PENDING_BATCH);
 	for (size_t i = count; i < end; i++)
 		if (command_brings_memory(command_queue_at(queue, i)))
 			prefetch_both_lines(command_queue_at(queue, i)->timer);
 }
 
-void pending_prefetch(const struct pending *pending, struct command_queue *queue, size_t count,
-		      struct timer_guess *guesses)
+/* Fetches what the commands touch of the timers that their keys probably have, or of the memory
+ * that they bring. Bit i of *unlinked is set if command i takes its timer out of its slot. Returns
+ * by how many more of the sets were of new keys than of others. */
+static int pending_prefetch_timers(const struct command_cell *cells, size_t count,
+				   struct keyed_timer *const *timers, uint64_t *unlinked)
+{
+	int new_keys = 0;
+
+	_Static_assert(PENDING_BATCH <= 64, "a bit for each");
+	*unlinked = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct command *command = &cells[i].command;
+		const struct keyed_timer *timer = timers[i];
+		bool brings_memory = command_brings_memory(command);
+		bool unlinks;
+
+		if (!timer) {
+			new_keys += brings_memory;
+			if (brings_memory)
+				prefetch_both_lines(command->timer);
+			continue;
+		}
+		new_keys -= brings_memory;
+		unlinks = command_unlinks(command, timer);
+		*unlinked |= (uint64_t)unlinks << i;
+		if (unlinks || command->kind == COMMAND_SET)
+			prefetch_to_write(&timer->timer.link);
+		if (command->kind == COMMAND_REMOVE)
+			timer_index_prefetch_neighbour(timer);
+	}
+	return new_keys;
+}
+
+void pending_prefetch(const struct pending *pending, struct command_queue *queue,
+		      const struct command_cell *cells, size_t count, struct timer_guesses *guesses)
 {
 	uint32_t hashes[PENDING_BATCH] = {0};
 	uint32_t all = 0;
+	uint64_t unlinked;
+	int new_keys;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct command *command = command_queue_at(queue, i);
+		const struct command *command = &cells[i].command;
 
 		hashes[i] = command->hash;
 		all |= command->hash;
@@ -110,25 +124,15 @@ void pending_prefetch(const struct pending *pending, struct command_queue *queue
 	}
 	/* They are handles, without keys; or keys of that hash, which are found without a guess. */
 	if (all == 0) {
-		memset(guesses, 0, count * sizeof(*guesses));
+		memset(guesses->timers, 0, count * sizeof(guesses->timers[0]));
 		return;
 	}
 	timer_index_prefetch(&pending->index, hashes, count, guesses);
-	for (size_t i = 0; i < count; i++) {
-		const struct command *command = command_queue_at(queue, i);
-
-		if (guesses[i].timer)
-			command_prefetch_timer(command, guesses[i].timer);
-		else if (command_brings_memory(command))
-			prefetch_both_lines(command->timer);
-	}
-	for (size_t i = 0; i < count; i++) {
-		const struct keyed_timer *timer = guesses[i].timer;
-
-		if (timer && command_unlinks(command_queue_at(queue, i), timer))
-			wheel_prefetch(&timer->timer);
-	}
-	pending_prefetch_next_memory(queue, count, guesses);
+	new_keys = pending_prefetch_timers(cells, count, guesses->timers, &unlinked);
+	for (; unlinked != 0; unlinked &= unlinked - 1)
+		wheel_prefetch(&guesses->timers[__builtin_ctzll(unlinked)]->timer);
+	if (new_keys > 0)
+		pending_prefetch_next_memory(queue, count);
 }
 
 void pending_add(struct pending *pending, struct keyed_timer *timer)
@@ -162,7 +166,7 @@ void pending_remove_without_key(struct pending *pending, struct timer *timer)
 static void pending_unindex(struct pending *pending, struct timer **timers, size_t count)
 {
 	struct keyed_timer *keyed[PENDING_BATCH];
-	struct timer_guess guesses[PENDING_BATCH];
+	struct timer_guesses guesses;
 	uint32_t hashes[PENDING_BATCH] = {0};
 	size_t keys = 0;
 
@@ -173,7 +177,7 @@ static void pending_unindex(struct pending *pending, struct timer **timers, size
 		hashes[keys] = keyed[keys]->hh.hashv;
 		keys++;
 	}
-	timer_index_prefetch(&pending->index, hashes, keys, guesses);
+	timer_index_prefetch(&pending->index, hashes, keys, &guesses);
 	for (size_t i = 0; i < keys; i++)
 		timer_index_remove(&pending->index, keyed[i]);
 }

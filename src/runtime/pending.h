@@ -40,10 +40,11 @@ void pending_destroy(struct pending *pending);
 /* In steps: gives back some of its memory; true: it is destroyed. */
 bool pending_discard(struct pending *pending);
 
-/* Brings into the cache what applying the queue's first `count` commands, PENDING_BATCH at most,
- * touches; and guesses the timer of each. */
-void pending_prefetch(const struct pending *pending, struct command_queue *queue, size_t count,
-		      struct timer_guess *guesses);
+/* Brings into the cache what applying the queue's first `count` commands touches; and guesses the
+ * timer of each. They are PENDING_BATCH at most, and lie in `cells`. */
+void pending_prefetch(const struct pending *pending, struct command_queue *queue,
+		      const struct command_cell *cells, size_t count,
+		      struct timer_guesses *guesses);
 
 /* Adds a timer. No pending timer may have its key. */
 void pending_add(struct pending *pending, struct keyed_timer *timer);

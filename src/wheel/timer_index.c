@@ -168,15 +168,12 @@ struct keyed_timer *timer_index_find(const struct timer_index *index, const void
 /* The guessed timer is still in the index if no timer was removed since, or if it is the first of
  * its bucket. In any other case its memory may be in other use. */
 struct keyed_timer *timer_index_confirm(const struct timer_index *index, const void *key,
-					size_t key_size, uint32_t hash,
-					const struct timer_guess *guess)
+					size_t key_size, uint32_t hash, struct keyed_timer *guess,
+					uint64_t removals)
 {
-	struct keyed_timer *timer = guess->timer;
-
-	if (timer &&
-	    (index->removals == guess->removals || *bucket_of(index, hash) == &timer->hh) &&
-	    timer->hh.keylen == key_size && keys_are_equal(timer->hh.key, key, key_size))
-		return timer;
+	if (guess && (index->removals == removals || *bucket_of(index, hash) == &guess->hh) &&
+	    guess->hh.keylen == key_size && keys_are_equal(guess->hh.key, key, key_size))
+		return guess;
 	return timer_index_find(index, key, key_size, hash);
 }
 
@@ -325,41 +322,45 @@ void timer_index_remove(struct timer_index *index, struct keyed_timer *timer)
 		timer_index_merge(index);
 }
 
-static struct keyed_timer *chain_guess(UT_hash_handle *handle, uint32_t hash)
+/* Goes on to the next timer in the chains where bit i of `left` is set, unless that chain has ended
+ * or its timer has the hash. Returns where it has gone on. */
+static uint64_t chains_step(struct keyed_timer **timers, const uint32_t *hashes, uint64_t left)
 {
-	while (handle && handle->hashv != hash)
-		handle = handle->hh_next;
-	return handle ? timer_of_handle(handle) : NULL;
+	uint64_t gone_on = 0;
+
+	for (; left != 0; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+
+		if (!timers[i] || timers[i]->hh.hashv == hashes[i])
+			continue;
+		timers[i] = timer_index_next_in_bucket(timers[i]);
+		if (timers[i])
+			prefetch_to_write(&timers[i]->hh);
+		gone_on |= left & -left;
+	}
+	return gone_on;
 }
 
-/*
- * Works in steps, each needing only what the step before has fetched: see pending.c. It fetches up
- * to three timers of a chain.
- */
+/* Works in steps, each needing only what the step before has fetched: see pending.c. */
 void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,
-			  struct timer_guess *guesses)
+			  struct timer_guesses *guesses)
 {
 	UT_hash_handle **buckets[TIMER_INDEX_BATCH];
-	UT_hash_handle *chains[TIMER_INDEX_BATCH];
+	uint64_t left = count < 64 ? ((uint64_t)1 << count) - 1 : UINT64_MAX;
 
+	_Static_assert(TIMER_INDEX_BATCH <= 64, "a bit for each");
+	guesses->removals = index->removals;
 	for (size_t i = 0; i < count; i++) {
 		buckets[i] = bucket_of(index, hashes[i]);
 		prefetch_to_write(buckets[i]);
 	}
 	for (size_t i = 0; i < count; i++) {
-		chains[i] = *buckets[i];
-		if (chains[i])
-			prefetch_to_write(&chains[i]->hh_prev);
+		UT_hash_handle *first = *buckets[i];
+
+		guesses->timers[i] = first ? timer_of_handle(first) : NULL;
+		if (first)
+			prefetch_to_write(first);
 	}
-	for (int round = 0; round < 2; round++)
-		for (size_t i = 0; i < count; i++) {
-			if (!chains[i] || chains[i]->hashv == hashes[i])
-				continue;
-			chains[i] = chains[i]->hh_next;
-			if (chains[i])
-				prefetch_to_write(&chains[i]->hh_prev);
-		}
-	for (size_t i = 0; i < count; i++)
-		guesses[i] =
-			(struct timer_guess){chain_guess(chains[i], hashes[i]), index->removals};
+	while (left != 0)
+		left = chains_step(guesses->timers, hashes, left);
 }

@@ -42,15 +42,20 @@ size_t timer_index_surplus(const struct timer_index *index);
 /* Returns the timer with that key, or NULL. */
 struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,
 				     size_t key_size, uint32_t hash);
-/* A guess is the timer that a key probably has. */
-struct timer_guess {
-	struct keyed_timer *timer; /* or NULL */
-	uint64_t removals;         /* the index's removals when the guess was made */
+
+enum { TIMER_INDEX_BATCH = 64 }; /* keys at a time */
+
+/* A guess is the timer that a key probably has, or NULL. These were made together. */
+struct timer_guesses {
+	struct keyed_timer *timers[TIMER_INDEX_BATCH];
+	uint64_t removals; /* the index's removals then */
 };
-/* Returns what timer_index_find() returns. A right guess makes it cheaper. */
+
+/* Returns what timer_index_find() returns. A right guess makes it cheaper; `removals` is what was
+ * noted with it. */
 struct keyed_timer *timer_index_confirm(const struct timer_index *index, const void *key,
-					size_t key_size, uint32_t hash,
-					const struct timer_guess *guess);
+					size_t key_size, uint32_t hash, struct keyed_timer *guess,
+					uint64_t removals);
 /*
  * Returns the first timer of the hash's bucket, or NULL. Sets *bits to a number of low bits of the
  * hash: the bucket has all timers whose hashes have the same low bits, and no others.
@@ -64,15 +69,13 @@ struct keyed_timer *timer_index_next_in_bucket(const struct keyed_timer *timer);
 void timer_index_add(struct timer_index *index, struct keyed_timer *timer);
 void timer_index_remove(struct timer_index *index, struct keyed_timer *timer);
 
-enum { TIMER_INDEX_BATCH = 64 };
-
 /*
  * Prefetches what finding, adding or removing the keys of `count` ≤ TIMER_INDEX_BATCH hashes will
  * touch, overlapping the cache misses. Writes a guess for each. It touches only the handles of the
  * timers guessed.
  */
 void timer_index_prefetch(const struct timer_index *index, const uint32_t *hashes, size_t count,
-			  struct timer_guess *guesses);
+			  struct timer_guesses *guesses);
 
 /* Prefetches what removing the timer will touch of the next timer in its chain. */
 static inline void timer_index_prefetch_neighbour(const struct keyed_timer *timer)

@@ -166,7 +166,7 @@ static void empty_index_finds_nothing_and_prefetches_nothing(void **state)
 {
 	struct model model;
 	uint32_t hashes[TIMER_INDEX_BATCH];
-	struct timer_guess guesses[TIMER_INDEX_BATCH];
+	struct timer_guesses guesses;
 
 	(void)state;
 	model_open(&model, 1000);
@@ -176,9 +176,9 @@ static void empty_index_finds_nothing_and_prefetches_nothing(void **state)
 
 		for (size_t i = 0; i < count; i++)
 			hashes[i] = (uint32_t)random_next(&model.random);
-		timer_index_prefetch(&model.index, hashes, count, guesses);
+		timer_index_prefetch(&model.index, hashes, count, &guesses);
 		for (size_t i = 0; i < count; i++)
-			assert_null(guesses[i].timer);
+			assert_null(guesses.timers[i]);
 	}
 	model_close(&model);
 }
@@ -202,7 +202,7 @@ static void single_key_is_found_until_it_is_removed(void **state)
 static void assert_guesses(const struct model *model, size_t first, size_t count)
 {
 	uint32_t hashes[TIMER_INDEX_BATCH] = {0};
-	struct timer_guess guesses[TIMER_INDEX_BATCH];
+	struct timer_guesses guesses;
 
 	for (size_t i = 0; i < count; i++) {
 		unsigned char key[LONGEST];
@@ -210,12 +210,12 @@ static void assert_guesses(const struct model *model, size_t first, size_t count
 
 		hashes[i] = model->make_hash(model, key, size);
 	}
-	timer_index_prefetch(&model->index, hashes, count, guesses);
+	timer_index_prefetch(&model->index, hashes, count, &guesses);
 	for (size_t i = 0; i < count; i++) {
 		if (model->timers[first + i])
-			assert_non_null(guesses[i].timer);
-		if (guesses[i].timer)
-			assert_int_equal(guesses[i].timer->hh.hashv, hashes[i]);
+			assert_non_null(guesses.timers[i]);
+		if (guesses.timers[i])
+			assert_int_equal(guesses.timers[i]->hh.hashv, hashes[i]);
 	}
 }
 
@@ -239,7 +239,8 @@ static void prefetch_guesses_the_timers_and_changes_nothing(void **state)
 static void guess_confirmed_later_finds_the_timer_of_its_key_and_no_other(void **state)
 {
 	enum { KEYS = 4 * TIMER_INDEX_BATCH };
-	struct timer_guess guesses[KEYS];
+	struct timer_guesses guesses[4];
+	uint32_t hashes[KEYS];
 	struct model model;
 
 	(void)state;
@@ -248,19 +249,23 @@ static void guess_confirmed_later_finds_the_timer_of_its_key_and_no_other(void *
 		for (size_t number = 0; number < KEYS; number++) {
 			unsigned char key[LONGEST];
 			size_t size = model.make_key(&model, number, key);
-			uint32_t hash = model.make_hash(&model, key, size);
 
-			timer_index_prefetch(&model.index, &hash, 1, &guesses[number]);
+			hashes[number] = model.make_hash(&model, key, size);
 		}
+		for (size_t batch = 0; batch < 4; batch++)
+			timer_index_prefetch(&model.index, hashes + batch * TIMER_INDEX_BATCH,
+					     TIMER_INDEX_BATCH, &guesses[batch]);
 		for (int i = 0; i < turn; i++)
 			change(&model, (size_t)random_below(&model.random, KEYS));
 		for (size_t number = 0; number < KEYS; number++) {
+			const struct timer_guesses *of = &guesses[number / TIMER_INDEX_BATCH];
 			unsigned char key[LONGEST];
 			size_t size = model.make_key(&model, number, key);
-			uint32_t hash = model.make_hash(&model, key, size);
 
-			assert_ptr_equal(timer_index_confirm(&model.index, key, size, hash,
-							     &guesses[number]),
+			assert_ptr_equal(timer_index_confirm(&model.index, key, size,
+							     hashes[number],
+							     of->timers[number % TIMER_INDEX_BATCH],
+							     of->removals),
 					 model.timers[number]);
 		}
 	}
