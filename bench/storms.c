@@ -24,7 +24,9 @@
  * there are ten, 10 ms apart, so that they are as many. The coarse slot is the coarsest that takes
  * a second at most (of the storms above: five). With few slots a beat, too, may come down from a
  * coarse slot. Where that is one of the crowd's, it counts on a line of its own: the beat's
- * deadline, and when it was set, tell the level, and the level tells the slot.
+ * deadline, and when it was set, tell the level, and the level tells the slot. The last line is the
+ * bound below which no turn comes on this machine: what a bare loop takes to touch as much memory
+ * that lay idle. A virtual machine may have to fetch each of its huge pages from its host again.
  */
 #include "support/csv.h"
 #include "support/figures.h"
@@ -32,11 +34,14 @@
 #include "support/machine.h"
 #include "support/options.h"
 #include "support/progress.h"
+#include "support/stopwatch.h"
 #include "support/storm.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define MILLISECOND (NANOSECONDS_PER_SECOND / 1000)
 #define MINUTE (60 * NANOSECONDS_PER_SECOND)
@@ -242,6 +247,36 @@ static void run_crowd(const struct settings *settings, enum storm storm, struct 
 	}
 }
 
+/* Touches a line in each huge page. Returns the processor time that it takes. */
+static int64_t touch_pages(volatile char *memory, size_t size, size_t page)
+{
+	int64_t start = stopwatch_thread_cpu();
+
+	for (size_t at = 0; at < size; at += page)
+		memory[at]++;
+	return stopwatch_thread_cpu() - start;
+}
+
+static void print_idle_memory(const struct settings *settings)
+{
+	const size_t page = (size_t)2 << 20;
+	size_t size = (size_t)settings->plan.count * 100 / page * page + page;
+	char *memory = aligned_alloc(page, size);
+	int64_t at_once;
+
+	if (!memory)
+		return;
+	(void)madvise(memory, size, MADV_HUGEPAGE);
+	memset(memory, 1, size);
+	at_once = touch_pages(memory, size, page);
+	stopwatch_sleep(settings->plan.calm);
+	printf("a bare loop that touches each 2 MiB of %s: %s at once, ",
+	       format_bytes((int64_t)size).characters, format_duration(at_once).characters);
+	printf("%s after %s\n", format_duration(touch_pages(memory, size, page)).characters,
+	       format_duration(settings->plan.calm).characters);
+	free(memory);
+}
+
 /* --- The command line ------------------------------------------------------------------------- */
 
 static void parse(int argc, char **argv, struct settings *settings)
@@ -305,6 +340,8 @@ int main(int argc, char **argv)
 		printf("%s\n", storms[storm].title);
 		(settings.crowds ? run_crowd : run_storm)(&settings, storm, csv);
 	}
+	if (settings.crowds)
+		print_idle_memory(&settings);
 	csv_close(csv);
 	return 0;
 }
