@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 #include "base/thread.h"
-#include "owner_commands.h"
-#include "owner_handles.h"
-#include "owner_loop.h"
-#include "owner_memory.h"
+#include "apply.h"
+#include "handles_filed.h"
+#include "loop.h"
+#include "memory.h"
 
 enum {
 	TURNS_A_POLL = 64,

@@ -28,7 +28,7 @@ struct tw_wheel {
 	/* Any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
 	atomic_bool is_ending;                         /* a tw_destroy has begun */
-	struct list threadless;              /* under the lock of these wheels: runtime_open.c */
+	struct list threadless;              /* under the lock of these wheels: tw_create.c */
 	void (*end)(struct tw_wheel *wheel); /* the last act of the call that drives, or NULL */
 	struct owner owner;
 };

@@ -49,7 +49,7 @@ struct outbox {
 	struct job_batches batches[JOB_LANES]; /* to be submitted to the pool */
 	struct list jobs;                      /* to be run inline, in the order of events */
 	struct list next_jobs;                 /* the same, in the next turn */
-	struct list *jobs_end;    /* `jobs`, or what comes after a retirement's: owner_retire.c */
+	struct list *jobs_end;    /* `jobs`, or what comes after a retirement's: retire.c */
 	struct job_thread thread; /* of inline tasks */
 };
 

@@ -31,12 +31,12 @@
 
 #include "base/thread.h"
 #include "base/trace.h"
-#include "owner_commands.h"
-#include "owner_handles.h"
-#include "owner_inline.h"
-#include "owner_memory.h"
-#include "owner_place.h"
-#include "owner_retire.h"
+#include "apply.h"
+#include "handles_filed.h"
+#include "inline_jobs.h"
+#include "memory.h"
+#include "keyless.h"
+#include "retire.h"
 
 enum {
 	COMMANDS_A_TURN = 1024,

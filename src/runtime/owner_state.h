@@ -46,14 +46,14 @@ struct drain_request {
 	struct retirement retirement; /* its pending set is the new one until it is exchanged */
 };
 
-/* A request waits for the changes before these, where more come than are seen: owner_commands.c. */
+/* A request waits for the changes before these, where more come than are seen: apply.c. */
 struct owner_marks {
 	bool are_set;
 	struct handle_marks handles;
 	uint64_t alarms;
 };
 
-/* Requests that are not answered at once: owner_commands.c. */
+/* Requests that are not answered at once: apply.c. */
 struct owner_requests {
 	struct owner_marks marks; /* the first that is not taken yet waits for them */
 	struct list advances;     /* REQUEST_ADVANCE, the first one under way */
@@ -64,7 +64,7 @@ struct owner_requests {
 	struct retirement stop_retirement;
 };
 
-/* With TW_DRIVE_LOOP: owner_loop.c. */
+/* With TW_DRIVE_LOOP: loop.c. */
 struct owner_loop {
 	const struct list *last_retired; /* when the poll began, and until it is emptied; or NULL */
 	uint64_t round_end;              /* the last tick of the poll */
@@ -74,7 +74,7 @@ struct owner_loop {
 /* Inline tasks that a turn runs, if it is not to run less. */
 enum { OWNER_JOBS_A_TURN = 1024 };
 
-/* Inline tasks: owner_inline.c. */
+/* Inline tasks: inline_jobs.c. */
 struct owner_inline {
 	struct list round;     /* being run, in the order of events */
 	tw_duration task_time; /* of this turn's tasks */
@@ -90,7 +90,7 @@ struct owner_inline {
 	bool is_hushed;        /* a task has called tw_poll: the descriptor is unreadable */
 };
 
-/* What goes back to the system: owner_memory.c. Times are by the wheel's clock. */
+/* What goes back to the system: memory.c. Times are by the wheel's clock. */
 struct owner_memory {
 	tw_duration next_look;
 	tw_duration quiet_since;

@@ -34,10 +34,10 @@ constant()
 	grep -qF -e "$3" "src/$2" || complain "src/$2 has no '$3', for: $1"
 }
 
-constant 'default 8192' runtime/runtime_open.c 'DEFAULT_QUEUE_CAPACITY = 8192,'
-constant 'threads that run tasks; default 2' runtime/runtime_open.c 'DEFAULT_WORKERS = 2,'
-constant 'The default is 64, or `workers`' runtime/runtime_open.c 'DEFAULT_MAX_WORKERS = 64 '
-constant 'default 5 ms' runtime/runtime_open.c 'patience_for_worker = 5 * TW_MILLISECOND;'
+constant 'default 8192' runtime/tw_create.c 'DEFAULT_QUEUE_CAPACITY = 8192,'
+constant 'threads that run tasks; default 2' runtime/tw_create.c 'DEFAULT_WORKERS = 2,'
+constant 'The default is 64, or `workers`' runtime/tw_create.c 'DEFAULT_MAX_WORKERS = 64 '
+constant 'default 5 ms' runtime/tw_create.c 'patience_for_worker = 5 * TW_MILLISECOND;'
 constant 'ends after 10 s without work' runtime/worker_pool.c 'idle_time = 10 * TW_SECOND;'
 constant 'naps for 50 µs' runtime/owner.c 'nap = 50 * TW_MICROSECOND;'
 constant '64 drains may be under way' runtime/owner_state.h 'DRAINS_MOST = 64 '

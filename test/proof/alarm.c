@@ -60,7 +60,7 @@ void *calloc(size_t count, size_t size);
 #undef LISTED
 #undef RUNNING
 
-#include "runtime/owner_place.c"
+#include "runtime/keyless.c"
 
 enum event { DO_NOTHING, DO_SET_SOONER, DO_SET_LATER, DO_STOP, DO_DESTROY, DO_CLOSE };
 enum first_place { IN_WHEEL, IN_POOL };

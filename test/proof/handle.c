@@ -34,8 +34,8 @@ void *calloc(size_t count, size_t size);
 
 #include "runtime/handle.c"
 
-#include "runtime/owner_handles.c"
-#include "runtime/owner_place.c"
+#include "runtime/handles_filed.c"
+#include "runtime/keyless.c"
 
 enum event {
 	DO_NOTHING,

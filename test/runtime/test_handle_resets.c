@@ -6,7 +6,7 @@
 #include "support/wait.h"
 
 #include "runtime/ask.h"
-#include "runtime/owner_commands.h"
+#include "runtime/apply.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

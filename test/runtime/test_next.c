@@ -7,7 +7,7 @@
 #include "support/seed.h"
 
 #include "runtime/ask.h"
-#include "runtime/owner_next.h"
+#include "runtime/earliest.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "owner_retire.h"
+#include "retire.h"
 
 #include <stdlib.h>
 
 #include "base/trace.h"
-#include "owner_place.h"
+#include "keyless.h"
 
 struct drain_request *drain_request_create(const struct pending_plan *plan, tw_execute_fn *each,
 					   void *context)

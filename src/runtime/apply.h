@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Commands and requests in their order: what each does to the pending timers. Owner only. */
-#ifndef OWNER_COMMANDS_H
-#define OWNER_COMMANDS_H
+#ifndef APPLY_H
+#define APPLY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls for alarms: done on the spot, see alarm.c. */
 #include "ask.h"
-#include "owner_place.h"
+#include "keyless.h"
 
 static inline enum tw_status wheel_create_alarm(struct tw_wheel *wheel, run_fn *run, void *argument,
 						struct tw_alarm **alarm)

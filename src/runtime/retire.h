@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Drains and stops: a whole pending set is taken away at once, and emptied bit by bit. */
-#ifndef OWNER_RETIRE_H
-#define OWNER_RETIRE_H
+#ifndef RETIRE_H
+#define RETIRE_H
 
 #include <stdbool.h>
 

@@ -4,9 +4,9 @@
 
 #include "ask.h"
 #include "base/thread.h"
-#include "owner_loop.h"
-#include "owner_memory.h"
-#include "owner_retire.h"
+#include "loop.h"
+#include "memory.h"
+#include "retire.h"
 
 /* The drive has begun. */
 static void wheel_drive(struct tw_wheel *wheel)

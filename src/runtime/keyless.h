@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* These functions file handles and alarms in the wheel and take them out. Only the owner may call
  * them. */
-#ifndef OWNER_PLACE_H
-#define OWNER_PLACE_H
+#ifndef KEYLESS_H
+#define KEYLESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "owner_loop.h"
+#include "loop.h"
 
 #include "owner.h"
-#include "owner_commands.h"
-#include "owner_handles.h"
-#include "owner_inline.h"
-#include "owner_memory.h"
-#include "owner_place.h"
-#include "owner_retire.h"
+#include "apply.h"
+#include "handles_filed.h"
+#include "inline_jobs.h"
+#include "memory.h"
+#include "keyless.h"
+#include "retire.h"
 
 void owner_apply_alone(struct owner *owner, struct command *command)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* When the owner gives memory back to the system, and how much. */
-#ifndef OWNER_MEMORY_H
-#define OWNER_MEMORY_H
+#ifndef MEMORY_H
+#define MEMORY_H
 
 #include <stdbool.h>
 

@@ -7,15 +7,15 @@
  * Flush and contains are answered on the spot; the other requests that are waited for stand in a
  * list of their own until what they wait for has come.
  */
-#include "owner_commands.h"
+#include "apply.h"
 
 #include "handle.h"
 #include "base/thread.h"
-#include "owner_handles.h"
-#include "owner_memory.h"
-#include "owner_next.h"
-#include "owner_place.h"
-#include "owner_retire.h"
+#include "handles_filed.h"
+#include "memory.h"
+#include "earliest.h"
+#include "keyless.h"
+#include "retire.h"
 
 /* Calls of these would be up to 30 instructions of each command. */
 #define INLINED static inline __attribute__((always_inline))

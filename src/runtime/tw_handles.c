@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "ask.h"
-#include "owner_handles.h"
-#include "owner_loop.h"
+#include "handles_filed.h"
+#include "loop.h"
 
 /* Gives back a handle that no command took. */
 static void wheel_free_handle(struct tw_wheel *wheel, struct handle *handle)

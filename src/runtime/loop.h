@@ -4,8 +4,8 @@
  * changes is applied before the call returns. The program's functions run in owner_poll_alone()
  * only, which is given to that thread by the public calls that run them.
  */
-#ifndef OWNER_LOOP_H
-#define OWNER_LOOP_H
+#ifndef LOOP_H
+#define LOOP_H
 
 #include <stdbool.h>
 #include <stddef.h>

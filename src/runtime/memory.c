@@ -11,7 +11,7 @@
  *
  * Invariant: a tw_trim is answered by the end of a pass that began after it came.
  */
-#include "owner_memory.h"
+#include "memory.h"
 
 #include "base/trace.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Setting timers by handle, and learning of resets, stops and runs. Owner only. */
-#ifndef OWNER_HANDLES_H
-#define OWNER_HANDLES_H
+#ifndef HANDLES_FILED_H
+#define HANDLES_FILED_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
  * published.
  */
 #include "ask.h"
-#include "owner_loop.h"
+#include "loop.h"
 
 #define INLINED static inline __attribute__((always_inline))
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The earliest deadline of all that is pending, for tw_next. Owner only. */
-#ifndef OWNER_NEXT_H
-#define OWNER_NEXT_H
+#ifndef EARLIEST_H
+#define EARLIEST_H
 
 #include <timingwheel/timingwheel.h>
 

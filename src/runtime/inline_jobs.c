@@ -13,11 +13,11 @@
  *   the next tick, or, where none is due, the next turn;
  *   of two crowded turns in a row one applies commands before it goes on.
  */
-#include "owner_inline.h"
+#include "inline_jobs.h"
 
-#include "owner_commands.h"
-#include "owner_handles.h"
-#include "owner_retire.h"
+#include "apply.h"
+#include "handles_filed.h"
+#include "retire.h"
 
 enum {
 	APPLIED_AT_A_TIME = 1024,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What the actions that handle.c returns do to the pending timers. */
-#include "owner_handles.h"
+#include "handles_filed.h"
 
 #include "handle.h"
-#include "owner_place.h"
-#include "owner_retire.h"
+#include "keyless.h"
+#include "retire.h"
 
 /* Files a handle that is in no list. A call of it would be 10 instructions. */
 static inline __attribute__((always_inline)) void owner_file_handle(struct owner *owner,

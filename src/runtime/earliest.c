@@ -3,9 +3,9 @@
  * The wheel knows the deadlines by which timers are filed. A handle or an alarm that was put off
  * has a later one, and an alarm that was stopped has none: the search looks each of them up.
  */
-#include "owner_next.h"
+#include "earliest.h"
 
-#include "owner_place.h"
+#include "keyless.h"
 
 /* A wheel_look_fn. */
 static bool owner_look_up(void *context, struct timer *timer)

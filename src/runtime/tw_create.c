@@ -7,7 +7,7 @@
 
 #include "ask.h"
 #include "base/thread.h"
-#include "owner_memory.h"
+#include "memory.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "owner_place.h"
+#include "keyless.h"
 
 /* Not inlined: of most timers it is not called. */
 __attribute__((noinline)) void owner_date(struct owner *owner, struct timer *timer)

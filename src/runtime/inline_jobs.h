@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tasks, releases and drain functions that run where the wheel is driven. Owner only. */
-#ifndef OWNER_INLINE_H
-#define OWNER_INLINE_H
+#ifndef INLINE_JOBS_H
+#define INLINE_JOBS_H
 
 #include <stdbool.h>
 
