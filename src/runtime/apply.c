@@ -11,7 +11,7 @@
 
 #include "handle.h"
 #include "base/thread.h"
-#include "handles_filed.h"
+#include "handle_changes.h"
 #include "memory.h"
 #include "earliest.h"
 #include "keyless.h"

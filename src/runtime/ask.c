@@ -10,7 +10,7 @@
 
 #include "base/thread.h"
 #include "apply.h"
-#include "handles_filed.h"
+#include "handle_changes.h"
 #include "loop.h"
 #include "memory.h"
 

@@ -16,7 +16,7 @@
 #include "inline_jobs.h"
 
 #include "apply.h"
-#include "handles_filed.h"
+#include "handle_changes.h"
 #include "retire.h"
 
 enum {

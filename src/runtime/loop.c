@@ -3,7 +3,7 @@
 
 #include "owner.h"
 #include "apply.h"
-#include "handles_filed.h"
+#include "handle_changes.h"
 #include "inline_jobs.h"
 #include "memory.h"
 #include "keyless.h"

@@ -32,7 +32,7 @@
 #include "base/thread.h"
 #include "base/trace.h"
 #include "apply.h"
-#include "handles_filed.h"
+#include "handle_changes.h"
 #include "inline_jobs.h"
 #include "memory.h"
 #include "keyless.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "ask.h"
-#include "handles_filed.h"
+#include "handle_changes.h"
 #include "loop.h"
 
 /* Gives back a handle that no command took. */

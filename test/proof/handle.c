@@ -34,7 +34,7 @@ void *calloc(size_t count, size_t size);
 
 #include "runtime/handle.c"
 
-#include "runtime/handles_filed.c"
+#include "runtime/handle_changes.c"
 #include "runtime/keyless.c"
 
 enum event {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the actions that handle.c returns do to the pending timers. */
-#include "handles_filed.h"
+#include "handle_changes.h"
 
 #include "handle.h"
 #include "keyless.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Setting timers by handle, and learning of resets, stops and runs. Owner only. */
-#ifndef HANDLES_FILED_H
-#define HANDLES_FILED_H
+#ifndef HANDLE_CHANGES_H
+#define HANDLE_CHANGES_H
 
 #include <stdbool.h>
 #include <stddef.h>
