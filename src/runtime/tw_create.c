@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Making and ending a wheel, what becomes of it in a fork's child, and the calls that read its
- * state without stopping anyone. */
+/* Making and ending a wheel, what becomes of it in a fork's child, and the calls that read a field
+ * of it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ask.h"
 #include "base/thread.h"
-#include "memory.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
 
@@ -305,82 +304,4 @@ enum tw_clock tw_clock_of(const struct tw_wheel *wheel)
 tw_duration tw_interval_of(const struct tw_wheel *wheel)
 {
 	return wheel ? wheel->owner.clock.ticks.interval : 0;
-}
-
-/* What the workers and the owner tell of the jobs they did. */
-static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
-{
-	if (wheel->owner.out.pool)
-		worker_pool_sum(wheel->owner.out.pool, sums);
-	else
-		memset(sums, 0, sizeof(*sums));
-	job_sums_add(sums, &wheel->owner.out.thread);
-}
-
-/* `now` is in real time. */
-static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums, tw_duration now)
-{
-	const uint64_t *counts = sums->counts;
-	uint64_t unbegun = counts[JOB_UNBEGUN_STOPPED] + counts[JOB_UNBEGUN_REMOVED] +
-			   counts[JOB_UNBEGUN_RESET];
-
-	/* They were handed over before they were found so, but may be seen in another order. */
-	stats->fired = stats->fired > unbegun ? stats->fired - unbegun : 0;
-	stats->removed += counts[JOB_UNBEGUN_REMOVED];
-	stats->stopped += counts[JOB_UNBEGUN_STOPPED];
-	stats->released_replaced = counts[JOB_RELEASED + TW_REPLACED];
-	stats->released_removed = counts[JOB_RELEASED + TW_REMOVED];
-	stats->released_stopped = counts[JOB_RELEASED + TW_STOPPED];
-	stats->running = counts[JOB_RUNNING] + sums->runs;
-	stats->lateness = histogram_percentiles(&sums->lateness);
-	stats->task_duration = histogram_percentiles(&sums->duration);
-	stats->longest_running = sums->longest;
-	if (sums->began != 0)
-		stats->longest_running.took = time_since(now, sums->began);
-}
-
-static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
-{
-	const struct owner_counts *loop = &wheel->owner.counts;
-	const struct timer_counts *counts = &wheel->owner.out.counts;
-
-	memset(stats, 0, sizeof(*stats));
-	stats->queued = command_queue_count(&wheel->owner.queue);
-	stats->pending = counter_read(&loop->pending);
-	stats->turns = counter_read(&loop->turns);
-	stats->wakeups = counter_read(&loop->wakeups);
-	stats->held_back = counter_read(&loop->held_back);
-	stats->full_waits = counter_read(&wheel->owner.queue.waits);
-	stats->longest_turn = (tw_duration)counter_read(&loop->longest_turn);
-	stats->longest_turn_wall = (tw_duration)counter_read(&loop->longest_turn_wall);
-	stats->refused = counter_read(&wheel->refused);
-	if (stats->queued > 0)
-		stats->queue_age =
-			queue_age_read(&wheel->owner.queue_age, clock_read_real(CLOCK_MONOTONIC));
-	if (wheel->owner.out.pool)
-		worker_pool_count(wheel->owner.out.pool, stats);
-	owner_count_memory(&wheel->owner, stats);
-	/* What became of the timers before how many were set, so that it is never more. */
-	stats->fired = counter_read_ordered(&counts->fired);
-	stats->drained = counter_read_ordered(&counts->drained);
-	stats->stopped = counter_read_ordered(&counts->stopped);
-	stats->removed = counter_read_ordered(&counts->removed);
-	stats->replaced = counter_read_ordered(&counts->replaced);
-	stats->moved = counter_read_ordered(&counts->moved);
-	stats->set = counter_read_ordered(&counts->set);
-}
-
-enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
-{
-	struct job_sums sums;
-
-	if (!wheel || !stats)
-		return TW_INVALID;
-	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
-		return TW_CLOSED;
-	/* They are read before the owner's counts, which they are part of. */
-	wheel_sum_jobs(wheel, &sums);
-	stats_read_owner(stats, wheel);
-	stats_add_jobs(stats, &sums, clock_read_real(wheel->owner.clock.id));
-	return TW_OK;
 }
