@@ -110,7 +110,7 @@ static bool workers_are_valid(const struct tw_options *options)
 
 static bool options_are_valid(const struct tw_options *options)
 {
-	return options->layout <= TW_LAYOUT_ROUNDS && options->clock <= TW_CLOCK_MANUAL &&
+	return wheel_layout_name(options->layout) && options->clock <= TW_CLOCK_MANUAL &&
 	       options->drive <= TW_DRIVE_LOOP &&
 	       (options->drive != TW_DRIVE_LOOP || options->workers == TW_WORKERS_INLINE) &&
 	       options->when_full <= TW_WHEN_FULL_FAIL && options->delay_from <= TW_FROM_APPLIED &&

@@ -48,8 +48,8 @@ static void dump_begin(struct dump *dump, struct tw_wheel *wheel)
 			"wheel %p: interval %" PRId64 ", %s of %zu slots, now %" PRId64
 			", pending %" PRIu64 ", queued %zu%s\n",
 			(void *)wheel, owner->clock.ticks.interval,
-			owner->plan.layout == TW_LAYOUT_LEVELS ? "levels" : "rounds",
-			owner->plan.slots, dump->now, counter_read(&owner->counts.pending),
+			wheel_layout_name(owner->plan.layout), owner->plan.slots, dump->now,
+			counter_read(&owner->counts.pending),
 			(size_t)command_queue_count(&owner->queue),
 			wheel_state(wheel) == TW_OK ? "" : ", stopped");
 }

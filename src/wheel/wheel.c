@@ -74,12 +74,24 @@ static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 		wheel->due_until = wheel->now_time;
 }
 
+static const struct {
+	const char *name;
+	struct wheel *(*create)(size_t slots, bool ordered);
+} layouts[] = {
+	[TW_LAYOUT_LEVELS] = {"levels", wheel_levels_create},
+	[TW_LAYOUT_ROUNDS] = {"rounds", wheel_rounds_create},
+};
+
+const char *wheel_layout_name(enum tw_layout layout)
+{
+	return (size_t)layout < sizeof(layouts) / sizeof(layouts[0]) ? layouts[layout].name : NULL;
+}
+
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
 			   enum wheel_order order, tw_duration patience)
 {
 	bool ordered = order != WHEEL_ANY_ORDER;
-	struct wheel *wheel = layout == TW_LAYOUT_ROUNDS ? wheel_rounds_create(slots, ordered)
-							 : wheel_levels_create(slots, ordered);
+	struct wheel *wheel = layouts[layout].create(slots, ordered);
 
 	if (!wheel)
 		return NULL;

@@ -33,6 +33,8 @@ enum wheel_order {
 	WHEEL_BY_DEADLINE
 };
 
+/* Returns the layout's name, or NULL if there is no such layout. */
+const char *wheel_layout_name(enum tw_layout layout);
 /* Creates a wheel with `slots` slots, 1 to TW_SLOTS_MAX. Returns NULL if out of memory. `patience`
  * is the time in which the caller works off a crowd. */
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
