@@ -98,9 +98,9 @@ enum tw_cache_policy {
  *
  * The thread that sets or loads the value calls it, maybe more than once, and maybe under a lock of
  * the cache. It must be quick, must not call the cache, and must return the same weight for the
- * same entry. It is not called for absences, nor for a value adopted with a weight.
+ * same entry. It is not called for a value adopted with a weight, nor for absences, which weigh 1.
  *
- * Returns: the weight.
+ * Returns: the weight. An entry of weight 0 never makes room for max_bytes.
  */
 typedef uint64_t tw_cache_weigh_fn(void *context, const void *key, size_t key_size,
 				   const void *value, size_t value_size);
@@ -133,8 +133,8 @@ struct tw_cache_loading;
  *   TW_NOT_FOUND  the source does not have the key; this absence is stored for negative_expire
  *
  * Any other status is an error, also a number that is no status. All callers that wait for this
- * load get it, and it is not stored. Unless the loader returns TW_OK, a value that it gave is
- * freed.
+ * load get it, and it is not stored. TW_STALE, which takes return with a value, becomes
+ * TW_LOAD_FAILED. Unless the loader returns TW_OK, a value that it gave is freed.
  */
 typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key_size,
 				     struct tw_cache_loading *loading);
@@ -161,8 +161,10 @@ struct tw_cache_stats {
 	uint64_t inserts; /* entries that came in, replacements and absences included */
 	/* Entries that left, by cause. The sum of these and `entries` is `inserts`. */
 	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t notified;        /* calls of on_remove that have returned */
-	uint64_t refused;         /* values set or loaded that max_queued_removals kept out */
+	uint64_t notified; /* calls of on_remove that have returned */
+	/* Values set or loaded that max_bytes (each alone weighs more) or max_queued_removals kept
+	 * out. */
+	uint64_t refused;
 	uint64_t entries;         /* now; absences and expired entries included, until they leave */
 	uint64_t bytes;           /* the sum of the weights of `entries` */
 	uint64_t queued_removals; /* removals for which on_remove has not yet returned */
@@ -190,8 +192,8 @@ struct tw_cache_options {
 	 */
 	struct tw_wheel *wheel;
 	/* How much lifetimes vary, < 1. 0 means the default, 0.05; a negative number means none.
-	 * Each lifetime is multiplied by a random number between 1 - jitter and 1 + jitter, so that
-	 * entries set together do not expire together. */
+	 * Each lifetime is multiplied by a random number above 1 - jitter, and at most 1, so that
+	 * entries set together do not expire together, and none lives longer than it was to. */
 	double jitter;
 	/* The largest number of entries. 0, the default, means no limit. */
 	uint64_t max_entries;
@@ -252,7 +254,9 @@ struct tw_cache_options {
 	 * reload after 1/16 of refresh_after, then 1/8, 1/4, and from then on 1/2. If the reload
 	 * returns TW_NOT_FOUND, the old value leaves: with TW_CAUSE_REPLACED if negative_expire
 	 * stores the absence, else with TW_CAUSE_EXPLICIT. A set or delete during the reload
-	 * prevails over it. Each entry takes 16 bytes more.
+	 * prevails over it. A new value that the cache cannot store (TW_FULL, TW_NO_MEMORY) is
+	 * returned to those that wait for it, and the old one leaves with TW_CAUSE_EXPLICIT. Each
+	 * entry takes 16 bytes more.
 	 */
 	tw_duration refresh_after;
 	/* The most reloads that may wait for a thread or run at a time. 0 means the default, 64. At
@@ -408,12 +412,12 @@ TW_API enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, 
  * On TW_OK the cache owns the value. It calls free_value(value, value_size, context) exactly once,
  * after the last reader, on any thread. free_value must not call the cache. It may be NULL if the
  * value outlives the cache and all pins. `weight` counts for max_bytes; 0 weighs the entry as
- * tw_cache_options.max_bytes says. `value` may be NULL, and value_size may be any number. With any
- * status but TW_OK the caller still owns the value.
+ * tw_cache_options.max_bytes says. `value` may be NULL if value_size is 0. With any status but
+ * TW_OK the caller still owns the value.
  *
  * Returns:
  *   TW_OK         the cache owns the value
- *   TW_INVALID    no cache, a bad key, or expire ≤ 0
+ *   TW_INVALID    no cache, a bad key, value is NULL and value_size > 0, or expire ≤ 0
  *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
@@ -717,6 +721,7 @@ struct tw_cache_missing {
  * Loads `n` keys at once, in the order in which they were asked for, as a tw_cache_load loads one.
  *
  * It may end some of the loads by tw_cache_load_end, each with its own status, and may keep some.
+ * The list is its own to write.
  *
  * Returns:
  *   TW_OK         keys without a value count as TW_NOT_FOUND

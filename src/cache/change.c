@@ -12,7 +12,7 @@
 
 tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire)
 {
-	/* 53 bits, as many as a double has: -1 to 1. */
+	/* 53 bits, as many as a double has: 0 to 1, never 1. */
 	double part;
 	double lifetime;
 
@@ -21,11 +21,9 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 	/* As no other thread, cache or process begins. */
 	if (reader->random == 0)
 		reader->random = key_hash_wide(&cache->shared.seed, &reader, sizeof(reader)) | 1;
-	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 52) - 1;
-	lifetime = (double)expire * (1 + cache->jitter * part);
-	if (lifetime >= (double)TW_FOREVER)
-		return TW_FOREVER;
-	return lifetime < 1 ? 1 : (tw_duration)lifetime;
+	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 53);
+	lifetime = (double)expire * cache->jitter * part;
+	return expire - (tw_duration)lifetime;
 }
 
 /* Of an entry that is used now and ends then. */
@@ -59,7 +57,6 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 {
 	const struct entry_adopted *adopted = plan->adopted;
 	bool is_absent = plan->kind & ENTRY_ABSENT;
-	bool weighs = cache->weigh && !is_absent && plan->weight == 0;
 
 	if (adopted)
 		plan->kind |= ENTRY_ADOPTED;
@@ -70,7 +67,9 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 		plan->kind |= ENTRY_EXTENDED;
 	plan->size = sizeof(struct tw_cache_entry) + kind_size(plan->kind) +
 		     entry_padded_key_size(plan->key_size) + plan->value_size;
-	if (weighs)
+	if (cache->weigh && is_absent)
+		plan->weight = 1;
+	else if (cache->weigh && plan->weight == 0)
 		plan->weight = cache->weigh(cache->context, plan->key, plan->key_size,
 					    adopted ? adopted->value : plan->value,
 					    adopted ? adopted->value_size : plan->value_size);
@@ -105,9 +104,7 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 		return TW_EXISTS;
 	if (mode == PUT_REPLACE && !entry_is_there(old, now))
 		return TW_NOT_FOUND;
-	if (most > 0 && entry_weight(entry) > most)
-		return TW_FULL;
-	if (removals_are_full(shard->removals)) {
+	if ((most > 0 && entry_weight(entry) > most) || removals_are_full(shard->removals)) {
 		shard->refused++;
 		return TW_FULL;
 	}
@@ -240,7 +237,7 @@ enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t ke
 	struct entry_plan plan = {
 		.key = key, .key_size = key_size, .adopted = &adopted, .weight = weight};
 
-	if (!cache || !key_is_valid(key, key_size) || expire <= 0)
+	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) || expire <= 0)
 		return TW_INVALID;
 	return cache_set_planned(cache, &plan, PUT_SET, expire);
 }

@@ -73,7 +73,7 @@ static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retir
 
 	if (!copy)
 		return false;
-	policy_replace(entry, copy);
+	policy_replace(&shard->policy, entry, copy);
 	deadline = entry_deadline(entry);
 	do
 		/* relaxed: published by what follows. */

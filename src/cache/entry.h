@@ -35,9 +35,12 @@ enum {
 enum {
 	ENTRY_FILED = 1023,  /* the place where its hash is filed, to be looked at; 0: nowhere */
 	ENTRY_LINKED = 1024, /* in the table */
-	ENTRY_MAIN = 2048,   /* in the main queue of S3-FIFO */
+	/* The queue of the policy. */
+	ENTRY_SMALL = 0,
+	ENTRY_MAIN = 2048,
+	ENTRY_LIGHT = 4096,
 	/* Above these, once it was removed: why. */
-	ENTRY_CAUSE_SHIFT = 12
+	ENTRY_CAUSE_SHIFT = 13
 };
 
 struct entry_extension {

@@ -149,7 +149,7 @@ enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value
 	struct entry_adopted adopted = {value, value_size, free_value, context};
 	struct entry_plan plan = {.adopted = &adopted, .weight = weight};
 
-	if (!loading || expire < 0)
+	if (!loading || (!value && value_size > 0) || expire < 0)
 		return TW_INVALID;
 	return loading_give(loading, &plan, expire);
 }
@@ -232,7 +232,8 @@ static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 				     .hash = loading->hash,
 				     .kind = ENTRY_ABSENT};
 
-	if (*status == TW_OK && !loading->given)
+	/* TW_STALE would promise an entry. */
+	if ((*status == TW_OK && !loading->given) || *status == TW_STALE)
 		*status = TW_LOAD_FAILED;
 	if (*status == TW_OK)
 		return loading->given;
@@ -253,7 +254,7 @@ static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now
 	struct tw_cache_entry *old = table_find(shard_table(loading->shard), loading->hash,
 						loading->key, loading->key_size, &slot);
 
-	if (old)
+	if (old && !shared_is_closed(loading->shard->shared))
 		(void)shard_unlink(loading->shard, slot, TW_CAUSE_EXPLICIT, now);
 }
 
@@ -272,6 +273,7 @@ static enum tw_status loading_fall_back(struct tw_cache *cache, struct tw_cache_
 	if (!old || !entry_try_to_expire(old, now, &deadline) ||
 	    !entry_is_stale(old, deadline, now, cache->shared.stale))
 		return status;
+	shard_use(loading->shard, old, loading->hash);
 	loading->entry = tw_cache_entry_pin(old);
 	return TW_STALE;
 }
@@ -284,8 +286,8 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 		entry && !loading->is_overridden &&
 		cache_put(cache, loading->shard, loading->hash, entry, PUT_LOADED, now) == TW_OK;
 
-	/* The source has it no more, and no function was to be told of that. */
-	if (status == TW_NOT_FOUND && !is_kept && !loading->is_overridden)
+	/* The source has another value, or none: the old one must not outlive the answer. */
+	if ((status == TW_OK || status == TW_NOT_FOUND) && !is_kept && !loading->is_overridden)
 		loading_remove_old(loading, now);
 	if (loading->is_refresh)
 		cache_end_refresh(cache, loading, now);

@@ -19,7 +19,7 @@
 	X("stale", stale, "Takes that returned an expired value after a failed load.")      \
 	X("inserts", inserts, "Entries inserted.")                                          \
 	X("notified", notified, "Removals reported to the listener.")                       \
-	X("refused", refused, "Values refused because the limit of queued removals was reached.")
+	X("refused", refused, "Values too heavy alone, or refused at the limit of queued removals.")
 
 /* Likewise: states. */
 #define GAUGES(X)                                                                       \

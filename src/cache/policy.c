@@ -29,6 +29,7 @@ void policy_init(struct policy *policy, enum tw_cache_policy kind)
 	policy->kind = kind;
 	list_init(&policy->main.entries);
 	list_init(&policy->small.entries);
+	list_init(&policy->light.entries);
 	ghost_init(&policy->ghost);
 }
 
@@ -79,12 +80,20 @@ static struct tw_cache_entry *queue_first(const struct policy_queue *queue,
 					: list_entry(first, struct tw_cache_entry, policy_link);
 }
 
-static void policy_enter(struct policy *policy, struct tw_cache_entry *entry, bool main)
+/* The queue of a place: ENTRY_SMALL, ENTRY_MAIN or ENTRY_LIGHT. Other bits do not matter. */
+static inline struct policy_queue *policy_queue(struct policy *policy, unsigned place)
 {
-	unsigned state = entry_state(entry) & ~(unsigned)ENTRY_MAIN;
+	if (__builtin_expect(place & ENTRY_LIGHT, 0))
+		return &policy->light;
+	return place & ENTRY_MAIN ? &policy->main : &policy->small;
+}
 
-	entry_set_state(entry, state | (main ? ENTRY_MAIN : 0));
-	queue_push(main ? &policy->main : &policy->small, entry);
+static void policy_enter(struct policy *policy, struct tw_cache_entry *entry, unsigned place)
+{
+	unsigned state = entry_state(entry) & ~(unsigned)(ENTRY_MAIN | ENTRY_LIGHT);
+
+	entry_set_state(entry, state | place);
+	queue_push(policy_queue(policy, place), entry);
 }
 
 /* ---- LRU ---- */
@@ -107,6 +116,11 @@ static void policy_move_to_end(struct policy *policy, const struct table *table,
 	while ((entry = table_walk_on(table, &walk))) {
 		if (!entry_is_known(entry) || policy->main.entries.previous == &entry->policy_link)
 			continue;
+		if (__builtin_expect(entry_state(entry) & ENTRY_LIGHT, 0)) {
+			policy_remove(policy, entry);
+			policy_enter(policy, entry, ENTRY_MAIN);
+			continue;
+		}
 		queue_remove(&policy->main, entry);
 		queue_push(&policy->main, entry);
 	}
@@ -154,12 +168,13 @@ void policy_settle(struct policy *policy, struct table *table)
 /* ---- S3-FIFO ---- */
 
 /* Returns that the first entry of a queue with entries has to go, or takes it on to the end of the
- * main queue: NULL. */
-static struct tw_cache_entry *s3fifo_look(struct policy *policy, struct policy_queue *queue)
+ * main queue: NULL. A call of it would be 13 instructions. */
+static inline __attribute__((always_inline)) struct tw_cache_entry *s3fifo_look(
+	struct policy *policy, struct policy_queue *queue)
 {
 	struct tw_cache_entry *entry =
 		list_entry(queue->entries.next, struct tw_cache_entry, policy_link);
-	bool is_main = queue == &policy->main;
+	bool is_main = queue != &policy->small;
 	/* relaxed: a hint. */
 	uint8_t uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
 
@@ -169,7 +184,7 @@ static struct tw_cache_entry *s3fifo_look(struct policy *policy, struct policy_q
 	atomic_store_explicit(&entry->uses, is_main ? (uint8_t)(uses - 1) : 0,
 			      memory_order_relaxed);
 	queue_remove(queue, entry);
-	policy_enter(policy, entry, true);
+	policy_enter(policy, entry, ENTRY_MAIN);
 	return NULL;
 }
 
@@ -199,7 +214,8 @@ static size_t policy_window(const struct policy *policy)
 void policy_add_early(struct policy *policy, struct tw_cache_entry *entry)
 {
 	if (!entry_is_known(entry))
-		policy_enter(policy, entry, policy->kind == TW_POLICY_LRU);
+		policy_enter(policy, entry,
+			     policy->kind == TW_POLICY_LRU ? ENTRY_MAIN : ENTRY_SMALL);
 }
 
 void policy_add(struct policy *policy, struct table *table, struct tw_cache_entry *entry)
@@ -213,10 +229,16 @@ void policy_add(struct policy *policy, struct table *table, struct tw_cache_entr
 	else
 		/* What was used before this one came is older. */
 		policy_settle(policy, table);
-	policy_enter(policy, entry, main);
+	policy_enter(policy, entry, main ? ENTRY_MAIN : ENTRY_SMALL);
 }
 
-void policy_replace(struct tw_cache_entry *old, struct tw_cache_entry *entry)
+void policy_pass(struct policy *policy, struct tw_cache_entry *entry)
+{
+	policy_remove(policy, entry);
+	policy_enter(policy, entry, ENTRY_LIGHT);
+}
+
+void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
 	unsigned place = entry_state(old) & ENTRY_MAIN;
 	/* relaxed: a hint. */
@@ -224,19 +246,22 @@ void policy_replace(struct tw_cache_entry *old, struct tw_cache_entry *entry)
 
 	if (!entry_is_known(old))
 		return;
+	/* relaxed: as above. */
+	atomic_store_explicit(&entry->uses, uses, memory_order_relaxed);
+	if (entry_state(old) & ENTRY_LIGHT) {
+		policy_remove(policy, old);
+		policy_enter(policy, entry, ENTRY_MAIN);
+		return;
+	}
 	entry_set_state(entry, entry_state(entry) | place);
 	list_append(&old->policy_link, &entry->policy_link);
 	list_remove(&old->policy_link);
-	/* relaxed: as above. */
-	atomic_store_explicit(&entry->uses, uses, memory_order_relaxed);
 }
 
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
 {
-	bool main = entry_state(entry) & ENTRY_MAIN;
-
 	if (entry_is_known(entry))
-		queue_remove(main ? &policy->main : &policy->small, entry);
+		queue_remove(policy_queue(policy, entry_state(entry)), entry);
 }
 
 static void queue_check(const struct policy_queue *queue, unsigned place)
@@ -250,7 +275,7 @@ static void queue_check(const struct policy_queue *queue, unsigned place)
 
 		assert(link->next->previous == link);
 		assert((entry_state(entry) & ENTRY_LINKED) &&
-		       (entry_state(entry) & ENTRY_MAIN) == place);
+		       (entry_state(entry) & (ENTRY_MAIN | ENTRY_LIGHT)) == place);
 		(void)entry;
 		(void)place;
 	}
@@ -261,21 +286,38 @@ static void queue_check(const struct policy_queue *queue, unsigned place)
 size_t policy_check(const struct policy *policy)
 {
 	queue_check(&policy->main, ENTRY_MAIN);
-	queue_check(&policy->small, 0);
-	return policy->main.count + policy->small.count;
+	queue_check(&policy->small, ENTRY_SMALL);
+	queue_check(&policy->light, ENTRY_LIGHT);
+	return policy->main.count + policy->small.count + policy->light.count;
 }
 
-struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
+/* Not inlined: mostly there is none. */
+static __attribute__((noinline)) struct tw_cache_entry *policy_light_victim(
+	struct policy *policy, const struct tw_cache_entry *spared)
+{
+	/* LRU counts no uses: then it is the first. */
+	struct tw_cache_entry *victim = s3fifo_look(policy, &policy->light);
+
+	return victim == spared ? NULL : victim;
+}
+
+struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks)
 {
 	struct tw_cache_entry *victim;
 
+	if (policy->kind == TW_POLICY_LRU)
+		policy_settle(policy, table);
+	/* They were old when the others came. */
+	if (by_number && __builtin_expect(policy->light.count > 0, 0)) {
+		victim = policy_light_victim(policy, spared);
+		if (victim)
+			return victim;
+	}
 	if (policy->main.count + policy->small.count == 0)
 		return NULL;
-	if (policy->kind == TW_POLICY_LRU) {
-		policy_settle(policy, table);
+	if (policy->kind == TW_POLICY_LRU)
 		return queue_first(&policy->main, spared);
-	}
 	victim = s3fifo_victim(policy, looks);
 	if (victim == spared)
 		victim = queue_first(&policy->small, spared);

@@ -28,6 +28,7 @@ struct policy {
 	bool knows_all;            /* also what came before it was on */
 	struct policy_queue main;  /* LRU: the only one */
 	struct policy_queue small; /* S3-FIFO */
+	struct policy_queue light; /* what weighs nothing, and was to make room by its weight */
 	struct ghost ghost;
 	uint32_t settled; /* LRU: as many touches as the order has seen */
 	/* LRU: what was used since the order was last brought up to date. Any thread. */
@@ -47,12 +48,15 @@ void policy_add_early(struct policy *policy, struct tw_cache_entry *entry);
 /* `table`: of all that are known. */
 void policy_add(struct policy *policy, struct table *table, struct tw_cache_entry *entry);
 /* `entry` takes the place of `old`. */
-void policy_replace(struct tw_cache_entry *old, struct tw_cache_entry *entry);
+void policy_replace(struct policy *policy, struct tw_cache_entry *old,
+		    struct tw_cache_entry *entry);
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
-/* Which has to go; NULL: none but `spared` (or NULL) is there. It stays until policy_remove().
- * Looks at no more than *looks entries, and counts that down. */
-struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
+/* Which has to go: by their number, or by their weight. NULL: none but `spared` (or NULL) is there.
+ * It stays until policy_remove(). Looks at no more than *looks entries, and counts that down. */
+struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks);
+/* A victim by weight has none: it stays, and is none any more. */
+void policy_pass(struct policy *policy, struct tw_cache_entry *entry);
 /* LRU: brings the order up to date. */
 void policy_settle(struct policy *policy, struct table *table);
 

@@ -277,13 +277,24 @@ struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_c
 	struct evicted sum = {0, 0};
 	unsigned looks = 512; /* each may be a cache miss */
 
-	while (sum.entries < most &&
-	       shared_will_exceed(shard->shared, shard->entries_more, shard->bytes_more)) {
-		struct tw_cache_entry *victim =
-			policy_victim(&shard->policy, shard_table(shard), spared, &looks);
+	while (sum.entries < most) {
+		bool by_number = shared_excess(&shard->shared->entries, shard->entries_more,
+					       &shard->shared->max_entries) > 0;
+		struct tw_cache_entry *victim;
 
+		if (!by_number && shared_excess(&shard->shared->bytes, shard->bytes_more,
+						&shard->shared->max_bytes) == 0)
+			break;
+		victim = policy_victim(&shard->policy, shard_table(shard), by_number, spared,
+				       &looks);
 		if (!victim)
 			break;
+		if (!by_number && entry_weight(victim) == 0) {
+			policy_pass(&shard->policy, victim);
+			if (looks-- == 0)
+				break;
+			continue;
+		}
 		sum.entries++;
 		sum.weight += entry_weight(victim);
 		shard_unlink_entry(shard, victim, TW_CAUSE_SIZE, now);
@@ -306,15 +317,20 @@ void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
 	int64_t heavier = (int64_t)entry_weight(entry) - (int64_t)entry_weight(old);
 
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
-	policy_replace(old, entry);
+	policy_replace(&shard->policy, old, entry);
 	shard_put_in_place(shard, slot, entry);
 	shard_count(shard, 0, heavier);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
-	if (policy_use(&shard->policy, entry, hash))
-		policy_settle(&shard->policy, shard_table(shard));
+	shard_use(shard, entry, hash);
 	/* Not before: lookups find the one or the other all the time. */
 	if (heavier > 0)
 		(void)shard_evict(shard, SHARD_STEP, entry, now);
+}
+
+void shard_use(struct shard *shard, struct tw_cache_entry *entry, uint64_t hash)
+{
+	if (policy_use(&shard->policy, entry, hash))
+		policy_settle(&shard->policy, shard_table(shard));
 }
 
 void shard_try_settle(struct shard *shard)

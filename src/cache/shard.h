@@ -148,6 +148,8 @@ struct evicted {
 struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
 			   tw_duration now);
 
+/* The entry was used; under the lock. */
+void shard_use(struct shard *shard, struct tw_cache_entry *entry, uint64_t hash);
 /* Brings the order of uses up to date if the lock is free. */
 void shard_try_settle(struct shard *shard);
 

@@ -115,9 +115,12 @@ static void many_begin(struct many *many)
 static void many_return(struct many *many, enum tw_status status)
 {
 	many->reader->callbacks--;
-	for (size_t i = 0; i < many->loads; i++) {
-		struct tw_cache_loading *loading = many->missing[i].loading;
+	for (size_t i = 0; i < many->count; i++) {
+		/* The list is the loader's to write. */
+		struct tw_cache_loading *loading = many->missed[i].take.loading;
 
+		if (many->missed[i].state != MISSED_LOADS)
+			continue;
 		load_return(many->cache, loading,
 			    status == TW_OK && !load_has_value(loading) ? TW_NOT_FOUND : status);
 	}

@@ -163,7 +163,7 @@ static void eviction_that_may_look_no_more_takes_a_key_that_was_used_once(void *
 	const struct tw_cache_entry *victim;
 
 	cache_set_letters(recorder, "ab");
-	victim = policy_victim(&shard->policy, shard_table(shard), NULL, &looks);
+	victim = policy_victim(&shard->policy, shard_table(shard), true, NULL, &looks);
 	assert_value(victim, "a");
 	assert_int_equal(looks, 0);
 	cache_recorder_close(recorder);

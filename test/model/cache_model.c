@@ -265,8 +265,7 @@ static bool is_too_heavy(const struct cache_value *value)
 	return most > 0 && value->weight > most;
 }
 
-/* Notes a use, by one thread alone. */
-static void value_use(struct cache_value *value)
+void cache_value_keep_in_order(struct cache_value *value)
 {
 	struct cache_model *model = value->model;
 
@@ -274,7 +273,14 @@ static void value_use(struct cache_value *value)
 		return;
 	model->uses += !model->of_many;
 	value->used = model->uses;
-	value_start_idle(value);
+}
+
+/* Notes a use, by one thread alone. */
+static void value_use(struct cache_value *value)
+{
+	cache_value_keep_in_order(value);
+	if (value->model->is_alone)
+		value_start_idle(value);
 }
 
 static void value_come_in(struct cache_value *value)

@@ -313,6 +313,8 @@ struct cache_value *cache_value_of(struct cache_model *model, unsigned key, cons
 				   size_t size);
 struct cache_value *cache_value_of_entry(struct cache_model *model,
 					 const struct tw_cache_entry *entry);
+/* It was used, and lives no longer for that. */
+void cache_value_keep_in_order(struct cache_value *value);
 /* Ends the call that offered it. */
 void cache_value_settle(struct cache_value *value, bool is_accepted);
 /* Is called by the cache for an adopted value, with the value as context. */

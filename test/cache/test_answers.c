@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a program may hand to the cache although nobody expects it: a loader's status of any number,
+ * a value of size without memory, a list that was written over, weights of nothing. Each has an
+ * answer, and no call promises an entry that is not there.
+ */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/stats.h"
+#include "support/wait.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LIFE = 1000 * INTERVAL };
+
+/* ---- Loaders and the statuses that they return ---- */
+
+/* Numbers from 0 on: all statuses, and some beyond. */
+enum { STATUSES = 40 };
+
+/* What a take says where a loader without a value returns the status. */
+static enum tw_status expected_of(enum tw_status status)
+{
+	return status == TW_OK || status == TW_STALE ? TW_LOAD_FAILED : status;
+}
+
+static enum tw_status load_nothing(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	(void)key;
+	(void)key_size;
+	(void)loading;
+	return *(enum tw_status *)argument;
+}
+
+static enum tw_status load_many_nothing(void *argument, struct tw_cache_missing *missing, size_t n)
+{
+	(void)missing;
+	(void)n;
+	return *(enum tw_status *)argument;
+}
+
+static enum tw_status end_many_with_nothing(void *argument, struct tw_cache_missing *missing,
+					    size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		(void)tw_cache_load_end(missing[i].loading, *(enum tw_status *)argument);
+	return TW_OK;
+}
+
+static enum tw_status keep_and_end_with_nothing(void *argument, const void *key, size_t key_size,
+						struct tw_cache_loading *loading)
+{
+	(void)key;
+	(void)key_size;
+	if (tw_cache_load_keep(loading) != TW_OK)
+		return TW_SYSTEM;
+	(void)tw_cache_load_end(loading, *(enum tw_status *)argument);
+	return TW_OK;
+}
+
+static void assert_take_says(struct cache_recorder *recorder, tw_cache_load *load,
+			     enum tw_status status)
+{
+	const struct tw_cache_entry *entry = (void *)recorder;
+
+	assert_int_equal(
+		tw_cache_take(recorder->cache, "key", 3, load, &status, TW_FOREVER, &entry),
+		expected_of(status));
+	assert_null(entry);
+}
+
+static void assert_take_many_says(struct cache_recorder *recorder, tw_cache_load_many *load,
+				  enum tw_status status, enum tw_status expected)
+{
+	struct tw_cache_taking items[2] = {{"a", 1, NULL, TW_OK}, {"b", 1, NULL, TW_OK}};
+	size_t found = 1;
+
+	assert_status(
+		tw_cache_take_many(recorder->cache, items, 2, load, &status, TW_FOREVER, &found),
+		TW_OK);
+	assert_int_equal(found, 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(items[i].status, expected);
+		assert_null(items[i].entry);
+	}
+}
+
+struct told {
+	enum tw_status status;
+	bool has_entry;
+	atomic_bool is_told;
+};
+
+static void note_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+{
+	struct told *told = context;
+
+	told->status = status;
+	told->has_entry = entry;
+	atomic_store(&told->is_told, true);
+}
+
+static void status_of_a_loader_without_a_value_promises_no_entry(void **state)
+{
+	enum tw_status answer = TW_OK;
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, LIFE,
+		(struct tw_cache_options){.load = load_nothing, .load_context = &answer});
+
+	for (int number = 0; number < STATUSES; number++) {
+		enum tw_status status = (enum tw_status)number;
+		struct told told = {.status = TW_OK};
+
+		assert_take_says(recorder, load_nothing, status);
+		assert_take_says(recorder, keep_and_end_with_nothing, status);
+		/* A bulk loader's TW_OK says that the source does not have the keys. */
+		assert_take_many_says(recorder, load_many_nothing, status,
+				      status == TW_OK ? TW_NOT_FOUND : expected_of(status));
+		assert_take_many_says(recorder, end_many_with_nothing, status, expected_of(status));
+		answer = status;
+		assert_status(tw_cache_take_async(recorder->cache, "key", 3, note_told, &told),
+			      TW_OK);
+		WAIT_UNTIL(atomic_load(&told.is_told));
+		assert_int_equal(told.status, expected_of(status));
+		assert_false(told.has_entry);
+	}
+	assert_int_equal(cache_stats(recorder).stale, 0);
+	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	cache_recorder_close_balanced(recorder);
+}
+
+/* ---- A bulk loader and its list ---- */
+
+static enum tw_status load_and_write_over(void *value, struct tw_cache_missing *missing, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (tw_cache_load_copy(missing[i].loading, value, 1, 0) != TW_OK)
+			return TW_NO_MEMORY;
+	memset(missing, 0, n * sizeof(*missing));
+	return TW_OK;
+}
+
+static void bulk_loader_may_write_over_its_list(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, LIFE);
+	struct tw_cache_taking items[3] = {
+		{"a", 1, NULL, TW_OK}, {"b", 1, NULL, TW_OK}, {"c", 1, NULL, TW_OK}};
+	size_t found;
+
+	cache_set(recorder, "b", "v");
+	assert_status(tw_cache_take_many(recorder->cache, items, 3, load_and_write_over, "v",
+					 TW_FOREVER, &found),
+		      TW_OK);
+	assert_int_equal(found, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_value(items[i].entry, "v");
+		tw_cache_entry_release(items[i].entry);
+	}
+	cache_recorder_close_balanced(recorder);
+}
+
+/* ---- Sizes without memory ---- */
+
+static enum tw_status give_no_memory(void *argument, const void *key, size_t key_size,
+				     struct tw_cache_loading *loading)
+{
+	enum tw_status copied = tw_cache_load_copy(loading, NULL, 8, 0);
+	enum tw_status adopted = tw_cache_load_adopt(loading, NULL, 8, 0, NULL, NULL, 0);
+
+	(void)argument;
+	(void)key;
+	(void)key_size;
+	return copied == TW_INVALID && adopted == TW_INVALID ? TW_SYSTEM : TW_TIMED_OUT;
+}
+
+static enum tw_cache_verdict compute_no_memory(void *context, const struct tw_cache_entry *entry,
+					       struct tw_cache_computed *computed)
+{
+	(void)context;
+	(void)entry;
+	computed->value_size = 8;
+	return TW_CACHE_REPLACE;
+}
+
+static void value_of_a_size_has_memory(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, LIFE);
+	struct tw_cache *cache = recorder->cache;
+	struct tw_cache_item item = {.key = "key", .key_size = 3, .value_size = 8, .status = TW_OK};
+	const struct tw_cache_entry *entry;
+
+	cache_set(recorder, "key", "old");
+	assert_status(tw_cache_set(cache, "key", 3, NULL, 8), TW_INVALID);
+	assert_status(tw_cache_set_with_expire(cache, "key", 3, NULL, 8, LIFE), TW_INVALID);
+	assert_status(tw_cache_add(cache, "new", 3, NULL, 8, LIFE), TW_INVALID);
+	assert_status(tw_cache_replace(cache, "key", 3, NULL, 8, LIFE), TW_INVALID);
+	assert_status(tw_cache_adopt(cache, "key", 3, NULL, 8, 0, NULL, NULL, LIFE), TW_INVALID);
+	assert_status(tw_cache_compute(cache, "key", 3, compute_no_memory, NULL), TW_INVALID);
+	(void)tw_cache_set_many(cache, &item, 1, NULL);
+	assert_status(item.status, TW_INVALID);
+	assert_status(tw_cache_take(cache, "new", 3, give_no_memory, NULL, 0, &entry), TW_SYSTEM);
+	assert_holds(recorder, "key", "old");
+	/* Without a size it is an empty value. */
+	assert_status(tw_cache_adopt(cache, "key", 3, NULL, 0, 0, NULL, NULL, LIFE), TW_OK);
+	assert_holds(recorder, "key", "");
+	cache_recorder_close_balanced(recorder);
+}
+
+/* ---- Weights ---- */
+
+static uint64_t weigh_one(void *context, const void *key, size_t key_size, const void *value,
+			  size_t value_size)
+{
+	(void)context;
+	(void)key;
+	(void)key_size;
+	(void)value_size;
+	assert_non_null(value);
+	return 1;
+}
+
+static void absence_weighs_one_where_the_caller_weighs(void **state)
+{
+	enum { MOST = 20, VALUES = 18 };
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(*state, LIFE,
+					 (struct tw_cache_options){.max_bytes = MOST,
+								   .weigh = weigh_one,
+								   .negative_expire = LIFE,
+								   .shards = 1});
+	struct source source;
+
+	source_open(&source, NULL);
+	source.status = TW_NOT_FOUND;
+	for (char key = 'a'; key < 'a' + VALUES; key++)
+		cache_set(recorder, (char[]){key, 0}, "v");
+	assert_not_taken(recorder, "none", &source, TW_NOT_FOUND);
+	assert_int_equal(cache_stats(recorder).bytes, VALUES + 1);
+	assert_int_equal(removal_count(recorder), 0);
+	assert_not_taken(recorder, "none", &source, TW_NOT_FOUND);
+	assert_int_equal(source.loads, 1);
+	cache_recorder_close_balanced(recorder);
+}
+
+/* A key's first letter says its weight: 0 for a lower one. */
+static uint64_t weigh_upper(void *context, const void *key, size_t key_size, const void *value,
+			    size_t value_size)
+{
+	(void)context;
+	(void)key_size;
+	(void)value;
+	(void)value_size;
+	return *(const char *)key >= 'a' ? 0 : 1;
+}
+
+static void what_weighs_nothing_makes_no_room(void **state)
+{
+	enum { LIGHT = 3000, MOST = 10 };
+	static const enum tw_cache_policy policies[] = {TW_POLICY_LRU, TW_POLICY_S3FIFO};
+
+	for (int i = 0; i < 2; i++) {
+		struct cache_recorder *recorder =
+			cache_recorder_open_with(*state, LIFE,
+						 (struct tw_cache_options){.max_bytes = MOST,
+									   .weigh = weigh_upper,
+									   .policy = policies[i],
+									   .shards = 1});
+		char key[16];
+
+		for (int light = 0; light < LIGHT; light++) {
+			snprintf(key, sizeof(key), "light%d", light);
+			cache_set(recorder, key, "v");
+		}
+		for (int heavy = 0; heavy < 10 * MOST; heavy++) {
+			snprintf(key, sizeof(key), "H%d", heavy);
+			cache_set(recorder, key, "v");
+		}
+		cache_settle(recorder);
+		/* A set looks at some hundred entries, and the next goes on where it was. */
+		assert_true(cache_stats(recorder).bytes <= MOST + LIGHT / 512 + 1);
+		assert_true(tw_cache_count(recorder->cache) >= LIGHT + MOST);
+		/* The number of entries is another limit. */
+		assert_status(tw_cache_set_limit(recorder->cache, MOST, 0), TW_OK);
+		assert_int_equal(tw_cache_count(recorder->cache), MOST);
+		/* The light ones were the oldest. */
+		assert_holds(recorder, "H99", "v");
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
+/* ---- Values that can't be kept ---- */
+
+static void reload_that_is_too_heavy_ends_the_old_value(void **state)
+{
+	static char heavy[1000];
+	struct source source;
+	struct cache_recorder *recorder;
+
+	source_open(&source, "new");
+	recorder = cache_recorder_open_with(*state, LIFE,
+					    (struct tw_cache_options){.max_bytes = 500,
+								      .load = source_load,
+								      .load_context = &source,
+								      .refresh_after = LIFE / 10});
+	memset(heavy, 'h', sizeof(heavy) - 1);
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, LIFE / 5);
+	source.value = heavy;
+	assert_holds(recorder, "key", "old");
+	WAIT_UNTIL(cache_stats(recorder).load_time.count == 1);
+	assert_holds_none(recorder, "key");
+	cache_settle(recorder);
+	assert_removed(recorder, "old", TW_CAUSE_EXPLICIT);
+	assert_int_equal(cache_stats(recorder).refused, 1);
+	assert_status(tw_cache_set(recorder->cache, "key", 3, heavy, sizeof(heavy)), TW_FULL);
+	assert_int_equal(cache_stats(recorder).refused, 2);
+	cache_recorder_close_balanced(recorder);
+}
+
+/* ---- Stale values ---- */
+
+static void stale_hit_is_a_use(void **state)
+{
+	static const enum tw_cache_policy policies[] = {TW_POLICY_LRU, TW_POLICY_S3FIFO};
+
+	for (int i = 0; i < 2; i++) {
+		struct cache_recorder *recorder =
+			cache_recorder_open_with(*state, INTERVAL,
+						 (struct tw_cache_options){.max_entries = 20,
+									   .policy = policies[i],
+									   .stale_if_error = LIFE,
+									   .shards = 1});
+		const struct tw_cache_entry *entry;
+		struct source source;
+		char key[16];
+
+		source_open(&source, NULL);
+		source.status = TW_SYSTEM;
+		cache_set(recorder, "hot", "old");
+		cache_pass(recorder, 2 * INTERVAL);
+		for (int other = 0; other < 200; other++) {
+			assert_status(take(recorder, "hot", &source, TW_FOREVER, &entry), TW_STALE);
+			tw_cache_entry_release(entry);
+			snprintf(key, sizeof(key), "other%d", other);
+			cache_set_for(recorder, key, "v", TW_HOUR);
+		}
+		cache_settle(recorder);
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(status_of_a_loader_without_a_value_promises_no_entry),
+	TEST_CACHE(bulk_loader_may_write_over_its_list),
+	TEST_CACHE(value_of_a_size_has_memory),
+	TEST_CACHE(absence_weighs_one_where_the_caller_weighs),
+	TEST_CACHE(what_weighs_nothing_makes_no_room),
+	TEST_CACHE(reload_that_is_too_heavy_ends_the_old_value),
+	TEST_CACHE(stale_hit_is_a_use),
+};
+
+TEST_PROGRAM(tests)
