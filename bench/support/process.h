@@ -31,6 +31,9 @@ void process_use_one_heap(void);
 /* How often a thread of this process gave up its core by itself. */
 int64_t process_voluntary_switches(void);
 
+/* Returns how often all threads but the calling one left a core so far, also when preempted. */
+int64_t process_switches_of_others(void);
+
 /*
  * Runs `trial` in a child process, so that no trial inherits another's memory, and brings `result`
  * back. False: the child failed (it has said why on stderr).

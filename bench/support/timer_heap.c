@@ -63,28 +63,48 @@ static void heap_sift(struct timer_heap *heap, size_t place, struct node node)
 	heap_put(heap, place, node);
 }
 
-void timer_heap_set(struct timer_heap *heap, size_t timer, int64_t deadline)
+bool timer_heap_set(struct timer_heap *heap, size_t timer, int64_t deadline)
 {
 	size_t place;
+	bool is_earliest;
 
 	pthread_mutex_lock(&heap->lock);
 	place = heap->places[timer] > 0 ? heap->places[timer] - 1 : heap->count++;
 	heap_sift(heap, place, (struct node){deadline, timer});
+	is_earliest = heap->nodes[0].timer == timer;
 	pthread_mutex_unlock(&heap->lock);
+	return is_earliest;
+}
+
+static void heap_remove(struct timer_heap *heap, size_t place)
+{
+	struct node last = heap->nodes[--heap->count];
+
+	heap->places[heap->nodes[place].timer] = 0;
+	if (place < heap->count)
+		heap_sift(heap, place, last);
 }
 
 void timer_heap_stop(struct timer_heap *heap, size_t timer)
 {
 	pthread_mutex_lock(&heap->lock);
-	if (heap->places[timer] > 0) {
-		size_t place = heap->places[timer] - 1;
-		struct node last = heap->nodes[--heap->count];
+	if (heap->places[timer] > 0)
+		heap_remove(heap, heap->places[timer] - 1);
+	pthread_mutex_unlock(&heap->lock);
+}
 
-		heap->places[timer] = 0;
-		if (place < heap->count)
-			heap_sift(heap, place, last);
+bool timer_heap_take(struct timer_heap *heap, int64_t now, size_t *timer)
+{
+	bool is_due;
+
+	pthread_mutex_lock(&heap->lock);
+	is_due = heap->count > 0 && heap->nodes[0].deadline <= now;
+	if (is_due) {
+		*timer = heap->nodes[0].timer;
+		heap_remove(heap, 0);
 	}
 	pthread_mutex_unlock(&heap->lock);
+	return is_due;
 }
 
 int64_t timer_heap_next(struct timer_heap *heap)
