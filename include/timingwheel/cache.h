@@ -276,9 +276,10 @@ struct tw_cache_options {
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	/*
 	 * The number of shards, parts of the table with a lock each for writers. It is rounded up
-	 * to a power of two, and is at most TW_CACHE_SHARDS_MAX. 0 means the default: 64, or with
-	 * max_entries only as many as leave 512 entries to each. The limits hold for the whole
-	 * cache, and the order of eviction for each shard. So the order of a small cache is exact.
+	 * to a power of two, and is at most TW_CACHE_SHARDS_MAX. 0 means the default: 64, or with a
+	 * limit only as many as leave 512 entries of max_entries and 32,768 of max_bytes to each.
+	 * The limits hold for the whole cache, and the order of eviction for each shard. So the
+	 * order of a small cache is exact.
 	 */
 	unsigned shards;
 };

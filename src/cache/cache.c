@@ -150,9 +150,11 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
 {
 	enum { MORE = 32 };
 	struct evicted sum = {0, 0};
+	/* A shard may have its share in the entry that is spared: then the others make room. */
+	bool below_share = false;
 	unsigned without = 0;
 
-	while (shared_is_over_limit(&cache->shared) && without <= cache->shard_mask &&
+	while (shared_is_over_limit(&cache->shared) &&
 	       (sum.entries < MORE || sum.weight < weight)) {
 		/* relaxed: any shard will do. */
 		unsigned next =
@@ -161,12 +163,18 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
 		struct evicted evicted;
 
 		shard_begin_again(shard);
-		evicted = shard_evict(shard, cache_evict_share(cache), spared,
+		evicted = shard_evict(shard, cache_evict_share(cache), below_share, spared,
 				      tw_now(cache->shared.wheel));
 		shard_end(shard);
 		sum.entries += evicted.entries;
 		sum.weight += evicted.weight;
 		without = evicted.entries > 0 ? 0 : without + 1;
+		if (without <= cache->shard_mask)
+			continue;
+		if (below_share)
+			break;
+		below_share = true;
+		without = 0;
 	}
 }
 

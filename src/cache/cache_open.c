@@ -12,6 +12,7 @@ enum {
 	REFRESHING_DEFAULT = 64,
 	SHARDS_DEFAULT = 64,
 	SHARD_ENTRIES_LEAST = 512, /* with a limit */
+	SHARD_BYTES_LEAST = 32768, /* with a limit by weight */
 	OWN_SLOTS = 300
 };
 
@@ -39,6 +40,8 @@ static unsigned options_shards(const struct tw_cache_options *options)
 
 	if (options->max_entries > 0 && options->max_entries / SHARD_ENTRIES_LEAST < most)
 		most = options->max_entries / SHARD_ENTRIES_LEAST;
+	if (options->max_bytes > 0 && options->max_bytes / SHARD_BYTES_LEAST < most)
+		most = options->max_bytes / SHARD_BYTES_LEAST;
 	while (options->shards > 0 ? shards < options->shards : shards * 2 <= most)
 		shards *= 2;
 	return shards;
@@ -189,6 +192,7 @@ static enum tw_status cache_open_shards(struct tw_cache *cache,
 		return TW_NO_MEMORY;
 	memset(cache->shards, 0, size);
 	cache->shard_mask = count - 1;
+	cache->shared.shards = count;
 	for (unsigned i = 0; i < count && status == TW_OK; i++) {
 		policy_init(&cache->shards[i].policy, options->policy);
 		status = shard_open(&cache->shards[i], &cache->shared, &cache->removals);

@@ -80,7 +80,7 @@ static struct tw_cache_entry *queue_first(const struct policy_queue *queue,
 					: list_entry(first, struct tw_cache_entry, policy_link);
 }
 
-/* The queue of a place: ENTRY_SMALL, ENTRY_MAIN or ENTRY_LIGHT. Other bits do not matter. */
+/* Returns the queue of a place, ENTRY_SMALL, ENTRY_MAIN or ENTRY_LIGHT, whatever the other bits. */
 static inline struct policy_queue *policy_queue(struct policy *policy, unsigned place)
 {
 	if (__builtin_expect(place & ENTRY_LIGHT, 0))

@@ -55,7 +55,7 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
  * It stays until policy_remove(). Looks at no more than *looks entries, and counts that down. */
 struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks);
-/* A victim by weight has none: it stays, and is none any more. */
+/* Puts a victim that weighs nothing out of the way: it is no victim by weight from then on. */
 void policy_pass(struct policy *policy, struct tw_cache_entry *entry);
 /* LRU: brings the order up to date. */
 void policy_settle(struct policy *policy, struct table *table);

@@ -21,9 +21,9 @@
 struct retired_list {
 	struct tw_cache_entry *first;
 	struct tw_cache_entry *last;
-	uint64_t count;
+	uint32_t count;
+	uint32_t adopted; /* entries with a value adopted from the user */
 	uint64_t bytes;
-	uint64_t adopted; /* entries with a value adopted from the user */
 };
 
 enum { RETIRED_BATCHES = 8 };

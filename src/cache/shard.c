@@ -248,10 +248,19 @@ void shard_forget(struct shard *shard, struct tw_cache_entry *entry)
 }
 
 /* Counts what came in; negative: went out. */
-static void shard_count(struct shard *shard, int64_t entries, int64_t bytes)
+static void shard_count(struct shard *shard, int32_t entries, int64_t bytes)
 {
 	shard->entries_more += entries;
 	shard->bytes_more += bytes;
+	shard->bytes += (uint64_t)bytes;
+}
+
+/* Returns whether what the shard has is no less than its share of the limit. Weights would drift
+ * apart by chance if each shard made the room that it needs: one that has little would soon have
+ * nothing that is worth keeping. Numbers do not: one entry goes for each that comes. */
+static bool shard_has_its_share(const struct shard *shard)
+{
+	return shard->bytes >= counter_read(&shard->shared->max_bytes) / shard->shared->shards;
 }
 
 enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
@@ -271,8 +280,8 @@ static void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry 
 	(void)shard_unlink(shard, table_slot_of(shard_table(shard), entry), cause, now);
 }
 
-struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
-			   tw_duration now)
+struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
+			   const struct tw_cache_entry *spared, tw_duration now)
 {
 	struct evicted sum = {0, 0};
 	unsigned looks = 512; /* each may be a cache miss */
@@ -282,8 +291,9 @@ struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_c
 					       &shard->shared->max_entries) > 0;
 		struct tw_cache_entry *victim;
 
-		if (!by_number && shared_excess(&shard->shared->bytes, shard->bytes_more,
-						&shard->shared->max_bytes) == 0)
+		if (!by_number && (shared_excess(&shard->shared->bytes, shard->bytes_more,
+						 &shard->shared->max_bytes) == 0 ||
+				   !(below_share || shard_has_its_share(shard))))
 			break;
 		victim = policy_victim(&shard->policy, shard_table(shard), by_number, spared,
 				       &looks);
@@ -305,7 +315,7 @@ struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_c
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
 {
 	shard_count(shard, 1, (int64_t)entry_weight(entry));
-	(void)shard_evict(shard, SHARD_STEP, NULL, now);
+	(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	policy_add(&shard->policy, shard_table(shard), entry);
 	shard_add(shard, hash, entry);
@@ -324,7 +334,7 @@ void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
 	shard_use(shard, entry, hash);
 	/* Not before: lookups find the one or the other all the time. */
 	if (heavier > 0)
-		(void)shard_evict(shard, SHARD_STEP, entry, now);
+		(void)shard_evict(shard, SHARD_STEP, false, entry, now);
 }
 
 void shard_use(struct shard *shard, struct tw_cache_entry *entry, uint64_t hash)

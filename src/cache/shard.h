@@ -37,14 +37,15 @@ struct shard {
 	struct tw_cache_loading *loadings; /* loads that run */
 	struct table *next;                /* being made, to take the table's place; NULL: none */
 	/* Since shard_begin. */
-	int64_t entries_more; /* entries that the shared state has not counted yet */
+	int32_t entries_more; /* entries that the shared state has not counted yet */
+	bool is_refiling;     /* entries are being filed again: entry_filed() may be wrong */
+	bool must_refile;     /* memory was out, so they are filed at the next tick */
 	int64_t bytes_more;
+	uint64_t bytes; /* the weights of its entries */
 	struct retired_list unlinked;
 	struct table *old_tables;
 	struct removal_list to_tell;
-	uint64_t armed;   /* the tick at which the alarm is to run; EXPIRY_NEVER: not */
-	bool is_refiling; /* all is being filed anew: entry_filed() may be wrong */
-	bool must_refile; /* likewise: memory was out, so that is done at the next tick */
+	uint64_t armed; /* the tick at which the alarm is to run; EXPIRY_NEVER: not */
 	struct expiry expiry;
 	uint64_t removed[TW_CACHE_CAUSES];
 	uint64_t refused;              /* for the removals that wait to be told */
@@ -144,11 +145,12 @@ struct evicted {
 	uint64_t weight;
 };
 
-/* Evicts up to `most` entries while the limits are exceeded, but not `spared` (or NULL). */
-struct evicted shard_evict(struct shard *shard, unsigned most, const struct tw_cache_entry *spared,
-			   tw_duration now);
+/* Evicts up to `most` entries while the limits are exceeded, but not `spared` (or NULL). For a
+ * limit by weight it evicts none where the shard has less than its share, unless `below_share`. */
+struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
+			   const struct tw_cache_entry *spared, tw_duration now);
 
-/* The entry was used; under the lock. */
+/* Notes a use of the entry. Under the lock. */
 void shard_use(struct shard *shard, struct tw_cache_entry *entry, uint64_t hash);
 /* Brings the order of uses up to date if the lock is free. */
 void shard_try_settle(struct shard *shard);

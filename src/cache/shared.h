@@ -29,6 +29,7 @@ struct shared_state {
 	struct pool *pool;
 	struct reader *nobody; /* for threads that have no memory for one */
 
+	unsigned shards; /* their number; constant */
 	/* Read by all, seldom written. */
 	_Alignas(64) _Atomic uint64_t max_entries;
 	_Atomic uint64_t max_bytes;

@@ -201,19 +201,24 @@ static void first_limit_finds_all_entries(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void cache_of_many_entries_has_the_usual_shards(void **state)
+static void shards_are_as_many_as_the_limits_fill(void **state)
 {
-	static const uint64_t most[] = {0, (uint64_t)1 << 40};
-	unsigned masks[2];
+	static const struct tw_cache_options limits[] = {
+		{.max_entries = 0},
+		{.max_entries = (uint64_t)1 << 40, .max_bytes = (uint64_t)1 << 40},
+		/* Fewer, where each would have little. */
+		{.max_entries = 8 * 512},
+		{.max_bytes = 8 * 32768},
+		{.max_bytes = 10}};
+	static const unsigned masks[] = {63, 63, 7, 7, 0};
 
-	for (int i = 0; i < 2; i++) {
-		struct cache_recorder *recorder = cache_recorder_open_with(
-			*state, TW_HOUR, (struct tw_cache_options){.max_entries = most[i]});
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		struct cache_recorder *recorder =
+			cache_recorder_open_with(*state, TW_HOUR, limits[i]);
 
-		masks[i] = recorder->cache->shard_mask;
+		assert_int_equal(recorder->cache->shard_mask, masks[i]);
 		cache_recorder_close(recorder);
 	}
-	assert_int_equal(masks[0], masks[1]);
 }
 
 /* The value says what it weighs. */
@@ -313,13 +318,49 @@ static void memory_is_given_back_when_entries_have_left(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* A key is a random number, and weighs 1 to 1,024. */
+static uint64_t weigh_by_key(void *context, const void *key, size_t key_size, const void *value,
+			     size_t value_size)
+{
+	uint64_t number;
+
+	(void)context;
+	(void)value;
+	(void)value_size;
+	memcpy(&number, key, key_size);
+	return number % 1024 + 1;
+}
+
+/* Set by set each shard gains and loses at random, and nothing must add up. */
+static void shards_keep_their_shares_of_a_limit_by_weight(void **state)
+{
+	enum { SHARDS = 8, SHARE = 200 * 512, SETS = TEST_SHARE_OF(200000) };
+	struct cache_recorder *recorder = cache_recorder_open_quiet(
+		*state, TW_HOUR,
+		(struct tw_cache_options){
+			.max_bytes = SHARDS * SHARE, .weigh = weigh_by_key, .shards = SHARDS});
+	struct random random = random_from(seed_choose(), 0);
+
+	for (int i = 0; i < SETS; i++) {
+		uint64_t key = random_next(&random);
+
+		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
+	}
+	for (int i = 0; i < SHARDS; i++) {
+		assert_true(recorder->cache->shards[i].bytes > SHARE * 9 / 10);
+		assert_true(recorder->cache->shards[i].bytes < SHARE * 11 / 10);
+	}
+	cache_recorder_close_balanced(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
 	TEST_CACHE(sets_evict_little_each_when_the_limit_has_fallen),
 	TEST_CACHE(set_of_much_keeps_the_limit),
 	TEST_CACHE(limit_may_come_and_go),
 	TEST_CACHE(first_limit_finds_all_entries),
-	TEST_CACHE(cache_of_many_entries_has_the_usual_shards),
+	TEST_CACHE(shards_are_as_many_as_the_limits_fill),
+	TEST_CACHE(shards_keep_their_shares_of_a_limit_by_weight),
 	TEST_CACHE(adopted_value_without_a_weight_is_weighed),
 	TEST_CACHE(bytes_are_back_to_nothing_after_each_of_a_hundred_rounds),
 	TEST_CACHE(memory_is_given_back_when_entries_have_left),
