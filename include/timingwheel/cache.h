@@ -57,6 +57,9 @@ struct tw_cache;
 /* Holds a key and its value. It never changes once it is in a cache. */
 struct tw_cache_entry;
 
+/* Stands for a lifetime: the new value of a key keeps the deadline of the old one. Where there is
+ * no readable value, it stands for the cache's lifetime. */
+#define TW_KEEP_DEADLINE INT64_MIN
 /* The largest number of shards of a cache. */
 #define TW_CACHE_SHARDS_MAX 1024
 /* The largest number of threads for loads. */
@@ -363,7 +366,8 @@ TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size
 /*
  * Sets the key's value as tw_cache_set does, with a lifetime of `expire` nanoseconds.
  *
- * `expire` must be > 0. Deadlines more than 146 years after the clock's start count as TW_FOREVER.
+ * `expire` must be > 0, or TW_KEEP_DEADLINE. Deadlines more than 146 years after the clock's start
+ * count as TW_FOREVER.
  *
  * Returns:
  *   TW_OK         the key has the value
@@ -564,9 +568,10 @@ enum tw_cache_verdict {
 
 /* Holds a computed value. It must stay readable until tw_cache_compute returns. */
 struct tw_cache_computed {
-	const void *value;  /* is copied */
-	size_t value_size;  /* bytes */
-	tw_duration expire; /* nanoseconds, > 0, or TW_FOREVER; 0 means the cache's lifetime */
+	const void *value; /* is copied */
+	size_t value_size; /* bytes */
+	/* Nanoseconds, > 0, or TW_FOREVER or TW_KEEP_DEADLINE; 0 means the cache's lifetime. */
+	tw_duration expire;
 };
 
 /*
@@ -812,8 +817,9 @@ struct tw_cache_item {
 	const void *key;
 	size_t key_size; /* bytes */
 	const void *value;
-	size_t value_size;     /* bytes */
-	tw_duration expire;    /* as for tw_cache_set_with_expire; 0 means the cache's lifetime */
+	size_t value_size; /* bytes */
+	/* The lifetime, as for tw_cache_set_with_expire; 0 means the cache's. */
+	tw_duration expire;
 	enum tw_status status; /* filled in */
 };
 

@@ -10,7 +10,11 @@
 
 /* ---- Lifetimes ---- */
 
-tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire)
+/* Calls of these would be up to 30 instructions of each set. */
+#define INLINED static inline __attribute__((always_inline))
+
+INLINED tw_duration lifetime_with_jitter(const struct tw_cache *cache, struct reader *reader,
+					 tw_duration expire)
 {
 	/* 53 bits, as many as a double has: 0 to 1, never 1. */
 	double part;
@@ -26,6 +30,20 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 	return expire - (tw_duration)lifetime;
 }
 
+INLINED tw_duration lifetime_of(const struct tw_cache *cache, struct reader *reader,
+				tw_duration expire)
+{
+	bool keeps = expire == TW_KEEP_DEADLINE;
+	tw_duration lifetime = lifetime_with_jitter(cache, reader, keeps ? cache->expire : expire);
+
+	return keeps ? -lifetime : lifetime;
+}
+
+tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire)
+{
+	return lifetime_of(cache, reader, expire);
+}
+
 /* Of an entry that is used now and ends then. */
 static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now, tw_duration end)
 {
@@ -37,11 +55,10 @@ static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now,
 	return idle_end < end ? idle_end : end;
 }
 
-void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
-		      tw_duration lifetime)
+/* Starts the life of an entry that lives until `end`, if it is used. */
+INLINED void cache_start_life_until(const struct tw_cache *cache, struct tw_cache_entry *entry,
+				    tw_duration now, tw_duration end)
 {
-	tw_duration end = deadline_after(now, lifetime);
-
 	if (cache->idle > 0)
 		entry_set_end(entry, end);
 	if (entry->kind & ENTRY_AGING)
@@ -49,6 +66,12 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 	/* relaxed: published with the entry. */
 	atomic_store_explicit(&entry->deadline, cache_deadline(cache, now, end),
 			      memory_order_relaxed);
+}
+
+void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
+		      tw_duration lifetime)
+{
+	cache_start_life_until(cache, entry, now, deadline_after(now, lifetime));
 }
 
 /* ---- Set ---- */
@@ -88,8 +111,8 @@ static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
 	return entry && !(entry->kind & ENTRY_ABSENT) && entry_deadline(entry) > now;
 }
 
-enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
+INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+				 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
 {
 	const void *key = entry_key(entry);
 	_Atomic uint64_t *slot;
@@ -130,14 +153,43 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	return TW_OK;
 }
 
+enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
+{
+	return put_entry(cache, shard, hash, entry, mode, now);
+}
+
+/* Puts the entry with the deadline of the one that it replaces, or with that lifetime. Not inlined:
+ * few sets ask for it. */
+static __attribute__((noinline)) enum tw_status cache_put_kept(struct tw_cache *cache,
+							       struct shard *shard, uint64_t hash,
+							       struct tw_cache_entry *entry,
+							       enum put_mode mode,
+							       tw_duration lifetime)
+{
+	tw_duration now = tw_now(cache->shared.wheel);
+	tw_duration end = deadline_after(now, lifetime);
+	_Atomic uint64_t *slot;
+	const struct tw_cache_entry *old =
+		table_find(shard_table(shard), hash, entry_key(entry), entry->key_size, &slot);
+
+	if (entry_is_there(old, now))
+		end = cache->idle > 0 ? entry_end(old) : entry_deadline(old);
+	cache_start_life_until(cache, entry, now, end);
+	return cache_put(cache, shard, hash, entry, mode, now);
+}
+
 enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 			     struct tw_cache_entry *entry, enum put_mode mode, tw_duration lifetime)
 {
 	/* Not before the lock: what is judged by it is judged as it is now. */
-	tw_duration now = tw_now(cache->shared.wheel);
+	tw_duration now;
 
-	cache_start_life(cache, entry, now, lifetime);
-	return cache_put(cache, shard, hash, entry, mode, now);
+	if (__builtin_expect(lifetime < 0, 0))
+		return cache_put_kept(cache, shard, hash, entry, mode, -lifetime);
+	now = tw_now(cache->shared.wheel);
+	cache_start_life_until(cache, entry, now, deadline_after(now, lifetime));
+	return put_entry(cache, shard, hash, entry, mode, now);
 }
 
 void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
@@ -174,7 +226,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(shard, plan->hash);
 	__builtin_prefetch(&shard->lock, 1);
-	lifetime = cache_lifetime(cache, reader, expire);
+	lifetime = lifetime_of(cache, reader, expire);
 	cache_plan(cache, plan);
 	thread = retire_begin(&cache->shared);
 	entry = entry_from(thread, &cache->shared, plan);
@@ -190,6 +242,11 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	return status;
 }
 
+static bool expire_is_valid(tw_duration expire)
+{
+	return expire > 0 || expire == TW_KEEP_DEADLINE;
+}
+
 static enum tw_status cache_set_copied(struct tw_cache *cache, const void *key, size_t key_size,
 				       const void *value, size_t value_size, enum put_mode mode,
 				       tw_duration expire)
@@ -198,7 +255,7 @@ static enum tw_status cache_set_copied(struct tw_cache *cache, const void *key, 
 		.key = key, .key_size = key_size, .value = value, .value_size = value_size};
 
 	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) ||
-	    value_size > UINT32_MAX || expire <= 0)
+	    value_size > UINT32_MAX || !expire_is_valid(expire))
 		return TW_INVALID;
 	return cache_set_planned(cache, &plan, mode, expire);
 }
@@ -237,7 +294,8 @@ enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t ke
 	struct entry_plan plan = {
 		.key = key, .key_size = key_size, .adopted = &adopted, .weight = weight};
 
-	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) || expire <= 0)
+	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) ||
+	    !expire_is_valid(expire))
 		return TW_INVALID;
 	return cache_set_planned(cache, &plan, PUT_SET, expire);
 }
@@ -354,7 +412,8 @@ enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t ke
 		return status;
 	status = TW_NOT_FOUND;
 	if (change_begin(&change, cache, key, key_size))
-		status = cache_touch_entry(cache, &change, cache_lifetime(cache, reader, expire));
+		status = cache_touch_entry(cache, &change,
+					   lifetime_with_jitter(cache, reader, expire));
 	shard_end(change.shard);
 	return status;
 }

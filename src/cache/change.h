@@ -6,7 +6,8 @@
 #include "cache.h"
 #include "retire.h"
 
-/* A lifetime with jitter. */
+/* Returns a lifetime with jitter; for TW_KEEP_DEADLINE that of the cache, negative, which
+ * cache_put_new() knows. */
 tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire);
 /* Gives a new entry its deadline. */
 void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
@@ -26,7 +27,8 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now);
 
-/* Between begin and end: gives a new entry its lifetime from now on, and puts it. */
+/* Between begin and end: gives a new entry its lifetime from now on, and puts it. With a negative
+ * one it gets the deadline of the value that it replaces, or else lives as long as that says. */
 enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 			     struct tw_cache_entry *entry, enum put_mode mode,
 			     tw_duration lifetime);

@@ -95,7 +95,8 @@ struct set_batch {
 static bool item_is_valid(const struct tw_cache_item *item)
 {
 	return key_is_valid(item->key, item->key_size) && (item->value || item->value_size == 0) &&
-	       item->value_size <= UINT32_MAX && item->expire >= 0;
+	       item->value_size <= UINT32_MAX &&
+	       (item->expire >= 0 || item->expire == TW_KEEP_DEADLINE);
 }
 
 /* Makes plans; calls the user's function. */
@@ -139,7 +140,7 @@ static void set_batch_put(struct set_batch *set, struct retiring_reader *thread,
 {
 	struct tw_cache *cache = set->batch.cache;
 	struct tw_cache_item *item = &set->items[i];
-	tw_duration expire = item->expire > 0 ? item->expire : cache->expire;
+	tw_duration expire = item->expire != 0 ? item->expire : cache->expire;
 
 	item->status = cache_put_new(cache, shard, set->batch.hashes[i], set->entries[i], PUT_SET,
 				     cache_lifetime(cache, set->reader, expire));

@@ -29,12 +29,12 @@ static enum tw_status compute_replace(struct compute *compute, struct retiring_r
 				  .hash = compute->change.hash,
 				  .value = computed->value,
 				  .value_size = computed->value_size};
-	tw_duration expire = computed->expire > 0 ? computed->expire : cache->expire;
+	tw_duration expire = computed->expire != 0 ? computed->expire : cache->expire;
 	struct tw_cache_entry *entry;
 	enum tw_status status;
 
 	if ((!computed->value && computed->value_size > 0) || computed->value_size > UINT32_MAX ||
-	    computed->expire < 0)
+	    (computed->expire < 0 && computed->expire != TW_KEEP_DEADLINE))
 		return TW_INVALID;
 	cache_plan(cache, &plan);
 	entry = entry_from(thread, &cache->shared, &plan);

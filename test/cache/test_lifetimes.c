@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <stdlib.h>
 
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration expire,
@@ -105,6 +106,92 @@ static void deadline_that_no_clock_reaches_is_none(void **state)
 	assert_expires_at(recorder, "set", TW_FOREVER);
 	assert_status(tw_cache_touch(recorder->cache, "first", 5, TW_FOREVER / 2), TW_OK);
 	assert_expires_at(recorder, "first", TW_FOREVER);
+	cache_recorder_close(recorder);
+}
+
+static enum tw_cache_verdict replace_and_keep(void *value, const struct tw_cache_entry *entry,
+					      struct tw_cache_computed *computed)
+{
+	(void)entry;
+	*computed = (struct tw_cache_computed){value, 1, TW_KEEP_DEADLINE};
+	return TW_CACHE_REPLACE;
+}
+
+enum { WAYS_TO_KEEP = 5 };
+
+/* Gives the key another value, and leaves its deadline. */
+static void change_and_keep(struct tw_cache *cache, int way, const char *key, char *value)
+{
+	struct tw_cache_item item = {key, strlen(key), value, 1, TW_KEEP_DEADLINE, TW_INVALID};
+	enum tw_status status = TW_INVALID;
+	size_t size = strlen(key);
+
+	if (way == 0)
+		status = tw_cache_set_with_expire(cache, key, size, value, 1, TW_KEEP_DEADLINE);
+	else if (way == 1)
+		status = tw_cache_replace(cache, key, size, value, 1, TW_KEEP_DEADLINE);
+	else if (way == 2)
+		status =
+			tw_cache_adopt(cache, key, size, value, 1, 0, NULL, NULL, TW_KEEP_DEADLINE);
+	else if (way == 3)
+		status = tw_cache_compute(cache, key, size, replace_and_keep, value);
+	else
+		status = tw_cache_set_many(cache, &item, 1, NULL);
+	assert_status(status, TW_OK);
+}
+
+static void changed_value_may_keep_its_deadline(void **state)
+{
+	static char values[] = "abcdefghij";
+
+	for (int way = 0; way < WAYS_TO_KEEP; way++) {
+		/* Jitter counts once. */
+		struct cache_recorder *recorder = cache_recorder_open_with(
+			*state, TW_HOUR, (struct tw_cache_options){.jitter = 0.5});
+
+		for (int change = 0; change < 10; change++) {
+			cache_set_for(recorder, "forever", "v", TW_FOREVER);
+			change_and_keep(recorder->cache, way, "forever", &values[change]);
+			assert_expires_at(recorder, "forever", TW_FOREVER);
+		}
+		cache_recorder_close(recorder);
+		recorder = cache_recorder_open_with(*state, 100 * INTERVAL,
+						    (struct tw_cache_options){.jitter = -1});
+		cache_set(recorder, "key", "v");
+		for (int change = 0; change < 10; change++) {
+			cache_pass(recorder, 5 * INTERVAL);
+			change_and_keep(recorder->cache, way, "key", &values[change]);
+			assert_expires_at(recorder, "key", 100 * INTERVAL);
+		}
+		cache_pass(recorder, 50 * INTERVAL);
+		assert_holds_none(recorder, "key");
+		/* There is none to keep, but where a key that is not there is not replaced. */
+		if (way != 1) {
+			change_and_keep(recorder->cache, way, "key", values);
+			assert_expires_at(recorder, "key", 200 * INTERVAL);
+		}
+		cache_recorder_close(recorder);
+	}
+}
+
+static void kept_deadline_is_that_of_the_lifetime_and_not_of_idleness(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, 100 * INTERVAL,
+		(struct tw_cache_options){.jitter = -1, .idle = 10 * INTERVAL});
+
+	cache_set(recorder, "key", "v");
+	for (int tick = 8; tick < 100; tick += 8) {
+		tw_duration idle_end = (tw_duration)(tick + 10) * INTERVAL;
+
+		cache_pass(recorder, 8 * INTERVAL);
+		change_and_keep(recorder->cache, 0, "key", "w");
+		assert_expires_at(recorder, "key",
+				  idle_end < 100 * INTERVAL ? idle_end : 100 * INTERVAL);
+	}
+	cache_pass(recorder, 4 * INTERVAL);
+	assert_holds_none(recorder, "key");
+	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_KEEP_DEADLINE), TW_INVALID);
 	cache_recorder_close(recorder);
 }
 
@@ -232,6 +319,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(lifetime_shorter_than_the_idle_time_holds),
 	TEST_CACHE(idle_time_counts_from_the_last_lookup_within_a_lifetime_too),
 	TEST_CACHE(deadline_that_no_clock_reaches_is_none),
+	TEST_CACHE(changed_value_may_keep_its_deadline),
+	TEST_CACHE(kept_deadline_is_that_of_the_lifetime_and_not_of_idleness),
 	TEST_IN(levels_inline, jitter_spreads_lifetimes_evenly),
 	TEST_IN(levels_inline, first_lifetimes_of_many_threads_are_spread),
 	TEST_IN(levels_inline, negative_jitter_is_none),
