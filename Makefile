@@ -228,8 +228,9 @@ $(BUILD)/test/support/exceptions.o: test/support/exceptions.cpp test/support/exc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++11 -Wall -Wextra -fPIC -g -c -o $@ $<
 
-$(addprefix $(BUILD)/test/runtime/,test_exceptions test_loop): $(BUILD)/test/support/exceptions.o
-$(addprefix $(BUILD)/test/runtime/,test_exceptions test_loop): TEST_LIBS = -lstdc++
+TESTS_WITH_EXCEPTIONS := runtime/test_exceptions runtime/test_loop cache/test_answers
+$(TESTS_WITH_EXCEPTIONS:%=$(BUILD)/test/%): $(BUILD)/test/support/exceptions.o
+$(TESTS_WITH_EXCEPTIONS:%=$(BUILD)/test/%): TEST_LIBS = -lstdc++
 
 # Tests that let these calls fail.
 $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc \

@@ -580,7 +580,8 @@ struct tw_cache_computed {
  * `entry` is NULL if the key has no readable value. `computed` is all 0 before the call. The
  * function is called under the lock of the key's shard. It must be quick, and must neither call the
  * cache nor end its thread. It may pin the entry by tw_cache_entry_pin. If the entry expires during
- * the call, the function may be called again, with NULL.
+ * the call, the function may be called again, with NULL. A C++ exception may leave it; then nothing
+ * has changed.
  *
  * Returns: what tw_cache_compute does with the key.
  */
@@ -879,9 +880,10 @@ TW_API enum tw_status tw_cache_clear(struct tw_cache *cache);
  *
  * An entry that exists during the whole call is visited exactly once. A value that comes or leaves
  * during the call is visited at most once. No entry is past its deadline when its visit begins.
- * Visits count as no hits or uses. No lock is held: `visit` may call the cache, and may keep an
- * entry by tw_cache_entry_pin. Any thread. The call costs a list of pointers to the entries of one
- * shard, which it pins before the first of them is visited. It works in short steps.
+ * Visits count as no hits or uses. No lock is held: `visit` may call the cache, may be left by an
+ * exception of C++, and may keep an entry by tw_cache_entry_pin. Any thread. The call costs a list
+ * of pointers to the entries of one shard, which are pinned while they are visited. It works in
+ * short steps.
  *
  * Returns:
  *   TW_OK         all entries were visited, or `visit` returned 0

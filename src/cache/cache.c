@@ -25,6 +25,7 @@ enum tw_status tw_cache_clear(struct tw_cache *cache)
 /* Pinned entries of one shard. */
 struct visit_list {
 	size_t count;
+	size_t visited; /* the last; those before it are released */
 	size_t capacity;
 	struct tw_cache_entry **entries;
 };
@@ -101,11 +102,19 @@ static bool cache_finds_past(const struct tw_cache *cache, struct tw_cache_entry
 	return false;
 }
 
+/* A cleanup: the visitor may be left by an exception. */
+static void visit_list_end(struct visit_list *list)
+{
+	for (size_t i = list->visited; i < list->count; i++)
+		tw_cache_entry_release(list->entries[i]);
+	free(list->entries);
+}
+
 enum tw_status tw_cache_each(struct tw_cache *cache,
 			     int (*visit)(void *context, const struct tw_cache_entry *entry),
 			     void *context)
 {
-	struct visit_list list = {0, 0, NULL};
+	struct visit_list list __attribute__((cleanup(visit_list_end))) = {0, 0, 0, NULL};
 	enum tw_status status = TW_OK;
 	int goes_on = 1;
 
@@ -119,14 +128,16 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 			goes_on = 0;
 		}
 		for (size_t k = 0; k < list.count; k++) {
+			struct tw_cache_entry *entry = list.entries[k];
+
+			list.visited = k;
 			/* Judged at its visit: those before it may have taken long. */
-			if (goes_on && !cache_finds_past(cache, list.entries[k]))
-				goes_on = visit(context, list.entries[k]);
-			tw_cache_entry_release(list.entries[k]);
+			if (goes_on && !cache_finds_past(cache, entry))
+				goes_on = visit(context, entry);
+			tw_cache_entry_release(entry);
 		}
 		list.count = 0;
 	}
-	free(list.entries);
 	return status;
 }
 

@@ -17,6 +17,9 @@ struct compute {
 	struct change change;
 	uint64_t weight; /* of what came in; 0: nothing did */
 	const struct tw_cache_entry *entry;
+	/* From the begin to the end. */
+	struct retiring_reader *thread;
+	int cancel_state; /* before it */
 };
 
 /* Between begin and end. TW_NOT_FOUND: what is to be replaced has expired. */
@@ -73,23 +76,28 @@ static enum tw_status compute_once(struct compute *compute, struct retiring_read
 	return TW_INVALID;
 }
 
+/* A cleanup: the user's function may be left by an exception. */
+static void compute_end(struct compute **ended)
+{
+	struct compute *compute = *ended;
+
+	shard_end_in(compute->change.shard, compute->thread);
+	cache_end_sets(compute->cache, compute->thread, compute->weight, compute->entry);
+	pthread_setcancelstate(compute->cancel_state, &compute->cancel_state);
+}
+
 static enum tw_status compute_run(struct compute *compute)
 {
-	struct tw_cache *cache = compute->cache;
-	struct retiring_reader *thread;
+	struct compute *run __attribute__((cleanup(compute_end))) = compute;
 	enum tw_status status;
-	int state;
 
 	/* A cancelled thread would keep the locks. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	thread = retire_begin(&cache->shared);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &compute->cancel_state);
+	compute->thread = retire_begin(&compute->cache->shared);
 	shard_begin(compute->change.shard);
 	do
-		status = compute_once(compute, thread);
+		status = compute_once(run, compute->thread);
 	while (status == TW_NOT_FOUND);
-	shard_end_in(compute->change.shard, thread);
-	cache_end_sets(cache, thread, compute->weight, compute->entry);
-	pthread_setcancelstate(state, &state);
 	return status;
 }
 

@@ -8,9 +8,11 @@
 
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
+#include "support/exceptions.h"
 #include "support/stats.h"
 #include "support/wait.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -353,6 +355,68 @@ static void stale_hit_is_a_use(void **state)
 	}
 }
 
+/* ---- Functions that an exception leaves ---- */
+
+static enum tw_cache_verdict throw_in_compute(void *context, const struct tw_cache_entry *entry,
+					      struct tw_cache_computed *computed)
+{
+	(void)context;
+	(void)entry;
+	*computed = (struct tw_cache_computed){"new", 3, 0};
+	exception_throw();
+	return TW_CACHE_REPLACE;
+}
+
+static void compute_and_throw(void *cache)
+{
+	(void)tw_cache_compute(cache, "b", 1, throw_in_compute, NULL);
+}
+
+static int throw_in_visit(void *left, const struct tw_cache_entry *entry)
+{
+	(void)entry;
+	if (--*(int *)left == 0)
+		exception_throw();
+	return 1;
+}
+
+static void visit_and_throw(void *cache)
+{
+	int left = 2;
+
+	(void)tw_cache_each(cache, throw_in_visit, &left);
+}
+
+static int visit_none(void *count, const struct tw_cache_entry *entry)
+{
+	(void)entry;
+	++*(int *)count;
+	return 1;
+}
+
+/* Nothing stays locked or pinned, and nothing has changed. */
+static void exception_leaves_a_compute_or_a_visit_as_a_return_does(void **state)
+{
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(*state, LIFE, (struct tw_cache_options){.shards = 1});
+	int visited = 0;
+	int before;
+
+	cache_set_letters(recorder, "abcde");
+	assert_true(exception_comes_out_of(compute_and_throw, recorder->cache));
+	assert_holds(recorder, "b", "b");
+	assert_true(exception_comes_out_of(visit_and_throw, recorder->cache));
+	/* The thread may be cancelled again. */
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+	assert_int_equal(before, PTHREAD_CANCEL_ENABLE);
+	cache_set_letters(recorder, "abcde");
+	assert_status(tw_cache_each(recorder->cache, visit_none, &visited), TW_OK);
+	assert_int_equal(visited, 5);
+	cache_settle(recorder);
+	assert_int_equal(cache_stats(recorder).memory_pinned, 0);
+	cache_recorder_close_balanced(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(status_of_a_loader_without_a_value_promises_no_entry),
 	TEST_CACHE(bulk_loader_may_write_over_its_list),
@@ -361,6 +425,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(what_weighs_nothing_makes_no_room),
 	TEST_CACHE(reload_that_is_too_heavy_ends_the_old_value),
 	TEST_CACHE(stale_hit_is_a_use),
+	TEST_CACHE(exception_leaves_a_compute_or_a_visit_as_a_return_does),
 };
 
 TEST_PROGRAM(tests)
