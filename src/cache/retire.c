@@ -88,7 +88,7 @@ static void retired_append(struct retired_list *list, struct retired_list *other
 	list->count += other->count;
 	list->bytes += other->bytes;
 	list->adopted += other->adopted;
-	*other = (struct retired_list){.first = NULL};
+	retired_empty(other);
 }
 
 /* ---- Begin ---- */
@@ -197,7 +197,7 @@ static void retire_free_stamped(struct retiring_reader *thread, const struct loo
 	struct tw_cache_entry *entry = thread->stamped.first;
 	struct tw_cache_entry *next;
 
-	thread->stamped = (struct retired_list){.first = NULL};
+	retired_empty(&thread->stamped);
 	for (; entry; entry = next) {
 		next = entry->retired_next;
 		__builtin_prefetch(next);

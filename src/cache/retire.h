@@ -26,6 +26,15 @@ struct retired_list {
 	uint64_t bytes;
 };
 
+static inline void retired_empty(struct retired_list *list)
+{
+	list->first = NULL;
+	list->last = NULL;
+	list->count = 0;
+	list->adopted = 0;
+	list->bytes = 0;
+}
+
 enum { RETIRED_BATCHES = 8 };
 
 /* A retired batch has entries that a reader in one era might have seen. */

@@ -563,7 +563,7 @@ static void shard_end_with_unlinked(struct shard *shard)
 	struct table *tables = shard->old_tables;
 	struct retiring_reader *thread;
 
-	shard->unlinked = (struct retired_list){.first = NULL};
+	retired_empty(&shard->unlinked);
 	shard->old_tables = NULL;
 	shard_unlock(shard);
 	thread = retire_begin(shared);

@@ -64,13 +64,13 @@ static void owner_see_changes(struct owner *owner)
 
 static void owner_run_job(struct owner *owner, struct timer *timer)
 {
-	struct job_time time;
+	tw_duration took;
 
 	owner->in.task_called = false;
-	time = job_finish(&owner->out.target, timer, &owner->out.thread);
-	if (time.took == JOB_TOOK_UNKNOWN)
-		time.took = time_since(clock_read_real(owner->clock.id), time.began);
-	owner->in.task_time += time.took;
+	took = job_finish(&owner->out.target, timer, &owner->out.thread);
+	if (took < 0)
+		took = time_since(clock_read_real(owner->clock.id), -took);
+	owner->in.task_time += took;
 	owner_apply_calls(owner);
 	owner_see_changes(owner);
 	owner_count_jobs(owner, 1);

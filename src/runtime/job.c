@@ -25,8 +25,9 @@ struct work {
 	struct job_thread *thread;
 	struct timer *timer;
 	struct tw_task *task;
-	tw_duration now; /* the wheel's time when the job began */
-	struct job_time time;
+	tw_duration now;   /* the wheel's time when the job began */
+	tw_duration began; /* in real time */
+	tw_duration took;  /* what job_finish() returns */
 	bool has_returned; /* not left: constant in each of a cleanup's two copies */
 };
 
@@ -142,7 +143,7 @@ static __attribute__((noinline)) void job_close_apart(struct job_target *target,
  * need not wait for this call. It may be made in a cleanup. */
 INLINED void job_close(struct work *work)
 {
-	work->time.took = JOB_TOOK_UNKNOWN;
+	work->took = -work->began;
 	job_close_apart(work->target, work->timer, work->thread, work->task);
 }
 
@@ -210,7 +211,7 @@ INLINED void job_begin(struct work *work)
 {
 	histogram_record(&work->thread->lateness, work->task->lateness);
 	work->thread->job = list_entry(work->task, struct job, task);
-	job_show(&work->thread->run, work->task, work->time.began);
+	job_show(&work->thread->run, work->task, work->began);
 	TRACE_TASK_BEGIN(work->timer);
 }
 
@@ -220,12 +221,12 @@ INLINED void job_end(struct work **ended)
 	struct work *work = *ended;
 	struct job_thread *thread = work->thread;
 
-	work->time.took = time_since(clock_read_real(work->target->clock->id), work->time.began);
+	work->took = time_since(clock_read_real(work->target->clock->id), work->began);
 	job_end_in_child(work);
 	/* relaxed: see job_show(). */
 	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
-	histogram_record(&thread->duration, work->time.took);
-	TRACE_TASK_END(work->timer, work->time.took);
+	histogram_record(&thread->duration, work->took);
+	TRACE_TASK_END(work->timer, work->took);
 }
 
 INLINED void job_call(struct work *work)
@@ -267,7 +268,7 @@ INLINED void job_run(struct work *work)
 	job_call(work);
 	if (!work->target->slow_task.hook)
 		return;
-	job_end_report(work->target, work->thread, work->time.began, work->time.took);
+	job_end_report(work->target, work->thread, work->began, work->took);
 	job_end_in_child(work);
 }
 
@@ -350,7 +351,7 @@ INLINED void job_end_handle(struct job_handle_run **ended)
 		return;
 	/* That may ask the schedule. */
 	if (run->work->timer->class == TIMER_PERIODIC)
-		run->work->time.took = JOB_TOOK_UNKNOWN;
+		run->work->took = -run->work->began;
 	run->end = handle_end(target->handles, &run->work->thread->bin->handles,
 			      timer_handle(run->work->timer), run->work->now);
 	job_end_in_child(run->work);
@@ -477,8 +478,7 @@ static inline void job_leave(struct job *job)
 	innermost = job->outer;
 }
 
-struct job_time job_finish(struct job_target *target, struct timer *timer,
-			   struct job_thread *thread)
+tw_duration job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
 {
 	tw_duration began = clock_read_real(target->clock->id);
 	tw_duration now = clock_now_at(target->clock, began);
@@ -489,7 +489,8 @@ struct job_time job_finish(struct job_target *target, struct timer *timer,
 			    .timer = timer,
 			    .task = &job.task,
 			    .now = now,
-			    .time = {began, JOB_TOOK_UNKNOWN}};
+			    .began = began,
+			    .took = -began};
 
 	innermost = &job;
 	if (timer_has_key(timer))
@@ -500,7 +501,7 @@ struct job_time job_finish(struct job_target *target, struct timer *timer,
 		job_close(&work);
 	else
 		job_finish_alarm(&work);
-	return work.time;
+	return work.took;
 }
 
 const struct tw_task *tw_current_task(void)

@@ -104,18 +104,10 @@ struct job_sums {
 /* Adds the statistics of `thread` to `sums`. Any thread. */
 void job_sums_add(struct job_sums *sums, const struct job_thread *thread);
 
-/* When a job began, in real time, and how long its task took, if that was the one function of the
- * program's that was called. */
-struct job_time {
-	tw_duration began;
-	tw_duration took; /* or JOB_TOOK_UNKNOWN */
-};
-
-#define JOB_TOOK_UNKNOWN INT64_MIN
-
-/* Does the timer's job and frees the timer. `thread` is the calling thread's. */
-struct job_time job_finish(struct job_target *target, struct timer *timer,
-			   struct job_thread *thread);
+/* Does the timer's job and frees the timer. `thread` is the calling thread's. Returns how long the
+ * task took, in real time, or, if it was not the one function of the program's that was called, the
+ * negative of the time when the job began. */
+tw_duration job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread);
 
 /*
  * The next two are for one thread that reports the slow tasks of others; there is a hook. The first

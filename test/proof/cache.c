@@ -293,8 +293,9 @@ bool policy_touch(struct policy *policy, uint64_t hash)
 	return false;
 }
 
-void policy_replace(struct tw_cache_entry *old, struct tw_cache_entry *entry)
+void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
+	(void)policy;
 	(void)old;
 	(void)entry;
 }

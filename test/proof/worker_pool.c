@@ -217,7 +217,7 @@ static void job_wait_for_second(void)
 	__VERIFIER_spin_end(atomic_load_explicit(&is_done[1], memory_order_acquire));
 }
 
-void job_finish(struct job_target *unused, struct timer *timer, struct job_thread *thread)
+tw_duration job_finish(struct job_target *unused, struct timer *timer, struct job_thread *thread)
 {
 	int number = (int)(timer - timers);
 
@@ -230,6 +230,7 @@ void job_finish(struct job_target *unused, struct timer *timer, struct job_threa
 	done[number]++;
 	/* release: pairs with job_wait_for_second(). */
 	atomic_store_explicit(&is_done[number], true, memory_order_release);
+	return 0;
 }
 
 /* ---- Threads ---- */
@@ -265,7 +266,7 @@ static void batch_empty(struct worker *worker, int first)
 	pool->submitted[0] += 2;
 	worker_fill_batch(worker, batches.first);
 	while ((timer = worker_claim(worker, CLAIM_BY_ITSELF)))
-		job_finish(&target, timer, &worker->counts->thread);
+		(void)job_finish(&target, timer, &worker->counts->thread);
 }
 
 static void *batch_owner_run(void *argument)
@@ -353,7 +354,7 @@ static void *helping_run(void *argument)
 	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		timer = worker_help(worker);
 		if (timer)
-			job_finish(&target, timer, &worker->counts->thread);
+			(void)job_finish(&target, timer, &worker->counts->thread);
 	}
 	return NULL;
 }
