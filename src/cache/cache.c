@@ -102,7 +102,7 @@ static bool cache_finds_past(const struct tw_cache *cache, struct tw_cache_entry
 	return false;
 }
 
-/* A cleanup: the visitor may be left by an exception. */
+/* Releases what is left of the list, also where an exception leaves the visitor. */
 static void visit_list_end(struct visit_list *list)
 {
 	for (size_t i = list->visited; i < list->count; i++)

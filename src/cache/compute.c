@@ -76,7 +76,7 @@ static enum tw_status compute_once(struct compute *compute, struct retiring_read
 	return TW_INVALID;
 }
 
-/* A cleanup: the user's function may be left by an exception. */
+/* Ends the call, also where an exception leaves the user's function. */
 static void compute_end(struct compute **ended)
 {
 	struct compute *compute = *ended;

@@ -30,8 +30,8 @@ static const void *command_key(const struct command *command)
 	return command->key_size > COMMAND_KEY_INLINE ? command->timer->hh.key : command->key;
 }
 
-/* The timer that a command's key probably has, or NULL; and the index's removals when it was
- * found. */
+/* A guess is the timer that a command's key probably has, or NULL, and the index's removals when it
+ * was found. */
 struct guess {
 	struct keyed_timer *timer;
 	uint64_t removals;

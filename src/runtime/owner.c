@@ -180,7 +180,7 @@ static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, 
 	return !timer_is_alarm(timer);
 }
 
-/* Inline: expires a timer, if one look finds it, and runs it. Returns 1. */
+/* Expires an inline timer, if one look finds it, and runs it. Returns 1. */
 static size_t owner_expire_one(struct owner *owner)
 {
 	struct timer *timer = pending_expire_next(&owner->pending);
@@ -236,7 +236,7 @@ bool owner_begin_tick(struct owner *owner, uint64_t target)
 	return false;
 }
 
-/* Of a busy wheel: does the next step of what has come up by `target`. Returns how many timers it
+/* Does the next step of what has come up by `target` in a busy wheel. Returns how many timers it
  * has looked at, at most. */
 static size_t owner_work_off(struct owner *owner, uint64_t target)
 {
