@@ -320,6 +320,12 @@ static void value_leave(struct cache_value *value, enum tw_cache_cause cause, ui
 		check_leaves(value, value->cause);
 }
 
+/* Returns whether a value that was loaded may be one that is not kept. */
+static bool may_refuse_loads(const struct cache_model *model)
+{
+	return model->has_limits || model->options.max_queued_removals > 0 || host_refusals() > 0;
+}
+
 /* Checks the cause of what no call is known to have removed. */
 static void check_cause(const struct cache_value *value, enum tw_cache_cause cause)
 {
@@ -331,7 +337,8 @@ static void check_cause(const struct cache_value *value, enum tw_cache_cause cau
 
 	switch (cause) {
 	case TW_CAUSE_EXPLICIT:
-		may_be &= key->deletes_begun > value->deletes || (is_reloaded && key->absences > 0);
+		may_be &= key->deletes_begun > value->deletes ||
+			  (is_reloaded && (key->absences > 0 || may_refuse_loads(model)));
 		break;
 	case TW_CAUSE_REPLACED:
 		may_be &= key->puts_begun - !value->is_loaded > value->puts || is_reloaded;
