@@ -532,8 +532,8 @@ TW_API void tw_cache_entry_release(const struct tw_cache_entry *entry);
 /*
  * Removes the key's entry (TW_CAUSE_EXPLICIT).
  *
- * The value of a load of the key that is under way will not be stored. Any thread. The call costs
- * as much as tw_cache_set.
+ * The value of a load of the key that is under way will not be stored, and takes that begin later
+ * do not wait for it. Any thread. The call costs as much as tw_cache_set.
  *
  * Returns:
  *   TW_OK         the entry is removed
@@ -686,9 +686,10 @@ TW_API enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum t
  *
  * The call returns a loaded value even if the cache cannot store it: if the key was set or deleted
  * during the load (a value set then stays), if a set would return TW_FULL, or if its lifetime is
- * over. A take that begins after such a set or delete waits for the end of that load, and then
- * looks again, or loads itself. If a load still waits for a thread of the cache, the take runs its
- * own loader instead. The take counts as a hit, a miss or an absence, by what it found first.
+ * over. A take that begins after such a set or delete does not wait for that load: it finds the
+ * value set, or begins another load. So tw_cache_delete frees a key whose source hangs. If a load
+ * still waits for a thread of the cache, the take runs its own loader instead.
+ * The take counts as a hit, a miss or an absence, by what it found first.
  * *entry is NULL unless the status is TW_OK or TW_STALE.
  *
  * Returns:
@@ -699,7 +700,7 @@ TW_API enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum t
  *                   another error, the call returns that one
  *   TW_TIMED_OUT    the time `wait` is over
  *   TW_INVALID      no cache, a bad key, no loader, entry is NULL, or the call would wait for
- *                   itself: inside a load of this key, or of a key whose load waits for this
+ *                   itself: inside the load that it would join, or where that load waits for this
  *                   thread's load. A circle through several caches and threads, or through a kept
  *                   load, is not detected; there `wait` is the limit
  *   TW_NO_MEMORY    out of memory
@@ -742,9 +743,8 @@ typedef enum tw_status tw_cache_load_many(void *argument, struct tw_cache_missin
  * Takes `n` items as tw_cache_take does, with one call of `load` for all keys that neither have an
  * entry nor are being loaded.
  *
- * `load` is called another time only for keys that were set or deleted while another call loaded
- * them. The call waits for loads of other calls after its own loads have ended. `wait` limits all
- * this waiting together. It counts from the start of the call, so the call's own loads use it up
+ * The call waits for loads of other calls after its own loads have ended. `wait` limits all this
+ * waiting together. It counts from the start of the call, so the call's own loads use it up
  * too. *found (may be NULL) becomes the number of items with an entry. Each entry must be released.
  * A key may occur more than once. Any thread.
  *
@@ -865,8 +865,9 @@ TW_API enum tw_status tw_cache_delete_many(struct tw_cache *cache, struct tw_cac
 /*
  * Removes every entry that was set before the call (TW_CAUSE_EXPLICIT).
  *
- * The values of loads under way will not be stored. Entries set during the call may stay or leave.
- * Any thread. The call takes a lock for at most 64 entries at a time.
+ * The values of loads under way will not be stored, and takes that begin later do not wait for
+ * them. Entries set during the call may stay or leave. Any thread. The call takes a lock for at
+ * most 64 entries at a time.
  *
  * Returns:
  *   TW_OK         the entries are removed

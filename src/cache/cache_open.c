@@ -316,10 +316,11 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 
 enum tw_status tw_cache_stop(struct tw_cache *cache)
 {
-	struct waiter *waiters = NULL;
+	struct list waiters;
 
 	if (!cache)
 		return TW_INVALID;
+	list_init(&waiters);
 	/* acq_rel: pairs with shared_is_closed(), and itself. */
 	if (atomic_exchange_explicit(&cache->shared.is_closed, true, memory_order_acq_rel))
 		return TW_CLOSED;
@@ -328,17 +329,17 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 	/* What has found it open under a shard's lock is over on return. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);
-		loadings_wake(cache->shards[i].loadings, &waiters);
+		loadings_wake(&cache->shards[i].loads, &waiters);
 		shard_end(&cache->shards[i]);
 	}
-	waiters_dismiss(cache, waiters);
+	waiters_tell(cache, &waiters, TW_CLOSED, NULL);
 	return TW_OK;
 }
 
 /* ---- Destroy ---- */
 
-/* No load runs after that, and what a loader keeps knows the cache no more. A call that found the
- * cache open, in a listener or at the end of a load, may still queue a load that was ended here. */
+/* No load runs after that, and what a loader keeps knows the cache no more. A listener's call that
+ * found the cache open may still queue a load that was ended here. */
 static void cache_end_loads(struct tw_cache *cache)
 {
 	loaders_stop(&cache->loaders);

@@ -142,8 +142,8 @@ INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, ui
 				return TW_NOT_FOUND;
 		while (!entry_try_to_forward(old, &old_deadline, entry));
 	}
-	if (mode != PUT_LOADED && shard->loadings)
-		loadings_override(shard->loadings, hash, key, entry->key_size);
+	if (mode != PUT_LOADED && shard->has_loads)
+		loadings_override(&shard->loads, hash, key, entry->key_size);
 	if (old)
 		shard_replace(shard, hash, slot, old, entry, now);
 	else
@@ -316,7 +316,8 @@ bool change_delete(struct change *change, bool is_there, const void *key, size_t
 	if (change->entry)
 		is_there &= shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT,
 					 change->now) == TW_CAUSE_EXPLICIT;
-	loadings_override(change->shard->loadings, change->hash, key, key_size);
+	if (change->shard->has_loads)
+		loadings_override(&change->shard->loads, change->hash, key, key_size);
 	return is_there;
 }
 

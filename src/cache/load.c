@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A load is listed in the key's shard from the moment that a caller wants the key loaded to the
- * load's end, so there is one for a key at a time. A take begins it and runs its own loader; or it
- * is queued for the threads of the cache, until one of these, or a take that came before it, begins
- * it. It ends once: when the loader returns, or, where the loader keeps it, by tw_cache_load_end or
- * by tw_cache_destroy. The first of these that finds the load's cache set, under the load's lock,
- * takes that away and ends the load.
+ * load's end. Takes of the key join it, so there is one for a key at a time. A take begins it and
+ * runs its own loader; or it is queued for the threads of the cache, until one of these, or a take
+ * that came before it, begins it. It ends once: when the loader returns, or, where the loader keeps
+ * it, by tw_cache_load_end or by tw_cache_destroy. The first of these that finds the load's cache
+ * set, under the load's lock, takes that away and ends the load.
  *
  * At the end the value is put into the table, the load taken out of the list, and its result left
  * in it for the threads that wait, all under the shard's lock; so a look that finds neither entry
- * nor load knows that no thread loads. Then waiters without a thread are told, with no lock held.
+ * nor load knows that no thread loads. Then waiters without a thread are called, with no lock held.
  *
- * A set or delete of the key marks its load under the same lock: then what was loaded is given to
- * those that wait already, and not kept. One that comes later waits for the end of such a load,
- * and then looks anew.
+ * A set or delete of the key detaches its load under the same lock: what it loads goes to those
+ * that wait already, and is not stored. A take that comes later begins another load.
  */
 #include "load.h"
 
@@ -159,6 +158,7 @@ enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
 	if (!loading || loading->is_kept || !loading->cache)
 		return TW_INVALID;
 	(void)loading_hold(loading);
+	pthread_mutex_init(&loading->lock, NULL);
 	loading->is_kept = true;
 	return TW_OK;
 }
@@ -194,30 +194,13 @@ void waiter_tell(struct tw_cache *cache, struct waiter *waiter, enum tw_status s
 	free(waiter);
 }
 
-/* Of a load that is over. */
-static void waiters_tell(struct tw_cache *cache, struct waiter *waiters,
-			 const struct tw_cache_loading *loading)
+void waiters_tell(struct tw_cache *cache, struct list *waiters, enum tw_status status,
+		  const struct tw_cache_entry *entry)
 {
-	struct waiter *next;
+	struct list *link;
 
-	for (; waiters; waiters = next) {
-		next = waiters->next;
-		if (waiters->is_late)
-			load_for_waiter(cache, loading->hash, loading->key, loading->key_size,
-					waiters);
-		else
-			waiter_tell(cache, waiters, loading->status, loading->entry);
-	}
-}
-
-void waiters_dismiss(struct tw_cache *cache, struct waiter *waiters)
-{
-	struct waiter *next;
-
-	for (; waiters; waiters = next) {
-		next = waiters->next;
-		waiter_tell(cache, waiters, TW_CLOSED, NULL);
-	}
+	while ((link = list_take_first(waiters)))
+		waiter_tell(cache, list_entry(link, struct waiter, of_load), status, entry);
 }
 
 /* ---- The end ---- */
@@ -282,12 +265,13 @@ static enum tw_status loading_fall_back(struct tw_cache *cache, struct tw_cache_
 static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loading,
 			 struct tw_cache_entry *entry, enum tw_status status, tw_duration now)
 {
+	bool is_current = loading_is_current(loading, &loading->shard->loads);
 	bool is_kept =
-		entry && !loading->is_overridden &&
+		entry && is_current &&
 		cache_put(cache, loading->shard, loading->hash, entry, PUT_LOADED, now) == TW_OK;
 
 	/* The source has another value, or none: the old one must not outlive the answer. */
-	if ((status == TW_OK || status == TW_NOT_FOUND) && !is_kept && !loading->is_overridden)
+	if ((status == TW_OK || status == TW_NOT_FOUND) && !is_kept && is_current)
 		loading_remove_old(loading, now);
 	if (loading->is_refresh)
 		cache_end_refresh(cache, loading, now);
@@ -296,7 +280,7 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 	else if (status != TW_NOT_FOUND)
 		status = loading_fall_back(cache, loading, status, now);
 	loading->status = status;
-	loading_unlist(loading, &loading->shard->loadings, &cache->shared);
+	shard_unlist_load(loading->shard, loading);
 	return is_kept;
 }
 
@@ -307,18 +291,18 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	struct retiring_reader *thread = retire_begin(&cache->shared);
 	struct tw_cache_entry *entry = loading_judge(cache, loading, thread, &status);
 	uint64_t weight = entry ? entry_weight(entry) : 0;
-	struct waiter *waiters;
+	struct list waiters;
 	bool is_kept;
 	tw_duration now;
 
+	list_init(&waiters);
 	shard_begin(loading->shard);
 	now = tw_now(cache->shared.wheel);
 	if (entry)
 		cache_start_life(cache, entry, now,
 				 cache_lifetime(cache, &thread->reader, loading->expire));
 	is_kept = loading_land(cache, loading, entry, status, now);
-	waiters = loading->waiters;
-	loading->waiters = NULL;
+	list_append_all(&waiters, &loading->waiters);
 	shard_end_in(loading->shard, thread);
 	cache_end_sets(cache, thread, is_kept ? weight : 0, entry);
 	if (!is_kept)
@@ -328,7 +312,7 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	loading->given = NULL;
 	if (loading->began > 0)
 		cache_count_load_time(cache, clock_read_real(CLOCK_MONOTONIC) - loading->began);
-	waiters_tell(cache, waiters, loading);
+	waiters_tell(cache, &waiters, loading->status, loading->entry);
 	loading_let_go(loading);
 }
 
@@ -382,7 +366,7 @@ bool loads_cancel(struct tw_cache *cache)
 
 		do {
 			shard_begin(shard);
-			loading = shard->loadings ? loading_hold(shard->loadings) : NULL;
+			loading = loadings_hold_first(&shard->loads);
 			shard_end_unchanged(shard);
 			goes_on = loading && loading_cancel(cache, loading);
 			was_any |= loading != NULL;
@@ -397,17 +381,6 @@ bool loads_cancel(struct tw_cache *cache)
 void load_claim(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading)
 {
 	loading_set_loader(loading, &cache->shared, reader);
-}
-
-struct tw_cache_loading *load_begin(struct tw_cache *cache, struct shard *shard,
-				    struct reader *reader, uint64_t hash, const void *key,
-				    size_t key_size)
-{
-	struct tw_cache_loading *loading = loading_new(cache, shard, reader, hash, key, key_size);
-
-	if (loading)
-		loading_list(loading_hold(loading), &shard->loadings);
-	return loading;
 }
 
 void load_note_begin(struct reader *reader, struct tw_cache_loading *loading, tw_duration now)
@@ -473,7 +446,8 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading)
 	if (is_mine)
 		load_claim(cache, reader, loading);
 	/* The value was set or deleted meanwhile, and no take waits. */
-	if (loading->is_refresh && loading->is_overridden && !loading->waiters)
+	if (loading->is_refresh && !loading_is_current(loading, &loading->shard->loads) &&
+	    list_is_empty(&loading->waiters))
 		is_closed = true;
 	shard_end_unchanged(loading->shard);
 	if (!is_mine)
@@ -507,20 +481,17 @@ static bool waiter_look(struct tw_cache *cache, struct reader *reader, struct sh
 	answer->status = TW_CLOSED;
 	if (shared_is_closed(&cache->shared))
 		return true;
-	loading = loadings_find(shard->loadings, hash, key, key_size);
-	waiter->is_late = loading && loading->is_overridden;
+	loading = loadings_find(&shard->loads, hash, key, key_size);
 	if (loading) {
 		reader_count(reader, COUNT_LOAD_WAITS, 1);
 	} else {
 		answer->status = TW_NO_MEMORY;
-		loading = loading_new(cache, shard, NULL, hash, key, key_size);
+		loading = shard_begin_load(shard, cache, NULL, hash, key, key_size);
 		if (!loading)
 			return true;
-		*queued = loading_hold(loading);
-		loading_list(loading, &shard->loadings);
+		*queued = loading;
 	}
-	waiter->next = loading->waiters;
-	loading->waiters = waiter;
+	list_append(&loading->waiters, &waiter->of_load);
 	return false;
 }
 

@@ -5,13 +5,8 @@
 
 #include "cache.h"
 
-/* Under the shard's lock, but for load_run(): */
-/* A load of the key by this reader's thread, which is listed, with a reference for the caller;
- * load_run() has to follow. NULL: out of memory. */
-struct tw_cache_loading *load_begin(struct tw_cache *cache, struct shard *shard,
-				    struct reader *reader, uint64_t hash, const void *key,
-				    size_t key_size);
-/* The same of one that is queued. */
+/* The reader's thread begins to load what was queued; load_run() has to follow. Under the shard's
+ * lock. */
 void load_claim(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading);
 
 /* Calls the loader, and ends the load unless the loader keeps it. If the loader ends its thread,
@@ -32,8 +27,9 @@ void load_for_waiter(struct tw_cache *cache, uint64_t hash, const void *key, siz
 /* Tells it, and frees it. */
 void waiter_tell(struct tw_cache *cache, struct waiter *waiter, enum tw_status status,
 		 const struct tw_cache_entry *entry);
-/* All these are told TW_CLOSED. */
-void waiters_dismiss(struct tw_cache *cache, struct waiter *waiters);
+/* The same for all of them. */
+void waiters_tell(struct tw_cache *cache, struct list *waiters, enum tw_status status,
+		  const struct tw_cache_entry *entry);
 /* Ends what is queued or kept, by its loader; false: there was nothing. The cache is closed, and
  * nothing loads. */
 bool loads_cancel(struct tw_cache *cache);

@@ -8,9 +8,13 @@
  * up. The links of the chain, and the ends of loads, are under one lock of the cache, taken
  * inside a shard's. A load that no thread loads, queued or kept, ends the chain.
  *
- * Invariants: a shard's list has one load of a key at most. A load is over if and only if it has
- * left the list; then its status and entry stay as they are. No chain of waits leads back to
- * itself.
+ * The loads of a shard that others may join stand in slots by their hashes, by open addressing with
+ * linear probing: a look touches no load but the one that it seeks. What was set or deleted loses
+ * its load's slot at once, so a source that hangs holds up nobody who takes the key after that.
+ *
+ * Invariants: the slots have one load of a key at most, and a free slot. A load is over if and only
+ * if it has left the list; then its status and entry stay as they are. A load has a slot if and
+ * only if it is in the list and its clears are the shard's. No chain of waits leads back to itself.
  */
 #include "loading.h"
 
@@ -20,55 +24,163 @@
 #include "base/key.h"
 #include "base/thread.h"
 
-struct tw_cache_loading *loadings_find(struct tw_cache_loading *loadings, uint64_t hash,
-				       const void *key, size_t key_size)
+/* ---- Slots ---- */
+
+static void loadings_use_few(struct loadings *loadings)
 {
-	while (loadings && (loadings->hash != hash || loadings->key_size != key_size ||
-			    !keys_are_equal(loadings->key, key, key_size)))
-		loadings = loadings->next;
-	return loadings;
+	memset(loadings->few, 0, sizeof(loadings->few));
+	loadings->slots = loadings->few;
+	loadings->mask = sizeof(loadings->few) / sizeof(loadings->few[0]) - 1;
+	loadings->current = 0;
 }
 
-void loadings_check(struct tw_cache_loading *loadings, const struct shard *shard)
+static void slots_free(const struct loadings *loadings, struct loading_slot *slots)
 {
-	enum { MOST = 64 }; /* each is compared with all behind it */
+	if (slots != loadings->few)
+		free(slots);
+}
 
-	for (int i = 0; loadings && i < MOST; i++, loadings = loadings->next) {
-		assert(loadings->shard == shard && !loadings->is_over);
-		assert(!loadings_find(loadings->next, loadings->hash, loadings->key,
-				      loadings->key_size));
+void loadings_init(struct loadings *loadings)
+{
+	loadings->clears = 0;
+	list_init(&loadings->all);
+	loadings_use_few(loadings);
+}
+
+void loadings_close(struct loadings *loadings)
+{
+	slots_free(loadings, loadings->slots);
+}
+
+/* Returns the load's slot, or for NULL the free one where a load with that hash belongs. */
+static size_t slot_of(const struct loadings *loadings, uint64_t hash,
+		      const struct tw_cache_loading *loading)
+{
+	size_t place = hash & loadings->mask;
+
+	while (loadings->slots[place].loading != loading)
+		place = (place + 1) & loadings->mask;
+	return place;
+}
+
+static void slot_fill(struct loadings *loadings, uint64_t hash, struct tw_cache_loading *loading)
+{
+	loadings->slots[slot_of(loadings, hash, NULL)] = (struct loading_slot){hash, loading};
+}
+
+/* False: out of memory. */
+static bool loadings_grow(struct loadings *loadings)
+{
+	enum { TIMES = 4 };
+	struct loading_slot *before = loadings->slots;
+	size_t count = loadings->mask + 1;
+
+	loadings->slots = calloc(count * TIMES, sizeof(*before));
+	if (!loadings->slots) {
+		loadings->slots = before;
+		return false;
+	}
+	loadings->mask = (uint32_t)(count * TIMES - 1);
+	for (size_t i = 0; i < count; i++)
+		if (before[i].loading)
+			slot_fill(loadings, before[i].hash, before[i].loading);
+	slots_free(loadings, before);
+	return true;
+}
+
+/* Takes it out of its slot. Those behind it that it was in the way of come forward. */
+static void slot_free(struct loadings *loadings, const struct tw_cache_loading *loading)
+{
+	struct loading_slot *slots = loadings->slots;
+	size_t mask = loadings->mask;
+	size_t free_place = slot_of(loadings, loading->hash, loading);
+
+	for (size_t place = (free_place + 1) & mask; slots[place].loading;
+	     place = (place + 1) & mask) {
+		/* It may not come before the place where it belongs. */
+		if (((place - slots[place].hash) & mask) < ((place - free_place) & mask))
+			continue;
+		slots[free_place] = slots[place];
+		free_place = place;
+	}
+	slots[free_place].loading = NULL;
+	loadings->current--;
+	if (loadings->current == 0 && slots != loadings->few) {
+		slots_free(loadings, slots);
+		loadings_use_few(loadings);
+	}
+}
+
+struct tw_cache_loading *loadings_find(const struct loadings *loadings, uint64_t hash,
+				       const void *key, size_t key_size)
+{
+	size_t place = hash & loadings->mask;
+	struct tw_cache_loading *loading;
+
+	for (; (loading = loadings->slots[place].loading); place = (place + 1) & loadings->mask)
+		if (loadings->slots[place].hash == hash && loading->key_size == key_size &&
+		    keys_are_equal(loading->key, key, key_size))
+			break;
+	return loading;
+}
+
+/* ---- A shard's loads ---- */
+
+void loadings_check(const struct loadings *loadings, const struct shard *shard)
+{
+	enum { MOST = 64 };
+	const struct list *link = loadings->all.next;
+
+	assert(loadings->current <= loadings->mask);
+	for (int i = 0; link != &loadings->all && i < MOST; i++, link = link->next) {
+		const struct tw_cache_loading *loading =
+			list_entry(link, struct tw_cache_loading, of_shard);
+
+		assert(loading->shard == shard && !loading->is_over);
+		assert((loadings_find(loadings, loading->hash, loading->key, loading->key_size) ==
+			loading) == loading_is_current(loading, loadings));
+		(void)loading;
 	}
 	(void)shard;
 }
 
-void loadings_override(struct tw_cache_loading *loadings, uint64_t hash, const void *key,
-		       size_t key_size)
+void loadings_override(struct loadings *loadings, uint64_t hash, const void *key, size_t key_size)
 {
 	struct tw_cache_loading *loading = loadings_find(loadings, hash, key, key_size);
 
-	if (loading)
-		loading->is_overridden = true;
+	if (!loading)
+		return;
+	slot_free(loadings, loading);
+	loading->clears = UINT64_MAX;
 }
 
-void loadings_override_all(struct tw_cache_loading *loadings)
+void loadings_override_all(struct loadings *loadings)
 {
-	for (; loadings; loadings = loadings->next)
-		loadings->is_overridden = true;
+	if (loadings->current == 0)
+		return;
+	loadings->clears++;
+	slots_free(loadings, loadings->slots);
+	loadings_use_few(loadings);
 }
 
-void loadings_wake(struct tw_cache_loading *loadings, struct waiter **waiters)
+static void loading_wake(struct tw_cache_loading *loading)
 {
-	for (; loadings; loadings = loadings->next) {
-		struct waiter **end = &loadings->waiters;
+	if (loading->is_awaited)
+		pthread_cond_broadcast(&loading->ended);
+}
 
-		pthread_cond_broadcast(&loadings->ended);
-		while (*end)
-			end = &(*end)->next;
-		*end = *waiters;
-		*waiters = loadings->waiters;
-		loadings->waiters = NULL;
+void loadings_wake(struct loadings *loadings, struct list *waiters)
+{
+	for (struct list *link = loadings->all.next; link != &loadings->all; link = link->next) {
+		struct tw_cache_loading *loading =
+			list_entry(link, struct tw_cache_loading, of_shard);
+
+		loading_wake(loading);
+		list_append_all(waiters, &loading->waiters);
 	}
 }
+
+/* ---- One load ---- */
 
 struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard,
 				     struct reader *loader, uint64_t hash, const void *key,
@@ -79,25 +191,31 @@ struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard
 
 	if (!loading)
 		return NULL;
-	memset(loading, 0, sizeof(*loading));
+	memset(loading, 0, offsetof(struct tw_cache_loading, lock));
 	loading->cache = cache;
 	loading->shard = shard;
 	loading->hash = hash;
 	loading->key_size = key_size;
 	memcpy(loading->key, key, key_size);
 	atomic_init(&loading->references, 1);
+	list_init(&loading->waiters);
 	loading->is_queued = !loader;
 	/* Without the lock of the waits: what goes by this has found the load in the list. */
 	loading->loader = loader;
-	condition_init(&loading->ended);
-	pthread_mutex_init(&loading->lock, NULL);
 	return loading;
 }
 
-void loading_list(struct tw_cache_loading *loading, struct tw_cache_loading **loadings)
+bool loading_list(struct tw_cache_loading *loading, struct loadings *loadings)
 {
-	loading->next = *loadings;
-	*loadings = loading;
+	/* Three in four slots are used at most, or without memory for more all but one. */
+	if (loadings->current + 1 > (loadings->mask + 1) / 4 * 3 && !loadings_grow(loadings) &&
+	    loadings->current == loadings->mask)
+		return false;
+	slot_fill(loadings, loading->hash, loading);
+	loadings->current++;
+	loading->clears = loadings->clears;
+	list_append(&loadings->all, &loading->of_shard);
+	return true;
 }
 
 void loading_set_loader(struct tw_cache_loading *loading, struct shared_state *shared,
@@ -109,17 +227,17 @@ void loading_set_loader(struct tw_cache_loading *loading, struct shared_state *s
 	pthread_mutex_unlock(&shared->waits_lock);
 }
 
-void loading_unlist(struct tw_cache_loading *loading, struct tw_cache_loading **loadings,
+void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings,
 		    struct shared_state *shared)
 {
-	while (*loadings != loading)
-		loadings = &(*loadings)->next;
-	*loadings = loading->next;
+	if (loading_is_current(loading, loadings))
+		slot_free(loadings, loading);
+	list_remove(&loading->of_shard);
 	loading->is_queued = false;
 	pthread_mutex_lock(&shared->waits_lock);
 	loading->is_over = true;
 	pthread_mutex_unlock(&shared->waits_lock);
-	pthread_cond_broadcast(&loading->ended);
+	loading_wake(loading);
 }
 
 const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading)
@@ -141,8 +259,10 @@ void loading_let_go(struct tw_cache_loading *loading)
 	    atomic_fetch_sub_explicit(&loading->references, 1, memory_order_acq_rel) > 1)
 		return;
 	tw_cache_entry_release(loading->entry);
-	pthread_cond_destroy(&loading->ended);
-	pthread_mutex_destroy(&loading->lock);
+	if (loading->is_awaited)
+		pthread_cond_destroy(&loading->ended);
+	if (loading->is_kept)
+		pthread_mutex_destroy(&loading->lock);
 	free(loading);
 }
 
@@ -167,6 +287,10 @@ enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_stat
 {
 	bool has_time = until > 0;
 
+	if (has_time && !loading->is_awaited) {
+		condition_init(&loading->ended);
+		loading->is_awaited = true;
+	}
 	while (!loading->is_over && has_time && !shared_is_closed(shared))
 		has_time = condition_wait(&loading->ended, lock, until);
 	pthread_mutex_lock(&shared->waits_lock);

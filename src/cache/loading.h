@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads that run or are about to, and the takes that wait for them. A shard's loads are a list,
- * under its lock, which is held in all calls but those that say otherwise.
+ * Loads that run or are about to, and the takes that wait for them. A shard's loads are under its
+ * lock, which is held in all calls but those that say otherwise.
  */
 #ifndef CACHE_LOADING_H
 #define CACHE_LOADING_H
@@ -17,12 +17,27 @@
 
 struct shard;
 
-/* A take that is told by a call of its function. */
+/* A take whose result its function receives. */
 struct waiter {
-	struct waiter *next;
+	struct list of_load; /* in the load's, or in those of its end or the stop */
 	tw_cache_value_fn *on_value;
 	void *context;
-	bool is_late; /* its take began after the key was set or deleted: it looks again */
+};
+
+struct loading_slot {
+	uint64_t hash;
+	struct tw_cache_loading *loading; /* NULL: the slot is free */
+};
+
+/* A shard's loads. */
+struct loadings {
+	/* The loads that other takes of the key may join, by hash, one for a key. */
+	struct loading_slot *slots; /* a power of two */
+	uint32_t mask;
+	uint32_t current;
+	struct list all;            /* the oldest first */
+	uint64_t clears;            /* how often all keys were cleared */
+	struct loading_slot few[8]; /* the slots while they suffice */
 };
 
 /* What the loader knows as its loading. */
@@ -35,13 +50,14 @@ struct tw_cache_loading {
 	/* Each thread that waits, the queue, the list, and a loader that keeps it have one. */
 	atomic_uint references;
 	/* Under the shard's lock. */
-	struct tw_cache_loading *next;
-	struct waiter *waiters;
+	struct list of_shard;
+	struct list waiters;
+	/* Those of the shard when it began; UINT64_MAX: the key was set or deleted since then. */
+	uint64_t clears;
 	bool is_queued; /* no thread has begun to load yet */
-	bool is_overridden;
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned, or NULL */
-	pthread_cond_t ended;
+	bool is_awaited;                    /* `ended` is there */
 	/* Written under both the shard's lock and that of the waits. */
 	bool is_over;
 	/* Under the lock of the waits: the thread that loads; NULL: none does. */
@@ -50,41 +66,52 @@ struct tw_cache_loading {
 	struct tw_cache_loading *queue_next;
 	bool is_kept; /* by its loader; constant then */
 	/* Of the load; once it is kept under its own lock, which is taken outside of shards'. */
-	pthread_mutex_t lock;
 	struct tw_cache *cache;       /* NULL: a thread ends it, or has */
 	tw_duration began;            /* real time; 0: not */
 	tw_duration expire;           /* of what was given */
 	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
+	/* Made when they are needed. */
+	pthread_mutex_t lock; /* once it is kept */
+	pthread_cond_t ended; /* of the shard's lock, once a thread waits */
 	/* Constant. */
 	unsigned char key[];
 };
 
-/* NULL: no load of the key runs. */
-struct tw_cache_loading *loadings_find(struct tw_cache_loading *loadings, uint64_t hash,
+void loadings_init(struct loadings *loadings);
+void loadings_close(struct loadings *loadings);
+/* Returns the load of the key that a take may join; NULL: there is none. */
+struct tw_cache_loading *loadings_find(const struct loadings *loadings, uint64_t hash,
 				       const void *key, size_t key_size);
-/* The key was set or deleted: what is being loaded will not be kept. */
-void loadings_override(struct tw_cache_loading *loadings, uint64_t hash, const void *key,
-		       size_t key_size);
-void loadings_override_all(struct tw_cache_loading *loadings);
-/* Asserts that the loads are the shard's, not over, and of different keys, for the first 64. */
-void loadings_check(struct tw_cache_loading *loadings, const struct shard *shard);
-/* Wakes the threads that wait, to look whether the cache is closed, and takes out all waiters, to
- * be put before those in the list. */
-void loadings_wake(struct tw_cache_loading *loadings, struct waiter **waiters);
+/* The key was set or deleted: what is being loaded goes to those that wait for it already, and is
+ * not stored. */
+void loadings_override(struct loadings *loadings, uint64_t hash, const void *key, size_t key_size);
+void loadings_override_all(struct loadings *loadings);
+/* Whether what it loads will be stored: its key was neither set nor deleted. */
+static inline bool loading_is_current(const struct tw_cache_loading *loading,
+				      const struct loadings *loadings)
+{
+	return loading->clears == loadings->clears;
+}
+/* Asserts that the loads are the shard's, not over, and those in slots of different keys, for the
+ * first 64. */
+void loadings_check(const struct loadings *loadings, const struct shard *shard);
+/* Wakes the threads that wait, to look whether the cache is closed, and moves all waiters to the
+ * end of that list. */
+void loadings_wake(struct loadings *loadings, struct list *waiters);
 
 /* A new one for the key, by the loader's thread, or, if that is NULL, queued; not listed yet, with
  * one reference. NULL: out of memory. No lock is needed. */
 struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard,
 				     struct reader *loader, uint64_t hash, const void *key,
 				     size_t key_size);
-/* Lists it; the reference is the list's. */
-void loading_list(struct tw_cache_loading *loading, struct tw_cache_loading **loadings);
+/* Lists it; the reference is the list's. False: out of memory. Through shard_begin_load(). */
+bool loading_list(struct tw_cache_loading *loading, struct loadings *loadings);
 /* The reader's thread begins to load; NULL: no thread does any more. */
 void loading_set_loader(struct tw_cache_loading *loading, struct shared_state *shared,
 			struct reader *loader);
-/* Takes it out of the list, whose reference is the caller's then, and tells the threads that wait.
- */
-void loading_unlist(struct tw_cache_loading *loading, struct tw_cache_loading **loadings,
+/* Takes it out of the list, whose reference is the caller's then, and wakes the threads that wait.
+ * Through shard_unlist_load(). */
+void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings,
 		    struct shared_state *shared);
 /* The two below need no lock. */
 static inline struct tw_cache_loading *loading_hold(struct tw_cache_loading *loading)
@@ -92,6 +119,15 @@ static inline struct tw_cache_loading *loading_hold(struct tw_cache_loading *loa
 	/* relaxed: the caller has one, or the list has under the lock. */
 	atomic_fetch_add_explicit(&loading->references, 1, memory_order_relaxed);
 	return loading;
+}
+/* Holds the oldest load; NULL: there is none. Under the shard's lock. */
+static inline struct tw_cache_loading *loadings_hold_first(struct loadings *loadings)
+{
+	struct list *first = loadings->all.next;
+
+	return first == &loadings->all
+		       ? NULL
+		       : loading_hold(list_entry(first, struct tw_cache_loading, of_shard));
 }
 /* NULL is fine. With no lock held: may free an adopted value. */
 void loading_let_go(struct tw_cache_loading *loading);

@@ -7,6 +7,9 @@
  */
 #include "refresh.h"
 
+#include "cache.h"
+#include "loaders.h"
+
 /* A reload that failed is tried again after this part of refresh_after; twice as long each time. */
 enum { FIRST_PART_LOG2 = 4 };
 
@@ -30,18 +33,17 @@ static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct sha
 	struct tw_cache_loading *loading;
 
 	if (!entry || !entry_wants_refresh(entry, now) || entry_deadline(entry) <= now ||
-	    shared_is_closed(&cache->shared) ||
-	    loadings_find(shard->loadings, hash, key, key_size) || !limit_take(&cache->refreshing))
+	    shared_is_closed(&cache->shared) || loadings_find(&shard->loads, hash, key, key_size) ||
+	    !limit_take(&cache->refreshing))
 		return NULL;
-	loading = loading_new(cache, shard, NULL, hash, key, key_size);
+	loading = shard_begin_load(shard, cache, NULL, hash, key, key_size);
 	if (!loading) {
 		limit_give(&cache->refreshing, 1);
 		return NULL;
 	}
 	loading->is_refresh = true;
-	loading_list(loading, &shard->loadings);
 	entry_set_refresh_at(entry, TW_FOREVER);
-	return loading_hold(loading);
+	return loading;
 }
 
 void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size)
@@ -65,6 +67,8 @@ void cache_end_refresh(struct tw_cache *cache, struct tw_cache_loading *loading,
 	tw_duration pause;
 
 	limit_give(&cache->refreshing, 1);
+	if (!loading_is_current(loading, &loading->shard->loads))
+		return;
 	entry = table_find(shard_table(loading->shard), loading->hash, loading->key,
 			   loading->key_size, &slot);
 	/* Else another is there by now, which is new. */

@@ -9,7 +9,6 @@
  *   an entry with a deadline has its hash filed under the tick of its deadline or an earlier one,
  *     unless all entries are being filed again
  *   the alarm is set to the first tick with something filed, or earlier
- *   at most one load of a key is listed
  *
  * Who owns what: all changes of a shard are made under its lock, which no thread holds for longer
  * than it takes to change 64 entries. Memory is freed after the lock was let go. All threads write
@@ -473,7 +472,7 @@ uint64_t shard_check(struct shard *shard)
 	table_check(table);
 	assert(shard->policy.knows_all ? known == table->count : known <= table->count);
 	expiry_check(&shard->expiry);
-	loadings_check(shard->loadings, shard);
+	loadings_check(&shard->loads, shard);
 	while (position <= table->mask) {
 		struct tw_cache_entry *entries[SHARD_STEP];
 		size_t count = table_list(table, &position, entries, SHARD_STEP);
@@ -694,7 +693,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 
 		shard_begin_again(shard);
 		now = tw_now(shard->shared->wheel);
-		loadings_override_all(shard->loadings);
+		loadings_override_all(&shard->loads);
 		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink_entry(shard, entries[i], cause, now);
@@ -724,6 +723,30 @@ void shard_turn_policy_on(struct shard *shard)
 	} while (goes_on);
 }
 
+/* ---- Loads ---- */
+
+struct tw_cache_loading *shard_begin_load(struct shard *shard, struct tw_cache *cache,
+					  struct reader *loader, uint64_t hash, const void *key,
+					  size_t key_size)
+{
+	struct tw_cache_loading *loading = loading_new(cache, shard, loader, hash, key, key_size);
+
+	if (!loading)
+		return NULL;
+	if (!loading_list(loading, &shard->loads)) {
+		loading_let_go(loading);
+		return NULL;
+	}
+	shard->has_loads = true;
+	return loading_hold(loading);
+}
+
+void shard_unlist_load(struct shard *shard, struct tw_cache_loading *loading)
+{
+	loading_unlist(loading, &shard->loads, shard->shared);
+	shard->has_loads = !list_is_empty(&shard->loads.all);
+}
+
 /* ---- Opening and closing ---- */
 
 enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
@@ -734,6 +757,7 @@ enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 	shard->shared = shared;
 	shard->removals = removals;
 	shard->armed = EXPIRY_NEVER;
+	loadings_init(&shard->loads);
 	expiry_init(&shard->expiry, shared->pool,
 		    (uint64_t)(tw_now(shared->wheel) / shared->granule));
 	turn_lock_init(&shard->lock);
@@ -763,5 +787,6 @@ void shard_close(struct shard *shard)
 	table_free(shard->next);
 	table_free(shard_table(shard));
 	policy_forget(&shard->policy);
+	loadings_close(&shard->loads);
 	turn_lock_destroy(&shard->lock);
 }

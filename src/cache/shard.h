@@ -34,8 +34,8 @@ struct shard {
 	struct policy policy;
 	/* Under the lock: first what each change looks at, in as few lines as can be. */
 	_Alignas(64) struct turn_lock lock;
-	struct tw_cache_loading *loadings; /* loads that run */
-	struct table *next;                /* being made, to take the table's place; NULL: none */
+	bool has_loads;     /* loads run or are about to */
+	struct table *next; /* being made, to take the table's place; NULL: none */
 	/* Since shard_begin. */
 	int32_t entries_more; /* entries that the shared state has not counted yet */
 	bool is_refiling;     /* entries are being filed again: entry_filed() may be wrong */
@@ -54,6 +54,7 @@ struct shard {
 	uint64_t tables;               /* how many have been put in the place of another */
 	struct shard_walk refile_walk; /* how far filing anew has come */
 	struct tw_alarm *alarm;
+	_Alignas(64) struct loadings loads;
 };
 
 /* Opens it; on failure, with a status of tw_alarm_create, there is still something to close. */
@@ -140,6 +141,14 @@ enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
 void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *entry);
 /* Another has its slot: it is retired, and on_remove is not told. */
 void shard_forget(struct shard *shard, struct tw_cache_entry *entry);
+/* Lists a load of the key as loading_new() makes it; the caller has a reference. NULL: out of
+ * memory. */
+struct tw_cache_loading *shard_begin_load(struct shard *shard, struct tw_cache *cache,
+					  struct reader *loader, uint64_t hash, const void *key,
+					  size_t key_size);
+/* As loading_unlist(). */
+void shard_unlist_load(struct shard *shard, struct tw_cache_loading *loading);
+
 struct evicted {
 	uint64_t entries;
 	uint64_t weight;

@@ -11,13 +11,6 @@
 #include "refresh.h"
 #include "take.h"
 
-static void take_count(struct take *take, enum reader_count outcome)
-{
-	if (!take->is_counted)
-		reader_count(take->reader, outcome, 1);
-	take->is_counted = true;
-}
-
 void take_init(struct take *take, struct tw_cache *cache, struct reader *reader, const void *key,
 	       size_t key_size)
 {
@@ -33,10 +26,10 @@ bool take_look(struct take *take)
 
 	there = cache_find(take->cache, take->reader, take->hash, take->key, take->key_size);
 	if (there && (there->kind & ENTRY_ABSENT)) {
-		take_count(take, COUNT_ABSENT);
+		reader_count(take->reader, COUNT_ABSENT, 1);
 		take->status = TW_NOT_FOUND;
 	} else if (there) {
-		take_count(take, COUNT_HITS);
+		reader_count(take->reader, COUNT_HITS, 1);
 		entry_hold(there);
 		take->entry = there;
 		take->status = TW_OK;
@@ -53,12 +46,17 @@ bool take_look(struct take *take)
 /* Between begin and end, with a reference to the load. TW_OK: it is over. */
 static enum tw_status take_wait(struct take *take, tw_duration until)
 {
+	struct tw_cache_loading *loading = take->loading;
 	struct shared_state *shared = &take->cache->shared;
-	enum tw_status status;
+	enum tw_status status = TW_OK;
 
-	if (!loading_may_wait(take->loading, shared, take->reader))
+	if (!loading->is_over && !loading_may_wait(loading, shared, take->reader))
 		return TW_INVALID;
-	status = loading_wait(take->loading, shared, take->reader, &take->shard->lock.mutex, until);
+	if (!take->loads)
+		reader_count(take->reader, COUNT_LOAD_WAITS, 1);
+	if (!loading->is_over)
+		status = loading_wait(loading, shared, take->reader, &take->shard->lock.mutex,
+				      until);
 	if (status == TW_TIMED_OUT)
 		reader_count(take->reader, COUNT_WAIT_TIMEOUTS, 1);
 	return status;
@@ -73,79 +71,56 @@ static void take_result(struct take *take)
 	take->entry = loading_pin_entry(take->loading);
 }
 
-/* Returns as take_join(). */
-static bool take_join_others(struct take *take, tw_duration until)
-{
-	bool again;
-
-	shard_begin(take->shard);
-	take->status = take->loading->is_over ? TW_OK : take_wait(take, until);
-	again = take->status == TW_OK && take->is_late;
-	if (take->status == TW_OK && !again)
-		take_result(take);
-	shard_end_unchanged(take->shard);
-	return again;
-}
-
-bool take_join(struct take *take, tw_duration until)
+void take_join(struct take *take, tw_duration until)
 {
 	struct tw_cache_loading *loading = take->loading;
-	bool again = false;
 
 	/* This thread has ended its own one, if it was not kept. */
-	if (take->loads && !loading->is_kept)
+	if (take->loads && !loading->is_kept) {
 		take_result(take);
-	else
-		again = take_join_others(take, until);
+	} else {
+		shard_begin(take->shard);
+		take->status = take_wait(take, until);
+		if (take->status == TW_OK)
+			take_result(take);
+		shard_end_unchanged(take->shard);
+	}
 	take->loading = NULL;
 	loading_let_go(loading);
-	return again;
 }
 
-/* Between begin and end: of what loads are there already. */
-static enum take_step take_found(struct take *take, struct tw_cache_loading *loading,
-				 bool is_closed)
+/* Between begin and end: joins the load of the key, or begins one. */
+static enum take_step take_load_of_key(struct take *take)
 {
-	take->loading = loading_hold(loading);
-	take->is_late = loading->is_overridden;
-	if (loading->is_queued && !is_closed) {
-		/* The key has no value now: there is nothing that it would override. */
-		loading->is_overridden = take->is_late = false;
+	struct tw_cache_loading *loading =
+		loadings_find(&take->shard->loads, take->hash, take->key, take->key_size);
+	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
+	bool is_closed = shared_is_closed(&take->cache->shared);
+
+	take->status = is_closed ? TW_CLOSED : TW_NO_MEMORY;
+	if (!loading && is_closed)
+		return TAKE_ENDS;
+	reader_count(take->reader, COUNT_MISSES, 1);
+	take->loading = loading ? loading_hold(loading)
+				: shard_begin_load(take->shard, take->cache, take->reader,
+						   take->hash, take->key, take->key_size);
+	if (!take->loading)
+		return TAKE_ENDS;
+	if (loading && (!loading->is_queued || is_closed))
+		return TAKE_WAITS;
+	if (loading)
 		load_claim(take->cache, take->reader, loading);
-		return TAKE_LOADS;
-	}
-	if (!take->has_waited)
-		reader_count(take->reader, COUNT_LOAD_WAITS, 1);
-	take->has_waited = true;
-	return TAKE_WAITS;
+	take->loads = true;
+	return TAKE_LOADS;
 }
 
 enum take_step take_begin(struct take *take)
 {
-	struct tw_cache_loading *loading;
 	enum take_step step = TAKE_ENDS;
-	bool is_closed;
 
 	shard_begin(take->shard);
-	if (take_look(take)) {
-		shard_end_unchanged(take->shard);
-		return TAKE_ENDS;
-	}
-	loading = loadings_find(take->shard->loadings, take->hash, take->key, take->key_size);
-	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
-	is_closed = shared_is_closed(&take->cache->shared);
-	take->status = is_closed ? TW_CLOSED : TW_NO_MEMORY;
-	take->is_late = false;
-	if (loading || !is_closed)
-		take_count(take, COUNT_MISSES);
-	if (loading)
-		step = take_found(take, loading, is_closed);
-	else if (!is_closed)
-		take->loading = load_begin(take->cache, take->shard, take->reader, take->hash,
-					   take->key, take->key_size);
-	if (!loading && take->loading)
-		step = TAKE_LOADS;
-	take->loads = step == TAKE_LOADS;
+	if (!take_look(take))
+		step = take_load_of_key(take);
 	shard_end_unchanged(take->shard);
 	return step;
 }
@@ -175,13 +150,12 @@ static void take_load(struct take *take, tw_cache_load *load, void *argument)
 
 static void take_slowly(struct take *take, tw_cache_load *load, void *argument, tw_duration until)
 {
-	enum take_step step;
+	enum take_step step = take_begin(take);
 
-	do {
-		step = take_begin(take);
-		if (step == TAKE_LOADS)
-			take_load(take, load, argument);
-	} while (step != TAKE_ENDS && take_join(take, until));
+	if (step == TAKE_LOADS)
+		take_load(take, load, argument);
+	if (step != TAKE_ENDS)
+		take_join(take, until);
 }
 
 enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
@@ -236,7 +210,7 @@ enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size
 		tw_cache_entry_release(take.entry);
 		return TW_OK;
 	}
-	take_count(&take, COUNT_MISSES);
+	reader_count(reader, COUNT_MISSES, 1);
 	load_for_waiter(cache, take.hash, key, key_size, waiter);
 	return TW_OK;
 }

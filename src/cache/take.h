@@ -12,10 +12,7 @@ struct take {
 	uint64_t hash;
 	const void *key;
 	size_t key_size;
-	bool has_waited;
-	bool is_counted; /* as a hit, a miss or an absence */
-	bool is_late;    /* the load had begun before the key was set or deleted */
-	bool loads;      /* this thread runs the load */
+	bool loads; /* this thread runs the load */
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned for the caller, or NULL */
 	struct tw_cache_loading *loading;   /* with a reference, or NULL */
@@ -33,9 +30,8 @@ void take_init(struct take *take, struct tw_cache *cache, struct reader *reader,
 bool take_look(struct take *take);
 /* Where it was not found at a glance: looks once more, and joins or begins a load. */
 enum take_step take_begin(struct take *take);
-/* Waits for the end of the load until the real time `until` (0: not at all), and lets go of it.
- * True: it has to begin again. */
-bool take_join(struct take *take, tw_duration until);
+/* Waits for the end of the load until the real time `until` (0: not at all), and lets go of it. */
+void take_join(struct take *take, tw_duration until);
 /* How long to wait, as a real time. */
 tw_duration take_until(tw_duration wait);
 

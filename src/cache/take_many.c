@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tw_cache_take_many, in rounds: each begins a load for every key that no thread loads, has one
- * loader load them all, and ends these loads; only then it waits for those of others. So two such
- * calls never wait for each other's keys. What was set or deleted while others loaded it takes part
- * in the next round.
+ * tw_cache_take_many begins a load for every key that no thread loads, has one loader load them
+ * all, and ends these loads; only then it waits for those of others. So two such calls never wait
+ * for each other's keys.
  */
 #include <stdlib.h>
 
@@ -12,13 +11,11 @@
 
 enum { GLANCES = 16 /* so many at a time: their cache misses overlap */ };
 
-enum missed_state { MISSED_OPEN, MISSED_LOADS, MISSED_WAITS, MISSED_DONE };
-
 /* An item that was not found at a glance. */
 struct missed {
 	struct take take;
 	struct tw_cache_taking *item;
-	enum missed_state state;
+	enum take_step step;
 };
 
 struct many {
@@ -29,7 +26,7 @@ struct many {
 	tw_cache_load_many *load;
 	void *argument;
 	tw_duration until;
-	/* Those that were missed, in order, and in this round the loads among them. */
+	/* Those that were missed, in order, and the loads among them. */
 	size_t count;
 	struct missed *missed;
 	size_t loads;
@@ -84,28 +81,20 @@ static bool many_glance(struct many *many)
 		take_init(&next->take, many->cache, many->reader, many->items[i].key,
 			  many->items[i].key_size);
 		next->item = &many->items[i];
-		next->state = MISSED_OPEN;
 		next++;
 	}
 	return true;
 }
 
-/* ---- A round ---- */
+/* ---- Loads ---- */
 
 static void many_begin(struct many *many)
 {
-	many->loads = 0;
 	for (size_t i = 0; i < many->count; i++) {
 		struct missed *missed = &many->missed[i];
-		enum take_step step;
 
-		if (missed->state != MISSED_OPEN)
-			continue;
-		step = take_begin(&missed->take);
-		missed->state = step == TAKE_LOADS   ? MISSED_LOADS
-				: step == TAKE_WAITS ? MISSED_WAITS
-						     : MISSED_DONE;
-		if (step == TAKE_LOADS)
+		missed->step = take_begin(&missed->take);
+		if (missed->step == TAKE_LOADS)
 			many->missing[many->loads++] = (struct tw_cache_missing){
 				missed->take.key, missed->take.key_size, missed->take.loading};
 	}
@@ -119,7 +108,7 @@ static void many_return(struct many *many, enum tw_status status)
 		/* The list is the loader's to write. */
 		struct tw_cache_loading *loading = many->missed[i].take.loading;
 
-		if (many->missed[i].state != MISSED_LOADS)
+		if (many->missed[i].step != TAKE_LOADS)
 			continue;
 		load_return(many->cache, loading,
 			    status == TW_OK && !load_has_value(loading) ? TW_NOT_FOUND : status);
@@ -162,34 +151,19 @@ static void many_load(struct many *many)
 	many_return(many, status);
 }
 
-/* Waits for all loads, others' and those that are kept. True: some are open still. */
-static bool many_join(struct many *many)
-{
-	bool goes_on = false;
-
-	for (size_t i = 0; i < many->count; i++) {
-		struct missed *missed = &many->missed[i];
-		bool again;
-
-		if (missed->state != MISSED_LOADS && missed->state != MISSED_WAITS)
-			continue;
-		again = take_join(&missed->take, many->until);
-		missed->state = again ? MISSED_OPEN : MISSED_DONE;
-		goes_on |= again;
-	}
-	return goes_on;
-}
-
+/* Waits for all loads, others' and those that are kept. */
 static void many_run(struct many *many)
 {
-	do {
-		many_begin(many);
-		if (many->loads > 0)
-			many_load(many);
-	} while (many_join(many));
+	many_begin(many);
+	if (many->loads > 0)
+		many_load(many);
 	for (size_t i = 0; i < many->count; i++) {
-		many->missed[i].item->status = many->missed[i].take.status;
-		many->missed[i].item->entry = many->missed[i].take.entry;
+		struct missed *missed = &many->missed[i];
+
+		if (missed->step != TAKE_ENDS)
+			take_join(&missed->take, many->until);
+		missed->item->status = missed->take.status;
+		missed->item->entry = missed->take.entry;
 	}
 }
 

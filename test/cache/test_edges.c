@@ -156,13 +156,15 @@ static void cache_set_and_delete(struct cache_recorder *recorder)
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
 }
 
-/* Those who waited before the change get the old value, those who come after it the new one. */
+/* Those who waited before the change get the old value, those who come after it the new one at
+ * once, while the old load goes on. */
 static void live_through_change(const struct variant *variant, enum tw_status old_status,
 				void (*change)(struct cache_recorder *))
 {
 	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
 	const char *old_value = old_status == TW_OK ? "old" : NULL;
 	struct taker first;
+	struct taker second;
 	struct taker before[TAKERS];
 	struct taker after[TAKERS];
 	struct source old;
@@ -174,59 +176,32 @@ static void live_through_change(const struct variant *variant, enum tw_status ol
 	taker_start_load(&first, recorder, "key", &old);
 	start_waiters(before, recorder, "key", &old);
 	change(recorder);
+	taker_start_load(&second, recorder, "key", &new);
 	start_waiters(after, recorder, "key", &new);
-	assert_int_equal(new.loads, 0);
+	gate_open(&new.gate);
+	assert_taker_ends(&second, TW_OK, "new");
+	assert_takers_end(after, TW_OK, "new");
+	assert_holds(recorder, "key", "new");
 	gate_open(&old.gate);
 	assert_taker_ends(&first, old_status, old_value);
 	assert_takers_end(before, old_status, old_value);
-	assert_takers_end(after, TW_OK, "new");
 	assert_holds(recorder, "key", "new");
 	assert_int_equal(old.loads, 1);
 	assert_int_equal(new.loads, 1);
-	assert_int_equal(cache_stats(recorder).misses, 2 * TAKERS + 1);
-	assert_int_equal(cache_stats(recorder).hits, 1);
+	assert_int_equal(cache_stats(recorder).misses, 2 * TAKERS + 2);
+	assert_int_equal(cache_stats(recorder).hits, 2);
 	assert_int_equal(cache_stats(recorder).load_waits, 2 * TAKERS);
 	assert_int_equal(cache_stats(recorder).wait_timeouts, 0);
 	cache_recorder_close(recorder);
 }
 
-static void take_after_a_change_is_not_given_the_load_from_before_it(void **state)
+static void take_after_a_change_loads_beside_the_load_from_before_it(void **state)
 {
 	live_through_change(*state, TW_OK, cache_delete);
 	live_through_change(*state, TW_OK, cache_clear);
 	live_through_change(*state, TW_OK, cache_set_and_delete);
 	live_through_change(*state, TW_NOT_FOUND, cache_delete);
 	live_through_change(*state, TW_TIMED_OUT, cache_delete);
-}
-
-/* The load of the old value began before a change, and goes on until its gate is opened. */
-static void start_outdated_load(struct cache_recorder *recorder, struct taker *first,
-				struct source *old, struct source *new)
-{
-	source_open(old, "old");
-	source_open(new, "new");
-	taker_start_load(first, recorder, "key", old);
-	cache_delete(recorder);
-}
-
-static void take_that_outwaits_a_load_keeps_its_limit(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	const struct tw_cache_entry *entry;
-	struct taker first;
-	struct source old;
-	struct source new;
-
-	start_outdated_load(recorder, &first, &old, &new);
-	assert_status(take(recorder, "key", &new, 0, &entry), TW_TIMED_OUT);
-	assert_status(take(recorder, "key", &new, TW_MILLISECOND, &entry), TW_TIMED_OUT);
-	assert_null(entry);
-	assert_int_equal(new.loads, 0);
-	assert_int_equal(cache_stats(recorder).wait_timeouts, 2);
-	gate_open(&old.gate);
-	assert_taker_ends(&first, TW_OK, "old");
-	assert_taken(recorder, "key", &new, "new");
-	cache_recorder_close(recorder);
 }
 
 static void *destroy_run(void *argument)
@@ -237,49 +212,61 @@ static void *destroy_run(void *argument)
 	return NULL;
 }
 
-static void destroy_wakes_who_outwaits_a_load(void **state)
+static void destroy_ends_the_waits_for_a_load_whose_key_was_deleted(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct taker first;
-	struct taker after[TAKERS];
-	struct source old;
-	struct source new;
+	struct taker waiters[TAKERS];
+	struct source source;
 	pthread_t destroyer;
 
-	start_outdated_load(recorder, &first, &old, &new);
-	start_waiters(after, recorder, "key", &new);
+	source_open(&source, "old");
+	taker_start_load(&first, recorder, "key", &source);
+	start_waiters(waiters, recorder, "key", &source);
+	cache_delete(recorder);
 	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder), 0);
-	assert_takers_end(after, TW_CLOSED, NULL);
-	gate_open(&old.gate);
+	assert_takers_end(waiters, TW_CLOSED, NULL);
+	gate_open(&source.gate);
 	assert_taker_ends(&first, TW_OK, "old");
 	pthread_join(destroyer, NULL);
 	recorder->cache = NULL;
-	assert_int_equal(new.loads, 0);
 	cache_recorder_close(recorder);
 }
 
-/* Deletes the key that it loads, and takes it. */
+struct nested {
+	struct cache_recorder *recorder;
+	struct source source; /* of the load inside */
+};
+
+/* Deletes the key that it loads, and takes it from another source. */
 static enum tw_status load_deleted(void *argument, const void *key, size_t key_size,
 				   struct tw_cache_loading *loading)
 {
-	struct cache_recorder *recorder = argument;
+	struct nested *nested = argument;
 	const struct tw_cache_entry *entry;
 
-	(void)loading;
-	tw_cache_delete(recorder->cache, key, key_size);
-	return tw_cache_take(recorder->cache, key, key_size, load_deleted, recorder, TW_FOREVER,
-			     &entry);
+	assert_status(take(nested->recorder, "key", &nested->source, TW_FOREVER, &entry),
+		      TW_INVALID);
+	assert_status(tw_cache_delete(nested->recorder->cache, key, key_size), TW_NOT_FOUND);
+	assert_taken(nested->recorder, "key", &nested->source, "inner");
+	return tw_cache_load_copy(loading, "outer", 5, 0);
 }
 
-static void loader_that_deletes_and_takes_its_own_key_is_told_so(void **state)
+static void loader_may_delete_its_own_key_and_take_it_from_elsewhere(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct nested nested = {.recorder = recorder};
 	const struct tw_cache_entry *entry;
 
-	assert_status(tw_cache_take(recorder->cache, "key", 3, load_deleted, recorder, TW_FOREVER,
-				    &entry),
-		      TW_INVALID);
-	assert_int_equal(cache_stats(recorder).loads, 1);
+	source_open(&nested.source, "inner");
+	assert_status(
+		tw_cache_take(recorder->cache, "key", 3, load_deleted, &nested, TW_FOREVER, &entry),
+		TW_OK);
+	assert_value(entry, "outer");
+	tw_cache_entry_release(entry);
+	assert_holds(recorder, "key", "inner");
+	assert_int_equal(cache_stats(recorder).loads, 2);
+	assert_int_equal(cache_stats(recorder).load_waits, 0);
 	cache_recorder_close(recorder);
 }
 
@@ -461,10 +448,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(touch_that_a_hit_was_ahead_of_still_expires_in_time),
 	TEST_IN(levels_inline, touch_that_shortens_wins_over_hits_beside_it),
 	TEST_CACHE(set_goes_by_the_time_of_the_change),
-	TEST_CACHE(take_after_a_change_is_not_given_the_load_from_before_it),
-	TEST_CACHE(take_that_outwaits_a_load_keeps_its_limit),
-	TEST_CACHE(destroy_wakes_who_outwaits_a_load),
-	TEST_CACHE(loader_that_deletes_and_takes_its_own_key_is_told_so),
+	TEST_CACHE(take_after_a_change_loads_beside_the_load_from_before_it),
+	TEST_CACHE(destroy_ends_the_waits_for_a_load_whose_key_was_deleted),
+	TEST_CACHE(loader_may_delete_its_own_key_and_take_it_from_elsewhere),
 	TEST_CACHE(flush_that_would_wait_for_itself_is_refused),
 	TEST_CACHE(statistics_go_on_after_a_drain),
 	TEST_CACHE(flush_removes_what_was_past_its_deadline_by_the_last_tick),

@@ -531,62 +531,6 @@ static void cache_is_destroyed_without_memory(void **state)
 	cache_recorder_close(recorder);
 }
 
-struct kept {
-	struct tw_cache_loading *_Atomic loading;
-	enum tw_status status; /* of its end */
-};
-
-static enum tw_status load_keep(void *argument, const void *key, size_t key_size,
-				struct tw_cache_loading *loading)
-{
-	struct kept *kept = argument;
-
-	(void)key;
-	(void)key_size;
-	if (atomic_load(&kept->loading))
-		return tw_cache_load_copy(loading, "second", 6, 0);
-	assert_status(tw_cache_load_keep(loading), TW_OK);
-	atomic_store(&kept->loading, loading);
-	return TW_OK;
-}
-
-static void end_load(void *argument)
-{
-	struct kept *kept = argument;
-
-	kept->status = tw_cache_load_end(atomic_load(&kept->loading), TW_OK);
-}
-
-/* A take that has to look again after a load is told by the thread that ends it. */
-static void take_that_looks_again_without_memory_is_told_so(void **state)
-{
-	struct kept kept = {NULL, TW_OK};
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR,
-		(struct tw_cache_options){.load = load_keep, .load_context = &kept, .loaders = 1});
-	struct told early = {.times = 0};
-	struct told late = {.times = 0};
-
-	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &early), TW_OK);
-	WAIT_UNTIL(atomic_load(&kept.loading));
-	assert_status(tw_cache_load_copy(atomic_load(&kept.loading), "first", 5, 0), TW_OK);
-	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
-	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &late), TW_OK);
-	call_without_memory(end_load, &kept);
-	assert_int_equal(atomic_load(&early.times), 1);
-	assert_status(early.status, TW_OK);
-	assert_value(early.entry, "first");
-	tw_cache_entry_release(early.entry);
-	assert_int_equal(atomic_load(&late.times), 1);
-	assert_status(late.status, TW_NO_MEMORY);
-	assert_null(late.entry);
-	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &late), TW_OK);
-	WAIT_UNTIL(atomic_load(&late.times) == 2);
-	assert_value(late.entry, "second");
-	tw_cache_entry_release(late.entry);
-	cache_recorder_close_balanced(recorder);
-}
-
 static enum tw_status load_and_end_thread(void *argument, const void *key, size_t key_size,
 					  struct tw_cache_loading *loading)
 {
@@ -640,7 +584,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, refresh_without_memory_is_for_the_next_lookup),
 	TEST_IN(levels_inline, removals_and_statistics_are_told_by_a_thread_without_memory),
 	TEST_IN(levels_inline, cache_is_destroyed_without_memory),
-	TEST_IN(levels_inline, take_that_looks_again_without_memory_is_told_so),
 	TEST_IN(levels_inline, loader_is_replaced_when_there_are_threads_again),
 };
 

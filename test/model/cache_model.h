@@ -90,10 +90,11 @@ struct cache_key {
 	uint64_t deletes_over;
 	uint64_t touches_begun;
 	uint64_t touches_over;
-	bool is_loading;
+	unsigned loading;      /* loads that run */
+	uint64_t loading_over; /* puts and deletes over before the first of them */
 	enum cache_outcome outcome;
 	uint64_t loads;  /* begun */
-	uint64_t loaded; /* when the last load began of those that are over, or about to be */
+	uint64_t loaded; /* the latest begin of a load that is over, or about to be */
 	unsigned failures;
 	unsigned absences;
 	tw_duration absent_until; /* alone */

@@ -4,10 +4,10 @@
  * find nothing, give two values, end their load themselves, set the key, take others, or end their
  * thread. Some keep their load: another thread ends it, at times only when the cache is gone.
  *
- * Of a key one load runs at a time, and none where the taker must find the key; a take is told what
- * it may be told: a value whose load began after the last change of the key that was over, a value
- * past its deadline as TW_STALE alone, and that and errors only where a load has failed since; one
- * that is told by a call is told once, before the end of the cache.
+ * Of a key that is not changed one load runs at a time, and none where the taker must find the key;
+ * a take is told what it may be told: a value whose load began after the last change of the key
+ * that was over, a value past its deadline as TW_STALE alone, and that and errors only where a load
+ * has failed since; one that is told by a call is told once, before the end of the cache.
  */
 #include "cache_model.h"
 
@@ -199,6 +199,19 @@ static unsigned key_number(const struct cache_model *model, const void *bytes, s
 	host_fail("a load of a key that is none");
 }
 
+/* Checks that other loads of the key run only if it was set or deleted since the first of them, or
+ * this one, was listed: not before its take began. */
+static void check_beside(struct cache_key *key, const struct cache_key *then)
+{
+	uint64_t over = then ? then->puts_over + then->deletes_over : 0;
+
+	if (key->loading > 0 && over > key->loading_over)
+		over = key->loading_over;
+	if (key->loading++ > 0 && over == key->puts_begun + key->deletes_begun)
+		host_fail("two loads of a key at a time");
+	key->loading_over = over;
+}
+
 static void load_begin(struct cache_model *model, struct cache_load *load,
 		       struct cache_client *taker, unsigned number,
 		       struct tw_cache_loading *loading)
@@ -212,8 +225,6 @@ static void load_begin(struct cache_model *model, struct cache_load *load,
 				    .began = ++model->events};
 	if (model->is_over)
 		host_fail("a loader is called, and the cache is gone");
-	if (key->is_loading)
-		host_fail("two loads of a key at a time");
 	for (unsigned i = 0; taker && i < taker->take_count; i++)
 		if (taker->takes[i].key == number) {
 			load->take = taker->takes[i];
@@ -221,7 +232,7 @@ static void load_begin(struct cache_model *model, struct cache_load *load,
 			if (model->is_alone && key->absent_until > host_now(model))
 				host_fail("key %u is loaded, and known to be absent", number);
 		}
-	key->is_loading = true;
+	check_beside(key, taker ? &load->take.then : NULL);
 	key->loads++;
 	key->outcome = CACHE_NOT_YET;
 	model->loads++;
@@ -247,9 +258,9 @@ static void load_over(struct cache_model *model, struct cache_load *load, enum t
 	key->failures += key->outcome == CACHE_FAILED;
 	key->absences += key->outcome == CACHE_ABSENT;
 	model->loads_failed += !is_value;
-	if (key->outcome != CACHE_FAILED)
+	if (key->outcome != CACHE_FAILED && load->began > key->loaded)
 		key->loaded = load->began;
-	key->is_loading = false;
+	key->loading--;
 	load->is_out = true;
 }
 

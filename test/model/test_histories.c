@@ -22,7 +22,7 @@
  *
  * With a loader of the cache (refresh_after, stale_if_error, tw_cache_take_async) the end of each
  * load is a step too: from the call of tw_cache_load_end to its return. Loads of the key come one
- * after the other, and none is kept over what was set or deleted while it ran.
+ * after the other, unless it is set or deleted meanwhile, and none is kept over that.
  *
  * HISTORIES=n runs so many in each case; SEED=n replays what the threads do, though not when.
  * test_histories_yields runs the same with a library that gives way at its atomic operations.
@@ -740,26 +740,19 @@ static bool overrides(const struct call *call)
 	       call->action == DELETE;
 }
 
-/* Loads come one after the other: it had not begun before the one before it could end. */
-static uint64_t load_first_moment(const struct history *history, const struct call *load)
+/* A take begins its load, or one that was queued and not overridden since. What the cache's threads
+ * load may have been queued long ago. */
+static uint64_t load_first_moment(const struct call *load)
 {
-	uint64_t first = 0;
-
-	for (unsigned i = 0; i < history_calls(history); i++) {
-		const struct call *other = &history->calls[i];
-
-		if (other->has_loaded && other->returned < load->called && other->returned > first)
-			first = other->returned;
-	}
-	return first;
+	return load->action == TAKE ? load->step.began : 0;
 }
 
-/* Whether a set or delete may have come while it ran, and before the take, which waited for it,
- * looked again instead. */
+/* Whether a set or delete may have come while it was listed, and not before the take, which would
+ * have loaded itself. */
 static bool load_may_be_overridden(const struct history *history, const struct call *load,
 				   const struct call *take)
 {
-	uint64_t first = load_first_moment(history, load);
+	uint64_t first = load_first_moment(load);
 
 	for (int i = 0; i < CALLS_A_HISTORY; i++) {
 		const struct call *other = &history->calls[i];
@@ -786,7 +779,7 @@ static bool load_is_overridden(const struct history *history, const struct call 
 }
 
 /* Whether the value is that of a load, by this take or one that overlaps it, that a set or delete
- * overrode. A take that begins when that one is over looks again instead. */
+ * overrode. A take that begins when that one is over loads itself. */
 static bool take_was_given(struct judge *judge, const struct call *call)
 {
 	const struct call *loader = &judge->history->calls[call->found - 1];
@@ -1053,6 +1046,23 @@ static const char *value_fault(const struct history *history, const struct call 
 	return NULL;
 }
 
+/* One of two loads that run at a time begins after a set or delete that overrode the other. */
+static bool may_run_beside(const struct history *history, const struct call *load,
+			   const struct call *other)
+{
+	uint64_t called = load->called > other->called ? load->called : other->called;
+
+	for (int i = 0; i < CALLS_A_HISTORY; i++) {
+		const struct call *call = &history->calls[i];
+
+		if (overrides(call) && call->step.began < called &&
+		    (call->step.ended > load_first_moment(load) ||
+		     call->step.ended > load_first_moment(other)))
+			return true;
+	}
+	return false;
+}
+
 /* Why the load can't be, or NULL. */
 static const char *load_fault(const struct history *history, const struct call *load)
 {
@@ -1062,7 +1072,7 @@ static const char *load_fault(const struct history *history, const struct call *
 		const struct call *other = &history->calls[i];
 
 		if (other != load && other->has_loaded && other->called < load->returned &&
-		    load->called < other->returned)
+		    load->called < other->returned && !may_run_beside(history, load, other))
 			return "two loads of the key ran at the same time";
 	}
 	return NULL;

@@ -356,7 +356,7 @@ static void run_users(void)
 			sim_pthread_join(world.user[i].caller.thread, NULL);
 }
 
-/* Has loads kept, and takes wait for their ends; some look again then. */
+/* Has loads kept, and takes wait for their ends; some for a second load, after a delete. */
 static void crowd_loads(void)
 {
 	struct timespec time = {.tv_nsec = TW_MILLISECOND};
