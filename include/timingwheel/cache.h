@@ -160,6 +160,10 @@ struct tw_cache_stats {
 	 * clock. */
 	struct tw_percentiles load_time;
 	tw_duration load_time_total;
+	uint64_t loads_waiting; /* now, for a thread of the cache */
+	uint64_t loads_running; /* now, kept ones and those of keys set or deleted since included */
+	/* How long ago the oldest of those was asked for; 0 if there is none. Real time. */
+	tw_duration oldest_load;
 	uint64_t stale;   /* takes that returned TW_STALE */
 	uint64_t inserts; /* entries that came in, replacements and absences included */
 	/* Entries that left, by cause. The sum of these and `entries` is `inserts`. */
@@ -238,10 +242,11 @@ struct tw_cache_options {
 	 * The cache's own loader. tw_cache_take_async uses it, reloads use it, and so do takes
 	 * without a loader. It is called on `loaders` dedicated threads, with load_context, which
 	 * must outlive the cache. `loaders` is at most TW_CACHE_LOADERS_MAX; 0 means the default,
-	 * 2. If `load` is NULL, the default, there is no loader and there are no such threads. The
-	 * threads are the cache's, not the wheel's. They inherit from the thread that called
-	 * tw_cache_create what a worker inherits from the thread that called tw_create
-	 * (timingwheel.h). Their stacks have the system's default size.
+	 * 2. Reloads (refresh_after) wait until no other load waits for a thread, and leave one
+	 * thread free if there are several. If `load` is NULL, the default, there is no loader and
+	 * there are no such threads. The threads are the cache's, not the wheel's. They inherit
+	 * from the thread that called tw_cache_create what a worker inherits from the thread that
+	 * called tw_create (timingwheel.h). Their stacks have the system's default size.
 	 */
 	tw_cache_load *load;
 	void *load_context;

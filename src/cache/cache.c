@@ -250,9 +250,16 @@ void cache_check(struct tw_cache *cache)
 
 /* ---- Statistics ---- */
 
-static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
+static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_duration *oldest)
 {
+	tw_duration listed;
+
 	shard_begin(shard);
+	stats->loads_waiting += shard->loads.queued;
+	stats->loads_running += shard->loads.count - shard->loads.queued;
+	listed = loadings_oldest(&shard->loads);
+	if (listed < *oldest)
+		*oldest = listed;
 	stats->refused += shard->refused;
 	/* What came in is there still or was removed. */
 	stats->inserts += shard_table(shard)->count;
@@ -296,9 +303,12 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 {
 	uint64_t sums[READER_COUNTS] = {0};
 	const struct reader *reader;
+	tw_duration oldest = TW_FOREVER;
+	tw_duration now;
 
 	if (!cache || !stats)
 		return TW_INVALID;
+	now = clock_read_real(CLOCK_MONOTONIC);
 	*stats = (struct tw_cache_stats){0};
 	for (reader = epochs_first_reader(&cache->shared.epochs); reader; reader = reader->next)
 		for (int i = 0; i < READER_COUNTS; i++)
@@ -315,7 +325,9 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->load_time = cache_load_time(cache);
 	stats->load_time_total = (tw_duration)counter_read(&cache->load_time);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_sum(&cache->shards[i], stats);
+		shard_sum(&cache->shards[i], stats, &oldest);
+	if (oldest < now)
+		stats->oldest_load = now - oldest;
 	cache_sum_memory(cache, stats);
 	stats->notified = counter_read(&cache->removals.told);
 	stats->queued_removals = removals_waiting(&cache->removals);

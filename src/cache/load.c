@@ -378,11 +378,6 @@ bool loads_cancel(struct tw_cache *cache)
 
 /* ---- Running ---- */
 
-void load_claim(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading)
-{
-	loading_set_loader(loading, &cache->shared, reader);
-}
-
 void load_note_begin(struct reader *reader, struct tw_cache_loading *loading, tw_duration now)
 {
 	reader_count(reader, COUNT_LOADS, 1);
@@ -419,12 +414,12 @@ static void load_abandon(void *argument)
 }
 
 void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading,
-	      tw_cache_load *load, void *argument)
+	      tw_duration now, tw_cache_load *load, void *argument)
 {
 	struct load_call call = {cache, reader, loading};
 	enum tw_status status;
 
-	load_note_begin(reader, loading, clock_read_real(CLOCK_MONOTONIC));
+	load_note_begin(reader, loading, now);
 	reader->callbacks++;
 	pthread_cleanup_push(load_abandon, &call);
 	status = load(argument, loading->key, loading->key_size, loading);
@@ -444,7 +439,7 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading)
 	shard_begin(loading->shard);
 	is_mine = loading->is_queued;
 	if (is_mine)
-		load_claim(cache, reader, loading);
+		loading_claim(loading, &loading->shard->loads, &cache->shared, reader);
 	/* The value was set or deleted meanwhile, and no take waits. */
 	if (loading->is_refresh && !loading_is_current(loading, &loading->shard->loads) &&
 	    list_is_empty(&loading->waiters))
@@ -453,66 +448,8 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading)
 	if (!is_mine)
 		return;
 	if (reader && !is_closed)
-		load_run(cache, reader, loading, cache->load, cache->load_context);
+		load_run(cache, reader, loading, clock_read_real(CLOCK_MONOTONIC), cache->load,
+			 cache->load_context);
 	else
 		(void)tw_cache_load_end(loading, is_closed ? TW_CLOSED : TW_NO_MEMORY);
-}
-
-/* What a look for a waiter has found, if it is told at once. */
-struct answer {
-	enum tw_status status;
-	const struct tw_cache_entry *entry; /* pinned */
-};
-
-/* Between begin and end. False: it waits for a load; *queued is one to be added to the loaders. */
-static bool waiter_look(struct tw_cache *cache, struct reader *reader, struct shard *shard,
-			uint64_t hash, const void *key, size_t key_size, struct waiter *waiter,
-			struct answer *answer, struct tw_cache_loading **queued)
-{
-	struct tw_cache_entry *there = cache_find(cache, reader, hash, key, key_size);
-	struct tw_cache_loading *loading;
-
-	*answer = (struct answer){TW_NOT_FOUND, NULL};
-	if (there && !(there->kind & ENTRY_ABSENT))
-		*answer = (struct answer){TW_OK, tw_cache_entry_pin(there)};
-	reader_leave(reader);
-	if (there)
-		return true;
-	answer->status = TW_CLOSED;
-	if (shared_is_closed(&cache->shared))
-		return true;
-	loading = loadings_find(&shard->loads, hash, key, key_size);
-	if (loading) {
-		reader_count(reader, COUNT_LOAD_WAITS, 1);
-	} else {
-		answer->status = TW_NO_MEMORY;
-		loading = shard_begin_load(shard, cache, NULL, hash, key, key_size);
-		if (!loading)
-			return true;
-		*queued = loading;
-	}
-	list_append(&loading->waiters, &waiter->of_load);
-	return false;
-}
-
-void load_for_waiter(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size,
-		     struct waiter *waiter)
-{
-	struct reader *reader = epochs_reader(&cache->shared.epochs);
-	struct shard *shard = cache_shard(cache, hash);
-	struct tw_cache_loading *queued = NULL;
-	struct answer answer = {TW_NO_MEMORY, NULL};
-	bool is_told = true;
-
-	if (reader) {
-		shard_begin(shard);
-		is_told = waiter_look(cache, reader, shard, hash, key, key_size, waiter, &answer,
-				      &queued);
-		shard_end_unchanged(shard);
-	}
-	if (queued)
-		loaders_add(&cache->loaders, queued);
-	if (is_told)
-		waiter_tell(cache, waiter, answer.status, answer.entry);
-	tw_cache_entry_release(answer.entry);
 }

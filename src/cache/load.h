@@ -5,14 +5,10 @@
 
 #include "cache.h"
 
-/* The reader's thread begins to load what was queued; load_run() has to follow. Under the shard's
- * lock. */
-void load_claim(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading);
-
-/* Calls the loader, and ends the load unless the loader keeps it. If the loader ends its thread,
- * that ends the load too. */
+/* Calls the loader, at the real time `now`, and ends the load unless the loader keeps it. If the
+ * loader ends its thread, that ends the load too. */
 void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading,
-	      tw_cache_load *load, void *argument);
+	      tw_duration now, tw_cache_load *load, void *argument);
 /* The two halves of it, with the loader called in between, for many loads by one. */
 void load_note_begin(struct reader *reader, struct tw_cache_loading *loading, tw_duration now);
 void load_return(struct tw_cache *cache, struct tw_cache_loading *loading, enum tw_status status);
@@ -21,9 +17,6 @@ bool load_has_value(struct tw_cache_loading *loading);
 
 /* By a thread of the loaders: begins and runs a load that is queued, if no thread has begun it. */
 void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading);
-/* Tells the waiter of the key's value, now or when it has been loaded; frees it. */
-void load_for_waiter(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size,
-		     struct waiter *waiter);
 /* Tells it, and frees it. */
 void waiter_tell(struct tw_cache *cache, struct waiter *waiter, enum tw_status status,
 		 const struct tw_cache_entry *entry);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list under a lock, and threads that sleep until there is something in it. Loads take long, so
- * nothing here is worth more.
+ * Two lists are under a lock, and threads sleep until there is something in them. Loads take long,
+ * so nothing here is worth more. Reloads of values that may still be read wait until no other load
+ * waits, and leave one thread free for those, if there are several.
  *
  * A loader may end its thread, which starts another in its place then, if need be again and again
  * until the system can: so a queue is never left without threads.
  *
- * Invariant: each load in the list has a reference for it, and is begun by one thread of these, or
+ * Invariant: each load in the lists has a reference for it, and is begun by one thread of these, or
  * by none where a take began it first.
  */
 #include "loaders.h"
@@ -16,31 +17,43 @@
 
 #include "base/thread.h"
 
-/* The next one; NULL: the cache is being closed. */
-static struct tw_cache_loading *loaders_take(struct loaders *loaders)
-{
-	struct tw_cache_loading *loading = NULL;
-
-	pthread_mutex_lock(&loaders->lock);
-	while (!loaders->first && !loaders->is_closing)
-		(void)condition_wait(&loaders->work, &loaders->lock, TW_FOREVER);
-	if (!loaders->is_closing) {
-		loading = loaders->first;
-		loaders->first = loading->queue_next;
-		if (!loaders->first)
-			loaders->last = NULL;
-	}
-	pthread_mutex_unlock(&loaders->lock);
-	return loading;
-}
-
-static void *loader_run(void *argument);
-
 /* A thread's load of the moment. */
 struct turn {
 	struct loader *loader;
 	struct tw_cache_loading *loading;
+	bool is_reload; /* counts in `reloading` */
 };
+
+/* Under the lock: a load that may run now, or NULL. */
+static struct list *loaders_pick(struct loaders *loaders, struct turn *turn)
+{
+	struct list *link = list_take_first(&loaders->misses);
+
+	if (!link && loaders->reloading < loaders->reloading_most) {
+		link = list_take_first(&loaders->reloads);
+		turn->is_reload = link;
+		loaders->reloading += turn->is_reload;
+	}
+	return link;
+}
+
+/* Sets the turn's next load; NULL: the cache is being closed. */
+static void loaders_take(struct loaders *loaders, struct turn *turn)
+{
+	struct list *link = NULL;
+
+	pthread_mutex_lock(&loaders->lock);
+	loaders->reloading -= turn->is_reload;
+	turn->is_reload = false;
+	while (!loaders->is_closing && !(link = loaders_pick(loaders, turn)))
+		(void)condition_wait(&loaders->work, &loaders->lock, TW_FOREVER);
+	turn->loading = link ? list_entry(link, struct tw_cache_loading, of_queue) : NULL;
+	if (link)
+		turn->loading->is_in_queue = false;
+	pthread_mutex_unlock(&loaders->lock);
+}
+
+static void *loader_run(void *argument);
 
 /* The thread ends in `run`. */
 static void turn_abandon(void *argument)
@@ -51,6 +64,9 @@ static void turn_abandon(void *argument)
 	bool is_done;
 
 	loading_let_go(turn->loading);
+	pthread_mutex_lock(&loaders->lock);
+	loaders->reloading -= turn->is_reload;
+	pthread_mutex_unlock(&loaders->lock);
 	do {
 		pthread_mutex_lock(&loaders->lock);
 		is_done = loaders->is_closing;
@@ -67,12 +83,12 @@ static void turn_abandon(void *argument)
 
 static void *loader_run(void *argument)
 {
-	struct turn turn = {argument, NULL};
+	struct turn turn = {.loader = argument};
 	struct loaders *loaders = turn.loader->loaders;
 
 	thread_begin_calls(&loaders->setup, turn.loader->thread.name);
 	pthread_cleanup_push(turn_abandon, &turn);
-	while ((turn.loading = loaders_take(loaders))) {
+	while (loaders_take(loaders, &turn), turn.loading) {
 		loaders->run(loaders->cache, turn.loading);
 		loading_let_go(turn.loading);
 	}
@@ -91,6 +107,9 @@ enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char 
 	loaders->threads = calloc(count, sizeof(struct loader));
 	if (!loaders->threads)
 		return TW_NO_MEMORY;
+	list_init(&loaders->misses);
+	list_init(&loaders->reloads);
+	loaders->reloading_most = count > 1 ? count - 1 : 1;
 	pthread_mutex_init(&loaders->lock, NULL);
 	condition_init(&loaders->work);
 	for (; loaders->count < count; loaders->count++) {
@@ -111,13 +130,20 @@ enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char 
 void loaders_add(struct loaders *loaders, struct tw_cache_loading *loading)
 {
 	pthread_mutex_lock(&loaders->lock);
-	loading->queue_next = NULL;
-	if (loaders->last)
-		loaders->last->queue_next = loading;
-	else
-		loaders->first = loading;
-	loaders->last = loading;
+	loading->is_in_queue = true;
+	list_append(loading->is_refresh ? &loaders->reloads : &loaders->misses, &loading->of_queue);
 	pthread_cond_signal(&loaders->work);
+	pthread_mutex_unlock(&loaders->lock);
+}
+
+void loaders_prefer(struct loaders *loaders, struct tw_cache_loading *loading)
+{
+	pthread_mutex_lock(&loaders->lock);
+	if (loading->is_in_queue) {
+		list_remove(&loading->of_queue);
+		list_append(&loaders->misses, &loading->of_queue);
+		pthread_cond_signal(&loaders->work);
+	}
 	pthread_mutex_unlock(&loaders->lock);
 }
 
@@ -135,15 +161,14 @@ void loaders_stop(struct loaders *loaders)
 
 void loaders_close(struct loaders *loaders)
 {
+	struct list *link;
+
 	if (!loaders->threads)
 		return;
 	loaders_stop(loaders);
-	while (loaders->first) {
-		struct tw_cache_loading *next = loaders->first->queue_next;
-
-		loading_let_go(loaders->first);
-		loaders->first = next;
-	}
+	list_append_all(&loaders->misses, &loaders->reloads);
+	while ((link = list_take_first(&loaders->misses)))
+		loading_let_go(list_entry(link, struct tw_cache_loading, of_queue));
 	pthread_cond_destroy(&loaders->work);
 	pthread_mutex_destroy(&loaders->lock);
 	free(loaders->threads);

@@ -24,11 +24,13 @@ struct loaders {
 	struct thread_setup setup;
 	struct loader *threads; /* NULL: none, and nothing may be added */
 	unsigned count;         /* 0 once they are stopped */
+	unsigned reloading_most;
 	/* Any thread, under the lock, which is taken inside those of shards. */
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct tw_cache_loading *first;
-	struct tw_cache_loading *last;
+	struct list misses;
+	struct list reloads;
+	unsigned reloading; /* threads with a load from `reloads` */
 	bool is_closing;
 };
 
@@ -39,6 +41,9 @@ enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char 
 			    struct tw_cache *cache);
 /* Takes over a reference to the load. Any thread, until loaders_close(). */
 void loaders_add(struct loaders *loaders, struct tw_cache_loading *loading);
+/* Moves a reload, if it is still queued, to the loads that are waited for. Any thread, until
+ * loaders_close(). */
+void loaders_prefer(struct loaders *loaders, struct tw_cache_loading *loading);
 /* Waits for what runs: nothing else will. Also of one that was never opened, zeroed. */
 void loaders_stop(struct loaders *loaders);
 /* The same, and lets go of what waits. */

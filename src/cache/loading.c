@@ -131,7 +131,8 @@ void loadings_check(const struct loadings *loadings, const struct shard *shard)
 	enum { MOST = 64 };
 	const struct list *link = loadings->all.next;
 
-	assert(loadings->current <= loadings->mask);
+	assert(loadings->current <= loadings->mask && loadings->current <= loadings->count);
+	assert(loadings->queued <= loadings->count);
 	for (int i = 0; link != &loadings->all && i < MOST; i++, link = link->next) {
 		const struct tw_cache_loading *loading =
 			list_entry(link, struct tw_cache_loading, of_shard);
@@ -184,7 +185,7 @@ void loadings_wake(struct loadings *loadings, struct list *waiters)
 
 struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard,
 				     struct reader *loader, uint64_t hash, const void *key,
-				     size_t key_size)
+				     size_t key_size, tw_duration now)
 {
 	/* glibc's calloc knows no cache of the thread's. */
 	struct tw_cache_loading *loading = malloc(sizeof(*loading) + key_size);
@@ -195,11 +196,12 @@ struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard
 	loading->cache = cache;
 	loading->shard = shard;
 	loading->hash = hash;
-	loading->key_size = key_size;
+	loading->key_size = (uint16_t)key_size;
 	memcpy(loading->key, key, key_size);
 	atomic_init(&loading->references, 1);
 	list_init(&loading->waiters);
 	loading->is_queued = !loader;
+	loading->listed = now;
 	/* Without the lock of the waits: what goes by this has found the load in the list. */
 	loading->loader = loader;
 	return loading;
@@ -215,13 +217,22 @@ bool loading_list(struct tw_cache_loading *loading, struct loadings *loadings)
 	loadings->current++;
 	loading->clears = loadings->clears;
 	list_append(&loadings->all, &loading->of_shard);
+	loadings->count++;
+	loadings->queued += loading->is_queued;
 	return true;
 }
 
-void loading_set_loader(struct tw_cache_loading *loading, struct shared_state *shared,
-			struct reader *loader)
+/* No thread begins it any more. */
+static void loading_leave_queue(struct tw_cache_loading *loading, struct loadings *loadings)
 {
+	loadings->queued -= loading->is_queued;
 	loading->is_queued = false;
+}
+
+void loading_claim(struct tw_cache_loading *loading, struct loadings *loadings,
+		   struct shared_state *shared, struct reader *loader)
+{
+	loading_leave_queue(loading, loadings);
 	pthread_mutex_lock(&shared->waits_lock);
 	loading->loader = loader;
 	pthread_mutex_unlock(&shared->waits_lock);
@@ -233,7 +244,8 @@ void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings,
 	if (loading_is_current(loading, loadings))
 		slot_free(loadings, loading);
 	list_remove(&loading->of_shard);
-	loading->is_queued = false;
+	loadings->count--;
+	loading_leave_queue(loading, loadings);
 	pthread_mutex_lock(&shared->waits_lock);
 	loading->is_over = true;
 	pthread_mutex_unlock(&shared->waits_lock);
@@ -267,7 +279,7 @@ void loading_let_go(struct tw_cache_loading *loading)
 }
 
 bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_state *shared,
-		      struct reader *reader)
+		      struct reader *reader, bool sleeps)
 {
 	const struct tw_cache_loading *next = loading;
 	bool may_wait;
@@ -276,7 +288,7 @@ bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_stat
 	while (next && !next->is_over && next->loader != reader)
 		next = next->loader ? next->loader->waits_for : NULL;
 	may_wait = !next || next->is_over;
-	if (may_wait)
+	if (may_wait && sleeps)
 		reader->waits_for = loading;
 	pthread_mutex_unlock(&shared->waits_lock);
 	return may_wait;
@@ -285,9 +297,9 @@ bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_stat
 enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_state *shared,
 			    struct reader *reader, pthread_mutex_t *lock, tw_duration until)
 {
-	bool has_time = until > 0;
+	bool has_time = true;
 
-	if (has_time && !loading->is_awaited) {
+	if (!loading->is_awaited) {
 		condition_init(&loading->ended);
 		loading->is_awaited = true;
 	}

@@ -34,8 +34,10 @@ struct loadings {
 	/* The loads that other takes of the key may join, by hash, one for a key. */
 	struct loading_slot *slots; /* a power of two */
 	uint32_t mask;
-	uint32_t current;
-	struct list all;            /* the oldest first */
+	uint32_t current; /* slots used */
+	struct list all;  /* the oldest first */
+	uint32_t count;
+	uint32_t queued;            /* no thread has begun to load these yet */
 	uint64_t clears;            /* how often all keys were cleared */
 	struct loading_slot few[8]; /* the slots while they suffice */
 };
@@ -44,9 +46,11 @@ struct loadings {
 struct tw_cache_loading {
 	/* Constant. */
 	uint64_t hash;
-	size_t key_size;
 	struct shard *shard;
+	tw_duration listed; /* when, as a real time */
+	uint16_t key_size;
 	bool is_refresh; /* of a value that may still be read */
+	bool is_kept;    /* by its loader; constant then */
 	/* Each thread that waits, the queue, the list, and a loader that keeps it have one. */
 	atomic_uint references;
 	/* Under the shard's lock. */
@@ -54,17 +58,17 @@ struct tw_cache_loading {
 	struct list waiters;
 	/* Those of the shard when it began; UINT64_MAX: the key was set or deleted since then. */
 	uint64_t clears;
-	bool is_queued; /* no thread has begun to load yet */
-	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned, or NULL */
-	bool is_awaited;                    /* `ended` is there */
+	enum tw_status status;
+	bool is_queued;  /* no thread has begun to load yet */
+	bool is_awaited; /* `ended` is there */
 	/* Written under both the shard's lock and that of the waits. */
 	bool is_over;
+	/* Of the loaders (loaders.h). */
+	bool is_in_queue;
+	struct list of_queue;
 	/* Under the lock of the waits: the thread that loads; NULL: none does. */
 	struct reader *loader;
-	/* Of the loaders (loaders.h). */
-	struct tw_cache_loading *queue_next;
-	bool is_kept; /* by its loader; constant then */
 	/* Of the load; once it is kept under its own lock, which is taken outside of shards'. */
 	struct tw_cache *cache;       /* NULL: a thread ends it, or has */
 	tw_duration began;            /* real time; 0: not */
@@ -99,16 +103,16 @@ void loadings_check(const struct loadings *loadings, const struct shard *shard);
  * end of that list. */
 void loadings_wake(struct loadings *loadings, struct list *waiters);
 
-/* A new one for the key, by the loader's thread, or, if that is NULL, queued; not listed yet, with
- * one reference. NULL: out of memory. No lock is needed. */
+/* A new one for the key, by the loader's thread, or, if that is NULL, queued, at the real time
+ * `now`; not listed yet, with one reference. NULL: out of memory. No lock is needed. */
 struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard,
 				     struct reader *loader, uint64_t hash, const void *key,
-				     size_t key_size);
+				     size_t key_size, tw_duration now);
 /* Lists it; the reference is the list's. False: out of memory. Through shard_begin_load(). */
 bool loading_list(struct tw_cache_loading *loading, struct loadings *loadings);
-/* The reader's thread begins to load; NULL: no thread does any more. */
-void loading_set_loader(struct tw_cache_loading *loading, struct shared_state *shared,
-			struct reader *loader);
+/* The reader's thread begins to load what was queued. */
+void loading_claim(struct tw_cache_loading *loading, struct loadings *loadings,
+		   struct shared_state *shared, struct reader *loader);
 /* Takes it out of the list, whose reference is the caller's then, and wakes the threads that wait.
  * Through shard_unlist_load(). */
 void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings,
@@ -129,18 +133,25 @@ static inline struct tw_cache_loading *loadings_hold_first(struct loadings *load
 		       ? NULL
 		       : loading_hold(list_entry(first, struct tw_cache_loading, of_shard));
 }
+/* When the oldest load was listed, as a real time; TW_FOREVER: there is none. Under the shard's
+ * lock. */
+static inline tw_duration loadings_oldest(const struct loadings *loadings)
+{
+	return loadings->count == 0
+		       ? TW_FOREVER
+		       : list_entry(loadings->all.next, struct tw_cache_loading, of_shard)->listed;
+}
 /* NULL is fine. With no lock held: may free an adopted value. */
 void loading_let_go(struct tw_cache_loading *loading);
 /* Of a load that is over: its entry, with a pin for the caller, who then lets the load go; or NULL.
  * The pin is the load's if nobody else has a reference. */
 const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading);
 
-/* False: the reader would wait for itself. Else it is noted as waiting: loading_wait() has to
- * follow. */
+/* False: the reader would wait for itself. Else, if it sleeps, it is noted as waiting:
+ * loading_wait() has to follow. */
 bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_state *shared,
-		      struct reader *reader);
-/* Waits until the real time `until`; 0: not at all. TW_OK: the load is over; TW_TIMED_OUT;
- * TW_CLOSED. */
+		      struct reader *reader, bool sleeps);
+/* Waits until that real time. TW_OK: the load is over; TW_TIMED_OUT; TW_CLOSED. */
 enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_state *shared,
 			    struct reader *reader, pthread_mutex_t *lock, tw_duration until);
 

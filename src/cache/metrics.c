@@ -26,6 +26,8 @@
 	X("entries", entries, "Entries in the cache.")                                  \
 	X("bytes", bytes, "Sum of the entries' weights.")                               \
 	X("queued_removals", queued_removals, "Removals that wait for the listener.")   \
+	X("loads_waiting", loads_waiting, "Loads that wait for a thread of the cache.") \
+	X("loads_running", loads_running, "Loads that run or are kept.")                \
 	X("memory_bytes", memory, "Memory that the cache has from the system.")         \
 	X("memory_in_use_bytes", memory_in_use, "Memory in use by entries and tables.") \
 	X("memory_retired_bytes", memory_retired,                                       \
@@ -35,6 +37,8 @@
 #define CACHE_METRIC(name, field, help) METRIC(tw_cache_stats, name, field, help),
 static const struct metric counters[] = {COUNTERS(CACHE_METRIC)};
 static const struct metric gauges[] = {GAUGES(CACHE_METRIC)};
+static const struct metric times[] = {CACHE_METRIC("oldest_load_seconds", oldest_load,
+						   "How long ago the oldest load was asked for.")};
 
 static void print_removed(struct metrics *metrics, const struct tw_cache_stats *stats)
 {
@@ -63,6 +67,7 @@ enum tw_status tw_cache_write_metrics(struct tw_cache *cache, tw_write_fn *write
 	metrics_print_counters(&metrics, counters, sizeof(counters) / sizeof(counters[0]), &stats);
 	print_removed(&metrics, &stats);
 	metrics_print_gauges(&metrics, gauges, sizeof(gauges) / sizeof(gauges[0]), &stats);
+	metrics_print_times(&metrics, times, sizeof(times) / sizeof(times[0]), &stats);
 	metrics_print_summary(&metrics, "load_seconds", "Durations of loads.", &stats.load_time,
 			      &stats.load_time_total);
 	text_page_give(&metrics.page);

@@ -36,7 +36,8 @@ static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct sha
 	    shared_is_closed(&cache->shared) || loadings_find(&shard->loads, hash, key, key_size) ||
 	    !limit_take(&cache->refreshing))
 		return NULL;
-	loading = shard_begin_load(shard, cache, NULL, hash, key, key_size);
+	loading = shard_begin_load(shard, cache, NULL, hash, key, key_size,
+				   clock_read_real(CLOCK_MONOTONIC));
 	if (!loading) {
 		limit_give(&cache->refreshing, 1);
 		return NULL;

@@ -727,9 +727,10 @@ void shard_turn_policy_on(struct shard *shard)
 
 struct tw_cache_loading *shard_begin_load(struct shard *shard, struct tw_cache *cache,
 					  struct reader *loader, uint64_t hash, const void *key,
-					  size_t key_size)
+					  size_t key_size, tw_duration now)
 {
-	struct tw_cache_loading *loading = loading_new(cache, shard, loader, hash, key, key_size);
+	struct tw_cache_loading *loading =
+		loading_new(cache, shard, loader, hash, key, key_size, now);
 
 	if (!loading)
 		return NULL;

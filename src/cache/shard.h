@@ -145,7 +145,7 @@ void shard_forget(struct shard *shard, struct tw_cache_entry *entry);
  * memory. */
 struct tw_cache_loading *shard_begin_load(struct shard *shard, struct tw_cache *cache,
 					  struct reader *loader, uint64_t hash, const void *key,
-					  size_t key_size);
+					  size_t key_size, tw_duration now);
 /* As loading_unlist(). */
 void shard_unlist_load(struct shard *shard, struct tw_cache_loading *loading);
 

@@ -50,13 +50,15 @@ static enum tw_status take_wait(struct take *take, tw_duration until)
 	struct shared_state *shared = &take->cache->shared;
 	enum tw_status status = TW_OK;
 
-	if (!loading->is_over && !loading_may_wait(loading, shared, take->reader))
+	if (!loading->is_over && !loading_may_wait(loading, shared, take->reader, until > 0))
 		return TW_INVALID;
 	if (!take->loads)
 		reader_count(take->reader, COUNT_LOAD_WAITS, 1);
-	if (!loading->is_over)
+	if (!loading->is_over && until > 0)
 		status = loading_wait(loading, shared, take->reader, &take->shard->lock.mutex,
 				      until);
+	else if (!loading->is_over)
+		status = shared_is_closed(shared) ? TW_CLOSED : TW_TIMED_OUT;
 	if (status == TW_TIMED_OUT)
 		reader_count(take->reader, COUNT_WAIT_TIMEOUTS, 1);
 	return status;
@@ -90,7 +92,7 @@ void take_join(struct take *take, tw_duration until)
 }
 
 /* Between begin and end: joins the load of the key, or begins one. */
-static enum take_step take_load_of_key(struct take *take)
+static enum take_step take_load_of_key(struct take *take, tw_duration now)
 {
 	struct tw_cache_loading *loading =
 		loadings_find(&take->shard->loads, take->hash, take->key, take->key_size);
@@ -103,31 +105,26 @@ static enum take_step take_load_of_key(struct take *take)
 	reader_count(take->reader, COUNT_MISSES, 1);
 	take->loading = loading ? loading_hold(loading)
 				: shard_begin_load(take->shard, take->cache, take->reader,
-						   take->hash, take->key, take->key_size);
+						   take->hash, take->key, take->key_size, now);
 	if (!take->loading)
 		return TAKE_ENDS;
 	if (loading && (!loading->is_queued || is_closed))
 		return TAKE_WAITS;
 	if (loading)
-		load_claim(take->cache, take->reader, loading);
+		loading_claim(loading, &take->shard->loads, &take->cache->shared, take->reader);
 	take->loads = true;
 	return TAKE_LOADS;
 }
 
-enum take_step take_begin(struct take *take)
+enum take_step take_begin(struct take *take, tw_duration now)
 {
 	enum take_step step = TAKE_ENDS;
 
 	shard_begin(take->shard);
 	if (!take_look(take))
-		step = take_load_of_key(take);
+		step = take_load_of_key(take, now);
 	shard_end_unchanged(take->shard);
 	return step;
-}
-
-tw_duration take_until(tw_duration wait)
-{
-	return wait > 0 ? time_add(clock_read_real(CLOCK_MONOTONIC), wait) : 0;
 }
 
 /* ---- One ---- */
@@ -141,21 +138,22 @@ static void take_abandon(void *argument)
 	cache_end_take(take->cache);
 }
 
-static void take_load(struct take *take, tw_cache_load *load, void *argument)
+static void take_load(struct take *take, tw_duration now, tw_cache_load *load, void *argument)
 {
 	pthread_cleanup_push(take_abandon, take);
-	load_run(take->cache, take->reader, take->loading, load, argument);
+	load_run(take->cache, take->reader, take->loading, now, load, argument);
 	pthread_cleanup_pop(0);
 }
 
-static void take_slowly(struct take *take, tw_cache_load *load, void *argument, tw_duration until)
+static void take_slowly(struct take *take, tw_cache_load *load, void *argument, tw_duration wait)
 {
-	enum take_step step = take_begin(take);
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	enum take_step step = take_begin(take, now);
 
 	if (step == TAKE_LOADS)
-		take_load(take, load, argument);
+		take_load(take, now, load, argument);
 	if (step != TAKE_ENDS)
-		take_join(take, until);
+		take_join(take, take_until(now, wait));
 }
 
 enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
@@ -178,7 +176,7 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 	if (!take_look(&take)) {
 		cache_begin_take(cache);
 		take_slowly(&take, load ? load : cache->load, load ? argument : cache->load_context,
-			    take_until(wait));
+			    wait);
 		cache_end_take(cache);
 	}
 	*entry = take.entry;
@@ -186,6 +184,45 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 }
 
 /* ---- One, without waiting ---- */
+
+/* Between begin and end: the waiter joins the load of the key, or one is begun, to be queued. */
+static bool take_joins_waiting(struct take *take, struct waiter *waiter)
+{
+	struct tw_cache_loading *loading =
+		loadings_find(&take->shard->loads, take->hash, take->key, take->key_size);
+
+	take->status = TW_CLOSED;
+	if (shared_is_closed(&take->cache->shared))
+		return false;
+	reader_count(take->reader, COUNT_MISSES, 1);
+	if (loading) {
+		reader_count(take->reader, COUNT_LOAD_WAITS, 1);
+		if (loading->is_refresh && loading->is_queued)
+			loaders_prefer(&take->cache->loaders, loading);
+	} else {
+		take->status = TW_NO_MEMORY;
+		loading = shard_begin_load(take->shard, take->cache, NULL, take->hash, take->key,
+					   take->key_size, clock_read_real(CLOCK_MONOTONIC));
+		if (!loading)
+			return false;
+		take->loading = loading;
+	}
+	list_append(&loading->waiters, &waiter->of_load);
+	return true;
+}
+
+/* Where it was not found at a glance. False: it is known by now, or can't be loaded. */
+static bool take_asks(struct take *take, struct waiter *waiter)
+{
+	bool waits;
+
+	shard_begin(take->shard);
+	waits = !take_look(take) && take_joins_waiting(take, waiter);
+	shard_end_unchanged(take->shard);
+	if (take->loading)
+		loaders_add(&take->cache->loaders, take->loading);
+	return waits;
+}
 
 enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size_t key_size,
 				   tw_cache_value_fn *on_value, void *context)
@@ -205,12 +242,9 @@ enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size
 		return TW_NO_MEMORY;
 	*waiter = (struct waiter){.on_value = on_value, .context = context};
 	take_init(&take, cache, reader, key, key_size);
-	if (take_look(&take)) {
+	if (take_look(&take) || !take_asks(&take, waiter)) {
 		waiter_tell(cache, waiter, take.status, take.entry);
 		tw_cache_entry_release(take.entry);
-		return TW_OK;
 	}
-	reader_count(reader, COUNT_MISSES, 1);
-	load_for_waiter(cache, take.hash, key, key_size, waiter);
 	return TW_OK;
 }

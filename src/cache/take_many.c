@@ -25,7 +25,7 @@ struct many {
 	size_t n;
 	tw_cache_load_many *load;
 	void *argument;
-	tw_duration until;
+	tw_duration wait;
 	/* Those that were missed, in order, and the loads among them. */
 	size_t count;
 	struct missed *missed;
@@ -88,12 +88,12 @@ static bool many_glance(struct many *many)
 
 /* ---- Loads ---- */
 
-static void many_begin(struct many *many)
+static void many_begin(struct many *many, tw_duration now)
 {
 	for (size_t i = 0; i < many->count; i++) {
 		struct missed *missed = &many->missed[i];
 
-		missed->step = take_begin(&missed->take);
+		missed->step = take_begin(&missed->take, now);
 		if (missed->step == TAKE_LOADS)
 			many->missing[many->loads++] = (struct tw_cache_missing){
 				missed->take.key, missed->take.key_size, missed->take.loading};
@@ -137,9 +137,8 @@ static void many_abandon(void *argument)
 	cache_end_take(many->cache);
 }
 
-static void many_load(struct many *many)
+static void many_load(struct many *many, tw_duration now)
 {
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	enum tw_status status;
 
 	for (size_t i = 0; i < many->loads; i++)
@@ -154,14 +153,16 @@ static void many_load(struct many *many)
 /* Waits for all loads, others' and those that are kept. */
 static void many_run(struct many *many)
 {
-	many_begin(many);
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+
+	many_begin(many, now);
 	if (many->loads > 0)
-		many_load(many);
+		many_load(many, now);
 	for (size_t i = 0; i < many->count; i++) {
 		struct missed *missed = &many->missed[i];
 
 		if (missed->step != TAKE_ENDS)
-			take_join(&missed->take, many->until);
+			take_join(&missed->take, take_until(now, many->wait));
 		missed->item->status = missed->take.status;
 		missed->item->entry = missed->take.entry;
 	}
@@ -193,8 +194,12 @@ enum tw_status tw_cache_take_many(struct tw_cache *cache, struct tw_cache_taking
 				  tw_cache_load_many *load, void *argument, tw_duration wait,
 				  size_t *found)
 {
-	struct many many = {
-		.cache = cache, .items = items, .n = n, .load = load, .argument = argument};
+	struct many many = {.cache = cache,
+			    .items = items,
+			    .n = n,
+			    .load = load,
+			    .argument = argument,
+			    .wait = wait};
 	enum tw_status status;
 
 	if (found)
@@ -204,7 +209,6 @@ enum tw_status tw_cache_take_many(struct tw_cache *cache, struct tw_cache_taking
 	status = cache_admit(cache, &many.reader);
 	if (status != TW_OK)
 		return status;
-	many.until = take_until(wait);
 	status = many_take(&many);
 	for (size_t i = 0; found && i < n; i++)
 		*found += items[i].entry != NULL;

@@ -182,6 +182,46 @@ static void loads_are_timed(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* A load whose key was deleted meanwhile is one still. */
+static void loads_that_hang_are_seen(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	static struct text text;
+	struct source source;
+	struct taker takers[2];
+	struct tw_cache_stats stats = cache_stats(recorder);
+	int64_t began = wall_clock();
+	const char *at;
+
+	memset(&text, 0, sizeof(text));
+	assert_int_equal(stats.loads_running + stats.loads_waiting, 0);
+	assert_int_equal(stats.oldest_load, 0);
+	source_open(&source, "value");
+	taker_start_load(&takers[0], recorder, "first", &source);
+	WAIT_UNTIL(cache_stats(recorder).oldest_load > 2 * TW_MILLISECOND);
+	taker_start_load(&takers[1], recorder, "second", &source);
+	assert_status(tw_cache_delete(recorder->cache, "first", 5), TW_NOT_FOUND);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.loads_running, 2);
+	assert_int_equal(stats.loads_waiting, 0);
+	assert_true(stats.oldest_load > 2 * TW_MILLISECOND);
+	assert_true(stats.oldest_load <= wall_clock() - began);
+	assert_status(tw_cache_write_metrics(recorder->cache, text_write, &text, NULL), TW_OK);
+	assert_true(text_has_line(&text, "tw_cache_loads_running 2"));
+	assert_true(text_has_line(&text, "tw_cache_loads_waiting 0"));
+	at = strstr(text.bytes, "\ntw_cache_oldest_load_seconds ");
+	assert_non_null(at);
+	assert_true(atof(strchr(at, ' ')) > 0.002);
+	gate_open(&source.gate);
+	gate_open(&source.gate);
+	assert_taker_ends(&takers[0], TW_OK, "value");
+	assert_taker_ends(&takers[1], TW_OK, "value");
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.loads_running, 0);
+	assert_int_equal(stats.oldest_load, 0);
+	cache_recorder_close(recorder);
+}
+
 /* ---- Text ---- */
 
 static void statistics_are_written_for_prometheus(void **state)
@@ -268,6 +308,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(count_is_that_of_the_statistics),
 	TEST_CACHE(bad_arguments_of_looks_are_refused),
 	TEST_CACHE(loads_are_timed),
+	TEST_CACHE(loads_that_hang_are_seen),
 	TEST_CACHE(statistics_are_written_for_prometheus),
 	TEST_CACHE(bad_prefixes_are_refused),
 };

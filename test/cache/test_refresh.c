@@ -271,11 +271,46 @@ static void reload_that_waits_is_not_done_for_what_was_set(void **state)
 	cache_set(recorder, "key", "new");
 	source.gated = false;
 	gate_open(&source.gate);
-	/* The one thread comes to this when it is through with all before. */
-	assert_status(tw_cache_take_async(recorder->cache, "last", 4, be_told, "loaded"), TW_OK);
-	WAIT_UNTIL(cache_get(recorder, "last") == TW_OK);
-	assert_int_equal(source.loads, 2);
+	WAIT_UNTIL(cache_stats(recorder).loads_waiting == 0);
+	WAIT_UNTIL(cache_stats(recorder).loads_running == 0);
+	assert_int_equal(source.loads, 1);
 	assert_holds(recorder, "key", "new");
+	cache_recorder_close(recorder);
+}
+
+/* One of two threads reloads; the other loads what is waited for. */
+static void loads_that_are_waited_for_come_before_reloads(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_refreshing(*state, &source, (struct tw_cache_options){.loaders = 2});
+	struct tw_cache_stats stats;
+
+	cache_set_letters(recorder, "abc");
+	cache_set_for(recorder, "short", "old", OLD + INTERVAL);
+	cache_pass(recorder, OLD);
+	source.gated = true;
+	assert_holds(recorder, "a", "a");
+	gate_await(&source.gate);
+	source.gated = false;
+	assert_holds(recorder, "b", "b");
+	assert_holds(recorder, "short", "old");
+	assert_holds(recorder, "c", "c");
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.loads_running, 1);
+	assert_int_equal(stats.loads_waiting, 3);
+	assert_status(tw_cache_take_async(recorder->cache, "new", 3, be_told, "loaded"), TW_OK);
+	WAIT_UNTIL(cache_get(recorder, "new") == TW_OK);
+	/* A reload that is waited for is one of these. */
+	cache_pass(recorder, INTERVAL);
+	assert_holds_none(recorder, "short");
+	assert_status(tw_cache_take_async(recorder->cache, "short", 5, be_told, "loaded"), TW_OK);
+	WAIT_UNTIL(cache_get(recorder, "short") == TW_OK);
+	assert_int_equal(source.loads, 3);
+	assert_int_equal(cache_stats(recorder).loads_waiting, 2);
+	gate_open(&source.gate);
+	WAIT_UNTIL(loads_ended(recorder) == 5);
+	WAIT_UNTIL(cache_stats(recorder).loads_running == 0);
 	cache_recorder_close(recorder);
 }
 
@@ -572,6 +607,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(failed_reload_leaves_the_old_value_and_is_tried_ever_later),
 	TEST_CACHE(set_and_delete_win_over_a_reload),
 	TEST_CACHE(reload_that_waits_is_not_done_for_what_was_set),
+	TEST_CACHE(loads_that_are_waited_for_come_before_reloads),
 	TEST_CACHE(so_many_reloads_run_and_no_more),
 	TEST_CACHE(value_that_the_source_has_no_more_leaves),
 	TEST_CACHE(take_of_what_expires_meanwhile_waits_for_the_reload),
