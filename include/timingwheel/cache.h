@@ -20,6 +20,24 @@
  * exceptions. tw_cache_flush returns TW_INVALID there, because it waits for listeners.
  * tw_cache_destroy must be the last call on the cache, and must not be made there.
  *
+ * Functions of the program that the cache calls may do other things than return:
+ *
+ *     Function             throw                end the thread  call the cache  who waits
+ *     load, of many too    TW_LOAD_FAILED       TW_LOAD_FAILED  yes             takes of its keys
+ *     weigh                nothing has changed  no              no              maybe a shard
+ *     compute              nothing has changed  no              no              a shard
+ *     visit                ends the visits      no              yes             nobody
+ *     on_value             counts as a return   no              yes             its thread
+ *     on_remove, on_stats  counts as a return   no              yes             the next call of it
+ *     free_value           no                   no              no              its thread
+ *
+ * Throw: a C++ exception that leaves the function goes on to the caller of the cache, or of the
+ * call that drives the wheel, and the cache is as after a function that returned; of several
+ * waiting takes the others are called first. In a thread of the cache or the wheel it ends the
+ * process. A tw_cache_destroy that an exception leaves is called again. End the thread: by
+ * pthread_exit, or a cancellation that the function enables. A longjmp out of the function is never
+ * allowed.
+ *
  * A call that begins after tw_cache_stop returns TW_CLOSED. These calls still work:
  * tw_cache_get_stats, tw_cache_count, tw_cache_write_metrics, and the calls on pinned entries and
  * on loads under way.
@@ -100,8 +118,9 @@ enum tw_cache_policy {
  * Weighs an entry for max_bytes.
  *
  * The thread that sets or loads the value calls it, maybe more than once, and maybe under a lock of
- * the cache. It must be quick, must not call the cache, and must return the same weight for the
- * same entry. It is not called for a value adopted with a weight, nor for absences, which weigh 1.
+ * the cache. It must be quick, must not call the cache, end its thread or longjmp, and must return
+ * the same weight for the same entry. It is not called for a value adopted with a weight, nor for
+ * absences, which weigh 1.
  *
  * Returns: the weight. An entry of weight 0 never makes room for max_bytes.
  */
@@ -113,8 +132,9 @@ typedef uint64_t tw_cache_weigh_fn(void *context, const void *key, size_t key_si
  *
  * A worker of the wheel's pool calls it, or with TW_WORKERS_INLINE the thread that drives the
  * wheel. One call runs at a time for each cache, with no lock held. It may sleep. It may call the
- * cache, except tw_cache_destroy and tw_cache_flush. The entry can be read until the call returns,
- * and longer if it is pinned by tw_cache_entry_pin. It is not called for absences.
+ * cache, except tw_cache_destroy and tw_cache_flush. It must not end its thread or longjmp. The
+ * entry can be read until the call returns, and longer if it is pinned by tw_cache_entry_pin. It is
+ * not called for absences.
  */
 typedef void tw_cache_remove_fn(void *context, const struct tw_cache_entry *entry,
 				enum tw_cache_cause cause);
@@ -129,7 +149,8 @@ struct tw_cache_loading;
  * tw_cache_take calls it in the calling thread. A thread of the cache calls tw_cache_options.load.
  * No lock is held. It may sleep, and may call the cache, also tw_cache_take for other keys. When it
  * returns, the load ends and `loading` is invalid, unless tw_cache_load_keep kept the load. A
- * loader that ends its thread (pthread_exit, cancellation) counts as TW_LOAD_FAILED.
+ * loader that ends its thread (pthread_exit, cancellation) or that an exception leaves counts as
+ * TW_LOAD_FAILED. A longjmp out of it is not allowed.
  *
  * Returns:
  *   TW_OK         the value was given; without a value this counts as TW_LOAD_FAILED
@@ -193,7 +214,7 @@ struct tw_cache_options {
 	 * The wheel that wakes the cache and whose pool runs on_remove and on_stats. NULL, the
 	 * default, makes a wheel of the cache's own: a tick of 1 s, 300 slots, three threads. A
 	 * given wheel may serve many caches and other timers, and must outlive the cache. The cache
-	 * has one alarm per shard there, and at most three more. If the wheel is stopped, or no
+	 * has one alarm per shard there, and at most four more. If the wheel is stopped, or no
 	 * thread drives it, calls still return no expired entry, but expired entries stay in memory
 	 * until another call removes them.
 	 */
@@ -271,12 +292,19 @@ struct tw_cache_options {
 	 * the limit lookups return the old value and queue no reload. */
 	unsigned max_refreshing;
 	/*
-	 * How long an expired value is kept so that a take whose load fails can return it, with
-	 * TW_STALE; nanoseconds, ≥ 0. 0, the default, keeps none. No other call finds it. It counts
-	 * for the limits and in tw_cache_count, and may be evicted. A load that returns
-	 * TW_NOT_FOUND has not failed, and removes it.
+	 * How long an expired value is kept so that a take whose load fails, or takes longer than
+	 * the take waits, can return it, with TW_STALE; nanoseconds, ≥ 0. 0, the default, keeps
+	 * none. No other call finds it. It counts for the limits and in tw_cache_count, and may be
+	 * evicted. A load that returns TW_NOT_FOUND has not failed, and removes it.
 	 */
 	tw_duration stale_if_error;
+	/*
+	 * How long a tw_cache_take_async waits for a load, nanoseconds of the wheel's clock, ≥ 0.
+	 * 0, the default, means without limit. Then on_value is called, up to two ticks of the
+	 * wheel later and on the wheel's pool, with TW_TIMED_OUT, or with TW_STALE and an expired
+	 * value (stale_if_error). The load goes on. It needs `load`.
+	 */
+	tw_duration load_timeout;
 	/* The time between calls of on_stats, nanoseconds, ≥ 0; 0 means the default, a minute.
 	 * on_stats is called on the wheel's pool with the statistics. NULL, the default, calls no
 	 * function. */
@@ -584,9 +612,9 @@ struct tw_cache_computed {
  *
  * `entry` is NULL if the key has no readable value. `computed` is all 0 before the call. The
  * function is called under the lock of the key's shard. It must be quick, and must neither call the
- * cache nor end its thread. It may pin the entry by tw_cache_entry_pin. If the entry expires during
- * the call, the function may be called again, with NULL. A C++ exception may leave it; then nothing
- * has changed.
+ * cache, end its thread nor longjmp. It may pin the entry by tw_cache_entry_pin. If the entry
+ * expires during the call, the function may be called again, with NULL. A C++ exception may leave
+ * it; then nothing has changed.
  *
  * Returns: what tw_cache_compute does with the key.
  */
@@ -699,11 +727,12 @@ TW_API enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum t
  *
  * Returns:
  *   TW_OK           *entry is pinned
- *   TW_STALE        the load failed, and *entry is pinned, with an expired value (stale_if_error)
+ *   TW_STALE        the load failed, or the time `wait` is over, and *entry is pinned, with an
+ *                   expired value (stale_if_error)
  *   TW_NOT_FOUND    the source does not have the key, by the loader or by a stored absence
  *   TW_LOAD_FAILED  the loader supplied no value, or ended its thread. If the loader returned
  *                   another error, the call returns that one
- *   TW_TIMED_OUT    the time `wait` is over
+ *   TW_TIMED_OUT    the time `wait` is over, and there is no such value
  *   TW_INVALID      no cache, a bad key, no loader, entry is NULL, or the call would wait for
  *                   itself: inside the load that it would join, or where that load waits for this
  *                   thread's load. A circle through several caches and threads, or through a kept
@@ -734,6 +763,7 @@ struct tw_cache_missing {
  * Loads `n` keys at once, in the order in which they were asked for, as a tw_cache_load loads one.
  *
  * It may end some of the loads by tw_cache_load_end, each with its own status, and may keep some.
+ * What leaves it otherwise than by a return counts as for tw_cache_load.
  * The list is its own to write.
  *
  * Returns:
@@ -769,8 +799,9 @@ TW_API enum tw_status tw_cache_take_many(struct tw_cache *cache, struct tw_cache
  * `status` is as tw_cache_take returns. `entry` is NULL unless the status is TW_OK or TW_STALE. It
  * can be read until the call returns, and longer if it is pinned by tw_cache_entry_pin. The
  * function is called with no lock held: by tw_cache_take_async itself if the result is known at
- * once, else by the thread that ends the load or stops the cache. So it should be quick. It may
- * call the cache, except tw_cache_destroy and tw_cache_flush. It must not end its thread.
+ * once, else by the thread that ends the load or stops the cache, or for load_timeout on the
+ * wheel's pool. So it should be quick. It may call the cache, except tw_cache_destroy and
+ * tw_cache_flush. It must not end its thread or longjmp.
  */
 typedef void tw_cache_value_fn(void *context, enum tw_status status,
 			       const struct tw_cache_entry *entry);

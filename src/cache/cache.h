@@ -33,7 +33,9 @@ struct tw_cache {
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	tw_duration stats_interval;
 	struct tw_alarm *stats;
-	tw_duration stats_due; /* when on_stats is told next; of the run alone */
+	tw_duration stats_due;     /* when on_stats is called next; of the run alone */
+	tw_duration load_timeout;  /* 0 means none */
+	struct tw_alarm *timeouts; /* or NULL, without load_timeout */
 
 	/* Of the maintenance's run by its alarm alone. */
 	uint64_t entries_before; /* at the last one */
@@ -52,6 +54,7 @@ struct tw_cache {
 	atomic_uint takes; /* in a load or waiting for one; and TAKES_ARE_AWAITED (load.c) */
 	pthread_mutex_t takes_lock;
 	pthread_cond_t takes_are_over;
+	tw_duration timeout_at;      /* of the alarm for time-outs; under takes_lock */
 	struct histogram load_times; /* written under takes_lock */
 	_Atomic uint64_t load_time;  /* their sum; likewise */
 };
@@ -83,6 +86,12 @@ void cache_check(struct tw_cache *cache);
 /* compact.c. Moves entries out of sparse pages, of `bytes` in all, while more is free than should
  * be; `at_rest`: than for what is there now. True: there may be more to do. */
 bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest);
+
+/* lookup.c. Between begin and end of the shard: the key's value past its deadline, pinned, if it is
+ * kept so long (stale_if_error) and the cache is open; or NULL. A use. */
+const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shard *shard,
+					     uint64_t hash, const void *key, size_t key_size,
+					     tw_duration now);
 
 /* lookup.c. Enters an era, which the caller leaves: the key's entry if it may be read, absences
  * too, else NULL. A use. */

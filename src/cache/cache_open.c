@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Making and ending a cache. */
 #include "load.h"
+#include "waiter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static bool options_are_valid(const struct tw_cache_options *options)
 	       options->negative_expire >= 0 && options->stats_interval >= 0 &&
 	       options->shards <= TW_CACHE_SHARDS_MAX && options->loaders <= TW_CACHE_LOADERS_MAX &&
 	       options->refresh_after >= 0 && options->stale_if_error >= 0 &&
-	       (options->load || options->refresh_after == 0);
+	       options->load_timeout >= 0 &&
+	       (options->load || (options->refresh_after == 0 && options->load_timeout == 0));
 }
 
 static unsigned options_shards(const struct tw_cache_options *options)
@@ -145,23 +147,29 @@ static void cache_run_maintenance(void *argument)
 	cache_maintain(cache, cache_is_draining(cache));
 }
 
+/* Ends the call of a function of the program, also where an exception leaves that. */
+static void callback_end(struct reader **reader)
+{
+	if (*reader)
+		(*reader)->callbacks--;
+}
+
 static void cache_run_stats(void *argument)
 {
 	struct tw_cache *cache = argument;
-	struct reader *reader = epochs_reader(&cache->shared.epochs);
+	struct reader *called __attribute__((cleanup(callback_end))) =
+		epochs_reader(&cache->shared.epochs);
 	tw_duration late = tw_now(cache->shared.wheel) - cache->stats_due;
 	struct tw_cache_stats stats;
 
 	(void)tw_cache_get_stats(cache, &stats);
-	if (reader)
-		reader->callbacks++;
-	cache->on_stats(cache->context, &stats);
-	if (reader)
-		reader->callbacks--;
 	/* What was missed is missed, and the times don't drift. */
 	cache->stats_due = time_add(cache->stats_due,
 				    (late / cache->stats_interval + 1) * cache->stats_interval);
 	(void)tw_alarm_set_at(cache->stats, cache->stats_due);
+	if (called)
+		called->callbacks++;
+	cache->on_stats(cache->context, &stats);
 }
 
 static enum tw_status cache_open_stats(struct tw_cache *cache,
@@ -217,6 +225,8 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->load = options->load;
 	cache->load_context = options->load_context;
 	cache->refresh_after = options->refresh_after;
+	cache->load_timeout = options->load_timeout;
+	cache->timeout_at = TW_FOREVER;
 	cache->shared.stale = options->stale_if_error;
 	cache->refreshing.most =
 		options->max_refreshing > 0 ? options->max_refreshing : REFRESHING_DEFAULT;
@@ -253,6 +263,9 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		status = cache_open_shards(cache, options);
 	if (status == TW_OK)
 		status = cache_open_stats(cache, options);
+	if (status == TW_OK && options->load_timeout > 0)
+		status = tw_alarm_create(cache->shared.wheel, waiters_time_out, cache,
+					 &cache->timeouts);
 	if (status == TW_OK && options->load)
 		status = loaders_open(&cache->loaders,
 				      options->loaders > 0 ? options->loaders : LOADERS_DEFAULT,
@@ -268,6 +281,7 @@ static void cache_close(struct tw_cache *cache)
 	loaders_close(&cache->loaders);
 	removals_close(&cache->removals);
 	tw_alarm_destroy(cache->shared.maintenance);
+	tw_alarm_destroy(cache->timeouts);
 	for (; reader; reader = reader->next)
 		retire_close(retiring_reader(reader), &cache->shared);
 	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
@@ -332,7 +346,7 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 		loadings_wake(&cache->shards[i].loads, &waiters);
 		shard_end(&cache->shards[i]);
 	}
-	waiters_tell(cache, &waiters, TW_CLOSED, NULL);
+	waiters_call(cache, &waiters);
 	return TW_OK;
 }
 
@@ -357,19 +371,29 @@ static bool cache_is_in_callback(struct tw_cache *cache)
 	return reader && reader->callbacks > 0;
 }
 
+/* Once, also where an exception leaves tw_cache_destroy, which is called again then. */
+static void cache_end_alarm(struct tw_alarm **alarm)
+{
+	struct tw_alarm *ended = *alarm;
+
+	*alarm = NULL;
+	tw_alarm_destroy(ended);
+}
+
 void tw_cache_destroy(struct tw_cache *cache)
 {
-	int state;
+	int state __attribute__((cleanup(thread_restore_cancel)));
 
-	if (!cache || cache_is_in_callback(cache))
-		return;
 	/* A cancelled thread would leave half a cache. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (!cache || cache_is_in_callback(cache))
+		return;
 	(void)tw_cache_stop(cache);
 	cache_end_loads(cache);
 	if (cache_checks)
 		cache_check(cache);
-	tw_alarm_destroy(cache->stats);
+	cache_end_alarm(&cache->stats);
+	cache_end_alarm(&cache->timeouts);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
@@ -377,7 +401,6 @@ void tw_cache_destroy(struct tw_cache *cache)
 	if (removals_wait(&cache->removals, true) != TW_OK)
 		removals_tell_here(&cache->removals);
 	cache_close(cache);
-	pthread_setcancelstate(state, &state);
 }
 
 /* ---- Flush ---- */

@@ -20,6 +20,7 @@
 
 #include "change.h"
 #include "refresh.h"
+#include "waiter.h"
 
 /* ---- Takes ---- */
 
@@ -91,40 +92,48 @@ static void loading_lock(struct tw_cache_loading *loading)
 		pthread_mutex_lock(&loading->lock);
 }
 
-static void loading_unlock(struct tw_cache_loading *loading)
+static void loading_unlock(struct tw_cache_loading **locked)
 {
-	if (loading->is_kept)
-		pthread_mutex_unlock(&loading->lock);
+	if ((*locked)->is_kept)
+		pthread_mutex_unlock(&(*locked)->lock);
+}
+
+/* Under the load's lock, also where an exception leaves the function that weighs. *before becomes
+ * what was given before that. */
+static enum tw_status loading_replace_given(struct tw_cache_loading *loading,
+					    struct entry_plan *plan, tw_duration expire,
+					    struct tw_cache_entry **before)
+{
+	struct tw_cache_loading *locked __attribute__((cleanup(loading_unlock))) = loading;
+	struct tw_cache *cache;
+	struct retiring_reader *thread;
+	struct tw_cache_entry *entry;
+
+	loading_lock(locked);
+	cache = loading->cache;
+	if (!cache)
+		return TW_CLOSED;
+	plan->key = loading->key;
+	plan->key_size = loading->key_size;
+	plan->hash = loading->hash;
+	cache_plan(cache, plan);
+	thread = retire_begin(&cache->shared);
+	entry = entry_from(thread, &cache->shared, plan);
+	retire_end(thread, &cache->shared);
+	if (!entry)
+		return TW_NO_MEMORY;
+	*before = loading->given;
+	loading->given = entry;
+	loading->expire = expire > 0 ? expire : cache->expire;
+	return TW_OK;
 }
 
 static enum tw_status loading_give(struct tw_cache_loading *loading, struct entry_plan *plan,
 				   tw_duration expire)
 {
 	struct tw_cache_entry *before = NULL;
-	enum tw_status status = TW_CLOSED;
-	struct tw_cache *cache;
+	enum tw_status status = loading_replace_given(loading, plan, expire, &before);
 
-	loading_lock(loading);
-	cache = loading->cache;
-	if (cache) {
-		struct retiring_reader *thread;
-		struct tw_cache_entry *entry;
-
-		plan->key = loading->key;
-		plan->key_size = loading->key_size;
-		plan->hash = loading->hash;
-		cache_plan(cache, plan);
-		thread = retire_begin(&cache->shared);
-		entry = entry_from(thread, &cache->shared, plan);
-		retire_end(thread, &cache->shared);
-		status = entry ? TW_OK : TW_NO_MEMORY;
-		if (entry) {
-			before = loading->given;
-			loading->given = entry;
-			loading->expire = expire > 0 ? expire : cache->expire;
-		}
-	}
-	loading_unlock(loading);
 	entry_let_go(before);
 	return status;
 }
@@ -169,38 +178,8 @@ bool load_has_value(struct tw_cache_loading *loading)
 
 	loading_lock(loading);
 	has_value = loading->given || !loading->cache;
-	loading_unlock(loading);
+	loading_unlock(&loading);
 	return has_value;
-}
-
-/* ---- Waiters ---- */
-
-void waiter_tell(struct tw_cache *cache, struct waiter *waiter, enum tw_status status,
-		 const struct tw_cache_entry *entry)
-{
-	struct reader *reader = epochs_reader(&cache->shared.epochs);
-	int state;
-
-	/* A cancelled thread would leave the others untold. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	if (reader && status == TW_STALE)
-		reader_count(reader, COUNT_STALE, 1);
-	if (reader)
-		reader->callbacks++;
-	waiter->on_value(waiter->context, status, entry);
-	if (reader)
-		reader->callbacks--;
-	pthread_setcancelstate(state, &state);
-	free(waiter);
-}
-
-void waiters_tell(struct tw_cache *cache, struct list *waiters, enum tw_status status,
-		  const struct tw_cache_entry *entry)
-{
-	struct list *link;
-
-	while ((link = list_take_first(waiters)))
-		waiter_tell(cache, list_entry(link, struct waiter, of_load), status, entry);
 }
 
 /* ---- The end ---- */
@@ -241,26 +220,6 @@ static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now
 		(void)shard_unlink(loading->shard, slot, TW_CAUSE_EXPLICIT, now);
 }
 
-/* Between begin and end: the load has failed, and an old value may do. Returns the status. */
-static enum tw_status loading_fall_back(struct tw_cache *cache, struct tw_cache_loading *loading,
-					enum tw_status status, tw_duration now)
-{
-	struct tw_cache_entry *old;
-	_Atomic uint64_t *slot;
-	tw_duration deadline;
-
-	if (cache->shared.stale == 0 || shared_is_closed(&cache->shared))
-		return status;
-	old = table_find(shard_table(loading->shard), loading->hash, loading->key,
-			 loading->key_size, &slot);
-	if (!old || !entry_try_to_expire(old, now, &deadline) ||
-	    !entry_is_stale(old, deadline, now, cache->shared.stale))
-		return status;
-	shard_use(loading->shard, old, loading->hash);
-	loading->entry = tw_cache_entry_pin(old);
-	return TW_STALE;
-}
-
 /* Between begin and end: keeps what was loaded, and ends the load. True: it was kept. */
 static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loading,
 			 struct tw_cache_entry *entry, enum tw_status status, tw_duration now)
@@ -278,31 +237,32 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 	if (status == TW_OK)
 		loading->entry = tw_cache_entry_pin(entry);
 	else if (status != TW_NOT_FOUND)
-		status = loading_fall_back(cache, loading, status, now);
-	loading->status = status;
+		loading->entry = cache_pin_stale(cache, loading->shard, loading->hash, loading->key,
+						 loading->key_size, now);
+	loading->status = status != TW_OK && loading->entry ? TW_STALE : status;
 	shard_unlist_load(loading->shard, loading);
 	return is_kept;
 }
 
-/* By the one thread that ends it. Its lifetime counts from now on. */
-static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading,
+/* The one thread that ends it calls this. Its lifetime counts from now on. Returns whether waiters
+ * are to be called. */
+static bool loading_end(struct tw_cache *cache, struct tw_cache_loading *loading,
 			enum tw_status status)
 {
 	struct retiring_reader *thread = retire_begin(&cache->shared);
 	struct tw_cache_entry *entry = loading_judge(cache, loading, thread, &status);
 	uint64_t weight = entry ? entry_weight(entry) : 0;
-	struct list waiters;
 	bool is_kept;
+	bool has_waiters;
 	tw_duration now;
 
-	list_init(&waiters);
 	shard_begin(loading->shard);
 	now = tw_now(cache->shared.wheel);
 	if (entry)
 		cache_start_life(cache, entry, now,
 				 cache_lifetime(cache, &thread->reader, loading->expire));
 	is_kept = loading_land(cache, loading, entry, status, now);
-	list_append_all(&waiters, &loading->waiters);
+	has_waiters = !list_is_empty(&loading->waiters);
 	shard_end_in(loading->shard, thread);
 	cache_end_sets(cache, thread, is_kept ? weight : 0, entry);
 	if (!is_kept)
@@ -312,36 +272,66 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	loading->given = NULL;
 	if (loading->began > 0)
 		cache_count_load_time(cache, clock_read_real(CLOCK_MONOTONIC) - loading->began);
-	waiters_tell(cache, &waiters, loading->status, loading->entry);
-	loading_let_go(loading);
+	return has_waiters;
+}
+
+/* Calls the functions of those that wait for what has ended. */
+static __attribute__((noinline)) void loading_call_waiters(struct tw_cache *cache,
+							   struct tw_cache_loading *loading)
+{
+	struct list waiters;
+	bool goes_on;
+
+	list_init(&waiters);
+	do {
+		shard_begin(loading->shard);
+		goes_on = loading_take_waiters(loading, loading->status, &waiters);
+		shard_end_unchanged(loading->shard);
+	} while (goes_on);
+	waiters_call(cache, &waiters);
+}
+
+/* An end of a load, which goes on if an exception leaves a waiter's function. */
+struct ending {
+	struct tw_cache *cache;
+	struct tw_cache_loading *loading;
+	bool is_kept;
+};
+
+static inline void ending_finish(struct ending *ending)
+{
+	if (ending->cache)
+		loading_let_go(ending->loading);
+	if (!ending->is_kept)
+		return;
+	if (ending->cache)
+		cache_end_take(ending->cache);
+	loading_let_go(ending->loading);
 }
 
 enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_status status)
 {
+	struct ending ending __attribute__((cleanup(ending_finish))) = {NULL, NULL, false};
 	struct tw_cache *cache;
-	bool is_kept;
 
 	if (!loading)
 		return TW_INVALID;
-	is_kept = loading->is_kept;
+	ending.loading = loading;
+	ending.is_kept = loading->is_kept;
 	loading_lock(loading);
-	cache = loading->cache;
+	cache = ending.cache = loading->cache;
 	loading->cache = NULL;
 	/* The cache is there until this is over: of what is not kept, its loader's thread sees to
 	 * that. */
-	if (cache && is_kept)
+	if (cache && ending.is_kept)
 		cache_begin_take(cache);
-	loading_unlock(loading);
-	if (cache)
-		loading_end(cache, loading, status);
-	if (cache && is_kept)
-		cache_end_take(cache);
-	if (is_kept)
-		loading_let_go(loading);
+	loading_unlock(&loading);
+	if (cache && loading_end(cache, loading, status))
+		loading_call_waiters(cache, loading);
 	return cache ? TW_OK : TW_CLOSED;
 }
 
-/* Ends it, unless another thread does already: false. */
+/* Ends it, unless another thread does already: returns false. The stop has called the waiters. */
 static bool loading_cancel(struct tw_cache *cache, struct tw_cache_loading *loading)
 {
 	bool is_mine;
@@ -349,10 +339,12 @@ static bool loading_cancel(struct tw_cache *cache, struct tw_cache_loading *load
 	loading_lock(loading);
 	is_mine = loading->cache;
 	loading->cache = NULL;
-	loading_unlock(loading);
-	if (is_mine)
-		loading_end(cache, loading, TW_CLOSED);
-	return is_mine;
+	loading_unlock(&loading);
+	if (!is_mine)
+		return false;
+	(void)loading_end(cache, loading, TW_CLOSED);
+	loading_let_go(loading);
+	return true;
 }
 
 bool loads_cancel(struct tw_cache *cache)

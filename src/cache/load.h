@@ -17,12 +17,6 @@ bool load_has_value(struct tw_cache_loading *loading);
 
 /* By a thread of the loaders: begins and runs a load that is queued, if no thread has begun it. */
 void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading);
-/* Tells it, and frees it. */
-void waiter_tell(struct tw_cache *cache, struct waiter *waiter, enum tw_status status,
-		 const struct tw_cache_entry *entry);
-/* The same for all of them. */
-void waiters_tell(struct tw_cache *cache, struct list *waiters, enum tw_status status,
-		  const struct tw_cache_entry *entry);
 /* Ends what is queued or kept, by its loader; false: there was nothing. The cache is closed, and
  * nothing loads. */
 bool loads_cancel(struct tw_cache *cache);

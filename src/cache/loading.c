@@ -44,6 +44,7 @@ void loadings_init(struct loadings *loadings)
 {
 	loadings->clears = 0;
 	list_init(&loadings->all);
+	list_init(&loadings->by_time);
 	loadings_use_few(loadings);
 }
 
@@ -177,7 +178,8 @@ void loadings_wake(struct loadings *loadings, struct list *waiters)
 			list_entry(link, struct tw_cache_loading, of_shard);
 
 		loading_wake(loading);
-		list_append_all(waiters, &loading->waiters);
+		while (loading_take_waiters(loading, TW_CLOSED, waiters)) {
+		}
 	}
 }
 
@@ -250,6 +252,36 @@ void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings,
 	loading->is_over = true;
 	pthread_mutex_unlock(&shared->waits_lock);
 	loading_wake(loading);
+}
+
+bool loading_add_waiter(struct tw_cache_loading *loading, struct loadings *loadings,
+			struct waiter *waiter)
+{
+	bool is_first = waiter->until != TW_FOREVER && list_is_empty(&loadings->by_time);
+
+	waiter->loading = loading;
+	list_append(&loading->waiters, &waiter->of_load);
+	if (waiter->until != TW_FOREVER)
+		list_append(&loadings->by_time, &waiter->by_time);
+	return is_first;
+}
+
+bool loading_take_waiters(struct tw_cache_loading *loading, enum tw_status status,
+			  struct list *waiters)
+{
+	enum { MOST = 64 };
+	struct list *link;
+
+	for (int i = 0; i < MOST && (link = list_take_first(&loading->waiters)); i++) {
+		struct waiter *waiter = list_entry(link, struct waiter, of_load);
+
+		if (waiter->until != TW_FOREVER)
+			list_remove(&waiter->by_time);
+		waiter->status = status;
+		waiter->entry = loading->entry ? tw_cache_entry_pin(loading->entry) : NULL;
+		list_append(waiters, link);
+	}
+	return !list_is_empty(&loading->waiters);
 }
 
 const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading)

@@ -17,9 +17,17 @@
 
 struct shard;
 
-/* A take whose result its function receives. */
+/* A take whose result its function receives (waiter.h). */
 struct waiter {
-	struct list of_load; /* in the load's, or in those of its end or the stop */
+	/* Under the shard's lock, but for those that are about to be called. */
+	struct list of_load;
+	struct list by_time;
+	tw_duration until; /* by the wheel's clock; TW_FOREVER: not in the list by time */
+	const struct tw_cache_loading *loading;
+	/* The result. */
+	enum tw_status status;
+	const struct tw_cache_entry *entry; /* pinned, or NULL */
+	/* Constant. */
 	tw_cache_value_fn *on_value;
 	void *context;
 };
@@ -34,8 +42,9 @@ struct loadings {
 	/* The loads that other takes of the key may join, by hash, one for a key. */
 	struct loading_slot *slots; /* a power of two */
 	uint32_t mask;
-	uint32_t current; /* slots used */
-	struct list all;  /* the oldest first */
+	uint32_t current;    /* slots used */
+	struct list all;     /* the oldest first */
+	struct list by_time; /* waiters with a time-out */
 	uint32_t count;
 	uint32_t queued;            /* no thread has begun to load these yet */
 	uint64_t clears;            /* how often all keys were cleared */
@@ -100,7 +109,7 @@ static inline bool loading_is_current(const struct tw_cache_loading *loading,
  * first 64. */
 void loadings_check(const struct loadings *loadings, const struct shard *shard);
 /* Wakes the threads that wait, to look whether the cache is closed, and moves all waiters to the
- * end of that list. */
+ * end of that list, with the status TW_CLOSED. */
 void loadings_wake(struct loadings *loadings, struct list *waiters);
 
 /* A new one for the key, by the loader's thread, or, if that is NULL, queued, at the real time
@@ -117,6 +126,13 @@ void loading_claim(struct tw_cache_loading *loading, struct loadings *loadings,
  * Through shard_unlist_load(). */
 void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings,
 		    struct shared_state *shared);
+/* Returns whether it is the first in the list by time. */
+bool loading_add_waiter(struct tw_cache_loading *loading, struct loadings *loadings,
+			struct waiter *waiter);
+/* Moves some waiters to the end of that list, with the result: that status, and the load's entry.
+ * Returns whether there are more. */
+bool loading_take_waiters(struct tw_cache_loading *loading, enum tw_status status,
+			  struct list *waiters);
 /* The two below need no lock. */
 static inline struct tw_cache_loading *loading_hold(struct tw_cache_loading *loading)
 {

@@ -58,47 +58,77 @@ static struct tw_cache_entry *removals_take_crowd(struct removals *removals)
 	return first;
 }
 
-/* True: there are more by now. */
-static bool removals_tell_crowd(struct removals *removals)
-{
-	struct reader *reader = epochs_reader(&removals->shared->epochs);
-	struct tw_cache_entry *entry;
-	struct tw_cache_entry *next;
-	bool is_more;
+/* A crowd of entries with which the listener is being called. */
+struct crowd {
+	struct removals *removals;
+	struct reader *reader;       /* or NULL, out of memory */
+	struct tw_cache_entry *told; /* the listener has this one, or NULL */
+	struct tw_cache_entry *rest;
+};
 
+static void crowd_end_one(struct crowd *crowd)
+{
+	tw_cache_entry_release(crowd->told);
+	crowd->told = NULL;
+	counter_add_ordered(&crowd->removals->told, 1);
+}
+
+/* Ends it, also where an exception leaves the listener: what is left comes first then. */
+static void crowd_end(struct crowd *crowd)
+{
+	struct removals *removals = crowd->removals;
+	struct tw_cache_entry *last = crowd->rest;
+
+	if (crowd->told)
+		crowd_end_one(crowd);
+	if (crowd->reader)
+		crowd->reader->callbacks--;
+	while (last && last->removal_next)
+		last = last->removal_next;
 	pthread_mutex_lock(&removals->lock);
-	entry = removals_take_crowd(removals);
-	pthread_mutex_unlock(&removals->lock);
-	if (!entry)
-		return false;
-	/* So that tw_cache_flush and tw_cache_destroy know where they are called from. */
-	if (reader)
-		reader->callbacks++;
-	for (; entry; entry = next) {
-		next = entry->removal_next;
-		removals->on_remove(removals->context, entry, entry_cause(entry));
-		tw_cache_entry_release(entry);
-		counter_add_ordered(&removals->told, 1);
+	if (last) {
+		last->removal_next = removals->first;
+		removals->first = crowd->rest;
+		if (!removals->last)
+			removals->last = last;
 	}
-	if (reader)
-		reader->callbacks--;
-	pthread_mutex_lock(&removals->lock);
-	removals->is_awake = is_more = removals->first != NULL;
+	removals->is_awake = removals->first != NULL;
+	if (removals->is_awake)
+		(void)tw_alarm_set(removals->alarm, 0);
 	removals->crowds++;
 	pthread_cond_broadcast(&removals->progress);
 	pthread_mutex_unlock(&removals->lock);
 	/* A pool may have all its cells. */
 	shared_ask_maintenance(removals->shared);
-	return is_more;
+}
+
+/* Returns whether there was one. */
+static bool removals_tell_crowd(struct removals *removals)
+{
+	struct crowd crowd __attribute__((cleanup(crowd_end))) = {.removals = removals};
+
+	pthread_mutex_lock(&removals->lock);
+	crowd.rest = removals_take_crowd(removals);
+	pthread_mutex_unlock(&removals->lock);
+	/* So that tw_cache_flush and tw_cache_destroy know where they are called from. */
+	crowd.reader = epochs_reader(&removals->shared->epochs);
+	if (crowd.reader)
+		crowd.reader->callbacks++;
+	if (!crowd.rest)
+		return false;
+	while (crowd.rest) {
+		crowd.told = crowd.rest;
+		crowd.rest = crowd.told->removal_next;
+		removals->on_remove(removals->context, crowd.told, entry_cause(crowd.told));
+		crowd_end_one(&crowd);
+	}
+	return true;
 }
 
 /* The alarm's run. */
 static void removals_run(void *argument)
 {
-	struct removals *removals = argument;
-
-	if (removals_tell_crowd(removals))
-		(void)tw_alarm_set(removals->alarm, 0);
+	(void)removals_tell_crowd(argument);
 }
 
 enum tw_status removals_open(struct removals *removals, struct shared_state *shared,
@@ -142,15 +172,15 @@ void removals_add(struct removals *removals, struct removal_list *list)
 
 enum tw_status removals_wait(struct removals *removals, bool later)
 {
+	int state __attribute__((cleanup(thread_restore_cancel)));
 	enum tw_status status = TW_OK;
 	tw_duration look = first_look;
 	uint64_t target;
-	int state;
 
-	if (!removals->on_remove)
-		return TW_OK;
 	/* A cancelled thread would keep the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (!removals->on_remove)
+		return TW_OK;
 	pthread_mutex_lock(&removals->lock);
 	target = counter_read(&removals->added);
 	while (counter_read_ordered(&removals->told) < target && status == TW_OK) {
@@ -172,7 +202,6 @@ enum tw_status removals_wait(struct removals *removals, bool later)
 			target = counter_read(&removals->added);
 	}
 	pthread_mutex_unlock(&removals->lock);
-	pthread_setcancelstate(state, &state);
 	return status;
 }
 

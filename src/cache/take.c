@@ -10,6 +10,7 @@
 #include "pins.h"
 #include "refresh.h"
 #include "take.h"
+#include "waiter.h"
 
 void take_init(struct take *take, struct tw_cache *cache, struct reader *reader, const void *key,
 	       size_t key_size)
@@ -48,44 +49,50 @@ static enum tw_status take_wait(struct take *take, tw_duration until)
 {
 	struct tw_cache_loading *loading = take->loading;
 	struct shared_state *shared = &take->cache->shared;
-	enum tw_status status = TW_OK;
+	bool is_over = loading->is_over;
 
-	if (!loading->is_over && !loading_may_wait(loading, shared, take->reader, until > 0))
+	if (!is_over && !loading_may_wait(loading, shared, take->reader, until > 0))
 		return TW_INVALID;
 	if (!take->loads)
 		reader_count(take->reader, COUNT_LOAD_WAITS, 1);
-	if (!loading->is_over && until > 0)
-		status = loading_wait(loading, shared, take->reader, &take->shard->lock.mutex,
-				      until);
-	else if (!loading->is_over)
-		status = shared_is_closed(shared) ? TW_CLOSED : TW_TIMED_OUT;
-	if (status == TW_TIMED_OUT)
-		reader_count(take->reader, COUNT_WAIT_TIMEOUTS, 1);
-	return status;
+	if (is_over)
+		return TW_OK;
+	if (until > 0)
+		return loading_wait(loading, shared, take->reader, &take->shard->lock.mutex, until);
+	return shared_is_closed(shared) ? TW_CLOSED : TW_TIMED_OUT;
 }
 
-/* Of a load that is over. */
-static void take_result(struct take *take)
+/* Between begin and end: the load takes too long; what there is beside it. */
+static void take_time_out(struct take *take)
 {
-	take->status = take->loading->status;
-	if (take->status == TW_STALE)
-		reader_count(take->reader, COUNT_STALE, 1);
-	take->entry = loading_pin_entry(take->loading);
+	struct tw_cache *cache = take->cache;
+
+	if (cache->shared.stale > 0)
+		take->entry = cache_pin_stale(cache, take->shard, take->hash, take->key,
+					      take->key_size, tw_now(cache->shared.wheel));
+	if (take->entry)
+		take->status = TW_STALE;
+	reader_count(take->reader, take->entry ? COUNT_STALE : COUNT_WAIT_TIMEOUTS, 1);
 }
 
 void take_join(struct take *take, tw_duration until)
 {
 	struct tw_cache_loading *loading = take->loading;
-
 	/* This thread has ended its own one, if it was not kept. */
-	if (take->loads && !loading->is_kept) {
-		take_result(take);
-	} else {
+	bool is_mine = take->loads && !loading->is_kept;
+
+	if (!is_mine) {
 		shard_begin(take->shard);
 		take->status = take_wait(take, until);
-		if (take->status == TW_OK)
-			take_result(take);
+		if (take->status == TW_TIMED_OUT)
+			take_time_out(take);
 		shard_end_unchanged(take->shard);
+	}
+	if (is_mine || take->status == TW_OK) {
+		take->entry = loading_pin_entry(loading);
+		take->status = loading->status;
+		if (take->status == TW_STALE)
+			reader_count(take->reader, COUNT_STALE, 1);
 	}
 	take->loading = NULL;
 	loading_let_go(loading);
@@ -186,8 +193,9 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 /* ---- One, without waiting ---- */
 
 /* Between begin and end: the waiter joins the load of the key, or one is begun, to be queued. */
-static bool take_joins_waiting(struct take *take, struct waiter *waiter)
+static bool take_joins_waiting(struct take *take, struct waiter *waiter, tw_duration *first_until)
 {
+	struct tw_cache *cache = take->cache;
 	struct tw_cache_loading *loading =
 		loadings_find(&take->shard->loads, take->hash, take->key, take->key_size);
 
@@ -207,18 +215,25 @@ static bool take_joins_waiting(struct take *take, struct waiter *waiter)
 			return false;
 		take->loading = loading;
 	}
-	list_append(&loading->waiters, &waiter->of_load);
+	waiter->until = cache->load_timeout > 0
+				? time_add(tw_now(cache->shared.wheel), cache->load_timeout)
+				: TW_FOREVER;
+	if (loading_add_waiter(loading, &take->shard->loads, waiter))
+		*first_until = waiter->until;
 	return true;
 }
 
 /* Where it was not found at a glance. False: it is known by now, or can't be loaded. */
 static bool take_asks(struct take *take, struct waiter *waiter)
 {
+	tw_duration until = TW_FOREVER;
 	bool waits;
 
 	shard_begin(take->shard);
-	waits = !take_look(take) && take_joins_waiting(take, waiter);
+	waits = !take_look(take) && take_joins_waiting(take, waiter, &until);
 	shard_end_unchanged(take->shard);
+	if (until != TW_FOREVER)
+		waiters_watch(take->cache, until);
 	if (take->loading)
 		loaders_add(&take->cache->loaders, take->loading);
 	return waits;
@@ -242,9 +257,7 @@ enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size
 		return TW_NO_MEMORY;
 	*waiter = (struct waiter){.on_value = on_value, .context = context};
 	take_init(&take, cache, reader, key, key_size);
-	if (take_look(&take) || !take_asks(&take, waiter)) {
-		waiter_tell(cache, waiter, take.status, take.entry);
-		tw_cache_entry_release(take.entry);
-	}
+	if (take_look(&take) || !take_asks(&take, waiter))
+		waiter_call(cache, waiter, take.status, take.entry);
 	return TW_OK;
 }

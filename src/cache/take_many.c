@@ -31,6 +31,10 @@ struct many {
 	struct missed *missed;
 	size_t loads;
 	struct tw_cache_missing *missing;
+	/* The loader's call. */
+	bool is_calling;
+	enum tw_status status;
+	size_t returned; /* of those that were missed */
 };
 
 /* ---- At a glance ---- */
@@ -100,18 +104,19 @@ static void many_begin(struct many *many, tw_duration now)
 	}
 }
 
-/* The loader has returned. What it gave no value for is absent. */
-static void many_return(struct many *many, enum tw_status status)
+/* Ends the loads that the loader has not kept. What it gave no value for is absent. */
+static void many_return(struct many *many)
 {
-	many->reader->callbacks--;
-	for (size_t i = 0; i < many->count; i++) {
+	while (many->returned < many->count) {
 		/* The list is the loader's to write. */
-		struct tw_cache_loading *loading = many->missed[i].take.loading;
+		const struct missed *missed = &many->missed[many->returned++];
+		struct tw_cache_loading *loading = missed->take.loading;
 
-		if (many->missed[i].step != TAKE_LOADS)
-			continue;
-		load_return(many->cache, loading,
-			    status == TW_OK && !load_has_value(loading) ? TW_NOT_FOUND : status);
+		if (missed->step == TAKE_LOADS)
+			load_return(many->cache, loading,
+				    many->status == TW_OK && !load_has_value(loading)
+					    ? TW_NOT_FOUND
+					    : many->status);
 	}
 }
 
@@ -121,12 +126,14 @@ static void many_free(struct many *many)
 	free(many->missing);
 }
 
-/* The thread ends in its loader. */
+/* The thread ends in its loader, or an exception leaves that or a waiter's function. */
 static void many_abandon(void *argument)
 {
 	struct many *many = argument;
 
-	many_return(many, TW_LOAD_FAILED);
+	if (many->is_calling)
+		many->reader->callbacks--;
+	many_return(many);
 	for (size_t i = 0; i < many->count; i++) {
 		loading_let_go(many->missed[i].take.loading);
 		tw_cache_entry_release(many->missed[i].take.entry);
@@ -139,15 +146,17 @@ static void many_abandon(void *argument)
 
 static void many_load(struct many *many, tw_duration now)
 {
-	enum tw_status status;
-
 	for (size_t i = 0; i < many->loads; i++)
 		load_note_begin(many->reader, many->missing[i].loading, now);
+	many->status = TW_LOAD_FAILED;
+	many->is_calling = true;
 	many->reader->callbacks++;
 	pthread_cleanup_push(many_abandon, many);
-	status = many->load(many->argument, many->missing, many->loads);
+	many->status = many->load(many->argument, many->missing, many->loads);
+	many->reader->callbacks--;
+	many->is_calling = false;
+	many_return(many);
 	pthread_cleanup_pop(0);
-	many_return(many, status);
 }
 
 /* Waits for all loads, others' and those that are kept. */

@@ -357,8 +357,85 @@ static void stale_hit_is_a_use(void **state)
 
 /* ---- Functions that an exception leaves ---- */
 
-static enum tw_cache_verdict throw_in_compute(void *context, const struct tw_cache_entry *entry,
-					      struct tw_cache_computed *computed)
+/* What these know; `throws` is for those that do other things, too. */
+static struct {
+	struct cache_recorder *recorder;
+	struct tw_cache_loading *_Atomic kept;
+	bool throws;
+	int told;
+} thrower;
+
+static enum tw_status load_and_throw(void *argument, const void *key, size_t key_size,
+				     struct tw_cache_loading *loading)
+{
+	(void)argument;
+	(void)tw_cache_load_copy(loading, key, key_size, 0);
+	exception_throw();
+	return TW_OK;
+}
+
+static enum tw_status load_many_and_throw(void *argument, struct tw_cache_missing *missing,
+					  size_t n)
+{
+	return load_and_throw(argument, missing[n - 1].key, missing[n - 1].key_size,
+			      missing[n - 1].loading);
+}
+
+static enum tw_status load_key(void *argument, const void *key, size_t key_size,
+			       struct tw_cache_loading *loading)
+{
+	(void)argument;
+	return tw_cache_load_copy(loading, key, key_size, 0);
+}
+
+static enum tw_status load_and_keep(void *argument, const void *key, size_t key_size,
+				    struct tw_cache_loading *loading)
+{
+	(void)argument;
+	(void)tw_cache_load_copy(loading, key, key_size, 0);
+	(void)tw_cache_load_keep(loading);
+	atomic_store(&thrower.kept, loading);
+	return TW_OK;
+}
+
+/* The first of several throws. */
+static void be_told_and_throw(void *context, enum tw_status status,
+			      const struct tw_cache_entry *entry)
+{
+	(void)context;
+	(void)status;
+	(void)entry;
+	if (thrower.told++ == 0)
+		exception_throw();
+}
+
+static void ask_for(const void *key, size_t key_size)
+{
+	assert_status(tw_cache_take_async(thrower.recorder->cache, key, key_size, be_told_and_throw,
+					  NULL),
+		      TW_OK);
+}
+
+/* Asks for its own key, so that the end of the load throws. */
+static enum tw_status load_and_ask(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	(void)argument;
+	ask_for(key, key_size);
+	ask_for(key, key_size);
+	return tw_cache_load_copy(loading, key, key_size, 0);
+}
+
+static enum tw_status load_many_and_ask(void *argument, struct tw_cache_missing *missing, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		(void)load_and_ask(argument, missing[i].key, missing[i].key_size,
+				   missing[i].loading);
+	return TW_OK;
+}
+
+static enum tw_cache_verdict compute_and_throw(void *context, const struct tw_cache_entry *entry,
+					       struct tw_cache_computed *computed)
 {
 	(void)context;
 	(void)entry;
@@ -367,12 +444,16 @@ static enum tw_cache_verdict throw_in_compute(void *context, const struct tw_cac
 	return TW_CACHE_REPLACE;
 }
 
-static void compute_and_throw(void *cache)
+static enum tw_cache_verdict compute_new(void *context, const struct tw_cache_entry *entry,
+					 struct tw_cache_computed *computed)
 {
-	(void)tw_cache_compute(cache, "b", 1, throw_in_compute, NULL);
+	(void)context;
+	(void)entry;
+	*computed = (struct tw_cache_computed){"new", 3, 0};
+	return TW_CACHE_REPLACE;
 }
 
-static int throw_in_visit(void *left, const struct tw_cache_entry *entry)
+static int visit_and_throw(void *left, const struct tw_cache_entry *entry)
 {
 	(void)entry;
 	if (--*(int *)left == 0)
@@ -380,12 +461,142 @@ static int throw_in_visit(void *left, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-static void visit_and_throw(void *cache)
+static uint64_t weigh_and_throw(void *context, const void *key, size_t key_size, const void *value,
+				size_t value_size)
+{
+	(void)context;
+	(void)key;
+	(void)key_size;
+	(void)value;
+	(void)value_size;
+	if (thrower.throws)
+		exception_throw();
+	return 1;
+}
+
+static void take_with(tw_cache_load *load)
+{
+	const struct tw_cache_entry *entry;
+
+	(void)tw_cache_take(thrower.recorder->cache, "x", 1, load, NULL, TW_FOREVER, &entry);
+}
+
+static void take_many_with(tw_cache_load_many *load)
+{
+	struct tw_cache_taking items[] = {
+		{"x", 1, NULL, TW_OK}, {"a", 1, NULL, TW_OK}, {"y", 1, NULL, TW_OK}};
+
+	(void)tw_cache_take_many(thrower.recorder->cache, items, 3, load, NULL, TW_FOREVER, NULL);
+}
+
+/* The calls that an exception comes out of. */
+
+static void throw_in_load(void *cache)
+{
+	(void)cache;
+	take_with(load_and_throw);
+}
+
+static void throw_in_load_many(void *cache)
+{
+	(void)cache;
+	take_many_with(load_many_and_throw);
+}
+
+static void throw_at_the_end_of_a_load(void *cache)
+{
+	(void)cache;
+	take_with(load_and_ask);
+}
+
+static void throw_at_the_end_of_loads(void *cache)
+{
+	(void)cache;
+	take_many_with(load_many_and_ask);
+}
+
+static void throw_at_the_end_of_a_kept_load(void *cache)
+{
+	(void)cache;
+	for (int i = 0; i < 3; i++)
+		ask_for("x", 1);
+	WAIT_UNTIL(atomic_load(&thrower.kept));
+	(void)tw_cache_load_end(atomic_exchange(&thrower.kept, NULL), TW_OK);
+}
+
+static void throw_at_a_hit(void *cache)
+{
+	(void)cache;
+	ask_for("a", 1);
+}
+
+static void throw_in_compute(void *cache)
+{
+	(void)tw_cache_compute(cache, "b", 1, compute_and_throw, NULL);
+}
+
+static void throw_in_visit(void *cache)
 {
 	int left = 2;
 
-	(void)tw_cache_each(cache, throw_in_visit, &left);
+	(void)tw_cache_each(cache, visit_and_throw, &left);
 }
+
+static void throw_in_the_weight_of_a_set(void *cache)
+{
+	(void)tw_cache_set(cache, "x", 1, "x", 1);
+}
+
+static void throw_in_the_weight_of_sets(void *cache)
+{
+	struct tw_cache_item items[] = {{.key = "x", .key_size = 1, .value = "x", .value_size = 1},
+					{.key = "y", .key_size = 1, .value = "y", .value_size = 1}};
+
+	(void)tw_cache_set_many(cache, items, 2, NULL);
+}
+
+static void throw_in_the_weight_of_what_is_computed(void *cache)
+{
+	(void)tw_cache_compute(cache, "b", 1, compute_new, NULL);
+}
+
+static void throw_in_the_weight_of_what_is_loaded(void *cache)
+{
+	(void)cache;
+	take_with(load_key);
+}
+
+static void throw_in_the_weight_of_what_a_kept_load_gets(void *cache)
+{
+	static struct told told;
+	bool throws = thrower.throws;
+
+	thrower.throws = false;
+	(void)tw_cache_take_async(cache, "x", 1, note_told, &told);
+	WAIT_UNTIL(atomic_load(&thrower.kept));
+	thrower.throws = throws;
+	(void)tw_cache_load_copy(atomic_load(&thrower.kept), "x", 1, 0);
+}
+
+static const struct {
+	void (*call)(void *cache);
+	const char *stays; /* what the key x has after that, or NULL */
+	bool in_weight;    /* the function that weighs throws */
+} throwing_calls[] = {
+	{throw_in_load, NULL, false},
+	{throw_in_load_many, NULL, false},
+	{throw_at_the_end_of_a_load, "x", false},
+	{throw_at_the_end_of_loads, "x", false},
+	{throw_at_the_end_of_a_kept_load, "x", false},
+	{throw_at_a_hit, NULL, false},
+	{throw_in_compute, NULL, false},
+	{throw_in_visit, NULL, false},
+	{throw_in_the_weight_of_a_set, NULL, true},
+	{throw_in_the_weight_of_sets, NULL, true},
+	{throw_in_the_weight_of_what_is_computed, NULL, true},
+	{throw_in_the_weight_of_what_is_loaded, NULL, true},
+	{throw_in_the_weight_of_what_a_kept_load_gets, NULL, true},
+};
 
 static int visit_none(void *count, const struct tw_cache_entry *entry)
 {
@@ -394,27 +605,133 @@ static int visit_none(void *count, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-/* Nothing stays locked or pinned, and nothing has changed. */
-static void exception_leaves_a_compute_or_a_visit_as_a_return_does(void **state)
+/* Nothing stays locked, pinned or under way, and all keys may be changed and loaded. */
+static void assert_is_whole(struct cache_recorder *recorder)
 {
-	struct cache_recorder *recorder =
-		cache_recorder_open_with(*state, LIFE, (struct tw_cache_options){.shards = 1});
+	struct source source;
 	int visited = 0;
 	int before;
 
-	cache_set_letters(recorder, "abcde");
-	assert_true(exception_comes_out_of(compute_and_throw, recorder->cache));
-	assert_holds(recorder, "b", "b");
-	assert_true(exception_comes_out_of(visit_and_throw, recorder->cache));
 	/* The thread may be cancelled again. */
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
 	assert_int_equal(before, PTHREAD_CANCEL_ENABLE);
-	cache_set_letters(recorder, "abcde");
+	assert_int_equal(cache_stats(recorder).loads_running, 0);
+	source_open(&source, "loaded");
+	for (char key = 'x'; key <= 'y'; key++) {
+		(void)tw_cache_delete(recorder->cache, &key, 1);
+		assert_taken(recorder, ((char[]){key, 0}), &source, "loaded");
+	}
+	cache_set_letters(recorder, "abcxy");
 	assert_status(tw_cache_each(recorder->cache, visit_none, &visited), TW_OK);
 	assert_int_equal(visited, 5);
-	cache_settle(recorder);
+	assert_status(tw_cache_flush(recorder->cache), TW_OK);
 	assert_int_equal(cache_stats(recorder).memory_pinned, 0);
-	cache_recorder_close_balanced(recorder);
+}
+
+static void exception_leaves_a_function_as_a_return_does(void **state)
+{
+	for (size_t i = 0; i < sizeof(throwing_calls) / sizeof(throwing_calls[0]); i++) {
+		struct cache_recorder *recorder = cache_recorder_open_with(
+			*state, LIFE,
+			(struct tw_cache_options){
+				.load = load_and_keep, .weigh = weigh_and_throw, .shards = 1});
+		struct tw_cache_loading *kept;
+
+		thrower.recorder = recorder;
+		thrower.told = 0;
+		atomic_store(&thrower.kept, NULL);
+		thrower.throws = false;
+		cache_set_letters(recorder, "abc");
+		thrower.throws = throwing_calls[i].in_weight;
+		if (!exception_comes_out_of(throwing_calls[i].call, recorder->cache))
+			fail_msg("call %zu throws nothing", i);
+		thrower.throws = false;
+		kept = atomic_exchange(&thrower.kept, NULL);
+		if (kept)
+			assert_status(tw_cache_load_end(kept, TW_LOAD_FAILED), TW_OK);
+		if (throwing_calls[i].stays)
+			assert_holds(recorder, "x", throwing_calls[i].stays);
+		else
+			assert_holds_none(recorder, "x");
+		assert_holds(recorder, "b", "b");
+		assert_is_whole(recorder);
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
+/* Later calls report the removals that were left, and none twice. */
+static void throw_for_each_third(struct cache_recorder *recorder,
+				 const struct tw_cache_entry *entry, enum tw_cache_cause cause)
+{
+	(void)entry;
+	(void)cause;
+	if (removal_count(recorder) % 3 == 1)
+		exception_throw();
+}
+
+static void flush_the_cache(void *cache)
+{
+	(void)tw_cache_flush(cache);
+}
+
+static void destroy_the_cache(void *cache)
+{
+	tw_cache_destroy(cache);
+}
+
+static void exception_leaves_a_listener_as_a_return_does(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, LIFE);
+	int before;
+
+	recorder->on_remove = throw_for_each_third;
+	cache_set_letters(recorder, "abcdefg");
+	assert_status(tw_cache_clear(recorder->cache), TW_OK);
+	cache_set_letters(recorder, "hi");
+	assert_true(exception_comes_out_of(flush_the_cache, recorder->cache));
+	assert_true(exception_comes_out_of(flush_the_cache, recorder->cache));
+	assert_true(exception_comes_out_of(flush_the_cache, recorder->cache));
+	assert_int_equal(removal_count(recorder), 7);
+	assert_status(tw_cache_flush(recorder->cache), TW_OK);
+	assert_int_equal(cache_stats(recorder).notified, 7);
+	assert_int_equal(cache_stats(recorder).queued_removals, 0);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+	assert_int_equal(before, PTHREAD_CANCEL_ENABLE);
+	cache_set(recorder, "h", "new");
+	assert_false(exception_comes_out_of(flush_the_cache, recorder->cache));
+	cache_set(recorder, "h", "last");
+	assert_false(exception_comes_out_of(flush_the_cache, recorder->cache));
+	assert_int_equal(removal_count(recorder), 9);
+	assert_true(exception_comes_out_of(destroy_the_cache, recorder->cache));
+	assert_int_equal(removal_count(recorder), 10);
+	destroy_the_cache(recorder->cache);
+	recorder->cache = NULL;
+	assert_int_equal(removal_count(recorder), 11);
+	cache_recorder_close(recorder);
+}
+
+static void stop_the_cache(void *cache)
+{
+	(void)tw_cache_stop(cache);
+}
+
+/* The functions of all takes that wait are called, once. */
+static void exception_leaves_a_stop_when_all_are_told(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, LIFE, (struct tw_cache_options){.load = load_and_keep, .loaders = 1});
+
+	thrower.recorder = recorder;
+	thrower.told = 0;
+	atomic_store(&thrower.kept, NULL);
+	for (int i = 0; i < 100; i++)
+		ask_for("x", 1);
+	WAIT_UNTIL(atomic_load(&thrower.kept));
+	assert_true(exception_comes_out_of(stop_the_cache, recorder->cache));
+	assert_int_equal(thrower.told, 100);
+	assert_status(tw_cache_load_end(atomic_load(&thrower.kept), TW_OK), TW_OK);
+	assert_int_equal(thrower.told, 100);
+	cache_recorder_close(recorder);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -425,7 +742,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(what_weighs_nothing_makes_no_room),
 	TEST_CACHE(reload_that_is_too_heavy_ends_the_old_value),
 	TEST_CACHE(stale_hit_is_a_use),
-	TEST_CACHE(exception_leaves_a_compute_or_a_visit_as_a_return_does),
+	TEST_CACHE(exception_leaves_a_function_as_a_return_does),
+	TEST_IN(levels_inline, exception_leaves_a_listener_as_a_return_does),
+	TEST_CACHE(exception_leaves_a_stop_when_all_are_told),
 };
 
 TEST_PROGRAM(tests)

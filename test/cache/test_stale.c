@@ -265,6 +265,135 @@ static void takes_of_all_kinds_are_given_the_old_value(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* A source that hangs is no failure; what there is beside it is given even so. */
+static void take_that_times_out_is_given_the_old_value(void **state)
+{
+	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
+	struct tw_cache_taking items[] = {{.key = "key", .key_size = 3},
+					  {.key = "none", .key_size = 4}};
+	const struct tw_cache_entry *entry;
+	struct taker takers[2];
+	struct source source;
+	struct source never;
+
+	source_open(&source, "new");
+	source_open(&never, "never");
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, LIFE);
+	taker_start_load(&takers[0], recorder, "key", &source);
+	taker_start_load(&takers[1], recorder, "none", &source);
+	for (tw_duration wait = 0; wait <= TW_MILLISECOND; wait += TW_MILLISECOND) {
+		assert_status(take(recorder, "key", &never, wait, &entry), TW_STALE);
+		assert_value(entry, "old");
+		tw_cache_entry_release(entry);
+		assert_status(take(recorder, "none", &never, wait, &entry), TW_TIMED_OUT);
+		assert_null(entry);
+	}
+	assert_status(tw_cache_take_many(recorder->cache, items, 2, fail_many, NULL, 0, NULL),
+		      TW_OK);
+	assert_status(items[0].status, TW_STALE);
+	assert_value(items[0].entry, "old");
+	tw_cache_entry_release(items[0].entry);
+	assert_status(items[1].status, TW_TIMED_OUT);
+	cache_pass(recorder, STALE);
+	assert_status(take(recorder, "key", &never, 0, &entry), TW_TIMED_OUT);
+	assert_int_equal(cache_stats(recorder).stale, 3);
+	assert_int_equal(cache_stats(recorder).wait_timeouts, 4);
+	gate_open(&source.gate);
+	gate_open(&source.gate);
+	assert_taker_ends(&takers[0], TW_OK, "new");
+	assert_taker_ends(&takers[1], TW_OK, "new");
+	assert_int_equal(never.loads, 0);
+	cache_recorder_close_balanced(recorder);
+}
+
+#define assert_told(told, status) assert_told_(told, status, __FILE__, __LINE__)
+static void assert_told_(struct told *told, enum tw_status status, const char *file, int line)
+{
+	WAIT_UNTIL(atomic_load(&told->times) > 0);
+	_assert_int_equal(atomic_load(&told->times), 1, file, line);
+	_assert_string_equal(tw_status_name(told->status), tw_status_name(status), file, line);
+	tw_cache_entry_release(told->entry);
+	told->entry = NULL;
+}
+
+/* Each take ends at its own time-out, many at once, and none twice. */
+static void take_without_waiting_has_a_time_out(void **state)
+{
+	enum { TIMEOUT = 10 * INTERVAL, MANY = 150 };
+	struct source source;
+	struct cache_recorder *recorder =
+		open_stale(*state, (struct tw_cache_options){.load = source_load,
+							     .load_context = &source,
+							     .load_timeout = TIMEOUT});
+	static struct told early[MANY];
+	struct told late[2] = {{.times = 0}, {.times = 0}};
+	struct told last = {.times = 0};
+
+	memset(early, 0, sizeof(early));
+	source_open(&source, "new");
+	source.gated = true;
+	cache_set(recorder, "old", "old");
+	cache_pass(recorder, LIFE);
+	for (int i = 0; i < MANY; i++)
+		assert_status(tw_cache_take_async(recorder->cache, i % 2 == 0 ? "old" : "none",
+						  i % 2 == 0 ? 3 : 4, be_told, &early[i]),
+			      TW_OK);
+	gate_await(&source.gate);
+	gate_await(&source.gate);
+	cache_pass(recorder, TIMEOUT / 2);
+	assert_status(tw_cache_take_async(recorder->cache, "old", 3, be_told, &late[0]), TW_OK);
+	assert_status(tw_cache_take_async(recorder->cache, "none", 4, be_told, &late[1]), TW_OK);
+	cache_pass(recorder, TIMEOUT / 2 - INTERVAL);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(early[i].times, 0);
+	cache_pass(recorder, 2 * INTERVAL);
+	for (int i = 0; i < MANY; i++)
+		assert_told(&early[i], i % 2 == 0 ? TW_STALE : TW_TIMED_OUT);
+	assert_int_equal(late[0].times + late[1].times, 0);
+	cache_pass(recorder, TIMEOUT / 2);
+	assert_told(&late[0], TW_STALE);
+	assert_told(&late[1], TW_TIMED_OUT);
+	assert_int_equal(cache_stats(recorder).stale, MANY / 2 + 1);
+	assert_int_equal(cache_stats(recorder).wait_timeouts, MANY / 2 + 1);
+	/* The loads go on, and serve who comes in time. */
+	assert_status(tw_cache_take_async(recorder->cache, "none", 4, be_told, &last), TW_OK);
+	gate_open(&source.gate);
+	gate_open(&source.gate);
+	assert_told(&last, TW_OK);
+	assert_int_equal(source.loads, 2);
+	WAIT_UNTIL(cache_get(recorder, "old") == TW_OK);
+	cache_pass(recorder, 2 * TIMEOUT);
+	assert_int_equal(atomic_load(&last.times), 1);
+	cache_recorder_close_balanced(recorder);
+}
+
+/* A stop ends the takes that wait, and no time-out does after that. */
+static void stop_comes_before_time_outs(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_stale(*state, (struct tw_cache_options){.load = source_load,
+							     .load_context = &source,
+							     .load_timeout = 2 * INTERVAL});
+	struct told told[3] = {{.times = 0}, {.times = 0}, {.times = 0}};
+
+	source_open(&source, "new");
+	source.gated = true;
+	for (int i = 0; i < 3; i++)
+		assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &told[i]),
+			      TW_OK);
+	gate_await(&source.gate);
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	for (int i = 0; i < 3; i++)
+		assert_told(&told[i], TW_CLOSED);
+	assert_status(tw_advance(recorder->wheel, 4 * INTERVAL), TW_OK);
+	gate_open(&source.gate);
+	cache_recorder_close(recorder);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(told[i].times, 1);
+}
+
 static void bad_lengths_of_staleness_are_refused(void **state)
 {
 	struct tw_cache_options options = {.stale_if_error = -1};
@@ -273,6 +402,14 @@ static void bad_lengths_of_staleness_are_refused(void **state)
 	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
 	options.stale_if_error = TW_FOREVER;
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	tw_cache_destroy(cache);
+	options.load_timeout = 1; /* without a loader */
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
+	options.load = source_load;
+	options.load_timeout = -1;
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
+	options.load_timeout = TW_FOREVER;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	tw_cache_destroy(cache);
 }
@@ -329,6 +466,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(what_was_set_during_the_load_is_not_given_as_old),
 	TEST_CACHE(old_values_make_room_as_others),
 	TEST_CACHE(takes_of_all_kinds_are_given_the_old_value),
+	TEST_CACHE(take_that_times_out_is_given_the_old_value),
+	TEST_CACHE(take_without_waiting_has_a_time_out),
+	TEST_CACHE(stop_comes_before_time_outs),
 	cmocka_unit_test(bad_lengths_of_staleness_are_refused),
 	TEST_CACHE(many_old_values_leave_each_in_its_time),
 };

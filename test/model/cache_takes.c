@@ -96,7 +96,8 @@ static void taker_end(struct cache_client *client, struct call_begun begun, enum
 
 /* ---- What a take is told ---- */
 
-static void check_status(struct key_call *take, enum tw_status status)
+/* `is_late`: the time for which the take waits may be over. */
+static void check_status(struct key_call *take, enum tw_status status, bool is_late)
 {
 	const struct cache_model *model = take->model;
 	const struct cache_key *key = &model->keys[take->key];
@@ -110,7 +111,10 @@ static void check_status(struct key_call *take, enum tw_status status)
 	case TW_OK:
 		break;
 	case TW_STALE:
-		may_be = has_failed && model->options.stale_if_error > 0;
+		may_be = (has_failed || is_late) && model->options.stale_if_error > 0;
+		break;
+	case TW_TIMED_OUT:
+		may_be = is_late && !key_call_has_stale(take);
 		break;
 	case TW_LOAD_FAILED:
 	case LOADER_ERROR:
@@ -136,7 +140,7 @@ static void check_status(struct key_call *take, enum tw_status status)
 }
 
 static void check_taken(struct key_call *take, enum tw_status status,
-			const struct tw_cache_entry *entry)
+			const struct tw_cache_entry *entry, bool is_late)
 {
 	struct cache_model *model = take->model;
 	tw_duration deadline;
@@ -144,7 +148,8 @@ static void check_taken(struct key_call *take, enum tw_status status,
 	if ((status == TW_OK || status == TW_STALE) != (entry != NULL))
 		host_fail("a take is told %s %s an entry", tw_status_name(status),
 			  entry ? "with" : "without");
-	check_status(take, status);
+	check_status(take, status, is_late);
+	model->timeouts += status == TW_TIMED_OUT;
 	if (!entry)
 		return;
 	model->stale += status == TW_STALE;
@@ -173,16 +178,12 @@ static void count_take(struct key_call *take, enum tw_status status,
 static void check_waited(struct cache_client *client, struct key_call *take, enum tw_status status,
 			 const struct tw_cache_entry *entry, tw_duration wait)
 {
-	struct cache_model *model = client->model;
-
 	if (status != TW_CLOSED && status != TW_NO_MEMORY)
 		count_take(take, status, entry);
-	if (status == TW_TIMED_OUT && wait != TW_FOREVER && !entry) {
-		model->timeouts++;
+	if (status == TW_TIMED_OUT && !entry)
 		key_call_see(take, NULL);
-	} else if (status != TW_INVALID || !client->is_guest || entry) {
-		check_taken(take, status, entry);
-	}
+	if (status != TW_INVALID || !client->is_guest || entry)
+		check_taken(take, status, entry, wait != TW_FOREVER);
 	if (entry)
 		client_pin(client, entry);
 }
@@ -612,6 +613,14 @@ static void client_take_many(struct cache_client *client)
 	client_check_answer("tw_cache_take_many", status, found, sum);
 }
 
+static bool ask_is_late(const struct cache_ask *ask)
+{
+	const struct cache_model *model = ask->take.model;
+
+	return model->options.load_timeout > 0 &&
+	       time_add(ask->take.now, model->options.load_timeout) <= host_now(model);
+}
+
 static void on_value(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
 	struct cache_ask *ask = context;
@@ -627,7 +636,7 @@ static void on_value(void *context, enum tw_status status, const struct tw_cache
 	model->pending--;
 	model->running++;
 	count_take(&ask->take, status, entry);
-	check_taken(&ask->take, status, entry);
+	check_taken(&ask->take, status, entry, ask_is_late(ask));
 	if (entry && host_draw(4) == 0)
 		client_pin(&guest, tw_cache_entry_pin(entry));
 	if (host_draw(8) == 0)
