@@ -280,7 +280,8 @@ struct tw_cache_options {
 	 * The lookups are get, get_many, acquire and all takes. One of them queues the reload,
 	 * which costs it an allocation and short locks. All return the old value until the new one
 	 * is there. If the reload fails, the old value stays until its deadline. Lookups retry the
-	 * reload after 1/16 of refresh_after, then 1/8, 1/4, and from then on 1/2. If the reload
+	 * reload after 1/16 of refresh_after, then 1/8, 1/4, and from then on 1/2, or after
+	 * retry_after. If the reload
 	 * returns TW_NOT_FOUND, the old value leaves: with TW_CAUSE_REPLACED if negative_expire
 	 * stores the absence, else with TW_CAUSE_EXPLICIT. A set or delete during the reload
 	 * prevails over it. A new value that the cache cannot store (TW_FULL, TW_NO_MEMORY) is
@@ -298,6 +299,16 @@ struct tw_cache_options {
 	 * evicted. A load that returns TW_NOT_FOUND has not failed, and removes it.
 	 */
 	tw_duration stale_if_error;
+	/*
+	 * How long a key is not loaded after a load that failed, nanoseconds, ≥ 0. 0, the default,
+	 * has every take load it. Each failure in a row doubles this, up to the cache's lifetime.
+	 * Takes meanwhile return the expired value (stale_if_error) or the status of the failed
+	 * load at once, and count as misses; other lookups do not find the key. A set or delete
+	 * ends it. Failures count as absences for the limits, the statistics of entries, and
+	 * tw_cache_count. Reloads (refresh_after) are tried again after this time, too. Each entry
+	 * takes 16 bytes more.
+	 */
+	tw_duration retry_after;
 	/*
 	 * How long a tw_cache_take_async waits for a load, nanoseconds of the wheel's clock, ≥ 0.
 	 * 0, the default, means without limit. Then on_value is called, up to two ticks of the

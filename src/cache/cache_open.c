@@ -31,7 +31,7 @@ static bool options_are_valid(const struct tw_cache_options *options)
 	       options->negative_expire >= 0 && options->stats_interval >= 0 &&
 	       options->shards <= TW_CACHE_SHARDS_MAX && options->loaders <= TW_CACHE_LOADERS_MAX &&
 	       options->refresh_after >= 0 && options->stale_if_error >= 0 &&
-	       options->load_timeout >= 0 &&
+	       options->retry_after >= 0 && options->load_timeout >= 0 &&
 	       (options->load || (options->refresh_after == 0 && options->load_timeout == 0));
 }
 
@@ -225,6 +225,8 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->load = options->load;
 	cache->load_context = options->load_context;
 	cache->refresh_after = options->refresh_after;
+	cache->retry_after = options->retry_after;
+	cache->entries_age = options->refresh_after > 0 || options->retry_after > 0;
 	cache->load_timeout = options->load_timeout;
 	cache->timeout_at = TW_FOREVER;
 	cache->shared.stale = options->stale_if_error;

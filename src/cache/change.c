@@ -83,7 +83,7 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 
 	if (adopted)
 		plan->kind |= ENTRY_ADOPTED;
-	if (cache->refresh_after > 0 && !is_absent)
+	if (cache->entries_age && !is_absent)
 		plan->kind |= ENTRY_AGING;
 	/* Else it weighs what it takes. */
 	if (plan->weight > 0 || cache->weigh || cache->idle > 0)

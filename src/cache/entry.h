@@ -24,7 +24,9 @@ enum {
 	ENTRY_EXTENDED = 1, /* struct entry_extension */
 	ENTRY_ADOPTED = 2,  /* struct entry_adopted */
 	ENTRY_AGING = 4,    /* struct entry_age */
-	ENTRY_ABSENT = 8    /* no value: the source is known to have none */
+	ENTRY_ABSENT = 8,   /* no value: the source is known to have none */
+	/* No value: the last load has failed, and the age says until when the key pauses. */
+	ENTRY_FAILED = ENTRY_ABSENT | ENTRY_AGING
 };
 
 /* What the table's reference counts, in `references`: more than all pins, less than none of them
@@ -57,10 +59,11 @@ struct entry_adopted {
 	void *context;
 };
 
-/* Of one that is loaded anew when it is old. Written under the shard's lock. */
+/* The age says when the key may be loaded again. Written under the shard's lock. */
 struct entry_age {
 	_Atomic tw_duration refresh_at; /* read by any thread; TW_FOREVER: never, or it is loaded */
-	unsigned failures;              /* in a row, up to a few */
+	uint16_t failures;              /* of loads, in a row */
+	int32_t status;                 /* of the last, for ENTRY_FAILED; constant */
 };
 
 struct tw_cache_entry {
@@ -178,6 +181,11 @@ static inline void entry_set_birth(struct tw_cache_entry *entry, uint64_t era)
 	entry->block.birth_high = (uint16_t)(era >> 32);
 }
 
+static inline bool entry_has_failed(const struct tw_cache_entry *entry)
+{
+	return (entry->kind & ENTRY_FAILED) == ENTRY_FAILED;
+}
+
 static inline unsigned entry_filed(const struct tw_cache_entry *entry)
 {
 	return entry_state(entry) & ENTRY_FILED;
@@ -215,7 +223,8 @@ static inline struct entry_adopted *entry_adopted(const struct tw_cache_entry *e
 static inline struct entry_age *entry_age(const struct tw_cache_entry *entry)
 {
 	return (struct entry_age *)(void *)(entry->bytes +
-					    kind_size(entry->kind & ~(unsigned)ENTRY_AGING));
+					    kind_size(entry->kind &
+						      (ENTRY_EXTENDED | ENTRY_ADOPTED)));
 }
 
 /* Whether there is more than the key and the value. */
@@ -320,7 +329,7 @@ static inline void entry_set_end(struct tw_cache_entry *entry, tw_duration end)
 	atomic_store_explicit(&entry_extension(entry)->end, end, memory_order_relaxed);
 }
 
-/* Of an aging entry. */
+/* Of an entry that has an age. */
 static inline tw_duration entry_refresh_at(const struct tw_cache_entry *entry)
 {
 	return atomic_load_explicit(&entry_age(entry)->refresh_at, memory_order_relaxed);

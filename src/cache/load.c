@@ -184,7 +184,12 @@ bool load_has_value(struct tw_cache_loading *loading)
 
 /* ---- The end ---- */
 
-/* The loader's status and what it gave agree then. What is to be kept, or NULL. */
+static bool is_failure(enum tw_status status)
+{
+	return status != TW_OK && status != TW_NOT_FOUND;
+}
+
+/* The loader's status and what it gave agree then. Returns what is to be kept, or NULL. */
 static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 					    struct tw_cache_loading *loading,
 					    struct retiring_reader *thread, enum tw_status *status)
@@ -193,6 +198,7 @@ static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 				     .key_size = loading->key_size,
 				     .hash = loading->hash,
 				     .kind = ENTRY_ABSENT};
+	struct tw_cache_entry *entry;
 
 	/* TW_STALE would promise an entry. */
 	if ((*status == TW_OK && !loading->given) || *status == TW_STALE)
@@ -201,12 +207,44 @@ static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 		return loading->given;
 	if (loading->began > 0)
 		reader_count(&thread->reader, COUNT_LOAD_ERRORS, 1);
-	if (*status != TW_NOT_FOUND || cache->negative_expire == 0)
+	if ((is_failure(*status) ? cache->retry_after : cache->negative_expire) == 0)
 		return NULL;
+	if (is_failure(*status))
+		absence.kind |= ENTRY_FAILED;
 	cache_plan(cache, &absence);
 	loading->expire = cache->negative_expire;
-	/* Without memory the absence is told, and not kept. */
-	return entry_from(thread, &cache->shared, &absence);
+	/* Without memory the absence or failure is returned, and not kept. */
+	entry = entry_from(thread, &cache->shared, &absence);
+	if (entry && is_failure(*status))
+		entry_age(entry)->status = *status;
+	return entry;
+}
+
+/* Between begin and end: the load has failed, and the key pauses. Returns whether `failure`, an
+ * entry or NULL, is to stand for that, because no value can. */
+static bool loading_pause(struct tw_cache *cache, struct tw_cache_loading *loading,
+			  struct tw_cache_entry *failure, tw_duration now)
+{
+	_Atomic uint64_t *slot;
+	struct tw_cache_entry *old = table_find(shard_table(loading->shard), loading->hash,
+						loading->key, loading->key_size, &slot);
+	bool has_age = old && (old->kind & ENTRY_AGING);
+	bool has_value =
+		loading->entry || (old && !(old->kind & ENTRY_ABSENT) && entry_deadline(old) > now);
+	unsigned failures = has_age ? entry_age(old)->failures : 0;
+	struct tw_cache_entry *paused = has_value ? old : failure;
+	tw_duration pause;
+
+	failures += failures < UINT16_MAX;
+	pause = cache_pause(cache, failures);
+	/* The number of failures outlives the pause, so that the next one is longer. */
+	if (!has_value && failure)
+		cache_start_life(cache, failure, now, time_add(pause, pause));
+	if (paused && (!has_value || has_age)) {
+		entry_age(paused)->failures = (uint16_t)failures;
+		entry_set_refresh_at(paused, deadline_after(now, pause));
+	}
+	return !has_value && failure;
 }
 
 /* Between begin and end: the key has no value any more. */
@@ -225,21 +263,23 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 			 struct tw_cache_entry *entry, enum tw_status status, tw_duration now)
 {
 	bool is_current = loading_is_current(loading, &loading->shard->loads);
-	bool is_kept =
-		entry && is_current &&
-		cache_put(cache, loading->shard, loading->hash, entry, PUT_LOADED, now) == TW_OK;
+	bool is_kept;
 
-	/* The source has another value, or none: the old one must not outlive the answer. */
-	if ((status == TW_OK || status == TW_NOT_FOUND) && !is_kept && is_current)
-		loading_remove_old(loading, now);
 	if (loading->is_refresh)
-		cache_end_refresh(cache, loading, now);
-	if (status == TW_OK)
-		loading->entry = tw_cache_entry_pin(entry);
-	else if (status != TW_NOT_FOUND)
+		limit_give(&cache->refreshing, 1);
+	if (is_failure(status)) {
 		loading->entry = cache_pin_stale(cache, loading->shard, loading->hash, loading->key,
 						 loading->key_size, now);
-	loading->status = status != TW_OK && loading->entry ? TW_STALE : status;
+		is_current = is_current && loading_pause(cache, loading, entry, now);
+	}
+	is_kept = entry && is_current &&
+		  cache_put(cache, loading->shard, loading->hash, entry, PUT_LOADED, now) == TW_OK;
+	/* The source has another value, or none: the old one must not outlive the answer. */
+	if (!is_failure(status) && !is_kept && is_current)
+		loading_remove_old(loading, now);
+	if (status == TW_OK)
+		loading->entry = tw_cache_entry_pin(entry);
+	loading->status = is_failure(status) && loading->entry ? TW_STALE : status;
 	shard_unlist_load(loading->shard, loading);
 	return is_kept;
 }

@@ -10,8 +10,8 @@
 #include "cache.h"
 #include "loaders.h"
 
-/* A reload that failed is tried again after this part of refresh_after; twice as long each time. */
-enum { FIRST_PART_LOG2 = 4 };
+/* Without retry_after, a reload that failed is tried again after this part of refresh_after. */
+enum { FIRST_PART = 16 };
 
 tw_duration cache_refresh_time(const struct tw_cache *cache, uint32_t hash, tw_duration now)
 {
@@ -19,8 +19,9 @@ tw_duration cache_refresh_time(const struct tw_cache *cache, uint32_t hash, tw_d
 	double part = (double)hash / (double)(1u << 31) - 1;
 	double after = (double)cache->refresh_after * (1 + cache->jitter * part);
 
-	return after >= (double)DEADLINE_LAST ? TW_FOREVER
-					      : deadline_after(now, (tw_duration)after);
+	return cache->refresh_after == 0 || after >= (double)DEADLINE_LAST
+		       ? TW_FOREVER
+		       : deadline_after(now, (tw_duration)after);
 }
 
 /* Between begin and end: lists a load of the key, with a reference for the caller. NULL: none. */
@@ -32,9 +33,9 @@ static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct sha
 	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
 	struct tw_cache_loading *loading;
 
-	if (!entry || !entry_wants_refresh(entry, now) || entry_deadline(entry) <= now ||
-	    shared_is_closed(&cache->shared) || loadings_find(&shard->loads, hash, key, key_size) ||
-	    !limit_take(&cache->refreshing))
+	if (!entry || (entry->kind & ENTRY_ABSENT) || !entry_wants_refresh(entry, now) ||
+	    entry_deadline(entry) <= now || shared_is_closed(&cache->shared) ||
+	    loadings_find(&shard->loads, hash, key, key_size) || !limit_take(&cache->refreshing))
 		return NULL;
 	loading = shard_begin_load(shard, cache, NULL, hash, key, key_size,
 				   clock_read_real(CLOCK_MONOTONIC));
@@ -60,24 +61,13 @@ void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_
 		loaders_add(&cache->loaders, loading);
 }
 
-void cache_end_refresh(struct tw_cache *cache, struct tw_cache_loading *loading, tw_duration now)
+tw_duration cache_pause(const struct tw_cache *cache, unsigned failures)
 {
-	struct tw_cache_entry *entry;
-	_Atomic uint64_t *slot;
-	struct entry_age *age;
-	tw_duration pause;
+	bool has_own = cache->retry_after > 0;
+	tw_duration first = has_own ? cache->retry_after : cache->refresh_after / FIRST_PART;
+	tw_duration most = has_own ? cache->expire : cache->refresh_after / 2;
 
-	limit_give(&cache->refreshing, 1);
-	if (!loading_is_current(loading, &loading->shard->loads))
-		return;
-	entry = table_find(shard_table(loading->shard), loading->hash, loading->key,
-			   loading->key_size, &slot);
-	/* Else another is there by now, which is new. */
-	if (!entry || !(entry->kind & ENTRY_AGING) || entry_refresh_at(entry) != TW_FOREVER)
-		return;
-	age = entry_age(entry);
-	if (age->failures < FIRST_PART_LOG2)
-		age->failures++;
-	pause = cache->refresh_after >> (FIRST_PART_LOG2 + 1 - age->failures);
-	entry_set_refresh_at(entry, deadline_after(now, pause));
+	while (--failures > 0 && first < most)
+		first = first <= most / 2 ? first * 2 : most;
+	return first;
 }

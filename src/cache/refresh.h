@@ -16,7 +16,7 @@ tw_duration cache_refresh_time(const struct tw_cache *cache, uint32_t hash, tw_d
 /* Queues a load of the key if its entry is old, unless there is one, or there are too many. Waits
  * for nothing: also under the shard's lock, where it does nothing. */
 void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size);
-/* Between begin and end: the load has ended, and what is there now may be the old value still. */
-void cache_end_refresh(struct tw_cache *cache, struct tw_cache_loading *loading, tw_duration now);
+/* Returns how long a key pauses after that many failed loads in a row, at least one. */
+tw_duration cache_pause(const struct tw_cache *cache, unsigned failures);
 
 #endif

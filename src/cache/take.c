@@ -20,20 +20,33 @@ void take_init(struct take *take, struct tw_cache *cache, struct reader *reader,
 	take->shard = cache_shard(cache, take->hash);
 }
 
+/* The key has no value. Returns whether it is not to be loaded either: it is known to be absent, or
+ * pauses after a load that failed. */
+static __attribute__((noinline)) bool take_is_absent(struct take *take,
+						     struct tw_cache_entry *there)
+{
+	bool has_failed = entry_has_failed(there);
+
+	if (has_failed && entry_refresh_at(there) <= tw_now(take->cache->shared.wheel))
+		return false;
+	reader_count(take->reader, has_failed ? COUNT_MISSES : COUNT_ABSENT, 1);
+	take->status = has_failed ? (enum tw_status)entry_age(there)->status : TW_NOT_FOUND;
+	return true;
+}
+
 bool take_look(struct take *take)
 {
 	struct tw_cache_entry *there;
 	bool is_old;
 
 	there = cache_find(take->cache, take->reader, take->hash, take->key, take->key_size);
-	if (there && (there->kind & ENTRY_ABSENT)) {
-		reader_count(take->reader, COUNT_ABSENT, 1);
-		take->status = TW_NOT_FOUND;
-	} else if (there) {
+	if (there && !(there->kind & ENTRY_ABSENT)) {
 		reader_count(take->reader, COUNT_HITS, 1);
 		entry_hold(there);
 		take->entry = there;
 		take->status = TW_OK;
+	} else if (there && !take_is_absent(take, there)) {
+		there = NULL;
 	}
 	/* The clock is read for those alone that age. */
 	is_old = there && (there->kind & ENTRY_AGING) &&
@@ -98,6 +111,31 @@ void take_join(struct take *take, tw_duration until)
 	loading_let_go(loading);
 }
 
+/* Between begin and end, where no load is listed: whether the key pauses beside an old value, which
+ * the take is given. */
+static bool take_pauses(struct take *take)
+{
+	struct tw_cache *cache = take->cache;
+	_Atomic uint64_t *slot;
+	const struct tw_cache_entry *old;
+	tw_duration now;
+
+	if (cache->retry_after == 0)
+		return false;
+	now = tw_now(cache->shared.wheel);
+	old = table_find(shard_table(take->shard), take->hash, take->key, take->key_size, &slot);
+	if (!old || (old->kind & ENTRY_FAILED) != ENTRY_AGING || entry_age(old)->failures == 0 ||
+	    entry_refresh_at(old) <= now)
+		return false;
+	take->entry =
+		cache_pin_stale(cache, take->shard, take->hash, take->key, take->key_size, now);
+	if (!take->entry)
+		return false;
+	take->status = TW_STALE;
+	reader_count(take->reader, COUNT_MISSES, 1);
+	return true;
+}
+
 /* Between begin and end: joins the load of the key, or begins one. */
 static enum take_step take_load_of_key(struct take *take, tw_duration now)
 {
@@ -109,6 +147,10 @@ static enum take_step take_load_of_key(struct take *take, tw_duration now)
 	take->status = is_closed ? TW_CLOSED : TW_NO_MEMORY;
 	if (!loading && is_closed)
 		return TAKE_ENDS;
+	if (!loading && take_pauses(take)) {
+		reader_count(take->reader, COUNT_STALE, 1);
+		return TAKE_ENDS;
+	}
 	reader_count(take->reader, COUNT_MISSES, 1);
 	take->loading = loading ? loading_hold(loading)
 				: shard_begin_load(take->shard, take->cache, take->reader,
@@ -200,7 +242,7 @@ static bool take_joins_waiting(struct take *take, struct waiter *waiter, tw_dura
 		loadings_find(&take->shard->loads, take->hash, take->key, take->key_size);
 
 	take->status = TW_CLOSED;
-	if (shared_is_closed(&take->cache->shared))
+	if (shared_is_closed(&take->cache->shared) || (!loading && take_pauses(take)))
 		return false;
 	reader_count(take->reader, COUNT_MISSES, 1);
 	if (loading) {

@@ -104,6 +104,7 @@ static void check_status(struct key_call *take, enum tw_status status, bool is_l
 	const struct cache_key *then = &take->then;
 	/* Without memory loads fail by themselves. */
 	bool has_failed = then->outcome == CACHE_FAILED || key->failures > then->failures ||
+			  (model->options.retry_after > 0 && key->failures > 0) ||
 			  host_refusals() > 0;
 	bool may_be = true;
 

@@ -234,6 +234,8 @@ static void draw_loads(void)
 	if (sim_draw(3) == 0)
 		options->stale_if_error = draw_between(1, DRAW_ONE_OF(1, 10, 100) * world.interval);
 	if (sim_draw(3) == 0)
+		options->retry_after = draw_between(1, DRAW_ONE_OF(1, 10) * world.interval);
+	if (sim_draw(3) == 0)
 		return;
 	options->load = cache_model_load;
 	options->load_context = model;
@@ -458,10 +460,11 @@ void cache_world_describe(void)
 	       (long long)options->idle, (long long)options->negative_expire,
 	       options->on_remove ? "on_remove" : "nobody is told", world.users, world.calls);
 	printf("   %s keys are loaded, by %u threads of the cache; refresh_after %lld, "
-	       "max_refreshing %u, stale_if_error %lld, load_timeout %lld\n",
+	       "max_refreshing %u, stale_if_error %lld, load_timeout %lld, retry_after %lld\n",
 	       world.model.loads_all ? "all" : "some", options->loaders,
 	       (long long)options->refresh_after, options->max_refreshing,
-	       (long long)options->stale_if_error, (long long)options->load_timeout);
+	       (long long)options->stale_if_error, (long long)options->load_timeout,
+	       (long long)options->retry_after);
 }
 
 void cache_world_idle(void *argument, int64_t now, int64_t next)

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* Keys pause after failed loads, each time longer: the source is asked once a pause. */
+#include "support/test.h"
+
+#include "support/cache_recorder.h"
+#include "support/cache_source.h"
+#include "support/stats.h"
+#include "support/wait.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { LIFE = 100 * INTERVAL, PAUSE = 10 * INTERVAL, STALE = 10000 * INTERVAL, FAILURE = 1234 };
+
+static struct cache_recorder *open_pausing(void *state, struct source *source,
+					   struct tw_cache_options more)
+{
+	source_open(source, NULL);
+	source->status = (enum tw_status)FAILURE;
+	more.load = source_load;
+	more.load_context = source;
+	more.retry_after = PAUSE;
+	return cache_recorder_open_with(state, LIFE, more);
+}
+
+struct told {
+	atomic_bool is_told;
+	enum tw_status status;
+	char value[8];
+};
+
+static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+{
+	struct told *told = context;
+	size_t size;
+
+	told->status = status;
+	if (entry)
+		memcpy(told->value, tw_cache_entry_value(entry, &size), 3);
+	atomic_store(&told->is_told, true);
+}
+
+static enum tw_status fail_many(void *loads, struct tw_cache_missing *missing, size_t n)
+{
+	(void)missing;
+	*(int *)loads += (int)n;
+	return (enum tw_status)FAILURE;
+}
+
+/* Takes of all kinds end so, and `loads` of them ask the source. */
+static void assert_all_end(struct cache_recorder *recorder, struct source *source,
+			   enum tw_status status, const char *value, int loads)
+{
+	struct tw_cache_taking item = {.key = "key", .key_size = 3};
+	const struct tw_cache_entry *entry;
+	struct told told = {.status = TW_OK};
+	int before = source->loads;
+	int many = 0;
+
+	assert_int_equal(take(recorder, "key", source, TW_FOREVER, &entry), status);
+	assert_int_equal(entry != NULL, value != NULL);
+	if (entry)
+		assert_value(entry, value);
+	tw_cache_entry_release(entry);
+	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &told), TW_OK);
+	WAIT_UNTIL(atomic_load(&told.is_told));
+	assert_int_equal(told.status, status);
+	assert_string_equal(told.value, value ? value : "");
+	assert_status(
+		tw_cache_take_many(recorder->cache, &item, 1, fail_many, &many, TW_FOREVER, NULL),
+		TW_OK);
+	assert_int_equal(item.status, status);
+	tw_cache_entry_release(item.entry);
+	assert_int_equal(source->loads + many - before, loads);
+}
+
+/* The pause doubles with each failure, up to the lifetime. */
+static void dead_source_is_asked_once_a_pause(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_pausing(*state, &source, (struct tw_cache_options){0});
+	tw_duration pause = PAUSE;
+
+	for (int i = 0; i < 6; i++) {
+		assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
+		assert_holds_none(recorder, "key");
+		cache_pass(recorder, pause - INTERVAL);
+		assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 0);
+		cache_pass(recorder, INTERVAL);
+		pause = 2 * pause < LIFE ? 2 * pause : LIFE;
+	}
+	/* Each try counts three takes and a lookup as misses. */
+	assert_cache_counts(recorder->cache, .misses = 6 * 7, .loads = 6, .load_errors = 6,
+			    .inserts = 6, .entries = 1);
+	source.value = "new";
+	source.status = TW_OK;
+	assert_taken(recorder, "key", &source, "new");
+	cache_settle(recorder);
+	assert_int_equal(removal_count(recorder), 0);
+	/* After a success the first pause is the shortest again. */
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	source.value = NULL;
+	source.status = (enum tw_status)FAILURE;
+	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
+	cache_pass(recorder, PAUSE);
+	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void failure_is_forgotten_after_a_while(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_pausing(*state, &source, (struct tw_cache_options){0});
+
+	for (int i = 0; i < 3; i++) {
+		assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
+		cache_pass(recorder, PAUSE << i);
+	}
+	cache_pass(recorder, 4 * PAUSE);
+	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
+	cache_pass(recorder, PAUSE);
+	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void old_value_is_given_during_a_pause(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_pausing(*state, &source, (struct tw_cache_options){.stale_if_error = STALE});
+	tw_duration pause = PAUSE;
+
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, LIFE);
+	for (int i = 0; i < 6; i++) {
+		assert_all_end(recorder, &source, TW_STALE, "old", 1);
+		cache_pass(recorder, pause - INTERVAL);
+		assert_all_end(recorder, &source, TW_STALE, "old", 0);
+		cache_pass(recorder, INTERVAL);
+		pause = 2 * pause < LIFE ? 2 * pause : LIFE;
+	}
+	assert_int_equal(cache_stats(recorder).stale, 6 * 6);
+	assert_int_equal(cache_stats(recorder).misses, 6 * 6);
+	source.value = "new";
+	source.status = TW_OK;
+	assert_taken(recorder, "key", &source, "new");
+	cache_settle(recorder);
+	assert_removed(recorder, "old", TW_CAUSE_EXPIRED);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void change_of_the_key_ends_its_pause(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_pausing(*state, &source, (struct tw_cache_options){0});
+
+	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
+	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
+	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
+	assert_status(tw_cache_replace(recorder->cache, "key", 3, "v", 1, LIFE), TW_NOT_FOUND);
+	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 0);
+	assert_status(tw_cache_add(recorder->cache, "key", 3, "set", 3, LIFE), TW_OK);
+	assert_all_end(recorder, &source, TW_OK, "set", 0);
+	assert_status(tw_cache_clear(recorder->cache), TW_OK);
+	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void value_that_was_set_during_a_failing_load_does_not_pause(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_pausing(*state, &source, (struct tw_cache_options){.stale_if_error = STALE});
+	struct taker taker;
+
+	taker_start_load(&taker, recorder, "key", &source);
+	cache_set(recorder, "key", "set");
+	gate_open(&source.gate);
+	pthread_join(taker.thread, NULL);
+	source.gated = false;
+	assert_int_equal(taker.status, FAILURE);
+	assert_holds(recorder, "key", "set");
+	cache_pass(recorder, LIFE);
+	assert_all_end(recorder, &source, TW_STALE, "set", 1);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void reload_pauses_as_long(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_pausing(*state, &source, (struct tw_cache_options){.refresh_after = LIFE / 4});
+
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, LIFE / 4);
+	assert_holds(recorder, "key", "old");
+	WAIT_UNTIL(cache_stats(recorder).load_time.count == 1);
+	cache_pass(recorder, PAUSE - INTERVAL);
+	assert_holds(recorder, "key", "old");
+	assert_int_equal(cache_stats(recorder).loads_waiting + cache_stats(recorder).loads_running,
+			 0);
+	assert_int_equal(source.loads, 1);
+	cache_pass(recorder, INTERVAL);
+	assert_holds(recorder, "key", "old");
+	WAIT_UNTIL(cache_stats(recorder).load_time.count == 2);
+	cache_pass(recorder, 2 * PAUSE - INTERVAL);
+	assert_holds(recorder, "key", "old");
+	assert_int_equal(source.loads, 2);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void bad_pauses_are_refused(void **state)
+{
+	struct tw_cache_options options = {.retry_after = -1};
+	struct tw_cache *cache;
+
+	(void)state;
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
+	options.retry_after = TW_FOREVER;
+	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+	tw_cache_destroy(cache);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_CACHE(dead_source_is_asked_once_a_pause),
+	TEST_CACHE(failure_is_forgotten_after_a_while),
+	TEST_CACHE(old_value_is_given_during_a_pause),
+	TEST_CACHE(change_of_the_key_ends_its_pause),
+	TEST_CACHE(value_that_was_set_during_a_failing_load_does_not_pause),
+	TEST_CACHE(reload_pauses_as_long),
+	cmocka_unit_test(bad_pauses_are_refused),
+};
+
+TEST_PROGRAM(tests)
