@@ -344,9 +344,10 @@ TW_API void tw_cache_destroy(struct tw_cache *cache);
 /*
  * Sets the key's value, with the cache's lifetime.
  *
- * Key and value are copied. The value may be empty, and NULL if it is empty. A value that the key
- * has is replaced (TW_CAUSE_REPLACED). Lookups at the same time find the old value or the new one.
- * With any status but TW_OK nothing has changed.
+ * Key and value are copied. The value may be empty, and NULL if it is empty. The copy of the value
+ * begins at a multiple of 8 bytes, which need not be one of 16. A value that the key has is
+ * replaced (TW_CAUSE_REPLACED). Lookups at the same time find the old value or the new one. With
+ * any status but TW_OK nothing has changed.
  *
  * Any thread. The call costs a hash, an allocation, a copy, a short lock, and a read of the precise
  * clock. As a rule it makes a system call only if the new deadline is the earliest of its shard, or
@@ -505,7 +506,9 @@ TW_API enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key
  * Return the value and the key of an entry.
  *
  * The entry must be pinned, or be the one that a callback was called with. *size (may be NULL)
- * becomes the size in bytes. Any thread.
+ * becomes the size in bytes. A value that was copied begins at a multiple of 8 bytes: a uint64_t or
+ * a pointer can be read in place, a type of larger alignment must be copied out. An adopted value
+ * is at the address that was given. Any thread.
  *
  * Returns: the bytes. An empty value that was copied is not NULL.
  */
@@ -630,7 +633,8 @@ TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, si
  *
  * The loader calls it, or the thread that has the loading of a kept load. `expire` is in
  * nanoseconds; 0 means the cache's lifetime. If a load gets several values, the last one counts.
- * With any status but TW_OK an adopted value is still the caller's.
+ * A copy begins at a multiple of 8 bytes, as by tw_cache_set. With any status but TW_OK an adopted
+ * value is still the caller's.
  *
  * Returns:
  *   TW_OK         the load has the value
