@@ -412,14 +412,31 @@ TW_API enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, 
 				       const void *value, size_t value_size, tw_duration expire);
 
 /*
+ * Frees an adopted value, exactly once, after the value's last reader.
+ *
+ * The thread that finds the value unread calls the function, before the thread's call on the cache
+ * returns. That may be a call for another key: any call but tw_cache_get, tw_cache_get_many,
+ * tw_cache_acquire, tw_cache_peek, tw_cache_count, tw_cache_get_stats, tw_cache_write_metrics and
+ * those on a pinned entry. Of these only tw_cache_entry_release calls it, for the last pin. The
+ * wheel's threads, or the thread that drives the wheel, and the threads for loads call it too.
+ *
+ * So it may run while the program holds a lock around a call on the cache. It must not take such a
+ * lock, nor wait for a thread that holds one. It must be quick and must return: no exception may
+ * leave it, and it must not end its thread, for which cancellation is disabled meanwhile. It must
+ * not call the cache, but may pin and release entries. If it releases the last pin of an entry with
+ * an adopted value, that value is freed after it has returned, by the same thread: a value may hold
+ * pins of other entries, in chains of any length.
+ */
+typedef void tw_cache_free_fn(void *value, size_t value_size, void *context);
+
+/*
  * Sets the key's value as tw_cache_set_with_expire does, but takes the value itself, without a
  * copy.
  *
- * On TW_OK the cache owns the value. It calls free_value(value, value_size, context) exactly once,
- * after the last reader, on any thread. free_value must not call the cache. It may be NULL if the
- * value outlives the cache and all pins. `weight` counts for max_bytes; 0 weighs the entry as
- * tw_cache_options.max_bytes says. `value` may be NULL if value_size is 0. With any status but
- * TW_OK the caller still owns the value.
+ * On TW_OK the cache owns the value, and calls free_value(value, value_size, context) in the end.
+ * free_value may be NULL if the value outlives the cache and all pins. `weight` counts for
+ * max_bytes; 0 weighs the entry as tw_cache_options.max_bytes says. `value` may be NULL if
+ * value_size is 0. With any status but TW_OK the caller still owns the value.
  *
  * Returns:
  *   TW_OK         the cache owns the value
@@ -430,9 +447,8 @@ TW_API enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, 
  */
 TW_API enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t key_size,
 				     void *value, size_t value_size, uint64_t weight,
-				     void (*free_value)(void *value, size_t value_size,
-							void *context),
-				     void *context, tw_duration expire);
+				     tw_cache_free_fn *free_value, void *context,
+				     tw_duration expire);
 
 /*
  * Copies the key's value to `buffer`, at most `capacity` bytes of it.
@@ -646,9 +662,8 @@ TW_API enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const
 					 size_t value_size, tw_duration expire);
 TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value,
 					  size_t value_size, uint64_t weight,
-					  void (*free_value)(void *value, size_t value_size,
-							     void *context),
-					  void *context, tw_duration expire);
+					  tw_cache_free_fn *free_value, void *context,
+					  tw_duration expire);
 
 /*
  * Keeps the load beyond its loader's return. The load then ends by tw_cache_load_end, and the

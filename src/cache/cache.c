@@ -262,7 +262,7 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats)
 		stats->inserts += shard->removed[i];
 		stats->removed[i] += shard->removed[i];
 	}
-	shard_end(shard);
+	shard_end_unchanged(shard);
 }
 
 /* With the shards summed. What moves meanwhile may be counted twice, or not. */

@@ -286,8 +286,7 @@ enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, size_t 
 }
 
 enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t key_size, void *value,
-			      size_t value_size, uint64_t weight,
-			      void (*free_value)(void *value, size_t value_size, void *context),
+			      size_t value_size, uint64_t weight, tw_cache_free_fn *free_value,
 			      void *context, tw_duration expire)
 {
 	struct entry_adopted adopted = {value, value_size, free_value, context};
