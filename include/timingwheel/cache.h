@@ -785,6 +785,10 @@ TW_API enum tw_status tw_cache_take_many(struct tw_cache *cache, struct tw_cache
  * function is called with no lock held: by tw_cache_take_async itself if the result is known at
  * once, else by the thread that ends the load or stops the cache. So it should be quick. It may
  * call the cache, except tw_cache_destroy and tw_cache_flush. It must not end its thread.
+ *
+ * A function that takes the next key by tw_cache_take_async recurses if that key is there: each
+ * such link of a chain takes about 300 bytes of the stack, and the function's own frame. A chain of
+ * unknown length must go on from elsewhere now and then, such as an event loop or an alarm.
  */
 typedef void tw_cache_value_fn(void *context, enum tw_status status,
 			       const struct tw_cache_entry *entry);
@@ -794,9 +798,10 @@ typedef void tw_cache_value_fn(void *context, enum tw_status status,
  * on_value with the result.
  *
  * The cache's own loader (tw_cache_options.load) loads missing keys, on the cache's threads. One
- * load serves all takes of the key of any kind. On TW_OK on_value is called exactly once, maybe
- * before the return. With any other status it is not called. Any thread. The call costs a lookup,
- * and an allocation. The number of waiting takes has no limit.
+ * load serves all takes of the key of any kind. On TW_OK on_value is called exactly once. If the
+ * key has an entry or a stored absence, it is called before the return, on the stack of this call.
+ * With any other status it is not called. Any thread. The call costs a lookup, and an allocation.
+ * The number of waiting takes has no limit.
  *
  * Returns:
  *   TW_OK         on_value is called
