@@ -172,8 +172,10 @@ struct tw_cache_stats {
 	uint64_t bytes;           /* the sum of the weights of `entries` */
 	uint64_t queued_removals; /* removals for which on_remove has not yet returned */
 	/* Bytes of memory now, without adopted values. */
-	uint64_t memory;         /* all that the cache has from the system for entries and tables */
-	uint64_t memory_in_use;  /* the part in use by entries, tables and the expiry lists */
+	/* All that the cache has from the system for entries and tables, and for the threads that
+	 * use it: 1,170 bytes each, until they have ended. */
+	uint64_t memory;
+	uint64_t memory_in_use;  /* the part in use by entries, tables, expiry lists and threads */
 	uint64_t memory_retired; /* entries that have left, but that a lookup may still read */
 	uint64_t memory_pinned;  /* entries that have left, but are pinned */
 };
@@ -210,7 +212,7 @@ struct tw_cache_options {
 	 *
 	 * Without `weigh` the cache's memory is at most 1.25 times max_bytes plus 4 MiB, whatever
 	 * sizes come and go. Not counted: entries kept only by pins or queued removals, adopted
-	 * values, and sets in progress.
+	 * values, sets in progress, and 1,170 bytes for each thread that uses the cache.
 	 */
 	uint64_t max_bytes;
 	tw_cache_weigh_fn *weigh;    /* weighs entries; NULL, the default, weighs their memory */

@@ -76,12 +76,21 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 /* False: something is left in one. */
 static bool cache_clear_threads(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
+	struct epochs *epochs = &cache->shared.epochs;
+	struct reader *reader = epochs_begin_walk(epochs);
 	bool is_done = true;
 
 	for (; reader; reader = reader->next)
 		is_done &= retire_clear(retiring_reader(reader), &cache->shared);
-	return is_done;
+	epochs_end_walk(epochs);
+	return retire_free_ended(&cache->shared) && is_done;
+}
+
+/* A thread has left its memory. */
+static void cache_note_thread_end(struct epochs *epochs)
+{
+	shared_ask_maintenance(
+		(struct shared_state *)((char *)epochs - offsetof(struct shared_state, epochs)));
 }
 
 /* True: there is more. */
@@ -238,8 +247,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		return status;
 	shared_init_clock(&cache->shared);
 	cache->shared.pool = pool_create();
-	if (!cache->shared.pool ||
-	    !epochs_init(&cache->shared.epochs, sizeof(struct retiring_reader)))
+	if (!cache->shared.pool || !epochs_init(&cache->shared.epochs, cache->shared.pool))
 		return TW_NO_MEMORY;
 	pool_set_limit(cache->shared.pool, options->max_bytes);
 	cache->shared.nobody = epochs_add_reader(&cache->shared.epochs);
@@ -249,6 +257,8 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	if (status == TW_OK)
 		status = tw_alarm_create(cache->shared.wheel, cache_run_maintenance, cache,
 					 &cache->shared.maintenance);
+	if (status == TW_OK)
+		epochs_watch_threads(&cache->shared.epochs, cache_note_thread_end);
 	if (status == TW_OK)
 		status = cache_open_shards(cache, options);
 	if (status == TW_OK)
@@ -267,6 +277,7 @@ static void cache_close(struct tw_cache *cache)
 
 	loaders_close(&cache->loaders);
 	removals_close(&cache->removals);
+	epochs_watch_threads(&cache->shared.epochs, NULL);
 	tw_alarm_destroy(cache->shared.maintenance);
 	for (; reader; reader = reader->next)
 		retire_close(retiring_reader(reader), &cache->shared);
