@@ -93,15 +93,17 @@ static void cache_note_thread_end(struct epochs *epochs)
 		(struct shared_state *)((char *)epochs - offsetof(struct shared_state, epochs)));
 }
 
-/* True: there is more. */
+/* Returns whether there is more, also by the next tick, if that finds the cache at rest. */
 static bool cache_trim(struct tw_cache *cache, size_t most)
 {
+	struct arena *arena = &cache->shared.pool->arena;
+	bool is_at_rest = arena_is_at_rest(arena);
 	size_t trimmed = 0;
 	size_t more;
 
-	while (trimmed < most && (more = arena_trim(&cache->shared.pool->arena)) > 0)
+	while (trimmed < most && (more = arena_trim(arena, is_at_rest)) > 0)
 		trimmed += more;
-	return trimmed >= most;
+	return trimmed >= most || (!is_at_rest && arena_has_idle(arena, true));
 }
 
 static void cache_maintain(struct tw_cache *cache, bool is_draining)
