@@ -76,6 +76,13 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 
 /* ---- Set ---- */
 
+/* Returns an adopted value's part of a weight, so that the sum does not overflow. */
+static uint64_t adopted_weight(const struct entry_adopted *adopted)
+{
+	return adopted->value_size < TW_CACHE_WEIGHT_MAX ? adopted->value_size
+							 : TW_CACHE_WEIGHT_MAX;
+}
+
 void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 {
 	const struct entry_adopted *adopted = plan->adopted;
@@ -98,7 +105,7 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 					    adopted ? adopted->value_size : plan->value_size);
 	else if (plan->weight == 0)
 		plan->weight = ENTRY_SHARE + pool_cell_size(plan->size) +
-			       (adopted ? adopted->value_size : 0);
+			       (adopted ? adopted_weight(adopted) : 0);
 	if (plan->weight > TW_CACHE_WEIGHT_MAX) {
 		plan->weight = TW_CACHE_WEIGHT_MAX;
 		plan->size += plan->kind & ENTRY_EXTENDED ? 0 : sizeof(struct entry_extension);
