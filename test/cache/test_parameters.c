@@ -570,11 +570,13 @@ static uintptr_t function_for(call_fn *call)
 static void give_usual(arguments given, struct tw_cache *cache, call_fn *call)
 {
 	static const char key[TW_KEY_SIZE_MAX + 1] = "key";
+	/* The listener looks at the first bytes of values that say they are longer. */
+	static const char value[64] = "value";
 
 	given[CACHE] = (uintptr_t)cache;
 	given[KEY] = (uintptr_t)key;
 	given[KEY_SIZE] = 3;
-	given[VALUE] = (uintptr_t) "value";
+	given[VALUE] = (uintptr_t)value;
 	given[VALUE_SIZE] = 5;
 	given[WEIGHT] = 0;
 	given[FREE_VALUE] = (uintptr_t)count_free;
