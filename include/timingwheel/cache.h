@@ -197,8 +197,10 @@ struct tw_cache_stats {
 	uint64_t bytes;           /* the sum of the weights of `entries` */
 	uint64_t queued_removals; /* removals for which on_remove has not yet returned */
 	/* Bytes of memory now, without adopted values. */
-	uint64_t memory;         /* all that the cache has from the system for entries and tables */
-	uint64_t memory_in_use;  /* the part in use by entries, tables and the expiry lists */
+	/* All that the cache has from the system for entries and tables, and for the threads that
+	 * use it: 1,170 bytes each, until they have ended. */
+	uint64_t memory;
+	uint64_t memory_in_use;  /* the part in use by entries, tables, expiry lists and threads */
 	uint64_t memory_retired; /* entries that have left, but that a lookup may still read */
 	uint64_t memory_pinned;  /* entries that have left, but are pinned */
 };
@@ -235,7 +237,7 @@ struct tw_cache_options {
 	 *
 	 * Without `weigh` the cache's memory is at most 1.25 times max_bytes plus 4 MiB, whatever
 	 * sizes come and go. Not counted: entries kept only by pins or queued removals, adopted
-	 * values, and sets in progress.
+	 * values, sets in progress, and 1,170 bytes for each thread that uses the cache.
 	 */
 	uint64_t max_bytes;
 	tw_cache_weigh_fn *weigh;    /* weighs entries; NULL, the default, weighs their memory */
@@ -388,9 +390,10 @@ TW_API void tw_cache_destroy(struct tw_cache *cache);
 /*
  * Sets the key's value, with the cache's lifetime.
  *
- * Key and value are copied. The value may be empty, and NULL if it is empty. A value that the key
- * has is replaced (TW_CAUSE_REPLACED). Lookups at the same time find the old value or the new one.
- * With any status but TW_OK nothing has changed.
+ * Key and value are copied. The value may be empty, and NULL if it is empty. The copy of the value
+ * begins at a multiple of 8 bytes, which need not be one of 16. A value that the key has is
+ * replaced (TW_CAUSE_REPLACED). Lookups at the same time find the old value or the new one. With
+ * any status but TW_OK nothing has changed.
  *
  * Any thread. The call costs a hash, an allocation, a copy, a short lock, and a read of the precise
  * clock. As a rule it makes a system call only if the new deadline is the earliest of its shard, or
@@ -455,14 +458,31 @@ TW_API enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, 
 				       const void *value, size_t value_size, tw_duration expire);
 
 /*
+ * Frees an adopted value, exactly once, after the value's last reader.
+ *
+ * The thread that finds the value unread calls the function, before the thread's call on the cache
+ * returns. That may be a call for another key: any call but tw_cache_get, tw_cache_get_many,
+ * tw_cache_acquire, tw_cache_peek, tw_cache_count, tw_cache_get_stats, tw_cache_write_metrics and
+ * those on a pinned entry. Of these only tw_cache_entry_release calls it, for the last pin. The
+ * wheel's threads, or the thread that drives the wheel, and the threads for loads call it too.
+ *
+ * So it may run while the program holds a lock around a call on the cache. It must not take such a
+ * lock, nor wait for a thread that holds one. It must be quick and must return: no exception may
+ * leave it, and it must not end its thread, for which cancellation is disabled meanwhile. It must
+ * not call the cache, but may pin and release entries. If it releases the last pin of an entry with
+ * an adopted value, that value is freed after it has returned, by the same thread: a value may hold
+ * pins of other entries, in chains of any length.
+ */
+typedef void tw_cache_free_fn(void *value, size_t value_size, void *context);
+
+/*
  * Sets the key's value as tw_cache_set_with_expire does, but takes the value itself, without a
  * copy.
  *
- * On TW_OK the cache owns the value. It calls free_value(value, value_size, context) exactly once,
- * after the last reader, on any thread. free_value must not call the cache. It may be NULL if the
- * value outlives the cache and all pins. `weight` counts for max_bytes; 0 weighs the entry as
- * tw_cache_options.max_bytes says. `value` may be NULL if value_size is 0. With any status but
- * TW_OK the caller still owns the value.
+ * On TW_OK the cache owns the value, and calls free_value(value, value_size, context) in the end.
+ * free_value may be NULL if the value outlives the cache and all pins. `weight` counts for
+ * max_bytes; 0 weighs the entry as tw_cache_options.max_bytes says. `value` may be NULL if
+ * value_size is 0. With any status but TW_OK the caller still owns the value.
  *
  * Returns:
  *   TW_OK         the cache owns the value
@@ -473,9 +493,8 @@ TW_API enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, 
  */
 TW_API enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t key_size,
 				     void *value, size_t value_size, uint64_t weight,
-				     void (*free_value)(void *value, size_t value_size,
-							void *context),
-				     void *context, tw_duration expire);
+				     tw_cache_free_fn *free_value, void *context,
+				     tw_duration expire);
 
 /*
  * Copies the key's value to `buffer`, at most `capacity` bytes of it.
@@ -549,7 +568,9 @@ TW_API enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key
  * Return the value and the key of an entry.
  *
  * The entry must be pinned, or be the one that a callback was called with. *size (may be NULL)
- * becomes the size in bytes. Any thread.
+ * becomes the size in bytes. A value that was copied begins at a multiple of 8 bytes: a uint64_t or
+ * a pointer can be read in place, a type of larger alignment must be copied out. An adopted value
+ * is at the address that was given. Any thread.
  *
  * Returns: the bytes. An empty value that was copied is not NULL.
  */
@@ -674,7 +695,8 @@ TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, si
  *
  * The loader calls it, or the thread that has the loading of a kept load. `expire` is in
  * nanoseconds; 0 means the cache's lifetime. If a load gets several values, the last one counts.
- * With any status but TW_OK an adopted value is still the caller's.
+ * A copy begins at a multiple of 8 bytes, as by tw_cache_set. With any status but TW_OK an adopted
+ * value is still the caller's.
  *
  * Returns:
  *   TW_OK         the load has the value
@@ -686,9 +708,8 @@ TW_API enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const
 					 size_t value_size, tw_duration expire);
 TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value,
 					  size_t value_size, uint64_t weight,
-					  void (*free_value)(void *value, size_t value_size,
-							     void *context),
-					  void *context, tw_duration expire);
+					  tw_cache_free_fn *free_value, void *context,
+					  tw_duration expire);
 
 /*
  * Keeps the load beyond its loader's return. The load then ends by tw_cache_load_end, and the
@@ -813,6 +834,10 @@ TW_API enum tw_status tw_cache_take_many(struct tw_cache *cache, struct tw_cache
  * once, else by the thread that ends the load or stops the cache, or for load_timeout on the
  * wheel's pool. So it should be quick. It may call the cache, except tw_cache_destroy and
  * tw_cache_flush. It must not end its thread or longjmp.
+ *
+ * A function that takes the next key by tw_cache_take_async recurses if that key is there: each
+ * such link of a chain takes about 300 bytes of the stack, and the function's own frame. A chain of
+ * unknown length must go on from elsewhere now and then, such as an event loop or an alarm.
  */
 typedef void tw_cache_value_fn(void *context, enum tw_status status,
 			       const struct tw_cache_entry *entry);
@@ -822,9 +847,10 @@ typedef void tw_cache_value_fn(void *context, enum tw_status status,
  * on_value with the result.
  *
  * The cache's own loader (tw_cache_options.load) loads missing keys, on the cache's threads. One
- * load serves all takes of the key of any kind. On TW_OK on_value is called exactly once, maybe
- * before the return. With any other status it is not called. Any thread. The call costs a lookup,
- * and an allocation. The number of waiting takes has no limit.
+ * load serves all takes of the key of any kind. On TW_OK on_value is called exactly once. If the
+ * key has an entry or a stored absence, it is called before the return, on the stack of this call.
+ * With any other status it is not called. Any thread. The call costs a lookup, and an allocation.
+ * The number of waiting takes has no limit.
  *
  * Returns:
  *   TW_OK         on_value is called

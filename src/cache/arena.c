@@ -52,8 +52,10 @@ enum { LEFT_OUT = 15 };
 /* A caller unmaps no more leaves than that at once, which takes some 25 us. */
 enum { UNMAPPED_MOST = 128 };
 
-/* What may be idle: a share of what is used, and some. With a limit in bytes little. */
-enum { IDLE_SHARE = 32, IDLE_SHARE_TIGHT = 64, IDLE_LEAST = 1 << 20, IDLE_LEAST_TIGHT = 1 << 18 };
+/* What may be idle: a share of what is used, and some. With a limit in bytes little, and at rest
+ * less: many caches may be. */
+enum { IDLE_SHARE = 32, IDLE_SHARE_TIGHT = 64 };
+enum { IDLE_LEAST = 1 << 20, IDLE_LEAST_TIGHT = 1 << 18, IDLE_LEAST_AT_REST = 1 << 16 };
 
 struct arena_region {
 	struct arena *arena; /* constant */
@@ -465,13 +467,41 @@ static unsigned arena_trim_some(struct arena *arena, unsigned most)
 	return count;
 }
 
-size_t arena_trim(struct arena *arena)
+bool arena_is_at_rest(struct arena *arena)
+{
+	bool is_at_rest;
+
+	turn_lock_take(&arena->lock);
+	is_at_rest = arena->used == arena->used_before;
+	arena->used_before = arena->used;
+	turn_lock_let_go(&arena->lock);
+	return is_at_rest;
+}
+
+/* Under the lock. */
+static bool arena_idles(const struct arena *arena, bool at_rest)
+{
+	return arena->idle > (at_rest ? arena->used / IDLE_SHARE_TIGHT + IDLE_LEAST_AT_REST
+				      : arena_idle_most(arena));
+}
+
+bool arena_has_idle(struct arena *arena, bool at_rest)
+{
+	bool has_idle;
+
+	turn_lock_take(&arena->lock);
+	has_idle = arena_idles(arena, at_rest);
+	turn_lock_let_go(&arena->lock);
+	return has_idle;
+}
+
+size_t arena_trim(struct arena *arena, bool at_rest)
 {
 	unsigned count = 0;
 
 	turn_lock_give_way(&arena->lock);
 	turn_lock_take(&arena->lock);
-	if (arena->idle > arena_idle_most(arena))
+	if (arena_idles(arena, at_rest))
 		count = arena_trim_some(arena, UNMAPPED_MOST);
 	turn_lock_let_go(&arena->lock);
 	return (size_t)count * ARENA_LEAF;

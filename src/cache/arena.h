@@ -24,9 +24,10 @@ struct arena {
 	struct list regions; /* with something free */
 	struct list small; /* regions and mappings that large pages are for, and have small ones */
 	unsigned region_count;
-	bool is_tight; /* there is a limit in bytes */
-	uint64_t used; /* bytes in spans */
-	uint64_t idle; /* bytes that are in none, and resident */
+	bool is_tight;        /* there is a limit in bytes */
+	uint64_t used;        /* bytes in spans */
+	uint64_t idle;        /* bytes that are in none, and resident */
+	uint64_t used_before; /* at the last arena_is_at_rest() */
 };
 
 void arena_init(struct arena *arena);
@@ -46,8 +47,12 @@ void arena_give(struct arena *arena, void *memory, size_t size);
 bool arena_give_some(struct arena *arena, void *memory, size_t size);
 /* How many bytes a span of that size takes. */
 size_t arena_span_size(size_t size);
-/* Gives back to the system some of what is idle beyond what may be: how many bytes; 0: no more. */
-size_t arena_trim(struct arena *arena);
+/* Returns whether as much is used as at the last call. */
+bool arena_is_at_rest(struct arena *arena);
+/* Returns whether more is idle than may be, or than may be at rest. */
+bool arena_has_idle(struct arena *arena, bool at_rest);
+/* Gives some of that back to the system. Returns how many bytes, or 0 if there is no more. */
+size_t arena_trim(struct arena *arena, bool at_rest);
 /* Has up to so many regions in large pages that are resident in small ones: for a thread that may
  * take its time. True: there is more. */
 bool arena_use_large_pages(struct arena *arena, unsigned regions);

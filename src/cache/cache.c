@@ -233,10 +233,12 @@ static void cache_check_sums(struct tw_cache *cache)
 void cache_check(struct tw_cache *cache)
 {
 	enum { LOCKS_MOST = 32 }; /* the thread sanitizer allows a thread 64 locks */
-	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
+	struct epochs *epochs = &cache->shared.epochs;
+	struct reader *reader = epochs_begin_walk(epochs);
 
 	for (; reader; reader = reader->next)
 		retire_check(retiring_reader(reader));
+	epochs_end_walk(epochs);
 	if (!SANITIZER_THREAD || cache->shard_mask < LOCKS_MOST) {
 		cache_check_sums(cache);
 		return;
@@ -269,23 +271,34 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_dura
 		stats->inserts += shard->removed[i];
 		stats->removed[i] += shard->removed[i];
 	}
-	shard_end(shard);
+	shard_end_unchanged(shard);
 }
 
-/* With the shards summed. What moves meanwhile may be counted twice, or not. */
-static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stats)
+/* Sums the counts of all threads, and what they have retired and keep spare. */
+static void cache_sum_threads(struct tw_cache *cache, uint64_t sums[READER_COUNTS],
+			      uint64_t *retired, uint64_t *spare)
+{
+	struct epochs *epochs = &cache->shared.epochs;
+	struct reader *reader = epochs_begin_walk(epochs);
+
+	for (; reader; reader = reader->next) {
+		for (int i = 0; i < READER_COUNTS; i++)
+			sums[i] += counter_read(&reader->counts[i]);
+		retire_sum(retiring_reader(reader), retired, spare);
+	}
+	epochs_end_walk(epochs);
+}
+
+/* With the shards and the threads summed. What moves meanwhile may be counted twice, or not. */
+static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stats, uint64_t spare)
 {
 	struct pool *pool = cache->shared.pool;
-	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
-	uint64_t spare = 0;
 	uint64_t memory;
 	uint64_t others;
 	uint64_t used;
 
 	pool_sum(pool, &memory, &used);
 	stats->memory += memory;
-	for (; reader; reader = reader->next)
-		retire_sum(retiring_reader(reader), &stats->memory_retired, &spare);
 	stats->memory_pinned = counter_read(&pool->pinned);
 	others = stats->memory_retired + stats->memory_pinned + spare;
 	stats->memory_in_use += used > others ? used - others : 0;
@@ -302,17 +315,15 @@ static struct tw_percentiles cache_load_time(const struct tw_cache *cache)
 enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
 	uint64_t sums[READER_COUNTS] = {0};
-	const struct reader *reader;
 	tw_duration oldest = TW_FOREVER;
 	tw_duration now;
+	uint64_t spare = 0;
 
 	if (!cache || !stats)
 		return TW_INVALID;
 	now = clock_read_real(CLOCK_MONOTONIC);
 	*stats = (struct tw_cache_stats){0};
-	for (reader = epochs_first_reader(&cache->shared.epochs); reader; reader = reader->next)
-		for (int i = 0; i < READER_COUNTS; i++)
-			sums[i] += counter_read(&reader->counts[i]);
+	cache_sum_threads(cache, sums, &stats->memory_retired, &spare);
 	stats->hits = sums[COUNT_HITS];
 	stats->misses = sums[COUNT_MISSES];
 	stats->absent = sums[COUNT_ABSENT];
@@ -328,7 +339,7 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 		shard_sum(&cache->shards[i], stats, &oldest);
 	if (oldest < now)
 		stats->oldest_load = now - oldest;
-	cache_sum_memory(cache, stats);
+	cache_sum_memory(cache, stats, spare);
 	stats->notified = counter_read(&cache->removals.told);
 	stats->queued_removals = removals_waiting(&cache->removals);
 	stats->entries = counter_read(&cache->shared.entries);

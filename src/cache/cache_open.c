@@ -78,23 +78,34 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 /* False: something is left in one. */
 static bool cache_clear_threads(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
+	struct epochs *epochs = &cache->shared.epochs;
+	struct reader *reader = epochs_begin_walk(epochs);
 	bool is_done = true;
 
 	for (; reader; reader = reader->next)
 		is_done &= retire_clear(retiring_reader(reader), &cache->shared);
-	return is_done;
+	epochs_end_walk(epochs);
+	return retire_free_ended(&cache->shared) && is_done;
 }
 
-/* True: there is more. */
+/* A thread has left its memory. */
+static void cache_note_thread_end(struct epochs *epochs)
+{
+	shared_ask_maintenance(
+		(struct shared_state *)((char *)epochs - offsetof(struct shared_state, epochs)));
+}
+
+/* Returns whether there is more, also by the next tick, if that finds the cache at rest. */
 static bool cache_trim(struct tw_cache *cache, size_t most)
 {
+	struct arena *arena = &cache->shared.pool->arena;
+	bool is_at_rest = arena_is_at_rest(arena);
 	size_t trimmed = 0;
 	size_t more;
 
-	while (trimmed < most && (more = arena_trim(&cache->shared.pool->arena)) > 0)
+	while (trimmed < most && (more = arena_trim(arena, is_at_rest)) > 0)
 		trimmed += more;
-	return trimmed >= most;
+	return trimmed >= most || (!is_at_rest && arena_has_idle(arena, true));
 }
 
 static void cache_maintain(struct tw_cache *cache, bool is_draining)
@@ -250,8 +261,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		return status;
 	shared_init_clock(&cache->shared);
 	cache->shared.pool = pool_create();
-	if (!cache->shared.pool ||
-	    !epochs_init(&cache->shared.epochs, sizeof(struct retiring_reader)))
+	if (!cache->shared.pool || !epochs_init(&cache->shared.epochs, cache->shared.pool))
 		return TW_NO_MEMORY;
 	pool_set_limit(cache->shared.pool, options->max_bytes);
 	cache->shared.nobody = epochs_add_reader(&cache->shared.epochs);
@@ -261,6 +271,8 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	if (status == TW_OK)
 		status = tw_alarm_create(cache->shared.wheel, cache_run_maintenance, cache,
 					 &cache->shared.maintenance);
+	if (status == TW_OK)
+		epochs_watch_threads(&cache->shared.epochs, cache_note_thread_end);
 	if (status == TW_OK)
 		status = cache_open_shards(cache, options);
 	if (status == TW_OK)
@@ -282,6 +294,7 @@ static void cache_close(struct tw_cache *cache)
 
 	loaders_close(&cache->loaders);
 	removals_close(&cache->removals);
+	epochs_watch_threads(&cache->shared.epochs, NULL);
 	tw_alarm_destroy(cache->shared.maintenance);
 	tw_alarm_destroy(cache->timeouts);
 	for (; reader; reader = reader->next)

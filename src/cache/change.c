@@ -76,6 +76,13 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 
 /* ---- Set ---- */
 
+/* Returns an adopted value's part of a weight, so that the sum does not overflow. */
+static uint64_t adopted_weight(const struct entry_adopted *adopted)
+{
+	return adopted->value_size < TW_CACHE_WEIGHT_MAX ? adopted->value_size
+							 : TW_CACHE_WEIGHT_MAX;
+}
+
 void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 {
 	const struct entry_adopted *adopted = plan->adopted;
@@ -98,7 +105,7 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 					    adopted ? adopted->value_size : plan->value_size);
 	else if (plan->weight == 0)
 		plan->weight = ENTRY_SHARE + pool_cell_size(plan->size) +
-			       (adopted ? adopted->value_size : 0);
+			       (adopted ? adopted_weight(adopted) : 0);
 	if (plan->weight > TW_CACHE_WEIGHT_MAX) {
 		plan->weight = TW_CACHE_WEIGHT_MAX;
 		plan->size += plan->kind & ENTRY_EXTENDED ? 0 : sizeof(struct entry_extension);
@@ -286,8 +293,7 @@ enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, size_t 
 }
 
 enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t key_size, void *value,
-			      size_t value_size, uint64_t weight,
-			      void (*free_value)(void *value, size_t value_size, void *context),
+			      size_t value_size, uint64_t weight, tw_cache_free_fn *free_value,
 			      void *context, tw_duration expire)
 {
 	struct entry_adopted adopted = {value, value_size, free_value, context};

@@ -9,6 +9,10 @@
  *
  * Invariants: key, value and weight never change. The memory goes back when the references are 0
  * and no hazard names it, and an adopted value is freed once, before that.
+ *
+ * To free a value may release the last pin of another entry, whose value may do so in turn. A
+ * thread that frees a value puts the entries that come up meanwhile on a list, and goes on with
+ * them when the user's function has returned, so that its stack does not grow with their number.
  */
 #include "entry.h"
 
@@ -205,23 +209,45 @@ tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry)
 	return deadline < 0 ? -deadline : deadline;
 }
 
-/* A cancelled thread would end in a user's function, and leave what its caller has still to do. */
 static void adopted_free(const struct entry_adopted *adopted)
 {
+	if (adopted->free_value)
+		adopted->free_value(adopted->value, adopted->value_size, adopted->context);
+}
+
+/* Entries whose values this thread has to free, linked by retired_next. */
+static _Thread_local struct tw_cache_entry *to_free __attribute__((tls_model("initial-exec")));
+/* This thread is freeing them. */
+static _Thread_local bool is_freeing __attribute__((tls_model("initial-exec")));
+
+static void entries_free(void)
+{
+	struct tw_cache_entry *entry;
 	int state;
 
-	if (!adopted->free_value)
-		return;
+	/* A cancelled thread would end in a user's function, and leave what its caller has still
+	 * to do. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	adopted->free_value(adopted->value, adopted->value_size, adopted->context);
+	is_freeing = true;
+	while ((entry = to_free)) {
+		to_free = entry->retired_next;
+		adopted_free(entry_adopted(entry));
+		entry_discard(entry);
+	}
+	is_freeing = false;
 	pthread_setcancelstate(state, &state);
 }
 
 static void entry_free(struct tw_cache_entry *entry)
 {
-	if (entry->kind & ENTRY_ADOPTED)
-		adopted_free(entry_adopted(entry));
-	entry_discard(entry);
+	if (!(entry->kind & ENTRY_ADOPTED)) {
+		entry_discard(entry);
+		return;
+	}
+	entry->retired_next = to_free;
+	to_free = entry;
+	if (!is_freeing)
+		entries_free();
 }
 
 void entry_let_go(struct tw_cache_entry *entry)

@@ -55,7 +55,7 @@ struct entry_extension {
 struct entry_adopted {
 	void *value;
 	size_t value_size;
-	void (*free_value)(void *value, size_t value_size, void *context);
+	tw_cache_free_fn *free_value;
 	void *context;
 };
 

@@ -13,11 +13,13 @@
  * which caches still live. Therefore the array of all epochs, the lock and the key below, which are
  * the one thing in the library that belongs to the process: threads do.
  *
- * Readers are never freed while their cache lives, for they may be being looked at. But only those
- * of threads that live stand in the blocks that a look goes through.
+ * Only the readers of threads that live stand in the blocks that a look goes through. Those of
+ * threads that ended wait in the list for another thread, or for maintenance, which frees them when
+ * the looks that may have met them have ended: each look is made under a lock of its own thread's
+ * (retire.h). They are the cache's memory, so they are cells of its pool.
  *
  * Invariants: a thread that lives has one reader in a cache at most, and no other thread writes it.
- * A reader is in the cache's list from its making on, and in a block while its thread lives.
+ * A reader is in the cache's list until it is freed, and in a block while its thread lives.
  *
  * May run together: everything but epochs_destroy.
  */
@@ -28,6 +30,7 @@
 #include <string.h>
 
 #include "pins.h"
+#include "pool.h"
 
 _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
@@ -71,6 +74,14 @@ static void epochs_leave_place(struct reader *reader)
 	reader->place = NULL;
 }
 
+/* Under the lock: counts readers of threads that live and of threads that ended. relaxed: see
+ * epochs_readers() and epochs_ended(). */
+static void epochs_count(struct epochs *epochs, unsigned live, unsigned ended)
+{
+	atomic_fetch_add_explicit(&epochs->reader_count, live, memory_order_relaxed);
+	atomic_fetch_add_explicit(&epochs->ended_count, ended, memory_order_relaxed);
+}
+
 /* A thread ends: its readers are for others. */
 static void thread_give_back(void *argument)
 {
@@ -83,8 +94,9 @@ static void thread_give_back(void *argument)
 		if (!all_epochs[i] || all_epochs[i]->id != memo->id)
 			continue;
 		epochs_leave_place(memo->reader);
-		/* relaxed: see epochs_readers(). */
-		atomic_fetch_sub_explicit(&all_epochs[i]->reader_count, 1, memory_order_relaxed);
+		epochs_count(all_epochs[i], -1u, 1);
+		if (all_epochs[i]->on_thread_end)
+			all_epochs[i]->on_thread_end(all_epochs[i]);
 	}
 	hazards_give_back();
 	if (live_count == 0)
@@ -142,18 +154,26 @@ static bool epochs_take_number(struct epochs *epochs)
 	return true;
 }
 
-bool epochs_init(struct epochs *epochs, size_t reader_size)
+bool epochs_init(struct epochs *epochs, struct pool *pool)
 {
 	bool has_number;
 
 	pthread_once(&threads_once, threads_init);
 	if (!threads_have_key)
 		return false;
-	*epochs = (struct epochs){.era = 1, .reader_size = reader_size};
+	*epochs = (struct epochs){.era = 1, .pool = pool};
+	pthread_mutex_init(&epochs->walks_lock, NULL);
 	pthread_mutex_lock(&threads_lock);
 	has_number = epochs_take_number(epochs);
 	pthread_mutex_unlock(&threads_lock);
 	return has_number;
+}
+
+void epochs_watch_threads(struct epochs *epochs, void (*on_thread_end)(struct epochs *epochs))
+{
+	pthread_mutex_lock(&threads_lock);
+	epochs->on_thread_end = on_thread_end;
+	pthread_mutex_unlock(&threads_lock);
 }
 
 /* Under the lock. */
@@ -187,9 +207,10 @@ void epochs_destroy(struct epochs *epochs)
 	while (reader) {
 		struct reader *next = reader->next;
 
-		free(reader);
+		pool_give_reader(reader);
 		reader = next;
 	}
+	pthread_mutex_destroy(&epochs->walks_lock);
 	while (block) {
 		/* relaxed: as above. */
 		struct reader_block *next =
@@ -252,15 +273,17 @@ static struct reader *epochs_find_free(struct epochs *epochs)
 
 	while (reader && reader->place)
 		reader = reader->next;
-	if (reader)
+	if (reader) {
+		epochs_count(epochs, 1, -1u);
 		return reader;
-	reader = aligned_alloc(_Alignof(struct reader), epochs->reader_size);
+	}
+	reader = pool_take_reader(epochs->pool);
 	if (!reader)
 		return NULL;
-	memset(reader, 0, epochs->reader_size);
 	reader->next = first;
 	/* seq_cst: maintenance after this finds it; pairs with epochs_first_reader(). */
 	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
+	epochs_count(epochs, 1, 0);
 	return reader;
 }
 
@@ -285,8 +308,6 @@ static struct reader *epochs_take_reader(struct epochs *epochs)
 		atomic_fetch_add_explicit(&block->end, 1, memory_order_seq_cst);
 	atomic_fetch_add_explicit(&block->used, 1, memory_order_seq_cst);
 	atomic_store_explicit(place, reader, memory_order_seq_cst);
-	/* relaxed: see epochs_readers(). */
-	atomic_fetch_add_explicit(&epochs->reader_count, 1, memory_order_relaxed);
 	return reader;
 }
 
@@ -300,6 +321,54 @@ struct reader *epochs_add_reader(struct epochs *epochs)
 	reader = epochs_take_reader(epochs);
 	pthread_mutex_unlock(&threads_lock);
 	return reader;
+}
+
+struct reader *epochs_begin_walk(struct epochs *epochs)
+{
+	pthread_mutex_lock(&epochs->walks_lock);
+	epochs->walks++;
+	pthread_mutex_unlock(&epochs->walks_lock);
+	return epochs_first_reader(epochs);
+}
+
+void epochs_end_walk(struct epochs *epochs)
+{
+	pthread_mutex_lock(&epochs->walks_lock);
+	epochs->walks--;
+	pthread_mutex_unlock(&epochs->walks_lock);
+}
+
+struct reader *epochs_take_ended(struct epochs *epochs)
+{
+	struct reader *kept = NULL;
+	struct reader *ended = NULL;
+	struct reader *reader;
+	struct reader *next;
+
+	pthread_mutex_lock(&threads_lock);
+	/* relaxed, here and below: only written under the lock, and no walk is under way. */
+	reader = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
+	for (; reader; reader = next) {
+		struct reader **list = reader->place ? &kept : &ended;
+
+		next = reader->next;
+		reader->next = *list;
+		*list = reader;
+	}
+	atomic_store_explicit(&epochs->readers, kept, memory_order_relaxed);
+	atomic_store_explicit(&epochs->ended_count, 0, memory_order_relaxed);
+	pthread_mutex_unlock(&threads_lock);
+	return ended;
+}
+
+void epochs_put_back(struct epochs *epochs, struct reader *reader)
+{
+	pthread_mutex_lock(&threads_lock);
+	/* relaxed, both: as above. */
+	reader->next = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
+	atomic_store_explicit(&epochs->readers, reader, memory_order_relaxed);
+	epochs_count(epochs, 0, 1);
+	pthread_mutex_unlock(&threads_lock);
 }
 
 struct reader *epochs_find_reader(struct epochs *epochs)

@@ -7,6 +7,7 @@
 #ifndef CACHE_EPOCH_H
 #define CACHE_EPOCH_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 
 #include "base/counter.h"
 
+struct pool;
 struct tw_cache_loading;
 struct reader_block;
 
@@ -41,7 +43,7 @@ struct reader {
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
 	/* Under the lock of the waits (loading.c). */
 	const struct tw_cache_loading *waits_for;
-	/* Constant once it is in the list. */
+	/* Constant while it is in the list. */
 	struct reader *next;
 	/* Under the lock of the threads (epoch.c). */
 	_Atomic(struct reader *) *place; /* in the block; NULL: its thread has ended */
@@ -53,9 +55,14 @@ struct epochs {
 	size_t number; /* of no other that lives; constant */
 	_Atomic uint64_t era;
 	_Atomic(struct reader_block *) blocks; /* of the readers of threads that live */
-	_Atomic(struct reader *) readers; /* all, those of threads that ended too; grows only */
-	atomic_uint reader_count;         /* of threads that live */
-	size_t reader_size;               /* constant */
+	_Atomic(struct reader *) readers;      /* all, those of threads that ended too */
+	atomic_uint reader_count;              /* of threads that live */
+	atomic_uint ended_count;               /* readers of threads that ended */
+	struct pool *pool;                     /* constant */
+	pthread_mutex_t walks_lock;            /* also held by what takes readers out of the list */
+	unsigned walks;                        /* under it: walks of the list under way */
+	/* Under the lock of the threads: called when a thread with a reader has ended. */
+	void (*on_thread_end)(struct epochs *epochs);
 };
 
 /* The epochs that this thread used last. */
@@ -66,14 +73,25 @@ struct reader_memo {
 
 extern _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
-/* Its readers are the first part of `reader_size` bytes, zeroed. False: the system has no
+/* Its readers are the first part of POOL_READER bytes of the pool, zeroed. False: the system has no
  * thread-specific data left, or no memory. */
-bool epochs_init(struct epochs *epochs, size_t reader_size);
+bool epochs_init(struct epochs *epochs, struct pool *pool);
+/* Sets what is called when a thread with a reader has ended. After the return no thread calls what
+ * was set before. NULL is for nothing. */
+void epochs_watch_threads(struct epochs *epochs, void (*on_thread_end)(struct epochs *epochs));
 /* No thread is inside or comes again. */
 void epochs_destroy(struct epochs *epochs);
 struct reader *epochs_find_reader(struct epochs *epochs);
 /* A reader of no thread, for what has none; under a lock of its user's. NULL: out of memory. */
 struct reader *epochs_add_reader(struct epochs *epochs);
+/* Begins a walk of the readers so far, linked by next. Until its end none is freed. */
+struct reader *epochs_begin_walk(struct epochs *epochs);
+void epochs_end_walk(struct epochs *epochs);
+/* Under walks_lock, while no walk is under way: takes the readers of threads that have ended out of
+ * the list, linked by next. The caller frees them when no look that began before can meet them. */
+struct reader *epochs_take_ended(struct epochs *epochs);
+/* Puts one of these back. */
+void epochs_put_back(struct epochs *epochs, struct reader *reader);
 
 /* The eras of readers that are inside. */
 enum { ERAS_MOST = 64 };
@@ -99,7 +117,14 @@ static inline unsigned epochs_readers(struct epochs *epochs)
 	return atomic_load_explicit(&epochs->reader_count, memory_order_relaxed);
 }
 
-/* The readers so far, whole, linked by next. */
+/* How many readers epochs_take_ended() may find. */
+static inline unsigned epochs_ended(struct epochs *epochs)
+{
+	/* relaxed: a thread that ends later has the list looked at again. */
+	return atomic_load_explicit(&epochs->ended_count, memory_order_relaxed);
+}
+
+/* The readers so far, whole, linked by next: for a walk, or if none is freed meanwhile. */
 static inline struct reader *epochs_first_reader(struct epochs *epochs)
 {
 	/* seq_cst: pairs with epochs_take_reader(); see also cache_maintain(). */

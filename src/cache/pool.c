@@ -30,8 +30,11 @@ enum {
 	LARGE_PAGE = 65536,
 	LARGE_FIRST = FINE_CLASSES + 8, /* class of the larger pages */
 	CELL_MOST = 16368,
-	EXPIRY_CLASS = POOL_CLASSES - 1,
+	EXPIRY_CLASS = POOL_SIZES,
+	READER_CLASS,
 	HEAD = sizeof(struct pool_page),
+	READER_OFFSET = POOL_READER_ALIGNMENT - HEAD, /* in its cell */
+	READER_CELL = POOL_READER + POOL_READER_ALIGNMENT,
 	BATCH_BYTES = 4096, /* of cells that a thread takes at once */
 	BATCH_MOST = 16
 };
@@ -49,7 +52,7 @@ struct pool_cell {
 
 static size_t page_size_of(unsigned class)
 {
-	return class >= LARGE_FIRST && class != EXPIRY_CLASS ? LARGE_PAGE : SMALL_PAGE;
+	return class >= LARGE_FIRST && class < POOL_SIZES ? LARGE_PAGE : SMALL_PAGE;
 }
 
 /* Of a cell, at most CELL_MOST. */
@@ -76,6 +79,8 @@ static unsigned class_cells(unsigned class)
 
 	if (class == EXPIRY_CLASS)
 		return (SMALL_PAGE - HEAD) / POOL_EXPIRY_BLOCK;
+	if (class == READER_CLASS)
+		return (SMALL_PAGE - HEAD) / READER_CELL;
 	if (class < FINE_CLASSES)
 		return (SMALL_PAGE - HEAD) / ((class + 1) * POOL_STEP);
 	return (7 - coarse % 4) << (3 - coarse / 4);
@@ -87,6 +92,8 @@ static size_t class_size(unsigned class)
 		return (size_t)(class + 1) * POOL_STEP;
 	if (class == EXPIRY_CLASS)
 		return POOL_EXPIRY_BLOCK;
+	if (class == READER_CLASS)
+		return READER_CELL;
 	return (page_size_of(class) - sizeof(struct pool_page)) / class_cells(class) / POOL_STEP *
 	       POOL_STEP;
 }
@@ -350,22 +357,39 @@ void pool_give(void *block, size_t size)
 		pool_free(pool);
 }
 
-void *pool_take_expiry_block(struct pool *pool)
+static void *pool_take_of(struct pool *pool, unsigned class)
 {
 	struct pool_cell *cell;
 	size_t taken = 0;
 
 	pthread_mutex_lock(&pool->lock);
-	cell = pool_take_cell(pool, EXPIRY_CLASS, &taken);
+	cell = pool_take_cell(pool, class, &taken);
 	pthread_mutex_unlock(&pool->lock);
 	if (cell)
-		sanitizer_show(cell, class_size(EXPIRY_CLASS));
+		sanitizer_show(cell, class_size(class));
 	return cell;
+}
+
+void *pool_take_expiry_block(struct pool *pool)
+{
+	return pool_take_of(pool, EXPIRY_CLASS);
 }
 
 void pool_give_expiry_block(void *block)
 {
 	pool_give_of(block, EXPIRY_CLASS);
+}
+
+void *pool_take_reader(struct pool *pool)
+{
+	char *cell = pool_take_of(pool, READER_CLASS);
+
+	return cell ? memset(cell + READER_OFFSET, 0, POOL_READER) : NULL;
+}
+
+void pool_give_reader(void *reader)
+{
+	pool_give_of((char *)reader - READER_OFFSET, READER_CLASS);
 }
 
 /* ---- Spare cells ---- */
@@ -452,7 +476,7 @@ bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cel
 		return false;
 	/* The cache still has the pool: none of these is the last. */
 	pthread_mutex_lock(&pool->lock);
-	for (unsigned class = 0; class < POOL_CLASSES && cells > 0; class ++)
+	for (unsigned class = 0; class < POOL_SIZES && cells > 0; class ++)
 		for (; spare->cells[class] && cells > 0; cells--)
 			pool_give_cell(pool, spare_pop(spare, class), class);
 	pthread_mutex_unlock(&pool->lock);
@@ -487,7 +511,7 @@ static struct pool_class *pool_choose_class(struct pool *pool)
 	struct pool_class *chosen = NULL;
 	uint64_t most = 0;
 
-	for (unsigned class = 0; class < EXPIRY_CLASS; class ++) {
+	for (unsigned class = 0; class < POOL_SIZES; class ++) {
 		uint64_t bytes = pool->classes[class].free * class_size(class);
 
 		if (pool->classes[class].free <= class_cells(class) || bytes <= most)

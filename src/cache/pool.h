@@ -16,8 +16,10 @@
 #include "arena.h"
 #include "base/list.h"
 
-/* The last class has the expiry blocks, of POOL_EXPIRY_BLOCK bytes: see expiry.c. */
-enum { POOL_CLASSES = 41, POOL_EXPIRY_BLOCK = 256 };
+/* The classes of entries, by size, come first; the last two are for expiry blocks (expiry.c) and
+ * readers (epoch.c). */
+enum { POOL_SIZES = 40, POOL_CLASSES = POOL_SIZES + 2 };
+enum { POOL_EXPIRY_BLOCK = 256, POOL_READER = 1024, POOL_READER_ALIGNMENT = 128 };
 /* Cells of up to POOL_FINE bytes are multiples of POOL_STEP. */
 enum { POOL_STEP = 16, POOL_FINE = 256 };
 
@@ -73,7 +75,7 @@ struct pool {
 
 /* Cells of one pool that one thread keeps. Zeroed: none. */
 struct pool_spare {
-	struct pool_cell *cells[POOL_CLASSES];
+	struct pool_cell *cells[POOL_SIZES];
 	size_t bytes;
 	size_t taken; /* bytes of pages and spans for it, since its thread has set this to 0 */
 };
@@ -103,6 +105,10 @@ void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned);
 /* Returns a block of POOL_EXPIRY_BLOCK bytes, or NULL if out of memory. */
 void *pool_take_expiry_block(struct pool *pool);
 void pool_give_expiry_block(void *block);
+/* Returns POOL_READER zeroed bytes at a multiple of POOL_READER_ALIGNMENT, or NULL if out of
+ * memory. */
+void *pool_take_reader(struct pool *pool);
+void pool_give_reader(void *reader);
 
 /* At a multiple of 16, of at least 16 bytes; NULL: out of memory. */
 void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size);

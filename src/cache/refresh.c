@@ -56,7 +56,7 @@ void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_
 	if (limit_taken(&cache->refreshing) >= cache->refreshing.most || !shard_try_begin(shard))
 		return;
 	loading = refresh_begin(cache, shard, hash, key, key_size);
-	shard_end(shard);
+	shard_end_unchanged(shard);
 	if (loading)
 		loaders_add(&cache->loaders, loading);
 }

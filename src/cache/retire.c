@@ -47,6 +47,10 @@
 #include "base/sanitizer.h"
 #include "pins.h"
 
+_Static_assert(sizeof(struct retiring_reader) <= POOL_READER &&
+		       _Alignof(struct retiring_reader) <= POOL_READER_ALIGNMENT,
+	       "a reader fits into the memory for one");
+
 enum {
 	/* The readers are looked at once this many entries are fresh, more of them with more
 	 * readers: a look at a reader takes its cache line away from it. */
@@ -384,6 +388,58 @@ bool retire_clear(struct retiring_reader *thread, struct shared_state *shared)
 	garbage_free(&garbage);
 	return is_empty;
 }
+
+/* ---- Threads that have ended ---- */
+
+/* The counts of a reader go to the one that stays. */
+static void retire_free_reader(struct reader *reader, struct shared_state *shared)
+{
+	for (int i = 0; i < READER_COUNTS; i++)
+		reader_count(shared->nobody, (enum reader_count)i,
+			     counter_read(&reader->counts[i]));
+	pool_give_reader(reader);
+}
+
+/* Under the lock of the walks, while none is under way. */
+static void retire_free_readers(struct shared_state *shared)
+{
+	struct epochs *epochs = &shared->epochs;
+	struct retiring_reader *nobody = retiring_reader(shared->nobody);
+	struct reader *next = epochs_take_ended(epochs);
+	struct reader *reader;
+
+	/* A look that met one of these holds the lock of its own thread. */
+	for (reader = epochs_first_reader(epochs); reader; reader = reader->next) {
+		own_lock_take(&retiring_reader(reader)->lock);
+		own_lock_let_go(&retiring_reader(reader)->lock);
+	}
+	own_lock_take(&nobody->lock);
+	while ((reader = next)) {
+		struct retiring_reader *thread = retiring_reader(reader);
+
+		next = reader->next;
+		if (retire_has_some(thread) || thread->spare.bytes > 0)
+			epochs_put_back(epochs, reader);
+		else
+			retire_free_reader(reader, shared);
+	}
+	own_lock_let_go(&nobody->lock);
+}
+
+bool retire_free_ended(struct shared_state *shared)
+{
+	struct epochs *epochs = &shared->epochs;
+
+	if (epochs_ended(epochs) == 0)
+		return true;
+	pthread_mutex_lock(&epochs->walks_lock);
+	if (epochs->walks == 0)
+		retire_free_readers(shared);
+	pthread_mutex_unlock(&epochs->walks_lock);
+	return epochs_ended(epochs) == 0;
+}
+
+/* ---- Check and sums ---- */
 
 static void retired_check(const struct retired_list *list)
 {

@@ -70,6 +70,10 @@ void retire_add(struct retiring_reader *thread, struct retired_list *list, struc
 void retire_end(struct retiring_reader *thread, struct shared_state *shared);
 /* Frees what can be freed, and keeps no memory. Returns false if something is left. */
 bool retire_clear(struct retiring_reader *thread, struct shared_state *shared);
+/* Frees the readers of threads that have ended, unless they have retired entries still. Waits for
+ * each thread that is between retire_begin and retire_end. Returns false if it has to be called
+ * again. */
+bool retire_free_ended(struct shared_state *shared);
 /* Asserts the invariants by examining all retired entries. */
 void retire_check(struct retiring_reader *thread);
 /* Adds the bytes retired to *retired, and the bytes of spare cells to *spare. */

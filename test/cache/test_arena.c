@@ -81,7 +81,7 @@ static void spans_of_all_sizes_never_overlap(void **state)
 	for (int i = 0; i < SPANS; i++)
 		if (held[i].memory)
 			give(&arena, &held[i]);
-	while (arena_trim(&arena) > 0)
+	while (arena_trim(&arena, false) > 0)
 		continue;
 	assert_int_equal(arena.used, arena.region_count * (uint64_t)ARENA_LEAF);
 	assert_true(arena.idle <= 2 << 20);
@@ -121,7 +121,7 @@ static void leaves_that_came_back_are_not_resident(void **state)
 	take_leaves(&arena, leaves, LEAVES);
 	for (int i = 0; i < LEAVES; i += 2)
 		give(&arena, &leaves[i]);
-	while (arena_trim(&arena) > 0)
+	while (arena_trim(&arena, false) > 0)
 		continue;
 	assert_int_equal(arena.region_count, 4);
 	assert_true(arena.idle < 600 << 10);
@@ -146,7 +146,7 @@ static void *keep_up(void *argument)
 
 	while (!atomic_load(&maintenance->is_over)) {
 		(void)arena_use_large_pages(maintenance->arena, 1);
-		(void)arena_trim(maintenance->arena);
+		(void)arena_trim(maintenance->arena, false);
 	}
 	return NULL;
 }
@@ -181,7 +181,7 @@ static void spans_keep_their_bytes_while_they_get_large_pages(void **state)
 	atomic_store(&maintenance.is_over, true);
 	pthread_join(thread, NULL);
 	assert_false(arena_use_large_pages(&arena, 1000));
-	while (arena_trim(&arena) > 0)
+	while (arena_trim(&arena, false) > 0)
 		continue;
 	assert_int_equal(arena.used, arena.region_count * (uint64_t)ARENA_LEAF);
 	assert_true(arena.idle <= 2 << 20);
@@ -211,7 +211,7 @@ static void give_meanwhile(void)
 		give(arena, held);
 		used = arena->used;
 	}
-	assert_int_equal(arena_trim(arena), 0);
+	assert_int_equal(arena_trim(arena, false), 0);
 	assert_int_equal(arena->region_count, regions);
 }
 

@@ -275,6 +275,47 @@ static void who_is_told_may_take_and_may_not_destroy(void **state)
 	cache_recorder_close(recorder);
 }
 
+enum { LINKS = 500 };
+
+/* A chain of takes: the function of each makes the next one. */
+struct chain {
+	struct tw_cache *cache;
+	int links;
+	uintptr_t first; /* where the stack was */
+	uintptr_t last;
+};
+
+static void take_next(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+{
+	struct chain *chain = context;
+	char here;
+
+	assert_status(status, TW_OK);
+	assert_non_null(entry);
+	chain->last = (uintptr_t)&here;
+	if (chain->links == 0)
+		chain->first = chain->last;
+	if (++chain->links < LINKS)
+		assert_status(tw_cache_take_async(chain->cache, "key", 3, take_next, chain), TW_OK);
+}
+
+/* The header has the figure. The function's own frame is here too. */
+static void link_of_a_chain_of_hits_takes_little_of_the_stack(void **state)
+{
+	enum { LEAST = 100, MOST = 400 };
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){0});
+	struct chain chain = {.cache = recorder->cache};
+
+	cache_set(recorder, "key", "set");
+	assert_status(tw_cache_take_async(chain.cache, "key", 3, take_next, &chain), TW_OK);
+	assert_int_equal(chain.links, LINKS);
+	if (!TEST_HAS_SANITIZER && !TEST_IS_EMULATED)
+		assert_in_range((chain.first - chain.last) / (LINKS - 1), LEAST, MOST);
+	cache_recorder_close(recorder);
+}
+
 static void bad_arguments_of_take_async_are_refused(void **state)
 {
 	struct source source;
@@ -649,6 +690,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(take_after_a_delete_begins_another_load),
 	TEST_CACHE(loader_that_ends_a_thread_of_the_cache_has_failed),
 	TEST_CACHE(who_is_told_may_take_and_may_not_destroy),
+	TEST_CACHE(link_of_a_chain_of_hits_takes_little_of_the_stack),
 	TEST_CACHE(bad_arguments_of_take_async_are_refused),
 	TEST_CACHE(kept_load_ends_when_another_thread_says_so),
 	TEST_CACHE(abandoned_load_is_told_as_failed),

@@ -12,47 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void bad_keys_and_values_are_refused(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct tw_cache *cache = recorder->cache;
-	const struct tw_cache_entry *entry;
-	static char key[TW_KEY_SIZE_MAX + 1];
-	static const struct {
-		const void *key;
-		size_t size;
-	} keys[] = {{NULL, 3}, {"key", 0}, {key, sizeof(key)}, {NULL, 0}};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		const void *bad = keys[i].key;
-		size_t size = keys[i].size;
-
-		assert_status(tw_cache_set(cache, bad, size, "v", 1), TW_INVALID);
-		assert_status(tw_cache_add(cache, bad, size, "v", 1, 1), TW_INVALID);
-		assert_status(tw_cache_replace(cache, bad, size, "v", 1, 1), TW_INVALID);
-		assert_status(tw_cache_get(cache, bad, size, NULL, 0, NULL), TW_INVALID);
-		assert_status(tw_cache_acquire(cache, bad, size, &entry), TW_INVALID);
-		assert_null(entry);
-		assert_status(tw_cache_delete(cache, bad, size), TW_INVALID);
-		assert_status(tw_cache_touch(cache, bad, size, TW_HOUR), TW_INVALID);
-	}
-	assert_status(tw_cache_set(cache, "key", 3, NULL, 1), TW_INVALID);
-	assert_status(tw_cache_set(cache, "key", 3, "v", (size_t)UINT32_MAX + 1), TW_INVALID);
-	assert_status(tw_cache_get(cache, "key", 3, NULL, 1, NULL), TW_INVALID);
-	assert_status(tw_cache_acquire(cache, "key", 3, NULL), TW_INVALID);
-	assert_status(tw_cache_get_stats(cache, NULL), TW_INVALID);
-	assert_int_equal(cache_stats(recorder).inserts, 0);
-	assert_int_equal(cache_stats(recorder).misses, 0);
-	cache_recorder_close(recorder);
-}
-
-static int visit_nothing(void *context, const struct tw_cache_entry *entry)
-{
-	(void)context;
-	(void)entry;
-	return 1;
-}
-
 static void wheel_of_one_thread_has_no_cache(void **state)
 {
 	struct tw_options of_loop = {.drive = TW_DRIVE_LOOP};
@@ -64,55 +23,6 @@ static void wheel_of_one_thread_has_no_cache(void **state)
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
 	assert_null(cache);
 	tw_destroy(options.wheel);
-}
-
-static void calls_without_a_cache_are_refused(void **state)
-{
-	struct tw_cache_lookup item = {"k", 1, NULL, 0, 0, TW_OK};
-	struct tw_cache_stats stats;
-	const struct tw_cache_entry *entry;
-	size_t found = 1;
-
-	(void)state;
-	assert_status(tw_cache_create(NULL, TW_HOUR, NULL), TW_INVALID);
-	assert_status(tw_cache_set(NULL, "k", 1, "v", 1), TW_INVALID);
-	assert_status(tw_cache_set_with_expire(NULL, "k", 1, "v", 1, 1), TW_INVALID);
-	assert_status(tw_cache_add(NULL, "k", 1, "v", 1, 1), TW_INVALID);
-	assert_status(tw_cache_replace(NULL, "k", 1, "v", 1, 1), TW_INVALID);
-	assert_status(tw_cache_get(NULL, "k", 1, NULL, 0, &found), TW_INVALID);
-	assert_int_equal(found, 0);
-	assert_status(tw_cache_acquire(NULL, "k", 1, &entry), TW_INVALID);
-	assert_null(entry);
-	assert_status(tw_cache_delete(NULL, "k", 1), TW_INVALID);
-	assert_status(tw_cache_touch(NULL, "k", 1, 1), TW_INVALID);
-	assert_status(tw_cache_get_many(NULL, &item, 1, &found), TW_INVALID);
-	assert_status(tw_cache_clear(NULL), TW_INVALID);
-	assert_status(tw_cache_each(NULL, visit_nothing, NULL), TW_INVALID);
-	assert_status(tw_cache_set_limit(NULL, 1, 1), TW_INVALID);
-	assert_status(tw_cache_get_stats(NULL, &stats), TW_INVALID);
-	assert_status(tw_cache_flush(NULL), TW_INVALID);
-	tw_cache_destroy(NULL);
-}
-
-static void options_out_of_range_are_refused(void **state)
-{
-	static const struct tw_cache_options bad[] = {
-		{.jitter = 1},
-		{.jitter = 1.5},
-		{.policy = (enum tw_cache_policy)2},
-		{.idle = -1},
-		{.negative_expire = -1},
-		{.stats_interval = -1},
-		{.shards = TW_CACHE_SHARDS_MAX + 1},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct tw_cache *cache = (void *)state;
-
-		assert_status(tw_cache_create(&cache, TW_HOUR, &bad[i]), TW_INVALID);
-		assert_null(cache);
-	}
 }
 
 /* A part of so little rounds to nothing, and one more of nearly all is over the end. */
@@ -621,10 +531,7 @@ static void values_of_all_sizes_lie_side_by_side(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, values_of_all_sizes_lie_side_by_side),
-	TEST_CACHE(bad_keys_and_values_are_refused),
 	cmocka_unit_test(wheel_of_one_thread_has_no_cache),
-	cmocka_unit_test(calls_without_a_cache_are_refused),
-	cmocka_unit_test(options_out_of_range_are_refused),
 	cmocka_unit_test(lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter),
 	TEST_CACHE(add_and_replace_look_whether_the_key_is_there),
 	TEST_CACHE(keys_and_values_are_copied),

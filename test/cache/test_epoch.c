@@ -6,6 +6,7 @@
 #include "support/test.h"
 
 #include "cache/epoch.h"
+#include "cache/pool.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -13,7 +14,13 @@
 
 static void open_epochs(struct epochs *epochs)
 {
-	assert_true(epochs_init(epochs, sizeof(struct reader)));
+	assert_true(epochs_init(epochs, pool_create()));
+}
+
+static void close_epochs(struct epochs *epochs)
+{
+	epochs_destroy(epochs);
+	pool_close(epochs->pool);
 }
 
 /* Of the readers inside. */
@@ -49,7 +56,7 @@ static void reader_inside_sees_what_lived_in_its_era(void **state)
 	assert_int_equal(era_in(&epochs, 3, 3), 0);
 	reader_leave(reader);
 	assert_int_equal(era_in(&epochs, 1, 3), 0);
-	epochs_destroy(&epochs);
+	close_epochs(&epochs);
 }
 
 /* What does not fit into the list of eras counts as a whole. */
@@ -71,7 +78,7 @@ static void many_readers_hold_all_between_them(void **state)
 		assert_int_not_equal(era_in(&epochs, 10 * i + 1, 10 * i + 1), 0);
 	assert_int_equal(era_in(&epochs, 2, 10), 0);
 	assert_int_equal(era_in(&epochs, 10 * READERS, 10 * READERS), 0);
-	epochs_destroy(&epochs);
+	close_epochs(&epochs);
 }
 
 static void *read_once(void *argument)
@@ -104,7 +111,7 @@ static void reader_of_a_thread_that_ended_is_the_next_one_s(void **state)
 		assert_ptr_equal(reader, first);
 	}
 	assert_int_equal(epochs_readers(&epochs), 0);
-	epochs_destroy(&epochs);
+	close_epochs(&epochs);
 }
 
 static void thread_keeps_its_reader_while_others_caches_come_and_go(void **state)
@@ -120,11 +127,11 @@ static void thread_keeps_its_reader_while_others_caches_come_and_go(void **state
 
 		open_epochs(&other);
 		assert_non_null(epochs_reader(&other));
-		epochs_destroy(&other);
+		close_epochs(&other);
 		assert_ptr_equal(epochs_reader(&epochs), reader);
 	}
 	assert_int_equal(epochs_readers(&epochs), 1);
-	epochs_destroy(&epochs);
+	close_epochs(&epochs);
 }
 
 /* What a thread reads inside, and no more when it has ended. */
@@ -165,7 +172,7 @@ static void what_a_thread_read_before_it_ended_may_be_freed(void **state)
 		assert_int_equal(era_in(&reading.epochs, 1, 1), 0);
 		free(reading.value);
 		pthread_join(thread, NULL);
-		epochs_destroy(&reading.epochs);
+		close_epochs(&reading.epochs);
 	}
 }
 

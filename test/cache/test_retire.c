@@ -39,7 +39,7 @@ static uint64_t free_cells(struct tw_cache *cache)
 	uint64_t cells = 0;
 
 	pthread_mutex_lock(&pool->lock);
-	for (unsigned class = 0; class < POOL_CLASSES - 1; class ++)
+	for (unsigned class = 0; class < POOL_SIZES; class ++)
 		cells += pool->classes[class].free;
 	pthread_mutex_unlock(&pool->lock);
 	return cells;
@@ -92,6 +92,118 @@ static void check_idle_threads_keep_no_memory(struct cache_recorder *recorder)
 static void idle_threads_keep_no_memory(void **state)
 {
 	with_and_without_listener(*state, TW_HOUR, check_idle_threads_keep_no_memory);
+}
+
+enum { COMING = 200 };
+
+/* Threads that have used the cache, and wait until all have. */
+struct coming {
+	struct tw_cache *cache;
+	pthread_barrier_t all;
+	pthread_t threads[COMING];
+};
+
+static void *set_wait_and_end(void *argument)
+{
+	struct coming *coming = argument;
+	uint64_t key = (uint64_t)(uintptr_t)&key;
+
+	if (tw_cache_get(coming->cache, &key, sizeof(key), NULL, 0, NULL) != TW_NOT_FOUND ||
+	    tw_cache_set(coming->cache, &key, sizeof(key), "value", 5) != TW_OK ||
+	    tw_cache_delete(coming->cache, &key, sizeof(key)) == TW_CLOSED)
+		abort();
+	pthread_barrier_wait(&coming->all);
+	pthread_barrier_wait(&coming->all);
+	return NULL;
+}
+
+/* By the clock alone, without a call. */
+static void memory_of_threads_counts_and_comes_back_when_they_end(void **state)
+{
+	enum { LITTLE = 2048 }; /* expiry blocks for keys that have gone */
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct coming coming = {.cache = recorder->cache};
+	struct tw_cache_stats before;
+	struct tw_cache_stats stats;
+
+	set_all_twice(recorder->cache);
+	delete_all(recorder->cache);
+	assert_pool_gets_empty(recorder);
+	before = cache_stats(recorder);
+	pthread_barrier_init(&coming.all, NULL, COMING + 1);
+	for (int i = 0; i < COMING; i++)
+		assert_int_equal(
+			pthread_create(&coming.threads[i], NULL, set_wait_and_end, &coming), 0);
+	pthread_barrier_wait(&coming.all);
+	assert_in_range(cache_stats(recorder).memory_in_use, before.memory_in_use + COMING * 1024,
+			before.memory_in_use + COMING * 1400);
+	assert_true(cache_stats(recorder).memory >= cache_stats(recorder).memory_in_use);
+	pthread_barrier_wait(&coming.all);
+	for (int i = 0; i < COMING; i++)
+		pthread_join(coming.threads[i], NULL);
+	for (int i = 0;
+	     i < 500 && cache_stats(recorder).memory_in_use >= before.memory_in_use + LITTLE; i++)
+		cache_pass(recorder, INTERVAL);
+	assert_in_range(cache_stats(recorder).memory_in_use, 0, before.memory_in_use + LITTLE);
+	/* The system has it, too. */
+	for (int i = 0; i < 10; i++)
+		cache_pass(recorder, INTERVAL);
+	stats = cache_stats(recorder);
+	assert_in_range(stats.memory, stats.memory_in_use, stats.memory_in_use + (1 << 17));
+	/* What the threads have counted stays. */
+	assert_int_equal(cache_stats(recorder).misses, before.misses + COMING);
+	pthread_barrier_destroy(&coming.all);
+	cache_recorder_close_balanced(recorder);
+}
+
+struct asking {
+	struct cache_recorder *recorder;
+	atomic_bool ended;
+};
+
+static void *ask_on(void *argument)
+{
+	struct asking *asking = argument;
+	struct tw_cache_stats stats;
+
+	while (!atomic_load(&asking->ended))
+		if (tw_cache_get_stats(asking->recorder->cache, &stats) != TW_OK ||
+		    tw_cache_flush(asking->recorder->cache) != TW_OK)
+			abort();
+	return NULL;
+}
+
+static void threads_come_and_go_while_others_set_and_ask(void **state)
+{
+	enum { ROUNDS = 20 };
+	struct cache_recorder *recorder = cache_recorder_open_quiet(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = KEYS / 2});
+	struct coming coming = {.cache = recorder->cache};
+	struct asking asking = {.recorder = recorder};
+	pthread_t asker;
+	pthread_t setters[ROUNDS];
+
+	pthread_barrier_init(&coming.all, NULL, 2 + 1);
+	assert_int_equal(pthread_create(&asker, NULL, ask_on, &asking), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		assert_int_equal(pthread_create(&setters[i], NULL, set_all_twice, coming.cache), 0);
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(
+				pthread_create(&coming.threads[k], NULL, set_wait_and_end, &coming),
+				0);
+		pthread_barrier_wait(&coming.all);
+		pthread_barrier_wait(&coming.all);
+		for (int k = 0; k < 2; k++)
+			pthread_join(coming.threads[k], NULL);
+	}
+	for (int i = 0; i < ROUNDS; i++)
+		pthread_join(setters[i], NULL);
+	atomic_store(&asking.ended, true);
+	pthread_join(asker, NULL);
+	assert_int_equal(cache_stats(recorder).misses, 2 * ROUNDS);
+	assert_int_equal(cache_stats(recorder).inserts, 2 * ROUNDS + (uint64_t)ROUNDS * 2 * KEYS);
+	pthread_barrier_destroy(&coming.all);
+	cache_recorder_close(recorder);
 }
 
 static void check_memory_comes_back_after_expiry(struct cache_recorder *recorder)
@@ -332,6 +444,8 @@ static void limit_may_come_while_all_threads_set(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(idle_threads_keep_no_memory),
+	TEST_CACHE(memory_of_threads_counts_and_comes_back_when_they_end),
+	TEST_IN(levels_threads, threads_come_and_go_while_others_set_and_ask),
 	TEST_CACHE(memory_comes_back_after_expiry),
 	TEST_CACHE(memory_of_adopted_values_comes_back),
 	TEST_CACHE(values_set_others_when_they_are_freed),

@@ -257,6 +257,8 @@ static void loader_that_takes_its_own_key_is_told_so(void **state)
 		tw_cache_take(recorder->cache, "key", 3, load_other, &source, TW_FOREVER, &entry),
 		TW_INVALID);
 	assert_null(entry);
+	/* The take that was refused has not waited. */
+	assert_cache_counts(recorder->cache, .misses = 2, .loads = 1, .load_errors = 1);
 	cache_recorder_close(recorder);
 }
 
@@ -281,6 +283,8 @@ static void loaders_that_wait_for_each_other_are_told_so(void **state)
 	for (int i = 0; i < 3; i++) {
 		assert_taker_ends(&takers[i], TW_INVALID, NULL);
 	}
+	/* Two have waited for the next one's load. The third would have closed the circle. */
+	assert_int_equal(cache_stats(recorder).load_waits, 2);
 	cache_recorder_close(recorder);
 }
 

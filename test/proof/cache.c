@@ -254,6 +254,19 @@ struct pool *pool_of(const void *block)
 	return &pool;
 }
 
+void *pool_take_reader(struct pool *from)
+{
+	struct reader *reader = aligned_alloc(_Alignof(struct reader), sizeof(*reader));
+
+	(void)from;
+	return memset(reader, 0, sizeof(*reader));
+}
+
+void pool_give_reader(void *reader)
+{
+	free(reader);
+}
+
 void pool_count_pinned(struct pool *of, size_t size, bool is_pinned)
 {
 	(void)of;
@@ -530,7 +543,6 @@ static void begin(void)
 	shared->granule = 1;
 	shared->epochs.id = 1;
 	shared->pool = &pool;
-	shared->epochs.reader_size = sizeof(struct reader);
 	atomic_init(&shared->epochs.era, 1);
 	shard.shared = shared;
 	shard.removals = &cache.removals;
