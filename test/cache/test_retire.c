@@ -120,7 +120,7 @@ static void *set_wait_and_end(void *argument)
 /* By the clock alone, without a call. */
 static void memory_of_threads_counts_and_comes_back_when_they_end(void **state)
 {
-	enum { LITTLE = 2048 }; /* expiry blocks for keys that have gone */
+	enum { LITTLE = 4096 }; /* expiry blocks for keys that have gone */
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct coming coming = {.cache = recorder->cache};
 	struct tw_cache_stats before;
