@@ -264,7 +264,7 @@ static bool deadline_is_known(const struct cache_value *value)
 	       (model->is_alone || model->options.idle == 0);
 }
 
-static bool is_too_heavy(const struct cache_value *value)
+bool cache_value_is_too_heavy(const struct cache_value *value)
 {
 	uint64_t most = value->model->options.max_bytes;
 
@@ -367,8 +367,9 @@ static void count_eviction(struct cache_model *model, const struct cache_value *
 {
 	tw_duration late = time_add(value->deadline.low, model->options.stale_if_error);
 
-	/* Past its deadline it has to make room, too. */
-	model->evicted += !model->is_ending && model->now < late;
+	/* Past its deadline it has to make room, too, unless a load has brought what can't be kept. */
+	model->evicted +=
+		!model->is_ending && model->now < late && !model->keys[value->key].is_outgrown;
 	if (value->weight > model->heaviest)
 		model->heaviest = value->weight;
 	if (value->used > model->oldest_left && value->number != model->newest)
@@ -624,7 +625,7 @@ static void check_status(const struct key_call *call, enum tw_status status, boo
 	enum key_call_kind kind = call->kind;
 	bool must_be = was_known && must_be_there(old);
 	bool cannot_be = was_known && cannot_be_there(call, old);
-	bool is_full = call->value && is_too_heavy(call->value);
+	bool is_full = call->value && cache_value_is_too_heavy(call->value);
 	bool is_told = kind != CALL_SET && kind != CALL_CLEAR && kind != CALL_ADD;
 	bool may_be = true;
 
@@ -781,7 +782,7 @@ void cache_load_settle(struct cache_model *model, const struct cache_load *load)
 		value_is_over(value);
 	if (load->outcome == CACHE_FAILED || !load_is_kept(model, load))
 		return;
-	if (value && model->is_alone && is_too_heavy(value)) {
+	if (value && model->is_alone && cache_value_is_too_heavy(value)) {
 		key->since = load->began;
 		return;
 	}
@@ -830,6 +831,7 @@ void cache_model_settle(struct cache_model *model, tw_duration interval)
 		const struct cache_value *value = model->keys[i].current;
 
 		is_known &= key_is_known(&model->keys[i]);
+		model->keys[i].is_outgrown = false;
 		if (!value || value->told > 0)
 			continue;
 		if (time_add(value->deadline.high, options->stale_if_error) <= tick)

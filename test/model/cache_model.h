@@ -97,6 +97,7 @@ struct cache_key {
 	uint64_t loaded; /* the latest begin of a load that is over, or about to be */
 	unsigned failures;
 	unsigned absences;
+	bool is_outgrown;         /* a load has brought a value that is too heavy to keep */
 	tw_duration absent_until; /* alone */
 };
 
@@ -315,6 +316,7 @@ struct cache_value *cache_value_of(struct cache_model *model, unsigned key, cons
 struct cache_value *cache_value_of_entry(struct cache_model *model,
 					 const struct tw_cache_entry *entry);
 /* It was used, and lives no longer for that. */
+bool cache_value_is_too_heavy(const struct cache_value *value);
 void cache_value_keep_in_order(struct cache_value *value);
 /* Ends the call that offered it. */
 void cache_value_settle(struct cache_value *value, bool is_accepted);

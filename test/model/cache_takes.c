@@ -262,6 +262,7 @@ static void load_over(struct cache_model *model, struct cache_load *load, enum t
 	model->loads_failed += !is_value;
 	if (key->outcome != CACHE_FAILED && load->began > key->loaded)
 		key->loaded = load->began;
+	key->is_outgrown |= is_value && cache_value_is_too_heavy(load->given);
 	key->loading--;
 	load->is_out = true;
 }
