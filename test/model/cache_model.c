@@ -367,7 +367,7 @@ static void count_eviction(struct cache_model *model, const struct cache_value *
 {
 	tw_duration late = time_add(value->deadline.low, model->options.stale_if_error);
 
-	/* Past its deadline it has to make room, too, unless a load has brought what can't be kept. */
+	/* Past its deadline it has to make room, too, unless a load has outgrown it. */
 	model->evicted +=
 		!model->is_ending && model->now < late && !model->keys[value->key].is_outgrown;
 	if (value->weight > model->heaviest)
