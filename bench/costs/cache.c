@@ -9,7 +9,7 @@
 
 #include <timingwheel/cache.h>
 
-enum { VALUE_SIZE = 64, OTHER_SIZE = 160, MANY = 32 };
+enum { VALUE_SIZE = 64, OTHER_SIZE = 160, MANY = 32, LOADS_MOST = 100000 };
 
 static struct tw_cache *cache;
 static char value[OTHER_SIZE];
@@ -287,6 +287,28 @@ static void measure_calls(void)
 	tw_poll(wheel, NULL);
 }
 
+/* Measures calls for other keys beside `count` loads that are under way. */
+static void measure_beside_loads(unsigned count, const char *take, const char *set)
+{
+	static struct tw_cache_loading *loads[LOADS_MOST];
+	const struct tw_cache_entry *entry;
+
+	open_cache(TW_POLICY_LRU, 0);
+	for (uint64_t key = 0; key < count; key++) {
+		expect(tw_cache_take(cache, &key, sizeof(key), load_later, NULL, 0, &entry) ==
+			       TW_TIMED_OUT,
+		       "it is being loaded");
+		loads[key] = kept;
+	}
+	first = costs_n;
+	measure(take, costs_n / 2, take_one);
+	first = 2 * costs_n;
+	measure(set, costs_n, set_one);
+	for (unsigned i = 0; i < count; i++)
+		MUST(tw_cache_load_end(loads[i], TW_LOAD_FAILED));
+	tw_cache_destroy(cache);
+}
+
 /* Measures calls for many keys and less frequent ones, in a cache of its own. */
 static void measure_other_calls(void)
 {
@@ -321,6 +343,8 @@ int main(void)
 	expire();
 	tw_cache_destroy(cache);
 	measure_other_calls();
+	measure_beside_loads(100, "cache.load_beside_100", "cache.set_beside_100");
+	measure_beside_loads(LOADS_MOST, "cache.load_beside_100000", "cache.set_beside_100000");
 	measure_policy(TW_POLICY_LRU, "cache.get_hit_lru", "cache.evict_lru");
 	measure_policy(TW_POLICY_S3FIFO, "cache.get_hit_s3fifo", "cache.evict_s3fifo");
 	tw_destroy(wheel);
