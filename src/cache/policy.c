@@ -30,6 +30,7 @@ void policy_init(struct policy *policy, enum tw_cache_policy kind)
 	list_init(&policy->main.entries);
 	list_init(&policy->small.entries);
 	list_init(&policy->light.entries);
+	list_init(&policy->past.entries);
 	ghost_init(&policy->ghost);
 }
 
@@ -80,17 +81,20 @@ static struct tw_cache_entry *queue_first(const struct policy_queue *queue,
 					: list_entry(first, struct tw_cache_entry, policy_link);
 }
 
-/* Returns the queue of a place, ENTRY_SMALL, ENTRY_MAIN or ENTRY_LIGHT, whatever the other bits. */
+/* These bits name the places outside the order of uses, and all places. */
+enum { ENTRY_APART = ENTRY_LIGHT | ENTRY_PAST, ENTRY_PLACE = ENTRY_MAIN | ENTRY_APART };
+
+/* Returns the queue of a place, ENTRY_SMALL and so on, whatever the other bits. */
 static inline struct policy_queue *policy_queue(struct policy *policy, unsigned place)
 {
-	if (__builtin_expect(place & ENTRY_LIGHT, 0))
-		return &policy->light;
+	if (__builtin_expect(place & ENTRY_APART, 0))
+		return place & ENTRY_LIGHT ? &policy->light : &policy->past;
 	return place & ENTRY_MAIN ? &policy->main : &policy->small;
 }
 
 static void policy_enter(struct policy *policy, struct tw_cache_entry *entry, unsigned place)
 {
-	unsigned state = entry_state(entry) & ~(unsigned)(ENTRY_MAIN | ENTRY_LIGHT);
+	unsigned state = entry_state(entry) & ~(unsigned)ENTRY_PLACE;
 
 	entry_set_state(entry, state | place);
 	queue_push(policy_queue(policy, place), entry);
@@ -116,7 +120,7 @@ static void policy_move_to_end(struct policy *policy, const struct table *table,
 	while ((entry = table_walk_on(table, &walk))) {
 		if (!entry_is_known(entry) || policy->main.entries.previous == &entry->policy_link)
 			continue;
-		if (__builtin_expect(entry_state(entry) & ENTRY_LIGHT, 0)) {
+		if (__builtin_expect(entry_state(entry) & ENTRY_APART, 0)) {
 			policy_remove(policy, entry);
 			policy_enter(policy, entry, ENTRY_MAIN);
 			continue;
@@ -238,6 +242,19 @@ void policy_pass(struct policy *policy, struct tw_cache_entry *entry)
 	policy_enter(policy, entry, ENTRY_LIGHT);
 }
 
+void policy_demote(struct policy *policy, struct table *table, struct tw_cache_entry *entry)
+{
+	if (!entry_is_known(entry) || entry_state(entry) & ENTRY_PAST)
+		return;
+	/* Uses before the deadline do not count. */
+	if (policy->kind == TW_POLICY_LRU)
+		policy_settle(policy, table);
+	/* relaxed: a hint. */
+	atomic_store_explicit(&entry->uses, 0, memory_order_relaxed);
+	policy_remove(policy, entry);
+	policy_enter(policy, entry, ENTRY_PAST);
+}
+
 void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
 	unsigned place = entry_state(old) & ENTRY_MAIN;
@@ -248,9 +265,10 @@ void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw
 		return;
 	/* relaxed: as above. */
 	atomic_store_explicit(&entry->uses, uses, memory_order_relaxed);
-	if (entry_state(old) & ENTRY_LIGHT) {
+	if (entry_state(old) & ENTRY_APART) {
 		policy_remove(policy, old);
-		policy_enter(policy, entry, ENTRY_MAIN);
+		/* An expired entry has only moved to another block (compact.c). */
+		policy_enter(policy, entry, entry_deadline(entry) < 0 ? ENTRY_PAST : ENTRY_MAIN);
 		return;
 	}
 	entry_set_state(entry, entry_state(entry) | place);
@@ -275,7 +293,7 @@ static void queue_check(const struct policy_queue *queue, unsigned place)
 
 		assert(link->next->previous == link);
 		assert((entry_state(entry) & ENTRY_LINKED) &&
-		       (entry_state(entry) & (ENTRY_MAIN | ENTRY_LIGHT)) == place);
+		       (entry_state(entry) & ENTRY_PLACE) == place);
 		(void)entry;
 		(void)place;
 	}
@@ -288,32 +306,38 @@ size_t policy_check(const struct policy *policy)
 	queue_check(&policy->main, ENTRY_MAIN);
 	queue_check(&policy->small, ENTRY_SMALL);
 	queue_check(&policy->light, ENTRY_LIGHT);
-	return policy->main.count + policy->small.count + policy->light.count;
+	queue_check(&policy->past, ENTRY_PAST);
+	return policy->main.count + policy->small.count + policy->light.count + policy->past.count;
 }
 
-/* Not inlined: mostly there is none. */
-static __attribute__((noinline)) struct tw_cache_entry *policy_light_victim(
-	struct policy *policy, const struct tw_cache_entry *spared)
+/* Returns the first unused entry of a queue outside the order, or NULL. Used entries go back to the
+ * order. LRU counts no uses, so there it is the first entry. It is not inlined because most caches
+ * have no such entry. */
+static __attribute__((noinline)) struct tw_cache_entry *policy_victim_apart(
+	struct policy *policy, struct policy_queue *queue, const struct tw_cache_entry *spared,
+	unsigned *looks)
 {
-	/* LRU counts no uses: then it is the first. */
-	struct tw_cache_entry *victim = s3fifo_look(policy, &policy->light);
+	struct tw_cache_entry *victim = NULL;
 
+	for (; !victim && queue->count > 0 && *looks > 0; --*looks)
+		victim = s3fifo_look(policy, queue);
 	return victim == spared ? NULL : victim;
 }
 
 struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks)
 {
-	struct tw_cache_entry *victim;
+	struct tw_cache_entry *victim = NULL;
 
 	if (policy->kind == TW_POLICY_LRU)
 		policy_settle(policy, table);
+	if (__builtin_expect(policy->past.count > 0, 0))
+		victim = policy_victim_apart(policy, &policy->past, spared, looks);
 	/* They were old when the others came. */
-	if (by_number && __builtin_expect(policy->light.count > 0, 0)) {
-		victim = policy_light_victim(policy, spared);
-		if (victim)
-			return victim;
-	}
+	else if (by_number && __builtin_expect(policy->light.count > 0, 0))
+		victim = policy_victim_apart(policy, &policy->light, spared, looks);
+	if (victim)
+		return victim;
 	if (policy->main.count + policy->small.count == 0)
 		return NULL;
 	if (policy->kind == TW_POLICY_LRU)

@@ -353,7 +353,74 @@ static void shards_keep_their_shares_of_a_limit_by_weight(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
+/* ---- What makes room first ---- */
+
+static void set_between(struct tw_cache *cache, uint64_t first, uint64_t end, tw_duration expire)
+{
+	for (uint64_t key = first; key < end; key++)
+		assert_status(tw_cache_set_with_expire(cache, &key, sizeof(key), &key, sizeof(key),
+						       expire),
+			      TW_OK);
+}
+
+/* Within a tick, in which no alarm runs. */
+static void expire_before_live_ones(const struct variant *variant, enum tw_cache_policy policy,
+				    bool by_weight, tw_duration begin)
+{
+	enum { LIVE = 200, SHORT = 300 };
+	struct tw_cache_options options = {.policy = policy, .shards = 1};
+	struct cache_recorder *recorder;
+	struct tw_cache_stats stats;
+
+	if (by_weight)
+		options.max_bytes = (LIVE + SHORT) * cache_weight(8, 8);
+	else
+		options.max_entries = LIVE + SHORT;
+	recorder = cache_recorder_open_quiet(variant, TW_HOUR, options);
+	cache_pass(recorder, begin);
+	set_between(recorder->cache, 0, LIVE, TW_HOUR);
+	set_between(recorder->cache, LIVE, LIVE + SHORT / 2, INTERVAL / 8);
+	set_between(recorder->cache, LIVE + SHORT / 2, LIVE + SHORT, INTERVAL / 4);
+	assert_status(tw_advance(recorder->wheel, INTERVAL / 2), TW_OK);
+	set_between(recorder->cache, LIVE + SHORT, LIVE + 2 * SHORT, TW_HOUR);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.removed[TW_CAUSE_SIZE], 0);
+	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], SHORT);
+	/* Now live ones are all that there is. */
+	set_between(recorder->cache, LIVE + 2 * SHORT, LIVE + 2 * SHORT + 10, TW_HOUR);
+	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_SIZE], 10);
+	cache_pass(recorder, 2 * INTERVAL);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void expired_entries_make_room_before_live_ones(void **state)
+{
+	for (int i = 0; i < 8; i++)
+		expire_before_live_ones(*state, i % 2 ? TW_POLICY_LRU : TW_POLICY_S3FIFO, i & 2,
+					i & 4 ? 1000 * INTERVAL : INTERVAL);
+}
+
+/* An entry whose lifetime ends with the look at what has come up. */
+static void entry_of_a_moment_may_come_where_others_expire(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_quiet(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 64, .shards = 1});
+
+	cache_pass(recorder, 1000 * INTERVAL);
+	for (uint64_t round = 0; round < 100; round++) {
+		set_between(recorder->cache, 100 * round, 100 * round + 64, INTERVAL / 32 + 1);
+		assert_status(tw_advance(recorder->wheel, INTERVAL / 16), TW_OK);
+		set_between(recorder->cache, 100 * round, 100 * round + 99, INTERVAL / 32 + 1);
+		assert_true(cache_stats(recorder).entries <= 64);
+	}
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	cache_recorder_close_balanced(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_CACHE(expired_entries_make_room_before_live_ones),
+	TEST_CACHE(entry_of_a_moment_may_come_where_others_expire),
 	TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
 	TEST_CACHE(sets_evict_little_each_when_the_limit_has_fallen),
 	TEST_CACHE(set_of_much_keeps_the_limit),
