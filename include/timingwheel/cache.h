@@ -228,7 +228,9 @@ struct tw_cache_options {
 	tw_duration idle;
 	/* How long an absence is stored, nanoseconds, ≥ 0, with jitter. 0, the default, stores no
 	 * absences. An absence is a loader's answer TW_NOT_FOUND. While it is stored, takes return
-	 * TW_NOT_FOUND without a load. `idle` applies to it too. */
+	 * TW_NOT_FOUND without a load. `idle` applies to it too. Absences take at most a quarter of
+	 * max_entries and of max_bytes, or one entry a shard. At that limit the oldest absence
+	 * leaves, or the least recently used one with TW_POLICY_LRU. */
 	tw_duration negative_expire;
 	/* Receives each entry that leaves. NULL, the default, calls no function. */
 	tw_cache_remove_fn *on_remove;

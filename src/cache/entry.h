@@ -40,6 +40,7 @@ enum {
 	ENTRY_MAIN = 1024,
 	ENTRY_LIGHT = 2048,
 	ENTRY_PAST = 4096,
+	ENTRY_ABSENCES = ENTRY_LIGHT | ENTRY_PAST,
 	ENTRY_STALE = 8192, /* it was found expired, and is kept for stale_if_error */
 	/* Once it was removed, the highest bits say why. */
 	ENTRY_CAUSE_SHIFT = 13,

@@ -33,13 +33,13 @@ struct expiry_block {
 };
 
 struct expiry {
-	uint64_t now;                 /* the tick up to which slots have come up */
-	uint32_t used[EXPIRY_LEVELS]; /* a bit for each slot that may hold hashes */
-	struct expiry_block *due;     /* came up, not looked at yet */
-	size_t count;                 /* of hashes, those in `due` too */
-	struct expiry_block *slots[EXPIRY_PLACES];
+	uint64_t now;                   /* the tick up to which slots have come up */
+	uint32_t used[EXPIRY_LEVELS];   /* a bit for each slot that may hold hashes */
+	struct expiry_block *due;       /* came up, not looked at yet */
+	size_t count;                   /* of hashes, those in `due` too */
 	struct expiry_block *forgotten; /* lists, linked by the first block's first hash */
-	struct pool *pool;              /* constant */
+	struct expiry_block *slots[EXPIRY_PLACES];
+	struct pool *pool; /* constant */
 };
 
 void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now);

@@ -270,6 +270,8 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 		entry && is_current &&
 		cache_put(cache, loading->shard, loading->hash, entry, PUT_LOADED, now) == TW_OK;
 
+	if (is_kept && status == TW_NOT_FOUND)
+		(void)shard_limit_absences(loading->shard, entry, now);
 	/* The source has another value, or none: the old one must not outlive the answer. */
 	if ((status == TW_OK || status == TW_NOT_FOUND) && !is_kept && is_current)
 		loading_remove_old(loading, now);

@@ -13,6 +13,11 @@
  * key that comes back while it is remembered enters the main queue at once. At the end of the main
  * queue, what was used goes round again with one use less.
  *
+ * Under both, absences stand in a queue of their own, and values kept for stale_if_error in another
+ * once they have expired. The shard keeps the absences to a quarter of its limits; expired values
+ * make room before all others. A use puts an absence to the end of its queue, and an expired value
+ * back into the order.
+ *
  * Invariants, under the shard's lock: an entry is in one queue at most; once all are known, each
  * entry of the table is in one. A queue's count is the number of its entries.
  */
@@ -31,6 +36,7 @@ void policy_init(struct policy *policy, enum tw_cache_policy kind)
 	list_init(&policy->small.entries);
 	list_init(&policy->light.entries);
 	list_init(&policy->past.entries);
+	list_init(&policy->absences.entries);
 	ghost_init(&policy->ghost);
 }
 
@@ -87,8 +93,11 @@ enum { ENTRY_APART = ENTRY_LIGHT | ENTRY_PAST, ENTRY_PLACE = ENTRY_MAIN | ENTRY_
 /* Returns the queue of a place, ENTRY_SMALL and so on, whatever the other bits. */
 static inline struct policy_queue *policy_queue(struct policy *policy, unsigned place)
 {
-	if (__builtin_expect(place & ENTRY_APART, 0))
+	if (__builtin_expect(place & ENTRY_APART, 0)) {
+		if ((place & ENTRY_APART) == ENTRY_ABSENCES)
+			return &policy->absences;
 		return place & ENTRY_LIGHT ? &policy->light : &policy->past;
+	}
 	return place & ENTRY_MAIN ? &policy->main : &policy->small;
 }
 
@@ -98,6 +107,44 @@ static void policy_enter(struct policy *policy, struct tw_cache_entry *entry, un
 
 	entry_set_state(entry, state | place);
 	queue_push(policy_queue(policy, place), entry);
+}
+
+static void policy_enter_absence(struct policy *policy, struct tw_cache_entry *entry)
+{
+	policy_enter(policy, entry, ENTRY_ABSENCES);
+	policy->absence_bytes += entry_weight(entry);
+}
+
+static __attribute__((noinline)) void policy_remove_apart(struct policy *policy,
+							  struct tw_cache_entry *entry)
+{
+	queue_remove(policy_queue(policy, entry_state(entry)), entry);
+	if (entry->kind & ENTRY_ABSENT)
+		policy->absence_bytes -= entry_weight(entry);
+}
+
+void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
+{
+	unsigned state = entry_state(entry);
+
+	if (!entry_is_known(entry))
+		return;
+	if (__builtin_expect(state & ENTRY_APART, 0))
+		policy_remove_apart(policy, entry);
+	else
+		queue_remove(state & ENTRY_MAIN ? &policy->main : &policy->small, entry);
+}
+
+/* Puts the entry to the end of its queue outside the order if it is an absence, else into the
+ * order: it was used. */
+static __attribute__((noinline)) void policy_use_apart(struct policy *policy,
+						       struct tw_cache_entry *entry)
+{
+	policy_remove(policy, entry);
+	if (entry->kind & ENTRY_ABSENT)
+		policy_enter_absence(policy, entry);
+	else
+		policy_enter(policy, entry, ENTRY_MAIN);
 }
 
 /* ---- LRU ---- */
@@ -121,8 +168,7 @@ static void policy_move_to_end(struct policy *policy, const struct table *table,
 		if (!entry_is_known(entry) || policy->main.entries.previous == &entry->policy_link)
 			continue;
 		if (__builtin_expect(entry_state(entry) & ENTRY_APART, 0)) {
-			policy_remove(policy, entry);
-			policy_enter(policy, entry, ENTRY_MAIN);
+			policy_use_apart(policy, entry);
 			continue;
 		}
 		queue_remove(&policy->main, entry);
@@ -215,11 +261,20 @@ static size_t policy_window(const struct policy *policy)
 
 /* ---- Both ---- */
 
+/* Puts in an entry whose key is not remembered. */
+static void policy_begin(struct policy *policy, struct tw_cache_entry *entry)
+{
+	if (entry->kind & ENTRY_ABSENT)
+		policy_enter_absence(policy, entry);
+	else
+		policy_enter(policy, entry,
+			     policy->kind == TW_POLICY_LRU ? ENTRY_MAIN : ENTRY_SMALL);
+}
+
 void policy_add_early(struct policy *policy, struct tw_cache_entry *entry)
 {
 	if (!entry_is_known(entry))
-		policy_enter(policy, entry,
-			     policy->kind == TW_POLICY_LRU ? ENTRY_MAIN : ENTRY_SMALL);
+		policy_begin(policy, entry);
 }
 
 void policy_add(struct policy *policy, struct table *table, struct tw_cache_entry *entry)
@@ -233,7 +288,10 @@ void policy_add(struct policy *policy, struct table *table, struct tw_cache_entr
 	else
 		/* What was used before this one came is older. */
 		policy_settle(policy, table);
-	policy_enter(policy, entry, main ? ENTRY_MAIN : ENTRY_SMALL);
+	if (__builtin_expect(entry->kind & ENTRY_ABSENT, 0))
+		policy_enter_absence(policy, entry);
+	else
+		policy_enter(policy, entry, main ? ENTRY_MAIN : ENTRY_SMALL);
 }
 
 void policy_pass(struct policy *policy, struct tw_cache_entry *entry)
@@ -255,6 +313,18 @@ void policy_demote(struct policy *policy, struct table *table, struct tw_cache_e
 	policy_enter(policy, entry, ENTRY_PAST);
 }
 
+/* Replaces an entry outside the order, or by an absence. */
+static __attribute__((noinline)) void policy_replace_apart(struct policy *policy,
+							   struct tw_cache_entry *old,
+							   struct tw_cache_entry *entry)
+{
+	policy_remove(policy, old);
+	if ((old->kind | entry->kind) & ENTRY_ABSENT)
+		policy_begin(policy, entry);
+	else /* An expired entry has only moved to another block (compact.c). */
+		policy_enter(policy, entry, entry_deadline(entry) < 0 ? ENTRY_PAST : ENTRY_MAIN);
+}
+
 void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
 	unsigned place = entry_state(old) & ENTRY_MAIN;
@@ -265,21 +335,13 @@ void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw
 		return;
 	/* relaxed: as above. */
 	atomic_store_explicit(&entry->uses, uses, memory_order_relaxed);
-	if (entry_state(old) & ENTRY_APART) {
-		policy_remove(policy, old);
-		/* An expired entry has only moved to another block (compact.c). */
-		policy_enter(policy, entry, entry_deadline(entry) < 0 ? ENTRY_PAST : ENTRY_MAIN);
+	if (__builtin_expect((entry_state(old) & ENTRY_APART) || (entry->kind & ENTRY_ABSENT), 0)) {
+		policy_replace_apart(policy, old, entry);
 		return;
 	}
 	entry_set_state(entry, entry_state(entry) | place);
 	list_append(&old->policy_link, &entry->policy_link);
 	list_remove(&old->policy_link);
-}
-
-void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
-{
-	if (entry_is_known(entry))
-		queue_remove(policy_queue(policy, entry_state(entry)), entry);
 }
 
 static void queue_check(const struct policy_queue *queue, unsigned place)
@@ -294,6 +356,7 @@ static void queue_check(const struct policy_queue *queue, unsigned place)
 		assert(link->next->previous == link);
 		assert((entry_state(entry) & ENTRY_LINKED) &&
 		       (entry_state(entry) & ENTRY_PLACE) == place);
+		assert(!(entry->kind & ENTRY_ABSENT) == (place != ENTRY_ABSENCES));
 		(void)entry;
 		(void)place;
 	}
@@ -307,21 +370,37 @@ size_t policy_check(const struct policy *policy)
 	queue_check(&policy->small, ENTRY_SMALL);
 	queue_check(&policy->light, ENTRY_LIGHT);
 	queue_check(&policy->past, ENTRY_PAST);
-	return policy->main.count + policy->small.count + policy->light.count + policy->past.count;
+	queue_check(&policy->absences, ENTRY_ABSENCES);
+	return policy->main.count + policy->small.count + policy->light.count + policy->past.count +
+	       policy->absences.count;
 }
 
-/* Returns the first unused entry of a queue outside the order, or NULL. Used entries go back to the
- * order. LRU counts no uses, so there it is the first entry. It is not inlined because most caches
- * have no such entry. */
+/* Returns the first unused entry of a queue outside the order, or NULL. LRU counts no uses, so its
+ * first entry is returned. It is not inlined because most caches have no such entry. */
 static __attribute__((noinline)) struct tw_cache_entry *policy_victim_apart(
 	struct policy *policy, struct policy_queue *queue, const struct tw_cache_entry *spared,
 	unsigned *looks)
 {
-	struct tw_cache_entry *victim = NULL;
+	for (; queue->count > 0 && *looks > 0; --*looks) {
+		struct tw_cache_entry *entry = queue_first(queue, NULL);
+		/* relaxed: a hint. */
+		uint8_t uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
 
-	for (; !victim && queue->count > 0 && *looks > 0; --*looks)
-		victim = s3fifo_look(policy, queue);
-	return victim == spared ? NULL : victim;
+		if (uses == 0)
+			break;
+		/* relaxed: a hint. */
+		atomic_store_explicit(&entry->uses, (uint8_t)(uses - 1), memory_order_relaxed);
+		policy_use_apart(policy, entry);
+	}
+	return queue_first(queue, spared);
+}
+
+struct tw_cache_entry *policy_absence(struct policy *policy, struct table *table,
+				      const struct tw_cache_entry *spared, unsigned *looks)
+{
+	if (policy->kind == TW_POLICY_LRU)
+		policy_settle(policy, table);
+	return policy_victim_apart(policy, &policy->absences, spared, looks);
 }
 
 struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table, bool by_number,
@@ -339,7 +418,7 @@ struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
 	if (victim)
 		return victim;
 	if (policy->main.count + policy->small.count == 0)
-		return NULL;
+		return policy_victim_apart(policy, &policy->absences, spared, looks);
 	if (policy->kind == TW_POLICY_LRU)
 		return queue_first(&policy->main, spared);
 	victim = s3fifo_victim(policy, looks);

@@ -18,20 +18,22 @@ enum { POLICY_TOUCHES = 32 };
 
 /* From first in, or least recently used, to last. */
 struct policy_queue {
-	struct list entries;
 	size_t count;
+	struct list entries;
 };
 
 struct policy {
 	enum tw_cache_policy kind; /* constant */
 	atomic_bool is_on;         /* else nothing is kept; written under the lock */
 	bool knows_all;            /* also what came before it was on */
+	uint32_t settled;          /* LRU: as many touches as the order has seen */
 	struct policy_queue main;  /* LRU: the only one */
 	struct policy_queue small; /* S3-FIFO */
-	struct policy_queue light; /* what weighs nothing, and was to make room by its weight */
 	struct policy_queue past;  /* expired entries, not used since */
 	struct ghost ghost;
-	uint32_t settled; /* LRU: as many touches as the order has seen */
+	struct policy_queue light; /* what weighs nothing, and was to make room by its weight */
+	struct policy_queue absences;
+	uint64_t absence_bytes; /* their weights */
 	/* LRU: what was used since the order was last brought up to date. Any thread. */
 	_Alignas(64) _Atomic uint32_t touched;
 	_Atomic uint64_t touches[POLICY_TOUCHES]; /* hashes; 0: none */
@@ -58,6 +60,9 @@ void policy_demote(struct policy *policy, struct table *table, struct tw_cache_e
  * It stays until policy_remove(). Looks at no more than *looks entries, and counts that down. */
 struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks);
+/* Returns the absence that has to go, likewise. */
+struct tw_cache_entry *policy_absence(struct policy *policy, struct table *table,
+				      const struct tw_cache_entry *spared, unsigned *looks);
 /* Puts a victim that weighs nothing out of the way: it is no victim by weight from then on. */
 void policy_pass(struct policy *policy, struct tw_cache_entry *entry);
 /* LRU: brings the order up to date. */

@@ -376,6 +376,21 @@ static __attribute__((noinline)) void shard_expire_early(struct shard *shard, tw
 
 /* ---- Making room, and changes ---- */
 
+/* Returns whether absences have more than a quarter of the shard's part of a limit. One may always
+ * stay. */
+static bool shard_has_too_many_absences(const struct shard *shard)
+{
+	const struct policy *policy = &shard->policy;
+	uint64_t entries = counter_read(&shard->shared->max_entries);
+	uint64_t bytes = counter_read(&shard->shared->max_bytes);
+	uint64_t parts = 4 * (uint64_t)shard->shared->shards;
+
+	if (policy->absences.count <= 1)
+		return false;
+	return (entries > 0 && policy->absences.count > entries / parts) ||
+	       (bytes > 0 && policy->absence_bytes > bytes / parts);
+}
+
 struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 			   const struct tw_cache_entry *spared, tw_duration now)
 {
@@ -414,6 +429,20 @@ struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 	}
 	return (struct evicted){(uint64_t)(entries - shard->entries_more),
 				(uint64_t)(bytes - shard->bytes_more)};
+}
+
+bool shard_limit_absences(struct shard *shard, const struct tw_cache_entry *spared, tw_duration now)
+{
+	unsigned looks = 512; /* each may be a cache miss */
+	unsigned most = SHARD_STEP;
+
+	while (most > 0 && shard_has_too_many_absences(shard)) {
+		most--;
+		shard_unlink_entry(
+			shard, policy_absence(&shard->policy, shard_table(shard), spared, &looks),
+			TW_CAUSE_SIZE, now);
+	}
+	return most == 0;
 }
 
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)

@@ -164,6 +164,11 @@ struct evicted {
 struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 			   const struct tw_cache_entry *spared, tw_duration now);
 
+/* Evicts absences while they have more than their quarter of a limit, but not `spared` (or NULL).
+ * Returns whether there may be more to do. */
+bool shard_limit_absences(struct shard *shard, const struct tw_cache_entry *spared,
+			  tw_duration now);
+
 /* Notes a use of the entry. Under the lock. */
 void shard_use(struct shard *shard, struct tw_cache_entry *entry, uint64_t hash);
 /* Brings the order of uses up to date if the lock is free. */

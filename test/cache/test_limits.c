@@ -418,7 +418,125 @@ static void entry_of_a_moment_may_come_where_others_expire(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
+/* ---- Absences ---- */
+
+static enum tw_status find_nothing(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	(void)key;
+	(void)key_size;
+	(void)loading;
+	++*(unsigned *)argument;
+	return TW_NOT_FOUND;
+}
+
+/* Takes keys that the source does not have. Returns how many of them were loaded. */
+static unsigned take_nothing(struct tw_cache *cache, uint64_t first, uint64_t end)
+{
+	const struct tw_cache_entry *entry;
+	unsigned loads = 0;
+
+	for (uint64_t key = first; key < end; key++)
+		assert_status(tw_cache_take(cache, &key, sizeof(key), find_nothing, &loads,
+					    TW_FOREVER, &entry),
+			      TW_NOT_FOUND);
+	return loads;
+}
+
+static unsigned count_values(struct tw_cache *cache, uint64_t first, uint64_t end)
+{
+	unsigned values = 0;
+
+	for (uint64_t key = first; key < end; key++)
+		values += tw_cache_get(cache, &key, sizeof(key), NULL, 0, NULL) == TW_TRUNCATED;
+	return values;
+}
+
+enum { ROOM = 1000, NOWHERE = 1 << 30 };
+
+static struct cache_recorder *open_for_absences(const struct variant *variant, unsigned kind)
+{
+	struct tw_cache_options options = {.policy = kind & 1 ? TW_POLICY_LRU : TW_POLICY_S3FIFO,
+					   .negative_expire = TW_HOUR,
+					   .shards = kind & 4 ? 4 : 1};
+
+	if (kind & 2)
+		options.max_bytes = ROOM * cache_weight(8, 8);
+	else
+		options.max_entries = ROOM;
+	return cache_recorder_open_quiet(variant, TW_HOUR, options);
+}
+
+static void absences_take_a_quarter_of_a_limit(void **state)
+{
+	for (unsigned kind = 0; kind < 8; kind++) {
+		struct cache_recorder *recorder = open_for_absences(*state, kind);
+		/* Without a value they are lighter. */
+		bool is_by_weight = kind & 2;
+		uint64_t quarter = is_by_weight ? ROOM * cache_weight(8, 8) / 4 : ROOM / 4;
+		struct tw_cache_stats stats;
+		unsigned values;
+
+		/* Also where there is nothing else. */
+		take_nothing(recorder->cache, NOWHERE, NOWHERE + 5000);
+		stats = cache_stats(recorder);
+		assert_in_range(is_by_weight ? stats.bytes : stats.entries, quarter * 9 / 10,
+				quarter);
+		set_between(recorder->cache, 0, ROOM * 9 / 10, TW_HOUR);
+		take_nothing(recorder->cache, NOWHERE + 5000, NOWHERE + 25000);
+		values = count_values(recorder->cache, 0, ROOM * 9 / 10);
+		/* Four shards have keys of different numbers. */
+		assert_in_range(values, kind & 4 ? ROOM * 2 / 3 : ROOM * 3 / 4 - 1, ROOM * 9 / 10);
+		stats = cache_stats(recorder);
+		assert_true((is_by_weight ? stats.bytes - values * cache_weight(8, 8)
+					  : stats.entries - values) <= quarter);
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
+static void absence_in_use_stays_among_others(void **state)
+{
+	for (unsigned kind = 0; kind < 4; kind++) {
+		struct cache_recorder *recorder = open_for_absences(*state, kind);
+
+		set_between(recorder->cache, 0, ROOM, TW_HOUR);
+		assert_int_equal(take_nothing(recorder->cache, NOWHERE, NOWHERE + 1), 1);
+		for (uint64_t key = NOWHERE + 1; key < NOWHERE + 2000; key++) {
+			assert_int_equal(take_nothing(recorder->cache, key, key + 1), 1);
+			assert_int_equal(take_nothing(recorder->cache, NOWHERE, NOWHERE + 1), 0);
+		}
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
+static void absences_leave_when_a_limit_falls_and_when_there_is_nothing_else(void **state)
+{
+	for (unsigned kind = 0; kind < 2; kind++) {
+		struct cache_recorder *recorder = open_for_absences(*state, kind);
+
+		set_between(recorder->cache, 0, ROOM, TW_HOUR);
+		take_nothing(recorder->cache, NOWHERE, NOWHERE + ROOM);
+		assert_status(tw_cache_set_limit(recorder->cache, ROOM / 10, 0), TW_OK);
+		assert_int_equal(cache_stats(recorder).entries, ROOM / 10);
+		assert_in_range(count_values(recorder->cache, 0, ROOM), ROOM * 3 / 40, ROOM / 10);
+		/* A value takes the place of an absence, and an absence that of a value. */
+		set_between(recorder->cache, NOWHERE, NOWHERE + ROOM, TW_HOUR);
+		assert_int_equal(count_values(recorder->cache, NOWHERE, NOWHERE + ROOM), ROOM / 10);
+		assert_status(tw_cache_set_limit(recorder->cache, 1, 0), TW_OK);
+		assert_status(tw_cache_clear(recorder->cache), TW_OK);
+		take_nothing(recorder->cache, 0, 10);
+		assert_int_equal(cache_stats(recorder).entries, 1);
+		set_between(recorder->cache, 100, 110, TW_HOUR);
+		assert_int_equal(count_values(recorder->cache, 109, 110), 1);
+		assert_int_equal(cache_stats(recorder).entries, 1);
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, absences_take_a_quarter_of_a_limit),
+	TEST_IN(levels_inline, absence_in_use_stays_among_others),
+	TEST_IN(levels_inline, absences_leave_when_a_limit_falls_and_when_there_is_nothing_else),
 	TEST_CACHE(expired_entries_make_room_before_live_ones),
 	TEST_CACHE(entry_of_a_moment_may_come_where_others_expire),
 	TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
