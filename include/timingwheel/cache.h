@@ -94,7 +94,7 @@ enum tw_cache_cause {
 	 * longer has the key (refresh_after). */
 	TW_CAUSE_EXPLICIT,
 	TW_CAUSE_REPLACED, /* another value, or an absence, was stored under the key */
-	TW_CAUSE_SIZE,     /* the entry had to make room for max_entries or max_bytes */
+	TW_CAUSE_SIZE,     /* the entry, not expired, had to make room (max_entries, max_bytes) */
 	TW_CAUSE_EXPIRED,  /* the deadline has passed */
 	TW_CAUSE_SHUTDOWN  /* tw_cache_destroy */
 };
@@ -102,7 +102,13 @@ enum tw_cache_cause {
 /* The number of causes. */
 #define TW_CACHE_CAUSES 5
 
-/* Says which entry makes room at a limit. A cache that never had a limit keeps no order. */
+/*
+ * Says which entry makes room at a limit. A cache that never had a limit keeps no order.
+ *
+ * Under both policies expired entries make room before live ones. An entry counts as expired from
+ * the first 32nd of the wheel's tick, of the clock, that begins after its deadline. A set examines
+ * at most 60 entries for it, so after many entries have expired at once, a few live ones may go.
+ */
 enum tw_cache_policy {
 	/* The least recently used entry of a shard makes room. The order is exact while one thread
 	 * reads at a time. If several threads read at once, some uses may not count. */
@@ -249,7 +255,9 @@ struct tw_cache_options {
 	tw_duration idle;
 	/* How long an absence is stored, nanoseconds, ≥ 0, with jitter. 0, the default, stores no
 	 * absences. An absence is a loader's answer TW_NOT_FOUND. While it is stored, takes return
-	 * TW_NOT_FOUND without a load. `idle` applies to it too. */
+	 * TW_NOT_FOUND without a load. `idle` applies to it too. Absences take at most a quarter of
+	 * max_entries and of max_bytes, or one entry a shard. At that limit the oldest absence
+	 * leaves, or the least recently used one with TW_POLICY_LRU. */
 	tw_duration negative_expire;
 	/* Receives each entry that leaves. NULL, the default, calls no function. */
 	tw_cache_remove_fn *on_remove;
@@ -297,8 +305,9 @@ struct tw_cache_options {
 	/*
 	 * How long an expired value is kept so that a take whose load fails, or takes longer than
 	 * the take waits, can return it, with TW_STALE; nanoseconds, ≥ 0. 0, the default, keeps
-	 * none. No other call finds it. It counts for the limits and in tw_cache_count, and may be
-	 * evicted. A load that returns TW_NOT_FOUND has not failed, and removes it.
+	 * none. No other call finds it. It counts for the limits and in tw_cache_count. It makes
+	 * room before live entries, unless a take has returned it since it expired. A load that
+	 * returns TW_NOT_FOUND has not failed, and removes it.
 	 */
 	tw_duration stale_if_error;
 	/*

@@ -35,14 +35,18 @@ enum {
 
 /* How it stands with its shard. */
 enum {
-	ENTRY_FILED = 1023,  /* the place where its hash is filed, to be looked at; 0: nowhere */
-	ENTRY_LINKED = 1024, /* in the table */
+	ENTRY_FILED = 511,  /* the place where its hash is filed, to be looked at; 0: nowhere */
+	ENTRY_LINKED = 512, /* in the table */
 	/* The queue of the policy. */
 	ENTRY_SMALL = 0,
-	ENTRY_MAIN = 2048,
-	ENTRY_LIGHT = 4096,
-	/* Above these, once it was removed: why. */
-	ENTRY_CAUSE_SHIFT = 13
+	ENTRY_MAIN = 1024,
+	ENTRY_LIGHT = 2048,
+	ENTRY_PAST = 4096,
+	ENTRY_ABSENCES = ENTRY_LIGHT | ENTRY_PAST,
+	ENTRY_STALE = 8192, /* it was found expired, and is kept for stale_if_error */
+	/* Once it was removed, the highest bits say why. */
+	ENTRY_CAUSE_SHIFT = 13,
+	ENTRY_CAUSE = 0xffff >> ENTRY_CAUSE_SHIFT << ENTRY_CAUSE_SHIFT
 };
 
 struct entry_extension {

@@ -80,7 +80,7 @@ static void expiry_forget(struct expiry *expiry, struct expiry_block **list)
 
 void expiry_clear(struct expiry *expiry)
 {
-	for (unsigned place = 0; place < EXPIRY_LEVELS * EXPIRY_SLOTS; place++)
+	for (unsigned place = 0; place < EXPIRY_PLACES; place++)
 		expiry_forget(expiry, &expiry->slots[place]);
 	expiry_forget(expiry, &expiry->due);
 	memset(expiry->used, 0, sizeof(expiry->used));
@@ -114,7 +114,7 @@ unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
 {
 	unsigned level;
 
-	assert(tick >> EXPIRY_LEVELS * EXPIRY_DIGIT == 0);
+	assert(tick >> EXPIRY_BITS == 0);
 	if (tick <= expiry->now)
 		tick = expiry->now + 1;
 	level = (63u - (unsigned)__builtin_clzll(tick ^ expiry->now)) / EXPIRY_DIGIT;
@@ -230,7 +230,7 @@ void expiry_check(const struct expiry *expiry)
 {
 	size_t count = blocks_check(expiry->due);
 
-	for (unsigned place = 0; place < EXPIRY_LEVELS * EXPIRY_SLOTS; place++) {
+	for (unsigned place = 0; place < EXPIRY_PLACES; place++) {
 		if (!expiry->slots[place])
 			continue;
 		assert(expiry->used[place / EXPIRY_SLOTS] >> place % EXPIRY_SLOTS & 1);

@@ -10,9 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EXPIRY_DIGIT = 5, EXPIRY_LEVELS = 11, EXPIRY_SLOTS = 1 << EXPIRY_DIGIT };
+enum {
+	EXPIRY_DIGIT = 5,
+	EXPIRY_LEVELS = 11,
+	EXPIRY_SLOTS = 1 << EXPIRY_DIGIT,
+	EXPIRY_BITS = 54, /* ticks are less than 2^54 */
+	EXPIRY_PLACES = (EXPIRY_LEVELS - 1) * EXPIRY_SLOTS +
+			(1 << (EXPIRY_BITS - (EXPIRY_LEVELS - 1) * EXPIRY_DIGIT))
+};
 
-/* Later than every tick: they are less than 2^55. */
+/* This is later than every tick. */
 #define EXPIRY_NEVER UINT64_MAX
 
 struct pool;
@@ -26,13 +33,13 @@ struct expiry_block {
 };
 
 struct expiry {
-	uint64_t now;                 /* the tick up to which slots have come up */
-	uint32_t used[EXPIRY_LEVELS]; /* a bit for each slot that may hold hashes */
-	struct expiry_block *due;     /* came up, not looked at yet */
-	size_t count;                 /* of hashes, those in `due` too */
-	struct expiry_block *slots[EXPIRY_LEVELS * EXPIRY_SLOTS];
+	uint64_t now;                   /* the tick up to which slots have come up */
+	uint32_t used[EXPIRY_LEVELS];   /* a bit for each slot that may hold hashes */
+	struct expiry_block *due;       /* came up, not looked at yet */
+	size_t count;                   /* of hashes, those in `due` too */
 	struct expiry_block *forgotten; /* lists, linked by the first block's first hash */
-	struct pool *pool;              /* constant */
+	struct expiry_block *slots[EXPIRY_PLACES];
+	struct pool *pool; /* constant */
 };
 
 void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now);

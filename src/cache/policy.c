@@ -13,6 +13,11 @@
  * key that comes back while it is remembered enters the main queue at once. At the end of the main
  * queue, what was used goes round again with one use less.
  *
+ * Under both, absences stand in a queue of their own, and values kept for stale_if_error in another
+ * once they have expired. The shard keeps the absences to a quarter of its limits; expired values
+ * make room before all others. A use puts an absence to the end of its queue, and an expired value
+ * back into the order.
+ *
  * Invariants, under the shard's lock: an entry is in one queue at most; once all are known, each
  * entry of the table is in one. A queue's count is the number of its entries.
  */
@@ -30,6 +35,8 @@ void policy_init(struct policy *policy, enum tw_cache_policy kind)
 	list_init(&policy->main.entries);
 	list_init(&policy->small.entries);
 	list_init(&policy->light.entries);
+	list_init(&policy->past.entries);
+	list_init(&policy->absences.entries);
 	ghost_init(&policy->ghost);
 }
 
@@ -80,20 +87,64 @@ static struct tw_cache_entry *queue_first(const struct policy_queue *queue,
 					: list_entry(first, struct tw_cache_entry, policy_link);
 }
 
-/* Returns the queue of a place, ENTRY_SMALL, ENTRY_MAIN or ENTRY_LIGHT, whatever the other bits. */
+/* These bits name the places outside the order of uses, and all places. */
+enum { ENTRY_APART = ENTRY_LIGHT | ENTRY_PAST, ENTRY_PLACE = ENTRY_MAIN | ENTRY_APART };
+
+/* Returns the queue of a place, ENTRY_SMALL and so on, whatever the other bits. */
 static inline struct policy_queue *policy_queue(struct policy *policy, unsigned place)
 {
-	if (__builtin_expect(place & ENTRY_LIGHT, 0))
-		return &policy->light;
+	if (__builtin_expect(place & ENTRY_APART, 0)) {
+		if ((place & ENTRY_APART) == ENTRY_ABSENCES)
+			return &policy->absences;
+		return place & ENTRY_LIGHT ? &policy->light : &policy->past;
+	}
 	return place & ENTRY_MAIN ? &policy->main : &policy->small;
 }
 
 static void policy_enter(struct policy *policy, struct tw_cache_entry *entry, unsigned place)
 {
-	unsigned state = entry_state(entry) & ~(unsigned)(ENTRY_MAIN | ENTRY_LIGHT);
+	unsigned state = entry_state(entry) & ~(unsigned)ENTRY_PLACE;
 
 	entry_set_state(entry, state | place);
 	queue_push(policy_queue(policy, place), entry);
+}
+
+static void policy_enter_absence(struct policy *policy, struct tw_cache_entry *entry)
+{
+	policy_enter(policy, entry, ENTRY_ABSENCES);
+	policy->absence_bytes += entry_weight(entry);
+}
+
+static __attribute__((noinline)) void policy_remove_apart(struct policy *policy,
+							  struct tw_cache_entry *entry)
+{
+	queue_remove(policy_queue(policy, entry_state(entry)), entry);
+	if (entry->kind & ENTRY_ABSENT)
+		policy->absence_bytes -= entry_weight(entry);
+}
+
+void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
+{
+	unsigned state = entry_state(entry);
+
+	if (!entry_is_known(entry))
+		return;
+	if (__builtin_expect(state & ENTRY_APART, 0))
+		policy_remove_apart(policy, entry);
+	else
+		queue_remove(state & ENTRY_MAIN ? &policy->main : &policy->small, entry);
+}
+
+/* Puts the entry to the end of its queue outside the order if it is an absence, else into the
+ * order: it was used. */
+static __attribute__((noinline)) void policy_use_apart(struct policy *policy,
+						       struct tw_cache_entry *entry)
+{
+	policy_remove(policy, entry);
+	if (entry->kind & ENTRY_ABSENT)
+		policy_enter_absence(policy, entry);
+	else
+		policy_enter(policy, entry, ENTRY_MAIN);
 }
 
 /* ---- LRU ---- */
@@ -116,9 +167,8 @@ static void policy_move_to_end(struct policy *policy, const struct table *table,
 	while ((entry = table_walk_on(table, &walk))) {
 		if (!entry_is_known(entry) || policy->main.entries.previous == &entry->policy_link)
 			continue;
-		if (__builtin_expect(entry_state(entry) & ENTRY_LIGHT, 0)) {
-			policy_remove(policy, entry);
-			policy_enter(policy, entry, ENTRY_MAIN);
+		if (__builtin_expect(entry_state(entry) & ENTRY_APART, 0)) {
+			policy_use_apart(policy, entry);
 			continue;
 		}
 		queue_remove(&policy->main, entry);
@@ -211,11 +261,20 @@ static size_t policy_window(const struct policy *policy)
 
 /* ---- Both ---- */
 
+/* Puts in an entry whose key is not remembered. */
+static void policy_begin(struct policy *policy, struct tw_cache_entry *entry)
+{
+	if (entry->kind & ENTRY_ABSENT)
+		policy_enter_absence(policy, entry);
+	else
+		policy_enter(policy, entry,
+			     policy->kind == TW_POLICY_LRU ? ENTRY_MAIN : ENTRY_SMALL);
+}
+
 void policy_add_early(struct policy *policy, struct tw_cache_entry *entry)
 {
 	if (!entry_is_known(entry))
-		policy_enter(policy, entry,
-			     policy->kind == TW_POLICY_LRU ? ENTRY_MAIN : ENTRY_SMALL);
+		policy_begin(policy, entry);
 }
 
 void policy_add(struct policy *policy, struct table *table, struct tw_cache_entry *entry)
@@ -229,13 +288,41 @@ void policy_add(struct policy *policy, struct table *table, struct tw_cache_entr
 	else
 		/* What was used before this one came is older. */
 		policy_settle(policy, table);
-	policy_enter(policy, entry, main ? ENTRY_MAIN : ENTRY_SMALL);
+	if (__builtin_expect(entry->kind & ENTRY_ABSENT, 0))
+		policy_enter_absence(policy, entry);
+	else
+		policy_enter(policy, entry, main ? ENTRY_MAIN : ENTRY_SMALL);
 }
 
 void policy_pass(struct policy *policy, struct tw_cache_entry *entry)
 {
 	policy_remove(policy, entry);
 	policy_enter(policy, entry, ENTRY_LIGHT);
+}
+
+void policy_demote(struct policy *policy, struct table *table, struct tw_cache_entry *entry)
+{
+	if (!entry_is_known(entry) || entry_state(entry) & ENTRY_PAST)
+		return;
+	/* Uses before the deadline do not count. */
+	if (policy->kind == TW_POLICY_LRU)
+		policy_settle(policy, table);
+	/* relaxed: a hint. */
+	atomic_store_explicit(&entry->uses, 0, memory_order_relaxed);
+	policy_remove(policy, entry);
+	policy_enter(policy, entry, ENTRY_PAST);
+}
+
+/* Replaces an entry outside the order, or by an absence. */
+static __attribute__((noinline)) void policy_replace_apart(struct policy *policy,
+							   struct tw_cache_entry *old,
+							   struct tw_cache_entry *entry)
+{
+	policy_remove(policy, old);
+	if ((old->kind | entry->kind) & ENTRY_ABSENT)
+		policy_begin(policy, entry);
+	else /* An expired entry has only moved to another block (compact.c). */
+		policy_enter(policy, entry, entry_deadline(entry) < 0 ? ENTRY_PAST : ENTRY_MAIN);
 }
 
 void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
@@ -248,20 +335,13 @@ void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw
 		return;
 	/* relaxed: as above. */
 	atomic_store_explicit(&entry->uses, uses, memory_order_relaxed);
-	if (entry_state(old) & ENTRY_LIGHT) {
-		policy_remove(policy, old);
-		policy_enter(policy, entry, ENTRY_MAIN);
+	if (__builtin_expect((entry_state(old) & ENTRY_APART) || (entry->kind & ENTRY_ABSENT), 0)) {
+		policy_replace_apart(policy, old, entry);
 		return;
 	}
 	entry_set_state(entry, entry_state(entry) | place);
 	list_append(&old->policy_link, &entry->policy_link);
 	list_remove(&old->policy_link);
-}
-
-void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
-{
-	if (entry_is_known(entry))
-		queue_remove(policy_queue(policy, entry_state(entry)), entry);
 }
 
 static void queue_check(const struct policy_queue *queue, unsigned place)
@@ -275,7 +355,8 @@ static void queue_check(const struct policy_queue *queue, unsigned place)
 
 		assert(link->next->previous == link);
 		assert((entry_state(entry) & ENTRY_LINKED) &&
-		       (entry_state(entry) & (ENTRY_MAIN | ENTRY_LIGHT)) == place);
+		       (entry_state(entry) & ENTRY_PLACE) == place);
+		assert(!(entry->kind & ENTRY_ABSENT) == (place != ENTRY_ABSENCES));
 		(void)entry;
 		(void)place;
 	}
@@ -288,34 +369,56 @@ size_t policy_check(const struct policy *policy)
 	queue_check(&policy->main, ENTRY_MAIN);
 	queue_check(&policy->small, ENTRY_SMALL);
 	queue_check(&policy->light, ENTRY_LIGHT);
-	return policy->main.count + policy->small.count + policy->light.count;
+	queue_check(&policy->past, ENTRY_PAST);
+	queue_check(&policy->absences, ENTRY_ABSENCES);
+	return policy->main.count + policy->small.count + policy->light.count + policy->past.count +
+	       policy->absences.count;
 }
 
-/* Not inlined: mostly there is none. */
-static __attribute__((noinline)) struct tw_cache_entry *policy_light_victim(
-	struct policy *policy, const struct tw_cache_entry *spared)
+/* Returns the first unused entry of a queue outside the order, or NULL. LRU counts no uses, so its
+ * first entry is returned. It is not inlined because most caches have no such entry. */
+static __attribute__((noinline)) struct tw_cache_entry *policy_victim_apart(
+	struct policy *policy, struct policy_queue *queue, const struct tw_cache_entry *spared,
+	unsigned *looks)
 {
-	/* LRU counts no uses: then it is the first. */
-	struct tw_cache_entry *victim = s3fifo_look(policy, &policy->light);
+	for (; queue->count > 0 && *looks > 0; --*looks) {
+		struct tw_cache_entry *entry = queue_first(queue, NULL);
+		/* relaxed: a hint. */
+		uint8_t uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
 
-	return victim == spared ? NULL : victim;
+		if (uses == 0)
+			break;
+		/* relaxed: a hint. */
+		atomic_store_explicit(&entry->uses, (uint8_t)(uses - 1), memory_order_relaxed);
+		policy_use_apart(policy, entry);
+	}
+	return queue_first(queue, spared);
+}
+
+struct tw_cache_entry *policy_absence(struct policy *policy, struct table *table,
+				      const struct tw_cache_entry *spared, unsigned *looks)
+{
+	if (policy->kind == TW_POLICY_LRU)
+		policy_settle(policy, table);
+	return policy_victim_apart(policy, &policy->absences, spared, looks);
 }
 
 struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks)
 {
-	struct tw_cache_entry *victim;
+	struct tw_cache_entry *victim = NULL;
 
 	if (policy->kind == TW_POLICY_LRU)
 		policy_settle(policy, table);
+	if (__builtin_expect(policy->past.count > 0, 0))
+		victim = policy_victim_apart(policy, &policy->past, spared, looks);
 	/* They were old when the others came. */
-	if (by_number && __builtin_expect(policy->light.count > 0, 0)) {
-		victim = policy_light_victim(policy, spared);
-		if (victim)
-			return victim;
-	}
+	else if (by_number && __builtin_expect(policy->light.count > 0, 0))
+		victim = policy_victim_apart(policy, &policy->light, spared, looks);
+	if (victim)
+		return victim;
 	if (policy->main.count + policy->small.count == 0)
-		return NULL;
+		return policy_victim_apart(policy, &policy->absences, spared, looks);
 	if (policy->kind == TW_POLICY_LRU)
 		return queue_first(&policy->main, spared);
 	victim = s3fifo_victim(policy, looks);

@@ -18,19 +18,22 @@ enum { POLICY_TOUCHES = 32 };
 
 /* From first in, or least recently used, to last. */
 struct policy_queue {
-	struct list entries;
 	size_t count;
+	struct list entries;
 };
 
 struct policy {
 	enum tw_cache_policy kind; /* constant */
 	atomic_bool is_on;         /* else nothing is kept; written under the lock */
 	bool knows_all;            /* also what came before it was on */
+	uint32_t settled;          /* LRU: as many touches as the order has seen */
 	struct policy_queue main;  /* LRU: the only one */
 	struct policy_queue small; /* S3-FIFO */
-	struct policy_queue light; /* what weighs nothing, and was to make room by its weight */
+	struct policy_queue past;  /* expired entries, not used since */
 	struct ghost ghost;
-	uint32_t settled; /* LRU: as many touches as the order has seen */
+	struct policy_queue light; /* what weighs nothing, and was to make room by its weight */
+	struct policy_queue absences;
+	uint64_t absence_bytes; /* their weights */
 	/* LRU: what was used since the order was last brought up to date. Any thread. */
 	_Alignas(64) _Atomic uint32_t touched;
 	_Atomic uint64_t touches[POLICY_TOUCHES]; /* hashes; 0: none */
@@ -51,16 +54,21 @@ void policy_add(struct policy *policy, struct table *table, struct tw_cache_entr
 void policy_replace(struct policy *policy, struct tw_cache_entry *old,
 		    struct tw_cache_entry *entry);
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
+/* Makes an expired entry the next to go, unless it is used from now on. */
+void policy_demote(struct policy *policy, struct table *table, struct tw_cache_entry *entry);
 /* Which has to go: by their number, or by their weight. NULL: none but `spared` (or NULL) is there.
  * It stays until policy_remove(). Looks at no more than *looks entries, and counts that down. */
 struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks);
+/* Returns the absence that has to go, likewise. */
+struct tw_cache_entry *policy_absence(struct policy *policy, struct table *table,
+				      const struct tw_cache_entry *spared, unsigned *looks);
 /* Puts a victim that weighs nothing out of the way: it is no victim by weight from then on. */
 void policy_pass(struct policy *policy, struct tw_cache_entry *entry);
 /* LRU: brings the order up to date. */
 void policy_settle(struct policy *policy, struct table *table);
 
-/* Asserts the invariants by examining both queues. Returns the number of entries in them. */
+/* Asserts the invariants by examining all queues. Returns the number of entries in them. */
 size_t policy_check(const struct policy *policy);
 
 static inline bool policy_is_on(const struct policy *policy)

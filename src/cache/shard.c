@@ -20,7 +20,10 @@
  * replaced are retired the same way.
  *
  * An entry knows where its hash is filed. A hash that comes up too early is filed again. The alarm
- * is set under the lock when the first tick becomes sooner; when it runs, it sets itself. When too
+ * is set under the lock when the first tick becomes sooner; when it runs, it sets itself. A change
+ * that must make room between two runs first examines the hashes that came up since the last run,
+ * so expired entries leave before live ones. An expired entry kept for stale_if_error makes room
+ * before live ones (policy.c), and its hash is filed again, under the end of that time. When too
  * many filed hashes are of no use any more, all are thrown away and the entries are filed again,
  * some with each change and the rest by the alarm; entries set meanwhile are filed in any case. No
  * reader depends on it: lookups judge deadlines themselves.
@@ -35,26 +38,47 @@ static const bool shard_checks = true;
 static const bool shard_checks = false;
 #endif
 
-_Static_assert(ENTRY_FILED + 1 >= EXPIRY_LEVELS * EXPIRY_SLOTS, "a place fits into a state");
+_Static_assert(ENTRY_FILED + 1 >= EXPIRY_PLACES, "a place fits into a state");
 
 /* ---- What comes up when ---- */
 
-/* Under the lock: sets the alarm if it would come later than at that tick. */
-static void shard_arm(struct shard *shard, uint64_t tick)
-{
-	tw_duration granule = shard->shared->granule;
+/* Ticks of the expiry are granules. The first has this number, so that the granules of one tick of
+ * the wheel share a slot of the second level, and come up together when the alarm runs. */
+enum { FIRST_TICK = EXPIRY_SLOTS - 1 };
 
-	if (tick >= shard->armed || tick > (uint64_t)(TW_FOREVER / granule))
-		return;
-	shard->armed = tick;
-	(void)tw_alarm_set_at(shard->alarm, (tw_duration)tick * granule);
+/* Returns the last tick that has passed at `time`. */
+static uint64_t shard_tick_by(const struct shard *shard, tw_duration time)
+{
+	return (uint64_t)(time / shard->shared->granule) + FIRST_TICK;
 }
 
-/* The same for all that is to come up. */
+/* Returns the tick at whose end the deadline has passed. */
+static uint64_t shard_tick_of(const struct shard *shard, tw_duration deadline)
+{
+	return (uint64_t)((deadline - 1) / shard->shared->granule) + 1 + FIRST_TICK;
+}
+
+/* Sets the alarm to the end of `tick`, rounded up to a tick of the wheel, unless it is set to an
+ * earlier time. Under the lock. */
+static void shard_arm(struct shard *shard, uint64_t tick)
+{
+	const struct shared_state *shared = shard->shared;
+
+	if (tick >= shard->armed)
+		return;
+	shard->armed = tick;
+	shard->past_at = (tw_duration)(tick - FIRST_TICK) * shared->granule;
+	(void)tw_alarm_set_at(shard->alarm,
+			      ((shard->past_at - 1) / shared->tick + 1) * shared->tick);
+}
+
+/* Sets the alarm for the first hash that is filed. */
 static void shard_arm_next(struct shard *shard)
 {
 	uint64_t tick = expiry_next(&shard->expiry);
 
+	shard->armed = EXPIRY_NEVER;
+	shard->past_at = TW_FOREVER;
 	if (shard->must_refile && tick > shard->expiry.now + 1)
 		tick = shard->expiry.now + 1; /* there may be memory again */
 	shard_arm(shard, tick);
@@ -63,17 +87,13 @@ static void shard_arm_next(struct shard *shard)
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
 		 tw_duration deadline)
 {
-	tw_duration granule = shard->shared->granule;
 	unsigned place = 0;
-
-	if (!(entry->kind & ENTRY_ABSENT))
-		deadline = deadline_after(deadline, shard->shared->stale);
 
 	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
 	if (shard->is_refiling || shard->must_refile)
 		filed = 0;
 	if (deadline != TW_FOREVER)
-		place = expiry_place(&shard->expiry, (uint64_t)((deadline - 1) / granule + 1));
+		place = expiry_place(&shard->expiry, shard_tick_of(shard, deadline));
 	if (place == 0 || (filed != 0 && filed <= place)) {
 		entry_set_filed(entry, filed);
 		return true;
@@ -229,7 +249,7 @@ static enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry
 	if (cause != TW_CAUSE_SHUTDOWN && cause != TW_CAUSE_EXPIRED &&
 	    entry_try_to_expire(entry, now, &deadline))
 		cause = TW_CAUSE_EXPIRED;
-	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_LINKED) |
+	entry_set_state(entry, (entry_state(entry) & ~(unsigned)(ENTRY_LINKED | ENTRY_CAUSE)) |
 				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
 	shard->removed[cause]++;
 	if (shard->removals->on_remove && !(entry->kind & ENTRY_ABSENT)) {
@@ -279,20 +299,120 @@ static void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry 
 	(void)shard_unlink(shard, table_slot_of(shard_table(shard), entry), cause, now);
 }
 
+/* ---- What came up ---- */
+
+/* Returns whether the entry has expired, and is not kept for stale_if_error. A kept entry is the
+ * next to make room. Sets *deadline to the end of the entry's time. Under the lock. */
+static bool shard_has_done_with(struct shard *shard, struct tw_cache_entry *entry, tw_duration now,
+				tw_duration *deadline)
+{
+	if (!entry_try_to_expire(entry, now, deadline))
+		return false;
+	if (!entry_is_stale(entry, *deadline, now, shard->shared->stale))
+		return true;
+	if (!(entry_state(entry) & ENTRY_STALE)) {
+		entry_set_state(entry, entry_state(entry) | ENTRY_STALE);
+		policy_demote(&shard->policy, shard_table(shard), entry);
+	}
+	*deadline = deadline_after(*deadline, shard->shared->stale);
+	return false;
+}
+
+/* Removes the entries of a hash that came up from the place `from`, or files them by their present
+ * deadlines. Returns false if out of memory: then they count as filed at the place `next`. */
+static bool shard_look_at(struct shard *shard, uint64_t hash, unsigned from, unsigned next,
+			  tw_duration now)
+{
+	const struct table *table = shard_table(shard);
+	struct table_walk walk = table_walk_begin(table, hash);
+	struct tw_cache_entry *entry;
+	bool is_filed = true;
+
+	while ((entry = table_walk_on(table, &walk))) {
+		tw_duration deadline;
+
+		/* Else it is filed elsewhere, too, and that one counts. */
+		if (entry_filed(entry) != from)
+			continue;
+		if (shard_has_done_with(shard, entry, now, &deadline)) {
+			shard_unlink(shard, walk.slot, TW_CAUSE_EXPIRED, now);
+		} else if (!shard_watch(shard, hash, entry, 0, deadline)) {
+			entry_set_filed(entry, next);
+			is_filed = false;
+		}
+	}
+	return is_filed;
+}
+
+/* Examines a block of hashes that came up by `tick`. Returns false if there is none. */
+static bool shard_expire_some(struct shard *shard, uint64_t tick)
+{
+	tw_duration now = tw_now(shard->shared->wheel);
+	struct expiry_block *block = expiry_take(&shard->expiry, tick);
+	const struct table *table = shard_table(shard);
+	unsigned next = expiry_place(&shard->expiry, tick + 1);
+	uint16_t kept = 0;
+
+	if (!block)
+		return false;
+	for (unsigned i = 0; i < block->count; i++)
+		shard_prefetch_bucket(shard, block->hashes[i]);
+	for (unsigned i = 0; i < block->count; i++)
+		__builtin_prefetch(table_guess(table, block->hashes[i]), 1);
+	for (unsigned i = 0; i < block->count; i++)
+		if (!shard_look_at(shard, block->hashes[i], block->place, next, now))
+			block->hashes[kept++] = block->hashes[i];
+	block->count = kept;
+	expiry_give_back(&shard->expiry, block, next);
+	return true;
+}
+
+/* Examines a block of hashes that came up by now, before the alarm runs. */
+static __attribute__((noinline)) void shard_expire_early(struct shard *shard, tw_duration now)
+{
+	(void)shard_expire_some(shard, shard_tick_by(shard, now));
+	shard_arm_next(shard);
+}
+
+/* ---- Making room, and changes ---- */
+
+/* Returns whether absences have more than a quarter of the shard's part of a limit. One may always
+ * stay. */
+static bool shard_has_too_many_absences(const struct shard *shard)
+{
+	const struct policy *policy = &shard->policy;
+	uint64_t entries = counter_read(&shard->shared->max_entries);
+	uint64_t bytes = counter_read(&shard->shared->max_bytes);
+	uint64_t parts = 4 * (uint64_t)shard->shared->shards;
+
+	if (policy->absences.count <= 1)
+		return false;
+	return (entries > 0 && policy->absences.count > entries / parts) ||
+	       (bytes > 0 && policy->absence_bytes > bytes / parts);
+}
+
 struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 			   const struct tw_cache_entry *spared, tw_duration now)
 {
-	struct evicted sum = {0, 0};
+	int32_t entries = shard->entries_more;
+	int64_t bytes = shard->bytes_more;
+	unsigned blocks = 2;  /* of hashes that came up */
 	unsigned looks = 512; /* each may be a cache miss */
 
-	while (sum.entries < most) {
+	while (most > 0) {
 		bool by_number = shared_excess(&shard->shared->entries, shard->entries_more,
 					       &shard->shared->max_entries) > 0;
 		struct tw_cache_entry *victim;
 
-		if (!by_number && (shared_excess(&shard->shared->bytes, shard->bytes_more,
-						 &shard->shared->max_bytes) == 0 ||
-				   !(below_share || shard_has_its_share(shard))))
+		if (!by_number && shared_excess(&shard->shared->bytes, shard->bytes_more,
+						&shard->shared->max_bytes) == 0)
+			break;
+		if (__builtin_expect(shard->past_at <= now, 0) && blocks > 0) {
+			blocks--;
+			shard_expire_early(shard, now);
+			continue;
+		}
+		if (!by_number && !below_share && !shard_has_its_share(shard))
 			break;
 		victim = policy_victim(&shard->policy, shard_table(shard), by_number, spared,
 				       &looks);
@@ -304,20 +424,37 @@ struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 				break;
 			continue;
 		}
-		sum.entries++;
-		sum.weight += entry_weight(victim);
+		most--;
 		shard_unlink_entry(shard, victim, TW_CAUSE_SIZE, now);
 	}
-	return sum;
+	return (struct evicted){(uint64_t)(entries - shard->entries_more),
+				(uint64_t)(bytes - shard->bytes_more)};
+}
+
+bool shard_limit_absences(struct shard *shard, const struct tw_cache_entry *spared, tw_duration now)
+{
+	unsigned looks = 512; /* each may be a cache miss */
+	unsigned most = SHARD_STEP;
+
+	while (most > 0 && shard_has_too_many_absences(shard)) {
+		most--;
+		shard_unlink_entry(
+			shard, policy_absence(&shard->policy, shard_table(shard), spared, &looks),
+			TW_CAUSE_SIZE, now);
+	}
+	return most == 0;
 }
 
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
 {
 	shard_count(shard, 1, (int64_t)entry_weight(entry));
-	(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
-	policy_add(&shard->policy, shard_table(shard), entry);
+	/* It comes in before others leave, because its hash may be among those that come up. */
 	shard_add(shard, hash, entry);
+	(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
+	/* Its lifetime may be over by now. */
+	if (entry_state(entry) & ENTRY_LINKED)
+		policy_add(&shard->policy, shard_table(shard), entry);
 }
 
 void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
@@ -348,15 +485,6 @@ void shard_try_settle(struct shard *shard)
 		return;
 	policy_settle(&shard->policy, shard_table(shard));
 	shard_end_unchanged(shard);
-}
-
-/* Under the lock: whether it has expired, and no failed load will be made good for by it either.
- * *deadline is what it is or was. */
-static bool shard_has_done_with(const struct shard *shard, struct tw_cache_entry *entry,
-				tw_duration now, tw_duration *deadline)
-{
-	return entry_try_to_expire(entry, now, deadline) &&
-	       !entry_is_stale(entry, *deadline, now, shard->shared->stale);
 }
 
 /* ---- Filing anew; under the lock ---- */
@@ -440,7 +568,7 @@ static void shard_check_filed(const struct shard *shard, const struct tw_cache_e
 		deadline = deadline_after(deadline, shard->shared->stale);
 	if (deadline == TW_FOREVER)
 		return;
-	tick = (uint64_t)((deadline - 1) / shard->shared->granule + 1);
+	tick = shard_tick_of(shard, deadline);
 	if (tick <= shard->expiry.now)
 		tick = shard->expiry.now + 1;
 	assert(entry_filed(entry) != 0);
@@ -610,60 +738,14 @@ size_t shard_tidy(struct shard *shard, size_t steps)
 
 /* ---- Expiry ---- */
 
-/* What came up, from the place `from`: goes, or is filed anew by the deadline it has by now. False:
- * out of memory; it counts as filed at the place `next`. */
-static bool shard_look_at(struct shard *shard, uint64_t hash, unsigned from, unsigned next,
-			  tw_duration now)
-{
-	const struct table *table = shard_table(shard);
-	struct table_walk walk = table_walk_begin(table, hash);
-	struct tw_cache_entry *entry;
-	bool is_filed = true;
-
-	while ((entry = table_walk_on(table, &walk))) {
-		tw_duration deadline;
-
-		/* Else it is filed elsewhere, too, and that one counts. */
-		if (entry_filed(entry) != from)
-			continue;
-		if (shard_has_done_with(shard, entry, now, &deadline)) {
-			shard_unlink(shard, walk.slot, TW_CAUSE_EXPIRED, now);
-		} else if (!shard_watch(shard, hash, entry, 0, deadline)) {
-			entry_set_filed(entry, next);
-			is_filed = false;
-		}
-	}
-	return is_filed;
-}
-
-/* By a tick; false: there is nothing more. */
-static bool shard_expire_some(struct shard *shard, uint64_t tick)
-{
-	tw_duration now = tw_now(shard->shared->wheel);
-	struct expiry_block *block = expiry_take(&shard->expiry, tick);
-	const struct table *table = shard_table(shard);
-	unsigned next = expiry_place(&shard->expiry, tick + 1);
-	uint16_t kept = 0;
-
-	if (!block)
-		return false;
-	for (unsigned i = 0; i < block->count; i++)
-		shard_prefetch_bucket(shard, block->hashes[i]);
-	for (unsigned i = 0; i < block->count; i++)
-		__builtin_prefetch(table_guess(table, block->hashes[i]), 1);
-	for (unsigned i = 0; i < block->count; i++)
-		if (!shard_look_at(shard, block->hashes[i], block->place, next, now))
-			block->hashes[kept++] = block->hashes[i];
-	block->count = kept;
-	expiry_give_back(&shard->expiry, block, next);
-	return true;
-}
-
 void shard_expire(void *argument)
 {
 	struct shard *shard = argument;
-	/* Not read anew: what can't be filed comes up at the next one, and this would never end. */
-	uint64_t tick = (uint64_t)(tw_now(shard->shared->wheel) / shard->shared->granule);
+	tw_duration now = tw_now(shard->shared->wheel);
+	/* The clock is read once: hashes that can't be filed come up at the next tick, and this
+	 * would never end. Hashes that came up since the wheel's last tick are for the next run,
+	 * because to take a part of a slot is to file the rest again. */
+	uint64_t tick = shard_tick_by(shard, now - now % shard->shared->tick);
 	bool goes_on;
 
 	do {
@@ -672,7 +754,6 @@ void shard_expire(void *argument)
 		if (!goes_on) {
 			if (shard->must_refile && !shard->is_refiling)
 				shard_begin_refiling(shard);
-			shard->armed = EXPIRY_NEVER;
 			shard_arm_next(shard);
 		}
 		shard_end(shard);
@@ -717,6 +798,10 @@ void shard_turn_policy_on(struct shard *shard)
 
 			for (size_t i = 0; i < count; i++)
 				policy_add_early(&shard->policy, entries[i]);
+			for (size_t i = 0; i < count; i++)
+				if (entry_deadline(entries[i]) < 0)
+					policy_demote(&shard->policy, shard_table(shard),
+						      entries[i]);
 			shard->policy.knows_all = walk.is_over;
 		}
 		shard_end(shard);
@@ -758,9 +843,9 @@ enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 	shard->shared = shared;
 	shard->removals = removals;
 	shard->armed = EXPIRY_NEVER;
+	shard->past_at = TW_FOREVER;
 	loadings_init(&shard->loads);
-	expiry_init(&shard->expiry, shared->pool,
-		    (uint64_t)(tw_now(shared->wheel) / shared->granule));
+	expiry_init(&shard->expiry, shared->pool, shard_tick_by(shard, tw_now(shared->wheel)));
 	turn_lock_init(&shard->lock);
 	atomic_init(&shard->table, table);
 	if (!table)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared.h"
 
+enum { GRANULES_A_TICK = 32 };
+
 static const tw_duration granule_least = TW_MICROSECOND;
 
 /* The coarse clock lags by one step; more where the processor that drives it is kept from
@@ -11,8 +13,10 @@ void shared_init_clock(struct shared_state *shared)
 {
 	struct timespec step;
 	tw_duration interval = tw_interval_of(shared->wheel);
+	tw_duration granule = interval / GRANULES_A_TICK;
 
-	shared->granule = interval > granule_least ? interval : granule_least;
+	shared->tick = interval > granule_least ? interval : granule_least;
+	shared->granule = granule > granule_least ? granule : granule_least;
 	if (tw_clock_of(shared->wheel) != TW_CLOCK_MONOTONIC ||
 	    clock_getres(CLOCK_MONOTONIC_COARSE, &step) != 0)
 		return;
@@ -42,5 +46,5 @@ void shared_ask_maintenance(struct shared_state *shared)
 	if (atomic_load_explicit(&shared->maintenance_is_set, memory_order_seq_cst) ||
 	    atomic_exchange_explicit(&shared->maintenance_is_set, true, memory_order_relaxed))
 		return;
-	(void)tw_alarm_set(shared->maintenance, shared->granule);
+	(void)tw_alarm_set(shared->maintenance, shared->tick);
 }

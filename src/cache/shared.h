@@ -25,11 +25,12 @@ struct shared_state {
 	bool has_coarse_clock;
 	tw_duration coarse_step; /* the coarse clock's resolution; 0 without one */
 	tw_duration stale;       /* so long values stay after their deadline; 0: not */
-	tw_duration granule;     /* ticks by which keys are filed (expiry.c) */
+	tw_duration granule;     /* a 32nd of a tick: the unit in which keys are filed */
 	struct pool *pool;
 	struct reader *nobody; /* for threads that have no memory for one */
 
-	unsigned shards; /* their number; constant */
+	unsigned shards;  /* their number; constant */
+	tw_duration tick; /* the wheel's, but not less than a microsecond; constant */
 	/* Read by all, seldom written. */
 	_Alignas(64) _Atomic uint64_t max_entries;
 	_Atomic uint64_t max_bytes;

@@ -353,7 +353,192 @@ static void shards_keep_their_shares_of_a_limit_by_weight(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
+/* ---- What makes room first ---- */
+
+static void set_between(struct tw_cache *cache, uint64_t first, uint64_t end, tw_duration expire)
+{
+	for (uint64_t key = first; key < end; key++)
+		assert_status(tw_cache_set_with_expire(cache, &key, sizeof(key), &key, sizeof(key),
+						       expire),
+			      TW_OK);
+}
+
+/* Within a tick, in which no alarm runs. */
+static void expire_before_live_ones(const struct variant *variant, enum tw_cache_policy policy,
+				    bool by_weight, tw_duration begin)
+{
+	enum { LIVE = 200, SHORT = 300 };
+	struct tw_cache_options options = {.policy = policy, .shards = 1};
+	struct cache_recorder *recorder;
+	struct tw_cache_stats stats;
+
+	if (by_weight)
+		options.max_bytes = (LIVE + SHORT) * cache_weight(8, 8);
+	else
+		options.max_entries = LIVE + SHORT;
+	recorder = cache_recorder_open_quiet(variant, TW_HOUR, options);
+	cache_pass(recorder, begin);
+	set_between(recorder->cache, 0, LIVE, TW_HOUR);
+	set_between(recorder->cache, LIVE, LIVE + SHORT / 2, INTERVAL / 8);
+	set_between(recorder->cache, LIVE + SHORT / 2, LIVE + SHORT, INTERVAL / 4);
+	assert_status(tw_advance(recorder->wheel, INTERVAL / 2), TW_OK);
+	set_between(recorder->cache, LIVE + SHORT, LIVE + 2 * SHORT, TW_HOUR);
+	stats = cache_stats(recorder);
+	assert_int_equal(stats.removed[TW_CAUSE_SIZE], 0);
+	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], SHORT);
+	/* Now live ones are all that there is. */
+	set_between(recorder->cache, LIVE + 2 * SHORT, LIVE + 2 * SHORT + 10, TW_HOUR);
+	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_SIZE], 10);
+	cache_pass(recorder, 2 * INTERVAL);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void expired_entries_make_room_before_live_ones(void **state)
+{
+	for (int i = 0; i < 8; i++)
+		expire_before_live_ones(*state, i % 2 ? TW_POLICY_LRU : TW_POLICY_S3FIFO, i & 2,
+					i & 4 ? 1000 * INTERVAL : INTERVAL);
+}
+
+/* An entry whose lifetime ends with the look at what has come up. */
+static void entry_of_a_moment_may_come_where_others_expire(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_quiet(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 64, .shards = 1});
+
+	cache_pass(recorder, 1000 * INTERVAL);
+	for (uint64_t round = 0; round < 100; round++) {
+		set_between(recorder->cache, 100 * round, 100 * round + 64, INTERVAL / 32 + 1);
+		assert_status(tw_advance(recorder->wheel, INTERVAL / 16), TW_OK);
+		set_between(recorder->cache, 100 * round, 100 * round + 99, INTERVAL / 32 + 1);
+		assert_true(cache_stats(recorder).entries <= 64);
+	}
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	cache_recorder_close_balanced(recorder);
+}
+
+/* ---- Absences ---- */
+
+static enum tw_status find_nothing(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	(void)key;
+	(void)key_size;
+	(void)loading;
+	++*(unsigned *)argument;
+	return TW_NOT_FOUND;
+}
+
+/* Takes keys that the source does not have. Returns how many of them were loaded. */
+static unsigned take_nothing(struct tw_cache *cache, uint64_t first, uint64_t end)
+{
+	const struct tw_cache_entry *entry;
+	unsigned loads = 0;
+
+	for (uint64_t key = first; key < end; key++)
+		assert_status(tw_cache_take(cache, &key, sizeof(key), find_nothing, &loads,
+					    TW_FOREVER, &entry),
+			      TW_NOT_FOUND);
+	return loads;
+}
+
+static unsigned count_values(struct tw_cache *cache, uint64_t first, uint64_t end)
+{
+	unsigned values = 0;
+
+	for (uint64_t key = first; key < end; key++)
+		values += tw_cache_get(cache, &key, sizeof(key), NULL, 0, NULL) == TW_TRUNCATED;
+	return values;
+}
+
+enum { ROOM = 1000, NOWHERE = 1 << 30 };
+
+static struct cache_recorder *open_for_absences(const struct variant *variant, unsigned kind)
+{
+	struct tw_cache_options options = {.policy = kind & 1 ? TW_POLICY_LRU : TW_POLICY_S3FIFO,
+					   .negative_expire = TW_HOUR,
+					   .shards = kind & 4 ? 4 : 1};
+
+	if (kind & 2)
+		options.max_bytes = ROOM * cache_weight(8, 8);
+	else
+		options.max_entries = ROOM;
+	return cache_recorder_open_quiet(variant, TW_HOUR, options);
+}
+
+static void absences_take_a_quarter_of_a_limit(void **state)
+{
+	for (unsigned kind = 0; kind < 8; kind++) {
+		struct cache_recorder *recorder = open_for_absences(*state, kind);
+		/* Without a value they are lighter. */
+		bool is_by_weight = kind & 2;
+		uint64_t quarter = is_by_weight ? ROOM * cache_weight(8, 8) / 4 : ROOM / 4;
+		struct tw_cache_stats stats;
+		unsigned values;
+
+		/* Also where there is nothing else. */
+		take_nothing(recorder->cache, NOWHERE, NOWHERE + 5000);
+		stats = cache_stats(recorder);
+		assert_in_range(is_by_weight ? stats.bytes : stats.entries, quarter * 9 / 10,
+				quarter);
+		set_between(recorder->cache, 0, ROOM * 9 / 10, TW_HOUR);
+		take_nothing(recorder->cache, NOWHERE + 5000, NOWHERE + 25000);
+		values = count_values(recorder->cache, 0, ROOM * 9 / 10);
+		/* Four shards have keys of different numbers. */
+		assert_in_range(values, kind & 4 ? ROOM * 2 / 3 : ROOM * 3 / 4 - 1, ROOM * 9 / 10);
+		stats = cache_stats(recorder);
+		assert_true((is_by_weight ? stats.bytes - values * cache_weight(8, 8)
+					  : stats.entries - values) <= quarter);
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
+static void absence_in_use_stays_among_others(void **state)
+{
+	for (unsigned kind = 0; kind < 4; kind++) {
+		struct cache_recorder *recorder = open_for_absences(*state, kind);
+
+		set_between(recorder->cache, 0, ROOM, TW_HOUR);
+		assert_int_equal(take_nothing(recorder->cache, NOWHERE, NOWHERE + 1), 1);
+		for (uint64_t key = NOWHERE + 1; key < NOWHERE + 2000; key++) {
+			assert_int_equal(take_nothing(recorder->cache, key, key + 1), 1);
+			assert_int_equal(take_nothing(recorder->cache, NOWHERE, NOWHERE + 1), 0);
+		}
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
+static void absences_leave_when_a_limit_falls_and_when_there_is_nothing_else(void **state)
+{
+	for (unsigned kind = 0; kind < 2; kind++) {
+		struct cache_recorder *recorder = open_for_absences(*state, kind);
+
+		set_between(recorder->cache, 0, ROOM, TW_HOUR);
+		take_nothing(recorder->cache, NOWHERE, NOWHERE + ROOM);
+		assert_status(tw_cache_set_limit(recorder->cache, ROOM / 10, 0), TW_OK);
+		assert_int_equal(cache_stats(recorder).entries, ROOM / 10);
+		assert_in_range(count_values(recorder->cache, 0, ROOM), ROOM * 3 / 40, ROOM / 10);
+		/* A value takes the place of an absence, and an absence that of a value. */
+		set_between(recorder->cache, NOWHERE, NOWHERE + ROOM, TW_HOUR);
+		assert_int_equal(count_values(recorder->cache, NOWHERE, NOWHERE + ROOM), ROOM / 10);
+		assert_status(tw_cache_set_limit(recorder->cache, 1, 0), TW_OK);
+		assert_status(tw_cache_clear(recorder->cache), TW_OK);
+		take_nothing(recorder->cache, 0, 10);
+		assert_int_equal(cache_stats(recorder).entries, 1);
+		set_between(recorder->cache, 100, 110, TW_HOUR);
+		assert_int_equal(count_values(recorder->cache, 109, 110), 1);
+		assert_int_equal(cache_stats(recorder).entries, 1);
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_IN(levels_inline, absences_take_a_quarter_of_a_limit),
+	TEST_IN(levels_inline, absence_in_use_stays_among_others),
+	TEST_IN(levels_inline, absences_leave_when_a_limit_falls_and_when_there_is_nothing_else),
+	TEST_CACHE(expired_entries_make_room_before_live_ones),
+	TEST_CACHE(entry_of_a_moment_may_come_where_others_expire),
 	TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
 	TEST_CACHE(sets_evict_little_each_when_the_limit_has_fallen),
 	TEST_CACHE(set_of_much_keeps_the_limit),

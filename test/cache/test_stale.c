@@ -179,24 +179,45 @@ static void what_was_set_during_the_load_is_not_given_as_old(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void old_values_make_room_as_others(void **state)
+static void old_values_make_room_before_live_ones(void **state)
 {
-	struct cache_recorder *recorder =
-		open_stale(*state, (struct tw_cache_options){.max_entries = 3});
-	struct source source;
+	static const enum tw_cache_policy policies[] = {TW_POLICY_LRU, TW_POLICY_S3FIFO};
 
-	source_open(&source, NULL);
-	source.status = TW_SYSTEM;
-	cache_set_letters(recorder, "abc");
-	cache_pass(recorder, LIFE);
-	assert_int_equal(tw_cache_count(recorder->cache), 3);
-	cache_set_letters(recorder, "de");
-	assert_int_equal(tw_cache_count(recorder->cache), 3);
-	assert_not_taken(recorder, "a", &source, TW_SYSTEM);
-	assert_stale(recorder, "c", &source, "c");
-	cache_settle(recorder);
-	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 2);
-	cache_recorder_close_balanced(recorder);
+	for (int i = 0; i < 2; i++) {
+		struct cache_recorder *recorder = open_stale(
+			*state, (struct tw_cache_options){.max_entries = 6, .policy = policies[i]});
+		struct source source;
+
+		source_open(&source, NULL);
+		source.status = TW_SYSTEM;
+		cache_set_for(recorder, "x", "x", TW_HOUR);
+		cache_set_for(recorder, "y", "y", TW_HOUR);
+		cache_set_letters(recorder, "abc");
+		assert_holds(recorder, "a", "a"); /* which counts for nothing any more */
+		cache_pass(recorder, LIFE);
+		cache_set_for(recorder, "z", "z", TW_HOUR);
+		assert_int_equal(tw_cache_count(recorder->cache), 6);
+		/* One that is of use to takes is as good as a live one. */
+		assert_stale(recorder, "b", &source, "b");
+		cache_set_for(recorder, "v", "v", TW_HOUR);
+		cache_set_for(recorder, "w", "w", TW_HOUR);
+		assert_int_equal(tw_cache_count(recorder->cache), 6);
+		assert_not_taken(recorder, "a", &source, TW_SYSTEM);
+		assert_not_taken(recorder, "c", &source, TW_SYSTEM);
+		assert_stale(recorder, "b", &source, "b");
+		assert_holds(recorder, "x", "x");
+		assert_holds(recorder, "y", "y");
+		assert_holds(recorder, "z", "z");
+		cache_settle(recorder);
+		assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 2);
+		/* A new value of a key is live again. */
+		cache_set_for(recorder, "b", "new", TW_HOUR);
+		cache_set_for(recorder, "u", "u", TW_HOUR);
+		assert_holds(recorder, "b", "new");
+		cache_settle(recorder);
+		assert_int_equal(removal_count_of(recorder, TW_CAUSE_SIZE), 1);
+		cache_recorder_close_balanced(recorder);
+	}
 }
 
 struct told {
@@ -464,7 +485,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(deleted_cleared_and_absent_values_are_not_given),
 	TEST_CACHE(source_that_lost_the_key_ends_the_old_value),
 	TEST_CACHE(what_was_set_during_the_load_is_not_given_as_old),
-	TEST_CACHE(old_values_make_room_as_others),
+	TEST_CACHE(old_values_make_room_before_live_ones),
 	TEST_CACHE(takes_of_all_kinds_are_given_the_old_value),
 	TEST_CACHE(take_that_times_out_is_given_the_old_value),
 	TEST_CACHE(take_without_waiting_has_a_time_out),

@@ -363,7 +363,8 @@ static void check_cause(const struct cache_value *value, enum tw_cache_cause cau
 }
 
 /* Counts what has left without a call that removes, of one thread alone. */
-static void count_eviction(struct cache_model *model, const struct cache_value *value)
+static void count_eviction(struct cache_model *model, const struct cache_value *value,
+			   enum tw_cache_cause cause)
 {
 	tw_duration late = time_add(value->deadline.low, model->options.stale_if_error);
 
@@ -372,7 +373,9 @@ static void count_eviction(struct cache_model *model, const struct cache_value *
 		!model->is_ending && model->now < late && !model->keys[value->key].is_outgrown;
 	if (value->weight > model->heaviest)
 		model->heaviest = value->weight;
-	if (value->used > model->oldest_left && value->number != model->newest)
+	/* Expired ones go first, whenever they were used. */
+	if (cause == TW_CAUSE_SIZE && value->used > model->oldest_left &&
+	    value->number != model->newest)
 		model->oldest_left = value->used;
 }
 
@@ -396,7 +399,7 @@ void cache_model_on_remove(void *context, const struct tw_cache_entry *entry,
 	else
 		check_cause(value, cause);
 	if (model->is_alone && !value->leaves)
-		count_eviction(model, value);
+		count_eviction(model, value, cause);
 	model->in_listener = true;
 	model->told++;
 	model->removed[cause]++;

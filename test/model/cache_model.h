@@ -238,7 +238,7 @@ struct cache_model {
 	uint64_t uses;
 	uint64_t newest; /* number of what it set last */
 	uint64_t heaviest;
-	uint64_t oldest_left; /* the latest use of what it has put out */
+	uint64_t oldest_left; /* the latest use of what it has put out alive */
 	unsigned evicted;
 	uint64_t inserts;
 	bool was_without_limit; /* then the order of uses was not kept */
