@@ -51,7 +51,9 @@
  *  - Each entry leaves the cache exactly once, with one cause, and on_remove is called for it,
  *    unless it is an absence.
  *  - Expired entries leave memory without any traffic, within two ticks of the wheel after the end
- *    of their lifetime and of stale_if_error.
+ *    of their lifetime and of stale_if_error, if a worker of the wheel's pool is free. While all
+ *    are busy, each set, delete or touch removes up to 30 such entries of its shard, whose memory
+ *    is for new entries.
  *  - A lookup does not wait: not for a writer, another lookup, a thread that sleeps with a pinned
  *    entry, or the removal of a million other entries.
  *  - A set that fails changes nothing. Its value is still the caller's.
@@ -224,7 +226,7 @@ struct tw_cache_options {
 	 * given wheel may serve many caches and other timers, and must outlive the cache. The cache
 	 * has one alarm per shard there, and at most four more. If the wheel is stopped, or no
 	 * thread drives it, calls still return no expired entry, but expired entries stay in memory
-	 * until another call removes them.
+	 * until sets, deletes and touches remove them.
 	 */
 	struct tw_wheel *wheel;
 	/* How much lifetimes vary, < 1. 0 means the default, 0.05; a negative number means none.

@@ -123,13 +123,14 @@ INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, ui
 {
 	const void *key = entry_key(entry);
 	_Atomic uint64_t *slot;
-	struct tw_cache_entry *old =
-		table_find(shard_table(shard), hash, key, entry->key_size, &slot);
+	struct tw_cache_entry *old;
 	uint64_t most = counter_read(&cache->shared.max_bytes);
 	tw_duration old_deadline = TW_FOREVER;
 
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
+	shard_expire_late(shard, now);
+	old = table_find(shard_table(shard), hash, key, entry->key_size, &slot);
 	if (mode == PUT_ADD && entry_is_there(old, now))
 		return TW_EXISTS;
 	if (mode == PUT_REPLACE && !entry_is_there(old, now))
@@ -311,6 +312,7 @@ enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t ke
 bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
 {
 	change->now = tw_now(cache->shared.wheel);
+	shard_expire_late(change->shard, change->now);
 	change->entry =
 		table_find(shard_table(change->shard), change->hash, key, key_size, &change->slot);
 	return entry_is_there(change->entry, change->now);

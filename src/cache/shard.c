@@ -23,10 +23,12 @@
  * is set under the lock when the first tick becomes sooner; when it runs, it sets itself. A change
  * that must make room between two runs first examines the hashes that came up since the last run,
  * so expired entries leave before live ones. An expired entry kept for stale_if_error makes room
- * before live ones (policy.c), and its hash is filed again, under the end of that time. When too
- * many filed hashes are of no use any more, all are thrown away and the entries are filed again,
- * some with each change and the rest by the alarm; entries set meanwhile are filed in any case. No
- * reader depends on it: lookups judge deadlines themselves.
+ * before live ones (policy.c), and its hash is filed again, under the end of that time. If the
+ * alarm is two ticks late, because all workers are busy, each change of a key does a part of its
+ * work first: so memory does not grow with what has expired. When too many filed hashes are of no
+ * use any more, all are thrown away and the entries are filed again, some with each change and the
+ * rest by the alarm; entries set meanwhile are filed in any case. No reader depends on it: lookups
+ * judge deadlines themselves.
  */
 #include "shard.h"
 
@@ -58,30 +60,45 @@ static uint64_t shard_tick_of(const struct shard *shard, tw_duration deadline)
 	return (uint64_t)((deadline - 1) / shard->shared->granule) + 1 + FIRST_TICK;
 }
 
-/* Sets the alarm to the end of `tick`, rounded up to a tick of the wheel, unless it is set to an
- * earlier time. Under the lock. */
-static void shard_arm(struct shard *shard, uint64_t tick)
+/* Notes the first tick with something filed, or EXPIRY_NEVER. Returns when the alarm is to run: at
+ * the end of that tick, rounded up to a tick of the wheel. Under the lock. */
+static tw_duration shard_note_next(struct shard *shard, uint64_t tick)
 {
 	const struct shared_state *shared = shard->shared;
+	tw_duration alarm = TW_FOREVER;
 
-	if (tick >= shard->armed)
-		return;
 	shard->armed = tick;
-	shard->past_at = (tw_duration)(tick - FIRST_TICK) * shared->granule;
-	(void)tw_alarm_set_at(shard->alarm,
-			      ((shard->past_at - 1) / shared->tick + 1) * shared->tick);
+	shard->past_at = TW_FOREVER;
+	if (tick != EXPIRY_NEVER) {
+		shard->past_at = (tw_duration)(tick - FIRST_TICK) * shared->granule;
+		alarm = ((shard->past_at - 1) / shared->tick + 1) * shared->tick;
+	}
+	shard->late_at = time_add(alarm, 2 * shared->tick);
+	return alarm;
 }
 
-/* Sets the alarm for the first hash that is filed. */
-static void shard_arm_next(struct shard *shard)
+/* Sets the alarm for that tick, unless it is set to an earlier time. Under the lock. */
+static void shard_arm(struct shard *shard, uint64_t tick)
+{
+	if (tick < shard->armed)
+		(void)tw_alarm_set_at(shard->alarm, shard_note_next(shard, tick));
+}
+
+/* Returns the first tick at which there is something to do. */
+static uint64_t shard_next_tick(const struct shard *shard)
 {
 	uint64_t tick = expiry_next(&shard->expiry);
 
-	shard->armed = EXPIRY_NEVER;
-	shard->past_at = TW_FOREVER;
 	if (shard->must_refile && tick > shard->expiry.now + 1)
 		tick = shard->expiry.now + 1; /* there may be memory again */
-	shard_arm(shard, tick);
+	return tick;
+}
+
+/* Sets the alarm for the first tick at which there is something to do. */
+static void shard_arm_next(struct shard *shard)
+{
+	(void)shard_note_next(shard, EXPIRY_NEVER);
+	shard_arm(shard, shard_next_tick(shard));
 }
 
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
@@ -367,11 +384,11 @@ static bool shard_expire_some(struct shard *shard, uint64_t tick)
 	return true;
 }
 
-/* Examines a block of hashes that came up by now, before the alarm runs. */
-static __attribute__((noinline)) void shard_expire_early(struct shard *shard, tw_duration now)
+void shard_expire_early(struct shard *shard, tw_duration now)
 {
 	(void)shard_expire_some(shard, shard_tick_by(shard, now));
-	shard_arm_next(shard);
+	/* The alarm is still set to an earlier time, and sets itself when it runs. */
+	(void)shard_note_next(shard, shard_next_tick(shard));
 }
 
 /* ---- Making room, and changes ---- */
@@ -842,8 +859,7 @@ enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 
 	shard->shared = shared;
 	shard->removals = removals;
-	shard->armed = EXPIRY_NEVER;
-	shard->past_at = TW_FOREVER;
+	(void)shard_note_next(shard, EXPIRY_NEVER);
 	loadings_init(&shard->loads);
 	expiry_init(&shard->expiry, shared->pool, shard_tick_by(shard, tw_now(shared->wheel)));
 	turn_lock_init(&shard->lock);

@@ -47,6 +47,7 @@ struct shard {
 	struct removal_list to_tell;
 	uint64_t armed;      /* the first tick with something filed, or earlier; EXPIRY_NEVER */
 	tw_duration past_at; /* its end: no filed deadline is earlier */
+	tw_duration late_at; /* the alarm should have run before */
 	struct expiry expiry;
 	uint64_t removed[TW_CACHE_CAUSES];
 	uint64_t refused;              /* for the removals that wait to be told */
@@ -168,6 +169,15 @@ struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
  * Returns whether there may be more to do. */
 bool shard_limit_absences(struct shard *shard, const struct tw_cache_entry *spared,
 			  tw_duration now);
+
+/* Examines a block of hashes that came up by now, before the alarm runs: up to 30 entries. */
+void shard_expire_early(struct shard *shard, tw_duration now);
+/* Does so if the alarm is late, because all workers are busy: before each change of a key. */
+static inline void shard_expire_late(struct shard *shard, tw_duration now)
+{
+	if (__builtin_expect(shard->late_at <= now, 0))
+		shard_expire_early(shard, now);
+}
 
 /* Notes a use of the entry. Under the lock. */
 void shard_use(struct shard *shard, struct tw_cache_entry *entry, uint64_t hash);

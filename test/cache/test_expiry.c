@@ -131,6 +131,55 @@ static void lifetimes_end_at_their_deadlines_while_the_pool_is_stuck(void **stat
 	sem_destroy(&gate);
 }
 
+/* Sets and deletes see to what the alarm should have seen to, with a listener and without. */
+static void changes_remove_what_has_expired_while_the_pool_is_stuck(void **state)
+{
+	enum { EACH = 64, ROUNDS = 100, LIVE_TICKS = 2, LATE_TICKS = 4 };
+
+	for (int has_listener = 0; has_listener < 2; has_listener++) {
+		struct variant one_worker = *(struct variant *)*state;
+		struct tw_cache_options options = {.shards = 1};
+		struct cache_recorder *recorder;
+		uint64_t key = 0;
+		sem_t gate;
+
+		one_worker.workers = 1;
+		recorder = has_listener ? cache_recorder_open_with(&one_worker,
+								   LIVE_TICKS * INTERVAL, options)
+					: cache_recorder_open_quiet(&one_worker,
+								    LIVE_TICKS * INTERVAL, options);
+		assert_int_equal(sem_init(&gate, 0, 0), 0);
+		assert_status(tw_after_func(recorder->wheel, 0, wait_for_semaphore, &gate, NULL),
+			      TW_OK);
+		assert_status(tw_flush(recorder->wheel), TW_OK);
+		for (int round = 0; round < ROUNDS; round++) {
+			for (int i = 0; i < EACH; i++, key++)
+				assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), &key,
+							   sizeof(key)),
+					      TW_OK);
+			assert_true(tw_cache_count(recorder->cache) <=
+				    (LIVE_TICKS + LATE_TICKS) * EACH);
+			assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+		}
+		assert_status(tw_advance(recorder->wheel, 10 * INTERVAL), TW_OK);
+		for (int i = 0; i < EACH; i++)
+			assert_status(tw_cache_delete(recorder->cache, "none", 4), TW_NOT_FOUND);
+		assert_int_equal(tw_cache_count(recorder->cache), 0);
+		assert_int_equal(cache_stats(recorder).queued_removals,
+				 has_listener ? ROUNDS * EACH : 0);
+		sem_post(&gate);
+		/* Live entries are filed where the worker looks for them. */
+		cache_set(recorder, "key", "value");
+		cache_pass(recorder, (LIVE_TICKS + 2) * INTERVAL);
+		assert_int_equal(tw_cache_count(recorder->cache), 0);
+		cache_settle(recorder);
+		assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED],
+				 ROUNDS * EACH + 1);
+		cache_recorder_close_balanced(recorder);
+		sem_destroy(&gate);
+	}
+}
+
 struct real_lifetime {
 	/* The deadline lies between these. */
 	tw_duration earliest;
@@ -415,6 +464,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(rounds_inline, lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
 	TEST_IN(levels_workers, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
 	TEST_IN(levels_threads, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
+	TEST_IN(levels_workers, changes_remove_what_has_expired_while_the_pool_is_stuck),
+	TEST_IN(levels_threads, changes_remove_what_has_expired_while_the_pool_is_stuck),
 	TEST_LIFETIMES(on_the_real_clock, OWNER_WORKS),
 	TEST_LIFETIMES(while_nobody_drives_the_wheel, OWNER_IS_STUCK),
 	TEST_LIFETIMES(though_the_wheel_is_stopped, OWNER_IS_STOPPED),

@@ -120,7 +120,7 @@ static struct cache_recorder *open_unit(const struct variant *variant, const str
 	return cache_recorder_open_with(variant, TW_HOUR, options);
 }
 
-/* Checks that so many entries are there. Absences are a quarter of a limit at most: each shard counts
+/* Checks the number of entries. Absences are a quarter of a limit at most: each shard counts
  * its own. */
 static void assert_kept(const struct unit *unit, const struct tw_cache_stats *stats,
 			uint64_t entries, unsigned shards)
