@@ -541,6 +541,7 @@ static void begin(void)
 	cache.shards = &shard;
 	cache.lookups_are_plain = true;
 	shared->granule = 1;
+	shared->tick = 1;
 	shared->epochs.id = 1;
 	shared->pool = &pool;
 	atomic_init(&shared->epochs.era, 1);
