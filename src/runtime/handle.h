@@ -101,7 +101,7 @@ struct handle *handle_fetch(const struct handle_table *table, uint64_t id);
 enum tw_status handle_stop(struct handle_table *table, uint64_t id);
 /* Stops it where one thread makes all calls. */
 enum tw_status handle_stop_alone(struct handle_table *table, uint64_t id);
-/* Stops at most HANDLE_GROUP timers: *answers, one each. Returns how many are TW_OK. */
+/* Stops at most HANDLE_GROUP timers. `answers` has one status each. Returns how many are TW_OK. */
 enum { HANDLE_GROUP = 32 };
 size_t handle_stop_group(struct handle_table *table, const struct tw_timer *timers, size_t count,
 			 enum tw_status *answers);
