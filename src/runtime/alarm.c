@@ -141,8 +141,8 @@ INLINED bool alarm_exchange(struct alarm *alarm, uint64_t from, uint64_t to)
 	return alarm_exchange_as(alarm, from, to, from & ALONE);
 }
 
-/* Exchanges the word likewise, and adds the alarm to the inbox if that sets LISTED. It is the
- * caller's last touch. */
+/* Exchanges the word, and adds the alarm to the inbox if that sets LISTED. It is the caller's last
+ * touch. */
 INLINED bool alarm_exchange_listed_as(struct alarm_table *table, struct alarm *alarm, uint64_t from,
 				      uint64_t to, bool alone)
 {
@@ -365,7 +365,7 @@ enum alarm_action alarm_apply_change_alone(struct alarm *alarm)
 	return alarm_apply_change_as(alarm, true);
 }
 
-/* Changes an alarm that is to run by now; false: it is not. */
+/* Changes the flags of an alarm that is to run by `now`. Returns false if it is not. */
 static bool alarm_change_due(struct alarm *alarm, uint64_t now, uint64_t clear, uint64_t set)
 {
 	uint64_t word;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Alarms: timers that are made once, and set and stopped without memory and without room in the
- * command queue. alarm.c tells which thread may touch what at which time.
+ * An alarm is a timer that is made once, and is set and stopped without memory and without room in
+ * the command queue. alarm.c says which thread may touch what, and when.
  */
 #ifndef ALARM_H
 #define ALARM_H
@@ -17,7 +17,7 @@
 #include "base/slab.h"
 #include "wheel/timer.h"
 
-/* 88 bytes: what a struct tw_alarm has in it. */
+/* An alarm is what a struct tw_alarm has in it. It takes 88 bytes. */
 struct alarm {
 	struct timer timer; /* value: the argument */
 	/* Any thread. */
@@ -53,25 +53,25 @@ void alarm_table_destroy(struct alarm_table *table);
 
 /* Makes an alarm in memory of the program's. It ends by a close with a function. */
 void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *argument);
-/* NULL: out of memory. */
+/* Makes an alarm in memory of the table. Returns NULL if there is no memory. */
 struct alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel, run_fn *run,
 			   void *argument);
-/* Says that one thread makes all calls. Of a new one. */
+/* Says of a new alarm that one thread makes all calls. */
 void alarm_make_alone(struct alarm *alarm);
 static inline bool alarm_is_own(const struct alarm *alarm)
 {
 	return alarm->timer.class == TIMER_OWN_ALARM;
 }
-/* As tw_alarm_set, by the tick; *changed: the owner is to be woken. */
+/* Sets it to a tick as tw_alarm_set does. *changed says whether the owner is to be woken. */
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
 			 bool *changed);
-/* Sets it likewise where one thread makes all calls, which calls owner_file_alarm() if *changed. */
+/* Sets it where one thread makes all calls. If *changed, that calls owner_file_alarm() next. */
 enum tw_status alarm_set_alone(struct alarm *alarm, uint64_t tick, bool *changed);
 /* Sets *tick to the tick of an alarm that is set. Returns what tw_alarm_remaining() does. */
 enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick);
-/* As tw_alarm_stop. */
+/* Stops it as tw_alarm_stop does. */
 enum tw_status alarm_stop(struct alarm *alarm);
-/* Stops it likewise where one thread makes all calls. */
+/* Stops it where one thread makes all calls. */
 enum tw_status alarm_stop_alone(struct alarm *alarm);
 /*
  * Disarms the alarm for good and gives it back, as alarm_give_back() does. *changed says that the
@@ -84,9 +84,9 @@ enum tw_status alarm_stop_alone(struct alarm *alarm);
 enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_fn *closed,
 			   bool *changed);
 /*
- * The same without a function, if no run is under way.
+ * Disarms the alarm for good, and gives it back without a function if no run is under way.
  *
- * Returns beside what alarm_close() does:
+ * Returns what alarm_close() does, or:
  *   TW_RUNNING  a run is under way; the caller is to wait for it, and alarm_give_back()
  */
 enum tw_status alarm_destroy(struct alarm_table *table, struct alarm *alarm, bool *changed);
@@ -102,21 +102,21 @@ bool alarm_table_is_closing(const struct alarm_table *table);
 
 /* ---- Owner ---- */
 
-/* The next alarm to be seen to; NULL: none. */
+/* Takes the next alarm to be seen to. Returns NULL if there is none. */
 struct alarm *alarm_take_changed(struct alarm_table *table);
 
-/* What is to be done with an alarm that is in no list. */
+/* An alarm action is what is to be done with an alarm that is in no list. */
 enum alarm_action {
 	ALARM_KEEP,  /* nothing; or it is away, or will be taken from the inbox */
 	ALARM_FILE,  /* it waits for its tick, timer.tick */
 	ALARM_CLOSE, /* its function is to be called, then alarm_end_close() */
 	ALARM_FREE
 };
-/* Of one just taken from the inbox. */
+/* Returns what is to be done with an alarm just taken from the inbox. */
 enum alarm_action alarm_apply_change(struct alarm *alarm);
 /* Does that where one thread makes all calls. */
 enum alarm_action alarm_apply_change_alone(struct alarm *alarm);
-/* Of one that has left the wheel. */
+/* Returns what is to be done with an alarm that has left the wheel. */
 enum alarm_action alarm_look(struct alarm *alarm);
 /* The tick by which it was filed, timer.tick, has come. Returns true if it is to be handed over to
  * run: it is set to that tick or an earlier one. */
@@ -125,13 +125,13 @@ void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct alarm *a
 
 /* ---- Owner or worker, with one that was claimed ---- */
 
-/* False: it was stopped, or set to after the tick `now`. */
+/* Begins the run. Returns false if the alarm was stopped, or set to after the tick `now`. */
 bool alarm_begin(struct alarm *alarm, uint64_t now);
 /* Frees an alarm whose function, given to a close, has returned. NULL stands for one in
  * memory of the program's. */
 void alarm_end_close(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm);
-/* Lets go of it, whether it has begun or not; then handle_table_tell(). True: the owner is to be
- * woken. */
+/* Lets go of it, whether it has begun or not; handle_table_tell() comes next. Returns true if the
+ * owner is to be woken. */
 bool alarm_end(struct alarm_table *table, struct alarm *alarm);
 
 static inline struct alarm *timer_alarm(struct timer *timer)

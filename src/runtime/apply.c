@@ -20,7 +20,7 @@
 /* Calls of these would be up to 30 instructions of each command. */
 #define INLINED static inline __attribute__((always_inline))
 
-enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes as long as so many, at most */
+enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes at most as long as this */
 
 _Static_assert((int)COMMAND_KEY_INLINE <= (int)TIMER_SMALL_KEY,
 	       "a key that travels in a cell fits a timer of the first size class");
@@ -121,7 +121,7 @@ INLINED void owner_set(struct owner *owner, const struct command *command, struc
 	if (old)
 		limit_give(&owner->out.places, 1);
 	if (old && !owner->out.target.release && command->key_size <= COMMAND_KEY_INLINE) {
-		/* No function is told of the old value: the new timer's memory is not needed. */
+		/* No function gets the old value: the new timer's memory is not needed. */
 		counter_add_ordered(&owner->out.counts.replaced, 1);
 		timer_give_memory(&owner->out.store, &owner->out.bin, command->timer);
 		owner_renew(owner, old, command->value, command->time);

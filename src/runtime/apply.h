@@ -8,7 +8,7 @@
 
 #include "owner_state.h"
 
-/* Applies up to `most` commands and requests; runs nothing. True: there may be more. */
+/* Applies up to `most` commands and requests; runs nothing. Returns whether there may be more. */
 bool owner_apply(struct owner *owner, size_t most);
 /* Applies one command, which is in no queue. */
 void owner_apply_one(struct owner *owner, struct command *command);
@@ -26,7 +26,8 @@ bool owner_answer_idlers(struct owner *owner, uint64_t end);
 void owner_begin_advances(struct owner *owner);
 /* Up to which time things are due: an advance's end, or now. */
 tw_duration owner_target_time(struct owner *owner);
-/* All that was due at the first advance's end is done, if it had begun. False: there is none. */
+/* Ends the first advance, if it had begun: all that was due at its end is done. Returns false if
+ * there is none. */
 bool owner_end_advance(struct owner *owner);
 
 #endif

@@ -47,7 +47,7 @@ static void owner_begin_visit(struct owner *owner)
 static void owner_end_visit(struct owner *owner)
 {
 	/* A program that polls may wait at the descriptor since before these turns, which may have
-	 * used the room that it would have been told of: it is told of the next. */
+	 * used the room that it waits for: it is woken for the room that there is now. */
 	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
 		event_count_wake(&owner->event);
 	owner_set_here(owner, false);

@@ -23,7 +23,7 @@ struct tw_wheel {
 	struct key_hash_seed seed;
 	pthread_t thread; /* that has made the wheel */
 	enum tw_drive drive;
-	uint64_t wake_mask; /* of a napping owner: twice a lap of the queue */
+	uint64_t wake_mask; /* a napping owner is woken twice a lap of the queue */
 	bool waits_when_full;
 	/* Any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
@@ -67,7 +67,7 @@ static inline enum tw_status wheel_presence(const struct tw_wheel *wheel)
 /* The slow part of wheel_notify(). With TW_DRIVE_LOOP it applies what the call has changed. */
 void wheel_rouse(struct tw_wheel *wheel);
 
-/* As event_count_notify() does; commands that come now count as waiting from now on. */
+/* Does what event_count_notify() does; commands that come now count as waiting from now on. */
 static inline void wheel_notify(struct tw_wheel *wheel, enum event_count_state at_least)
 {
 	if (event_count_is_asleep(&wheel->owner.event, at_least))
@@ -83,7 +83,7 @@ static inline void wheel_wake(struct tw_wheel *wheel)
 enum tw_status wheel_wait_for_cell(struct tw_wheel *wheel, struct command_cell **cell,
 				   uint64_t *position);
 
-/* A cell of the queue to fill and publish; waits or fails when it is full. */
+/* Claims a cell of the queue, to fill and publish; waits or fails when the queue is full. */
 static inline enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_cell **cell,
 					 uint64_t *position)
 {
@@ -91,7 +91,7 @@ static inline enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_
 	return *cell ? TW_OK : wheel_wait_for_cell(wheel, cell, position);
 }
 
-/* The same for a timer that has its place, which it gives back on failure. */
+/* Claims a cell for a timer that has its place, which it gives back on failure. */
 static inline enum tw_status wheel_claim_for_timer(struct tw_wheel *wheel,
 						   struct command_cell **cell, uint64_t *position)
 {
@@ -102,7 +102,7 @@ static inline enum tw_status wheel_claim_for_timer(struct tw_wheel *wheel,
 	return status;
 }
 
-/* The owner is told of `count` published commands, the last of them at `last`. */
+/* Notifies the owner of `count` published commands, the last of them at position `last`. */
 static inline void wheel_tell(struct tw_wheel *wheel, uint64_t last, size_t count)
 {
 	bool half_full = (last & wheel->wake_mask) < count;

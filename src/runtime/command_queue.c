@@ -21,7 +21,7 @@
  * Progress: claim is lock-free. A producer descheduled between claim and publish holds up the
  * consumer at its cell, not the other producers, until the ring is full.
  *
- * A waiting producer announces itself and looks once more before it sleeps; the consumer looks for
+ * A waiting producer announces itself and looks again before it sleeps; the consumer looks for
  * the announcement after each pop, and wakes all that wait once for each half of the ring, or 4096
  * commands, that it has popped: one wake for thousands of commands.
  *
@@ -144,7 +144,7 @@ static bool command_queue_claim_behind(struct command_queue *queue, uint64_t ahe
 {
 	for (;; command_queue_back_off()) {
 		/* acquire: only a guess, the exchange decides; but with it comes the head that
-		 * made room for it, lest an older one look full; pairs with the exchange below. */
+		 * made room for it: an older one may look full. Pairs with the exchange below. */
 		uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_acquire);
 
 		if (!command_queue_has_room(queue, tail + ahead + count - 1))

@@ -37,7 +37,7 @@ enum { COMMAND_KEY_INLINE = 24 };
 
 /* 56 bytes. */
 struct command {
-	uint32_t hash; /* of the key; without one 0 */
+	uint32_t hash; /* the key's; 0 if there is no key */
 	uint16_t key_size;
 	uint8_t kind;     /* enum command_kind */
 	bool in_task;     /* set now: given by an inline task */
@@ -103,22 +103,22 @@ struct command_queue {
 	uint64_t woken_at;                          /* the head when waiting producers were woken */
 	/* Producers that wait for room; written under the lock, `waiting` read by any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t waiting;
-	uint64_t served;        /* that wait no longer, since ever */
+	uint64_t served;        /* all that have ended their wait */
 	_Atomic uint64_t waits; /* statistic */
 	bool closed;
 	pthread_mutex_t lock;
 	pthread_cond_t room;
 };
 
-/* capacity is rounded up to a power of two, at least 2. False: out of memory. */
+/* Rounds capacity up to a power of two, at least 2. Returns false if there is no memory. */
 bool command_queue_init(struct command_queue *queue, size_t capacity);
 void command_queue_destroy(struct command_queue *queue);
 
-/* Producer: the cell at a position that is now its own; NULL: full. */
+/* Producer: claims a cell and its position. Returns NULL if the queue is full. */
 struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position);
-/* The same, before all that wait: for a thread that they wait for. */
+/* Claims a cell before all producers that wait, for a thread that they wait for. */
 struct command_cell *command_queue_claim_first(struct command_queue *queue, uint64_t *position);
-/* Producer: as many cells in a row from *position on; false: there is no room for all of them. */
+/* Producer: claims `count` cells from *position on. Returns false if there is no room for all. */
 bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position);
 /* The cell of a position. */
 static inline struct command_cell *command_queue_cell(struct command_queue *queue,
@@ -130,7 +130,7 @@ static inline struct command_cell *command_queue_cell(struct command_queue *queu
 void command_queue_publish(struct command_cell *cell, uint64_t position);
 /*
  * Producer: claims a cell once there is room for it and for all that have waited longer, and sleeps
- * until then; NULL: the queue has been closed.
+ * until then. Returns NULL if the queue has been closed.
  */
 struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *position);
 /* Any thread: from now on no thread waits for room. */

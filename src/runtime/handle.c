@@ -139,7 +139,7 @@ enum { CHUNK_HANDLES = (CHUNK_SIZE - CHUNK_HEADER) / sizeof(struct handle) };
 /* Searching a chunk for memory in use takes as long as looking at this many handles. */
 enum { LOOKS_A_CHUNK = 8 };
 
-/* As many as an id's bits can name. */
+/* An id's bits can name this many chunks. */
 static const size_t most_chunks = (((size_t)1 << INDEX_BITS) - 1) / CHUNK_HANDLES + 1;
 
 static struct handle *chunk_handle(const struct chunk *chunk, size_t number)
@@ -168,7 +168,7 @@ static bool handle_table_begin_chunk(void *argument, struct chunk *chunk)
 
 /*
  * The generations of these handles are about to become 0. Their next ones follow after all that
- * there were. A handle that has had very many keeps its memory, lest the others lose as many.
+ * there were. A handle that has had very many keeps its memory: the others would lose as many.
  */
 static bool handle_table_forget(void *argument, struct chunk *chunk,
 				const struct chunk_pages *pages)
@@ -222,7 +222,7 @@ static uint64_t handle_id(const struct handle *handle, uint64_t generation)
 	return generation << INDEX_BITS | (chunk->number * CHUNK_HANDLES + index);
 }
 
-/* The handle of an id, whatever it is by now; NULL: the id is no wheel's. */
+/* Returns the handle of an id, whatever it is by now, or NULL if the id is no wheel's. */
 static struct handle *handle_find(const struct handle_table *table, uint64_t id)
 {
 	size_t index = (size_t)(id & (((uint64_t)1 << INDEX_BITS) - 1));
@@ -385,8 +385,7 @@ INLINED void handle_add_changed(struct handle_table *table, struct handle *handl
 	inbox_add_from(&table->changed, &handle->change, alone);
 }
 
-/* Exchanges the state likewise, and passes the handle back to the owner. It may be in the inbox
- * already. */
+/* Exchanges the state, and passes the handle back to the owner. The inbox may have it already. */
 static bool handle_exchange_back(struct handle_table *table, struct handle *handle, uint64_t from,
 				 uint64_t to)
 {
@@ -528,7 +527,7 @@ size_t handle_stop_group(struct handle_table *table, const struct tw_timer *time
 	return stopped;
 }
 
-/* Locks the timer and fills in its state; false: it is done, stopped or unknown. */
+/* Locks the timer and fills in its state. Returns false if it is done, stopped or unknown. */
 INLINED bool handle_lock_live(struct handle *handle, uint64_t id, uint64_t *state, bool alone)
 {
 	do {
@@ -805,7 +804,7 @@ enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t
 		return TW_NOT_FOUND;
 	if ((state & PHASE) == RUNNING)
 		return TW_RUNNING;
-	/* Else it is being drained, or its command has not been seen. */
+	/* It is elsewhere while it is being drained, or before its command is seen. */
 	return timer_place(&handle->timer) == TIMER_AWAY || handle_is_here(handle, pending)
 		       ? TW_OK
 		       : TW_NOT_FOUND;

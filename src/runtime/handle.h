@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers by handle: made, stopped and reset by any thread, run once or by a schedule. handle.c
- * tells which thread may touch what at which time.
+ * A timer by handle is made, stopped and reset by any thread, and runs once or by a schedule.
+ * handle.c says which thread may touch what, and when.
  */
 #ifndef HANDLE_H
 #define HANDLE_H
@@ -20,10 +20,10 @@
 /* A run, or the function that a close is given. */
 typedef void run_fn(void *argument);
 
-/* What repeats. Constant once made. */
+/* A schedule is what repeats. It is constant once made. */
 struct schedule {
 	void (*run)(void *argument);
-	tw_duration (*next)(void *argument, tw_duration previous); /* NULL: period and missed */
+	tw_duration (*next)(void *argument, tw_duration previous); /* or NULL: period and missed */
 	tw_duration period;
 	enum tw_missed missed;
 };
@@ -33,7 +33,7 @@ struct handle {
 	struct timer timer; /* value: the argument */
 	union {
 		void (*run)(void *argument);
-		struct schedule *schedule; /* of a periodic one */
+		struct schedule *schedule; /* a periodic one's */
 	};
 	_Atomic uint64_t state;       /* generation, phase and flags: see handle.c */
 	struct inbox_link change;     /* in one of the table's inboxes */
@@ -54,7 +54,7 @@ static inline bool handle_is_here(const struct handle *handle, uint16_t pending)
 }
 
 /*
- * Stops go to several inboxes, told apart by the handle's id: a link lies in the memory of the one
+ * Stops go to several inboxes, chosen by the handle's id: a link lies in the memory of the one
  * before it, and was last written by another core. As many lists as these are walked at once.
  */
 enum { HANDLE_INBOXES = 8 };
@@ -73,11 +73,11 @@ struct handle_table {
 	pthread_cond_t run_ended;
 };
 
-/* False: out of memory. */
+/* Returns false if there is no memory. */
 bool handle_table_init(struct handle_table *table);
 void handle_table_destroy(struct handle_table *table);
 
-/* Any thread: a pending one, to be set; NULL: out of memory. Its id goes to *id. */
+/* Any thread: makes a pending handle, to be set, and *id. Returns NULL if there is no memory. */
 struct handle *handle_new(struct handle_table *table, uint64_t *id);
 /* Gives a new one its deadline, which has passed if it is for now. */
 static inline void handle_arm(struct handle *handle, tw_duration deadline, bool for_now)
@@ -94,14 +94,14 @@ void handle_make_periodic(struct handle *handle, struct schedule *schedule);
 /* Says that one thread makes all calls; before it is set. */
 void handle_make_alone(struct handle *handle);
 
-/* Any thread: the handle of an id, which may be another timer's by now; NULL: the id is no wheel's.
- * What a stop or a reset changes first comes into the cache. */
+/* Any thread: returns the handle of an id, maybe another timer's by now, or NULL if the id is no
+ * wheel's. What a stop or a reset changes first comes into the cache. */
 struct handle *handle_fetch(const struct handle_table *table, uint64_t id);
 /* Any thread. Returns as tw_timer_stop; with TW_OK the owner is to be woken. */
 enum tw_status handle_stop(struct handle_table *table, uint64_t id);
-/* Stops it likewise where one thread makes all calls. */
+/* Stops it where one thread makes all calls. */
 enum tw_status handle_stop_alone(struct handle_table *table, uint64_t id);
-/* The same for each of HANDLE_GROUP at most: *answers, one each. Returns how many are TW_OK. */
+/* Stops at most HANDLE_GROUP timers. `answers` has one status each. Returns how many are TW_OK. */
 enum { HANDLE_GROUP = 32 };
 size_t handle_stop_group(struct handle_table *table, const struct tw_timer *timers, size_t count,
 			 enum tw_status *answers);
@@ -111,7 +111,7 @@ size_t handle_stop_group(struct handle_table *table, const struct tw_timer *time
  */
 enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
 			    tw_duration deadline, bool for_now, bool *changed);
-/* Resets it likewise where one thread makes all calls. */
+/* Resets it where one thread makes all calls. */
 enum tw_status handle_reset_alone(struct handle_table *table, struct handle *handle, uint64_t id,
 				  tw_duration deadline, bool for_now, bool *changed);
 /* Any thread. Returns as tw_timer_take; with TW_OK the owner is to be woken. */
@@ -154,7 +154,7 @@ static inline bool handle_none_is_stopped(const struct handle_table *table)
 		some |= inbox_contents(&table->stopped[i]);
 	return some == 0;
 }
-/* The next one that was reset to run sooner, or has come back. NULL: none. */
+/* Takes the next that was reset to run sooner, or has come back. Returns NULL if there is none. */
 struct handle *handle_take_changed(struct handle_table *table);
 bool handle_table_has_some(struct handle_table *table);
 /* Marks behind the changes that are there now, and whether all before them were taken. */
@@ -168,7 +168,7 @@ bool handle_table_is_past(const struct handle_table *table, const struct handle_
 enum handle_action {
 	HANDLE_KEEP,   /* nothing */
 	HANDLE_FREE,   /* no other thread has it any more; handle_closed() comes first */
-	HANDLE_REMOVE, /* the same of one that was pending, and is to be counted as removed */
+	HANDLE_REMOVE, /* as HANDLE_FREE; it was pending, and is to be counted as removed */
 	HANDLE_FILE,   /* it is in no list, and is to be filed by its deadline */
 	HANDLE_MOVE    /* it is in a list, and has a new deadline */
 };
@@ -182,7 +182,7 @@ static inline bool handle_looks_reset(const struct handle *handle)
 	/* relaxed: where a reset is not seen here, handle_begin() sees it. */
 	return atomic_load_explicit(&handle->state, memory_order_relaxed) & HANDLE_WAS_RESET;
 }
-/* Returns false if it was: it has its new deadline, and is to be filed. */
+/* Returns false if it was reset: it has its new deadline, and is to be filed. */
 bool handle_is_due(struct handle *handle);
 /* Gives a handle in the wheel the deadline to which it was put off. One that is to run sooner comes
  * through the inbox. */
@@ -199,16 +199,16 @@ struct handle_scan {
 	size_t looks;    /* handles that may still be looked at; up to 71 more are */
 	uint64_t used;   /* bit i is set if the memory of handle number + i may be in use */
 	bool in_place;   /* all threads are stopped: the scan takes no lock, and looks at all */
-	tw_duration deadline; /* of the handle found last */
+	tw_duration deadline; /* that of the handle found last */
 };
 /* Returns the next handle on this pending set. NULL where there is none before the end, or where
  * `looks` is 0. Free memory costs no look. */
 const struct handle *handle_next(struct handle_table *table, struct handle_scan *scan,
 				 uint16_t pending);
-/* The period of tw_every; 0: none. */
+/* Returns the period of tw_every, or 0 if there is none. */
 tw_duration handle_period(const struct handle *handle);
-/* Takes a timer that left the wheel out of reach of stop and reset, with the deadline that it has;
- * false: it was stopped. */
+/* Takes a timer that left the wheel out of reach of stop and reset, with the deadline that it has.
+ * Returns false if it was stopped. */
 bool handle_claim(struct handle *handle);
 
 /* Owner or worker. */
@@ -220,7 +220,7 @@ enum handle_start {
 };
 enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			       struct handle *handle);
-/* Of one that the caller has: fills in its id and its function. */
+/* Fills in the id and the function of a handle that the caller has. */
 void handle_describe(const struct handle *handle, struct tw_task *task);
 /* Lets go of it. */
 enum handle_end {

@@ -150,7 +150,7 @@ size_t owner_see_some_handles(struct owner *owner, size_t most)
 	size_t seen = 0;
 	bool more;
 
-	/* By turns, lest many of one kind hold up the others. Where a batch was not full, there
+	/* The kinds take turns, so that none holds up the others. Where a batch was not full, there
 	 * were no more. */
 	do {
 		size_t changed = owner_see_changed(owner);

@@ -9,7 +9,7 @@
  * the rest waiting, so there are three bounds:
  *   a turn that has run 1,024 jobs, or what tw_poll_some leaves it, or for 10 ms, or applied 4,096
  *   commands, is crowded: it ends, and the next goes on where it was;
- *   what is caused runs in rounds, and after so many of them, over however many turns, waits for
+ *   what is caused runs in rounds, and after 64 of them, over however many turns, waits for
  *   the next tick, or, where none is due, the next turn;
  *   of two crowded turns in a row one applies commands before it goes on.
  */

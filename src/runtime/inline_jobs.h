@@ -7,9 +7,9 @@
 
 #include "owner_state.h"
 
-/* True: this turn goes on with what a crowded one has left, and leaves the queue alone. */
+/* Returns whether this turn goes on with what a crowded one left, and leaves the queue alone. */
 bool owner_resume_turn(struct owner *owner);
-/* As many rounds are allowed again: another tick begins. */
+/* Allows as many rounds again: another tick begins. */
 void owner_begin_rounds(struct owner *owner);
 /* Submits the jobs gathered so far to the pool; or runs the inline jobs, and those that they
  * cause. */

@@ -10,7 +10,7 @@
 
 struct job {
 	const struct timer *timer;
-	struct tw_task task;     /* what the user's function is told */
+	struct tw_task task;     /* what the user's function gets */
 	const struct job *outer; /* which called what does this one */
 };
 
@@ -163,7 +163,7 @@ static tw_duration lateness_at(tw_duration now, tw_duration deadline)
 	return deadline < now - TW_FOREVER ? TW_FOREVER : now - deadline;
 }
 
-/* What every task is told. */
+/* Returns what every task gets. */
 static struct tw_task job_task(const struct job_target *target, const struct timer *timer,
 			       tw_duration now)
 {
@@ -240,7 +240,7 @@ INLINED void job_call(struct work *work)
 		work->target->execute(work->target->context, call->task);
 }
 
-/* Calls the hook. An alarm may be a cache's, of which no function of the program's is told. */
+/* Calls the hook. An alarm may be a cache's, which no function of the program's may see. */
 static void job_call_hook(const struct job_target *target, const struct job *job, tw_duration took)
 {
 	if (timer_is_alarm(job->timer))
@@ -262,7 +262,7 @@ static __attribute__((noinline)) void job_end_report(const struct job_target *ta
 		job_call_hook(target, innermost, took);
 }
 
-/* Of a handle or an alarm: between its begin and end. */
+/* Runs the task. A handle's or an alarm's has begun, and has not ended. */
 INLINED void job_run(struct work *work)
 {
 	job_call(work);

@@ -36,8 +36,8 @@ struct job_target {
 	struct timer_store *store;
 	struct handle_table *handles;
 	struct alarm_table *alarms;
-	struct event_count *owner; /* woken when a handle is to run again; NULL: it is here */
-	tw_execute_fn *execute;    /* NULL: no timer has a key */
+	struct event_count *owner; /* woken when a handle is to run again; NULL if it is here */
+	tw_execute_fn *execute;    /* NULL if no timer has a key */
 	tw_release_fn *release;    /* or NULL */
 	void *context;
 	struct tw_slow_task slow_task; /* its hook is NULL where none is to be called */
@@ -62,8 +62,8 @@ enum { JOB_RUN_WORDS = TW_RUNNING_KEY_SIZE / sizeof(uint64_t) };
  * `began` at the end of a run, and sets it last at the begin of the next.
  */
 struct job_run {
-	_Atomic tw_duration began; /* real time; 0: there is no run */
-	_Atomic uint64_t key_size; /* bytes; 0: it has no key */
+	_Atomic tw_duration began; /* real time; 0 if there is no run */
+	_Atomic uint64_t key_size; /* bytes; 0 if it has no key */
 	/* The first bytes of the key. Without a key the first word is the handle's id, or 0. */
 	_Atomic uint64_t words[JOB_RUN_WORDS];
 };
@@ -112,8 +112,8 @@ tw_duration job_finish(struct job_target *target, struct timer *timer, struct jo
 /*
  * The next two are for one thread that reports the slow tasks of others; there is a hook. The first
  * returns in how many nanoseconds of real time the thread's run, or the next one if that is sooner,
- * will be slow; 0: it is and has not been reported. The second calls the hook if so, and keeps the
- * run from ending meanwhile.
+ * will be slow, or 0 if it is and has not been reported. The second calls the hook if so, and keeps
+ * the run from ending meanwhile.
  */
 tw_duration job_time_to_slow(const struct job_target *target, const struct job_thread *thread);
 void job_report_slow(struct job_target *target, struct job_thread *thread);
@@ -138,7 +138,7 @@ bool job_is_here(const struct timer *timer);
 /* A wait for the end of a run. It lies on the stack of the thread that waits. */
 struct job_wait {
 	struct run run;
-	const struct job *jobs; /* of that thread; NULL: it is in none, so no thread waits for it */
+	const struct job *jobs; /* that thread's; NULL if it is in none: no thread waits for it */
 	struct job_wait *next;
 };
 

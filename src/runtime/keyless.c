@@ -57,7 +57,7 @@ static void owner_do_with_alarm(struct owner *owner, struct alarm *alarm, enum a
 	owner_place(owner, &alarm->timer, owner->in.in_dispatch);
 }
 
-/* False: it is on a retired pending set, and will be seen to when it is taken from there. */
+/* Returns false if it is on a retired pending set, to be seen to when it is taken from there. */
 static bool owner_unplace_alarm(struct owner *owner, struct timer *timer)
 {
 	if (timer_place(timer) == TIMER_IN_WHEEL && timer->pending_set != owner->pending.number)

@@ -4,7 +4,7 @@
  * owner looks at what memory is free.
  *
  * The wheel is quiet while no more memory is taken and given back in a second than is free: giving
- * it to the system costs little beside what the timers do. After a while of that all that is free
+ * it to the system costs little compared with the timers. After a while of that all that is free
  * goes back. A load that comes and goes faster is never quiet, and keeps its pages.
  *
  * A pass goes through slabs and index, and does a step in each turn.
@@ -17,7 +17,7 @@
 
 enum {
 	SLABS = TIMER_SIZE_CLASSES + 2,
-	PART_INDEX = SLABS, /* of a pass, after the slabs */
+	PART_INDEX = SLABS, /* a pass's part after the slabs */
 	PARTS
 };
 
@@ -123,7 +123,7 @@ static void owner_end_pass(struct owner *owner)
 		requests_answer(&owner->requests, list_entry(link, struct request, link), TW_OK);
 }
 
-/* A step in a part of the pass; true: it has more. */
+/* Does a step in a part of the pass. Returns whether it has more. */
 static bool owner_trim_part(struct owner *owner, unsigned part)
 {
 	struct timer_index *index = owner_index(owner);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's way out: timers that left the wheel go to the pool, or into the lists of inline jobs,
- * or are freed where there is no function to call. The owner's, but for what any thread may touch.
+ * The outbox hands timers that left the wheel to the pool, or to the lists of inline jobs, or frees
+ * them where there is no function to call. It is the owner's, except what any thread may touch.
  */
 #ifndef OUTBOX_H
 #define OUTBOX_H
@@ -34,26 +34,26 @@ struct timer_counts {
 
 struct outbox {
 	/* Constant after outbox_init. */
-	struct worker_pool *pool; /* NULL: tasks run where the wheel is driven */
+	struct worker_pool *pool; /* NULL if tasks run where the wheel is driven */
 	bool pool_is_limited;     /* timers are due in the wheel until there is room in the pool */
 	/* Any thread. */
 	struct job_target target;
 	struct timer_store store;
 	struct handle_table handles;
 	struct alarm_table alarms;
-	/* Of max_pending: timers pending, sets in the queue that may add one, and parked sets. */
+	/* max_pending limits pending timers, queued sets that may add one, and parked sets. */
 	_Alignas(CACHE_LINE) struct limit places;
-	/* The owner's, but for the reading of the counts. */
+	/* The owner's, except that any thread reads the counts. */
 	_Alignas(CACHE_LINE) struct timer_counts counts;
 	struct timer_bin bin;
 	struct job_batches batches[JOB_LANES]; /* to be submitted to the pool */
 	struct list jobs;                      /* to be run inline, in the order of events */
-	struct list next_jobs;                 /* the same, in the next turn */
+	struct list next_jobs;                 /* to be run inline in the next turn */
 	struct list *jobs_end;    /* `jobs`, or what comes after a retirement's: retire.c */
-	struct job_thread thread; /* of inline tasks */
+	struct job_thread thread; /* for inline tasks */
 };
 
-/* The target's clock, guard and owner are set. TW_OK, TW_NO_MEMORY, or TW_SYSTEM: errno tells. */
+/* Needs the target's clock, guard and owner. Returns TW_OK, TW_NO_MEMORY, or TW_SYSTEM (errno). */
 enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 			   const struct tw_options *options);
 /* Waits until all jobs are done, and ends the pool's threads. Nothing may be submitted any more. */

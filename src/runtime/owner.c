@@ -248,7 +248,7 @@ static size_t owner_work_off(struct owner *owner, uint64_t target)
 	return owner_expire_some(owner);
 }
 
-/* Expires what is due by `target`. True: all of it. */
+/* Expires what is due by `target`. Returns whether that was all of it. */
 static bool owner_expire(struct owner *owner, uint64_t target)
 {
 	size_t seen = 0;
@@ -343,7 +343,7 @@ bool owner_is_busy(struct owner *owner)
 	       (!owner->is_stopped && wheel_is_busy(owner->pending.wheel));
 }
 
-/* Applies commands; true: there may be more. */
+/* Applies commands. Returns whether there may be more. */
 static bool owner_begin_turn(struct owner *owner)
 {
 	bool more;

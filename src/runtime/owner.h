@@ -10,7 +10,7 @@
 
 #include "owner_state.h"
 
-/* TW_OK, TW_NO_MEMORY, or TW_SYSTEM: errno tells. Starts no owner thread yet. */
+/* Returns TW_OK, TW_NO_MEMORY, or TW_SYSTEM with errno set. Starts no owner thread yet. */
 enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slots,
 			  tw_execute_fn *execute, const struct tw_options *options);
 /* Everything must have been handed over. */
@@ -26,8 +26,8 @@ void owner_end_after(struct owner *owner, void (*end)(struct tw_wheel *wheel));
 /* Owner only, from here on. */
 
 /*
- * One turn of the loop: a bounded number of commands, of due timers and of timers that a drain or a
- * stop has retired. True: there is more to do at once.
+ * Does one turn of the loop: a bounded number of commands, of due timers and of timers that a drain
+ * or a stop has retired. Returns whether there is more to do at once.
  */
 bool owner_turn(struct owner *owner);
 /*
@@ -50,9 +50,9 @@ tw_duration owner_next_time(struct owner *owner);
 /* Until when to sleep. */
 tw_duration owner_sleep_end(struct owner *owner);
 /*
- * For a caller that drives the wheel and sleeps in poll() or epoll; -1: errno tells.
- * Before it sleeps, owner_begin_sleep(), which is told whether there is more to do at once; when it
- * is back, event_count_cancel().
+ * Returns a descriptor for a caller that drives the wheel and sleeps in poll() or epoll, or -1 and
+ * sets errno. Before it sleeps, the caller calls owner_begin_sleep() with whether there is more to
+ * do at once; when it is back, event_count_cancel().
  */
 int owner_descriptor(struct owner *owner);
 void owner_begin_sleep(struct owner *owner, bool more);

@@ -27,8 +27,8 @@
 #include "request.h"
 #include "pending.h"
 
-/* Drains at a time: their pending sets' numbers tell them apart, and what is still to be emptied is
- * bounded. */
+/* A wheel has at most this many drains at a time: they differ by their pending sets' numbers, and
+ * what is still to be emptied is bounded. */
 enum { DRAINS_MOST = 64 };
 
 /* A pending set taken away; its timers are handed over bit by bit. */
@@ -77,11 +77,11 @@ enum { OWNER_JOBS_A_TURN = 1024 };
 /* Inline tasks: inline_jobs.c. */
 struct owner_inline {
 	struct list round;     /* being run, in the order of events */
-	tw_duration task_time; /* of this turn's tasks */
+	tw_duration task_time; /* what this turn's tasks took */
 	size_t jobs_run;       /* in this turn */
 	size_t jobs_most;      /* in a turn */
-	int rounds;            /* of jobs that jobs have caused, in this tick */
-	int settle_rounds;     /* of jobs that were put off, in this tick */
+	int rounds;            /* rounds of jobs that jobs have caused, in this tick */
+	int settle_rounds;     /* rounds of jobs that were put off, in this tick */
 	bool in_dispatch;      /* jobs are being run */
 	bool task_called;      /* the task has left a command or a request */
 	bool is_crowded;       /* this turn has done enough */
@@ -95,7 +95,7 @@ struct owner_memory {
 	tw_duration next_look;
 	tw_duration quiet_since;
 	uint64_t traffic; /* bytes taken and given back, at the last look */
-	unsigned part;    /* of the pass under way */
+	unsigned part;    /* that of the pass under way */
 	uint64_t held_before;
 	struct list trims;       /* REQUEST_TRIM: the next pass is theirs */
 	struct list trims_begun; /* this one is */
@@ -104,7 +104,7 @@ struct owner_memory {
 	_Atomic uint64_t peak;
 };
 
-/* Of the loop's statistics: the owner writes, any thread reads. */
+/* These are statistics of the loop: the owner writes them, any thread reads them. */
 struct owner_counts {
 	_Atomic uint64_t turns;
 	_Atomic uint64_t wakeups;
@@ -131,14 +131,14 @@ struct owner {
 	struct requests requests;
 	struct event_count event;
 	pthread_mutex_t drive;               /* its holder is the owner; not with a thread */
-	int cancel_state;                    /* of that thread before; under the lock */
+	int cancel_state;                    /* that thread's before; under the lock */
 	tw_duration rests_until;             /* nothing is to do before, unless somebody calls */
-	_Atomic uintptr_t driver;            /* the owner's thread now; 0: none */
+	_Atomic uintptr_t driver;            /* the owner's thread now, or 0 */
 	void (*end)(struct tw_wheel *wheel); /* the thread's last act, or NULL */
 	atomic_bool ending;
 	struct limit drains; /* asked for, and not yet handed over */
 	struct outbox out;   /* also the owner's */
-	/* The owner's, but for the reading of the counts. */
+	/* The owner's, except that any thread reads the counts. */
 	_Alignas(CACHE_LINE) struct owner_counts counts;
 	struct pending pending;
 	struct list next_timers; /* handles and alarms that inline tasks set for now: next turn */

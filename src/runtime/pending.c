@@ -2,7 +2,7 @@
 /*
  * Memory is what a million timers cost: each find, link and unlink touches lines that are in no
  * cache, and a miss that others wait for costs 130 to 290 ns, sixteen at a time 15 to 26 ns each.
- * So commands are taken in batches, and what a batch will touch is fetched in steps, each of which
+ * So commands are taken in batches, and what a batch will touch is fetched in steps. A step
  * needs only what the step before has fetched: bucket, first timer of the chain, second timer, the
  * wheel's part of the timer, and its neighbours in the slot if it will leave it. Nothing is decided
  * on the way; a command applied in the meantime may make a fetch useless, not wrong.

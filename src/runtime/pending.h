@@ -21,7 +21,7 @@ struct pending {
 	struct wheel *wheel;
 	struct timer_index index;
 	size_t count;    /* the timers on it, without alarms; not of a retired one */
-	uint16_t number; /* for handles: tells it from others about, of which there are few */
+	uint16_t number; /* for handles: differs from those of the few others about */
 };
 
 /* What a pending set is made of: constant. */
@@ -33,11 +33,11 @@ struct pending_plan {
 	tw_duration patience; /* see wheel_create() */
 };
 
-/* False: out of memory. */
+/* Returns false if there is no memory. */
 bool pending_init(struct pending *pending, const struct pending_plan *plan);
 /* The timers still on it are not touched. */
 void pending_destroy(struct pending *pending);
-/* In steps: gives back some of its memory; true: it is destroyed. */
+/* Destroys it in steps: gives back some of its memory. Returns whether it is destroyed. */
 bool pending_discard(struct pending *pending);
 
 /* Brings into the cache what applying the queue's first `count` commands touches; and guesses the

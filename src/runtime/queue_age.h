@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long the oldest command in the queue has waited, at most, at no cost to the threads that give
- * commands: the owner notes the queue's tail with the time; once the head is there, all commands
- * given before that time have been applied. Times are CLOCK_MONOTONIC's.
+ * A queue age is how long the oldest command in the queue has waited, at most, at no cost to the
+ * threads that give commands: the owner notes the queue's tail with the time; once the head is
+ * there, all commands given before that time have been applied. Times are CLOCK_MONOTONIC's.
  *
- * The owner that falls asleep says that nothing waits, lest the first command after an hour look an
- * hour old; the thread that wakes it says since when something may wait, or, where something else
- * did, the owner itself.
+ * The owner that falls asleep says that nothing waits: otherwise the first command after an hour
+ * would look an hour old. The thread that wakes it says since when something may wait, or, where
+ * something else did, the owner itself.
  */
 #ifndef QUEUE_AGE_H
 #define QUEUE_AGE_H

@@ -47,8 +47,8 @@ void requests_add(struct requests *requests, struct request *request, _Atomic ui
 	atomic_store_explicit(&request->answered, false, memory_order_relaxed);
 	pthread_mutex_lock(&requests->lock);
 	/* seq_cst: not before the commands that were claimed by now. For this thread's own, and
-	 * those that it was told of, any order does; it stays for those that it learnt of by other
-	 * means, as a pipe. */
+	 * those that happen before this, any order does; it stays for those that the thread learnt
+	 * of by other means, as a pipe. */
 	request->position = atomic_load_explicit(tail, memory_order_seq_cst);
 	list_append(&requests->waiting, &request->link);
 	requests_publish_first(requests);

@@ -37,7 +37,7 @@ enum request_kind {
 
 struct request {
 	enum request_kind kind;
-	uint64_t position; /* of the first command that comes after it */
+	uint64_t position; /* that of the first command that comes after it */
 	struct list link;
 	union {
 		struct {
@@ -68,7 +68,7 @@ struct requests {
 	pthread_mutex_t lock;
 	pthread_cond_t answer;
 	struct list waiting;             /* in order of position; under the lock */
-	_Atomic uint64_t first_position; /* of the first of them, or REQUESTS_NONE */
+	_Atomic uint64_t first_position; /* that of the first of them, or REQUESTS_NONE */
 };
 
 #define REQUESTS_NONE UINT64_MAX

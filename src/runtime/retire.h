@@ -7,7 +7,7 @@
 
 #include "owner_state.h"
 
-/* Any thread: all the memory that a drain needs; NULL: out of memory. */
+/* Any thread: takes all the memory that a drain needs. Returns NULL if there is too little. */
 struct drain_request *drain_request_create(const struct pending_plan *plan, tw_execute_fn *each,
 					   void *context);
 
@@ -15,8 +15,8 @@ struct drain_request *drain_request_create(const struct pending_plan *plan, tw_e
 
 /* Hands on a timer that a drain or a stop (`drain` is NULL) took. */
 void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain);
-/* Hands on some timers of the oldest retired pending set, of which there must be one; where it has
- * none, gives back some of its memory. */
+/* Hands on some timers of the oldest retired pending set, which must exist. Where it has none,
+ * gives back some of its memory. */
 void owner_retire_some(struct owner *owner);
 /* Exchanges the pending set for the request's new one; after a stop, ends the drain. */
 void owner_drain(struct owner *owner, struct drain_request *request);

@@ -62,7 +62,7 @@ static enum tw_status dump_end(struct dump *dump)
 	return dump->failed ? TW_SYSTEM : TW_OK;
 }
 
-/* As in a string of C: what is not printable, and not ASCII, by its number. */
+/* Writes the key as a string of C. A byte that is no printable ASCII stands by its number. */
 static void dump_key(struct dump *dump, const unsigned char *key, size_t size)
 {
 	enum { BYTES_A_LINE = 64, LONGEST_BYTE = 4 };

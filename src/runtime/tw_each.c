@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls that tell all that is pending. The owner copies some timers a turn, the caller
+ * The public calls here visit all that is pending. The owner copies some timers a turn, the caller
  * visits the copies meanwhile, and asks for the next ones.
  */
 #include <pthread.h>

@@ -16,7 +16,7 @@
 struct order {
 	const void *key;
 	size_t key_size;
-	void *value;      /* of a set */
+	void *value;      /* a set's */
 	tw_duration time; /* as in struct command */
 	enum command_kind kind;
 };
@@ -92,7 +92,7 @@ static enum tw_status wheel_ask_to_set(struct tw_wheel *wheel, enum request_kind
 	return status;
 }
 
-/* What the command brings the owner, or NULL where it needs nothing; false: out of memory. */
+/* Sets *timer to what the command brings the owner, or NULL. Returns false without memory. */
 static bool wheel_take_timer(struct tw_wheel *wheel, const struct order *order, uint32_t hash,
 			     struct keyed_timer **timer)
 {
@@ -288,7 +288,7 @@ static size_t batch_look(const struct tw_wheel *wheel, const struct batch *batch
 	return count;
 }
 
-/* All of them in one claim; false: there is no room for all, or no memory. */
+/* Gives all of them in one claim. Returns false if there is no room for all, or no memory. */
 static bool wheel_give_together(struct tw_wheel *wheel, const struct order *orders, size_t count)
 {
 	struct command_queue *queue = &wheel->owner.queue;

@@ -8,7 +8,7 @@
 #include "base/metric.h"
 #include "memory.h"
 
-/* What the workers and the owner tell of the jobs they did. */
+/* Sets `sums` to the statistics of the jobs that the workers and the owner did. */
 static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
 {
 	if (wheel->owner.out.pool)
@@ -104,7 +104,7 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 	X("held_back", held_back, "Turns in which due timers waited for room in the pool.")    \
 	X("workers_not_started", workers_not_started, "Failed starts of a worker.")
 
-/* Likewise: states. */
+/* X(name, field, help): states. */
 #define GAUGES(X)                                                                              \
 	X("pending", pending, "Timers armed and not yet handed over.")                         \
 	X("queued", queued, "Commands in the queue.")                                          \
@@ -116,7 +116,7 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 	X("memory_in_use_bytes", memory_in_use, "Memory in use by timers.")                    \
 	X("memory_peak_bytes", memory_peak, "Most memory that the wheel had.")
 
-/* Likewise: lengths of time. */
+/* X(name, field, help): lengths of time. */
 #define TIMES(X)                                                                                 \
 	X("longest_turn_seconds", longest_turn, "Processor time of the owner's longest turn.")   \
 	X("longest_turn_wall_seconds", longest_turn_wall, "Owner's longest turn, by the clock.") \

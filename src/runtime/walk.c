@@ -4,8 +4,8 @@
  * is kept by the caller, so the owner remembers nothing of a walk between two steps.
  *
  * Timers with keys come first, by the hash of their key with its bits reversed. The timers of a
- * bucket have the low bits of the hash in common, all or all but the highest of those that tell
- * buckets apart: reversed, that is an interval, however often the index grows or shrinks. A split
+ * bucket have the low bits of the hash in common, all or all but the highest of those that
+ * select a bucket: reversed, that is an interval, however often the index grows or shrinks. A split
  * cuts the interval in two, a merge joins two. So a step begins in the bucket that has the
  * position, leaves out what is before it, and ends where the bucket's interval ends.
  *
@@ -84,7 +84,7 @@ static struct stretch stretch_at(const struct timer_index *index, uint32_t posit
 	return stretch;
 }
 
-/* The first at `timer` or behind it in its chain that is not before the position; NULL: none. */
+/* Returns the first from `timer` on in its chain that is not before the position, or NULL. */
 static struct keyed_timer *stretch_from(const struct stretch *stretch, struct keyed_timer *timer)
 {
 	while (timer && reversed(timer->hh.hashv) < stretch->position)
@@ -156,7 +156,7 @@ static void walk_copy(struct walk *walk, const struct stretch *stretch)
 	}
 }
 
-/* False: the step ends here. */
+/* Copies timers with keys. Returns false if the step ends here. */
 static bool walk_keys(struct walk *walk, const struct timer_index *index)
 {
 	for (int looks = 0; walk->position < first_handle; looks++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks through the pending timers, in steps between which the timers change. walk.c tells in which
- * order, and why that meets each timer once. Owner only, but for walk_init(), walk_destroy()
+ * A walk goes through the pending timers, in steps between which the timers change. walk.c says in
+ * which order, and why that meets each timer once. Owner only, except walk_init(), walk_destroy()
  * and walk_grow().
  */
 #ifndef WALK_H
@@ -19,7 +19,7 @@
 /* Copies of some timers, for the caller of the walk. */
 struct walk {
 	uint64_t position; /* all before it have been met; WALK_END: all */
-	uint64_t handles;  /* of the table when the walk began: its end */
+	uint64_t handles;  /* the table's end when the walk began */
 	size_t count;
 	size_t used; /* bytes of the keys */
 	/* What a step has room for, and where it met too much: what it needs. */
@@ -33,10 +33,10 @@ struct walk {
 
 #define WALK_END UINT64_MAX
 
-/* False: out of memory. */
+/* Returns false if there is no memory. */
 bool walk_init(struct walk *walk);
 void walk_destroy(struct walk *walk);
-/* Makes room for what the last step had too little for, if it had. False: out of memory. */
+/* Makes the room that the last step lacked, if any. Returns false if there is no memory. */
 bool walk_grow(struct walk *walk);
 
 /* Copies the next timers of the pending set. Takes well under 100 us; with no room for timers whose

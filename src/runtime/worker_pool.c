@@ -245,7 +245,7 @@ static bool worker_batch_is_empty(struct worker *worker)
 	return batch_is_empty(atomic_load_explicit(&worker->batch, memory_order_seq_cst));
 }
 
-/* Claims the next job of the worker's batch; NULL: none. */
+/* Claims the next job of the worker's batch. Returns NULL if there is none. */
 static struct timer *worker_claim(struct worker *worker, enum claim claim)
 {
 	/* acquire: sees the jobs and their timers; pairs with the store in worker_fill_batch(). */
@@ -282,8 +282,8 @@ static void worker_pool_set_asleep(struct worker_pool *pool, struct sleeper *sle
 }
 
 /*
- * Under the lock, for a batch or the rest of one: wakes an idle worker. False: there is none; then
- * it wakes the watcher, if there is one that has to know.
+ * Under the lock: wakes an idle worker for a batch or the rest of one. Returns false if there is
+ * none; then it wakes the watcher, if there is one that has to know.
  */
 static bool worker_pool_wake(struct worker_pool *pool)
 {
@@ -343,7 +343,7 @@ static struct lane *worker_pool_next_lane(struct worker_pool *pool)
 	return pool->batches_taken % BULK_SHARE == 0 ? bulk : prompt;
 }
 
-/* Takes the oldest batch of a lane; false: there is none. */
+/* Takes the oldest batch of a lane. Returns false if there is none. */
 static bool worker_take_batch(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
@@ -525,7 +525,7 @@ static void worker_pool_check(struct worker_pool *pool)
 }
 #endif
 
-/* Under the lock: tells the submitter, if it waits for that, that there is room. */
+/* Under the lock: notifies the submitter, if it waits for room, that there is some. */
 static void worker_pool_tell_room(struct worker_pool *pool)
 {
 	uint64_t unfinished;
@@ -557,7 +557,7 @@ static void worker_pool_tell(struct worker_pool *pool)
 	worker_pool_check(pool);
 }
 
-/* Under the lock, when the worker has claimed a job or found none: tells of those before. */
+/* Under the lock, when the worker has claimed a job or found none: reports what was done before. */
 static void worker_tell(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;

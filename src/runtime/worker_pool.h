@@ -38,8 +38,8 @@ struct job_batches {
 void job_batches_add(struct job_batches *batches, struct timer *timer);
 
 /*
- * As the options say, which are complete: no 0 stands for a default. The threads are named NAME-0
- * and so on, and NAME-watch where the pool may grow. NULL: errno tells, ENOMEM included.
+ * Makes a pool by the options, which are complete: no 0 stands for a default. The threads are named
+ * NAME-0 and so on, and NAME-watch where the pool may grow. Returns NULL and sets errno on failure.
  */
 struct worker_pool *worker_pool_create(const struct tw_options *options, struct job_target *target);
 /*
@@ -54,9 +54,9 @@ void worker_pool_destroy(struct worker_pool *pool);
 /* Hands all batches over and leaves `batches` empty. */
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job_batches *batches);
 /*
- * How many jobs may be submitted before the limit is reached; SIZE_MAX: there is none. The
- * submitter asks. 0: its event count is notified when there is room, so a submitter that is about
- * to sleep asks once more after its announcement.
+ * Returns how many jobs may be submitted before the limit is reached, or SIZE_MAX without a limit.
+ * The submitter asks. After a 0 its event count is notified when there is room, so a submitter that
+ * is about to sleep asks again after its announcement.
  */
 size_t worker_pool_room(struct worker_pool *pool);
 /* Waits until every job submitted before has been done. Not in a job. */
@@ -68,7 +68,7 @@ bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline);
 void worker_pool_end_after(struct worker_pool *pool, void (*end)(struct tw_wheel *wheel));
 /* Whether the calling thread is one of the pool's. */
 bool worker_pool_is_here(const struct worker_pool *pool);
-/* What the workers tell of what they did, those that have ended too. */
+/* Sets `sums` to the statistics of the workers, those that have ended too. */
 void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums);
 /* Fills in `unfinished` and what the statistics have of workers. */
 void worker_pool_count(struct worker_pool *pool, struct tw_stats *stats);

@@ -23,6 +23,7 @@ include/
 README.md
 src/man/
 src/cron/
+src/runtime/
 "
 COUNTS=test/house/comment_counts
 
