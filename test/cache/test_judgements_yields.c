@@ -47,6 +47,12 @@ static enum tw_status look_up(void)
 }
 
 /* The first visit lasts until the call is held up. */
+/* A thread's first call allocates, and may wait for that. */
+static enum tw_status look_first(void)
+{
+	return cache_get(onlooker.recorder, "none");
+}
+
 struct walk {
 	int visits;
 	enum tw_status status;
@@ -121,6 +127,8 @@ static struct outcome trial_hold_up_at(const struct trial *trial, const struct v
 	struct outcome outcome;
 
 	onlooker.recorder = recorder;
+	onlooker.look = look_first;
+	onlooker_goes_on();
 	onlooker.look = trial->walks ? look_by_walk : look_up;
 	onlooker.passes = trial->passes;
 	onlooker.operations = operation;
