@@ -216,7 +216,7 @@ static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 	/* Without memory the absence or failure is returned, and not kept. */
 	entry = entry_from(thread, &cache->shared, &absence);
 	if (entry && is_failure(*status))
-		entry_age(entry)->status = *status;
+		entry_age(entry)->status = (int32_t)*status;
 	return entry;
 }
 

@@ -317,7 +317,8 @@ static void look_at(struct tw_cache *cache, const char *key)
  * thread drives the wheel. */
 static void lookups_and_statistics_free_no_adopted_value(void **state)
 {
-	enum { KEYS = 300, LOOKS = 100 };
+	/* Sets are done long before the deadlines, or would remove what is past them. */
+	enum { KEYS = 300, LOOKS = 100, LIFE = TW_SECOND / 2 };
 	struct tw_options of_wheel = {.drive = TW_DRIVE_CALLER};
 	atomic_bool may_end = false;
 	struct tw_cache_options options = {.jitter = -1,
@@ -336,7 +337,7 @@ static void lookups_and_statistics_free_no_adopted_value(void **state)
 		assert_status(tw_cache_set(cache, &key, 1, "value", 5), TW_OK);
 	for (int key = 0; key < KEYS; key++)
 		assert_status(tw_cache_adopt(cache, &key, sizeof(key), NULL, 0, 1, count_free,
-					     &freed, TW_MILLISECOND),
+					     &freed, LIFE),
 			      TW_OK);
 	while (!cache->shards[0].is_refiling) {
 		assert_status(tw_cache_set(cache, "passing", 7, "value", 5), TW_OK);
@@ -345,7 +346,7 @@ static void lookups_and_statistics_free_no_adopted_value(void **state)
 	freed = 0;
 	/* The deadlines pass by the coarse clock too. */
 	for (tw_duration now = tw_now(options.wheel);
-	     tw_now(options.wheel) < now + 20 * TW_MILLISECOND;)
+	     tw_now(options.wheel) < now + LIFE + 20 * TW_MILLISECOND;)
 		continue;
 	for (char key = 0; key < LOOKS; key++)
 		look_at(cache, &key);
