@@ -317,9 +317,9 @@ struct tw_cache_options {
 	 * has every take load it. Each failure in a row doubles this, up to the cache's lifetime.
 	 * Takes meanwhile return the expired value (stale_if_error) or the status of the failed
 	 * load at once, and count as misses; other lookups do not find the key. A set or delete
-	 * ends it. Failures count as absences for the limits, the statistics of entries, and
-	 * tw_cache_count. Reloads (refresh_after) are tried again after this time, too. Each entry
-	 * takes 16 bytes more.
+	 * ends it, and so does the end of the expired value or, for a failure, of `idle`. Failures
+	 * count as absences for the limits, the statistics of entries, and tw_cache_count. Reloads
+	 * (refresh_after) are tried again after this time, too. Each entry takes 16 bytes more.
 	 */
 	tw_duration retry_after;
 	/*

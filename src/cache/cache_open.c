@@ -290,13 +290,15 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 /* What has been opened, as far as that came; no alarm of a shard is set. */
 static void cache_close(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_first_reader(&cache->shared.epochs);
+	struct reader *reader;
 
 	loaders_close(&cache->loaders);
 	removals_close(&cache->removals);
 	epochs_watch_threads(&cache->shared.epochs, NULL);
 	tw_alarm_destroy(cache->shared.maintenance);
 	tw_alarm_destroy(cache->timeouts);
+	/* Not before: the maintenance frees readers, and links the others in another order. */
+	reader = epochs_first_reader(&cache->shared.epochs);
 	for (; reader; reader = reader->next)
 		retire_close(retiring_reader(reader), &cache->shared);
 	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
@@ -386,12 +388,16 @@ static bool cache_is_in_callback(struct tw_cache *cache)
 	return reader && reader->callbacks > 0;
 }
 
-/* Once, also where an exception leaves tw_cache_destroy, which is called again then. */
-static void cache_end_alarm(struct tw_alarm **alarm)
+/* Once, also where an exception leaves tw_cache_destroy, which is called again then. A listener's
+ * take may be about to set the one for time-outs, under the lock. */
+static void cache_end_alarm(struct tw_cache *cache, struct tw_alarm **alarm)
 {
-	struct tw_alarm *ended = *alarm;
+	struct tw_alarm *ended;
 
+	pthread_mutex_lock(&cache->takes_lock);
+	ended = *alarm;
 	*alarm = NULL;
+	pthread_mutex_unlock(&cache->takes_lock);
 	tw_alarm_destroy(ended);
 }
 
@@ -407,8 +413,8 @@ void tw_cache_destroy(struct tw_cache *cache)
 	cache_end_loads(cache);
 	if (cache_checks)
 		cache_check(cache);
-	cache_end_alarm(&cache->stats);
-	cache_end_alarm(&cache->timeouts);
+	cache_end_alarm(cache, &cache->stats);
+	cache_end_alarm(cache, &cache->timeouts);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)

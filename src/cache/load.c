@@ -344,11 +344,11 @@ static inline void ending_finish(struct ending *ending)
 {
 	if (ending->cache)
 		loading_let_go(ending->loading);
-	if (!ending->is_kept)
-		return;
-	if (ending->cache)
+	/* A value may be freed here: before the cache may be gone, and its program's context too. */
+	if (ending->is_kept)
+		loading_let_go(ending->loading);
+	if (ending->is_kept && ending->cache)
 		cache_end_take(ending->cache);
-	loading_let_go(ending->loading);
 }
 
 enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_status status)

@@ -131,7 +131,9 @@ void loaders_add(struct loaders *loaders, struct tw_cache_loading *loading)
 {
 	pthread_mutex_lock(&loaders->lock);
 	loading->is_in_queue = true;
-	list_append(loading->is_refresh ? &loaders->reloads : &loaders->misses, &loading->of_queue);
+	list_append(loading->is_refresh && !loading->is_preferred ? &loaders->reloads
+								  : &loaders->misses,
+		    &loading->of_queue);
 	pthread_cond_signal(&loaders->work);
 	pthread_mutex_unlock(&loaders->lock);
 }
@@ -139,11 +141,13 @@ void loaders_add(struct loaders *loaders, struct tw_cache_loading *loading)
 void loaders_prefer(struct loaders *loaders, struct tw_cache_loading *loading)
 {
 	pthread_mutex_lock(&loaders->lock);
-	if (loading->is_in_queue) {
+	/* Once: takes that come later do not put it behind others. */
+	if (loading->is_in_queue && !loading->is_preferred) {
 		list_remove(&loading->of_queue);
 		list_append(&loaders->misses, &loading->of_queue);
 		pthread_cond_signal(&loaders->work);
 	}
+	loading->is_preferred = true;
 	pthread_mutex_unlock(&loaders->lock);
 }
 

@@ -41,7 +41,7 @@ enum tw_status loaders_open(struct loaders *loaders, unsigned count, const char 
 			    struct tw_cache *cache);
 /* Takes over a reference to the load. Any thread, until loaders_close(). */
 void loaders_add(struct loaders *loaders, struct tw_cache_loading *loading);
-/* Moves a reload, if it is still queued, to the loads that are waited for. Any thread, until
+/* Moves a reload, if it is or will be queued, to the loads that are waited for. Any thread, until
  * loaders_close(). */
 void loaders_prefer(struct loaders *loaders, struct tw_cache_loading *loading);
 /* Waits for what runs: nothing else will. Also of one that was never opened, zeroed. */

@@ -75,6 +75,7 @@ struct tw_cache_loading {
 	bool is_over;
 	/* Of the loaders (loaders.h). */
 	bool is_in_queue;
+	bool is_preferred; /* a reload that somebody waits for */
 	struct list of_queue;
 	/* Under the lock of the waits: the thread that loads; NULL: none does. */
 	struct reader *loader;

@@ -417,7 +417,8 @@ struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table,
 		victim = policy_victim_apart(policy, &policy->light, spared, looks);
 	if (victim)
 		return victim;
-	if (policy->main.count + policy->small.count == 0)
+	if (policy->main.count + policy->small.count <= 1 && !queue_first(&policy->main, spared) &&
+	    !queue_first(&policy->small, spared))
 		return policy_victim_apart(policy, &policy->absences, spared, looks);
 	if (policy->kind == TW_POLICY_LRU)
 		return queue_first(&policy->main, spared);

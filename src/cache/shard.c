@@ -784,6 +784,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 {
 	struct tw_cache_entry *entries[SHARD_STEP];
 	struct shard_walk walk = {0};
+	bool is_first = true;
 
 	do {
 		tw_duration now;
@@ -791,7 +792,10 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 
 		shard_begin_again(shard);
 		now = tw_now(shard->shared->wheel);
-		loadings_override_all(&shard->loads);
+		/* Loads that begin later may land: so may a set during the call. */
+		if (is_first)
+			loadings_override_all(&shard->loads);
+		is_first = false;
 		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink_entry(shard, entries[i], cause, now);

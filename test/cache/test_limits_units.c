@@ -8,6 +8,7 @@
 #include "support/cache_recorder.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PUTS = 500, KEPT = 100 };
@@ -234,6 +235,31 @@ static void limits_that_are_lowered_hold_in_each_unit(void **state)
 	}
 }
 
+/* Also where the set one is all that there is beside them. */
+static void absences_make_room_for_a_value(void **state)
+{
+	enum { MOST = 100000, SIZE = 90000 };
+
+	for (int policy = 0; policy < 2; policy++) {
+		struct cache_recorder *recorder =
+			open_unit(*state, &units[UNITS - 2],
+				  (struct tw_cache_options){.max_bytes = MOST,
+							    .policy = (enum tw_cache_policy)policy,
+							    .shards = 1});
+		char *value = calloc(1, SIZE);
+
+		assert_non_null(value);
+		for (uint64_t key = 0; key < 1000; key++)
+			(void)put(recorder->cache, &units[UNITS - 2], key);
+		assert_in_range(cache_stats(recorder).entries, 200, 250);
+		assert_status(tw_cache_set(recorder->cache, "big", 3, value, SIZE), TW_OK);
+		assert_true(cache_stats(recorder).bytes <= MOST);
+		assert_status(cache_get(recorder, "big"), TW_OK);
+		free(value);
+		cache_recorder_close_balanced(recorder);
+	}
+}
+
 /* The listener is called when the test drives the wheel. Absences are not queued for it. */
 static void limit_of_queued_removals_counts_entries_whatever_they_weigh(void **state)
 {
@@ -263,6 +289,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(limit_by_weight_holds_in_each_unit),
 	TEST_CACHE(limit_below_one_weight_keeps_nothing),
 	TEST_CACHE(limits_that_are_lowered_hold_in_each_unit),
+	TEST_CACHE(absences_make_room_for_a_value),
 	TEST_IN(levels_inline, limit_of_queued_removals_counts_entries_whatever_they_weigh),
 };
 

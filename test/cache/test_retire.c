@@ -156,6 +156,50 @@ static void memory_of_threads_counts_and_comes_back_when_they_end(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
+static void ignore(void *context, const struct tw_task *task)
+{
+	(void)context;
+	(void)task;
+}
+
+static void *set_one_and_end(void *cache)
+{
+	char key = 0;
+
+	assert_status(tw_cache_set(cache, &key, 1, "value", 5), TW_OK);
+	return NULL;
+}
+
+/* The maintenance that a thread's end asks for may run while the cache is destroyed. */
+static void cache_is_destroyed_as_threads_end(void **state)
+{
+	enum { ROUNDS = TEST_SHARE_OF(200), ENDING = 20 };
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct tw_cache_options options = {.shards = 1};
+		struct tw_options of_wheel = {.workers = 1};
+		pthread_t threads[ENDING];
+		struct tw_cache *cache;
+
+		(void)state;
+		assert_status(tw_create(&options.wheel, TW_MILLISECOND, 16, ignore, &of_wheel),
+			      TW_OK);
+		assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
+		(void)set_one_and_end(cache);
+		for (int i = 0; i < ENDING; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, set_one_and_end, cache),
+					 0);
+		for (int i = 0; i < ENDING; i++)
+			pthread_join(threads[i], NULL);
+		/* The next tick comes at any of these moments. */
+		for (int64_t until = wall_clock() + round % 20 * TW_MILLISECOND / 10;
+		     wall_clock() < until;)
+			continue;
+		tw_cache_destroy(cache);
+		tw_destroy(options.wheel);
+	}
+}
+
 struct asking {
 	struct cache_recorder *recorder;
 	atomic_bool ended;
@@ -445,6 +489,7 @@ static void limit_may_come_while_all_threads_set(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(idle_threads_keep_no_memory),
 	TEST_CACHE(memory_of_threads_counts_and_comes_back_when_they_end),
+	cmocka_unit_test(cache_is_destroyed_as_threads_end),
 	TEST_IN(levels_threads, threads_come_and_go_while_others_set_and_ask),
 	TEST_CACHE(memory_comes_back_after_expiry),
 	TEST_CACHE(memory_of_adopted_values_comes_back),
