@@ -344,7 +344,7 @@ static inline void ending_finish(struct ending *ending)
 {
 	if (ending->cache)
 		loading_let_go(ending->loading);
-	/* A value may be freed here: before the cache may be gone, and its program's context too. */
+	/* This may free a value: the cache is still there, and so is the value's context. */
 	if (ending->is_kept)
 		loading_let_go(ending->loading);
 	if (ending->is_kept && ending->cache)

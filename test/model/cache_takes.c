@@ -102,10 +102,14 @@ static void check_status(struct key_call *take, enum tw_status status, bool is_l
 	const struct cache_model *model = take->model;
 	const struct cache_key *key = &model->keys[take->key];
 	const struct cache_key *then = &take->then;
+	/* A load that was over first may land last, if a change came between their begins. */
+	bool may_be_overtaken =
+		!model->is_alone && key->loads > 1 && key->puts_begun + key->deletes_begun > 0;
 	/* Without memory loads fail by themselves. */
-	bool has_failed = then->outcome == CACHE_FAILED || key->failures > then->failures ||
-			  (model->options.retry_after > 0 && key->failures > 0) ||
-			  host_refusals() > 0;
+	bool has_failed =
+		then->outcome == CACHE_FAILED || key->failures > then->failures ||
+		((model->options.retry_after > 0 || may_be_overtaken) && key->failures > 0) ||
+		host_refusals() > 0;
 	bool may_be = true;
 
 	switch ((int)status) {
@@ -123,7 +127,8 @@ static void check_status(struct key_call *take, enum tw_status status, bool is_l
 		break;
 	case TW_NOT_FOUND:
 		may_be = then->outcome == CACHE_ABSENT || key->absences > then->absences ||
-			 (model->options.negative_expire > 0 && key->absences > 0);
+			 ((model->options.negative_expire > 0 || may_be_overtaken) &&
+			  key->absences > 0);
 		if (model->is_alone && key->absences == then->absences)
 			may_be = then->absent_until > take->now;
 		break;
