@@ -333,7 +333,7 @@ static inline void entry_set_end(struct tw_cache_entry *entry, tw_duration end)
 	atomic_store_explicit(&entry_extension(entry)->end, end, memory_order_relaxed);
 }
 
-/* Of an entry that has an age. */
+/* Returns the time from which an entry with an age may be loaded again. */
 static inline tw_duration entry_refresh_at(const struct tw_cache_entry *entry)
 {
 	return atomic_load_explicit(&entry_age(entry)->refresh_at, memory_order_relaxed);

@@ -69,7 +69,7 @@ static void slot_fill(struct loadings *loadings, uint64_t hash, struct tw_cache_
 	loadings->slots[slot_of(loadings, hash, NULL)] = (struct loading_slot){hash, loading};
 }
 
-/* False: out of memory. */
+/* Returns false if it is out of memory. */
 static bool loadings_grow(struct loadings *loadings)
 {
 	enum { TIMES = 4 };

@@ -19,7 +19,7 @@ struct shard;
 
 /* A take whose result its function receives (waiter.h). */
 struct waiter {
-	/* Under the shard's lock, but for those that are about to be called. */
+	/* The shard's lock guards these, except for waiters that are about to be called. */
 	struct list of_load;
 	struct list by_time;
 	tw_duration until; /* by the wheel's clock; TW_FOREVER: not in the list by time */
@@ -73,7 +73,7 @@ struct tw_cache_loading {
 	bool is_awaited; /* `ended` is there */
 	/* Written under both the shard's lock and that of the waits. */
 	bool is_over;
-	/* Of the loaders (loaders.h). */
+	/* The loaders' lock guards these (loaders.h). */
 	bool is_in_queue;
 	bool is_preferred; /* a reload that somebody waits for */
 	struct list of_queue;
@@ -118,7 +118,8 @@ void loadings_wake(struct loadings *loadings, struct list *waiters);
 struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard,
 				     struct reader *loader, uint64_t hash, const void *key,
 				     size_t key_size, tw_duration now);
-/* Lists it; the reference is the list's. False: out of memory. Through shard_begin_load(). */
+/* Lists the load, with the reference for the list. Returns false if it is out of memory.
+ * shard_begin_load() calls it. */
 bool loading_list(struct tw_cache_loading *loading, struct loadings *loadings);
 /* The reader's thread begins to load what was queued. */
 void loading_claim(struct tw_cache_loading *loading, struct loadings *loadings,
@@ -164,8 +165,8 @@ void loading_let_go(struct tw_cache_loading *loading);
  * The pin is the load's if nobody else has a reference. */
 const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading);
 
-/* False: the reader would wait for itself. Else, if it sleeps, it is noted as waiting:
- * loading_wait() has to follow. */
+/* Returns false if the reader would wait for itself. If it may wait and sleeps, it is noted as
+ * waiting: loading_wait() has to follow. */
 bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_state *shared,
 		      struct reader *reader, bool sleeps);
 /* Waits until that real time. TW_OK: the load is over; TW_TIMED_OUT; TW_CLOSED. */

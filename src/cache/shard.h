@@ -151,7 +151,7 @@ void shard_forget(struct shard *shard, struct tw_cache_entry *entry);
 struct tw_cache_loading *shard_begin_load(struct shard *shard, struct tw_cache *cache,
 					  struct reader *loader, uint64_t hash, const void *key,
 					  size_t key_size, tw_duration now);
-/* As loading_unlist(). */
+/* Takes the load out of the list, as loading_unlist() does. */
 void shard_unlist_load(struct shard *shard, struct tw_cache_loading *loading);
 
 struct evicted {
