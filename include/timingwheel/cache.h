@@ -105,21 +105,22 @@ enum tw_cache_cause {
 #define TW_CACHE_CAUSES 5
 
 /*
- * Says which entry makes room at a limit. A cache that never had a limit keeps no order.
+ * Says which entry makes room at a limit. Under both policies a hit writes two bits of the entry,
+ * and nothing once they are set, so hits of one entry by many threads do not slow each other down.
  *
  * Under both policies expired entries make room before live ones. An entry counts as expired from
  * the first 32nd of the wheel's tick, of the clock, that begins after its deadline. A set examines
  * at most 60 entries for it, so after many entries have expired at once, a few live ones may go.
  */
 enum tw_cache_policy {
-	/* The least recently used entry of a shard makes room. The order is exact while one thread
-	 * reads at a time. If several threads read at once, some uses may not count. */
-	TW_POLICY_LRU,
-	/* S3-FIFO (Yang et al., 2023): new keys enter a small queue, a tenth of the entries. Only
-	 * keys used at least twice there, or set again soon after their eviction, enter the main
-	 * queue. It keeps more of what is used again if keys are skewed or scanned. A use costs two
-	 * bits. */
-	TW_POLICY_S3FIFO
+	/* S3-FIFO (Yang et al., 2023), the default: new keys enter a small queue. Only keys used at
+	 * least twice there, or set again soon after their eviction, enter the main queue. The
+	 * small queue's share adapts between 5 and 90 %, by which evicted keys are set again. It
+	 * keeps more of what is used again than LRU, most of all if keys are skewed or scanned. */
+	TW_POLICY_S3FIFO,
+	/* Approximate LRU: an entry that was used since it last came up for eviction gets another
+	 * turn, up to three. Entries without uses leave in the order in which they were set. */
+	TW_POLICY_LRU
 };
 
 /*
@@ -259,7 +260,7 @@ struct tw_cache_options {
 	 * absences. An absence is a loader's answer TW_NOT_FOUND. While it is stored, takes return
 	 * TW_NOT_FOUND without a load. `idle` applies to it too. Absences take at most a quarter of
 	 * max_entries and of max_bytes, or one entry a shard. At that limit the oldest absence
-	 * leaves, or the least recently used one with TW_POLICY_LRU. */
+	 * that was not used leaves. */
 	tw_duration negative_expire;
 	/* Receives each entry that leaves. NULL, the default, calls no function. */
 	tw_cache_remove_fn *on_remove;

@@ -206,12 +206,8 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 		return TW_INVALID;
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
-	if (max_entries > 0 || max_bytes > 0) {
-		/* relaxed: see shared_counts_uses(). */
-		atomic_store_explicit(&cache->shared.counts_uses, true, memory_order_relaxed);
-		for (unsigned i = 0; i <= cache->shard_mask; i++)
-			shard_turn_policy_on(&cache->shards[i]);
-	}
+	for (unsigned i = 0; (max_entries > 0 || max_bytes > 0) && i <= cache->shard_mask; i++)
+		shard_turn_policy_on(&cache->shards[i]);
 	shared_set_limits(&cache->shared, max_entries, max_bytes);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		cache_limit_absences(cache, &cache->shards[i]);

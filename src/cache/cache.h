@@ -18,7 +18,6 @@ struct tw_cache {
 	unsigned shard_mask;
 	/* Hits don't move deadlines, and it is not stopped: for tw_cache_get(). Any thread. */
 	atomic_bool lookups_are_plain;
-	bool is_lru;
 	struct tw_wheel
 		*own_wheel; /* the wheel of the shared state if the cache owns it, or NULL */
 	tw_duration expire;

@@ -27,7 +27,7 @@ static const bool cache_checks = false;
 
 static bool options_are_valid(const struct tw_cache_options *options)
 {
-	return options->jitter < 1 && options->policy <= TW_POLICY_S3FIFO && options->idle >= 0 &&
+	return options->jitter < 1 && options->policy <= TW_POLICY_LRU && options->idle >= 0 &&
 	       options->negative_expire >= 0 && options->stats_interval >= 0 &&
 	       options->shards <= TW_CACHE_SHARDS_MAX && options->loaders <= TW_CACHE_LOADERS_MAX &&
 	       options->refresh_after >= 0 && options->stale_if_error >= 0 &&
@@ -215,7 +215,7 @@ static enum tw_status cache_open_shards(struct tw_cache *cache,
 	for (unsigned i = 0; i < count && status == TW_OK; i++) {
 		policy_init(&cache->shards[i].policy, options->policy);
 		status = shard_open(&cache->shards[i], &cache->shared, &cache->removals);
-		if (status == TW_OK && shared_counts_uses(&cache->shared))
+		if (status == TW_OK && (options->max_entries > 0 || options->max_bytes > 0))
 			shard_turn_policy_on(&cache->shards[i]);
 	}
 	return status;
@@ -229,7 +229,6 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->expire = expire;
 	cache->idle = options->idle;
 	atomic_init(&cache->lookups_are_plain, options->idle == 0);
-	cache->is_lru = options->policy == TW_POLICY_LRU;
 	cache->negative_expire = options->negative_expire;
 	cache->jitter = options->jitter == 0 ? 0.05 : options->jitter < 0 ? 0 : options->jitter;
 	cache->weigh = options->weigh;
@@ -246,7 +245,6 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->context = options->context;
 	cache->on_stats = options->on_stats;
 	shared_set_limits(&cache->shared, options->max_entries, options->max_bytes);
-	atomic_init(&cache->shared.counts_uses, options->max_entries > 0 || options->max_bytes > 0);
 	key_hash_seed_init(&cache->shared.seed);
 	pthread_mutex_init(&cache->shared.waits_lock, NULL);
 	pthread_mutex_init(&cache->takes_lock, NULL);

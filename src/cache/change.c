@@ -153,7 +153,7 @@ INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, ui
 	if (mode != PUT_LOADED && shard->has_loads)
 		loadings_override(&shard->loads, hash, key, entry->key_size);
 	if (old)
-		shard_replace(shard, hash, slot, old, entry, now);
+		shard_replace(shard, slot, old, entry, now);
 	else
 		shard_link(shard, hash, entry, now);
 	if (mode == PUT_REPLACE)
@@ -402,8 +402,7 @@ static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct cha
 		/* release: after the entry's end was set; pairs with entry_move_deadline(). */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&entry->deadline, &before, deadline, memory_order_release, memory_order_relaxed));
-	if (policy_use(&change->shard->policy, entry, change->hash))
-		policy_settle(&change->shard->policy, shard_table(change->shard));
+	policy_use(&change->shard->policy, entry);
 	return TW_OK;
 }
 

@@ -70,10 +70,12 @@ static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retir
 	void *block = spare_take(&thread->spare, cache->shared.pool, entry_size(entry));
 	struct tw_cache_entry *copy = entry_copy(block, entry, epochs_era(&cache->shared.epochs));
 	tw_duration deadline;
+	uint64_t weight;
 
 	if (!copy)
 		return false;
-	policy_replace(&shard->policy, entry, copy);
+	weight = entry_weight(entry);
+	policy_replace(&shard->policy, entry, weight, copy, weight);
 	deadline = entry_deadline(entry);
 	do
 		/* relaxed: published by what follows. */

@@ -86,7 +86,7 @@ struct tw_cache_entry {
 	uint32_t hash;               /* the lower half; constant */
 	uint16_t key_size;           /* constant */
 	uint8_t kind;                /* constant */
-	_Atomic uint8_t uses;        /* S3-FIFO's two bits: any thread */
+	_Atomic uint8_t uses;        /* two bits; see policy_use() */
 	uint32_t value_size;         /* of a copied value; constant */
 	/* Changed by compare-and-swap, by a lookup too: entry_deadline(). */
 	_Atomic tw_duration deadline;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of small buckets without links or deletions: a slot holds a hash and the number of
- * the eviction that brought it. It counts only while that number lies within the window, and a new
- * hash takes the oldest slot of its bucket. So the queue of ghosts needs no queue. Where it becomes
- * too small, or much too large, it begins anew: to lay all into another would take too long.
- *
- * Invariant: a slot's time is that of an eviction that was, so no later than `time`; 0 is none.
+ * A hash table of small buckets without links or deletions: a slot holds a hash and the time of the
+ * eviction that brought it, counted in evictions. It counts only while that time lies within the
+ * window, and a new hash takes the oldest slot of its bucket. So the queue of ghosts needs no
+ * queue. If the table becomes too small, or much too large, it begins anew: to lay all into another
+ * would take too long. Times begin in the middle of their range, so that an empty slot is old.
  */
 #include "ghost.h"
 
@@ -13,9 +12,12 @@
 
 enum { GHOST_BUCKET = 8 };
 
+/* Half of the range of times, and the time of what was taken out, as seen from now. */
+#define GHOST_LONG_AGO (UINT32_C(1) << 31)
+
 void ghost_init(struct ghost *ghost)
 {
-	*ghost = (struct ghost){.time = 1};
+	*ghost = (struct ghost){.time = GHOST_LONG_AGO};
 }
 
 void ghost_forget(struct ghost *ghost)
@@ -35,37 +37,16 @@ static struct ghost_slot *ghost_bucket(const struct ghost *ghost, uint32_t hash)
 	return &ghost->slots[((hash * 0x9e3779b1u) >> 8 & ghost->mask) * GHOST_BUCKET];
 }
 
-/* In evictions; the difference stays right when the time comes round. */
-static uint32_t ghost_age(const struct ghost *ghost, const struct ghost_slot *slot)
-{
-	return slot->time == 0 ? UINT32_MAX : ghost->time - slot->time;
-}
-
-static void ghost_put(struct ghost *ghost, uint32_t hash, uint32_t time)
-{
-	struct ghost_slot *bucket = ghost_bucket(ghost, hash);
-	struct ghost_slot *oldest = bucket;
-
-	for (struct ghost_slot *slot = bucket; slot < bucket + GHOST_BUCKET; slot++) {
-		if (slot->time != 0 && slot->hash == hash) {
-			oldest = slot;
-			break;
-		}
-		if (ghost_age(ghost, slot) > ghost_age(ghost, oldest))
-			oldest = slot;
-	}
-	*oldest = (struct ghost_slot){hash, time};
-}
-
 void ghost_reserve(struct ghost *ghost, size_t entries)
 {
 	size_t buckets = 1;
 	struct ghost_slot *slots;
 
-	while (buckets * GHOST_BUCKET < entries + entries / 4)
-		buckets *= 2;
-	if (ghost->slots && buckets <= ghost->mask + 1)
+	entries += entries / 4;
+	if (ghost->slots && entries <= (ghost->mask + 1) * GHOST_BUCKET)
 		return;
+	while (buckets * GHOST_BUCKET < entries)
+		buckets *= 2;
 	slots = calloc(buckets * GHOST_BUCKET, sizeof(*slots));
 	if (!slots)
 		return;
@@ -74,16 +55,23 @@ void ghost_reserve(struct ghost *ghost, size_t entries)
 	ghost->mask = buckets - 1;
 }
 
-void ghost_add(struct ghost *ghost, uint32_t hash)
+void ghost_add(struct ghost *ghost, uint32_t hash, bool was_main)
 {
+	struct ghost_slot *bucket;
+	struct ghost_slot *oldest;
+
 	if (!ghost->slots)
 		return;
-	if (++ghost->time == 0)
-		ghost->time = 1;
-	ghost_put(ghost, hash, ghost->time);
+	ghost->time += 2;
+	bucket = ghost_bucket(ghost, hash);
+	oldest = bucket;
+	for (int i = 1; i < GHOST_BUCKET; i++)
+		if (ghost->time - bucket[i].time > ghost->time - oldest->time)
+			oldest = &bucket[i];
+	*oldest = (struct ghost_slot){hash, ghost->time | was_main};
 }
 
-bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window)
+bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window, struct ghost_memory *memory)
 {
 	struct ghost_slot *bucket;
 
@@ -91,11 +79,11 @@ bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window)
 		return false;
 	bucket = ghost_bucket(ghost, hash);
 	for (int i = 0; i < GHOST_BUCKET; i++)
-		if (bucket[i].time != 0 && bucket[i].hash == hash) {
-			uint32_t age = ghost_age(ghost, &bucket[i]);
-
-			bucket[i].time = 0;
-			return age < window;
+		if (bucket[i].hash == hash) {
+			memory->was_main = bucket[i].time & 1;
+			memory->age = (ghost->time - (bucket[i].time & ~1u)) / 2;
+			bucket[i].time = ghost->time - GHOST_LONG_AGO;
+			return memory->age < window;
 		}
 	return false;
 }

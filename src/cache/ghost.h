@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The hashes of keys that were evicted lately, for S3-FIFO. Under the shard's lock. */
+/* Ghosts are the hashes of keys that were evicted lately. Under the shard's lock. */
 #ifndef CACHE_GHOST_H
 #define CACHE_GHOST_H
 
@@ -9,13 +9,19 @@
 
 struct ghost_slot {
 	uint32_t hash;
-	uint32_t time; /* 0: empty */
+	uint32_t time; /* of its eviction; the lowest bit says that it left the main queue */
 };
 
 struct ghost {
 	struct ghost_slot *slots; /* NULL: nothing is remembered */
 	size_t mask;              /* buckets - 1 */
-	uint32_t time;            /* evictions so far, from 1 */
+	uint32_t time;            /* of the last eviction; goes up by two */
+};
+
+/* What is remembered of a key. */
+struct ghost_memory {
+	bool was_main; /* it left the main queue */
+	uint32_t age;  /* evictions since then */
 };
 
 void ghost_init(struct ghost *ghost);
@@ -24,8 +30,8 @@ void ghost_forget(struct ghost *ghost);
 size_t ghost_bytes(const struct ghost *ghost);
 /* Makes room for so many; if memory is short, fewer are remembered. */
 void ghost_reserve(struct ghost *ghost, size_t entries);
-void ghost_add(struct ghost *ghost, uint32_t hash);
-/* Whether it was among the `window` last ones; forgets it. */
-bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window);
+void ghost_add(struct ghost *ghost, uint32_t hash, bool was_main);
+/* Returns whether it was among the last `window` ones, sets *memory if so, and forgets it. */
+bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window, struct ghost_memory *memory);
 
 #endif

@@ -123,9 +123,8 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 		    (cache->idle > 0 || shared_is_past(&cache->shared, deadline, coarse)))
 			entry = cache_judge(cache, &find, entry, coarse, is_use);
 	} while (__builtin_expect(find.guard.is_lost, 0));
-	if (is_use && entry && shared_counts_uses(&cache->shared) &&
-	    policy_use(&shard->policy, entry, hash))
-		shard_try_settle(shard);
+	if (is_use && entry)
+		policy_use(&shard->policy, entry);
 	return entry;
 }
 
@@ -288,8 +287,7 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 	size = entry->value_size;
 	if (__builtin_expect(size > capacity, 0))
 		goto inside;
-	if (shared_counts_uses(&cache->shared) && policy_use(&shard->policy, entry, hash))
-		shard_try_settle(shard);
+	policy_use(&shard->policy, entry);
 	reader_count(reader, COUNT_HITS, 1);
 	value = entry->bytes + entry_padded_key_size(key_size);
 	if (__builtin_expect(size - 16 <= 48, 1)) {
@@ -479,6 +477,6 @@ const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shar
 	if (!old || !entry_try_to_expire(old, now, &deadline) ||
 	    !entry_is_stale(old, deadline, now, cache->shared.stale))
 		return NULL;
-	shard_use(shard, old, hash);
+	policy_use(&shard->policy, old);
 	return tw_cache_entry_pin(old);
 }

@@ -1,41 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LRU. Lookups take no lock, so they only note what they used, in a small ring; the thread that
- * holds the lock next, and before any eviction, moves those entries to the front. A lookup that has
- * half filled the ring tries the lock to do so. So the order is exact for one thread at a time, and
- * loses a use only where a ring is overrun while another holds the lock, or where the order is
- * brought up to date between a lookup's two steps: it takes a place in the ring, and notes the use.
+ * The default is S3-FIFO (Yang et al., 2023) with a share that adapts. New keys enter the small
+ * queue. At its end, what was used twice goes on to the main queue, and the rest is evicted. At the
+ * end of the main queue, what was used goes round again with one use less. The hashes of evicted
+ * keys are remembered, from either queue, as long as as many evictions follow as there are entries.
  *
- * The ring holds hashes, which the table knows: so no thread has the address of what was unlinked.
+ * What comes back says which queue is too short. A key that left the small queue, and would have
+ * stayed if that were nine tenths of the shard, enters the main queue and makes the small one's
+ * share larger. A key that left the main queue enters the small one, and makes its share smaller.
+ * The step is half an entry, times the ratio of the evictions from the other queue to those from
+ * this one if that is above 1. The share begins at a tenth and stays between 5 and 90 %. This is
+ * the learning rule of ARC (Megiddo and Modha, 2003; US patent 6,996,676, filed in 2002, has ended)
+ * on the queues of S3-FIFO. Where main entries that come back entered the main queue at once, as
+ * with ARC, a loop slightly larger than the cache would have no hits.
  *
- * S3-FIFO (Yang et al., 2023). New keys enter the small queue, a tenth of the entries. At its end,
- * what was used twice goes on to the main queue, others are evicted and their hashes remembered; a
- * key that comes back while it is remembered enters the main queue at once. At the end of the main
- * queue, what was used goes round again with one use less.
+ * All that comes before the first eviction enters the main queue: so a cache that a loop has filled
+ * keeps most of that, where it would have no hits as a queue. The queues are measured by the limit
+ * that is exceeded: by numbers or by weights.
+ *
+ * LRU is approximate: second chance, also known as CLOCK, with three uses instead of one. It is the
+ * same mechanism, which remembers nothing and so never leaves its first state.
  *
  * Under both, absences stand in a queue of their own, and values kept for stale_if_error in another
  * once they have expired. The shard keeps the absences to a quarter of its limits; expired values
  * make room before all others. A use puts an absence to the end of its queue, and an expired value
  * back into the order.
  *
+ * Entries are in no queue until there is a limit: two links more to write would make the sets of a
+ * cache without one a third slower.
+ *
  * Invariants, under the shard's lock: an entry is in one queue at most; once all are known, each
- * entry of the table is in one. A queue's count is the number of its entries.
+ * entry of the table is in one, except one for which the shard makes room. A queue's count is the
+ * number of its entries, and its weight the sum of theirs.
  */
 #include "policy.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { SMALL_SHARE = 10, MAIN_AFTER_USES = 2 };
+enum { MAIN_AFTER_USES = 2 };
 
 void policy_init(struct policy *policy, enum tw_cache_policy kind)
 {
 	memset(policy, 0, sizeof(*policy));
-	policy->kind = kind;
-	list_init(&policy->main.entries);
+	policy->is_lru = kind == TW_POLICY_LRU;
+	policy->share = 0.1;
+	policy->flow = 0.5;
 	list_init(&policy->small.entries);
-	list_init(&policy->light.entries);
+	list_init(&policy->main.entries);
 	list_init(&policy->past.entries);
+	list_init(&policy->light.entries);
 	list_init(&policy->absences.entries);
 	ghost_init(&policy->ghost);
 }
@@ -43,6 +57,7 @@ void policy_init(struct policy *policy, enum tw_cache_policy kind)
 void policy_forget(struct policy *policy)
 {
 	ghost_forget(&policy->ghost);
+	policy->remembers = false;
 }
 
 size_t policy_bytes(const struct policy *policy)
@@ -58,24 +73,7 @@ void policy_turn_on(struct policy *policy)
 
 /* ---- Queues ---- */
 
-static bool entry_is_known(const struct tw_cache_entry *entry)
-{
-	return entry->policy_link.next;
-}
-
-static void queue_push(struct policy_queue *queue, struct tw_cache_entry *entry)
-{
-	list_append(&queue->entries, &entry->policy_link);
-	queue->count++;
-}
-
-static void queue_remove(struct policy_queue *queue, struct tw_cache_entry *entry)
-{
-	list_remove(&entry->policy_link);
-	queue->count--;
-}
-
-/* The first entry that is not `spared` (or NULL); NULL: there is none. */
+/* Returns the first entry that is not `spared` (or NULL), or NULL if there is none. */
 static struct tw_cache_entry *queue_first(const struct policy_queue *queue,
 					  const struct tw_cache_entry *spared)
 {
@@ -87,7 +85,7 @@ static struct tw_cache_entry *queue_first(const struct policy_queue *queue,
 					: list_entry(first, struct tw_cache_entry, policy_link);
 }
 
-/* These bits name the places outside the order of uses, and all places. */
+/* These bits name the places outside the order, and all places. */
 enum { ENTRY_APART = ENTRY_LIGHT | ENTRY_PAST, ENTRY_PLACE = ENTRY_MAIN | ENTRY_APART };
 
 /* Returns the queue of a place, ENTRY_SMALL and so on, whatever the other bits. */
@@ -101,252 +99,268 @@ static inline struct policy_queue *policy_queue(struct policy *policy, unsigned 
 	return place & ENTRY_MAIN ? &policy->main : &policy->small;
 }
 
-static void policy_enter(struct policy *policy, struct tw_cache_entry *entry, unsigned place)
+static inline void policy_enter(struct policy *policy, struct tw_cache_entry *entry, unsigned place,
+				uint64_t weight)
 {
-	unsigned state = entry_state(entry) & ~(unsigned)ENTRY_PLACE;
+	struct policy_queue *queue = policy_queue(policy, place);
 
-	entry_set_state(entry, state | place);
-	queue_push(policy_queue(policy, place), entry);
+	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_PLACE) | place);
+	list_append(&queue->entries, &entry->policy_link);
+	queue->count++;
+	queue->weight += weight;
 }
 
-static void policy_enter_absence(struct policy *policy, struct tw_cache_entry *entry)
+static inline void policy_leave(struct policy *policy, struct tw_cache_entry *entry,
+				uint64_t weight)
 {
-	policy_enter(policy, entry, ENTRY_ABSENCES);
-	policy->absence_bytes += entry_weight(entry);
+	struct policy_queue *queue = policy_queue(policy, entry_state(entry));
+
+	list_remove(&entry->policy_link);
+	queue->count--;
+	queue->weight -= weight;
 }
 
-static __attribute__((noinline)) void policy_remove_apart(struct policy *policy,
-							  struct tw_cache_entry *entry)
+static void policy_move(struct policy *policy, struct tw_cache_entry *entry, unsigned place)
 {
-	queue_remove(policy_queue(policy, entry_state(entry)), entry);
-	if (entry->kind & ENTRY_ABSENT)
-		policy->absence_bytes -= entry_weight(entry);
+	uint64_t weight = entry_weight(entry);
+
+	policy_leave(policy, entry, weight);
+	policy_enter(policy, entry, place, weight);
 }
 
-void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
+static unsigned entry_uses(const struct tw_cache_entry *entry)
 {
-	unsigned state = entry_state(entry);
-
-	if (!entry_is_known(entry))
-		return;
-	if (__builtin_expect(state & ENTRY_APART, 0))
-		policy_remove_apart(policy, entry);
-	else
-		queue_remove(state & ENTRY_MAIN ? &policy->main : &policy->small, entry);
+	/* relaxed: a hint; see policy_use(). */
+	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->uses, memory_order_relaxed);
 }
 
-/* Puts the entry to the end of its queue outside the order if it is an absence, else into the
- * order: it was used. */
-static __attribute__((noinline)) void policy_use_apart(struct policy *policy,
-						       struct tw_cache_entry *entry)
+static void entry_set_uses(struct tw_cache_entry *entry, unsigned uses)
 {
-	policy_remove(policy, entry);
-	if (entry->kind & ENTRY_ABSENT)
-		policy_enter_absence(policy, entry);
-	else
-		policy_enter(policy, entry, ENTRY_MAIN);
+	/* relaxed: a hint; a use at the same moment may be lost. */
+	atomic_store_explicit(&entry->uses, (uint8_t)uses, memory_order_relaxed);
 }
 
-/* ---- LRU ---- */
+/* ---- The share ---- */
 
-bool policy_touch(struct policy *policy, uint64_t hash)
+/* Converts a count or a weight. An unsigned number would take six instructions instead of one. */
+static double as_real(uint64_t number)
 {
-	/* relaxed: only a place in the ring. */
-	uint32_t place = atomic_fetch_add_explicit(&policy->touched, 1, memory_order_relaxed);
-
-	/* relaxed: a number by itself. */
-	atomic_store_explicit(&policy->touches[place % POLICY_TOUCHES], hash, memory_order_relaxed);
-	return place % (POLICY_TOUCHES / 2) == POLICY_TOUCHES / 2 - 1;
+	return (double)(int64_t)number;
 }
 
-static void policy_move_to_end(struct policy *policy, const struct table *table, uint64_t hash)
+/* Returns how many entries stand in the order. */
+static size_t policy_count(const struct policy *policy)
 {
-	struct table_walk walk = table_walk_begin(table, hash);
-	struct tw_cache_entry *entry;
-
-	while ((entry = table_walk_on(table, &walk))) {
-		if (!entry_is_known(entry) || policy->main.entries.previous == &entry->policy_link)
-			continue;
-		if (__builtin_expect(entry_state(entry) & ENTRY_APART, 0)) {
-			policy_use_apart(policy, entry);
-			continue;
-		}
-		queue_remove(&policy->main, entry);
-		queue_push(&policy->main, entry);
-	}
+	return policy->small.count + policy->main.count;
 }
 
-/* Takes what has come into the ring since the last time, oldest first; how many. */
-static unsigned policy_take_touches(struct policy *policy, uint64_t *hashes)
+/* Returns whether the small queue has its share, or more. */
+static bool policy_small_is_full(const struct policy *policy, bool by_number)
 {
-	/* relaxed: where the youngest is; a race with a touch costs order, nothing else. */
-	uint32_t touched = atomic_load_explicit(&policy->touched, memory_order_relaxed);
-	uint32_t place = policy->settled;
-	unsigned count = 0;
+	double small = as_real(by_number ? policy->small.count : policy->small.weight);
+	double main = as_real(by_number ? policy->main.count : policy->main.weight);
 
-	if (touched - place > POLICY_TOUCHES)
-		place = touched - POLICY_TOUCHES;
-	for (; place != touched; place++) {
-		_Atomic uint64_t *touch = &policy->touches[place % POLICY_TOUCHES];
-
-		/* relaxed: a number by itself. Of a touch that comes in between, one is lost. */
-		hashes[count] = atomic_load_explicit(touch, memory_order_relaxed);
-		if (hashes[count] == 0)
-			continue;
-		/* relaxed: as above. */
-		atomic_store_explicit(touch, 0, memory_order_relaxed);
-		count++;
-	}
-	policy->settled = touched;
-	return count;
+	return small >= policy->share * (small + main);
 }
 
-void policy_settle(struct policy *policy, struct table *table)
+/* Returns what is above 1 of the ratio of two parts, or 1. */
+static double ratio(double part, double of)
 {
-	uint64_t hashes[POLICY_TOUCHES];
-	unsigned count;
-
-	assert(policy->kind == TW_POLICY_LRU);
-	count = policy_take_touches(policy, hashes);
-	/* What the moves will touch is fetched side by side. */
-	for (unsigned i = 0; i < count; i++)
-		__builtin_prefetch(table_guess(table, hashes[i]), 1);
-	for (unsigned i = 0; i < count; i++)
-		policy_move_to_end(policy, table, hashes[i]);
+	return part > of ? part / (of + 1e-9) : 1;
 }
 
-/* ---- S3-FIFO ---- */
-
-/* Returns that the first entry of a queue with entries has to go, or takes it on to the end of the
- * main queue: NULL. A call of it would be 13 instructions. */
-static inline __attribute__((always_inline)) struct tw_cache_entry *s3fifo_look(
-	struct policy *policy, struct policy_queue *queue)
+/* Moves the share if the key is remembered. Returns whether the key enters the main queue. */
+static bool policy_learn(struct policy *policy, uint32_t hash)
 {
-	struct tw_cache_entry *entry =
-		list_entry(queue->entries.next, struct tw_cache_entry, policy_link);
-	bool is_main = queue != &policy->small;
-	/* relaxed: a hint. */
-	uint8_t uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
+	double count = as_real(policy_count(policy) + 1);
+	double small = policy->flow;
+	double main = 1 - policy->flow;
+	struct ghost_memory memory;
 
-	if (uses < (is_main ? 1 : MAIN_AFTER_USES))
-		return entry;
-	/* relaxed: a hint. */
-	atomic_store_explicit(&entry->uses, is_main ? (uint8_t)(uses - 1) : 0,
-			      memory_order_relaxed);
-	queue_remove(queue, entry);
-	policy_enter(policy, entry, ENTRY_MAIN);
-	return NULL;
+	if (!ghost_take(&policy->ghost, hash, policy_count(policy) + 1, &memory))
+		return false;
+	if (memory.was_main)
+		policy->share -= ratio(small, main) / count / 2;
+	else if (as_real(memory.age + policy->small.count) <= 0.9 * count)
+		policy->share += ratio(main, small) / count / 2;
+	policy->share = policy->share < 0.05 ? 0.05 : policy->share > 0.9 ? 0.9 : policy->share;
+	return !memory.was_main;
 }
 
-static struct tw_cache_entry *s3fifo_victim(struct policy *policy, unsigned *looks)
+/* Remembers a victim. */
+static void policy_note(struct policy *policy, const struct tw_cache_entry *victim)
 {
-	struct tw_cache_entry *victim = NULL;
-	size_t count = policy->main.count + policy->small.count;
+	bool was_main = entry_state(victim) & ENTRY_MAIN;
+	size_t count = policy_count(policy) + 1;
 
-	/* Where all is used, the next has to go: a set does not look through a shard. */
-	for (; !victim && *looks > 0; --*looks)
-		victim = s3fifo_look(policy, policy->small.count * SMALL_SHARE >= count
-						     ? &policy->small
-						     : &policy->main);
-	if (!victim)
-		victim = queue_first(policy->main.count > 0 ? &policy->main : &policy->small, NULL);
-	return victim;
+	if (!policy->remembers)
+		policy->remembers = true;
+	policy->flow += ((was_main ? 0 : 1) - policy->flow) / as_real(count);
+	/* Not before it is needed: a cache below its limit remembers nothing. */
+	ghost_reserve(&policy->ghost, count);
+	ghost_add(&policy->ghost, victim->hash, was_main);
 }
 
-/* So many evictions back a key is remembered: as many as the main queue has entries. */
-static size_t policy_window(const struct policy *policy)
-{
-	return (policy->main.count + policy->small.count) / SMALL_SHARE * 9 + 1;
-}
+/* ---- Changes ---- */
 
-/* ---- Both ---- */
-
-/* Puts in an entry whose key is not remembered. */
-static void policy_begin(struct policy *policy, struct tw_cache_entry *entry)
+void policy_add(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
 {
-	if (entry->kind & ENTRY_ABSENT)
-		policy_enter_absence(policy, entry);
-	else
-		policy_enter(policy, entry,
-			     policy->kind == TW_POLICY_LRU ? ENTRY_MAIN : ENTRY_SMALL);
-}
-
-void policy_add_early(struct policy *policy, struct tw_cache_entry *entry)
-{
-	if (!entry_is_known(entry))
-		policy_begin(policy, entry);
-}
-
-void policy_add(struct policy *policy, struct table *table, struct tw_cache_entry *entry)
-{
-	bool main = true;
+	unsigned place = ENTRY_SMALL;
 
 	if (!policy_is_on(policy))
 		return;
-	if (policy->kind == TW_POLICY_S3FIFO)
-		main = ghost_take(&policy->ghost, entry->hash, policy_window(policy));
-	else
-		/* What was used before this one came is older. */
-		policy_settle(policy, table);
+	if (!policy->remembers || policy_learn(policy, entry->hash))
+		place = ENTRY_MAIN;
 	if (__builtin_expect(entry->kind & ENTRY_ABSENT, 0))
-		policy_enter_absence(policy, entry);
-	else
-		policy_enter(policy, entry, main ? ENTRY_MAIN : ENTRY_SMALL);
+		place = ENTRY_ABSENCES;
+	policy_enter(policy, entry, place, weight);
+}
+
+void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
+{
+	if (entry->policy_link.next)
+		policy_leave(policy, entry, weight);
 }
 
 void policy_pass(struct policy *policy, struct tw_cache_entry *entry)
 {
-	policy_remove(policy, entry);
-	policy_enter(policy, entry, ENTRY_LIGHT);
+	policy_move(policy, entry, ENTRY_LIGHT);
 }
 
-void policy_demote(struct policy *policy, struct table *table, struct tw_cache_entry *entry)
+void policy_demote(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
 {
-	if (!entry_is_known(entry) || entry_state(entry) & ENTRY_PAST)
+	if (!entry->policy_link.next || entry_state(entry) & ENTRY_PAST)
 		return;
 	/* Uses before the deadline do not count. */
-	if (policy->kind == TW_POLICY_LRU)
-		policy_settle(policy, table);
-	/* relaxed: a hint. */
-	atomic_store_explicit(&entry->uses, 0, memory_order_relaxed);
-	policy_remove(policy, entry);
-	policy_enter(policy, entry, ENTRY_PAST);
+	entry_set_uses(entry, 0);
+	policy_leave(policy, entry, weight);
+	policy_enter(policy, entry, ENTRY_PAST, weight);
 }
 
-/* Replaces an entry outside the order, or by an absence. */
-static __attribute__((noinline)) void policy_replace_apart(struct policy *policy,
-							   struct tw_cache_entry *old,
-							   struct tw_cache_entry *entry)
+/* Returns the place of an entry that comes for one with that state, and may be its copy. */
+static unsigned policy_place_after(unsigned old, const struct tw_cache_entry *entry,
+				   uint64_t weight)
 {
-	policy_remove(policy, old);
-	if ((old->kind | entry->kind) & ENTRY_ABSENT)
-		policy_begin(policy, entry);
-	else /* An expired entry has only moved to another block (compact.c). */
-		policy_enter(policy, entry, entry_deadline(entry) < 0 ? ENTRY_PAST : ENTRY_MAIN);
+	if (entry->kind & ENTRY_ABSENT)
+		return ENTRY_ABSENCES;
+	if ((old & ENTRY_APART) == ENTRY_PAST && entry_deadline(entry) < 0)
+		return ENTRY_PAST;
+	if ((old & ENTRY_APART) == ENTRY_LIGHT && weight == 0)
+		return ENTRY_LIGHT;
+	return old & ENTRY_APART ? ENTRY_MAIN : old & ENTRY_MAIN;
 }
 
-void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
+void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t old_weight,
+		    struct tw_cache_entry *entry, uint64_t weight)
 {
-	unsigned place = entry_state(old) & ENTRY_MAIN;
-	/* relaxed: a hint. */
-	uint8_t uses = atomic_load_explicit(&old->uses, memory_order_relaxed);
+	unsigned place = entry_state(old) & ENTRY_PLACE;
+	unsigned next = place;
 
-	if (!entry_is_known(old))
+	entry_set_uses(entry, entry_uses(old));
+	if (!old->policy_link.next)
 		return;
-	/* relaxed: as above. */
-	atomic_store_explicit(&entry->uses, uses, memory_order_relaxed);
-	if (__builtin_expect((entry_state(old) & ENTRY_APART) || (entry->kind & ENTRY_ABSENT), 0)) {
-		policy_replace_apart(policy, old, entry);
+	if (__builtin_expect((place & ENTRY_APART) || (entry->kind & ENTRY_ABSENT), 0))
+		next = policy_place_after(place, entry, weight);
+	if (next != place) {
+		policy_leave(policy, old, old_weight);
+		policy_enter(policy, entry, next, weight);
 		return;
 	}
 	entry_set_state(entry, entry_state(entry) | place);
 	list_append(&old->policy_link, &entry->policy_link);
 	list_remove(&old->policy_link);
+	policy_queue(policy, place)->weight += weight - old_weight;
+}
+
+/* ---- Making room ---- */
+
+/* Returns the queue whose first entry is the next to leave, unless it was used. */
+static struct policy_queue *policy_next_queue(struct policy *policy, bool by_number)
+{
+	if (policy->main.count == 0)
+		return &policy->small;
+	return policy->small.count > 0 && policy_small_is_full(policy, by_number) ? &policy->small
+										  : &policy->main;
+}
+
+/* Returns the entry in the order that has to leave. Where all are used, the small queue's first
+ * leaves in the end, because a set does not look through a shard. NULL: then the main one's. */
+static struct tw_cache_entry *policy_look(struct policy *policy, bool by_number, unsigned *looks)
+{
+	for (; *looks > 0; --*looks) {
+		struct policy_queue *queue = policy_next_queue(policy, by_number);
+		struct tw_cache_entry *entry =
+			list_entry(queue->entries.next, struct tw_cache_entry, policy_link);
+		bool is_main = queue == &policy->main;
+		unsigned uses = entry_uses(entry);
+
+		if (uses < (is_main ? 1 : MAIN_AFTER_USES))
+			return entry;
+		entry_set_uses(entry, is_main ? uses - 1 : 0);
+		if (is_main) {
+			list_remove(&entry->policy_link);
+			list_append(&queue->entries, &entry->policy_link);
+		} else {
+			policy_move(policy, entry, ENTRY_MAIN);
+		}
+	}
+	return queue_first(&policy->small, NULL);
+}
+
+/* Returns the first unused entry of a queue outside the order, or NULL. Used ones go to the end of
+ * the absences, or back into the order. Not inlined: most caches have no such entry. */
+static __attribute__((noinline)) struct tw_cache_entry *policy_victim_apart(
+	struct policy *policy, struct policy_queue *queue, const struct tw_cache_entry *spared,
+	unsigned *looks)
+{
+	for (; queue->count > 0 && *looks > 0; --*looks) {
+		struct tw_cache_entry *entry = queue_first(queue, NULL);
+		unsigned uses = entry_uses(entry);
+
+		if (uses == 0)
+			break;
+		entry_set_uses(entry, uses - 1);
+		policy_move(policy, entry,
+			    entry->kind & ENTRY_ABSENT ? ENTRY_ABSENCES : ENTRY_MAIN);
+	}
+	return queue_first(queue, spared);
+}
+
+struct tw_cache_entry *policy_absence(struct policy *policy, const struct tw_cache_entry *spared,
+				      unsigned *looks)
+{
+	return policy_victim_apart(policy, &policy->absences, spared, looks);
+}
+
+struct tw_cache_entry *policy_victim(struct policy *policy, bool by_number,
+				     const struct tw_cache_entry *spared, unsigned *looks)
+{
+	struct tw_cache_entry *victim = NULL;
+
+	if (__builtin_expect(policy->past.count > 0, 0))
+		victim = policy_victim_apart(policy, &policy->past, spared, looks);
+	/* They were old when the others came. */
+	else if (by_number && __builtin_expect(policy->light.count > 0, 0))
+		victim = policy_victim_apart(policy, &policy->light, spared, looks);
+	if (victim)
+		return victim;
+	if (policy_count(policy) <= 1 && !queue_first(&policy->main, spared) &&
+	    !queue_first(&policy->small, spared))
+		return policy_victim_apart(policy, &policy->absences, spared, looks);
+	victim = policy_look(policy, by_number, looks);
+	if (victim && victim == spared)
+		victim = queue_first(&policy->small, spared);
+	if (!victim)
+		victim = queue_first(&policy->main, spared);
+	if (victim && !policy->is_lru)
+		policy_note(policy, victim);
+	return victim;
 }
 
 static void queue_check(const struct policy_queue *queue, unsigned place)
 {
 	const struct list *link = queue->entries.next;
+	uint64_t weight = 0;
 	size_t count = 0;
 
 	for (; link != &queue->entries; link = link->next, count++) {
@@ -357,11 +371,12 @@ static void queue_check(const struct policy_queue *queue, unsigned place)
 		assert((entry_state(entry) & ENTRY_LINKED) &&
 		       (entry_state(entry) & ENTRY_PLACE) == place);
 		assert(!(entry->kind & ENTRY_ABSENT) == (place != ENTRY_ABSENCES));
-		(void)entry;
+		weight += entry_weight(entry);
 		(void)place;
 	}
-	assert(count == queue->count);
+	assert(count == queue->count && weight == queue->weight);
 	(void)count;
+	(void)weight;
 }
 
 size_t policy_check(const struct policy *policy)
@@ -371,66 +386,6 @@ size_t policy_check(const struct policy *policy)
 	queue_check(&policy->light, ENTRY_LIGHT);
 	queue_check(&policy->past, ENTRY_PAST);
 	queue_check(&policy->absences, ENTRY_ABSENCES);
-	return policy->main.count + policy->small.count + policy->light.count + policy->past.count +
+	return policy_count(policy) + policy->light.count + policy->past.count +
 	       policy->absences.count;
-}
-
-/* Returns the first unused entry of a queue outside the order, or NULL. LRU counts no uses, so its
- * first entry is returned. It is not inlined because most caches have no such entry. */
-static __attribute__((noinline)) struct tw_cache_entry *policy_victim_apart(
-	struct policy *policy, struct policy_queue *queue, const struct tw_cache_entry *spared,
-	unsigned *looks)
-{
-	for (; queue->count > 0 && *looks > 0; --*looks) {
-		struct tw_cache_entry *entry = queue_first(queue, NULL);
-		/* relaxed: a hint. */
-		uint8_t uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
-
-		if (uses == 0)
-			break;
-		/* relaxed: a hint. */
-		atomic_store_explicit(&entry->uses, (uint8_t)(uses - 1), memory_order_relaxed);
-		policy_use_apart(policy, entry);
-	}
-	return queue_first(queue, spared);
-}
-
-struct tw_cache_entry *policy_absence(struct policy *policy, struct table *table,
-				      const struct tw_cache_entry *spared, unsigned *looks)
-{
-	if (policy->kind == TW_POLICY_LRU)
-		policy_settle(policy, table);
-	return policy_victim_apart(policy, &policy->absences, spared, looks);
-}
-
-struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table, bool by_number,
-				     const struct tw_cache_entry *spared, unsigned *looks)
-{
-	struct tw_cache_entry *victim = NULL;
-
-	if (policy->kind == TW_POLICY_LRU)
-		policy_settle(policy, table);
-	if (__builtin_expect(policy->past.count > 0, 0))
-		victim = policy_victim_apart(policy, &policy->past, spared, looks);
-	/* They were old when the others came. */
-	else if (by_number && __builtin_expect(policy->light.count > 0, 0))
-		victim = policy_victim_apart(policy, &policy->light, spared, looks);
-	if (victim)
-		return victim;
-	if (policy->main.count + policy->small.count <= 1 && !queue_first(&policy->main, spared) &&
-	    !queue_first(&policy->small, spared))
-		return policy_victim_apart(policy, &policy->absences, spared, looks);
-	if (policy->kind == TW_POLICY_LRU)
-		return queue_first(&policy->main, spared);
-	victim = s3fifo_victim(policy, looks);
-	if (victim == spared)
-		victim = queue_first(&policy->small, spared);
-	if (!victim)
-		victim = queue_first(&policy->main, spared);
-	if (victim && !(entry_state(victim) & ENTRY_MAIN)) {
-		/* Not before it is needed: a cache below its limit has no ghosts. */
-		ghost_reserve(&policy->ghost, policy_window(policy));
-		ghost_add(&policy->ghost, victim->hash);
-	}
-	return victim;
 }

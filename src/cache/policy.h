@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which entry of a shard is to make room. Under the shard's lock, but for policy_use(), which any
- * thread inside an era may call.
+ * The policy chooses the entry of a shard that makes room. All functions are called under the
+ * shard's lock, except policy_use(), which any thread inside an era may call. `weight` is always
+ * that of the entry, by entry_weight().
  */
 #ifndef CACHE_POLICY_H
 #define CACHE_POLICY_H
@@ -12,61 +13,57 @@
 
 #include "entry.h"
 #include "ghost.h"
-#include "table.h"
 
-enum { POLICY_TOUCHES = 32 };
-
-/* From first in, or least recently used, to last. */
+/* A queue has its entries from the first that came to the last. */
 struct policy_queue {
 	size_t count;
+	uint64_t weight;
 	struct list entries;
 };
 
 struct policy {
-	enum tw_cache_policy kind; /* constant */
-	atomic_bool is_on;         /* else nothing is kept; written under the lock */
-	bool knows_all;            /* also what came before it was on */
-	uint32_t settled;          /* LRU: as many touches as the order has seen */
-	struct policy_queue main;  /* LRU: the only one */
-	struct policy_queue small; /* S3-FIFO */
+	/* Written seldom: on the cache line of the shard that each lookup reads. */
+	atomic_bool is_on; /* there was a limit; nothing is kept before; read by any thread */
+	bool is_lru;       /* constant */
+	bool knows_all;    /* also the entries that came before it was on */
+	bool remembers;    /* an entry was evicted; never with LRU */
+	/* These two are on one line. */
+	_Alignas(32) struct policy_queue small; /* empty until an eviction */
+	struct policy_queue main;
+	double share;              /* the part of the order that the small queue is to have */
+	double flow;               /* the part of the last evictions that left the small queue */
 	struct policy_queue past;  /* expired entries, not used since */
-	struct ghost ghost;
 	struct policy_queue light; /* what weighs nothing, and was to make room by its weight */
 	struct policy_queue absences;
-	uint64_t absence_bytes; /* their weights */
-	/* LRU: what was used since the order was last brought up to date. Any thread. */
-	_Alignas(64) _Atomic uint32_t touched;
-	_Atomic uint64_t touches[POLICY_TOUCHES]; /* hashes; 0: none */
+	struct ghost ghost;
 };
 
 void policy_init(struct policy *policy, enum tw_cache_policy kind);
-/* What is remembered of keys that are not there: for the end, and where few entries are left. */
+/* Frees what is remembered of evicted keys: at the end, and where few entries are left. */
 void policy_forget(struct policy *policy);
-/* What it takes of memory beside `policy`. */
+/* Returns the bytes that it takes beside `policy`. */
 size_t policy_bytes(const struct policy *policy);
 /* From now on entries that come are known and uses count. */
 void policy_turn_on(struct policy *policy);
-/* One that was there before, if it is not known yet. */
-void policy_add_early(struct policy *policy, struct tw_cache_entry *entry);
-/* `table`: of all that are known. */
-void policy_add(struct policy *policy, struct table *table, struct tw_cache_entry *entry);
-/* `entry` takes the place of `old`. */
-void policy_replace(struct policy *policy, struct tw_cache_entry *old,
-		    struct tw_cache_entry *entry);
-void policy_remove(struct policy *policy, struct tw_cache_entry *entry);
-/* Makes an expired entry the next to go, unless it is used from now on. */
-void policy_demote(struct policy *policy, struct table *table, struct tw_cache_entry *entry);
-/* Which has to go: by their number, or by their weight. NULL: none but `spared` (or NULL) is there.
- * It stays until policy_remove(). Looks at no more than *looks entries, and counts that down. */
-struct tw_cache_entry *policy_victim(struct policy *policy, struct table *table, bool by_number,
+/* Puts in an entry that is in no queue, if the policy is on. */
+void policy_add(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
+/* Puts `entry` in the place of `old`, which weighs `old_weight`. */
+void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t old_weight,
+		    struct tw_cache_entry *entry, uint64_t weight);
+/* Takes out an entry, if it is in a queue. */
+void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
+/* Makes an expired entry the next to leave, unless it is used from now on. */
+void policy_demote(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
+/* Returns the entry that has to leave, so that there are fewer or they weigh less, or NULL if there
+ * is none but `spared` (or NULL). It stays in its queue. Looks at no more than *looks entries, and
+ * counts that down. */
+struct tw_cache_entry *policy_victim(struct policy *policy, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks);
-/* Returns the absence that has to go, likewise. */
-struct tw_cache_entry *policy_absence(struct policy *policy, struct table *table,
-				      const struct tw_cache_entry *spared, unsigned *looks);
+/* Returns the absence that has to leave, likewise. */
+struct tw_cache_entry *policy_absence(struct policy *policy, const struct tw_cache_entry *spared,
+				      unsigned *looks);
 /* Puts a victim that weighs nothing out of the way: it is no victim by weight from then on. */
 void policy_pass(struct policy *policy, struct tw_cache_entry *entry);
-/* LRU: brings the order up to date. */
-void policy_settle(struct policy *policy, struct table *table);
 
 /* Asserts the invariants by examining all queues. Returns the number of entries in them. */
 size_t policy_check(const struct policy *policy);
@@ -77,25 +74,18 @@ static inline bool policy_is_on(const struct policy *policy)
 	return atomic_load_explicit(&policy->is_on, memory_order_relaxed);
 }
 
-/* LRU: true where the order should be brought up to date soon. */
-bool policy_touch(struct policy *policy, uint64_t hash);
-
-/* The entry with that hash was used. True: the caller should call policy_settle() if the lock is
- * free. */
-static inline bool policy_use(struct policy *policy, struct tw_cache_entry *entry, uint64_t hash)
+/* Counts a use of the entry. One that was used three times is not written again. */
+static inline void policy_use(const struct policy *policy, struct tw_cache_entry *entry)
 {
 	uint8_t uses;
 
 	if (!policy_is_on(policy))
-		return false;
-	if (policy->kind == TW_POLICY_LRU)
-		return policy_touch(policy, hash);
+		return;
 	/* relaxed: a hint; of two uses at once one may be lost. */
 	uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
 	if (uses < 3)
 		/* relaxed: as above. */
 		atomic_store_explicit(&entry->uses, (uint8_t)(uses + 1), memory_order_relaxed);
-	return false;
 }
 
 #endif

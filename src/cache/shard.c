@@ -303,10 +303,11 @@ enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
 				 enum tw_cache_cause cause, tw_duration now)
 {
 	struct tw_cache_entry *entry = slot_entry(slot_load(slot));
+	uint64_t weight = entry_weight(entry);
 
 	shard_remove(shard, slot);
-	policy_remove(&shard->policy, entry);
-	shard_count(shard, -1, -(int64_t)entry_weight(entry));
+	policy_remove(&shard->policy, entry, weight);
+	shard_count(shard, -1, -(int64_t)weight);
 	return shard_drop(shard, entry, cause, now);
 }
 
@@ -329,7 +330,7 @@ static bool shard_has_done_with(struct shard *shard, struct tw_cache_entry *entr
 		return true;
 	if (!(entry_state(entry) & ENTRY_STALE)) {
 		entry_set_state(entry, entry_state(entry) | ENTRY_STALE);
-		policy_demote(&shard->policy, shard_table(shard), entry);
+		policy_demote(&shard->policy, entry, entry_weight(entry));
 	}
 	*deadline = deadline_after(*deadline, shard->shared->stale);
 	return false;
@@ -405,7 +406,7 @@ static bool shard_has_too_many_absences(const struct shard *shard)
 	if (policy->absences.count <= 1)
 		return false;
 	return (entries > 0 && policy->absences.count > entries / parts) ||
-	       (bytes > 0 && policy->absence_bytes > bytes / parts);
+	       (bytes > 0 && policy->absences.weight > bytes / parts);
 }
 
 struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
@@ -431,8 +432,7 @@ struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 		}
 		if (!by_number && !below_share && !shard_has_its_share(shard))
 			break;
-		victim = policy_victim(&shard->policy, shard_table(shard), by_number, spared,
-				       &looks);
+		victim = policy_victim(&shard->policy, by_number, spared, &looks);
 		if (!victim)
 			break;
 		if (!by_number && entry_weight(victim) == 0) {
@@ -455,53 +455,42 @@ bool shard_limit_absences(struct shard *shard, const struct tw_cache_entry *spar
 
 	while (most > 0 && shard_has_too_many_absences(shard)) {
 		most--;
-		shard_unlink_entry(
-			shard, policy_absence(&shard->policy, shard_table(shard), spared, &looks),
-			TW_CAUSE_SIZE, now);
+		shard_unlink_entry(shard, policy_absence(&shard->policy, spared, &looks),
+				   TW_CAUSE_SIZE, now);
 	}
 	return most == 0;
 }
 
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
 {
-	shard_count(shard, 1, (int64_t)entry_weight(entry));
+	uint64_t weight = entry_weight(entry);
+
+	shard_count(shard, 1, (int64_t)weight);
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	/* It comes in before others leave, because its hash may be among those that come up. */
 	shard_add(shard, hash, entry);
 	(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
 	/* Its lifetime may be over by now. */
 	if (entry_state(entry) & ENTRY_LINKED)
-		policy_add(&shard->policy, shard_table(shard), entry);
+		policy_add(&shard->policy, entry, weight);
 }
 
-void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
-		   struct tw_cache_entry *old, struct tw_cache_entry *entry, tw_duration now)
+void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
+		   struct tw_cache_entry *entry, tw_duration now)
 {
-	int64_t heavier = (int64_t)entry_weight(entry) - (int64_t)entry_weight(old);
+	uint64_t weight = entry_weight(entry);
+	uint64_t old_weight = entry_weight(old);
+	int64_t heavier = (int64_t)(weight - old_weight);
 
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
-	policy_replace(&shard->policy, old, entry);
+	policy_replace(&shard->policy, old, old_weight, entry, weight);
 	shard_put_in_place(shard, slot, entry);
 	shard_count(shard, 0, heavier);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
-	shard_use(shard, entry, hash);
+	policy_use(&shard->policy, entry);
 	/* Not before: lookups find the one or the other all the time. */
 	if (heavier > 0)
 		(void)shard_evict(shard, SHARD_STEP, false, entry, now);
-}
-
-void shard_use(struct shard *shard, struct tw_cache_entry *entry, uint64_t hash)
-{
-	if (policy_use(&shard->policy, entry, hash))
-		policy_settle(&shard->policy, shard_table(shard));
-}
-
-void shard_try_settle(struct shard *shard)
-{
-	if (!shard_try_begin(shard))
-		return;
-	policy_settle(&shard->policy, shard_table(shard));
-	shard_end_unchanged(shard);
 }
 
 /* ---- Filing anew; under the lock ---- */
@@ -808,23 +797,26 @@ void shard_turn_policy_on(struct shard *shard)
 {
 	struct tw_cache_entry *entries[SHARD_STEP];
 	struct shard_walk walk = {0};
+	struct policy *policy = &shard->policy;
 	bool goes_on;
 
 	do {
-		shard_begin_again(shard);
-		policy_turn_on(&shard->policy);
-		goes_on = !shard->policy.knows_all;
-		if (goes_on) {
-			size_t count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
+		size_t count = 0;
 
-			for (size_t i = 0; i < count; i++)
-				policy_add_early(&shard->policy, entries[i]);
-			for (size_t i = 0; i < count; i++)
-				if (entry_deadline(entries[i]) < 0)
-					policy_demote(&shard->policy, shard_table(shard),
-						      entries[i]);
-			shard->policy.knows_all = walk.is_over;
+		shard_begin_again(shard);
+		policy_turn_on(policy);
+		if (!policy->knows_all)
+			count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
+		for (size_t i = 0; i < count; i++) {
+			uint64_t weight = entry_weight(entries[i]);
+
+			if (!entries[i]->policy_link.next)
+				policy_add(policy, entries[i], weight);
+			if (entry_deadline(entries[i]) < 0)
+				policy_demote(policy, entries[i], weight);
 		}
+		policy->knows_all |= walk.is_over;
+		goes_on = !policy->knows_all;
 		shard_end(shard);
 	} while (goes_on);
 }

@@ -30,8 +30,7 @@ struct shard {
 	_Atomic uintptr_t place;     /* of its buckets; read by any thread, outside, too */
 	struct shared_state *shared; /* constant */
 	struct removals *removals;   /* constant */
-	/* Any thread inside an era may note uses; the rest under the lock. */
-	struct policy policy;
+	struct policy policy;        /* under the lock */
 	/* Under the lock: first what each change looks at, in as few lines as can be. */
 	_Alignas(64) struct turn_lock lock;
 	bool has_loads;     /* loads run or are about to */
@@ -57,8 +56,8 @@ struct shard {
 	struct shard_walk refile_walk; /* how far filing anew has come */
 	struct tw_alarm *alarm;
 	_Alignas(64) struct loadings loads;
-	/* This makes the struct 61 lines long: gcc multiplies an index by 61 lines in one
-	 * instruction, and by 60 in four. */
+	/* This makes the struct 57 lines long: gcc multiplies an index by 57 lines in one
+	 * instruction, and by 56 in four. */
 	_Alignas(64) unsigned char unused[64];
 };
 
@@ -137,8 +136,8 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now);
 /* Puts the entry, which is watched, in the place of `old` of the same key, and then has others make
  * room, as shard_link() does. */
-void shard_replace(struct shard *shard, uint64_t hash, _Atomic uint64_t *slot,
-		   struct tw_cache_entry *old, struct tw_cache_entry *entry, tw_duration now);
+void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
+		   struct tw_cache_entry *entry, tw_duration now);
 /* Takes out the entry in that slot. Returns the cause that it has left for. */
 enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
 				 enum tw_cache_cause cause, tw_duration now);
@@ -178,11 +177,6 @@ static inline void shard_expire_late(struct shard *shard, tw_duration now)
 	if (__builtin_expect(shard->late_at <= now, 0))
 		shard_expire_early(shard, now);
 }
-
-/* Notes a use of the entry. Under the lock. */
-void shard_use(struct shard *shard, struct tw_cache_entry *entry, uint64_t hash);
-/* Brings the order of uses up to date if the lock is free. */
-void shard_try_settle(struct shard *shard);
 
 /* Asserts the invariants by examining all of the shard, under its lock. Returns the sum of the
  * entries' weights. */

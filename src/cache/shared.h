@@ -34,7 +34,6 @@ struct shared_state {
 	/* Read by all, seldom written. */
 	_Alignas(64) _Atomic uint64_t max_entries;
 	_Atomic uint64_t max_bytes;
-	atomic_bool counts_uses; /* for a limit: once there is one, for ever */
 	atomic_bool is_closed;
 	atomic_bool maintenance_is_set;
 	struct tw_alarm *maintenance;
@@ -96,13 +95,6 @@ static inline void shared_count(struct shared_state *shared, int64_t entries, in
 		counter_add_shared(&shared->entries, entries);
 	if (bytes != 0)
 		counter_add_shared(&shared->bytes, bytes);
-}
-
-static inline bool shared_counts_uses(const struct shared_state *shared)
-{
-	/* relaxed: uses that come before it is seen are lost. */
-	return atomic_load_explicit(&((struct shared_state *)shared)->counts_uses,
-				    memory_order_relaxed);
 }
 
 /* Not later than the wheel's clock, and seldom more than a few milliseconds earlier. */

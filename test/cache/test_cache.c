@@ -195,7 +195,8 @@ static void error_of_a_load_is_told_and_not_kept(void **state)
 static struct fixture fixture_open_full(void)
 {
 	struct fixture fixture =
-		fixture_open(2 * TW_SECOND, (struct tw_cache_options){.max_entries = 3});
+		fixture_open(2 * TW_SECOND,
+			     (struct tw_cache_options){.policy = TW_POLICY_LRU, .max_entries = 3});
 
 	set(&fixture, "first", "1");
 	set(&fixture, "second", "2");

@@ -189,8 +189,8 @@ static void limit_may_come_and_go(void **state)
 /* Entries set before the first limit are older than those set after it. */
 static void first_limit_finds_all_entries(void **state)
 {
-	struct cache_recorder *recorder =
-		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.policy = TW_POLICY_LRU, .shards = 1});
 
 	cache_set_letters(recorder, "abcdefghij");
 	assert_status(tw_cache_set_limit(recorder->cache, 10, 0), TW_OK);
@@ -521,7 +521,9 @@ static void absences_leave_when_a_limit_falls_and_when_there_is_nothing_else(voi
 		assert_in_range(count_values(recorder->cache, 0, ROOM), ROOM * 3 / 40, ROOM / 10);
 		/* A value takes the place of an absence, and an absence that of a value. */
 		set_between(recorder->cache, NOWHERE, NOWHERE + ROOM, TW_HOUR);
-		assert_int_equal(count_values(recorder->cache, NOWHERE, NOWHERE + ROOM), ROOM / 10);
+		assert_int_equal(count_values(recorder->cache, NOWHERE, NOWHERE + ROOM) +
+					 count_values(recorder->cache, 0, ROOM),
+				 ROOM / 10);
 		assert_status(tw_cache_set_limit(recorder->cache, 1, 0), TW_OK);
 		assert_status(tw_cache_clear(recorder->cache), TW_OK);
 		take_nothing(recorder->cache, 0, 10);

@@ -46,8 +46,8 @@ static void end_by_clear(struct cache_recorder *recorder)
 
 static void end_by_limit(struct cache_recorder *recorder)
 {
-	cache_set(recorder, "other", "other");
-	assert_status(tw_cache_set_limit(recorder->cache, 1, 0), TW_OK);
+	assert_status(tw_cache_set_limit(recorder->cache, 0, 1), TW_OK);
+	assert_status(tw_cache_set_limit(recorder->cache, 10, 0), TW_OK);
 }
 
 static void end_by_destroy(struct cache_recorder *recorder)
@@ -70,8 +70,9 @@ enum { ENDS = sizeof(ends) / sizeof(ends[0]) };
 
 static struct cache_recorder *open_small(const struct variant *variant)
 {
-	return cache_recorder_open_with(variant, 10 * INTERVAL,
-					(struct tw_cache_options){.max_entries = 10});
+	return cache_recorder_open_with(
+		variant, 10 * INTERVAL,
+		(struct tw_cache_options){.policy = TW_POLICY_LRU, .max_entries = 10});
 }
 
 /* What comes after must not reuse a pinned entry's memory. */

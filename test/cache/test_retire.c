@@ -307,47 +307,6 @@ static void values_set_others_when_they_are_freed(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void *set_the_key(void *argument)
-{
-	if (tw_cache_set(argument, "the key", 7, "new", 3) != TW_OK)
-		abort();
-	return NULL;
-}
-
-/* A reader finds an entry, a thread puts it out, a limit comes, and only then the use is noted. */
-static void use_may_be_noted_of_what_was_put_out_before_the_limit(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = {.wheel = recorder->wheel, .shards = 1};
-	struct tw_cache_entry *entry;
-	struct tw_cache *cache;
-	struct reader *reader;
-	pthread_t thread;
-	uint64_t hash;
-
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	cache = recorder->cache;
-	cache_set(recorder, "the key", "old");
-	reader = epochs_reader(&cache->shared.epochs);
-	hash = key_hash_wide(&cache->shared.seed, "the key", 7);
-	entry = cache_find(cache, reader, hash, "the key", 7);
-	assert_non_null(entry);
-	assert_int_equal(pthread_create(&thread, NULL, set_the_key, cache), 0);
-	pthread_join(thread, NULL);
-	assert_status(tw_cache_set_limit(cache, LIMIT, 0), TW_OK);
-	policy_use(&cache->shards[0].policy, entry, hash);
-	reader_leave(reader);
-
-	cache_settle(recorder);
-	cache_set(recorder, "another", "value");
-	assert_holds(recorder, "the key", "new");
-	for (int i = 0; i < 100; i++)
-		cache_set(recorder, "another", "value");
-	cache_settle(recorder);
-	assert_balanced(cache);
-	cache_recorder_close(recorder);
-}
-
 /* One that is inside all the while, whatever becomes of the memory around. */
 static void what_a_reader_has_found_stays_as_it_is(void **state)
 {
@@ -494,7 +453,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(memory_comes_back_after_expiry),
 	TEST_CACHE(memory_of_adopted_values_comes_back),
 	TEST_CACHE(values_set_others_when_they_are_freed),
-	TEST_CACHE(use_may_be_noted_of_what_was_put_out_before_the_limit),
 	TEST_CACHE(what_a_reader_has_found_stays_as_it_is),
 	TEST_IN(levels_inline, what_a_sleeping_reader_may_see_is_not_examined_at_each_look),
 	cmocka_unit_test(limit_may_come_while_all_threads_set),

@@ -139,7 +139,6 @@ unsigned client_begin_many(struct cache_client *client, enum key_call_kind kind,
 	unsigned count = 0;
 
 	model->of_many = true;
-	model->uses++;
 	for (; count < most; count++) {
 		unsigned number = kind == CALL_LOOK   ? draw_any(model)
 				  : kind == CALL_TAKE ? client_draw_taken(model)

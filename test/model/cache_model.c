@@ -271,20 +271,9 @@ bool cache_value_is_too_heavy(const struct cache_value *value)
 	return most > 0 && value->weight > most;
 }
 
-void cache_value_keep_in_order(struct cache_value *value)
-{
-	struct cache_model *model = value->model;
-
-	if (!model->is_alone)
-		return;
-	model->uses += !model->of_many;
-	value->used = model->uses;
-}
-
 /* Notes a use, by one thread alone. */
 static void value_use(struct cache_value *value)
 {
-	cache_value_keep_in_order(value);
 	if (value->model->is_alone)
 		value_start_idle(value);
 }
@@ -292,7 +281,6 @@ static void value_use(struct cache_value *value)
 static void value_come_in(struct cache_value *value)
 {
 	value->fate = CACHE_ACCEPTED;
-	value->model->newest = value->number;
 	value_use(value);
 }
 
@@ -363,8 +351,7 @@ static void check_cause(const struct cache_value *value, enum tw_cache_cause cau
 }
 
 /* Counts what has left without a call that removes, of one thread alone. */
-static void count_eviction(struct cache_model *model, const struct cache_value *value,
-			   enum tw_cache_cause cause)
+static void count_eviction(struct cache_model *model, const struct cache_value *value)
 {
 	tw_duration late = time_add(value->deadline.low, model->options.stale_if_error);
 
@@ -373,10 +360,6 @@ static void count_eviction(struct cache_model *model, const struct cache_value *
 		!model->is_ending && model->now < late && !model->keys[value->key].is_outgrown;
 	if (value->weight > model->heaviest)
 		model->heaviest = value->weight;
-	/* Expired ones go first, whenever they were used. */
-	if (cause == TW_CAUSE_SIZE && value->used > model->oldest_left &&
-	    value->number != model->newest)
-		model->oldest_left = value->used;
 }
 
 void cache_model_on_remove(void *context, const struct tw_cache_entry *entry,
@@ -399,7 +382,7 @@ void cache_model_on_remove(void *context, const struct tw_cache_entry *entry,
 	else
 		check_cause(value, cause);
 	if (model->is_alone && !value->leaves)
-		count_eviction(model, value, cause);
+		count_eviction(model, value);
 	model->in_listener = true;
 	model->told++;
 	model->removed[cause]++;
@@ -809,14 +792,6 @@ static void check_evictions(const struct cache_model *model, uint64_t count, uin
 	if (!(options->max_entries && count + 1 > options->max_entries) &&
 	    !(options->max_bytes && weight + model->heaviest > options->max_bytes))
 		host_fail("something had to make room, and there was room");
-	if (options->policy != TW_POLICY_LRU || model->was_without_limit)
-		return;
-	for (unsigned i = 0; i < model->key_count; i++) {
-		const struct cache_value *value = model->keys[i].current;
-
-		if (value && value->told == 0 && value->used < model->oldest_left)
-			host_fail("something had to make room, and key %u was used before it", i);
-	}
 }
 
 void cache_model_settle(struct cache_model *model, tw_duration interval)
@@ -829,7 +804,6 @@ void cache_model_settle(struct cache_model *model, tw_duration interval)
 
 	read_clock(model);
 	tick = model->now / interval * interval;
-	model->was_without_limit |= !options->max_entries && !options->max_bytes;
 	for (unsigned i = 0; i < model->key_count; i++) {
 		const struct cache_value *value = model->keys[i].current;
 
@@ -854,7 +828,7 @@ void cache_model_settle(struct cache_model *model, tw_duration interval)
 	if (model->evicted > 0 && !model->of_many)
 		check_evictions(model, count, weight);
 	model->of_many = false;
-	model->newest = model->heaviest = model->oldest_left = model->evicted = 0;
+	model->heaviest = model->evicted = 0;
 }
 
 /* ---- The whole ---- */

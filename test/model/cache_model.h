@@ -58,7 +58,6 @@ struct cache_value {
 	tw_duration life;
 	struct span end;      /* of its lifetime */
 	struct span deadline; /* that, or sooner where it is idle */
-	uint64_t used;        /* when, in the order of uses; alone */
 	unsigned leaves;      /* a call has removed it: the causes that may be told, as bits */
 	uint64_t left;        /* when that was over; or a load's, that is not there any more */
 	uint64_t told;        /* when on_remove was told */
@@ -235,13 +234,9 @@ struct cache_model {
 
 	/* Alone: of the call under way. */
 	bool of_many; /* keys: some may have had to leave before others came */
-	uint64_t uses;
-	uint64_t newest; /* number of what it set last */
 	uint64_t heaviest;
-	uint64_t oldest_left; /* the latest use of what it has put out alive */
 	unsigned evicted;
 	uint64_t inserts;
-	bool was_without_limit; /* then the order of uses was not kept */
 };
 
 /* ---- What the program does for the model ---- */
@@ -317,7 +312,6 @@ struct cache_value *cache_value_of_entry(struct cache_model *model,
 					 const struct tw_cache_entry *entry);
 /* It was used, and lives no longer for that. */
 bool cache_value_is_too_heavy(const struct cache_value *value);
-void cache_value_keep_in_order(struct cache_value *value);
 /* Ends the call that offered it. */
 void cache_value_settle(struct cache_value *value, bool is_accepted);
 /* Is called by the cache for an adopted value, with the value as context. */

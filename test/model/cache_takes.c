@@ -159,8 +159,6 @@ static void check_taken(struct key_call *take, enum tw_status status,
 	if (!entry)
 		return;
 	model->stale += status == TW_STALE;
-	if (status == TW_STALE)
-		cache_value_keep_in_order(cache_value_of_entry(model, entry));
 	key_call_check_known(take, cache_value_of_entry(model, entry));
 	deadline = tw_cache_entry_deadline(entry);
 	if (status == TW_OK
