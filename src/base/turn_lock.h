@@ -4,15 +4,21 @@
  * With a plain mutex such a thread takes the lock again before a waiting thread wakes, at each
  * step. Here waiting threads are counted, and the thread yields to them between two steps.
  *
+ * A free lock is taken by one compare-and-swap and let go by one exchange, where a mutex takes four
+ * times the instructions. A thread that finds it taken spins for a moment, because steps are short,
+ * and then sleeps.
+ *
  * Which calls may run together (x), and which may not (-):
  *
- *               take   try   let_go   give_way
- *   take        x      x     x        x
- *   try         x      x     x        x
- *   let_go      x      x     -        x
- *   give_way    x      x     x        x
+ *                       take   try   let_go, wait_for,   give_way
+ *                                    broadcast
+ *   take                x      x     x                   x
+ *   try                 x      x     x                   x
+ *   let_go, wait_for,   x      x     -                   x
+ *   broadcast
+ *   give_way            x      x     x                   x
  *
- * Only the holder may call let_go. Only a thread that does not hold the lock may call the others.
+ * Only a thread that does not hold the lock may call take, try and give_way.
  */
 #ifndef TURN_LOCK_H
 #define TURN_LOCK_H
@@ -22,45 +28,65 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* A thread that finds the lock taken spins for a moment before it sleeps: steps are short. */
-#ifndef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
-#define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP PTHREAD_MUTEX_INITIALIZER
-#endif
+#include <timingwheel/timingwheel.h>
 
-struct turn_lock {
-	pthread_mutex_t mutex;
-	atomic_uint waiting; /* threads in turn_lock_take(); a hint */
+enum turn_lock_state {
+	TURN_LOCK_FREE,
+	TURN_LOCK_TAKEN,
+	TURN_LOCK_WANTED /* taken, and a thread may sleep until it is let go */
 };
 
-static inline void turn_lock_init(struct turn_lock *lock)
-{
-	lock->mutex = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
-	atomic_init(&lock->waiting, 0);
-}
+/* Threads sleep here. It is seldom used, so it can lie away from the lock. */
+struct turn_lock_sleep {
+	pthread_mutex_t mutex;
+	pthread_cond_t wake;
+};
 
-static inline void turn_lock_destroy(struct turn_lock *lock)
-{
-	pthread_mutex_destroy(&lock->mutex);
-}
+struct turn_lock {
+	atomic_uint state;   /* enum turn_lock_state */
+	atomic_uint waiting; /* threads in turn_lock_wait(); a hint */
+	struct turn_lock_sleep *sleep;
+};
+
+/* Initializes the lock. `sleep` is the lock's until turn_lock_destroy(). */
+void turn_lock_init(struct turn_lock *lock, struct turn_lock_sleep *sleep);
+void turn_lock_destroy(struct turn_lock *lock);
+/* Takes the lock, which was taken a moment ago. It is no cancellation point. */
+void turn_lock_wait(struct turn_lock *lock);
+/* Wakes a thread that sleeps until the lock is let go. */
+void turn_lock_wake(struct turn_lock *lock);
+/*
+ * Lets the lock go, waits until the condition is broadcast, or until `until`, which may be
+ * TW_FOREVER, and takes the lock again. Returns false on timeout. It may return for nothing, and is
+ * no cancellation point. Only the holder may call it.
+ */
+bool turn_lock_wait_for(struct turn_lock *lock, pthread_cond_t *condition, tw_duration until);
+/* Ends all waits for the condition. Only the holder may call it. */
+void turn_lock_broadcast(struct turn_lock *lock, pthread_cond_t *condition);
 
 static inline bool turn_lock_try(struct turn_lock *lock)
 {
-	return pthread_mutex_trylock(&lock->mutex) == 0;
+	unsigned state = TURN_LOCK_FREE;
+
+	/* acquire: sees what the last holder did; pairs with turn_lock_let_go(). relaxed: it sees
+	 * nothing then. */
+	return atomic_compare_exchange_strong_explicit(&lock->state, &state, TURN_LOCK_TAKEN,
+						       memory_order_acquire, memory_order_relaxed);
 }
 
 static inline void turn_lock_take(struct turn_lock *lock)
 {
-	if (turn_lock_try(lock))
-		return;
-	/* relaxed, here and below: a hint, orders nothing. */
-	atomic_fetch_add_explicit(&lock->waiting, 1, memory_order_relaxed);
-	pthread_mutex_lock(&lock->mutex);
-	atomic_fetch_sub_explicit(&lock->waiting, 1, memory_order_relaxed);
+	if (__builtin_expect(!turn_lock_try(lock), 0))
+		turn_lock_wait(lock);
 }
 
 static inline void turn_lock_let_go(struct turn_lock *lock)
 {
-	pthread_mutex_unlock(&lock->mutex);
+	/* release: publishes what the holder did; pairs with turn_lock_try(). */
+	if (__builtin_expect(atomic_exchange_explicit(&lock->state, TURN_LOCK_FREE,
+						      memory_order_release) == TURN_LOCK_WANTED,
+			     0))
+		turn_lock_wake(lock);
 }
 
 /* Yields while other threads wait, up to 256 times. Called between two steps. */
@@ -68,7 +94,7 @@ static inline void turn_lock_give_way(struct turn_lock *lock)
 {
 	enum { YIELDS = 256 };
 
-	/* relaxed: see turn_lock_take(). */
+	/* relaxed: a hint, orders nothing. */
 	for (int i = 0;
 	     i < YIELDS && atomic_load_explicit(&lock->waiting, memory_order_relaxed) > 0; i++)
 		sched_yield();

@@ -81,7 +81,7 @@ _Static_assert(sizeof(struct arena_region) <= ARENA_LEAF, "the head fits into a 
 void arena_init(struct arena *arena)
 {
 	memset(arena, 0, sizeof(*arena));
-	turn_lock_init(&arena->lock);
+	turn_lock_init(&arena->lock, &arena->sleep);
 	list_init(&arena->regions);
 	list_init(&arena->small);
 }

@@ -20,6 +20,7 @@ struct arena_region;
 
 struct arena {
 	struct turn_lock lock;
+	struct turn_lock_sleep sleep; /* for the lock */
 	/* Under it. */
 	struct list regions; /* with something free */
 	struct list small; /* regions and mappings that large pages are for, and have small ones */

@@ -53,6 +53,12 @@ bool expiry_free_some(struct expiry *expiry, unsigned blocks);
  * not 0. What has a smaller place comes up before. A place keeps its number until it comes up.
  */
 unsigned expiry_place(const struct expiry *expiry, uint64_t tick);
+/* Returns whether nothing is filed there. */
+static inline bool expiry_is_empty(const struct expiry *expiry, unsigned place)
+{
+	return !expiry->slots[place];
+}
+
 /* False: out of memory. */
 bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place);
 /* The first tick of a place, or EXPIRY_NEVER of place 0. */

@@ -83,7 +83,9 @@ bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window, struct ghost_
 			memory->was_main = bucket[i].time & 1;
 			memory->age = (ghost->time - (bucket[i].time & ~1u)) / 2;
 			bucket[i].time = ghost->time - GHOST_LONG_AGO;
-			return memory->age < window;
+			/* A slot whose ghost was taken may have the same hash as a later one. */
+			if (memory->age < window)
+				return true;
 		}
 	return false;
 }

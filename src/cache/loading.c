@@ -167,8 +167,8 @@ void loadings_override_all(struct loadings *loadings)
 
 static void loading_wake(struct tw_cache_loading *loading)
 {
-	if (loading->is_awaited)
-		pthread_cond_broadcast(&loading->ended);
+	if (loading->awaited)
+		turn_lock_broadcast(loading->awaited, &loading->ended);
 }
 
 void loadings_wake(struct loadings *loadings, struct list *waiters)
@@ -303,7 +303,7 @@ void loading_let_go(struct tw_cache_loading *loading)
 	    atomic_fetch_sub_explicit(&loading->references, 1, memory_order_acq_rel) > 1)
 		return;
 	tw_cache_entry_release(loading->entry);
-	if (loading->is_awaited)
+	if (loading->awaited)
 		pthread_cond_destroy(&loading->ended);
 	if (loading->is_kept)
 		pthread_mutex_destroy(&loading->lock);
@@ -327,16 +327,16 @@ bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_stat
 }
 
 enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_state *shared,
-			    struct reader *reader, pthread_mutex_t *lock, tw_duration until)
+			    struct reader *reader, struct turn_lock *lock, tw_duration until)
 {
 	bool has_time = true;
 
-	if (!loading->is_awaited) {
+	if (!loading->awaited) {
 		condition_init(&loading->ended);
-		loading->is_awaited = true;
+		loading->awaited = lock;
 	}
 	while (!loading->is_over && has_time && !shared_is_closed(shared))
-		has_time = condition_wait(&loading->ended, lock, until);
+		has_time = turn_lock_wait_for(lock, &loading->ended, until);
 	pthread_mutex_lock(&shared->waits_lock);
 	reader->waits_for = NULL;
 	pthread_mutex_unlock(&shared->waits_lock);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/turn_lock.h"
 #include "shared.h"
 #include "entry.h"
 
@@ -69,8 +70,8 @@ struct tw_cache_loading {
 	uint64_t clears;
 	const struct tw_cache_entry *entry; /* pinned, or NULL */
 	enum tw_status status;
-	bool is_queued;  /* no thread has begun to load yet */
-	bool is_awaited; /* `ended` is there */
+	bool is_queued;            /* no thread has begun to load yet */
+	struct turn_lock *awaited; /* the lock of its shard once `ended` is there, or NULL */
 	/* Written under both the shard's lock and that of the waits. */
 	bool is_over;
 	/* The loaders' lock guards these (loaders.h). */
@@ -171,6 +172,6 @@ bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_stat
 		      struct reader *reader, bool sleeps);
 /* Waits until that real time. TW_OK: the load is over; TW_TIMED_OUT; TW_CLOSED. */
 enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_state *shared,
-			    struct reader *reader, pthread_mutex_t *lock, tw_duration until);
+			    struct reader *reader, struct turn_lock *lock, tw_duration until);
 
 #endif

@@ -101,10 +101,18 @@ static void shard_arm_next(struct shard *shard)
 	shard_arm(shard, shard_next_tick(shard));
 }
 
+static bool shard_files_too_much(const struct shard *shard)
+{
+	enum { SPARE = 64 };
+
+	return shard->expiry.count > 2 * shard_table(shard)->count + SPARE && !shard->is_refiling;
+}
+
 bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
 		 tw_duration deadline)
 {
 	unsigned place = 0;
+	bool is_first;
 
 	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
 	if (shard->is_refiling || shard->must_refile)
@@ -115,10 +123,14 @@ bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entr
 		entry_set_filed(entry, filed);
 		return true;
 	}
+	/* The alarm has been set for a place with hashes. */
+	is_first = expiry_is_empty(&shard->expiry, place);
 	if (!expiry_file(&shard->expiry, hash, place))
 		return false;
 	entry_set_filed(entry, place);
-	shard_arm(shard, expiry_place_tick(&shard->expiry, place));
+	if (is_first)
+		shard_arm(shard, expiry_place_tick(&shard->expiry, place));
+	shard->must_tend |= shard_files_too_much(shard);
 	return true;
 }
 
@@ -141,6 +153,7 @@ static void shard_begin_resizing(struct shard *shard, size_t entries)
 		table_new_uncleared(&shared->pool->arena, epochs_era(&shared->epochs), entries);
 	shard->next_cleared = 0;
 	shard->next_copied = 0;
+	shard->must_tend = true;
 }
 
 /* No thread has seen it, but to free it may take long: that is for after the lock, too. */
@@ -202,6 +215,7 @@ static void shard_remove(struct shard *shard, _Atomic uint64_t *slot)
 	const struct tw_cache_entry *entry = slot_entry(slot_load(slot));
 	size_t number = table_remove(shard_table(shard), slot);
 
+	shard->must_tend |= table_is_sparse(shard_table(shard)) || shard_files_too_much(shard);
 	if (shard->next && number < shard->next_copied)
 		(void)table_remove(shard->next, table_slot_of(shard->next, entry));
 }
@@ -469,7 +483,8 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	/* It comes in before others leave, because its hash may be among those that come up. */
 	shard_add(shard, hash, entry);
-	(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
+	if (policy_is_on(&shard->policy))
+		(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
 	/* Its lifetime may be over by now. */
 	if (entry_state(entry) & ENTRY_LINKED)
 		policy_add(&shard->policy, entry, weight);
@@ -489,7 +504,7 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
 	policy_use(&shard->policy, entry);
 	/* Not before: lookups find the one or the other all the time. */
-	if (heavier > 0)
+	if (heavier > 0 && policy_is_on(&shard->policy))
 		(void)shard_evict(shard, SHARD_STEP, false, entry, now);
 }
 
@@ -499,6 +514,7 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 static void shard_begin_refiling(struct shard *shard)
 {
 	shard->is_refiling = true;
+	shard->must_tend = true;
 	shard->must_refile = false;
 	shard->refile_walk = (struct shard_walk){0};
 	expiry_clear(&shard->expiry);
@@ -534,16 +550,8 @@ static void shard_refile_some(struct shard *shard, size_t most)
 	shard_arm_next(shard);
 }
 
-static bool shard_files_too_much(const struct shard *shard)
-{
-	enum { SPARE = 64 };
-
-	return !shard->is_refiling && shard->expiry.count > 2 * shard_table(shard)->count + SPARE &&
-	       !shared_is_closed(shard->shared);
-}
-
-/* A part of what is done in steps. */
-static void shard_tend(struct shard *shard)
+/* Does a part of what is done in steps. */
+static __attribute__((noinline)) void shard_tend(struct shard *shard)
 {
 	enum { STEP = 2 * BUCKET_SLOTS, FREED = 2 };
 
@@ -552,10 +560,11 @@ static void shard_tend(struct shard *shard)
 		shard_resize_some(shard, 1);
 	if (shard->expiry.forgotten)
 		(void)expiry_free_some(&shard->expiry, FREED);
-	if (shard_files_too_much(shard))
+	if (shard_files_too_much(shard) && !shared_is_closed(shard->shared))
 		shard_begin_refiling(shard);
 	if (shard->is_refiling)
 		shard_refile_some(shard, STEP);
+	shard->must_tend = shard->next || shard->expiry.forgotten || shard->is_refiling;
 }
 
 /* ---- Check ---- */
@@ -684,7 +693,8 @@ void shard_end_move(struct shard *shard, struct retiring_reader *thread)
 
 void shard_end_in(struct shard *shard, struct retiring_reader *thread)
 {
-	shard_tend(shard);
+	if (__builtin_expect(shard->must_tend, 0))
+		shard_tend(shard);
 	shard_end_move(shard, thread);
 }
 
@@ -706,7 +716,8 @@ static void shard_end_with_unlinked(struct shard *shard)
 
 void shard_end(struct shard *shard)
 {
-	shard_tend(shard);
+	if (__builtin_expect(shard->must_tend, 0))
+		shard_tend(shard);
 	if (shard_has_unlinked(shard))
 		shard_end_with_unlinked(shard);
 	else
@@ -720,7 +731,7 @@ static bool shard_tidy_some(struct shard *shard)
 	bool goes_on;
 
 	shard_begin_again(shard);
-	if (shard_files_too_much(shard))
+	if (shard_files_too_much(shard) && !shared_is_closed(shard->shared))
 		shard_begin_refiling(shard);
 	if (shard->is_refiling)
 		shard_refile_some(shard, SHARD_STEP);
@@ -858,7 +869,7 @@ enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 	(void)shard_note_next(shard, EXPIRY_NEVER);
 	loadings_init(&shard->loads);
 	expiry_init(&shard->expiry, shared->pool, shard_tick_by(shard, tw_now(shared->wheel)));
-	turn_lock_init(&shard->lock);
+	turn_lock_init(&shard->lock, &shard->sleep);
 	atomic_init(&shard->table, table);
 	if (!table)
 		return TW_NO_MEMORY;

@@ -24,6 +24,7 @@ struct shard_walk {
 	bool is_over;
 };
 
+/* It is 57 cache lines long: gcc multiplies an index by that in one instruction, by 56 in four. */
 struct shard {
 	/* Written under the lock, read by any thread inside an era. */
 	_Alignas(64) _Atomic(struct table *) table;
@@ -34,6 +35,7 @@ struct shard {
 	/* Under the lock: first what each change looks at, in as few lines as can be. */
 	_Alignas(64) struct turn_lock lock;
 	bool has_loads;     /* loads run or are about to */
+	bool must_tend;     /* something is done in steps, or should be: see shard_tend() */
 	struct table *next; /* being made, to take the table's place; NULL: none */
 	/* Since shard_begin. */
 	int32_t entries_more; /* entries that the shared state has not counted yet */
@@ -55,10 +57,8 @@ struct shard {
 	uint64_t tables;               /* how many have been put in the place of another */
 	struct shard_walk refile_walk; /* how far filing anew has come */
 	struct tw_alarm *alarm;
+	struct turn_lock_sleep sleep; /* for the lock */
 	_Alignas(64) struct loadings loads;
-	/* This makes the struct 57 lines long: gcc multiplies an index by 57 lines in one
-	 * instruction, and by 56 in four. */
-	_Alignas(64) unsigned char unused[64];
 };
 
 /* Opens it; on failure, with a status of tw_alarm_create, there is still something to close. */

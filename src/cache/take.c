@@ -71,7 +71,7 @@ static enum tw_status take_wait(struct take *take, tw_duration until)
 	if (is_over)
 		return TW_OK;
 	if (until > 0)
-		return loading_wait(loading, shared, take->reader, &take->shard->lock.mutex, until);
+		return loading_wait(loading, shared, take->reader, &take->shard->lock, until);
 	return shared_is_closed(shared) ? TW_CLOSED : TW_TIMED_OUT;
 }
 

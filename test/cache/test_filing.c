@@ -213,6 +213,7 @@ static void throw_filed_away(struct shard *shard)
 {
 	turn_lock_take(&shard->lock);
 	shard->is_refiling = true;
+	shard->must_tend = true;
 	shard->refile_walk = (struct shard_walk){shard->tables, shard_table(shard)->mask + 1, true};
 	expiry_clear(&shard->expiry);
 	turn_lock_let_go(&shard->lock);
@@ -233,6 +234,7 @@ static void key_that_is_set_while_all_is_filed_anew_is_filed(void **state)
 	assert_int_equal(filed(recorder), 1);
 	/* And the first one again. */
 	shard->is_refiling = true;
+	shard->must_tend = true;
 	shard->refile_walk = (struct shard_walk){0};
 	cache_pass(recorder, 20 * INTERVAL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
