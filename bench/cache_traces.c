@@ -43,8 +43,9 @@ static const struct column {
 	const char *title;                                 /* in the table */
 	uint64_t (*simulate)(const struct replay *replay); /* NULL for the library */
 	bool by_entries_only;
-	enum tw_cache_policy policy; /* of the library */
-	unsigned shards;             /* of the library */
+	/* These two are for the library. */
+	enum tw_cache_policy policy;
+	unsigned shards;
 } columns[] = {
 	{"optimum", "best", .simulate = simulate_optimum, .by_entries_only = true},
 	{"lru", "LRU", .simulate = simulate_lru},
@@ -177,9 +178,9 @@ static void print_row(const char *name, const char *limit, const double *figures
 
 static void print_head(void)
 {
-	printf("\nhits, percent; behind a name of the library's is its number of shards\n\n"
-	       "%-16s %9s  simulated%26s  the library\n%-16s %9s",
-	       "", "", "", "trace", "room");
+	printf("\nhits, percent; the library's columns name the policy and the shards\n\n"
+	       "%-16s %9s %-35s %s\n%-16s %9s",
+	       "", "", "simulated", "the library", "trace", "room");
 	for (size_t i = 0; i < COLUMNS; i++)
 		printf(" %5s", columns[i].title);
 	putchar('\n');
@@ -198,7 +199,8 @@ static void write_row(struct csv csv, const struct replay *replay, const double 
 		replay->by_weight ? "weight" : "entries", replay->limit, cells);
 }
 
-static void write_head_names(char *head, size_t size)
+/* Writes the names of the CSV file's columns to `head`. */
+static void compose_csv_head(char *head, size_t size)
 {
 	size_t length = (size_t)snprintf(head, size, "trace,limit_by,limit");
 
@@ -287,8 +289,7 @@ static void run_folder(struct bench *bench, const char *folder)
 	free(names);
 }
 
-/* The last 30 % of each `keys` requests are a scan, if `has_scans`, of keys that never come again.
- */
+/* With `has_scans`, the last 30 % of each `keys` requests are for keys that never come again. */
 static void run_zipf(struct bench *bench, int64_t keys, int64_t requests, bool has_scans)
 {
 	struct zipf *zipf = zipf_create((size_t)keys, ZIPF_EXPONENT);
@@ -339,7 +340,7 @@ int main(int argc, char **argv)
 	char head[COLUMNS * 32];
 
 	options_parse(argc, argv, "How many lookups of real programs hit?", options);
-	write_head_names(head, sizeof(head));
+	compose_csv_head(head, sizeof(head));
 	bench.csv = csv_open(csv_path, head);
 	bench.wheel = open_wheel();
 	machine_print();

@@ -44,7 +44,7 @@ struct rules {
 	void (*use)(struct simulation *simulation, uint32_t key);
 	/* Evicts an entry, or goes on to the next candidate. There is an entry. */
 	void (*step)(struct simulation *simulation);
-	/* Returns the queue that a new key enters, SMALL or MAIN. The key is no ghost afterwards. */
+	/* Returns the queue for a new key, SMALL or MAIN, and takes the key out of the ghosts. */
 	enum place (*admit)(struct simulation *simulation, uint32_t key);
 };
 

@@ -21,7 +21,7 @@ struct replay {
 /* Belady's optimum evicts what is used again last, and may leave a new key out. By entries only. */
 uint64_t simulate_optimum(const struct replay *replay);
 uint64_t simulate_lru(const struct replay *replay);
-/* CLOCK counts up to three uses of an entry, each of which is one more round. */
+/* CLOCK counts up to three uses of an entry, and each gives it one more round. */
 uint64_t simulate_clock(const struct replay *replay);
 /* S3-FIFO has a small queue of a tenth, and as many ghosts as nine tenths hold. Two uses take an
  * entry to the main queue. */

@@ -3,7 +3,7 @@
  * A trace is a list of accesses to keys, in their order, to be replayed through a cache. A folder
  * has the keys of a trace in NAME.u32, as little-endian 32-bit numbers, and may have the sizes of
  * their values in NAME.size, one for each access. Either may be compressed, as NAME.u32.xz. All
- * functions end the program when something cannot be had.
+ * functions end the program when something fails.
  */
 #ifndef BENCH_SUPPORT_TRACES_H
 #define BENCH_SUPPORT_TRACES_H
@@ -16,8 +16,8 @@ struct trace {
 	char name[64];
 	size_t length;   /* accesses */
 	uint32_t keys;   /* distinct ones */
-	uint32_t *key;   /* of each access, numbered from 0 in the order of their first ones */
-	uint32_t *size;  /* of each access, at least 1; NULL if the trace has none */
+	uint32_t *key;   /* one per access; keys are numbered from 0 as they first appear */
+	uint32_t *size;  /* one per access, at least 1; NULL if the trace has no sizes */
 	uint64_t weight; /* the sum of each key's last size */
 };
 
