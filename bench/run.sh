@@ -9,7 +9,7 @@
 #                             `make bench ARGS=--update` builds and does so
 #     bench/run.sh --quick    a small count, one run: shows that all works, not how fast
 #
-# BUILD is another variant's build folder.
+# BUILD is another variant's build folder. TRACES is a folder of traces for cache_traces.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -79,6 +79,8 @@ run cache_calls "--count=20000 --runs=1 --duration=20ms" --csv="$programs/cache_
 run cache_bounds "--runs=1" --csv="$programs/cache_bounds.csv" --runs=3
 run cache_many "$one" --csv="$programs/cache_many.csv"
 run cache_expiry "$one" --csv="$programs/cache_expiry.csv"
+run cache_traces "--keys=10000 --requests=50000" ${TRACES:+--folder="$TRACES"} \
+	--csv="$programs/cache_traces.csv"
 run cache_hits "--keys=10000 --limit=1000 --requests=100000" --csv="$programs/cache_hits.csv"
 
 bench/summary.sh "$programs" >"$programs/summary.md"
