@@ -30,6 +30,7 @@ struct tw_cache {
 	tw_duration refresh_after; /* 0: nothing is loaded anew */
 	tw_duration retry_after;   /* 0 means that a failed load makes no pause */
 	bool entries_age;          /* one of the two */
+	bool has_plain_entries;    /* copied values have nothing before their keys */
 	void *context;
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	tw_duration stats_interval;

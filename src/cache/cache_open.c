@@ -237,6 +237,7 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->refresh_after = options->refresh_after;
 	cache->retry_after = options->retry_after;
 	cache->entries_age = options->refresh_after > 0 || options->retry_after > 0;
+	cache->has_plain_entries = !cache->entries_age && !options->weigh && options->idle == 0;
 	cache->load_timeout = options->load_timeout;
 	cache->timeout_at = TW_FOREVER;
 	cache->shared.stale = options->stale_if_error;

@@ -83,7 +83,7 @@ static uint64_t adopted_weight(const struct entry_adopted *adopted)
 							 : TW_CACHE_WEIGHT_MAX;
 }
 
-void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
+static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 {
 	const struct entry_adopted *adopted = plan->adopted;
 	bool is_absent = plan->kind & ENTRY_ABSENT;
@@ -111,6 +111,22 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 		plan->size += plan->kind & ENTRY_EXTENDED ? 0 : sizeof(struct entry_extension);
 		plan->kind |= ENTRY_EXTENDED;
 	}
+}
+
+INLINED void plan_entry(struct tw_cache *cache, struct entry_plan *plan)
+{
+	if (__builtin_expect(!cache->has_plain_entries || plan->adopted || plan->kind != 0, 0)) {
+		plan_any(cache, plan);
+		return;
+	}
+	plan->size = sizeof(struct tw_cache_entry) + entry_padded_key_size(plan->key_size) +
+		     plan->value_size;
+	plan->weight = ENTRY_SHARE + pool_cell_size(plan->size);
+}
+
+void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
+{
+	plan_entry(cache, plan);
 }
 
 static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
@@ -200,18 +216,24 @@ enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64
 	return put_entry(cache, shard, hash, entry, mode, now);
 }
 
-void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
-		    const struct tw_cache_entry *spared)
+INLINED void end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
+		      const struct tw_cache_entry *spared)
 {
 	size_t taken = thread->spare.taken;
 
 	thread->spare.taken = 0;
 	retire_end(thread, &cache->shared);
 	/* As much as was taken, and as much again to catch up. */
-	if (taken > 0)
+	if (__builtin_expect(taken > 0, 0))
 		(void)cache_compact(cache, 2 * taken, false);
-	if (weight > 0 && shared_is_over_limit(&cache->shared))
+	if (weight > 0 && __builtin_expect(shared_is_over_limit(&cache->shared), 0))
 		cache_evict(cache, weight, spared);
+}
+
+void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
+		    const struct tw_cache_entry *spared)
+{
+	end_sets(cache, thread, weight, spared);
 }
 
 /*
@@ -235,7 +257,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	shard_prefetch_bucket(shard, plan->hash);
 	__builtin_prefetch(&shard->lock, 1);
 	lifetime = lifetime_of(cache, reader, expire);
-	cache_plan(cache, plan);
+	plan_entry(cache, plan);
 	thread = retire_begin(&cache->shared);
 	entry = entry_from(thread, &cache->shared, plan);
 	if (entry) {
@@ -246,7 +268,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 		if (status != TW_OK)
 			entry_let_go_to_spare(entry, &thread->spare);
 	}
-	cache_end_sets(cache, thread, status == TW_OK ? plan->weight : 0, entry);
+	end_sets(cache, thread, status == TW_OK ? plan->weight : 0, entry);
 	return status;
 }
 

@@ -110,18 +110,6 @@ void expiry_close(struct expiry *expiry)
 		continue;
 }
 
-unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
-{
-	unsigned level;
-
-	assert(tick >> EXPIRY_BITS == 0);
-	if (tick <= expiry->now)
-		tick = expiry->now + 1;
-	level = (63u - (unsigned)__builtin_clzll(tick ^ expiry->now)) / EXPIRY_DIGIT;
-	/* Not 0: a slot of number 0 is never after now. */
-	return level * EXPIRY_SLOTS + (tick >> level * EXPIRY_DIGIT & (EXPIRY_SLOTS - 1));
-}
-
 static void expiry_list(struct expiry *expiry, struct expiry_block *block, unsigned place)
 {
 	expiry->used[place / EXPIRY_SLOTS] |= 1u << place % EXPIRY_SLOTS;

@@ -6,6 +6,7 @@
 #ifndef CACHE_EXPIRY_H
 #define CACHE_EXPIRY_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,10 +50,22 @@ void expiry_clear(struct expiry *expiry);
 /* Frees up to so many blocks of what is forgotten; false: nothing is left. */
 bool expiry_free_some(struct expiry *expiry, unsigned blocks);
 /*
- * The place of what is to be looked at at that tick, or, if that is not after now, at the next one:
- * not 0. What has a smaller place comes up before. A place keeps its number until it comes up.
+ * Returns the place of what is to be examined at that tick, or, if that is not after now, at the
+ * next one: not 0. What has a smaller place comes up before. A place keeps its number until it
+ * comes up.
  */
-unsigned expiry_place(const struct expiry *expiry, uint64_t tick);
+static inline unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
+{
+	unsigned level;
+
+	assert(tick >> EXPIRY_BITS == 0);
+	if (tick <= expiry->now)
+		tick = expiry->now + 1;
+	level = (63u - (unsigned)__builtin_clzll(tick ^ expiry->now)) / EXPIRY_DIGIT;
+	/* Not 0: a slot of number 0 is never after now. */
+	return level * EXPIRY_SLOTS + (tick >> level * EXPIRY_DIGIT & (EXPIRY_SLOTS - 1));
+}
+
 /* Returns whether nothing is filed there. */
 static inline bool expiry_is_empty(const struct expiry *expiry, unsigned place)
 {

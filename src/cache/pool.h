@@ -77,7 +77,8 @@ struct pool {
 struct pool_spare {
 	struct pool_cell *cells[POOL_SIZES];
 	size_t bytes;
-	size_t taken; /* bytes of pages and spans for it, since its thread has set this to 0 */
+	size_t taken;   /* bytes of pages and spans for it, since its thread has set this to 0 */
+	bool has_grown; /* some cells were taken at once, since its thread has cleared this */
 };
 
 /* NULL: out of memory. */

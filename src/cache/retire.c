@@ -52,13 +52,11 @@ _Static_assert(sizeof(struct retiring_reader) <= POOL_READER &&
 	       "a reader fits into the memory for one");
 
 enum {
-	/* The readers are looked at once this many entries are fresh, more of them with more
+	/* The readers are looked at once this many entries are fresh, or RETIRED_FEW with few
 	 * readers: a look at a reader takes its cache line away from it. */
-	FEW = 16,
 	MANY = 32,
-	CROWD = 256,        /* with more readers than this, four times as many entries */
-	MANY_BYTES = 32768, /* or once this many bytes are fresh */
-	BATCH_STEP = 64,    /* entries of a batch examined in a look */
+	CROWD = 256,     /* with more readers than this, four times as many entries */
+	BATCH_STEP = 64, /* entries of a batch examined in a look */
 	/* Bytes that all threads may keep spare, and one thread at most and at least. */
 	SPARE_ALL = 1 << 20,
 	SPARE_MOST = 32768,
@@ -93,17 +91,6 @@ static void retired_append(struct retired_list *list, struct retired_list *other
 	list->bytes += other->bytes;
 	list->adopted += other->adopted;
 	retired_empty(other);
-}
-
-/* ---- Begin ---- */
-
-struct retiring_reader *retire_begin(struct shared_state *shared)
-{
-	struct reader *reader = epochs_reader(&shared->epochs);
-	struct retiring_reader *thread = retiring_reader(reader ? reader : shared->nobody);
-
-	own_lock_take(&thread->lock);
-	return thread;
 }
 
 void retire_add(struct retiring_reader *thread, struct retired_list *list, struct table **tables)
@@ -294,12 +281,6 @@ static bool retire_look(struct retiring_reader *thread, struct epochs *epochs,
 	return has_freed;
 }
 
-static bool retire_has_some(const struct retiring_reader *thread)
-{
-	return thread->fresh.first || thread->stamped.first || thread->batched_count > 0 ||
-	       thread->tables;
-}
-
 /* As long as that frees something. */
 static void retire_look_on(struct retiring_reader *thread, struct epochs *epochs,
 			   struct garbage *garbage)
@@ -319,13 +300,13 @@ static bool retire_should_look(const struct retiring_reader *thread, struct epoc
 	uint64_t count = thread->fresh.count;
 	unsigned readers;
 
-	if (count < FEW && thread->fresh.bytes < MANY_BYTES)
+	if (count < RETIRED_FEW && thread->fresh.bytes < RETIRED_BYTES)
 		return false;
 	readers = epochs_readers(epochs);
 	if (readers > CROWD)
-		return count >= 4 * MANY || thread->fresh.bytes >= 4 * MANY_BYTES;
-	return count >= MANY || thread->fresh.bytes >= MANY_BYTES ||
-	       (count >= FEW && count >= readers);
+		return count >= 4 * MANY || thread->fresh.bytes >= 4 * RETIRED_BYTES;
+	return count >= MANY || thread->fresh.bytes >= RETIRED_BYTES ||
+	       (count >= RETIRED_FEW && count >= readers);
 }
 
 /* ---- End ---- */
@@ -357,21 +338,18 @@ static void retire_trim(struct retiring_reader *thread, struct shared_state *sha
 					STEP + (unsigned)((bytes - most) / BYTES_A_CELL_MORE));
 }
 
-void retire_end(struct retiring_reader *thread, struct shared_state *shared)
+void retire_end_due(struct retiring_reader *thread, struct shared_state *shared)
 {
 	bool looks = thread->is_urgent || retire_should_look(thread, &shared->epochs);
 	struct garbage garbage;
-	bool asks;
 
 	if (looks)
 		retire_look_at_end(thread, &shared->epochs, &garbage);
 	retire_trim(thread, shared);
-	asks = retire_has_some(thread) || thread->spare.bytes > 0;
-	own_lock_let_go(&thread->lock);
+	thread->spare.has_grown = false;
+	retire_unlock(thread, shared);
 	if (looks)
 		garbage_free(&garbage);
-	if (asks)
-		shared_ask_maintenance(shared);
 }
 
 bool retire_clear(struct retiring_reader *thread, struct shared_state *shared)

@@ -35,7 +35,8 @@ static inline void retired_empty(struct retired_list *list)
 	list->bytes = 0;
 }
 
-enum { RETIRED_BATCHES = 8 };
+/* The readers are looked at once so many entries or bytes are fresh, at the earliest. */
+enum { RETIRED_BATCHES = 8, RETIRED_FEW = 16, RETIRED_BYTES = 32768 };
 
 /* A retired batch has entries that a reader in one era might have seen. */
 struct retired_batch {
@@ -59,15 +60,11 @@ struct retiring_reader {
 	struct pool_spare spare;
 };
 
-/* Locks and returns the calling thread's retiring reader, or the one shared by threads without
- * memory. */
-struct retiring_reader *retire_begin(struct shared_state *shared);
 /* Takes over the entries of `list`, each with the table's reference, and the tables. Leaves both
  * empty. */
 void retire_add(struct retiring_reader *thread, struct retired_list *list, struct table **tables);
-/* Unlocks it. Before that, frees what no reader sees, if a look is worth its cost. It may call free
- * functions of the user, so the caller must have no other lock. */
-void retire_end(struct retiring_reader *thread, struct shared_state *shared);
+/* Does what retire_end() does for a thread that may have something to free or to give back. */
+void retire_end_due(struct retiring_reader *thread, struct shared_state *shared);
 /* Frees what can be freed, and keeps no memory. Returns false if something is left. */
 bool retire_clear(struct retiring_reader *thread, struct shared_state *shared);
 /* Frees the readers of threads that have ended, unless they have retired entries still. Waits for
@@ -98,6 +95,46 @@ static inline void retired_add(struct retired_list *list, struct tw_cache_entry 
 static inline struct retiring_reader *retiring_reader(struct reader *reader)
 {
 	return (struct retiring_reader *)reader;
+}
+
+/* Locks and returns the calling thread's retiring reader, or the one shared by threads without
+ * memory. */
+static inline struct retiring_reader *retire_begin(struct shared_state *shared)
+{
+	struct reader *reader = epochs_reader(&shared->epochs);
+	struct retiring_reader *thread = retiring_reader(reader ? reader : shared->nobody);
+
+	own_lock_take(&thread->lock);
+	return thread;
+}
+
+static inline bool retire_has_some(const struct retiring_reader *thread)
+{
+	return thread->fresh.first || thread->stamped.first || thread->batched_count > 0 ||
+	       thread->tables;
+}
+
+/* Unlocks it, and has maintenance come if it keeps something. */
+static inline void retire_unlock(struct retiring_reader *thread, struct shared_state *shared)
+{
+	bool asks = thread->spare.bytes > 0 || retire_has_some(thread);
+
+	own_lock_let_go(&thread->lock);
+	if (asks)
+		shared_ask_maintenance(shared);
+}
+
+/* Unlocks it. Before that, frees what no reader sees, if a look is worth its cost. It may call free
+ * functions of the user, so the caller must have no other lock. */
+static inline void retire_end(struct retiring_reader *thread, struct shared_state *shared)
+{
+	if (__builtin_expect(thread->fresh.count >= RETIRED_FEW ||
+				     thread->fresh.bytes >= RETIRED_BYTES || thread->is_urgent ||
+				     thread->spare.has_grown,
+			     0))
+		retire_end_due(thread, shared);
+	else
+		retire_unlock(thread, shared);
 }
 
 static inline struct tw_cache_entry *entry_from(struct retiring_reader *thread,

@@ -44,20 +44,10 @@ _Static_assert(ENTRY_FILED + 1 >= EXPIRY_PLACES, "a place fits into a state");
 
 /* ---- What comes up when ---- */
 
-/* Ticks of the expiry are granules. The first has this number, so that the granules of one tick of
- * the wheel share a slot of the second level, and come up together when the alarm runs. */
-enum { FIRST_TICK = EXPIRY_SLOTS - 1 };
-
 /* Returns the last tick that has passed at `time`. */
 static uint64_t shard_tick_by(const struct shard *shard, tw_duration time)
 {
-	return (uint64_t)(time / shard->shared->granule) + FIRST_TICK;
-}
-
-/* Returns the tick at whose end the deadline has passed. */
-static uint64_t shard_tick_of(const struct shard *shard, tw_duration deadline)
-{
-	return (uint64_t)((deadline - 1) / shard->shared->granule) + 1 + FIRST_TICK;
+	return (uint64_t)(time / shard->shared->granule) + SHARD_FIRST_TICK;
 }
 
 /* Notes the first tick with something filed, or EXPIRY_NEVER. Returns when the alarm is to run: at
@@ -70,7 +60,7 @@ static tw_duration shard_note_next(struct shard *shard, uint64_t tick)
 	shard->armed = tick;
 	shard->past_at = TW_FOREVER;
 	if (tick != EXPIRY_NEVER) {
-		shard->past_at = (tw_duration)(tick - FIRST_TICK) * shared->granule;
+		shard->past_at = (tw_duration)(tick - SHARD_FIRST_TICK) * shared->granule;
 		alarm = ((shard->past_at - 1) / shared->tick + 1) * shared->tick;
 	}
 	shard->late_at = time_add(alarm, 2 * shared->tick);
@@ -108,23 +98,11 @@ static bool shard_files_too_much(const struct shard *shard)
 	return shard->expiry.count > 2 * shard_table(shard)->count + SPARE && !shard->is_refiling;
 }
 
-bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
-		 tw_duration deadline)
+bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place)
 {
-	unsigned place = 0;
-	bool is_first;
-
-	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
-	if (shard->is_refiling || shard->must_refile)
-		filed = 0;
-	if (deadline != TW_FOREVER)
-		place = expiry_place(&shard->expiry, shard_tick_of(shard, deadline));
-	if (place == 0 || (filed != 0 && filed <= place)) {
-		entry_set_filed(entry, filed);
-		return true;
-	}
 	/* The alarm has been set for a place with hashes. */
-	is_first = expiry_is_empty(&shard->expiry, place);
+	bool is_first = expiry_is_empty(&shard->expiry, place);
+
 	if (!expiry_file(&shard->expiry, hash, place))
 		return false;
 	entry_set_filed(entry, place);

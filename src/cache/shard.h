@@ -127,10 +127,8 @@ static inline void shard_prefetch_guess(const struct shard *shard, struct reader
 
 /* Room for one entry more; false: out of memory. */
 bool shard_reserve(struct shard *shard);
-/* Has the key looked at when the deadline of its entry comes. `filed`: of what was its entry so
- * far. False: out of memory. */
-bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned filed,
-		 tw_duration deadline);
+/* Files the hash at a place that is not 0. Returns false if out of memory. */
+bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place);
 /* Puts a new key's entry, which is watched, in, after making room for it; what that leaves over the
  * limits is for cache_evict(), with the lock let go in between. */
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now);
@@ -168,6 +166,34 @@ struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
  * Returns whether there may be more to do. */
 bool shard_limit_absences(struct shard *shard, const struct tw_cache_entry *spared,
 			  tw_duration now);
+
+/* Ticks of the expiry are granules. The first has this number, so that the granules of one tick of
+ * the wheel share a slot of the second level, and come up together when the alarm runs. */
+enum { SHARD_FIRST_TICK = EXPIRY_SLOTS - 1 };
+
+/* Returns the tick at whose end the deadline has passed. */
+static inline uint64_t shard_tick_of(const struct shard *shard, tw_duration deadline)
+{
+	return (uint64_t)((deadline - 1) / shard->shared->granule) + 1 + SHARD_FIRST_TICK;
+}
+
+/* Has the key examined when the deadline of its entry comes. `filed` is the place where the entry
+ * that it had was filed. Returns false if out of memory. */
+static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry,
+			       unsigned filed, tw_duration deadline)
+{
+	unsigned place = 0;
+
+	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
+	if (shard->is_refiling || shard->must_refile)
+		filed = 0;
+	if (deadline != TW_FOREVER)
+		place = expiry_place(&shard->expiry, shard_tick_of(shard, deadline));
+	if (place != 0 && (filed == 0 || filed > place))
+		return shard_file(shard, hash, entry, place);
+	entry_set_filed(entry, filed);
+	return true;
+}
 
 /* Examines a block of hashes that came up by now, before the alarm runs: up to 30 entries. */
 void shard_expire_early(struct shard *shard, tw_duration now);

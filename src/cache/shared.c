@@ -39,12 +39,10 @@ void shared_set_limits(struct shared_state *shared, uint64_t max_entries, uint64
 	counter_set(&shared->max_bytes, usable_limit(max_bytes));
 }
 
-void shared_ask_maintenance(struct shared_state *shared)
+void shared_set_maintenance(struct shared_state *shared)
 {
-	/* seq_cst: after this thread came into the list of readers; pairs with the store in
-	 * cache_maintain(). relaxed: of those that ask at once one sets it, nothing else. */
-	if (atomic_load_explicit(&shared->maintenance_is_set, memory_order_seq_cst) ||
-	    atomic_exchange_explicit(&shared->maintenance_is_set, true, memory_order_relaxed))
+	/* relaxed: of those that ask at once one sets it, nothing else. */
+	if (atomic_exchange_explicit(&shared->maintenance_is_set, true, memory_order_relaxed))
 		return;
 	(void)tw_alarm_set(shared->maintenance, shared->tick);
 }

@@ -51,8 +51,17 @@ struct shared_state {
 void shared_init_clock(struct shared_state *shared);
 /* 0: no limit. */
 void shared_set_limits(struct shared_state *shared, uint64_t max_entries, uint64_t max_bytes);
-/* Something is left to be freed: looks again in a tick. */
-void shared_ask_maintenance(struct shared_state *shared);
+/* Sets the alarm of the maintenance, unless another thread does. */
+void shared_set_maintenance(struct shared_state *shared);
+
+/* Has maintenance come in a tick, because something is left to be freed. */
+static inline void shared_ask_maintenance(struct shared_state *shared)
+{
+	/* seq_cst: after this thread came into the list of readers; pairs with the store in
+	 * cache_maintain(). */
+	if (!atomic_load_explicit(&shared->maintenance_is_set, memory_order_seq_cst))
+		shared_set_maintenance(shared);
+}
 
 /* By how much a count, with `more`, exceeds its limit. */
 static inline uint64_t shared_excess(const _Atomic uint64_t *count, int64_t more,

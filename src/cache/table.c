@@ -129,8 +129,8 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *table_seek_k
 	return NULL;
 }
 
-struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
-				  size_t size, _Atomic uint64_t **slot)
+struct tw_cache_entry *table_find_any(const struct table *table, uint64_t hash, const void *key,
+				      size_t size, _Atomic uint64_t **slot)
 {
 	return table_seek_key(table, hash, key, size, slot, NULL);
 }

@@ -183,9 +183,31 @@ static inline struct tw_cache_entry *table_guess(const struct table *table, uint
 	return __builtin_expect(matches != 0, 1) ? bucket_first(bucket, matches) : NULL;
 }
 
-/* Under the shard's lock: the key's entry, and its slot; NULL: it has none. */
-struct tw_cache_entry *table_find(const struct table *table, uint64_t hash, const void *key,
-				  size_t size, _Atomic uint64_t **slot);
+/* Does what table_find() does, for all keys. */
+struct tw_cache_entry *table_find_any(const struct table *table, uint64_t hash, const void *key,
+				      size_t size, _Atomic uint64_t **slot);
+
+/* Returns the key's entry and sets its slot, or returns NULL. Under the shard's lock. Most keys are
+ * found at the first match of their bucket, and most others are missed there. */
+static inline struct tw_cache_entry *table_find(const struct table *table, uint64_t hash,
+						const void *key, size_t size,
+						_Atomic uint64_t **slot)
+{
+	struct bucket *bucket = table_bucket(table, (uint32_t)hash);
+	unsigned matches = bucket_matches(bucket, hash);
+	struct tw_cache_entry *entry;
+
+	if (matches == 0 && !bucket_was_passed(bucket))
+		return NULL;
+	if (__builtin_expect(matches != 0, 1)) {
+		*slot = &bucket->slots[__builtin_ctz(matches)];
+		entry = slot_entry(slot_load(*slot));
+		if (__builtin_expect(entry && entry_has_key(entry, key, size), 1))
+			return entry;
+	}
+	return table_find_any(table, hash, key, size, slot);
+}
+
 /* Finds the key's entry and its slot inside an era, without the lock. Returns NULL if there is
  * none, or if the guard is lost. */
 struct tw_cache_entry *table_find_in_era(const struct table *table, uint64_t hash, const void *key,
