@@ -227,7 +227,7 @@ struct tw_cache_options {
 	 * given wheel may serve many caches and other timers, and must outlive the cache. The cache
 	 * has one alarm per shard there, and at most four more. If the wheel is stopped, or no
 	 * thread drives it, calls still return no expired entry, but expired entries stay in memory
-	 * until sets, deletes and touches remove them.
+	 * until sets and deletes remove them.
 	 */
 	struct tw_wheel *wheel;
 	/* How much lifetimes vary, < 1. 0 means the default, 0.05; a negative number means none.

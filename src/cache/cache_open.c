@@ -213,10 +213,9 @@ static enum tw_status cache_open_shards(struct tw_cache *cache,
 	cache->shard_mask = count - 1;
 	cache->shared.shards = count;
 	for (unsigned i = 0; i < count && status == TW_OK; i++) {
-		policy_init(&cache->shards[i].policy, options->policy);
+		policy_init(&cache->shards[i].policy, options->policy,
+			    options->max_entries > 0 || options->max_bytes > 0);
 		status = shard_open(&cache->shards[i], &cache->shared, &cache->removals);
-		if (status == TW_OK && (options->max_entries > 0 || options->max_bytes > 0))
-			shard_turn_policy_on(&cache->shards[i]);
 	}
 	return status;
 }
@@ -360,7 +359,7 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);
 		loadings_wake(&cache->shards[i].loads, &waiters);
-		shard_end(&cache->shards[i]);
+		shard_end_unchanged(&cache->shards[i]);
 	}
 	waiters_call(cache, &waiters);
 	return TW_OK;

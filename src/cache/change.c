@@ -262,9 +262,9 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	entry = entry_from(thread, &cache->shared, plan);
 	if (entry) {
 		shard_prefetch_guess(shard, reader, plan->hash);
-		shard_begin(shard);
+		shard_begin_in(shard, thread);
 		status = cache_put_new(cache, shard, plan->hash, entry, mode, lifetime);
-		shard_end_in(shard, thread);
+		shard_end_in(shard);
 		if (status != TW_OK)
 			entry_let_go_to_spare(entry, &thread->spare);
 	}
@@ -331,13 +331,19 @@ enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t ke
 
 /* ---- Delete and touch ---- */
 
+/* Looks the key up at `now`, under the lock. Returns whether it is there. */
+INLINED bool change_look(struct change *change, const void *key, size_t key_size)
+{
+	change->entry =
+		table_find(shard_table(change->shard), change->hash, key, key_size, &change->slot);
+	return entry_is_there(change->entry, change->now);
+}
+
 bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
 {
 	change->now = tw_now(cache->shared.wheel);
 	shard_expire_late(change->shard, change->now);
-	change->entry =
-		table_find(shard_table(change->shard), change->hash, key, key_size, &change->slot);
-	return entry_is_there(change->entry, change->now);
+	return change_look(change, key, key_size);
 }
 
 bool change_delete(struct change *change, bool is_there, const void *key, size_t key_size)
@@ -357,7 +363,7 @@ static bool change_begin(struct change *change, struct tw_cache *cache, const vo
 {
 	change->hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	change->shard = cache_shard(cache, change->hash);
-	shard_begin(change->shard);
+	shard_begin_change(change->shard);
 	return change_find(change, cache, key, key_size);
 }
 
@@ -441,9 +447,13 @@ enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t ke
 	if (status != TW_OK)
 		return status;
 	status = TW_NOT_FOUND;
-	if (change_begin(&change, cache, key, key_size))
+	change.hash = key_hash_wide(&cache->shared.seed, key, key_size);
+	change.shard = cache_shard(cache, change.hash);
+	shard_begin(change.shard);
+	change.now = tw_now(cache->shared.wheel);
+	if (change_look(&change, key, key_size))
 		status = cache_touch_entry(cache, &change,
 					   lifetime_with_jitter(cache, reader, expire));
-	shard_end(change.shard);
+	shard_end_unchanged(change.shard);
 	return status;
 }

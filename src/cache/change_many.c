@@ -168,10 +168,10 @@ static size_t set_batch_run(struct set_batch *set)
 			struct shard *shard = cache_shard(batch->cache, batch->hashes[i]);
 			unsigned next = i;
 
-			shard_begin(shard);
+			shard_begin_in(shard, thread);
 			for (int k = 0; k < AT_A_LOCK && batch_next(batch, shard, &next); k++)
 				set_batch_put(set, thread, shard, next);
-			shard_end_in(shard, thread);
+			shard_end_in(shard);
 		}
 	cache_end_sets(batch->cache, thread, set->weight, set->last);
 	for (unsigned i = 0; i < batch->count; i++)
@@ -202,6 +202,7 @@ static size_t delete_batch_run(struct batch *batch, struct tw_cache_key *keys,
 			       struct reader *reader)
 {
 	struct tw_cache *cache = batch->cache;
+	struct retiring_reader *thread;
 	size_t done = 0;
 
 	for (unsigned i = 0; i < batch->count; i++) {
@@ -212,12 +213,13 @@ static size_t delete_batch_run(struct batch *batch, struct tw_cache_key *keys,
 		keys[i].status = TW_INVALID;
 	}
 	batch_begin(batch, reader);
+	thread = retire_begin(&cache->shared);
 	for (unsigned i = 0; i < batch->count; i++)
 		while (batch->is_left[i]) {
 			struct change change = {.shard = cache_shard(cache, batch->hashes[i])};
 			unsigned next = i;
 
-			shard_begin(change.shard);
+			shard_begin_in(change.shard, thread);
 			for (int k = 0; k < AT_A_LOCK && batch_next(batch, change.shard, &next);
 			     k++) {
 				struct tw_cache_key *key = &keys[next];
@@ -230,8 +232,9 @@ static size_t delete_batch_run(struct batch *batch, struct tw_cache_key *keys,
 				key->status = is_there ? TW_OK : TW_NOT_FOUND;
 				done += is_there;
 			}
-			shard_end(change.shard);
+			shard_end_in(change.shard);
 		}
+	retire_end(thread, &cache->shared);
 	return done;
 }
 

@@ -94,7 +94,7 @@ static bool move_do(struct tw_cache *cache, struct retiring_reader *thread, cons
 	_Atomic uint64_t *slot;
 	bool is_done = true;
 
-	shard_begin(shard);
+	shard_begin_in(shard, thread);
 	slot = table_find_address(shard_table(shard), move->hash, move->entry);
 	if (slot) {
 		struct tw_cache_entry *entry = slot_entry(slot_load(slot));
@@ -102,7 +102,7 @@ static bool move_do(struct tw_cache *cache, struct retiring_reader *thread, cons
 		if (!(entry->kind & ENTRY_ADOPTED) && entry_is_alone(entry))
 			is_done = entry_move(cache, shard, thread, entry, slot);
 	}
-	shard_end_move(shard, thread);
+	shard_end_move(shard);
 	return is_done;
 }
 

@@ -81,7 +81,7 @@ static void compute_end(struct compute **ended)
 {
 	struct compute *compute = *ended;
 
-	shard_end_in(compute->change.shard, compute->thread);
+	shard_end_in(compute->change.shard);
 	cache_end_sets(compute->cache, compute->thread, compute->weight, compute->entry);
 	pthread_setcancelstate(compute->cancel_state, &compute->cancel_state);
 }
@@ -94,7 +94,7 @@ static enum tw_status compute_run(struct compute *compute)
 	/* A cancelled thread would keep the locks. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &compute->cancel_state);
 	compute->thread = retire_begin(&compute->cache->shared);
-	shard_begin(compute->change.shard);
+	shard_begin_in(compute->change.shard, compute->thread);
 	do
 		status = compute_once(run, compute->thread);
 	while (status == TW_NOT_FOUND);

@@ -298,14 +298,14 @@ static bool loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	bool has_waiters;
 	tw_duration now;
 
-	shard_begin(loading->shard);
+	shard_begin_in(loading->shard, thread);
 	now = tw_now(cache->shared.wheel);
 	if (entry)
 		cache_start_life(cache, entry, now,
 				 cache_lifetime(cache, &thread->reader, loading->expire));
 	is_kept = loading_land(cache, loading, entry, status, now);
 	has_waiters = !list_is_empty(&loading->waiters);
-	shard_end_in(loading->shard, thread);
+	shard_end_in(loading->shard);
 	cache_end_sets(cache, thread, is_kept ? weight : 0, entry);
 	if (!is_kept)
 		entry_let_go(entry);

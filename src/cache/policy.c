@@ -40,9 +40,11 @@
 
 enum { MAIN_AFTER_USES = 2 };
 
-void policy_init(struct policy *policy, enum tw_cache_policy kind)
+void policy_init(struct policy *policy, enum tw_cache_policy kind, bool is_on)
 {
 	memset(policy, 0, sizeof(*policy));
+	atomic_init(&policy->is_on, is_on);
+	policy->knows_all = is_on;
 	policy->is_lru = kind == TW_POLICY_LRU;
 	policy->share = 0.1;
 	policy->flow = 0.5;

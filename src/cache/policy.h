@@ -38,7 +38,8 @@ struct policy {
 	struct ghost ghost;
 };
 
-void policy_init(struct policy *policy, enum tw_cache_policy kind);
+/* Initializes the policy of a shard without entries, on if there is a limit. */
+void policy_init(struct policy *policy, enum tw_cache_policy kind, bool is_on);
 /* Frees what is remembered of evicted keys: at the end, and where few entries are left. */
 void policy_forget(struct policy *policy);
 /* Returns the bytes that it takes beside `policy`. */

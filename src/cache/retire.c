@@ -93,18 +93,11 @@ static void retired_append(struct retired_list *list, struct retired_list *other
 	retired_empty(other);
 }
 
-void retire_add(struct retiring_reader *thread, struct retired_list *list, struct table **tables)
+void retire_add_table(struct retiring_reader *thread, struct table *table)
 {
-	struct table *table;
-
-	thread->is_urgent |= list->adopted > 0;
-	retired_append(&thread->fresh, list);
-	while ((table = *tables)) {
-		*tables = table->retired_next;
-		table->retired_next = thread->tables;
-		table->retired_at = 0;
-		thread->tables = table;
-	}
+	table->retired_next = thread->tables;
+	table->retired_at = 0;
+	thread->tables = table;
 }
 
 /* ---- Looks ---- */
@@ -316,11 +309,10 @@ static __attribute__((noinline)) void retire_look_at_end(struct retiring_reader 
 							 struct garbage *garbage)
 {
 	*garbage = (struct garbage){.tables = NULL};
-	if (thread->is_urgent)
+	if (retire_is_urgent(thread))
 		retire_look_on(thread, epochs, garbage);
 	else
 		(void)retire_look(thread, epochs, garbage);
-	thread->is_urgent = false;
 }
 
 /* Returns what of its memory is not for the next sets. */
@@ -340,7 +332,7 @@ static void retire_trim(struct retiring_reader *thread, struct shared_state *sha
 
 void retire_end_due(struct retiring_reader *thread, struct shared_state *shared)
 {
-	bool looks = thread->is_urgent || retire_should_look(thread, &shared->epochs);
+	bool looks = retire_is_urgent(thread) || retire_should_look(thread, &shared->epochs);
 	struct garbage garbage;
 
 	if (looks)

@@ -55,14 +55,12 @@ struct retiring_reader {
 	uint64_t batched_count;                        /* entries in all batches */
 	uint64_t stamp; /* an era: the stamp of all entries in `stamped` */
 	uint64_t era;   /* the era at the end of the last look */
-	bool is_urgent; /* an entry has a value adopted from the user */
 	struct table *tables;
 	struct pool_spare spare;
 };
 
-/* Takes over the entries of `list`, each with the table's reference, and the tables. Leaves both
- * empty. */
-void retire_add(struct retiring_reader *thread, struct retired_list *list, struct table **tables);
+/* Takes over a table. */
+void retire_add_table(struct retiring_reader *thread, struct table *table);
 /* Does what retire_end() does for a thread that may have something to free or to give back. */
 void retire_end_due(struct retiring_reader *thread, struct shared_state *shared);
 /* Frees what can be freed, and keeps no memory. Returns false if something is left. */
@@ -78,6 +76,7 @@ void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spa
 /* Frees all. No thread may be inside the cache, or enter it again. */
 void retire_close(struct retiring_reader *thread, struct shared_state *shared);
 
+/* Takes over an entry, with the table's reference. */
 static inline void retired_add(struct retired_list *list, struct tw_cache_entry *entry)
 {
 	entry->retired_next = NULL;
@@ -114,6 +113,12 @@ static inline bool retire_has_some(const struct retiring_reader *thread)
 	       thread->tables;
 }
 
+/* Returns whether a fresh entry has a value adopted from the user. */
+static inline bool retire_is_urgent(const struct retiring_reader *thread)
+{
+	return thread->fresh.adopted > 0;
+}
+
 /* Unlocks it, and has maintenance come if it keeps something. */
 static inline void retire_unlock(struct retiring_reader *thread, struct shared_state *shared)
 {
@@ -129,8 +134,8 @@ static inline void retire_unlock(struct retiring_reader *thread, struct shared_s
 static inline void retire_end(struct retiring_reader *thread, struct shared_state *shared)
 {
 	if (__builtin_expect(thread->fresh.count >= RETIRED_FEW ||
-				     thread->fresh.bytes >= RETIRED_BYTES || thread->is_urgent ||
-				     thread->spare.has_grown,
+				     thread->fresh.bytes >= RETIRED_BYTES ||
+				     retire_is_urgent(thread) || thread->spare.has_grown,
 			     0))
 		retire_end_due(thread, shared);
 	else

@@ -137,8 +137,7 @@ static void shard_begin_resizing(struct shard *shard, size_t entries)
 /* No thread has seen it, but to free it may take long: that is for after the lock, too. */
 static void shard_drop_next(struct shard *shard)
 {
-	shard->next->retired_next = shard->old_tables;
-	shard->old_tables = shard->next;
+	retire_add_table(shard->retiring, shard->next);
 	shard->next = NULL;
 }
 
@@ -154,8 +153,7 @@ static void shard_end_resizing(struct shard *shard)
 	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
 	shard->next = NULL;
 	shard->tables++;
-	old->retired_next = shard->old_tables;
-	shard->old_tables = old;
+	retire_add_table(shard->retiring, old);
 }
 
 static void shard_resize_some(struct shard *shard, size_t steps)
@@ -265,14 +263,14 @@ static enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry
 		entry_pin(entry);
 		removal_list_add(&shard->to_tell, entry);
 	}
-	retired_add(&shard->unlinked, entry);
+	retired_add(&shard->retiring->fresh, entry);
 	return cause;
 }
 
 void shard_forget(struct shard *shard, struct tw_cache_entry *entry)
 {
 	entry_set_state(entry, entry_state(entry) & ~(unsigned)ENTRY_LINKED);
-	retired_add(&shard->unlinked, entry);
+	retired_add(&shard->retiring->fresh, entry);
 }
 
 /* Counts what came in; negative: went out. */
@@ -625,33 +623,18 @@ static void shard_check_sometimes(struct shard *shard)
 
 /* ---- Begin and end ---- */
 
-void shard_begin(struct shard *shard)
+void shard_begin_change(struct shard *shard)
 {
-	turn_lock_take(&shard->lock);
+	shard_begin_in(shard, retire_begin(shard->shared));
 }
 
 void shard_begin_again(struct shard *shard)
 {
 	turn_lock_give_way(&shard->lock);
-	shard_begin(shard);
+	shard_begin_change(shard);
 }
 
-bool shard_try_begin(struct shard *shard)
-{
-	return turn_lock_try(&shard->lock);
-}
-
-static bool shard_has_unlinked(const struct shard *shard)
-{
-	return shard->unlinked.first || shard->old_tables;
-}
-
-void shard_end_unchanged(struct shard *shard)
-{
-	turn_lock_let_go(&shard->lock);
-}
-
-static void shard_unlock(struct shard *shard)
+void shard_end_move(struct shard *shard)
 {
 	shared_count(shard->shared, shard->entries_more, shard->bytes_more);
 	shard->entries_more = 0;
@@ -662,44 +645,19 @@ static void shard_unlock(struct shard *shard)
 	turn_lock_let_go(&shard->lock);
 }
 
-void shard_end_move(struct shard *shard, struct retiring_reader *thread)
-{
-	if (shard_has_unlinked(shard))
-		retire_add(thread, &shard->unlinked, &shard->old_tables);
-	shard_unlock(shard);
-}
-
-void shard_end_in(struct shard *shard, struct retiring_reader *thread)
+void shard_end_in(struct shard *shard)
 {
 	if (__builtin_expect(shard->must_tend, 0))
 		shard_tend(shard);
-	shard_end_move(shard, thread);
-}
-
-/* The thread's lock comes before the shard's, so what was unlinked is taken along. */
-static void shard_end_with_unlinked(struct shard *shard)
-{
-	struct shared_state *shared = shard->shared;
-	struct retired_list unlinked = shard->unlinked;
-	struct table *tables = shard->old_tables;
-	struct retiring_reader *thread;
-
-	retired_empty(&shard->unlinked);
-	shard->old_tables = NULL;
-	shard_unlock(shard);
-	thread = retire_begin(shared);
-	retire_add(thread, &unlinked, &tables);
-	retire_end(thread, shared);
+	shard_end_move(shard);
 }
 
 void shard_end(struct shard *shard)
 {
-	if (__builtin_expect(shard->must_tend, 0))
-		shard_tend(shard);
-	if (shard_has_unlinked(shard))
-		shard_end_with_unlinked(shard);
-	else
-		shard_unlock(shard);
+	struct retiring_reader *thread = shard->retiring;
+
+	shard_end_in(shard);
+	retire_end(thread, shard->shared);
 }
 
 /* True: there is more. */

@@ -42,9 +42,8 @@ struct shard {
 	bool is_refiling;     /* entries are being filed again: entry_filed() may be wrong */
 	bool must_refile;     /* memory was out, so they are filed at the next tick */
 	int64_t bytes_more;
-	uint64_t bytes; /* the weights of its entries */
-	struct retired_list unlinked;
-	struct table *old_tables;
+	uint64_t bytes;                   /* the weights of its entries */
+	struct retiring_reader *retiring; /* of the thread that makes the change */
 	struct removal_list to_tell;
 	uint64_t armed;      /* the first tick with something filed, or earlier; EXPIRY_NEVER */
 	tw_duration past_at; /* its end: no filed deadline is earlier */
@@ -69,22 +68,45 @@ void shard_stop(struct shard *shard);
 /* Frees it; it is empty, and no thread is inside an era. */
 void shard_close(struct shard *shard);
 
-void shard_begin(struct shard *shard);
-/* False: the lock is not free. */
-bool shard_try_begin(struct shard *shard);
-/* Of one that has just ended, for what it does in steps. */
+/* Takes the lock for what changes no entry. */
+static inline void shard_begin(struct shard *shard)
+{
+	turn_lock_take(&shard->lock);
+}
+
+/* Returns whether the lock was free, and then has taken it. */
+static inline bool shard_try_begin(struct shard *shard)
+{
+	return turn_lock_try(&shard->lock);
+}
+
+/* Ends what shard_begin() or shard_try_begin() began. */
+static inline void shard_end_unchanged(struct shard *shard)
+{
+	turn_lock_let_go(&shard->lock);
+}
+
+/* Takes the lock for changes between retire_begin and retire_end. What they unlink is retired by
+ * that thread. */
+static inline void shard_begin_in(struct shard *shard, struct retiring_reader *thread)
+{
+	shard_begin(shard);
+	shard->retiring = thread;
+}
+
+/* Lets the lock go, has on_remove called for what was removed, and counts what came and went. */
+void shard_end_in(struct shard *shard);
+/* Does the same where no key came or went. */
+void shard_end_move(struct shard *shard);
+/* Takes the lock for changes, after the lock of the calling thread's retiring reader. */
+void shard_begin_change(struct shard *shard);
+/* Takes both again after shard_end(), for what is done in steps. */
 void shard_begin_again(struct shard *shard);
+/* Ends what one of these two began. */
+void shard_end(struct shard *shard);
 /* In between: up to `most` entries more, which may be none before it is over. most ≥ 8. */
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
 		     size_t most);
-/* Lets the lock go, and has what was unlinked retired and on_remove told of it. Not between
- * retire_begin and retire_end; there shard_end_in(). */
-void shard_end(struct shard *shard);
-void shard_end_in(struct shard *shard, struct retiring_reader *thread);
-/* As shard_end(), where no entry came or went. */
-void shard_end_unchanged(struct shard *shard);
-/* As shard_end_in(), where no key came or went. */
-void shard_end_move(struct shard *shard, struct retiring_reader *thread);
 
 /* Fetches the key's bucket; outside an era, too. Returns what shard_place() returns inside,
  * unless there is another table by then. */

@@ -292,34 +292,24 @@ static void proof_never(void)
 	assert(false);
 }
 
-void policy_settle(struct policy *policy, struct table *table)
-{
-	(void)policy;
-	(void)table;
-}
-
-bool policy_touch(struct policy *policy, uint64_t hash)
-{
-	(void)policy;
-	(void)hash;
-	proof_never();
-	return false;
-}
-
-void policy_replace(struct policy *policy, struct tw_cache_entry *old, struct tw_cache_entry *entry)
+void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t old_weight,
+		    struct tw_cache_entry *entry, uint64_t weight)
 {
 	(void)policy;
 	(void)old;
+	(void)old_weight;
 	(void)entry;
+	(void)weight;
 }
 
-void policy_remove(struct policy *policy, struct tw_cache_entry *entry)
+void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
 {
 	(void)policy;
 	(void)entry;
+	(void)weight;
 }
 
-void shared_ask_maintenance(struct shared_state *shared)
+void shared_set_maintenance(struct shared_state *shared)
 {
 	(void)shared;
 }
@@ -458,7 +448,7 @@ static void entry_renew(struct tw_cache_entry *old, _Atomic uint64_t *slot, uint
 		entry_discard(entry);
 		return;
 	}
-	shard_replace(&shard, key_word, slot, old, entry, WRITERS_NOW);
+	shard_replace(&shard, slot, old, entry, WRITERS_NOW);
 	entry_end_forward(old, deadline);
 	renewed++;
 }
@@ -472,7 +462,7 @@ static void change_do(uint64_t value)
 	old = table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot);
 	switch (CHANGE) {
 	case REPLACE:
-		shard_replace(&shard, key_word, slot, old, entry_of(value), WRITERS_NOW);
+		shard_replace(&shard, slot, old, entry_of(value), WRITERS_NOW);
 		break;
 	case DELETE:
 		if (old)
@@ -510,9 +500,9 @@ static void *writer_run(void *argument)
 	for (uint64_t i = 1; i <= CHANGES; i++) {
 		/* As retire_begin(), which would go by the memo. */
 		own_lock_take(&writer.lock);
-		shard_begin(&shard);
+		shard_begin_in(&shard, &writer);
 		change_do(i);
-		shard_end_move(&shard, &writer);
+		shard_end_move(&shard);
 		if (UPKEEP < 2)
 			writer_look();
 		own_lock_let_go(&writer.lock);

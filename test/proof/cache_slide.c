@@ -69,14 +69,12 @@ static enum tw_status touch_status;
 static struct table table;
 static _Atomic uint64_t slot; /* as the slots say it */
 
-bool shard_watch(struct shard *unused, uint64_t hash, struct tw_cache_entry *watched,
-		 unsigned filed, tw_duration deadline)
+bool shard_file(struct shard *unused, uint64_t hash, struct tw_cache_entry *watched, unsigned place)
 {
 	(void)unused;
 	(void)hash;
 	(void)watched;
-	(void)filed;
-	(void)deadline;
+	(void)place;
 	return true;
 }
 
@@ -155,6 +153,8 @@ int main(void)
 	cache.idle = IDLE;
 	atomic_init(&cache.shared.epochs.era, 1);
 	atomic_init(&shard.table, &table);
+	cache.shared.granule = 1;
+	shard.shared = &cache.shared;
 	atomic_init(&slot, (uint64_t)(uintptr_t)entry);
 	for (intptr_t i = 0; i < HITS; i++)
 		pthread_create(&threads[i], NULL, hit_run, (void *)i);
