@@ -195,7 +195,7 @@ static __attribute__((noinline)) enum tw_status cache_put_kept(struct tw_cache *
 	tw_duration end = deadline_after(now, lifetime);
 	_Atomic uint64_t *slot;
 	const struct tw_cache_entry *old =
-		table_find(shard_table(shard), hash, entry_key(entry), entry->key_size, &slot);
+		table_find_any(shard_table(shard), hash, entry_key(entry), entry->key_size, &slot);
 
 	if (entry_is_there(old, now))
 		end = cache->idle > 0 ? entry_end(old) : entry_deadline(old);

@@ -32,9 +32,10 @@
 
 /* The first block of a slot is small, for in a small cache it is the only one; the next are larger,
  * and the largest are the pool's, so that their memory comes back when they do. */
-enum { BLOCK_LEAST = 2, BLOCK_MOST = 30 };
+enum { BLOCK_LEAST = 2 };
 
-_Static_assert(sizeof(struct expiry_block) + BLOCK_MOST * sizeof(uint64_t) == POOL_EXPIRY_BLOCK,
+_Static_assert(sizeof(struct expiry_block) + EXPIRY_BLOCK_MOST * sizeof(uint64_t) ==
+		       POOL_EXPIRY_BLOCK,
 	       "the largest fill a block of the pool");
 
 void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now)
@@ -49,7 +50,7 @@ static struct expiry_block *block_new(const struct expiry *expiry, unsigned capa
 {
 	struct expiry_block *block;
 
-	if (capacity == BLOCK_MOST)
+	if (capacity == EXPIRY_BLOCK_MOST)
 		block = pool_take_expiry_block(expiry->pool);
 	else
 		block = malloc(sizeof(*block) + capacity * sizeof(block->hashes[0]));
@@ -62,7 +63,7 @@ static struct expiry_block *block_new(const struct expiry *expiry, unsigned capa
 
 static void block_free(struct expiry_block *block)
 {
-	if (block->capacity == BLOCK_MOST)
+	if (block->capacity == EXPIRY_BLOCK_MOST)
 		pool_give_expiry_block(block);
 	else
 		free(block);
@@ -125,8 +126,8 @@ bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place)
 	if (!block || block->count == block->capacity) {
 		unsigned capacity = block ? block->capacity * 2u + 2 : BLOCK_LEAST;
 
-		if (capacity > BLOCK_MOST)
-			capacity = BLOCK_MOST;
+		if (capacity > EXPIRY_BLOCK_MOST)
+			capacity = EXPIRY_BLOCK_MOST;
 		block = block_new(expiry, capacity);
 		if (!block)
 			return false;

@@ -15,7 +15,8 @@ enum {
 	EXPIRY_DIGIT = 5,
 	EXPIRY_LEVELS = 11,
 	EXPIRY_SLOTS = 1 << EXPIRY_DIGIT,
-	EXPIRY_BITS = 54, /* ticks are less than 2^54 */
+	EXPIRY_BITS = 54,       /* ticks are less than 2^54 */
+	EXPIRY_BLOCK_MOST = 30, /* hashes in a block */
 	EXPIRY_PLACES = (EXPIRY_LEVELS - 1) * EXPIRY_SLOTS +
 			(1 << (EXPIRY_BITS - (EXPIRY_LEVELS - 1) * EXPIRY_DIGIT))
 };

@@ -226,8 +226,8 @@ static bool loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 			  struct tw_cache_entry *failure, tw_duration now)
 {
 	_Atomic uint64_t *slot;
-	struct tw_cache_entry *old = table_find(shard_table(loading->shard), loading->hash,
-						loading->key, loading->key_size, &slot);
+	struct tw_cache_entry *old = table_find_any(shard_table(loading->shard), loading->hash,
+						    loading->key, loading->key_size, &slot);
 	bool has_age = old && (old->kind & ENTRY_AGING);
 	bool has_value =
 		loading->entry || (old && !(old->kind & ENTRY_ABSENT) && entry_deadline(old) > now);
@@ -251,8 +251,8 @@ static bool loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now)
 {
 	_Atomic uint64_t *slot;
-	struct tw_cache_entry *old = table_find(shard_table(loading->shard), loading->hash,
-						loading->key, loading->key_size, &slot);
+	struct tw_cache_entry *old = table_find_any(shard_table(loading->shard), loading->hash,
+						    loading->key, loading->key_size, &slot);
 
 	if (old && !shared_is_closed(loading->shard->shared))
 		(void)shard_unlink(loading->shard, slot, TW_CAUSE_EXPLICIT, now);

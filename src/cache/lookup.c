@@ -473,7 +473,7 @@ const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shar
 
 	if (cache->shared.stale == 0 || shared_is_closed(&cache->shared))
 		return NULL;
-	old = table_find(shard_table(shard), hash, key, key_size, &slot);
+	old = table_find_any(shard_table(shard), hash, key, key_size, &slot);
 	if (!old || !entry_try_to_expire(old, now, &deadline) ||
 	    !entry_is_stale(old, deadline, now, cache->shared.stale))
 		return NULL;

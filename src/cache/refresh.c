@@ -30,7 +30,8 @@ static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct sha
 {
 	tw_duration now = tw_now(cache->shared.wheel);
 	_Atomic uint64_t *slot;
-	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
+	struct tw_cache_entry *entry =
+		table_find_any(shard_table(shard), hash, key, key_size, &slot);
 	struct tw_cache_loading *loading;
 
 	if (!entry || (entry->kind & ENTRY_ABSENT) || !entry_wants_refresh(entry, now) ||

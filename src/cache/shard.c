@@ -328,23 +328,22 @@ static bool shard_has_done_with(struct shard *shard, struct tw_cache_entry *entr
 
 /* Removes the entries of a hash that came up from the place `from`, or files them by their present
  * deadlines. Returns false if out of memory: then they count as filed at the place `next`. */
-static bool shard_look_at(struct shard *shard, uint64_t hash, unsigned from, unsigned next,
-			  tw_duration now)
+static bool shard_look_at(struct shard *shard, struct table_walk *walk, unsigned from,
+			  unsigned next, tw_duration now)
 {
 	const struct table *table = shard_table(shard);
-	struct table_walk walk = table_walk_begin(table, hash);
 	struct tw_cache_entry *entry;
 	bool is_filed = true;
 
-	while ((entry = table_walk_on(table, &walk))) {
+	while ((entry = table_walk_on(table, walk))) {
 		tw_duration deadline;
 
 		/* Else it is filed elsewhere, too, and that one counts. */
 		if (entry_filed(entry) != from)
 			continue;
 		if (shard_has_done_with(shard, entry, now, &deadline)) {
-			shard_unlink(shard, walk.slot, TW_CAUSE_EXPIRED, now);
-		} else if (!shard_watch(shard, hash, entry, 0, deadline)) {
+			shard_unlink(shard, walk->slot, TW_CAUSE_EXPIRED, now);
+		} else if (!shard_watch(shard, walk->hash, entry, 0, deadline)) {
 			entry_set_filed(entry, next);
 			is_filed = false;
 		}
@@ -359,16 +358,19 @@ static bool shard_expire_some(struct shard *shard, uint64_t tick)
 	struct expiry_block *block = expiry_take(&shard->expiry, tick);
 	const struct table *table = shard_table(shard);
 	unsigned next = expiry_place(&shard->expiry, tick + 1);
+	struct table_walk walks[EXPIRY_BLOCK_MOST];
 	uint16_t kept = 0;
 
 	if (!block)
 		return false;
 	for (unsigned i = 0; i < block->count; i++)
 		shard_prefetch_bucket(shard, block->hashes[i]);
+	for (unsigned i = 0; i < block->count; i++) {
+		walks[i] = table_walk_begin(table, block->hashes[i]);
+		__builtin_prefetch(table_walk_guess(table, &walks[i]), 1);
+	}
 	for (unsigned i = 0; i < block->count; i++)
-		__builtin_prefetch(table_guess(table, block->hashes[i]), 1);
-	for (unsigned i = 0; i < block->count; i++)
-		if (!shard_look_at(shard, block->hashes[i], block->place, next, now))
+		if (!shard_look_at(shard, &walks[i], block->place, next, now))
 			block->hashes[kept++] = block->hashes[i];
 	block->count = kept;
 	expiry_give_back(&shard->expiry, block, next);

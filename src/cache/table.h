@@ -189,9 +189,9 @@ struct tw_cache_entry *table_find_any(const struct table *table, uint64_t hash, 
 
 /* Returns the key's entry and sets its slot, or returns NULL. Under the shard's lock. Most keys are
  * found at the first match of their bucket, and most others are missed there. */
-static inline struct tw_cache_entry *table_find(const struct table *table, uint64_t hash,
-						const void *key, size_t size,
-						_Atomic uint64_t **slot)
+static inline __attribute__((always_inline)) struct tw_cache_entry *table_find(
+	const struct table *table, uint64_t hash, const void *key, size_t size,
+	_Atomic uint64_t **slot)
 {
 	struct bucket *bucket = table_bucket(table, (uint32_t)hash);
 	unsigned matches = bucket_matches(bucket, hash);
@@ -268,7 +268,17 @@ static inline struct table_walk table_walk_begin(const struct table *table, uint
 		.hash = hash, .matches = bucket_matches(table_bucket(table, (uint32_t)hash), hash)};
 }
 
-/* Returns the next entry; NULL: no more. What was returned last may be removed in between. */
+/* Returns the entry that is most probably the first of a walk that has begun, or NULL. */
+static inline struct tw_cache_entry *table_walk_guess(const struct table *table,
+						      const struct table_walk *walk)
+{
+	return walk->matches != 0
+		       ? bucket_first(table_bucket(table, (uint32_t)walk->hash), walk->matches)
+		       : NULL;
+}
+
+/* Returns the next entry, or NULL if there is no more. What was returned last may be removed in
+ * between. */
 static inline struct tw_cache_entry *table_walk_on(const struct table *table,
 						   struct table_walk *walk)
 {

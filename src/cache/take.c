@@ -123,7 +123,8 @@ static bool take_pauses(struct take *take)
 	if (cache->retry_after == 0)
 		return false;
 	now = tw_now(cache->shared.wheel);
-	old = table_find(shard_table(take->shard), take->hash, take->key, take->key_size, &slot);
+	old = table_find_any(shard_table(take->shard), take->hash, take->key, take->key_size,
+			     &slot);
 	if (!old || (old->kind & ENTRY_FAILED) != ENTRY_AGING || entry_age(old)->failures == 0 ||
 	    entry_refresh_at(old) <= now)
 		return false;
