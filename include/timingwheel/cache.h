@@ -777,9 +777,8 @@ TW_API enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum t
  *   TW_LOAD_FAILED  the loader supplied no value, or ended its thread. If the loader returned
  *                   another error, the call returns that one
  *   TW_TIMED_OUT    the time `wait` is over, and there is no such value
- *   TW_INVALID      no cache, a bad key, no loader, entry is NULL, or the call would wait for
- *                   itself: inside the load that it would join, or where that load waits for this
- *                   thread's load. A circle through several caches and threads, or through a kept
+ *   TW_INVALID      no cache, a bad key, no loader, entry is NULL, or the call is made inside the
+ *                   load that it would join. A circle through several threads, or through a kept
  *                   load, is not detected; there `wait` is the limit
  *   TW_NO_MEMORY    out of memory
  *   TW_CLOSED       the cache was stopped

@@ -56,9 +56,11 @@ struct tw_cache {
 	atomic_uint takes; /* in a load or waiting for one; and TAKES_ARE_AWAITED (load.c) */
 	pthread_mutex_t takes_lock;
 	pthread_cond_t takes_are_over;
-	tw_duration timeout_at;      /* of the alarm for time-outs; under takes_lock */
-	struct histogram load_times; /* written under takes_lock */
-	_Atomic uint64_t load_time;  /* their sum; likewise */
+	tw_duration timeout_at; /* of the alarm for time-outs; under takes_lock */
+	/* Written under that lock. */
+	struct own_lock load_times_lock;
+	struct histogram load_times;
+	_Atomic uint64_t load_time; /* their sum */
 };
 
 static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t hash)

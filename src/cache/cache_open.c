@@ -246,7 +246,6 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->on_stats = options->on_stats;
 	shared_set_limits(&cache->shared, options->max_entries, options->max_bytes);
 	key_hash_seed_init(&cache->shared.seed);
-	pthread_mutex_init(&cache->shared.waits_lock, NULL);
 	pthread_mutex_init(&cache->takes_lock, NULL);
 	pthread_cond_init(&cache->takes_are_over, NULL);
 }
@@ -309,7 +308,6 @@ static void cache_close(struct tw_cache *cache)
 	tw_destroy(cache->own_wheel);
 	pthread_cond_destroy(&cache->takes_are_over);
 	pthread_mutex_destroy(&cache->takes_lock);
-	pthread_mutex_destroy(&cache->shared.waits_lock);
 	free(cache);
 }
 

@@ -41,8 +41,6 @@ struct reader {
 	_Atomic uint64_t counts[READER_COUNTS];
 	uint64_t random;    /* 0: not begun (change.c) */
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
-	/* Under the lock of the waits (loading.c). */
-	const struct tw_cache_loading *waits_for;
 	/* Constant while it is in the list. */
 	struct reader *next;
 	/* Under the lock of the threads (epoch.c). */

@@ -76,10 +76,10 @@ void cache_wait_for_takes(struct tw_cache *cache)
 
 static void cache_count_load_time(struct tw_cache *cache, tw_duration time)
 {
-	pthread_mutex_lock(&cache->takes_lock);
+	own_lock_take(&cache->load_times_lock);
 	histogram_record(&cache->load_times, time);
 	counter_add(&cache->load_time, (uint64_t)time);
-	pthread_mutex_unlock(&cache->takes_lock);
+	own_lock_let_go(&cache->load_times_lock);
 }
 
 /* ---- What the loader gives ---- */
@@ -420,15 +420,16 @@ void load_note_begin(struct reader *reader, struct tw_cache_loading *loading, tw
 	loading->began = now;
 }
 
-void load_return(struct tw_cache *cache, struct tw_cache_loading *loading, enum tw_status status)
+void load_return(struct tw_cache_loading *loading, enum tw_status status)
 {
 	if (!loading->is_kept) {
 		(void)tw_cache_load_end(loading, status);
 		return;
 	}
-	pthread_mutex_lock(&cache->shared.waits_lock);
+	/* The thread that ran the loader may wait for it now. */
+	shard_begin(loading->shard);
 	loading->loader = NULL;
-	pthread_mutex_unlock(&cache->shared.waits_lock);
+	shard_end_unchanged(loading->shard);
 }
 
 /* A loader's call. */
@@ -444,7 +445,7 @@ static void load_abandon(void *argument)
 	struct load_call *call = argument;
 
 	call->reader->callbacks--;
-	load_return(call->cache, call->loading, TW_LOAD_FAILED);
+	load_return(call->loading, TW_LOAD_FAILED);
 }
 
 void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading,
@@ -459,7 +460,7 @@ void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loa
 	status = load(argument, loading->key, loading->key_size, loading);
 	pthread_cleanup_pop(0);
 	reader->callbacks--;
-	load_return(cache, loading, status);
+	load_return(loading, status);
 }
 
 /* ---- On the cache's threads ---- */
@@ -473,7 +474,7 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading)
 	shard_begin(loading->shard);
 	is_mine = loading->is_queued;
 	if (is_mine)
-		loading_claim(loading, &loading->shard->loads, &cache->shared, reader);
+		loading_claim(loading, &loading->shard->loads, reader);
 	/* The value was set or deleted meanwhile, and no take waits. */
 	if (loading->is_refresh && !loading_is_current(loading, &loading->shard->loads) &&
 	    list_is_empty(&loading->waiters))

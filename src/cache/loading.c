@@ -204,7 +204,6 @@ struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard
 	list_init(&loading->waiters);
 	loading->is_queued = !loader;
 	loading->listed = now;
-	/* Without the lock of the waits: what goes by this has found the load in the list. */
 	loading->loader = loader;
 	return loading;
 }
@@ -232,25 +231,20 @@ static void loading_leave_queue(struct tw_cache_loading *loading, struct loading
 }
 
 void loading_claim(struct tw_cache_loading *loading, struct loadings *loadings,
-		   struct shared_state *shared, struct reader *loader)
+		   struct reader *loader)
 {
 	loading_leave_queue(loading, loadings);
-	pthread_mutex_lock(&shared->waits_lock);
 	loading->loader = loader;
-	pthread_mutex_unlock(&shared->waits_lock);
 }
 
-void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings,
-		    struct shared_state *shared)
+void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings)
 {
 	if (loading_is_current(loading, loadings))
 		slot_free(loadings, loading);
 	list_remove(&loading->of_shard);
 	loadings->count--;
 	loading_leave_queue(loading, loadings);
-	pthread_mutex_lock(&shared->waits_lock);
 	loading->is_over = true;
-	pthread_mutex_unlock(&shared->waits_lock);
 	loading_wake(loading);
 }
 
@@ -310,24 +304,8 @@ void loading_let_go(struct tw_cache_loading *loading)
 	free(loading);
 }
 
-bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_state *shared,
-		      struct reader *reader, bool sleeps)
-{
-	const struct tw_cache_loading *next = loading;
-	bool may_wait;
-
-	pthread_mutex_lock(&shared->waits_lock);
-	while (next && !next->is_over && next->loader != reader)
-		next = next->loader ? next->loader->waits_for : NULL;
-	may_wait = !next || next->is_over;
-	if (may_wait && sleeps)
-		reader->waits_for = loading;
-	pthread_mutex_unlock(&shared->waits_lock);
-	return may_wait;
-}
-
 enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_state *shared,
-			    struct reader *reader, struct turn_lock *lock, tw_duration until)
+			    struct turn_lock *lock, tw_duration until)
 {
 	bool has_time = true;
 
@@ -337,9 +315,6 @@ enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_stat
 	}
 	while (!loading->is_over && has_time && !shared_is_closed(shared))
 		has_time = turn_lock_wait_for(lock, &loading->ended, until);
-	pthread_mutex_lock(&shared->waits_lock);
-	reader->waits_for = NULL;
-	pthread_mutex_unlock(&shared->waits_lock);
 	if (loading->is_over)
 		return TW_OK;
 	return shared_is_closed(shared) ? TW_CLOSED : TW_TIMED_OUT;

@@ -72,14 +72,12 @@ struct tw_cache_loading {
 	enum tw_status status;
 	bool is_queued;            /* no thread has begun to load yet */
 	struct turn_lock *awaited; /* the lock of its shard once `ended` is there, or NULL */
-	/* Written under both the shard's lock and that of the waits. */
 	bool is_over;
+	struct reader *loader; /* of the thread that loads, or NULL */
 	/* The loaders' lock guards these (loaders.h). */
 	bool is_in_queue;
 	bool is_preferred; /* a reload that somebody waits for */
 	struct list of_queue;
-	/* Under the lock of the waits: the thread that loads; NULL: none does. */
-	struct reader *loader;
 	/* Of the load; once it is kept under its own lock, which is taken outside of shards'. */
 	struct tw_cache *cache;       /* NULL: a thread ends it, or has */
 	tw_duration began;            /* real time; 0: not */
@@ -124,11 +122,10 @@ struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard
 bool loading_list(struct tw_cache_loading *loading, struct loadings *loadings);
 /* The reader's thread begins to load what was queued. */
 void loading_claim(struct tw_cache_loading *loading, struct loadings *loadings,
-		   struct shared_state *shared, struct reader *loader);
+		   struct reader *loader);
 /* Takes it out of the list, whose reference is the caller's then, and wakes the threads that wait.
  * Through shard_unlist_load(). */
-void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings,
-		    struct shared_state *shared);
+void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings);
 /* Returns whether it is the first in the list by time. */
 bool loading_add_waiter(struct tw_cache_loading *loading, struct loadings *loadings,
 			struct waiter *waiter);
@@ -166,12 +163,9 @@ void loading_let_go(struct tw_cache_loading *loading);
  * The pin is the load's if nobody else has a reference. */
 const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading);
 
-/* Returns false if the reader would wait for itself. If it may wait and sleeps, it is noted as
- * waiting: loading_wait() has to follow. */
-bool loading_may_wait(const struct tw_cache_loading *loading, struct shared_state *shared,
-		      struct reader *reader, bool sleeps);
-/* Waits until that real time. TW_OK: the load is over; TW_TIMED_OUT; TW_CLOSED. */
+/* Waits until that real time. Returns TW_OK if the load is over, TW_TIMED_OUT or TW_CLOSED. Under
+ * the shard's lock. */
 enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_state *shared,
-			    struct reader *reader, struct turn_lock *lock, tw_duration until);
+			    struct turn_lock *lock, tw_duration until);
 
 #endif

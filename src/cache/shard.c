@@ -791,7 +791,7 @@ struct tw_cache_loading *shard_begin_load(struct shard *shard, struct tw_cache *
 
 void shard_unlist_load(struct shard *shard, struct tw_cache_loading *loading)
 {
-	loading_unlist(loading, &shard->loads, shard->shared);
+	loading_unlist(loading, &shard->loads);
 	shard->has_loads = !list_is_empty(&shard->loads.all);
 }
 

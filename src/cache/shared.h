@@ -42,9 +42,6 @@ struct shared_state {
 	/* Any thread that sets. */
 	_Alignas(64) _Atomic uint64_t entries;
 	_Atomic uint64_t bytes;
-
-	/* For struct reader.waits_for and struct tw_cache_loading.is_over. */
-	_Alignas(64) pthread_mutex_t waits_lock;
 };
 
 /* The wheel is known. */

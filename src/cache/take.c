@@ -64,14 +64,14 @@ static enum tw_status take_wait(struct take *take, tw_duration until)
 	struct shared_state *shared = &take->cache->shared;
 	bool is_over = loading->is_over;
 
-	if (!is_over && !loading_may_wait(loading, shared, take->reader, until > 0))
+	if (!is_over && loading->loader == take->reader)
 		return TW_INVALID;
 	if (!take->loads)
 		reader_count(take->reader, COUNT_LOAD_WAITS, 1);
 	if (is_over)
 		return TW_OK;
 	if (until > 0)
-		return loading_wait(loading, shared, take->reader, &take->shard->lock, until);
+		return loading_wait(loading, shared, &take->shard->lock, until);
 	return shared_is_closed(shared) ? TW_CLOSED : TW_TIMED_OUT;
 }
 
@@ -161,7 +161,7 @@ static enum take_step take_load_of_key(struct take *take, tw_duration now)
 	if (loading && (!loading->is_queued || is_closed))
 		return TAKE_WAITS;
 	if (loading)
-		loading_claim(loading, &take->shard->loads, &take->cache->shared, take->reader);
+		loading_claim(loading, &take->shard->loads, take->reader);
 	take->loads = true;
 	return TAKE_LOADS;
 }

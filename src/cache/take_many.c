@@ -113,10 +113,9 @@ static void many_return(struct many *many)
 		struct tw_cache_loading *loading = missed->take.loading;
 
 		if (missed->step == TAKE_LOADS)
-			load_return(many->cache, loading,
-				    many->status == TW_OK && !load_has_value(loading)
-					    ? TW_NOT_FOUND
-					    : many->status);
+			load_return(loading, many->status == TW_OK && !load_has_value(loading)
+						     ? TW_NOT_FOUND
+						     : many->status);
 	}
 }
 

@@ -228,7 +228,7 @@ static enum tw_status load_other(void *argument, const void *key, size_t key_siz
 	(void)key_size;
 	gate_pass(&source->gate);
 	status = tw_cache_take(source->cache, source->value, strlen(source->value), load_other,
-			       source, TW_FOREVER, &entry);
+			       source, source->wait, &entry);
 	tw_cache_entry_release(entry);
 	if (status != TW_OK)
 		return status;
@@ -252,6 +252,7 @@ static void loader_that_takes_its_own_key_is_told_so(void **state)
 
 	source_open(&source, "key");
 	source.cache = recorder->cache;
+	source.wait = TW_FOREVER;
 	gate_open(&source.gate);
 	assert_status(
 		tw_cache_take(recorder->cache, "key", 3, load_other, &source, TW_FOREVER, &entry),
@@ -262,7 +263,7 @@ static void loader_that_takes_its_own_key_is_told_so(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void loaders_that_wait_for_each_other_are_told_so(void **state)
+static void loaders_that_wait_for_each_other_end_by_their_wait(void **state)
 {
 	static const char *const keys[] = {"a", "b", "c"};
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -272,19 +273,21 @@ static void loaders_that_wait_for_each_other_are_told_so(void **state)
 	for (int i = 0; i < 3; i++) {
 		source_open(&sources[i], keys[(i + 1) % 3]);
 		sources[i].cache = recorder->cache;
+		sources[i].wait = i < 2 ? TW_FOREVER : 0;
 		takers[i] =
 			(struct taker){.recorder = recorder, .key = keys[i], .source = &sources[i]};
 		assert_int_equal(pthread_create(&takers[i].thread, NULL, take_other, &takers[i]),
 				 0);
 		gate_await(&sources[i].gate);
 	}
+	gate_open(&sources[0].gate);
+	gate_open(&sources[1].gate);
+	WAIT_UNTIL(cache_stats(recorder).load_waits == 2);
+	/* The third closes the circle, gives up and ends its load so. The others return that. */
+	gate_open(&sources[2].gate);
 	for (int i = 0; i < 3; i++)
-		gate_open(&sources[i].gate);
-	for (int i = 0; i < 3; i++) {
-		assert_taker_ends(&takers[i], TW_INVALID, NULL);
-	}
-	/* Two have waited for the next one's load. The third would have closed the circle. */
-	assert_int_equal(cache_stats(recorder).load_waits, 2);
+		assert_taker_ends(&takers[i], TW_TIMED_OUT, NULL);
+	assert_int_equal(cache_stats(recorder).wait_timeouts, 1);
 	cache_recorder_close(recorder);
 }
 
@@ -395,7 +398,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(waiter_gives_up_at_its_own_limit),
 	TEST_CACHE(load_blocks_no_other_key_and_no_other_call),
 	TEST_CACHE(loader_that_takes_its_own_key_is_told_so),
-	TEST_CACHE(loaders_that_wait_for_each_other_are_told_so),
+	TEST_CACHE(loaders_that_wait_for_each_other_end_by_their_wait),
 	TEST_CACHE(loader_may_take_other_keys),
 	TEST_CACHE(flush_and_destroy_in_a_loader_do_nothing),
 	TEST_CACHE(bad_arguments_are_refused),

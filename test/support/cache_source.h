@@ -19,7 +19,9 @@ struct source {
 	bool gated;
 	struct gate gate;
 	bool dies;
-	struct tw_cache *cache; /* for tests' own loaders */
+	/* These are for tests' own loaders. */
+	struct tw_cache *cache;
+	tw_duration wait;
 	atomic_int loads;
 };
 
