@@ -15,6 +15,7 @@
  * Linearization: the load of the slot; of what has expired, the last one; of an entry that is not
  * in its slot yet, the change of the other's deadline.
  */
+#include "lookup.h"
 #include "pins.h"
 #include "refresh.h"
 
@@ -224,98 +225,60 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 	return status;
 }
 
-/*
- * While a lookup waits for memory, the processor goes on, into the next lookup and to what that one
- * will wait for: as far as its queues reach (320 operations on Zen 4, 64 stores, and 96 that wait
- * for what is still to come). So what counts is how little is done, and above all how little of it
- * depends on what was fetched. Here is what suffices for most: a short key, found as the first of
- * its bucket with its tag, in an entry with nothing special, whose deadline is far, and a value
- * that fits; or a miss, where no slot of the bucket has the tag, and no key has passed the bucket.
- * All else is left to others.
- *
- * A miss follows nothing that it has loaded, so it needs no second look at the era; nor an order
- * of its loads. A key that is there all the time is in one slot all the time: if that is one of the
- * bucket's, the load of it has the tag; else the bucket counts the key as passed, in its first
- * slot.
- */
+/* Goes on where a glance did not suffice. */
+static ALWAYS_INLINE enum tw_status cache_get_inside(struct tw_cache *cache,
+						     const struct glance *glance, const void *key,
+						     size_t key_size, void *buffer, size_t capacity,
+						     size_t *value_size)
+{
+	return cache_get_hashed(cache, glance->reader,
+				glance->margin_end - cache->shared.coarse_margin, glance->hash, key,
+				key_size, buffer, capacity, value_size);
+}
+
 enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size, void *buffer,
 			    size_t capacity, size_t *value_size)
 {
-	struct tw_cache_entry *entry;
+	struct glance glance;
 	const unsigned char *value;
-	const struct bucket *bucket;
-	struct reader *reader;
-	struct shard *shard;
-	tw_duration margin_end;
-	unsigned matches;
-	uintptr_t place;
-	uint64_t hash;
-	uint64_t era;
 	size_t size;
 
-	/* relaxed: a call that begins after the stop has it from there. */
-	if (__builtin_expect(!cache ||
-				     !atomic_load_explicit(&cache->lookups_are_plain,
-							   memory_order_relaxed) ||
-				     !key || !key_is_short(key_size) || !buffer,
-			     0))
-		goto any;
-	hash = key_hash_short(&cache->shared.seed, key, key_size);
-	shard = cache_shard(cache, hash);
-	place = shard_prefetch_bucket(shard, hash);
-	margin_end = shared_coarse_now(&cache->shared) + cache->shared.coarse_margin;
-	reader = epochs_reader(&cache->shared.epochs);
-	if (__builtin_expect(!reader, 0))
-		goto any;
-
-	era = reader_enter(reader, &cache->shared.epochs);
-	if (__builtin_expect(shard_place(shard) != place, 0) ||
-	    !epochs_is_in(&cache->shared.epochs, era))
-		goto inside;
-	bucket = place_bucket(place, hash);
-	matches = bucket_matches(bucket, hash);
-	if (__builtin_expect(matches == 0, 0))
-		goto unmatched;
-	entry = bucket_first(bucket, matches);
-	if (!epochs_is_in(&cache->shared.epochs, era))
-		goto inside;
-	if (__builtin_expect(!entry || entry->key_size != key_size || entry->kind != 0 ||
-				     !short_keys_are_equal(entry->bytes, key, key_size) ||
-				     entry_deadline(entry) <= margin_end,
-			     0))
-		goto inside;
-	size = entry->value_size;
+	if (__builtin_expect(!buffer, 0))
+		return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
+	switch (cache_glance(cache, key, key_size, &glance)) {
+	case GLANCE_HIT:
+		break;
+	case GLANCE_MISS:
+		if (value_size)
+			*value_size = 0;
+		return glance_miss(&glance);
+	case GLANCE_INSIDE:
+		return cache_get_inside(cache, &glance, key, key_size, buffer, capacity,
+					value_size);
+	case GLANCE_NONE:
+		return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
+	}
+	size = glance.entry->value_size;
 	if (__builtin_expect(size > capacity, 0))
-		goto inside;
-	policy_use(&shard->policy, entry);
-	reader_count(reader, COUNT_HITS, 1);
-	value = entry->bytes + entry_padded_key_size(key_size);
+		return cache_get_inside(cache, &glance, key, key_size, buffer, capacity,
+					value_size);
+	glance_count_hit(&glance);
+	value = glance.entry->bytes + entry_padded_key_size(key_size);
 	if (__builtin_expect(size - 16 <= 48, 1)) {
 		bytes_copy(buffer, value, size);
-		reader_leave(reader);
+		reader_leave(glance.reader);
 	} else {
-		cache_copy_and_leave(reader, entry, buffer, value, size);
+		cache_copy_and_leave(glance.reader, glance.entry, buffer, value, size);
 	}
 	if (value_size)
 		*value_size = size;
 	return TW_OK;
-unmatched:
-	if (!bucket_was_passed(bucket)) {
-		reader_count(reader, COUNT_MISSES, 1);
-		reader_leave(reader);
-		if (value_size)
-			*value_size = 0;
-		return TW_NOT_FOUND;
-	}
-inside:
-	return cache_get_hashed(cache, reader, margin_end - cache->shared.coarse_margin, hash, key,
-				key_size, buffer, capacity, value_size);
-any:
-	return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
 }
 
-enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t key_size,
-				const struct tw_cache_entry **entry)
+/* Does what tw_cache_acquire() does, whatever it is asked. */
+static __attribute__((noinline)) enum tw_status cache_acquire_any(
+	struct tw_cache *cache, const void *key, size_t key_size,
+	const struct tw_cache_entry **entry)
 {
 	struct reader *reader;
 	struct tw_cache_entry *found;
@@ -324,9 +287,6 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 	uint64_t hash;
 	bool is_old;
 
-	if (!entry)
-		return TW_INVALID;
-	*entry = NULL;
 	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
 	status = cache_admit(cache, &reader);
@@ -345,6 +305,29 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 	if (is_old)
 		cache_refresh(cache, hash, key, key_size);
 	return status;
+}
+
+enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t key_size,
+				const struct tw_cache_entry **entry)
+{
+	struct glance glance;
+
+	if (!entry)
+		return TW_INVALID;
+	*entry = NULL;
+	switch (cache_glance(cache, key, key_size, &glance)) {
+	case GLANCE_HIT:
+		*entry = glance_take(&glance);
+		return TW_OK;
+	case GLANCE_MISS:
+		return glance_miss(&glance);
+	case GLANCE_INSIDE:
+		reader_leave(glance.reader);
+		break;
+	case GLANCE_NONE:
+		break;
+	}
+	return cache_acquire_any(cache, key, key_size, entry);
 }
 
 enum tw_status tw_cache_peek(struct tw_cache *cache, const void *key, size_t key_size,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "load.h"
+#include "lookup.h"
 #include "pins.h"
 #include "refresh.h"
 #include "take.h"
@@ -206,31 +207,70 @@ static void take_slowly(struct take *take, tw_cache_load *load, void *argument, 
 		take_join(take, take_until(now, wait));
 }
 
-enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
-			     tw_cache_load *load, void *argument, tw_duration wait,
-			     const struct tw_cache_entry **entry)
+/* Loads a key that was not found. */
+static __attribute__((noinline)) void take_missed(struct take *take, tw_cache_load *load,
+						  void *argument, tw_duration wait)
+{
+	struct tw_cache *cache = take->cache;
+
+	cache_begin_take(cache);
+	take_slowly(take, load ? load : cache->load, load ? argument : cache->load_context, wait);
+	cache_end_take(cache);
+}
+
+/* Does what tw_cache_take() does, whatever it is asked. */
+static __attribute__((noinline)) enum tw_status take_any(struct take *take, struct tw_cache *cache,
+							 const void *key, size_t key_size,
+							 tw_cache_load *load, void *argument,
+							 tw_duration wait)
 {
 	struct reader *reader;
 	enum tw_status status;
-	struct take take;
 
-	if (!entry)
-		return TW_INVALID;
-	*entry = NULL;
-	if (!cache || !key_is_valid(key, key_size) || (!load && !cache->load))
+	if (!key_is_valid(key, key_size))
 		return TW_INVALID;
 	status = cache_admit(cache, &reader);
 	if (status != TW_OK)
 		return status;
-	take_init(&take, cache, reader, key, key_size);
-	if (!take_look(&take)) {
-		cache_begin_take(cache);
-		take_slowly(&take, load ? load : cache->load, load ? argument : cache->load_context,
-			    wait);
-		cache_end_take(cache);
+	take_init(take, cache, reader, key, key_size);
+	if (!take_look(take))
+		take_missed(take, load, argument, wait);
+	return take->status;
+}
+
+enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
+			     tw_cache_load *load, void *argument, tw_duration wait,
+			     const struct tw_cache_entry **entry)
+{
+	enum glance_result result;
+	struct glance glance;
+	struct take take;
+	enum tw_status status;
+
+	if (!entry)
+		return TW_INVALID;
+	*entry = NULL;
+	if (!cache || (!load && !cache->load))
+		return TW_INVALID;
+	result = cache_glance(cache, key, key_size, &glance);
+	if (__builtin_expect(result == GLANCE_HIT, 1)) {
+		*entry = glance_take(&glance);
+		return TW_OK;
+	}
+	if (result != GLANCE_NONE)
+		reader_leave(glance.reader);
+	take = (struct take){.cache = cache, .key = key, .key_size = key_size};
+	if (result == GLANCE_MISS) {
+		take.reader = glance.reader;
+		take.hash = glance.hash;
+		take.shard = glance.shard;
+		take_missed(&take, load, argument, wait);
+		status = take.status;
+	} else {
+		status = take_any(&take, cache, key, key_size, load, argument, wait);
 	}
 	*entry = take.entry;
-	return take.status;
+	return status;
 }
 
 /* ---- One, without waiting ---- */
