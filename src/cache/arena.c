@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lookup in a large cache misses the processor's cache of page addresses twice as well, for the
- * bucket and for the entry, and under a hypervisor that costs about as much as the memory itself.
- * So memory comes in regions of 2 MiB at multiples of 2 MiB, to be backed with one large page each
- * as soon as all of a region is resident anyway. To touch a new large page takes as long as to fill
- * it, 0.2 ms or, where a hypervisor has to find it, 5 ms: so memory comes in small pages, and the
- * cache's maintenance has the system make large ones of them.
+ * An arena has memory from the system in regions of 2 MiB at multiples of 2 MiB. A region is to be
+ * backed with one large page as soon as all of it is resident anyway. With small pages a lookup in
+ * a large cache also misses the processor's cache of page addresses twice, for the bucket and for
+ * the entry, and under a hypervisor that costs about as much as the memory itself. Touching a new
+ * large page takes as long as filling it: 0.2 ms, or 5 ms where a hypervisor has to find it. So
+ * memory comes in small pages, and the cache's maintenance has the system make large ones of them.
  *
- * Invariants: a leaf of a region is in one span at most; `idle` counts the leaves of regions that
- * are resident and in none.
+ * Invariants:
+ *   a leaf of a region is in at most one span
+ *   `idle` counts the leaves of regions that are resident and in no span
  *
- * Within a region spans are handed out as buddies: `longest` is a binary tree over its 512 leaves
- * of 4 KiB, and tells for each node the order of the largest free span below it (0: none; a leaf
- * is of order 1). Node 1 is the root, and node n has the children 2n and 2n + 1. Below a node that
- * is free or taken as a whole, nodes tell of a whole free span: so a span of any number of leaves
- * takes of the next power of two those pieces that its number has as bits, largest first.
+ * Within a region spans are handed out as buddies: `longest` is a binary tree over the 512 leaves
+ * of 4 KiB. Each node has the order of the largest free span below it: 0 if there is none, 1 for a
+ * leaf. Node 1 is the root, and node n has the children 2n and 2n + 1. Below a node that is free or
+ * taken as a whole, the nodes describe a whole free span. So a span of any number of leaves takes,
+ * of the next power of two, the pieces that its number has as bits, largest first.
  *
- * The first leaf of a region holds its head: so an address tells the arena that it is of. A span
- * that no region has room for is a mapping by itself, with such a leaf before it.
+ * The first leaf of a region holds its head, so an address leads to its arena. A span that no
+ * region has room for is a mapping by itself, with such a leaf before it.
  *
- * Memory is resident from its first use on. What comes back stays so for its next use, up to a
- * share of what is used; what is more is given back to the system, by the leaf, and a region that
- * is wholly free, too: at once where there is a limit, else by maintenance. A region that gave
- * leaves back has small pages until all of it is in use again: the system would fill a large one.
- * While it gets a large one it gives nothing back.
+ * Memory is resident from its first use on. What is given back stays resident for its next use, up
+ * to a share of what is used. The rest goes back to the system, by the leaf, and so does a region
+ * that is wholly free: at once where there is a limit, otherwise by maintenance. A region that gave
+ * leaves back keeps small pages until all of it is in use again, because the system would fill a
+ * large one. While a region gets a large page it gives nothing back.
  *
- * May run together: all but arena_init() and arena_destroy(). One lock, inside those of the shards
- * and of the pool.
+ * All calls may run together, except arena_init() and arena_destroy(). There is one lock, which is
+ * taken inside those of the shards and of the pool.
  */
 #include "arena.h"
 
@@ -45,28 +46,28 @@ enum {
 
 _Static_assert(1 << (ROOT_ORDER - 1) == LEAVES, "a leaf is of order 1");
 
-/* Of a region that gets a large page so many leaves may not be resident: pages of 64 KiB, after the
- * head, leave out 15. */
+/* A region gets a large page when at most LEFT_OUT leaves are not resident: pages of 64 KiB, after
+ * the head, leave out 15. */
 enum { LEFT_OUT = 15 };
 
-/* A caller unmaps no more leaves than that at once, which takes some 25 us. */
+/* A caller unmaps at most this many leaves at once, which takes about 25 us. */
 enum { UNMAPPED_MOST = 128 };
 
-/* What may be idle: a share of what is used, and some. With a limit in bytes little, and at rest
- * less: many caches may be. */
+/* At most a share of what is used, and some more bytes, may be idle. With a limit in bytes that is
+ * little, and at rest least, because many caches may be at rest. */
 enum { IDLE_SHARE = 32, IDLE_SHARE_TIGHT = 64 };
 enum { IDLE_LEAST = 1 << 20, IDLE_LEAST_TIGHT = 1 << 18, IDLE_LEAST_AT_REST = 1 << 16 };
 
 struct arena_region {
 	struct arena *arena; /* constant */
 	/* Under the lock. */
-	struct list link;       /* of those with something free */
-	struct list small_link; /* of those that wait for a large page */
+	struct list link;       /* in the arena's `regions` */
+	struct list small_link; /* in the arena's `small` */
 	bool waits;
-	bool is_enlarged; /* gets it now: stays mapped */
+	bool is_enlarged; /* gets a large page now: stays mapped */
 	bool is_given;    /* a mapping that was given back meanwhile */
 	bool has_large_page;
-	/* Of a mapping; of a region 0. */
+	/* Bytes of a mapping; both are 0 in a region. */
 	size_t mapped;
 	size_t released; /* from its end on */
 	unsigned used_count;
@@ -103,7 +104,7 @@ struct arena *arena_of(const void *memory)
 	return region_of(memory)->arena;
 }
 
-/* Under the lock. */
+/* Returns how many bytes may be idle when not at rest. The caller holds the lock. */
 static uint64_t arena_idle_most(const struct arena *arena)
 {
 	if (arena->is_tight)
@@ -113,7 +114,7 @@ static uint64_t arena_idle_most(const struct arena *arena)
 
 /* ---- A region's tree ---- */
 
-/* What the children of each node above amount to: two that are whole are one. */
+/* Sets each node above to what its children amount to: two that are whole are one. */
 static void region_sum_above(struct arena_region *region, unsigned node, unsigned order)
 {
 	for (; node > 1; node /= 2, order++) {
@@ -126,7 +127,7 @@ static void region_sum_above(struct arena_region *region, unsigned node, unsigne
 	}
 }
 
-/* The first leaf of a free span of that order, which the region has. */
+/* Returns the first leaf of a free span of that order, which the region must have. */
 static unsigned region_seek(const struct arena_region *region, unsigned order)
 {
 	unsigned node = 1;
@@ -141,7 +142,7 @@ static unsigned region_seek(const struct arena_region *region, unsigned order)
 	return (node << (order - 1)) - LEAVES;
 }
 
-/* Of the least power of two that is not less. */
+/* Returns the order of the least power of two that is not less than `leaves`. */
 static unsigned order_of(unsigned leaves)
 {
 	return leaves == 1 ? 1 : 33 - (unsigned)__builtin_clz(leaves - 1);
@@ -163,7 +164,7 @@ static void region_mark(struct arena_region *region, unsigned leaf, unsigned lea
 
 /* ---- Regions ---- */
 
-/* Under the lock. */
+/* Adds the region to those that wait for a large page. The caller holds the lock. */
 static void region_begin_waiting(struct arena_region *region)
 {
 	region->waits = true;
@@ -177,7 +178,7 @@ static void region_end_waiting(struct arena_region *region)
 	region->waits = false;
 }
 
-/* Under the lock: a span's leaves are used, and resident from now on. */
+/* Counts a span's leaves as used, and as resident from now on. The caller holds the lock. */
 static void region_use(struct arena_region *region, unsigned leaf, unsigned leaves)
 {
 	struct arena *arena = region->arena;
@@ -200,7 +201,7 @@ static void region_use(struct arena_region *region, unsigned leaf, unsigned leav
 		region_begin_waiting(region);
 }
 
-/* Under the lock: they are in no span. */
+/* Counts leaves as in no span. The caller holds the lock. */
 static void region_unuse(struct arena_region *region, unsigned leaf, unsigned leaves)
 {
 	for (unsigned i = leaf; i < leaf + leaves; i++)
@@ -210,7 +211,7 @@ static void region_unuse(struct arena_region *region, unsigned leaf, unsigned le
 	region->arena->idle += (uint64_t)leaves * ARENA_LEAF;
 }
 
-/* Under the lock: gives the memory of resident leaves that are in no span back to the system. */
+/* Gives the memory of idle leaves back to the system. The caller holds the lock. */
 static void region_purge(struct arena_region *region, unsigned leaf, unsigned leaves)
 {
 	if (region->has_large_page)
@@ -232,7 +233,7 @@ static bool region_is_idle(const struct arena_region *region, unsigned leaf)
 	return bits >> leaf % WORD & 1;
 }
 
-/* Purges up to `most` leaves; how many. */
+/* Purges up to `most` idle leaves. Returns how many. */
 static unsigned region_trim(struct arena_region *region, unsigned most)
 {
 	unsigned leaf = 1;
@@ -251,7 +252,7 @@ static unsigned region_trim(struct arena_region *region, unsigned most)
 	return count;
 }
 
-/* Under the lock; NULL: the system has none. */
+/* Maps a region. Returns NULL if the system has no memory. The caller holds the lock. */
 static struct arena_region *region_new(struct arena *arena)
 {
 	struct arena_region *region = pages_map_aligned(ARENA_REGION);
@@ -266,7 +267,7 @@ static struct arena_region *region_new(struct arena *arena)
 			order--;
 		region->longest[node] = (uint8_t)order;
 	}
-	/* The head. */
+	/* The head takes the first leaf. */
 	region_mark(region, 0, 1, true);
 	region_use(region, 0, 1);
 	arena->region_count++;
@@ -274,13 +275,13 @@ static struct arena_region *region_new(struct arena *arena)
 	return region;
 }
 
-/* Under the lock: whether it need not stay. */
+/* Returns whether the region need not stay. The caller holds the lock. */
 static bool region_is_free(const struct arena_region *region)
 {
 	return region->used_count == 1 && region->arena->region_count > 1;
 }
 
-/* Under the lock: one whose spans are all back. */
+/* Unmaps a region whose spans are all back. The caller holds the lock. */
 static void region_free(struct arena_region *region)
 {
 	struct arena *arena = region->arena;
@@ -295,7 +296,7 @@ static void region_free(struct arena_region *region)
 
 /* ---- Under the lock ---- */
 
-/* NULL: there is none to be had. */
+/* Returns a region with a free span of that order, or NULL if there is no memory for one. */
 static struct arena_region *arena_find(struct arena *arena, unsigned order)
 {
 	for (struct list *link = arena->regions.next; link != &arena->regions; link = link->next) {
@@ -353,7 +354,7 @@ size_t arena_span_size(size_t size)
 	return (leaves_of(size) + (size_t)(size > ARENA_SPAN_MOST)) * ARENA_LEAF;
 }
 
-/* With a leaf before it for its head. */
+/* Maps a large span, with a leaf before it for its head. */
 static void *mapping_take(struct arena *arena, size_t size)
 {
 	struct arena_region *head = pages_map_at(ARENA_REGION, arena_span_size(size));
@@ -445,7 +446,7 @@ void arena_give(struct arena *arena, void *memory, size_t size)
 
 /* ---- Upkeep ---- */
 
-/* Under the lock: the same of an arena's regions, one after the other. */
+/* Does what region_trim() does with all regions in turn. The caller holds the lock. */
 static unsigned arena_trim_some(struct arena *arena, unsigned most)
 {
 	unsigned count = 0;
@@ -478,7 +479,7 @@ bool arena_is_at_rest(struct arena *arena)
 	return is_at_rest;
 }
 
-/* Under the lock. */
+/* Returns whether more is idle than may be. The caller holds the lock. */
 static bool arena_idles(const struct arena *arena, bool at_rest)
 {
 	return arena->idle > (at_rest ? arena->used / IDLE_SHARE_TIGHT + IDLE_LEAST_AT_REST
@@ -507,7 +508,7 @@ size_t arena_trim(struct arena *arena, bool at_rest)
 	return (size_t)count * ARENA_LEAF;
 }
 
-/* Under the lock: all of it will be resident. False: too much would be idle. */
+/* Counts all of the region as resident, under the lock. Returns false if too much would be idle. */
 static bool region_begin_enlarging(struct arena_region *region)
 {
 	struct arena *arena = region->arena;
@@ -525,7 +526,7 @@ static bool region_begin_enlarging(struct arena_region *region)
 	return true;
 }
 
-/* The next one that waits, which is mapped until region_end_enlarging(); NULL: there is none. */
+/* Takes a waiting region, mapped until region_end_enlarging(), or returns NULL if there is none. */
 static struct arena_region *arena_begin_enlarging(struct arena *arena)
 {
 	struct arena_region *found = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of one cache for what is large or many: tables, large entries, and the pages that others
- * are cut from. Any thread.
+ * An arena is one cache's memory for what is large or many: tables, large entries, and the pages
+ * that others are cut from. Any thread may call these functions.
  */
 #ifndef CACHE_ARENA_H
 #define CACHE_ARENA_H
@@ -22,31 +22,31 @@ struct arena {
 	struct turn_lock lock;
 	struct turn_lock_sleep sleep; /* for the lock */
 	/* Under it. */
-	struct list regions; /* with something free */
-	struct list small; /* regions and mappings that large pages are for, and have small ones */
+	struct list regions; /* regions with something free */
+	struct list small;   /* regions and mappings that wait for large pages */
 	unsigned region_count;
 	bool is_tight;        /* there is a limit in bytes */
 	uint64_t used;        /* bytes in spans */
-	uint64_t idle;        /* bytes that are in none, and resident */
-	uint64_t used_before; /* at the last arena_is_at_rest() */
+	uint64_t idle;        /* resident bytes in no span */
+	uint64_t used_before; /* `used` at the last arena_is_at_rest() */
 };
 
 void arena_init(struct arena *arena);
-/* All spans have been given back. */
+/* Frees the regions. All spans must have been given back. */
 void arena_destroy(struct arena *arena);
-/* Whether little may be idle. */
+/* Sets whether only little may be idle. */
 void arena_set_tight(struct arena *arena, bool is_tight);
 /*
- * At least `size` bytes, of any content, at a multiple of 64; a power of two from ARENA_LEAF to
- * ARENA_SPAN_MOST stands at a multiple of itself. NULL: out of memory.
+ * Returns at least `size` bytes, of any content, at a multiple of 64, or NULL if out of memory. A
+ * power of two from ARENA_LEAF to ARENA_SPAN_MOST stands at a multiple of itself.
  */
 void *arena_take(struct arena *arena, size_t size);
-/* With the size it was taken with. */
+/* Gives back a span, with the size it was taken with. */
 void arena_give(struct arena *arena, void *memory, size_t size);
-/* One of the steps in which a large span goes back, which no thread looks at any more. True: what
- * is left is for arena_give(), with the whole size. */
+/* Gives back one part of a large span that no thread looks at any more. Returns true if the rest is
+ * for arena_give(), with the whole size. */
 bool arena_give_some(struct arena *arena, void *memory, size_t size);
-/* How many bytes a span of that size takes. */
+/* Returns how many bytes a span of that size takes. */
 size_t arena_span_size(size_t size);
 /* Returns whether as much is used as at the last call. */
 bool arena_is_at_rest(struct arena *arena);
@@ -54,10 +54,10 @@ bool arena_is_at_rest(struct arena *arena);
 bool arena_has_idle(struct arena *arena, bool at_rest);
 /* Gives some of that back to the system. Returns how many bytes, or 0 if there is no more. */
 size_t arena_trim(struct arena *arena, bool at_rest);
-/* Has up to so many regions in large pages that are resident in small ones: for a thread that may
- * take its time. True: there is more. */
+/* Puts up to `regions` resident regions with small pages into large ones, for a thread that may
+ * take its time. Returns true if there may be more. */
 bool arena_use_large_pages(struct arena *arena, unsigned regions);
-/* The arena of a span of ARENA_LEAF and more, from any address in its first MiB. */
+/* Returns the arena of a span of at least ARENA_LEAF bytes, from any address in its first MiB. */
 struct arena *arena_of(const void *memory);
 
 #endif

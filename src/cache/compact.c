@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values change their sizes, and many go at once: then pages stay for a few entries each, in sizes
- * that are no longer set. So entries move. Where more cells are free than should be, the
- * sparsest pages of the class with most of them are emptied one by one: the entries that are left
- * in them go into free cells of other pages of their class. A thread that takes pages for its sets
- * empties as many and more, so that their number stays; and maintenance does so, unless many leave
- * just now (cache_open.c).
+ * Compaction moves entries out of sparse pages. Values change their sizes, and many are removed at
+ * once: then pages stay for a few entries each, in sizes that are no longer set. Where more cells
+ * are free than should be, the sparsest pages of the class with most of them are emptied one by
+ * one: the entries that are left in them go into free cells of other pages of their class. A thread
+ * that takes pages for its sets empties as many and more, so that their number stays. Maintenance
+ * does so, too, unless many entries leave just now (cache_open.c).
  *
  * A page's cells are free, or a thread's, or of entries that are being made, linked, pinned or
- * retired, each under another lock. What is linked says so in its state, and an entry that says so
- * inside an era, made in it or before, is not freed in that era: its key may be read, which tells
- * the shard. Under the shard's lock the slot that holds this very address, if there still is one,
- * tells that it is linked; whether it is the same entry is no matter.
+ * retired, each under another lock. A linked entry says so in its state, and an entry that says so
+ * inside an era, made in it or before, is not freed in that era: its key may be read, which leads
+ * to the shard. Under the shard's lock the slot that holds this very address, if there still is
+ * one, shows that it is linked; it does not matter whether it is the same entry.
  *
- * A move is a replacement by an equal entry, of which on_remove is not told: it keeps its place in
- * the policy's order, and where its hash is filed. Lookups that have found the old one read it in
- * peace, for it is retired as any other; so do pins that come at the last moment. What is pinned
- * already, or has an adopted value, stays; then its page is used again some time later.
+ * A move is a replacement by an equal entry that is not reported to on_remove: it keeps its place
+ * in the policy's order, and where its hash is filed. Lookups that have found the old one read it
+ * in peace, because it is retired as any other; so do pins that come at the last moment. An entry
+ * that is pinned already, or has an adopted value, stays; its page is used again some time later.
  *
  * A deadline changes under the shard's lock, and by lookups, which slide it or find it past. The
- * old entry's is exchanged for the new one's address: what was first is carried over, what comes
- * later goes on to the new entry. None waits.
+ * old entry's is exchanged for the new one's address: an earlier change is carried over, a later
+ * one goes on to the new entry. No thread waits.
  */
 #include "cache.h"
 
@@ -28,13 +28,13 @@
 
 enum { CELLS_A_STEP = 32 };
 
-/* An entry that was linked a moment ago, if it is one: never looked at without the shard's lock. */
+/* A move has an entry found linked, which may be gone: it is read only under the shard's lock. */
 struct move {
 	const struct tw_cache_entry *entry;
 	uint64_t hash;
 };
 
-/* The entries in cells *first and up, up to `count`; how many. */
+/* Finds the linked entries in cells *first and up, up to `count`. Returns how many. */
 static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct pool_page *page,
 			   unsigned *first, unsigned count, struct move *moves)
 {
@@ -44,7 +44,7 @@ static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct
 
 	for (; *first < count && found < CELLS_A_STEP; ++*first) {
 		struct tw_cache_entry *entry = page_cell(page, *first);
-		/* seq_cst: after this reader has entered, as of a slot; acquires the entry, pairs
+		/* seq_cst: after this reader has entered, as for a slot; acquires the entry, pairs
 		 * with entry_set_state(). */
 		unsigned state = atomic_load_explicit(&entry->block.state, memory_order_seq_cst);
 
@@ -63,7 +63,7 @@ static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct
 	return found;
 }
 
-/* Under the shard's lock. False: out of memory. */
+/* Moves an entry. Returns false if out of memory. The caller holds the shard's lock. */
 static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retiring_reader *thread,
 		       struct tw_cache_entry *entry, _Atomic uint64_t *slot)
 {
@@ -87,7 +87,7 @@ static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retir
 	return true;
 }
 
-/* False: out of memory. */
+/* Moves an entry if it is still linked, alone and not adopted. Returns false if out of memory. */
 static bool move_do(struct tw_cache *cache, struct retiring_reader *thread, const struct move *move)
 {
 	struct shard *shard = cache_shard(cache, move->hash);
@@ -106,7 +106,7 @@ static bool move_do(struct tw_cache *cache, struct retiring_reader *thread, cons
 	return is_done;
 }
 
-/* False: out of memory. */
+/* Moves the entries in the first `count` cells of a page. Returns false if out of memory. */
 static bool cache_empty_page(struct tw_cache *cache, struct pool_page *page, unsigned count)
 {
 	struct shared_state *shared = &cache->shared;

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Eras, and readers. A reader publishes the era in which it enters, then loads slots, and looks
- * again at the era before it follows what it loaded. So the birth of what it follows is not after
- * its era, and neither is its own era after the stamp of what is unlinked under its eyes: the era
- * of a reader that may be looking at something lies from the one's birth to its stamp. The eras go
- * on whether readers do or not, so one that sleeps holds what was there when it fell asleep.
+ * A reader publishes the era in which it enters, then loads slots, and looks again at the era
+ * before it follows what it loaded. So the birth of what it follows is not after its era, and
+ * neither is its own era after the stamp of what is unlinked while it looks: the era of a reader
+ * that may be looking at something lies from the one's birth to its stamp. The eras go on whether
+ * readers do or not, so a reader that sleeps holds what was there when it fell asleep.
  *
  * Threads come and go, and so do caches. Each cache has a number, the least that was free, and a
- * thread finds its reader by it in an array of its own; the cache's id, which is never used twice,
- * tells whether what stands there is of this one. The last cache that a thread used it finds by a
- * memo. When a thread ends, its readers are given to others, counts and all; that needs to know
- * which caches still live. Therefore the array of all epochs, the lock and the key below, which are
- * the one thing in the library that belongs to the process: threads do.
+ * thread finds its reader by it in an array of its own. The cache's id, which is never used twice,
+ * shows whether the reader there is one of this cache. A memo leads a thread to the last cache that
+ * it used. When a thread ends, its readers are given to others, counts and all; that needs to know
+ * which caches still live. Therefore the array of all epochs, the lock and the key below are the
+ * one thing in the library that belongs to the process, as threads do.
  *
- * Only the readers of threads that live stand in the blocks that a look goes through. Those of
- * threads that ended wait in the list for another thread, or for maintenance, which frees them when
- * the looks that may have met them have ended: each look is made under a lock of its own thread's
- * (retire.h). They are the cache's memory, so they are cells of its pool.
+ * Only the readers of live threads stand in the blocks that a look goes through. Those of ended
+ * threads wait in the list for another thread, or for maintenance, which frees them when the looks
+ * that may have met them have ended: each look is made under a lock of its own thread's (retire.h).
+ * Readers are the cache's memory, so they are cells of its pool.
  *
- * Invariants: a thread that lives has one reader in a cache at most, and no other thread writes it.
- * A reader is in the cache's list until it is freed, and in a block while its thread lives.
+ * Invariants:
+ *   a live thread has at most one reader in a cache, and no other thread writes it
+ *   a reader is in the cache's list until it is freed, and in a block while its thread lives
  *
- * May run together: everything but epochs_destroy.
+ * All calls may run together, except epochs_destroy().
  */
 #include "epoch.h"
 
@@ -34,20 +35,19 @@
 
 _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
-/* Fewer where a model checker is to go through all orders. */
+/* A model checker sets fewer, to go through all orders. */
 #ifndef BLOCK_READERS
 #define BLOCK_READERS 61
 #endif
 
 struct reader_block {
 	_Alignas(64) _Atomic(struct reader_block *) next; /* grows only */
-	atomic_size_t used;                               /* places */
-	atomic_size_t end; /* of the places that were ever used; grows only */
+	atomic_size_t used;                               /* places in use */
+	atomic_size_t end; /* end of the places ever used; grows only */
 	_Atomic(struct reader *) readers[BLOCK_READERS];
 };
 
-/* What a thread knows: its readers by the numbers of their caches, those of caches that are gone
- * too. */
+/* A thread knows its readers by the numbers of their caches, also those of caches that are gone. */
 static _Thread_local struct {
 	size_t count;
 	struct reader_memo *memos;
@@ -57,24 +57,24 @@ static pthread_once_t threads_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t threads_key;
 static bool threads_have_key;
-/* Under the lock: by number; NULL: free. */
+/* These are under the lock. A number that is free has NULL. */
 static struct epochs **all_epochs;
 static size_t all_count;
 static size_t live_count;
 static size_t first_free; /* none below it is free */
 static uint64_t last_id;
 
-/* Under the lock. */
+/* Takes a reader out of its place. The caller holds the lock. */
 static void epochs_leave_place(struct reader *reader)
 {
-	/* release, both: all that it read, it has read: a look that does not find it here does not
-	 * see that it has left; pairs with epochs_gather(). */
+	/* release, both: all its reads are done. A look that does not find it here does not see
+	 * that it has left; pairs with epochs_gather(). */
 	atomic_store_explicit(reader->place, NULL, memory_order_release);
 	atomic_fetch_sub_explicit(&reader->block->used, 1, memory_order_release);
 	reader->place = NULL;
 }
 
-/* Under the lock: counts readers of threads that live and of threads that ended. relaxed: see
+/* Counts readers of live threads and of ended threads. The caller holds the lock. relaxed: see
  * epochs_readers() and epochs_ended(). */
 static void epochs_count(struct epochs *epochs, unsigned live, unsigned ended)
 {
@@ -82,7 +82,7 @@ static void epochs_count(struct epochs *epochs, unsigned live, unsigned ended)
 	atomic_fetch_add_explicit(&epochs->ended_count, ended, memory_order_relaxed);
 }
 
-/* A thread ends: its readers are for others. */
+/* Leaves the readers of a thread that ends to others. */
 static void thread_give_back(void *argument)
 {
 	(void)argument;
@@ -116,7 +116,7 @@ static void threads_let_go_lock(void)
 	pthread_mutex_unlock(&threads_lock);
 }
 
-/* A fork keeps the lock meanwhile: in the child its holder would not be there to give it back. */
+/* Makes the key. A fork takes the lock, for another holder would not exist in the child. */
 static void threads_init(void)
 {
 	threads_have_key =
@@ -132,7 +132,7 @@ static __attribute__((destructor)) void threads_forget(void)
 		pthread_key_delete(threads_key);
 }
 
-/* Under the lock; false: out of memory. */
+/* Takes the least free number. Returns false if out of memory. The caller holds the lock. */
 static bool epochs_take_number(struct epochs *epochs)
 {
 	while (first_free < all_count && all_epochs[first_free])
@@ -176,7 +176,7 @@ void epochs_watch_threads(struct epochs *epochs, void (*on_thread_end)(struct ep
 	pthread_mutex_unlock(&threads_lock);
 }
 
-/* Under the lock. */
+/* Frees the number, if the epochs have one. The caller holds the lock. */
 static void epochs_give_number(const struct epochs *epochs)
 {
 	if (epochs->id == 0)
@@ -186,7 +186,7 @@ static void epochs_give_number(const struct epochs *epochs)
 		first_free = epochs->number;
 	if (--live_count > 0)
 		return;
-	/* The last one leaves nothing behind, but what threads that live have. */
+	/* The last cache leaves only what live threads have. */
 	hazards_free();
 	free(all_epochs);
 	all_epochs = NULL;
@@ -221,7 +221,7 @@ void epochs_destroy(struct epochs *epochs)
 	}
 }
 
-/* Makes room in the thread's array for that number; false: out of memory. */
+/* Makes room in the thread's array for that number. Returns false if out of memory. */
 static bool thread_make_room(size_t number)
 {
 	size_t count = number + number / 2 + 4;
@@ -243,7 +243,7 @@ static bool thread_make_room(size_t number)
 
 /* ---- Under the lock ---- */
 
-/* One with a place where a reader may stand; NULL: out of memory. */
+/* Returns a block with a free place for a reader, or NULL if out of memory. */
 static struct reader_block *epochs_find_block(struct epochs *epochs)
 {
 	_Atomic(struct reader_block *) *next = &epochs->blocks;
@@ -264,7 +264,7 @@ static struct reader_block *epochs_find_block(struct epochs *epochs)
 	return block;
 }
 
-/* One left by a thread that has ended, or a new one; NULL: out of memory. */
+/* Returns a reader left by an ended thread, or a new one, or NULL if out of memory. */
 static struct reader *epochs_find_free(struct epochs *epochs)
 {
 	/* relaxed: only written under the lock. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which threads read without a lock, and what they may be looking at. Time goes by eras. A reader
- * is inside from reader_enter to reader_leave, with the era that it found; what was made after that
- * era, or was out of the tables before it, it can't be looking at (retire.h).
+ * Epochs know which threads read without a lock, and what they may be looking at. Time goes by
+ * eras. A reader is inside from reader_enter to reader_leave, with the era that it found. It can't
+ * be looking at what was made after that era, or was out of the tables before it (retire.h).
  */
 #ifndef CACHE_EPOCH_H
 #define CACHE_EPOCH_H
@@ -19,7 +19,7 @@ struct pool;
 struct tw_cache_loading;
 struct reader_block;
 
-/* The counts of one thread; summed by tw_cache_get_stats(). */
+/* A thread has these counts, which tw_cache_get_stats() sums up. */
 enum reader_count {
 	COUNT_HITS,
 	COUNT_MISSES,
@@ -33,37 +33,37 @@ enum reader_count {
 	READER_COUNTS
 };
 
-/* A thread's part of one cache; alone on its cache lines. More may follow it (retire.h). */
+/* A reader is a thread's part of one cache, alone on its lines. More may follow it (retire.h). */
 struct reader {
-	/* Written by its thread, read before what was unlinked is freed. 0: outside. */
+	/* Written by its thread, read before what was unlinked is freed; 0 while it is outside. */
 	_Alignas(128) _Atomic uint64_t era;
 	/* Written by its thread. */
 	_Atomic uint64_t counts[READER_COUNTS];
-	uint64_t random;    /* 0: not begun (change.c) */
+	uint64_t random;    /* 0 if not begun (change.c) */
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
 	/* Constant while it is in the list. */
 	struct reader *next;
 	/* Under the lock of the threads (epoch.c). */
-	_Atomic(struct reader *) *place; /* in the block; NULL: its thread has ended */
+	_Atomic(struct reader *) *place; /* in the block; NULL once its thread has ended */
 	struct reader_block *block;
 };
 
 struct epochs {
-	uint64_t id;   /* of no other in this process; constant */
-	size_t number; /* of no other that lives; constant */
+	uint64_t id;   /* never used again in this process; constant */
+	size_t number; /* unique among those that live; constant */
 	_Atomic uint64_t era;
-	_Atomic(struct reader_block *) blocks; /* of the readers of threads that live */
-	_Atomic(struct reader *) readers;      /* all, those of threads that ended too */
-	atomic_uint reader_count;              /* of threads that live */
-	atomic_uint ended_count;               /* readers of threads that ended */
+	_Atomic(struct reader_block *) blocks; /* places of the readers of live threads */
+	_Atomic(struct reader *) readers;      /* all, also those of ended threads */
+	atomic_uint reader_count;              /* readers of live threads */
+	atomic_uint ended_count;               /* readers of ended threads */
 	struct pool *pool;                     /* constant */
 	pthread_mutex_t walks_lock;            /* also held by what takes readers out of the list */
-	unsigned walks;                        /* under it: walks of the list under way */
-	/* Under the lock of the threads: called when a thread with a reader has ended. */
+	unsigned walks;                        /* walks of the list under way; under walks_lock */
+	/* Called under the lock of the threads when a thread with a reader has ended. */
 	void (*on_thread_end)(struct epochs *epochs);
 };
 
-/* The epochs that this thread used last. */
+/* A reader memo has a thread's reader of the epochs with an id; reader_memo has those used last. */
 struct reader_memo {
 	uint64_t id;
 	struct reader *reader;
@@ -71,27 +71,27 @@ struct reader_memo {
 
 extern _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
-/* Its readers are the first part of POOL_READER bytes of the pool, zeroed. False: the system has no
- * thread-specific data left, or no memory. */
+/* Opens epochs. Their readers are the first part of POOL_READER bytes of the pool, zeroed. Returns
+ * false if the system has no thread-specific data left, or no memory. */
 bool epochs_init(struct epochs *epochs, struct pool *pool);
 /* Sets what is called when a thread with a reader has ended. After the return no thread calls what
- * was set before. NULL is for nothing. */
+ * was set before. With NULL nothing is called. */
 void epochs_watch_threads(struct epochs *epochs, void (*on_thread_end)(struct epochs *epochs));
-/* No thread is inside or comes again. */
+/* Frees the readers. No thread may be inside or come again. */
 void epochs_destroy(struct epochs *epochs);
 struct reader *epochs_find_reader(struct epochs *epochs);
-/* A reader of no thread, for what has none; under a lock of its user's. NULL: out of memory. */
+/* Returns a reader of no thread, for use under a lock of its user's, or NULL if out of memory. */
 struct reader *epochs_add_reader(struct epochs *epochs);
-/* Begins a walk of the readers so far, linked by next. Until its end none is freed. */
+/* Begins a walk of the readers so far, linked by next. None is freed until its end. */
 struct reader *epochs_begin_walk(struct epochs *epochs);
 void epochs_end_walk(struct epochs *epochs);
-/* Under walks_lock, while no walk is under way: takes the readers of threads that have ended out of
- * the list, linked by next. The caller frees them when no look that began before can meet them. */
+/* Takes the readers of ended threads, linked by next, out of the list. The caller holds walks_lock,
+ * while no walk is under way. It frees them when no look that began before can meet them. */
 struct reader *epochs_take_ended(struct epochs *epochs);
-/* Puts one of these back. */
+/* Puts back a reader that epochs_take_ended() took. */
 void epochs_put_back(struct epochs *epochs, struct reader *reader);
 
-/* The eras of readers that are inside. */
+/* `struct eras` has the eras of readers that are inside. */
 enum { ERAS_MOST = 64 };
 
 struct eras {
@@ -102,41 +102,41 @@ struct eras {
 	uint64_t last;
 };
 
-/* Of those up to `last`. What was unlinked before an epochs_stamp() before this is hidden from all
- * others. */
+/* Gathers the eras of readers inside, up to `last`. What was unlinked before an epochs_stamp()
+ * before this call is hidden from all other readers. */
 void epochs_gather(struct epochs *epochs, uint64_t last, struct eras *eras);
-/* One that lies from `birth` to `stamp`; 0: none. */
+/* Returns an era from `birth` to `stamp`, or 0 if there is none. */
 uint64_t eras_find(const struct eras *eras, uint64_t birth, uint64_t stamp);
 
-/* How many readers one look at all of them meets. */
+/* Returns how many readers one look at all of them meets. */
 static inline unsigned epochs_readers(struct epochs *epochs)
 {
-	/* relaxed: what a look costs is no matter of exactness. */
+	/* relaxed: the cost of a look need not be exact. */
 	return atomic_load_explicit(&epochs->reader_count, memory_order_relaxed);
 }
 
-/* How many readers epochs_take_ended() may find. */
+/* Returns how many readers epochs_take_ended() may find. */
 static inline unsigned epochs_ended(struct epochs *epochs)
 {
 	/* relaxed: a thread that ends later has the list looked at again. */
 	return atomic_load_explicit(&epochs->ended_count, memory_order_relaxed);
 }
 
-/* The readers so far, whole, linked by next: for a walk, or if none is freed meanwhile. */
+/* Returns the readers so far, whole, linked by next: for a walk, or while none is freed. */
 static inline struct reader *epochs_first_reader(struct epochs *epochs)
 {
 	/* seq_cst: pairs with epochs_take_reader(); see also cache_maintain(). */
 	return atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
 }
 
-/* The calling thread's; NULL: out of memory. */
+/* Returns the calling thread's reader, or NULL if out of memory. */
 static inline struct reader *epochs_reader(struct epochs *epochs)
 {
 	return __builtin_expect(reader_memo.id == epochs->id, 1) ? reader_memo.reader
 								 : epochs_find_reader(epochs);
 }
 
-/* Returns the reader's era. Also for one that is inside: what it has loaded it sees no more. */
+/* Enters the current era and returns it. A reader that was inside must forget what it loaded. */
 static inline uint64_t reader_enter(struct reader *reader, struct epochs *epochs)
 {
 	/* seq_cst: before the slots, so that what was stamped before this era began is not met,
@@ -152,12 +152,12 @@ static inline uint64_t reader_enter(struct reader *reader, struct epochs *epochs
 
 static inline void reader_leave(struct reader *reader)
 {
-	/* release: all that it read, it has read; pairs with epochs_gather(). */
+	/* release: all its reads are done; pairs with epochs_gather(). */
 	atomic_store_explicit(&reader->era, 0, memory_order_release);
 }
 
-/* Whether what was loaded before this, inside that era, was made in it or before: then it may be
- * looked at. */
+/* Returns whether what was loaded before this call, inside `era`, was made in it or before, so that
+ * it may be looked at. */
 static inline bool epochs_is_in(const struct epochs *epochs, uint64_t era)
 {
 	/* relaxed: what was loaded was loaded by acquire, and its maker had read the era before it
@@ -181,14 +181,14 @@ static inline bool era_guard_holds(struct era_guard *guard)
 	return !guard->is_lost;
 }
 
-/* For what is made now. */
+/* Returns the era for what is made now. */
 static inline uint64_t epochs_era(struct epochs *epochs)
 {
 	/* relaxed: published with what is made; see epochs_is_in(). */
 	return atomic_load_explicit(&epochs->era, memory_order_relaxed);
 }
 
-/* Whether no reader was inside. */
+/* Returns whether no reader was inside. */
 static inline bool eras_are_none(const struct eras *eras)
 {
 	return eras->count == 0;
@@ -202,7 +202,7 @@ static inline uint64_t epochs_stamp(struct epochs *epochs)
 	return atomic_load_explicit(&epochs->era, memory_order_seq_cst);
 }
 
-/* Goes on from that era, unless another has. */
+/* Goes on from `era`, unless another thread has. */
 static inline void epochs_advance(struct epochs *epochs, uint64_t era)
 {
 	/* seq_cst: after the stamps; pairs with reader_enter(). relaxed: else it has gone on. */

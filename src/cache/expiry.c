@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer in the wheel costs 88 bytes and a command; a million entries have no room for that. So
- * a shard has one timer, and keeps for itself what is to be looked at at which tick.
+ * A shard has one timer in the wheel, and its expiry keeps what is to be examined at which tick. A
+ * timer costs 88 bytes and a command; a million entries have no room for that.
  *
- * What is kept is the hash of a key, and not its entry: 8 bytes in a block of up to 30. So an entry
+ * An expiry keeps the hash of a key, and not its entry: 8 bytes in a block of up to 30. So an entry
  * needs no links for it, and a removal touches no neighbours. The entry knows the place where its
- * hash is filed; a replacement files the hash again only for an earlier place. What that leaves
- * behind, and what removed entries do, comes up some day and is not wanted any more. When that
- * becomes more than the rest, the shard forgets all and files its entries anew (shard.c).
+ * hash is filed; a replacement files the hash again only for an earlier place. Hashes that replaced
+ * and removed entries leave behind come up some day and are not wanted any more. When they become
+ * more than the rest, the shard forgets all hashes and files its entries again (shard.c).
  *
  * Ticks are numbers of eleven digits to the base 32: 292 years of microseconds have 53 bits. A hash
  * is filed at the level of the highest digit in which its tick differs from now, in the slot of
  * that digit. So all slots of a level lie after now, lower levels come up before higher ones, and
  * the next slot to come up is found by two looks. When a slot of level 0 comes up, its entries are
- * due. One of a higher level comes up at its first tick, and its hashes are filed anew, lower: each
- * entry's deadline is looked at then anyway, for it may have moved to later without a new filing.
+ * due. A slot of a higher level comes up at its first tick, and its hashes are filed again, lower:
+ * each entry's deadline is examined then, for it may have moved to later without a new filing.
  *
- * Invariants: each slot with hashes has its bit in `used`; every hash lies in a slot that comes up
- * at its tick or before; `count` is the number of hashes in slots and in `due`.
+ * Invariants:
+ *   each slot with hashes has its bit in `used`
+ *   every hash lies in a slot that comes up at its tick or before
+ *   `count` is the number of hashes in slots and in `due`
  *
- * What comes up is first moved to `due` as a whole, and taken from there a block at a time, so that
- * the lock can be let go in between.
+ * A slot that comes up is first moved to `due` as a whole, and taken from there a block at a time,
+ * so that the lock can be released in between.
  */
 #include "expiry.h"
 
@@ -45,7 +47,7 @@ void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now)
 	expiry->now = now;
 }
 
-/* NULL: out of memory. */
+/* Returns an empty block, or NULL if out of memory. */
 static struct expiry_block *block_new(const struct expiry *expiry, unsigned capacity)
 {
 	struct expiry_block *block;
@@ -69,7 +71,7 @@ static void block_free(struct expiry_block *block)
 		free(block);
 }
 
-/* The hashes of what is forgotten are not wanted any more: one is the link to the next list. */
+/* Forgets a list. Its hashes are not wanted any more: one is the link to the next list. */
 static void expiry_forget(struct expiry *expiry, struct expiry_block **list)
 {
 	if (!*list)
@@ -138,7 +140,7 @@ bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place)
 	return true;
 }
 
-/* The first place to come up; 0: none. */
+/* Returns the first place to come up, or 0 if there is none. */
 static unsigned expiry_next_place(const struct expiry *expiry)
 {
 	for (unsigned level = 0; level < EXPIRY_LEVELS; level++)
@@ -160,7 +162,7 @@ uint64_t expiry_next(const struct expiry *expiry)
 	return expiry->due ? expiry->now : expiry_place_tick(expiry, expiry_next_place(expiry));
 }
 
-/* Moves the first slot that comes up by `now` to `due`, which is empty; false: there is none. */
+/* Moves the first slot to come up by `now` to the empty `due`. Returns false if there is none. */
 static bool expiry_come_up(struct expiry *expiry, uint64_t now)
 {
 	unsigned place = expiry_next_place(expiry);

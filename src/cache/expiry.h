@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a shard's entries are to be looked at for their age: hashes of keys by tick, of which the
- * wheel is told the first alone. Under the shard's lock. Knows ticks, no clock, and no entries.
+ * An expiry has hashes of keys by the tick at which a shard is to examine their entries' age; the
+ * wheel gets only the first tick. The shard's lock guards it. It knows no clock, and no entries.
  */
 #ifndef CACHE_EXPIRY_H
 #define CACHE_EXPIRY_H
@@ -21,7 +21,7 @@ enum {
 			(1 << (EXPIRY_BITS - (EXPIRY_LEVELS - 1) * EXPIRY_DIGIT))
 };
 
-/* This is later than every tick. */
+/* EXPIRY_NEVER is later than every tick. */
 #define EXPIRY_NEVER UINT64_MAX
 
 struct pool;
@@ -37,8 +37,8 @@ struct expiry_block {
 struct expiry {
 	uint64_t now;                   /* the tick up to which slots have come up */
 	uint32_t used[EXPIRY_LEVELS];   /* a bit for each slot that may hold hashes */
-	struct expiry_block *due;       /* came up, not looked at yet */
-	size_t count;                   /* of hashes, those in `due` too */
+	struct expiry_block *due;       /* blocks that came up and are not examined yet */
+	size_t count;                   /* hashes, also those in `due` */
 	struct expiry_block *forgotten; /* lists, linked by the first block's first hash */
 	struct expiry_block *slots[EXPIRY_PLACES];
 	struct pool *pool; /* constant */
@@ -46,13 +46,13 @@ struct expiry {
 
 void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now);
 void expiry_close(struct expiry *expiry);
-/* Forgets all; the memory is for expiry_free_some(). */
+/* Forgets all hashes; the memory is for expiry_free_some(). */
 void expiry_clear(struct expiry *expiry);
-/* Frees up to so many blocks of what is forgotten; false: nothing is left. */
+/* Frees up to `blocks` forgotten blocks. Returns false if nothing is left. */
 bool expiry_free_some(struct expiry *expiry, unsigned blocks);
 /*
- * Returns the place of what is to be examined at that tick, or, if that is not after now, at the
- * next one: not 0. What has a smaller place comes up before. A place keeps its number until it
+ * Returns the place, not 0, of a hash to be examined at `tick`, or, if that is not after now, at
+ * the next tick. A smaller place comes up before a larger one. A place keeps its number until it
  * comes up.
  */
 static inline unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
@@ -63,26 +63,26 @@ static inline unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
 	if (tick <= expiry->now)
 		tick = expiry->now + 1;
 	level = (63u - (unsigned)__builtin_clzll(tick ^ expiry->now)) / EXPIRY_DIGIT;
-	/* Not 0: a slot of number 0 is never after now. */
+	/* It is not 0: a slot of number 0 is never after now. */
 	return level * EXPIRY_SLOTS + (tick >> level * EXPIRY_DIGIT & (EXPIRY_SLOTS - 1));
 }
 
-/* Returns whether nothing is filed there. */
+/* Returns whether nothing is filed at the place. */
 static inline bool expiry_is_empty(const struct expiry *expiry, unsigned place)
 {
 	return !expiry->slots[place];
 }
 
-/* False: out of memory. */
+/* Files a hash at a place. Returns false if out of memory. */
 bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place);
-/* The first tick of a place, or EXPIRY_NEVER of place 0. */
+/* Returns the first tick of a place, or EXPIRY_NEVER for place 0. */
 uint64_t expiry_place_tick(const struct expiry *expiry, unsigned place);
-/* The tick at which something comes up; EXPIRY_NEVER: nothing will. */
+/* Returns the tick at which the next hashes come up, or EXPIRY_NEVER if none will. */
 uint64_t expiry_next(const struct expiry *expiry);
 /*
- * Takes out a block of hashes that have come up by the tick `now`, early ones too; NULL: there is
- * none. The caller looks at them, leaves those in it that could not be filed anew, for want of
- * memory, and gives it back: they come up again at that place.
+ * Takes out a block of hashes that have come up by the tick `now`, early ones too, or returns NULL
+ * if there is none. The caller examines them, leaves in the block those that it had no memory to
+ * file again, and gives it back: they come up again at that place.
  */
 struct expiry_block *expiry_take(struct expiry *expiry, uint64_t now);
 void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigned place);

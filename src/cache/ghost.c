@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of small buckets without links or deletions: a slot holds a hash and the time of the
- * eviction that brought it, counted in evictions. It counts only while that time lies within the
- * window, and a new hash takes the oldest slot of its bucket. So the queue of ghosts needs no
- * queue. If the table becomes too small, or much too large, it begins anew: to lay all into another
+ * Ghosts are a hash table of small buckets without links or deletions. A slot holds a hash and the
+ * time of its eviction, counted in evictions. It counts only while that time lies within the
+ * window, and a new one takes the oldest slot of its bucket. So the queue of ghosts needs no queue.
+ * A table that is too small, or much too large, is replaced by an empty one: moving all hashes
  * would take too long. Times begin in the middle of their range, so that an empty slot is old.
  */
 #include "ghost.h"
@@ -12,7 +12,7 @@
 
 enum { GHOST_BUCKET = 8 };
 
-/* Half of the range of times, and the time of what was taken out, as seen from now. */
+/* This is half of the range of times: a ghost that was taken out counts as that old. */
 #define GHOST_LONG_AGO (UINT32_C(1) << 31)
 
 void ghost_init(struct ghost *ghost)
@@ -33,7 +33,7 @@ size_t ghost_bytes(const struct ghost *ghost)
 
 static struct ghost_slot *ghost_bucket(const struct ghost *ghost, uint32_t hash)
 {
-	/* The lowest bits chose the bucket of the table; mix, so that these are others. */
+	/* The lowest bits chose the bucket of the table; the mix makes these others. */
 	return &ghost->slots[((hash * 0x9e3779b1u) >> 8 & ghost->mask) * GHOST_BUCKET];
 }
 

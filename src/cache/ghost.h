@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ghosts are the hashes of keys that were evicted lately. Under the shard's lock. */
+/* Ghosts are the hashes of keys that were evicted lately. The shard's lock guards them. */
 #ifndef CACHE_GHOST_H
 #define CACHE_GHOST_H
 
@@ -9,29 +9,29 @@
 
 struct ghost_slot {
 	uint32_t hash;
-	uint32_t time; /* of its eviction; the lowest bit says that it left the main queue */
+	uint32_t time; /* when it was evicted; the lowest bit says that it left the main queue */
 };
 
 struct ghost {
-	struct ghost_slot *slots; /* NULL: nothing is remembered */
+	struct ghost_slot *slots; /* NULL if nothing is remembered */
 	size_t mask;              /* buckets - 1 */
-	uint32_t time;            /* of the last eviction; goes up by two */
+	uint32_t time;            /* time of the last eviction; goes up by two */
 };
 
-/* What is remembered of a key. */
+/* A ghost memory is what is remembered of a key. */
 struct ghost_memory {
 	bool was_main; /* it left the main queue */
 	uint32_t age;  /* evictions since then */
 };
 
 void ghost_init(struct ghost *ghost);
-/* Of one that remembers nothing there is nothing to be freed. */
+/* Frees the slots. A ghost that remembers nothing has none. */
 void ghost_forget(struct ghost *ghost);
 size_t ghost_bytes(const struct ghost *ghost);
-/* Makes room for so many; if memory is short, fewer are remembered. */
+/* Makes room for `entries` hashes; if memory is short, fewer are remembered. */
 void ghost_reserve(struct ghost *ghost, size_t entries);
 void ghost_add(struct ghost *ghost, uint32_t hash, bool was_main);
-/* Returns whether it was among the last `window` ones, sets *memory if so, and forgets it. */
+/* Returns whether the hash was among the last `window` ones, sets *memory if so, and forgets it. */
 bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window, struct ghost_memory *memory);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The statistics as text for Prometheus. */
+/* This file prints the statistics as text for Prometheus. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/metric.h"
 #include "cache.h"
 
-/* X(name, field, help): counts that only grow. */
+/* COUNTERS lists counts that only grow, as X(name, field, help). */
 #define COUNTERS(X)                                                                         \
 	X("hits", hits, "Lookups that found their key.")                                    \
 	X("misses", misses, "Lookups whose key was missing or had expired.")                \
@@ -21,7 +21,7 @@
 	X("notified", notified, "Removals reported to the listener.")                       \
 	X("refused", refused, "Values too heavy alone, or refused at the limit of queued removals.")
 
-/* Likewise: states. */
+/* GAUGES lists states in the same way. */
 #define GAUGES(X)                                                                       \
 	X("entries", entries, "Entries in the cache.")                                  \
 	X("bytes", bytes, "Sum of the entries' weights.")                               \

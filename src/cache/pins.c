@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A release by the thread that pinned takes the entry out of its hazards; by another thread, or if
- * the pin is counted by now, it takes one from the count. So the count of an entry that is linked
- * may be less than that of its pins, and less than none: the table's reference outweighs all pins
- * (ENTRY_OF_TABLE). When the hazards have been counted it is exact, and no hazard comes anew, for
- * no lookup finds the entry any more.
+ * A release by the thread that pinned takes the entry out of its own hazards. A release by another
+ * thread, or of a pin that is counted by now, takes one from the count. So the count of an entry
+ * that is linked may be less than that of its pins, and less than 0: the table's reference
+ * outweighs all pins (ENTRY_OF_TABLE). When the hazards have been counted the count is exact, and
+ * no new hazard comes, because no lookup finds the entry any more.
  *
- * The hazards of all threads, of those that have ended too, are in one list, which only grows as
- * long as there is a cache; a thread that begins takes those of one that has ended, with what is
- * left in them. Without a cache all of them are empty: it has counted what was left.
+ * The hazards of all threads, also of ended ones, are in one list, which only grows while there is
+ * a cache. A thread that begins takes those of one that has ended, with what is left in them.
+ * Without a cache all of them are empty: the cache has counted what was left.
  *
- * Invariants: a hazard that is not NULL names an entry whose table's reference is there. An entry's
- * pins are its count beside the table's reference, and the hazards that name it.
+ * Invariants:
+ *   a hazard that is not NULL names an entry whose table's reference is there
+ *   an entry's pins are its count beside the table's reference, and the hazards that name it
  *
- * May run together: everything; one caller of hazards_count() an entry.
+ * All calls may run together, with at most one caller of hazards_count() for an entry.
  */
 #include "pins.h"
 
@@ -48,8 +49,8 @@ struct hazards *hazards_take(void)
 		atomic_init(&hazards->is_taken, true);
 		do
 			hazards->next = first;
-		/* release: it is whole; pairs with hazards_look(). acquire: those that are there
-		 * are. */
+		/* release: they are whole; pairs with hazards_look(). acquire: so are those that
+		 * are there. */
 		while (!atomic_compare_exchange_weak_explicit(
 			&all_hazards, &first, hazards, memory_order_release, memory_order_acquire));
 	}
@@ -98,7 +99,7 @@ static bool hazards_release(const struct tw_cache_entry *entry)
 		if (atomic_load_explicit(&own->entries[i], memory_order_relaxed) != entry)
 			continue;
 		/* release: all of it has been read; pairs with hazards_look(). relaxed: it has just
-		 * been counted; what orders the two then is the count. */
+		 * been counted; the count then orders the two. */
 		if (atomic_compare_exchange_strong_explicit(&own->entries[i], &expected, NULL,
 							    memory_order_release,
 							    memory_order_relaxed))
@@ -127,8 +128,8 @@ void hazards_look(struct hazards_seen *seen)
 	seen->count = 0;
 	for (; hazards; hazards = hazards->next)
 		for (int i = 0; i < HAZARDS && seen->count < HAZARDS_SEEN; i++) {
-			/* acquire: if it is not what it was, the thread has read all that it was;
-			 * pairs with entry_hold() and hazards_release(). */
+			/* acquire: if the hazard has changed, its thread has read all of what it
+			 * named; pairs with entry_hold() and hazards_release(). */
 			const struct tw_cache_entry *entry =
 				atomic_load_explicit(&hazards->entries[i], memory_order_acquire);
 
@@ -161,7 +162,7 @@ void hazards_count(const struct hazards_seen *seen, struct tw_cache_entry *entry
 			if (atomic_load_explicit(&hazards->entries[i], memory_order_acquire) !=
 			    entry)
 				continue;
-			/* Counted first: a release that finds no hazard finds the count. */
+			/* This counts first: a release that finds no hazard finds the count. */
 			entry_pin(entry);
 			/* release: the count is there; pairs with hazards_release(). acquire, also
 			 * where it fails: the thread has released it, as in hazards_look(). */

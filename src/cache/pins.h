@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pins: what keeps an entry after the call that found it. A count in the entry is one line of
- * memory for all threads, and the hottest entry's line goes from core to core with each pin and
- * each release. So a thread notes what a lookup of its own has found in hazard pointers (Michael,
- * 2004), which are a line of its own. What frees entries looks at the hazards of all threads when
- * no reader sees the entry any more, and makes counted pins of those that name it, before it gives
- * up the table's reference.
+ * A pin keeps an entry after the call that found it. A count in the entry is one line of memory for
+ * all threads, and the hottest entry's line goes from core to core with each pin and each release.
+ * So a thread notes what a lookup of its own has found in hazard pointers (Michael, 2004), which
+ * are a line of its own. A thread that frees entries looks at the hazards of all threads when no
+ * reader sees the entry any more, and makes counted pins of those that name it, before it gives up
+ * the table's reference.
  */
 #ifndef CACHE_PINS_H
 #define CACHE_PINS_H
@@ -15,29 +15,29 @@
 
 #include "entry.h"
 
-/* Fewer where a model checker is to go through all orders. */
+/* A model checker sets fewer, to go through all orders. */
 #ifndef HAZARDS
 #define HAZARDS 6
 #endif
 
-/* Of one thread; when it ends another has them, as they are. */
+/* Hazards are one thread's. When it ends, another thread gets them as they are. */
 struct hazards {
 	/* Set by the thread; set to NULL by it, or by what counts the pin. */
 	_Alignas(64) _Atomic(const struct tw_cache_entry *) entries[HAZARDS];
 	struct hazards *next; /* constant while there is a cache */
-	atomic_bool is_taken; /* a thread has it */
+	atomic_bool is_taken; /* a thread has them */
 };
 
 extern _Thread_local struct hazards *own_hazards __attribute__((tls_model("initial-exec")));
 
-/* Gives the thread its hazards, or NULL without memory. */
+/* Gives the calling thread its hazards. Returns NULL if out of memory. */
 struct hazards *hazards_take(void);
-/* The thread ends. */
+/* Gives up the hazards of the calling thread, which ends. */
 void hazards_give_back(void);
-/* Frees those of threads that have ended. There is no cache, nor will there be one meanwhile. */
+/* Frees the hazards of ended threads. No cache may exist, or be made meanwhile. */
 void hazards_free(void);
 
-/* Pins what the caller has found in the era that it is inside of, and in a table. */
+/* Pins an entry that the caller has found in a table, in the era that it is inside of. */
 static inline void entry_hold(const struct tw_cache_entry *entry)
 {
 	struct hazards *own = own_hazards ? own_hazards : hazards_take();
@@ -46,7 +46,7 @@ static inline void entry_hold(const struct tw_cache_entry *entry)
 		/* relaxed: others only make it NULL. */
 		if (atomic_load_explicit(&own->entries[i], memory_order_relaxed))
 			continue;
-		/* release: of what this replaces all has been read; and a look that sees that the
+		/* release: all of what this replaces has been read; and a look that sees that the
 		 * reader has left its era sees this (reader_leave, epochs_gather, hazards_look). */
 		atomic_store_explicit(&own->entries[i], entry, memory_order_release);
 		return;
@@ -54,18 +54,18 @@ static inline void entry_hold(const struct tw_cache_entry *entry)
 	entry_pin(entry);
 }
 
-/* What threads hold by hazards. */
+/* `struct hazards_seen` has what threads hold by hazards. */
 enum { HAZARDS_SEEN = 64 };
 
 struct hazards_seen {
 	const struct tw_cache_entry *entries[HAZARDS_SEEN];
-	unsigned count; /* HAZARDS_SEEN: maybe more */
+	unsigned count; /* at HAZARDS_SEEN there may be more */
 };
 
 /* Collects the hazards of all threads, after a look at the readers: of the entries that no reader
  * saw then, it finds all that a thread has pinned. */
 void hazards_look(struct hazards_seen *seen);
-/* For one of these, before entry_let_go(): what holds it is a counted pin from now on. */
+/* Makes counted pins of the hazards of an entry that no reader sees, before entry_let_go(). */
 void hazards_count(const struct hazards_seen *seen, struct tw_cache_entry *entry);
 
 #endif

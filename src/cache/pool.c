@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * malloc keeps its memory by thread and by size: what one thread takes and another gives back is of
- * use to neither for long, and what was small once is never large. Here cells of a class are cut
- * from pages, which the arena has; a page has its own list of free cells, and goes back to the
- * arena when all of them are. Of pages that stay for a few cells, compact.c moves those elsewhere.
+ * A pool cuts the cells of a class from pages, which the arena has. A page has its own list of free
+ * cells, and goes back to the arena when all of them are free. compact.c moves entries out of pages
+ * that stay for a few cells. malloc keeps its memory by thread and by size: what one thread takes
+ * and another gives back is of use to neither for long, and what was small once is never large.
  *
- * Invariants, under the lock: a cell is taken, or in its page's list, or was never cut; a page with
- * nothing taken is the arena's; one with something free is in its class's list, unless it leaves.
+ * Invariants, under the lock:
+ *   a cell is taken, or in its page's list, or was never cut
+ *   a page with nothing taken is the arena's
+ *   a page with something free is in its class's list, unless it leaves
  *
- * Cells of up to 256 bytes go by 16; larger ones are such that 4 to 7 times a power of two of them
- * fill a page. So less than a fifth of a cell is wasted, and a fiftieth of a page. What is larger
+ * Cells of up to 256 bytes are multiples of 16 bytes; of larger ones 4 to 7 times a power of two
+ * fill a page. So less than a fifth of a cell is wasted, and a fiftieth of a page. A block larger
  * than a fourth of the largest page is a span of the arena. The page, and the pool, are found from
- * a cell's address: its taker keeps nothing.
+ * a cell's address, so its taker keeps nothing.
  *
- * May run together: everything.
+ * All calls may run together.
  */
 #include "pool.h"
 
@@ -35,16 +37,16 @@ enum {
 	HEAD = sizeof(struct pool_page),
 	READER_OFFSET = POOL_READER_ALIGNMENT - HEAD, /* in its cell */
 	READER_CELL = POOL_READER + POOL_READER_ALIGNMENT,
-	BATCH_BYTES = 4096, /* of cells that a thread takes at once */
+	BATCH_BYTES = 4096, /* bytes of cells that a thread takes at once */
 	BATCH_MOST = 16
 };
 
-/* What may be free: a part of what is used, and some. */
+/* A part of what is used, and some more bytes, may be free. */
 enum { FREE_SHARE_OF_32 = 3, FREE_LEAST = 1 << 19 };
 
-/* One that is not taken. */
+/* A pool cell is one that is not taken. */
 struct pool_cell {
-	struct pool_block block; /* as it was */
+	struct pool_block block; /* as it was given back */
 	struct pool_cell *next;
 };
 
@@ -55,7 +57,7 @@ static size_t page_size_of(unsigned class)
 	return class >= LARGE_FIRST && class < POOL_SIZES ? LARGE_PAGE : SMALL_PAGE;
 }
 
-/* Of a cell, at most CELL_MOST. */
+/* Returns the class of a cell of `size` bytes, which is at most CELL_MOST. */
 static unsigned class_of(size_t size)
 {
 	bool is_large = size > SMALL_MOST;
@@ -66,7 +68,7 @@ static unsigned class_of(size_t size)
 		return (unsigned)((size + POOL_STEP - 1) / POOL_STEP) - 1;
 	size = (size + POOL_STEP - 1) / POOL_STEP * POOL_STEP;
 	cells = (unsigned)((size_t)((is_large ? LARGE_PAGE : SMALL_PAGE) - HEAD) / size);
-	/* 3 bits of it: 56 cells are the first of four in each power of two. */
+	/* The shift leaves 3 bits: 56 cells are the first of four classes in each power of two. */
 	shift = 29 - (unsigned)__builtin_clz(cells);
 	if (shift > 3)
 		return is_large ? LARGE_FIRST : FINE_CLASSES;
@@ -219,7 +221,7 @@ static void pool_discount_free(struct pool *pool, const struct pool_page *page, 
 	pool->free -= (uint64_t)cells * page->cell_size;
 }
 
-/* In front of the others; NULL: out of memory. */
+/* Adds a page in front of the others. Returns NULL if out of memory. */
 static struct pool_page *pool_add_page(struct pool *pool, unsigned class)
 {
 	size_t size = page_size_of(class);
@@ -237,7 +239,7 @@ static struct pool_page *pool_add_page(struct pool *pool, unsigned class)
 	return page;
 }
 
-/* One that is in no list. */
+/* Gives a page that is in no list back to the arena. */
 static void pool_remove_page(struct pool *pool, struct pool_page *page)
 {
 	size_t size = page_size_of(page->class);
@@ -430,7 +432,7 @@ static void spare_push(struct pool_spare *spare, struct pool_cell *cell, unsigne
 	spare->bytes += class_size(class);
 }
 
-/* Takes some cells at once. Returns false if out of memory. Inlined it would cost spare_take() 15
+/* Takes some cells at once. Returns false if out of memory. Inlining it would cost spare_take() 15
  * instructions. */
 static __attribute__((noinline)) bool spare_fill(struct pool_spare *spare, struct pool *pool,
 						 unsigned class)
@@ -485,7 +487,7 @@ void spare_give(struct pool_spare *spare, void *block, size_t size)
 		return;
 	}
 	class = class_of(size);
-	/* What is to be emptied gets no new entries. */
+	/* A page to be emptied gets no new entries. */
 	if (block_is_left(block, class)) {
 		pool_give_of(block, class);
 		return;
@@ -529,7 +531,7 @@ bool pool_is_sparse(struct pool *pool, bool at_rest)
 	return is_sparse;
 }
 
-/* The class with most free bytes, of a page at least. */
+/* Returns the class with most free bytes, of a page at least, or NULL if there is none. */
 static struct pool_class *pool_choose_class(struct pool *pool)
 {
 	struct pool_class *chosen = NULL;
@@ -555,7 +557,7 @@ struct pool_page *pool_begin_leaving(struct pool *pool, unsigned *count)
 
 	pthread_mutex_lock(&pool->lock);
 	class = pool_choose_class(pool);
-	/* The first is being filled. */
+	/* The first page is being filled. */
 	link = class ? class->pages.previous : NULL;
 	for (unsigned i = 0; class && i < LOOKS && link != &class->pages; i++) {
 		struct pool_page *page = list_entry(link, struct pool_page, link);
@@ -603,7 +605,7 @@ void pool_readmit(struct pool *pool)
 		list_remove(link);
 		pool_set_page_state(pool, page, PAGE_STAYS);
 		pool_count_free(pool, page, page_free_cells(page));
-		/* Before the others: it is not the next to be emptied. */
+		/* It comes before the others, so it is not the next to be emptied. */
 		if (page_free_cells(page) > 0)
 			list_append(pool->classes[page->class].pages.next, link);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache's memory for entries: cells by size, in pages of one size each, used again and again. Any
- * thread, with or without the cache: the pool goes when it is closed and the last cell is back.
- * Threads keep spare cells, to take most without a lock.
+ * A pool is one cache's memory for entries: cells by size, in pages of one size each, used again
+ * and again. Any thread may use it, with or without the cache: the pool is freed when it is closed
+ * and the last cell is back. Threads keep spare cells, to take most without a lock.
  */
 #ifndef CACHE_POOL_H
 #define CACHE_POOL_H
@@ -31,26 +31,26 @@ enum page_state {
 	PAGE_WAITS       /* until the last cells come back */
 };
 
-/* What an entry begins with, the taker's; the pool leaves it as it was given back. */
+/* An entry begins with a pool block of its taker's. The pool leaves it as it was given back. */
 struct pool_block {
 	uint32_t birth_low; /* 48 bits: the era in which it was made (epoch.h) */
 	uint16_t birth_high;
 	_Atomic uint16_t state; /* 0 in a cell that was never taken; see entry_state() */
 };
 
-/* At its beginning; the cells follow. */
+/* A pool page begins with this head; its cells follow. */
 struct pool_page {
 	/* Constant. */
 	_Alignas(64) unsigned class;
 	unsigned cells;
 	size_t cell_size;
 	/* Under the lock. */
-	struct list link;       /* of the class's with something free, or those that are left */
-	struct pool_cell *free; /* those that came back */
-	unsigned cut;           /* so many have been taken once */
-	unsigned used;          /* cells, and the threads that empty it */
+	struct list link;       /* in the class's `pages`, or in `leaving` */
+	struct pool_cell *free; /* cells that came back */
+	unsigned cut;           /* cells that were ever taken */
+	unsigned used;          /* cells taken, and threads that empty the page */
 	atomic_uint state;      /* enum page_state; read by any thread */
-	unsigned age; /* of one that waits to be empty: how often maintenance has met it */
+	unsigned age;           /* how often maintenance has met it waiting to be empty */
 };
 
 struct pool_class {
@@ -64,16 +64,16 @@ struct pool {
 	/* Under it. */
 	struct pool_class classes[POOL_CLASSES];
 	struct list leaving; /* pages that wait to be empty */
-	uint64_t limit;      /* in bytes, for all; 0: none */
+	uint64_t limit;      /* in bytes, for all that the cache has; 0 for none */
 	uint64_t taken;      /* cells and spans */
 	uint64_t used;       /* bytes in them */
 	uint64_t free;       /* bytes of free cells, without pages that are leaving */
 	bool is_closed;
-	atomic_uint left_pages;  /* that are emptied, or wait; read by any thread */
-	_Atomic uint64_t pinned; /* bytes that only pins hold */
+	atomic_uint left_pages;  /* pages that are emptied or wait; read by any thread */
+	_Atomic uint64_t pinned; /* bytes kept only by pins */
 };
 
-/* Cells of one pool that one thread keeps. Zeroed: none. */
+/* A pool spare has the cells of one pool that one thread keeps. Zeroed, it has none. */
 struct pool_spare {
 	struct pool_cell *cells[POOL_SIZES];
 	size_t bytes;
@@ -81,14 +81,14 @@ struct pool_spare {
 	bool has_grown; /* some cells were taken at once, since its thread has cleared this */
 };
 
-/* NULL: out of memory. */
+/* Makes a pool. Returns NULL if out of memory. */
 struct pool *pool_create(void);
 void pool_close(struct pool *pool);
-/* In bytes, for all that the cache has; 0: none. */
+/* Sets the limit in bytes for all that the cache has; 0 stands for no limit. */
 void pool_set_limit(struct pool *pool, uint64_t limit);
-/* Bytes of the system, and of them those in blocks that are taken. */
+/* Sets *memory to the bytes from the system, and *used to those of them in taken blocks. */
 void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used);
-/* pool_cell_size() of more than POOL_FINE bytes. */
+/* Returns pool_cell_size() of more than POOL_FINE bytes. */
 size_t pool_coarse_cell_size(size_t size);
 /* Returns how many bytes a block of `size` bytes takes. */
 static inline size_t pool_cell_size(size_t size)
@@ -98,10 +98,10 @@ static inline size_t pool_cell_size(size_t size)
 	return (size + POOL_STEP - 1) / POOL_STEP * POOL_STEP;
 }
 
-/* With the size it was taken with, by spare_take() say; any thread. */
+/* Gives back a block, say of spare_take(), with the size it was taken with. Any thread. */
 void pool_give(void *block, size_t size);
 struct pool *pool_of(const void *block);
-/* Counts a block that only pins hold, or does so no more. */
+/* Counts a block as kept only by pins, or no longer. */
 void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned);
 /* Returns a block of POOL_EXPIRY_BLOCK bytes, or NULL if out of memory. */
 void *pool_take_expiry_block(struct pool *pool);
@@ -111,25 +111,25 @@ void pool_give_expiry_block(void *block);
 void *pool_take_reader(struct pool *pool);
 void pool_give_reader(void *reader);
 
-/* At a multiple of 16, of at least 16 bytes; NULL: out of memory. */
+/* Returns a block of at least `size` and 16 bytes at a multiple of 16, or NULL if out of memory. */
 void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size);
-/* As pool_give(). */
+/* Keeps a block as a spare cell, or does what pool_give() does. */
 void spare_give(struct pool_spare *spare, void *block, size_t size);
-/* Returns up to so many; false: none is left. Each may be the last of its page. */
+/* Gives back up to `cells` cells, each maybe its page's last. Returns false if none is left. */
 bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cells);
-/* Returns all of them, in steps. */
+/* Gives back all spare cells, in steps. */
 void spare_return(struct pool_spare *spare, struct pool *pool);
 
 /* ---- Emptying pages (compact.c) ---- */
 
-/* Whether more is free than should be; `at_rest`: than should be for what is used now. */
+/* Returns whether more is free than should be; if `at_rest`, than the present use allows. */
 bool pool_is_sparse(struct pool *pool, bool at_rest);
-/* A page to be emptied, of which no cell is taken meanwhile, and that stays; NULL: none would help.
- * *count: so many of its cells have been taken once. */
+/* Returns a page to be emptied, or NULL if none would help. It stays, and none of its cells is
+ * taken meanwhile. Sets *count to the number of its cells that were ever taken. */
 struct pool_page *pool_begin_leaving(struct pool *pool, unsigned *count);
 size_t page_size(const struct pool_page *page);
 void pool_end_leaving(struct pool *pool, struct pool_page *page);
-/* Pages that were not emptied in the time between two calls can be used again. */
+/* Lets pages be used again that were not emptied in the time between two calls. */
 void pool_readmit(struct pool *pool);
 
 static inline void *page_cell(struct pool_page *page, unsigned number)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue of entries, chained through themselves, and one alarm that empties it. What is added to
- * an idle queue sets the alarm; the run goes on until the queue is empty, but lets other tasks of
- * the pool come in between after each crowd. Runs of an alarm never overlap, so on_remove has one
- * caller.
+ * Removals are a queue of entries, chained through themselves, and one alarm that empties it. What
+ * is added to an idle queue sets the alarm; the run goes on until the queue is empty, but lets
+ * other tasks of the pool come in between after each crowd. Runs of an alarm never overlap, so
+ * on_remove has one caller.
  *
- * An entry waits here with a reference of its own, so that its memory needs no other. It is
- * added under the lock of the shard that it leaves, and the queue is told in order: so a thread
- * that has seen it gone waits for it by waiting for as many as have been added, whatever leaves
- * later.
+ * An entry waits here with a reference of its own, so that its memory needs no other. It is added
+ * under the lock of the shard that it leaves, and the queue is reported in order. So a thread that
+ * has seen it gone waits for it by waiting for as many as have been added, whatever leaves later.
  *
- * Invariants: told ≤ added, and the list has the entries between; while there are some, the alarm
- * is set, or its run will look again, unless the wheel was stopped.
+ * Invariants:
+ *   `told` ≤ `added`, and the list has the entries between
+ *   while it has some, the alarm is set, or its run will look again, unless the wheel was stopped
  */
 #include "removal.h"
 
@@ -22,8 +22,8 @@
 enum { CROWD = 1024 };
 
 /*
- * A thread that waits looks whether the wheel goes on, and drives it if that is the caller's part:
- * at once as long as that tells crowds; soon after each crowd that a worker has told, for its run
+ * A thread that waits checks whether the wheel goes on, and drives it if that is the caller's part:
+ * at once while that reports crowds; soon after each crowd that a worker has reported, for its run
  * ends a moment after that, and only then is the next one handed over; and ever later while a
  * listener takes its time.
  */
@@ -41,7 +41,7 @@ void removal_list_add(struct removal_list *list, struct tw_cache_entry *entry)
 	list->count++;
 }
 
-/* Under the lock: the first crowd; NULL: there is none. */
+/* Takes the first crowd, or returns NULL if there is none. The caller holds the lock. */
 static struct tw_cache_entry *removals_take_crowd(struct removals *removals)
 {
 	struct tw_cache_entry *first = removals->first;
@@ -58,11 +58,11 @@ static struct tw_cache_entry *removals_take_crowd(struct removals *removals)
 	return first;
 }
 
-/* A crowd of entries with which the listener is being called. */
+/* A crowd has entries with which the listener is being called. */
 struct crowd {
 	struct removals *removals;
-	struct reader *reader;       /* or NULL, out of memory */
-	struct tw_cache_entry *told; /* the listener has this one, or NULL */
+	struct reader *reader;       /* NULL if out of memory */
+	struct tw_cache_entry *told; /* the one that the listener has, or NULL */
 	struct tw_cache_entry *rest;
 };
 
@@ -73,7 +73,7 @@ static void crowd_end_one(struct crowd *crowd)
 	counter_add_ordered(&crowd->removals->told, 1);
 }
 
-/* Ends it, also where an exception leaves the listener: what is left comes first then. */
+/* Ends the crowd, also where an exception leaves the listener: what is left comes first then. */
 static void crowd_end(struct crowd *crowd)
 {
 	struct removals *removals = crowd->removals;
@@ -102,7 +102,7 @@ static void crowd_end(struct crowd *crowd)
 	shared_ask_maintenance(removals->shared);
 }
 
-/* Returns whether there was one. */
+/* Reports a crowd. Returns whether there was one. */
 static bool removals_tell_crowd(struct removals *removals)
 {
 	struct crowd crowd __attribute__((cleanup(crowd_end))) = {.removals = removals};
@@ -110,7 +110,7 @@ static bool removals_tell_crowd(struct removals *removals)
 	pthread_mutex_lock(&removals->lock);
 	crowd.rest = removals_take_crowd(removals);
 	pthread_mutex_unlock(&removals->lock);
-	/* So that tw_cache_flush and tw_cache_destroy know where they are called from. */
+	/* This shows tw_cache_flush and tw_cache_destroy where they are called from. */
 	crowd.reader = epochs_reader(&removals->shared->epochs);
 	if (crowd.reader)
 		crowd.reader->callbacks++;
@@ -125,7 +125,7 @@ static bool removals_tell_crowd(struct removals *removals)
 	return true;
 }
 
-/* The alarm's run. */
+/* Reports a crowd in a run of the alarm. */
 static void removals_run(void *argument)
 {
 	(void)removals_tell_crowd(argument);
@@ -197,7 +197,7 @@ enum tw_status removals_wait(struct removals *removals, bool later)
 			look = first_look;
 		else
 			look = look * 2 < last_look ? look * 2 : last_look;
-		/* What a listener makes leave is added before its own entry counts as told. */
+		/* What a listener makes leave is added before its own entry counts as reported. */
 		if (later)
 			target = counter_read(&removals->added);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells on_remove, on the wheel's pool, of entries that have left. Any thread. */
+/* Removals report entries that have left to on_remove, on the wheel's pool. Any thread. */
 #ifndef CACHE_REMOVAL_H
 #define CACHE_REMOVAL_H
 
@@ -13,9 +13,9 @@
 
 struct removals {
 	/* Constant. */
-	tw_cache_remove_fn *on_remove; /* NULL: none is called */
+	tw_cache_remove_fn *on_remove; /* NULL if none is called */
 	void *context;
-	uint64_t most; /* of those that wait; 0: no limit */
+	uint64_t most; /* limit of those that wait, or 0 for no limit */
 	struct shared_state *shared;
 	/* Any thread, under the lock, which is taken inside those of shards. */
 	pthread_mutex_t lock;
@@ -24,13 +24,13 @@ struct removals {
 	struct tw_cache_entry *last;
 	_Atomic uint64_t added; /* read by any thread */
 	bool is_awake;          /* the alarm is set, or runs and will look again */
-	uint64_t crowds;        /* that were told */
+	uint64_t crowds;        /* crowds reported */
 	struct tw_alarm *alarm;
-	/* Written by the thread that tells; read by any. */
+	/* Written by the thread that reports; read by any. */
 	_Atomic uint64_t told;
 };
 
-/* Entries that left, of one shard, in order; each with a reference for this. */
+/* A removal list has entries that left one shard, in order, each with a reference for this. */
 struct removal_list {
 	struct tw_cache_entry *first;
 	struct tw_cache_entry *last;
@@ -40,7 +40,7 @@ struct removal_list {
 enum tw_status removals_open(struct removals *removals, struct shared_state *shared,
 			     const struct tw_cache_options *options);
 void removals_close(struct removals *removals);
-/* How many on_remove has not returned from. */
+/* Returns the number of removals that on_remove has not returned from. */
 static inline uint64_t removals_waiting(const struct removals *removals)
 {
 	uint64_t told = counter_read_ordered(&removals->told);
@@ -53,17 +53,17 @@ static inline bool removals_are_full(const struct removals *removals)
 	return removals->most > 0 && removals_waiting(removals) >= removals->most;
 }
 
-/* Under the shard's lock that guards the list. */
+/* Adds an entry. The caller holds the shard's lock, which guards the list. */
 void removal_list_add(struct removal_list *list, struct tw_cache_entry *entry);
-/* Under the same lock, at last: empties the list, which is not empty. */
+/* Queues the entries of a list that has some, and empties it: the last act under the same lock. */
 void removals_add(struct removals *removals, struct removal_list *list);
 /*
- * Waits until all that were added are told; `later`: also those that listeners make leave
- * meanwhile. TW_CLOSED: the wheel was stopped, and nothing tells them; TW_INVALID: the wheel can't
- * be waited for from here.
+ * Waits until all that were added are reported; if `later`, also those that listeners make leave
+ * meanwhile. Returns TW_CLOSED if the wheel was stopped, and nothing reports them, or TW_INVALID if
+ * the wheel can't be waited for from here.
  */
 enum tw_status removals_wait(struct removals *removals, bool later);
-/* Tells all that are left; the alarm does no more. */
+/* Reports all that are left. The alarm does no more. */
 void removals_tell_here(struct removals *removals);
 
 #endif
