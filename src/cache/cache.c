@@ -25,7 +25,7 @@ enum tw_status tw_cache_clear(struct tw_cache *cache)
 /* A visit list has pinned entries of one shard. */
 struct visit_list {
 	size_t count;
-	size_t visited; /* number of the last one visited; those before it are released */
+	size_t visited; /* index of the last one visited; those before it are released */
 	size_t capacity;
 	struct tw_cache_entry **entries;
 };
@@ -298,8 +298,7 @@ static void cache_sum_threads(struct tw_cache *cache, uint64_t sums[READER_COUNT
 	epochs_end_walk(epochs);
 }
 
-/* Adds the pool's memory to what shards and threads have. What moves meanwhile may be counted
- * twice, or not at all. */
+/* Adds the pool's memory after the others'. What moves meanwhile may be counted twice, or not. */
 static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stats, uint64_t spare)
 {
 	struct pool *pool = cache->shared.pool;

@@ -85,20 +85,18 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
  * tests, and TW_DEBUG. */
 void cache_check(struct tw_cache *cache);
 
-/* Moves entries out of sparse pages, of `bytes` in all, while more is free than should be, or, with
- * `at_rest`, than should be for what is there now. Returns whether there may be more to do.
- * compact.c. */
+/* compact.c moves entries out of sparse pages, of `bytes` in all, while more is free than should
+ * be (`at_rest`: should be for what is there now). Returns whether there may be more to do. */
 bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest);
 
-/* Returns the key's value past its deadline, pinned, or NULL if it is not kept that long
- * (stale_if_error) or the cache is closed. Counts as a use. Between begin and end of the shard.
- * lookup.c. */
+/* lookup.c returns the key's value past its deadline, pinned, or NULL if it is not kept that long
+ * (stale_if_error) or the cache is closed. A use, between begin and end of the shard. */
 const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shard *shard,
 					     uint64_t hash, const void *key, size_t key_size,
 					     tw_duration now);
 
-/* Enters an era, which the caller leaves. Returns the key's entry if it may be read, absences too,
- * or NULL. Counts as a use. lookup.c. */
+/* lookup.c enters an era, which the caller leaves, and returns the key's entry if it may be read,
+ * absences too, or NULL. A use. */
 struct tw_cache_entry *cache_find(struct tw_cache *cache, struct reader *reader, uint64_t hash,
 				  const void *key, size_t key_size);
 

@@ -95,8 +95,7 @@ static void cache_note_thread_end(struct epochs *epochs)
 		(struct shared_state *)((char *)epochs - offsetof(struct shared_state, epochs)));
 }
 
-/* Gives `most` bytes or a little more back to the system. Returns whether there is more, also by
- * the next tick, if that finds the cache at rest. */
+/* Trims the arena. Returns whether there is more, or will be if the next tick finds it at rest. */
 static bool cache_trim(struct tw_cache *cache, size_t most)
 {
 	struct arena *arena = &cache->shared.pool->arena;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is a key with its value, in one block of memory. It belongs to the cache while it is in
- * a table, and then to the pins. The last reference frees it, on any thread, with or without a
- * cache.
+ * An entry is a key with its value, in one block of memory. It belongs to the cache while in a
+ * table, then to the pins. The last reference frees it, on any thread, with or without a cache.
  */
 #ifndef CACHE_ENTRY_H
 #define CACHE_ENTRY_H
@@ -116,12 +115,11 @@ enum { ENTRY_SHARE = 40 };
 struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan);
 /* Frees the entry, but leaves an adopted value with the caller. Any thread. */
 void entry_discard(struct tw_cache_entry *entry);
-/* Copies an entry without an adopted value to another block. The copy has a reference of its own.
- * Returns NULL if there is no block. */
+/* Copies an entry without an adopted value to the block, with one reference, or returns NULL. */
 struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth);
-/* Gives up the reference of the table, or the maker's, as tw_cache_entry_release. */
+/* Gives up the reference of the table, or the maker's, as tw_cache_entry_release does a pin. */
 void entry_let_go(struct tw_cache_entry *entry);
-/* Does so with spare cells of the entry's pool. Calls no user, so it takes no adopted values. */
+/* Does as entry_let_go(), into spare cells of its pool. Calls no user: takes no adopted values. */
 void entry_let_go_to_spare(struct tw_cache_entry *entry, struct pool_spare *spare);
 
 /* These are entry_size(), entry_weight(), entry_value() if something lies before the key. */
@@ -356,12 +354,10 @@ static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration
 						       memory_order_acquire, memory_order_acquire);
 }
 
-/* Returns true if the entry is past its deadline, which then nothing moves any more. After false, a
- * lookup with a later clock may find it past at any time. Sets *deadline to what it is or was.
- * Under the shard's lock. */
+/* Returns true if the entry is past its deadline: nothing moves that any more. After false, lookups
+ * with a later clock may find it past. *deadline is what it is or was. Under the shard's lock. */
 bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_duration *deadline);
-/* Returns whether `deadline`, which has passed, did so less than `stale` ago, and the entry has a
- * value. */
+/* Returns whether an entry past `deadline` has a value, and that was less than `stale` ago. */
 static inline bool entry_is_stale(const struct tw_cache_entry *entry, tw_duration deadline,
 				  tw_duration now, tw_duration stale)
 {
@@ -386,8 +382,7 @@ static inline bool entry_is_alone(const struct tw_cache_entry *entry)
 				    memory_order_acquire) == ENTRY_OF_TABLE;
 }
 
-/* Counts a pin. The caller has a reference, or is inside an epoch, so the entry can't be freed
- * meanwhile. */
+/* Counts a pin. The caller has a reference or is inside an epoch, so the entry can't be freed. */
 static inline void entry_pin(const struct tw_cache_entry *entry)
 {
 	struct tw_cache_entry *mutable_entry = (struct tw_cache_entry *)entry;

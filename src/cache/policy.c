@@ -285,9 +285,8 @@ static struct policy_queue *policy_next_queue(struct policy *policy, bool by_num
 										  : &policy->main;
 }
 
-/* Returns the entry in the order that has to leave. Where all are used, the small queue's first
- * leaves in the end, because a set does not look through a shard. If there is none, returns NULL,
- * and the main queue's leaves. */
+/* Returns the entry in the order that has to leave, or NULL for the main queue's first. Where all
+ * are used, the small queue's first leaves in the end: a set does not look through a shard. */
 static struct tw_cache_entry *policy_look(struct policy *policy, bool by_number, unsigned *looks)
 {
 	for (; *looks > 0; --*looks) {

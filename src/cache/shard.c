@@ -217,8 +217,8 @@ bool shard_reserve(struct shard *shard)
 	return table_has_room(shard_table(shard));
 }
 
-/* Begins a smaller table if this one has few entries and there is memory, and makes the policy
- * forget the evicted keys. */
+/* Begins a smaller table if this one has few entries, unless memory is out. The policy then forgets
+ * evicted keys. */
 static void shard_try_to_shrink(struct shard *shard)
 {
 	const struct table *table = shard_table(shard);
@@ -488,8 +488,7 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 
 /* ---- Filing again; under the lock ---- */
 
-/* Begins to file all entries again. The alarm stays set to the first tick of what was filed, or
- * earlier, and does the rest. */
+/* Begins to file all again. The alarm stays at the first tick filed, or earlier, for the rest. */
 static void shard_begin_refiling(struct shard *shard)
 {
 	shard->is_refiling = true;

@@ -54,7 +54,7 @@ struct shard {
 	size_t next_cleared;           /* buckets of `next` that are cleared */
 	size_t next_copied;            /* buckets of the table whose entries `next` has */
 	uint64_t tables;               /* number of tables that took the place of another */
-	struct shard_walk refile_walk; /* how far filing all again has come */
+	struct shard_walk refile_walk; /* how far refiling has come */
 	struct tw_alarm *alarm;
 	struct turn_lock_sleep sleep; /* for the lock */
 	_Alignas(64) struct loadings loads;
@@ -104,8 +104,7 @@ void shard_begin_change(struct shard *shard);
 void shard_begin_again(struct shard *shard);
 /* Ends what shard_begin_change() or shard_begin_again() began. */
 void shard_end(struct shard *shard);
-/* Lists up to `most` entries more, with the lock taken. Returns their number, which may be 0 before
- * the walk is over. most ≥ 8. */
+/* Lists up to `most` ≥ 8 entries more, under the lock. May return 0 before the walk is over. */
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
 		     size_t most);
 
@@ -220,8 +219,7 @@ static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cac
 
 /* Examines a block of hashes that came up by now, before the alarm runs: up to 30 entries. */
 void shard_expire_early(struct shard *shard, tw_duration now);
-/* Calls shard_expire_early() if the alarm is late, because all workers are busy. Each change of a
- * key begins with it. */
+/* Expires some before each change of a key if the alarm is late, because all workers are busy. */
 static inline void shard_expire_late(struct shard *shard, tw_duration now)
 {
 	if (__builtin_expect(shard->late_at <= now, 0))
@@ -238,9 +236,8 @@ uint64_t shard_check(struct shard *shard);
 void shard_expire(void *shard);
 /* Removes all entries. */
 void shard_clear(struct shard *shard, enum tw_cache_cause cause);
-/* Goes on, by up to `steps` steps, with work that changes do a part of: filing again, and another
- * table, a smaller one if few entries are left. Returns how many steps are left, or 0 if there is
- * more to do. */
+/* Does up to `steps` steps of what changes do a part of: filing again, and another table, smaller
+ * if few entries are left. Returns how many steps are left, or 0 if there is more to do. */
 size_t shard_tidy(struct shard *shard, size_t steps);
 /* Turns the policy on, and makes all entries known to it. */
 void shard_turn_policy_on(struct shard *shard);

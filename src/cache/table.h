@@ -51,7 +51,7 @@ struct table {
 
 /* Makes an empty table for at least `entries` entries. Returns NULL if out of memory. */
 struct table *table_new(struct arena *arena, uint64_t era, size_t entries);
-/* Makes one whose buckets may be anything until table_clear_some() has cleared them. */
+/* Makes a table whose buckets may be anything until table_clear_some() has cleared them. */
 struct table *table_new_uncleared(struct arena *arena, uint64_t era, size_t entries);
 /* Clears `buckets` buckets from *position on, 0 first. Returns false if none is left. */
 bool table_clear_some(struct table *table, size_t *position, size_t buckets);
