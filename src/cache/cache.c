@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls for all keys: each goes shard by shard, in short steps. */
+/* The public calls for all keys go shard by shard, in short steps. */
 #include "cache.h"
 
 #include <assert.h>
@@ -22,15 +22,15 @@ enum tw_status tw_cache_clear(struct tw_cache *cache)
 	return TW_OK;
 }
 
-/* Pinned entries of one shard. */
+/* A visit list has pinned entries of one shard. */
 struct visit_list {
 	size_t count;
-	size_t visited; /* the last; those before it are released */
+	size_t visited; /* index of the last one visited; those before it are released */
 	size_t capacity;
 	struct tw_cache_entry **entries;
 };
 
-/* Room for a step more; false: out of memory. */
+/* Makes room for a step more. Returns false if out of memory. */
 static bool visit_list_reserve(struct visit_list *list)
 {
 	struct tw_cache_entry **larger;
@@ -46,7 +46,7 @@ static bool visit_list_reserve(struct visit_list *list)
 	return true;
 }
 
-/* Those from `first` on stay, and are the first then. */
+/* Releases the entries before `first`, which is the first one then. */
 static void visit_list_release_before(struct visit_list *list, size_t first)
 {
 	for (size_t i = 0; i < first; i++)
@@ -55,7 +55,7 @@ static void visit_list_release_before(struct visit_list *list, size_t first)
 	memmove(list->entries, list->entries + first, list->count * sizeof(list->entries[0]));
 }
 
-/* With room for it: pins what comes next, absences aside. */
+/* Pins what comes next, absences aside, and adds it. There is room for it. */
 static void visit_list_add(struct visit_list *list, struct shard *shard, struct shard_walk *walk)
 {
 	struct tw_cache_entry **entries = &list->entries[list->count];
@@ -75,8 +75,8 @@ static void visit_list_add(struct visit_list *list, struct shard *shard, struct 
 		visit_list_release_before(list, first);
 }
 
-/* All of a shard, before the first visit: a visitor may be slow, and the table may change. False:
- * out of memory. */
+/* Lists all of a shard before the first visit: a visitor may be slow, and the table may change.
+ * Returns false if out of memory. */
 static bool visit_list_fill(struct visit_list *list, struct shard *shard)
 {
 	struct shard_walk walk = {0};
@@ -89,7 +89,7 @@ static bool visit_list_fill(struct visit_list *list, struct shard *shard)
 	return true;
 }
 
-/* Whether the entry is past its deadline at this moment. If it is, it stays so: no touch or
+/* Returns whether the entry is past its deadline at this moment. If it is, it stays so: no touch or
  * replacement finds it there any more. */
 static bool cache_finds_past(const struct tw_cache *cache, struct tw_cache_entry *entry)
 {
@@ -131,7 +131,7 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 			struct tw_cache_entry *entry = list.entries[k];
 
 			list.visited = k;
-			/* Judged at its visit: those before it may have taken long. */
+			/* It is judged at its visit: those before it may have taken long. */
 			if (goes_on && !cache_finds_past(cache, entry))
 				goes_on = visit(context, entry);
 			tw_cache_entry_release(entry);
@@ -143,8 +143,8 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 
 /* ---- Limits ---- */
 
-/* How many a shard gives up in its turn: all shrink alike, and none to nothing before the
- * others. */
+/* Returns how many entries a shard gives up in its turn: all shrink alike, and none to nothing
+ * before the others. */
 static unsigned cache_evict_share(const struct tw_cache *cache)
 {
 	const struct shared_state *shared = &cache->shared;
@@ -218,8 +218,8 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 
 /* ---- Check ---- */
 
-/* The sums are right only while no thread has a lock of a shard. No other thread has two of these
- * locks at a time. */
+/* Asserts all shards' sums, under all their locks: they are right only while no other thread has
+ * one. No other thread has two of these locks at a time. */
 static void cache_check_sums(struct tw_cache *cache)
 {
 	uint64_t entries = 0;
@@ -272,7 +272,7 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_dura
 	if (listed < *oldest)
 		*oldest = listed;
 	stats->refused += shard->refused;
-	/* What came in is there still or was removed. */
+	/* All that came in is there still or was removed. */
 	stats->inserts += shard_table(shard)->count;
 	stats->memory += policy_bytes(&shard->policy);
 	stats->memory_in_use += table_bytes(shard_table(shard)) + policy_bytes(&shard->policy);
@@ -298,7 +298,7 @@ static void cache_sum_threads(struct tw_cache *cache, uint64_t sums[READER_COUNT
 	epochs_end_walk(epochs);
 }
 
-/* With the shards and the threads summed. What moves meanwhile may be counted twice, or not. */
+/* Adds the pool's memory after the others'. What moves meanwhile may be counted twice, or not. */
 static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stats, uint64_t spare)
 {
 	struct pool *pool = cache->shared.pool;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache itself, and the public calls for all its keys. */
+/* A cache is its shards and what they share. These are the calls that its public ones share. */
 #ifndef CACHE_CACHE_H
 #define CACHE_CACHE_H
 
@@ -16,32 +16,32 @@ struct tw_cache {
 	/* Constant after tw_cache_create. */
 	struct shard *shards;
 	unsigned shard_mask;
-	/* Hits don't move deadlines, and it is not stopped: for tw_cache_get(). Any thread. */
+	/* Hits don't move deadlines, and it is not stopped; for tw_cache_get(). Any thread. */
 	atomic_bool lookups_are_plain;
 	struct tw_wheel
 		*own_wheel; /* the wheel of the shared state if the cache owns it, or NULL */
 	tw_duration expire;
-	tw_duration idle; /* 0: lifetimes don't slide */
+	tw_duration idle; /* 0 if lifetimes don't slide */
 	tw_duration negative_expire;
-	double jitter; /* 0: none */
+	double jitter; /* 0 means none */
 	tw_cache_weigh_fn *weigh;
-	tw_cache_load *load; /* NULL: takes alone load */
+	tw_cache_load *load; /* NULL if only takes load */
 	void *load_context;
-	tw_duration refresh_after; /* 0: nothing is loaded anew */
+	tw_duration refresh_after; /* 0 means that no value is refreshed */
 	tw_duration retry_after;   /* 0 means that a failed load makes no pause */
-	bool entries_age;          /* one of the two */
+	bool entries_age;          /* one of these two is not 0 */
 	bool has_plain_entries;    /* copied values have nothing before their keys */
 	void *context;
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	tw_duration stats_interval;
 	struct tw_alarm *stats;
-	tw_duration stats_due;     /* when on_stats is called next; of the run alone */
+	tw_duration stats_due;     /* when on_stats is called next; only its run uses it */
 	tw_duration load_timeout;  /* 0 means none */
-	struct tw_alarm *timeouts; /* or NULL, without load_timeout */
+	struct tw_alarm *timeouts; /* NULL without load_timeout */
 
-	/* Of the maintenance's run by its alarm alone. */
-	uint64_t entries_before; /* at the last one */
-	unsigned drains;         /* in a row, in which entries were not moved */
+	/* Only the maintenance's run by its alarm uses these. */
+	uint64_t entries_before; /* at the last run */
+	unsigned drains;         /* runs in a row in which entries were not moved */
 
 	struct shared_state shared;
 
@@ -53,11 +53,11 @@ struct tw_cache {
 	/* Their own locks. */
 	_Alignas(64) struct removals removals;
 	struct loaders loaders;
-	atomic_uint takes; /* in a load or waiting for one; and TAKES_ARE_AWAITED (load.c) */
+	atomic_uint takes; /* calls in a load or waiting for one; and TAKES_ARE_AWAITED (load.c) */
 	pthread_mutex_t takes_lock;
 	pthread_cond_t takes_are_over;
-	tw_duration timeout_at; /* of the alarm for time-outs; under takes_lock */
-	/* Written under that lock. */
+	tw_duration timeout_at; /* what `timeouts` is set to; under takes_lock */
+	/* Written under load_times_lock. */
 	struct own_lock load_times_lock;
 	struct histogram load_times;
 	_Atomic uint64_t load_time; /* their sum */
@@ -68,7 +68,7 @@ static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t h
 	return &cache->shards[(unsigned)(hash >> 32) & cache->shard_mask];
 }
 
-/* Most calls begin with it: the thread's reader. TW_OK; TW_CLOSED; TW_NO_MEMORY. */
+/* Sets *reader to the thread's: most calls begin so. Returns TW_OK, TW_CLOSED or TW_NO_MEMORY. */
 static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader **reader)
 {
 	if (shared_is_closed(&cache->shared))
@@ -79,26 +79,26 @@ static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader *
 
 /* Evicts in all shards by turns, in short steps, until the limits are kept, or entries of that
  * weight, and a few more, have gone: a set makes room for what it sets, and those that follow catch
- * up with a limit that has become much lower. Not `spared` (or NULL, or gone): it was set just
- * now. */
+ * up with a limit that has become much lower. `spared` (or NULL, or gone), which was set just now,
+ * stays. */
 void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_entry *spared);
 
 /* Asserts the invariants of the cache by examining all of it. The caller has none of its locks. For
  * tests, and TW_DEBUG. */
 void cache_check(struct tw_cache *cache);
 
-/* compact.c. Moves entries out of sparse pages, of `bytes` in all, while more is free than should
- * be; `at_rest`: than for what is there now. True: there may be more to do. */
+/* compact.c moves entries out of sparse pages, of `bytes` in all, while more is free than should
+ * be (`at_rest`: should be for what is there now). Returns whether there may be more to do. */
 bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest);
 
-/* lookup.c. Between begin and end of the shard: the key's value past its deadline, pinned, if it is
- * kept so long (stale_if_error) and the cache is open; or NULL. A use. */
+/* lookup.c returns the key's value past its deadline, pinned, or NULL if it is not kept that long
+ * (stale_if_error) or the cache is closed. A use, between begin and end of the shard. */
 const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shard *shard,
 					     uint64_t hash, const void *key, size_t key_size,
 					     tw_duration now);
 
-/* lookup.c. Enters an era, which the caller leaves: the key's entry if it may be read, absences
- * too, else NULL. A use. */
+/* lookup.c enters an era, which the caller leaves, and returns the key's entry if it may be read,
+ * absences too, or NULL. A use. */
 struct tw_cache_entry *cache_find(struct tw_cache *cache, struct reader *reader, uint64_t hash,
 				  const void *key, size_t key_size);
 

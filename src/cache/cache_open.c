@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making and ending a cache. */
+/* These calls make and end a cache. */
 #include "load.h"
 #include "waiter.h"
 
@@ -65,7 +65,7 @@ static const char *options_name(const struct tw_cache_options *options)
 static enum tw_status cache_open_wheel(struct tw_cache *cache,
 				       const struct tw_cache_options *options)
 {
-	/* A worker for the listeners, of which one is called at a time, and one for the shards. */
+	/* One worker is for the listeners, called one at a time, and one for the shards. */
 	struct tw_options own = {.name = options_name(options), .workers = 2, .max_workers = 2};
 	enum tw_status status = TW_OK;
 
@@ -75,7 +75,7 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 	return status;
 }
 
-/* False: something is left in one. */
+/* Clears all threads. Returns false if something is left in one. */
 static bool cache_clear_threads(struct tw_cache *cache)
 {
 	struct epochs *epochs = &cache->shared.epochs;
@@ -88,14 +88,14 @@ static bool cache_clear_threads(struct tw_cache *cache)
 	return retire_free_ended(&cache->shared) && is_done;
 }
 
-/* A thread has left its memory. */
+/* Schedules maintenance, because a thread has left its memory. */
 static void cache_note_thread_end(struct epochs *epochs)
 {
 	shared_ask_maintenance(
 		(struct shared_state *)((char *)epochs - offsetof(struct shared_state, epochs)));
 }
 
-/* Returns whether there is more, also by the next tick, if that finds the cache at rest. */
+/* Trims the arena. Returns whether there is more, or will be if the next tick finds it at rest. */
 static bool cache_trim(struct tw_cache *cache, size_t most)
 {
 	struct arena *arena = &cache->shared.pool->arena;
@@ -110,14 +110,14 @@ static bool cache_trim(struct tw_cache *cache, size_t most)
 
 static void cache_maintain(struct tw_cache *cache, bool is_draining)
 {
-	/* In a run, some 15 ms each: an event loop may drive the wheel, and a lookup of what
-	 * gets a large page waits for it. */
+	/* A run does at most this, some 15 ms each: an event loop may drive the wheel, and a
+	 * lookup of what gets a large page waits for it. */
 	enum { TIDIED = 8192, COMPACTED = 64 << 20, ENLARGED = 32, TRIMMED = 256 << 20 };
 	size_t steps = TIDIED;
 	bool goes_on;
 
-	/* seq_cst: a caller that asks from here on is served by another run; and before the look at
-	 * the list of readers: one that comes into it later finds this, when it asks. Pairs with
+	/* seq_cst: a caller that asks from here on is served by another run. It is before the look
+	 * at the list of readers: one that comes into it later finds this, when it asks. Pairs with
 	 * the load in shared_ask_maintenance(). */
 	atomic_store_explicit(&cache->shared.maintenance_is_set, false, memory_order_seq_cst);
 	for (unsigned i = 0; i <= cache->shard_mask && steps > 0; i++)
@@ -136,9 +136,9 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 		shared_ask_maintenance(&cache->shared);
 }
 
-/* Whether a 16th of the entries has left since the last run: then pages become empty by themselves,
- * and what would be moved may be the next to leave. But not for more than some runs in a row: what
- * leaves slowly does not keep its memory. */
+/* Returns whether a 16th of the entries has left since the last run: then pages become empty by
+ * themselves, and what would be moved may be the next to leave. Returns false after DRAINS_MOST
+ * such runs in a row, so that entries which leave slowly do not keep their memory. */
 static bool cache_is_draining(struct tw_cache *cache)
 {
 	enum { SHARE = 16, DRAINS_MOST = 8 };
@@ -174,7 +174,7 @@ static void cache_run_stats(void *argument)
 	struct tw_cache_stats stats;
 
 	(void)tw_cache_get_stats(cache, &stats);
-	/* What was missed is missed, and the times don't drift. */
+	/* A missed call is not made up for, and the times don't drift. */
 	cache->stats_due = time_add(cache->stats_due,
 				    (late / cache->stats_interval + 1) * cache->stats_interval);
 	(void)tw_alarm_set_at(cache->stats, cache->stats_due);
@@ -284,7 +284,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	return status;
 }
 
-/* What has been opened, as far as that came; no alarm of a shard is set. */
+/* Closes what has been opened, as far as that came. No alarm of a shard is set. */
 static void cache_close(struct tw_cache *cache)
 {
 	struct reader *reader;
@@ -294,7 +294,7 @@ static void cache_close(struct tw_cache *cache)
 	epochs_watch_threads(&cache->shared.epochs, NULL);
 	tw_alarm_destroy(cache->shared.maintenance);
 	tw_alarm_destroy(cache->timeouts);
-	/* Not before: the maintenance frees readers, and links the others in another order. */
+	/* The maintenance frees readers and links the others in another order, so it ends first. */
 	reader = epochs_first_reader(&cache->shared.epochs);
 	for (; reader; reader = reader->next)
 		retire_close(retiring_reader(reader), &cache->shared);
@@ -353,7 +353,7 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 		return TW_CLOSED;
 	/* relaxed: lookups look at is_closed then. */
 	atomic_store_explicit(&cache->lookups_are_plain, false, memory_order_relaxed);
-	/* What has found it open under a shard's lock is over on return. */
+	/* Calls that found the cache open under a shard's lock are over on return. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);
 		loadings_wake(&cache->shards[i].loads, &waiters);
@@ -365,8 +365,8 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 
 /* ---- Destroy ---- */
 
-/* No load runs after that, and what a loader keeps knows the cache no more. A listener's call that
- * found the cache open may still queue a load that was ended here. */
+/* Ends all loads: none runs after that, and what a loader keeps knows the cache no more. A
+ * listener's call that found the cache open may still queue a load that was ended here. */
 static void cache_end_loads(struct tw_cache *cache)
 {
 	loaders_stop(&cache->loaders);
@@ -384,8 +384,8 @@ static bool cache_is_in_callback(struct tw_cache *cache)
 	return reader && reader->callbacks > 0;
 }
 
-/* Once, also where an exception leaves tw_cache_destroy, which is called again then. A listener's
- * take may be about to set the one for time-outs, under the lock. */
+/* Destroys the alarm once, also where an exception leaves tw_cache_destroy, which is called again
+ * then. A listener's take may be about to set the alarm for time-outs, under the lock. */
 static void cache_end_alarm(struct tw_cache *cache, struct tw_alarm **alarm)
 {
 	struct tw_alarm *ended;

@@ -23,7 +23,7 @@
 _Static_assert(sizeof(struct tw_cache_entry) == 48, "two cache lines with a usual key and value");
 _Static_assert(TW_CACHE_CAUSES <= 1 << (16 - ENTRY_CAUSE_SHIFT), "a cause fits into the state");
 
-/* What lies before the key. */
+/* Initializes what lies before the key. */
 static void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan)
 {
 	if (plan->kind & ENTRY_EXTENDED) {
@@ -97,7 +97,7 @@ void entry_discard(struct tw_cache_entry *entry)
 	pool_give(entry, entry_size(entry));
 }
 
-/* Gives up references. True: these were the last ones. */
+/* Gives up references. Returns whether these were the last ones. */
 static bool entry_give_up(struct tw_cache_entry *entry, uint32_t references)
 {
 	/* acq_rel: every reader is done with it before the last one frees it; pairs with itself. */
@@ -105,7 +105,7 @@ static bool entry_give_up(struct tw_cache_entry *entry, uint32_t references)
 	       references;
 }
 
-/* Gives up the reference that is no pin. True: that was the last one. */
+/* Gives up the reference that is no pin. Returns whether that was the last one. */
 static bool entry_leave_to_pins(struct tw_cache_entry *entry)
 {
 	size_t size;
@@ -113,7 +113,7 @@ static bool entry_leave_to_pins(struct tw_cache_entry *entry)
 
 	if (entry_is_alone(entry))
 		return true;
-	/* Counted first: then it is the pins' to free. */
+	/* The entry is counted first, because the pins may free it after that. */
 	size = entry_size(entry);
 	pool = pool_of(entry);
 	pool_count_pinned(pool, size, true);
@@ -135,7 +135,7 @@ bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_durat
 		}
 		if (*deadline > now)
 			return false;
-		/* relaxed: of this and a hit that moves the deadline one wins, nothing else. */
+		/* relaxed: either this or a hit that moves the deadline wins, nothing else. */
 	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, deadline, -*deadline,
 							memory_order_relaxed,
 							memory_order_relaxed));
@@ -147,19 +147,19 @@ bool entry_try_to_forward(struct tw_cache_entry *entry, tw_duration *deadline,
 {
 	tw_duration forward = (tw_duration)((uint64_t)INT64_MIN | (uintptr_t)next);
 
-	/* What is for ever, or past, no lookup judges. */
+	/* No lookup judges a deadline that is TW_FOREVER or past. */
 	if (*deadline < 0 || *deadline == TW_FOREVER)
 		return true;
-	/* release: the other entry; pairs with entry_deadline_or_forward(). relaxed: of this and a
-	 * lookup one wins, and the other looks again. */
+	/* release: publishes `next`; pairs with entry_deadline_or_forward(). relaxed: either this
+	 * or a lookup wins, and the other one looks again. */
 	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, forward,
 						       memory_order_release, memory_order_relaxed);
 }
 
 void entry_end_forward(struct tw_cache_entry *entry, tw_duration deadline)
 {
-	/* release: after the slot, which a lookup that finds this looks at again; pairs with
-	 * entry_deadline_or_forward(). */
+	/* release: comes after the slot's store, and a lookup that finds this reads the slot again;
+	 * pairs with entry_deadline_or_forward(). */
 	if (deadline >= 0 && deadline != TW_FOREVER)
 		atomic_store_explicit(&entry->deadline, -deadline, memory_order_release);
 }
@@ -215,9 +215,9 @@ static void adopted_free(const struct entry_adopted *adopted)
 		adopted->free_value(adopted->value, adopted->value_size, adopted->context);
 }
 
-/* Entries whose values this thread has to free, linked by retired_next. */
+/* This thread has to free these entries and their values. Linked by retired_next. */
 static _Thread_local struct tw_cache_entry *to_free __attribute__((tls_model("initial-exec")));
-/* This thread is freeing them. */
+/* The thread is freeing them. */
 static _Thread_local bool is_freeing __attribute__((tls_model("initial-exec")));
 
 static void entries_free(void)

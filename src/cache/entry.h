@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A key with its value, in one block of memory. Belongs to the cache while it is in a table; then
- * to the pins. The last reference frees it, on whatever thread, with or without a cache.
+ * An entry is a key with its value, in one block of memory. It belongs to the cache while in a
+ * table, then to the pins. The last reference frees it, on any thread, with or without a cache.
  */
 #ifndef CACHE_ENTRY_H
 #define CACHE_ENTRY_H
@@ -18,9 +18,9 @@
 #include "base/list.h"
 #include "pool.h"
 
-/* What an entry is, for its life; most are 0. */
+/* These flags say what an entry is, for its life; most entries have none. */
 enum {
-	/* What lies before the key, in this order. */
+	/* These lie before the key, in this order. */
 	ENTRY_EXTENDED = 1, /* struct entry_extension */
 	ENTRY_ADOPTED = 2,  /* struct entry_adopted */
 	ENTRY_AGING = 4,    /* struct entry_age */
@@ -29,15 +29,15 @@ enum {
 	ENTRY_FAILED = ENTRY_ABSENT | ENTRY_AGING
 };
 
-/* What the table's reference counts, in `references`: more than all pins, less than none of them
- * (pins.c). */
+/* ENTRY_OF_TABLE is the table's reference in `references`. It outweighs all pins, and counts of
+ * them that are less than 0, too (pins.c). */
 #define ENTRY_OF_TABLE (UINT32_C(1) << 31)
 
-/* How it stands with its shard. */
+/* These bits say how an entry stands with its shard. */
 enum {
-	ENTRY_FILED = 511,  /* the place where its hash is filed, to be looked at; 0: nowhere */
+	ENTRY_FILED = 511,  /* the place where its hash is filed to be examined, or 0 */
 	ENTRY_LINKED = 512, /* in the table */
-	/* The queue of the policy. */
+	/* These name its queue in the policy. */
 	ENTRY_SMALL = 0,
 	ENTRY_MAIN = 1024,
 	ENTRY_LIGHT = 2048,
@@ -51,8 +51,8 @@ enum {
 
 struct entry_extension {
 	uint64_t weight; /* constant */
-	/* Of its own lifetime, where each hit moves the deadline. Under the shard's lock; any
-	 * reader. */
+	/* The end of its own lifetime, where each hit moves the deadline. Written under the shard's
+	 * lock; read by any thread. */
 	_Atomic tw_duration end;
 };
 
@@ -65,69 +65,69 @@ struct entry_adopted {
 
 /* The age says when the key may be loaded again. Written under the shard's lock. */
 struct entry_age {
-	_Atomic tw_duration refresh_at; /* read by any thread; TW_FOREVER: never, or it is loaded */
-	uint16_t failures;              /* of loads, in a row */
-	int32_t status;                 /* of the last, for ENTRY_FAILED; constant */
+	_Atomic tw_duration refresh_at; /* any thread; TW_FOREVER if never, or while it is loaded */
+	uint16_t failures;              /* loads that failed, in a row */
+	int32_t status;                 /* the last load's, for ENTRY_FAILED; constant */
 };
 
 struct tw_cache_entry {
 	struct pool_block block; /* see entry_state() */
 	union {
-		/* While it is in the table: under the shard's lock. next NULL: in no queue. */
+		/* While it is in the table; under the shard's lock. In no queue, next is NULL. */
 		struct list policy_link;
-		/* After that: retired under the lock of the shard, then of the thread that has it;
-		 * removal under the lock of the removals. */
+		/* After that; retired_next under the lock of the shard, then of the thread that has
+		 * it; removal_next under the lock of the removals. */
 		struct {
 			struct tw_cache_entry *retired_next;
 			struct tw_cache_entry *removal_next;
 		};
 	};
 	_Atomic uint32_t references; /* the table's, until no reader can find it; counted pins */
-	uint32_t hash;               /* the lower half; constant */
+	uint32_t hash;               /* the key's, the lower half; constant */
 	uint16_t key_size;           /* constant */
 	uint8_t kind;                /* constant */
 	_Atomic uint8_t uses;        /* two bits; see policy_use() */
-	uint32_t value_size;         /* of a copied value; constant */
+	uint32_t value_size;         /* size of a copied value; constant */
 	/* Changed by compare-and-swap, by a lookup too: entry_deadline(). */
 	_Atomic tw_duration deadline;
-	unsigned char bytes[]; /* extension, adopted, age, key, value; constant but for times */
+	unsigned char bytes[]; /* extension, adopted, age, key, value; constant, except times */
 };
 
-/* What an entry is made of. */
+/* A plan says what an entry is made of. */
 struct entry_plan {
 	const void *key;
 	size_t key_size;
 	uint64_t hash;
-	const void *value;                   /* to copy; NULL where `adopted` is */
-	size_t value_size;                   /* 0 where `adopted` is */
-	const struct entry_adopted *adopted; /* NULL: the value is copied */
+	const void *value;                   /* to copy; NULL if `adopted` is set */
+	size_t value_size;                   /* 0 if `adopted` is set */
+	const struct entry_adopted *adopted; /* NULL if the value is copied */
 	/* Completed by cache_plan(). */
 	uint8_t kind;
-	size_t size;     /* of the block that it needs */
-	uint64_t weight; /* 0 before: what it takes of memory, with the value, adopted or not */
+	size_t size;     /* bytes of the block that it needs */
+	uint64_t weight; /* if 0 before: the memory that it takes, adopted values included */
 	uint64_t birth;  /* the era in which it is made */
 };
 
-/* What an entry takes beside its cell: its share of the table, and of what is filed. */
+/* ENTRY_SHARE is what an entry takes beside its cell: its share of the table and what is filed. */
 enum { ENTRY_SHARE = 40 };
 
-/* In the block, if there is one, with one reference, the caller's. NULL: there is none. */
+/* Makes an entry in the block, with one reference, the caller's. Returns NULL if there is none. */
 struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan);
-/* Frees it, but leaves an adopted value with its caller. Any thread. */
+/* Frees the entry, but leaves an adopted value with the caller. Any thread. */
 void entry_discard(struct tw_cache_entry *entry);
-/* The same, in another block, with a reference of its own: not of one with an adopted value. */
+/* Copies an entry without an adopted value to the block, with one reference, or returns NULL. */
 struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth);
-/* Gives up the reference of the table, or the maker's, as tw_cache_entry_release. */
+/* Gives up the reference of the table, or the maker's, as tw_cache_entry_release does a pin. */
 void entry_let_go(struct tw_cache_entry *entry);
-/* Likewise, into spare cells of its pool. Calls no user: not for adopted values. */
+/* Does as entry_let_go(), into spare cells of its pool. Calls no user: takes no adopted values. */
 void entry_let_go_to_spare(struct tw_cache_entry *entry, struct pool_spare *spare);
 
-/* entry_size(), entry_weight() and entry_value() of an entry with something before its key. */
+/* These are entry_size(), entry_weight(), entry_value() if something lies before the key. */
 size_t entry_size_beyond(const struct tw_cache_entry *entry);
 uint64_t entry_weight_beyond(const struct tw_cache_entry *entry);
 const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size);
 
-/* Fetches what all but its links need; any address, NULL too. */
+/* Fetches the lines of an entry that all but its links need. Takes any address, NULL too. */
 static inline void entry_prefetch(const struct tw_cache_entry *entry)
 {
 	const uintptr_t address = (uintptr_t)entry;
@@ -136,7 +136,7 @@ static inline void entry_prefetch(const struct tw_cache_entry *entry)
 	__builtin_prefetch((const void *)(address + offsetof(struct tw_cache_entry, bytes) + 72));
 }
 
-/* memcpy, without a call for the sizes that most keys and values have. */
+/* Copies as memcpy does, without a call for the sizes that most keys and values have. */
 static inline __attribute__((always_inline)) void bytes_copy(void *to, const void *from,
 							     size_t size)
 {
@@ -147,7 +147,7 @@ static inline __attribute__((always_inline)) void bytes_copy(void *to, const voi
 		memcpy(to, from, size);
 		return;
 	}
-	/* From one end to the other: so most addresses are known before the size is. */
+	/* It goes from one end to the other, so most addresses are known before the size is. */
 	memcpy(bytes, source, 16);
 	if (size >= 32)
 		memcpy(bytes + 16, source + 16, 16);
@@ -159,21 +159,21 @@ static inline __attribute__((always_inline)) void bytes_copy(void *to, const voi
 		memcpy(bytes + size - 16, source + size - 16, 16);
 }
 
-/* Under the shard's lock; constant once it was removed. */
+/* Returns the state bits. Under the shard's lock; constant once the entry was removed. */
 static inline unsigned entry_state(const struct tw_cache_entry *entry)
 {
-	/* relaxed: written under the same lock, or read by what is told of the removal. */
+	/* relaxed: written under the same lock, or read by the call for the removal. */
 	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->block.state,
 				    memory_order_relaxed);
 }
 
 static inline void entry_set_state(struct tw_cache_entry *entry, unsigned state)
 {
-	/* release: all of an entry that is linked; pairs with the load in compact.c. */
+	/* release: publishes all of a linked entry; pairs with the load in compact.c. */
 	atomic_store_explicit(&entry->block.state, (uint16_t)state, memory_order_release);
 }
 
-/* The era in which it was made. */
+/* Returns the era in which the entry was made. */
 static inline uint64_t entry_birth(const struct tw_cache_entry *entry)
 {
 	return (uint64_t)entry->block.birth_high << 32 | entry->block.birth_low;
@@ -231,7 +231,7 @@ static inline struct entry_age *entry_age(const struct tw_cache_entry *entry)
 						      (ENTRY_EXTENDED | ENTRY_ADOPTED)));
 }
 
-/* Whether there is more than the key and the value. */
+/* Returns whether the entry has more than the key and the value. */
 static inline bool entry_has_more(const struct tw_cache_entry *entry)
 {
 	return entry->kind & (ENTRY_EXTENDED | ENTRY_ADOPTED | ENTRY_AGING);
@@ -243,7 +243,7 @@ static inline const unsigned char *entry_key(const struct tw_cache_entry *entry)
 							  : entry->bytes;
 }
 
-/* The value begins at a multiple of 8 bytes. */
+/* Returns the size with padding: the value begins at a multiple of 8 bytes. */
 static inline size_t entry_padded_key_size(size_t key_size)
 {
 	return (key_size + 7) & ~(size_t)7;
@@ -267,7 +267,7 @@ static inline uint64_t entry_weight(const struct tw_cache_entry *entry)
 
 static inline const void *entry_value(const struct tw_cache_entry *entry, size_t *size)
 {
-	/* `size` is not handed on: so it can be in a register. */
+	/* `size` is not handed on, so it can be in a register. */
 	if (__builtin_expect(entry_has_more(entry), 0)) {
 		size_t size_beyond;
 		const void *value = entry_value_beyond(entry, &size_beyond);
@@ -279,7 +279,7 @@ static inline const void *entry_value(const struct tw_cache_entry *entry, size_t
 	return entry->bytes + entry_padded_key_size(entry->key_size);
 }
 
-/* The last deadline that is a time; later ones are TW_FOREVER. */
+/* DEADLINE_LAST is the last deadline that is a time; later ones are TW_FOREVER. */
 #define DEADLINE_LAST (TW_FOREVER / 2)
 
 static inline tw_duration deadline_after(tw_duration now, tw_duration lifetime)
@@ -305,8 +305,8 @@ static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)
 	return atomic_load_explicit(&entry->deadline, memory_order_relaxed);
 }
 
-/* What lookups go on to from an entry with this deadline; NULL: nothing. The caller has to see to
- * it that it may be looked at. */
+/* Returns the entry to which lookups go on from one with this deadline, or NULL. The caller has to
+ * ensure that it may be read. */
 static inline struct tw_cache_entry *deadline_forward(tw_duration deadline)
 {
 	if (__builtin_expect(deadline >= -DEADLINE_LAST, 1))
@@ -316,13 +316,13 @@ static inline struct tw_cache_entry *deadline_forward(tw_duration deadline)
 
 static inline tw_duration entry_deadline_or_forward(const struct tw_cache_entry *entry)
 {
-	/* acquire: what it goes on to, or that this has its slot; pairs with entry_try_to_forward()
-	 * and entry_end_forward(). */
+	/* acquire: sees the entry to go on to, or that one in its slot; pairs with
+	 * entry_try_to_forward() and entry_end_forward(). */
 	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->deadline,
 				    memory_order_acquire);
 }
 
-/* Of an extended entry. */
+/* Returns when the own lifetime of an extended entry ends. */
 static inline tw_duration entry_end(const struct tw_cache_entry *entry)
 {
 	return atomic_load_explicit(&entry_extension(entry)->end, memory_order_relaxed);
@@ -344,21 +344,20 @@ static inline void entry_set_refresh_at(struct tw_cache_entry *entry, tw_duratio
 	atomic_store_explicit(&entry_age(entry)->refresh_at, time, memory_order_relaxed);
 }
 
-/* False: it was not *deadline any more, which is what it is now. */
+/* Replaces *deadline by `moved`. Returns false if it was another, and sets *deadline to that. */
 static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration *deadline,
 				       tw_duration moved)
 {
-	/* acquire, also where it fails: the end that was set before the deadline; pairs with
-	 * cache_touch_entry(). What reads this one reads from that one, too: a change by exchange
-	 * hands it on. */
+	/* acquire, also on failure: sees the end that was set before the deadline; pairs with
+	 * cache_touch_entry(). Readers of `moved` see that end, too: an exchange hands it on. */
 	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, moved,
 						       memory_order_acquire, memory_order_acquire);
 }
 
-/* Under the shard's lock: true if it is past its deadline; then nothing moves that any more. Else a
- * lookup with a later clock may find it past at any time. *deadline is what it is or was. */
+/* Returns true if the entry is past its deadline: nothing moves that any more. After false, lookups
+ * with a later clock may find it past. *deadline is what it is or was. Under the shard's lock. */
 bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_duration *deadline);
-/* Of one past that deadline: whether that is less than `stale` ago, and it has a value. */
+/* Returns whether an entry past `deadline` has a value, and that was less than `stale` ago. */
 static inline bool entry_is_stale(const struct tw_cache_entry *entry, tw_duration deadline,
 				  tw_duration now, tw_duration stale)
 {
@@ -366,15 +365,15 @@ static inline bool entry_is_stale(const struct tw_cache_entry *entry, tw_duratio
 }
 
 /*
- * Under the shard's lock: from now on what lookups judge of the entry they judge of `next`, which
- * then gets its slot; after that comes entry_end_forward(). The deadline is given, and becomes what
- * it is if it was another: false.
+ * Makes lookups judge `next` from now on in place of the entry. `next` then gets the entry's slot;
+ * after that comes entry_end_forward(). *deadline is the entry's: returns false if that was
+ * another, and sets *deadline to it. Under the shard's lock.
  */
 bool entry_try_to_forward(struct tw_cache_entry *entry, tw_duration *deadline,
 			  const struct tw_cache_entry *next);
 void entry_end_forward(struct tw_cache_entry *entry, tw_duration deadline);
 
-/* Whether the one reference is the caller's. */
+/* Returns whether the one reference is the caller's. */
 static inline bool entry_is_alone(const struct tw_cache_entry *entry)
 {
 	/* acquire: no other thread has one, so no other thread can be looking at it; pairs with
@@ -383,7 +382,7 @@ static inline bool entry_is_alone(const struct tw_cache_entry *entry)
 				    memory_order_acquire) == ENTRY_OF_TABLE;
 }
 
-/* The caller has a reference, or is inside an epoch: so it can't be freed meanwhile. */
+/* Counts a pin. The caller has a reference or is inside an epoch, so the entry can't be freed. */
 static inline void entry_pin(const struct tw_cache_entry *entry)
 {
 	struct tw_cache_entry *mutable_entry = (struct tw_cache_entry *)entry;
@@ -393,7 +392,7 @@ static inline void entry_pin(const struct tw_cache_entry *entry)
 	atomic_fetch_add_explicit(&mutable_entry->references, 1, memory_order_relaxed);
 }
 
-/* Gives up a counted pin; the last reference frees it. */
+/* Gives up a counted pin. The last reference frees the entry. */
 void entry_unpin(struct tw_cache_entry *entry);
 
 #endif

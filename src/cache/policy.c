@@ -165,7 +165,7 @@ static bool policy_small_is_full(const struct policy *policy, bool by_number)
 	return small >= policy->share * (small + main);
 }
 
-/* Returns what is above 1 of the ratio of two parts, or 1. */
+/* Returns the ratio of two parts, or 1 if it is less. */
 static double ratio(double part, double of)
 {
 	return part > of ? part / (of + 1e-9) : 1;
@@ -198,7 +198,7 @@ static void policy_note(struct policy *policy, const struct tw_cache_entry *vict
 	if (!policy->remembers)
 		policy->remembers = true;
 	policy->flow += ((was_main ? 0 : 1) - policy->flow) / as_real(count);
-	/* Not before it is needed: a cache below its limit remembers nothing. */
+	/* Memory is taken when it is needed: a cache below its limit remembers nothing. */
 	ghost_reserve(&policy->ghost, count);
 	ghost_add(&policy->ghost, victim->hash, was_main);
 }
@@ -239,7 +239,7 @@ void policy_demote(struct policy *policy, struct tw_cache_entry *entry, uint64_t
 	policy_enter(policy, entry, ENTRY_PAST, weight);
 }
 
-/* Returns the place of an entry that comes for one with that state, and may be its copy. */
+/* Returns the place of an entry that replaces one with state `old`, and may be its copy. */
 static unsigned policy_place_after(unsigned old, const struct tw_cache_entry *entry,
 				   uint64_t weight)
 {
@@ -285,8 +285,8 @@ static struct policy_queue *policy_next_queue(struct policy *policy, bool by_num
 										  : &policy->main;
 }
 
-/* Returns the entry in the order that has to leave. Where all are used, the small queue's first
- * leaves in the end, because a set does not look through a shard. NULL: then the main one's. */
+/* Returns the entry in the order that has to leave, or NULL for the main queue's first. Where all
+ * are used, the small queue's first leaves in the end: a set does not look through a shard. */
 static struct tw_cache_entry *policy_look(struct policy *policy, bool by_number, unsigned *looks)
 {
 	for (; *looks > 0; --*looks) {
@@ -341,7 +341,7 @@ struct tw_cache_entry *policy_victim(struct policy *policy, bool by_number,
 
 	if (__builtin_expect(policy->past.count > 0, 0))
 		victim = policy_victim_apart(policy, &policy->past, spared, looks);
-	/* They were old when the others came. */
+	/* Light entries were old when the others came. */
 	else if (by_number && __builtin_expect(policy->light.count > 0, 0))
 		victim = policy_victim_apart(policy, &policy->light, spared, looks);
 	if (victim)

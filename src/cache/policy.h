@@ -33,7 +33,7 @@ struct policy {
 	double share;              /* the part of the order that the small queue is to have */
 	double flow;               /* the part of the last evictions that left the small queue */
 	struct policy_queue past;  /* expired entries, not used since */
-	struct policy_queue light; /* what weighs nothing, and was to make room by its weight */
+	struct policy_queue light; /* entries of weight 0 that were to make room by weight */
 	struct policy_queue absences;
 	struct ghost ghost;
 };
@@ -42,9 +42,9 @@ struct policy {
 void policy_init(struct policy *policy, enum tw_cache_policy kind, bool is_on);
 /* Frees what is remembered of evicted keys: at the end, and where few entries are left. */
 void policy_forget(struct policy *policy);
-/* Returns the bytes that it takes beside `policy`. */
+/* Returns the bytes of memory that it takes beside `policy`. */
 size_t policy_bytes(const struct policy *policy);
-/* From now on entries that come are known and uses count. */
+/* Turns the policy on: from now on it knows the entries that come, and counts uses. */
 void policy_turn_on(struct policy *policy);
 /* Puts in an entry that is in no queue, if the policy is on. */
 void policy_add(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
@@ -56,11 +56,11 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t
 /* Makes an expired entry the next to leave, unless it is used from now on. */
 void policy_demote(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
 /* Returns the entry that has to leave, so that there are fewer or they weigh less, or NULL if there
- * is none but `spared` (or NULL). It stays in its queue. Looks at no more than *looks entries, and
- * counts that down. */
+ * is none except `spared` (or NULL). It stays in its queue. Looks at no more than *looks entries,
+ * and counts that down. */
 struct tw_cache_entry *policy_victim(struct policy *policy, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks);
-/* Returns the absence that has to leave, likewise. */
+/* Returns the absence that has to leave, as policy_victim() returns an entry. */
 struct tw_cache_entry *policy_absence(struct policy *policy, const struct tw_cache_entry *spared,
 				      unsigned *looks);
 /* Puts a victim that weighs nothing out of the way: it is no victim by weight from then on. */
@@ -85,7 +85,7 @@ static inline void policy_use(const struct policy *policy, struct tw_cache_entry
 	/* relaxed: a hint; of two uses at once one may be lost. */
 	uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
 	if (uses < 3)
-		/* relaxed: as above. */
+		/* relaxed: a hint, as the load is. */
 		atomic_store_explicit(&entry->uses, (uint8_t)(uses + 1), memory_order_relaxed);
 }
 

@@ -63,7 +63,7 @@ enum {
 	SPARE_LEAST = 2048
 };
 
-/* The first one of a list that is not empty. */
+/* Takes the first entry of a list that is not empty. */
 static struct tw_cache_entry *retired_pop(struct retired_list *list)
 {
 	struct tw_cache_entry *entry = list->first;
@@ -102,13 +102,13 @@ void retire_add_table(struct retiring_reader *thread, struct table *table)
 
 /* ---- Looks ---- */
 
-/* What was seen of the readers, and then of what threads have pinned. */
+/* A look is what was seen of the readers, and then of what threads have pinned. */
 struct look {
 	struct eras eras;
 	struct hazards_seen hazards;
 };
 
-/* What may not be freed under the lock. */
+/* Garbage is what may not be freed under the lock. */
 struct garbage {
 	struct retired_list entries;
 	struct table *tables;
@@ -176,7 +176,7 @@ static void retire_free_or_defer(struct retiring_reader *thread, const struct lo
 static void retire_free_stamped(struct retiring_reader *thread, const struct look *look,
 				struct garbage *garbage)
 {
-	/* As a rule. */
+	/* This is the usual case. */
 	bool is_unseen = eras_are_none(&look->eras);
 	struct tw_cache_entry *entry = thread->stamped.first;
 	struct tw_cache_entry *next;
@@ -233,17 +233,17 @@ static bool retire_free_tables(struct retiring_reader *thread, const struct look
 	return has_freed;
 }
 
-/* Between slot_store() and what follows. The thread sanitizer knows no fences: for it each
+/* Orders slot_store() before what follows. The thread sanitizer knows no fences: for it each
  * slot_store() is seq_cst. */
 static void retire_fence(void)
 {
-	/* seq_cst: pairs with reader_enter(). The stores may be of other threads: then the thread's
+	/* seq_cst: pairs with reader_enter(). The stores may be other threads': then the thread's
 	 * lock stands between them and this. */
 	if (!SANITIZER_THREAD)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Goes through the readers; then what is fresh is stamped. True: something was freed. */
+/* Looks at the readers, and then stamps what is fresh. Returns whether something was freed. */
 static bool retire_look(struct retiring_reader *thread, struct epochs *epochs,
 			struct garbage *garbage)
 {
@@ -274,14 +274,14 @@ static bool retire_look(struct retiring_reader *thread, struct epochs *epochs,
 	return has_freed;
 }
 
-/* As long as that frees something. */
+/* Looks again as long as that frees something. */
 static void retire_look_on(struct retiring_reader *thread, struct epochs *epochs,
 			   struct garbage *garbage)
 {
 	enum { LOOKS = 3 };
 
 	for (unsigned looks = 0; looks < LOOKS && retire_has_some(thread); looks++) {
-		/* The era should go on. */
+		/* The look should advance the era. */
 		thread->era = epochs_stamp(epochs);
 		if (retire_look(thread, epochs, garbage))
 			looks = 0;
@@ -315,7 +315,7 @@ static __attribute__((noinline)) void retire_look_at_end(struct retiring_reader 
 		(void)retire_look(thread, epochs, garbage);
 }
 
-/* Returns what of its memory is not for the next sets. */
+/* Gives back some of the spare memory that is not for the next sets. */
 static void retire_trim(struct retiring_reader *thread, struct shared_state *shared)
 {
 	enum { STEP = 16, BYTES_A_CELL_MORE = 1024 };
@@ -361,7 +361,7 @@ bool retire_clear(struct retiring_reader *thread, struct shared_state *shared)
 
 /* ---- Threads that have ended ---- */
 
-/* The counts of a reader go to the one that stays. */
+/* Frees a reader. Its counts go to the one that stays. */
 static void retire_free_reader(struct reader *reader, struct shared_state *shared)
 {
 	for (int i = 0; i < READER_COUNTS; i++)
@@ -370,7 +370,7 @@ static void retire_free_reader(struct reader *reader, struct shared_state *share
 	pool_give_reader(reader);
 }
 
-/* Under the lock of the walks, while none is under way. */
+/* Frees the readers of ended threads. Under the lock of the walks, while none is under way. */
 static void retire_free_readers(struct shared_state *shared)
 {
 	struct epochs *epochs = &shared->epochs;

@@ -35,7 +35,7 @@ static inline void retired_empty(struct retired_list *list)
 	list->bytes = 0;
 }
 
-/* The readers are looked at once so many entries or bytes are fresh, at the earliest. */
+/* Readers are looked at once RETIRED_FEW entries or RETIRED_BYTES bytes are fresh, or later. */
 enum { RETIRED_BATCHES = 8, RETIRED_FEW = 16, RETIRED_BYTES = 32768 };
 
 /* A retired batch has entries that a reader in one era might have seen. */
@@ -49,7 +49,7 @@ struct retiring_reader {
 	struct reader reader;
 	struct own_lock lock; /* statistics wait for it; maintenance tries */
 	/* Under the lock. */
-	struct retired_list fresh;                     /* without a stamp */
+	struct retired_list fresh;                     /* entries without a stamp */
 	struct retired_list stamped;                   /* entries that share `stamp` */
 	struct retired_batch batches[RETIRED_BATCHES]; /* entries that a reader might see */
 	uint64_t batched_count;                        /* entries in all batches */
@@ -59,7 +59,7 @@ struct retiring_reader {
 	struct pool_spare spare;
 };
 
-/* Takes over a table. */
+/* Takes over a table, to free it once no reader sees it. */
 void retire_add_table(struct retiring_reader *thread, struct table *table);
 /* Does what retire_end() does for a thread that may have something to free or to give back. */
 void retire_end_due(struct retiring_reader *thread, struct shared_state *shared);
@@ -73,10 +73,10 @@ bool retire_free_ended(struct shared_state *shared);
 void retire_check(struct retiring_reader *thread);
 /* Adds the bytes retired to *retired, and the bytes of spare cells to *spare. */
 void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spare);
-/* Frees all. No thread may be inside the cache, or enter it again. */
+/* Frees all that the thread keeps. No thread may be inside the cache, or enter it again. */
 void retire_close(struct retiring_reader *thread, struct shared_state *shared);
 
-/* Takes over an entry, with the table's reference. */
+/* Appends an entry, with the table's reference. */
 static inline void retired_add(struct retired_list *list, struct tw_cache_entry *entry)
 {
 	entry->retired_next = NULL;
@@ -119,7 +119,7 @@ static inline bool retire_is_urgent(const struct retiring_reader *thread)
 	return thread->fresh.adopted > 0;
 }
 
-/* Unlocks it, and has maintenance come if it keeps something. */
+/* Unlocks the retiring reader, and schedules maintenance if it keeps something. */
 static inline void retire_unlock(struct retiring_reader *thread, struct shared_state *shared)
 {
 	bool asks = thread->spare.bytes > 0 || retire_has_some(thread);
@@ -129,8 +129,8 @@ static inline void retire_unlock(struct retiring_reader *thread, struct shared_s
 		shared_ask_maintenance(shared);
 }
 
-/* Unlocks it. Before that, frees what no reader sees, if a look is worth its cost. It may call free
- * functions of the user, so the caller must have no other lock. */
+/* Unlocks the retiring reader. Before that, frees what no reader sees, if a look is worth its cost.
+ * It may call free functions of the user, so the caller must have no other lock. */
 static inline void retire_end(struct retiring_reader *thread, struct shared_state *shared)
 {
 	if (__builtin_expect(thread->fresh.count >= RETIRED_FEW ||

@@ -115,12 +115,12 @@ bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 /* ---- Tables ---- */
 
 /*
- * One of another size is made beside the present one: each change clears or fills a part of it. A
- * change in a bucket that is copied already is made in both; when all are, the new one takes the
- * other's place. Under the lock, as all that follows.
+ * A table of another size is made beside the present one: each change clears or fills a part of it.
+ * A change in a bucket that is copied already is made in both. When all buckets are copied, the new
+ * table takes the other's place. This, and all that follows, is under the lock.
  */
 
-/* Unless one is being made. */
+/* Begins a table for `entries` entries, unless one is being made. */
 static void shard_begin_resizing(struct shard *shard, size_t entries)
 {
 	struct shared_state *shared = shard->shared;
@@ -134,14 +134,14 @@ static void shard_begin_resizing(struct shard *shard, size_t entries)
 	shard->must_tend = true;
 }
 
-/* No thread has seen it, but to free it may take long: that is for after the lock, too. */
+/* Retires the next table. No thread has seen it, but freeing it may take too long for the lock. */
 static void shard_drop_next(struct shard *shard)
 {
 	retire_add_table(shard->retiring, shard->next);
 	shard->next = NULL;
 }
 
-/* Publishes the next table; the old one is retired. */
+/* Publishes the next table, and retires the old one. */
 static void shard_end_resizing(struct shard *shard)
 {
 	struct table *old = shard_table(shard);
@@ -149,7 +149,7 @@ static void shard_end_resizing(struct shard *shard)
 
 	/* seq_cst: publishes the table, before the stamp is taken; pairs with shard_table(). */
 	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
-	/* seq_cst: likewise; pairs with shard_place(). */
+	/* seq_cst: publishes the place, before the stamp is taken; pairs with shard_place(). */
 	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
 	shard->next = NULL;
 	shard->tables++;
@@ -162,7 +162,7 @@ static void shard_resize_some(struct shard *shard, size_t steps)
 	const struct table *table = shard_table(shard);
 	struct table *next = shard->next;
 
-	/* It was to become smaller, and has become fuller. */
+	/* The next table was to be smaller, but the present one has become fuller. */
 	if (!table_is_for(next, table->count)) {
 		shard_drop_next(shard);
 		return;
@@ -211,14 +211,14 @@ bool shard_reserve(struct shard *shard)
 
 	if (!table_is_for(table, table->count))
 		shard_begin_resizing(shard, (table->mask + 1) * BUCKET_SLOTS);
-	/* Only where there was no memory for a larger one for long: as a rule it is done by now. */
+	/* The resizing is usually over by now, unless there was no memory for it for long. */
 	while (shard->next && !table_has_room(shard_table(shard)))
 		shard_resize_some(shard, 1);
 	return table_has_room(shard_table(shard));
 }
 
-/* A table with few entries becomes smaller, if there is memory; so does what the policy knows of
- * others. */
+/* Begins a smaller table if this one has few entries, unless memory is out. The policy then forgets
+ * evicted keys. */
 static void shard_try_to_shrink(struct shard *shard)
 {
 	const struct table *table = shard_table(shard);
@@ -246,8 +246,8 @@ size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cac
 
 /* ---- Changes ---- */
 
-/* The one place where entries leave. The table and the policy know it no more. Returns the cause
- * that it has left for. */
+/* Removes an entry that the table and the policy do not have any more. Only this function removes
+ * entries. Returns the cause of the removal. */
 static enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry *entry,
 				      enum tw_cache_cause cause, tw_duration now)
 {
@@ -273,7 +273,7 @@ void shard_forget(struct shard *shard, struct tw_cache_entry *entry)
 	retired_add(&shard->retiring->fresh, entry);
 }
 
-/* Counts what came in; negative: went out. */
+/* Adds to the counts; negative numbers subtract. */
 static void shard_count(struct shard *shard, int32_t entries, int64_t bytes)
 {
 	shard->entries_more += entries;
@@ -281,7 +281,7 @@ static void shard_count(struct shard *shard, int32_t entries, int64_t bytes)
 	shard->bytes += (uint64_t)bytes;
 }
 
-/* Returns whether what the shard has is no less than its share of the limit. Weights would drift
+/* Returns whether the shard's weight is no less than its share of the limit. Weights would drift
  * apart by chance if each shard made the room that it needs: one that has little would soon have
  * nothing that is worth keeping. Numbers do not: one entry goes for each that comes. */
 static bool shard_has_its_share(const struct shard *shard)
@@ -338,7 +338,7 @@ static bool shard_look_at(struct shard *shard, struct table_walk *walk, unsigned
 	while ((entry = table_walk_on(table, walk))) {
 		tw_duration deadline;
 
-		/* Else it is filed elsewhere, too, and that one counts. */
+		/* An entry with another place is filed there, too, and that place counts. */
 		if (entry_filed(entry) != from)
 			continue;
 		if (shard_has_done_with(shard, entry, now, &deadline)) {
@@ -406,7 +406,7 @@ struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 {
 	int32_t entries = shard->entries_more;
 	int64_t bytes = shard->bytes_more;
-	unsigned blocks = 2;  /* of hashes that came up */
+	unsigned blocks = 2;  /* hashes that came up, in blocks */
 	unsigned looks = 512; /* each may be a cache miss */
 
 	while (most > 0) {
@@ -463,7 +463,7 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 	shard_add(shard, hash, entry);
 	if (policy_is_on(&shard->policy))
 		(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
-	/* Its lifetime may be over by now. */
+	/* It may have expired and left by now. */
 	if (entry_state(entry) & ENTRY_LINKED)
 		policy_add(&shard->policy, entry, weight);
 }
@@ -481,14 +481,14 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 	shard_count(shard, 0, heavier);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
 	policy_use(&shard->policy, entry);
-	/* Not before: lookups find the one or the other all the time. */
+	/* Room is made only now: lookups find the one or the other all the time. */
 	if (heavier > 0 && policy_is_on(&shard->policy))
 		(void)shard_evict(shard, SHARD_STEP, false, entry, now);
 }
 
-/* ---- Filing anew; under the lock ---- */
+/* ---- Filing again; under the lock ---- */
 
-/* The alarm stands, at the first tick of what was filed or earlier: it sees to the rest. */
+/* Begins to file all again. The alarm stays at the first tick filed, or earlier, for the rest. */
 static void shard_begin_refiling(struct shard *shard)
 {
 	shard->is_refiling = true;
@@ -510,14 +510,14 @@ static void shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, 
 		shard->must_refile = true; /* out of memory */
 }
 
-/* Up to `most` entries more. */
+/* Files up to `most` entries more. */
 static void shard_refile_some(struct shard *shard, size_t most)
 {
 	struct tw_cache_entry *entries[SHARD_STEP];
 	tw_duration now = tw_now(shard->shared->wheel);
 	size_t count;
 
-	/* To go through an empty table takes as long as through a full one. */
+	/* A walk through an empty table takes as long as through a full one. */
 	shard_try_to_shrink(shard);
 	count = shard_walk_on(shard, &shard->refile_walk, entries, most);
 	for (size_t i = 0; i < count; i++)
@@ -528,7 +528,7 @@ static void shard_refile_some(struct shard *shard, size_t most)
 	shard_arm_next(shard);
 }
 
-/* Does a part of what is done in steps. */
+/* Does a part of the work that is done in steps. */
 static __attribute__((noinline)) void shard_tend(struct shard *shard)
 {
 	enum { STEP = 2 * BUCKET_SLOTS, FREED = 2 };
@@ -662,7 +662,7 @@ void shard_end(struct shard *shard)
 	retire_end(thread, shard->shared);
 }
 
-/* True: there is more. */
+/* Does one step of shard_tidy(). Returns whether there is more to do. */
 static bool shard_tidy_some(struct shard *shard)
 {
 	enum { RESIZED = 16 };
@@ -674,7 +674,7 @@ static bool shard_tidy_some(struct shard *shard)
 	if (shard->is_refiling)
 		shard_refile_some(shard, SHARD_STEP);
 	goes_on = expiry_free_some(&shard->expiry, SHARD_STEP) || shard->is_refiling;
-	/* Perhaps once more, for entries have left since the last one was begun. */
+	/* Entries have left since the last table was begun, so a smaller one may do. */
 	shard_try_to_shrink(shard);
 	if (shard->next) {
 		shard_resize_some(shard, RESIZED);
@@ -699,7 +699,7 @@ void shard_expire(void *argument)
 	tw_duration now = tw_now(shard->shared->wheel);
 	/* The clock is read once: hashes that can't be filed come up at the next tick, and this
 	 * would never end. Hashes that came up since the wheel's last tick are for the next run,
-	 * because to take a part of a slot is to file the rest again. */
+	 * because taking a part of a slot files the rest again. */
 	uint64_t tick = shard_tick_by(shard, now - now % shard->shared->tick);
 	bool goes_on;
 
@@ -730,7 +730,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 
 		shard_begin_again(shard);
 		now = tw_now(shard->shared->wheel);
-		/* Loads that begin later may land: so may a set during the call. */
+		/* Loads that begin later may land, as a set during the call may. */
 		if (is_first)
 			loadings_override_all(&shard->loads);
 		is_first = false;
@@ -819,7 +819,7 @@ void shard_stop(struct shard *shard)
 {
 	struct tw_alarm *alarm;
 
-	/* A listener's call may be about to set it. */
+	/* A listener's call may be about to set the alarm. */
 	turn_lock_take(&shard->lock);
 	alarm = shard->alarm;
 	shard->alarm = NULL;

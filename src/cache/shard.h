@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A part of the cache: a table, what is kept of its entries' ages and uses, and the lock for all
- * that changes them. Every change stands between shard_begin and shard_end.
+ * A shard is a part of the cache: a table, what is kept of its entries' ages and uses, and the lock
+ * for all changes of them. Every change stands between shard_begin and shard_end.
  */
 #ifndef CACHE_SHARD_H
 #define CACHE_SHARD_H
@@ -15,20 +15,20 @@
 #include "retire.h"
 #include "table.h"
 
-enum { SHARD_STEP = 64 /* entries to a lock */ };
+enum { SHARD_STEP = 64 /* entries at most in one hold of the lock */ };
 
-/* Through all entries, from {0} on, with the lock let go in between. */
+/* A walk goes through all entries, from {0} on, and the lock is let go in between. */
 struct shard_walk {
-	uint64_t tables; /* another than before: it has begun anew */
+	uint64_t tables; /* the shard's at the last step; if that changed, the walk begins again */
 	size_t position;
 	bool is_over;
 };
 
-/* It is 57 cache lines long: gcc multiplies an index by that in one instruction, by 56 in four. */
+/* A shard has 57 cache lines: gcc multiplies an index by 57 in one instruction, by 56 in four. */
 struct shard {
 	/* Written under the lock, read by any thread inside an era. */
 	_Alignas(64) _Atomic(struct table *) table;
-	_Atomic uintptr_t place;     /* of its buckets; read by any thread, outside, too */
+	_Atomic uintptr_t place;     /* where its buckets lie; any thread, outside an era, too */
 	struct shared_state *shared; /* constant */
 	struct removals *removals;   /* constant */
 	struct policy policy;        /* under the lock */
@@ -36,45 +36,45 @@ struct shard {
 	_Alignas(64) struct turn_lock lock;
 	bool has_loads;     /* loads run or are about to */
 	bool must_tend;     /* something is done in steps, or should be: see shard_tend() */
-	struct table *next; /* being made, to take the table's place; NULL: none */
+	struct table *next; /* the table being made to take its place, or NULL */
 	/* Since shard_begin. */
 	int32_t entries_more; /* entries that the shared state has not counted yet */
 	bool is_refiling;     /* entries are being filed again: entry_filed() may be wrong */
 	bool must_refile;     /* memory was out, so they are filed at the next tick */
 	int64_t bytes_more;
 	uint64_t bytes;                   /* the weights of its entries */
-	struct retiring_reader *retiring; /* of the thread that makes the change */
+	struct retiring_reader *retiring; /* the one of the thread that makes the change */
 	struct removal_list to_tell;
-	uint64_t armed;      /* the first tick with something filed, or earlier; EXPIRY_NEVER */
-	tw_duration past_at; /* its end: no filed deadline is earlier */
-	tw_duration late_at; /* the alarm should have run before */
+	uint64_t armed;      /* the first tick with something filed, or earlier, or EXPIRY_NEVER */
+	tw_duration past_at; /* the end of that tick; no filed deadline is earlier */
+	tw_duration late_at; /* the time before which the alarm should have run */
 	struct expiry expiry;
 	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t refused;              /* for the removals that wait to be told */
-	size_t next_cleared;           /* buckets of `next` */
+	uint64_t refused;              /* values too heavy alone, or refused for queued removals */
+	size_t next_cleared;           /* buckets of `next` that are cleared */
 	size_t next_copied;            /* buckets of the table whose entries `next` has */
-	uint64_t tables;               /* how many have been put in the place of another */
-	struct shard_walk refile_walk; /* how far filing anew has come */
+	uint64_t tables;               /* number of tables that took the place of another */
+	struct shard_walk refile_walk; /* how far refiling has come */
 	struct tw_alarm *alarm;
 	struct turn_lock_sleep sleep; /* for the lock */
 	_Alignas(64) struct loadings loads;
 };
 
-/* Opens it; on failure, with a status of tw_alarm_create, there is still something to close. */
+/* Opens the shard. Returns a status of tw_alarm_create; on failure, too, it is to be closed. */
 enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 			  struct removals *removals);
-/* Its alarm does not run any more. */
+/* Ends the alarm, which does not run any more on return. */
 void shard_stop(struct shard *shard);
-/* Frees it; it is empty, and no thread is inside an era. */
+/* Frees the shard, which is empty. No thread may be inside an era. */
 void shard_close(struct shard *shard);
 
-/* Takes the lock for what changes no entry. */
+/* Takes the lock for work that changes no entry. */
 static inline void shard_begin(struct shard *shard)
 {
 	turn_lock_take(&shard->lock);
 }
 
-/* Returns whether the lock was free, and then has taken it. */
+/* Takes the lock if it is free. Returns whether it was. */
 static inline bool shard_try_begin(struct shard *shard)
 {
 	return turn_lock_try(&shard->lock);
@@ -94,17 +94,17 @@ static inline void shard_begin_in(struct shard *shard, struct retiring_reader *t
 	shard->retiring = thread;
 }
 
-/* Lets the lock go, has on_remove called for what was removed, and counts what came and went. */
+/* Lets the lock go, after it queued the calls of on_remove and counted what came and went. */
 void shard_end_in(struct shard *shard);
-/* Does the same where no key came or went. */
+/* Does what shard_end_in() does, where no key came or went. */
 void shard_end_move(struct shard *shard);
 /* Takes the lock for changes, after the lock of the calling thread's retiring reader. */
 void shard_begin_change(struct shard *shard);
-/* Takes both again after shard_end(), for what is done in steps. */
+/* Takes both locks again after shard_end(), for work that is done in steps. */
 void shard_begin_again(struct shard *shard);
-/* Ends what one of these two began. */
+/* Ends what shard_begin_change() or shard_begin_again() began. */
 void shard_end(struct shard *shard);
-/* In between: up to `most` entries more, which may be none before it is over. most ≥ 8. */
+/* Lists up to `most` ≥ 8 entries more, under the lock. May return 0 before the walk is over. */
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
 		     size_t most);
 
@@ -120,10 +120,10 @@ static inline uintptr_t shard_prefetch_bucket(const struct shard *shard, uint64_
 	return place;
 }
 
-/* Inside an era. */
+/* Returns where the table's buckets lie. Inside an era. */
 static inline uintptr_t shard_place(const struct shard *shard)
 {
-	/* seq_cst: as in shard_table(). */
+	/* seq_cst: as in shard_table(); pairs with shard_end_resizing(). */
 	return atomic_load_explicit(&((struct shard *)shard)->place, memory_order_seq_cst);
 }
 
@@ -134,7 +134,7 @@ static inline struct table *shard_table(const struct shard *shard)
 	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
 }
 
-/* Fetches what is most likely the key's entry. */
+/* Fetches the entry that is most likely the key's. */
 static inline void shard_prefetch_guess(const struct shard *shard, struct reader *reader,
 					uint64_t hash)
 {
@@ -147,26 +147,26 @@ static inline void shard_prefetch_guess(const struct shard *shard, struct reader
 	reader_leave(reader);
 }
 
-/* Room for one entry more; false: out of memory. */
+/* Makes room for one entry more. Returns false if out of memory. */
 bool shard_reserve(struct shard *shard);
 /* Files the hash at a place that is not 0. Returns false if out of memory. */
 bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place);
-/* Puts a new key's entry, which is watched, in, after making room for it; what that leaves over the
- * limits is for cache_evict(), with the lock let go in between. */
+/* Puts in the entry of a new key, which is watched, and makes room for it. What that leaves over
+ * the limits is for cache_evict(), which lets the lock go in between. */
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now);
-/* Puts the entry, which is watched, in the place of `old` of the same key, and then has others make
- * room, as shard_link() does. */
+/* Puts the entry, which is watched, in the place of `old` of the same key, and then evicts others
+ * to make room, as shard_link() does. */
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now);
-/* Takes out the entry in that slot. Returns the cause that it has left for. */
+/* Takes out the entry in that slot. Returns the cause of its removal. */
 enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
 				 enum tw_cache_cause cause, tw_duration now);
 /* Puts the entry in the slot of another of the same key. */
 void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *entry);
-/* Another has its slot: it is retired, and on_remove is not told. */
+/* Retires an entry whose slot another one has. on_remove is not called for it. */
 void shard_forget(struct shard *shard, struct tw_cache_entry *entry);
-/* Lists a load of the key as loading_new() makes it; the caller has a reference. NULL: out of
- * memory. */
+/* Makes a load of the key as loading_new() does, and lists it. Returns it with a reference, the
+ * caller's, or NULL if out of memory. */
 struct tw_cache_loading *shard_begin_load(struct shard *shard, struct tw_cache *cache,
 					  struct reader *loader, uint64_t hash, const void *key,
 					  size_t key_size, tw_duration now);
@@ -180,7 +180,7 @@ struct evicted {
 
 /* Evicts up to `most` entries while the limits are exceeded, but not `spared` (or NULL). Expired
  * entries leave first, up to two blocks of the expiry, which come on top of `most`. For a limit by
- * weight it evicts no live one where the shard has less than its share, unless `below_share`. */
+ * weight it evicts no live entry if the shard has less than its share, unless `below_share`. */
 struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 			   const struct tw_cache_entry *spared, tw_duration now);
 
@@ -199,14 +199,14 @@ static inline uint64_t shard_tick_of(const struct shard *shard, tw_duration dead
 	return (uint64_t)((deadline - 1) / shard->shared->granule) + 1 + SHARD_FIRST_TICK;
 }
 
-/* Has the key examined when the deadline of its entry comes. `filed` is the place where the entry
- * that it had was filed. Returns false if out of memory. */
+/* Schedules an examination of the key at the deadline of its entry. `filed` is the place where the
+ * key's entry was filed before, or 0. Returns false if out of memory. */
 static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry,
 			       unsigned filed, tw_duration deadline)
 {
 	unsigned place = 0;
 
-	/* Until everything is filed anew, an entry that says it is filed may be wrong. */
+	/* Until all entries are filed again, one that says it is filed may be wrong. */
 	if (shard->is_refiling || shard->must_refile)
 		filed = 0;
 	if (deadline != TW_FOREVER)
@@ -219,7 +219,7 @@ static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cac
 
 /* Examines a block of hashes that came up by now, before the alarm runs: up to 30 entries. */
 void shard_expire_early(struct shard *shard, tw_duration now);
-/* Does so if the alarm is late, because all workers are busy: before each change of a key. */
+/* Expires some before each change of a key if the alarm is late, because all workers are busy. */
 static inline void shard_expire_late(struct shard *shard, tw_duration now)
 {
 	if (__builtin_expect(shard->late_at <= now, 0))
@@ -232,14 +232,14 @@ uint64_t shard_check(struct shard *shard);
 
 /* ---- As a whole: in short steps, with the lock let go in between ---- */
 
-/* Removes what is past its deadline: the alarm's run, too. */
+/* Removes the entries past their deadlines. The alarm runs this, too. */
 void shard_expire(void *shard);
-/* Removes all. */
+/* Removes all entries. */
 void shard_clear(struct shard *shard, enum tw_cache_cause cause);
-/* Goes on, up to so many steps, with what changes do a part of: filing anew, another table, smaller
- * where few entries are left. Returns how many steps are left; 0: there is more to do. */
+/* Does up to `steps` steps of what changes do a part of: filing again, and another table, smaller
+ * if few entries are left. Returns how many steps are left, or 0 if there is more to do. */
 size_t shard_tidy(struct shard *shard, size_t steps);
-/* From now on the policy knows all entries. */
+/* Turns the policy on, and makes all entries known to it. */
 void shard_turn_policy_on(struct shard *shard);
 
 #endif

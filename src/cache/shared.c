@@ -5,7 +5,7 @@ enum { GRANULES_A_TICK = 32 };
 
 static const tw_duration granule_least = TW_MICROSECOND;
 
-/* The coarse clock lags by one step; more where the processor that drives it is kept from
+/* The coarse clock lags by one step, and by more if the processor that drives it is kept from
  * running. */
 static const tw_duration margin_least = 50 * TW_MILLISECOND;
 
@@ -27,7 +27,7 @@ void shared_init_clock(struct shared_state *shared)
 		shared->coarse_margin = margin_least;
 }
 
-/* With which sums don't overflow. */
+/* Returns the limit, or less, so that sums don't overflow. */
 static uint64_t usable_limit(uint64_t limit)
 {
 	return limit <= INT64_MAX ? limit : INT64_MAX;
@@ -41,7 +41,7 @@ void shared_set_limits(struct shared_state *shared, uint64_t max_entries, uint64
 
 void shared_set_maintenance(struct shared_state *shared)
 {
-	/* relaxed: of those that ask at once one sets it, nothing else. */
+	/* relaxed: one of the threads that ask at once sets it, nothing else. */
 	if (atomic_exchange_explicit(&shared->maintenance_is_set, true, memory_order_relaxed))
 		return;
 	(void)tw_alarm_set(shared->maintenance, shared->tick);

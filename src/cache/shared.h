@@ -21,15 +21,15 @@ struct shared_state {
 	/* Constant after tw_cache_create; what a lookup needs is on the first cache line. */
 	_Alignas(64) struct tw_wheel *wheel;
 	struct key_hash_seed seed;
-	tw_duration coarse_margin; /* so much before a deadline the precise clock is asked */
+	tw_duration coarse_margin; /* the precise clock is asked this long before a deadline */
 	bool has_coarse_clock;
 	tw_duration coarse_step; /* the coarse clock's resolution; 0 without one */
-	tw_duration stale;       /* so long values stay after their deadline; 0: not */
+	tw_duration stale;       /* how long values stay after their deadline, or 0 */
 	tw_duration granule;     /* a 32nd of a tick: the unit in which keys are filed */
 	struct pool *pool;
-	struct reader *nobody; /* for threads that have no memory for one */
+	struct reader *nobody; /* shared by threads that have no memory for one */
 
-	unsigned shards;  /* their number; constant */
+	unsigned shards;  /* number of shards; constant */
 	tw_duration tick; /* the wheel's, but not less than a microsecond; constant */
 	/* Read by all, seldom written. */
 	_Alignas(64) _Atomic uint64_t max_entries;
@@ -44,14 +44,14 @@ struct shared_state {
 	_Atomic uint64_t bytes;
 };
 
-/* The wheel is known. */
+/* Initializes the clock and the ticks, after `wheel` is set. */
 void shared_init_clock(struct shared_state *shared);
-/* 0: no limit. */
+/* Sets the limits; 0 means no limit. */
 void shared_set_limits(struct shared_state *shared, uint64_t max_entries, uint64_t max_bytes);
 /* Sets the alarm of the maintenance, unless another thread does. */
 void shared_set_maintenance(struct shared_state *shared);
 
-/* Has maintenance come in a tick, because something is left to be freed. */
+/* Schedules maintenance in a tick, because something is left to be freed. */
 static inline void shared_ask_maintenance(struct shared_state *shared)
 {
 	/* seq_cst: after this thread came into the list of readers; pairs with the store in
@@ -60,7 +60,7 @@ static inline void shared_ask_maintenance(struct shared_state *shared)
 		shared_set_maintenance(shared);
 }
 
-/* By how much a count, with `more`, exceeds its limit. */
+/* Returns by how much a count, with `more`, exceeds its limit. */
 static inline uint64_t shared_excess(const _Atomic uint64_t *count, int64_t more,
 				     const _Atomic uint64_t *limit)
 {
@@ -73,7 +73,7 @@ static inline uint64_t shared_excess(const _Atomic uint64_t *count, int64_t more
 	return present > most ? present - most : 0;
 }
 
-/* Whether a limit is exceeded once so much more is counted. */
+/* Returns whether a limit is exceeded once `entries` and `bytes` more are counted. */
 static inline bool shared_will_exceed(const struct shared_state *shared, int64_t entries,
 				      int64_t bytes)
 {
@@ -103,7 +103,7 @@ static inline void shared_count(struct shared_state *shared, int64_t entries, in
 		counter_add_shared(&shared->bytes, bytes);
 }
 
-/* Not later than the wheel's clock, and seldom more than a few milliseconds earlier. */
+/* Returns a time not later than the wheel's clock, and seldom more than a few ms earlier. */
 static inline tw_duration shared_coarse_now(const struct shared_state *shared)
 {
 	if (__builtin_expect(!shared->has_coarse_clock, 0))
@@ -111,7 +111,7 @@ static inline tw_duration shared_coarse_now(const struct shared_state *shared)
 	return clock_read_real(CLOCK_MONOTONIC_COARSE);
 }
 
-/* Whether the deadline has passed at this moment, given a coarse time; a negative one has. */
+/* Returns whether the deadline has passed by now, given a coarse time. A negative one has. */
 static inline bool shared_is_past(const struct shared_state *shared, tw_duration deadline,
 				  tw_duration coarse)
 {

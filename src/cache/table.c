@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open addressing by buckets of eight slots, which fill one cache line. A slot holds 16 bits of the
- * hash beside the address, so that a lookup touches the bucket and, but for one chance in 8,000,
- * only the entry it looks for.
+ * A table is open addressing by buckets of eight slots, which fill one cache line. A slot holds 16
+ * bits of the hash beside the address, so that a lookup touches the bucket and, except by a chance
+ * of one in 8,000, only the entry it looks for.
  *
  * A key whose bucket is full goes to the next one with room. How many did so is counted in the
  * bucket they passed, in the four lowest bits of its slots, which the address (a multiple of 16)
@@ -142,7 +142,7 @@ struct tw_cache_entry *table_find_in_era(const struct table *table, uint64_t has
 	return table_seek_key(table, hash, key, size, slot, guard);
 }
 
-/* One more has passed the bucket. */
+/* Counts one key more that has passed the bucket. */
 static void bucket_count_passed(struct bucket *bucket)
 {
 	for (int i = 0; i < BUCKET_SLOTS; i++) {
@@ -155,7 +155,7 @@ static void bucket_count_passed(struct bucket *bucket)
 	}
 }
 
-/* One of those that have passed the bucket is gone. */
+/* Counts one key less that has passed the bucket. */
 static void bucket_uncount_passed(struct bucket *bucket)
 {
 	int last = BUCKET_SLOTS - 1;
@@ -184,7 +184,7 @@ _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 	return NULL;
 }
 
-/* The first slot from that bucket on that is empty; the buckets before it count what is coming. */
+/* Returns the first empty slot from that bucket on. The buckets before it count what is coming. */
 static _Atomic uint64_t *table_seek_empty(struct table *table, size_t number)
 {
 	for (;; number++) {
@@ -197,7 +197,7 @@ static _Atomic uint64_t *table_seek_empty(struct table *table, size_t number)
 	}
 }
 
-/* Returns the number of its bucket. */
+/* Stores the word in an empty slot. Returns the number of its bucket. */
 static size_t table_add_slot(struct table *table, uint32_t hash, uint64_t word)
 {
 	_Atomic uint64_t *slot = table_seek_empty(table, hash);

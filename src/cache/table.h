@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A shard's table from key to entry: buckets of one cache line. Found by any thread inside an
- * epoch, without a lock; changed under the shard's lock.
+ * A table finds the entries of a shard by their keys, in buckets of one cache line. Any thread
+ * inside an epoch may search it, without a lock; it is changed under the shard's lock.
  */
 #ifndef CACHE_TABLE_H
 #define CACHE_TABLE_H
@@ -30,8 +30,8 @@
  * and go, a miss searches a dozen buckets. */
 enum { BUCKET_SLOTS = 8, BUCKET_USED_MOST = 6, SLOT_PASSED = 15 };
 
-/* A slot: the tag in the upper 16 bits, then the entry's address; in the 4 bits that leaves free, a
- * part of how many have passed the bucket. No address: empty. */
+/* A slot has the tag in the upper 16 bits, then the entry's address, and in the 4 bits that leaves
+ * free a part of how many have passed the bucket. A slot without an address is empty. */
 struct bucket {
 	_Alignas(64) _Atomic uint64_t slots[BUCKET_SLOTS];
 };
@@ -44,24 +44,24 @@ struct table {
 	uint64_t birth; /* the era in which it was made */
 	/* Under the shard's lock; on another cache line, for it changes. */
 	_Alignas(64) size_t count;
-	/* Once another has its place: under the lock of the thread that has it. */
+	/* Once another has its place; under the lock of the thread that retires it. */
 	struct table *retired_next;
-	uint64_t retired_at; /* the era */
+	uint64_t retired_at; /* the era of its stamp, or 0 */
 };
 
-/* Empty, for at least so many entries; NULL: out of memory. */
+/* Makes an empty table for at least `entries` entries. Returns NULL if out of memory. */
 struct table *table_new(struct arena *arena, uint64_t era, size_t entries);
-/* The same, but what table_clear_some() has not cleared yet may be anything. */
+/* Makes a table whose buckets may be anything until table_clear_some() has cleared them. */
 struct table *table_new_uncleared(struct arena *arena, uint64_t era, size_t entries);
-/* From *position on, 0 first, so many buckets; false: none is left. */
+/* Clears `buckets` buckets from *position on, 0 first. Returns false if none is left. */
 bool table_clear_some(struct table *table, size_t *position, size_t buckets);
-/* A part of what it takes; true: what is left is little, for table_free(). No thread looks at it.
- * */
+/* Frees a part of a table that no thread looks at. Returns true if what is left is little, and for
+ * table_free(). */
 bool table_free_some(struct table *table);
-/* NULL is fine. */
+/* Frees a table, or does nothing for NULL. */
 void table_free(struct table *table);
 
-/* What it takes of memory. */
+/* Returns the bytes of memory that the table takes. */
 static inline size_t table_bytes(const struct table *table)
 {
 	return arena_span_size((table->mask + 1) * sizeof(struct bucket));
@@ -89,9 +89,9 @@ static inline bool entry_has_key(const struct tw_cache_entry *entry, const void 
 }
 
 /*
- * Where a table's buckets lie, in one word: the address, a multiple of 64, and how many bits number
- * them. With the word a bucket can be fetched ahead, outside an epoch too, where the table may be
- * gone; the same word inside is the table's bucket.
+ * Returns where a table's buckets lie, in one word: the address, a multiple of 64, and how many
+ * bits number them. With the word a bucket can be fetched ahead, outside an epoch too, where the
+ * table may be gone. If the word is the same inside, the bucket is the table's.
  */
 static inline uintptr_t table_place(const struct table *table)
 {
@@ -107,8 +107,8 @@ static inline const struct bucket *place_bucket(uintptr_t place, uint64_t hash)
 
 static inline uint64_t slot_load(const _Atomic uint64_t *slot)
 {
-	/* seq_cst: after reader_enter(); also acquires the entry that table_add() has published,
-	 * and keeps the look at the era behind it. */
+	/* seq_cst: after reader_enter(); pairs with retire_fence(). It also acquires the entry that
+	 * table_add() published, and keeps the look at the era behind it. */
 	return atomic_load_explicit(slot, memory_order_seq_cst);
 }
 
@@ -118,19 +118,19 @@ static inline struct bucket *table_bucket(const struct table *table, size_t numb
 }
 
 /*
- * A bit for each slot with the tag. Without a branch: which slot it will be the processor can't
- * foresee, and would throw away what it has begun of the next lookup.
+ * bucket_matches() returns a bit for each slot with the tag. It has no branch: the processor can't
+ * foresee which slot it will be, and would throw away what it has begun of the next lookup.
  */
 #if TABLE_HAS_SSE2
-/* The upper halves of two slots' upper words, for both halves of a bucket. */
+/* Returns the upper words, of 32 bits, of four slots: half a bucket. */
 static inline __m128i slots_upper_words(const _Atomic uint64_t *slots)
 {
 	__m128i first;
 	__m128i second;
 
-	/* As four slot_load(): x86 reads each aligned word whole, and in the order of the program.
-	 * The candidates are read again, one by one. volatile and "memory": the compiler keeps that
-	 * order, too. */
+	/* This does what four slot_load() do: x86 reads each aligned word whole, and in the order
+	 * of the program. The candidates are read again, one by one. By volatile and "memory" the
+	 * compiler keeps that order, too. */
 	__asm__ volatile("movdqa %2, %0\n\tmovdqa %3, %1"
 			 : "=&x"(first), "=x"(second)
 			 : "m"(*(const __m128i *)(const void *)&slots[0]),
@@ -142,7 +142,7 @@ static inline __m128i slots_upper_words(const _Atomic uint64_t *slots)
 
 static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash)
 {
-	/* The tags, one to each of eight words of 16 bits. */
+	/* These are the tags, one to each of eight words of 16 bits. */
 	__m128i tags = _mm_packs_epi32(_mm_srai_epi32(slots_upper_words(&bucket->slots[0]), 16),
 				       _mm_srai_epi32(slots_upper_words(&bucket->slots[4]), 16));
 	__m128i equal = _mm_cmpeq_epi16(tags, _mm_set1_epi16((short)(hash >> 48)));
@@ -161,20 +161,20 @@ static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash
 }
 #endif
 
-/* Whether keys have gone to a bucket after this one. */
+/* Returns whether keys have gone to a bucket after this one. */
 static inline bool bucket_was_passed(const struct bucket *bucket)
 {
 	return (slot_load(&bucket->slots[0]) & SLOT_PASSED) != 0;
 }
 
-/* The entry in the first of `matches`, which are not 0; NULL: none any more, or the tag is that of
- * empty slots. */
+/* Returns the entry in the first slot of `matches`, which is not 0. Returns NULL if it is gone, or
+ * if the tag is that of empty slots. */
 static inline struct tw_cache_entry *bucket_first(const struct bucket *bucket, unsigned matches)
 {
 	return slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)]));
 }
 
-/* The first entry in the key's bucket with its tag, which most keys' entries are; NULL: none. */
+/* Returns the first entry in the key's bucket with its tag, as most keys' are, or NULL. */
 static inline struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash)
 {
 	const struct bucket *bucket = table_bucket(table, (uint32_t)hash);
@@ -213,7 +213,7 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *table_find(
 struct tw_cache_entry *table_find_in_era(const struct table *table, uint64_t hash, const void *key,
 					 size_t size, _Atomic uint64_t **slot,
 					 struct era_guard *guard);
-/* Under the shard's lock: the slot that holds that address; NULL: it is not there. */
+/* Returns the slot that holds that address, or NULL. Under the shard's lock. */
 _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 				     const struct tw_cache_entry *entry);
 
@@ -240,13 +240,13 @@ static inline bool table_is_sparse(const struct table *table)
 	return table->mask > 0 && table->count < table_slots(table) / 4;
 }
 
-/* A new key, with room for it. Returns the number of its bucket, as the two below. */
+/* Adds the entry of a new key, for which there is room. Returns the number of its bucket. */
 size_t table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entry);
 /* Puts `entry` in the place of another of the same key. */
 void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry);
-/* Empties the slot, which holds an entry. */
+/* Empties the slot, which holds an entry. Returns the number of its bucket. */
 size_t table_remove(struct table *table, _Atomic uint64_t *slot);
-/* The slot of an entry that is there. */
+/* Returns the slot of an entry, or NULL if it is not there. */
 _Atomic uint64_t *table_slot_of(struct table *table, const struct tw_cache_entry *entry);
 
 static inline size_t table_bucket_number(const struct table *table, const _Atomic uint64_t *slot)
@@ -254,12 +254,12 @@ static inline size_t table_bucket_number(const struct table *table, const _Atomi
 	return (size_t)(slot - table->buckets[0].slots) / BUCKET_SLOTS;
 }
 
-/* Through the entries with one hash, as far as the table keeps it. */
+/* A walk goes through the entries with one hash, as far as the table keeps it. */
 struct table_walk {
 	uint64_t hash;
-	size_t passed;          /* buckets */
+	size_t passed;          /* buckets that are done */
 	unsigned matches;       /* slots of the present bucket that are still to be looked at */
-	_Atomic uint64_t *slot; /* of the entry that was returned last */
+	_Atomic uint64_t *slot; /* the slot of the entry that was returned last */
 };
 
 static inline struct table_walk table_walk_begin(const struct table *table, uint64_t hash)
@@ -277,7 +277,7 @@ static inline struct tw_cache_entry *table_walk_guess(const struct table *table,
 		       : NULL;
 }
 
-/* Returns the next entry, or NULL if there is no more. What was returned last may be removed in
+/* Returns the next entry, or NULL if there is no more. The entry returned last may be removed in
  * between. */
 static inline struct tw_cache_entry *table_walk_on(const struct table *table,
 						   struct table_walk *walk)
@@ -301,12 +301,12 @@ static inline struct tw_cache_entry *table_walk_on(const struct table *table,
 	}
 }
 
-/* From *position on, 0 first: the entries of so many buckets come into `copy`, too, which has room.
- * False: none is left. */
+/* Copies the entries of `buckets` buckets from *position on, 0 first, to `copy`, which has room.
+ * Returns false if no bucket is left. */
 bool table_copy_some(const struct table *table, size_t *position, size_t buckets,
 		     struct table *copy);
-/* Up to `most` entries of the buckets from *position on, which goes on, by 64 at most; behind the
- * mask there are no more. most ≥ 8. */
+/* Lists up to `most` entries of the buckets from *position on, which goes on by 64 at most. Returns
+ * their number. Behind the mask there are no more. most ≥ 8. */
 size_t table_list(const struct table *table, size_t *position, struct tw_cache_entry **entries,
 		  size_t most);
 
