@@ -22,7 +22,7 @@ INLINED tw_duration lifetime_with_jitter(const struct tw_cache *cache, struct re
 
 	if (cache->jitter == 0 || expire == TW_FOREVER)
 		return expire;
-	/* As no other thread, cache or process begins. */
+	/* It begins as in no other thread, cache or process. */
 	if (reader->random == 0)
 		reader->random = key_hash_wide(&cache->shared.seed, &reader, sizeof(reader)) | 1;
 	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 53);
@@ -44,7 +44,7 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 	return lifetime_of(cache, reader, expire);
 }
 
-/* Of an entry that is used now and ends then. */
+/* Returns the deadline of an entry that is used now and ends at `end`. */
 static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now, tw_duration end)
 {
 	tw_duration idle_end;
@@ -92,7 +92,7 @@ static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 		plan->kind |= ENTRY_ADOPTED;
 	if (cache->entries_age && !is_absent)
 		plan->kind |= ENTRY_AGING;
-	/* Else it weighs what it takes. */
+	/* Other entries weigh what they take. */
 	if (plan->weight > 0 || cache->weigh || cache->idle > 0)
 		plan->kind |= ENTRY_EXTENDED;
 	plan->size = sizeof(struct tw_cache_entry) + kind_size(plan->kind) +
@@ -223,7 +223,7 @@ INLINED void end_sets(struct tw_cache *cache, struct retiring_reader *thread, ui
 
 	thread->spare.taken = 0;
 	retire_end(thread, &cache->shared);
-	/* As much as was taken, and as much again to catch up. */
+	/* It frees as much as was taken, and as much again to catch up. */
 	if (__builtin_expect(taken > 0, 0))
 		(void)cache_compact(cache, 2 * taken, false);
 	if (weight > 0 && __builtin_expect(shared_is_over_limit(&cache->shared), 0))
@@ -410,7 +410,7 @@ enum tw_status tw_cache_pop(struct tw_cache *cache, const void *key, size_t key_
 	return is_there ? TW_OK : TW_NOT_FOUND;
 }
 
-/* Of an entry that is there. */
+/* Moves the deadline of an entry that is there. */
 static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct change *change,
 					tw_duration lifetime)
 {

@@ -37,11 +37,11 @@ enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64
 void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
 		    const struct tw_cache_entry *spared);
 
-/* Of a key that is there or not; between shard_begin and shard_end. */
+/* A change of a key, which is there or not; between shard_begin and shard_end. */
 struct change {
 	struct shard *shard;
 	uint64_t hash;
-	struct tw_cache_entry *entry; /* so far; NULL: none */
+	struct tw_cache_entry *entry; /* so far, or NULL */
 	_Atomic uint64_t *slot;       /* the entry's */
 	tw_duration now;
 };

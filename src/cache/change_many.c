@@ -2,7 +2,7 @@
 /*
  * Many keys set or deleted, a batch at a time: first what the calls will touch is fetched for all,
  * then each shard's are changed under one lock, in their order. A lock is let go after a few, for
- * what a change owes (growth, filing anew) is done a step at its end.
+ * what a change owes (growth, filing again) is done a step at its end.
  */
 #include "change.h"
 
@@ -57,7 +57,8 @@ static void batch_begin(struct batch *batch, struct reader *reader)
 	reader_leave(reader);
 }
 
-/* The next one from *next on that is left and lies in this shard. False: there is none. */
+/* Moves *next to the next one that is left and lies in this shard. Returns false if there is none.
+ */
 static bool batch_next(struct batch *batch, const struct shard *shard, unsigned *next)
 {
 	for (; *next < BATCH; *next = batch->follows[*next])
@@ -88,7 +89,7 @@ struct set_batch {
 	struct tw_cache_item *items;
 	struct entry_plan plans[BATCH];
 	struct tw_cache_entry *entries[BATCH];
-	uint64_t weight; /* of those that came in */
+	uint64_t weight; /* what came in weighs this */
 	const struct tw_cache_entry *last;
 };
 

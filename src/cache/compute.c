@@ -15,7 +15,7 @@ struct compute {
 	tw_cache_compute_fn *function;
 	void *context;
 	struct change change;
-	uint64_t weight; /* of what came in; 0: nothing did */
+	uint64_t weight; /* what came in weighs this, or 0 */
 	const struct tw_cache_entry *entry;
 	/* From the begin to the end. */
 	struct retiring_reader *thread;
@@ -55,7 +55,7 @@ static enum tw_status compute_replace(struct compute *compute, struct retiring_r
 	return status;
 }
 
-/* Likewise. */
+/* Makes one try, between begin and end. */
 static enum tw_status compute_once(struct compute *compute, struct retiring_reader *thread)
 {
 	struct tw_cache_computed computed = {NULL, 0, 0};

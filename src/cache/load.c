@@ -46,7 +46,7 @@ static __attribute__((noinline)) void cache_end_awaited_take(struct tw_cache *ca
 
 void cache_end_take(struct tw_cache *cache)
 {
-	/* relaxed: the exchange tells. */
+	/* relaxed: the exchange decides. */
 	unsigned takes = atomic_load_explicit(&cache->takes, memory_order_relaxed);
 
 	do
@@ -258,7 +258,7 @@ static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now
 		(void)shard_unlink(loading->shard, slot, TW_CAUSE_EXPLICIT, now);
 }
 
-/* Between begin and end: keeps what was loaded, and ends the load. True: it was kept. */
+/* Keeps what was loaded, and ends the load; between begin and end. Returns whether it was kept. */
 static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loading,
 			 struct tw_cache_entry *entry, enum tw_status status, tw_duration now)
 {

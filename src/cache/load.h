@@ -17,8 +17,8 @@ bool load_has_value(struct tw_cache_loading *loading);
 
 /* By a thread of the loaders: begins and runs a load that is queued, if no thread has begun it. */
 void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading);
-/* Ends what is queued or kept, by its loader; false: there was nothing. The cache is closed, and
- * nothing loads. */
+/* Ends what is queued or kept by its loader. Returns false if there was nothing. The cache is
+ * closed, and nothing loads. */
 bool loads_cancel(struct tw_cache *cache);
 
 /* Takes, loads by takes, and ends of loads that were kept stand between these two. */

@@ -4,8 +4,8 @@
  * so nothing here is worth more. Reloads of values that may still be read wait until no other load
  * waits, and leave one thread free for those, if there are several.
  *
- * A loader may end its thread, which starts another in its place then, if need be again and again
- * until the system can: so a queue is never left without threads.
+ * A loader may end its thread. The thread then starts another in its place, and tries that until
+ * the system can: so a queue is never left without threads.
  *
  * Invariant: each load in the lists has a reference for it, and is begun by one thread of these, or
  * by none where a take began it first.
@@ -37,7 +37,7 @@ static struct list *loaders_pick(struct loaders *loaders, struct turn *turn)
 	return link;
 }
 
-/* Sets the turn's next load; NULL: the cache is being closed. */
+/* Sets the turn's next load, or NULL if the cache is being closed. */
 static void loaders_take(struct loaders *loaders, struct turn *turn)
 {
 	struct list *link = NULL;

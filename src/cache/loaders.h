@@ -20,9 +20,9 @@ struct loaders {
 	/* Constant once open. */
 	void (*run)(struct tw_cache *cache, struct tw_cache_loading *loading);
 	struct tw_cache *cache;
-	char name[16]; /* of its threads */
+	char name[16]; /* for its threads */
 	struct thread_setup setup;
-	struct loader *threads; /* NULL: none, and nothing may be added */
+	struct loader *threads; /* or NULL: then nothing may be added */
 	unsigned count;         /* 0 once they are stopped */
 	unsigned reloading_most;
 	/* Any thread, under the lock, which is taken inside those of shards. */
@@ -46,7 +46,7 @@ void loaders_add(struct loaders *loaders, struct tw_cache_loading *loading);
 void loaders_prefer(struct loaders *loaders, struct tw_cache_loading *loading);
 /* Waits for what runs: nothing else will. Also of one that was never opened, zeroed. */
 void loaders_stop(struct loaders *loaders);
-/* The same, and lets go of what waits. */
+/* Stops them, and lets go of what waits. */
 void loaders_close(struct loaders *loaders);
 
 #endif

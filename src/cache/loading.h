@@ -35,7 +35,7 @@ struct waiter {
 
 struct loading_slot {
 	uint64_t hash;
-	struct tw_cache_loading *loading; /* NULL: the slot is free */
+	struct tw_cache_loading *loading; /* or NULL in a free slot */
 };
 
 /* A shard's loads. */
@@ -59,7 +59,7 @@ struct tw_cache_loading {
 	struct shard *shard;
 	tw_duration listed; /* when, as a real time */
 	uint16_t key_size;
-	bool is_refresh; /* of a value that may still be read */
+	bool is_refresh; /* its value may still be read */
 	bool is_kept;    /* by its loader; constant then */
 	/* Each thread that waits, the queue, the list, and a loader that keeps it have one. */
 	atomic_uint references;
@@ -73,26 +73,27 @@ struct tw_cache_loading {
 	bool is_queued;            /* no thread has begun to load yet */
 	struct turn_lock *awaited; /* the lock of its shard once `ended` is there, or NULL */
 	bool is_over;
-	struct reader *loader; /* of the thread that loads, or NULL */
+	struct reader *loader; /* the thread that loads, or NULL */
 	/* The loaders' lock guards these (loaders.h). */
 	bool is_in_queue;
 	bool is_preferred; /* a reload that somebody waits for */
 	struct list of_queue;
-	/* Of the load; once it is kept under its own lock, which is taken outside of shards'. */
-	struct tw_cache *cache;       /* NULL: a thread ends it, or has */
-	tw_duration began;            /* real time; 0: not */
-	tw_duration expire;           /* of what was given */
+	/* These belong to the load; once it is kept, they are under its own lock, which is taken
+	 * outside of shards'. */
+	struct tw_cache *cache;       /* or NULL: a thread ends it, or has */
+	tw_duration began;            /* real time, or 0 */
+	tw_duration expire;           /* lifetime that was given */
 	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
 	/* Made when they are needed. */
 	pthread_mutex_t lock; /* once it is kept */
-	pthread_cond_t ended; /* of the shard's lock, once a thread waits */
+	pthread_cond_t ended; /* with the shard's lock, once a thread waits */
 	/* Constant. */
 	unsigned char key[];
 };
 
 void loadings_init(struct loadings *loadings);
 void loadings_close(struct loadings *loadings);
-/* Returns the load of the key that a take may join; NULL: there is none. */
+/* Returns the load of the key that a take may join, or NULL if there is none. */
 struct tw_cache_loading *loadings_find(const struct loadings *loadings, uint64_t hash,
 				       const void *key, size_t key_size);
 /* The key was set or deleted: what is being loaded goes to those that wait for it already, and is
@@ -112,8 +113,9 @@ void loadings_check(const struct loadings *loadings, const struct shard *shard);
  * end of that list, with the status TW_CLOSED. */
 void loadings_wake(struct loadings *loadings, struct list *waiters);
 
-/* A new one for the key, by the loader's thread, or, if that is NULL, queued, at the real time
- * `now`; not listed yet, with one reference. NULL: out of memory. No lock is needed. */
+/* Returns a new load of the key, by the loader's thread or, if that is NULL, queued, at the real
+ * time `now`. It is not listed yet, and has one reference. Returns NULL if out of memory. No lock
+ * is needed. */
 struct tw_cache_loading *loading_new(struct tw_cache *cache, struct shard *shard,
 				     struct reader *loader, uint64_t hash, const void *key,
 				     size_t key_size, tw_duration now);
@@ -140,7 +142,7 @@ static inline struct tw_cache_loading *loading_hold(struct tw_cache_loading *loa
 	atomic_fetch_add_explicit(&loading->references, 1, memory_order_relaxed);
 	return loading;
 }
-/* Holds the oldest load; NULL: there is none. Under the shard's lock. */
+/* Holds and returns the oldest load, or returns NULL if there is none. Under the shard's lock. */
 static inline struct tw_cache_loading *loadings_hold_first(struct loadings *loadings)
 {
 	struct list *first = loadings->all.next;
@@ -159,8 +161,8 @@ static inline tw_duration loadings_oldest(const struct loadings *loadings)
 }
 /* NULL is fine. With no lock held: may free an adopted value. */
 void loading_let_go(struct tw_cache_loading *loading);
-/* Of a load that is over: its entry, with a pin for the caller, who then lets the load go; or NULL.
- * The pin is the load's if nobody else has a reference. */
+/* Returns the entry of a load that is over, with a pin for the caller, who then lets the load go;
+ * or NULL. The pin is the load's if nobody else has a reference. */
 const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading);
 
 /* Waits until that real time. Returns TW_OK if the load is over, TW_TIMED_OUT or TW_CLOSED. Under

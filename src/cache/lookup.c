@@ -3,13 +3,13 @@
  * A lookup enters an era, finds the entry in the shard's table, judges its deadline, and copies
  * or pins it; it takes no lock and writes to nothing that is shared but the entry's bits of use,
  * and the deadline where that slides or is past. What it loads it follows only if the era has not
- * moved by then (epoch.c); else it enters anew.
+ * moved by then (epoch.c); otherwise it enters again.
  *
  * Judgements. A lookup that finds an entry past its deadline has the deadline say so. A touch
  * changes the same word; of the two one comes first, and the other sees it. A replacement that
  * needs the old entry to be there (PUT_REPLACE), and a move (compact.c), have two words to change:
  * first the deadline, from which lookups go on to the new entry; then the slot. A lookup that may
- * not read what it found looks once more at the slot: if that has changed, what was judged was not
+ * not read what it found looks at the slot again: if that has changed, what was judged was not
  * the key's any more, and it looks again.
  *
  * Linearization: the load of the slot; of what has expired, the last one; of an entry that is not
@@ -95,14 +95,14 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 		if (entry_move_deadline(entry, &deadline, wanted))
 			deadline = wanted;
 	}
-	/* Else what was judged is not the key's any more. */
+	/* If it is not in place, what was judged is not the key's any more. */
 	find->guard.is_lost = !find_is_in_place(find, found);
 	return NULL;
 }
 
 /*
- * As cache_find(), at a coarse time that was read in this call: an entry that outlives it, and is
- * found, was there at that time, or came later in the call with its lifetime before it.
+ * Does what cache_find() does, at a coarse time that was read in this call: an entry that outlives
+ * it, and is found, was there at that time, or came later in the call with its lifetime before it.
  */
 static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache,
 							  struct reader *reader, tw_duration coarse,
@@ -377,7 +377,7 @@ enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key, size_
 
 /* ---- Many ---- */
 
-/* So many at a time: their cache misses overlap. */
+/* This many are looked up at a time, so that their cache misses overlap. */
 enum { LOOKUPS = 16 };
 
 static bool lookup_is_valid(const struct tw_cache_lookup *item)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry knows when it is to be loaded anew. The first lookup that meets it later, and finds the
+ * An entry knows when it is to be loaded again. The first lookup that meets it later, and finds the
  * shard's lock free, queues a load for the cache's threads, and has the entry say "never", so that
  * no other tries. A load that brings a value replaces the entry, which is then new; one that brings
  * none has it say when to try again. The time is written under the shard's lock alone.
@@ -24,7 +24,8 @@ tw_duration cache_refresh_time(const struct tw_cache *cache, uint32_t hash, tw_d
 		       : deadline_after(now, (tw_duration)after);
 }
 
-/* Between begin and end: lists a load of the key, with a reference for the caller. NULL: none. */
+/* Lists a load of the key, with a reference for the caller, or returns NULL; between begin and
+ * end. */
 static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct shard *shard,
 					      uint64_t hash, const void *key, size_t key_size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading a key anew while its value may still be read, on the cache's threads. */
+/* A refresh loads a key again while its value may still be read, on the cache's threads. */
 #ifndef CACHE_REFRESH_H
 #define CACHE_REFRESH_H
 
@@ -11,7 +11,7 @@ static inline bool entry_wants_refresh(const struct tw_cache_entry *entry, tw_du
 	return __builtin_expect(entry->kind & ENTRY_AGING, 0) && entry_refresh_at(entry) <= coarse;
 }
 
-/* When an entry that is set now is to be loaded anew. */
+/* Returns when an entry that is set now is to be loaded again. */
 tw_duration cache_refresh_time(const struct tw_cache *cache, uint32_t hash, tw_duration now);
 /* Queues a load of the key if its entry is old, unless there is one, or there are too many. Waits
  * for nothing: also under the shard's lock, where it does nothing. */

@@ -306,7 +306,8 @@ static bool take_joins_waiting(struct take *take, struct waiter *waiter, tw_dura
 	return true;
 }
 
-/* Where it was not found at a glance. False: it is known by now, or can't be loaded. */
+/* Has the waiter wait for a key that was not found. Returns false if the key is known by now, or
+ * can't be loaded. */
 static bool take_asks(struct take *take, struct waiter *waiter)
 {
 	tw_duration until = TW_FOREVER;

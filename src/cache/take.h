@@ -26,14 +26,14 @@ enum take_step {
 
 void take_init(struct take *take, struct tw_cache *cache, struct reader *reader, const void *key,
 	       size_t key_size);
-/* Looks the key up, and counts what it finds; false: it is to be loaded. */
+/* Looks the key up, and counts what it finds. Returns false if it is to be loaded. */
 bool take_look(struct take *take);
-/* Where it was not found at a glance: looks once more, and joins or begins a load, at the real time
+/* Looks a key up that was not found, under the lock, and joins or begins a load, at the real time
  * `now`. */
 enum take_step take_begin(struct take *take, tw_duration now);
 /* Waits for the end of the load until the real time `until` (0: not at all), and lets go of it. */
 void take_join(struct take *take, tw_duration until);
-/* Returns the real time up to which a call waits that came at `now`; 0: not at all. */
+/* Returns the real time up to which a call waits that came at `now`, or 0 if it does not wait. */
 static inline tw_duration take_until(tw_duration now, tw_duration wait)
 {
 	return wait > 0 ? time_add(now, wait) : 0;

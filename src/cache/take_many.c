@@ -9,7 +9,7 @@
 #include "load.h"
 #include "take.h"
 
-enum { GLANCES = 16 /* so many at a time: their cache misses overlap */ };
+enum { GLANCES = 16 /* at a time: their cache misses overlap */ };
 
 /* An item that was not found at a glance. */
 struct missed {
@@ -34,7 +34,7 @@ struct many {
 	/* The loader's call. */
 	bool is_calling;
 	enum tw_status status;
-	size_t returned; /* of those that were missed */
+	size_t returned; /* how many of `missed` */
 };
 
 /* ---- At a glance ---- */
@@ -64,7 +64,7 @@ static void many_glance_some(struct many *many, struct tw_cache_taking *items, u
 	}
 }
 
-/* True: all that was missed is noted; false: out of memory. */
+/* Notes all that was missed. Returns false if out of memory. */
 static bool many_glance(struct many *many)
 {
 	struct missed *next;

@@ -14,7 +14,7 @@
 struct calling {
 	struct tw_cache *cache;
 	struct list *rest;
-	struct reader *reader; /* NULL: out of memory */
+	struct reader *reader; /* or NULL, if out of memory */
 	struct waiter *waiter;
 	int cancel_state;
 };

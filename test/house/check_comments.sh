@@ -24,6 +24,7 @@ README.md
 src/man/
 src/cron/
 src/runtime/
+src/cache/
 "
 COUNTS=test/house/comment_counts
 
