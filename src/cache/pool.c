@@ -44,12 +44,6 @@ enum {
 /* A part of what is used, and some more bytes, may be free. */
 enum { FREE_SHARE_OF_32 = 3, FREE_LEAST = 1 << 19 };
 
-/* A pool cell is one that is not taken. */
-struct pool_cell {
-	struct pool_block block; /* as it was given back */
-	struct pool_cell *next;
-};
-
 /* ---- Classes ---- */
 
 static size_t page_size_of(unsigned class)
@@ -57,22 +51,26 @@ static size_t page_size_of(unsigned class)
 	return class >= LARGE_FIRST && class < POOL_SIZES ? LARGE_PAGE : SMALL_PAGE;
 }
 
-/* Returns the class of a cell of `size` bytes, which is at most CELL_MOST. */
-static unsigned class_of(size_t size)
+/* Returns the class of a cell of more than POOL_FINE bytes, at most CELL_MOST. */
+static __attribute__((noinline)) unsigned coarse_class_of(size_t size)
 {
 	bool is_large = size > SMALL_MOST;
 	unsigned cells;
 	unsigned shift;
 
-	if (size <= POOL_FINE)
-		return (unsigned)((size + POOL_STEP - 1) / POOL_STEP) - 1;
 	size = (size + POOL_STEP - 1) / POOL_STEP * POOL_STEP;
 	cells = (unsigned)((size_t)((is_large ? LARGE_PAGE : SMALL_PAGE) - HEAD) / size);
-	/* The shift leaves 3 bits: 56 cells are the first of four classes in each power of two. */
+	/* 3 bits of it: 56 cells are the first of four in each power of two. */
 	shift = 29 - (unsigned)__builtin_clz(cells);
 	if (shift > 3)
 		return is_large ? LARGE_FIRST : FINE_CLASSES;
 	return (is_large ? LARGE_FIRST : FINE_CLASSES) + (3 - shift) * 4 + 7 - (cells >> shift);
+}
+
+/* Returns the class of a cell, at most CELL_MOST. */
+static inline unsigned class_of(size_t size)
+{
+	return size <= POOL_FINE ? pool_fine_class(size) : coarse_class_of(size);
 }
 
 static unsigned class_cells(unsigned class)
@@ -432,7 +430,7 @@ static void spare_push(struct pool_spare *spare, struct pool_cell *cell, unsigne
 	spare->bytes += class_size(class);
 }
 
-/* Takes some cells at once. Returns false if out of memory. Inlining it would cost spare_take() 15
+/* Takes some cells at once. Returns false if out of memory. Inlining it would cost its caller 15
  * instructions. */
 static __attribute__((noinline)) bool spare_fill(struct pool_spare *spare, struct pool *pool,
 						 unsigned class)
@@ -454,7 +452,7 @@ static __attribute__((noinline)) bool spare_fill(struct pool_spare *spare, struc
 	return spare->cells[class];
 }
 
-void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size)
+void *spare_take_any(struct pool_spare *spare, struct pool *pool, size_t size)
 {
 	struct pool_cell *cell;
 	unsigned class;

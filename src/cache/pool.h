@@ -15,6 +15,7 @@
 
 #include "arena.h"
 #include "base/list.h"
+#include "base/sanitizer.h"
 
 /* The classes of entries, by size, come first; the last two are for expiry blocks (expiry.c) and
  * readers (epoch.c). */
@@ -22,8 +23,6 @@ enum { POOL_SIZES = 40, POOL_CLASSES = POOL_SIZES + 2 };
 enum { POOL_EXPIRY_BLOCK = 256, POOL_READER = 1024, POOL_READER_ALIGNMENT = 128 };
 /* Cells of up to POOL_FINE bytes are multiples of POOL_STEP. */
 enum { POOL_STEP = 16, POOL_FINE = 256 };
-
-struct pool_cell;
 
 enum page_state {
 	PAGE_STAYS,
@@ -36,6 +35,12 @@ struct pool_block {
 	uint32_t birth_low; /* 48 bits: the era in which it was made (epoch.h) */
 	uint16_t birth_high;
 	_Atomic uint16_t state; /* 0 in a cell that was never taken; see entry_state() */
+};
+
+/* A pool cell is one that is not taken. */
+struct pool_cell {
+	struct pool_block block; /* as it was given back */
+	struct pool_cell *next;
 };
 
 /* A pool page begins with this head; its cells follow. */
@@ -90,6 +95,12 @@ void pool_set_limit(struct pool *pool, uint64_t limit);
 void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used);
 /* Returns pool_cell_size() of more than POOL_FINE bytes. */
 size_t pool_coarse_cell_size(size_t size);
+/* Returns the class of a block of 1 to POOL_FINE bytes. */
+static inline unsigned pool_fine_class(size_t size)
+{
+	return (unsigned)((size - 1) / POOL_STEP);
+}
+
 /* Returns how many bytes a block of `size` bytes takes. */
 static inline size_t pool_cell_size(size_t size)
 {
@@ -111,8 +122,24 @@ void pool_give_expiry_block(void *block);
 void *pool_take_reader(struct pool *pool);
 void pool_give_reader(void *reader);
 
+/* Does what spare_take() does, for all sizes. */
+void *spare_take_any(struct pool_spare *spare, struct pool *pool, size_t size);
+
 /* Returns a block of at least `size` and 16 bytes at a multiple of 16, or NULL if out of memory. */
-void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size);
+static inline void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size)
+{
+	unsigned class = pool_fine_class(size);
+	struct pool_cell *cell;
+
+	if (__builtin_expect(size > POOL_FINE || !spare->cells[class], 0))
+		return spare_take_any(spare, pool, size);
+	cell = spare->cells[class];
+	spare->cells[class] = cell->next;
+	spare->bytes -= (class + 1) * POOL_STEP;
+	sanitizer_show(cell, (class + 1) * POOL_STEP);
+	return cell;
+}
+
 /* Keeps a block as a spare cell, or does what pool_give() does. */
 void spare_give(struct pool_spare *spare, void *block, size_t size);
 /* Gives back up to `cells` cells, each maybe its page's last. Returns false if none is left. */

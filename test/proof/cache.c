@@ -204,7 +204,7 @@ void arena_give(struct arena *arena, void *memory, size_t size)
 }
 
 /* A block is one by itself. */
-void *spare_take(struct pool_spare *spare, struct pool *from, size_t size)
+void *spare_take_any(struct pool_spare *spare, struct pool *from, size_t size)
 {
 	struct pool_block *block = malloc(size);
 
