@@ -257,29 +257,18 @@ static void rows_without_limit(void)
 	tw_cache_destroy(cache);
 }
 
-static void evict(const char *name)
+/* A hit writes nothing once its entry was used three times. */
+static void rows_policy(enum tw_cache_policy policy, const char *hit, const char *hot,
+			const char *eviction)
 {
-	first_key += CALLS;
-	run_row(name, cache_set);
-	tw_cache_destroy(cache);
-}
-
-static void rows_lru(void)
-{
-	open_cache(TW_POLICY_LRU, CALLS);
-	run_row("cache.get_hit_lru", cache_get);
-	run_row("cache.get_hot16_lru", cache_get_hot);
-	evict("cache.evict_lru");
-}
-
-static void rows_s3fifo(void)
-{
-	open_cache(TW_POLICY_S3FIFO, CALLS);
+	open_cache(policy, CALLS);
 	for (int uses = 0; uses < 3; uses++)
 		run(cache_get);
-	run_row_unshared("cache.get_hit_s3fifo", cache_get);
-	run_row_unshared("cache.get_hot16_s3fifo", cache_get_hot);
-	evict("cache.evict_s3fifo");
+	run_row_unshared(hit, cache_get);
+	run_row_unshared(hot, cache_get_hot);
+	first_key += CALLS;
+	run_row(eviction, cache_set);
+	tw_cache_destroy(cache);
 }
 
 /* ---- The wheel ---- */
@@ -405,8 +394,9 @@ int main(int argc, char **argv)
 	start_callers();
 	open_wheel(TW_SECOND, TW_CLOCK_MONOTONIC);
 	rows_without_limit();
-	rows_lru();
-	rows_s3fifo();
+	rows_policy(TW_POLICY_LRU, "cache.get_hit_lru", "cache.get_hot16_lru", "cache.evict_lru");
+	rows_policy(TW_POLICY_S3FIFO, "cache.get_hit_s3fifo", "cache.get_hot16_s3fifo",
+		    "cache.evict_s3fifo");
 	tw_destroy(wheel);
 	open_wheel(TW_MILLISECOND, TW_CLOCK_MANUAL);
 	rows_core();
