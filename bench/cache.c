@@ -45,7 +45,7 @@ enum {
 };
 
 #define ZIPF_EXPONENT 0.99
-/* The cache asks for large pages 64 MiB at a time, once a second. */
+/* The maintenance has tidied tables and given idle memory back by then. */
 #define SETTLING (6 * NANOSECONDS_PER_SECOND)
 #define LIFETIME (10 * TW_MINUTE)
 

@@ -34,15 +34,6 @@ enum { ADVICE_POPULATE = MADV_POPULATE_WRITE };
 enum { ADVICE_POPULATE = POSIX_MADV_NORMAL };
 #endif
 
-/* Linux 6.1 has this advice; headers may be older. */
-#ifdef MADV_COLLAPSE
-enum { ADVICE_COLLAPSE = MADV_COLLAPSE };
-#elif defined(__linux__)
-enum { ADVICE_COLLAPSE = 25 };
-#else
-enum { ADVICE_COLLAPSE = POSIX_MADV_NORMAL };
-#endif
-
 /* Bytes that one call gives back: a multiple of the size of a page. */
 static const size_t largest_step = (size_t)256 << 10;
 /* Maps of this size or less are not touched at first. The owner then meets a page fault of 2 us
@@ -116,12 +107,6 @@ void pages_unmap_aligned(void *memory, size_t size)
 void pages_use_huge(void *memory, size_t size, bool huge)
 {
 	(void)madvise(memory, size, huge ? ADVICE_HUGE : ADVICE_SMALL);
-}
-
-void pages_make_huge(void *memory, size_t size)
-{
-	pages_use_huge(memory, size, true);
-	(void)madvise(memory, size, ADVICE_COLLAPSE);
 }
 
 void pages_populate(void *memory, size_t size)

@@ -31,11 +31,6 @@ void *pages_map_at(size_t alignment, size_t size);
 void pages_unmap_aligned(void *memory, size_t size);
 /* Sets whether the kernel uses huge pages for the memory when it is touched. */
 void pages_use_huge(void *memory, size_t size, bool huge);
-/*
- * Turns the memory into huge pages, also where it was touched before, as far as the system can. The
- * system does it now, in about 0.4 ms a huge page (Linux 6.1), or later.
- */
-void pages_make_huge(void *memory, size_t size);
 /* Returns the size of a page in bytes. */
 size_t pages_size(void);
 /* Gives whole pages back to the system; after that they read as zero. Returns false if they

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An arena has memory from the system in regions of 2 MiB at multiples of 2 MiB. A region is to be
- * backed with one large page as soon as all of it is resident anyway. With small pages a lookup in
- * a large cache also misses the processor's cache of page addresses twice, for the bucket and for
- * the entry, and under a hypervisor that costs about as much as the memory itself. Touching a new
- * large page takes as long as filling it: 0.2 ms, or 5 ms where a hypervisor has to find it. So
- * memory comes in small pages, and the cache's maintenance has the system make large ones of them.
+ * An arena has memory from the system in regions of 2 MiB at multiples of 2 MiB.
  *
  * Invariants:
  *   a leaf of a region is in at most one span
@@ -22,9 +17,9 @@
  *
  * Memory is resident from its first use on. What is given back stays resident for its next use, up
  * to a share of what is used. The rest goes back to the system, by the leaf, and so does a region
- * that is wholly free: at once where there is a limit, otherwise by maintenance. A region that gave
- * leaves back keeps small pages until all of it is in use again, because the system would fill a
- * large one. While a region gets a large page it gives nothing back.
+ * that is wholly free: at once where there is a limit, otherwise by maintenance. Regions have small
+ * pages: the system would fill a large one for one byte. Large pages for regions that were full
+ * brought nothing that could be measured, at a million and at ten million entries.
  *
  * All calls may run together, except arena_init() and arena_destroy(). There is one lock, which is
  * taken inside those of the shards and of the pool.
@@ -46,10 +41,6 @@ enum {
 
 _Static_assert(1 << (ROOT_ORDER - 1) == LEAVES, "a leaf is of order 1");
 
-/* A region gets a large page when at most LEFT_OUT leaves are not resident: pages of 64 KiB, after
- * the head, leave out 15. */
-enum { LEFT_OUT = 15 };
-
 /* A caller unmaps at most this many leaves at once, which takes about 25 us. */
 enum { UNMAPPED_MOST = 128 };
 
@@ -61,12 +52,7 @@ enum { IDLE_LEAST = 1 << 20, IDLE_LEAST_TIGHT = 1 << 18, IDLE_LEAST_AT_REST = 1 
 struct arena_region {
 	struct arena *arena; /* constant */
 	/* Under the lock. */
-	struct list link;       /* in the arena's `regions` */
-	struct list small_link; /* in the arena's `small` */
-	bool waits;
-	bool is_enlarged; /* gets a large page now: stays mapped */
-	bool is_given;    /* a mapping that was given back meanwhile */
-	bool has_large_page;
+	struct list link; /* in the arena's `regions` */
 	/* Bytes of a mapping; both are 0 in a region. */
 	size_t mapped;
 	size_t released; /* from its end on */
@@ -84,7 +70,6 @@ void arena_init(struct arena *arena)
 	memset(arena, 0, sizeof(*arena));
 	turn_lock_init(&arena->lock, &arena->sleep);
 	list_init(&arena->regions);
-	list_init(&arena->small);
 }
 
 void arena_set_tight(struct arena *arena, bool is_tight)
@@ -164,20 +149,6 @@ static void region_mark(struct arena_region *region, unsigned leaf, unsigned lea
 
 /* ---- Regions ---- */
 
-/* Adds the region to those that wait for a large page. The caller holds the lock. */
-static void region_begin_waiting(struct arena_region *region)
-{
-	region->waits = true;
-	list_append(&region->arena->small, &region->small_link);
-}
-
-static void region_end_waiting(struct arena_region *region)
-{
-	if (region->waits)
-		list_remove(&region->small_link);
-	region->waits = false;
-}
-
 /* Counts a span's leaves as used, and as resident from now on. The caller holds the lock. */
 static void region_use(struct arena_region *region, unsigned leaf, unsigned leaves)
 {
@@ -196,9 +167,6 @@ static void region_use(struct arena_region *region, unsigned leaf, unsigned leav
 	}
 	region->used_count += leaves;
 	arena->used += (uint64_t)leaves * ARENA_LEAF;
-	if (LEAVES - region->resident_count <= LEFT_OUT && !region->has_large_page &&
-	    !region->waits)
-		region_begin_waiting(region);
 }
 
 /* Counts leaves as in no span. The caller holds the lock. */
@@ -214,10 +182,6 @@ static void region_unuse(struct arena_region *region, unsigned leaf, unsigned le
 /* Gives the memory of idle leaves back to the system. The caller holds the lock. */
 static void region_purge(struct arena_region *region, unsigned leaf, unsigned leaves)
 {
-	if (region->has_large_page)
-		pages_use_huge(region, ARENA_REGION, false);
-	region->has_large_page = false;
-	region_end_waiting(region);
 	(void)pages_release((char *)region + (size_t)leaf * ARENA_LEAF,
 			    (size_t)leaves * ARENA_LEAF);
 	for (unsigned i = leaf; i < leaf + leaves; i++)
@@ -287,7 +251,6 @@ static void region_free(struct arena_region *region)
 	struct arena *arena = region->arena;
 
 	list_remove(&region->link);
-	region_end_waiting(region);
 	arena->region_count--;
 	arena->used -= ARENA_LEAF;
 	arena->idle -= (uint64_t)(region->resident_count - 1) * ARENA_LEAF;
@@ -332,8 +295,6 @@ static void arena_give_leaves(struct arena *arena, void *memory, unsigned leaves
 		list_append(arena->regions.next, &region->link);
 	region_mark(region, leaf, leaves, false);
 	region_unuse(region, leaf, leaves);
-	if (region->is_enlarged)
-		return;
 	if (region_is_free(region) && region->resident_count <= UNMAPPED_MOST)
 		region_free(region);
 	else if (arena->is_tight && arena->idle > arena_idle_most(arena))
@@ -354,6 +315,13 @@ size_t arena_span_size(size_t size)
 	return (leaves_of(size) + (size_t)(size > ARENA_SPAN_MOST)) * ARENA_LEAF;
 }
 
+static void arena_count(struct arena *arena, int64_t used)
+{
+	turn_lock_take(&arena->lock);
+	arena->used += (uint64_t)used;
+	turn_lock_let_go(&arena->lock);
+}
+
 /* Maps a large span, with a leaf before it for its head. */
 static void *mapping_take(struct arena *arena, size_t size)
 {
@@ -364,25 +332,14 @@ static void *mapping_take(struct arena *arena, size_t size)
 	pages_use_huge(head, arena_span_size(size), false);
 	head->arena = arena;
 	head->mapped = arena_span_size(size);
-	turn_lock_take(&arena->lock);
-	arena->used += head->mapped;
-	region_begin_waiting(head);
-	turn_lock_let_go(&arena->lock);
+	arena_count(arena, (int64_t)head->mapped);
 	return (char *)head + ARENA_LEAF;
 }
 
 static void mapping_give(struct arena *arena, struct arena_region *head)
 {
-	bool is_enlarged;
-
-	turn_lock_take(&arena->lock);
-	arena->used -= head->mapped - head->released;
-	region_end_waiting(head);
-	is_enlarged = head->is_enlarged;
-	head->is_given = true;
-	turn_lock_let_go(&arena->lock);
-	if (!is_enlarged)
-		pages_unmap_aligned(head, head->mapped);
+	arena_count(arena, -(int64_t)(head->mapped - head->released));
+	pages_unmap_aligned(head, head->mapped);
 }
 
 bool arena_give_some(struct arena *arena, void *memory, size_t size)
@@ -394,22 +351,14 @@ bool arena_give_some(struct arena *arena, void *memory, size_t size)
 	if (size <= ARENA_SPAN_MOST)
 		return true;
 	turn_lock_take(&arena->lock);
-	region_end_waiting(head);
 	is_rest = head->mapped - head->released <= 2 * STEP;
-	if (!is_rest && !head->is_enlarged) {
+	if (!is_rest) {
 		head->released += STEP;
 		arena->used -= STEP;
 		(void)pages_release((char *)head + head->mapped - head->released, STEP);
 	}
 	turn_lock_let_go(&arena->lock);
 	return is_rest;
-}
-
-static void arena_count(struct arena *arena, int64_t used)
-{
-	turn_lock_take(&arena->lock);
-	arena->used += (uint64_t)used;
-	turn_lock_let_go(&arena->lock);
 }
 
 void *arena_take(struct arena *arena, size_t size)
@@ -459,7 +408,7 @@ static unsigned arena_trim_some(struct arena *arena, unsigned most)
 			break;
 		list_append(&arena->regions, link);
 		region = list_entry(link, struct arena_region, link);
-		if (region->is_enlarged || region->resident_count == region->used_count)
+		if (region->resident_count == region->used_count)
 			continue;
 		count += region_trim(region, most - count);
 		if (region_is_free(region) && region->resident_count <= UNMAPPED_MOST)
@@ -506,72 +455,6 @@ size_t arena_trim(struct arena *arena, bool at_rest)
 		count = arena_trim_some(arena, UNMAPPED_MOST);
 	turn_lock_let_go(&arena->lock);
 	return (size_t)count * ARENA_LEAF;
-}
-
-/* Counts all of the region as resident, under the lock. Returns false if too much would be idle. */
-static bool region_begin_enlarging(struct arena_region *region)
-{
-	struct arena *arena = region->arena;
-	uint64_t more = (uint64_t)(LEAVES - region->resident_count) * ARENA_LEAF;
-
-	if (region->mapped == 0) {
-		if (more > 0 && arena->idle + more > arena_idle_most(arena))
-			return false;
-		memset(region->resident, 0xff, sizeof(region->resident));
-		region->resident_count = LEAVES;
-		arena->idle += more;
-	}
-	region->is_enlarged = true;
-	region->has_large_page = true;
-	return true;
-}
-
-/* Takes a waiting region, mapped until region_end_enlarging(), or returns NULL if there is none. */
-static struct arena_region *arena_begin_enlarging(struct arena *arena)
-{
-	struct arena_region *found = NULL;
-	struct list *link;
-
-	turn_lock_take(&arena->lock);
-	while (!found && (link = list_take_first(&arena->small))) {
-		struct arena_region *region = list_entry(link, struct arena_region, small_link);
-
-		region->waits = false;
-		if (region_begin_enlarging(region))
-			found = region;
-	}
-	turn_lock_let_go(&arena->lock);
-	return found;
-}
-
-static void region_end_enlarging(struct arena_region *region)
-{
-	struct arena *arena = region->arena;
-	size_t unmapped;
-
-	turn_lock_take(&arena->lock);
-	region->is_enlarged = false;
-	unmapped = region->is_given ? region->mapped : 0;
-	if (region->mapped == 0 && region_is_free(region))
-		region_free(region);
-	turn_lock_let_go(&arena->lock);
-	if (unmapped > 0)
-		pages_unmap_aligned(region, unmapped);
-}
-
-bool arena_use_large_pages(struct arena *arena, unsigned regions)
-{
-	struct arena_region *region = NULL;
-	unsigned count = 0;
-
-	while (count < regions && (region = arena_begin_enlarging(arena))) {
-		size_t size = region->mapped > 0 ? region->mapped : ARENA_REGION;
-
-		pages_make_huge(region, size);
-		region_end_enlarging(region);
-		count += (unsigned)(size / ARENA_REGION);
-	}
-	return region;
 }
 
 void arena_destroy(struct arena *arena)

@@ -23,7 +23,6 @@ struct arena {
 	struct turn_lock_sleep sleep; /* for the lock */
 	/* Under it. */
 	struct list regions; /* regions with something free */
-	struct list small;   /* regions and mappings that wait for large pages */
 	unsigned region_count;
 	bool is_tight;        /* there is a limit in bytes */
 	uint64_t used;        /* bytes in spans */
@@ -54,9 +53,6 @@ bool arena_is_at_rest(struct arena *arena);
 bool arena_has_idle(struct arena *arena, bool at_rest);
 /* Gives some of that back to the system. Returns how many bytes, or 0 if there is no more. */
 size_t arena_trim(struct arena *arena, bool at_rest);
-/* Puts up to `regions` resident regions with small pages into large ones, for a thread that may
- * take its time. Returns true if there may be more. */
-bool arena_use_large_pages(struct arena *arena, unsigned regions);
 /* Returns the arena of a span of at least ARENA_LEAF bytes, from any address in its first MiB. */
 struct arena *arena_of(const void *memory);
 

@@ -110,9 +110,8 @@ static bool cache_trim(struct tw_cache *cache, size_t most)
 
 static void cache_maintain(struct tw_cache *cache, bool is_draining)
 {
-	/* A run does at most this, some 15 ms each: an event loop may drive the wheel, and a
-	 * lookup of what gets a large page waits for it. */
-	enum { TIDIED = 8192, COMPACTED = 64 << 20, ENLARGED = 32, TRIMMED = 256 << 20 };
+	/* A run does at most this, some 15 ms each: an event loop may drive the wheel. */
+	enum { TIDIED = 8192, COMPACTED = 64 << 20, TRIMMED = 256 << 20 };
 	size_t steps = TIDIED;
 	bool goes_on;
 
@@ -125,8 +124,6 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 	goes_on = !cache_clear_threads(cache) || steps == 0;
 	pool_readmit(cache->shared.pool);
 	if (is_draining || cache_compact(cache, COMPACTED, true))
-		goes_on = true;
-	if (arena_use_large_pages(&cache->shared.pool->arena, ENLARGED))
 		goes_on = true;
 	if (cache_trim(cache, TRIMMED))
 		goes_on = true;

@@ -12,9 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { SPANS = 300, STEPS = 20000 };
 
@@ -133,7 +130,7 @@ static void leaves_that_came_back_are_not_resident(void **state)
 	arena_destroy(&arena);
 }
 
-/* ---- Large pages ---- */
+/* ---- Threads ---- */
 
 struct maintenance {
 	struct arena *arena;
@@ -144,15 +141,13 @@ static void *keep_up(void *argument)
 {
 	struct maintenance *maintenance = argument;
 
-	while (!atomic_load(&maintenance->is_over)) {
-		(void)arena_use_large_pages(maintenance->arena, 1);
+	while (!atomic_load(&maintenance->is_over))
 		(void)arena_trim(maintenance->arena, false);
-	}
 	return NULL;
 }
 
-/* Regions and mappings are filled, and given back while they get large pages. */
-static void spans_keep_their_bytes_while_they_get_large_pages(void **state)
+/* Regions and mappings are filled, and given back while idle leaves go to the system. */
+static void spans_keep_their_bytes_while_idle_ones_go(void **state)
 {
 	enum { ROUNDS = TEST_HAS_SANITIZER ? 40 : 200, HELD = 64 };
 	struct held_span held[HELD] = {0};
@@ -180,88 +175,10 @@ static void spans_keep_their_bytes_while_they_get_large_pages(void **state)
 	}
 	atomic_store(&maintenance.is_over, true);
 	pthread_join(thread, NULL);
-	assert_false(arena_use_large_pages(&arena, 1000));
 	while (arena_trim(&arena, false) > 0)
 		continue;
 	assert_int_equal(arena.used, arena.region_count * (uint64_t)ARENA_LEAF);
 	assert_true(arena.idle <= 2 << 20);
-	arena_destroy(&arena);
-}
-
-/* What comes back while its pages are made large: the library's calls of the system come here. */
-static struct {
-	struct arena *arena;
-	struct held_span *held;
-	size_t count;
-} meanwhile;
-
-static void give_meanwhile(void)
-{
-	struct arena *arena = meanwhile.arena;
-	unsigned regions = arena->region_count;
-	uint64_t used = arena->used;
-
-	meanwhile.arena = NULL;
-	for (size_t i = 0; i < meanwhile.count; i++) {
-		struct held_span *held = &meanwhile.held[i];
-
-		assert_true(arena_give_some(arena, held->memory, held->size) ==
-			    (held->size <= ARENA_SPAN_MOST));
-		assert_true(arena->used == used);
-		give(arena, held);
-		used = arena->used;
-	}
-	assert_int_equal(arena_trim(arena, false), 0);
-	assert_int_equal(arena->region_count, regions);
-}
-
-int madvise(void *memory, size_t size, int advice)
-{
-	if (advice == MADV_HUGEPAGE && meanwhile.arena)
-		give_meanwhile();
-	return (int)syscall(SYS_madvise, memory, size, advice);
-}
-
-static bool is_mapped(void *memory)
-{
-	unsigned char resident;
-
-	return mincore(memory, 1, &resident) == 0;
-}
-
-static void expect_to_go_after_large_pages(struct arena *arena, struct held_span *held,
-					   size_t count)
-{
-	void *memory = held[0].memory;
-
-	meanwhile.arena = arena;
-	meanwhile.held = held;
-	meanwhile.count = count;
-	assert_true(is_mapped(memory));
-	assert_false(arena_use_large_pages(arena, 1000));
-	assert_null(meanwhile.arena);
-	assert_false(is_mapped(memory));
-	assert_int_equal(arena->region_count, 1);
-	assert_int_equal(arena->used, 2 * ARENA_LEAF);
-	assert_int_equal(arena->idle, 0);
-}
-
-static void what_comes_back_while_it_gets_large_pages_goes_afterwards(void **state)
-{
-	enum { LEAVES = ARENA_REGION / ARENA_LEAF - 1 };
-	struct held_span leaves[LEAVES];
-	struct held_span last; /* in a region that stays */
-	struct held_span large;
-	struct arena arena;
-
-	(void)state;
-	arena_init(&arena);
-	take_leaves(&arena, leaves, LEAVES);
-	take(&arena, &last, ARENA_LEAF, 1);
-	expect_to_go_after_large_pages(&arena, leaves, LEAVES);
-	take(&arena, &large, 16 << 20, 1);
-	expect_to_go_after_large_pages(&arena, &large, 1);
-	give(&arena, &last);
 	arena_destroy(&arena);
 }
 
@@ -284,7 +201,6 @@ static void large_span_comes_back_in_steps(void **state)
 		steps++;
 	}
 	assert_true(steps >= SIZE / STEP - 2);
-	assert_false(arena_use_large_pages(&arena, 1));
 	arena_give(&arena, large.memory, SIZE);
 	assert_int_equal(arena.used, 0);
 	take(&arena, &large, ARENA_SPAN_MOST, 1);
@@ -294,8 +210,7 @@ static void large_span_comes_back_in_steps(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(what_comes_back_while_it_gets_large_pages_goes_afterwards),
-	cmocka_unit_test(spans_keep_their_bytes_while_they_get_large_pages),
+	cmocka_unit_test(spans_keep_their_bytes_while_idle_ones_go),
 	cmocka_unit_test(large_span_comes_back_in_steps),
 	cmocka_unit_test(spans_of_all_sizes_never_overlap),
 	cmocka_unit_test(small_spans_that_came_back_make_room_for_a_large_one),
