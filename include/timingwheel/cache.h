@@ -52,8 +52,8 @@
  *    unless it is an absence.
  *  - Expired entries leave memory without any traffic, within two ticks of the wheel after the end
  *    of their lifetime and of stale_if_error, if a worker of the wheel's pool is free. While all
- *    are busy, each set, delete or touch removes up to 30 such entries of its shard, whose memory
- *    is for new entries.
+ *    are busy, each set or delete removes up to 30 such entries of its shard, whose memory is for
+ *    new entries.
  *  - A lookup does not wait: not for a writer, another lookup, a thread that sleeps with a pinned
  *    entry, or the removal of a million other entries.
  *  - A set that fails changes nothing. Its value is still the caller's.

@@ -345,11 +345,11 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 	if (!cache)
 		return TW_INVALID;
 	list_init(&waiters);
+	/* relaxed: lookups look at is_closed then, and the exchange publishes it. */
+	atomic_store_explicit(&cache->lookups_are_plain, false, memory_order_relaxed);
 	/* acq_rel: pairs with shared_is_closed(), and itself. */
 	if (atomic_exchange_explicit(&cache->shared.is_closed, true, memory_order_acq_rel))
 		return TW_CLOSED;
-	/* relaxed: lookups look at is_closed then. */
-	atomic_store_explicit(&cache->lookups_are_plain, false, memory_order_relaxed);
 	/* Calls that found the cache open under a shard's lock are over on return. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);

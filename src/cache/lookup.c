@@ -186,6 +186,9 @@ static __attribute__((noinline)) enum tw_status cache_get_hashed(
 	size_t size = 0;
 	size_t copied;
 
+	/* This comes before the copy: callers may have the key and the buffer in one place. */
+	if (is_old)
+		cache_refresh(cache, hash, key, key_size);
 	if (status == TW_OK) {
 		value = entry_value(entry, &size);
 		copied = size < capacity ? size : capacity;
@@ -194,8 +197,6 @@ static __attribute__((noinline)) enum tw_status cache_get_hashed(
 	} else {
 		reader_leave(reader);
 	}
-	if (is_old)
-		cache_refresh(cache, hash, key, key_size);
 	if (value_size)
 		*value_size = size;
 	return status;

@@ -79,8 +79,9 @@ static uint64_t shard_next_tick(const struct shard *shard)
 {
 	uint64_t tick = expiry_next(&shard->expiry);
 
-	if (shard->must_refile && tick > shard->expiry.now + 1)
-		tick = shard->expiry.now + 1; /* there may be memory again */
+	/* There may be memory again, or what is filed again goes on without a call. */
+	if ((shard->must_refile || shard->is_refiling) && tick > shard->expiry.now + 1)
+		tick = shard->expiry.now + 1;
 	return tick;
 }
 
@@ -542,7 +543,8 @@ static __attribute__((noinline)) void shard_tend(struct shard *shard)
 		shard_begin_refiling(shard);
 	if (shard->is_refiling)
 		shard_refile_some(shard, STEP);
-	shard->must_tend = shard->next || shard->expiry.forgotten || shard->is_refiling;
+	shard->must_tend = shard->next || shard->expiry.forgotten || shard->is_refiling ||
+			   table_is_sparse(shard_table(shard));
 }
 
 /* ---- Check ---- */

@@ -100,6 +100,49 @@ static void table_of_a_cache_that_was_large_becomes_small(void **state)
 	cache_recorder_close(recorder);
 }
 
+struct walk_order {
+	int keys[KEYS];
+	int count;
+};
+
+static int note_order(void *context, const struct tw_cache_entry *entry)
+{
+	struct walk_order *order = context;
+
+	memcpy(&order->keys[order->count++], tw_cache_entry_key(entry, NULL), sizeof(int));
+	return 1;
+}
+
+static void touch_in_order(struct cache_recorder *recorder, const struct walk_order *order,
+			   int first_lifetime, int lifetime)
+{
+	for (int i = 0; i < order->count; i++)
+		assert_status(tw_cache_touch(recorder->cache, &order->keys[i], sizeof(int),
+					     (i < 20 ? first_lifetime : lifetime) * INTERVAL),
+			      TW_OK);
+}
+
+/* Touches file enough that all is filed again. A delete begins that, and files the first entries,
+ * which end much later than the rest. No call comes after it. */
+static void filing_again_ends_without_calls(void **state)
+{
+	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
+	struct walk_order order = {.count = 0};
+
+	for (int key = 0; key < KEYS; key++)
+		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
+	/* Maintenance takes what the thread keeps, and is not asked for again. */
+	cache_pass(recorder, 4 * INTERVAL);
+	assert_status(tw_cache_each(recorder->cache, note_order, &order), TW_OK);
+	for (int lifetime = 4; lifetime > 0; lifetime--)
+		touch_in_order(recorder, &order, 1000, lifetime * 100);
+	assert_status(tw_cache_delete(recorder->cache, "absent", 6), TW_NOT_FOUND);
+	assert_true(recorder->cache->shards[0].is_refiling);
+	cache_pass(recorder, 200 * INTERVAL);
+	assert_int_equal(cache_stats(recorder).entries, 20);
+	cache_recorder_close(recorder);
+}
+
 struct world {
 	struct cache_recorder *recorder;
 	struct random random;
@@ -292,6 +335,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(keys_of_one_hash_leave_each_in_its_tick),
 	TEST_IN(levels_inline, table_of_a_cache_that_was_large_becomes_small),
 	TEST_CACHE(key_that_is_set_while_all_is_filed_anew_is_filed),
+	TEST_IN(levels_inline, filing_again_ends_without_calls),
 	TEST_CACHE(key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later),
 	cmocka_unit_test(entries_leave_in_centuries_of_microseconds),
 };

@@ -40,7 +40,16 @@ static void be_told(void *context, enum tw_status status, const struct tw_cache_
 	assert_value(entry, context);
 }
 
-enum look { LOOK_GET, LOOK_GET_MANY, LOOK_ACQUIRE, LOOK_TAKE, LOOK_ASYNC, LOOK_TAKE_MANY, LOOKS };
+enum look {
+	LOOK_GET,
+	LOOK_GET_OVER_KEY, /* the buffer is where the key was */
+	LOOK_GET_MANY,
+	LOOK_ACQUIRE,
+	LOOK_TAKE,
+	LOOK_ASYNC,
+	LOOK_TAKE_MANY,
+	LOOKS
+};
 
 static enum tw_status load_none(void *argument, struct tw_cache_missing *missing, size_t n)
 {
@@ -62,6 +71,13 @@ static void look(struct cache_recorder *recorder, enum look how, const char *key
 	switch (how) {
 	case LOOK_GET:
 		assert_holds(recorder, key, value);
+		break;
+	case LOOK_GET_OVER_KEY:
+		memcpy(buffer, key, strlen(key));
+		assert_status(
+			tw_cache_get(cache, buffer, strlen(key), buffer, sizeof(buffer), NULL),
+			TW_OK);
+		assert_memory_equal(buffer, value, strlen(value));
 		break;
 	case LOOK_GET_MANY:
 		assert_status(tw_cache_get_many(cache, &lookup, 1, NULL), TW_OK);
