@@ -339,11 +339,17 @@ INLINED bool change_look(struct change *change, const void *key, size_t key_size
 	return entry_is_there(change->entry, change->now);
 }
 
-bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
+INLINED bool find_change(struct change *change, struct tw_cache *cache, const void *key,
+			 size_t key_size)
 {
 	change->now = tw_now(cache->shared.wheel);
 	shard_expire_late(change->shard, change->now);
 	return change_look(change, key, key_size);
+}
+
+bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
+{
+	return find_change(change, cache, key, key_size);
 }
 
 bool change_delete(struct change *change, bool is_there, const void *key, size_t key_size)
@@ -358,13 +364,13 @@ bool change_delete(struct change *change, bool is_there, const void *key, size_t
 }
 
 /* Returns whether the key is there. */
-static bool change_begin(struct change *change, struct tw_cache *cache, const void *key,
-			 size_t key_size)
+INLINED bool change_begin(struct change *change, struct tw_cache *cache, const void *key,
+			  size_t key_size)
 {
 	change->hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	change->shard = cache_shard(cache, change->hash);
 	shard_begin_change(change->shard);
-	return change_find(change, cache, key, key_size);
+	return find_change(change, cache, key, key_size);
 }
 
 enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size)

@@ -627,11 +627,6 @@ static void shard_check_sometimes(struct shard *shard)
 
 /* ---- Begin and end ---- */
 
-void shard_begin_change(struct shard *shard)
-{
-	shard_begin_in(shard, retire_begin(shard->shared));
-}
-
 void shard_begin_again(struct shard *shard)
 {
 	turn_lock_give_way(&shard->lock);
@@ -654,14 +649,6 @@ void shard_end_in(struct shard *shard)
 	if (__builtin_expect(shard->must_tend, 0))
 		shard_tend(shard);
 	shard_end_move(shard);
-}
-
-void shard_end(struct shard *shard)
-{
-	struct retiring_reader *thread = shard->retiring;
-
-	shard_end_in(shard);
-	retire_end(thread, shard->shared);
 }
 
 /* Does one step of shard_tidy(). Returns whether there is more to do. */

@@ -99,11 +99,22 @@ void shard_end_in(struct shard *shard);
 /* Does what shard_end_in() does, where no key came or went. */
 void shard_end_move(struct shard *shard);
 /* Takes the lock for changes, after the lock of the calling thread's retiring reader. */
-void shard_begin_change(struct shard *shard);
+static inline void shard_begin_change(struct shard *shard)
+{
+	shard_begin_in(shard, retire_begin(shard->shared));
+}
+
 /* Takes both locks again after shard_end(), for work that is done in steps. */
 void shard_begin_again(struct shard *shard);
 /* Ends what shard_begin_change() or shard_begin_again() began. */
-void shard_end(struct shard *shard);
+static inline void shard_end(struct shard *shard)
+{
+	struct retiring_reader *thread = shard->retiring;
+
+	shard_end_in(shard);
+	retire_end(thread, shard->shared);
+}
+
 /* Lists up to `most` ≥ 8 entries more, under the lock. May return 0 before the walk is over. */
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
 		     size_t most);
