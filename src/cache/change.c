@@ -20,7 +20,7 @@ INLINED tw_duration lifetime_with_jitter(const struct tw_cache *cache, struct re
 	double part;
 	double lifetime;
 
-	if (cache->jitter == 0 || expire == TW_FOREVER)
+	if (cache->jitter <= 0 || expire == TW_FOREVER)
 		return expire;
 	/* It begins as in no other thread, cache or process. */
 	if (reader->random == 0)

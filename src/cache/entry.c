@@ -24,7 +24,7 @@ _Static_assert(sizeof(struct tw_cache_entry) == 48, "two cache lines with a usua
 _Static_assert(TW_CACHE_CAUSES <= 1 << (16 - ENTRY_CAUSE_SHIFT), "a cause fits into the state");
 
 /* Initializes what lies before the key. */
-static void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan)
+void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan)
 {
 	if (plan->kind & ENTRY_EXTENDED) {
 		entry_extension(entry)->weight = plan->weight;
@@ -36,33 +36,6 @@ static void entry_make_more(struct tw_cache_entry *entry, const struct entry_pla
 		atomic_init(&entry_age(entry)->refresh_at, TW_FOREVER);
 		entry_age(entry)->failures = 0;
 	}
-}
-
-struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan)
-{
-	struct tw_cache_entry *entry = (struct tw_cache_entry *)(void *)block;
-	unsigned char *key;
-
-	if (!entry)
-		return NULL;
-	entry_set_birth(entry, plan->birth);
-	entry_set_state(entry, 0);
-	entry->policy_link.next = NULL;
-	atomic_init(&entry->references, ENTRY_OF_TABLE);
-	entry->hash = (uint32_t)plan->hash;
-	entry->key_size = (uint16_t)plan->key_size;
-	entry->kind = plan->kind;
-	atomic_init(&entry->uses, 0);
-	entry->value_size = (uint32_t)plan->value_size;
-	atomic_init(&entry->deadline, TW_FOREVER);
-	if (__builtin_expect(entry_has_more(entry), 0))
-		entry_make_more(entry, plan);
-	key = (unsigned char *)entry_key(entry);
-	bytes_copy(key, plan->key, plan->key_size);
-	if (plan->value_size > 0)
-		bytes_copy(key + entry_padded_key_size(plan->key_size), plan->value,
-			   plan->value_size);
-	return entry;
 }
 
 size_t entry_size_beyond(const struct tw_cache_entry *entry)

@@ -111,8 +111,6 @@ struct entry_plan {
 /* ENTRY_SHARE is what an entry takes beside its cell: its share of the table and what is filed. */
 enum { ENTRY_SHARE = 40 };
 
-/* Makes an entry in the block, with one reference, the caller's. Returns NULL if there is none. */
-struct tw_cache_entry *entry_make(struct pool_block *block, const struct entry_plan *plan);
 /* Frees the entry, but leaves an adopted value with the caller. Any thread. */
 void entry_discard(struct tw_cache_entry *entry);
 /* Copies an entry without an adopted value to the block, with one reference, or returns NULL. */
@@ -394,5 +392,37 @@ static inline void entry_pin(const struct tw_cache_entry *entry)
 
 /* Gives up a counted pin. The last reference frees the entry. */
 void entry_unpin(struct tw_cache_entry *entry);
+
+/* Fills what an entry has before its key, for entry_make(). */
+void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan);
+
+/* Makes an entry in the block, with one reference, the caller's. Returns NULL if there is none. */
+static inline struct tw_cache_entry *entry_make(struct pool_block *block,
+						const struct entry_plan *plan)
+{
+	struct tw_cache_entry *entry = (struct tw_cache_entry *)(void *)block;
+	unsigned char *key;
+
+	if (!entry)
+		return NULL;
+	entry_set_birth(entry, plan->birth);
+	entry_set_state(entry, 0);
+	entry->policy_link.next = NULL;
+	atomic_init(&entry->references, ENTRY_OF_TABLE);
+	entry->hash = (uint32_t)plan->hash;
+	entry->key_size = (uint16_t)plan->key_size;
+	entry->kind = plan->kind;
+	atomic_init(&entry->uses, 0);
+	entry->value_size = (uint32_t)plan->value_size;
+	atomic_init(&entry->deadline, TW_FOREVER);
+	if (__builtin_expect(entry_has_more(entry), 0))
+		entry_make_more(entry, plan);
+	key = (unsigned char *)entry_key(entry);
+	bytes_copy(key, plan->key, plan->key_size);
+	if (plan->value_size > 0)
+		bytes_copy(key + entry_padded_key_size(plan->key_size), plan->value,
+			   plan->value_size);
+	return entry;
+}
 
 #endif
