@@ -88,8 +88,6 @@ static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 	const struct entry_adopted *adopted = plan->adopted;
 	bool is_absent = plan->kind & ENTRY_ABSENT;
 
-	if (adopted)
-		plan->kind |= ENTRY_ADOPTED;
 	if (cache->entries_age && !is_absent)
 		plan->kind |= ENTRY_AGING;
 	/* Other entries weigh what they take. */
@@ -115,7 +113,7 @@ static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 
 INLINED void plan_entry(struct tw_cache *cache, struct entry_plan *plan)
 {
-	if (__builtin_expect(!cache->has_plain_entries || plan->adopted || plan->kind != 0, 0)) {
+	if (__builtin_expect(!cache->has_plain_entries || plan->kind != 0, 0)) {
 		plan_any(cache, plan);
 		return;
 	}
@@ -166,7 +164,7 @@ INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, ui
 				return TW_NOT_FOUND;
 		while (!entry_try_to_forward(old, &old_deadline, entry));
 	}
-	if (mode != PUT_LOADED && shard->has_loads)
+	if (shard->has_loads && mode != PUT_LOADED)
 		loadings_override(&shard->loads, hash, key, entry->key_size);
 	if (old)
 		shard_replace(shard, slot, old, entry, now);
@@ -320,8 +318,11 @@ enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t ke
 			      void *context, tw_duration expire)
 {
 	struct entry_adopted adopted = {value, value_size, free_value, context};
-	struct entry_plan plan = {
-		.key = key, .key_size = key_size, .adopted = &adopted, .weight = weight};
+	struct entry_plan plan = {.key = key,
+				  .key_size = key_size,
+				  .adopted = &adopted,
+				  .kind = ENTRY_ADOPTED,
+				  .weight = weight};
 
 	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) ||
 	    !expire_is_valid(expire))

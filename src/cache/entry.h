@@ -100,8 +100,8 @@ struct entry_plan {
 	uint64_t hash;
 	const void *value;                   /* to copy; NULL if `adopted` is set */
 	size_t value_size;                   /* 0 if `adopted` is set */
-	const struct entry_adopted *adopted; /* NULL if the value is copied */
-	/* Completed by cache_plan(). */
+	const struct entry_adopted *adopted; /* with ENTRY_ADOPTED, or NULL: the value is copied */
+	/* These are completed by cache_plan(). */
 	uint8_t kind;
 	size_t size;     /* bytes of the block that it needs */
 	uint64_t weight; /* if 0 before: the memory that it takes, adopted values included */

@@ -155,7 +155,7 @@ enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value
 				   void *context, tw_duration expire)
 {
 	struct entry_adopted adopted = {value, value_size, free_value, context};
-	struct entry_plan plan = {.adopted = &adopted, .weight = weight};
+	struct entry_plan plan = {.adopted = &adopted, .kind = ENTRY_ADOPTED, .weight = weight};
 
 	if (!loading || (!value && value_size > 0) || expire < 0)
 		return TW_INVALID;

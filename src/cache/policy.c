@@ -209,8 +209,6 @@ void policy_add(struct policy *policy, struct tw_cache_entry *entry, uint64_t we
 {
 	unsigned place = ENTRY_SMALL;
 
-	if (!policy_is_on(policy))
-		return;
 	if (!policy->remembers || policy_learn(policy, entry->hash))
 		place = ENTRY_MAIN;
 	if (__builtin_expect(entry->kind & ENTRY_ABSENT, 0))

@@ -46,7 +46,7 @@ void policy_forget(struct policy *policy);
 size_t policy_bytes(const struct policy *policy);
 /* Turns the policy on: from now on it knows the entries that come, and counts uses. */
 void policy_turn_on(struct policy *policy);
-/* Puts in an entry that is in no queue, if the policy is on. */
+/* Puts in an entry that is in no queue, once the policy is on. */
 void policy_add(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
 /* Puts `entry` in the place of `old`, which weighs `old_weight`. */
 void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t old_weight,

@@ -117,9 +117,12 @@ struct garbage {
 static void retire_free(struct retiring_reader *thread, const struct look *look,
 			struct tw_cache_entry *entry, struct garbage *garbage)
 {
-	hazards_count(&look->hazards, entry);
+	if (look->hazards.count > 0)
+		hazards_count(&look->hazards, entry);
 	if (entry->kind & ENTRY_ADOPTED)
 		retired_add(&garbage->entries, entry);
+	else if (__builtin_expect(entry_is_alone(entry), 1))
+		spare_give(&thread->spare, entry, entry_size(entry));
 	else
 		entry_let_go_to_spare(entry, &thread->spare);
 }

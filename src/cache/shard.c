@@ -197,13 +197,17 @@ static void shard_remove(struct shard *shard, _Atomic uint64_t *slot)
 		(void)table_remove(shard->next, table_slot_of(shard->next, entry));
 }
 
-void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *entry)
+static inline void put_in_place(struct shard *shard, _Atomic uint64_t *slot,
+				const struct tw_cache_entry *old, struct tw_cache_entry *entry)
 {
-	struct tw_cache_entry *old = slot_entry(slot_load(slot));
-
 	table_replace(slot, entry);
 	if (shard->next && table_bucket_number(shard_table(shard), slot) < shard->next_copied)
 		table_replace(table_find_address(shard->next, old->hash, old), entry);
+}
+
+void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *entry)
+{
+	put_in_place(shard, slot, slot_entry(slot_load(slot)), entry);
 }
 
 bool shard_reserve(struct shard *shard)
@@ -255,7 +259,7 @@ static enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry
 	tw_duration deadline;
 
 	if (cause != TW_CAUSE_SHUTDOWN && cause != TW_CAUSE_EXPIRED &&
-	    entry_try_to_expire(entry, now, &deadline))
+	    entry_deadline(entry) <= now && entry_try_to_expire(entry, now, &deadline))
 		cause = TW_CAUSE_EXPIRED;
 	entry_set_state(entry, (entry_state(entry) & ~(unsigned)(ENTRY_LINKED | ENTRY_CAUSE)) |
 				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
@@ -462,8 +466,9 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	/* It comes in before others leave, because its hash may be among those that come up. */
 	shard_add(shard, hash, entry);
-	if (policy_is_on(&shard->policy))
-		(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
+	if (!policy_is_on(&shard->policy))
+		return;
+	(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
 	/* It may have expired and left by now. */
 	if (entry_state(entry) & ENTRY_LINKED)
 		policy_add(&shard->policy, entry, weight);
@@ -477,11 +482,13 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 	int64_t heavier = (int64_t)(weight - old_weight);
 
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
-	policy_replace(&shard->policy, old, old_weight, entry, weight);
-	shard_put_in_place(shard, slot, entry);
+	if (policy_is_on(&shard->policy)) {
+		policy_replace(&shard->policy, old, old_weight, entry, weight);
+		policy_use(&shard->policy, entry);
+	}
+	put_in_place(shard, slot, old, entry);
 	shard_count(shard, 0, heavier);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
-	policy_use(&shard->policy, entry);
 	/* Room is made only now: lookups find the one or the other all the time. */
 	if (heavier > 0 && policy_is_on(&shard->policy))
 		(void)shard_evict(shard, SHARD_STEP, false, entry, now);
