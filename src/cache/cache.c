@@ -349,7 +349,7 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	if (oldest < now)
 		stats->oldest_load = now - oldest;
 	cache_sum_memory(cache, stats, spare);
-	stats->notified = counter_read(&cache->removals.told);
+	stats->notified = counter_read(&cache->removals.reported);
 	stats->queued_removals = removals_waiting(&cache->removals);
 	stats->entries = counter_read(&cache->shared.entries);
 	stats->bytes = counter_read(&cache->shared.bytes);

@@ -161,7 +161,7 @@ static inline tw_duration loadings_oldest(const struct loadings *loadings)
 }
 /* NULL is fine. With no lock held: may free an adopted value. */
 void loading_let_go(struct tw_cache_loading *loading);
-/* Returns the entry of a load that is over, with a pin for the caller, who then lets the load go;
+/* Returns the entry of a load that is over, with a pin for the caller, which then lets the load go;
  * or NULL. The pin is the load's if nobody else has a reference. */
 const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading);
 

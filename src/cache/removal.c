@@ -10,7 +10,7 @@
  * has seen it gone waits for it by waiting for as many as have been added, whatever leaves later.
  *
  * Invariants:
- *   `told` ≤ `added`, and the list has the entries between
+ *   `reported` ≤ `added`, and the list has the entries between
  *   while it has some, the alarm is set, or its run will look again, unless the wheel was stopped
  */
 #include "removal.h"
@@ -61,16 +61,16 @@ static struct tw_cache_entry *removals_take_crowd(struct removals *removals)
 /* A crowd has entries with which the listener is being called. */
 struct crowd {
 	struct removals *removals;
-	struct reader *reader;       /* NULL if out of memory */
-	struct tw_cache_entry *told; /* the one that the listener has, or NULL */
+	struct reader *reader;          /* NULL if out of memory */
+	struct tw_cache_entry *current; /* the one that the listener has, or NULL */
 	struct tw_cache_entry *rest;
 };
 
 static void crowd_end_one(struct crowd *crowd)
 {
-	tw_cache_entry_release(crowd->told);
-	crowd->told = NULL;
-	counter_add_ordered(&crowd->removals->told, 1);
+	tw_cache_entry_release(crowd->current);
+	crowd->current = NULL;
+	counter_add_ordered(&crowd->removals->reported, 1);
 }
 
 /* Ends the crowd, also where an exception leaves the listener: what is left comes first then. */
@@ -79,7 +79,7 @@ static void crowd_end(struct crowd *crowd)
 	struct removals *removals = crowd->removals;
 	struct tw_cache_entry *last = crowd->rest;
 
-	if (crowd->told)
+	if (crowd->current)
 		crowd_end_one(crowd);
 	if (crowd->reader)
 		crowd->reader->callbacks--;
@@ -117,9 +117,9 @@ static bool removals_tell_crowd(struct removals *removals)
 	if (!crowd.rest)
 		return false;
 	while (crowd.rest) {
-		crowd.told = crowd.rest;
-		crowd.rest = crowd.told->removal_next;
-		removals->on_remove(removals->context, crowd.told, entry_cause(crowd.told));
+		crowd.current = crowd.rest;
+		crowd.rest = crowd.current->removal_next;
+		removals->on_remove(removals->context, crowd.current, entry_cause(crowd.current));
 		crowd_end_one(&crowd);
 	}
 	return true;
@@ -183,13 +183,13 @@ enum tw_status removals_wait(struct removals *removals, bool later)
 		return TW_OK;
 	pthread_mutex_lock(&removals->lock);
 	target = counter_read(&removals->added);
-	while (counter_read_ordered(&removals->told) < target && status == TW_OK) {
+	while (counter_read_ordered(&removals->reported) < target && status == TW_OK) {
 		uint64_t crowds = removals->crowds;
 
 		pthread_mutex_unlock(&removals->lock);
 		status = tw_flush(removals->shared->wheel);
 		pthread_mutex_lock(&removals->lock);
-		if (counter_read_ordered(&removals->told) < target && status == TW_OK &&
+		if (counter_read_ordered(&removals->reported) < target && status == TW_OK &&
 		    removals->crowds == crowds)
 			(void)condition_wait(&removals->progress, &removals->lock,
 					     clock_read_real(CLOCK_MONOTONIC) + look);

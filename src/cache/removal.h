@@ -27,7 +27,7 @@ struct removals {
 	uint64_t crowds;        /* crowds reported */
 	struct tw_alarm *alarm;
 	/* Written by the thread that reports; read by any. */
-	_Atomic uint64_t told;
+	_Atomic uint64_t reported;
 };
 
 /* A removal list has entries that left one shard, in order, each with a reference for this. */
@@ -43,9 +43,9 @@ void removals_close(struct removals *removals);
 /* Returns the number of removals that on_remove has not returned from. */
 static inline uint64_t removals_waiting(const struct removals *removals)
 {
-	uint64_t told = counter_read_ordered(&removals->told);
+	uint64_t reported = counter_read_ordered(&removals->reported);
 
-	return counter_read(&removals->added) - told;
+	return counter_read(&removals->added) - reported;
 }
 
 static inline bool removals_are_full(const struct removals *removals)

@@ -7,8 +7,6 @@
 #ifndef CACHE_SHARED_H
 #define CACHE_SHARED_H
 
-#include <pthread.h>
-
 #include <timingwheel/cache.h>
 
 #include "base/clock.h"
