@@ -296,16 +296,15 @@ static enum tw_status board_open(struct board *board, const struct tw_redis_opti
 	const struct tw_redis_source *sources = options->source_count ? options->sources : &own;
 	size_t count = options->source_count ? options->source_count : 1;
 
+	board->start = now_read();
+	/* The first rates are over this time, and count what the worker has done since it began. */
+	board->last_at = board->start - ask_every;
 	for (size_t i = 0; i < count; i++) {
 		enum tw_status status = space_open(board, &sources[i], redis, error);
 
 		if (status != TW_OK)
 			return status;
 	}
-	tw_redis_worker_get_stats(board->worker, &board->last);
-	board->start = now_read();
-	/* Not by the clock's very next tick: rates are over this time. */
-	board->last_at = board->start - ask_every;
 	return pthread_create(&board->thread, NULL, board_thread, board) ? TW_SYSTEM : TW_OK;
 }
 
