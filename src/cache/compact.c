@@ -81,7 +81,7 @@ static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retir
 		/* relaxed: published by what follows. */
 		atomic_store_explicit(&copy->deadline, deadline, memory_order_relaxed);
 	while (!entry_try_to_forward(entry, &deadline, copy));
-	shard_put_in_place(shard, slot, copy);
+	shard_put_in_place(shard, slot, entry, copy);
 	entry_end_forward(entry, deadline);
 	shard_forget(shard, entry);
 	return true;

@@ -148,6 +148,9 @@ static void *proof_page_cell(struct pool_page *page, unsigned number);
 #include "cache/lookup.c"
 #include "cache/pins.c"
 #include "cache/retire.c"
+#include "cache/shard_table.c"
+#include "cache/shard_filing.c"
+#include "cache/shard_check.c"
 #include "cache/shard.c"
 #include "cache/table.c"
 
