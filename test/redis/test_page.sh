@@ -28,8 +28,8 @@ unset TWR_PASSWORD TWR_NAMESPACE
 
 "$BUILD/twr" worker --shards 1 --listen 127.0.0.1:0 >"$folder/worker.log" 2>&1 &
 processes="$processes $!"
-wait_for "$folder/worker.log" grep -e 'the worker is running' "$folder/worker.log"
-page=$(sed -n 's/.*listening on //p' "$folder/worker.log")
+wait_for "$folder/worker.log" grep -e 'the worker runs' "$folder/worker.log"
+page=$(sed -n 's/.*listens on //p' "$folder/worker.log")
 
 # Each would say so in the title, if it ran. Nobody listens at port 1.
 script='<script>document.title="ran"</script>'

@@ -614,7 +614,7 @@ static void process_list_shows_no_password(void **state)
 			      i == 2   ? ARGUMENTS("worker", "--url", url)
 			      : i == 3 ? ARGUMENTS("worker", argument)
 				       : ARGUMENTS("worker"));
-		assert_true(program_wait_text(&program, "the worker is running"));
+		assert_true(program_wait_text(&program, "the worker runs"));
 		assert_process_hides(program.pid, "the-secret");
 		assert_int_equal(kill(program.pid, SIGTERM), 0);
 		assert_int_equal(program_wait(&program), 0);
@@ -631,7 +631,7 @@ static void worker_start(struct program *worker, const char *const *options)
 	for (; *options && count < 31; options++)
 		words[count++] = *options;
 	program_start(worker, &environment, words);
-	assert_true(program_wait_text(worker, "the worker is running"));
+	assert_true(program_wait_text(worker, "the worker runs"));
 }
 
 static int worker_end(struct program *worker)

@@ -192,7 +192,7 @@ static void worker_meets_each_failure(void **state)
 	meet_each(ARGUMENTS("worker", "--shards=4", "--patience=1ms", "--concurrency=2",
 			    "--listen=127.0.0.1:0", "--allow=a.example", "--namespace=a=2,b",
 			    "--verbose"),
-		  "the worker is running");
+		  "the worker runs");
 }
 
 static void worker_whose_pages_are_not_answered_ends(void **state)
@@ -206,7 +206,7 @@ static void worker_whose_pages_are_not_answered_ends(void **state)
 			 71);
 	unsetenv("FAIL_CALL");
 	assert_non_null(strstr(program_text(&program), "twr: a system call failed"));
-	assert_null(strstr(program_text(&program), "listening on"));
+	assert_null(strstr(program_text(&program), "listens on"));
 	program_end(&program);
 }
 

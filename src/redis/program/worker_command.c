@@ -98,7 +98,7 @@ static int pages_serve(struct pages *pages, struct tw_redis_worker *worker,
 	if (status == TW_OK && !listener_serve(pages->listener, pages->board))
 		status = TW_SYSTEM;
 	if (status == TW_OK)
-		fprintf(stderr, "twr: listening on http://%s/\n", listener_name(pages->listener));
+		fprintf(stderr, "twr: listens on http://%s/\n", listener_name(pages->listener));
 	return outcome(status, &error);
 }
 
@@ -153,7 +153,7 @@ static int worker_run(struct arguments *arguments, struct pages *pages, const si
 		tw_redis_worker_destroy(worker);
 		return exit_code;
 	}
-	fputs("twr: the worker is running\n", stderr);
+	fputs("twr: the worker runs\n", stderr);
 	wait_for_signal(worker, signals, arguments->count_every);
 	stop(worker, &console, pages);
 	return EXIT_DONE;

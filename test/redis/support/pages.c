@@ -19,14 +19,14 @@ enum { WORDS = 32, REQUEST_ROOM = 1024, TRIES = 3000 };
 int pages_start(struct program *worker, const struct program_environment *environment,
 		const char *const *options)
 {
-	static const char said[] = "listening on http://127.0.0.1:";
+	static const char said[] = "listens on http://127.0.0.1:";
 	const char *words[WORDS] = {"worker", "--shards=4", "--listen=127.0.0.1:0"};
 	size_t count = 3;
 
 	for (; *options && count < WORDS - 1; options++)
 		words[count++] = *options;
 	program_start(worker, environment, words);
-	if (!program_wait_text(worker, "the worker is running"))
+	if (!program_wait_text(worker, "the worker runs"))
 		fail_msg("%s", program_text(worker));
 	assert_non_null(strstr(program_text(worker), said));
 	return atoi(strstr(program_text(worker), said) + strlen(said));
