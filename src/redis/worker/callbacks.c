@@ -2,24 +2,25 @@
 /*
  * curl_multi keeps the connections and tells when a request has ended; easy handles are kept and
  * used again, connections too. redis.h says what is sent and what becomes of the response, by its
- * status and headers (answer.c).
+ * status and headers.
  */
 #include "callbacks.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "answer.h"
 #include "base/clock.h"
 #include "base/thread.h"
 
 /* How long the thread sleeps at most, if curl wants nothing earlier. */
 enum { SLEEP_MS = 1000 };
 static const size_t body_max = (size_t)64 * 1024;
+static const tw_duration retry_after_max = 24 * TW_HOUR;
 
 /*
  * Since 8.20 libcurl looks names up in at most 20 threads, and waits for these when a multi handle
@@ -114,6 +115,32 @@ static bool host_judge(struct http_request *request)
 		return true;
 	run->outcome = failed == CURLUE_OUT_OF_MEMORY ? TW_REDIS_RETRY : TW_REDIS_KILL;
 	return false;
+}
+
+tw_duration answer_retry_after(const char *text, const char *date)
+{
+	long long seconds = 0;
+
+	if (isdigit((unsigned char)*text)) {
+		seconds = strtoll(text, NULL, 10);
+	} else {
+		/* No clock of this machine is asked for the time of day. */
+		time_t until = curl_getdate(text, NULL);
+		time_t now = curl_getdate(date, NULL);
+
+		if (until != -1 && now != -1)
+			seconds = (long long)(until - now);
+	}
+	if (seconds > retry_after_max / TW_SECOND)
+		return retry_after_max;
+	return seconds > 0 ? seconds * TW_SECOND : 0;
+}
+
+tw_duration answer_snooze(const char *text)
+{
+	long long seconds = isdigit((unsigned char)*text) ? strtoll(text, NULL, 10) : 0;
+
+	return seconds < TW_REDIS_DELAY_MAX / TW_SECOND ? seconds * TW_SECOND : TW_REDIS_DELAY_MAX;
 }
 
 static enum tw_redis_outcome outcome_of(long status)

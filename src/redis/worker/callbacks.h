@@ -46,4 +46,10 @@ void callbacks_give_back(struct callbacks *callbacks);
 /* Breaks off those that run: they come back soon, as given back. */
 void callbacks_abort(struct callbacks *callbacks);
 
+/* Returns what the header Retry-After asks for, in seconds or as a date that is read against
+ * `date`, the response's own; a day at most. Texts that are neither ask for 0. */
+tw_duration answer_retry_after(const char *text, const char *date);
+/* Returns what the header Tw-Snooze asks for, in seconds; TW_REDIS_DELAY_MAX at most. */
+tw_duration answer_snooze(const char *text);
+
 #endif

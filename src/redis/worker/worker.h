@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What is behind struct tw_redis_worker. */
+/*
+ * worker.h has what is behind struct tw_redis_worker, and what the files worker_* do for each
+ * other. The main thread alone calls their functions, or who starts and frees the worker.
+ */
 #ifndef REDIS_WORKER_WORKER_H
 #define REDIS_WORKER_WORKER_H
 
@@ -161,5 +164,84 @@ struct tw_redis_worker {
 	size_t stop_answers; /* how often a stop was told that handlers still run */
 	bool ended;          /* the thread has come to its end */
 };
+
+/* ---- worker_permits.c: a worker claims as many tasks as its namespace's limits permit ---- */
+
+void permits_init(struct source *source);
+/* Returns whether Redis is to be asked or told before anything is claimed. `wanted` is how many
+ * tasks would be claimed. */
+bool permits_are_due(const struct source *source, size_t wanted);
+void permits_write(struct source *source, struct eval *eval, size_t wanted);
+void permits_read(struct source *source, const struct eval *eval);
+/* Returns the most tasks to ask permits for, and to claim, now. */
+size_t permits_most(const struct source *source);
+/* Notes a claim for `count` tasks that is being sent, and how many of them were not there. */
+void permits_take(struct source *source, size_t count);
+void permits_give_back(struct source *source, size_t count);
+/* Frees what the worker had: it ends. */
+void permits_leave(struct source *source);
+
+/* ---- worker_present.c: a worker tells its namespaces that it is there ---- */
+
+/* Returns whether the namespace is to be told in a turn that is made anyway. */
+bool present_is_due(const struct source *source);
+void present_write(struct source *source, struct eval *eval);
+
+/* ---- worker_shards.c: when a worker looks at which shard ---- */
+
+/* Has the shard looked at after `wait`, or earlier if that is known already. */
+void shard_look_in(struct worker_shard *shard, tw_duration wait);
+/* While hints come and the server is no cluster: asks for all shards of the namespace at once, in
+ * 10 s. */
+void shards_look_later(struct source *source);
+/* Has all shards looked at now. */
+void shards_look_now(struct source *source);
+/* Leaves the shard alone for a while, longer each time: its node does not answer. */
+void shard_block(struct worker_shard *shard);
+/* If dead letters are to end: has all shards swept now, and from now on every minute. TW_OK or
+ * TW_NO_MEMORY. */
+enum tw_status shards_sweep_start(struct source *source);
+/* Sweeps the shard soon if the number of letters is limited: it has one more. */
+void shard_sweep(struct worker_shard *shard);
+
+/* ---- worker_counts.c: statistics of runs, times by length and answers by host ---- */
+
+/* Is called before any thread of the worker. */
+void worker_counts_init(struct tw_redis_worker *worker);
+/* Counts a run that began and has come to an end by itself. */
+void worker_count_run(struct tw_redis_worker *worker, const struct run *run);
+/* Shows what there is from now on. */
+void worker_counts_show(struct tw_redis_worker *worker);
+
+/* ---- worker_runs.c: what becomes of runs, from the claim to the report ---- */
+
+/* The end of a run that was put off: counted, and not reported, for it comes again soon. */
+#define END_PUT_OFF ((enum tw_redis_end)(TW_REDIS_END_SNOOZED + 1))
+
+/* Hands a claimed run to its runner, or ends it at once if there is none. */
+void worker_take_run(struct tw_redis_worker *worker, struct run *run);
+/* Puts a run that its runner has ended or gives back into the list of what Redis is to be told. */
+void worker_end_run(struct tw_redis_worker *worker, struct run *run);
+/* Tells the hook of a run that Redis has been told of, or can't be, and frees it. */
+void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redis_end end);
+/* Has the run's lease made longer in the next turn, or when a third of it has passed. */
+void run_extend(struct run *run);
+void run_extend_later(struct run *run);
+
+/* ---- worker_turn.c, worker_loop.c: the main thread ---- */
+
+/* Makes one round trip with all that there is to say to Redis. False: there was nothing. */
+bool worker_turn(struct tw_redis_worker *worker);
+/* Is the main thread, from its start to the end of a stop. */
+void *worker_thread(void *worker);
+
+/* ---- worker_sources.c: the namespaces, opened as the worker starts and closed as it ends ---- */
+
+/* Opens all that the options name, over the same connections. Statuses as tw_redis_open; whatever
+ * is returned, sources_close() frees what there is. */
+enum tw_status sources_open(struct tw_redis_worker *worker,
+			    const struct tw_redis_options *redis_options,
+			    struct tw_redis_error *error);
+void sources_close(struct tw_redis_worker *worker);
 
 #endif

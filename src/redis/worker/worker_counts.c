@@ -6,7 +6,8 @@
  * A row is never given to another host: a count that Prometheus has seen must not go back. Which
  * hosts have one is decided by which come first.
  */
-#include "worker_counts.h"
+
+#include "worker.h"
 
 #include <string.h>
 

@@ -9,17 +9,13 @@
  * has break_time to hear of it. What it could not be told by then will run again elsewhere.
  * Handlers can't be broken off: the answer is TW_RUNNING, and the loop goes on for them.
  */
-#include "worker_loop.h"
+
+#include "worker.h"
 
 #include <poll.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "worker_counts.h"
-#include "worker_permits.h"
-#include "worker_runs.h"
-#include "worker_shards.h"
-#include "worker_turn.h"
 
 static const tw_duration break_time = 2 * TW_SECOND;
 

@@ -15,10 +15,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "worker_counts.h"
-#include "worker_loop.h"
-#include "worker_shards.h"
-#include "worker_sources.h"
+#include "worker.h"
 
 enum { TICKS = 512, HANDLERS_MAX = 256, CALLBACKS_MAX = 1024 };
 static const tw_duration tick = 500 * TW_MICROSECOND;

@@ -7,7 +7,8 @@
  * when others have been given its permits. Where there are no limits a look now and then costs one
  * call, and setting limits gives a hint.
  */
-#include "worker_permits.h"
+
+#include "worker.h"
 
 #include <inttypes.h>
 #include <stdio.h>

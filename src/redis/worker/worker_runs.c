@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker_runs.h"
+
+#include "worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/xorshift.h"
-#include "worker_counts.h"
 
 static void extension_is_due(void *argument)
 {

@@ -4,7 +4,8 @@
  * poll interval, whichever is earliest. So an idle worker wakes for the poll alone. While hints
  * come, a server that is no cluster is asked for all shards in one call (look.lua).
  */
-#include "worker_shards.h"
+
+#include "worker.h"
 
 #include "base/clock.h"
 

@@ -3,12 +3,11 @@
  * The first namespace is opened with the connections, the others beside it. What is wrong with the
  * list is told before anything is connected.
  */
-#include "worker_sources.h"
+
+#include "worker.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "worker_permits.h"
 
 _Static_assert(SHARE_WEIGHT_MAX == TW_REDIS_WEIGHT_MAX, "any weight is one of a share");
 

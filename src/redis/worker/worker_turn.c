@@ -12,16 +12,13 @@
  * A reply that was lost leaves it open whether Redis was told. It is told again, and then "gone" or
  * "stale" is what success looks like (run.unsure).
  */
-#include "worker_turn.h"
+
+#include "worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "worker_permits.h"
-#include "worker_present.h"
-#include "worker_runs.h"
-#include "worker_shards.h"
 
 enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4 };
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
