@@ -42,11 +42,12 @@ REDIS_SHARED_LIB := libtimingwheel-redis.so.$(VERSION)
 REDIS_SONAME := libtimingwheel-redis.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(MINOR))
 REDIS_LINK_NAME := libtimingwheel-redis.so
 
-REDIS_SCRIPTS := $(wildcard src/redis/*.lua)
-REDIS_SHARED := $(wildcard src/redis/shared/*.lua)
-REDIS_OBJECTS := $(call objects,src/redis/*.c) $(BUILD)/src/redis/scripts.o
-REDIS_PROGRAM_OBJECTS := $(call objects,src/redis/program/*.c)
-REDIS_PROGRAM_OBJECTS += $(if $(REDIS_PROGRAM_OBJECTS),$(BUILD)/src/redis/program/page.o)
+REDIS_SCRIPTS := $(wildcard src/redis/scripts/*.lua)
+REDIS_SHARED := $(wildcard src/redis/scripts/shared/*.lua)
+REDIS_OBJECTS := $(call objects,$(addprefix src/redis/,wire/*.c client/*.c worker/*.c)) \
+	$(BUILD)/src/redis/scripts.o
+REDIS_PROGRAM_OBJECTS := $(call objects,src/twr/*.c)
+REDIS_PROGRAM_OBJECTS += $(if $(REDIS_PROGRAM_OBJECTS),$(BUILD)/src/twr/page.o)
 REDIS_TEST_OBJECTS := $(call objects,test/redis/test_*.c)
 REDIS_TEST_SUPPORT := $(call objects,test/redis/support/*.c)
 REDIS_BENCH_OBJECTS := $(call objects,bench/redis/*.c)

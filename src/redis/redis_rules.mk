@@ -7,32 +7,29 @@ REDIS_OURS := $(REDIS_OBJECTS) $(REDIS_PROGRAM_OBJECTS) $(REDIS_TEST_OBJECTS) \
 
 $(REDIS_OURS): EXTRA += $(redis_cflags)
 $(REDIS_PROGRAM_OBJECTS): EXTRA += $(twr_cflags)
-# Also for those made by a program: the folder that they would lie in.
 # A script may be longer than the strings that every C compiler must take.
-$(BUILD)/src/redis/scripts.o: EXTRA += -Isrc/redis -Wno-overlength-strings
-$(BUILD)/src/redis/program/page.o: EXTRA += -Isrc/redis/program
-$(REDIS_TEST_OBJECTS) $(REDIS_TEST_SUPPORT): EXTRA += -UNDEBUG -Itest -Itest/redis -Isrc/redis
-$(REDIS_BENCH_OBJECTS) $(REDIS_BENCH_SUPPORT): EXTRA += -O2 -Ibench -Ibench/redis -Isrc/redis \
-	-Itest/redis
+$(BUILD)/src/redis/scripts.o: EXTRA += -Wno-overlength-strings
+$(REDIS_TEST_OBJECTS) $(REDIS_TEST_SUPPORT): EXTRA += -UNDEBUG -Itest -Itest/redis
+$(REDIS_BENCH_OBJECTS) $(REDIS_BENCH_SUPPORT): EXTRA += -O2 -Ibench -Ibench/redis -Itest/redis
 
 -include $(REDIS_OURS:.o=.d)
 
 # Each script with what they share before it, and the digest by which Redis knows it.
-$(BUILD)/src/redis/scripts.c: src/redis/embed.sh $(REDIS_SCRIPTS) $(REDIS_SHARED)
+$(BUILD)/src/redis/scripts.c: src/redis/scripts/embed.sh $(REDIS_SCRIPTS) $(REDIS_SHARED)
 	$(call say,LUA,$@)
 	@mkdir -p $(@D)
-	$(Q)sh src/redis/embed.sh $(REDIS_SCRIPTS) >$@
+	$(Q)sh src/redis/scripts/embed.sh $(REDIS_SCRIPTS) >$@
 
 $(BUILD)/src/redis/scripts.o: $(BUILD)/src/redis/scripts.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say_once,CC,$(<D)/*.c)
 	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
 
-$(BUILD)/src/redis/program/page.c: src/redis/program/embed.sh src/redis/program/page.html
+$(BUILD)/src/twr/page.c: src/twr/embed.sh src/twr/page.html
 	$(call say,HTML,$@)
 	@mkdir -p $(@D)
 	$(Q)sh $^ >$@
 
-$(BUILD)/src/redis/program/page.o: $(BUILD)/src/redis/program/page.c $(BUILD)/flags | $(AFTER_DEPS)
+$(BUILD)/src/twr/page.o: $(BUILD)/src/twr/page.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say_once,CC,$(<D)/*.c)
 	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
 
@@ -87,7 +84,7 @@ $(BUILD)/test/redis/test_program_faults: | $(BUILD)/test/redis/twr_faults
 
 # The pages, in the test's own process and by its clock.
 $(BUILD)/test/redis/test_pages_faults: $(BUILD)/test/faults/pages.o $(addprefix \
-	$(BUILD)/src/redis/program/,board.o host_name.o listener.o metrics.o page.o status_page.o \
+	$(BUILD)/src/twr/,board.o host_name.o listener.o metrics.o page.o status_page.o \
 	when.o)
 $(BUILD)/test/redis/test_pages_faults: WRAP += $(addprefix -Wl$(comma)--wrap=,clock_gettime \
 	pthread_cond_timedwait)
@@ -97,7 +94,7 @@ $(addprefix $(BUILD)/test/redis/,test_pages_faults twr_faults): WRAP += $(addpre
 $(BUILD)/test/faults/pages.o: EXTRA += $(redis_cflags) $(twr_cflags)
 
 # What the program alone has.
-$(BUILD)/test/redis/test_texts: $(addprefix $(BUILD)/src/redis/program/,when.o base64.o task_line.o)
+$(BUILD)/test/redis/test_texts: $(addprefix $(BUILD)/src/twr/,when.o base64.o task_line.o)
 
 # A script that runs these.
 ifneq ($(filter redis/test_valkey,$(TESTS)),)

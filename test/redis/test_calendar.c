@@ -9,7 +9,7 @@
 
 #include <timingwheel/cron.h>
 
-#include "script.h"
+#include "redis/wire/script.h"
 #include "support/runs.h"
 #include "support/wait.h"
 

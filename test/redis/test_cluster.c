@@ -12,7 +12,7 @@
 #include "support/runs.h"
 #include "support/wait.h"
 
-#include "space.h"
+#include "redis/wire/space.h"
 
 /* Tasks of a run: as many as are added while something is disturbed, in these limits. */
 enum { SHARDS = 12, LEAST = 400, MOST = 6000 };

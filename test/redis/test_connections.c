@@ -24,7 +24,7 @@
 #include "support/runs.h"
 #include "support/sockets.h"
 #include "support/wait.h"
-#include "tls.h"
+#include "redis/wire/tls.h"
 
 enum { URL_SIZE = 1200, PATH_SIZE = 320 };
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "redis/client/client.h"
 #include "support/false_server.h"
 #include "support/wait.h"
 

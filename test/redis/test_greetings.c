@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "client.h"
+#include "redis/client/client.h"
 #include "support/false_server.h"
 #include "support/sockets.h"
 

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "client.h"
-#include "hints.h"
+#include "redis/client/client.h"
+#include "redis/worker/hints.h"
 #include "support/false_server.h"
 #include "support/runs.h"
 #include "support/wait.h"

@@ -2,7 +2,7 @@
 /* Runs for hosts that have stalled: how long they are put off, and that none is lost. */
 #include "support/test.h"
 
-#include "hosts.h"
+#include "redis/worker/hosts.h"
 
 enum { RUNS = 11000, LIMIT = 2 };
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "jobs.h"
+#include "redis/client/jobs.h"
 
 static void spoil(struct fixture *fixture, const char *key, const char *record)
 {

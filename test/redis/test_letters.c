@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "script.h"
+#include "redis/wire/script.h"
 
 #include "support/program.h"
 #include "support/runs.h"

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client.h"
+#include "redis/client/client.h"
 #include "support/false_server.h"
 #include "support/sockets.h"
 #include "support/wait.h"

@@ -16,8 +16,8 @@
 #include <jansson.h>
 
 #include "faults/faults.h"
-#include "program/board.h"
-#include "program/listener.h"
+#include "twr/board.h"
+#include "twr/listener.h"
 #include "support/runs.h"
 #include "support/sockets.h"
 #include "support/wait.h"

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record.h"
-#include "recurrence.h"
+#include "redis/client/record.h"
+#include "redis/client/recurrence.h"
 
 #define KEY .key = "k", .key_size = 1
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "script.h"
-#include "shape.h"
+#include "redis/wire/script.h"
+#include "redis/wire/shape.h"
 #include "support/calls.h"
 #include "support/false_server.h"
 #include "support/seed.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "settings.h"
-#include "space.h"
+#include "redis/wire/settings.h"
+#include "redis/wire/space.h"
 
 static enum tw_status read_url(struct settings *settings, const char *url,
 			       struct tw_redis_error *error)

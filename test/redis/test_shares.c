@@ -2,7 +2,7 @@
 /* Room is shared by weights, whatever each has wanted and found before. */
 #include "support/test.h"
 
-#include "shares.h"
+#include "redis/worker/shares.h"
 #include "support/seed.h"
 
 enum { MOST_SHARES = 8, ROUNDS = 3000 };

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "targets.h"
+#include "redis/worker/targets.h"
 
 #include "support/http_server.h"
 #include "support/program.h"

@@ -8,9 +8,9 @@
 
 #include <timingwheel/redis.h>
 
-#include "program/base64.h"
-#include "program/task_line.h"
-#include "program/when.h"
+#include "twr/base64.h"
+#include "twr/task_line.h"
+#include "twr/when.h"
 
 static void length_of_time_is_a_sum_of_numbers_with_units(void **state)
 {

@@ -12,8 +12,8 @@
 
 #include <hiredis/hiredis.h>
 
-#include "buffer.h"
-#include "stream.h"
+#include "redis/wire/buffer.h"
+#include "redis/wire/stream.h"
 
 static const uint8_t *input;
 static size_t input_left;

@@ -26,14 +26,14 @@ FUZZ_INPUTS := $(FUZZ_ALL:%=$(FUZZ_BUILD)/inputs_%)
 # What a target is linked with, beside its own object; the same compiled for the fuzzer.
 FUZZ_PARTS := $(LIB_OBJECTS) $(TEST_SUPPORT) $(FUZZ_BUILD)/aborts.o
 FUZZ_REDIS_PARTS := $(filter-out %/stream.o,$(REDIS_OBJECTS)) $(addprefix $(BUILD)/, \
-	$(addprefix src/redis/program/,base64.o host_name.o task_line.o when.o) \
+	$(addprefix src/twr/,base64.o host_name.o task_line.o when.o) \
 	$(addprefix test/,redis/support/calls.o model/fuzz/false_stream.o \
 	model/fuzz/lines.o))
 fuzz_objects = $(patsubst $(BUILD)/%,$(FUZZ_BUILD)/objects/%,$(1))
 
 .PHONY: fuzz fuzz-build
 
-FUZZ_INCLUDES := -Itest $(if $(REDIS_FOUND),-Itest/redis -Isrc/redis -Isrc/redis/program)
+FUZZ_INCLUDES := -Itest $(if $(REDIS_FOUND),-Itest/redis)
 fuzz_cflags = $(if $(REDIS_FOUND),$(redis_cflags))
 $(FUZZ_OBJECTS): EXTRA = -UNDEBUG $(FUZZ_INCLUDES) $(fuzz_cflags)
 -include $(FUZZ_OBJECTS:.o=.d) $(patsubst %.o,%.d,$(call fuzz_objects,$(FUZZ_OBJECTS) \

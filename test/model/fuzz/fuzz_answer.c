@@ -2,7 +2,7 @@
 /* Any texts as the headers of a callback's answer, Retry-After, Date and Tw-Snooze, a line each. */
 #include <assert.h>
 
-#include "answer.h"
+#include "redis/worker/callbacks.h"
 
 #include "fuzz.h"
 #include "lines.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host_name.h"
+#include "twr/host_name.h"
 
 #include "fuzz.h"
 #include "lines.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base64.h"
-#include "task_line.h"
+#include "twr/base64.h"
+#include "twr/task_line.h"
 
 #include "fuzz.h"
 

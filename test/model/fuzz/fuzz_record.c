@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record.h"
+#include "redis/client/record.h"
 
 #include "fuzz.h"
 

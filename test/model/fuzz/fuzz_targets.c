@@ -8,7 +8,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "targets.h"
+#include "redis/worker/targets.h"
 
 #include "fuzz.h"
 #include "lines.h"

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "settings.h"
+#include "redis/wire/settings.h"
 
 #include "fuzz.h"
 #include "lines.h"

@@ -149,7 +149,8 @@ END {
 		if (missed[key] <= most[key])
 			continue
 		unexplained += missed[key] - most[key]
-		again[names[1] ~ /^src\/(cache|redis)\// ? substr(names[1], 5, 5) : "core"] = 1
+		again[names[1] ~ /^src\/cache\// ? "cache" :
+			names[1] ~ /^src\/(redis|twr)\// ? "redis" : "core"] = 1
 		if (of == "all")
 			complain(names[1] ": " names[2] ": " missed[key] " are not reached, " \
 				most[key] + 0 " explained:" listed[key])

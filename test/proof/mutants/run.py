@@ -220,8 +220,8 @@ class Trial:
         source = f'{self.build.folder}/src/redis/scripts.c'
         os.makedirs(os.path.dirname(f'{self.folder}/{source}'))
         with open(f'{self.folder}/{source}', 'w') as output:
-            subprocess.run(['sh', f'{self.folder}/src/redis/embed.sh'] +
-                           sorted(glob.glob(f'{self.folder}/src/redis/*.lua')), stdout=output)
+            subprocess.run(['sh', f'{self.folder}/src/redis/scripts/embed.sh'] +
+                           sorted(glob.glob(f'{self.folder}/src/redis/scripts/*.lua')), stdout=output)
         self.changed = {source[:-1] + 'o'}
 
     def object(self, name):

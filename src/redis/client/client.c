@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opening, and the calls about one task. What a script returns is a number: 0 or a due time, or
+ * below zero why not.
+ */
+#include "client.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "record.h"
+#include "recurrence.h"
+#include "redis/wire/tls.h"
+
+/* How the keys of a namespace are laid out; another one could not be read by this library. */
+enum { LAYOUT_VERSION = 1, LAYOUT_SIZE = 32 };
+
+/* Microseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
+static int64_t delay_to_us(tw_duration delay)
+{
+	return delay <= 0 ? 0 : (delay - 1) / TW_MICROSECOND + 1;
+}
+
+int64_t delay_to_ms(tw_duration delay)
+{
+	return delay <= 0 ? 0 : (delay - 1) / TW_MILLISECOND + 1;
+}
+
+/* The script's answer in that place of its reply; below zero it tells why not. */
+static enum tw_status answer_status(const struct eval *eval, size_t place)
+{
+	static const enum tw_status refusals[] = {TW_EXISTS, TW_NOT_FOUND, TW_RUNNING};
+	int64_t answer = eval_integer(eval, place, INT64_MIN);
+
+	if (answer >= 0)
+		return TW_OK;
+	return answer >= -3 ? refusals[-answer - 1] : TW_REDIS_FAILED;
+}
+
+static enum tw_status layout_compare(const struct space *space, const redisReply *reply,
+				     struct tw_redis_error *error)
+{
+	unsigned version = 0;
+	unsigned shards = 0;
+
+	if (reply->type != REDIS_REPLY_STRING ||
+	    sscanf(reply->str, "%u %u", &version, &shards) != 2)
+		return error_set(error, TW_REDIS_UNFIT, "the namespace's layout can't be read");
+	if (version != LAYOUT_VERSION || shards != space->shards)
+		return error_set(error, TW_REDIS_UNFIT,
+				 "namespace %s has layout %u with %u shards, expected %d with %u",
+				 space->name, version, shards, LAYOUT_VERSION, space->shards);
+	return TW_OK;
+}
+
+static void layout_write(const struct space *space, char value[LAYOUT_SIZE])
+{
+	snprintf(value, LAYOUT_SIZE, "%d %u", LAYOUT_VERSION, space->shards);
+}
+
+/* All users of a namespace must agree on the number of shards: the first has written it. */
+static enum tw_status layout_check(struct tw_redis *redis)
+{
+	char key[TW_REDIS_NAMESPACE_MAX + 16];
+	char value[LAYOUT_SIZE];
+	const char *set[] = {"SET", key, value, "NX"};
+	const char *get[] = {"GET", key};
+	int tag = snprintf(key, sizeof(key), "{tw/%s}", redis->space.name) - 2;
+	unsigned slot = crc16(key + 1, (size_t)tag) % SLOTS;
+	enum tw_status status;
+	redisReply *reply;
+
+	strcat(key, "layout");
+	layout_write(&redis->space, value);
+	/* Read first: a replica, and a server whose memory is full, can't write. */
+	status = router_ask(&redis->access->router, slot, 2, get, &reply);
+	if (status == TW_OK && reply->type == REDIS_REPLY_NIL) {
+		freeReplyObject(reply);
+		status = router_ask(&redis->access->router, slot, 4, set, &reply);
+		if (status != TW_OK)
+			return status;
+		freeReplyObject(reply);
+		/* Another client may have been first. */
+		status = router_ask(&redis->access->router, slot, 2, get, &reply);
+	}
+	if (status != TW_OK)
+		return status;
+	status = layout_compare(&redis->space, reply, &redis->access->router.error);
+	freeReplyObject(reply);
+	return status;
+}
+
+static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error *error)
+{
+	enum tw_status status;
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	status = router_open(&redis->access->router, &redis->access->settings);
+	if (status == TW_OK)
+		status = layout_check(redis);
+	pthread_setcancelstate(state, &state);
+	redis->access->one_server = !redis->access->router.map.cluster;
+	if (status != TW_OK && error) {
+		*error = redis->access->router.error;
+		error->status = status;
+	}
+	return status;
+}
+
+static struct tw_redis *handle_create(void)
+{
+	struct tw_redis *redis = calloc(1, sizeof(*redis));
+
+	if (redis)
+		redis->access = calloc(1, sizeof(*redis->access));
+	if (redis && redis->access) {
+		atomic_init(&redis->access->handles, 1);
+		calls_init(&redis->access->calls, &redis->access->router);
+		return redis;
+	}
+	free(redis);
+	return NULL;
+}
+
+enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
+			     struct tw_redis_error *error)
+{
+	struct tw_redis *opened;
+	struct settings *settings;
+	enum tw_status status;
+
+	error_set(error, TW_OK, "%s", "");
+	if (!redis)
+		return error_set(error, TW_INVALID, "the result pointer is NULL");
+	*redis = NULL;
+	opened = handle_create();
+	if (!opened)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	settings = &opened->access->settings;
+	status = settings_read(settings, options, error);
+	if (status == TW_OK)
+		status = tls_context_create(settings, error);
+	if (status == TW_OK) {
+		opened->space = settings->space;
+		status = open_router(opened, error);
+	}
+	if (status != TW_OK) {
+		tw_redis_close(opened);
+		return status;
+	}
+	*redis = opened;
+	return TW_OK;
+}
+
+/* As layout_check, beside the calls that other threads make. */
+static enum tw_status layout_call(struct tw_redis *redis, struct tw_redis_error *error)
+{
+	struct call *call = call_begin(&redis->access->calls);
+	char value[LAYOUT_SIZE];
+	enum tw_status status;
+
+	if (!call)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	layout_write(&redis->space, value);
+	eval_begin(&call->eval, &script_layout, &redis->space, SHARD_NONE);
+	eval_text(&call->eval, value);
+	status = call_ask(redis, call);
+	if (status == TW_OK)
+		status = layout_compare(&redis->space, call->eval.reply, &call->error);
+	if (status != TW_OK && error)
+		*error = call->error;
+	if (error)
+		error->status = status;
+	return call_end(&redis->access->calls, call, status);
+}
+
+enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space, unsigned shards,
+				    struct tw_redis **beside, struct tw_redis_error *error)
+{
+	struct tw_redis *opened;
+	enum tw_status status;
+
+	error_set(error, TW_OK, "%s", "");
+	if (!beside)
+		return error_set(error, TW_INVALID, "the result pointer is NULL");
+	*beside = NULL;
+	if (!redis)
+		return error_set(error, TW_INVALID, "the handle is NULL");
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	status = space_read(&opened->space, name_space, shards, error);
+	if (status != TW_OK) {
+		free(opened);
+		return status;
+	}
+	opened->access = redis->access;
+	/* relaxed: the caller has a handle, so it is not freed meanwhile */
+	atomic_fetch_add_explicit(&opened->access->handles, 1, memory_order_relaxed);
+	status = layout_call(opened, error);
+	if (status != TW_OK) {
+		tw_redis_close(opened);
+		return status;
+	}
+	*beside = opened;
+	return TW_OK;
+}
+
+static void access_free(struct access *access)
+{
+	calls_destroy(&access->calls);
+	router_close(&access->router);
+	tls_context_free(&access->settings);
+	settings_free(&access->settings);
+	free(access);
+}
+
+void tw_redis_close(struct tw_redis *redis)
+{
+	if (!redis)
+		return;
+	/* release: publishes what this handle's calls have done; acquire: the last one sees what
+	 * those of all others have; each pairs with the other here */
+	if (atomic_fetch_sub_explicit(&redis->access->handles, 1, memory_order_acq_rel) == 1)
+		access_free(redis->access);
+	free(redis);
+}
+
+void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
+{
+	if (!redis || !error)
+		return;
+	pthread_mutex_lock(&redis->access->calls.lock);
+	*error = redis->access->calls.error;
+	pthread_mutex_unlock(&redis->access->calls.lock);
+}
+
+unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return redis && key ? space_shard(&redis->space, key, key_size) : 0;
+}
+
+void tw_redis_write_key(const void *key, size_t key_size, char *text)
+{
+	const unsigned char *bytes = key;
+
+	for (size_t i = 0; i < key_size; i++)
+		if (bytes[i] <= ' ' || bytes[i] >= 0x7f || bytes[i] == '%')
+			text += sprintf(text, "%%%02X", bytes[i]);
+		else
+			*text++ = (char)bytes[i];
+	*text = '\0';
+}
+
+unsigned tw_redis_shard_count(const struct tw_redis *redis)
+{
+	return redis ? redis->space.shards : 0;
+}
+
+enum tw_status call_enter(struct tw_redis *redis, const struct script *script, const void *key,
+			  size_t key_size, struct call **call)
+{
+	if (!redis || !key || !key_size || key_size > TW_REDIS_KEY_MAX)
+		return TW_INVALID;
+	*call = call_begin(&redis->access->calls);
+	if (!*call)
+		return TW_NO_MEMORY;
+	eval_begin(&(*call)->eval, script, &redis->space,
+		   space_shard(&redis->space, key, key_size));
+	return TW_OK;
+}
+
+enum tw_status call_ask(struct tw_redis *redis, struct call *call)
+{
+	call_run(&redis->access->calls, call, &call->eval, 1);
+	return call->eval.status;
+}
+
+/* Runs an eval that is answered by a number, and ends the call; *due_ms may be NULL. */
+static enum tw_status call_answer(struct tw_redis *redis, struct call *call, int64_t *due_ms)
+{
+	enum tw_status status = call_ask(redis, call);
+
+	if (status == TW_OK) {
+		status = answer_status(&call->eval, 0);
+		if (status != TW_OK)
+			error_set(&call->error, status, "%s", tw_status_text(status));
+		else if (due_ms)
+			*due_ms = eval_integer(&call->eval, 0, 0);
+	}
+	return call_end(&redis->access->calls, call, status);
+}
+
+enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
+{
+	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
+	struct call *call;
+	enum tw_status status;
+
+	if (!redis)
+		return TW_INVALID;
+	call = call_begin(&redis->access->calls);
+	if (!call)
+		return TW_NO_MEMORY;
+	eval_begin(&call->eval, &script_count, &redis->space, 0);
+	status = call_end(&redis->access->calls, call, call_ask(redis, call));
+	if (status == TW_OK && took)
+		*took = clock_read_real(CLOCK_MONOTONIC) - start;
+	return status;
+}
+
+static bool recurs(const struct tw_redis_task *task)
+{
+	return task->every || task->cron;
+}
+
+/* The time of the server that has the task's shard. */
+static enum tw_status time_ask(struct tw_redis *redis, struct call *call,
+			       const struct tw_redis_task *task, int64_t *now_ms)
+{
+	struct eval *eval = &call->eval;
+	enum tw_status status;
+
+	/* A list of no task. */
+	eval_begin(eval, &script_list, &redis->space,
+		   space_shard(&redis->space, task->key, task->key_size));
+	eval_text(eval, "+inf");
+	eval_number(eval, 0);
+	eval_number(eval, 0);
+	status = call_ask(redis, call);
+	*now_ms = status == TW_OK ? eval_integer(eval, 0, 0) : 0;
+	return status;
+}
+
+/* Checks the task and makes its record. *at_ms is its time as the script is to be told it. */
+static enum tw_status add_prepare(struct call *call, const struct tw_redis_task *task,
+				  int64_t now_ms, int64_t *at_ms)
+{
+	enum tw_status status = task_check(task, &call->error);
+
+	if (status == TW_OK)
+		status = record_write(&call->record, task, &call->error);
+	if (status != TW_OK)
+		return status;
+	*at_ms = task->at_ms;
+	return task->cron ? recurrence_first(task, now_ms, at_ms, &call->error) : TW_OK;
+}
+
+/* Adds it to an eval for its shard. */
+static void add_write(const struct call *call, struct eval *eval, const struct tw_redis_task *task,
+		      int64_t at_ms)
+{
+	static const char *const modes[] = {"any", "new", "replace"};
+
+	eval_text(eval, modes[task->mode]);
+	eval_argument(eval, task->key, task->key_size);
+	eval_number(eval, at_ms);
+	eval_number(eval, delay_to_us(task->delay));
+	eval_argument(eval, call->record.data, call->record.size);
+	if (eval->script == &script_every)
+		recurrence_write(task, delay_to_ms(task->every), eval);
+	else
+		eval->answers++;
+}
+
+enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
+			    int64_t *due_ms)
+{
+	const struct script *script;
+	struct call *call;
+	enum tw_status status;
+	int64_t now_ms = 0;
+	int64_t at_ms;
+
+	if (!task)
+		return TW_INVALID;
+	script = recurs(task) ? &script_every : &script_add;
+	status = call_enter(redis, script, task->key, task->key_size, &call);
+	if (status != TW_OK)
+		return status;
+	if (task->cron) {
+		status = time_ask(redis, call, task, &now_ms);
+		eval_begin(&call->eval, script, &redis->space, call->eval.shard);
+	}
+	if (status == TW_OK)
+		status = add_prepare(call, task, now_ms, &at_ms);
+	if (status != TW_OK)
+		return call_end(&redis->access->calls, call, status);
+	add_write(call, &call->eval, task, at_ms);
+	eval_hint(&call->eval);
+	return call_answer(redis, call, due_ms);
+}
+
+/* Runs a script about the key alone; `more` (NULL: none) is another argument. */
+static enum tw_status key_call(struct tw_redis *redis, const struct script *script, const void *key,
+			       size_t key_size, const char *more)
+{
+	struct call *call;
+	enum tw_status status = call_enter(redis, script, key, key_size, &call);
+
+	if (status != TW_OK)
+		return status;
+	eval_argument(&call->eval, key, key_size);
+	if (more)
+		eval_text(&call->eval, more);
+	if (script->hints)
+		eval_hint(&call->eval);
+	return call_answer(redis, call, NULL);
+}
+
+enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_cancel, key, key_size, "0");
+}
+
+enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_cancel, key, key_size, "1");
+}
+
+enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_dead_retry, key, key_size, NULL);
+}
+
+enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size)
+{
+	return key_call(redis, &script_dead_drop, key, key_size, NULL);
+}
+
+enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
+			     int64_t at_ms, tw_duration delay, int64_t *due_ms)
+{
+	const struct tw_redis_task moved = {
+		.key = key, .key_size = key_size, .at_ms = at_ms, .delay = delay};
+
+	struct call *call;
+	enum tw_status status = task_check(&moved, NULL);
+
+	if (status == TW_OK)
+		status = call_enter(redis, &script_move, key, key_size, &call);
+	if (status != TW_OK)
+		return status;
+	eval_argument(&call->eval, key, key_size);
+	eval_number(&call->eval, at_ms);
+	eval_number(&call->eval, delay_to_us(delay));
+	eval_hint(&call->eval);
+	return call_answer(redis, call, due_ms);
+}
+
+enum { ADDS_AT_ONCE = 256 };
+
+/* Tasks of one server, in a cluster those of one shard, share an eval: a call costs as much as
+ * the adding. */
+struct adding {
+	struct tw_redis *redis;
+	struct call *call;
+	const struct tw_redis_task *tasks;
+	enum tw_status *each; /* of the caller; may be NULL */
+	/* The server's time, or why it is not known, if one of the tasks in work needs it. */
+	int64_t now_ms;
+	enum tw_status time_status;
+	struct tw_redis_error error; /* of the first that was not added */
+
+	struct eval evals[ADDS_AT_ONCE];
+	size_t used;
+	size_t shared; /* evals from this one on take more tasks of their shard */
+	/* Of each task in work: its eval, and the place in that one's reply. */
+	struct {
+		struct eval *eval; /* NULL: it has its status already */
+		size_t place;
+		enum tw_status status;
+	} work[ADDS_AT_ONCE];
+	/* The shard's eval; valid if it is one of those used and of that shard. */
+	uint16_t of_shard[TW_REDIS_SHARDS_MAX];
+};
+
+static enum tw_status adding_prepare(const struct adding *adding, const struct tw_redis_task *task,
+				     int64_t *at_ms)
+{
+	if (task->cron && adding->time_status != TW_OK)
+		return adding->time_status;
+	return add_prepare(adding->call, task, adding->now_ms, at_ms);
+}
+
+static void adding_note(struct adding *adding, size_t index, const struct eval *eval,
+			enum tw_status status)
+{
+	struct tw_redis_error *error = &adding->call->error;
+	int64_t at_ms;
+
+	if (adding->each)
+		adding->each[index] = status;
+	if (adding->error.status != TW_OK || status == TW_OK)
+		return;
+	/* Say once more what was wrong with the task, for others may have come after it. */
+	if (!eval)
+		(void)adding_prepare(adding, &adding->tasks[index], &at_ms);
+	else if (eval->status == TW_OK)
+		error_set(error, status, "%s", tw_status_text(status));
+	adding->error = *error;
+	adding->error.status = status;
+}
+
+static struct eval *adding_eval(struct adding *adding, const struct tw_redis_task *task)
+{
+	bool one_server = adding->redis->access->one_server && !recurs(task);
+	unsigned shard =
+		one_server ? 0 : space_shard(&adding->redis->space, task->key, task->key_size);
+	size_t index = adding->of_shard[shard];
+	struct eval *eval = &adding->evals[index];
+
+	if (index >= adding->shared && index < adding->used && eval->shard == shard &&
+	    !recurs(task))
+		return eval;
+	adding->of_shard[shard] = (uint16_t)adding->used;
+	eval = &adding->evals[adding->used++];
+	eval_begin(eval,
+		   recurs(task) ? &script_every
+		   : one_server ? &script_add_many
+				: &script_add,
+		   &adding->redis->space, shard);
+	eval->one_server = one_server;
+	/* It has one of its own, and those after it come after it: the key may be the same. */
+	if (recurs(task))
+		adding->shared = adding->used;
+	return eval;
+}
+
+static void adding_add(struct adding *adding, struct eval *eval, const struct tw_redis_task *task,
+		       int64_t at_ms)
+{
+	const struct space *space = &adding->redis->space;
+
+	if (eval->one_server)
+		eval_number(eval, space_shard(space, task->key, task->key_size));
+	add_write(adding->call, eval, task, at_ms);
+}
+
+static void adding_hint(struct adding *adding, struct eval *eval)
+{
+	if (eval->one_server)
+		eval_text(eval, adding->redis->space.channel);
+	else
+		eval_hint(eval);
+}
+
+/* In a cluster the nodes' clocks may differ by as much as one is late with a task, or early. */
+static void adding_ask_time(struct adding *adding, size_t base, size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && (!adding->tasks[base + i].cron ||
+			     task_check(&adding->tasks[base + i], NULL) != TW_OK))
+		i++;
+	if (i < count)
+		adding->time_status = time_ask(adding->redis, adding->call,
+					       &adding->tasks[base + i], &adding->now_ms);
+}
+
+static void adding_write(struct adding *adding, size_t base, size_t count)
+{
+	adding->used = adding->shared = 0;
+	adding_ask_time(adding, base, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct tw_redis_task *task = &adding->tasks[base + i];
+		struct eval *eval = NULL;
+		int64_t at_ms;
+
+		adding->work[i].status = adding_prepare(adding, task, &at_ms);
+		if (adding->work[i].status == TW_OK) {
+			eval = adding_eval(adding, task);
+			adding->work[i].place = eval->answers;
+			adding_add(adding, eval, task, at_ms);
+		}
+		adding->work[i].eval = eval;
+	}
+	for (size_t i = 0; i < adding->used; i++)
+		adding_hint(adding, &adding->evals[i]);
+}
+
+/* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is
+ * gone. */
+static bool adding_run(struct adding *adding, size_t base, size_t count)
+{
+	bool reached = true;
+
+	adding_write(adding, base, count);
+	call_run(&adding->redis->access->calls, adding->call, adding->evals, adding->used);
+	for (size_t i = 0; i < count; i++) {
+		const struct eval *eval = adding->work[i].eval;
+		enum tw_status status = eval ? eval->status : adding->work[i].status;
+
+		reached = reached && status != TW_REDIS_UNREACHABLE;
+		if (eval && status == TW_OK)
+			status = answer_status(eval, adding->work[i].place);
+		adding_note(adding, base + i, eval, status);
+	}
+	return reached;
+}
+
+static void adding_run_all(struct adding *adding, size_t count)
+{
+	bool reached = true;
+	size_t base = 0;
+
+	for (size_t some; base < count && reached; base += some) {
+		some = count - base < ADDS_AT_ONCE ? count - base : ADDS_AT_ONCE;
+		reached = adding_run(adding, base, some);
+	}
+	for (; base < count; base++)
+		adding_note(adding, base, NULL, TW_REDIS_UNREACHABLE);
+}
+
+enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
+				 size_t count, enum tw_status *each)
+{
+	struct adding *adding;
+	enum tw_status status = TW_NO_MEMORY;
+
+	if (!redis || (count && !tasks))
+		return TW_INVALID;
+	adding = calloc(1, sizeof(*adding));
+	if (!adding)
+		return TW_NO_MEMORY;
+	adding->redis = redis;
+	adding->call = call_begin(&redis->access->calls);
+	adding->tasks = tasks;
+	adding->each = each;
+	if (adding->call) {
+		adding_run_all(adding, count);
+		status = adding->error.status;
+		adding->call->error = adding->error;
+		call_end(&redis->access->calls, adding->call, status);
+	}
+	for (size_t i = 0; i < ADDS_AT_ONCE; i++)
+		eval_free(&adding->evals[i]);
+	free(adding);
+	return status;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Evals about tasks on lease, and reading what comes of them; for the calls that claim by hand
+ * and for the worker.
+ */
+#ifndef REDIS_CLIENT_JOBS_H
+#define REDIS_CLIENT_JOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <timingwheel/redis.h>
+
+#include "client.h"
+#include "record.h"
+#include "recurrence.h"
+
+struct tw_redis_batch {
+	redisReply *reply; /* what the jobs point into */
+	size_t count;
+	struct tw_redis_job *jobs;
+	struct record *records; /* beside them */
+	/* Not written by us: a key that is too long, or a record that can't be read, and then the
+	 * job has neither body nor callback. */
+	bool *broken;
+
+	tw_duration next; /* until the shard is to be looked at again; 0: now */
+	size_t buried;    /* tasks made dead letters */
+	/* Of tasks that recur by the calendar: to be told with schedules_write. */
+	struct list schedules;
+	size_t unscheduled; /* those for which that could not be found out here */
+
+	size_t held; /* the worker's: jobs not ended */
+};
+
+void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
+		 tw_duration lease);
+/* Takes the reply from the eval. TW_OK, TW_NO_MEMORY or TW_REDIS_FAILED. */
+enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch);
+
+/*
+ * Evals about jobs of one shard, whose scripts return a letter for each: begun with how many
+ * there will be, then one call for each, then, for those that give hints, eval_hint.
+ */
+void jobs_begin(struct eval *eval, const struct script *script, const struct space *space,
+		unsigned shard, size_t count);
+/* With script_ack: the keys of all, then the runs of all. */
+void jobs_add_key(struct eval *eval, const struct tw_redis_job *job);
+void jobs_add_run(struct eval *eval, const struct tw_redis_job *job);
+void jobs_add(struct eval *eval, const struct tw_redis_job *job);
+/* With script_release. Due again after the wait. */
+void jobs_add_released(struct eval *eval, const struct tw_redis_job *job, tw_duration wait);
+/* With script_fail. wait < 0: no further attempt. */
+void jobs_add_failed(struct eval *eval, const struct tw_redis_job *job, tw_duration wait,
+		     const char *reason);
+/* What became of the job that was added as number `index`. */
+enum tw_status jobs_answer(const struct eval *eval, size_t index);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A task for a handler costs no JSON at all. A callback's URL and headers are checked here, when
+ * the task is added and its giver can still be told; what the worker finds in Redis later may come
+ * from elsewhere, so it is checked again when it is read.
+ */
+#include "record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "redis/wire/settings.h"
+
+enum { DEFAULT_ATTEMPTS = 8 };
+static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
+
+const char *tw_redis_method_name(enum tw_redis_method method)
+{
+	static const char *const names[] = {"POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"};
+
+	return method <= TW_REDIS_HEAD ? names[method] : NULL;
+}
+
+static bool has_control(const char *text, bool blanks)
+{
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+
+		if (byte == 0x7f || (byte < 0x20 && byte != '\t') || (!blanks && byte <= 0x20))
+			return true;
+	}
+	return false;
+}
+
+static enum tw_status url_check(const char *url, struct tw_redis_error *error)
+{
+	size_t scheme = !strncasecmp(url, "http://", 7)    ? 7
+			: !strncasecmp(url, "https://", 8) ? 8
+							   : 0;
+	const char *host = url + scheme;
+	size_t authority = strcspn(host, "/?#");
+	const char *at = memrchr(host, '@', authority);
+
+	if (!scheme)
+		return error_set(error, TW_REDIS_BAD_DATA,
+				 "the callback's URL must begin with http:// or https://");
+	if (strlen(url) > TW_REDIS_URL_MAX)
+		return error_set(error, TW_REDIS_BAD_DATA, "the URL is longer than %d bytes",
+				 TW_REDIS_URL_MAX);
+	authority -= at ? (size_t)(at + 1 - host) : 0;
+	host = at ? at + 1 : host;
+	if (!authority || *host == ':')
+		return error_set(error, TW_REDIS_BAD_DATA, "the URL has no host");
+	if (has_control(url, false))
+		return error_set(error, TW_REDIS_BAD_DATA,
+				 "the URL contains a blank or a control character");
+	return TW_OK;
+}
+
+/* Names that the worker sets itself, or that say how the message is framed. */
+static bool header_is_ours(const char *header, size_t name)
+{
+	static const char *const ours[] = {"Content-Length", "Host", "Transfer-Encoding",
+					   "Connection", "Expect"};
+
+	if (!strncasecmp(header, "Tw-", 3))
+		return true;
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (strlen(ours[i]) == name && !strncasecmp(header, ours[i], name))
+			return true;
+	return false;
+}
+
+static enum tw_status header_check(const char *header, struct tw_redis_error *error)
+{
+	static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t name = header ? strspn(header, token) : 0;
+
+	if (!name || header[name] != ':')
+		return error_set(error, TW_REDIS_BAD_DATA, "a header is not \"Name: value\"");
+	if (has_control(header, true))
+		return error_set(error, TW_REDIS_BAD_DATA, "a header contains a control character");
+	if (header_is_ours(header, name))
+		return error_set(error, TW_REDIS_BAD_DATA, "the header %.*s is set by the worker",
+				 (int)(name < 60 ? name : 60), header);
+	return TW_OK;
+}
+
+static enum tw_status headers_check(const struct tw_redis_task *task, struct tw_redis_error *error)
+{
+	size_t size = 0;
+
+	if (task->header_count > TW_REDIS_HEADER_COUNT_MAX)
+		return error_set(error, TW_REDIS_BAD_DATA, "there are more than %d headers",
+				 TW_REDIS_HEADER_COUNT_MAX);
+	for (size_t i = 0; i < task->header_count; i++) {
+		enum tw_status status = header_check(task->headers[i], error);
+
+		if (status != TW_OK)
+			return status;
+		size += strlen(task->headers[i]);
+	}
+	if (size > TW_REDIS_HEADERS_MAX)
+		return error_set(error, TW_REDIS_BAD_DATA, "the headers have more than %d bytes",
+				 TW_REDIS_HEADERS_MAX);
+	return TW_OK;
+}
+
+static enum tw_status callback_check(const struct tw_redis_task *task, struct tw_redis_error *error)
+{
+	enum tw_status status;
+
+	if (!task->url)
+		return task->header_count ? error_set(error, TW_REDIS_BAD_DATA,
+						      "there are headers but no callback")
+					  : TW_OK;
+	if (task->method == TW_REDIS_HEAD && task->body_size)
+		return error_set(error, TW_REDIS_BAD_DATA, "a HEAD request can't have a body");
+	status = url_check(task->url, error);
+	return status == TW_OK ? headers_check(task, error) : status;
+}
+
+enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_error *error)
+{
+	if (!task || !task->key || !task->key_size || task->key_size > TW_REDIS_KEY_MAX)
+		return error_set(error, TW_INVALID, "the key must have 1 to %d bytes",
+				 TW_REDIS_KEY_MAX);
+	if (task->at_ms < 0 || task->at_ms > at_ms_max || task->delay > TW_REDIS_DELAY_MAX)
+		return error_set(error, TW_INVALID, "the due time is out of range");
+	if (task->every && (task->every < TW_MILLISECOND || task->every > TW_REDIS_DELAY_MAX ||
+			    task->missed > TW_REDIS_MISSED_ALL))
+		return error_set(error, TW_INVALID, "the period, or missed, is out of range");
+	if (task->cron && (task->every || task->missed > TW_REDIS_MISSED_ALL))
+		return error_set(error, TW_INVALID,
+				 "a cron expression excludes a period, or missed is out of range");
+	if (task->zone && !task->cron)
+		return error_set(error, TW_INVALID, "a time zone requires a cron expression");
+	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_HEAD ||
+	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
+	    (task->body_size && !task->body))
+		return error_set(error, TW_INVALID, "a field of the task is out of range");
+	if (task->body_size > TW_REDIS_BODY_MAX)
+		return error_set(error, TW_REDIS_BAD_DATA, "the body is larger than %zu bytes",
+				 TW_REDIS_BODY_MAX);
+	return callback_check(task, error);
+}
+
+/* The callback as a JSON object; NULL: not UTF-8, which the error tells, or no memory. */
+static json_t *callback_write(const struct tw_redis_task *task, json_error_t *error)
+{
+	json_t *callback = json_pack_ex(error, 0, "{s:s, s:s}", "url", task->url, "method",
+					tw_redis_method_name(task->method));
+	json_t *headers = callback && task->header_count ? json_array() : NULL;
+	bool fine = callback && (headers || !task->header_count);
+
+	/* Each of these takes over what it is given, and fails with NULL. */
+	for (size_t i = 0; i < task->header_count && fine; i++)
+		fine = !json_array_append_new(headers,
+					      json_pack_ex(error, 0, "s", task->headers[i]));
+	if (headers && json_object_set_new(callback, "headers", headers))
+		fine = false;
+	if (fine)
+		return callback;
+	json_decref(callback);
+	return NULL;
+}
+
+enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
+			    struct tw_redis_error *error)
+{
+	unsigned attempts = task->max_attempts ? task->max_attempts : DEFAULT_ATTEMPTS;
+	json_error_t failure = {0};
+	json_t *callback = task->url ? callback_write(task, &failure) : NULL;
+	char *text = callback ? json_dumps(callback, JSON_COMPACT) : NULL;
+	char head[40];
+
+	json_decref(callback);
+	if (task->url && !callback && json_error_code(&failure) == json_error_invalid_utf8)
+		return error_set(error, TW_REDIS_BAD_DATA, "URL and headers must be UTF-8");
+	if (task->url && !text)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	snprintf(head, sizeof(head), "%u %zu\n", attempts, text ? strlen(text) : 0);
+	buffer_clear(buffer);
+	buffer_append_text(buffer, head);
+	if (text)
+		buffer_append_text(buffer, text);
+	buffer_append(buffer, task->body, task->body_size);
+	free(text);
+	return buffer->failed ? error_set(error, TW_NO_MEMORY, "out of memory") : TW_OK;
+}
+
+static enum tw_status callback_read(struct record *record)
+{
+	struct tw_redis_task *task = &record->task;
+	json_t *headers = json_object_get(record->json, "headers");
+	const char *method = json_string_value(json_object_get(record->json, "method"));
+
+	task->url = json_string_value(json_object_get(record->json, "url"));
+	/* None: POST. */
+	while (method && tw_redis_method_name(task->method) &&
+	       strcmp(method, tw_redis_method_name(task->method)))
+		task->method++;
+	task->header_count = json_array_size(headers);
+	if (!task->url || task->method > TW_REDIS_HEAD)
+		return TW_REDIS_BAD_DATA;
+	record->headers = calloc(task->header_count + 1, sizeof(*record->headers));
+	if (!record->headers)
+		return TW_NO_MEMORY;
+	for (size_t i = 0; i < task->header_count; i++)
+		record->headers[i] = json_string_value(json_array_get(headers, i));
+	task->headers = record->headers;
+	return callback_check(task, NULL);
+}
+
+int64_t score_read(const char *score)
+{
+	/* "inf" and "1e+300" are numbers, too. A locale's point cuts a fraction off, as we do. */
+	double number = strtod(score, NULL);
+
+	if (number >= 0x1p63)
+		return INT64_MAX;
+	return number > -0x1p63 ? (int64_t)number : INT64_MIN;
+}
+
+/* "NUMBER END": the number, and where it ends; NULL if it isn't one. */
+static const char *number_parse(const char *data, const char *end, char stop, size_t *number)
+{
+	const char *at = data;
+
+	*number = 0;
+	while (at < end && *at >= '0' && *at <= '9' && at - data < 10)
+		*number = *number * 10 + (size_t)(*at++ - '0');
+	return at > data && at < end && *at == stop ? at + 1 : NULL;
+}
+
+enum tw_status record_read(struct record *record, const char *data, size_t size)
+{
+	const char *end = data + size;
+	enum tw_status status = TW_OK;
+	size_t attempts;
+	size_t json_size;
+
+	memset(record, 0, sizeof(*record));
+	data = number_parse(data, end, ' ', &attempts);
+	data = data ? number_parse(data, end, '\n', &json_size) : NULL;
+	if (!data || json_size > (size_t)(end - data))
+		return TW_REDIS_BAD_DATA;
+	if (json_size) {
+		/* Without memory jansson finds the text wrong, too: the allocation tells. */
+		errno = 0;
+		record->json = json_loadb(data, json_size, 0, NULL);
+		if (record->json)
+			status = callback_read(record);
+		else
+			status = errno == ENOMEM ? TW_NO_MEMORY : TW_REDIS_BAD_DATA;
+	}
+	if (status != TW_OK) {
+		record_free(record);
+		return status;
+	}
+	record->task.max_attempts = (unsigned)attempts;
+	record->task.body = data + json_size;
+	record->task.body_size = (size_t)(end - data) - json_size;
+	return TW_OK;
+}
+
+void record_free(struct record *record)
+{
+	json_decref(record->json);
+	free(record->headers);
+	memset(record, 0, sizeof(*record));
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Invariants:
+ *  - Which occurrence is the present one, and when it is due, is decided in scripts, or written by
+ *    one that finds the entry as it was when this was worked out. So whatever is worked out here
+ *    twice, late or by a worker that dies is written once or not at all.
+ *  - An entry with "-" or "*" in place of the next time stays so until a worker writes it: a task
+ *    that ends meanwhile is left without a due time ("*"), and never without an entry. What is
+ *    written depends on the entry alone, not on when a worker comes to it.
+ *
+ * Times of the calendar are whole seconds; tasks' are milliseconds. A time counts as passed from
+ * its second's end on.
+ */
+#include "recurrence.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "redis/wire/settings.h"
+
+static const char *const missed_names[] = {"one", "skip", "all"};
+
+/* An entry that recurs by the calendar, taken apart. */
+struct entry {
+	enum tw_redis_missed missed;
+	int64_t at_ms;
+	char next[24]; /* a time, "-", or "*" and when the occurrence ended */
+	char zone[TW_CRON_ZONE_MAX + 1];
+	const char *expression;
+};
+
+static enum tw_redis_missed missed_of(const char *name)
+{
+	for (unsigned i = 0; i <= TW_REDIS_MISSED_ALL; i++)
+		if (!strcmp(name, missed_names[i]))
+			return (enum tw_redis_missed)i;
+	return TW_REDIS_MISSED_ONE;
+}
+
+static bool entry_read(struct entry *entry, const char *text)
+{
+	char missed[8];
+	int head = 0;
+
+	_Static_assert(TW_CRON_ZONE_MAX == 255, "as the format below says");
+	if (sscanf(text, "%7s %" SCNd64 " cron %23s %255s %n", missed, &entry->at_ms, entry->next,
+		   entry->zone, &head) != 4 ||
+	    !text[head] || strlen(text + head) > TW_REDIS_CRON_MAX)
+		return false;
+	entry->missed = missed_of(missed);
+	entry->expression = text + head;
+	return true;
+}
+
+static enum tw_status cron_of(struct tw_cron **cron, const struct tw_redis_task *task,
+			      struct tw_redis_error *error)
+{
+	struct tw_cron_error wrong;
+	enum tw_status status = tw_cron_create(cron, task->cron, task->zone, &wrong);
+
+	if (status == TW_NO_MEMORY || status == TW_SYSTEM)
+		return error_set(error, status, "the time zone: %s", tw_status_text(status));
+	if (status != TW_OK)
+		return error_set(error, TW_REDIS_BAD_DATA, "%s, at byte %zu: %s",
+				 wrong.in_zone ? "the time zone" : "the cron expression",
+				 wrong.position, wrong.text);
+	return TW_OK;
+}
+
+enum tw_status recurrence_first(const struct tw_redis_task *task, int64_t now_ms, int64_t *at_ms,
+				struct tw_redis_error *error)
+{
+	int64_t from_ms = task->at_ms;
+	struct tw_cron *cron;
+	enum tw_status status;
+	int64_t first_s;
+
+	if (strlen(task->cron) > TW_REDIS_CRON_MAX)
+		return error_set(error, TW_REDIS_BAD_DATA, "the cron expression is too long");
+	status = cron_of(&cron, task, error);
+	if (status != TW_OK)
+		return status;
+	if (!from_ms && task->delay > 0)
+		from_ms = time_add(now_ms, task->delay / TW_MILLISECOND);
+	if (from_ms < now_ms)
+		from_ms = now_ms;
+	/* The first that is not before. */
+	status = tw_cron_next(cron, (from_ms - 1) / 1000, &first_s);
+	tw_cron_destroy(cron);
+	if (status != TW_OK)
+		return error_set(error, TW_REDIS_BAD_DATA,
+				 "the cron expression has no future time");
+	*at_ms = first_s * 1000;
+	return TW_OK;
+}
+
+void recurrence_write(const struct tw_redis_task *task, int64_t period_ms, struct eval *eval)
+{
+	bool from = task->at_ms || task->delay > 0;
+	char text[RECURRENCE_SIZE];
+
+	eval_text(eval, missed_names[task->missed]);
+	if (task->cron)
+		snprintf(text, sizeof(text), "cron - %s %s", task->zone ? task->zone : "UTC",
+			 task->cron);
+	else
+		snprintf(text, sizeof(text), "%" PRId64, period_ms);
+	eval_text(eval, text);
+	eval_number(eval, task->cron && !from);
+}
+
+void recurrence_read(char *text, struct tw_redis_task *task)
+{
+	char missed[8];
+	int64_t period;
+	struct entry entry;
+	char *zone;
+
+	if (entry_read(&entry, text)) {
+		task->missed = entry.missed;
+		task->cron = entry.expression;
+		zone = text + (entry.expression - text) - strlen(entry.zone) - 1;
+		zone[strlen(entry.zone)] = '\0';
+		task->zone = zone;
+	} else if (sscanf(text, "%7s %*d %" SCNd64, missed, &period) == 2 && period > 0) {
+		task->missed = missed_of(missed);
+		task->every = period < TW_REDIS_DELAY_MAX / TW_MILLISECOND ? period * TW_MILLISECOND
+									   : TW_REDIS_DELAY_MAX;
+	}
+}
+
+/* The last time that is not after end_s; there is one after at_s. */
+static int64_t latest(const struct tw_cron *cron, int64_t at_s, int64_t end_s)
+{
+	int64_t before = at_s;
+	int64_t after = end_s;
+	int64_t found_s = end_s;
+
+	while (after - before > 1) {
+		int64_t middle = before + (after - before) / 2;
+		bool passed = tw_cron_next(cron, middle, &found_s) == TW_OK && found_s <= end_s;
+
+		*(passed ? &before : &after) = middle;
+	}
+	(void)tw_cron_next(cron, before, &found_s);
+	return found_s;
+}
+
+/* The occurrence after the one at at_s, which ended at end_s: as again.lua does with periods. */
+static enum tw_status following(const struct tw_cron *cron, enum tw_redis_missed missed,
+				int64_t at_s, int64_t end_s, int64_t *next_s)
+{
+	enum tw_status status = tw_cron_next(cron, at_s, next_s);
+
+	if (status != TW_OK || *next_s > end_s || missed == TW_REDIS_MISSED_ALL)
+		return status;
+	if (missed == TW_REDIS_MISSED_SKIP)
+		return tw_cron_next(cron, end_s, next_s);
+	*next_s = latest(cron, at_s, end_s);
+	return TW_OK;
+}
+
+/* Works out what is open in the entry; writes what is to stand in its place. */
+static void schedule_work_out(struct schedule *schedule, const struct entry *entry,
+			      const struct tw_cron *cron)
+{
+	bool no_time = *entry->next == '*';
+	int64_t at_s = entry->at_ms / 1000;
+	int64_t end_s = strtoll(entry->next + 1, NULL, 10) / 1000;
+	int64_t next_s;
+	enum tw_status status = no_time ? following(cron, entry->missed, at_s, end_s, &next_s)
+					: tw_cron_next(cron, at_s, &next_s);
+	const char *missed = missed_names[entry->missed];
+
+	schedule->due_ms = -1;
+	*schedule->is = '\0';
+	if (no_time)
+		schedule->due_ms = status == TW_OK ? next_s * 1000 : 0;
+	if (status != TW_OK)
+		return;
+	if (no_time)
+		snprintf(schedule->is, RECURRENCE_SIZE, "%s %" PRId64 " cron - %s %s", missed,
+			 next_s * 1000, entry->zone, entry->expression);
+	else
+		snprintf(schedule->is, RECURRENCE_SIZE, "%s %" PRId64 " cron %" PRId64 " %s %s",
+			 missed, entry->at_ms, next_s * 1000, entry->zone, entry->expression);
+}
+
+enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
+			       const char *text)
+{
+	size_t size = strlen(text) + 1;
+	struct tw_redis_task task = {0};
+	struct entry entry;
+	struct tw_cron *cron;
+	enum tw_status status;
+	char *was;
+
+	if (!entry_read(&entry, text))
+		return TW_REDIS_BAD_DATA;
+	task.cron = entry.expression;
+	task.zone = entry.zone;
+	status = cron_of(&cron, &task, NULL);
+	if (status != TW_OK)
+		return status == TW_NO_MEMORY ? status : TW_REDIS_BAD_DATA;
+	*schedule = malloc(sizeof(**schedule) + key_size + size + RECURRENCE_SIZE);
+	if (*schedule) {
+		was = (*schedule)->key + key_size;
+		(*schedule)->key_size = key_size;
+		(*schedule)->was = memcpy(was, text, size);
+		(*schedule)->is = was + size;
+		memcpy((*schedule)->key, key, key_size);
+		schedule_work_out(*schedule, &entry, cron);
+	}
+	tw_cron_destroy(cron);
+	return *schedule ? TW_OK : TW_NO_MEMORY;
+}
+
+void schedules_write(struct eval *eval, const struct space *space, unsigned shard,
+		     struct list *schedules)
+{
+	size_t count = 0;
+
+	for (struct list *at = schedules->next; at != schedules; at = at->next)
+		count++;
+	eval_begin(eval, &script_schedule, space, shard);
+	eval->answers = count;
+	eval_number(eval, (int64_t)count);
+	while (count--) {
+		struct schedule *schedule =
+			list_entry(list_take_first(schedules), struct schedule, link);
+
+		eval_argument(eval, schedule->key, schedule->key_size);
+		eval_text(eval, schedule->was);
+		eval_text(eval, schedule->is);
+		if (schedule->due_ms < 0)
+			eval_text(eval, "");
+		else
+			eval_number(eval, schedule->due_ms);
+		free(schedule);
+	}
+	eval_hint(eval);
+}
+
+void schedules_free(struct list *schedules)
+{
+	struct list *link;
+
+	while ((link = list_take_first(schedules)))
+		free(list_entry(link, struct schedule, link));
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a task recurs, as the hash `every` has it (shared/time.lua), and when it is due next. A
+ * period is the scripts' to add; what the calendar names is found out here, and written by
+ * schedule.lua.
+ */
+#ifndef REDIS_CLIENT_RECURRENCE_H
+#define REDIS_CLIENT_RECURRENCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <timingwheel/cron.h>
+#include <timingwheel/redis.h>
+
+#include "base/list.h"
+#include "redis/wire/eval.h"
+
+/* What an entry may be, with the NUL. */
+enum { RECURRENCE_SIZE = TW_CRON_ZONE_MAX + TW_REDIS_CRON_MAX + 80 };
+
+/* A task's first due time by its calendar: not before now and not before the task's own time.
+ * TW_OK; TW_REDIS_BAD_DATA: a calendar or zone that is none, or names no time to come;
+ * TW_NO_MEMORY, TW_SYSTEM. With the error's text. */
+enum tw_status recurrence_first(const struct tw_redis_task *task, int64_t now_ms, int64_t *at_ms,
+				struct tw_redis_error *error);
+
+/* The arguments of every.lua that tell how the task recurs; the hint's follow. */
+void recurrence_write(const struct tw_redis_task *task, int64_t period_ms, struct eval *eval);
+
+/* Reads an entry ("": it does not recur) into the task, which then points into the entry: that is
+ * changed. */
+void recurrence_read(char *entry, struct tw_redis_task *task);
+
+/* What schedule.lua is to write of one task. */
+struct schedule {
+	struct list link;
+	int64_t due_ms; /* < 0: as it is */
+	const char *was;
+	char *is; /* "": it recurs no more */
+	size_t key_size;
+	char key[]; /* and what the two point to */
+};
+
+/* From the entry that a claim has brought. TW_OK; TW_REDIS_BAD_DATA: the entry or its zone is not
+ * known here; TW_NO_MEMORY. */
+enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
+			       const char *entry);
+
+/* Begins the eval that writes the first of them, up to TW_REDIS_BATCH_MAX, and frees those. */
+void schedules_write(struct eval *eval, const struct space *space, unsigned shard,
+		     struct list *schedules);
+void schedules_free(struct list *schedules);
+
+#endif

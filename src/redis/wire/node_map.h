@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The servers there are, and which has which slot of a cluster. Without a cluster there is one, and
+ * it has all. One thread at a time.
+ */
+#ifndef REDIS_WIRE_NODE_MAP_H
+#define REDIS_WIRE_NODE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "connection.h"
+#include "settings.h"
+#include "space.h"
+
+enum { NODES_MAX = 1024 };
+
+struct eval;
+
+/* To connect a node. */
+struct attempt {
+	struct address address; /* where it is tried, and where it was found */
+	enum tw_status status;
+	struct connection connection;
+	struct tw_redis_error error;
+};
+
+struct node {
+	struct address address;
+	struct connection connection;
+	tw_duration retry_at;          /* monotonic: not to be connected before */
+	tw_duration backoff;           /* the last wait until then */
+	struct tw_redis_error failure; /* why it could not be connected, or broke, last */
+	bool checked;                  /* for life, in this pass */
+	bool is_former; /* a replica now, by its own word: to be closed once it owes nothing */
+	bool owed;      /* it owed replies when this pass began */
+	/* Evals whose replies it owes, in the order in which they were sent. */
+	struct eval *first;
+	struct eval **last;
+	tw_duration reply_by; /* monotonic: the first's */
+
+	/* Connected by a caller of call.c, beside the passes; under the lock of the calls. */
+	bool connecting;
+	bool tried; /* and that is what has come of it: */
+	struct attempt attempt;
+	struct node *next_wanted; /* of those that the same caller is to connect */
+};
+
+/* What is to be said of a node before it is sent anything. */
+enum node_state {
+	NODE_READY,
+	NODE_DOWN, /* to be connected */
+	NODE_AWAY  /* it could not be connected a moment ago */
+};
+
+/* A zeroed one is empty. */
+struct node_map {
+	struct node *nodes[NODES_MAX]; /* the first are those we were told of */
+	size_t count;
+	uint16_t slots[SLOTS]; /* index of the node */
+	bool cluster;
+	bool stale; /* a redirect or a lost node said so */
+};
+
+void node_map_close(struct node_map *map);
+
+struct node *node_map_of_slot(struct node_map *map, unsigned slot);
+/* The node with this address, made if need be; NULL without memory or with too many. */
+struct node *node_map_find(struct node_map *map, const char *host, int port);
+/*
+ * The node that another one tells of, likewise. No host ("" or NULL): that by which the teller was
+ * reached. That is a unix socket: the teller itself, if it has this port, or one on this machine.
+ */
+struct node *node_map_find_told(struct node_map *map, struct node *teller, const char *host,
+				int port);
+/* The slot lies there from now on. */
+void node_map_move(struct node_map *map, unsigned slot, const struct node *node);
+/* All slots lie there. */
+void node_map_set_only(struct node_map *map, const struct node *node);
+
+/* Looks at a connection, once a pass. */
+enum node_state node_look(struct node_map *map, struct node *node);
+/* Connects. Any thread: it touches the attempt alone. Statuses as tw_redis_open. */
+void attempt_make(struct attempt *attempt, const struct settings *settings);
+/* Takes what has come of it: the connection, or why there is none. Where that finds a cluster, its
+ * map is to be read next. */
+void node_take_attempt(struct node_map *map, struct node *node, const struct attempt *attempt);
+/* Both, unless it is connected or was tried a moment ago: TW_OK, or as tw_redis_open. */
+enum tw_status node_connect(struct node_map *map, struct node *node,
+			    const struct settings *settings, struct tw_redis_error *error);
+/* A node to be connected so that it tells the map, as another one is away. NULL: there is no map,
+ * or all were tried a moment ago. */
+struct node *node_map_teller(const struct node_map *map);
+
+/* Begins a pass. */
+void node_map_begin(struct node_map *map);
+/* Reads the map (CLUSTER SLOTS), if it is stale, from a node that is connected and owes nothing. */
+void node_map_refresh(struct node_map *map, struct tw_redis_error *error);
+
+#endif

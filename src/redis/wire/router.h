@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs evals where their shards lie, many in one round trip, and does what is to be done when a
+ * server has lost its scripts, is not there, is not ready, or says that the shard lies elsewhere.
+ * One thread at a time.
+ */
+#ifndef REDIS_WIRE_ROUTER_H
+#define REDIS_WIRE_ROUTER_H
+
+#include <stddef.h>
+
+#include "eval.h"
+#include "node_map.h"
+#include "settings.h"
+
+struct router {
+	const struct settings *settings;
+	struct node_map map;
+	struct buffer output;        /* the one being sent */
+	struct tw_redis_error error; /* the last that went wrong */
+};
+
+/* Connects to the first server, and reads its map. Statuses as tw_redis_open. */
+enum tw_status router_open(struct router *router, const struct settings *settings);
+void router_close(struct router *router);
+/* In a fork's child: the connections are the parent's, and are let go. `torn`: the parent was in a
+ * pass; what it was changing is left as it is, sockets and memory. */
+void router_renew(struct router *router, bool torn);
+
+/*
+ * Sends the evals of the list, linked by their `next` (NULL: none), and reads the replies that
+ * come until then, also those to what earlier passes sent. Each eval has ended then, or is to be
+ * tried again, or its reply is still owed, or it waits for a node that is to be connected
+ * (EVAL_CONNECTS).
+ */
+void router_pass(struct router *router, struct eval *evals, tw_duration until);
+/* The node that the eval needs has been tried: it is to be sent, or has failed. */
+void router_settle(struct router *router, struct eval *eval);
+/* Whether a reply is owed: another pass is needed, be it without evals. */
+bool router_is_owed(const struct router *router);
+
+/* Runs all; each has its status and reply then. None is tried again after a pause. */
+void router_run(struct router *router, struct eval *evals, size_t count);
+
+/*
+ * Runs a plain request of so many words on the node of `slot`, following no redirect but a
+ * moved slot; for what is done once, at opening. The reply is the caller's. As eval.status.
+ */
+enum tw_status router_ask(struct router *router, unsigned slot, int count, const char **words,
+			  redisReply **reply);
+
+#endif

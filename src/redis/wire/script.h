@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* The scripts that run in Redis. Their texts are the .lua files, put into C by embed.sh. */
+#ifndef REDIS_WIRE_SCRIPT_H
+#define REDIS_WIRE_SCRIPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct script {
+	const char *name;
+	uint64_t bit;       /* one of its own */
+	const char *shape;  /* of its reply (shape.h) */
+	const char *digest; /* SHA-1 of the text, in hexadecimal: its name in Redis */
+	const char *text;
+	const char *full_digest; /* that of SCRIPT_AT_FULL_MEMORY and the text */
+	unsigned keys; /* how many of a shard's keys it is given, in the order of space.h */
+	/* To run it again after a lost reply would do no more than to run it once: it changes
+	 * nothing, or sets the same again. */
+	bool repeatable;
+	/* It only marks tasks or takes them away, and so may run while the memory is full. */
+	bool at_full_memory;
+	bool hints; /* its last arguments are the channel for hints and the shard */
+};
+
+/* What Redis 7 and later are given before the text of a script that runs at full memory. */
+#define SCRIPT_AT_FULL_MEMORY "#!lua flags=allow-oom\n"
+
+/* X(name, keys, repeatable, hints, at_full_memory, shape) */
+#define SCRIPT_LIST(X)                                             \
+	X(add, 9, false, true, false, "[*i]")                      \
+	X(every, 9, false, true, false, "i")                       \
+	X(add_many, 1, false, false, false, "[*i]")                \
+	X(cancel, 7, false, true, false, "i")                      \
+	X(move, 3, false, true, false, "i")                        \
+	X(claim, 7, false, true, true, "[dinn[*ss][*s][*n][*ss]]") \
+	X(schedule, 7, true, true, true, "a")                      \
+	X(ack, 7, false, true, false, "a")                         \
+	X(extend, 3, true, false, true, "a")                       \
+	X(fail, 8, false, true, true, "a")                         \
+	X(release, 3, false, true, true, "a")                      \
+	X(get, 7, true, false, false, "[*issss]")                  \
+	X(list, 7, true, false, false, "[n*sssss]")                \
+	X(count, 9, true, false, false, "[nnnnninnn]")             \
+	X(dead_list, 5, true, false, false, "[id[*ss]]")           \
+	X(dead_retry, 8, false, true, false, "i")                  \
+	X(dead_drop, 8, false, false, false, "i")                  \
+	X(look, 1, true, false, false, "[*i]")                     \
+	X(pause, 6, true, true, true, "n")                         \
+	X(limits, 1, true, false, true, "[nn]")                    \
+	X(layout, 1, true, false, false, "s")                      \
+	X(present, 1, true, false, true, "n")                      \
+	X(workers, 1, true, false, false, "[*is]")                 \
+	X(permit, 1, true, false, true, "[ii]")                    \
+	X(dead_add, 8, false, false, false, "i")                   \
+	X(dead_sweep, 8, true, false, true, "[nnd]")
+
+#define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \
+	extern const char script_##name##_digest[];                          \
+	extern const char script_##name##_text[];                            \
+	extern const char script_##name##_full_digest[];                     \
+	extern const struct script script_##name;
+SCRIPT_LIST(SCRIPT_DECLARE)
+#undef SCRIPT_DECLARE
+
+#endif

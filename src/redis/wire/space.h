@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* A namespace: its shards, where they lie in a cluster, and the names of their keys. */
+#ifndef REDIS_WIRE_SPACE_H
+#define REDIS_WIRE_SPACE_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <timingwheel/redis.h>
+
+#include "buffer.h"
+
+enum { SLOTS = 16384 }; /* of a cluster */
+/* In place of a shard: the keys are the namespace's own. */
+#define SHARD_NONE UINT_MAX
+
+struct space {
+	char name[TW_REDIS_NAMESPACE_MAX + 1];
+	char channel[TW_REDIS_NAMESPACE_MAX + 16]; /* for hints */
+	unsigned shards;
+};
+
+void space_init(struct space *space, const char *name, unsigned shards);
+
+unsigned space_shard(const struct space *space, const void *key, size_t key_size);
+/* The cluster's slot that all keys of the shard lie in. */
+unsigned space_slot(const struct space *space, unsigned shard);
+
+/* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead, pause,
+ * every, died, added; of the namespace: limits. */
+void space_write_keys(const struct space *space, unsigned shard, unsigned count,
+		      struct buffer *buffer);
+
+/* The checksum that Redis Cluster uses. */
+uint16_t crc16(const void *data, size_t size);
+
+#endif

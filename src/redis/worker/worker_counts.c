@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The counts of all runs are the main thread's, which shows a copy of them at the end of each turn.
+ * The hosts' rows are too many to be copied: the main thread changes them under the lock.
+ *
+ * A row is never given to another host: a count that Prometheus has seen must not go back. Which
+ * hosts have one is decided by which come first.
+ */
+
+#include "worker.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+static const tw_duration bounds[] = {
+	1 * TW_MILLISECOND,   2500 * TW_MICROSECOND, 5 * TW_MILLISECOND,
+	10 * TW_MILLISECOND,  25 * TW_MILLISECOND,   50 * TW_MILLISECOND,
+	100 * TW_MILLISECOND, 250 * TW_MILLISECOND,  500 * TW_MILLISECOND,
+	1 * TW_SECOND,        2500 * TW_MILLISECOND, 5 * TW_SECOND,
+	10 * TW_SECOND,       30 * TW_SECOND,        1 * TW_MINUTE,
+	2 * TW_MINUTE,        5 * TW_MINUTE,         TW_FOREVER,
+};
+_Static_assert(sizeof(bounds) / sizeof(bounds[0]) == TW_REDIS_BUCKETS, "a bound for each bucket");
+
+tw_duration tw_redis_bucket_bound(unsigned bucket)
+{
+	return bucket < TW_REDIS_BUCKETS ? bounds[bucket] : TW_FOREVER;
+}
+
+void worker_counts_init(struct tw_redis_worker *worker)
+{
+	worker->host_count = 1;
+	worker->shown_at = clock_read_real(CLOCK_MONOTONIC);
+}
+
+static void redis_histogram_record(struct tw_redis_histogram *histogram, tw_duration time)
+{
+	unsigned bucket = 0;
+
+	while (time > bounds[bucket])
+		bucket++;
+	histogram->counts[bucket]++;
+	histogram->total_us += (uint64_t)(time / TW_MICROSECOND);
+}
+
+/* The host's row, perhaps a new one; the first where it can have none. Lock held. */
+static struct tw_redis_host_stats *host_row(struct tw_redis_worker *worker, const char *url)
+{
+	size_t size;
+	const char *name = url_host(url, &size);
+	struct tw_redis_host_stats *row;
+
+	if (size > TW_REDIS_HOST_NAME_MAX)
+		return &worker->hosts[0];
+	for (size_t i = 1; i < worker->host_count; i++) {
+		row = &worker->hosts[i];
+		if (!memcmp(row->name, name, size) && !row->name[size])
+			return row;
+	}
+	if (worker->host_count > TW_REDIS_HOSTS_MAX)
+		return &worker->hosts[0];
+	row = &worker->hosts[worker->host_count++];
+	memcpy(row->name, name, size);
+	return row;
+}
+
+void worker_count_run(struct tw_redis_worker *worker, const struct run *run)
+{
+	int class = run->http_status / 100;
+
+	redis_histogram_record(&run->shard->source->stats.lateness, run->job->lateness);
+	redis_histogram_record(&run->shard->source->stats.duration, run->took);
+	if (run->by_handler)
+		return;
+	if (class >= TW_REDIS_ANSWERS)
+		class = TW_REDIS_ANSWERS - 1;
+	pthread_mutex_lock(&worker->lock);
+	host_row(worker, run->job->url)->answers[class]++;
+	pthread_mutex_unlock(&worker->lock);
+}
+
+static void histogram_sum(struct tw_redis_histogram *sum, const struct tw_redis_histogram *more)
+{
+	for (unsigned i = 0; i < TW_REDIS_BUCKETS; i++)
+		sum->counts[i] += more->counts[i];
+	sum->total_us += more->total_us;
+}
+
+static void stats_sum(struct tw_redis_worker_stats *sum, const struct tw_redis_worker_stats *more)
+{
+	sum->claimed += more->claimed;
+	sum->done += more->done;
+	sum->retried += more->retried;
+	sum->dead += more->dead;
+	sum->stale += more->stale;
+	sum->released += more->released;
+	sum->untold += more->untold;
+	sum->snoozed += more->snoozed;
+	sum->put_off += more->put_off;
+	sum->extended += more->extended;
+	sum->buried += more->buried;
+	sum->swept += more->swept;
+	sum->unscheduled += more->unscheduled;
+	sum->claims += more->claims;
+	sum->hints += more->hints;
+	sum->held += more->held;
+	sum->running += more->running;
+	histogram_sum(&sum->lateness, &more->lateness);
+	histogram_sum(&sum->duration, &more->duration);
+}
+
+void worker_counts_show(struct tw_redis_worker *worker)
+{
+	pthread_mutex_lock(&worker->lock);
+	worker->shown = worker->stats;
+	for (size_t i = 0; i < worker->source_count; i++) {
+		struct source *source = &worker->sources[i];
+
+		source->shown = source->stats;
+		source->shown.running =
+			atomic_load_explicit(&source->running, memory_order_relaxed);
+	}
+	worker->shown_at = clock_read_real(CLOCK_MONOTONIC);
+	pthread_mutex_unlock(&worker->lock);
+}
+
+/* Of all namespaces, or of that one. */
+static enum tw_status stats_read(struct tw_redis_worker *worker, const char *name,
+				 struct tw_redis_worker_stats *stats)
+{
+	enum tw_status status = name ? TW_NOT_FOUND : TW_OK;
+
+	if (!worker || !stats)
+		return TW_INVALID;
+	pthread_mutex_lock(&worker->lock);
+	*stats = worker->shown;
+	stats->turned = clock_read_real(CLOCK_MONOTONIC) - worker->shown_at;
+	for (size_t i = 0; i < worker->source_count; i++) {
+		const struct source *source = &worker->sources[i];
+
+		if (name && strcmp(name, source->redis->space.name) != 0)
+			continue;
+		stats_sum(stats, &source->shown);
+		status = TW_OK;
+	}
+	pthread_mutex_unlock(&worker->lock);
+	return status;
+}
+
+enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
+					 struct tw_redis_worker_stats *stats)
+{
+	return stats_read(worker, NULL, stats);
+}
+
+enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
+						const char *name_space,
+						struct tw_redis_worker_stats *stats)
+{
+	return name_space ? stats_read(worker, name_space, stats) : TW_INVALID;
+}
+
+enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
+					 struct tw_redis_host_stats *hosts, size_t room,
+					 size_t *count)
+{
+	if (!worker || !count || (!hosts && room))
+		return TW_INVALID;
+	pthread_mutex_lock(&worker->lock);
+	*count = worker->host_count;
+	for (size_t i = 0; i < room && i < worker->host_count; i++)
+		hosts[i] = worker->hosts[i];
+	pthread_mutex_unlock(&worker->lock);
+	return TW_OK;
+}

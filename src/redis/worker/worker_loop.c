@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The main thread's loop: let the wheel run what is due (shards to look at, leases to extend), take
+ * what runners have ended, hear hints, say all there is to say to Redis in one round trip, and
+ * sleep when there was nothing.
+ *
+ * Stopping: nothing is claimed any more; what was not begun is given back; then the loop goes on
+ * until nothing is held. When the grace is over callbacks are broken off and given back, and Redis
+ * has break_time to hear of it. What it could not be told by then will run again elsewhere.
+ * Handlers can't be broken off: the answer is TW_RUNNING, and the loop goes on for them.
+ */
+
+#include "worker.h"
+
+#include <poll.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+static const tw_duration break_time = 2 * TW_SECOND;
+
+static bool collect(struct tw_redis_worker *worker)
+{
+	struct run_list ended;
+	struct run *run;
+	bool any;
+
+	run_list_init(&ended);
+	mailbox_take(&worker->mailbox, &ended);
+	any = ended.count;
+	while ((run = run_list_take(&ended)))
+		worker_end_run(worker, run);
+	return any;
+}
+
+static void hint_take(struct source *source, unsigned shard, tw_duration wait)
+{
+	source->stats.hints++;
+	if (shard < source->shard_count)
+		shard_look_in(&source->shards[shard], wait);
+	else
+		source->permits.due = true;
+}
+
+static bool hear(struct tw_redis_worker *worker)
+{
+	bool was_connected = hints_are_connected(&worker->hints);
+	bool any = false;
+	tw_duration wait;
+	unsigned shard;
+
+	hints_connect(&worker->hints, worker->sources[0].redis, clock_read_real(CLOCK_MONOTONIC));
+	while (hints_next(&worker->hints, &shard, &wait)) {
+		any = true;
+		hint_take(&worker->sources[worker->hints.place], shard, wait);
+	}
+	if (hints_are_connected(&worker->hints) == was_connected)
+		return any;
+	/* Something may have been missed, and the poll interval is another one. */
+	for (size_t i = 0; i < worker->source_count; i++)
+		shards_look_now(&worker->sources[i]);
+	return true;
+}
+
+static void give_back_waiting(struct tw_redis_worker *worker)
+{
+	struct run_list back;
+	struct run *run;
+
+	run_list_init(&back);
+	callbacks_give_back(&worker->callbacks);
+	runner_take_back(&worker->handlers.runner, &back);
+	while ((run = run_list_take(&back))) {
+		run->given_back = true;
+		worker_end_run(worker, run);
+	}
+}
+
+static void shard_drop_untold(struct worker_shard *shard)
+{
+	struct run *run;
+
+	for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
+		while ((run = run_list_take(&shard->ends[kind])))
+			worker_report(shard->source->worker, run, TW_REDIS_END_UNTOLD);
+}
+
+static void drop_untold(struct tw_redis_worker *worker)
+{
+	for (size_t i = 0; i < worker->source_count; i++)
+		for (unsigned k = 0; k < worker->sources[i].shard_count; k++)
+			shard_drop_untold(&worker->sources[i].shards[k]);
+}
+
+/* Tells the stops that wait: all has ended, or handlers still run. */
+static void stop_answer(struct tw_redis_worker *worker, bool ended)
+{
+	worker->stop_stage = STOP_NONE;
+	pthread_mutex_lock(&worker->lock);
+	worker->stop_asked = false;
+	worker->stop_answers++;
+	worker->ended = ended;
+	pthread_cond_broadcast(&worker->answered);
+	pthread_mutex_unlock(&worker->lock);
+}
+
+static void stop_begin(struct tw_redis_worker *worker)
+{
+	bool asked;
+
+	pthread_mutex_lock(&worker->lock);
+	asked = worker->stop_asked;
+	/* Another caller may have less patience. */
+	if (asked && worker->stop_stage != STOP_BREAKING)
+		worker->stop_at = worker->stop_by;
+	pthread_mutex_unlock(&worker->lock);
+	if (!asked || worker->stop_stage != STOP_NONE)
+		return;
+	worker->stop_stage = STOP_ASKED;
+	worker->stopping = true;
+	give_back_waiting(worker);
+}
+
+/* The grace is over. */
+static void stop_break(struct tw_redis_worker *worker)
+{
+	worker->stop_stage = STOP_BREAKING;
+	worker->stop_at = clock_read_real(CLOCK_MONOTONIC) + break_time;
+	callbacks_abort(&worker->callbacks);
+	for (size_t i = 0; i < worker->source_count; i++)
+		for (unsigned k = 0; k < worker->sources[i].shard_count; k++)
+			worker->sources[i].shards[k].blocked = false;
+}
+
+/* Goes on with stopping, if that is asked. True: the thread is to end. */
+static bool stop_go_on(struct tw_redis_worker *worker)
+{
+	size_t running;
+
+	stop_begin(worker);
+	if (worker->stop_stage == STOP_NONE)
+		return false;
+	if (worker->held && worker->stop_stage == STOP_ASKED &&
+	    clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
+		stop_break(worker);
+	running = worker->feeds[FEED_HANDLERS].pending;
+	if (worker->stop_stage == STOP_BREAKING && !worker->feeds[FEED_CALLBACKS].pending) {
+		if (clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
+			drop_untold(worker);
+		if (running && worker->held == running)
+			stop_answer(worker, false);
+	}
+	if (worker->held)
+		return false;
+	return true;
+}
+
+static tw_duration earlier(tw_duration time, tw_duration at)
+{
+	tw_duration until = time_left(at, clock_read_real(CLOCK_MONOTONIC));
+
+	return until < time ? until : time;
+}
+
+static void sleep_until(struct tw_redis_worker *worker, tw_duration until)
+{
+	struct pollfd descriptors[2] = {{.fd = worker->mailbox.descriptor, .events = POLLIN},
+					{.fd = hints_descriptor(&worker->hints), .events = POLLIN}};
+	struct timespec time;
+
+	if (!hints_are_connected(&worker->hints))
+		until = earlier(until, worker->hints.retry_at);
+	if (worker->stop_stage != STOP_NONE)
+		until = earlier(until, worker->stop_at);
+	time = (struct timespec){until / TW_SECOND, until % TW_SECOND};
+	ppoll(descriptors, 2, &time, NULL);
+}
+
+void *worker_thread(void *argument)
+{
+	struct tw_redis_worker *worker = argument;
+	int state;
+
+	/* A hook may cancel its own thread. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	thread_begin_calls(&worker->handlers.setup, worker->thread.name);
+	for (;;) {
+		tw_duration until = 0;
+		bool any;
+
+		tw_poll(worker->wheel, &until);
+		any = collect(worker);
+		any |= hear(worker);
+		if (stop_go_on(worker)) {
+			for (size_t i = 0; i < worker->source_count; i++)
+				permits_leave(&worker->sources[i]);
+			worker_counts_show(worker);
+			stop_answer(worker, true);
+			return NULL;
+		}
+		any |= worker_turn(worker);
+		callbacks_submit(&worker->callbacks, &worker->feeds[FEED_CALLBACKS].fresh);
+		handlers_submit(&worker->handlers, &worker->feeds[FEED_HANDLERS].fresh);
+		worker_counts_show(worker);
+		if (!any)
+			sleep_until(worker, until);
+	}
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where there are limits a turn either claims, with the permits that are left, or asks for more and
+ * tells how many tasks the worker has: never both, so that what it tells is true. Redis takes its
+ * word for two leases' time; it is told again before. What is left half a lease after the worker
+ * has asked is not used: the worker may have stood still, and what it claims then would be on lease
+ * when others have been given its permits. Where there are no limits a look now and then costs one
+ * call, and setting limits gives a hint.
+ */
+
+#include "worker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+static const tw_duration look_time = 10 * TW_SECOND;
+static const tw_duration failure_time = 100 * TW_MILLISECOND;
+
+void permits_init(struct source *source)
+{
+	source->permits = (struct permits){.limited = true, .due = true};
+}
+
+static bool permits_are_old(const struct source *source)
+{
+	tw_duration age = clock_read_real(CLOCK_MONOTONIC) - source->permits.asked_at;
+
+	return age > source->worker->options.lease / 2;
+}
+
+bool permits_are_due(const struct source *source, size_t wanted)
+{
+	const struct permits *permits = &source->permits;
+
+	if (permits->due || !permits->limited)
+		return permits->due;
+	/* Others may need what is left. */
+	if (permits->left)
+		return !wanted || permits_are_old(source);
+	/* Nothing is wanted while it waits (permits_most). */
+	return permits->told != source->stats.held || wanted;
+}
+
+void permits_write(struct source *source, struct eval *eval, size_t wanted)
+{
+	struct permits *permits = &source->permits;
+	char name[24];
+
+	permits->asked = source->stats.held;
+	permits->asked_at = clock_read_real(CLOCK_MONOTONIC);
+	snprintf(name, sizeof(name), "%016" PRIx64, source->worker->name);
+	eval_begin(eval, &script_permit, &source->redis->space, SHARD_NONE);
+	eval_text(eval, name);
+	eval_number(eval, (int64_t)permits->asked);
+	eval_number(eval, (int64_t)wanted);
+	eval_number(eval, (int64_t)permits->left);
+	eval_number(eval, delay_to_ms(2 * source->worker->options.lease));
+}
+
+static void permits_become_due(void *argument)
+{
+	struct permits *permits = argument;
+
+	permits->timer.id = 0;
+	permits->waiting = false;
+	permits->due = true;
+}
+
+static void permits_look_in(struct source *source, tw_duration wait)
+{
+	struct permits *permits = &source->permits;
+
+	if (permits->timer.id)
+		tw_timer_stop(source->worker->wheel, permits->timer);
+	permits->timer.id = 0;
+	if (tw_after_func(source->worker->wheel, wait, permits_become_due, permits,
+			  &permits->timer) != TW_OK)
+		permits->due = true;
+}
+
+void permits_read(struct source *source, const struct eval *eval)
+{
+	struct permits *permits = &source->permits;
+	int64_t given = eval_integer(eval, 0, 0);
+	int64_t wait_ms = eval_integer(eval, 1, -1);
+	tw_duration wait = look_time;
+
+	permits->due = false;
+	permits->waiting = eval->status != TW_OK || wait_ms >= 0;
+	if (eval->status != TW_OK) {
+		permits->left = 0;
+		permits_look_in(source, failure_time);
+		return;
+	}
+	permits->limited = given >= 0;
+	permits->left = given > 0 ? (size_t)given : 0;
+	permits->told = permits->asked + permits->left;
+	if (permits->waiting && wait_ms < look_time / TW_MILLISECOND)
+		wait = wait_ms * TW_MILLISECOND;
+	else if (permits->limited && source->worker->options.lease / 3 < look_time)
+		wait = source->worker->options.lease / 3;
+	permits_look_in(source, wait);
+}
+
+size_t permits_most(const struct source *source)
+{
+	const struct permits *permits = &source->permits;
+
+	if (permits->due || !permits->limited)
+		return SIZE_MAX;
+	if (permits->left ? permits_are_old(source) : !permits->waiting)
+		return SIZE_MAX;
+	return permits->left;
+}
+
+void permits_take(struct source *source, size_t count)
+{
+	source->permits.left -= source->permits.limited ? count : 0;
+}
+
+void permits_give_back(struct source *source, size_t count)
+{
+	source->permits.left += source->permits.limited ? count : 0;
+}
+
+void permits_leave(struct source *source)
+{
+	struct tw_redis_worker *worker = source->worker;
+
+	if (!source->permits.limited || !source->permits.told)
+		return;
+	permits_write(source, worker->evals, 0);
+	router_run(worker->router, worker->evals, 1);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker_present.c writes what a worker tells a namespace of itself, and reads what all have told.
+ * No turn is made for it: a worker that has nothing to do looks at its shards every 10 s, and tells
+ * it then. What could not be told is told the next time; nothing depends on it.
+ */
+#include "worker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* How long it is good for. */
+#define PRESENT_TIME (30 * TW_SECOND)
+
+enum { TEXT_ROOM = 512 };
+static const tw_duration present_apart = 5 * TW_SECOND;
+
+bool present_is_due(const struct source *source)
+{
+	return !source->worker->stopping && clock_read_real(CLOCK_MONOTONIC) >= source->present_at;
+}
+
+/* "shop-3:4711 60000 ...": host and process, milliseconds since the start, counts. */
+static void text_write(const struct source *source, tw_duration now, char *text)
+{
+	const struct tw_redis_worker_stats *stats = &source->stats;
+	struct utsname system;
+	char shown[3 * sizeof(system.nodename) + 1];
+
+	uname(&system);
+	tw_redis_write_key(system.nodename, strlen(system.nodename), shown);
+	snprintf(text, TEXT_ROOM,
+		 "%s:%ld %" PRId64 " %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, shown,
+		 (long)getpid(), (now - source->worker->begun) / TW_MILLISECOND,
+		 atomic_load_explicit(&source->running, memory_order_relaxed), stats->held,
+		 stats->done, stats->retried, stats->dead + stats->buried);
+}
+
+void present_write(struct source *source, struct eval *eval)
+{
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	char name[24];
+	char text[TEXT_ROOM];
+
+	source->present_at = now + present_apart;
+	snprintf(name, sizeof(name), "%016" PRIx64, source->worker->name);
+	text_write(source, now, text);
+	eval_begin(eval, &script_present, &source->redis->space, SHARD_NONE);
+	eval_text(eval, name);
+	eval_text(eval, text);
+	eval_number(eval, delay_to_ms(PRESENT_TIME));
+}
+
+/* False: something else has written it. */
+static bool worker_read(struct tw_redis_worker_info *worker, const char *text, int64_t good_ms)
+{
+	int64_t up_ms;
+
+	*worker = (struct tw_redis_worker_info){0};
+	if (sscanf(text,
+		   "%255s %18" SCNd64 " %18" SCNu64 " %18" SCNu64 " %18" SCNu64 " %18" SCNu64
+		   " %18" SCNu64,
+		   worker->name, &up_ms, &worker->running, &worker->held, &worker->done,
+		   &worker->retried, &worker->dead) != 7 ||
+	    up_ms < 0 || up_ms > TW_REDIS_DELAY_MAX / TW_MILLISECOND ||
+	    good_ms > PRESENT_TIME / TW_MILLISECOND)
+		return false;
+	worker->up = up_ms * TW_MILLISECOND;
+	worker->told = PRESENT_TIME - good_ms * TW_MILLISECOND;
+	return true;
+}
+
+static size_t workers_read(const struct eval *eval, struct tw_redis_worker_info *workers,
+			   size_t room)
+{
+	const redisReply *reply = eval->reply;
+	struct tw_redis_worker_info worker;
+	size_t count = 0;
+
+	for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+		if (!worker_read(&worker, reply->element[i + 1]->str, reply->element[i]->integer))
+			continue;
+		if (count < room)
+			workers[count] = worker;
+		count++;
+	}
+	return count;
+}
+
+enum tw_status tw_redis_get_workers(struct tw_redis *redis, struct tw_redis_worker_info *workers,
+				    size_t room, size_t *count)
+{
+	struct call *call;
+	enum tw_status status;
+
+	if (!redis || !count || (!workers && room))
+		return TW_INVALID;
+	call = call_begin(&redis->access->calls);
+	if (!call)
+		return TW_NO_MEMORY;
+	eval_begin(&call->eval, &script_workers, &redis->space, SHARD_NONE);
+	status = call_ask(redis, call);
+	if (status == TW_OK)
+		*count = workers_read(&call->eval, workers, room);
+	return call_end(&redis->access->calls, call, status);
+}

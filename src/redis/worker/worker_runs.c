@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/xorshift.h"
+
+static void extension_is_due(void *argument)
+{
+	struct run *run = argument;
+
+	run->extension.id = 0;
+	run_extend(run);
+}
+
+void run_extend(struct run *run)
+{
+	run->extending = true;
+	list_append(&run->shard->leases, &run->lease);
+}
+
+void run_extend_later(struct run *run)
+{
+	struct tw_redis_worker *worker = run->shard->source->worker;
+
+	run->extending = false;
+	if (tw_after_func(worker->wheel, worker->options.lease / 3, extension_is_due, run,
+			  &run->extension) != TW_OK)
+		run_extend(run);
+}
+
+static void run_refuse(struct run *run, enum tw_redis_outcome outcome, const char *reason)
+{
+	run->outcome = outcome;
+	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s", reason);
+	worker_end_run(run->shard->source->worker, run);
+}
+
+void worker_take_run(struct tw_redis_worker *worker, struct run *run)
+{
+	struct feed *feed;
+
+	worker->held++;
+	run->shard->source->stats.held++;
+	run->by_handler = !run->job->url || worker->options.handler_for_callbacks;
+	feed = &worker->feeds[run->by_handler];
+	feed->pending++;
+	if (run->batch->broken[run->job - run->batch->jobs]) {
+		run_refuse(run, TW_REDIS_KILL, "the task's record can't be read");
+	} else if (!feed->slots) {
+		run_refuse(run, TW_REDIS_RETRY,
+			   "the task has no callback, and this worker has no handler");
+	} else {
+		run_list_add(&feed->fresh, run);
+		run_extend_later(run);
+	}
+}
+
+/* How long a failed run is to wait: doubled with each attempt, less a random part up to half. */
+static tw_duration run_backoff(struct tw_redis_worker *worker, const struct run *run)
+{
+	tw_duration wait = worker->options.retry_first;
+
+	for (unsigned i = 1; i < run->job->attempt && wait < worker->options.retry_max; i++)
+		wait *= 2;
+	if (wait > worker->options.retry_max)
+		wait = worker->options.retry_max;
+	/* So that tasks which failed together don't come back together. */
+	wait -= (tw_duration)(xorshift_next(&worker->random) % (uint64_t)(wait / 2 + 1));
+	return wait > run->retry_least ? wait : run->retry_least;
+}
+
+static void run_judge(struct tw_redis_worker *worker, struct run *run)
+{
+	bool again = run->outcome == TW_REDIS_SNOOZE ||
+		     (run->outcome == TW_REDIS_RETRY && run->job->attempt < run->job->max_attempts);
+
+	if (!again)
+		run->wait = -1;
+	else if (run->verdict.retry_in > 0)
+		run->wait = run->verdict.retry_in < TW_REDIS_DELAY_MAX ? run->verdict.retry_in
+								       : TW_REDIS_DELAY_MAX;
+	else if (run->outcome == TW_REDIS_SNOOZE)
+		run->wait = worker->options.retry_first;
+	else
+		run->wait = run_backoff(worker, run);
+}
+
+static enum step_kind run_settle(struct tw_redis_worker *worker, struct run *run)
+{
+	if (run->given_back) {
+		run->wait = run->put_off;
+		return STEP_RELEASE;
+	}
+	if (run->outcome == TW_REDIS_DONE)
+		return STEP_ACK;
+	run_judge(worker, run);
+	return run->outcome == TW_REDIS_SNOOZE ? STEP_RELEASE : STEP_FAIL;
+}
+
+void worker_end_run(struct tw_redis_worker *worker, struct run *run)
+{
+	struct feed *feed = &worker->feeds[run->by_handler];
+
+	feed->pending--;
+	if (run->begun && !run->given_back)
+		feed->mean += feed->mean ? (run->took - feed->mean) / 16 : run->took + 1;
+	if (run->extension.id)
+		tw_timer_stop(worker->wheel, run->extension);
+	if (run->extending)
+		list_remove(&run->lease);
+	run_list_add(&run->shard->ends[run_settle(worker, run)], run);
+}
+
+static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end)
+{
+	uint64_t *const counts[] = {
+		[TW_REDIS_END_DONE] = &stats->done,
+		[TW_REDIS_END_RETRIED] = &stats->retried,
+		[TW_REDIS_END_DEAD] = &stats->dead,
+		[TW_REDIS_END_STALE] = &stats->stale,
+		[TW_REDIS_END_RELEASED] = &stats->released,
+		[TW_REDIS_END_UNTOLD] = &stats->untold,
+		[TW_REDIS_END_SNOOZED] = &stats->snoozed,
+		[END_PUT_OFF] = &stats->put_off,
+	};
+
+	++*counts[end];
+}
+
+void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redis_end end)
+{
+	struct tw_redis_batch *batch = run->batch;
+	struct tw_redis_worker_stats *stats = &run->shard->source->stats;
+	const struct tw_redis_report report = {
+		.job = run->job,
+		.end = end,
+		.http_status = run->http_status,
+		.took = run->took,
+		.retry_in =
+			end == TW_REDIS_END_RETRIED || end == TW_REDIS_END_SNOOZED ? run->wait : 0,
+		.reason = run->verdict.reason,
+	};
+
+	count_end(stats, end);
+	if (run->begun && !run->given_back)
+		worker_count_run(worker, run);
+	if (worker->options.report && end != END_PUT_OFF)
+		worker->options.report(worker->options.context, &report);
+	worker->held--;
+	stats->held--;
+	if (!--batch->held)
+		tw_redis_batch_free(batch);
+	free(run);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each shard has one time when it is to be looked at: what its last claim told, or a hint, or the
+ * poll interval, whichever is earliest. So an idle worker wakes for the poll alone. While hints
+ * come, a server that is no cluster is asked for all shards in one call (look.lua).
+ */
+
+#include "worker.h"
+
+#include "base/clock.h"
+
+/* With hints a shard is looked at without one only now and then; scripts hint at what is due
+ * before. */
+static const tw_duration poll_with_hints = 10 * TW_SECOND;
+static const tw_duration backoff_first = 20 * TW_MILLISECOND;
+static const tw_duration backoff_max = TW_SECOND;
+static const tw_duration sweep_apart = TW_MINUTE;
+
+static void shard_become_due(void *argument)
+{
+	struct worker_shard *shard = argument;
+
+	shard->look_at = 0;
+	shard->timer.id = 0;
+}
+
+static bool looks_at_all(const struct source *source)
+{
+	return hints_are_connected(&source->worker->hints) && !source->worker->router->map.cluster;
+}
+
+/* How often a shard is looked at by itself. */
+static tw_duration shard_poll(const struct source *source)
+{
+	if (looks_at_all(source))
+		return TW_FOREVER;
+	return hints_are_connected(&source->worker->hints) ? poll_with_hints
+							   : source->worker->options.poll;
+}
+
+static void look_become_due(void *argument)
+{
+	struct source *source = argument;
+
+	source->look.id = 0;
+	source->look_is_due = looks_at_all(source);
+}
+
+void shards_look_later(struct source *source)
+{
+	if (!looks_at_all(source) || source->look.id)
+		return;
+	if (tw_after_func(source->worker->wheel, poll_with_hints, look_become_due, source,
+			  &source->look) != TW_OK)
+		look_become_due(source);
+}
+
+void shard_look_in(struct worker_shard *shard, tw_duration wait)
+{
+	struct tw_wheel *wheel = shard->source->worker->wheel;
+	tw_duration poll = shard_poll(shard->source);
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	tw_duration at = wait > 0 ? time_add(now, wait < poll ? wait : poll) : 0;
+
+	if (at >= shard->look_at)
+		return;
+	if (shard->timer.id)
+		tw_timer_stop(wheel, shard->timer);
+	shard->look_at = at;
+	if (!at || tw_after_func(wheel, at - now, shard_become_due, shard, &shard->timer) != TW_OK)
+		shard_become_due(shard);
+}
+
+void shards_look_now(struct source *source)
+{
+	shards_look_later(source);
+	for (unsigned i = 0; i < source->shard_count; i++)
+		shard_look_in(&source->shards[i], 0);
+}
+
+static void shard_unblock(void *argument)
+{
+	struct worker_shard *shard = argument;
+
+	shard->blocked = false;
+}
+
+void shard_block(struct worker_shard *shard)
+{
+	shard->backoff = shard->backoff ? 2 * shard->backoff : backoff_first;
+	if (shard->backoff > backoff_max)
+		shard->backoff = backoff_max;
+	shard->blocked = true;
+	if (tw_after_func(shard->source->worker->wheel, shard->backoff, shard_unblock, shard,
+			  NULL) != TW_OK)
+		shard->blocked = false;
+}
+
+static void sweep_become_due(void *argument)
+{
+	struct source *source = argument;
+
+	for (unsigned i = 0; i < source->shard_count; i++)
+		source->shards[i].sweep_is_due = true;
+}
+
+enum tw_status shards_sweep_start(struct source *source)
+{
+	const struct tw_redis_worker_options *options = &source->worker->options;
+
+	if (!options->dead_max_age && !options->dead_max_count)
+		return TW_OK;
+	return tw_every(source->worker->wheel, 0, sweep_apart, TW_MISSED_SKIP, sweep_become_due,
+			source, NULL);
+}
+
+void shard_sweep(struct worker_shard *shard)
+{
+	shard->sweep_is_due |= shard->source->worker->options.dead_max_count;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first namespace is opened with the connections, the others beside it. What is wrong with the
+ * list is told before anything is connected.
+ */
+
+#include "worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(SHARE_WEIGHT_MAX == TW_REDIS_WEIGHT_MAX, "any weight is one of a share");
+
+static const char *name_of(const struct tw_redis_source *source)
+{
+	return source->name_space ? source->name_space : "default";
+}
+
+static enum tw_status list_check(const struct tw_redis_source *list, size_t count,
+				 struct tw_redis_error *error)
+{
+	struct space space;
+
+	if (!list)
+		return error_set(error, TW_INVALID, "the list of namespaces is NULL");
+	if (count > TW_REDIS_SOURCES_MAX)
+		return error_set(error, TW_INVALID, "there are more than %d namespaces",
+				 TW_REDIS_SOURCES_MAX);
+	for (size_t i = 0; i < count; i++) {
+		enum tw_status status =
+			space_read(&space, list[i].name_space, list[i].shards, error);
+
+		if (status != TW_OK)
+			return status;
+		if (list[i].weight > TW_REDIS_WEIGHT_MAX)
+			return error_set(error, TW_INVALID, "a weight must be 1 to %d",
+					 TW_REDIS_WEIGHT_MAX);
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(name_of(&list[i]), name_of(&list[k])))
+				return error_set(error, TW_INVALID, "namespace %s is listed twice",
+						 name_of(&list[i]));
+	}
+	return TW_OK;
+}
+
+static enum tw_status shards_create(struct source *source)
+{
+	unsigned count = tw_redis_shard_count(source->redis);
+
+	source->shards = calloc(count, sizeof(*source->shards));
+	if (!source->shards)
+		return TW_NO_MEMORY;
+	source->shard_count = count;
+	for (unsigned i = 0; i < count; i++) {
+		struct worker_shard *shard = &source->shards[i];
+
+		shard->source = source;
+		shard->number = i;
+		list_init(&shard->leases);
+		list_init(&shard->schedules);
+		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
+			run_list_init(&shard->ends[kind]);
+	}
+	return TW_OK;
+}
+
+static enum tw_status source_open(struct source *source, const struct tw_redis_source *given,
+				  struct tw_redis_options *options, struct tw_redis_error *error)
+{
+	struct tw_redis_worker *worker = source->worker;
+	unsigned shards = given->shards ? given->shards : options->shards;
+	enum tw_status status;
+
+	if (source == worker->sources) {
+		options->name_space = given->name_space;
+		options->shards = shards;
+		status = tw_redis_open(&source->redis, options, error);
+	} else {
+		status = tw_redis_open_beside(worker->sources[0].redis, given->name_space, shards,
+					      &source->redis, error);
+	}
+	if (status != TW_OK)
+		return status;
+	source->share->weight = given->weight ? given->weight : 1;
+	atomic_init(&source->running, 0);
+	permits_init(source);
+	status = shards_create(source);
+	return status == TW_OK ? TW_OK : error_set(error, status, "%s", tw_status_text(status));
+}
+
+static enum tw_status list_open(struct tw_redis_worker *worker, const struct tw_redis_source *list,
+				size_t count, const struct tw_redis_options *options,
+				struct tw_redis_error *error)
+{
+	enum tw_status status = TW_OK;
+
+	worker->sources = calloc(count, sizeof(*worker->sources));
+	worker->shares.each = calloc(count, sizeof(*worker->shares.each));
+	if (!worker->sources || !worker->shares.each)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	worker->shares.count = worker->source_count = count;
+	for (size_t i = 0; i < count && status == TW_OK; i++) {
+		struct tw_redis_options own = *options;
+		struct source *source = &worker->sources[i];
+
+		source->worker = worker;
+		source->share = &worker->shares.each[i];
+		status = source_open(source, &list[i], &own, error);
+		if (i)
+			worker->beside[i - 1] = source->redis;
+	}
+	worker->hints.beside = worker->beside;
+	worker->hints.beside_count = count - 1;
+	if (status == TW_OK)
+		worker->router = &worker->sources[0].redis->access->router;
+	return status;
+}
+
+enum tw_status sources_open(struct tw_redis_worker *worker,
+			    const struct tw_redis_options *redis_options,
+			    struct tw_redis_error *error)
+{
+	struct tw_redis_options once =
+		redis_options ? *redis_options : (struct tw_redis_options){0};
+	const struct tw_redis_source own = {.name_space = once.name_space};
+	const struct tw_redis_source *list = worker->options.sources;
+	size_t count = worker->options.source_count;
+	enum tw_status status;
+
+	if (!count) {
+		list = &own;
+		count = 1;
+	}
+	/* The main thread has more to do than to wait: it comes back later by itself. */
+	once.patience = -1;
+	status = list_check(list, count, error);
+	if (status == TW_OK)
+		status = list_open(worker, list, count, &once, error);
+	/* The caller's list may go. */
+	worker->options.sources = NULL;
+	return status;
+}
+
+void sources_close(struct tw_redis_worker *worker)
+{
+	for (size_t i = 0; i < worker->source_count; i++) {
+		struct source *source = &worker->sources[i];
+
+		for (unsigned k = 0; k < source->shard_count; k++)
+			schedules_free(&source->shards[k].schedules);
+		free(source->shards);
+		tw_redis_close(source->redis);
+	}
+	free(worker->shares.each);
+	free(worker->sources);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A turn says all there is to say to Redis in one round trip: for each shard at most one eval of
+ * a kind, leases first, then what has ended, then claims. What could not be said goes back to where
+ * it was, and the shard is left alone for a while: its node is away.
+ *
+ * How much is claimed: as many tasks as can begin within ahead_time, by what runs took lately, so
+ * that they don't lie here while another worker is idle; shared out among the namespaces by their
+ * weights (shares.h), and in each among the shards that are due.
+ * A claim tells exactly when its shard is to be looked at next, also where it took all it might.
+ *
+ * A reply that was lost leaves it open whether Redis was told. It is told again, and then "gone" or
+ * "stale" is what success looks like (run.unsure).
+ */
+
+#include "worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4 };
+static const tw_duration ahead_time = 20 * TW_MILLISECOND;
+
+static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind kind,
+			       struct worker_shard *shard)
+{
+	struct step *step = &worker->steps[worker->step_count];
+
+	step->kind = kind;
+	step->shard = shard;
+	step->eval = &worker->evals[worker->step_count++];
+	list_init(&step->leases);
+	run_list_init(&step->runs);
+	return step;
+}
+
+static void step_extend(struct tw_redis_worker *worker, struct worker_shard *shard)
+{
+	const struct space *space = &shard->source->redis->space;
+	struct list *leases = &shard->leases;
+	size_t count = 0;
+	struct step *step;
+
+	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
+		count++;
+	if (!count)
+		return;
+	step = step_begin(worker, STEP_EXTEND, shard);
+	jobs_begin(step->eval, &script_extend, space, shard->number, count);
+	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
+		jobs_add(step->eval, list_entry(lease, struct run, lease)->job);
+	eval_number(step->eval, delay_to_ms(worker->options.lease));
+	list_append_all(&step->leases, leases);
+}
+
+static void step_schedule(struct tw_redis_worker *worker, struct worker_shard *shard)
+{
+	struct step *step;
+
+	if (list_is_empty(&shard->schedules))
+		return;
+	step = step_begin(worker, STEP_SCHEDULE, shard);
+	schedules_write(step->eval, &shard->source->redis->space, shard->number, &shard->schedules);
+}
+
+static void step_tell(struct tw_redis_worker *worker, struct worker_shard *shard,
+		      enum step_kind kind)
+{
+	static const struct script *const scripts[] = {
+		[STEP_ACK] = &script_ack,
+		[STEP_FAIL] = &script_fail,
+		[STEP_RELEASE] = &script_release,
+	};
+	const struct space *space = &shard->source->redis->space;
+	size_t count = shard->ends[kind].count;
+	struct step *step;
+
+	if (!count)
+		return;
+	if (count > TW_REDIS_BATCH_MAX)
+		count = TW_REDIS_BATCH_MAX;
+	step = step_begin(worker, kind, shard);
+	jobs_begin(step->eval, scripts[kind], space, shard->number, count);
+	for (size_t i = 0; i < count; i++) {
+		struct run *run = run_list_take(&shard->ends[kind]);
+
+		if (kind == STEP_FAIL)
+			jobs_add_failed(step->eval, run->job, run->wait, run->verdict.reason);
+		else if (kind == STEP_RELEASE)
+			jobs_add_released(step->eval, run->job, run->wait);
+		else
+			jobs_add_key(step->eval, run->job);
+		run_list_add(&step->runs, run);
+	}
+	if (kind == STEP_ACK)
+		for (struct list *at = step->runs.runs.next; at != &step->runs.runs; at = at->next)
+			jobs_add_run(step->eval, list_entry(at, struct run, link)->job);
+	eval_hint(step->eval);
+}
+
+/* How many tasks of the kind may be taken; 0 if it is not worth a claim. */
+static size_t feed_room(const struct feed *feed, size_t batch)
+{
+	size_t ahead = 0;
+	size_t allowed;
+
+	if (!feed->slots)
+		return SIZE_MAX;
+	if (feed->mean)
+		ahead = (size_t)(feed->slots * ahead_time / feed->mean);
+	if (ahead > AHEAD_BATCHES * batch)
+		ahead = AHEAD_BATCHES * batch;
+	allowed = feed->slots + ahead;
+	if (feed->pending >= allowed || allowed - feed->pending < ahead / 4)
+		return 0;
+	return allowed - feed->pending;
+}
+
+static size_t worker_room(const struct tw_redis_worker *worker)
+{
+	size_t batch = worker->options.batch;
+	size_t room = SIZE_MAX;
+
+	/* Ended, and Redis could not be told: there is an end to that, too. */
+	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048)
+		return 0;
+	for (size_t i = 0; i < FEEDS; i++) {
+		size_t own = feed_room(&worker->feeds[i], batch);
+
+		room = own < room ? own : room;
+	}
+	return room;
+}
+
+static bool shard_wants_claim(const struct worker_shard *shard)
+{
+	return !shard->look_at && !shard->blocked;
+}
+
+/* How many may be claimed from the shard, of a room that `share` would be its part of. */
+static size_t claim_limit(const struct tw_redis_worker *worker, const struct worker_shard *shard,
+			  size_t room, size_t share)
+{
+	/* Much from a few that have many, for a call costs more than a task; the others come next.
+	 * From those that hardly have more than one, little from many: their time is now. */
+	size_t least = shard->has_many ? CLAIM_LEAST : 1;
+	size_t limit = share > least ? share : least;
+
+	limit = limit < room ? limit : room;
+	return limit < worker->options.batch ? limit : worker->options.batch;
+}
+
+/* So many tasks at most. */
+static void step_claims(struct source *source, size_t room)
+{
+	struct tw_redis_worker *worker = source->worker;
+	size_t left = room;
+	unsigned count = source->shard_count;
+	unsigned i;
+
+	for (i = 0; i < count; i++) {
+		struct worker_shard *shard = &source->shards[(source->first_shard + i) % count];
+		size_t limit = claim_limit(worker, shard, room, room / source->due);
+		struct step *step;
+
+		if (!shard_wants_claim(shard))
+			continue;
+		if (limit > left)
+			break;
+		step = step_begin(worker, STEP_CLAIM, shard);
+		step->limit = limit;
+		permits_take(source, limit);
+		claim_write(step->eval, &source->redis->space, shard->number, limit,
+			    worker->options.lease);
+		shard->look_at = TW_FOREVER;
+		left -= limit;
+	}
+	source->first_shard = (source->first_shard + i) % count;
+}
+
+/* Asks how many may be claimed, or claims. */
+static void step_take(struct source *source, size_t room)
+{
+	if (permits_are_due(source, room)) {
+		struct step *step = step_begin(source->worker, STEP_PERMIT, &source->shards[0]);
+
+		permits_write(source, step->eval, room);
+	} else if (room) {
+		step_claims(source, room);
+	}
+}
+
+static void step_takes(struct tw_redis_worker *worker)
+{
+	size_t due = 0;
+
+	for (size_t i = 0; i < worker->source_count; i++) {
+		struct source *source = &worker->sources[i];
+
+		source->due = 0;
+		for (unsigned k = 0; k < source->shard_count; k++)
+			source->due += shard_wants_claim(&source->shards[k]);
+		source->share->most = source->due ? permits_most(source) : 0;
+		due += source->due;
+	}
+	shares_give(&worker->shares, due ? worker_room(worker) : 0);
+	for (size_t i = 0; i < worker->source_count; i++)
+		step_take(&worker->sources[i], worker->sources[i].share->given);
+}
+
+static void step_look(struct source *source)
+{
+	struct step *step;
+
+	if (!source->look_is_due)
+		return;
+	source->look_is_due = false;
+	step = step_begin(source->worker, STEP_LOOK, &source->shards[0]);
+	eval_begin(step->eval, &script_look, &source->redis->space, 0);
+	step->eval->answers = source->shard_count;
+	eval_number(step->eval, source->shard_count);
+}
+
+/* Of one shard of a namespace at a time, so that they hold up nothing that is due. */
+static void step_sweep(struct source *source)
+{
+	const struct tw_redis_worker_options *options = &source->worker->options;
+	unsigned count = source->shard_count;
+	/* The number's, rounded up. */
+	int64_t share = ((int64_t)options->dead_max_count + count - 1) / count;
+	struct worker_shard *shard = NULL;
+	struct step *step;
+
+	for (unsigned i = 0; i < count && !shard && !source->worker->stopping; i++) {
+		struct worker_shard *next = &source->shards[(source->sweep_shard + i) % count];
+
+		if (next->sweep_is_due && !next->blocked)
+			shard = next;
+	}
+	if (!shard)
+		return;
+	source->sweep_shard = (shard->number + 1) % count;
+	step = step_begin(source->worker, STEP_SWEEP, shard);
+	eval_begin(step->eval, &script_dead_sweep, &source->redis->space, shard->number);
+	eval_number(step->eval, options->dead_max_age ? delay_to_ms(options->dead_max_age) : -1);
+	eval_number(step->eval, options->dead_max_count ? share : -1);
+	eval_text(step->eval, *shard->sweep_cursor ? shard->sweep_cursor : "0");
+}
+
+/* As long as it can't be told it stays due. */
+static void sweep_read(struct step *step)
+{
+	const redisReply *reply = step->eval->reply;
+	struct worker_shard *shard = step->shard;
+
+	*shard->sweep_cursor = '\0';
+	if (step->eval->status != TW_OK)
+		return;
+	shard->source->stats.swept += (uint64_t)reply->element[0]->integer;
+	shard->sweep_is_due = reply->element[1]->integer;
+	snprintf(shard->sweep_cursor, sizeof(shard->sweep_cursor), "%.20s", reply->element[2]->str);
+}
+
+static void look_read(struct source *source, const struct step *step)
+{
+	bool fine = step->eval->status == TW_OK;
+
+	for (unsigned i = 0; i < source->shard_count && fine; i++) {
+		int64_t wait_ms = eval_integer(step->eval, i, -1);
+
+		if (wait_ms >= 0 && wait_ms < TW_REDIS_DELAY_MAX / TW_MILLISECOND)
+			shard_look_in(&source->shards[i], wait_ms * TW_MILLISECOND);
+	}
+	shards_look_later(source);
+	/* Then each tells for itself. */
+	if (!fine)
+		shards_look_now(source);
+}
+
+/* A slot that is on its way to another node, say, is none. */
+static bool is_loss(const struct eval *eval)
+{
+	return eval->status != TW_OK &&
+	       (eval->away || eval->status == TW_REDIS_REFUSED || eval->status == TW_REDIS_FAILED ||
+		eval->status == TW_REDIS_UNFIT);
+}
+
+static void note_connection(struct tw_redis_worker *worker, enum tw_status failure)
+{
+	struct tw_redis_error *error = &worker->router->error;
+	bool lost = failure != TW_OK;
+
+	if (lost == worker->lost)
+		return;
+	worker->lost = lost;
+	worker->stats.losses += lost;
+	worker->stats.reconnects += !lost;
+	error->status = failure;
+	if (worker->options.connection)
+		worker->options.connection(worker->options.context, lost ? error : NULL);
+}
+
+static void claim_take(struct tw_redis_worker *worker, struct step *step)
+{
+	struct source *source = step->shard->source;
+	struct tw_redis_batch *batch = NULL;
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+
+	if (step->eval->status != TW_OK || claim_read(step->eval, &batch) != TW_OK) {
+		/* What it claimed, if it did, comes back when the lease ends. */
+		shard_look_in(step->shard, 0);
+		return;
+	}
+	permits_give_back(source, step->limit - batch->count);
+	share_take(source->share, batch->count);
+	source->stats.claims++;
+	source->stats.claimed += batch->count;
+	source->stats.buried += batch->buried;
+	source->stats.unscheduled += batch->unscheduled;
+	list_append_all(&step->shard->schedules, &batch->schedules);
+	if (batch->buried)
+		shard_sweep(step->shard);
+	step->shard->look_at = TW_FOREVER;
+	step->shard->has_many = batch->count >= MANY || !batch->next;
+	shard_look_in(step->shard, batch->next);
+	for (size_t i = 0; i < batch->count; i++) {
+		struct run *run = calloc(1, sizeof(*run));
+
+		/* Its lease ends, and it comes again. */
+		if (!run)
+			continue;
+		batch->held++;
+		run->batch = batch;
+		run->job = &batch->jobs[i];
+		run->shard = step->shard;
+		run->running = &source->running;
+		run->claimed = now;
+		worker_take_run(worker, run);
+	}
+	if (!batch->held)
+		tw_redis_batch_free(batch);
+}
+
+static void extend_read(struct step *step)
+{
+	struct list *lease;
+
+	for (size_t i = 0; (lease = list_take_first(&step->leases)); i++) {
+		struct run *run = list_entry(lease, struct run, lease);
+		enum tw_status status = jobs_answer(step->eval, i);
+
+		run->extending = false;
+		if (step->eval->status != TW_OK)
+			run_extend(run);
+		else if (status == TW_OK)
+			run_extend_later(run);
+		/* Else another run has taken over: this one ends for nothing. */
+		step->shard->source->stats.extended += status == TW_OK;
+	}
+}
+
+static enum tw_redis_end end_of(const struct run *run, enum step_kind kind, enum tw_status status)
+{
+	if (status != TW_OK && !run->unsure)
+		return TW_REDIS_END_STALE;
+	if (kind == STEP_ACK)
+		return TW_REDIS_END_DONE;
+	if (kind == STEP_RELEASE && !run->given_back)
+		return TW_REDIS_END_SNOOZED;
+	if (kind == STEP_RELEASE)
+		return run->put_off ? END_PUT_OFF : TW_REDIS_END_RELEASED;
+	return run->wait < 0 ? TW_REDIS_END_DEAD : TW_REDIS_END_RETRIED;
+}
+
+static void tell_read(struct tw_redis_worker *worker, struct step *step)
+{
+	enum tw_status status = step->eval->status;
+	struct run *run;
+
+	for (size_t i = 0; (run = run_list_take(&step->runs)); i++) {
+		if (status != TW_OK) {
+			run->unsure |= status == TW_REDIS_OUTCOME_UNKNOWN;
+			run_list_add(&step->shard->ends[step->kind], run);
+			continue;
+		}
+		if (step->kind == STEP_FAIL && run->wait >= 0)
+			shard_look_in(step->shard, run->wait);
+		if (step->kind == STEP_FAIL && run->wait < 0)
+			shard_sweep(step->shard);
+		if (step->kind == STEP_RELEASE && !worker->stopping)
+			shard_look_in(step->shard, run->wait);
+		worker_report(worker, run, end_of(run, step->kind, jobs_answer(step->eval, i)));
+	}
+}
+
+static void step_read(struct tw_redis_worker *worker, struct step *step)
+{
+	if (step->kind == STEP_PRESENT)
+		return;
+	if (step->kind == STEP_LOOK) {
+		look_read(step->shard->source, step);
+		return;
+	}
+	if (step->kind == STEP_PERMIT) {
+		permits_read(step->shard->source, step->eval);
+		return;
+	}
+	if (step->eval->status == TW_OK)
+		step->shard->backoff = 0;
+	else if (!step->shard->blocked)
+		shard_block(step->shard);
+	if (step->kind == STEP_CLAIM)
+		claim_take(worker, step);
+	else if (step->kind == STEP_EXTEND)
+		extend_read(step);
+	else if (step->kind == STEP_SWEEP)
+		sweep_read(step);
+	else if (step->kind != STEP_SCHEDULE)
+		tell_read(worker, step);
+}
+
+static void step_runs(struct source *source)
+{
+	for (unsigned i = 0; i < source->shard_count; i++) {
+		struct worker_shard *shard = &source->shards[i];
+
+		if (shard->blocked)
+			continue;
+		step_extend(source->worker, shard);
+		step_schedule(source->worker, shard);
+		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
+			step_tell(source->worker, shard, kind);
+	}
+}
+
+static void step_present(struct source *source)
+{
+	struct step *step;
+
+	if (!present_is_due(source))
+		return;
+	step = step_begin(source->worker, STEP_PRESENT, &source->shards[0]);
+	present_write(source, step->eval);
+}
+
+bool worker_turn(struct tw_redis_worker *worker)
+{
+	enum tw_status failure = TW_OK;
+
+	worker->step_count = 0;
+	for (size_t i = 0; i < worker->source_count; i++)
+		step_runs(&worker->sources[i]);
+	step_takes(worker);
+	for (size_t i = 0; i < worker->source_count; i++) {
+		step_sweep(&worker->sources[i]);
+		step_look(&worker->sources[i]);
+	}
+	if (!worker->step_count)
+		return false;
+	for (size_t i = 0; i < worker->source_count; i++)
+		step_present(&worker->sources[i]);
+	worker->stats.round_trips++;
+	router_run(worker->router, worker->evals, worker->step_count);
+	for (size_t i = 0; i < worker->step_count; i++)
+		if (worker->steps[i].kind != STEP_PRESENT && is_loss(&worker->evals[i]))
+			failure = worker->evals[i].status;
+	note_connection(worker, failure);
+	for (size_t i = 0; i < worker->step_count; i++)
+		step_read(worker, &worker->steps[i]);
+	return true;
+}

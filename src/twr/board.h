@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a worker's pages show: its own statistics, and what Redis says, of each namespace that it
+ * serves. A thread asks Redis once a second, however many look.
+ */
+#ifndef TWR_BOARD_H
+#define TWR_BOARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <timingwheel/redis.h>
+
+enum {
+	BOARD_SECONDS = 120,
+	BOARD_LETTERS = 20,
+	BOARD_HOSTS = TW_REDIS_HOSTS_MAX + 1,
+	BOARD_WORKERS = 100
+};
+
+/* A namespace that the worker serves. */
+struct space_figures {
+	char name[TW_REDIS_NAMESPACE_MAX + 1];
+	struct tw_redis_worker_stats worker; /* this worker's, now */
+	struct tw_redis_stats tasks;         /* as Redis said last */
+};
+
+/* One of all workers of a namespace, as it told Redis last. */
+struct colleague {
+	size_t space; /* among the namespaces */
+	struct tw_redis_worker_info info;
+};
+
+/* A dead letter, without its body. */
+struct letter {
+	size_t space; /* among the namespaces */
+	char key[TW_REDIS_KEY_MAX];
+	size_t key_size;
+	char reason[TW_REDIS_REASON_MAX + 1];
+	int64_t died_ms;
+	unsigned attempts;
+};
+
+struct letters {
+	struct letter rows[BOARD_LETTERS]; /* those that died last come first */
+	size_t count;
+	bool cut; /* there are more than are looked at */
+};
+
+/* About one second: runs by their ends, a second; lateness in seconds, negative: none began. */
+struct second {
+	double claimed;
+	double done;
+	double retried;
+	double dead;
+	double late_half; /* half of them were no later */
+	double late_most; /* 99 of 100 were no later */
+};
+
+/* All there is to show. */
+struct figures {
+	tw_duration uptime;
+	bool stopping;
+
+	/* This worker's, now. No host but the first, all others, is called "" or "other". */
+	struct tw_redis_worker_stats worker;
+	struct tw_redis_host_stats hosts[BOARD_HOSTS];
+	size_t host_count;
+	struct second seconds[BOARD_SECONDS]; /* oldest first */
+	size_t second_count;
+
+	/* Of Redis, as it said last. */
+	bool answered;               /* when it was last asked */
+	tw_duration answer_age;      /* TW_FOREVER: it never has, and then there are no tasks */
+	struct tw_redis_stats tasks; /* of all namespaces together */
+	struct letters letters;
+	struct colleague colleagues[BOARD_WORKERS];
+	size_t colleague_count; /* those that there is room for */
+
+	struct space_figures spaces[TW_REDIS_SOURCES_MAX]; /* in the order of the options */
+	size_t space_count;                                /* one at least */
+};
+
+struct board;
+
+/*
+ * Opens a connection of its own, and asks from then on, about the namespaces of the worker's
+ * options, or that of Redis's. The worker, and the strings of the options, must outlive the board.
+ * Statuses as tw_redis_open; TW_SYSTEM: no thread. On failure *board is NULL.
+ */
+enum tw_status board_start(struct board **board, struct tw_redis_worker *worker,
+			   const struct tw_redis_options *redis,
+			   const struct tw_redis_worker_options *options,
+			   struct tw_redis_error *error);
+/* May wait for a question to Redis under way. NULL is fine. */
+void board_stop(struct board *board);
+/* From now on the worker is not ready. */
+void board_tell_end(struct board *board);
+
+/* Any thread. `all`: the caller shows dead letters and all workers, too; they are asked for as long
+ * as a caller does. */
+void board_look(struct board *board, bool all, struct figures *figures);
+
+/* The worker's loop has gone round within that time. */
+bool figures_are_healthy(const struct figures *figures, tw_duration limit);
+/* Redis answers, the worker too has it, and takes tasks. */
+bool figures_are_ready(const struct figures *figures);
+/* How long ago the task that has waited longest was due, in seconds; 0: none is due. */
+double tasks_oldest_due(const struct tw_redis_stats *tasks);
+
+#endif

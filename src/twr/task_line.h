@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A task as a line of JSON, the other way round from show_line: what `list --json` and `dead list
+ * --json` write is read here. An object of
+ *   key, or key_base64       the key; base64 for bytes that are not UTF-8
+ *   due_ms, due, or in       milliseconds since 1970; or as --at; or as --in; none: now
+ *   callback, method         the URL; "POST" and so on
+ *   headers                  an array of "Name: value"
+ *   body, or body_base64
+ *   max_attempts
+ *   state                    "dead": a dead letter; all others are tasks, with no attempt begun
+ *   died, attempts, reason or reason_base64
+ *                            of a dead letter; its due_ms is when it died
+ *   now_ms, shard, token     passed over, as are "attempts" of a task, and "due" beside "due_ms"
+ */
+#ifndef TWR_TASK_LINE_H
+#define TWR_TASK_LINE_H
+
+#include <jansson.h>
+
+#include <timingwheel/redis.h>
+
+enum { LINE_REASON_SIZE = 256 };
+
+/* What was read, and the memory that it points into. */
+struct task_line {
+	struct tw_redis_info info; /* the task; of a dead letter also state, due_ms and the rest */
+	char reason[LINE_REASON_SIZE];
+	json_t *json;
+	const char **headers;
+	void *key;  /* from base64, or NULL */
+	void *body; /* likewise */
+};
+
+/*
+ * False: the line is not a task, for the reason that is in `line`. What the library checks of a
+ * task, its URL say, is not checked here. Free it in both cases.
+ */
+bool task_line_read(struct task_line *line, const char *text, size_t size);
+void task_line_free(struct task_line *line);
+
+#endif
