@@ -76,6 +76,16 @@ static enum tw_status take_wait(struct take *take, tw_duration until)
 	return shared_is_closed(shared) ? TW_CLOSED : TW_TIMED_OUT;
 }
 
+/* Between begin and end: does what take_look() does, which most keys that were not found before the
+ * lock was taken don't need. */
+static bool take_look_again(struct take *take)
+{
+	_Atomic uint64_t *slot;
+
+	return table_find(shard_table(take->shard), take->hash, take->key, take->key_size, &slot) &&
+	       take_look(take);
+}
+
 /* Between begin and end: the load takes too long; what there is beside it. */
 static void take_time_out(struct take *take)
 {
@@ -172,7 +182,7 @@ enum take_step take_begin(struct take *take, tw_duration now)
 	enum take_step step = TAKE_ENDS;
 
 	shard_begin(take->shard);
-	if (!take_look(take))
+	if (!take_look_again(take))
 		step = take_load_of_key(take, now);
 	shard_end_unchanged(take->shard);
 	return step;
@@ -314,7 +324,7 @@ static bool take_asks(struct take *take, struct waiter *waiter)
 	bool waits;
 
 	shard_begin(take->shard);
-	waits = !take_look(take) && take_joins_waiting(take, waiter, &until);
+	waits = !take_look_again(take) && take_joins_waiting(take, waiter, &until);
 	shard_end_unchanged(take->shard);
 	if (until != TW_FOREVER)
 		waiters_watch(take->cache, until);
