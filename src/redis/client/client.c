@@ -507,14 +507,6 @@ static void adding_add(struct adding *adding, struct eval *eval, const struct tw
 	add_write(adding->call, eval, task, at_ms);
 }
 
-static void adding_hint(struct adding *adding, struct eval *eval)
-{
-	if (eval->one_server)
-		eval_text(eval, adding->redis->space.channel);
-	else
-		eval_hint(eval);
-}
-
 /* In a cluster the nodes' clocks may differ by as much as one is late with a task, or early. */
 static void adding_ask_time(struct adding *adding, size_t base, size_t count)
 {
@@ -546,7 +538,7 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 		adding->work[i].eval = eval;
 	}
 	for (size_t i = 0; i < adding->used; i++)
-		adding_hint(adding, &adding->evals[i]);
+		eval_hint(&adding->evals[i]);
 }
 
 /* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is
