@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * status.c converts statuses to names and texts. TW_STATUS_LIST in the public header is their only
- * list. The Redis library has further statuses. The weak functions below return their names and
- * texts if that library is linked.
+ * list.
  */
-#include <timingwheel/timingwheel.h>
-
-TW_API __attribute__((weak)) const char *tw_redis_status_name(enum tw_status status);
-TW_API __attribute__((weak)) const char *tw_redis_status_text(enum tw_status status);
+#include "status.h"
 
 static const struct {
 	const char *name;
@@ -24,12 +20,12 @@ const char *tw_status_name(enum tw_status status)
 {
 	if ((size_t)status < status_count)
 		return statuses[status].name;
-	return tw_redis_status_name ? tw_redis_status_name(status) : "TW_UNKNOWN";
+	return tw_further_status_name ? tw_further_status_name(status) : "TW_UNKNOWN";
 }
 
 const char *tw_status_text(enum tw_status status)
 {
 	if ((size_t)status < status_count)
 		return statuses[status].text;
-	return tw_redis_status_text ? tw_redis_status_text(status) : "unknown status";
+	return tw_further_status_text ? tw_further_status_text(status) : "unknown status";
 }

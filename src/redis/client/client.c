@@ -46,8 +46,7 @@ static enum tw_status layout_compare(const struct space *space, const redisReply
 	unsigned version = 0;
 	unsigned shards = 0;
 
-	if (reply->type != REDIS_REPLY_STRING ||
-	    sscanf(reply->str, "%u %u", &version, &shards) != 2)
+	if (sscanf(reply->str, "%u %u", &version, &shards) != 2)
 		return error_set(error, TW_REDIS_UNFIT, "the namespace's layout can't be read");
 	if (version != LAYOUT_VERSION || shards != space->shards)
 		return error_set(error, TW_REDIS_UNFIT,
@@ -56,41 +55,26 @@ static enum tw_status layout_compare(const struct space *space, const redisReply
 	return TW_OK;
 }
 
-static void layout_write(const struct space *space, char value[LAYOUT_SIZE])
-{
-	snprintf(value, LAYOUT_SIZE, "%d %u", LAYOUT_VERSION, space->shards);
-}
-
 /* All users of a namespace must agree on the number of shards: the first has written it. */
-static enum tw_status layout_check(struct tw_redis *redis)
+static enum tw_status layout_check(struct tw_redis *redis, struct tw_redis_error *error)
 {
-	char key[TW_REDIS_NAMESPACE_MAX + 16];
+	struct call *call = call_begin(&redis->access->calls);
 	char value[LAYOUT_SIZE];
-	const char *set[] = {"SET", key, value, "NX"};
-	const char *get[] = {"GET", key};
-	int tag = snprintf(key, sizeof(key), "{tw/%s}", redis->space.name) - 2;
-	unsigned slot = crc16(key + 1, (size_t)tag) % SLOTS;
 	enum tw_status status;
-	redisReply *reply;
 
-	strcat(key, "layout");
-	layout_write(&redis->space, value);
-	/* Read first: a replica, and a server whose memory is full, can't write. */
-	status = router_ask(&redis->access->router, slot, 2, get, &reply);
-	if (status == TW_OK && reply->type == REDIS_REPLY_NIL) {
-		freeReplyObject(reply);
-		status = router_ask(&redis->access->router, slot, 4, set, &reply);
-		if (status != TW_OK)
-			return status;
-		freeReplyObject(reply);
-		/* Another client may have been first. */
-		status = router_ask(&redis->access->router, slot, 2, get, &reply);
-	}
-	if (status != TW_OK)
-		return status;
-	status = layout_compare(&redis->space, reply, &redis->access->router.error);
-	freeReplyObject(reply);
-	return status;
+	if (!call)
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
+	eval_begin(&call->eval, &script_layout, &redis->space, SHARD_NONE);
+	eval_text(&call->eval, value);
+	status = call_ask(redis, call);
+	if (status == TW_OK)
+		status = layout_compare(&redis->space, call->eval.reply, &call->error);
+	if (status != TW_OK && error)
+		*error = call->error;
+	if (error)
+		error->status = status;
+	return call_end(&redis->access->calls, call, status);
 }
 
 static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error *error)
@@ -100,8 +84,6 @@ static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error 
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	status = router_open(&redis->access->router, &redis->access->settings);
-	if (status == TW_OK)
-		status = layout_check(redis);
 	pthread_setcancelstate(state, &state);
 	redis->access->one_server = !redis->access->router.map.cluster;
 	if (status != TW_OK && error) {
@@ -148,34 +130,18 @@ enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_opti
 		opened->space = settings->space;
 		status = open_router(opened, error);
 	}
+	if (status == TW_OK) {
+		tw_duration patience = tw_redis_set_patience(-1);
+
+		status = layout_check(opened, error);
+		tw_redis_set_patience(patience);
+	}
 	if (status != TW_OK) {
 		tw_redis_close(opened);
 		return status;
 	}
 	*redis = opened;
 	return TW_OK;
-}
-
-/* As layout_check, beside the calls that other threads make. */
-static enum tw_status layout_call(struct tw_redis *redis, struct tw_redis_error *error)
-{
-	struct call *call = call_begin(&redis->access->calls);
-	char value[LAYOUT_SIZE];
-	enum tw_status status;
-
-	if (!call)
-		return error_set(error, TW_NO_MEMORY, "out of memory");
-	layout_write(&redis->space, value);
-	eval_begin(&call->eval, &script_layout, &redis->space, SHARD_NONE);
-	eval_text(&call->eval, value);
-	status = call_ask(redis, call);
-	if (status == TW_OK)
-		status = layout_compare(&redis->space, call->eval.reply, &call->error);
-	if (status != TW_OK && error)
-		*error = call->error;
-	if (error)
-		error->status = status;
-	return call_end(&redis->access->calls, call, status);
 }
 
 enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space, unsigned shards,
@@ -201,7 +167,7 @@ enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_spa
 	opened->access = redis->access;
 	/* relaxed: the caller has a handle, so it is not freed meanwhile */
 	atomic_fetch_add_explicit(&opened->access->handles, 1, memory_order_relaxed);
-	status = layout_call(opened, error);
+	status = layout_check(opened, error);
 	if (status != TW_OK) {
 		tw_redis_close(opened);
 		return status;
@@ -541,14 +507,6 @@ static void adding_add(struct adding *adding, struct eval *eval, const struct tw
 	add_write(adding->call, eval, task, at_ms);
 }
 
-static void adding_hint(struct adding *adding, struct eval *eval)
-{
-	if (eval->one_server)
-		eval_text(eval, adding->redis->space.channel);
-	else
-		eval_hint(eval);
-}
-
 /* In a cluster the nodes' clocks may differ by as much as one is late with a task, or early. */
 static void adding_ask_time(struct adding *adding, size_t base, size_t count)
 {
@@ -580,7 +538,7 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 		adding->work[i].eval = eval;
 	}
 	for (size_t i = 0; i < adding->used; i++)
-		adding_hint(adding, &adding->evals[i]);
+		eval_hint(&adding->evals[i]);
 }
 
 /* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is

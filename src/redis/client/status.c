@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The statuses of the part on Redis in words; their one list is TW_REDIS_STATUS_LIST. */
+/*
+ * status.c has the statuses of the part on Redis in words; their one list is TW_REDIS_STATUS_LIST.
+ * The core asks for them by the names of base/status.h.
+ */
 #include <timingwheel/redis.h>
+
+#include "base/status.h"
 
 static const struct {
 	const char *name;
@@ -25,4 +30,14 @@ const char *tw_redis_status_text(enum tw_status status)
 	size_t index = (size_t)status - TW_REDIS_BAD_DATA;
 
 	return index < status_count ? statuses[index].text : "unknown status";
+}
+
+const char *tw_further_status_name(enum tw_status status)
+{
+	return tw_redis_status_name(status);
+}
+
+const char *tw_further_status_text(enum tw_status status)
+{
+	return tw_redis_status_text(status);
 }

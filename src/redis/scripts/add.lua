@@ -8,7 +8,7 @@ local earliest
 
 for i = 1, #ARGV - 2, 5 do
 	local mode, key, at, delay = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-	-- As due_time.
+	-- As due_time, which would cost 0.4 us of an add's 10.
 	local due = at ~= '0' and tonumber(at) or delay == '0' and now or
 		math.ceil((now_us + delay) / 1000)
 	if due < now then

@@ -1,11 +1,12 @@
+-- with: hint
 -- Adds tasks of many shards, one after the other, on a server that is no cluster. ARGV: for each
--- its shard and what add.lua has, then the channel for hints. Answers as add.lua does; see there.
+-- its shard and what add.lua has. Answers as add.lua does; see there.
 local tag = string.match(KEYS[1], '^(.*/)%d+}due$')
 local dues, bodies, runs, earliest, added = {}, {}, {}, {}, {}
 local answers = {}
 local n = 0
 
-for i = 1, #ARGV - 1, 6 do
+for i = 1, #ARGV - 2, 6 do
 	local shard, mode, key, at, delay = unpack(ARGV, i, i + 4)
 	local due_key = dues[shard]
 	local due = at ~= '0' and tonumber(at) or delay == '0' and now or
@@ -41,14 +42,8 @@ for i = 1, #ARGV - 1, 6 do
 	n = n + 1
 	answers[n] = answer
 end
--- Counted as in add.lua, hinted of as in hint.lua.
 for shard, due in pairs(earliest) do
-	local before = string.format('(%d', due)
-
 	redis.pcall('INCRBY', tag .. shard .. '}added', added[shard])
-	if due - now <= 12000 and redis.call('ZCOUNT', dues[shard], '-inf', before) == 0 then
-		redis.pcall('PUBLISH', ARGV[#ARGV], shard .. ' ' ..
-			string.format('%d', math.max(0, due * 1000 - now_us)))
-	end
+	hint(due, dues[shard], shard)
 end
 return answers

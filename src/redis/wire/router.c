@@ -478,33 +478,3 @@ void router_run(struct router *router, struct eval *evals, size_t count)
 		connect_nodes(router, evals, count);
 	}
 }
-
-enum tw_status router_ask(struct router *router, unsigned slot, int count, const char **words,
-			  redisReply **reply)
-{
-	for (int tries = 0; tries < 3; tries++) {
-		struct node *node = node_map_of_slot(&router->map, slot);
-		struct node *target = NULL;
-		enum tw_status status;
-		const char *text;
-
-		node_map_begin(&router->map);
-		status = node_connect(&router->map, node, router->settings, &router->error);
-		if (status != TW_OK)
-			return status;
-		*reply = connection_ask(&node->connection, count, words, &router->error);
-		if (!*reply)
-			return router->error.status;
-		if ((*reply)->type != REDIS_REPLY_ERROR)
-			return TW_OK;
-		text = (*reply)->str;
-		status = error_set(&router->error, server_error_status(text), "%s", text);
-		if (starts_with(text, "MOVED "))
-			target = redirect_target(router, node, text);
-		freeReplyObject(*reply);
-		if (!target)
-			return status;
-		node_map_move(&router->map, slot, target);
-	}
-	return TW_REDIS_UNREACHABLE;
-}

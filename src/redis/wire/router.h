@@ -42,11 +42,4 @@ bool router_is_owed(const struct router *router);
 /* Runs all; each has its status and reply then. None is tried again after a pause. */
 void router_run(struct router *router, struct eval *evals, size_t count);
 
-/*
- * Runs a plain request of so many words on the node of `slot`, following no redirect but a
- * moved slot; for what is done once, at opening. The reply is the caller's. As eval.status.
- */
-enum tw_status router_ask(struct router *router, unsigned slot, int count, const char **words,
-			  redisReply **reply);
-
 #endif

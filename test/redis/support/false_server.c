@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "redis/wire/script.h"
 #include "support/sockets.h"
 
 enum { REPLY_MAX = 65536 };
@@ -39,9 +40,20 @@ static bool is_told(struct false_server *server, const char *word, char *reply, 
 	return told;
 }
 
-static size_t answer(struct false_server *server, const redisReply *request, char *reply)
+/* The command's name; of the script that opening calls: "layout". */
+static const char *request_word(const redisReply *request)
 {
 	const char *word = request->element[0]->str;
+	const char *script = request->elements > 1 ? request->element[1]->str : "";
+
+	return !strcmp(script, script_layout.digest) || !strcmp(script, script_layout.text)
+		       ? "layout"
+		       : word;
+}
+
+static size_t answer(struct false_server *server, const redisReply *request, char *reply)
+{
+	const char *word = request_word(request);
 	size_t size;
 
 	if (is_told(server, word, reply, &size))
@@ -51,7 +63,7 @@ static size_t answer(struct false_server *server, const redisReply *request, cha
 	if (!strcmp(word, "INFO"))
 		return reply_text(reply, "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\n"
 					 "cluster_enabled:0\r\nrole:master\r\n");
-	if (!strcmp(word, "GET"))
+	if (!strcmp(word, "layout"))
 		return reply_text(reply, "1 4");
 	if (!strcmp(word, "SUBSCRIBE"))
 		return (size_t)sprintf(reply, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
