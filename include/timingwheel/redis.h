@@ -834,14 +834,15 @@ struct tw_redis_batch;
 /*
  * Leases up to `limit` due tasks of the shard for `lease`, the longest due first.
  *
- * `limit` is 1 to TW_REDIS_BATCH_MAX, `lease` 10 ms to 1 day. No other claim gets these tasks until
- * their lease ends. A claim also stops after about 4 MiB of tasks. A task that has used all its
- * attempts becomes a dead letter instead. *batch receives the jobs; it may be empty. The caller
- * owns *batch, until tw_redis_batch_free(); on failure *batch is NULL. *next (may be NULL) receives
- * the time until the shard should be claimed from again: 0 while more tasks are due, TW_FOREVER if
- * no task waits or the shard is paused. If the call fails, tasks that it leased are due again when
- * their lease ends. Costs one round trip, and a second one if a claimed task with a cron expression
- * lacks its next due time.
+ * `limit` is 1 to TW_REDIS_BATCH_MAX, `lease` 10 ms to 1 day. No other claim gets these tasks
+ * until their lease ends. A claim takes at most 1 MiB of tasks, or one task. A task that has used
+ * all its attempts becomes a dead letter instead. *batch receives the jobs; it may be empty. The
+ * caller owns *batch, until tw_redis_batch_free(); on failure *batch is NULL. *next (may be NULL)
+ * receives the time until the shard should be claimed from again: 0 while more tasks are due,
+ * TW_FOREVER if no task waits or the shard is paused. If the call fails, tasks that it leased are
+ * due again when their lease ends, and the attempt counts. A worker's own claims take a lost reply
+ * back. Costs one round trip, and a second one if a claimed task with a cron expression lacks its
+ * next due time.
  *
  * Returns:
  *   TW_OK                     *batch has the jobs

@@ -262,6 +262,106 @@ static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
 }
 
 /* Redis is told of more than one call may have in several. */
+/* Claims as a worker does; returns how many tasks that brings, and the first one's attempt. */
+static size_t claim_as(struct tw_redis *redis, const struct claim *claim, unsigned *attempt)
+{
+	struct call *call = call_begin(&redis->access->calls);
+	struct tw_redis_batch *batch;
+	size_t count;
+
+	claim_write(&call->eval, &redis->space, tw_redis_shard(redis, "a", 1), 10, TW_MINUTE,
+		    claim);
+	assert_ok(redis, call_ask(redis, call));
+	assert_int_equal(claim_read(&call->eval, &batch), TW_OK);
+	call_end(&redis->access->calls, call, TW_OK);
+	count = batch->count;
+	*attempt = count ? batch->jobs[0].attempt : 0;
+	tw_redis_batch_free(batch);
+	return count;
+}
+
+static void claim_whose_reply_was_lost_is_given_back_and_no_other(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *redis = fixture->redis;
+	struct claim claim = {.bytes = 100000, .worker = 7, .number = 1};
+	struct claim other = {.bytes = 100000, .worker = 8, .number = 1, .again = true};
+	struct found first;
+	unsigned attempt;
+
+	add_task(redis, "a", 0);
+	assert_int_equal(claim_as(redis, &claim, &attempt), 1);
+	assert_int_equal(attempt, 1);
+	first = find_task(redis, "a");
+	/* Neither another's claim nor one that was never made. */
+	assert_int_equal(claim_as(redis, &other, &attempt), 0);
+	claim.number = 2;
+	claim.again = true;
+	assert_int_equal(claim_as(redis, &claim, &attempt), 0);
+	assert_true(find_task(redis, "a").token == first.token);
+	claim.number = 1;
+	assert_int_equal(claim_as(redis, &claim, &attempt), 1);
+	assert_int_equal(attempt, 1);
+	assert_true(find_task(redis, "a").token > first.token);
+	/* That reply may be lost, too. */
+	assert_int_equal(claim_as(redis, &claim, &attempt), 1);
+	assert_int_equal(attempt, 1);
+	assert_int_equal(find_task(redis, "a").state, TW_REDIS_LEASED);
+}
+
+static void lost_claim_of_a_later_attempt_counts_the_earlier_ones(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *redis = fixture->redis;
+	struct claim claim = {.bytes = 100000, .worker = 7, .number = 1};
+	struct tw_redis_batch *batch = claim_new(redis, "a", TW_MINUTE);
+	unsigned attempt;
+
+	assert_ok(redis, tw_redis_fail(redis, only_job(batch), 1, 0, NULL, NULL));
+	tw_redis_batch_free(batch);
+	assert_int_equal(claim_as(redis, &claim, &attempt), 1);
+	assert_int_equal(attempt, 2);
+	claim.again = true;
+	assert_int_equal(claim_as(redis, &claim, &attempt), 1);
+	assert_int_equal(attempt, 2);
+}
+
+static void small_claim_leaves_no_note(void **state)
+{
+	struct fixture *fixture = *state;
+	struct claim claim = {.bytes = 100000, .worker = 7, .number = 1, .note = 1000};
+	char pattern[64];
+	unsigned attempt;
+	int64_t keys;
+
+	snprintf(pattern, sizeof(pattern), "{tw/%s/", fixture->name_space);
+	add_task(fixture->redis, "a", 0);
+	keys = redis_server_count_keys(&fixture->server, fixture->name_space);
+	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 1);
+	/* It is the run's key that is new. */
+	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), keys + 1);
+	claim.again = true;
+	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 0);
+}
+
+/* A record of 200 KiB exceeds what the first claim may bring. */
+static void claim_for_few_bytes_takes_no_more(void **state)
+{
+	static char body[200 * 1024];
+	struct fixture *fixture = *state;
+	struct claim claim = {.bytes = 60000};
+	struct tw_redis_task task = {
+		.key = "a", .key_size = 1, .body = body, .body_size = sizeof(body)};
+	unsigned attempt;
+
+	memset(body, 'x', sizeof(body));
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 0);
+	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
+	claim.bytes = 65536;
+	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 1);
+}
+
 static void more_jobs_than_a_batch_are_told_at_once(void **state)
 {
 	enum { COUNT = TW_REDIS_BATCH_MAX + 500 };
@@ -374,6 +474,10 @@ int main(void)
 		FIXTURE_TEST(each_job_of_a_large_claim_has_its_own_record),
 		FIXTURE_TEST(tokens_of_claims_rise_whatever_the_time_is),
 		FIXTURE_TEST(claim_of_large_tasks_reads_hardly_more_than_it_takes),
+		FIXTURE_TEST(claim_whose_reply_was_lost_is_given_back_and_no_other),
+		FIXTURE_TEST(lost_claim_of_a_later_attempt_counts_the_earlier_ones),
+		FIXTURE_TEST(small_claim_leaves_no_note),
+		FIXTURE_TEST(claim_for_few_bytes_takes_no_more),
 		FIXTURE_TEST(more_jobs_than_a_batch_are_told_at_once),
 		FIXTURE_TEST(jobs_that_cannot_be_told_have_the_status_each),
 		FIXTURE_TEST(bad_arguments_about_jobs_are_invalid),

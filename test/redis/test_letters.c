@@ -296,6 +296,39 @@ static void letters_that_are_none_are_not_listed(void **state)
 	assert_int_equal(count, 2);
 }
 
+/* The server cuts off replies of more than 1 MiB. */
+static void listings_of_large_bodies_come_in_small_pages(void **state)
+{
+	enum { LARGE = 20 };
+	static char body[TW_REDIS_BODY_MAX];
+	struct fixture *fixture = *state;
+	struct tw_redis_info letter;
+	char key[KEY_SIZE];
+	int letters = 0;
+	int tasks = 0;
+
+	memset(body, 'x', sizeof(body));
+	for (int i = 0; i < LARGE; i++) {
+		key_of_shard(fixture->redis, 1, i, key);
+		letter = letter_of(key, i);
+		letter.task.body = body;
+		letter.task.body_size = sizeof(body);
+		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
+		letter.task.delay = TW_HOUR;
+		letter.task.mode = TW_REDIS_ANY;
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &letter.task, NULL));
+	}
+	add_letters(fixture, 2, 300);
+	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG SET %s %s",
+					 "client-output-buffer-limit", "normal 1mb 0 0"));
+	assert_ok(fixture->redis, tw_redis_dead_each(fixture->redis, count_letter, &letters));
+	assert_ok(fixture->redis, tw_redis_each(fixture->redis, count_letter, &tasks));
+	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG SET %s %s",
+					 "client-output-buffer-limit", "normal 0 0 0"));
+	assert_int_equal(letters, LARGE + 300);
+	assert_int_equal(tasks, LARGE);
+}
+
 static void letter_that_is_not_ours_goes_first(void **state)
 {
 	struct fixture *fixture = *state;
@@ -449,6 +482,7 @@ int main(void)
 		WORKER_TEST(letters_that_are_in_no_order_yet_are_swept_in_it),
 		WORKER_TEST(letter_that_died_again_counts_from_then),
 		WORKER_TEST(letters_that_are_none_are_not_listed),
+		WORKER_TEST(listings_of_large_bodies_come_in_small_pages),
 		WORKER_TEST(letter_that_is_not_ours_goes_first),
 		WORKER_TEST(worker_that_makes_letters_keeps_to_their_number),
 		WORKER_TEST(letters_of_workers_that_died_are_swept_too),

@@ -426,6 +426,37 @@ static void lost_reply_to_a_claim_brings_the_task_back(void **state)
 	tw_redis_close(through);
 }
 
+/* The server cuts off replies of two bodies; a task may begin once at most, and each does. */
+static void claims_whose_replies_are_cut_off_use_up_no_attempt(void **state)
+{
+	enum { LARGE = 20 };
+	static char body[TW_REDIS_BODY_MAX];
+	struct tw_redis *direct = open_at(server.url);
+	struct tw_redis_worker *worker;
+	char key[KEY_SIZE];
+
+	(void)state;
+	memset(body, 'x', sizeof(body));
+	for (int i = 0; i < LARGE; i++) {
+		struct tw_redis_task task = {
+			.key = key, .body = body, .body_size = sizeof(body), .max_attempts = 1};
+
+		number_key(key, i);
+		task.key_size = strlen(key);
+		assert_ok(direct, tw_redis_add(direct, &task, NULL));
+	}
+	freeReplyObject(redis_server_ask(&server, "CONFIG SET client-output-buffer-limit %s",
+					 "normal 400000 0 0"));
+	worker = start_at(server.url, (struct tw_redis_worker_options){.lease = TW_SECOND});
+	WAIT_UNTIL(ends_count(&runs) == LARGE);
+	worker_stop(worker);
+	assert_true(runs_lost(&runs) > 0);
+	assert_each_ran(&runs, LARGE, 1);
+	assert_int_equal(stats_of(direct).tasks, 0);
+	assert_int_equal(stats_of(direct).dead, 0);
+	tw_redis_close(direct);
+}
+
 static void lost_reply_to_an_acknowledgement_by_hand_is_unknown(void **state)
 {
 	struct tw_redis *redis = open_at(proxy.url);
@@ -558,6 +589,7 @@ int main(void)
 		OUTAGE_TEST(lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless),
 		OUTAGE_TEST(lost_reply_to_a_question_is_asked_again),
 		OUTAGE_TEST(lost_reply_to_a_claim_brings_the_task_back),
+		OUTAGE_TEST(claims_whose_replies_are_cut_off_use_up_no_attempt),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_by_hand_is_unknown),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_runs_nothing_twice),
 		OUTAGE_TEST(worker_tells_that_it_is_refused_and_that_the_server_is_unfit),

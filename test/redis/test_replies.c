@@ -119,8 +119,9 @@ static const struct {
 	{' ', "*4\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n"},
 	{' ', "*10\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n"
 	      "$0\r\n\r\n$0\r\n\r\n"},
-	{'l', "*6\r\n:1\r\n$1\r\nk\r\n$6\r\n1e+300\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"},
-	{' ', "*5\r\n:1\r\n$1\r\nk\r\n$1\r\n1\r\n$0\r\n\r\n$-1\r\n"},
+	{'l', "*7\r\n:1\r\n:0\r\n$1\r\nk\r\n$6\r\n1e+300\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"},
+	{' ', "*6\r\n:1\r\n$1\r\nk\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"},
+	{' ', "*6\r\n:1\r\n:1\r\n$1\r\nk\r\n$1\r\n1\r\n$0\r\n\r\n$-1\r\n"},
 	{' ', "*5\r\n:1\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n"},
 	{' ', "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
 	{'9', "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n"},

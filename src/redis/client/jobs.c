@@ -13,6 +13,8 @@
 
 static const tw_duration lease_min = 10 * TW_MILLISECOND;
 static const tw_duration lease_max = 24 * TW_HOUR;
+/* The most bytes of a claim by hand. */
+static const size_t claim_bytes = (size_t)1024 * 1024;
 
 /* A claim's reply; the elements of tasks due, records and attempts belong together. */
 enum {
@@ -27,11 +29,20 @@ enum {
 };
 
 void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
-		 tw_duration lease)
+		 tw_duration lease, const struct claim *claim)
 {
+	char name[24] = "";
+
+	if (claim->worker)
+		snprintf(name, sizeof(name), "%016" PRIx64, claim->worker);
 	eval_begin(eval, &script_claim, space, shard);
 	eval_number(eval, (int64_t)limit);
 	eval_number(eval, delay_to_ms(lease));
+	eval_number(eval, (int64_t)claim->bytes);
+	eval_text(eval, name);
+	eval_number(eval, (int64_t)claim->number);
+	eval_number(eval, claim->again);
+	eval_number(eval, (int64_t)claim->note);
 	eval_hint(eval);
 }
 
@@ -59,6 +70,7 @@ static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsig
 
 	if (status == TW_NO_MEMORY)
 		return status;
+	batch->bytes += data->len;
 	batch->broken[index] = status != TW_OK || !key->len || key->len > TW_REDIS_KEY_MAX;
 	*job = (struct tw_redis_job){
 		.key = key->str,
@@ -169,14 +181,15 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	call = call_begin(&redis->access->calls);
 	if (!call)
 		return TW_NO_MEMORY;
-	claim_write(&call->eval, &redis->space, shard, limit, lease);
+	claim_write(&call->eval, &redis->space, shard, limit, lease,
+		    &(struct claim){.bytes = claim_bytes});
 	status = call_ask(redis, call);
 	if (status == TW_OK)
 		status = claim_read(&call->eval, batch);
 	if (status == TW_REDIS_FAILED && call->eval.status == TW_OK)
 		error_set(&call->error, status,
 			  "the claim's reply has different numbers of tasks and records");
-	/* If this is not told, the next claim finds it open still. */
+	/* If this fails, the next claim finds it open still. */
 	if (status == TW_OK && !list_is_empty(&(*batch)->schedules)) {
 		schedules_write(&call->eval, &redis->space, shard, &(*batch)->schedules);
 		(void)call_ask(redis, call);
@@ -229,26 +242,9 @@ void jobs_add_run(struct eval *eval, const struct tw_redis_job *job)
 	eval_argument(eval, run, (size_t)size);
 }
 
-void jobs_add(struct eval *eval, const struct tw_redis_job *job)
+void jobs_add_reason(struct eval *eval, const char *reason)
 {
-	jobs_add_key(eval, job);
-	jobs_add_run(eval, job);
-}
-
-void jobs_add_released(struct eval *eval, const struct tw_redis_job *job, tw_duration wait)
-{
-	jobs_add(eval, job);
-	eval_number(eval, delay_to_ms(wait));
-}
-
-void jobs_add_failed(struct eval *eval, const struct tw_redis_job *job, tw_duration wait,
-		     const char *reason)
-{
-	size_t size = reason ? strlen(reason) : 0;
-
-	jobs_add(eval, job);
-	eval_number(eval, wait < 0 ? -1 : delay_to_ms(wait));
-	eval_argument(eval, reason, size < TW_REDIS_REASON_MAX ? size : TW_REDIS_REASON_MAX);
+	eval_argument(eval, reason, reason ? strnlen(reason, TW_REDIS_REASON_MAX) : 0);
 }
 
 enum tw_status jobs_answer(const struct eval *eval, size_t index)
@@ -272,28 +268,31 @@ struct question {
 	const char *reason;
 };
 
+/* The wait of a job that has failed. */
+static int64_t retry_ms(const struct question *question, const struct tw_redis_job *job)
+{
+	bool last = job->attempt >= job->max_attempts || question->time < 0;
+
+	return last ? -1 : delay_to_ms(question->time);
+}
+
 static void question_write(struct eval *eval, const struct question *question,
 			   const struct tw_redis *redis, const struct tw_redis_job *jobs,
 			   size_t count)
 {
 	jobs_begin(eval, question->script, &redis->space, jobs[0].shard, count);
-	for (size_t i = 0; i < count; i++) {
-		bool last = jobs[i].attempt >= jobs[i].max_attempts;
-
-		if (question->script == &script_fail)
-			jobs_add_failed(eval, &jobs[i], last ? -1 : question->time,
-					question->reason);
-		else if (question->script == &script_release)
-			jobs_add_released(eval, &jobs[i], 0);
-		else if (question->script == &script_ack)
-			jobs_add_key(eval, &jobs[i]);
-		else
-			jobs_add(eval, &jobs[i]);
-	}
-	for (size_t i = 0; i < count && question->script == &script_ack; i++)
+	for (size_t i = 0; i < count; i++)
+		jobs_add_key(eval, &jobs[i]);
+	for (size_t i = 0; i < count; i++)
 		jobs_add_run(eval, &jobs[i]);
 	if (question->script == &script_extend)
 		eval_number(eval, delay_to_ms(question->time));
+	for (size_t i = 0; i < count && question->script == &script_release; i++)
+		eval_number(eval, 0);
+	for (size_t i = 0; i < count && question->script == &script_fail; i++)
+		eval_number(eval, retry_ms(question, &jobs[i]));
+	for (size_t i = 0; i < count && question->script == &script_fail; i++)
+		jobs_add_reason(eval, question->reason);
 	if (question->script->hints)
 		eval_hint(eval);
 }

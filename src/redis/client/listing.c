@@ -16,10 +16,13 @@
 #include "recurrence.h"
 
 enum { PAGE = 100 };
+static const size_t page_bytes = (size_t)512 * 1024;
 
 /* The parts of a task in a reply, and those of one task of a page. */
 enum { GET_NOW, GET_DUE, GET_RUN, GET_RECORD, GET_EVERY, GET_PARTS };
 enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_EVERY, ITEM_PARTS };
+/* What a page of tasks begins with. */
+enum { PAGE_NOW, PAGE_MORE, PAGE_ITEMS };
 
 /* What is given to `each`, and where in the shards that is. */
 struct listing {
@@ -31,8 +34,9 @@ struct listing {
 
 	unsigned shard;
 	int64_t from_ms; /* tasks: the due time where it goes on */
-	size_t seen;     /* of that time */
+	size_t seen;     /* tasks of that time */
 	char cursor[24]; /* dead letters; "0" at the beginning and at the end of a shard */
+	size_t letters;  /* how many fit in a page, by the last one */
 };
 
 /* Gives the task with the record to `each`. */
@@ -132,6 +136,7 @@ static enum tw_status page_fetch(const struct listing *listing, redisReply **rep
 		eval_number(eval, PAGE);
 	} else {
 		eval_text(eval, listing->cursor);
+		eval_number(eval, (int64_t)listing->letters);
 	}
 	status = call_ask(redis, call);
 	*reply = eval->reply;
@@ -149,11 +154,11 @@ static struct tw_redis_info info_begin(const struct listing *listing, const redi
 
 static enum tw_status give_page(struct listing *listing, const redisReply *reply)
 {
-	size_t count = (reply->elements - 1) / ITEM_PARTS;
+	size_t count = (reply->elements - PAGE_ITEMS) / ITEM_PARTS;
 	enum tw_status status = TW_OK;
 
 	for (size_t i = 0; i < count && !listing->ended && status == TW_OK; i++) {
-		redisReply **item = reply->element + 1 + i * ITEM_PARTS;
+		redisReply **item = reply->element + PAGE_ITEMS + i * ITEM_PARTS;
 		struct tw_redis_info info = info_begin(listing, reply, item[ITEM_KEY]);
 
 		status = give_task(listing, &info, item + ITEM_DUE);
@@ -163,7 +168,7 @@ static enum tw_status give_page(struct listing *listing, const redisReply *reply
 		listing->seen = info.due_ms == listing->from_ms ? listing->seen + 1 : 1;
 		listing->from_ms = info.due_ms;
 	}
-	if (count < PAGE) {
+	if (!count || !reply->element[PAGE_MORE]->integer) {
 		listing->shard++;
 		listing->from_ms = INT64_MIN;
 		listing->seen = 0;
@@ -191,6 +196,20 @@ static enum tw_status give_letter(struct listing *listing, struct tw_redis_info 
 	return give(listing, info, letter->str + head + size, letter->len - (size_t)head - size);
 }
 
+/* Has the next page hold as many letters of the size of these as fit. */
+static void page_resize(struct listing *listing, const redisReply *items)
+{
+	size_t bytes = 1;
+
+	for (size_t i = 1; i < items->elements; i += 2)
+		bytes += items->element[i]->len;
+	listing->letters = page_bytes * (items->elements / 2) / bytes;
+	if (!listing->letters)
+		listing->letters = 1;
+	if (listing->letters > PAGE || !items->elements)
+		listing->letters = PAGE;
+}
+
 static enum tw_status give_letters(struct listing *listing, const redisReply *reply)
 {
 	const redisReply *items = reply->element[2];
@@ -205,6 +224,7 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 
 		status = give_letter(listing, &info, items->element[i + 1]);
 	}
+	page_resize(listing, items);
 	listing->shard += !strcmp(listing->cursor, "0");
 	return status;
 }
@@ -212,8 +232,8 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 static enum tw_status list_all(struct tw_redis *redis, const struct script *script,
 			       tw_redis_each_fn *each, void *context)
 {
-	struct listing listing = {redis,        script, each, context, .from_ms = INT64_MIN,
-				  .cursor = "0"};
+	struct listing listing = {redis,         script,       each, context, .from_ms = INT64_MIN,
+				  .cursor = "0", .letters = 10};
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 

@@ -1,11 +1,39 @@
 -- with: hint again
--- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds. A task
--- that has begun all its attempts and whose lease ended becomes a dead letter. What is over 4 MiB
--- stays for the next claim. Answers now in microseconds; when the next is to be looked at, -1 if
--- none is; how many were buried; the token of all these runs; key and due time of each; its record;
--- its attempt, nothing if each has its first; and key and entry of those that recur by the calendar
--- and whose next time is to be found out (schedule.lua). As it came from Redis where that can be:
--- what is made anew here, for each task, costs more than reading it.
+-- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds, the
+-- most bytes of keys and records, the worker's name ("": none), the number of its claim, "1" if
+-- the reply to an earlier claim with that number was lost, and how many bytes make a reply worth
+-- a note. A claim of 64 KiB or more takes one task whatever its size. A task that has begun all
+-- its attempts and whose lease ended becomes a dead letter. Answers now in microseconds; when the
+-- next is to be looked at, -1 if none is; how many were buried; the token of all these runs; key
+-- and due time of each; its record; its attempt, nothing if each has its first; and key and entry
+-- of those that recur by the calendar and whose next time is to be found out (schedule.lua). As
+-- it came from Redis where that can be: what is made anew here, for each task, costs more than
+-- reading it.
+--
+-- A note has number, token and end of the lease of a worker's last large claim. Its key expires
+-- with the lease. A worker that lost the reply began none of these runs: they are given back
+-- uncounted.
+local note = string.sub(KEYS[1], 1, -4) .. 'note/' .. ARGV[4]
+if ARGV[6] == '1' then
+	local number, token, score = string.match(redis.call('GET', note) or '',
+		'^(%d+) (%d+) (%d+)$')
+	local keys = number == ARGV[5] and
+		redis.call('ZRANGEBYSCORE', KEYS[1], score, score, 'LIMIT', 0, 1000) or {}
+	local runs = #keys > 0 and redis.call('HMGET', KEYS[3], unpack(keys)) or {}
+
+	for i, key in ipairs(keys) do
+		local attempt, its_token = string.match(runs[i] or '', '^(%d+):(%d+)$')
+
+		if its_token == token then
+			redis.call('ZADD', KEYS[1], string.format('%d', now), key)
+			if attempt == '1' then
+				redis.call('HDEL', KEYS[3], key)
+			else
+				redis.call('HSET', KEYS[3], key, attempt - 1)
+			end
+		end
+	end
+end
 if redis.call('EXISTS', KEYS[6]) == 1 then
 	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}}
 end
@@ -44,7 +72,7 @@ if #due > 0 then
 	local taken, records, attempts = {}, reply[6], {}
 	local scores, states, schedules = {}, {}, reply[8]
 	local n, bytes, again = 0, 0, false
-	local some
+	local most, some = tonumber(ARGV[3])
 
 	redis.call('SET', KEYS[4], token_text)
 	reply[4] = token
@@ -66,6 +94,8 @@ if #due > 0 then
 		elseif not record or
 				run and begun >= tonumber(string.match(record, '^%d+') or 1) then
 			bury(key, begun, record)
+		elseif bytes + #key + #record > most and (n > 0 or most < 65536) then
+			break
 		else
 			if open then
 				schedules[#schedules + 1] = key
@@ -80,15 +110,16 @@ if #due > 0 then
 			scores[2 * n] = key
 			states[2 * n - 1] = key
 			states[2 * n] = begun == 0 and first_run or begun + 1 .. ':' .. token_text
-			bytes = bytes + #record
-		end
-		if bytes > 4194304 then
-			break
+			bytes = bytes + #key + #record
 		end
 	end
 	if n > 0 then
 		redis.call('ZADD', KEYS[1], unpack(scores))
 		redis.call('HSET', KEYS[3], unpack(states))
+		if ARGV[4] ~= '' and bytes >= tonumber(ARGV[7]) then
+			redis.call('SET', note, ARGV[5] .. ' ' .. token_text .. ' ' .. lease_end,
+				'PX', ARGV[2])
+		end
 	end
 	if again then
 		reply[7] = attempts

@@ -1,16 +1,21 @@
--- Makes leases end later, or sooner. ARGV: how many, then key and run of each, then the new length
--- in milliseconds. Answers as ack does.
+-- Makes leases end later, or sooner. ARGV: how many, their keys, their runs, and the new length in
+-- milliseconds. Answers as ack does.
 local count = tonumber(ARGV[1])
+local runs = redis.call('HMGET', KEYS[3], unpack(ARGV, 2, count + 1))
 local lease_end = string.format('%d', now + ARGV[2 * count + 2])
-local answers = {}
+local answers, scores = {}, {}
 
 for i = 1, count do
-	local key = ARGV[2 * i]
-	if redis.call('HGET', KEYS[3], key) == ARGV[2 * i + 1] then
-		redis.call('ZADD', KEYS[1], lease_end, key)
+	local key = ARGV[1 + i]
+	if runs[i] == ARGV[1 + count + i] then
+		scores[#scores + 1] = lease_end
+		scores[#scores + 1] = key
 		answers[i] = 'o'
 	else
 		answers[i] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
 	end
+end
+if #scores > 0 then
+	redis.call('ZADD', KEYS[1], unpack(scores))
 end
 return table.concat(answers)

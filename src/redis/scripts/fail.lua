@@ -1,8 +1,9 @@
 -- with: hint again
--- Ends failed runs. ARGV: how many, then key, run, wait in milliseconds until the next attempt (-1:
--- there is none, it is a dead letter) and reason of each. Answers as ack does.
+-- Ends failed runs. ARGV: how many, their keys, their runs, their waits in milliseconds until the
+-- next attempt (-1: there is none, it is a dead letter) and their reasons. Answers as ack does.
 local count = tonumber(ARGV[1])
-local answers = {}
+local runs = redis.call('HMGET', KEYS[3], unpack(ARGV, 2, count + 1))
+local answers, scores, states, last = {}, {}, {}, {}
 local earliest
 
 local function bury(key, attempts, reason)
@@ -11,33 +12,39 @@ local function bury(key, attempts, reason)
 	redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:', now, attempts, #reason) ..
 		reason .. (record or ''))
 	redis.call('ZADD', KEYS[8], string.format('%d', now), key)
-	if again(key) then
-		return
+	if not again(key) then
+		last[#last + 1] = key
 	end
-	redis.call('ZREM', KEYS[1], key)
-	redis.call('HDEL', KEYS[2], key)
-	redis.call('HDEL', KEYS[3], key)
 end
 
-for i = 0, count - 1 do
-	local key, run, wait, reason = unpack(ARGV, 4 * i + 2, 4 * i + 5)
-	if redis.call('HGET', KEYS[3], key) ~= run then
-		answers[i + 1] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
+for i = 1, count do
+	local key, run, wait = ARGV[1 + i], runs[i], ARGV[1 + 2 * count + i]
+	if run ~= ARGV[1 + count + i] then
+		answers[i] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
 	else
 		local attempts = tonumber(string.match(run, '^%d+'))
-		answers[i + 1] = 'o'
+		answers[i] = 'o'
 		if wait == '-1' then
-			bury(key, attempts, reason)
+			bury(key, attempts, ARGV[1 + 3 * count + i])
 		else
 			-- Rounded up, as due_time: never a fraction of a millisecond early.
 			local due = wait == '0' and now or math.ceil(now_us / 1000) + wait
-			redis.call('ZADD', KEYS[1], string.format('%d', due), key)
-			redis.call('HSET', KEYS[3], key, attempts)
+			scores[#scores + 1] = string.format('%d', due)
+			scores[#scores + 1] = key
+			states[#states + 1] = key
+			states[#states + 1] = attempts
 			earliest = math.min(due, earliest or due)
 		end
 	end
 end
+if #last > 0 then
+	redis.call('ZREM', KEYS[1], unpack(last))
+	redis.call('HDEL', KEYS[2], unpack(last))
+	redis.call('HDEL', KEYS[3], unpack(last))
+end
 if earliest then
+	redis.call('ZADD', KEYS[1], unpack(scores))
+	redis.call('HSET', KEYS[3], unpack(states))
 	hint(earliest)
 end
 return table.concat(answers)

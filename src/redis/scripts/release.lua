@@ -1,29 +1,43 @@
 -- with: hint
 -- Gives back what was not begun, or is to run later: the attempt does not count. ARGV: how many,
--- then key, run and wait in milliseconds until it is due again of each. Answers as ack does.
+-- their keys, their runs, and their waits in milliseconds until each is due again. A negative wait
+-- is rounded up to a time that others of its shard have, too. Answers as ack does.
 local count = tonumber(ARGV[1])
-local answers = {}
+local runs = redis.call('HMGET', KEYS[3], unpack(ARGV, 2, count + 1))
+local answers, scores, states, fresh = {}, {}, {}, {}
 local earliest
 
-for i = 0, count - 1 do
-	local key, run, wait = unpack(ARGV, 3 * i + 2, 3 * i + 4)
-	if redis.call('HGET', KEYS[3], key) ~= run then
-		answers[i + 1] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
+for i = 1, count do
+	local key, run, wait = ARGV[1 + i], runs[i], tonumber(ARGV[1 + 2 * count + i])
+	if run ~= ARGV[1 + count + i] then
+		answers[i] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
 	else
 		local attempts = tonumber(string.match(run, '^%d+')) - 1
 		-- As fail does.
-		local due = wait == '0' and now or math.ceil(now_us / 1000) + wait
-		redis.call('ZADD', KEYS[1], string.format('%d', due), key)
-		if attempts > 0 then
-			redis.call('HSET', KEYS[3], key, attempts)
-		else
-			redis.call('HDEL', KEYS[3], key)
+		local due = wait == 0 and now or math.ceil(now_us / 1000) + math.abs(wait)
+		if wait < 0 then
+			due = math.ceil(due / 256) * 256
 		end
-		answers[i + 1] = 'o'
+		scores[#scores + 1] = string.format('%d', due)
+		scores[#scores + 1] = key
+		if attempts > 0 then
+			states[#states + 1] = key
+			states[#states + 1] = attempts
+		else
+			fresh[#fresh + 1] = key
+		end
+		answers[i] = 'o'
 		earliest = math.min(due, earliest or due)
 	end
 end
 if earliest then
+	redis.call('ZADD', KEYS[1], unpack(scores))
+	if #states > 0 then
+		redis.call('HSET', KEYS[3], unpack(states))
+	end
+	if #fresh > 0 then
+		redis.call('HDEL', KEYS[3], unpack(fresh))
+	end
 	hint(earliest)
 end
 return table.concat(answers)

@@ -39,7 +39,7 @@ struct script {
 	X(fail, 8, false, true, true, "a")                         \
 	X(release, 3, false, true, true, "a")                      \
 	X(get, 7, true, false, false, "[*issss]")                  \
-	X(list, 7, true, false, false, "[n*sssss]")                \
+	X(list, 7, true, false, false, "[nn*sssss]")               \
 	X(count, 9, true, false, false, "[nnnnninnn]")             \
 	X(dead_list, 5, true, false, false, "[id[*ss]]")           \
 	X(dead_retry, 8, false, true, false, "i")                  \

@@ -44,6 +44,9 @@ struct worker_shard {
 	tw_duration look_at; /* monotonic: when it becomes due, as far as we know; 0: it is */
 	struct tw_timer timer;
 	bool has_many; /* its last claim brought several, or left some that are due */
+	bool is_large; /* its last claim brought large records, or was too small for one */
+	bool is_lost;  /* the reply to its last claim was; the next one gives back what that took */
+	uint64_t claim_number; /* one more after each reply */
 
 	bool sweep_is_due;     /* its dead letters are to be looked at */
 	char sweep_cursor[24]; /* where that goes on; "": at the beginning */
@@ -139,8 +142,11 @@ struct tw_redis_worker {
 	size_t step_count;
 	struct feed feeds[FEEDS];
 	uint64_t random;
-	size_t held; /* runs that have not been reported, of all sources */
-	bool lost;   /* Redis, and the hook was told */
+	size_t held;        /* runs that have not been reported, of all sources */
+	size_t turn_bytes;  /* the most that all claims of a turn may bring, about */
+	size_t read_bytes;  /* what they brought in this turn */
+	bool claim_is_lost; /* the reply to one of them was */
+	bool lost;          /* Redis, and the hook was told */
 	/* Of the worker, not of a source; the other counts are 0. */
 	struct tw_redis_worker_stats stats;
 	bool stopping; /* nothing is claimed any more */
@@ -232,6 +238,8 @@ void run_extend_later(struct run *run);
 
 /* Makes one round trip with all that there is to say to Redis. False: there was nothing. */
 bool worker_turn(struct tw_redis_worker *worker);
+/* Is called before any turn. */
+void worker_turn_init(struct tw_redis_worker *worker);
 /* Is the main thread, from its start to the end of a stop. */
 void *worker_thread(void *worker);
 

@@ -7,10 +7,17 @@
  * How much is claimed: as many tasks as can begin within ahead_time, by what runs took lately, so
  * that they don't lie here while another worker is idle; shared out among the namespaces by their
  * weights (shares.h), and in each among the shards that are due.
- * A claim tells exactly when its shard is to be looked at next, also where it took all it might.
+ * A claim returns exactly when its shard is to be looked at next, also where it took all it might.
  *
- * A reply that was lost leaves it open whether Redis was told. It is told again, and then "gone" or
- * "stale" is what success looks like (run.unsure).
+ * How many bytes: the claims of a turn share turn_bytes, and as many claims are made as that leaves
+ * claim_least for. A shard with large records is claimed from with more bytes and few tasks. When
+ * a claim's reply is lost, turn_bytes falls to a quarter, down to one claim of one task, and grows
+ * again by what turns bring. The next claim of the shard gives back what the lost one took: none of
+ * it began, so no attempt counts. Redis has a note of each claim whose reply is large for that, and
+ * of every claim while turn_bytes is below its most.
+ *
+ * A reply that was lost leaves it open whether Redis has made the change. It is sent again, and then
+ * "gone" or "stale" is what success looks like (run.unsure).
  */
 
 #include "worker.h"
@@ -21,6 +28,13 @@
 #include "base/clock.h"
 
 enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4 };
+/* Bytes: of a turn's claims; of a claim at least, of one for large records, and of a record that is
+ * large; and of a claim that is noted. */
+static const size_t turn_bytes_max = (size_t)512 * 1024;
+static const size_t claim_bytes_least = (size_t)16 * 1024;
+static const size_t claim_bytes_large = (size_t)128 * 1024;
+static const size_t record_large = (size_t)16 * 1024;
+static const size_t note_bytes = (size_t)16 * 1024;
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
 
 static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind kind,
@@ -34,6 +48,11 @@ static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind ki
 	list_init(&step->leases);
 	run_list_init(&step->runs);
 	return step;
+}
+
+void worker_turn_init(struct tw_redis_worker *worker)
+{
+	worker->turn_bytes = turn_bytes_max;
 }
 
 static void step_extend(struct tw_redis_worker *worker, struct worker_shard *shard)
@@ -50,7 +69,9 @@ static void step_extend(struct tw_redis_worker *worker, struct worker_shard *sha
 	step = step_begin(worker, STEP_EXTEND, shard);
 	jobs_begin(step->eval, &script_extend, space, shard->number, count);
 	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
-		jobs_add(step->eval, list_entry(lease, struct run, lease)->job);
+		jobs_add_key(step->eval, list_entry(lease, struct run, lease)->job);
+	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
+		jobs_add_run(step->eval, list_entry(lease, struct run, lease)->job);
 	eval_number(step->eval, delay_to_ms(worker->options.lease));
 	list_append_all(&step->leases, leases);
 }
@@ -63,6 +84,27 @@ static void step_schedule(struct tw_redis_worker *worker, struct worker_shard *s
 		return;
 	step = step_begin(worker, STEP_SCHEDULE, shard);
 	schedules_write(step->eval, &shard->source->redis->space, shard->number, &shard->schedules);
+}
+
+/* Returns the run's wait as the scripts take it. */
+static int64_t run_wait_ms(const struct run *run)
+{
+	if (run->wait < 0)
+		return -1;
+	return run->put_off ? -delay_to_ms(run->wait) : delay_to_ms(run->wait);
+}
+
+/* Writes what follows the keys of runs that have ended. */
+static void ends_write(struct step *step)
+{
+	const struct list *runs = &step->runs.runs;
+
+	for (struct list *at = runs->next; at != runs; at = at->next)
+		jobs_add_run(step->eval, list_entry(at, struct run, link)->job);
+	for (struct list *at = runs->next; at != runs && step->kind != STEP_ACK; at = at->next)
+		eval_number(step->eval, run_wait_ms(list_entry(at, struct run, link)));
+	for (struct list *at = runs->next; at != runs && step->kind == STEP_FAIL; at = at->next)
+		jobs_add_reason(step->eval, list_entry(at, struct run, link)->verdict.reason);
 }
 
 static void step_tell(struct tw_redis_worker *worker, struct worker_shard *shard,
@@ -86,17 +128,10 @@ static void step_tell(struct tw_redis_worker *worker, struct worker_shard *shard
 	for (size_t i = 0; i < count; i++) {
 		struct run *run = run_list_take(&shard->ends[kind]);
 
-		if (kind == STEP_FAIL)
-			jobs_add_failed(step->eval, run->job, run->wait, run->verdict.reason);
-		else if (kind == STEP_RELEASE)
-			jobs_add_released(step->eval, run->job, run->wait);
-		else
-			jobs_add_key(step->eval, run->job);
+		jobs_add_key(step->eval, run->job);
 		run_list_add(&step->runs, run);
 	}
-	if (kind == STEP_ACK)
-		for (struct list *at = step->runs.runs.next; at != &step->runs.runs; at = at->next)
-			jobs_add_run(step->eval, list_entry(at, struct run, link)->job);
+	ends_write(step);
 	eval_hint(step->eval);
 }
 
@@ -123,7 +158,7 @@ static size_t worker_room(const struct tw_redis_worker *worker)
 	size_t batch = worker->options.batch;
 	size_t room = SIZE_MAX;
 
-	/* Ended, and Redis could not be told: there is an end to that, too. */
+	/* Runs that have ended, and that Redis does not know of, are bounded, too. */
 	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048)
 		return 0;
 	for (size_t i = 0; i < FEEDS; i++) {
@@ -147,48 +182,69 @@ static size_t claim_limit(const struct tw_redis_worker *worker, const struct wor
 	 * From those that hardly have more than one, little from many: their time is now. */
 	size_t least = shard->has_many ? CLAIM_LEAST : 1;
 	size_t limit = share > least ? share : least;
+	size_t large = worker->turn_bytes / claim_bytes_large;
 
 	limit = limit < room ? limit : room;
+	if (shard->is_large && limit > large)
+		limit = large ? large : 1;
 	return limit < worker->options.batch ? limit : worker->options.batch;
 }
 
-/* So many tasks at most. */
-static void step_claims(struct source *source, size_t room)
+static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
+{
+	struct source *source = shard->source;
+	struct tw_redis_worker *worker = source->worker;
+	struct step *step = step_begin(worker, STEP_CLAIM, shard);
+	bool all_is_well = worker->turn_bytes == turn_bytes_max;
+
+	step->limit = limit;
+	permits_take(source, limit);
+	claim_write(step->eval, &source->redis->space, shard->number, limit, worker->options.lease,
+		    &(struct claim){.bytes = bytes,
+				    .worker = worker->name,
+				    .number = shard->claim_number,
+				    .again = shard->is_lost,
+				    .note = all_is_well ? note_bytes : 0});
+	shard->look_at = TW_FOREVER;
+}
+
+/* Claims at most `room` tasks, and `bytes` or so. */
+static void step_claims(struct source *source, size_t room, size_t bytes)
 {
 	struct tw_redis_worker *worker = source->worker;
+	size_t share = bytes / source->due;
 	size_t left = room;
+	size_t bytes_left = bytes;
 	unsigned count = source->shard_count;
 	unsigned i;
 
+	share = share > claim_bytes_least ? share : claim_bytes_least;
 	for (i = 0; i < count; i++) {
 		struct worker_shard *shard = &source->shards[(source->first_shard + i) % count];
 		size_t limit = claim_limit(worker, shard, room, room / source->due);
-		struct step *step;
+		size_t large = share > claim_bytes_large ? share : claim_bytes_large;
+		size_t most = shard->is_large ? large : share;
 
 		if (!shard_wants_claim(shard))
 			continue;
-		if (limit > left)
+		if (limit > left || (most > bytes_left && bytes_left < bytes))
 			break;
-		step = step_begin(worker, STEP_CLAIM, shard);
-		step->limit = limit;
-		permits_take(source, limit);
-		claim_write(step->eval, &source->redis->space, shard->number, limit,
-			    worker->options.lease);
-		shard->look_at = TW_FOREVER;
+		step_claim(shard, limit, most);
 		left -= limit;
+		bytes_left -= most < bytes_left ? most : bytes_left;
 	}
 	source->first_shard = (source->first_shard + i) % count;
 }
 
 /* Asks how many may be claimed, or claims. */
-static void step_take(struct source *source, size_t room)
+static void step_take(struct source *source, size_t room, size_t bytes)
 {
 	if (permits_are_due(source, room)) {
 		struct step *step = step_begin(source->worker, STEP_PERMIT, &source->shards[0]);
 
 		permits_write(source, step->eval, room);
 	} else if (room) {
-		step_claims(source, room);
+		step_claims(source, room, bytes);
 	}
 }
 
@@ -206,8 +262,12 @@ static void step_takes(struct tw_redis_worker *worker)
 		due += source->due;
 	}
 	shares_give(&worker->shares, due ? worker_room(worker) : 0);
-	for (size_t i = 0; i < worker->source_count; i++)
-		step_take(&worker->sources[i], worker->sources[i].share->given);
+	for (size_t i = 0; i < worker->source_count; i++) {
+		struct source *source = &worker->sources[i];
+		size_t bytes = due ? worker->turn_bytes * source->due / due : 0;
+
+		step_take(source, source->share->given, bytes);
+	}
 }
 
 static void step_look(struct source *source)
@@ -223,7 +283,7 @@ static void step_look(struct source *source)
 	eval_number(step->eval, source->shard_count);
 }
 
-/* Of one shard of a namespace at a time, so that they hold up nothing that is due. */
+/* Sweeps one shard of a namespace at a time, so that it holds up nothing that is due. */
 static void step_sweep(struct source *source)
 {
 	const struct tw_redis_worker_options *options = &source->worker->options;
@@ -249,7 +309,7 @@ static void step_sweep(struct source *source)
 	eval_text(step->eval, *shard->sweep_cursor ? shard->sweep_cursor : "0");
 }
 
-/* As long as it can't be told it stays due. */
+/* The sweep stays due until it succeeds. */
 static void sweep_read(struct step *step)
 {
 	const redisReply *reply = step->eval->reply;
@@ -274,7 +334,7 @@ static void look_read(struct source *source, const struct step *step)
 			shard_look_in(&source->shards[i], wait_ms * TW_MILLISECOND);
 	}
 	shards_look_later(source);
-	/* Then each tells for itself. */
+	/* Otherwise each is asked for itself. */
 	if (!fine)
 		shards_look_now(source);
 }
@@ -302,6 +362,16 @@ static void note_connection(struct tw_redis_worker *worker, enum tw_status failu
 		worker->options.connection(worker->options.context, lost ? error : NULL);
 }
 
+static void claim_lose(struct tw_redis_worker *worker, struct step *step)
+{
+	bool unknown = step->eval->status == TW_REDIS_OUTCOME_UNKNOWN;
+
+	/* One that came and could not be read took what it took, too. */
+	step->shard->is_lost |= unknown || step->eval->status == TW_OK;
+	worker->claim_is_lost |= unknown;
+	shard_look_in(step->shard, 0);
+}
+
 static void claim_take(struct tw_redis_worker *worker, struct step *step)
 {
 	struct source *source = step->shard->source;
@@ -309,10 +379,14 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 
 	if (step->eval->status != TW_OK || claim_read(step->eval, &batch) != TW_OK) {
-		/* What it claimed, if it did, comes back when the lease ends. */
-		shard_look_in(step->shard, 0);
+		claim_lose(worker, step);
 		return;
 	}
+	step->shard->is_lost = false;
+	step->shard->claim_number++;
+	step->shard->is_large =
+		batch->count ? batch->bytes / batch->count > record_large : !batch->next;
+	worker->read_bytes += batch->bytes;
 	permits_give_back(source, step->limit - batch->count);
 	share_take(source->share, batch->count);
 	source->stats.claims++;
@@ -356,7 +430,7 @@ static void extend_read(struct step *step)
 			run_extend(run);
 		else if (status == TW_OK)
 			run_extend_later(run);
-		/* Else another run has taken over: this one ends for nothing. */
+		/* Otherwise another run has taken over: this one ends for nothing. */
 		step->shard->source->stats.extended += status == TW_OK;
 	}
 }
@@ -445,11 +519,26 @@ static void step_present(struct source *source)
 	present_write(source, step->eval);
 }
 
+/* Makes the next turn's claims smaller if a reply was lost, else larger by what came. */
+static void turn_resize(struct tw_redis_worker *worker)
+{
+	if (worker->claim_is_lost)
+		worker->turn_bytes /= 4;
+	else
+		worker->turn_bytes += worker->read_bytes / 8;
+	if (worker->turn_bytes < claim_bytes_least)
+		worker->turn_bytes = claim_bytes_least;
+	if (worker->turn_bytes > turn_bytes_max)
+		worker->turn_bytes = turn_bytes_max;
+}
+
 bool worker_turn(struct tw_redis_worker *worker)
 {
 	enum tw_status failure = TW_OK;
 
 	worker->step_count = 0;
+	worker->read_bytes = 0;
+	worker->claim_is_lost = false;
 	for (size_t i = 0; i < worker->source_count; i++)
 		step_runs(&worker->sources[i]);
 	step_takes(worker);
@@ -469,5 +558,6 @@ bool worker_turn(struct tw_redis_worker *worker)
 	note_connection(worker, failure);
 	for (size_t i = 0; i < worker->step_count; i++)
 		step_read(worker, &worker->steps[i]);
+	turn_resize(worker);
 	return true;
 }

@@ -14,6 +14,8 @@
 --   8 died   sorted set: key of each dead letter, by the millisecond when it died; those that
 --            claim.lua has made come into it when the letters are swept (dead_sweep.lua)
 --   9 added  how many tasks were ever added
+-- Beside them "note/WORKER" is there for the time of a lease: what a worker's last large claim took
+-- (claim.lua).
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of
 -- this folder before it, too; only those, for each call makes their functions anew.
 if #KEYS == 1 then
