@@ -1143,6 +1143,14 @@ struct tw_redis_worker;
  * that is longer. Any other status makes it a dead letter. An answer of any status with the header
  * Tw-Snooze: N postpones the task by N seconds (1 or more), and the attempt does not count.
  *
+ * A status 429 or 503 with Retry-After is a wish of the host: no attempt counts, and none of the
+ * host's tasks begins until that time. Then they begin at half the rate, which rises again with
+ * other answers. When the host has answered nothing else for an hour, attempts count.
+ *
+ * While a host does not answer, its tasks are returned to Redis, for longer the more they are: 100
+ * to 200 of them come back in a second. Where no file descriptor is left for a request, the task is
+ * postponed by a second, the attempt does not count, and fewer requests run at a time.
+ *
  * A worker belongs to its process. After fork() the child has none of its threads, and must not
  * use, stop or destroy it.
  *

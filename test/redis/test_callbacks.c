@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "support/http_server.h"
 #include "support/runs.h"
@@ -20,6 +22,17 @@ static bool path_starts(const struct http_request *request, const char *start)
 	return !strncmp(request->path, start, strlen(start));
 }
 
+/* Returns whether more than 20 requests came within a second. */
+static bool over_quota(const struct http_request *request)
+{
+	struct http_request other;
+	size_t within = 0;
+
+	for (size_t i = 0; http_server_request(&http, NULL, i, &other); i++)
+		within += other.at > request->at - TW_SECOND && other.at <= request->at;
+	return within > 20;
+}
+
 /* /STATUS answers that; some others have a story. */
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
@@ -27,13 +40,18 @@ static void answer_by_path(void *context, const struct http_request *request,
 	(void)context;
 	if (path_starts(request, "/twice-503") && request->attempt <= 2) {
 		answer->status = 503;
-	} else if (path_starts(request, "/limited") && request->attempt == 1) {
+	} else if (path_starts(request, "/limited") &&
+		   http_server_count_of(&http, request->key) == 1) {
+		answer->status = 429;
+		answer->headers = "Retry-After: 1\r\n";
+	} else if (path_starts(request, "/quota") && over_quota(request)) {
 		answer->status = 429;
 		answer->headers = "Retry-After: 1\r\n";
 	} else if (path_starts(request, "/snooze/") && http_server_count(&http) <= 3) {
 		answer->status = atoi(request->path + 8);
 		answer->headers = "Tw-Snooze: 1\r\n";
-	} else if (path_starts(request, "/dated") && request->attempt == 1) {
+	} else if (path_starts(request, "/dated") &&
+		   http_server_count_of(&http, request->key) == 1) {
 		answer->status = 503;
 		answer->headers = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
 				  "Retry-After: Sun, 06 Nov 1994 08:49:38 GMT\r\n";
@@ -357,23 +375,92 @@ static void unavailable_server_is_called_again(void **state)
 	worker_stop(worker);
 }
 
-static void retry_after_is_honoured(void **state)
+/* The host asks for it, and no attempt counts. */
+static void assert_is_called_after_a_pause(struct fixture *fixture, const char *path)
 {
-	static const char *const paths[] = {"/limited", "/dated"};
+	struct tw_redis_worker *worker = start(fixture);
+	int64_t between;
+
+	add_call(fixture, path, path);
+	WAIT_UNTIL(ends_count(&runs) == 2);
+	between = request_of(path, 1).at - request_of(path, 0).at;
+	assert_in_range(between, TW_SECOND, 3 * TW_SECOND);
+	assert_int_equal(end_of(&runs, path, 0).end, TW_REDIS_END_SNOOZED);
+	assert_in_range(end_of(&runs, path, 0).retry_in, TW_SECOND,
+			TW_SECOND + 100 * TW_MILLISECOND);
+	assert_int_equal(end_of(&runs, path, 1).end, TW_REDIS_END_DONE);
+	assert_int_equal(request_of(path, 1).attempt, 1);
+	worker_stop(worker);
+}
+
+static void too_many_requests_are_called_after_a_pause(void **state)
+{
+	assert_is_called_after_a_pause(*state, "/limited");
+}
+
+static void unavailable_server_with_a_date_is_called_after_a_pause(void **state)
+{
+	assert_is_called_after_a_pause(*state, "/dated");
+}
+
+/* Tasks that may begin once are all done, though the host refuses most of what comes at once. */
+static void host_that_limits_requests_is_called_at_its_rate(void **state)
+{
+	enum { TASKS = 100 };
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char url[64];
+	char key[KEY_SIZE];
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/quota", http.port);
+	for (int i = 0; i < TASKS; i++) {
+		number_key(key, i);
+		add_callback(fixture->redis, key, url, 1);
+	}
+	worker = start(fixture);
+	WAIT_UNTIL(stats_of(fixture->redis).tasks == 0);
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).dead, 0);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), TASKS);
+	assert_true(http_server_count(&http) > TASKS);
+	assert_true(http_server_count(&http) < 2 * TASKS);
+}
+
+/* Returns the limit before. */
+static struct rlimit leave_no_descriptor(void)
+{
+	int lowest = dup(0);
+	struct rlimit before;
+	struct rlimit none;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){(rlim_t)lowest, before.rlim_max};
+	close(lowest);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	return before;
+}
+
+static void task_without_a_descriptor_is_given_back(void **state)
+{
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
+	struct rlimit before;
+	char url[64];
 
-	for (size_t i = 0; i < 2; i++)
-		add_call(fixture, paths[i], paths[i]);
-	WAIT_UNTIL(ends_count(&runs) == 4);
-	for (size_t i = 0; i < 2; i++) {
-		int64_t between = request_of(paths[i], 1).at - request_of(paths[i], 0).at;
-
-		assert_in_range(between, TW_SECOND, 3 * TW_SECOND);
-		assert_in_range(end_of(&runs, paths[i], 0).retry_in, TW_SECOND,
-				TW_SECOND + 100 * TW_MILLISECOND);
-		assert_int_equal(ends_count_of(&runs, paths[i], TW_REDIS_END_DONE), 1);
-	}
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/200", http.port);
+	/* The worker has all its connections to Redis then. */
+	add_callback(fixture->redis, "first", "http://127.0.0.1:1/", 1);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	before = leave_no_descriptor();
+	add_callback(fixture->redis, "a", url, 1);
+	add_callback(fixture->redis, "b", "http://localhost:1/", 1);
+	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_SNOOZED) &&
+		   ends_count_of(&runs, "b", TW_REDIS_END_SNOOZED));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_string_equal(end_of(&runs, "a", 0).reason, "no file descriptor is left");
+	assert_string_equal(end_of(&runs, "b", 0).reason, "no file descriptor is left");
+	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_DONE) == 1);
+	assert_int_equal(request_of("a", 0).attempt, 1);
 	worker_stop(worker);
 }
 
@@ -697,7 +784,10 @@ int main(void)
 		CALLBACK_TEST(large_body_arrives_whole),
 		CALLBACK_TEST(every_2xx_is_success),
 		CALLBACK_TEST(unavailable_server_is_called_again),
-		CALLBACK_TEST(retry_after_is_honoured),
+		CALLBACK_TEST(too_many_requests_are_called_after_a_pause),
+		CALLBACK_TEST(unavailable_server_with_a_date_is_called_after_a_pause),
+		CALLBACK_TEST(host_that_limits_requests_is_called_at_its_rate),
+		CALLBACK_TEST(task_without_a_descriptor_is_given_back),
 		CALLBACK_TEST(status_that_is_of_no_class_has_its_end),
 		CALLBACK_TEST(answer_may_snooze),
 		CALLBACK_TEST(other_4xx_and_redirects_are_dead_at_once),

@@ -1,24 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs for hosts that have stalled: how long they are put off, and that none is lost. */
+/*
+ * These tests look at runs that are put off: for hosts that have stalled, and for hosts that ask
+ * for pauses. None is lost, and they come back in few clumps.
+ */
 #include "support/test.h"
+
+#include <stdlib.h>
 
 #include "redis/worker/hosts.h"
 
-enum { RUNS = 11000, LIMIT = 2 };
+enum { RUNS = 20000, LIMIT = 2, SHARDS = 64, CLUMP = 100 };
 
 static const tw_duration stall_time = 100 * TW_MILLISECOND;
-static const tw_duration put_off_max = 10 * TW_SECOND;
-static struct tw_redis_job jobs[2] = {{.url = "http://one.example/"},
-				      {.url = "http://other.example/"}};
+static struct tw_redis_job jobs[SHARDS + 1];
 static struct run runs[RUNS];
 static struct hosts hosts;
 
 static int open_hosts(void **state)
 {
 	(void)state;
+	for (unsigned i = 0; i < SHARDS; i++)
+		jobs[i] = (struct tw_redis_job){.url = "http://one.example/", .shard = i};
+	jobs[SHARDS] = (struct tw_redis_job){.url = "http://other.example/"};
 	for (int i = 0; i < RUNS; i++)
-		runs[i] = (struct run){.job = &jobs[0]};
-	hosts_init(&hosts, LIMIT);
+		runs[i] = (struct run){.job = &jobs[i % SHARDS]};
+	hosts_init(&hosts, LIMIT, SHARDS, CLUMP);
+	return 0;
+}
+
+static int close_hosts(void **state)
+{
+	(void)state;
+	hosts_free(&hosts);
 	return 0;
 }
 
@@ -28,7 +41,7 @@ static void assert_begins(struct run *run, tw_duration now)
 	assert_ptr_equal(hosts_take(&hosts, now), run);
 }
 
-/* How long the run is put off that comes now. */
+/* Returns how long the run is put off that comes now. */
 static tw_duration time_put_off(struct run *run, tw_duration now)
 {
 	hosts_add(&hosts, run, now);
@@ -37,34 +50,198 @@ static tw_duration time_put_off(struct run *run, tw_duration now)
 	return run->put_off;
 }
 
-static void runs_of_a_stalled_host_are_put_off_longer_and_longer_up_to_a_limit(void **state)
+/* Has the host run as many as may. Returns a time when it has stalled for `silence`. */
+static tw_duration stall(tw_duration silence)
 {
-	tw_duration now = TW_SECOND;
-	tw_duration last = stall_time;
+	assert_begins(&runs[0], TW_SECOND);
+	assert_begins(&runs[1], TW_SECOND);
+	return TW_SECOND + silence;
+}
+
+static int compare_put_off(const void *a, const void *b)
+{
+	const struct run *one = a;
+	const struct run *other = b;
+
+	return (one->put_off > other->put_off) - (one->put_off < other->put_off);
+}
+
+/* A visit is a claim of one shard, or two. */
+static void long_line_of_a_silent_host_costs_few_visits_a_second(void **state)
+{
+	tw_duration now = stall(5 * TW_SECOND);
+	tw_duration last = 0;
+	size_t visits = 0;
+	size_t size = 0;
 
 	(void)state;
+	for (int i = 2; i < RUNS; i++)
+		time_put_off(&runs[i], now);
+	qsort(runs + 2, RUNS - 2, sizeof(runs[0]), compare_put_off);
+	for (int i = 2; i < RUNS; i++) {
+		bool same = i > 2 && runs[i].put_off == runs[i - 1].put_off;
+
+		/* All of a clump are of one shard. */
+		assert_true(!same || runs[i].job == runs[i - 1].job);
+		size = same ? size + 1 : 1;
+		visits += !same;
+		assert_in_range(size, 1, CLUMP);
+		assert_true(same || !last || runs[i].put_off - last >= 500 * TW_MILLISECOND);
+		last = runs[i].put_off;
+	}
+	assert_in_range(visits, RUNS / CLUMP, RUNS / CLUMP + SHARDS);
+	/* They come back at 100 or 200 a second. */
+	assert_in_range(last, RUNS / 200 * TW_SECOND, RUNS / 100 * TW_SECOND);
+	hosts_end(&hosts, &runs[0], now, false, 0);
+	hosts_end(&hosts, &runs[1], now, false, 0);
+}
+
+static void few_runs_of_a_slow_host_come_back_soon(void **state)
+{
+	tw_duration now = stall(stall_time);
+
+	(void)state;
+	assert_int_equal(time_put_off(&runs[2], now), stall_time);
+	for (int i = 3; i < SHARDS; i++)
+		assert_in_range(time_put_off(&runs[i], now), stall_time, 4 * TW_SECOND);
+	/* An answer makes it quick again; the line goes on where it ended. */
+	hosts_end(&hosts, &runs[0], now, true, 0);
+	hosts_end(&hosts, &runs[1], now, false, 0);
+	now += 10 * TW_SECOND;
+	assert_begins(&runs[0], now);
+	hosts_end(&hosts, &runs[0], now, true, 0);
 	assert_begins(&runs[0], now);
 	assert_begins(&runs[1], now);
 	now += stall_time;
 	assert_int_equal(time_put_off(&runs[2], now), stall_time);
-	for (int i = 3; i < RUNS; i++) {
-		tw_duration time = time_put_off(&runs[i], now);
+	hosts_end(&hosts, &runs[0], now, true, 0);
+	hosts_end(&hosts, &runs[1], now, true, 0);
+}
 
-		assert_true(time > last || last == put_off_max);
-		last = time;
+static void line_outlives_the_runs_of_its_host(void **state)
+{
+	tw_duration now = stall(5 * TW_SECOND);
+	tw_duration last = 0;
+
+	(void)state;
+	for (int i = 2; i < SHARDS; i++)
+		last = time_put_off(&runs[i], now);
+	hosts_end(&hosts, &runs[0], now, false, 0);
+	hosts_end(&hosts, &runs[1], now, false, 0);
+	assert_begins(&runs[0], now);
+	assert_begins(&runs[1], now);
+	now += stall_time;
+	assert_true(time_put_off(&runs[0 + SHARDS], now) > last - stall_time);
+	hosts_end(&hosts, &runs[0], now, false, 0);
+	hosts_end(&hosts, &runs[1], now, false, 0);
+}
+
+/* Ends the run with an answer that asks for a pause. */
+static void end_with_pause(struct run *run, tw_duration now, tw_duration pause)
+{
+	run->put_off = 0;
+	run->took = 0;
+	hosts_end(&hosts, run, now, true, pause);
+}
+
+static void nothing_begins_before_the_pause_is_over(void **state)
+{
+	tw_duration now = TW_SECOND;
+
+	(void)state;
+	assert_begins(&runs[0], now);
+	hosts_add(&hosts, &runs[1], now);
+	end_with_pause(&runs[0], now, 10 * TW_SECOND);
+	/* It is put off, as is all that waits and comes. */
+	assert_in_range(runs[0].put_off, 10 * TW_SECOND, 11 * TW_SECOND);
+	assert_ptr_equal(run_list_take(&hosts.put_off), &runs[1]);
+	assert_in_range(runs[1].put_off, 10 * TW_SECOND, 11 * TW_SECOND);
+	assert_in_range(time_put_off(&runs[2], now), 10 * TW_SECOND, 11 * TW_SECOND);
+	/* Shortly before, one may lie here; another host's begins. */
+	now += 10 * TW_SECOND - TW_MILLISECOND;
+	hosts_add(&hosts, &runs[3], now);
+	assert_null(hosts_take(&hosts, now));
+	assert_true(hosts.check_at && hosts.check_at <= now + TW_MILLISECOND);
+	runs[4].job = &jobs[SHARDS];
+	assert_begins(&runs[4], now);
+	now += TW_MILLISECOND;
+	hosts_check(&hosts, now);
+	assert_ptr_equal(hosts_take(&hosts, now), &runs[3]);
+	hosts_end(&hosts, &runs[3], now, true, 0);
+	hosts_end(&hosts, &runs[4], now, true, 0);
+}
+
+/* Counts how many begin and end, answered, within the time. */
+static int begin_for(tw_duration *now, tw_duration time)
+{
+	tw_duration until = *now + time;
+	int begun = 0;
+
+	for (; *now < until; *now += TW_MILLISECOND) {
+		hosts_add(&hosts, &runs[1], *now);
+		hosts_check(&hosts, *now);
+		while (run_list_take(&hosts.put_off))
+			;
+		for (struct run *run; (run = hosts_take(&hosts, *now)); begun++)
+			hosts_end(&hosts, run, *now, true, 0);
+		hosts_give_back(&hosts, *now);
+		while (run_list_take(&hosts.put_off))
+			;
 	}
-	assert_int_equal(last, put_off_max);
-	/* An end without an answer changes nothing. */
-	hosts_end(&hosts, &runs[1], now, false);
-	assert_begins(&runs[1], now);
-	now += stall_time;
-	assert_int_equal(time_put_off(&runs[2], now), put_off_max);
-	hosts_end(&hosts, &runs[1], now, true);
-	assert_begins(&runs[1], now);
-	now += stall_time;
-	assert_int_equal(time_put_off(&runs[2], now), stall_time);
-	hosts_end(&hosts, &runs[0], now, false);
-	hosts_end(&hosts, &runs[1], now, false);
+	return begun;
+}
+
+static void pauses_halve_the_rate_and_answers_raise_it(void **state)
+{
+	tw_duration now = TW_SECOND;
+	int first;
+	int second;
+
+	(void)state;
+	/* It runs all the time. */
+	assert_begins(&runs[5], now);
+	for (int i = 0; i < 20; i++, now += 10 * TW_MILLISECOND) {
+		assert_begins(&runs[0], now);
+		hosts_end(&hosts, &runs[0], now, true, 0);
+	}
+	assert_begins(&runs[0], now);
+	end_with_pause(&runs[0], now, TW_SECOND);
+	now += TW_SECOND;
+	first = begin_for(&now, TW_SECOND);
+	assert_in_range(first, 20, 90);
+	hosts_add(&hosts, &runs[0], now + TW_SECOND);
+	assert_ptr_equal(hosts_take(&hosts, now + TW_SECOND), &runs[0]);
+	now += TW_SECOND;
+	end_with_pause(&runs[0], now, TW_SECOND);
+	now += TW_SECOND;
+	second = begin_for(&now, TW_SECOND);
+	assert_in_range(second, first / 3, first * 2 / 3);
+	begin_for(&now, 10 * TW_SECOND);
+	assert_true(begin_for(&now, TW_SECOND) > 3 * second / 2);
+	hosts_end(&hosts, &runs[5], now, true, 0);
+}
+
+static void attempts_count_when_a_host_has_asked_for_pauses_for_an_hour(void **state)
+{
+	tw_duration now = TW_SECOND;
+
+	(void)state;
+	for (tw_duration end = now + TW_HOUR; now < end; now += 30 * TW_SECOND) {
+		assert_begins(&runs[0], now);
+		end_with_pause(&runs[0], now, 20 * TW_SECOND);
+		assert_true(runs[0].put_off > 0);
+	}
+	assert_begins(&runs[0], now);
+	end_with_pause(&runs[0], now, 20 * TW_SECOND);
+	assert_int_equal(runs[0].put_off, 0);
+	/* Another answer, and it has an hour again. */
+	now += 30 * TW_SECOND;
+	assert_begins(&runs[0], now);
+	hosts_end(&hosts, &runs[0], now, true, 0);
+	now += TW_MINUTE;
+	assert_begins(&runs[0], now);
+	end_with_pause(&runs[0], now, 20 * TW_SECOND);
+	assert_true(runs[0].put_off > 0);
 }
 
 static void runs_that_wait_are_given_back_for_no_time(void **state)
@@ -74,28 +251,33 @@ static void runs_that_wait_are_given_back_for_no_time(void **state)
 	(void)state;
 	assert_begins(&runs[0], now);
 	assert_begins(&runs[1], now);
-	runs[4].job = &jobs[1];
+	runs[4].job = &jobs[SHARDS];
 	for (int i = 2; i < 5; i++)
 		hosts_add(&hosts, &runs[i], now);
-	hosts_give_back(&hosts);
+	hosts_give_back(&hosts, now);
 	assert_int_equal(hosts.put_off.count, 3);
 	for (int i = 2; i < 5; i++)
 		assert_int_equal(run_list_take(&hosts.put_off)->put_off, 0);
 	/* Neither host has any left. */
-	hosts_end(&hosts, &runs[0], now, true);
-	hosts_end(&hosts, &runs[1], now, true);
+	hosts_end(&hosts, &runs[0], now, true, 0);
+	hosts_end(&hosts, &runs[1], now, true, 0);
 	assert_null(hosts_take(&hosts, now));
 	for (int i = 0; i < HOST_CHAINS; i++)
 		assert_null(hosts.chains[i]);
 }
 
+#define HOSTS_TEST(test) cmocka_unit_test_setup_teardown(test, open_hosts, close_hosts)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(
-			runs_of_a_stalled_host_are_put_off_longer_and_longer_up_to_a_limit,
-			open_hosts),
-		cmocka_unit_test_setup(runs_that_wait_are_given_back_for_no_time, open_hosts),
+		HOSTS_TEST(long_line_of_a_silent_host_costs_few_visits_a_second),
+		HOSTS_TEST(few_runs_of_a_slow_host_come_back_soon),
+		HOSTS_TEST(line_outlives_the_runs_of_its_host),
+		HOSTS_TEST(nothing_begins_before_the_pause_is_over),
+		HOSTS_TEST(pauses_halve_the_rate_and_answers_raise_it),
+		HOSTS_TEST(attempts_count_when_a_host_has_asked_for_pauses_for_an_hour),
+		HOSTS_TEST(runs_that_wait_are_given_back_for_no_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -293,13 +294,14 @@ static void dead_letter_whose_key_a_task_has_stays(void **state)
 /* Lists a dead letter of the shard, which is gone by the time that it is to be dropped. */
 static size_t answer_too_late(void *context, const redisReply *request, char *reply, size_t room)
 {
-	const char *last = request->element[request->elements - 1]->str;
+	/* The listing has its cursor there. */
+	const char *cursor = request->element[request->elements - 2]->str;
 
 	(void)context;
 	return (size_t)snprintf(reply, room, "%s",
-				strcmp(last, "0") ? ":-2\r\n"
-						  : "*3\r\n:1\r\n$1\r\n0\r\n"
-						    "*2\r\n$1\r\nk\r\n$10\r\n1:1:0:8 0\n\r\n");
+				strcmp(cursor, "0") ? ":-2\r\n"
+						    : "*3\r\n:1\r\n$1\r\n0\r\n"
+						      "*2\r\n$1\r\nk\r\n$10\r\n1:1:0:8 0\n\r\n");
 }
 
 static void dead_letter_that_is_gone_meanwhile_is_no_failure(void **state)
@@ -759,6 +761,36 @@ static void sigterm_in_mid_task_lets_it_finish(void **state)
 	program_end(&worker);
 }
 
+/* Runs in a process of its own, for a hard limit may not rise again. Returns its exit code. */
+static int run_with_few_descriptors(void)
+{
+	const struct rlimit few = {20, 40};
+	struct program worker;
+	int fine;
+
+	if (setrlimit(RLIMIT_NOFILE, &few))
+		return 2;
+	program_start(&worker, &environment, ARGUMENTS("worker", "--shards=4"));
+	fine = program_wait_text(&worker, "the worker runs") &&
+	       strstr(program_text(&worker),
+		      "40 file descriptors are enough for 12 callbacks at a time, not 64");
+	program_end(&worker);
+	return !fine;
+}
+
+static void worker_with_few_descriptors_runs_fewer_callbacks(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(run_with_few_descriptors());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void task_longer_than_the_grace_is_given_back(void **state)
 {
 	struct fixture *fixture = *state;
@@ -862,6 +894,7 @@ int main(void)
 		PROGRAM_TEST(lines_of_the_worker_are_json_if_asked_for),
 		PROGRAM_TEST(run_that_is_tried_again_is_told_with_its_time),
 		PROGRAM_TEST(sigterm_in_mid_task_lets_it_finish),
+		PROGRAM_TEST(worker_with_few_descriptors_runs_fewer_callbacks),
 		PROGRAM_TEST(task_longer_than_the_grace_is_given_back),
 		PROGRAM_TEST(task_of_a_killed_worker_runs_again_within_its_lease_and_a_second),
 		PROGRAM_TEST(worker_outlives_a_restart_of_redis),

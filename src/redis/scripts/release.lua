@@ -16,7 +16,8 @@ for i = 1, count do
 		-- As fail does.
 		local due = wait == 0 and now or math.ceil(now_us / 1000) + math.abs(wait)
 		if wait < 0 then
-			due = math.ceil(due / 256) * 256
+			local apart = wait < -4096 and 1024 or 256
+			due = math.ceil(due / apart) * apart
 		end
 		scores[#scores + 1] = string.format('%d', due)
 		scores[#scores + 1] = key

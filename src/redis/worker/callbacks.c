@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * curl_multi keeps the connections and tells when a request has ended; easy handles are kept and
- * used again, connections too. redis.h says what is sent and what becomes of the response, by its
+ * curl_multi keeps the connections and reports requests that have ended; easy handles and
+ * connections are used again. redis.h says what is sent, and what becomes of the response by its
  * status and headers.
  */
 #include "callbacks.h"
 
 #include <assert.h>
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -21,6 +23,8 @@
 enum { SLEEP_MS = 1000 };
 static const size_t body_max = (size_t)64 * 1024;
 static const tw_duration retry_after_max = 24 * TW_HOUR;
+/* How long a run waits that found no descriptor, and how long until one more runs at a time. */
+static const tw_duration starved_time = TW_SECOND;
 
 /*
  * Since 8.20 libcurl looks names up in at most 20 threads, and waits for these when a multi handle
@@ -36,13 +40,14 @@ enum { LOOKUPS_OF_A_CALLBACK = 8 };
 struct http_request {
 	struct http_request *next; /* among the idle */
 	CURL *easy;
-	struct run *run; /* NULL: idle */
+	struct run *run; /* NULL while it is idle */
 	struct curl_slist *headers;
 	const struct targets *targets;
 	enum target_verdict host;
 	char denied[INET6_ADDRSTRLEN]; /* the last address that was; "": none */
 	bool opened;                   /* there was one that was not */
-	size_t body_size;              /* of the response, as far as it was read */
+	bool starved;                  /* no descriptor was left for a socket */
+	size_t body_size;              /* what was read of the response */
 	tw_duration start;
 };
 
@@ -73,6 +78,28 @@ static const char *header_value(CURL *easy, const char *name)
 		       : "";
 }
 
+static int socket_make(struct http_request *request, int family, int type, int protocol)
+{
+	int made = socket(family, type | SOCK_CLOEXEC, protocol);
+
+	if (made < 0 && (errno == EMFILE || errno == ENFILE))
+		request->starved = true;
+	return made;
+}
+
+/* Returns whether the request failed for want of a descriptor. A look-up that fails does not say
+ * why, so one more socket is tried then. */
+static bool is_starved(struct http_request *request)
+{
+	int probe = -1;
+
+	if (!request->opened && !*request->denied)
+		probe = socket_make(request, AF_INET, SOCK_STREAM, 0);
+	if (probe >= 0)
+		close(probe);
+	return request->starved;
+}
+
 /* curl asks for a socket to each address that it tries; a connection that is kept is one to the
  * same host, which was asked about. */
 static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct curl_sockaddr *to)
@@ -86,11 +113,11 @@ static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct cu
 		return CURL_SOCKET_BAD;
 	}
 	request->opened = true;
-	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+	return socket_make(request, to->family, to->socktype, to->protocol);
 }
 
-/* Asks about the host as curl will read it from the URL. False: it is not to be called, and the run
- * has its outcome. */
+/* Asks about the host as curl will read it from the URL. Returns whether it may be called; if not,
+ * the run has its outcome. */
 static bool host_judge(struct http_request *request)
 {
 	struct run *run = request->run;
@@ -176,6 +203,13 @@ static void answer_judge(struct http_request *request, CURLcode result)
 			 "the address is denied: %s", request->denied);
 		return;
 	}
+	if (is_starved(request)) {
+		run->outcome = TW_REDIS_SNOOZE;
+		run->verdict.retry_in = starved_time;
+		snprintf(run->verdict.reason, sizeof(run->verdict.reason),
+			 "no file descriptor is left");
+		return;
+	}
 	run->outcome = result == CURLE_URL_MALFORMAT ? TW_REDIS_KILL : TW_REDIS_RETRY;
 	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s",
 		 curl_easy_strerror(result));
@@ -230,7 +264,7 @@ static bool headers_write(struct http_request *request, const struct tw_redis_jo
 	return fine;
 }
 
-/* As curl wants it: POST is what sends a body, whatever the method is called. */
+/* Sets method and body. To curl POST is what sends a body, whatever the method is called. */
 static bool method_set(CURL *easy, const struct tw_redis_job *job)
 {
 	const char *name = tw_redis_method_name(job->method);
@@ -277,6 +311,29 @@ static bool request_fill(struct callbacks *callbacks, struct http_request *reque
 	return fine && method_set(easy, job);
 }
 
+/* Returns how long the host asks not to be called, or 0. */
+static tw_duration pause_of(const struct run *run)
+{
+	bool asks = run->http_status == 429 || run->http_status == 503;
+
+	return asks && run->outcome == TW_REDIS_RETRY ? run->retry_least : 0;
+}
+
+/* Has as many requests run as there are descriptors for: as many as run now, or one more. */
+static void callbacks_limit(struct callbacks *callbacks, bool starved, tw_duration now)
+{
+	unsigned most = starved ? callbacks->busy : callbacks->most + 1;
+
+	callbacks->starved = now;
+	if (most > callbacks->options->callbacks)
+		most = callbacks->options->callbacks;
+	if (most == callbacks->most)
+		return;
+	callbacks->most = most ? most : 1;
+	/* Connections that are kept take descriptors, too. */
+	curl_multi_setopt(callbacks->multi, CURLMOPT_MAXCONNECTS, (long)callbacks->most);
+}
+
 static void request_end(struct callbacks *callbacks, struct http_request *request)
 {
 	struct run *run = request->run;
@@ -284,12 +341,18 @@ static void request_end(struct callbacks *callbacks, struct http_request *reques
 
 	curl_multi_remove_handle(callbacks->multi, request->easy);
 	run->took = now - request->start;
-	hosts_end(&callbacks->hosts, run, now, run->http_status);
+	hosts_end(&callbacks->hosts, run, now, run->http_status, pause_of(run));
+	/* It is the host's wish, and not the task's failure. */
+	if (run->put_off)
+		run->outcome = TW_REDIS_SNOOZE;
 	curl_slist_free_all(request->headers);
 	request->headers = NULL;
 	request->run = NULL;
 	request->next = callbacks->idle;
 	callbacks->idle = request;
+	callbacks->busy--;
+	if (request->starved || now - callbacks->starved >= starved_time)
+		callbacks_limit(callbacks, request->starved, now);
 	pthread_mutex_lock(&callbacks->runner.lock);
 	runner_end(&callbacks->runner, run);
 	pthread_mutex_unlock(&callbacks->runner.lock);
@@ -300,11 +363,13 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	struct http_request *request = callbacks->idle;
 
 	callbacks->idle = request->next;
+	callbacks->busy++;
 	request->run = run;
 	request->targets = callbacks->targets;
 	request->host = TARGET_BY_ADDRESS;
 	*request->denied = '\0';
 	request->opened = false;
+	request->starved = false;
 	request->body_size = 0;
 	request->start = clock_read_real(CLOCK_MONOTONIC);
 	run_begin(run, request->start);
@@ -320,7 +385,7 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	request_end(callbacks, request);
 }
 
-/* Takes in what was handed over. False: the thread is to end. */
+/* Takes in what was handed over. Returns whether the thread goes on. */
 static bool callbacks_take(struct callbacks *callbacks, tw_duration now)
 {
 	struct runner *runner = &callbacks->runner;
@@ -339,7 +404,7 @@ static bool callbacks_take(struct callbacks *callbacks, tw_duration now)
 		hosts_add(&callbacks->hosts, run, now);
 	hosts_check(&callbacks->hosts, now);
 	if (give_back)
-		hosts_give_back(&callbacks->hosts);
+		hosts_give_back(&callbacks->hosts, now);
 	return !stop;
 }
 
@@ -349,7 +414,7 @@ static void callbacks_begin(struct callbacks *callbacks, tw_duration now)
 	struct runner *runner = &callbacks->runner;
 	struct run *run;
 
-	while (callbacks->idle && (run = hosts_take(&callbacks->hosts, now))) {
+	while (callbacks->busy < callbacks->most && (run = hosts_take(&callbacks->hosts, now))) {
 		run_count(run);
 		request_start(callbacks, run);
 	}
@@ -401,7 +466,9 @@ static int sleep_ms(const struct callbacks *callbacks, tw_duration now)
 {
 	tw_duration check_at = callbacks->hosts.check_at;
 
-	return check_at ? (int)delay_to_ms(check_at - now) : SLEEP_MS;
+	if (!check_at)
+		return SLEEP_MS;
+	return check_at > now ? (int)delay_to_ms(check_at - now) : 0;
 }
 
 static void *callbacks_thread(void *argument)
@@ -430,6 +497,7 @@ static void callbacks_free(struct callbacks *callbacks)
 	free(callbacks->requests);
 	if (callbacks->multi)
 		curl_multi_cleanup(callbacks->multi);
+	hosts_free(&callbacks->hosts);
 	runner_destroy(&callbacks->runner);
 }
 
@@ -458,15 +526,16 @@ static bool requests_create(struct callbacks *callbacks)
 }
 
 enum tw_status callbacks_start(struct callbacks *callbacks,
-			       const struct tw_redis_worker_options *options,
+			       const struct tw_redis_worker_options *options, unsigned shards,
 			       const struct targets *targets, struct mailbox *mailbox)
 {
 	pthread_once(&curl_once, curl_begin);
 	memset(callbacks, 0, sizeof(*callbacks));
 	callbacks->options = options;
+	callbacks->most = options->callbacks;
 	callbacks->targets = targets;
 	runner_init(&callbacks->runner, mailbox);
-	hosts_init(&callbacks->hosts, options->callbacks_per_host);
+	hosts_init(&callbacks->hosts, options->callbacks_per_host, shards, options->batch);
 	if (!requests_create(callbacks)) {
 		callbacks_free(callbacks);
 		return TW_NO_MEMORY;

@@ -25,6 +25,9 @@ struct callbacks {
 	/* The thread's own. */
 	struct http_request *requests; /* the options' `callbacks` of them */
 	struct http_request *idle;
+	unsigned busy;       /* those that are not idle */
+	unsigned most;       /* may be busy; fewer than there are while descriptors are short */
+	tw_duration starved; /* monotonic: when `most` changed, about */
 	struct hosts hosts;
 
 	struct runner runner; /* its lock is for all below */
@@ -32,9 +35,10 @@ struct callbacks {
 	bool give_back;       /* begin nothing any more */
 };
 
-/* TW_OK, TW_NO_MEMORY or TW_SYSTEM; else nothing is to be stopped. */
+/* `shards` is how many the tasks come from. Returns TW_OK, TW_NO_MEMORY or TW_SYSTEM; on failure
+ * nothing is to be stopped. */
 enum tw_status callbacks_start(struct callbacks *callbacks,
-			       const struct tw_redis_worker_options *options,
+			       const struct tw_redis_worker_options *options, unsigned shards,
 			       const struct targets *targets, struct mailbox *mailbox);
 /* Ends the thread; nothing may be waiting or running. */
 void callbacks_stop(struct callbacks *callbacks);

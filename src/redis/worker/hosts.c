@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A host is there while something of it waits or runs. It is full when as many run as may; it has
- * stalled when it has been full for stall_time without one that began or ended. What waits for it
- * then goes back to Redis for a while, which makes room for tasks of others; the more there are of
- * them the longer, so that they cost little however many they are.
+ * A host is there while something of it waits or runs, while runs that were put off are to come
+ * back, and for a while after it asked for a pause. It is full when as many run as may; it has
+ * stalled when it has been full for stall_time without one that began or ended.
  *
- * Invariant: a host is in `ready` if something of it waits and it is not full.
+ * Runs are put off, which makes room for tasks of other hosts, when their host has stalled, or when
+ * it is limited and they could not begin within keep_time. They come back in clumps, which form a
+ * line in time. A clump is of one shard, so that one claim finds it. The distance between clumps is
+ * how long the host takes for a run, as far as its last answer shows: it grows up to distance_max
+ * while no answer comes, so that a line costs few commands a second, however long it is.
+ *
+ * A host is limited from an answer that asks for a pause (429 or 503 with Retry-After). Nothing
+ * begins before the pause is over, and runs begin with a gap between them: twice the gap after each
+ * pause, and less with each other answer. The run that was answered so is put off, too, unless the
+ * host has given no other answer for free_time.
+ *
+ * Invariant: a host is in `ready` if something of it waits, it is not full, and begin_at has come.
  */
 #include "hosts.h"
 
@@ -13,27 +23,85 @@
 #include <string.h>
 
 static const tw_duration stall_time = 100 * TW_MILLISECOND;
-static const tw_duration put_off_each = TW_MILLISECOND;
-static const tw_duration put_off_max = 10 * TW_SECOND;
+/* The longest distance between small clumps, and what each further run of a clump adds to it. */
+static const tw_duration distance_max = 500 * TW_MILLISECOND;
+static const tw_duration each_max = 5 * TW_MILLISECOND;
+/* A line as long as this has each_max for each run, whatever the distance. */
+static const tw_duration line_long = 4 * TW_SECOND;
+static const tw_duration line_max = TW_HOUR;
+static const tw_duration put_off_without_memory = TW_SECOND;
+/* Limited hosts: how early a run may lie here, the bounds of a gap, how much may be made up for. */
+static const tw_duration keep_time = 500 * TW_MILLISECOND;
+static const tw_duration gap_min = TW_MILLISECOND;
+static const tw_duration gap_max = 10 * TW_SECOND;
+static const tw_duration burst_time = 20 * TW_MILLISECOND;
+static const tw_duration free_time = TW_HOUR;
+static const tw_duration remember_time = TW_MINUTE;
 
+/* Runs of a shard that come back together. */
+struct clump {
+	tw_duration due; /* monotonic */
+	size_t count;
+	size_t expected; /* as many as the one before had; the line has time for these */
+};
+
+/* All times are monotonic. */
 struct host {
 	struct host *next; /* in its chain */
 	struct list ready;
 	bool is_ready;
 	unsigned running;
 	struct run_list waiting;
-	tw_duration moved; /* monotonic: when one began or ended */
-	int64_t put_off;   /* so many were, since it last answered */
+	tw_duration moved;    /* when one began or ended */
+	tw_duration answered; /* the last answer; at first, when the host came */
+	tw_duration line;     /* when the next clump of runs that are put off comes back */
+	struct clump *clumps; /* the last one of each shard; NULL until one is put off */
+	tw_duration interval; /* the mean time between two that begin */
+
+	tw_duration gap;      /* the shortest time between two that begin; 0 means no limit */
+	tw_duration widest;   /* the gap from which it shrinks */
+	tw_duration begin_at; /* when the next may begin */
+	tw_duration slowed;   /* when the gap was widened */
+	tw_duration taken;    /* the last answer that did not ask for a pause */
+
 	unsigned chain;
 	size_t size;
 	char name[];
 };
 
-void hosts_init(struct hosts *hosts, unsigned limit)
+static tw_duration earlier(tw_duration a, tw_duration b)
 {
-	*hosts = (struct hosts){.limit = limit};
+	return a < b ? a : b;
+}
+
+static tw_duration later(tw_duration a, tw_duration b)
+{
+	return a > b ? a : b;
+}
+
+void hosts_init(struct hosts *hosts, unsigned limit, unsigned shards, size_t clump)
+{
+	*hosts = (struct hosts){.limit = limit, .shards = shards, .clump = clump};
 	list_init(&hosts->ready);
 	run_list_init(&hosts->put_off);
+}
+
+static void host_free(struct host *host)
+{
+	free(host->clumps);
+	free(host);
+}
+
+void hosts_free(struct hosts *hosts)
+{
+	for (unsigned i = 0; i < HOST_CHAINS; i++) {
+		struct host *next;
+
+		for (struct host *host = hosts->chains[i]; host; host = next) {
+			next = host->next;
+			host_free(host);
+		}
+	}
 }
 
 const char *url_host(const char *url, size_t *size)
@@ -59,16 +127,39 @@ static unsigned name_chain(const char *name, size_t size)
 	return (hash ^ hash >> 16) % HOST_CHAINS;
 }
 
-/* NULL without memory. */
-static struct host *host_of(struct hosts *hosts, const char *url)
+static bool host_is_over(const struct host *host, tw_duration now)
+{
+	return !host->running && !host->waiting.count && host->line <= now &&
+	       (!host->gap || now - host->moved > remember_time);
+}
+
+/* Returns the host of the chain, or NULL. Frees those that are over. */
+static struct host *chain_search(struct host **at, const char *name, size_t size, tw_duration now)
+{
+	struct host *found = NULL;
+	struct host *host;
+
+	while ((host = *at)) {
+		if (host->size == size && !memcmp(host->name, name, size)) {
+			found = host;
+		} else if (host_is_over(host, now)) {
+			*at = host->next;
+			host_free(host);
+			continue;
+		}
+		at = &host->next;
+	}
+	return found;
+}
+
+/* Returns NULL without memory. */
+static struct host *host_of(struct hosts *hosts, const char *url, tw_duration now)
 {
 	size_t size;
 	const char *name = url_host(url, &size);
 	unsigned chain = name_chain(name, size);
-	struct host *host = hosts->chains[chain];
+	struct host *host = chain_search(&hosts->chains[chain], name, size, now);
 
-	while (host && (host->size != size || memcmp(host->name, name, size)))
-		host = host->next;
 	if (host)
 		return host;
 	host = calloc(1, sizeof(*host) + size);
@@ -76,6 +167,7 @@ static struct host *host_of(struct hosts *hosts, const char *url)
 		return NULL;
 	host->size = size;
 	host->chain = chain;
+	host->moved = host->answered = host->taken = now;
 	memcpy(host->name, name, size);
 	run_list_init(&host->waiting);
 	host->next = hosts->chains[chain];
@@ -90,20 +182,29 @@ static void host_forget(struct hosts *hosts, struct host *host)
 	while (*at != host)
 		at = &(*at)->next;
 	*at = host->next;
-	free(host);
+	host_free(host);
 }
 
-/* Keeps the invariant, at the end of the turns; frees a host of which nothing is left. */
-static void host_settle(struct hosts *hosts, struct host *host)
+static void check_by(struct hosts *hosts, tw_duration time)
 {
-	bool ready = host->waiting.count && host->running < hosts->limit;
+	if (!hosts->check_at || time < hosts->check_at)
+		hosts->check_at = time;
+}
+
+/* Keeps the invariant, at the end of the turns; frees a host that is over. */
+static void host_settle(struct hosts *hosts, struct host *host, tw_duration now)
+{
+	bool may = host->waiting.count && host->running < hosts->limit;
+	bool ready = may && host->begin_at <= now;
 
 	if (host->is_ready)
 		list_remove(&host->ready);
 	if (ready)
 		list_append(&hosts->ready, &host->ready);
 	host->is_ready = ready;
-	if (!host->running && !host->waiting.count)
+	if (may && !ready)
+		check_by(hosts, host->begin_at);
+	if (host_is_over(host, now))
 		host_forget(hosts, host);
 }
 
@@ -112,33 +213,79 @@ static bool host_has_stalled(const struct hosts *hosts, const struct host *host,
 	return host->running >= hosts->limit && now - host->moved >= stall_time;
 }
 
-static void run_put_off(struct hosts *hosts, struct host *host, struct run *run)
+/* Returns how many runs a clump may have: a limited host's are few, so that they can begin. */
+static size_t host_clump_most(const struct hosts *hosts, const struct host *host)
 {
-	run->put_off = stall_time + put_off_each * host->put_off++;
-	if (run->put_off > put_off_max)
-		run->put_off = put_off_max;
-	run_list_add(&hosts->put_off, run);
+	size_t most = host->gap ? (size_t)(distance_max / host->gap) + 1 : hosts->clump;
+
+	return most < hosts->clump ? most : hosts->clump;
+}
+
+/* Puts the run into its shard's clump, or makes a new one at the line's end. Returns when it is
+ * due, or 0 without memory. */
+static tw_duration clump_add(struct hosts *hosts, struct host *host, unsigned shard,
+			     tw_duration now)
+{
+	tw_duration first = later(now + stall_time, host->begin_at);
+	tw_duration distance = earlier((now - host->answered) / hosts->limit, distance_max);
+	tw_duration each =
+		host->line - first > line_long ? each_max : earlier(distance / 8, each_max);
+	struct clump *clump;
+
+	each = later(each, host->gap);
+	if (!host->clumps)
+		host->clumps = calloc(hosts->shards, sizeof(*host->clumps));
+	if (!host->clumps)
+		return 0;
+	clump = &host->clumps[shard % hosts->shards];
+	if (clump->count < host_clump_most(hosts, host) && clump->due > first) {
+		if (clump->count >= clump->expected)
+			host->line += each;
+	} else {
+		host->line = earlier(later(host->line, first), now + line_max);
+		*clump = (struct clump){.due = host->line, .expected = clump->count};
+		host->line +=
+			later(later(distance, host->gap), (tw_duration)clump->expected * each);
+	}
+	clump->count++;
+	return clump->due;
+}
+
+static void run_put_off(struct hosts *hosts, struct host *host, struct run *run, tw_duration now)
+{
+	tw_duration due = clump_add(hosts, host, run->job->shard, now);
+
+	run->put_off = due ? due - now : put_off_without_memory;
+}
+
+/* Returns whether a run that comes now could not begin for long. */
+static bool host_is_slow(const struct host *host, tw_duration now)
+{
+	tw_duration line = host->gap * (tw_duration)host->waiting.count;
+
+	return host->gap && later(host->begin_at, now) + line > now + keep_time;
 }
 
 void hosts_add(struct hosts *hosts, struct run *run, tw_duration now)
 {
-	struct host *host = host_of(hosts, run->job->url);
+	struct host *host = host_of(hosts, run->job->url, now);
 
 	if (!host) {
-		run->put_off = put_off_max;
+		run->put_off = put_off_without_memory;
 		run_list_add(&hosts->put_off, run);
 		return;
 	}
 	run->host = host;
-	if (host_has_stalled(hosts, host, now)) {
-		run_put_off(hosts, host, run);
+	if (host_has_stalled(hosts, host, now) || host_is_slow(host, now)) {
+		run_put_off(hosts, host, run, now);
+		run_list_add(&hosts->put_off, run);
 		return;
 	}
 	run_list_add(&host->waiting, run);
-	if (host->running >= hosts->limit && !hosts->check_at)
-		hosts->check_at = now + stall_time;
+	if (host->running >= hosts->limit)
+		check_by(hosts, now + stall_time);
 	if (!host->is_ready)
-		host_settle(hosts, host);
+		host_settle(hosts, host, now);
 }
 
 struct run *hosts_take(struct hosts *hosts, tw_duration now)
@@ -151,22 +298,72 @@ struct run *hosts_take(struct hosts *hosts, tw_duration now)
 	host = list_entry(hosts->ready.next, struct host, ready);
 	run = run_list_take(&host->waiting);
 	host->running++;
+	host->interval += (earlier(now - host->moved, TW_SECOND) - host->interval) / 8;
 	host->moved = now;
-	if (host->waiting.count && host->running >= hosts->limit && !hosts->check_at)
-		hosts->check_at = now + stall_time;
-	host_settle(hosts, host);
+	if (host->gap)
+		host->begin_at = later(host->begin_at, now - burst_time) + host->gap;
+	if (host->waiting.count && host->running >= hosts->limit)
+		check_by(hosts, now + stall_time);
+	host_settle(hosts, host, now);
 	return run;
 }
 
-void hosts_end(struct hosts *hosts, struct run *run, tw_duration now, bool answered)
+/* Puts off all that wait for the host. */
+static void host_put_off(struct hosts *hosts, struct host *host, tw_duration now)
+{
+	struct run *run;
+
+	while ((run = run_list_take(&host->waiting))) {
+		run_put_off(hosts, host, run, now);
+		run_list_add(&hosts->put_off, run);
+	}
+}
+
+/* Limits the host: it asks for a pause. Answers to runs that began before count once. */
+static void host_slow_down(struct hosts *hosts, struct host *host, tw_duration pause,
+			   tw_duration began, tw_duration now)
+{
+	if (!host->gap || began >= host->slowed) {
+		host->gap = later(2 * (host->gap ? host->gap : host->interval), gap_min);
+		host->gap = host->widest = earlier(host->gap, gap_max);
+		host->slowed = now;
+	}
+	host->begin_at = later(host->begin_at, now + pause);
+	host_put_off(hosts, host, now);
+}
+
+/* Shrinks the gap: the rate grows by a constant, which doubles it in 8 s or so. */
+static void host_speed_up(struct host *host)
+{
+	double rate = 1e9 / (double)host->gap;
+
+	rate += (double)host->gap / (8.0 * (double)host->widest);
+	host->gap = (tw_duration)(1e9 / rate);
+	if (2 * host->gap <= host->widest)
+		host->widest = host->gap;
+	if (host->gap < gap_min)
+		host->gap = host->begin_at = 0;
+}
+
+void hosts_end(struct hosts *hosts, struct run *run, tw_duration now, bool answered,
+	       tw_duration pause)
 {
 	struct host *host = run->host;
 
 	host->running--;
 	host->moved = now;
 	if (answered)
-		host->put_off = 0;
-	host_settle(hosts, host);
+		host->answered = now;
+	if (pause) {
+		host_slow_down(hosts, host, pause, now - run->took, now);
+		if (now - host->taken < free_time)
+			run_put_off(hosts, host, run, now);
+	} else if (answered) {
+		host->taken = now;
+		if (host->gap)
+			host_speed_up(host);
+	}
+	host_settle(hosts, host, now);
 }
 
 /* Calls with each host that has runs waiting; the call may free it. */
@@ -187,15 +384,13 @@ static void hosts_visit(struct hosts *hosts,
 
 static void host_check(struct hosts *hosts, struct host *host, tw_duration now)
 {
-	struct run *run;
-
 	if (!host_has_stalled(hosts, host, now)) {
 		if (host->running >= hosts->limit)
-			hosts->check_at = now + stall_time / 4;
+			check_by(hosts, now + stall_time / 4);
+		host_settle(hosts, host, now);
 		return;
 	}
-	while ((run = run_list_take(&host->waiting)))
-		run_put_off(hosts, host, run);
+	host_put_off(hosts, host, now);
 }
 
 void hosts_check(struct hosts *hosts, tw_duration now)
@@ -208,12 +403,11 @@ void hosts_check(struct hosts *hosts, tw_duration now)
 
 static void host_give_back(struct hosts *hosts, struct host *host, tw_duration now)
 {
-	(void)now;
 	run_list_move(&hosts->put_off, &host->waiting);
-	host_settle(hosts, host);
+	host_settle(hosts, host, now);
 }
 
-void hosts_give_back(struct hosts *hosts)
+void hosts_give_back(struct hosts *hosts, tw_duration now)
 {
-	hosts_visit(hosts, host_give_back, 0);
+	hosts_visit(hosts, host_give_back, now);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A run is one attempt at a task that this worker has on lease. The worker's main thread makes it,
- * hands it to a runner (handlers.h, callbacks.h), gets it back through the mailbox, tells Redis,
- * and frees it. In between it is the runner's alone, but for what is marked.
+ * hands it to a runner (handlers.h, callbacks.h), gets it back through the mailbox, notifies Redis,
+ * and frees it. In between it is the runner's alone, except for what is marked.
  */
 #ifndef REDIS_WORKER_RUN_H
 #define REDIS_WORKER_RUN_H
@@ -39,14 +39,14 @@ struct run {
 	tw_duration retry_least; /* Retry-After */
 	int http_status;
 	bool given_back;     /* it was not begun, or was broken off: neither done nor failed */
-	struct host *host;   /* of a callback */
-	tw_duration put_off; /* given back: due again after that */
+	struct host *host;   /* the callback's */
+	tw_duration put_off; /* given back or snoozed: due again after about that */
 
 	/* The main thread's all the time. */
 	struct list lease;         /* among those that are to be extended */
 	struct tw_timer extension; /* when it will be among them */
 	bool extending;            /* it is */
-	bool unsure;               /* Redis may have been told already: the reply was lost */
+	bool unsure;               /* Redis may know of its end already: the reply was lost */
 	tw_duration wait;          /* until it is due again; < 0: a dead letter */
 };
 
@@ -58,7 +58,7 @@ struct run_list {
 
 void run_list_init(struct run_list *list);
 void run_list_add(struct run_list *list, struct run *run);
-/* NULL: there is none. */
+/* Takes the first run, or returns NULL. */
 struct run *run_list_take(struct run_list *list);
 /* Moves all of `from` to the end of `to`. */
 void run_list_move(struct run_list *to, struct run_list *from);
@@ -95,7 +95,7 @@ void runner_init(struct runner *runner, struct mailbox *mailbox);
 void runner_destroy(struct runner *runner);
 /* It counts as running from now on, until runner_end. */
 void run_count(struct run *run);
-/* A run that has not begun, which then counts as running; NULL: there is none. Lock held. */
+/* Takes a run that has not begun, which then counts as running, or returns NULL. Lock held. */
 struct run *runner_take(struct runner *runner);
 /* It is given back, without having begun. Lock held. */
 void runner_return(struct runner *runner, struct run *run);

@@ -63,14 +63,19 @@ static void nothing_expires(void *context, const struct tw_task *task)
 	(void)task;
 }
 
-/* One for each kind of each shard, at most. */
-static size_t step_room(const struct tw_redis_worker *worker)
+static size_t shard_count(const struct tw_redis_worker *worker)
 {
 	size_t shards = 0;
 
 	for (size_t i = 0; i < worker->source_count; i++)
 		shards += worker->sources[i].shard_count;
-	return shards * STEP_KINDS;
+	return shards;
+}
+
+/* One for each kind of each shard, at most. */
+static size_t step_room(const struct tw_redis_worker *worker)
+{
+	return shard_count(worker) * STEP_KINDS;
 }
 
 static enum tw_status tables_create(struct tw_redis_worker *worker)
@@ -110,7 +115,8 @@ static enum tw_status runners_start(struct tw_redis_worker *worker)
 	handlers->slots = options->handler ? options->handlers : 0;
 	run_list_init(&callbacks->fresh);
 	run_list_init(&handlers->fresh);
-	status = callbacks_start(&worker->callbacks, options, &worker->targets, &worker->mailbox);
+	status = callbacks_start(&worker->callbacks, options, (unsigned)shard_count(worker),
+				 &worker->targets, &worker->mailbox);
 	if (status != TW_OK)
 		return status;
 	status = handlers_start(&worker->handlers, options, &worker->mailbox);

@@ -79,6 +79,8 @@ static void run_judge(struct tw_redis_worker *worker, struct run *run)
 
 	if (!again)
 		run->wait = -1;
+	else if (run->put_off)
+		run->wait = run->put_off;
 	else if (run->verdict.retry_in > 0)
 		run->wait = run->verdict.retry_in < TW_REDIS_DELAY_MAX ? run->verdict.retry_in
 								       : TW_REDIS_DELAY_MAX;

@@ -16,8 +16,8 @@
  * it began, so no attempt counts. Redis has a note of each claim whose reply is large for that, and
  * of every claim while turn_bytes is below its most.
  *
- * A reply that was lost leaves it open whether Redis has made the change. It is sent again, and then
- * "gone" or "stale" is what success looks like (run.unsure).
+ * A reply that was lost leaves it open whether Redis has made the change. It is sent again, and
+ * then "gone" or "stale" is what success looks like (run.unsure).
  */
 
 #include "worker.h"
@@ -36,6 +36,8 @@ static const size_t claim_bytes_large = (size_t)128 * 1024;
 static const size_t record_large = (size_t)16 * 1024;
 static const size_t note_bytes = (size_t)16 * 1024;
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
+/* What release.lua rounds times up to, for runs that were put off. */
+static const tw_duration clump_time = 256 * TW_MILLISECOND;
 
 static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind kind,
 			       struct worker_shard *shard)
@@ -464,7 +466,7 @@ static void tell_read(struct tw_redis_worker *worker, struct step *step)
 		if (step->kind == STEP_FAIL && run->wait < 0)
 			shard_sweep(step->shard);
 		if (step->kind == STEP_RELEASE && !worker->stopping)
-			shard_look_in(step->shard, run->wait);
+			shard_look_in(step->shard, run->wait + (run->put_off ? clump_time : 0));
 		worker_report(worker, run, end_of(run, step->kind, jobs_answer(step->eval, i)));
 	}
 }
