@@ -295,13 +295,14 @@ static void dead_letter_whose_key_a_task_has_stays(void **state)
 static size_t answer_too_late(void *context, const redisReply *request, char *reply, size_t room)
 {
 	/* The listing has its cursor there. */
-	const char *cursor = request->element[request->elements - 2]->str;
+	const char *cursor = request->element[request->elements - 3]->str;
 
 	(void)context;
 	return (size_t)snprintf(reply, room, "%s",
 				strcmp(cursor, "0") ? ":-2\r\n"
-						    : "*3\r\n:1\r\n$1\r\n0\r\n"
-						      "*2\r\n$1\r\nk\r\n$10\r\n1:1:0:8 0\n\r\n");
+						    : "*4\r\n:1\r\n$1\r\n0\r\n"
+						      "*2\r\n$1\r\nk\r\n$10\r\n1:1:0:8 0\n\r\n"
+						      ":0\r\n");
 }
 
 static void dead_letter_that_is_gone_meanwhile_is_no_failure(void **state)

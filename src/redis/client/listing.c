@@ -34,7 +34,7 @@ struct listing {
 
 	unsigned shard;
 	int64_t from_ms; /* tasks: the due time where it goes on */
-	size_t seen;     /* tasks of that time */
+	size_t seen;     /* tasks of that time, or letters at the cursor */
 	char cursor[24]; /* dead letters; "0" at the beginning and at the end of a shard */
 	size_t letters;  /* how many fit in a page, by the last one */
 };
@@ -137,6 +137,7 @@ static enum tw_status page_fetch(const struct listing *listing, redisReply **rep
 	} else {
 		eval_text(eval, listing->cursor);
 		eval_number(eval, (int64_t)listing->letters);
+		eval_number(eval, (int64_t)listing->seen);
 	}
 	status = call_ask(redis, call);
 	*reply = eval->reply;
@@ -204,7 +205,7 @@ static void page_resize(struct listing *listing, const redisReply *items)
 	for (size_t i = 1; i < items->elements; i += 2)
 		bytes += items->element[i]->len;
 	listing->letters = page_bytes * (items->elements / 2) / bytes;
-	if (!listing->letters)
+	if (!listing->letters || listing->seen)
 		listing->letters = 1;
 	if (listing->letters > PAGE || !items->elements)
 		listing->letters = PAGE;
@@ -213,19 +214,22 @@ static void page_resize(struct listing *listing, const redisReply *items)
 static enum tw_status give_letters(struct listing *listing, const redisReply *reply)
 {
 	const redisReply *items = reply->element[2];
+	size_t seen = (size_t)reply->element[3]->integer;
 	enum tw_status status = TW_OK;
 
 	/* It would never end. */
-	if (!strcmp(reply->element[1]->str, listing->cursor) && strcmp(listing->cursor, "0"))
+	if (!strcmp(reply->element[1]->str, listing->cursor) && seen <= listing->seen &&
+	    (strcmp(listing->cursor, "0") || seen))
 		return TW_REDIS_FAILED;
 	snprintf(listing->cursor, sizeof(listing->cursor), "%.20s", reply->element[1]->str);
+	listing->seen = seen;
 	for (size_t i = 0; i + 1 < items->elements && !listing->ended && status == TW_OK; i += 2) {
 		struct tw_redis_info info = info_begin(listing, reply, items->element[i]);
 
 		status = give_letter(listing, &info, items->element[i + 1]);
 	}
 	page_resize(listing, items);
-	listing->shard += !strcmp(listing->cursor, "0");
+	listing->shard += !strcmp(listing->cursor, "0") && !seen;
 	return status;
 }
 
