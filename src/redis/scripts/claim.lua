@@ -13,9 +13,11 @@
 -- A note has number, token and end of the lease of a worker's last large claim. Its key expires
 -- with the lease. A worker that lost the reply began none of these runs: they are given back
 -- uncounted.
-local note = string.sub(KEYS[1], 1, -4) .. 'note/' .. ARGV[4]
+local function note_key()
+	return string.sub(KEYS[1], 1, -4) .. 'note/' .. ARGV[4]
+end
 if ARGV[6] == '1' then
-	local number, token, score = string.match(redis.call('GET', note) or '',
+	local number, token, score = string.match(redis.call('GET', note_key()) or '',
 		'^(%d+) (%d+) (%d+)$')
 	local keys = number == ARGV[5] and
 		redis.call('ZRANGEBYSCORE', KEYS[1], score, score, 'LIMIT', 0, 1000) or {}
@@ -117,7 +119,7 @@ if #due > 0 then
 		redis.call('ZADD', KEYS[1], unpack(scores))
 		redis.call('HSET', KEYS[3], unpack(states))
 		if ARGV[4] ~= '' and bytes >= tonumber(ARGV[7]) then
-			redis.call('SET', note, ARGV[5] .. ' ' .. token_text .. ' ' .. lease_end,
+			redis.call('SET', note_key(), ARGV[5] .. ' ' .. token_text .. ' ' .. lease_end,
 				'PX', ARGV[2])
 		end
 	end
