@@ -119,8 +119,8 @@ if #due > 0 then
 		redis.call('ZADD', KEYS[1], unpack(scores))
 		redis.call('HSET', KEYS[3], unpack(states))
 		if ARGV[4] ~= '' and bytes >= tonumber(ARGV[7]) then
-			redis.call('SET', note_key(), ARGV[5] .. ' ' .. token_text .. ' ' .. lease_end,
-				'PX', ARGV[2])
+			redis.call('SET', note_key(), ARGV[5] .. ' ' .. token_text .. ' ' ..
+				lease_end, 'PX', ARGV[2])
 		end
 	end
 	if again then
