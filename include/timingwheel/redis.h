@@ -1114,9 +1114,15 @@ struct tw_redis_worker_options {
 	 * their host did not answer. It should be short. It may use another tw_redis, and must not
 	 * stop the worker. May be NULL. */
 	void (*report)(void *context, const struct tw_redis_report *report);
-	/* Called on the worker's main thread when Redis becomes unavailable, with the error, and
-	 * when it is available again, with NULL. NULL means none. */
+	/* Called on the worker's main thread when Redis, or a node of a cluster, becomes
+	 * unavailable, with the error, when the reason changes, with the new error, and when it is
+	 * available again, with NULL. NULL means none. */
 	void (*connection)(void *context, const struct tw_redis_error *error);
+	/* Called on the worker's main thread when the worker works around a failure: hints are
+	 * refused (TW_REDIS_REFUSED), so it polls; or a script fails for a shard (TW_REDIS_FAILED),
+	 * and it continues with the others. Called once, until the failure has ended or changed.
+	 * NULL means none. */
+	void (*notice)(void *context, const struct tw_redis_error *error);
 };
 
 /* A worker: it claims due tasks, runs them and acknowledges them. */
@@ -1273,6 +1279,19 @@ TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 TW_API enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
 						       const char *name_space,
 						       struct tw_redis_worker_stats *stats);
+
+/*
+ * Copies the reason why Redis is unavailable to the worker to *error.
+ *
+ * It is the last error passed to `connection`. If Redis is available, the status is TW_OK and the
+ * text is "". Any thread, also after the worker was stopped.
+ *
+ * Returns:
+ *   TW_OK                     *error is filled
+ *   TW_INVALID                `worker` or `error` is NULL
+ */
+TW_API enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
+						 struct tw_redis_error *error);
 
 /* Highest number of hosts with a row of their own, and the longest name of such a host. */
 #define TW_REDIS_HOSTS_MAX 50

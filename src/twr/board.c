@@ -405,6 +405,9 @@ void board_look(struct board *board, bool all, struct figures *figures)
 	/* Hosts first: whatever is counted there is counted in the others, too, or soon will be. */
 	tw_redis_worker_get_hosts(board->worker, figures->hosts, BOARD_HOSTS, &figures->host_count);
 	tw_redis_worker_get_stats(board->worker, &figures->worker);
+	tw_redis_worker_last_error(board->worker, &figures->failure);
+	if (figures->failure.status == TW_OK)
+		tw_redis_last_error(board->spaces[0].redis, &figures->failure);
 	hosts_fold(figures);
 	figures->uptime = now - board->start;
 	pthread_mutex_lock(&board->lock);

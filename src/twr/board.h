@@ -70,9 +70,10 @@ struct figures {
 	size_t second_count;
 
 	/* Of Redis, as it said last. */
-	bool answered;               /* when it was last asked */
-	tw_duration answer_age;      /* TW_FOREVER: it never has, and then there are no tasks */
-	struct tw_redis_stats tasks; /* of all namespaces together */
+	struct tw_redis_error failure; /* why it is unavailable to the worker, or did not answer */
+	bool answered;                 /* when it was last asked */
+	tw_duration answer_age;        /* TW_FOREVER: it never has, and then there are no tasks */
+	struct tw_redis_stats tasks;   /* of all namespaces together */
 	struct letters letters;
 	struct colleague colleagues[BOARD_WORKERS];
 	size_t colleague_count; /* those that there is room for */

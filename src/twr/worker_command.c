@@ -45,6 +45,12 @@ static void tell_connection(void *context, const struct tw_redis_error *error)
 		fputs("twr: Redis is available again\n", stderr);
 }
 
+static void tell_notice(void *context, const struct tw_redis_error *error)
+{
+	(void)context;
+	fprintf(stderr, "twr: %s: %s\n", tw_status_text(error->status), error->text);
+}
+
 static void tell_counts(const struct tw_redis_worker_stats *stats)
 {
 	fprintf(stderr,
@@ -144,6 +150,7 @@ static int worker_run(struct arguments *arguments, struct pages *pages, const si
 	options->context = &console;
 	options->report = take_report;
 	options->connection = tell_connection;
+	options->notice = tell_notice;
 	status = tw_redis_worker_start(&worker, &arguments->redis, options, &error);
 	exit_code = outcome(status, &error);
 	if (exit_code == EXIT_DONE)

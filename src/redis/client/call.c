@@ -24,9 +24,6 @@
 
 enum { IDLE_MAX = 16 };
 static const size_t record_kept_max = 65536;
-/* Replies that take longer than that are left to the next pass, and calls that came meanwhile get
- * their turn: a node that is slow or silent holds up no call for another by more. */
-static const tw_duration pass_most = 2 * TW_MILLISECOND;
 
 /* 0: the settings'. */
 static _Thread_local tw_duration patience_of_thread;
@@ -266,12 +263,6 @@ static void leader_wait(struct calls *calls, tw_duration until)
 	calls->leader_waits = false;
 }
 
-/* With one node there is no call for another. */
-static tw_duration pass_end(const struct router *router)
-{
-	return router->map.count > 1 ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
-}
-
 /* To one that does nothing else. */
 static void leader_hand_over(struct calls *calls)
 {
@@ -307,7 +298,7 @@ static void lead(struct calls *calls, const struct call *own)
 			continue;
 		}
 		pthread_mutex_unlock(&calls->lock);
-		router_pass(calls->router, evals, pass_end(calls->router));
+		router_pass(calls->router, evals, router_pass_end(calls->router));
 		pthread_mutex_lock(&calls->lock);
 	}
 	leader_hand_over(calls);

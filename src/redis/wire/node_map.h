@@ -40,7 +40,8 @@ struct node {
 	struct eval **last;
 	tw_duration reply_by; /* monotonic: the first's */
 
-	/* Connected by a caller of call.c, beside the passes; under the lock of the calls. */
+	/* Connected beside the passes: by a caller of call.c, under the lock of the calls, or by a
+	 * thread of the worker, whose main thread alone uses the mark. */
 	bool connecting;
 	bool tried; /* and that is what has come of it: */
 	struct attempt attempt;
@@ -60,7 +61,8 @@ struct node_map {
 	size_t count;
 	uint16_t slots[SLOTS]; /* index of the node */
 	bool cluster;
-	bool stale; /* a redirect or a lost node said so */
+	bool stale;    /* a redirect or a lost node said so */
+	size_t teller; /* index of the node that is asked next for the map */
 };
 
 void node_map_close(struct node_map *map);
@@ -69,8 +71,9 @@ struct node *node_map_of_slot(struct node_map *map, unsigned slot);
 /* The node with this address, made if need be; NULL without memory or with too many. */
 struct node *node_map_find(struct node_map *map, const char *host, int port);
 /*
- * The node that another one tells of, likewise. No host ("" or NULL): that by which the teller was
- * reached. That is a unix socket: the teller itself, if it has this port, or one on this machine.
+ * Returns the node that another one tells of, made if need be. Without a host ("", "?" or NULL) it
+ * has the host by which the teller was reached. If that is a unix socket, it is the teller itself,
+ * if it has this port, or one on this machine.
  */
 struct node *node_map_find_told(struct node_map *map, struct node *teller, const char *host,
 				int port);
@@ -95,7 +98,11 @@ struct node *node_map_teller(const struct node_map *map);
 
 /* Begins a pass. */
 void node_map_begin(struct node_map *map);
-/* Reads the map (CLUSTER SLOTS), if it is stale, from a node that is connected and owes nothing. */
-void node_map_refresh(struct node_map *map, struct tw_redis_error *error);
+/* Returns a node that can be asked for the map now: it is connected and owes nothing. NULL means
+ * that the map is not stale, or that there is no such node. */
+struct node *node_map_find_teller(struct node_map *map);
+/* Reads the map from the node's reply to CLUSTER SLOTS. NULL means that none came. Unless the reply
+ * has a map, another node is to be asked. */
+void node_map_read(struct node_map *map, struct node *node, const redisReply *reply);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/thread.h"
 #include "callbacks.h"
+#include "dial.h"
 #include "redis/client/client.h"
 #include "handlers.h"
 #include "hints.h"
@@ -30,16 +31,24 @@ enum step_kind {
 	STEP_CLAIM,
 	STEP_SCHEDULE, /* what a claim has left open; not told, it is left so by the next one */
 	STEP_SWEEP,
-	STEP_PERMIT,  /* how many may be claimed; its shard is any */
-	STEP_LOOK,    /* at all shards at once; its shard is the first */
-	STEP_PRESENT, /* the worker is there; its shard is any */
+	STEP_OF_SHARDS,
+	STEP_PERMIT = STEP_OF_SHARDS, /* how many may be claimed; its shard is any */
+	STEP_LOOK,                    /* at all shards at once; its shard is the first */
+	STEP_PRESENT,                 /* the worker is there; its shard is any */
 	STEP_KINDS
 };
 
 /* Main thread only. */
 struct worker_shard {
+	/* Constant after the start. */
 	struct source *source;
 	unsigned number;
+	unsigned slot;      /* of a cluster */
+	struct step *steps; /* one of each kind */
+
+	size_t asked; /* the number of its own steps that are under way; then it begins none */
+	bool is_free; /* it may begin steps in this turn */
+	struct tw_redis_error error; /* what the last of its steps that failed did so for */
 
 	tw_duration look_at; /* monotonic: when it becomes due, as far as we know; 0: it is */
 	struct tw_timer timer;
@@ -56,13 +65,24 @@ struct worker_shard {
 	struct run_list ends[STEP_ENDS]; /* to be told */
 };
 
+/* What is asked of a shard's node. It is under way from its turn until its eval has ended, which
+ * may be many turns later. */
 struct step {
 	enum step_kind kind;
 	struct worker_shard *shard;
-	struct eval *eval;
+	struct list link; /* among all that are under way */
+	bool under_way;
+	struct eval eval;
 	struct list leases;
 	struct run_list runs;
 	size_t limit; /* of a claim */
+};
+
+/* Why the worker can't do its work. */
+struct trouble {
+	const struct step *step; /* that failed and has not succeeded since; NULL means none */
+	bool is_away;            /* its node was away */
+	struct tw_redis_error error;
 };
 
 /* What a namespace's limits allow. Main thread only. */
@@ -71,6 +91,7 @@ struct permits {
 	bool due;             /* to be asked for whatever there is */
 	bool waiting;         /* fewer were given than wanted, a moment ago */
 	size_t left;          /* so many may be claimed */
+	size_t claims;        /* the most tasks that claims under way can bring */
 	size_t asked;         /* it had so many when it asked */
 	tw_duration asked_at; /* when that was, monotonic */
 	size_t told;          /* it has so many, with those that were given, by its last word */
@@ -134,13 +155,14 @@ struct tw_redis_worker {
 	struct hints hints;
 	struct tw_redis *beside[TW_REDIS_SOURCES_MAX]; /* of the sources behind the first */
 	struct shares shares;                          /* one for each source */
-	struct eval *evals; /* STEP_KINDS for each shard, and their steps */
-	struct step *steps;
-	size_t step_count;
+	struct step *steps;                            /* STEP_KINDS for each shard */
+	struct list asked;                             /* those that are under way */
+	struct list dials;                             /* to nodes */
+	struct trouble trouble;                        /* Redis is away */
+	struct trouble failure;                        /* a script fails; the others go on */
 	struct feed feeds[FEEDS];
 	uint64_t random;
 	size_t held; /* runs that have not been reported, of all sources */
-	bool lost;   /* Redis, and the hook was told */
 	/* Of the worker, not of a source; the other counts are 0. */
 	struct tw_redis_worker_stats stats;
 	bool stopping; /* nothing is claimed any more */
@@ -155,6 +177,7 @@ struct tw_redis_worker {
 	pthread_mutex_t lock; /* for all below */
 	pthread_cond_t answered;
 	struct tw_redis_worker_stats shown;
+	struct tw_redis_error shown_error;
 	tw_duration shown_at; /* monotonic */
 	/* The first is that of all which have no row of their own. */
 	struct tw_redis_host_stats hosts[TW_REDIS_HOSTS_MAX + 1];
@@ -175,11 +198,12 @@ void permits_write(struct source *source, struct eval *eval, size_t wanted);
 void permits_read(struct source *source, const struct eval *eval);
 /* Returns the most tasks to ask permits for, and to claim, now. */
 size_t permits_most(const struct source *source);
-/* Notes a claim for `count` tasks that is being sent, and how many of them were not there. */
-void permits_take(struct source *source, size_t count);
-void permits_give_back(struct source *source, size_t count);
-/* Frees what the worker had: it ends. */
-void permits_leave(struct source *source);
+/* Notes a claim for `limit` tasks that is being sent, and that it has brought `count`. */
+void permits_take(struct source *source, size_t limit);
+void permits_settle(struct source *source, size_t limit, size_t count);
+/* Frees what the worker had in all namespaces, in one pass: it ends. What can't be told now ends
+ * after two leases. */
+void permits_leave(struct tw_redis_worker *worker);
 
 /* ---- worker_present.c: a worker tells its namespaces that it is there ---- */
 
@@ -228,9 +252,23 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 void run_extend(struct run *run);
 void run_extend_later(struct run *run);
 
+/* ---- worker_nodes.c: connecting beside the loop, and whether Redis is away ---- */
+
+/* Begins to connect the nodes that steps wait for. */
+void nodes_connect(struct tw_redis_worker *worker);
+/* Takes what has been connected, or could not be. Returns whether there was any. */
+bool nodes_take(struct tw_redis_worker *worker);
+/* Waits for the threads that connect. */
+void nodes_end(struct tw_redis_worker *worker);
+/* Notes what a step has ended with, and calls the hooks if that is news. */
+void worker_note_step(struct tw_redis_worker *worker, struct step *step);
+/* Calls the hook of what the worker works around. */
+void worker_notice(struct tw_redis_worker *worker, const struct tw_redis_error *error);
+
 /* ---- worker_turn.c, worker_loop.c: the main thread ---- */
 
-/* Makes one round trip with all that there is to say to Redis. False: there was nothing. */
+/* Says all that there is to say to the nodes that owe nothing, and takes the replies that have
+ * come. Returns whether there was any. */
 bool worker_turn(struct tw_redis_worker *worker);
 /* Is the main thread, from its start to the end of a stop. */
 void *worker_thread(void *worker);

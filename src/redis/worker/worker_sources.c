@@ -56,6 +56,7 @@ static enum tw_status shards_create(struct source *source)
 
 		shard->source = source;
 		shard->number = i;
+		shard->slot = space_slot(&source->redis->space, i);
 		list_init(&shard->leases);
 		list_init(&shard->schedules);
 		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker_nodes.c connects the nodes that steps wait for, each on a thread of its own (dial.h), and
+ * notifies the program when Redis is away.
+ *
+ * The worker is in trouble from a step that failed until that step succeeds. While other nodes or
+ * scripts are fine their steps succeed all the time, which says nothing of it. If the node was
+ * away, any step of that node says that it is there again. One trouble is reported at a time, and
+ * its reason again when that changes. A script that fails is none, for the others go on.
+ */
+#include "worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A node that is being connected. */
+struct node_dial {
+	struct list link;
+	struct node *node;
+	struct dial dial;
+};
+
+static void dial_take_node(struct tw_redis_worker *worker, struct node *node,
+			   const struct attempt *attempt)
+{
+	node->connecting = false;
+	node_take_attempt(&worker->router->map, node, attempt);
+	for (struct list *at = worker->asked.next; at != &worker->asked; at = at->next) {
+		struct eval *eval = &list_entry(at, struct step, link)->eval;
+
+		if (eval->needs == node)
+			router_settle(worker->router, eval);
+	}
+}
+
+bool nodes_take(struct tw_redis_worker *worker)
+{
+	struct list *next;
+	bool any = false;
+
+	for (struct list *at = worker->dials.next; at != &worker->dials; at = next) {
+		struct node_dial *dial = list_entry(at, struct node_dial, link);
+
+		next = at->next;
+		if (!dial_take(&dial->dial))
+			continue;
+		list_remove(at);
+		dial_take_node(worker, dial->node, &dial->dial.attempt);
+		free(dial);
+		any = true;
+	}
+	return any;
+}
+
+static void node_connect_beside(struct tw_redis_worker *worker, struct node *node)
+{
+	struct node_dial *dial = calloc(1, sizeof(*dial));
+
+	if (!dial) {
+		struct attempt none = {.address = node->address, .status = TW_NO_MEMORY};
+
+		error_set(&none.error, TW_NO_MEMORY, "out of memory");
+		dial_take_node(worker, node, &none);
+		return;
+	}
+	node->connecting = true;
+	dial->node = node;
+	list_append(&worker->dials, &dial->link);
+	dial_begin(&dial->dial, worker->router->settings, &node->address, 0, NULL,
+		   &worker->mailbox);
+}
+
+void nodes_connect(struct tw_redis_worker *worker)
+{
+	for (struct list *at = worker->asked.next; at != &worker->asked; at = at->next) {
+		struct node *node = list_entry(at, struct step, link)->eval.needs;
+
+		if (node && !node->connecting)
+			node_connect_beside(worker, node);
+	}
+}
+
+void nodes_end(struct tw_redis_worker *worker)
+{
+	struct list *link;
+
+	while ((link = list_take_first(&worker->dials))) {
+		struct node_dial *dial = list_entry(link, struct node_dial, link);
+
+		dial_end(&dial->dial);
+		free(dial);
+	}
+}
+
+static struct node *step_node(const struct tw_redis_worker *worker, const struct step *step)
+{
+	return node_map_of_slot(&worker->router->map,
+				space_slot(step->eval.space, step->eval.shard));
+}
+
+static void trouble_tell(struct tw_redis_worker *worker, const struct tw_redis_error *error)
+{
+	worker->trouble.error = error ? *error : (struct tw_redis_error){0};
+	pthread_mutex_lock(&worker->lock);
+	worker->shown_error = worker->trouble.error;
+	pthread_mutex_unlock(&worker->lock);
+	if (worker->options.connection)
+		worker->options.connection(worker->options.context, error);
+}
+
+/* The worker is in trouble from now on, or it is for another reason. */
+static void trouble_set(struct tw_redis_worker *worker, struct step *step)
+{
+	worker->stats.losses += !worker->trouble.step;
+	worker->trouble.step = step;
+	worker->trouble.is_away =
+		step->eval.away || !connection_is_open(&step_node(worker, step)->connection);
+	trouble_tell(worker, &step->shard->error);
+}
+
+static void trouble_end(struct tw_redis_worker *worker)
+{
+	worker->trouble.step = NULL;
+	worker->stats.reconnects++;
+	trouble_tell(worker, NULL);
+}
+
+/* Returns whether the worker's trouble is that of the step. */
+static bool is_trouble(const struct tw_redis_worker *worker, const struct step *step)
+{
+	const struct step *other = worker->trouble.step;
+
+	return other && (other == step || (worker->trouble.is_away &&
+					   step_node(worker, other) == step_node(worker, step)));
+}
+
+void worker_notice(struct tw_redis_worker *worker, const struct tw_redis_error *error)
+{
+	if (worker->options.notice)
+		worker->options.notice(worker->options.context, error);
+}
+
+enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
+					  struct tw_redis_error *error)
+{
+	if (!worker || !error)
+		return TW_INVALID;
+	pthread_mutex_lock(&worker->lock);
+	*error = worker->shown_error;
+	pthread_mutex_unlock(&worker->lock);
+	return TW_OK;
+}
+
+/* Reports a script that failed, once as long as it fails for the same reason. */
+static void failure_note(struct tw_redis_worker *worker, struct step *step)
+{
+	const struct source *source = step->shard->source;
+	struct trouble *failure = &worker->failure;
+	struct tw_redis_error error;
+
+	if (step->eval.status == TW_OK && failure->step == step)
+		failure->step = NULL;
+	if (step->eval.status != TW_REDIS_FAILED || (failure->step && failure->step != step))
+		return;
+	error_set(&error, TW_REDIS_FAILED, "namespace %s, shard %u: %s", source->redis->space.name,
+		  step->shard->number, step->shard->error.text);
+	if (failure->step && !strcmp(error.text, failure->error.text))
+		return;
+	*failure = (struct trouble){.step = step, .error = error};
+	worker_notice(worker, &error);
+}
+
+void worker_note_step(struct tw_redis_worker *worker, struct step *step)
+{
+	const struct eval *eval = &step->eval;
+	bool lost =
+		eval->away || eval->status == TW_REDIS_REFUSED || eval->status == TW_REDIS_UNFIT;
+	struct tw_redis_error *error = &step->shard->error;
+
+	error->status = eval->status;
+	failure_note(worker, step);
+	if (eval->status == TW_OK && is_trouble(worker, step))
+		trouble_end(worker);
+	/* A slot that is on its way to another node, say, is no loss. */
+	if (eval->status == TW_OK || !lost)
+		return;
+	if (!worker->trouble.step ||
+	    (is_trouble(worker, step) && strcmp(error->text, worker->trouble.error.text) != 0))
+		trouble_set(worker, step);
+}
