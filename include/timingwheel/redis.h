@@ -164,8 +164,9 @@ struct tw_redis_options {
 	tw_duration connect_timeout;
 	tw_duration reply_timeout; /* the timeout of one complete reply; 0 means 5 s */
 	/* How long a call retries while the server can't be reached, is loading its data, is busy
-	 * with a script, is read-only, or moves slots. 0 means 5 s, TW_FOREVER no limit, a negative
-	 * value means one try. tw_redis_open() always tries once. */
+	 * with a script, is read-only, can't write to its disk (MISCONF), lacks replicas, or moves
+	 * slots. 0 means 5 s, TW_FOREVER no limit, a negative value means one try. tw_redis_open()
+	 * always tries once. */
 	tw_duration patience;
 	/* Accept a server that may evict the library's keys (maxmemory-policy allkeys-…) or does
 	 * not report its policy. */

@@ -447,7 +447,7 @@ static void idle_worker_asks_for_all_shards_at_once(void **state)
 	assert_ok(redis, tw_redis_add(redis, &far, NULL));
 	scripts_run(fixture);
 	before = wall_clock();
-	/* Nobody tells of it. */
+	/* No hint comes of it. */
 	redis_server_set_due(&fixture->server, redis, "many", "a", -1500);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_true(wall_clock() - before < 12 * TW_SECOND);

@@ -509,6 +509,33 @@ static void worker_tells_that_it_is_refused_and_that_the_server_is_unfit(void **
 	tw_redis_close(redis);
 }
 
+static void *give_replicas_up(void *argument)
+{
+	(void)argument;
+	wait_for(300 * TW_MILLISECOND);
+	freeReplyObject(redis_server_ask(&server, "CONFIG SET min-replicas-to-write 0"));
+	return NULL;
+}
+
+static void server_that_lacks_replicas_is_waited_for(void **state)
+{
+	struct tw_redis *redis = open_at(server.url);
+	struct tw_redis_error error;
+	pthread_t thread;
+
+	(void)state;
+	freeReplyObject(redis_server_ask(&server, "CONFIG SET min-replicas-to-write 1"));
+	tw_redis_set_patience(-1);
+	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
+	tw_redis_set_patience(0);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "NOREPLICAS"));
+	assert_int_equal(pthread_create(&thread, NULL, give_replicas_up, NULL), 0);
+	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_OK);
+	pthread_join(thread, NULL);
+	tw_redis_close(redis);
+}
+
 /* Waits until the worker has reported a reason with that text. */
 static void await_reason(const char *text)
 {
@@ -590,6 +617,7 @@ int main(void)
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_by_hand_is_unknown),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_runs_nothing_twice),
 		OUTAGE_TEST(worker_tells_that_it_is_refused_and_that_the_server_is_unfit),
+		OUTAGE_TEST(server_that_lacks_replicas_is_waited_for),
 		OUTAGE_TEST(reason_that_changes_is_told_again),
 		OUTAGE_TEST(stop_ends_where_redis_cannot_be_told),
 	};

@@ -81,7 +81,7 @@ struct step {
 /* Why the worker can't do its work. */
 struct trouble {
 	const struct step *step; /* that failed and has not succeeded since; NULL means none */
-	bool is_away;            /* its node was away */
+	bool of_node;            /* any step of its node that succeeds ends it */
 	struct tw_redis_error error;
 };
 

@@ -98,40 +98,34 @@ static struct node *step_node(const struct tw_redis_worker *worker, const struct
 				space_slot(step->eval.space, step->eval.shard));
 }
 
-static void trouble_tell(struct tw_redis_worker *worker, const struct tw_redis_error *error)
+/* Returns whether the trouble is the step's, or of its node. */
+static bool is_trouble_of(const struct tw_redis_worker *worker, const struct trouble *trouble,
+			  const struct step *step)
 {
-	worker->trouble.error = error ? *error : (struct tw_redis_error){0};
+	return trouble->step == step ||
+	       (trouble->step && trouble->of_node &&
+		step_node(worker, trouble->step) == step_node(worker, step));
+}
+
+/* Notes what the step has failed with. A lease that could not be extended, or a schedule that was
+ * not written, may not come again: any step of the node says that it is over. */
+static void trouble_set(struct tw_redis_worker *worker, struct trouble *trouble,
+			const struct step *step, const struct tw_redis_error *error)
+{
+	trouble->step = step;
+	trouble->of_node = step->eval.away || step->kind == STEP_EXTEND ||
+			   step->kind == STEP_SCHEDULE ||
+			   !connection_is_open(&step_node(worker, step)->connection);
+	trouble->error = *error;
+}
+
+static void connection_tell(struct tw_redis_worker *worker, const struct tw_redis_error *error)
+{
 	pthread_mutex_lock(&worker->lock);
-	worker->shown_error = worker->trouble.error;
+	worker->shown_error = error ? *error : (struct tw_redis_error){0};
 	pthread_mutex_unlock(&worker->lock);
 	if (worker->options.connection)
 		worker->options.connection(worker->options.context, error);
-}
-
-/* The worker is in trouble from now on, or it is for another reason. */
-static void trouble_set(struct tw_redis_worker *worker, struct step *step)
-{
-	worker->stats.losses += !worker->trouble.step;
-	worker->trouble.step = step;
-	worker->trouble.is_away =
-		step->eval.away || !connection_is_open(&step_node(worker, step)->connection);
-	trouble_tell(worker, &step->shard->error);
-}
-
-static void trouble_end(struct tw_redis_worker *worker)
-{
-	worker->trouble.step = NULL;
-	worker->stats.reconnects++;
-	trouble_tell(worker, NULL);
-}
-
-/* Returns whether the worker's trouble is that of the step. */
-static bool is_trouble(const struct tw_redis_worker *worker, const struct step *step)
-{
-	const struct step *other = worker->trouble.step;
-
-	return other && (other == step || (worker->trouble.is_away &&
-					   step_node(worker, other) == step_node(worker, step)));
 }
 
 void worker_notice(struct tw_redis_worker *worker, const struct tw_redis_error *error)
@@ -152,39 +146,53 @@ enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
 }
 
 /* Reports a script that failed, once as long as it fails for the same reason. */
-static void failure_note(struct tw_redis_worker *worker, struct step *step)
+static void failure_note(struct tw_redis_worker *worker, const struct step *step)
 {
 	const struct source *source = step->shard->source;
 	struct trouble *failure = &worker->failure;
+	bool own = is_trouble_of(worker, failure, step);
 	struct tw_redis_error error;
 
-	if (step->eval.status == TW_OK && failure->step == step)
+	if (step->eval.status == TW_OK && own)
 		failure->step = NULL;
-	if (step->eval.status != TW_REDIS_FAILED || (failure->step && failure->step != step))
+	if (step->eval.status != TW_REDIS_FAILED || (failure->step && !own))
 		return;
 	error_set(&error, TW_REDIS_FAILED, "namespace %s, shard %u: %s", source->redis->space.name,
 		  step->shard->number, step->shard->error.text);
-	if (failure->step && !strcmp(error.text, failure->error.text))
+	if (own && !strcmp(error.text, failure->error.text))
 		return;
-	*failure = (struct trouble){.step = step, .error = error};
+	trouble_set(worker, failure, step, &error);
 	worker_notice(worker, &error);
+}
+
+/* Reports that Redis is away, again when the reason changes, and that it is back. */
+static void loss_note(struct tw_redis_worker *worker, const struct step *step)
+{
+	const struct eval *eval = &step->eval;
+	const struct tw_redis_error *error = &step->shard->error;
+	struct trouble *trouble = &worker->trouble;
+	bool own = is_trouble_of(worker, trouble, step);
+
+	if (eval->status == TW_OK) {
+		if (!own)
+			return;
+		trouble->step = NULL;
+		worker->stats.reconnects++;
+		connection_tell(worker, NULL);
+		/* A slot that is on its way to another node, say, is no loss. */
+	} else if (eval->away || eval->status == TW_REDIS_REFUSED ||
+		   eval->status == TW_REDIS_UNFIT) {
+		if (trouble->step && (!own || !strcmp(error->text, trouble->error.text)))
+			return;
+		worker->stats.losses += !trouble->step;
+		trouble_set(worker, trouble, step, error);
+		connection_tell(worker, error);
+	}
 }
 
 void worker_note_step(struct tw_redis_worker *worker, struct step *step)
 {
-	const struct eval *eval = &step->eval;
-	bool lost =
-		eval->away || eval->status == TW_REDIS_REFUSED || eval->status == TW_REDIS_UNFIT;
-	struct tw_redis_error *error = &step->shard->error;
-
-	error->status = eval->status;
+	step->shard->error.status = step->eval.status;
 	failure_note(worker, step);
-	if (eval->status == TW_OK && is_trouble(worker, step))
-		trouble_end(worker);
-	/* A slot that is on its way to another node, say, is no loss. */
-	if (eval->status == TW_OK || !lost)
-		return;
-	if (!worker->trouble.step ||
-	    (is_trouble(worker, step) && strcmp(error->text, worker->trouble.error.text) != 0))
-		trouble_set(worker, step);
+	loss_note(worker, step);
 }
