@@ -582,7 +582,8 @@ TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_REDIS_FAILED           the server replied with an error; if it was about some shards, for
+ *                             example a key of the wrong type, the others were passed to `each`
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context);
@@ -597,14 +598,17 @@ struct tw_redis_stats {
 	uint64_t paused;    /* paused shards; normally none or all */
 	/* Tasks ever added, including replacements. A recurring task counts once. */
 	uint64_t added;
-	int64_t next_ms; /* the earliest due time or lease end, by the server's clock, or 0 */
-	int64_t now_ms;  /* the server's time */
+	int64_t next_ms;  /* the earliest due time or lease end, by the server's clock, or 0 */
+	int64_t now_ms;   /* the server's time */
+	uint64_t missing; /* shards whose counts are missing, because of an error */
 };
 
 /*
  * Counts the tasks and dead letters of the namespace.
  *
- * On failure *stats has the counts of some shards, or of none. Costs one round trip to each node.
+ * On failure *stats has the counts of all shards but `missing` ones. If a key has a wrong type, the
+ * status is TW_REDIS_FAILED, and tw_redis_last_error() names the key. Costs one round trip to each
+ * node.
  *
  * Returns:
  *   TW_OK                     *stats is filled
@@ -732,7 +736,8 @@ TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_REDIS_FAILED           the server replied with an error; if it was about some shards, for
+ *                             example a key of the wrong type, the others were passed to `each`
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The worker's threads do the work; this one waits for signals, and tells the counts between them.
+ * The worker's threads do the work; this one waits for signals, and logs the counts between them.
  * The signals are blocked before any thread starts, so that they come here alone.
  *
  * SIGTERM or SIGINT: nothing is claimed any more, what runs may end within the grace time, the rest

@@ -45,7 +45,7 @@ struct node {
 	bool connecting;
 	bool tried; /* and that is what has come of it: */
 	struct attempt attempt;
-	struct node *next_wanted; /* of those that the same caller is to connect */
+	struct node *next_wanted; /* the next one that the same caller is to connect */
 };
 
 /* What is to be said of a node before it is sent anything. */
@@ -57,7 +57,7 @@ enum node_state {
 
 /* A zeroed one is empty. */
 struct node_map {
-	struct node *nodes[NODES_MAX]; /* the first are those we were told of */
+	struct node *nodes[NODES_MAX]; /* the first are those of the URL */
 	size_t count;
 	uint16_t slots[SLOTS]; /* index of the node */
 	bool cluster;
@@ -68,10 +68,11 @@ struct node_map {
 void node_map_close(struct node_map *map);
 
 struct node *node_map_of_slot(struct node_map *map, unsigned slot);
-/* The node with this address, made if need be; NULL without memory or with too many. */
+/* Returns the node with this address, which is made unless there is one; NULL without memory or
+ * with too many. */
 struct node *node_map_find(struct node_map *map, const char *host, int port);
 /*
- * Returns the node that another one tells of, made if need be. Without a host ("", "?" or NULL) it
+ * Returns the node that another one reports, in the same way. Without a host ("", "?" or NULL) it
  * has the host by which the teller was reached. If that is a unix socket, it is the teller itself,
  * if it has this port, or one on this machine.
  */
@@ -92,8 +93,8 @@ void node_take_attempt(struct node_map *map, struct node *node, const struct att
 /* Both, unless it is connected or was tried a moment ago: TW_OK, or as tw_redis_open. */
 enum tw_status node_connect(struct node_map *map, struct node *node,
 			    const struct settings *settings, struct tw_redis_error *error);
-/* A node to be connected so that it tells the map, as another one is away. NULL: there is no map,
- * or all were tried a moment ago. */
+/* Returns a node to be connected to ask it for the map, because another one is away. NULL means
+ * that there is no map, or that all were tried a moment ago. */
 struct node *node_map_teller(const struct node_map *map);
 
 /* Begins a pass. */

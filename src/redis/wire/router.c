@@ -305,7 +305,7 @@ static void take_error(struct router *router, struct eval *eval, const char *tex
 		eval_stop(router, eval, status);
 		return;
 	}
-	/* It may be another server's turn now: ask for the map, and connect anew. */
+	/* It may be another server's turn now: ask for the map, and connect again. */
 	router->map.stale = router->map.cluster;
 	eval->node->is_former |= server_error_is_read_only(text);
 	eval->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
@@ -340,7 +340,8 @@ static void take_reply(struct router *router, struct eval *eval, redisReply *rep
 	eval_stop(router, eval, TW_REDIS_FAILED);
 }
 
-/* NULL: the connection is broken; each eval that was sent over it is told why. */
+/* Takes the reply. NULL means that the connection is broken: each eval that was sent over it ends
+ * with the reason. */
 static void read_eval(struct router *router, struct eval *eval, redisReply *reply)
 {
 	if (eval == &router->map_eval) {
@@ -426,8 +427,7 @@ static bool replies_wait(const struct router *router, tw_duration now, tw_durati
 	return true;
 }
 
-/* A server that was only asked to be read from may be a former master: its address is looked up
- * anew. */
+/* A server that can only be read from may be a former master: its address is looked up again. */
 static void close_former(struct router *router)
 {
 	for (size_t i = 0; i < router->map.count; i++) {

@@ -52,7 +52,7 @@ nfds_t router_descriptors(const struct router *router, struct pollfd *descriptor
 			  tw_duration *until);
 
 /*
- * Runs a plain request of so many words on the node of `slot`, following no redirect but a
+ * Runs a plain request of `count` words on the node of `slot`, following no redirect but a
  * moved slot; for what is done once, at opening. The reply is the caller's. As eval.status.
  */
 enum tw_status router_ask(struct router *router, unsigned slot, int count, const char **words,

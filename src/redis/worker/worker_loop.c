@@ -6,8 +6,8 @@
  *
  * Stopping: nothing is claimed any more; what was not begun is given back; then the loop goes on
  * until nothing is held and no reply is owed, for a claim may still bring something. When the grace
- * is over callbacks are broken off and given back, and Redis has break_time to hear of it. What it
- * could not be told by then will run again elsewhere.
+ * is over callbacks are broken off and given back, and Redis has break_time to hear of it. What
+ * could not be reported by then will run again elsewhere.
  * Handlers can't be broken off: the answer is TW_RUNNING, and the loop goes on for them.
  */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where there are limits a turn either claims, with the permits that are left, or asks for more
- * and tells how many tasks the worker has: never both, so that what it tells is true. What claims
+ * and reports how many tasks the worker has: never both, so that the report is true. What claims
  * under way may still bring counts as had: a silent node keeps no other from being claimed from.
- * Redis takes its word for two leases' time; it is told again before. What is left half a lease
+ * Redis takes its word for two leases' time; it is reported again before. What is left half a lease
  * after the worker has asked is not used: the worker may have stood still, and what it claims then
  * would be on lease when others have been given its permits. Where there are no limits a look now
  * and then costs one call, and setting limits gives a hint.

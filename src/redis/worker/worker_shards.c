@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each shard has one time when it is to be looked at: what its last claim told, or a hint, or the
+ * Each shard has one time when it is to be looked at: that of its last claim, or of a hint, or the
  * poll interval, whichever is earliest. So an idle worker wakes for the poll, and to ask whether
  * hints can still come. While hints come, a server that is no cluster is asked for all shards in
  * one call (look.lua).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The first namespace is opened with the connections, the others beside it. What is wrong with the
- * list is told before anything is connected.
+ * list is reported before anything is connected.
  */
 
 #include "worker.h"

@@ -12,10 +12,10 @@
  * How much is claimed: as many tasks as can begin within ahead_time, by what runs took lately, so
  * that they don't lie here while another worker is idle; shared out among the namespaces by their
  * weights (shares.h), and in each among the shards that are due.
- * A claim tells exactly when its shard is to be looked at next, also where it took all it might.
+ * A claim returns exactly when its shard is to be looked at next, also where it took all it might.
  *
- * A reply that was lost leaves it open whether Redis was told. It is told again, and then "gone" or
- * "stale" is what success looks like (run.unsure).
+ * A reply that was lost leaves it open whether the step was made. It is made again, and then "gone"
+ * or "stale" is what success looks like (run.unsure).
  */
 
 #include "worker.h"
@@ -137,7 +137,7 @@ static size_t worker_room(const struct tw_redis_worker *worker)
 	size_t batch = worker->options.batch;
 	size_t room = SIZE_MAX;
 
-	/* Ended, and Redis could not be told: there is an end to that, too. */
+	/* Runs that have ended and could not be reported: there is an end to that, too. */
 	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048)
 		return 0;
 	for (size_t i = 0; i < FEEDS; i++) {
@@ -289,7 +289,7 @@ static void look_read(struct source *source, const struct step *step)
 			shard_look_in(&source->shards[i], wait_ms * TW_MILLISECOND);
 	}
 	shards_look_later(source);
-	/* Then each tells for itself. */
+	/* Then each is looked at by itself. */
 	if (!fine)
 		shards_look_now(source);
 }
