@@ -164,8 +164,9 @@ struct tw_redis_options {
 	tw_duration connect_timeout;
 	tw_duration reply_timeout; /* the timeout of one complete reply; 0 means 5 s */
 	/* How long a call retries while the server can't be reached, is loading its data, is busy
-	 * with a script, is read-only, or moves slots. 0 means 5 s, TW_FOREVER no limit, a negative
-	 * value means one try. tw_redis_open() always tries once. */
+	 * with a script, is read-only, can't write to its disk (MISCONF), lacks replicas, or moves
+	 * slots. 0 means 5 s, TW_FOREVER no limit, a negative value means one try. tw_redis_open()
+	 * always tries once. */
 	tw_duration patience;
 	/* Accept a server that may evict the library's keys (maxmemory-policy allkeys-…) or does
 	 * not report its policy. */
@@ -581,7 +582,8 @@ TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_REDIS_FAILED           the server replied with an error; if it was about some shards, for
+ *                             example a key of the wrong type, the others were passed to `each`
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context);
@@ -596,14 +598,17 @@ struct tw_redis_stats {
 	uint64_t paused;    /* paused shards; normally none or all */
 	/* Tasks ever added, including replacements. A recurring task counts once. */
 	uint64_t added;
-	int64_t next_ms; /* the earliest due time or lease end, by the server's clock, or 0 */
-	int64_t now_ms;  /* the server's time */
+	int64_t next_ms;  /* the earliest due time or lease end, by the server's clock, or 0 */
+	int64_t now_ms;   /* the server's time */
+	uint64_t missing; /* shards whose counts are missing, because of an error */
 };
 
 /*
  * Counts the tasks and dead letters of the namespace.
  *
- * On failure *stats has the counts of some shards, or of none. Costs one round trip to each node.
+ * On failure *stats has the counts of all shards but `missing` ones. If a key has a wrong type, the
+ * status is TW_REDIS_FAILED, and tw_redis_last_error() names the key. Costs one round trip to each
+ * node.
  *
  * Returns:
  *   TW_OK                     *stats is filled
@@ -731,7 +736,8 @@ TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_REDIS_FAILED           the server replied with an error; if it was about some shards, for
+ *                             example a key of the wrong type, the others were passed to `each`
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
@@ -1114,9 +1120,15 @@ struct tw_redis_worker_options {
 	 * their host did not answer. It should be short. It may use another tw_redis, and must not
 	 * stop the worker. May be NULL. */
 	void (*report)(void *context, const struct tw_redis_report *report);
-	/* Called on the worker's main thread when Redis becomes unavailable, with the error, and
-	 * when it is available again, with NULL. NULL means none. */
+	/* Called on the worker's main thread when Redis, or a node of a cluster, becomes
+	 * unavailable, with the error, when the reason changes, with the new error, and when it is
+	 * available again, with NULL. NULL means none. */
 	void (*connection)(void *context, const struct tw_redis_error *error);
+	/* Called on the worker's main thread when the worker works around a failure: hints are
+	 * refused (TW_REDIS_REFUSED), so it polls; or a script fails for a shard (TW_REDIS_FAILED),
+	 * and it continues with the others. Called once, until the failure has ended or changed.
+	 * NULL means none. */
+	void (*notice)(void *context, const struct tw_redis_error *error);
 };
 
 /* A worker: it claims due tasks, runs them and acknowledges them. */
@@ -1273,6 +1285,19 @@ TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 TW_API enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
 						       const char *name_space,
 						       struct tw_redis_worker_stats *stats);
+
+/*
+ * Copies the reason why Redis is unavailable to the worker to *error.
+ *
+ * It is the last error passed to `connection`. If Redis is available, the status is TW_OK and the
+ * text is "". Any thread, also after the worker was stopped.
+ *
+ * Returns:
+ *   TW_OK                     *error is filled
+ *   TW_INVALID                `worker` or `error` is NULL
+ */
+TW_API enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
+						 struct tw_redis_error *error);
 
 /* Highest number of hosts with a row of their own, and the longest name of such a host. */
 #define TW_REDIS_HOSTS_MAX 50

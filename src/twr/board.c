@@ -159,6 +159,8 @@ static bool letter_take(void *context, const struct tw_redis_info *info)
 
 static void letters_ask(struct board *board, uint64_t count, tw_duration now)
 {
+	enum tw_status status;
+
 	if (board->letters_at && count == board->letters_known &&
 	    now - board->letters_at < letters_again)
 		return;
@@ -166,7 +168,9 @@ static void letters_ask(struct board *board, uint64_t count, tw_duration now)
 	for (size_t i = 0; i < board->space_count; i++) {
 		board->reading_space = i;
 		board->seen = 0;
-		if (tw_redis_dead_each(board->spaces[i].redis, letter_take, board) != TW_OK)
+		status = tw_redis_dead_each(board->spaces[i].redis, letter_take, board);
+		/* With a broken key in one shard, those of the others are there. */
+		if (status != TW_OK && status != TW_REDIS_FAILED)
 			return;
 	}
 	board->letters_known = count;
@@ -176,11 +180,11 @@ static void letters_ask(struct board *board, uint64_t count, tw_duration now)
 	pthread_mutex_unlock(&board->lock);
 }
 
-/* False: of one at least Redis did not tell. */
+/* Returns whether Redis replied for each. */
 static bool spaces_ask(struct board *board)
 {
 	for (size_t i = 0; i < board->space_count; i++)
-		if (tw_redis_get_stats(board->spaces[i].redis, &board->spaces[i].asked) != TW_OK)
+		if (!tasks_ask(board->spaces[i].redis, &board->spaces[i].asked))
 			return false;
 	return true;
 }
@@ -230,7 +234,7 @@ static void redis_ask(struct board *board)
 	colleagues_ask(board);
 }
 
-/* Sleeps until the time, or the end. False: it is the end. */
+/* Sleeps until the time, or the end. Returns false at the end. */
 static bool board_sleep(struct board *board, tw_duration until)
 {
 	const struct timespec time = {until / TW_SECOND, until % TW_SECOND};
@@ -370,6 +374,7 @@ static void hosts_fold(struct figures *figures)
 
 static void tasks_add(struct tw_redis_stats *sum, const struct tw_redis_stats *more)
 {
+	sum->missing += more->missing;
 	sum->tasks += more->tasks;
 	sum->due += more->due;
 	sum->started += more->started;
@@ -405,6 +410,9 @@ void board_look(struct board *board, bool all, struct figures *figures)
 	/* Hosts first: whatever is counted there is counted in the others, too, or soon will be. */
 	tw_redis_worker_get_hosts(board->worker, figures->hosts, BOARD_HOSTS, &figures->host_count);
 	tw_redis_worker_get_stats(board->worker, &figures->worker);
+	tw_redis_worker_last_error(board->worker, &figures->failure);
+	if (figures->failure.status == TW_OK)
+		tw_redis_last_error(board->spaces[0].redis, &figures->failure);
 	hosts_fold(figures);
 	figures->uptime = now - board->start;
 	pthread_mutex_lock(&board->lock);
@@ -432,6 +440,14 @@ bool figures_are_ready(const struct figures *figures)
 {
 	return figures->answered && figures->answer_age <= answer_lasts &&
 	       figures->worker.losses == figures->worker.reconnects && !figures->stopping;
+}
+
+bool tasks_ask(struct tw_redis *redis, struct tw_redis_stats *tasks)
+{
+	enum tw_status status = tw_redis_get_stats(redis, tasks);
+
+	return status == TW_OK ||
+	       (status == TW_REDIS_FAILED && tasks->missing < tw_redis_shard_count(redis));
 }
 
 double tasks_oldest_due(const struct tw_redis_stats *tasks)

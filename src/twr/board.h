@@ -69,10 +69,11 @@ struct figures {
 	struct second seconds[BOARD_SECONDS]; /* oldest first */
 	size_t second_count;
 
-	/* Of Redis, as it said last. */
-	bool answered;               /* when it was last asked */
-	tw_duration answer_age;      /* TW_FOREVER: it never has, and then there are no tasks */
-	struct tw_redis_stats tasks; /* of all namespaces together */
+	/* What Redis replied last. */
+	struct tw_redis_error failure; /* why it is unavailable to the worker, or did not answer */
+	bool answered;                 /* when it was last asked */
+	tw_duration answer_age;        /* TW_FOREVER: it never has, and then there are no tasks */
+	struct tw_redis_stats tasks;   /* of all namespaces together */
 	struct letters letters;
 	struct colleague colleagues[BOARD_WORKERS];
 	size_t colleague_count; /* those that there is room for */
@@ -105,6 +106,9 @@ void board_look(struct board *board, bool all, struct figures *figures);
 bool figures_are_healthy(const struct figures *figures, tw_duration limit);
 /* Redis answers, the worker too has it, and takes tasks. */
 bool figures_are_ready(const struct figures *figures);
+/* Asks for the counts of a namespace. Returns whether Redis replied with those of all shards,
+ * except shards with a broken key. */
+bool tasks_ask(struct tw_redis *redis, struct tw_redis_stats *tasks);
 /* How long ago the task that has waited longest was due, in seconds; 0: none is due. */
 double tasks_oldest_due(const struct tw_redis_stats *tasks);
 

@@ -34,10 +34,11 @@ int command_list(struct tw_redis *redis, struct arguments *arguments)
 
 int command_stats(struct tw_redis *redis, struct arguments *arguments)
 {
-	struct tw_redis_stats stats;
+	struct tw_redis_stats stats = {0};
 	int exit_code = outcome_of_call(redis, tw_redis_get_stats(redis, &stats));
 
-	if (exit_code == EXIT_DONE)
+	if (exit_code == EXIT_DONE ||
+	    (stats.missing && stats.missing < tw_redis_shard_count(redis)))
 		show_stats(&stats, arguments->json);
 	return exit_code;
 }

@@ -213,13 +213,16 @@ static void answer_health(const struct listener *listener, struct figures *figur
 static void answer_readiness(const struct listener *listener, struct figures *figures,
 			     struct answer *answer)
 {
+	char reason[sizeof(figures->failure.text) + 32] = "the worker is stopping\n";
+
 	board_look(listener->board, false, figures);
+	if (!figures->stopping)
+		snprintf(reason, sizeof(reason), "Redis is unavailable: %s\n",
+			 figures->failure.text);
 	if (figures_are_ready(figures))
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
-		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
-			       figures->stopping ? "the worker is stopping\n"
-						 : "Redis does not answer\n");
+		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE, reason);
 }
 
 static const struct {

@@ -108,6 +108,11 @@ static double oldest_due_of(const struct space_figures *space)
 	return tasks_oldest_due(&space->tasks);
 }
 
+static double missing_of(const struct space_figures *space)
+{
+	return (double)space->tasks.missing;
+}
+
 static double held_of(const struct space_figures *space)
 {
 	return (double)space->worker.held;
@@ -155,6 +160,8 @@ static void write_tasks(FILE *out, const struct figures *figures)
 	write_gauges(out, "due_tasks", figures, due_of, "Tasks that are due and not on lease.");
 	write_gauges(out, "oldest_due_age_seconds", figures, oldest_due_of,
 		     "How long ago the oldest due task was due.");
+	write_gauges(out, "missing_shards", figures, missing_of,
+		     "Shards whose tasks are not counted, because a key is broken.");
 }
 
 static void write_seconds(FILE *out, uint64_t time_us)

@@ -216,6 +216,9 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 		if (stats->next_ms)
 			json_set_time(object, "next", stats->next_ms);
 		json_set_time(object, "now", stats->now_ms);
+		if (stats->missing)
+			json_object_set_new(object, "missing_shards",
+					    json_integer((json_int_t)stats->missing));
 		show_json(object);
 		return;
 	}
@@ -223,6 +226,8 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 	       "\ndead     %" PRIu64 "\nadded    %" PRIu64 "\nnext     %s%s\n",
 	       stats->tasks, stats->due, stats->started, stats->recurring, stats->dead,
 	       stats->added, next, stats->paused ? " (paused)" : "");
+	if (stats->missing)
+		printf("missing  %" PRIu64 " shards\n", stats->missing);
 }
 
 static json_t *report_json(const struct tw_redis_report *report)

@@ -43,6 +43,7 @@ json_t *status_page_tasks(const struct tw_redis_stats *tasks)
 	set_count(object, "due", tasks->due);
 	set_count(object, "dead", tasks->dead);
 	set_count(object, "added", tasks->added);
+	set_count(object, "missing_shards", tasks->missing);
 	json_object_set_new(object, "oldest_due_s", json_real(tasks_oldest_due(tasks)));
 	return object;
 }

@@ -99,7 +99,7 @@ static json_t *redis_ask(struct top *top)
 	struct tw_redis_stats tasks;
 	struct tw_redis_error error = {0};
 
-	if (tw_redis_get_stats(top->redis, &tasks) == TW_OK)
+	if (tasks_ask(top->redis, &tasks))
 		return json_pack("{s:o}", "tasks", status_page_tasks(&tasks));
 	tw_redis_last_error(top->redis, &error);
 	snprintf(top->error, sizeof(top->error), "%.200s", error.text);

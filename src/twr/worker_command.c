@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The worker's threads do the work; this one waits for signals, and tells the counts between them.
+ * The worker's threads do the work; this one waits for signals, and logs the counts between them.
  * The signals are blocked before any thread starts, so that they come here alone.
  *
  * SIGTERM or SIGINT: nothing is claimed any more, what runs may end within the grace time, the rest
@@ -43,6 +43,12 @@ static void tell_connection(void *context, const struct tw_redis_error *error)
 		fprintf(stderr, "twr: Redis is unavailable: %s\n", error->text);
 	else
 		fputs("twr: Redis is available again\n", stderr);
+}
+
+static void tell_notice(void *context, const struct tw_redis_error *error)
+{
+	(void)context;
+	fprintf(stderr, "twr: %s: %s\n", tw_status_text(error->status), error->text);
 }
 
 static void tell_counts(const struct tw_redis_worker_stats *stats)
@@ -144,6 +150,7 @@ static int worker_run(struct arguments *arguments, struct pages *pages, const si
 	options->context = &console;
 	options->report = take_report;
 	options->connection = tell_connection;
+	options->notice = tell_notice;
 	status = tw_redis_worker_start(&worker, &arguments->redis, options, &error);
 	exit_code = outcome(status, &error);
 	if (exit_code == EXIT_DONE)

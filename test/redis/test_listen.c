@@ -773,6 +773,10 @@ static void lost_redis_is_not_ready_and_no_figure(void **state)
 	reply = pages_await_metric(port, "twr_redis_up", 0);
 	assert_null(strstr(reply.body, "twr_tasks{"));
 	free(reply.text);
+	reply = pages_get(port, "/readyz");
+	assert_non_null(strstr(reply.body, "Redis is unavailable: "));
+	assert_non_null(strstr(reply.body, "Connection refused"));
+	free(reply.text);
 	assert_int_equal(status_of_path("/healthz"), 200);
 	assert_int_equal(status_of_path("/status.json"), 200);
 	redis_server_restart(&server);

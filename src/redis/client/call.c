@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The first caller becomes the leader: it sends what all calls that are there have to send, in one
- * pass of the router, and tells those whose evals have ended. Callers that come meanwhile are in
+ * pass of the router, and wakes those whose evals have ended. Callers that come meanwhile are in
  * its next pass. Once its own call has ended the next caller leads. So the router has one user at a
  * time, no call waits for another's retries, or for a reply of a node that it has no business with,
  * and the more threads call the more share a round trip. What blocks is done by the caller that
@@ -9,9 +9,9 @@
  * the leader takes the connection. A leader that is to connect hands over before it does.
  *
  * A fork's child has the calls that ran in the parent no more, and leaves the parent's connections
- * alone: its first leader closes its copies, which the server does not notice, and connects anew.
+ * alone: its first leader closes its copies, which the server does not notice, and connects again.
  *
- * Invariants: `led` while calls run, but for the moment in which the next leader wakes. An eval
+ * Invariants: `led` while calls run, except for the moment in which the next leader wakes. An eval
  * is touched by its caller alone before call_run() and after it, by the leader alone in between.
  */
 #include "call.h"
@@ -24,11 +24,8 @@
 
 enum { IDLE_MAX = 16 };
 static const size_t record_kept_max = 65536;
-/* Replies that take longer than that are left to the next pass, and calls that came meanwhile get
- * their turn: a node that is slow or silent holds up no call for another by more. */
-static const tw_duration pass_most = 2 * TW_MILLISECOND;
 
-/* 0: the settings'. */
+/* 0 means the settings'. */
 static _Thread_local tw_duration patience_of_thread;
 
 tw_duration tw_redis_set_patience(tw_duration patience)
@@ -165,7 +162,7 @@ static bool call_has_ended(const struct call *call)
 	return true;
 }
 
-/* Takes what callers have connected, or failed to, and tells the evals that waited for it. */
+/* Takes what callers have connected, or failed to, and settles the evals that waited for it. */
 static void connections_take(struct calls *calls)
 {
 	struct node_map *map = &calls->router->map;
@@ -266,12 +263,6 @@ static void leader_wait(struct calls *calls, tw_duration until)
 	calls->leader_waits = false;
 }
 
-/* With one node there is no call for another. */
-static tw_duration pass_end(const struct router *router)
-{
-	return router->map.count > 1 ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
-}
-
 /* To one that does nothing else. */
 static void leader_hand_over(struct calls *calls)
 {
@@ -286,8 +277,8 @@ static void leader_hand_over(struct calls *calls)
 	}
 }
 
-/* Sends for all until the leader's own call has ended, or has a node to connect. Lock held, but for
- * the round trips. */
+/* Sends for all until the leader's own call has ended, or has a node to connect. Lock held,
+ * except in the round trips. */
 static void lead(struct calls *calls, const struct call *own)
 {
 	calls->led = true;
@@ -307,7 +298,7 @@ static void lead(struct calls *calls, const struct call *own)
 			continue;
 		}
 		pthread_mutex_unlock(&calls->lock);
-		router_pass(calls->router, evals, pass_end(calls->router));
+		router_pass(calls->router, evals, router_pass_end(calls->router));
 		pthread_mutex_lock(&calls->lock);
 	}
 	leader_hand_over(calls);

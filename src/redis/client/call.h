@@ -48,7 +48,7 @@ struct calls {
 	bool torn;         /* so, while a call of the parent was under way */
 	struct call *idle; /* kept for their memory */
 	size_t idle_count;
-	struct tw_redis_error error; /* of the last call that failed */
+	struct tw_redis_error error; /* why the last call failed that did */
 };
 
 void calls_init(struct calls *calls, struct router *router);

@@ -147,6 +147,15 @@ static struct tw_redis_info info_begin(const struct listing *listing, const redi
 				      .shard = listing->shard};
 }
 
+/* Goes on at the beginning of the next shard. */
+static void shard_leave(struct listing *listing)
+{
+	listing->shard++;
+	listing->from_ms = INT64_MIN;
+	listing->seen = 0;
+	strcpy(listing->cursor, "0");
+}
+
 static enum tw_status give_page(struct listing *listing, const redisReply *reply)
 {
 	size_t count = (reply->elements - 1) / ITEM_PARTS;
@@ -163,11 +172,8 @@ static enum tw_status give_page(struct listing *listing, const redisReply *reply
 		listing->seen = info.due_ms == listing->from_ms ? listing->seen + 1 : 1;
 		listing->from_ms = info.due_ms;
 	}
-	if (count < PAGE) {
-		listing->shard++;
-		listing->from_ms = INT64_MIN;
-		listing->seen = 0;
-	}
+	if (count < PAGE)
+		shard_leave(listing);
 	return status;
 }
 
@@ -205,7 +211,8 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 
 		status = give_letter(listing, &info, items->element[i + 1]);
 	}
-	listing->shard += !strcmp(listing->cursor, "0");
+	if (!strcmp(listing->cursor, "0"))
+		shard_leave(listing);
 	return status;
 }
 
@@ -214,6 +221,7 @@ static enum tw_status list_all(struct tw_redis *redis, const struct script *scri
 {
 	struct listing listing = {redis,        script, each, context, .from_ms = INT64_MIN,
 				  .cursor = "0"};
+	enum tw_status failure = TW_OK;
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
@@ -221,6 +229,13 @@ static enum tw_status list_all(struct tw_redis *redis, const struct script *scri
 		return TW_INVALID;
 	while (listing.shard < redis->space.shards && !listing.ended && status == TW_OK) {
 		status = page_fetch(&listing, &reply);
+		if (status == TW_REDIS_FAILED) {
+			/* The other shards are fine. */
+			shard_leave(&listing);
+			failure = status;
+			status = TW_OK;
+			continue;
+		}
 		if (status != TW_OK)
 			return status;
 		status = script == &script_list ? give_page(&listing, reply)
@@ -230,7 +245,7 @@ static enum tw_status list_all(struct tw_redis *redis, const struct script *scri
 			calls_note(&redis->access->calls, status,
 				   "the server repeated a part of the listing");
 	}
-	return status;
+	return status == TW_OK ? failure : status;
 }
 
 enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)

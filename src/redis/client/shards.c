@@ -17,10 +17,16 @@ enum {
 	COUNT_ADDED
 };
 
+/* Adds the counts of a shard. No reply (NULL) means that they are missing. */
 static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
 {
-	int64_t next = reply->element[COUNT_NEXT]->integer;
+	int64_t next;
 
+	if (!reply) {
+		stats->missing++;
+		return;
+	}
+	next = reply->element[COUNT_NEXT]->integer;
 	stats->now_ms = reply->element[COUNT_NOW]->integer;
 	stats->tasks += (uint64_t)reply->element[COUNT_TASKS]->integer;
 	stats->due += (uint64_t)reply->element[COUNT_DUE]->integer;
@@ -58,7 +64,7 @@ static enum tw_status shards_run(struct tw_redis *redis, const struct script *sc
 	for (unsigned shard = 0; shard < shards; shard++) {
 		if (status == TW_OK)
 			status = evals[shard].status;
-		if (status == TW_OK && stats)
+		if (stats)
 			stats_add(stats, evals[shard].reply);
 		eval_free(&evals[shard]);
 	}

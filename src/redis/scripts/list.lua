@@ -1,6 +1,7 @@
+-- with: read
 -- ARGV: from which due time on, how many of that time to leave out, limit. Answers now, then key,
 -- due time, run ("" if none), record and recurrence ("" if none) of each.
-local found = redis.call('ZRANGEBYSCORE', KEYS[1], ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', ARGV[2],
+local found = read('ZRANGEBYSCORE', KEYS[1], ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', ARGV[2],
 	ARGV[3])
 local keys, reply = {}, {now}
 
@@ -10,9 +11,9 @@ end
 for i = 1, #found, 2 do
 	keys[#keys + 1] = found[i]
 end
-local records = redis.call('HMGET', KEYS[2], unpack(keys))
-local runs = redis.call('HMGET', KEYS[3], unpack(keys))
-local every = redis.call('HMGET', KEYS[7], unpack(keys))
+local records = read('HMGET', KEYS[2], unpack(keys))
+local runs = read('HMGET', KEYS[3], unpack(keys))
+local every = read('HMGET', KEYS[7], unpack(keys))
 for i, key in ipairs(keys) do
 	local n = #reply
 	reply[n + 1] = key

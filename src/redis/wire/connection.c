@@ -202,11 +202,19 @@ static bool starts_with(const char *text, const char *start)
 	return !strncmp(text, start, strlen(start));
 }
 
-/* Redis 5 and 6 begin the script, and tell it as the script's own error. */
+/* Returns the error that a command met inside a script, which Redis 5 and 6 report as the script's
+ * own. */
+static const char *command_error(const char *text)
+{
+	const char *inner =
+		starts_with(text, "ERR Error running script") ? strstr(text, ": -") : NULL;
+
+	return inner ? inner + strlen(": -") : text;
+}
+
 bool server_error_is_read_only(const char *text)
 {
-	return starts_with(text, "READONLY") ||
-	       (starts_with(text, "ERR Error running script") && strstr(text, " -READONLY "));
+	return starts_with(command_error(text), "READONLY");
 }
 
 enum tw_status server_error_status(const char *text)
@@ -218,16 +226,20 @@ enum tw_status server_error_status(const char *text)
 		     {"LOADING", TW_REDIS_UNREACHABLE},
 		     {"CLUSTERDOWN", TW_REDIS_UNREACHABLE},
 		     {"MASTERDOWN", TW_REDIS_UNREACHABLE},
+		     {"READONLY", TW_REDIS_UNREACHABLE},
+		     {"MISCONF", TW_REDIS_UNREACHABLE},
+		     {"NOREPLICAS", TW_REDIS_UNREACHABLE},
 		     {"BUSY", TW_REDIS_UNREACHABLE},
 		     {"ERR max number of clients", TW_REDIS_UNREACHABLE},
 		     {"NOAUTH", TW_REDIS_REFUSED},
 		     {"NOPERM", TW_REDIS_REFUSED},
+		     {"ERR The user executing the script can't", TW_REDIS_REFUSED},
 		     {"WRONGPASS", TW_REDIS_REFUSED}};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (starts_with(text, known[i].start))
+		if (starts_with(command_error(text), known[i].start))
 			return known[i].status;
-	return server_error_is_read_only(text) ? TW_REDIS_UNREACHABLE : TW_REDIS_FAILED;
+	return TW_REDIS_FAILED;
 }
 
 /* The value in what INFO tells; name ends with the colon. NULL: it is not told. */

@@ -40,11 +40,12 @@ struct node {
 	struct eval **last;
 	tw_duration reply_by; /* monotonic: the first's */
 
-	/* Connected by a caller of call.c, beside the passes; under the lock of the calls. */
+	/* Connected beside the passes: by a caller of call.c, under the lock of the calls, or by a
+	 * thread of the worker, whose main thread alone uses the mark. */
 	bool connecting;
 	bool tried; /* and that is what has come of it: */
 	struct attempt attempt;
-	struct node *next_wanted; /* of those that the same caller is to connect */
+	struct node *next_wanted; /* the next one that the same caller is to connect */
 };
 
 /* What is to be said of a node before it is sent anything. */
@@ -56,21 +57,24 @@ enum node_state {
 
 /* A zeroed one is empty. */
 struct node_map {
-	struct node *nodes[NODES_MAX]; /* the first are those we were told of */
+	struct node *nodes[NODES_MAX]; /* the first are those of the URL */
 	size_t count;
 	uint16_t slots[SLOTS]; /* index of the node */
 	bool cluster;
-	bool stale; /* a redirect or a lost node said so */
+	bool stale;    /* a redirect or a lost node said so */
+	size_t teller; /* index of the node that is asked next for the map */
 };
 
 void node_map_close(struct node_map *map);
 
 struct node *node_map_of_slot(struct node_map *map, unsigned slot);
-/* The node with this address, made if need be; NULL without memory or with too many. */
+/* Returns the node with this address, which is made unless there is one; NULL without memory or
+ * with too many. */
 struct node *node_map_find(struct node_map *map, const char *host, int port);
 /*
- * The node that another one tells of, likewise. No host ("" or NULL): that by which the teller was
- * reached. That is a unix socket: the teller itself, if it has this port, or one on this machine.
+ * Returns the node that another one reports, in the same way. Without a host ("", "?" or NULL) it
+ * has the host by which the teller was reached. If that is a unix socket, it is the teller itself,
+ * if it has this port, or one on this machine.
  */
 struct node *node_map_find_told(struct node_map *map, struct node *teller, const char *host,
 				int port);
@@ -89,13 +93,17 @@ void node_take_attempt(struct node_map *map, struct node *node, const struct att
 /* Both, unless it is connected or was tried a moment ago: TW_OK, or as tw_redis_open. */
 enum tw_status node_connect(struct node_map *map, struct node *node,
 			    const struct settings *settings, struct tw_redis_error *error);
-/* A node to be connected so that it tells the map, as another one is away. NULL: there is no map,
- * or all were tried a moment ago. */
+/* Returns a node to be connected to ask it for the map, because another one is away. NULL means
+ * that there is no map, or that all were tried a moment ago. */
 struct node *node_map_teller(const struct node_map *map);
 
 /* Begins a pass. */
 void node_map_begin(struct node_map *map);
-/* Reads the map (CLUSTER SLOTS), if it is stale, from a node that is connected and owes nothing. */
-void node_map_refresh(struct node_map *map, struct tw_redis_error *error);
+/* Returns a node that can be asked for the map now: it is connected and owes nothing. NULL means
+ * that the map is not stale, or that there is no such node. */
+struct node *node_map_find_teller(struct node_map *map);
+/* Reads the map from the node's reply to CLUSTER SLOTS. NULL means that none came. Unless the reply
+ * has a map, another node is to be asked. */
+void node_map_read(struct node_map *map, struct node *node, const redisReply *reply);
 
 #endif

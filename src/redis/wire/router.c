@@ -11,7 +11,7 @@
  *                                     nodes may differ. ASK comes from a node that has none of the
  *                                     keys (Redis 7): they are all there, or nowhere, and one key
  *                                     stands for them
- *   TRYAGAIN, LOADING, READONLY, CLUSTERDOWN, MASTERDOWN, BUSY
+ *   TRYAGAIN, LOADING, READONLY, CLUSTERDOWN, MASTERDOWN, MISCONF, NOREPLICAS, BUSY
  *                                     the same again after a pause, which doubles
  *   not connected, or nothing sent    the same
  *   reply lost, script repeatable     the same
@@ -20,8 +20,9 @@
  * lost when a change may have been made ends the eval with TW_REDIS_OUTCOME_UNKNOWN: only the
  * caller knows whether to do it again.
  *
- * A pass connects no node, for that may take long: evals wait until the node has been tried, by
- * router_run(), or by a caller beside the passes (call.c).
+ * A pass connects no node, for that may take long: evals wait until the node has been tried beside
+ * the passes, by a caller (call.c) or by a thread of the worker. The map of a cluster is asked for
+ * as evals are, behind no other request of its node.
  */
 #include "router.h"
 
@@ -37,6 +38,7 @@
 enum { REDIRECTS_AT_ONCE = 2 };
 static const tw_duration pause_first = 10 * TW_MILLISECOND;
 static const tw_duration pause_max = 400 * TW_MILLISECOND;
+static const tw_duration pass_most = 2 * TW_MILLISECOND;
 
 enum tw_status router_open(struct router *router, const struct settings *settings)
 {
@@ -60,7 +62,7 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 		return status;
 	if (router->map.cluster && settings->database)
 		return error_set(&router->error, TW_INVALID, "a cluster has only database 0");
-	node_map_refresh(&router->map, &router->error);
+	router_pass(router, NULL, TW_FOREVER);
 	return TW_OK;
 }
 
@@ -85,6 +87,7 @@ void router_renew(struct router *router, bool torn)
 	}
 	if (torn)
 		router->output = (struct buffer){0};
+	router->map_eval.stage = EVAL_ENDED;
 }
 
 static void eval_stop(struct router *router, struct eval *eval, enum tw_status status)
@@ -146,6 +149,20 @@ static void node_owes(struct node *node, struct eval *eval)
 	node->last = &eval->next;
 }
 
+/* Asks for the map where it is stale, unless that is under way. */
+static void send_map_eval(struct router *router)
+{
+	static const char request[] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
+	struct node *node = NULL;
+
+	if (router->map_eval.stage != EVAL_SENT)
+		node = node_map_find_teller(&router->map);
+	if (!node || !connection_append(&node->connection, request, sizeof(request) - 1))
+		return;
+	router->map_eval.node = node;
+	node_owes(node, &router->map_eval);
+}
+
 /* The node could not be connected, or broke. */
 static void eval_fail(struct router *router, struct eval *eval, const struct node *node)
 {
@@ -184,7 +201,8 @@ void router_settle(struct router *router, struct eval *eval)
 		eval_fail(router, eval, needed);
 }
 
-static void send_eval(struct router *router, struct eval *eval)
+/* Returns whether it was sent. */
+static bool send_eval(struct router *router, struct eval *eval)
 {
 	enum tw_status status;
 
@@ -192,7 +210,7 @@ static void send_eval(struct router *router, struct eval *eval)
 		eval->node = node_map_of_slot(&router->map, space_slot(eval->space, eval->shard));
 	/* Its turn comes when those before it have theirs: it can wait without a risk. */
 	if (eval->node->owed || !node_is_ready(router, eval))
-		return;
+		return false;
 	if (eval->one_server && router->map.cluster)
 		status = error_set(
 			&router->error, TW_REDIS_UNFIT,
@@ -203,6 +221,7 @@ static void send_eval(struct router *router, struct eval *eval)
 		node_owes(eval->node, eval);
 	else
 		eval_stop(router, eval, status);
+	return status == TW_OK;
 }
 
 /* Writes out what every node is to be sent. On failure its evals see that when they read.
@@ -286,7 +305,7 @@ static void take_error(struct router *router, struct eval *eval, const char *tex
 		eval_stop(router, eval, status);
 		return;
 	}
-	/* It may be another server's turn now: ask for the map, and connect anew. */
+	/* It may be another server's turn now: ask for the map, and connect again. */
 	router->map.stale = router->map.cluster;
 	eval->node->is_former |= server_error_is_read_only(text);
 	eval->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
@@ -321,10 +340,15 @@ static void take_reply(struct router *router, struct eval *eval, redisReply *rep
 	eval_stop(router, eval, TW_REDIS_FAILED);
 }
 
-/* NULL: the connection is broken; each eval that was sent over it is told why. */
+/* Takes the reply. NULL means that the connection is broken: each eval that was sent over it ends
+ * with the reason. */
 static void read_eval(struct router *router, struct eval *eval, redisReply *reply)
 {
-	if (!reply) {
+	if (eval == &router->map_eval) {
+		eval->stage = EVAL_ENDED;
+		node_map_read(&router->map, eval->node, reply);
+		freeReplyObject(reply);
+	} else if (!reply) {
 		router->error = eval->node->failure;
 		lose_reply(router, eval);
 	} else if (reply->type == REDIS_REPLY_ERROR) {
@@ -368,13 +392,9 @@ static void read_node(struct router *router, struct node *node, tw_duration now)
 	}
 }
 
-/* Waits until a node says something that owes replies, no longer than until one of them is overdue.
- * False: none owes any. */
-static bool replies_wait(const struct router *router, tw_duration now, tw_duration until)
+nfds_t router_descriptors(const struct router *router, struct pollfd *descriptors,
+			  tw_duration *until)
 {
-	struct pollfd descriptors[NODES_MAX];
-	struct timespec time;
-	tw_duration left;
 	nfds_t count = 0;
 
 	for (size_t i = 0; i < router->map.count; i++) {
@@ -384,20 +404,30 @@ static bool replies_wait(const struct router *router, tw_duration now, tw_durati
 			continue;
 		descriptors[count++] = (struct pollfd){
 			.fd = connection_descriptor(&node->connection), .events = POLLIN};
-		until = node->reply_by < until ? node->reply_by : until;
+		*until = node->reply_by < *until ? node->reply_by : *until;
 	}
+	return count;
+}
+
+/* Waits until a node that owes replies says something, at most until one of them is overdue.
+ * Returns false if none owes any. */
+static bool replies_wait(const struct router *router, tw_duration now, tw_duration until)
+{
+	struct pollfd descriptors[NODES_MAX];
+	nfds_t count = router_descriptors(router, descriptors, &until);
+	struct timespec time;
+	tw_duration left = until - now;
+
 	if (!count)
 		return false;
 	/* What is overdue by now has been given up (node_poll). */
-	assert(until > now);
-	left = until - now;
+	assert(left > 0);
 	time = (struct timespec){left / TW_SECOND, left % TW_SECOND};
 	ppoll(descriptors, count, &time, NULL);
 	return true;
 }
 
-/* A server that was only asked to be read from may be a former master: its address is looked up
- * anew. */
+/* A server that can only be read from may be a former master: its address is looked up again. */
 static void close_former(struct router *router)
 {
 	for (size_t i = 0; i < router->map.count; i++) {
@@ -418,16 +448,29 @@ bool router_is_owed(const struct router *router)
 	return false;
 }
 
-void router_pass(struct router *router, struct eval *evals, tw_duration until)
+bool router_is_free(const struct router *router, unsigned slot)
+{
+	const struct node *node = router->map.nodes[router->map.slots[slot]];
+
+	return !node->first && !node->connecting;
+}
+
+tw_duration router_pass_end(const struct router *router)
+{
+	return router->map.count > 1 ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
+}
+
+bool router_pass(struct router *router, struct eval *evals, tw_duration until)
 {
 	struct eval *next;
+	bool sent = false;
 	tw_duration now;
 
 	node_map_begin(&router->map);
-	node_map_refresh(&router->map, &router->error);
+	send_map_eval(router);
 	for (; evals; evals = next) {
 		next = evals->next;
-		send_eval(router, evals);
+		sent |= send_eval(router, evals);
 	}
 	now = flush_nodes(router);
 	for (;;) {
@@ -438,43 +481,5 @@ void router_pass(struct router *router, struct eval *evals, tw_duration until)
 		now = clock_read_real(CLOCK_MONOTONIC);
 	}
 	close_former(router);
-}
-
-/* Connects the nodes that evals wait for. */
-static void connect_nodes(struct router *router, struct eval *evals, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		struct node *node = evals[i].needs;
-
-		if (!node)
-			continue;
-		node_map_begin(&router->map);
-		node_connect(&router->map, node, router->settings, &router->error);
-		for (size_t j = i; j < count; j++)
-			if (evals[j].needs == node)
-				router_settle(router, &evals[j]);
-	}
-}
-
-void router_run(struct router *router, struct eval *evals, size_t count)
-{
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-
-	/* What would have to wait for another try ends. */
-	for (size_t i = 0; i < count; i++)
-		evals[i].deadline = now;
-	for (;;) {
-		struct eval *first = NULL;
-		struct eval **last = &first;
-		tw_duration next = TW_FOREVER;
-
-		now = clock_read_real(CLOCK_MONOTONIC);
-		for (size_t i = 0; i < count; i++)
-			last = eval_queue(&evals[i], now, last, &next);
-		assert(next == TW_FOREVER);
-		if (!first)
-			return;
-		router_pass(router, first, TW_FOREVER);
-		connect_nodes(router, evals, count);
-	}
+	return sent;
 }

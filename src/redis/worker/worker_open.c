@@ -73,20 +73,26 @@ static size_t step_room(const struct tw_redis_worker *worker)
 	return shards * STEP_KINDS;
 }
 
-static enum tw_status tables_create(struct tw_redis_worker *worker)
+static enum tw_status steps_create(struct tw_redis_worker *worker)
 {
-	size_t count = step_room(worker);
+	struct step *step = calloc(step_room(worker), sizeof(*step));
 
-	worker->evals = calloc(count, sizeof(*worker->evals));
-	worker->steps = calloc(count, sizeof(*worker->steps));
-	return worker->evals && worker->steps ? TW_OK : TW_NO_MEMORY;
+	worker->steps = step;
+	if (!step)
+		return TW_NO_MEMORY;
+	for (size_t i = 0; i < worker->source_count; i++) {
+		struct source *source = &worker->sources[i];
+
+		for (unsigned k = 0; k < source->shard_count; k++, step += STEP_KINDS)
+			source->shards[k].steps = step;
+	}
+	return TW_OK;
 }
 
-static void tables_free(struct tw_redis_worker *worker)
+static void steps_free(struct tw_redis_worker *worker)
 {
-	for (size_t i = 0; worker->evals && i < step_room(worker); i++)
-		eval_free(&worker->evals[i]);
-	free(worker->evals);
+	for (size_t i = 0; worker->steps && i < step_room(worker); i++)
+		eval_free(&worker->steps[i].eval);
 	free(worker->steps);
 }
 
@@ -131,12 +137,14 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 					     .workers = TW_WORKERS_INLINE};
 	enum tw_status status;
 
-	status = tables_create(worker);
+	list_init(&worker->asked);
+	list_init(&worker->dials);
+	status = steps_create(worker);
 	if (status != TW_OK)
-		goto no_tables;
+		goto no_steps;
 	status = tw_create(&worker->wheel, tick, TICKS, nothing_expires, &by_caller);
 	if (status != TW_OK)
-		goto no_tables;
+		goto no_steps;
 	status = sweeps_start(worker);
 	if (status == TW_OK)
 		status = mailbox_init(&worker->mailbox);
@@ -154,8 +162,8 @@ no_runners:
 	mailbox_destroy(&worker->mailbox);
 no_mailbox:
 	tw_destroy(worker->wheel);
-no_tables:
-	tables_free(worker);
+no_steps:
+	steps_free(worker);
 	return error_set(error, status, "%s", tw_status_text(status));
 }
 
@@ -261,10 +269,11 @@ enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker)
 		(void)tw_redis_worker_stop(worker, TW_FOREVER);
 	pthread_join(worker->thread.id, NULL);
 	runners_stop(worker);
+	nodes_end(worker);
+	hints_end(&worker->hints);
 	mailbox_destroy(&worker->mailbox);
 	tw_destroy(worker->wheel);
-	connection_close(&worker->hints.connection);
-	tables_free(worker);
+	steps_free(worker);
 	worker_free(worker);
 	pthread_setcancelstate(state, &state);
 	return TW_OK;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each shard has one time when it is to be looked at: what its last claim told, or a hint, or the
- * poll interval, whichever is earliest. So an idle worker wakes for the poll alone. While hints
- * come, a server that is no cluster is asked for all shards in one call (look.lua).
+ * Each shard has one time when it is to be looked at: that of its last claim, or of a hint, or the
+ * poll interval, whichever is earliest. So an idle worker wakes for the poll, and to ask whether
+ * hints can still come. While hints come, a server that is no cluster is asked for all shards in
+ * one call (look.lua).
  */
 
 #include "worker.h"

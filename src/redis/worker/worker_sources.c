@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The first namespace is opened with the connections, the others beside it. What is wrong with the
- * list is told before anything is connected.
+ * list is reported before anything is connected.
  */
 
 #include "worker.h"
@@ -56,6 +56,7 @@ static enum tw_status shards_create(struct source *source)
 
 		shard->source = source;
 		shard->number = i;
+		shard->slot = space_slot(&source->redis->space, i);
 		list_init(&shard->leases);
 		list_init(&shard->schedules);
 		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A turn says all there is to say to Redis in one round trip: for each shard at most one eval of
- * a kind, leases first, then what has ended, then claims. What could not be said goes back to where
- * it was, and the shard is left alone for a while: its node is away.
+ * A turn says all there is to say to the nodes that owe no reply, in one round trip: for each shard
+ * at most one step of a kind, leases first, then what has ended, then claims. Replies are taken as
+ * they come; a step lives until its eval has ended, and its shard begins no other meanwhile. So a
+ * node that is silent, or is being connected, holds up no shard of another. What could not be said
+ * goes back to where it was, and the shard is left alone for a while: its node is away.
+ *
+ * Invariant: a shard begins steps only while none of its own is under way and its node is free. So
+ * claims under way bring no more than one turn allowed for each node.
  *
  * How much is claimed: as many tasks as can begin within ahead_time, by what runs took lately, so
  * that they don't lie here while another worker is idle; shared out among the namespaces by their
  * weights (shares.h), and in each among the shards that are due.
- * A claim tells exactly when its shard is to be looked at next, also where it took all it might.
+ * A claim returns exactly when its shard is to be looked at next, also where it took all it might.
  *
- * A reply that was lost leaves it open whether Redis was told. It is told again, and then "gone" or
- * "stale" is what success looks like (run.unsure).
+ * A reply that was lost leaves it open whether the step was made. It is made again, and then "gone"
+ * or "stale" is what success looks like (run.unsure).
  */
 
 #include "worker.h"
@@ -22,21 +27,25 @@
 
 enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4 };
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
+/* A task that is claimed so late may be one whose hint was missed. */
+static const tw_duration late_time = TW_SECOND;
 
-static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind kind,
-			       struct worker_shard *shard)
+static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
 {
-	struct step *step = &worker->steps[worker->step_count];
+	struct tw_redis_worker *worker = shard->source->worker;
+	struct step *step = &shard->steps[kind];
 
 	step->kind = kind;
 	step->shard = shard;
-	step->eval = &worker->evals[worker->step_count++];
+	step->under_way = true;
+	shard->asked += kind < STEP_OF_SHARDS;
+	list_append(&worker->asked, &step->link);
 	list_init(&step->leases);
 	run_list_init(&step->runs);
 	return step;
 }
 
-static void step_extend(struct tw_redis_worker *worker, struct worker_shard *shard)
+static void step_extend(struct worker_shard *shard)
 {
 	const struct space *space = &shard->source->redis->space;
 	struct list *leases = &shard->leases;
@@ -47,26 +56,31 @@ static void step_extend(struct tw_redis_worker *worker, struct worker_shard *sha
 		count++;
 	if (!count)
 		return;
-	step = step_begin(worker, STEP_EXTEND, shard);
-	jobs_begin(step->eval, &script_extend, space, shard->number, count);
-	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
-		jobs_add(step->eval, list_entry(lease, struct run, lease)->job);
-	eval_number(step->eval, delay_to_ms(worker->options.lease));
+	step = step_begin(shard, STEP_EXTEND);
+	jobs_begin(&step->eval, &script_extend, space, shard->number, count);
+	count = 0;
+	for (struct list *lease = leases->next; lease != leases; lease = lease->next) {
+		struct run *run = list_entry(lease, struct run, lease);
+
+		jobs_add(&step->eval, run->job);
+		run->place = count++;
+	}
+	eval_number(&step->eval, delay_to_ms(shard->source->worker->options.lease));
 	list_append_all(&step->leases, leases);
 }
 
-static void step_schedule(struct tw_redis_worker *worker, struct worker_shard *shard)
+static void step_schedule(struct worker_shard *shard)
 {
 	struct step *step;
 
 	if (list_is_empty(&shard->schedules))
 		return;
-	step = step_begin(worker, STEP_SCHEDULE, shard);
-	schedules_write(step->eval, &shard->source->redis->space, shard->number, &shard->schedules);
+	step = step_begin(shard, STEP_SCHEDULE);
+	schedules_write(&step->eval, &shard->source->redis->space, shard->number,
+			&shard->schedules);
 }
 
-static void step_tell(struct tw_redis_worker *worker, struct worker_shard *shard,
-		      enum step_kind kind)
+static void step_tell(struct worker_shard *shard, enum step_kind kind)
 {
 	static const struct script *const scripts[] = {
 		[STEP_ACK] = &script_ack,
@@ -81,23 +95,23 @@ static void step_tell(struct tw_redis_worker *worker, struct worker_shard *shard
 		return;
 	if (count > TW_REDIS_BATCH_MAX)
 		count = TW_REDIS_BATCH_MAX;
-	step = step_begin(worker, kind, shard);
-	jobs_begin(step->eval, scripts[kind], space, shard->number, count);
+	step = step_begin(shard, kind);
+	jobs_begin(&step->eval, scripts[kind], space, shard->number, count);
 	for (size_t i = 0; i < count; i++) {
 		struct run *run = run_list_take(&shard->ends[kind]);
 
 		if (kind == STEP_FAIL)
-			jobs_add_failed(step->eval, run->job, run->wait, run->verdict.reason);
+			jobs_add_failed(&step->eval, run->job, run->wait, run->verdict.reason);
 		else if (kind == STEP_RELEASE)
-			jobs_add_released(step->eval, run->job, run->wait);
+			jobs_add_released(&step->eval, run->job, run->wait);
 		else
-			jobs_add_key(step->eval, run->job);
+			jobs_add_key(&step->eval, run->job);
 		run_list_add(&step->runs, run);
 	}
 	if (kind == STEP_ACK)
 		for (struct list *at = step->runs.runs.next; at != &step->runs.runs; at = at->next)
-			jobs_add_run(step->eval, list_entry(at, struct run, link)->job);
-	eval_hint(step->eval);
+			jobs_add_run(&step->eval, list_entry(at, struct run, link)->job);
+	eval_hint(&step->eval);
 }
 
 /* How many tasks of the kind may be taken; 0 if it is not worth a claim. */
@@ -123,7 +137,7 @@ static size_t worker_room(const struct tw_redis_worker *worker)
 	size_t batch = worker->options.batch;
 	size_t room = SIZE_MAX;
 
-	/* Ended, and Redis could not be told: there is an end to that, too. */
+	/* Runs that have ended and could not be reported: there is an end to that, too. */
 	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048)
 		return 0;
 	for (size_t i = 0; i < FEEDS; i++) {
@@ -136,7 +150,7 @@ static size_t worker_room(const struct tw_redis_worker *worker)
 
 static bool shard_wants_claim(const struct worker_shard *shard)
 {
-	return !shard->look_at && !shard->blocked;
+	return !shard->look_at && shard->is_free;
 }
 
 /* How many may be claimed from the shard, of a room that `share` would be its part of. */
@@ -152,7 +166,7 @@ static size_t claim_limit(const struct tw_redis_worker *worker, const struct wor
 	return limit < worker->options.batch ? limit : worker->options.batch;
 }
 
-/* So many tasks at most. */
+/* Claims at most `room` tasks. */
 static void step_claims(struct source *source, size_t room)
 {
 	struct tw_redis_worker *worker = source->worker;
@@ -169,10 +183,10 @@ static void step_claims(struct source *source, size_t room)
 			continue;
 		if (limit > left)
 			break;
-		step = step_begin(worker, STEP_CLAIM, shard);
+		step = step_begin(shard, STEP_CLAIM);
 		step->limit = limit;
 		permits_take(source, limit);
-		claim_write(step->eval, &source->redis->space, shard->number, limit,
+		claim_write(&step->eval, &source->redis->space, shard->number, limit,
 			    worker->options.lease);
 		shard->look_at = TW_FOREVER;
 		left -= limit;
@@ -180,16 +194,17 @@ static void step_claims(struct source *source, size_t room)
 	source->first_shard = (source->first_shard + i) % count;
 }
 
-/* Asks how many may be claimed, or claims. */
+/* Asks how many may be claimed, or claims. Where there are limits nothing is claimed while that is
+ * being asked. */
 static void step_take(struct source *source, size_t room)
 {
-	if (permits_are_due(source, room)) {
-		struct step *step = step_begin(source->worker, STEP_PERMIT, &source->shards[0]);
+	struct worker_shard *shard = &source->shards[0];
+	bool asking = shard->steps[STEP_PERMIT].under_way;
 
-		permits_write(source, step->eval, room);
-	} else if (room) {
+	if (!asking && permits_are_due(source, room))
+		permits_write(source, &step_begin(shard, STEP_PERMIT)->eval, room);
+	else if (room && !(asking && source->permits.limited))
 		step_claims(source, room);
-	}
 }
 
 static void step_takes(struct tw_redis_worker *worker)
@@ -212,18 +227,18 @@ static void step_takes(struct tw_redis_worker *worker)
 
 static void step_look(struct source *source)
 {
-	struct step *step;
+	struct step *step = &source->shards[0].steps[STEP_LOOK];
 
-	if (!source->look_is_due)
+	if (!source->look_is_due || step->under_way)
 		return;
 	source->look_is_due = false;
-	step = step_begin(source->worker, STEP_LOOK, &source->shards[0]);
-	eval_begin(step->eval, &script_look, &source->redis->space, 0);
-	step->eval->answers = source->shard_count;
-	eval_number(step->eval, source->shard_count);
+	step_begin(&source->shards[0], STEP_LOOK);
+	eval_begin(&step->eval, &script_look, &source->redis->space, 0);
+	step->eval.answers = source->shard_count;
+	eval_number(&step->eval, source->shard_count);
 }
 
-/* Of one shard of a namespace at a time, so that they hold up nothing that is due. */
+/* Sweeps one shard of a namespace at a time, to delay nothing that is due. */
 static void step_sweep(struct source *source)
 {
 	const struct tw_redis_worker_options *options = &source->worker->options;
@@ -236,27 +251,27 @@ static void step_sweep(struct source *source)
 	for (unsigned i = 0; i < count && !shard && !source->worker->stopping; i++) {
 		struct worker_shard *next = &source->shards[(source->sweep_shard + i) % count];
 
-		if (next->sweep_is_due && !next->blocked)
+		if (next->sweep_is_due && next->is_free)
 			shard = next;
 	}
 	if (!shard)
 		return;
 	source->sweep_shard = (shard->number + 1) % count;
-	step = step_begin(source->worker, STEP_SWEEP, shard);
-	eval_begin(step->eval, &script_dead_sweep, &source->redis->space, shard->number);
-	eval_number(step->eval, options->dead_max_age ? delay_to_ms(options->dead_max_age) : -1);
-	eval_number(step->eval, options->dead_max_count ? share : -1);
-	eval_text(step->eval, *shard->sweep_cursor ? shard->sweep_cursor : "0");
+	step = step_begin(shard, STEP_SWEEP);
+	eval_begin(&step->eval, &script_dead_sweep, &source->redis->space, shard->number);
+	eval_number(&step->eval, options->dead_max_age ? delay_to_ms(options->dead_max_age) : -1);
+	eval_number(&step->eval, options->dead_max_count ? share : -1);
+	eval_text(&step->eval, *shard->sweep_cursor ? shard->sweep_cursor : "0");
 }
 
-/* As long as it can't be told it stays due. */
+/* Reads what was swept. What failed stays due. */
 static void sweep_read(struct step *step)
 {
-	const redisReply *reply = step->eval->reply;
+	const redisReply *reply = step->eval.reply;
 	struct worker_shard *shard = step->shard;
 
 	*shard->sweep_cursor = '\0';
-	if (step->eval->status != TW_OK)
+	if (step->eval.status != TW_OK)
 		return;
 	shard->source->stats.swept += (uint64_t)reply->element[0]->integer;
 	shard->sweep_is_due = reply->element[1]->integer;
@@ -265,41 +280,18 @@ static void sweep_read(struct step *step)
 
 static void look_read(struct source *source, const struct step *step)
 {
-	bool fine = step->eval->status == TW_OK;
+	bool fine = step->eval.status == TW_OK;
 
 	for (unsigned i = 0; i < source->shard_count && fine; i++) {
-		int64_t wait_ms = eval_integer(step->eval, i, -1);
+		int64_t wait_ms = eval_integer(&step->eval, i, -1);
 
 		if (wait_ms >= 0 && wait_ms < TW_REDIS_DELAY_MAX / TW_MILLISECOND)
 			shard_look_in(&source->shards[i], wait_ms * TW_MILLISECOND);
 	}
 	shards_look_later(source);
-	/* Then each tells for itself. */
+	/* Then each is looked at by itself. */
 	if (!fine)
 		shards_look_now(source);
-}
-
-/* A slot that is on its way to another node, say, is none. */
-static bool is_loss(const struct eval *eval)
-{
-	return eval->status != TW_OK &&
-	       (eval->away || eval->status == TW_REDIS_REFUSED || eval->status == TW_REDIS_FAILED ||
-		eval->status == TW_REDIS_UNFIT);
-}
-
-static void note_connection(struct tw_redis_worker *worker, enum tw_status failure)
-{
-	struct tw_redis_error *error = &worker->router->error;
-	bool lost = failure != TW_OK;
-
-	if (lost == worker->lost)
-		return;
-	worker->lost = lost;
-	worker->stats.losses += lost;
-	worker->stats.reconnects += !lost;
-	error->status = failure;
-	if (worker->options.connection)
-		worker->options.connection(worker->options.context, lost ? error : NULL);
 }
 
 static void claim_take(struct tw_redis_worker *worker, struct step *step)
@@ -308,12 +300,13 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	struct tw_redis_batch *batch = NULL;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 
-	if (step->eval->status != TW_OK || claim_read(step->eval, &batch) != TW_OK) {
+	if (step->eval.status != TW_OK || claim_read(&step->eval, &batch) != TW_OK) {
 		/* What it claimed, if it did, comes back when the lease ends. */
+		permits_settle(source, step->limit, step->limit);
 		shard_look_in(step->shard, 0);
 		return;
 	}
-	permits_give_back(source, step->limit - batch->count);
+	permits_settle(source, step->limit, batch->count);
 	share_take(source->share, batch->count);
 	source->stats.claims++;
 	source->stats.claimed += batch->count;
@@ -322,7 +315,6 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	list_append_all(&step->shard->schedules, &batch->schedules);
 	if (batch->buried)
 		shard_sweep(step->shard);
-	step->shard->look_at = TW_FOREVER;
 	step->shard->has_many = batch->count >= MANY || !batch->next;
 	shard_look_in(step->shard, batch->next);
 	for (size_t i = 0; i < batch->count; i++) {
@@ -337,6 +329,8 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		run->shard = step->shard;
 		run->running = &source->running;
 		run->claimed = now;
+		if (run->job->lateness > late_time)
+			hints_doubt(&worker->hints, now);
 		worker_take_run(worker, run);
 	}
 	if (!batch->held)
@@ -347,16 +341,17 @@ static void extend_read(struct step *step)
 {
 	struct list *lease;
 
-	for (size_t i = 0; (lease = list_take_first(&step->leases)); i++) {
+	/* Those that have ended meanwhile are gone from the list. */
+	while ((lease = list_take_first(&step->leases))) {
 		struct run *run = list_entry(lease, struct run, lease);
-		enum tw_status status = jobs_answer(step->eval, i);
+		enum tw_status status = jobs_answer(&step->eval, run->place);
 
 		run->extending = false;
-		if (step->eval->status != TW_OK)
+		if (step->eval.status != TW_OK)
 			run_extend(run);
 		else if (status == TW_OK)
 			run_extend_later(run);
-		/* Else another run has taken over: this one ends for nothing. */
+		/* Any other status means that another run has taken over. */
 		step->shard->source->stats.extended += status == TW_OK;
 	}
 }
@@ -376,7 +371,7 @@ static enum tw_redis_end end_of(const struct run *run, enum step_kind kind, enum
 
 static void tell_read(struct tw_redis_worker *worker, struct step *step)
 {
-	enum tw_status status = step->eval->status;
+	enum tw_status status = step->eval.status;
 	struct run *run;
 
 	for (size_t i = 0; (run = run_list_take(&step->runs)); i++) {
@@ -391,7 +386,7 @@ static void tell_read(struct tw_redis_worker *worker, struct step *step)
 			shard_sweep(step->shard);
 		if (step->kind == STEP_RELEASE && !worker->stopping)
 			shard_look_in(step->shard, run->wait);
-		worker_report(worker, run, end_of(run, step->kind, jobs_answer(step->eval, i)));
+		worker_report(worker, run, end_of(run, step->kind, jobs_answer(&step->eval, i)));
 	}
 }
 
@@ -404,10 +399,10 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		return;
 	}
 	if (step->kind == STEP_PERMIT) {
-		permits_read(step->shard->source, step->eval);
+		permits_read(step->shard->source, &step->eval);
 		return;
 	}
-	if (step->eval->status == TW_OK)
+	if (step->eval.status == TW_OK)
 		step->shard->backoff = 0;
 	else if (!step->shard->blocked)
 		shard_block(step->shard);
@@ -426,30 +421,29 @@ static void step_runs(struct source *source)
 	for (unsigned i = 0; i < source->shard_count; i++) {
 		struct worker_shard *shard = &source->shards[i];
 
-		if (shard->blocked)
+		shard->is_free = !shard->blocked && !shard->asked &&
+				 router_is_free(source->worker->router, shard->slot);
+		if (!shard->is_free)
 			continue;
-		step_extend(source->worker, shard);
-		step_schedule(source->worker, shard);
+		step_extend(shard);
+		step_schedule(shard);
 		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
-			step_tell(source->worker, shard, kind);
+			step_tell(shard, kind);
 	}
 }
 
 static void step_present(struct source *source)
 {
-	struct step *step;
+	struct worker_shard *shard = &source->shards[0];
 
-	if (!present_is_due(source))
-		return;
-	step = step_begin(source->worker, STEP_PRESENT, &source->shards[0]);
-	present_write(source, step->eval);
+	if (present_is_due(source) && !shard->steps[STEP_PRESENT].under_way)
+		present_write(source, &step_begin(shard, STEP_PRESENT)->eval);
 }
 
-bool worker_turn(struct tw_redis_worker *worker)
+static void steps_begin(struct tw_redis_worker *worker)
 {
-	enum tw_status failure = TW_OK;
+	const struct list *last = worker->asked.previous;
 
-	worker->step_count = 0;
 	for (size_t i = 0; i < worker->source_count; i++)
 		step_runs(&worker->sources[i]);
 	step_takes(worker);
@@ -457,17 +451,66 @@ bool worker_turn(struct tw_redis_worker *worker)
 		step_sweep(&worker->sources[i]);
 		step_look(&worker->sources[i]);
 	}
-	if (!worker->step_count)
-		return false;
-	for (size_t i = 0; i < worker->source_count; i++)
+	/* No turn is made for it. */
+	for (size_t i = 0; i < worker->source_count && worker->asked.previous != last; i++)
 		step_present(&worker->sources[i]);
-	worker->stats.round_trips++;
-	router_run(worker->router, worker->evals, worker->step_count);
-	for (size_t i = 0; i < worker->step_count; i++)
-		if (worker->steps[i].kind != STEP_PRESENT && is_loss(&worker->evals[i]))
-			failure = worker->evals[i].status;
-	note_connection(worker, failure);
-	for (size_t i = 0; i < worker->step_count; i++)
-		step_read(worker, &worker->steps[i]);
-	return true;
+}
+
+/* Returns the evals that are to be sent. Each is tried once: what fails comes back later. */
+static struct eval *evals_gather(struct tw_redis_worker *worker)
+{
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	tw_duration next = TW_FOREVER;
+	struct eval *first = NULL;
+	struct eval **last = &first;
+
+	for (struct list *at = worker->asked.next; at != &worker->asked; at = at->next) {
+		struct step *step = list_entry(at, struct step, link);
+
+		step->eval.error = &step->shard->error;
+		step->eval.deadline = now;
+		last = eval_queue(&step->eval, now, last, &next);
+	}
+	return first;
+}
+
+/* Takes what has come of steps that have ended. Returns whether there were any. */
+static bool steps_end(struct tw_redis_worker *worker)
+{
+	struct list *next;
+	bool any = false;
+
+	for (struct list *at = worker->asked.next; at != &worker->asked; at = next) {
+		struct step *step = list_entry(at, struct step, link);
+
+		next = at->next;
+		if (step->eval.stage != EVAL_ENDED)
+			continue;
+		list_remove(at);
+		step->under_way = false;
+		step->shard->asked -= step->kind < STEP_OF_SHARDS;
+		if (step->kind != STEP_PRESENT)
+			worker_note_step(worker, step);
+		step_read(worker, step);
+		any = true;
+	}
+	return any;
+}
+
+bool worker_turn(struct tw_redis_worker *worker)
+{
+	bool any = nodes_take(worker);
+	struct eval *evals;
+
+	steps_begin(worker);
+	evals = evals_gather(worker);
+	if (evals || router_is_owed(worker->router)) {
+		tw_duration until = evals ? router_pass_end(worker->router) : 0;
+
+		worker->stats.round_trips += evals != NULL;
+		any |= router_pass(worker->router, evals, until);
+	}
+	nodes_connect(worker);
+	any |= steps_end(worker);
+	return any;
 }
