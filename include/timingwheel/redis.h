@@ -1061,6 +1061,11 @@ struct tw_redis_worker_options {
 	 * whole request, up to 1 day (0 means 30 s). */
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
+	/* The highest age of a connection that callbacks use again, 1 s to 1 day, rounded up to a
+	 * second. 0 means 60 s. An older one is closed, and the host's name is looked up again. So
+	 * callbacks follow a changed name within this time and about 2 s, even if the old address
+	 * still answers. */
+	tw_duration connection_age;
 	/*
 	 * Patterns of the targets that callbacks may have, and may not have. A pattern is a host,
 	 * "shop.example"; all hosts below a name, "*.shop.example"; a network, "10.0.0.0/8" or

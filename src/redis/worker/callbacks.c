@@ -21,6 +21,8 @@
 enum { SLEEP_MS = 1000 };
 static const size_t body_max = (size_t)64 * 1024;
 static const tw_duration retry_after_max = 24 * TW_HOUR;
+/* New connections share a look-up of a name for this time, in seconds. */
+enum { LOOKUP_AGE_S = 1 };
 
 /*
  * Since 8.20 libcurl looks names up in at most 20 threads, and waits for these when a multi handle
@@ -255,6 +257,7 @@ static bool request_fill(struct callbacks *callbacks, struct http_request *reque
 	CURL *easy = request->easy;
 	long connect_ms = (long)delay_to_ms(callbacks->options->http_connect_timeout);
 	long timeout_ms = (long)delay_to_ms(callbacks->options->http_timeout);
+	long age_s = (long)((callbacks->options->connection_age + TW_SECOND - 1) / TW_SECOND);
 	bool fine = headers_write(request, job);
 
 	curl_easy_reset(easy);
@@ -267,6 +270,8 @@ static bool request_fill(struct callbacks *callbacks, struct http_request *reque
 	       !curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) &&
 	       !curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms) &&
+	       !curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, age_s) &&
+	       !curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, (long)LOOKUP_AGE_S) &&
 	       !curl_easy_setopt(easy, CURLOPT_USERAGENT, "timingwheel") &&
 	       !curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_take) &&
 	       !curl_easy_setopt(easy, CURLOPT_WRITEDATA, request) &&
@@ -442,6 +447,9 @@ static bool requests_create(struct callbacks *callbacks)
 	if (!callbacks->multi || !callbacks->requests)
 		return false;
 	curl_multi_setopt(callbacks->multi, CURLMOPT_MAXCONNECTS, (long)limit);
+	/* curl checks the age of idle connections only, and requests that share a connection of
+	 * HTTP/2 can keep it busy for ever. So each request has a connection to itself. */
+	curl_multi_setopt(callbacks->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
 	curl_multi_setopt(callbacks->multi, (CURLMoption)LOOKUP_THREADS_MAX,
 			  (long)limit * LOOKUPS_OF_A_CALLBACK);
 	curl_multi_setopt(callbacks->multi, (CURLMoption)LOOKUPS_ARE_LEFT, 1L);
