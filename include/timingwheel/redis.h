@@ -1069,7 +1069,8 @@ struct tw_redis_worker_options {
 	/*
 	 * Patterns of the targets that callbacks may have, and may not have. A pattern is a host,
 	 * "shop.example"; all hosts below a name, "*.shop.example"; a network, "10.0.0.0/8" or
-	 * "fd00::/8"; an address; or "*", every address.
+	 * "fd00::/8"; an address; or "*", every address. A host's name in a pattern is ASCII; a
+	 * name in a URL that is not is judged by its form in ASCII, "xn--mnchen-3ya.example".
 	 *
 	 * The most specific match decides. Of the patterns that match the URL's host, this is the
 	 * longest one. If no host pattern matches, it is the narrowest network that contains the

@@ -6,6 +6,7 @@
  */
 #include "support/fixture.h"
 
+#include <curl/curl.h>
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -165,6 +166,51 @@ static void steady_callbacks_follow_a_changed_name(void **state)
 	worker_stop(worker);
 }
 
+static void add_host(struct fixture *fixture, const char *key, const char *host)
+{
+	char url[128];
+
+	snprintf(url, sizeof(url), "http://%s:%d/", host, http.port);
+	add_callback(fixture->redis, key, url, 2);
+}
+
+/* The test's locale is "C". */
+static void host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form(void **state)
+{
+	static const char *const denied[] = {"xn--bcher-kva.invalid", "evil.invalid"};
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {.retry_first = TW_MILLISECOND, .deny = denied};
+	struct tw_redis_worker *worker;
+
+	if (!(curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_IDN))
+		TEST_SKIP("libcurl reads ASCII names only");
+	runs_attach(&runs, &options);
+	options.handler = NULL;
+	worker = worker_start(&fixture->options, &options);
+	add_host(fixture, "written", "m\u00fcnchen.invalid");
+	add_host(fixture, "encoded", "m%C3%BCnchen.invalid");
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 2);
+	worker_stop(worker);
+	options.deny_count = 2;
+	worker = worker_start(&fixture->options, &options);
+	add_host(fixture, "written", "m\u00fcnchen.invalid");
+	add_host(fixture, "wide", "\uff45\uff56\uff49\uff4c.invalid");
+	add_host(fixture, "books", "b\u00fccher.invalid");
+	add_host(fixture, "bad", "-\u00fc-.invalid");
+	add_host(fixture, "latin", "m%FCnchen.invalid");
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == 4);
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 3);
+	worker_stop(worker);
+	assert_string_equal(end_of(&runs, "wide", 0).reason, "the host is denied: evil.invalid");
+	assert_string_equal(end_of(&runs, "books", 0).reason,
+			    "the host is denied: xn--bcher-kva.invalid");
+	assert_string_equal(end_of(&runs, "bad", 0).reason,
+			    "the host has no name in ASCII: -\u00fc-.invalid");
+	assert_string_equal(end_of(&runs, "latin", 0).reason,
+			    "the host has no name in ASCII: m\xfcnchen.invalid");
+	assert_int_equal(http_server_count(&http), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +218,9 @@ int main(void)
 						close_all),
 		cmocka_unit_test_setup_teardown(steady_callbacks_follow_a_changed_name, open_all,
 						close_all),
+		cmocka_unit_test_setup_teardown(
+			host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form,
+			open_all, close_all),
 	};
 
 	return FIXTURE_RUN(tests);

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,32 +92,53 @@ static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct cu
 	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 
-/* Asks about the host as curl will read it from the URL. False: it is not to be called, and the run
- * has its outcome. */
+/*
+ * Reads the host of a URL as curl will, in ASCII. If it has no name in ASCII, *host is its name as
+ * it is; before 8.4 curl returns CURLUE_OUT_OF_MEMORY for this. *host is NULL after other failures.
+ * curl_free() frees it.
+ */
+static CURLUcode host_read(const char *url, char **host)
+{
+	CURLU *parts = curl_url();
+	CURLUcode failed = CURLUE_OUT_OF_MEMORY;
+	char *ascii = NULL;
+
+	*host = NULL;
+	if (parts)
+		failed = curl_url_set(parts, CURLUPART_URL, url, 0);
+	if (!failed)
+		failed = curl_url_get(parts, CURLUPART_HOST, host, 0);
+	if (!failed)
+		failed = curl_url_get(parts, CURLUPART_HOST, &ascii, CURLU_PUNYCODE);
+	curl_url_cleanup(parts);
+	if (failed) {
+		curl_free(ascii);
+		return failed;
+	}
+	curl_free(*host);
+	*host = ascii;
+	return CURLUE_OK;
+}
+
+/* Judges the URL's host. Returns false if it must not be called; the run then has its outcome. */
 static bool host_judge(struct http_request *request)
 {
 	struct run *run = request->run;
-	struct tw_redis_verdict *verdict = &run->verdict;
-	CURLUcode failed = CURLUE_OUT_OF_MEMORY;
-	CURLU *url = curl_url();
-	char *host = NULL;
+	char *host;
+	CURLUcode failed = host_read(run->job->url, &host);
+	const char *fault = NULL;
 
-	if (url)
-		failed = curl_url_set(url, CURLUPART_URL, run->job->url, 0);
-	if (!failed)
-		failed = curl_url_get(url, CURLUPART_HOST, &host, CURLU_PUNYCODE);
-	request->host = failed ? TARGET_DENIED : targets_judge_host(request->targets, host);
 	if (failed)
-		snprintf(verdict->reason, sizeof(verdict->reason), "%s", curl_url_strerror(failed));
-	else if (request->host == TARGET_DENIED)
-		snprintf(verdict->reason, sizeof(verdict->reason), "the host is denied: %.200s",
-			 host);
+		fault = host ? "the host has no name in ASCII: " : curl_url_strerror(failed);
+	else if ((request->host = targets_judge_host(request->targets, host)) == TARGET_DENIED)
+		fault = "the host is denied: ";
+	if (fault) {
+		run->outcome = failed == CURLUE_OUT_OF_MEMORY ? TW_REDIS_RETRY : TW_REDIS_KILL;
+		snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s%.200s", fault,
+			 host ? host : "");
+	}
 	curl_free(host);
-	curl_url_cleanup(url);
-	if (request->host != TARGET_DENIED)
-		return true;
-	run->outcome = failed == CURLUE_OUT_OF_MEMORY ? TW_REDIS_RETRY : TW_REDIS_KILL;
-	return false;
+	return !fault;
 }
 
 tw_duration answer_retry_after(const char *text, const char *date)
@@ -307,13 +329,12 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	callbacks->idle = request->next;
 	request->run = run;
 	request->targets = callbacks->targets;
-	request->host = TARGET_BY_ADDRESS;
 	*request->denied = '\0';
 	request->opened = false;
 	request->body_size = 0;
 	request->start = clock_read_real(CLOCK_MONOTONIC);
 	run_begin(run, request->start);
-	if (callbacks->targets->any_hosts && !host_judge(request)) {
+	if (!host_judge(request)) {
 		request_end(callbacks, request);
 		return;
 	}
@@ -415,6 +436,8 @@ static void *callbacks_thread(void *argument)
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	int running;
 
+	if (callbacks->utf8)
+		uselocale(callbacks->utf8);
 	while (callbacks_take(callbacks, now)) {
 		callbacks_begin(callbacks, now);
 		/* At once, if some have begun. */
@@ -435,6 +458,8 @@ static void callbacks_free(struct callbacks *callbacks)
 	free(callbacks->requests);
 	if (callbacks->multi)
 		curl_multi_cleanup(callbacks->multi);
+	if (callbacks->utf8)
+		freelocale(callbacks->utf8);
 	runner_destroy(&callbacks->runner);
 }
 
@@ -442,6 +467,9 @@ static bool requests_create(struct callbacks *callbacks)
 {
 	unsigned limit = callbacks->options->callbacks;
 
+	callbacks->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	if (!callbacks->utf8 && errno == ENOMEM)
+		return false;
 	callbacks->multi = curl_multi_init();
 	callbacks->requests = calloc(limit, sizeof(*callbacks->requests));
 	if (!callbacks->multi || !callbacks->requests)

@@ -112,7 +112,6 @@ static enum tw_status list_read(struct targets *targets, const char *const *patt
 					 "not a host, a network or an address: %.100s",
 					 patterns[i] ? patterns[i] : "(null)");
 		targets->any_allowed |= allowed;
-		targets->any_hosts |= target->kind == KIND_HOST || target->kind == KIND_ENDING;
 		targets->count++;
 	}
 	return TW_OK;

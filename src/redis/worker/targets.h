@@ -20,7 +20,6 @@ struct targets {
 	struct target *list;
 	size_t count;
 	bool any_allowed; /* then what no pattern fits is denied */
-	bool any_hosts;   /* else every host is to be judged by its address */
 };
 
 enum target_verdict {
