@@ -94,30 +94,26 @@ static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct cu
 
 /*
  * Reads the host of a URL as curl will, in ASCII. If it has no name in ASCII, *host is its name as
- * it is; before 8.4 curl returns CURLUE_OUT_OF_MEMORY for this. *host is NULL after other failures.
+ * it is; before 8.3 curl returns CURLUE_OUT_OF_MEMORY for this. *host is NULL after other failures.
  * curl_free() frees it.
  */
 static CURLUcode host_read(const char *url, char **host)
 {
 	CURLU *parts = curl_url();
 	CURLUcode failed = CURLUE_OUT_OF_MEMORY;
+	char *name = NULL;
 	char *ascii = NULL;
 
-	*host = NULL;
 	if (parts)
 		failed = curl_url_set(parts, CURLUPART_URL, url, 0);
 	if (!failed)
-		failed = curl_url_get(parts, CURLUPART_HOST, host, 0);
+		failed = curl_url_get(parts, CURLUPART_HOST, &name, 0);
 	if (!failed)
 		failed = curl_url_get(parts, CURLUPART_HOST, &ascii, CURLU_PUNYCODE);
 	curl_url_cleanup(parts);
-	if (failed) {
-		curl_free(ascii);
-		return failed;
-	}
-	curl_free(*host);
-	*host = ascii;
-	return CURLUE_OK;
+	*host = failed ? name : ascii;
+	curl_free(failed ? ascii : name);
+	return failed;
 }
 
 /* Judges the URL's host. Returns false if it must not be called; the run then has its outcome. */
