@@ -261,7 +261,7 @@ static bool embedded_find(const unsigned char address[ADDRESS_SIZE],
 {
 	static const struct {
 		unsigned char start[IPV4_AT];
-		size_t size; /* of the prefix, in bytes */
+		size_t size; /* the prefix's, in bytes */
 		size_t at;
 	} carriers[] = {
 		{{0x00, 0x64, 0xff, 0x9b}, 12, 12},      /* NAT64, 64:ff9b::/96 */
