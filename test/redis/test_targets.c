@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where callbacks may go: what patterns there are, which one decides, and that a worker keeps to it
- * with names, addresses and kept connections. curl itself looks up "localhost" and what ends so.
+ * These tests are of the targets of callbacks: which patterns there are, which one decides, and
+ * that a worker keeps to it with names, addresses and kept connections. curl itself looks up
+ * "localhost" and names below it.
  */
 #include "support/fixture.h"
 
@@ -101,7 +102,7 @@ static void lists_that_are_none_are_refused(void **state)
 	assert_int_equal(targets_read(&targets, &options, NULL), TW_INVALID);
 }
 
-/* Whether the host would be called at the address. */
+/* Returns whether the host would be called at the address. */
 static bool allows(const char *const *allow, const char *const *deny, const char *host,
 		   const char *address)
 {
@@ -280,14 +281,14 @@ static void what_fits_most_closely_decides(void **state)
 	assert_false(allows(allow, deny, "a.corp.example", "192.0.2.1"));
 	assert_true(allows(allow, deny, "inner.corp.example", "192.0.2.1"));
 	assert_true(allows(allow, deny, "a.ok.corp.example", "192.0.2.1"));
-	/* Hosts go before networks; and of the same the denied one counts. */
+	/* Hosts precede networks, and a denied pattern precedes an equal one that is allowed. */
 	assert_true(allows(allow, deny, "inner.corp.example", "10.2.0.1"));
 	assert_false(allows(allow, deny, "a.example", "192.0.2.9"));
 	assert_false(allows(LIST("a.example"), LIST("a.example"), "a.example", "192.0.2.1"));
 	assert_true(allows(LIST("a.example", "A.example"), NULL, "a.example", "192.0.2.1"));
 }
 
-/* As a callback's look-up never gives. */
+/* The look-up of a callback never gives such an address. */
 static void address_of_another_kind_is_denied(void **state)
 {
 	struct tw_redis_worker_options options = options_of(LIST("*"), NULL);
@@ -340,7 +341,7 @@ static struct tw_redis_worker *start(struct fixture *fixture, const char *const 
 	return worker_start(&fixture->options, &options);
 }
 
-/* The key is the host, as it stands in the URL. */
+/* Adds a callback. Its key is the host of the URL. */
 static void add_host(struct fixture *fixture, const char *host)
 {
 	char url[128];
@@ -447,7 +448,7 @@ static bool machine_has_ipv6(void)
 	return has;
 }
 
-/* A name has an address that is denied and another one where nobody answers, for now. */
+/* The name has a denied address, and another one where nobody answers. */
 static void host_with_an_address_that_is_allowed_is_tried_again(void **state)
 {
 	struct fixture *fixture = *state;
