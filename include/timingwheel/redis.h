@@ -1067,10 +1067,16 @@ struct tw_redis_worker_options {
 	 * whole request, up to 1 day (0 means 30 s). */
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
+	/* The highest age of a connection that callbacks use again, 1 s to 1 day, rounded up to a
+	 * second. 0 means 60 s. An older one is closed, and the host's name is looked up again. So
+	 * callbacks follow a changed name within this time and about 2 s, even if the old address
+	 * still answers. */
+	tw_duration connection_age;
 	/*
 	 * Patterns of the targets that callbacks may have, and may not have. A pattern is a host,
 	 * "shop.example"; all hosts below a name, "*.shop.example"; a network, "10.0.0.0/8" or
-	 * "fd00::/8"; an address; or "*", every address.
+	 * "fd00::/8"; an address; or "*", every address. A host's name in a pattern is ASCII; a
+	 * name in a URL that is not is judged by its form in ASCII, "xn--mnchen-3ya.example".
 	 *
 	 * The most specific match decides. Of the patterns that match the URL's host, this is the
 	 * longest one. If no host pattern matches, it is the narrowest network that contains the
@@ -1079,9 +1085,12 @@ struct tw_redis_worker_options {
 	 * has patterns, and allowed otherwise. So `allow` alone permits nothing else; `allow` with
 	 * "*" permits everything that `deny` does not match.
 	 *
-	 * Link-local addresses (169.254.0.0/16, fe80::/10, also as ::ffff:169.254.0.0/112) are
-	 * denied even for allowed hosts, unless `allow` has that network or a part of it. 0.0.0.0
-	 * and :: count as 127.0.0.1 and ::1.
+	 * Addresses of clouds' metadata are denied even for allowed hosts, unless `allow` has one
+	 * of these networks or a part of it: 169.254.0.0/16, fe80::/10 (both link-local),
+	 * fd00:ec2::/32, fd20:ce::254, 100.100.100.200, 168.63.129.16, 192.0.0.192. 0.0.0.0 and ::
+	 * count as 127.0.0.1 and ::1. ::ffff:a.b.c.d is the IPv4 address. Other IPv6 addresses that
+	 * contain one (64:ff9b::/96, 64:ff9b:1::/48, 2002::/16, ::/96, ::ffff:0:0:0/96) are judged
+	 * as both, and denied if one of them is.
 	 *
 	 * A denied callback is neither sent nor retried: the task becomes a dead letter, whose
 	 * reason names the host or the address. The patterns do not apply to handlers.

@@ -51,6 +51,7 @@ static bool options_complete(struct tw_redis_worker_options *options)
 	       time_default(&options->retry_max, 5 * TW_MINUTE, 1, TW_REDIS_DELAY_MAX) &&
 	       time_default(&options->http_connect_timeout, 5 * TW_SECOND, 1, TW_HOUR) &&
 	       time_default(&options->http_timeout, 30 * TW_SECOND, 1, day) &&
+	       time_default(&options->connection_age, TW_MINUTE, TW_SECOND, day) &&
 	       options->dead_max_age >= 0 && options->dead_max_age <= TW_REDIS_DELAY_MAX &&
 	       time_default(&options->poll, TW_SECOND, poll_min, poll_max) &&
 	       (options->handler || !options->handler_for_callbacks);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where there are limits a turn either claims, with the permits that are left, or asks for more
- * and reports how many tasks the worker has: never both, so that the report is true. What claims
- * under way may still bring counts as had: a silent node keeps no other from being claimed from.
- * Redis takes its word for two leases' time; it is reported again before. What is left half a lease
- * after the worker has asked is not used: the worker may have stood still, and what it claims then
- * would be on lease when others have been given its permits. Where there are no limits a look now
- * and then costs one call, and setting limits gives a hint.
+ * worker_permits.c is a worker's part of a namespace's limits. With limits a turn either claims
+ * with the permits that are left, or asks for more and reports the number of tasks that the worker
+ * holds. It never does both, so the report is true. What claims under way may still bring counts as
+ * held: a silent node keeps no other from being claimed from. Redis believes a report for two
+ * leases' time, and the worker repeats it before. Permits that are left half a lease after the question are not
+ * used: if the worker has stood still, others may have them by now. Without limits a look every 10
+ * s costs one call, and setting limits gives a hint.
  */
 
 #include "worker.h"

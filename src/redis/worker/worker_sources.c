@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first namespace is opened with the connections, the others beside it. What is wrong with the
- * list is reported before anything is connected.
+ * worker_sources.c opens a worker's namespaces, the first with the connections and the others
+ * beside it. Errors in the list are reported before anything is connected.
  */
 
 #include "worker.h"
@@ -132,12 +132,12 @@ enum tw_status sources_open(struct tw_redis_worker *worker,
 		list = &own;
 		count = 1;
 	}
-	/* The main thread has more to do than to wait: it comes back later by itself. */
+	/* The main thread does not wait for Redis: it retries later by itself. */
 	once.patience = -1;
 	status = list_check(list, count, error);
 	if (status == TW_OK)
 		status = list_open(worker, list, count, &once, error);
-	/* The caller's list may go. */
+	/* The caller may free its list. */
 	worker->options.sources = NULL;
 	return status;
 }
