@@ -525,7 +525,9 @@ enum tw_redis_state {
 
 /*
  * A stored task. The function that provides it documents how long its pointers are valid. All
- * fields of `task` are set except delay and mode; task.at_ms equals `due_ms`.
+ * fields of `task` are set except delay and mode. For a recurring task, task.at_ms is the due time
+ * of its current occurrence, which a retry, a lease or a move does not change; for any other task
+ * it equals `due_ms`.
  */
 struct tw_redis_info {
 	struct tw_redis_task task;
@@ -783,6 +785,37 @@ TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *ke
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter);
+
+/*
+ * Stores tasks and dead letters that tw_redis_each(), tw_redis_get() or tw_redis_dead_each()
+ * returned, from this Redis or another one, as they were.
+ *
+ * A task keeps its due time, even if that has passed, its attempts, its rhythm and its occurrence.
+ * A leased task waits for the end of its lease, which no run has any more. The fields used are
+ * task, except its delay; due_ms; and attempts. With the state TW_REDIS_DEAD the info is stored as
+ * by tw_redis_dead_add(). task.at_ms 0 means due_ms. task.mode and each[] are as
+ * for tw_redis_add_many(). Up to 256 of them share a round trip, and adjacent tasks of one shard a
+ * script call. A paused namespace is not paused by this.
+ *
+ * Returns:
+ *   TW_OK                     all were stored
+ *   TW_EXISTS                 for the first one not stored: a task, or a dead letter, has the key
+ *   TW_NOT_FOUND              for the first one not stored: no task, or no dead letter, has the key
+ *   TW_INVALID                `redis` or `infos` is NULL; or for the first one not stored: the key
+ *                             is empty or too long, or a field is out of range
+ *   TW_REDIS_BAD_DATA         for the first one not stored: as tw_redis_add()
+ *   TW_SYSTEM                 for the first one not stored: as tw_redis_add()
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the first one not
+ *                             stored, and later ones that were not sent, have changed nothing
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; some may have been stored; storing them again
+ *                             begins them again as they were
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
+ *   TW_NO_MEMORY              out of memory
+ */
+TW_API enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
+				       size_t count, enum tw_status *each);
 
 /*
  * Deletes a dead letter.

@@ -84,15 +84,16 @@ static json_t *task_json(const struct tw_redis_info *info)
 	json_object_set_new(object, "attempts", json_integer(info->attempts));
 	json_object_set_new(object, "max_attempts", json_integer(task->max_attempts));
 	json_object_set_new(object, "shard", json_integer(info->shard));
-	if (task->every) {
+	if (task->every)
 		json_object_set_new(object, "every_ms", json_integer(task->every / TW_MILLISECOND));
-	}
 	if (task->cron) {
 		json_object_set_new(object, "cron", json_string(task->cron));
 		json_object_set_new(object, "zone", json_string(task->zone));
 	}
-	if (task->every || task->cron)
+	if (task->every || task->cron) {
+		json_object_set_new(object, "occurrence_ms", json_integer(task->at_ms));
 		json_object_set_new(object, "missed", json_string(missed_name(task->missed)));
+	}
 	if (info->token)
 		json_object_set_new(object, "token", json_integer((json_int_t)info->token));
 	if (info->state == TW_REDIS_DEAD)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that look: one task, all tasks, dead letters; and the one that puts a letter back that
- * comes from a listing. A listing goes through the shards
- * one page at a time and remembers where it was: tasks by due time, and how many of that time it
- * has seen; dead letters by Redis's own cursor. Between pages nothing is locked, so `each` may call
- * us.
+ * The calls that look: one task, all tasks, dead letters. A listing goes through the shards one
+ * page at a time and remembers where it was: tasks by due time, and how many of that time it has
+ * seen; dead letters by Redis's own cursor. Between pages nothing is locked, so `each` may call us.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +43,7 @@ static enum tw_status give(struct listing *listing, struct tw_redis_info *info, 
 		return TW_NO_MEMORY;
 	record.task.key = info->task.key;
 	record.task.key_size = info->task.key_size;
-	record.task.at_ms = info->due_ms;
+	record.task.at_ms = info->task.at_ms;
 	record.task.every = info->task.every;
 	record.task.missed = info->task.missed;
 	record.task.cron = info->task.cron;
@@ -77,7 +75,7 @@ static enum tw_status give_task(struct listing *listing, struct tw_redis_info *i
 	info->due_ms = score_read(parts[0]->str);
 	info->reason = "";
 	run_read(info, parts[1]->str);
-	recurrence_read(parts[3]->str, &info->task);
+	recurrence_read(parts[3]->str, &info->task, &info->due_ms);
 	return give(listing, info, parts[2]->str, parts[2]->len);
 }
 
@@ -156,12 +154,14 @@ static enum tw_status give_page(struct listing *listing, const redisReply *reply
 		redisReply **item = reply->element + 1 + i * ITEM_PARTS;
 		struct tw_redis_info info = info_begin(listing, reply, item[ITEM_KEY]);
 
+		int64_t score = score_read(item[ITEM_DUE]->str);
+
 		status = give_task(listing, &info, item + ITEM_DUE);
 		/* A page that goes back would never end. */
-		if (info.due_ms < listing->from_ms)
+		if (score < listing->from_ms)
 			return TW_REDIS_FAILED;
-		listing->seen = info.due_ms == listing->from_ms ? listing->seen + 1 : 1;
-		listing->from_ms = info.due_ms;
+		listing->seen = score == listing->from_ms ? listing->seen + 1 : 1;
+		listing->from_ms = score;
 	}
 	if (count < PAGE) {
 		listing->shard++;
@@ -187,6 +187,7 @@ static enum tw_status give_letter(struct listing *listing, struct tw_redis_info 
 		return TW_OK;
 	snprintf(reason, sizeof(reason), "%.*s", (int)size, letter->str + head);
 	info->state = TW_REDIS_DEAD;
+	info->task.at_ms = info->due_ms;
 	info->reason = reason;
 	return give(listing, info, letter->str + head + size, letter->len - (size_t)head - size);
 }
@@ -241,68 +242,4 @@ enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, voi
 enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
 {
 	return list_all(redis, &script_dead_list, each, context);
-}
-
-/* Writes all but the record: mode, key, when it died, "died:attempts:size of reason:reason". */
-static void letter_write(struct eval *eval, const struct tw_redis_info *letter)
-{
-	static const char *const modes[] = {"any", "new", "replace"};
-	const char *reason = letter->reason ? letter->reason : "";
-	char head[64 + TW_REDIS_REASON_MAX];
-
-	eval_text(eval, modes[letter->task.mode]);
-	eval_argument(eval, letter->task.key, letter->task.key_size);
-	eval_number(eval, letter->due_ms);
-	snprintf(head, sizeof(head), "%" PRId64 ":%u:%zu:%.*s", letter->due_ms, letter->attempts,
-		 strnlen(reason, TW_REDIS_REASON_MAX), TW_REDIS_REASON_MAX, reason);
-	eval_text(eval, head);
-}
-
-static enum tw_status dead_prepare(struct call *call, const struct tw_redis_info *letter)
-{
-	struct tw_redis_task task = letter->task;
-	enum tw_status status;
-
-	task.at_ms = letter->due_ms;
-	task.delay = 0;
-	status = task_check(&task, &call->error);
-	return status == TW_OK ? record_write(&call->record, &task, &call->error) : status;
-}
-
-static enum tw_status answer_read(struct call *call)
-{
-	int64_t answer = eval_integer(&call->eval, 0, 0);
-	enum tw_status status = answer == -1   ? TW_EXISTS
-				: answer == -2 ? TW_NOT_FOUND
-					       : TW_REDIS_FAILED;
-
-	if (answer >= 0)
-		return TW_OK;
-	return error_set(&call->error, status, "%s", tw_status_text(status));
-}
-
-/*
- * What a listing shows of a letter is all there is to it, so that the letter is the same again:
- * also when it died, which is the one time that the caller says and no script makes.
- */
-enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter)
-{
-	struct call *call;
-	enum tw_status status;
-
-	if (!letter)
-		return TW_INVALID;
-	status =
-		call_enter(redis, &script_dead_add, letter->task.key, letter->task.key_size, &call);
-	if (status != TW_OK)
-		return status;
-	status = dead_prepare(call, letter);
-	if (status == TW_OK) {
-		letter_write(&call->eval, letter);
-		eval_argument(&call->eval, call->record.data, call->record.size);
-		status = call_ask(redis, call);
-	}
-	if (status == TW_OK)
-		status = answer_read(call);
-	return call_end(&redis->access->calls, call, status);
 }

@@ -26,11 +26,19 @@ enum tw_status recurrence_first(const struct tw_redis_task *task, int64_t now_ms
 				struct tw_redis_error *error);
 
 /* The arguments of every.lua that tell how the task recurs; the hint's follow. */
-void recurrence_write(const struct tw_redis_task *task, int64_t period_ms, struct eval *eval);
+void recurrence_write(const struct tw_redis_task *task, struct eval *eval);
 
-/* Reads an entry ("": it does not recur) into the task, which then points into the entry: that is
- * changed. */
-void recurrence_read(char *entry, struct tw_redis_task *task);
+/* Writes the entry of a task whose current occurrence was due at at_ms first; "" if the task does
+ * not recur. */
+void recurrence_write_entry(const struct tw_redis_task *task, int64_t at_ms,
+			    char entry[RECURRENCE_SIZE]);
+
+/*
+ * Reads an entry ("": the task does not recur) into the task, which then points into the entry. The
+ * entry is changed. The task's at_ms becomes the due time of its current occurrence. If that has
+ * ended, and no worker has written the next one yet, both times become those of the next one.
+ */
+void recurrence_read(char *entry, struct tw_redis_task *task, int64_t *due_ms);
 
 /* What schedule.lua is to write of one task. */
 struct schedule {

@@ -52,6 +52,7 @@ struct script {
 	X(workers, 1, true, false, false, "[*is]")                 \
 	X(permit, 1, true, false, true, "[ii]")                    \
 	X(dead_add, 8, false, false, false, "i")                   \
+	X(restore, 9, false, true, false, "[*i]")                  \
 	X(dead_sweep, 8, true, false, true, "[nnd]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \

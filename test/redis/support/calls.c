@@ -127,6 +127,19 @@ static enum tw_status call_dead_add(struct tw_redis *redis)
 	return tw_redis_dead_add(redis, &letter);
 }
 
+/* The second is refused, whatever the server says. */
+static enum tw_status call_restore(struct tw_redis *redis)
+{
+	struct tw_redis_info infos[] = {
+		{.task = {.key = "a", .key_size = 1, .every = TW_HOUR}, .due_ms = 1},
+		{.due_ms = 1},
+	};
+	enum tw_status each[2];
+	enum tw_status status = tw_redis_restore(redis, infos, 2, each);
+
+	return status == TW_OK ? TW_OK : each[0];
+}
+
 static enum tw_status call_claim(struct tw_redis *redis)
 {
 	struct tw_redis_batch *batch = NULL;
@@ -195,6 +208,7 @@ const struct redis_call redis_calls[] = {{"add", call_add, "1"},
 					 {"pause", call_pause, "i"},
 					 {"limits", call_limits, "2"},
 					 {"dead_add", call_dead_add, "i-"},
+					 {"restore", call_restore, "1"},
 					 {"claim", call_claim, "c"},
 					 {"ack", call_ack, "o"},
 					 {"extend", call_extend, "o"},
