@@ -354,15 +354,20 @@ struct tw_redis_task {
 	 * runs take. Each occurrence has max_attempts. An occurrence ends when it is done, dead or
 	 * cancelled; the script that ends it also sets the next due time. So no occurrence is lost
 	 * or repeated, and two never exist at the same time.
+	 *
+	 * Adding the same again changes nothing: if the key's task has the same period and
+	 * `missed`, it keeps its due time, its attempts and its run, and only its record (body,
+	 * callback, max_attempts) is replaced. This requires that no time is given above, or a
+	 * delay of one period, or an `at_ms` that begins the task's series. Any other time begins a
+	 * new series.
 	 */
 	tw_duration every; /* rounded up to a millisecond */
 	/*
 	 * A cron expression (timingwheel/cron.h) of up to TW_REDIS_CRON_MAX bytes: the task recurs
 	 * at the times that it matches. NULL means none. `every` must be 0 with it. The first due
 	 * time is the first match that is neither before now nor before the time above. Otherwise
-	 * the rules of `every` apply. If no time is given above, and the key's task has the same
-	 * expression, zone and `missed`, that task keeps its due time, its attempts and its run;
-	 * only its record (body, callback, max_attempts) is replaced.
+	 * the rules of `every` apply, also to adding the same again: that requires the same
+	 * expression, zone and `missed`, and no time above or an `at_ms` that has passed.
 	 *
 	 * Workers compute the next due time when they claim the task, from their own time zone
 	 * files.

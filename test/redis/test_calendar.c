@@ -148,6 +148,13 @@ static void same_calendar_again_keeps_the_occurrence(void **state)
 	assert_int_equal(add(fixture, &task), due_ms);
 	assert_int_equal(ack(fixture, batch), TW_OK);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, due_ms));
+	/* A time that has passed is none: an overdue occurrence stays. */
+	due_ms = time_after(hourly, due_ms);
+	task.at_ms = 1;
+	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+	assert_int_equal(add(fixture, &task), due_ms);
+	assert_true(find_task(fixture->redis, "a").due_ms <= now(fixture));
+	task.at_ms = 0;
 	task.mode = TW_REDIS_NEW;
 	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_EXISTS);
 	/* Another calendar is another task. */

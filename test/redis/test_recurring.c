@@ -139,6 +139,79 @@ static void same_beginning_in_the_past_means_the_same_times(void **state)
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
+/* The occurrence is overdue, then runs, then waits for its next attempt. */
+static void same_period_again_keeps_the_occurrence(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_SKIP);
+	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
+	struct tw_redis_batch *batch;
+	int64_t first_ms;
+	int64_t due_ms;
+
+	/* As `twr every --every 1h` does. */
+	task.every = task.delay = TW_HOUR;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &first_ms));
+	task.body = "new";
+	task.body_size = 3;
+	for (int way = 0; way < 3; way++) {
+		/* The task has no time, a delay of one period, or the beginning of its series. */
+		task.delay = way == 1 ? TW_HOUR : 0;
+		task.at_ms = way == 2 ? first_ms - 10 * hour_ms : 0;
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		assert_int_equal(due_ms, first_ms);
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, first_ms);
+		assert_string_equal(find_task(fixture->redis, "a").body, "new");
+		assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		batch = await_claim(fixture->redis, "a", TW_MINUTE);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		assert_int_equal(due_ms, first_ms);
+		assert_ok(fixture->redis,
+			  tw_redis_fail(fixture->redis, only_job(batch), 1, 0, "busy", NULL));
+		tw_redis_batch_free(batch);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		batch = await_claim(fixture->redis, "a", TW_MINUTE);
+		assert_int_equal(only_job(batch)->attempt, 2);
+		assert_int_equal(ack(fixture, batch), TW_OK);
+		tw_redis_batch_free(batch);
+		first_ms += hour_ms;
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, first_ms);
+	}
+}
+
+static void another_rhythm_begins_again(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
+	struct tw_redis_task first = recurring("a", 0, TW_REDIS_MISSED_ONE);
+	struct tw_redis_task others[6];
+	struct tw_redis_batch *batch;
+	int64_t first_ms;
+	int64_t due_ms;
+
+	first.every = first.delay = TW_HOUR;
+	for (int i = 0; i < 6; i++) {
+		(void)tw_redis_end(fixture->redis, "a", 1);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &first, &first_ms));
+		for (int k = 0; k < 6; k++)
+			others[k] = first;
+		others[0].every = others[0].delay = 2 * TW_HOUR;
+		others[1].delay = TW_MINUTE;
+		others[2].at_ms = first_ms - 10 * hour_ms + 1;
+		others[3].at_ms = first_ms + hour_ms;
+		others[4].missed = TW_REDIS_MISSED_ALL;
+		others[5].every = 0;
+		others[5].cron = "0 0 1 1 *";
+		assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+		batch = await_claim(fixture->redis, "a", TW_MINUTE);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &others[i], &due_ms));
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+		assert_int_equal(ack(fixture, batch), TW_REDIS_STALE);
+		tw_redis_batch_free(batch);
+	}
+}
+
 static void cancelled_occurrence_is_followed_by_the_next(void **state)
 {
 	struct fixture *fixture = *state;
@@ -378,6 +451,8 @@ int main(void)
 		FIXTURE_TEST(missed_times_are_skipped),
 		FIXTURE_TEST(missed_times_are_all_made_up_for),
 		FIXTURE_TEST(same_beginning_in_the_past_means_the_same_times),
+		FIXTURE_TEST(same_period_again_keeps_the_occurrence),
+		FIXTURE_TEST(another_rhythm_begins_again),
 		FIXTURE_TEST(cancelled_occurrence_is_followed_by_the_next),
 		FIXTURE_TEST(moved_occurrence_moves_no_other),
 		FIXTURE_TEST(ended_while_it_runs_it_is_the_last),

@@ -115,13 +115,14 @@ static void rhythm_write(const struct tw_redis_task *task, char *text, size_t ro
 
 void recurrence_write(const struct tw_redis_task *task, struct eval *eval)
 {
-	bool from = task->at_ms || task->delay > 0;
+	/* A delay of one period is where a period begins, unless another time is given. */
+	bool delayed = !task->at_ms && task->delay > 0 && task->delay != task->every;
 	char text[RECURRENCE_SIZE];
 
 	eval_text(eval, missed_names[task->missed]);
 	rhythm_write(task, text, sizeof(text));
 	eval_text(eval, text);
-	eval_number(eval, task->cron && !from);
+	eval_number(eval, delayed ? -1 : task->at_ms);
 }
 
 void recurrence_write_entry(const struct tw_redis_task *task, int64_t at_ms,
