@@ -370,7 +370,8 @@ struct tw_redis_task {
 	 * expression, zone and `missed`, and no time above or an `at_ms` that has passed.
 	 *
 	 * Workers compute the next due time when they claim the task, from their own time zone
-	 * files.
+	 * files. After an update of these files, each start of a worker, and adding the same again,
+	 * moves a due time to come that the calendar does not have any more to its nearest one.
 	 */
 	const char *cron;
 	const char *zone; /* an IANA time zone such as "Europe/Berlin"; NULL means UTC */

@@ -149,7 +149,7 @@ static void same_period_again_keeps_the_occurrence(void **state)
 	int64_t first_ms;
 	int64_t due_ms;
 
-	/* As `twr every --every 1h` does. */
+	/* This is what `twr every --every 1h` adds. */
 	task.every = task.delay = TW_HOUR;
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &first_ms));
 	task.body = "new";

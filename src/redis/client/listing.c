@@ -19,18 +19,22 @@ enum { PAGE = 100 };
 enum { GET_NOW, GET_DUE, GET_RUN, GET_RECORD, GET_EVERY, GET_PARTS };
 enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_EVERY, ITEM_PARTS };
 
+/* What is listed; but for tasks, the place of the hash among a script's keys. */
+enum listed { TASKS, LETTERS = 5, CALENDARS = 7 };
+
 /* What is given to `each`, and where in the shards that is. */
 struct listing {
 	struct tw_redis *redis;
-	const struct script *script;
+	enum listed listed;
 	tw_redis_each_fn *each;
 	void *context;
 	bool ended; /* by `each` */
 
 	unsigned shard;
-	int64_t from_ms; /* tasks: the due time where it goes on */
-	size_t seen;     /* of that time */
-	char cursor[24]; /* dead letters; "0" at the beginning and at the end of a shard */
+	int64_t from_ms;       /* tasks: the due time where it goes on */
+	size_t seen;           /* of that time */
+	char cursor[24];       /* of a hash; "0" at the beginning and at the end of a shard */
+	struct list schedules; /* calendars: those that are to be written */
 };
 
 /* Gives the task with the record to `each`. */
@@ -120,8 +124,9 @@ static enum tw_status page_fetch(const struct listing *listing, redisReply **rep
 	if (!call)
 		return TW_NO_MEMORY;
 	eval = &call->eval;
-	eval_begin(eval, listing->script, &redis->space, listing->shard);
-	if (listing->script == &script_list) {
+	eval_begin(eval, listing->listed == TASKS ? &script_list : &script_scan, &redis->space,
+		   listing->shard);
+	if (listing->listed == TASKS) {
 		if (listing->from_ms == INT64_MIN)
 			eval_text(eval, "-inf");
 		else
@@ -129,6 +134,7 @@ static enum tw_status page_fetch(const struct listing *listing, redisReply **rep
 		eval_number(eval, (int64_t)listing->seen);
 		eval_number(eval, PAGE);
 	} else {
+		eval_number(eval, listing->listed);
 		eval_text(eval, listing->cursor);
 	}
 	status = call_ask(redis, call);
@@ -192,7 +198,35 @@ static enum tw_status give_letter(struct listing *listing, struct tw_redis_info 
 	return give(listing, info, letter->str + head + size, letter->len - (size_t)head - size);
 }
 
-static enum tw_status give_letters(struct listing *listing, const redisReply *reply)
+/* Notes what is to be written in place of an entry. One whose zone is not known here stays. */
+static enum tw_status review(struct listing *listing, const struct tw_redis_info *info,
+			     const redisReply *entry)
+{
+	struct schedule *schedule;
+	enum tw_status status = schedule_review(&schedule, info->task.key, info->task.key_size,
+						entry->str, info->now_ms);
+
+	if (schedule)
+		list_append(&listing->schedules, &schedule->link);
+	return status == TW_NO_MEMORY ? status : TW_OK;
+}
+
+/* Writes what is to be written in the shard. */
+static enum tw_status reviewed_write(struct listing *listing)
+{
+	struct tw_redis *redis = listing->redis;
+	struct call *call;
+
+	if (list_is_empty(&listing->schedules))
+		return TW_OK;
+	call = call_begin(&redis->access->calls);
+	if (!call)
+		return TW_NO_MEMORY;
+	schedules_write(&call->eval, &redis->space, listing->shard, &listing->schedules);
+	return call_end(&redis->access->calls, call, call_ask(redis, call));
+}
+
+static enum tw_status give_fields(struct listing *listing, const redisReply *reply)
 {
 	const redisReply *items = reply->element[2];
 	enum tw_status status = TW_OK;
@@ -203,43 +237,55 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 	snprintf(listing->cursor, sizeof(listing->cursor), "%.20s", reply->element[1]->str);
 	for (size_t i = 0; i + 1 < items->elements && !listing->ended && status == TW_OK; i += 2) {
 		struct tw_redis_info info = info_begin(listing, reply, items->element[i]);
+		const redisReply *value = items->element[i + 1];
 
-		status = give_letter(listing, &info, items->element[i + 1]);
+		status = listing->listed == LETTERS ? give_letter(listing, &info, value)
+						    : review(listing, &info, value);
 	}
+	if (status == TW_OK)
+		status = reviewed_write(listing);
 	listing->shard += !strcmp(listing->cursor, "0");
 	return status;
 }
 
-static enum tw_status list_all(struct tw_redis *redis, const struct script *script,
-			       tw_redis_each_fn *each, void *context)
+static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_redis_each_fn *each,
+			       void *context)
 {
-	struct listing listing = {redis,        script, each, context, .from_ms = INT64_MIN,
+	struct listing listing = {redis,        listed, each, context, .from_ms = INT64_MIN,
 				  .cursor = "0"};
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
-	if (!redis || !each)
-		return TW_INVALID;
+	list_init(&listing.schedules);
 	while (listing.shard < redis->space.shards && !listing.ended && status == TW_OK) {
 		status = page_fetch(&listing, &reply);
 		if (status != TW_OK)
 			return status;
-		status = script == &script_list ? give_page(&listing, reply)
-						: give_letters(&listing, reply);
+		status =
+			listed == TASKS ? give_page(&listing, reply) : give_fields(&listing, reply);
 		freeReplyObject(reply);
 		if (status == TW_REDIS_FAILED)
 			calls_note(&redis->access->calls, status,
 				   "the server repeated a part of the listing");
 	}
+	schedules_free(&listing.schedules);
 	return status;
 }
 
 enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
 {
-	return list_all(redis, &script_list, each, context);
+	return redis && each ? list_all(redis, TASKS, each, context) : TW_INVALID;
 }
 
 enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
 {
-	return list_all(redis, &script_dead_list, each, context);
+	return redis && each ? list_all(redis, LETTERS, each, context) : TW_INVALID;
+}
+
+enum tw_status calendars_review(struct tw_redis *redis)
+{
+	struct tw_redis_stats stats;
+	enum tw_status status = tw_redis_get_stats(redis, &stats);
+
+	return status == TW_OK && stats.recurring ? list_all(redis, CALENDARS, NULL, NULL) : status;
 }

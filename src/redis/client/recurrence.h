@@ -40,10 +40,10 @@ void recurrence_write_entry(const struct tw_redis_task *task, int64_t at_ms,
  */
 void recurrence_read(char *entry, struct tw_redis_task *task, int64_t *due_ms);
 
-/* What schedule.lua is to write of one task. */
+/* A task's schedule is what schedule.lua is to write of it. */
 struct schedule {
 	struct list link;
-	int64_t due_ms; /* < 0: as it is */
+	int64_t due_ms; /* < 0 means that the task stays due as it is */
 	const char *was;
 	char *is; /* "": it recurs no more */
 	size_t key_size;
@@ -54,6 +54,15 @@ struct schedule {
  * known here; TW_NO_MEMORY. */
 enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
 			       const char *entry);
+
+/*
+ * Compares an entry with what the calendar says now, after an update of the time zone files. The
+ * occurrence keeps its time if the calendar still has it, or if it has passed at now_ms. Otherwise
+ * its time becomes the calendar's nearest one, which may have passed unless such times are skipped.
+ * *schedule is NULL if nothing changes. Statuses as schedule_create().
+ */
+enum tw_status schedule_review(struct schedule **schedule, const char *key, size_t key_size,
+			       const char *entry, int64_t now_ms);
 
 /* Begins the eval that writes the first of them, up to TW_REDIS_BATCH_MAX, and frees those. */
 void schedules_write(struct eval *eval, const struct space *space, unsigned shard,

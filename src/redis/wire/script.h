@@ -41,7 +41,7 @@ struct script {
 	X(get, 7, true, false, false, "[*issss]")                  \
 	X(list, 7, true, false, false, "[n*sssss]")                \
 	X(count, 9, true, false, false, "[nnnnninnn]")             \
-	X(dead_list, 5, true, false, false, "[id[*ss]]")           \
+	X(scan, 7, true, false, false, "[id[*ss]]")                \
 	X(dead_retry, 8, false, true, false, "i")                  \
 	X(dead_drop, 8, false, false, false, "i")                  \
 	X(look, 1, true, false, false, "[*i]")                     \
