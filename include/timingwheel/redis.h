@@ -733,6 +733,11 @@ TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
  * (dead_max_age, dead_max_count). Costs one round trip for about every 100 letters, and at least
  * one for every shard.
  *
+ * Each failed occurrence of a recurring task has a letter of its own, with the key KEY#due=TIME:
+ * TIME is its due time in milliseconds since 1970. It can be retried while the task recurs; then a
+ * task with that key runs once. If KEY has more than 1000 bytes, the letter has the key KEY, and
+ * the next one replaces it.
+ *
  * Returns:
  *   TW_OK                     all were passed to `each`, or `each` returned false
  *   TW_INVALID                `redis` or `each` is NULL
@@ -753,7 +758,7 @@ TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_f
  * Returns:
  *   TW_OK                     the dead letter is a task again
  *   TW_NOT_FOUND              no dead letter has the key
- *   TW_EXISTS                 a task has the key, for example a recurring one; nothing has changed
+ *   TW_EXISTS                 a task has the key; nothing has changed
  *   TW_INVALID                `redis` is NULL, or the key is empty or too long
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
  *                             changed

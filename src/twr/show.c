@@ -105,13 +105,13 @@ static json_t *task_json(const struct tw_redis_info *info)
 	return object;
 }
 
-void show_key(const void *key, size_t key_size)
+void show_key(FILE *stream, const void *key, size_t key_size)
 {
 	char text[4];
 
 	for (size_t i = 0; i < key_size; i++) {
 		tw_redis_write_key((const char *)key + i, 1, text);
-		fputs(text, stdout);
+		fputs(text, stream);
 	}
 }
 
@@ -122,7 +122,7 @@ static void show_text(const char *text, size_t size)
 		unsigned char byte = (unsigned char)text[i];
 
 		if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f)
-			show_key(&byte, 1);
+			show_key(stdout, &byte, 1);
 		else
 			putchar(byte);
 	}
@@ -155,7 +155,7 @@ void show_task(const struct tw_redis_info *info, bool json)
 		return;
 	}
 	printf("%-9s ", "key");
-	show_key(task->key, task->key_size);
+	show_key(stdout, task->key, task->key_size);
 	putchar('\n');
 	show_field("state", state_names[info->state]);
 	show_field(info->state == TW_REDIS_LEASED ? "lease end" : "due",
@@ -197,7 +197,7 @@ void show_line(const struct tw_redis_info *info, bool json)
 	}
 	printf("%s  %-7s  %u/%u  ", time_write(info->due_ms, due), state_names[info->state],
 	       info->attempts, info->task.max_attempts);
-	show_key(info->task.key, info->task.key_size);
+	show_key(stdout, info->task.key, info->task.key_size);
 	show_reason(info->reason);
 }
 
@@ -258,7 +258,7 @@ void show_report(const struct tw_redis_report *report, bool json, bool named)
 		return;
 	}
 	printf("%-8s ", end_names[report->end]);
-	show_key(job->key, job->key_size);
+	show_key(stdout, job->key, job->key_size);
 	if (named)
 		printf("  namespace %s", job->name_space);
 	printf("  attempt %u/%u  token %" PRIu64 "  late %s  took %s", job->attempt,

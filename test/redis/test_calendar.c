@@ -271,7 +271,8 @@ static void occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next
 	entry_set(fixture, "a", entry);
 	wait_for(30 * TW_MILLISECOND);
 	assert_nothing_due(fixture->redis, "a");
-	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
+	snprintf(entry, sizeof(entry), "a#due=%lld", (long long)at_ms);
+	assert_int_equal(find_dead(fixture->redis, entry).status, TW_OK);
 	snprintf(entry, sizeof(entry), "one %lld cron *", (long long)at_ms);
 	assert_entry_begins(fixture, "a", entry);
 	/* The next claim hands it to none, and schedules it. */

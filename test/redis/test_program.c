@@ -274,6 +274,31 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 	tw_redis_batch_free(batch);
 }
 
+/* The letter of a recurring task's occurrence has a key of its own. */
+static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {.key = "tick", .key_size = 4, .every = TW_HOUR};
+	struct tw_redis_batch *batch;
+	char key[KEY_SIZE];
+	int64_t due_ms;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	batch = await_claim(fixture->redis, "tick", TW_MINUTE);
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "so", NULL));
+	tw_redis_batch_free(batch);
+	assert_int_equal(TWR("dead", "retry", "tick"), 1);
+	assert_true(said("the letter of an occurrence has the key KEY#due=TIME"));
+	snprintf(key, sizeof(key), "tick#due=%lld", (long long)due_ms);
+	assert_int_equal(TWR("dead", "list"), 0);
+	assert_true(said(key));
+	assert_int_equal(TWR("dead", "retry", key), 0);
+	assert_int_equal(TWR("get", key), 0);
+	assert_int_equal(TWR("get", "tick"), 0);
+	assert_true(said("every     "));
+}
+
 static void dead_letter_whose_key_a_task_has_stays(void **state)
 {
 	struct fixture *fixture = *state;
@@ -284,8 +309,10 @@ static void dead_letter_whose_key_a_task_has_stays(void **state)
 		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
 	}
 	add_task(fixture->redis, "b", TW_HOUR);
-	assert_int_equal(TWR("dead", "retry", "--all"), 0);
-	assert_string_equal(program_text(&program), "2\n");
+	assert_int_equal(TWR("dead", "retry", "--all"), 1);
+	assert_true(said("twr: b: the key is already in use\n") && said("2\n"));
+	assert_int_equal(TWR("dead", "retry", "--all", "--json"), 1);
+	assert_true(said("{\"count\":0,\"left\":1}"));
 	assert_int_equal(stats_of(fixture->redis).tasks, 3);
 	assert_int_equal(find_dead(fixture->redis, "b").status, TW_OK);
 }
@@ -844,6 +871,7 @@ int main(void)
 		PROGRAM_TEST(limits_are_set_and_shown),
 		PROGRAM_TEST(recurring_tasks_recur),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
+		PROGRAM_TEST(failed_occurrence_is_retried_while_the_task_recurs),
 		PROGRAM_TEST(dead_letter_whose_key_a_task_has_stays),
 		PROGRAM_TEST(dead_letter_that_is_gone_meanwhile_is_no_failure),
 		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),

@@ -261,22 +261,88 @@ static void ended_while_it_runs_it_is_the_last(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
+/* Finds the letter of the occurrence of "a" that was due then; writes its key. */
+static struct found occurrence_letter(struct fixture *fixture, int64_t due_ms, char key[KEY_SIZE])
+{
+	snprintf(key, KEY_SIZE, "a#due=%lld", (long long)due_ms);
+	return find_dead(fixture->redis, key);
+}
+
 static void dead_occurrence_is_followed_by_the_next(void **state)
 {
 	struct fixture *fixture = *state;
 	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
 	struct tw_redis_batch *batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	struct found found;
+	char key[KEY_SIZE];
 
 	assert_ok(fixture->redis,
 		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "hopeless", NULL));
 	tw_redis_batch_free(batch);
-	assert_string_equal(find_dead(fixture->redis, "a").reason, "hopeless");
+	assert_string_equal(occurrence_letter(fixture, first, key).reason, "hopeless");
 	found = find_task(fixture->redis, "a");
 	assert_int_equal(found.due_ms, first + PERIOD_MS);
 	assert_int_equal(found.attempts, 0);
-	/* The key has a task: the letter is not made one. */
-	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_EXISTS);
+}
+
+/* Each has its letter, and becomes a task of its own while the recurring one goes on. */
+static void dead_occurrences_can_be_retried(void **state)
+{
+	enum { COUNT = 3 };
+	struct fixture *fixture = *state;
+	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
+	struct tw_redis_batch *batch;
+	struct found found;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < COUNT; i++) {
+		batch = await_claim(fixture->redis, "a", TW_MINUTE);
+		assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
+							TW_FOREVER, "hopeless", NULL));
+		tw_redis_batch_free(batch);
+	}
+	assert_int_equal(move_task(fixture->redis, "a", TW_HOUR), TW_OK);
+	assert_int_equal(stats_of(fixture->redis).dead, COUNT);
+	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_NOT_FOUND);
+	for (int i = 0; i < COUNT; i++) {
+		found = occurrence_letter(fixture, first + i * PERIOD_MS, key);
+		assert_int_equal(found.status, TW_OK);
+		assert_int_equal(tw_redis_shard(fixture->redis, key, strlen(key)),
+				 tw_redis_shard(fixture->redis, "a", 1));
+		assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, key, strlen(key)));
+		batch = await_claim(fixture->redis, key, TW_MINUTE);
+		assert_int_equal(only_job(batch)->key_size, strlen(key));
+		assert_memory_equal(only_job(batch)->key, key, strlen(key));
+		assert_int_equal(ack(fixture, batch), TW_OK);
+		tw_redis_batch_free(batch);
+		assert_int_equal(find_task(fixture->redis, key).status, TW_NOT_FOUND);
+	}
+	assert_int_equal(stats_of(fixture->redis).dead, 0);
+	assert_int_equal(stats_of(fixture->redis).recurring, 1);
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_OK);
+}
+
+/* There is no room for a due time in its letter's key. */
+static void letter_of_a_long_key_has_that_key(void **state)
+{
+	struct fixture *fixture = *state;
+	char key[TW_REDIS_KEY_MAX + 1];
+	struct tw_redis_task task = {.key = key, .every = TW_HOUR};
+	struct tw_redis_batch *batch;
+
+	memset(key, 'k', TW_REDIS_KEY_MAX);
+	for (task.key_size = 1000; task.key_size <= TW_REDIS_KEY_MAX; task.key_size += 24) {
+		key[task.key_size] = '\0';
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		batch = await_claim(fixture->redis, key, TW_MINUTE);
+		assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
+							TW_FOREVER, "hopeless", NULL));
+		tw_redis_batch_free(batch);
+		assert_int_equal(find_dead(fixture->redis, key).status,
+				 task.key_size == 1000 ? TW_NOT_FOUND : TW_OK);
+		key[task.key_size] = 'k';
+	}
+	assert_int_equal(stats_of(fixture->redis).dead, 2);
 }
 
 /* A retry is of the same occurrence. */
@@ -302,6 +368,7 @@ static void buried_occurrence_is_followed_by_the_next(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
 	int64_t first;
+	char key[KEY_SIZE];
 
 	task.every = TW_HOUR;
 	task.max_attempts = 1;
@@ -309,7 +376,7 @@ static void buried_occurrence_is_followed_by_the_next(void **state)
 	tw_redis_batch_free(await_claim(fixture->redis, "a", 10 * TW_MILLISECOND));
 	wait_for(30 * TW_MILLISECOND);
 	assert_nothing_due(fixture->redis, "a");
-	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
+	assert_int_equal(occurrence_letter(fixture, first, key).status, TW_OK);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + TW_HOUR / TW_MILLISECOND);
 }
 
@@ -457,6 +524,8 @@ int main(void)
 		FIXTURE_TEST(moved_occurrence_moves_no_other),
 		FIXTURE_TEST(ended_while_it_runs_it_is_the_last),
 		FIXTURE_TEST(dead_occurrence_is_followed_by_the_next),
+		FIXTURE_TEST(dead_occurrences_can_be_retried),
+		FIXTURE_TEST(letter_of_a_long_key_has_that_key),
 		FIXTURE_TEST(failed_occurrence_keeps_its_time),
 		FIXTURE_TEST(buried_occurrence_is_followed_by_the_next),
 		FIXTURE_TEST(overtaken_run_sets_nothing),

@@ -1,4 +1,4 @@
--- with: hint again
+-- with: hint again bury
 -- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds. A task
 -- that has begun all its attempts and whose lease ended becomes a dead letter. What is over 4 MiB
 -- stays for the next claim. Answers now in microseconds; when the next is to be looked at, -1 if
@@ -11,21 +11,6 @@ if redis.call('EXISTS', KEYS[6]) == 1 then
 end
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
 local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}, {}}
-
-local function bury(key, attempts, record)
-	local reason = 'the lease of its last attempt expired'
-
-	reply[3] = reply[3] + 1
-	if not again(key) then
-		redis.call('ZREM', KEYS[1], key)
-		redis.call('HDEL', KEYS[2], key)
-		redis.call('HDEL', KEYS[3], key)
-	end
-	if record then
-		redis.call('HSET', KEYS[5], key,
-			string.format('%d:%d:%d:', now, attempts, #reason) .. reason .. record)
-	end
-end
 
 if #due > 0 then
 	local count = #due / 2
@@ -65,7 +50,8 @@ if #due > 0 then
 			schedules[#schedules + 1] = every[i]
 		elseif not record or
 				run and begun >= tonumber(string.match(record, '^%d+') or 1) then
-			bury(key, begun, record)
+			reply[3] = reply[3] + 1
+			bury(key, begun, record, 'the lease of its last attempt expired')
 		else
 			if open then
 				schedules[#schedules + 1] = key
