@@ -270,7 +270,12 @@ static void only_named_hosts_are_answered(void **state)
 		{"localhost:80:80", 421},
 		{"localhost:x", 421},
 		{"127.0.0.1.evil.example:9464", 421},
-		{"127.0.0.2", 421},
+		{"127.0.0.2", 200},
+		{"10.244.0.5:9464", 200},
+		{"[fe80::1]", 200},
+		{"10.244.0", 421},
+		{"10.244.0.5.evil.example", 421},
+		{"[2001:db8::7", 421},
 		{"", 421},
 		{":80", 421},
 		{"[]", 421},
@@ -283,7 +288,7 @@ static void only_named_hosts_are_answered(void **state)
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		int status;
 
-		snprintf(request, sizeof(request), "GET /healthz HTTP/1.1\r\nHost: %s",
+		snprintf(request, sizeof(request), "GET /metrics HTTP/1.1\r\nHost: %s",
 			 hosts[i].host);
 		status = status_of(request);
 		if (status != hosts[i].status)
@@ -297,6 +302,26 @@ static void only_named_hosts_are_answered(void **state)
 			 421);
 	assert_int_equal(status_of("GET / HTTP/1.0"), 421);
 	assert_int_equal(status_of("GET / HTTP/1.0\r\nHost: localhost"), 200);
+}
+
+/* A probe names the address of a container, a service, or no host at all. */
+static void probes_are_answered_whatever_host_they_name(void **state)
+{
+	static const char *const paths[] = {"/healthz", "/readyz"};
+	static const char *const rests[] = {"1.1\r\nHost: evil.example",
+					    "1.1\r\nHost: ", "1.1\r\nHost: twr.default.svc:9464",
+					    "1.0"};
+	char request[256];
+
+	(void)state;
+	start(no_options);
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(await_status(paths[i], 200));
+		for (size_t k = 0; k < sizeof(rests) / sizeof(rests[0]); k++) {
+			snprintf(request, sizeof(request), "GET %s HTTP/%s", paths[i], rests[k]);
+			assert_int_equal(status_of(request), 200);
+		}
+	}
 }
 
 static void bad_requests_are_refused_and_harm_nobody(void **state)
@@ -886,6 +911,7 @@ int main(void)
 		TEST(other_methods_are_refused),
 		TEST(other_paths_are_not_there),
 		TEST(only_named_hosts_are_answered),
+		TEST(probes_are_answered_whatever_host_they_name),
 		TEST(bad_requests_are_refused_and_harm_nobody),
 		TEST(silent_connections_hold_nobody_up_for_long),
 		TEST(address_that_is_none_or_taken_is_refused),
