@@ -187,7 +187,7 @@ static void answer_page(const struct listener *listener, struct figures *figures
 static void answer_status(const struct listener *listener, struct figures *figures,
 			  struct answer *answer)
 {
-	board_look(listener->board, true, figures);
+	board_look(listener->board, BOARD_ALL, figures);
 	answer->type = "application/json";
 	answer->text = status_page_write(figures, listener->name);
 }
@@ -195,7 +195,7 @@ static void answer_status(const struct listener *listener, struct figures *figur
 static void answer_metrics(const struct listener *listener, struct figures *figures,
 			   struct answer *answer)
 {
-	board_look(listener->board, false, figures);
+	board_look(listener->board, BOARD_COUNTS, figures);
 	answer->type = "text/plain; version=0.0.4; charset=utf-8";
 	answer->text = metrics_write(figures);
 }
@@ -203,7 +203,7 @@ static void answer_metrics(const struct listener *listener, struct figures *figu
 static void answer_health(const struct listener *listener, struct figures *figures,
 			  struct answer *answer)
 {
-	board_look(listener->board, false, figures);
+	board_look(listener->board, BOARD_NOTHING, figures);
 	if (figures_are_healthy(figures, listener->options->health_limit))
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
@@ -214,7 +214,7 @@ static void answer_health(const struct listener *listener, struct figures *figur
 static void answer_readiness(const struct listener *listener, struct figures *figures,
 			     struct answer *answer)
 {
-	board_look(listener->board, false, figures);
+	board_look(listener->board, BOARD_COUNTS, figures);
 	if (figures_are_ready(figures))
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
