@@ -646,6 +646,30 @@ TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis
 TW_API enum tw_status tw_redis_pause(struct tw_redis *redis);
 TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
 
+/*
+ * Deletes the namespace with all its keys, also those that stay when it has no task.
+ *
+ * Unless `force` is set, a namespace with tasks, dead letters or workers is refused, and nothing
+ * has changed; a worker counts for 30 s after its last report. With `force`, tasks and dead letters
+ * are deleted, and running tasks are not stopped. No other call for the namespace may be made
+ * meanwhile. Then its handles should be closed: the next one to be opened makes a new namespace. On
+ * failure some shards may be deleted and others not: call again. Costs one round trip to each node,
+ * and up to three more.
+ *
+ * Returns:
+ *   TW_OK                     the namespace is deleted
+ *   TW_EXISTS                 it has tasks or dead letters
+ *   TW_RUNNING                a worker serves it
+ *   TW_INVALID                `redis` is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; a part may be
+ *                             deleted
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_NO_MEMORY              out of memory
+ */
+TW_API enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force);
+
 /* Limits of a namespace, for all its workers together. 0 means no limit. */
 struct tw_redis_limits {
 	unsigned running;    /* tasks that workers have on lease */

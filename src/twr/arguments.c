@@ -32,7 +32,8 @@ enum {
 	WORKER = BIT(COMMAND_WORKER),
 	LIMITS = BIT(COMMAND_LIMITS),
 	TOP = BIT(COMMAND_TOP),
-	EVERY = BIT(COMMAND_LIMITS + 1) - 1
+	NAMESPACE = BIT(COMMAND_NAMESPACE_DELETE),
+	EVERY = BIT(COMMAND_NAMESPACE_DELETE + 1) - 1
 };
 
 static const char *const commands[][2] = {
@@ -53,6 +54,7 @@ static const char *const commands[][2] = {
 	[COMMAND_PAUSE] = {"pause", "stop workers from taking tasks of the namespace"},
 	[COMMAND_RESUME] = {"resume", "end the pause"},
 	[COMMAND_LIMITS] = {"limits", "show or set the limits of the namespace"},
+	[COMMAND_NAMESPACE_DELETE] = {"namespace delete", "delete a namespace with all its keys"},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
@@ -333,6 +335,8 @@ static const struct program_option table[] = {
 	 NUMBER(limits.per_second, 0, UINT32_MAX)},
 	{"limit", "N", LISTS, "show at most N", NUMBER(limit, 1, UINT32_MAX)},
 	{"all", NULL, DEAD_ONES, "apply to every dead letter", FLAG(all)},
+	{"force", NULL, NAMESPACE, "delete tasks and dead letters, too, whatever workers are there",
+	 FLAG(force)},
 	{"lease", "TIME", WORKER, "lease of a task, 100ms to 1d (30s)",
 	 DURATION(worker.lease, 100 * TW_MILLISECOND, 24 * TW_HOUR)},
 	{"concurrency", "N", WORKER, "concurrent callbacks, up to 1024 (64)",
@@ -379,16 +383,22 @@ static bool take_help(void *place, const struct program_option *option, char *va
 	static const struct {
 		uint64_t commands;
 		const char *title;
-	} groups[] = {{EVERY, "Every command"},    {ONE_TASK, "One task"},
-		      {TIMED, "add, every, move"}, {ADD, "add, every"},
-		      {RECURRING, "every"},        {LIMITS, "limits"},
-		      {LISTS, "list, dead list"},  {DEAD_ONES, "dead retry, dead drop"},
-		      {WORKER, "worker"},          {TOP, "top"}};
+	} groups[] = {{EVERY, "Every command"},
+		      {ONE_TASK, "One task"},
+		      {TIMED, "add, every, move"},
+		      {ADD, "add, every"},
+		      {RECURRING, "every"},
+		      {LIMITS, "limits"},
+		      {LISTS, "list, dead list"},
+		      {DEAD_ONES, "dead retry, dead drop"},
+		      {NAMESPACE, "namespace delete"},
+		      {WORKER, "worker"},
+		      {TOP, "top"}};
 
 	puts("usage: twr COMMAND [OPTION...] [KEY]\n\n"
 	     "Schedules tasks in Redis, and runs them when they are due.\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		printf("  %-10s  %s\n", commands[i][0], commands[i][1]);
+		printf("  %-16s  %s\n", commands[i][0], commands[i][1]);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		printf("\n%s:\n", groups[i].title);
 		for (size_t k = 0; k < TABLE_SIZE; k++)
@@ -540,6 +550,10 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 	if (*words && command & ONE_TASK && !arguments->task.key &&
 	    take_key(&arguments->task, NULL, *words))
 		words++;
+	if (command & NAMESPACE && *words)
+		arguments->redis.name_space = *words++;
+	else if (command & NAMESPACE)
+		return usage_error("no namespace is given");
 	if (*words)
 		return usage_error("there is one argument too many");
 	if (command & RECURRING && !arguments->task.every == !arguments->task.cron)

@@ -274,6 +274,21 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 	tw_redis_batch_free(batch);
 }
 
+static void namespace_is_deleted_if_it_is_unused_or_by_force(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(TWR("add", "a", "--in", "1h", "--handler"), 0);
+	assert_int_equal(TWR("namespace", "delete"), 2);
+	assert_true(said("no namespace is given"));
+	assert_int_equal(TWR("namespace", "delete", fixture->name_space), 1);
+	assert_true(said("twr: the namespace has tasks or dead letters (--force)\n"));
+	assert_int_equal(TWR("namespace", "delete", "another-one"), 0);
+	assert_int_equal(TWR("get", "a"), 0);
+	assert_int_equal(TWR("namespace", "delete", fixture->name_space, "--force"), 0);
+	assert_int_equal(TWR("get", "a"), 1);
+}
+
 /* The letter of a recurring task's occurrence has a key of its own. */
 static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
 {
@@ -872,6 +887,7 @@ int main(void)
 		PROGRAM_TEST(recurring_tasks_recur),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
 		PROGRAM_TEST(failed_occurrence_is_retried_while_the_task_recurs),
+		PROGRAM_TEST(namespace_is_deleted_if_it_is_unused_or_by_force),
 		PROGRAM_TEST(dead_letter_whose_key_a_task_has_stays),
 		PROGRAM_TEST(dead_letter_that_is_gone_meanwhile_is_no_failure),
 		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),

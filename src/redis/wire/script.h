@@ -50,6 +50,8 @@ struct script {
 	X(layout, 1, true, false, false, "s")                      \
 	X(present, 1, true, false, true, "n")                      \
 	X(workers, 1, true, false, false, "[*is]")                 \
+	X(delete, 9, true, false, true, "i")                       \
+	X(forget, 1, true, false, true, "n")                       \
 	X(permit, 1, true, false, true, "[ii]")                    \
 	X(dead_add, 8, false, false, false, "i")                   \
 	X(restore, 9, false, true, false, "[*i]")                  \

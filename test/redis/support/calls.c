@@ -120,6 +120,11 @@ static enum tw_status call_pause(struct tw_redis *redis)
 	return tw_redis_pause(redis);
 }
 
+static enum tw_status call_delete(struct tw_redis *redis)
+{
+	return tw_redis_delete_namespace(redis, true);
+}
+
 static enum tw_status call_dead_add(struct tw_redis *redis)
 {
 	const struct tw_redis_info letter = {.task = {.key = "a", .key_size = 1}, .due_ms = 1};
@@ -207,6 +212,7 @@ const struct redis_call redis_calls[] = {{"add", call_add, "1"},
 					 {"dead_drop", call_dead_drop, "i-"},
 					 {"pause", call_pause, "i"},
 					 {"limits", call_limits, "2"},
+					 {"delete", call_delete, "i"},
 					 {"dead_add", call_dead_add, "i-"},
 					 {"restore", call_restore, "1"},
 					 {"claim", call_claim, "c"},
