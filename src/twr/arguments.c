@@ -360,7 +360,7 @@ static const struct program_option table[] = {
 	{"dead-max-count", "N", WORKER,
 	 "delete the oldest dead letters above this number (no limit)",
 	 NUMBER(worker.dead_max_count, 1, UINT32_MAX)},
-	{"grace", "TIME", WORKER, "time for running tasks to end after SIGTERM (30s)",
+	{"grace", "TIME", WORKER, "time for running tasks to end after SIGTERM (25s)",
 	 DURATION(grace, 0, TW_FOREVER)},
 	{"count-every", "TIME", WORKER, "how often to log the counts (1m)",
 	 DURATION(count_every, TW_MILLISECOND, TW_FOREVER)},
@@ -610,7 +610,7 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 	uint64_t used = 0;
 	int exit_code = EXIT_SYSTEM;
 
-	*arguments = (struct arguments){.grace = 30 * TW_SECOND,
+	*arguments = (struct arguments){.grace = 25 * TW_SECOND,
 					.count_every = TW_MINUTE,
 					.listen.health_limit = TW_MINUTE,
 					.interval = TW_SECOND};

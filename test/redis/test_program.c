@@ -801,6 +801,29 @@ static void sigterm_in_mid_task_lets_it_finish(void **state)
 	program_end(&worker);
 }
 
+/* A terminal that closes ends a worker as SIGTERM does, unless nohup has it ignored. */
+static void sighup_ends_a_worker_that_does_not_ignore_it(void **state)
+{
+	struct program worker;
+
+	(void)state;
+	for (int ignored = 0; ignored < 2; ignored++) {
+		signal(SIGHUP, ignored ? SIG_IGN : SIG_DFL);
+		worker_start(&worker, ARGUMENTS("--count-every=20ms"));
+		signal(SIGHUP, SIG_DFL);
+		kill(worker.pid, SIGHUP);
+		if (ignored) {
+			/* It goes on after the signal. */
+			assert_true(program_wait_text(&worker, "running 0\n"));
+			assert_null(strstr(program_text(&worker), "finishing"));
+			kill(worker.pid, SIGTERM);
+		}
+		assert_int_equal(program_wait(&worker), 0);
+		assert_non_null(strstr(program_text(&worker), "the worker has stopped"));
+		program_end(&worker);
+	}
+}
+
 static void task_longer_than_the_grace_is_given_back(void **state)
 {
 	struct fixture *fixture = *state;
@@ -906,6 +929,7 @@ int main(void)
 		PROGRAM_TEST(lines_of_the_worker_are_json_if_asked_for),
 		PROGRAM_TEST(run_that_is_tried_again_is_told_with_its_time),
 		PROGRAM_TEST(sigterm_in_mid_task_lets_it_finish),
+		PROGRAM_TEST(sighup_ends_a_worker_that_does_not_ignore_it),
 		PROGRAM_TEST(task_longer_than_the_grace_is_given_back),
 		PROGRAM_TEST(task_of_a_killed_worker_runs_again_within_its_lease_and_a_second),
 		PROGRAM_TEST(worker_outlives_a_restart_of_redis),
