@@ -380,6 +380,14 @@ struct tw_redis_task {
 	/* The number of runs before the task becomes a dead letter, up to TW_REDIS_ATTEMPTS_MAX. 0
 	 * means 8. Runs ended by a worker's death count. */
 	unsigned max_attempts;
+	/*
+	 * How late the task may begin, 1 s to TW_REDIS_DELAY_MAX; 0 means no limit. A task whose
+	 * first attempt would begin later than this after its due time, by the server's clock, is
+	 * skipped: a recurring task goes on with its next occurrence, also past missed times that
+	 * are too old; any other task is removed. Workers count it (`skipped` in their statistics).
+	 * Retries are not skipped. A task that was moved, snoozed or returned has another due time.
+	 */
+	tw_duration grace; /* rounded up to a millisecond */
 	/* The body of the request: any bytes. Without a header Content-Type the request is sent as
 	 * JSON. */
 	const void *body;
@@ -1296,6 +1304,9 @@ struct tw_redis_worker_stats {
 	 * it lacks the time zone. The task does not run again until another worker computes it. */
 	uint64_t unscheduled;
 	uint64_t buried; /* tasks made dead letters by a claim: all their attempts had begun */
+	/* Tasks and occurrences that were skipped by a claim: they would have begun later than
+	 * their `grace` allows. */
+	uint64_t skipped;
 	uint64_t swept;  /* dead letters deleted because of dead_max_age and dead_max_count */
 	uint64_t claims; /* script calls that claim */
 	uint64_t hints;  /* hints received */

@@ -319,6 +319,8 @@ static const struct program_option table[] = {
 	 TEXT(file)},
 	{"max-attempts", "N", ADD, "number of runs before it is a dead letter (8)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
+	{"not-later-than", "TIME", ADD, "skip it if it would begin later than this, 1s or more",
+	 DURATION(task.grace, TW_SECOND, TW_REDIS_DELAY_MAX)},
 	{"every", "TIME", RECURRING, "period; first due after one period, or --at, --in, --from",
 	 DURATION(task.every, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"cron", "'M H D MON WDAY'", RECURRING,

@@ -84,6 +84,8 @@ static json_t *task_json(const struct tw_redis_info *info)
 	json_object_set_new(object, "attempts", json_integer(info->attempts));
 	json_object_set_new(object, "max_attempts", json_integer(task->max_attempts));
 	json_object_set_new(object, "shard", json_integer(info->shard));
+	if (task->grace)
+		json_object_set_new(object, "grace_ms", json_integer(task->grace / TW_MILLISECOND));
 	if (task->every)
 		json_object_set_new(object, "every_ms", json_integer(task->every / TW_MILLISECOND));
 	if (task->cron) {
@@ -161,6 +163,8 @@ void show_task(const struct tw_redis_info *info, bool json)
 	show_field(info->state == TW_REDIS_LEASED ? "lease end" : "due",
 		   time_write(info->due_ms, due));
 	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
+	if (task->grace)
+		show_field("grace", duration_write(task->grace, due));
 	if (task->every)
 		printf("%-9s %s, missed: %s\n", "every", duration_write(task->every, due),
 		       missed_name(task->missed));

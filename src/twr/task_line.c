@@ -112,6 +112,16 @@ static bool take_every_ms(struct task_line *line, const json_t *value)
 	return true;
 }
 
+static bool take_grace_ms(struct task_line *line, const json_t *value)
+{
+	json_int_t grace_ms = json_integer_value(value);
+
+	if (grace_ms < 1000 || grace_ms > TW_REDIS_DELAY_MAX / TW_MILLISECOND)
+		return false;
+	line->info.task.grace = grace_ms * TW_MILLISECOND;
+	return true;
+}
+
 static bool take_cron(struct task_line *line, const json_t *value)
 {
 	line->info.task.cron = text_of(value);
@@ -239,6 +249,7 @@ static const struct {
 	{"headers", take_headers, "an array of strings \"Name: value\""},
 	{"body", take_body, "a string"},
 	{"body_base64", take_body_base64, "bytes in base64"},
+	{"grace_ms", take_grace_ms, "milliseconds, from a second to 100 years"},
 	{"every_ms", take_every_ms, "milliseconds, up to 100 years"},
 	{"cron", take_cron, "a string of up to 255 bytes"},
 	{"zone", take_zone, "a string"},

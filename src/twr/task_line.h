@@ -8,6 +8,7 @@
  *   headers                  an array of "Name: value"
  *   body, or body_base64
  *   max_attempts
+ *   grace_ms                 how late it may begin
  *   every_ms, cron, zone, missed
  *                            how it recurs
  *   state                    with due_ms: the task is restored as it was listed; "dead": a dead

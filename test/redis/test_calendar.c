@@ -231,6 +231,22 @@ static void missed_times_of_the_calendar_are_skipped(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_PENDING);
 }
 
+/* The worker that schedules the next occurrence finds out that it is not too late. */
+static void occurrence_of_the_calendar_that_would_begin_too_late_is_skipped(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_info info = {.task = by_calendar("a", hourly)};
+	struct tw_redis_batch *batch;
+
+	info.task.grace = 2 * TW_HOUR;
+	info.due_ms = time_after(hourly, now(fixture)) - 11 * hour_ms;
+	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &info, 1, NULL));
+	assert_nothing_due(fixture->redis, "a");
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(only_job(batch)->due_ms, info.due_ms + 10 * hour_ms);
+	assert_int_equal(ack(fixture, batch), TW_OK);
+}
+
 /* The worker that is to find out the next time comes hours after the occurrence has ended. */
 static void times_after_the_end_are_not_missed(void **state)
 {
@@ -577,6 +593,7 @@ int main(void)
 		FIXTURE_TEST(missed_times_of_the_calendar_all_run),
 		FIXTURE_TEST(one_run_makes_up_for_missed_times_of_the_calendar),
 		FIXTURE_TEST(missed_times_of_the_calendar_are_skipped),
+		FIXTURE_TEST(occurrence_of_the_calendar_that_would_begin_too_late_is_skipped),
 		FIXTURE_TEST(times_after_the_end_are_not_missed),
 		FIXTURE_TEST(occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next),
 		FIXTURE_TEST(schedule_made_from_an_older_entry_changes_nothing),

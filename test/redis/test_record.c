@@ -72,6 +72,10 @@ static void records_of_others_are_told_apart(void **state)
 		"8 3\n{x}",
 		"8 21\n{\"url\":\"ftp://h/x\"}",
 		"99999999999 0\n",
+		"8 0 \n",
+		"8 0 x\n",
+		"8 0 5000",
+		"8 0 12345678901234\n",
 		"8 35\n{\"url\":\"http://h\",\"method\":\"TRACE\"}",
 		"8 30\n{\"url\":\"http://h\",\"headers\":[1]}",
 		"8 39\n{\"url\":\"http://h\",\"headers\":[\"no colon\"]}"};

@@ -510,9 +510,68 @@ static void worker_runs_each_occurrence_once_and_never_early(void **state)
 	runs_free(&runs);
 }
 
+static bool occurrence_each(void *context, const struct tw_redis_info *info)
+{
+	*(int64_t *)context = info->task.at_ms;
+	return false;
+}
+
+static int64_t occurrence_of(struct fixture *fixture, const char *key)
+{
+	int64_t at_ms = 0;
+
+	assert_ok(fixture->redis,
+		  tw_redis_get(fixture->redis, key, strlen(key), occurrence_each, &at_ms));
+	return at_ms;
+}
+
+/* Has a worker claim a task by the hour, with a grace of 2 hours, whose occurrence is 10 and a half
+ * hours late. Returns when that was due; *skipped becomes what the worker has counted. */
+static int64_t claim_too_late(struct fixture *fixture, enum tw_redis_missed missed,
+			      uint64_t *skipped)
+{
+	int64_t late_ms = 21 * TW_HOUR / 2 / TW_MILLISECOND;
+	struct tw_redis_info info = {.task = recurring("a", 0, missed)};
+	struct tw_redis_worker_stats stats = {0};
+	struct tw_redis_worker *worker;
+
+	info.task.every = TW_HOUR;
+	info.task.grace = 2 * TW_HOUR;
+	info.due_ms = redis_server_now(&fixture->server) - late_ms;
+	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &info, 1, NULL));
+	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
+	for (int i = 0; i < 3000 && !stats.skipped; i++) {
+		wait_for(10 * TW_MILLISECOND);
+		assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	}
+	*skipped = stats.skipped;
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	return info.due_ms;
+}
+
+/* What follows is by `missed`, of the times that are not too old. */
+static void occurrences_that_would_begin_too_late_are_skipped(void **state)
+{
+	static const int after[] = {10, 11, 9}; /* periods */
+	static const uint64_t counts[] = {1, 1, 9};
+	struct fixture *fixture = *state;
+	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
+
+	for (int missed = 0; missed < 3; missed++) {
+		uint64_t skipped;
+		int64_t due_ms = claim_too_late(fixture, (enum tw_redis_missed)missed, &skipped);
+
+		assert_int_equal(skipped, counts[missed]);
+		assert_int_equal(occurrence_of(fixture, "a"), due_ms + after[missed] * hour_ms);
+		assert_int_equal(stats_of(fixture->redis).dead, 0);
+		(void)tw_redis_end(fixture->redis, "a", 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(occurrences_that_would_begin_too_late_are_skipped),
 		FIXTURE_TEST(occurrences_follow_each_other_without_a_drift),
 		FIXTURE_TEST(missed_times_are_made_up_for_by_one_run),
 		FIXTURE_TEST(missed_times_are_skipped),
