@@ -355,18 +355,24 @@ struct tw_redis_task {
 	 * runs take. Each occurrence has max_attempts. An occurrence ends when it is done, dead or
 	 * cancelled; the script that ends it also sets the next due time. So no occurrence is lost
 	 * or repeated, and two never exist at the same time.
+	 *
+	 * Adding the same again changes nothing: if the key's task has the same period and
+	 * `missed`, it keeps its due time, its attempts and its run, and only its record (body,
+	 * callback, max_attempts) is replaced. This requires that no time is given above, or a
+	 * delay of one period, or an `at_ms` that begins the task's series. Any other time begins a
+	 * new series.
 	 */
 	tw_duration every; /* rounded up to a millisecond */
 	/*
 	 * A cron expression (timingwheel/cron.h) of up to TW_REDIS_CRON_MAX bytes: the task recurs
 	 * at the times that it matches. NULL means none. `every` must be 0 with it. The first due
 	 * time is the first match that is neither before now nor before the time above. Otherwise
-	 * the rules of `every` apply. If no time is given above, and the key's task has the same
-	 * expression, zone and `missed`, that task keeps its due time, its attempts and its run;
-	 * only its record (body, callback, max_attempts) is replaced.
+	 * the rules of `every` apply, also to adding the same again: that requires the same
+	 * expression, zone and `missed`, and no time above or an `at_ms` that has passed.
 	 *
 	 * Workers compute the next due time when they claim the task, from their own time zone
-	 * files.
+	 * files. After an update of these files, each start of a worker, and adding the same again,
+	 * moves a due time to come that the calendar does not have any more to its nearest one.
 	 */
 	const char *cron;
 	const char *zone; /* an IANA time zone such as "Europe/Berlin"; NULL means UTC */
@@ -375,6 +381,14 @@ struct tw_redis_task {
 	/* The number of runs before the task becomes a dead letter, up to TW_REDIS_ATTEMPTS_MAX. 0
 	 * means 8. Runs ended by a worker's death count. */
 	unsigned max_attempts;
+	/*
+	 * How late the task may begin, 1 s to TW_REDIS_DELAY_MAX; 0 means no limit. A task whose
+	 * first attempt would begin later than this after its due time, by the server's clock, is
+	 * skipped: a recurring task goes on with its next occurrence, also past missed times that
+	 * are too old; any other task is removed. Workers count it (`skipped` in their statistics).
+	 * Retries are not skipped. A task that was moved, snoozed or returned has another due time.
+	 */
+	tw_duration grace; /* rounded up to a millisecond */
 	/* The body of the request: any bytes. Without a header Content-Type the request is sent as
 	 * JSON. */
 	const void *body;
@@ -526,7 +540,9 @@ enum tw_redis_state {
 
 /*
  * A stored task. The function that provides it documents how long its pointers are valid. All
- * fields of `task` are set except delay and mode; task.at_ms equals `due_ms`.
+ * fields of `task` are set except delay and mode. For a recurring task, task.at_ms is the due time
+ * of its current occurrence, which a retry, a lease or a move does not change; for any other task
+ * it equals `due_ms`.
  */
 struct tw_redis_info {
 	struct tw_redis_task task;
@@ -643,6 +659,30 @@ TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis
 TW_API enum tw_status tw_redis_pause(struct tw_redis *redis);
 TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
 
+/*
+ * Deletes the namespace with all its keys, also those that stay when it has no task.
+ *
+ * Unless `force` is set, a namespace with tasks, dead letters or workers is refused, and nothing
+ * has changed; a worker counts for 30 s after its last report. With `force`, tasks and dead letters
+ * are deleted, and running tasks are not stopped. No other call for the namespace may be made
+ * meanwhile. Then its handles should be closed: the next one to be opened makes a new namespace. On
+ * failure some shards may be deleted and others not: call again. Costs one round trip to each node,
+ * and up to three more.
+ *
+ * Returns:
+ *   TW_OK                     the namespace is deleted
+ *   TW_EXISTS                 it has tasks or dead letters
+ *   TW_RUNNING                a worker serves it
+ *   TW_INVALID                `redis` is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; a part may be
+ *                             deleted
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_NO_MEMORY              out of memory
+ */
+TW_API enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force);
+
 /* Limits of a namespace, for all its workers together. 0 means no limit. */
 struct tw_redis_limits {
 	unsigned running;    /* tasks that workers have on lease */
@@ -730,6 +770,11 @@ TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
  * (dead_max_age, dead_max_count). Costs one round trip for about every 100 letters, and at least
  * one for every shard.
  *
+ * Each failed occurrence of a recurring task has a letter of its own, with the key KEY#due=TIME:
+ * TIME is its due time in milliseconds since 1970. It can be retried while the task recurs; then a
+ * task with that key runs once. If KEY has more than 1000 bytes, the letter has the key KEY, and
+ * the next one replaces it.
+ *
  * Returns:
  *   TW_OK                     all were passed to `each`, or `each` returned false
  *   TW_INVALID                `redis` or `each` is NULL
@@ -751,7 +796,7 @@ TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_f
  * Returns:
  *   TW_OK                     the dead letter is a task again
  *   TW_NOT_FOUND              no dead letter has the key
- *   TW_EXISTS                 a task has the key, for example a recurring one; nothing has changed
+ *   TW_EXISTS                 a task has the key; nothing has changed
  *   TW_INVALID                `redis` is NULL, or the key is empty or too long
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
  *                             changed
@@ -789,6 +834,37 @@ TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *ke
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter);
+
+/*
+ * Stores tasks and dead letters that tw_redis_each(), tw_redis_get() or tw_redis_dead_each()
+ * returned, from this Redis or another one, as they were.
+ *
+ * A task keeps its due time, even if that has passed, its attempts, its rhythm and its occurrence.
+ * A leased task waits for the end of its lease, which no run has any more. The fields used are
+ * task, except its delay; due_ms; and attempts. With the state TW_REDIS_DEAD the info is stored as
+ * by tw_redis_dead_add(). task.at_ms 0 means due_ms. task.mode and each[] are as
+ * for tw_redis_add_many(). Up to 256 of them share a round trip, and adjacent tasks of one shard a
+ * script call. A paused namespace is not paused by this.
+ *
+ * Returns:
+ *   TW_OK                     all were stored
+ *   TW_EXISTS                 for the first one not stored: a task, or a dead letter, has the key
+ *   TW_NOT_FOUND              for the first one not stored: no task, or no dead letter, has the key
+ *   TW_INVALID                `redis` or `infos` is NULL; or for the first one not stored: the key
+ *                             is empty or too long, or a field is out of range
+ *   TW_REDIS_BAD_DATA         for the first one not stored: as tw_redis_add()
+ *   TW_SYSTEM                 for the first one not stored: as tw_redis_add()
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the first one not
+ *                             stored, and later ones that were not sent, have changed nothing
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; some may have been stored; storing them again
+ *                             begins them again as they were
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
+ *   TW_NO_MEMORY              out of memory
+ */
+TW_API enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
+				       size_t count, enum tw_status *each);
 
 /*
  * Deletes a dead letter.
@@ -1249,6 +1325,9 @@ struct tw_redis_worker_stats {
 	 * it lacks the time zone. The task does not run again until another worker computes it. */
 	uint64_t unscheduled;
 	uint64_t buried; /* tasks made dead letters by a claim: all their attempts had begun */
+	/* Tasks and occurrences that were skipped by a claim: they would have begun later than
+	 * their `grace` allows. */
+	uint64_t skipped;
 	uint64_t swept;  /* dead letters deleted because of dead_max_age and dead_max_count */
 	uint64_t claims; /* script calls that claim */
 	uint64_t hints;  /* hints received */

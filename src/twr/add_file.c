@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * add --file: tasks by the hundred, a JSON object a line (task_line.h). A batch of lines is read,
- * sent with one call and forgotten, so that a file of any size needs no more memory than that. A
- * line that is refused is told of by its number, and the others go on; only where Redis is of no
- * use any more it ends, and tells from which line on nothing has been done.
+ * This file adds the tasks of a file, a JSON object a line (task_line.h). A batch of lines is read,
+ * sent and forgotten, so a file of any size needs no more memory than that. A line that is refused
+ * is reported by its number, and the others go on. When Redis can't be used any more, the command
+ * ends, and reports from which line on nothing has been done.
  */
 #include "commands.h"
 
@@ -40,13 +40,14 @@ struct add_file {
 	bool has_terminal;
 	tw_duration shown_at; /* monotonic: the last progress */
 
-	/* The batch. */
+	/* The batch. Adjacent lines of one kind share a call. */
 	struct task_line lines[BATCH];
 	uint64_t numbers[BATCH];
 	size_t count;
 	size_t bytes;
-	struct tw_redis_task tasks[BATCH];
-	size_t of_task[BATCH]; /* its line's place */
+	uint64_t first;                    /* the number of the first line of the last call */
+	struct tw_redis_task tasks[BATCH]; /* of lines that are added */
+	struct tw_redis_info infos[BATCH]; /* of lines that are restored */
 	enum tw_status each[BATCH];
 };
 
@@ -99,7 +100,9 @@ static void data_refuse(struct add_file *file, size_t place, enum tw_status stat
 	const struct task_line *line = &file->lines[place];
 	struct tw_redis_error error;
 
-	if (line->info.state != TW_REDIS_DEAD)
+	if (line->restores)
+		tw_redis_restore(file->redis, &line->info, 1, NULL);
+	else
 		tw_redis_add(file->redis, &line->info.task, NULL);
 	error = error_of(file, status);
 	line_refuse(file, file->numbers[place], EXIT_BAD_DATA);
@@ -122,32 +125,38 @@ static void line_settle(struct add_file *file, size_t place, enum tw_status stat
 		file->ended = true;
 		progress_clear(file);
 		file->exit_code = outcome(status, &error);
-		/* Dead letters of the batch come behind its tasks. */
 		fprintf(stderr, "twr: line %" PRIu64 " and all later lines must be added again\n",
-			file->numbers[0]);
+			file->first);
 	}
+}
+
+/* Sends lines of one kind; returns the place after them. */
+static size_t lines_send(struct add_file *file, size_t from)
+{
+	bool restores = file->lines[from].restores;
+	size_t to = from;
+
+	for (; to < file->count && file->lines[to].restores == restores; to++) {
+		file->lines[to].info.task.mode = file->arguments->task.mode;
+		file->tasks[to] = file->lines[to].info.task;
+		file->infos[to] = file->lines[to].info;
+		/* The call may have no memory to begin with. */
+		file->each[to] = TW_NO_MEMORY;
+	}
+	if (restores)
+		tw_redis_restore(file->redis, file->infos + from, to - from, file->each + from);
+	else
+		tw_redis_add_many(file->redis, file->tasks + from, to - from, file->each + from);
+	file->first = file->numbers[from];
+	for (size_t i = from; i < to; i++)
+		line_settle(file, i, file->each[i]);
+	return to;
 }
 
 static void batch_send(struct add_file *file)
 {
-	size_t tasks = 0;
-
-	for (size_t i = 0; i < file->count; i++) {
-		file->lines[i].info.task.mode = file->arguments->task.mode;
-		if (file->lines[i].info.state == TW_REDIS_DEAD)
-			continue;
-		file->of_task[tasks] = i;
-		file->tasks[tasks++] = file->lines[i].info.task;
-	}
-	/* It may have no memory to begin with. */
-	for (size_t i = 0; i < tasks; i++)
-		file->each[i] = TW_NO_MEMORY;
-	tw_redis_add_many(file->redis, file->tasks, tasks, file->each);
-	for (size_t i = 0; i < tasks; i++)
-		line_settle(file, file->of_task[i], file->each[i]);
-	for (size_t i = 0; i < file->count; i++)
-		if (file->lines[i].info.state == TW_REDIS_DEAD && !file->ended)
-			line_settle(file, i, tw_redis_dead_add(file->redis, &file->lines[i].info));
+	for (size_t from = 0; from < file->count && !file->ended;)
+		from = lines_send(file, from);
 	for (size_t i = 0; i < file->count; i++)
 		task_line_free(&file->lines[i]);
 	file->count = 0;

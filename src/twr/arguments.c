@@ -32,7 +32,8 @@ enum {
 	WORKER = BIT(COMMAND_WORKER),
 	LIMITS = BIT(COMMAND_LIMITS),
 	TOP = BIT(COMMAND_TOP),
-	EVERY = BIT(COMMAND_LIMITS + 1) - 1
+	NAMESPACE = BIT(COMMAND_NAMESPACE_DELETE),
+	EVERY = BIT(COMMAND_NAMESPACE_DELETE + 1) - 1
 };
 
 static const char *const commands[][2] = {
@@ -53,6 +54,7 @@ static const char *const commands[][2] = {
 	[COMMAND_PAUSE] = {"pause", "stop workers from taking tasks of the namespace"},
 	[COMMAND_RESUME] = {"resume", "end the pause"},
 	[COMMAND_LIMITS] = {"limits", "show or set the limits of the namespace"},
+	[COMMAND_NAMESPACE_DELETE] = {"namespace delete", "delete a namespace with all its keys"},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
@@ -317,6 +319,8 @@ static const struct program_option table[] = {
 	 TEXT(file)},
 	{"max-attempts", "N", ADD, "number of runs before it is a dead letter (8)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
+	{"not-later-than", "TIME", ADD, "skip it if it would begin later than this, 1s or more",
+	 DURATION(task.grace, TW_SECOND, TW_REDIS_DELAY_MAX)},
 	{"every", "TIME", RECURRING, "period; first due after one period, or --at, --in, --from",
 	 DURATION(task.every, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"cron", "'M H D MON WDAY'", RECURRING,
@@ -333,6 +337,8 @@ static const struct program_option table[] = {
 	 NUMBER(limits.per_second, 0, UINT32_MAX)},
 	{"limit", "N", LISTS, "show at most N", NUMBER(limit, 1, UINT32_MAX)},
 	{"all", NULL, DEAD_ONES, "apply to every dead letter", FLAG(all)},
+	{"force", NULL, NAMESPACE, "delete tasks and dead letters, too, whatever workers are there",
+	 FLAG(force)},
 	{"lease", "TIME", WORKER, "lease of a task, 100ms to 1d (30s)",
 	 DURATION(worker.lease, 100 * TW_MILLISECOND, 24 * TW_HOUR)},
 	{"concurrency", "N", WORKER, "concurrent callbacks, up to 1024 (64)",
@@ -359,7 +365,7 @@ static const struct program_option table[] = {
 	{"dead-max-count", "N", WORKER,
 	 "delete the oldest dead letters above this number (no limit)",
 	 NUMBER(worker.dead_max_count, 1, UINT32_MAX)},
-	{"grace", "TIME", WORKER, "time for running tasks to end after SIGTERM (30s)",
+	{"grace", "TIME", WORKER, "time for running tasks to end after SIGTERM (25s)",
 	 DURATION(grace, 0, TW_FOREVER)},
 	{"count-every", "TIME", WORKER, "how often to log the counts (1m)",
 	 DURATION(count_every, TW_MILLISECOND, TW_FOREVER)},
@@ -382,16 +388,22 @@ static bool take_help(void *place, const struct program_option *option, char *va
 	static const struct {
 		uint64_t commands;
 		const char *title;
-	} groups[] = {{EVERY, "Every command"},    {ONE_TASK, "One task"},
-		      {TIMED, "add, every, move"}, {ADD, "add, every"},
-		      {RECURRING, "every"},        {LIMITS, "limits"},
-		      {LISTS, "list, dead list"},  {DEAD_ONES, "dead retry, dead drop"},
-		      {WORKER, "worker"},          {TOP, "top"}};
+	} groups[] = {{EVERY, "Every command"},
+		      {ONE_TASK, "One task"},
+		      {TIMED, "add, every, move"},
+		      {ADD, "add, every"},
+		      {RECURRING, "every"},
+		      {LIMITS, "limits"},
+		      {LISTS, "list, dead list"},
+		      {DEAD_ONES, "dead retry, dead drop"},
+		      {NAMESPACE, "namespace delete"},
+		      {WORKER, "worker"},
+		      {TOP, "top"}};
 
 	puts("usage: twr COMMAND [OPTION...] [KEY]\n\n"
 	     "Schedules tasks in Redis, and runs them when they are due.\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		printf("  %-10s  %s\n", commands[i][0], commands[i][1]);
+		printf("  %-16s  %s\n", commands[i][0], commands[i][1]);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		printf("\n%s:\n", groups[i].title);
 		for (size_t k = 0; k < TABLE_SIZE; k++)
@@ -543,6 +555,10 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 	if (*words && command & ONE_TASK && !arguments->task.key &&
 	    take_key(&arguments->task, NULL, *words))
 		words++;
+	if (command & NAMESPACE && *words)
+		arguments->redis.name_space = *words++;
+	else if (command & NAMESPACE)
+		return usage_error("no namespace is given");
 	if (*words)
 		return usage_error("there is one argument too many");
 	if (command & RECURRING && !arguments->task.every == !arguments->task.cron)
@@ -599,7 +615,7 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 	uint64_t used = 0;
 	int exit_code = EXIT_SYSTEM;
 
-	*arguments = (struct arguments){.grace = 30 * TW_SECOND,
+	*arguments = (struct arguments){.grace = 25 * TW_SECOND,
 					.count_every = TW_MINUTE,
 					.listen.health_limit = TW_MINUTE,
 					.interval = TW_SECOND};

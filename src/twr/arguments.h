@@ -28,7 +28,8 @@ enum command_name {
 	COMMAND_PING,
 	COMMAND_PAUSE,
 	COMMAND_RESUME,
-	COMMAND_LIMITS
+	COMMAND_LIMITS,
+	COMMAND_NAMESPACE_DELETE
 };
 
 struct arguments {
@@ -46,6 +47,7 @@ struct arguments {
 	const char *file; /* of many tasks, or "-"; NULL: one task */
 	bool handler;     /* --handler: no callback is meant */
 	bool all;         /* dead letters: every one */
+	bool force;       /* a namespace is deleted though it is in use */
 	unsigned limit;   /* of a list; 0: none */
 	struct tw_redis_limits limits;
 	bool limits_given;

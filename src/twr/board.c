@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One thread asks Redis and fills the board; what is shown is copied under the lock, which is not
- * held while Redis is asked. The worker's own statistics cost nothing and are read at each look.
+ * held while Redis is asked. Each second the thread also notes the worker's rates, which cost Redis
+ * nothing. The worker's own statistics are read at each look.
  *
- * All workers of a namespace are asked for only while a page looks, and so are dead letters. These
- * are in no order, and have bodies: so many are looked at as LETTERS_SEEN, only when their number
- * is another or letters_again has passed.
+ * Redis is asked when a look needs an answer and the last one is older than a second. Looks wait
+ * for the answer on the thread of the listener, so the wait is short: a question that is under way
+ * for longer than look_waits holds up nobody, and the pages for probes go on.
+ *
+ * Dead letters are in no order, and have bodies: at most LETTERS_SEEN of a namespace are looked at,
+ * and only when their number is another or letters_again has passed.
  */
 #include "board.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +21,10 @@
 #include <time.h>
 
 enum { LETTERS_SEEN = 1000 };
-static const tw_duration ask_every = TW_SECOND;
+static const tw_duration note_every = TW_SECOND;
+static const tw_duration answer_is_fresh = TW_SECOND;
+static const tw_duration look_waits = TW_SECOND;
 static const tw_duration letters_again = 30 * TW_SECOND;
-static const tw_duration look_lasts = 10 * TW_SECOND;
 static const tw_duration answer_lasts = 10 * TW_SECOND;
 
 struct space {
@@ -53,8 +59,11 @@ struct board {
 	pthread_cond_t changed;
 	bool stop;
 	bool stopping;
-	tw_duration looked_until; /* a page looks at letters and workers */
-	bool answered;
+	enum board_need wanted; /* by looks since the last question was begun */
+	tw_duration wanted_at;  /* when the first look wanted it; 0: none does, and none is asked */
+	tw_duration asked_at;   /* when the last question ended; 0: never */
+	tw_duration all_at;     /* when the last question for all ended */
+	bool answered;          /* the last question */
 	tw_duration answered_at; /* 0: never */
 	struct letters letters;
 	struct colleague colleagues[BOARD_WORKERS];
@@ -103,6 +112,7 @@ static double lateness_of(const struct tw_redis_histogram *before,
 	return from + (to - from) * (wanted - below) / added_to(before, after, bucket);
 }
 
+/* Notes the second that ends now. The lock is held. */
 static void second_add(struct board *board, tw_duration now)
 {
 	double time = (double)(now - board->last_at) / TW_SECOND;
@@ -121,9 +131,7 @@ static void second_add(struct board *board, tw_duration now)
 	};
 	board->last = stats;
 	board->last_at = now;
-	pthread_mutex_lock(&board->lock);
 	board->seconds[board->second_count++ % BOARD_SECONDS] = second;
-	pthread_mutex_unlock(&board->lock);
 }
 
 /* ---- What Redis says ---- */
@@ -189,7 +197,7 @@ static bool spaces_ask(struct board *board)
 	return true;
 }
 
-/* Asks for all workers; while a page looks. */
+/* Asks for all workers. */
 static void colleagues_ask(struct board *board)
 {
 	struct colleague *found = board->found;
@@ -211,12 +219,11 @@ static void colleagues_ask(struct board *board)
 	pthread_mutex_unlock(&board->lock);
 }
 
-static void redis_ask(struct board *board)
+static void redis_ask(struct board *board, enum board_need need)
 {
 	bool answered = spaces_ask(board);
 	tw_duration now = now_read();
 	uint64_t dead = 0;
-	bool looked_at;
 
 	pthread_mutex_lock(&board->lock);
 	board->answered = answered;
@@ -226,36 +233,53 @@ static void redis_ask(struct board *board)
 		board->spaces[i].tasks = board->spaces[i].asked;
 		dead += board->spaces[i].asked.dead;
 	}
-	looked_at = now < board->looked_until;
 	pthread_mutex_unlock(&board->lock);
-	if (!answered || !looked_at)
+	if (!answered || need != BOARD_ALL)
 		return;
 	letters_ask(board, dead, now);
 	colleagues_ask(board);
 }
 
-/* Sleeps until the time, or the end. Returns false at the end. */
-static bool board_sleep(struct board *board, tw_duration until)
+/* Asks what looks want, and wakes them. The lock is held before and after. */
+static void wanted_ask(struct board *board)
+{
+	enum board_need need = board->wanted;
+
+	board->wanted = BOARD_NOTHING;
+	pthread_mutex_unlock(&board->lock);
+	redis_ask(board, need);
+	pthread_mutex_lock(&board->lock);
+	board->asked_at = now_read();
+	if (need == BOARD_ALL)
+		board->all_at = board->asked_at;
+	board->wanted_at = board->wanted ? board->asked_at : 0;
+	pthread_cond_broadcast(&board->changed);
+}
+
+/* Waits for a change, or until the time. Returns false on timeout. The lock is held. */
+static bool board_wait(struct board *board, tw_duration until)
 {
 	const struct timespec time = {until / TW_SECOND, until % TW_SECOND};
-	bool stop;
 
-	pthread_mutex_lock(&board->lock);
-	while (!board->stop && now_read() < until)
-		pthread_cond_timedwait(&board->changed, &board->lock, &time);
-	stop = board->stop;
-	pthread_mutex_unlock(&board->lock);
-	return !stop;
+	return pthread_cond_timedwait(&board->changed, &board->lock, &time) != ETIMEDOUT;
 }
 
 static void *board_thread(void *argument)
 {
 	struct board *board = argument;
 
-	do {
-		redis_ask(board);
-		second_add(board, now_read());
-	} while (board_sleep(board, board->last_at + ask_every));
+	pthread_mutex_lock(&board->lock);
+	while (!board->stop) {
+		tw_duration now = now_read();
+
+		if (now >= board->last_at + note_every)
+			second_add(board, now);
+		else if (board->wanted)
+			wanted_ask(board);
+		else
+			board_wait(board, board->last_at + note_every);
+	}
+	pthread_mutex_unlock(&board->lock);
 	return NULL;
 }
 
@@ -302,7 +326,7 @@ static enum tw_status board_open(struct board *board, const struct tw_redis_opti
 
 	board->start = now_read();
 	/* The first rates are over this time, and count what the worker has done since it began. */
-	board->last_at = board->start - ask_every;
+	board->last_at = board->start - note_every;
 	for (size_t i = 0; i < count; i++) {
 		enum tw_status status = space_open(board, &sources[i], redis, error);
 
@@ -344,7 +368,7 @@ void board_stop(struct board *board)
 		return;
 	pthread_mutex_lock(&board->lock);
 	board->stop = true;
-	pthread_cond_signal(&board->changed);
+	pthread_cond_broadcast(&board->changed);
 	pthread_mutex_unlock(&board->lock);
 	pthread_join(board->thread, NULL);
 	board_free(board);
@@ -401,11 +425,33 @@ static void spaces_look(const struct board *board, struct figures *figures)
 	figures->space_count = board->space_count;
 }
 
-void board_look(struct board *board, bool all, struct figures *figures)
+/* Waits for an answer that is fresh now. The lock is held. */
+static void answer_await(struct board *board, enum board_need need)
 {
-	tw_duration now = now_read();
+	const tw_duration *asked_at = need == BOARD_ALL ? &board->all_at : &board->asked_at;
+	tw_duration since = now_read() - answer_is_fresh;
+	bool waits = need != BOARD_NOTHING;
+
+	while (waits && !board->stop && (!*asked_at || *asked_at < since)) {
+		if (!board->wanted_at)
+			board->wanted_at = now_read();
+		if (board->wanted < need) {
+			board->wanted = need;
+			pthread_cond_broadcast(&board->changed);
+		}
+		waits = board_wait(board, board->wanted_at + look_waits);
+	}
+}
+
+void board_look(struct board *board, enum board_need need, struct figures *figures)
+{
+	tw_duration now;
 	size_t first;
 
+	pthread_mutex_lock(&board->lock);
+	answer_await(board, need);
+	pthread_mutex_unlock(&board->lock);
+	now = now_read();
 	memset(figures, 0, sizeof(*figures));
 	/* Hosts first: whatever is counted there is counted in the others, too, or soon will be. */
 	tw_redis_worker_get_hosts(board->worker, figures->hosts, BOARD_HOSTS, &figures->host_count);
@@ -416,11 +462,9 @@ void board_look(struct board *board, bool all, struct figures *figures)
 	hosts_fold(figures);
 	figures->uptime = now - board->start;
 	pthread_mutex_lock(&board->lock);
-	if (all)
-		board->looked_until = now + look_lasts;
 	figures->stopping = board->stopping;
-	figures->answered = board->answered;
 	figures->answer_age = board->answered_at ? now - board->answered_at : TW_FOREVER;
+	figures->answered = board->answered && figures->answer_age <= answer_lasts;
 	spaces_look(board, figures);
 	figures->letters = board->letters;
 	figures->colleague_count = board->colleague_count;
@@ -438,8 +482,8 @@ bool figures_are_healthy(const struct figures *figures, tw_duration limit)
 
 bool figures_are_ready(const struct figures *figures)
 {
-	return figures->answered && figures->answer_age <= answer_lasts &&
-	       figures->worker.losses == figures->worker.reconnects && !figures->stopping;
+	return figures->answered && figures->worker.losses == figures->worker.reconnects &&
+	       !figures->stopping;
 }
 
 bool tasks_ask(struct tw_redis *redis, struct tw_redis_stats *tasks)

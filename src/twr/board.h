@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a worker's pages show: its own statistics, and what Redis says, of each namespace that it
- * serves. A thread asks Redis once a second, however many look.
+ * The board holds what a worker's pages show: its own statistics, and what Redis says, of each
+ * namespace that it serves. A thread asks Redis when someone looks, at most once a second.
  */
 #ifndef TWR_BOARD_H
 #define TWR_BOARD_H
@@ -71,7 +71,7 @@ struct figures {
 
 	/* What Redis replied last. */
 	struct tw_redis_error failure; /* why it is unavailable to the worker, or did not answer */
-	bool answered;                 /* when it was last asked */
+	bool answered;                 /* when it was last asked, in the last 10 s */
 	tw_duration answer_age;        /* TW_FOREVER: it never has, and then there are no tasks */
 	struct tw_redis_stats tasks;   /* of all namespaces together */
 	struct letters letters;
@@ -85,9 +85,9 @@ struct figures {
 struct board;
 
 /*
- * Opens a connection of its own, and asks from then on, about the namespaces of the worker's
- * options, or that of Redis's. The worker, and the strings of the options, must outlive the board.
- * Statuses as tw_redis_open; TW_SYSTEM: no thread. On failure *board is NULL.
+ * Opens a connection of its own, for the namespaces of the worker's options, or else for that of
+ * Redis's. The worker, and the strings of the options, must outlive the board. Statuses as
+ * tw_redis_open; TW_SYSTEM: no thread. On failure *board is NULL.
  */
 enum tw_status board_start(struct board **board, struct tw_redis_worker *worker,
 			   const struct tw_redis_options *redis,
@@ -98,9 +98,15 @@ void board_stop(struct board *board);
 /* From now on the worker is not ready. */
 void board_tell_end(struct board *board);
 
-/* Any thread. `all`: the caller shows dead letters and all workers, too; they are asked for as long
- * as a caller does. */
-void board_look(struct board *board, bool all, struct figures *figures);
+/* A look needs nothing from Redis, the counts of tasks, or dead letters and all workers, too. */
+enum board_need { BOARD_NOTHING, BOARD_COUNTS, BOARD_ALL };
+
+/*
+ * Fills *figures. What is needed from Redis is at most a second old: if it is older, Redis is
+ * asked, and the call waits for the answer. While Redis is silent, calls wait no longer than until
+ * a second after the question, and show the last answer. Any thread.
+ */
+void board_look(struct board *board, enum board_need need, struct figures *figures);
 
 /* The worker's loop has gone round within that time. */
 bool figures_are_healthy(const struct figures *figures, tw_duration limit);

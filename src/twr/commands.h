@@ -22,6 +22,8 @@ int command_stats(struct tw_redis *redis, struct arguments *arguments);
 /* pause, resume */
 int command_pause(struct tw_redis *redis, struct arguments *arguments);
 int command_limits(struct tw_redis *redis, struct arguments *arguments);
+/* namespace delete */
+int command_delete(struct tw_redis *redis, struct arguments *arguments);
 int command_ping(struct tw_redis *redis, struct arguments *arguments);
 
 /* worker_command.c: opens its own connections. */

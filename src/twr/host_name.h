@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether the header names `own`, this machine, or one of `names`; with any port, for a proxy may
- * forward one, or none. */
+/* Whether the header names `own`, localhost, any address, or one of `names`; with any port, for a
+ * proxy may forward one, or none. */
 bool host_name_is_ours(const char *header, const char *own, const char *const *names, size_t count);
 
 #endif

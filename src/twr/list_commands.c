@@ -76,6 +76,18 @@ int command_limits(struct tw_redis *redis, struct arguments *arguments)
 	return exit_code;
 }
 
+int command_delete(struct tw_redis *redis, struct arguments *arguments)
+{
+	enum tw_status status = tw_redis_delete_namespace(redis, arguments->force);
+	struct tw_redis_error error = {0};
+
+	if (status != TW_EXISTS && status != TW_RUNNING)
+		return outcome_of_call(redis, status);
+	tw_redis_last_error(redis, &error);
+	fprintf(stderr, "twr: %s (--force)\n", error.text);
+	return outcome_code(status);
+}
+
 int command_ping(struct tw_redis *redis, struct arguments *arguments)
 {
 	tw_duration took;

@@ -4,7 +4,8 @@
  * connections, each with so much memory for its request, and closed when it is silent.
  *
  * The pages have no password, so a browser on this machine must not lend them to other sites. A
- * name that an attacker points at this address is refused by the Host header. Of the page itself
+ * name that an attacker points at this address is refused by the Host header, except by the pages
+ * for probes, which say no more than whether the worker is well. Of the page itself
  * the browser runs the one script whose digest the policy names, and loads nothing; no page may
  * frame it, and other origins may not read it.
  */
@@ -186,7 +187,7 @@ static void answer_page(const struct listener *listener, struct figures *figures
 static void answer_status(const struct listener *listener, struct figures *figures,
 			  struct answer *answer)
 {
-	board_look(listener->board, true, figures);
+	board_look(listener->board, BOARD_ALL, figures);
 	answer->type = "application/json";
 	answer->text = status_page_write(figures, listener->name);
 }
@@ -194,7 +195,7 @@ static void answer_status(const struct listener *listener, struct figures *figur
 static void answer_metrics(const struct listener *listener, struct figures *figures,
 			   struct answer *answer)
 {
-	board_look(listener->board, false, figures);
+	board_look(listener->board, BOARD_COUNTS, figures);
 	answer->type = "text/plain; version=0.0.4; charset=utf-8";
 	answer->text = metrics_write(figures);
 }
@@ -202,7 +203,7 @@ static void answer_metrics(const struct listener *listener, struct figures *figu
 static void answer_health(const struct listener *listener, struct figures *figures,
 			  struct answer *answer)
 {
-	board_look(listener->board, false, figures);
+	board_look(listener->board, BOARD_NOTHING, figures);
 	if (figures_are_healthy(figures, listener->options->health_limit))
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
@@ -215,7 +216,7 @@ static void answer_readiness(const struct listener *listener, struct figures *fi
 {
 	char reason[sizeof(figures->failure.text) + 32] = "the worker is stopping\n";
 
-	board_look(listener->board, false, figures);
+	board_look(listener->board, BOARD_COUNTS, figures);
 	if (!figures->stopping)
 		snprintf(reason, sizeof(reason), "Redis is unavailable: %s\n",
 			 figures->failure.text);
@@ -229,25 +230,32 @@ static const struct {
 	const char *path;
 	void (*answer)(const struct listener *listener, struct figures *figures,
 		       struct answer *answer);
-} routes[] = {{"/", answer_page},
-	      {"/status.json", answer_status},
-	      {"/metrics", answer_metrics},
-	      {"/healthz", answer_health},
-	      {"/readyz", answer_readiness}};
+	bool any_host; /* probes name the address of a container, or no host */
+} routes[] = {{"/", answer_page, false},
+	      {"/status.json", answer_status, false},
+	      {"/metrics", answer_metrics, false},
+	      {"/healthz", answer_health, true},
+	      {"/readyz", answer_readiness, true}};
 enum { ROUTES = sizeof(routes) / sizeof(routes[0]) };
 
-static void answer_path(const struct listener *listener, const char *path, struct answer *answer)
+static size_t route_find(const char *path)
 {
-	struct figures *figures = malloc(sizeof(*figures));
 	size_t i = 0;
 
 	while (i < ROUTES && strcmp(path, routes[i].path) != 0)
 		i++;
+	return i;
+}
+
+static void answer_route(const struct listener *listener, size_t route, struct answer *answer)
+{
+	struct figures *figures = malloc(sizeof(*figures));
+
 	answer->status = MHD_HTTP_OK;
-	if (i == ROUTES)
+	if (route == ROUTES)
 		answer_plainly(answer, MHD_HTTP_NOT_FOUND, "there is no such page\n");
 	else if (figures)
-		routes[i].answer(listener, figures, answer);
+		routes[route].answer(listener, figures, answer);
 	free(figures);
 }
 
@@ -302,19 +310,21 @@ static enum MHD_Result request_answer(void *argument, struct MHD_Connection *con
 {
 	const struct listener *listener = argument;
 	struct answer answer = {0};
+	size_t route = route_find(path);
+	bool any_host = route < ROUTES && routes[route].any_host;
 
 	(void)version;
 	(void)data;
 	(void)data_size;
 	(void)state;
-	if (!host_is_allowed(listener, connection))
+	if (!any_host && !host_is_allowed(listener, connection))
 		answer_plainly(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
 			       "this host name is not allowed (--listen-host)\n");
 	else if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		answer_plainly(&answer, MHD_HTTP_METHOD_NOT_ALLOWED,
 			       "only GET and HEAD are allowed\n");
 	else
-		answer_path(listener, path, &answer);
+		answer_route(listener, route, &answer);
 	return answer_send(listener, connection, &answer);
 }
 

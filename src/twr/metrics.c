@@ -18,6 +18,8 @@
 	X("retried", stats->retried, "Runs that failed and will be retried.")                     \
 	X("dead", stats->dead + stats->buried,                                                    \
 	  "Tasks made dead letters: by a failed run, or because all attempts had begun.")         \
+	X("skipped", stats->skipped,                                                              \
+	  "Tasks and occurrences not run because they would have begun too late.")                \
 	X("snoozed", stats->snoozed, "Runs postponed by their handler or receiver.")              \
 	X("stale", stats->stale, "Runs overtaken by another run or a new task.")                  \
 	X("released", stats->released, "Runs returned to Redis because the worker stopped.")      \

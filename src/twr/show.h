@@ -16,7 +16,7 @@ void show_stats(const struct tw_redis_stats *stats, bool json);
 void show_report(const struct tw_redis_report *report, bool json, bool named);
 
 /* A key as text: bytes that are not printable, blanks and % become %XX. */
-void show_key(const void *key, size_t key_size);
+void show_key(FILE *stream, const void *key, size_t key_size);
 
 /* Writes the object on a line of its own, and frees it; NULL (no memory) is left out. */
 void show_json(json_t *object);

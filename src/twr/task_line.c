@@ -62,11 +62,25 @@ static bool take_body_base64(struct task_line *line, const json_t *value)
 	return line->body;
 }
 
+static bool take_time(const json_t *value, int64_t *time_ms)
+{
+	*time_ms = json_integer_value(value);
+	return json_typeof(value) == JSON_INTEGER && *time_ms >= 0 && *time_ms <= at_ms_max;
+}
+
 static bool take_due_ms(struct task_line *line, const json_t *value)
 {
-	line->info.due_ms = line->info.task.at_ms = json_integer_value(value);
-	return json_typeof(value) == JSON_INTEGER && line->info.due_ms >= 0 &&
-	       line->info.due_ms <= at_ms_max;
+	if (!take_time(value, &line->info.due_ms))
+		return false;
+	/* An occurrence's own time is another one. */
+	if (!json_object_get(line->json, "occurrence_ms"))
+		line->info.task.at_ms = line->info.due_ms;
+	return true;
+}
+
+static bool take_occurrence_ms(struct task_line *line, const json_t *value)
+{
+	return take_time(value, &line->info.task.at_ms);
 }
 
 static bool take_due(struct task_line *line, const json_t *value)
@@ -95,6 +109,16 @@ static bool take_every_ms(struct task_line *line, const json_t *value)
 	if (every_ms < 1 || every_ms > TW_REDIS_DELAY_MAX / TW_MILLISECOND)
 		return false;
 	line->info.task.every = every_ms * TW_MILLISECOND;
+	return true;
+}
+
+static bool take_grace_ms(struct task_line *line, const json_t *value)
+{
+	json_int_t grace_ms = json_integer_value(value);
+
+	if (grace_ms < 1000 || grace_ms > TW_REDIS_DELAY_MAX / TW_MILLISECOND)
+		return false;
+	line->info.task.grace = grace_ms * TW_MILLISECOND;
 	return true;
 }
 
@@ -162,15 +186,13 @@ static bool take_headers(struct task_line *line, const json_t *value)
 
 static bool take_state(struct task_line *line, const json_t *value)
 {
-	static const char *const names[] = {"pending", "leased", "waiting"};
+	static const char *const names[] = {"pending", "leased", "waiting", "dead"};
+	enum tw_redis_state *state = &line->info.state;
 	const char *text = text_of(value);
 
-	if (text && !strcmp(text, "dead")) {
-		line->info.state = TW_REDIS_DEAD;
-		return true;
-	}
-	for (size_t i = 0; text && i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(text, names[i]))
+	line->restores = json_object_get(line->json, "due_ms");
+	for (*state = TW_REDIS_PENDING; text && *state <= TW_REDIS_DEAD; ++*state)
+		if (!strcmp(text, names[*state]))
 			return true;
 	return false;
 }
@@ -219,6 +241,7 @@ static const struct {
 	{"key", take_key, "a string of 1 to 1024 bytes"},
 	{"key_base64", take_key_base64, "1 to 1024 bytes in base64"},
 	{"due_ms", take_due_ms, "milliseconds since 1970, up to the year 9999"},
+	{"occurrence_ms", take_occurrence_ms, "milliseconds since 1970, up to the year 9999"},
 	{"due", take_due, "a time such as \"2031-05-01T12:00:00Z\""},
 	{"in", take_in, "a duration such as \"90\" or \"1h30m\", up to 100 years"},
 	{"callback", take_callback, "a URL"},
@@ -226,6 +249,7 @@ static const struct {
 	{"headers", take_headers, "an array of strings \"Name: value\""},
 	{"body", take_body, "a string"},
 	{"body_base64", take_body_base64, "bytes in base64"},
+	{"grace_ms", take_grace_ms, "milliseconds, from a second to 100 years"},
 	{"every_ms", take_every_ms, "milliseconds, up to 100 years"},
 	{"cron", take_cron, "a string of up to 255 bytes"},
 	{"zone", take_zone, "a string"},

@@ -8,10 +8,16 @@
  *   headers                  an array of "Name: value"
  *   body, or body_base64
  *   max_attempts
- *   state                    "dead": a dead letter; all others are tasks, with no attempt begun
- *   died, attempts, reason or reason_base64
- *                            of a dead letter; its due_ms is when it died
- *   now_ms, shard, token     passed over, as are "attempts" of a task, and "due" beside "due_ms"
+ *   grace_ms                 how late it may begin
+ *   every_ms, cron, zone, missed
+ *                            how it recurs
+ *   state                    with due_ms: the task is restored as it was listed; "dead": a dead
+ *                            letter, whose due_ms is when it died
+ *   attempts, occurrence_ms  of a task that is restored: attempts begun; of a recurring one, the
+ *                            due time of its current occurrence
+ *   reason or reason_base64  of a dead letter
+ *   died, now_ms, shard, token
+ *                            ignored, as "due" beside "due_ms" is
  */
 #ifndef TWR_TASK_LINE_H
 #define TWR_TASK_LINE_H
@@ -24,7 +30,8 @@ enum { LINE_REASON_SIZE = 256 };
 
 /* What was read, and the memory that it points into. */
 struct task_line {
-	struct tw_redis_info info; /* the task; of a dead letter also state, due_ms and the rest */
+	struct tw_redis_info info; /* the task; if it is restored, all of it */
+	bool restores;             /* it has a state and a due_ms: it comes from a list */
 	char reason[LINE_REASON_SIZE];
 	json_t *json;
 	const char **headers;

@@ -17,7 +17,7 @@ static command_run *const commands[] = {
 	[COMMAND_DEAD_LIST] = command_list, [COMMAND_DEAD_RETRY] = command_key,
 	[COMMAND_DEAD_DROP] = command_key,  [COMMAND_PING] = command_ping,
 	[COMMAND_PAUSE] = command_pause,    [COMMAND_RESUME] = command_pause,
-	[COMMAND_LIMITS] = command_limits,
+	[COMMAND_LIMITS] = command_limits,  [COMMAND_NAMESPACE_DELETE] = command_delete,
 };
 
 /* A key that is too long is bad data, and to the library a bad argument. */

@@ -3,8 +3,9 @@
  * The worker's threads do the work; this one waits for signals, and logs the counts between them.
  * The signals are blocked before any thread starts, so that they come here alone.
  *
- * SIGTERM or SIGINT: nothing is claimed any more, what runs may end within the grace time, the rest
- * is given back to run elsewhere. A second SIGINT ends the program at once; its leases just expire.
+ * After SIGTERM, SIGINT or SIGHUP nothing is claimed any more, what runs may end within the grace
+ * time, and the rest is given back to run elsewhere. A second SIGINT ends the program at once; its
+ * leases just expire. A SIGHUP that is ignored at the start, as by nohup, stays ignored.
  */
 #include "commands.h"
 
@@ -63,9 +64,14 @@ static void tell_counts(const struct tw_redis_worker_stats *stats)
 
 static void block_signals(sigset_t *signals)
 {
+	struct sigaction hang_up;
+
 	sigemptyset(signals);
 	sigaddset(signals, SIGTERM);
 	sigaddset(signals, SIGINT);
+	sigaction(SIGHUP, NULL, &hang_up);
+	if (hang_up.sa_handler != SIG_IGN)
+		sigaddset(signals, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 

@@ -72,6 +72,10 @@ static void records_of_others_are_told_apart(void **state)
 		"8 3\n{x}",
 		"8 21\n{\"url\":\"ftp://h/x\"}",
 		"99999999999 0\n",
+		"8 0 \n",
+		"8 0 x\n",
+		"8 0 5000",
+		"8 0 12345678901234\n",
 		"8 35\n{\"url\":\"http://h\",\"method\":\"TRACE\"}",
 		"8 30\n{\"url\":\"http://h\",\"headers\":[1]}",
 		"8 39\n{\"url\":\"http://h\",\"headers\":[\"no colon\"]}"};
@@ -268,26 +272,29 @@ static void entries_of_others_are_told_apart(void **state)
 	char none[] = "one 1 cron - UTC";
 	char negative[] = "one 1 -1";
 	struct tw_redis_task task = {0};
+	int64_t due_ms = 7;
 
 	(void)state;
-	recurrence_read(unknown, &task);
+	recurrence_read(unknown, &task, &due_ms);
 	assert_true(task.every == TW_MINUTE);
 	assert_int_equal(task.missed, TW_REDIS_MISSED_ONE);
-	recurrence_read(enormous, &task);
+	recurrence_read(enormous, &task, &due_ms);
 	assert_true(task.every == TW_REDIS_DELAY_MAX);
 	assert_int_equal(task.missed, TW_REDIS_MISSED_ALL);
 	task = (struct tw_redis_task){.missed = TW_REDIS_MISSED_ALL};
-	recurrence_read(calendar, &task);
+	recurrence_read(calendar, &task, &due_ms);
 	assert_string_equal(task.cron, "@daily");
 	assert_string_equal(task.zone, "UTC");
 	assert_int_equal(task.missed, TW_REDIS_MISSED_ONE);
 	task = (struct tw_redis_task){0};
 	memset(too_long + strlen(too_long), '*', TW_REDIS_CRON_MAX + 1);
-	recurrence_read(too_long, &task);
-	recurrence_read(none, &task);
-	recurrence_read(negative, &task);
+	recurrence_read(too_long, &task, &due_ms);
+	recurrence_read(none, &task, &due_ms);
+	recurrence_read(negative, &task, &due_ms);
 	assert_null(task.cron);
 	assert_true(task.every == 0);
+	assert_int_equal(task.at_ms, 7);
+	assert_int_equal(due_ms, 7);
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 #include "record.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,6 +140,8 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 				 "a cron expression excludes a period, or missed is out of range");
 	if (task->zone && !task->cron)
 		return error_set(error, TW_INVALID, "a time zone requires a cron expression");
+	if (task->grace && (task->grace < TW_SECOND || task->grace > TW_REDIS_DELAY_MAX))
+		return error_set(error, TW_INVALID, "the grace is out of range");
 	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_HEAD ||
 	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
 	    (task->body_size && !task->body))
@@ -176,14 +179,18 @@ enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *t
 	json_error_t failure = {0};
 	json_t *callback = task->url ? callback_write(task, &failure) : NULL;
 	char *text = callback ? json_dumps(callback, JSON_COMPACT) : NULL;
-	char head[40];
+	char head[64];
+	char grace[24] = "";
 
 	json_decref(callback);
 	if (task->url && !callback && json_error_code(&failure) == json_error_invalid_utf8)
 		return error_set(error, TW_REDIS_BAD_DATA, "URL and headers must be UTF-8");
 	if (task->url && !text)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	snprintf(head, sizeof(head), "%u %zu\n", attempts, text ? strlen(text) : 0);
+	if (task->grace)
+		snprintf(grace, sizeof(grace), " %" PRId64,
+			 (task->grace + TW_MILLISECOND - 1) / TW_MILLISECOND);
+	snprintf(head, sizeof(head), "%u %zu%s\n", attempts, text ? strlen(text) : 0, grace);
 	buffer_clear(buffer);
 	buffer_append_text(buffer, head);
 	if (text)
@@ -226,13 +233,14 @@ int64_t score_read(const char *score)
 	return number > -0x1p63 ? (int64_t)number : INT64_MIN;
 }
 
-/* "NUMBER END": the number, and where it ends; NULL if it isn't one. */
-static const char *number_parse(const char *data, const char *end, char stop, size_t *number)
+/* Reads "NUMBER STOP" of up to that many digits. Returns where it ends, or NULL if it isn't one. */
+static const char *number_parse(const char *data, const char *end, char stop, int digits,
+				size_t *number)
 {
 	const char *at = data;
 
 	*number = 0;
-	while (at < end && *at >= '0' && *at <= '9' && at - data < 10)
+	while (at < end && *at >= '0' && *at <= '9' && at - data < digits)
 		*number = *number * 10 + (size_t)(*at++ - '0');
 	return at > data && at < end && *at == stop ? at + 1 : NULL;
 }
@@ -241,12 +249,20 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 {
 	const char *end = data + size;
 	enum tw_status status = TW_OK;
+	const char *body;
 	size_t attempts;
 	size_t json_size;
+	size_t grace_ms = 0;
 
 	memset(record, 0, sizeof(*record));
-	data = number_parse(data, end, ' ', &attempts);
-	data = data ? number_parse(data, end, '\n', &json_size) : NULL;
+	data = number_parse(data, end, ' ', 10, &attempts);
+	body = data ? number_parse(data, end, '\n', 10, &json_size) : NULL;
+	/* The grace is there if the task has one. */
+	if (data && !body) {
+		data = number_parse(data, end, ' ', 10, &json_size);
+		body = data ? number_parse(data, end, '\n', 13, &grace_ms) : NULL;
+	}
+	data = body;
 	if (!data || json_size > (size_t)(end - data))
 		return TW_REDIS_BAD_DATA;
 	if (json_size) {
@@ -263,6 +279,9 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 		return status;
 	}
 	record->task.max_attempts = (unsigned)attempts;
+	record->task.grace = grace_ms < TW_REDIS_DELAY_MAX / TW_MILLISECOND
+				     ? (tw_duration)grace_ms * TW_MILLISECOND
+				     : TW_REDIS_DELAY_MAX;
 	record->task.body = data + json_size;
 	record->task.body_size = (size_t)(end - data) - json_size;
 	return TW_OK;

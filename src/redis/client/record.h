@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is kept of a task in Redis: "ATTEMPTS SIZE LF JSON BODY". ATTEMPTS are those it may have,
- * which the scripts read too; JSON, of SIZE bytes, tells the callback (none: 0 bytes); the rest is
- * the body.
+ * A record is what is kept of a task in Redis: "ATTEMPTS SIZE LF JSON BODY" or, if the task has a
+ * grace, "ATTEMPTS SIZE GRACE LF JSON BODY". ATTEMPTS are those it may have, and GRACE is how late
+ * it may begin, in milliseconds; the scripts read both, too. JSON, of SIZE bytes, has the callback
+ * (0 bytes if there is none); the rest is the body.
  */
 #ifndef REDIS_CLIENT_RECORD_H
 #define REDIS_CLIENT_RECORD_H

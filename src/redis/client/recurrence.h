@@ -26,16 +26,24 @@ enum tw_status recurrence_first(const struct tw_redis_task *task, int64_t now_ms
 				struct tw_redis_error *error);
 
 /* The arguments of every.lua that tell how the task recurs; the hint's follow. */
-void recurrence_write(const struct tw_redis_task *task, int64_t period_ms, struct eval *eval);
+void recurrence_write(const struct tw_redis_task *task, struct eval *eval);
 
-/* Reads an entry ("": it does not recur) into the task, which then points into the entry: that is
- * changed. */
-void recurrence_read(char *entry, struct tw_redis_task *task);
+/* Writes the entry of a task whose current occurrence was due at at_ms first; "" if the task does
+ * not recur. */
+void recurrence_write_entry(const struct tw_redis_task *task, int64_t at_ms,
+			    char entry[RECURRENCE_SIZE]);
 
-/* What schedule.lua is to write of one task. */
+/*
+ * Reads an entry ("": the task does not recur) into the task, which then points into the entry. The
+ * entry is changed. The task's at_ms becomes the due time of its current occurrence. If that has
+ * ended, and no worker has written the next one yet, both times become those of the next one.
+ */
+void recurrence_read(char *entry, struct tw_redis_task *task, int64_t *due_ms);
+
+/* A task's schedule is what schedule.lua is to write of it. */
 struct schedule {
 	struct list link;
-	int64_t due_ms; /* < 0: as it is */
+	int64_t due_ms; /* < 0 means that the task stays due as it is */
 	const char *was;
 	char *is; /* "": it recurs no more */
 	size_t key_size;
@@ -46,6 +54,15 @@ struct schedule {
  * known here; TW_NO_MEMORY. */
 enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
 			       const char *entry);
+
+/*
+ * Compares an entry with what the calendar says now, after an update of the time zone files. The
+ * occurrence keeps its time if the calendar still has it, or if it has passed at now_ms. Otherwise
+ * its time becomes the calendar's nearest one, which may have passed unless such times are skipped.
+ * *schedule is NULL if nothing changes. Statuses as schedule_create().
+ */
+enum tw_status schedule_review(struct schedule **schedule, const char *key, size_t key_size,
+			       const char *entry, int64_t now_ms);
 
 /* Begins the eval that writes the first of them, up to TW_REDIS_BATCH_MAX, and frees those. */
 void schedules_write(struct eval *eval, const struct space *space, unsigned shard,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls about a whole namespace: counts and pausing, in one round trip to each node; limits. */
+/* This file has the calls about a whole namespace: counts, pausing and deleting, in one round trip
+ * to each node; limits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,8 +40,16 @@ static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
 		stats->next_ms = next;
 }
 
+static enum tw_status answer_read(const struct eval *eval, struct tw_redis_error *error)
+{
+	int64_t answer = eval_integer(eval, 0, 0);
+	enum tw_status status = answer == -1 ? TW_EXISTS : TW_REDIS_FAILED;
+
+	return answer >= 0 ? TW_OK : error_set(error, status, "%s", tw_status_text(status));
+}
+
 /* Runs the script for every shard, with the argument (NULL: none). Counts are added to `stats`
- * (NULL: there are none). */
+ * (NULL: there are none). Returns TW_EXISTS if a shard answers -1. */
 static enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 				 const char *argument, struct tw_redis_stats *stats)
 {
@@ -66,6 +75,8 @@ static enum tw_status shards_run(struct tw_redis *redis, const struct script *sc
 			status = evals[shard].status;
 		if (stats)
 			stats_add(stats, evals[shard].reply);
+		else if (status == TW_OK)
+			status = answer_read(&evals[shard], &call->error);
 		eval_free(&evals[shard]);
 	}
 	free(evals);
@@ -88,6 +99,45 @@ enum tw_status tw_redis_pause(struct tw_redis *redis)
 enum tw_status tw_redis_resume(struct tw_redis *redis)
 {
 	return redis ? shards_run(redis, &script_pause, "0", NULL) : TW_INVALID;
+}
+
+/* Refuses what is in use. */
+static enum tw_status check_unused(struct tw_redis *redis)
+{
+	struct tw_redis_stats stats;
+	enum tw_status status = tw_redis_get_stats(redis, &stats);
+	size_t workers = 0;
+
+	if (status == TW_OK && (stats.tasks || stats.dead))
+		return TW_EXISTS;
+	if (status == TW_OK)
+		status = tw_redis_get_workers(redis, NULL, 0, &workers);
+	return status == TW_OK && workers ? TW_RUNNING : status;
+}
+
+enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force)
+{
+	enum tw_status status = redis ? TW_OK : TW_INVALID;
+	struct call *call;
+
+	if (status == TW_OK && !force)
+		status = check_unused(redis);
+	if (status == TW_OK)
+		status = shards_run(redis, &script_delete, force ? "1" : "0", NULL);
+	if (status == TW_EXISTS)
+		calls_note(&redis->access->calls, status,
+			   "the namespace has tasks or dead letters");
+	if (status == TW_RUNNING)
+		calls_note(&redis->access->calls, status,
+			   "a worker has served the namespace in the last 30 s");
+	if (status != TW_OK)
+		return status;
+	/* Its layout goes last: until then others agree on its shards. */
+	call = call_begin(&redis->access->calls);
+	if (!call)
+		return TW_NO_MEMORY;
+	eval_begin(&call->eval, &script_forget, &redis->space, SHARD_NONE);
+	return call_end(&redis->access->calls, call, call_ask(redis, call));
 }
 
 /* Sets them, if `limits` is not NULL; *found (NULL: it is not wanted) becomes what they are. */

@@ -1,23 +1,9 @@
--- with: hint again
+-- with: hint again bury
 -- Ends failed runs. ARGV: how many, then key, run, wait in milliseconds until the next attempt (-1:
 -- there is none, it is a dead letter) and reason of each. Answers as ack does.
 local count = tonumber(ARGV[1])
 local answers = {}
 local earliest
-
-local function bury(key, attempts, reason)
-	local record = redis.call('HGET', KEYS[2], key)
-
-	redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:', now, attempts, #reason) ..
-		reason .. (record or ''))
-	redis.call('ZADD', KEYS[8], string.format('%d', now), key)
-	if again(key) then
-		return
-	end
-	redis.call('ZREM', KEYS[1], key)
-	redis.call('HDEL', KEYS[2], key)
-	redis.call('HDEL', KEYS[3], key)
-end
 
 for i = 0, count - 1 do
 	local key, run, wait, reason = unpack(ARGV, 4 * i + 2, 4 * i + 5)
@@ -27,7 +13,7 @@ for i = 0, count - 1 do
 		local attempts = tonumber(string.match(run, '^%d+'))
 		answers[i + 1] = 'o'
 		if wait == '-1' then
-			bury(key, attempts, reason)
+			bury(key, attempts, redis.call('HGET', KEYS[2], key) or '', reason)
 		else
 			-- Rounded up, as due_time: never a fraction of a millisecond early.
 			local due = wait == '0' and now or math.ceil(now_us / 1000) + wait

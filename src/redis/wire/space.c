@@ -36,9 +36,23 @@ void space_init(struct space *space, const char *name, unsigned shards)
 	space->shards = shards;
 }
 
+/* Returns the size of a key without "#due=TIME", by which a dead letter names an occurrence. */
+static size_t key_root_size(const char *key, size_t size)
+{
+	static const char mark[] = "#due=";
+	const size_t mark_size = sizeof(mark) - 1;
+	size_t root = size;
+
+	while (root && key[root - 1] >= '0' && key[root - 1] <= '9')
+		root--;
+	if (root == size || root <= mark_size || memcmp(key + root - mark_size, mark, mark_size))
+		return size;
+	return root - mark_size;
+}
+
 unsigned space_shard(const struct space *space, const void *key, size_t key_size)
 {
-	return crc16(key, key_size) % space->shards;
+	return crc16(key, key_root_size(key, key_size)) % space->shards;
 }
 
 /* Writes the text in braces. Returns its length. */

@@ -100,6 +100,7 @@ static void stats_sum(struct tw_redis_worker_stats *sum, const struct tw_redis_w
 	sum->put_off += more->put_off;
 	sum->extended += more->extended;
 	sum->buried += more->buried;
+	sum->skipped += more->skipped;
 	sum->swept += more->swept;
 	sum->unscheduled += more->unscheduled;
 	sum->claims += more->claims;

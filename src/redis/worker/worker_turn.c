@@ -311,6 +311,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	source->stats.claims++;
 	source->stats.claimed += batch->count;
 	source->stats.buried += batch->buried;
+	source->stats.skipped += batch->skipped;
 	source->stats.unscheduled += batch->unscheduled;
 	list_append_all(&step->shard->schedules, &batch->schedules);
 	if (batch->buried)
