@@ -379,6 +379,8 @@ static void worker_that_starts_follows_the_time_zone_files(void **state)
 	struct tw_redis_worker *worker;
 
 	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
+	WAIT_UNTIL(find_task(fixture->redis, "a").due_ms == early_ms &&
+		   find_task(fixture->redis, "b").due_ms == late_ms);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 	assert_follows(fixture, "a", early_ms);
 	assert_follows(fixture, "b", late_ms);

@@ -95,7 +95,7 @@ static const struct script *script_of(const redisReply *request)
 	return NULL;
 }
 
-static const char idle[] = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
+static const char idle[] = "*9\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n";
 
 /* Leases the task, if the shard is its own. */
 static size_t claim(const redisReply *request, char *reply, size_t room)
@@ -104,8 +104,8 @@ static size_t claim(const redisReply *request, char *reply, size_t room)
 		return (size_t)snprintf(reply, room, "%s", idle);
 	is.leased = true;
 	return (size_t)snprintf(reply, room,
-				"*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
-				"*1\r\n$4\r\n9 0\n\r\n*1\r\n:%d\r\n*0\r\n",
+				"*9\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
+				"*1\r\n$4\r\n9 0\n\r\n*1\r\n:%d\r\n*0\r\n:0\r\n",
 				++is.attempts);
 }
 
@@ -220,7 +220,7 @@ static const char *fine_reply(char mark)
 /* A change whose reply is lost may have been made: these calls make none, or the same again. */
 static bool call_is_repeatable(const char *name)
 {
-	return strstr(" get each dead_each stats ping pause limits extend workers ", name);
+	return strstr(" get each dead_each stats ping pause limits extend workers delete ", name);
 }
 
 static struct tw_redis *open_with(tw_duration patience, tw_duration reply_timeout)

@@ -200,10 +200,14 @@ static void nodes_beyond_the_number_that_is_kept_are_not_asked(void **state)
 
 static void map_that_is_not_told_is_asked_for_again(void **state)
 {
-	static const char *const replies[] = {"*0", "+OK", "-ERR not now", NULL};
+	static const char *const replies[] = {"*0", "+OK", "-ERR not now"};
 	struct tw_redis *redis;
 
 	(void)state;
+	/* What stood behind the request for the map on a connection that broke is asked again. */
+	false_server_be(&server, 7, true);
+	false_server_refuse(&server, "CLUSTER", NULL, 1);
+	tw_redis_close(client_open(&options));
 	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
 		false_server_be(&server, 7, true);
 		false_server_refuse(&server, "CLUSTER", replies[i], FOR_EVER);

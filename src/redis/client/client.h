@@ -44,8 +44,4 @@ enum tw_status call_enter(struct tw_redis *redis, const struct script *script, c
 /* Runs its eval. */
 enum tw_status call_ask(struct tw_redis *redis, struct call *call);
 
-/* Has the times of all tasks that recur by the calendar follow the time zone files of today
- * (schedule_review() in recurrence.h). Statuses as tw_redis_each(). */
-enum tw_status calendars_review(struct tw_redis *redis);
-
 #endif

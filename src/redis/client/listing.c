@@ -19,8 +19,8 @@ enum { PAGE = 100 };
 enum { GET_NOW, GET_DUE, GET_RUN, GET_RECORD, GET_EVERY, GET_PARTS };
 enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_EVERY, ITEM_PARTS };
 
-/* What is listed; but for tasks, the place of the hash among a script's keys. */
-enum listed { TASKS, LETTERS = 5, CALENDARS = 7 };
+/* What is listed: tasks, or the hash at that place among a script's keys. */
+enum listed { TASKS, LETTERS = 5 };
 
 /* What is given to `each`, and where in the shards that is. */
 struct listing {
@@ -31,10 +31,9 @@ struct listing {
 	bool ended; /* by `each` */
 
 	unsigned shard;
-	int64_t from_ms;       /* tasks: the due time where it goes on */
-	size_t seen;           /* of that time */
-	char cursor[24];       /* of a hash; "0" at the beginning and at the end of a shard */
-	struct list schedules; /* calendars: those that are to be written */
+	int64_t from_ms; /* tasks: the due time where it goes on */
+	size_t seen;     /* of that time */
+	char cursor[24]; /* of a hash; "0" at the beginning and at the end of a shard */
 };
 
 /* Gives the task with the record to `each`. */
@@ -204,35 +203,7 @@ static enum tw_status give_letter(struct listing *listing, struct tw_redis_info 
 	return give(listing, info, letter->str + head + size, letter->len - (size_t)head - size);
 }
 
-/* Notes what is to be written in place of an entry. One whose zone is not known here stays. */
-static enum tw_status review(struct listing *listing, const struct tw_redis_info *info,
-			     const redisReply *entry)
-{
-	struct schedule *schedule;
-	enum tw_status status = schedule_review(&schedule, info->task.key, info->task.key_size,
-						entry->str, info->now_ms);
-
-	if (schedule)
-		list_append(&listing->schedules, &schedule->link);
-	return status == TW_NO_MEMORY ? status : TW_OK;
-}
-
-/* Writes what is to be written in the shard. */
-static enum tw_status reviewed_write(struct listing *listing)
-{
-	struct tw_redis *redis = listing->redis;
-	struct call *call;
-
-	if (list_is_empty(&listing->schedules))
-		return TW_OK;
-	call = call_begin(&redis->access->calls);
-	if (!call)
-		return TW_NO_MEMORY;
-	schedules_write(&call->eval, &redis->space, listing->shard, &listing->schedules);
-	return call_end(&redis->access->calls, call, call_ask(redis, call));
-}
-
-static enum tw_status give_fields(struct listing *listing, const redisReply *reply)
+static enum tw_status give_letters(struct listing *listing, const redisReply *reply)
 {
 	const redisReply *items = reply->element[2];
 	enum tw_status status = TW_OK;
@@ -243,13 +214,9 @@ static enum tw_status give_fields(struct listing *listing, const redisReply *rep
 	snprintf(listing->cursor, sizeof(listing->cursor), "%.20s", reply->element[1]->str);
 	for (size_t i = 0; i + 1 < items->elements && !listing->ended && status == TW_OK; i += 2) {
 		struct tw_redis_info info = info_begin(listing, reply, items->element[i]);
-		const redisReply *value = items->element[i + 1];
 
-		status = listing->listed == LETTERS ? give_letter(listing, &info, value)
-						    : review(listing, &info, value);
+		status = give_letter(listing, &info, items->element[i + 1]);
 	}
-	if (status == TW_OK)
-		status = reviewed_write(listing);
 	if (!strcmp(listing->cursor, "0"))
 		shard_leave(listing);
 	return status;
@@ -264,7 +231,6 @@ static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_re
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
-	list_init(&listing.schedules);
 	while (listing.shard < redis->space.shards && !listing.ended && status == TW_OK) {
 		status = page_fetch(&listing, &reply);
 		if (status == TW_REDIS_FAILED) {
@@ -275,15 +241,14 @@ static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_re
 			continue;
 		}
 		if (status != TW_OK)
-			break;
-		status =
-			listed == TASKS ? give_page(&listing, reply) : give_fields(&listing, reply);
+			return status;
+		status = listed == TASKS ? give_page(&listing, reply)
+					 : give_letters(&listing, reply);
 		freeReplyObject(reply);
 		if (status == TW_REDIS_FAILED)
 			calls_note(&redis->access->calls, status,
 				   "the server repeated a part of the listing");
 	}
-	schedules_free(&listing.schedules);
 	return status == TW_OK ? failure : status;
 }
 
@@ -295,12 +260,4 @@ enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, voi
 enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
 {
 	return redis && each ? list_all(redis, LETTERS, each, context) : TW_INVALID;
-}
-
-enum tw_status calendars_review(struct tw_redis *redis)
-{
-	struct tw_redis_stats stats;
-	enum tw_status status = tw_redis_get_stats(redis, &stats);
-
-	return status == TW_OK && stats.recurring ? list_all(redis, CALENDARS, NULL, NULL) : status;
 }

@@ -31,6 +31,7 @@ enum step_kind {
 	STEP_CLAIM,
 	STEP_SCHEDULE, /* what a claim has left open; if it fails, the next one leaves it so */
 	STEP_SWEEP,
+	STEP_REVIEW, /* of the times that follow a calendar, once, after an update of its files */
 	STEP_OF_SHARDS,
 	STEP_PERMIT = STEP_OF_SHARDS, /* how many may be claimed; its shard is any */
 	STEP_LOOK,                    /* at all shards at once; its shard is the first */
@@ -113,6 +114,8 @@ struct source {
 	size_t due;             /* shards to claim from in this turn */
 	unsigned first_shard;   /* where claiming begins next */
 	unsigned sweep_shard;   /* where sweeping goes on */
+	unsigned review_shard;  /* where the review goes on; the number of shards after it */
+	char review_cursor[24]; /* in that shard */
 	tw_duration present_at; /* monotonic: when the worker next reports that it is there */
 	/* Losses, reconnects and round trips are the worker's. */
 	struct tw_redis_worker_stats stats;

@@ -85,8 +85,7 @@ static enum tw_status source_open(struct source *source, const struct tw_redis_s
 	source->share->weight = given->weight ? given->weight : 1;
 	atomic_init(&source->running, 0);
 	permits_init(source);
-	/* What this can't write now is written by the next worker's start. */
-	(void)calendars_review(source->redis);
+	strcpy(source->review_cursor, "0");
 	status = shards_create(source);
 	return status == TW_OK ? TW_OK : error_set(error, status, "%s", tw_status_text(status));
 }

@@ -22,6 +22,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -278,6 +279,55 @@ static void sweep_read(struct step *step)
 	snprintf(shard->sweep_cursor, sizeof(shard->sweep_cursor), "%.20s", reply->element[2]->str);
 }
 
+/* Reviews the tasks of one shard at a time that recur by the calendar, to delay nothing that is due:
+ * the time zone files may be others than those by which their times were found out. */
+static void step_review(struct source *source)
+{
+	struct worker_shard *shard = &source->shards[source->review_shard];
+	struct step *step;
+
+	if (source->review_shard == source->shard_count || !shard->is_free ||
+	    source->worker->stopping)
+		return;
+	step = step_begin(shard, STEP_REVIEW);
+	eval_begin(&step->eval, &script_scan, &source->redis->space, shard->number);
+	eval_number(&step->eval, 7); /* every */
+	eval_text(&step->eval, source->review_cursor);
+}
+
+/* Has the times be written that have changed. Where the review failed it is made again, unless
+ * something else has made the key another one. */
+static void review_read(struct step *step)
+{
+	struct worker_shard *shard = step->shard;
+	struct source *source = shard->source;
+	const redisReply *reply = step->eval.reply;
+	const redisReply *items;
+	const char *cursor = "0";
+
+	if (step->eval.status != TW_OK && step->eval.status != TW_REDIS_FAILED)
+		return;
+	if (step->eval.status == TW_OK) {
+		/* One that goes nowhere would never end. */
+		if (strcmp(reply->element[1]->str, source->review_cursor) != 0)
+			cursor = reply->element[1]->str;
+		items = reply->element[2];
+		for (size_t i = 0; i + 1 < items->elements; i += 2) {
+			const redisReply *key = items->element[i];
+			struct schedule *schedule;
+
+			/* What is not known here stays as it is. */
+			(void)schedule_review(&schedule, key->str, key->len,
+					      items->element[i + 1]->str,
+					      reply->element[0]->integer);
+			if (schedule)
+				list_append(&shard->schedules, &schedule->link);
+		}
+	}
+	snprintf(source->review_cursor, sizeof(source->review_cursor), "%.20s", cursor);
+	source->review_shard += !strcmp(cursor, "0");
+}
+
 static void look_read(struct source *source, const struct step *step)
 {
 	bool fine = step->eval.status == TW_OK;
@@ -413,6 +463,8 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		extend_read(step);
 	else if (step->kind == STEP_SWEEP)
 		sweep_read(step);
+	else if (step->kind == STEP_REVIEW)
+		review_read(step);
 	else if (step->kind != STEP_SCHEDULE)
 		tell_read(worker, step);
 }
@@ -450,6 +502,7 @@ static void steps_begin(struct tw_redis_worker *worker)
 	step_takes(worker);
 	for (size_t i = 0; i < worker->source_count; i++) {
 		step_sweep(&worker->sources[i]);
+		step_review(&worker->sources[i]);
 		step_look(&worker->sources[i]);
 	}
 	/* No turn is made for it. */
