@@ -544,9 +544,19 @@ static void await_reason(const char *text)
 	WAIT_UNTIL(runs_told(&runs, &last) && strstr(last.text, text));
 }
 
+static bool hints_are_subscribed(void)
+{
+	redisReply *reply = redis_server_ask(&server, "PUBSUB NUMSUB tw/default/hint");
+	bool subscribed = reply->element[1]->integer;
+
+	freeReplyObject(reply);
+	return subscribed;
+}
+
 static void reason_that_changes_is_told_again(void **state)
 {
 	struct tw_redis_worker *worker;
+	struct tw_redis_error last;
 	char url[80];
 
 	(void)state;
@@ -562,6 +572,9 @@ static void reason_that_changes_is_told_again(void **state)
 	assert_int_equal(runs_found(&runs), 0);
 	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app +eval +evalsha"));
 	WAIT_UNTIL(runs_found(&runs) == 1);
+	/* Hints were not refused, but the login: they are there again soon. */
+	assert_int_equal(runs_notices(&runs, &last), 0);
+	WAIT_UNTIL(hints_are_subscribed());
 	worker_stop(worker);
 }
 

@@ -372,15 +372,17 @@ static redisReply *node_poll(struct node *node, tw_duration now)
 	return reply;
 }
 
-/* Takes what has come of the replies that the node owes. */
-static void read_node(struct router *router, struct node *node, tw_duration now)
+/* Takes what has come of the replies that the node owes. Returns whether those were all. */
+static bool read_node(struct router *router, struct node *node, tw_duration now)
 {
+	bool owed = node->first;
+
 	while (node->first) {
 		struct eval *eval = node->first;
 		redisReply *reply = node_poll(node, now);
 
 		if (!reply && connection_is_open(&node->connection))
-			return;
+			return false;
 		node->reply_by = time_add(now, router->settings->reply_timeout);
 		if (reply && eval->stage == EVAL_ASKED) {
 			eval->stage = EVAL_SENT;
@@ -390,6 +392,7 @@ static void read_node(struct router *router, struct node *node, tw_duration now)
 		node->first = eval->next;
 		read_eval(router, eval, reply);
 	}
+	return owed;
 }
 
 nfds_t router_descriptors(const struct router *router, struct pollfd *descriptors,
@@ -463,23 +466,23 @@ tw_duration router_pass_end(const struct router *router)
 bool router_pass(struct router *router, struct eval *evals, tw_duration until)
 {
 	struct eval *next;
-	bool sent = false;
+	bool any = false;
 	tw_duration now;
 
 	node_map_begin(&router->map);
 	send_map_eval(router);
 	for (; evals; evals = next) {
 		next = evals->next;
-		sent |= send_eval(router, evals);
+		any |= send_eval(router, evals);
 	}
 	now = flush_nodes(router);
 	for (;;) {
 		for (size_t i = 0; i < router->map.count; i++)
-			read_node(router, router->map.nodes[i], now);
+			any |= read_node(router, router->map.nodes[i], now);
 		if (now >= until || !replies_wait(router, now, until))
 			break;
 		now = clock_read_real(CLOCK_MONOTONIC);
 	}
 	close_former(router);
-	return sent;
+	return any;
 }

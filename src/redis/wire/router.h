@@ -33,7 +33,8 @@ void router_renew(struct router *router, bool torn);
  * Sends the evals of the list, linked by their `next` (NULL: none), and reads the replies that
  * come until then, also those to what earlier passes sent. Each eval has ended then, or is to be
  * tried again, or its reply is still owed, or it waits for a node that is to be connected
- * (EVAL_CONNECTS). Returns whether any was sent.
+ * (EVAL_CONNECTS). Returns whether any was sent, or a node has paid all that it owed: then more may
+ * be sent.
  */
 bool router_pass(struct router *router, struct eval *evals, tw_duration until);
 /* Returns how long a pass that begins now may last: until all has been answered, or, where there

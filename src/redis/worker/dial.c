@@ -17,6 +17,7 @@ static void request_make(struct dial *dial)
 		attempt->status = error_set(&attempt->error, TW_REDIS_FAILED,
 					    "the reply to %s is no array", dial->words[0]);
 	freeReplyObject(reply);
+	dial->refused = attempt->status == TW_REDIS_REFUSED;
 	if (attempt->status != TW_OK)
 		connection_close(&attempt->connection);
 }
@@ -42,6 +43,7 @@ void dial_begin(struct dial *dial, const struct settings *settings, const struct
 	dial->word_count = word_count;
 	dial->words = words;
 	dial->attempt = (struct attempt){.address = *address};
+	dial->refused = false;
 	atomic_init(&dial->made, false);
 	dial->under_way =
 		thread_start(&dial->thread, dial_run, dial, "redis", "connect", NULL) == 0;

@@ -23,6 +23,7 @@ struct dial {
 	int word_count;
 	const char **words;
 	struct attempt attempt;
+	bool refused; /* the request was, not the login */
 };
 
 /* Begins to connect to the address, then makes the request, whose reply must be an array. The

@@ -92,7 +92,7 @@ static const struct tw_redis_error *connect_end(struct hints *hints, tw_duration
 
 	hints->connection = attempt->connection;
 	hints->dial.attempt.connection = (struct connection){0};
-	hints->refused = attempt->status == TW_REDIS_REFUSED;
+	hints->refused = hints->dial.refused;
 	hints->ping_at = now + ping_every;
 	hints->pong_by = 0;
 	if (hints->refused)

@@ -24,7 +24,7 @@ struct hints {
 	const char *words[1 + TW_REDIS_SOURCES_MAX]; /* the request to subscribe */
 	size_t place; /* the last hint's namespace: 0 is the first, 1 the first beside it */
 	size_t node;  /* which of the map's to ask next */
-	bool refused; /* the last time, by a server that can be reached */
+	bool refused; /* the last request to subscribe was */
 	/* Monotonic times. */
 	tw_duration retry_at; /* not to be connected before */
 	tw_duration ping_at;  /* the other side is to show that it is there */
