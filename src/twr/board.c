@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread asks Redis and fills the board; what is shown is copied under the lock, which is not
- * held while Redis is asked. Each second the thread also notes the worker's rates, which cost Redis
- * nothing. The worker's own statistics are read at each look.
+ * board.c has one thread that asks Redis and fills the board. Figures are copied under the lock,
+ * which is not held while Redis is asked. Each second the thread also notes the worker's rates,
+ * which cost Redis nothing. The worker's own statistics are read at each look.
  *
- * Redis is asked when a look needs an answer and the last one is older than a second. Looks wait
- * for the answer on the thread of the listener, so the wait is short: a question that is under way
- * for longer than look_waits holds up nobody, and the pages for probes go on.
+ * The thread asks Redis when a look needs an answer and the last one is older than a second. Looks
+ * wait for the answer on the thread of the listener, so the wait is short: a question that is under
+ * way for longer than look_waits delays nobody, and the pages for probes go on.
  *
- * Dead letters are in no order, and have bodies: at most LETTERS_SEEN of a namespace are looked at,
- * and only when their number is another or letters_again has passed.
+ * Dead letters are in no order and have bodies, so the thread looks at LETTERS_SEEN of a namespace
+ * at most, and only when their number has changed or letters_again has passed.
  */
 #include "board.h"
 
@@ -28,48 +28,49 @@ static const tw_duration letters_again = 30 * TW_SECOND;
 static const tw_duration answer_lasts = 10 * TW_SECOND;
 
 struct space {
-	/* Constant after the start. */
+	/* These are constant after the start. */
 	const char *name;
-	struct tw_redis *redis; /* tries once */
+	struct tw_redis *redis; /* its calls try once */
 
-	struct tw_redis_stats asked; /* the thread's own */
-	struct tw_redis_stats tasks; /* under the board's lock */
+	struct tw_redis_stats asked; /* the thread alone uses it */
+	struct tw_redis_stats tasks; /* the board's lock guards it */
 };
 
 struct board {
-	/* Constant after the start. */
+	/* These are constant after the start. */
 	struct tw_redis_worker *worker;
 	struct space spaces[TW_REDIS_SOURCES_MAX];
 	size_t space_count;
 	pthread_t thread;
-	tw_duration start; /* monotonic, as all times here */
+	tw_duration start; /* monotonic, like all times here */
 
-	/* The thread's own. */
+	/* The thread alone uses these. */
 	struct tw_redis_worker_stats last; /* at the end of the last second */
 	tw_duration last_at;
-	uint64_t letters_known; /* so many there were when they were read */
-	tw_duration letters_at; /* 0: never */
+	uint64_t letters_known; /* their number when they were read */
+	tw_duration letters_at; /* when they were read, or 0 */
 	struct letters reading;
 	size_t reading_space;
 	size_t seen;
 	struct tw_redis_worker_info asked_workers[BOARD_WORKERS];
 	struct colleague found[BOARD_WORKERS];
 
-	pthread_mutex_t lock; /* for all below */
+	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t changed;
 	bool stop;
 	bool stopping;
-	enum board_need wanted; /* by looks since the last question was begun */
-	tw_duration wanted_at;  /* when the first look wanted it; 0: none does, and none is asked */
-	tw_duration asked_at;   /* when the last question ended; 0: never */
-	tw_duration all_at;     /* when the last question for all ended */
-	bool answered;          /* the last question */
-	tw_duration answered_at; /* 0: never */
+	enum board_need wanted; /* by looks since the last question began */
+	tw_duration
+		wanted_at; /* when the first look wanted it, or 0 if none does and none is asked */
+	tw_duration asked_at;    /* when the last question ended, or 0 */
+	tw_duration all_at;      /* when the last question for all ended */
+	bool answered;           /* the last question was */
+	tw_duration answered_at; /* Redis's last answer, or 0 */
 	struct letters letters;
 	struct colleague colleagues[BOARD_WORKERS];
 	size_t colleague_count;
 	struct second seconds[BOARD_SECONDS]; /* a ring */
-	size_t second_count;                  /* all that ever were */
+	size_t second_count;                  /* all since the start */
 };
 
 static tw_duration now_read(void)
@@ -88,8 +89,9 @@ static double added_to(const struct tw_redis_histogram *before,
 	return (double)(after->counts[bucket] - before->counts[bucket]);
 }
 
-/* At most how late, in seconds, that share of the runs between the two was; negative: there were
- * none. Times of a bucket are taken as evenly spread; the last bucket has no bound. */
+/* Returns how late, in seconds, that share of the runs between the two was at most, or a negative
+ * number if there were none. Times of a bucket count as evenly spread. The last bucket has no
+ * bound. */
 static double lateness_of(const struct tw_redis_histogram *before,
 			  const struct tw_redis_histogram *after, double share)
 {
@@ -136,7 +138,7 @@ static void second_add(struct board *board, tw_duration now)
 
 /* ---- What Redis says ---- */
 
-/* Lays the letter among those that died last, if it is one of them. */
+/* Keeps the letter if it is one of those that died last. */
 static bool letter_take(void *context, const struct tw_redis_info *info)
 {
 	struct board *board = context;
@@ -157,7 +159,7 @@ static bool letter_take(void *context, const struct tw_redis_info *info)
 	memmove(letter + 1, letter, (letters->count - place - 1) * sizeof(*letter));
 	*letter = (struct letter){
 		.space = board->reading_space, .died_ms = info->due_ms, .attempts = info->attempts};
-	/* Something else may have written a key of any length. */
+	/* The key may have any length, if something else has written it. */
 	letter->key_size =
 		info->task.key_size < TW_REDIS_KEY_MAX ? info->task.key_size : TW_REDIS_KEY_MAX;
 	memcpy(letter->key, info->task.key, letter->key_size);
@@ -177,7 +179,7 @@ static void letters_ask(struct board *board, uint64_t count, tw_duration now)
 		board->reading_space = i;
 		board->seen = 0;
 		status = tw_redis_dead_each(board->spaces[i].redis, letter_take, board);
-		/* With a broken key in one shard, those of the others are there. */
+		/* A broken key in one shard does not hide the others' letters. */
 		if (status != TW_OK && status != TW_REDIS_FAILED)
 			return;
 	}
@@ -188,7 +190,7 @@ static void letters_ask(struct board *board, uint64_t count, tw_duration now)
 	pthread_mutex_unlock(&board->lock);
 }
 
-/* Returns whether Redis replied for each. */
+/* Asks about all namespaces. Returns whether Redis replied for each. */
 static bool spaces_ask(struct board *board)
 {
 	for (size_t i = 0; i < board->space_count; i++)
@@ -240,7 +242,7 @@ static void redis_ask(struct board *board, enum board_need need)
 	colleagues_ask(board);
 }
 
-/* Asks what looks want, and wakes them. The lock is held before and after. */
+/* Asks for what looks want, and wakes them. The lock is held before and after. */
 static void wanted_ask(struct board *board)
 {
 	enum board_need need = board->wanted;
@@ -294,7 +296,7 @@ static void board_free(struct board *board)
 	free(board);
 }
 
-/* The first is opened with the connection, the others beside it. */
+/* Opens a namespace, the first with the connection and the others beside it. */
 static enum tw_status space_open(struct board *board, const struct tw_redis_source *source,
 				 const struct tw_redis_options *options,
 				 struct tw_redis_error *error)
@@ -325,7 +327,8 @@ static enum tw_status board_open(struct board *board, const struct tw_redis_opti
 	size_t count = options->source_count ? options->source_count : 1;
 
 	board->start = now_read();
-	/* The first rates are over this time, and count what the worker has done since it began. */
+	/* The first rates are over this time, and have all that the worker has done since its
+	 * start. */
 	board->last_at = board->start - note_every;
 	for (size_t i = 0; i < count; i++) {
 		enum tw_status status = space_open(board, &sources[i], redis, error);
@@ -381,7 +384,7 @@ void board_tell_end(struct board *board)
 	pthread_mutex_unlock(&board->lock);
 }
 
-/* A host may be called "other", as all others are where they are shown. */
+/* Adds a host named "other" to the others, which have this name on the pages. */
 static void hosts_fold(struct figures *figures)
 {
 	for (size_t i = 1; i < figures->host_count; i++) {
@@ -453,7 +456,7 @@ void board_look(struct board *board, enum board_need need, struct figures *figur
 	pthread_mutex_unlock(&board->lock);
 	now = now_read();
 	memset(figures, 0, sizeof(*figures));
-	/* Hosts first: whatever is counted there is counted in the others, too, or soon will be. */
+	/* Hosts come first, so the other counts have whatever they have. */
 	tw_redis_worker_get_hosts(board->worker, figures->hosts, BOARD_HOSTS, &figures->host_count);
 	tw_redis_worker_get_stats(board->worker, &figures->worker);
 	tw_redis_worker_last_error(board->worker, &figures->failure);

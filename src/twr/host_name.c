@@ -10,14 +10,14 @@ static bool name_is(const char *name, const char *host, size_t size)
 	return strlen(name) == size && !strncasecmp(name, host, size);
 }
 
-/* How much of it stands before the port. */
+/* Returns the size of the part before the port. */
 static size_t port_strip(const char *header)
 {
 	size_t size = strlen(header);
 
 	while (size && header[size - 1] >= '0' && header[size - 1] <= '9')
 		size--;
-	/* "127.0.0.1", say, has no port. */
+	/* A header such as "127.0.0.1" has no port. */
 	return size && header[size - 1] == ':' ? size - 1 : strlen(header);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands about all tasks, and about Redis. */
+/* list_commands.c has the commands about all tasks, and about Redis. */
 #include "commands.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 struct listing {
 	bool json;
-	unsigned limit; /* 0: none */
+	unsigned limit; /* 0 means no limit */
 	unsigned count;
 };
 
@@ -19,7 +19,7 @@ static bool listing_each(void *argument, const struct tw_redis_info *info)
 	struct listing *listing = argument;
 
 	show_line(info, listing->json);
-	/* The reader has gone: head, for one. */
+	/* The reader may have gone, as head does. */
 	return !ferror(stdout) && ++listing->count != listing->limit;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table for the counters, which all are the worker's. Of Redis there are states, and how many
- * tasks were added, left out while it does not answer: an old state is none. Times are in seconds.
- * Where a worker serves several namespaces, what is told of each has the label `namespace`.
+ * metrics.c has one table of counters, which are all the worker's. Redis has states, and the number
+ * of tasks added. They are left out while it does not answer, because an old state is wrong. Times
+ * are in seconds. If a worker serves several namespaces, each one's metrics have the label
+ * `namespace`.
  */
 #include "metrics.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* X(name, value of struct tw_redis_worker_stats `stats`, help): of each namespace. */
+/* Each namespace has these, X(name, value of struct tw_redis_worker_stats `stats`, help). */
 #define COUNTERS(X)                                                                               \
 	X("claimed", stats->claimed, "Runs that this worker took on lease.")                      \
 	X("done", stats->done, "Runs acknowledged as done.")                                      \
@@ -31,7 +32,7 @@
 	X("claims", stats->claims, "Script calls that claim tasks.")                              \
 	X("hints", stats->hints, "Hints received, for example of earlier due times.")
 
-/* Of the worker. */
+/* The worker has these. */
 #define WORKER_COUNTERS(X)                                                                       \
 	X("redis_round_trips", stats->round_trips, "Round trips of the worker's loop to Redis.") \
 	X("redis_losses", stats->losses, "Times that Redis became unavailable.")                 \
@@ -42,7 +43,7 @@ static void write_head(FILE *out, const char *name, const char *type, const char
 	fprintf(out, "# HELP twr_%s %s\n# TYPE twr_%s %s\n", name, help, name, type);
 }
 
-/* The name with its labels; `label` (NULL: none) is one of its own. */
+/* Writes the name with its labels. `label` is one of its own, or NULL. */
 static void write_name(FILE *out, const char *name, const struct figures *figures, size_t space,
 		       const char *label)
 {
@@ -89,7 +90,7 @@ static void write_gauge(FILE *out, const char *name, double value, const char *h
 	fprintf(out, "twr_%s %.15g\n", name, value);
 }
 
-/* One of each namespace. */
+/* Writes a gauge of each namespace. */
 static void write_gauges(FILE *out, const char *name, const struct figures *figures,
 			 double (*value)(const struct space_figures *space), const char *help)
 {
@@ -209,7 +210,8 @@ static void write_histograms(FILE *out, const struct figures *figures)
 				&figures->spaces[i].worker.duration);
 }
 
-/* A host's name as a label: of what is not printable, %XX; quoted as the format says. */
+/* Writes a host's name as a label, with %XX for bytes that are not printable, and quoted as the
+ * format says. */
 static void write_host(FILE *out, const char *name)
 {
 	char text[3 * TW_REDIS_HOST_NAME_MAX + 1];

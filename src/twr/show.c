@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys and bodies are any bytes, and a terminal must not obey them: in text they are written with
- * %XX, in JSON as strings if they are UTF-8 and in base64 if not. Times are the server's, in UTC.
+ * show.c writes tasks. Keys and bodies are any bytes, and a terminal must not obey them. Text has
+ * %XX for them, and JSON has strings if they are UTF-8 and base64 if not. Times are the server's,
+ * in UTC.
  */
 #include "show.h"
 
@@ -117,7 +118,7 @@ void show_key(FILE *stream, const void *key, size_t key_size)
 	}
 }
 
-/* As it is, but for what a terminal would obey. */
+/* Writes the text, except for bytes that a terminal would obey. */
 static void show_text(const char *text, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
@@ -130,7 +131,7 @@ static void show_text(const char *text, size_t size)
 	}
 }
 
-/* The end of a line. */
+/* Writes the reason at the end of a line. */
 static void show_reason(const char *reason)
 {
 	if (*reason) {

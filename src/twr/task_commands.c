@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands about one task; and those about dead letters, which may be about all of them. */
+/* task_commands.c has the commands about one task, and about one or all dead letters. */
 #include "commands.h"
 
 #include <stdio.h>
@@ -87,7 +87,8 @@ struct sweep {
 	uint64_t left; /* letters whose key a task has */
 };
 
-/* Letters that were taken out meanwhile, or whose key a task has, are no reason to stop. */
+/* Takes each dead letter. Letters that are gone meanwhile, or whose key a task has, do not end the
+ * command. */
 static bool sweep_each(void *argument, const struct tw_redis_info *info)
 {
 	struct sweep *sweep = argument;

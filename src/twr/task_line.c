@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table says what each field has to be and where it goes. A field that is not in it is refused,
- * for a name that is misspelt would be a task without what it says.
+ * task_line.c has a table of the fields: what each must be and where it goes. Other fields are
+ * refused, because a misspelt one would be missing in the task.
  */
 #include "task_line.h"
 
@@ -16,10 +16,10 @@
 
 static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
 
-/* Takes the field's value. False: it is not one. */
+/* Takes the field's value. Returns false if the field may not have it. */
 typedef bool take_field(struct task_line *line, const json_t *value);
 
-/* A text without a NUL; else NULL. */
+/* Returns a text without a NUL, or NULL for any other value. */
 static const char *text_of(const json_t *value)
 {
 	const char *text = json_string_value(value);
@@ -87,7 +87,7 @@ static bool take_due(struct task_line *line, const json_t *value)
 {
 	const char *text = text_of(value);
 
-	/* That one is exact. */
+	/* due_ms is exact. */
 	if (json_object_get(line->json, "due_ms"))
 		return true;
 	return text && time_parse(text, &line->info.task.at_ms) &&
@@ -211,7 +211,7 @@ static bool take_reason(struct task_line *line, const json_t *value)
 	return line->info.reason;
 }
 
-/* A reason is a text of its own in the line, which is cut as the library would. */
+/* Reads a reason, which is cut as the library cuts it. */
 static bool take_reason_base64(struct task_line *line, const json_t *value)
 {
 	const char *text = json_string_value(value);
@@ -236,7 +236,7 @@ static bool pass_over(struct task_line *line, const json_t *value)
 static const struct {
 	const char *name;
 	take_field *take;
-	const char *needs; /* what it has to be */
+	const char *needs; /* what it must be */
 } fields[] = {
 	{"key", take_key, "a string of 1 to 1024 bytes"},
 	{"key_base64", take_key_base64, "1 to 1024 bytes in base64"},
@@ -266,7 +266,7 @@ static const struct {
 };
 enum { FIELD_COUNT = sizeof(fields) / sizeof(fields[0]) };
 
-/* Notes why it is refused; returns false. */
+/* Notes why the line is refused. Returns false. */
 __attribute__((format(printf, 2, 3))) static bool refuse(struct task_line *line, const char *format,
 							 ...)
 {
@@ -289,12 +289,12 @@ static bool field_read(struct task_line *line, const char *name, const json_t *v
 			return true;
 		return refuse(line, "\"%s\" is not %s", name, fields[i].needs);
 	}
-	/* A terminal must not obey it. */
+	/* A terminal must not obey the name. */
 	tw_redis_write_key(name, strnlen(name, 40), shown);
 	return refuse(line, "there is no field \"%s\"", shown);
 }
 
-/* Of these pairs a line has one at most. */
+/* Checks that the line has at most one of each of these pairs. */
 static bool pairs_check(struct task_line *line)
 {
 	static const char *const pairs[][2] = {{"key", "key_base64"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening, and the calls about one task. What a script returns is a number: 0 or a due time, or
- * below zero why not.
+ * client.c opens a handle, and has the calls about one task. A script returns a number ≥ 0, such as
+ * a due time, or one < 0 that says why it did nothing.
  */
 #include "client.h"
 
@@ -15,10 +15,10 @@
 #include "recurrence.h"
 #include "redis/wire/tls.h"
 
-/* How the keys of a namespace are laid out; another one could not be read by this library. */
+/* This is the layout of a namespace's keys. The library can read no other one. */
 enum { LAYOUT_VERSION = 1, LAYOUT_SIZE = 32 };
 
-/* Microseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
+/* Returns microseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
 static int64_t delay_to_us(tw_duration delay)
 {
 	return delay <= 0 ? 0 : (delay - 1) / TW_MICROSECOND + 1;
@@ -29,7 +29,7 @@ int64_t delay_to_ms(tw_duration delay)
 	return delay <= 0 ? 0 : (delay - 1) / TW_MILLISECOND + 1;
 }
 
-/* The script's answer in that place of its reply; below zero it tells why not. */
+/* Returns the status of the script's number at `place` of its reply. */
 static enum tw_status answer_status(const struct eval *eval, size_t place)
 {
 	static const enum tw_status refusals[] = {TW_EXISTS, TW_NOT_FOUND, TW_RUNNING};
@@ -55,7 +55,7 @@ static enum tw_status layout_compare(const struct space *space, const redisReply
 	return TW_OK;
 }
 
-/* All users of a namespace must agree on the number of shards: the first has written it. */
+/* Checks that the handle has the number of shards that the namespace's first user has written. */
 static enum tw_status layout_check(struct tw_redis *redis, struct tw_redis_error *error)
 {
 	struct call *call = call_begin(&redis->access->calls);
@@ -259,7 +259,7 @@ static enum tw_status answer_ask(struct tw_redis *redis, struct call *call, int6
 			       : error_set(&call->error, status, "%s", tw_status_text(status));
 }
 
-/* Runs an eval that is answered by a number, and ends the call; *due_ms may be NULL. */
+/* Runs an eval that is answered by a number, and ends the call. *due_ms may be NULL. */
 static enum tw_status call_answer(struct tw_redis *redis, struct call *call, int64_t *due_ms)
 {
 	int64_t answer;
@@ -295,14 +295,14 @@ static bool recurs(const struct tw_redis_task *task)
 	return task->every || task->cron;
 }
 
-/* The time of the server that has the task's shard. */
+/* Asks for the time of the server that has the task's shard. */
 static enum tw_status time_ask(struct tw_redis *redis, struct call *call,
 			       const struct tw_redis_task *task, int64_t *now_ms)
 {
 	struct eval *eval = &call->eval;
 	enum tw_status status;
 
-	/* A list of no task. */
+	/* The list has no task, only the time. */
 	eval_begin(eval, &script_list, &redis->space,
 		   space_shard(&redis->space, task->key, task->key_size));
 	eval_text(eval, "+inf");
@@ -313,7 +313,7 @@ static enum tw_status time_ask(struct tw_redis *redis, struct call *call,
 	return status;
 }
 
-/* Checks the task and makes its record. *at_ms is its time as the script is to be told it. */
+/* Checks the task and makes its record. *at_ms is its time, for the script. */
 static enum tw_status add_prepare(struct call *call, const struct tw_redis_task *task,
 				  int64_t now_ms, int64_t *at_ms)
 {
@@ -342,7 +342,7 @@ static void add_write(const struct call *call, struct eval *eval, const struct t
 		eval->answers++;
 }
 
-/* Writes all of a letter but its record: mode, key, when it died, "died:attempts:size of
+/* Writes a letter without its record: mode, key, time of death, "died:attempts:size of
  * reason:reason". */
 static void letter_write(const struct tw_redis_info *letter, struct eval *eval)
 {
@@ -357,7 +357,7 @@ static void letter_write(const struct tw_redis_info *letter, struct eval *eval)
 	eval_text(eval, head);
 }
 
-/* Checks what a listing returned and makes its record. */
+/* Checks a listed task or letter and makes its record. */
 static enum tw_status restore_prepare(struct call *call, const struct tw_redis_info *info)
 {
 	struct tw_redis_task task = info->task;
@@ -400,8 +400,9 @@ static void restore_write(const struct call *call, struct eval *eval,
 }
 
 /*
- * Has the occurrence of a task that was declared again follow the calendar. Its time is *due_ms,
- * and at_ms would be that of a new task. An update of the time zone files may have come between.
+ * Moves the occurrence of a task that was declared again to the calendar's present time. The
+ * occurrence is due at *due_ms, and a new task would be due at at_ms. They may differ after an
+ * update of the time zone files.
  */
 static enum tw_status calendar_follow(struct tw_redis *redis, struct call *call,
 				      const struct tw_redis_task *task, int64_t now_ms,
@@ -460,7 +461,7 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 	return call_end(&redis->access->calls, call, status);
 }
 
-/* Runs a script about the key alone; `more` (NULL: none) is another argument. */
+/* Runs a script about the key alone. `more` is another argument, or NULL. */
 static enum tw_status key_call(struct tw_redis *redis, const struct script *script, const void *key,
 			       size_t key_size, const char *more)
 {
@@ -519,7 +520,7 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 
 enum { ADDS_AT_ONCE = 256 };
 
-/* A task in work: its eval, and the place in that one's reply. */
+/* A work is a task under way: its eval, and the place in that one's reply. */
 struct work {
 	struct eval *eval; /* NULL means that it has its status already */
 	size_t place;
@@ -527,18 +528,18 @@ struct work {
 	enum tw_status status;
 };
 
-/* Tasks of one server, in a cluster those of one shard, share an eval: a call costs as much as
- * the adding. */
+/* Tasks of one server, in a cluster those of one shard, share an eval, because a call costs as much
+ * as an add. */
 struct adding {
 	struct tw_redis *redis;
 	struct call *call;
-	const struct tw_redis_task *tasks; /* to add; or NULL */
+	const struct tw_redis_task *tasks; /* to add, or NULL */
 	const struct tw_redis_info *infos; /* to restore, in place of tasks */
-	enum tw_status *each;              /* of the caller; may be NULL */
+	enum tw_status *each;              /* the caller's; may be NULL */
 	/* The server's time, or why it is not known, if one of the tasks in work needs it. */
 	int64_t now_ms;
 	enum tw_status time_status;
-	struct tw_redis_error error; /* of the first that was not added */
+	struct tw_redis_error error; /* the first one's that was not added */
 
 	struct eval evals[ADDS_AT_ONCE];
 	size_t used;
@@ -574,7 +575,7 @@ static void adding_note(struct adding *adding, size_t index, const struct eval *
 		adding->each[index] = status;
 	if (adding->error.status != TW_OK || status == TW_OK)
 		return;
-	/* Say once more what was wrong with the task, for others may have come after it. */
+	/* Repeat the task's error, because others may have come after it. */
 	if (!eval)
 		(void)adding_prepare(adding, index, &at_ms);
 	else if (eval->status == TW_OK)
@@ -610,7 +611,7 @@ static struct eval *adding_eval(struct adding *adding, size_t number)
 	eval = &adding->evals[adding->used++];
 	eval_begin(eval, script, &adding->redis->space, shard);
 	eval->one_server = one_server;
-	/* Later tasks follow in evals after this one, for their keys may be the same. */
+	/* Later tasks follow in evals after this one, because they may have its key. */
 	if (alone)
 		adding->shared = adding->used;
 	return eval;
@@ -628,7 +629,8 @@ static void adding_add(struct adding *adding, struct eval *eval, size_t index, i
 		add_write(adding->call, eval, task, at_ms);
 }
 
-/* In a cluster the nodes' clocks may differ by as much as one is late with a task, or early. */
+/* Asks for the server's time, if a task needs it. In a cluster the nodes' clocks may differ, and a
+ * task is early or late by the difference. */
 static void adding_ask_time(struct adding *adding, size_t base, size_t count)
 {
 	size_t i = 0;
@@ -663,7 +665,7 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 			eval_hint(&adding->evals[i]);
 }
 
-/* Returns what the server answered, after the occurrence follows the calendar. */
+/* Returns the server's answer, once the occurrence follows the calendar. */
 static enum tw_status adding_answer(struct adding *adding, size_t index, const struct work *work)
 {
 	int64_t due_ms = eval_integer(work->eval, work->place, 0);
@@ -675,7 +677,7 @@ static enum tw_status adding_answer(struct adding *adding, size_t index, const s
 			       work->at_ms, &due_ms);
 }
 
-/* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is
+/* Adds `count` tasks, at most ADDS_AT_ONCE, from number `base` on. Returns false if the server is
  * gone. */
 static bool adding_run(struct adding *adding, size_t base, size_t count)
 {
@@ -708,7 +710,7 @@ static void adding_run_all(struct adding *adding, size_t count)
 		adding_note(adding, base, NULL, TW_REDIS_UNREACHABLE);
 }
 
-/* Adds the tasks or restores the infos; the other one is NULL. */
+/* Adds the tasks or restores the infos. The other one is NULL. */
 static enum tw_status add_all(struct tw_redis *redis, const struct tw_redis_task *tasks,
 			      const struct tw_redis_info *infos, size_t count, enum tw_status *each)
 {

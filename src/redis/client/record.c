@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task for a handler costs no JSON at all. A callback's URL and headers are checked here, when
- * the task is added and its giver can still be told; what the worker finds in Redis later may come
- * from elsewhere, so it is checked again when it is read.
+ * record.c writes and reads records. A task for a handler has no JSON. A callback's URL and headers
+ * are checked when the task is added and the caller can learn of the error. They are checked again
+ * when a worker reads them, since something else may have written them.
  */
 #include "record.h"
 
@@ -61,7 +61,7 @@ static enum tw_status url_check(const char *url, struct tw_redis_error *error)
 	return TW_OK;
 }
 
-/* Names that the worker sets itself, or that say how the message is framed. */
+/* Returns whether the worker sets this header itself, or it says how the message is framed. */
 static bool header_is_ours(const char *header, size_t name)
 {
 	static const char *const ours[] = {"Content-Length", "Host", "Transfer-Encoding",
@@ -152,7 +152,8 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 	return callback_check(task, error);
 }
 
-/* The callback as a JSON object; NULL: not UTF-8, which the error tells, or no memory. */
+/* Returns the callback as a JSON object, or NULL if it is not UTF-8, as the error says, or without
+ * memory. */
 static json_t *callback_write(const struct tw_redis_task *task, json_error_t *error)
 {
 	json_t *callback = json_pack_ex(error, 0, "{s:s, s:s}", "url", task->url, "method",
@@ -160,7 +161,7 @@ static json_t *callback_write(const struct tw_redis_task *task, json_error_t *er
 	json_t *headers = callback && task->header_count ? json_array() : NULL;
 	bool fine = callback && (headers || !task->header_count);
 
-	/* Each of these takes over what it is given, and fails with NULL. */
+	/* Each of these takes over its argument, and fails if that is NULL. */
 	for (size_t i = 0; i < task->header_count && fine; i++)
 		fine = !json_array_append_new(headers,
 					      json_pack_ex(error, 0, "s", task->headers[i]));
@@ -207,7 +208,7 @@ static enum tw_status callback_read(struct record *record)
 	const char *method = json_string_value(json_object_get(record->json, "method"));
 
 	task->url = json_string_value(json_object_get(record->json, "url"));
-	/* None: POST. */
+	/* A callback without a method is a POST. */
 	while (method && tw_redis_method_name(task->method) &&
 	       strcmp(method, tw_redis_method_name(task->method)))
 		task->method++;
@@ -225,7 +226,8 @@ static enum tw_status callback_read(struct record *record)
 
 int64_t score_read(const char *score)
 {
-	/* "inf" and "1e+300" are numbers, too. A locale's point cuts a fraction off, as we do. */
+	/* "inf" and "1e+300" are numbers. A locale's decimal point cuts a fraction off, as we
+	 * do. */
 	double number = strtod(score, NULL);
 
 	if (number >= 0x1p63)
@@ -233,7 +235,8 @@ int64_t score_read(const char *score)
 	return number > -0x1p63 ? (int64_t)number : INT64_MIN;
 }
 
-/* Reads "NUMBER STOP" of up to that many digits. Returns where it ends, or NULL if it isn't one. */
+/* Reads a number of at most `digits` digits before `stop`. Returns its end, or NULL if there is
+ * none. */
 static const char *number_parse(const char *data, const char *end, char stop, int digits,
 				size_t *number)
 {
@@ -257,7 +260,7 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 	memset(record, 0, sizeof(*record));
 	data = number_parse(data, end, ' ', 10, &attempts);
 	body = data ? number_parse(data, end, '\n', 10, &json_size) : NULL;
-	/* The grace is there if the task has one. */
+	/* A record has a grace only if the task has one. */
 	if (data && !body) {
 		data = number_parse(data, end, ' ', 10, &json_size);
 		body = data ? number_parse(data, end, '\n', 13, &grace_ms) : NULL;
@@ -266,7 +269,7 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 	if (!data || json_size > (size_t)(end - data))
 		return TW_REDIS_BAD_DATA;
 	if (json_size) {
-		/* Without memory jansson finds the text wrong, too: the allocation tells. */
+		/* Without memory jansson calls the text wrong; errno says the difference. */
 		errno = 0;
 		record->json = json_loadb(data, json_size, 0, NULL);
 		if (record->json)

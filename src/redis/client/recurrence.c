@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * recurrence.c computes the times of recurring tasks.
+ *
  * Invariants:
- *  - Which occurrence is the present one, and when it is due, is decided in scripts, or written by
- *    one that finds the entry as it was when this was worked out. So whatever is worked out here
- *    twice, late or by a worker that dies is written once or not at all.
- *  - An entry with "-" or "*" in place of the next time stays so until a worker writes it: a task
- *    that ends meanwhile is left without a due time ("*"), and never without an entry. What is
- *    written depends on the entry alone, not on when a worker comes to it.
+ *  - A script decides which occurrence is the present one and when it is due, or writes it if the
+ *    entry is as it was when this was computed. So a time that is computed twice, late or by a
+ *    worker that dies is written once or not at all.
+ *  - An entry with "-" or "*" in place of the next time stays so until a worker writes it. A task
+ *    that ends meanwhile has no due time ("*"), and always an entry. The time depends on the entry
+ *    alone, not on when a worker computes it.
  *
  * Times of the calendar are whole seconds; tasks' are milliseconds. A time counts as passed from
  * its second's end on.
@@ -23,7 +25,7 @@
 
 static const char *const missed_names[] = {"one", "skip", "all"};
 
-/* An entry that recurs by the calendar, taken apart. */
+/* This is an entry that recurs by the calendar, taken apart. */
 struct entry {
 	enum tw_redis_missed missed;
 	int64_t at_ms;
@@ -93,7 +95,7 @@ enum tw_status recurrence_first(const struct tw_redis_task *task, int64_t now_ms
 		from_ms = time_add(now_ms, task->delay / TW_MILLISECOND);
 	if (from_ms < now_ms)
 		from_ms = now_ms;
-	/* The first that is not before. */
+	/* The first time that is not before from_ms. */
 	status = tw_cron_next(cron, (from_ms - 1) / 1000, &first_s);
 	tw_cron_destroy(cron);
 	if (status != TW_OK)
@@ -115,7 +117,7 @@ static void rhythm_write(const struct tw_redis_task *task, char *text, size_t ro
 
 void recurrence_write(const struct tw_redis_task *task, struct eval *eval)
 {
-	/* A delay of one period is where a period begins, unless another time is given. */
+	/* A delay of one period ends where a period begins, unless another time is given. */
 	bool delayed = !task->at_ms && task->delay > 0 && task->delay != task->every;
 	char text[RECURRENCE_SIZE];
 
@@ -138,7 +140,7 @@ void recurrence_write_entry(const struct tw_redis_task *task, int64_t at_ms,
 	rhythm_write(task, entry + size, RECURRENCE_SIZE - (size_t)size);
 }
 
-/* The last time that is not after end_s; there is one after at_s. */
+/* Returns the last time that is not after end_s. There is one after at_s. */
 static int64_t latest(const struct tw_cron *cron, int64_t at_s, int64_t end_s)
 {
 	int64_t before = at_s;
@@ -155,7 +157,8 @@ static int64_t latest(const struct tw_cron *cron, int64_t at_s, int64_t end_s)
 	return found_s;
 }
 
-/* The occurrence after the one at at_s, which ended at end_s: as again.lua does with periods. */
+/* Computes the occurrence after the one at at_s, which ended at end_s, as again.lua does with
+ * periods. */
 static enum tw_status following(const struct tw_cron *cron, enum tw_redis_missed missed,
 				int64_t at_s, int64_t end_s, int64_t *next_s)
 {
@@ -212,7 +215,7 @@ void recurrence_read(char *text, struct tw_redis_task *task, int64_t *due_ms)
 	}
 }
 
-/* Works out what is open in the entry; writes what is to stand in its place. */
+/* Computes the entry's missing time, and writes the new entry. */
 static void schedule_work_out(struct schedule *schedule, const struct entry *entry,
 			      const struct tw_cron *cron)
 {
@@ -238,7 +241,7 @@ static void schedule_work_out(struct schedule *schedule, const struct entry *ent
 			 missed, entry->at_ms, next_s * 1000, entry->zone, entry->expression);
 }
 
-/* Finds the calendar's time in the place of at_s, which it does not have: the nearest one. */
+/* Finds the calendar's time nearest to at_s, which it does not have. */
 static int64_t nearest(const struct tw_cron *cron, int64_t at_s, int64_t after_s)
 {
 	int64_t from_s = at_s - (after_s - at_s) - 1;
@@ -265,7 +268,7 @@ static int64_t revised(const struct tw_cron *cron, const struct entry *entry, in
 	return found_s * 1000;
 }
 
-/* Writes what is to stand in the entry's place by what the calendar says now. */
+/* Writes the new entry by the present calendar. */
 static void schedule_revise(struct schedule *schedule, const struct entry *entry,
 			    const struct tw_cron *cron, int64_t now_ms)
 {
@@ -280,7 +283,7 @@ static void schedule_revise(struct schedule *schedule, const struct entry *entry
 		 missed_names[entry->missed], at_ms, next, entry->zone, entry->expression);
 }
 
-/* Makes a schedule by the entry, at now_ms if that is not negative. */
+/* Makes a schedule from the entry, at now_ms if that is ≥ 0. */
 static enum tw_status schedule_make(struct schedule **schedule, const char *key, size_t key_size,
 				    const char *text, int64_t now_ms)
 {

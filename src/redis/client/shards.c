@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* This file has the calls about a whole namespace: counts, pausing and deleting, in one round trip
- * to each node; limits. */
+/* shards.c has the calls about a whole namespace: counts, pausing, deleting and limits. A call
+ * makes one round trip to each node. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,8 +48,8 @@ static enum tw_status answer_read(const struct eval *eval, struct tw_redis_error
 	return answer >= 0 ? TW_OK : error_set(error, status, "%s", tw_status_text(status));
 }
 
-/* Runs the script for every shard, with the argument (NULL: none). Counts are added to `stats`
- * (NULL: there are none). Returns TW_EXISTS if a shard answers -1. */
+/* Runs the script for every shard, with an argument or NULL. Counts are added to `stats`,
+ * which may be NULL. Returns TW_EXISTS if a shard answers -1. */
 static enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 				 const char *argument, struct tw_redis_stats *stats)
 {
@@ -101,7 +101,7 @@ enum tw_status tw_redis_resume(struct tw_redis *redis)
 	return redis ? shards_run(redis, &script_pause, "0", NULL) : TW_INVALID;
 }
 
-/* Refuses what is in use. */
+/* Refuses a namespace that is in use. */
 static enum tw_status check_unused(struct tw_redis *redis)
 {
 	struct tw_redis_stats stats;
@@ -132,7 +132,7 @@ enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force)
 			   "a worker has served the namespace in the last 30 s");
 	if (status != TW_OK)
 		return status;
-	/* Its layout goes last: until then others agree on its shards. */
+	/* The layout is deleted last, so that others agree on the shards until then. */
 	call = call_begin(&redis->access->calls);
 	if (!call)
 		return TW_NO_MEMORY;
@@ -140,7 +140,7 @@ enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force)
 	return call_end(&redis->access->calls, call, call_ask(redis, call));
 }
 
-/* Sets them, if `limits` is not NULL; *found (NULL: it is not wanted) becomes what they are. */
+/* Sets the limits if `limits` is not NULL. *found becomes the limits; `found` may be NULL. */
 static enum tw_status limits_call(struct tw_redis *redis, const struct tw_redis_limits *limits,
 				  struct tw_redis_limits *found)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes are never taken out: their pointers stay valid, and a cluster has few. A redirect moves one
- * slot at once and marks the map as stale; the next pass asks for it, together with the evals that
- * it sends. A node that does not tell the map leaves that to the next one.
+ * node_map.c is the map of servers. Nodes are never removed, so pointers to them stay valid; a
+ * cluster has few. A redirect moves one slot at once and marks the map as stale. The next pass asks
+ * for the map together with its evals. If a node does not reply with it, the next one is asked.
  */
 #include "node_map.h"
 
@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "sentinel.h"
 
-/* The waits between attempts to connect to one node double: one that is away without a word costs a
- * time limit each. A server logs and counts refused logins. */
+/* The waits between attempts to connect to a node double, because an attempt at a silent node takes
+ * a whole time limit, and a server logs and counts refused logins. */
 static const tw_duration backoff_first = 10 * TW_MILLISECOND;
 static const tw_duration backoff_max = 500 * TW_MILLISECOND;
 static const tw_duration backoff_max_refused = 2 * TW_SECOND;
@@ -99,7 +99,7 @@ enum node_state node_look(struct node_map *map, struct node *node)
 	return NODE_AWAY;
 }
 
-/* With Sentinels the one node is their master, wherever that is by now. */
+/* With Sentinels the one node is their present master. */
 void attempt_make(struct attempt *attempt, const struct settings *settings)
 {
 	struct address *address = &attempt->address;
@@ -168,7 +168,7 @@ struct node *node_map_teller(const struct node_map *map)
 	return NULL;
 }
 
-/* One range of CLUSTER SLOTS: first, last, (host, port, ...) of the master, … */
+/* Reads a range of CLUSTER SLOTS: first, last, (host, port, ...) of the master, … */
 static void range_read(struct node_map *map, struct node *asked, const redisReply *range,
 		       unsigned *slots_left)
 {

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run is made of passes. A pass sends every eval that waits, to the node of its slot, then
- * reads the replies as they come, of each node in the order in which it was asked. What a node
- * still owes when the pass's time is over is read in the next ones, which send it nothing, so a
- * slow node holds up no eval for another. Most evals end with their reply. Others wait for
- * another pass:
+ * router.c runs evals in passes. A pass sends every eval that waits to the node of its slot. Then
+ * it reads the replies as they come, each node's in the order of its evals. Replies that a node
+ * still owes at the end of a pass are read in the next ones, which send it nothing. So a slow node
+ * delays no eval for another. Most evals end with their reply. Others wait for another pass:
  *
- *   NOSCRIPT                          its text is sent instead of its name
- *   MOVED, ASK                        it is sent there; from the third time on after a pause, for
+ *   NOSCRIPT                          the text is sent in place of the name
+ *   MOVED, ASK                        it is sent there, from the third time on after a pause, since
  *                                     nodes may differ. ASK comes from a node that has none of the
- *                                     keys (Redis 7): they are all there, or nowhere, and one key
+ *                                     keys (Redis 7): they are all there or nowhere, and one key
  *                                     stands for them
  *   TRYAGAIN, LOADING, READONLY, CLUSTERDOWN, MASTERDOWN, MISCONF, NOREPLICAS, BUSY
- *                                     the same again after a pause, which doubles
- *   not connected, or nothing sent    the same
- *   reply lost, script repeatable     the same
+ *                                     it is sent again after a pause, which doubles
+ *   not connected, or nothing sent    it is sent again after a pause
+ *   reply lost, script repeatable     it is sent again after a pause
  *
- * until the patience is over. All these were refused before they changed anything. A reply that is
- * lost when a change may have been made ends the eval with TW_REDIS_OUTCOME_UNKNOWN: only the
- * caller knows whether to do it again.
+ * This ends with the patience. All these errors came before any change. If a reply is lost and a
+ * change may have been made, the eval ends with TW_REDIS_OUTCOME_UNKNOWN: only the caller knows
+ * whether to repeat it.
  *
- * A pass connects no node, for that may take long: evals wait until the node has been tried beside
- * the passes, by a caller (call.c) or by a thread of the worker. The map of a cluster is asked for
- * as evals are, behind no other request of its node.
+ * A pass connects no node, because that may take long. Evals wait until the node has been tried
+ * beside the passes, by a caller (call.c) or by a thread of the worker. The map of a cluster is
+ * asked for by an eval too, from a node that owes nothing.
  */
 #include "router.h"
 
@@ -46,7 +45,7 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 
 	memset(router, 0, sizeof(*router));
 	router->settings = settings;
-	/* Sentinels stand for one node. */
+	/* All Sentinels together are one node. */
 	for (size_t i = 0; i < (settings->master ? 1 : settings->address_count); i++) {
 		const struct address *address = &settings->addresses[i];
 		struct node *node = node_map_find(&router->map, address->host, address->port);
@@ -113,7 +112,7 @@ static void eval_wait(struct router *router, struct eval *eval, bool pause)
 		eval_stop(router, eval, TW_REDIS_UNREACHABLE);
 }
 
-/* After a pause, and to where its slot lies by then. */
+/* Sends the eval again after a pause, to the node that has its slot then. */
 static void eval_retry(struct router *router, struct eval *eval)
 {
 	eval->node = NULL;
@@ -149,7 +148,7 @@ static void node_owes(struct node *node, struct eval *eval)
 	node->last = &eval->next;
 }
 
-/* Asks for the map where it is stale, unless that is under way. */
+/* Asks for a stale map, unless this is under way. */
 static void send_map_eval(struct router *router)
 {
 	static const char request[] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
@@ -163,7 +162,7 @@ static void send_map_eval(struct router *router)
 	node_owes(node, &router->map_eval);
 }
 
-/* The node could not be connected, or broke. */
+/* Ends or retries an eval whose node could not be connected, or broke. */
 static void eval_fail(struct router *router, struct eval *eval, const struct node *node)
 {
 	router->error = node->failure;
@@ -175,7 +174,7 @@ static void eval_fail(struct router *router, struct eval *eval, const struct nod
 	}
 }
 
-/* Whether the eval's node can be sent it. */
+/* Returns whether the eval can be sent to its node. */
 static bool node_is_ready(struct router *router, struct eval *eval)
 {
 	enum node_state state = node_look(&router->map, eval->node);
@@ -201,14 +200,14 @@ void router_settle(struct router *router, struct eval *eval)
 		eval_fail(router, eval, needed);
 }
 
-/* Returns whether it was sent. */
+/* Sends the eval, if its node is ready. Returns whether it was sent. */
 static bool send_eval(struct router *router, struct eval *eval)
 {
 	enum tw_status status;
 
 	if (!eval->node)
 		eval->node = node_map_of_slot(&router->map, space_slot(eval->space, eval->shard));
-	/* Its turn comes when those before it have theirs: it can wait without a risk. */
+	/* The eval waits for those before it, without a risk. */
 	if (eval->node->owed || !node_is_ready(router, eval))
 		return false;
 	if (eval->one_server && router->map.cluster)
@@ -224,8 +223,8 @@ static bool send_eval(struct router *router, struct eval *eval)
 	return status == TW_OK;
 }
 
-/* Writes out what every node is to be sent. On failure its evals see that when they read.
- * Returns the time. */
+/* Writes the output of every node. The evals of a node that fails see that when they read. Returns
+ * the time. */
 static tw_duration flush_nodes(struct router *router)
 {
 	tw_duration now;
@@ -233,7 +232,7 @@ static tw_duration flush_nodes(struct router *router)
 	for (size_t i = 0; i < router->map.count; i++) {
 		struct node *node = router->map.nodes[i];
 
-		/* It was ready as they were sent: it is connected. */
+		/* The node was ready when they were queued, so it is connected. */
 		if (node->first && !node->owed)
 			connection_write(&node->connection, &node->failure);
 	}
@@ -250,7 +249,7 @@ static bool starts_with(const char *text, const char *start)
 	return !strncmp(text, start, strlen(start));
 }
 
-/* "MOVED 3999 host:port": the node there; NULL if it can't be read or made. */
+/* Returns the node of "MOVED 3999 host:port", or NULL if it cannot be read or made. */
 static struct node *redirect_target(struct router *router, struct node *from, const char *text)
 {
 	char address[HOST_SIZE + 8];
@@ -290,7 +289,7 @@ static void take_error(struct router *router, struct eval *eval, const char *tex
 	enum tw_status status;
 
 	if (starts_with(text, "NOSCRIPT") && !eval->whole) {
-		/* SCRIPT FLUSH: they all are unknown now. */
+		/* After SCRIPT FLUSH the server knows none of them. */
 		eval->node->connection.scripts = 0;
 		eval_wait(router, eval, false);
 		return;
@@ -305,14 +304,14 @@ static void take_error(struct router *router, struct eval *eval, const char *tex
 		eval_stop(router, eval, status);
 		return;
 	}
-	/* It may be another server's turn now: ask for the map, and connect again. */
+	/* Another server may be the master now: ask for the map, and connect again. */
 	router->map.stale = router->map.cluster;
 	eval->node->is_former |= server_error_is_read_only(text);
 	eval->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
 	eval_retry(router, eval);
 }
 
-/* The connection broke before the reply. */
+/* Ends or retries an eval whose connection broke before the reply. */
 static void lose_reply(struct router *router, struct eval *eval)
 {
 	router->map.stale = router->map.cluster;
@@ -359,7 +358,7 @@ static void read_eval(struct router *router, struct eval *eval, redisReply *repl
 	}
 }
 
-/* The next reply that has come, NULL: none. It is too late for it if the connection is closed. */
+/* Returns the next reply that has come, or NULL. If the connection is closed, none will come. */
 static redisReply *node_poll(struct node *node, tw_duration now)
 {
 	struct connection *connection = &node->connection;
@@ -372,7 +371,7 @@ static redisReply *node_poll(struct node *node, tw_duration now)
 	return reply;
 }
 
-/* Takes what has come of the replies that the node owes. Returns whether those were all. */
+/* Takes the replies that have come from the node. Returns whether the node has paid all it owed. */
 static bool read_node(struct router *router, struct node *node, tw_duration now)
 {
 	bool owed = node->first;
@@ -412,7 +411,7 @@ nfds_t router_descriptors(const struct router *router, struct pollfd *descriptor
 	return count;
 }
 
-/* Waits until a node that owes replies says something, at most until one of them is overdue.
+/* Waits until a node that owes replies sends something, at most until one of them is overdue.
  * Returns false if none owes any. */
 static bool replies_wait(const struct router *router, tw_duration now, tw_duration until)
 {
@@ -423,7 +422,7 @@ static bool replies_wait(const struct router *router, tw_duration now, tw_durati
 
 	if (!count)
 		return false;
-	/* What is overdue by now has been given up (node_poll). */
+	/* node_poll() has given up overdue replies. */
 	assert(left > 0);
 	time = (struct timespec){left / TW_SECOND, left % TW_SECOND};
 	ppoll(descriptors, count, &time, NULL);

@@ -15,11 +15,11 @@
 
 struct dial {
 	struct thread thread;
-	bool under_way; /* the owner's: begun, and not taken */
+	bool under_way; /* begun and not taken; the owner alone uses it */
 	atomic_bool made;
 	const struct settings *settings;
 	struct mailbox *mailbox;
-	/* A request that is made at once; a count of 0 means none. */
+	/* This request is made at once. A count of 0 means none. */
 	int word_count;
 	const char **words;
 	struct attempt attempt;
@@ -30,7 +30,7 @@ struct dial {
  * mailbox rings when that has been done. Settings, mailbox and words must outlive the dial. */
 void dial_begin(struct dial *dial, const struct settings *settings, const struct address *address,
 		int word_count, const char **words, struct mailbox *mailbox);
-/* Returns whether the dial has come to its end: then `attempt` is the caller's. */
+/* Returns whether the dial has ended. Then `attempt` is the caller's. */
 bool dial_take(struct dial *dial);
 /* Waits for the end of a dial that is under way, and closes the connection. */
 void dial_end(struct dial *dial);

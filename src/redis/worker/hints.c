@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hints have a connection of their own, for one that has subscribed can do nothing else. In a
- * cluster every node hears what is published at any, so one is enough; if it is gone the next is
- * tried. It is made beside the loop (dial.h), to a node that the router is connected to: where
- * there is none, the router's attempts are enough.
+ * hints.c has a connection of its own, because one that has subscribed can do nothing else. In a
+ * cluster every node gets the messages of all, so one is enough. If it is gone the next is tried. A
+ * dial (dial.h) makes it beside the loop, to a node that the router is connected to; without such a
+ * node the router's attempts are enough.
  *
- * A listener would never know that its node is silent, or that the other half of its connection,
- * behind a proxy, is gone. So a side that has been quiet for ping_every is asked to show that it
- * is there.
+ * A listener would never learn that its node is silent, or that the other half of its connection,
+ * behind a proxy, is gone. So a node that has been quiet for ping_every is asked for a sign of
+ * life.
  */
 #include "hints.h"
 
@@ -16,7 +16,8 @@
 #include <string.h>
 
 static const tw_duration retry_time = TW_SECOND;
-/* A right is not given soon, and each refusal is logged by the server. */
+/* A server that refuses is tried this rarely: it logs each refusal, and rights do not change
+ * soon. */
 static const tw_duration retry_refused = 5 * TW_MINUTE;
 static const tw_duration ping_every = 5 * TW_SECOND;
 static const tw_duration pong_within = 2 * TW_SECOND;
@@ -47,7 +48,7 @@ void hints_end(struct hints *hints)
 	connection_close(&hints->connection);
 }
 
-/* In the order of their places. */
+/* Returns the channel of a place. */
 static const char *channel_at(const struct hints *hints, size_t place)
 {
 	const struct tw_redis *redis = place ? hints->beside[place - 1] : hints->redis;
@@ -68,7 +69,8 @@ static const struct node *node_choose(struct hints *hints, const struct node_map
 	return NULL;
 }
 
-/* There is a reply for each channel; those behind the first are read as hints that are none. */
+/* Begins to connect and subscribe. Each channel has a reply; those after the first are read as
+ * messages that are no hints. */
 static void connect_begin(struct hints *hints, struct mailbox *mailbox, tw_duration now)
 {
 	struct access *access = hints->redis->access;
@@ -143,7 +145,7 @@ static bool place_find(struct hints *hints, const char *channel)
 	return false;
 }
 
-/* ["message", channel, "SHARD MICROSECONDS"] */
+/* Reads ["message", channel, "SHARD MICROSECONDS"]. */
 static bool message_read(struct hints *hints, const redisReply *reply, unsigned *shard,
 			 tw_duration *wait)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The main thread's loop: let the wheel run what is due (shards to look at, leases to extend), take
- * what runners have ended, hear hints, say all there is to say to nodes of Redis that owe nothing,
- * take their replies, and sleep when there was nothing.
+ * worker_loop.c is the main thread's loop. The wheel runs what is due (shards to look at, leases to
+ * extend), ended runs are taken from the runners, hints are read, a turn sends its steps to the
+ * nodes that owe nothing and takes their replies, and the thread sleeps if there was nothing to do.
  *
- * Stopping: nothing is claimed any more; what was not begun is given back; then the loop goes on
- * until nothing is held and no reply is owed, for a claim may still bring something. When the grace
- * is over callbacks are broken off and given back, and Redis has break_time to hear of it. What
- * could not be reported by then will run again elsewhere.
- * Handlers can't be broken off: the answer is TW_RUNNING, and the loop goes on for them.
+ * A stop ends claims and gives back the runs that have not begun. The loop goes on until no run is
+ * held and no reply is owed, because a claim may still bring tasks. When the grace is over
+ * callbacks are broken off and given back, and their reports have break_time. Runs without a report
+ * by then run again elsewhere. Handlers cannot be broken off: the stop returns TW_RUNNING, and the
+ * loop goes on for them.
  */
 
 #include "worker.h"
@@ -65,7 +65,7 @@ static bool hear(struct tw_redis_worker *worker)
 	}
 	if (hints_are_connected(&worker->hints) == was_connected)
 		return any;
-	/* Something may have been missed, and the poll interval is another one. */
+	/* Hints may have been missed, and the poll interval changes. */
 	for (size_t i = 0; i < worker->source_count; i++)
 		shards_look_now(&worker->sources[i]);
 	return true;
@@ -104,7 +104,7 @@ static void drop_untold(struct tw_redis_worker *worker)
 			shard_drop_untold(&worker->sources[i].shards[k]);
 }
 
-/* Answers the stops that wait: all has ended, or handlers still run. */
+/* Answers the waiting stops: all has ended, or handlers still run. */
 static void stop_answer(struct tw_redis_worker *worker, bool ended)
 {
 	worker->stop_stage = STOP_NONE;
@@ -133,7 +133,7 @@ static void stop_begin(struct tw_redis_worker *worker)
 	give_back_waiting(worker);
 }
 
-/* The grace is over. */
+/* Breaks off the callbacks, since the grace is over. */
 static void stop_break(struct tw_redis_worker *worker)
 {
 	worker->stop_stage = STOP_BREAKING;
@@ -144,7 +144,7 @@ static void stop_break(struct tw_redis_worker *worker)
 			worker->sources[i].shards[k].blocked = false;
 }
 
-/* Goes on with stopping, if that is asked. Returns whether the thread is to end. */
+/* Goes on with a stop, if there is one. Returns whether the thread must end. */
 static bool stop_go_on(struct tw_redis_worker *worker)
 {
 	size_t running;

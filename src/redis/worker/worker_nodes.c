@@ -3,17 +3,17 @@
  * worker_nodes.c connects the nodes that steps wait for, each on a thread of its own (dial.h), and
  * notifies the program when Redis is away.
  *
- * The worker is in trouble from a step that failed until that step succeeds. While other nodes or
- * scripts are fine their steps succeed all the time, which says nothing of it. If the node was
- * away, any step of that node says that it is there again. One trouble is reported at a time, and
- * its reason again when that changes. A script that fails is none, for the others go on.
+ * The worker is in trouble from a step that failed until that step succeeds. The successes of other
+ * nodes or scripts do not end it. If the node was away, any step of that node ends it. One trouble
+ * is reported at a time, and again when its reason changes. A script that fails is no trouble,
+ * because the others go on.
  */
 #include "worker.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A node that is being connected. */
+/* A node dial connects one node. */
 struct node_dial {
 	struct list link;
 	struct node *node;
@@ -98,7 +98,7 @@ static struct node *step_node(const struct tw_redis_worker *worker, const struct
 				space_slot(step->eval.space, step->eval.shard));
 }
 
-/* Returns whether the trouble is the step's, or of its node. */
+/* Returns whether the trouble is the step's or its node's. */
 static bool is_trouble_of(const struct tw_redis_worker *worker, const struct trouble *trouble,
 			  const struct step *step)
 {
@@ -107,8 +107,8 @@ static bool is_trouble_of(const struct tw_redis_worker *worker, const struct tro
 		step_node(worker, trouble->step) == step_node(worker, step));
 }
 
-/* Notes what the step has failed with. A lease that could not be extended, or a schedule that was
- * not written, may not come again: any step of the node says that it is over. */
+/* Notes the step's error. A lease that could not be extended, or a schedule that was not written,
+ * may not come again, so any step of the node ends the trouble. */
 static void trouble_set(struct tw_redis_worker *worker, struct trouble *trouble,
 			const struct step *step, const struct tw_redis_error *error)
 {
@@ -145,7 +145,7 @@ enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
 	return TW_OK;
 }
 
-/* Reports a script that failed, once as long as it fails for the same reason. */
+/* Reports a script that failed, once while it fails for the same reason. */
 static void failure_note(struct tw_redis_worker *worker, const struct step *step)
 {
 	const struct source *source = step->shard->source;
@@ -179,7 +179,7 @@ static void loss_note(struct tw_redis_worker *worker, const struct step *step)
 		trouble->step = NULL;
 		worker->stats.reconnects++;
 		connection_tell(worker, NULL);
-		/* A slot that is on its way to another node, say, is no loss. */
+		/* A moving slot, for example, is no loss. */
 	} else if (eval->away || eval->status == TW_REDIS_REFUSED ||
 		   eval->status == TW_REDIS_UNFIT) {
 		if (trouble->step && (!own || !strcmp(error->text, trouble->error.text)))

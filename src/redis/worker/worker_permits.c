@@ -2,11 +2,11 @@
 /*
  * worker_permits.c is a worker's part of a namespace's limits. With limits a turn either claims
  * with the permits that are left, or asks for more and reports the number of tasks that the worker
- * holds. It never does both, so the report is true. What claims under way may still bring counts as
- * held: a silent node keeps no other from being claimed from. Redis believes a report for two
- * leases' time, and the worker repeats it before. Permits that are left half a lease after the
- * question are not used: if the worker has stood still, others may have them by now. Without limits
- * a look every 10 s costs one call, and setting limits gives a hint.
+ * holds. It never does both, so the report is true. Tasks that claims under way may bring count as
+ * held, so a silent node stops no claims from others. Redis believes a report for two leases' time,
+ * and the worker repeats it before. Permits that are left half a lease after the question are not
+ * used: if the worker has stood still, others may have them by now. Without limits a look every 10
+ * s costs one call, and setting limits gives a hint.
  */
 
 #include "worker.h"
