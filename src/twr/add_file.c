@@ -94,7 +94,7 @@ static struct tw_redis_error error_of(const struct add_file *file, enum tw_statu
 }
 
 /* The call for many keeps the reason of the first alone. What is wrong with a task's data is found
- * without asking the server, so it is asked for once more. */
+ * without asking the server, so it is asked for again. */
 static void data_refuse(struct add_file *file, size_t place, enum tw_status status)
 {
 	const struct task_line *line = &file->lines[place];

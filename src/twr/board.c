@@ -47,8 +47,8 @@ struct board {
 	/* The thread's own. */
 	struct tw_redis_worker_stats last; /* at the end of the last second */
 	tw_duration last_at;
-	uint64_t letters_known; /* so many there were when they were read */
-	tw_duration letters_at; /* 0: never */
+	uint64_t letters_known; /* their number when they were read */
+	tw_duration letters_at; /* when they were read; 0 means never */
 	struct letters reading;
 	size_t reading_space;
 	size_t seen;
@@ -64,7 +64,7 @@ struct board {
 	tw_duration asked_at;   /* when the last question ended; 0: never */
 	tw_duration all_at;     /* when the last question for all ended */
 	bool answered;          /* the last question */
-	tw_duration answered_at; /* 0: never */
+	tw_duration answered_at; /* 0 means never */
 	struct letters letters;
 	struct colleague colleagues[BOARD_WORKERS];
 	size_t colleague_count;

@@ -25,7 +25,7 @@ struct space_figures {
 	struct tw_redis_stats tasks;         /* as Redis said last */
 };
 
-/* One of all workers of a namespace, as it told Redis last. */
+/* A colleague is one of all workers of a namespace, as of its last report to Redis. */
 struct colleague {
 	size_t space; /* among the namespaces */
 	struct tw_redis_worker_info info;

@@ -29,7 +29,7 @@ int command_ping(struct tw_redis *redis, struct arguments *arguments);
 /* worker_command.c: opens its own connections. */
 int command_worker(struct arguments *arguments);
 
-/* top_command.c: likewise, where it needs one. */
+/* top_command.c: opens its own connection, if it needs one. */
 int command_top(struct arguments *arguments);
 
 #endif

@@ -10,7 +10,7 @@
 
 struct listing {
 	bool json;
-	unsigned limit; /* 0: none */
+	unsigned limit; /* 0 means none */
 	unsigned count;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread of libmicrohttpd answers all. What a stranger can make it hold is bounded: so many
- * connections, each with so much memory for its request, and closed when it is silent.
+ * One thread of libmicrohttpd answers all. What a stranger can make it hold is bounded: a
+ * number of connections, each with a bound for the memory of its request, and closed when silent.
  *
  * The pages have no password, so a browser on this machine must not lend them to other sites. A
  * name that an attacker points at this address is refused by the Host header, except by the pages
@@ -45,7 +45,8 @@ struct listener {
 
 /* ---- The address ---- */
 
-/* Takes "host:port" or "[host]:port" apart. NULL: it is neither; else the port, digits alone. */
+/* Takes "host:port" or "[host]:port" apart. Returns the port, digits alone, or NULL if it is
+ * neither. */
 static const char *address_split(const char *address, char host[NAME_MAX_SIZE])
 {
 	const char *colon = strrchr(address, ':');
@@ -165,7 +166,7 @@ static bool host_is_allowed(const struct listener *listener, struct MHD_Connecti
 struct answer {
 	unsigned status;
 	const char *type;
-	char *text; /* malloc'ed; NULL: out of memory */
+	char *text; /* malloc'ed; NULL means out of memory */
 };
 
 static void answer_plainly(struct answer *answer, unsigned status, const char *text)
@@ -259,7 +260,7 @@ static void answer_route(const struct listener *listener, size_t route, struct a
 	free(figures);
 }
 
-/* False: out of memory. */
+/* Returns false if there is no memory. */
 static bool headers_add(const struct listener *listener, struct MHD_Response *response,
 			const struct answer *answer)
 {

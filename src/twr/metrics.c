@@ -2,7 +2,7 @@
 /*
  * One table for the counters, which all are the worker's. Of Redis there are states, and how many
  * tasks were added, left out while it does not answer: an old state is none. Times are in seconds.
- * Where a worker serves several namespaces, what is told of each has the label `namespace`.
+ * Where a worker serves several namespaces, what is said of each has the label `namespace`.
  */
 #include "metrics.h"
 
@@ -31,7 +31,7 @@
 	X("claims", stats->claims, "Script calls that claim tasks.")                              \
 	X("hints", stats->hints, "Hints received, for example of earlier due times.")
 
-/* Of the worker. */
+/* These are of the worker as a whole. */
 #define WORKER_COUNTERS(X)                                                                       \
 	X("redis_round_trips", stats->round_trips, "Round trips of the worker's loop to Redis.") \
 	X("redis_losses", stats->losses, "Times that Redis became unavailable.")                 \

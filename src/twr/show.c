@@ -117,7 +117,7 @@ void show_key(FILE *stream, const void *key, size_t key_size)
 	}
 }
 
-/* As it is, but for what a terminal would obey. */
+/* Writes the text, with %XX for what a terminal would obey. */
 static void show_text(const char *text, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {

@@ -16,7 +16,7 @@
 
 static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
 
-/* Takes the field's value. False: it is not one. */
+/* Takes the field's value. Returns false if it is not one. */
 typedef bool take_field(struct task_line *line, const json_t *value);
 
 /* A text without a NUL; else NULL. */
@@ -294,7 +294,7 @@ static bool field_read(struct task_line *line, const char *name, const json_t *v
 	return refuse(line, "there is no field \"%s\"", shown);
 }
 
-/* Of these pairs a line has one at most. */
+/* A line has at most one of each of these pairs. */
 static bool pairs_check(struct task_line *line)
 {
 	static const char *const pairs[][2] = {{"key", "key_base64"},

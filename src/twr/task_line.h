@@ -36,12 +36,12 @@ struct task_line {
 	json_t *json;
 	const char **headers;
 	void *key;  /* from base64, or NULL */
-	void *body; /* likewise */
+	void *body; /* from base64, or NULL */
 };
 
 /*
- * False: the line is not a task, for the reason that is in `line`. What the library checks of a
- * task, its URL say, is not checked here. Free it in both cases.
+ * Reads a line. Returns false if it is not a task, for the reason that is in `line`. What the
+ * library checks of a task, such as its URL, is not checked here. Free the line in both cases.
  */
 bool task_line_read(struct task_line *line, const char *text, size_t size);
 void task_line_free(struct task_line *line);
