@@ -5,6 +5,7 @@
  */
 #include "support/fixture.h"
 
+#include "redis/wire/space.h"
 #include "support/runs.h"
 #include "support/wait.h"
 
@@ -525,28 +526,22 @@ static int64_t occurrence_of(struct fixture *fixture, const char *key)
 	return at_ms;
 }
 
-/* Has a worker claim a task by the hour, with a grace of 2 hours, whose occurrence is 10 and a half
- * hours late. Returns when that was due; *skipped becomes what the worker has counted. */
-static int64_t claim_too_late(struct fixture *fixture, enum tw_redis_missed missed,
-			      uint64_t *skipped)
+/* Has a worker claim the task that long after it was due; returns how many that has skipped. */
+static uint64_t claim_too_late(struct fixture *fixture, struct tw_redis_info *info, tw_duration ago)
 {
-	int64_t late_ms = 21 * TW_HOUR / 2 / TW_MILLISECOND;
-	struct tw_redis_info info = {.task = recurring("a", 0, missed)};
 	struct tw_redis_worker_stats stats = {0};
 	struct tw_redis_worker *worker;
 
-	info.task.every = TW_HOUR;
-	info.task.grace = 2 * TW_HOUR;
-	info.due_ms = redis_server_now(&fixture->server) - late_ms;
-	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &info, 1, NULL));
+	info->due_ms = redis_server_now(&fixture->server) - ago / TW_MILLISECOND;
+	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, info, 1, NULL));
 	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
 	for (int i = 0; i < 3000 && !stats.skipped; i++) {
 		wait_for(10 * TW_MILLISECOND);
 		assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
 	}
-	*skipped = stats.skipped;
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-	return info.due_ms;
+	assert_int_equal(stats_of(fixture->redis).dead, 0);
+	return stats.skipped;
 }
 
 /* What follows is by `missed`, of the times that are not too old. */
@@ -556,21 +551,81 @@ static void occurrences_that_would_begin_too_late_are_skipped(void **state)
 	static const uint64_t counts[] = {1, 1, 9};
 	struct fixture *fixture = *state;
 	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
+	struct tw_redis_info once = {.task = {.key = "b", .key_size = 1, .grace = TW_SECOND}};
 
 	for (int missed = 0; missed < 3; missed++) {
-		uint64_t skipped;
-		int64_t due_ms = claim_too_late(fixture, (enum tw_redis_missed)missed, &skipped);
+		struct tw_redis_info info = {
+			.task = recurring("a", 0, (enum tw_redis_missed)missed)};
 
-		assert_int_equal(skipped, counts[missed]);
-		assert_int_equal(occurrence_of(fixture, "a"), due_ms + after[missed] * hour_ms);
-		assert_int_equal(stats_of(fixture->redis).dead, 0);
+		info.task.every = TW_HOUR;
+		info.task.grace = 2 * TW_HOUR;
+		assert_int_equal(claim_too_late(fixture, &info, 21 * TW_HOUR / 2), counts[missed]);
+		assert_int_equal(occurrence_of(fixture, "a"),
+				 info.due_ms + after[missed] * hour_ms);
 		(void)tw_redis_end(fixture->redis, "a", 1);
 	}
+	assert_int_equal(claim_too_late(fixture, &once, 2 * TW_SECOND), 1);
+	assert_int_equal(find_task(fixture->redis, "b").status, TW_NOT_FOUND);
+}
+
+static enum tw_status restore_as(struct fixture *fixture, enum tw_redis_mode mode, const char *key)
+{
+	struct tw_redis_info info = {
+		.task = {.key = key, .key_size = 1, .mode = mode}, .due_ms = 1234, .attempts = 2};
+	enum tw_status status;
+	enum tw_status each;
+
+	assert_int_equal(tw_redis_restore(NULL, &info, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_restore(fixture->redis, NULL, 1, NULL), TW_INVALID);
+	status = tw_redis_restore(fixture->redis, &info, 1, &each);
+	assert_int_equal(status, each);
+	return status;
+}
+
+/* A recurring task that runs is replaced by one that does not recur. */
+static void restored_task_replaces_all_of_another_as_its_mode_says(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t due_ms;
+
+	assert_int_equal(restore_as(fixture, TW_REDIS_REPLACE, "a"), TW_NOT_FOUND);
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
+	due_ms = add_recurring(fixture, "a", TW_REDIS_MISSED_ONE);
+	assert_int_equal(restore_as(fixture, TW_REDIS_NEW, "a"), TW_EXISTS);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
+	tw_redis_batch_free(await_claim(fixture->redis, "a", TW_MINUTE));
+	assert_int_equal(restore_as(fixture, TW_REDIS_REPLACE, "a"), TW_OK);
+	assert_int_equal(stats_of(fixture->redis).recurring, 0);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, 1234);
+	assert_int_equal(find_task(fixture->redis, "a").attempts, 2);
+	assert_int_equal(find_task(fixture->redis, "a").token, 0);
+	assert_int_equal(restore_as(fixture, TW_REDIS_NEW, "b"), TW_OK);
+	assert_int_equal(restore_as(fixture, TW_REDIS_ANY, "b"), TW_OK);
+}
+
+/* A letter that names an occurrence is where the task is; any other key is where it was. */
+static void occurrences_are_in_the_shard_of_their_task(void **state)
+{
+	static const char *const others[] = {"#due=1",   "a#due=", "a#dux=1",
+					     "a#due=1x", "due=1",  "1"};
+	struct space space;
+
+	(void)state;
+	space_init(&space, "name", TW_REDIS_SHARDS_MAX);
+	assert_int_equal(space_shard(&space, "a#due=1", 7), crc16("a", 1) % TW_REDIS_SHARDS_MAX);
+	assert_int_equal(space_shard(&space, "a#due=1064319972740", 19),
+			 crc16("a", 1) % TW_REDIS_SHARDS_MAX);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_equal(space_shard(&space, others[i], strlen(others[i])),
+				 crc16(others[i], strlen(others[i])) % TW_REDIS_SHARDS_MAX);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(restored_task_replaces_all_of_another_as_its_mode_says),
+		FIXTURE_TEST(occurrences_are_in_the_shard_of_their_task),
 		FIXTURE_TEST(occurrences_that_would_begin_too_late_are_skipped),
 		FIXTURE_TEST(occurrences_follow_each_other_without_a_drift),
 		FIXTURE_TEST(missed_times_are_made_up_for_by_one_run),

@@ -140,7 +140,8 @@ void recurrence_write_entry(const struct tw_redis_task *task, int64_t at_ms,
 	rhythm_write(task, entry + size, RECURRENCE_SIZE - (size_t)size);
 }
 
-/* Returns the last time that is not after end_s. There is one after at_s. */
+/* Returns the last time after at_s that is not after end_s; if there is none, the first after at_s,
+ * which there is. */
 static int64_t latest(const struct tw_cron *cron, int64_t at_s, int64_t end_s)
 {
 	int64_t before = at_s;
@@ -241,17 +242,6 @@ static void schedule_work_out(struct schedule *schedule, const struct entry *ent
 			 missed, entry->at_ms, next_s * 1000, entry->zone, entry->expression);
 }
 
-/* Finds the calendar's time nearest to at_s, which it does not have. */
-static int64_t nearest(const struct tw_cron *cron, int64_t at_s, int64_t after_s)
-{
-	int64_t from_s = at_s - (after_s - at_s) - 1;
-	int64_t found_s;
-
-	if (tw_cron_next(cron, from_s, &found_s) != TW_OK || found_s >= at_s)
-		return after_s;
-	return latest(cron, from_s, at_s);
-}
-
 /* Returns the occurrence's time as the calendar says now. */
 static int64_t revised(const struct tw_cron *cron, const struct entry *entry, int64_t now_ms)
 {
@@ -262,7 +252,8 @@ static int64_t revised(const struct tw_cron *cron, const struct entry *entry, in
 	if (entry->at_ms <= now_ms || tw_cron_next(cron, at_s - 1, &after_s) != TW_OK ||
 	    after_s == at_s)
 		return entry->at_ms;
-	found_s = nearest(cron, at_s, after_s);
+	/* The nearest one is not farther away. */
+	found_s = latest(cron, at_s - (after_s - at_s) - 1, at_s);
 	if (entry->missed == TW_REDIS_MISSED_SKIP && found_s * 1000 < now_ms)
 		found_s = after_s;
 	return found_s * 1000;

@@ -279,8 +279,8 @@ static void sweep_read(struct step *step)
 	snprintf(shard->sweep_cursor, sizeof(shard->sweep_cursor), "%.20s", reply->element[2]->str);
 }
 
-/* Reviews the tasks of one shard at a time that recur by the calendar, to delay nothing that is due:
- * the time zone files may be others than those by which their times were found out. */
+/* Reviews the tasks of one shard at a time that recur by the calendar, to delay nothing that is
+ * due: the time zone files may be others than those by which their times were found out. */
 static void step_review(struct source *source)
 {
 	struct worker_shard *shard = &source->shards[source->review_shard];
