@@ -40,9 +40,9 @@
  * A field is a comma-separated list of numbers, ranges such as 1-5, and `*`, which means all
  * numbers. A range or a `*` may have a step: 10-30/5 is every fifth number of the range, and `*`
  * followed by /3 is every third number from the lowest. Months may be written JAN to DEC, and days
- * of the week SUN to SAT, in upper or lower case. 0 and 7 are both Sunday. A name may replace the
- * five fields: @yearly or @annually (0 0 1 1 *), @monthly (0 0 1 * *), @weekly (0 0 * * 0), @daily
- * or @midnight (0 0 * * *), or @hourly (0 * * * *).
+ * of the week SUN to SAT, in upper or lower case. 0 and 7 are both Sunday, and so FRI-SUN is 5-7. A
+ * name may replace the five fields: @yearly or @annually (0 0 1 1 *), @monthly (0 0 1 * *), @weekly
+ * (0 0 * * 0), @daily or @midnight (0 0 * * *), or @hourly (0 * * * *).
  *
  * A day must match the month field and both day fields. If neither day field begins with a `*`, one
  * of them is enough, as in Vixie's cron: 0 0 13 * FRI is each 13th and each Friday, and 0 0 1-7 *
@@ -103,7 +103,7 @@ struct tw_cron_error {
  *                 longer than TW_CRON_ZONE_MAX, begins with '/', has an empty part, "." or ".."
  *                 between '/', or has a byte other than letters, digits, '.', '_', '-', '+' and
  *                 '/'. The zone's file is damaged or counts leap seconds
- *   TW_NOT_FOUND  there is no such zone
+ *   TW_NOT_FOUND  there is no such zone, or the folder of all zones is missing
  *   TW_NO_MEMORY  nothing was made
  *   TW_SYSTEM     the zone's file could not be read; errno has the cause
  */

@@ -164,8 +164,9 @@ struct tw_redis_options {
 	tw_duration connect_timeout;
 	tw_duration reply_timeout; /* the timeout of one complete reply; 0 means 5 s */
 	/* How long a call retries while the server can't be reached, is loading its data, is busy
-	 * with a script, is read-only, or moves slots. 0 means 5 s, TW_FOREVER no limit, a negative
-	 * value means one try. tw_redis_open() always tries once. */
+	 * with a script, is read-only, can't write to its disk (MISCONF), lacks replicas, or moves
+	 * slots. 0 means 5 s, TW_FOREVER no limit, a negative value means one try. tw_redis_open()
+	 * always tries once. */
 	tw_duration patience;
 	/* Accept a server that may evict the library's keys (maxmemory-policy allkeys-…) or does
 	 * not report its policy. */
@@ -354,18 +355,24 @@ struct tw_redis_task {
 	 * runs take. Each occurrence has max_attempts. An occurrence ends when it is done, dead or
 	 * cancelled; the script that ends it also sets the next due time. So no occurrence is lost
 	 * or repeated, and two never exist at the same time.
+	 *
+	 * Adding the same again changes nothing: if the key's task has the same period and
+	 * `missed`, it keeps its due time, its attempts and its run, and only its record (body,
+	 * callback, max_attempts) is replaced. This requires that no time is given above, or a
+	 * delay of one period, or an `at_ms` that begins the task's series. Any other time begins a
+	 * new series.
 	 */
 	tw_duration every; /* rounded up to a millisecond */
 	/*
 	 * A cron expression (timingwheel/cron.h) of up to TW_REDIS_CRON_MAX bytes: the task recurs
 	 * at the times that it matches. NULL means none. `every` must be 0 with it. The first due
 	 * time is the first match that is neither before now nor before the time above. Otherwise
-	 * the rules of `every` apply. If no time is given above, and the key's task has the same
-	 * expression, zone and `missed`, that task keeps its due time, its attempts and its run;
-	 * only its record (body, callback, max_attempts) is replaced.
+	 * the rules of `every` apply, also to adding the same again: that requires the same
+	 * expression, zone and `missed`, and no time above or an `at_ms` that has passed.
 	 *
 	 * Workers compute the next due time when they claim the task, from their own time zone
-	 * files.
+	 * files. After an update of these files, each start of a worker, and adding the same again,
+	 * moves a due time to come that the calendar does not have any more to its nearest one.
 	 */
 	const char *cron;
 	const char *zone; /* an IANA time zone such as "Europe/Berlin"; NULL means UTC */
@@ -374,6 +381,14 @@ struct tw_redis_task {
 	/* The number of runs before the task becomes a dead letter, up to TW_REDIS_ATTEMPTS_MAX. 0
 	 * means 8. Runs ended by a worker's death count. */
 	unsigned max_attempts;
+	/*
+	 * How late the task may begin, 1 s to TW_REDIS_DELAY_MAX; 0 means no limit. A task whose
+	 * first attempt would begin later than this after its due time, by the server's clock, is
+	 * skipped: a recurring task goes on with its next occurrence, also past missed times that
+	 * are too old; any other task is removed. Workers count it (`skipped` in their statistics).
+	 * Retries are not skipped. A task that was moved, snoozed or returned has another due time.
+	 */
+	tw_duration grace; /* rounded up to a millisecond */
 	/* The body of the request: any bytes. Without a header Content-Type the request is sent as
 	 * JSON. */
 	const void *body;
@@ -525,7 +540,9 @@ enum tw_redis_state {
 
 /*
  * A stored task. The function that provides it documents how long its pointers are valid. All
- * fields of `task` are set except delay and mode; task.at_ms equals `due_ms`.
+ * fields of `task` are set except delay and mode. For a recurring task, task.at_ms is the due time
+ * of its current occurrence, which a retry, a lease or a move does not change; for any other task
+ * it equals `due_ms`.
  */
 struct tw_redis_info {
 	struct tw_redis_task task;
@@ -581,7 +598,8 @@ TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_REDIS_FAILED           the server replied with an error; if it was about some shards, for
+ *                             example a key of the wrong type, the others were passed to `each`
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context);
@@ -596,14 +614,17 @@ struct tw_redis_stats {
 	uint64_t paused;    /* paused shards; normally none or all */
 	/* Tasks ever added, including replacements. A recurring task counts once. */
 	uint64_t added;
-	int64_t next_ms; /* the earliest due time or lease end, by the server's clock, or 0 */
-	int64_t now_ms;  /* the server's time */
+	int64_t next_ms;  /* the earliest due time or lease end, by the server's clock, or 0 */
+	int64_t now_ms;   /* the server's time */
+	uint64_t missing; /* shards whose counts are missing, because of an error */
 };
 
 /*
  * Counts the tasks and dead letters of the namespace.
  *
- * On failure *stats has the counts of some shards, or of none. Costs one round trip to each node.
+ * On failure *stats has the counts of all shards but `missing` ones. If a key has a wrong type, the
+ * status is TW_REDIS_FAILED, and tw_redis_last_error() names the key. Costs one round trip to each
+ * node.
  *
  * Returns:
  *   TW_OK                     *stats is filled
@@ -637,6 +658,30 @@ TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis
  */
 TW_API enum tw_status tw_redis_pause(struct tw_redis *redis);
 TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
+
+/*
+ * Deletes the namespace with all its keys, also those that stay when it has no task.
+ *
+ * Unless `force` is set, a namespace with tasks, dead letters or workers is refused, and nothing
+ * has changed; a worker counts for 30 s after its last report. With `force`, tasks and dead letters
+ * are deleted, and running tasks are not stopped. No other call for the namespace may be made
+ * meanwhile. Then its handles should be closed: the next one to be opened makes a new namespace. On
+ * failure some shards may be deleted and others not: call again. Costs one round trip to each node,
+ * and up to three more.
+ *
+ * Returns:
+ *   TW_OK                     the namespace is deleted
+ *   TW_EXISTS                 it has tasks or dead letters
+ *   TW_RUNNING                a worker serves it
+ *   TW_INVALID                `redis` is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; a part may be
+ *                             deleted
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_NO_MEMORY              out of memory
+ */
+TW_API enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force);
 
 /* Limits of a namespace, for all its workers together. 0 means no limit. */
 struct tw_redis_limits {
@@ -725,13 +770,19 @@ TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
  * (dead_max_age, dead_max_count). Costs one round trip for about every 100 letters, and at least
  * one for every shard.
  *
+ * Each failed occurrence of a recurring task has a letter of its own, with the key KEY#due=TIME:
+ * TIME is its due time in milliseconds since 1970. It can be retried while the task recurs; then a
+ * task with that key runs once. If KEY has more than 1000 bytes, the letter has the key KEY, and
+ * the next one replaces it.
+ *
  * Returns:
  *   TW_OK                     all were passed to `each`, or `each` returned false
  *   TW_INVALID                `redis` or `each` is NULL
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_REDIS_FAILED           the server replied with an error; if it was about some shards, for
+ *                             example a key of the wrong type, the others were passed to `each`
  *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
@@ -745,7 +796,7 @@ TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_f
  * Returns:
  *   TW_OK                     the dead letter is a task again
  *   TW_NOT_FOUND              no dead letter has the key
- *   TW_EXISTS                 a task has the key, for example a recurring one; nothing has changed
+ *   TW_EXISTS                 a task has the key; nothing has changed
  *   TW_INVALID                `redis` is NULL, or the key is empty or too long
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
  *                             changed
@@ -783,6 +834,37 @@ TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *ke
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter);
+
+/*
+ * Stores tasks and dead letters that tw_redis_each(), tw_redis_get() or tw_redis_dead_each()
+ * returned, from this Redis or another one, as they were.
+ *
+ * A task keeps its due time, even if that has passed, its attempts, its rhythm and its occurrence.
+ * A leased task waits for the end of its lease, which no run has any more. The fields used are
+ * task, except its delay; due_ms; and attempts. With the state TW_REDIS_DEAD the info is stored as
+ * by tw_redis_dead_add(). task.at_ms 0 means due_ms. task.mode and each[] are as
+ * for tw_redis_add_many(). Up to 256 of them share a round trip, and adjacent tasks of one shard a
+ * script call. A paused namespace is not paused by this.
+ *
+ * Returns:
+ *   TW_OK                     all were stored
+ *   TW_EXISTS                 for the first one not stored: a task, or a dead letter, has the key
+ *   TW_NOT_FOUND              for the first one not stored: no task, or no dead letter, has the key
+ *   TW_INVALID                `redis` or `infos` is NULL; or for the first one not stored: the key
+ *                             is empty or too long, or a field is out of range
+ *   TW_REDIS_BAD_DATA         for the first one not stored: as tw_redis_add()
+ *   TW_SYSTEM                 for the first one not stored: as tw_redis_add()
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the first one not
+ *                             stored, and later ones that were not sent, have changed nothing
+ *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; some may have been stored; storing them again
+ *                             begins them again as they were
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
+ *   TW_NO_MEMORY              out of memory
+ */
+TW_API enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
+				       size_t count, enum tw_status *each);
 
 /*
  * Deletes a dead letter.
@@ -1062,10 +1144,16 @@ struct tw_redis_worker_options {
 	 * whole request, up to 1 day (0 means 30 s). */
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
+	/* The highest age of a connection that callbacks use again, 1 s to 1 day, rounded up to a
+	 * second. 0 means 60 s. An older one is closed, and the host's name is looked up again. So
+	 * callbacks follow a changed name within this time and about 2 s, even if the old address
+	 * still answers. */
+	tw_duration connection_age;
 	/*
 	 * Patterns of the targets that callbacks may have, and may not have. A pattern is a host,
 	 * "shop.example"; all hosts below a name, "*.shop.example"; a network, "10.0.0.0/8" or
-	 * "fd00::/8"; an address; or "*", every address.
+	 * "fd00::/8"; an address; or "*", every address. A host's name in a pattern is ASCII; a
+	 * name in a URL that is not is judged by its form in ASCII, "xn--mnchen-3ya.example".
 	 *
 	 * The most specific match decides. Of the patterns that match the URL's host, this is the
 	 * longest one. If no host pattern matches, it is the narrowest network that contains the
@@ -1074,9 +1162,12 @@ struct tw_redis_worker_options {
 	 * has patterns, and allowed otherwise. So `allow` alone permits nothing else; `allow` with
 	 * "*" permits everything that `deny` does not match.
 	 *
-	 * Link-local addresses (169.254.0.0/16, fe80::/10, also as ::ffff:169.254.0.0/112) are
-	 * denied even for allowed hosts, unless `allow` has that network or a part of it. 0.0.0.0
-	 * and :: count as 127.0.0.1 and ::1.
+	 * Addresses of clouds' metadata are denied even for allowed hosts, unless `allow` has one
+	 * of these networks or a part of it: 169.254.0.0/16, fe80::/10 (both link-local),
+	 * fd00:ec2::/32, fd20:ce::254, 100.100.100.200, 168.63.129.16, 192.0.0.192. 0.0.0.0 and ::
+	 * count as 127.0.0.1 and ::1. ::ffff:a.b.c.d is the IPv4 address. Other IPv6 addresses that
+	 * contain one (64:ff9b::/96, 64:ff9b:1::/48, 2002::/16, ::/96, ::ffff:0:0:0/96) are judged
+	 * as both, and denied if one of them is.
 	 *
 	 * A denied callback is neither sent nor retried: the task becomes a dead letter, whose
 	 * reason names the host or the address. The patterns do not apply to handlers.
@@ -1115,9 +1206,15 @@ struct tw_redis_worker_options {
 	 * their host did not answer. It should be short. It may use another tw_redis, and must not
 	 * stop the worker. May be NULL. */
 	void (*report)(void *context, const struct tw_redis_report *report);
-	/* Called on the worker's main thread when Redis becomes unavailable, with the error, and
-	 * when it is available again, with NULL. NULL means none. */
+	/* Called on the worker's main thread when Redis, or a node of a cluster, becomes
+	 * unavailable, with the error, when the reason changes, with the new error, and when it is
+	 * available again, with NULL. NULL means none. */
 	void (*connection)(void *context, const struct tw_redis_error *error);
+	/* Called on the worker's main thread when the worker works around a failure: hints are
+	 * refused (TW_REDIS_REFUSED), so it polls; or a script fails for a shard (TW_REDIS_FAILED),
+	 * and it continues with the others. Called once, until the failure has ended or changed.
+	 * NULL means none. */
+	void (*notice)(void *context, const struct tw_redis_error *error);
 };
 
 /* A worker: it claims due tasks, runs them and acknowledges them. */
@@ -1237,6 +1334,9 @@ struct tw_redis_worker_stats {
 	 * it lacks the time zone. The task does not run again until another worker computes it. */
 	uint64_t unscheduled;
 	uint64_t buried; /* tasks made dead letters by a claim: all their attempts had begun */
+	/* Tasks and occurrences that were skipped by a claim: they would have begun later than
+	 * their `grace` allows. */
+	uint64_t skipped;
 	uint64_t swept;  /* dead letters deleted because of dead_max_age and dead_max_count */
 	uint64_t claims; /* script calls that claim */
 	uint64_t hints;  /* hints received */
@@ -1282,6 +1382,19 @@ TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 TW_API enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
 						       const char *name_space,
 						       struct tw_redis_worker_stats *stats);
+
+/*
+ * Copies the reason why Redis is unavailable to the worker to *error.
+ *
+ * It is the last error passed to `connection`. If Redis is available, the status is TW_OK and the
+ * text is "". Any thread, also after the worker was stopped.
+ *
+ * Returns:
+ *   TW_OK                     *error is filled
+ *   TW_INVALID                `worker` or `error` is NULL
+ */
+TW_API enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
+						 struct tw_redis_error *error);
 
 /* Highest number of hosts with a row of their own, and the longest name of such a host. */
 #define TW_REDIS_HOSTS_MAX 50

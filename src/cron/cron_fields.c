@@ -182,6 +182,9 @@ static bool read_item(struct reader *reader, const struct field_kind *kind, uint
 		is_range = skip(reader, '-');
 		if (is_range && !read_number(reader, kind, &high))
 			return false;
+		/* 0 at the end of a range is the Sunday after it, 7. */
+		if (high == 0 && low > 0 && kind == &kinds[FIELD_WEEKDAY])
+			high = kind->high;
 		if (high < low)
 			return refuse(reader, start, "the range ends before it begins");
 	}

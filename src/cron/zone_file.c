@@ -145,11 +145,13 @@ enum tw_status zone_load(struct zone *zone, const char *name, const char **wrong
 	} else {
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 		status = file_load(zone, path, wrong);
+		if (status == TW_NOT_FOUND)
+			*wrong = access(folder, F_OK) == 0
+					 ? "there is no such zone"
+					 : "there are no zones here: tzdata is not installed";
 		pthread_setcancelstate(cancel_state, &cancel_state);
 	}
-	if (status == TW_NOT_FOUND)
-		*wrong = "there is no such zone";
-	else if (status == TW_NO_MEMORY)
+	if (status == TW_NO_MEMORY)
 		*wrong = "out of memory";
 	else if (status == TW_SYSTEM)
 		*wrong = "the zone's file can't be read";

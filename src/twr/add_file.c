@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * add --file: tasks by the hundred, a JSON object a line (task_line.h). A batch of lines is read,
- * sent with one call and forgotten, so that a file of any size needs no more memory than that. A
- * line that is refused is told of by its number, and the others go on; only where Redis is of no
- * use any more it ends, and tells from which line on nothing has been done.
+ * add_file.c adds the tasks of a file, a JSON object a line (task_line.h). A batch of lines is
+ * read, sent and forgotten, so a file of any size needs the same memory. A refused line is reported
+ * by its number, and the others go on. If Redis cannot be used any more the command ends, and
+ * reports the line from which on nothing has been done.
  */
 #include "commands.h"
 
@@ -19,8 +19,8 @@
 #include "show.h"
 #include "task_line.h"
 
-/* Lines of a batch: what the library sends in one round trip. Of the longest, a task whose bytes
- * are all written as \u0000, some. */
+/* A batch has the lines of one of the library's round trips, or a few of the longest ones, tasks
+ * whose bytes are all written as \u0000. */
 enum { BATCH = 256, LINE_SIZE_MAX = 2 * 1024 * 1024, BATCH_SIZE_MAX = 2 * LINE_SIZE_MAX };
 static const tw_duration progress_apart = 100 * TW_MILLISECOND;
 
@@ -28,25 +28,26 @@ struct add_file {
 	struct tw_redis *redis;
 	const struct arguments *arguments;
 	FILE *stream;
-	char *text; /* of the line at hand, LINE_SIZE_MAX + 1 bytes */
+	char *text; /* the present line, LINE_SIZE_MAX + 1 bytes */
 	size_t size;
-	int failure; /* errno: it can't be read; 0: it can */
+	int failure; /* the errno of a failed read, or 0 */
 
-	uint64_t number; /* of the line at hand, from 1 */
+	uint64_t number; /* the present line's, from 1 */
 	uint64_t added;
 	uint64_t refused;
-	int exit_code; /* of the first that was refused, or of what ended it */
+	int exit_code; /* the first refused line's, or the end's */
 	bool ended;    /* Redis is of no use any more */
 	bool has_terminal;
-	tw_duration shown_at; /* monotonic: the last progress */
+	tw_duration shown_at; /* monotonic; the last progress */
 
-	/* The batch. */
+	/* This is the batch. Adjacent lines of one kind share a call. */
 	struct task_line lines[BATCH];
 	uint64_t numbers[BATCH];
 	size_t count;
 	size_t bytes;
-	struct tw_redis_task tasks[BATCH];
-	size_t of_task[BATCH]; /* its line's place */
+	uint64_t first;                    /* the number of the first line of the last call */
+	struct tw_redis_task tasks[BATCH]; /* the tasks of lines to add */
+	struct tw_redis_info infos[BATCH]; /* those of lines to restore */
 	enum tw_status each[BATCH];
 };
 
@@ -73,7 +74,7 @@ static void progress_show(struct add_file *file)
 		file->number, file->added, file->refused);
 }
 
-/* Begins what is said of a refused line. */
+/* Begins the report of a refused line. */
 static void line_refuse(struct add_file *file, uint64_t number, int exit_code)
 {
 	progress_clear(file);
@@ -83,7 +84,7 @@ static void line_refuse(struct add_file *file, uint64_t number, int exit_code)
 		file->exit_code = exit_code;
 }
 
-/* What the library says of the status, if it is of that one still. */
+/* Returns the library's last error, if it has this status. */
 static struct tw_redis_error error_of(const struct add_file *file, enum tw_status status)
 {
 	struct tw_redis_error error = {0};
@@ -92,14 +93,16 @@ static struct tw_redis_error error_of(const struct add_file *file, enum tw_statu
 	return error.status == status ? error : (struct tw_redis_error){0};
 }
 
-/* The call for many keeps the reason of the first alone. What is wrong with a task's data is found
- * without asking the server, so it is asked for once more. */
+/* Reports a task whose data is wrong. The call for many keeps the first reason only. This one is
+ * found without the server, so the task is checked again. */
 static void data_refuse(struct add_file *file, size_t place, enum tw_status status)
 {
 	const struct task_line *line = &file->lines[place];
 	struct tw_redis_error error;
 
-	if (line->info.state != TW_REDIS_DEAD)
+	if (line->restores)
+		tw_redis_restore(file->redis, &line->info, 1, NULL);
+	else
 		tw_redis_add(file->redis, &line->info.task, NULL);
 	error = error_of(file, status);
 	line_refuse(file, file->numbers[place], EXIT_BAD_DATA);
@@ -122,32 +125,38 @@ static void line_settle(struct add_file *file, size_t place, enum tw_status stat
 		file->ended = true;
 		progress_clear(file);
 		file->exit_code = outcome(status, &error);
-		/* Dead letters of the batch come behind its tasks. */
 		fprintf(stderr, "twr: line %" PRIu64 " and all later lines must be added again\n",
-			file->numbers[0]);
+			file->first);
 	}
+}
+
+/* Sends lines of one kind. Returns the place after them. */
+static size_t lines_send(struct add_file *file, size_t from)
+{
+	bool restores = file->lines[from].restores;
+	size_t to = from;
+
+	for (; to < file->count && file->lines[to].restores == restores; to++) {
+		file->lines[to].info.task.mode = file->arguments->task.mode;
+		file->tasks[to] = file->lines[to].info.task;
+		file->infos[to] = file->lines[to].info;
+		/* The call may fail at its beginning without memory. */
+		file->each[to] = TW_NO_MEMORY;
+	}
+	if (restores)
+		tw_redis_restore(file->redis, file->infos + from, to - from, file->each + from);
+	else
+		tw_redis_add_many(file->redis, file->tasks + from, to - from, file->each + from);
+	file->first = file->numbers[from];
+	for (size_t i = from; i < to; i++)
+		line_settle(file, i, file->each[i]);
+	return to;
 }
 
 static void batch_send(struct add_file *file)
 {
-	size_t tasks = 0;
-
-	for (size_t i = 0; i < file->count; i++) {
-		file->lines[i].info.task.mode = file->arguments->task.mode;
-		if (file->lines[i].info.state == TW_REDIS_DEAD)
-			continue;
-		file->of_task[tasks] = i;
-		file->tasks[tasks++] = file->lines[i].info.task;
-	}
-	/* It may have no memory to begin with. */
-	for (size_t i = 0; i < tasks; i++)
-		file->each[i] = TW_NO_MEMORY;
-	tw_redis_add_many(file->redis, file->tasks, tasks, file->each);
-	for (size_t i = 0; i < tasks; i++)
-		line_settle(file, file->of_task[i], file->each[i]);
-	for (size_t i = 0; i < file->count; i++)
-		if (file->lines[i].info.state == TW_REDIS_DEAD && !file->ended)
-			line_settle(file, i, tw_redis_dead_add(file->redis, &file->lines[i].info));
+	for (size_t from = 0; from < file->count && !file->ended;)
+		from = lines_send(file, from);
 	for (size_t i = 0; i < file->count; i++)
 		task_line_free(&file->lines[i]);
 	file->count = 0;
@@ -155,8 +164,8 @@ static void batch_send(struct add_file *file)
 	progress_show(file);
 }
 
-/* Reads the next line, without its end; of one that is too long no more than shows that. False:
- * there is none. */
+/* Reads the next line, without its end. A line that is too long is cut where that shows. Returns
+ * false if there is none. */
 static bool text_read(struct add_file *file)
 {
 	int byte = getc_unlocked(file->stream);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table says which commands an option is for, how its value is read and where it goes, and
- * writes the help. Options may stand anywhere behind the program's name. A key may be given as
- * --key or as the last word.
+ * arguments.c reads the command line by one table. The table says which commands an option is for,
+ * how its value is read and where it goes, and has the help. Options may stand anywhere after the
+ * program's name. A key may be given as --key or as the last word.
  *
- * A password in --url is seen in a list of processes in the moment between the start and our
- * blotting it out; TWR_PASSWORD and TWR_URL are seen by the same user alone, and blotted out too.
+ * A list of processes shows a password in --url for the moment between the start and its blotting
+ * out. Only the same user sees TWR_PASSWORD and TWR_URL, which are blotted out too.
  */
 #include "arguments.h"
 
@@ -20,7 +20,7 @@
 #include "when.h"
 
 #define BIT(number) (UINT64_C(1) << (number))
-/* Of the commands that an option is for. */
+/* These are sets of commands that an option is for. */
 enum {
 	RECURRING = BIT(COMMAND_EVERY),
 	ADD = BIT(COMMAND_ADD) | RECURRING,
@@ -32,7 +32,8 @@ enum {
 	WORKER = BIT(COMMAND_WORKER),
 	LIMITS = BIT(COMMAND_LIMITS),
 	TOP = BIT(COMMAND_TOP),
-	EVERY = BIT(COMMAND_LIMITS + 1) - 1
+	NAMESPACE = BIT(COMMAND_NAMESPACE_DELETE),
+	EVERY = BIT(COMMAND_NAMESPACE_DELETE + 1) - 1
 };
 
 static const char *const commands[][2] = {
@@ -53,21 +54,22 @@ static const char *const commands[][2] = {
 	[COMMAND_PAUSE] = {"pause", "stop workers from taking tasks of the namespace"},
 	[COMMAND_RESUME] = {"resume", "end the pause"},
 	[COMMAND_LIMITS] = {"limits", "show or set the limits of the namespace"},
+	[COMMAND_NAMESPACE_DELETE] = {"namespace delete", "delete a namespace with all its keys"},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
 struct program_option;
-/* Sets what lies at the option's place. False: the value is not one for this option. */
+/* Sets the field at the option's place. Returns false if the option may not have the value. */
 typedef bool take_option(void *place, const struct program_option *option, char *value);
 
 struct program_option {
 	const char *name;
-	const char *value; /* what it is called in the help; NULL: it has none */
+	const char *value; /* its name in the help; NULL if the option has none */
 	uint64_t commands;
 	const char *help;
 	take_option *take;
-	size_t place;  /* in struct arguments; 0: the whole of it */
-	int64_t least; /* of a number or duration; what the mode is set to */
+	size_t place;  /* in struct arguments; 0 is the whole of it */
+	int64_t least; /* the least number or duration; for a mode its value */
 	int64_t most;
 };
 
@@ -116,7 +118,7 @@ static bool take_patience(void *place, const struct program_option *option, char
 	tw_duration *patience = place;
 	bool fine = take_duration(patience, option, value);
 
-	/* To the library 0 is its default. */
+	/* For the library 0 means its default. */
 	*patience -= !*patience;
 	return fine;
 }
@@ -131,14 +133,14 @@ static bool take_key(void *place, const struct program_option *option, char *val
 	return *value;
 }
 
-/* --at and --in: the last one counts. */
+/* Reads --at. The last of --at and --in counts. */
 static bool take_at(void *place, const struct program_option *option, char *value)
 {
 	int64_t *at_ms = place;
 	bool fine = time_parse(value, at_ms);
 
 	(void)option;
-	/* To the library 0 is "no time"; the beginning of 1970 is now, as any past is. */
+	/* For the library 0 means no time. The beginning of 1970 is past anyway. */
 	*at_ms += !*at_ms;
 	return fine;
 }
@@ -180,7 +182,7 @@ static bool take_header(void *place, const struct program_option *option, char *
 	struct arguments *arguments = place;
 
 	(void)option;
-	/* One too many is kept, so that the library can refuse it. */
+	/* One header above the limit is kept, so that the library can refuse it. */
 	if (arguments->task.header_count <= TW_REDIS_HEADER_COUNT_MAX)
 		arguments->headers[arguments->task.header_count++] = value;
 	return true;
@@ -210,7 +212,7 @@ static bool take_worker_url(void *place, const struct program_option *option, ch
 	return !strncasecmp(value, "http://", 7) || !strncasecmp(value, "https://", 8);
 }
 
-/* Adds to a list; as of headers, one too many is kept. */
+/* Adds to a list. One pattern above the limit is kept, so that the library can refuse it. */
 static bool take_target(const char **list, size_t *count, const char *value)
 {
 	if (*count <= TW_REDIS_TARGETS_MAX)
@@ -234,7 +236,7 @@ static bool take_deny(void *place, const struct program_option *option, char *va
 	return take_target(arguments->deny, &arguments->worker.deny_count, value);
 }
 
-/* Overwrites the password of "redis://user:password@host"; false: there is none. */
+/* Overwrites the password of "redis://user:password@host". Returns false if there is none. */
 static bool password_blot_out(char *url)
 {
 	char *login = strstr(url, "://");
@@ -251,7 +253,7 @@ static bool password_blot_out(char *url)
 	return colon;
 }
 
-/* A password in it goes before that of the environment, as every option does. */
+/* Reads --url. Its password precedes that of the environment, as every option does. */
 static bool take_url(void *place, const struct program_option *option, char *value)
 {
 	struct arguments *arguments = place;
@@ -274,7 +276,7 @@ static bool take_version(void *place, const struct program_option *option, char 
 
 static take_option take_help;
 
-/* The second half of a row. */
+/* These are second halves of rows. */
 #define TAKE(take, member, least, most) take, offsetof(struct arguments, member), least, most
 #define FLAG(member) TAKE(take_flag, member, 0, 0)
 #define TEXT(member) TAKE(take_text, member, 0, 0)
@@ -317,6 +319,8 @@ static const struct program_option table[] = {
 	 TEXT(file)},
 	{"max-attempts", "N", ADD, "number of runs before it is a dead letter (8)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
+	{"not-later-than", "TIME", ADD, "skip it if it would begin later than this, 1s or more",
+	 DURATION(task.grace, TW_SECOND, TW_REDIS_DELAY_MAX)},
 	{"every", "TIME", RECURRING, "period; first due after one period, or --at, --in, --from",
 	 DURATION(task.every, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"cron", "'M H D MON WDAY'", RECURRING,
@@ -333,6 +337,8 @@ static const struct program_option table[] = {
 	 NUMBER(limits.per_second, 0, UINT32_MAX)},
 	{"limit", "N", LISTS, "show at most N", NUMBER(limit, 1, UINT32_MAX)},
 	{"all", NULL, DEAD_ONES, "apply to every dead letter", FLAG(all)},
+	{"force", NULL, NAMESPACE, "delete tasks and dead letters, too, whatever workers are there",
+	 FLAG(force)},
 	{"lease", "TIME", WORKER, "lease of a task, 100ms to 1d (30s)",
 	 DURATION(worker.lease, 100 * TW_MILLISECOND, 24 * TW_HOUR)},
 	{"concurrency", "N", WORKER, "concurrent callbacks, up to 1024 (64)",
@@ -343,6 +349,9 @@ static const struct program_option table[] = {
 	 NUMBER(worker.batch, 1, TW_REDIS_BATCH_MAX)},
 	{"timeout", "TIME", WORKER, "timeout of a callback, 1ms to 1d (30s)",
 	 DURATION(worker.http_timeout, TW_MILLISECOND, 24 * TW_HOUR)},
+	{"connection-age", "TIME", WORKER,
+	 "highest age of a connection for callbacks, 1s to 1d (1m)",
+	 DURATION(worker.connection_age, TW_SECOND, 24 * TW_HOUR)},
 	{"retry-first", "TIME", WORKER, "wait before the second attempt, doubles each time (1s)",
 	 DURATION(worker.retry_first, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"retry-max", "TIME", WORKER, "longest such wait (5m)",
@@ -356,7 +365,7 @@ static const struct program_option table[] = {
 	{"dead-max-count", "N", WORKER,
 	 "delete the oldest dead letters above this number (no limit)",
 	 NUMBER(worker.dead_max_count, 1, UINT32_MAX)},
-	{"grace", "TIME", WORKER, "time for running tasks to end after SIGTERM (30s)",
+	{"grace", "TIME", WORKER, "time for running tasks to end after SIGTERM (25s)",
 	 DURATION(grace, 0, TW_FOREVER)},
 	{"count-every", "TIME", WORKER, "how often to log the counts (1m)",
 	 DURATION(count_every, TW_MILLISECOND, TW_FOREVER)},
@@ -379,16 +388,22 @@ static bool take_help(void *place, const struct program_option *option, char *va
 	static const struct {
 		uint64_t commands;
 		const char *title;
-	} groups[] = {{EVERY, "Every command"},    {ONE_TASK, "One task"},
-		      {TIMED, "add, every, move"}, {ADD, "add, every"},
-		      {RECURRING, "every"},        {LIMITS, "limits"},
-		      {LISTS, "list, dead list"},  {DEAD_ONES, "dead retry, dead drop"},
-		      {WORKER, "worker"},          {TOP, "top"}};
+	} groups[] = {{EVERY, "Every command"},
+		      {ONE_TASK, "One task"},
+		      {TIMED, "add, every, move"},
+		      {ADD, "add, every"},
+		      {RECURRING, "every"},
+		      {LIMITS, "limits"},
+		      {LISTS, "list, dead list"},
+		      {DEAD_ONES, "dead retry, dead drop"},
+		      {NAMESPACE, "namespace delete"},
+		      {WORKER, "worker"},
+		      {TOP, "top"}};
 
 	puts("usage: twr COMMAND [OPTION...] [KEY]\n\n"
 	     "Schedules tasks in Redis, and runs them when they are due.\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		printf("  %-10s  %s\n", commands[i][0], commands[i][1]);
+		printf("  %-16s  %s\n", commands[i][0], commands[i][1]);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		printf("\n%s:\n", groups[i].title);
 		for (size_t k = 0; k < TABLE_SIZE; k++)
@@ -405,7 +420,7 @@ static bool take_help(void *place, const struct program_option *option, char *va
 	return take_flag(place, option, value);
 }
 
-/* Says on stderr what is wrong with the usage; returns EXIT_USAGE. */
+/* Reports wrong usage on stderr. Returns EXIT_USAGE. */
 __attribute__((format(printf, 1, 2))) static int usage_error(const char *format, ...)
 {
 	va_list arguments;
@@ -433,7 +448,7 @@ static bool environment_read(struct arguments *arguments)
 	return fine;
 }
 
-/* Whatever else is wrong with the command line, no password of it stays in the process list. */
+/* Removes the passwords from the process list, even if the command line is wrong. */
 static void blot_out(char **texts)
 {
 	for (; *texts; texts++)
@@ -441,7 +456,8 @@ static void blot_out(char **texts)
 			password_blot_out(*texts);
 }
 
-/* "a=3,b": the namespaces of a worker, with their weights. False: it is no such list. */
+/* Reads "a=3,b", the namespaces of a worker with their weights. Returns false if it is no such
+ * list. */
 static bool sources_read(struct arguments *arguments)
 {
 	struct tw_redis_worker_options *worker = &arguments->worker;
@@ -449,7 +465,7 @@ static bool sources_read(struct arguments *arguments)
 	char *name;
 
 	worker->sources = arguments->sources;
-	/* One too many is kept, so that the library can refuse it. */
+	/* One namespace above the limit is kept, so that the library can refuse it. */
 	while ((name = strsep(&next, ",")) && worker->source_count <= TW_REDIS_SOURCES_MAX) {
 		struct tw_redis_source *source = &arguments->sources[worker->source_count++];
 		char *weight = strchr(name, '=');
@@ -463,7 +479,8 @@ static bool sources_read(struct arguments *arguments)
 	return true;
 }
 
-/* One namespace without a weight is that of Redis's options, as with any command. */
+/* Reads --namespace. One namespace without a weight goes to Redis's options, as with any
+ * command. */
 static int namespaces_read(struct arguments *arguments)
 {
 	const char *given = arguments->redis.name_space;
@@ -478,7 +495,7 @@ static int namespaces_read(struct arguments *arguments)
 		       : usage_error("a weight must be a number from 1 to %d", TW_REDIS_WEIGHT_MAX);
 }
 
-/* Finds the command of the words, and how many of them it is. */
+/* Finds the command of the words. Returns the number of its words. */
 static size_t command_find(struct arguments *arguments, char **words)
 {
 	char two[32];
@@ -497,14 +514,14 @@ static size_t command_find(struct arguments *arguments, char **words)
 	return 0;
 }
 
-/* Whether an option of add may stand beside --file: it is about all of them. */
+/* Returns whether an option of add may stand beside --file, because it is about all tasks. */
 static bool is_for_many(const struct program_option *option)
 {
 	return option->commands == EVERY || option->take == take_mode ||
 	       option->place == offsetof(struct arguments, file);
 }
 
-/* Whether it is said once which task is meant, or which tasks. */
+/* Checks that the command line says exactly once which tasks are meant. */
 static int choice_check(const struct arguments *arguments, uint64_t used)
 {
 	if (!arguments->task.key && !arguments->all && !arguments->file)
@@ -519,7 +536,7 @@ static int choice_check(const struct arguments *arguments, uint64_t used)
 	return EXIT_DONE;
 }
 
-/* `used` are the bits of the table's options that were given. */
+/* Reads the words. `used` has the bits of the table's options that were given. */
 static int words_read(struct arguments *arguments, char **words, uint64_t used)
 {
 	size_t length = command_find(arguments, words);
@@ -540,6 +557,10 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 	if (*words && command & ONE_TASK && !arguments->task.key &&
 	    take_key(&arguments->task, NULL, *words))
 		words++;
+	if (command & NAMESPACE && *words)
+		arguments->redis.name_space = *words++;
+	else if (command & NAMESPACE)
+		return usage_error("no namespace is given");
 	if (*words)
 		return usage_error("there is one argument too many");
 	if (command & RECURRING && !arguments->task.every == !arguments->task.cron)
@@ -557,7 +578,7 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 	return command & ONE_TASK ? choice_check(arguments, used) : EXIT_DONE;
 }
 
-/* getopt_long has found something wrong. What was typed is not repeated: it may hold a password. */
+/* Reports an error of getopt_long. It does not repeat the argument, which may hold a password. */
 static int option_refuse(int found)
 {
 	if (optopt < FIRST_OPTION)
@@ -596,7 +617,7 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 	uint64_t used = 0;
 	int exit_code = EXIT_SYSTEM;
 
-	*arguments = (struct arguments){.grace = 30 * TW_SECOND,
+	*arguments = (struct arguments){.grace = 25 * TW_SECOND,
 					.count_every = TW_MINUTE,
 					.listen.health_limit = TW_MINUTE,
 					.interval = TW_SECOND};

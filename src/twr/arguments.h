@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line and the environment of twr, taken apart. */
+/* arguments is the command line and the environment of twr, taken apart. */
 #ifndef TWR_ARGUMENTS_H
 #define TWR_ARGUMENTS_H
 
@@ -28,50 +28,52 @@ enum command_name {
 	COMMAND_PING,
 	COMMAND_PAUSE,
 	COMMAND_RESUME,
-	COMMAND_LIMITS
+	COMMAND_LIMITS,
+	COMMAND_NAMESPACE_DELETE
 };
 
 struct arguments {
 	enum command_name command;
 
-	/* Which Redis. */
+	/* This says which Redis to use. */
 	struct tw_redis_options redis;
-	char *url; /* ours, as the password is; the originals have been blotted out */
+	char *url; /* a copy, like the password; the originals have been blotted out */
 	char *password;
 
-	/* Which task, and what it is. */
-	struct tw_redis_task task; /* body: data, once it has been read */
+	/* This is the task. */
+	struct tw_redis_task task; /* its body is data, once that has been read */
 	const char *headers[TW_REDIS_HEADER_COUNT_MAX + 1];
 	const char *data; /* as given: text, @file or @- */
-	const char *file; /* of many tasks, or "-"; NULL: one task */
-	bool handler;     /* --handler: no callback is meant */
-	bool all;         /* dead letters: every one */
-	unsigned limit;   /* of a list; 0: none */
+	const char *file; /* the file of many tasks, or "-"; NULL for one task */
+	bool handler;     /* --handler means no callback */
+	bool all;         /* every dead letter */
+	bool force;       /* a namespace is deleted even if it is in use */
+	unsigned limit;   /* the most of a list; 0 means no limit */
 	struct tw_redis_limits limits;
 	bool limits_given;
 
 	struct tw_redis_worker_options worker;
 	struct tw_redis_source sources[TW_REDIS_SOURCES_MAX + 1];
-	char *names; /* ours, of the sources */
+	char *names; /* a copy, for the sources */
 	const char *allow[TW_REDIS_TARGETS_MAX + 1];
 	const char *deny[TW_REDIS_TARGETS_MAX + 1];
 	tw_duration grace;
 	tw_duration count_every;
-	struct listener_options listen; /* no address: not asked for */
+	struct listener_options listen; /* without an address there is no listener */
 	const char *listen_hosts[LISTEN_HOSTS_MAX];
 
-	const char *worker_url; /* of top: the worker's pages; NULL: Redis is asked */
+	const char *worker_url; /* the worker's pages for top; NULL if it asks Redis */
 	tw_duration interval;
 
 	bool json;
 	bool verbose;
-	bool answered; /* --help or --version was given, and that is all there is to do */
+	bool answered; /* --help or --version was given, and nothing else is to do */
 };
 
 /*
- * Reads all but the data itself. Passwords in `arguments` and the environment are copied and
- * overwritten where they were, so that they are not in the process list. EXIT_DONE; else what
- * is wrong has been said on stderr.
+ * Reads everything except the data itself. Passwords in `texts` and the environment are copied and
+ * overwritten, so that they are not in the process list. Returns EXIT_DONE, or another code after a
+ * message on stderr.
  */
 int arguments_read(struct arguments *arguments, int count, char **texts);
 void arguments_free(struct arguments *arguments);

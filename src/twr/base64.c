@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Three bytes are four digits. Each text stands for other bytes: the bits left over are 0. */
+/* base64.c writes three bytes as four digits. Bits left over are 0, so bytes have one text. */
 #include "base64.h"
 
 #include <stdbool.h>
@@ -30,7 +30,8 @@ char *base64_write(const void *data, size_t size)
 	return text;
 }
 
-/* Four digits, of which the last `padding` are '='. False: they are none, or bits are left over. */
+/* Reads four digits, the last `padding` of them '='. Returns false if they are none, or bits are
+ * left over. */
 static bool group_read(const char *text, size_t padding, unsigned char bytes[3])
 {
 	unsigned group = 0;

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread asks Redis and fills the board; what is shown is copied under the lock, which is not
- * held while Redis is asked. The worker's own statistics cost nothing and are read at each look.
+ * board.c has one thread that asks Redis and fills the board. Figures are copied under the lock,
+ * which is not held while Redis is asked. Each second the thread also notes the worker's rates,
+ * which cost Redis nothing. The worker's own statistics are read at each look.
  *
- * All workers of a namespace are asked for only while a page looks, and so are dead letters. These
- * are in no order, and have bodies: so many are looked at as LETTERS_SEEN, only when their number
- * is another or letters_again has passed.
+ * The thread asks Redis when a look needs an answer and the last one is older than a second. Looks
+ * wait for the answer on the thread of the listener, so the wait is short: a question that is under
+ * way for longer than look_waits delays nobody, and the pages for probes go on.
+ *
+ * Dead letters are in no order and have bodies, so the thread looks at LETTERS_SEEN of a namespace
+ * at most, and only when their number has changed or letters_again has passed.
  */
 #include "board.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,51 +21,56 @@
 #include <time.h>
 
 enum { LETTERS_SEEN = 1000 };
-static const tw_duration ask_every = TW_SECOND;
+static const tw_duration note_every = TW_SECOND;
+static const tw_duration answer_is_fresh = TW_SECOND;
+static const tw_duration look_waits = TW_SECOND;
 static const tw_duration letters_again = 30 * TW_SECOND;
-static const tw_duration look_lasts = 10 * TW_SECOND;
 static const tw_duration answer_lasts = 10 * TW_SECOND;
 
 struct space {
-	/* Constant after the start. */
+	/* These are constant after the start. */
 	const char *name;
-	struct tw_redis *redis; /* tries once */
+	struct tw_redis *redis; /* its calls try once */
 
-	struct tw_redis_stats asked; /* the thread's own */
-	struct tw_redis_stats tasks; /* under the board's lock */
+	struct tw_redis_stats asked; /* the thread alone uses it */
+	struct tw_redis_stats tasks; /* the board's lock guards it */
 };
 
 struct board {
-	/* Constant after the start. */
+	/* These are constant after the start. */
 	struct tw_redis_worker *worker;
 	struct space spaces[TW_REDIS_SOURCES_MAX];
 	size_t space_count;
 	pthread_t thread;
-	tw_duration start; /* monotonic, as all times here */
+	tw_duration start; /* monotonic, like all times here */
 
-	/* The thread's own. */
+	/* The thread alone uses these. */
 	struct tw_redis_worker_stats last; /* at the end of the last second */
 	tw_duration last_at;
-	uint64_t letters_known; /* so many there were when they were read */
-	tw_duration letters_at; /* 0: never */
+	uint64_t letters_known; /* their number when they were read */
+	tw_duration letters_at; /* when they were read, or 0 */
 	struct letters reading;
 	size_t reading_space;
 	size_t seen;
 	struct tw_redis_worker_info asked_workers[BOARD_WORKERS];
 	struct colleague found[BOARD_WORKERS];
 
-	pthread_mutex_t lock; /* for all below */
+	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t changed;
 	bool stop;
 	bool stopping;
-	tw_duration looked_until; /* a page looks at letters and workers */
-	bool answered;
-	tw_duration answered_at; /* 0: never */
+	enum board_need wanted; /* by looks since the last question began */
+	tw_duration
+		wanted_at; /* when the first look wanted it, or 0 if none does and none is asked */
+	tw_duration asked_at;    /* when the last question ended, or 0 */
+	tw_duration all_at;      /* when the last question for all ended */
+	bool answered;           /* the last question was */
+	tw_duration answered_at; /* Redis's last answer, or 0 */
 	struct letters letters;
 	struct colleague colleagues[BOARD_WORKERS];
 	size_t colleague_count;
 	struct second seconds[BOARD_SECONDS]; /* a ring */
-	size_t second_count;                  /* all that ever were */
+	size_t second_count;                  /* all since the start */
 };
 
 static tw_duration now_read(void)
@@ -79,8 +89,9 @@ static double added_to(const struct tw_redis_histogram *before,
 	return (double)(after->counts[bucket] - before->counts[bucket]);
 }
 
-/* At most how late, in seconds, that share of the runs between the two was; negative: there were
- * none. Times of a bucket are taken as evenly spread; the last bucket has no bound. */
+/* Returns how late, in seconds, that share of the runs between the two was at most, or a negative
+ * number if there were none. Times of a bucket count as evenly spread. The last bucket has no
+ * bound. */
 static double lateness_of(const struct tw_redis_histogram *before,
 			  const struct tw_redis_histogram *after, double share)
 {
@@ -103,6 +114,7 @@ static double lateness_of(const struct tw_redis_histogram *before,
 	return from + (to - from) * (wanted - below) / added_to(before, after, bucket);
 }
 
+/* Notes the second that ends now. The lock is held. */
 static void second_add(struct board *board, tw_duration now)
 {
 	double time = (double)(now - board->last_at) / TW_SECOND;
@@ -121,14 +133,12 @@ static void second_add(struct board *board, tw_duration now)
 	};
 	board->last = stats;
 	board->last_at = now;
-	pthread_mutex_lock(&board->lock);
 	board->seconds[board->second_count++ % BOARD_SECONDS] = second;
-	pthread_mutex_unlock(&board->lock);
 }
 
 /* ---- What Redis says ---- */
 
-/* Lays the letter among those that died last, if it is one of them. */
+/* Keeps the letter if it is one of those that died last. */
 static bool letter_take(void *context, const struct tw_redis_info *info)
 {
 	struct board *board = context;
@@ -149,7 +159,7 @@ static bool letter_take(void *context, const struct tw_redis_info *info)
 	memmove(letter + 1, letter, (letters->count - place - 1) * sizeof(*letter));
 	*letter = (struct letter){
 		.space = board->reading_space, .died_ms = info->due_ms, .attempts = info->attempts};
-	/* Something else may have written a key of any length. */
+	/* The key may have any length, if something else has written it. */
 	letter->key_size =
 		info->task.key_size < TW_REDIS_KEY_MAX ? info->task.key_size : TW_REDIS_KEY_MAX;
 	memcpy(letter->key, info->task.key, letter->key_size);
@@ -159,6 +169,8 @@ static bool letter_take(void *context, const struct tw_redis_info *info)
 
 static void letters_ask(struct board *board, uint64_t count, tw_duration now)
 {
+	enum tw_status status;
+
 	if (board->letters_at && count == board->letters_known &&
 	    now - board->letters_at < letters_again)
 		return;
@@ -166,7 +178,9 @@ static void letters_ask(struct board *board, uint64_t count, tw_duration now)
 	for (size_t i = 0; i < board->space_count; i++) {
 		board->reading_space = i;
 		board->seen = 0;
-		if (tw_redis_dead_each(board->spaces[i].redis, letter_take, board) != TW_OK)
+		status = tw_redis_dead_each(board->spaces[i].redis, letter_take, board);
+		/* A broken key in one shard does not hide the others' letters. */
+		if (status != TW_OK && status != TW_REDIS_FAILED)
 			return;
 	}
 	board->letters_known = count;
@@ -176,16 +190,16 @@ static void letters_ask(struct board *board, uint64_t count, tw_duration now)
 	pthread_mutex_unlock(&board->lock);
 }
 
-/* False: of one at least Redis did not tell. */
+/* Asks about all namespaces. Returns whether Redis replied for each. */
 static bool spaces_ask(struct board *board)
 {
 	for (size_t i = 0; i < board->space_count; i++)
-		if (tw_redis_get_stats(board->spaces[i].redis, &board->spaces[i].asked) != TW_OK)
+		if (!tasks_ask(board->spaces[i].redis, &board->spaces[i].asked))
 			return false;
 	return true;
 }
 
-/* Asks for all workers; while a page looks. */
+/* Asks for all workers. */
 static void colleagues_ask(struct board *board)
 {
 	struct colleague *found = board->found;
@@ -207,12 +221,11 @@ static void colleagues_ask(struct board *board)
 	pthread_mutex_unlock(&board->lock);
 }
 
-static void redis_ask(struct board *board)
+static void redis_ask(struct board *board, enum board_need need)
 {
 	bool answered = spaces_ask(board);
 	tw_duration now = now_read();
 	uint64_t dead = 0;
-	bool looked_at;
 
 	pthread_mutex_lock(&board->lock);
 	board->answered = answered;
@@ -222,36 +235,53 @@ static void redis_ask(struct board *board)
 		board->spaces[i].tasks = board->spaces[i].asked;
 		dead += board->spaces[i].asked.dead;
 	}
-	looked_at = now < board->looked_until;
 	pthread_mutex_unlock(&board->lock);
-	if (!answered || !looked_at)
+	if (!answered || need != BOARD_ALL)
 		return;
 	letters_ask(board, dead, now);
 	colleagues_ask(board);
 }
 
-/* Sleeps until the time, or the end. False: it is the end. */
-static bool board_sleep(struct board *board, tw_duration until)
+/* Asks for what looks want, and wakes them. The lock is held before and after. */
+static void wanted_ask(struct board *board)
+{
+	enum board_need need = board->wanted;
+
+	board->wanted = BOARD_NOTHING;
+	pthread_mutex_unlock(&board->lock);
+	redis_ask(board, need);
+	pthread_mutex_lock(&board->lock);
+	board->asked_at = now_read();
+	if (need == BOARD_ALL)
+		board->all_at = board->asked_at;
+	board->wanted_at = board->wanted ? board->asked_at : 0;
+	pthread_cond_broadcast(&board->changed);
+}
+
+/* Waits for a change, or until the time. Returns false on timeout. The lock is held. */
+static bool board_wait(struct board *board, tw_duration until)
 {
 	const struct timespec time = {until / TW_SECOND, until % TW_SECOND};
-	bool stop;
 
-	pthread_mutex_lock(&board->lock);
-	while (!board->stop && now_read() < until)
-		pthread_cond_timedwait(&board->changed, &board->lock, &time);
-	stop = board->stop;
-	pthread_mutex_unlock(&board->lock);
-	return !stop;
+	return pthread_cond_timedwait(&board->changed, &board->lock, &time) != ETIMEDOUT;
 }
 
 static void *board_thread(void *argument)
 {
 	struct board *board = argument;
 
-	do {
-		redis_ask(board);
-		second_add(board, now_read());
-	} while (board_sleep(board, board->last_at + ask_every));
+	pthread_mutex_lock(&board->lock);
+	while (!board->stop) {
+		tw_duration now = now_read();
+
+		if (now >= board->last_at + note_every)
+			second_add(board, now);
+		else if (board->wanted)
+			wanted_ask(board);
+		else
+			board_wait(board, board->last_at + note_every);
+	}
+	pthread_mutex_unlock(&board->lock);
 	return NULL;
 }
 
@@ -266,7 +296,7 @@ static void board_free(struct board *board)
 	free(board);
 }
 
-/* The first is opened with the connection, the others beside it. */
+/* Opens a namespace, the first with the connection and the others beside it. */
 static enum tw_status space_open(struct board *board, const struct tw_redis_source *source,
 				 const struct tw_redis_options *options,
 				 struct tw_redis_error *error)
@@ -297,8 +327,9 @@ static enum tw_status board_open(struct board *board, const struct tw_redis_opti
 	size_t count = options->source_count ? options->source_count : 1;
 
 	board->start = now_read();
-	/* The first rates are over this time, and count what the worker has done since it began. */
-	board->last_at = board->start - ask_every;
+	/* The first rates are over this time, and have all that the worker has done since its
+	 * start. */
+	board->last_at = board->start - note_every;
 	for (size_t i = 0; i < count; i++) {
 		enum tw_status status = space_open(board, &sources[i], redis, error);
 
@@ -340,7 +371,7 @@ void board_stop(struct board *board)
 		return;
 	pthread_mutex_lock(&board->lock);
 	board->stop = true;
-	pthread_cond_signal(&board->changed);
+	pthread_cond_broadcast(&board->changed);
 	pthread_mutex_unlock(&board->lock);
 	pthread_join(board->thread, NULL);
 	board_free(board);
@@ -353,7 +384,7 @@ void board_tell_end(struct board *board)
 	pthread_mutex_unlock(&board->lock);
 }
 
-/* A host may be called "other", as all others are where they are shown. */
+/* Adds a host named "other" to the others, which have this name on the pages. */
 static void hosts_fold(struct figures *figures)
 {
 	for (size_t i = 1; i < figures->host_count; i++) {
@@ -370,6 +401,7 @@ static void hosts_fold(struct figures *figures)
 
 static void tasks_add(struct tw_redis_stats *sum, const struct tw_redis_stats *more)
 {
+	sum->missing += more->missing;
 	sum->tasks += more->tasks;
 	sum->due += more->due;
 	sum->started += more->started;
@@ -396,23 +428,46 @@ static void spaces_look(const struct board *board, struct figures *figures)
 	figures->space_count = board->space_count;
 }
 
-void board_look(struct board *board, bool all, struct figures *figures)
+/* Waits for an answer that is fresh now. The lock is held. */
+static void answer_await(struct board *board, enum board_need need)
 {
-	tw_duration now = now_read();
+	const tw_duration *asked_at = need == BOARD_ALL ? &board->all_at : &board->asked_at;
+	tw_duration since = now_read() - answer_is_fresh;
+	bool waits = need != BOARD_NOTHING;
+
+	while (waits && !board->stop && (!*asked_at || *asked_at < since)) {
+		if (!board->wanted_at)
+			board->wanted_at = now_read();
+		if (board->wanted < need) {
+			board->wanted = need;
+			pthread_cond_broadcast(&board->changed);
+		}
+		waits = board_wait(board, board->wanted_at + look_waits);
+	}
+}
+
+void board_look(struct board *board, enum board_need need, struct figures *figures)
+{
+	tw_duration now;
 	size_t first;
 
+	pthread_mutex_lock(&board->lock);
+	answer_await(board, need);
+	pthread_mutex_unlock(&board->lock);
+	now = now_read();
 	memset(figures, 0, sizeof(*figures));
-	/* Hosts first: whatever is counted there is counted in the others, too, or soon will be. */
+	/* Hosts come first, so the other counts have whatever they have. */
 	tw_redis_worker_get_hosts(board->worker, figures->hosts, BOARD_HOSTS, &figures->host_count);
 	tw_redis_worker_get_stats(board->worker, &figures->worker);
+	tw_redis_worker_last_error(board->worker, &figures->failure);
+	if (figures->failure.status == TW_OK)
+		tw_redis_last_error(board->spaces[0].redis, &figures->failure);
 	hosts_fold(figures);
 	figures->uptime = now - board->start;
 	pthread_mutex_lock(&board->lock);
-	if (all)
-		board->looked_until = now + look_lasts;
 	figures->stopping = board->stopping;
-	figures->answered = board->answered;
 	figures->answer_age = board->answered_at ? now - board->answered_at : TW_FOREVER;
+	figures->answered = board->answered && figures->answer_age <= answer_lasts;
 	spaces_look(board, figures);
 	figures->letters = board->letters;
 	figures->colleague_count = board->colleague_count;
@@ -430,8 +485,16 @@ bool figures_are_healthy(const struct figures *figures, tw_duration limit)
 
 bool figures_are_ready(const struct figures *figures)
 {
-	return figures->answered && figures->answer_age <= answer_lasts &&
-	       figures->worker.losses == figures->worker.reconnects && !figures->stopping;
+	return figures->answered && figures->worker.losses == figures->worker.reconnects &&
+	       !figures->stopping;
+}
+
+bool tasks_ask(struct tw_redis *redis, struct tw_redis_stats *tasks)
+{
+	enum tw_status status = tw_redis_get_stats(redis, tasks);
+
+	return status == TW_OK ||
+	       (status == TW_REDIS_FAILED && tasks->missing < tw_redis_shard_count(redis));
 }
 
 double tasks_oldest_due(const struct tw_redis_stats *tasks)

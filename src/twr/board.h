@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a worker's pages show: its own statistics, and what Redis says, of each namespace that it
- * serves. A thread asks Redis once a second, however many look.
+ * The board has the figures of a worker's pages: its own statistics, and Redis's counts of each
+ * namespace that it serves. A thread asks Redis when a page looks, at most once a second.
  */
 #ifndef TWR_BOARD_H
 #define TWR_BOARD_H
@@ -18,20 +18,20 @@ enum {
 	BOARD_WORKERS = 100
 };
 
-/* A namespace that the worker serves. */
+/* These are the figures of a namespace that the worker serves. */
 struct space_figures {
 	char name[TW_REDIS_NAMESPACE_MAX + 1];
-	struct tw_redis_worker_stats worker; /* this worker's, now */
-	struct tw_redis_stats tasks;         /* as Redis said last */
+	struct tw_redis_worker_stats worker; /* this worker's present counts */
+	struct tw_redis_stats tasks;         /* Redis's last answer */
 };
 
-/* One of all workers of a namespace, as it told Redis last. */
+/* A colleague is one of all workers of a namespace, by its last report. */
 struct colleague {
 	size_t space; /* among the namespaces */
 	struct tw_redis_worker_info info;
 };
 
-/* A dead letter, without its body. */
+/* A letter is a dead letter without its body. */
 struct letter {
 	size_t space; /* among the namespaces */
 	char key[TW_REDIS_KEY_MAX];
@@ -42,70 +42,82 @@ struct letter {
 };
 
 struct letters {
-	struct letter rows[BOARD_LETTERS]; /* those that died last come first */
+	struct letter rows[BOARD_LETTERS]; /* the last to die come first */
 	size_t count;
-	bool cut; /* there are more than are looked at */
+	bool cut; /* there are more letters than it looked at */
 };
 
-/* About one second: runs by their ends, a second; lateness in seconds, negative: none began. */
+/* A second has the rates of runs by their ends, and their lateness in seconds, which is negative if
+ * none began. */
 struct second {
 	double claimed;
 	double done;
 	double retried;
 	double dead;
-	double late_half; /* half of them were no later */
-	double late_most; /* 99 of 100 were no later */
+	double late_half; /* half of the runs were no later */
+	double late_most; /* 99 of 100 runs were no later */
 };
 
-/* All there is to show. */
+/* Figures are all that the pages show. */
 struct figures {
 	tw_duration uptime;
 	bool stopping;
 
-	/* This worker's, now. No host but the first, all others, is called "" or "other". */
+	/* These are this worker's present counts. Only the first row, all others, is named "" or
+	 * "other". */
 	struct tw_redis_worker_stats worker;
 	struct tw_redis_host_stats hosts[BOARD_HOSTS];
 	size_t host_count;
 	struct second seconds[BOARD_SECONDS]; /* oldest first */
 	size_t second_count;
 
-	/* Of Redis, as it said last. */
-	bool answered;               /* when it was last asked */
-	tw_duration answer_age;      /* TW_FOREVER: it never has, and then there are no tasks */
-	struct tw_redis_stats tasks; /* of all namespaces together */
+	/* This is Redis's last answer. */
+	struct tw_redis_error failure; /* why it is unavailable to the worker, or did not answer */
+	bool answered;                 /* it answered the last question, in the last 10 s */
+	tw_duration answer_age;        /* TW_FOREVER if it never did; then there are no tasks */
+	struct tw_redis_stats tasks;   /* the sum of all namespaces */
 	struct letters letters;
 	struct colleague colleagues[BOARD_WORKERS];
-	size_t colleague_count; /* those that there is room for */
+	size_t colleague_count; /* the colleagues that have room */
 
 	struct space_figures spaces[TW_REDIS_SOURCES_MAX]; /* in the order of the options */
-	size_t space_count;                                /* one at least */
+	size_t space_count;                                /* at least one */
 };
 
 struct board;
 
 /*
- * Opens a connection of its own, and asks from then on, about the namespaces of the worker's
- * options, or that of Redis's. The worker, and the strings of the options, must outlive the board.
- * Statuses as tw_redis_open; TW_SYSTEM: no thread. On failure *board is NULL.
+ * Opens a connection of its own, for the namespaces of the worker's options, or for that of Redis's
+ * if there are none. The worker and the strings of the options must outlive the board. The statuses
+ * are those of tw_redis_open, and TW_SYSTEM if no thread starts. *board is NULL unless it is TW_OK.
  */
 enum tw_status board_start(struct board **board, struct tw_redis_worker *worker,
 			   const struct tw_redis_options *redis,
 			   const struct tw_redis_worker_options *options,
 			   struct tw_redis_error *error);
-/* May wait for a question to Redis under way. NULL is fine. */
+/* Ends the board, which may be NULL. It may wait for Redis's answer. */
 void board_stop(struct board *board);
-/* From now on the worker is not ready. */
+/* Notes that the worker is no longer ready. */
 void board_tell_end(struct board *board);
 
-/* Any thread. `all`: the caller shows dead letters and all workers, too; they are asked for as long
- * as a caller does. */
-void board_look(struct board *board, bool all, struct figures *figures);
+/* A look needs nothing from Redis, the counts of tasks, or dead letters and all workers, too. */
+enum board_need { BOARD_NOTHING, BOARD_COUNTS, BOARD_ALL };
 
-/* The worker's loop has gone round within that time. */
+/*
+ * Fills *figures. The answer of Redis that it needs is at most a second old: if it is older, Redis
+ * is asked, and the call waits. While Redis is silent, calls wait until a second after the question
+ * at most, and show the last answer. Any thread may call it.
+ */
+void board_look(struct board *board, enum board_need need, struct figures *figures);
+
+/* Returns whether the worker's loop has made a turn within that time. */
 bool figures_are_healthy(const struct figures *figures, tw_duration limit);
-/* Redis answers, the worker too has it, and takes tasks. */
+/* Returns whether Redis answers the board and the worker, and the worker takes tasks. */
 bool figures_are_ready(const struct figures *figures);
-/* How long ago the task that has waited longest was due, in seconds; 0: none is due. */
+/* Asks for the counts of a namespace. Returns whether Redis replied with those of all shards,
+ * except shards with a broken key. */
+bool tasks_ask(struct tw_redis *redis, struct tw_redis_stats *tasks);
+/* Returns how long ago the longest waiting task was due, in seconds, or 0 if none is due. */
 double tasks_oldest_due(const struct tw_redis_stats *tasks);
 
 #endif

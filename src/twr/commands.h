@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* What each command does. All return an exit code, and have said on stderr what went wrong. */
+/* These are the commands. Each returns an exit code, after a message on stderr if it failed. */
 #ifndef TWR_COMMANDS_H
 #define TWR_COMMANDS_H
 
 #include "arguments.h"
 
-/* task_commands.c */
+/* ---- task_commands.c ---- */
 int command_add(struct tw_redis *redis, struct arguments *arguments);
 int command_move(struct tw_redis *redis, struct arguments *arguments);
 int command_get(struct tw_redis *redis, struct arguments *arguments);
-/* cancel, dead retry, dead drop */
+/* Does cancel, dead retry and dead drop. */
 int command_key(struct tw_redis *redis, struct arguments *arguments);
 
-/* add_file.c: add --file */
+/* Does add --file. It is in add_file.c. */
 int command_add_file(struct tw_redis *redis, struct arguments *arguments);
 
-/* list_commands.c */
-/* list, dead list */
+/* ---- list_commands.c ---- */
+
+/* Does list and dead list. */
 int command_list(struct tw_redis *redis, struct arguments *arguments);
 int command_stats(struct tw_redis *redis, struct arguments *arguments);
-/* pause, resume */
+/* Does pause and resume. */
 int command_pause(struct tw_redis *redis, struct arguments *arguments);
 int command_limits(struct tw_redis *redis, struct arguments *arguments);
+/* namespace delete */
+int command_delete(struct tw_redis *redis, struct arguments *arguments);
 int command_ping(struct tw_redis *redis, struct arguments *arguments);
 
-/* worker_command.c: opens its own connections. */
+/* Opens its own connections. It is in worker_command.c. */
 int command_worker(struct arguments *arguments);
 
-/* top_command.c: likewise, where it needs one. */
+/* Opens its own connection, if it needs one. It is in top_command.c. */
 int command_top(struct arguments *arguments);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One byte more than the limit is read, so that a body which is too large is refused, not cut. */
+/* data.c reads one byte above the limit, so that a body that is too large is refused, not cut. */
 #include "data.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands about all tasks, and about Redis. */
+/* list_commands.c has the commands about all tasks, and about Redis. */
 #include "commands.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 struct listing {
 	bool json;
-	unsigned limit; /* 0: none */
+	unsigned limit; /* 0 means no limit */
 	unsigned count;
 };
 
@@ -19,7 +19,7 @@ static bool listing_each(void *argument, const struct tw_redis_info *info)
 	struct listing *listing = argument;
 
 	show_line(info, listing->json);
-	/* The reader has gone: head, for one. */
+	/* The reader may have gone, as head does. */
 	return !ferror(stdout) && ++listing->count != listing->limit;
 }
 
@@ -34,10 +34,11 @@ int command_list(struct tw_redis *redis, struct arguments *arguments)
 
 int command_stats(struct tw_redis *redis, struct arguments *arguments)
 {
-	struct tw_redis_stats stats;
+	struct tw_redis_stats stats = {0};
 	int exit_code = outcome_of_call(redis, tw_redis_get_stats(redis, &stats));
 
-	if (exit_code == EXIT_DONE)
+	if (exit_code == EXIT_DONE ||
+	    (stats.missing && stats.missing < tw_redis_shard_count(redis)))
 		show_stats(&stats, arguments->json);
 	return exit_code;
 }
@@ -73,6 +74,18 @@ int command_limits(struct tw_redis *redis, struct arguments *arguments)
 	show_limit("running", limits->running);
 	show_limit("per second", limits->per_second);
 	return exit_code;
+}
+
+int command_delete(struct tw_redis *redis, struct arguments *arguments)
+{
+	enum tw_status status = tw_redis_delete_namespace(redis, arguments->force);
+	struct tw_redis_error error = {0};
+
+	if (status != TW_EXISTS && status != TW_RUNNING)
+		return outcome_of_call(redis, status);
+	tw_redis_last_error(redis, &error);
+	fprintf(stderr, "twr: %s (--force)\n", error.text);
+	return outcome_code(status);
 }
 
 int command_ping(struct tw_redis *redis, struct arguments *arguments)

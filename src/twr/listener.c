@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread of libmicrohttpd answers all. What a stranger can make it hold is bounded: so many
- * connections, each with so much memory for its request, and closed when it is silent.
+ * listener.c has one thread of libmicrohttpd, which answers all. A stranger can use only a bounded
+ * number of connections with a bounded memory for requests, and silent ones are closed.
  *
- * The pages have no password, so a browser on this machine must not lend them to other sites. A
- * name that an attacker points at this address is refused by the Host header. Of the page itself
- * the browser runs the one script whose digest the policy names, and loads nothing; no page may
- * frame it, and other origins may not read it.
+ * The pages have no password, so a browser on this machine must not show them to other sites. The
+ * Host header refuses a name that an attacker points at this address, except for the pages for
+ * probes, which only say whether the worker is well. The browser runs only the page's script whose
+ * digest the policy names, and loads nothing. No page may frame it, and other origins may not read
+ * it.
  */
 #include "listener.h"
 
@@ -32,19 +33,20 @@ enum { CONNECTIONS_MAX = 64, SILENCE_SECONDS = 5, REQUEST_MAX = 16 * 1024, BACKL
 enum { NAME_MAX_SIZE = 256, POLICY_SIZE = 512, DIGEST_SIZE = 32, DIGEST_TEXT_SIZE = 48 };
 
 struct listener {
-	/* Constant while it serves. */
+	/* These are constant while it serves. */
 	const struct listener_options *options;
 	struct board *board;
-	char host[NAME_MAX_SIZE];     /* of the address, without brackets */
-	char name[NAME_MAX_SIZE + 8]; /* the address, with the port that it has got */
+	char host[NAME_MAX_SIZE];     /* the address's host, without brackets */
+	char name[NAME_MAX_SIZE + 8]; /* the address, with its real port */
 	char policy[POLICY_SIZE];
-	int descriptor; /* -1: the daemon's */
+	int descriptor; /* -1 once the daemon has it */
 	struct MHD_Daemon *daemon;
 };
 
 /* ---- The address ---- */
 
-/* Takes "host:port" or "[host]:port" apart. NULL: it is neither; else the port, digits alone. */
+/* Takes "host:port" or "[host]:port" apart. Returns the port, digits alone, or NULL if it is
+ * neither. */
 static const char *address_split(const char *address, char host[NAME_MAX_SIZE])
 {
 	const char *colon = strrchr(address, ':');
@@ -71,7 +73,7 @@ bool listen_address_is_valid(const char *address)
 	return port && strlen(port) <= 5 && strtol(port, NULL, 10) <= UINT16_MAX;
 }
 
-/* -1, with errno: that address can't be had. */
+/* Returns a socket that listens, or -1 with errno. */
 static int address_listen(const struct addrinfo *address)
 {
 	int descriptor = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -103,7 +105,7 @@ static void name_write(struct listener *listener)
 		 (int)(strrchr(given, ':') - given), given, port);
 }
 
-/* NULL, or why it can't listen. */
+/* Listens. Returns NULL, or the reason why it cannot. */
 static const char *listener_listen(struct listener *listener)
 {
 	const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
@@ -141,7 +143,7 @@ static enum MHD_Result host_find(void *argument, enum MHD_ValueKind kind, const 
 {
 	struct host_search *search = argument;
 
-	/* A header has a value, if only an empty one. */
+	/* Every header has a value, which may be empty. */
 	(void)kind;
 	if (!strcasecmp(name, "Host")) {
 		search->host = value;
@@ -150,7 +152,7 @@ static enum MHD_Result host_find(void *argument, enum MHD_ValueKind kind, const 
 	return MHD_YES;
 }
 
-/* There is one Host, and it is a name of ours. */
+/* Returns whether the request has one Host, and it is a name of ours. */
 static bool host_is_allowed(const struct listener *listener, struct MHD_Connection *connection)
 {
 	const struct listener_options *options = listener->options;
@@ -164,7 +166,7 @@ static bool host_is_allowed(const struct listener *listener, struct MHD_Connecti
 struct answer {
 	unsigned status;
 	const char *type;
-	char *text; /* malloc'ed; NULL: out of memory */
+	char *text; /* malloc'ed; NULL without memory */
 };
 
 static void answer_plainly(struct answer *answer, unsigned status, const char *text)
@@ -186,7 +188,7 @@ static void answer_page(const struct listener *listener, struct figures *figures
 static void answer_status(const struct listener *listener, struct figures *figures,
 			  struct answer *answer)
 {
-	board_look(listener->board, true, figures);
+	board_look(listener->board, BOARD_ALL, figures);
 	answer->type = "application/json";
 	answer->text = status_page_write(figures, listener->name);
 }
@@ -194,7 +196,7 @@ static void answer_status(const struct listener *listener, struct figures *figur
 static void answer_metrics(const struct listener *listener, struct figures *figures,
 			   struct answer *answer)
 {
-	board_look(listener->board, false, figures);
+	board_look(listener->board, BOARD_COUNTS, figures);
 	answer->type = "text/plain; version=0.0.4; charset=utf-8";
 	answer->text = metrics_write(figures);
 }
@@ -202,7 +204,7 @@ static void answer_metrics(const struct listener *listener, struct figures *figu
 static void answer_health(const struct listener *listener, struct figures *figures,
 			  struct answer *answer)
 {
-	board_look(listener->board, false, figures);
+	board_look(listener->board, BOARD_NOTHING, figures);
 	if (figures_are_healthy(figures, listener->options->health_limit))
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
@@ -213,42 +215,52 @@ static void answer_health(const struct listener *listener, struct figures *figur
 static void answer_readiness(const struct listener *listener, struct figures *figures,
 			     struct answer *answer)
 {
-	board_look(listener->board, false, figures);
+	char reason[sizeof(figures->failure.text) + 32] = "the worker is stopping\n";
+
+	board_look(listener->board, BOARD_COUNTS, figures);
+	if (!figures->stopping)
+		snprintf(reason, sizeof(reason), "Redis is unavailable: %s\n",
+			 figures->failure.text);
 	if (figures_are_ready(figures))
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
-		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
-			       figures->stopping ? "the worker is stopping\n"
-						 : "Redis does not answer\n");
+		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE, reason);
 }
 
 static const struct {
 	const char *path;
 	void (*answer)(const struct listener *listener, struct figures *figures,
 		       struct answer *answer);
-} routes[] = {{"/", answer_page},
-	      {"/status.json", answer_status},
-	      {"/metrics", answer_metrics},
-	      {"/healthz", answer_health},
-	      {"/readyz", answer_readiness}};
+	bool any_host; /* probes name the address of a container, or no host */
+} routes[] = {{"/", answer_page, false},
+	      {"/status.json", answer_status, false},
+	      {"/metrics", answer_metrics, false},
+	      {"/healthz", answer_health, true},
+	      {"/readyz", answer_readiness, true}};
 enum { ROUTES = sizeof(routes) / sizeof(routes[0]) };
 
-static void answer_path(const struct listener *listener, const char *path, struct answer *answer)
+static size_t route_find(const char *path)
 {
-	struct figures *figures = malloc(sizeof(*figures));
 	size_t i = 0;
 
 	while (i < ROUTES && strcmp(path, routes[i].path) != 0)
 		i++;
+	return i;
+}
+
+static void answer_route(const struct listener *listener, size_t route, struct answer *answer)
+{
+	struct figures *figures = malloc(sizeof(*figures));
+
 	answer->status = MHD_HTTP_OK;
-	if (i == ROUTES)
+	if (route == ROUTES)
 		answer_plainly(answer, MHD_HTTP_NOT_FOUND, "there is no such page\n");
 	else if (figures)
-		routes[i].answer(listener, figures, answer);
+		routes[route].answer(listener, figures, answer);
 	free(figures);
 }
 
-/* False: out of memory. */
+/* Adds the headers. Returns false without memory. */
 static bool headers_add(const struct listener *listener, struct MHD_Response *response,
 			const struct answer *answer)
 {
@@ -259,7 +271,7 @@ static bool headers_add(const struct listener *listener, struct MHD_Response *re
 		{"Referrer-Policy", "no-referrer"},
 		{"Cross-Origin-Resource-Policy", "same-origin"},
 		{"Cache-Control", "no-store"},
-		{"Allow", "GET, HEAD"}, /* with one status alone */
+		{"Allow", "GET, HEAD"}, /* for one status only */
 	};
 	size_t count = sizeof(headers) / sizeof(headers[0]);
 	bool added = true;
@@ -292,32 +304,34 @@ static enum MHD_Result answer_send(const struct listener *listener,
 	return result;
 }
 
-/* Called when the headers have come. The answer is given at once: no request has a body for us. */
+/* Answers a request. MHD calls this when the headers have come; no request has a body for us. */
 static enum MHD_Result request_answer(void *argument, struct MHD_Connection *connection,
 				      const char *path, const char *method, const char *version,
 				      const char *data, size_t *data_size, void **state)
 {
 	const struct listener *listener = argument;
 	struct answer answer = {0};
+	size_t route = route_find(path);
+	bool any_host = route < ROUTES && routes[route].any_host;
 
 	(void)version;
 	(void)data;
 	(void)data_size;
 	(void)state;
-	if (!host_is_allowed(listener, connection))
+	if (!any_host && !host_is_allowed(listener, connection))
 		answer_plainly(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
 			       "this host name is not allowed (--listen-host)\n");
 	else if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		answer_plainly(&answer, MHD_HTTP_METHOD_NOT_ALLOWED,
 			       "only GET and HEAD are allowed\n");
 	else
-		answer_path(listener, path, &answer);
+		answer_route(listener, route, &answer);
 	return answer_send(listener, connection, &answer);
 }
 
 /* ---- The policy ---- */
 
-/* Writes "sha256-..." of what the page has between the two texts, which it has. False: out of
+/* Writes "sha256-..." of the page's part between the two texts, which it has. Returns false without
  * memory. */
 static bool part_digest(const char *begin, const char *end, char text[DIGEST_TEXT_SIZE + 8])
 {

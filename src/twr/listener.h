@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A worker's pages over HTTP: /, /status.json, /metrics, /healthz, /readyz. They only show. */
+/* A listener serves a worker's pages by HTTP: /, /status.json, /metrics, /healthz, /readyz. They
+ * change nothing. */
 #ifndef TWR_LISTENER_H
 #define TWR_LISTENER_H
 
@@ -8,12 +9,13 @@
 
 #include "board.h"
 
-/* "127.0.0.1:9464", "[::1]:9464", "localhost:0"; port 0: one that is free. */
+/* Returns whether the text is an address as "127.0.0.1:9464", "[::1]:9464" or "localhost:0". Port 0
+ * means a free one. */
 bool listen_address_is_valid(const char *address);
 
 struct listener_options {
 	const char *address;
-	/* Names by which it may be asked for, beside its address and those of this machine. */
+	/* These are its names, beside its address and those of this machine. */
 	const char *const *hosts;
 	size_t host_count;
 	tw_duration health_limit;
@@ -21,14 +23,14 @@ struct listener_options {
 
 struct listener;
 
-/* Listens; no request is answered yet. NULL: that is not possible, and why has been said on stderr.
- * The options' strings must outlive it. */
+/* Listens, and answers no request yet. Returns NULL after a message on stderr if it cannot. The
+ * options' strings must outlive it. */
 struct listener *listener_open(const struct listener_options *options);
-/* "127.0.0.1:9464", with the port it has. */
+/* Returns "127.0.0.1:9464", with its real port. */
 const char *listener_name(const struct listener *listener);
-/* Answers with what is on the board from now on. False: out of memory or threads. */
+/* Answers requests from the board from now on. Returns false without memory or threads. */
 bool listener_serve(struct listener *listener, struct board *board);
-/* Ends it; the board may go then. NULL is fine. */
+/* Ends the listener, which may be NULL. Then the board may be freed. */
 void listener_close(struct listener *listener);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table for the counters, which all are the worker's. Of Redis there are states, and how many
- * tasks were added, left out while it does not answer: an old state is none. Times are in seconds.
- * Where a worker serves several namespaces, what is told of each has the label `namespace`.
+ * metrics.c has one table of counters, which are all the worker's. Redis has states, and the number
+ * of tasks added. They are left out while it does not answer, because an old state is wrong. Times
+ * are in seconds. If a worker serves several namespaces, each one's metrics have the label
+ * `namespace`.
  */
 #include "metrics.h"
 
@@ -11,13 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* X(name, value of struct tw_redis_worker_stats `stats`, help): of each namespace. */
+/* Each namespace has these, X(name, value of struct tw_redis_worker_stats `stats`, help). */
 #define COUNTERS(X)                                                                               \
 	X("claimed", stats->claimed, "Runs that this worker took on lease.")                      \
 	X("done", stats->done, "Runs acknowledged as done.")                                      \
 	X("retried", stats->retried, "Runs that failed and will be retried.")                     \
 	X("dead", stats->dead + stats->buried,                                                    \
 	  "Tasks made dead letters: by a failed run, or because all attempts had begun.")         \
+	X("skipped", stats->skipped,                                                              \
+	  "Tasks and occurrences not run because they would have begun too late.")                \
 	X("snoozed", stats->snoozed, "Runs postponed by their handler or receiver.")              \
 	X("stale", stats->stale, "Runs overtaken by another run or a new task.")                  \
 	X("released", stats->released, "Runs returned to Redis because the worker stopped.")      \
@@ -29,7 +32,7 @@
 	X("claims", stats->claims, "Script calls that claim tasks.")                              \
 	X("hints", stats->hints, "Hints received, for example of earlier due times.")
 
-/* Of the worker. */
+/* The worker has these. */
 #define WORKER_COUNTERS(X)                                                                       \
 	X("redis_round_trips", stats->round_trips, "Round trips of the worker's loop to Redis.") \
 	X("redis_losses", stats->losses, "Times that Redis became unavailable.")                 \
@@ -40,7 +43,7 @@ static void write_head(FILE *out, const char *name, const char *type, const char
 	fprintf(out, "# HELP twr_%s %s\n# TYPE twr_%s %s\n", name, help, name, type);
 }
 
-/* The name with its labels; `label` (NULL: none) is one of its own. */
+/* Writes the name with its labels. `label` is one of its own, or NULL. */
 static void write_name(FILE *out, const char *name, const struct figures *figures, size_t space,
 		       const char *label)
 {
@@ -87,7 +90,7 @@ static void write_gauge(FILE *out, const char *name, double value, const char *h
 	fprintf(out, "twr_%s %.15g\n", name, value);
 }
 
-/* One of each namespace. */
+/* Writes a gauge of each namespace. */
 static void write_gauges(FILE *out, const char *name, const struct figures *figures,
 			 double (*value)(const struct space_figures *space), const char *help)
 {
@@ -106,6 +109,11 @@ static double due_of(const struct space_figures *space)
 static double oldest_due_of(const struct space_figures *space)
 {
 	return tasks_oldest_due(&space->tasks);
+}
+
+static double missing_of(const struct space_figures *space)
+{
+	return (double)space->tasks.missing;
 }
 
 static double held_of(const struct space_figures *space)
@@ -155,6 +163,8 @@ static void write_tasks(FILE *out, const struct figures *figures)
 	write_gauges(out, "due_tasks", figures, due_of, "Tasks that are due and not on lease.");
 	write_gauges(out, "oldest_due_age_seconds", figures, oldest_due_of,
 		     "How long ago the oldest due task was due.");
+	write_gauges(out, "missing_shards", figures, missing_of,
+		     "Shards whose tasks are not counted, because a key is broken.");
 }
 
 static void write_seconds(FILE *out, uint64_t time_us)
@@ -200,7 +210,8 @@ static void write_histograms(FILE *out, const struct figures *figures)
 				&figures->spaces[i].worker.duration);
 }
 
-/* A host's name as a label: of what is not printable, %XX; quoted as the format says. */
+/* Writes a host's name as a label, with %XX for bytes that are not printable, and quoted as the
+ * format says. */
 static void write_host(FILE *out, const char *name)
 {
 	char text[3 * TW_REDIS_HOST_NAME_MAX + 1];

@@ -6,7 +6,7 @@
 static const struct {
 	enum tw_status status;
 	enum exit_code exit_code;
-	const char *text; /* NULL: the status's own, and the error's */
+	const char *text; /* NULL stands for the status's own text, and the error's */
 } outcomes[] = {
 	{TW_NOT_FOUND, EXIT_NOT_DONE, "there is no such task"},
 	{TW_EXISTS, EXIT_NOT_DONE, "the key is already in use"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* page.html, as embed.sh puts it into the program. */
+/* page is page.html, which embed.sh puts into the program. */
 #ifndef TWR_PAGE_H
 #define TWR_PAGE_H
 

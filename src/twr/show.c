@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys and bodies are any bytes, and a terminal must not obey them: in text they are written with
- * %XX, in JSON as strings if they are UTF-8 and in base64 if not. Times are the server's, in UTC.
+ * show.c writes tasks. Keys and bodies are any bytes, and a terminal must not obey them. Text has
+ * %XX for them, and JSON has strings if they are UTF-8 and base64 if not. Times are the server's,
+ * in UTC.
  */
 #include "show.h"
 
@@ -84,15 +85,18 @@ static json_t *task_json(const struct tw_redis_info *info)
 	json_object_set_new(object, "attempts", json_integer(info->attempts));
 	json_object_set_new(object, "max_attempts", json_integer(task->max_attempts));
 	json_object_set_new(object, "shard", json_integer(info->shard));
-	if (task->every) {
+	if (task->grace)
+		json_object_set_new(object, "grace_ms", json_integer(task->grace / TW_MILLISECOND));
+	if (task->every)
 		json_object_set_new(object, "every_ms", json_integer(task->every / TW_MILLISECOND));
-	}
 	if (task->cron) {
 		json_object_set_new(object, "cron", json_string(task->cron));
 		json_object_set_new(object, "zone", json_string(task->zone));
 	}
-	if (task->every || task->cron)
+	if (task->every || task->cron) {
+		json_object_set_new(object, "occurrence_ms", json_integer(task->at_ms));
 		json_object_set_new(object, "missed", json_string(missed_name(task->missed)));
+	}
 	if (info->token)
 		json_object_set_new(object, "token", json_integer((json_int_t)info->token));
 	if (info->state == TW_REDIS_DEAD)
@@ -104,30 +108,30 @@ static json_t *task_json(const struct tw_redis_info *info)
 	return object;
 }
 
-void show_key(const void *key, size_t key_size)
+void show_key(FILE *stream, const void *key, size_t key_size)
 {
 	char text[4];
 
 	for (size_t i = 0; i < key_size; i++) {
 		tw_redis_write_key((const char *)key + i, 1, text);
-		fputs(text, stdout);
+		fputs(text, stream);
 	}
 }
 
-/* As it is, but for what a terminal would obey. */
+/* Writes the text, except for bytes that a terminal would obey. */
 static void show_text(const char *text, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
 		unsigned char byte = (unsigned char)text[i];
 
 		if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f)
-			show_key(&byte, 1);
+			show_key(stdout, &byte, 1);
 		else
 			putchar(byte);
 	}
 }
 
-/* The end of a line. */
+/* Writes the reason at the end of a line. */
 static void show_reason(const char *reason)
 {
 	if (*reason) {
@@ -154,12 +158,14 @@ void show_task(const struct tw_redis_info *info, bool json)
 		return;
 	}
 	printf("%-9s ", "key");
-	show_key(task->key, task->key_size);
+	show_key(stdout, task->key, task->key_size);
 	putchar('\n');
 	show_field("state", state_names[info->state]);
 	show_field(info->state == TW_REDIS_LEASED ? "lease end" : "due",
 		   time_write(info->due_ms, due));
 	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
+	if (task->grace)
+		show_field("grace", duration_write(task->grace, due));
 	if (task->every)
 		printf("%-9s %s, missed: %s\n", "every", duration_write(task->every, due),
 		       missed_name(task->missed));
@@ -196,7 +202,7 @@ void show_line(const struct tw_redis_info *info, bool json)
 	}
 	printf("%s  %-7s  %u/%u  ", time_write(info->due_ms, due), state_names[info->state],
 	       info->attempts, info->task.max_attempts);
-	show_key(info->task.key, info->task.key_size);
+	show_key(stdout, info->task.key, info->task.key_size);
 	show_reason(info->reason);
 }
 
@@ -216,6 +222,9 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 		if (stats->next_ms)
 			json_set_time(object, "next", stats->next_ms);
 		json_set_time(object, "now", stats->now_ms);
+		if (stats->missing)
+			json_object_set_new(object, "missing_shards",
+					    json_integer((json_int_t)stats->missing));
 		show_json(object);
 		return;
 	}
@@ -223,6 +232,8 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 	       "\ndead     %" PRIu64 "\nadded    %" PRIu64 "\nnext     %s%s\n",
 	       stats->tasks, stats->due, stats->started, stats->recurring, stats->dead,
 	       stats->added, next, stats->paused ? " (paused)" : "");
+	if (stats->missing)
+		printf("missing  %" PRIu64 " shards\n", stats->missing);
 }
 
 static json_t *report_json(const struct tw_redis_report *report)
@@ -257,7 +268,7 @@ void show_report(const struct tw_redis_report *report, bool json, bool named)
 		return;
 	}
 	printf("%-8s ", end_names[report->end]);
-	show_key(job->key, job->key_size);
+	show_key(stdout, job->key, job->key_size);
 	if (named)
 		printf("  namespace %s", job->name_space);
 	printf("  attempt %u/%u  token %" PRIu64 "  late %s  took %s", job->attempt,

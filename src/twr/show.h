@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes to standard output: for people, or as JSON, one object a line. */
+/* show writes to standard output, for people or as JSON, one object a line. */
 #ifndef TWR_SHOW_H
 #define TWR_SHOW_H
 
@@ -7,22 +7,23 @@
 
 #include <timingwheel/redis.h>
 
-/* All there is to know about a task, no dead letter, over several lines; as JSON with its body. */
+/* Writes all about a task that is no dead letter, over several lines. JSON has its body. */
 void show_task(const struct tw_redis_info *info, bool json);
-/* One line of a list; as JSON the same as show_task. */
+/* Writes one line of a list. Its JSON is that of show_task(). */
 void show_line(const struct tw_redis_info *info, bool json);
 void show_stats(const struct tw_redis_stats *stats, bool json);
-/* What became of a run; `named`: with its namespace. */
+/* Writes the end of a run, with its namespace if `named` is true. */
 void show_report(const struct tw_redis_report *report, bool json, bool named);
 
-/* A key as text: bytes that are not printable, blanks and % become %XX. */
-void show_key(const void *key, size_t key_size);
+/* Writes a key as text. Bytes that are not printable, blanks and % become %XX. */
+void show_key(FILE *stream, const void *key, size_t key_size);
 
-/* Writes the object on a line of its own, and frees it; NULL (no memory) is left out. */
+/* Writes the object on a line of its own, and frees it. NULL, which means no memory, is left
+ * out. */
 void show_json(json_t *object);
-/* Sets name to the bytes: as they are if they are UTF-8, else base64 under name_base64. */
+/* Sets `name` to the bytes if they are UTF-8, and otherwise name_base64 to their base64. */
 void json_set_bytes(json_t *object, const char *name, const void *bytes, size_t size);
-/* Sets name to a time, as text in UTC. */
+/* Sets `name` to a time, as text in UTC. */
 void json_set_time(json_t *object, const char *name, int64_t at_ms);
 
 #endif

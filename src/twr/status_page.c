@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names are those of the metrics. What others chose, keys, reasons and hosts, is text here: keys as
- * a callback is told them, reasons that are no UTF-8 likewise. What is not known is null.
+ * status_page.c writes JSON with the names of the metrics. Keys, reasons and hosts, which others
+ * chose, are text: a key is as in a callback's header, and so is a reason that is no UTF-8. Unknown
+ * values are null.
  */
 #include "status_page.h"
 
@@ -15,7 +16,7 @@ static void set_count(json_t *object, const char *name, uint64_t count)
 	json_object_set_new(object, name, json_integer((json_int_t)count));
 }
 
-/* Negative: null. */
+/* Returns null for a negative number. */
 static json_t *json_seconds(double seconds)
 {
 	return seconds < 0 ? json_null() : json_real(seconds);
@@ -43,11 +44,12 @@ json_t *status_page_tasks(const struct tw_redis_stats *tasks)
 	set_count(object, "due", tasks->due);
 	set_count(object, "dead", tasks->dead);
 	set_count(object, "added", tasks->added);
+	set_count(object, "missing_shards", tasks->missing);
 	json_object_set_new(object, "oldest_due_s", json_real(tasks_oldest_due(tasks)));
 	return object;
 }
 
-/* As long as Redis has not answered there are none. */
+/* Returns null until Redis has answered. */
 static json_t *json_tasks(const struct figures *figures, const struct tw_redis_stats *tasks)
 {
 	return figures->answer_age == TW_FOREVER ? json_null() : status_page_tasks(tasks);
@@ -76,6 +78,7 @@ static void set_runs(json_t *object, const struct tw_redis_worker_stats *stats)
 	set_count(object, "done", stats->done);
 	set_count(object, "retried", stats->retried);
 	set_count(object, "dead", stats->dead + stats->buried);
+	set_count(object, "skipped", stats->skipped);
 	set_count(object, "snoozed", stats->snoozed);
 	set_count(object, "stale", stats->stale);
 	set_count(object, "released", stats->released);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The figures as JSON, for the page and for twr top. */
+/* status_page writes the figures as JSON, for the page and for twr top. */
 #ifndef TWR_STATUS_PAGE_H
 #define TWR_STATUS_PAGE_H
 
@@ -7,10 +7,10 @@
 
 #include "board.h"
 
-/* Tasks as Redis counts them; the caller's. */
+/* Returns Redis's counts of tasks, which the caller frees. */
 json_t *status_page_tasks(const struct tw_redis_stats *tasks);
-/* One object, in ASCII, with a NUL behind it; the caller's. `name` is what the worker is called.
- * NULL: out of memory; a member that there was no memory for is missing. */
+/* Returns one object in ASCII, with a NUL, which the caller frees, or NULL without memory. A member
+ * is missing if it had no memory. `name` is the worker's name. */
 char *status_page_write(const struct figures *figures, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands about one task; and those about dead letters, which may be about all of them. */
+/* task_commands.c has the commands about one task, and about one or all dead letters. */
 #include "commands.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void show_due(const struct arguments *arguments, int64_t due_ms)
 		show_json(object);
 		return;
 	}
-	show_key(task->key, task->key_size);
+	show_key(stdout, task->key, task->key_size);
 	printf(" is due %s\n", time_write(due_ms, due));
 }
 
@@ -84,15 +84,23 @@ struct sweep {
 	key_call *call;
 	enum tw_status status;
 	uint64_t count;
+	uint64_t left; /* letters whose key a task has */
 };
 
-/* What was taken out meanwhile, and what has become a task again, is no reason to stop. */
+/* Takes each dead letter. Letters that are gone meanwhile, or whose key a task has, do not end the
+ * command. */
 static bool sweep_each(void *argument, const struct tw_redis_info *info)
 {
 	struct sweep *sweep = argument;
 	enum tw_status status = sweep->call(sweep->redis, info->task.key, info->task.key_size);
 
 	sweep->count += status == TW_OK;
+	if (status == TW_EXISTS) {
+		sweep->left++;
+		fputs("twr: ", stderr);
+		show_key(stderr, info->task.key, info->task.key_size);
+		fputs(": the key is already in use\n", stderr);
+	}
 	if (status == TW_NOT_FOUND || status == TW_EXISTS)
 		status = TW_OK;
 	sweep->status = status;
@@ -106,10 +114,11 @@ static int sweep_all(struct tw_redis *redis, const struct arguments *arguments, 
 	int exit_code = outcome_of_call(redis, status == TW_OK ? sweep.status : status);
 
 	if (arguments->json)
-		show_json(json_pack("{s:I}", "count", (json_int_t)sweep.count));
+		show_json(json_pack("{s:I, s:I}", "count", (json_int_t)sweep.count, "left",
+				    (json_int_t)sweep.left));
 	else
 		printf("%llu\n", (unsigned long long)sweep.count);
-	return exit_code;
+	return exit_code == EXIT_DONE && sweep.left ? EXIT_NOT_DONE : exit_code;
 }
 
 int command_key(struct tw_redis *redis, struct arguments *arguments)
@@ -121,6 +130,15 @@ int command_key(struct tw_redis *redis, struct arguments *arguments)
 	const struct tw_redis_task *task = &arguments->task;
 	key_call *call = calls[arguments->command];
 
-	return arguments->all ? sweep_all(redis, arguments, call)
-			      : outcome_of_call(redis, call(redis, task->key, task->key_size));
+	enum tw_status status;
+	int exit_code;
+
+	if (arguments->all)
+		return sweep_all(redis, arguments, call);
+	status = call(redis, task->key, task->key_size);
+	exit_code = outcome_of_call(redis, status);
+	if (status == TW_NOT_FOUND && call != tw_redis_cancel && call != tw_redis_end)
+		fputs("twr: the letter of an occurrence has the key KEY#due=TIME (twr dead list)\n",
+		      stderr);
+	return exit_code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table says what each field has to be and where it goes. A field that is not in it is refused,
- * for a name that is misspelt would be a task without what it says.
+ * task_line.c has a table of the fields: what each must be and where it goes. Other fields are
+ * refused, because a misspelt one would be missing in the task.
  */
 #include "task_line.h"
 
@@ -16,10 +16,10 @@
 
 static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
 
-/* Takes the field's value. False: it is not one. */
+/* Takes the field's value. Returns false if the field may not have it. */
 typedef bool take_field(struct task_line *line, const json_t *value);
 
-/* A text without a NUL; else NULL. */
+/* Returns a text without a NUL, or NULL for any other value. */
 static const char *text_of(const json_t *value)
 {
 	const char *text = json_string_value(value);
@@ -62,18 +62,32 @@ static bool take_body_base64(struct task_line *line, const json_t *value)
 	return line->body;
 }
 
+static bool take_time(const json_t *value, int64_t *time_ms)
+{
+	*time_ms = json_integer_value(value);
+	return json_typeof(value) == JSON_INTEGER && *time_ms >= 0 && *time_ms <= at_ms_max;
+}
+
 static bool take_due_ms(struct task_line *line, const json_t *value)
 {
-	line->info.due_ms = line->info.task.at_ms = json_integer_value(value);
-	return json_typeof(value) == JSON_INTEGER && line->info.due_ms >= 0 &&
-	       line->info.due_ms <= at_ms_max;
+	if (!take_time(value, &line->info.due_ms))
+		return false;
+	/* An occurrence's own time is another one. */
+	if (!json_object_get(line->json, "occurrence_ms"))
+		line->info.task.at_ms = line->info.due_ms;
+	return true;
+}
+
+static bool take_occurrence_ms(struct task_line *line, const json_t *value)
+{
+	return take_time(value, &line->info.task.at_ms);
 }
 
 static bool take_due(struct task_line *line, const json_t *value)
 {
 	const char *text = text_of(value);
 
-	/* That one is exact. */
+	/* due_ms is exact. */
 	if (json_object_get(line->json, "due_ms"))
 		return true;
 	return text && time_parse(text, &line->info.task.at_ms) &&
@@ -95,6 +109,16 @@ static bool take_every_ms(struct task_line *line, const json_t *value)
 	if (every_ms < 1 || every_ms > TW_REDIS_DELAY_MAX / TW_MILLISECOND)
 		return false;
 	line->info.task.every = every_ms * TW_MILLISECOND;
+	return true;
+}
+
+static bool take_grace_ms(struct task_line *line, const json_t *value)
+{
+	json_int_t grace_ms = json_integer_value(value);
+
+	if (grace_ms < 1000 || grace_ms > TW_REDIS_DELAY_MAX / TW_MILLISECOND)
+		return false;
+	line->info.task.grace = grace_ms * TW_MILLISECOND;
 	return true;
 }
 
@@ -162,15 +186,13 @@ static bool take_headers(struct task_line *line, const json_t *value)
 
 static bool take_state(struct task_line *line, const json_t *value)
 {
-	static const char *const names[] = {"pending", "leased", "waiting"};
+	static const char *const names[] = {"pending", "leased", "waiting", "dead"};
+	enum tw_redis_state *state = &line->info.state;
 	const char *text = text_of(value);
 
-	if (text && !strcmp(text, "dead")) {
-		line->info.state = TW_REDIS_DEAD;
-		return true;
-	}
-	for (size_t i = 0; text && i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(text, names[i]))
+	line->restores = json_object_get(line->json, "due_ms");
+	for (*state = TW_REDIS_PENDING; text && *state <= TW_REDIS_DEAD; ++*state)
+		if (!strcmp(text, names[*state]))
 			return true;
 	return false;
 }
@@ -189,7 +211,7 @@ static bool take_reason(struct task_line *line, const json_t *value)
 	return line->info.reason;
 }
 
-/* A reason is a text of its own in the line, which is cut as the library would. */
+/* Reads a reason, which is cut as the library cuts it. */
 static bool take_reason_base64(struct task_line *line, const json_t *value)
 {
 	const char *text = json_string_value(value);
@@ -214,11 +236,12 @@ static bool pass_over(struct task_line *line, const json_t *value)
 static const struct {
 	const char *name;
 	take_field *take;
-	const char *needs; /* what it has to be */
+	const char *needs; /* what it must be */
 } fields[] = {
 	{"key", take_key, "a string of 1 to 1024 bytes"},
 	{"key_base64", take_key_base64, "1 to 1024 bytes in base64"},
 	{"due_ms", take_due_ms, "milliseconds since 1970, up to the year 9999"},
+	{"occurrence_ms", take_occurrence_ms, "milliseconds since 1970, up to the year 9999"},
 	{"due", take_due, "a time such as \"2031-05-01T12:00:00Z\""},
 	{"in", take_in, "a duration such as \"90\" or \"1h30m\", up to 100 years"},
 	{"callback", take_callback, "a URL"},
@@ -226,6 +249,7 @@ static const struct {
 	{"headers", take_headers, "an array of strings \"Name: value\""},
 	{"body", take_body, "a string"},
 	{"body_base64", take_body_base64, "bytes in base64"},
+	{"grace_ms", take_grace_ms, "milliseconds, from a second to 100 years"},
 	{"every_ms", take_every_ms, "milliseconds, up to 100 years"},
 	{"cron", take_cron, "a string of up to 255 bytes"},
 	{"zone", take_zone, "a string"},
@@ -242,7 +266,7 @@ static const struct {
 };
 enum { FIELD_COUNT = sizeof(fields) / sizeof(fields[0]) };
 
-/* Notes why it is refused; returns false. */
+/* Notes why the line is refused. Returns false. */
 __attribute__((format(printf, 2, 3))) static bool refuse(struct task_line *line, const char *format,
 							 ...)
 {
@@ -265,12 +289,12 @@ static bool field_read(struct task_line *line, const char *name, const json_t *v
 			return true;
 		return refuse(line, "\"%s\" is not %s", name, fields[i].needs);
 	}
-	/* A terminal must not obey it. */
+	/* A terminal must not obey the name. */
 	tw_redis_write_key(name, strnlen(name, 40), shown);
 	return refuse(line, "there is no field \"%s\"", shown);
 }
 
-/* Of these pairs a line has one at most. */
+/* Checks that the line has at most one of each of these pairs. */
 static bool pairs_check(struct task_line *line)
 {
 	static const char *const pairs[][2] = {{"key", "key_base64"},

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task as a line of JSON, the other way round from show_line: what `list --json` and `dead list
- * --json` write is read here. An object of
+ * A task line is a task as JSON, as `list --json` and `dead list --json` write it (show_line). It
+ * is an object of
  *   key, or key_base64       the key; base64 for bytes that are not UTF-8
- *   due_ms, due, or in       milliseconds since 1970; or as --at; or as --in; none: now
+ *   due_ms, due, or in       milliseconds since 1970; or as --at; or as --in; now if none is given
  *   callback, method         the URL; "POST" and so on
  *   headers                  an array of "Name: value"
  *   body, or body_base64
  *   max_attempts
- *   state                    "dead": a dead letter; all others are tasks, with no attempt begun
- *   died, attempts, reason or reason_base64
- *                            of a dead letter; its due_ms is when it died
- *   now_ms, shard, token     passed over, as are "attempts" of a task, and "due" beside "due_ms"
+ *   grace_ms                 how late it may begin
+ *   every_ms, cron, zone, missed
+ *                            how it recurs
+ *   state                    with due_ms: the task is restored as it was listed; "dead": a dead
+ *                            letter, whose due_ms is when it died
+ *   attempts, occurrence_ms  of a task that is restored: attempts begun; of a recurring one, the
+ *                            due time of its current occurrence
+ *   reason or reason_base64  of a dead letter
+ *   died, now_ms, shard, token
+ *                            ignored, as "due" beside "due_ms" is
  */
 #ifndef TWR_TASK_LINE_H
 #define TWR_TASK_LINE_H
@@ -22,19 +28,20 @@
 
 enum { LINE_REASON_SIZE = 256 };
 
-/* What was read, and the memory that it points into. */
+/* This is the task, with the memory that it points into. */
 struct task_line {
-	struct tw_redis_info info; /* the task; of a dead letter also state, due_ms and the rest */
+	struct tw_redis_info info; /* the task; if it is restored, all of it */
+	bool restores;             /* it has a state and a due_ms: it comes from a list */
 	char reason[LINE_REASON_SIZE];
 	json_t *json;
 	const char **headers;
-	void *key;  /* from base64, or NULL */
-	void *body; /* likewise */
+	void *key;  /* decoded from base64, or NULL */
+	void *body; /* decoded from base64, or NULL */
 };
 
 /*
- * False: the line is not a task, for the reason that is in `line`. What the library checks of a
- * task, its URL say, is not checked here. Free it in both cases.
+ * Reads a line. Returns false if it is no task, with the reason in `line`. The library's own checks
+ * of a task, such as of its URL, are not made here. The caller frees `line` in both cases.
  */
 bool task_line_read(struct task_line *line, const char *text, size_t size);
 void task_line_free(struct task_line *line);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * twr top: how many tasks there are, each second: of Redis alone its counts, of a worker that
- * listens all that its page shows. Both come as the same JSON (status_page.h), the former without
- * most of its members.
+ * top_command.c is twr top. Each second it shows Redis's counts of tasks, or all of the page of a
+ * worker that listens. Both come as the same JSON (status_page.h), Redis's without most members.
  *
- * On a terminal a screen of its own is redrawn and taken away at the end; signals are waited for,
- * so nothing ends the program in between. Elsewhere it is a line each time.
+ * On a terminal it redraws a screen of its own, and removes it at the end. It waits for signals, so
+ * that none ends the program before. Elsewhere it writes a line each time.
  */
 #include "commands.h"
 
@@ -31,11 +30,11 @@ enum { ANSWER_MAX = 4 * 1024 * 1024, ANSWER_MS = 5000, URL_ROOM = 2048, ROWS = 2
 
 struct top {
 	const struct arguments *arguments;
-	struct tw_redis *redis; /* NULL: the worker is asked */
-	CURL *curl;             /* NULL: Redis is */
+	struct tw_redis *redis; /* NULL if it asks the worker */
+	CURL *curl;             /* NULL if it asks Redis */
 	bool terminal;
 	char url[URL_ROOM];
-	char curl_error[CURL_ERROR_SIZE]; /* in libcurl's words */
+	char curl_error[CURL_ERROR_SIZE]; /* libcurl's text */
 	char error[CURL_ERROR_SIZE + 16]; /* why there is no status */
 };
 
@@ -66,7 +65,7 @@ static void worker_explain(struct top *top, CURLcode result)
 	}
 }
 
-/* NULL: no answer, or none of a worker. */
+/* Returns the worker's status, or NULL without an answer of a worker. */
 static json_t *worker_ask(struct top *top)
 {
 	char *text = NULL;
@@ -99,7 +98,7 @@ static json_t *redis_ask(struct top *top)
 	struct tw_redis_stats tasks;
 	struct tw_redis_error error = {0};
 
-	if (tw_redis_get_stats(top->redis, &tasks) == TW_OK)
+	if (tasks_ask(top->redis, &tasks))
 		return json_pack("{s:o}", "tasks", status_page_tasks(&tasks));
 	tw_redis_last_error(top->redis, &error);
 	snprintf(top->error, sizeof(top->error), "%.200s", error.text);
@@ -108,14 +107,15 @@ static json_t *redis_ask(struct top *top)
 
 /* ---- Showing ---- */
 
-/* A terminal must not obey it: neither bytes below blank nor, in UTF-8, those above 0x7f. */
+/* Writes a text that a terminal must not obey, without its control characters, also those of UTF-8
+ * above 0x7f. */
 static void write_text(FILE *out, const char *text)
 {
 	for (size_t i = 0; text && text[i]; i++) {
 		unsigned char byte = (unsigned char)text[i];
 		unsigned char next = (unsigned char)text[i + 1];
 
-		/* 0x80 to 0x9f */
+		/* These are 0x80 to 0x9f. */
 		bool control = byte == 0xc2 && (next & 0xe0) == 0x80;
 
 		if (byte < ' ' || byte == 0x7f || control)
@@ -145,14 +145,14 @@ static void write_time(FILE *out, const json_t *object, const char *name)
 	double seconds = json_number_value(value);
 	char text[WHEN_SIZE];
 
-	/* A worker that is none may say anything. */
+	/* Something else may answer in place of a worker. */
 	if (!json_is_number(value) || !(seconds >= 0 && seconds < 4e9))
 		fputs("-", out);
 	else
 		fputs(duration_write((tw_duration)(seconds * TW_SECOND), text), out);
 }
 
-/* "scheduled 5  started 2 ..." of the members that the object has. */
+/* Writes "scheduled 5  started 2 ..." of the members that the object has. */
 static void write_pairs(FILE *out, const json_t *object, const char *const *names)
 {
 	for (; *names; names++) {
@@ -187,7 +187,7 @@ static void write_rates(FILE *out, const json_t *status)
 	write_time(out, last, "late_p99_s");
 }
 
-/* Members of the status that have the same counts, each with its name: "worker", of "workers". */
+/* Writes members of the status that have the same counts, such as "workers", each with its name. */
 static void write_table(FILE *out, const json_t *status, const char *member, const char *title)
 {
 	static const char *const names[] = {"running", "held",  "done",     "retried", "dead",
@@ -227,7 +227,7 @@ static void write_letters(FILE *out, const json_t *status)
 	}
 }
 
-/* What the screen shows, in lines. */
+/* Writes the lines of the screen. */
 static void write_screen(FILE *out, const struct top *top, const json_t *status)
 {
 	fprintf(out, "twr top  %s\n\n", top->curl ? top->arguments->worker_url : "Redis");
@@ -250,13 +250,13 @@ static void write_screen(FILE *out, const struct top *top, const json_t *status)
 	write_letters(out, status);
 }
 
-/* Lines that the screen has no room for are left out, and so is the end of a long one. */
+/* Draws the screen. Lines without room are left out, and so is the end of a long one. */
 static void screen_draw(const char *text)
 {
 	struct winsize size = {0};
 	unsigned rows;
 
-	/* A terminal may not know it, or be gone. */
+	/* A terminal may not know its size, or be gone. */
 	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 	rows = size.ws_row ? size.ws_row : ROWS;
 	fputs("\033[H", stdout);
@@ -302,7 +302,7 @@ static void show_status(const struct top *top, const json_t *status)
 	fflush(stdout);
 }
 
-/* Another screen, without a cursor, where long lines end at its edge; and back. */
+/* Begins another screen, without a cursor, where long lines end at its edge. */
 static void terminal_begin(const struct top *top)
 {
 	if (top->terminal)
@@ -324,7 +324,7 @@ static int worker_open(struct top *top)
 	const char *url = top->arguments->worker_url;
 	size_t size = strlen(url);
 
-	/* It begins with http. */
+	/* The URL begins with http. */
 	while (url[size - 1] == '/')
 		size--;
 	top->curl = curl_easy_init();
@@ -349,7 +349,7 @@ static int redis_open(struct top *top)
 	return outcome(tw_redis_open(&top->redis, &top->arguments->redis, &error), &error);
 }
 
-/* Asks and shows until a signal comes, or its output is closed. The first time there must be an
+/* Asks and shows until a signal comes, or its output is closed. The first question must have an
  * answer. */
 static int top_run(struct top *top, const sigset_t *signals)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* twr: tasks on Redis from the command line. Reads the arguments, connects, runs one command. */
+/* twr.c is the program: it reads the arguments, connects, and runs one command. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -17,10 +17,11 @@ static command_run *const commands[] = {
 	[COMMAND_DEAD_LIST] = command_list, [COMMAND_DEAD_RETRY] = command_key,
 	[COMMAND_DEAD_DROP] = command_key,  [COMMAND_PING] = command_ping,
 	[COMMAND_PAUSE] = command_pause,    [COMMAND_RESUME] = command_pause,
-	[COMMAND_LIMITS] = command_limits,
+	[COMMAND_LIMITS] = command_limits,  [COMMAND_NAMESPACE_DELETE] = command_delete,
 };
 
-/* A key that is too long is bad data, and to the library a bad argument. */
+/* Checks the key's size. A key that is too long is bad data here, but a bad argument to the
+ * library. */
 static int key_check(const struct tw_redis_task *task)
 {
 	if (task->key_size <= TW_REDIS_KEY_MAX)
@@ -61,7 +62,7 @@ int main(int count, char **texts)
 	if (exit_code == EXIT_DONE && !arguments.answered)
 		exit_code = run(&arguments);
 	arguments_free(&arguments);
-	/* What can't be written now is an error of the stream, as what could not be before. */
+	/* A failed write becomes an error of the stream, as earlier ones did. */
 	fflush(stdout);
 	if (ferror(stdout) && exit_code == EXIT_DONE) {
 		fputs("twr: standard output can't be written\n", stderr);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers are read by hand: strtod knows blanks, signs, hexadecimal, infinity and the locale's
- * comma, none of which is a duration. The calendar is the proleptic Gregorian one, from timegm.
+ * when.c reads and writes times. It does not read numbers by strtod, which accepts blanks, signs,
+ * hexadecimal, infinity and the locale's comma. The calendar is the proleptic Gregorian one, from
+ * timegm.
  */
 #include "when.h"
 
@@ -12,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Digits with an optional fraction, as nanos of one: "1.5" is 1,500,000,000. NULL: no number, or
- * one that is out of range. */
+/* Reads digits with an optional fraction as nanos of one: "1.5" is 1,500,000,000. Returns their
+ * end, or NULL if they are no number, or out of range. */
 static const char *decimal_read(const char *text, int64_t *nanos)
 {
 	int64_t whole = 0;
@@ -70,7 +71,7 @@ bool duration_parse(const char *text, tw_duration *duration)
 		text = decimal_read(text, &nanos);
 		if (!text)
 			return false;
-		/* Seconds may be left out if they are all there is. */
+		/* The unit may be left out for seconds alone. */
 		if (*text || sum) {
 			text = unit_read(text, &unit);
 			if (!text)
@@ -85,8 +86,8 @@ bool duration_parse(const char *text, tw_duration *duration)
 	return true;
 }
 
-/* The text behind what is as the pattern says; NULL: it is not. In a pattern 0 is any digit, and T
- * any of "Tt ". */
+/* Returns the text after a part that matches the pattern, or NULL. In a pattern 0 is any digit, and
+ * T is any of "Tt ". */
 static const char *pattern_skip(const char *text, const char *pattern)
 {
 	for (; *pattern; pattern++, text++) {
@@ -100,7 +101,7 @@ static const char *pattern_skip(const char *text, const char *pattern)
 	return text;
 }
 
-/* "2031-05-01T12:00", "2031-05-01T12:00:30" or "2031-05-01T12:00:30.250" */
+/* Reads "2031-05-01T12:00", "2031-05-01T12:00:30" or "2031-05-01T12:00:30.250". */
 static const char *date_read(const char *text, struct tm *date, int *ms)
 {
 	const char *end = pattern_skip(text, "0000-00-00T00:00");
@@ -120,12 +121,12 @@ static const char *date_read(const char *text, struct tm *date, int *ms)
 	if (!end || nanos >= TW_MINUTE)
 		return NULL;
 	date->tm_sec = (int)(nanos / TW_SECOND);
-	/* Up: never early. */
+	/* It rounds up, so a task is never early. */
 	*ms = (int)((nanos % TW_SECOND + TW_MILLISECOND - 1) / TW_MILLISECOND);
 	return end;
 }
 
-/* "Z", "+02:00", "-0730": seconds to the east of Greenwich. */
+/* Reads "Z", "+02:00" or "-0730" as seconds to the east of Greenwich. */
 static bool zone_read(const char *text, int *east)
 {
 	const char *end;
@@ -147,13 +148,13 @@ static bool zone_read(const char *text, int *east)
 	return hours <= 23 && minutes <= 59;
 }
 
-/* timegm takes a 31st of April and makes it the 1st of May. */
+/* Converts a date that exists. timegm would take the 31st of April for the 1st of May. */
 static bool date_to_seconds(const struct tm *date, time_t *seconds)
 {
 	struct tm real = *date;
 
 	*seconds = timegm(&real);
-	/* The 60th minute is of another hour. */
+	/* The 60th minute belongs to another hour. */
 	return real.tm_mday == date->tm_mday && real.tm_mon == date->tm_mon &&
 	       real.tm_hour == date->tm_hour;
 }
@@ -185,10 +186,10 @@ const char *time_write(int64_t at_ms, char text[WHEN_SIZE])
 	struct tm date;
 	size_t size;
 
-	/* What is no time of ours, as Redis would write it. */
+	/* A number that is no time of ours is written as Redis writes it. */
 	if (at_ms == INT64_MAX || at_ms == INT64_MIN)
 		return strcpy(text, at_ms < 0 ? "-inf" : "inf");
-	/* Not more years than an int has. */
+	/* An int has enough years. */
 	gmtime_r(&seconds, &date);
 	size = strftime(text, WHEN_SIZE, "%Y-%m-%dT%H:%M:%S", &date);
 	snprintf(text + size, WHEN_SIZE - size, ".%03dZ", (int)(at_ms % 1000));

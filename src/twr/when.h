@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Times, lengths of time and what becomes of missed ones, as text. All times are UTC; no clock is
- * read here. */
+/* when reads and writes times, durations and the handling of missed times as text. All times are
+ * UTC. It reads no clock. */
 #ifndef TWR_WHEN_H
 #define TWR_WHEN_H
 
@@ -11,20 +11,21 @@
 
 enum { WHEN_SIZE = 32 };
 
-/* "90", "1.5s", "250ms", "1h30m", "7d": a bare number is seconds. False: it is none of these. */
+/* Reads a duration as "90", "1.5s", "250ms", "1h30m" or "7d". A number alone is seconds. Returns
+ * false for other texts. */
 bool duration_parse(const char *text, tw_duration *duration);
 
-/* "2031-05-01T12:00:00.250Z", "2031-05-01T12:00+02:00", or seconds since 1970, to milliseconds
- * since 1970. A time without a zone is refused: whose would it be? */
+/* Reads a time as "2031-05-01T12:00:00.250Z", "2031-05-01T12:00+02:00", or seconds since 1970.
+ * *at_ms is milliseconds since 1970. A time without a zone is refused. */
 bool time_parse(const char *text, int64_t *at_ms);
 
-/* "2031-05-01T12:00:00.250Z". Returns the text. */
+/* Writes a time as "2031-05-01T12:00:00.250Z". Returns the text. */
 const char *time_write(int64_t at_ms, char text[WHEN_SIZE]);
 
-/* "250 us", "12.3 ms", "4.56 s". Returns the text. */
+/* Writes a duration as "250 us", "12.3 ms" or "4.56 s". Returns the text. */
 const char *duration_write(tw_duration duration, char text[WHEN_SIZE]);
 
-/* "one", "skip" or "all"; false: the text is none of them. */
+/* These convert "one", "skip" and "all". Reading returns false for other texts. */
 const char *missed_name(enum tw_redis_missed missed);
 bool missed_read(const char *text, enum tw_redis_missed *missed);
 

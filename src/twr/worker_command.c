@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The worker's threads do the work; this one waits for signals, and tells the counts between them.
+ * The worker's threads do the work; this one waits for signals, and logs the counts between them.
  * The signals are blocked before any thread starts, so that they come here alone.
  *
- * SIGTERM or SIGINT: nothing is claimed any more, what runs may end within the grace time, the rest
- * is given back to run elsewhere. A second SIGINT ends the program at once; its leases just expire.
+ * After SIGTERM, SIGINT or SIGHUP nothing is claimed any more, what runs may end within the grace
+ * time, and the rest is given back to run elsewhere. A second SIGINT ends the program at once; its
+ * leases just expire. A SIGHUP that is ignored at the start, as by nohup, stays ignored.
  */
 #include "commands.h"
 
@@ -46,6 +47,12 @@ static void tell_connection(void *context, const struct tw_redis_error *error)
 		fputs("twr: Redis is available again\n", stderr);
 }
 
+static void tell_notice(void *context, const struct tw_redis_error *error)
+{
+	(void)context;
+	fprintf(stderr, "twr: %s: %s\n", tw_status_text(error->status), error->text);
+}
+
 static void tell_counts(const struct tw_redis_worker_stats *stats)
 {
 	fprintf(stderr,
@@ -58,9 +65,14 @@ static void tell_counts(const struct tw_redis_worker_stats *stats)
 
 static void block_signals(sigset_t *signals)
 {
+	struct sigaction hang_up;
+
 	sigemptyset(signals);
 	sigaddset(signals, SIGTERM);
 	sigaddset(signals, SIGINT);
+	sigaction(SIGHUP, NULL, &hang_up);
+	if (hang_up.sa_handler != SIG_IGN)
+		sigaddset(signals, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
@@ -165,6 +177,7 @@ static int worker_run(struct arguments *arguments, struct pages *pages, const si
 	options->context = &console;
 	options->report = take_report;
 	options->connection = tell_connection;
+	options->notice = tell_notice;
 	status = tw_redis_worker_start(&worker, &arguments->redis, options, &error);
 	exit_code = outcome(status, &error);
 	if (exit_code == EXIT_DONE)

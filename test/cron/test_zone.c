@@ -621,6 +621,25 @@ static void files_are_looked_for_in_tzdir(void **state)
 	assert_load("Europe/Berlin", TW_OK);
 }
 
+static void missing_folder_of_zones_is_no_missing_zone(void **state)
+{
+	static const char *const names[] = {"zone"};
+	struct zone zone;
+	char folder[FOLDER_SIZE];
+	const char *wrong;
+
+	(void)state;
+	folder_make(folder);
+	folder_write(folder, "zone", "", 0);
+	assert_int_equal(zone_load(&zone, "Europe/Berlin", &wrong), TW_NOT_FOUND);
+	assert_string_equal(wrong, "there is no such zone");
+	folder_remove(folder, names, 1);
+	assert_int_equal(setenv("TZDIR", folder, 1), 0);
+	assert_int_equal(zone_load(&zone, "Europe/Berlin", &wrong), TW_NOT_FOUND);
+	assert_string_equal(wrong, "there are no zones here: tzdata is not installed");
+	assert_int_equal(unsetenv("TZDIR"), 0);
+}
+
 static void folder_may_be_empty_and_not_endless(void **state)
 {
 	char *folder = calloc(1, 10000);
@@ -679,6 +698,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(randomly_damaged_file_does_no_harm),
 	cmocka_unit_test(names_that_lead_astray_are_refused),
 	cmocka_unit_test(files_are_looked_for_in_tzdir),
+	cmocka_unit_test(missing_folder_of_zones_is_no_missing_zone),
 	cmocka_unit_test(folder_may_be_empty_and_not_endless),
 	cmocka_unit_test(cancelled_thread_goes_on_to_the_end_of_the_call),
 };

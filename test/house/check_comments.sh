@@ -25,6 +25,7 @@ src/man/
 src/cron/
 src/runtime/
 src/cache/
+src/twr/
 "
 COUNTS=test/house/comment_counts
 

@@ -148,6 +148,13 @@ static void same_calendar_again_keeps_the_occurrence(void **state)
 	assert_int_equal(add(fixture, &task), due_ms);
 	assert_int_equal(ack(fixture, batch), TW_OK);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, due_ms));
+	/* A time that has passed is none: an overdue occurrence stays. */
+	due_ms = time_after(hourly, due_ms);
+	task.at_ms = 1;
+	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+	assert_int_equal(add(fixture, &task), due_ms);
+	assert_true(find_task(fixture->redis, "a").due_ms <= now(fixture));
+	task.at_ms = 0;
 	task.mode = TW_REDIS_NEW;
 	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_EXISTS);
 	/* Another calendar is another task. */
@@ -224,6 +231,22 @@ static void missed_times_of_the_calendar_are_skipped(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_PENDING);
 }
 
+/* The worker that schedules the next occurrence finds out that it is not too late. */
+static void occurrence_of_the_calendar_that_would_begin_too_late_is_skipped(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_info info = {.task = by_calendar("a", hourly)};
+	struct tw_redis_batch *batch;
+
+	info.task.grace = 2 * TW_HOUR;
+	info.due_ms = time_after(hourly, now(fixture)) - 11 * hour_ms;
+	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &info, 1, NULL));
+	assert_nothing_due(fixture->redis, "a");
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(only_job(batch)->due_ms, info.due_ms + 10 * hour_ms);
+	assert_int_equal(ack(fixture, batch), TW_OK);
+}
+
 /* The worker that is to find out the next time comes hours after the occurrence has ended. */
 static void times_after_the_end_are_not_missed(void **state)
 {
@@ -264,7 +287,8 @@ static void occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next
 	entry_set(fixture, "a", entry);
 	wait_for(30 * TW_MILLISECOND);
 	assert_nothing_due(fixture->redis, "a");
-	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
+	snprintf(entry, sizeof(entry), "a#due=%lld", (long long)at_ms);
+	assert_int_equal(find_dead(fixture->redis, entry).status, TW_OK);
 	snprintf(entry, sizeof(entry), "one %lld cron *", (long long)at_ms);
 	assert_entry_begins(fixture, "a", entry);
 	/* The next claim hands it to none, and schedules it. */
@@ -279,7 +303,7 @@ static void occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next
 /* A worker that was slow: another has had the entry written, and the task has gone on. */
 static void schedule_made_from_an_older_entry_changes_nothing(void **state)
 {
-	static const char now_there[] = "one 2000 cron 3000 UTC * * * * *";
+	static const char now_there[] = "one 2000 cron *3000 UTC * * * * *";
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
 	int64_t due_ms = add(fixture, &task);
@@ -298,8 +322,94 @@ static void schedule_made_from_an_older_entry_changes_nothing(void **state)
 		freeReplyObject(reply);
 		assert_entry_begins(fixture, "a",
 				    same ? "one 4000 cron - UTC * * * * *" : now_there);
-		assert_int_equal(find_task(fixture->redis, "a").due_ms, same ? 5000 : due_ms);
+		assert_int_equal(redis_server_number(&fixture->server, "ZSCORE %s a", due),
+				 same ? 5000 : due_ms);
 	}
+}
+
+/* Adds a task by `hourly` whose entry is of an older version of its zone, 20 minutes and a second
+ * before the time that the calendar has now, or 20 minutes after it. Returns that time. */
+static int64_t add_shifted(struct fixture *fixture, const char *key, bool early)
+{
+	struct tw_redis_task task = by_calendar(key, hourly);
+	int64_t at_ms = add(fixture, &task) + hour_ms;
+	int64_t was_ms = early ? at_ms - 1201000 : at_ms + 1200000;
+	char entry[100];
+
+	snprintf(entry, sizeof(entry), "one %lld cron - %s %s", (long long)was_ms, ZONE, hourly);
+	entry_set(fixture, key, entry);
+	freeReplyObject(redis_server_ask(
+		&fixture->server, "ZADD {tw/%s/%u}due %lld %s", fixture->name_space,
+		tw_redis_shard(fixture->redis, key, strlen(key)), (long long)was_ms, key));
+	return at_ms;
+}
+
+static void assert_follows(struct fixture *fixture, const char *key, int64_t at_ms)
+{
+	char entry[100];
+
+	assert_int_equal(find_task(fixture->redis, key).due_ms, at_ms);
+	snprintf(entry, sizeof(entry), "one %lld cron - %s %s", (long long)at_ms, ZONE, hourly);
+	assert_entry_begins(fixture, key, entry);
+}
+
+/* An update of the time zone files is felt when a task is declared again, alone or among many. */
+static void task_that_is_declared_again_follows_the_time_zone_files(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = by_calendar("a", hourly);
+	struct tw_redis_task tasks[] = {task, task};
+	int64_t early_ms = add_shifted(fixture, "a", true);
+	int64_t late_ms = add_shifted(fixture, "b", false);
+
+	assert_int_equal(add(fixture, &task), early_ms);
+	assert_follows(fixture, "a", early_ms);
+	early_ms = add_shifted(fixture, "a", true);
+	tasks[1].key = "b";
+	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 2, NULL));
+	assert_follows(fixture, "a", early_ms);
+	assert_follows(fixture, "b", late_ms);
+}
+
+static void worker_that_starts_follows_the_time_zone_files(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t early_ms = add_shifted(fixture, "a", true);
+	int64_t late_ms = add_shifted(fixture, "b", false);
+	struct tw_redis_worker *worker;
+
+	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
+	WAIT_UNTIL(find_task(fixture->redis, "a").due_ms == early_ms &&
+		   find_task(fixture->redis, "b").due_ms == late_ms);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	assert_follows(fixture, "a", early_ms);
+	assert_follows(fixture, "b", late_ms);
+}
+
+/* What has begun, was moved, has passed or has ended keeps its time. */
+static void only_occurrences_to_come_follow_the_time_zone_files(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker *worker;
+	char entry[2][100];
+	struct found moved;
+
+	add_shifted(fixture, "moved", true);
+	assert_int_equal(move_task(fixture->redis, "moved", 5 * TW_HOUR), TW_OK);
+	moved = find_task(fixture->redis, "moved");
+	add_shifted(fixture, "passed", true);
+	add_shifted(fixture, "ended", true);
+	snprintf(entry[0], sizeof(entry[0]), "one %lld cron - %s %s",
+		 (long long)(now(fixture) - 12345), ZONE, hourly);
+	entry_set(fixture, "passed", entry[0]);
+	snprintf(entry[1], sizeof(entry[1]), "one %lld cron *%lld %s %s",
+		 (long long)(now(fixture) + 12345), (long long)now(fixture), ZONE, hourly);
+	entry_set(fixture, "ended", entry[1]);
+	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	assert_int_equal(find_task(fixture->redis, "moved").due_ms, moved.due_ms);
+	assert_entry_begins(fixture, "passed", entry[0]);
+	assert_entry_begins(fixture, "ended", entry[1]);
 }
 
 /* The last that there is; nothing is behind it. */
@@ -485,9 +595,13 @@ int main(void)
 		FIXTURE_TEST(missed_times_of_the_calendar_all_run),
 		FIXTURE_TEST(one_run_makes_up_for_missed_times_of_the_calendar),
 		FIXTURE_TEST(missed_times_of_the_calendar_are_skipped),
+		FIXTURE_TEST(occurrence_of_the_calendar_that_would_begin_too_late_is_skipped),
 		FIXTURE_TEST(times_after_the_end_are_not_missed),
 		FIXTURE_TEST(occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next),
 		FIXTURE_TEST(schedule_made_from_an_older_entry_changes_nothing),
+		FIXTURE_TEST(task_that_is_declared_again_follows_the_time_zone_files),
+		FIXTURE_TEST(worker_that_starts_follows_the_time_zone_files),
+		FIXTURE_TEST(only_occurrences_to_come_follow_the_time_zone_files),
 		FIXTURE_TEST(last_time_of_all_is_the_latest_missed_one),
 		FIXTURE_TEST(calendar_without_a_further_time_ends),
 		FIXTURE_TEST(listings_tell_the_calendar),

@@ -549,6 +549,122 @@ static void node_that_was_silent_is_not_asked_for_the_map(void **state)
 	tw_redis_close(hasty);
 }
 
+/* A task of a healthy node is run, and its lease extended, while a claim has been sent to a node
+ * that does not answer. */
+static void silent_node_holds_up_no_task_of_another(void **state)
+{
+	struct tw_redis_worker_options worker_options = {.lease = TW_SECOND};
+	struct tw_redis_worker *worker;
+	struct tw_redis_error last;
+	char silent[KEY_SIZE];
+	char other[KEY_SIZE];
+	int64_t before;
+
+	(void)state;
+	key_at(0, silent);
+	key_at(1, other);
+	options.reply_timeout = SILENCE_MAX;
+	options.url = cluster.nodes[0].url;
+	demand_full_coverage("no");
+	runs_attach(&runs, &worker_options);
+	worker = worker_start(&options, &worker_options);
+	runs.gate_is_shut = true;
+	add_task(redis, other, 0);
+	WAIT_UNTIL(runs_running(&runs) == 1);
+	add_task(redis, silent, 300 * TW_MILLISECOND);
+	assert_int_equal(kill(cluster.nodes[0].pid, SIGSTOP), 0);
+	before = wall_clock();
+	/* Longer than its lease, while nothing comes of the claim. */
+	wait_for(3 * TW_SECOND);
+	runs_open_gate(&runs);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	for (int i = 0; i < 50; i++) {
+		add_task(redis, other, 0);
+		WAIT_UNTIL(ends_count(&runs) == 2 + (size_t)i);
+	}
+	assert_int_equal(runs_count_of(&runs, other), 51);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 51);
+	assert_true(wall_clock() - before < SILENCE_MAX / 2);
+	assert_int_equal(runs_told(&runs, &last), 0);
+	/* What is owed is waited for no longer than the grace and two seconds. */
+	before = wall_clock();
+	assert_int_equal(tw_redis_worker_stop(worker, TW_SECOND), TW_OK);
+	assert_in_range(wall_clock() - before, 2900 * TW_MILLISECOND, SILENCE_MAX / 2);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	assert_int_equal(kill(cluster.nodes[0].pid, SIGCONT), 0);
+	demand_full_coverage("yes");
+	cluster_wait_until_well(&cluster);
+}
+
+/* The worker knows one node, and the first claims have it connect the others. */
+static void connecting_a_silent_node_holds_up_no_task_of_another(void **state)
+{
+	int known = cluster_owner(&cluster, slot_of(SHARD_NONE));
+	int node = (known + 1) % CLUSTER_NODES;
+	struct tw_redis_worker *worker;
+	struct tw_redis_error last;
+	char silent[KEY_SIZE];
+	char other[KEY_SIZE];
+
+	(void)state;
+	key_at(node, silent);
+	key_at((node + 1) % CLUSTER_NODES, other);
+	add_task(redis, silent, 0);
+	options.url = cluster.nodes[known].url;
+	options.reply_timeout = SILENCE_MAX;
+	demand_full_coverage("no");
+	assert_int_equal(kill(cluster.nodes[node].pid, SIGSTOP), 0);
+	worker = start();
+	for (int i = 0; i < 20; i++) {
+		add_task(redis, other, 0);
+		WAIT_UNTIL(ends_count(&runs) == 1 + (size_t)i);
+	}
+	assert_int_equal(runs_count_of(&runs, other), 20);
+	assert_int_equal(kill(cluster.nodes[node].pid, SIGCONT), 0);
+	WAIT_UNTIL(runs_count_of(&runs, silent) == 1);
+	assert_int_equal(runs_told(&runs, &last), 0);
+	worker_stop(worker);
+	demand_full_coverage("yes");
+	cluster_wait_until_well(&cluster);
+}
+
+/* The others' replies say nothing of it: one loss, one return. */
+static void node_that_is_away_is_told_once(void **state)
+{
+	struct tw_redis_worker *worker;
+	struct tw_redis_error last;
+	char away[KEY_SIZE];
+	char other[KEY_SIZE];
+
+	(void)state;
+	key_at(1, away);
+	key_at(2, other);
+	options.url = cluster.nodes[0].url;
+	demand_full_coverage("no");
+	worker = start();
+	add_task(redis, away, 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	redis_server_end(&cluster.nodes[1], SIGKILL);
+	WAIT_UNTIL(runs_lost(&runs) == 1);
+	for (int i = 0; i < 50; i++) {
+		add_task(redis, other, 20 * TW_MILLISECOND);
+		WAIT_UNTIL(ends_count(&runs) == 2 + (size_t)i);
+	}
+	assert_int_equal(runs_lost(&runs), 1);
+	assert_int_equal(runs_found(&runs), 0);
+	assert_in_range(runs_told(&runs, &last), 1, 4);
+	assert_int_equal(tw_redis_worker_last_error(worker, &last), TW_OK);
+	assert_int_equal(last.status, TW_REDIS_UNREACHABLE);
+	redis_server_restart(&cluster.nodes[1]);
+	WAIT_UNTIL(runs_found(&runs) == 1);
+	assert_int_equal(tw_redis_worker_last_error(worker, &last), TW_OK);
+	assert_int_equal(last.status, TW_OK);
+	assert_string_equal(last.text, "");
+	worker_stop(worker);
+	demand_full_coverage("yes");
+	cluster_wait_until_well(&cluster);
+}
+
 static void restart_a_node(void)
 {
 	WAIT_UNTIL(added_so_far() > LEAST / 4);
@@ -580,6 +696,9 @@ int main(void)
 		CLUSTER_TEST(silent_node_holds_up_no_call_for_another),
 		CLUSTER_TEST(connecting_a_silent_node_holds_up_no_call_for_another),
 		CLUSTER_TEST(node_that_was_silent_is_not_asked_for_the_map),
+		CLUSTER_TEST(silent_node_holds_up_no_task_of_another),
+		CLUSTER_TEST(connecting_a_silent_node_holds_up_no_task_of_another),
+		CLUSTER_TEST(node_that_is_away_is_told_once),
 		CLUSTER_TEST(slots_moved_in_mid_run_lose_nothing),
 		CLUSTER_TEST(node_restarted_in_mid_run_loses_nothing),
 	};

@@ -16,12 +16,12 @@
 #include "support/runs.h"
 #include "support/wait.h"
 
-/* The next hint within so long. */
+/* Takes the next hint within that time. */
 static bool hint_comes(struct hints *hints, tw_duration within, unsigned *shard, tw_duration *wait)
 {
 	tw_duration end = wall_clock() + within;
 
-	while (!hints_next(hints, shard, wait)) {
+	while (!hints_next(hints, shard, wait, wall_clock())) {
 		struct pollfd descriptor = {.fd = hints_descriptor(hints), .events = POLLIN};
 
 		if (wall_clock() >= end)
@@ -31,6 +31,108 @@ static bool hint_comes(struct hints *hints, tw_duration within, unsigned *shard,
 	return true;
 }
 
+static size_t answer_nothing(void *context, const redisReply *request, char *reply, size_t room)
+{
+	(void)context;
+	(void)request;
+	(void)reply;
+	(void)room;
+	return 0;
+}
+
+static struct mailbox mailbox;
+
+/* Connects as a worker's loop does, and subscribes. */
+static void hints_open(struct hints *hints, struct tw_redis *redis)
+{
+	int64_t end = wall_clock() + 10 * TW_SECOND;
+
+	assert_int_equal(mailbox_init(&mailbox), TW_OK);
+	while (!hints_are_connected(hints)) {
+		struct pollfd descriptor = {.fd = mailbox.descriptor, .events = POLLIN};
+
+		assert_null(hints_tend(hints, redis, &mailbox, wall_clock()));
+		assert_true(wall_clock() < end);
+		poll(&descriptor, 1, 10);
+	}
+}
+
+static void hints_close(struct hints *hints)
+{
+	hints_end(hints);
+	mailbox_destroy(&mailbox);
+}
+
+static void side_that_says_nothing_is_connected_again(void **state)
+{
+	struct false_server server;
+	struct hints hints = {0};
+	struct tw_redis *redis;
+	unsigned shard;
+	tw_duration wait;
+	int64_t now;
+
+	(void)state;
+	false_server_start(&server, answer_nothing, NULL);
+	redis = client_open(&(struct tw_redis_options){.url = server.url, .shards = 4});
+	hints_open(&hints, redis);
+	/* It is asked now and then, and has answered. */
+	now = hints_due_at(&hints);
+	assert_null(hints_tend(&hints, redis, &mailbox, now));
+	assert_true(hints_due_at(&hints) > now);
+	WAIT_UNTIL(!hints_next(&hints, &shard, &wait, now) && !hints.pong_by);
+	/* A doubt has it asked at once. The second one comes too soon. */
+	now += TW_SECOND;
+	hints_doubt(&hints, now);
+	assert_int_equal(hints_due_at(&hints), now);
+	false_server_refuse(&server, "PING", "", 1);
+	assert_null(hints_tend(&hints, redis, &mailbox, now));
+	assert_int_equal(hints_due_at(&hints), now + 2 * TW_SECOND);
+	assert_true(hints_are_connected(&hints));
+	now = hints_due_at(&hints);
+	assert_null(hints_tend(&hints, redis, &mailbox, now));
+	assert_false(hints_are_connected(&hints));
+	mailbox_destroy(&mailbox);
+	hints_open(&hints, redis);
+	hints_close(&hints);
+	tw_redis_close(redis);
+	false_server_stop(&server);
+}
+
+/* It says so once, and does not connect again and again. */
+static void worker_without_the_right_to_subscribe_polls(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis_worker_options worker_options = {.poll = 50 * TW_MILLISECOND};
+	struct tw_redis_worker *worker;
+	struct tw_redis_error last;
+	redisReply *reply;
+	struct runs runs;
+
+	freeReplyObject(redis_server_ask(&fixture->server,
+					 "ACL SETUSER deaf on >pw ~* +@all resetchannels"));
+	freeReplyObject(redis_server_ask(&fixture->server, "ACL LOG RESET"));
+	options.user = "deaf";
+	options.password = "pw";
+	runs_init(&runs, 10);
+	runs_attach(&runs, &worker_options);
+	worker = worker_start(&options, &worker_options);
+	/* Longer than a lost connection is left alone. */
+	add_task(fixture->redis, "a", 2500 * TW_MILLISECOND);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(runs_notices(&runs, &last), 1);
+	assert_int_equal(last.status, TW_REDIS_REFUSED);
+	assert_non_null(strstr(last.text, "NOPERM"));
+	assert_int_equal(runs_lost(&runs), 0);
+	reply = redis_server_ask(&fixture->server, "ACL LOG");
+	assert_int_equal(reply->elements, 1);
+	assert_int_equal(reply->element[0]->element[1]->integer, 1);
+	freeReplyObject(reply);
+	worker_stop(worker);
+	runs_free(&runs);
+}
+
 static void earlier_task_is_hinted(void **state)
 {
 	struct fixture *fixture = *state;
@@ -38,8 +140,7 @@ static void earlier_task_is_hinted(void **state)
 	unsigned shard = 99;
 	tw_duration wait = 0;
 
-	hints_connect(&hints, fixture->redis, wall_clock());
-	assert_true(hints_are_connected(&hints));
+	hints_open(&hints, fixture->redis);
 	add_task(fixture->redis, "a", 5 * TW_SECOND);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, tw_redis_shard(fixture->redis, "a", 1));
@@ -50,7 +151,7 @@ static void earlier_task_is_hinted(void **state)
 	add_task(fixture->redis, "a", 0);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(wait, 0);
-	connection_close(&hints.connection);
+	hints_close(&hints);
 }
 
 /* A key of the same shard as "a". */
@@ -79,12 +180,11 @@ static void earliest_of_many_is_hinted(void **state)
 		tw_duration wait = 0;
 
 		fixture->redis->access->one_server = one_server;
-		hints_connect(&hints, fixture->redis, wall_clock());
-		assert_true(hints_are_connected(&hints));
+		hints_open(&hints, fixture->redis);
 		assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 2, NULL));
 		assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 		assert_in_range(wait, 2 * TW_SECOND, 2 * TW_SECOND + 2 * TW_MILLISECOND);
-		connection_close(&hints.connection);
+		hints_close(&hints);
 		assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 		assert_int_equal(cancel_task(fixture->redis, key), TW_OK);
 	}
@@ -98,14 +198,13 @@ static void released_task_is_hinted(void **state)
 	unsigned shard = 99;
 	tw_duration wait = 1;
 
-	hints_connect(&hints, fixture->redis, wall_clock());
-	assert_true(hints_are_connected(&hints));
+	hints_open(&hints, fixture->redis);
 	assert_ok(fixture->redis, tw_redis_release(fixture->redis, only_job(batch), 1, NULL));
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, tw_redis_shard(fixture->redis, "a", 1));
 	assert_int_equal(wait, 0);
 	tw_redis_batch_free(batch);
-	connection_close(&hints.connection);
+	hints_close(&hints);
 }
 
 static void later_and_far_tasks_are_not_hinted(void **state)
@@ -116,8 +215,7 @@ static void later_and_far_tasks_are_not_hinted(void **state)
 	tw_duration wait;
 
 	add_task(fixture->redis, "first", 5 * TW_SECOND);
-	hints_connect(&hints, fixture->redis, wall_clock());
-	assert_true(hints_are_connected(&hints));
+	hints_open(&hints, fixture->redis);
 	for (int i = 0; i < 100; i++) {
 		char key[16];
 
@@ -129,16 +227,7 @@ static void later_and_far_tasks_are_not_hinted(void **state)
 			add_task(fixture->redis, key, TW_MINUTE);
 	}
 	assert_false(hint_comes(&hints, 200 * TW_MILLISECOND, &shard, &wait));
-	connection_close(&hints.connection);
-}
-
-static size_t answer_nothing(void *context, const redisReply *request, char *reply, size_t room)
-{
-	(void)context;
-	(void)request;
-	(void)reply;
-	(void)room;
-	return 0;
+	hints_close(&hints);
 }
 
 /* What is published by others, or as no Redis would. The last one is a hint. */
@@ -171,15 +260,104 @@ static void messages_that_are_no_hints_are_passed_over(void **state)
 	false_server_start(&server, answer_nothing, NULL);
 	redis = client_open(&(struct tw_redis_options){.url = server.url, .shards = 4});
 	false_server_refuse(&server, "SUBSCRIBE", subscribed, 1);
-	hints_connect(&hints, redis, wall_clock());
+	hints_open(&hints, redis);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, 3);
 	assert_int_equal(wait, TW_HOUR);
 	assert_false(hint_comes(&hints, 20 * TW_MILLISECOND, &shard, &wait));
 	assert_true(hints_are_connected(&hints));
-	connection_close(&hints.connection);
+	hints_close(&hints);
 	tw_redis_close(redis);
 	false_server_stop(&server);
+}
+
+/* Reads the rights that the manual page gives a user, from the user's state to the commands. */
+static void rights_read(char *rights, size_t room)
+{
+	FILE *page = fopen("src/man/timingwheel-redis.7", "r");
+	bool inside = false;
+	char line[256];
+
+	assert_non_null(page);
+	*rights = '\0';
+	while (fgets(line, sizeof(line), page)) {
+		const char *user = strstr(line, "ACL SETUSER app ");
+
+		inside = user || (inside && line[0] != '.');
+		if (!inside)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		assert_true(strlen(rights) + strlen(line) < room);
+		strcat(rights, user ? strchr(user, '>') + strlen(">PASSWORD") : line);
+	}
+	fclose(page);
+}
+
+static bool give_one(void *context, const struct tw_redis_info *info)
+{
+	(void)info;
+	++*(int *)context;
+	return true;
+}
+
+/* Runs every kind of call, and a worker, as a user with the rights that the manual page names. */
+static void documented_rights_are_enough(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct tw_redis_limits limits = {.running = 10};
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis_worker_options worker_options = {.poll = TW_SECOND, .dead_max_count = 10};
+	struct tw_redis_worker_info info;
+	struct tw_redis_worker *worker;
+	struct tw_redis_batch *batch;
+	struct tw_redis_error last;
+	struct tw_redis *redis;
+	char command[2048] = "ACL SETUSER app on >pw";
+	redisReply *reply;
+	struct runs runs;
+	size_t workers;
+	int count = 0;
+
+	rights_read(command + strlen(command), sizeof(command) - strlen(command));
+	freeReplyObject(redis_server_ask(&fixture->server, "ACL LOG RESET"));
+	freeReplyObject(redis_server_ask(&fixture->server, command));
+	options.user = "app";
+	options.password = "pw";
+	redis = client_open(&options);
+	runs_init(&runs, 10);
+	runs_attach(&runs, &worker_options);
+	batch = claim_new(redis, "a", TW_MINUTE);
+	assert_ok(redis, tw_redis_extend(redis, only_job(batch), 1, TW_MINUTE, NULL));
+	assert_ok(redis, tw_redis_release(redis, only_job(batch), 1, NULL));
+	tw_redis_batch_free(batch);
+	batch = await_claim(redis, "a", TW_MINUTE);
+	assert_ok(redis, tw_redis_fail(redis, only_job(batch), 1, TW_FOREVER, "no", NULL));
+	tw_redis_batch_free(batch);
+	assert_ok(redis, tw_redis_dead_each(redis, give_one, &count));
+	assert_ok(redis, tw_redis_dead_retry(redis, "a", 1));
+	assert_int_equal(cancel_task(redis, "a"), TW_OK);
+	add_tasks(redis, 5, TW_HOUR, TW_SECOND);
+	assert_int_equal(move_task(redis, "task-0", 0), TW_OK);
+	assert_int_equal(find_task(redis, "task-1").status, TW_OK);
+	assert_ok(redis, tw_redis_each(redis, give_one, &count));
+	assert_int_equal(count, 6);
+	assert_ok(redis, tw_redis_pause(redis));
+	assert_ok(redis, tw_redis_resume(redis));
+	assert_ok(redis, tw_redis_set_limits(redis, &limits));
+	assert_int_equal(stats_of(redis).tasks, 5);
+	worker = worker_start(&options, &worker_options);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	/* It hears of it. */
+	add_task(redis, "b", 0);
+	WAIT_UNTIL(ends_count(&runs) == 2);
+	assert_ok(redis, tw_redis_get_workers(redis, &info, 1, &workers));
+	worker_stop(worker);
+	assert_int_equal(runs_lost(&runs) + runs_notices(&runs, &last), 0);
+	reply = redis_server_ask(&fixture->server, "ACL LOG");
+	assert_int_equal(reply->elements, 0);
+	freeReplyObject(reply);
+	runs_free(&runs);
+	tw_redis_close(redis);
 }
 
 static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job *job,
@@ -269,8 +447,8 @@ static void idle_worker_asks_for_all_shards_at_once(void **state)
 	assert_ok(redis, tw_redis_add(redis, &far, NULL));
 	scripts_run(fixture);
 	before = wall_clock();
-	/* Nobody tells of it. */
-	redis_server_set_due(&fixture->server, redis, "many", "a", -1);
+	/* No hint comes of it. */
+	redis_server_set_due(&fixture->server, redis, "many", "a", -1500);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_true(wall_clock() - before < 12 * TW_SECOND);
 	/* It looks, claims, acknowledges, the last after the run; each script may have been
@@ -285,12 +463,15 @@ static void idle_worker_asks_for_all_shards_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(side_that_says_nothing_is_connected_again),
+		FIXTURE_TEST(worker_without_the_right_to_subscribe_polls),
 		FIXTURE_TEST(earlier_task_is_hinted),
 		FIXTURE_TEST(earliest_of_many_is_hinted),
 		FIXTURE_TEST(released_task_is_hinted),
 		FIXTURE_TEST(later_and_far_tasks_are_not_hinted),
 		FIXTURE_TEST(messages_that_are_no_hints_are_passed_over),
 		FIXTURE_TEST(user_who_may_not_publish_has_all_but_hints),
+		FIXTURE_TEST(documented_rights_are_enough),
 		FIXTURE_TEST(idle_worker_asks_for_all_shards_at_once),
 	};
 

@@ -270,7 +270,12 @@ static void only_named_hosts_are_answered(void **state)
 		{"localhost:80:80", 421},
 		{"localhost:x", 421},
 		{"127.0.0.1.evil.example:9464", 421},
-		{"127.0.0.2", 421},
+		{"127.0.0.2", 200},
+		{"10.244.0.5:9464", 200},
+		{"[fe80::1]", 200},
+		{"10.244.0", 421},
+		{"10.244.0.5.evil.example", 421},
+		{"[2001:db8::7", 421},
 		{"", 421},
 		{":80", 421},
 		{"[]", 421},
@@ -283,7 +288,7 @@ static void only_named_hosts_are_answered(void **state)
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		int status;
 
-		snprintf(request, sizeof(request), "GET /healthz HTTP/1.1\r\nHost: %s",
+		snprintf(request, sizeof(request), "GET /metrics HTTP/1.1\r\nHost: %s",
 			 hosts[i].host);
 		status = status_of(request);
 		if (status != hosts[i].status)
@@ -297,6 +302,26 @@ static void only_named_hosts_are_answered(void **state)
 			 421);
 	assert_int_equal(status_of("GET / HTTP/1.0"), 421);
 	assert_int_equal(status_of("GET / HTTP/1.0\r\nHost: localhost"), 200);
+}
+
+/* A probe names the address of a container, a service, or no host at all. */
+static void probes_are_answered_whatever_host_they_name(void **state)
+{
+	static const char *const paths[] = {"/healthz", "/readyz"};
+	static const char *const rests[] = {"1.1\r\nHost: evil.example",
+					    "1.1\r\nHost: ", "1.1\r\nHost: twr.default.svc:9464",
+					    "1.0"};
+	char request[256];
+
+	(void)state;
+	start(no_options);
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(await_status(paths[i], 200));
+		for (size_t k = 0; k < sizeof(rests) / sizeof(rests[0]); k++) {
+			snprintf(request, sizeof(request), "GET %s HTTP/%s", paths[i], rests[k]);
+			assert_int_equal(status_of(request), 200);
+		}
+	}
 }
 
 static void bad_requests_are_refused_and_harm_nobody(void **state)
@@ -773,6 +798,10 @@ static void lost_redis_is_not_ready_and_no_figure(void **state)
 	reply = pages_await_metric(port, "twr_redis_up", 0);
 	assert_null(strstr(reply.body, "twr_tasks{"));
 	free(reply.text);
+	reply = pages_get(port, "/readyz");
+	assert_non_null(strstr(reply.body, "Redis is unavailable: "));
+	assert_non_null(strstr(reply.body, "Connection refused"));
+	free(reply.text);
 	assert_int_equal(status_of_path("/healthz"), 200);
 	assert_int_equal(status_of_path("/status.json"), 200);
 	redis_server_restart(&server);
@@ -850,29 +879,75 @@ static void redis_is_asked_once_a_second_whoever_looks(void **state)
 	took = redis_server_now(&fixture->server) - begin;
 	assert_true(counted(fixture) - before <= SHARDS * (took / 1000 + 2));
 	/* It does ask. */
-	for (int i = 0; i < 3000 && counted(fixture) < before + 2 * SHARDS; i++)
+	for (int i = 0; i < 3000 && counted(fixture) < before + 2 * SHARDS; i++) {
+		assert_int_equal(status_of_path("/metrics"), 200);
 		wait_for(10 * TW_MILLISECOND);
+	}
 	assert_true(counted(fixture) >= before + 2 * SHARDS);
 }
 
-/* The first question counts, too. */
-static void each_question_to_redis_shows_a_second(void **state)
+static size_t seconds_shown(void)
+{
+	json_t *status = read_status();
+	size_t shown = rows_of(status, "seconds");
+
+	json_decref(status);
+	return shown;
+}
+
+/* The worker's rates are noted all the same, and a probe of the loop asks nothing either. */
+static void redis_is_not_asked_while_nobody_looks(void **state)
 {
 	enum { SHARDS = 4 };
 	struct fixture *fixture = *state;
-	const int64_t before = counted(fixture);
+	int64_t before;
+	size_t shown;
 
 	start(no_options);
-	for (int i = 0; i < 3000; i++) {
-		json_t *status = read_status();
-		int64_t shown = (int64_t)rows_of(status, "seconds");
-
-		json_decref(status);
-		if (shown > 0 && counted(fixture) - before == SHARDS * shown)
-			return;
-		wait_for(10 * TW_MILLISECOND);
+	shown = seconds_shown();
+	before = counted(fixture);
+	for (int i = 0; i < 25; i++) {
+		assert_int_equal(status_of_path("/healthz"), 200);
+		wait_for(100 * TW_MILLISECOND);
 	}
-	fail_msg("there are fewer seconds than questions");
+	assert_int_equal(counted(fixture), before);
+	assert_true(seconds_shown() >= shown + 2);
+	assert_int_equal(counted(fixture), before + SHARDS);
+}
+
+/* A look waits for a silent Redis once, for a second, and then shows that it is silent. */
+static void silent_redis_is_told_and_holds_up_no_probe(void **state)
+{
+	struct redis_server server;
+	tw_duration begin;
+	bool ready = true;
+
+	(void)state;
+	redis_server_start(&server, NULL);
+	environment.url = server.url;
+	start(no_options);
+	assert_true(await_status("/readyz", 200));
+	wait_for(1100 * TW_MILLISECOND);
+	kill(server.pid, SIGSTOP);
+	begin = wall_clock();
+	assert_int_equal(status_of_path("/metrics"), 200);
+	assert_in_range(wall_clock() - begin, 900 * TW_MILLISECOND, 4 * TW_SECOND);
+	begin = wall_clock();
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(status_of_path("/metrics"), 200);
+		assert_int_equal(status_of_path("/healthz"), 200);
+	}
+	assert_true(wall_clock() - begin < 2 * TW_SECOND);
+	for (int i = 0; i < 300 && ready; i++) {
+		ready = status_of_path("/readyz") == 200;
+		wait_for(100 * TW_MILLISECOND);
+	}
+	assert_false(ready);
+	kill(server.pid, SIGCONT);
+	assert_true(await_status("/readyz", 200));
+	kill(worker.pid, SIGTERM);
+	assert_int_equal(program_wait(&worker), 0);
+	redis_server_stop(&server);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
@@ -886,6 +961,7 @@ int main(void)
 		TEST(other_methods_are_refused),
 		TEST(other_paths_are_not_there),
 		TEST(only_named_hosts_are_answered),
+		TEST(probes_are_answered_whatever_host_they_name),
 		TEST(bad_requests_are_refused_and_harm_nobody),
 		TEST(silent_connections_hold_nobody_up_for_long),
 		TEST(address_that_is_none_or_taken_is_refused),
@@ -904,7 +980,8 @@ int main(void)
 		TEST(worker_that_ends_is_healthy_and_not_ready),
 		TEST(loop_that_stands_is_not_healthy),
 		TEST(redis_is_asked_once_a_second_whoever_looks),
-		TEST(each_question_to_redis_shows_a_second),
+		TEST(redis_is_not_asked_while_nobody_looks),
+		TEST(silent_redis_is_told_and_holds_up_no_probe),
 	};
 
 	return FIXTURE_RUN(tests);

@@ -2,6 +2,9 @@
 /* Several namespaces over the same connections: they share those, and nothing else. */
 #include "support/fixture.h"
 
+#include "support/runs.h"
+#include "support/wait.h"
+
 #include <pthread.h>
 #include <stdio.h>
 
@@ -66,6 +69,70 @@ static void pause_of_one_namespace_is_no_pause_of_another(void **state)
 	add_task(fixture->redis, "a", 0);
 	assert_nothing_due(fixture->redis, "a");
 	tw_redis_batch_free(claim_new(second, "a", TW_MINUTE));
+	tw_redis_close(second);
+}
+
+static int64_t count_all_keys(struct fixture *fixture, const char *name_space)
+{
+	int64_t count = 0;
+
+	for (int own = 0; own < 2; own++) {
+		redisReply *reply = redis_server_ask(
+			&fixture->server, own ? "KEYS {tw/%s}*" : "KEYS {tw/%s/*", name_space);
+
+		count += (int64_t)reply->elements;
+		freeReplyObject(reply);
+	}
+	return count;
+}
+
+/* A namespace that is empty again keeps keys until it is deleted; others stay as they are. */
+static void unused_namespace_is_deleted(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *second = open_second(fixture);
+	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
+
+	add_task(second, "a", TW_HOUR);
+	assert_int_equal(tw_redis_delete_namespace(NULL, true), TW_INVALID);
+	assert_int_equal(tw_redis_delete_namespace(fixture->redis, false), TW_EXISTS);
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "", NULL));
+	tw_redis_batch_free(batch);
+	assert_int_equal(tw_redis_delete_namespace(fixture->redis, false), TW_EXISTS);
+	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, "a", 1));
+	assert_ok(fixture->redis,
+		  tw_redis_set_limits(fixture->redis, &(struct tw_redis_limits){.running = 1}));
+	assert_ok(fixture->redis, tw_redis_pause(fixture->redis));
+	assert_true(count_all_keys(fixture, fixture->name_space) >= 2 * SHARDS);
+	assert_ok(fixture->redis, tw_redis_delete_namespace(fixture->redis, false));
+	assert_int_equal(count_all_keys(fixture, fixture->name_space), 0);
+	assert_int_equal(find_task(second, "a").status, TW_OK);
+	tw_redis_close(second);
+}
+
+static void namespace_in_use_is_deleted_by_force(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *second = open_second(fixture);
+	struct tw_redis_worker *worker;
+	struct tw_redis_error error;
+	size_t count = 0;
+
+	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
+	for (int i = 0; i < 3000 && !count; i++) {
+		assert_ok(fixture->redis, tw_redis_get_workers(fixture->redis, NULL, 0, &count));
+		wait_for(10 * TW_MILLISECOND);
+	}
+	assert_int_equal(tw_redis_delete_namespace(fixture->redis, false), TW_RUNNING);
+	tw_redis_last_error(fixture->redis, &error);
+	assert_non_null(strstr(error.text, "a worker"));
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	add_task(fixture->redis, "a", TW_HOUR);
+	assert_ok(fixture->redis, tw_redis_delete_namespace(fixture->redis, true));
+	assert_int_equal(count_all_keys(fixture, fixture->name_space), 0);
+	/* Its handle makes tasks all the same. */
+	add_task(fixture->redis, "a", TW_HOUR);
 	tw_redis_close(second);
 }
 
@@ -220,6 +287,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FIXTURE_TEST(namespaces_share_the_connection_and_no_task),
 		FIXTURE_TEST(pause_of_one_namespace_is_no_pause_of_another),
+		FIXTURE_TEST(unused_namespace_is_deleted),
+		FIXTURE_TEST(namespace_in_use_is_deleted_by_force),
 		FIXTURE_TEST(handles_are_closed_in_any_order),
 		FIXTURE_TEST(another_number_of_shards_is_refused),
 		FIXTURE_TEST(bad_namespaces_are_invalid),

@@ -129,7 +129,29 @@ static void ranges_that_make_no_sense_are_passed_over(void **state)
 	tw_redis_close(redis);
 }
 
-/* However long it is. */
+/* A node that does not know how it is reached says so: the address that was asked is meant. */
+static void unknown_host_is_the_one_that_was_asked(void **state)
+{
+	static const char *const hosts[] = {"$1\r\n?", "$0\r\n", "$-1"};
+	struct tw_redis *redis;
+	char master[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		map_begin(1);
+		snprintf(master, sizeof(master), "*2\r\n%s\r\n:%d", hosts[i], elsewhere);
+		map_add_raw(16000, 16000, master);
+		tell_map(FOR_EVER);
+		redis = client_open(&options);
+		assert_int_equal(port_of(redis, 16000), elsewhere);
+		assert_string_equal(
+			node_map_of_slot(&redis->access->router.map, 16000)->address.host,
+			"127.0.0.1");
+		tw_redis_close(redis);
+	}
+}
+
+/* A map is read to the end of the slots, however long it is. */
 static void map_of_more_slots_than_there_are_is_read_to_that_number(void **state)
 {
 	struct tw_redis *redis;
@@ -178,10 +200,14 @@ static void nodes_beyond_the_number_that_is_kept_are_not_asked(void **state)
 
 static void map_that_is_not_told_is_asked_for_again(void **state)
 {
-	static const char *const replies[] = {"*0", "+OK", "-ERR not now", NULL};
+	static const char *const replies[] = {"*0", "+OK", "-ERR not now"};
 	struct tw_redis *redis;
 
 	(void)state;
+	/* What stood behind the request for the map on a connection that broke is asked again. */
+	false_server_be(&server, 7, true);
+	false_server_refuse(&server, "CLUSTER", NULL, 1);
+	tw_redis_close(client_open(&options));
 	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
 		false_server_be(&server, 7, true);
 		false_server_refuse(&server, "CLUSTER", replies[i], FOR_EVER);
@@ -351,6 +377,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		NODE_MAP_TEST(ranges_that_make_no_sense_are_passed_over),
+		NODE_MAP_TEST(unknown_host_is_the_one_that_was_asked),
 		NODE_MAP_TEST(map_of_more_slots_than_there_are_is_read_to_that_number),
 		NODE_MAP_TEST(nodes_beyond_the_number_that_is_kept_are_not_asked),
 		NODE_MAP_TEST(map_that_is_not_told_is_asked_for_again),

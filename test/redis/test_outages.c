@@ -540,6 +540,75 @@ static void worker_tells_that_it_is_refused_and_that_the_server_is_unfit(void **
 	tw_redis_close(redis);
 }
 
+static void *give_replicas_up(void *argument)
+{
+	(void)argument;
+	wait_for(300 * TW_MILLISECOND);
+	freeReplyObject(redis_server_ask(&server, "CONFIG SET min-replicas-to-write 0"));
+	return NULL;
+}
+
+static void server_that_lacks_replicas_is_waited_for(void **state)
+{
+	struct tw_redis *redis = open_at(server.url);
+	struct tw_redis_error error;
+	pthread_t thread;
+
+	(void)state;
+	freeReplyObject(redis_server_ask(&server, "CONFIG SET min-replicas-to-write 1"));
+	tw_redis_set_patience(-1);
+	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
+	tw_redis_set_patience(0);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "NOREPLICAS"));
+	assert_int_equal(pthread_create(&thread, NULL, give_replicas_up, NULL), 0);
+	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_OK);
+	pthread_join(thread, NULL);
+	tw_redis_close(redis);
+}
+
+/* Waits until the worker has reported a reason with that text. */
+static void await_reason(const char *text)
+{
+	struct tw_redis_error last;
+
+	WAIT_UNTIL(runs_told(&runs, &last) && strstr(last.text, text));
+}
+
+static bool hints_are_subscribed(void)
+{
+	redisReply *reply = redis_server_ask(&server, "PUBSUB NUMSUB tw/default/hint");
+	bool subscribed = reply->element[1]->integer;
+
+	freeReplyObject(reply);
+	return subscribed;
+}
+
+static void reason_that_changes_is_told_again(void **state)
+{
+	struct tw_redis_worker *worker;
+	struct tw_redis_error last;
+	char url[80];
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://app:old@127.0.0.1:%d", server.port);
+	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app on >old ~* &* +@all"));
+	worker = start_at(url, (struct tw_redis_worker_options){0});
+	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app >new <old"));
+	freeReplyObject(redis_server_ask(&server, "CLIENT KILL USER app"));
+	await_reason("WRONGPASS");
+	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app >old -eval -evalsha"));
+	await_reason("NOPERM");
+	assert_int_equal(runs_lost(&runs), 1);
+	assert_int_equal(runs_found(&runs), 0);
+	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app +eval +evalsha"));
+	WAIT_UNTIL(runs_found(&runs) == 1);
+	/* Hints were not refused, but the login: they are there again soon. */
+	assert_int_equal(runs_notices(&runs, &last), 0);
+	WAIT_UNTIL(hints_are_subscribed());
+	worker_stop(worker);
+}
+
 /* The grace is over, and Redis stays away: the stop ends all the same, and what could not be told
  * runs again elsewhere. */
 static void stop_ends_where_redis_cannot_be_told(void **state)
@@ -593,6 +662,8 @@ int main(void)
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_by_hand_is_unknown),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_runs_nothing_twice),
 		OUTAGE_TEST(worker_tells_that_it_is_refused_and_that_the_server_is_unfit),
+		OUTAGE_TEST(server_that_lacks_replicas_is_waited_for),
+		OUTAGE_TEST(reason_that_changes_is_told_again),
 		OUTAGE_TEST(stop_ends_where_redis_cannot_be_told),
 	};
 

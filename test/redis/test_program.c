@@ -275,6 +275,46 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 	tw_redis_batch_free(batch);
 }
 
+static void namespace_is_deleted_if_it_is_unused_or_by_force(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(TWR("add", "a", "--in", "1h", "--handler"), 0);
+	assert_int_equal(TWR("namespace", "delete"), 2);
+	assert_true(said("no namespace is given"));
+	assert_int_equal(TWR("namespace", "delete", fixture->name_space), 1);
+	assert_true(said("twr: the namespace has tasks or dead letters (--force)\n"));
+	assert_int_equal(TWR("namespace", "delete", "another-one"), 0);
+	assert_int_equal(TWR("get", "a"), 0);
+	assert_int_equal(TWR("namespace", "delete", fixture->name_space, "--force"), 0);
+	assert_int_equal(TWR("get", "a"), 1);
+}
+
+/* The letter of a recurring task's occurrence has a key of its own. */
+static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {.key = "tick", .key_size = 4, .every = TW_HOUR};
+	struct tw_redis_batch *batch;
+	char key[KEY_SIZE];
+	int64_t due_ms;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	batch = await_claim(fixture->redis, "tick", TW_MINUTE);
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "so", NULL));
+	tw_redis_batch_free(batch);
+	assert_int_equal(TWR("dead", "retry", "tick"), 1);
+	assert_true(said("the letter of an occurrence has the key KEY#due=TIME"));
+	snprintf(key, sizeof(key), "tick#due=%lld", (long long)due_ms);
+	assert_int_equal(TWR("dead", "list"), 0);
+	assert_true(said(key));
+	assert_int_equal(TWR("dead", "retry", key), 0);
+	assert_int_equal(TWR("get", key), 0);
+	assert_int_equal(TWR("get", "tick"), 0);
+	assert_true(said("every     "));
+}
+
 static void dead_letter_whose_key_a_task_has_stays(void **state)
 {
 	struct fixture *fixture = *state;
@@ -285,8 +325,10 @@ static void dead_letter_whose_key_a_task_has_stays(void **state)
 		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
 	}
 	add_task(fixture->redis, "b", TW_HOUR);
-	assert_int_equal(TWR("dead", "retry", "--all"), 0);
-	assert_string_equal(program_text(&program), "2\n");
+	assert_int_equal(TWR("dead", "retry", "--all"), 1);
+	assert_true(said("twr: b: the key is already in use\n") && said("2\n"));
+	assert_int_equal(TWR("dead", "retry", "--all", "--json"), 1);
+	assert_true(said("{\"count\":0,\"left\":1}"));
 	assert_int_equal(stats_of(fixture->redis).tasks, 3);
 	assert_int_equal(find_dead(fixture->redis, "b").status, TW_OK);
 }
@@ -792,6 +834,29 @@ static void worker_with_few_descriptors_runs_fewer_callbacks(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* A terminal that closes ends a worker as SIGTERM does, unless nohup has it ignored. */
+static void sighup_ends_a_worker_that_does_not_ignore_it(void **state)
+{
+	struct program worker;
+
+	(void)state;
+	for (int ignored = 0; ignored < 2; ignored++) {
+		signal(SIGHUP, ignored ? SIG_IGN : SIG_DFL);
+		worker_start(&worker, ARGUMENTS("--count-every=20ms"));
+		signal(SIGHUP, SIG_DFL);
+		kill(worker.pid, SIGHUP);
+		if (ignored) {
+			/* It goes on after the signal. */
+			assert_true(program_wait_text(&worker, "running 0\n"));
+			assert_null(strstr(program_text(&worker), "finishing"));
+			kill(worker.pid, SIGTERM);
+		}
+		assert_int_equal(program_wait(&worker), 0);
+		assert_non_null(strstr(program_text(&worker), "the worker has stopped"));
+		program_end(&worker);
+	}
+}
+
 static void task_longer_than_the_grace_is_given_back(void **state)
 {
 	struct fixture *fixture = *state;
@@ -877,6 +942,8 @@ int main(void)
 		PROGRAM_TEST(limits_are_set_and_shown),
 		PROGRAM_TEST(recurring_tasks_recur),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
+		PROGRAM_TEST(failed_occurrence_is_retried_while_the_task_recurs),
+		PROGRAM_TEST(namespace_is_deleted_if_it_is_unused_or_by_force),
 		PROGRAM_TEST(dead_letter_whose_key_a_task_has_stays),
 		PROGRAM_TEST(dead_letter_that_is_gone_meanwhile_is_no_failure),
 		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),
@@ -896,6 +963,7 @@ int main(void)
 		PROGRAM_TEST(run_that_is_tried_again_is_told_with_its_time),
 		PROGRAM_TEST(sigterm_in_mid_task_lets_it_finish),
 		PROGRAM_TEST(worker_with_few_descriptors_runs_fewer_callbacks),
+		PROGRAM_TEST(sighup_ends_a_worker_that_does_not_ignore_it),
 		PROGRAM_TEST(task_longer_than_the_grace_is_given_back),
 		PROGRAM_TEST(task_of_a_killed_worker_runs_again_within_its_lease_and_a_second),
 		PROGRAM_TEST(worker_outlives_a_restart_of_redis),

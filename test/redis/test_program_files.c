@@ -200,6 +200,7 @@ static const char *const bad_lines[][2] = {
 	{"{\"key\":\"a\",\"in\":\"-5\"}", "\"in\" is not"},
 	{"{\"key\":\"a\",\"in\":90}", "\"in\" is not"},
 	{"{\"key\":\"a\",\"in\":\"40000d\"}", "\"in\" is not"},
+	{"{\"key\":\"a\",\"grace_ms\":999}", "\"grace_ms\" is not"},
 	{"{\"key\":\"a\",\"max_attempts\":0}", "\"max_attempts\" is not"},
 	{"{\"key\":\"a\",\"max_attempts\":1000001}", "\"max_attempts\" is not"},
 	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"method\":\"put\"}", "\"method\" is not"},
@@ -208,6 +209,11 @@ static const char *const bad_lines[][2] = {
 	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"headers\":[1]}", "\"headers\" is not"},
 	{"{\"key\":\"a\",\"state\":\"undead\"}", "\"state\" is not"},
 	{"{\"key\":\"a\",\"state\":\"dead\"}", "the time of its death"},
+	{"{\"key\":\"a\",\"state\":\"pending\",\"due_ms\":1,\"every_ms\":1,"
+	 "\"occurrence_ms\":-1}",
+	 "\"occurrence_ms\" is not"},
+	{"{\"key\":\"a\",\"state\":\"pending\",\"due_ms\":1,\"cron\":\"@never\"}",
+	 "the cron expression"},
 	{"{\"key\":\"a\",\"state\":\"dead\",\"due_ms\":1,\"attempts\":-1}", "\"attempts\" is not"},
 	{"{\"key\":\"a\",\"state\":\"dead\",\"due_ms\":1,\"callback\":\"ftp://a/\"}",
 	 "the callback's URL must begin with http:// or https://"},
@@ -523,20 +529,156 @@ static void lists_are_a_backup(void **state)
 	assert_int_equal(TWR("dead", "drop", "--all"), 0);
 }
 
-static void task_that_has_been_tried_has_all_its_attempts_again(void **state)
+/* Sets when the key's task is to be looked at, as an outage would have left it. */
+static void score_set(struct fixture *fixture, const char *key, int64_t score)
+{
+	freeReplyObject(redis_server_ask(
+		&fixture->server, "ZADD {tw/%s/%u}due %lld %s", fixture->name_space,
+		tw_redis_shard(fixture->redis, key, strlen(key)), (long long)score, key));
+}
+
+enum kind { ONCE, BY_PERIOD, BY_CALENDAR, KINDS };
+enum condition { SCHEDULED, DUE, OVERDUE, LEASED, WAITING, TRIED_AND_DUE, MOVED, CONDITIONS };
+
+/* Adds a task of that kind and brings it into that condition; none of its shard is due before. */
+static void add_in_condition(struct fixture *fixture, enum kind kind, enum condition condition)
+{
+	char key[16];
+	struct tw_redis_task task = {
+		.key = key,
+		.key_size = (size_t)snprintf(key, sizeof(key), "%d-%d", kind, condition),
+		.max_attempts = 5,
+		.grace = kind == ONCE ? 0 : 3 * TW_HOUR,
+		.every = kind == BY_PERIOD ? TW_HOUR : 0,
+		.cron = kind == BY_CALENDAR ? "30 4 1 * *" : NULL,
+		.zone = kind == BY_CALENDAR ? "Asia/Tokyo" : NULL,
+		.missed = (enum tw_redis_missed)(condition % 3),
+		.delay = TW_HOUR,
+		.body = "[1]",
+		.body_size = 3};
+	struct tw_redis_batch *batch;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	if (condition == MOVED)
+		assert_int_equal(move_task(fixture->redis, key, 2 * TW_HOUR), TW_OK);
+	if (condition == LEASED || condition == WAITING || condition == TRIED_AND_DUE) {
+		assert_int_equal(move_task(fixture->redis, key, 0), TW_OK);
+		batch = await_claim(fixture->redis, key, TW_HOUR);
+		if (condition != LEASED)
+			assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
+								TW_HOUR, "busy", NULL));
+		tw_redis_batch_free(batch);
+	}
+}
+
+static void add_in_all_conditions(struct fixture *fixture)
+{
+	int64_t now_ms = redis_server_now(&fixture->server);
+	char key[16];
+
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		for (enum condition condition = 0; condition < CONDITIONS; condition++)
+			add_in_condition(fixture, kind, condition);
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		for (enum condition condition = 0; condition < CONDITIONS; condition++) {
+			snprintf(key, sizeof(key), "%d-%d", kind, condition);
+			if (condition == DUE || condition == TRIED_AND_DUE)
+				score_set(fixture, key, now_ms);
+			if (condition == OVERDUE)
+				score_set(fixture, key, now_ms - 7200123);
+		}
+}
+
+/* A lease does not come with the task: it waits for the end of it. */
+static void leases_forget(json_t *lines)
+{
+	size_t leased = 0;
+	size_t i;
+	json_t *line;
+
+	json_array_foreach(lines, i, line)
+	{
+		leased += !json_object_del(line, "token");
+		if (!strcmp(json_string_value(json_object_get(line, "state")), "leased"))
+			json_object_set_new(line, "state", json_string("waiting"));
+	}
+	assert_int_equal(leased, KINDS);
+}
+
+static void tasks_in_every_condition_come_back_as_they_were(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_HOUR);
-	int64_t lease_end = find_task(fixture->redis, "a").due_ms;
+	struct tw_redis_stats stats;
+	json_t *before;
+	json_t *after;
 
+	add_in_all_conditions(fixture);
+	assert_int_equal(TWR("pause"), 0);
+	before = lists_json();
+	assert_int_equal(json_array_size(before), KINDS * CONDITIONS);
+	leases_forget(before);
 	assert_int_equal(TWR("list", "--json"), 0);
-	assert_true(said("\"state\":\"leased\""));
+	said_write("w");
+	for (int again = 0; again < 2; again++) {
+		/* Into another namespace, and into its own. */
+		environment.name_space = again ? fixture->name_space : "second-copy";
+		assert_int_equal(TWR("add", "--file", path), 0);
+		assert_true(said("21 added, 0 refused"));
+		after = lists_json();
+		assert_same_lines(before, after);
+		json_decref(after);
+	}
+	json_decref(before);
+	stats = stats_of(fixture->redis);
+	assert_int_equal(stats.recurring, 2 * CONDITIONS);
+	assert_int_equal(stats.started, 3 * KINDS);
+	assert_int_equal(stats.added, 2 * KINDS * CONDITIONS);
+}
+
+/* The rhythm goes on from the occurrence, not from the retry or the lease. */
+static void restored_rhythm_goes_on(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {.key = "a", .key_size = 1, .every = TW_HOUR};
+	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
+	struct tw_redis_batch *batch;
+	int64_t first_ms;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &first_ms));
+	tw_redis_batch_free(await_claim(fixture->redis, "a", TW_MINUTE));
+	assert_int_equal(TWR("list", "--json"), 0);
 	said_write("w");
 	assert_int_equal(TWR("add", "--file", path), 0);
-	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
-	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_PENDING);
-	assert_int_equal(find_task(fixture->redis, "a").due_ms, lease_end);
+	score_set(fixture, "a", first_ms);
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(only_job(batch)->attempt, 2);
+	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, NULL));
 	tw_redis_batch_free(batch);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, first_ms + hour_ms);
+	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
+}
+
+/* An occurrence by the calendar has ended, and no worker has written the next one. */
+static void occurrence_that_has_ended_does_not_come_back(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {.key = "a", .key_size = 1, .cron = "30 4 1 * *"};
+	struct found copied;
+	int64_t first_ms;
+	struct found found;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &first_ms));
+	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
+	found = find_task(fixture->redis, "a");
+	assert_int_equal(found.state, TW_REDIS_PENDING);
+	assert_in_range(found.due_ms, first_ms + INT64_C(27) * 86400000,
+			first_ms + INT64_C(32) * 86400000);
+	assert_int_equal(TWR("list", "--json"), 0);
+	said_write("w");
+	assert_int_equal(TWR("add", "--file", path), 0);
+	copied = find_task(fixture->redis, "a");
+	assert_int_equal(copied.due_ms, found.due_ms);
+	assert_nothing_due(fixture->redis, "a");
 }
 
 static const struct winsize screen = {.ws_row = 24, .ws_col = 80};
@@ -612,7 +754,9 @@ int main(void)
 		FILE_TEST(wrong_usage_of_files_is_told),
 		FILE_TEST(lost_reply_ends_it_and_tells_the_line),
 		FILE_TEST(lists_are_a_backup),
-		FILE_TEST(task_that_has_been_tried_has_all_its_attempts_again),
+		FILE_TEST(tasks_in_every_condition_come_back_as_they_were),
+		FILE_TEST(restored_rhythm_goes_on),
+		FILE_TEST(occurrence_that_has_ended_does_not_come_back),
 		FILE_TEST(progress_is_shown_at_a_terminal_alone),
 		FILE_TEST(progress_is_told_ten_times_a_second_at_most),
 	};

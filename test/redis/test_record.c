@@ -72,6 +72,10 @@ static void records_of_others_are_told_apart(void **state)
 		"8 3\n{x}",
 		"8 21\n{\"url\":\"ftp://h/x\"}",
 		"99999999999 0\n",
+		"8 0 \n",
+		"8 0 x\n",
+		"8 0 5000",
+		"8 0 12345678901234\n",
 		"8 35\n{\"url\":\"http://h\",\"method\":\"TRACE\"}",
 		"8 30\n{\"url\":\"http://h\",\"headers\":[1]}",
 		"8 39\n{\"url\":\"http://h\",\"headers\":[\"no colon\"]}"};
@@ -268,31 +272,67 @@ static void entries_of_others_are_told_apart(void **state)
 	char none[] = "one 1 cron - UTC";
 	char negative[] = "one 1 -1";
 	struct tw_redis_task task = {0};
+	int64_t due_ms = 7;
 
 	(void)state;
-	recurrence_read(unknown, &task);
+	recurrence_read(unknown, &task, &due_ms);
 	assert_true(task.every == TW_MINUTE);
 	assert_int_equal(task.missed, TW_REDIS_MISSED_ONE);
-	recurrence_read(enormous, &task);
+	recurrence_read(enormous, &task, &due_ms);
 	assert_true(task.every == TW_REDIS_DELAY_MAX);
 	assert_int_equal(task.missed, TW_REDIS_MISSED_ALL);
 	task = (struct tw_redis_task){.missed = TW_REDIS_MISSED_ALL};
-	recurrence_read(calendar, &task);
+	recurrence_read(calendar, &task, &due_ms);
 	assert_string_equal(task.cron, "@daily");
 	assert_string_equal(task.zone, "UTC");
 	assert_int_equal(task.missed, TW_REDIS_MISSED_ONE);
 	task = (struct tw_redis_task){0};
 	memset(too_long + strlen(too_long), '*', TW_REDIS_CRON_MAX + 1);
-	recurrence_read(too_long, &task);
-	recurrence_read(none, &task);
-	recurrence_read(negative, &task);
+	recurrence_read(too_long, &task, &due_ms);
+	recurrence_read(none, &task, &due_ms);
+	recurrence_read(negative, &task, &due_ms);
 	assert_null(task.cron);
 	assert_true(task.every == 0);
+	assert_int_equal(task.at_ms, 7);
+	assert_int_equal(due_ms, 7);
+}
+
+/* An entry is replaced if an update of the time zone files has changed what it says. */
+static void entries_are_compared_with_the_calendar(void **state)
+{
+	/* The hours of the calendar are 3,600,000 ms apart, and now is 5,000,000 ms. */
+	static const char *const entries[][2] = {
+		{"one 7200000 cron - UTC 0 * * * *", NULL},
+		{"one 7199000 cron - UTC 0 * * * *", "one 7200000 cron - UTC 0 * * * *"},
+		{"one 7201000 cron - UTC 0 * * * *", "one 7200000 cron - UTC 0 * * * *"},
+		{"one 5400000 cron - UTC 0 * * * *", "one 3600000 cron - UTC 0 * * * *"},
+		{"skip 5400000 cron - UTC 0 * * * *", "skip 7200000 cron - UTC 0 * * * *"},
+		{"one 7200000 cron 9000000 UTC 0 * * * *",
+		 "one 7200000 cron 10800000 UTC 0 * * * *"},
+		{"one 4900000 cron - UTC 0 * * * *", NULL},
+		{"one 5400000 cron *5000000 UTC 0 * * * *", NULL},
+		{"one 253402300799000 cron - UTC 0 0 1 1 *", NULL},
+	};
+	struct schedule *schedule;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		assert_int_equal(schedule_review(&schedule, "a", 1, entries[i][0], 5000000), TW_OK);
+		assert_int_equal(schedule != NULL, entries[i][1] != NULL);
+		if (!schedule)
+			continue;
+		assert_string_equal(schedule->was, entries[i][0]);
+		assert_string_equal(schedule->is, entries[i][1]);
+		free(schedule);
+	}
+	assert_int_equal(schedule_review(&schedule, "a", 1, "one 1 60000", 0), TW_REDIS_BAD_DATA);
+	assert_null(schedule);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(entries_are_compared_with_the_calendar),
 		cmocka_unit_test(a_task_for_a_handler_is_kept_without_json),
 		cmocka_unit_test(a_callback_comes_back_as_it_was_given),
 		cmocka_unit_test(records_of_others_are_told_apart),

@@ -5,6 +5,7 @@
  */
 #include "support/fixture.h"
 
+#include "redis/wire/space.h"
 #include "support/runs.h"
 #include "support/wait.h"
 
@@ -139,6 +140,79 @@ static void same_beginning_in_the_past_means_the_same_times(void **state)
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
+/* The occurrence is overdue, then runs, then waits for its next attempt. */
+static void same_period_again_keeps_the_occurrence(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_SKIP);
+	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
+	struct tw_redis_batch *batch;
+	int64_t first_ms;
+	int64_t due_ms;
+
+	/* This is what `twr every --every 1h` adds. */
+	task.every = task.delay = TW_HOUR;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &first_ms));
+	task.body = "new";
+	task.body_size = 3;
+	for (int way = 0; way < 3; way++) {
+		/* The task has no time, a delay of one period, or the beginning of its series. */
+		task.delay = way == 1 ? TW_HOUR : 0;
+		task.at_ms = way == 2 ? first_ms - 10 * hour_ms : 0;
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		assert_int_equal(due_ms, first_ms);
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, first_ms);
+		assert_string_equal(find_task(fixture->redis, "a").body, "new");
+		assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		batch = await_claim(fixture->redis, "a", TW_MINUTE);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		assert_int_equal(due_ms, first_ms);
+		assert_ok(fixture->redis,
+			  tw_redis_fail(fixture->redis, only_job(batch), 1, 0, "busy", NULL));
+		tw_redis_batch_free(batch);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		batch = await_claim(fixture->redis, "a", TW_MINUTE);
+		assert_int_equal(only_job(batch)->attempt, 2);
+		assert_int_equal(ack(fixture, batch), TW_OK);
+		tw_redis_batch_free(batch);
+		first_ms += hour_ms;
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, first_ms);
+	}
+}
+
+static void another_rhythm_begins_again(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
+	struct tw_redis_task first = recurring("a", 0, TW_REDIS_MISSED_ONE);
+	struct tw_redis_task others[6];
+	struct tw_redis_batch *batch;
+	int64_t first_ms;
+	int64_t due_ms;
+
+	first.every = first.delay = TW_HOUR;
+	for (int i = 0; i < 6; i++) {
+		(void)tw_redis_end(fixture->redis, "a", 1);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &first, &first_ms));
+		for (int k = 0; k < 6; k++)
+			others[k] = first;
+		others[0].every = others[0].delay = 2 * TW_HOUR;
+		others[1].delay = TW_MINUTE;
+		others[2].at_ms = first_ms - 10 * hour_ms + 1;
+		others[3].at_ms = first_ms + hour_ms;
+		others[4].missed = TW_REDIS_MISSED_ALL;
+		others[5].every = 0;
+		others[5].cron = "0 0 1 1 *";
+		assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
+		batch = await_claim(fixture->redis, "a", TW_MINUTE);
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &others[i], &due_ms));
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+		assert_int_equal(ack(fixture, batch), TW_REDIS_STALE);
+		tw_redis_batch_free(batch);
+	}
+}
+
 static void cancelled_occurrence_is_followed_by_the_next(void **state)
 {
 	struct fixture *fixture = *state;
@@ -188,22 +262,88 @@ static void ended_while_it_runs_it_is_the_last(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
+/* Finds the letter of the occurrence of "a" that was due then; writes its key. */
+static struct found occurrence_letter(struct fixture *fixture, int64_t due_ms, char key[KEY_SIZE])
+{
+	snprintf(key, KEY_SIZE, "a#due=%lld", (long long)due_ms);
+	return find_dead(fixture->redis, key);
+}
+
 static void dead_occurrence_is_followed_by_the_next(void **state)
 {
 	struct fixture *fixture = *state;
 	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
 	struct tw_redis_batch *batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	struct found found;
+	char key[KEY_SIZE];
 
 	assert_ok(fixture->redis,
 		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "hopeless", NULL));
 	tw_redis_batch_free(batch);
-	assert_string_equal(find_dead(fixture->redis, "a").reason, "hopeless");
+	assert_string_equal(occurrence_letter(fixture, first, key).reason, "hopeless");
 	found = find_task(fixture->redis, "a");
 	assert_int_equal(found.due_ms, first + PERIOD_MS);
 	assert_int_equal(found.attempts, 0);
-	/* The key has a task: the letter is not made one. */
-	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_EXISTS);
+}
+
+/* Each has its letter, and becomes a task of its own while the recurring one goes on. */
+static void dead_occurrences_can_be_retried(void **state)
+{
+	enum { COUNT = 3 };
+	struct fixture *fixture = *state;
+	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
+	struct tw_redis_batch *batch;
+	struct found found;
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < COUNT; i++) {
+		batch = await_claim(fixture->redis, "a", TW_MINUTE);
+		assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
+							TW_FOREVER, "hopeless", NULL));
+		tw_redis_batch_free(batch);
+	}
+	assert_int_equal(move_task(fixture->redis, "a", TW_HOUR), TW_OK);
+	assert_int_equal(stats_of(fixture->redis).dead, COUNT);
+	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_NOT_FOUND);
+	for (int i = 0; i < COUNT; i++) {
+		found = occurrence_letter(fixture, first + i * PERIOD_MS, key);
+		assert_int_equal(found.status, TW_OK);
+		assert_int_equal(tw_redis_shard(fixture->redis, key, strlen(key)),
+				 tw_redis_shard(fixture->redis, "a", 1));
+		assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, key, strlen(key)));
+		batch = await_claim(fixture->redis, key, TW_MINUTE);
+		assert_int_equal(only_job(batch)->key_size, strlen(key));
+		assert_memory_equal(only_job(batch)->key, key, strlen(key));
+		assert_int_equal(ack(fixture, batch), TW_OK);
+		tw_redis_batch_free(batch);
+		assert_int_equal(find_task(fixture->redis, key).status, TW_NOT_FOUND);
+	}
+	assert_int_equal(stats_of(fixture->redis).dead, 0);
+	assert_int_equal(stats_of(fixture->redis).recurring, 1);
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_OK);
+}
+
+/* There is no room for a due time in its letter's key. */
+static void letter_of_a_long_key_has_that_key(void **state)
+{
+	struct fixture *fixture = *state;
+	char key[TW_REDIS_KEY_MAX + 1];
+	struct tw_redis_task task = {.key = key, .every = TW_HOUR};
+	struct tw_redis_batch *batch;
+
+	memset(key, 'k', TW_REDIS_KEY_MAX);
+	for (task.key_size = 1000; task.key_size <= TW_REDIS_KEY_MAX; task.key_size += 24) {
+		key[task.key_size] = '\0';
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		batch = await_claim(fixture->redis, key, TW_MINUTE);
+		assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
+							TW_FOREVER, "hopeless", NULL));
+		tw_redis_batch_free(batch);
+		assert_int_equal(find_dead(fixture->redis, key).status,
+				 task.key_size == 1000 ? TW_NOT_FOUND : TW_OK);
+		key[task.key_size] = 'k';
+	}
+	assert_int_equal(stats_of(fixture->redis).dead, 2);
 }
 
 /* A retry is of the same occurrence. */
@@ -229,6 +369,7 @@ static void buried_occurrence_is_followed_by_the_next(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
 	int64_t first;
+	char key[KEY_SIZE];
 
 	task.every = TW_HOUR;
 	task.max_attempts = 1;
@@ -236,7 +377,7 @@ static void buried_occurrence_is_followed_by_the_next(void **state)
 	tw_redis_batch_free(await_claim(fixture->redis, "a", 10 * TW_MILLISECOND));
 	wait_for(30 * TW_MILLISECOND);
 	assert_nothing_due(fixture->redis, "a");
-	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
+	assert_int_equal(occurrence_letter(fixture, first, key).status, TW_OK);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + TW_HOUR / TW_MILLISECOND);
 }
 
@@ -370,18 +511,135 @@ static void worker_runs_each_occurrence_once_and_never_early(void **state)
 	runs_free(&runs);
 }
 
+static bool occurrence_each(void *context, const struct tw_redis_info *info)
+{
+	*(int64_t *)context = info->task.at_ms;
+	return false;
+}
+
+static int64_t occurrence_of(struct fixture *fixture, const char *key)
+{
+	int64_t at_ms = 0;
+
+	assert_ok(fixture->redis,
+		  tw_redis_get(fixture->redis, key, strlen(key), occurrence_each, &at_ms));
+	return at_ms;
+}
+
+/* Has a worker claim the task that long after it was due; returns how many that has skipped. */
+static uint64_t claim_too_late(struct fixture *fixture, struct tw_redis_info *info, tw_duration ago)
+{
+	struct tw_redis_worker_stats stats = {0};
+	struct tw_redis_worker *worker;
+
+	info->due_ms = redis_server_now(&fixture->server) - ago / TW_MILLISECOND;
+	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, info, 1, NULL));
+	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
+	for (int i = 0; i < 3000 && !stats.skipped; i++) {
+		wait_for(10 * TW_MILLISECOND);
+		assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	}
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	assert_int_equal(stats_of(fixture->redis).dead, 0);
+	return stats.skipped;
+}
+
+/* What follows is by `missed`, of the times that are not too old. */
+static void occurrences_that_would_begin_too_late_are_skipped(void **state)
+{
+	static const int after[] = {10, 11, 9}; /* periods */
+	static const uint64_t counts[] = {1, 1, 9};
+	struct fixture *fixture = *state;
+	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
+	struct tw_redis_info once = {.task = {.key = "b", .key_size = 1, .grace = TW_SECOND}};
+
+	for (int missed = 0; missed < 3; missed++) {
+		struct tw_redis_info info = {
+			.task = recurring("a", 0, (enum tw_redis_missed)missed)};
+
+		info.task.every = TW_HOUR;
+		info.task.grace = 2 * TW_HOUR;
+		assert_int_equal(claim_too_late(fixture, &info, 21 * TW_HOUR / 2), counts[missed]);
+		assert_int_equal(occurrence_of(fixture, "a"),
+				 info.due_ms + after[missed] * hour_ms);
+		(void)tw_redis_end(fixture->redis, "a", 1);
+	}
+	assert_int_equal(claim_too_late(fixture, &once, 2 * TW_SECOND), 1);
+	assert_int_equal(find_task(fixture->redis, "b").status, TW_NOT_FOUND);
+}
+
+static enum tw_status restore_as(struct fixture *fixture, enum tw_redis_mode mode, const char *key)
+{
+	struct tw_redis_info info = {
+		.task = {.key = key, .key_size = 1, .mode = mode}, .due_ms = 1234, .attempts = 2};
+	enum tw_status status;
+	enum tw_status each;
+
+	assert_int_equal(tw_redis_restore(NULL, &info, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_restore(fixture->redis, NULL, 1, NULL), TW_INVALID);
+	status = tw_redis_restore(fixture->redis, &info, 1, &each);
+	assert_int_equal(status, each);
+	return status;
+}
+
+/* A recurring task that runs is replaced by one that does not recur. */
+static void restored_task_replaces_all_of_another_as_its_mode_says(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t due_ms;
+
+	assert_int_equal(restore_as(fixture, TW_REDIS_REPLACE, "a"), TW_NOT_FOUND);
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
+	due_ms = add_recurring(fixture, "a", TW_REDIS_MISSED_ONE);
+	assert_int_equal(restore_as(fixture, TW_REDIS_NEW, "a"), TW_EXISTS);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
+	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
+	tw_redis_batch_free(await_claim(fixture->redis, "a", TW_MINUTE));
+	assert_int_equal(restore_as(fixture, TW_REDIS_REPLACE, "a"), TW_OK);
+	assert_int_equal(stats_of(fixture->redis).recurring, 0);
+	assert_int_equal(find_task(fixture->redis, "a").due_ms, 1234);
+	assert_int_equal(find_task(fixture->redis, "a").attempts, 2);
+	assert_int_equal(find_task(fixture->redis, "a").token, 0);
+	assert_int_equal(restore_as(fixture, TW_REDIS_NEW, "b"), TW_OK);
+	assert_int_equal(restore_as(fixture, TW_REDIS_ANY, "b"), TW_OK);
+}
+
+/* A letter that names an occurrence is where the task is; any other key is where it was. */
+static void occurrences_are_in_the_shard_of_their_task(void **state)
+{
+	static const char *const others[] = {"#due=1",   "a#due=", "a#dux=1",
+					     "a#due=1x", "due=1",  "1"};
+	struct space space;
+
+	(void)state;
+	space_init(&space, "name", TW_REDIS_SHARDS_MAX);
+	assert_int_equal(space_shard(&space, "a#due=1", 7), crc16("a", 1) % TW_REDIS_SHARDS_MAX);
+	assert_int_equal(space_shard(&space, "a#due=1064319972740", 19),
+			 crc16("a", 1) % TW_REDIS_SHARDS_MAX);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_equal(space_shard(&space, others[i], strlen(others[i])),
+				 crc16(others[i], strlen(others[i])) % TW_REDIS_SHARDS_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(restored_task_replaces_all_of_another_as_its_mode_says),
+		FIXTURE_TEST(occurrences_are_in_the_shard_of_their_task),
+		FIXTURE_TEST(occurrences_that_would_begin_too_late_are_skipped),
 		FIXTURE_TEST(occurrences_follow_each_other_without_a_drift),
 		FIXTURE_TEST(missed_times_are_made_up_for_by_one_run),
 		FIXTURE_TEST(missed_times_are_skipped),
 		FIXTURE_TEST(missed_times_are_all_made_up_for),
 		FIXTURE_TEST(same_beginning_in_the_past_means_the_same_times),
+		FIXTURE_TEST(same_period_again_keeps_the_occurrence),
+		FIXTURE_TEST(another_rhythm_begins_again),
 		FIXTURE_TEST(cancelled_occurrence_is_followed_by_the_next),
 		FIXTURE_TEST(moved_occurrence_moves_no_other),
 		FIXTURE_TEST(ended_while_it_runs_it_is_the_last),
 		FIXTURE_TEST(dead_occurrence_is_followed_by_the_next),
+		FIXTURE_TEST(dead_occurrences_can_be_retried),
+		FIXTURE_TEST(letter_of_a_long_key_has_that_key),
 		FIXTURE_TEST(failed_occurrence_keeps_its_time),
 		FIXTURE_TEST(buried_occurrence_is_followed_by_the_next),
 		FIXTURE_TEST(overtaken_run_sets_nothing),

@@ -106,11 +106,11 @@ static const struct {
 	{' ', "*4\r\n$0\r\n\r\n:1\r\n:1\r\n:1\r\n"},
 	{' ', "*4\r\n$19\r\n9999999999999999999\r\n:1\r\n:1\r\n:1\r\n"},
 	{' ', "*4\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"},
-	{'c', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n"},
-	{'c', "*8\r\n$18\r\n999999999999999999\r\n:-9223372036854775808\r\n:0\r\n:0\r\n"
-	      "*0\r\n*0\r\n*0\r\n*0\r\n"},
-	{'c', "*8\r\n$1\r\n0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"
-	      ":9223372036854775807\r\n*0\r\n*0\r\n*0\r\n*0\r\n"},
+	{'c', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n"},
+	{'c', "*9\r\n$18\r\n999999999999999999\r\n:-9223372036854775808\r\n:0\r\n:0\r\n"
+	      "*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n"},
+	{'c', "*9\r\n$1\r\n0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"
+	      ":9223372036854775807\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n"},
 	{'g', "*5\r\n:1\r\n$3\r\ninf\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"},
 	{'g', "*5\r\n:1\r\n$4\r\n-inf\r\n$3\r\n1:2\r\n$6\r\n3 0\nxy\r\n$9\r\none 7 -60\r\n"},
 	{'g', "*5\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n$25\r\nsometimes 1 9999999999999999\r\n"},
@@ -130,28 +130,28 @@ static const struct {
 	{' ', "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:0\r\n:0\r\n"},
 	{' ', "*8\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
 	{' ', "*10\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
-	{'c', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$4\r\n-inf\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n"},
+	{'c', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$4\r\n-inf\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n"},
 	{'c',
-	 "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	 "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
 	 "*2\r\n$0\r\n\r\n$3\r\nnan\r\n*1\r\n$9\r\n1 99\nabcd\r\n*1\r\n:9223372036854775807\r\n"
-	 "*0\r\n"},
-	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*1\r\n:-1\r\n*0\r\n"},
-	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$-1\r\n*0\r\n*0\r\n"},
-	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$-1\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n"},
-	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*0\r\n*0\r\n*0\r\n"},
-	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*2\r\n$0\r\n\r\n$0\r\n\r\n*0\r\n*0\r\n"},
-	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*2\r\n:1\r\n:1\r\n*0\r\n"},
-	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*1\r\n$1\r\nk\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n"},
-	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "$-1\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n"},
+	 "*0\r\n:0\r\n"},
+	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*1\r\n:-1\r\n*0\r\n:0\r\n"},
+	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$-1\r\n*0\r\n*0\r\n:0\r\n"},
+	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$-1\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n"},
+	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*0\r\n*0\r\n*0\r\n:0\r\n"},
+	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*2\r\n$0\r\n\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n"},
+	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*2\r\n:1\r\n:1\r\n*0\r\n:0\r\n"},
+	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*1\r\n$1\r\nk\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n"},
+	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "$-1\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n"},
 	{'d', "*4\r\n:1\r\n$1\r\n0\r\n*0\r\n:0\r\n"},
 	{'d', "*4\r\n:1\r\n$1\r\n0\r\n*2\r\n$1\r\nk\r\n$1\r\nx\r\n:0\r\n"},
 	{' ', "*4\r\n:1\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n:0\r\n"},
@@ -175,12 +175,12 @@ static const struct {
 	{' ', "\r\n"},
 	{' ', "-\r\n"},
 	{' ', "-ERR x\r\n"},
-	{'c', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
-	      "*2\r\n$1\r\nk\r\n$25\r\nskip -1 cron * UTC @yearly\r\n"},
-	{'c', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
-	      "*2\r\n$0\r\n\r\n$14\r\none 1 cron * a\r\n"},
-	{' ', "*8\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
-	      "*1\r\n$1\r\nk\r\n"},
+	{'c', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
+	      "*2\r\n$1\r\nk\r\n$25\r\nskip -1 cron * UTC @yearly\r\n:0\r\n"},
+	{'c', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
+	      "*2\r\n$0\r\n\r\n$14\r\none 1 cron * a\r\n:0\r\n"},
+	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
+	      "*1\r\n$1\r\nk\r\n:0\r\n"},
 };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -345,12 +345,12 @@ static void random_replies_crash_nothing(void **state)
 {
 	enum { ROUNDS = TEST_SHARE_OF(4000) };
 	static const struct script *const scripts[] = {
-		&script_add,       &script_add,      &script_list,   &script_list,
-		&script_cancel,    &script_move,     &script_get,    &script_list,
-		&script_dead_list, &script_count,    &script_count,  &script_dead_retry,
-		&script_dead_drop, &script_dead_add, &script_pause,  &script_limits,
-		&script_claim,     &script_ack,      &script_extend, &script_fail,
-		&script_release,   &script_workers};
+		&script_add,       &script_add,     &script_list,    &script_list,
+		&script_cancel,    &script_move,    &script_get,     &script_list,
+		&script_scan,      &script_count,   &script_count,   &script_dead_retry,
+		&script_dead_drop, &script_pause,   &script_limits,  &script_delete,
+		&script_dead_add,  &script_restore, &script_claim,   &script_ack,
+		&script_extend,    &script_fail,    &script_release, &script_workers};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 
@@ -453,8 +453,8 @@ static void worker_outlives_random_replies(void **state)
 	static const struct script *const scripts[] = {&script_claim, &script_claim, &script_ack,
 						       &script_dead_sweep, &script_permit};
 	struct random random = random_from(seed_choose(), 1);
-	static const char idle[] = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
-				   "*0\r\n*0\r\n*0\r\n*0\r\n";
+	static const char idle[] = "*9\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
+				   "*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n";
 	static const char no_limits[] = "*2\r\n:-1\r\n:-1\r\n";
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
@@ -499,8 +499,8 @@ static void worker_asks_for_permits_again_whatever_it_is_told(void **state)
 	set_reply(ages, sizeof(ages) - 1);
 	worker = worker_start(&redis_options, &options);
 	before = wall_clock();
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.round_trips >= 4);
-	/* Each a third of a lease after the other. */
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.round_trips >= 8);
+	/* The review of four shards comes first, then a trip each third of a lease. */
 	assert_true(wall_clock() - before >= 90 * TW_MILLISECOND);
 	assert_int_equal(stats.claims, 0);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks to hosts whose names nobody can tell in time: they fail when their time is up, and hold
- * up neither others nor the end of the worker. Names are looked up by libcurl through the
- * getaddrinfo below: the test's hosts are local, and "slow" ones are not found until the test lets
- * them be. How often libcurl looks a name up is its own affair.
+ * These tests are of callbacks to hosts whose names are looked up slowly, change, or are not ASCII.
+ * libcurl looks names up through the getaddrinfo below. It finds the test's hosts on loopback, and
+ * hosts "slow-N.invalid" not until the test opens the lookups.
  */
 #include "support/fixture.h"
 
+#include <curl/curl.h>
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -23,6 +23,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool open;
+	bool moved; /* "moved.invalid" has an address where no server listens */
 	size_t begun;
 	size_t ended;
 } lookups = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -30,7 +31,17 @@ static struct {
 typedef int lookup_fn(const char *host, const char *service, const struct addrinfo *hints,
 		      struct addrinfo **found);
 
-/* Seen by libcurl before libc's. */
+static bool has_moved(const char *host)
+{
+	bool moved;
+
+	pthread_mutex_lock(&lookups.lock);
+	moved = lookups.moved && !strcmp(host, "moved.invalid");
+	pthread_mutex_unlock(&lookups.lock);
+	return moved;
+}
+
+/* libcurl calls this one in place of libc's. */
 __attribute__((visibility("default"))) int getaddrinfo(const char *restrict host,
 						       const char *restrict service,
 						       const struct addrinfo *restrict hints,
@@ -44,7 +55,8 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *restrict host
 	if (!host || !strstr(host, ".invalid"))
 		return next.function(host, service, hints, found);
 	if (strncmp(host, "slow", 4))
-		return next.function("127.0.0.1", service, hints, found);
+		return next.function(has_moved(host) ? "127.0.0.2" : "127.0.0.1", service, hints,
+				     found);
 	pthread_mutex_lock(&lookups.lock);
 	lookups.begun++;
 	while (!lookups.open)
@@ -131,11 +143,84 @@ static void slow_lookups_of_hosts_hold_up_nobody(void **state)
 	wait_for(100 * TW_MILLISECOND);
 }
 
+/* The stream keeps its connection busy, and the server at the old address keeps answering. */
+static void steady_callbacks_follow_a_changed_name(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {.connection_age = TW_SECOND};
+	struct tw_redis_worker *worker;
+	char url[64];
+	struct tw_redis_task task = {
+		.key = "tick", .key_size = 4, .url = url, .every = 50 * TW_MILLISECOND};
+
+	snprintf(url, sizeof(url), "http://moved.invalid:%d/", http.port);
+	runs_attach(&runs, &options);
+	options.handler = NULL;
+	worker = worker_start(&fixture->options, &options);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	WAIT_UNTIL(ends_count_of(&runs, "tick", TW_REDIS_END_DONE) >= 3);
+	pthread_mutex_lock(&lookups.lock);
+	lookups.moved = true;
+	pthread_mutex_unlock(&lookups.lock);
+	WAIT_UNTIL(ends_count_of(&runs, "tick", TW_REDIS_END_RETRIED) == 1);
+	worker_stop(worker);
+}
+
+static void add_host(struct fixture *fixture, const char *key, const char *host)
+{
+	char url[128];
+
+	snprintf(url, sizeof(url), "http://%s:%d/", host, http.port);
+	add_callback(fixture->redis, key, url, 2);
+}
+
+/* The test's locale is "C". */
+static void host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form(void **state)
+{
+	static const char *const denied[] = {"xn--bcher-kva.invalid", "evil.invalid"};
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {.retry_first = TW_MILLISECOND, .deny = denied};
+	struct tw_redis_worker *worker;
+
+	if (!(curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_IDN))
+		TEST_SKIP("libcurl reads ASCII names only");
+	runs_attach(&runs, &options);
+	options.handler = NULL;
+	worker = worker_start(&fixture->options, &options);
+	add_host(fixture, "written", "m\u00fcnchen.invalid");
+	add_host(fixture, "encoded", "m%C3%BCnchen.invalid");
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 2);
+	worker_stop(worker);
+	options.deny_count = 2;
+	worker = worker_start(&fixture->options, &options);
+	add_host(fixture, "written", "m\u00fcnchen.invalid");
+	add_host(fixture, "wide", "\uff45\uff56\uff49\uff4c.invalid");
+	add_host(fixture, "books", "b\u00fccher.invalid");
+	add_host(fixture, "bad", "-\u00fc-.invalid");
+	add_host(fixture, "latin", "m%FCnchen.invalid");
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == 4);
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 3);
+	worker_stop(worker);
+	assert_string_equal(end_of(&runs, "wide", 0).reason, "the host is denied: evil.invalid");
+	assert_string_equal(end_of(&runs, "books", 0).reason,
+			    "the host is denied: xn--bcher-kva.invalid");
+	assert_string_equal(end_of(&runs, "bad", 0).reason,
+			    "the host has no name in ASCII: -\u00fc-.invalid");
+	assert_string_equal(end_of(&runs, "latin", 0).reason,
+			    "the host has no name in ASCII: m\xfcnchen.invalid");
+	assert_int_equal(http_server_count(&http), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(slow_lookups_of_hosts_hold_up_nobody, open_all,
 						close_all),
+		cmocka_unit_test_setup_teardown(steady_callbacks_follow_a_changed_name, open_all,
+						close_all),
+		cmocka_unit_test_setup_teardown(
+			host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form,
+			open_all, close_all),
 	};
 
 	return FIXTURE_RUN(tests);

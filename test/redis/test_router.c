@@ -24,7 +24,7 @@ static struct {
 	char error[ERROR_SIZE]; /* what scripts are answered, with the - before it */
 	int errors;             /* so often; then 0 */
 	size_t asked;           /* scripts so far */
-	unsigned keys;          /* of the last one */
+	unsigned keys;          /* the last one's */
 	bool flagged;           /* one of them had a first line that is for the server */
 } scripts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -92,6 +92,8 @@ static const char *const passing[] = {
 	"TRYAGAIN Multiple keys request during rehashing of slot",
 	"CLUSTERDOWN The cluster is down",
 	"MASTERDOWN Link with MASTER is down",
+	"MISCONF Redis is configured to save RDB snapshots, but it is unable to persist to disk.",
+	"NOREPLICAS Not enough good replicas to write.",
 	"BUSY Redis is busy running a script.",
 };
 enum { PASSING = sizeof(passing) / sizeof(passing[0]) };
@@ -161,7 +163,7 @@ static void redirect_is_followed_and_a_circle_of_them_ends(void **state)
 	tw_redis_close(other);
 }
 
-/* As a slot that two nodes leave to each other does, for a while. */
+/* Two nodes leave a slot to each other, for a while. */
 static void circle_of_redirects_is_followed_as_long_as_the_patience_lasts(void **state)
 {
 	char error[64];
@@ -192,6 +194,20 @@ static void redirect_to_no_address_ends_the_call(void **state)
 	fail_with(error, FOR_EVER);
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
 	assert_int_equal(asked(), 1);
+}
+
+static void redirect_without_a_host_is_to_the_one_that_was_asked(void **state)
+{
+	static const char *const hosts[] = {"", "?"};
+	char error[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		snprintf(error, sizeof(error), "MOVED 7 %s:%d", hosts[i], server.port);
+		fail_with(error, 1);
+		assert_ok(redis, cancel_task(redis, "a"));
+		assert_int_equal(asked(), 2);
+	}
 }
 
 static void redirect_to_another_name_of_a_server_is_followed(void **state)
@@ -295,6 +311,7 @@ int main(void)
 		ROUTER_TEST(redirect_is_followed_and_a_circle_of_them_ends),
 		ROUTER_TEST(circle_of_redirects_is_followed_as_long_as_the_patience_lasts),
 		ROUTER_TEST(redirect_to_no_address_ends_the_call),
+		ROUTER_TEST(redirect_without_a_host_is_to_the_one_that_was_asked),
 		ROUTER_TEST(redirect_to_another_name_of_a_server_is_followed),
 		ROUTER_TEST(redirect_at_opening_is_followed_and_a_circle_of_them_ends),
 		ROUTER_TEST(script_is_sent_as_the_version_of_the_server_takes_it),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where callbacks may go: what patterns there are, which one decides, and that a worker keeps to it
- * with names, addresses and kept connections. curl itself looks up "localhost" and what ends so.
+ * These tests are of the targets of callbacks: which patterns there are, which one decides, and
+ * that a worker keeps to it with names, addresses and kept connections. curl itself looks up
+ * "localhost" and names below it.
  */
 #include "support/fixture.h"
 
@@ -101,7 +102,7 @@ static void lists_that_are_none_are_refused(void **state)
 	assert_int_equal(targets_read(&targets, &options, NULL), TW_INVALID);
 }
 
-/* Whether the host would be called at the address. */
+/* Returns whether the host would be called at the address. */
 static bool allows(const char *const *allow, const char *const *deny, const char *host,
 		   const char *address)
 {
@@ -162,6 +163,75 @@ static void link_local_addresses_are_allowed_by_a_network_of_theirs_alone(void *
 	assert_true(allows(LIST("fe80::/10"), NULL, "a", "fe80::1"));
 }
 
+static void addresses_of_metadata_are_allowed_by_a_network_of_theirs_alone(void **state)
+{
+	static const struct {
+		const char *address;
+		const char *beside; /* an address outside */
+		const char *network;
+		const char *wider;
+	} guarded[] = {{"fd00:ec2::254", "fd00:ec3::254", "fd00:ec2::/32", "fd00:ec2::/31"},
+		       {"fd00:ec2::23", "fd00:ec1:ffff::23", "fd00:ec2::23", "fd00::/8"},
+		       {"fd20:ce::254", "fd20:ce::255", "fd20:ce::254", "fd20:ce::254/127"},
+		       {"100.100.100.200", "100.100.100.201", "100.100.100.200", "100.64.0.0/10"},
+		       {"168.63.129.16", "168.63.129.17", "168.63.129.16/32", "168.63.129.16/31"},
+		       {"192.0.0.192", "192.0.0.193", "192.0.0.192", "192.0.0.0/24"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(guarded) / sizeof(guarded[0]); i++) {
+		assert_false(allows(NULL, NULL, "a", guarded[i].address));
+		assert_true(allows(NULL, NULL, "a", guarded[i].beside));
+		assert_false(allows(LIST("*", "a"), NULL, "a", guarded[i].address));
+		assert_false(allows(LIST(guarded[i].wider), NULL, "a", guarded[i].address));
+		assert_true(allows(LIST(guarded[i].network), NULL, "a", guarded[i].address));
+	}
+}
+
+/* Each of these is 10.1.2.3 behind a gateway. */
+static const char *const embedded[] = {
+	"::ffff:10.1.2.3", "64:ff9b::10.1.2.3",   "64:ff9b:1::10.1.2.3", "64:ff9b:1:abcd::10.1.2.3",
+	"2002:a01:203::1", "2002:a01:203:ffff::", "::ffff:0:10.1.2.3",   "::10.1.2.3"};
+enum { EMBEDDED = sizeof(embedded) / sizeof(embedded[0]) };
+
+static void ipv4_address_inside_an_ipv6_one_is_judged(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < EMBEDDED; i++) {
+		assert_true(allows(NULL, NULL, "a", embedded[i]));
+		assert_false(allows(NULL, LIST("10.0.0.0/8"), "a", embedded[i]));
+		assert_false(allows(LIST("*"), LIST("10.1.2.3"), "a", embedded[i]));
+		assert_true(allows(NULL, LIST("10.1.2.2"), "a", embedded[i]));
+		assert_true(allows(LIST("10.1.0.0/16"), NULL, "a", embedded[i]));
+		assert_false(allows(LIST("10.2.0.0/16"), NULL, "a", embedded[i]));
+		/* Other forms of it are none. */
+		assert_true(allows(NULL, LIST("1.2.3.0/24", "0.0.0.0/8"), "a", embedded[i]));
+	}
+	assert_false(allows(NULL, NULL, "a", "64:ff9b::169.254.169.254"));
+	assert_false(allows(LIST("64:ff9b::/96"), NULL, "a", "64:ff9b::169.254.169.254"));
+	assert_true(allows(LIST("169.254.169.254"), NULL, "a", "64:ff9b::169.254.169.254"));
+	assert_false(allows(NULL, NULL, "a", "2002:6464:64c8::1"));
+	/* These contain none. */
+	assert_true(allows(NULL, LIST("0.0.0.0/0"), "a", "::1"));
+	assert_true(allows(NULL, LIST("0.0.0.0/0"), "a", "::"));
+	assert_true(allows(NULL, LIST("0.0.0.0/0"), "a", "64:ff9b:0:1::10.1.2.3"));
+	assert_true(allows(NULL, LIST("0.0.0.0/0"), "a", "64:ff9b:2::10.1.2.3"));
+	assert_true(allows(NULL, LIST("0.0.0.0/0"), "a", "2003:a01:203::1"));
+}
+
+static void ipv6_address_with_an_ipv4_one_inside_is_judged_itself_too(void **state)
+{
+	(void)state;
+	for (size_t i = 1; i < EMBEDDED; i++) {
+		assert_false(allows(NULL, LIST("::/0"), "a", embedded[i]));
+		assert_false(allows(LIST("10.1.2.3"), LIST("::/0"), "a", embedded[i]));
+		assert_true(allows(LIST(embedded[i]), NULL, "a", embedded[i]));
+		assert_false(allows(LIST(embedded[i]), LIST("0.0.0.0/0"), "a", embedded[i]));
+	}
+	assert_false(allows(LIST("0.0.0.0/0"), LIST("2002::/16"), "a", embedded[4]));
+	assert_true(allows(LIST("64:ff9b::/96"), NULL, "a", embedded[1]));
+	assert_true(allows(LIST("a"), NULL, "a", embedded[1]));
+}
+
 static void what_is_denied_is_denied_and_the_rest_is_not(void **state)
 {
 	const char *const *deny = LIST("10.0.0.0/8", "evil.example", "*.bad.example", "fd00::/8");
@@ -211,14 +281,14 @@ static void what_fits_most_closely_decides(void **state)
 	assert_false(allows(allow, deny, "a.corp.example", "192.0.2.1"));
 	assert_true(allows(allow, deny, "inner.corp.example", "192.0.2.1"));
 	assert_true(allows(allow, deny, "a.ok.corp.example", "192.0.2.1"));
-	/* Hosts go before networks; and of the same the denied one counts. */
+	/* Hosts precede networks, and a denied pattern precedes an equal one that is allowed. */
 	assert_true(allows(allow, deny, "inner.corp.example", "10.2.0.1"));
 	assert_false(allows(allow, deny, "a.example", "192.0.2.9"));
 	assert_false(allows(LIST("a.example"), LIST("a.example"), "a.example", "192.0.2.1"));
 	assert_true(allows(LIST("a.example", "A.example"), NULL, "a.example", "192.0.2.1"));
 }
 
-/* As a callback's look-up never gives. */
+/* The look-up of a callback never gives such an address. */
 static void address_of_another_kind_is_denied(void **state)
 {
 	struct tw_redis_worker_options options = options_of(LIST("*"), NULL);
@@ -271,7 +341,7 @@ static struct tw_redis_worker *start(struct fixture *fixture, const char *const 
 	return worker_start(&fixture->options, &options);
 }
 
-/* The key is the host, as it stands in the URL. */
+/* Adds a callback. Its key is the host of the URL. */
 static void add_host(struct fixture *fixture, const char *host)
 {
 	char url[128];
@@ -378,7 +448,7 @@ static bool machine_has_ipv6(void)
 	return has;
 }
 
-/* A name has an address that is denied and another one where nobody answers, for now. */
+/* The name has a denied address, and another one where nobody answers. */
 static void host_with_an_address_that_is_allowed_is_tried_again(void **state)
 {
 	struct fixture *fixture = *state;
@@ -436,6 +506,9 @@ int main(void)
 		cmocka_unit_test(lists_that_are_none_are_refused),
 		cmocka_unit_test(nothing_said_allows_all_but_link_local_addresses),
 		cmocka_unit_test(link_local_addresses_are_allowed_by_a_network_of_theirs_alone),
+		cmocka_unit_test(addresses_of_metadata_are_allowed_by_a_network_of_theirs_alone),
+		cmocka_unit_test(ipv4_address_inside_an_ipv6_one_is_judged),
+		cmocka_unit_test(ipv6_address_with_an_ipv4_one_inside_is_judged_itself_too),
 		cmocka_unit_test(what_is_denied_is_denied_and_the_rest_is_not),
 		cmocka_unit_test(what_is_allowed_is_all_that_is),
 		cmocka_unit_test(what_fits_most_closely_decides),

@@ -1120,9 +1120,64 @@ static void random_calls_answer_as_the_model_does(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, left);
 }
 
+static bool grace_each(void *context, const struct tw_redis_info *info)
+{
+	*(tw_duration *)context = info->task.grace;
+	return false;
+}
+
+static void task_that_would_begin_too_late_is_skipped(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {.key = "a", .key_size = 1, .grace = 2 * TW_SECOND - 1};
+	struct tw_redis_batch *batch;
+	tw_duration grace = 0;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, grace_each, &grace));
+	assert_int_equal(grace, 2 * TW_SECOND);
+	make_overdue(fixture, "a", 3 * TW_SECOND);
+	assert_nothing_due(fixture->redis, "a");
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
+	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
+	/* It is late, and not too late. */
+	task.grace = TW_HOUR;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	make_overdue(fixture, "a", 59 * TW_MINUTE);
+	batch = claim_for(fixture->redis, "a", TW_MINUTE);
+	/* A retry has no such limit: the task has begun in time. */
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_HOUR, "", NULL));
+	tw_redis_batch_free(batch);
+	make_overdue(fixture, "a", 2 * TW_HOUR);
+	batch = claim_for(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(only_job(batch)->attempt, 2);
+	tw_redis_batch_free(batch);
+}
+
+static void grace_has_a_range(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 1000000};
+	const tw_duration bad[] = {-1, 1, TW_SECOND - 1, TW_REDIS_DELAY_MAX + 1, TW_FOREVER};
+	struct tw_redis_batch *batch;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		task.grace = bad[i];
+		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	}
+	task.grace = TW_REDIS_DELAY_MAX;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(only_job(batch)->max_attempts, 1000000);
+	tw_redis_batch_free(batch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(task_that_would_begin_too_late_is_skipped),
+		FIXTURE_TEST(grace_has_a_range),
 		FIXTURE_TEST(task_is_claimed_when_it_is_due_and_not_before),
 		FIXTURE_TEST(task_due_in_the_past_is_due_now),
 		FIXTURE_TEST(due_time_is_told_and_rounded_up),

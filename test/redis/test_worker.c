@@ -865,6 +865,8 @@ static void bad_worker_options_are_invalid(void **state)
 						      {.retry_max = -1},
 						      {.http_connect_timeout = 2 * TW_HOUR},
 						      {.http_timeout = 25 * TW_HOUR},
+						      {.connection_age = 999 * TW_MILLISECOND},
+						      {.connection_age = 25 * TW_HOUR},
 						      {.poll = -1},
 						      {.handler_for_callbacks = true}};
 	struct tw_redis_worker *worker = VALUE(1);

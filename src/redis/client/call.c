@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first caller becomes the leader: it sends what all calls that are there have to send, in one
- * pass of the router, and tells those whose evals have ended. Callers that come meanwhile are in
- * its next pass. Once its own call has ended the next caller leads. So the router has one user at a
- * time, no call waits for another's retries, or for a reply of a node that it has no business with,
- * and the more threads call the more share a round trip. What blocks is done by the caller that
- * needs it: a node is connected by one of those whose evals wait for it, beside the passes, and
- * the leader takes the connection. A leader that is to connect hands over before it does.
+ * call.c has callers of many threads share round trips.
  *
- * A fork's child has the calls that ran in the parent no more, and leaves the parent's connections
- * alone: its first leader closes its copies, which the server does not notice, and connects anew.
+ * Invariants:
+ *  - `led` is true while calls run, except for the moment in which the next leader wakes.
+ *  - Its caller alone touches an eval before call_run() and after it, the leader alone in between.
  *
- * Invariants: `led` while calls run, but for the moment in which the next leader wakes. An eval
- * is touched by its caller alone before call_run() and after it, by the leader alone in between.
+ * The first caller becomes the leader. It sends the evals of all present calls in one pass of the
+ * router, and wakes the callers whose evals have ended. Callers that come meanwhile are in its next
+ * pass. Once its own call has ended the next caller leads. So the router has one user at a time, no
+ * call waits for another's retries, or for the reply of a node that it does not need, and more
+ * threads share more round trips. The caller that needs a slow step does it: one of those whose
+ * evals wait for a node connects it, beside the passes, and the leader takes the connection. A
+ * leader that must connect hands over first.
+ *
+ * A fork's child does not have the calls of its parent, and leaves the parent's connections alone.
+ * Its first leader closes its copies, which the server does not notice, and connects again.
  */
 #include "call.h"
 
@@ -24,11 +27,8 @@
 
 enum { IDLE_MAX = 16 };
 static const size_t record_kept_max = 65536;
-/* Replies that take longer than that are left to the next pass, and calls that came meanwhile get
- * their turn: a node that is slow or silent holds up no call for another by more. */
-static const tw_duration pass_most = 2 * TW_MILLISECOND;
 
-/* 0: the settings'. */
+/* The thread has set this patience. 0 means the settings' one. */
 static _Thread_local tw_duration patience_of_thread;
 
 tw_duration tw_redis_set_patience(tw_duration patience)
@@ -39,7 +39,7 @@ tw_duration tw_redis_set_patience(tw_duration patience)
 	return before;
 }
 
-/* All that are open: a fork's child looks after them. */
+/* The list has all open calls, for a fork's child. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list open_calls = {&open_calls, &open_calls};
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -54,11 +54,11 @@ static void parent_goes_on(void)
 	pthread_mutex_unlock(&open_lock);
 }
 
-/* In the child, before its one thread goes on. */
+/* Runs in a fork's child, before its one thread goes on. */
 static void calls_inherit(struct calls *calls)
 {
 	if (pthread_mutex_trylock(&calls->lock)) {
-		/* Another thread of the parent held it: what it guards may be half changed. */
+		/* Another thread of the parent held the lock, so the data may be half changed. */
 		pthread_mutex_init(&calls->lock, NULL);
 		calls->idle = NULL;
 		calls->idle_count = 0;
@@ -84,7 +84,7 @@ static void fork_watch(void)
 	(void)pthread_atfork(fork_begins, parent_goes_on, child_goes_on);
 }
 
-/* Lets the parent's connections go. */
+/* Drops the parent's connections. */
 static void calls_own(struct calls *calls)
 {
 	if (calls->inherited)
@@ -165,7 +165,7 @@ static bool call_has_ended(const struct call *call)
 	return true;
 }
 
-/* Takes what callers have connected, or failed to, and tells the evals that waited for it. */
+/* Takes what callers have connected, or failed to, and settles the evals that waited for it. */
 static void connections_take(struct calls *calls)
 {
 	struct node_map *map = &calls->router->map;
@@ -188,7 +188,8 @@ static void connections_take(struct calls *calls)
 	}
 }
 
-/* The evals whose time has come, of all calls; else when the first one's will come. */
+/* Returns the evals of all calls whose time has come. *next becomes the time of the first other
+ * one. */
 static struct eval *evals_gather(struct calls *calls, tw_duration *next)
 {
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
@@ -205,7 +206,7 @@ static struct eval *evals_gather(struct calls *calls, tw_duration *next)
 	return first;
 }
 
-/* Each node that evals wait for is connected by one of their callers. */
+/* Gives each node that evals wait for to one of their callers, to connect it. */
 static void connecting_share(struct calls *calls)
 {
 	for (struct list *at = calls->running.next; at != &calls->running; at = at->next) {
@@ -224,7 +225,8 @@ static void connecting_share(struct calls *calls)
 	}
 }
 
-/* Connects the first of the nodes that the call is to. Lock held, but while it does. */
+/* Connects the first of the nodes that the call has been given. The lock is held, except while it
+ * connects. */
 static void call_connect(struct calls *calls, struct call *call)
 {
 	struct node *node = call->connects;
@@ -266,13 +268,7 @@ static void leader_wait(struct calls *calls, tw_duration until)
 	calls->leader_waits = false;
 }
 
-/* With one node there is no call for another. */
-static tw_duration pass_end(const struct router *router)
-{
-	return router->map.count > 1 ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
-}
-
-/* To one that does nothing else. */
+/* Hands over to a caller that connects no node. */
 static void leader_hand_over(struct calls *calls)
 {
 	calls->led = false;
@@ -286,8 +282,8 @@ static void leader_hand_over(struct calls *calls)
 	}
 }
 
-/* Sends for all until the leader's own call has ended, or has a node to connect. Lock held, but for
- * the round trips. */
+/* Sends for all until the leader's own call has ended, or has a node to connect. The lock is
+ * held, except in round trips. */
 static void lead(struct calls *calls, const struct call *own)
 {
 	calls->led = true;
@@ -307,7 +303,7 @@ static void lead(struct calls *calls, const struct call *own)
 			continue;
 		}
 		pthread_mutex_unlock(&calls->lock);
-		router_pass(calls->router, evals, pass_end(calls->router));
+		router_pass(calls->router, evals, router_pass_end(calls->router));
 		pthread_mutex_lock(&calls->lock);
 	}
 	leader_hand_over(calls);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of many threads on one router. A call is begun, given evals, run, and ended; calls that
- * run at the same time share round trips.
+ * calls are the calls of many threads on one router. A call is begun, given evals, run, and ended.
+ * Calls that run at the same time share round trips.
  */
 #ifndef REDIS_CLIENT_CALL_H
 #define REDIS_CLIENT_CALL_H
@@ -18,52 +18,52 @@
 #include "redis/wire/router.h"
 
 struct call {
-	/* The caller's. */
+	/* The caller uses these. */
 	struct eval eval;            /* for calls that need one */
 	struct buffer record;        /* for adding */
 	struct tw_redis_error error; /* what went wrong */
 
-	/* From here on that of call.c. */
-	struct list link; /* among those that run */
+	/* call.c alone uses the rest. */
+	struct list link; /* in the list of running calls */
 	struct call *next_idle;
-	struct eval *evals; /* what it runs */
+	struct eval *evals; /* the ones it runs */
 	size_t count;
 	pthread_cond_t wake;
-	/* Under the lock. */
-	struct node *connects; /* nodes that its caller is to connect, before all else */
-	bool connecting;       /* its caller does */
+	/* The lock guards these. */
+	struct node *connects; /* nodes that its caller must connect first */
+	bool connecting;       /* its caller connects them now */
 	bool ended;
 };
 
 struct calls {
-	struct router *router; /* constant; the leader's alone */
-	struct list open;      /* among all of the process; under the lock of those */
+	struct router *router; /* constant; the leader alone uses it */
+	struct list open;      /* in the process's list, under its lock */
 
-	pthread_mutex_t lock; /* for all below */
+	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t arrived;
 	struct list running;
-	bool led;          /* one of those that run sends for all */
+	bool led;          /* one of the running calls sends for all */
 	bool leader_waits; /* until an eval's next try, or another call arrives */
-	bool inherited;    /* from the parent of this process, and not used here yet */
-	bool torn;         /* so, while a call of the parent was under way */
+	bool inherited;    /* from the parent process, and not used here yet */
+	bool torn;         /* inherited while a call of the parent was under way */
 	struct call *idle; /* kept for their memory */
 	size_t idle_count;
-	struct tw_redis_error error; /* of the last call that failed */
+	struct tw_redis_error error; /* why the last call failed that did */
 };
 
 void calls_init(struct calls *calls, struct router *router);
-/* None may run. Before the router is closed. */
+/* Frees the calls. None may run, and the router must still be open. */
 void calls_destroy(struct calls *calls);
 
-/* Notes what went wrong outside of a call. */
+/* Notes an error outside of a call. */
 void calls_note(struct calls *calls, enum tw_status status, const char *text);
 
-/* NULL without memory. */
+/* Returns a call, or NULL without memory. */
 struct call *call_begin(struct calls *calls);
-/* Runs the evals; each has its status and reply then. Tries for as long as the thread's patience
+/* Runs the evals. Each then has its status and reply. Tries for the thread's patience
  * (tw_redis_set_patience). */
 void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t count);
-/* Notes what went wrong, if anything has, and frees the call. Returns the status. */
+/* Notes the call's error, if it has one, and frees the call. Returns the status. */
 enum tw_status call_end(struct calls *calls, struct call *call, enum tw_status status);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening, and the calls about one task. What a script returns is a number: 0 or a due time, or
- * below zero why not.
+ * client.c opens a handle, and has the calls about one task. A script returns a number ≥ 0, such as
+ * a due time, or one < 0 that says why it did nothing.
  */
 #include "client.h"
 
@@ -15,10 +15,10 @@
 #include "recurrence.h"
 #include "redis/wire/tls.h"
 
-/* How the keys of a namespace are laid out; another one could not be read by this library. */
+/* This is the layout of a namespace's keys. The library can read no other one. */
 enum { LAYOUT_VERSION = 1, LAYOUT_SIZE = 32 };
 
-/* Microseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
+/* Returns microseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
 static int64_t delay_to_us(tw_duration delay)
 {
 	return delay <= 0 ? 0 : (delay - 1) / TW_MICROSECOND + 1;
@@ -29,7 +29,7 @@ int64_t delay_to_ms(tw_duration delay)
 	return delay <= 0 ? 0 : (delay - 1) / TW_MILLISECOND + 1;
 }
 
-/* The script's answer in that place of its reply; below zero it tells why not. */
+/* Returns the status of the script's number at `place` of its reply. */
 static enum tw_status answer_status(const struct eval *eval, size_t place)
 {
 	static const enum tw_status refusals[] = {TW_EXISTS, TW_NOT_FOUND, TW_RUNNING};
@@ -55,7 +55,7 @@ static enum tw_status layout_compare(const struct space *space, const redisReply
 	return TW_OK;
 }
 
-/* All users of a namespace must agree on the number of shards: the first has written it. */
+/* Checks that the handle has the number of shards that the namespace's first user has written. */
 static enum tw_status layout_check(struct tw_redis *redis, struct tw_redis_error *error)
 {
 	struct call *call = call_begin(&redis->access->calls);
@@ -246,18 +246,27 @@ enum tw_status call_ask(struct tw_redis *redis, struct call *call)
 	return call->eval.status;
 }
 
-/* Runs an eval that is answered by a number, and ends the call; *due_ms may be NULL. */
-static enum tw_status call_answer(struct tw_redis *redis, struct call *call, int64_t *due_ms)
+/* Runs an eval that is answered by a number. */
+static enum tw_status answer_ask(struct tw_redis *redis, struct call *call, int64_t *answer)
 {
 	enum tw_status status = call_ask(redis, call);
 
-	if (status == TW_OK) {
-		status = answer_status(&call->eval, 0);
-		if (status != TW_OK)
-			error_set(&call->error, status, "%s", tw_status_text(status));
-		else if (due_ms)
-			*due_ms = eval_integer(&call->eval, 0, 0);
-	}
+	if (status != TW_OK)
+		return status;
+	*answer = eval_integer(&call->eval, 0, 0);
+	status = answer_status(&call->eval, 0);
+	return status == TW_OK ? TW_OK
+			       : error_set(&call->error, status, "%s", tw_status_text(status));
+}
+
+/* Runs an eval that is answered by a number, and ends the call. *due_ms may be NULL. */
+static enum tw_status call_answer(struct tw_redis *redis, struct call *call, int64_t *due_ms)
+{
+	int64_t answer;
+	enum tw_status status = answer_ask(redis, call, &answer);
+
+	if (status == TW_OK && due_ms)
+		*due_ms = answer;
 	return call_end(&redis->access->calls, call, status);
 }
 
@@ -279,19 +288,21 @@ enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
 	return status;
 }
 
+static const char *const mode_names[] = {"any", "new", "replace"};
+
 static bool recurs(const struct tw_redis_task *task)
 {
 	return task->every || task->cron;
 }
 
-/* The time of the server that has the task's shard. */
+/* Asks for the time of the server that has the task's shard. */
 static enum tw_status time_ask(struct tw_redis *redis, struct call *call,
 			       const struct tw_redis_task *task, int64_t *now_ms)
 {
 	struct eval *eval = &call->eval;
 	enum tw_status status;
 
-	/* A list of no task. */
+	/* The list has no task, only the time. */
 	eval_begin(eval, &script_list, &redis->space,
 		   space_shard(&redis->space, task->key, task->key_size));
 	eval_text(eval, "+inf");
@@ -302,7 +313,7 @@ static enum tw_status time_ask(struct tw_redis *redis, struct call *call,
 	return status;
 }
 
-/* Checks the task and makes its record. *at_ms is its time as the script is to be told it. */
+/* Checks the task and makes its record. *at_ms is its time, for the script. */
 static enum tw_status add_prepare(struct call *call, const struct tw_redis_task *task,
 				  int64_t now_ms, int64_t *at_ms)
 {
@@ -316,21 +327,104 @@ static enum tw_status add_prepare(struct call *call, const struct tw_redis_task 
 	return task->cron ? recurrence_first(task, now_ms, at_ms, &call->error) : TW_OK;
 }
 
-/* Adds it to an eval for its shard. */
+/* Adds the task to an eval for its shard. */
 static void add_write(const struct call *call, struct eval *eval, const struct tw_redis_task *task,
 		      int64_t at_ms)
 {
-	static const char *const modes[] = {"any", "new", "replace"};
-
-	eval_text(eval, modes[task->mode]);
+	eval_text(eval, mode_names[task->mode]);
 	eval_argument(eval, task->key, task->key_size);
 	eval_number(eval, at_ms);
 	eval_number(eval, delay_to_us(task->delay));
 	eval_argument(eval, call->record.data, call->record.size);
 	if (eval->script == &script_every)
-		recurrence_write(task, delay_to_ms(task->every), eval);
+		recurrence_write(task, eval);
 	else
 		eval->answers++;
+}
+
+/* Writes a letter without its record: mode, key, time of death, "died:attempts:size of
+ * reason:reason". */
+static void letter_write(const struct tw_redis_info *letter, struct eval *eval)
+{
+	const char *reason = letter->reason ? letter->reason : "";
+	char head[64 + TW_REDIS_REASON_MAX];
+
+	eval_text(eval, mode_names[letter->task.mode]);
+	eval_argument(eval, letter->task.key, letter->task.key_size);
+	eval_number(eval, letter->due_ms);
+	snprintf(head, sizeof(head), "%" PRId64 ":%u:%zu:%.*s", letter->due_ms, letter->attempts,
+		 strnlen(reason, TW_REDIS_REASON_MAX), TW_REDIS_REASON_MAX, reason);
+	eval_text(eval, head);
+}
+
+/* Checks a listed task or letter and makes its record. */
+static enum tw_status restore_prepare(struct call *call, const struct tw_redis_info *info)
+{
+	struct tw_redis_task task = info->task;
+	enum tw_status status;
+	int64_t at_ms;
+
+	task.at_ms = info->due_ms;
+	task.delay = 0;
+	status = task_check(&task, &call->error);
+	task.at_ms = info->task.at_ms;
+	if (status == TW_OK && info->state != TW_REDIS_DEAD)
+		status = task_check(&task, &call->error);
+	if (status == TW_OK)
+		status = record_write(&call->record, &task, &call->error);
+	if (status != TW_OK || info->state == TW_REDIS_DEAD || !task.cron)
+		return status;
+	return recurrence_first(&task, 0, &at_ms, &call->error);
+}
+
+/* Adds a task or a dead letter to an eval for its shard. */
+static void restore_write(const struct call *call, struct eval *eval,
+			  const struct tw_redis_info *info)
+{
+	const struct tw_redis_task *task = &info->task;
+	char entry[RECURRENCE_SIZE];
+
+	if (info->state == TW_REDIS_DEAD) {
+		letter_write(info, eval);
+		eval_argument(eval, call->record.data, call->record.size);
+		return;
+	}
+	eval_text(eval, mode_names[task->mode]);
+	eval_argument(eval, task->key, task->key_size);
+	eval_number(eval, info->due_ms);
+	eval_number(eval, info->attempts);
+	eval_argument(eval, call->record.data, call->record.size);
+	recurrence_write_entry(task, task->at_ms ? task->at_ms : info->due_ms, entry);
+	eval_text(eval, entry);
+	eval->answers++;
+}
+
+/*
+ * Moves the occurrence of a task that was declared again to the calendar's present time. The
+ * occurrence is due at *due_ms, and a new task would be due at at_ms. They may differ after an
+ * update of the time zone files.
+ */
+static enum tw_status calendar_follow(struct tw_redis *redis, struct call *call,
+				      const struct tw_redis_task *task, int64_t now_ms,
+				      int64_t at_ms, int64_t *due_ms)
+{
+	char entry[RECURRENCE_SIZE];
+	struct schedule *schedule;
+	struct list schedules;
+	enum tw_status status;
+
+	if (!task->cron || *due_ms == at_ms)
+		return TW_OK;
+	recurrence_write_entry(task, *due_ms, entry);
+	status = schedule_review(&schedule, task->key, task->key_size, entry, now_ms);
+	if (status != TW_OK || !schedule)
+		return status;
+	*due_ms = schedule->due_ms;
+	list_init(&schedules);
+	list_append(&schedules, &schedule->link);
+	schedules_write(&call->eval, &redis->space,
+			space_shard(&redis->space, task->key, task->key_size), &schedules);
+	return call_ask(redis, call);
 }
 
 enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
@@ -341,6 +435,7 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 	enum tw_status status;
 	int64_t now_ms = 0;
 	int64_t at_ms;
+	int64_t at;
 
 	if (!task)
 		return TW_INVALID;
@@ -358,10 +453,15 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 		return call_end(&redis->access->calls, call, status);
 	add_write(call, &call->eval, task, at_ms);
 	eval_hint(&call->eval);
-	return call_answer(redis, call, due_ms);
+	status = answer_ask(redis, call, &at);
+	if (status == TW_OK)
+		status = calendar_follow(redis, call, task, now_ms, at_ms, &at);
+	if (status == TW_OK && due_ms)
+		*due_ms = at;
+	return call_end(&redis->access->calls, call, status);
 }
 
-/* Runs a script about the key alone; `more` (NULL: none) is another argument. */
+/* Runs a script about the key alone. `more` is another argument, or NULL. */
 static enum tw_status key_call(struct tw_redis *redis, const struct script *script, const void *key,
 			       size_t key_size, const char *more)
 {
@@ -420,34 +520,46 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 
 enum { ADDS_AT_ONCE = 256 };
 
-/* Tasks of one server, in a cluster those of one shard, share an eval: a call costs as much as
- * the adding. */
+/* A work is a task under way: its eval, and the place in that one's reply. */
+struct work {
+	struct eval *eval; /* NULL means that it has its status already */
+	size_t place;
+	int64_t at_ms; /* when it would be due as a new task */
+	enum tw_status status;
+};
+
+/* Tasks of one server, in a cluster those of one shard, share an eval, because a call costs as much
+ * as an add. */
 struct adding {
 	struct tw_redis *redis;
 	struct call *call;
-	const struct tw_redis_task *tasks;
-	enum tw_status *each; /* of the caller; may be NULL */
+	const struct tw_redis_task *tasks; /* to add, or NULL */
+	const struct tw_redis_info *infos; /* to restore, in place of tasks */
+	enum tw_status *each;              /* the caller's; may be NULL */
 	/* The server's time, or why it is not known, if one of the tasks in work needs it. */
 	int64_t now_ms;
 	enum tw_status time_status;
-	struct tw_redis_error error; /* of the first that was not added */
+	struct tw_redis_error error; /* the first one's that was not added */
 
 	struct eval evals[ADDS_AT_ONCE];
 	size_t used;
 	size_t shared; /* evals from this one on take more tasks of their shard */
-	/* Of each task in work: its eval, and the place in that one's reply. */
-	struct {
-		struct eval *eval; /* NULL: it has its status already */
-		size_t place;
-		enum tw_status status;
-	} work[ADDS_AT_ONCE];
+	struct work work[ADDS_AT_ONCE];
 	/* The shard's eval; valid if it is one of those used and of that shard. */
 	uint16_t of_shard[TW_REDIS_SHARDS_MAX];
 };
 
-static enum tw_status adding_prepare(const struct adding *adding, const struct tw_redis_task *task,
-				     int64_t *at_ms)
+static const struct tw_redis_task *adding_task(const struct adding *adding, size_t index)
 {
+	return adding->infos ? &adding->infos[index].task : &adding->tasks[index];
+}
+
+static enum tw_status adding_prepare(const struct adding *adding, size_t index, int64_t *at_ms)
+{
+	const struct tw_redis_task *task = adding_task(adding, index);
+
+	if (adding->infos)
+		return restore_prepare(adding->call, &adding->infos[index]);
 	if (task->cron && adding->time_status != TW_OK)
 		return adding->time_status;
 	return add_prepare(adding->call, task, adding->now_ms, at_ms);
@@ -463,59 +575,71 @@ static void adding_note(struct adding *adding, size_t index, const struct eval *
 		adding->each[index] = status;
 	if (adding->error.status != TW_OK || status == TW_OK)
 		return;
-	/* Say once more what was wrong with the task, for others may have come after it. */
+	/* Repeat the task's error, because others may have come after it. */
 	if (!eval)
-		(void)adding_prepare(adding, &adding->tasks[index], &at_ms);
+		(void)adding_prepare(adding, index, &at_ms);
 	else if (eval->status == TW_OK)
 		error_set(error, status, "%s", tw_status_text(status));
 	adding->error = *error;
 	adding->error.status = status;
 }
 
-static struct eval *adding_eval(struct adding *adding, const struct tw_redis_task *task)
+static const struct script *adding_script(const struct adding *adding, size_t index)
 {
-	bool one_server = adding->redis->access->one_server && !recurs(task);
+	if (adding->infos)
+		return adding->infos[index].state == TW_REDIS_DEAD ? &script_dead_add
+								   : &script_restore;
+	if (recurs(&adding->tasks[index]))
+		return &script_every;
+	return adding->redis->access->one_server ? &script_add_many : &script_add;
+}
+
+static struct eval *adding_eval(struct adding *adding, size_t number)
+{
+	const struct tw_redis_task *task = adding_task(adding, number);
+	const struct script *script = adding_script(adding, number);
+	bool one_server = script == &script_add_many;
+	bool alone = script == &script_every || script == &script_dead_add;
 	unsigned shard =
 		one_server ? 0 : space_shard(&adding->redis->space, task->key, task->key_size);
 	size_t index = adding->of_shard[shard];
 	struct eval *eval = &adding->evals[index];
 
-	if (index >= adding->shared && index < adding->used && eval->shard == shard &&
-	    !recurs(task))
+	if (index >= adding->shared && index < adding->used && eval->shard == shard && !alone)
 		return eval;
 	adding->of_shard[shard] = (uint16_t)adding->used;
 	eval = &adding->evals[adding->used++];
-	eval_begin(eval,
-		   recurs(task) ? &script_every
-		   : one_server ? &script_add_many
-				: &script_add,
-		   &adding->redis->space, shard);
+	eval_begin(eval, script, &adding->redis->space, shard);
 	eval->one_server = one_server;
-	/* It has one of its own, and those after it come after it: the key may be the same. */
-	if (recurs(task))
+	/* Later tasks follow in evals after this one, because they may have its key. */
+	if (alone)
 		adding->shared = adding->used;
 	return eval;
 }
 
-static void adding_add(struct adding *adding, struct eval *eval, const struct tw_redis_task *task,
-		       int64_t at_ms)
+static void adding_add(struct adding *adding, struct eval *eval, size_t index, int64_t at_ms)
 {
-	const struct space *space = &adding->redis->space;
+	const struct tw_redis_task *task = adding_task(adding, index);
 
 	if (eval->one_server)
-		eval_number(eval, space_shard(space, task->key, task->key_size));
-	add_write(adding->call, eval, task, at_ms);
+		eval_number(eval, space_shard(&adding->redis->space, task->key, task->key_size));
+	if (adding->infos)
+		restore_write(adding->call, eval, &adding->infos[index]);
+	else
+		add_write(adding->call, eval, task, at_ms);
 }
 
-/* In a cluster the nodes' clocks may differ by as much as one is late with a task, or early. */
+/* Asks for the server's time, if a task needs it. In a cluster the nodes' clocks may differ, and a
+ * task is early or late by the difference. */
 static void adding_ask_time(struct adding *adding, size_t base, size_t count)
 {
 	size_t i = 0;
 
-	while (i < count && (!adding->tasks[base + i].cron ||
-			     task_check(&adding->tasks[base + i], NULL) != TW_OK))
+	while (i < count && !adding->infos &&
+	       (!adding->tasks[base + i].cron ||
+		task_check(&adding->tasks[base + i], NULL) != TW_OK))
 		i++;
-	if (i < count)
+	if (i < count && !adding->infos)
 		adding->time_status = time_ask(adding->redis, adding->call,
 					       &adding->tasks[base + i], &adding->now_ms);
 }
@@ -525,23 +649,35 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 	adding->used = adding->shared = 0;
 	adding_ask_time(adding, base, count);
 	for (size_t i = 0; i < count; i++) {
-		const struct tw_redis_task *task = &adding->tasks[base + i];
 		struct eval *eval = NULL;
-		int64_t at_ms;
+		int64_t *at_ms = &adding->work[i].at_ms;
 
-		adding->work[i].status = adding_prepare(adding, task, &at_ms);
+		adding->work[i].status = adding_prepare(adding, base + i, at_ms);
 		if (adding->work[i].status == TW_OK) {
-			eval = adding_eval(adding, task);
+			eval = adding_eval(adding, base + i);
 			adding->work[i].place = eval->answers;
-			adding_add(adding, eval, task, at_ms);
+			adding_add(adding, eval, base + i, *at_ms);
 		}
 		adding->work[i].eval = eval;
 	}
 	for (size_t i = 0; i < adding->used; i++)
-		eval_hint(&adding->evals[i]);
+		if (adding->evals[i].script->hints)
+			eval_hint(&adding->evals[i]);
 }
 
-/* Adds `count` tasks, ADDS_AT_ONCE at most, whose first is number `base`. False: the server is
+/* Returns the server's answer, once the occurrence follows the calendar. */
+static enum tw_status adding_answer(struct adding *adding, size_t index, const struct work *work)
+{
+	int64_t due_ms = eval_integer(work->eval, work->place, 0);
+	enum tw_status status = answer_status(work->eval, work->place);
+
+	if (status != TW_OK || adding->infos)
+		return status;
+	return calendar_follow(adding->redis, adding->call, &adding->tasks[index], adding->now_ms,
+			       work->at_ms, &due_ms);
+}
+
+/* Adds `count` tasks, at most ADDS_AT_ONCE, from number `base` on. Returns false if the server is
  * gone. */
 static bool adding_run(struct adding *adding, size_t base, size_t count)
 {
@@ -555,7 +691,7 @@ static bool adding_run(struct adding *adding, size_t base, size_t count)
 
 		reached = reached && status != TW_REDIS_UNREACHABLE;
 		if (eval && status == TW_OK)
-			status = answer_status(eval, adding->work[i].place);
+			status = adding_answer(adding, base + i, &adding->work[i]);
 		adding_note(adding, base + i, eval, status);
 	}
 	return reached;
@@ -574,20 +710,19 @@ static void adding_run_all(struct adding *adding, size_t count)
 		adding_note(adding, base, NULL, TW_REDIS_UNREACHABLE);
 }
 
-enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
-				 size_t count, enum tw_status *each)
+/* Adds the tasks or restores the infos. The other one is NULL. */
+static enum tw_status add_all(struct tw_redis *redis, const struct tw_redis_task *tasks,
+			      const struct tw_redis_info *infos, size_t count, enum tw_status *each)
 {
-	struct adding *adding;
+	struct adding *adding = calloc(1, sizeof(*adding));
 	enum tw_status status = TW_NO_MEMORY;
 
-	if (!redis || (count && !tasks))
-		return TW_INVALID;
-	adding = calloc(1, sizeof(*adding));
 	if (!adding)
 		return TW_NO_MEMORY;
 	adding->redis = redis;
 	adding->call = call_begin(&redis->access->calls);
 	adding->tasks = tasks;
+	adding->infos = infos;
 	adding->each = each;
 	if (adding->call) {
 		adding_run_all(adding, count);
@@ -599,4 +734,31 @@ enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_t
 		eval_free(&adding->evals[i]);
 	free(adding);
 	return status;
+}
+
+enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
+				 size_t count, enum tw_status *each)
+{
+	if (!redis || (count && !tasks))
+		return TW_INVALID;
+	return add_all(redis, tasks, NULL, count, each);
+}
+
+enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
+				size_t count, enum tw_status *each)
+{
+	if (!redis || (count && !infos))
+		return TW_INVALID;
+	return add_all(redis, NULL, infos, count, each);
+}
+
+enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter)
+{
+	struct tw_redis_info dead;
+
+	if (!letter)
+		return TW_INVALID;
+	dead = *letter;
+	dead.state = TW_REDIS_DEAD;
+	return tw_redis_restore(redis, &dead, 1, NULL);
 }

@@ -25,7 +25,8 @@ enum {
 	CLAIM_DUE,
 	CLAIM_RECORDS,
 	CLAIM_ATTEMPTS,
-	CLAIM_SCHEDULES
+	CLAIM_SCHEDULES,
+	CLAIM_SKIPPED
 };
 
 void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
@@ -155,6 +156,7 @@ enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch)
 	now_us = strtoll(reply->element[CLAIM_NOW]->str, NULL, 10);
 	(*batch)->next = next_read(reply, now_us);
 	(*batch)->buried = (size_t)reply->element[CLAIM_BURIED]->integer;
+	(*batch)->skipped = (size_t)reply->element[CLAIM_SKIPPED]->integer;
 	schedules_read(*batch);
 	for (; (*batch)->count < count; (*batch)->count++) {
 		if (job_read(*batch, (*batch)->count, eval->shard, now_us) != TW_OK) {

@@ -27,6 +27,7 @@ struct tw_redis_batch {
 
 	tw_duration next; /* until the shard is to be looked at again; 0 means now */
 	size_t buried;    /* tasks made dead letters */
+	size_t skipped;   /* occurrences that would have begun too late */
 	/* Next times of tasks that recur by the calendar, to be written with schedules_write(). */
 	struct list schedules;
 	size_t unscheduled; /* those for which that could not be found out here */

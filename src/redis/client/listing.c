@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that look: one task, all tasks, dead letters; and the one that puts a letter back that
- * comes from a listing. A listing goes through the shards
- * one page at a time and remembers where it was: tasks by due time, and how many of that time it
- * has seen; dead letters by Redis's own cursor. Between pages nothing is locked, so `each` may call
- * us.
+ * The calls that look: one task, all tasks, dead letters. A listing goes through the shards one
+ * page at a time and remembers where it was: tasks by due time, and how many of that time it has
+ * seen; dead letters by Redis's own cursor. Between pages nothing is locked, so `each` may call us.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,19 +22,22 @@ enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_EVERY, ITEM_PARTS };
 /* What a page of tasks begins with. */
 enum { PAGE_NOW, PAGE_MORE, PAGE_ITEMS };
 
+/* What is listed: tasks, or the hash at that place among a script's keys. */
+enum listed { TASKS, LETTERS = 5 };
+
 /* What is given to `each`, and where in the shards that is. */
 struct listing {
 	struct tw_redis *redis;
-	const struct script *script;
+	enum listed listed;
 	tw_redis_each_fn *each;
 	void *context;
 	bool ended; /* by `each` */
 
 	unsigned shard;
 	int64_t from_ms; /* tasks: the due time where it goes on */
-	size_t seen;     /* tasks of that time, or letters at the cursor */
-	char cursor[24]; /* dead letters; "0" at the beginning and at the end of a shard */
-	size_t letters;  /* how many fit in a page, by the last one */
+	size_t seen;     /* tasks of that time, or entries at the cursor */
+	char cursor[24]; /* a hash's; "0" at the beginning and at the end of a shard */
+	size_t entries;  /* how many fit in a page of a hash, by the last one */
 };
 
 /* Gives the task with the record to `each`. */
@@ -49,7 +50,7 @@ static enum tw_status give(struct listing *listing, struct tw_redis_info *info, 
 		return TW_NO_MEMORY;
 	record.task.key = info->task.key;
 	record.task.key_size = info->task.key_size;
-	record.task.at_ms = info->due_ms;
+	record.task.at_ms = info->task.at_ms;
 	record.task.every = info->task.every;
 	record.task.missed = info->task.missed;
 	record.task.cron = info->task.cron;
@@ -81,7 +82,7 @@ static enum tw_status give_task(struct listing *listing, struct tw_redis_info *i
 	info->due_ms = score_read(parts[0]->str);
 	info->reason = "";
 	run_read(info, parts[1]->str);
-	recurrence_read(parts[3]->str, &info->task);
+	recurrence_read(parts[3]->str, &info->task, &info->due_ms);
 	return give(listing, info, parts[2]->str, parts[2]->len);
 }
 
@@ -126,8 +127,9 @@ static enum tw_status page_fetch(const struct listing *listing, redisReply **rep
 	if (!call)
 		return TW_NO_MEMORY;
 	eval = &call->eval;
-	eval_begin(eval, listing->script, &redis->space, listing->shard);
-	if (listing->script == &script_list) {
+	eval_begin(eval, listing->listed == TASKS ? &script_list : &script_scan, &redis->space,
+		   listing->shard);
+	if (listing->listed == TASKS) {
 		if (listing->from_ms == INT64_MIN)
 			eval_text(eval, "-inf");
 		else
@@ -135,8 +137,9 @@ static enum tw_status page_fetch(const struct listing *listing, redisReply **rep
 		eval_number(eval, (int64_t)listing->seen);
 		eval_number(eval, PAGE);
 	} else {
+		eval_number(eval, listing->listed);
 		eval_text(eval, listing->cursor);
-		eval_number(eval, (int64_t)listing->letters);
+		eval_number(eval, (int64_t)listing->entries);
 		eval_number(eval, (int64_t)listing->seen);
 	}
 	status = call_ask(redis, call);
@@ -153,6 +156,15 @@ static struct tw_redis_info info_begin(const struct listing *listing, const redi
 				      .shard = listing->shard};
 }
 
+/* Goes on at the beginning of the next shard. */
+static void shard_leave(struct listing *listing)
+{
+	listing->shard++;
+	listing->from_ms = INT64_MIN;
+	listing->seen = 0;
+	strcpy(listing->cursor, "0");
+}
+
 static enum tw_status give_page(struct listing *listing, const redisReply *reply)
 {
 	size_t count = (reply->elements - PAGE_ITEMS) / ITEM_PARTS;
@@ -162,18 +174,17 @@ static enum tw_status give_page(struct listing *listing, const redisReply *reply
 		redisReply **item = reply->element + PAGE_ITEMS + i * ITEM_PARTS;
 		struct tw_redis_info info = info_begin(listing, reply, item[ITEM_KEY]);
 
+		int64_t score = score_read(item[ITEM_DUE]->str);
+
 		status = give_task(listing, &info, item + ITEM_DUE);
 		/* A page that goes back would never end. */
-		if (info.due_ms < listing->from_ms)
+		if (score < listing->from_ms)
 			return TW_REDIS_FAILED;
-		listing->seen = info.due_ms == listing->from_ms ? listing->seen + 1 : 1;
-		listing->from_ms = info.due_ms;
+		listing->seen = score == listing->from_ms ? listing->seen + 1 : 1;
+		listing->from_ms = score;
 	}
-	if (!count || !reply->element[PAGE_MORE]->integer) {
-		listing->shard++;
-		listing->from_ms = INT64_MIN;
-		listing->seen = 0;
-	}
+	if (!count || !reply->element[PAGE_MORE]->integer)
+		shard_leave(listing);
 	return status;
 }
 
@@ -193,22 +204,23 @@ static enum tw_status give_letter(struct listing *listing, struct tw_redis_info 
 		return TW_OK;
 	snprintf(reason, sizeof(reason), "%.*s", (int)size, letter->str + head);
 	info->state = TW_REDIS_DEAD;
+	info->task.at_ms = info->due_ms;
 	info->reason = reason;
 	return give(listing, info, letter->str + head + size, letter->len - (size_t)head - size);
 }
 
-/* Has the next page hold as many letters of the size of these as fit. */
+/* Has the next page hold as many entries of the size of these as fit. */
 static void page_resize(struct listing *listing, const redisReply *items)
 {
 	size_t bytes = 1;
 
 	for (size_t i = 1; i < items->elements; i += 2)
 		bytes += items->element[i]->len;
-	listing->letters = page_bytes * (items->elements / 2) / bytes;
-	if (!listing->letters || listing->seen)
-		listing->letters = 1;
-	if (listing->letters > PAGE || !items->elements)
-		listing->letters = PAGE;
+	listing->entries = page_bytes * (items->elements / 2) / bytes;
+	if (!listing->entries || listing->seen)
+		listing->entries = 1;
+	if (listing->entries > PAGE || !items->elements)
+		listing->entries = PAGE;
 }
 
 static enum tw_status give_letters(struct listing *listing, const redisReply *reply)
@@ -229,104 +241,47 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 		status = give_letter(listing, &info, items->element[i + 1]);
 	}
 	page_resize(listing, items);
-	listing->shard += !strcmp(listing->cursor, "0") && !seen;
+	if (!strcmp(listing->cursor, "0") && !seen)
+		shard_leave(listing);
 	return status;
 }
 
-static enum tw_status list_all(struct tw_redis *redis, const struct script *script,
-			       tw_redis_each_fn *each, void *context)
+static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_redis_each_fn *each,
+			       void *context)
 {
-	struct listing listing = {redis,         script,       each, context, .from_ms = INT64_MIN,
-				  .cursor = "0", .letters = 10};
+	struct listing listing = {redis,         listed,       each, context, .from_ms = INT64_MIN,
+				  .cursor = "0", .entries = 10};
+	enum tw_status failure = TW_OK;
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
-	if (!redis || !each)
-		return TW_INVALID;
 	while (listing.shard < redis->space.shards && !listing.ended && status == TW_OK) {
 		status = page_fetch(&listing, &reply);
+		if (status == TW_REDIS_FAILED) {
+			/* The other shards are fine. */
+			shard_leave(&listing);
+			failure = status;
+			status = TW_OK;
+			continue;
+		}
 		if (status != TW_OK)
 			return status;
-		status = script == &script_list ? give_page(&listing, reply)
-						: give_letters(&listing, reply);
+		status = listed == TASKS ? give_page(&listing, reply)
+					 : give_letters(&listing, reply);
 		freeReplyObject(reply);
 		if (status == TW_REDIS_FAILED)
 			calls_note(&redis->access->calls, status,
 				   "the server repeated a part of the listing");
 	}
-	return status;
+	return status == TW_OK ? failure : status;
 }
 
 enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
 {
-	return list_all(redis, &script_list, each, context);
+	return redis && each ? list_all(redis, TASKS, each, context) : TW_INVALID;
 }
 
 enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
 {
-	return list_all(redis, &script_dead_list, each, context);
-}
-
-/* Writes all but the record: mode, key, when it died, "died:attempts:size of reason:reason". */
-static void letter_write(struct eval *eval, const struct tw_redis_info *letter)
-{
-	static const char *const modes[] = {"any", "new", "replace"};
-	const char *reason = letter->reason ? letter->reason : "";
-	char head[64 + TW_REDIS_REASON_MAX];
-
-	eval_text(eval, modes[letter->task.mode]);
-	eval_argument(eval, letter->task.key, letter->task.key_size);
-	eval_number(eval, letter->due_ms);
-	snprintf(head, sizeof(head), "%" PRId64 ":%u:%zu:%.*s", letter->due_ms, letter->attempts,
-		 strnlen(reason, TW_REDIS_REASON_MAX), TW_REDIS_REASON_MAX, reason);
-	eval_text(eval, head);
-}
-
-static enum tw_status dead_prepare(struct call *call, const struct tw_redis_info *letter)
-{
-	struct tw_redis_task task = letter->task;
-	enum tw_status status;
-
-	task.at_ms = letter->due_ms;
-	task.delay = 0;
-	status = task_check(&task, &call->error);
-	return status == TW_OK ? record_write(&call->record, &task, &call->error) : status;
-}
-
-static enum tw_status answer_read(struct call *call)
-{
-	int64_t answer = eval_integer(&call->eval, 0, 0);
-	enum tw_status status = answer == -1   ? TW_EXISTS
-				: answer == -2 ? TW_NOT_FOUND
-					       : TW_REDIS_FAILED;
-
-	if (answer >= 0)
-		return TW_OK;
-	return error_set(&call->error, status, "%s", tw_status_text(status));
-}
-
-/*
- * What a listing shows of a letter is all there is to it, so that the letter is the same again:
- * also when it died, which is the one time that the caller says and no script makes.
- */
-enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter)
-{
-	struct call *call;
-	enum tw_status status;
-
-	if (!letter)
-		return TW_INVALID;
-	status =
-		call_enter(redis, &script_dead_add, letter->task.key, letter->task.key_size, &call);
-	if (status != TW_OK)
-		return status;
-	status = dead_prepare(call, letter);
-	if (status == TW_OK) {
-		letter_write(&call->eval, letter);
-		eval_argument(&call->eval, call->record.data, call->record.size);
-		status = call_ask(redis, call);
-	}
-	if (status == TW_OK)
-		status = answer_read(call);
-	return call_end(&redis->access->calls, call, status);
+	return redis && each ? list_all(redis, LETTERS, each, context) : TW_INVALID;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task for a handler costs no JSON at all. A callback's URL and headers are checked here, when
- * the task is added and its giver can still be told; what the worker finds in Redis later may come
- * from elsewhere, so it is checked again when it is read.
+ * record.c writes and reads records. A task for a handler has no JSON. A callback's URL and headers
+ * are checked when the task is added and the caller can learn of the error. They are checked again
+ * when a worker reads them, since something else may have written them.
  */
 #include "record.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static enum tw_status url_check(const char *url, struct tw_redis_error *error)
 	return TW_OK;
 }
 
-/* Names that the worker sets itself, or that say how the message is framed. */
+/* Returns whether the worker sets this header itself, or it says how the message is framed. */
 static bool header_is_ours(const char *header, size_t name)
 {
 	static const char *const ours[] = {"Content-Length", "Host", "Transfer-Encoding",
@@ -139,6 +140,8 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 				 "a cron expression excludes a period, or missed is out of range");
 	if (task->zone && !task->cron)
 		return error_set(error, TW_INVALID, "a time zone requires a cron expression");
+	if (task->grace && (task->grace < TW_SECOND || task->grace > TW_REDIS_DELAY_MAX))
+		return error_set(error, TW_INVALID, "the grace is out of range");
 	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_HEAD ||
 	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
 	    (task->body_size && !task->body))
@@ -149,7 +152,8 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 	return callback_check(task, error);
 }
 
-/* The callback as a JSON object; NULL: not UTF-8, which the error tells, or no memory. */
+/* Returns the callback as a JSON object, or NULL if it is not UTF-8, as the error says, or without
+ * memory. */
 static json_t *callback_write(const struct tw_redis_task *task, json_error_t *error)
 {
 	json_t *callback = json_pack_ex(error, 0, "{s:s, s:s}", "url", task->url, "method",
@@ -157,7 +161,7 @@ static json_t *callback_write(const struct tw_redis_task *task, json_error_t *er
 	json_t *headers = callback && task->header_count ? json_array() : NULL;
 	bool fine = callback && (headers || !task->header_count);
 
-	/* Each of these takes over what it is given, and fails with NULL. */
+	/* Each of these takes over its argument, and fails if that is NULL. */
 	for (size_t i = 0; i < task->header_count && fine; i++)
 		fine = !json_array_append_new(headers,
 					      json_pack_ex(error, 0, "s", task->headers[i]));
@@ -176,14 +180,18 @@ enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *t
 	json_error_t failure = {0};
 	json_t *callback = task->url ? callback_write(task, &failure) : NULL;
 	char *text = callback ? json_dumps(callback, JSON_COMPACT) : NULL;
-	char head[40];
+	char head[64];
+	char grace[24] = "";
 
 	json_decref(callback);
 	if (task->url && !callback && json_error_code(&failure) == json_error_invalid_utf8)
 		return error_set(error, TW_REDIS_BAD_DATA, "URL and headers must be UTF-8");
 	if (task->url && !text)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	snprintf(head, sizeof(head), "%u %zu\n", attempts, text ? strlen(text) : 0);
+	if (task->grace)
+		snprintf(grace, sizeof(grace), " %" PRId64,
+			 (task->grace + TW_MILLISECOND - 1) / TW_MILLISECOND);
+	snprintf(head, sizeof(head), "%u %zu%s\n", attempts, text ? strlen(text) : 0, grace);
 	buffer_clear(buffer);
 	buffer_append_text(buffer, head);
 	if (text)
@@ -200,7 +208,7 @@ static enum tw_status callback_read(struct record *record)
 	const char *method = json_string_value(json_object_get(record->json, "method"));
 
 	task->url = json_string_value(json_object_get(record->json, "url"));
-	/* None: POST. */
+	/* A callback without a method is a POST. */
 	while (method && tw_redis_method_name(task->method) &&
 	       strcmp(method, tw_redis_method_name(task->method)))
 		task->method++;
@@ -218,7 +226,8 @@ static enum tw_status callback_read(struct record *record)
 
 int64_t score_read(const char *score)
 {
-	/* "inf" and "1e+300" are numbers, too. A locale's point cuts a fraction off, as we do. */
+	/* "inf" and "1e+300" are numbers. A locale's decimal point cuts a fraction off, as we
+	 * do. */
 	double number = strtod(score, NULL);
 
 	if (number >= 0x1p63)
@@ -226,13 +235,15 @@ int64_t score_read(const char *score)
 	return number > -0x1p63 ? (int64_t)number : INT64_MIN;
 }
 
-/* "NUMBER END": the number, and where it ends; NULL if it isn't one. */
-static const char *number_parse(const char *data, const char *end, char stop, size_t *number)
+/* Reads a number of at most `digits` digits before `stop`. Returns its end, or NULL if there is
+ * none. */
+static const char *number_parse(const char *data, const char *end, char stop, int digits,
+				size_t *number)
 {
 	const char *at = data;
 
 	*number = 0;
-	while (at < end && *at >= '0' && *at <= '9' && at - data < 10)
+	while (at < end && *at >= '0' && *at <= '9' && at - data < digits)
 		*number = *number * 10 + (size_t)(*at++ - '0');
 	return at > data && at < end && *at == stop ? at + 1 : NULL;
 }
@@ -241,16 +252,24 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 {
 	const char *end = data + size;
 	enum tw_status status = TW_OK;
+	const char *body;
 	size_t attempts;
 	size_t json_size;
+	size_t grace_ms = 0;
 
 	memset(record, 0, sizeof(*record));
-	data = number_parse(data, end, ' ', &attempts);
-	data = data ? number_parse(data, end, '\n', &json_size) : NULL;
+	data = number_parse(data, end, ' ', 10, &attempts);
+	body = data ? number_parse(data, end, '\n', 10, &json_size) : NULL;
+	/* A record has a grace only if the task has one. */
+	if (data && !body) {
+		data = number_parse(data, end, ' ', 10, &json_size);
+		body = data ? number_parse(data, end, '\n', 13, &grace_ms) : NULL;
+	}
+	data = body;
 	if (!data || json_size > (size_t)(end - data))
 		return TW_REDIS_BAD_DATA;
 	if (json_size) {
-		/* Without memory jansson finds the text wrong, too: the allocation tells. */
+		/* Without memory jansson calls the text wrong; errno says the difference. */
 		errno = 0;
 		record->json = json_loadb(data, json_size, 0, NULL);
 		if (record->json)
@@ -263,6 +282,9 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 		return status;
 	}
 	record->task.max_attempts = (unsigned)attempts;
+	record->task.grace = grace_ms < TW_REDIS_DELAY_MAX / TW_MILLISECOND
+				     ? (tw_duration)grace_ms * TW_MILLISECOND
+				     : TW_REDIS_DELAY_MAX;
 	record->task.body = data + json_size;
 	record->task.body_size = (size_t)(end - data) - json_size;
 	return TW_OK;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is kept of a task in Redis: "ATTEMPTS SIZE LF JSON BODY". ATTEMPTS are those it may have,
- * which the scripts read too; JSON, of SIZE bytes, tells the callback (none: 0 bytes); the rest is
- * the body.
+ * A record is what is kept of a task in Redis: "ATTEMPTS SIZE LF JSON BODY" or, if the task has a
+ * grace, "ATTEMPTS SIZE GRACE LF JSON BODY". ATTEMPTS is the highest number of attempts, and GRACE
+ * is how late it may begin, in milliseconds. The scripts read both, too. JSON, of SIZE bytes, has
+ * the callback (0 bytes if there is none); the rest is the body.
  */
 #ifndef REDIS_CLIENT_RECORD_H
 #define REDIS_CLIENT_RECORD_H
@@ -15,29 +16,31 @@
 
 #include "redis/wire/buffer.h"
 
-/* A record taken apart. What the task points to lies in the record, in `headers` and in `json`; it
- * has no key. */
+/* This is a record taken apart. The task has no key. Its pointers lead into the record's bytes, to
+ * `headers` and to `json`. */
 struct record {
-	struct tw_redis_task task; /* no URL: no callback */
+	struct tw_redis_task task; /* without a callback it has no URL */
 	const char **headers;
 	json_t *json;
 };
 
-/* Checks the task's data: TW_OK, TW_INVALID or TW_REDIS_BAD_DATA, with the error (may be NULL). */
+/* Checks the task's data. Returns TW_OK, or TW_INVALID or TW_REDIS_BAD_DATA with *error, which may
+ * be NULL. */
 enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_error *error);
 
-/* Replaces what is in the buffer by the record. TW_OK; TW_REDIS_BAD_DATA: text that is not UTF-8;
- * TW_NO_MEMORY. */
+/* Replaces the buffer's bytes by the record. Returns TW_OK, TW_REDIS_BAD_DATA if text is not UTF-8,
+ * or TW_NO_MEMORY. */
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
 			    struct tw_redis_error *error);
 
 /*
- * A task's time, as Redis writes the score that it keeps it in: any number, if something else has
- * written it. Beyond what fits it is INT64_MAX or INT64_MIN.
+ * Returns the time of a task from Redis's text of its score. The score may be any number, if
+ * something else has written it. A number that does not fit becomes INT64_MAX or INT64_MIN.
  */
 int64_t score_read(const char *score);
 
-/* TW_OK; TW_REDIS_BAD_DATA: it isn't one of ours; TW_NO_MEMORY. Else nothing is to be freed. */
+/* Reads a record. Returns TW_OK, or TW_REDIS_BAD_DATA if it is none of ours, or TW_NO_MEMORY.
+ * Unless it is TW_OK, nothing is to be freed. */
 enum tw_status record_read(struct record *record, const char *data, size_t size);
 void record_free(struct record *record);
 

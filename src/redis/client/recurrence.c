@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * recurrence.c computes the times of recurring tasks.
+ *
  * Invariants:
- *  - Which occurrence is the present one, and when it is due, is decided in scripts, or written by
- *    one that finds the entry as it was when this was worked out. So whatever is worked out here
- *    twice, late or by a worker that dies is written once or not at all.
- *  - An entry with "-" or "*" in place of the next time stays so until a worker writes it: a task
- *    that ends meanwhile is left without a due time ("*"), and never without an entry. What is
- *    written depends on the entry alone, not on when a worker comes to it.
+ *  - A script decides which occurrence is the present one and when it is due, or writes it if the
+ *    entry is as it was when this was computed. So a time that is computed twice, late or by a
+ *    worker that dies is written once or not at all.
+ *  - An entry with "-" or "*" in place of the next time stays so until a worker writes it. A task
+ *    that ends meanwhile has no due time ("*"), and always an entry. The time depends on the entry
+ *    alone, not on when a worker computes it.
  *
  * Times of the calendar are whole seconds; tasks' are milliseconds. A time counts as passed from
  * its second's end on.
@@ -23,7 +25,7 @@
 
 static const char *const missed_names[] = {"one", "skip", "all"};
 
-/* An entry that recurs by the calendar, taken apart. */
+/* This is an entry that recurs by the calendar, taken apart. */
 struct entry {
 	enum tw_redis_missed missed;
 	int64_t at_ms;
@@ -53,6 +55,12 @@ static bool entry_read(struct entry *entry, const char *text)
 	entry->missed = missed_of(missed);
 	entry->expression = text + head;
 	return true;
+}
+
+/* Returns when the occurrence of an entry with "*" ended, in seconds. */
+static int64_t entry_end(const struct entry *entry)
+{
+	return strtoll(entry->next + 1, NULL, 10) / 1000;
 }
 
 static enum tw_status cron_of(struct tw_cron **cron, const struct tw_redis_task *task,
@@ -87,7 +95,7 @@ enum tw_status recurrence_first(const struct tw_redis_task *task, int64_t now_ms
 		from_ms = time_add(now_ms, task->delay / TW_MILLISECOND);
 	if (from_ms < now_ms)
 		from_ms = now_ms;
-	/* The first that is not before. */
+	/* The first time that is not before from_ms. */
 	status = tw_cron_next(cron, (from_ms - 1) / 1000, &first_s);
 	tw_cron_destroy(cron);
 	if (status != TW_OK)
@@ -97,42 +105,43 @@ enum tw_status recurrence_first(const struct tw_redis_task *task, int64_t now_ms
 	return TW_OK;
 }
 
-void recurrence_write(const struct tw_redis_task *task, int64_t period_ms, struct eval *eval)
+/* Writes what an entry has after its time. */
+static void rhythm_write(const struct tw_redis_task *task, char *text, size_t room)
 {
-	bool from = task->at_ms || task->delay > 0;
+	if (task->cron)
+		snprintf(text, room, "cron - %s %s", task->zone ? task->zone : "UTC", task->cron);
+	else
+		snprintf(text, room, "%" PRId64,
+			 (task->every + TW_MILLISECOND - 1) / TW_MILLISECOND);
+}
+
+void recurrence_write(const struct tw_redis_task *task, struct eval *eval)
+{
+	/* A delay of one period ends where a period begins, unless another time is given. */
+	bool delayed = !task->at_ms && task->delay > 0 && task->delay != task->every;
 	char text[RECURRENCE_SIZE];
 
 	eval_text(eval, missed_names[task->missed]);
-	if (task->cron)
-		snprintf(text, sizeof(text), "cron - %s %s", task->zone ? task->zone : "UTC",
-			 task->cron);
-	else
-		snprintf(text, sizeof(text), "%" PRId64, period_ms);
+	rhythm_write(task, text, sizeof(text));
 	eval_text(eval, text);
-	eval_number(eval, task->cron && !from);
+	eval_number(eval, delayed ? -1 : task->at_ms);
 }
 
-void recurrence_read(char *text, struct tw_redis_task *task)
+void recurrence_write_entry(const struct tw_redis_task *task, int64_t at_ms,
+			    char entry[RECURRENCE_SIZE])
 {
-	char missed[8];
-	int64_t period;
-	struct entry entry;
-	char *zone;
+	int size;
 
-	if (entry_read(&entry, text)) {
-		task->missed = entry.missed;
-		task->cron = entry.expression;
-		zone = text + (entry.expression - text) - strlen(entry.zone) - 1;
-		zone[strlen(entry.zone)] = '\0';
-		task->zone = zone;
-	} else if (sscanf(text, "%7s %*d %" SCNd64, missed, &period) == 2 && period > 0) {
-		task->missed = missed_of(missed);
-		task->every = period < TW_REDIS_DELAY_MAX / TW_MILLISECOND ? period * TW_MILLISECOND
-									   : TW_REDIS_DELAY_MAX;
-	}
+	*entry = '\0';
+	if (!task->cron && !task->every)
+		return;
+	size = snprintf(entry, RECURRENCE_SIZE, "%s %" PRId64 " ", missed_names[task->missed],
+			at_ms);
+	rhythm_write(task, entry + size, RECURRENCE_SIZE - (size_t)size);
 }
 
-/* The last time that is not after end_s; there is one after at_s. */
+/* Returns the last time after at_s that is not after end_s; if there is none, the first after at_s,
+ * which there is. */
 static int64_t latest(const struct tw_cron *cron, int64_t at_s, int64_t end_s)
 {
 	int64_t before = at_s;
@@ -149,7 +158,8 @@ static int64_t latest(const struct tw_cron *cron, int64_t at_s, int64_t end_s)
 	return found_s;
 }
 
-/* The occurrence after the one at at_s, which ended at end_s: as again.lua does with periods. */
+/* Computes the occurrence after the one at at_s, which ended at end_s, as again.lua does with
+ * periods. */
 static enum tw_status following(const struct tw_cron *cron, enum tw_redis_missed missed,
 				int64_t at_s, int64_t end_s, int64_t *next_s)
 {
@@ -163,16 +173,59 @@ static enum tw_status following(const struct tw_cron *cron, enum tw_redis_missed
 	return TW_OK;
 }
 
-/* Works out what is open in the entry; writes what is to stand in its place. */
+/* Finds the occurrence after one that has ended. Returns false if the entry's has not, or if the
+ * calendar is not known here or has no further time. */
+static bool ended_read(const struct entry *entry, int64_t *next_ms)
+{
+	const struct tw_redis_task task = {.cron = entry->expression, .zone = entry->zone};
+	struct tw_cron *cron;
+	enum tw_status status;
+
+	if (*entry->next != '*' || cron_of(&cron, &task, NULL) != TW_OK)
+		return false;
+	status = following(cron, entry->missed, entry->at_ms / 1000, entry_end(entry), next_ms);
+	tw_cron_destroy(cron);
+	*next_ms *= 1000;
+	return status == TW_OK;
+}
+
+void recurrence_read(char *text, struct tw_redis_task *task, int64_t *due_ms)
+{
+	char missed[8];
+	int64_t period;
+	struct entry entry;
+	int64_t at_ms;
+	char *zone;
+
+	task->at_ms = *due_ms;
+	if (entry_read(&entry, text)) {
+		task->missed = entry.missed;
+		task->at_ms = entry.at_ms;
+		if (ended_read(&entry, &at_ms))
+			task->at_ms = *due_ms = at_ms;
+		task->cron = entry.expression;
+		zone = text + (entry.expression - text) - strlen(entry.zone) - 1;
+		zone[strlen(entry.zone)] = '\0';
+		task->zone = zone;
+	} else if (sscanf(text, "%7s %" SCNd64 " %" SCNd64, missed, &at_ms, &period) == 3 &&
+		   period > 0) {
+		task->missed = missed_of(missed);
+		task->at_ms = at_ms;
+		task->every = period < TW_REDIS_DELAY_MAX / TW_MILLISECOND ? period * TW_MILLISECOND
+									   : TW_REDIS_DELAY_MAX;
+	}
+}
+
+/* Computes the entry's missing time, and writes the new entry. */
 static void schedule_work_out(struct schedule *schedule, const struct entry *entry,
 			      const struct tw_cron *cron)
 {
 	bool no_time = *entry->next == '*';
 	int64_t at_s = entry->at_ms / 1000;
-	int64_t end_s = strtoll(entry->next + 1, NULL, 10) / 1000;
 	int64_t next_s;
-	enum tw_status status = no_time ? following(cron, entry->missed, at_s, end_s, &next_s)
-					: tw_cron_next(cron, at_s, &next_s);
+	enum tw_status status =
+		no_time ? following(cron, entry->missed, at_s, entry_end(entry), &next_s)
+			: tw_cron_next(cron, at_s, &next_s);
 	const char *missed = missed_names[entry->missed];
 
 	schedule->due_ms = -1;
@@ -189,8 +242,41 @@ static void schedule_work_out(struct schedule *schedule, const struct entry *ent
 			 missed, entry->at_ms, next_s * 1000, entry->zone, entry->expression);
 }
 
-enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
-			       const char *text)
+/* Returns the occurrence's time as the calendar says now. */
+static int64_t revised(const struct tw_cron *cron, const struct entry *entry, int64_t now_ms)
+{
+	int64_t at_s = entry->at_ms / 1000;
+	int64_t after_s;
+	int64_t found_s;
+
+	if (entry->at_ms <= now_ms || tw_cron_next(cron, at_s - 1, &after_s) != TW_OK ||
+	    after_s == at_s)
+		return entry->at_ms;
+	/* The nearest one is not farther away. */
+	found_s = latest(cron, at_s - (after_s - at_s) - 1, at_s);
+	if (entry->missed == TW_REDIS_MISSED_SKIP && found_s * 1000 < now_ms)
+		found_s = after_s;
+	return found_s * 1000;
+}
+
+/* Writes the new entry by the present calendar. */
+static void schedule_revise(struct schedule *schedule, const struct entry *entry,
+			    const struct tw_cron *cron, int64_t now_ms)
+{
+	int64_t at_ms = revised(cron, entry, now_ms);
+	char next[24] = "-";
+	int64_t next_s;
+
+	schedule->due_ms = at_ms == entry->at_ms ? -1 : at_ms;
+	if (*entry->next != '-' && tw_cron_next(cron, at_ms / 1000, &next_s) == TW_OK)
+		snprintf(next, sizeof(next), "%" PRId64, next_s * 1000);
+	snprintf(schedule->is, RECURRENCE_SIZE, "%s %" PRId64 " cron %s %s %s",
+		 missed_names[entry->missed], at_ms, next, entry->zone, entry->expression);
+}
+
+/* Makes a schedule from the entry, at now_ms if that is ≥ 0. */
+static enum tw_status schedule_make(struct schedule **schedule, const char *key, size_t key_size,
+				    const char *text, int64_t now_ms)
 {
 	size_t size = strlen(text) + 1;
 	struct tw_redis_task task = {0};
@@ -199,6 +285,7 @@ enum tw_status schedule_create(struct schedule **schedule, const char *key, size
 	enum tw_status status;
 	char *was;
 
+	*schedule = NULL;
 	if (!entry_read(&entry, text))
 		return TW_REDIS_BAD_DATA;
 	task.cron = entry.expression;
@@ -213,10 +300,37 @@ enum tw_status schedule_create(struct schedule **schedule, const char *key, size
 		(*schedule)->was = memcpy(was, text, size);
 		(*schedule)->is = was + size;
 		memcpy((*schedule)->key, key, key_size);
-		schedule_work_out(*schedule, &entry, cron);
+		if (now_ms < 0)
+			schedule_work_out(*schedule, &entry, cron);
+		else
+			schedule_revise(*schedule, &entry, cron, now_ms);
 	}
 	tw_cron_destroy(cron);
 	return *schedule ? TW_OK : TW_NO_MEMORY;
+}
+
+enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
+			       const char *text)
+{
+	return schedule_make(schedule, key, key_size, text, -1);
+}
+
+enum tw_status schedule_review(struct schedule **schedule, const char *key, size_t key_size,
+			       const char *text, int64_t now_ms)
+{
+	struct entry entry;
+	enum tw_status status;
+
+	*schedule = NULL;
+	/* An occurrence that has ended is followed by what the calendar says when it is claimed. */
+	if (entry_read(&entry, text) && *entry.next == '*')
+		return TW_OK;
+	status = schedule_make(schedule, key, key_size, text, now_ms < 0 ? 0 : now_ms);
+	if (status == TW_OK && !strcmp((*schedule)->was, (*schedule)->is)) {
+		free(*schedule);
+		*schedule = NULL;
+	}
+	return status;
 }
 
 void schedules_write(struct eval *eval, const struct space *space, unsigned shard,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a task recurs, as the hash `every` has it (shared/time.lua), and when it is due next. A
- * period is the scripts' to add; what the calendar names is found out here, and written by
- * schedule.lua.
+ * recurrence says how a task recurs, as the hash `every` has it (shared/time.lua), and when it is
+ * due next. The scripts add a period; this file computes times of the calendar, which schedule.lua
+ * writes.
  */
 #ifndef REDIS_CLIENT_RECURRENCE_H
 #define REDIS_CLIENT_RECURRENCE_H
@@ -16,38 +16,56 @@
 #include "base/list.h"
 #include "redis/wire/eval.h"
 
-/* What an entry may be, with the NUL. */
+/* The largest size of an entry, with the NUL. */
 enum { RECURRENCE_SIZE = TW_CRON_ZONE_MAX + TW_REDIS_CRON_MAX + 80 };
 
-/* A task's first due time by its calendar: not before now and not before the task's own time.
- * TW_OK; TW_REDIS_BAD_DATA: a calendar or zone that is none, or names no time to come;
- * TW_NO_MEMORY, TW_SYSTEM. With the error's text. */
+/* Computes a task's first due time by its calendar, not before now and not before the task's own
+ * time. Returns TW_OK, TW_REDIS_BAD_DATA if the calendar or the zone is wrong or has no time to
+ * come, TW_NO_MEMORY or TW_SYSTEM, with the error's text. */
 enum tw_status recurrence_first(const struct tw_redis_task *task, int64_t now_ms, int64_t *at_ms,
 				struct tw_redis_error *error);
 
-/* The arguments of every.lua that tell how the task recurs; the hint's follow. */
-void recurrence_write(const struct tw_redis_task *task, int64_t period_ms, struct eval *eval);
+/* Writes the arguments of every.lua that say how the task recurs. The hint's follow. */
+void recurrence_write(const struct tw_redis_task *task, struct eval *eval);
 
-/* Reads an entry ("": it does not recur) into the task, which then points into the entry: that is
- * changed. */
-void recurrence_read(char *entry, struct tw_redis_task *task);
+/* Writes the entry of a task whose current occurrence was first due at at_ms, or "" if the task
+ * does not recur. */
+void recurrence_write_entry(const struct tw_redis_task *task, int64_t at_ms,
+			    char entry[RECURRENCE_SIZE]);
 
-/* What schedule.lua is to write of one task. */
+/*
+ * Reads an entry, "" if the task does not recur, into the task, which then points into the entry.
+ * The entry is changed. The task's at_ms becomes the due time of its current occurrence. If that
+ * has ended, and no worker has written the next one yet, both times become those of the next one.
+ */
+void recurrence_read(char *entry, struct tw_redis_task *task, int64_t *due_ms);
+
+/* A schedule is what schedule.lua writes of a task. */
 struct schedule {
 	struct list link;
-	int64_t due_ms; /* < 0: as it is */
+	int64_t due_ms; /* < 0 means that the task stays due as it is */
 	const char *was;
-	char *is; /* "": it recurs no more */
+	char *is; /* "" if it no longer recurs */
 	size_t key_size;
-	char key[]; /* and what the two point to */
+	char key[]; /* the two texts follow it */
 };
 
-/* From the entry that a claim has brought. TW_OK; TW_REDIS_BAD_DATA: the entry or its zone is not
- * known here; TW_NO_MEMORY. */
+/* Makes a schedule from an entry of a claim. Returns TW_OK, TW_REDIS_BAD_DATA if the entry or its
+ * zone is not known here, or TW_NO_MEMORY. */
 enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
 			       const char *entry);
 
-/* Begins the eval that writes the first of them, up to TW_REDIS_BATCH_MAX, and frees those. */
+/*
+ * Compares an entry with what the calendar says now, after an update of the time zone files. The
+ * occurrence keeps its time if the calendar still has it, or if it has passed at now_ms. Otherwise
+ * its time becomes the calendar's nearest one, which may have passed unless such times are skipped.
+ * *schedule is NULL if nothing changes. The statuses are those of
+ * schedule_create().
+ */
+enum tw_status schedule_review(struct schedule **schedule, const char *key, size_t key_size,
+			       const char *entry, int64_t now_ms);
+
+/* Begins the eval that writes the first schedules, up to TW_REDIS_BATCH_MAX, and frees them. */
 void schedules_write(struct eval *eval, const struct space *space, unsigned shard,
 		     struct list *schedules);
 void schedules_free(struct list *schedules);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls about a whole namespace: counts and pausing, in one round trip to each node; limits. */
+/* shards.c has the calls about a whole namespace: counts, pausing, deleting and limits. A call
+ * makes one round trip to each node. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,10 +18,16 @@ enum {
 	COUNT_ADDED
 };
 
+/* Adds the counts of a shard. No reply (NULL) means that they are missing. */
 static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
 {
-	int64_t next = reply->element[COUNT_NEXT]->integer;
+	int64_t next;
 
+	if (!reply) {
+		stats->missing++;
+		return;
+	}
+	next = reply->element[COUNT_NEXT]->integer;
 	stats->now_ms = reply->element[COUNT_NOW]->integer;
 	stats->tasks += (uint64_t)reply->element[COUNT_TASKS]->integer;
 	stats->due += (uint64_t)reply->element[COUNT_DUE]->integer;
@@ -33,8 +40,16 @@ static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
 		stats->next_ms = next;
 }
 
-/* Runs the script for every shard, with the argument (NULL: none). Counts are added to `stats`
- * (NULL: there are none). */
+static enum tw_status answer_read(const struct eval *eval, struct tw_redis_error *error)
+{
+	int64_t answer = eval_integer(eval, 0, 0);
+	enum tw_status status = answer == -1 ? TW_EXISTS : TW_REDIS_FAILED;
+
+	return answer >= 0 ? TW_OK : error_set(error, status, "%s", tw_status_text(status));
+}
+
+/* Runs the script for every shard, with an argument or NULL. Counts are added to `stats`,
+ * which may be NULL. Returns TW_EXISTS if a shard answers -1. */
 static enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 				 const char *argument, struct tw_redis_stats *stats)
 {
@@ -58,8 +73,10 @@ static enum tw_status shards_run(struct tw_redis *redis, const struct script *sc
 	for (unsigned shard = 0; shard < shards; shard++) {
 		if (status == TW_OK)
 			status = evals[shard].status;
-		if (status == TW_OK && stats)
+		if (stats)
 			stats_add(stats, evals[shard].reply);
+		else if (status == TW_OK)
+			status = answer_read(&evals[shard], &call->error);
 		eval_free(&evals[shard]);
 	}
 	free(evals);
@@ -84,7 +101,46 @@ enum tw_status tw_redis_resume(struct tw_redis *redis)
 	return redis ? shards_run(redis, &script_pause, "0", NULL) : TW_INVALID;
 }
 
-/* Sets them, if `limits` is not NULL; *found (NULL: it is not wanted) becomes what they are. */
+/* Refuses a namespace that is in use. */
+static enum tw_status check_unused(struct tw_redis *redis)
+{
+	struct tw_redis_stats stats;
+	enum tw_status status = tw_redis_get_stats(redis, &stats);
+	size_t workers = 0;
+
+	if (status == TW_OK && (stats.tasks || stats.dead))
+		return TW_EXISTS;
+	if (status == TW_OK)
+		status = tw_redis_get_workers(redis, NULL, 0, &workers);
+	return status == TW_OK && workers ? TW_RUNNING : status;
+}
+
+enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force)
+{
+	enum tw_status status = redis ? TW_OK : TW_INVALID;
+	struct call *call;
+
+	if (status == TW_OK && !force)
+		status = check_unused(redis);
+	if (status == TW_OK)
+		status = shards_run(redis, &script_delete, force ? "1" : "0", NULL);
+	if (status == TW_EXISTS)
+		calls_note(&redis->access->calls, status,
+			   "the namespace has tasks or dead letters");
+	if (status == TW_RUNNING)
+		calls_note(&redis->access->calls, status,
+			   "a worker has served the namespace in the last 30 s");
+	if (status != TW_OK)
+		return status;
+	/* The layout is deleted last, so that others agree on the shards until then. */
+	call = call_begin(&redis->access->calls);
+	if (!call)
+		return TW_NO_MEMORY;
+	eval_begin(&call->eval, &script_forget, &redis->space, SHARD_NONE);
+	return call_end(&redis->access->calls, call, call_ask(redis, call));
+}
+
+/* Sets the limits if `limits` is not NULL. *found becomes the limits; `found` may be NULL. */
 static enum tw_status limits_call(struct tw_redis *redis, const struct tw_redis_limits *limits,
 				  struct tw_redis_limits *found)
 {

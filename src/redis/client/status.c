@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * status.c has the statuses of the part on Redis in words; their one list is TW_REDIS_STATUS_LIST.
- * The core asks for them by the names of base/status.h.
+ * The core calls them by the names of base/status.h.
  */
 #include <timingwheel/redis.h>
 

@@ -1,13 +1,14 @@
--- with: hint again
+-- with: hint again bury
 -- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds, the
 -- most bytes of keys and records, the worker's name ("": none), the number of its claim, "1" if
 -- the reply to an earlier claim with that number was lost, and how many bytes make a reply worth
 -- a note. A claim of 64 KiB or more takes one task whatever its size. A task that has begun all
 -- its attempts and whose lease ended becomes a dead letter. Answers now in microseconds; when the
 -- next is to be looked at, -1 if none is; how many were buried; the token of all these runs; key
--- and due time of each; its record; its attempt, nothing if each has its first; and key and entry
--- of those that recur by the calendar and whose next time is to be found out (schedule.lua). As
--- it came from Redis where that can be: what is made anew here, for each task, costs more than
+-- and due time of each; its record; its attempt, nothing if each has its first; key and entry of
+-- those that recur by the calendar and whose next time is to be found out (schedule.lua); and how
+-- many occurrences were skipped, for they would have begun later than their grace allows. As it
+-- came from Redis where that can be: what is made anew here, for each task, costs more than
 -- reading it.
 --
 -- A note has number, token and end of the lease of a worker's last large claim. Its key expires
@@ -37,25 +38,10 @@ if ARGV[6] == '1' then
 	end
 end
 if redis.call('EXISTS', KEYS[6]) == 1 then
-	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}}
+	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}, 0}
 end
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
-local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}, {}}
-
-local function bury(key, attempts, record)
-	local reason = 'the lease of its last attempt expired'
-
-	reply[3] = reply[3] + 1
-	if not again(key) then
-		redis.call('ZREM', KEYS[1], key)
-		redis.call('HDEL', KEYS[2], key)
-		redis.call('HDEL', KEYS[3], key)
-	end
-	if record then
-		redis.call('HSET', KEYS[5], key,
-			string.format('%d:%d:%d:', now, attempts, #reason) .. reason .. record)
-	end
-end
+local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}, {}, 0}
 
 if #due > 0 then
 	local count = #due / 2
@@ -87,6 +73,10 @@ if #due > 0 then
 		local key, record, run = keys[i], some[(i - 1) % 25 + 1], runs[i]
 		local begun = run and tonumber(string.match(run, '^%d+')) or 0
 		local open = every[i] and string.match(every[i], '^%a+ %d+ cron ([*-])')
+		local late = now - due[2 * i]
+		-- No grace is shorter than a second.
+		local grace = begun == 0 and late > 1000 and record and
+			tonumber(string.match(record, '^%d+ %d+ (%d+)\n'))
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
 		if open == '*' then
 			-- This is no time when it is due. If the worker dies: in 10 s again.
@@ -95,7 +85,10 @@ if #due > 0 then
 			schedules[#schedules + 1] = every[i]
 		elseif not record or
 				run and begun >= tonumber(string.match(record, '^%d+') or 1) then
-			bury(key, begun, record)
+			reply[3] = reply[3] + 1
+			bury(key, begun, record, 'the lease of its last attempt expired')
+		elseif grace and late > grace then
+			reply[9] = reply[9] + 1 + finish(key, now - grace)
 		elseif bytes + #key + #record > most and (n > 0 or most < 65536) then
 			break
 		else

@@ -1,9 +1,10 @@
 -- with: hint due_time
--- Adds a recurring task, or puts it in the place of one. ARGV: mode (any, new, replace), key, at,
--- delay, record, what becomes of missed times (one, skip, all), then either the period in
--- milliseconds or "cron - ZONE EXPRESSION", and 1 if a task with the same calendar is to keep its
--- time. Of a period's beginning in the past the next time is meant, so saying the same again
--- changes nothing. Answers its due time, or -1: it exists, -2: it doesn't.
+-- Adds a recurring task, or replaces a task by one. ARGV: mode (any, new, replace), key, at, delay,
+-- record, what becomes of missed times (one, skip, all), either the period in milliseconds or
+-- "cron - ZONE EXPRESSION", and the time from which it is to recur (0: none is given, -1: a delay
+-- is). A task that recurs in this way already keeps its occurrence, for it was only declared again.
+-- If `at` has passed, the next time of its series counts. Returns the due time, or -1: it exists,
+-- -2: it doesn't.
 local mode, key, missed, rest = ARGV[1], ARGV[2], ARGV[6], ARGV[7]
 local period = tonumber(rest)
 local due = due_time(ARGV[3], ARGV[4])
@@ -21,11 +22,17 @@ if mode == 'replace' and not score then
 end
 redis.call('HSET', KEYS[2], key, ARGV[5])
 redis.pcall('INCRBY', KEYS[9], 1)
-if ARGV[8] == '1' and score then
-	local kind, present, calendar = string.match(redis.call('HGET', KEYS[7], key) or '',
-		'^(%a+) (%d+) cron %S+ (.+)$')
-	if kind == missed and 'cron - ' .. calendar == rest then
-		return math.max(1, tonumber(present))
+local from = tonumber(ARGV[8])
+if score and from >= 0 then
+	local was_missed, present, was = string.match(redis.call('HGET', KEYS[7], key) or '',
+		'^(%a+) (%d+) (.+)$')
+	if was_missed == missed and string.gsub(was, '^cron %S+', 'cron -') == rest then
+		present = tonumber(present)
+		-- A calendar has no beginning that would tell one series from another.
+		if from == 0 or not period and from <= now or
+				period and from <= present and (present - from) % period == 0 then
+			return math.max(1, present)
+		end
 	end
 end
 redis.call('ZADD', KEYS[1], string.format('%d', due), key)

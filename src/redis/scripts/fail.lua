@@ -1,21 +1,10 @@
--- with: hint again
+-- with: hint again bury
 -- Ends failed runs. ARGV: how many, their keys, their runs, their waits in milliseconds until the
 -- next attempt (-1: there is none, it is a dead letter) and their reasons. Answers as ack does.
 local count = tonumber(ARGV[1])
 local runs = redis.call('HMGET', KEYS[3], unpack(ARGV, 2, count + 1))
-local answers, scores, states, last = {}, {}, {}, {}
+local answers, scores, states = {}, {}, {}
 local earliest
-
-local function bury(key, attempts, reason)
-	local record = redis.call('HGET', KEYS[2], key)
-
-	redis.call('HSET', KEYS[5], key, string.format('%d:%d:%d:', now, attempts, #reason) ..
-		reason .. (record or ''))
-	redis.call('ZADD', KEYS[8], string.format('%d', now), key)
-	if not again(key) then
-		last[#last + 1] = key
-	end
-end
 
 for i = 1, count do
 	local key, run, wait = ARGV[1 + i], runs[i], ARGV[1 + 2 * count + i]
@@ -25,7 +14,8 @@ for i = 1, count do
 		local attempts = tonumber(string.match(run, '^%d+'))
 		answers[i] = 'o'
 		if wait == '-1' then
-			bury(key, attempts, ARGV[1 + 3 * count + i])
+			bury(key, attempts, redis.call('HGET', KEYS[2], key) or '',
+				ARGV[1 + 3 * count + i])
 		else
 			-- Rounded up, as due_time: never a fraction of a millisecond early.
 			local due = wait == '0' and now or math.ceil(now_us / 1000) + wait
@@ -36,11 +26,6 @@ for i = 1, count do
 			earliest = math.min(due, earliest or due)
 		end
 	end
-end
-if #last > 0 then
-	redis.call('ZREM', KEYS[1], unpack(last))
-	redis.call('HDEL', KEYS[2], unpack(last))
-	redis.call('HDEL', KEYS[3], unpack(last))
 end
 if earliest then
 	redis.call('ZADD', KEYS[1], unpack(scores))

@@ -1,7 +1,8 @@
 -- with: hint
--- Writes what a worker has found out about tasks that recur by the calendar. ARGV: how many, then
--- of each its key, the entry that this was made from, the entry to write ("": it recurs no more)
--- and when it is due ("": as it is). Changes nothing where the entry has become another. Answers a
+-- Writes what a worker or a client has found out about tasks that recur by the calendar. ARGV: how
+-- many, then of each its key, the entry that this was made from, the entry to write ("": it recurs
+-- no more) and when it is due ("": as it is). Changes nothing where the entry has become another.
+-- An occurrence that has not ended, and has begun or was moved, stays due as it is. Returns a
 -- letter for each: o written, s another.
 local answers = {}
 
@@ -10,6 +11,12 @@ for i = 1, tonumber(ARGV[1]) do
 	if redis.call('HGET', KEYS[7], key) ~= was then
 		answers[i] = 's'
 	else
+		local present = string.match(was, '^%a+ (%d+) cron [^*]')
+
+		if present and (redis.call('ZSCORE', KEYS[1], key) ~= present or
+				redis.call('HEXISTS', KEYS[3], key) == 1) then
+			due = ''
+		end
 		answers[i] = 'o'
 		if is ~= '' then
 			redis.call('HSET', KEYS[7], key, is)

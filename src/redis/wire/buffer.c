@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request is "*COUNT CR LF", then "$SIZE CR LF BYTES CR LF" for each argument. We write it
- * ourselves, into memory that is used again for the next: an add by hiredis's own formatting costs
- * three allocations, and this none.
+ * buffer.c is the writer of requests. A request is "*COUNT CR LF", then "$SIZE CR LF BYTES CR LF"
+ * for each argument. The next request uses the memory again, so an add costs no allocation; with
+ * hiredis's own formatting it costs three.
  */
 #include "buffer.h"
 
@@ -22,7 +22,7 @@ void buffer_clear(struct buffer *buffer)
 	buffer->failed = false;
 }
 
-/* Room for `size` more bytes and a NUL; false without memory. */
+/* Makes room for `size` more bytes and a NUL. Returns false without memory. */
 static bool buffer_reserve(struct buffer *buffer, size_t size)
 {
 	size_t capacity = buffer->capacity ? buffer->capacity : 256;
@@ -59,7 +59,7 @@ void buffer_append_text(struct buffer *buffer, const char *text)
 	buffer_append(buffer, text, strlen(text));
 }
 
-/* "MARK NUMBER CR LF" */
+/* Appends "MARK NUMBER CR LF". */
 static void buffer_mark(struct buffer *buffer, char mark, size_t number)
 {
 	char text[24];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replies are put together by hiredis' reader; what it may make of a server's words is bounded
- * here: so many bytes, so many elements. Each reply has a deadline for the whole of it.
+ * connection.c is one connection to a server. hiredis' reader puts replies together; this file
+ * bounds their bytes and elements. Each reply has a deadline for the whole of it.
  *
- * A server is looked at each time that we connect, since it may be another one by now: its eviction
- * policy must not drop keys that have no time to live, for ours have none.
+ * Each new connection checks the server, which may be another one by now. Its eviction policy must
+ * not drop keys without a time to live, because ours have none.
  */
 #include "connection.h"
 
@@ -16,7 +16,7 @@
 #include "base/clock.h"
 
 enum {
-	VERSION_NEEDED = 5, /* scripts are replicated by their effects */
+	VERSION_NEEDED = 5, /* it replicates scripts by their effects */
 	VERSION_WITH_FLAGS = 7
 };
 enum { READ_SIZE = 16384, ELEMENTS_MAX = 1 << 20 };
@@ -33,10 +33,10 @@ typedef int element_count;
 static redisReplyObjectFunctions functions;
 static void *(*array_create_freely)(const redisReadTask *task, element_count count);
 static pthread_once_t functions_once = PTHREAD_ONCE_INIT;
-/* Has hiredis' own functions. */
+/* This reader has hiredis' own functions. */
 static _Thread_local const redisReader *first_reader;
 
-/* Refused as if there were no memory for it. */
+/* Refuses an array that is too large as if memory were missing. */
 static void *array_create(const redisReadTask *task, element_count count)
 {
 	return count <= ELEMENTS_MAX ? array_create_freely(task, count) : NULL;
@@ -82,7 +82,7 @@ bool connection_is_lost(struct connection *connection)
 {
 	char byte;
 
-	/* No reply is expected: what can be read is the end. TLS may have something to say. */
+	/* No reply is expected, so readable data is the end, or a message of TLS itself. */
 	if (connection->stream && stream_read(connection->stream, &byte, 1, 0) == 0)
 		return false;
 	connection_close(connection);
@@ -95,7 +95,7 @@ bool connection_append(struct connection *connection, const char *output, size_t
 
 	buffer_append(&connection->output, output, size);
 	fine = !connection->output.failed;
-	/* Nothing of it is there: the requests of others are sent all the same. */
+	/* The buffer has no part of this request, so the others are sent. */
 	connection->output.failed = false;
 	return fine;
 }
@@ -107,7 +107,7 @@ bool connection_write(struct connection *connection, struct tw_redis_error *erro
 	bool fine = stream_write(connection->stream, connection->output.data,
 				 connection->output.size, deadline, &connection->wrote);
 
-	/* It may hold a password. */
+	/* The memory may hold a password. */
 	if (connection->secret)
 		explicit_bzero(connection->output.data, connection->output.size);
 	connection->secret = false;
@@ -117,7 +117,7 @@ bool connection_write(struct connection *connection, struct tw_redis_error *erro
 	return fine;
 }
 
-/* The next reply among what has been read. False: it is broken. */
+/* Takes the next reply from the bytes read. Returns false if the connection is broken. */
 static bool reply_take(struct connection *connection, redisReply **reply,
 		       struct tw_redis_error *error)
 {
@@ -135,7 +135,7 @@ static bool reply_take(struct connection *connection, redisReply **reply,
 	return connection->stream;
 }
 
-/* Reads some more. 0: nothing has come by the deadline; -1: it is broken. */
+/* Reads more bytes. Returns 0 if none came by the deadline, and -1 if the connection is broken. */
 static ssize_t some_read(struct connection *connection, tw_duration deadline,
 			 struct tw_redis_error *error)
 {
@@ -202,11 +202,19 @@ static bool starts_with(const char *text, const char *start)
 	return !strncmp(text, start, strlen(start));
 }
 
-/* Redis 5 and 6 begin the script, and tell it as the script's own error. */
+/* Returns the error that a command met inside a script, which Redis 5 and 6 report as the script's
+ * own. */
+static const char *command_error(const char *text)
+{
+	const char *inner =
+		starts_with(text, "ERR Error running script") ? strstr(text, ": -") : NULL;
+
+	return inner ? inner + strlen(": -") : text;
+}
+
 bool server_error_is_read_only(const char *text)
 {
-	return starts_with(text, "READONLY") ||
-	       (starts_with(text, "ERR Error running script") && strstr(text, " -READONLY "));
+	return starts_with(command_error(text), "READONLY");
 }
 
 enum tw_status server_error_status(const char *text)
@@ -218,19 +226,23 @@ enum tw_status server_error_status(const char *text)
 		     {"LOADING", TW_REDIS_UNREACHABLE},
 		     {"CLUSTERDOWN", TW_REDIS_UNREACHABLE},
 		     {"MASTERDOWN", TW_REDIS_UNREACHABLE},
+		     {"READONLY", TW_REDIS_UNREACHABLE},
+		     {"MISCONF", TW_REDIS_UNREACHABLE},
+		     {"NOREPLICAS", TW_REDIS_UNREACHABLE},
 		     {"BUSY", TW_REDIS_UNREACHABLE},
 		     {"ERR max number of clients", TW_REDIS_UNREACHABLE},
 		     {"NOAUTH", TW_REDIS_REFUSED},
 		     {"NOPERM", TW_REDIS_REFUSED},
+		     {"ERR The user executing the script can't", TW_REDIS_REFUSED},
 		     {"WRONGPASS", TW_REDIS_REFUSED}};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (starts_with(text, known[i].start))
+		if (starts_with(command_error(text), known[i].start))
 			return known[i].status;
-	return server_error_is_read_only(text) ? TW_REDIS_UNREACHABLE : TW_REDIS_FAILED;
+	return TW_REDIS_FAILED;
 }
 
-/* The value in what INFO tells; name ends with the colon. NULL: it is not told. */
+/* Returns the value of a field of INFO, or NULL if it has none. `name` ends with the colon. */
 static const char *info_find(const char *info, const char *name)
 {
 	const char *at = info;
@@ -275,7 +287,7 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 	return TW_OK;
 }
 
-/* Of a request that a login consists of: what won't pass is a refusal. */
+/* Returns the status of an error in the greeting. An error that will not pass is a refusal. */
 static enum tw_status refusal(const redisReply *reply, struct tw_redis_error *error)
 {
 	enum tw_status status = server_error_status(reply->str);
@@ -299,10 +311,10 @@ static void login_write(struct connection *connection, const char *user, const c
 	connection->secret = true;
 }
 
-/* The requests of a greeting, in their order. */
+/* A greeting has these requests, in this order. */
 enum greeting { GREET_LOGIN, GREET_DATABASE, GREET_NAME, GREET_INFO, GREETINGS };
 
-/* Writes those that are needed. */
+/* Writes the requests that the settings need. */
 static void greeting_write(struct connection *connection, const struct settings *settings,
 			   bool wanted[GREETINGS])
 {
@@ -332,7 +344,7 @@ static enum tw_status greeting_take(struct connection *connection, enum greeting
 {
 	bool refused = reply->type == REDIS_REPLY_ERROR;
 
-	/* That it passes is the same whatever was asked. */
+	/* An error that passes says nothing about the request. */
 	if (refused && server_error_status(reply->str) == TW_REDIS_UNREACHABLE)
 		return refusal(reply, error);
 	switch (greeting) {
@@ -344,7 +356,7 @@ static enum tw_status greeting_take(struct connection *connection, enum greeting
 			return refusal(reply, error);
 		return info_check(connection, reply, settings, error);
 	default:
-		/* A user may lack the permission: it is a name. */
+		/* The user may lack this permission, and the name is not needed. */
 		return TW_OK;
 	}
 }
@@ -384,7 +396,7 @@ static enum tw_status connection_greet(struct connection *connection,
 	return greeting_read(connection, settings, wanted, error);
 }
 
-/* Connects, and no more. */
+/* Connects without a greeting. */
 static enum tw_status connection_begin(struct connection *connection,
 				       const struct settings *settings,
 				       const struct address *address, struct tw_redis_error *error)

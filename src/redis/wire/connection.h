@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection to one Redis server: connect, log in, look whether the server is fit for us, write
- * requests, read replies. Whatever fails at reading or writing drops it; connecting again is a new
- * connection. One thread at a time. A zeroed struct is one that is not connected.
+ * A connection leads to one Redis server: it connects, logs in, checks that the server is fit for
+ * us, writes requests and reads replies. Any failure to read or write closes it for good. One
+ * thread may use it at a time. A zeroed struct is not connected.
  */
 #ifndef REDIS_WIRE_CONNECTION_H
 #define REDIS_WIRE_CONNECTION_H
@@ -19,59 +19,70 @@
 #include "stream.h"
 
 struct connection {
-	struct stream *stream; /* NULL: not connected */
+	struct stream *stream; /* NULL if it is not connected */
 	redisReader *reader;
-	struct buffer output; /* to be written */
-	size_t unread;        /* bytes that have come of the reply that is not complete */
+	struct buffer output; /* the bytes to write */
+	size_t unread;        /* the bytes that have come of an incomplete reply */
 	tw_duration reply_timeout;
-	int tcp_port;     /* the server's, by its own word; 0: none */
-	uint64_t scripts; /* the bits of those that it was sent as texts */
-	bool secret;      /* what is to be written holds a password */
-	bool cluster;     /* the server is a node of one */
+	int tcp_port;     /* the server's, as it says itself; 0 if it has none */
+	uint64_t scripts; /* the bits of the scripts whose texts were sent */
+	bool secret;      /* the output has a password */
+	bool cluster;     /* the server is a node of a cluster */
 	bool replica;
-	bool flags; /* it knows flags of scripts: Redis 7 */
-	bool wrote; /* some of what was to be written since the last reply has been */
+	bool flags; /* it knows flags of scripts, from Redis 7 on */
+	bool wrote; /* some bytes have been written since the last reply */
 };
 
 /*
- * Connects, logs in, selects the database, and looks at the server. Statuses as tw_redis_open, with
- * the error.
+ * Connects, logs in, selects the database, and checks the server. Returns a status as tw_redis_open
+ * does, and writes the error.
  */
 enum tw_status connection_open(struct connection *connection, const struct settings *settings,
 			       const struct address *address, struct tw_redis_error *error);
-/* Connects to a Sentinel, and logs in there. TW_OK, or as connection_open; then closed. */
+/* Connects to a Sentinel, and logs in there. Returns a status as connection_open() does. Unless it
+ * is TW_OK, the connection is closed. */
 enum tw_status connection_open_sentinel(struct connection *connection,
 					const struct settings *settings,
 					const struct address *address,
 					struct tw_redis_error *error);
 void connection_close(struct connection *connection);
-/* Closes one that is no good any more; `wrote` stays. */
+/* Closes a broken connection; `wrote` stays. */
 void connection_break(struct connection *connection, const char *reason,
 		      struct tw_redis_error *error);
 
 bool connection_is_open(const struct connection *connection);
-/* To sleep on; -1: not connected. */
+/* Returns the descriptor to sleep on, or -1 if it is not connected. */
 int connection_descriptor(const struct connection *connection);
 
-/* Not connected, or closed by the server while nothing was expected from it. One system call. */
+/* Returns whether it is not connected, or the server closed it while it owed nothing. Makes a
+ * system call. */
 bool connection_is_lost(struct connection *connection);
 
-/* Adds a request to those that are to be written. False without memory. */
+/* Adds a request to the output. Returns false without memory. */
 bool connection_append(struct connection *connection, const char *output, size_t size);
-/* Writes them. On failure it is closed; connection->wrote tells whether anything went out. */
+/* Writes the output. A failure closes the connection; connection->wrote says whether bytes were
+ * written. */
 bool connection_write(struct connection *connection, struct tw_redis_error *error);
-/* Waits for the next reply; the caller frees it (freeReplyObject). NULL: it is closed. */
+/* Waits for the next reply, which the caller frees with freeReplyObject(). Returns NULL if the
+ * connection is closed. */
 redisReply *connection_read(struct connection *connection, struct tw_redis_error *error);
-/* Sends a request of so many words, and waits for the reply: as connection_read. */
+/* Sends a request of `count` words. Returns its reply as connection_read() does. */
 redisReply *connection_ask(struct connection *connection, int count, const char **words,
 			   struct tw_redis_error *error);
-/* The next reply if it has come, without waiting; NULL: it has not, or the connection is closed. */
+/* Returns the next reply without waiting, or NULL if it has not come or the connection is
+ * closed. */
 redisReply *connection_poll(struct connection *connection, struct tw_redis_error *error);
 
-/* What a server's error means: TW_REDIS_UNREACHABLE: it passes, and nothing was changed;
- * TW_REDIS_REFUSED: login or permission; TW_REDIS_FAILED: all else. */
+/*
+ * Says what a server's error means.
+ *
+ * Returns:
+ *   TW_REDIS_UNREACHABLE  it passes, and nothing was changed
+ *   TW_REDIS_REFUSED      the login or a permission
+ *   TW_REDIS_FAILED       any other error
+ */
 enum tw_status server_error_status(const char *text);
-/* It may be read from alone. */
+/* Returns whether the error means that the server only allows reading. */
 bool server_error_is_read_only(const char *text);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arguments are kept as they go over the wire. What stands before them, the script's name and
- * the keys, is written when the eval is sent, since it may have to be sent as a whole text
- * instead.
+ * eval.c is the making of requests. The arguments are kept as they go over the wire. The script's
+ * name and the keys before them are written when the eval is sent, because the script's text may
+ * have to replace its name.
  */
 #include "eval.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes are never taken out: their pointers stay valid, and a cluster has few. A redirect moves one
- * slot at once and marks the map as stale; it is read anew before the next pass. If the server that
- * we were told of is gone, any other that we know is asked.
+ * node_map.c is the map of servers. Nodes are never removed, so pointers to them stay valid; a
+ * cluster has few. A redirect moves one slot at once and marks the map as stale. The next pass asks
+ * for the map together with its evals. If a node does not reply with it, the next one is asked.
  */
 #include "node_map.h"
 
@@ -13,10 +13,11 @@
 #include "base/clock.h"
 #include "sentinel.h"
 
-/* Between attempts to connect to one node: one that is away without a word costs a time limit
- * each. */
+/* The waits between attempts to connect to a node double, because an attempt at a silent node takes
+ * a whole time limit, and a server logs and counts refused logins. */
 static const tw_duration backoff_first = 10 * TW_MILLISECOND;
 static const tw_duration backoff_max = 500 * TW_MILLISECOND;
+static const tw_duration backoff_max_refused = 2 * TW_SECOND;
 
 void node_map_close(struct node_map *map)
 {
@@ -54,7 +55,7 @@ struct node *node_map_find(struct node_map *map, const char *host, int port)
 struct node *node_map_find_told(struct node_map *map, struct node *teller, const char *host,
 				int port)
 {
-	if (host && *host)
+	if (host && *host && strcmp(host, "?") != 0)
 		return node_map_find(map, host, port);
 	if (teller->address.port)
 		return node_map_find(map, teller->address.host, port);
@@ -98,7 +99,7 @@ enum node_state node_look(struct node_map *map, struct node *node)
 	return NODE_AWAY;
 }
 
-/* With Sentinels the one node is their master, wherever that is by now. */
+/* With Sentinels the one node is their present master. */
 void attempt_make(struct attempt *attempt, const struct settings *settings)
 {
 	struct address *address = &attempt->address;
@@ -121,8 +122,11 @@ void node_take_attempt(struct node_map *map, struct node *node, const struct att
 {
 	node->address = attempt->address;
 	if (attempt->status != TW_OK) {
+		tw_duration most =
+			attempt->status == TW_REDIS_REFUSED ? backoff_max_refused : backoff_max;
+
 		node->backoff = node->backoff ? 2 * node->backoff : backoff_first;
-		node->backoff = node->backoff < backoff_max ? node->backoff : backoff_max;
+		node->backoff = node->backoff < most ? node->backoff : most;
 		node->retry_at = clock_read_real(CLOCK_MONOTONIC) + node->backoff;
 		node->failure = attempt->error;
 		map->stale = map->cluster;
@@ -164,7 +168,7 @@ struct node *node_map_teller(const struct node_map *map)
 	return NULL;
 }
 
-/* One range of CLUSTER SLOTS: first, last, (host, port, ...) of the master, … */
+/* Reads a range of CLUSTER SLOTS: first, last, (host, port, ...) of the master, … */
 static void range_read(struct node_map *map, struct node *asked, const redisReply *range,
 		       unsigned *slots_left)
 {
@@ -182,27 +186,25 @@ static void range_read(struct node_map *map, struct node *asked, const redisRepl
 		node_map_move(map, (unsigned)slot, node);
 }
 
-/* Asks the node for the map. False: it does not know. */
-static bool map_read(struct node_map *map, struct node *node, struct tw_redis_error *error)
+struct node *node_map_find_teller(struct node_map *map)
 {
-	const char *words[] = {"CLUSTER", "SLOTS"};
-	redisReply *reply = connection_ask(&node->connection, 2, words, error);
+	for (size_t i = 0; i < map->count && map->cluster && map->stale; i++) {
+		struct node *node = map->nodes[(map->teller + i) % map->count];
+
+		if (!node->first && connection_is_open(&node->connection) &&
+		    node_look(map, node) == NODE_READY)
+			return node;
+	}
+	return NULL;
+}
+
+void node_map_read(struct node_map *map, struct node *node, const redisReply *reply)
+{
 	bool knows = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements;
 	unsigned slots_left = SLOTS;
 
 	for (size_t range = 0; knows && range < reply->elements; range++)
 		range_read(map, node, reply->element[range], &slots_left);
-	freeReplyObject(reply);
-	return knows;
-}
-
-void node_map_refresh(struct node_map *map, struct tw_redis_error *error)
-{
-	for (size_t i = 0; i < map->count && map->cluster && map->stale; i++) {
-		struct node *node = map->nodes[i];
-
-		if (!node->first && connection_is_open(&node->connection) &&
-		    node_look(map, node) == NODE_READY)
-			map->stale = !map_read(map, node, error);
-	}
+	map->stale = !knows;
+	map->teller += !knows;
 }

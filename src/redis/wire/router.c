@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run is made of passes. A pass sends every eval that waits, to the node of its slot, then
- * reads the replies as they come, of each node in the order in which it was asked. What a node
- * still owes when the pass's time is over is read in the next ones, which send it nothing, so a
- * slow node holds up no eval for another. Most evals end with their reply. Others wait for
- * another pass:
+ * router.c runs evals in passes. A pass sends every eval that waits to the node of its slot. Then
+ * it reads the replies as they come, each node's in the order of its evals. Replies that a node
+ * still owes at the end of a pass are read in the next ones, which send it nothing. So a slow node
+ * delays no eval for another. Most evals end with their reply. Others wait for another pass:
  *
- *   NOSCRIPT                          its text is sent instead of its name
- *   MOVED, ASK                        it is sent there; from the third time on after a pause, for
+ *   NOSCRIPT                          the text is sent in place of the name
+ *   MOVED, ASK                        it is sent there, from the third time on after a pause, since
  *                                     nodes may differ. ASK comes from a node that has none of the
- *                                     keys (Redis 7): they are all there, or nowhere, and one key
+ *                                     keys (Redis 7): they are all there or nowhere, and one key
  *                                     stands for them
- *   TRYAGAIN, LOADING, READONLY, CLUSTERDOWN, MASTERDOWN, BUSY
- *                                     the same again after a pause, which doubles
- *   not connected, or nothing sent    the same
- *   reply lost, script repeatable     the same
+ *   TRYAGAIN, LOADING, READONLY, CLUSTERDOWN, MASTERDOWN, MISCONF, NOREPLICAS, BUSY
+ *                                     it is sent again after a pause, which doubles
+ *   not connected, or nothing sent    it is sent again after a pause
+ *   reply lost, script repeatable     it is sent again after a pause
  *
- * until the patience is over. All these were refused before they changed anything. A reply that is
- * lost when a change may have been made ends the eval with TW_REDIS_OUTCOME_UNKNOWN: only the
- * caller knows whether to do it again.
+ * This ends with the patience. All these errors came before any change. If a reply is lost and a
+ * change may have been made, the eval ends with TW_REDIS_OUTCOME_UNKNOWN: only the caller knows
+ * whether to repeat it.
  *
- * A pass connects no node, for that may take long: evals wait until the node has been tried, by
- * router_run(), or by a caller beside the passes (call.c).
+ * A pass connects no node, because that may take long. Evals wait until the node has been tried
+ * beside the passes, by a caller (call.c) or by a thread of the worker. The map of a cluster is
+ * asked for by an eval too, from a node that owes nothing.
  */
 #include "router.h"
 
@@ -37,6 +37,7 @@
 enum { REDIRECTS_AT_ONCE = 2 };
 static const tw_duration pause_first = 10 * TW_MILLISECOND;
 static const tw_duration pause_max = 400 * TW_MILLISECOND;
+static const tw_duration pass_most = 2 * TW_MILLISECOND;
 
 enum tw_status router_open(struct router *router, const struct settings *settings)
 {
@@ -44,7 +45,7 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 
 	memset(router, 0, sizeof(*router));
 	router->settings = settings;
-	/* Sentinels stand for one node. */
+	/* All Sentinels together are one node. */
 	for (size_t i = 0; i < (settings->master ? 1 : settings->address_count); i++) {
 		const struct address *address = &settings->addresses[i];
 		struct node *node = node_map_find(&router->map, address->host, address->port);
@@ -60,7 +61,7 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 		return status;
 	if (router->map.cluster && settings->database)
 		return error_set(&router->error, TW_INVALID, "a cluster has only database 0");
-	node_map_refresh(&router->map, &router->error);
+	router_pass(router, NULL, TW_FOREVER);
 	return TW_OK;
 }
 
@@ -85,6 +86,7 @@ void router_renew(struct router *router, bool torn)
 	}
 	if (torn)
 		router->output = (struct buffer){0};
+	router->map_eval.stage = EVAL_ENDED;
 }
 
 static void eval_stop(struct router *router, struct eval *eval, enum tw_status status)
@@ -110,7 +112,7 @@ static void eval_wait(struct router *router, struct eval *eval, bool pause)
 		eval_stop(router, eval, TW_REDIS_UNREACHABLE);
 }
 
-/* After a pause, and to where its slot lies by then. */
+/* Sends the eval again after a pause, to the node that has its slot then. */
 static void eval_retry(struct router *router, struct eval *eval)
 {
 	eval->node = NULL;
@@ -146,7 +148,21 @@ static void node_owes(struct node *node, struct eval *eval)
 	node->last = &eval->next;
 }
 
-/* The node could not be connected, or broke. */
+/* Asks for a stale map, unless this is under way. */
+static void send_map_eval(struct router *router)
+{
+	static const char request[] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
+	struct node *node = NULL;
+
+	if (router->map_eval.stage != EVAL_SENT)
+		node = node_map_find_teller(&router->map);
+	if (!node || !connection_append(&node->connection, request, sizeof(request) - 1))
+		return;
+	router->map_eval.node = node;
+	node_owes(node, &router->map_eval);
+}
+
+/* Ends or retries an eval whose node could not be connected, or broke. */
 static void eval_fail(struct router *router, struct eval *eval, const struct node *node)
 {
 	router->error = node->failure;
@@ -158,7 +174,7 @@ static void eval_fail(struct router *router, struct eval *eval, const struct nod
 	}
 }
 
-/* Whether the eval's node can be sent it. */
+/* Returns whether the eval can be sent to its node. */
 static bool node_is_ready(struct router *router, struct eval *eval)
 {
 	enum node_state state = node_look(&router->map, eval->node);
@@ -184,15 +200,16 @@ void router_settle(struct router *router, struct eval *eval)
 		eval_fail(router, eval, needed);
 }
 
-static void send_eval(struct router *router, struct eval *eval)
+/* Sends the eval, if its node is ready. Returns whether it was sent. */
+static bool send_eval(struct router *router, struct eval *eval)
 {
 	enum tw_status status;
 
 	if (!eval->node)
 		eval->node = node_map_of_slot(&router->map, space_slot(eval->space, eval->shard));
-	/* Its turn comes when those before it have theirs: it can wait without a risk. */
+	/* The eval waits for those before it, without a risk. */
 	if (eval->node->owed || !node_is_ready(router, eval))
-		return;
+		return false;
 	if (eval->one_server && router->map.cluster)
 		status = error_set(
 			&router->error, TW_REDIS_UNFIT,
@@ -203,10 +220,11 @@ static void send_eval(struct router *router, struct eval *eval)
 		node_owes(eval->node, eval);
 	else
 		eval_stop(router, eval, status);
+	return status == TW_OK;
 }
 
-/* Writes out what every node is to be sent. On failure its evals see that when they read.
- * Returns the time. */
+/* Writes the output of every node. The evals of a node that fails see that when they read. Returns
+ * the time. */
 static tw_duration flush_nodes(struct router *router)
 {
 	tw_duration now;
@@ -214,7 +232,7 @@ static tw_duration flush_nodes(struct router *router)
 	for (size_t i = 0; i < router->map.count; i++) {
 		struct node *node = router->map.nodes[i];
 
-		/* It was ready as they were sent: it is connected. */
+		/* The node was ready when they were queued, so it is connected. */
 		if (node->first && !node->owed)
 			connection_write(&node->connection, &node->failure);
 	}
@@ -231,7 +249,7 @@ static bool starts_with(const char *text, const char *start)
 	return !strncmp(text, start, strlen(start));
 }
 
-/* "MOVED 3999 host:port": the node there; NULL if it can't be read or made. */
+/* Returns the node of "MOVED 3999 host:port", or NULL if it cannot be read or made. */
 static struct node *redirect_target(struct router *router, struct node *from, const char *text)
 {
 	char address[HOST_SIZE + 8];
@@ -271,7 +289,7 @@ static void take_error(struct router *router, struct eval *eval, const char *tex
 	enum tw_status status;
 
 	if (starts_with(text, "NOSCRIPT") && !eval->whole) {
-		/* SCRIPT FLUSH: they all are unknown now. */
+		/* After SCRIPT FLUSH the server knows none of them. */
 		eval->node->connection.scripts = 0;
 		eval_wait(router, eval, false);
 		return;
@@ -286,14 +304,14 @@ static void take_error(struct router *router, struct eval *eval, const char *tex
 		eval_stop(router, eval, status);
 		return;
 	}
-	/* It may be another server's turn now: ask for the map, and connect anew. */
+	/* Another server may be the master now: ask for the map, and connect again. */
 	router->map.stale = router->map.cluster;
 	eval->node->is_former |= server_error_is_read_only(text);
 	eval->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
 	eval_retry(router, eval);
 }
 
-/* The connection broke before the reply. */
+/* Ends or retries an eval whose connection broke before the reply. */
 static void lose_reply(struct router *router, struct eval *eval)
 {
 	router->map.stale = router->map.cluster;
@@ -321,10 +339,15 @@ static void take_reply(struct router *router, struct eval *eval, redisReply *rep
 	eval_stop(router, eval, TW_REDIS_FAILED);
 }
 
-/* NULL: the connection is broken; each eval that was sent over it is told why. */
+/* Takes the reply. NULL means that the connection is broken: each eval that was sent over it ends
+ * with the reason. */
 static void read_eval(struct router *router, struct eval *eval, redisReply *reply)
 {
-	if (!reply) {
+	if (eval == &router->map_eval) {
+		eval->stage = EVAL_ENDED;
+		node_map_read(&router->map, eval->node, reply);
+		freeReplyObject(reply);
+	} else if (!reply) {
 		router->error = eval->node->failure;
 		lose_reply(router, eval);
 	} else if (reply->type == REDIS_REPLY_ERROR) {
@@ -335,7 +358,7 @@ static void read_eval(struct router *router, struct eval *eval, redisReply *repl
 	}
 }
 
-/* The next reply that has come, NULL: none. It is too late for it if the connection is closed. */
+/* Returns the next reply that has come, or NULL. If the connection is closed, none will come. */
 static redisReply *node_poll(struct node *node, tw_duration now)
 {
 	struct connection *connection = &node->connection;
@@ -348,15 +371,17 @@ static redisReply *node_poll(struct node *node, tw_duration now)
 	return reply;
 }
 
-/* Takes what has come of the replies that the node owes. */
-static void read_node(struct router *router, struct node *node, tw_duration now)
+/* Takes the replies that have come from the node. Returns whether the node has paid all it owed. */
+static bool read_node(struct router *router, struct node *node, tw_duration now)
 {
+	bool owed = node->first;
+
 	while (node->first) {
 		struct eval *eval = node->first;
 		redisReply *reply = node_poll(node, now);
 
 		if (!reply && connection_is_open(&node->connection))
-			return;
+			return false;
 		node->reply_by = time_add(now, router->settings->reply_timeout);
 		if (reply && eval->stage == EVAL_ASKED) {
 			eval->stage = EVAL_SENT;
@@ -366,15 +391,12 @@ static void read_node(struct router *router, struct node *node, tw_duration now)
 		node->first = eval->next;
 		read_eval(router, eval, reply);
 	}
+	return owed;
 }
 
-/* Waits until a node says something that owes replies, no longer than until one of them is overdue.
- * False: none owes any. */
-static bool replies_wait(const struct router *router, tw_duration now, tw_duration until)
+nfds_t router_descriptors(const struct router *router, struct pollfd *descriptors,
+			  tw_duration *until)
 {
-	struct pollfd descriptors[NODES_MAX];
-	struct timespec time;
-	tw_duration left;
 	nfds_t count = 0;
 
 	for (size_t i = 0; i < router->map.count; i++) {
@@ -384,20 +406,30 @@ static bool replies_wait(const struct router *router, tw_duration now, tw_durati
 			continue;
 		descriptors[count++] = (struct pollfd){
 			.fd = connection_descriptor(&node->connection), .events = POLLIN};
-		until = node->reply_by < until ? node->reply_by : until;
+		*until = node->reply_by < *until ? node->reply_by : *until;
 	}
+	return count;
+}
+
+/* Waits until a node that owes replies sends something, at most until one of them is overdue.
+ * Returns false if none owes any. */
+static bool replies_wait(const struct router *router, tw_duration now, tw_duration until)
+{
+	struct pollfd descriptors[NODES_MAX];
+	nfds_t count = router_descriptors(router, descriptors, &until);
+	struct timespec time;
+	tw_duration left = until - now;
+
 	if (!count)
 		return false;
-	/* What is overdue by now has been given up (node_poll). */
-	assert(until > now);
-	left = until - now;
+	/* node_poll() has given up overdue replies. */
+	assert(left > 0);
 	time = (struct timespec){left / TW_SECOND, left % TW_SECOND};
 	ppoll(descriptors, count, &time, NULL);
 	return true;
 }
 
-/* A server that was only asked to be read from may be a former master: its address is looked up
- * anew. */
+/* A server that can only be read from may be a former master: its address is looked up again. */
 static void close_former(struct router *router)
 {
 	for (size_t i = 0; i < router->map.count; i++) {
@@ -418,63 +450,38 @@ bool router_is_owed(const struct router *router)
 	return false;
 }
 
-void router_pass(struct router *router, struct eval *evals, tw_duration until)
+bool router_is_free(const struct router *router, unsigned slot)
+{
+	const struct node *node = router->map.nodes[router->map.slots[slot]];
+
+	return !node->first && !node->connecting;
+}
+
+tw_duration router_pass_end(const struct router *router)
+{
+	return router->map.count > 1 ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
+}
+
+bool router_pass(struct router *router, struct eval *evals, tw_duration until)
 {
 	struct eval *next;
+	bool any = false;
 	tw_duration now;
 
 	node_map_begin(&router->map);
-	node_map_refresh(&router->map, &router->error);
+	send_map_eval(router);
 	for (; evals; evals = next) {
 		next = evals->next;
-		send_eval(router, evals);
+		any |= send_eval(router, evals);
 	}
 	now = flush_nodes(router);
 	for (;;) {
 		for (size_t i = 0; i < router->map.count; i++)
-			read_node(router, router->map.nodes[i], now);
+			any |= read_node(router, router->map.nodes[i], now);
 		if (now >= until || !replies_wait(router, now, until))
 			break;
 		now = clock_read_real(CLOCK_MONOTONIC);
 	}
 	close_former(router);
-}
-
-/* Connects the nodes that evals wait for. */
-static void connect_nodes(struct router *router, struct eval *evals, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		struct node *node = evals[i].needs;
-
-		if (!node)
-			continue;
-		node_map_begin(&router->map);
-		node_connect(&router->map, node, router->settings, &router->error);
-		for (size_t j = i; j < count; j++)
-			if (evals[j].needs == node)
-				router_settle(router, &evals[j]);
-	}
-}
-
-void router_run(struct router *router, struct eval *evals, size_t count)
-{
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-
-	/* What would have to wait for another try ends. */
-	for (size_t i = 0; i < count; i++)
-		evals[i].deadline = now;
-	for (;;) {
-		struct eval *first = NULL;
-		struct eval **last = &first;
-		tw_duration next = TW_FOREVER;
-
-		now = clock_read_real(CLOCK_MONOTONIC);
-		for (size_t i = 0; i < count; i++)
-			last = eval_queue(&evals[i], now, last, &next);
-		assert(next == TW_FOREVER);
-		if (!first)
-			return;
-		router_pass(router, first, TW_FOREVER);
-		connect_nodes(router, evals, count);
-	}
+	return any;
 }

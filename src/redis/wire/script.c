@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection is sent a script's text with its first call, and its digest with all others
- * (router.c). Redis keeps it compiled, so these cost their arguments and their work alone.
+ * script.c is the table of the scripts. A connection's first call of a script sends the text, and
+ * all others send the digest (router.c). Redis keeps the script compiled.
  */
 #include "script.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No connection to a Sentinel is kept: it is asked at each connecting to the master, which is rare,
- * and whichever answers is good enough. One that is behind names a former master; that one says of
- * itself that it is a replica, or does not answer, and the Sentinels are asked again later.
+ * sentinel.c asks Sentinels. No connection to one is kept, because one is asked only to connect to
+ * the master, and any one will do. A Sentinel that is behind names a former master; that server
+ * says that it is a replica, or does not answer, and the Sentinels are asked again later.
  */
 #include "sentinel.h"
 
@@ -12,7 +12,7 @@
 
 #include "connection.h"
 
-/* [host, port] */
+/* Reads [host, port]. */
 static bool address_read(const redisReply *reply, struct address *address)
 {
 	const redisReply *host;
@@ -30,7 +30,7 @@ static bool address_read(const redisReply *reply, struct address *address)
 	return true;
 }
 
-/* An address; nothing if it knows no such master. */
+/* Reads the master's address. The reply is nil if the Sentinel knows no such master. */
 static enum tw_status reply_read(const redisReply *reply, const struct settings *settings,
 				 struct address *master, struct tw_redis_error *error)
 {
@@ -77,7 +77,7 @@ enum tw_status sentinel_find_master(const struct settings *settings, struct addr
 
 		if (status == TW_OK)
 			return TW_OK;
-		/* One that answered knows more than one that did not. */
+		/* The error of a Sentinel that answered says more. */
 		if (status == TW_REDIS_UNREACHABLE && error->status != status)
 			continue;
 		*error = own;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The URL is taken apart by hand:
+ * settings.c reads the options and the URL. A URL is one of
  *
  *   redis[s]://[[user]:password@]host[:port][,host[:port]...][/database][?name=value&...]
  *   redis[s]+sentinel://[[user]:password@]host[:port][,...]/master[/database][?...]
@@ -32,14 +32,14 @@ enum tw_status error_set(struct tw_redis_error *error, enum tw_status status, co
 	va_start(arguments, format);
 	vsnprintf(error->text, sizeof(error->text), format, arguments);
 	va_end(arguments);
-	/* One line, whatever a server says. */
+	/* The text stays one line, whatever a server says. */
 	for (char *at = error->text; *at; at++)
 		if (iscntrl((unsigned char)*at))
 			*at = ' ';
 	return status;
 }
 
-/* Passwords don't stay in memory that others may get. */
+/* Frees a password, whose memory it overwrites. */
 static void secret_free(char *secret)
 {
 	if (secret)
@@ -47,7 +47,7 @@ static void secret_free(char *secret)
 	free(secret);
 }
 
-/* What two hexadecimal digits stand for; 0: they are none. */
+/* Returns the byte of two hexadecimal digits, or 0 if they are none. */
 static unsigned char byte_read(const char *digits)
 {
 	unsigned byte = 0;
@@ -57,7 +57,8 @@ static unsigned char byte_read(const char *digits)
 	return (unsigned char)byte;
 }
 
-/* A copy of the part with its %XX replaced; NULL without memory, and if one is no byte or a NUL. */
+/* Returns a copy of the part with its %XX replaced, or NULL without memory, or if one of these is
+ * no byte or a NUL. */
 static char *part_decode(const char *part, size_t size)
 {
 	char *text = strndup(part, size);
@@ -82,7 +83,7 @@ static char *part_decode(const char *part, size_t size)
 	return text;
 }
 
-/* A decimal number up to `max` that fills the part; -1 if it isn't one. */
+/* Returns the decimal number up to `max` that is the whole part, or -1. */
 static int number_read(const char *part, size_t size, int max)
 {
 	int number;
@@ -93,7 +94,7 @@ static int number_read(const char *part, size_t size, int max)
 	return number <= max ? number : -1;
 }
 
-/* [user]:password@ ; what stands before a missing colon is the user. */
+/* Reads [user]:password@. Without a colon it is the user. */
 static bool login_read(struct settings *settings, const char *login, size_t size)
 {
 	const char *colon = memchr(login, ':', size);
@@ -105,7 +106,7 @@ static bool login_read(struct settings *settings, const char *login, size_t size
 	return settings->user && (settings->password || !colon);
 }
 
-/* host[:port], an IPv6 address in brackets. */
+/* Reads host[:port]. An IPv6 address is in brackets. */
 static bool host_read(struct address *address, const char *host, size_t size, int default_port)
 {
 	const char *bracket = size && *host == '[' ? memchr(host, ']', size) : NULL;
@@ -127,7 +128,7 @@ static bool host_read(struct address *address, const char *host, size_t size, in
 	return snprintf(address->host, HOST_SIZE, "%.*s", (int)host_size, host) < HOST_SIZE;
 }
 
-/* One address, or several with commas between them. */
+/* Reads one address, or several with commas between them. */
 static bool hosts_read(struct settings *settings, const char *hosts, size_t size)
 {
 	int default_port = settings->master ? SENTINEL_PORT : DEFAULT_PORT;
@@ -157,7 +158,7 @@ static bool socket_path_read(struct settings *settings, const char *path, size_t
 	return fine;
 }
 
-/* Seconds, perhaps with a fraction. */
+/* Reads seconds, which may have a fraction. */
 static bool timeout_read(const char *text, tw_duration *timeout)
 {
 	size_t whole = strspn(text, "0123456789");
@@ -178,7 +179,8 @@ static bool database_read(struct settings *settings, const char *text, size_t si
 	return settings->database >= 0;
 }
 
-/* Takes over the value. False: there is no such setting, or not with that value. */
+/* Takes over the value. Returns false if there is no such setting, or it may not have that
+ * value. */
 static bool setting_take(struct settings *settings, const char *name, size_t size, char *value)
 {
 	const struct {
@@ -208,7 +210,7 @@ static bool setting_take(struct settings *settings, const char *name, size_t siz
 	return fine;
 }
 
-/* name=value&name=value */
+/* Reads name=value&name=value. */
 static bool query_read(struct settings *settings, const char *query)
 {
 	while (*query) {
@@ -226,7 +228,7 @@ static bool query_read(struct settings *settings, const char *query)
 	return true;
 }
 
-/* The URL's scheme: what it asks for is set. Returns what follows; NULL: it is none of ours. */
+/* Reads the URL's scheme. Returns the rest of the URL, or NULL if the scheme is none of ours. */
 static const char *scheme_read(struct settings *settings, const char *url, bool *local,
 			       bool *sentinel)
 {
@@ -254,7 +256,7 @@ static const char *scheme_read(struct settings *settings, const char *url, bool 
 	return NULL;
 }
 
-/* What stands between the hosts and the query: /master, and /database. */
+/* Reads /master and /database, between the hosts and the query. */
 static bool path_read(struct settings *settings, const char *path, size_t size, bool sentinel)
 {
 	const char *slash;
@@ -285,7 +287,8 @@ static enum tw_status url_read(struct settings *settings, const char *url,
 		return error_set(
 			error, TW_INVALID,
 			"the URL's scheme is unknown: use redis:// or rediss://, for example");
-	/* The last @ before the path: a password may have one that is not escaped. */
+	/* The last @ before the path counts, because a password may have one that is not
+	 * escaped. */
 	slash = rest + strcspn(rest, "/?#");
 	at = memrchr(rest, '@', (size_t)(slash - rest));
 	if (at && !login_read(settings, rest, (size_t)(at - rest)))
@@ -335,7 +338,7 @@ enum tw_status space_read(struct space *space, const char *name, unsigned shards
 	return TW_OK;
 }
 
-/* What an option says, NULL: nothing, goes before what the URL says. */
+/* Replaces a setting of the URL by an option, if that is not NULL. */
 static bool override(char **text, const char *option)
 {
 	if (!option)
@@ -345,14 +348,14 @@ static bool override(char **text, const char *option)
 	return *text;
 }
 
-/* An option goes before what the URL says, and that before the default. */
+/* Completes a timeout: an option precedes the URL, and the URL precedes the default. */
 static void timeout_default(tw_duration *timeout, tw_duration option, tw_duration otherwise)
 {
 	if (option || !*timeout)
 		*timeout = option ? option : otherwise;
 }
 
-/* As Redis wants it. */
+/* Returns whether Redis accepts the name of a client. */
 static bool client_name_is_fit(const char *name)
 {
 	for (; *name; name++)
@@ -378,7 +381,7 @@ static enum tw_status options_read(struct settings *settings,
 		return status;
 	errno = 0;
 	status = url_read(settings, options->url ? options->url : "redis://127.0.0.1", error);
-	/* A part that could not be copied is not a malformed one. */
+	/* A part may be well formed where memory was missing for its copy. */
 	if (status != TW_OK && errno == ENOMEM)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	if (status != TW_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of tw_redis_open, looked through and copied. */
+/* settings is the options of tw_redis_open, checked and copied. */
 #ifndef REDIS_WIRE_SETTINGS_H
 #define REDIS_WIRE_SETTINGS_H
 
@@ -10,22 +10,22 @@
 
 #include "space.h"
 
-enum { HOST_SIZE = 256, ADDRESSES_MAX = 32 }; /* HOST_SIZE: with the NUL */
+enum { HOST_SIZE = 256, ADDRESSES_MAX = 32 }; /* HOST_SIZE includes the NUL */
 
 struct address {
-	char host[HOST_SIZE]; /* with port 0 the path of a unix socket */
+	char host[HOST_SIZE]; /* the path of a unix socket if the port is 0 */
 	int port;
 };
 
 struct settings {
-	struct address addresses[ADDRESSES_MAX]; /* of servers, or of Sentinels */
+	struct address addresses[ADDRESSES_MAX]; /* the servers', or the Sentinels' */
 	size_t address_count;
 	int database;
 	bool tls;
-	/* Each NULL: none. */
+	/* Each of these may be NULL. */
 	char *user;
 	char *password;
-	char *master; /* the name that the Sentinels at the addresses know */
+	char *master; /* the master's name, for Sentinels */
 	char *sentinel_user;
 	char *sentinel_password;
 	char *client_name;
@@ -33,22 +33,23 @@ struct settings {
 	char *certificate_file;
 	char *key_file;
 	char *server_name;
-	struct space space; /* of tw_redis_open */
+	struct space space; /* the first handle's */
 	tw_duration connect_timeout;
 	tw_duration reply_timeout;
-	tw_duration patience; /* negative: try once */
+	tw_duration patience; /* < 0 means one try */
 	bool allow_eviction;
 	struct ssl_ctx_st
 		*tls_context; /* made by tls_context_create(); not read from the options */
 };
 
-/* TW_OK; TW_INVALID and TW_NO_MEMORY, with the error's text; then nothing is to be freed. */
+/* Reads the options. Returns TW_OK, or TW_INVALID or TW_NO_MEMORY with the error's text, and then
+ * nothing is to be freed. */
 enum tw_status settings_read(struct settings *settings, const struct tw_redis_options *options,
 			     struct tw_redis_error *error);
 void settings_free(struct settings *settings);
 
-/* A namespace by its name (NULL: the default) and number of shards (0: the default). TW_OK;
- * TW_INVALID, with the error's text. */
+/* Makes a namespace from its name (NULL means the default) and number of shards (0 means the
+ * default). Returns TW_OK, or TW_INVALID with the error's text. */
 enum tw_status space_read(struct space *space, const char *name, unsigned shards,
 			  struct tw_redis_error *error);
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * shape.c compares replies with shapes. A shape is one of ours, so it is short and not deep, and
+ * recursion over it is bounded.
+ */
 #include "shape.h"
 
 #include <string.h>
 
 enum { DIGITS_MAX = 18, ELEMENTS_SHOWN = 8 };
 
-/* Whether it is a string of these letters alone. */
+/* Returns whether the reply is a string of these letters alone. */
 static bool is_of(const redisReply *reply, const char *letters)
 {
 	return reply->type == REDIS_REPLY_STRING && strspn(reply->str, letters) == reply->len;
@@ -27,7 +31,7 @@ static bool fits_one(char kind, size_t answers, const redisReply *reply)
 	}
 }
 
-/* What follows the shape's first item. */
+/* Returns what follows the shape's first item. */
 static const char *item_skip(const char *shape)
 {
 	int depth = 0;
@@ -40,7 +44,7 @@ static const char *item_skip(const char *shape)
 	return shape;
 }
 
-/* The shape stands behind its '['. Arrays in it are few and not deep: it is one of ours. */
+/* Returns whether the array has the shape, which begins after its '['. */
 static bool fits_array(const char *shape, size_t answers, const redisReply *reply)
 {
 	const char *round = NULL;
@@ -71,7 +75,7 @@ bool shape_fits(const char *shape, size_t answers, const redisReply *reply)
 	return reply->type == REDIS_REPLY_ARRAY && fits_array(shape + 1, answers, reply);
 }
 
-/* Returns the end; room for the last ']' stays at each level. */
+/* Returns the end of the text. Each level leaves room for its ']'. */
 static char *reply_write(const redisReply *reply, char *text, const char *end)
 {
 	static const char kinds[] = "?s[i-+e";

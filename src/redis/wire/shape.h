@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a script's reply has to look like. A shape is
+ * A shape says what a script's reply must look like. A shape is
  *   i        an integer
- *   n        one that is not negative
+ *   n        an integer ≥ 0
  *   s        a string
- *   d        one of 1 to 18 digits
- *   a        one of letters, an answer for each task: o, g or s (ack.lua)
- *   [...]    an array of these; behind a * is what comes any number of times, at its end
- * Whatever else came from a server, a reply that fits can be read without another look at types.
+ *   d        a string of 1 to 18 digits
+ *   a        a string with a letter for each task: o, g or s (ack.lua)
+ *   [...]    an array of these; the items after a * come any number of times, at its end
+ * A reply that fits can be read without another look at types.
  */
 #ifndef REDIS_WIRE_SHAPE_H
 #define REDIS_WIRE_SHAPE_H
@@ -19,9 +19,10 @@
 
 enum { SHAPE_SIZE = 64 };
 
-/* `answers`: how many letters there are to be; if it is not 0, also how many elements behind *. */
+/* Returns whether the reply fits. `answers` is the number of letters of an `a` and, if it is not 0,
+ * of the elements after a *. */
 bool shape_fits(const char *shape, size_t answers, const redisReply *reply);
-/* Writes the shape that it has; "-": nothing, "e": an error, "+": a status; cut after a while. */
+/* Writes the reply's own shape, cut to SHAPE_SIZE. "-" is no reply, "e" an error, "+" a status. */
 void shape_write(const redisReply *reply, char text[SHAPE_SIZE]);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All keys of a shard hold the same text in braces, {tw/NAMESPACE/SHARD}, and a cluster places a
- * key by that text alone. So they lie on one node, and one script may touch them all. CRC-16 also
- * divides the tasks among the shards: its low bits are as good as any.
+ * space.c is the names of keys. All keys of a shard hold the same text in braces,
+ * {tw/NAMESPACE/SHARD}, and a cluster places a key by that text alone. So they lie on one node, and
+ * one script may touch them all. CRC-16 also divides the tasks among the shards: its low bits are
+ * as good as any.
  */
 #include "space.h"
 
@@ -11,7 +12,7 @@
 
 enum { TAG_SIZE = TW_REDIS_NAMESPACE_MAX + 24 };
 
-/* CCITT polynomial, highest bit first, as XMODEM has it; four bits at a time. */
+/* This is the CRC of XMODEM: the CCITT polynomial, highest bit first. A step takes four bits. */
 uint16_t crc16(const void *data, size_t size)
 {
 	static const uint16_t sums[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5,
@@ -35,12 +36,26 @@ void space_init(struct space *space, const char *name, unsigned shards)
 	space->shards = shards;
 }
 
-unsigned space_shard(const struct space *space, const void *key, size_t key_size)
+/* Returns the size of a key without "#due=TIME", by which a dead letter names an occurrence. */
+static size_t key_root_size(const char *key, size_t size)
 {
-	return crc16(key, key_size) % space->shards;
+	static const char mark[] = "#due=";
+	const size_t mark_size = sizeof(mark) - 1;
+	size_t root = size;
+
+	while (root && key[root - 1] >= '0' && key[root - 1] <= '9')
+		root--;
+	if (root == size || root <= mark_size || memcmp(key + root - mark_size, mark, mark_size))
+		return size;
+	return root - mark_size;
 }
 
-/* The text in braces. */
+unsigned space_shard(const struct space *space, const void *key, size_t key_size)
+{
+	return crc16(key, key_root_size(key, key_size)) % space->shards;
+}
+
+/* Writes the text in braces. Returns its length. */
 static size_t tag_write(const struct space *space, unsigned shard, char *text, size_t room)
 {
 	return (size_t)(shard == SHARD_NONE ? snprintf(text, room, "tw/%s", space->name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A namespace: its shards, where they lie in a cluster, and the names of their keys. */
+/* A space is a namespace: its shards, their slots in a cluster, and the names of their keys. */
 #ifndef REDIS_WIRE_SPACE_H
 #define REDIS_WIRE_SPACE_H
 
@@ -11,8 +11,9 @@
 
 #include "buffer.h"
 
-enum { SLOTS = 16384 }; /* of a cluster */
-/* In place of a shard: the keys are the namespace's own. */
+/* The number of slots of a cluster. */
+enum { SLOTS = 16384 };
+/* SHARD_NONE stands for a shard where the keys are the namespace's own. */
 #define SHARD_NONE UINT_MAX
 
 struct space {
@@ -23,8 +24,10 @@ struct space {
 
 void space_init(struct space *space, const char *name, unsigned shards);
 
+/* Returns the shard of the key. KEY#due=TIME is in the shard of KEY, so that a script can make the
+ * letter of an occurrence (shared/bury.lua). */
 unsigned space_shard(const struct space *space, const void *key, size_t key_size);
-/* The cluster's slot that all keys of the shard lie in. */
+/* Returns the cluster's slot that all keys of the shard lie in. */
 unsigned space_slot(const struct space *space, unsigned shard);
 
 /* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead, pause,
@@ -32,7 +35,7 @@ unsigned space_slot(const struct space *space, unsigned shard);
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);
 
-/* The checksum that Redis Cluster uses. */
+/* Returns the checksum that Redis Cluster uses. */
 uint16_t crc16(const void *data, size_t size);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The socket never blocks, so that no signal interrupts its calls; waiting is done with ppoll(),
- * until the deadline. A stream tries first and waits then: most often there is room to write, and
- * the reply has come.
+ * stream.c is sockets and TLS. A socket never blocks, so no signal interrupts its calls; ppoll()
+ * waits, until the deadline. A stream tries before it waits, because most often there is room to
+ * write, and the reply has come.
  */
 #include "stream.h"
 
@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "tls.h"
 
-/* A peer that is gone without a word is noticed within 30 s. */
+/* With these a peer that vanishes is noticed within 30 s. */
 enum { KEEPALIVE_IDLE = 15, KEEPALIVE_INTERVAL = 5, KEEPALIVE_COUNT = 3 };
 
 static bool stream_break(struct stream *stream, const char *reason)
@@ -34,7 +34,7 @@ static bool stream_break(struct stream *stream, const char *reason)
 	return false;
 }
 
-/* False: the deadline came first. */
+/* Waits for the events. Returns false if the deadline came first. */
 static bool descriptor_wait(int descriptor, short events, tw_duration deadline)
 {
 	struct pollfd waited = {.fd = descriptor, .events = events};
@@ -50,14 +50,15 @@ static bool descriptor_wait(int descriptor, short events, tw_duration deadline)
 	}
 }
 
-/* OpenSSL's errors and errno are to be those of the next call. */
+/* Clears OpenSSL's errors and errno, so that they are those of the next call. */
 static void errors_clear(void)
 {
 	ERR_clear_error();
 	errno = 0;
 }
 
-/* What a call of OpenSSL waits for; 0: nothing, it failed, and the stream is broken. */
+/* Returns the event that a call of OpenSSL waits for, or 0 if it failed and the stream is
+ * broken. */
 static short tls_waits_for(struct stream *stream, int result)
 {
 	int failure = SSL_get_error(stream->tls, result);
@@ -67,13 +68,14 @@ static short tls_waits_for(struct stream *stream, int result)
 	if (failure == SSL_ERROR_WANT_WRITE)
 		return POLLOUT;
 	tls_explain(stream->tls, stream->reason, sizeof(stream->reason));
-	/* With TLS 1.3 a server refuses after the handshake; its reason may be lost on the way. */
+	/* With TLS 1.3 a server refuses after the handshake, and its reason may be lost. */
 	if (!stream->answered && tls_lacks_certificate(stream->tls))
 		stream_break(stream, "the server requires a client certificate");
 	return 0;
 }
 
-/* The next two try once: how many bytes; 0: it has to wait for *events; -1: broken. */
+/* Tries to write once, as read_some() tries to read. Returns the number of bytes, 0 if it has to
+ * wait for *events, or -1 if the stream is broken. */
 static ssize_t write_some(struct stream *stream, const char *data, size_t size, short *events)
 {
 	size_t done = 0;
@@ -163,13 +165,13 @@ static void options_set(int descriptor, int family)
 		       {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL},
 		       {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT}};
 
-	/* Each is for the better alone. */
+	/* None of these options is needed. */
 	for (size_t i = 0; family != AF_UNIX && i < sizeof(options) / sizeof(options[0]); i++)
 		(void)setsockopt(descriptor, options[i].level, options[i].option, &options[i].value,
 				 sizeof(options[i].value));
 }
 
-/* -1, and errno tells. */
+/* Connects a new socket. Returns -1 with errno if it cannot. */
 static int socket_connect(const struct sockaddr *address, socklen_t size, tw_duration deadline)
 {
 	int descriptor = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -206,7 +208,7 @@ static int unix_connect(const char *path, tw_duration deadline)
 		int descriptor = socket_connect((const struct sockaddr *)&address, sizeof(address),
 						deadline);
 
-		/* Its queue is full. When there is room is not told: there is nothing to poll. */
+		/* The server's queue is full, and no event reports room in it. */
 		if (descriptor >= 0 || errno != EAGAIN ||
 		    clock_read_real(CLOCK_MONOTONIC) >= deadline)
 			return descriptor;
@@ -214,8 +216,8 @@ static int unix_connect(const char *path, tw_duration deadline)
 	}
 }
 
-/* Of the time that is left, the next of so many addresses has its share: a silent one leaves some
- * to the others. */
+/* Returns the end of the next address's share of the time left, so a silent address leaves time for
+ * the others. */
 static tw_duration share_end(tw_duration deadline, int addresses)
 {
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
@@ -223,7 +225,7 @@ static tw_duration share_end(tw_duration deadline, int addresses)
 	return now + (deadline - now) / addresses;
 }
 
-/* Tries the host's addresses in their order; *reason says why none will do. */
+/* Tries the host's addresses in their order. *reason becomes the error of the last one. */
 static int host_connect(const struct address *address, tw_duration deadline, const char **reason)
 {
 	const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes to a server and from it: a socket, with TLS where the settings ask for it. All waiting has
- * a deadline, on the monotonic clock. What fails has broken the stream. One thread at a time.
+ * A stream is bytes to a server and from it: a socket, with TLS if the settings ask for it. All
+ * waiting has a deadline on the monotonic clock. A failure breaks the stream. One thread may use it
+ * at a time.
  */
 #ifndef REDIS_WIRE_STREAM_H
 #define REDIS_WIRE_STREAM_H
@@ -18,27 +19,30 @@ enum { REASON_SIZE = 128 };
 
 struct stream {
 	int descriptor;
-	struct ssl_st *tls; /* NULL: none */
+	struct ssl_st *tls; /* NULL without TLS */
 	bool answered;      /* something was read */
-	/* Why it is broken. */
+	/* This says why the stream is broken. */
 	char reason[REASON_SIZE];
 };
 
 /*
- * Connects; NULL with the error: TW_REDIS_UNREACHABLE; TW_REDIS_UNFIT: the server's certificate
- * can't be trusted; TW_NO_MEMORY. The look-up of a name is the one thing that may go on beyond the
- * deadline.
+ * Connects. Only the look-up of a name may take longer than the deadline. Returns NULL with one of
+ * these errors:
+ *   TW_REDIS_UNREACHABLE  no address answers
+ *   TW_REDIS_UNFIT        the server's certificate is not trusted
+ *   TW_NO_MEMORY          out of memory
  */
 struct stream *stream_open(const struct settings *settings, const struct address *address,
 			   tw_duration deadline, struct tw_redis_error *error);
-/* NULL is fine. */
+/* Closes the stream, which may be NULL. */
 void stream_close(struct stream *stream);
 
-/* Writes all. False: it is broken; *some tells whether anything went out. */
+/* Writes all bytes. Returns false if the stream is broken. *some says whether bytes were
+ * written. */
 bool stream_write(struct stream *stream, const char *data, size_t size, tw_duration deadline,
 		  bool *some);
-/* Reads what there is, up to `room` bytes; waits until the deadline if there is nothing (0: does
- * not wait). 0: nothing came; -1: it is broken. */
+/* Reads up to `room` bytes. Waits until the deadline for the first one; with the deadline 0 it does
+ * not wait. Returns 0 if nothing came, and -1 if the stream is broken. */
 ssize_t stream_read(struct stream *stream, char *data, size_t room, tw_duration deadline);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * OpenSSL's own BIO for sockets writes with write(), which raises SIGPIPE when the server is gone.
- * The BIO here sends with MSG_NOSIGNAL.
+ * tls.c is TLS by OpenSSL. OpenSSL's own BIO for sockets writes with write(), which raises SIGPIPE
+ * when the server is gone. The BIO here sends with MSG_NOSIGNAL.
  */
 #include "tls.h"
 
@@ -19,7 +19,7 @@
 #include <openssl/x509_vfy.h>
 
 static pthread_mutex_t method_lock = PTHREAD_MUTEX_INITIALIZER;
-static BIO_METHOD *method; /* the process's one; constant once it is made */
+static BIO_METHOD *method; /* one for the process; constant once it is made */
 
 static int bio_socket(BIO *bio)
 {
@@ -60,7 +60,7 @@ static int bio_create(BIO *bio)
 	return 1;
 }
 
-/* NULL without memory. */
+/* Makes the method. Returns NULL without memory. */
 static BIO_METHOD *method_create(void)
 {
 	BIO_METHOD *made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
@@ -74,7 +74,7 @@ static BIO_METHOD *method_create(void)
 	return made;
 }
 
-/* Makes it if it is not there yet. False without memory. */
+/* Makes the method if it does not exist yet. Returns false without memory. */
 static bool method_is_there(void)
 {
 	bool is_there;
@@ -115,7 +115,7 @@ static enum tw_status files_read(const struct settings *settings, SSL_CTX *conte
 	return TW_OK;
 }
 
-/* Called when the server asks for our certificate. */
+/* OpenSSL calls this when the server asks for our certificate. */
 static int certificate_asked(SSL *tls, void *argument)
 {
 	(void)argument;
@@ -191,12 +191,12 @@ bool tls_distrusts(const SSL *tls)
 	return SSL_get_verify_result(tls) != X509_V_OK;
 }
 
-/* NULL: the error has no text. */
+/* Returns the error's text, or NULL if it has none. */
 static const char *error_text(unsigned long code)
 {
 	if (!code)
 		return errno ? strerror(errno) : "the server closed the connection";
-	/* One of the system's stands in the low bits. */
+	/* The low bits are the system's error number. */
 	return ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code))
 				      : ERR_reason_error_string(code);
 }

@@ -25,6 +25,8 @@ static const size_t body_max = (size_t)64 * 1024;
 static const tw_duration retry_after_max = 24 * TW_HOUR;
 /* How long a run waits that found no descriptor, and how long until one more runs at a time. */
 static const tw_duration starved_time = TW_SECOND;
+/* New connections share a look-up of a name for this time, in seconds. */
+enum { LOOKUP_AGE_S = 1 };
 
 /*
  * Since 8.20 libcurl looks names up in at most 20 threads, and waits for these when a multi handle
@@ -116,32 +118,49 @@ static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct cu
 	return socket_make(request, to->family, to->socktype, to->protocol);
 }
 
-/* Asks about the host as curl will read it from the URL. Returns whether it may be called; if not,
- * the run has its outcome. */
+/*
+ * Reads the host of a URL as curl will, in ASCII. If it has no name in ASCII, *host is its name as
+ * it is; before 8.3 curl returns CURLUE_OUT_OF_MEMORY for this. *host is NULL after other failures.
+ * curl_free() frees it.
+ */
+static CURLUcode host_read(const char *url, char **host)
+{
+	CURLU *parts = curl_url();
+	CURLUcode failed = CURLUE_OUT_OF_MEMORY;
+	char *name = NULL;
+	char *ascii = NULL;
+
+	if (parts)
+		failed = curl_url_set(parts, CURLUPART_URL, url, 0);
+	if (!failed)
+		failed = curl_url_get(parts, CURLUPART_HOST, &name, 0);
+	if (!failed)
+		failed = curl_url_get(parts, CURLUPART_HOST, &ascii, CURLU_PUNYCODE);
+	curl_url_cleanup(parts);
+	*host = failed ? name : ascii;
+	curl_free(failed ? ascii : name);
+	return failed;
+}
+
+/* Judges the URL's host. Returns false if it must not be called; the run then has its outcome. */
 static bool host_judge(struct http_request *request)
 {
 	struct run *run = request->run;
-	struct tw_redis_verdict *verdict = &run->verdict;
-	CURLUcode failed = CURLUE_OUT_OF_MEMORY;
-	CURLU *url = curl_url();
-	char *host = NULL;
+	char *host;
+	CURLUcode failed = host_read(run->job->url, &host);
+	const char *fault = NULL;
 
-	if (url)
-		failed = curl_url_set(url, CURLUPART_URL, run->job->url, 0);
-	if (!failed)
-		failed = curl_url_get(url, CURLUPART_HOST, &host, CURLU_PUNYCODE);
-	request->host = failed ? TARGET_DENIED : targets_judge_host(request->targets, host);
 	if (failed)
-		snprintf(verdict->reason, sizeof(verdict->reason), "%s", curl_url_strerror(failed));
-	else if (request->host == TARGET_DENIED)
-		snprintf(verdict->reason, sizeof(verdict->reason), "the host is denied: %.200s",
-			 host);
+		fault = host ? "the host has no name in ASCII: " : curl_url_strerror(failed);
+	else if ((request->host = targets_judge_host(request->targets, host)) == TARGET_DENIED)
+		fault = "the host is denied: ";
+	if (fault) {
+		run->outcome = failed == CURLUE_OUT_OF_MEMORY ? TW_REDIS_RETRY : TW_REDIS_KILL;
+		snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s%.200s", fault,
+			 host ? host : "");
+	}
 	curl_free(host);
-	curl_url_cleanup(url);
-	if (request->host != TARGET_DENIED)
-		return true;
-	run->outcome = failed == CURLUE_OUT_OF_MEMORY ? TW_REDIS_RETRY : TW_REDIS_KILL;
-	return false;
+	return !fault;
 }
 
 tw_duration answer_retry_after(const char *text, const char *date)
@@ -289,6 +308,7 @@ static bool request_fill(struct callbacks *callbacks, struct http_request *reque
 	CURL *easy = request->easy;
 	long connect_ms = (long)delay_to_ms(callbacks->options->http_connect_timeout);
 	long timeout_ms = (long)delay_to_ms(callbacks->options->http_timeout);
+	long age_s = (long)((callbacks->options->connection_age + TW_SECOND - 1) / TW_SECOND);
 	bool fine = headers_write(request, job);
 
 	curl_easy_reset(easy);
@@ -301,6 +321,8 @@ static bool request_fill(struct callbacks *callbacks, struct http_request *reque
 	       !curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) &&
 	       !curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms) &&
+	       !curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, age_s) &&
+	       !curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, (long)LOOKUP_AGE_S) &&
 	       !curl_easy_setopt(easy, CURLOPT_USERAGENT, "timingwheel") &&
 	       !curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_take) &&
 	       !curl_easy_setopt(easy, CURLOPT_WRITEDATA, request) &&
@@ -366,14 +388,13 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	callbacks->busy++;
 	request->run = run;
 	request->targets = callbacks->targets;
-	request->host = TARGET_BY_ADDRESS;
 	*request->denied = '\0';
 	request->opened = false;
 	request->starved = false;
 	request->body_size = 0;
 	request->start = clock_read_real(CLOCK_MONOTONIC);
 	run_begin(run, request->start);
-	if (callbacks->targets->any_hosts && !host_judge(request)) {
+	if (!host_judge(request)) {
 		request_end(callbacks, request);
 		return;
 	}
@@ -477,6 +498,8 @@ static void *callbacks_thread(void *argument)
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	int running;
 
+	if (callbacks->utf8)
+		uselocale(callbacks->utf8);
 	while (callbacks_take(callbacks, now)) {
 		callbacks_begin(callbacks, now);
 		/* At once, if some have begun. */
@@ -498,6 +521,8 @@ static void callbacks_free(struct callbacks *callbacks)
 	if (callbacks->multi)
 		curl_multi_cleanup(callbacks->multi);
 	hosts_free(&callbacks->hosts);
+	if (callbacks->utf8)
+		freelocale(callbacks->utf8);
 	runner_destroy(&callbacks->runner);
 }
 
@@ -505,11 +530,17 @@ static bool requests_create(struct callbacks *callbacks)
 {
 	unsigned limit = callbacks->options->callbacks;
 
+	callbacks->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	if (!callbacks->utf8 && errno == ENOMEM)
+		return false;
 	callbacks->multi = curl_multi_init();
 	callbacks->requests = calloc(limit, sizeof(*callbacks->requests));
 	if (!callbacks->multi || !callbacks->requests)
 		return false;
 	curl_multi_setopt(callbacks->multi, CURLMOPT_MAXCONNECTS, (long)limit);
+	/* curl checks the age of idle connections only, and requests that share a connection of
+	 * HTTP/2 can keep it busy for ever. So each request has a connection to itself. */
+	curl_multi_setopt(callbacks->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
 	curl_multi_setopt(callbacks->multi, (CURLMoption)LOOKUP_THREADS_MAX,
 			  (long)limit * LOOKUPS_OF_A_CALLBACK);
 	curl_multi_setopt(callbacks->multi, (CURLMoption)LOOKUPS_ARE_LEFT, 1L);

@@ -3,6 +3,7 @@
 #ifndef REDIS_WORKER_CALLBACKS_H
 #define REDIS_WORKER_CALLBACKS_H
 
+#include <locale.h>
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -21,6 +22,9 @@ struct callbacks {
 	const struct targets *targets;
 	struct thread thread;
 	CURLM *multi;
+	/* The thread's locale: curl reads names of hosts that are not ASCII by it. (locale_t)0 if
+	 * the system has no such locale. */
+	locale_t utf8;
 
 	/* The thread's own. */
 	struct http_request *requests; /* the options' `callbacks` of them */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One queue and its lock. A task of this kind has come over the network and goes back over it,
- * which costs so much more than the lock that nothing finer would be felt.
+ * handlers.c is one queue with one lock. A task comes over the network and goes back over it, which
+ * costs far more than the lock.
  */
 #include "handlers.h"
 

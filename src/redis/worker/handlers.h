@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The runner for tasks that a function in this process does: threads that take runs one by one. */
+/* handlers is the runner for tasks of the program's function: threads that take runs one by one. */
 #ifndef REDIS_WORKER_HANDLERS_H
 #define REDIS_WORKER_HANDLERS_H
 
@@ -16,20 +16,21 @@ struct handlers {
 	struct thread *threads;
 	unsigned count;
 
-	struct runner runner; /* its lock is for all below */
+	struct runner runner; /* its lock guards all below */
 	pthread_cond_t wake;
 };
 
-/* Without a handler no threads. TW_OK, TW_NO_MEMORY or TW_SYSTEM; else nothing is to be stopped. */
+/* Starts the threads, none without a handler. Returns TW_OK, or TW_NO_MEMORY or TW_SYSTEM, and then
+ * nothing is to be stopped. */
 enum tw_status handlers_start(struct handlers *handlers,
 			      const struct tw_redis_worker_options *options,
 			      struct mailbox *mailbox);
-/* Ends the threads when they have done what they run now. None may be waiting. */
+/* Ends the threads once their present runs have ended. No run may be waiting. */
 void handlers_stop(struct handlers *handlers);
 
-/* Hands over all of the list. */
+/* Hands over all runs of the list. */
 void handlers_submit(struct handlers *handlers, struct run_list *runs);
-/* Whether the calling thread is one of them. */
+/* Returns whether the calling thread is one of the handlers'. */
 bool handlers_are_caller(const struct handlers *handlers);
 
 #endif

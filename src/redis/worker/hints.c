@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection of its own, for one that has subscribed can do nothing else. In a cluster every node
- * hears what is published at any, so one is enough; if it is gone the next is tried.
+ * hints.c has a connection of its own, because one that has subscribed can do nothing else. In a
+ * cluster every node gets the messages of all, so one is enough. If it is gone the next is tried. A
+ * dial (dial.h) makes it beside the loop, to a node that the router is connected to; without such a
+ * node the router's attempts are enough.
+ *
+ * A listener would never learn that its node is silent, or that the other half of its connection,
+ * behind a proxy, is gone. So a node that has been quiet for ping_every is asked for a sign of
+ * life.
  */
 #include "hints.h"
 
@@ -10,6 +16,12 @@
 #include <string.h>
 
 static const tw_duration retry_time = TW_SECOND;
+/* A server that refuses is tried this rarely: it logs each refusal, and rights do not change
+ * soon. */
+static const tw_duration retry_refused = 5 * TW_MINUTE;
+static const tw_duration ping_every = 5 * TW_SECOND;
+static const tw_duration pong_within = 2 * TW_SECOND;
+static const tw_duration doubts_apart = TW_SECOND;
 
 bool hints_are_connected(const struct hints *hints)
 {
@@ -21,7 +33,22 @@ int hints_descriptor(const struct hints *hints)
 	return connection_descriptor(&hints->connection);
 }
 
-/* In the order of their places. */
+tw_duration hints_due_at(const struct hints *hints)
+{
+	if (hints->dial.under_way)
+		return TW_FOREVER;
+	if (!hints_are_connected(hints))
+		return hints->retry_at;
+	return hints->pong_by ? hints->pong_by : hints->ping_at;
+}
+
+void hints_end(struct hints *hints)
+{
+	dial_end(&hints->dial);
+	connection_close(&hints->connection);
+}
+
+/* Returns the channel of a place. */
 static const char *channel_at(const struct hints *hints, size_t place)
 {
 	const struct tw_redis *redis = place ? hints->beside[place - 1] : hints->redis;
@@ -29,40 +56,87 @@ static const char *channel_at(const struct hints *hints, size_t place)
 	return redis->space.channel;
 }
 
-/* There is a reply for each channel; those behind the first are read as hints that are none. */
-static bool subscribe(struct hints *hints)
+/* Returns the next node that the router is connected to and that owes it no reply; NULL if there
+ * is none. */
+static const struct node *node_choose(struct hints *hints, const struct node_map *map)
 {
-	const char *words[1 + TW_REDIS_SOURCES_MAX] = {"SUBSCRIBE"};
+	for (size_t i = 0; i < map->count; i++) {
+		const struct node *node = map->nodes[hints->node++ % map->count];
+
+		if (connection_is_open(&node->connection) && !node->first)
+			return node;
+	}
+	return NULL;
+}
+
+/* Begins to connect and subscribe. Each channel has a reply; those after the first are read as
+ * messages that are no hints. */
+static void connect_begin(struct hints *hints, struct mailbox *mailbox, tw_duration now)
+{
+	struct access *access = hints->redis->access;
+	const struct node *node = node_choose(hints, &access->router.map);
 	size_t count = 1 + hints->beside_count;
-	redisReply *reply;
-	bool fine;
 
-	for (size_t i = 0; i < count; i++)
-		words[1 + i] = channel_at(hints, i);
-	reply = connection_ask(&hints->connection, (int)(1 + count), words, NULL);
-	fine = reply && reply->type == REDIS_REPLY_ARRAY;
-	if (reply)
-		freeReplyObject(reply);
-	return fine;
-}
-
-void hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now)
-{
-	struct node_map *map = &redis->access->router.map;
-	const struct node *node;
-
-	if (hints_are_connected(hints) || now < hints->retry_at)
-		return;
-	hints->redis = redis;
 	hints->retry_at = now + retry_time;
-	node = map->cluster ? map->nodes[hints->node++ % map->count] : node_map_of_slot(map, 0);
-	if (connection_open(&hints->connection, &redis->access->settings, &node->address, NULL) ==
-		    TW_OK &&
-	    !subscribe(hints))
-		connection_close(&hints->connection);
+	if (!node)
+		return;
+	hints->words[0] = "SUBSCRIBE";
+	for (size_t i = 0; i < count; i++)
+		hints->words[1 + i] = channel_at(hints, i);
+	dial_begin(&hints->dial, &access->settings, &node->address, (int)(1 + count), hints->words,
+		   mailbox);
 }
 
-/* False: it is none of ours. */
+static const struct tw_redis_error *connect_end(struct hints *hints, tw_duration now)
+{
+	const struct attempt *attempt = &hints->dial.attempt;
+	bool was_refused = hints->refused;
+
+	hints->connection = attempt->connection;
+	hints->dial.attempt.connection = (struct connection){0};
+	hints->refused = hints->dial.refused;
+	hints->ping_at = now + ping_every;
+	hints->pong_by = 0;
+	if (hints->refused)
+		hints->retry_at = now + retry_refused;
+	return hints->refused && !was_refused ? &attempt->error : NULL;
+}
+
+static void ping(struct hints *hints, tw_duration now)
+{
+	static const char request[] = "*1\r\n$4\r\nPING\r\n";
+
+	hints->pinged_at = now;
+	hints->pong_by = now + pong_within;
+	if (connection_append(&hints->connection, request, sizeof(request) - 1))
+		connection_write(&hints->connection, NULL);
+}
+
+const struct tw_redis_error *hints_tend(struct hints *hints, struct tw_redis *redis,
+					struct mailbox *mailbox, tw_duration now)
+{
+	hints->redis = redis;
+	if (hints->dial.under_way)
+		return dial_take(&hints->dial) ? connect_end(hints, now) : NULL;
+	if (!hints_are_connected(hints)) {
+		if (now >= hints->retry_at)
+			connect_begin(hints, mailbox, now);
+	} else if (hints->pong_by ? now >= hints->pong_by : now >= hints->ping_at) {
+		if (hints->pong_by)
+			connection_close(&hints->connection);
+		else
+			ping(hints, now);
+	}
+	return NULL;
+}
+
+void hints_doubt(struct hints *hints, tw_duration now)
+{
+	if (now >= hints->pinged_at + doubts_apart)
+		hints->ping_at = now;
+}
+
+/* Finds the place of the channel. Returns false if it is none of ours. */
 static bool place_find(struct hints *hints, const char *channel)
 {
 	for (hints->place = 0; hints->place <= hints->beside_count; hints->place++)
@@ -71,7 +145,7 @@ static bool place_find(struct hints *hints, const char *channel)
 	return false;
 }
 
-/* ["message", channel, "SHARD MICROSECONDS"] */
+/* Reads ["message", channel, "SHARD MICROSECONDS"]. */
 static bool message_read(struct hints *hints, const redisReply *reply, unsigned *shard,
 			 tw_duration *wait)
 {
@@ -88,7 +162,7 @@ static bool message_read(struct hints *hints, const redisReply *reply, unsigned 
 	return true;
 }
 
-bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait)
+bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait, tw_duration now)
 {
 	redisReply *reply;
 
@@ -96,6 +170,8 @@ bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait)
 		bool fine = message_read(hints, reply, shard, wait);
 
 		freeReplyObject(reply);
+		hints->ping_at = now + ping_every;
+		hints->pong_by = 0;
 		if (fine)
 			return true;
 	}

@@ -1,37 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What scripts publish when a shard is to be looked at earlier than others may know. Hints may be
- * lost: a listener looks now and then without one. Main thread only. Zeroed: not connected; what
- * is connected is closed by connection_close().
+ * A hint is a message of a script: a shard is due earlier than others may know. Hints may be lost,
+ * so a listener looks without one now and then. The main thread alone uses hints. A zeroed struct
+ * is not connected.
  */
 #ifndef REDIS_WORKER_HINTS_H
 #define REDIS_WORKER_HINTS_H
 
 #include <stdbool.h>
 
+#include "dial.h"
 #include "redis/client/client.h"
 #include "redis/wire/connection.h"
 
 struct hints {
-	/* Of more namespaces, over the same connection; constant, the caller's. */
+	/* These are more namespaces on the same connection; constant, the caller's. */
 	struct tw_redis *const *beside;
 	size_t beside_count;
 
-	struct tw_redis *redis; /* of the first */
+	struct tw_redis *redis; /* the first namespace's */
 	struct connection connection;
-	size_t place; /* of the last hint's namespace: 0: the first, 1: the first beside it */
-	tw_duration retry_at; /* monotonic: not to be connected before */
-	size_t node;          /* which of the map's to ask next */
+	struct dial dial;                            /* the next connection */
+	const char *words[1 + TW_REDIS_SOURCES_MAX]; /* the request to subscribe */
+	size_t place; /* the last hint's namespace: 0 is the first, 1 the first beside it */
+	size_t node;  /* the map's node to try next */
+	bool refused; /* the last request to subscribe was */
+	/* These times are monotonic. */
+	tw_duration retry_at; /* the next attempt is not before */
+	tw_duration ping_at;  /* when the other side must be asked for a sign of life */
+	tw_duration pinged_at;
+	tw_duration pong_by; /* the deadline of that sign; 0 once it has come */
 };
 
-/* Connects and subscribes to hints of `redis` and of those beside it, if it is not connected and
- * the time has come. */
-void hints_connect(struct hints *hints, struct tw_redis *redis, tw_duration now);
+/* Goes on with connecting to a node of the router, with subscribing to hints of `redis` and of the
+ * namespaces beside it, and with checking that the other side is alive. Returns a new refusal, or
+ * NULL. */
+const struct tw_redis_error *hints_tend(struct hints *hints, struct tw_redis *redis,
+					struct mailbox *mailbox, tw_duration now);
+/* Checks the other side soon, because a hint may have been missed. */
+void hints_doubt(struct hints *hints, tw_duration now);
 bool hints_are_connected(const struct hints *hints);
-/* To sleep on; -1: not connected. */
+/* Returns a descriptor to sleep on, or -1 while not connected. */
 int hints_descriptor(const struct hints *hints);
+/* Returns when hints_tend() has something to do, unless the mailbox rings before. */
+tw_duration hints_due_at(const struct hints *hints);
+/* Ends the dial and closes the connection. */
+void hints_end(struct hints *hints);
 
-/* The next hint that has come: look at the shard in so long. False: there is none. */
-bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait);
+/* Takes the next hint, to look at the shard after *wait. Returns false if there is none. */
+bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait, tw_duration now);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mailbox makes a system call only when it was empty: while the main thread is behind, runners
- * lay their runs beside those that lie there.
+ * run.c is lists of runs, and the mailbox. A runner makes a system call only if the mailbox was
+ * empty: otherwise the main thread has been woken already.
  */
 #include "run.h"
 
@@ -61,7 +61,7 @@ void mailbox_destroy(struct mailbox *mailbox)
 
 void mailbox_ring(struct mailbox *mailbox)
 {
-	/* Full means that it rings already. */
+	/* A counter that is full rings already. */
 	(void)eventfd_write(mailbox->descriptor, 1);
 }
 
@@ -81,7 +81,7 @@ void mailbox_take(struct mailbox *mailbox, struct run_list *runs)
 {
 	eventfd_t rings;
 
-	/* Quiet first: what is put there from here on rings again. */
+	/* The descriptor becomes quiet first, so a run put there from now on rings again. */
 	(void)eventfd_read(mailbox->descriptor, &rings);
 	pthread_mutex_lock(&mailbox->lock);
 	run_list_move(runs, &mailbox->runs);

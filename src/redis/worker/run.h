@@ -46,6 +46,7 @@ struct run {
 	struct list lease;         /* among those that are to be extended */
 	struct tw_timer extension; /* when it will be among them */
 	bool extending;            /* it is */
+	size_t place;              /* in the step that extends it */
 	bool unsure;               /* Redis may know of its end already: the reply was lost */
 	tw_duration wait;          /* until it is due again; < 0: a dead letter */
 };

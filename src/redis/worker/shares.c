@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stride scheduling (Waldspurger and Weihl, 1995). A pass goes on by a stride, which is the longer
- * the lower the weight, for each unit of room, and the next unit goes to the lowest pass. Passes go
- * on by what was taken, not by what was given: one that found less than it was given is ahead the
- * next time. One that wanted nothing saves nothing up: it comes back with the pass of the others.
+ * shares.c is stride scheduling (Waldspurger and Weihl, 1995). Each unit of room advances the pass
+ * of a share by its stride, which is inverse to its weight, and the next unit goes to the lowest
+ * pass. A pass advances by the room taken, not by the room given, so a share that found less comes
+ * first the next time. A share that wanted nothing saves nothing: it returns with the lowest pass
+ * of the others.
  */
 #include "shares.h"
 
-/* Large room is given in parts, for it costs a look at all of them each time. */
+/* Large room is given in parts, because each part costs a look at all shares. */
 enum { STRIDE = 1 << 20, PARTS = 256 };
 
 static uint64_t stride_of(const struct share *share, size_t units)
@@ -15,7 +16,7 @@ static uint64_t stride_of(const struct share *share, size_t units)
 	return (uint64_t)units * STRIDE / share->weight;
 }
 
-/* Begins anew what wants something again. */
+/* Moves the shares that want room again to the lowest pass of the others. */
 static void shares_join(struct shares *shares)
 {
 	uint64_t lowest = UINT64_MAX;
@@ -38,7 +39,7 @@ static void shares_join(struct shares *shares)
 	}
 }
 
-/* The one that is next; NULL: none wants more. */
+/* Returns the next share, or NULL if none wants more. */
 static struct share *shares_next(const struct shares *shares)
 {
 	struct share *next = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shares room among those that want it, by their weights. One thread at a time.
+ * shares divides room by weights. One thread may use it at a time.
  *
- * Each time: `most` of each is set, shares_give() tells how much each may take, and share_take()
- * is told what it took.
+ * In each round the caller sets `most` of each share, shares_give() sets `given`, and share_take()
+ * notes the room that was taken.
  */
 #ifndef REDIS_WORKER_SHARES_H
 #define REDIS_WORKER_SHARES_H
@@ -14,11 +14,11 @@
 
 struct share {
 	unsigned weight; /* 1 to SHARE_WEIGHT_MAX; constant */
-	size_t most;     /* it wants no more; 0: it wants nothing */
-	size_t given;    /* it may take so much */
+	size_t most;     /* the room it wants */
+	size_t given;    /* the room it may take */
 
-	uint64_t pass; /* the room that it took, over its weight */
-	bool wanted;   /* something, the last time */
+	uint64_t pass; /* the room that it took, divided by its weight */
+	bool wanted;   /* it wanted room in the last round */
 };
 
 enum { SHARE_WEIGHT_MAX = 1000 };
@@ -26,10 +26,10 @@ enum { SHARE_WEIGHT_MAX = 1000 };
 struct shares {
 	struct share *each;
 	size_t count;
-	uint64_t pass; /* the lowest of those that wanted something */
+	uint64_t pass; /* the lowest of the shares that wanted room */
 };
 
-/* What is given to all is no more than the room, and no less if they want that much. */
+/* Gives the shares as much of the room as they want together. */
 void shares_give(struct shares *shares, size_t room);
 void share_take(struct share *share, size_t taken);
 

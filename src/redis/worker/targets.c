@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What fits most closely decides: of hosts the longest pattern, a name before "*.name"; of networks
- * the narrowest. Hosts go before networks. Where the same is allowed and denied, it is denied: what
- * is denied stands behind what is allowed, and of those that fit alike the last decides.
+ * targets.c is the reader and the judge of these patterns.
  *
- * Link-local addresses, where clouds keep their credentials, are denied but for networks in them
- * that are allowed: a wider network or a host's name does not allow them.
+ * Invariants:
+ *  - The most specific pattern decides: of hosts the longest, of networks the narrowest. A host
+ *    "a.b" is longer than the ending "*.b", which is kept as ".b".
+ *  - Denied patterns follow allowed ones in the list. Of two that are alike, the later decides.
+ *  - An address is 16 bytes. IPv4 is ::ffff:a.b.c.d, and a network is of either kind, or of both
+ *    ("*").
  *
- * An address is kept as 16 bytes. IPv4 lies at ::ffff:0:0/96, so that an IPv6 socket to an IPv4
- * address is judged as that address; a network is of one of the two, or of both ("*").
+ * An IPv6 address that a gateway turns into an IPv4 address has two forms. It is judged in both:
+ * one denial denies it, otherwise one permission allows it.
  */
 #include "targets.h"
 
@@ -20,20 +22,32 @@
 
 #include "redis/wire/settings.h"
 
-enum { ADDRESS_SIZE = 16, IPV4_AT = 12, IPV4_BITS = 96, NAME_MAX_SIZE = 253 };
+enum { ADDRESS_SIZE = 16, IPV4_AT = 12, IPV4_SIZE = 4, IPV4_BITS = 96, NAME_MAX_SIZE = 253 };
 
 enum target_kind { KIND_HOST, KIND_ENDING, KIND_IPV4, KIND_IPV6, KIND_ALL };
 
 struct target {
 	bool allowed;
 	enum target_kind kind;
-	const char *name; /* of a host; an ending begins with its point */
+	const char *name; /* the host's, or NULL; an ending begins with its point */
 	size_t size;
 	unsigned char network[ADDRESS_SIZE];
-	unsigned bits; /* of the 16 bytes, as far as they count */
+	unsigned bits; /* the length of the network's prefix in the 16 bytes */
 };
 
 static const unsigned char ipv4_start[IPV4_AT] = {[10] = 0xff, [11] = 0xff};
+
+/* Clouds give credentials to any program that asks here. Only networks within these allow it. */
+static const struct target guarded_networks[] = {
+	{.kind = KIND_IPV4, .network = {[10] = 0xff, 0xff, 169, 254}, .bits = 112}, /* link-local */
+	{.kind = KIND_IPV6, .network = {0xfe, 0x80}, .bits = 10},                   /* link-local */
+	{.kind = KIND_IPV6, .network = {0xfd, 0x00, 0x0e, 0xc2}, .bits = 32},       /* AWS */
+	/* Google, Alibaba, Azure, Oracle */
+	{.kind = KIND_IPV6, .network = {0xfd, 0x20, 0x00, 0xce, [14] = 2, 0x54}, .bits = 128},
+	{.kind = KIND_IPV4, .network = {[10] = 0xff, 0xff, 100, 100, 100, 200}, .bits = 128},
+	{.kind = KIND_IPV4, .network = {[10] = 0xff, 0xff, 168, 63, 129, 16}, .bits = 128},
+	{.kind = KIND_IPV4, .network = {[10] = 0xff, 0xff, 192, 0, 0, 192}, .bits = 128},
+};
 
 static bool is_ipv4(const unsigned char address[ADDRESS_SIZE])
 {
@@ -48,14 +62,14 @@ static bool address_read(const char *text, unsigned char address[ADDRESS_SIZE])
 	       inet_pton(AF_INET6, text, address) == 1;
 }
 
-/* "10.0.0.0/8", "fd00::/8", or an address alone. */
+/* Reads "10.0.0.0/8", "fd00::/8", or an address. Returns false for other patterns. */
 static bool network_read(struct target *target, const char *pattern)
 {
 	char text[INET6_ADDRSTRLEN + 4];
 	char *slash;
 	char *end;
 	unsigned long bits;
-	unsigned first; /* the bit of the 16 bytes where its text begins */
+	unsigned first; /* the bit of the 16 bytes that the text's prefix counts from */
 
 	if (snprintf(text, sizeof(text), "%s", pattern) >= (int)sizeof(text))
 		return false;
@@ -74,7 +88,7 @@ static bool network_read(struct target *target, const char *pattern)
 	return true;
 }
 
-/* "shop.example" or "*.shop.example"; a last label of digits is for addresses. */
+/* Reads "shop.example" or "*.shop.example". Names whose last label has digits alone are none. */
 static bool host_read(struct target *target, const char *pattern)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -100,7 +114,7 @@ static bool target_read(struct target *target, const char *pattern, bool allowed
 	return !strcmp(pattern, "*") || network_read(target, pattern) || host_read(target, pattern);
 }
 
-/* Reads one of the lists. The names stay where they are. */
+/* Appends the patterns of one list. The names still lie in the caller's strings. */
 static enum tw_status list_read(struct targets *targets, const char *const *patterns, size_t count,
 				bool allowed, struct tw_redis_error *error)
 {
@@ -112,13 +126,12 @@ static enum tw_status list_read(struct targets *targets, const char *const *patt
 					 "not a host, a network or an address: %.100s",
 					 patterns[i] ? patterns[i] : "(null)");
 		targets->any_allowed |= allowed;
-		targets->any_hosts |= target->kind == KIND_HOST || target->kind == KIND_ENDING;
 		targets->count++;
 	}
 	return TW_OK;
 }
 
-/* The caller's patterns go; the names of hosts are kept behind the list. */
+/* Copies the names of hosts to the end of the list's memory. */
 static enum tw_status names_copy(struct targets *targets, struct tw_redis_error *error)
 {
 	size_t size = 0;
@@ -190,12 +203,11 @@ enum target_verdict targets_judge_host(const struct targets *targets, const char
 
 	if (*host == '[' || address_read(host, address))
 		return TARGET_BY_ADDRESS;
-	/* "shop.example." is the same name. */
+	/* "shop.example." and "shop.example" are one name. */
 	size -= size && host[size - 1] == '.';
 	for (size_t i = 0; i < targets->count; i++) {
 		const struct target *target = &targets->list[i];
 
-		/* An ending is shorter than a host that it fits. */
 		if (!host_fits(target, host, size) || target->size < longest)
 			continue;
 		longest = target->size;
@@ -217,7 +229,7 @@ static bool network_fits(const struct target *target, const unsigned char addres
 	       (!rest || !((target->network[bytes] ^ address[bytes]) >> (8 - rest)));
 }
 
-/* The narrowest that the address lies in, of two the later one; NULL: none. */
+/* Returns the narrowest network that contains the address, of two the later one, or NULL. */
 static const struct target *network_find(const struct target *list, size_t count,
 					 const unsigned char address[ADDRESS_SIZE])
 {
@@ -229,54 +241,109 @@ static const struct target *network_find(const struct target *list, size_t count
 	return found;
 }
 
-/* As the 16 bytes. To the system the address of all zeros is this machine. False: of another kind.
- * */
-static bool address_take(const struct sockaddr *from, unsigned char address[ADDRESS_SIZE])
+/* Replaces the address of all zeros, by which the system means this machine, by loopback. */
+static void form_complete(unsigned char form[ADDRESS_SIZE])
 {
-	static const unsigned char nobody[ADDRESS_SIZE];
+	static const unsigned char zeros[ADDRESS_SIZE];
+	bool is_zero = !memcmp(form, zeros, ADDRESS_SIZE);
 
-	memcpy(address, ipv4_start, IPV4_AT);
+	if (is_ipv4(form) && !memcmp(form + IPV4_AT, zeros, IPV4_SIZE)) {
+		form[IPV4_AT] = 127;
+		is_zero = true;
+	}
+	if (is_zero)
+		form[ADDRESS_SIZE - 1] = 1;
+}
+
+/* Writes the IPv4 address that the IPv6 one contains. Returns false if it contains none. */
+static bool embedded_find(const unsigned char address[ADDRESS_SIZE],
+			  unsigned char found[ADDRESS_SIZE])
+{
+	static const struct {
+		unsigned char start[IPV4_AT];
+		size_t size; /* the prefix's, in bytes */
+		size_t at;
+	} carriers[] = {
+		{{0x00, 0x64, 0xff, 0x9b}, 12, 12},      /* NAT64, 64:ff9b::/96 */
+		{{0x00, 0x64, 0xff, 0x9b, 0, 1}, 6, 12}, /* NAT64 of a site, 64:ff9b:1::/48 */
+		{{0x20, 0x02}, 2, 2},                    /* 6to4, 2002::/16 */
+		{{[8] = 0xff, 0xff}, 12, 12},            /* translated, ::ffff:0:a.b.c.d */
+		{{0}, 12, 12},                           /* compatible, ::a.b.c.d */
+	};
+
+	memcpy(found, ipv4_start, IPV4_AT);
+	for (size_t i = 0; i < sizeof(carriers) / sizeof(carriers[0]); i++) {
+		if (memcmp(address, carriers[i].start, carriers[i].size))
+			continue;
+		memcpy(found + IPV4_AT, address + carriers[i].at, IPV4_SIZE);
+		/* ::1 is no address of 0.0.0.0/8. */
+		return found[IPV4_AT];
+	}
+	return false;
+}
+
+/* Writes the forms of the address. Returns their number, 0 if it is neither IPv4 nor IPv6. */
+static size_t forms_write(const struct sockaddr *from, unsigned char forms[2][ADDRESS_SIZE])
+{
+	size_t count = 1;
+
+	memcpy(forms[0], ipv4_start, IPV4_AT);
 	if (from->sa_family == AF_INET)
-		memcpy(address + IPV4_AT,
-		       &((const struct sockaddr_in *)(const void *)from)->sin_addr, 4);
+		memcpy(forms[0] + IPV4_AT,
+		       &((const struct sockaddr_in *)(const void *)from)->sin_addr, IPV4_SIZE);
 	else if (from->sa_family == AF_INET6)
-		memcpy(address, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr,
+		memcpy(forms[0], &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr,
 		       ADDRESS_SIZE);
 	else
-		return false;
-	if (!memcmp(address, nobody, ADDRESS_SIZE))
-		address[15] = 1; /* ::1 */
-	if (is_ipv4(address) && !memcmp(address + IPV4_AT, nobody, 4)) {
-		address[IPV4_AT] = 127;
-		address[15] = 1;
-	}
-	return true;
+		return 0;
+	if (!is_ipv4(forms[0]) && embedded_find(forms[0], forms[1]))
+		count = 2;
+	for (size_t i = 0; i < count; i++)
+		form_complete(forms[i]);
+	return count;
+}
+
+static void form_show(const unsigned char form[ADDRESS_SIZE], char text[INET6_ADDRSTRLEN])
+{
+	if (is_ipv4(form))
+		inet_ntop(AF_INET, form + IPV4_AT, text, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, form, text, INET6_ADDRSTRLEN);
+}
+
+/* Judges one form of an address for a host of the verdict `host`. TARGET_BY_ADDRESS means that no
+ * pattern matches. */
+static enum target_verdict form_judge(const struct targets *targets, enum target_verdict host,
+				      const unsigned char form[ADDRESS_SIZE])
+{
+	const struct target *found = network_find(targets->list, targets->count, form);
+	const struct target *guarded =
+		network_find(guarded_networks, sizeof(guarded_networks) / sizeof(*found), form);
+	enum target_verdict verdict = TARGET_BY_ADDRESS;
+
+	if (found)
+		verdict = found->allowed ? TARGET_ALLOWED : TARGET_DENIED;
+	if (guarded)
+		return found && found->bits >= guarded->bits ? verdict : TARGET_DENIED;
+	return host == TARGET_BY_ADDRESS ? verdict : host;
 }
 
 bool targets_allow_address(const struct targets *targets, enum target_verdict host,
 			   const struct sockaddr *from, char text[INET6_ADDRSTRLEN])
 {
-	static const struct target link_local[] = {
-		{.kind = KIND_IPV4,
-		 .network = {[10] = 0xff, 0xff, 169, 254},
-		 .bits = IPV4_BITS + 16},
-		{.kind = KIND_IPV6, .network = {0xfe, 0x80}, .bits = 10}};
-	unsigned char address[ADDRESS_SIZE];
-	const struct target *local;
-	const struct target *found;
+	unsigned char forms[2][ADDRESS_SIZE];
+	size_t count = forms_write(from, forms);
+	bool allowed = count && !targets->any_allowed;
 
 	strcpy(text, "?");
-	if (!address_take(from, address))
-		return false;
-	if (is_ipv4(address))
-		inet_ntop(AF_INET, address + IPV4_AT, text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
-	local = network_find(link_local, 2, address);
-	found = network_find(targets->list, targets->count, address);
-	if (local)
-		return found && found->bits >= local->bits && found->allowed;
-	if (host != TARGET_BY_ADDRESS)
-		return host == TARGET_ALLOWED;
-	return found ? found->allowed : !targets->any_allowed;
+	if (count)
+		form_show(forms[0], text);
+	for (size_t i = 0; i < count; i++) {
+		enum target_verdict verdict = form_judge(targets, host, forms[i]);
+
+		if (verdict == TARGET_DENIED)
+			return false;
+		allowed = allowed || verdict == TARGET_ALLOWED;
+	}
+	return allowed;
 }

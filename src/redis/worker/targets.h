@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a worker's callbacks may go: patterns of hosts and networks, allowed or denied. The host of
- * a URL is asked about before anything is sent; where that settles nothing the address is, once the
- * name has been looked up and before it is connected to. Constant after reading: any thread.
+ * targets is the two lists of patterns that allow and deny the targets of callbacks. The host of a
+ * URL is judged before anything is sent, and each address before it is connected to. The lists are
+ * constant, so any thread may read them.
  */
 #ifndef REDIS_WORKER_TARGETS_H
 #define REDIS_WORKER_TARGETS_H
@@ -19,25 +19,31 @@ struct target;
 struct targets {
 	struct target *list;
 	size_t count;
-	bool any_allowed; /* then what no pattern fits is denied */
-	bool any_hosts;   /* else every host is to be judged by its address */
+	bool any_allowed; /* a target that no pattern matches is denied */
 };
 
 enum target_verdict {
-	TARGET_BY_ADDRESS, /* no pattern fits the host: its address says */
-	TARGET_ALLOWED,    /* whatever its address, but for link-local ones */
+	TARGET_BY_ADDRESS, /* no pattern matches the host, so its address decides */
+	TARGET_ALLOWED,    /* at every address, except guarded ones */
 	TARGET_DENIED
 };
 
-/* TW_OK; TW_INVALID: one is no pattern, and the error tells which; TW_NO_MEMORY. Else nothing is to
- * be freed. */
+/*
+ * Reads the lists of the options, which it copies.
+ *
+ * Returns:
+ *   TW_OK         targets_free() frees *targets
+ *   TW_INVALID    a list is too long, or the pattern that *error names is none
+ *   TW_NO_MEMORY  nothing is to be freed
+ */
 enum tw_status targets_read(struct targets *targets, const struct tw_redis_worker_options *options,
 			    struct tw_redis_error *error);
 void targets_free(struct targets *targets);
 
-/* Of a host as it stands in a URL, decoded: a name, an IPv4 address, or an IPv6 one in brackets. */
+/* Judges a URL's host in ASCII: a name, an IPv4 address, or an IPv6 address in brackets. */
 enum target_verdict targets_judge_host(const struct targets *targets, const char *host);
-/* Whether the address may be connected to, for a host of that verdict; its text is written. */
+/* Returns whether a host of the verdict `host` may be connected to at the address. Writes the
+ * address to `text`. */
 bool targets_allow_address(const struct targets *targets, enum target_verdict host,
 			   const struct sockaddr *address, char text[INET6_ADDRSTRLEN]);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counts of all runs are the main thread's, which shows a copy of them at the end of each turn.
- * The hosts' rows are too many to be copied: the main thread changes them under the lock.
+ * worker_counts.c is the counts of all runs. The main thread shows a copy of them at the end of
+ * each turn. The hosts' rows are too many to copy, so it changes them under the lock.
  *
- * A row is never given to another host: a count that Prometheus has seen must not go back. Which
- * hosts have one is decided by which come first.
+ * A row never changes its host: a count that Prometheus has seen must not decrease. The hosts that
+ * come first have rows.
  */
 
 #include "worker.h"
@@ -44,7 +44,7 @@ static void redis_histogram_record(struct tw_redis_histogram *histogram, tw_dura
 	histogram->total_us += (uint64_t)(time / TW_MICROSECOND);
 }
 
-/* The host's row, perhaps a new one; the first where it can have none. Lock held. */
+/* Returns the host's row, or the first row if the host can have none. The lock is held. */
 static struct tw_redis_host_stats *host_row(struct tw_redis_worker *worker, const char *url)
 {
 	size_t size;
@@ -100,6 +100,7 @@ static void stats_sum(struct tw_redis_worker_stats *sum, const struct tw_redis_w
 	sum->put_off += more->put_off;
 	sum->extended += more->extended;
 	sum->buried += more->buried;
+	sum->skipped += more->skipped;
 	sum->swept += more->swept;
 	sum->unscheduled += more->unscheduled;
 	sum->claims += more->claims;
@@ -125,7 +126,7 @@ void worker_counts_show(struct tw_redis_worker *worker)
 	pthread_mutex_unlock(&worker->lock);
 }
 
-/* Of all namespaces, or of that one. */
+/* Reads the counts of one namespace, or of all if `name` is NULL. */
 static enum tw_status stats_read(struct tw_redis_worker *worker, const char *name,
 				 struct tw_redis_worker_stats *stats)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The main thread's loop: let the wheel run what is due (shards to look at, leases to extend), take
- * what runners have ended, hear hints, say all there is to say to Redis in one round trip, and
- * sleep when there was nothing.
+ * worker_loop.c is the main thread's loop. The wheel runs what is due (shards to look at, leases to
+ * extend), ended runs are taken from the runners, hints are read, a turn sends its steps to the
+ * nodes that owe nothing and takes their replies, and the thread sleeps if there was nothing to do.
  *
- * Stopping: nothing is claimed any more; what was not begun is given back; then the loop goes on
- * until nothing is held. When the grace is over callbacks are broken off and given back, and Redis
- * has break_time to hear of it. What it could not be told by then will run again elsewhere.
- * Handlers can't be broken off: the answer is TW_RUNNING, and the loop goes on for them.
+ * A stop ends claims and gives back the runs that have not begun. The loop goes on until no run is
+ * held and no reply is owed, because a claim may still bring tasks. When the grace is over
+ * callbacks are broken off and given back, and their reports have break_time. Runs without a report
+ * by then run again elsewhere. Handlers cannot be broken off: the stop returns TW_RUNNING, and the
+ * loop goes on for them.
  */
 
 #include "worker.h"
@@ -44,19 +45,27 @@ static void hint_take(struct source *source, unsigned shard, tw_duration wait)
 
 static bool hear(struct tw_redis_worker *worker)
 {
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	bool was_connected = hints_are_connected(&worker->hints);
+	const struct tw_redis_error *refusal;
+	struct tw_redis_error error;
 	bool any = false;
 	tw_duration wait;
 	unsigned shard;
 
-	hints_connect(&worker->hints, worker->sources[0].redis, clock_read_real(CLOCK_MONOTONIC));
-	while (hints_next(&worker->hints, &shard, &wait)) {
+	while (hints_next(&worker->hints, &shard, &wait, now)) {
 		any = true;
 		hint_take(&worker->sources[worker->hints.place], shard, wait);
 	}
+	refusal = hints_tend(&worker->hints, worker->sources[0].redis, &worker->mailbox, now);
+	if (refusal) {
+		error_set(&error, refusal->status,
+			  "hints can't be received, so every shard is polled: %s", refusal->text);
+		worker_notice(worker, &error);
+	}
 	if (hints_are_connected(&worker->hints) == was_connected)
 		return any;
-	/* Something may have been missed, and the poll interval is another one. */
+	/* Hints may have been missed, and the poll interval changes. */
 	for (size_t i = 0; i < worker->source_count; i++)
 		shards_look_now(&worker->sources[i]);
 	return true;
@@ -80,9 +89,12 @@ static void shard_drop_untold(struct worker_shard *shard)
 {
 	struct run *run;
 
-	for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
+	for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++) {
+		if (shard->steps[kind].under_way)
+			run_list_move(&shard->ends[kind], &shard->steps[kind].runs);
 		while ((run = run_list_take(&shard->ends[kind])))
 			worker_report(shard->source->worker, run, TW_REDIS_END_UNTOLD);
+	}
 }
 
 static void drop_untold(struct tw_redis_worker *worker)
@@ -92,7 +104,7 @@ static void drop_untold(struct tw_redis_worker *worker)
 			shard_drop_untold(&worker->sources[i].shards[k]);
 }
 
-/* Tells the stops that wait: all has ended, or handlers still run. */
+/* Answers the waiting stops: all has ended, or handlers still run. */
 static void stop_answer(struct tw_redis_worker *worker, bool ended)
 {
 	worker->stop_stage = STOP_NONE;
@@ -121,7 +133,7 @@ static void stop_begin(struct tw_redis_worker *worker)
 	give_back_waiting(worker);
 }
 
-/* The grace is over. */
+/* Breaks off the callbacks, since the grace is over. */
 static void stop_break(struct tw_redis_worker *worker)
 {
 	worker->stop_stage = STOP_BREAKING;
@@ -132,27 +144,32 @@ static void stop_break(struct tw_redis_worker *worker)
 			worker->sources[i].shards[k].blocked = false;
 }
 
-/* Goes on with stopping, if that is asked. True: the thread is to end. */
+/* Goes on with a stop, if there is one. Returns whether the thread must end. */
 static bool stop_go_on(struct tw_redis_worker *worker)
 {
 	size_t running;
+	bool is_over;
+	bool owed;
 
 	stop_begin(worker);
 	if (worker->stop_stage == STOP_NONE)
 		return false;
-	if (worker->held && worker->stop_stage == STOP_ASKED &&
-	    clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
+	is_over = clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at;
+	owed = router_is_owed(worker->router);
+	if ((worker->held || owed) && worker->stop_stage == STOP_ASKED && is_over) {
 		stop_break(worker);
+		is_over = false;
+	}
 	running = worker->feeds[FEED_HANDLERS].pending;
 	if (worker->stop_stage == STOP_BREAKING && !worker->feeds[FEED_CALLBACKS].pending) {
-		if (clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at)
+		if (is_over) {
 			drop_untold(worker);
+			owed = false;
+		}
 		if (running && worker->held == running)
 			stop_answer(worker, false);
 	}
-	if (worker->held)
-		return false;
-	return true;
+	return !worker->held && !owed;
 }
 
 static tw_duration earlier(tw_duration time, tw_duration at)
@@ -164,16 +181,19 @@ static tw_duration earlier(tw_duration time, tw_duration at)
 
 static void sleep_until(struct tw_redis_worker *worker, tw_duration until)
 {
-	struct pollfd descriptors[2] = {{.fd = worker->mailbox.descriptor, .events = POLLIN},
-					{.fd = hints_descriptor(&worker->hints), .events = POLLIN}};
+	struct pollfd descriptors[2 + NODES_MAX];
+	tw_duration overdue_at = TW_FOREVER;
+	nfds_t count = 2 + router_descriptors(worker->router, descriptors + 2, &overdue_at);
 	struct timespec time;
 
-	if (!hints_are_connected(&worker->hints))
-		until = earlier(until, worker->hints.retry_at);
+	descriptors[0] = (struct pollfd){.fd = worker->mailbox.descriptor, .events = POLLIN};
+	descriptors[1] = (struct pollfd){.fd = hints_descriptor(&worker->hints), .events = POLLIN};
+	until = earlier(until, overdue_at);
+	until = earlier(until, hints_due_at(&worker->hints));
 	if (worker->stop_stage != STOP_NONE)
 		until = earlier(until, worker->stop_at);
 	time = (struct timespec){until / TW_SECOND, until % TW_SECOND};
-	ppoll(descriptors, 2, &time, NULL);
+	ppoll(descriptors, count, &time, NULL);
 }
 
 void *worker_thread(void *argument)
@@ -192,8 +212,7 @@ void *worker_thread(void *argument)
 		any = collect(worker);
 		any |= hear(worker);
 		if (stop_go_on(worker)) {
-			for (size_t i = 0; i < worker->source_count; i++)
-				permits_leave(&worker->sources[i]);
+			permits_leave(worker);
 			worker_counts_show(worker);
 			stop_answer(worker, true);
 			return NULL;

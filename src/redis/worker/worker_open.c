@@ -51,6 +51,7 @@ static bool options_complete(struct tw_redis_worker_options *options)
 	       time_default(&options->retry_max, 5 * TW_MINUTE, 1, TW_REDIS_DELAY_MAX) &&
 	       time_default(&options->http_connect_timeout, 5 * TW_SECOND, 1, TW_HOUR) &&
 	       time_default(&options->http_timeout, 30 * TW_SECOND, 1, day) &&
+	       time_default(&options->connection_age, TW_MINUTE, TW_SECOND, day) &&
 	       options->dead_max_age >= 0 && options->dead_max_age <= TW_REDIS_DELAY_MAX &&
 	       time_default(&options->poll, TW_SECOND, poll_min, poll_max) &&
 	       (options->handler || !options->handler_for_callbacks);
@@ -78,20 +79,26 @@ static size_t step_room(const struct tw_redis_worker *worker)
 	return shard_count(worker) * STEP_KINDS;
 }
 
-static enum tw_status tables_create(struct tw_redis_worker *worker)
+static enum tw_status steps_create(struct tw_redis_worker *worker)
 {
-	size_t count = step_room(worker);
+	struct step *step = calloc(step_room(worker), sizeof(*step));
 
-	worker->evals = calloc(count, sizeof(*worker->evals));
-	worker->steps = calloc(count, sizeof(*worker->steps));
-	return worker->evals && worker->steps ? TW_OK : TW_NO_MEMORY;
+	worker->steps = step;
+	if (!step)
+		return TW_NO_MEMORY;
+	for (size_t i = 0; i < worker->source_count; i++) {
+		struct source *source = &worker->sources[i];
+
+		for (unsigned k = 0; k < source->shard_count; k++, step += STEP_KINDS)
+			source->shards[k].steps = step;
+	}
+	return TW_OK;
 }
 
-static void tables_free(struct tw_redis_worker *worker)
+static void steps_free(struct tw_redis_worker *worker)
 {
-	for (size_t i = 0; worker->evals && i < step_room(worker); i++)
-		eval_free(&worker->evals[i]);
-	free(worker->evals);
+	for (size_t i = 0; worker->steps && i < step_room(worker); i++)
+		eval_free(&worker->steps[i].eval);
 	free(worker->steps);
 }
 
@@ -137,12 +144,14 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 					     .workers = TW_WORKERS_INLINE};
 	enum tw_status status;
 
-	status = tables_create(worker);
+	list_init(&worker->asked);
+	list_init(&worker->dials);
+	status = steps_create(worker);
 	if (status != TW_OK)
-		goto no_tables;
+		goto no_steps;
 	status = tw_create(&worker->wheel, tick, TICKS, nothing_expires, &by_caller);
 	if (status != TW_OK)
-		goto no_tables;
+		goto no_steps;
 	status = sweeps_start(worker);
 	if (status == TW_OK)
 		status = mailbox_init(&worker->mailbox);
@@ -160,8 +169,8 @@ no_runners:
 	mailbox_destroy(&worker->mailbox);
 no_mailbox:
 	tw_destroy(worker->wheel);
-no_tables:
-	tables_free(worker);
+no_steps:
+	steps_free(worker);
 	return error_set(error, status, "%s", tw_status_text(status));
 }
 
@@ -268,10 +277,11 @@ enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker)
 		(void)tw_redis_worker_stop(worker, TW_FOREVER);
 	pthread_join(worker->thread.id, NULL);
 	runners_stop(worker);
+	nodes_end(worker);
+	hints_end(&worker->hints);
 	mailbox_destroy(&worker->mailbox);
 	tw_destroy(worker->wheel);
-	connection_close(&worker->hints.connection);
-	tables_free(worker);
+	steps_free(worker);
 	worker_free(worker);
 	pthread_setcancelstate(state, &state);
 	return TW_OK;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where there are limits a turn either claims, with the permits that are left, or asks for more and
- * tells how many tasks the worker has: never both, so that what it tells is true. Redis takes its
- * word for two leases' time; it is told again before. What is left half a lease after the worker
- * has asked is not used: the worker may have stood still, and what it claims then would be on lease
- * when others have been given its permits. Where there are no limits a look now and then costs one
- * call, and setting limits gives a hint.
+ * worker_permits.c is a worker's part of a namespace's limits. With limits a turn either claims
+ * with the permits that are left, or asks for more and reports the number of tasks that the worker
+ * holds. It never does both, so the report is true. Tasks that claims under way may bring count as
+ * held, so a silent node stops no claims from others. Redis believes a report for two leases' time,
+ * and the worker repeats it before. Permits that are left half a lease after the question are not
+ * used: if the worker has stood still, others may have them by now. Without limits a look every 10
+ * s costs one call, and setting limits gives a hint.
  */
 
 #include "worker.h"
@@ -17,6 +18,7 @@
 
 static const tw_duration look_time = 10 * TW_SECOND;
 static const tw_duration failure_time = 100 * TW_MILLISECOND;
+static const tw_duration leave_time = 2 * TW_SECOND;
 
 void permits_init(struct source *source)
 {
@@ -40,7 +42,7 @@ bool permits_are_due(const struct source *source, size_t wanted)
 	if (permits->left)
 		return !wanted || permits_are_old(source);
 	/* Nothing is wanted while it waits (permits_most). */
-	return permits->told != source->stats.held || wanted;
+	return permits->told != source->stats.held + permits->claims || wanted;
 }
 
 void permits_write(struct source *source, struct eval *eval, size_t wanted)
@@ -48,7 +50,7 @@ void permits_write(struct source *source, struct eval *eval, size_t wanted)
 	struct permits *permits = &source->permits;
 	char name[24];
 
-	permits->asked = source->stats.held;
+	permits->asked = source->stats.held + permits->claims;
 	permits->asked_at = clock_read_real(CLOCK_MONOTONIC);
 	snprintf(name, sizeof(name), "%016" PRIx64, source->worker->name);
 	eval_begin(eval, &script_permit, &source->redis->space, SHARD_NONE);
@@ -115,22 +117,33 @@ size_t permits_most(const struct source *source)
 	return permits->left;
 }
 
-void permits_take(struct source *source, size_t count)
+void permits_take(struct source *source, size_t limit)
 {
-	source->permits.left -= source->permits.limited ? count : 0;
+	source->permits.left -= source->permits.limited ? limit : 0;
+	source->permits.claims += limit;
 }
 
-void permits_give_back(struct source *source, size_t count)
+void permits_settle(struct source *source, size_t limit, size_t count)
 {
-	source->permits.left += source->permits.limited ? count : 0;
+	source->permits.left += source->permits.limited ? limit - count : 0;
+	source->permits.claims -= limit;
 }
 
-void permits_leave(struct source *source)
+void permits_leave(struct tw_redis_worker *worker)
 {
-	struct tw_redis_worker *worker = source->worker;
+	struct eval *first = NULL;
 
-	if (!source->permits.limited || !source->permits.told)
-		return;
-	permits_write(source, worker->evals, 0);
-	router_run(worker->router, worker->evals, 1);
+	for (size_t i = 0; i < worker->source_count; i++) {
+		struct source *source = &worker->sources[i];
+		struct step *step = &source->shards[0].steps[STEP_PERMIT];
+
+		if (!source->permits.limited || !source->permits.told || step->under_way)
+			continue;
+		permits_write(source, &step->eval, 0);
+		step->eval.next = first;
+		first = &step->eval;
+	}
+	if (first)
+		router_pass(worker->router, first,
+			    time_add(clock_read_real(CLOCK_MONOTONIC), leave_time));
 }

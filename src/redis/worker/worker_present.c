@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker_present.c writes what a worker tells a namespace of itself, and reads what all have told.
- * No turn is made for it: a worker that has nothing to do looks at its shards every 10 s, and tells
- * it then. What could not be told is told the next time; nothing depends on it.
+ * worker_present.c writes a worker's report of itself to a namespace, and reads the reports of all.
+ * No turn is made for it: an idle worker looks at its shards every 10 s, and reports then. A failed
+ * report is repeated the next time; nothing depends on it.
  */
 #include "worker.h"
 
@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-/* How long it is good for. */
+/* A report is valid for this time. */
 #define PRESENT_TIME (30 * TW_SECOND)
 
 enum { TEXT_ROOM = 512 };
@@ -25,7 +25,7 @@ bool present_is_due(const struct source *source)
 	return !source->worker->stopping && clock_read_real(CLOCK_MONOTONIC) >= source->present_at;
 }
 
-/* "shop-3:4711 60000 ...": host and process, milliseconds since the start, counts. */
+/* Writes "shop-3:4711 60000 ...": host and process, milliseconds since the start, counts. */
 static void text_write(const struct source *source, tw_duration now, char *text)
 {
 	const struct tw_redis_worker_stats *stats = &source->stats;
@@ -56,7 +56,7 @@ void present_write(struct source *source, struct eval *eval)
 	eval_number(eval, delay_to_ms(PRESENT_TIME));
 }
 
-/* False: something else has written it. */
+/* Reads a report. Returns false if something else has written it. */
 static bool worker_read(struct tw_redis_worker_info *worker, const char *text, int64_t good_ms)
 {
 	int64_t up_ms;

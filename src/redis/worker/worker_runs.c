@@ -52,6 +52,9 @@ void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 	} else if (!feed->slots) {
 		run_refuse(run, TW_REDIS_RETRY,
 			   "the task has no callback, and this worker has no handler");
+	} else if (worker->stopping) {
+		run->given_back = true;
+		worker_end_run(worker, run);
 	} else {
 		run_list_add(&feed->fresh, run);
 		run_extend_later(run);

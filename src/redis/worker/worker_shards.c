@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each shard has one time when it is to be looked at: what its last claim told, or a hint, or the
- * poll interval, whichever is earliest. So an idle worker wakes for the poll alone. While hints
- * come, a server that is no cluster is asked for all shards in one call (look.lua).
+ * worker_shards.c has one time for each shard's next look: that of its last claim, a hint, or the
+ * poll interval, the earliest of them. So an idle worker wakes for the poll, and to ask whether
+ * hints can still come. While hints come, a server that is no cluster is asked for all shards in
+ * one call (look.lua).
  */
 
 #include "worker.h"
 
 #include "base/clock.h"
 
-/* With hints a shard is looked at without one only now and then; scripts hint at what is due
- * before. */
+/* While hints come a shard is polled this rarely. Scripts hint at tasks due before. */
 static const tw_duration poll_with_hints = 10 * TW_SECOND;
 static const tw_duration backoff_first = 20 * TW_MILLISECOND;
 static const tw_duration backoff_max = TW_SECOND;
@@ -29,7 +29,7 @@ static bool looks_at_all(const struct source *source)
 	return hints_are_connected(&source->worker->hints) && !source->worker->router->map.cluster;
 }
 
-/* How often a shard is looked at by itself. */
+/* Returns the interval of a shard's polls. */
 static tw_duration shard_poll(const struct source *source)
 {
 	if (looks_at_all(source))

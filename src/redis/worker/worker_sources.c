@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first namespace is opened with the connections, the others beside it. What is wrong with the
- * list is told before anything is connected.
+ * worker_sources.c opens a worker's namespaces, the first with the connections and the others
+ * beside it. Errors in the list are reported before anything is connected.
  */
 
 #include "worker.h"
@@ -56,6 +56,7 @@ static enum tw_status shards_create(struct source *source)
 
 		shard->source = source;
 		shard->number = i;
+		shard->slot = space_slot(&source->redis->space, i);
 		list_init(&shard->leases);
 		list_init(&shard->schedules);
 		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
@@ -84,6 +85,7 @@ static enum tw_status source_open(struct source *source, const struct tw_redis_s
 	source->share->weight = given->weight ? given->weight : 1;
 	atomic_init(&source->running, 0);
 	permits_init(source);
+	strcpy(source->review_cursor, "0");
 	status = shards_create(source);
 	return status == TW_OK ? TW_OK : error_set(error, status, "%s", tw_status_text(status));
 }
@@ -131,12 +133,12 @@ enum tw_status sources_open(struct tw_redis_worker *worker,
 		list = &own;
 		count = 1;
 	}
-	/* The main thread has more to do than to wait: it comes back later by itself. */
+	/* The main thread does not wait for Redis: it retries later by itself. */
 	once.patience = -1;
 	status = list_check(list, count, error);
 	if (status == TW_OK)
 		status = list_open(worker, list, count, &once, error);
-	/* The caller's list may go. */
+	/* The caller may free its list. */
 	worker->options.sources = NULL;
 	return status;
 }

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A turn says all there is to say to Redis in one round trip: for each shard at most one eval of
- * a kind, leases first, then what has ended, then claims. What could not be said goes back to where
- * it was, and the shard is left alone for a while: its node is away.
+ * A turn says all there is to say to the nodes that owe no reply, in one round trip: for each shard
+ * at most one step of a kind, leases first, then what has ended, then claims. Replies are taken as
+ * they come; a step lives until its eval has ended, and its shard begins no other meanwhile. So a
+ * node that is silent, or is being connected, holds up no shard of another. What could not be said
+ * goes back to where it was, and the shard is left alone for a while: its node is away.
+ *
+ * Invariant: a shard begins steps only while none of its own is under way and its node is free. So
+ * claims under way bring no more than one turn allowed for each node.
  *
  * How much is claimed: as many tasks as can begin within ahead_time, by what runs took lately, so
  * that they don't lie here while another worker is idle; shared out among the namespaces by their
@@ -10,24 +15,25 @@
  * A claim returns exactly when its shard is to be looked at next, also where it took all it might.
  *
  * How many bytes: the claims of a turn share turn_bytes, and as many claims are made as that leaves
- * claim_least for. A shard with large records is claimed from with more bytes and few tasks. When
- * a claim's reply is lost, turn_bytes falls to a quarter, down to one claim of one task, and grows
- * again by what turns bring. The next claim of the shard gives back what the lost one took: none of
- * it began, so no attempt counts. Redis has a note of each claim whose reply is large for that, and
- * of every claim while turn_bytes is below its most.
+ * claim_bytes_least for. A shard with large records is claimed from with more bytes and few tasks.
+ * When a claim's reply is lost, turn_bytes falls to a quarter, down to one claim of one task, and
+ * grows again by what claims bring. The next claim of the shard gives back what the lost one took:
+ * none of it began, so no attempt counts. Redis has a note of each claim whose reply is large for
+ * that, and of every claim while turn_bytes is below its most.
  *
- * A reply that was lost leaves it open whether Redis has made the change. It is sent again, and
- * then "gone" or "stale" is what success looks like (run.unsure).
+ * A reply that was lost leaves it open whether the step was made. It is made again, and then "gone"
+ * or "stale" is what success looks like (run.unsure).
  */
 
 #include "worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 
-enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4 };
+enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4, REVIEW_PAGE = 100 };
 /* Bytes: of a turn's claims; of a claim at least, of one for large records, and of a record that is
  * large; and of a claim that is noted. */
 static const size_t turn_bytes_max = (size_t)512 * 1024;
@@ -38,15 +44,19 @@ static const size_t note_bytes = (size_t)16 * 1024;
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
 /* What release.lua rounds times up to, for runs that were put off. */
 static const tw_duration clump_time = 256 * TW_MILLISECOND;
+/* A task that is claimed so late may be one whose hint was missed. */
+static const tw_duration late_time = TW_SECOND;
 
-static struct step *step_begin(struct tw_redis_worker *worker, enum step_kind kind,
-			       struct worker_shard *shard)
+static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
 {
-	struct step *step = &worker->steps[worker->step_count];
+	struct tw_redis_worker *worker = shard->source->worker;
+	struct step *step = &shard->steps[kind];
 
 	step->kind = kind;
 	step->shard = shard;
-	step->eval = &worker->evals[worker->step_count++];
+	step->under_way = true;
+	shard->asked += kind < STEP_OF_SHARDS;
+	list_append(&worker->asked, &step->link);
 	list_init(&step->leases);
 	run_list_init(&step->runs);
 	return step;
@@ -57,7 +67,7 @@ void worker_turn_init(struct tw_redis_worker *worker)
 	worker->turn_bytes = turn_bytes_max;
 }
 
-static void step_extend(struct tw_redis_worker *worker, struct worker_shard *shard)
+static void step_extend(struct worker_shard *shard)
 {
 	const struct space *space = &shard->source->redis->space;
 	struct list *leases = &shard->leases;
@@ -68,24 +78,30 @@ static void step_extend(struct tw_redis_worker *worker, struct worker_shard *sha
 		count++;
 	if (!count)
 		return;
-	step = step_begin(worker, STEP_EXTEND, shard);
-	jobs_begin(step->eval, &script_extend, space, shard->number, count);
+	step = step_begin(shard, STEP_EXTEND);
+	jobs_begin(&step->eval, &script_extend, space, shard->number, count);
+	count = 0;
+	for (struct list *lease = leases->next; lease != leases; lease = lease->next) {
+		struct run *run = list_entry(lease, struct run, lease);
+
+		jobs_add_key(&step->eval, run->job);
+		run->place = count++;
+	}
 	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
-		jobs_add_key(step->eval, list_entry(lease, struct run, lease)->job);
-	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
-		jobs_add_run(step->eval, list_entry(lease, struct run, lease)->job);
-	eval_number(step->eval, delay_to_ms(worker->options.lease));
+		jobs_add_run(&step->eval, list_entry(lease, struct run, lease)->job);
+	eval_number(&step->eval, delay_to_ms(shard->source->worker->options.lease));
 	list_append_all(&step->leases, leases);
 }
 
-static void step_schedule(struct tw_redis_worker *worker, struct worker_shard *shard)
+static void step_schedule(struct worker_shard *shard)
 {
 	struct step *step;
 
 	if (list_is_empty(&shard->schedules))
 		return;
-	step = step_begin(worker, STEP_SCHEDULE, shard);
-	schedules_write(step->eval, &shard->source->redis->space, shard->number, &shard->schedules);
+	step = step_begin(shard, STEP_SCHEDULE);
+	schedules_write(&step->eval, &shard->source->redis->space, shard->number,
+			&shard->schedules);
 }
 
 /* Returns the run's wait as the scripts take it. */
@@ -102,15 +118,14 @@ static void ends_write(struct step *step)
 	const struct list *runs = &step->runs.runs;
 
 	for (struct list *at = runs->next; at != runs; at = at->next)
-		jobs_add_run(step->eval, list_entry(at, struct run, link)->job);
+		jobs_add_run(&step->eval, list_entry(at, struct run, link)->job);
 	for (struct list *at = runs->next; at != runs && step->kind != STEP_ACK; at = at->next)
-		eval_number(step->eval, run_wait_ms(list_entry(at, struct run, link)));
+		eval_number(&step->eval, run_wait_ms(list_entry(at, struct run, link)));
 	for (struct list *at = runs->next; at != runs && step->kind == STEP_FAIL; at = at->next)
-		jobs_add_reason(step->eval, list_entry(at, struct run, link)->verdict.reason);
+		jobs_add_reason(&step->eval, list_entry(at, struct run, link)->verdict.reason);
 }
 
-static void step_tell(struct tw_redis_worker *worker, struct worker_shard *shard,
-		      enum step_kind kind)
+static void step_tell(struct worker_shard *shard, enum step_kind kind)
 {
 	static const struct script *const scripts[] = {
 		[STEP_ACK] = &script_ack,
@@ -125,16 +140,16 @@ static void step_tell(struct tw_redis_worker *worker, struct worker_shard *shard
 		return;
 	if (count > TW_REDIS_BATCH_MAX)
 		count = TW_REDIS_BATCH_MAX;
-	step = step_begin(worker, kind, shard);
-	jobs_begin(step->eval, scripts[kind], space, shard->number, count);
+	step = step_begin(shard, kind);
+	jobs_begin(&step->eval, scripts[kind], space, shard->number, count);
 	for (size_t i = 0; i < count; i++) {
 		struct run *run = run_list_take(&shard->ends[kind]);
 
-		jobs_add_key(step->eval, run->job);
+		jobs_add_key(&step->eval, run->job);
 		run_list_add(&step->runs, run);
 	}
 	ends_write(step);
-	eval_hint(step->eval);
+	eval_hint(&step->eval);
 }
 
 /* How many tasks of the kind may be taken; 0 if it is not worth a claim. */
@@ -160,7 +175,7 @@ static size_t worker_room(const struct tw_redis_worker *worker)
 	size_t batch = worker->options.batch;
 	size_t room = SIZE_MAX;
 
-	/* Runs that have ended, and that Redis does not know of, are bounded, too. */
+	/* Runs that have ended and could not be reported: there is an end to that, too. */
 	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048)
 		return 0;
 	for (size_t i = 0; i < FEEDS; i++) {
@@ -173,7 +188,7 @@ static size_t worker_room(const struct tw_redis_worker *worker)
 
 static bool shard_wants_claim(const struct worker_shard *shard)
 {
-	return !shard->look_at && !shard->blocked;
+	return !shard->look_at && shard->is_free;
 }
 
 /* How many may be claimed from the shard, of a room that `share` would be its part of. */
@@ -196,12 +211,12 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 {
 	struct source *source = shard->source;
 	struct tw_redis_worker *worker = source->worker;
-	struct step *step = step_begin(worker, STEP_CLAIM, shard);
+	struct step *step = step_begin(shard, STEP_CLAIM);
 	bool all_is_well = worker->turn_bytes == turn_bytes_max;
 
 	step->limit = limit;
 	permits_take(source, limit);
-	claim_write(step->eval, &source->redis->space, shard->number, limit, worker->options.lease,
+	claim_write(&step->eval, &source->redis->space, shard->number, limit, worker->options.lease,
 		    &(struct claim){.bytes = bytes,
 				    .worker = worker->name,
 				    .number = shard->claim_number,
@@ -214,7 +229,7 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 static void step_claims(struct source *source, size_t room, size_t bytes)
 {
 	struct tw_redis_worker *worker = source->worker;
-	size_t share = bytes / source->due;
+	size_t share = source->due ? bytes / source->due : 0;
 	size_t left = room;
 	size_t bytes_left = bytes;
 	unsigned count = source->shard_count;
@@ -223,12 +238,13 @@ static void step_claims(struct source *source, size_t room, size_t bytes)
 	share = share > claim_bytes_least ? share : claim_bytes_least;
 	for (i = 0; i < count; i++) {
 		struct worker_shard *shard = &source->shards[(source->first_shard + i) % count];
-		size_t limit = claim_limit(worker, shard, room, room / source->due);
 		size_t large = share > claim_bytes_large ? share : claim_bytes_large;
 		size_t most = shard->is_large ? large : share;
+		size_t limit;
 
 		if (!shard_wants_claim(shard))
 			continue;
+		limit = claim_limit(worker, shard, room, room / source->due);
 		if (limit > left || (most > bytes_left && bytes_left < bytes))
 			break;
 		step_claim(shard, limit, most);
@@ -238,16 +254,17 @@ static void step_claims(struct source *source, size_t room, size_t bytes)
 	source->first_shard = (source->first_shard + i) % count;
 }
 
-/* Asks how many may be claimed, or claims. */
+/* Asks how many may be claimed, or claims. Where there are limits nothing is claimed while that is
+ * being asked. */
 static void step_take(struct source *source, size_t room, size_t bytes)
 {
-	if (permits_are_due(source, room)) {
-		struct step *step = step_begin(source->worker, STEP_PERMIT, &source->shards[0]);
+	struct worker_shard *shard = &source->shards[0];
+	bool asking = shard->steps[STEP_PERMIT].under_way;
 
-		permits_write(source, step->eval, room);
-	} else if (room) {
+	if (!asking && permits_are_due(source, room))
+		permits_write(source, &step_begin(shard, STEP_PERMIT)->eval, room);
+	else if (room && !(asking && source->permits.limited))
 		step_claims(source, room, bytes);
-	}
 }
 
 static void step_takes(struct tw_redis_worker *worker)
@@ -274,18 +291,18 @@ static void step_takes(struct tw_redis_worker *worker)
 
 static void step_look(struct source *source)
 {
-	struct step *step;
+	struct step *step = &source->shards[0].steps[STEP_LOOK];
 
-	if (!source->look_is_due)
+	if (!source->look_is_due || step->under_way)
 		return;
 	source->look_is_due = false;
-	step = step_begin(source->worker, STEP_LOOK, &source->shards[0]);
-	eval_begin(step->eval, &script_look, &source->redis->space, 0);
-	step->eval->answers = source->shard_count;
-	eval_number(step->eval, source->shard_count);
+	step_begin(&source->shards[0], STEP_LOOK);
+	eval_begin(&step->eval, &script_look, &source->redis->space, 0);
+	step->eval.answers = source->shard_count;
+	eval_number(&step->eval, source->shard_count);
 }
 
-/* Sweeps one shard of a namespace at a time, so that it holds up nothing that is due. */
+/* Sweeps one shard of a namespace at a time, to delay nothing that is due. */
 static void step_sweep(struct source *source)
 {
 	const struct tw_redis_worker_options *options = &source->worker->options;
@@ -298,79 +315,108 @@ static void step_sweep(struct source *source)
 	for (unsigned i = 0; i < count && !shard && !source->worker->stopping; i++) {
 		struct worker_shard *next = &source->shards[(source->sweep_shard + i) % count];
 
-		if (next->sweep_is_due && !next->blocked)
+		if (next->sweep_is_due && next->is_free)
 			shard = next;
 	}
 	if (!shard)
 		return;
 	source->sweep_shard = (shard->number + 1) % count;
-	step = step_begin(source->worker, STEP_SWEEP, shard);
-	eval_begin(step->eval, &script_dead_sweep, &source->redis->space, shard->number);
-	eval_number(step->eval, options->dead_max_age ? delay_to_ms(options->dead_max_age) : -1);
-	eval_number(step->eval, options->dead_max_count ? share : -1);
-	eval_text(step->eval, *shard->sweep_cursor ? shard->sweep_cursor : "0");
+	step = step_begin(shard, STEP_SWEEP);
+	eval_begin(&step->eval, &script_dead_sweep, &source->redis->space, shard->number);
+	eval_number(&step->eval, options->dead_max_age ? delay_to_ms(options->dead_max_age) : -1);
+	eval_number(&step->eval, options->dead_max_count ? share : -1);
+	eval_text(&step->eval, *shard->sweep_cursor ? shard->sweep_cursor : "0");
 }
 
-/* The sweep stays due until it succeeds. */
+/* Reads what was swept. What failed stays due. */
 static void sweep_read(struct step *step)
 {
-	const redisReply *reply = step->eval->reply;
+	const redisReply *reply = step->eval.reply;
 	struct worker_shard *shard = step->shard;
 
 	*shard->sweep_cursor = '\0';
-	if (step->eval->status != TW_OK)
+	if (step->eval.status != TW_OK)
 		return;
 	shard->source->stats.swept += (uint64_t)reply->element[0]->integer;
 	shard->sweep_is_due = reply->element[1]->integer;
 	snprintf(shard->sweep_cursor, sizeof(shard->sweep_cursor), "%.20s", reply->element[2]->str);
 }
 
+/* Reviews the tasks of one shard at a time that recur by the calendar, to delay nothing that is
+ * due: the time zone files may be others than those by which their times were found out. */
+static void step_review(struct source *source)
+{
+	struct worker_shard *shard = &source->shards[source->review_shard];
+	struct step *step;
+
+	if (source->review_shard == source->shard_count || !shard->is_free ||
+	    source->worker->stopping)
+		return;
+	step = step_begin(shard, STEP_REVIEW);
+	eval_begin(&step->eval, &script_scan, &source->redis->space, shard->number);
+	eval_number(&step->eval, 7); /* every */
+	eval_text(&step->eval, source->review_cursor);
+	eval_number(&step->eval, REVIEW_PAGE);
+	eval_number(&step->eval, 0);
+}
+
+/* Has the times be written that have changed. Where the review failed it is made again, unless
+ * something else has made the key another one. */
+static void review_read(struct step *step)
+{
+	struct worker_shard *shard = step->shard;
+	struct source *source = shard->source;
+	const redisReply *reply = step->eval.reply;
+	const redisReply *items;
+	const char *cursor = "0";
+
+	if (step->eval.status != TW_OK && step->eval.status != TW_REDIS_FAILED)
+		return;
+	if (step->eval.status == TW_OK) {
+		/* One that goes nowhere would never end. */
+		if (strcmp(reply->element[1]->str, source->review_cursor) != 0)
+			cursor = reply->element[1]->str;
+		items = reply->element[2];
+		for (size_t i = 0; i + 1 < items->elements; i += 2) {
+			const redisReply *key = items->element[i];
+			struct schedule *schedule;
+
+			/* What is not known here stays as it is. */
+			(void)schedule_review(&schedule, key->str, key->len,
+					      items->element[i + 1]->str,
+					      reply->element[0]->integer);
+			if (schedule)
+				list_append(&shard->schedules, &schedule->link);
+		}
+	}
+	snprintf(source->review_cursor, sizeof(source->review_cursor), "%.20s", cursor);
+	source->review_shard += !strcmp(cursor, "0");
+}
+
 static void look_read(struct source *source, const struct step *step)
 {
-	bool fine = step->eval->status == TW_OK;
+	bool fine = step->eval.status == TW_OK;
 
 	for (unsigned i = 0; i < source->shard_count && fine; i++) {
-		int64_t wait_ms = eval_integer(step->eval, i, -1);
+		int64_t wait_ms = eval_integer(&step->eval, i, -1);
 
 		if (wait_ms >= 0 && wait_ms < TW_REDIS_DELAY_MAX / TW_MILLISECOND)
 			shard_look_in(&source->shards[i], wait_ms * TW_MILLISECOND);
 	}
 	shards_look_later(source);
-	/* Otherwise each is asked for itself. */
+	/* Then each is looked at by itself. */
 	if (!fine)
 		shards_look_now(source);
 }
 
-/* A slot that is on its way to another node, say, is none. */
-static bool is_loss(const struct eval *eval)
-{
-	return eval->status != TW_OK &&
-	       (eval->away || eval->status == TW_REDIS_REFUSED || eval->status == TW_REDIS_FAILED ||
-		eval->status == TW_REDIS_UNFIT);
-}
-
-static void note_connection(struct tw_redis_worker *worker, enum tw_status failure)
-{
-	struct tw_redis_error *error = &worker->router->error;
-	bool lost = failure != TW_OK;
-
-	if (lost == worker->lost)
-		return;
-	worker->lost = lost;
-	worker->stats.losses += lost;
-	worker->stats.reconnects += !lost;
-	error->status = failure;
-	if (worker->options.connection)
-		worker->options.connection(worker->options.context, lost ? error : NULL);
-}
-
 static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 {
-	bool unknown = step->eval->status == TW_REDIS_OUTCOME_UNKNOWN;
+	bool unknown = step->eval.status == TW_REDIS_OUTCOME_UNKNOWN;
 
 	/* One that came and could not be read took what it took, too. */
-	step->shard->is_lost |= unknown || step->eval->status == TW_OK;
+	step->shard->is_lost |= unknown || step->eval.status == TW_OK;
 	worker->claim_is_lost |= unknown;
+	permits_settle(step->shard->source, step->limit, step->limit);
 	shard_look_in(step->shard, 0);
 }
 
@@ -380,7 +426,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	struct tw_redis_batch *batch = NULL;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 
-	if (step->eval->status != TW_OK || claim_read(step->eval, &batch) != TW_OK) {
+	if (step->eval.status != TW_OK || claim_read(&step->eval, &batch) != TW_OK) {
 		claim_lose(worker, step);
 		return;
 	}
@@ -389,16 +435,16 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	step->shard->is_large =
 		batch->count ? batch->bytes / batch->count > record_large : !batch->next;
 	worker->read_bytes += batch->bytes;
-	permits_give_back(source, step->limit - batch->count);
+	permits_settle(source, step->limit, batch->count);
 	share_take(source->share, batch->count);
 	source->stats.claims++;
 	source->stats.claimed += batch->count;
 	source->stats.buried += batch->buried;
+	source->stats.skipped += batch->skipped;
 	source->stats.unscheduled += batch->unscheduled;
 	list_append_all(&step->shard->schedules, &batch->schedules);
 	if (batch->buried)
 		shard_sweep(step->shard);
-	step->shard->look_at = TW_FOREVER;
 	step->shard->has_many = batch->count >= MANY || !batch->next;
 	shard_look_in(step->shard, batch->next);
 	for (size_t i = 0; i < batch->count; i++) {
@@ -413,6 +459,8 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		run->shard = step->shard;
 		run->running = &source->running;
 		run->claimed = now;
+		if (run->job->lateness > late_time)
+			hints_doubt(&worker->hints, now);
 		worker_take_run(worker, run);
 	}
 	if (!batch->held)
@@ -423,16 +471,17 @@ static void extend_read(struct step *step)
 {
 	struct list *lease;
 
-	for (size_t i = 0; (lease = list_take_first(&step->leases)); i++) {
+	/* Those that have ended meanwhile are gone from the list. */
+	while ((lease = list_take_first(&step->leases))) {
 		struct run *run = list_entry(lease, struct run, lease);
-		enum tw_status status = jobs_answer(step->eval, i);
+		enum tw_status status = jobs_answer(&step->eval, run->place);
 
 		run->extending = false;
-		if (step->eval->status != TW_OK)
+		if (step->eval.status != TW_OK)
 			run_extend(run);
 		else if (status == TW_OK)
 			run_extend_later(run);
-		/* Otherwise another run has taken over: this one ends for nothing. */
+		/* Any other status means that another run has taken over. */
 		step->shard->source->stats.extended += status == TW_OK;
 	}
 }
@@ -452,7 +501,7 @@ static enum tw_redis_end end_of(const struct run *run, enum step_kind kind, enum
 
 static void tell_read(struct tw_redis_worker *worker, struct step *step)
 {
-	enum tw_status status = step->eval->status;
+	enum tw_status status = step->eval.status;
 	struct run *run;
 
 	for (size_t i = 0; (run = run_list_take(&step->runs)); i++) {
@@ -467,7 +516,7 @@ static void tell_read(struct tw_redis_worker *worker, struct step *step)
 			shard_sweep(step->shard);
 		if (step->kind == STEP_RELEASE && !worker->stopping)
 			shard_look_in(step->shard, run->wait + (run->put_off ? clump_time : 0));
-		worker_report(worker, run, end_of(run, step->kind, jobs_answer(step->eval, i)));
+		worker_report(worker, run, end_of(run, step->kind, jobs_answer(&step->eval, i)));
 	}
 }
 
@@ -480,10 +529,10 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		return;
 	}
 	if (step->kind == STEP_PERMIT) {
-		permits_read(step->shard->source, step->eval);
+		permits_read(step->shard->source, &step->eval);
 		return;
 	}
-	if (step->eval->status == TW_OK)
+	if (step->eval.status == TW_OK)
 		step->shard->backoff = 0;
 	else if (!step->shard->blocked)
 		shard_block(step->shard);
@@ -493,6 +542,8 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		extend_read(step);
 	else if (step->kind == STEP_SWEEP)
 		sweep_read(step);
+	else if (step->kind == STEP_REVIEW)
+		review_read(step);
 	else if (step->kind != STEP_SCHEDULE)
 		tell_read(worker, step);
 }
@@ -502,26 +553,84 @@ static void step_runs(struct source *source)
 	for (unsigned i = 0; i < source->shard_count; i++) {
 		struct worker_shard *shard = &source->shards[i];
 
-		if (shard->blocked)
+		shard->is_free = !shard->blocked && !shard->asked &&
+				 router_is_free(source->worker->router, shard->slot);
+		if (!shard->is_free)
 			continue;
-		step_extend(source->worker, shard);
-		step_schedule(source->worker, shard);
+		step_extend(shard);
+		step_schedule(shard);
 		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
-			step_tell(source->worker, shard, kind);
+			step_tell(shard, kind);
 	}
 }
 
 static void step_present(struct source *source)
 {
-	struct step *step;
+	struct worker_shard *shard = &source->shards[0];
 
-	if (!present_is_due(source))
-		return;
-	step = step_begin(source->worker, STEP_PRESENT, &source->shards[0]);
-	present_write(source, step->eval);
+	if (present_is_due(source) && !shard->steps[STEP_PRESENT].under_way)
+		present_write(source, &step_begin(shard, STEP_PRESENT)->eval);
 }
 
-/* Makes the next turn's claims smaller if a reply was lost, else larger by what came. */
+static void steps_begin(struct tw_redis_worker *worker)
+{
+	const struct list *last = worker->asked.previous;
+
+	for (size_t i = 0; i < worker->source_count; i++)
+		step_runs(&worker->sources[i]);
+	step_takes(worker);
+	for (size_t i = 0; i < worker->source_count; i++) {
+		step_sweep(&worker->sources[i]);
+		step_review(&worker->sources[i]);
+		step_look(&worker->sources[i]);
+	}
+	/* No turn is made for it. */
+	for (size_t i = 0; i < worker->source_count && worker->asked.previous != last; i++)
+		step_present(&worker->sources[i]);
+}
+
+/* Returns the evals that are to be sent. Each is tried once: what fails comes back later. */
+static struct eval *evals_gather(struct tw_redis_worker *worker)
+{
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	tw_duration next = TW_FOREVER;
+	struct eval *first = NULL;
+	struct eval **last = &first;
+
+	for (struct list *at = worker->asked.next; at != &worker->asked; at = at->next) {
+		struct step *step = list_entry(at, struct step, link);
+
+		step->eval.error = &step->shard->error;
+		step->eval.deadline = now;
+		last = eval_queue(&step->eval, now, last, &next);
+	}
+	return first;
+}
+
+/* Takes what has come of steps that have ended. Returns whether there were any. */
+static bool steps_end(struct tw_redis_worker *worker)
+{
+	struct list *next;
+	bool any = false;
+
+	for (struct list *at = worker->asked.next; at != &worker->asked; at = next) {
+		struct step *step = list_entry(at, struct step, link);
+
+		next = at->next;
+		if (step->eval.stage != EVAL_ENDED)
+			continue;
+		list_remove(at);
+		step->under_way = false;
+		step->shard->asked -= step->kind < STEP_OF_SHARDS;
+		if (step->kind != STEP_PRESENT)
+			worker_note_step(worker, step);
+		step_read(worker, step);
+		any = true;
+	}
+	return any;
+}
+
+/* Makes the next claims smaller if a reply was lost, else larger by what came. */
 static void turn_resize(struct tw_redis_worker *worker)
 {
 	if (worker->claim_is_lost)
@@ -532,34 +641,25 @@ static void turn_resize(struct tw_redis_worker *worker)
 		worker->turn_bytes = claim_bytes_least;
 	if (worker->turn_bytes > turn_bytes_max)
 		worker->turn_bytes = turn_bytes_max;
+	worker->claim_is_lost = false;
+	worker->read_bytes = 0;
 }
 
 bool worker_turn(struct tw_redis_worker *worker)
 {
-	enum tw_status failure = TW_OK;
+	bool any = nodes_take(worker);
+	struct eval *evals;
 
-	worker->step_count = 0;
-	worker->read_bytes = 0;
-	worker->claim_is_lost = false;
-	for (size_t i = 0; i < worker->source_count; i++)
-		step_runs(&worker->sources[i]);
-	step_takes(worker);
-	for (size_t i = 0; i < worker->source_count; i++) {
-		step_sweep(&worker->sources[i]);
-		step_look(&worker->sources[i]);
+	steps_begin(worker);
+	evals = evals_gather(worker);
+	if (evals || router_is_owed(worker->router)) {
+		tw_duration until = evals ? router_pass_end(worker->router) : 0;
+
+		worker->stats.round_trips += evals != NULL;
+		any |= router_pass(worker->router, evals, until);
 	}
-	if (!worker->step_count)
-		return false;
-	for (size_t i = 0; i < worker->source_count; i++)
-		step_present(&worker->sources[i]);
-	worker->stats.round_trips++;
-	router_run(worker->router, worker->evals, worker->step_count);
-	for (size_t i = 0; i < worker->step_count; i++)
-		if (worker->steps[i].kind != STEP_PRESENT && is_loss(&worker->evals[i]))
-			failure = worker->evals[i].status;
-	note_connection(worker, failure);
-	for (size_t i = 0; i < worker->step_count; i++)
-		step_read(worker, &worker->steps[i]);
+	nodes_connect(worker);
+	any |= steps_end(worker);
 	turn_resize(worker);
-	return true;
+	return any;
 }

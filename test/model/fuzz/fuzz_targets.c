@@ -45,11 +45,9 @@ static void check_addresses(const struct targets *targets, const char *host)
 	memcpy(mapped.sin6_addr.s6_addr + 12, &four.sin_addr, 4);
 	assert(allows(targets, verdict, &four) == allows(targets, verdict, &mapped));
 	(void)allows(targets, verdict, &six);
-	/* Where clouds keep their credentials: for no host's sake. */
-	if (!targets->count || targets->any_hosts) {
-		inet_pton(AF_INET, "169.254.169.254", &four.sin_addr);
-		assert(targets->count > 1 || !allows(targets, TARGET_ALLOWED, &four));
-	}
+	/* No host's name allows the address where clouds keep their credentials. */
+	inet_pton(AF_INET, "169.254.169.254", &four.sin_addr);
+	assert(targets->count || !allows(targets, TARGET_ALLOWED, &four));
 }
 
 /* Capitals and a last point make no other host of it. */

@@ -120,11 +120,29 @@ static enum tw_status call_pause(struct tw_redis *redis)
 	return tw_redis_pause(redis);
 }
 
+static enum tw_status call_delete(struct tw_redis *redis)
+{
+	return tw_redis_delete_namespace(redis, true);
+}
+
 static enum tw_status call_dead_add(struct tw_redis *redis)
 {
 	const struct tw_redis_info letter = {.task = {.key = "a", .key_size = 1}, .due_ms = 1};
 
 	return tw_redis_dead_add(redis, &letter);
+}
+
+/* The second is refused, whatever the server says. */
+static enum tw_status call_restore(struct tw_redis *redis)
+{
+	struct tw_redis_info infos[] = {
+		{.task = {.key = "a", .key_size = 1, .every = TW_HOUR}, .due_ms = 1},
+		{.due_ms = 1},
+	};
+	enum tw_status each[2];
+	enum tw_status status = tw_redis_restore(redis, infos, 2, each);
+
+	return status == TW_OK ? TW_OK : each[0];
 }
 
 static enum tw_status call_claim(struct tw_redis *redis)
@@ -194,7 +212,9 @@ const struct redis_call redis_calls[] = {{"add", call_add, "1"},
 					 {"dead_drop", call_dead_drop, "i-"},
 					 {"pause", call_pause, "i"},
 					 {"limits", call_limits, "2"},
+					 {"delete", call_delete, "i"},
 					 {"dead_add", call_dead_add, "i-"},
+					 {"restore", call_restore, "1"},
 					 {"claim", call_claim, "c"},
 					 {"ack", call_ack, "o"},
 					 {"extend", call_extend, "o"},

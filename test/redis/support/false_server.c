@@ -34,7 +34,9 @@ static bool is_told(struct false_server *server, const char *word, char *reply, 
 		if (!told)
 			continue;
 		server->told[i].times--;
-		*size = text ? (size_t)snprintf(reply, REPLY_MAX, "%s\r\n", text) : FALSE_CLOSE;
+		*size = !text   ? FALSE_CLOSE
+			: *text ? (size_t)snprintf(reply, REPLY_MAX, "%s\r\n", text)
+				: 0;
 	}
 	pthread_mutex_unlock(&server->lock);
 	return told;

@@ -47,12 +47,12 @@ struct false_server {
 
 /* For namespaces of 4 shards. */
 void false_server_start(struct false_server *server, false_answer_fn *answer, void *context);
-/* The same behind a socket that listens; it is closed at the stop. Its url is the caller's. */
+/* Starts it behind a socket that listens; it is closed at the stop. Its url is the caller's. */
 void false_server_start_at(struct false_server *server, int listener, false_answer_fn *answer,
 			   void *context);
-/* From now on requests that begin with the word ("layout": calls of that script) get this reply,
- * which lacks its last CR LF, so often; NULL: the connection is closed. Of several words at a time,
- * four at most. */
+/* From now on requests that begin with the word ("layout" stands for calls of that script) get this
+ * reply, which lacks its last CR LF, `times` times; "" is no reply, and NULL closes the connection.
+ * Works for four words at a time. */
 void false_server_refuse(struct false_server *server, const char *word, const char *reply,
 			 int times);
 /* It says from now on that it is one of that version, a node of a cluster if so asked. */

@@ -75,6 +75,9 @@ struct found {
 struct found find_task(struct tw_redis *redis, const char *key);
 struct found find_dead(struct tw_redis *redis, const char *key);
 
+/* Has the key's task due that long ago, as an outage would have left it; returns when that is. */
+int64_t make_overdue(struct fixture *test, const char *key, tw_duration ago);
+
 struct tw_redis_stats stats_of(struct tw_redis *redis);
 
 #endif

@@ -78,8 +78,23 @@ static void record_connection(void *context, const struct tw_redis_error *error)
 	struct runs *runs = context;
 
 	pthread_mutex_lock(&runs->lock);
-	runs->lost += error != NULL;
+	/* The reason may change: that is no other loss. */
+	runs->lost += error && runs->lost == runs->found;
 	runs->found += error == NULL;
+	if (error) {
+		runs->told++;
+		runs->told_last = *error;
+	}
+	pthread_mutex_unlock(&runs->lock);
+}
+
+static void record_notice(void *context, const struct tw_redis_error *error)
+{
+	struct runs *runs = context;
+
+	pthread_mutex_lock(&runs->lock);
+	runs->notices++;
+	runs->notice_last = *error;
 	pthread_mutex_unlock(&runs->lock);
 }
 
@@ -109,6 +124,7 @@ void runs_attach(struct runs *runs, struct tw_redis_worker_options *options)
 	options->handler = behave;
 	options->report = record_end;
 	options->connection = record_connection;
+	options->notice = record_notice;
 }
 
 struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
@@ -154,6 +170,28 @@ size_t ends_count(struct runs *runs)
 size_t runs_lost(struct runs *runs)
 {
 	return locked_read(&runs->lock, &runs->lost);
+}
+
+size_t runs_told(struct runs *runs, struct tw_redis_error *last)
+{
+	size_t count;
+
+	pthread_mutex_lock(&runs->lock);
+	count = runs->told;
+	*last = runs->told_last;
+	pthread_mutex_unlock(&runs->lock);
+	return count;
+}
+
+size_t runs_notices(struct runs *runs, struct tw_redis_error *last)
+{
+	size_t count;
+
+	pthread_mutex_lock(&runs->lock);
+	count = runs->notices;
+	*last = runs->notice_last;
+	pthread_mutex_unlock(&runs->lock);
+	return count;
 }
 
 size_t runs_found(struct runs *runs)

@@ -40,8 +40,12 @@ struct runs {
 	size_t run_count; /* beyond `room` they are counted alone, as ends are */
 	size_t end_count;
 	size_t running;
-	size_t lost; /* calls of the connection hook, as found is */
+	size_t lost; /* losses that the connection hook received, and ends of them */
 	size_t found;
+	size_t told; /* errors that it received */
+	struct tw_redis_error told_last;
+	size_t notices;
+	struct tw_redis_error notice_last;
 
 	/* How the handler behaves; the test may change it. */
 	enum tw_redis_outcome outcome;
@@ -71,6 +75,9 @@ size_t ends_count_of(struct runs *runs, const char *key, enum tw_redis_end end);
 /* How often Redis was lost and found again. */
 size_t runs_lost(struct runs *runs);
 size_t runs_found(struct runs *runs);
+/* Return how many reasons of losses, and how many notices, the hooks received, and the last. */
+size_t runs_told(struct runs *runs, struct tw_redis_error *last);
+size_t runs_notices(struct runs *runs, struct tw_redis_error *last);
 /* The index-th run, end, of the key (NULL: of any), copied; fails the test if there are too few. */
 struct run_seen run_of(struct runs *runs, const char *key, size_t index);
 struct end_seen end_of(struct runs *runs, const char *key, size_t index);

@@ -2,14 +2,20 @@
 -- none. Where times have been missed, "one" runs once for all of them, "skip" not at all, and "all"
 -- once for each. By the calendar the next time stands in the entry, written by a worker; where that
 -- does not say it, the task is left without one, for a worker to schedule (claim.lua). Needs hint.
-local function again(key)
+-- Times before `oldest` (nil: none) are skipped. Returns how many of `all` these were, too.
+local function again(key, oldest)
 	local missed, at, rest = string.match(redis.call('HGET', KEYS[7], key) or '',
 		'^(%a+) (%d+) (.+)$')
 	local period = tonumber(string.match(rest or '', '^[1-9]%d*$'))
 	local following, calendar = string.match(rest or '', '^cron (%S+) (.+)$')
 	local due
+	local skipped = 0
 	if period then
 		at = at + period
+		if oldest and at < oldest then
+			skipped = missed == 'all' and math.ceil((oldest - at) / period) or 0
+			at = at + math.ceil((oldest - at) / period) * period
+		end
 		if at < now and missed ~= 'all' then
 			at = at + math.floor((now - at) / period) * period
 			if at < now and missed == 'skip' then
@@ -36,5 +42,5 @@ local function again(key)
 	redis.call('ZADD', KEYS[1], string.format('%d', due), key)
 	redis.call('HSET', KEYS[7], key, string.format('%s %d %s', missed, at, rest))
 	hint(due)
-	return true
+	return true, skipped
 end

@@ -3,6 +3,7 @@
 --   1 due    sorted set: key of each task, by the millisecond when it is next to be looked at: its
 --            due time, its next attempt, or the end of its lease
 --   2 body   hash: key to record, which begins with the number of attempts that the task may have
+--            (record.h)
 --   3 run    hash: key to attempts begun; "3:17" is the third, on lease with token 17; none: 0
 --   4 token  the last fencing token, microseconds since 1970 or one more than the one before
 --   5 dead   hash: key to "died:attempts:size of reason:reason" and the record

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of errors in timingwheel-redis(7), cell by cell: what becomes of each call, and of each
+ * step of a worker, when the server refuses it, closes the connection, or says nothing. The server
+ * is a false one, the only node of a cluster, that has one task.
+ */
+#include "support/fixture.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "redis/wire/script.h"
+#include "support/calls.h"
+#include "support/false_server.h"
+#include "support/runs.h"
+#include "support/sockets.h"
+#include "support/wait.h"
+
+enum { ERROR_SIZE = 160 };
+/* The timeout of replies in the tests that have the server be silent. */
+static const tw_duration silence = 300 * TW_MILLISECOND;
+
+/* What an error says on the wire, without the - before it. */
+static const struct {
+	const char *error; /* %d is the server's own port */
+	/* What a call returns whose patience ends, and whether it is repeated until then. */
+	enum tw_status status;
+	bool repeated;
+	/* What a worker reports: 'l' a loss of Redis, 'n' a notice, '-' nothing. */
+	char hook;
+} errors[] = {
+	{"MOVED 7 127.0.0.1:%d", TW_REDIS_UNREACHABLE, true, '-'},
+	{"ASK 7 127.0.0.1:%d", TW_REDIS_UNREACHABLE, true, '-'},
+	{"TRYAGAIN Multiple keys request during rehashing of slot", TW_REDIS_UNREACHABLE, true,
+	 '-'},
+	{"BUSY Redis is busy running a script.", TW_REDIS_UNREACHABLE, true, '-'},
+	{"LOADING Redis is loading the dataset in memory", TW_REDIS_UNREACHABLE, true, 'l'},
+	{"READONLY You can't write against a read only replica.", TW_REDIS_UNREACHABLE, true, 'l'},
+	{"CLUSTERDOWN The cluster is down", TW_REDIS_UNREACHABLE, true, 'l'},
+	{"MASTERDOWN Link with MASTER is down", TW_REDIS_UNREACHABLE, true, 'l'},
+	{"MISCONF Redis is configured to save RDB snapshots", TW_REDIS_UNREACHABLE, true, 'l'},
+	{"NOREPLICAS Not enough good replicas to write.", TW_REDIS_UNREACHABLE, true, 'l'},
+	/* The form of Redis 5 and 6. */
+	{"ERR Error running script (call to f_0): @user_script:4: @user_script: 4: -MISCONF no",
+	 TW_REDIS_UNREACHABLE, true, 'l'},
+	{"OOM command not allowed when used memory > 'maxmemory'.", TW_REDIS_FAILED, false, 'n'},
+	{"WRONGTYPE Operation against a key holding the wrong kind of value", TW_REDIS_FAILED,
+	 false, 'n'},
+	{"ERR something else", TW_REDIS_FAILED, false, 'n'},
+	{"NOPERM this user has no permissions", TW_REDIS_REFUSED, false, 'l'},
+	{"ERR The user executing the script can't run this command", TW_REDIS_REFUSED, false, 'l'},
+	{"NOAUTH Authentication required.", TW_REDIS_REFUSED, false, 'l'},
+	{"WRONGPASS invalid username-password pair", TW_REDIS_REFUSED, false, 'l'},
+	/* Its text is sent then. */
+	{"NOSCRIPT No matching script.", TW_OK, true, '-'},
+};
+enum { ERRORS = sizeof(errors) / sizeof(errors[0]) };
+
+static struct false_server server;
+
+enum fault { FAULT_ERROR, FAULT_CLOSE, FAULT_SILENCE };
+
+static struct {
+	pthread_mutex_t lock; /* for all below */
+	enum fault fault;
+	int faults;                  /* still to come */
+	const struct script *script; /* that meets them; NULL means any */
+	char error[ERROR_SIZE];
+	const char *fine; /* the reply otherwise; NULL means that of a server with a task */
+
+	/* The task. */
+	bool leased;
+	bool done;
+	int attempts;
+} is = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Returns the script that the request names, or has the text of. */
+static const struct script *script_of(const redisReply *request)
+{
+#define SCRIPT_ADDRESS(name, ...) &script_##name,
+	static const struct script *const scripts[] = {SCRIPT_LIST(SCRIPT_ADDRESS)};
+	const char *text = request->element[1]->str;
+
+	if (!strncmp(text, "#!", 2))
+		text = strchr(text, '\n') + 1;
+	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++)
+		if (!strcmp(text, scripts[i]->digest) || !strcmp(text, scripts[i]->full_digest) ||
+		    !strcmp(text, scripts[i]->text))
+			return scripts[i];
+	support_failed("a script that is not known");
+	return NULL;
+}
+
+static const char idle[] = "*9\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n";
+
+/* Leases the task, if the shard is its own. */
+static size_t claim(const redisReply *request, char *reply, size_t room)
+{
+	if (is.leased || is.done || !strstr(request->element[3]->str, "/0}"))
+		return (size_t)snprintf(reply, room, "%s", idle);
+	is.leased = true;
+	return (size_t)snprintf(reply, room,
+				"*9\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
+				"*1\r\n$4\r\n9 0\n\r\n*1\r\n:%d\r\n*0\r\n:0\r\n",
+				++is.attempts);
+}
+
+/* Says what a server with one task would. */
+static size_t serve(const struct script *script, const redisReply *request, char *reply,
+		    size_t room)
+{
+	if (script == &script_claim)
+		return claim(request, reply, room);
+	if (script == &script_permit)
+		return (size_t)snprintf(reply, room, "*2\r\n:-1\r\n:-1\r\n");
+	if (script == &script_present)
+		return (size_t)snprintf(reply, room, ":1\r\n");
+	is.done |= script == &script_ack;
+	is.leased &= script != &script_fail && script != &script_release;
+	return (size_t)snprintf(reply, room, "$1\r\no\r\n");
+}
+
+static size_t answer_locked(const redisReply *request, char *reply, size_t room)
+{
+	const struct script *script = script_of(request);
+
+	/* A script's name is what it does not know. */
+	if (is.faults > 0 && (!is.script || is.script == script) &&
+	    !(!strncmp(is.error, "NOSCRIPT", 8) && !strcmp(request->element[0]->str, "EVAL"))) {
+		is.faults--;
+		if (is.fault == FAULT_ERROR)
+			return (size_t)snprintf(reply, room, "-%s\r\n", is.error);
+		if (!is.fine)
+			serve(script, request, reply, room);
+		return is.fault == FAULT_CLOSE ? FALSE_CLOSE : 0;
+	}
+	return is.fine ? (size_t)snprintf(reply, room, "%s", is.fine)
+		       : serve(script, request, reply, room);
+}
+
+static size_t answer(void *context, const redisReply *request, char *reply, size_t room)
+{
+	size_t size;
+
+	(void)context;
+	pthread_mutex_lock(&is.lock);
+	size = answer_locked(request, reply, room);
+	pthread_mutex_unlock(&is.lock);
+	return size;
+}
+
+/* The script meets the fault from now on, that often. */
+static void set_fault(enum fault fault, const char *error, const struct script *script, int times)
+{
+	pthread_mutex_lock(&is.lock);
+	is.fault = fault;
+	snprintf(is.error, sizeof(is.error), error, server.port);
+	is.script = script;
+	is.faults = times;
+	pthread_mutex_unlock(&is.lock);
+}
+
+static int open_all(void **state)
+{
+	char map[128];
+
+	*state = NULL;
+	false_server_start(&server, answer, NULL);
+	snprintf(map, sizeof(map), "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d",
+		 server.port);
+	false_server_be(&server, 7, true);
+	false_server_refuse(&server, "CLUSTER", map, INT_MAX);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	false_server_stop(&server);
+	return 0;
+}
+
+/* ---- Calls ---- */
+
+static const char *fine_reply(char mark)
+{
+	static const struct {
+		char mark;
+		const char *reply;
+	} replies[] = {
+		{'1', "*1\r\n:1\r\n"},
+		{'3', "*3\r\n:1\r\n:1\r\n:1\r\n"},
+		{'i', ":0\r\n"},
+		{'0', "*0\r\n"},
+		{'d', "*3\r\n:1\r\n$1\r\n0\r\n*0\r\n"},
+		{'9', "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n"},
+		{'2', "*2\r\n:1\r\n:1\r\n"},
+		{'g', "*5\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$4\r\n9 0\n\r\n$0\r\n\r\n"},
+		{'o', "$1\r\no\r\n"},
+		{'c', idle},
+	};
+
+	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++)
+		if (replies[i].mark == mark)
+			return replies[i].reply;
+	return "";
+}
+
+/* A change whose reply is lost may have been made: these calls make none, or the same again. */
+static bool call_is_repeatable(const char *name)
+{
+	return strstr(" get each dead_each stats ping pause limits extend workers delete ", name);
+}
+
+static struct tw_redis *open_with(tw_duration patience, tw_duration reply_timeout)
+{
+	return client_open(&(struct tw_redis_options){.url = server.url,
+						      .shards = 4,
+						      .patience = patience,
+						      .reply_timeout = reply_timeout});
+}
+
+/* Calls of several steps, each of them open to the fault, have tests of their own. */
+static bool call_is_plain(const struct redis_call *call)
+{
+	return *call->fits;
+}
+
+/* Has the server know the scripts of the call, and say later what is right. */
+static void prepare(const struct redis_call *call, struct tw_redis *redis)
+{
+	is.fine = fine_reply(strcmp(call->name, "get") ? *call->fits : 'g');
+	set_fault(FAULT_ERROR, "", NULL, 0);
+	assert_ok(redis, call->call(redis));
+}
+
+static void each_error_has_each_call_repeated_or_ended(void **state)
+{
+	struct tw_redis *patient = open_with(10 * TW_SECOND, 0);
+	struct tw_redis *hasty = open_with(25 * TW_MILLISECOND, 0);
+
+	(void)state;
+	for (size_t i = 0; i < redis_call_count; i++) {
+		const struct redis_call *call = &redis_calls[i];
+
+		if (!call_is_plain(call))
+			continue;
+		prepare(call, hasty);
+		prepare(call, patient);
+		for (size_t k = 0; k < ERRORS; k++) {
+			enum tw_status status;
+
+			set_fault(FAULT_ERROR, errors[k].error, NULL, INT_MAX);
+			status = call->call(hasty);
+			if (status != errors[k].status)
+				fail_msg("%s, %s: %s", call->name, errors[k].error,
+					 tw_status_name(status));
+			set_fault(FAULT_ERROR, errors[k].error, NULL, 1);
+			status = call->call(patient);
+			if (status != (errors[k].repeated ? TW_OK : errors[k].status))
+				fail_msg("%s, %s once: %s", call->name, errors[k].error,
+					 tw_status_name(status));
+			set_fault(FAULT_ERROR, "", NULL, 0);
+		}
+	}
+	tw_redis_close(patient);
+	tw_redis_close(hasty);
+	is.fine = NULL;
+}
+
+static void lost_reply_has_each_call_repeated_or_unknown(void **state)
+{
+	static const enum fault faults[] = {FAULT_CLOSE, FAULT_SILENCE};
+	struct tw_redis *redis = open_with(10 * TW_SECOND, silence);
+
+	(void)state;
+	for (size_t i = 0; i < redis_call_count; i++) {
+		const struct redis_call *call = &redis_calls[i];
+
+		if (!call_is_plain(call))
+			continue;
+		for (size_t k = 0; k < sizeof(faults) / sizeof(faults[0]); k++) {
+			enum tw_status status;
+
+			prepare(call, redis);
+			set_fault(faults[k], "", NULL, 1);
+			status = call->call(redis);
+			if (status !=
+			    (call_is_repeatable(call->name) ? TW_OK : TW_REDIS_OUTCOME_UNKNOWN))
+				fail_msg("%s: %s", call->name, tw_status_name(status));
+			/* The connection was closed before the next. */
+			assert_ok(redis, call->call(redis));
+		}
+	}
+	tw_redis_close(redis);
+	is.fine = NULL;
+}
+
+/* ---- A worker ---- */
+
+/* The steps about the task, and how its handler has to end for them. */
+static const struct {
+	const struct script *script;
+	enum tw_redis_outcome first; /* the outcome of the first run; the next one is done */
+	int runs;
+	/* Attempts where the reply to the step is lost after the server has done it. */
+	int runs_if_lost;
+} steps[] = {
+	{&script_claim, TW_REDIS_DONE, 1, 0},  {&script_ack, TW_REDIS_DONE, 1, 1},
+	{&script_fail, TW_REDIS_RETRY, 2, 2},  {&script_release, TW_REDIS_SNOOZE, 2, 2},
+	{&script_extend, TW_REDIS_DONE, 1, 1},
+};
+enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
+
+static struct runs runs;
+static enum tw_redis_outcome first_outcome;
+static atomic_int runs_begun;
+
+/* Longer than a third of the lease. */
+static enum tw_redis_outcome run(void *context, const struct tw_redis_job *job,
+				 struct tw_redis_verdict *verdict)
+{
+	(void)context;
+	wait_for(60 * TW_MILLISECOND);
+	verdict->retry_in = 1;
+	/* relaxed: a count */
+	atomic_fetch_add_explicit(&runs_begun, 1, memory_order_relaxed);
+	return job->attempt == 1 ? first_outcome : TW_REDIS_DONE;
+}
+
+static void run_task(size_t step, int attempts, char hook, tw_duration reply_timeout)
+{
+	const struct tw_redis_options options = {
+		.url = server.url, .shards = 4, .reply_timeout = reply_timeout};
+	struct tw_redis_worker_options worker_options = {.lease = 100 * TW_MILLISECOND,
+							 .poll = 10 * TW_MILLISECOND};
+	struct tw_redis_worker *worker;
+	struct tw_redis_error last;
+
+	runs_init(&runs, 10);
+	runs_attach(&runs, &worker_options);
+	worker_options.handler = run;
+	first_outcome = steps[step].first;
+	/* relaxed: there is no worker. */
+	atomic_store_explicit(&runs_begun, 0, memory_order_relaxed);
+	pthread_mutex_lock(&is.lock);
+	is.attempts = 0;
+	is.done = is.leased = false;
+	pthread_mutex_unlock(&is.lock);
+	worker = worker_start(&options, &worker_options);
+	WAIT_UNTIL(ends_count_of(&runs, "k", TW_REDIS_END_DONE) == 1);
+	/* relaxed: a count */
+	assert_int_equal(atomic_load_explicit(&runs_begun, memory_order_relaxed), attempts);
+	assert_int_equal(is.attempts, attempts);
+	if (hook == 'l')
+		WAIT_UNTIL(runs_found(&runs) >= 1);
+	if ((runs_told(&runs, &last) > 0) != (hook == 'l') ||
+	    (runs_notices(&runs, &last) > 0) != (hook == 'n'))
+		fail_msg("%s, %s: %zu losses, %zu notices", steps[step].script->name, is.error,
+			 runs_told(&runs, &last), runs_notices(&runs, &last));
+	assert_int_equal(runs_lost(&runs), runs_found(&runs));
+	worker_stop(worker);
+	runs_free(&runs);
+}
+
+/* No attempt is counted for a step that was refused: the task's runs are those without it. */
+static void each_error_has_a_worker_say_each_step_again(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < STEPS; i++) {
+		for (size_t k = 0; k < ERRORS; k++) {
+			set_fault(FAULT_ERROR, errors[k].error, steps[i].script, 2);
+			run_task(i, steps[i].runs, errors[k].hook, 0);
+		}
+	}
+}
+
+/* The end of a run is sent again. Only a claim whose reply is lost costs an attempt: the lease has
+ * to end, which test_outages waits for. */
+static void lost_reply_has_a_worker_say_each_step_again(void **state)
+{
+	static const enum fault faults[] = {FAULT_CLOSE, FAULT_SILENCE};
+
+	(void)state;
+	for (size_t i = 0; i < STEPS; i++) {
+		for (size_t k = 0; k < 2 && steps[i].runs_if_lost; k++) {
+			set_fault(faults[k], "", steps[i].script, 1);
+			run_task(i, steps[i].runs_if_lost, 'l', silence);
+		}
+	}
+}
+
+#define ERRORS_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ERRORS_TEST(each_error_has_each_call_repeated_or_ended),
+		ERRORS_TEST(lost_reply_has_each_call_repeated_or_unknown),
+		ERRORS_TEST(each_error_has_a_worker_say_each_step_again),
+		ERRORS_TEST(lost_reply_has_a_worker_say_each_step_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
