@@ -26,6 +26,7 @@ src/cron/
 src/runtime/
 src/cache/
 src/twr/
+src/redis/
 "
 COUNTS=test/house/comment_counts
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs of a batch point into the reply that brought them, which stays until the batch is freed:
- * nothing is copied but numbers. A record that can't be read (written by something else) still
- * becomes a job, so that it can be failed; it would be claimed for ever otherwise.
+ * jobs.c reads claims. The jobs of a batch point into the reply that brought them, which stays
+ * until the batch is freed; only numbers are copied. A record that cannot be read (written by
+ * something else) becomes a job too, so that it can be failed; otherwise it would be claimed for
+ * ever.
  */
 #include "jobs.h"
 
@@ -13,10 +14,10 @@
 
 static const tw_duration lease_min = 10 * TW_MILLISECOND;
 static const tw_duration lease_max = 24 * TW_HOUR;
-/* The most bytes of a claim by hand. */
+/* A claim by hand has at most these bytes. */
 static const size_t claim_bytes = (size_t)1024 * 1024;
 
-/* A claim's reply; the elements of tasks due, records and attempts belong together. */
+/* These are the parts of a claim's reply. Tasks due, records and attempts belong together. */
 enum {
 	CLAIM_NOW,
 	CLAIM_NEXT,
@@ -47,7 +48,7 @@ void claim_write(struct eval *eval, const struct space *space, unsigned shard, s
 	eval_hint(eval);
 }
 
-/* A due time that is none of ours may be any number. */
+/* Returns how late a task is. A due time that is none of ours may be any number. */
 static tw_duration lateness_of(int64_t now_us, int64_t due_ms)
 {
 	static const int64_t most_us = TW_REDIS_DELAY_MAX / TW_MICROSECOND;
@@ -92,7 +93,7 @@ static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsig
 	return TW_OK;
 }
 
-/* Room for `count` jobs, in one piece. */
+/* Makes a batch with room for `count` jobs, in one piece. */
 static struct tw_redis_batch *batch_create(size_t count)
 {
 	struct tw_redis_batch *batch;
@@ -119,7 +120,8 @@ static tw_duration next_read(const redisReply *reply, int64_t now_us)
 	return wait_us > 0 ? wait_us * TW_MICROSECOND : 0;
 }
 
-/* What is not found out now will be with the next claim of the task. */
+/* Computes the next times that the claim asks for. The task's next claim asks for missing ones
+ * again. */
 static void schedules_read(struct tw_redis_batch *batch)
 {
 	const redisReply *items = batch->reply->element[CLAIM_SCHEDULES];
@@ -191,7 +193,7 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	if (status == TW_REDIS_FAILED && call->eval.status == TW_OK)
 		error_set(&call->error, status,
 			  "the claim's reply has different numbers of tasks and records");
-	/* If this fails, the next claim finds it open still. */
+	/* If this fails, the next claim asks for it again. */
 	if (status == TW_OK && !list_is_empty(&(*batch)->schedules)) {
 		schedules_write(&call->eval, &redis->space, shard, &(*batch)->schedules);
 		(void)call_ask(redis, call);
@@ -263,14 +265,14 @@ enum tw_status jobs_answer(const struct eval *eval, size_t index)
 	}
 }
 
-/* What is asked about jobs: one of the scripts, with what it needs. */
+/* A question about jobs is one of the scripts, with its arguments. */
 struct question {
 	const struct script *script;
-	tw_duration time; /* extend: the lease; fail: the wait, < 0: none */
+	tw_duration time; /* the lease for extend; the wait for fail, < 0 if there is none */
 	const char *reason;
 };
 
-/* The wait of a job that has failed. */
+/* Returns the wait of a job that has failed. */
 static int64_t retry_ms(const struct question *question, const struct tw_redis_job *job)
 {
 	bool last = job->attempt >= job->max_attempts || question->time < 0;
@@ -299,7 +301,7 @@ static void question_write(struct eval *eval, const struct question *question,
 		eval_hint(eval);
 }
 
-/* How many jobs from the first on are of its shard, and no more than one call may have. */
+/* Returns the number of jobs from the first on that are of its shard, at most one call's. */
 static size_t same_shard(const struct tw_redis_job *jobs, size_t count)
 {
 	size_t same = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that look: one task, all tasks, dead letters. A listing goes through the shards one
- * page at a time and remembers where it was: tasks by due time, and how many of that time it has
- * seen; dead letters by Redis's own cursor. Between pages nothing is locked, so `each` may call us.
+ * listing.c shows one task, all tasks or dead letters. A listing goes through the shards by pages
+ * and remembers its place: for tasks a due time and how many of that time it has seen, for dead
+ * letters Redis's own cursor. Nothing is locked between pages, so `each` may call us.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,28 +16,28 @@
 enum { PAGE = 100 };
 static const size_t page_bytes = (size_t)512 * 1024;
 
-/* The parts of a task in a reply, and those of one task of a page. */
+/* These are the parts of a task in a reply, and in a page. */
 enum { GET_NOW, GET_DUE, GET_RUN, GET_RECORD, GET_EVERY, GET_PARTS };
 enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_EVERY, ITEM_PARTS };
-/* What a page of tasks begins with. */
+/* A page of tasks begins with these parts. */
 enum { PAGE_NOW, PAGE_MORE, PAGE_ITEMS };
 
-/* What is listed: tasks, or the hash at that place among a script's keys. */
+/* A listing shows tasks, or the hash at this place among a script's keys. */
 enum listed { TASKS, LETTERS = 5 };
 
-/* What is given to `each`, and where in the shards that is. */
+/* A listing is the function `each`, and the place in the shards. */
 struct listing {
 	struct tw_redis *redis;
 	enum listed listed;
 	tw_redis_each_fn *each;
 	void *context;
-	bool ended; /* by `each` */
+	bool ended; /* `each` returned false */
 
 	unsigned shard;
-	int64_t from_ms; /* tasks: the due time where it goes on */
+	int64_t from_ms; /* the due time where it goes on with tasks */
 	size_t seen;     /* tasks of that time, or entries at the cursor */
 	char cursor[24]; /* a hash's; "0" at the beginning and at the end of a shard */
-	size_t entries;  /* how many fit in a page of a hash, by the last one */
+	size_t entries;  /* the entries that fit in a page of a hash, by the last one */
 };
 
 /* Gives the task with the record to `each`. */
@@ -61,7 +61,7 @@ static enum tw_status give(struct listing *listing, struct tw_redis_info *info, 
 	return TW_OK;
 }
 
-/* "3:17", "3" or "" */
+/* Reads "3:17", "3" or "". */
 static void run_read(struct tw_redis_info *info, const char *run)
 {
 	const char *colon = strchr(run, ':');
@@ -75,7 +75,7 @@ static void run_read(struct tw_redis_info *info, const char *run)
 	}
 }
 
-/* Gives a task: parts are due time, run, record and recurrence. */
+/* Gives a task. Its parts are due time, run, record and recurrence. */
 static enum tw_status give_task(struct listing *listing, struct tw_redis_info *info,
 				redisReply *const *parts)
 {
@@ -188,8 +188,8 @@ static enum tw_status give_page(struct listing *listing, const redisReply *reply
 	return status;
 }
 
-/* Gives a dead letter: "DIED:ATTEMPTS:SIZE:REASON" and the record. One that is not ours is passed
- * over. */
+/* Gives a dead letter, which is "DIED:ATTEMPTS:SIZE:REASON" and the record. A letter that is not
+ * ours is passed over. */
 static enum tw_status give_letter(struct listing *listing, struct tw_redis_info *info,
 				  const redisReply *letter)
 {
@@ -209,7 +209,7 @@ static enum tw_status give_letter(struct listing *listing, struct tw_redis_info 
 	return give(listing, info, letter->str + head + size, letter->len - (size_t)head - size);
 }
 
-/* Has the next page hold as many entries of the size of these as fit. */
+/* Sets the number of entries of the next page: as many of the size of these as fit. */
 static void page_resize(struct listing *listing, const redisReply *items)
 {
 	size_t bytes = 1;
@@ -229,7 +229,7 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 	size_t seen = (size_t)reply->element[3]->integer;
 	enum tw_status status = TW_OK;
 
-	/* It would never end. */
+	/* A cursor that stays would never end. */
 	if (!strcmp(reply->element[1]->str, listing->cursor) && seen <= listing->seen &&
 	    (strcmp(listing->cursor, "0") || seen))
 		return TW_REDIS_FAILED;

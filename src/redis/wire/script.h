@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The scripts that run in Redis. Their texts are the .lua files, put into C by embed.sh. */
+/* These are the scripts that run in Redis. embed.sh puts their texts, the .lua files, into C. */
 #ifndef REDIS_WIRE_SCRIPT_H
 #define REDIS_WIRE_SCRIPT_H
 
@@ -8,24 +8,23 @@
 
 struct script {
 	const char *name;
-	uint64_t bit;       /* one of its own */
-	const char *shape;  /* of its reply (shape.h) */
+	uint64_t bit;       /* no other script has this bit */
+	const char *shape;  /* the reply's shape (shape.h) */
 	const char *digest; /* SHA-1 of the text, in hexadecimal: its name in Redis */
 	const char *text;
-	const char *full_digest; /* that of SCRIPT_AT_FULL_MEMORY and the text */
-	unsigned keys; /* how many of a shard's keys it is given, in the order of space.h */
-	/* To run it again after a lost reply would do no more than to run it once: it changes
-	 * nothing, or sets the same again. */
+	const char *full_digest; /* SHA-1 of SCRIPT_AT_FULL_MEMORY and the text */
+	unsigned keys; /* the number of the shard's keys it has, in the order of space.h */
+	/* A second run after a lost reply changes no more than one run. */
 	bool repeatable;
-	/* It only marks tasks or takes them away, and so may run while the memory is full. */
+	/* The script only marks or removes tasks, so it may run while the memory is full. */
 	bool at_full_memory;
 	bool hints; /* its last arguments are the channel for hints and the shard */
 };
 
-/* What Redis 7 and later are given before the text of a script that runs at full memory. */
+/* This line precedes the text of a script that runs at full memory, for Redis 7 and later. */
 #define SCRIPT_AT_FULL_MEMORY "#!lua flags=allow-oom\n"
 
-/* X(name, keys, repeatable, hints, at_full_memory, shape) */
+/* The list calls X(name, keys, repeatable, hints, at_full_memory, shape) for each script. */
 #define SCRIPT_LIST(X)                                              \
 	X(add, 9, false, true, false, "[*i]")                       \
 	X(every, 9, false, true, false, "i")                        \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * curl_multi keeps the connections and reports requests that have ended; easy handles and
- * connections are used again. redis.h says what is sent, and what becomes of the response by its
- * status and headers.
+ * callbacks.c is one thread with a multi handle of libcurl. Easy handles and connections are used
+ * again. redis.h says what is sent, and what a response means.
  */
 #include "callbacks.h"
 
@@ -19,11 +18,12 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-/* How long the thread sleeps at most, if curl wants nothing earlier. */
+/* The thread sleeps at most this time. */
 enum { SLEEP_MS = 1000 };
 static const size_t body_max = (size_t)64 * 1024;
 static const tw_duration retry_after_max = 24 * TW_HOUR;
-/* How long a run waits that found no descriptor, and how long until one more runs at a time. */
+/* A run that found no descriptor waits this time, and so does the limit of running ones to grow by
+ * one. */
 static const tw_duration starved_time = TW_SECOND;
 /* New connections share a look-up of a name for this time, in seconds. */
 enum { LOOKUP_AGE_S = 1 };
@@ -38,18 +38,18 @@ enum { LOOKUP_THREADS_MAX = CURLOPTTYPE_LONG + 20, LOOKUPS_ARE_LEFT = CURLOPTTYP
  * after their time was up. */
 enum { LOOKUPS_OF_A_CALLBACK = 8 };
 
-/* A place for one request at a time. */
+/* This holds one request at a time. */
 struct http_request {
-	struct http_request *next; /* among the idle */
+	struct http_request *next; /* in the list of idle ones */
 	CURL *easy;
 	struct run *run; /* NULL while it is idle */
 	struct curl_slist *headers;
 	const struct targets *targets;
 	enum target_verdict host;
-	char denied[INET6_ADDRSTRLEN]; /* the last address that was; "": none */
-	bool opened;                   /* there was one that was not */
+	char denied[INET6_ADDRSTRLEN]; /* the last denied address, or "" */
+	bool opened;                   /* an address was allowed */
 	bool starved;                  /* no descriptor was left for a socket */
-	size_t body_size;              /* what was read of the response */
+	size_t body_size;              /* the bytes of the response read so far */
 	tw_duration start;
 };
 
@@ -60,7 +60,7 @@ static void curl_begin(void)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* The response's body is of no interest; one that is too long breaks the transfer off. */
+/* Discards the response's body. A body that is too long ends the transfer. */
 static size_t body_take(char *data, size_t size, size_t count, void *argument)
 {
 	struct http_request *request = argument;
@@ -70,7 +70,7 @@ static size_t body_take(char *data, size_t size, size_t count, void *argument)
 	return request->body_size > body_max ? CURL_WRITEFUNC_ERROR : size * count;
 }
 
-/* The value of the response's header; "" if it has none. */
+/* Returns the value of the response's header, or "" if it has none. */
 static const char *header_value(CURL *easy, const char *name)
 {
 	struct curl_header *header;
@@ -102,8 +102,8 @@ static bool is_starved(struct http_request *request)
 	return request->starved;
 }
 
-/* curl asks for a socket to each address that it tries; a connection that is kept is one to the
- * same host, which was asked about. */
+/* curl asks for a socket to each address that it tries. A connection is used again only for the
+ * host that was judged. */
 static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct curl_sockaddr *to)
 {
 	struct http_request *request = argument;
@@ -170,7 +170,7 @@ tw_duration answer_retry_after(const char *text, const char *date)
 	if (isdigit((unsigned char)*text)) {
 		seconds = strtoll(text, NULL, 10);
 	} else {
-		/* No clock of this machine is asked for the time of day. */
+		/* This does not depend on the clock of this machine. */
 		time_t until = curl_getdate(text, NULL);
 		time_t now = curl_getdate(date, NULL);
 
@@ -243,7 +243,7 @@ static bool headers_add(struct http_request *request, const char *line)
 	return longer;
 }
 
-/* To curl "Name:" means to leave the header out; one without a value is "Name;". */
+/* Adds a header. For curl "Name:" removes a header, and "Name;" has no value. */
 static bool header_add(struct http_request *request, const char *header)
 {
 	const char *colon = strchr(header, ':');
@@ -283,7 +283,7 @@ static bool headers_write(struct http_request *request, const struct tw_redis_jo
 	return fine;
 }
 
-/* Sets method and body. To curl POST is what sends a body, whatever the method is called. */
+/* Sets method and body. For curl a POST sends a body, whatever its name. */
 static bool method_set(CURL *easy, const struct tw_redis_job *job)
 {
 	const char *name = tw_redis_method_name(job->method);
@@ -293,15 +293,14 @@ static bool method_set(CURL *easy, const struct tw_redis_job *job)
 	if (!job->body_size && (job->method == TW_REDIS_GET || job->method == TW_REDIS_DELETE))
 		return !curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L) &&
 		       !curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, name);
-	/* The body stays where it is, in the batch. */
+	/* curl does not copy the body, which lies in the batch. */
 	return !curl_easy_setopt(easy, CURLOPT_POST, 1L) &&
 	       !curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, name) &&
 	       !curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)job->body_size) &&
 	       !curl_easy_setopt(easy, CURLOPT_POSTFIELDS, job->body_size ? job->body : "");
 }
 
-/* Every one of these can fail for want of memory alone, and then the request would not be what it
- * is. */
+/* Fills in the request. Returns false without memory, the one reason why an option fails. */
 static bool request_fill(struct callbacks *callbacks, struct http_request *request)
 {
 	const struct tw_redis_job *job = request->run->job;
@@ -317,7 +316,7 @@ static bool request_fill(struct callbacks *callbacks, struct http_request *reque
 	       !curl_easy_setopt(easy, CURLOPT_PROXY, "") &&
 	       !curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) &&
 	       !curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) &&
-	       /* The look-up of a host's name is not waited for when time is up. */
+	       /* A timeout does not wait for the look-up of a name. */
 	       !curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) &&
 	       !curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms) &&
@@ -341,7 +340,7 @@ static tw_duration pause_of(const struct run *run)
 	return asks && run->outcome == TW_REDIS_RETRY ? run->retry_least : 0;
 }
 
-/* Has as many requests run as there are descriptors for: as many as run now, or one more. */
+/* Limits the running requests by the descriptors: to those that run now, or to one more. */
 static void callbacks_limit(struct callbacks *callbacks, bool starved, tw_duration now)
 {
 	unsigned most = starved ? callbacks->busy : callbacks->most + 1;
@@ -352,7 +351,7 @@ static void callbacks_limit(struct callbacks *callbacks, bool starved, tw_durati
 	if (most == callbacks->most)
 		return;
 	callbacks->most = most ? most : 1;
-	/* Connections that are kept take descriptors, too. */
+	/* Idle connections take descriptors, too. */
 	curl_multi_setopt(callbacks->multi, CURLMOPT_MAXCONNECTS, (long)callbacks->most);
 }
 
@@ -364,7 +363,7 @@ static void request_end(struct callbacks *callbacks, struct http_request *reques
 	curl_multi_remove_handle(callbacks->multi, request->easy);
 	run->took = now - request->start;
 	hosts_end(&callbacks->hosts, run, now, run->http_status, pause_of(run));
-	/* It is the host's wish, and not the task's failure. */
+	/* The host asked for a pause, so the task has not failed. */
 	if (run->put_off)
 		run->outcome = TW_REDIS_SNOOZE;
 	curl_slist_free_all(request->headers);
@@ -406,7 +405,7 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	request_end(callbacks, request);
 }
 
-/* Takes in what was handed over. Returns whether the thread goes on. */
+/* Takes the runs handed over. Returns whether the thread goes on. */
 static bool callbacks_take(struct callbacks *callbacks, tw_duration now)
 {
 	struct runner *runner = &callbacks->runner;
@@ -429,7 +428,7 @@ static bool callbacks_take(struct callbacks *callbacks, tw_duration now)
 	return !stop;
 }
 
-/* Starts what waits, as far as there is room, and gives back what is put off. */
+/* Starts waiting runs while there is room, and gives back the runs put off. */
 static void callbacks_begin(struct callbacks *callbacks, tw_duration now)
 {
 	struct runner *runner = &callbacks->runner;
@@ -482,7 +481,7 @@ static void callbacks_break_off(struct callbacks *callbacks)
 	}
 }
 
-/* Until a host is to be looked at, which is less than a second. */
+/* Returns the time to the next check of hosts, which is less than a second. */
 static int sleep_ms(const struct callbacks *callbacks, tw_duration now)
 {
 	tw_duration check_at = callbacks->hosts.check_at;
@@ -502,7 +501,7 @@ static void *callbacks_thread(void *argument)
 		uselocale(callbacks->utf8);
 	while (callbacks_take(callbacks, now)) {
 		callbacks_begin(callbacks, now);
-		/* At once, if some have begun. */
+		/* This returns at once if requests have begun. */
 		curl_multi_poll(callbacks->multi, NULL, 0, sleep_ms(callbacks, now), NULL);
 		curl_multi_perform(callbacks->multi, &running);
 		callbacks_collect(callbacks);
@@ -578,7 +577,7 @@ enum tw_status callbacks_start(struct callbacks *callbacks,
 	return TW_SYSTEM;
 }
 
-/* Raises one of the flags that the thread looks at. */
+/* Raises a flag, and wakes the thread. */
 static void callbacks_tell(struct callbacks *callbacks, bool *flag)
 {
 	pthread_mutex_lock(&callbacks->runner.lock);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The runner for tasks with a callback: one thread that has many HTTP requests under way. */
+/* callbacks is the runner for tasks with a callback: one thread with many HTTP requests under
+ * way. */
 #ifndef REDIS_WORKER_CALLBACKS_H
 #define REDIS_WORKER_CALLBACKS_H
 
@@ -17,7 +18,7 @@
 struct http_request;
 
 struct callbacks {
-	/* Constant after the start. */
+	/* These are constant after the start. */
 	const struct tw_redis_worker_options *options;
 	const struct targets *targets;
 	struct thread thread;
@@ -26,32 +27,32 @@ struct callbacks {
 	 * the system has no such locale. */
 	locale_t utf8;
 
-	/* The thread's own. */
-	struct http_request *requests; /* the options' `callbacks` of them */
+	/* The thread alone uses these. */
+	struct http_request *requests; /* as many as the options' `callbacks` */
 	struct http_request *idle;
-	unsigned busy;       /* those that are not idle */
-	unsigned most;       /* may be busy; fewer than there are while descriptors are short */
-	tw_duration starved; /* monotonic: when `most` changed, about */
+	unsigned busy;       /* the requests that are not idle */
+	unsigned most;       /* the most that may be busy; fewer while descriptors are short */
+	tw_duration starved; /* monotonic; when `most` changed, about */
 	struct hosts hosts;
 
-	struct runner runner; /* its lock is for all below */
-	bool abort;           /* break off all that run */
-	bool give_back;       /* begin nothing any more */
+	struct runner runner; /* its lock guards all below */
+	bool abort;           /* all running callbacks must be broken off */
+	bool give_back;       /* no callback may begin */
 };
 
-/* `shards` is how many the tasks come from. Returns TW_OK, TW_NO_MEMORY or TW_SYSTEM; on failure
- * nothing is to be stopped. */
+/* Starts the thread. `shards` is the number of shards of the tasks. Returns TW_OK, or TW_NO_MEMORY
+ * or TW_SYSTEM, and then nothing is to be stopped. */
 enum tw_status callbacks_start(struct callbacks *callbacks,
 			       const struct tw_redis_worker_options *options, unsigned shards,
 			       const struct targets *targets, struct mailbox *mailbox);
-/* Ends the thread; nothing may be waiting or running. */
+/* Ends the thread. No run may be waiting or running. */
 void callbacks_stop(struct callbacks *callbacks);
 
-/* Hands over all of the list. */
+/* Hands over all runs of the list. */
 void callbacks_submit(struct callbacks *callbacks, struct run_list *runs);
-/* From now on none begins: those that wait come back soon, as given back. */
+/* Lets no callback begin any more. Waiting runs come back soon, as given back. */
 void callbacks_give_back(struct callbacks *callbacks);
-/* Breaks off those that run: they come back soon, as given back. */
+/* Breaks off running callbacks. Their runs come back soon, as given back. */
 void callbacks_abort(struct callbacks *callbacks);
 
 /* Returns what the header Retry-After asks for, in seconds or as a date that is read against

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A host is there while something of it waits or runs, while runs that were put off are to come
- * back, and for a while after it asked for a pause. It is full when as many run as may; it has
- * stalled when it has been full for stall_time without one that began or ended.
+ * hosts.c gives hosts their turns.
  *
- * Runs are put off, which makes room for tasks of other hosts, when their host has stalled, or when
- * it is limited and they could not begin within keep_time. They come back in clumps, which form a
- * line in time. A clump is of one shard, so that one claim finds it. The distance between clumps is
- * how long the host takes for a run, as far as its last answer shows: it grows up to distance_max
- * while no answer comes, so that a line costs few commands a second, however long it is.
+ * Invariant: a host is in `ready` if runs of it wait, it is not full, and begin_at has come.
  *
- * A host is limited from an answer that asks for a pause (429 or 503 with Retry-After). Nothing
- * begins before the pause is over, and runs begin with a gap between them: twice the gap after each
- * pause, and less with each other answer. The run that was answered so is put off, too, unless the
+ * A host exists while runs of it wait or run, while runs that were put off will come back, and for
+ * a while after it asked for a pause. It is full when its limit of running ones is reached. It has
+ * stalled when it has been full for stall_time and no run began or ended.
+ *
+ * Runs are put off, which makes room for tasks of other hosts, if their host has stalled, or if it
+ * is limited and they could not begin within keep_time. They come back in clumps, which form a line
+ * in time. A clump is of one shard, so that one claim finds it. The distance between clumps is the
+ * host's time for a run, by its last answer. It grows up to distance_max while no answer comes, so
+ * a line of any length costs few commands a second.
+ *
+ * An answer that asks for a pause (429 or 503 with Retry-After) limits the host. No run begins
+ * before the pause is over, and runs begin with a gap between them. The gap doubles after each
+ * pause, and shrinks with each other answer. The run with this answer is put off, too, unless the
  * host has given no other answer for free_time.
- *
- * Invariant: a host is in `ready` if something of it waits, it is not full, and begin_at has come.
  */
 #include "hosts.h"
 
@@ -23,14 +25,15 @@
 #include <string.h>
 
 static const tw_duration stall_time = 100 * TW_MILLISECOND;
-/* The longest distance between small clumps, and what each further run of a clump adds to it. */
+/* This is the longest distance between small clumps, and what each further run of a clump adds. */
 static const tw_duration distance_max = 500 * TW_MILLISECOND;
 static const tw_duration each_max = 5 * TW_MILLISECOND;
-/* A line as long as this has each_max for each run, whatever the distance. */
+/* A line of this length has each_max for each run, whatever the distance. */
 static const tw_duration line_long = 4 * TW_SECOND;
 static const tw_duration line_max = TW_HOUR;
 static const tw_duration put_off_without_memory = TW_SECOND;
-/* Limited hosts: how early a run may lie here, the bounds of a gap, how much may be made up for. */
+/* For limited hosts these are how early a run may wait here, the bounds of a gap, and how much time
+ * may be made up for. */
 static const tw_duration keep_time = 500 * TW_MILLISECOND;
 static const tw_duration gap_min = TW_MILLISECOND;
 static const tw_duration gap_max = 10 * TW_SECOND;
@@ -38,29 +41,29 @@ static const tw_duration burst_time = 20 * TW_MILLISECOND;
 static const tw_duration free_time = TW_HOUR;
 static const tw_duration remember_time = TW_MINUTE;
 
-/* Runs of a shard that come back together. */
+/* A clump is runs of a shard that come back together. */
 struct clump {
 	tw_duration due; /* monotonic */
 	size_t count;
-	size_t expected; /* as many as the one before had; the line has time for these */
+	size_t expected; /* the runs of the clump before; the line has time for these */
 };
 
-/* All times are monotonic. */
+/* A host has monotonic times. */
 struct host {
-	struct host *next; /* in its chain */
+	struct host *next; /* in the chain */
 	struct list ready;
 	bool is_ready;
 	unsigned running;
 	struct run_list waiting;
-	tw_duration moved;    /* when one began or ended */
+	tw_duration moved;    /* when a run last began or ended */
 	tw_duration answered; /* the last answer; at first, when the host came */
-	tw_duration line;     /* when the next clump of runs that are put off comes back */
-	struct clump *clumps; /* the last one of each shard; NULL until one is put off */
-	tw_duration interval; /* the mean time between two that begin */
+	tw_duration line;     /* when the next clump comes back */
+	struct clump *clumps; /* the last clump of each shard; NULL until a run is put off */
+	tw_duration interval; /* the mean time between beginnings */
 
-	tw_duration gap;      /* the shortest time between two that begin; 0 means no limit */
+	tw_duration gap;      /* the shortest time between beginnings; 0 means no limit */
 	tw_duration widest;   /* the gap from which it shrinks */
-	tw_duration begin_at; /* when the next may begin */
+	tw_duration begin_at; /* when the next run may begin */
 	tw_duration slowed;   /* when the gap was widened */
 	tw_duration taken;    /* the last answer that did not ask for a pause */
 
@@ -152,7 +155,7 @@ static struct host *chain_search(struct host **at, const char *name, size_t size
 	return found;
 }
 
-/* Returns NULL without memory. */
+/* Returns the host of the URL, or NULL without memory. */
 static struct host *host_of(struct hosts *hosts, const char *url, tw_duration now)
 {
 	size_t size;
@@ -191,7 +194,7 @@ static void check_by(struct hosts *hosts, tw_duration time)
 		hosts->check_at = time;
 }
 
-/* Keeps the invariant, at the end of the turns; frees a host that is over. */
+/* Keeps the invariant: the host is put at the end of the turns. Frees a host that is over. */
 static void host_settle(struct hosts *hosts, struct host *host, tw_duration now)
 {
 	bool may = host->waiting.count && host->running < hosts->limit;
@@ -213,7 +216,8 @@ static bool host_has_stalled(const struct hosts *hosts, const struct host *host,
 	return host->running >= hosts->limit && now - host->moved >= stall_time;
 }
 
-/* Returns how many runs a clump may have: a limited host's are few, so that they can begin. */
+/* Returns the most runs of a clump. A limited host has small clumps, so that their runs can
+ * begin. */
 static size_t host_clump_most(const struct hosts *hosts, const struct host *host)
 {
 	size_t most = host->gap ? (size_t)(distance_max / host->gap) + 1 : hosts->clump;
@@ -308,7 +312,7 @@ struct run *hosts_take(struct hosts *hosts, tw_duration now)
 	return run;
 }
 
-/* Puts off all that wait for the host. */
+/* Puts off all runs that wait for the host. */
 static void host_put_off(struct hosts *hosts, struct host *host, tw_duration now)
 {
 	struct run *run;
@@ -319,7 +323,7 @@ static void host_put_off(struct hosts *hosts, struct host *host, tw_duration now
 	}
 }
 
-/* Limits the host: it asks for a pause. Answers to runs that began before count once. */
+/* Limits a host that asks for a pause. Answers to runs that began before it count once. */
 static void host_slow_down(struct hosts *hosts, struct host *host, tw_duration pause,
 			   tw_duration began, tw_duration now)
 {
@@ -366,7 +370,7 @@ void hosts_end(struct hosts *hosts, struct run *run, tw_duration now, bool answe
 	host_settle(hosts, host, now);
 }
 
-/* Calls with each host that has runs waiting; the call may free it. */
+/* Calls the function with each host that has waiting runs. It may free the host. */
 static void hosts_visit(struct hosts *hosts,
 			void (*visit)(struct hosts *hosts, struct host *host, tw_duration now),
 			tw_duration now)

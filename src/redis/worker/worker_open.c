@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starting and stopping a worker. Its threads:
+ * worker_open.c starts and stops a worker. It has these threads:
  *
  *   main       talks to Redis: claims, acknowledges, extends leases, listens to hints. It drives a
  *              wheel of its own (TW_DRIVE_CALLER), so all timers run there and need no lock.
  *   callbacks  HTTP requests
  *   handlers   the user's function
  *
- * The main thread alone knows Redis; while that is away, or slow, tasks that run go on.
+ * Only the main thread uses Redis. Running tasks go on while Redis is away or slow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static bool count_default(unsigned *count, unsigned otherwise, unsigned max)
 	return *count <= max;
 }
 
-/* Fills in the defaults. False: out of range. */
+/* Fills in the defaults. Returns false if an option is out of range. */
 static bool options_complete(struct tw_redis_worker_options *options)
 {
 	return count_default(&options->handlers, 4, HANDLERS_MAX) &&
@@ -57,7 +57,7 @@ static bool options_complete(struct tw_redis_worker_options *options)
 	       (options->handler || !options->handler_for_callbacks);
 }
 
-/* The wheel never calls it: all there is are timers by handle. */
+/* The wheel never calls this, because all timers are by handle. */
 static void nothing_expires(void *context, const struct tw_task *task)
 {
 	(void)context;
@@ -73,7 +73,7 @@ static size_t shard_count(const struct tw_redis_worker *worker)
 	return shards;
 }
 
-/* One for each kind of each shard, at most. */
+/* Returns the most steps of a turn: one for each kind of each shard. */
 static size_t step_room(const struct tw_redis_worker *worker)
 {
 	return shard_count(worker) * STEP_KINDS;
@@ -185,7 +185,7 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 	status = targets_read(&worker->targets, &worker->options, error);
 	if (status != TW_OK)
 		return status;
-	/* The caller's lists may go. */
+	/* The caller may free its lists. */
 	worker->options.allow = worker->options.deny = NULL;
 	if (getrandom(&worker->random, sizeof(worker->random), GRND_NONBLOCK) < 0)
 		worker->random = (uint64_t)clock_read_real(CLOCK_MONOTONIC);

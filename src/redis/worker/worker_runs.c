@@ -61,7 +61,7 @@ void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 	}
 }
 
-/* How long a failed run is to wait: doubled with each attempt, less a random part up to half. */
+/* Returns the wait of a failed run. It doubles with each attempt, less a random part up to half. */
 static tw_duration run_backoff(struct tw_redis_worker *worker, const struct run *run)
 {
 	tw_duration wait = worker->options.retry_first;
@@ -70,7 +70,7 @@ static tw_duration run_backoff(struct tw_redis_worker *worker, const struct run 
 		wait *= 2;
 	if (wait > worker->options.retry_max)
 		wait = worker->options.retry_max;
-	/* So that tasks which failed together don't come back together. */
+	/* Tasks that failed together should not come back together. */
 	wait -= (tw_duration)(xorshift_next(&worker->random) % (uint64_t)(wait / 2 + 1));
 	return wait > run->retry_least ? wait : run->retry_least;
 }

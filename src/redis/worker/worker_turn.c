@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A turn says all there is to say to the nodes that owe no reply, in one round trip: for each shard
- * at most one step of a kind, leases first, then what has ended, then claims. Replies are taken as
- * they come; a step lives until its eval has ended, and its shard begins no other meanwhile. So a
- * node that is silent, or is being connected, holds up no shard of another. What could not be said
- * goes back to where it was, and the shard is left alone for a while: its node is away.
+ * worker_turn.c sends the steps that are due to the nodes that owe no reply, in one round trip, a
+ * turn.
  *
  * Invariant: a shard begins steps only while none of its own is under way and its node is free. So
  * claims under way bring no more than one turn allowed for each node.
  *
- * How much is claimed: as many tasks as can begin within ahead_time, by what runs took lately, so
- * that they don't lie here while another worker is idle; shared out among the namespaces by their
- * weights (shares.h), and in each among the shards that are due.
- * A claim returns exactly when its shard is to be looked at next, also where it took all it might.
+ * Each shard has at most one step of a kind: leases first, then ended runs, then claims. Replies
+ * are taken as they come. A step lives until its eval has ended, and its shard begins no other
+ * meanwhile. So a node that is silent, or is being connected, delays no shard of another. A step
+ * that fails goes back to its list, and the shard is blocked for a while, because its node is away.
  *
- * How many bytes: the claims of a turn share turn_bytes, and as many claims are made as that leaves
- * claim_bytes_least for. A shard with large records is claimed from with more bytes and few tasks.
- * When a claim's reply is lost, turn_bytes falls to a quarter, down to one claim of one task, and
- * grows again by what claims bring. The next claim of the shard gives back what the lost one took:
- * none of it began, so no attempt counts. Redis has a note of each claim whose reply is large for
- * that, and of every claim while turn_bytes is below its most.
+ * A turn claims as many tasks as can begin within ahead_time, by the time of recent runs, so that
+ * they do not wait here while another worker is idle. The namespaces share this number by their
+ * weights (shares.h), and in each the shards that are due. A claim returns exactly when its shard
+ * is due next, even if it took its limit.
  *
- * A reply that was lost leaves it open whether the step was made. It is made again, and then "gone"
- * or "stale" is what success looks like (run.unsure).
+ * The claims of a turn share turn_bytes, and there are as many as leave claim_bytes_least for each.
+ * A shard with large records is claimed from with more bytes and few tasks. When a claim's reply is
+ * lost, turn_bytes falls to a quarter, down to one claim of one task, and grows again by what
+ * claims bring. The next claim of the shard gives the lost one's tasks back: none of them began, so
+ * no attempt counts. For this Redis has a note of each claim whose reply is large, and of every
+ * claim while turn_bytes is below its most.
+ *
+ * After a lost reply Redis may or may not have made the step. It is made again, and then "gone" or
+ * "stale" means success (run.unsure).
  */
 
 #include "worker.h"
@@ -34,15 +36,15 @@
 #include "base/clock.h"
 
 enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4, REVIEW_PAGE = 100 };
-/* Bytes: of a turn's claims; of a claim at least, of one for large records, and of a record that is
- * large; and of a claim that is noted. */
+/* These are bytes: of a turn's claims, of a claim at least, of one for large records, of a record
+ * that is large, and of a claim that leaves a note. */
 static const size_t turn_bytes_max = (size_t)512 * 1024;
 static const size_t claim_bytes_least = (size_t)16 * 1024;
 static const size_t claim_bytes_large = (size_t)128 * 1024;
 static const size_t record_large = (size_t)16 * 1024;
 static const size_t note_bytes = (size_t)16 * 1024;
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
-/* What release.lua rounds times up to, for runs that were put off. */
+/* release.lua rounds times up to a multiple of this for runs that were put off. */
 static const tw_duration clump_time = 256 * TW_MILLISECOND;
 /* A task that is claimed so late may be one whose hint was missed. */
 static const tw_duration late_time = TW_SECOND;
@@ -112,7 +114,7 @@ static int64_t run_wait_ms(const struct run *run)
 	return run->put_off ? -delay_to_ms(run->wait) : delay_to_ms(run->wait);
 }
 
-/* Writes what follows the keys of runs that have ended. */
+/* Writes the arguments after the keys of ended runs. */
 static void ends_write(struct step *step)
 {
 	const struct list *runs = &step->runs.runs;
@@ -152,7 +154,7 @@ static void step_tell(struct worker_shard *shard, enum step_kind kind)
 	eval_hint(&step->eval);
 }
 
-/* How many tasks of the kind may be taken; 0 if it is not worth a claim. */
+/* Returns how many tasks of the kind may be claimed, or 0 if it is not worth a claim. */
 static size_t feed_room(const struct feed *feed, size_t batch)
 {
 	size_t ahead = 0;
@@ -175,7 +177,7 @@ static size_t worker_room(const struct tw_redis_worker *worker)
 	size_t batch = worker->options.batch;
 	size_t room = SIZE_MAX;
 
-	/* Runs that have ended and could not be reported: there is an end to that, too. */
+	/* Ended runs that could not be reported have a limit, too. */
 	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048)
 		return 0;
 	for (size_t i = 0; i < FEEDS; i++) {
@@ -191,12 +193,12 @@ static bool shard_wants_claim(const struct worker_shard *shard)
 	return !shard->look_at && shard->is_free;
 }
 
-/* How many may be claimed from the shard, of a room that `share` would be its part of. */
+/* Returns the most tasks to claim from the shard. `share` would be its equal part of the room. */
 static size_t claim_limit(const struct tw_redis_worker *worker, const struct worker_shard *shard,
 			  size_t room, size_t share)
 {
-	/* Much from a few that have many, for a call costs more than a task; the others come next.
-	 * From those that hardly have more than one, little from many: their time is now. */
+	/* A call costs more than a task, so a claim takes much from few shards with many tasks.
+	 * Shards with about one task are all claimed from now, little each. */
 	size_t least = shard->has_many ? CLAIM_LEAST : 1;
 	size_t limit = share > least ? share : least;
 	size_t large = worker->turn_bytes / claim_bytes_large;
@@ -225,7 +227,7 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 	shard->look_at = TW_FOREVER;
 }
 
-/* Claims at most `room` tasks, and `bytes` or so. */
+/* Adds claims of at most `room` tasks, and about `bytes`. */
 static void step_claims(struct source *source, size_t room, size_t bytes)
 {
 	struct tw_redis_worker *worker = source->worker;
@@ -254,8 +256,8 @@ static void step_claims(struct source *source, size_t room, size_t bytes)
 	source->first_shard = (source->first_shard + i) % count;
 }
 
-/* Asks how many may be claimed, or claims. Where there are limits nothing is claimed while that is
- * being asked. */
+/* Adds the question how many tasks may be claimed, or claims. With limits nothing is claimed while
+ * the question is under way. */
 static void step_take(struct source *source, size_t room, size_t bytes)
 {
 	struct worker_shard *shard = &source->shards[0];
@@ -302,12 +304,12 @@ static void step_look(struct source *source)
 	eval_number(&step->eval, source->shard_count);
 }
 
-/* Sweeps one shard of a namespace at a time, to delay nothing that is due. */
+/* Adds the sweep of one shard, so that sweeps delay nothing that is due. */
 static void step_sweep(struct source *source)
 {
 	const struct tw_redis_worker_options *options = &source->worker->options;
 	unsigned count = source->shard_count;
-	/* The number's, rounded up. */
+	/* The shard's share of the number is rounded up. */
 	int64_t share = ((int64_t)options->dead_max_count + count - 1) / count;
 	struct worker_shard *shard = NULL;
 	struct step *step;
@@ -328,7 +330,7 @@ static void step_sweep(struct source *source)
 	eval_text(&step->eval, *shard->sweep_cursor ? shard->sweep_cursor : "0");
 }
 
-/* Reads what was swept. What failed stays due. */
+/* Takes the reply to a sweep. A sweep that failed stays due. */
 static void sweep_read(struct step *step)
 {
 	const redisReply *reply = step->eval.reply;
@@ -342,8 +344,8 @@ static void sweep_read(struct step *step)
 	snprintf(shard->sweep_cursor, sizeof(shard->sweep_cursor), "%.20s", reply->element[2]->str);
 }
 
-/* Reviews the tasks of one shard at a time that recur by the calendar, to delay nothing that is
- * due: the time zone files may be others than those by which their times were found out. */
+/* Adds the review of one shard's tasks that recur by the calendar, so that reviews delay nothing
+ * that is due. The time zone files may have changed since their times were computed. */
 static void step_review(struct source *source)
 {
 	struct worker_shard *shard = &source->shards[source->review_shard];
@@ -360,8 +362,8 @@ static void step_review(struct source *source)
 	eval_number(&step->eval, 0);
 }
 
-/* Has the times be written that have changed. Where the review failed it is made again, unless
- * something else has made the key another one. */
+/* Takes the reply to a review, and queues the changed times. A review that failed is made again,
+ * unless something else has made another key of it. */
 static void review_read(struct step *step)
 {
 	struct worker_shard *shard = step->shard;
@@ -373,7 +375,7 @@ static void review_read(struct step *step)
 	if (step->eval.status != TW_OK && step->eval.status != TW_REDIS_FAILED)
 		return;
 	if (step->eval.status == TW_OK) {
-		/* One that goes nowhere would never end. */
+		/* A cursor that stays would never end. */
 		if (strcmp(reply->element[1]->str, source->review_cursor) != 0)
 			cursor = reply->element[1]->str;
 		items = reply->element[2];
@@ -381,7 +383,7 @@ static void review_read(struct step *step)
 			const redisReply *key = items->element[i];
 			struct schedule *schedule;
 
-			/* What is not known here stays as it is. */
+			/* An entry that is not known here stays as it is. */
 			(void)schedule_review(&schedule, key->str, key->len,
 					      items->element[i + 1]->str,
 					      reply->element[0]->integer);
@@ -404,7 +406,7 @@ static void look_read(struct source *source, const struct step *step)
 			shard_look_in(&source->shards[i], wait_ms * TW_MILLISECOND);
 	}
 	shards_look_later(source);
-	/* Then each is looked at by itself. */
+	/* Each shard is looked at instead. */
 	if (!fine)
 		shards_look_now(source);
 }
@@ -413,7 +415,7 @@ static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 {
 	bool unknown = step->eval.status == TW_REDIS_OUTCOME_UNKNOWN;
 
-	/* One that came and could not be read took what it took, too. */
+	/* A reply that could not be read means that tasks were taken, too. */
 	step->shard->is_lost |= unknown || step->eval.status == TW_OK;
 	worker->claim_is_lost |= unknown;
 	permits_settle(step->shard->source, step->limit, step->limit);
@@ -450,7 +452,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	for (size_t i = 0; i < batch->count; i++) {
 		struct run *run = calloc(1, sizeof(*run));
 
-		/* Its lease ends, and it comes again. */
+		/* The task's lease ends, and it comes again. */
 		if (!run)
 			continue;
 		batch->held++;
@@ -471,7 +473,7 @@ static void extend_read(struct step *step)
 {
 	struct list *lease;
 
-	/* Those that have ended meanwhile are gone from the list. */
+	/* Runs that have ended meanwhile have left the list. */
 	while ((lease = list_take_first(&step->leases))) {
 		struct run *run = list_entry(lease, struct run, lease);
 		enum tw_status status = jobs_answer(&step->eval, run->place);
