@@ -31,11 +31,11 @@ enum step_kind {
 	STEP_CLAIM,
 	STEP_SCHEDULE, /* writes next times; the next claim asks for missing ones again */
 	STEP_SWEEP,
-	STEP_REVIEW, /* looks once whether the calendars still have the tasks' times */
 	STEP_OF_SHARDS,
 	STEP_PERMIT = STEP_OF_SHARDS, /* asks how many tasks may be claimed; its shard is any */
 	STEP_LOOK,                    /* looks at all shards at once; its shard is the first */
 	STEP_PRESENT,                 /* reports that the worker is present; its shard is any */
+	STEP_REVIEW,                  /* checks once whether calendars still have a shard's times */
 	STEP_KINDS
 };
 
