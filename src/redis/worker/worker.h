@@ -31,11 +31,11 @@ enum step_kind {
 	STEP_CLAIM,
 	STEP_SCHEDULE, /* what a claim has left open; if it fails, the next one leaves it so */
 	STEP_SWEEP,
-	STEP_REVIEW, /* looks once whether the calendars still have the tasks' times */
 	STEP_OF_SHARDS,
 	STEP_PERMIT = STEP_OF_SHARDS, /* how many may be claimed; its shard is any */
 	STEP_LOOK,                    /* at all shards at once; its shard is the first */
 	STEP_PRESENT,                 /* the worker is there; its shard is any */
+	STEP_REVIEW,                  /* looks once whether calendars still have a shard's times */
 	STEP_KINDS
 };
 

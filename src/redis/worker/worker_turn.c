@@ -350,7 +350,7 @@ static void step_review(struct source *source)
 	struct step *step;
 
 	if (source->review_shard == source->shard_count || !shard->is_free ||
-	    source->worker->stopping)
+	    shard->steps[STEP_REVIEW].under_way || source->worker->stopping)
 		return;
 	step = step_begin(shard, STEP_REVIEW);
 	eval_begin(&step->eval, &script_scan, &source->redis->space, shard->number);
@@ -360,8 +360,8 @@ static void step_review(struct source *source)
 	eval_number(&step->eval, 0);
 }
 
-/* Has the times be written that have changed. Where the review failed it is made again, unless
- * something else has made the key another one. */
+/* Has the times written that have changed. A shard whose node was away is reviewed again; one that
+ * can't be is left out. */
 static void review_read(struct step *step)
 {
 	struct worker_shard *shard = step->shard;
@@ -370,7 +370,7 @@ static void review_read(struct step *step)
 	const redisReply *items;
 	const char *cursor = "0";
 
-	if (step->eval.status != TW_OK && step->eval.status != TW_REDIS_FAILED)
+	if (step->eval.away)
 		return;
 	if (step->eval.status == TW_OK) {
 		/* One that goes nowhere would never end. */
@@ -528,6 +528,10 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		look_read(step->shard->source, step);
 		return;
 	}
+	if (step->kind == STEP_REVIEW) {
+		review_read(step);
+		return;
+	}
 	if (step->kind == STEP_PERMIT) {
 		permits_read(step->shard->source, &step->eval);
 		return;
@@ -542,8 +546,6 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		extend_read(step);
 	else if (step->kind == STEP_SWEEP)
 		sweep_read(step);
-	else if (step->kind == STEP_REVIEW)
-		review_read(step);
 	else if (step->kind != STEP_SCHEDULE)
 		tell_read(worker, step);
 }
@@ -622,7 +624,8 @@ static bool steps_end(struct tw_redis_worker *worker)
 		list_remove(at);
 		step->under_way = false;
 		step->shard->asked -= step->kind < STEP_OF_SHARDS;
-		if (step->kind != STEP_PRESENT)
+		/* The worker does its work without these. */
+		if (step->kind != STEP_PRESENT && step->kind != STEP_REVIEW)
 			worker_note_step(worker, step);
 		step_read(worker, step);
 		any = true;
