@@ -197,7 +197,7 @@ static const char *fine_reply(char mark)
 		{'3', "*3\r\n:1\r\n:1\r\n:1\r\n"},
 		{'i', ":0\r\n"},
 		{'0', "*0\r\n"},
-		{'d', "*3\r\n:1\r\n$1\r\n0\r\n*0\r\n"},
+		{'d', "*4\r\n:1\r\n$1\r\n0\r\n*0\r\n:0\r\n"},
 		{'9', "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n"},
 		{'2', "*2\r\n:1\r\n:1\r\n"},
 		{'g', "*5\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$4\r\n9 0\n\r\n$0\r\n\r\n"},
