@@ -180,20 +180,21 @@ enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *t
 	json_error_t failure = {0};
 	json_t *callback = task->url ? callback_write(task, &failure) : NULL;
 	char *text = callback ? json_dumps(callback, JSON_COMPACT) : NULL;
-	char head[64];
-	char grace[24] = "";
 
 	json_decref(callback);
 	if (task->url && !callback && json_error_code(&failure) == json_error_invalid_utf8)
 		return error_set(error, TW_REDIS_BAD_DATA, "URL and headers must be UTF-8");
 	if (task->url && !text)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	if (task->grace)
-		snprintf(grace, sizeof(grace), " %" PRId64,
-			 (task->grace + TW_MILLISECOND - 1) / TW_MILLISECOND);
-	snprintf(head, sizeof(head), "%u %zu%s\n", attempts, text ? strlen(text) : 0, grace);
 	buffer_clear(buffer);
-	buffer_append_text(buffer, head);
+	buffer_append_number(buffer, attempts);
+	buffer_append(buffer, " ", 1);
+	buffer_append_number(buffer, text ? (int64_t)strlen(text) : 0);
+	if (task->grace) {
+		buffer_append(buffer, " ", 1);
+		buffer_append_number(buffer, (task->grace + TW_MILLISECOND - 1) / TW_MILLISECOND);
+	}
+	buffer_append(buffer, "\n", 1);
 	if (text)
 		buffer_append_text(buffer, text);
 	buffer_append(buffer, task->body, task->body_size);

@@ -24,6 +24,8 @@ void buffer_clear(struct buffer *buffer);
 
 void buffer_append(struct buffer *buffer, const void *data, size_t size);
 void buffer_append_text(struct buffer *buffer, const char *text);
+/* Appends the decimal digits of a number. */
+void buffer_append_number(struct buffer *buffer, int64_t number);
 
 /* These append the head of a request of `count` arguments, and each argument. */
 void buffer_array(struct buffer *buffer, size_t count);
