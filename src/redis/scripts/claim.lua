@@ -37,7 +37,9 @@ if ARGV[6] == '1' then
 		end
 	end
 end
-if redis.call('EXISTS', KEYS[6]) == 1 then
+-- Most often there is neither a pause nor a recurring task: one call finds that.
+local special = redis.call('EXISTS', KEYS[6], KEYS[7])
+if special > 0 and redis.call('EXISTS', KEYS[6]) == 1 then
 	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}, 0}
 end
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
@@ -50,8 +52,7 @@ if #due > 0 then
 		keys[i] = due[2 * i - 1]
 	end
 	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
-	local every = redis.call('EXISTS', KEYS[7]) == 1 and
-		redis.call('HMGET', KEYS[7], unpack(keys)) or {}
+	local every = special > 0 and redis.call('HMGET', KEYS[7], unpack(keys)) or {}
 	-- The time, so that tokens go up even where a server has lost the last of them.
 	local token = math.max(tonumber(redis.call('GET', KEYS[4]) or 0) + 1, now_us)
 	local token_text = string.format('%.0f', token)
@@ -61,6 +62,8 @@ if #due > 0 then
 	local scores, states, schedules = {}, {}, reply[8]
 	local n, bytes, again = 0, 0, false
 	local most, some = tonumber(ARGV[3])
+	-- The first is the latest, and no grace is shorter than a second.
+	local some_are_late = now - due[2] > 1000
 
 	redis.call('SET', KEYS[4], token_text)
 	reply[4] = token
@@ -73,9 +76,7 @@ if #due > 0 then
 		local key, record, run = keys[i], some[(i - 1) % 25 + 1], runs[i]
 		local begun = run and tonumber(string.match(run, '^%d+')) or 0
 		local open = every[i] and string.match(every[i], '^%a+ %d+ cron ([*-])')
-		local late = now - due[2 * i]
-		-- No grace is shorter than a second.
-		local grace = begun == 0 and late > 1000 and record and
+		local grace = some_are_late and begun == 0 and record and
 			tonumber(string.match(record, '^%d+ %d+ (%d+)\n'))
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
 		if open == '*' then
@@ -87,7 +88,7 @@ if #due > 0 then
 				run and begun >= tonumber(string.match(record, '^%d+') or 1) then
 			reply[3] = reply[3] + 1
 			bury(key, begun, record, 'the lease of its last attempt expired')
-		elseif grace and late > grace then
+		elseif grace and now - due[2 * i] > grace then
 			reply[9] = reply[9] + 1 + finish(key, now - grace)
 		elseif bytes + #key + #record > most and (n > 0 or most < 65536) then
 			break
