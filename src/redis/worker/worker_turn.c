@@ -39,7 +39,7 @@ enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4, REVIEW_PAGE = 100 };
 /* These are bytes: of a turn's claims, of a claim at least, of one for large records, of a record
  * that is large, and of a claim that leaves a note. */
 static const size_t turn_bytes_max = (size_t)512 * 1024;
-static const size_t claim_bytes_least = (size_t)16 * 1024;
+static const size_t claim_bytes_least = (size_t)8 * 1024;
 static const size_t claim_bytes_large = (size_t)128 * 1024;
 static const size_t record_large = (size_t)16 * 1024;
 static const size_t note_bytes = (size_t)16 * 1024;
