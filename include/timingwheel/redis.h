@@ -47,6 +47,8 @@ extern "C" {
 /* Longest key, in bytes. A key may contain any bytes; a callback's header Tw-Key has %XX for bytes
  * that are not printable. */
 #define TW_REDIS_KEY_MAX 1024
+/* Longest name of a group, in bytes. */
+#define TW_REDIS_GROUP_MAX 255
 /* Largest body, in bytes. */
 #define TW_REDIS_BODY_MAX ((size_t)256 * 1024)
 /* Longest URL of a callback, and most bytes of all its headers together. */
@@ -398,6 +400,15 @@ struct tw_redis_task {
 	enum tw_redis_method method;
 	const char *const *headers; /* strings "Name: value"; may be NULL */
 	size_t header_count;
+	/*
+	 * The group that the task belongs to, for example a tenant: UTF-8 of up to
+	 * TW_REDIS_GROUP_MAX bytes without control characters. NULL means the namespace itself.
+	 * Claims take turns among the groups that have something due in a shard, so that no group
+	 * waits for all tasks of another; in a group they go by due time. "tenant/user" is the group
+	 * of a user: the tenants take turns, and in each its users and its own tasks. A name has no
+	 * other slash.
+	 */
+	const char *group;
 };
 
 /*
@@ -907,6 +918,7 @@ struct tw_redis_job {
 	tw_duration lateness;
 	unsigned shard;
 	const char *name_space; /* the task's namespace */
+	const char *group;      /* the task's group; NULL means none */
 };
 
 /* A batch: jobs claimed together, with the memory that they point to. Only `name_space` belongs to

@@ -439,7 +439,7 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 
 	if (!task)
 		return TW_INVALID;
-	script = recurs(task) ? &script_every : &script_add;
+	script = recurs(task) ? &script_every : task->group ? &script_group_add : &script_add;
 	status = call_enter(redis, script, task->key, task->key_size, &call);
 	if (status != TW_OK)
 		return status;
@@ -543,7 +543,8 @@ struct adding {
 
 	struct eval evals[ADDS_AT_ONCE];
 	size_t used;
-	size_t shared; /* evals from this one on take more tasks of their shard */
+	const struct script *script; /* the last task's */
+	size_t shared;               /* evals from this one on take more tasks of their shard */
 	struct work work[ADDS_AT_ONCE];
 	/* The shard's eval; valid if it is one of those used and of that shard. */
 	uint16_t of_shard[TW_REDIS_SHARDS_MAX];
@@ -591,6 +592,8 @@ static const struct script *adding_script(const struct adding *adding, size_t in
 								   : &script_restore;
 	if (recurs(&adding->tasks[index]))
 		return &script_every;
+	if (adding->tasks[index].group)
+		return &script_group_add;
 	return adding->redis->access->one_server ? &script_add_many : &script_add;
 }
 
@@ -604,6 +607,11 @@ static struct eval *adding_eval(struct adding *adding, size_t number)
 		one_server ? 0 : space_shard(&adding->redis->space, task->key, task->key_size);
 	size_t index = adding->of_shard[shard];
 	struct eval *eval = &adding->evals[index];
+
+	/* A key that was in an eval of another script must not come into one before that. */
+	if (script != adding->script)
+		adding->shared = adding->used;
+	adding->script = script;
 
 	if (index >= adding->shared && index < adding->used && eval->shard == shard && !alone)
 		return eval;

@@ -83,6 +83,7 @@ static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsig
 		.method = record->task.method,
 		.headers = record->task.headers,
 		.header_count = record->task.header_count,
+		.group = record->task.group,
 		.attempt = attempts->elements ? (unsigned)attempts->element[index]->integer : 1,
 		.max_attempts = record->task.max_attempts,
 		.token = (uint64_t)parts[CLAIM_TOKEN]->integer,

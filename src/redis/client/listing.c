@@ -79,7 +79,7 @@ static void run_read(struct tw_redis_info *info, const char *run)
 static enum tw_status give_task(struct listing *listing, struct tw_redis_info *info,
 				redisReply *const *parts)
 {
-	info->due_ms = score_read(parts[0]->str);
+	info->due_ms = score_due(score_read(parts[0]->str));
 	info->reason = "";
 	run_read(info, parts[1]->str);
 	recurrence_read(parts[3]->str, &info->task, &info->due_ms);

@@ -125,8 +125,28 @@ static enum tw_status callback_check(const struct tw_redis_task *task, struct tw
 	return status == TW_OK ? headers_check(task, error) : status;
 }
 
+/* Checks a group, which is text that a header may carry and a path of one or two names. */
+static enum tw_status group_check(const char *group, struct tw_redis_error *error)
+{
+	size_t size = group ? strlen(group) : 1;
+	const char *slash = group ? strchr(group, '/') : NULL;
+
+	if (!size || size > TW_REDIS_GROUP_MAX)
+		return error_set(error, TW_INVALID, "the group must have 1 to %d bytes",
+				 TW_REDIS_GROUP_MAX);
+	if (slash && (slash == group || !slash[1] || strchr(slash + 1, '/')))
+		return error_set(error, TW_REDIS_BAD_DATA,
+				 "the group is not \"name\" or \"name/name\"");
+	if (group && has_control(group, true))
+		return error_set(error, TW_REDIS_BAD_DATA,
+				 "the group contains a control character");
+	return TW_OK;
+}
+
 enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_error *error)
 {
+	enum tw_status status;
+
 	if (!task || !task->key || !task->key_size || task->key_size > TW_REDIS_KEY_MAX)
 		return error_set(error, TW_INVALID, "the key must have 1 to %d bytes",
 				 TW_REDIS_KEY_MAX);
@@ -149,15 +169,18 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 	if (task->body_size > TW_REDIS_BODY_MAX)
 		return error_set(error, TW_REDIS_BAD_DATA, "the body is larger than %zu bytes",
 				 TW_REDIS_BODY_MAX);
-	return callback_check(task, error);
+	status = group_check(task->group, error);
+	return status == TW_OK ? callback_check(task, error) : status;
 }
 
-/* Returns the callback as a JSON object, or NULL if it is not UTF-8, as the error says, or without
- * memory. */
+/* Returns callback and group as a JSON object, or NULL if they are not UTF-8, as the error says, or
+ * without memory. */
 static json_t *callback_write(const struct tw_redis_task *task, json_error_t *error)
 {
-	json_t *callback = json_pack_ex(error, 0, "{s:s, s:s}", "url", task->url, "method",
-					tw_redis_method_name(task->method));
+	json_t *callback =
+		task->url ? json_pack_ex(error, 0, "{s:s, s:s, s:s*}", "url", task->url, "method",
+					 tw_redis_method_name(task->method), "group", task->group)
+			  : json_pack_ex(error, 0, "{s:s}", "group", task->group);
 	json_t *headers = callback && task->header_count ? json_array() : NULL;
 	bool fine = callback && (headers || !task->header_count);
 
@@ -178,13 +201,14 @@ enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *t
 {
 	unsigned attempts = task->max_attempts ? task->max_attempts : DEFAULT_ATTEMPTS;
 	json_error_t failure = {0};
-	json_t *callback = task->url ? callback_write(task, &failure) : NULL;
+	bool has_json = task->url || task->group;
+	json_t *callback = has_json ? callback_write(task, &failure) : NULL;
 	char *text = callback ? json_dumps(callback, JSON_COMPACT) : NULL;
 
 	json_decref(callback);
-	if (task->url && !callback && json_error_code(&failure) == json_error_invalid_utf8)
-		return error_set(error, TW_REDIS_BAD_DATA, "URL and headers must be UTF-8");
-	if (task->url && !text)
+	if (has_json && !callback && json_error_code(&failure) == json_error_invalid_utf8)
+		return error_set(error, TW_REDIS_BAD_DATA, "URL, headers and group must be UTF-8");
+	if (has_json && !text)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	buffer_clear(buffer);
 	buffer_append_number(buffer, attempts);
@@ -209,6 +233,11 @@ static enum tw_status callback_read(struct record *record)
 	const char *method = json_string_value(json_object_get(record->json, "method"));
 
 	task->url = json_string_value(json_object_get(record->json, "url"));
+	task->group = json_string_value(json_object_get(record->json, "group"));
+	if (group_check(task->group, NULL) != TW_OK)
+		return TW_REDIS_BAD_DATA;
+	if (!task->url && task->group)
+		return TW_OK;
 	/* A callback without a method is a POST. */
 	while (method && tw_redis_method_name(task->method) &&
 	       strcmp(method, tw_redis_method_name(task->method)))

@@ -1,4 +1,4 @@
--- with: hint again
+-- with: hint group again
 -- Takes out tasks that are done. ARGV: how many, then their keys, then their runs
 -- ("attempt:token"). Answers a letter for each: o done, g gone, s stale: the lease is another's.
 local count = tonumber(ARGV[1])

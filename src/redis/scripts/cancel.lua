@@ -1,4 +1,4 @@
--- with: leased hint again
+-- with: leased hint group again
 -- Takes a task out, or one occurrence of a recurring task: the next one follows. ARGV: key, and 1
 -- if none is to follow. Answers 0, or -2: there is none, -3: it is on lease.
 local key = ARGV[1]
@@ -13,6 +13,7 @@ end
 if leased(redis.call('HGET', KEYS[3], key), score) then
 	return -3
 end
+grouping().leave(key, score)
 if again(key) then
 	return 0
 end

@@ -1,4 +1,4 @@
--- with: hint again bury
+-- with: hint group turns again bury
 -- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds, the
 -- most bytes of keys and records, the worker's name ("": none), the number of its claim, "1" if
 -- the reply to an earlier claim with that number was lost, and how many bytes make a reply worth
@@ -37,13 +37,21 @@ if ARGV[6] == '1' then
 		end
 	end
 end
--- Most often there is neither a pause nor a recurring task: one call finds that.
-local special = redis.call('EXISTS', KEYS[6], KEYS[7])
+-- Most often there is no pause, recurring task or group: one call finds that.
+local turns = string.sub(KEYS[1], 1, -4) .. 'turns'
+local special = redis.call('EXISTS', KEYS[6], KEYS[7], turns)
 if special > 0 and redis.call('EXISTS', KEYS[6]) == 1 then
 	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}, 0}
 end
-local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
+local group = special > 0 and redis.call('EXISTS', turns) == 1 and grouping()
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0,
+	group and ARGV[1] + 1 or ARGV[1])
+local places, turns_end
+if group then
+	due, places, turns_end = turns_claim(due, tonumber(ARGV[1]))
+end
 local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}, {}, 0}
+local handled = #due / 2
 
 if #due > 0 then
 	local count = #due / 2
@@ -63,7 +71,8 @@ if #due > 0 then
 	local n, bytes, again = 0, 0, false
 	local most, some = tonumber(ARGV[3])
 	-- The first is the latest, and no grace is shorter than a second.
-	local some_are_late = now - due[2] > 1000
+	local some_are_late = group or now - due[2] > 1000
+	local left = {}
 
 	redis.call('SET', KEYS[4], token_text)
 	reply[4] = token
@@ -74,29 +83,36 @@ if #due > 0 then
 				unpack(keys, i, math.min(i + 24, count)))
 		end
 		local key, record, run = keys[i], some[(i - 1) % 25 + 1], runs[i]
+		local place = places and places[i]
 		local begun = run and tonumber(string.match(run, '^%d+')) or 0
 		local open = every[i] and string.match(every[i], '^%a+ %d+ cron ([*-])')
 		local grace = some_are_late and begun == 0 and record and
 			tonumber(string.match(record, '^%d+ %d+ (%d+)\n'))
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
-		if open == '*' then
+		if place and not group.confirms(key, due[2 * i]) then
+			left[#left + 1] = place
+		elseif open == '*' then
 			-- This is no time when it is due. If the worker dies: in 10 s again.
 			redis.call('ZADD', KEYS[1], string.format('%d', now + 10000), key)
 			schedules[#schedules + 1] = key
 			schedules[#schedules + 1] = every[i]
 		elseif not record or
 				run and begun >= tonumber(string.match(record, '^%d+') or 1) then
+			left[#left + 1] = place
 			reply[3] = reply[3] + 1
 			bury(key, begun, record, 'the lease of its last attempt expired')
 		elseif grace and now - due[2 * i] > grace then
+			left[#left + 1] = place
 			reply[9] = reply[9] + 1 + finish(key, now - grace)
 		elseif bytes + #key + #record > most and (n > 0 or most < 65536) then
+			handled = i - 1
 			break
 		else
 			if open then
 				schedules[#schedules + 1] = key
 				schedules[#schedules + 1] = every[i]
 			end
+			left[#left + 1] = place
 			n = n + 1
 			taken[n] = i
 			records[n] = record
@@ -108,6 +124,9 @@ if #due > 0 then
 			states[2 * n] = begun == 0 and first_run or begun + 1 .. ':' .. token_text
 			bytes = bytes + #key + #record
 		end
+	end
+	if #left > 0 then
+		redis.call('ZREM', string.sub(KEYS[1], 1, -4) .. 'queue', unpack(left))
 	end
 	if n > 0 then
 		redis.call('ZADD', KEYS[1], unpack(scores))
@@ -132,5 +151,9 @@ local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 if first[2] then
 	-- Something else may have written any number.
 	reply[2] = math.min(math.max(tonumber(first[2]), 0), 9007199254740991)
+end
+if group then
+	turns_end(handled)
+	reply[2] = math.min(math.max(reply[2], 0), group.next_turn() or reply[2])
 end
 return reply

@@ -1,4 +1,4 @@
--- with: hint
+-- with: hint group
 -- Makes a dead letter a task again, due now. ARGV: key. Answers 0, or -2: there is none, -1: a task
 -- has the key.
 local key = ARGV[1]
@@ -11,8 +11,9 @@ if redis.call('ZSCORE', KEYS[1], key) then
 	return -1
 end
 local head, size = string.match(letter, '^(%d+:%d+:(%d+):)')
-redis.call('HSET', KEYS[2], key, string.sub(letter, #head + size + 1))
-redis.call('ZADD', KEYS[1], now, key)
+local record = string.sub(letter, #head + size + 1)
+redis.call('HSET', KEYS[2], key, record)
+grouping().set_due(key, now, record)
 redis.call('HDEL', KEYS[5], key)
 redis.call('ZREM', KEYS[8], key)
 hint(now)

@@ -3,5 +3,7 @@
 if ARGV[1] ~= '1' and redis.call('EXISTS', KEYS[1], KEYS[5]) > 0 then
 	return -1
 end
-redis.call('UNLINK', unpack(KEYS))
+local tag = string.sub(KEYS[1], 1, -4)
+redis.call('UNLINK', tag .. 'queue', tag .. 'turns', tag .. 'groups', tag .. 'order', tag .. 'users',
+	unpack(KEYS))
 return 0

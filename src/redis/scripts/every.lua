@@ -1,4 +1,4 @@
--- with: hint due_time
+-- with: hint due_time leased group
 -- Adds a recurring task, or replaces a task by one. ARGV: mode (any, new, replace), key, at, delay,
 -- record, what becomes of missed times (one, skip, all), either the period in milliseconds or
 -- "cron - ZONE EXPRESSION", and the time from which it is to recur (0: none is given, -1: a delay
@@ -20,6 +20,9 @@ end
 if mode == 'replace' and not score then
 	return -2
 end
+local group = grouping()
+local was_due, is_queued = group.due_of(score or 0)
+group.leave(key, score)
 redis.call('HSET', KEYS[2], key, ARGV[5])
 redis.pcall('INCRBY', KEYS[9], 1)
 local from = tonumber(ARGV[8])
@@ -31,11 +34,15 @@ if score and from >= 0 then
 		-- A calendar has no beginning that would tell one series from another.
 		if from == 0 or not period and from <= now or
 				period and from <= present and (present - from) % period == 0 then
+			if is_queued or group.of(ARGV[5]) and
+					not leased(redis.call('HGET', KEYS[3], key), score) then
+				group.set_due(key, was_due, ARGV[5])
+			end
 			return math.max(1, present)
 		end
 	end
 end
-redis.call('ZADD', KEYS[1], string.format('%d', due), key)
+group.set_due(key, due, ARGV[5])
 redis.call('HDEL', KEYS[3], key)
 redis.call('HSET', KEYS[7], key, string.format('%s %d %s', missed, due, rest))
 hint(due)

@@ -1,6 +1,8 @@
--- with: hint again bury
+-- with: hint group again bury
 -- Ends failed runs. ARGV: how many, their keys, their runs, their waits in milliseconds until the
 -- next attempt (-1: there is none, it is a dead letter) and their reasons. Answers as ack does.
+local group = grouping()
+local has_groups = group.is_used()
 local count = tonumber(ARGV[1])
 local runs = redis.call('HMGET', KEYS[3], unpack(ARGV, 2, count + 1))
 local answers, scores, states = {}, {}, {}
@@ -19,8 +21,12 @@ for i = 1, count do
 		else
 			-- Rounded up, as due_time: never a fraction of a millisecond early.
 			local due = wait == '0' and now or math.ceil(now_us / 1000) + wait
-			scores[#scores + 1] = string.format('%d', due)
-			scores[#scores + 1] = key
+			if has_groups then
+				group.set_due(key, due)
+			else
+				scores[#scores + 1] = string.format('%d', due)
+				scores[#scores + 1] = key
+			end
 			states[#states + 1] = key
 			states[#states + 1] = attempts
 			earliest = math.min(due, earliest or due)
@@ -28,7 +34,9 @@ for i = 1, count do
 	end
 end
 if earliest then
-	redis.call('ZADD', KEYS[1], unpack(scores))
+	if #scores > 0 then
+		redis.call('ZADD', KEYS[1], unpack(scores))
+	end
 	redis.call('HSET', KEYS[3], unpack(states))
 	hint(earliest)
 end

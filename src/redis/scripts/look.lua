@@ -6,9 +6,14 @@ local answers = {}
 
 for shard = 1, ARGV[1] do
 	local keys = tag .. shard - 1
-	local first = redis.call('ZRANGE', keys .. '}due', 0, 0, 'WITHSCORES')
+	local first = tonumber(redis.call('ZRANGE', keys .. '}due', 0, 0, 'WITHSCORES')[2])
+	-- The first of `turns` is the namespace itself, unless a group waits for longer.
+	local turn = tonumber(redis.call('ZRANGE', keys .. '}turns', 1, 1, 'WITHSCORES')[2])
 
-	answers[shard] = first[2] and redis.call('EXISTS', keys .. '}pause') == 0 and
-		math.min(math.max(tonumber(first[2]) - now, 0), 9007199254740991) or -1
+	if turn then
+		first = math.min(first or turn / 1000, math.ceil(turn / 1000))
+	end
+	answers[shard] = first and redis.call('EXISTS', keys .. '}pause') == 0 and
+		math.min(math.max(first - now, 0), 9007199254740991) or -1
 end
 return answers

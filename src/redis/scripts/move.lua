@@ -1,4 +1,4 @@
--- with: hint due_time leased
+-- with: hint due_time leased group
 -- Gives a task another due time. ARGV: key, at, delay. Answers it, or -2: there is no such task,
 -- -3: it is on lease.
 local key = ARGV[1]
@@ -16,6 +16,8 @@ if run then
 	redis.call('HSET', KEYS[3], key, (string.match(run, '^%d+')))
 end
 local due = due_time(ARGV[2], ARGV[3])
-redis.call('ZADD', KEYS[1], due, key)
+local group = grouping()
+group.leave(key, score)
+group.set_due(key, due)
 hint(due)
 return due

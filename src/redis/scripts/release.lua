@@ -1,7 +1,9 @@
--- with: hint
+-- with: hint group
 -- Gives back what was not begun, or is to run later: the attempt does not count. ARGV: how many,
 -- their keys, their runs, and their waits in milliseconds until each is due again. A negative wait
 -- is rounded up to a time that others of its shard have, too. Answers as ack does.
+local group = grouping()
+local has_groups = group.is_used()
 local count = tonumber(ARGV[1])
 local runs = redis.call('HMGET', KEYS[3], unpack(ARGV, 2, count + 1))
 local answers, scores, states, fresh = {}, {}, {}, {}
@@ -19,8 +21,12 @@ for i = 1, count do
 			local apart = wait < -4096 and 1024 or 256
 			due = math.ceil(due / apart) * apart
 		end
-		scores[#scores + 1] = string.format('%d', due)
-		scores[#scores + 1] = key
+		if has_groups then
+			group.set_due(key, due)
+		else
+			scores[#scores + 1] = string.format('%d', due)
+			scores[#scores + 1] = key
+		end
 		if attempts > 0 then
 			states[#states + 1] = key
 			states[#states + 1] = attempts
@@ -32,7 +38,9 @@ for i = 1, count do
 	end
 end
 if earliest then
-	redis.call('ZADD', KEYS[1], unpack(scores))
+	if #scores > 0 then
+		redis.call('ZADD', KEYS[1], unpack(scores))
+	end
 	if #states > 0 then
 		redis.call('HSET', KEYS[3], unpack(states))
 	end

@@ -1,7 +1,8 @@
--- with: hint
+-- with: hint group
 -- Restores tasks as a listing returned them. ARGV: for each its mode (any, new, replace), key, time
 -- when it is to be looked at, attempts begun, record and entry in `every` ("": none). Returns for
 -- each 0, or -1: it exists, -2: it doesn't.
+local group = grouping()
 local answers = {}
 local added = 0
 local earliest
@@ -15,7 +16,8 @@ for i = 1, #ARGV - 2, 6 do
 	if answer == 0 then
 		local due = tonumber(score)
 
-		redis.call('ZADD', KEYS[1], score, key)
+		group.leave(key, exists)
+		group.set_due(key, due, record)
 		redis.call('HSET', KEYS[2], key, record)
 		redis.call('HDEL', KEYS[3], key)
 		redis.call('HDEL', KEYS[7], key)

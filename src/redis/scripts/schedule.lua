@@ -1,9 +1,10 @@
--- with: hint
+-- with: hint group
 -- Writes what a worker or a client has found out about tasks that recur by the calendar. ARGV: how
 -- many, then of each its key, the entry that this was made from, the entry to write ("": it recurs
 -- no more) and when it is due ("": as it is). Changes nothing where the entry has become another.
 -- An occurrence that has not ended, and has begun or was moved, stays due as it is. Returns a
 -- letter for each: o written, s another.
+local group = grouping()
 local answers = {}
 
 for i = 1, tonumber(ARGV[1]) do
@@ -13,7 +14,9 @@ for i = 1, tonumber(ARGV[1]) do
 	else
 		local present = string.match(was, '^%a+ (%d+) cron [^*]')
 
-		if present and (redis.call('ZSCORE', KEYS[1], key) ~= present or
+		local score = redis.call('ZSCORE', KEYS[1], key)
+
+		if present and (not score or group.due_of(score) ~= tonumber(present) or
 				redis.call('HEXISTS', KEYS[3], key) == 1) then
 			due = ''
 		end
@@ -23,12 +26,15 @@ for i = 1, tonumber(ARGV[1]) do
 		else
 			redis.call('HDEL', KEYS[7], key)
 		end
+		if due ~= '' then
+			group.leave(key, score)
+		end
 		if is == '' and due ~= '' then
 			redis.call('ZREM', KEYS[1], key)
 			redis.call('HDEL', KEYS[2], key)
 			redis.call('HDEL', KEYS[3], key)
 		elseif due ~= '' then
-			redis.call('ZADD', KEYS[1], due, key)
+			group.set_due(key, tonumber(due))
 			hint(tonumber(due))
 		end
 	end

@@ -28,6 +28,7 @@ struct script {
 #define SCRIPT_LIST(X)                                              \
 	X(add, 9, false, true, false, "[*i]")                       \
 	X(every, 9, false, true, false, "i")                        \
+	X(group_add, 9, false, true, false, "[*i]")                 \
 	X(add_many, 1, false, true, false, "[*i]")                  \
 	X(cancel, 7, false, true, false, "i")                       \
 	X(move, 3, false, true, false, "i")                         \

@@ -268,6 +268,11 @@ static bool headers_write(struct http_request *request, const struct tw_redis_jo
 	fine = fine && headers_add(request, line);
 	snprintf(line, sizeof(line), "Tw-Token: %" PRIu64, job->token);
 	fine = fine && headers_add(request, line) && headers_add(request, "Expect:");
+	if (job->group) {
+		strcpy(line, "Tw-Group: ");
+		tw_redis_write_key(job->group, strlen(job->group), line + strlen(line));
+		fine = fine && headers_add(request, line);
+	}
 	for (size_t i = 0; i < job->header_count && fine; i++) {
 		typed = typed || !strncasecmp(job->headers[i], "Content-Type:", 13);
 		named = named || !strncasecmp(job->headers[i], "Idempotency-Key:", 16);

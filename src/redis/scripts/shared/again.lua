@@ -1,7 +1,8 @@
 -- What a recurring task's occurrence leaves behind when it ends: the next one. False: the task is
 -- none. Where times have been missed, "one" runs once for all of them, "skip" not at all, and "all"
 -- once for each. By the calendar the next time stands in the entry, written by a worker; where that
--- does not say it, the task is left without one, for a worker to schedule (claim.lua). Needs hint.
+-- does not say it, the task is left without one, for a worker to schedule (claim.lua). Needs hint
+-- and group.
 -- Times before `oldest` (nil: none) are skipped. Returns how many of `all` these were, too.
 local function again(key, oldest)
 	local missed, at, rest = string.match(redis.call('HGET', KEYS[7], key) or '',
@@ -39,7 +40,7 @@ local function again(key, oldest)
 		return false
 	end
 	redis.call('HDEL', KEYS[3], key)
-	redis.call('ZADD', KEYS[1], string.format('%d', due), key)
+	grouping().set_due(key, due)
 	redis.call('HSET', KEYS[7], key, string.format('%s %d %s', missed, at, rest))
 	hint(due)
 	return true, skipped

@@ -15,7 +15,17 @@
 --   8 died   sorted set: key of each dead letter, by the millisecond when it died; those that
 --            claim.lua has made come into it when the letters are swept (dead_sweep.lua)
 --   9 added  how many tasks were ever added
--- Beside them "note/WORKER" is there for the time of a lease: what a worker's last large claim took
+-- Where tasks have groups there are beside them
+--   queue  sorted set by name: group, a zero byte, due time in 15 digits and key of each task of a
+--          group that waits
+--   turns  sorted set: each group that has one in `queue`, by the microsecond of its turn; and '',
+--          the namespace itself
+--   order  sorted set by name: group, a zero byte, the microsecond of the turn in 16 digits and name
+--          of each user of a group who has a task in `queue`
+--   users  hash: "GROUP/USER" to that microsecond; each group that has users to 1
+--   groups hash: group to its weight; '/', and "/GROUP" where users take turns, to a turn that was
+--          cut short, as "3 NAME"
+-- Besides, "note/WORKER" is there for the time of a lease: what a worker's last large claim took
 -- (claim.lua).
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of
 -- this folder before it, too; only those, for each call makes their functions anew.

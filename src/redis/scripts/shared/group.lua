@@ -1,0 +1,117 @@
+-- Tasks of groups. One that waits is in `queue`, under its group and its due time, and stands in
+-- `due` by that time and 4e15 more: so a claim by due time alone does not come upon it, and all
+-- else finds it there. One on lease stands in `due` like any other. A place in `queue` that `due`
+-- does not confirm is passed over. `turns` has each group that has a task in `queue`, by the
+-- microsecond of its turn (turns.lua). Most namespaces have no groups, so these functions are made
+-- where one is asked for.
+local function grouping()
+	local QUEUED = 4000000000000000
+	local tag = string.sub(KEYS[1], 1, -4)
+	local queue, turns, order, users = tag .. 'queue', tag .. 'turns', tag .. 'order', tag .. 'users'
+	local group = {}
+
+	-- Returns whether the shard has ever had a task of a group.
+	function group.is_used()
+		return redis.call('EXISTS', turns) == 1
+	end
+
+	-- Returns the group that a record names, or nil.
+	function group.of(record)
+		local head, size = string.match(record or '', '^(%d+ (%d+)[ %d]*\n)')
+		local json = head and string.sub(record, #head + 1, #head + size) or ''
+		if not string.find(json, '"group":', 1, true) then
+			return nil
+		end
+		local ok, callback = pcall(cjson.decode, json)
+		return ok and type(callback) == 'table' and callback.group or nil
+	end
+
+	-- Returns the due time that the score of a task says, and whether it waits in `queue`.
+	function group.due_of(score)
+		score = tonumber(score)
+		if score < QUEUED then
+			return score, false
+		end
+		return score - QUEUED, true
+	end
+
+	-- Returns a task's place in `queue`.
+	local function place_of(name, due, key)
+		return name .. '\0' .. string.format('%015d', due) .. key
+	end
+
+	-- Returns whether a task that `queue` has by that time is there for it still.
+	function group.confirms(key, due)
+		return tonumber(redis.call('ZSCORE', KEYS[1], key) or 0) == QUEUED + due
+	end
+
+	-- Takes a task with that score out of `queue`, if it is there. It stays in `due`.
+	function group.leave(key, score)
+		local due, is_queued = group.due_of(score or 0)
+		local name = is_queued and group.of(redis.call('HGET', KEYS[2], key))
+		if name then
+			redis.call('ZREM', queue, place_of(name, due, key))
+		end
+	end
+
+	-- Gives a user of a group a turn at that time, unless there is one before.
+	local function user_turn(tenant, user, due)
+		local path, start = tenant .. '/' .. user, tenant .. '\0'
+		local turn = redis.call('HGET', users, path)
+
+		if not turn or tonumber(turn) > due * 1000 then
+			local text = string.format('%016d', due * 1000)
+			if turn then
+				redis.call('ZREM', order, start .. turn .. user)
+			end
+			redis.call('ZADD', order, 0, start .. text .. user)
+			redis.call('HSET', users, path, text)
+		end
+	end
+
+	-- Makes a task, which is in no queue, due at that time: in the group that its record names, or
+	-- by itself. The record may be nil where the task has it already.
+	function group.set_due(key, due, record)
+		local name = group.of(record or group.is_used() and redis.call('HGET', KEYS[2], key))
+
+		if not name then
+			redis.call('ZADD', KEYS[1], string.format('%d', due), key)
+			return
+		end
+		local tenant, user = string.match(name, '^(.-)/(.*)$')
+		redis.call('ZADD', KEYS[1], string.format('%d', QUEUED + due), key)
+		redis.call('ZADD', queue, 0, place_of(name, due, key))
+		if tenant or redis.call('HEXISTS', users, name) == 1 then
+			tenant, user = tenant or name, user or ''
+			if redis.call('HSETNX', users, tenant, 1) == 1 then
+				-- Its own tasks take turns with those of its users.
+				local first = redis.call('ZRANGEBYLEX', queue, '[' .. tenant .. '\0',
+					'(' .. tenant .. '\1', 'LIMIT', 0, 1)[1]
+				if first then
+					user_turn(tenant, '',
+						tonumber(string.sub(first, #tenant + 2, #tenant + 16)))
+				end
+			end
+			user_turn(tenant, user, due)
+			name = tenant
+		end
+		local turn = redis.call('ZSCORE', turns, name)
+		if not turn or tonumber(turn) > due * 1000 then
+			redis.call('ZADD', turns, string.format('%d', due * 1000), name)
+			redis.call('ZADD', turns, 'NX', 0, '')
+		end
+	end
+
+	-- Returns how many tasks in `queue` are due.
+	function group.count_due()
+		return redis.call('ZCOUNT', KEYS[1], QUEUED, string.format('%d', QUEUED + now))
+	end
+
+	-- Returns when a group has its next turn, or nil.
+	function group.next_turn()
+		-- The first is the namespace itself, unless a group waits for longer.
+		local turn = redis.call('ZRANGE', turns, 1, 1, 'WITHSCORES')[2]
+		return turn and math.ceil(turn / 1000)
+	end
+	return group
+end

@@ -1,0 +1,287 @@
+-- Turns, by deficit round robin (Shreedhar and Varghese, 1995): of groups, with the namespace's own
+-- tasks as the group '', and in a group that has users of these. A turn gives as many tasks as the
+-- weight says. Who has something due stands by the last turn or, if there was none since it was
+-- idle, by when the first task was due: so it comes before all that had a turn since then, once.
+--
+-- Returns up to `most` tasks in the order of turns: keys and due times as ZRANGEBYSCORE returns
+-- them, the place of each in `queue`, and a function that writes when all have their next turns,
+-- given how many of these tasks were claimed. `own` are the first `most` and one of the namespace's
+-- own due tasks.
+local function turns_claim(own, most)
+	local tag = string.sub(KEYS[1], 1, -4)
+	local queue_key, turns_key, groups_key = tag .. 'queue', tag .. 'turns', tag .. 'groups'
+	local order_key, users_key = tag .. 'order', tag .. 'users'
+	local has_users = redis.call('EXISTS', users_key) == 1
+	local has_weights = redis.call('EXISTS', groups_key) == 1
+	local rotations, take = {}, nil
+
+	-- Returns a rotation of the users of a group, or (nil) of the groups.
+	local function rotation_new(group)
+		local rotation = {group = group, all = {}, active = {}, at = 1, round = 1}
+		rotations[#rotations + 1] = rotation
+		return rotation
+	end
+
+	-- Appends up to `count` of those who have a turn by now and are not in the rotation yet.
+	local function load(rotation, count)
+		local names, paths = {}, {}
+		if rotation.group then
+			local start = rotation.group .. '\0'
+			local found = redis.call('ZRANGEBYLEX', order_key, rotation.last or '[' .. start,
+				'[' .. start .. string.format('%016.0f', now_us) .. '\255',
+				'LIMIT', 0, count)
+			for i, member in ipairs(found) do
+				names[i] = string.sub(member, #start + 17)
+				paths[i] = rotation.group .. '/' .. names[i]
+				rotation.last = '(' .. member
+			end
+		else
+			names = redis.call('ZRANGEBYSCORE', turns_key, '-inf', now_us, 'LIMIT',
+				#rotation.all, count)
+			paths = names
+		end
+		rotation.is_whole = #names < count
+		if #names == 0 then
+			return
+		end
+		local weights = has_weights and
+			redis.call('HMGET', groups_key, '/' .. (rotation.group or ''), unpack(paths)) or {}
+		local users = has_users and not rotation.group and
+			redis.call('HMGET', users_key, unpack(names)) or {}
+		local spent, cut = string.match(weights[1] or '', '^(%d+) (.*)$')
+		for i, name in ipairs(names) do
+			local weight = tonumber(string.match(weights[i + 1] or '', '^%d+') or 1)
+			local turn = {name = name, path = paths[i], weight = weight, taken = 0, left = 0,
+				was_cut = cut == name, spent = cut == name and spent % weight or 0}
+			if rotation.group and name == '' then
+				turn.path = rotation.group
+			end
+			turn.own = turn.path == '' and own
+			turn.rotation = users[i] and rotation_new(name)
+			turn.parent = rotation.turn
+			if turn.rotation then
+				turn.rotation.turn = turn
+			end
+			table.insert(rotation.all, turn)
+			if turn.path ~= '' or #own > 0 then
+				table.insert(rotation.active, turn)
+			end
+		end
+	end
+
+	-- Appends up to `count` due tasks of a turn that is of one group or user. turn.following
+	-- becomes the due time of the next.
+	local function take_tasks(turn, count, tasks)
+		turn.following = nil
+		if turn.own then
+			for i = turn.taken + 1, math.min(turn.taken + count, #own / 2) do
+				table.insert(tasks, {own[2 * i - 1], own[2 * i], turn = turn})
+				turn.taken = i
+			end
+			turn.following = own[2 * turn.taken + 1] and now
+			return
+		end
+		local start = #turn.path + 2
+		local found = redis.call('ZRANGEBYLEX', queue_key, turn.last or '[' .. turn.path .. '\0',
+			'(' .. turn.path .. '\1', 'LIMIT', 0, count + 1)
+		for i, place in ipairs(found) do
+			local due = tonumber(string.sub(place, start, start + 14))
+			if i > count or due > now then
+				turn.following = due
+				return
+			end
+			table.insert(tasks, {string.sub(place, start + 15), string.format('%d', due), place,
+				turn = turn})
+			turn.taken = turn.taken + 1
+			turn.last = '(' .. place
+		end
+	end
+
+	-- Gives the turn up to `count` tasks. Returns whether more of it is due.
+	local function turn_take(turn, count, tasks, round)
+		local before = #tasks
+		turn.was_served_before = turn.was_served_before or turn.round and turn.round < round
+		turn.round = round
+		if turn.rotation then
+			take(turn.rotation, count, tasks)
+			turn.taken = turn.taken + #tasks - before
+			turn.following = turn.rotation.following
+		else
+			take_tasks(turn, count, tasks)
+		end
+		return turn.following and turn.following <= now
+	end
+
+	-- Returns how many whole rounds `count` tasks are, if no turn was cut short.
+	local function whole_rounds(active, count)
+		local sum = 0
+		for _, turn in ipairs(active) do
+			sum = turn.spent == 0 and sum + turn.weight or math.huge
+		end
+		return math.floor(count / sum)
+	end
+
+	-- Gives each of a rotation the tasks of some whole rounds, which all can be loaded for.
+	local function take_rounds(rotation, rounds, tasks)
+		local blocks, still = {}, {}
+		for i, turn in ipairs(rotation.active) do
+			blocks[i] = {turn = turn}
+			if turn_take(turn, rounds * turn.weight, blocks[i], rotation.round) then
+				still[#still + 1] = turn
+			end
+		end
+		for round = 1, rounds do
+			for _, block in ipairs(blocks) do
+				local weight = block.turn.weight
+				for i = (round - 1) * weight + 1, math.min(round * weight, #block) do
+					tasks[#tasks + 1] = block[i]
+				end
+			end
+		end
+		rotation.active = still
+		rotation.at = #still + 1
+	end
+
+	-- Appends up to `count` tasks by turns. rotation.following becomes when the next is due.
+	function take(rotation, count, tasks)
+		local last = #tasks + count
+		while #tasks < last do
+			if rotation.at > #rotation.active and not rotation.is_whole then
+				load(rotation, last - #tasks + 1)
+			end
+			if rotation.at > #rotation.active then
+				if #rotation.active == 0 then
+					break
+				end
+				rotation.at = 1
+				rotation.round = rotation.round + 1
+			end
+			local rounds = rotation.at == 1 and rotation.is_whole and
+				whole_rounds(rotation.active, last - #tasks) or 0
+			if rounds > 0 then
+				take_rounds(rotation, rounds, tasks)
+			else
+				local turn, before = rotation.active[rotation.at], #tasks
+				local goes_on = turn_take(turn, math.min(turn.weight - turn.spent,
+					last - before), tasks, rotation.round)
+				turn.spent = turn.spent + #tasks - before
+				if not goes_on then
+					turn.spent = 0
+					table.remove(rotation.active, rotation.at)
+				elseif turn.spent == turn.weight then
+					turn.spent = 0
+					rotation.at = rotation.at + 1
+				end
+			end
+		end
+		if #rotation.active == 0 and not rotation.is_whole then
+			load(rotation, 1)
+		end
+		rotation.following = #rotation.active > 0 and now or nil
+		if not rotation.following and rotation.group then
+			local start = rotation.group .. '\0'
+			local next = redis.call('ZRANGEBYLEX', order_key, rotation.last or '[' .. start,
+				'(' .. rotation.group .. '\1', 'LIMIT', 0, 1)[1]
+			rotation.following = next and
+				math.ceil(string.sub(next, #start + 1, #start + 16) / 1000)
+			for _, turn in ipairs(rotation.all) do
+				rotation.following = math.min(turn.following or rotation.following or 1e16,
+					rotation.following or 1e16)
+			end
+			if rotation.following == 1e16 then
+				rotation.following = nil
+			end
+		end
+	end
+
+	-- Returns when the next turn is, nil: it has that already, or -1: never.
+	local function turn_next(rotation, turn)
+		local goes_on = turn.left > 0 or turn.following and turn.following <= now
+		if not turn.round or turn.left > 0 and turn.left == turn.taken then
+			return nil
+		elseif turn.spent > 0 then
+			return turn.was_served_before and now_us - 2 or nil
+		elseif goes_on then
+			return turn.round == rotation.round and now_us or now_us - 1
+		elseif turn.own then
+			return now_us
+		end
+		return turn.following and turn.following * 1000 or -1
+	end
+
+	local tasks = {}
+	local groups = rotation_new()
+	take(groups, most, tasks)
+
+	local due, places = {}, {}
+	for i, task in ipairs(tasks) do
+		due[2 * i - 1], due[2 * i], places[i] = task[1], task[2], task[3]
+	end
+	return due, places, function(handled)
+		local scores, gone, leave, enter, turns, users = {}, {}, {}, {}, {}, {}
+		for i = handled + 1, #tasks do
+			local turn = tasks[i].turn
+			while turn do
+				turn.left = turn.left + 1
+				turn = turn.parent
+			end
+		end
+		for _, rotation in ipairs(rotations) do
+			local cut
+			for _, turn in ipairs(rotation.all) do
+				local next = turn_next(rotation, turn)
+				local group = rotation.group
+				if turn.spent > 0 and turn.round then
+					cut = string.format('%d %s', turn.spent, turn.name)
+				elseif turn.was_cut and turn.round then
+					cut = cut or ''
+				end
+				if next and not group then
+					if next == -1 then
+						gone[#gone + 1] = turn.name
+						if turn.rotation then
+							users[#users + 1] = turn.name
+						end
+					else
+						scores[#scores + 1] = string.format('%.0f', next)
+						scores[#scores + 1] = turn.name
+					end
+				elseif next then
+					local path = group .. '/' .. turn.name
+					local text = string.format('%016.0f', next)
+					leave[#leave + 1] = group .. '\0' ..
+						redis.call('HGET', users_key, path) .. turn.name
+					if next == -1 then
+						users[#users + 1] = path
+					else
+						enter[#enter + 1] = 0
+						enter[#enter + 1] = group .. '\0' .. text .. turn.name
+						turns[#turns + 1] = path
+						turns[#turns + 1] = text
+					end
+				end
+			end
+			if cut == '' then
+				redis.call('HDEL', groups_key, '/' .. (rotation.group or ''))
+			elseif cut then
+				redis.call('HSET', groups_key, '/' .. (rotation.group or ''), cut)
+			end
+		end
+		if #scores > 0 then
+			redis.call('ZADD', turns_key, unpack(scores))
+		end
+		if #gone > 0 then
+			redis.call('ZREM', turns_key, unpack(gone))
+		end
+		if #leave > 0 then
+			redis.call('ZREM', order_key, unpack(leave))
+		end
+		if #enter > 0 then
+			redis.call('ZADD', order_key, unpack(enter))
+			redis.call('HSET', users_key, unpack(turns))
+		end
+		if #users > 0 then
+			redis.call('HDEL', users_key, unpack(users))
+		end
+	end
+end

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Groups through the calls: what a task of a group keeps, and that claims take turns. The turns
+ * themselves are test_turns.c's.
+ */
+#include "support/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/http_server.h"
+#include "support/runs.h"
+#include "support/wait.h"
+
+static const tw_duration long_lease = TW_MINUTE;
+static const tw_duration short_lease = 20 * TW_MILLISECOND;
+
+/* A namespace of one shard, so that a claim sees all. */
+static int open_one_shard(void **state)
+{
+	struct fixture *fixture;
+	int result = fixture_open(state);
+
+	fixture = *state;
+	tw_redis_close(fixture->redis);
+	snprintf(fixture->name_space + strlen(fixture->name_space), 4, "-1");
+	fixture->options.shards = 1;
+	fixture->options.name_space = fixture->name_space;
+	fixture->redis = client_open(&fixture->options);
+	return result;
+}
+
+static void add_to(struct tw_redis *redis, const char *group, const char *key, tw_duration delay)
+{
+	const struct tw_redis_task task = {
+		.key = key, .key_size = strlen(key), .delay = delay, .group = group};
+
+	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+}
+
+/* Adds "GROUP-0" and so on, due now. */
+static void add_many_to(struct tw_redis *redis, const char *group, int count)
+{
+	for (int i = 0; i < count; i++) {
+		char key[64];
+
+		snprintf(key, sizeof(key), "%s-%d", group, i);
+		add_to(redis, group, key, 0);
+	}
+}
+
+static struct tw_redis_batch *claim(struct tw_redis *redis, size_t limit, tw_duration lease)
+{
+	struct tw_redis_batch *batch = NULL;
+
+	assert_ok(redis, tw_redis_claim(redis, 0, limit, lease, &batch, NULL));
+	return batch;
+}
+
+/* Returns how many of the batch are of that group. */
+static size_t count_of(const struct tw_redis_batch *batch, const char *group)
+{
+	const struct tw_redis_job *jobs = tw_redis_batch_jobs(batch);
+	size_t count = 0;
+
+	for (size_t i = 0; i < tw_redis_batch_count(batch); i++)
+		count += jobs[i].group ? group && !strcmp(jobs[i].group, group) : !group;
+	return count;
+}
+
+static void assert_claimed(struct tw_redis *redis, size_t limit, const char *group, size_t count)
+{
+	struct tw_redis_batch *batch = claim(redis, limit, long_lease);
+
+	assert_int_equal(count_of(batch, group), count);
+	tw_redis_batch_free(batch);
+}
+
+static void flood_holds_up_no_other_group(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_many_to(fixture->redis, "flood", 300);
+	assert_claimed(fixture->redis, 10, "flood", 10);
+	add_to(fixture->redis, "trickle", "it", 0);
+	add_to(fixture->redis, NULL, "own", 0);
+	batch = claim(fixture->redis, 3, long_lease);
+	assert_int_equal(tw_redis_batch_count(batch), 3);
+	assert_int_equal(count_of(batch, "flood"), 1);
+	assert_int_equal(count_of(batch, "trickle"), 1);
+	assert_int_equal(count_of(batch, NULL), 1);
+	tw_redis_batch_free(batch);
+	assert_claimed(fixture->redis, 1000, "flood", 289);
+}
+
+static void users_of_a_group_share_its_turn(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_many_to(fixture->redis, "one", 20);
+	for (int i = 0; i < 10; i++) {
+		char group[16];
+
+		snprintf(group, sizeof(group), "two/%d", i);
+		add_many_to(fixture->redis, group, 2);
+	}
+	batch = claim(fixture->redis, 10, long_lease);
+	assert_int_equal(tw_redis_batch_count(batch), 10);
+	assert_int_equal(count_of(batch, "one"), 5);
+	assert_int_equal(count_of(batch, "two/0"), 1);
+	tw_redis_batch_free(batch);
+}
+
+struct seen {
+	size_t count;
+	char group[64];
+	int64_t due_ms;
+};
+
+static bool see(void *context, const struct tw_redis_info *info)
+{
+	struct seen *seen = context;
+
+	seen->count++;
+	snprintf(seen->group, sizeof(seen->group), "%s", info->task.group ? info->task.group : "");
+	seen->due_ms = info->due_ms;
+	return true;
+}
+
+static struct seen get(struct tw_redis *redis, const char *key)
+{
+	struct seen seen = {0};
+
+	assert_ok(redis, tw_redis_get(redis, key, strlen(key), see, &seen));
+	return seen;
+}
+
+static void task_of_a_group_is_listed_moved_and_taken_out(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t now = redis_server_now(&fixture->server);
+	struct seen seen = {0};
+	int64_t due = 0;
+
+	add_to(fixture->redis, "g", "a", TW_HOUR);
+	assert_string_equal(get(fixture->redis, "a").group, "g");
+	assert_in_range(get(fixture->redis, "a").due_ms - now, 3600000, 3605000);
+	assert_in_range(stats_of(fixture->redis).next_ms - now, 3600000, 3605000);
+	assert_int_equal(stats_of(fixture->redis).due, 0);
+	assert_ok(fixture->redis, tw_redis_move(fixture->redis, "a", 1, 0, 2 * TW_HOUR, &due));
+	assert_int_equal(get(fixture->redis, "a").due_ms, due);
+	assert_ok(fixture->redis, tw_redis_each(fixture->redis, see, &seen));
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(seen.due_ms, due);
+	assert_ok(fixture->redis, move_task(fixture->redis, "a", 0));
+	assert_int_equal(stats_of(fixture->redis).due, 1);
+	assert_ok(fixture->redis, cancel_task(fixture->redis, "a"));
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	assert_claimed(fixture->redis, 10, "g", 0);
+}
+
+static void task_that_was_replaced_runs_once_and_when_it_says(void **state)
+{
+	struct fixture *fixture = *state;
+
+	/* Of a group by one of none, that by one of a group, and by one of another. */
+	add_to(fixture->redis, "g", "a", 0);
+	add_to(fixture->redis, NULL, "a", TW_HOUR);
+	assert_claimed(fixture->redis, 10, NULL, 0);
+	add_to(fixture->redis, NULL, "b", TW_HOUR);
+	add_to(fixture->redis, "g", "b", 0);
+	assert_claimed(fixture->redis, 10, "g", 1);
+	add_to(fixture->redis, "g", "c", 0);
+	add_to(fixture->redis, "h", "c", 0);
+	assert_claimed(fixture->redis, 10, "h", 1);
+	assert_claimed(fixture->redis, 10, "g", 0);
+}
+
+static void ended_lease_and_retry_stay_in_the_group(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_to(fixture->redis, "g", "a", 0);
+	tw_redis_batch_free(claim(fixture->redis, 10, short_lease));
+	wait_for(2 * short_lease);
+	batch = claim(fixture->redis, 10, long_lease);
+	assert_int_equal(count_of(batch, "g"), 1);
+	assert_int_equal(only_job(batch)->attempt, 2);
+	/* A failed task stands behind what others have, as any of its group. */
+	add_many_to(fixture->redis, "g", 5);
+	assert_claimed(fixture->redis, 1, "g", 1);
+	add_to(fixture->redis, "h", "b", 0);
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(batch), 1, 0, "it failed", NULL));
+	tw_redis_batch_free(batch);
+	assert_claimed(fixture->redis, 2, "h", 1);
+	assert_claimed(fixture->redis, 10, "g", 4);
+}
+
+static void dead_letter_comes_back_into_its_group(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+
+	add_to(fixture->redis, "g", "a", 0);
+	batch = claim(fixture->redis, 1, long_lease);
+	assert_ok(fixture->redis,
+		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "no", NULL));
+	tw_redis_batch_free(batch);
+	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
+	assert_claimed(fixture->redis, 1, "g", 1);
+}
+
+static void occurrences_stay_in_the_group(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct tw_redis_task task = {
+		.key = "a", .key_size = 1, .every = TW_HOUR, .group = "g/u"};
+	struct tw_redis_batch *batch;
+
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	batch = claim(fixture->redis, 1, long_lease);
+	assert_int_equal(count_of(batch, "g/u"), 1);
+	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, NULL));
+	tw_redis_batch_free(batch);
+	assert_ok(fixture->redis, move_task(fixture->redis, "a", 0));
+	assert_claimed(fixture->redis, 1, "g/u", 1);
+}
+
+static void group_is_a_name_or_two(void **state)
+{
+	static const char *const bad[] = {"/", "a/", "/a", "a/b/c", "a\nb"};
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = {.key = "a", .key_size = 1, .group = ""};
+	char longest[TW_REDIS_GROUP_MAX + 2];
+
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		task.group = bad[i];
+		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	}
+	memset(longest, 'g', sizeof(longest));
+	longest[TW_REDIS_GROUP_MAX + 1] = '\0';
+	task.group = longest;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	longest[TW_REDIS_GROUP_MAX] = '\0';
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	assert_claimed(fixture->redis, 1, longest, 1);
+}
+
+static void many_are_added_in_their_groups(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task tasks[60];
+	char keys[60][8];
+
+	for (int i = 0; i < 60; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "k%d", i % 50);
+		tasks[i] = (struct tw_redis_task){.key = keys[i],
+						  .key_size = strlen(keys[i]),
+						  .group = i % 3 == 0   ? NULL
+							   : i % 3 == 1 ? "one"
+									: "two"};
+	}
+	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 60, NULL));
+	/* The last ten have replaced the first ten. */
+	assert_int_equal(stats_of(fixture->redis).tasks, 50);
+	for (int i = 0; i < 60; i++)
+		if (i >= 10)
+			assert_string_equal(get(fixture->redis, keys[i]).group,
+					    tasks[i].group ? tasks[i].group : "");
+}
+
+static void worker_runs_groups_and_callbacks_name_them(void **state)
+{
+	struct fixture *fixture = *state;
+	struct http_request request;
+	struct http_server http;
+	struct runs runs;
+	struct tw_redis_worker_options options = {.lease = TW_SECOND};
+	struct tw_redis_worker *worker;
+	char url[64];
+	struct tw_redis_task task = {
+		.key = "call", .key_size = 4, .url = url, .group = "tenant/us\xc3\xa9r"};
+
+	http_server_start(&http, NULL, NULL);
+	runs_init(&runs, 100);
+	runs_attach(&runs, &options);
+	worker = worker_start(&fixture->options, &options);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_many_to(fixture->redis, "g", 20);
+	WAIT_UNTIL(ends_count(&runs) == 21);
+	assert_true(http_server_request(&http, "call", 0, &request));
+	assert_non_null(strstr(request.headers, "Tw-Group: tenant/us%C3%A9r\r\n"));
+	worker_stop(worker);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	runs_free(&runs);
+	http_server_stop(&http);
+}
+
+#define ONE_SHARD_TEST(test) cmocka_unit_test_setup_teardown(test, open_one_shard, fixture_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ONE_SHARD_TEST(flood_holds_up_no_other_group),
+		ONE_SHARD_TEST(users_of_a_group_share_its_turn),
+		ONE_SHARD_TEST(task_of_a_group_is_listed_moved_and_taken_out),
+		ONE_SHARD_TEST(task_that_was_replaced_runs_once_and_when_it_says),
+		ONE_SHARD_TEST(ended_lease_and_retry_stay_in_the_group),
+		ONE_SHARD_TEST(dead_letter_comes_back_into_its_group),
+		ONE_SHARD_TEST(occurrences_stay_in_the_group),
+		ONE_SHARD_TEST(group_is_a_name_or_two),
+		ONE_SHARD_TEST(many_are_added_in_their_groups),
+		FIXTURE_TEST(worker_runs_groups_and_callbacks_name_them),
+	};
+
+	return FIXTURE_RUN(tests);
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The turns of groups, by a model beside the scripts: random histories of adding, moving, taking
+ * out, claiming, failing and ending tasks of some groups by weights. The scripts read a clock of
+ * the test's in place of the server's, so what they do is known to the last microsecond. The model
+ * takes one task after the other, as the text of deficit round robin says.
+ *
+ * HISTORIES in the environment is how many histories there are.
+ */
+#include "support/fixture.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "redis/wire/script.h"
+#include "support/seed.h"
+
+enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 6, LIMIT_MOST = 9 };
+enum { SCRIPT_KEYS = 9, TEXT_MOST = 24000 };
+/* No lease ends by itself. */
+static const int64_t lease_ms = 86400000;
+static const char *const key_names[SCRIPT_KEYS] = {"due",   "body",  "run",  "token", "dead",
+						   "pause", "every", "died", "added"};
+static const char *const groups[GROUPS] = {"", "a", "b", "b/x", "b/y", "d d"};
+
+enum state { ABSENT, WAITING, LEASED };
+
+struct task {
+	enum state state;
+	int group;
+	int64_t due;
+	unsigned attempts;
+	int64_t token;
+};
+
+/* Who takes turns: the groups, and the users of b, of which '' has b's own tasks. */
+enum { NAMESPACE, A, B, D, OWN_OF_B, X_OF_B, Y_OF_B, NODES };
+
+struct node {
+	const char *name;
+	int weight;
+	bool has_turn;
+	int64_t turn; /* microseconds */
+	/* In the present claim. */
+	int spent; /* tasks in the present turn */
+	int round; /* in which it had its last turn, or 0: in none */
+	bool had_one_before;
+};
+
+/* Those who take turns beside each other. */
+struct rotation {
+	int nodes[NODES];
+	int count;
+	int at;
+	int round;
+	int cut; /* whose turn was cut short by the last claim, or -1 */
+	int cut_spent;
+};
+
+struct model {
+	redisContext *context;
+	struct random random;
+	int64_t now_us;
+	int64_t token;
+	struct task tasks[KEYS];
+	struct node nodes[NODES];
+	struct rotation groups;
+	struct rotation users; /* of b */
+	bool uses_groups;
+	bool b_has_users;
+};
+
+/* ---- The scripts, by the test's clock ---- */
+
+/* Writes the script's text, with the clock in place of the server's. */
+static void text_write(const struct script *script, char text[TEXT_MOST])
+{
+	static const char server[] = "redis.call('TIME')";
+	static const char own[] = "redis.call('HMGET', '{t}clock', 's', 'us')";
+	const char *at = strstr(script->text, server);
+
+	assert_non_null(at);
+	assert_true(strlen(script->text) + sizeof(own) < TEXT_MOST);
+	snprintf(text, TEXT_MOST, "%.*s%s%s", (int)(at - script->text), script->text, own,
+		 at + strlen(server));
+}
+
+/* Runs the script with these arguments, to which hints' are added. */
+static redisReply *run(struct model *model, const struct script *script, int count,
+		       const char *const *arguments)
+{
+	static char digests[64][41];
+	int index = __builtin_ctzll(script->bit);
+	const char *words[3 + SCRIPT_KEYS + 64 + 2];
+	char keys[SCRIPT_KEYS][16];
+	redisReply *reply;
+	int used = 0;
+
+	if (!*digests[index]) {
+		char text[TEXT_MOST];
+
+		text_write(script, text);
+		reply = redisCommand(model->context, "SCRIPT LOAD %s", text);
+		assert_int_equal(reply->type, REDIS_REPLY_STRING);
+		snprintf(digests[index], sizeof(digests[index]), "%s", reply->str);
+		freeReplyObject(reply);
+	}
+	words[used++] = "EVALSHA";
+	words[used++] = digests[index];
+	words[used++] = "9";
+	for (int i = 0; i < SCRIPT_KEYS; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "{t}%s", key_names[i]);
+		words[used++] = keys[i];
+	}
+	for (int i = 0; i < count; i++)
+		words[used++] = arguments[i];
+	if (script->hints) {
+		words[used++] = "channel";
+		words[used++] = "0";
+	}
+	reply = redisCommandArgv(model->context, used, words, NULL);
+	assert_non_null(reply);
+	if (reply->type == REDIS_REPLY_ERROR)
+		fail_msg("%s: %s", script->name, reply->str);
+	return reply;
+}
+
+static void clock_set(struct model *model, int64_t now_us)
+{
+	model->now_us = now_us;
+	freeReplyObject(redisCommand(model->context, "HSET {t}clock s %lld us %lld",
+				     (long long)(now_us / 1000000), (long long)(now_us % 1000000)));
+}
+
+/* ---- The model ---- */
+
+static int64_t now_ms(const struct model *model)
+{
+	return model->now_us / 1000;
+}
+
+static void key_write(char key[8], int index)
+{
+	snprintf(key, 8, "k%02d", index);
+}
+
+/* Returns the waiting task of the group that is due first, by then key, or -1. */
+static int first_task(const struct model *model, int group)
+{
+	int first = -1;
+
+	for (int i = 0; i < KEYS; i++) {
+		const struct task *task = &model->tasks[i];
+
+		if (task->state == WAITING && task->group == group &&
+		    (first < 0 || task->due < model->tasks[first].due))
+			first = i;
+	}
+	return first;
+}
+
+static bool has_due(const struct model *model, int group)
+{
+	int first = first_task(model, group);
+
+	return first >= 0 && model->tasks[first].due <= now_ms(model);
+}
+
+/* Returns the group whose tasks the node has, or -1 if its users have them. */
+static int group_of(const struct model *model, int node)
+{
+	static const int of_node[NODES] = {0, 1, 2, 5, 2, 3, 4};
+
+	return node == B && model->b_has_users ? -1 : of_node[node];
+}
+
+static void turn_sooner(struct model *model, int node, int64_t due)
+{
+	if (model->nodes[node].has_turn && model->nodes[node].turn <= due * 1000)
+		return;
+	model->nodes[node].has_turn = true;
+	model->nodes[node].turn = due * 1000;
+}
+
+static void model_put(struct model *model, int index, int64_t due)
+{
+	static const int node_of[GROUPS] = {NAMESPACE, A, B, X_OF_B, Y_OF_B, D};
+	struct task *task = &model->tasks[index];
+	int node = node_of[task->group];
+	int first = first_task(model, 2);
+
+	task->state = WAITING;
+	task->due = due;
+	if (node == NAMESPACE)
+		return;
+	if (node >= X_OF_B && !model->b_has_users) {
+		model->b_has_users = true;
+		if (first >= 0)
+			turn_sooner(model, OWN_OF_B, model->tasks[first].due);
+	}
+	if (node == B && model->b_has_users)
+		node = OWN_OF_B;
+	turn_sooner(model, node, due);
+	if (node >= OWN_OF_B)
+		turn_sooner(model, B, due);
+	model->nodes[NAMESPACE].has_turn = model->uses_groups = true;
+}
+
+/* Puts those who have a turn by now, from `first` to `last`, into their order. */
+static void rotation_begin(struct model *model, struct rotation *rotation, int first, int last)
+{
+	rotation->count = rotation->at = 0;
+	rotation->round = 1;
+	for (int i = first; i <= last; i++) {
+		struct node *node = &model->nodes[i];
+		int at = rotation->count;
+
+		node->spent = node->round = 0;
+		node->had_one_before = false;
+		if (!node->has_turn || node->turn > model->now_us ||
+		    (i == NAMESPACE && !has_due(model, 0)))
+			continue;
+		if (i == rotation->cut)
+			node->spent = rotation->cut_spent;
+		for (; at > 0; at--) {
+			const struct node *other = &model->nodes[rotation->nodes[at - 1]];
+
+			if (other->turn < node->turn ||
+			    (other->turn == node->turn && strcmp(other->name, node->name) < 0))
+				break;
+			rotation->nodes[at] = rotation->nodes[at - 1];
+		}
+		rotation->nodes[at] = i;
+		rotation->count++;
+	}
+}
+
+/* Returns whether the node may have more that is due: users whose tasks have been moved count until
+ * their turn. */
+static bool node_has_due(const struct model *model, int index)
+{
+	return group_of(model, index) >= 0 ? has_due(model, group_of(model, index))
+					   : model->users.count > 0;
+}
+
+/* Takes the task whose turn it is. Returns it, or -1 if nothing is due. */
+static int rotation_take(struct model *model, struct rotation *rotation)
+{
+	for (;;) {
+		struct node *node;
+		int index;
+		int task = -1;
+
+		if (rotation->at >= rotation->count) {
+			if (rotation->count == 0)
+				return -1;
+			rotation->at = 0;
+			rotation->round++;
+		}
+		index = rotation->nodes[rotation->at];
+		node = &model->nodes[index];
+		node->had_one_before |= node->round > 0 && node->round < rotation->round;
+		node->round = rotation->round;
+		if (node_has_due(model, index)) {
+			int group = group_of(model, index);
+
+			task = group >= 0 ? first_task(model, group)
+					  : rotation_take(model, &model->users);
+			if (task >= 0)
+				model->tasks[task].state = LEASED;
+			node->spent += task >= 0;
+		}
+		if (!node_has_due(model, index)) {
+			node->spent = 0;
+			memmove(&rotation->nodes[rotation->at], &rotation->nodes[rotation->at + 1],
+				(size_t)(--rotation->count - rotation->at) *
+					sizeof(rotation->nodes[0]));
+		} else if (node->spent == node->weight) {
+			node->spent = 0;
+			rotation->at++;
+		}
+		if (task >= 0)
+			return task;
+	}
+}
+
+/* Notes when the node, which was there in this claim, has its next turn. */
+static void node_rest(struct model *model, const struct rotation *rotation, int index)
+{
+	struct node *node = &model->nodes[index];
+	int64_t next = INT64_MAX;
+
+	if (node->spent > 0) {
+		if (node->had_one_before)
+			node->turn = model->now_us - 2;
+		return;
+	}
+	if (node_has_due(model, index) || index == NAMESPACE) {
+		node->turn = model->now_us -
+			     (node_has_due(model, index) && node->round < rotation->round);
+		return;
+	}
+	if (group_of(model, index) >= 0) {
+		int first = first_task(model, group_of(model, index));
+
+		next = first >= 0 ? model->tasks[first].due * 1000 : next;
+	}
+	/* Of each user who was not there just now the turn is one to come. */
+	for (int i = OWN_OF_B; i < NODES && group_of(model, index) < 0; i++) {
+		int first = first_task(model, group_of(model, i));
+		int64_t turn = model->nodes[i].turn;
+
+		if (model->nodes[i].round > 0 && first >= 0)
+			turn = model->tasks[first].due * 1000;
+		if (model->nodes[i].has_turn && (model->nodes[i].round == 0 || first >= 0))
+			next = turn < next ? turn : next;
+	}
+	node->has_turn = next < INT64_MAX;
+	if (node->has_turn)
+		node->turn = next;
+	if (!node->has_turn && index == B)
+		model->b_has_users = false;
+}
+
+static void rotation_end(struct model *model, struct rotation *rotation, int first, int last)
+{
+	int cut = -1;
+	bool cut_has_come = false;
+
+	for (int i = first; i <= last; i++) {
+		struct node *node = &model->nodes[i];
+
+		if (node->round == 0)
+			continue;
+		cut_has_come |= i == rotation->cut;
+		if (node->spent > 0) {
+			cut = i;
+			rotation->cut_spent = node->spent;
+		}
+		node_rest(model, rotation, i);
+	}
+	if (cut >= 0 || cut_has_come)
+		rotation->cut = cut;
+}
+
+/* Takes up to `most` tasks, one after the other. Returns how many. */
+static int model_claim(struct model *model, int most, int taken[])
+{
+	int count = 0;
+
+	if (model->uses_groups) {
+		rotation_begin(model, &model->groups, NAMESPACE, D);
+		rotation_begin(model, &model->users, OWN_OF_B, Y_OF_B);
+	}
+	while (count < most) {
+		int task = model->uses_groups  ? rotation_take(model, &model->groups)
+			   : has_due(model, 0) ? first_task(model, 0)
+					       : -1;
+
+		if (task < 0)
+			break;
+		model->tasks[task].state = LEASED;
+		model->tasks[task].attempts++;
+		model->tasks[task].token = model->token;
+		taken[count++] = task;
+	}
+	if (model->uses_groups) {
+		/* Of b first, for its next turn is by those of its users. */
+		bool had_users = model->b_has_users;
+
+		rotation_end(model, &model->groups, NAMESPACE, D);
+		if (had_users)
+			rotation_end(model, &model->users, OWN_OF_B, Y_OF_B);
+	}
+	return count;
+}
+
+/* ---- Steps of a history ---- */
+
+static void step_add(struct model *model)
+{
+	int index = (int)random_below(&model->random, KEYS);
+	int group = (int)random_below(&model->random, GROUPS);
+	int64_t due = now_ms(model) + random_between(&model->random, 0, 3) * 5;
+	char key[8];
+	char at[24];
+	char record[64];
+	const char *words[5] = {"any", key, at, "0", record};
+	redisReply *reply;
+
+	/* add.lua leaves the place of a task that it replaces in the queue, for a claim to find. */
+	if (group == 0 && model->tasks[index].state == WAITING && model->tasks[index].group > 0)
+		return;
+	key_write(key, index);
+	snprintf(at, sizeof(at), "%" PRId64, due);
+	if (group > 0)
+		snprintf(record, sizeof(record), "9999 %zu\n{\"group\":\"%s\"}",
+			 strlen(groups[group]) + strlen("{\"group\":\"\"}"), groups[group]);
+	else
+		strcpy(record, "9999 0\n");
+	reply = run(model, group > 0 ? &script_group_add : &script_add, 5, words);
+	assert_int_equal(reply->element[0]->integer, due);
+	freeReplyObject(reply);
+	model->tasks[index] = (struct task){.group = group};
+	model_put(model, index, due);
+}
+
+static void step_move(struct model *model)
+{
+	int index = (int)random_below(&model->random, KEYS);
+	struct task *task = &model->tasks[index];
+	int64_t due = now_ms(model) + random_between(&model->random, 0, 3) * 5;
+	char key[8];
+	char at[24];
+	const char *words[3] = {key, at, "0"};
+	redisReply *reply;
+
+	key_write(key, index);
+	snprintf(at, sizeof(at), "%" PRId64, due);
+	reply = run(model, &script_move, 3, words);
+	assert_int_equal(reply->integer, task->state == ABSENT   ? -2
+					 : task->state == LEASED ? -3
+								 : due);
+	freeReplyObject(reply);
+	if (task->state == WAITING)
+		model_put(model, index, due);
+}
+
+static void step_cancel(struct model *model)
+{
+	int index = (int)random_below(&model->random, KEYS);
+	struct task *task = &model->tasks[index];
+	char key[8];
+	const char *words[2] = {key, "0"};
+	redisReply *reply;
+
+	key_write(key, index);
+	reply = run(model, &script_cancel, 2, words);
+	assert_int_equal(reply->integer, task->state == ABSENT   ? -2
+					 : task->state == LEASED ? -3
+								 : 0);
+	freeReplyObject(reply);
+	if (task->state == WAITING)
+		*task = (struct task){0};
+}
+
+static void step_end(struct model *model)
+{
+	int index = (int)random_below(&model->random, KEYS);
+	struct task *task = &model->tasks[index];
+	int kind = (int)random_below(&model->random, 3);
+	int64_t wait = random_between(&model->random, 0, 3) * 5;
+	int64_t due = wait ? (model->now_us + 999) / 1000 + wait : now_ms(model);
+	char key[8];
+	char run_text[48];
+	char wait_text[24];
+	const char *words[5] = {"1", key, run_text, wait_text, "it failed"};
+	redisReply *reply;
+
+	if (task->state != LEASED)
+		return;
+	key_write(key, index);
+	snprintf(run_text, sizeof(run_text), "%u:%" PRId64, task->attempts, task->token);
+	snprintf(wait_text, sizeof(wait_text), "%" PRId64, wait);
+	if (kind == 0)
+		reply = run(model, &script_ack, 3, words);
+	else if (kind == 1)
+		reply = run(model, &script_fail, 5, words);
+	else
+		reply = run(model, &script_release, 4, words);
+	assert_string_equal(reply->str, "o");
+	freeReplyObject(reply);
+	if (kind == 0)
+		*task = (struct task){0};
+	else
+		model_put(model, index, due);
+	if (kind == 2)
+		task->attempts--;
+}
+
+static void step_claim(struct model *model)
+{
+	int most = (int)random_between(&model->random, 1, LIMIT_MOST);
+	char limit[24];
+	char lease[24];
+	/* No bound of bytes, and no note. */
+	const char *words[7] = {limit, lease, "1000000", "", "0", "0", "1000000"};
+	int taken[LIMIT_MOST];
+	int count;
+	redisReply *reply;
+
+	snprintf(limit, sizeof(limit), "%d", most);
+	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
+	reply = run(model, &script_claim, 7, words);
+	if (reply->element[3]->integer)
+		model->token = reply->element[3]->integer;
+	count = model_claim(model, most, taken);
+	assert_int_equal(reply->element[5]->elements, count);
+	for (int i = 0; i < count; i++) {
+		char key[8];
+
+		key_write(key, taken[i]);
+		assert_string_equal(reply->element[4]->element[2 * i]->str, key);
+	}
+	freeReplyObject(reply);
+}
+
+/* Asserts that the node stands where the script says, or nowhere. */
+static void check_turn(const struct model *model, int index, const char *said)
+{
+	const struct node *node = &model->nodes[index];
+
+	assert_int_equal(said != NULL, node->has_turn);
+	if (said)
+		assert_true(strtoll(said, NULL, 10) == node->turn);
+}
+
+/* The turns that the scripts have written are those of the model. */
+static void check(const struct model *model)
+{
+	for (int i = 0; i < NODES; i++) {
+		redisReply *reply = i < OWN_OF_B
+					    ? redisCommand(model->context, "ZSCORE {t}turns %s",
+							   model->nodes[i].name)
+					    : redisCommand(model->context, "HGET {t}users b/%s",
+							   model->nodes[i].name);
+
+		check_turn(model, i, reply->type == REDIS_REPLY_STRING ? reply->str : NULL);
+		freeReplyObject(reply);
+	}
+}
+
+static void history_run(struct model *model)
+{
+	freeReplyObject(redisCommand(model->context, "FLUSHDB"));
+	memset(model->tasks, 0, sizeof(model->tasks));
+	model->uses_groups = model->b_has_users = false;
+	model->token = 0;
+	model->groups.cut = model->users.cut = -1;
+	clock_set(model, INT64_C(1700000000000000) + random_between(&model->random, 0, 999999));
+	for (int i = 0; i < NODES; i++) {
+		static const char *const names[NODES] = {"", "a", "b", "d d", "", "x", "y"};
+		static const char *const paths[NODES] = {"", "a", "b", "d d", "b/", "b/x", "b/y"};
+		int weight = (int)random_between(&model->random, 1, 3);
+
+		model->nodes[i] = (struct node){.name = names[i], .weight = weight};
+		if (weight > 1)
+			freeReplyObject(redisCommand(model->context, "HSET {t}groups %s %d",
+						     paths[i], weight));
+	}
+	for (int i = 0; i < STEPS; i++) {
+		uint64_t kind = random_below(&model->random, 12);
+
+		clock_set(model, model->now_us + random_between(&model->random, 3, 6000));
+		if (kind < 5)
+			step_add(model);
+		else if (kind < 6)
+			step_move(model);
+		else if (kind < 7)
+			step_cancel(model);
+		else if (kind < 9)
+			step_end(model);
+		else
+			step_claim(model);
+		if (kind >= 9 || i == STEPS - 1)
+			check(model);
+	}
+}
+
+static void scripts_take_turns_as_the_model_does(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *given = getenv("HISTORIES");
+	int count = given ? atoi(given) : HISTORIES;
+	uint64_t seed = seed_choose();
+	struct model model = {.context = redisConnect("127.0.0.1", fixture->server.port)};
+
+	assert_int_equal(model.context->err, 0);
+	for (int i = 0; i < count; i++) {
+		model.random = random_from(seed, (uint64_t)i);
+		history_run(&model);
+	}
+	redisFree(model.context);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(scripts_take_turns_as_the_model_does),
+	};
+
+	return FIXTURE_RUN(tests);
+}
