@@ -1242,8 +1242,8 @@ struct tw_redis_worker;
  * *error (may be NULL) describes a failure. The caller owns *worker, until
  * tw_redis_worker_destroy(); on failure *worker is NULL.
  *
- * A callback is sent with the task's headers and with Tw-Key, Tw-Attempt, Tw-Token and
- * Idempotency-Key. Idempotency-Key holds key and token, such as "order:7 17", unless the task's
+ * A callback is sent with the task's headers and with Tw-Key, Tw-Attempt, Tw-Token, Tw-Group if the
+ * task has a group, and Idempotency-Key. Idempotency-Key holds key and token, such as "order:7 17", unless the task's
  * headers set it. A request may arrive twice with the same token: it is sent again if a reused
  * connection breaks before the first byte of the answer. Only http and https are used. Redirects
  * are not followed, and the environment's proxies are not used. At most 64 KiB of an answer's body

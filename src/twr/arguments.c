@@ -317,6 +317,8 @@ static const struct program_option table[] = {
 	 TEXT(data)},
 	{"file", "FILE|-", ADD, "add many tasks: a JSON object per line, as list --json writes",
 	 TEXT(file)},
+	{"group", "NAME", ADD, "group that takes turns with others, or TENANT/USER",
+	 TEXT(task.group)},
 	{"max-attempts", "N", ADD, "number of runs before it is a dead letter (8)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
 	{"not-later-than", "TIME", ADD, "skip it if it would begin later than this, 1s or more",

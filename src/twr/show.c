@@ -85,6 +85,8 @@ static json_t *task_json(const struct tw_redis_info *info)
 	json_object_set_new(object, "attempts", json_integer(info->attempts));
 	json_object_set_new(object, "max_attempts", json_integer(task->max_attempts));
 	json_object_set_new(object, "shard", json_integer(info->shard));
+	if (task->group)
+		json_object_set_new(object, "group", json_string(task->group));
 	if (task->grace)
 		json_object_set_new(object, "grace_ms", json_integer(task->grace / TW_MILLISECOND));
 	if (task->every)
@@ -164,6 +166,11 @@ void show_task(const struct tw_redis_info *info, bool json)
 	show_field(info->state == TW_REDIS_LEASED ? "lease end" : "due",
 		   time_write(info->due_ms, due));
 	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
+	if (task->group) {
+		printf("%-9s ", "group");
+		show_text(task->group, strlen(task->group));
+		putchar('\n');
+	}
 	if (task->grace)
 		show_field("grace", duration_write(task->grace, due));
 	if (task->every)

@@ -155,6 +155,12 @@ static bool take_callback(struct task_line *line, const json_t *value)
 	return line->info.task.url;
 }
 
+static bool take_group(struct task_line *line, const json_t *value)
+{
+	line->info.task.group = text_of(value);
+	return line->info.task.group;
+}
+
 static bool take_method(struct task_line *line, const json_t *value)
 {
 	enum tw_redis_method *method = &line->info.task.method;
@@ -254,6 +260,7 @@ static const struct {
 	{"cron", take_cron, "a string of up to 255 bytes"},
 	{"zone", take_zone, "a string"},
 	{"missed", take_missed, "\"one\", \"skip\" or \"all\""},
+	{"group", take_group, "a string"},
 	{"max_attempts", take_max_attempts, "a number from 1 to 1000000"},
 	{"state", take_state, "\"pending\", \"leased\", \"waiting\" or \"dead\""},
 	{"attempts", take_attempts, "a number"},

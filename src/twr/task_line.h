@@ -7,6 +7,7 @@
  *   callback, method         the URL; "POST" and so on
  *   headers                  an array of "Name: value"
  *   body, or body_base64
+ *   group                    as --group
  *   max_attempts
  *   grace_ms                 how late it may begin
  *   every_ms, cron, zone, missed

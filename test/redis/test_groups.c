@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups through the calls: what a task of a group keeps, and that claims take turns. The turns
- * themselves are test_turns.c's.
+ * This tests groups through the calls: what a task of a group keeps, and that claims take turns. The
+ * turns themselves are test_turns.c's.
  */
 #include "support/fixture.h"
 
@@ -15,7 +15,7 @@
 static const tw_duration long_lease = TW_MINUTE;
 static const tw_duration short_lease = 20 * TW_MILLISECOND;
 
-/* A namespace of one shard, so that a claim sees all. */
+/* Opens a namespace of one shard, so that a claim sees all. */
 static int open_one_shard(void **state)
 {
 	struct fixture *fixture;
@@ -165,7 +165,7 @@ static void task_that_was_replaced_runs_once_and_when_it_says(void **state)
 {
 	struct fixture *fixture = *state;
 
-	/* Of a group by one of none, that by one of a group, and by one of another. */
+	/* A task of a group is replaced by one of none, one of none by one of a group, and so on. */
 	add_to(fixture->redis, "g", "a", 0);
 	add_to(fixture->redis, NULL, "a", TW_HOUR);
 	assert_claimed(fixture->redis, 10, NULL, 0);
@@ -228,6 +228,32 @@ static void occurrences_stay_in_the_group(void **state)
 	tw_redis_batch_free(batch);
 	assert_ok(fixture->redis, move_task(fixture->redis, "a", 0));
 	assert_claimed(fixture->redis, 1, "g/u", 1);
+}
+
+/* A claim that skips an occurrence leaves the next one in its group. */
+static void occurrence_after_one_that_was_skipped_is_claimed(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t now = redis_server_now(&fixture->server);
+	const struct tw_redis_info info = {.task = {.key = "a",
+						    .key_size = 1,
+						    .every = 2 * TW_SECOND,
+						    .grace = TW_SECOND,
+						    .group = "g",
+						    .at_ms = now - 61000},
+					   .due_ms = now - 61000};
+	struct tw_redis_batch *batch;
+
+	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &info, 1, NULL));
+	batch = claim(fixture->redis, 10, long_lease);
+	while (tw_redis_batch_count(batch) == 0) {
+		assert_true(redis_server_now(&fixture->server) < now + 30000);
+		tw_redis_batch_free(batch);
+		wait_for(20 * TW_MILLISECOND);
+		batch = claim(fixture->redis, 10, long_lease);
+	}
+	assert_int_equal(count_of(batch, "g"), 1);
+	tw_redis_batch_free(batch);
 }
 
 static void group_is_a_name_or_two(void **state)
@@ -314,6 +340,7 @@ int main(void)
 		ONE_SHARD_TEST(ended_lease_and_retry_stay_in_the_group),
 		ONE_SHARD_TEST(dead_letter_comes_back_into_its_group),
 		ONE_SHARD_TEST(occurrences_stay_in_the_group),
+		ONE_SHARD_TEST(occurrence_after_one_that_was_skipped_is_claimed),
 		ONE_SHARD_TEST(group_is_a_name_or_two),
 		ONE_SHARD_TEST(many_are_added_in_their_groups),
 		FIXTURE_TEST(worker_runs_groups_and_callbacks_name_them),

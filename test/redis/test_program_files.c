@@ -529,9 +529,20 @@ static void lists_are_a_backup(void **state)
 	assert_int_equal(TWR("dead", "drop", "--all"), 0);
 }
 
+/* Returns whether the condition in the key is one of those whose tasks have a group. */
+static bool is_of_group(const char *key)
+{
+	const char *condition = strchr(key, '-');
+
+	return condition && (condition[1] - '0') % 2;
+}
+
 /* Sets when the key's task is to be looked at, as an outage would have left it. */
 static void score_set(struct fixture *fixture, const char *key, int64_t score)
 {
+	/* A task of a group that waits has 4e15 more. */
+	if (find_task(fixture->redis, key).state != TW_REDIS_LEASED && is_of_group(key))
+		score += INT64_C(4000000000000000);
 	freeReplyObject(redis_server_ask(
 		&fixture->server, "ZADD {tw/%s/%u}due %lld %s", fixture->name_space,
 		tw_redis_shard(fixture->redis, key, strlen(key)), (long long)score, key));
@@ -548,6 +559,7 @@ static void add_in_condition(struct fixture *fixture, enum kind kind, enum condi
 		.key = key,
 		.key_size = (size_t)snprintf(key, sizeof(key), "%d-%d", kind, condition),
 		.max_attempts = 5,
+		.group = condition % 2 ? "tenant/user" : NULL,
 		.grace = kind == ONCE ? 0 : 3 * TW_HOUR,
 		.every = kind == BY_PERIOD ? TW_HOUR : 0,
 		.cron = kind == BY_CALENDAR ? "30 4 1 * *" : NULL,

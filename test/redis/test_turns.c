@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The turns of groups, by a model beside the scripts: random histories of adding, moving, taking
+ * The turns of groups are tested by a model beside the scripts: random histories of adding, moving, taking
  * out, claiming, failing and ending tasks of some groups by weights. The scripts read a clock of
  * the test's in place of the server's, so what they do is known to the last microsecond. The model
  * takes one task after the other, as the text of deficit round robin says.
@@ -18,7 +18,7 @@
 
 enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 6, LIMIT_MOST = 9 };
 enum { SCRIPT_KEYS = 9, TEXT_MOST = 24000 };
-/* No lease ends by itself. */
+/* A lease that long does not end by itself. */
 static const int64_t lease_ms = 86400000;
 static const char *const key_names[SCRIPT_KEYS] = {"due",   "body",  "run",  "token", "dead",
 						   "pause", "every", "died", "added"};
@@ -34,7 +34,7 @@ struct task {
 	int64_t token;
 };
 
-/* Who takes turns: the groups, and the users of b, of which '' has b's own tasks. */
+/* These take turns: the groups, and the users of b, one of whom, '', has b's own tasks. */
 enum { NAMESPACE, A, B, D, OWN_OF_B, X_OF_B, Y_OF_B, NODES };
 
 struct node {
@@ -42,13 +42,13 @@ struct node {
 	int weight;
 	bool has_turn;
 	int64_t turn; /* microseconds */
-	/* In the present claim. */
+	/* These are of the present claim. */
 	int spent; /* tasks in the present turn */
-	int round; /* in which it had its last turn, or 0: in none */
+	int round; /* in which it had its last turn, or 0 */
 	bool had_one_before;
 };
 
-/* Those who take turns beside each other. */
+/* A rotation has those who take turns beside each other. */
 struct rotation {
 	int nodes[NODES];
 	int count;
@@ -306,7 +306,7 @@ static void node_rest(struct model *model, const struct rotation *rotation, int 
 
 		next = first >= 0 ? model->tasks[first].due * 1000 : next;
 	}
-	/* Of each user who was not there just now the turn is one to come. */
+	/* A user who was not there just now has a turn to come. */
 	for (int i = OWN_OF_B; i < NODES && group_of(model, index) < 0; i++) {
 		int first = first_task(model, group_of(model, i));
 		int64_t turn = model->nodes[i].turn;
@@ -366,7 +366,7 @@ static int model_claim(struct model *model, int most, int taken[])
 		taken[count++] = task;
 	}
 	if (model->uses_groups) {
-		/* Of b first, for its next turn is by those of its users. */
+		/* The groups come first: b's next turn is by the tasks of its users. */
 		bool had_users = model->b_has_users;
 
 		rotation_end(model, &model->groups, NAMESPACE, D);
@@ -484,7 +484,7 @@ static void step_claim(struct model *model)
 	int most = (int)random_between(&model->random, 1, LIMIT_MOST);
 	char limit[24];
 	char lease[24];
-	/* No bound of bytes, and no note. */
+	/* There is no bound of bytes, and no note. */
 	const char *words[7] = {limit, lease, "1000000", "", "0", "0", "1000000"};
 	int taken[LIMIT_MOST];
 	int count;

@@ -52,6 +52,7 @@ if group then
 end
 local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}, {}, 0}
 local handled = #due / 2
+local ends = {}
 
 if #due > 0 then
 	local count = #due / 2
@@ -72,7 +73,6 @@ if #due > 0 then
 	local most, some = tonumber(ARGV[3])
 	-- The first is the latest, and no grace is shorter than a second.
 	local some_are_late = group or now - due[2] > 1000
-	local left = {}
 
 	redis.call('SET', KEYS[4], token_text)
 	reply[4] = token
@@ -90,7 +90,7 @@ if #due > 0 then
 			tonumber(string.match(record, '^%d+ %d+ (%d+)\n'))
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
 		if place and not group.confirms(key, due[2 * i]) then
-			left[#left + 1] = place
+			-- It was moved or replaced, and its place in the queue stayed.
 		elseif open == '*' then
 			-- This is no time when it is due. If the worker dies: in 10 s again.
 			redis.call('ZADD', KEYS[1], string.format('%d', now + 10000), key)
@@ -98,12 +98,11 @@ if #due > 0 then
 			schedules[#schedules + 1] = every[i]
 		elseif not record or
 				run and begun >= tonumber(string.match(record, '^%d+') or 1) then
-			left[#left + 1] = place
 			reply[3] = reply[3] + 1
-			bury(key, begun, record, 'the lease of its last attempt expired')
+			ends[#ends + 1] = {key, begun, record}
 		elseif grace and now - due[2 * i] > grace then
-			left[#left + 1] = place
-			reply[9] = reply[9] + 1 + finish(key, now - grace)
+			reply[9] = reply[9] + 1
+			ends[#ends + 1] = {key, oldest = now - grace}
 		elseif bytes + #key + #record > most and (n > 0 or most < 65536) then
 			handled = i - 1
 			break
@@ -112,7 +111,6 @@ if #due > 0 then
 				schedules[#schedules + 1] = key
 				schedules[#schedules + 1] = every[i]
 			end
-			left[#left + 1] = place
 			n = n + 1
 			taken[n] = i
 			records[n] = record
@@ -124,9 +122,6 @@ if #due > 0 then
 			states[2 * n] = begun == 0 and first_run or begun + 1 .. ':' .. token_text
 			bytes = bytes + #key + #record
 		end
-	end
-	if #left > 0 then
-		redis.call('ZREM', string.sub(KEYS[1], 1, -4) .. 'queue', unpack(left))
 	end
 	if n > 0 then
 		redis.call('ZADD', KEYS[1], unpack(scores))
@@ -147,13 +142,23 @@ if #due > 0 then
 		end
 	end
 end
+if group then
+	turns_end(handled)
+end
+-- A recurring task goes on in its group, which has its next turn by now.
+for _, task in ipairs(ends) do
+	if task.oldest then
+		reply[9] = reply[9] + finish(task[1], task.oldest)
+	else
+		bury(task[1], task[2], task[3], 'the lease of its last attempt expired')
+	end
+end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 if first[2] then
 	-- Something else may have written any number.
 	reply[2] = math.min(math.max(tonumber(first[2]), 0), 9007199254740991)
 end
 if group then
-	turns_end(handled)
 	reply[2] = math.min(math.max(reply[2], 0), group.next_turn() or reply[2])
 end
 return reply

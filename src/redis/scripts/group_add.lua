@@ -2,6 +2,7 @@
 -- Adds tasks of groups, one after the other. ARGV: for each what add.lua has. Answers as it does.
 local group = grouping()
 local answers = {}
+local added = 0
 local earliest
 
 for i = 1, #ARGV - 2, 5 do
@@ -21,10 +22,13 @@ for i = 1, #ARGV - 2, 5 do
 		end
 		group.set_due(key, due, record)
 		redis.call('HSET', KEYS[2], key, record)
-		redis.pcall('INCRBY', KEYS[9], 1)
+		added = added + 1
 		answers[#answers + 1] = due
 		earliest = math.min(due, earliest or due)
 	end
+end
+if added > 0 then
+	redis.pcall('INCRBY', KEYS[9], added)
 end
 -- A group whose turn has come is known to all workers.
 if earliest and (group.next_turn() or earliest) >= earliest then

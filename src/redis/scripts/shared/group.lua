@@ -9,6 +9,7 @@ local function grouping()
 	local tag = string.sub(KEYS[1], 1, -4)
 	local queue, turns, order, users = tag .. 'queue', tag .. 'turns', tag .. 'order', tag .. 'users'
 	local group = {}
+	local has_users, is_begun
 
 	-- Returns whether the shard has ever had a task of a group.
 	function group.is_used()
@@ -81,7 +82,11 @@ local function grouping()
 		local tenant, user = string.match(name, '^(.-)/(.*)$')
 		redis.call('ZADD', KEYS[1], string.format('%d', QUEUED + due), key)
 		redis.call('ZADD', queue, 0, place_of(name, due, key))
-		if tenant or redis.call('HEXISTS', users, name) == 1 then
+		if has_users == nil then
+			has_users = redis.call('EXISTS', users) == 1
+		end
+		if tenant or has_users and redis.call('HEXISTS', users, name) == 1 then
+			has_users = true
 			tenant, user = tenant or name, user or ''
 			if redis.call('HSETNX', users, tenant, 1) == 1 then
 				-- Its own tasks take turns with those of its users.
@@ -98,7 +103,10 @@ local function grouping()
 		local turn = redis.call('ZSCORE', turns, name)
 		if not turn or tonumber(turn) > due * 1000 then
 			redis.call('ZADD', turns, string.format('%d', due * 1000), name)
-			redis.call('ZADD', turns, 'NX', 0, '')
+			if not is_begun then
+				redis.call('ZADD', turns, 'NX', 0, '')
+				is_begun = true
+			end
 		end
 	end
 

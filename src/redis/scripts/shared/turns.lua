@@ -4,8 +4,8 @@
 -- idle, by when the first task was due: so it comes before all that had a turn since then, once.
 --
 -- Returns up to `most` tasks in the order of turns: keys and due times as ZRANGEBYSCORE returns
--- them, the place of each in `queue`, and a function that writes when all have their next turns,
--- given how many of these tasks were claimed. `own` are the first `most` and one of the namespace's
+-- them, the place of each in `queue`, and a function that takes the first `handled` of these tasks
+-- out of `queue` and writes when all have their next turns. `own` are the first `most` and one of the namespace's
 -- own due tasks.
 local function turns_claim(own, most)
 	local tag = string.sub(KEYS[1], 1, -4)
@@ -219,6 +219,13 @@ local function turns_claim(own, most)
 	end
 	return due, places, function(handled)
 		local scores, gone, leave, enter, turns, users = {}, {}, {}, {}, {}, {}
+		local left = {}
+		for i = 1, handled do
+			left[#left + 1] = tasks[i][3]
+		end
+		if #left > 0 then
+			redis.call('ZREM', queue_key, unpack(left))
+		end
 		for i = handled + 1, #tasks do
 			local turn = tasks[i].turn
 			while turn do
