@@ -37,9 +37,7 @@ if ARGV[6] == '1' then
 		end
 	end
 end
--- Most often there is neither a pause nor a recurring task: one call finds that.
-local special = redis.call('EXISTS', KEYS[6], KEYS[7])
-if special > 0 and redis.call('EXISTS', KEYS[6]) == 1 then
+if redis.call('EXISTS', KEYS[6]) == 1 then
 	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}, 0}
 end
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
@@ -52,7 +50,8 @@ if #due > 0 then
 		keys[i] = due[2 * i - 1]
 	end
 	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
-	local every = special > 0 and redis.call('HMGET', KEYS[7], unpack(keys)) or {}
+	local every = redis.call('EXISTS', KEYS[7]) == 1 and
+		redis.call('HMGET', KEYS[7], unpack(keys)) or {}
 	-- The time, so that tokens go up even where a server has lost the last of them.
 	local token = math.max(tonumber(redis.call('GET', KEYS[4]) or 0) + 1, now_us)
 	local token_text = string.format('%.0f', token)
