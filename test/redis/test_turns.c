@@ -66,7 +66,7 @@ struct model {
 	struct task tasks[KEYS];
 	struct node nodes[NODES];
 	struct rotation groups;
-	struct rotation users; /* of b */
+	struct rotation users; /* those of b */
 	bool uses_groups;
 	bool b_has_users;
 };

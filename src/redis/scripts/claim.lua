@@ -17,6 +17,8 @@
 local function note_key()
 	return string.sub(KEYS[1], 1, -4) .. 'note/' .. ARGV[4]
 end
+-- The functions of groups, if the shard has any.
+local group = redis.call('EXISTS', string.sub(KEYS[1], 1, -4) .. 'turns') == 1 and grouping()
 if ARGV[6] == '1' then
 	local number, token, score = string.match(redis.call('GET', note_key()) or '',
 		'^(%d+) (%d+) (%d+)$')
@@ -28,7 +30,11 @@ if ARGV[6] == '1' then
 		local attempt, its_token = string.match(runs[i] or '', '^(%d+):(%d+)$')
 
 		if its_token == token then
-			redis.call('ZADD', KEYS[1], string.format('%d', now), key)
+			if group then
+				group.set_due(key, now)
+			else
+				redis.call('ZADD', KEYS[1], string.format('%d', now), key)
+			end
 			if attempt == '1' then
 				redis.call('HDEL', KEYS[3], key)
 			else
@@ -37,13 +43,9 @@ if ARGV[6] == '1' then
 		end
 	end
 end
--- Most often there is no pause, recurring task or group: one call finds that.
-local turns = string.sub(KEYS[1], 1, -4) .. 'turns'
-local special = redis.call('EXISTS', KEYS[6], KEYS[7], turns)
-if special > 0 and redis.call('EXISTS', KEYS[6]) == 1 then
+if redis.call('EXISTS', KEYS[6]) == 1 then
 	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}, 0}
 end
-local group = special > 0 and redis.call('EXISTS', turns) == 1 and grouping()
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0,
 	group and ARGV[1] + 1 or ARGV[1])
 local places, turns_end
@@ -61,7 +63,8 @@ if #due > 0 then
 		keys[i] = due[2 * i - 1]
 	end
 	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
-	local every = special > 0 and redis.call('HMGET', KEYS[7], unpack(keys)) or {}
+	local every = redis.call('EXISTS', KEYS[7]) == 1 and
+		redis.call('HMGET', KEYS[7], unpack(keys)) or {}
 	-- The time, so that tokens go up even where a server has lost the last of them.
 	local token = math.max(tonumber(redis.call('GET', KEYS[4]) or 0) + 1, now_us)
 	local token_text = string.format('%.0f', token)
