@@ -404,8 +404,8 @@ struct tw_redis_task {
 	 * The group that the task belongs to, for example a tenant: UTF-8 of up to
 	 * TW_REDIS_GROUP_MAX bytes without control characters. NULL means the namespace itself.
 	 * Claims take turns among the groups that have something due in a shard, so that no group
-	 * waits for all tasks of another; in a group they go by due time. "tenant/user" is the group
-	 * of a user: the tenants take turns, and in each its users and its own tasks. A name has no
+	 * waits for all tasks of another; in a group they go by due time. "tenant/user" is a user's
+	 * group: the tenants take turns, and in each its users and its own tasks. A name has no
 	 * other slash.
 	 */
 	const char *group;
@@ -1243,10 +1243,11 @@ struct tw_redis_worker;
  * tw_redis_worker_destroy(); on failure *worker is NULL.
  *
  * A callback is sent with the task's headers and with Tw-Key, Tw-Attempt, Tw-Token, Tw-Group if the
- * task has a group, and Idempotency-Key. Idempotency-Key holds key and token, such as "order:7 17", unless the task's
- * headers set it. A request may arrive twice with the same token: it is sent again if a reused
- * connection breaks before the first byte of the answer. Only http and https are used. Redirects
- * are not followed, and the environment's proxies are not used. At most 64 KiB of an answer's body
+ * task has a group, and Idempotency-Key. Idempotency-Key holds key and token, such as "order:7 17",
+ * unless the task's headers set it. A request may arrive twice with the same token: it is sent
+ * again if a reused connection breaks before the first byte of the answer. Only http and https are
+ * used. Redirects are not followed, and the environment's proxies are not used. At most 64 KiB of
+ * an answer's body
  * are read; with a longer body the status counts and the connection is closed. A status 2xx means
  * done. After 408, 429, 5xx or no answer the task is retried, after Retry-After (up to one day) if
  * that is longer. Any other status makes it a dead letter. An answer of any status with the header

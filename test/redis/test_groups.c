@@ -165,7 +165,7 @@ static void task_that_was_replaced_runs_once_and_when_it_says(void **state)
 {
 	struct fixture *fixture = *state;
 
-	/* A task of a group is replaced by one of none, one of none by one of a group, and so on. */
+	/* A task of a group becomes one of none, one of none one of a group, and so on. */
 	add_to(fixture->redis, "g", "a", 0);
 	add_to(fixture->redis, NULL, "a", TW_HOUR);
 	assert_claimed(fixture->redis, 10, NULL, 0);

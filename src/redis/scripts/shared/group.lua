@@ -7,7 +7,8 @@
 local function grouping()
 	local QUEUED = 4000000000000000
 	local tag = string.sub(KEYS[1], 1, -4)
-	local queue, turns, order, users = tag .. 'queue', tag .. 'turns', tag .. 'order', tag .. 'users'
+	local queue, turns = tag .. 'queue', tag .. 'turns'
+	local order, users = tag .. 'order', tag .. 'users'
 	local group = {}
 	local has_users, is_begun
 
@@ -70,10 +71,11 @@ local function grouping()
 		end
 	end
 
-	-- Makes a task, which is in no queue, due at that time: in the group that its record names, or
-	-- by itself. The record may be nil where the task has it already.
+	-- Makes a task, which is in no queue, due at that time: in the group that its record names,
+	-- or by itself. The record may be nil where the task has it already.
 	function group.set_due(key, due, record)
-		local name = group.of(record or group.is_used() and redis.call('HGET', KEYS[2], key))
+		local name = group.of(record or
+			group.is_used() and redis.call('HGET', KEYS[2], key))
 
 		if not name then
 			redis.call('ZADD', KEYS[1], string.format('%d', due), key)
@@ -90,11 +92,11 @@ local function grouping()
 			tenant, user = tenant or name, user or ''
 			if redis.call('HSETNX', users, tenant, 1) == 1 then
 				-- Its own tasks take turns with those of its users.
-				local first = redis.call('ZRANGEBYLEX', queue, '[' .. tenant .. '\0',
-					'(' .. tenant .. '\1', 'LIMIT', 0, 1)[1]
+				local start = #tenant + 2
+				local first = redis.call('ZRANGEBYLEX', queue,
+					'[' .. tenant .. '\0', '(' .. tenant .. '\1', 'LIMIT', 0, 1)[1]
 				if first then
-					user_turn(tenant, '',
-						tonumber(string.sub(first, #tenant + 2, #tenant + 16)))
+					user_turn(tenant, '', tonumber(string.sub(first, start, start + 14)))
 				end
 			end
 			user_turn(tenant, user, due)

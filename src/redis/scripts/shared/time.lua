@@ -20,8 +20,8 @@
 --          group that waits
 --   turns  sorted set: each group that has one in `queue`, by the microsecond of its turn; and '',
 --          the namespace itself
---   order  sorted set by name: group, a zero byte, the microsecond of the turn in 16 digits and name
---          of each user of a group who has a task in `queue`
+--   order  sorted set by name: group, a zero byte, the microsecond of the turn in 16 digits and
+--          name of each user of a group who has a task in `queue`
 --   users  hash: "GROUP/USER" to that microsecond; each group that has users to 1
 --   groups hash: group to its weight; '/', and "/GROUP" where users take turns, to a turn that was
 --          cut short, as "3 NAME"

@@ -5,8 +5,8 @@
 --
 -- Returns up to `most` tasks in the order of turns: keys and due times as ZRANGEBYSCORE returns
 -- them, the place of each in `queue`, and a function that takes the first `handled` of these tasks
--- out of `queue` and writes when all have their next turns. `own` are the first `most` and one of the namespace's
--- own due tasks.
+-- out of `queue` and writes when all have their next turns. `own` are the first `most` and one of
+-- the namespace's own due tasks.
 local function turns_claim(own, most)
 	local tag = string.sub(KEYS[1], 1, -4)
 	local queue_key, turns_key, groups_key = tag .. 'queue', tag .. 'turns', tag .. 'groups'
@@ -27,8 +27,8 @@ local function turns_claim(own, most)
 		local names, paths = {}, {}
 		if rotation.group then
 			local start = rotation.group .. '\0'
-			local found = redis.call('ZRANGEBYLEX', order_key, rotation.last or '[' .. start,
-				'[' .. start .. string.format('%016.0f', now_us) .. '\255',
+			local found = redis.call('ZRANGEBYLEX', order_key,
+				rotation.last or '[' .. start, '[' .. start .. string.format('%016.0f', now_us) .. '\255',
 				'LIMIT', 0, count)
 			for i, member in ipairs(found) do
 				names[i] = string.sub(member, #start + 17)
@@ -45,14 +45,15 @@ local function turns_claim(own, most)
 			return
 		end
 		local weights = has_weights and
-			redis.call('HMGET', groups_key, '/' .. (rotation.group or ''), unpack(paths)) or {}
+			redis.call('HMGET', groups_key, '/' .. (rotation.group or ''),
+				unpack(paths)) or {}
 		local users = has_users and not rotation.group and
 			redis.call('HMGET', users_key, unpack(names)) or {}
 		local spent, cut = string.match(weights[1] or '', '^(%d+) (.*)$')
 		for i, name in ipairs(names) do
 			local weight = tonumber(string.match(weights[i + 1] or '', '^%d+') or 1)
-			local turn = {name = name, path = paths[i], weight = weight, taken = 0, left = 0,
-				was_cut = cut == name, spent = cut == name and spent % weight or 0}
+			local turn = {name = name, path = paths[i], weight = weight,
+				taken = 0, left = 0, was_cut = cut == name, spent = cut == name and spent % weight or 0}
 			if rotation.group and name == '' then
 				turn.path = rotation.group
 			end
@@ -82,16 +83,16 @@ local function turns_claim(own, most)
 			return
 		end
 		local start = #turn.path + 2
-		local found = redis.call('ZRANGEBYLEX', queue_key, turn.last or '[' .. turn.path .. '\0',
-			'(' .. turn.path .. '\1', 'LIMIT', 0, count + 1)
+		local found = redis.call('ZRANGEBYLEX', queue_key,
+			turn.last or '[' .. turn.path .. '\0', '(' .. turn.path .. '\1', 'LIMIT', 0, count + 1)
 		for i, place in ipairs(found) do
 			local due = tonumber(string.sub(place, start, start + 14))
 			if i > count or due > now then
 				turn.following = due
 				return
 			end
-			table.insert(tasks, {string.sub(place, start + 15), string.format('%d', due), place,
-				turn = turn})
+			table.insert(tasks, {string.sub(place, start + 15), string.format('%d', due),
+				place, turn = turn})
 			turn.taken = turn.taken + 1
 			turn.last = '(' .. place
 		end
@@ -133,7 +134,8 @@ local function turns_claim(own, most)
 		for round = 1, rounds do
 			for _, block in ipairs(blocks) do
 				local weight = block.turn.weight
-				for i = (round - 1) * weight + 1, math.min(round * weight, #block) do
+				local last = math.min(round * weight, #block)
+				for i = (round - 1) * weight + 1, last do
 					tasks[#tasks + 1] = block[i]
 				end
 			end
@@ -180,17 +182,17 @@ local function turns_claim(own, most)
 		rotation.following = #rotation.active > 0 and now or nil
 		if not rotation.following and rotation.group then
 			local start = rotation.group .. '\0'
-			local next = redis.call('ZRANGEBYLEX', order_key, rotation.last or '[' .. start,
-				'(' .. rotation.group .. '\1', 'LIMIT', 0, 1)[1]
-			rotation.following = next and
+			local next = redis.call('ZRANGEBYLEX', order_key,
+				rotation.last or '[' .. start, '(' .. rotation.group .. '\1',
+				'LIMIT', 0, 1)[1]
+			local earliest = next and
 				math.ceil(string.sub(next, #start + 1, #start + 16) / 1000)
 			for _, turn in ipairs(rotation.all) do
-				rotation.following = math.min(turn.following or rotation.following or 1e16,
-					rotation.following or 1e16)
+				if turn.following and turn.following < (earliest or math.huge) then
+					earliest = turn.following
+				end
 			end
-			if rotation.following == 1e16 then
-				rotation.following = nil
-			end
+			rotation.following = earliest
 		end
 	end
 
@@ -262,7 +264,8 @@ local function turns_claim(own, most)
 						users[#users + 1] = path
 					else
 						enter[#enter + 1] = 0
-						enter[#enter + 1] = group .. '\0' .. text .. turn.name
+						enter[#enter + 1] = group .. '\0' .. text ..
+							turn.name
 						turns[#turns + 1] = path
 						turns[#turns + 1] = text
 					end
