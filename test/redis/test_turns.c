@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The turns of groups are tested by a model beside the scripts: random histories of adding, moving,
- * taking out, claiming, failing and ending tasks of some groups by weights. The scripts read a clock
- * of the test's in place of the server's, so what they do is known to the last microsecond. The
+ * taking out, claiming, failing and ending tasks of some groups by weights. The scripts read the
+ * test's own clock in place of the server's, so what they do is known to the last microsecond. The
  * model takes one task after the other, as the text of deficit round robin says.
  *
  * HISTORIES in the environment is how many histories there are.
