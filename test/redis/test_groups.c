@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This tests groups through the calls: what a task of a group keeps, and that claims take turns. The
- * turns themselves are test_turns.c's.
+ * This tests groups through the calls: what a task of a group keeps, and that claims take turns.
+ * The turns themselves are test_turns.c's.
  */
 #include "support/fixture.h"
 

@@ -8,7 +8,8 @@ local first = tonumber(read('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])
 local turn = group.next_turn()
 local due = (first or turn) and math.min(first or turn, turn or first) or -1
 
-return {now, read('ZCARD', KEYS[1]), read('ZCOUNT', KEYS[1], '-inf', now) + group.count_due(),
+return {now, read('ZCARD', KEYS[1]), read('ZCOUNT', KEYS[1], '-inf', now) +
+	(turn and group.count_due() or 0),
 	read('HLEN', KEYS[3]), read('HLEN', KEYS[5]),
 	due == -1 and due or math.min(math.max(due, 0), 9007199254740991),
 	read('EXISTS', KEYS[6]), read('HLEN', KEYS[7]),

@@ -94,9 +94,11 @@ local function grouping()
 				-- Its own tasks take turns with those of its users.
 				local start = #tenant + 2
 				local first = redis.call('ZRANGEBYLEX', queue,
-					'[' .. tenant .. '\0', '(' .. tenant .. '\1', 'LIMIT', 0, 1)[1]
+					'[' .. tenant .. '\0', '(' .. tenant .. '\1',
+					'LIMIT', 0, 1)[1]
 				if first then
-					user_turn(tenant, '', tonumber(string.sub(first, start, start + 14)))
+					local due = tonumber(string.sub(first, start, start + 14))
+					user_turn(tenant, '', due)
 				end
 			end
 			user_turn(tenant, user, due)

@@ -28,7 +28,8 @@ local function turns_claim(own, most)
 		if rotation.group then
 			local start = rotation.group .. '\0'
 			local found = redis.call('ZRANGEBYLEX', order_key,
-				rotation.last or '[' .. start, '[' .. start .. string.format('%016.0f', now_us) .. '\255',
+				rotation.last or '[' .. start,
+				'[' .. start .. string.format('%016.0f', now_us) .. '\255',
 				'LIMIT', 0, count)
 			for i, member in ipairs(found) do
 				names[i] = string.sub(member, #start + 17)
@@ -53,7 +54,8 @@ local function turns_claim(own, most)
 		for i, name in ipairs(names) do
 			local weight = tonumber(string.match(weights[i + 1] or '', '^%d+') or 1)
 			local turn = {name = name, path = paths[i], weight = weight,
-				taken = 0, left = 0, was_cut = cut == name, spent = cut == name and spent % weight or 0}
+				taken = 0, left = 0, was_cut = cut == name,
+				spent = cut == name and spent % weight or 0}
 			if rotation.group and name == '' then
 				turn.path = rotation.group
 			end
@@ -84,15 +86,16 @@ local function turns_claim(own, most)
 		end
 		local start = #turn.path + 2
 		local found = redis.call('ZRANGEBYLEX', queue_key,
-			turn.last or '[' .. turn.path .. '\0', '(' .. turn.path .. '\1', 'LIMIT', 0, count + 1)
+			turn.last or '[' .. turn.path .. '\0', '(' .. turn.path .. '\1',
+			'LIMIT', 0, count + 1)
 		for i, place in ipairs(found) do
 			local due = tonumber(string.sub(place, start, start + 14))
 			if i > count or due > now then
 				turn.following = due
 				return
 			end
-			table.insert(tasks, {string.sub(place, start + 15), string.format('%d', due),
-				place, turn = turn})
+			table.insert(tasks, {string.sub(place, start + 15),
+				string.format('%d', due), place, turn = turn})
 			turn.taken = turn.taken + 1
 			turn.last = '(' .. place
 		end
