@@ -119,6 +119,9 @@ static void check_occurrence(struct progress *progress, const struct run *run,
 	const struct task *task = run->task;
 	int64_t later_ms = run->due_ms - progress->due_ms;
 
+	/* A claim that takes back what a lost one took has it due by its own clock. */
+	if (run->due_ms == (int64_t)(run->token / 1000))
+		later_ms -= later_ms % task->period_ms;
 	note_cancels(progress, task->key, run->claim);
 	if (later_ms % task->period_ms)
 		fault_add(faults, "unplanned", task->key, task->id, progress->line,
@@ -130,7 +133,7 @@ static void check_occurrence(struct progress *progress, const struct run *run,
 		 (task->missed == MISSED_ALL || !run->is_unclear))
 		fault_add(faults, "skipped", task->key, task->id, progress->line, run->begin_line);
 	*progress = (struct progress){.has_begun = true,
-				      .due_ms = run->due_ms,
+				      .due_ms = progress->due_ms + later_ms,
 				      .since = run->is_unclear ? progress->since : run->claim,
 				      .line = run->begin_line};
 }

@@ -195,11 +195,16 @@ static bool read_answer(struct story *story, const struct words *words)
 	struct actor *actor = actor_of(story, words->all[2]);
 	struct call *call = actor->open;
 	struct key *key = call ? key_of_call(story, call) : NULL;
+	int64_t least_us;
 
 	if (!key || words->count != 6)
 		return false;
 	actor->open = NULL;
 	call->end = words->time;
+	/* The server's clock may have been stepped back before the call reached it. */
+	least_us = words->real_us - (call->end - call->begin) / 1000;
+	if (call->begin_real_us > least_us)
+		call->begin_real_us = least_us;
 	call->status = words->all[4];
 	call->answer = words->line;
 	if (call->kind != CALL_GET) {
