@@ -113,7 +113,7 @@ $(REDIS_BENCH_OBJECTS:.o=): $(BUILD)/bench/redis/%: $(BUILD)/bench/redis/%.o \
 		$(REDIS_BENCH_SUPPORT) $(BENCH_SUPPORT) $(REDIS_BENCH_SERVERS) $(REDIS_OBJECTS) \
 		$(LIB_OBJECTS)
 	$(call say,LD,$@)
-	$(Q)$(LINK) -o $@ $^ -lm $(redis_libs)
+	$(Q)$(LINK) -o $@ $^ -lm -lcmocka $(redis_libs)
 
 # --- Install: called by install and uninstall --------------------------------------------------
 .PHONY: install-redis uninstall-redis
