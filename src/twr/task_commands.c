@@ -84,7 +84,8 @@ struct sweep {
 	key_call *call;
 	enum tw_status status;
 	uint64_t count;
-	uint64_t left; /* letters whose key a task has */
+	uint64_t left; /* letters whose key a task has, in the last pass */
+	int passes;
 };
 
 /* Takes each dead letter. Letters that are gone meanwhile, or whose key a task has, do not end the
@@ -97,6 +98,8 @@ static bool sweep_each(void *argument, const struct tw_redis_info *info)
 	sweep->count += status == TW_OK;
 	if (status == TW_EXISTS) {
 		sweep->left++;
+		if (sweep->passes > 0)
+			return true;
 		fputs("twr: ", stderr);
 		show_key(stderr, info->task.key, info->task.key_size);
 		fputs(": the key is already in use\n", stderr);
@@ -107,12 +110,24 @@ static bool sweep_each(void *argument, const struct tw_redis_info *info)
 	return status == TW_OK;
 }
 
+/* Takes all dead letters. A listing may pass over large ones while others are taken, so there are
+ * passes until one takes none; more letters may come meanwhile, so there is a last pass. */
 static int sweep_all(struct tw_redis *redis, const struct arguments *arguments, key_call *call)
 {
+	enum { PASSES_MAX = 8 };
 	struct sweep sweep = {.redis = redis, .call = call};
-	enum tw_status status = tw_redis_dead_each(redis, sweep_each, &sweep);
-	int exit_code = outcome_of_call(redis, status == TW_OK ? sweep.status : status);
+	enum tw_status status;
+	uint64_t before;
+	int exit_code;
 
+	do {
+		before = sweep.count;
+		sweep.left = 0;
+		status = tw_redis_dead_each(redis, sweep_each, &sweep);
+		if (status == TW_OK)
+			status = sweep.status;
+	} while (status == TW_OK && sweep.count > before && ++sweep.passes < PASSES_MAX);
+	exit_code = outcome_of_call(redis, status);
 	if (arguments->json)
 		show_json(json_pack("{s:I, s:I}", "count", (json_int_t)sweep.count, "left",
 				    (json_int_t)sweep.left));

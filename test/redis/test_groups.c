@@ -256,6 +256,57 @@ static void occurrence_after_one_that_was_skipped_is_claimed(void **state)
 	tw_redis_batch_free(batch);
 }
 
+static void add_at(struct tw_redis *redis, const char *group, const char *key, int64_t at_ms)
+{
+	const struct tw_redis_task task = {
+		.key = key, .key_size = strlen(key), .at_ms = at_ms, .group = group};
+
+	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+}
+
+static void user_in_the_far_future_holds_up_no_other(void **state)
+{
+	struct fixture *fixture = *state;
+
+	/* In the years 2300 and 9000. */
+	add_at(fixture->redis, "a/b", "far", INT64_C(10413792000000));
+	add_at(fixture->redis, "a/d", "farther", INT64_C(221845392000000));
+	add_to(fixture->redis, "a/c", "now", 0);
+	assert_claimed(fixture->redis, 10, "a/c", 1);
+	assert_claimed(fixture->redis, 10, "a/b", 0);
+}
+
+/* Two places of one key in the queue, one of them left behind, have the same time. */
+static void task_is_claimed_once_though_it_has_two_places(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t at_ms = redis_server_now(&fixture->server) + 100;
+	struct tw_redis_batch *batch;
+
+	add_at(fixture->redis, "a", "k", at_ms);
+	add_at(fixture->redis, NULL, "k", at_ms + 60000);
+	add_at(fixture->redis, "b", "k", at_ms);
+	while (redis_server_now(&fixture->server) <= at_ms)
+		wait_for(10 * TW_MILLISECOND);
+	batch = claim(fixture->redis, 10, long_lease);
+	assert_int_equal(tw_redis_batch_count(batch), 1);
+	tw_redis_batch_free(batch);
+}
+
+static void turn_without_a_task_is_no_reason_to_look_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_batch *batch;
+	tw_duration next = 0;
+
+	add_to(fixture->redis, "g", "a", TW_HOUR);
+	assert_ok(fixture->redis, cancel_task(fixture->redis, "a"));
+	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 10, long_lease, &batch, &next));
+	assert_int_equal(tw_redis_batch_count(batch), 0);
+	tw_redis_batch_free(batch);
+	assert_true(next > TW_MINUTE);
+}
+
 static void group_is_a_name_or_two(void **state)
 {
 	static const char *const bad[] = {"/", "a/", "/a", "a/b/c", "a\nb"};
@@ -341,6 +392,9 @@ int main(void)
 		ONE_SHARD_TEST(dead_letter_comes_back_into_its_group),
 		ONE_SHARD_TEST(occurrences_stay_in_the_group),
 		ONE_SHARD_TEST(occurrence_after_one_that_was_skipped_is_claimed),
+		ONE_SHARD_TEST(user_in_the_far_future_holds_up_no_other),
+		ONE_SHARD_TEST(task_is_claimed_once_though_it_has_two_places),
+		ONE_SHARD_TEST(turn_without_a_task_is_no_reason_to_look_at_once),
 		ONE_SHARD_TEST(group_is_a_name_or_two),
 		ONE_SHARD_TEST(many_are_added_in_their_groups),
 		FIXTURE_TEST(worker_runs_groups_and_callbacks_name_them),

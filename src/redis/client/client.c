@@ -419,7 +419,8 @@ static enum tw_status calendar_follow(struct tw_redis *redis, struct call *call,
 	status = schedule_review(&schedule, task->key, task->key_size, entry, now_ms);
 	if (status != TW_OK || !schedule)
 		return status;
-	*due_ms = schedule->due_ms;
+	if (schedule->due_ms >= 0)
+		*due_ms = schedule->due_ms;
 	list_init(&schedules);
 	list_append(&schedules, &schedule->link);
 	schedules_write(&call->eval, &redis->space,

@@ -109,7 +109,9 @@ enum tw_status recurrence_first(const struct tw_redis_task *task, int64_t now_ms
 static void rhythm_write(const struct tw_redis_task *task, char *text, size_t room)
 {
 	if (task->cron)
-		snprintf(text, room, "cron - %s %s", task->zone ? task->zone : "UTC", task->cron);
+		/* entry_read() passes over leading blanks, too. */
+		snprintf(text, room, "cron - %s %s", task->zone ? task->zone : "UTC",
+			 task->cron + strspn(task->cron, " \t"));
 	else
 		snprintf(text, room, "%" PRId64,
 			 (task->every + TW_MILLISECOND - 1) / TW_MILLISECOND);

@@ -17,10 +17,13 @@ end
 if #mine > 0 and redis.call('EXISTS', KEYS[7]) == 1 then
 	local last = {}
 
+	local done = {}
+
 	for _, key in ipairs(mine) do
-		if not again(key) then
+		if not done[key] and not again(key) then
 			last[#last + 1] = key
 		end
+		done[key] = true
 	end
 	mine = last
 end

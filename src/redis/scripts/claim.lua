@@ -73,6 +73,7 @@ if #due > 0 then
 	local taken, records, attempts = {}, reply[6], {}
 	local scores, states, schedules = {}, {}, reply[8]
 	local n, bytes, again = 0, 0, false
+	local seen = {}
 	local most, some = tonumber(ARGV[3])
 	-- The first is the latest, and no grace is shorter than a second.
 	local some_are_late = group or now - due[2] > 1000
@@ -92,7 +93,7 @@ if #due > 0 then
 		local grace = some_are_late and begun == 0 and record and
 			tonumber(string.match(record, '^%d+ %d+ (%d+)\n'))
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
-		if place and not group.confirms(key, due[2 * i]) then
+		if place and (seen[key] or not group.confirms(key, due[2 * i])) then
 			-- It was moved or replaced, and its place in the queue stayed.
 		elseif open == '*' then
 			-- This is no time when it is due. If the worker dies: in 10 s again.
@@ -116,6 +117,7 @@ if #due > 0 then
 			end
 			n = n + 1
 			taken[n] = i
+			seen[key] = place
 			records[n] = record
 			attempts[n] = begun + 1
 			again = again or begun > 0
@@ -161,7 +163,8 @@ if first[2] then
 	-- Something else may have written any number.
 	reply[2] = math.min(math.max(tonumber(first[2]), 0), 9007199254740991)
 end
-if group then
-	reply[2] = math.min(math.max(reply[2], 0), group.next_turn() or reply[2])
+local turn = group and group.next_turn()
+if turn then
+	reply[2] = reply[2] < 0 and turn or math.min(reply[2], turn)
 end
 return reply

@@ -6,14 +6,16 @@ local has_groups = group.is_used()
 local count = tonumber(ARGV[1])
 local runs = redis.call('HMGET', KEYS[3], unpack(ARGV, 2, count + 1))
 local answers, scores, states = {}, {}, {}
+local done = {}
 local earliest
 
 for i = 1, count do
 	local key, run, wait = ARGV[1 + i], runs[i], ARGV[1 + 2 * count + i]
-	if run ~= ARGV[1 + count + i] then
+	if done[key] or run ~= ARGV[1 + count + i] then
 		answers[i] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
 	else
 		local attempts = tonumber(string.match(run, '^%d+'))
+		done[key] = true
 		answers[i] = 'o'
 		if wait == '-1' then
 			bury(key, attempts, redis.call('HGET', KEYS[2], key) or '',

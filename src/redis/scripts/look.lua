@@ -7,8 +7,8 @@ local answers = {}
 for shard = 1, ARGV[1] do
 	local keys = tag .. shard - 1
 	local first = tonumber(redis.call('ZRANGE', keys .. '}due', 0, 0, 'WITHSCORES')[2])
-	-- The first of `turns` is the namespace itself, unless a group waits for longer.
-	local turn = tonumber(redis.call('ZRANGE', keys .. '}turns', 1, 1, 'WITHSCORES')[2])
+	local turns = redis.call('ZRANGE', keys .. '}turns', 0, 1, 'WITHSCORES')
+	local turn = tonumber(turns[turns[1] == '' and 4 or 2])
 
 	if turn then
 		first = math.min(first or turn / 1000, math.ceil(turn / 1000))

@@ -11,7 +11,7 @@ repeat
 	for i = 2, #page[2], 2 do
 		bytes = bytes + #page[2][i]
 	end
-	count = math.floor(count / 4)
+	count = count > 1 and math.max(1, math.floor(count / 4)) or 0
 until bytes <= 524288 or count == 0
 if seen == 0 and bytes <= 524288 then
 	return {now, page[1], page[2], 0}

@@ -31,13 +31,13 @@ struct script {
 	X(group_add, 9, false, true, false, "[*i]")                 \
 	X(add_many, 1, false, true, false, "[*i]")                  \
 	X(cancel, 7, false, true, false, "i")                       \
-	X(move, 3, false, true, false, "i")                         \
+	X(move, 7, false, true, false, "i")                         \
 	X(claim, 7, false, true, true, "[dinn[*ss][*s][*n][*ss]n]") \
 	X(schedule, 7, true, true, true, "a")                       \
 	X(ack, 7, false, true, false, "a")                          \
 	X(extend, 3, true, false, true, "a")                        \
 	X(fail, 8, false, true, true, "a")                          \
-	X(release, 3, false, true, true, "a")                       \
+	X(release, 7, false, true, true, "a")                       \
 	X(get, 7, true, false, false, "[*issss]")                   \
 	X(list, 7, true, false, false, "[nn*sssss]")                \
 	X(count, 9, true, false, false, "[nnnnninnn]")              \

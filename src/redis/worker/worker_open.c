@@ -274,7 +274,8 @@ enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker)
 		return TW_INVALID;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (tw_redis_worker_stop(worker, 0) == TW_RUNNING)
-		(void)tw_redis_worker_stop(worker, TW_FOREVER);
+		while (tw_redis_worker_stop(worker, TW_SECOND) == TW_RUNNING)
+			continue;
 	pthread_join(worker->thread.id, NULL);
 	runners_stop(worker);
 	nodes_end(worker);

@@ -76,23 +76,22 @@ static void step_extend(struct worker_shard *shard)
 	size_t count = 0;
 	struct step *step;
 
-	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
-		count++;
-	if (!count)
+	if (list_is_empty(leases))
 		return;
 	step = step_begin(shard, STEP_EXTEND);
-	jobs_begin(&step->eval, &script_extend, space, shard->number, count);
-	count = 0;
-	for (struct list *lease = leases->next; lease != leases; lease = lease->next) {
-		struct run *run = list_entry(lease, struct run, lease);
+	/* The rest is for the next turn: a script takes no more at once. */
+	while (count < TW_REDIS_BATCH_MAX && !list_is_empty(leases)) {
+		struct list *lease = list_take_first(leases);
 
-		jobs_add_key(&step->eval, run->job);
-		run->place = count++;
+		list_entry(lease, struct run, lease)->place = count++;
+		list_append(&step->leases, lease);
 	}
-	for (struct list *lease = leases->next; lease != leases; lease = lease->next)
-		jobs_add_run(&step->eval, list_entry(lease, struct run, lease)->job);
+	jobs_begin(&step->eval, &script_extend, space, shard->number, count);
+	for (struct list *at = step->leases.next; at != &step->leases; at = at->next)
+		jobs_add_key(&step->eval, list_entry(at, struct run, lease)->job);
+	for (struct list *at = step->leases.next; at != &step->leases; at = at->next)
+		jobs_add_run(&step->eval, list_entry(at, struct run, lease)->job);
 	eval_number(&step->eval, delay_to_ms(shard->source->worker->options.lease));
-	list_append_all(&step->leases, leases);
 }
 
 static void step_schedule(struct worker_shard *shard)
@@ -531,6 +530,8 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		return;
 	}
 	if (step->kind == STEP_REVIEW) {
+		if (step->eval.away && !step->shard->blocked)
+			shard_block(step->shard);
 		review_read(step);
 		return;
 	}

@@ -60,9 +60,11 @@ local function grouping()
 	local function user_turn(tenant, user, due)
 		local path, start = tenant .. '/' .. user, tenant .. '\0'
 		local turn = redis.call('HGET', users, path)
+		-- In 16 digits: until the year 2255 there is no other order.
+		local at = math.min(due * 1000, 9000000000000000)
 
-		if not turn or tonumber(turn) > due * 1000 then
-			local text = string.format('%016d', due * 1000)
+		if not turn or tonumber(turn) > at then
+			local text = string.format('%016d', at)
 			if turn then
 				redis.call('ZREM', order, start .. turn .. user)
 			end
@@ -121,8 +123,8 @@ local function grouping()
 
 	-- Returns when a group has its next turn, or nil.
 	function group.next_turn()
-		-- The first is the namespace itself, unless a group waits for longer.
-		local turn = redis.call('ZRANGE', turns, 1, 1, 'WITHSCORES')[2]
+		local first = redis.call('ZRANGE', turns, 0, 1, 'WITHSCORES')
+		local turn = first[first[1] == '' and 4 or 2]
 		return turn and math.ceil(turn / 1000)
 	end
 	return group

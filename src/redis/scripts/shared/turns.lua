@@ -25,6 +25,11 @@ local function turns_claim(own, most)
 	-- Appends up to `count` of those who have a turn by now and are not in the rotation yet.
 	local function load(rotation, count)
 		local names, paths = {}, {}
+		if #rotation.all > 1000 then
+			-- The others have their turns in the next claim.
+			rotation.is_whole = true
+			return
+		end
 		if rotation.group then
 			local start = rotation.group .. '\0'
 			local found = redis.call('ZRANGEBYLEX', order_key,
@@ -214,6 +219,11 @@ local function turns_claim(own, most)
 		return turn.following and turn.following * 1000 or -1
 	end
 
+	local own_turn = #own > 0 and redis.call('ZSCORE', turns_key, '')
+	if own_turn and tonumber(own_turn) > now_us then
+		-- The server's clock was set back.
+		redis.call('ZADD', turns_key, now_us, '')
+	end
 	local tasks = {}
 	local groups = rotation_new()
 	take(groups, most, tasks)
@@ -260,7 +270,8 @@ local function turns_claim(own, most)
 					end
 				elseif next then
 					local path = group .. '/' .. turn.name
-					local text = string.format('%016.0f', next)
+					local text = string.format('%016.0f',
+						math.min(next, 9000000000000000))
 					leave[#leave + 1] = group .. '\0' ..
 						redis.call('HGET', users_key, path) .. turn.name
 					if next == -1 then
@@ -280,21 +291,18 @@ local function turns_claim(own, most)
 				redis.call('HSET', groups_key, '/' .. (rotation.group or ''), cut)
 			end
 		end
-		if #scores > 0 then
-			redis.call('ZADD', turns_key, unpack(scores))
+		-- So few at a time as a call in Lua takes.
+		local function write(command, key, values)
+			for i = 1, #values, 1000 do
+				local last = math.min(i + 999, #values)
+				redis.call(command, key, unpack(values, i, last))
+			end
 		end
-		if #gone > 0 then
-			redis.call('ZREM', turns_key, unpack(gone))
-		end
-		if #leave > 0 then
-			redis.call('ZREM', order_key, unpack(leave))
-		end
-		if #enter > 0 then
-			redis.call('ZADD', order_key, unpack(enter))
-			redis.call('HSET', users_key, unpack(turns))
-		end
-		if #users > 0 then
-			redis.call('HDEL', users_key, unpack(users))
-		end
+		write('ZADD', turns_key, scores)
+		write('ZREM', turns_key, gone)
+		write('ZREM', order_key, leave)
+		write('ZADD', order_key, enter)
+		write('HSET', users_key, turns)
+		write('HDEL', users_key, users)
 	end
 end
