@@ -48,7 +48,7 @@ struct node {
 	bool had_one_before;
 };
 
-/* A rotation has those who take turns beside each other. */
+/* A rotation has those that take turns beside each other. */
 struct rotation {
 	int nodes[NODES];
 	int count;
@@ -207,7 +207,7 @@ static void model_put(struct model *model, int index, int64_t due)
 	model->nodes[NAMESPACE].has_turn = model->uses_groups = true;
 }
 
-/* Puts those who have a turn by now, from `first` to `last`, into their order. */
+/* Puts those that have a turn by now, from `first` to `last`, into their order. */
 static void rotation_begin(struct model *model, struct rotation *rotation, int first, int last)
 {
 	rotation->count = rotation->at = 0;
@@ -306,7 +306,7 @@ static void node_rest(struct model *model, const struct rotation *rotation, int 
 
 		next = first >= 0 ? model->tasks[first].due * 1000 : next;
 	}
-	/* A user who was not there just now has a turn to come. */
+	/* A user that was not there just now has a turn to come. */
 	for (int i = OWN_OF_B; i < NODES && group_of(model, index) < 0; i++) {
 		int first = first_task(model, group_of(model, i));
 		int64_t turn = model->nodes[i].turn;

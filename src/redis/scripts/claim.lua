@@ -8,7 +8,7 @@
 -- and due time of each; its record; its attempt, nothing if each has its first; key and entry of
 -- those that recur by the calendar and whose next time is to be found out (schedule.lua); and how
 -- many occurrences were skipped, for they would have begun later than their grace allows. As it
--- came from Redis where that can be: what is made anew here, for each task, costs more than
+-- came from Redis where that can be: what is made again here, for each task, costs more than
 -- reading it.
 --
 -- A note has number, token and end of the lease of a worker's last large claim. Its key expires

@@ -31,7 +31,7 @@ if score and from >= 0 then
 		'^(%a+) (%d+) (.+)$')
 	if was_missed == missed and string.gsub(was, '^cron %S+', 'cron -') == rest then
 		present = tonumber(present)
-		-- A calendar has no beginning that would tell one series from another.
+		-- A calendar has no beginning by which series differ.
 		if from == 0 or not period and from <= now or
 				period and from <= present and (present - from) % period == 0 then
 			if is_queued or group.of(ARGV[5]) and

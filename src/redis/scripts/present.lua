@@ -1,4 +1,4 @@
--- A worker tells that it is there. ARGV: its name, what it says of itself, for how many
+-- A worker reports that it is there. ARGV: its name, what it says of itself, for how many
 -- milliseconds that is good. At most a thousand are kept; none outlives its time. Answers 0.
 local tag = string.sub(KEYS[1], 1, -7)
 local until_when, words = tag .. 'present', tag .. 'workers'

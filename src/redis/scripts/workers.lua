@@ -1,4 +1,4 @@
--- The workers of the namespace that have told that they are there (present.lua), those that told it
+-- The workers of the namespace that have reported that they are there (present.lua), those that did
 -- last first. Answers of each for how many milliseconds that is still good, and what it said.
 local tag = string.sub(KEYS[1], 1, -7)
 local reply = {}

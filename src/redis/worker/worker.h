@@ -98,7 +98,7 @@ struct permits {
 	size_t claims;        /* the most tasks that claims under way can bring */
 	size_t asked;         /* the tasks that it held when it asked */
 	tw_duration asked_at; /* monotonic; when it asked */
-	size_t told;          /* the tasks of its last report, with the given permits */
+	size_t reported;      /* the tasks of its last report, with the given permits */
 	struct tw_timer timer;
 };
 

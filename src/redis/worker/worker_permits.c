@@ -42,7 +42,7 @@ bool permits_are_due(const struct source *source, size_t wanted)
 	if (permits->left)
 		return !wanted || permits_are_old(source);
 	/* Nothing is wanted while it waits (permits_most). */
-	return permits->told != source->stats.held + permits->claims || wanted;
+	return permits->reported != source->stats.held + permits->claims || wanted;
 }
 
 void permits_write(struct source *source, struct eval *eval, size_t wanted)
@@ -98,7 +98,7 @@ void permits_read(struct source *source, const struct eval *eval)
 	}
 	permits->limited = given >= 0;
 	permits->left = given > 0 ? (size_t)given : 0;
-	permits->told = permits->asked + permits->left;
+	permits->reported = permits->asked + permits->left;
 	if (permits->waiting && wait_ms < look_time / TW_MILLISECOND)
 		wait = wait_ms * TW_MILLISECOND;
 	else if (permits->limited && source->worker->options.lease / 3 < look_time)
@@ -137,7 +137,7 @@ void permits_leave(struct tw_redis_worker *worker)
 		struct source *source = &worker->sources[i];
 		struct step *step = &source->shards[0].steps[STEP_PERMIT];
 
-		if (!source->permits.limited || !source->permits.told || step->under_way)
+		if (!source->permits.limited || !source->permits.reported || step->under_way)
 			continue;
 		permits_write(source, &step->eval, 0);
 		step->eval.next = first;

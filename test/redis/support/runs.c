@@ -82,7 +82,7 @@ static void record_connection(void *context, const struct tw_redis_error *error)
 	runs->lost += error && runs->lost == runs->found;
 	runs->found += error == NULL;
 	if (error) {
-		runs->told++;
+		runs->errors++;
 		runs->told_last = *error;
 	}
 	pthread_mutex_unlock(&runs->lock);
@@ -177,7 +177,7 @@ size_t runs_told(struct runs *runs, struct tw_redis_error *last)
 	size_t count;
 
 	pthread_mutex_lock(&runs->lock);
-	count = runs->told;
+	count = runs->errors;
 	*last = runs->told_last;
 	pthread_mutex_unlock(&runs->lock);
 	return count;

@@ -42,7 +42,7 @@ struct runs {
 	size_t running;
 	size_t lost; /* losses that the connection hook received, and ends of them */
 	size_t found;
-	size_t told; /* errors that it received */
+	size_t errors; /* errors that it received */
 	struct tw_redis_error told_last;
 	size_t notices;
 	struct tw_redis_error notice_last;

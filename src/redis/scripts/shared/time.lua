@@ -21,14 +21,14 @@
 --   turns  sorted set: each group that has one in `queue`, by the microsecond of its turn; and '',
 --          the namespace itself
 --   order  sorted set by name: group, a zero byte, the microsecond of the turn in 16 digits and
---          name of each user of a group who has a task in `queue`
+--          name of each user of a group that has a task in `queue`
 --   users  hash: "GROUP/USER" to that microsecond; each group that has users to 1
 --   groups hash: group to its weight; '/', and "/GROUP" where users take turns, to a turn that was
 --          cut short, as "3 NAME"
 -- Besides, "note/WORKER" is there for the time of a lease: what a worker's last large claim took
 -- (claim.lua).
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of
--- this folder before it, too; only those, for each call makes their functions anew.
+-- this folder before it, too; only those, for each call makes their functions again.
 if #KEYS == 1 then
 	-- Of a slot on its way to this node one key alone is declared: a node refuses several as
 	-- long as one of them is not there, as those are that have nothing to hold (router.c).

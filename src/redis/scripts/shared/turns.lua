@@ -22,7 +22,7 @@ local function turns_claim(own, most)
 		return rotation
 	end
 
-	-- Appends up to `count` of those who have a turn by now and are not in the rotation yet.
+	-- Appends up to `count` of those that have a turn by now and are not in the rotation yet.
 	local function load(rotation, count)
 		local names, paths = {}, {}
 		if #rotation.all > 1000 then
