@@ -737,6 +737,117 @@ TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
  */
 TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits);
 
+/* Highest number of patterns with limits of groups. */
+#define TW_REDIS_PATTERNS_MAX 64
+/* No limit, where a pattern's limit would apply otherwise. */
+#define TW_REDIS_UNLIMITED UINT32_MAX
+
+/*
+ * Limits of a group, for all workers of the namespace together. A field that is 0 says nothing: the
+ * longest pattern that matches the group and says something decides, and without one there is no
+ * limit, and the weight is 1.
+ */
+struct tw_redis_group_limits {
+	unsigned weight;     /* tasks in a turn, up to TW_REDIS_WEIGHT_MAX */
+	unsigned running;    /* tasks that workers have on lease */
+	unsigned per_second; /* tasks taken per second */
+	unsigned burst;      /* most taken at once; without it a tenth of per_second, at least 1 */
+	bool paused;         /* nothing is taken; a pattern's pause applies, too */
+};
+
+/*
+ * Sets the limits of a group, of a user ("tenant/user"), or of all that match a pattern, in which *
+ * stands for any text without a slash: "*" is every group, "free-*" some of them, and "acme/"
+ * followed by * is every user of acme. This replaces what is set for the same name, and removes it
+ * if all fields are 0.
+ *
+ * A task counts for its user and for the tenant, and needs room in the limits of both. The limits
+ * are exact, over all shards and workers, by the clock of the node that has the namespace's own
+ * keys: before a worker takes a task of a group with limits it asks that node. A task that ran
+ * before its group had limits counts as soon as its worker asks for the group. The tasks of a
+ * worker that died count for up to twice its lease time. A pause lets tasks that have begun run on;
+ * a resumed group goes on at once, the groups of a pattern within 10 s. tw_redis_claim() ignores
+ * the limits, except pauses. Costs two round trips, the second to all shards.
+ *
+ * Returns:
+ *   TW_OK                     the limits are set
+ *   TW_INVALID                `redis`, `group` or `limits` is NULL, or a size or number is out of
+ *                             range
+ *   TW_FULL                   there are TW_REDIS_PATTERNS_MAX patterns; nothing has changed
+ *   TW_REDIS_BAD_DATA         the group is not "name" or "name/name", or has a control character
+ *   TW_REDIS_UNREACHABLE      a server could not be reached within `patience`; some shards may have
+ *                             the old limits: repeat the call
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_NO_MEMORY              out of memory; nothing has changed
+ */
+TW_API enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
+						const struct tw_redis_group_limits *limits);
+/*
+ * Returns in *limits what tw_redis_set_group_limits() has set for the same name, not what a pattern
+ * adds.
+ *
+ * Costs one round trip.
+ *
+ * Returns:
+ *   TW_OK                     *limits is filled
+ *   TW_INVALID                a pointer is NULL
+ *   TW_NOT_FOUND              nothing is set for this name; *limits is all 0
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_NO_MEMORY              out of memory
+ */
+TW_API enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
+						struct tw_redis_group_limits *limits);
+
+/* Receives limits and the name they are set for, both only during the call. Returns false to end
+ * the listing. */
+typedef bool tw_redis_group_limits_fn(void *context, const char *group,
+				      const struct tw_redis_group_limits *limits);
+
+/*
+ * Passes all names with limits to `each`: patterns, the longest first, and groups, in no order.
+ *
+ * `each` may use this tw_redis. Limits that change during the listing may be missed or passed
+ * twice. Costs one round trip for about every 1,000 names.
+ *
+ * Returns:
+ *   TW_OK                     all were passed to `each`, or `each` returned false
+ *   TW_INVALID                `redis` or `each` is NULL
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_NO_MEMORY              out of memory
+ */
+TW_API enum tw_status tw_redis_each_group_limits(struct tw_redis *redis,
+						 tw_redis_group_limits_fn *each, void *context);
+
+/*
+ * Removes all waiting tasks of a group and, if it is a tenant, of its users. Recurring tasks end.
+ * Tasks on lease run on, and may be retried. Tasks that are added meanwhile may stay.
+ *
+ * *removed, which may be NULL, becomes the number of removed tasks. Costs one round trip for every
+ * 1,000 tasks of a shard.
+ *
+ * Returns:
+ *   TW_OK                     all waiting tasks were removed
+ *   TW_INVALID                `redis` or `group` is NULL, or the group is too long or empty
+ *   TW_REDIS_BAD_DATA         the group is not "name" or "name/name", or has a control character
+ *   TW_REDIS_UNREACHABLE      a server could not be reached within `patience`; some tasks may be
+ *                             left: repeat the call
+ *   TW_REDIS_OUTCOME_UNKNOWN  a reply was lost; *removed lacks its tasks, and some may be left
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error
+ *   TW_NO_MEMORY              out of memory
+ */
+TW_API enum tw_status tw_redis_drain_group(struct tw_redis *redis, const char *group,
+					   uint64_t *removed);
+
 /* Highest number of workers of a namespace that are listed, and the longest name of a worker. */
 #define TW_REDIS_WORKERS_MAX 1000
 #define TW_REDIS_WORKER_NAME_MAX 255

@@ -94,7 +94,8 @@ static const struct script *script_of(const redisReply *request)
 	return NULL;
 }
 
-static const char idle[] = "*9\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n";
+static const char idle[] = "*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n"
+			   "*0\r\n";
 
 /* Leases the task, if the shard is its own. */
 static size_t claim(const redisReply *request, char *reply, size_t room)
@@ -103,8 +104,8 @@ static size_t claim(const redisReply *request, char *reply, size_t room)
 		return (size_t)snprintf(reply, room, "%s", idle);
 	is.leased = true;
 	return (size_t)snprintf(reply, room,
-				"*9\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
-				"*1\r\n$4\r\n9 0\n\r\n*1\r\n:%d\r\n*0\r\n:0\r\n",
+				"*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
+				"*1\r\n$4\r\n9 0\n\r\n*1\r\n:%d\r\n*0\r\n:0\r\n*0\r\n",
 				++is.attempts);
 }
 
@@ -202,6 +203,7 @@ static const char *fine_reply(char mark)
 		{'2', "*2\r\n:1\r\n:1\r\n"},
 		{'g', "*5\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$4\r\n9 0\n\r\n$0\r\n\r\n"},
 		{'o', "$1\r\no\r\n"},
+		{'r', "*2\r\n$1\r\n0\r\n*2\r\n$1\r\ng\r\n$9\r\n1 2 3 4 5\r\n"},
 		{'c', idle},
 	};
 
@@ -214,7 +216,9 @@ static const char *fine_reply(char mark)
 /* A change whose reply is lost may have been made: these calls make none, or the same again. */
 static bool call_is_repeatable(const char *name)
 {
-	return strstr(" get each dead_each stats ping pause limits extend workers delete ", name);
+	return strstr(" get each dead_each stats ping pause limits extend workers delete "
+		      "set_group_limits each_group_limits ",
+		      name);
 }
 
 static struct tw_redis *open_with(tw_duration patience, tw_duration reply_timeout)

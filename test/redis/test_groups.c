@@ -186,6 +186,8 @@ static void ended_lease_and_retry_stay_in_the_group(void **state)
 	add_to(fixture->redis, "g", "a", 0);
 	tw_redis_batch_free(claim(fixture->redis, 10, short_lease));
 	wait_for(2 * short_lease);
+	/* This claim puts it back into its group. */
+	assert_claimed(fixture->redis, 10, "g", 0);
 	batch = claim(fixture->redis, 10, long_lease);
 	assert_int_equal(count_of(batch, "g"), 1);
 	assert_int_equal(only_job(batch)->attempt, 2);

@@ -106,11 +106,11 @@ static const struct {
 	{' ', "*4\r\n$0\r\n\r\n:1\r\n:1\r\n:1\r\n"},
 	{' ', "*4\r\n$19\r\n9999999999999999999\r\n:1\r\n:1\r\n:1\r\n"},
 	{' ', "*4\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"},
-	{'c', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n"},
-	{'c', "*9\r\n$18\r\n999999999999999999\r\n:-9223372036854775808\r\n:0\r\n:0\r\n"
-	      "*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n"},
-	{'c', "*9\r\n$1\r\n0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"
-	      ":9223372036854775807\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n"},
+	{'c', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n*0\r\n"},
+	{'c', "*10\r\n$18\r\n999999999999999999\r\n:-9223372036854775808\r\n:0\r\n:0\r\n"
+	      "*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n*0\r\n"},
+	{'c', "*10\r\n$1\r\n0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"
+	      ":9223372036854775807\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n*0\r\n"},
 	{'g', "*5\r\n:1\r\n$3\r\ninf\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"},
 	{'g', "*5\r\n:1\r\n$4\r\n-inf\r\n$3\r\n1:2\r\n$6\r\n3 0\nxy\r\n$9\r\none 7 -60\r\n"},
 	{'g', "*5\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n$25\r\nsometimes 1 9999999999999999\r\n"},
@@ -130,28 +130,28 @@ static const struct {
 	{' ', "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:0\r\n:0\r\n"},
 	{' ', "*8\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
 	{' ', "*10\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"},
-	{'c', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$4\r\n-inf\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n"},
+	{'c', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$4\r\n-inf\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n*0\r\n"},
 	{'c',
-	 "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	 "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
 	 "*2\r\n$0\r\n\r\n$3\r\nnan\r\n*1\r\n$9\r\n1 99\nabcd\r\n*1\r\n:9223372036854775807\r\n"
-	 "*0\r\n:0\r\n"},
-	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*1\r\n:-1\r\n*0\r\n:0\r\n"},
-	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$-1\r\n*0\r\n*0\r\n:0\r\n"},
-	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$-1\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n"},
-	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*0\r\n*0\r\n*0\r\n:0\r\n"},
-	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*2\r\n$0\r\n\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n"},
-	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*2\r\n:1\r\n:1\r\n*0\r\n:0\r\n"},
-	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "*1\r\n$1\r\nk\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n"},
-	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
-	      "$-1\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n"},
+	 "*0\r\n:0\r\n*0\r\n"},
+	{' ', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*1\r\n:-1\r\n*0\r\n:0\r\n*0\r\n"},
+	{' ', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$-1\r\n*0\r\n*0\r\n:0\r\n*0\r\n"},
+	{' ', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$-1\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n*0\r\n"},
+	{' ', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*0\r\n*0\r\n*0\r\n:0\r\n*0\r\n"},
+	{' ', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*2\r\n$0\r\n\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n*0\r\n"},
+	{' ', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*2\r\n$1\r\nk\r\n$1\r\n1\r\n*1\r\n$0\r\n\r\n*2\r\n:1\r\n:1\r\n*0\r\n:0\r\n*0\r\n"},
+	{' ', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "*1\r\n$1\r\nk\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n*0\r\n"},
+	{' ', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n"
+	      "$-1\r\n*1\r\n$0\r\n\r\n*0\r\n*0\r\n:0\r\n*0\r\n"},
 	{'d', "*4\r\n:1\r\n$1\r\n0\r\n*0\r\n:0\r\n"},
 	{'d', "*4\r\n:1\r\n$1\r\n0\r\n*2\r\n$1\r\nk\r\n$1\r\nx\r\n:0\r\n"},
 	{' ', "*4\r\n:1\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n:0\r\n"},
@@ -175,12 +175,19 @@ static const struct {
 	{' ', "\r\n"},
 	{' ', "-\r\n"},
 	{' ', "-ERR x\r\n"},
-	{'c', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
-	      "*2\r\n$1\r\nk\r\n$25\r\nskip -1 cron * UTC @yearly\r\n:0\r\n"},
-	{'c', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
-	      "*2\r\n$0\r\n\r\n$14\r\none 1 cron * a\r\n:0\r\n"},
-	{' ', "*9\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
-	      "*1\r\n$1\r\nk\r\n:0\r\n"},
+	{'c', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
+	      "*2\r\n$1\r\nk\r\n$25\r\nskip -1 cron * UTC @yearly\r\n:0\r\n*0\r\n"},
+	{'c', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
+	      "*2\r\n$0\r\n\r\n$14\r\none 1 cron * a\r\n:0\r\n*0\r\n"},
+	{' ', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n"
+	      "*1\r\n$1\r\nk\r\n:0\r\n*0\r\n"},
+	{' ', "*10\r\n$1\r\n1\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n"
+	      "*2\r\n$1\r\ng\r\n:-1\r\n"},
+	{'r', "*2\r\n$1\r\n0\r\n*0\r\n"},
+	{'r', "*2\r\n$1\r\n7\r\n*2\r\n$1\r\ng\r\n$9\r\n1 2 3 4 5\r\n"},
+	{'r', "*2\r\n$1\r\n0\r\n*2\r\n$2\r\n//\r\n$5\r\n1 2 3\r\n"},
+	{'r', "*2\r\n$1\r\n0\r\n*2\r\n$2\r\n//\r\n$14\r\n1 2 3 4 5 no\n1\r\n"},
+	{' ', "*2\r\n$1\r\n0\r\n*1\r\n$1\r\ng\r\n"},
 };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -345,12 +352,13 @@ static void random_replies_crash_nothing(void **state)
 {
 	enum { ROUNDS = TEST_SHARE_OF(4000) };
 	static const struct script *const scripts[] = {
-		&script_add,       &script_add,     &script_list,    &script_list,
-		&script_cancel,    &script_move,    &script_get,     &script_list,
-		&script_scan,      &script_count,   &script_count,   &script_dead_retry,
-		&script_dead_drop, &script_pause,   &script_limits,  &script_delete,
-		&script_dead_add,  &script_restore, &script_claim,   &script_ack,
-		&script_extend,    &script_fail,    &script_release, &script_workers};
+		&script_add,        &script_add,         &script_list,       &script_list,
+		&script_cancel,     &script_move,        &script_get,        &script_list,
+		&script_scan,       &script_count,       &script_count,      &script_dead_retry,
+		&script_dead_drop,  &script_pause,       &script_limits,     &script_delete,
+		&script_dead_add,   &script_restore,     &script_claim,      &script_ack,
+		&script_extend,     &script_fail,        &script_release,    &script_workers,
+		&script_group_rule, &script_group_rules, &script_group_drain};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 
@@ -450,11 +458,12 @@ static void worker_outlives_random_replies(void **state)
 		.url = server.url, .shards = 4, .reply_timeout = 20 * TW_MILLISECOND};
 	struct tw_redis_worker_options options = {
 		.lease = 100 * TW_MILLISECOND, .poll = 10 * TW_MILLISECOND, .dead_max_count = 4};
-	static const struct script *const scripts[] = {&script_claim, &script_claim, &script_ack,
-						       &script_dead_sweep, &script_permit};
+	static const struct script *const scripts[] = {&script_claim,  &script_claim,
+						       &script_ack,    &script_dead_sweep,
+						       &script_permit, &script_group_permit};
 	struct random random = random_from(seed_choose(), 1);
-	static const char idle[] = "*9\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
-				   "*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n";
+	static const char idle[] = "*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
+				   "*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n*0\r\n";
 	static const char no_limits[] = "*2\r\n:-1\r\n:-1\r\n";
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
@@ -467,7 +476,7 @@ static void worker_outlives_random_replies(void **state)
 	runs_attach(&runs, &options);
 	worker = worker_start(&redis_options, &options);
 	for (int i = 0; i < ROUNDS; i++) {
-		set_random_reply(&random, scripts[random_below(&random, 5)]);
+		set_random_reply(&random, scripts[random_below(&random, 6)]);
 		wait_for(5 * TW_MILLISECOND);
 	}
 	/* It goes on: it hears that there are no limits, and claims. */

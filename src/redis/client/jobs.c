@@ -27,7 +27,8 @@ enum {
 	CLAIM_RECORDS,
 	CLAIM_ATTEMPTS,
 	CLAIM_SCHEDULES,
-	CLAIM_SKIPPED
+	CLAIM_SKIPPED,
+	CLAIM_LACKS
 };
 
 void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
@@ -45,7 +46,16 @@ void claim_write(struct eval *eval, const struct space *space, unsigned shard, s
 	eval_number(eval, (int64_t)claim->number);
 	eval_number(eval, claim->again);
 	eval_number(eval, (int64_t)claim->note);
-	eval_hint(eval);
+	/* A worker observes limits, and its permits and eval_hint() follow. */
+	eval_number(eval, claim->worker != 0);
+	if (!claim->worker)
+		eval_hint(eval);
+}
+
+void claim_permit(struct eval *eval, const char *group, size_t count)
+{
+	eval_text(eval, group);
+	eval_number(eval, (int64_t)count);
 }
 
 /* Returns how late a task is. A due time that is none of ours may be any number. */
@@ -137,6 +147,17 @@ static void schedules_read(struct tw_redis_batch *batch)
 		else
 			batch->unscheduled++;
 	}
+}
+
+bool batch_lack(const struct tw_redis_batch *batch, size_t index, const char **group, size_t *count)
+{
+	const redisReply *lacks = batch->reply->element[CLAIM_LACKS];
+
+	if (2 * index + 1 >= lacks->elements)
+		return false;
+	*group = lacks->element[2 * index]->str;
+	*count = (size_t)lacks->element[2 * index + 1]->integer;
+	return true;
 }
 
 enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch)

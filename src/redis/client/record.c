@@ -125,8 +125,7 @@ static enum tw_status callback_check(const struct tw_redis_task *task, struct tw
 	return status == TW_OK ? headers_check(task, error) : status;
 }
 
-/* Checks a group, which is text that a header may carry and a path of one or two names. */
-static enum tw_status group_check(const char *group, struct tw_redis_error *error)
+enum tw_status group_check(const char *group, struct tw_redis_error *error)
 {
 	size_t size = group ? strlen(group) : 1;
 	const char *slash = group ? strchr(group, '/') : NULL;

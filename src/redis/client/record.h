@@ -28,6 +28,10 @@ struct record {
  * be NULL. */
 enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_error *error);
 
+/* Checks a group, which is text that a header may carry and a path of one or two names, or NULL.
+ * The statuses are those of task_check(). */
+enum tw_status group_check(const char *group, struct tw_redis_error *error);
+
 /* Replaces the buffer's bytes by the record. Returns TW_OK, TW_REDIS_BAD_DATA if text is not UTF-8,
  * or TW_NO_MEMORY. */
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,

@@ -48,10 +48,8 @@ static enum tw_status answer_read(const struct eval *eval, struct tw_redis_error
 	return answer >= 0 ? TW_OK : error_set(error, status, "%s", tw_status_text(status));
 }
 
-/* Runs the script for every shard, with an argument or NULL. Counts are added to `stats`,
- * which may be NULL. Returns TW_EXISTS if a shard answers -1. */
-static enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
-				 const char *argument, struct tw_redis_stats *stats)
+enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
+			  const char *const *arguments, struct tw_redis_stats *stats)
 {
 	unsigned shards = redis->space.shards;
 	struct eval *evals = calloc(shards, sizeof(*evals));
@@ -64,8 +62,8 @@ static enum tw_status shards_run(struct tw_redis *redis, const struct script *sc
 	}
 	for (unsigned shard = 0; shard < shards; shard++) {
 		eval_begin(&evals[shard], script, &redis->space, shard);
-		if (argument)
-			eval_text(&evals[shard], argument);
+		for (size_t i = 0; arguments && arguments[i]; i++)
+			eval_text(&evals[shard], arguments[i]);
 		if (script->hints)
 			eval_hint(&evals[shard]);
 	}
@@ -93,12 +91,16 @@ enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats 
 
 enum tw_status tw_redis_pause(struct tw_redis *redis)
 {
-	return redis ? shards_run(redis, &script_pause, "1", NULL) : TW_INVALID;
+	static const char *const on[] = {"1", NULL};
+
+	return redis ? shards_run(redis, &script_pause, on, NULL) : TW_INVALID;
 }
 
 enum tw_status tw_redis_resume(struct tw_redis *redis)
 {
-	return redis ? shards_run(redis, &script_pause, "0", NULL) : TW_INVALID;
+	static const char *const off[] = {"0", NULL};
+
+	return redis ? shards_run(redis, &script_pause, off, NULL) : TW_INVALID;
 }
 
 /* Refuses a namespace that is in use. */
@@ -117,13 +119,14 @@ static enum tw_status check_unused(struct tw_redis *redis)
 
 enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force)
 {
+	const char *const arguments[] = {force ? "1" : "0", NULL};
 	enum tw_status status = redis ? TW_OK : TW_INVALID;
 	struct call *call;
 
 	if (status == TW_OK && !force)
 		status = check_unused(redis);
 	if (status == TW_OK)
-		status = shards_run(redis, &script_delete, force ? "1" : "0", NULL);
+		status = shards_run(redis, &script_delete, arguments, NULL);
 	if (status == TW_EXISTS)
 		calls_note(&redis->access->calls, status,
 			   "the namespace has tasks or dead letters");

@@ -1,15 +1,16 @@
--- with: hint group turns again bury
+-- with: hint group rules turns again bury
 -- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds, the
 -- most bytes of keys and records, the worker's name ("": none), the number of its claim, "1" if
--- the reply to an earlier claim with that number was lost, and how many bytes make a reply worth
--- a note. A claim of 64 KiB or more takes one task whatever its size. A task that has begun all
--- its attempts and whose lease ended becomes a dead letter. Answers now in microseconds; when the
--- next is to be looked at, -1 if none is; how many were buried; the token of all these runs; key
+-- the reply to an earlier claim with that number was lost, how many bytes make a reply worth a
+-- note, and "1" if limits of groups matter; then groups and users, and how many of each may begin
+-- (turns.lua). A claim of 64 KiB or more takes one task whatever its size. A task that has
+-- begun all its attempts and whose lease ended becomes a dead letter. Answers now in microseconds;
+-- when the next is to be looked at, -1 if none is; how many were buried; the token of all runs; key
 -- and due time of each; its record; its attempt, nothing if each has its first; key and entry of
--- those that recur by the calendar and whose next time is to be found out (schedule.lua); and how
--- many occurrences were skipped, for they would have begun later than their grace allows. As it
--- came from Redis where that can be: what is made again here, for each task, costs more than
--- reading it.
+-- those that recur by the calendar and whose next time is to be found out (schedule.lua); how many
+-- occurrences were skipped, for they would have begun later than their grace allows; and groups and
+-- users that lack permits, with the number of tasks. As it came from Redis where that can be: what
+-- is made again here, for each task, costs more than reading it.
 --
 -- A note has number, token and end of the lease of a worker's last large claim. Its key expires
 -- with the lease. A worker that lost the reply began none of these runs: they are given back
@@ -44,15 +45,19 @@ if ARGV[6] == '1' then
 	end
 end
 if redis.call('EXISTS', KEYS[6]) == 1 then
-	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}, 0}
+	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}, 0, {}}
 end
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0,
 	group and ARGV[1] + 1 or ARGV[1])
-local places, turns_end
+local places, lacks, turns_end
 if group then
-	due, places, turns_end = turns_claim(due, tonumber(ARGV[1]))
+	local permits = ARGV[8] == '1' and {} or nil
+	for i = 9, permits and #ARGV - 2 or 0, 2 do
+		permits[ARGV[i]] = tonumber(ARGV[i + 1])
+	end
+	due, places, lacks, turns_end = turns_claim(due, tonumber(ARGV[1]), permits)
 end
-local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}, {}, 0}
+local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}, {}, 0, lacks or {}}
 local handled = #due / 2
 local ends = {}
 
@@ -104,6 +109,9 @@ if #due > 0 then
 				run and begun >= tonumber(string.match(record, '^%d+') or 1) then
 			reply[3] = reply[3] + 1
 			ends[#ends + 1] = {key, begun, record}
+		elseif group and run and not place and group.of(record) then
+			-- Its lease ended, so it waits for its turn, and for a permit, again.
+			ends[#ends + 1] = {key, back = due[2 * i], record = record}
 		elseif grace and now - due[2 * i] > grace then
 			reply[9] = reply[9] + 1
 			ends[#ends + 1] = {key, oldest = now - grace}
@@ -152,7 +160,9 @@ if group then
 end
 -- A recurring task goes on in its group, which has its next turn by now.
 for _, task in ipairs(ends) do
-	if task.oldest then
+	if task.back then
+		group.set_due(task[1], tonumber(task.back), task.record)
+	elseif task.oldest then
 		reply[9] = reply[9] + finish(task[1], task.oldest)
 	else
 		bury(task[1], task[2], task[3], 'the lease of its last attempt expired')

@@ -11,6 +11,10 @@
 
 #include <timingwheel/redis.h>
 
+/* Without memory an entry is not added. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "base/thread.h"
 #include "callbacks.h"
 #include "dial.h"
@@ -33,6 +37,7 @@ enum step_kind {
 	STEP_SWEEP,
 	STEP_OF_SHARDS,
 	STEP_PERMIT = STEP_OF_SHARDS, /* asks how many tasks may be claimed; its shard is any */
+	STEP_GROUPS,                  /* asks that for groups; its shard is any */
 	STEP_LOOK,                    /* looks at all shards at once; its shard is the first */
 	STEP_PRESENT,                 /* reports that the worker is present; its shard is any */
 	STEP_REVIEW,                  /* checks once whether calendars still have a shard's times */
@@ -57,6 +62,8 @@ struct worker_shard {
 	bool is_large; /* its last claim brought large records, or was too small for one */
 	bool is_lost;  /* its last claim's reply was lost; the next claim gives the tasks back */
 	uint64_t claim_number; /* one more after each reply */
+	struct list wants;     /* groups that it keeps back until they have permits */
+	size_t want_count;
 
 	bool sweep_is_due;     /* its dead letters must be checked */
 	char sweep_cursor[24]; /* where the sweep goes on; "" means the beginning */
@@ -102,6 +109,48 @@ struct permits {
 	struct tw_timer timer;
 };
 
+/* A row is what the worker knows of a group or user that it has tasks of, or that a shard keeps
+ * back. The main thread alone uses it. */
+struct group_row {
+	UT_hash_handle hh;
+	struct source *source;
+	struct group_row *tenant; /* a user's */
+	size_t users;             /* rows whose tenant this is */
+
+	size_t held;          /* tasks on lease that are not reported as ended */
+	size_t claims;        /* the most tasks that claims under way can bring */
+	size_t left;          /* the tasks that may be claimed besides */
+	size_t reported;      /* the tasks of its last report, with the given permits */
+	tw_duration given_at; /* monotonic; when the last permits were given */
+	struct list wants;    /* shards that keep it back */
+
+	bool is_limited; /* it has limits, as far as is known */
+	struct list limited;
+	bool is_due; /* the next turn looks at it */
+	struct list due;
+	bool is_waiting; /* Redis gave fewer than wanted a moment ago */
+	struct tw_timer timer;
+
+	/* These are of the last question. */
+	bool is_asked;        /* it is under way */
+	tw_duration asked_at; /* monotonic */
+	size_t asked_has;     /* the tasks that it reported */
+	size_t asked_for;     /* the permits that it wanted */
+
+	char name[];
+};
+
+enum { GROUPS_ASKED_MOST = 100 };
+
+/* The main thread alone uses these. */
+struct groups {
+	struct group_row *rows; /* by name */
+	struct list due;        /* rows that the next turn looks at */
+	struct list limited;    /* rows with limits, the one that was asked last is the last */
+	struct group_row *asked[GROUPS_ASKED_MOST]; /* the question under way */
+	size_t asked_count;
+};
+
 /* A source is a namespace that the worker serves. The main thread alone uses it, except for marked
  * fields. */
 struct source {
@@ -115,6 +164,7 @@ struct source {
 	struct tw_timer look; /* for a look at all shards, without a hint */
 	bool look_is_due;
 	struct permits permits;
+	struct groups groups;
 	size_t due;             /* shards to claim from in this turn */
 	unsigned first_shard;   /* where claiming begins next */
 	unsigned sweep_shard;   /* where sweeping goes on */
@@ -212,9 +262,30 @@ size_t permits_most(const struct source *source);
 /* Notes a claim for `limit` tasks that is being sent, and that it has brought `count`. */
 void permits_take(struct source *source, size_t limit);
 void permits_settle(struct source *source, size_t limit, size_t count);
-/* Gives the worker's permits of all namespaces back in one pass, when it ends. If this fails they
- * end after two leases. */
+/* Gives the worker's permits of all namespaces and groups back in one pass, when it ends, and frees
+ * the rows of groups. If this fails the permits end after two leases. */
 void permits_leave(struct tw_redis_worker *worker);
+
+/* ---- worker_groups.c: the same for groups and users ---- */
+
+void groups_init(struct source *source);
+void groups_free(struct source *source);
+/* Counts the run in its group, and counts it out. Joining returns false without memory. */
+bool run_join_group(struct run *run);
+void run_leave_group(struct run *run);
+/* Passes permits to the shard's claim of at most `limit` tasks. */
+void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit);
+/* Takes back the permits of the shard's claim, before its runs take theirs. The batch is NULL if
+ * the reply was lost. */
+void groups_settle(struct worker_shard *shard, const struct tw_redis_batch *batch);
+/* Notes for which groups the claim had too few permits. */
+void groups_lack(struct worker_shard *shard, const struct tw_redis_batch *batch);
+/* Writes the question for groups. Returns false, and then writes nothing of use, if there is
+ * nothing to ask. `room` is how many tasks the worker would claim. */
+bool groups_ask(struct source *source, struct eval *eval, size_t room);
+void groups_read(struct source *source, const struct eval *eval);
+/* Writes that the worker has no tasks of groups any more. Returns whether Redis must know. */
+bool groups_leave(struct source *source, struct eval *eval);
 
 /* ---- worker_present.c: a worker reports to its namespaces that it is present ---- */
 

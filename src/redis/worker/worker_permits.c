@@ -135,15 +135,22 @@ void permits_leave(struct tw_redis_worker *worker)
 
 	for (size_t i = 0; i < worker->source_count; i++) {
 		struct source *source = &worker->sources[i];
-		struct step *step = &source->shards[0].steps[STEP_PERMIT];
+		struct step *own = &source->shards[0].steps[STEP_PERMIT];
+		struct step *groups = &source->shards[0].steps[STEP_GROUPS];
 
-		if (!source->permits.limited || !source->permits.reported || step->under_way)
-			continue;
-		permits_write(source, &step->eval, 0);
-		step->eval.next = first;
-		first = &step->eval;
+		if (source->permits.limited && source->permits.reported && !own->under_way) {
+			permits_write(source, &own->eval, 0);
+			own->eval.next = first;
+			first = &own->eval;
+		}
+		if (!groups->under_way && groups_leave(source, &groups->eval)) {
+			groups->eval.next = first;
+			first = &groups->eval;
+		}
 	}
 	if (first)
 		router_pass(worker->router, first,
 			    time_add(clock_read_real(CLOCK_MONOTONIC), leave_time));
+	for (size_t i = 0; i < worker->source_count; i++)
+		groups_free(&worker->sources[i]);
 }

@@ -156,6 +156,7 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 		worker->options.report(worker->options.context, &report);
 	worker->held--;
 	stats->held--;
+	run_leave_group(run);
 	if (!--batch->held)
 		tw_redis_batch_free(batch);
 	free(run);

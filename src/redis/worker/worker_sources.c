@@ -87,6 +87,7 @@ static enum tw_status source_open(struct source *source, const struct tw_redis_s
 	permits_init(source);
 	strcpy(source->review_cursor, "0");
 	status = shards_create(source);
+	groups_init(source);
 	return status == TW_OK ? TW_OK : error_set(error, status, "%s", tw_status_text(status));
 }
 

@@ -223,6 +223,8 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 				    .number = shard->claim_number,
 				    .again = shard->is_lost,
 				    .note = all_is_well ? note_bytes : 0});
+	groups_pass(shard, &step->eval, limit);
+	eval_hint(&step->eval);
 	shard->look_at = TW_FOREVER;
 }
 
@@ -268,8 +270,18 @@ static void step_take(struct source *source, size_t room, size_t bytes)
 		step_claims(source, room, bytes);
 }
 
+/* Asks for permits of groups. */
+static void step_groups(struct source *source, size_t room)
+{
+	struct step *step = &source->shards[0].steps[STEP_GROUPS];
+
+	if (!step->under_way && groups_ask(source, &step->eval, room))
+		step_begin(&source->shards[0], STEP_GROUPS);
+}
+
 static void step_takes(struct tw_redis_worker *worker)
 {
+	size_t room = worker_room(worker);
 	size_t due = 0;
 
 	for (size_t i = 0; i < worker->source_count; i++) {
@@ -281,11 +293,12 @@ static void step_takes(struct tw_redis_worker *worker)
 		source->share->most = source->due ? permits_most(source) : 0;
 		due += source->due;
 	}
-	shares_give(&worker->shares, due ? worker_room(worker) : 0);
+	shares_give(&worker->shares, due ? room : 0);
 	for (size_t i = 0; i < worker->source_count; i++) {
 		struct source *source = &worker->sources[i];
 		size_t bytes = due ? worker->turn_bytes * source->due / due : 0;
 
+		step_groups(source, room);
 		step_take(source, source->share->given, bytes);
 	}
 }
@@ -418,6 +431,7 @@ static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 	step->shard->is_lost |= unknown || step->eval.status == TW_OK;
 	worker->claim_is_lost |= unknown;
 	permits_settle(step->shard->source, step->limit, step->limit);
+	groups_settle(step->shard, NULL);
 	shard_look_in(step->shard, 0);
 }
 
@@ -437,6 +451,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		batch->count ? batch->bytes / batch->count > record_large : !batch->next;
 	worker->read_bytes += batch->bytes;
 	permits_settle(source, step->limit, batch->count);
+	groups_settle(step->shard, batch);
 	share_take(source->share, batch->count);
 	source->stats.claims++;
 	source->stats.claimed += batch->count;
@@ -454,16 +469,21 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		/* The task's lease ends, and it comes again. */
 		if (!run)
 			continue;
-		batch->held++;
-		run->batch = batch;
 		run->job = &batch->jobs[i];
 		run->shard = step->shard;
+		if (!run_join_group(run)) {
+			free(run);
+			continue;
+		}
+		batch->held++;
+		run->batch = batch;
 		run->running = &source->running;
 		run->claimed = now;
 		if (run->job->lateness > late_time)
 			hints_doubt(&worker->hints, now);
 		worker_take_run(worker, run);
 	}
+	groups_lack(step->shard, batch);
 	if (!batch->held)
 		tw_redis_batch_free(batch);
 }
@@ -537,6 +557,10 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 	}
 	if (step->kind == STEP_PERMIT) {
 		permits_read(step->shard->source, &step->eval);
+		return;
+	}
+	if (step->kind == STEP_GROUPS) {
+		groups_read(step->shard->source, &step->eval);
 		return;
 	}
 	if (step->eval.status == TW_OK)

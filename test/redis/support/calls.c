@@ -197,6 +197,31 @@ static enum tw_status call_workers(struct tw_redis *redis)
 	return tw_redis_get_workers(redis, workers, 4, &count);
 }
 
+static enum tw_status call_set_group_limits(struct tw_redis *redis)
+{
+	return tw_redis_set_group_limits(redis, "g", &(struct tw_redis_group_limits){.running = 1});
+}
+
+static bool take_rule(void *context, const char *group, const struct tw_redis_group_limits *limits)
+{
+	(void)context;
+	assert(group && limits);
+	return true;
+}
+
+static enum tw_status call_each_group_limits(struct tw_redis *redis)
+{
+	struct tw_redis_group_limits limits;
+	enum tw_status status = tw_redis_get_group_limits(redis, "g", &limits);
+
+	return status == TW_OK ? tw_redis_each_group_limits(redis, take_rule, NULL) : status;
+}
+
+static enum tw_status call_drain_group(struct tw_redis *redis)
+{
+	return tw_redis_drain_group(redis, "g", NULL);
+}
+
 const struct redis_call redis_calls[] = {{"add", call_add, "1"},
 					 {"add_many", call_add_many, "3"},
 					 {"add_cron", call_add_cron, ""},
@@ -220,5 +245,8 @@ const struct redis_call redis_calls[] = {{"add", call_add, "1"},
 					 {"extend", call_extend, "o"},
 					 {"fail", call_fail, "o"},
 					 {"release", call_release, "o"},
-					 {"workers", call_workers, "0"}};
+					 {"workers", call_workers, "0"},
+					 {"set_group_limits", call_set_group_limits, "i"},
+					 {"each_group_limits", call_each_group_limits, "r"},
+					 {"drain_group", call_drain_group, "2"}};
 const size_t redis_call_count = sizeof(redis_calls) / sizeof(redis_calls[0]);

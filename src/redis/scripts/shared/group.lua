@@ -116,6 +116,20 @@ local function grouping()
 		end
 	end
 
+	-- Gives a group, or a user, whose turn is later one now: it was kept back.
+	function group.wake(path)
+		local tenant, user = string.match(path, '^(.-)/(.*)$')
+		local turn = user and redis.call('HGET', users, path)
+
+		if turn and tonumber(turn) > now_us then
+			user_turn(tenant, user, now)
+		end
+		turn = redis.call('ZSCORE', turns, tenant or path)
+		if turn and tonumber(turn) > now_us then
+			redis.call('ZADD', turns, string.format('%d', now * 1000), tenant or path)
+		end
+	end
+
 	-- Returns how many tasks in `queue` are due.
 	function group.count_due()
 		return redis.call('ZCOUNT', KEYS[1], QUEUED, string.format('%d', QUEUED + now))

@@ -23,8 +23,8 @@
 --   order  sorted set by name: group, a zero byte, the microsecond of the turn in 16 digits and
 --          name of each user of a group that has a task in `queue`
 --   users  hash: "GROUP/USER" to that microsecond; each group that has users to 1
---   groups hash: group to its weight; '/', and "/GROUP" where users take turns, to a turn that was
---          cut short, as "3 NAME"
+--   groups hash: group to its rule, and '//' to those of patterns (rules.lua); '/', and "/GROUP"
+--          where users take turns, to a turn that was cut short, as "3 NAME"
 -- Besides, "note/WORKER" is there for the time of a lease: what a worker's last large claim took
 -- (claim.lua).
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of

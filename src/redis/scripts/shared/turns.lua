@@ -6,20 +6,60 @@
 -- Returns up to `most` tasks in the order of turns: keys and due times as ZRANGEBYSCORE returns
 -- them, the place of each in `queue`, and a function that takes the first `handled` of these tasks
 -- out of `queue` and writes when all have their next turns. `own` are the first `most` and one of
--- the namespace's own due tasks.
-local function turns_claim(own, most)
+-- the namespace's own due tasks. `permits` has how many tasks may begin of each group and user with
+-- limits (nil: limits are ignored). One that lacks permits is kept back for a second, or until a
+-- claim has some, and returned in a list: its path, and how many more of it may be due. One that
+-- is paused is kept back for 10 s. Needs rules.
+local function turns_claim(own, most, permits)
 	local tag = string.sub(KEYS[1], 1, -4)
 	local queue_key, turns_key, groups_key = tag .. 'queue', tag .. 'turns', tag .. 'groups'
 	local order_key, users_key = tag .. 'order', tag .. 'users'
 	local has_users = redis.call('EXISTS', users_key) == 1
-	local has_weights = redis.call('EXISTS', groups_key) == 1
+	local rule_of = redis.call('EXISTS', groups_key) == 1 and rules(groups_key)
 	local rotations, take = {}, nil
+	local lacks, lack_of = {}, {}
 
 	-- Returns a rotation of the users of a group, or (nil) of the groups.
 	local function rotation_new(group)
 		local rotation = {group = group, all = {}, active = {}, at = 1, round = 1}
 		rotations[#rotations + 1] = rotation
 		return rotation
+	end
+
+	-- Keeps a turn back for that many milliseconds.
+	local function hold(turn, wait)
+		turn.following = now + wait
+		turn.spent = 0
+		turn.round = turn.round or 1
+	end
+
+	-- Notes how many tasks a turn lacks permits for, in itself and in its group.
+	local function lack(turn, count)
+		if turn.allowed < math.huge and turn.path then
+			local at = lack_of[turn.path]
+			if at then
+				lacks[at + 1] = lacks[at + 1] + count
+			elseif #lacks < 200 then
+				lack_of[turn.path] = #lacks + 1
+				lacks[#lacks + 1] = turn.path
+				lacks[#lacks + 1] = count
+			end
+		end
+		if turn.parent then
+			lack(turn.parent, count)
+		end
+	end
+
+	-- Keeps back a turn that may take no more, though more is due.
+	local function starve(turn)
+		local count = most
+		if not turn.rotation then
+			count = redis.call('ZLEXCOUNT', queue_key, '[' .. turn.path .. '\0',
+				'(' .. turn.path .. '\0' .. string.format('%015d', now + 1))
+				- turn.taken
+		end
+		lack(turn, count)
+		hold(turn, 1000)
 	end
 
 	-- Appends up to `count` of those that have a turn by now and are not in the rotation yet.
@@ -50,17 +90,20 @@ local function turns_claim(own, most)
 		if #names == 0 then
 			return
 		end
-		local weights = has_weights and
+		local texts = rule_of and
 			redis.call('HMGET', groups_key, '/' .. (rotation.group or ''),
 				unpack(paths)) or {}
 		local users = has_users and not rotation.group and
 			redis.call('HMGET', users_key, unpack(names)) or {}
-		local spent, cut = string.match(weights[1] or '', '^(%d+) (.*)$')
+		local spent, cut = string.match(texts[1] or '', '^(%d+) (.*)$')
 		for i, name in ipairs(names) do
-			local weight = tonumber(string.match(weights[i + 1] or '', '^%d+') or 1)
+			local rule = rule_of and rule_of(paths[i], texts[i + 1])
+			local weight = rule and rule.weight or 1
 			local turn = {name = name, path = paths[i], weight = weight,
 				taken = 0, left = 0, was_cut = cut == name,
-				spent = cut == name and spent % weight or 0}
+				spent = cut == name and spent % weight or 0,
+				allowed = rule and rule.is_limited and permits and
+					(permits[paths[i]] or 0) or math.huge}
 			if rotation.group and name == '' then
 				turn.path = rotation.group
 			end
@@ -71,7 +114,11 @@ local function turns_claim(own, most)
 				turn.rotation.turn = turn
 			end
 			table.insert(rotation.all, turn)
-			if turn.path ~= '' or #own > 0 then
+			if rule and rule.paused then
+				hold(turn, 10000)
+			elseif turn.allowed == 0 then
+				starve(turn)
+			elseif turn.path ~= '' or #own > 0 then
 				table.insert(rotation.active, turn)
 			end
 		end
@@ -111,12 +158,16 @@ local function turns_claim(own, most)
 		local before = #tasks
 		turn.was_served_before = turn.was_served_before or turn.round and turn.round < round
 		turn.round = round
+		count = math.min(count, turn.allowed - turn.taken)
 		if turn.rotation then
 			take(turn.rotation, count, tasks)
 			turn.taken = turn.taken + #tasks - before
 			turn.following = turn.rotation.following
 		else
 			take_tasks(turn, count, tasks)
+		end
+		if turn.following and turn.following <= now and turn.taken == turn.allowed then
+			starve(turn)
 		end
 		return turn.following and turn.following <= now
 	end
@@ -156,7 +207,7 @@ local function turns_claim(own, most)
 	function take(rotation, count, tasks)
 		local last = #tasks + count
 		while #tasks < last do
-			if rotation.at > #rotation.active and not rotation.is_whole then
+			while rotation.at > #rotation.active and not rotation.is_whole do
 				load(rotation, last - #tasks + 1)
 			end
 			if rotation.at > #rotation.active then
@@ -184,8 +235,8 @@ local function turns_claim(own, most)
 				end
 			end
 		end
-		if #rotation.active == 0 and not rotation.is_whole then
-			load(rotation, 1)
+		while #rotation.active == 0 and not rotation.is_whole do
+			load(rotation, 10)
 		end
 		rotation.following = #rotation.active > 0 and now or nil
 		if not rotation.following and rotation.group then
@@ -219,6 +270,9 @@ local function turns_claim(own, most)
 		return turn.following and turn.following * 1000 or -1
 	end
 
+	for path in pairs(permits or {}) do
+		grouping().wake(path)
+	end
 	local own_turn = #own > 0 and redis.call('ZSCORE', turns_key, '')
 	if own_turn and tonumber(own_turn) > now_us then
 		-- The server's clock was set back.
@@ -232,7 +286,7 @@ local function turns_claim(own, most)
 	for i, task in ipairs(tasks) do
 		due[2 * i - 1], due[2 * i], places[i] = task[1], task[2], task[3]
 	end
-	return due, places, function(handled)
+	return due, places, lacks, function(handled)
 		local scores, gone, leave, enter, turns, users = {}, {}, {}, {}, {}, {}
 		local left = {}
 		for i = 1, handled do

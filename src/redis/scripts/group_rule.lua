@@ -1,0 +1,44 @@
+-- with: hint group
+-- Sets the rule of a group or pattern, in a shard or among the namespace's own keys. ARGV: the
+-- group or pattern, its rule, which is "0 0 0 0 0" to remove it, and how many patterns there may
+-- be. Answers 0, or -1: there would be too many. rules.lua says how rules are kept.
+local name, text, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local key = string.match(KEYS[1], '^.*}') .. 'groups'
+local is_gone = text == '0 0 0 0 0'
+
+if string.find(name, '*', 1, true) then
+	local lines, others = {}, ''
+	for line, pattern in string.gmatch(redis.call('HGET', key, '//') or '',
+			'(%d+ %d+ %d+ %d+ %d+ ([^\n]+)\n)') do
+		if pattern ~= name then
+			lines[#lines + 1] = {line = line, size = #pattern}
+		end
+	end
+	if not is_gone then
+		if #lines >= most then
+			return -1
+		end
+		lines[#lines + 1] = {line = text .. ' ' .. name .. '\n', size = #name}
+	end
+	table.sort(lines, function(a, b)
+		return a.size > b.size or a.size == b.size and a.line < b.line
+	end)
+	for _, entry in ipairs(lines) do
+		others = others .. entry.line
+	end
+	if others == '' then
+		redis.call('HDEL', key, '//')
+	else
+		redis.call('HSET', key, '//', others)
+	end
+elseif is_gone then
+	redis.call('HDEL', key, name)
+else
+	redis.call('HSET', key, name, text)
+end
+-- What it kept back may go on. Of a pattern the groups come by themselves.
+if redis.call('EXISTS', string.sub(key, 1, -7) .. 'turns') == 1 then
+	grouping().wake(name)
+	hint(now)
+end
+return 0

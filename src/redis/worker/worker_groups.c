@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker_groups.c is a worker's part of the limits of groups and users, which share a row each. A
+ * claim says which groups with limits lack permits in its shard, and the shard keeps them back. The
+ * worker asks the node of the namespace's own keys for permits, and passes them to the shard's next
+ * claim. A question also reports how many tasks of the group the worker has, at most: those on
+ * lease, those that claims under way may bring, and the permits that are left. Redis believes a
+ * report for two leases' time, and the worker repeats it after a third of one.
+ *
+ * While claims want more the worker asks ahead, so that a limit that is not reached delays nothing.
+ * Permits that nothing wants, or that found no task for keep_time, are returned.
+ */
+#include "worker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* These are numbers of rows: that a turn looks at, with permits in a claim, and in the last
+ * question. */
+enum { LOOKED_MOST = 400, PASSED_MOST = 100, LEFT_MOST = 1000 };
+/* A shard that lacks permits for more groups than this names the others again. */
+enum { WANTS_MOST = 1000 };
+static const tw_duration failure_time = 100 * TW_MILLISECOND;
+static const tw_duration keep_time = TW_SECOND;
+
+/* A want is a shard that keeps a group back until it has permits. */
+struct want {
+	struct group_row *row;
+	struct worker_shard *shard;
+	struct list of_row;
+	struct list of_shard;
+	size_t count;  /* about how many tasks */
+	size_t passed; /* permits in the claim under way */
+};
+
+void groups_init(struct source *source)
+{
+	list_init(&source->groups.due);
+	list_init(&source->groups.limited);
+	for (unsigned i = 0; i < source->shard_count; i++)
+		list_init(&source->shards[i].wants);
+}
+
+/* ---- Rows ---- */
+
+/* Puts the row where the next turn looks at it. */
+static void row_look(struct group_row *row)
+{
+	if (!row->is_due)
+		list_append(&row->source->groups.due, &row->due);
+	row->is_due = true;
+}
+
+static void row_leave_due(struct group_row *row)
+{
+	if (row->is_due)
+		list_remove(&row->due);
+	row->is_due = false;
+}
+
+static void row_set_limited(struct group_row *row, bool limited)
+{
+	if (row->is_limited)
+		list_remove(&row->limited);
+	/* The last asked is the last. */
+	if (limited)
+		list_append(&row->source->groups.limited, &row->limited);
+	row->is_limited = limited;
+}
+
+static void row_free(struct group_row *row)
+{
+	row_leave_due(row);
+	row_set_limited(row, false);
+	if (row->timer.id)
+		tw_timer_stop(row->source->worker->wheel, row->timer);
+	HASH_DEL(row->source->groups.rows, row);
+	free(row);
+}
+
+/* Frees the row, and then its tenant's, if nothing needs them. */
+static void row_let_go(struct group_row *row)
+{
+	while (row && !row->users && !row->held && !row->claims && !row->left && !row->is_asked &&
+	       !row->reported && list_is_empty(&row->wants)) {
+		struct group_row *tenant = row->tenant;
+
+		row_free(row);
+		if (tenant)
+			tenant->users--;
+		row = tenant;
+	}
+}
+
+static struct group_row *row_find(struct source *source, const char *name, size_t size)
+{
+	struct group_row *row = NULL;
+
+	HASH_FIND(hh, source->groups.rows, name, size, row);
+	if (row)
+		return row;
+	row = calloc(1, sizeof(*row) + size + 1);
+	if (!row)
+		return NULL;
+	row->source = source;
+	memcpy(row->name, name, size);
+	list_init(&row->wants);
+	HASH_ADD_KEYPTR(hh, source->groups.rows, row->name, size, row);
+	if (!row->hh.tbl) {
+		free(row);
+		return NULL;
+	}
+	return row;
+}
+
+/* Returns the row of a group or user; makes it, and the tenant's. Returns NULL without memory. */
+static struct group_row *row_get(struct source *source, const char *name)
+{
+	const char *slash = strchr(name, '/');
+	struct group_row *tenant = NULL;
+	struct group_row *row;
+
+	if (slash) {
+		tenant = row_find(source, name, (size_t)(slash - name));
+		if (!tenant)
+			return NULL;
+	}
+	row = row_find(source, name, strlen(name));
+	if (row && tenant && !row->tenant) {
+		row->tenant = tenant;
+		tenant->users++;
+	}
+	if (!row && tenant)
+		row_let_go(tenant);
+	return row;
+}
+
+bool run_join_group(struct run *run)
+{
+	struct source *source = run->shard->source;
+
+	if (!run->job->group)
+		return true;
+	run->group = row_get(source, run->job->group);
+	for (struct group_row *row = run->group; row; row = row->tenant) {
+		row->held++;
+		row->left -= row->left > 0;
+	}
+	return run->group;
+}
+
+void run_leave_group(struct run *run)
+{
+	struct group_row *group = run->group;
+
+	for (struct group_row *row = group; row; row = row->tenant) {
+		row->held--;
+		if (row->is_limited)
+			row_look(row);
+	}
+	run->group = NULL;
+	row_let_go(group);
+}
+
+/* ---- Wants ---- */
+
+static void want_drop(struct want *want)
+{
+	list_remove(&want->of_row);
+	list_remove(&want->of_shard);
+	row_look(want->row);
+	want->shard->want_count--;
+	free(want);
+}
+
+/* Notes that the shard keeps the group back. Without memory the shard names it again. */
+static void want_add(struct worker_shard *shard, const char *name, size_t count)
+{
+	struct group_row *row = row_get(shard->source, name);
+	struct want *want = NULL;
+
+	if (!row)
+		return;
+	for (struct list *at = row->wants.next; at != &row->wants && !want; at = at->next)
+		if (list_entry(at, struct want, of_row)->shard == shard)
+			want = list_entry(at, struct want, of_row);
+	if (!want && shard->want_count < WANTS_MOST && (want = calloc(1, sizeof(*want)))) {
+		want->row = row;
+		want->shard = shard;
+		list_append(&row->wants, &want->of_row);
+		list_append(&shard->wants, &want->of_shard);
+		shard->want_count++;
+	}
+	if (want)
+		want->count = count;
+	row_look(row);
+	row_let_go(row);
+}
+
+/* Returns whether the permits that are left are to be returned: if the worker has stood still for
+ * half a lease, others may have them by now. */
+static bool permits_are_old(const struct group_row *row, tw_duration now)
+{
+	tw_duration half = row->source->worker->options.lease / 2;
+
+	return row->left && now - row->given_at > (half < keep_time ? half : keep_time);
+}
+
+void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit)
+{
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	size_t passed = 0;
+
+	for (struct list *at = shard->wants.next; at != &shard->wants && passed < PASSED_MOST;
+	     at = at->next) {
+		struct want *want = list_entry(at, struct want, of_shard);
+		struct group_row *row = want->row;
+		size_t count = row->left < limit ? row->left : limit;
+
+		if (!count || permits_are_old(row, now))
+			continue;
+		claim_permit(eval, row->name, count);
+		want->passed = count;
+		row->left -= count;
+		row->claims += count;
+		row_look(row);
+		passed++;
+	}
+}
+
+void groups_settle(struct worker_shard *shard, const struct tw_redis_batch *batch)
+{
+	struct list *next;
+
+	for (struct list *at = shard->wants.next; at != &shard->wants; at = next) {
+		struct want *want = list_entry(at, struct want, of_shard);
+		struct group_row *row = want->row;
+
+		next = at->next;
+		if (!want->passed)
+			continue;
+		row->claims -= want->passed;
+		/* A lost reply's tasks are given back. */
+		row->left += batch ? want->passed : 0;
+		want->passed = 0;
+		row_look(row);
+		/* A claim that left something due may not have come to this group. */
+		if (batch && batch->next)
+			want_drop(want);
+	}
+}
+
+void groups_lack(struct worker_shard *shard, const struct tw_redis_batch *batch)
+{
+	const char *name;
+	size_t count;
+
+	for (size_t i = 0; batch_lack(batch, i, &name, &count); i++)
+		want_add(shard, name, count);
+}
+
+/* ---- Questions ---- */
+
+static void row_wakes(void *argument)
+{
+	struct group_row *row = argument;
+
+	row->timer.id = 0;
+	row->is_waiting = false;
+	row_look(row);
+}
+
+/* Lets the row want nothing for a while. */
+static void row_wait(struct group_row *row, tw_duration wait)
+{
+	struct tw_wheel *wheel = row->source->worker->wheel;
+
+	if (row->timer.id)
+		tw_timer_stop(wheel, row->timer);
+	row->timer.id = 0;
+	row->is_waiting = tw_after_func(wheel, wait, row_wakes, row, &row->timer) == TW_OK;
+}
+
+static bool report_is_old(const struct group_row *row, tw_duration now)
+{
+	return row->is_limited && now - row->asked_at > row->source->worker->options.lease / 3;
+}
+
+static size_t row_has(const struct group_row *row)
+{
+	return row->held + row->claims + row->left;
+}
+
+/* Returns how many more tasks the shards want, up to `room`. */
+static size_t row_wanted(const struct group_row *row, size_t room)
+{
+	size_t wanted = 0;
+
+	for (struct list *at = row->wants.next; at != &row->wants && wanted < room; at = at->next)
+		wanted += list_entry(at, struct want, of_row)->count;
+	return wanted < room ? wanted : room;
+}
+
+/* Adds the row to the question, if there is anything to ask or report. */
+static void row_ask(struct group_row *row, struct eval *eval, size_t *room, tw_duration now)
+{
+	struct groups *groups = &row->source->groups;
+	size_t wanted = row_wanted(row, *room);
+	size_t returned = 0;
+	bool is_old = permits_are_old(row, now);
+
+	if (is_old || !wanted) {
+		returned = row->left;
+		row->left = 0;
+		if (is_old && wanted)
+			row_wait(row, failure_time);
+		wanted = 0;
+	} else if (row->is_waiting && row->held + row->claims >= row->reported) {
+		wanted = 0;
+	} else {
+		/* It asks ahead when half is used. */
+		wanted = row->left >= (wanted + 1) / 2 ? 0 : wanted - row->left;
+	}
+	if (!wanted && (!row->is_limited ||
+			(!returned && row->reported == row_has(row) && !report_is_old(row, now))))
+		return;
+	row->is_asked = true;
+	row->asked_at = now;
+	row->asked_has = row_has(row);
+	row->asked_for = wanted;
+	groups->asked[groups->asked_count++] = row;
+	eval_text(eval, row->name);
+	eval_number(eval, (int64_t)row->asked_has);
+	eval_number(eval, (int64_t)wanted);
+	eval_number(eval, (int64_t)returned);
+	*room -= wanted;
+}
+
+static void question_begin(struct source *source, struct eval *eval)
+{
+	char name[24];
+
+	snprintf(name, sizeof(name), "%016" PRIx64, source->worker->name);
+	eval_begin(eval, &script_group_permit, &source->redis->space, SHARD_NONE);
+	eval_text(eval, name);
+	eval_number(eval, delay_to_ms(2 * source->worker->options.lease));
+}
+
+/* Puts the rows whose reports become old where the turn looks at them. */
+static void reports_look(struct groups *groups, tw_duration now)
+{
+	for (struct list *at = groups->limited.next; at != &groups->limited; at = at->next) {
+		struct group_row *row = list_entry(at, struct group_row, limited);
+
+		if (!report_is_old(row, now))
+			return;
+		row_look(row);
+	}
+}
+
+bool groups_ask(struct source *source, struct eval *eval, size_t room)
+{
+	struct groups *groups = &source->groups;
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	size_t looks = 0;
+	struct list stay;
+
+	reports_look(groups, now);
+	if (list_is_empty(&groups->due))
+		return false;
+	question_begin(source, eval);
+	list_init(&stay);
+	while (!list_is_empty(&groups->due) && groups->asked_count < GROUPS_ASKED_MOST &&
+	       looks++ < LOOKED_MOST) {
+		struct group_row *row = list_entry(groups->due.next, struct group_row, due);
+
+		row_ask(row, eval, &room, now);
+		list_remove(&row->due);
+		/* These may need a question by and by. */
+		row->is_due = row->left || (!list_is_empty(&row->wants) && !row->is_waiting);
+		if (row->is_due)
+			list_append(&stay, &row->due);
+		row_let_go(row);
+	}
+	list_append_all(&groups->due, &stay);
+	return groups->asked_count;
+}
+
+/* Takes the answer about a row: how many more it may begin, or -1: it has no limits; and how long
+ * it must wait for more, or -1. */
+static void answer_take(struct group_row *row, int64_t given, int64_t wait_ms)
+{
+	row_set_limited(row, given >= 0);
+	row->reported = given >= 0 ? row->asked_has + (size_t)given : 0;
+	/* A shard that has the old limits still wants permits. */
+	row->left += given >= 0 ? (size_t)given : row->asked_for;
+	row->given_at = row->asked_at;
+	if (wait_ms >= 0)
+		row_wait(row, wait_ms * TW_MILLISECOND);
+	for (struct list *at = row->wants.next; at != &row->wants && row->left; at = at->next)
+		shard_look_in(list_entry(at, struct want, of_row)->shard, 0);
+}
+
+void groups_read(struct source *source, const struct eval *eval)
+{
+	struct groups *groups = &source->groups;
+
+	for (size_t i = 0; i < groups->asked_count; i++) {
+		struct group_row *row = groups->asked[i];
+
+		row->is_asked = false;
+		row_look(row);
+		if (eval->status == TW_OK) {
+			answer_take(row, eval_integer(eval, 2 * i, -1),
+				    eval_integer(eval, 2 * i + 1, -1));
+		} else if (row->is_limited || row->asked_for) {
+			/* What Redis believes is not known. */
+			row_leave_due(row);
+			row_set_limited(row, true);
+			row->reported = SIZE_MAX;
+			row_wait(row, failure_time);
+		}
+		row_let_go(row);
+	}
+	groups->asked_count = 0;
+}
+
+bool groups_leave(struct source *source, struct eval *eval)
+{
+	struct groups *groups = &source->groups;
+	size_t count = 0;
+
+	question_begin(source, eval);
+	for (struct list *at = groups->limited.next; at != &groups->limited && count < LEFT_MOST;
+	     at = at->next) {
+		eval_text(eval, list_entry(at, struct group_row, limited)->name);
+		eval_number(eval, 0);
+		eval_number(eval, 0);
+		eval_number(eval, (int64_t)list_entry(at, struct group_row, limited)->left);
+		count++;
+	}
+	return count;
+}
+
+void groups_free(struct source *source)
+{
+	struct group_row *row;
+	struct group_row *next;
+
+	for (unsigned i = 0; i < source->shard_count; i++)
+		while (!list_is_empty(&source->shards[i].wants))
+			want_drop(list_entry(source->shards[i].wants.next, struct want, of_shard));
+	HASH_ITER (hh, source->groups.rows, row, next)
+		row_free(row);
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+/* This tests limits of groups: how many tasks run, how many begin in a second, and what is paused,
+ * over all workers and shards. */
+#include "support/fixture.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/runs.h"
+#include "support/wait.h"
+
+enum { GROUPS_MOST = 8, SHORT_LEASE_MS = 1000 };
+
+/* What the handlers of all workers do together. Relaxed: counts alone. */
+struct crowd {
+	const char *groups[GROUPS_MOST]; /* constant; a tenant's counts its users, too */
+	tw_duration takes;
+	struct {
+		_Atomic int running;
+		_Atomic int most;
+		_Atomic int done;
+	} of[GROUPS_MOST];
+};
+
+/* Returns whether a run of `group` is one of `name` or of its users. */
+static bool is_of(const char *group, const char *name)
+{
+	size_t size = strlen(name);
+
+	return !strncmp(group, name, size) && (!group[size] || group[size] == '/');
+}
+
+static void count_in(struct crowd *crowd, int index)
+{
+	int running =
+		atomic_fetch_add_explicit(&crowd->of[index].running, 1, memory_order_relaxed) + 1;
+	int most = atomic_load_explicit(&crowd->of[index].most, memory_order_relaxed);
+
+	while (running > most &&
+	       !atomic_compare_exchange_weak_explicit(&crowd->of[index].most, &most, running,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+static void count_out(struct crowd *crowd, int index)
+{
+	atomic_fetch_sub_explicit(&crowd->of[index].running, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&crowd->of[index].done, 1, memory_order_relaxed);
+}
+
+static enum tw_redis_outcome join_crowd(void *context, const struct tw_redis_job *job,
+					struct tw_redis_verdict *verdict)
+{
+	struct crowd *crowd = context;
+
+	(void)verdict;
+	for (int i = 0; i < GROUPS_MOST && crowd->groups[i]; i++)
+		if (is_of(job->group ? job->group : "", crowd->groups[i]))
+			count_in(crowd, i);
+	wait_for(crowd->takes);
+	for (int i = 0; i < GROUPS_MOST && crowd->groups[i]; i++)
+		if (is_of(job->group ? job->group : "", crowd->groups[i]))
+			count_out(crowd, i);
+	return TW_REDIS_DONE;
+}
+
+static int done(struct crowd *crowd, int index)
+{
+	return atomic_load_explicit(&crowd->of[index].done, memory_order_relaxed);
+}
+
+static struct tw_redis_worker *start(struct fixture *fixture, struct crowd *crowd)
+{
+	const struct tw_redis_worker_options options = {.context = crowd,
+							.handler = join_crowd,
+							.handlers = 8,
+							.lease = SHORT_LEASE_MS * TW_MILLISECOND};
+
+	return worker_start(&fixture->options, &options);
+}
+
+static void set(struct fixture *fixture, const char *group, struct tw_redis_group_limits limits)
+{
+	assert_ok(fixture->redis, tw_redis_set_group_limits(fixture->redis, group, &limits));
+}
+
+static void add_to(struct fixture *fixture, const char *group, int count)
+{
+	for (int i = 0; i < count; i++) {
+		char key[64];
+		const struct tw_redis_task task = {
+			.key = key,
+			.key_size = (size_t)snprintf(key, sizeof(key), "%s-%d", group, i),
+			.group = group};
+
+		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	}
+}
+
+static long long words_about(struct fixture *fixture, const char *group)
+{
+	return redis_server_number(&fixture->server, "EXISTS {tw/%s}running/%s",
+				   fixture->name_space, group);
+}
+
+static void no_more_of_a_group_run_than_may(void **state)
+{
+	enum { COUNT = 60, MOST = 3 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"a", "b"}, .takes = 5 * TW_MILLISECOND};
+	struct tw_redis_worker *workers[2];
+
+	set(fixture, "a", (struct tw_redis_group_limits){.running = MOST});
+	for (int i = 0; i < 2; i++)
+		workers[i] = start(fixture, &crowd);
+	add_to(fixture, "a", COUNT);
+	add_to(fixture, "b", COUNT);
+	WAIT_UNTIL(done(&crowd, 0) == COUNT && done(&crowd, 1) == COUNT);
+	assert_in_range(crowd.of[0].most, 1, MOST);
+	for (int i = 0; i < 2; i++)
+		worker_stop(workers[i]);
+	/* Those that have ended have nothing any more. */
+	assert_int_equal(words_about(fixture, "a"), 0);
+	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+}
+
+static void user_and_tenant_have_limits(void **state)
+{
+	enum { COUNT = 12 };
+	static const char *const users[] = {"t/x", "t/y", "t/z", "u/x"};
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"t/x", "t/y", "t/z", "u/x", "t", "u"},
+			      .takes = 2 * TW_MILLISECOND};
+	struct tw_redis_worker *workers[2];
+
+	set(fixture, "t", (struct tw_redis_group_limits){.running = 2});
+	set(fixture, "*/*", (struct tw_redis_group_limits){.running = 1});
+	for (int i = 0; i < 2; i++)
+		workers[i] = start(fixture, &crowd);
+	for (int i = 0; i < 4; i++)
+		add_to(fixture, users[i], COUNT);
+	add_to(fixture, "t", COUNT);
+	WAIT_UNTIL(done(&crowd, 4) == 4 * COUNT && done(&crowd, 5) == COUNT);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(crowd.of[i].most, 1);
+	assert_in_range(crowd.of[4].most, 1, 2);
+	for (int i = 0; i < 2; i++)
+		worker_stop(workers[i]);
+	assert_int_equal(words_about(fixture, "t") + words_about(fixture, "t/x"), 0);
+}
+
+static void nearer_rule_goes_first(void **state)
+{
+	enum { COUNT = 40 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"free-1", "free-gold", "paid", "none"},
+			      .takes = 5 * TW_MILLISECOND};
+	struct tw_redis_worker *worker;
+
+	set(fixture, "*", (struct tw_redis_group_limits){.running = 2});
+	set(fixture, "free-*", (struct tw_redis_group_limits){.running = 1, .weight = 3});
+	set(fixture, "paid", (struct tw_redis_group_limits){.running = TW_REDIS_UNLIMITED});
+	/* A weight alone leaves the limit to the patterns. */
+	set(fixture, "free-gold", (struct tw_redis_group_limits){.weight = 2});
+	for (int i = 0; i < 4; i++)
+		add_to(fixture, crowd.groups[i], COUNT);
+	worker = start(fixture, &crowd);
+	for (int i = 0; i < 4; i++)
+		WAIT_UNTIL(done(&crowd, i) == COUNT);
+	assert_int_equal(crowd.of[0].most, 1);
+	assert_int_equal(crowd.of[1].most, 1);
+	assert_in_range(crowd.of[2].most, 3, 8);
+	assert_in_range(crowd.of[3].most, 1, 2);
+	worker_stop(worker);
+}
+
+static void no_more_begin_in_a_second_than_may(void **state)
+{
+	enum { COUNT = 30, RATE = 20, BURST = 10 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"a", "b"}};
+	struct tw_redis_worker *worker;
+	int64_t begin;
+
+	set(fixture, "a", (struct tw_redis_group_limits){.per_second = RATE, .burst = BURST});
+	worker = start(fixture, &crowd);
+	begin = wall_clock();
+	add_to(fixture, "a", COUNT);
+	add_to(fixture, "b", COUNT);
+	WAIT_UNTIL(done(&crowd, 0) == COUNT && done(&crowd, 1) == COUNT);
+	assert_true(wall_clock() - begin >= (COUNT - BURST) * TW_SECOND / RATE);
+	worker_stop(worker);
+}
+
+static void paused_group_waits(void **state)
+{
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"a", "b"}};
+	struct tw_redis_worker *worker;
+	int64_t begin;
+
+	set(fixture, "a", (struct tw_redis_group_limits){.weight = 2, .paused = true});
+	add_to(fixture, "a", 5);
+	worker = start(fixture, &crowd);
+	add_to(fixture, "b", 20);
+	WAIT_UNTIL(done(&crowd, 1) == 20);
+	assert_int_equal(done(&crowd, 0), 0);
+	begin = wall_clock();
+	set(fixture, "a", (struct tw_redis_group_limits){.weight = 2});
+	WAIT_UNTIL(done(&crowd, 0) == 5);
+	/* At once, not with the next look. */
+	assert_true(wall_clock() - begin < 8 * TW_SECOND);
+	worker_stop(worker);
+}
+
+static void lifted_limit_holds_up_nothing(void **state)
+{
+	enum { COUNT = 200 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"a"}};
+	struct tw_redis_worker *worker;
+	int64_t begin;
+
+	set(fixture, "a", (struct tw_redis_group_limits){.per_second = 1});
+	worker = start(fixture, &crowd);
+	add_to(fixture, "a", COUNT);
+	WAIT_UNTIL(done(&crowd, 0) >= 1);
+	begin = wall_clock();
+	set(fixture, "a", (struct tw_redis_group_limits){0});
+	WAIT_UNTIL(done(&crowd, 0) == COUNT);
+	assert_true(wall_clock() - begin < 60 * TW_SECOND);
+	worker_stop(worker);
+}
+
+/* A lease that ended is no way around the limit. */
+static void what_a_dead_worker_had_is_free_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"a"}};
+	struct tw_redis_worker *worker;
+	int64_t until_ms;
+	char word[40];
+
+	set(fixture, "a", (struct tw_redis_group_limits){.running = 1});
+	add_to(fixture, "a", 1);
+	tw_redis_batch_free(claim_for(fixture->redis, "a-0", 20 * TW_MILLISECOND));
+	wait_for(40 * TW_MILLISECOND);
+	until_ms = stats_of(fixture->redis).now_ms + 700;
+	snprintf(word, sizeof(word), "1 %lld", (long long)until_ms);
+	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s}running/a dead %b",
+					 fixture->name_space, word, strlen(word)));
+	worker = start(fixture, &crowd);
+	WAIT_UNTIL(done(&crowd, 0) == 1);
+	assert_true(stats_of(fixture->redis).now_ms >= until_ms);
+	worker_stop(worker);
+	assert_int_equal(words_about(fixture, "a"), 0);
+}
+
+static void drain_leaves_other_groups(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct tw_redis_task recurring = {
+		.key = "r", .key_size = 1, .delay = TW_HOUR, .every = TW_HOUR, .group = "t/x"};
+	struct tw_redis_batch *batch;
+	uint64_t removed;
+
+	add_to(fixture, "t", 2500);
+	add_to(fixture, "t/x", 3);
+	add_to(fixture, "tt", 4);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &recurring, NULL));
+	batch = claim_for(fixture->redis, "t-0", TW_MINUTE);
+	assert_true(tw_redis_batch_count(batch) > 0);
+	assert_ok(fixture->redis, tw_redis_drain_group(fixture->redis, "t", &removed));
+	/* What is on lease, and the other group's, stays. */
+	assert_int_equal(stats_of(fixture->redis).tasks, 2508 - removed);
+	assert_in_range(2508 - removed, 4, tw_redis_batch_count(batch) + 4);
+	assert_int_equal(stats_of(fixture->redis).recurring, 0);
+	assert_ok(fixture->redis, tw_redis_drain_group(fixture->redis, "t", NULL));
+	assert_ok(fixture->redis, tw_redis_drain_group(fixture->redis, "t/x", &removed));
+	assert_int_equal(removed, 0);
+	tw_redis_batch_free(batch);
+}
+
+struct rules {
+	char text[512];
+};
+
+static bool take_rule(void *context, const char *group, const struct tw_redis_group_limits *limits)
+{
+	struct rules *rules = context;
+	size_t used = strlen(rules->text);
+
+	snprintf(rules->text + used, sizeof(rules->text) - used, "%s=%u,%u,%u,%u,%d;", group,
+		 limits->weight, limits->running, limits->per_second, limits->burst,
+		 limits->paused);
+	return strcmp(group, "last") != 0;
+}
+
+static void rules_are_listed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_group_limits limits = {.running = 9};
+	struct rules rules = {""};
+
+	assert_int_equal(tw_redis_get_group_limits(fixture->redis, "a", &limits), TW_NOT_FOUND);
+	assert_int_equal(limits.running, 0);
+	assert_ok(fixture->redis, tw_redis_each_group_limits(fixture->redis, take_rule, &rules));
+	assert_string_equal(rules.text, "");
+	/* The names could be taken for parts of a rule. */
+	set(fixture, "7 8*", (struct tw_redis_group_limits){.running = 1});
+	set(fixture, "*", (struct tw_redis_group_limits){.weight = 5});
+	set(fixture, "%-[x]*", (struct tw_redis_group_limits){.burst = 4, .paused = true});
+	assert_ok(fixture->redis, tw_redis_each_group_limits(fixture->redis, take_rule, &rules));
+	assert_string_equal(rules.text, "%-[x]*=0,0,0,4,1;7 8*=0,1,0,0,0;*=5,0,0,0,0;");
+	set(fixture, "7 8*", (struct tw_redis_group_limits){0});
+	set(fixture, "%-[x]*", (struct tw_redis_group_limits){0});
+	set(fixture, "*", (struct tw_redis_group_limits){0});
+	set(fixture, "last", (struct tw_redis_group_limits){1, UINT32_MAX, 3, 4, false});
+	*rules.text = '\0';
+	assert_ok(fixture->redis, tw_redis_each_group_limits(fixture->redis, take_rule, &rules));
+	assert_string_equal(rules.text, "last=1,4294967295,3,4,0;");
+	assert_ok(fixture->redis, tw_redis_get_group_limits(fixture->redis, "last", &limits));
+	assert_int_equal(limits.running, UINT32_MAX);
+	set(fixture, "last", (struct tw_redis_group_limits){0});
+	assert_int_equal(
+		redis_server_number(&fixture->server, "EXISTS {tw/%s}groups", fixture->name_space),
+		0);
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis *redis = fixture->redis;
+	struct tw_redis_group_limits limits = {.running = 1};
+	char name[TW_REDIS_GROUP_MAX + 2];
+
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(tw_redis_set_group_limits(NULL, "a", &limits), TW_INVALID);
+	assert_int_equal(tw_redis_set_group_limits(redis, NULL, &limits), TW_INVALID);
+	assert_int_equal(tw_redis_set_group_limits(redis, "a", NULL), TW_INVALID);
+	assert_int_equal(tw_redis_set_group_limits(redis, "", &limits), TW_INVALID);
+	assert_int_equal(tw_redis_set_group_limits(redis, name, &limits), TW_INVALID);
+	assert_int_equal(tw_redis_set_group_limits(redis, "a/b/c", &limits), TW_REDIS_BAD_DATA);
+	limits.weight = TW_REDIS_WEIGHT_MAX + 1;
+	assert_int_equal(tw_redis_set_group_limits(redis, "a", &limits), TW_INVALID);
+	assert_int_equal(tw_redis_get_group_limits(NULL, "a", &limits), TW_INVALID);
+	assert_int_equal(tw_redis_get_group_limits(redis, NULL, &limits), TW_INVALID);
+	assert_int_equal(tw_redis_get_group_limits(redis, "a", NULL), TW_INVALID);
+	assert_int_equal(tw_redis_each_group_limits(NULL, take_rule, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_each_group_limits(redis, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_drain_group(NULL, "a", NULL), TW_INVALID);
+	assert_int_equal(tw_redis_drain_group(redis, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_drain_group(redis, "a\n", NULL), TW_REDIS_BAD_DATA);
+	limits.weight = 1;
+	for (int i = 0; i < TW_REDIS_PATTERNS_MAX; i++) {
+		snprintf(name, sizeof(name), "%d-*", i);
+		assert_ok(redis, tw_redis_set_group_limits(redis, name, &limits));
+	}
+	assert_int_equal(tw_redis_set_group_limits(redis, "*", &limits), TW_FULL);
+	/* One that is there is replaced. */
+	assert_ok(redis, tw_redis_set_group_limits(redis, "7-*", &limits));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(no_more_of_a_group_run_than_may),
+		FIXTURE_TEST(user_and_tenant_have_limits),
+		FIXTURE_TEST(nearer_rule_goes_first),
+		FIXTURE_TEST(no_more_begin_in_a_second_than_may),
+		FIXTURE_TEST(paused_group_waits),
+		FIXTURE_TEST(lifted_limit_holds_up_nothing),
+		FIXTURE_TEST(what_a_dead_worker_had_is_free_again),
+		FIXTURE_TEST(drain_leaves_other_groups),
+		FIXTURE_TEST(rules_are_listed),
+		FIXTURE_TEST(bad_arguments_are_refused),
+	};
+
+	return FIXTURE_RUN(tests);
+}
