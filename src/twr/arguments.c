@@ -30,7 +30,10 @@ enum {
 	ONE_TASK = ADD | BIT(COMMAND_CANCEL) | BIT(COMMAND_END) | BIT(COMMAND_MOVE) |
 		   BIT(COMMAND_GET) | DEAD_ONES,
 	WORKER = BIT(COMMAND_WORKER),
-	LIMITS = BIT(COMMAND_LIMITS),
+	LIMITS = BIT(COMMAND_LIMITS) | BIT(COMMAND_GROUP_LIMITS),
+	GROUP_LIMITS = BIT(COMMAND_GROUP_LIMITS),
+	GROUPS = GROUP_LIMITS | BIT(COMMAND_GROUP_PAUSE) | BIT(COMMAND_GROUP_RESUME) |
+		 BIT(COMMAND_GROUP_DRAIN),
 	TOP = BIT(COMMAND_TOP),
 	NAMESPACE = BIT(COMMAND_NAMESPACE_DELETE),
 	EVERY = BIT(COMMAND_NAMESPACE_DELETE + 1) - 1
@@ -54,6 +57,11 @@ static const char *const commands[][2] = {
 	[COMMAND_PAUSE] = {"pause", "stop workers from taking tasks of the namespace"},
 	[COMMAND_RESUME] = {"resume", "end the pause"},
 	[COMMAND_LIMITS] = {"limits", "show or set the limits of the namespace"},
+	[COMMAND_GROUP_LIMITS] = {"group limits",
+				  "show or set limits: of a group, or as a pattern"},
+	[COMMAND_GROUP_PAUSE] = {"group pause", "stop workers from taking tasks of a group"},
+	[COMMAND_GROUP_RESUME] = {"group resume", "end the group's pause"},
+	[COMMAND_GROUP_DRAIN] = {"group drain", "remove all waiting tasks of a group"},
 	[COMMAND_NAMESPACE_DELETE] = {"namespace delete", "delete a namespace with all its keys"},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
@@ -103,6 +111,12 @@ static bool number_read(const char *value, int64_t least, int64_t most, unsigned
 static bool take_number(void *place, const struct program_option *option, char *value)
 {
 	return number_read(value, option->least, option->most, place);
+}
+
+static bool take_limit(void *place, const struct program_option *option, char *value)
+{
+	*(unsigned *)place = TW_REDIS_UNLIMITED;
+	return !strcmp(value, "none") || take_number(place, option, value);
 }
 
 static bool take_duration(void *place, const struct program_option *option, char *value)
@@ -333,10 +347,14 @@ static const struct program_option table[] = {
 	{"missed", "WHAT", RECURRING,
 	 "for missed due times: one run (one), no run (skip), all (all)",
 	 TAKE(take_missed, task.missed, 0, 0)},
-	{"running", "N", LIMITS, "most tasks on lease (0 or not given: no limit)",
-	 NUMBER(limits.running, 0, UINT32_MAX)},
-	{"per-second", "N", LIMITS, "most tasks taken per second (0 or not given: no limit)",
-	 NUMBER(limits.per_second, 0, UINT32_MAX)},
+	{"running", "N|none", LIMITS, "most tasks on lease",
+	 TAKE(take_limit, limits.running, 0, LIMIT_NOT_GIVEN - 1)},
+	{"per-second", "N|none", LIMITS, "most tasks taken per second",
+	 TAKE(take_limit, limits.per_second, 0, LIMIT_NOT_GIVEN - 1)},
+	{"burst", "N", GROUP_LIMITS, "most tasks taken at once (a tenth of a second's)",
+	 NUMBER(limits.burst, 0, LIMIT_NOT_GIVEN - 1)},
+	{"weight", "N", GROUP_LIMITS, "tasks in a turn (1)",
+	 NUMBER(limits.weight, 0, TW_REDIS_WEIGHT_MAX)},
 	{"limit", "N", LISTS, "show at most N", NUMBER(limit, 1, UINT32_MAX)},
 	{"all", NULL, DEAD_ONES, "apply to every dead letter", FLAG(all)},
 	{"force", NULL, NAMESPACE, "delete tasks and dead letters, too, whatever workers are there",
@@ -395,7 +413,8 @@ static bool take_help(void *place, const struct program_option *option, char *va
 		      {TIMED, "add, every, move"},
 		      {ADD, "add, every"},
 		      {RECURRING, "every"},
-		      {LIMITS, "limits"},
+		      {LIMITS, "limits, group limits"},
+		      {GROUP_LIMITS, "group limits"},
 		      {LISTS, "list, dead list"},
 		      {DEAD_ONES, "dead retry, dead drop"},
 		      {NAMESPACE, "namespace delete"},
@@ -554,7 +573,7 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 		if (!(table[i].commands & command))
 			return usage_error("--%s does not apply to this command", table[i].name);
 		timed = timed || table[i].commands == TIMED || table[i].take == take_at;
-		arguments->limits_given |= table[i].commands == LIMITS;
+		arguments->limits_given |= (table[i].commands & LIMITS) == table[i].commands;
 	}
 	if (*words && command & ONE_TASK && !arguments->task.key &&
 	    take_key(&arguments->task, NULL, *words))
@@ -563,6 +582,10 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 		arguments->redis.name_space = *words++;
 	else if (command & NAMESPACE)
 		return usage_error("no namespace is given");
+	if (command & GROUPS && *words)
+		arguments->task.group = *words++;
+	else if (command & GROUPS && (command != GROUP_LIMITS || arguments->limits_given))
+		return usage_error("no group is given");
 	if (*words)
 		return usage_error("there is one argument too many");
 	if (command & RECURRING && !arguments->task.every == !arguments->task.cron)
@@ -622,6 +645,8 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 	*arguments = (struct arguments){.grace = 25 * TW_SECOND,
 					.count_every = TW_MINUTE,
 					.listen.health_limit = TW_MINUTE,
+					.limits = {LIMIT_NOT_GIVEN, LIMIT_NOT_GIVEN,
+						   LIMIT_NOT_GIVEN, LIMIT_NOT_GIVEN, false},
 					.interval = TW_SECOND};
 	arguments->task.headers = arguments->headers;
 	arguments->listen.hosts = arguments->listen_hosts;

@@ -10,6 +10,8 @@
 #include "listener.h"
 
 enum { LISTEN_HOSTS_MAX = 32 };
+/* A limit that was not given. */
+#define LIMIT_NOT_GIVEN (UINT32_MAX - 1)
 
 enum command_name {
 	COMMAND_ADD,
@@ -29,6 +31,10 @@ enum command_name {
 	COMMAND_PAUSE,
 	COMMAND_RESUME,
 	COMMAND_LIMITS,
+	COMMAND_GROUP_LIMITS,
+	COMMAND_GROUP_PAUSE,
+	COMMAND_GROUP_RESUME,
+	COMMAND_GROUP_DRAIN,
 	COMMAND_NAMESPACE_DELETE
 };
 
@@ -43,13 +49,13 @@ struct arguments {
 	/* This is the task. */
 	struct tw_redis_task task; /* its body is data, once that has been read */
 	const char *headers[TW_REDIS_HEADER_COUNT_MAX + 1];
-	const char *data; /* as given: text, @file or @- */
-	const char *file; /* the file of many tasks, or "-"; NULL for one task */
-	bool handler;     /* --handler means no callback */
-	bool all;         /* every dead letter */
-	bool force;       /* a namespace is deleted even if it is in use */
-	unsigned limit;   /* the most of a list; 0 means no limit */
-	struct tw_redis_limits limits;
+	const char *data;                    /* as given: text, @file or @- */
+	const char *file;                    /* the file of many tasks, or "-"; NULL for one task */
+	bool handler;                        /* --handler means no callback */
+	bool all;                            /* every dead letter */
+	bool force;                          /* a namespace is deleted even if it is in use */
+	unsigned limit;                      /* the most of a list; 0 means no limit */
+	struct tw_redis_group_limits limits; /* the namespace has two of them */
 	bool limits_given;
 
 	struct tw_redis_worker_options worker;

@@ -27,6 +27,12 @@ int command_limits(struct tw_redis *redis, struct arguments *arguments);
 int command_delete(struct tw_redis *redis, struct arguments *arguments);
 int command_ping(struct tw_redis *redis, struct arguments *arguments);
 
+/* ---- group_commands.c ---- */
+
+/* Does group limits, group pause and group resume. */
+int command_group_limits(struct tw_redis *redis, struct arguments *arguments);
+int command_group_drain(struct tw_redis *redis, struct arguments *arguments);
+
 /* Opens its own connections. It is in worker_command.c. */
 int command_worker(struct arguments *arguments);
 

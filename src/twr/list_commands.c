@@ -57,9 +57,17 @@ static void show_limit(const char *name, unsigned limit)
 		printf("%-11s no limit\n", name);
 }
 
+/* Returns what the namespace's limit is: 0 is none. */
+static unsigned limit_of(unsigned given)
+{
+	return given < LIMIT_NOT_GIVEN ? given : 0;
+}
+
 int command_limits(struct tw_redis *redis, struct arguments *arguments)
 {
-	struct tw_redis_limits *limits = &arguments->limits;
+	struct tw_redis_limits given = {limit_of(arguments->limits.running),
+					limit_of(arguments->limits.per_second)};
+	struct tw_redis_limits *limits = &given;
 	int exit_code = outcome_of_call(redis, arguments->limits_given
 						       ? tw_redis_set_limits(redis, limits)
 						       : tw_redis_get_limits(redis, limits));

@@ -10,14 +10,26 @@
 typedef int command_run(struct tw_redis *redis, struct arguments *arguments);
 
 static command_run *const commands[] = {
-	[COMMAND_ADD] = command_add,        [COMMAND_CANCEL] = command_key,
-	[COMMAND_EVERY] = command_add,      [COMMAND_END] = command_key,
-	[COMMAND_MOVE] = command_move,      [COMMAND_GET] = command_get,
-	[COMMAND_LIST] = command_list,      [COMMAND_STATS] = command_stats,
-	[COMMAND_DEAD_LIST] = command_list, [COMMAND_DEAD_RETRY] = command_key,
-	[COMMAND_DEAD_DROP] = command_key,  [COMMAND_PING] = command_ping,
-	[COMMAND_PAUSE] = command_pause,    [COMMAND_RESUME] = command_pause,
-	[COMMAND_LIMITS] = command_limits,  [COMMAND_NAMESPACE_DELETE] = command_delete,
+	[COMMAND_ADD] = command_add,
+	[COMMAND_CANCEL] = command_key,
+	[COMMAND_EVERY] = command_add,
+	[COMMAND_END] = command_key,
+	[COMMAND_MOVE] = command_move,
+	[COMMAND_GET] = command_get,
+	[COMMAND_LIST] = command_list,
+	[COMMAND_STATS] = command_stats,
+	[COMMAND_DEAD_LIST] = command_list,
+	[COMMAND_DEAD_RETRY] = command_key,
+	[COMMAND_DEAD_DROP] = command_key,
+	[COMMAND_PING] = command_ping,
+	[COMMAND_PAUSE] = command_pause,
+	[COMMAND_RESUME] = command_pause,
+	[COMMAND_LIMITS] = command_limits,
+	[COMMAND_NAMESPACE_DELETE] = command_delete,
+	[COMMAND_GROUP_LIMITS] = command_group_limits,
+	[COMMAND_GROUP_PAUSE] = command_group_limits,
+	[COMMAND_GROUP_RESUME] = command_group_limits,
+	[COMMAND_GROUP_DRAIN] = command_group_drain,
 };
 
 /* Checks the key's size. A key that is too long is bad data here, but a bad argument to the

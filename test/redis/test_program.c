@@ -239,6 +239,49 @@ static void limits_are_set_and_shown(void **state)
 	assert_int_equal(TWR("add", "a", "--running", "1"), 2);
 }
 
+static void limits_of_groups_are_set_and_shown(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("group", "limits"), 0);
+	assert_int_equal(TWR("group", "limits", "*", "--running", "3", "--burst", "4"), 0);
+	assert_int_equal(TWR("group", "limits", "acme", "--running", "none", "--weight", "2"), 0);
+	/* What is not given stays. */
+	assert_int_equal(TWR("group", "limits", "acme", "--per-second", "5"), 0);
+	assert_int_equal(TWR("group", "pause", "acme"), 0);
+	assert_int_equal(TWR("group", "limits", "acme", "--json"), 0);
+	assert_member("group", "acme");
+	assert_member("running", "none");
+	assert_int_equal(said_number("weight"), 2);
+	assert_int_equal(said_number("per_second"), 5);
+	assert_true(said("\"paused\":true") || said("\"paused\": true"));
+	assert_int_equal(TWR("group", "limits"), 0);
+	assert_true(said("     -          3          -          4          *\n"));
+	assert_true(said("     2       none          5          -  paused  acme\n"));
+	assert_int_equal(TWR("group", "resume", "acme"), 0);
+	assert_int_equal(TWR("group", "limits", "acme"), 0);
+	assert_false(said("paused"));
+	assert_int_equal(TWR("group", "limits", "--running", "1"), 2);
+	assert_int_equal(TWR("group", "limits", "a", "--running", "no"), 2);
+	assert_int_equal(TWR("group", "limits", "a", "--weight", "1001"), 2);
+	assert_int_equal(TWR("limits", "--weight", "1"), 2);
+	assert_int_equal(TWR("group", "pause"), 2);
+	assert_int_equal(TWR("group", "pause", "a", "b"), 2);
+	assert_int_equal(TWR("group", "pause", "a/b/c"), 65);
+}
+
+static void drained_group_has_no_tasks(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("add", "a", "--in", "1h", "--group", "acme/x", "--handler"), 0);
+	assert_int_equal(TWR("add", "b", "--in", "1h", "--group", "other", "--handler"), 0);
+	assert_int_equal(TWR("group", "drain", "acme"), 0);
+	assert_true(said("1 task removed"));
+	assert_int_equal(TWR("get", "a"), 1);
+	assert_int_equal(TWR("get", "b"), 0);
+	assert_int_equal(TWR("group", "drain", "acme", "--json"), 0);
+	assert_int_equal(said_number("removed"), 0);
+}
+
 static void paused_is_told_by_stats(void **state)
 {
 	(void)state;
@@ -940,6 +983,8 @@ int main(void)
 		PROGRAM_TEST(lists_and_stats_show_what_there_is),
 		PROGRAM_TEST(paused_is_told_by_stats),
 		PROGRAM_TEST(limits_are_set_and_shown),
+		PROGRAM_TEST(limits_of_groups_are_set_and_shown),
+		PROGRAM_TEST(drained_group_has_no_tasks),
 		PROGRAM_TEST(recurring_tasks_recur),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
 		PROGRAM_TEST(failed_occurrence_is_retried_while_the_task_recurs),
