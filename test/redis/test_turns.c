@@ -13,15 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "redis/wire/script.h"
+#include "support/scripts.h"
 #include "support/seed.h"
 
 enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 6, LIMIT_MOST = 9 };
-enum { SCRIPT_KEYS = 9, TEXT_MOST = 24000 };
 /* A lease that long does not end by itself. */
 static const int64_t lease_ms = 86400000;
-static const char *const key_names[SCRIPT_KEYS] = {"due",   "body",  "run",  "token", "dead",
-						   "pause", "every", "died", "added"};
 static const char *const groups[GROUPS] = {"", "a", "b", "b/x", "b/y", "d d"};
 
 enum state { ABSENT, WAITING, LEASED };
@@ -73,64 +70,16 @@ struct model {
 
 /* ---- The scripts, by the test's clock ---- */
 
-/* Writes the script's text, with the clock in place of the server's. */
-static void text_write(const struct script *script, char text[TEXT_MOST])
-{
-	static const char server[] = "redis.call('TIME')";
-	static const char own[] = "redis.call('HMGET', '{t}clock', 's', 'us')";
-	const char *at = strstr(script->text, server);
-
-	assert_non_null(at);
-	assert_true(strlen(script->text) + sizeof(own) < TEXT_MOST);
-	snprintf(text, TEXT_MOST, "%.*s%s%s", (int)(at - script->text), script->text, own,
-		 at + strlen(server));
-}
-
-/* Runs the script with these arguments, to which hints' are added. */
 static redisReply *run(struct model *model, const struct script *script, int count,
 		       const char *const *arguments)
 {
-	static char digests[64][41];
-	int index = __builtin_ctzll(script->bit);
-	const char *words[3 + SCRIPT_KEYS + 64 + 2];
-	char keys[SCRIPT_KEYS][16];
-	redisReply *reply;
-	int used = 0;
-
-	if (!*digests[index]) {
-		char text[TEXT_MOST];
-
-		text_write(script, text);
-		reply = redisCommand(model->context, "SCRIPT LOAD %s", text);
-		assert_int_equal(reply->type, REDIS_REPLY_STRING);
-		snprintf(digests[index], sizeof(digests[index]), "%s", reply->str);
-		freeReplyObject(reply);
-	}
-	words[used++] = "EVALSHA";
-	words[used++] = digests[index];
-	words[used++] = "9";
-	for (int i = 0; i < SCRIPT_KEYS; i++) {
-		snprintf(keys[i], sizeof(keys[i]), "{t}%s", key_names[i]);
-		words[used++] = keys[i];
-	}
-	for (int i = 0; i < count; i++)
-		words[used++] = arguments[i];
-	if (script->hints) {
-		words[used++] = "channel";
-		words[used++] = "0";
-	}
-	reply = redisCommandArgv(model->context, used, words, NULL);
-	assert_non_null(reply);
-	if (reply->type == REDIS_REPLY_ERROR)
-		fail_msg("%s: %s", script->name, reply->str);
-	return reply;
+	return script_run(model->context, script, count, arguments);
 }
 
 static void clock_set(struct model *model, int64_t now_us)
 {
 	model->now_us = now_us;
-	freeReplyObject(redisCommand(model->context, "HSET {t}clock s %lld us %lld",
-				     (long long)(now_us / 1000000), (long long)(now_us % 1000000)));
+	script_clock_set(model->context, now_us);
 }
 
 /* ---- The model ---- */

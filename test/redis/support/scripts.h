@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scripts.h runs the library's scripts in a shard {t} of a server. They read the test's own clock
+ * in place of the server's, so what they do is known to the last microsecond. What should not fail
+ * fails the test.
+ */
+#ifndef REDIS_SUPPORT_SCRIPTS_H
+#define REDIS_SUPPORT_SCRIPTS_H
+
+#include <stdint.h>
+
+#include <hiredis/hiredis.h>
+
+#include "redis/wire/script.h"
+
+/* Sets the clock that the scripts of this server's database read. */
+void script_clock_set(redisContext *context, int64_t now_us);
+
+/* Runs the script with these arguments, to which hints' are added. The caller frees the reply. */
+redisReply *script_run(redisContext *context, const struct script *script, int count,
+		       const char *const *arguments);
+
+#endif
