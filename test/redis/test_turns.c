@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The turns of groups are tested by a model beside the scripts: random histories of adding, moving,
- * taking out, claiming, failing and ending tasks of some groups by weights. The scripts read the
- * test's own clock in place of the server's, so what they do is known to the last microsecond. The
- * model takes one task after the other, as the text of deficit round robin says.
+ * taking out, claiming, failing and ending tasks of some groups by weights, some of them paused or
+ * with limits, for which claims have random permits. The scripts read the test's own clock in place
+ * of the server's, so what they do is known to the last microsecond. The model takes one task after
+ * the other, as the text of deficit round robin says.
  *
  * HISTORIES in the environment is how many histories there are.
  */
@@ -36,13 +37,19 @@ enum { NAMESPACE, A, B, D, OWN_OF_B, X_OF_B, Y_OF_B, NODES };
 
 struct node {
 	const char *name;
+	const char *path;
 	int weight;
+	bool is_limited;
+	bool is_paused;
 	bool has_turn;
 	int64_t turn; /* microseconds */
 	/* These are of the present claim. */
 	int spent; /* tasks in the present turn */
 	int round; /* in which it had its last turn, or 0 */
 	bool had_one_before;
+	int allowed;
+	int lacks;    /* tasks for which there were no permits, or 0 */
+	int64_t held; /* the millisecond until which it is kept back, or 0 */
 };
 
 /* A rotation has those that take turns beside each other. */
@@ -66,6 +73,7 @@ struct model {
 	struct rotation users; /* those of b */
 	bool uses_groups;
 	bool b_has_users;
+	int most; /* of the present claim */
 };
 
 /* ---- The scripts, by the test's clock ---- */
@@ -193,6 +201,36 @@ static bool node_has_due(const struct model *model, int index)
 					   : model->users.count > 0;
 }
 
+static int count_due(const struct model *model, int group)
+{
+	int count = 0;
+
+	for (int i = 0; i < KEYS; i++)
+		count += model->tasks[i].state == WAITING && model->tasks[i].group == group &&
+			 model->tasks[i].due <= now_ms(model);
+	return count;
+}
+
+/* Keeps the node back if it may take no more, or is paused. Returns whether it does. */
+static bool node_hold(struct model *model, int index)
+{
+	struct node *node = &model->nodes[index];
+	int group = group_of(model, index);
+	int lacks = group >= 0 ? count_due(model, group) : model->most;
+
+	if (node->is_paused) {
+		node->held = now_ms(model) + 10000;
+		return true;
+	}
+	if (node->allowed)
+		return false;
+	node->held = now_ms(model) + 1000;
+	node->lacks += lacks;
+	if (index >= OWN_OF_B && model->nodes[B].is_limited)
+		model->nodes[B].lacks += lacks;
+	return true;
+}
+
 /* Takes the task whose turn it is. Returns it, or -1 if nothing is due. */
 static int rotation_take(struct model *model, struct rotation *rotation)
 {
@@ -200,6 +238,7 @@ static int rotation_take(struct model *model, struct rotation *rotation)
 		struct node *node;
 		int index;
 		int task = -1;
+		bool is_held;
 
 		if (rotation->at >= rotation->count) {
 			if (rotation->count == 0)
@@ -211,7 +250,8 @@ static int rotation_take(struct model *model, struct rotation *rotation)
 		node = &model->nodes[index];
 		node->had_one_before |= node->round > 0 && node->round < rotation->round;
 		node->round = rotation->round;
-		if (node_has_due(model, index)) {
+		is_held = node_has_due(model, index) && node_hold(model, index);
+		if (!is_held && node_has_due(model, index)) {
 			int group = group_of(model, index);
 
 			task = group >= 0 ? first_task(model, group)
@@ -219,8 +259,10 @@ static int rotation_take(struct model *model, struct rotation *rotation)
 			if (task >= 0)
 				model->tasks[task].state = LEASED;
 			node->spent += task >= 0;
+			node->allowed -= task >= 0 && node->is_limited;
+			is_held = node_has_due(model, index) && node_hold(model, index);
 		}
-		if (!node_has_due(model, index)) {
+		if (is_held || !node_has_due(model, index)) {
 			node->spent = 0;
 			memmove(&rotation->nodes[rotation->at], &rotation->nodes[rotation->at + 1],
 				(size_t)(--rotation->count - rotation->at) *
@@ -240,6 +282,10 @@ static void node_rest(struct model *model, const struct rotation *rotation, int 
 	struct node *node = &model->nodes[index];
 	int64_t next = INT64_MAX;
 
+	if (node->held) {
+		node->turn = node->held * 1000;
+		return;
+	}
 	if (node->spent > 0) {
 		if (node->had_one_before)
 			node->turn = model->now_us - 2;
@@ -260,9 +306,12 @@ static void node_rest(struct model *model, const struct rotation *rotation, int 
 		int first = first_task(model, group_of(model, i));
 		int64_t turn = model->nodes[i].turn;
 
-		if (model->nodes[i].round > 0 && first >= 0)
+		if (model->nodes[i].held)
+			turn = model->nodes[i].held * 1000;
+		else if (model->nodes[i].round > 0 && first >= 0)
 			turn = model->tasks[first].due * 1000;
-		if (model->nodes[i].has_turn && (model->nodes[i].round == 0 || first >= 0))
+		if (model->nodes[i].has_turn &&
+		    (model->nodes[i].round == 0 || model->nodes[i].held || first >= 0))
 			next = turn < next ? turn : next;
 	}
 	node->has_turn = next < INT64_MAX;
@@ -428,22 +477,69 @@ static void step_end(struct model *model)
 		task->attempts--;
 }
 
+/* Gives the claim random permits, unless it ignores limits, and wakes those that have some. Returns
+ * the new number of arguments. */
+static int permits_choose(struct model *model, const char **words, int used, char numbers[NODES][4])
+{
+	bool observes = !random_once_in(&model->random, 8);
+
+	words[used++] = observes ? "1" : "0";
+	for (int i = 0; i < NODES; i++) {
+		struct node *node = &model->nodes[i];
+		struct node *tenant = i >= OWN_OF_B ? &model->nodes[B] : node;
+
+		node->allowed = observes && node->is_limited ? 0 : KEYS + 1;
+		node->lacks = 0;
+		node->held = 0;
+		if (node->allowed || random_once_in(&model->random, 2))
+			continue;
+		node->allowed = (int)random_between(&model->random, 1, 4);
+		snprintf(numbers[i], sizeof(numbers[i]), "%d", node->allowed);
+		words[used++] = node->path;
+		words[used++] = numbers[i];
+		if (node->has_turn && node->turn > model->now_us)
+			node->turn = now_ms(model) * 1000;
+		if (tenant->has_turn && tenant->turn > model->now_us)
+			tenant->turn = now_ms(model) * 1000;
+	}
+	return used;
+}
+
+/* What the script lacked permits for is what the model did. */
+static void check_lacks(const struct model *model, const redisReply *lacks)
+{
+	size_t expected = 0;
+
+	for (int i = 0; i < NODES; i++) {
+		const struct node *node = &model->nodes[i];
+
+		expected += node->lacks > 0;
+		for (size_t k = 0; k < lacks->elements && node->lacks > 0; k += 2)
+			if (!strcmp(lacks->element[k]->str, node->path))
+				assert_int_equal(lacks->element[k + 1]->integer, node->lacks);
+	}
+	assert_int_equal(lacks->elements, 2 * expected);
+}
+
 static void step_claim(struct model *model)
 {
 	int most = (int)random_between(&model->random, 1, LIMIT_MOST);
 	char limit[24];
 	char lease[24];
 	/* There is no bound of bytes, and no note. */
-	const char *words[7] = {limit, lease, "1000000", "", "0", "0", "1000000"};
+	const char *words[8 + 2 * NODES] = {limit, lease, "1000000", "", "0", "0", "1000000"};
+	char numbers[NODES][4];
+	int used = permits_choose(model, words, 7, numbers);
 	int taken[LIMIT_MOST];
 	int count;
 	redisReply *reply;
 
 	snprintf(limit, sizeof(limit), "%d", most);
 	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
-	reply = run(model, &script_claim, 7, words);
+	reply = run(model, &script_claim, used, words);
 	if (reply->element[3]->integer)
 		model->token = reply->element[3]->integer;
+	model->most = most;
 	count = model_claim(model, most, taken);
 	assert_int_equal(reply->element[5]->elements, count);
 	for (int i = 0; i < count; i++) {
@@ -452,6 +548,7 @@ static void step_claim(struct model *model)
 		key_write(key, taken[i]);
 		assert_string_equal(reply->element[4]->element[2 * i]->str, key);
 	}
+	check_lacks(model, reply->element[9]);
 	freeReplyObject(reply);
 }
 
@@ -480,8 +577,21 @@ static void check(const struct model *model)
 	}
 }
 
+static void rule_write(struct model *model, const struct node *node)
+{
+	char rule[32];
+
+	snprintf(rule, sizeof(rule), "%d %d 0 0 %d", node->weight, node->is_limited ? 7 : 0,
+		 node->is_paused);
+	if (node->weight > 1 || node->is_limited || node->is_paused)
+		freeReplyObject(redisCommand(model->context, "HSET {t}groups %s %b", node->path,
+					     rule, strlen(rule)));
+}
+
 static void history_run(struct model *model)
 {
+	bool limits = !random_once_in(&model->random, 3);
+
 	freeReplyObject(redisCommand(model->context, "FLUSHDB"));
 	memset(model->tasks, 0, sizeof(model->tasks));
 	model->uses_groups = model->b_has_users = false;
@@ -491,12 +601,15 @@ static void history_run(struct model *model)
 	for (int i = 0; i < NODES; i++) {
 		static const char *const names[NODES] = {"", "a", "b", "d d", "", "x", "y"};
 		static const char *const paths[NODES] = {"", "a", "b", "d d", "b/", "b/x", "b/y"};
-		int weight = (int)random_between(&model->random, 1, 3);
+		bool has_rule = i != NAMESPACE && i != OWN_OF_B;
 
-		model->nodes[i] = (struct node){.name = names[i], .weight = weight};
-		if (weight > 1)
-			freeReplyObject(redisCommand(model->context, "HSET {t}groups %s %d",
-						     paths[i], weight));
+		model->nodes[i] = (struct node){
+			.name = names[i],
+			.path = paths[i],
+			.weight = (int)random_between(&model->random, 1, 3),
+			.is_limited = limits && has_rule && random_once_in(&model->random, 2),
+			.is_paused = limits && has_rule && random_once_in(&model->random, 12)};
+		rule_write(model, &model->nodes[i]);
 	}
 	for (int i = 0; i < STEPS; i++) {
 		uint64_t kind = random_below(&model->random, 12);

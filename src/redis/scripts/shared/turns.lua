@@ -26,13 +26,6 @@ local function turns_claim(own, most, permits)
 		return rotation
 	end
 
-	-- Keeps a turn back for that many milliseconds.
-	local function hold(turn, wait)
-		turn.following = now + wait
-		turn.spent = 0
-		turn.round = turn.round or 1
-	end
-
 	-- Notes how many tasks a turn lacks permits for, in itself and in its group.
 	local function lack(turn, count)
 		if turn.allowed < math.huge and turn.path then
@@ -59,7 +52,7 @@ local function turns_claim(own, most, permits)
 				- turn.taken
 		end
 		lack(turn, count)
-		hold(turn, 1000)
+		turn.following = now + 1000
 	end
 
 	-- Appends up to `count` of those that have a turn by now and are not in the rotation yet.
@@ -103,7 +96,8 @@ local function turns_claim(own, most, permits)
 				taken = 0, left = 0, was_cut = cut == name,
 				spent = cut == name and spent % weight or 0,
 				allowed = rule and rule.is_limited and permits and
-					(permits[paths[i]] or 0) or math.huge}
+					(permits[paths[i]] or 0) or math.huge,
+				is_paused = rule and rule.paused}
 			if rotation.group and name == '' then
 				turn.path = rotation.group
 			end
@@ -114,11 +108,7 @@ local function turns_claim(own, most, permits)
 				turn.rotation.turn = turn
 			end
 			table.insert(rotation.all, turn)
-			if rule and rule.paused then
-				hold(turn, 10000)
-			elseif turn.allowed == 0 then
-				starve(turn)
-			elseif turn.path ~= '' or #own > 0 then
+			if turn.path ~= '' or #own > 0 then
 				table.insert(rotation.active, turn)
 			end
 		end
@@ -158,7 +148,7 @@ local function turns_claim(own, most, permits)
 		local before = #tasks
 		turn.was_served_before = turn.was_served_before or turn.round and turn.round < round
 		turn.round = round
-		count = math.min(count, turn.allowed - turn.taken)
+		count = turn.is_paused and 0 or math.min(count, turn.allowed - turn.taken)
 		if turn.rotation then
 			take(turn.rotation, count, tasks)
 			turn.taken = turn.taken + #tasks - before
@@ -166,10 +156,14 @@ local function turns_claim(own, most, permits)
 		else
 			take_tasks(turn, count, tasks)
 		end
-		if turn.following and turn.following <= now and turn.taken == turn.allowed then
+		if not turn.following or turn.following > now then
+			return false
+		elseif turn.is_paused then
+			turn.following = now + 10000
+		elseif turn.taken == turn.allowed then
 			starve(turn)
 		end
-		return turn.following and turn.following <= now
+		return turn.following <= now
 	end
 
 	-- Returns how many whole rounds `count` tasks are, if no turn was cut short.
@@ -207,7 +201,7 @@ local function turns_claim(own, most, permits)
 	function take(rotation, count, tasks)
 		local last = #tasks + count
 		while #tasks < last do
-			while rotation.at > #rotation.active and not rotation.is_whole do
+			if rotation.at > #rotation.active and not rotation.is_whole then
 				load(rotation, last - #tasks + 1)
 			end
 			if rotation.at > #rotation.active then
@@ -235,8 +229,8 @@ local function turns_claim(own, most, permits)
 				end
 			end
 		end
-		while #rotation.active == 0 and not rotation.is_whole do
-			load(rotation, 10)
+		if #rotation.active == 0 and not rotation.is_whole then
+			load(rotation, 1)
 		end
 		rotation.following = #rotation.active > 0 and now or nil
 		if not rotation.following and rotation.group then
