@@ -12,7 +12,8 @@
 
 enum { GROUPS_MOST = 8, SHORT_LEASE_MS = 1000 };
 
-/* What the handlers of all workers do together. Relaxed: counts alone. */
+/* A crowd is what the handlers of all workers do together. Its counts order nothing, so all
+ * operations are relaxed. */
 struct crowd {
 	const char *groups[GROUPS_MOST]; /* constant; a tenant's counts its users, too */
 	tw_duration takes;
@@ -209,7 +210,7 @@ static void paused_group_waits(void **state)
 	begin = wall_clock();
 	set(fixture, "a", (struct tw_redis_group_limits){.weight = 2});
 	WAIT_UNTIL(done(&crowd, 0) == 5);
-	/* At once, not with the next look. */
+	/* It goes on at once, and does not wait for the next look. */
 	assert_true(wall_clock() - begin < 8 * TW_SECOND);
 	worker_stop(worker);
 }
@@ -272,7 +273,7 @@ static void drain_leaves_other_groups(void **state)
 	batch = claim_for(fixture->redis, "t-0", TW_MINUTE);
 	assert_true(tw_redis_batch_count(batch) > 0);
 	assert_ok(fixture->redis, tw_redis_drain_group(fixture->redis, "t", &removed));
-	/* What is on lease, and the other group's, stays. */
+	/* The tasks on lease and those of the other group stay. */
 	assert_int_equal(stats_of(fixture->redis).tasks, 2508 - removed);
 	assert_in_range(2508 - removed, 4, tw_redis_batch_count(batch) + 4);
 	assert_int_equal(stats_of(fixture->redis).recurring, 0);
@@ -359,7 +360,7 @@ static void bad_arguments_are_refused(void **state)
 		assert_ok(redis, tw_redis_set_group_limits(redis, name, &limits));
 	}
 	assert_int_equal(tw_redis_set_group_limits(redis, "*", &limits), TW_FULL);
-	/* One that is there is replaced. */
+	/* A pattern that is there is replaced. */
 	assert_ok(redis, tw_redis_set_group_limits(redis, "7-*", &limits));
 }
 
