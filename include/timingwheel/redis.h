@@ -391,6 +391,19 @@ struct tw_redis_task {
 	 * Retries are not skipped. A task that was moved, snoozed or returned has another due time.
 	 */
 	tw_duration grace; /* rounded up to a millisecond */
+	/*
+	 * How long after its first add the task is due at the latest, up to TW_REDIS_DELAY_MAX; 0
+	 * means no limit. With it a program may add the task at each event: the task runs when no
+	 * event has come for `delay`, or when `latest` has passed since the first one (debouncing).
+	 *
+	 * The first add fixes the latest due time. Later adds replace the task, which is then due
+	 * at the time above, or at the latest due time if that is earlier. They keep the latest due
+	 * time, whatever their `latest` is, and so does an add that is repeated after a lost reply.
+	 * An add is the first one if no task has the key, or one that has no latest due time or has
+	 * begun an attempt: it runs, or waits for a retry. An add whose `latest` is 0 removes the
+	 * limit. tw_redis_move() neither obeys nor changes it. A recurring task can't have one.
+	 */
+	tw_duration latest; /* rounded up to a millisecond */
 	/* The body of the request: any bytes. Without a header Content-Type the request is sent as
 	 * JSON. */
 	const void *body;
@@ -447,8 +460,9 @@ TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis
  * Adds many tasks, pipelined.
  *
  * Up to 256 tasks share a round trip and a script call; in a cluster, those of one shard share a
- * script call. Each recurring task has a script call of its own. Tasks with the same key are added
- * in their order. A task that is refused does not stop the others; an unreachable server does.
+ * script call. Each task that recurs or has a `latest` has a script call of its own. Tasks with the
+ * same key are added in their order. A task that is refused does not stop the others; an
+ * unreachable server does.
  *
  * each[i] (may be NULL) receives what tw_redis_add() would return for tasks[i]. It is not filled if
  * the call returns before trying the first task: when `redis` or `tasks` is NULL, or out of memory.
@@ -551,9 +565,9 @@ enum tw_redis_state {
 
 /*
  * A stored task. The function that provides it documents how long its pointers are valid. All
- * fields of `task` are set except delay and mode. For a recurring task, task.at_ms is the due time
- * of its current occurrence, which a retry, a lease or a move does not change; for any other task
- * it equals `due_ms`.
+ * fields of `task` are set except delay, latest and mode. For a recurring task, task.at_ms is the
+ * due time of its current occurrence, which a retry, a lease or a move does not change; for any
+ * other task it equals `due_ms`.
  */
 struct tw_redis_info {
 	struct tw_redis_task task;
@@ -562,6 +576,8 @@ struct tw_redis_info {
 	 * attempt, or the end of the lease; for a dead letter, the time of its death. If another
 	 * program wrote inf or a larger number, INT64_MAX. */
 	int64_t due_ms;
+	/* The latest due time, which tw_redis_task.latest has fixed, or 0. */
+	int64_t latest_due_ms;
 	int64_t now_ms;    /* the server's time when the task was read */
 	unsigned attempts; /* attempts begun */
 	uint64_t token;    /* the token of the run that has the lease; 0 means no run has it */
@@ -963,10 +979,10 @@ TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_
  *
  * A task keeps its due time, even if that has passed, its attempts, its rhythm and its occurrence.
  * A leased task waits for the end of its lease, which no run has any more. The fields used are
- * task, except its delay; due_ms; and attempts. With the state TW_REDIS_DEAD the info is stored as
- * by tw_redis_dead_add(). task.at_ms 0 means due_ms. task.mode and each[] are as
- * for tw_redis_add_many(). Up to 256 of them share a round trip, and adjacent tasks of one shard a
- * script call. A paused namespace is not paused by this.
+ * task, except its delay and latest; due_ms; latest_due_ms; and attempts. With the state
+ * TW_REDIS_DEAD the info is stored as by tw_redis_dead_add(). task.at_ms 0 means due_ms. task.mode
+ * and each[] are as for tw_redis_add_many(). Up to 256 of them share a round trip, and adjacent
+ * tasks of one shard a script call. A paused namespace is not paused by this.
  *
  * Returns:
  *   TW_OK                     all were stored

@@ -81,6 +81,8 @@ static json_t *task_json(const struct tw_redis_info *info)
 	json_object_set_new(object, "state", json_string(state_names[info->state]));
 	json_set_time(object, info->state == TW_REDIS_DEAD ? "died" : "due", info->due_ms);
 	json_object_set_new(object, "due_ms", json_integer(info->due_ms));
+	if (info->latest_due_ms)
+		json_object_set_new(object, "latest_due_ms", json_integer(info->latest_due_ms));
 	json_object_set_new(object, "now_ms", json_integer(info->now_ms));
 	json_object_set_new(object, "attempts", json_integer(info->attempts));
 	json_object_set_new(object, "max_attempts", json_integer(task->max_attempts));
@@ -165,6 +167,8 @@ void show_task(const struct tw_redis_info *info, bool json)
 	show_field("state", state_names[info->state]);
 	show_field(info->state == TW_REDIS_LEASED ? "lease end" : "due",
 		   time_write(info->due_ms, due));
+	if (info->latest_due_ms)
+		show_field("latest", time_write(info->latest_due_ms, due));
 	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
 	if (task->group) {
 		printf("%-9s ", "group");

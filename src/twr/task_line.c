@@ -102,6 +102,19 @@ static bool take_in(struct task_line *line, const json_t *value)
 	       line->info.task.delay <= TW_REDIS_DELAY_MAX;
 }
 
+static bool take_latest(struct task_line *line, const json_t *value)
+{
+	const char *text = text_of(value);
+
+	return text && duration_parse(text, &line->info.task.latest) &&
+	       line->info.task.latest > 0 && line->info.task.latest <= TW_REDIS_DELAY_MAX;
+}
+
+static bool take_latest_due_ms(struct task_line *line, const json_t *value)
+{
+	return take_time(value, &line->info.latest_due_ms);
+}
+
 static bool take_every_ms(struct task_line *line, const json_t *value)
 {
 	json_int_t every_ms = json_integer_value(value);
@@ -250,6 +263,8 @@ static const struct {
 	{"occurrence_ms", take_occurrence_ms, "milliseconds since 1970, up to the year 9999"},
 	{"due", take_due, "a time such as \"2031-05-01T12:00:00Z\""},
 	{"in", take_in, "a duration such as \"90\" or \"1h30m\", up to 100 years"},
+	{"latest", take_latest, "a duration such as \"30s\", up to 100 years"},
+	{"latest_due_ms", take_latest_due_ms, "milliseconds since 1970, up to the year 9999"},
 	{"callback", take_callback, "a URL"},
 	{"method", take_method, "\"POST\", \"GET\", \"PUT\", \"PATCH\", \"DELETE\" or \"HEAD\""},
 	{"headers", take_headers, "an array of strings \"Name: value\""},
@@ -304,11 +319,9 @@ static bool field_read(struct task_line *line, const char *name, const json_t *v
 /* Checks that the line has at most one of each of these pairs. */
 static bool pairs_check(struct task_line *line)
 {
-	static const char *const pairs[][2] = {{"key", "key_base64"},
-					       {"body", "body_base64"},
-					       {"reason", "reason_base64"},
-					       {"in", "due"},
-					       {"in", "due_ms"}};
+	static const char *const pairs[][2] = {
+		{"key", "key_base64"}, {"body", "body_base64"}, {"reason", "reason_base64"},
+		{"in", "due"},         {"in", "due_ms"},        {"latest", "state"}};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
 		if (json_object_get(line->json, pairs[i][0]) &&

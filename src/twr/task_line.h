@@ -4,6 +4,7 @@
  * is an object of
  *   key, or key_base64       the key; base64 for bytes that are not UTF-8
  *   due_ms, due, or in       milliseconds since 1970; or as --at; or as --in; now if none is given
+ *   latest                   as --latest
  *   callback, method         the URL; "POST" and so on
  *   headers                  an array of "Name: value"
  *   body, or body_base64
@@ -14,8 +15,9 @@
  *                            how it recurs
  *   state                    with due_ms: the task is restored as it was listed; "dead": a dead
  *                            letter, whose due_ms is when it died
- *   attempts, occurrence_ms  of a task that is restored: attempts begun; of a recurring one, the
- *                            due time of its current occurrence
+ *   attempts, latest_due_ms, occurrence_ms
+ *                            of a task that is restored: attempts begun; its latest due time; of a
+ *                            recurring one, the due time of its current occurrence
  *   reason or reason_base64  of a dead letter
  *   died, now_ms, shard, token
  *                            ignored, as "due" beside "due_ms" is

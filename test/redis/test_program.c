@@ -318,6 +318,23 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 	tw_redis_batch_free(batch);
 }
 
+static void task_added_again_is_due_by_its_latest_time(void **state)
+{
+	int64_t due_ms;
+
+	(void)state;
+	assert_int_equal(TWR("add", "a", "--in", "1h", "--latest", "2h", "--handler"), 0);
+	assert_int_equal(TWR("get", "a"), 0);
+	assert_true(said("\nlatest    2"));
+	assert_int_equal(TWR("get", "a", "--json"), 0);
+	due_ms = said_number("latest_due_ms");
+	assert_int_equal(due_ms - said_number("due_ms"), 3600 * 1000);
+	assert_int_equal(TWR("add", "a", "--in", "3h", "--latest", "1d", "--handler"), 0);
+	assert_int_equal(TWR("get", "a", "--json"), 0);
+	assert_int_equal(said_number("due_ms"), due_ms);
+	assert_int_equal(said_number("latest_due_ms"), due_ms);
+}
+
 static void namespace_is_deleted_if_it_is_unused_or_by_force(void **state)
 {
 	struct fixture *fixture = *state;
@@ -453,6 +470,9 @@ static void wrong_usage_is_2(void **state)
 	assert_int_equal(TWR("add", "a", "--method", "put"), 2);
 	assert_int_equal(TWR("add", "a", "--max-attempts", "0"), 2);
 	assert_int_equal(TWR("add", "a", "--lease", "1s"), 2);
+	assert_int_equal(TWR("add", "a", "--latest", "0"), 2);
+	assert_int_equal(TWR("add", "a", "--latest", "40000d"), 2);
+	assert_int_equal(TWR("every", "a", "--every", "1h", "--latest", "1h"), 2);
 	assert_int_equal(TWR("move", "a"), 2);
 	assert_int_equal(TWR("dead"), 2);
 	assert_int_equal(TWR("dead", "bury"), 2);
@@ -988,6 +1008,7 @@ int main(void)
 		PROGRAM_TEST(recurring_tasks_recur),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
 		PROGRAM_TEST(failed_occurrence_is_retried_while_the_task_recurs),
+		PROGRAM_TEST(task_added_again_is_due_by_its_latest_time),
 		PROGRAM_TEST(namespace_is_deleted_if_it_is_unused_or_by_force),
 		PROGRAM_TEST(dead_letter_whose_key_a_task_has_stays),
 		PROGRAM_TEST(dead_letter_that_is_gone_meanwhile_is_no_failure),

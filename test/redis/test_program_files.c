@@ -132,9 +132,12 @@ static void lines_become_tasks(void **state)
 		   "\"body_base64\": \"/+8=\"}\n"
 		   "{\"key\":\"c\",\"due_ms\":3155760000123,"
 		   "\"due\":\"1971-01-01T00:00:00Z\"}\n"
+		   "{\"key\":\"e\",\"in\":\"1h\",\"latest\":\"90s\"}\n"
 		   "{\"key\":\"d\"}");
 	assert_int_equal(TWR("add", "--file", path), 0);
-	assert_string_equal(program_text(&program), "4 added, 0 refused\n");
+	assert_string_equal(program_text(&program), "5 added, 0 refused\n");
+	found = find_task(fixture->redis, "e");
+	assert_in_range(found.due_ms - found.now_ms, 1, 90 * 1000 + 1);
 	found = find_task(fixture->redis, "a");
 	/* Times are rounded up to a millisecond, and now is rounded down, maybe the same one. */
 	assert_in_range(found.due_ms - found.now_ms, 3500 * 1000, 3600 * 1000 + 1);
@@ -201,6 +204,14 @@ static const char *const bad_lines[][2] = {
 	{"{\"key\":\"a\",\"in\":90}", "\"in\" is not"},
 	{"{\"key\":\"a\",\"in\":\"40000d\"}", "\"in\" is not"},
 	{"{\"key\":\"a\",\"grace_ms\":999}", "\"grace_ms\" is not"},
+	{"{\"key\":\"a\",\"latest\":\"0\"}", "\"latest\" is not a duration"},
+	{"{\"key\":\"a\",\"latest\":30}", "\"latest\" is not"},
+	{"{\"key\":\"a\",\"latest\":\"40000d\"}", "\"latest\" is not"},
+	{"{\"key\":\"a\",\"latest\":\"1s\",\"state\":\"pending\",\"due_ms\":1}",
+	 "\"latest\" and \"state\""},
+	{"{\"key\":\"a\",\"latest_due_ms\":-1}", "\"latest_due_ms\" is not"},
+	{"{\"key\":\"a\",\"latest\":\"1s\",\"every_ms\":1000}",
+	 "latest is out of range, or the task recurs"},
 	{"{\"key\":\"a\",\"max_attempts\":0}", "\"max_attempts\" is not"},
 	{"{\"key\":\"a\",\"max_attempts\":1000001}", "\"max_attempts\" is not"},
 	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"method\":\"put\"}", "\"method\" is not"},
@@ -561,6 +572,7 @@ static void add_in_condition(struct fixture *fixture, enum kind kind, enum condi
 		.max_attempts = 5,
 		.group = condition % 2 ? "tenant/user" : NULL,
 		.grace = kind == ONCE ? 0 : 3 * TW_HOUR,
+		.latest = kind == ONCE && condition % 3 ? 5 * TW_HOUR : 0,
 		.every = kind == BY_PERIOD ? TW_HOUR : 0,
 		.cron = kind == BY_CALENDAR ? "30 4 1 * *" : NULL,
 		.zone = kind == BY_CALENDAR ? "Asia/Tokyo" : NULL,

@@ -21,7 +21,7 @@ static void a_task_for_a_handler_is_kept_without_json(void **state)
 	struct record record;
 
 	(void)state;
-	assert_int_equal(record_write(&buffer, &task, NULL), TW_OK);
+	assert_int_equal(record_write(&buffer, &task, 0, NULL), TW_OK);
 	assert_int_equal(buffer.size, 7);
 	assert_memory_equal(buffer.data, "5 0\na\0b", 7);
 	assert_int_equal(record_read(&record, buffer.data, buffer.size), TW_OK);
@@ -46,7 +46,7 @@ static void a_callback_comes_back_as_it_was_given(void **state)
 
 	(void)state;
 	assert_int_equal(task_check(&task, NULL), TW_OK);
-	assert_int_equal(record_write(&buffer, &task, NULL), TW_OK);
+	assert_int_equal(record_write(&buffer, &task, 0, NULL), TW_OK);
 	assert_int_equal(record_read(&record, buffer.data, buffer.size), TW_OK);
 	assert_string_equal(record.task.url, task.url);
 	assert_int_equal(record.task.method, TW_REDIS_POST);
@@ -56,6 +56,38 @@ static void a_callback_comes_back_as_it_was_given(void **state)
 	assert_int_equal(record.task.body_size, 4);
 	assert_memory_equal(record.task.body, "{}\n{", 4);
 	record_free(&record);
+	buffer_free(&buffer);
+}
+
+static void numbers_of_the_head_come_back(void **state)
+{
+	static const struct {
+		struct tw_redis_task task;
+		int64_t latest_due_ms;
+		const char *head;
+	} heads[] = {
+		{{KEY, .grace = TW_SECOND}, 0, "8 0 1000\n"},
+		{{KEY, .latest = 1}, 0, "8 0 0\n"},
+		{{KEY, .grace = TW_SECOND, .latest = 1}, 0, "8 0 1000\n"},
+		{{KEY}, 1700000000000, "8 0 0 1700000000000\n"},
+		{{KEY, .grace = TW_REDIS_DELAY_MAX},
+		 253402300799999,
+		 "8 0 3153600000000 253402300799999\n"},
+	};
+	struct buffer buffer = {0};
+	struct record record;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		assert_int_equal(
+			record_write(&buffer, &heads[i].task, heads[i].latest_due_ms, NULL), TW_OK);
+		assert_int_equal(buffer.size, strlen(heads[i].head));
+		assert_memory_equal(buffer.data, heads[i].head, buffer.size);
+		assert_int_equal(record_read(&record, buffer.data, buffer.size), TW_OK);
+		assert_true(record.task.grace == heads[i].task.grace);
+		assert_true(record.latest_due_ms == heads[i].latest_due_ms);
+		record_free(&record);
+	}
 	buffer_free(&buffer);
 }
 
@@ -76,6 +108,11 @@ static void records_of_others_are_told_apart(void **state)
 		"8 0 x\n",
 		"8 0 5000",
 		"8 0 12345678901234\n",
+		"8\n",
+		"8 0 0 \n",
+		"8 0 0 1",
+		"8 0 0 1 1\n",
+		"8 0 0 1234567890123456\n",
 		"8 35\n{\"url\":\"http://h\",\"method\":\"TRACE\"}",
 		"8 30\n{\"url\":\"http://h\",\"headers\":[1]}",
 		"8 39\n{\"url\":\"http://h\",\"headers\":[\"no colon\"]}"};
@@ -185,6 +222,10 @@ static void bad_fields_are_invalid(void **state)
 		{.key_size = 1},
 		{.key = "k"},
 		{KEY, .cron = "@daily", .missed = TW_REDIS_MISSED_ALL + 1},
+		{KEY, .latest = -1},
+		{KEY, .latest = TW_REDIS_DELAY_MAX + 1},
+		{KEY, .latest = TW_HOUR, .every = TW_HOUR},
+		{KEY, .latest = TW_HOUR, .cron = "@daily"},
 		{KEY, .mode = TW_REDIS_REPLACE + 1},
 		{KEY, .method = TW_REDIS_HEAD + 1},
 		{KEY, .url = "http://h", .header_count = 1},
@@ -250,14 +291,14 @@ static void text_that_is_not_utf8_is_refused(void **state)
 	struct buffer buffer = {0};
 
 	(void)state;
-	assert_int_equal(
-		record_write(&buffer, &(struct tw_redis_task){KEY, .url = "http://h/\xff"}, NULL),
-		TW_REDIS_BAD_DATA);
+	assert_int_equal(record_write(&buffer, &(struct tw_redis_task){KEY, .url = "http://h/\xff"},
+				      0, NULL),
+			 TW_REDIS_BAD_DATA);
 	assert_int_equal(
 		record_write(&buffer,
 			     &(struct tw_redis_task){KEY, .url = "http://h/", .headers = &header,
 						     .header_count = 1},
-			     NULL),
+			     0, NULL),
 		TW_REDIS_BAD_DATA);
 	buffer_free(&buffer);
 }
@@ -335,6 +376,7 @@ int main(void)
 		cmocka_unit_test(entries_are_compared_with_the_calendar),
 		cmocka_unit_test(a_task_for_a_handler_is_kept_without_json),
 		cmocka_unit_test(a_callback_comes_back_as_it_was_given),
+		cmocka_unit_test(numbers_of_the_head_come_back),
 		cmocka_unit_test(records_of_others_are_told_apart),
 		cmocka_unit_test(record_with_more_headers_than_a_task_may_have_is_refused),
 		cmocka_unit_test(record_that_says_that_it_is_longer_is_refused),

@@ -28,6 +28,7 @@ struct task {
 	enum state state;
 	int group;
 	int64_t due;
+	int64_t latest; /* the latest due time, or 0 */
 	unsigned attempts;
 	int64_t token;
 };
@@ -376,31 +377,52 @@ static int model_claim(struct model *model, int most, int taken[])
 
 /* ---- Steps of a history ---- */
 
+/* Returns the latest due time of a task that is added in place of another. */
+static int64_t latest_of(const struct model *model, const struct task *replaced, int64_t latest_us)
+{
+	if (latest_us == 0)
+		return 0;
+	return replaced->state == WAITING && replaced->attempts == 0 && replaced->latest
+		       ? replaced->latest
+		       : (model->now_us + latest_us + 999) / 1000;
+}
+
 static void step_add(struct model *model)
 {
 	int index = (int)random_below(&model->random, KEYS);
 	int group = (int)random_below(&model->random, GROUPS);
 	int64_t due = now_ms(model) + random_between(&model->random, 0, 3) * 5;
+	int64_t chosen_us = random_between(&model->random, -20000, 20000);
+	int64_t latest_us = chosen_us > 0 ? chosen_us : 0;
+	int64_t latest = latest_of(model, &model->tasks[index], latest_us);
 	char key[8];
 	char at[24];
 	char record[64];
-	const char *words[5] = {"any", key, at, "0", record};
+	char limit[24];
+	const char *words[6] = {"any", key, at, "0", record, limit};
 	redisReply *reply;
 
 	/* add.lua leaves the place of a task that it replaces in the queue, for a claim to find. */
-	if (group == 0 && model->tasks[index].state == WAITING && model->tasks[index].group > 0)
+	if (group == 0 && !latest_us && model->tasks[index].state == WAITING &&
+	    model->tasks[index].group > 0)
 		return;
 	key_write(key, index);
 	snprintf(at, sizeof(at), "%" PRId64, due);
+	snprintf(limit, sizeof(limit), "%" PRId64, latest_us);
 	if (group > 0)
-		snprintf(record, sizeof(record), "9999 %zu\n{\"group\":\"%s\"}",
-			 strlen(groups[group]) + strlen("{\"group\":\"\"}"), groups[group]);
+		snprintf(record, sizeof(record), "9999 %zu%s\n{\"group\":\"%s\"}",
+			 strlen(groups[group]) + strlen("{\"group\":\"\"}"), latest_us ? " 0" : "",
+			 groups[group]);
 	else
-		strcpy(record, "9999 0\n");
-	reply = run(model, group > 0 ? &script_group_add : &script_add, 5, words);
-	assert_int_equal(reply->element[0]->integer, due);
+		strcpy(record, latest_us ? "9999 0 0\n" : "9999 0\n");
+	if (latest && latest < due)
+		due = latest > now_ms(model) ? latest : now_ms(model);
+	reply = latest_us   ? run(model, &script_latest, 6, words)
+		: group > 0 ? run(model, &script_group_add, 5, words)
+			    : run(model, &script_add, 5, words);
+	assert_int_equal((latest_us ? reply : reply->element[0])->integer, due);
 	freeReplyObject(reply);
-	model->tasks[index] = (struct task){.group = group};
+	model->tasks[index] = (struct task){.group = group, .latest = latest};
 	model_put(model, index, due);
 }
 

@@ -295,6 +295,16 @@ static bool recurs(const struct tw_redis_task *task)
 	return task->every || task->cron;
 }
 
+/* Returns the script that adds the task. */
+static const struct script *add_script(const struct tw_redis_task *task)
+{
+	if (recurs(task))
+		return &script_every;
+	if (task->latest)
+		return &script_latest;
+	return task->group ? &script_group_add : &script_add;
+}
+
 /* Asks for the time of the server that has the task's shard. */
 static enum tw_status time_ask(struct tw_redis *redis, struct call *call,
 			       const struct tw_redis_task *task, int64_t *now_ms)
@@ -320,7 +330,7 @@ static enum tw_status add_prepare(struct call *call, const struct tw_redis_task 
 	enum tw_status status = task_check(task, &call->error);
 
 	if (status == TW_OK)
-		status = record_write(&call->record, task, &call->error);
+		status = record_write(&call->record, task, 0, &call->error);
 	if (status != TW_OK)
 		return status;
 	*at_ms = task->at_ms;
@@ -338,6 +348,8 @@ static void add_write(const struct call *call, struct eval *eval, const struct t
 	eval_argument(eval, call->record.data, call->record.size);
 	if (eval->script == &script_every)
 		recurrence_write(task, eval);
+	else if (eval->script == &script_latest)
+		eval_number(eval, delay_to_us(task->latest));
 	else
 		eval->answers++;
 }
@@ -360,18 +372,20 @@ static void letter_write(const struct tw_redis_info *letter, struct eval *eval)
 /* Checks a listed task or letter and makes its record. */
 static enum tw_status restore_prepare(struct call *call, const struct tw_redis_info *info)
 {
+	const int64_t times[] = {info->due_ms, info->latest_due_ms, info->task.at_ms};
+	int count = info->state == TW_REDIS_DEAD ? 2 : 3;
 	struct tw_redis_task task = info->task;
-	enum tw_status status;
+	enum tw_status status = TW_OK;
 	int64_t at_ms;
 
-	task.at_ms = info->due_ms;
 	task.delay = 0;
-	status = task_check(&task, &call->error);
-	task.at_ms = info->task.at_ms;
-	if (status == TW_OK && info->state != TW_REDIS_DEAD)
+	task.latest = 0;
+	for (int i = 0; i < count && status == TW_OK; i++) {
+		task.at_ms = times[i];
 		status = task_check(&task, &call->error);
+	}
 	if (status == TW_OK)
-		status = record_write(&call->record, &task, &call->error);
+		status = record_write(&call->record, &task, info->latest_due_ms, &call->error);
 	if (status != TW_OK || info->state == TW_REDIS_DEAD || !task.cron)
 		return status;
 	return recurrence_first(&task, 0, &at_ms, &call->error);
@@ -440,7 +454,7 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 
 	if (!task)
 		return TW_INVALID;
-	script = recurs(task) ? &script_every : task->group ? &script_group_add : &script_add;
+	script = add_script(task);
 	status = call_enter(redis, script, task->key, task->key_size, &call);
 	if (status != TW_OK)
 		return status;
@@ -588,14 +602,14 @@ static void adding_note(struct adding *adding, size_t index, const struct eval *
 
 static const struct script *adding_script(const struct adding *adding, size_t index)
 {
+	const struct script *script;
+
 	if (adding->infos)
 		return adding->infos[index].state == TW_REDIS_DEAD ? &script_dead_add
 								   : &script_restore;
-	if (recurs(&adding->tasks[index]))
-		return &script_every;
-	if (adding->tasks[index].group)
-		return &script_group_add;
-	return adding->redis->access->one_server ? &script_add_many : &script_add;
+	script = add_script(&adding->tasks[index]);
+	return script == &script_add && adding->redis->access->one_server ? &script_add_many
+									  : script;
 }
 
 static struct eval *adding_eval(struct adding *adding, size_t number)
@@ -603,7 +617,8 @@ static struct eval *adding_eval(struct adding *adding, size_t number)
 	const struct tw_redis_task *task = adding_task(adding, number);
 	const struct script *script = adding_script(adding, number);
 	bool one_server = script == &script_add_many;
-	bool alone = script == &script_every || script == &script_dead_add;
+	/* The other scripts take several tasks. */
+	bool alone = *script->shape != '[';
 	unsigned shard =
 		one_server ? 0 : space_shard(&adding->redis->space, task->key, task->key_size);
 	size_t index = adding->of_shard[shard];

@@ -56,6 +56,7 @@ static enum tw_status give(struct listing *listing, struct tw_redis_info *info, 
 	record.task.cron = info->task.cron;
 	record.task.zone = info->task.zone;
 	info->task = record.task;
+	info->latest_due_ms = record.latest_due_ms;
 	listing->ended = !listing->each(listing->context, info);
 	record_free(&record);
 	return TW_OK;

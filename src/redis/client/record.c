@@ -161,6 +161,9 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 		return error_set(error, TW_INVALID, "a time zone requires a cron expression");
 	if (task->grace && (task->grace < TW_SECOND || task->grace > TW_REDIS_DELAY_MAX))
 		return error_set(error, TW_INVALID, "the grace is out of range");
+	if (task->latest &&
+	    (task->latest < 0 || task->latest > TW_REDIS_DELAY_MAX || task->every || task->cron))
+		return error_set(error, TW_INVALID, "latest is out of range, or the task recurs");
 	if (task->mode > TW_REDIS_REPLACE || task->method > TW_REDIS_HEAD ||
 	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
 	    (task->body_size && !task->body))
@@ -195,8 +198,14 @@ static json_t *callback_write(const struct tw_redis_task *task, json_error_t *er
 	return NULL;
 }
 
+static void number_write(struct buffer *buffer, int64_t number)
+{
+	buffer_append(buffer, " ", 1);
+	buffer_append_number(buffer, number);
+}
+
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
-			    struct tw_redis_error *error)
+			    int64_t latest_due_ms, struct tw_redis_error *error)
 {
 	unsigned attempts = task->max_attempts ? task->max_attempts : DEFAULT_ATTEMPTS;
 	json_error_t failure = {0};
@@ -211,11 +220,11 @@ enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *t
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	buffer_clear(buffer);
 	buffer_append_number(buffer, attempts);
-	buffer_append(buffer, " ", 1);
-	buffer_append_number(buffer, text ? (int64_t)strlen(text) : 0);
-	if (task->grace) {
-		buffer_append(buffer, " ", 1);
-		buffer_append_number(buffer, (task->grace + TW_MILLISECOND - 1) / TW_MILLISECOND);
+	number_write(buffer, text ? (int64_t)strlen(text) : 0);
+	if (task->grace || task->latest || latest_due_ms) {
+		number_write(buffer, (task->grace + TW_MILLISECOND - 1) / TW_MILLISECOND);
+		if (latest_due_ms)
+			number_write(buffer, latest_due_ms);
 	}
 	buffer_append(buffer, "\n", 1);
 	if (text)
@@ -264,37 +273,42 @@ int64_t score_read(const char *score)
 	return number > -0x1p63 ? (int64_t)number : INT64_MIN;
 }
 
-/* Reads a number of at most `digits` digits before `stop`. Returns its end, or NULL if there is
- * none. */
-static const char *number_parse(const char *data, const char *end, char stop, int digits,
-				size_t *number)
-{
-	const char *at = data;
+enum { HEAD_ATTEMPTS, HEAD_SIZE, HEAD_GRACE, HEAD_LATEST, HEAD_NUMBERS };
 
-	*number = 0;
-	while (at < end && *at >= '0' && *at <= '9' && at - data < digits)
-		*number = *number * 10 + (size_t)(*at++ - '0');
-	return at > data && at < end && *at == stop ? at + 1 : NULL;
+/* Reads the numbers before LF. Those that are not there become 0. Returns the head's end, or NULL
+ * if it is none. */
+static const char *head_parse(const char *at, const char *end, size_t numbers[HEAD_NUMBERS])
+{
+	static const int digits[HEAD_NUMBERS] = {10, 10, 13, 15};
+
+	memset(numbers, 0, HEAD_NUMBERS * sizeof(numbers[0]));
+	for (int i = 0; i < HEAD_NUMBERS; i++) {
+		const char *start = at;
+
+		while (at < end && *at >= '0' && *at <= '9' && at - start < digits[i])
+			numbers[i] = numbers[i] * 10 + (size_t)(*at++ - '0');
+		if (at == start || at == end)
+			return NULL;
+		if (*at == '\n' && i >= HEAD_SIZE)
+			return at + 1;
+		if (*at++ != ' ')
+			return NULL;
+	}
+	return NULL;
 }
 
 enum tw_status record_read(struct record *record, const char *data, size_t size)
 {
 	const char *end = data + size;
 	enum tw_status status = TW_OK;
-	const char *body;
-	size_t attempts;
+	size_t head[HEAD_NUMBERS];
 	size_t json_size;
-	size_t grace_ms = 0;
+	size_t grace_ms;
 
 	memset(record, 0, sizeof(*record));
-	data = number_parse(data, end, ' ', 10, &attempts);
-	body = data ? number_parse(data, end, '\n', 10, &json_size) : NULL;
-	/* A record has a grace only if the task has one. */
-	if (data && !body) {
-		data = number_parse(data, end, ' ', 10, &json_size);
-		body = data ? number_parse(data, end, '\n', 13, &grace_ms) : NULL;
-	}
-	data = body;
+	data = head_parse(data, end, head);
+	json_size = head[HEAD_SIZE];
+	grace_ms = head[HEAD_GRACE];
 	if (!data || json_size > (size_t)(end - data))
 		return TW_REDIS_BAD_DATA;
 	if (json_size) {
@@ -310,7 +324,8 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 		record_free(record);
 		return status;
 	}
-	record->task.max_attempts = (unsigned)attempts;
+	record->latest_due_ms = (int64_t)head[HEAD_LATEST];
+	record->task.max_attempts = (unsigned)head[HEAD_ATTEMPTS];
 	record->task.grace = grace_ms < TW_REDIS_DELAY_MAX / TW_MILLISECOND
 				     ? (tw_duration)grace_ms * TW_MILLISECOND
 				     : TW_REDIS_DELAY_MAX;

@@ -96,7 +96,7 @@ if #due > 0 then
 		local begun = run and tonumber(string.match(run, '^%d+')) or 0
 		local open = every[i] and string.match(every[i], '^%a+ %d+ cron ([*-])')
 		local grace = some_are_late and begun == 0 and record and
-			tonumber(string.match(record, '^%d+ %d+ (%d+)\n'))
+			tonumber(string.match(record, '^%d+ %d+ ([1-9]%d*)'))
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
 		if place and (seen[key] or not group.confirms(key, due[2 * i])) then
 			-- It was moved or replaced, and its place in the queue stayed.

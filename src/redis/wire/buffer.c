@@ -21,18 +21,14 @@ void buffer_clear(struct buffer *buffer)
 	buffer->failed = false;
 }
 
-/* Makes room for `size` more bytes and a NUL. Returns false without memory. */
-static bool buffer_reserve(struct buffer *buffer, size_t size)
+/* Makes room for `size` bytes and a NUL. Returns false without memory. */
+static bool buffer_grow(struct buffer *buffer, size_t size)
 {
 	size_t capacity = buffer->capacity ? buffer->capacity : 256;
 	char *data;
 
-	if (buffer->failed)
-		return false;
-	while (capacity < buffer->size + size + 1)
+	while (capacity <= size)
 		capacity *= 2;
-	if (capacity == buffer->capacity)
-		return true;
 	data = realloc(buffer->data, capacity);
 	if (!data) {
 		buffer->failed = true;
@@ -45,12 +41,14 @@ static bool buffer_reserve(struct buffer *buffer, size_t size)
 
 void buffer_append(struct buffer *buffer, const void *data, size_t size)
 {
-	if (!buffer_reserve(buffer, size))
+	size_t end = buffer->size + size;
+
+	if (end >= buffer->capacity && !buffer_grow(buffer, end))
 		return;
 	if (size)
 		memcpy(buffer->data + buffer->size, data, size);
-	buffer->size += size;
-	buffer->data[buffer->size] = '\0';
+	buffer->size = end;
+	buffer->data[end] = '\0';
 }
 
 void buffer_append_text(struct buffer *buffer, const char *text)

@@ -29,6 +29,7 @@ struct script {
 	X(add, 9, false, true, false, "[*i]")                            \
 	X(every, 9, false, true, false, "i")                             \
 	X(group_add, 9, false, true, false, "[*i]")                      \
+	X(latest, 9, false, true, false, "i")                            \
 	X(add_many, 1, false, true, false, "[*i]")                       \
 	X(cancel, 7, false, true, false, "i")                            \
 	X(move, 7, false, true, false, "i")                              \

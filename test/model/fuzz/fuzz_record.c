@@ -33,8 +33,9 @@ static void check_again(const struct record *record)
 	/* None stands for a number of attempts, and what is kept may say more than a task may. */
 	if (!task.max_attempts || task_check(&task, NULL) != TW_OK)
 		return;
-	assert(record_write(&buffer, &task, NULL) == TW_OK);
+	assert(record_write(&buffer, &task, record->latest_due_ms, NULL) == TW_OK);
 	assert(record_read(&again, buffer.data, buffer.size) == TW_OK);
+	assert(record->latest_due_ms == again.latest_due_ms);
 	check_same(&task, &again.task);
 	record_free(&again);
 	buffer_free(&buffer);

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * This tests the latest due time of tasks that are added again and again: by the scripts, which
+ * read the test's clock, and through the calls.
+ */
+#include "support/fixture.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "support/proxy.h"
+#include "support/scripts.h"
+#include "support/wait.h"
+
+/* ---- The scripts, by the test's clock ---- */
+
+static const int64_t start_ms = INT64_C(1700000000000);
+
+struct shard {
+	redisContext *context;
+	int64_t now_ms;
+	const char *group; /* that of the tasks, or NULL */
+	char token[24];    /* that of the last claim with a task */
+};
+
+static void time_set(struct shard *shard, int64_t after_ms)
+{
+	shard->now_ms = start_ms + after_ms;
+	script_clock_set(shard->context, shard->now_ms * 1000);
+}
+
+static struct shard shard_open(const struct fixture *fixture, const char *group)
+{
+	struct shard shard = {.context = redisConnect("127.0.0.1", fixture->server.port),
+			      .group = group};
+
+	assert_int_equal(shard.context->err, 0);
+	freeReplyObject(redisCommand(shard.context, "FLUSHDB"));
+	time_set(&shard, 0);
+	return shard;
+}
+
+/* Adds the task "k", whose body is the time, with a delay of 1 s. Returns after how many
+ * milliseconds of the start it is due. */
+static int64_t add(struct shard *shard, int64_t latest_ms)
+{
+	char group[32] = "";
+	char record[96];
+	char latest_us[24];
+	const char *words[6] = {"any", "k", "0", "1000000", record, latest_us};
+	redisReply *reply;
+	int64_t due;
+
+	if (shard->group)
+		snprintf(group, sizeof(group), "{\"group\":\"%s\"}", shard->group);
+	snprintf(record, sizeof(record), "8 %zu%s\n%s%" PRId64, strlen(group),
+		 latest_ms ? " 0" : "", group, shard->now_ms - start_ms);
+	snprintf(latest_us, sizeof(latest_us), "%" PRId64, latest_ms * 1000);
+	reply = latest_ms      ? script_run(shard->context, &script_latest, 6, words)
+		: shard->group ? script_run(shard->context, &script_group_add, 5, words)
+			       : script_run(shard->context, &script_add, 5, words);
+	due = (latest_ms ? reply : reply->element[0])->integer - start_ms;
+	freeReplyObject(reply);
+	return due;
+}
+
+/* Claims what is due, with a lease of an hour. Returns the body of the task, or -1 if there is
+ * none. */
+static int64_t claim(struct shard *shard)
+{
+	const char *words[7] = {"10", "3600000", "1000000", "", "0", "0", "1000000"};
+	redisReply *reply = script_run(shard->context, &script_claim, 7, words);
+	int64_t body = -1;
+
+	assert_true(reply->element[5]->elements <= 1);
+	if (reply->element[5]->elements) {
+		const char *record = reply->element[5]->element[0]->str;
+		const char *json_end = strchr(record, '}');
+
+		body = strtoll(json_end ? json_end + 1 : strchr(record, '\n') + 1, NULL, 10);
+		snprintf(shard->token, sizeof(shard->token), "%lld", reply->element[3]->integer);
+	}
+	freeReplyObject(reply);
+	return body;
+}
+
+/* Ends the first attempt, which is that of the last claim. The task is retried after that time, or
+ * is done if it is negative. Returns 'o', or 's' if the run is another's. */
+static char run_end(struct shard *shard, int64_t retry_ms)
+{
+	char run[32];
+	char wait[24];
+	const char *words[5] = {"1", "k", run, wait, "it failed"};
+	redisReply *reply;
+	char answer;
+
+	snprintf(run, sizeof(run), "1:%s", shard->token);
+	snprintf(wait, sizeof(wait), "%" PRId64, retry_ms);
+	reply = retry_ms < 0 ? script_run(shard->context, &script_ack, 3, words)
+			     : script_run(shard->context, &script_fail, 5, words);
+	answer = reply->str[0];
+	freeReplyObject(reply);
+	return answer;
+}
+
+static int64_t move(struct shard *shard, int64_t at_ms)
+{
+	char at[24];
+	const char *words[3] = {"k", at, "0"};
+	redisReply *reply;
+	int64_t due;
+
+	snprintf(at, sizeof(at), "%" PRId64, start_ms + at_ms);
+	reply = script_run(shard->context, &script_move, 3, words);
+	due = reply->integer - start_ms;
+	freeReplyObject(reply);
+	return due;
+}
+
+static const char *const groups[] = {NULL, "g", "g/u"};
+enum { GROUPS = sizeof(groups) / sizeof(groups[0]) };
+
+static void adds_without_a_pause_run_once_at_the_latest_time(void **state)
+{
+	for (int i = 0; i < GROUPS; i++) {
+		struct shard shard = shard_open(*state, groups[i]);
+
+		for (int64_t ms = 0; ms < 3000; ms += 100) {
+			time_set(&shard, ms);
+			assert_int_equal(claim(&shard), -1);
+			assert_int_equal(add(&shard, 3000), ms < 2000 ? ms + 1000 : 3000);
+		}
+		time_set(&shard, 2999);
+		assert_int_equal(claim(&shard), -1);
+		time_set(&shard, 3000);
+		/* It has the data of the last add. */
+		assert_int_equal(claim(&shard), 2900);
+		assert_int_equal(run_end(&shard, -1), 'o');
+		for (int64_t ms = 3000; ms < 9000; ms += 100) {
+			time_set(&shard, ms);
+			assert_int_equal(claim(&shard), -1);
+		}
+		redisFree(shard.context);
+	}
+}
+
+static void burst_runs_once_a_delay_after_its_last_add(void **state)
+{
+	for (int i = 0; i < GROUPS; i++) {
+		struct shard shard = shard_open(*state, groups[i]);
+
+		for (int64_t ms = 0; ms <= 1500; ms += 100) {
+			time_set(&shard, ms);
+			assert_int_equal(add(&shard, 3000), ms + 1000);
+			assert_int_equal(claim(&shard), -1);
+		}
+		time_set(&shard, 2499);
+		assert_int_equal(claim(&shard), -1);
+		time_set(&shard, 2500);
+		assert_int_equal(claim(&shard), 1500);
+		assert_int_equal(run_end(&shard, -1), 'o');
+		/* The next burst has a latest time of its own. */
+		time_set(&shard, 10000);
+		assert_int_equal(add(&shard, 3000), 11000);
+		time_set(&shard, 10900);
+		assert_int_equal(add(&shard, 3000), 11900);
+		redisFree(shard.context);
+	}
+}
+
+static void first_add_fixes_the_latest_time(void **state)
+{
+	struct shard shard = shard_open(*state, NULL);
+
+	assert_int_equal(add(&shard, 500), 500);
+	time_set(&shard, 100);
+	assert_int_equal(add(&shard, 60000), 500);
+	/* The time has passed, and nothing has claimed the task yet. */
+	time_set(&shard, 700);
+	assert_int_equal(add(&shard, 60000), 700);
+	assert_int_equal(claim(&shard), 700);
+	redisFree(shard.context);
+}
+
+static void task_that_has_begun_is_replaced_with_a_new_latest_time(void **state)
+{
+	for (int retried = 0; retried < 2; retried++) {
+		struct shard shard = shard_open(*state, NULL);
+
+		assert_int_equal(add(&shard, 500), 500);
+		time_set(&shard, 500);
+		assert_int_equal(claim(&shard), 0);
+		if (retried)
+			assert_int_equal(run_end(&shard, 60000), 'o');
+		time_set(&shard, 600);
+		assert_int_equal(add(&shard, 1500), 1600);
+		time_set(&shard, 1500);
+		assert_int_equal(add(&shard, 1500), 2100);
+		assert_int_equal(run_end(&shard, -1), 's');
+		time_set(&shard, 2100);
+		assert_int_equal(claim(&shard), 1500);
+		redisFree(shard.context);
+	}
+}
+
+static void add_without_a_limit_removes_it(void **state)
+{
+	for (int i = 0; i < GROUPS; i++) {
+		struct shard shard = shard_open(*state, groups[i]);
+
+		assert_int_equal(add(&shard, 500), 500);
+		time_set(&shard, 100);
+		assert_int_equal(add(&shard, 0), 1100);
+		time_set(&shard, 200);
+		assert_int_equal(add(&shard, 700), 900);
+		redisFree(shard.context);
+	}
+}
+
+static void move_passes_the_latest_time_and_keeps_it(void **state)
+{
+	for (int i = 0; i < GROUPS; i++) {
+		struct shard shard = shard_open(*state, groups[i]);
+
+		assert_int_equal(add(&shard, 3000), 1000);
+		assert_int_equal(move(&shard, 5000), 5000);
+		time_set(&shard, 2500);
+		assert_int_equal(claim(&shard), -1);
+		assert_int_equal(add(&shard, 3000), 3000);
+		time_set(&shard, 3000);
+		assert_int_equal(claim(&shard), 2500);
+		redisFree(shard.context);
+	}
+}
+
+/* ---- The calls ---- */
+
+static bool see(void *context, const struct tw_redis_info *info)
+{
+	*(struct tw_redis_info *)context = *info;
+	return true;
+}
+
+/* Returns the key's task, whose pointers are not valid any more. */
+static struct tw_redis_info get(struct tw_redis *redis, const char *key)
+{
+	struct tw_redis_info info;
+
+	assert_ok(redis, tw_redis_get(redis, key, strlen(key), see, &info));
+	return info;
+}
+
+static struct tw_redis_task task_of(const char *key, tw_duration delay, tw_duration latest)
+{
+	return (struct tw_redis_task){
+		.key = key, .key_size = strlen(key), .delay = delay, .latest = latest};
+}
+
+static void latest_has_a_range_and_may_be_less_than_the_delay(void **state)
+{
+	struct fixture *fixture = *state;
+	const tw_duration bad[] = {-1, INT64_MIN, TW_REDIS_DELAY_MAX + 1, TW_FOREVER};
+	struct tw_redis_task task = task_of("a", TW_HOUR, 0);
+	struct tw_redis_info info;
+	enum tw_status status;
+	int64_t due_ms;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		task.latest = bad[i];
+		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+		assert_int_equal(tw_redis_add_many(fixture->redis, &task, 1, &status), TW_INVALID);
+		assert_int_equal(status, TW_INVALID);
+	}
+	task.latest = TW_MINUTE;
+	task.every = TW_HOUR;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
+	task.every = 0;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	info = get(fixture->redis, "a");
+	assert_true(info.due_ms == due_ms && info.latest_due_ms == due_ms);
+	assert_true(due_ms - info.now_ms <= 60001 && due_ms - info.now_ms > 30000);
+	task = task_of("b", TW_HOUR, TW_REDIS_DELAY_MAX);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	info = get(fixture->redis, "b");
+	assert_true(info.latest_due_ms - due_ms == (TW_REDIS_DELAY_MAX - TW_HOUR) / TW_MILLISECOND);
+	task = task_of("c", TW_HOUR, 0);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	assert_int_equal(get(fixture->redis, "c").latest_due_ms, 0);
+}
+
+static void modes_apply_with_a_limit(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = task_of("a", TW_HOUR, TW_MINUTE);
+
+	task.mode = TW_REDIS_REPLACE;
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_NOT_FOUND);
+	task.mode = TW_REDIS_NEW;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_EXISTS);
+	task.mode = TW_REDIS_REPLACE;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+}
+
+static void tasks_of_a_batch_have_their_limits(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task tasks[] = {
+		task_of("a", TW_HOUR, TW_MINUTE), task_of("plain", TW_HOUR, 0),
+		task_of("grouped", TW_HOUR, 0),   task_of("b", TW_HOUR, TW_MINUTE),
+		task_of("a", TW_SECOND, TW_HOUR), task_of("b", 0, 0),
+	};
+	enum { COUNT = sizeof(tasks) / sizeof(tasks[0]) };
+	enum tw_status each[COUNT];
+	struct tw_redis_info info;
+
+	tasks[2].group = tasks[3].group = "g";
+	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, COUNT, each));
+	info = get(fixture->redis, "a");
+	assert_true(info.latest_due_ms - info.due_ms >= 59000 - 1);
+	assert_true(info.latest_due_ms - info.now_ms <= 60001);
+	assert_int_equal(get(fixture->redis, "plain").latest_due_ms, 0);
+	assert_int_equal(get(fixture->redis, "grouped").latest_due_ms, 0);
+	assert_int_equal(get(fixture->redis, "b").latest_due_ms, 0);
+}
+
+static void add_repeated_after_a_lost_reply_keeps_the_latest_time(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task first = task_of("first", TW_HOUR, TW_MINUTE);
+	struct tw_redis_task task = task_of("the-lost-one", TW_HOUR, TW_MINUTE);
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis *redis;
+	struct proxy proxy;
+	int64_t latest_ms;
+	int64_t due_ms;
+
+	proxy_start(&proxy, fixture->server.port);
+	options.url = proxy.url;
+	redis = client_open(&options);
+	/* The script is there already: the first try does the adding. */
+	assert_ok(redis, tw_redis_add(redis, &first, NULL));
+	proxy_lose_reply(&proxy, "the-lost-one");
+	assert_int_equal(tw_redis_add(redis, &task, NULL), TW_REDIS_OUTCOME_UNKNOWN);
+	assert_int_equal(proxy_lost(&proxy), 1);
+	latest_ms = get(redis, "the-lost-one").latest_due_ms;
+	WAIT_UNTIL(redis_server_now(&fixture->server) > latest_ms - 60000 + 5);
+	assert_ok(redis, tw_redis_add(redis, &task, &due_ms));
+	assert_true(due_ms == latest_ms);
+	assert_true(get(redis, "the-lost-one").latest_due_ms == latest_ms);
+	tw_redis_close(redis);
+	proxy_stop(&proxy);
+}
+
+/* The latest due time stands after the grace in the record, which the claim reads. */
+static void grace_applies_beside_a_limit(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = task_of("a", 0, TW_MINUTE);
+	struct tw_redis_batch *batch;
+
+	task.grace = 2 * TW_SECOND;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	make_overdue(fixture, "a", 3 * TW_SECOND);
+	assert_nothing_due(fixture->redis, "a");
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
+	task.grace = 0;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	make_overdue(fixture, "a", TW_HOUR);
+	batch = claim_for(fixture->redis, "a", TW_MINUTE);
+	assert_int_equal(only_job(batch)->attempt, 1);
+	tw_redis_batch_free(batch);
+}
+
+static void restored_task_has_its_limit(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task task = task_of("a", 0, 24 * TW_HOUR);
+	struct tw_redis_info info;
+	int64_t now_ms = redis_server_now(&fixture->server);
+	int64_t due_ms;
+
+	info = (struct tw_redis_info){.task = task_of("a", 0, 0),
+				      .due_ms = now_ms + 1000,
+				      .latest_due_ms = now_ms + 60000};
+	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &info, 1, NULL));
+	assert_true(get(fixture->redis, "a").latest_due_ms == now_ms + 60000);
+	task.delay = TW_HOUR;
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	assert_true(due_ms == now_ms + 60000);
+	info.latest_due_ms = -1;
+	assert_int_equal(tw_redis_restore(fixture->redis, &info, 1, NULL), TW_INVALID);
+	info.latest_due_ms = INT64_C(253402300800000);
+	assert_int_equal(tw_redis_restore(fixture->redis, &info, 1, NULL), TW_INVALID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(adds_without_a_pause_run_once_at_the_latest_time),
+		FIXTURE_TEST(burst_runs_once_a_delay_after_its_last_add),
+		FIXTURE_TEST(first_add_fixes_the_latest_time),
+		FIXTURE_TEST(task_that_has_begun_is_replaced_with_a_new_latest_time),
+		FIXTURE_TEST(add_without_a_limit_removes_it),
+		FIXTURE_TEST(move_passes_the_latest_time_and_keeps_it),
+		FIXTURE_TEST(latest_has_a_range_and_may_be_less_than_the_delay),
+		FIXTURE_TEST(modes_apply_with_a_limit),
+		FIXTURE_TEST(tasks_of_a_batch_have_their_limits),
+		FIXTURE_TEST(add_repeated_after_a_lost_reply_keeps_the_latest_time),
+		FIXTURE_TEST(grace_applies_beside_a_limit),
+		FIXTURE_TEST(restored_task_has_its_limit),
+	};
+
+	return FIXTURE_RUN(tests);
+}
