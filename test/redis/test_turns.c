@@ -74,7 +74,7 @@ struct model {
 	struct rotation users; /* those of b */
 	bool uses_groups;
 	bool b_has_users;
-	int most; /* of the present claim */
+	int most; /* the limit of the claim under way */
 };
 
 /* ---- The scripts, by the test's clock ---- */
