@@ -664,6 +664,49 @@ struct tw_redis_stats {
  */
 TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats);
 
+/* Highest number of groups that are listed. */
+#define TW_REDIS_GROUPS_MAX 100
+
+/* Counts of a group. A tenant's counts don't include its users'. */
+struct tw_redis_group_stats {
+	char name[TW_REDIS_GROUP_MAX + 1]; /* "tenant" or "tenant/user" */
+	uint64_t waiting;                  /* tasks that wait, whether due or not */
+	uint64_t running;                  /* tasks on lease */
+	int64_t oldest_ms; /* the earliest due time of those that wait, or 0 if none waits */
+};
+
+/*
+ * Lists the largest groups of the namespace: those with the most waiting tasks first, then those
+ * with the most running tasks, then by name.
+ *
+ * Fills groups[] with up to `room` rows, at most TW_REDIS_GROUPS_MAX, and *count with their
+ * number.
+ * The cost does not grow with the number of groups or tasks, because the call looks at a part of
+ * them: in each shard at N waiting tasks of groups, evenly spaced in the order of names, at N
+ * groups that have the next turns, at N users' groups, and at N tasks on lease. N is 512 divided by
+ * the number of shards, at least 16. The groups that are largest by these are counted and listed:
+ * as far as there is room, each that has a fiftieth of the waiting tasks, and all if no shard has
+ * more than N.
+ *
+ * `waiting` and `oldest_ms` are exact, except that a task that was just replaced or moved may count
+ * twice. `running` is exact if a shard has at most N tasks that are on lease or not due yet and
+ * without a group, with up to 512 KiB of data; otherwise it is scaled up from N of these. Costs two
+ * round trips to each node.
+ *
+ * Returns:
+ *   TW_OK                     groups[] and *count are filled
+ *   TW_INVALID                `redis` or `count` is NULL, or `groups` is NULL and `room` > 0
+ *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
+ *   TW_REDIS_UNFIT            the server now at that address can't be used
+ *   TW_REDIS_FAILED           the server replied with an error; if it was about some shards, for
+ *                             example a key of the wrong type, the others were counted
+ *   TW_NO_MEMORY              out of memory
+ */
+TW_API enum tw_status tw_redis_get_groups(struct tw_redis *redis,
+					  struct tw_redis_group_stats *groups, size_t room,
+					  size_t *count);
+
 /*
  * Pause and resume the namespace.
  *

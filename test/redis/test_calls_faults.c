@@ -216,6 +216,16 @@ static enum tw_status call_get_workers(struct stage *stage)
 	return tw_redis_get_workers(stage->redis, NULL, 0, &count);
 }
 
+static enum tw_status call_get_groups(struct stage *stage)
+{
+	struct tw_redis_group_stats group;
+	size_t count = 7;
+	enum tw_status status = tw_redis_get_groups(stage->redis, &group, 1, &count);
+
+	assert_int_equal(count, status == TW_OK);
+	return status;
+}
+
 static struct tw_redis_options options_of(struct fixture *fixture)
 {
 	struct tw_redis_options options = fixture->options;
@@ -239,6 +249,8 @@ static void stage_open(struct stage *stage)
 	struct fixture *fixture = stage->fixture;
 	struct tw_redis_options options = options_of(fixture);
 	const struct tw_redis_task with_callback = callback("callback");
+	const struct tw_redis_task grouped = {
+		.key = "grouped", .key_size = 7, .delay = TW_HOUR, .group = "g"};
 	const struct tw_redis_info letter = {.task = callback("letter"), .reason = "why"};
 	struct tw_redis_info beside = {.reason = ""};
 	char key[KEY_SIZE];
@@ -249,6 +261,7 @@ static void stage_open(struct stage *stage)
 	stage->batch = claim_new(fixture->redis, "leased", TW_MINUTE);
 	add_task(fixture->redis, "due", 0);
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &with_callback, NULL));
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &grouped, NULL));
 	assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
 	/* Two of one shard: a listing that fails with the first has another one before it. */
 	for (int i = 0; i < 2; i++) {
@@ -291,11 +304,12 @@ static void call_with_fault(void *context)
 }
 
 static enum tw_status (*const calls[])(struct stage *) = {
-	call_ping,     call_open_beside, call_add,        call_add_many,    call_cancel,
-	call_end,      call_move,        call_get,        call_each,        call_dead_each,
-	call_dead_add, call_dead_retry,  call_dead_drop,  call_get_stats,   call_pause,
-	call_resume,   call_set_limits,  call_get_limits, call_claim,       call_ack,
-	call_extend,   call_fail,        call_release,    call_get_workers, call_add_calendar};
+	call_ping,      call_open_beside, call_add,        call_add_many,    call_cancel,
+	call_end,       call_move,        call_get,        call_each,        call_dead_each,
+	call_dead_add,  call_dead_retry,  call_dead_drop,  call_get_stats,   call_pause,
+	call_resume,    call_set_limits,  call_get_limits, call_claim,       call_ack,
+	call_extend,    call_fail,        call_release,    call_get_workers, call_add_calendar,
+	call_get_groups};
 
 static void each_call_meets_each_failure(void **state)
 {

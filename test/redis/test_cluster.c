@@ -216,19 +216,28 @@ static void calls_reach_every_node(void **state)
 {
 	static struct tw_redis_task tasks[200];
 	static char keys[200][KEY_SIZE];
+	struct tw_redis_group_stats groups[3];
 	struct tw_redis_batch *batch;
+	size_t count = 0;
 	int listed = 0;
 
 	(void)state;
 	for (int i = 0; i < 200; i++) {
 		number_key(keys[i], i);
-		tasks[i] = (struct tw_redis_task){
-			.key = keys[i], .key_size = strlen(keys[i]), .delay = TW_HOUR};
+		tasks[i] = (struct tw_redis_task){.key = keys[i],
+						  .key_size = strlen(keys[i]),
+						  .delay = TW_HOUR,
+						  .group = i % 4 == 3 ? "small" : "large"};
 	}
 	assert_ok(redis, tw_redis_add_many(redis, tasks, 200, NULL));
 	assert_int_equal(stats_of(redis).tasks, 200);
 	assert_ok(redis, tw_redis_each(redis, count_one, &listed));
 	assert_int_equal(listed, 200);
+	assert_ok(redis, tw_redis_get_groups(redis, groups, 3, &count));
+	assert_int_equal(count, 2);
+	assert_string_equal(groups[0].name, "large");
+	assert_int_equal(groups[0].waiting, 150);
+	assert_int_equal(groups[1].waiting, 50);
 	for (int i = 0; i < 200; i++) {
 		assert_int_equal(find_task(redis, keys[i]).status, TW_OK);
 		if (i % 2)
@@ -271,11 +280,23 @@ static int version_of(struct redis_server *server)
 	return version;
 }
 
+static void assert_one_group(uint64_t waiting, uint64_t running)
+{
+	struct tw_redis_group_stats group;
+	size_t count = 0;
+
+	assert_ok(redis, tw_redis_get_groups(redis, &group, 1, &count));
+	assert_int_equal(count, 1);
+	assert_int_equal(group.waiting, waiting);
+	assert_int_equal(group.running, running);
+}
+
 static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
 {
 	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
 	int source = cluster_owner(&cluster, slot);
 	int target = (source + 1) % CLUSTER_NODES;
+	const struct tw_redis_task grouped = {.key = "a", .key_size = 1, .group = "g"};
 	struct tw_redis_batch *batch;
 	tw_duration before;
 
@@ -284,13 +305,17 @@ static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
 		TEST_SKIP("Redis before 7 has no such thing");
 	cluster_begin_move(&cluster, slot, source, target);
 	before = wall_clock();
-	/* The first to come, one that replaces it, and a run. */
+	/* The first to come, one that replaces it, and a run; the same in a group. */
 	add_task(redis, "a", 0);
 	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_REPLACE), TW_OK);
 	batch = await_claim(redis, "a", TW_MINUTE);
 	assert_ok(redis, tw_redis_release(redis, only_job(batch), 1, NULL));
 	assert_int_equal(find_task(redis, "a").status, TW_OK);
-	assert_int_equal(cancel_task(redis, "a"), TW_OK);
+	tw_redis_batch_free(batch);
+	assert_ok(redis, tw_redis_add(redis, &grouped, NULL));
+	assert_one_group(1, 0);
+	batch = await_claim(redis, "a", TW_MINUTE);
+	assert_one_group(0, 1);
 	add_task(redis, "a", TW_HOUR);
 	assert_true(wall_clock() - before < 5 * TW_SECOND);
 	cluster_end_move(&cluster, slot, source, target);

@@ -42,10 +42,14 @@ int64_t delay_to_ms(tw_duration delay);
  */
 enum tw_status call_enter(struct tw_redis *redis, const struct script *script, const void *key,
 			  size_t key_size, struct call **call);
-/* Runs the script for every shard, with the arguments up to NULL; `arguments` may be NULL. Counts
- * are added to `stats`, which may be NULL. Returns TW_EXISTS if a shard answers -1. */
+/* Reads the replies of all shards into `result`. One without a reply has failed. */
+typedef enum tw_status replies_read(void *result, const struct eval *evals, unsigned shards);
+/* Returns TW_EXISTS if a shard answers -1. `result` may be NULL. */
+replies_read answers_check;
+/* Runs the script for every shard, with the arguments up to NULL; `arguments` may be NULL. The
+ * replies are read also if a shard has failed. */
 enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
-			  const char *const *arguments, struct tw_redis_stats *stats);
+			  const char *const *arguments, replies_read *read, void *result);
 /* Runs the call's eval. */
 enum tw_status call_ask(struct tw_redis *redis, struct call *call);
 

@@ -79,7 +79,9 @@ enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *gro
 	rule_write(rule, limits);
 	snprintf(most, sizeof(most), "%d", TW_REDIS_PATTERNS_MAX);
 	status = own_rule_set(redis, arguments);
-	return status == TW_OK ? shards_run(redis, &script_group_rule, arguments, NULL) : status;
+	return status == TW_OK
+		       ? shards_run(redis, &script_group_rule, arguments, answers_check, NULL)
+		       : status;
 }
 
 /* A visit passes names with rules to `each`. */

@@ -40,21 +40,33 @@ static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
 		stats->next_ms = next;
 }
 
-static enum tw_status answer_read(const struct eval *eval, struct tw_redis_error *error)
+static enum tw_status stats_read(void *result, const struct eval *evals, unsigned shards)
 {
-	int64_t answer = eval_integer(eval, 0, 0);
-	enum tw_status status = answer == -1 ? TW_EXISTS : TW_REDIS_FAILED;
+	for (unsigned shard = 0; shard < shards; shard++)
+		stats_add(result, evals[shard].reply);
+	return TW_OK;
+}
 
-	return answer >= 0 ? TW_OK : error_set(error, status, "%s", tw_status_text(status));
+enum tw_status answers_check(void *result, const struct eval *evals, unsigned shards)
+{
+	(void)result;
+	for (unsigned shard = 0; shard < shards; shard++) {
+		int64_t answer = eval_integer(&evals[shard], 0, 0);
+
+		if (answer < 0)
+			return answer == -1 ? TW_EXISTS : TW_REDIS_FAILED;
+	}
+	return TW_OK;
 }
 
 enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
-			  const char *const *arguments, struct tw_redis_stats *stats)
+			  const char *const *arguments, replies_read *read, void *result)
 {
 	unsigned shards = redis->space.shards;
 	struct eval *evals = calloc(shards, sizeof(*evals));
 	struct call *call = evals ? call_begin(&redis->access->calls) : NULL;
 	enum tw_status status = TW_OK;
+	enum tw_status answer;
 
 	if (!call) {
 		free(evals);
@@ -68,16 +80,15 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 			eval_hint(&evals[shard]);
 	}
 	call_run(&redis->access->calls, call, evals, shards);
+	answer = read(result, evals, shards);
 	for (unsigned shard = 0; shard < shards; shard++) {
 		if (status == TW_OK)
 			status = evals[shard].status;
-		if (stats)
-			stats_add(stats, evals[shard].reply);
-		else if (status == TW_OK)
-			status = answer_read(&evals[shard], &call->error);
 		eval_free(&evals[shard]);
 	}
 	free(evals);
+	if (status == TW_OK && answer != TW_OK)
+		status = error_set(&call->error, answer, "%s", tw_status_text(answer));
 	return call_end(&redis->access->calls, call, status);
 }
 
@@ -86,21 +97,21 @@ enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats 
 	if (!redis || !stats)
 		return TW_INVALID;
 	memset(stats, 0, sizeof(*stats));
-	return shards_run(redis, &script_count, NULL, stats);
+	return shards_run(redis, &script_count, NULL, stats_read, stats);
 }
 
 enum tw_status tw_redis_pause(struct tw_redis *redis)
 {
 	static const char *const on[] = {"1", NULL};
 
-	return redis ? shards_run(redis, &script_pause, on, NULL) : TW_INVALID;
+	return redis ? shards_run(redis, &script_pause, on, answers_check, NULL) : TW_INVALID;
 }
 
 enum tw_status tw_redis_resume(struct tw_redis *redis)
 {
 	static const char *const off[] = {"0", NULL};
 
-	return redis ? shards_run(redis, &script_pause, off, NULL) : TW_INVALID;
+	return redis ? shards_run(redis, &script_pause, off, answers_check, NULL) : TW_INVALID;
 }
 
 /* Refuses a namespace that is in use. */
@@ -126,7 +137,7 @@ enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force)
 	if (status == TW_OK && !force)
 		status = check_unused(redis);
 	if (status == TW_OK)
-		status = shards_run(redis, &script_delete, arguments, NULL);
+		status = shards_run(redis, &script_delete, arguments, answers_check, NULL);
 	if (status == TW_EXISTS)
 		calls_note(&redis->access->calls, status,
 			   "the namespace has tasks or dead letters");

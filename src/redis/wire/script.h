@@ -42,6 +42,8 @@ struct script {
 	X(get, 7, true, false, false, "[*issss]")                        \
 	X(list, 7, true, false, false, "[nn*sssss]")                     \
 	X(count, 9, true, false, false, "[nnnnninnn]")                   \
+	X(group_find, 3, true, false, false, "[*snn]")                   \
+	X(group_count, 1, true, false, false, "[*nn]")                   \
 	X(scan, 7, true, false, false, "[id[*ss]n]")                     \
 	X(dead_retry, 8, false, true, false, "i")                        \
 	X(dead_drop, 8, false, false, false, "i")                        \

@@ -222,6 +222,14 @@ static enum tw_status call_drain_group(struct tw_redis *redis)
 	return tw_redis_drain_group(redis, "g", NULL);
 }
 
+static enum tw_status call_groups(struct tw_redis *redis)
+{
+	struct tw_redis_group_stats groups[4];
+	size_t count;
+
+	return tw_redis_get_groups(redis, groups, 4, &count);
+}
+
 const struct redis_call redis_calls[] = {{"add", call_add, "1"},
 					 {"add_many", call_add_many, "3"},
 					 {"add_cron", call_add_cron, ""},
@@ -248,5 +256,6 @@ const struct redis_call redis_calls[] = {{"add", call_add, "1"},
 					 {"workers", call_workers, "0"},
 					 {"set_group_limits", call_set_group_limits, "i"},
 					 {"each_group_limits", call_each_group_limits, "r"},
-					 {"drain_group", call_drain_group, "2"}};
+					 {"drain_group", call_drain_group, "2"},
+					 {"groups", call_groups, "0"}};
 const size_t redis_call_count = sizeof(redis_calls) / sizeof(redis_calls[0]);

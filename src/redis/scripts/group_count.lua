@@ -1,0 +1,15 @@
+-- with: read
+-- ARGV: names of groups, each followed by a newline. Answers of each how many of its tasks wait,
+-- and the due time of the first of these or 0.
+local queue = string.sub(KEYS[1], 1, -4) .. 'queue'
+local reply = {}
+
+for name in string.gmatch(ARGV[1], '([^\n]*)\n') do
+	local from, to = '[' .. name .. '\0', '(' .. name .. '\1'
+	local first = read('ZRANGEBYLEX', queue, from, to, 'LIMIT', 0, 1)[1]
+	local due = string.sub(first or '', #name + 2, #name + 16)
+	reply[#reply + 1] = first and read('ZLEXCOUNT', queue, from, to) or 0
+	-- Something else may have written any text.
+	reply[#reply + 1] = tonumber(string.match(due, '^%d+$') or 0)
+end
+return reply

@@ -1,0 +1,83 @@
+-- with: read group
+-- Finds groups with many waiting tasks, whatever the number of groups. ARGV: how many places of
+-- `queue`, turns, users and tasks on lease to look at. Answers of each group found: name, about how
+-- many of its tasks wait, and how many are on lease. `queue` is in the order of names, so of N
+-- evenly spaced places one is of each group that has an Nth of all. A group has much the same place
+-- in each shard, so each shard looks at other places: those of all shards are evenly spaced, too.
+local group = grouping()
+local most, tag = tonumber(ARGV[1]), string.sub(KEYS[1], 1, -4)
+local reply, found = {}, {}
+local offset = string.match(KEYS[1], '(%d+)}due$') * 0.618034 % 1
+
+if not group.is_used() then
+	return reply
+end
+
+local function add(name, waiting, running)
+	local i = found[name] or #reply + 1
+	found[name] = i
+	reply[i] = name
+	reply[i + 1] = (reply[i + 1] or 0) + waiting
+	reply[i + 2] = (reply[i + 2] or 0) + running
+end
+
+-- Returns up to `most` of the `count` members from a rank on, at evenly spaced ranks.
+local function sample(key, rank, count)
+	local some, step = {}, math.max(count / most, 1)
+	for i = 1, math.min(count, most) do
+		local at = rank + math.floor((i - 1 + offset) * step)
+		some[i] = redis.call('ZRANGE', key, at, at)[1]
+	end
+	return some
+end
+
+local waiting = read('ZCARD', tag .. 'queue')
+local places = sample(tag .. 'queue', 0, waiting)
+for _, place in ipairs(places) do
+	add(string.match(place, '^[^%z]*'), waiting / #places, 0)
+end
+
+-- These find small groups, if there are few. Of those that have users `order` has the users, and ''
+-- for their own tasks.
+local names = read('ZRANGE', tag .. 'turns', 0, most)
+local has_users = read('HMGET', tag .. 'users', unpack(names))
+for i, name in ipairs(names) do
+	if not has_users[i] then
+		add(name, 0, 0)
+	end
+end
+for _, member in ipairs(sample(tag .. 'order', 0, read('ZCARD', tag .. 'order'))) do
+	local name, user = string.match(member, '^([^%z]*)%z................(.*)$')
+	if name then
+		add(user == '' and name or name .. '/' .. user, 0, 0)
+	end
+end
+
+-- Tasks on lease stand by the end of the lease, among those without a group.
+local ended = read('ZCOUNT', KEYS[1], '-inf', now)
+local leases = read('ZCOUNT', KEYS[1], string.format('(%d', now), '(4000000000000000')
+local keys = sample(KEYS[1], ended, leases)
+local runs = #keys > 0 and read('HMGET', KEYS[3], unpack(keys)) or {}
+local running, looked, bytes = {}, 0, 0
+for i, key in ipairs(keys) do
+	local is_leased = string.find(runs[i] or '', ':', 1, true)
+	local record = is_leased and read('HGET', KEYS[2], key) or ''
+	local name = group.of(record)
+	-- Something else may have written any record.
+	if type(name) == 'string' then
+		running[#running + 1] = name
+	end
+	looked, bytes = i, bytes + #record
+	if bytes > 524288 then
+		break
+	end
+end
+for _, name in ipairs(running) do
+	add(name, 0, leases / looked)
+end
+
+for i = 1, #reply, 3 do
+	reply[i + 1] = math.floor(reply[i + 1] + 0.5)
+	reply[i + 2] = math.floor(reply[i + 2] + 0.5)
+end
+return reply

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * This tests the list of groups: its numbers are exact for few groups, and of many it finds the
+ * large ones at a bounded cost. What only a large namespace has is written into Redis as the
+ * scripts would have written it.
+ */
+#include "support/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ROOM = TW_REDIS_GROUPS_MAX };
+
+/* Opens a namespace of one shard. */
+static int open_one_shard(void **state)
+{
+	struct fixture *fixture;
+	int result = fixture_open(state);
+
+	fixture = *state;
+	tw_redis_close(fixture->redis);
+	snprintf(fixture->name_space + strlen(fixture->name_space), 4, "-1");
+	fixture->options.shards = 1;
+	fixture->options.name_space = fixture->name_space;
+	fixture->redis = client_open(&fixture->options);
+	return result;
+}
+
+/* Adds "GROUP-0" and so on, each due a second after the one before. Returns when the first is. */
+static int64_t add_to(struct tw_redis *redis, const char *group, int count, tw_duration delay)
+{
+	int64_t first_ms = 0;
+
+	for (int i = 0; i < count; i++) {
+		char key[64];
+		struct tw_redis_task task = {
+			.key = key, .delay = delay + i * TW_SECOND, .group = group};
+		int64_t due_ms;
+
+		snprintf(key, sizeof(key), "%s-%d", group ? group : "", i);
+		task.key_size = strlen(key);
+		assert_ok(redis, tw_redis_add(redis, &task, &due_ms));
+		first_ms = i ? first_ms : due_ms;
+	}
+	return first_ms;
+}
+
+static size_t list(struct tw_redis *redis, struct tw_redis_group_stats groups[ROOM])
+{
+	size_t count = 0;
+
+	assert_ok(redis, tw_redis_get_groups(redis, groups, ROOM, &count));
+	return count;
+}
+
+static void assert_group(const struct tw_redis_group_stats *group, const char *name,
+			 uint64_t waiting, uint64_t running, int64_t oldest_ms)
+{
+	assert_string_equal(group->name, name);
+	assert_int_equal(group->waiting, waiting);
+	assert_int_equal(group->running, running);
+	assert_int_equal(group->oldest_ms, oldest_ms);
+}
+
+static void numbers_of_few_groups_are_exact(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[ROOM];
+	int64_t flood;
+	int64_t user;
+	int64_t tenant;
+	int64_t same[2];
+
+	assert_int_equal(list(fixture->redis, groups), 0);
+	add_to(fixture->redis, NULL, 50, TW_HOUR);
+	assert_int_equal(list(fixture->redis, groups), 0);
+	flood = add_to(fixture->redis, "flood", 300, TW_HOUR);
+	user = add_to(fixture->redis, "tenant/user", 40, TW_MINUTE);
+	same[0] = add_to(fixture->redis, "a", 7, 2 * TW_HOUR);
+	same[1] = add_to(fixture->redis, "b", 7, TW_HOUR);
+	tenant = add_to(fixture->redis, "tenant", 6, TW_HOUR);
+	add_to(fixture->redis, "gone", 1, TW_HOUR);
+	assert_ok(fixture->redis, cancel_task(fixture->redis, "gone-0"));
+	assert_int_equal(list(fixture->redis, groups), 5);
+	assert_group(&groups[0], "flood", 300, 0, flood);
+	assert_group(&groups[1], "tenant/user", 40, 0, user);
+	assert_group(&groups[2], "a", 7, 0, same[0]);
+	assert_group(&groups[3], "b", 7, 0, same[1]);
+	assert_group(&groups[4], "tenant", 6, 0, tenant);
+}
+
+static void small_groups_and_users_are_found_beside_a_flood(void **state)
+{
+	static const char *const names[] = {"a", "t", "t/a", "t/b", "t/c", "u/a", "u/b", "z"};
+	enum { SMALL = sizeof(names) / sizeof(names[0]) };
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[ROOM];
+	int64_t first[SMALL];
+
+	/* Few of the places that it looks at are of others. */
+	add_to(fixture->redis, "flood", 5000, TW_HOUR);
+	for (int i = 0; i < SMALL; i++)
+		first[i] = add_to(fixture->redis, names[i], 1, 2 * TW_HOUR);
+	assert_int_equal(list(fixture->redis, groups), 1 + SMALL);
+	assert_int_equal(groups[0].waiting, 5000);
+	for (int i = 0; i < SMALL; i++)
+		assert_group(&groups[1 + i], names[i], 1, 0, first[i]);
+}
+
+/* Claims up to that number of tasks of each shard. */
+static void claim_all(struct tw_redis *redis, size_t limit)
+{
+	for (unsigned i = 0; i < tw_redis_shard_count(redis); i++) {
+		struct tw_redis_batch *batch;
+
+		assert_ok(redis, tw_redis_claim(redis, i, limit, TW_HOUR, &batch, NULL));
+		tw_redis_batch_free(batch);
+	}
+}
+
+static void tasks_on_lease_are_running(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[ROOM];
+	int64_t waits;
+
+	add_to(fixture->redis, "a", 1, 0);
+	add_to(fixture->redis, "b/c", 1, 0);
+	add_to(fixture->redis, NULL, 1, 0);
+	claim_all(fixture->redis, 100);
+	waits = add_to(fixture->redis, "wait", 2, TW_HOUR);
+	add_to(fixture->redis, NULL, 20, TW_MINUTE);
+	assert_int_equal(list(fixture->redis, groups), 3);
+	assert_group(&groups[0], "wait", 2, 0, waits);
+	assert_group(&groups[1], "a", 0, 1, 0);
+	assert_group(&groups[2], "b/c", 0, 1, 0);
+	/* The lease of one ends. */
+	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a-0", -1);
+	assert_int_equal(list(fixture->redis, groups), 2);
+	assert_group(&groups[1], "b/c", 0, 1, 0);
+}
+
+static void rows_end_with_the_room(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[ROOM + 1] = {0};
+	size_t count = 7;
+
+	for (int i = 0; i < ROOM + 20; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "g%03d", i);
+		add_to(fixture->redis, name, i == 5 ? 3 : 1, TW_HOUR);
+	}
+	assert_ok(fixture->redis, tw_redis_get_groups(fixture->redis, NULL, 0, &count));
+	assert_int_equal(count, 0);
+	assert_ok(fixture->redis, tw_redis_get_groups(fixture->redis, groups, 2, &count));
+	assert_int_equal(count, 2);
+	assert_string_equal(groups[0].name, "g005");
+	assert_string_equal(groups[2].name, "");
+	assert_ok(fixture->redis, tw_redis_get_groups(fixture->redis, groups, ROOM + 1, &count));
+	assert_int_equal(count, ROOM);
+	assert_string_equal(groups[ROOM].name, "");
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats group;
+	size_t count;
+
+	assert_int_equal(tw_redis_get_groups(NULL, &group, 1, &count), TW_INVALID);
+	assert_int_equal(tw_redis_get_groups(fixture->redis, NULL, 1, &count), TW_INVALID);
+	assert_int_equal(tw_redis_get_groups(fixture->redis, &group, 1, NULL), TW_INVALID);
+}
+
+/* ---- Many groups ---- */
+
+/* Runs a script of the test with the tag of shard 0 and two numbers. */
+static void write_by(struct fixture *fixture, const char *script, int first, int second)
+{
+	freeReplyObject(redis_server_ask(&fixture->server, "EVAL %s 1 {tw/%s/0} %d %d", script,
+					 fixture->name_space, first, second));
+}
+
+/* Writes groups "000001" and so on with a task each, and then further ones of one of them. */
+static const char many_groups[] =
+	"local tag, groups, more = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])\n"
+	"local function put(name, number)\n"
+	"	local place = name .. '\\0' .. string.format('%015d', number) .. number\n"
+	"	redis.call('ZADD', tag .. 'queue', 0, place)\n"
+	"	redis.call('ZADD', tag .. 'due', string.format('%.0f', 4e15 + number), number)\n"
+	"	redis.call('ZADD', tag .. 'turns', number * 1000, name)\n"
+	"end\n"
+	"for i = 1, groups do put(string.format('%06d', i), i) end\n"
+	"for i = 1, more do put('050000', groups + i) end\n"
+	"return 1";
+
+/* Returns how many commands the server has run since the last call. */
+static int64_t commands_run(struct fixture *fixture)
+{
+	redisReply *reply = redis_server_ask(&fixture->server, "INFO commandstats");
+	int64_t calls = 0;
+
+	for (const char *at = reply->str; (at = strstr(at, ":calls=")); at++)
+		calls += atoll(at + strlen(":calls="));
+	freeReplyObject(reply);
+	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG RESETSTAT"));
+	return calls;
+}
+
+static void large_group_among_100000_is_found_at_a_bounded_cost(void **state)
+{
+	enum { LOOKS = 512, GROUPS = 100000, MORE = 2 * GROUPS / (LOOKS - 4) };
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[ROOM];
+
+	/* Two of the places that it looks at are of the group, wherever they are. */
+	write_by(fixture, many_groups, GROUPS, MORE);
+	commands_run(fixture);
+	assert_int_equal(list(fixture->redis, groups), ROOM);
+	/* A place and a turn each, and two for each row. */
+	assert_in_range(commands_run(fixture), LOOKS, LOOKS + 2 * ROOM + 30);
+	assert_group(&groups[0], "050000", MORE + 1, 0, 50000);
+	assert_int_equal(groups[1].waiting, 1);
+}
+
+/* Writes groups "001" and so on with a task each, but groups 500 and 532 with 20. */
+static const char two_larger_groups[] =
+	"local tag = string.match(KEYS[1], '^(.*/)') .. ARGV[1] .. '}'\n"
+	"redis.call('ZADD', tag .. 'turns', 0, '')\n"
+	"for i = 1, 1000 do\n"
+	"	for k = 1, (i == 500 or i == 532) and 20 or 1 do\n"
+	"		redis.call('ZADD', tag .. 'queue', 0,\n"
+	"			string.format('%03d', i) .. '\\0' .. string.format('%015d', k))\n"
+	"	end\n"
+	"end\n"
+	"return 1";
+
+/* The groups have a fiftieth of the tasks of each shard, which looks at 16, and in each the same
+ * place. */
+static void shards_look_at_different_places(void **state)
+{
+	enum { SHARDS = 64 };
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[ROOM];
+
+	fixture->options.shards = SHARDS;
+	fixture->options.name_space = "shards";
+	tw_redis_close(fixture->redis);
+	fixture->redis = client_open(&fixture->options);
+	snprintf(fixture->name_space, sizeof(fixture->name_space), "shards");
+	for (int i = 0; i < SHARDS; i++)
+		write_by(fixture, two_larger_groups, i, 0);
+	assert_int_equal(list(fixture->redis, groups), ROOM);
+	assert_group(&groups[0], "500", 20 * SHARDS, 0, 1);
+	assert_group(&groups[1], "532", 20 * SHARDS, 0, 1);
+}
+
+static void small_group_whose_turn_is_next_is_found(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[3];
+	size_t count = 0;
+
+	/* It has two of 100,000 tasks, and no place that is looked at. */
+	write_by(fixture, many_groups, 1, 100000);
+	write_by(fixture,
+		 "local tag = KEYS[1]\n"
+		 "for i = 1, 2 do\n"
+		 "	redis.call('ZADD', tag .. 'queue', 0, '!\\0' .. "
+		 "string.format('%015d', 90 + i) .. 'k' .. i)\n"
+		 "end\n"
+		 "return redis.call('ZADD', tag .. 'turns', 91000, '!')",
+		 0, 0);
+	assert_ok(fixture->redis, tw_redis_get_groups(fixture->redis, groups, 3, &count));
+	assert_int_equal(count, 3);
+	assert_group(&groups[1], "!", 2, 0, 91);
+}
+
+/* Writes tasks on lease, three of "a" to each of "b", and each with a body of that size. */
+static const char many_leases[] =
+	"local tag, count, body = KEYS[1], tonumber(ARGV[1]), string.rep('x', ARGV[2])\n"
+	"local now = redis.call('TIME')[1] * 1000\n"
+	"redis.call('ZADD', tag .. 'turns', 0, '')\n"
+	"for i = 1, count do\n"
+	"	local json = '{\"group\":\"' .. (i % 4 == 0 and 'b' or 'a') .. '\"}'\n"
+	"	local lease_end = now + 600000 + i * 7919 % 1000\n"
+	"	redis.call('ZADD', tag .. 'due', string.format('%.0f', lease_end), i)\n"
+	"	redis.call('HSET', tag .. 'run', i, '1:17')\n"
+	"	redis.call('HSET', tag .. 'body', i, '8 ' .. #json .. '\\n' .. json .. body)\n"
+	"end\n"
+	"return 1";
+
+static void number_of_many_tasks_on_lease_is_scaled_up(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[ROOM];
+
+	write_by(fixture, many_leases, 4000, 0);
+	assert_int_equal(list(fixture->redis, groups), 2);
+	assert_string_equal(groups[0].name, "a");
+	assert_in_range(groups[0].running, 2700, 3300);
+	assert_in_range(groups[0].running + groups[1].running, 3999, 4001);
+}
+
+static void large_bodies_are_not_all_read(void **state)
+{
+	enum { LEASES = 200 };
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[ROOM];
+
+	write_by(fixture, many_leases, LEASES, 20000);
+	commands_run(fixture);
+	assert_int_equal(list(fixture->redis, groups), 2);
+	assert_in_range(commands_run(fixture), LEASES, LEASES + 512 * 1024 / 20000 + 30);
+	assert_in_range(groups[0].running + groups[1].running, LEASES - 1, LEASES + 1);
+}
+
+/* ---- What something else has written ---- */
+
+static void names_that_are_none_are_left_out(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[ROOM];
+
+	write_by(fixture, many_leases, 4, 0);
+	write_by(fixture,
+		 "local tag = KEYS[1]\n"
+		 "local names = {'', '/', 'a/b/c', 'c\\nd', 'c\\1d', string.rep('x', 256)}\n"
+		 "for _, name in ipairs(names) do\n"
+		 "	redis.call('ZADD', tag .. 'queue', 0, name .. '\\0' .. "
+		 "string.rep('1', 15) .. 'key')\n"
+		 "	redis.call('ZADD', tag .. 'turns', 1, name)\n"
+		 "end\n"
+		 "for i, group in ipairs({'7', 'null', '[]', '\"a\\\\u0000b\"'}) do\n"
+		 "	local json = '{\"group\":' .. group .. '}'\n"
+		 "	redis.call('HSET', tag .. 'body', i, '8 ' .. #json .. '\\n' .. json)\n"
+		 "end\n"
+		 "redis.call('ZADD', tag .. 'queue', 0, 'no zero')\n"
+		 "redis.call('ZADD', tag .. 'order', 0, 'no user')\n"
+		 "redis.call('ZADD', tag .. 'queue', 0, 'no time\\0')\n"
+		 "redis.call('ZADD', tag .. 'queue', 0, '\\255\\0' .. string.rep('0', 14) .. '7')\n"
+		 "return 1",
+		 0, 0);
+	assert_int_equal(list(fixture->redis, groups), 2);
+	assert_group(&groups[0], "no time", 1, 0, 0);
+	assert_group(&groups[1], "\xff", 1, 0, 7);
+}
+
+static void groups_of_other_shards_are_listed_beside_a_broken_key(void **state)
+{
+	static const char *const keys[] = {"due", "queue", "turns"};
+	struct fixture *fixture = *state;
+	struct tw_redis_group_stats groups[ROOM];
+	struct tw_redis_error error;
+	char name[64];
+	size_t count;
+
+	add_to(fixture->redis, "g", 40, TW_HOUR);
+	snprintf(name, sizeof(name), "{tw/%s/%u}due", fixture->name_space,
+		 tw_redis_shard(fixture->redis, "g-0", 3));
+	for (size_t i = 0; i < 3; i++) {
+		strcpy(strchr(name, '}') + 1, keys[i]);
+		freeReplyObject(redis_server_ask(&fixture->server, "RENAME %s kept", name));
+		freeReplyObject(redis_server_ask(&fixture->server, "SET %s broken", name));
+		assert_int_equal(tw_redis_get_groups(fixture->redis, groups, ROOM, &count),
+				 TW_REDIS_FAILED);
+		assert_int_equal(count, 1);
+		assert_in_range(groups[0].waiting, i == 1 ? 1 : 40, i == 1 ? 39 : 40);
+		tw_redis_last_error(fixture->redis, &error);
+		assert_non_null(strstr(error.text, name));
+		freeReplyObject(redis_server_ask(&fixture->server, "RENAME kept %s", name));
+	}
+	assert_int_equal(list(fixture->redis, groups), 1);
+	assert_int_equal(groups[0].waiting, 40);
+}
+
+#define ONE_SHARD_TEST(test) cmocka_unit_test_setup_teardown(test, open_one_shard, fixture_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(numbers_of_few_groups_are_exact),
+		ONE_SHARD_TEST(small_groups_and_users_are_found_beside_a_flood),
+		FIXTURE_TEST(tasks_on_lease_are_running),
+		FIXTURE_TEST(rows_end_with_the_room),
+		FIXTURE_TEST(bad_arguments_are_refused),
+		ONE_SHARD_TEST(large_group_among_100000_is_found_at_a_bounded_cost),
+		FIXTURE_TEST(shards_look_at_different_places),
+		ONE_SHARD_TEST(small_group_whose_turn_is_next_is_found),
+		ONE_SHARD_TEST(number_of_many_tasks_on_lease_is_scaled_up),
+		ONE_SHARD_TEST(large_bodies_are_not_all_read),
+		ONE_SHARD_TEST(names_that_are_none_are_left_out),
+		FIXTURE_TEST(groups_of_other_shards_are_listed_beside_a_broken_key),
+	};
+
+	return FIXTURE_RUN(tests);
+}
