@@ -57,6 +57,7 @@ static const char *const commands[][2] = {
 	[COMMAND_PAUSE] = {"pause", "stop workers from taking tasks of the namespace"},
 	[COMMAND_RESUME] = {"resume", "end the pause"},
 	[COMMAND_LIMITS] = {"limits", "show or set the limits of the namespace"},
+	[COMMAND_GROUP_LIST] = {"group list", "show the groups with the most waiting tasks"},
 	[COMMAND_GROUP_LIMITS] = {"group limits",
 				  "show or set limits: of a group, or as a pattern"},
 	[COMMAND_GROUP_PAUSE] = {"group pause", "stop workers from taking tasks of a group"},

@@ -29,6 +29,7 @@ int command_ping(struct tw_redis *redis, struct arguments *arguments);
 
 /* ---- group_commands.c ---- */
 
+int command_group_list(struct tw_redis *redis, struct arguments *arguments);
 /* Does group limits, group pause and group resume. */
 int command_group_limits(struct tw_redis *redis, struct arguments *arguments);
 int command_group_drain(struct tw_redis *redis, struct arguments *arguments);

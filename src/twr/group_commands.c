@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* group_commands.c has the commands about limits of groups, and the one that drains a group. */
+/* group_commands.c has the commands about groups: the list, limits, and draining. */
 #include "commands.h"
 
 #include <stdio.h>
@@ -102,6 +102,17 @@ int command_group_limits(struct tw_redis *redis, struct arguments *arguments)
 	limits_change(&limits, arguments);
 	return outcome_of_call(redis,
 			       tw_redis_set_group_limits(redis, arguments->task.group, &limits));
+}
+
+int command_group_list(struct tw_redis *redis, struct arguments *arguments)
+{
+	struct tw_redis_group_stats groups[TW_REDIS_GROUPS_MAX];
+	size_t count = 0;
+	int exit_code = outcome_of_call(
+		redis, tw_redis_get_groups(redis, groups, TW_REDIS_GROUPS_MAX, &count));
+
+	show_groups(groups, count, arguments->json);
+	return exit_code;
 }
 
 int command_group_drain(struct tw_redis *redis, struct arguments *arguments)

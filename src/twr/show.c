@@ -247,6 +247,41 @@ void show_stats(const struct tw_redis_stats *stats, bool json)
 		printf("missing  %" PRIu64 " shards\n", stats->missing);
 }
 
+static void show_group(const struct tw_redis_group_stats *group)
+{
+	char oldest[WHEN_SIZE] = "-";
+
+	if (group->oldest_ms)
+		time_write(group->oldest_ms, oldest);
+	printf("%10" PRIu64 "%10" PRIu64 "  %-24s  ", group->waiting, group->running, oldest);
+	show_key(stdout, group->name, strlen(group->name));
+	putchar('\n');
+}
+
+static json_t *group_json(const struct tw_redis_group_stats *group)
+{
+	json_t *object = json_object();
+
+	json_set_bytes(object, "group", group->name, strlen(group->name));
+	json_object_set_new(object, "waiting", json_integer((json_int_t)group->waiting));
+	json_object_set_new(object, "running", json_integer((json_int_t)group->running));
+	if (group->oldest_ms)
+		json_set_time(object, "oldest_due", group->oldest_ms);
+	return object;
+}
+
+void show_groups(const struct tw_redis_group_stats *groups, size_t count, bool json)
+{
+	if (!json && count)
+		printf("%10s%10s  %-24s  %s\n", "waiting", "running", "oldest due", "group");
+	for (size_t i = 0; i < count; i++) {
+		if (json)
+			show_json(group_json(&groups[i]));
+		else
+			show_group(&groups[i]);
+	}
+}
+
 static json_t *report_json(const struct tw_redis_report *report)
 {
 	const struct tw_redis_job *job = report->job;

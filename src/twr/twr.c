@@ -26,6 +26,7 @@ static command_run *const commands[] = {
 	[COMMAND_RESUME] = command_pause,
 	[COMMAND_LIMITS] = command_limits,
 	[COMMAND_NAMESPACE_DELETE] = command_delete,
+	[COMMAND_GROUP_LIST] = command_group_list,
 	[COMMAND_GROUP_LIMITS] = command_group_limits,
 	[COMMAND_GROUP_PAUSE] = command_group_limits,
 	[COMMAND_GROUP_RESUME] = command_group_limits,

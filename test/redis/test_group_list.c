@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "support/program.h"
+
 enum { ROOM = TW_REDIS_GROUPS_MAX };
 
 /* Opens a namespace of one shard. */
@@ -376,6 +378,44 @@ static void groups_of_other_shards_are_listed_beside_a_broken_key(void **state)
 	assert_int_equal(groups[0].waiting, 40);
 }
 
+/* ---- The program ---- */
+
+static void program_lists_groups(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct program_environment environment = {.url = fixture->server.url,
+							.name_space = fixture->name_space};
+	struct program program;
+
+	assert_int_equal(
+		program_run(&program, &environment, ARGUMENTS("group", "list", "--shards=4")), 0);
+	assert_string_equal(program_text(&program), "");
+	program_end(&program);
+	add_to(fixture->redis, "a\"\xc3\xa9 ", 1, 0);
+	claim_all(fixture->redis, 100);
+	add_to(fixture->redis, "<b>", 12, TW_HOUR);
+	assert_int_equal(
+		program_run(&program, &environment, ARGUMENTS("group", "list", "--shards=4")), 0);
+	assert_non_null(strstr(program_text(&program),
+			       "   waiting   running  oldest due                group\n"
+			       "        12         0  2"));
+	assert_non_null(strstr(program_text(&program),
+			       "Z  <b>\n"
+			       "         0         1  -                         a\"%C3%A9%20\n"));
+	program_end(&program);
+	assert_int_equal(program_run(&program, &environment,
+				     ARGUMENTS("group", "list", "--json", "--shards=4")),
+			 0);
+	assert_non_null(
+		strstr(program_text(&program),
+		       "{\"group\":\"<b>\",\"waiting\":12,\"running\":0,\"oldest_due\":\"2"));
+	assert_non_null(strstr(program_text(&program),
+			       "{\"group\":\"a\\\"\xc3\xa9 \",\"waiting\":0,\"running\":1}\n"));
+	program_end(&program);
+	assert_int_equal(program_run(&program, &environment, ARGUMENTS("group", "list", "a")), 2);
+	program_end(&program);
+}
+
 #define ONE_SHARD_TEST(test) cmocka_unit_test_setup_teardown(test, open_one_shard, fixture_close)
 
 int main(void)
@@ -393,6 +433,7 @@ int main(void)
 		ONE_SHARD_TEST(large_bodies_are_not_all_read),
 		ONE_SHARD_TEST(names_that_are_none_are_left_out),
 		FIXTURE_TEST(groups_of_other_shards_are_listed_beside_a_broken_key),
+		FIXTURE_TEST(program_lists_groups),
 	};
 
 	return FIXTURE_RUN(tests);

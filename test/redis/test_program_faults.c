@@ -160,7 +160,7 @@ static void commands_about_tasks_meet_each_failure(void **state)
 {
 	(void)state;
 	MEET_EACH("add", "--key=a", "--in=1h", "--callback=http://a.example/", "--header=A: b",
-		  "--data={\"a\": 1}");
+		  "--group=g", "--data={\"a\": 1}");
 	MEET_EACH("add", "--key=b", "--in=1h", "--handler", "--data", "@/proc/self/status");
 	MEET_EACH("every", "--key=c", "--every=1h", "--handler", "--json");
 	MEET_EACH("move", "--key=a", "--in=2h");
@@ -178,6 +178,7 @@ static void commands_about_a_namespace_meet_each_failure(void **state)
 	(void)state;
 	MEET_EACH("stats");
 	MEET_EACH("stats", "--json");
+	MEET_EACH("group", "list", "--json");
 	MEET_EACH("ping", "--json");
 	MEET_EACH("pause");
 	MEET_EACH("resume");
