@@ -87,7 +87,7 @@ $(BUILD)/test/redis/test_pages_faults: $(BUILD)/test/faults/pages.o $(addprefix 
 	$(BUILD)/src/twr/,board.o host_name.o listener.o metrics.o page.o status_page.o \
 	when.o)
 $(BUILD)/test/redis/test_pages_faults: WRAP += $(addprefix -Wl$(comma)--wrap=,clock_gettime \
-	pthread_cond_timedwait)
+	pthread_cond_timedwait tw_redis_get_groups)
 $(BUILD)/test/redis/test_pages_faults: redis_libs += $(twr_libs)
 $(addprefix $(BUILD)/test/redis/,test_pages_faults twr_faults): WRAP += $(addprefix \
 	-Wl$(comma)--wrap=,listen EVP_Digest MHD_start_daemon MHD_add_response_header)

@@ -8,6 +8,9 @@
  * wait for the answer on the thread of the listener, so the wait is short: a question that is under
  * way for longer than look_waits delays nobody, and the pages for probes go on.
  *
+ * The groups cost Redis more than the counts do. After a question about them there is none for
+ * GROUPS_PAUSE times as long as it took, so they take at most a twentieth of Redis's time.
+ *
  * Dead letters are in no order and have bodies, so the thread looks at LETTERS_SEEN of a namespace
  * at most, and only when their number has changed or letters_again has passed.
  */
@@ -20,7 +23,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LETTERS_SEEN = 1000 };
+enum { LETTERS_SEEN = 1000, GROUPS_PAUSE = 20 };
 static const tw_duration note_every = TW_SECOND;
 static const tw_duration answer_is_fresh = TW_SECOND;
 static const tw_duration look_waits = TW_SECOND;
@@ -33,7 +36,10 @@ struct space {
 	struct tw_redis *redis; /* its calls try once */
 
 	struct tw_redis_stats asked; /* the thread alone uses it */
-	struct tw_redis_stats tasks; /* the board's lock guards it */
+	/* The board's lock guards these. */
+	struct tw_redis_stats tasks;
+	struct tw_redis_group_stats groups[BOARD_GROUPS];
+	size_t group_count;
 };
 
 struct board {
@@ -52,6 +58,8 @@ struct board {
 	struct letters reading;
 	size_t reading_space;
 	size_t seen;
+	tw_duration groups_at; /* the next question about groups is not before */
+	struct tw_redis_group_stats asked_groups[BOARD_GROUPS];
 	struct tw_redis_worker_info asked_workers[BOARD_WORKERS];
 	struct colleague found[BOARD_WORKERS];
 
@@ -199,6 +207,32 @@ static bool spaces_ask(struct board *board)
 	return true;
 }
 
+/* Asks for the groups of all namespaces. */
+static void groups_ask(struct board *board, tw_duration now)
+{
+	enum tw_status status;
+	tw_duration end;
+
+	if (now < board->groups_at)
+		return;
+	for (size_t i = 0; i < board->space_count; i++) {
+		struct space *space = &board->spaces[i];
+		size_t count = 0;
+
+		status = tw_redis_get_groups(space->redis, board->asked_groups, BOARD_GROUPS,
+					     &count);
+		pthread_mutex_lock(&board->lock);
+		memcpy(space->groups, board->asked_groups, sizeof(space->groups));
+		space->group_count = count;
+		pthread_mutex_unlock(&board->lock);
+		/* A broken key in one shard does not hide the others' groups. */
+		if (status != TW_OK && status != TW_REDIS_FAILED)
+			return;
+	}
+	end = now_read();
+	board->groups_at = end + GROUPS_PAUSE * (end - now);
+}
+
 /* Asks for all workers. */
 static void colleagues_ask(struct board *board)
 {
@@ -236,6 +270,8 @@ static void redis_ask(struct board *board, enum board_need need)
 		dead += board->spaces[i].asked.dead;
 	}
 	pthread_mutex_unlock(&board->lock);
+	if (answered)
+		groups_ask(board, now);
 	if (!answered || need != BOARD_ALL)
 		return;
 	letters_ask(board, dead, now);
@@ -423,6 +459,8 @@ static void spaces_look(const struct board *board, struct figures *figures)
 		snprintf(shown->name, sizeof(shown->name), "%s", space->name);
 		tw_redis_worker_get_source_stats(board->worker, space->name, &shown->worker);
 		shown->tasks = space->tasks;
+		shown->group_count = space->group_count;
+		memcpy(shown->groups, space->groups, sizeof(shown->groups));
 		tasks_add(&figures->tasks, &space->tasks);
 	}
 	figures->space_count = board->space_count;
@@ -502,4 +540,11 @@ double tasks_oldest_due(const struct tw_redis_stats *tasks)
 	if (!tasks->due || tasks->next_ms > tasks->now_ms)
 		return 0;
 	return (double)(tasks->now_ms - tasks->next_ms) / 1000;
+}
+
+double group_oldest_due(const struct space_figures *space, const struct tw_redis_group_stats *group)
+{
+	if (!group->oldest_ms || group->oldest_ms > space->tasks.now_ms)
+		return 0;
+	return (double)(space->tasks.now_ms - group->oldest_ms) / 1000;
 }

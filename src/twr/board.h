@@ -15,14 +15,17 @@ enum {
 	BOARD_SECONDS = 120,
 	BOARD_LETTERS = 20,
 	BOARD_HOSTS = TW_REDIS_HOSTS_MAX + 1,
+	BOARD_GROUPS = 20,
 	BOARD_WORKERS = 100
 };
 
 /* These are the figures of a namespace that the worker serves. */
 struct space_figures {
 	char name[TW_REDIS_NAMESPACE_MAX + 1];
-	struct tw_redis_worker_stats worker; /* this worker's present counts */
-	struct tw_redis_stats tasks;         /* Redis's last answer */
+	struct tw_redis_worker_stats worker;              /* this worker's present counts */
+	struct tw_redis_stats tasks;                      /* Redis's last answer */
+	struct tw_redis_group_stats groups[BOARD_GROUPS]; /* the largest first */
+	size_t group_count;
 };
 
 /* A colleague is one of all workers of a namespace, by its last report. */
@@ -119,5 +122,8 @@ bool figures_are_ready(const struct figures *figures);
 bool tasks_ask(struct tw_redis *redis, struct tw_redis_stats *tasks);
 /* Returns how long ago the longest waiting task was due, in seconds, or 0 if none is due. */
 double tasks_oldest_due(const struct tw_redis_stats *tasks);
+/* Returns how long ago the first waiting task of a group was due, in seconds, or 0 if none is. */
+double group_oldest_due(const struct space_figures *space,
+			const struct tw_redis_group_stats *group);
 
 #endif

@@ -63,6 +63,26 @@ static void write_name(FILE *out, const char *name, const struct figures *figure
 	fputc(' ', out);
 }
 
+enum { LABEL_ROOM = 3 * TW_REDIS_GROUP_MAX + 16 };
+_Static_assert(TW_REDIS_HOST_NAME_MAX <= TW_REDIS_GROUP_MAX, "a host has room");
+
+/* Writes a label with a value that others chose, with %XX for bytes that are not printable, and
+ * quoted as the format says. Returns `text`. */
+static const char *label_write(const char *label, const char *value, char text[LABEL_ROOM])
+{
+	char printable[LABEL_ROOM];
+	char *end = text + sprintf(text, "%s=\"", label);
+
+	tw_redis_write_key(value, strlen(value), printable);
+	for (const char *at = printable; *at; at++) {
+		if (*at == '"' || *at == '\\')
+			*end++ = '\\';
+		*end++ = *at;
+	}
+	strcpy(end, "\"");
+	return text;
+}
+
 static void write_counters(FILE *out, const struct figures *figures)
 {
 	const struct tw_redis_worker_stats *stats;
@@ -142,6 +162,54 @@ static void write_states(FILE *out, const struct figures *figures, size_t space)
 	}
 }
 
+static double waiting_of(const struct space_figures *space,
+			 const struct tw_redis_group_stats *group)
+{
+	(void)space;
+	return (double)group->waiting;
+}
+
+static double group_running_of(const struct space_figures *space,
+			       const struct tw_redis_group_stats *group)
+{
+	(void)space;
+	return (double)group->running;
+}
+
+/* Writes a gauge of the largest groups of each namespace, or nothing if there are none. */
+static void write_group_gauges(FILE *out, const char *name, const struct figures *figures,
+			       double (*value)(const struct space_figures *space,
+					       const struct tw_redis_group_stats *group),
+			       const char *help)
+{
+	bool has_head = false;
+	char label[LABEL_ROOM];
+
+	for (size_t i = 0; i < figures->space_count; i++) {
+		const struct space_figures *space = &figures->spaces[i];
+
+		for (size_t k = 0; k < space->group_count; k++) {
+			if (!has_head)
+				write_head(out, name, "gauge", help);
+			has_head = true;
+			write_name(out, name, figures, i,
+				   label_write("group", space->groups[k].name, label));
+			fprintf(out, "%.15g\n", value(space, &space->groups[k]));
+		}
+	}
+}
+
+static void write_groups(FILE *out, const struct figures *figures)
+{
+	write_group_gauges(out, "group_waiting_tasks", figures, waiting_of,
+			   "Waiting tasks of the groups with the most, at most 20 a namespace.");
+	write_group_gauges(out, "group_running_tasks", figures, group_running_of,
+			   "Tasks of these groups on lease, of all workers; scaled up from a "
+			   "sample if there are many.");
+	write_group_gauges(out, "group_oldest_due_age_seconds", figures, group_oldest_due,
+			   "How long ago the oldest due task of these groups was due.");
+}
+
 static void write_tasks(FILE *out, const struct figures *figures)
 {
 	write_gauge(out, "redis_up", figures->answered,
@@ -165,6 +233,7 @@ static void write_tasks(FILE *out, const struct figures *figures)
 		     "How long ago the oldest due task was due.");
 	write_gauges(out, "missing_shards", figures, missing_of,
 		     "Shards whose tasks are not counted, because a key is broken.");
+	write_groups(out, figures);
 }
 
 static void write_seconds(FILE *out, uint64_t time_us)
@@ -210,24 +279,11 @@ static void write_histograms(FILE *out, const struct figures *figures)
 				&figures->spaces[i].worker.duration);
 }
 
-/* Writes a host's name as a label, with %XX for bytes that are not printable, and quoted as the
- * format says. */
-static void write_host(FILE *out, const char *name)
-{
-	char text[3 * TW_REDIS_HOST_NAME_MAX + 1];
-
-	tw_redis_write_key(name, strlen(name), text);
-	for (const char *at = text; *at; at++) {
-		if (*at == '"' || *at == '\\')
-			fputc('\\', out);
-		fputc(*at, out);
-	}
-}
-
 static void write_callbacks(FILE *out, const struct figures *figures)
 {
 	static const char *const answers[TW_REDIS_ANSWERS] = {"none", "1xx", "2xx",
 							      "3xx",  "4xx", "5xx"};
+	char label[LABEL_ROOM];
 
 	write_head(out, "callbacks_total", "counter",
 		   "Finished callbacks of this worker, by host and status of the answer; the "
@@ -235,12 +291,10 @@ static void write_callbacks(FILE *out, const struct figures *figures)
 	for (size_t i = 0; i < figures->host_count; i++) {
 		const struct tw_redis_host_stats *host = &figures->hosts[i];
 
-		for (unsigned k = 0; k < TW_REDIS_ANSWERS; k++) {
-			fputs("twr_callbacks_total{host=\"", out);
-			write_host(out, i ? host->name : "other");
-			fprintf(out, "\",answer=\"%s\"} %" PRIu64 "\n", answers[k],
-				host->answers[k]);
-		}
+		label_write("host", i ? host->name : "other", label);
+		for (unsigned k = 0; k < TW_REDIS_ANSWERS; k++)
+			fprintf(out, "twr_callbacks_total{%s,answer=\"%s\"} %" PRIu64 "\n", label,
+				answers[k], host->answers[k]);
 	}
 }
 

@@ -115,6 +115,30 @@ static json_t *json_spaces(const struct figures *figures)
 	return array;
 }
 
+static json_t *json_groups(const struct figures *figures)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < figures->space_count; i++) {
+		const struct space_figures *space = &figures->spaces[i];
+
+		for (size_t k = 0; k < space->group_count; k++) {
+			const struct tw_redis_group_stats *group = &space->groups[k];
+			json_t *object = json_object();
+
+			json_object_set_new(object, "name",
+					    json_printable(group->name, strlen(group->name)));
+			json_object_set_new(object, "namespace", json_string(space->name));
+			set_count(object, "waiting", group->waiting);
+			set_count(object, "running", group->running);
+			json_object_set_new(object, "oldest_due_s",
+					    json_real(group_oldest_due(space, group)));
+			json_array_append_new(array, object);
+		}
+	}
+	return array;
+}
+
 static json_t *json_second(const struct second *second)
 {
 	json_t *object = json_object();
@@ -215,6 +239,7 @@ char *status_page_write(const struct figures *figures, const char *name)
 	json_object_set_new(object, "redis", json_redis(figures));
 	json_object_set_new(object, "tasks", json_tasks(figures, &figures->tasks));
 	json_object_set_new(object, "namespaces", json_spaces(figures));
+	json_object_set_new(object, "groups", json_groups(figures));
 	json_array_append_new(workers, json_worker(figures, name));
 	json_object_set_new(object, "workers", workers);
 	json_object_set_new(object, "all_workers", json_colleagues(figures));

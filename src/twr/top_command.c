@@ -188,21 +188,19 @@ static void write_rates(FILE *out, const json_t *status)
 }
 
 /* Writes members of the status that have the same counts, such as "workers", each with its name. */
-static void write_table(FILE *out, const json_t *status, const char *member, const char *title)
+static void write_table(FILE *out, const json_t *status, const char *member, const char *title,
+			const char *const *names)
 {
-	static const char *const names[] = {"running", "held",  "done",     "retried", "dead",
-					    "snoozed", "stale", "released", "untold"};
-	enum { NAMES = sizeof(names) / sizeof(names[0]) };
 	const json_t *rows = json_object_get(status, member);
 
 	fputs("\n", out);
-	for (size_t i = 0; i < NAMES; i++)
+	for (size_t i = 0; names[i]; i++)
 		fprintf(out, "%9s", names[i]);
 	fprintf(out, "  %s\n", title);
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		const json_t *row = json_array_get(rows, i);
 
-		for (size_t k = 0; k < NAMES; k++)
+		for (size_t k = 0; names[k]; k++)
 			write_member(out, row, names[k], 9);
 		fputs("  ", out);
 		write_text(out, json_string_value(json_object_get(row, "name")));
@@ -230,6 +228,10 @@ static void write_letters(FILE *out, const json_t *status)
 /* Writes the lines of the screen. */
 static void write_screen(FILE *out, const struct top *top, const json_t *status)
 {
+	static const char *const runs[] = {"running", "held",  "done",     "retried", "dead",
+					   "snoozed", "stale", "released", "untold",  NULL};
+	static const char *const groups[] = {"waiting", "running", NULL};
+
 	fprintf(out, "twr top  %s\n\n", top->curl ? top->arguments->worker_url : "Redis");
 	if (!status) {
 		write_text(out, top->error);
@@ -245,8 +247,10 @@ static void write_screen(FILE *out, const struct top *top, const json_t *status)
 		return;
 	write_rates(out, status);
 	fputs("\n", out);
-	write_table(out, status, "workers", "worker");
-	write_table(out, status, "namespaces", "namespace");
+	write_table(out, status, "workers", "worker", runs);
+	write_table(out, status, "namespaces", "namespace", runs);
+	if (json_array_size(json_object_get(status, "groups")))
+		write_table(out, status, "groups", "group", groups);
 	write_letters(out, status);
 }
 

@@ -510,6 +510,7 @@ static void figures_add_up_with_those_of_redis(void **state)
 	assert_histogram(&reply, "lateness_seconds", 10);
 	assert_histogram(&reply, "duration_seconds", 10);
 	assert_true(sum_of(&reply, "\ntwr_callbacks_total{") == 10);
+	assert_null(strstr(reply.body, "twr_group"));
 
 	stats = stats_of(fixture->redis);
 	assert_true(total(&reply, "twr_tasks{state=\"scheduled\"}") == 1);
@@ -562,6 +563,7 @@ static void namespace_that_is_not_named_is_shown_as_default(void **state)
 	environment.name_space = NULL;
 	start(no_options);
 	status = await_rows("namespaces", 1);
+	assert_int_equal(rows_of(status, "groups"), 0);
 	assert_string_equal(
 		json_string_value(json_object_get(
 			json_array_get(json_object_get(status, "namespaces"), 0), "name")),
@@ -587,6 +589,78 @@ static void hosts_with_any_name_are_labels(void **state)
 	free(reply.text);
 }
 
+/* Adds a task of the group, due in an hour. */
+static void add_to(struct tw_redis *redis, const char *group, const char *key)
+{
+	const struct tw_redis_task task = {
+		.key = key, .key_size = strlen(key), .delay = TW_HOUR, .group = group};
+
+	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+}
+
+static void groups_with_any_name_are_labels(void **state)
+{
+	static const char *const shown[] = {"%FF", "<script>\"a\\b{}", "%C3%A9%E2%80%AE%25%20x"};
+	struct fixture *fixture = *state;
+	struct page_reply reply;
+	json_t *status;
+
+	add_to(fixture->redis, "<script>\"a\\b{}", "a");
+	add_to(fixture->redis, "<script>\"a\\b{}", "b");
+	add_to(fixture->redis, "\xc3\xa9\xe2\x80\xae% x", "c");
+	/* Something else has written this one. Its turn never comes, so no claim looks at it. */
+	redis_server_number(&fixture->server, "ZADD {tw/%s/0}turns 9e15 \xff", fixture->name_space);
+	for (int i = 0; i < 3; i++)
+		redis_server_number(&fixture->server, "ZADD {tw/%s/0}queue 0 %b%d",
+				    fixture->name_space,
+				    "\xff\0"
+				    "000000000000007",
+				    (size_t)17, i);
+	start(no_options);
+	free(pages_await_metric(port, "twr_group_waiting_tasks{group=\"%FF\"}", 3).text);
+	reply = pages_await_metric(port, "twr_group_waiting_tasks{group=\"<script>\\\"a\\\\b{}\"}",
+				   2);
+	assert_true(total(&reply, "twr_group_waiting_tasks{group=\"%C3%A9%E2%80%AE%25%20x\"}") ==
+		    1);
+	assert_true(total(&reply, "twr_group_running_tasks{group=\"%FF\"}") == 0);
+	assert_true(total(&reply, "twr_group_oldest_due_age_seconds{group=\"%FF\"}") > 1e9);
+	assert_true(total(&reply, "twr_group_oldest_due_age_seconds{group=\"%C3%A9%E2%80%AE%25%20x"
+				  "\"}") == 0);
+	free(reply.text);
+	status = await_rows("groups", 3);
+	for (size_t i = 0; i < 3; i++) {
+		const json_t *group = json_array_get(json_object_get(status, "groups"), i);
+
+		assert_string_equal(json_string_value(json_object_get(group, "name")), shown[i]);
+		assert_int_equal(json_integer_value(json_object_get(group, "waiting")), 3 - i);
+		assert_string_equal(json_string_value(json_object_get(group, "namespace")),
+				    fixture->name_space);
+	}
+	json_decref(status);
+}
+
+static void no_more_than_20_groups_are_labels(void **state)
+{
+	enum { GROUPS = 30, SHOWN = 20 };
+	struct fixture *fixture = *state;
+	struct page_reply reply;
+	int labels = 0;
+
+	for (int i = 0; i < GROUPS; i++) {
+		char key[KEY_SIZE];
+
+		number_key(key, i);
+		add_to(fixture->redis, key, key);
+	}
+	add_to(fixture->redis, "task-29", "more");
+	start(no_options);
+	reply = pages_await_metric(port, "twr_group_waiting_tasks{group=\"task-29\"}", 2);
+	for (const char *at = reply.body; (at = strstr(at, "twr_group_waiting_tasks{")); at++)
+		labels++;
+	assert_int_equal(labels, SHOWN);
+	free(reply.text);
+}
+
 static void promtool_finds_nothing_wrong(void **state)
 {
 	struct fixture *fixture = *state;
@@ -595,6 +669,7 @@ static void promtool_finds_nothing_wrong(void **state)
 
 	if (system("command -v promtool >/dev/null 2>&1"))
 		TEST_SKIP("no promtool (package prometheus)");
+	add_to(fixture->redis, "\"g\"", "g");
 	run_some(fixture);
 	START("--retry-first=10ms");
 	reply = pages_await_metric(port, "twr_dead_total", 3);
@@ -970,6 +1045,8 @@ int main(void)
 		TEST(callbacks_are_told_by_host_and_answer),
 		TEST(namespace_that_is_not_named_is_shown_as_default),
 		TEST(hosts_with_any_name_are_labels),
+		TEST(groups_with_any_name_are_labels),
+		TEST(no_more_than_20_groups_are_labels),
 		TEST(promtool_finds_nothing_wrong),
 		TEST(hostile_keys_and_reasons_are_text),
 		TEST(last_dead_letters_come_first),

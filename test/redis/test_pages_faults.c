@@ -46,6 +46,26 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 	return result;
 }
 
+/* How many questions about groups there were, and how many seconds each takes. */
+static atomic_int groups_questions;
+static atomic_long groups_take;
+
+enum tw_status __real_tw_redis_get_groups(struct tw_redis *redis,
+					  struct tw_redis_group_stats *groups, size_t room,
+					  size_t *count);
+enum tw_status __wrap_tw_redis_get_groups(struct tw_redis *redis,
+					  struct tw_redis_group_stats *groups, size_t room,
+					  size_t *count);
+
+enum tw_status __wrap_tw_redis_get_groups(struct tw_redis *redis,
+					  struct tw_redis_group_stats *groups, size_t room,
+					  size_t *count)
+{
+	atomic_fetch_add(&groups_questions, 1);
+	atomic_fetch_add(&ahead, atomic_load(&groups_take));
+	return __real_tw_redis_get_groups(redis, groups, room, count);
+}
+
 /* On the monotonic clock, as all of them are here. */
 int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
 				  const struct timespec *until)
@@ -197,6 +217,42 @@ static void oldest_due_task_is_never_due_in_the_future(void **state)
 	assert_true(tasks_oldest_due(&tasks) == 0);
 }
 
+static void add_group(struct tw_redis *redis)
+{
+	const struct tw_redis_task task = {
+		.key = "g", .key_size = 1, .delay = TW_HOUR, .group = "g"};
+
+	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+}
+
+static void groups_are_asked_for_at_most_a_twentieth_of_the_time(void **state)
+{
+	struct fixture *fixture = *state;
+	struct figures *figures = calloc(1, sizeof(*figures));
+	struct board *board;
+
+	add_group(fixture->redis);
+	atomic_store(&groups_questions, 0);
+	atomic_store(&groups_take, 2);
+	board = board_open();
+	while (!figures->spaces[0].group_count)
+		board_look(board, BOARD_COUNTS, figures);
+	assert_string_equal(figures->spaces[0].groups[0].name, "g");
+	assert_int_equal(atomic_load(&groups_questions), 1);
+	for (int i = 0; i < 3; i++) {
+		atomic_fetch_add(&ahead, 12);
+		board_look(board, BOARD_ALL, figures);
+		assert_int_equal(figures->spaces[0].group_count, 1);
+		assert_int_equal(atomic_load(&groups_questions), 1);
+	}
+	atomic_fetch_add(&ahead, 5);
+	while (atomic_load(&groups_questions) == 1)
+		board_look(board, BOARD_COUNTS, figures);
+	atomic_store(&groups_take, 0);
+	board_stop(board);
+	free(figures);
+}
+
 /* ---- The pages ---- */
 
 static const struct listener_options listens = {.address = "127.0.0.1:0",
@@ -278,6 +334,7 @@ static void pages_meet_each_failure(void **state)
 	struct listener *listener = listener_open(&listens);
 	struct question question;
 
+	add_group(fixture->redis);
 	assert_true(listener && listener_serve(listener, board));
 	question.port = atoi(strrchr(listener_name(listener), ':') + 1);
 	put_letter(fixture->redis, "one");
@@ -297,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(as_many_letters_are_read_again_after_half_a_minute),
+		TEST(groups_are_asked_for_at_most_a_twentieth_of_the_time),
 		TEST(board_meets_each_failure),
 		cmocka_unit_test(worker_is_ready_with_a_redis_that_answers),
 		cmocka_unit_test(oldest_due_task_is_never_due_in_the_future),

@@ -118,12 +118,18 @@ static void metrics_of_each_namespace_add_up_with_its_tasks(void **state)
 {
 	struct fixture *fixture = *state;
 	const char *name = fixture->name_space;
+	const struct tw_redis_task grouped = {
+		.key = "g", .key_size = 1, .delay = TW_HOUR, .group = "g"};
 	struct page_reply reply;
 	const char *heads;
 	int port;
 
 	add_some(fixture);
+	assert_ok(second, tw_redis_add(second, &grouped, NULL));
 	port = pages_start(&worker, &environment, ARGUMENTS(both));
+	free(pages_await_metric(port, metric("twr_group_waiting_tasks", second_name, "group=\"g\""),
+				1)
+		     .text);
 	free(pages_await_metric(port, metric("twr_dead_total", name, ""), 2).text);
 	free(pages_await_metric(port, metric("twr_done_total", second_name, ""), 3).text);
 	free(pages_await_metric(port, metric("twr_dead_total", second_name, ""), 1).text);
@@ -131,7 +137,7 @@ static void metrics_of_each_namespace_add_up_with_its_tasks(void **state)
 	free(pages_await_metric(port, metric("twr_tasks", name, "state=\"dead\""), 2).text);
 	reply = pages_await_metric(port, metric("twr_tasks", second_name, "state=\"dead\""), 1);
 	assert_true(page_metric(&reply, metric("twr_added_total", name, "")) == 7);
-	assert_true(page_metric(&reply, metric("twr_added_total", second_name, "")) == 5);
+	assert_true(page_metric(&reply, metric("twr_added_total", second_name, "")) == 6);
 	assert_adds_up(&reply, name);
 	assert_adds_up(&reply, second_name);
 	assert_true(page_metric(&reply, metric("twr_claimed_total", name, "")) == 7);

@@ -308,12 +308,16 @@ static void screen_shows_any_text_and_obeys_none(void **state)
 
 	(void)state;
 	environment.terminal = &screen;
-	false_worker_start(&http, "{\"ready\": 1, \"letters\": [{}, {\"key\": \"a\\u007fb\\u0080c"
-				  "\\u009fd\\u00a0e\\u00bff\\u07ffg\", \"reason\": 7}]}");
+	false_worker_start(&http,
+			   "{\"ready\": 1, \"groups\": [{\"name\": \"g\\u009f\", "
+			   "\"waiting\": 7}], \"letters\": [{}, {\"key\": \"a\\u007fb\\u0080c"
+			   "\\u009fd\\u00a0e\\u00bff\\u07ffg\", \"reason\": 7}]}");
 	assert_true(program_wait_text(&top, "\n    \033[K\r\n  a%7Fb%C2%80c%C2%9Fd\xc2\xa0"
 					    "e\xc2\xbf"
 					    "f\xdf\xbfg  \033[K\r\n\033[J"));
 	assert_non_null(strstr(program_text(&top), "\nnot ready\033[K"));
+	assert_non_null(strstr(program_text(&top), "  waiting  running  group\033[K\r\n"
+						   "        7        -  g%C2%9F\033[K\r\n"));
 	top_end(SIGTERM);
 	program_end(&top);
 	http_server_stop(&http);
