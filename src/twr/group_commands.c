@@ -53,8 +53,10 @@ static bool show_limits(void *context, const char *group,
 	limit_write(running, limits->running);
 	limit_write(per_second, limits->per_second);
 	limit_write(burst, limits->burst);
-	printf("%6s %10s %10s %10s  %-6s  %s\n", weight, running, per_second, burst,
-	       limits->paused ? "paused" : "", group);
+	printf("%6s %10s %10s %10s  %-6s  ", weight, running, per_second, burst,
+	       limits->paused ? "paused" : "");
+	show_key(stdout, group, strlen(group));
+	putchar('\n');
 	return !ferror(stdout);
 }
 
