@@ -630,6 +630,89 @@ static void runs_over_the_limit_are_found(void **state)
 	assert_fault(text, "lost");
 }
 
+/*
+ * A task of each of two groups has a run: the first from 65 to 80, the second from `second_ms` to
+ * 100.
+ */
+static void assert_fault_of_groups(const char *limits, const char *first, const char *second,
+				   const char *worker, int second_ms, const char *names)
+{
+	char text[1024];
+	int token = 1000 * second_ms;
+
+	snprintf(text, sizeof(text),
+		 BEGIN "%s"
+		       "10 a call add k t any 50 %s\n"
+		       "12 a answer TW_OK 61\n"
+		       "13 a call add l u any 50 %s\n"
+		       "14 a answer TW_OK 64\n" RUN DONE "%d %s begin l u %d 1\n"
+		       "100 %s end l u %d\n"
+		       "101 %s report l u %d done 0\n" END,
+		 limits, first, second, second_ms + 1, worker, token, worker, token, worker, token);
+	assert_fault(text, names);
+}
+
+static void runs_over_the_limit_of_a_group_are_found(void **state)
+{
+	static const char over[] = "over the limit";
+	static const char tenant[] = "2 main limit c 1\n";
+	static const char user[] = "2 main limit c/x 1\n";
+
+	(void)state;
+	assert_fault_of_groups(tenant, "c", "c", "w2", 70, over);
+	assert_fault_of_groups(tenant, "c/x", "c/y", "w2", 70, over);
+	assert_fault_of_groups(tenant, "c/x", "c", "w2", 70, over);
+	assert_fault_of_groups(user, "c/x", "c/x", "w2", 70, over);
+	/* Each limit is one of its own. */
+	assert_fault_of_groups("2 main limit c 2\n2 main limit c/x 1\n", "c/x", "c/x", "w2", 70,
+			       over);
+	assert_fault_of_groups("2 main limit c 2\n2 main limit c/x 1\n", "c/x", "c/y", "w2", 70,
+			       NULL);
+	/* It is not for other groups. */
+	assert_fault_of_groups(tenant, "c", "cc", "w2", 70, NULL);
+	assert_fault_of_groups(tenant, "c", "-", "w2", 70, NULL);
+	assert_fault_of_groups(user, "c/x", "c", "w2", 70, NULL);
+	assert_fault_of_groups(user, "c/x", "c/xx", "w2", 70, NULL);
+	/* The first had ended, and what is claimed by hand has no limit. */
+	assert_fault_of_groups(tenant, "c", "c", "w2", 85, NULL);
+	assert_fault_of_groups(tenant, "c", "c", "h", 70, NULL);
+}
+
+/* The group may have one task under way: the second is claimed at `claim_ms` by another worker. */
+static void assert_fault_beside(const char *first, int claim_ms, const char *names)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		 BEGIN "2 main limit c 1\n"
+		       "10 a call add k t any 50 c\n"
+		       "12 a answer TW_OK 61\n"
+		       "13 a call add l u any 50 c\n"
+		       "14 a answer TW_OK 64\n"
+		       "%s"
+		       "%d w2 begin l u %d000 1\n"
+		       "1200 w2 end l u %d000\n"
+		       "1201 w2 report l u %d000 done 0\n"
+		       "1300 w2 begin k t 1290000 2\n"
+		       "1310 w2 end k t 1290000\n"
+		       "1320 w2 report k t 1290000 done 0\n" END,
+		 first, claim_ms + 1, claim_ms, claim_ms, claim_ms);
+	assert_fault(text, names);
+}
+
+static void run_has_its_place_in_the_limit_while_its_worker_has_a_lease(void **state)
+{
+	static const char frozen[] = "70 w begin k t 65000 1\n"
+				     "1500 w end k t 65000\n"
+				     "1501 w report k t 65000 stale 0\n";
+	static const char killed[] = "70 w begin k t 65000 1\n";
+
+	(void)state;
+	assert_fault_beside(frozen, 1050, "over the limit");
+	assert_fault_beside(frozen, 1070, NULL);
+	assert_fault_beside(killed, 80, NULL);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(right_history_passes),
 	cmocka_unit_test(order_of_lines_does_not_matter),
@@ -657,6 +740,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(recurring_task_that_outlives_its_end_is_found),
 	cmocka_unit_test(claim_during_a_pause_is_found),
 	cmocka_unit_test(runs_over_the_limit_are_found),
+	cmocka_unit_test(runs_over_the_limit_of_a_group_are_found),
+	cmocka_unit_test(run_has_its_place_in_the_limit_while_its_worker_has_a_lease),
 };
 
 TEST_PROGRAM(tests)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the checker asks of all runs together: pauses, and the limit. */
+/* What the checker asks of all runs together: pauses, and the limits. */
 #include "checker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/sockets.h"
 
@@ -72,8 +73,20 @@ static int64_t leased_until(const struct story *story, const struct run *run)
 	return (last < until ? last : until) - slack;
 }
 
-/* All changes, by time; the caller's to free. */
-static struct change *changes_of(const struct story *story, size_t *count)
+/* Returns whether the limit is of all tasks, of the task's group or of its tenant. */
+static bool limit_has(const struct limit *limit, const struct task *task)
+{
+	size_t size = strlen(limit->group);
+
+	if (!size)
+		return true;
+	return task->group && !strncmp(task->group, limit->group, size) &&
+	       (!task->group[size] || task->group[size] == '/');
+}
+
+/* All changes of runs that the limit has, by time; the caller's to free. */
+static struct change *changes_of(const struct story *story, const struct limit *limit,
+				 size_t *count)
 {
 	struct change *changes = calloc(2 * story->runs.count + 1, sizeof(*changes));
 
@@ -85,7 +98,8 @@ static struct change *changes_of(const struct story *story, size_t *count)
 		int64_t from = run->claim + slack;
 		int64_t until = leased_until(story, run);
 
-		if (*run->actor->name != 'w' || run->is_unclear || until <= from)
+		if (*run->actor->name != 'w' || run->is_unclear || until <= from ||
+		    !limit_has(limit, run->task))
 			continue;
 		changes[(*count)++] = (struct change){from, 1, run};
 		changes[(*count)++] = (struct change){until, -1, run};
@@ -94,23 +108,28 @@ static struct change *changes_of(const struct story *story, size_t *count)
 	return changes;
 }
 
-void check_limit(const struct story *story, struct faults *faults)
+static void check_limit(const struct story *story, struct limit *limit, struct faults *faults)
 {
-	struct change *changes;
 	size_t count;
+	struct change *changes = changes_of(story, limit, &count);
 	size_t leased = 0;
-	char text[64];
+	char text[320];
 
-	if (!story->limit)
-		return;
-	changes = changes_of(story, &count);
 	for (size_t i = 0; i < count; i++) {
 		leased += (size_t)changes[i].by;
-		if (changes[i].by < 0 || leased <= story->limit)
+		if (leased > limit->reached)
+			limit->reached = leased;
+		if (changes[i].by < 0 || leased <= limit->most)
 			continue;
-		snprintf(text, sizeof(text), "%zu are on lease", leased);
+		snprintf(text, sizeof(text), "%zu of \"%s\" are on lease", leased, limit->group);
 		fault_add(faults, "over the limit", changes[i].run->task->key, text,
 			  changes[i].run->begin_line, NULL);
 	}
 	free(changes);
+}
+
+void check_limits(const struct story *story, struct faults *faults)
+{
+	for (size_t i = 0; i < story->limits.count; i++)
+		check_limit(story, story->limits.items[i], faults);
 }

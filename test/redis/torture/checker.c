@@ -247,7 +247,7 @@ void story_check(struct story *story, struct faults *faults)
 	for (const struct key *key = story->keys; key; key = key->hh.next)
 		check_key(story, key, faults);
 	check_pauses(story, faults);
-	check_limit(story, faults);
+	check_limits(story, faults);
 }
 
 void faults_free(struct faults *faults)

@@ -19,7 +19,7 @@
  *     denied           a call answered that no task has the key, and one had it all the while
  *     from nothing     a call answered that a task has the key, and none had it all the while
  *     paused           a task was claimed after a pause had returned and before it was resumed
- *     over the limit   workers had more tasks on lease than they may
+ *     over the limit   workers had more tasks on lease than they may, of all or of a group
  *
  * A recurring task is one task from its add to its end; of its occurrences:
  *
@@ -84,6 +84,6 @@ void check_answers(const struct story *story, const struct key *key, const struc
 		   struct faults *faults);
 /* And of all. */
 void check_pauses(const struct story *story, struct faults *faults);
-void check_limit(const struct story *story, struct faults *faults);
+void check_limits(const struct story *story, struct faults *faults);
 
 #endif

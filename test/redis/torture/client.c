@@ -4,7 +4,8 @@
  * that all threads use make for conflicts; keys of their own make for tasks whose way can be told
  * exactly. Only tasks that are alone with their key for ever may become dead letters, so that no
  * dead letter takes another's place. Each thread has a recurring task now and then, whose key
- * no other uses. The first client pauses and resumes the namespace.
+ * no other uses. Where the seed has groups, half of the tasks have one. The first client pauses
+ * and resumes the namespace.
  */
 #include "torture.h"
 
@@ -30,6 +31,7 @@ struct thread {
 	char name[16];
 	struct random random;
 	struct tw_redis *redis;
+	bool has_groups;
 	unsigned number; /* of its next task */
 	char recent[RECENT][NAME_SIZE];
 	char recurring[NAME_SIZE + 8]; /* key of its recurring task; "": there is none */
@@ -54,6 +56,15 @@ static struct plan plan_draw(struct thread *thread, bool may_die)
 	return plan;
 }
 
+/* Returns the group of the next task, or NULL. */
+static const char *group_draw(struct thread *thread)
+{
+	static const char *const groups[] = {"a", "b", "c/x", "c/y", "c/z"};
+	uint64_t drawn = random_below(&thread->random, 10);
+
+	return thread->has_groups && drawn < 5 ? groups[drawn] : NULL;
+}
+
 static void add(struct thread *thread, const char *key, enum tw_redis_mode mode, bool may_die)
 {
 	static const char *const modes[] = {
@@ -72,8 +83,9 @@ static void add(struct thread *thread, const char *key, enum tw_redis_mode mode,
 	task.body = body;
 	task.body_size = strlen(body);
 	task.max_attempts = may_die ? 4 : TW_REDIS_ATTEMPTS_MAX;
-	history_write(thread->name, "call add %s %s %s %" PRId64, key, plan.id, modes[mode],
-		      delay_ms);
+	task.group = group_draw(thread);
+	history_write(thread->name, "call add %s %s %s %" PRId64 " %s", key, plan.id, modes[mode],
+		      delay_ms, task.group ? task.group : "-");
 	status = tw_redis_add(thread->redis, &task, &due_ms);
 	history_write(thread->name, "answer %s %" PRId64, tw_status_name(status), due_ms);
 }
@@ -151,6 +163,7 @@ static void recur(struct thread *thread)
 				     .every = period_ms * TW_MILLISECOND,
 				     .missed = missed,
 				     .max_attempts = TW_REDIS_ATTEMPTS_MAX,
+				     .group = group_draw(thread),
 				     .body = body};
 	enum tw_status status;
 	int64_t due_ms = 0;
@@ -169,8 +182,9 @@ static void recur(struct thread *thread)
 	task.key_size = strlen(thread->recurring);
 	plan_write(&plan, body);
 	task.body_size = strlen(body);
-	history_write(thread->name, "call every %s %s %" PRId64 " %" PRId64 " %s",
-		      thread->recurring, plan.id, delay_ms, period_ms, names[missed]);
+	history_write(thread->name, "call every %s %s %" PRId64 " %" PRId64 " %s %s",
+		      thread->recurring, plan.id, delay_ms, period_ms, names[missed],
+		      task.group ? task.group : "-");
 	status = tw_redis_add(thread->redis, &task, &due_ms);
 	history_write(thread->name, "answer %s %" PRId64, tw_status_name(status), due_ms);
 }
@@ -290,6 +304,7 @@ int client_main(const struct part *part)
 		snprintf(threads[i].name, sizeof(threads[i].name), "%st%d", part->name, i);
 		threads[i].random = random_from(part->seed, (uint64_t)i);
 		threads[i].redis = redis;
+		threads[i].has_groups = seed_has_groups(part->seed);
 		if (pthread_create(&threads[i].thread, NULL, i < THREADS ? thread_run : keeper_run,
 				   &threads[i]))
 			support_failed("pthread_create");

@@ -9,8 +9,9 @@
  * microseconds: the machine's, and what the file "clock" in the folder adds to it. ACTOR is a
  * thread that makes one call at a time, or a worker's process. What follows:
  *
- *     call add KEY ID MODE DELAY_MS    mode: any, new, replace; each ID is added once
- *     call every KEY ID DELAY_MS PERIOD_MS MISSED   a recurring task; MISSED: one, skip, all
+ *     call add KEY ID MODE DELAY_MS GROUP   mode: any, new, replace; each ID is added once. GROUP:
+ *                                      the task's; "-" or none: it has none
+ *     call every KEY ID DELAY_MS PERIOD_MS MISSED GROUP   a recurring task; MISSED: one, skip, all
  *     call end KEY                     of a recurring task, for good
  *     call move KEY DELAY_MS
  *     call cancel KEY
@@ -33,6 +34,7 @@
  *     settings SEED SECONDS LEASE_MS MODE LIMIT COMMIT   LIMIT: how many may be on lease with
  *                                      workers at a time (those named w...); 0 or none: any
  *                                      number. COMMIT: what was tortured
+ *     limit GROUP LIMIT                the same limit for a group or a tenant with its users
  */
 #ifndef TORTURE_HISTORY_H
 #define TORTURE_HISTORY_H

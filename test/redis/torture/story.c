@@ -8,7 +8,7 @@
 
 #include "support/sockets.h"
 
-enum { WORDS_MAX = 10 };
+enum { WORDS_MAX = 11 };
 
 /* A line, taken apart. */
 struct words {
@@ -95,10 +95,16 @@ static bool is(const struct words *words, size_t index, const char *word)
 	return index < words->count && !strcmp(words->all[index], word);
 }
 
+/* Returns the group that stands at that place, or NULL. */
+static const char *group_at(const struct words *words, size_t index)
+{
+	return index < words->count && !is(words, index, "-") ? words->all[index] : NULL;
+}
+
 static bool read_add(struct story *story, const struct words *words, struct call *call,
 		     struct key *key)
 {
-	if (words->count != 9)
+	if (words->count != 9 && words->count != 10)
 		return false;
 	call->kind = CALL_ADD;
 	call->mode = is(words, 7, "new")       ? ADD_NEW
@@ -109,6 +115,7 @@ static bool read_add(struct story *story, const struct words *words, struct call
 	if (call->task->added || call->task->key != key)
 		return false;
 	call->task->added = call;
+	call->task->group = group_at(words, 9);
 	return true;
 }
 
@@ -116,7 +123,7 @@ static bool read_add(struct story *story, const struct words *words, struct call
 static bool read_every(struct story *story, const struct words *words, struct call *call,
 		       struct key *key)
 {
-	if (words->count != 10)
+	if (words->count != 10 && words->count != 11)
 		return false;
 	call->kind = CALL_ADD;
 	call->delay_ms = strtoll(words->all[7], NULL, 10);
@@ -128,6 +135,7 @@ static bool read_every(struct story *story, const struct words *words, struct ca
 	if (call->task->added || key->tasks.count != 1 || call->task->period_ms < 1)
 		return false;
 	call->task->added = call;
+	call->task->group = group_at(words, 10);
 	return true;
 }
 
@@ -347,6 +355,15 @@ static bool read_rest(struct story *story, const struct words *words)
 	return true;
 }
 
+static void limit_add(struct story *story, const char *group, const char *most)
+{
+	struct limit *limit = allocate(sizeof(*limit));
+
+	limit->group = group;
+	limit->most = strtoul(most, NULL, 10);
+	list_add(&story->limits, limit);
+}
+
 static bool read_words(struct story *story, const struct words *words)
 {
 	if (is(words, 3, "call"))
@@ -365,8 +382,13 @@ static bool read_words(struct story *story, const struct words *words)
 		story->seconds = strtoll(words->all[5], NULL, 10);
 		story->lease_ms = strtoll(words->all[6], NULL, 10);
 		story->mode = words->all[7];
-		story->limit = words->count > 8 ? strtoul(words->all[8], NULL, 10) : 0;
+		if (words->count > 8 && !is(words, 8, "0"))
+			limit_add(story, "", words->all[8]);
 		story->commit = words->count > 9 ? words->all[9] : NULL;
+		return true;
+	}
+	if (is(words, 3, "limit") && words->count == 6) {
+		limit_add(story, words->all[4], words->all[5]);
 		return true;
 	}
 	return false;

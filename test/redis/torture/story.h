@@ -98,6 +98,7 @@ struct task {
 	char *id;
 	struct key *key;
 	struct call *added; /* NULL: the history does not tell of it */
+	const char *group;  /* or NULL */
 	int64_t period_ms;  /* 0: it runs once */
 	enum missed missed;
 	struct list_of runs;
@@ -122,6 +123,13 @@ struct interval {
 	int64_t end;
 };
 
+/* A limit says how many tasks may be on lease with workers at a time. */
+struct limit {
+	const char *group; /* or a tenant with its users; "": all tasks */
+	size_t most;
+	size_t reached; /* how many were, for certain; the checker's */
+};
+
 struct story {
 	char *text;           /* the whole history; its lines end with a NUL */
 	char *words;          /* the same, and its words do */
@@ -134,7 +142,7 @@ struct story {
 	struct list_of calls;
 	struct list_of runs;
 	int64_t lease_ms;
-	size_t limit; /* how many may be on lease with workers at a time; 0: any number */
+	struct list_of limits;
 	int64_t seed;
 	int64_t seconds;
 	const char *mode;   /* NULL: not told */

@@ -169,6 +169,7 @@ void story_free(struct story *story)
 		free(deed->target);
 	}
 	list_free_all(&story->deeds);
+	list_free_all(&story->limits);
 	list_free_all(&story->calls);
 	list_free_all(&story->runs);
 	list_free(&story->lines);

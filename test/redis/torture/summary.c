@@ -82,6 +82,26 @@ static void write_runs(FILE *file, const struct story *story)
 	fprintf(file, "| … whose end Redis has accepted for certain | %lu |\n", sure);
 }
 
+static void write_groups(FILE *file, const struct story *story)
+{
+	unsigned long grouped = 0;
+
+	for (const struct task *task = story->tasks; task; task = task->hh.next)
+		grouped += task->group != NULL;
+	fprintf(file, "| … of groups | %lu |\n", grouped);
+}
+
+/* What has come near its limit has tried it. */
+static void write_limits(FILE *file, const struct story *story)
+{
+	for (size_t i = 0; i < story->limits.count; i++) {
+		const struct limit *limit = story->limits.items[i];
+
+		fprintf(file, "| most at once of %s (limit %zu) | %zu |\n",
+			*limit->group ? limit->group : "all", limit->most, limit->reached);
+	}
+}
+
 static void write_recurring(FILE *file, const struct story *story)
 {
 	unsigned long recurring = 0;
@@ -122,9 +142,11 @@ void summary_write(FILE *file, const struct story *story, const struct faults *f
 		date, story->commit ? story->commit : "unknown", story->mode ? story->mode : "?",
 		story->seconds, story->seed);
 	fprintf(file, "| keys | %lu |\n| tasks | %lu |\n", keys, tasks);
+	write_groups(file, story);
 	write_recurring(file, story);
 	write_calls(file, story);
 	write_runs(file, story);
+	write_limits(file, story);
 	write_deeds(file, story);
 	for (size_t i = 0; i < faults->count; i++)
 		count(&counts, faults->items[i].name);

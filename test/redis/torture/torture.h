@@ -38,6 +38,12 @@ void plan_write(const struct plan *plan, char text[PLAN_TEXT_SIZE]);
 bool plan_read(struct plan *plan, const void *body, size_t body_size);
 
 /* Options for a process that has this part. */
+/*
+ * Whether tasks have groups, and some groups limits, in the histories of that seed. One of four has
+ * none, for tasks without groups take another way through the scripts.
+ */
+bool seed_has_groups(uint64_t seed);
+
 struct tw_redis_options part_options(const struct part *part);
 /* Blocks SIGTERM in this thread and in those that it starts; they are told otherwise. */
 void signal_block(void);
