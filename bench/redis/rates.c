@@ -6,8 +6,9 @@
  * acknowledgement, two round trips. A redis-server of its own, with appendonly, fsync each second.
  * The baselines are what Redis does if it is only told to keep them and to give them out, no
  * script, no guarantee: ZADD and HSET, 100 of each to a round trip; ZPOPMIN of 100, then HMGET and
- * HDEL. At last adds of one task at a time, by one thread, and by 16 that share a client. Medians
- * of several runs.
+ * HDEL. Adds of one task at a time, by one thread, and by 16 that share a client. At last adds and
+ * claims of tasks that 1, 1,000 and 100,000 groups have by turns, as ratios to those without groups
+ * in the same run. Medians of several runs.
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -24,7 +25,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 100, CLIENTS_MAX = 16, RUNS_MAX = 99, THREADS = 16 };
+enum { BATCH = 100, CLIENTS_MAX = 16, RUNS_MAX = 99, THREADS = 16, SIZES = 3 };
+/* The ratios are measured with these numbers of groups. */
+static const int64_t sizes[SIZES] = {1, 1000, 100000};
 
 static struct redis_server server;
 static int64_t count = 100000, clients = 1, runs = 5, body_size = 64;
@@ -39,6 +42,7 @@ struct share {
 	unsigned shard_first;
 	unsigned shard_end;
 	tw_duration delay;
+	int64_t groups; /* 0 means none */
 };
 
 static void give_up(struct tw_redis *redis, enum tw_status status)
@@ -71,6 +75,7 @@ static void *add(void *argument)
 	const struct share *share = argument;
 	struct tw_redis_task tasks[BATCH];
 	char keys[BATCH][24];
+	char groups[BATCH][32];
 
 	for (int64_t first = share->first; first < share->end; first += BATCH) {
 		size_t size = 0;
@@ -85,6 +90,11 @@ static void *add(void *argument)
 							     .delay = share->delay,
 							     .body = body,
 							     .body_size = (size_t)body_size};
+			if (!share->groups)
+				continue;
+			snprintf(groups[size], sizeof(groups[size]), "group-%" PRId64,
+				 (first + (int64_t)size) % share->groups);
+			tasks[size].group = groups[size];
 		}
 		status = tw_redis_add_many(share->redis, tasks, size, NULL);
 		if (status != TW_OK)
@@ -178,8 +188,8 @@ static void *take(void *argument)
 	return NULL;
 }
 
-/* All clients do it at once; answers how many tasks a second that is. */
-static double rate_of(void *(*work)(void *), int run, tw_duration delay)
+/* All clients do it at once, with 0 or more groups; answers how many tasks a second that is. */
+static double rate_of(void *(*work)(void *), int run, tw_duration delay, int64_t groups)
 {
 	struct share shares[CLIENTS_MAX];
 	pthread_t threads[CLIENTS_MAX];
@@ -195,7 +205,8 @@ static double rate_of(void *(*work)(void *), int run, tw_duration delay)
 					   .end = count * (i + 1) / clients,
 					   .shard_first = (unsigned)(shards * i / clients),
 					   .shard_end = (unsigned)(shards * (i + 1) / clients),
-					   .delay = delay};
+					   .delay = delay,
+					   .groups = groups};
 	}
 	start = stopwatch_now();
 	for (int64_t i = 0; i < clients; i++)
@@ -267,6 +278,17 @@ static void tell(struct csv csv, const char *name, const char *title, double *ra
 	csv_row(csv, "%s,%.0f,%.0f,%.0f", name, spread.median, spread.least, spread.most);
 }
 
+static void tell_ratio(struct csv csv, const char *name, const char *title, int64_t groups,
+		       double *ratios)
+{
+	struct spread spread = spread_of(ratios, (size_t)runs);
+
+	printf("%-22s %12s %12.2f %12.2f %12.2f\n", title, format_count(groups).characters,
+	       spread.median, spread.least, spread.most);
+	csv_row(csv, "%s_%" PRId64 ",%.3f,%.3f,%.3f", name, groups, spread.median, spread.least,
+		spread.most);
+}
+
 static void parse(int argc, char **argv)
 {
 	bool no_file = false;
@@ -293,6 +315,8 @@ int main(int argc, char **argv)
 	double claimed[RUNS_MAX];
 	double by_one[RUNS_MAX];
 	double by_many[RUNS_MAX];
+	double added_ratios[SIZES][RUNS_MAX];
+	double claimed_ratios[SIZES][RUNS_MAX];
 	struct progress progress = progress_start(stderr, false);
 	struct redis_server_options options;
 	struct csv csv;
@@ -306,14 +330,23 @@ int main(int argc, char **argv)
 	       machine_description(), format_count(count).characters, body_size, clients,
 	       clients > 1 ? "s" : "", append_only ? "fsync each second" : "no file", runs);
 	for (int run = 0; run < runs; run++) {
+		double due_now;
+
 		progress_show(&progress, "run %d of %d", run + 1, (int)runs);
 		redis_server_start(&server, &options);
-		kept[run] = rate_of(keep, run, 0);
-		taken[run] = rate_of(take, run, 0);
-		added[run] = rate_of(add, run, TW_HOUR);
+		kept[run] = rate_of(keep, run, 0, 0);
+		taken[run] = rate_of(take, run, 0, 0);
+		added[run] = rate_of(add, run, TW_HOUR, 0);
 		/* Due now, in another namespace. */
-		rate_of(add, RUNS_MAX + run, 0);
-		claimed[run] = rate_of(claim_and_ack, RUNS_MAX + run, 0);
+		due_now = rate_of(add, RUNS_MAX + run, 0, 0);
+		claimed[run] = rate_of(claim_and_ack, RUNS_MAX + run, 0, 0);
+		for (int i = 0; i < SIZES; i++) {
+			int number = (4 + i) * RUNS_MAX + run;
+
+			added_ratios[i][run] = rate_of(add, number, 0, sizes[i]) / due_now;
+			claimed_ratios[i][run] =
+				rate_of(claim_and_ack, number, 0, 0) / claimed[run];
+		}
 		by_one[run] = rate_of_threads(2 * RUNS_MAX + run, 1, count / 10);
 		by_many[run] = rate_of_threads(3 * RUNS_MAX + run, THREADS, count);
 		redis_server_stop(&server);
@@ -328,6 +361,12 @@ int main(int argc, char **argv)
 	tell(csv, "by_one", "add, one thread, one at a time", by_one, 0);
 	tell(csv, "by_many", "add, 16 threads, one connection", by_many,
 	     5 * spread_of(by_one, (size_t)runs).median);
+	printf("\n%-22s %12s %12s %12s %12s\n", "ratio to no groups", "groups", "median", "least",
+	       "most");
+	for (int i = 0; i < SIZES; i++)
+		tell_ratio(csv, "added", "add, by 100", sizes[i], added_ratios[i]);
+	for (int i = 0; i < SIZES; i++)
+		tell_ratio(csv, "claimed", "claim and acknowledge", sizes[i], claimed_ratios[i]);
 	csv_close(csv);
 	return 0;
 }

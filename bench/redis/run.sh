@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What does the part on Redis say about this machine? Runs its benches (about five minutes, 4 GB),
+# What does the part on Redis say about this machine? Runs its benches (about ten minutes, 4 GB),
 # each with a redis-server of its own, and leaves the figures as CSV and a summary in
 # build/bench/redis/.
 #
@@ -11,6 +11,7 @@ set -eu
 
 cd "$(dirname "$0")/../.."
 programs=${BUILD:-build}/bench/redis
+names="rates lateness pending fairness"
 
 case ${1-} in
 '' | --update) ;;
@@ -21,7 +22,7 @@ case ${1-} in
 esac
 
 printf 'commit,%s\ndate,%s\n' "$(bench/revision.sh)" "$(date -u +%F)" >"$programs/run.csv"
-for name in rates lateness pending; do
+for name in $names; do
 	printf '\n== %s ==\n' "$name"
 	"$programs/$name" --csv="$programs/$name.csv"
 done
@@ -30,6 +31,7 @@ printf '\nThe figures are in %s\n' "$programs"
 
 if [ "${1-}" = --update ]; then
 	cp "$programs/summary.md" bench/results/redis.md
-	bench/figures.sh pack "$programs" run rates lateness pending >bench/results/redis.txt
+	# shellcheck disable=SC2086 # the names are several words
+	bench/figures.sh pack "$programs" run $names >bench/results/redis.txt
 	bench/figures.sh readme
 fi

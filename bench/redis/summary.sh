@@ -3,7 +3,8 @@
 #
 # Prints the figures of the benches of the part on Redis as a Markdown table:
 #
-#     bench/redis/summary.sh FOLDER    of its run.csv, rates.csv, lateness.csv and pending.csv
+#     bench/redis/summary.sh FOLDER    of its run.csv, rates.csv, lateness.csv, pending.csv and,
+#                                      if it is there, fairness.csv
 set -eu
 
 folder=${1:?}
@@ -42,4 +43,36 @@ $(sed -n 's/^machine,"\(.*\)"$/\1/p' "$folder/rates.csv"). Medians.
 | ten million pending tasks: the server's bytes for each | $(pending 2 1 %.0f) |
 | claiming 100 of them, p50 / p99: ms | $(pending 4 1e-3 %.1f) / $(pending 5 1e-3 %.1f) |
 | script calls of an idle worker for 64 shards: a second | $(pending 8 1 %.2f) |
+END
+test -f "$folder/fairness.csv" || exit 0
+
+# ratios NAME: to no groups, of 1, 1,000 and 100,000
+ratios() {
+	echo "$(figure rates "$1_1" 2 1 %.2f) / $(figure rates "$1_1000" 2 1 %.2f) /" \
+		"$(figure rates "$1_100000" 2 1 %.2f)"
+}
+
+# fair NAME FORMAT
+fair() {
+	figure fairness "$1" 2 1 "$2"
+}
+
+# late NAME: p50 / p99
+late() {
+	echo "$(fair "$1_p50" %.1f) / $(fair "$1_p99" %.1f)"
+}
+
+cat <<END
+
+| Groups, one Redis, one worker | |
+|---|--:|
+| adding by 100 to 1 / 1,000 / 100,000 groups, against none | $(ratios added) |
+| claiming and acknowledging by 100, against none | $(ratios claimed) |
+| 999 groups with a task a second alone: lateness p50 / p99: ms | $(late alone) |
+| beside one with a million due tasks: lateness p50 / p99: ms | $(late groups) |
+| the same tasks without groups: lateness p50 / p99: ms | $(late plain) |
+| weights 1, 2 and 4: share for what is due to each: % | $(fair weight_1 %.1f) / \
+$(fair weight_2 %.1f) / $(fair weight_4 %.1f) |
+| one group beside a tenant of 1,000 users: its share: % | $(fair with_parent %.1f) |
+| one group beside 1,000 groups: its share: % | $(fair without_parent %.1f) |
 END
