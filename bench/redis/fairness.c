@@ -166,12 +166,9 @@ static void add(struct tw_redis *redis, const struct load *load)
 
 static void set_weight(struct tw_redis *redis, const char *group, unsigned weight)
 {
-	redisContext *context = redisConnect("127.0.0.1", server.port);
+	const struct tw_redis_group_limits limits = {.weight = weight};
 
-	for (unsigned i = 0; i < tw_redis_shard_count(redis); i++)
-		freeReplyObject(redisCommand(context, "HSET {tw/default/%u}groups %s %u", i, group,
-					     weight));
-	redisFree(context);
+	check(redis, tw_redis_set_group_limits(redis, group, &limits));
 }
 
 static struct tw_redis *trial_begin(unsigned shards)

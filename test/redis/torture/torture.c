@@ -97,6 +97,26 @@ static void take_inventory(struct tw_redis *redis)
 	history_write("rest", "rest all -");
 }
 
+/*
+ * Sets limits of groups that are reached, but not for long, so that tasks do not pile up: what
+ * is claimed by hand has no limits.
+ */
+static void limit_groups(struct tw_redis *redis)
+{
+	static const struct {
+		const char *group;
+		unsigned running;
+	} all[] = {{"a", 2}, {"c", 4}, {"c/x", 2}, {"c/y", 1}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		const struct tw_redis_group_limits limits = {.running = all[i].running};
+
+		if (tw_redis_set_group_limits(redis, all[i].group, &limits) != TW_OK)
+			support_failed(all[i].group);
+		history_write("main", "limit %s %u", all[i].group, all[i].running);
+	}
+}
+
 /* From the start of all to the inventory. False: a process did not do what it should. */
 static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t duration)
 {
@@ -115,6 +135,8 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	if (tw_redis_open(&redis, &options, NULL) != TW_OK ||
 	    tw_redis_set_limits(redis, &limits) != TW_OK)
 		support_failed("no Redis");
+	if (seed_has_groups(seed))
+		limit_groups(redis);
 	children_start(&children, folder, seed, servers.cluster.nodes[0].port,
 		       servers.has_replica ? servers.url : NULL);
 	nemesis_init(&nemesis, &children, &servers, seed);
