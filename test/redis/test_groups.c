@@ -113,6 +113,61 @@ static void users_of_a_group_share_its_turn(void **state)
 	tw_redis_batch_free(batch);
 }
 
+/* Claims by 4 what five groups, or users, have, and no claim ends with a round. */
+static void assert_equal_shares(struct tw_redis *redis, const char *format)
+{
+	enum { GROUPS = 5, EACH = 20 };
+	char groups[GROUPS][8];
+	size_t taken[GROUPS] = {0};
+
+	for (int i = 0; i < GROUPS; i++) {
+		snprintf(groups[i], sizeof(groups[i]), format, i);
+		add_many_to(redis, groups[i], EACH);
+	}
+	for (size_t all = 0; all < (size_t)GROUPS * EACH; all += 4) {
+		struct tw_redis_batch *batch = claim(redis, 4, long_lease);
+
+		for (int i = 0; i < GROUPS; i++) {
+			taken[i] += count_of(batch, groups[i]);
+			assert_in_range(taken[i], (all + 4) / GROUPS, (all + 4) / GROUPS + 1);
+		}
+		tw_redis_batch_free(batch);
+	}
+}
+
+static void groups_have_equal_shares_where_claims_end_within_a_round(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_equal_shares(fixture->redis, "g%d");
+	assert_equal_shares(fixture->redis, "t/%d");
+}
+
+static void weights_are_shares_where_claims_end_within_a_turn(void **state)
+{
+	static const char *const groups[] = {"a", "b", "c"};
+	struct fixture *fixture = *state;
+	size_t taken[3] = {0};
+
+	for (int i = 0; i < 3; i++) {
+		const struct tw_redis_group_limits limits = {.weight = 1u << i};
+
+		assert_ok(fixture->redis,
+			  tw_redis_set_group_limits(fixture->redis, groups[i], &limits));
+		add_many_to(fixture->redis, groups[i], 20 << i);
+	}
+	for (size_t all = 4; all <= 140; all += 4) {
+		struct tw_redis_batch *batch = claim(fixture->redis, 4, long_lease);
+
+		for (int i = 0; i < 3; i++) {
+			taken[i] += count_of(batch, groups[i]);
+			if (all % 7 == 0)
+				assert_int_equal(taken[i], (all / 7) << i);
+		}
+		tw_redis_batch_free(batch);
+	}
+}
+
 struct seen {
 	size_t count;
 	char group[64];
@@ -388,6 +443,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ONE_SHARD_TEST(flood_holds_up_no_other_group),
 		ONE_SHARD_TEST(users_of_a_group_share_its_turn),
+		ONE_SHARD_TEST(groups_have_equal_shares_where_claims_end_within_a_round),
+		ONE_SHARD_TEST(weights_are_shares_where_claims_end_within_a_turn),
 		ONE_SHARD_TEST(task_of_a_group_is_listed_moved_and_taken_out),
 		ONE_SHARD_TEST(task_that_was_replaced_runs_once_and_when_it_says),
 		ONE_SHARD_TEST(ended_lease_and_retry_stay_in_the_group),

@@ -277,6 +277,15 @@ static int rotation_take(struct model *model, struct rotation *rotation)
 	}
 }
 
+/* Returns how many have their next turns after the node's. */
+static int rotation_behind(const struct rotation *rotation, int index)
+{
+	for (int i = 0; i < rotation->count; i++)
+		if (rotation->nodes[i] == index)
+			return (rotation->at + rotation->count - i - 1) % rotation->count;
+	return 0;
+}
+
 /* Notes when the node, which was there in this claim, has its next turn. */
 static void node_rest(struct model *model, const struct rotation *rotation, int index)
 {
@@ -287,14 +296,10 @@ static void node_rest(struct model *model, const struct rotation *rotation, int 
 		node->turn = node->held * 1000;
 		return;
 	}
-	if (node->spent > 0) {
-		if (node->had_one_before)
-			node->turn = model->now_us - 2;
+	if (node->spent > 0 && !node->had_one_before)
 		return;
-	}
 	if (node_has_due(model, index) || index == NAMESPACE) {
-		node->turn = model->now_us -
-			     (node_has_due(model, index) && node->round < rotation->round);
+		node->turn = model->now_us - rotation_behind(rotation, index);
 		return;
 	}
 	if (group_of(model, index) >= 0) {

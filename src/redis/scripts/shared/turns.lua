@@ -250,14 +250,13 @@ local function turns_claim(own, most, permits)
 	end
 
 	-- Returns when the next turn is, nil: it has that already, or -1: never.
-	local function turn_next(rotation, turn)
+	local function turn_next(turn)
 		local goes_on = turn.left > 0 or turn.following and turn.following <= now
-		if not turn.round or turn.left > 0 and turn.left == turn.taken then
+		if not turn.round or turn.left > 0 and turn.left == turn.taken or
+				turn.spent > 0 and not turn.was_served_before then
 			return nil
-		elseif turn.spent > 0 then
-			return turn.was_served_before and now_us - 2 or nil
 		elseif goes_on then
-			return turn.round == rotation.round and now_us or now_us - 1
+			return now_us - (turn.behind or 0)
 		elseif turn.own then
 			return now_us
 		end
@@ -298,8 +297,12 @@ local function turns_claim(own, most, permits)
 		end
 		for _, rotation in ipairs(rotations) do
 			local cut
+			-- They keep their order: each has a microsecond of its own.
+			for i, turn in ipairs(rotation.active) do
+				turn.behind = (rotation.at - i - 1) % #rotation.active
+			end
 			for _, turn in ipairs(rotation.all) do
-				local next = turn_next(rotation, turn)
+				local next = turn_next(turn)
 				local group = rotation.group
 				if turn.spent > 0 and turn.round then
 					cut = string.format('%d %s', turn.spent, turn.name)
