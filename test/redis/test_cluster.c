@@ -350,6 +350,37 @@ static void slot_half_on_its_way_is_waited_for(void **state)
 	assert_int_equal(cancel_task(redis, "a"), TW_OK);
 }
 
+/* The keys that all scripts name are at the new node, and those of groups alone are not. */
+static void slot_whose_keys_of_groups_are_on_their_way_is_waited_for(void **state)
+{
+	static const char *const first[] = {"due", "body", "added"};
+	const struct tw_redis_task task = {.key = "a", .key_size = 1, .group = "g"};
+	unsigned shard = tw_redis_shard(redis, "a", 1);
+	unsigned slot = slot_of(shard);
+	int source = cluster_owner(&cluster, slot);
+	int target = (source + 1) % CLUSTER_NODES;
+	struct tw_redis_batch *batch = NULL;
+
+	(void)state;
+	if (version_of(&cluster.nodes[0]) < 7)
+		TEST_SKIP("Redis before 7 has no such thing");
+	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	cluster_begin_move(&cluster, slot, source, target);
+	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++)
+		freeReplyObject(redis_server_ask(
+			&cluster.nodes[source], "MIGRATE 127.0.0.1 %d {tw/%s/%u}%s 0 5000",
+			cluster.nodes[target].port, name_space, shard, first[i]));
+	tw_redis_set_patience(100 * TW_MILLISECOND);
+	assert_int_equal(tw_redis_claim(redis, shard, 1, TW_MINUTE, &batch, NULL),
+			 TW_REDIS_UNREACHABLE);
+	tw_redis_set_patience(0);
+	cluster_move_slot(&cluster, slot, target, 0);
+	cluster_wait_until_well(&cluster);
+	batch = await_claim(redis, "a", TW_MINUTE);
+	assert_string_equal(only_job(batch)->group, "g");
+	tw_redis_batch_free(batch);
+}
+
 static void tell_hosts(const char *how)
 {
 	for (int i = 0; i < CLUSTER_NODES; i++)
@@ -716,6 +747,7 @@ int main(void)
 		CLUSTER_TEST(worker_of_two_namespaces_needs_no_more_connections),
 		CLUSTER_TEST(calls_reach_every_node),
 		CLUSTER_TEST(empty_slot_on_its_way_takes_tasks_at_once),
+		CLUSTER_TEST(slot_whose_keys_of_groups_are_on_their_way_is_waited_for),
 		CLUSTER_TEST(slot_half_on_its_way_is_waited_for),
 		CLUSTER_TEST(nodes_without_hosts_are_found_from_a_unix_socket),
 		CLUSTER_TEST(silent_node_holds_up_no_call_for_another),

@@ -25,43 +25,43 @@ struct script {
 #define SCRIPT_AT_FULL_MEMORY "#!lua flags=allow-oom\n"
 
 /* The list calls X(name, keys, repeatable, hints, at_full_memory, shape) for each script. */
-#define SCRIPT_LIST(X)                                                   \
-	X(add, 9, false, true, false, "[*i]")                            \
-	X(every, 9, false, true, false, "i")                             \
-	X(group_add, 9, false, true, false, "[*i]")                      \
-	X(latest, 9, false, true, false, "i")                            \
-	X(add_many, 1, false, true, false, "[*i]")                       \
-	X(cancel, 7, false, true, false, "i")                            \
-	X(move, 7, false, true, false, "i")                              \
-	X(claim, 7, false, true, true, "[dinn[*ss][*s][*n][*ss]n[*sn]]") \
-	X(schedule, 7, true, true, true, "a")                            \
-	X(ack, 7, false, true, false, "a")                               \
-	X(extend, 3, true, false, true, "a")                             \
-	X(fail, 8, false, true, true, "a")                               \
-	X(release, 7, false, true, true, "a")                            \
-	X(get, 7, true, false, false, "[*issss]")                        \
-	X(list, 7, true, false, false, "[nn*sssss]")                     \
-	X(count, 9, true, false, false, "[nnnnninnn]")                   \
-	X(group_find, 3, true, false, false, "[*snn]")                   \
-	X(group_count, 1, true, false, false, "[*nn]")                   \
-	X(scan, 7, true, false, false, "[id[*ss]n]")                     \
-	X(dead_retry, 8, false, true, false, "i")                        \
-	X(dead_drop, 8, false, false, false, "i")                        \
-	X(look, 1, true, false, false, "[*i]")                           \
-	X(pause, 6, true, true, true, "n")                               \
-	X(limits, 1, true, false, true, "[nn]")                          \
-	X(layout, 1, true, false, false, "s")                            \
-	X(present, 1, true, false, true, "n")                            \
-	X(workers, 1, true, false, false, "[*is]")                       \
-	X(delete, 9, true, false, true, "i")                             \
-	X(forget, 1, true, false, true, "n")                             \
-	X(permit, 1, true, false, true, "[ii]")                          \
-	X(group_permit, 1, true, false, true, "[*ii]")                   \
-	X(group_rule, 1, true, true, true, "i")                          \
-	X(group_rules, 1, true, false, false, "[d[*ss]]")                \
-	X(group_drain, 7, false, false, true, "[nn]")                    \
-	X(dead_add, 8, false, false, false, "i")                         \
-	X(restore, 9, false, true, false, "[*i]")                        \
+#define SCRIPT_LIST(X)                                                    \
+	X(add, 9, false, true, false, "[*i]")                             \
+	X(every, 14, false, true, false, "i")                             \
+	X(group_add, 14, false, true, false, "[*i]")                      \
+	X(latest, 14, false, true, false, "i")                            \
+	X(add_many, 1, false, true, false, "[*i]")                        \
+	X(cancel, 14, false, true, false, "i")                            \
+	X(move, 14, false, true, false, "i")                              \
+	X(claim, 14, false, true, true, "[dinn[*ss][*s][*n][*ss]n[*sn]]") \
+	X(schedule, 14, true, true, true, "a")                            \
+	X(ack, 14, false, true, false, "a")                               \
+	X(extend, 3, true, false, true, "a")                              \
+	X(fail, 14, false, true, true, "a")                               \
+	X(release, 14, false, true, true, "a")                            \
+	X(get, 7, true, false, false, "[*issss]")                         \
+	X(list, 7, true, false, false, "[nn*sssss]")                      \
+	X(count, 14, true, false, false, "[nnnnninnn]")                   \
+	X(group_find, 3, true, false, false, "[*snn]")                    \
+	X(group_count, 1, true, false, false, "[*nn]")                    \
+	X(scan, 7, true, false, false, "[id[*ss]n]")                      \
+	X(dead_retry, 14, false, true, false, "i")                        \
+	X(dead_drop, 8, false, false, false, "i")                         \
+	X(look, 1, true, false, false, "[*i]")                            \
+	X(pause, 14, true, true, true, "n")                               \
+	X(limits, 1, true, false, true, "[nn]")                           \
+	X(layout, 1, true, false, false, "s")                             \
+	X(present, 1, true, false, true, "n")                             \
+	X(workers, 1, true, false, false, "[*is]")                        \
+	X(delete, 14, true, false, true, "i")                             \
+	X(forget, 1, true, false, true, "n")                              \
+	X(permit, 1, true, false, true, "[ii]")                           \
+	X(group_permit, 1, true, false, true, "[*ii]")                    \
+	X(group_rule, 1, true, true, true, "i")                           \
+	X(group_rules, 1, true, false, false, "[d[*ss]]")                 \
+	X(group_drain, 14, false, false, true, "[nn]")                    \
+	X(dead_add, 8, false, false, false, "i")                          \
+	X(restore, 14, false, true, false, "[*i]")                        \
 	X(dead_sweep, 8, true, false, true, "[nnd]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \

@@ -72,8 +72,9 @@ unsigned space_slot(const struct space *space, unsigned shard)
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer)
 {
-	static const char *const of_shard[] = {"due",   "body",  "run",  "token", "dead",
-					       "pause", "every", "died", "added"};
+	static const char *const of_shard[] = {"due",   "body",  "run",   "token", "dead",
+					       "pause", "every", "died",  "added", "queue",
+					       "turns", "order", "users", "groups"};
 	static const char *const of_namespace[] = {"limits"};
 	const char *const *names = shard == SHARD_NONE ? of_namespace : of_shard;
 	char tag[TAG_SIZE];
