@@ -217,7 +217,7 @@ static const char *fine_reply(char mark)
 static bool call_is_repeatable(const char *name)
 {
 	return strstr(" get each dead_each stats ping pause limits extend workers delete "
-		      "set_group_limits each_group_limits ",
+		      "set_group_limits each_group_limits groups ",
 		      name);
 }
 

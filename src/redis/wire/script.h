@@ -54,10 +54,10 @@ struct script {
 	X(present, 1, true, false, true, "n")                             \
 	X(workers, 1, true, false, false, "[*is]")                        \
 	X(delete, 14, true, false, true, "i")                             \
-	X(forget, 1, true, false, true, "n")                              \
-	X(permit, 1, true, false, true, "[ii]")                           \
-	X(group_permit, 1, true, false, true, "[*ii]")                    \
-	X(group_rule, 1, true, true, true, "i")                           \
+	X(forget, 3, true, false, true, "n")                              \
+	X(permit, 2, true, false, true, "[ii]")                           \
+	X(group_permit, 3, true, false, true, "[*ii]")                    \
+	X(group_rule, 14, true, true, true, "i")                          \
 	X(group_rules, 1, true, false, false, "[d[*ss]]")                 \
 	X(group_drain, 14, false, false, true, "[nn]")                    \
 	X(dead_add, 8, false, false, false, "i")                          \

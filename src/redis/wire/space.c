@@ -75,15 +75,12 @@ void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 	static const char *const of_shard[] = {"due",   "body",  "run",   "token", "dead",
 					       "pause", "every", "died",  "added", "queue",
 					       "turns", "order", "users", "groups"};
-	static const char *const of_namespace[] = {"limits"};
+	static const char *const of_namespace[] = {"limits", "running", "groups"};
 	const char *const *names = shard == SHARD_NONE ? of_namespace : of_shard;
-	char tag[TAG_SIZE];
-	char key[TAG_SIZE + 16];
+	char key[TAG_SIZE + 16] = "{";
+	char *name = key + 1 + tag_write(space, shard, key + 1, TAG_SIZE);
 
-	tag_write(space, shard, tag, sizeof(tag));
-	for (unsigned i = 0; i < count; i++) {
-		int size = snprintf(key, sizeof(key), "{%s}%s", tag, names[i]);
-
-		buffer_bulk(buffer, key, (size_t)size);
-	}
+	*name++ = '}';
+	for (unsigned i = 0; i < count; i++)
+		buffer_bulk(buffer, key, (size_t)(stpcpy(name, names[i]) - key));
 }

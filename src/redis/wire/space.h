@@ -15,6 +15,7 @@
 enum { SLOTS = 16384 };
 /* SHARD_NONE stands for a shard where the keys are the namespace's own. */
 #define SHARD_NONE UINT_MAX
+enum { OWN_KEYS = 3 };
 
 struct space {
 	char name[TW_REDIS_NAMESPACE_MAX + 1];
@@ -31,7 +32,8 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 unsigned space_slot(const struct space *space, unsigned shard);
 
 /* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead, pause,
- * every, died, added; of the namespace: limits. */
+ * every, died, added, queue, turns, order, users, groups; of the namespace, which has OWN_KEYS:
+ * limits, running, groups. */
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);
 
