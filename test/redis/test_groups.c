@@ -408,6 +408,72 @@ static void many_are_added_in_their_groups(void **state)
 					    tasks[i].group ? tasks[i].group : "");
 }
 
+/* One call of the script adds them, and writes the first before it comes to the second. */
+static void last_of_those_with_one_key_that_are_added_together_stays(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_task tasks[] = {
+		{.key = "a", .key_size = 1, .group = "g"},
+		{.key = "a", .key_size = 1, .group = "h", .delay = TW_HOUR},
+		{.key = "a", .key_size = 1, .group = "g", .mode = TW_REDIS_NEW},
+		{.key = "a", .key_size = 1, .group = "i", .mode = TW_REDIS_REPLACE},
+		{.key = "b", .key_size = 1, .group = "i", .mode = TW_REDIS_REPLACE},
+	};
+	enum tw_status each[5];
+
+	assert_int_equal(tw_redis_add_many(fixture->redis, tasks, 5, each), TW_EXISTS);
+	assert_int_equal(each[1], TW_OK);
+	assert_int_equal(each[2], TW_EXISTS);
+	assert_int_equal(each[3], TW_OK);
+	assert_int_equal(each[4], TW_NOT_FOUND);
+	assert_claimed(fixture->redis, 10, "i", 1);
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+}
+
+static void name_of_a_group_may_hold_what_json_escapes(void **state)
+{
+	static const char *const names[] = {"a\"b", "\\", "\"group\":\"x"};
+	struct fixture *fixture = *state;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		add_to(fixture->redis, names[i], "k", TW_HOUR);
+		assert_ok(fixture->redis, move_task(fixture->redis, "k", 0));
+		assert_claimed(fixture->redis, 10, names[i], 1);
+	}
+}
+
+/* Returns how many commands the server has run, those in scripts too. */
+static int64_t commands_run(struct fixture *fixture)
+{
+	static const char field[] = "total_commands_processed:";
+	redisReply *reply = redis_server_ask(&fixture->server, "INFO stats");
+	const char *found = strstr(reply->str, field);
+	int64_t count;
+
+	assert_non_null(found);
+	count = strtoll(found + strlen(field), NULL, 10);
+	freeReplyObject(reply);
+	return count;
+}
+
+static void tasks_of_a_group_cost_few_commands(void **state)
+{
+	enum { COUNT = 100 };
+	struct fixture *fixture = *state;
+	struct tw_redis_task tasks[COUNT];
+	char keys[COUNT][KEY_SIZE];
+	int64_t before = commands_run(fixture);
+
+	for (int i = 0; i < COUNT; i++) {
+		number_key(keys[i], i);
+		tasks[i] = (struct tw_redis_task){
+			.key = keys[i], .key_size = strlen(keys[i]), .group = "g"};
+	}
+	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, COUNT, NULL));
+	/* The script asks for each key whether it has a task. */
+	assert_in_range(commands_run(fixture) - before, COUNT, COUNT + 25);
+}
+
 static void worker_runs_groups_and_callbacks_name_them(void **state)
 {
 	struct fixture *fixture = *state;
@@ -456,6 +522,9 @@ int main(void)
 		ONE_SHARD_TEST(turn_without_a_task_is_no_reason_to_look_at_once),
 		ONE_SHARD_TEST(group_is_a_name_or_two),
 		ONE_SHARD_TEST(many_are_added_in_their_groups),
+		ONE_SHARD_TEST(last_of_those_with_one_key_that_are_added_together_stays),
+		ONE_SHARD_TEST(name_of_a_group_may_hold_what_json_escapes),
+		ONE_SHARD_TEST(tasks_of_a_group_cost_few_commands),
 		FIXTURE_TEST(worker_runs_groups_and_callbacks_name_them),
 	};
 

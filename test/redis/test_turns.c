@@ -17,7 +17,7 @@
 #include "support/scripts.h"
 #include "support/seed.h"
 
-enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 6, LIMIT_MOST = 9 };
+enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 6, LIMIT_MOST = 9, ADD_MOST = 3 };
 /* A lease that long does not end by itself. */
 static const int64_t lease_ms = 86400000;
 static const char *const groups[GROUPS] = {"", "a", "b", "b/x", "b/y", "d d"};
@@ -431,6 +431,40 @@ static void step_add(struct model *model)
 	model_put(model, index, due);
 }
 
+/* Adds tasks of groups by one call. */
+static void step_add_many(struct model *model)
+{
+	const char *words[5 * ADD_MOST];
+	char key[ADD_MOST][8];
+	char at[ADD_MOST][24];
+	char record[ADD_MOST][64];
+	int first = (int)random_below(&model->random, KEYS);
+	int count = (int)random_between(&model->random, 2, ADD_MOST);
+	redisReply *reply;
+
+	for (int i = 0; i < count; i++) {
+		int index = (first + i) % KEYS;
+		int group = (int)random_between(&model->random, 1, GROUPS - 1);
+		int64_t due = now_ms(model) + random_between(&model->random, 0, 3) * 5;
+		const char *task[5] = {"any", key[i], at[i], "0", record[i]};
+
+		key_write(key[i], index);
+		snprintf(at[i], sizeof(at[i]), "%" PRId64, due);
+		snprintf(record[i], sizeof(record[i]), "9999 %zu\n{\"group\":\"%s\"}",
+			 strlen(groups[group]) + strlen("{\"group\":\"\"}"), groups[group]);
+		memcpy(&words[5 * i], task, sizeof(task));
+		model->tasks[index] = (struct task){.group = group, .due = due};
+	}
+	reply = run(model, &script_group_add, 5 * count, words);
+	for (int i = 0; i < count; i++) {
+		int index = (first + i) % KEYS;
+
+		assert_int_equal(reply->element[i]->integer, model->tasks[index].due);
+		model_put(model, index, model->tasks[index].due);
+	}
+	freeReplyObject(reply);
+}
+
 static void step_move(struct model *model)
 {
 	int index = (int)random_below(&model->random, KEYS);
@@ -642,7 +676,9 @@ static void history_run(struct model *model)
 		uint64_t kind = random_below(&model->random, 12);
 
 		clock_set(model, model->now_us + random_between(&model->random, 3, 6000));
-		if (kind < 5)
+		if (kind < 1)
+			step_add_many(model);
+		else if (kind < 5)
 			step_add(model);
 		else if (kind < 6)
 			step_move(model);

@@ -4,34 +4,45 @@ local group = grouping()
 local answers = {}
 local added = 0
 local earliest
+-- The tasks that are to be written: keys and records, their due times, and which keys these are.
+local tasks, dues, is_unwritten = {}, {}, {}
+
+local function write()
+	group.set_all_due(tasks, dues)
+	redis.call('HSET', KEYS[2], unpack(tasks))
+	added = added + #dues
+	tasks, dues, is_unwritten = {}, {}, {}
+end
 
 for i = 1, #ARGV - 2, 5 do
-	local mode, key, at, delay, record = unpack(ARGV, i, i + 4)
-	local due = due_time(at, delay)
+	local mode, key, record = ARGV[i], ARGV[i + 1], ARGV[i + 4]
+	local due = due_time(ARGV[i + 2], ARGV[i + 3])
+	if is_unwritten[key] then
+		write()
+	end
 	local score = redis.call('ZSCORE', KEYS[1], key)
+	local answer = mode == 'new' and score and -1 or
+		mode == 'replace' and not score and -2 or due
 
-	if mode == 'new' and score then
-		answers[#answers + 1] = -1
-	elseif mode == 'replace' and not score then
-		answers[#answers + 1] = -2
-	else
+	if answer == due then
 		if score then
 			group.leave(key, score)
 			redis.call('HDEL', KEYS[3], key)
 			redis.call('HDEL', KEYS[7], key)
 		end
-		group.set_due(key, due, record)
-		redis.call('HSET', KEYS[2], key, record)
-		added = added + 1
-		answers[#answers + 1] = due
+		local n = #dues + 1
+		tasks[2 * n - 1], tasks[2 * n], dues[n] = key, record, due
+		is_unwritten[key] = true
 		earliest = math.min(due, earliest or due)
 	end
+	answers[#answers + 1] = answer
 end
-if added > 0 then
+if earliest then
+	write()
 	redis.pcall('INCRBY', KEYS[9], added)
-end
--- A group whose turn has come is known to all workers.
-if earliest and (group.next_turn() or earliest) >= earliest then
-	hint(earliest)
+	-- A group whose turn has come is known to all workers.
+	if (group.next_turn() or earliest) >= earliest then
+		hint(earliest)
+	end
 end
 return answers

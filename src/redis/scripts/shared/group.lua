@@ -19,10 +19,16 @@ local function grouping()
 
 	-- Returns the group that a record names, or nil.
 	function group.of(record)
-		local head, size = string.match(record or '', '^(%d+ (%d+)[ %d]*\n)')
-		local json = head and string.sub(record, #head + 1, #head + size) or ''
-		if not string.find(json, '"group":', 1, true) then
+		local size, at = string.match(record or '', '^%d+ (%d+)[ %d]*\n()')
+		local json = size and string.sub(record, at, at + size - 1) or ''
+		local _, last = string.find(json, '"group":"', 1, true)
+		if not last then
 			return nil
+		end
+		-- Most names have nothing that is escaped.
+		local name = string.match(json, '^([^"\\]+)"', last + 1)
+		if name then
+			return name
 		end
 		local ok, callback = pcall(cjson.decode, json)
 		return ok and type(callback) == 'table' and callback.group or nil
@@ -37,9 +43,10 @@ local function grouping()
 		return score - QUEUED, true
 	end
 
-	-- Returns a task's place in `queue`.
+	-- Returns a task's place in `queue`, and its score in `due`.
 	local function place_of(name, due, key)
-		return name .. '\0' .. string.format('%015d', due) .. key
+		local digits = string.format('%015d', due)
+		return name .. '\0' .. digits .. key, '4' .. digits
 	end
 
 	-- Returns whether a task that `queue` has by that time is there for it still.
@@ -52,7 +59,7 @@ local function grouping()
 		local due, is_queued = group.due_of(score or 0)
 		local name = is_queued and group.of(redis.call('HGET', KEYS[2], key))
 		if name then
-			redis.call('ZREM', queue, place_of(name, due, key))
+			redis.call('ZREM', queue, (place_of(name, due, key)))
 		end
 	end
 
@@ -73,25 +80,15 @@ local function grouping()
 		end
 	end
 
-	-- Makes a task, which is in no queue, due at that time: in the group that its record names,
-	-- or by itself. The record may be nil where the task has it already.
-	function group.set_due(key, due, record)
-		local name = group.of(record or
-			group.is_used() and redis.call('HGET', KEYS[2], key))
-
-		if not name then
-			redis.call('ZADD', KEYS[1], string.format('%d', due), key)
-			return
-		end
-		local tenant, user = string.match(name, '^(.-)/(.*)$')
-		redis.call('ZADD', KEYS[1], string.format('%d', QUEUED + due), key)
-		redis.call('ZADD', queue, 0, place_of(name, due, key))
+	-- Gives a group, and the user in its name a turn at that time, if they have none before.
+	local function give_turn(name, due)
+		local slash = string.find(name, '/', 1, true)
 		if has_users == nil then
 			has_users = redis.call('EXISTS', users) == 1
 		end
-		if tenant or has_users and redis.call('HEXISTS', users, name) == 1 then
+		if slash or has_users and redis.call('HEXISTS', users, name) == 1 then
+			local tenant = slash and string.sub(name, 1, slash - 1) or name
 			has_users = true
-			tenant, user = tenant or name, user or ''
 			if redis.call('HSETNX', users, tenant, 1) == 1 then
 				-- Its own tasks take turns with those of its users.
 				local start = #tenant + 2
@@ -103,14 +100,14 @@ local function grouping()
 					user_turn(tenant, '', due)
 				end
 			end
-			user_turn(tenant, user, due)
+			user_turn(tenant, slash and string.sub(name, slash + 1) or '', due)
 			name = tenant
 		end
 		local turn = redis.call('ZSCORE', turns, name)
 		if not turn or tonumber(turn) > due * 1000 then
 			redis.call('ZADD', turns, string.format('%d', due * 1000), name)
-			if not is_begun then
-				redis.call('ZADD', turns, 'NX', 0, '')
+			if not turn and not is_begun then
+				redis.call('ZADD', turns, 'NX', '0', '')
 				is_begun = true
 			end
 		end
@@ -128,6 +125,40 @@ local function grouping()
 		if turn and tonumber(turn) > now_us then
 			redis.call('ZADD', turns, string.format('%d', now * 1000), tenant or path)
 		end
+	end
+
+	-- Makes tasks, which are in no queue, due at those times: in the groups that their records
+	-- name, or by themselves. `tasks` has the key of each and its record.
+	function group.set_all_due(tasks, dues)
+		local scores, places, firsts = {}, {}, {}
+
+		for i, due in ipairs(dues) do
+			local key, name = tasks[2 * i - 1], group.of(tasks[2 * i])
+			if name then
+				local n = #places
+				places[n + 1] = '0'
+				places[n + 2], scores[2 * i - 1] = place_of(name, due, key)
+				if due < (firsts[name] or math.huge) then
+					firsts[name] = due
+				end
+			else
+				scores[2 * i - 1] = string.format('%d', due)
+			end
+			scores[2 * i] = key
+		end
+		redis.call('ZADD', KEYS[1], unpack(scores))
+		if #places > 0 then
+			redis.call('ZADD', queue, unpack(places))
+		end
+		for name, due in pairs(firsts) do
+			give_turn(name, due)
+		end
+	end
+
+	-- Makes a task due in this way. The record may be nil where the task has it already.
+	function group.set_due(key, due, record)
+		record = record or group.is_used() and redis.call('HGET', KEYS[2], key)
+		group.set_all_due({key, record}, {due})
 	end
 
 	-- Returns how many tasks in `queue` are due.
