@@ -472,6 +472,9 @@ static void tasks_of_a_group_cost_few_commands(void **state)
 	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, COUNT, NULL));
 	/* The script asks for each key whether it has a task. */
 	assert_in_range(commands_run(fixture) - before, COUNT, COUNT + 25);
+	before = commands_run(fixture);
+	assert_claimed(fixture->redis, COUNT, "g", COUNT);
+	assert_in_range(commands_run(fixture) - before, 10, 40);
 }
 
 static void worker_runs_groups_and_callbacks_name_them(void **state)

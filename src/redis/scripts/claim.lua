@@ -82,6 +82,7 @@ if #due > 0 then
 	local most, some = tonumber(ARGV[3])
 	-- The first is the latest, and no grace is shorter than a second.
 	local some_are_late = group or now - due[2] > 1000
+	local all_confirmed = group and group.confirms_all()
 
 	redis.call('SET', KEYS[4], token_text)
 	reply[4] = token
@@ -98,7 +99,8 @@ if #due > 0 then
 		local grace = some_are_late and begun == 0 and record and
 			tonumber(string.match(record, '^%d+ %d+ ([1-9]%d*)'))
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
-		if place and (seen[key] or not group.confirms(key, due[2 * i])) then
+		if place and not all_confirmed and
+				(seen[key] or not group.confirms(key, due[2 * i])) then
 			-- It was moved or replaced, and its place in the queue stayed.
 		elseif open == '*' then
 			-- This is no time when it is due. If the worker dies: in 10 s again.

@@ -49,6 +49,12 @@ local function grouping()
 		return name .. '\0' .. digits .. key, '4' .. digits
 	end
 
+	-- Returns whether `due` confirms all places in `queue`. Each task that waits has one, so it
+	-- does if there are no more places than such tasks.
+	function group.confirms_all()
+		return redis.call('ZCOUNT', KEYS[1], QUEUED, '+inf') == redis.call('ZCARD', queue)
+	end
+
 	-- Returns whether a task that `queue` has by that time is there for it still.
 	function group.confirms(key, due)
 		return tonumber(redis.call('ZSCORE', KEYS[1], key) or 0) == QUEUED + due
