@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "random.h"
 
+/* Mixes the bits of a number, as splitmix64 does. */
+static uint64_t mix(uint64_t number)
+{
+	number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
+	number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
+	return number ^ (number >> 31);
+}
+
 struct random random_from(uint64_t seed, uint64_t stream)
 {
-	struct random random = {.state = seed * 0x9e3779b97f4a7c15 + stream * 0xd1b54a32d192ed03};
-
-	random_next(&random);
-	return random;
+	/* Without mixing, the numbers of a seed would be those of the one before, moved by one. */
+	return (struct random){.state = mix(mix(seed) + stream)};
 }
 
 struct random random_from_bytes(const uint8_t *bytes, size_t size)
@@ -35,14 +41,9 @@ static uint64_t number_from_bytes(struct random *random, uint64_t most)
 /* splitmix64 */
 uint64_t random_next(struct random *random)
 {
-	uint64_t mixed;
-
 	if (random->bytes)
 		return number_from_bytes(random, UINT64_MAX);
-	mixed = random->state += 0x9e3779b97f4a7c15;
-	mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
-	mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
-	return mixed ^ (mixed >> 31);
+	return mix(random->state += 0x9e3779b97f4a7c15);
 }
 
 uint64_t random_below(struct random *random, uint64_t bound)
