@@ -45,10 +45,11 @@ if ARGV[6] == '1' then
 	end
 end
 if redis.call('EXISTS', KEYS[6]) == 1 then
-	return {string.format('%.0f', now_us), -1, 0, 0, {}, {}, {}, {}, 0, {}}
+	return {string.format('%d', now_us), -1, 0, 0, {}, {}, {}, {}, 0, {}}
 end
-local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0,
-	group and ARGV[1] + 1 or ARGV[1])
+-- Arguments are text where that can be: Redis would print a number as one with a fraction.
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%d', now), 'WITHSCORES',
+	'LIMIT', '0', group and string.format('%d', ARGV[1] + 1) or ARGV[1])
 local places, lacks, turns_end
 if group then
 	local permits = ARGV[8] == '1' and {} or nil
@@ -57,7 +58,7 @@ if group then
 	end
 	due, places, lacks, turns_end = turns_claim(due, tonumber(ARGV[1]), permits)
 end
-local reply = {string.format('%.0f', now_us), -1, 0, 0, due, {}, {}, {}, 0, lacks or {}}
+local reply = {string.format('%d', now_us), -1, 0, 0, due, {}, {}, {}, 0, lacks or {}}
 local handled = #due / 2
 local ends = {}
 
@@ -72,7 +73,7 @@ if #due > 0 then
 		redis.call('HMGET', KEYS[7], unpack(keys)) or {}
 	-- The time, so that tokens go up even where a server has lost the last of them.
 	local token = math.max(tonumber(redis.call('GET', KEYS[4]) or 0) + 1, now_us)
-	local token_text = string.format('%.0f', token)
+	local token_text = string.format('%d', token)
 	local lease_end = string.format('%d', now + ARGV[2])
 	local first_run = '1:' .. token_text
 	local taken, records, attempts = {}, reply[6], {}
@@ -170,7 +171,7 @@ for _, task in ipairs(ends) do
 		bury(task[1], task[2], task[3], 'the lease of its last attempt expired')
 	end
 end
-local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+local first = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')
 if first[2] then
 	-- Something else may have written any number.
 	reply[2] = math.min(math.max(tonumber(first[2]), 0), 9007199254740991)

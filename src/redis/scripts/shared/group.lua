@@ -52,7 +52,8 @@ local function grouping()
 	-- Returns whether `due` confirms all places in `queue`. Each task that waits has one, so it
 	-- does if there are no more places than such tasks.
 	function group.confirms_all()
-		return redis.call('ZCOUNT', KEYS[1], QUEUED, '+inf') == redis.call('ZCARD', queue)
+		local waiting = redis.call('ZCOUNT', KEYS[1], string.format('%d', QUEUED), '+inf')
+		return waiting == redis.call('ZCARD', queue)
 	end
 
 	-- Returns whether a task that `queue` has by that time is there for it still.
@@ -81,12 +82,12 @@ local function grouping()
 			if turn then
 				redis.call('ZREM', order, start .. turn .. user)
 			end
-			redis.call('ZADD', order, 0, start .. text .. user)
+			redis.call('ZADD', order, '0', start .. text .. user)
 			redis.call('HSET', users, path, text)
 		end
 	end
 
-	-- Gives a group, and the user in its name a turn at that time, if they have none before.
+	-- Gives a group, and the user in its name, a turn at that time, if they have none before.
 	local function give_turn(name, due)
 		local slash = string.find(name, '/', 1, true)
 		if has_users == nil then
@@ -95,12 +96,12 @@ local function grouping()
 		if slash or has_users and redis.call('HEXISTS', users, name) == 1 then
 			local tenant = slash and string.sub(name, 1, slash - 1) or name
 			has_users = true
-			if redis.call('HSETNX', users, tenant, 1) == 1 then
+			if redis.call('HSETNX', users, tenant, '1') == 1 then
 				-- Its own tasks take turns with those of its users.
 				local start = #tenant + 2
 				local first = redis.call('ZRANGEBYLEX', queue,
 					'[' .. tenant .. '\0', '(' .. tenant .. '\1',
-					'LIMIT', 0, 1)[1]
+					'LIMIT', '0', '1')[1]
 				if first then
 					local due = tonumber(string.sub(first, start, start + 14))
 					user_turn(tenant, '', due)
@@ -174,7 +175,7 @@ local function grouping()
 
 	-- Returns when a group has its next turn, or nil.
 	function group.next_turn()
-		local first = redis.call('ZRANGE', turns, 0, 1, 'WITHSCORES')
+		local first = redis.call('ZRANGE', turns, '0', '1', 'WITHSCORES')
 		local turn = first[first[1] == '' and 4 or 2]
 		return turn and math.ceil(turn / 1000)
 	end
