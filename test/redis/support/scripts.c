@@ -6,7 +6,7 @@
 
 #include "support/test.h"
 
-enum { SCRIPT_KEYS = 9, ARGUMENTS_MOST = 64, TEXT_MOST = 24000 };
+enum { SCRIPT_KEYS = 9, ARGUMENTS_MOST = 64, TEXT_MOST = 32000 };
 static const char *const key_names[SCRIPT_KEYS] = {"due",   "body",  "run",  "token", "dead",
 						   "pause", "every", "died", "added"};
 

@@ -17,6 +17,13 @@ local function turns_claim(own, most, permits)
 	local has_users = redis.call('EXISTS', users_key) == 1
 	local rule_of = redis.call('EXISTS', groups_key) == 1 and rules(groups_key)
 	local rotations, take = {}, nil
+	local texts, now_digits = {}, string.format('%015d', now)
+
+	-- Returns a number as text: Redis would print it as one with a fraction.
+	local function text_of(number)
+		texts[number] = texts[number] or string.format('%d', number)
+		return texts[number]
+	end
 	local lacks, lack_of = {}, {}
 
 	-- Returns a rotation of the users of a group, or (nil) of the groups.
@@ -67,16 +74,16 @@ local function turns_claim(own, most, permits)
 			local start = rotation.group .. '\0'
 			local found = redis.call('ZRANGEBYLEX', order_key,
 				rotation.last or '[' .. start,
-				'[' .. start .. string.format('%016.0f', now_us) .. '\255',
-				'LIMIT', 0, count)
+				'[' .. start .. string.format('%016d', now_us) .. '\255',
+				'LIMIT', '0', text_of(count))
 			for i, member in ipairs(found) do
 				names[i] = string.sub(member, #start + 17)
 				paths[i] = rotation.group .. '/' .. names[i]
 				rotation.last = '(' .. member
 			end
 		else
-			names = redis.call('ZRANGEBYSCORE', turns_key, '-inf', now_us, 'LIMIT',
-				#rotation.all, count)
+			names = redis.call('ZRANGEBYSCORE', turns_key, '-inf', text_of(now_us),
+				'LIMIT', text_of(#rotation.all), text_of(count))
 			paths = names
 		end
 		rotation.is_whole = #names < count
@@ -129,18 +136,20 @@ local function turns_claim(own, most, permits)
 		local start = #turn.path + 2
 		local found = redis.call('ZRANGEBYLEX', queue_key,
 			turn.last or '[' .. turn.path .. '\0', '(' .. turn.path .. '\1',
-			'LIMIT', 0, count + 1)
+			'LIMIT', '0', text_of(count + 1))
+		local taken = 0
 		for i, place in ipairs(found) do
-			local due = tonumber(string.sub(place, start, start + 14))
-			if i > count or due > now then
-				turn.following = due
-				return
+			local digits = string.sub(place, start, start + 14)
+			if i > count or digits > now_digits then
+				turn.following = tonumber(digits)
+				break
 			end
-			table.insert(tasks, {string.sub(place, start + 15),
-				string.format('%d', due), place, turn = turn})
-			turn.taken = turn.taken + 1
-			turn.last = '(' .. place
+			taken = i
+			tasks[#tasks + 1] = {string.sub(place, start + 15),
+				string.match(digits, '^0*(%d+)'), place, turn = turn}
 		end
+		turn.taken = turn.taken + taken
+		turn.last = taken > 0 and '(' .. found[taken] or turn.last
 	end
 
 	-- Gives the turn up to `count` tasks. Returns whether more of it is due.
@@ -237,7 +246,7 @@ local function turns_claim(own, most, permits)
 			local start = rotation.group .. '\0'
 			local next = redis.call('ZRANGEBYLEX', order_key,
 				rotation.last or '[' .. start, '(' .. rotation.group .. '\1',
-				'LIMIT', 0, 1)[1]
+				'LIMIT', '0', '1')[1]
 			local earliest = next and
 				math.ceil(string.sub(next, #start + 1, #start + 16) / 1000)
 			for _, turn in ipairs(rotation.all) do
@@ -316,19 +325,19 @@ local function turns_claim(own, most, permits)
 							users[#users + 1] = turn.name
 						end
 					else
-						scores[#scores + 1] = string.format('%.0f', next)
+						scores[#scores + 1] = string.format('%d', next)
 						scores[#scores + 1] = turn.name
 					end
 				elseif next then
 					local path = group .. '/' .. turn.name
-					local text = string.format('%016.0f',
+					local text = string.format('%016d',
 						math.min(next, 9000000000000000))
 					leave[#leave + 1] = group .. '\0' ..
 						redis.call('HGET', users_key, path) .. turn.name
 					if next == -1 then
 						users[#users + 1] = path
 					else
-						enter[#enter + 1] = 0
+						enter[#enter + 1] = '0'
 						enter[#enter + 1] = group .. '\0' .. text ..
 							turn.name
 						turns[#turns + 1] = path
