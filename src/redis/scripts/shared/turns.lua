@@ -17,6 +17,7 @@ local function turns_claim(own, most, permits)
 	local has_users = redis.call('EXISTS', users_key) == 1
 	local rule_of = redis.call('EXISTS', groups_key) == 1 and rules(groups_key)
 	local rotations, take = {}, nil
+	local lacks, lack_of = {}, {}
 	local texts, now_digits = {}, string.format('%015d', now)
 
 	-- Returns a number as text: Redis would print it as one with a fraction.
@@ -24,11 +25,12 @@ local function turns_claim(own, most, permits)
 		texts[number] = texts[number] or string.format('%d', number)
 		return texts[number]
 	end
-	local lacks, lack_of = {}, {}
 
-	-- Returns a rotation of the users of a group, or (nil) of the groups.
+	-- Returns a rotation of the users of a group, or (nil) of the groups. From `at` on,
+	-- `active` has those whose turn comes in this round; `kept` those that have more after it.
 	local function rotation_new(group)
-		local rotation = {group = group, all = {}, active = {}, at = 1, round = 1}
+		local rotation = {group = group, all = {}, active = {}, kept = {}, at = 1,
+			round = 1}
 		rotations[#rotations + 1] = rotation
 		return rotation
 	end
@@ -114,9 +116,9 @@ local function turns_claim(own, most, permits)
 			if turn.rotation then
 				turn.rotation.turn = turn
 			end
-			table.insert(rotation.all, turn)
+			rotation.all[#rotation.all + 1] = turn
 			if turn.path ~= '' or #own > 0 then
-				table.insert(rotation.active, turn)
+				rotation.active[#rotation.active + 1] = turn
 			end
 		end
 	end
@@ -202,8 +204,11 @@ local function turns_claim(own, most, permits)
 				end
 			end
 		end
-		rotation.active = still
-		rotation.at = #still + 1
+		rotation.active, rotation.kept = {}, still
+	end
+
+	local function has_more(rotation)
+		return rotation.at <= #rotation.active or #rotation.kept > 0
 	end
 
 	-- Appends up to `count` tasks by turns. rotation.following becomes when the next is due.
@@ -214,10 +219,10 @@ local function turns_claim(own, most, permits)
 				load(rotation, last - #tasks + 1)
 			end
 			if rotation.at > #rotation.active then
-				if #rotation.active == 0 then
+				if #rotation.kept == 0 then
 					break
 				end
-				rotation.at = 1
+				rotation.active, rotation.kept, rotation.at = rotation.kept, {}, 1
 				rotation.round = rotation.round + 1
 			end
 			local rounds = rotation.at == 1 and rotation.is_whole and
@@ -229,19 +234,19 @@ local function turns_claim(own, most, permits)
 				local goes_on = turn_take(turn, math.min(turn.weight - turn.spent,
 					last - before), tasks, rotation.round)
 				turn.spent = turn.spent + #tasks - before
-				if not goes_on then
-					turn.spent = 0
-					table.remove(rotation.active, rotation.at)
-				elseif turn.spent == turn.weight then
+				if goes_on and turn.spent == turn.weight then
+					rotation.kept[#rotation.kept + 1] = turn
+				end
+				if not goes_on or turn.spent == turn.weight then
 					turn.spent = 0
 					rotation.at = rotation.at + 1
 				end
 			end
 		end
-		if #rotation.active == 0 and not rotation.is_whole then
+		if not has_more(rotation) and not rotation.is_whole then
 			load(rotation, 1)
 		end
-		rotation.following = #rotation.active > 0 and now or nil
+		rotation.following = has_more(rotation) and now or nil
 		if not rotation.following and rotation.group then
 			local start = rotation.group .. '\0'
 			local next = redis.call('ZRANGEBYLEX', order_key,
@@ -307,8 +312,12 @@ local function turns_claim(own, most, permits)
 		for _, rotation in ipairs(rotations) do
 			local cut
 			-- They keep their order: each has a microsecond of its own.
-			for i, turn in ipairs(rotation.active) do
-				turn.behind = (rotation.at - i - 1) % #rotation.active
+			local last = #rotation.active + #rotation.kept
+			for i = rotation.at, #rotation.active do
+				rotation.active[i].behind = last - i
+			end
+			for i, turn in ipairs(rotation.kept) do
+				turn.behind = #rotation.kept - i
 			end
 			for _, turn in ipairs(rotation.all) do
 				local next = turn_next(turn)
