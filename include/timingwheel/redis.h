@@ -816,9 +816,9 @@ struct tw_redis_group_limits {
 
 /*
  * Sets the limits of a group, of a user ("tenant/user"), or of all that match a pattern, in which *
- * stands for any text without a slash: "*" is every group, "free-*" some of them, and "acme/"
- * followed by * is every user of acme. This replaces what is set for the same name, and removes it
- * if all fields are 0.
+ * stands for any text without a slash, at most once in each name: "*" is every group, "free-*" some
+ * of them, and "acme/" followed by * is every user of acme. This replaces what is set for the same
+ * name, and removes it if all fields are 0.
  *
  * A task counts for its user and for the tenant, and needs room in the limits of both. The limits
  * are exact, over all shards and workers, by the clock of the node that has the namespace's own
@@ -830,8 +830,8 @@ struct tw_redis_group_limits {
  *
  * Returns:
  *   TW_OK                     the limits are set
- *   TW_INVALID                `redis`, `group` or `limits` is NULL, or a size or number is out of
- *                             range
+ *   TW_INVALID                `redis`, `group` or `limits` is NULL, a size or number is out of
+ *                             range, or a name has two stars
  *   TW_FULL                   there are TW_REDIS_PATTERNS_MAX patterns; nothing has changed
  *   TW_REDIS_BAD_DATA         the group is not "name" or "name/name", or has a control character
  *   TW_REDIS_UNREACHABLE      a server could not be reached within `patience`; some shards may have
@@ -851,7 +851,8 @@ TW_API enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const ch
  *
  * Returns:
  *   TW_OK                     *limits is filled
- *   TW_INVALID                a pointer is NULL
+ *   TW_INVALID                a pointer is NULL, or the group is too long or empty
+ *   TW_REDIS_BAD_DATA         the group is not "name" or "name/name", or has a control character
  *   TW_NOT_FOUND              nothing is set for this name; *limits is all 0
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission

@@ -283,6 +283,117 @@ static void drain_leaves_other_groups(void **state)
 	tw_redis_batch_free(batch);
 }
 
+/* Goes on in a namespace of one shard. */
+static void use_one_shard(struct fixture *fixture)
+{
+	tw_redis_close(fixture->redis);
+	snprintf(fixture->name_space + strlen(fixture->name_space), 4, "-1");
+	fixture->options.shards = 1;
+	fixture->options.name_space = fixture->name_space;
+	fixture->redis = client_open(&fixture->options);
+}
+
+static struct tw_redis_worker *start_with(struct fixture *fixture, struct crowd *crowd,
+					  unsigned handlers)
+{
+	const struct tw_redis_worker_options options = {.context = crowd,
+							.handler = join_crowd,
+							.handlers = handlers,
+							.lease = SHORT_LEASE_MS * TW_MILLISECOND};
+
+	return worker_start(&fixture->options, &options);
+}
+
+/* A limit that is far off costs a busy group no turns. */
+static void groups_share_what_a_busy_worker_can_do(void **state)
+{
+	enum { COUNT = 1000, SOME = 600 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"a", "b", "c", "free"}, .takes = TW_MILLISECOND};
+	struct tw_redis_worker *worker;
+
+	use_one_shard(fixture);
+	for (int i = 0; i < 3; i++)
+		set(fixture, crowd.groups[i], (struct tw_redis_group_limits){.running = 50});
+	for (int i = 0; i < 4; i++)
+		add_to(fixture, crowd.groups[i], COUNT);
+	worker = start_with(fixture, &crowd, 4);
+	WAIT_UNTIL(done(&crowd, 3) >= SOME || done(&crowd, 0) >= SOME);
+	for (int i = 0; i < 4; i++)
+		assert_in_range(done(&crowd, i), SOME / 2, 2 * SOME);
+	worker_stop(worker);
+}
+
+static void many_groups_with_limits_all_run(void **state)
+{
+	enum { COUNT = 2000, BATCH = 100 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"g"}};
+	struct tw_redis_task tasks[BATCH] = {{0}};
+	char names[BATCH][24];
+	struct tw_redis_worker *worker;
+
+	use_one_shard(fixture);
+	set(fixture, "*", (struct tw_redis_group_limits){.running = 1});
+	set(fixture, "*/*", (struct tw_redis_group_limits){.running = 1});
+	for (int i = 0; i < COUNT; i += BATCH) {
+		for (int k = 0; k < BATCH; k++) {
+			/* They are groups and users of one. */
+			snprintf(names[k], sizeof(names[k]), i / BATCH % 2 ? "g%d" : "g/%d", i + k);
+			tasks[k] = (struct tw_redis_task){
+				.key = names[k], .key_size = strlen(names[k]), .group = names[k]};
+		}
+		assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, BATCH, NULL));
+	}
+	worker = start(fixture, &crowd);
+	WAIT_UNTIL(done(&crowd, 0) == COUNT / 2 && !stats_of(fixture->redis).tasks);
+	assert_int_equal(crowd.of[0].most, 1);
+	worker_stop(worker);
+}
+
+/* A claim looks at no more than a thousand turns, and ends if none of them gives a task. */
+static void claim_ends_if_thousands_are_paused(void **state)
+{
+	enum { COUNT = 1200, BATCH = 100 };
+	struct fixture *fixture = *state;
+	struct tw_redis_task tasks[BATCH] = {{0}};
+	char names[BATCH][24];
+	struct tw_redis_batch *batch;
+
+	use_one_shard(fixture);
+	set(fixture, "g/*", (struct tw_redis_group_limits){.paused = true});
+	for (int i = 0; i < COUNT; i += BATCH) {
+		for (int k = 0; k < BATCH; k++) {
+			snprintf(names[k], sizeof(names[k]), "g/%d", i + k);
+			tasks[k] = (struct tw_redis_task){
+				.key = names[k], .key_size = strlen(names[k]), .group = names[k]};
+		}
+		assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, BATCH, NULL));
+	}
+	add_to(fixture, "other", 1);
+	batch = claim_for(fixture->redis, "other-0", TW_MINUTE);
+	assert_string_equal(only_job(batch)->group, "other");
+	tw_redis_batch_free(batch);
+}
+
+static void place_without_a_task_costs_no_permit(void **state)
+{
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"g"}};
+	struct tw_redis_worker *worker;
+	int64_t begin = wall_clock();
+
+	use_one_shard(fixture);
+	set(fixture, "g", (struct tw_redis_group_limits){.running = 1});
+	add_to(fixture, "g", 2);
+	/* It leaves the group, and its place stays. */
+	add_task(fixture->redis, "g-0", TW_HOUR);
+	worker = start(fixture, &crowd);
+	WAIT_UNTIL(done(&crowd, 0) == 1);
+	assert_true(wall_clock() - begin < 8 * TW_SECOND);
+	worker_stop(worker);
+}
+
 struct rules {
 	char text[512];
 };
@@ -344,6 +455,11 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(tw_redis_set_group_limits(redis, "", &limits), TW_INVALID);
 	assert_int_equal(tw_redis_set_group_limits(redis, name, &limits), TW_INVALID);
 	assert_int_equal(tw_redis_set_group_limits(redis, "a/b/c", &limits), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_set_group_limits(redis, "a*b*", &limits), TW_INVALID);
+	assert_int_equal(tw_redis_set_group_limits(redis, "a*/b*", &limits), TW_OK);
+	assert_int_equal(
+		tw_redis_set_group_limits(redis, "a*/b*", &(struct tw_redis_group_limits){0}),
+		TW_OK);
 	limits.weight = TW_REDIS_WEIGHT_MAX + 1;
 	assert_int_equal(tw_redis_set_group_limits(redis, "a", &limits), TW_INVALID);
 	assert_int_equal(tw_redis_get_group_limits(NULL, "a", &limits), TW_INVALID);
@@ -375,6 +491,10 @@ int main(void)
 		FIXTURE_TEST(lifted_limit_holds_up_nothing),
 		FIXTURE_TEST(what_a_dead_worker_had_is_free_again),
 		FIXTURE_TEST(drain_leaves_other_groups),
+		FIXTURE_TEST(groups_share_what_a_busy_worker_can_do),
+		FIXTURE_TEST(many_groups_with_limits_all_run),
+		FIXTURE_TEST(claim_ends_if_thousands_are_paused),
+		FIXTURE_TEST(place_without_a_task_costs_no_permit),
 		FIXTURE_TEST(rules_are_listed),
 		FIXTURE_TEST(bad_arguments_are_refused),
 	};

@@ -225,7 +225,7 @@ static bool node_hold(struct model *model, int index)
 	}
 	if (node->allowed)
 		return false;
-	node->held = now_ms(model) + 1000;
+	node->held = now_ms(model) + 10000;
 	node->lacks += lacks;
 	if (index >= OWN_OF_B && model->nodes[B].is_limited)
 		model->nodes[B].lacks += lacks;
@@ -559,9 +559,9 @@ static int permits_choose(struct model *model, const char **words, int used, cha
 		words[used++] = node->path;
 		words[used++] = numbers[i];
 		if (node->has_turn && node->turn > model->now_us)
-			node->turn = now_ms(model) * 1000;
+			node->turn = 0;
 		if (tenant->has_turn && tenant->turn > model->now_us)
-			tenant->turn = now_ms(model) * 1000;
+			tenant->turn = 0;
 	}
 	return used;
 }

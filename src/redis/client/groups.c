@@ -46,6 +46,16 @@ static enum tw_status name_check(struct tw_redis *redis, const char *group)
 	return status;
 }
 
+/* Returns whether each of the names has at most one star. */
+static bool stars_are_few(const char *group)
+{
+	size_t stars = 0;
+
+	for (; *group && stars < 2; group++)
+		stars = *group == '/' ? 0 : stars + (*group == '*');
+	return stars < 2;
+}
+
 /* Sets the rule among the namespace's own keys. */
 static enum tw_status own_rule_set(struct tw_redis *redis, const char *const *arguments)
 {
@@ -72,7 +82,7 @@ enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *gro
 	const char *const arguments[] = {group, rule, most, NULL};
 	enum tw_status status = limits ? name_check(redis, group) : TW_INVALID;
 
-	if (status == TW_OK && limits->weight > TW_REDIS_WEIGHT_MAX)
+	if (status == TW_OK && (limits->weight > TW_REDIS_WEIGHT_MAX || !stars_are_few(group)))
 		status = TW_INVALID;
 	if (status != TW_OK)
 		return status;

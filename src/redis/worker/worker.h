@@ -116,6 +116,7 @@ struct group_row {
 	struct source *source;
 	struct group_row *tenant; /* a user's */
 	size_t users;             /* rows whose tenant this is */
+	size_t users_left;        /* the permits that these have left or ask for */
 
 	size_t held;          /* tasks on lease that are not reported as ended */
 	size_t claims;        /* the most tasks that claims under way can bring */
@@ -124,12 +125,14 @@ struct group_row {
 	tw_duration given_at; /* monotonic; when the last permits were given */
 	struct list wants;    /* shards that keep it back */
 
+	bool is_named;   /* the claim that is being read lacked permits for it */
 	bool is_limited; /* it has limits, as far as is known */
 	struct list limited;
 	bool is_due; /* the next turn looks at it */
 	struct list due;
 	bool is_waiting; /* Redis gave fewer than wanted a moment ago */
 	struct tw_timer timer;
+	tw_duration wait; /* the last one for permits, or 0 since some were given */
 
 	/* These are of the last question. */
 	bool is_asked;        /* it is under way */
@@ -149,6 +152,7 @@ struct groups {
 	struct list limited;    /* rows with limits, the one that was asked last is the last */
 	struct group_row *asked[GROUPS_ASKED_MOST]; /* the question under way */
 	size_t asked_count;
+	size_t asked_room; /* the permits that it wants */
 };
 
 /* A source is a namespace that the worker serves. The main thread alone uses it, except for marked
@@ -275,16 +279,16 @@ bool run_join_group(struct run *run);
 void run_leave_group(struct run *run);
 /* Passes permits to the shard's claim of at most `limit` tasks. */
 void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit);
-/* Takes back the permits of the shard's claim, before its runs take theirs. The batch is NULL if
- * the reply was lost. */
-void groups_settle(struct worker_shard *shard, const struct tw_redis_batch *batch);
-/* Notes for which groups the claim had too few permits. */
+/* Takes back the permits of the shard's claim, before its runs take theirs. If the reply was lost
+ * the claim may have been made. */
+void groups_settle(struct worker_shard *shard, bool is_lost);
+/* Notes for which groups the claim had too few permits, after its runs have taken theirs. */
 void groups_lack(struct worker_shard *shard, const struct tw_redis_batch *batch);
 /* Writes the question for groups. Returns false, and then writes nothing of use, if there is
  * nothing to ask. `room` is how many tasks the worker would claim. */
 bool groups_ask(struct source *source, struct eval *eval, size_t room);
 void groups_read(struct source *source, const struct eval *eval);
-/* Writes that the worker has no tasks of groups any more. Returns whether Redis must know. */
+/* Writes that the worker has no tasks any more of some groups. Returns whether there are such. */
 bool groups_leave(struct source *source, struct eval *eval);
 
 /* ---- worker_present.c: a worker reports to its namespaces that it is present ---- */

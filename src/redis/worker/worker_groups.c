@@ -8,7 +8,13 @@
  * report for two leases' time, and the worker repeats it after a third of one.
  *
  * While claims want more the worker asks ahead, so that a limit that is not reached delays nothing.
- * Permits that nothing wants, or that found no task for keep_time, are returned.
+ * Permits that nothing wants, or that found no task for keep_time, are returned. The room that a
+ * question asks for is kept free of claims until the answer, so that busy groups without limits
+ * leave some to those with limits.
+ *
+ * A task of a user needs permits of both, the user and the tenant. Those of users are asked for
+ * where the tenant has some left, and no more than these, and are returned when the tenant has none
+ * any more. So two workers never wait for what the other holds.
  */
 #include "worker.h"
 
@@ -19,13 +25,17 @@
 
 #include "base/clock.h"
 
-/* These are numbers of rows: that a turn looks at, with permits in a claim, and in the last
- * question. */
+/* These are numbers of rows: that a turn looks at, with permits in a claim, and in one of the last
+ * questions. */
 enum { LOOKED_MOST = 400, PASSED_MOST = 100, LEFT_MOST = 1000 };
-/* A shard that lacks permits for more groups than this names the others again. */
-enum { WANTS_MOST = 1000 };
+/* A shard that keeps back more groups than this names the others again. */
+enum { WANTS_MOST = 100000 };
 static const tw_duration failure_time = 100 * TW_MILLISECOND;
+/* A row that is given nothing waits twice as long each time, up to this. */
+static const tw_duration wait_most = TW_SECOND;
 static const tw_duration keep_time = TW_SECOND;
+/* A tenant's permits may have found only users that lack theirs. */
+static const tw_duration keep_time_of_tenants = 200 * TW_MILLISECOND;
 
 /* A want is a shard that keeps a group back until it has permits. */
 struct want {
@@ -34,7 +44,7 @@ struct want {
 	struct list of_row;
 	struct list of_shard;
 	size_t count;  /* about how many tasks */
-	size_t passed; /* permits in the claim under way */
+	size_t passed; /* permits in the claim under way, or just ended */
 };
 
 void groups_init(struct source *source)
@@ -80,6 +90,14 @@ static void row_free(struct group_row *row)
 		tw_timer_stop(row->source->worker->wheel, row->timer);
 	HASH_DEL(row->source->groups.rows, row);
 	free(row);
+}
+
+/* Changes what the row has left. */
+static void left_add(struct group_row *row, int64_t count)
+{
+	row->left += (size_t)count;
+	if (row->tenant)
+		row->tenant->users_left += (size_t)count;
 }
 
 /* Frees the row, and then its tenant's, if nothing needs them. */
@@ -148,7 +166,8 @@ bool run_join_group(struct run *run)
 	run->group = row_get(source, run->job->group);
 	for (struct group_row *row = run->group; row; row = row->tenant) {
 		row->held++;
-		row->left -= row->left > 0;
+		if (row->left)
+			left_add(row, -1);
 	}
 	return run->group;
 }
@@ -195,8 +214,10 @@ static void want_add(struct worker_shard *shard, const char *name, size_t count)
 		list_append(&shard->wants, &want->of_shard);
 		shard->want_count++;
 	}
-	if (want)
+	if (want) {
 		want->count = count;
+		row->is_named = true;
+	}
 	row_look(row);
 	row_let_go(row);
 }
@@ -206,8 +227,9 @@ static void want_add(struct worker_shard *shard, const char *name, size_t count)
 static bool permits_are_old(const struct group_row *row, tw_duration now)
 {
 	tw_duration half = row->source->worker->options.lease / 2;
+	tw_duration keep = row->users ? keep_time_of_tenants : keep_time;
 
-	return row->left && now - row->given_at > (half < keep_time ? half : keep_time);
+	return row->left && now - row->given_at > (half < keep ? half : keep);
 }
 
 void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit)
@@ -225,42 +247,74 @@ void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit)
 			continue;
 		claim_permit(eval, row->name, count);
 		want->passed = count;
-		row->left -= count;
+		left_add(row, -(int64_t)count);
 		row->claims += count;
 		row_look(row);
 		passed++;
 	}
 }
 
-void groups_settle(struct worker_shard *shard, const struct tw_redis_batch *batch)
+void groups_settle(struct worker_shard *shard, bool is_lost)
 {
-	struct list *next;
-
-	for (struct list *at = shard->wants.next; at != &shard->wants; at = next) {
+	for (struct list *at = shard->wants.next; at != &shard->wants; at = at->next) {
 		struct want *want = list_entry(at, struct want, of_shard);
 		struct group_row *row = want->row;
 
-		next = at->next;
 		if (!want->passed)
 			continue;
 		row->claims -= want->passed;
-		/* A lost reply's tasks are given back. */
-		row->left += batch ? want->passed : 0;
-		want->passed = 0;
+		/* The tasks of a lost reply have permits until they are given back. */
+		if (is_lost)
+			want->passed = 0;
+		left_add(row, (int64_t)want->passed);
 		row_look(row);
-		/* A claim that left something due may not have come to this group. */
-		if (batch && batch->next)
+	}
+}
+
+/* Returns whether the shard keeps back a user of the group. */
+static bool users_want(const struct worker_shard *shard, const struct group_row *tenant)
+{
+	const struct list *at = tenant->users ? shard->wants.next : &shard->wants;
+
+	while (at != &shard->wants && list_entry(at, struct want, of_shard)->row->tenant != tenant)
+		at = at->next;
+	return at != &shard->wants;
+}
+
+/* Decides what becomes of a want whose permits were in a claim. */
+static void want_review(struct want *want, bool is_empty)
+{
+	struct group_row *row = want->row;
+	want->passed = 0;
+	if (!row->is_named) {
+		/* A claim that left something due may not have come to this group, a tenant without
+		 * permits keeps its users from having their turns, and they need the tenant's. */
+		if (is_empty && !(row->tenant && row->tenant->is_named) &&
+		    !users_want(want->shard, row))
 			want_drop(want);
+	} else if (row->left && !row->users) {
+		/* They were passed for a place in the queue that had no task any more. */
+		shard_look_in(want->shard, 0);
 	}
 }
 
 void groups_lack(struct worker_shard *shard, const struct tw_redis_batch *batch)
 {
+	struct list *next;
 	const char *name;
 	size_t count;
 
 	for (size_t i = 0; batch_lack(batch, i, &name, &count); i++)
 		want_add(shard, name, count);
+	for (struct list *at = shard->wants.next; at != &shard->wants; at = next) {
+		struct want *want = list_entry(at, struct want, of_shard);
+
+		next = at->next;
+		if (want->passed)
+			want_review(want, batch->next);
+	}
+	for (struct list *at = shard->wants.next; at != &shard->wants; at = at->next)
+		list_entry(at, struct want, of_shard)->row->is_named = false;
 }
 
 /* ---- Questions ---- */
@@ -305,21 +359,41 @@ static size_t row_wanted(const struct group_row *row, size_t room)
 	return wanted < room ? wanted : room;
 }
 
+/* Returns whether the row is of a user whose tenant has limits. */
+static bool tenant_is_limited(const struct group_row *row)
+{
+	return row->tenant && row->tenant->is_limited;
+}
+
+/* Returns the most permits that are of use to the row, with those that it has. */
+static size_t row_budget(const struct group_row *row, size_t room)
+{
+	size_t others;
+	size_t budget;
+
+	if (!tenant_is_limited(row))
+		return room;
+	others = row->tenant->users_left - row->left;
+	budget = row->tenant->left > others ? row->tenant->left - others : 0;
+	return budget < room ? budget : room;
+}
+
 /* Adds the row to the question, if there is anything to ask or report. */
 static void row_ask(struct group_row *row, struct eval *eval, size_t *room, tw_duration now)
 {
 	struct groups *groups = &row->source->groups;
-	size_t wanted = row_wanted(row, *room);
+	size_t wanted = row_wanted(row, row_budget(row, *room));
 	size_t returned = 0;
 	bool is_old = permits_are_old(row, now);
 
-	if (is_old || !wanted) {
+	if (is_old || list_is_empty(&row->wants) ||
+	    (tenant_is_limited(row) && !row->tenant->left)) {
 		returned = row->left;
-		row->left = 0;
-		if (is_old && wanted)
+		left_add(row, -(int64_t)returned);
+		if (is_old)
 			row_wait(row, failure_time);
 		wanted = 0;
-	} else if (row->is_waiting && row->held + row->claims >= row->reported) {
+	} else if (row->is_waiting && row_has(row) >= row->reported) {
 		wanted = 0;
 	} else {
 		/* It asks ahead when half is used. */
@@ -332,11 +406,14 @@ static void row_ask(struct group_row *row, struct eval *eval, size_t *room, tw_d
 	row->asked_at = now;
 	row->asked_has = row_has(row);
 	row->asked_for = wanted;
+	if (row->tenant)
+		row->tenant->users_left += wanted;
 	groups->asked[groups->asked_count++] = row;
 	eval_text(eval, row->name);
 	eval_number(eval, (int64_t)row->asked_has);
 	eval_number(eval, (int64_t)wanted);
 	eval_number(eval, (int64_t)returned);
+	groups->asked_room += wanted;
 	*room -= wanted;
 }
 
@@ -368,26 +445,42 @@ bool groups_ask(struct source *source, struct eval *eval, size_t room)
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	size_t looks = 0;
 	struct list stay;
+	struct list asked;
 
 	reports_look(groups, now);
 	if (list_is_empty(&groups->due))
 		return false;
 	question_begin(source, eval);
 	list_init(&stay);
+	list_init(&asked);
 	while (!list_is_empty(&groups->due) && groups->asked_count < GROUPS_ASKED_MOST &&
 	       looks++ < LOOKED_MOST) {
 		struct group_row *row = list_entry(groups->due.next, struct group_row, due);
 
 		row_ask(row, eval, &room, now);
 		list_remove(&row->due);
-		/* These may need a question by and by. */
-		row->is_due = row->left || (!list_is_empty(&row->wants) && !row->is_waiting);
+		/* These may need a question by and by. Users wait for their tenant. */
+		row->is_due = row->left || (!list_is_empty(&row->wants) && !row->is_waiting &&
+					    row_budget(row, 1));
 		if (row->is_due)
-			list_append(&stay, &row->due);
+			list_append(row->is_asked ? &asked : &stay, &row->due);
 		row_let_go(row);
 	}
+	/* Those that were asked for come last the next time: room may be scarce. */
 	list_append_all(&groups->due, &stay);
+	list_append_all(&groups->due, &asked);
 	return groups->asked_count;
+}
+
+/* Puts the users of the tenant that the shard keeps back where the next turn looks at them. */
+static void users_look(const struct group_row *tenant, const struct worker_shard *shard)
+{
+	for (struct list *at = shard->wants.next; at != &shard->wants; at = at->next) {
+		struct group_row *row = list_entry(at, struct want, of_shard)->row;
+
+		if (row->tenant == tenant)
+			row_look(row);
+	}
 }
 
 /* Takes the answer about a row: how many more it may begin, or -1: it has no limits; and how long
@@ -397,12 +490,25 @@ static void answer_take(struct group_row *row, int64_t given, int64_t wait_ms)
 	row_set_limited(row, given >= 0);
 	row->reported = given >= 0 ? row->asked_has + (size_t)given : 0;
 	/* A shard that has the old limits still wants permits. */
-	row->left += given >= 0 ? (size_t)given : row->asked_for;
-	row->given_at = row->asked_at;
-	if (wait_ms >= 0)
-		row_wait(row, wait_ms * TW_MILLISECOND);
-	for (struct list *at = row->wants.next; at != &row->wants && row->left; at = at->next)
-		shard_look_in(list_entry(at, struct want, of_row)->shard, 0);
+	left_add(row, given >= 0 ? given : (int64_t)row->asked_for);
+	if (given != 0) {
+		row->given_at = row->asked_at;
+		row->wait = 0;
+	}
+	if (wait_ms >= 0) {
+		tw_duration longer = 2 * row->wait < wait_most ? 2 * row->wait : wait_most;
+
+		row->wait = wait_ms * TW_MILLISECOND;
+		row->wait = row->wait > longer ? row->wait : longer;
+		row_wait(row, row->wait);
+	}
+	for (struct list *at = row->wants.next; at != &row->wants && row->left; at = at->next) {
+		struct worker_shard *shard = list_entry(at, struct want, of_row)->shard;
+
+		shard_look_in(shard, 0);
+		if (row->users)
+			users_look(row, shard);
+	}
 }
 
 void groups_read(struct source *source, const struct eval *eval)
@@ -413,6 +519,8 @@ void groups_read(struct source *source, const struct eval *eval)
 		struct group_row *row = groups->asked[i];
 
 		row->is_asked = false;
+		if (row->tenant)
+			row->tenant->users_left -= row->asked_for;
 		row_look(row);
 		if (eval->status == TW_OK) {
 			answer_take(row, eval_integer(eval, 2 * i, -1),
@@ -427,6 +535,7 @@ void groups_read(struct source *source, const struct eval *eval)
 		row_let_go(row);
 	}
 	groups->asked_count = 0;
+	groups->asked_room = 0;
 }
 
 bool groups_leave(struct source *source, struct eval *eval)
@@ -435,13 +544,14 @@ bool groups_leave(struct source *source, struct eval *eval)
 	size_t count = 0;
 
 	question_begin(source, eval);
-	for (struct list *at = groups->limited.next; at != &groups->limited && count < LEFT_MOST;
-	     at = at->next) {
-		eval_text(eval, list_entry(at, struct group_row, limited)->name);
+	for (; !list_is_empty(&groups->limited) && count < LEFT_MOST; count++) {
+		struct group_row *row = list_entry(groups->limited.next, struct group_row, limited);
+
+		eval_text(eval, row->name);
 		eval_number(eval, 0);
 		eval_number(eval, 0);
-		eval_number(eval, (int64_t)list_entry(at, struct group_row, limited)->left);
-		count++;
+		eval_number(eval, (int64_t)row->left);
+		row_set_limited(row, false);
 	}
 	return count;
 }

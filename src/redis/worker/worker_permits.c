@@ -129,28 +129,37 @@ void permits_settle(struct source *source, size_t limit, size_t count)
 	source->permits.claims -= limit;
 }
 
+/* Writes the last questions of the source before *first. Returns the new first one. */
+static struct eval *source_leave(struct source *source, struct eval *first)
+{
+	struct step *own = &source->shards[0].steps[STEP_PERMIT];
+	struct step *groups = &source->shards[0].steps[STEP_GROUPS];
+
+	if (source->permits.limited && source->permits.reported && !own->under_way) {
+		permits_write(source, &own->eval, 0);
+		source->permits.reported = 0;
+		own->eval.next = first;
+		first = &own->eval;
+	}
+	if (!groups->under_way && groups_leave(source, &groups->eval)) {
+		groups->eval.next = first;
+		first = &groups->eval;
+	}
+	return first;
+}
+
 void permits_leave(struct tw_redis_worker *worker)
 {
-	struct eval *first = NULL;
+	tw_duration until = time_add(clock_read_real(CLOCK_MONOTONIC), leave_time);
+	struct eval *first;
 
-	for (size_t i = 0; i < worker->source_count; i++) {
-		struct source *source = &worker->sources[i];
-		struct step *own = &source->shards[0].steps[STEP_PERMIT];
-		struct step *groups = &source->shards[0].steps[STEP_GROUPS];
-
-		if (source->permits.limited && source->permits.reported && !own->under_way) {
-			permits_write(source, &own->eval, 0);
-			own->eval.next = first;
-			first = &own->eval;
-		}
-		if (!groups->under_way && groups_leave(source, &groups->eval)) {
-			groups->eval.next = first;
-			first = &groups->eval;
-		}
-	}
-	if (first)
-		router_pass(worker->router, first,
-			    time_add(clock_read_real(CLOCK_MONOTONIC), leave_time));
+	do {
+		first = NULL;
+		for (size_t i = 0; i < worker->source_count; i++)
+			first = source_leave(&worker->sources[i], first);
+		if (first)
+			router_pass(worker->router, first, until);
+	} while (first && clock_read_real(CLOCK_MONOTONIC) < until);
 	for (size_t i = 0; i < worker->source_count; i++)
 		groups_free(&worker->sources[i]);
 }

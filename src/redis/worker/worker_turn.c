@@ -270,13 +270,14 @@ static void step_take(struct source *source, size_t room, size_t bytes)
 		step_claims(source, room, bytes);
 }
 
-/* Asks for permits of groups. */
-static void step_groups(struct source *source, size_t room)
+/* Asks for permits of groups. The room that is asked for is left out of claims. */
+static void step_groups(struct source *source, size_t *room)
 {
 	struct step *step = &source->shards[0].steps[STEP_GROUPS];
 
-	if (!step->under_way && groups_ask(source, &step->eval, room))
+	if (!step->under_way && groups_ask(source, &step->eval, *room))
 		step_begin(&source->shards[0], STEP_GROUPS);
+	*room -= source->groups.asked_room < *room ? source->groups.asked_room : *room;
 }
 
 static void step_takes(struct tw_redis_worker *worker)
@@ -293,12 +294,13 @@ static void step_takes(struct tw_redis_worker *worker)
 		source->share->most = source->due ? permits_most(source) : 0;
 		due += source->due;
 	}
+	for (size_t i = 0; i < worker->source_count; i++)
+		step_groups(&worker->sources[i], &room);
 	shares_give(&worker->shares, due ? room : 0);
 	for (size_t i = 0; i < worker->source_count; i++) {
 		struct source *source = &worker->sources[i];
 		size_t bytes = due ? worker->turn_bytes * source->due / due : 0;
 
-		step_groups(source, room);
 		step_take(source, source->share->given, bytes);
 	}
 }
@@ -431,7 +433,7 @@ static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 	step->shard->is_lost |= unknown || step->eval.status == TW_OK;
 	worker->claim_is_lost |= unknown;
 	permits_settle(step->shard->source, step->limit, step->limit);
-	groups_settle(step->shard, NULL);
+	groups_settle(step->shard, unknown || step->eval.status == TW_OK);
 	shard_look_in(step->shard, 0);
 }
 
@@ -451,7 +453,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		batch->count ? batch->bytes / batch->count > record_large : !batch->next;
 	worker->read_bytes += batch->bytes;
 	permits_settle(source, step->limit, batch->count);
-	groups_settle(step->shard, batch);
+	groups_settle(step->shard, false);
 	share_take(source->share, batch->count);
 	source->stats.claims++;
 	source->stats.claimed += batch->count;

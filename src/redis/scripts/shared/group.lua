@@ -120,17 +120,17 @@ local function grouping()
 		end
 	end
 
-	-- Gives a group, or a user, whose turn is later one now: it was kept back.
+	-- Gives a group, or a user, whose turn is later the first one: it was kept back.
 	function group.wake(path)
 		local tenant, user = string.match(path, '^(.-)/(.*)$')
 		local turn = user and redis.call('HGET', users, path)
 
 		if turn and tonumber(turn) > now_us then
-			user_turn(tenant, user, now)
+			user_turn(tenant, user, 0)
 		end
 		turn = redis.call('ZSCORE', turns, tenant or path)
 		if turn and tonumber(turn) > now_us then
-			redis.call('ZADD', turns, string.format('%d', now * 1000), tenant or path)
+			redis.call('ZADD', turns, '0', tenant or path)
 		end
 	end
 
@@ -177,7 +177,7 @@ local function grouping()
 	function group.next_turn()
 		local first = redis.call('ZRANGE', turns, '0', '1', 'WITHSCORES')
 		local turn = first[first[1] == '' and 4 or 2]
-		return turn and math.ceil(turn / 1000)
+		return turn and math.floor(turn / 1000)
 	end
 	return group
 end

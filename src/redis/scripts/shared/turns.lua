@@ -7,9 +7,10 @@
 -- them, the place of each in `queue`, and a function that takes the first `handled` of these tasks
 -- out of `queue` and writes when all have their next turns. `own` are the first `most` and one of
 -- the namespace's own due tasks. `permits` has how many tasks may begin of each group and user with
--- limits (nil: limits are ignored). One that lacks permits is kept back for a second, or until a
--- claim has some, and returned in a list: its path, and how many more of it may be due. One that
--- is paused is kept back for 10 s. Needs rules.
+-- limits (nil: limits are ignored). One that lacks permits is kept back for 10 s, or until a claim
+-- has some, and then comes first. It is returned in a list of at most 100: its path, and how many
+-- more of it may be due; others are left where they are, for the next claim. One that is paused is
+-- kept back for 10 s, too. Needs rules and group.
 local function turns_claim(own, most, permits)
 	local tag = string.sub(KEYS[1], 1, -4)
 	local queue_key, turns_key, groups_key = tag .. 'queue', tag .. 'turns', tag .. 'groups'
@@ -55,13 +56,17 @@ local function turns_claim(own, most, permits)
 	-- Keeps back a turn that may take no more, though more is due.
 	local function starve(turn)
 		local count = most
+		if #lacks == 200 and not lack_of[turn.path] then
+			turn.round = turn.taken > 0 and turn.round or nil
+			return
+		end
 		if not turn.rotation then
 			count = redis.call('ZLEXCOUNT', queue_key, '[' .. turn.path .. '\0',
 				'(' .. turn.path .. '\0' .. string.format('%015d', now + 1))
 				- turn.taken
 		end
 		lack(turn, count)
-		turn.following = now + 1000
+		turn.following = now + 10000
 	end
 
 	-- Appends up to `count` of those that have a turn by now and are not in the rotation yet.
@@ -191,7 +196,8 @@ local function turns_claim(own, most, permits)
 		local blocks, still = {}, {}
 		for i, turn in ipairs(rotation.active) do
 			blocks[i] = {turn = turn}
-			if turn_take(turn, rounds * turn.weight, blocks[i], rotation.round) then
+			if turn_take(turn, rounds * turn.weight, blocks[i], rotation.round) and
+					#blocks[i] > 0 then
 				still[#still + 1] = turn
 			end
 		end
@@ -234,6 +240,8 @@ local function turns_claim(own, most, permits)
 				local goes_on = turn_take(turn, math.min(turn.weight - turn.spent,
 					last - before), tasks, rotation.round)
 				turn.spent = turn.spent + #tasks - before
+				-- One that gave nothing has nothing more for this claim.
+				goes_on = goes_on and #tasks > before
 				if goes_on and turn.spent == turn.weight then
 					rotation.kept[#rotation.kept + 1] = turn
 				end
@@ -277,8 +285,9 @@ local function turns_claim(own, most, permits)
 		return turn.following and turn.following * 1000 or -1
 	end
 
+	local group = permits and next(permits) and grouping()
 	for path in pairs(permits or {}) do
-		grouping().wake(path)
+		group.wake(path)
 	end
 	local own_turn = #own > 0 and redis.call('ZSCORE', turns_key, '')
 	if own_turn and tonumber(own_turn) > now_us then
