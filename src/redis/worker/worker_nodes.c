@@ -145,7 +145,14 @@ enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
 	return TW_OK;
 }
 
-/* Reports a script that failed, once while it fails for the same reason. */
+/* Returns whether the step's script failed, or the wait behind its change did. */
+static bool step_failed(const struct step *step)
+{
+	return step->eval.status == TW_REDIS_FAILED ||
+	       (step->eval.status == TW_REDIS_OUTCOME_UNKNOWN && !step->eval.away);
+}
+
+/* Reports a step that failed, once while it fails for the same reason. */
 static void failure_note(struct tw_redis_worker *worker, const struct step *step)
 {
 	const struct source *source = step->shard->source;
@@ -155,10 +162,10 @@ static void failure_note(struct tw_redis_worker *worker, const struct step *step
 
 	if (step->eval.status == TW_OK && own)
 		failure->step = NULL;
-	if (step->eval.status != TW_REDIS_FAILED || (failure->step && !own))
+	if (!step_failed(step) || (failure->step && !own))
 		return;
-	error_set(&error, TW_REDIS_FAILED, "namespace %s, shard %u: %s", source->redis->space.name,
-		  step->shard->number, step->shard->error.text);
+	error_set(&error, step->eval.status, "namespace %s, shard %u: %s",
+		  source->redis->space.name, step->shard->number, step->shard->error.text);
 	if (own && !strcmp(error.text, failure->error.text))
 		return;
 	trouble_set(worker, failure, step, &error);
