@@ -15,7 +15,7 @@
  *  - An accepted task runs at least once, and never before it is due by the server's clock. The
  *    task stays in Redis until a worker acknowledges it. If a worker dies, its lease ends and the
  *    task runs again. The task lasts as long as the server keeps acknowledged writes, which depends
- *    on the server's settings (appendonly, replication).
+ *    on the server's settings (appendonly, replication) and on tw_redis_options.durability.
  *  - A key has at most one task. Adding the key again replaces the task or is refused, as
  *    tw_redis_task.mode selects.
  *  - Each run has a token higher than the tokens of all earlier runs of the task. A service that
@@ -91,13 +91,13 @@ extern "C" {
 #define TW_REDIS_STALE ((enum tw_status)70)
 
 /* X(name, text) */
-#define TW_REDIS_STATUS_LIST(X)                                                          \
-	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")                        \
-	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                                \
-	X(TW_REDIS_REFUSED, "Redis refused the login or a permission")                   \
-	X(TW_REDIS_UNFIT, "this Redis server can't be used")                             \
-	X(TW_REDIS_FAILED, "Redis replied with an error")                                \
-	X(TW_REDIS_OUTCOME_UNKNOWN, "the reply was lost; the change may have been made") \
+#define TW_REDIS_STATUS_LIST(X)                                                            \
+	X(TW_REDIS_BAD_DATA, "the task's data can't be accepted")                          \
+	X(TW_REDIS_UNREACHABLE, "Redis can't be reached")                                  \
+	X(TW_REDIS_REFUSED, "Redis refused the login or a permission")                     \
+	X(TW_REDIS_UNFIT, "this Redis server can't be used")                               \
+	X(TW_REDIS_FAILED, "Redis replied with an error")                                  \
+	X(TW_REDIS_OUTCOME_UNKNOWN, "no confirmation came; the change may have been made") \
 	X(TW_REDIS_STALE, "another run has taken over")
 
 /*
@@ -117,6 +117,23 @@ struct tw_redis_error {
 	char text[256]; /* one line without a newline at its end; may be "" */
 };
 
+/*
+ * What the server confirms of a change before the call returns.
+ *
+ * The server is asked once for all changes that are sent to it together (WAITAOF, WAIT), and has
+ * three quarters of `reply_timeout`. A change that it does not confirm in that time is made, and
+ * the call returns TW_REDIS_OUTCOME_UNKNOWN. The call can be repeated: what it finds made is
+ * confirmed when it returns, also with TW_EXISTS or TW_NOT_FOUND. Leases (tw_redis_claim(),
+ * tw_redis_extend()) and a new namespace's number of shards are not waited for.
+ * timingwheel-redis(7) says which fault each durability survives.
+ */
+enum tw_redis_durability {
+	TW_REDIS_DURABLE_SERVER,  /* nothing: the server has made the change in its memory */
+	TW_REDIS_DURABLE_DISK,    /* the server's append-only file is on its disk (fsync) */
+	TW_REDIS_DURABLE_REPLICA, /* at least one replica has the change in its memory */
+	TW_REDIS_DURABLE_BOTH     /* both of these */
+};
+
 /* Options of tw_redis_open(). A field that is 0 or NULL has its default. Strings are copied. */
 struct tw_redis_options {
 	/*
@@ -134,8 +151,9 @@ struct tw_redis_options {
 	 *   rediss+sentinel://...
 	 *                    the same, with TLS to the Sentinels and to the master
 	 * Each form may end in ?name=value&name=value with these names: timeout (in seconds; sets
-	 * both timeouts below), database, client_name, ca_file, certificate_file, key_file,
-	 * server_name. An option below overrides its value in the URL.
+	 * both timeouts below), database, client_name, durability (server, disk, replica or both),
+	 * ca_file, certificate_file, key_file, server_name. An option below overrides its value in
+	 * the URL.
 	 */
 	const char *url;
 	const char *user;     /* NULL means the URL's user; requires a password */
@@ -166,13 +184,19 @@ struct tw_redis_options {
 	tw_duration connect_timeout;
 	tw_duration reply_timeout; /* the timeout of one complete reply; 0 means 5 s */
 	/* How long a call retries while the server can't be reached, is loading its data, is busy
-	 * with a script, is read-only, can't write to its disk (MISCONF), lacks replicas, or moves
-	 * slots. 0 means 5 s, TW_FOREVER no limit, a negative value means one try. tw_redis_open()
-	 * always tries once. */
+	 * with a script, is read-only, can't write to its disk (MISCONF), lacks replicas
+	 * (NOREPLICAS, `durability`), or moves slots. 0 means 5 s, TW_FOREVER no limit, a negative
+	 * value means one try. tw_redis_open() always tries once. */
 	tw_duration patience;
 	/* Accept a server that may evict the library's keys (maxmemory-policy allkeys-…) or does
 	 * not report its policy. */
 	bool allow_eviction;
+	/* What is confirmed of each change. 0 means the URL's durability, or
+	 * TW_REDIS_DURABLE_SERVER. DISK and BOTH need `appendonly yes`, and `appendfsync everysec`
+	 * or `always`; before Redis 7.2, `always` and `no-appendfsync-on-rewrite no`. REPLICA and
+	 * BOTH need a replica. Each connection checks that. With `everysec` a change takes up to a
+	 * second, and calls made meanwhile wait for it. */
+	enum tw_redis_durability durability;
 };
 
 /* A handle: one namespace, over connections that other handles may share. */
@@ -192,11 +216,12 @@ struct tw_redis;
  *   TW_INVALID                `redis` is NULL, an option or the URL is invalid, a file can't be
  *                             used, or the server has no such database
  *   TW_REDIS_UNREACHABLE      the server can't be reached, is loading its data, is busy with a
- *                             script, or has reached its maximum number of clients
+ *                             script, has reached its maximum number of clients, or has no replica,
+ *                             which `durability` needs
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server can't be used: it is too old, may evict tasks, has another
- *                             number of shards, has a certificate that can't be verified, or is a
- *                             Sentinel
+ *                             number of shards, has a certificate that can't be verified, can't
+ *                             give the `durability`, or is a Sentinel
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
@@ -245,7 +270,9 @@ TW_API void tw_redis_close(struct tw_redis *redis);
  *
  * TW_REDIS_OUTCOME_UNKNOWN: the connection broke after a change was sent and before its reply came.
  * The change may have been made. Making the call again is safe. A call that changes nothing, or
- * that can be repeated, is retried instead. TW_REDIS_FAILED: an error that a retry does not solve.
+ * that can be repeated, is retried instead. With `durability` it also means that the change was
+ * made and not confirmed in time; then nothing is retried. TW_REDIS_FAILED: an error that a retry
+ * does not solve.
  *
  * At each reconnection the server is checked as in tw_redis_open(). So each call may return
  * TW_REDIS_UNFIT, or TW_INVALID if the server has no such database.
@@ -1394,9 +1421,10 @@ struct tw_redis_worker_options {
 	 * available again, with NULL. NULL means none. */
 	void (*connection)(void *context, const struct tw_redis_error *error);
 	/* Called on the worker's main thread when the worker works around a failure: hints are
-	 * refused (TW_REDIS_REFUSED), so it polls; or a script fails for a shard (TW_REDIS_FAILED),
-	 * and it continues with the others. Called once, until the failure has ended or changed.
-	 * NULL means none. */
+	 * refused (TW_REDIS_REFUSED), so it polls; a script fails for a shard (TW_REDIS_FAILED),
+	 * and it continues with the others; or a change is not confirmed in time
+	 * (TW_REDIS_OUTCOME_UNKNOWN), and it makes the change again. Called once, until the failure
+	 * has ended or changed. NULL means none. */
 	void (*notice)(void *context, const struct tw_redis_error *error);
 };
 
@@ -1409,7 +1437,9 @@ struct tw_redis_worker;
  *
  * `redis_options` and `options` may be NULL, which selects the defaults. Strings are copied. The
  * worker opens connections of its own, and checks the server and each namespace as in
- * tw_redis_open(). It ignores `patience`: it tries once here, and reconnects by itself later.
+ * tw_redis_open(). It ignores `patience`: it tries once here, and reconnects by itself later. With
+ * `durability` it reports a run when the server has confirmed its acknowledgement, failure or
+ * return.
  * *error (may be NULL) describes a failure. The caller owns *worker, until
  * tw_redis_worker_destroy(); on failure *worker is NULL.
  *

@@ -98,7 +98,7 @@ $(BUILD)/test/redis/test_texts: $(addprefix $(BUILD)/src/twr/,when.o base64.o ta
 
 # A script that runs these.
 ifneq ($(filter redis/test_valkey,$(TESTS)),)
-test: $(addprefix $(BUILD)/test/redis/,test_tasks test_calls test_worker)
+test: $(addprefix $(BUILD)/test/redis/,test_tasks test_calls test_worker test_durability)
 endif
 
 # What our code asks for the time of day.

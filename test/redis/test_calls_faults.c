@@ -27,6 +27,7 @@ struct stage {
 	struct tw_redis *beside;
 	struct tw_redis_batch *batch;
 	int number;
+	enum tw_redis_durability durability;
 };
 
 static const char *const headers[] = {"A: b", "C: d"};
@@ -258,6 +259,7 @@ static void stage_open(struct stage *stage)
 	fixture_close((void **)&(struct fixture *){fixture});
 	fixture_open((void **)&(struct fixture *){fixture});
 	options.name_space = fixture->name_space;
+	options.durability = stage->durability;
 	stage->batch = claim_new(fixture->redis, "leased", TW_MINUTE);
 	add_task(fixture->redis, "due", 0);
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &with_callback, NULL));
@@ -319,6 +321,23 @@ static void each_call_meets_each_failure(void **state)
 		(void)fail_each(FAULT_ALLOCATION, call_with_fault, &stage);
 		(void)fail_each(FAULT_DESCRIPTOR, call_with_fault, &stage);
 	}
+}
+
+/* The wait behind a change is a request of its own. */
+static void waited_call_meets_each_failure(void **state)
+{
+	struct stage stage = {.fixture = *state, .durability = TW_REDIS_DURABLE_REPLICA};
+	struct redis_server *server = &stage.fixture->server;
+	struct redis_server replica;
+
+	redis_server_start(&replica, &(struct redis_server_options){.replica_of = server->port});
+	WAIT_UNTIL(redis_server_number(server, "INCRBY {tw/x}a 1") > 0 &&
+		   redis_server_number(server, "WAIT 1 1000") == 1);
+	for (size_t i = 0; i < 2; i++) {
+		stage.call = i ? call_pause : call_add;
+		(void)fail_each(FAULT_ALLOCATION, call_with_fault, &stage);
+	}
+	redis_server_stop(&replica);
 }
 
 /* Nothing of it has gone out: it is sent once more, over another connection. */
@@ -771,6 +790,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_opening_without_memory_spoils_no_other),
 		FIXTURE_TEST(each_call_meets_each_failure),
+		FIXTURE_TEST(waited_call_meets_each_failure),
 		FIXTURE_TEST(request_that_cannot_be_written_is_sent_again),
 		FIXTURE_TEST(claim_of_a_calendar_meets_each_failure),
 		FIXTURE_TEST(opening_meets_each_failure),

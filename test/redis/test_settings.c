@@ -115,6 +115,27 @@ static void a_url_may_have_several_hosts_and_settings(void **state)
 	settings_free(&settings);
 }
 
+static void a_url_may_ask_for_durability_and_an_option_goes_before_it(void **state)
+{
+	static const char *const urls[] = {"redis://?durability=server", "redis://?durability=disk",
+					   "redis://?durability=replica",
+					   "redis://?durability=both"};
+	struct settings settings;
+
+	(void)state;
+	for (enum tw_redis_durability i = 0; i <= TW_REDIS_DURABLE_BOTH; i++) {
+		const struct tw_redis_options options = {.url = urls[i],
+							 .durability = TW_REDIS_DURABLE_DISK};
+
+		assert_int_equal(read_url(&settings, urls[i], NULL), TW_OK);
+		assert_int_equal(settings.durability, i);
+		settings_free(&settings);
+		assert_int_equal(settings_read(&settings, &options, NULL), TW_OK);
+		assert_int_equal(settings.durability, TW_REDIS_DURABLE_DISK);
+		settings_free(&settings);
+	}
+}
+
 static void a_url_of_sentinels_names_the_master(void **state)
 {
 	struct settings settings;
@@ -237,6 +258,9 @@ static void malformed_urls_are_refused_and_not_repeated(void **state)
 					   "redis://:secret@host?client_name=a%20b",
 					   "redis://:secret@host?client_name=a%7F",
 					   "redis://:secret@host?database=x",
+					   "redis://:secret@host?durability=",
+					   "redis://:secret@host?durability=disks",
+					   "redis://:secret@host?durable=disk",
 					   "redis://:secret@host?key_file=alone",
 					   "redis://:secret@host#x",
 					   "redis+unix://:secret@host/path",
@@ -350,6 +374,7 @@ int main(void)
 		cmocka_unit_test(a_url_without_a_host_means_this_machine),
 		cmocka_unit_test(a_url_with_all_parts_is_taken_apart),
 		cmocka_unit_test(a_url_may_have_several_hosts_and_settings),
+		cmocka_unit_test(a_url_may_ask_for_durability_and_an_option_goes_before_it),
 		cmocka_unit_test(a_url_of_sentinels_names_the_master),
 		cmocka_unit_test(a_url_of_a_unix_socket_has_a_path),
 		cmocka_unit_test(longest_path_of_a_unix_socket_is_taken_whole),

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Tasks, calls and a worker on Valkey instead of Redis, where it is installed: the same tests.
+# Valkey instead of Redis, where it is installed: tests of tasks, calls, a worker and durability.
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
@@ -13,6 +13,6 @@ fi
 
 REDIS_SERVER=valkey-server
 export REDIS_SERVER
-for test in test_tasks test_calls test_worker; do
+for test in test_tasks test_calls test_worker test_durability; do
 	"$BUILD/test/redis/$test"
 done

@@ -4,7 +4,9 @@
  * bounds their bytes and elements. Each reply has a deadline for the whole of it.
  *
  * Each new connection checks the server, which may be another one by now. Its eviction policy must
- * not drop keys without a time to live, because ours have none.
+ * not drop keys without a time to live, because ours have none. What durability asks for must be
+ * there. Where the server can wait for its own disk (WAITAOF), it does so whatever appendfsync says
+ * now, because that may be changed at any time, and pause while the file is rewritten.
  */
 #include "connection.h"
 
@@ -252,6 +254,26 @@ static const char *info_find(const char *info, const char *name)
 	return at ? at + strlen(name) : NULL;
 }
 
+/* Checks that the server can give what durability asks for. A server without replicas may lack them
+ * for a moment, as after a failover. */
+static enum tw_status durability_check(struct connection *connection, const char *info,
+				       enum tw_redis_durability durability,
+				       struct tw_redis_error *error)
+{
+	const char *append_only = info_find(info, "aof_enabled:");
+	const char *replicas = info_find(info, "connected_slaves:");
+
+	connection->waits = durability & TW_REDIS_DURABLE_REPLICA;
+	if (durability & TW_REDIS_DURABLE_DISK && (!append_only || *append_only != '1'))
+		return error_set(error, TW_REDIS_UNFIT,
+				 "durability requires appendonly yes, and it is no");
+	if (durability & TW_REDIS_DURABLE_REPLICA && !connection->replica &&
+	    (!replicas || atoi(replicas) <= 0))
+		return error_set(error, TW_REDIS_UNREACHABLE,
+				 "durability requires a replica, and none is connected");
+	return TW_OK;
+}
+
 static enum tw_status info_check(struct connection *connection, const redisReply *reply,
 				 const struct settings *settings, struct tw_redis_error *error)
 {
@@ -274,17 +296,60 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 	if (version && atoi(version) < VERSION_NEEDED)
 		return error_set(error, TW_REDIS_UNFIT, "Redis %d or later is required",
 				 VERSION_NEEDED);
-	if (settings->allow_eviction)
-		return TW_OK;
-	if (!policy)
+	if (!policy && !settings->allow_eviction)
 		return error_set(error, TW_REDIS_UNFIT,
 				 "the server does not report its eviction policy (INFO): %.100s",
 				 reply->type == REDIS_REPLY_ERROR ? reply->str : "");
-	if (!strncmp(policy, "allkeys", 7))
+	if (!settings->allow_eviction && !strncmp(policy, "allkeys", 7))
 		return error_set(error, TW_REDIS_UNFIT,
 				 "maxmemory-policy %.*s may evict tasks: set noeviction",
 				 (int)strcspn(policy, "\r\n"), policy);
+	return durability_check(connection, info, settings->durability, error);
+}
+
+/* Takes the reply to a WAIT or WAITAOF for nothing. A replica replies with an error, too. */
+static enum tw_status wait_check(struct connection *connection, enum tw_redis_durability wait,
+				 const redisReply *reply, struct tw_redis_error *error)
+{
+	const char *text = reply->type == REDIS_REPLY_ERROR ? reply->str : "";
+
+	if (server_error_status(text) == TW_REDIS_REFUSED)
+		return error_set(error, TW_REDIS_REFUSED, "durability requires it: %s", text);
+	if (!starts_with(text, "ERR unknown command"))
+		connection->waits |= wait;
 	return TW_OK;
+}
+
+/* Returns the value of a setting in the reply to CONFIG GET, or NULL. */
+static const char *config_find(const redisReply *reply, const char *name)
+{
+	for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i + 1 < reply->elements; i += 2)
+		if (reply->element[i]->str && !strcmp(reply->element[i]->str, name))
+			return reply->element[i + 1]->str;
+	return NULL;
+}
+
+/* Checks how the server writes its append-only file. */
+static enum tw_status fsync_check(const struct connection *connection, const redisReply *reply,
+				  struct tw_redis_error *error)
+{
+	const char *fsync = config_find(reply, "appendfsync");
+	const char *pauses = config_find(reply, "no-appendfsync-on-rewrite");
+
+	if (fsync && !strcmp(fsync, "no"))
+		return error_set(
+			error, TW_REDIS_UNFIT,
+			"durability requires appendfsync everysec or always, and it is no");
+	if (connection->waits & TW_REDIS_DURABLE_DISK)
+		return TW_OK;
+	if (fsync && !strcmp(fsync, "always") && pauses && !strcmp(pauses, "no"))
+		return TW_OK;
+	return error_set(error, TW_REDIS_UNFIT,
+			 "without WAITAOF (Redis 7.2), durability requires appendfsync always and "
+			 "no-appendfsync-on-rewrite no: %.100s",
+			 reply->type == REDIS_REPLY_ERROR ? reply->str
+			 : fsync                          ? fsync
+							  : "");
 }
 
 /* Returns the status of an error in the greeting. An error that will not pass is a refusal. */
@@ -312,17 +377,35 @@ static void login_write(struct connection *connection, const char *user, const c
 }
 
 /* A greeting has these requests, in this order. */
-enum greeting { GREET_LOGIN, GREET_DATABASE, GREET_NAME, GREET_INFO, GREETINGS };
+enum greeting {
+	GREET_LOGIN,
+	GREET_DATABASE,
+	GREET_NAME,
+	GREET_INFO,
+	GREET_WAITAOF,
+	GREET_FSYNC,
+	GREET_WAIT,
+	GREETINGS
+};
 
 /* Writes the requests that the settings need. */
 static void greeting_write(struct connection *connection, const struct settings *settings,
 			   bool wanted[GREETINGS])
 {
+	/* A pattern of CONFIG GET stands for two names, because Redis before 7 takes one. */
+	static const char *const questions[GREETINGS] = {
+		[GREET_INFO] = "*1\r\n$4\r\nINFO\r\n",
+		[GREET_WAITAOF] = "*4\r\n$7\r\nWAITAOF\r\n$1\r\n0\r\n$1\r\n0\r\n$1\r\n1\r\n",
+		[GREET_FSYNC] = "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$13\r\n*appendfsync*\r\n",
+		[GREET_WAIT] = "*3\r\n$4\r\nWAIT\r\n$1\r\n0\r\n$1\r\n1\r\n",
+	};
 	struct buffer *output = &connection->output;
 
 	wanted[GREET_LOGIN] = settings->password;
 	wanted[GREET_DATABASE] = settings->database;
 	wanted[GREET_NAME] = wanted[GREET_INFO] = true;
+	wanted[GREET_WAITAOF] = wanted[GREET_FSYNC] = settings->durability & TW_REDIS_DURABLE_DISK;
+	wanted[GREET_WAIT] = settings->durability & TW_REDIS_DURABLE_REPLICA;
 	if (wanted[GREET_LOGIN])
 		login_write(connection, settings->user, settings->password);
 	if (wanted[GREET_DATABASE]) {
@@ -334,8 +417,9 @@ static void greeting_write(struct connection *connection, const struct settings 
 	buffer_bulk_text(output, "CLIENT");
 	buffer_bulk_text(output, "SETNAME");
 	buffer_bulk_text(output, settings->client_name ? settings->client_name : "timingwheel");
-	buffer_array(output, 1);
-	buffer_bulk_text(output, "INFO");
+	for (enum greeting i = GREET_INFO; i < GREETINGS; i++)
+		if (wanted[i])
+			buffer_append_text(output, questions[i]);
 }
 
 static enum tw_status greeting_take(struct connection *connection, enum greeting greeting,
@@ -355,6 +439,12 @@ static enum tw_status greeting_take(struct connection *connection, enum greeting
 		if (refused && starts_with(reply->str, "NOAUTH"))
 			return refusal(reply, error);
 		return info_check(connection, reply, settings, error);
+	case GREET_WAITAOF:
+		return wait_check(connection, TW_REDIS_DURABLE_DISK, reply, error);
+	case GREET_WAIT:
+		return wait_check(connection, TW_REDIS_DURABLE_REPLICA, reply, error);
+	case GREET_FSYNC:
+		return fsync_check(connection, reply, error);
 	default:
 		/* The user may lack this permission, and the name is not needed. */
 		return TW_OK;

@@ -26,6 +26,7 @@ enum eval_stage {
 	EVAL_CONNECTS, /* it waits until the node it needs has been tried */
 	EVAL_ASKED,    /* sent after ASKING, whose reply comes first */
 	EVAL_SENT,
+	EVAL_HELD, /* its reply has come, and the wait behind it has not */
 	EVAL_ENDED
 };
 

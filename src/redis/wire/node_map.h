@@ -11,12 +11,11 @@
 #include <stdint.h>
 
 #include "connection.h"
+#include "eval.h"
 #include "settings.h"
 #include "space.h"
 
 enum { NODES_MAX = 1024 };
-
-struct eval;
 
 /* An attempt connects a node. */
 struct attempt {
@@ -35,10 +34,13 @@ struct node {
 	bool checked;                  /* for life, in this pass */
 	bool is_former; /* it says it is a replica, so it is closed once it owes nothing */
 	bool owed;      /* it owed replies when this pass began */
-	/* It owes these evals their replies, in the order in which they were sent. */
+	/* It owes these evals their replies, in the order in which they were sent. Behind them are
+	 * the waits of the pass, and the evals that are held until these have replied. */
 	struct eval *first;
 	struct eval **last;
-	tw_duration reply_by; /* monotonic; the deadline of the first reply */
+	struct eval waits[2];       /* no scripts: WAITAOF and WAIT, while they are sent */
+	struct tw_redis_error wait; /* TW_OK, or why the changes are not confirmed */
+	tw_duration reply_by;       /* monotonic; the deadline of the first reply */
 
 	/* It is being connected beside the passes: by a caller of call.c, under the lock of the
 	 * calls, or by a thread of the worker, whose main thread alone uses the mark. */

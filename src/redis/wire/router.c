@@ -19,6 +19,13 @@
  * change may have been made, the eval ends with TW_REDIS_OUTCOME_UNKNOWN: only the caller knows
  * whether to repeat it.
  *
+ * Where durability is asked for, a pass that sends changes to a node has the node wait behind them
+ * (WAITAOF, WAIT), once for all callers. A change whose reply has come is held, as the last of what
+ * is owed, until the waits have replied. What they do not confirm in time ends with
+ * TW_REDIS_OUTCOME_UNKNOWN. A server waits for what the same connection has changed last. An eval
+ * that is repeated over a new one may find its change made and change nothing, so a pass has a
+ * change of its own before the waits.
+ *
  * A pass connects no node, because that may take long. Evals wait until the node has been tried
  * beside the passes, by a caller (call.c) or by a thread of the worker. The map of a cluster is
  * asked for by an eval too, from a node that owes nothing.
@@ -38,6 +45,16 @@ enum { REDIRECTS_AT_ONCE = 2 };
 static const tw_duration pause_first = 10 * TW_MILLISECOND;
 static const tw_duration pause_max = 400 * TW_MILLISECOND;
 static const tw_duration pass_most = 2 * TW_MILLISECOND;
+static const struct {
+	enum tw_redis_durability durability;
+	const char *command;
+	const char *place;
+} waits[] = {
+	{TW_REDIS_DURABLE_DISK, "*4\r\n$7\r\nWAITAOF\r\n$1\r\n1\r\n$1\r\n0\r\n",
+	 "on the server's disk"},
+	{TW_REDIS_DURABLE_REPLICA, "*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n", "on a replica"},
+};
+enum { WAITS = sizeof(waits) / sizeof(waits[0]) };
 
 enum tw_status router_open(struct router *router, const struct settings *settings)
 {
@@ -138,14 +155,19 @@ static enum tw_status append_eval(struct router *router, struct eval *eval)
 	return TW_OK;
 }
 
-static void node_owes(struct node *node, struct eval *eval)
+static void node_append(struct node *node, struct eval *eval, enum eval_stage stage)
 {
 	if (!node->first)
 		node->last = &node->first;
-	eval->stage = eval->asking ? EVAL_ASKED : EVAL_SENT;
+	eval->stage = stage;
 	eval->next = NULL;
 	*node->last = eval;
 	node->last = &eval->next;
+}
+
+static void node_owes(struct node *node, struct eval *eval)
+{
+	node_append(node, eval, eval->asking ? EVAL_ASKED : EVAL_SENT);
 }
 
 /* Asks for a stale map, unless this is under way. */
@@ -223,6 +245,64 @@ static bool send_eval(struct router *router, struct eval *eval)
 	return status == TW_OK;
 }
 
+/* Returns how long a node may wait for its disk or a replica. It replies before the connection is
+ * given up. */
+static int64_t wait_ms(const struct router *router)
+{
+	int64_t ms = router->settings->reply_timeout / TW_MILLISECOND * 3 / 4;
+
+	return ms > 1 ? ms : 1;
+}
+
+/* Returns the first of the evals whose change is waited for, or NULL. */
+static const struct eval *lasting_find(const struct eval *eval)
+{
+	while (eval && !(eval->script && eval->script->lasting))
+		eval = eval->next;
+	return eval;
+}
+
+/* Writes a change that no reader knows, so that the wait is for all changes before it. Its reply is
+ * read as that of ASKING is: a server that refuses it still waits for what was changed before. */
+static void mark_write(const struct eval *change, struct buffer *output)
+{
+	buffer_array(output, 5);
+	buffer_bulk_text(output, "SET");
+	space_write_key(change->space, change->shard, "wait", output);
+	buffer_bulk_text(output, "");
+	buffer_bulk_text(output, "PX");
+	buffer_bulk_number(output, 1);
+}
+
+/* Has the node wait behind the changes of this pass, if there are any. The first wait is read
+ * behind the reply to the mark. Without memory the connection breaks, and the result is false. */
+static bool append_waits(struct router *router, struct node *node)
+{
+	const struct eval *change = lasting_find(node->first);
+	struct connection *connection = &node->connection;
+	struct buffer *output = &router->output;
+	bool marked = false;
+
+	if (!change)
+		return true;
+	node->wait.status = TW_OK;
+	buffer_clear(output);
+	mark_write(change, output);
+	for (size_t i = 0; i < WAITS; i++) {
+		if (!(connection->waits & waits[i].durability))
+			continue;
+		buffer_append_text(output, waits[i].command);
+		buffer_bulk_number(output, wait_ms(router));
+		node->waits[i] = (struct eval){.node = node, .asking = !marked};
+		node_owes(node, &node->waits[i]);
+		marked = true;
+	}
+	if (!output->failed && connection_append(connection, output->data, output->size))
+		return true;
+	connection_break(connection, "out of memory", &node->failure);
+	return false;
+}
+
 /* Writes the output of every node. The evals of a node that fails see that when they read. Returns
  * the time. */
 static tw_duration flush_nodes(struct router *router)
@@ -233,7 +313,9 @@ static tw_duration flush_nodes(struct router *router)
 		struct node *node = router->map.nodes[i];
 
 		/* The node was ready when they were queued, so it is connected. */
-		if (node->first && !node->owed)
+		if (!node->first || node->owed)
+			continue;
+		if (!node->connection.waits || append_waits(router, node))
 			connection_write(&node->connection, &node->failure);
 	}
 	now = clock_read_real(CLOCK_MONOTONIC);
@@ -322,12 +404,71 @@ static void lose_reply(struct router *router, struct eval *eval)
 		eval_stop(router, eval, TW_REDIS_OUTCOME_UNKNOWN);
 }
 
+static void eval_hold(struct eval *eval, redisReply *reply)
+{
+	eval->reply = reply;
+	node_append(eval->node, eval, EVAL_HELD);
+}
+
+/* Ends a change with what the waits behind it have said. */
+static void end_held(struct router *router, struct eval *eval)
+{
+	const struct tw_redis_error *wait = &eval->node->wait;
+
+	if (wait->status == TW_OK) {
+		eval_end(eval, TW_OK, eval->reply);
+		return;
+	}
+	freeReplyObject(eval->reply);
+	eval->reply = NULL;
+	router->error = *wait;
+	if (wait->status == TW_REDIS_UNREACHABLE)
+		lose_reply(router, eval);
+	else
+		eval_stop(router, eval, wait->status);
+}
+
+/* Returns whether the number of disks or replicas in the reply is not 0. */
+static bool is_confirmed(const redisReply *reply)
+{
+	if (reply->type == REDIS_REPLY_ARRAY && reply->elements)
+		reply = reply->element[0];
+	return reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
+}
+
+/* Takes the reply to a wait, or NULL if the connection is broken. The held evals end after the
+ * last one. */
+static void take_wait(struct router *router, const struct eval *wait, const redisReply *reply)
+{
+	struct node *node = wait->node;
+	const char *place = waits[wait - node->waits].place;
+
+	if (!reply)
+		node->wait = node->failure;
+	else if (reply->type == REDIS_REPLY_ERROR)
+		error_set(&node->wait, TW_REDIS_OUTCOME_UNKNOWN,
+			  "the change is made, but not confirmed %s: %.150s", place, reply->str);
+	else if (!is_confirmed(reply))
+		error_set(&node->wait, TW_REDIS_OUTCOME_UNKNOWN,
+			  "the change is made, but not confirmed %s within %lld ms", place,
+			  (long long)wait_ms(router));
+	while (node->first && node->first->stage == EVAL_HELD) {
+		struct eval *eval = node->first;
+
+		node->first = eval->next;
+		end_held(router, eval);
+	}
+}
+
 static void take_reply(struct router *router, struct eval *eval, redisReply *reply)
 {
 	char came[SHAPE_SIZE];
 
 	if (shape_fits(eval->script->shape, eval->answers, reply)) {
-		eval_end(eval, TW_OK, reply);
+		if (eval->node->connection.waits && eval->script->lasting)
+			eval_hold(eval, reply);
+		else
+			eval_end(eval, TW_OK, reply);
 		return;
 	}
 	shape_write(reply, came);
@@ -346,6 +487,9 @@ static void read_eval(struct router *router, struct eval *eval, redisReply *repl
 	if (eval == &router->map_eval) {
 		eval->stage = EVAL_ENDED;
 		node_map_read(&router->map, eval->node, reply);
+		freeReplyObject(reply);
+	} else if (!eval->script) {
+		take_wait(router, eval, reply);
 		freeReplyObject(reply);
 	} else if (!reply) {
 		router->error = eval->node->failure;
@@ -459,7 +603,9 @@ bool router_is_free(const struct router *router, unsigned slot)
 
 tw_duration router_pass_end(const struct router *router)
 {
-	return router->map.count > 1 ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
+	bool is_short = router->map.count > 1 || router->settings->durability;
+
+	return is_short ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
 }
 
 bool router_pass(struct router *router, struct eval *evals, tw_duration until)

@@ -38,7 +38,8 @@ void router_renew(struct router *router, bool torn);
  */
 bool router_pass(struct router *router, struct eval *evals, tw_duration until);
 /* Returns how long a pass that begins now may last: until all has been answered, or, where there
- * are several nodes, 2 ms. So a slow or silent node delays those of others by no more. */
+ * are several nodes, or a node may wait for its disk or a replica, 2 ms. So a slow or silent node
+ * delays those of others by no more, and a wait delays no eval that changes nothing. */
 tw_duration router_pass_end(const struct router *router);
 /* Goes on with an eval whose node has been tried: it will be sent, or has failed. */
 void router_settle(struct router *router, struct eval *eval);

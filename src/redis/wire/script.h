@@ -16,6 +16,9 @@ struct script {
 	unsigned keys; /* the number of the shard's keys it has, in the order of space.h */
 	/* A second run after a lost reply changes no more than one run. */
 	bool repeatable;
+	/* Its changes are waited for where durability is asked for. Other scripts change nothing,
+	 * or what is found out again after a loss: leases, permits, next times of calendars. */
+	bool lasting;
 	/* The script only marks or removes tasks, so it may run while the memory is full. */
 	bool at_full_memory;
 	bool hints; /* its last arguments are the channel for hints and the shard */
@@ -24,50 +27,50 @@ struct script {
 /* This line precedes the text of a script that runs at full memory, for Redis 7 and later. */
 #define SCRIPT_AT_FULL_MEMORY "#!lua flags=allow-oom\n"
 
-/* The list calls X(name, keys, repeatable, hints, at_full_memory, shape) for each script. */
-#define SCRIPT_LIST(X)                                                    \
-	X(add, 9, false, true, false, "[*i]")                             \
-	X(every, 14, false, true, false, "i")                             \
-	X(group_add, 14, false, true, false, "[*i]")                      \
-	X(latest, 14, false, true, false, "i")                            \
-	X(add_many, 1, false, true, false, "[*i]")                        \
-	X(cancel, 14, false, true, false, "i")                            \
-	X(move, 14, false, true, false, "i")                              \
-	X(claim, 14, false, true, true, "[dinn[*ss][*s][*n][*ss]n[*sn]]") \
-	X(schedule, 14, true, true, true, "a")                            \
-	X(ack, 14, false, true, false, "a")                               \
-	X(extend, 3, true, false, true, "a")                              \
-	X(fail, 14, false, true, true, "a")                               \
-	X(release, 14, false, true, true, "a")                            \
-	X(get, 7, true, false, false, "[*issss]")                         \
-	X(list, 7, true, false, false, "[nn*sssss]")                      \
-	X(count, 14, true, false, false, "[nnnnninnn]")                   \
-	X(group_find, 3, true, false, false, "[*snn]")                    \
-	X(group_count, 1, true, false, false, "[*nn]")                    \
-	X(scan, 7, true, false, false, "[id[*ss]n]")                      \
-	X(dead_retry, 14, false, true, false, "i")                        \
-	X(dead_drop, 8, false, false, false, "i")                         \
-	X(look, 1, true, false, false, "[*i]")                            \
-	X(pause, 14, true, true, true, "n")                               \
-	X(limits, 1, true, false, true, "[nn]")                           \
-	X(layout, 1, true, false, false, "s")                             \
-	X(present, 1, true, false, true, "n")                             \
-	X(workers, 1, true, false, false, "[*is]")                        \
-	X(delete, 14, true, false, true, "i")                             \
-	X(forget, 3, true, false, true, "n")                              \
-	X(permit, 2, true, false, true, "[ii]")                           \
-	X(group_permit, 3, true, false, true, "[*ii]")                    \
-	X(group_rule, 14, true, true, true, "i")                          \
-	X(group_rules, 1, true, false, false, "[d[*ss]]")                 \
-	X(group_drain, 14, false, false, true, "[nn]")                    \
-	X(dead_add, 8, false, false, false, "i")                          \
-	X(restore, 14, false, true, false, "[*i]")                        \
-	X(dead_sweep, 8, true, false, true, "[nnd]")
+/* The list calls X(name, keys, repeatable, lasting, hints, at_full_memory, shape) for each. */
+#define SCRIPT_LIST(X)                                                           \
+	X(add, 9, false, true, true, false, "[*i]")                              \
+	X(every, 14, false, true, true, false, "i")                              \
+	X(group_add, 14, false, true, true, false, "[*i]")                       \
+	X(latest, 14, false, true, true, false, "i")                             \
+	X(add_many, 1, false, true, true, false, "[*i]")                         \
+	X(cancel, 14, false, true, true, false, "i")                             \
+	X(move, 14, false, true, true, false, "i")                               \
+	X(claim, 14, false, false, true, true, "[dinn[*ss][*s][*n][*ss]n[*sn]]") \
+	X(schedule, 14, true, false, true, true, "a")                            \
+	X(ack, 14, false, true, true, false, "a")                                \
+	X(extend, 3, true, false, false, true, "a")                              \
+	X(fail, 14, false, true, true, true, "a")                                \
+	X(release, 14, false, true, true, true, "a")                             \
+	X(get, 7, true, false, false, false, "[*issss]")                         \
+	X(list, 7, true, false, false, false, "[nn*sssss]")                      \
+	X(count, 14, true, false, false, false, "[nnnnninnn]")                   \
+	X(group_find, 3, true, false, false, false, "[*snn]")                    \
+	X(group_count, 1, true, false, false, false, "[*nn]")                    \
+	X(scan, 7, true, false, false, false, "[id[*ss]n]")                      \
+	X(dead_retry, 14, false, true, true, false, "i")                         \
+	X(dead_drop, 8, false, true, false, false, "i")                          \
+	X(look, 1, true, false, false, false, "[*i]")                            \
+	X(pause, 14, true, true, true, true, "n")                                \
+	X(limits, 1, true, true, false, true, "[nn]")                            \
+	X(layout, 1, true, false, false, false, "s")                             \
+	X(present, 1, true, false, false, true, "n")                             \
+	X(workers, 1, true, false, false, false, "[*is]")                        \
+	X(delete, 14, true, true, false, true, "i")                              \
+	X(forget, 3, true, true, false, true, "n")                               \
+	X(permit, 2, true, false, false, true, "[ii]")                           \
+	X(group_permit, 3, true, false, false, true, "[*ii]")                    \
+	X(group_rule, 14, true, true, true, true, "i")                           \
+	X(group_rules, 1, true, false, false, false, "[d[*ss]]")                 \
+	X(group_drain, 14, false, true, false, true, "[nn]")                     \
+	X(dead_add, 8, false, true, false, false, "i")                           \
+	X(restore, 14, false, true, true, false, "[*i]")                         \
+	X(dead_sweep, 8, true, false, false, true, "[nnd]")
 
-#define SCRIPT_DECLARE(name, keys, repeatable, hints, at_full_memory, shape) \
-	extern const char script_##name##_digest[];                          \
-	extern const char script_##name##_text[];                            \
-	extern const char script_##name##_full_digest[];                     \
+#define SCRIPT_DECLARE(name, keys, repeatable, lasting, hints, at_full_memory, shape) \
+	extern const char script_##name##_digest[];                                   \
+	extern const char script_##name##_text[];                                     \
+	extern const char script_##name##_full_digest[];                              \
 	extern const struct script script_##name;
 SCRIPT_LIST(SCRIPT_DECLARE)
 #undef SCRIPT_DECLARE

@@ -179,6 +179,24 @@ static bool database_read(struct settings *settings, const char *text, size_t si
 	return settings->database >= 0;
 }
 
+static bool durability_read(struct settings *settings, const char *text)
+{
+	static const char *const names[] = {
+		[TW_REDIS_DURABLE_SERVER] = "server",
+		[TW_REDIS_DURABLE_DISK] = "disk",
+		[TW_REDIS_DURABLE_REPLICA] = "replica",
+		[TW_REDIS_DURABLE_BOTH] = "both",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) != 0)
+			continue;
+		settings->durability = (enum tw_redis_durability)i;
+		return true;
+	}
+	return false;
+}
+
 /* Takes over the value. Returns false if there is no such setting, or it may not have that
  * value. */
 static bool setting_take(struct settings *settings, const char *name, size_t size, char *value)
@@ -205,6 +223,8 @@ static bool setting_take(struct settings *settings, const char *name, size_t siz
 		settings->connect_timeout = settings->reply_timeout;
 	} else if (size == 8 && !memcmp(name, "database", size)) {
 		fine = database_read(settings, value, strlen(value));
+	} else if (size == 10 && !memcmp(name, "durability", size)) {
+		fine = durability_read(settings, value);
 	}
 	free(value);
 	return fine;
@@ -374,6 +394,8 @@ static enum tw_status options_read(struct settings *settings,
 
 	if (options->connect_timeout < 0 || options->reply_timeout < 0)
 		return error_set(error, TW_INVALID, "a timeout is negative");
+	if ((unsigned)options->durability > TW_REDIS_DURABLE_BOTH)
+		return error_set(error, TW_INVALID, "the durability is none of the enumerators");
 	settings->patience = options->patience ? options->patience : 5 * TW_SECOND;
 	settings->allow_eviction = options->allow_eviction;
 	status = space_read(&settings->space, options->name_space, options->shards, error);
@@ -386,6 +408,8 @@ static enum tw_status options_read(struct settings *settings,
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	if (status != TW_OK)
 		return status;
+	if (options->durability)
+		settings->durability = options->durability;
 	timeout_default(&settings->connect_timeout, options->connect_timeout, 2 * TW_SECOND);
 	timeout_default(&settings->reply_timeout, options->reply_timeout, 5 * TW_SECOND);
 	if (!override(&settings->user, options->user) ||

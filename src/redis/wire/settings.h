@@ -38,6 +38,7 @@ struct settings {
 	tw_duration reply_timeout;
 	tw_duration patience; /* < 0 means one try */
 	bool allow_eviction;
+	enum tw_redis_durability durability; /* a set: DISK | REPLICA is BOTH */
 	struct ssl_ctx_st
 		*tls_context; /* made by tls_context_create(); not read from the options */
 };

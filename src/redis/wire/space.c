@@ -84,3 +84,15 @@ void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 	for (unsigned i = 0; i < count; i++)
 		buffer_bulk(buffer, key, (size_t)(stpcpy(name, names[i]) - key));
 }
+
+void space_write_key(const struct space *space, unsigned shard, const char *name,
+		     struct buffer *buffer)
+{
+	char tag[TAG_SIZE];
+	char key[TAG_SIZE + 16];
+	int size;
+
+	tag_write(space, shard, tag, sizeof(tag));
+	size = snprintf(key, sizeof(key), "{%s}%s", tag, name);
+	buffer_bulk(buffer, key, (size_t)size);
+}

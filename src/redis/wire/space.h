@@ -37,6 +37,10 @@ unsigned space_slot(const struct space *space, unsigned shard);
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);
 
+/* Writes the key of the shard with this name. */
+void space_write_key(const struct space *space, unsigned shard, const char *name,
+		     struct buffer *buffer);
+
 /* Returns the checksum that Redis Cluster uses. */
 uint16_t crc16(const void *data, size_t size);
 

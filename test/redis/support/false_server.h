@@ -18,7 +18,7 @@ typedef size_t false_answer_fn(void *context, const redisReply *request, char *r
 
 #define FALSE_CLOSE SIZE_MAX
 
-enum { FALSE_CONNECTIONS_MAX = 64, FALSE_TOLD_MAX = 4 };
+enum { FALSE_CONNECTIONS_MAX = 64, FALSE_TOLD_MAX = 8 };
 
 struct false_server {
 	/* Constant after the start. */
@@ -52,7 +52,7 @@ void false_server_start_at(struct false_server *server, int listener, false_answ
 			   void *context);
 /* From now on requests that begin with the word ("layout" stands for calls of that script) get this
  * reply, which lacks its last CR LF, `times` times; "" is no reply, and NULL closes the connection.
- * Works for four words at a time. */
+ * Works for eight words at a time. */
 void false_server_refuse(struct false_server *server, const char *word, const char *reply,
 			 int times);
 /* It says from now on that it is one of that version, a node of a cluster if so asked. */

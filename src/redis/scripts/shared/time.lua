@@ -26,7 +26,7 @@
 --   groups hash: group to its rule, and '//' to those of patterns (rules.lua); '/', and "/GROUP"
 --          where users take turns, to a turn that was cut short, as "3 NAME"
 -- Besides, "note/WORKER" is there for the time of a lease: what a worker's last large claim took
--- (claim.lua).
+-- (claim.lua). And "wait" is there for a millisecond behind changes that are waited for (router.c).
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of
 -- this folder before it, too; only those, for each call makes their functions again.
 if #KEYS == 1 then

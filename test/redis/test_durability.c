@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a call waits for where durability is asked for: the server's disk, a replica. What a server
+ * can't give is refused. The servers are false ones, and real ones with a replica that can be
+ * frozen: redis-server, or what REDIS_SERVER in the environment names. Only a server that has
+ * WAITAOF can wait for its disk without appendfsync always.
+ */
+#include "support/fixture.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "redis/client/client.h"
+#include "support/cluster.h"
+#include "support/false_server.h"
+#include "support/runs.h"
+#include "support/sentinels.h"
+#include "support/wait.h"
+
+enum { REPLY_SIZE = 400, URL_SIZE = 300 };
+
+/* ---- What a server can give ---- */
+
+static struct false_server server;
+
+static size_t answer_zero(void *context, const redisReply *request, char *reply, size_t room)
+{
+	(void)context;
+	(void)request;
+	return (size_t)snprintf(reply, room, ":0\r\n");
+}
+
+static int open_false(void **state)
+{
+	*state = NULL;
+	false_server_start(&server, answer_zero, NULL);
+	return 0;
+}
+
+static int close_false(void **state)
+{
+	(void)state;
+	false_server_stop(&server);
+	return 0;
+}
+
+/* Has the false server say this of its file and its replicas. */
+static void be(int append_only, int replicas)
+{
+	char info[REPLY_SIZE - 32];
+	char reply[REPLY_SIZE];
+
+	snprintf(info, sizeof(info),
+		 "redis_version:7.2.0\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n"
+		 "aof_enabled:%d\r\nconnected_slaves:%d\r\n",
+		 append_only, replicas);
+	snprintf(reply, sizeof(reply), "$%zu\r\n%s", strlen(info), info);
+	false_server_refuse(&server, "INFO", reply, INT_MAX);
+}
+
+static void have_config(const char *fsync, const char *pauses)
+{
+	char reply[REPLY_SIZE];
+
+	snprintf(reply, sizeof(reply),
+		 "*4\r\n$11\r\nappendfsync\r\n$%zu\r\n%s\r\n$25\r\nno-appendfsync-on-rewrite\r\n"
+		 "$%zu\r\n%s",
+		 strlen(fsync), fsync, strlen(pauses), pauses);
+	false_server_refuse(&server, "CONFIG", reply, INT_MAX);
+}
+
+#define KNOWN "*2\r\n:0\r\n:0"
+#define UNKNOWN "-ERR unknown command 'WAITAOF', with args beginning with:"
+#define NO_RIGHT "-NOPERM this user has no permissions to run the command"
+
+static void server_that_cannot_give_it_is_refused(void **state)
+{
+	static const struct {
+		enum tw_redis_durability durability;
+		int append_only;
+		int replicas;
+		const char *fsync; /* NULL means that CONFIG is refused */
+		const char *pauses;
+		const char *waitaof;
+		enum tw_status status;
+		const char *words;
+	} cases[] = {
+		{TW_REDIS_DURABLE_SERVER, 0, 0, "no", "no", UNKNOWN, TW_OK, ""},
+		{TW_REDIS_DURABLE_DISK, 1, 0, "everysec", "no", KNOWN, TW_OK, ""},
+		{TW_REDIS_DURABLE_DISK, 1, 0, "always", "yes", KNOWN, TW_OK, ""},
+		{TW_REDIS_DURABLE_DISK, 1, 0, NULL, "", KNOWN, TW_OK, ""},
+		{TW_REDIS_DURABLE_DISK, 1, 0, "always", "no", UNKNOWN, TW_OK, ""},
+		{TW_REDIS_DURABLE_REPLICA, 0, 1, "no", "no", UNKNOWN, TW_OK, ""},
+		{TW_REDIS_DURABLE_BOTH, 1, 1, "everysec", "no", KNOWN, TW_OK, ""},
+		{TW_REDIS_DURABLE_DISK, 0, 1, "always", "no", KNOWN, TW_REDIS_UNFIT,
+		 "appendonly yes"},
+		{TW_REDIS_DURABLE_DISK, 1, 1, "no", "no", KNOWN, TW_REDIS_UNFIT,
+		 "everysec or always"},
+		{TW_REDIS_DURABLE_DISK, 1, 1, "everysec", "no", UNKNOWN, TW_REDIS_UNFIT,
+		 "appendfsync always"},
+		{TW_REDIS_DURABLE_DISK, 1, 1, "always", "yes", UNKNOWN, TW_REDIS_UNFIT,
+		 "no-appendfsync-on-rewrite no"},
+		{TW_REDIS_DURABLE_DISK, 1, 1, NULL, "", UNKNOWN, TW_REDIS_UNFIT, "NOPERM"},
+		{TW_REDIS_DURABLE_DISK, 1, 1, "always", "no", NO_RIGHT, TW_REDIS_REFUSED, "NOPERM"},
+		{TW_REDIS_DURABLE_BOTH, 0, 1, "always", "no", KNOWN, TW_REDIS_UNFIT,
+		 "appendonly yes"},
+		/* This passes, as after a failover. */
+		{TW_REDIS_DURABLE_REPLICA, 1, 0, "always", "no", KNOWN, TW_REDIS_UNREACHABLE,
+		 "none is connected"},
+		{TW_REDIS_DURABLE_BOTH, 1, 0, "always", "no", KNOWN, TW_REDIS_UNREACHABLE,
+		 "none is connected"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct tw_redis_options options = {
+			.url = server.url, .shards = 4, .durability = cases[i].durability};
+		struct tw_redis_error error = {0};
+		struct tw_redis *redis;
+
+		be(cases[i].append_only, cases[i].replicas);
+		if (cases[i].fsync)
+			have_config(cases[i].fsync, cases[i].pauses);
+		else
+			false_server_refuse(&server, "CONFIG", NO_RIGHT, INT_MAX);
+		false_server_refuse(&server, "WAITAOF", cases[i].waitaof, INT_MAX);
+		assert_int_equal(tw_redis_open(&redis, &options, &error), cases[i].status);
+		assert_non_null(strstr(error.text, cases[i].words));
+		tw_redis_close(redis);
+	}
+}
+
+static void right_to_wait_for_a_replica_is_needed(void **state)
+{
+	const struct tw_redis_options options = {
+		.url = server.url, .shards = 4, .durability = TW_REDIS_DURABLE_REPLICA};
+	struct tw_redis *redis;
+
+	(void)state;
+	be(1, 1);
+	false_server_refuse(&server, "WAIT", NO_RIGHT, INT_MAX);
+	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_REFUSED);
+}
+
+static void durability_that_is_none_is_invalid(void **state)
+{
+	static const int none[] = {-1, TW_REDIS_DURABLE_BOTH + 1};
+	struct tw_redis *redis;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		const struct tw_redis_options options = {
+			.url = server.url, .durability = (enum tw_redis_durability)none[i]};
+
+		assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_INVALID);
+	}
+}
+
+/* ---- What the replies to waits mean ---- */
+
+static struct tw_redis *open_both(void)
+{
+	be(1, 1);
+	have_config("everysec", "no");
+	false_server_refuse(&server, "WAITAOF", KNOWN, 1);
+	false_server_refuse(&server, "WAIT", ":0", 1);
+	return client_open(&(struct tw_redis_options){.url = server.url,
+						      .shards = 4,
+						      .patience = 5 * TW_SECOND,
+						      .reply_timeout = 400 * TW_MILLISECOND,
+						      .durability = TW_REDIS_DURABLE_BOTH});
+}
+
+static void change_is_confirmed_by_both_waits_or_unknown(void **state)
+{
+	static const struct {
+		const char *waitaof;
+		const char *wait;
+		enum tw_status status;
+		const char *words;
+	} cases[] = {
+		{"*2\r\n:1\r\n:0", ":1", TW_OK, ""},
+		{"*2\r\n:1\r\n:5", ":3", TW_OK, ""},
+		{"*2\r\n:0\r\n:9", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk within 300 ms"},
+		{"*2\r\n:1\r\n:9", ":0", TW_REDIS_OUTCOME_UNKNOWN, "replica within 300 ms"},
+		{"*2\r\n:0\r\n:0", ":0", TW_REDIS_OUTCOME_UNKNOWN, "not confirmed"},
+		{"-ERR WAITAOF cannot be used when", ":1", TW_REDIS_OUTCOME_UNKNOWN,
+		 "disk: ERR WAITAOF cannot"},
+		{"*2\r\n:1\r\n:0", "-UNBLOCKED force unblock", TW_REDIS_OUTCOME_UNKNOWN,
+		 "replica: UNBLOCKED"},
+		{"*0", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk"},
+		{"+OK", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk"},
+		{"*2\r\n:1\r\n:0", "$-1", TW_REDIS_OUTCOME_UNKNOWN, "replica"},
+		/* Nothing comes, or the connection breaks. */
+		{"", ":1", TW_REDIS_OUTCOME_UNKNOWN, "timed out"},
+		{"*2\r\n:1\r\n:0", "", TW_REDIS_OUTCOME_UNKNOWN, "timed out"},
+		{NULL, ":1", TW_REDIS_OUTCOME_UNKNOWN, "broke"},
+		{"*2\r\n:1\r\n:0", NULL, TW_REDIS_OUTCOME_UNKNOWN, "broke"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tw_redis *redis = open_both();
+		struct tw_redis_error error = {0};
+
+		false_server_refuse(&server, "WAITAOF", cases[i].waitaof, INT_MAX);
+		false_server_refuse(&server, "WAIT", cases[i].wait, INT_MAX);
+		assert_int_equal(cancel_task(redis, "a"), cases[i].status);
+		tw_redis_last_error(redis, &error);
+		assert_non_null(strstr(error.text, cases[i].words));
+		tw_redis_close(redis);
+	}
+}
+
+/* The script may run twice. */
+static void pause_whose_wait_is_lost_is_made_again(void **state)
+{
+	struct tw_redis *redis = open_both();
+
+	(void)state;
+	false_server_refuse(&server, "WAITAOF", NULL, 1);
+	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
+	/* Its next greeting is answered with +OK, and its wait is not. */
+	tw_redis_set_patience(50 * TW_MILLISECOND);
+	assert_int_equal(tw_redis_pause(redis), TW_REDIS_OUTCOME_UNKNOWN);
+	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
+	assert_ok(redis, tw_redis_pause(redis));
+	tw_redis_set_patience(0);
+	tw_redis_close(redis);
+}
+
+/* The server refuses the mark where its memory is full. */
+static void wait_behind_a_refused_mark_counts(void **state)
+{
+	struct tw_redis *redis = open_both();
+
+	(void)state;
+	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
+	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
+	false_server_refuse(&server, "SET", "-OOM command not allowed", INT_MAX);
+	assert_ok(redis, cancel_task(redis, "a"));
+	tw_redis_close(redis);
+}
+
+/* ---- Real servers ---- */
+
+static struct redis_server master;
+static struct redis_server replica;
+
+static bool has_waitaof(struct redis_server *of)
+{
+	redisReply *reply = redis_server_ask(of, "COMMAND INFO WAITAOF");
+	bool has = reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements;
+
+	freeReplyObject(reply);
+	return has;
+}
+
+/* Returns how often the server has run the command. */
+static int64_t calls_of(struct redis_server *of, const char *command)
+{
+	redisReply *reply = redis_server_ask(of, "INFO commandstats");
+	char field[64];
+	const char *found;
+	int64_t calls;
+
+	snprintf(field, sizeof(field), "cmdstat_%s:calls=", command);
+	found = strstr(reply->str, field);
+	calls = found ? atoll(found + strlen(field)) : 0;
+	freeReplyObject(reply);
+	return calls;
+}
+
+static bool is_linked(struct redis_server *of)
+{
+	redisReply *reply = redis_server_ask(of, "INFO replication");
+	bool linked = strstr(reply->str, "master_link_status:up");
+
+	freeReplyObject(reply);
+	return linked;
+}
+
+/* Returns whether the replica has acknowledged something, as it does each second. */
+static bool replica_has_answered(struct redis_server *of)
+{
+	redisReply *reply = redis_server_ask(of, "INFO replication");
+	const char *state = strstr(reply->str, "state=online,offset=");
+	bool answered = state && atoll(state + strlen("state=online,offset=")) > 0;
+
+	freeReplyObject(reply);
+	return answered;
+}
+
+static int open_pair(void **state)
+{
+	*state = NULL;
+	redis_server_start(
+		&master, &(struct redis_server_options){.append_only = true, .fsync_always = true});
+	redis_server_start(&replica, &(struct redis_server_options){.replica_of = master.port});
+	WAIT_UNTIL(is_linked(&replica));
+	WAIT_UNTIL(replica_has_answered(&master));
+	return 0;
+}
+
+static int close_pair(void **state)
+{
+	(void)state;
+	redis_server_stop(&replica);
+	redis_server_stop(&master);
+	return 0;
+}
+
+/* Waits end after 300 ms. */
+static struct tw_redis *open_for(enum tw_redis_durability durability)
+{
+	return client_open(&(struct tw_redis_options){.url = master.url,
+						      .shards = 4,
+						      .reply_timeout = 400 * TW_MILLISECOND,
+						      .patience = 5 * TW_SECOND,
+						      .durability = durability});
+}
+
+static void each_durability_is_given(void **state)
+{
+	(void)state;
+	for (enum tw_redis_durability i = 0; i <= TW_REDIS_DURABLE_BOTH; i++) {
+		struct tw_redis *redis = open_for(i);
+		int64_t waits = calls_of(&master, "wait");
+		int64_t waitaofs = calls_of(&master, "waitaof");
+		bool of_disk = i & TW_REDIS_DURABLE_DISK && has_waitaof(&master);
+
+		add_task(redis, "a", TW_HOUR);
+		assert_ok(redis, cancel_task(redis, "a"));
+		assert_int_equal(calls_of(&master, "wait") - waits,
+				 i & TW_REDIS_DURABLE_REPLICA ? 2 : 0);
+		assert_int_equal(calls_of(&master, "waitaof") - waitaofs, of_disk ? 2 : 0);
+		tw_redis_close(redis);
+	}
+	WAIT_UNTIL(redis_server_count_keys(&master, "default") == 0);
+}
+
+static void disk_that_is_written_each_second_is_waited_for(void **state)
+{
+	enum tw_status expected = has_waitaof(&master) ? TW_OK : TW_REDIS_UNFIT;
+	const struct tw_redis_options options = {
+		.url = master.url, .shards = 4, .durability = TW_REDIS_DURABLE_DISK};
+	struct tw_redis *redis;
+
+	(void)state;
+	freeReplyObject(redis_server_ask(&master, "CONFIG SET appendfsync everysec"));
+	assert_int_equal(tw_redis_open(&redis, &options, NULL), expected);
+	if (redis) {
+		add_task(redis, "a", TW_HOUR);
+		/* An open handle waits for what the server does now. */
+		freeReplyObject(redis_server_ask(&master, "CONFIG SET appendfsync always"));
+		assert_ok(redis, cancel_task(redis, "a"));
+		tw_redis_close(redis);
+	}
+	freeReplyObject(redis_server_ask(&master, "CONFIG SET appendfsync always"));
+}
+
+static void what_changes_nothing_is_not_waited_for(void **state)
+{
+	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
+	struct tw_redis_batch *batch;
+	enum tw_status each;
+	int64_t waits;
+
+	(void)state;
+	add_task(redis, "b", 0);
+	waits = calls_of(&master, "wait");
+	kill(replica.pid, SIGSTOP);
+	assert_int_equal(find_task(redis, "b").status, TW_OK);
+	assert_int_equal(stats_of(redis).tasks, 1);
+	assert_ok(redis, tw_redis_ping(redis, NULL));
+	/* A lease that is lost gives the task to another run. */
+	batch = claim_for(redis, "b", TW_MINUTE);
+	assert_ok(redis, tw_redis_extend(redis, only_job(batch), 1, TW_MINUTE, &each));
+	assert_int_equal(calls_of(&master, "wait"), waits);
+	kill(replica.pid, SIGCONT);
+	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, &each));
+	assert_int_equal(calls_of(&master, "wait"), waits + 1);
+	tw_redis_batch_free(batch);
+	tw_redis_close(redis);
+}
+
+static void frozen_replica_leaves_the_outcome_unknown_in_time(void **state)
+{
+	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
+	struct tw_redis_error error;
+	int64_t before;
+
+	(void)state;
+	kill(replica.pid, SIGSTOP);
+	before = wall_clock();
+	assert_int_equal(try_add(redis, "a", TW_HOUR, TW_REDIS_ANY), TW_REDIS_OUTCOME_UNKNOWN);
+	assert_in_range(wall_clock() - before, 250 * TW_MILLISECOND, 5 * TW_SECOND);
+	tw_redis_last_error(redis, &error);
+	assert_string_equal(error.text, "the change is made, but not confirmed on a replica "
+					"within 300 ms");
+	/* The connection stays, and the change is made. */
+	assert_int_equal(find_task(redis, "a").status, TW_OK);
+	kill(replica.pid, SIGCONT);
+	assert_ok(redis, try_add(redis, "a", TW_HOUR, TW_REDIS_ANY));
+	assert_ok(redis, cancel_task(redis, "a"));
+	tw_redis_close(redis);
+}
+
+/* Another connection has made the change, so that this call makes none. */
+static void call_that_finds_its_change_made_waits_for_it(void **state)
+{
+	struct tw_redis *plain = open_for(TW_REDIS_DURABLE_SERVER);
+	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
+
+	(void)state;
+	add_task(plain, "a", TW_HOUR);
+	kill(replica.pid, SIGSTOP);
+	assert_ok(plain, cancel_task(plain, "a"));
+	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_OUTCOME_UNKNOWN);
+	kill(replica.pid, SIGCONT);
+	assert_int_equal(cancel_task(redis, "a"), TW_NOT_FOUND);
+	tw_redis_close(redis);
+	tw_redis_close(plain);
+}
+
+enum { THREADS = 16, CALLS = 50 };
+
+static void *add_many_times(void *redis)
+{
+	char key[KEY_SIZE];
+
+	for (int i = 0; i < CALLS; i++) {
+		snprintf(key, sizeof(key), "%d-%d", i, (int)(intptr_t)pthread_self() & 0xffff);
+		add_task(redis, key, TW_HOUR);
+	}
+	return NULL;
+}
+
+static void threads_share_waits(void **state)
+{
+	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
+	int64_t waits = calls_of(&master, "wait");
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, add_many_times, redis), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	waits = calls_of(&master, "wait") - waits;
+	print_message("%d calls, %d waits\n", THREADS * CALLS, (int)waits);
+	assert_in_range(waits, 1, THREADS * CALLS * 3 / 4);
+	tw_redis_close(redis);
+}
+
+static void worker_reports_what_a_replica_has(void **state)
+{
+	const struct tw_redis_options options = {.url = master.url,
+						 .name_space = "worker",
+						 .shards = 4,
+						 .reply_timeout = 400 * TW_MILLISECOND,
+						 .durability = TW_REDIS_DURABLE_REPLICA};
+	struct tw_redis_worker_options worker_options = {.lease = 10 * TW_SECOND};
+	struct tw_redis *redis = client_open(&options);
+	struct tw_redis_worker *worker;
+	struct tw_redis_error notice;
+	struct runs runs;
+
+	(void)state;
+	runs_init(&runs, 10);
+	runs_attach(&runs, &worker_options);
+	worker = worker_start(&options, &worker_options);
+	runs.gate_is_shut = true;
+	add_task(redis, "a", 0);
+	WAIT_UNTIL(runs_running(&runs) == 1);
+	kill(replica.pid, SIGSTOP);
+	runs_open_gate(&runs);
+	WAIT_UNTIL(runs_notices(&runs, &notice) >= 1);
+	assert_int_equal(notice.status, TW_REDIS_OUTCOME_UNKNOWN);
+	assert_non_null(strstr(notice.text, "not confirmed on a replica"));
+	assert_int_equal(find_task(redis, "a").status, TW_NOT_FOUND);
+	assert_int_equal(ends_count(&runs), 0);
+	kill(replica.pid, SIGCONT);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DONE), 1);
+	assert_int_equal(runs_count(&runs), 1);
+	assert_int_equal(runs_notices(&runs, &notice), 1);
+	worker_stop(worker);
+	tw_redis_close(redis);
+	runs_free(&runs);
+}
+
+/* ---- A failover ---- */
+
+static void failover_loses_nothing_that_a_replica_had(void **state)
+{
+	struct sentinels sentinels;
+	struct tw_redis *redis;
+	char url[URL_SIZE];
+	char key[KEY_SIZE];
+
+	(void)state;
+	sentinels_start(&sentinels, master.port);
+	snprintf(url, sizeof(url), "%s?timeout=1&durability=replica", sentinels.url);
+	redis = client_open(&(struct tw_redis_options){
+		.url = url, .name_space = "failover", .patience = 30 * TW_SECOND});
+	for (int i = 0; i < 50; i++) {
+		number_key(key, i);
+		add_task(redis, key, TW_HOUR);
+	}
+	redis_server_end(&master, SIGKILL);
+	sentinels_await_master(&sentinels, replica.port);
+	for (int i = 0; i < 50; i++) {
+		number_key(key, i);
+		assert_true(redis_server_number(&replica, "HEXISTS {tw/failover/%u}body %s",
+						tw_redis_shard(redis, key, strlen(key)), key));
+	}
+	/* The new master has no replica, so the call waits until it has one. */
+	tw_redis_set_patience(100 * TW_MILLISECOND);
+	assert_int_equal(try_add(redis, "late", TW_HOUR, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
+	tw_redis_set_patience(0);
+	redis_server_add_setting(&master, "replicaof 127.0.0.1 %d", replica.port);
+	redis_server_restart(&master);
+	add_task(redis, "late", TW_HOUR);
+	assert_true(redis_server_number(&master, "HEXISTS {tw/failover/%u}body late",
+					tw_redis_shard(redis, "late", 4)));
+	tw_redis_close(redis);
+	sentinels_stop(&sentinels);
+}
+
+/* ---- A cluster ---- */
+
+static bool says(struct redis_server *node, const char *command, const char *words)
+{
+	redisReply *reply = redis_server_ask(node, command);
+	bool found = strstr(reply->str, words);
+
+	freeReplyObject(reply);
+	return found;
+}
+
+static void replicas_join(struct cluster *cluster, struct redis_server replicas[CLUSTER_NODES])
+{
+	const struct redis_server_options options = {.append_only = true, .cluster = true};
+	struct redis_server *all[2 * CLUSTER_NODES];
+
+	for (int i = 0; i < CLUSTER_NODES; i++) {
+		redis_server_start(&replicas[i], &options);
+		all[i] = &cluster->nodes[i];
+		all[CLUSTER_NODES + i] = &replicas[i];
+		freeReplyObject(redis_server_ask(&replicas[i], "CLUSTER MEET 127.0.0.1 %d %d",
+						 cluster->nodes[0].port,
+						 cluster->nodes[0].bus_port));
+	}
+	for (int i = 0; i < CLUSTER_NODES; i++) {
+		WAIT_UNTIL(says(&replicas[i], "CLUSTER INFO", "cluster_known_nodes:6"));
+		WAIT_UNTIL(says(&replicas[i], "CLUSTER INFO", "cluster_state:ok"));
+		freeReplyObject(
+			redis_server_ask(&replicas[i], "CLUSTER REPLICATE %s", cluster->ids[i]));
+		WAIT_UNTIL(is_linked(&replicas[i]));
+		WAIT_UNTIL(replica_has_answered(&cluster->nodes[i]));
+	}
+	cluster_await_agreement(all, 2 * CLUSTER_NODES);
+}
+
+/* Finds a key whose shard lies on the node, or does not. */
+static void key_of(struct cluster *cluster, const struct tw_redis *redis, bool on_first,
+		   char key[KEY_SIZE])
+{
+	for (int i = 0;; i++) {
+		unsigned shard;
+
+		number_key(key, i);
+		shard = tw_redis_shard(redis, key, strlen(key));
+		if (!cluster_owner(cluster, space_slot(&redis->space, shard)) == on_first)
+			return;
+	}
+}
+
+static void each_node_of_a_cluster_waits_for_its_own_replica(void **state)
+{
+	struct redis_server replicas[CLUSTER_NODES];
+	struct tw_redis_options options = {
+		.shards = 64, .reply_timeout = TW_SECOND, .durability = TW_REDIS_DURABLE_REPLICA};
+	struct cluster cluster;
+	struct tw_redis *redis;
+	char first[KEY_SIZE];
+	char other[KEY_SIZE];
+
+	(void)state;
+	cluster_start(&cluster);
+	options.url = cluster.nodes[0].url;
+	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_UNREACHABLE);
+	replicas_join(&cluster, replicas);
+	redis = client_open(&options);
+	key_of(&cluster, redis, true, first);
+	key_of(&cluster, redis, false, other);
+	add_task(redis, first, TW_HOUR);
+	add_task(redis, other, TW_HOUR);
+	kill(replicas[0].pid, SIGSTOP);
+	assert_int_equal(try_add(redis, first, TW_HOUR, TW_REDIS_ANY), TW_REDIS_OUTCOME_UNKNOWN);
+	assert_ok(redis, try_add(redis, other, TW_HOUR, TW_REDIS_ANY));
+	kill(replicas[0].pid, SIGCONT);
+	assert_ok(redis, try_add(redis, first, TW_HOUR, TW_REDIS_ANY));
+	tw_redis_close(redis);
+	for (int i = 0; i < CLUSTER_NODES; i++)
+		redis_server_stop(&replicas[i]);
+	cluster_stop(&cluster);
+}
+
+#define FALSE_TEST(test) cmocka_unit_test_setup_teardown(test, open_false, close_false)
+
+int main(void)
+{
+	const struct CMUnitTest false_tests[] = {
+		FALSE_TEST(server_that_cannot_give_it_is_refused),
+		FALSE_TEST(right_to_wait_for_a_replica_is_needed),
+		FALSE_TEST(durability_that_is_none_is_invalid),
+		FALSE_TEST(change_is_confirmed_by_both_waits_or_unknown),
+		FALSE_TEST(pause_whose_wait_is_lost_is_made_again),
+		FALSE_TEST(wait_behind_a_refused_mark_counts),
+	};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_durability_is_given),
+		cmocka_unit_test(disk_that_is_written_each_second_is_waited_for),
+		cmocka_unit_test(what_changes_nothing_is_not_waited_for),
+		cmocka_unit_test(frozen_replica_leaves_the_outcome_unknown_in_time),
+		cmocka_unit_test(call_that_finds_its_change_made_waits_for_it),
+		cmocka_unit_test(threads_share_waits),
+		cmocka_unit_test(worker_reports_what_a_replica_has),
+		cmocka_unit_test(failover_loses_nothing_that_a_replica_had),
+		cmocka_unit_test(each_node_of_a_cluster_waits_for_its_own_replica),
+	};
+
+	return cmocka_run_group_tests(false_tests, NULL, NULL) |
+	       cmocka_run_group_tests(tests, open_pair, close_pair);
+}
