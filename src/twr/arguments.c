@@ -192,6 +192,19 @@ static bool take_missed(void *place, const struct program_option *option, char *
 	return missed_read(value, place);
 }
 
+static bool take_durability(void *place, const struct program_option *option, char *value)
+{
+	static const char *const names[] = {"server", "disk", "replica", "both"};
+	enum tw_redis_durability *durability = place;
+
+	(void)option;
+	for (*durability = TW_REDIS_DURABLE_SERVER; *durability <= TW_REDIS_DURABLE_BOTH;
+	     ++*durability)
+		if (!strcmp(value, names[*durability]))
+			return true;
+	return false;
+}
+
 static bool take_header(void *place, const struct program_option *option, char *value)
 {
 	struct arguments *arguments = place;
@@ -309,6 +322,9 @@ static const struct program_option table[] = {
 	 TAKE(take_patience, redis.patience, 0, TW_FOREVER)},
 	{"allow-eviction", NULL, EVERY, "accept a Redis that may evict tasks",
 	 FLAG(redis.allow_eviction)},
+	{"durability", "WHAT", EVERY,
+	 "a change is done when it is on the server's disk (disk), a replica, or both",
+	 TAKE(take_durability, redis.durability, 0, 0)},
 	{"json", NULL, EVERY, "write JSON, one object per line", FLAG(json)},
 	{"help", NULL, EVERY, "show this help", TAKE(take_help, answered, 0, 0)},
 	{"version", NULL, EVERY, "show the version", TAKE(take_version, answered, 0, 0)},

@@ -612,6 +612,18 @@ static void redis_that_may_drop_tasks_is_69_unless_that_is_wanted(void **state)
 	redis_server_stop(&dropping);
 }
 
+static void durability_that_the_server_lacks_is_69_and_one_that_is_none_2(void **state)
+{
+	(void)state;
+	assert_int_equal(TWR("add", "a", "--handler", "--durability", "disk"), 69);
+	assert_true(said("appendonly"));
+	assert_int_equal(TWR("worker", "--durability", "both"), 69);
+	assert_int_equal(TWR("add", "a", "--handler", "--durability", "replica"), 69);
+	assert_true(said("a replica, and none is connected"));
+	assert_int_equal(TWR("add", "a", "--handler", "--durability", "server"), 0);
+	assert_int_equal(TWR("add", "a", "--durability", "disks"), 2);
+}
+
 static void output_that_cannot_be_written_is_71(void **state)
 {
 	struct fixture *fixture = *state;
@@ -1019,6 +1031,7 @@ int main(void)
 		PROGRAM_TEST(more_than_there_may_be_is_refused),
 		PROGRAM_TEST(redis_that_is_not_there_is_69),
 		PROGRAM_TEST(redis_that_may_drop_tasks_is_69_unless_that_is_wanted),
+		PROGRAM_TEST(durability_that_the_server_lacks_is_69_and_one_that_is_none_2),
 		PROGRAM_TEST(output_that_cannot_be_written_is_71),
 		PROGRAM_TEST(lost_reply_is_75_and_adding_again_is_harmless),
 		PROGRAM_TEST(wrong_password_is_77_and_no_password_is_shown),
