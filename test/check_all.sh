@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 run "make deps-ci"
 run "make test-all"
+run "make power-cuts"
 run "make SANITIZE=thread test"
 run "make SANITIZE=address,undefined test"
 run "make sim STEPS=300000000"

@@ -24,12 +24,17 @@ enum { START_TRIES = 5 };
 enum { ANSWER_TRIES = 2000 }; /* of 10 ms */
 enum { TOLD_SIZE = 4000 };    /* of a log */
 
-static void folder_create(struct redis_server *server)
+static const char *build_folder(void)
 {
 	const char *build = getenv("BUILD");
 
+	return build ? build : "build";
+}
+
+static void folder_create(struct redis_server *server)
+{
 	snprintf(server->folder, sizeof(server->folder), "%s/test/redis/server-XXXXXX",
-		 build ? build : "build");
+		 build_folder());
 	if (!mkdtemp(server->folder))
 		support_failed(server->folder);
 }
@@ -82,6 +87,7 @@ static void process_start(struct redis_server *server)
 {
 	const char *program = getenv("REDIS_SERVER");
 	char path[sizeof(server->folder) + 16];
+	char path_of_library[sizeof(server->folder)];
 
 	snprintf(path, sizeof(path), "%s/redis.conf", server->folder);
 	server->pid = fork();
@@ -92,6 +98,11 @@ static void process_start(struct redis_server *server)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(open("/dev/null", O_WRONLY), 1);
 	dup2(1, 2);
+	if (server->preload) {
+		snprintf(path_of_library, sizeof(path_of_library), "%s/%s", build_folder(),
+			 server->preload);
+		setenv("LD_PRELOAD", path_of_library, 1);
+	}
 	program = program && *program ? program : "redis-server";
 	execlp(program, program, path, server->is_sentinel ? "--sentinel" : NULL, (char *)NULL);
 	_exit(127);
@@ -181,6 +192,7 @@ void redis_server_start(struct redis_server *server, const struct redis_server_o
 		server->bus_port = port_free();
 		server->is_sentinel = options && options->sentinel_of;
 		server->password = options ? options->password : NULL;
+		server->preload = options ? options->preload : NULL;
 		snprintf(server->url, sizeof(server->url), "redis://127.0.0.1:%d", server->port);
 		folder_create(server);
 		if (options && options->tls) {
@@ -233,6 +245,19 @@ void redis_server_end(struct redis_server *server, int signal)
 	kill(server->pid, signal);
 	waitpid(server->pid, &status, 0);
 	server->pid = 0;
+}
+
+static int remove_if_no_setting(const char *path, const struct stat *status, int kind,
+				struct FTW *place)
+{
+	if (!place->level || !strcmp(path + place->base, "redis.conf"))
+		return 0;
+	return remove_one(path, status, kind, place);
+}
+
+void redis_server_clear(const struct redis_server *server)
+{
+	nftw(server->folder, remove_if_no_setting, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 void redis_server_stop(struct redis_server *server)

@@ -21,7 +21,8 @@ struct redis_server_options {
 	/* appendfsync no: what was answered outlives a kill, for its writing never waits for an
 	 * fsync, as it does for up to two seconds with everysec. */
 	bool no_fsync;
-	bool fsync_always; /* appendfsync always */
+	bool fsync_always;   /* appendfsync always */
+	const char *preload; /* a library for LD_PRELOAD, in the build's folder; may be NULL */
 	bool cluster;
 	const char *password; /* NULL: none */
 	const char *policy;   /* maxmemory-policy; NULL: noeviction */
@@ -37,6 +38,7 @@ struct redis_server {
 	pid_t pid; /* 0: it does not run */
 	char folder[256];
 	bool is_sentinel;
+	const char *preload;
 	char url[64]; /* without the password */
 	const char *password;
 	redisContext *context; /* for what the test asks itself; NULL: not connected */
@@ -46,6 +48,8 @@ struct redis_server {
 void redis_server_start(struct redis_server *server, const struct redis_server_options *options);
 /* Starts it again, at the same port and in the same folder, and waits until it has loaded. */
 void redis_server_restart(struct redis_server *server);
+/* Removes all in its folder but its settings; it must not run. */
+void redis_server_clear(const struct redis_server *server);
 /* Adds a line to its settings, for the next start; printf's arguments. */
 __attribute__((format(printf, 2, 3))) void redis_server_add_setting(
 	const struct redis_server *server, const char *format, ...);

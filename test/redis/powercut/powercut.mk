@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+#
+# Power cuts and failovers of the part on Redis. Part of the Makefile.
+
+.PHONY: power-cuts
+
+ifeq ($(REDIS_FOUND),yes)
+POWERCUT_OBJECTS := $(call objects,test/redis/powercut/*.c)
+NOTED_DISK := $(BUILD)/test/redis/powercut/noted_disk.so
+
+$(POWERCUT_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/redis $(redis_cflags)
+
+$(BUILD)/test/redis/test_power_cuts: $(POWERCUT_OBJECTS) | $(NOTED_DISK)
+
+# Not of the build's flags: it goes into a redis-server.
+$(NOTED_DISK): test/redis/powercut/preload/noted_disk.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -Wall -Wextra -O2 -shared -fPIC -o $@ $<
+
+power-cuts: $(BUILD)/test/redis/test_power_cuts ## cut the power of Redis CUTS=1000 times; SEED=
+	@CUTS=$(or $(CUTS),1000) $<
+
+-include $(POWERCUT_OBJECTS:.o=.d)
+else
+power-cuts:
+	@echo "the part on Redis is not built: try 'make deps', and not REDIS=no" >&2; false
+endif
