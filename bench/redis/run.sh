@@ -11,7 +11,7 @@ set -eu
 
 cd "$(dirname "$0")/../.."
 programs=${BUILD:-build}/bench/redis
-names="rates lateness pending fairness"
+names="rates lateness pending fairness durable"
 
 case ${1-} in
 '' | --update) ;;

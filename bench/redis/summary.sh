@@ -4,7 +4,7 @@
 # Prints the figures of the benches of the part on Redis as a Markdown table:
 #
 #     bench/redis/summary.sh FOLDER    of its run.csv, rates.csv, lateness.csv, pending.csv and,
-#                                      if it is there, fairness.csv
+#                                      if they are there, fairness.csv and durable.csv
 set -eu
 
 folder=${1:?}
@@ -76,3 +76,22 @@ $(fair weight_2 %.1f) / $(fair weight_4 %.1f) |
 | one group beside a tenant of 1,000 users: its share: % | $(fair with_parent %.1f) |
 | one group beside 1,000 groups: its share: % | $(fair without_parent %.1f) |
 END
+test -f "$folder/durable.csv" || exit 0
+
+# durable NAME: a row's cells, where the server can do it
+durable() {
+	echo "$(figure durable "$1" 2 1 %.0f) | $(figure durable "$1" 5 1e-6 %.2f) /" \
+		"$(figure durable "$1" 6 1e-6 %.2f) | $(figure durable "$1" 7 1 %.1f)"
+}
+
+cat <<END
+
+| Adds, ten to a call, 16 threads, one Redis | tasks a second | a call, p50 / p99: ms | \
+p99 in fsyncs |
+|---|--:|--:|--:|
+| without durability, fsync each second | $(durable server) |
+| durability=disk, appendfsync always | $(durable disk) |
+END
+! grep -q ^disk_everysec, "$folder/durable.csv" ||
+	echo "| durability=disk, fsync each second (WAITAOF) | $(durable disk_everysec) |"
+echo "| the disk alone, 4 KiB and fdatasync: fsyncs a second | $(durable fsync) |"

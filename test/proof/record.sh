@@ -63,6 +63,11 @@ result()
 			printf "%s%s %s", n++ ? ", " : "", $3, $2 }' "$log")
 		echo "$counts"
 		;;
+	cuts)
+		# A run that loses something fails.
+		sed -nE 's/^([0-9].* durability=[a-z]*), .* s: ([0-9]* calls).*/\1, \2, 0 lost/p' \
+			"$log" | paste -sd ';' | sed 's,;,; ,g'
+		;;
 	soak)
 		awk -F' *[|] *' '
 			/^\| (hours|operations|storms|forks|quiet|… after the last|lateness)/ {
