@@ -192,9 +192,9 @@ struct tw_redis_options {
 	 * not report its policy. */
 	bool allow_eviction;
 	/* What is confirmed of each change. 0 means the URL's durability, or
-	 * TW_REDIS_DURABLE_SERVER. DISK and BOTH need `appendonly yes`, and `appendfsync everysec`
-	 * or `always`; before Redis 7.2, `always` and `no-appendfsync-on-rewrite no`. REPLICA and
-	 * BOTH need a replica. Each connection checks that. With `everysec` a change takes up to a
+	 * TW_REDIS_DURABLE_SERVER. DISK and BOTH need `appendonly yes`, and `appendfsync always`
+	 * with `no-appendfsync-on-rewrite no`, or from Redis 7.2 on `everysec`. REPLICA and BOTH
+	 * need a replica. Each connection checks that. With `everysec` a change takes up to a
 	 * second, and calls made meanwhile wait for it. */
 	enum tw_redis_durability durability;
 };

@@ -17,6 +17,7 @@ enum { GROUPS_MOST = 8, SHORT_LEASE_MS = 1000 };
 struct crowd {
 	const char *groups[GROUPS_MOST]; /* constant; a tenant's counts its users, too */
 	tw_duration takes;
+	_Atomic int notices;
 	struct {
 		_Atomic int running;
 		_Atomic int most;
@@ -394,6 +395,44 @@ static void place_without_a_task_costs_no_permit(void **state)
 	worker_stop(worker);
 }
 
+static void count_notice(void *context, const struct tw_redis_error *error)
+{
+	struct crowd *crowd = context;
+
+	(void)error;
+	atomic_fetch_add_explicit(&crowd->notices, 1, memory_order_relaxed);
+}
+
+static void claim_that_fails_gives_its_permits_back_once(void **state)
+{
+	enum { COUNT = 20 };
+	struct fixture *fixture = *state;
+	struct crowd crowd = {.groups = {"g"}, .takes = TW_MILLISECOND};
+	const struct tw_redis_worker_options options = {.context = &crowd,
+							.handler = join_crowd,
+							.handlers = 8,
+							.lease = 200 * TW_MILLISECOND,
+							.notice = count_notice};
+	struct tw_redis_worker *worker;
+
+	use_one_shard(fixture);
+	set(fixture, "g", (struct tw_redis_group_limits){.running = 1});
+	add_to(fixture, "g", COUNT);
+	/* A claim that has something due needs this key. */
+	freeReplyObject(
+		redis_server_ask(&fixture->server, "RPUSH {tw/%s/0}token x", fixture->name_space));
+	worker = worker_start(&fixture->options, &options);
+	WAIT_UNTIL(atomic_load_explicit(&crowd.notices, memory_order_relaxed) > 0);
+	/* It fails again, with permits and, when these have become old, without. */
+	wait_for(800 * TW_MILLISECOND);
+	assert_int_equal(done(&crowd, 0), 0);
+	freeReplyObject(
+		redis_server_ask(&fixture->server, "DEL {tw/%s/0}token", fixture->name_space));
+	WAIT_UNTIL(done(&crowd, 0) == COUNT);
+	assert_int_equal(crowd.of[0].most, 1);
+	worker_stop(worker);
+}
+
 struct rules {
 	char text[512];
 };
@@ -495,6 +534,7 @@ int main(void)
 		FIXTURE_TEST(many_groups_with_limits_all_run),
 		FIXTURE_TEST(claim_ends_if_thousands_are_paused),
 		FIXTURE_TEST(place_without_a_task_costs_no_permit),
+		FIXTURE_TEST(claim_that_fails_gives_its_permits_back_once),
 		FIXTURE_TEST(rules_are_listed),
 		FIXTURE_TEST(bad_arguments_are_refused),
 	};

@@ -5,8 +5,8 @@
  *
  * Each new connection checks the server, which may be another one by now. Its eviction policy must
  * not drop keys without a time to live, because ours have none. What durability asks for must be
- * there. Where the server can wait for its own disk (WAITAOF), it does so whatever appendfsync says
- * now, because that may be changed at any time, and pause while the file is rewritten.
+ * there. With appendfsync always a reply says that the change is on disk. Otherwise the server must
+ * be able to wait for its disk (WAITAOF), and not reply before that.
  */
 #include "connection.h"
 
@@ -254,6 +254,17 @@ static const char *info_find(const char *info, const char *name)
 	return at ? at + strlen(name) : NULL;
 }
 
+/* Returns whether the server replies to WAITAOF before the fsync (redis#13793). */
+static bool waitaof_is_early(const char *info)
+{
+	const char *valkey = info_find(info, "valkey_version:");
+	const char *redis = info_find(info, "redis_version:");
+
+	if (valkey)
+		return starts_with(valkey, "8.0.");
+	return redis && starts_with(redis, "7.4.") && redis[4] <= '2' && redis[5] < '0';
+}
+
 /* Checks that the server can give what durability asks for. A server without replicas may lack them
  * for a moment, as after a failover. */
 static enum tw_status durability_check(struct connection *connection, const char *info,
@@ -264,6 +275,7 @@ static enum tw_status durability_check(struct connection *connection, const char
 	const char *replicas = info_find(info, "connected_slaves:");
 
 	connection->waits = durability & TW_REDIS_DURABLE_REPLICA;
+	connection->early_waitaof = waitaof_is_early(info);
 	if (durability & TW_REDIS_DURABLE_DISK && (!append_only || *append_only != '1'))
 		return error_set(error, TW_REDIS_UNFIT,
 				 "durability requires appendonly yes, and it is no");
@@ -330,7 +342,7 @@ static const char *config_find(const redisReply *reply, const char *name)
 }
 
 /* Checks how the server writes its append-only file. */
-static enum tw_status fsync_check(const struct connection *connection, const redisReply *reply,
+static enum tw_status fsync_check(struct connection *connection, const redisReply *reply,
 				  struct tw_redis_error *error)
 {
 	const char *fsync = config_find(reply, "appendfsync");
@@ -340,9 +352,15 @@ static enum tw_status fsync_check(const struct connection *connection, const red
 		return error_set(
 			error, TW_REDIS_UNFIT,
 			"durability requires appendfsync everysec or always, and it is no");
-	if (connection->waits & TW_REDIS_DURABLE_DISK)
+	if (fsync && !strcmp(fsync, "always") && pauses && !strcmp(pauses, "no")) {
+		connection->waits &= ~(unsigned)TW_REDIS_DURABLE_DISK;
 		return TW_OK;
-	if (fsync && !strcmp(fsync, "always") && pauses && !strcmp(pauses, "no"))
+	}
+	if (connection->waits & TW_REDIS_DURABLE_DISK && connection->early_waitaof)
+		return error_set(error, TW_REDIS_UNFIT,
+				 "this server's WAITAOF replies before the fsync, so durability "
+				 "requires appendfsync always and no-appendfsync-on-rewrite no");
+	if (connection->waits & TW_REDIS_DURABLE_DISK)
 		return TW_OK;
 	return error_set(error, TW_REDIS_UNFIT,
 			 "without WAITAOF (Redis 7.2), durability requires appendfsync always and "

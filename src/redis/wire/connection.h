@@ -32,7 +32,8 @@ struct connection {
 	bool flags; /* it knows flags of scripts, from Redis 7 on */
 	/* Behind changes it waits for these: TW_REDIS_DURABLE_DISK, _REPLICA, both or none. */
 	enum tw_redis_durability waits;
-	bool wrote; /* some bytes have been written since the last reply */
+	bool early_waitaof; /* it replies to WAITAOF before the fsync */
+	bool wrote;         /* some bytes have been written since the last reply */
 };
 
 /*

@@ -279,10 +279,14 @@ bool run_join_group(struct run *run);
 void run_leave_group(struct run *run);
 /* Passes permits to the shard's claim of at most `limit` tasks. */
 void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit);
-/* Takes back the permits of the shard's claim, before its runs take theirs. If the reply was lost
- * the claim may have been made. */
-void groups_settle(struct worker_shard *shard, bool is_lost);
-/* Notes for which groups the claim had too few permits, after its runs have taken theirs. */
+enum claim_end {
+	CLAIM_READ,    /* groups_lack() follows, after its runs have taken their permits */
+	CLAIM_LOST,    /* the reply was lost, so it may have been made */
+	CLAIM_NOT_MADE /* it was not sent, or refused */
+};
+/* Takes back the permits of the shard's claim. */
+void groups_settle(struct worker_shard *shard, enum claim_end end);
+/* Notes for which groups the claim had too few permits. */
 void groups_lack(struct worker_shard *shard, const struct tw_redis_batch *batch);
 /* Writes the question for groups. Returns false, and then writes nothing of use, if there is
  * nothing to ask. `room` is how many tasks the worker would claim. */

@@ -254,7 +254,7 @@ void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit)
 	}
 }
 
-void groups_settle(struct worker_shard *shard, bool is_lost)
+void groups_settle(struct worker_shard *shard, enum claim_end end)
 {
 	for (struct list *at = shard->wants.next; at != &shard->wants; at = at->next) {
 		struct want *want = list_entry(at, struct want, of_shard);
@@ -264,9 +264,10 @@ void groups_settle(struct worker_shard *shard, bool is_lost)
 			continue;
 		row->claims -= want->passed;
 		/* The tasks of a lost reply have permits until they are given back. */
-		if (is_lost)
+		if (end != CLAIM_LOST)
+			left_add(row, (int64_t)want->passed);
+		if (end != CLAIM_READ)
 			want->passed = 0;
-		left_add(row, (int64_t)want->passed);
 		row_look(row);
 	}
 }

@@ -433,7 +433,8 @@ static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 	step->shard->is_lost |= unknown || step->eval.status == TW_OK;
 	worker->claim_is_lost |= unknown;
 	permits_settle(step->shard->source, step->limit, step->limit);
-	groups_settle(step->shard, unknown || step->eval.status == TW_OK);
+	groups_settle(step->shard,
+		      unknown || step->eval.status == TW_OK ? CLAIM_LOST : CLAIM_NOT_MADE);
 	shard_look_in(step->shard, 0);
 }
 
@@ -453,7 +454,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		batch->count ? batch->bytes / batch->count > record_large : !batch->next;
 	worker->read_bytes += batch->bytes;
 	permits_settle(source, step->limit, batch->count);
-	groups_settle(step->shard, false);
+	groups_settle(step->shard, CLAIM_READ);
 	share_take(source->share, batch->count);
 	source->stats.claims++;
 	source->stats.claimed += batch->count;
