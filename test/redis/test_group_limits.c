@@ -179,19 +179,27 @@ static void nearer_rule_goes_first(void **state)
 
 static void no_more_begin_in_a_second_than_may(void **state)
 {
-	enum { COUNT = 30, RATE = 20, BURST = 10 };
+	enum { COUNT = 30, RATE = 20, BURST = 10, FAST = 40 };
 	struct fixture *fixture = *state;
-	struct crowd crowd = {.groups = {"a", "b"}};
+	struct crowd crowd = {.groups = {"a", "b", "one"}};
 	struct tw_redis_worker *worker;
 	int64_t begin;
 
 	set(fixture, "a", (struct tw_redis_group_limits){.per_second = RATE, .burst = BURST});
-	worker = start(fixture, &crowd);
-	begin = wall_clock();
+	set(fixture, "one", (struct tw_redis_group_limits){.per_second = FAST, .burst = 1});
 	add_to(fixture, "a", COUNT);
 	add_to(fixture, "b", COUNT);
+	add_to(fixture, "one", COUNT);
+	begin = wall_clock();
+	worker = start(fixture, &crowd);
+	WAIT_UNTIL(done(&crowd, 2) == COUNT);
+	assert_true(wall_clock() - begin >= (COUNT - 1) * TW_SECOND / FAST);
 	WAIT_UNTIL(done(&crowd, 0) == COUNT && done(&crowd, 1) == COUNT);
 	assert_true(wall_clock() - begin >= (COUNT - BURST) * TW_SECOND / RATE);
+	/* What is known of a group goes when it is idle. */
+	assert_in_range(
+		redis_server_number(&fixture->server, "PTTL {tw/%s}running/a", fixture->name_space),
+		1, 2 * SHORT_LEASE_MS);
 	worker_stop(worker);
 }
 
