@@ -251,15 +251,21 @@ static void pause_whose_wait_is_lost_is_made_again(void **state)
 	tw_redis_close(redis);
 }
 
-/* The server refuses the mark where its memory is full. */
-static void wait_behind_a_refused_mark_counts(void **state)
+/* Over a connection that has changed nothing, a wait is for nothing. */
+static void wait_behind_a_refused_mark_confirms_nothing(void **state)
 {
 	struct tw_redis *redis = open_both();
+	struct tw_redis_error error = {0};
 
 	(void)state;
 	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
 	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
-	false_server_refuse(&server, "SET", "-OOM command not allowed", INT_MAX);
+	assert_ok(redis, cancel_task(redis, "a"));
+	/* From here on the mark alone is sent as a text. */
+	false_server_refuse(&server, "EVAL", "-MISCONF Errors writing to the AOF file", 1);
+	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_OUTCOME_UNKNOWN);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "not confirmed: MISCONF"));
 	assert_ok(redis, cancel_task(redis, "a"));
 	tw_redis_close(redis);
 }
@@ -443,6 +449,51 @@ static void call_that_finds_its_change_made_waits_for_it(void **state)
 	assert_int_equal(cancel_task(redis, "a"), TW_NOT_FOUND);
 	tw_redis_close(redis);
 	tw_redis_close(plain);
+}
+
+/* A handle's first change, which finds its change made, is waited for by the mark alone. */
+static void what_is_marked_at_full_memory_is_confirmed(void **state)
+{
+	struct tw_redis *plain = open_for(TW_REDIS_DURABLE_SERVER);
+	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
+	redisReply *info = redis_server_ask(&master, "INFO server");
+	bool flags = atoi(strstr(info->str, "redis_version:") + 14) >= 7;
+	struct tw_redis_batch *batch;
+	enum tw_status each;
+
+	(void)state;
+	add_task(plain, "full", 0);
+	batch = claim_for(plain, "full", TW_MINUTE);
+	freeReplyObject(redis_server_ask(&master, "CONFIG SET maxmemory 1"));
+	/* An acknowledgement removes, so it is allowed. */
+	assert_ok(plain, tw_redis_ack(plain, only_job(batch), 1, &each));
+	assert_int_equal(tw_redis_ack(redis, only_job(batch), 1, &each),
+			 flags ? TW_OK : TW_REDIS_OUTCOME_UNKNOWN);
+	kill(replica.pid, SIGSTOP);
+	assert_int_equal(tw_redis_ack(redis, only_job(batch), 1, &each), TW_REDIS_OUTCOME_UNKNOWN);
+	kill(replica.pid, SIGCONT);
+	freeReplyObject(redis_server_ask(&master, "CONFIG SET maxmemory 0"));
+	tw_redis_batch_free(batch);
+	freeReplyObject(info);
+	tw_redis_close(redis);
+	tw_redis_close(plain);
+}
+
+/* The server refuses all changes, and so the mark. */
+static void nothing_is_confirmed_while_replicas_are_missing(void **state)
+{
+	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
+	struct tw_redis_error error;
+
+	(void)state;
+	assert_int_equal(cancel_task(redis, "none"), TW_NOT_FOUND);
+	freeReplyObject(redis_server_ask(&master, "CONFIG SET min-replicas-to-write 2"));
+	assert_int_equal(cancel_task(redis, "none"), TW_REDIS_OUTCOME_UNKNOWN);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "NOREPLICAS"));
+	freeReplyObject(redis_server_ask(&master, "CONFIG SET min-replicas-to-write 0"));
+	assert_int_equal(cancel_task(redis, "none"), TW_NOT_FOUND);
+	tw_redis_close(redis);
 }
 
 enum { THREADS = 16, CALLS = 50 };
@@ -640,7 +691,7 @@ int main(void)
 		FALSE_TEST(durability_that_is_none_is_invalid),
 		FALSE_TEST(change_is_confirmed_by_both_waits_or_unknown),
 		FALSE_TEST(pause_whose_wait_is_lost_is_made_again),
-		FALSE_TEST(wait_behind_a_refused_mark_counts),
+		FALSE_TEST(wait_behind_a_refused_mark_confirms_nothing),
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_durability_is_given),
@@ -648,6 +699,8 @@ int main(void)
 		cmocka_unit_test(what_changes_nothing_is_not_waited_for),
 		cmocka_unit_test(frozen_replica_leaves_the_outcome_unknown_in_time),
 		cmocka_unit_test(call_that_finds_its_change_made_waits_for_it),
+		cmocka_unit_test(what_is_marked_at_full_memory_is_confirmed),
+		cmocka_unit_test(nothing_is_confirmed_while_replicas_are_missing),
 		cmocka_unit_test(threads_share_waits),
 		cmocka_unit_test(worker_reports_what_a_replica_has),
 		cmocka_unit_test(failover_loses_nothing_that_a_replica_had),

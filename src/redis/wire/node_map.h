@@ -38,6 +38,7 @@ struct node {
 	 * the waits of the pass, and the evals that are held until these have replied. */
 	struct eval *first;
 	struct eval **last;
+	struct eval mark;           /* no script of ours: the change before the waits */
 	struct eval waits[2];       /* no scripts: WAITAOF and WAIT, while they are sent */
 	struct tw_redis_error wait; /* TW_OK, or why the changes are not confirmed */
 	tw_duration reply_by;       /* monotonic; the deadline of the first reply */

@@ -24,7 +24,7 @@
  * is owed, until the waits have replied. What they do not confirm in time ends with
  * TW_REDIS_OUTCOME_UNKNOWN. A server waits for what the same connection has changed last. An eval
  * that is repeated over a new one may find its change made and change nothing, so a pass has a
- * change of its own before the waits.
+ * change of its own before the waits, the mark. Without it they confirm nothing.
  *
  * A pass connects no node, because that may take long. Evals wait until the node has been tried
  * beside the passes, by a caller (call.c) or by a thread of the worker. The map of a cluster is
@@ -262,40 +262,40 @@ static const struct eval *lasting_find(const struct eval *eval)
 	return eval;
 }
 
-/* Writes a change that no reader knows, so that the wait is for all changes before it. Its reply is
- * read as that of ASKING is: a server that refuses it still waits for what was changed before. */
-static void mark_write(const struct eval *change, struct buffer *output)
+/* Writes a change that no reader knows, so that the wait is for all changes before it. A script can
+ * make it while the memory is full. */
+static void mark_write(const struct eval *change, bool flagged, struct buffer *output)
 {
-	buffer_array(output, 5);
-	buffer_bulk_text(output, "SET");
-	space_write_key(change->space, change->shard, "wait", output);
-	buffer_bulk_text(output, "");
-	buffer_bulk_text(output, "PX");
+	buffer_array(output, 4);
+	buffer_bulk_text(output, "EVAL");
+	buffer_bulk_of_two(output, flagged ? SCRIPT_AT_FULL_MEMORY : "",
+			   "return redis.call('SET', KEYS[1], '', 'PX', 1)");
 	buffer_bulk_number(output, 1);
+	space_write_key(change->space, change->shard, "wait", output);
 }
 
-/* Has the node wait behind the changes of this pass, if there are any. The first wait is read
- * behind the reply to the mark. Without memory the connection breaks, and the result is false. */
+/* Has the node wait behind the changes of this pass, if there are any. Without memory the
+ * connection breaks, and the result is false. */
 static bool append_waits(struct router *router, struct node *node)
 {
 	const struct eval *change = lasting_find(node->first);
 	struct connection *connection = &node->connection;
 	struct buffer *output = &router->output;
-	bool marked = false;
 
 	if (!change)
 		return true;
 	node->wait.status = TW_OK;
 	buffer_clear(output);
-	mark_write(change, output);
+	mark_write(change, connection->flags, output);
+	node->mark = (struct eval){.node = node};
+	node_owes(node, &node->mark);
 	for (size_t i = 0; i < WAITS; i++) {
 		if (!(connection->waits & waits[i].durability))
 			continue;
 		buffer_append_text(output, waits[i].command);
 		buffer_bulk_number(output, wait_ms(router));
-		node->waits[i] = (struct eval){.node = node, .asking = !marked};
+		node->waits[i] = (struct eval){.node = node};
 		node_owes(node, &node->waits[i]);
-		marked = true;
 	}
 	if (!output->failed && connection_append(connection, output->data, output->size))
 		return true;
@@ -436,6 +436,14 @@ static bool is_confirmed(const redisReply *reply)
 	return reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
 }
 
+/* Takes the reply to the mark. An error means that the waits may be for nothing. */
+static void take_mark(struct node *node, const redisReply *reply)
+{
+	if (reply && reply->type == REDIS_REPLY_ERROR)
+		error_set(&node->wait, TW_REDIS_OUTCOME_UNKNOWN,
+			  "the change is made, but not confirmed: %.150s", reply->str);
+}
+
 /* Takes the reply to a wait, or NULL if the connection is broken. The held evals end after the
  * last one. */
 static void take_wait(struct router *router, const struct eval *wait, const redisReply *reply)
@@ -487,6 +495,9 @@ static void read_eval(struct router *router, struct eval *eval, redisReply *repl
 	if (eval == &router->map_eval) {
 		eval->stage = EVAL_ENDED;
 		node_map_read(&router->map, eval->node, reply);
+		freeReplyObject(reply);
+	} else if (eval == &eval->node->mark) {
+		take_mark(eval->node, reply);
 		freeReplyObject(reply);
 	} else if (!eval->script) {
 		take_wait(router, eval, reply);
