@@ -650,6 +650,26 @@ static void key_of(struct cluster *cluster, const struct tw_redis *redis, bool o
 	}
 }
 
+/* The shard has no keys, so it lies at the target, which is asked. */
+static void wait_in_a_slot_that_moves(struct cluster *cluster, struct tw_redis *redis)
+{
+	int64_t asked = calls_of(&cluster->nodes[1], "asking");
+	unsigned slot;
+	int i = 0;
+	char key[KEY_SIZE];
+
+	do {
+		number_key(key, ++i);
+		slot = space_slot(&redis->space, tw_redis_shard(redis, key, strlen(key)));
+	} while (cluster_owner(cluster, slot) != 0 ||
+		 redis_server_number(&cluster->nodes[0], "CLUSTER COUNTKEYSINSLOT %u", slot));
+	cluster_begin_move(cluster, slot, 0, 1);
+	assert_ok(redis, try_add(redis, key, TW_HOUR, TW_REDIS_ANY));
+	/* Both the change and the mark have asked. */
+	assert_int_equal(calls_of(&cluster->nodes[1], "asking") - asked, 2);
+	cluster_end_move(cluster, slot, 0, 1);
+}
+
 static void each_node_of_a_cluster_waits_for_its_own_replica(void **state)
 {
 	struct redis_server replicas[CLUSTER_NODES];
@@ -675,6 +695,7 @@ static void each_node_of_a_cluster_waits_for_its_own_replica(void **state)
 	assert_ok(redis, try_add(redis, other, TW_HOUR, TW_REDIS_ANY));
 	kill(replicas[0].pid, SIGCONT);
 	assert_ok(redis, try_add(redis, first, TW_HOUR, TW_REDIS_ANY));
+	wait_in_a_slot_that_moves(&cluster, redis);
 	tw_redis_close(redis);
 	for (int i = 0; i < CLUSTER_NODES; i++)
 		redis_server_stop(&replicas[i]);

@@ -45,6 +45,7 @@ enum { REDIRECTS_AT_ONCE = 2 };
 static const tw_duration pause_first = 10 * TW_MILLISECOND;
 static const tw_duration pause_max = 400 * TW_MILLISECOND;
 static const tw_duration pass_most = 2 * TW_MILLISECOND;
+static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
 static const struct {
 	enum tw_redis_durability durability;
 	const char *command;
@@ -146,7 +147,7 @@ static enum tw_status append_eval(struct router *router, struct eval *eval)
 
 	buffer_clear(output);
 	if (eval->asking)
-		buffer_append_text(output, "*1\r\n$6\r\nASKING\r\n");
+		buffer_append_text(output, asking);
 	eval_write(eval, eval->node->connection.flags, output);
 	if (output->failed ||
 	    !connection_append(&eval->node->connection, output->data, output->size))
@@ -254,18 +255,24 @@ static int64_t wait_ms(const struct router *router)
 	return ms > 1 ? ms : 1;
 }
 
-/* Returns the first of the evals whose change is waited for, or NULL. */
+/* Returns one of the evals whose change is waited for, or NULL. One in a slot that is moving is the
+ * last choice, because its keys may move between the change and the mark. */
 static const struct eval *lasting_find(const struct eval *eval)
 {
-	while (eval && !(eval->script && eval->script->lasting))
-		eval = eval->next;
-	return eval;
+	const struct eval *found = NULL;
+
+	for (; eval; eval = eval->next)
+		if (eval->script && eval->script->lasting && (!found || found->asking))
+			found = eval;
+	return found;
 }
 
 /* Writes a change that no reader knows, so that the wait is for all changes before it. A script can
  * make it while the memory is full. */
 static void mark_write(const struct eval *change, bool flagged, struct buffer *output)
 {
+	if (change->asking)
+		buffer_append_text(output, asking);
 	buffer_array(output, 4);
 	buffer_bulk_text(output, "EVAL");
 	buffer_bulk_of_two(output, flagged ? SCRIPT_AT_FULL_MEMORY : "",
@@ -287,7 +294,7 @@ static bool append_waits(struct router *router, struct node *node)
 	node->wait.status = TW_OK;
 	buffer_clear(output);
 	mark_write(change, connection->flags, output);
-	node->mark = (struct eval){.node = node};
+	node->mark = (struct eval){.node = node, .asking = change->asking};
 	node_owes(node, &node->mark);
 	for (size_t i = 0; i < WAITS; i++) {
 		if (!(connection->waits & waits[i].durability))
