@@ -203,8 +203,8 @@ static void change_is_confirmed_by_both_waits_or_unknown(void **state)
 	} cases[] = {
 		{"*2\r\n:1\r\n:0", ":1", TW_OK, ""},
 		{"*2\r\n:1\r\n:5", ":3", TW_OK, ""},
-		{"*2\r\n:0\r\n:9", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk within 300 ms"},
-		{"*2\r\n:1\r\n:9", ":0", TW_REDIS_OUTCOME_UNKNOWN, "replica within 300 ms"},
+		{"*2\r\n:0\r\n:9", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk within 150 ms"},
+		{"*2\r\n:1\r\n:9", ":0", TW_REDIS_OUTCOME_UNKNOWN, "replica within 150 ms"},
 		{"*2\r\n:0\r\n:0", ":0", TW_REDIS_OUTCOME_UNKNOWN, "not confirmed"},
 		{"-ERR WAITAOF cannot be used when", ":1", TW_REDIS_OUTCOME_UNKNOWN,
 		 "disk: ERR WAITAOF cannot"},

@@ -246,12 +246,14 @@ static bool send_eval(struct router *router, struct eval *eval)
 	return status == TW_OK;
 }
 
-/* Returns how long a node may wait for its disk or a replica. It replies before the connection is
- * given up. */
-static int64_t wait_ms(const struct router *router)
+/* Returns how long a node may wait for its disk or a replica, half as long for each of both. It
+ * replies before the connection is given up. */
+static int64_t wait_ms(const struct router *router, const struct node *node)
 {
 	int64_t ms = router->settings->reply_timeout / TW_MILLISECOND * 3 / 4;
 
+	if (node->connection.waits == TW_REDIS_DURABLE_BOTH)
+		ms /= 2;
 	return ms > 1 ? ms : 1;
 }
 
@@ -300,7 +302,7 @@ static bool append_waits(struct router *router, struct node *node)
 		if (!(connection->waits & waits[i].durability))
 			continue;
 		buffer_append_text(output, waits[i].command);
-		buffer_bulk_number(output, wait_ms(router));
+		buffer_bulk_number(output, wait_ms(router, node));
 		node->waits[i] = (struct eval){.node = node};
 		node_owes(node, &node->waits[i]);
 	}
@@ -466,7 +468,7 @@ static void take_wait(struct router *router, const struct eval *wait, const redi
 	else if (!is_confirmed(reply))
 		error_set(&node->wait, TW_REDIS_OUTCOME_UNKNOWN,
 			  "the change is made, but not confirmed %s within %lld ms", place,
-			  (long long)wait_ms(router));
+			  (long long)wait_ms(router, node));
 	while (node->first && node->first->stage == EVAL_HELD) {
 		struct eval *eval = node->first;
 
