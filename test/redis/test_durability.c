@@ -164,6 +164,21 @@ static void right_to_wait_for_a_replica_is_needed(void **state)
 	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_REFUSED);
 }
 
+static void right_to_see_replicas_is_needed(void **state)
+{
+	const struct tw_redis_options options = {.url = server.url,
+						 .shards = 4,
+						 .allow_eviction = true,
+						 .durability = TW_REDIS_DURABLE_REPLICA};
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+
+	(void)state;
+	false_server_refuse(&server, "INFO", NO_RIGHT, INT_MAX);
+	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_REDIS_UNFIT);
+	assert_non_null(strstr(error.text, "NOPERM"));
+}
+
 static void durability_that_is_none_is_invalid(void **state)
 {
 	static const int none[] = {-1, TW_REDIS_DURABLE_BOTH + 1};
@@ -709,6 +724,7 @@ int main(void)
 	const struct CMUnitTest false_tests[] = {
 		FALSE_TEST(server_that_cannot_give_it_is_refused),
 		FALSE_TEST(right_to_wait_for_a_replica_is_needed),
+		FALSE_TEST(right_to_see_replicas_is_needed),
 		FALSE_TEST(durability_that_is_none_is_invalid),
 		FALSE_TEST(change_is_confirmed_by_both_waits_or_unknown),
 		FALSE_TEST(pause_whose_wait_is_lost_is_made_again),

@@ -267,10 +267,11 @@ static bool waitaof_is_early(const char *info)
 
 /* Checks that the server can give what durability asks for. A server without replicas may lack them
  * for a moment, as after a failover. */
-static enum tw_status durability_check(struct connection *connection, const char *info,
+static enum tw_status durability_check(struct connection *connection, const redisReply *reply,
 				       enum tw_redis_durability durability,
 				       struct tw_redis_error *error)
 {
+	const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
 	const char *append_only = info_find(info, "aof_enabled:");
 	const char *replicas = info_find(info, "connected_slaves:");
 
@@ -279,8 +280,11 @@ static enum tw_status durability_check(struct connection *connection, const char
 	if (durability & TW_REDIS_DURABLE_DISK && (!append_only || *append_only != '1'))
 		return error_set(error, TW_REDIS_UNFIT,
 				 "durability requires appendonly yes, and it is no");
-	if (durability & TW_REDIS_DURABLE_REPLICA && !connection->replica &&
-	    (!replicas || atoi(replicas) <= 0))
+	if (durability & TW_REDIS_DURABLE_REPLICA && !replicas)
+		return error_set(error, TW_REDIS_UNFIT,
+				 "durability requires INFO to report replicas: %.100s",
+				 reply->type == REDIS_REPLY_ERROR ? reply->str : "");
+	if (durability & TW_REDIS_DURABLE_REPLICA && !connection->replica && atoi(replicas) <= 0)
 		return error_set(error, TW_REDIS_UNREACHABLE,
 				 "durability requires a replica, and none is connected");
 	return TW_OK;
@@ -316,7 +320,7 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 		return error_set(error, TW_REDIS_UNFIT,
 				 "maxmemory-policy %.*s may evict tasks: set noeviction",
 				 (int)strcspn(policy, "\r\n"), policy);
-	return durability_check(connection, info, settings->durability, error);
+	return durability_check(connection, reply, settings->durability, error);
 }
 
 /* Takes the reply to a WAIT or WAITAOF for nothing. A replica replies with an error, too. */
