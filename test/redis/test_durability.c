@@ -685,6 +685,27 @@ static void wait_in_a_slot_that_moves(struct cluster *cluster, struct tw_redis *
 	cluster_end_move(cluster, slot, 0, 1);
 }
 
+/* The replica knows the map. As a master it is checked again, over a new connection. */
+static void begin_at_a_replica_without_a_file(struct cluster *cluster, struct redis_server *first,
+					      const char *key)
+{
+	struct tw_redis_options options = {
+		.url = first->url, .shards = 64, .durability = TW_REDIS_DURABLE_DISK};
+	struct tw_redis *redis;
+
+	for (int i = 0; i < CLUSTER_NODES; i++)
+		freeReplyObject(
+			redis_server_ask(&cluster->nodes[i], "CONFIG SET appendfsync always"));
+	freeReplyObject(redis_server_ask(first, "CONFIG SET appendonly no"));
+	redis = client_open(&options);
+	assert_ok(redis, try_add(redis, key, TW_HOUR, TW_REDIS_ANY));
+	freeReplyObject(redis_server_ask(first, "CLUSTER FAILOVER"));
+	WAIT_UNTIL(says(first, "INFO replication", "role:master"));
+	WAIT_UNTIL(says(&cluster->nodes[0], "INFO replication", "role:slave"));
+	assert_int_equal(try_add(redis, key, TW_HOUR, TW_REDIS_ANY), TW_REDIS_UNFIT);
+	tw_redis_close(redis);
+}
+
 static void each_node_of_a_cluster_waits_for_its_own_replica(void **state)
 {
 	struct redis_server replicas[CLUSTER_NODES];
@@ -711,6 +732,7 @@ static void each_node_of_a_cluster_waits_for_its_own_replica(void **state)
 	kill(replicas[0].pid, SIGCONT);
 	assert_ok(redis, try_add(redis, first, TW_HOUR, TW_REDIS_ANY));
 	wait_in_a_slot_that_moves(&cluster, redis);
+	begin_at_a_replica_without_a_file(&cluster, &replicas[0], first);
 	tw_redis_close(redis);
 	for (int i = 0; i < CLUSTER_NODES; i++)
 		redis_server_stop(&replicas[i]);

@@ -265,6 +265,13 @@ static bool waitaof_is_early(const char *info)
 	return redis && starts_with(redis, "7.4.") && redis[4] <= '2' && redis[5] < '0';
 }
 
+/* A replica of a cluster is asked for the map alone. Its connection is closed when it becomes a
+ * master (node_map.c), and the next one is checked. */
+static bool takes_changes(const struct connection *connection)
+{
+	return !connection->cluster || !connection->replica;
+}
+
 /* Checks that the server can give what durability asks for. A server without replicas may lack them
  * for a moment, as after a failover. */
 static enum tw_status durability_check(struct connection *connection, const redisReply *reply,
@@ -277,6 +284,8 @@ static enum tw_status durability_check(struct connection *connection, const redi
 
 	connection->waits = durability & TW_REDIS_DURABLE_REPLICA;
 	connection->early_waitaof = waitaof_is_early(info);
+	if (!takes_changes(connection))
+		return TW_OK;
 	if (durability & TW_REDIS_DURABLE_DISK && (!append_only || *append_only != '1'))
 		return error_set(error, TW_REDIS_UNFIT,
 				 "durability requires appendonly yes, and it is no");
@@ -352,6 +361,8 @@ static enum tw_status fsync_check(struct connection *connection, const redisRepl
 	const char *fsync = config_find(reply, "appendfsync");
 	const char *pauses = config_find(reply, "no-appendfsync-on-rewrite");
 
+	if (!takes_changes(connection))
+		return TW_OK;
 	if (fsync && !strcmp(fsync, "no"))
 		return error_set(
 			error, TW_REDIS_UNFIT,

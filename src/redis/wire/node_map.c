@@ -52,8 +52,7 @@ struct node *node_map_find(struct node_map *map, const char *host, int port)
 	return node;
 }
 
-struct node *node_map_find_told(struct node_map *map, struct node *teller, const char *host,
-				int port)
+static struct node *told_find(struct node_map *map, struct node *teller, const char *host, int port)
 {
 	if (host && *host && strcmp(host, "?") != 0)
 		return node_map_find(map, host, port);
@@ -62,6 +61,17 @@ struct node *node_map_find_told(struct node_map *map, struct node *teller, const
 	if (teller->connection.tcp_port == port)
 		return teller;
 	return node_map_find(map, "127.0.0.1", port);
+}
+
+struct node *node_map_find_told(struct node_map *map, struct node *teller, const char *host,
+				int port)
+{
+	struct node *node = told_find(map, teller, host, port);
+
+	/* A master is checked for more than a replica. */
+	if (node)
+		node->is_former |= node->connection.replica;
+	return node;
 }
 
 void node_map_set_only(struct node_map *map, const struct node *node)

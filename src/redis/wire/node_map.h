@@ -32,8 +32,10 @@ struct node {
 	tw_duration backoff;           /* the last wait until then */
 	struct tw_redis_error failure; /* why the last attempt or connection failed */
 	bool checked;                  /* for life, in this pass */
-	bool is_former; /* it says it is a replica, so it is closed once it owes nothing */
-	bool owed;      /* it owed replies when this pass began */
+	/* It says it is a replica, or was one when it was connected and is a master now. Its
+	 * connection is closed once it owes nothing. */
+	bool is_former;
+	bool owed; /* it owed replies when this pass began */
 	/* It owes these evals their replies, in the order in which they were sent. Behind them are
 	 * the waits of the pass, and the evals that are held until these have replied. */
 	struct eval *first;
@@ -75,7 +77,7 @@ struct node *node_map_of_slot(struct node_map *map, unsigned slot);
  * too many nodes. */
 struct node *node_map_find(struct node_map *map, const char *host, int port);
 /*
- * Returns the node that another one, the teller, names, as node_map_find() does. Without a host
+ * Returns the master that another node, the teller, names, as node_map_find() does. Without a host
  * ("", "?" or NULL) it has that by which the teller was reached. If that is a unix socket, it is
  * the teller itself if it has this port, and otherwise a server on this machine.
  */
