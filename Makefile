@@ -144,9 +144,9 @@ LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LTO_LINKER) $(LDFLAGS)
 # After dlclose too: a thread that used a cache runs the library's code when it ends.
 STAYS := -Wl,-z,nodelete
 
-.PHONY: all check-all deps deps-ci run run-cache builds test test-all test-redis bench \
-	bench-redis compare model-check proof proof-page install uninstall mutants layers \
-	check-comments format format-check clean help FORCE
+.PHONY: all check-all deps deps-ci run run-cache builds test test-all test-redis \
+	test-servers bench bench-redis compare model-check proof proof-page install uninstall \
+	mutants layers check-comments format format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -293,10 +293,13 @@ ifeq ($(REDIS_FOUND),yes)
 test-redis: ## run the tests of the part on Redis alone (they are in `make test`)
 	@$(MAKE) --no-print-directory test TESTS="$(REDIS_TESTS)"
 
+test-servers: ## run these on each server of REDIS_SERVERS="redis-server valkey-server"
+	@test/redis/servers.sh
+
 bench-redis: all $(REDIS_BENCH_OBJECTS:.o=) ## build the benches of the part on Redis and run them
 	@bench/redis/run.sh $(ARGS)
 else
-test-redis bench-redis:
+test-redis test-servers bench-redis:
 	@echo "the part on Redis is not built: try 'make deps', and not REDIS=no" >&2; false
 endif
 

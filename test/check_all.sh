@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# Checks all there is to check, for a night: the tests at their whole length, by each compiler and
-# beside each sanitizer, the simulation, fuzzing, the model checker (where it is), a sample of the
-# mutants, coverage, other builds and processors, packages, what calls cost. What finds most comes
-# first. The last line is "N passed, N failed, N skipped", the sum of them all.
+# Checks all there is to check, for a night: the tests at their whole length, by each compiler, on
+# each server ($REDIS_SERVERS) and beside each sanitizer, the simulation, fuzzing, the model
+# checker (where it is), a sample of the mutants, coverage, other builds and processors, packages,
+# what calls cost. What finds most comes first. The last line is "N passed, N failed, N skipped",
+# the sum of them all.
 
 cd "$(dirname "$0")/.." || exit 1
 . test/support/steps.sh
@@ -12,6 +13,7 @@ cd "$(dirname "$0")/.." || exit 1
 run "make deps-ci"
 run "make test-all"
 run "make power-cuts"
+run "make test-servers"
 run "make SANITIZE=thread test"
 run "make SANITIZE=address,undefined test"
 run "make sim STEPS=300000000"

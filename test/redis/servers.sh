@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Runs the tests of the part on Redis on each server of $REDIS_SERVERS, programs with spaces between
+# them; by default redis-server and valkey-server, where they are in PATH. Prints each server's
+# version beside its result. The last line is "N passed, N failed, N skipped", the sum of them all.
+
+cd "$(dirname "$0")/../.." || exit 1
+. test/support/steps.sh
+
+for server in ${REDIS_SERVERS:-$(command -v redis-server valkey-server)}; do
+	run "REDIS_SERVER=$server make test-redis"
+	echo "== $("$server" --version): $(grep ' passed, ' "$log" | tail -n 1)"
+done
+
+end_steps
