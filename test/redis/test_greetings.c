@@ -209,6 +209,10 @@ static void server_is_judged_by_its_info(void **state)
 		{"redis_version:4.0.14\r\nmaxmemory_policy:noeviction\r\n", TW_REDIS_UNFIT,
 		 "Redis 5"},
 		{"maxmemory_policy:allkeys-lru\r\n", TW_REDIS_UNFIT, "allkeys-lru may"},
+		{"redis_mode:sentinel\r\n", TW_REDIS_UNFIT, "is a Sentinel"},
+		/* Valkey calls it so. */
+		{"redis_version:7.2.4\r\nserver_mode:sentinel\r\n", TW_REDIS_UNFIT,
+		 "is a Sentinel"},
 		/* Names that end like those which are looked for. */
 		{"no_maxmemory_policy:noeviction\r\n", TW_REDIS_UNFIT, "eviction policy"},
 		{"no_maxmemory_policy:allkeys-lru\r\nmaxmemory_policy:noeviction\r\n", TW_OK, ""},

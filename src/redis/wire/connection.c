@@ -306,7 +306,8 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 	const char *policy = info_find(info, "maxmemory_policy:");
 	const char *version = info_find(info, "redis_version:");
 	const char *cluster = info_find(info, "cluster_enabled:");
-	const char *mode = info_find(info, "redis_mode:");
+	const char *redis_mode = info_find(info, "redis_mode:");
+	const char *mode = redis_mode ? redis_mode : info_find(info, "server_mode:"); /* Valkey */
 	const char *role = info_find(info, "role:");
 	const char *port = info_find(info, "tcp_port:");
 
