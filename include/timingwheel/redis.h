@@ -221,7 +221,7 @@ struct tw_redis;
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server can't be used: it is too old, may evict tasks, has another
  *                             number of shards, has a certificate that can't be verified, can't
- *                             give the `durability`, or is a Sentinel
+ *                             give the `durability`, runs no scripts, or is a Sentinel
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */

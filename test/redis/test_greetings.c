@@ -255,6 +255,53 @@ static void answer_that_fits_no_greeting_is_told(void **state)
 	}
 }
 
+static void server_without_scripts_is_unfit(void **state)
+{
+	static const char *const errors[] = {
+		"-ERR unknown command 'EVAL', with args beginning with: ",
+		"-ERR unknown command `EVAL`, with args beginning with: ",
+		"-ERR Could not find scripting engine 'lua'"};
+	const struct tw_redis_options options = {.url = server.url, .shards = 4};
+	struct tw_redis_error error;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		false_server_refuse(&server, "layout", errors[i], 1);
+		assert_opens(&options, TW_REDIS_UNFIT, "the server does not run scripts (EVAL): ");
+	}
+	/* Another server at the address may lack them, too. */
+	false_server_refuse(&server, "EVAL", errors[0], 1);
+	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNFIT);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "does not run scripts (EVAL): ERR unknown command"));
+}
+
+/* Nothing asks for RESP3, so its messages come from what is no Redis for us. */
+static void message_of_resp3_is_taken_for_no_reply(void **state)
+{
+	static const char push[] = ">2\r\n$10\r\ninvalidate\r\n*0\r\n";
+	const struct tw_redis_options options = {.url = server.url, .shards = 4};
+	static const char *const replies[][2] = {{"CLIENT", "+OK"},
+						 {"INFO", "$28\r\nmaxmemory_policy:noeviction\r\n"},
+						 {"layout", "$3\r\n1 4"}};
+	struct tw_redis_error error;
+	char reply[REPLY_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+		snprintf(reply, sizeof(reply), "%s%s", push, replies[i][1]);
+		false_server_refuse(&server, replies[i][0], reply, 1);
+		assert_opens(&options, TW_REDIS_UNREACHABLE, "Protocol error");
+	}
+	/* The reply of a call is lost with the connection, and the next call has its own. */
+	snprintf(reply, sizeof(reply), "%s:-2", push);
+	false_server_refuse(&server, "EVAL", reply, 1);
+	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_OUTCOME_UNKNOWN);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "Protocol error"));
+	assert_ok(redis, cancel_task(redis, "a"));
+}
+
 static void greeting_that_takes_too_long_is_given_up(void **state)
 {
 	const struct tw_redis_options options = {.url = server.url, .reply_timeout = 1};
@@ -375,6 +422,8 @@ int main(void)
 		GREETING_TEST(all_evals_of_a_pass_are_told_the_refusal),
 		GREETING_TEST(server_is_judged_by_its_info),
 		GREETING_TEST(answer_that_fits_no_greeting_is_told),
+		GREETING_TEST(server_without_scripts_is_unfit),
+		GREETING_TEST(message_of_resp3_is_taken_for_no_reply),
 		GREETING_TEST(greeting_that_takes_too_long_is_given_up),
 		GREETING_TEST(sentinel_has_to_tell_an_address),
 		GREETING_TEST(word_of_a_sentinel_that_answers_counts_more),

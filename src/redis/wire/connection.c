@@ -129,6 +129,13 @@ static bool reply_take(struct connection *connection, redisReply **reply,
 		connection_break(connection, connection->reader->errstr, error);
 		return false;
 	}
+	/* A message of RESP3 is no reply: nothing asks for that protocol. hiredis before 1.0 breaks
+	 * at it, later ones read types that have higher numbers than those of RESP2. */
+	if (taken && ((redisReply *)taken)->type > REDIS_REPLY_ERROR) {
+		freeReplyObject(taken);
+		connection_break(connection, "Protocol error, a message of RESP3", error);
+		return false;
+	}
 	*reply = taken;
 	if (taken)
 		connection->unread = 0;
@@ -236,7 +243,9 @@ enum tw_status server_error_status(const char *text)
 		     {"NOAUTH", TW_REDIS_REFUSED},
 		     {"NOPERM", TW_REDIS_REFUSED},
 		     {"ERR The user executing the script can't", TW_REDIS_REFUSED},
-		     {"WRONGPASS", TW_REDIS_REFUSED}};
+		     {"WRONGPASS", TW_REDIS_REFUSED},
+		     {"ERR unknown command", TW_REDIS_UNFIT},
+		     {"ERR Could not find scripting engine", TW_REDIS_UNFIT}};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (starts_with(command_error(text), known[i].start))

@@ -82,6 +82,7 @@ redisReply *connection_poll(struct connection *connection, struct tw_redis_error
  * Returns:
  *   TW_REDIS_UNREACHABLE  it passes, and nothing was changed
  *   TW_REDIS_REFUSED      the login or a permission
+ *   TW_REDIS_UNFIT        the server does not have the command, or no Lua for a script
  *   TW_REDIS_FAILED       any other error
  */
 enum tw_status server_error_status(const char *text);

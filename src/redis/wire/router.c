@@ -389,8 +389,10 @@ static void take_error(struct router *router, struct eval *eval, const char *tex
 		follow_redirect(router, eval, text);
 		return;
 	}
-	status = error_set(&router->error, server_error_status(text), "%s",
-			   *text ? text : "an error without a message");
+	status = server_error_status(text);
+	error_set(&router->error, status, "%s%s",
+		  status == TW_REDIS_UNFIT ? "the server does not run scripts (EVAL): " : "",
+		  *text ? text : "an error without a message");
 	if (status != TW_REDIS_UNREACHABLE) {
 		eval_stop(router, eval, status);
 		return;
