@@ -119,9 +119,9 @@ TESTS_OF_EACH_DAY := $(filter-out $(TESTS_FOR_ALL) $(if $(filter thread,$(SANITI
 	$(TESTS_OF_ONE_THREAD)),$(TESTS_OF_ALL))
 # Those that take longest are begun first; those that measure time run alone, at the end.
 TESTS_LONG := $(filter $(TESTS_OF_EACH_DAY),redis/test_calls_faults redis/test_outages \
-	redis/test_listen redis/test_program_faults redis/test_workers redis/test_permits \
-	runtime/test_worker_pool redis/test_cluster redis/test_hints runtime/test_real_clock \
-	runtime/test_handle_races)
+	redis/test_listen redis/test_keys redis/test_program_faults redis/test_workers \
+	redis/test_permits runtime/test_worker_pool redis/test_cluster redis/test_hints \
+	runtime/test_real_clock runtime/test_handle_races)
 TESTS_ALONE := runtime/test_real_clock
 # Of `make compare`.
 BENCHES ?= throughput handles cache cache_expiry expiry idle

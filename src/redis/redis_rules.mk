@@ -96,9 +96,27 @@ $(BUILD)/test/faults/pages.o: EXTRA += $(redis_cflags) $(twr_cflags)
 # What the program alone has.
 $(BUILD)/test/redis/test_texts: $(addprefix $(BUILD)/src/twr/,when.o base64.o task_line.o)
 
-# A script that runs these.
-ifneq ($(filter redis/test_valkey,$(TESTS)),)
-test: $(addprefix $(BUILD)/test/redis/,test_tasks test_calls test_worker test_durability)
+# Tests once more, with scripts that refuse keys which their calls did not name (test_keys.sh).
+export KEY_TESTS := calendar group_limits group_list groups hints jobs latest letters namespaces \
+	recurring tasks
+KEYS := $(BUILD)/test/redis/keys
+$(KEYS)/scripts.c: test/redis/keys/declared.lua src/redis/scripts/embed.sh $(REDIS_SCRIPTS) \
+		$(REDIS_SHARED)
+	@mkdir -p $(@D)
+	$(Q)FIRST=$< sh src/redis/scripts/embed.sh $(REDIS_SCRIPTS) >$@
+
+$(KEYS)/scripts.o: $(KEYS)/scripts.c $(BUILD)/flags
+	$(Q)$(COMPILE) -Wno-overlength-strings -c -o $@ $<
+
+-include $(KEYS)/seen.d
+$(KEYS)/test_%: $(BUILD)/test/redis/test_%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) \
+		$(filter-out %/scripts.o,$(REDIS_OBJECTS)) $(KEYS)/scripts.o $(KEYS)/seen.o \
+		$(LIB_OBJECTS)
+	$(call say_once,LD,$(@D)/test_*)
+	$(Q)$(LINK) -Wl,--wrap=eval_write -o $@ $^ -lcmocka $(redis_libs)
+
+ifneq ($(filter redis/test_keys,$(TESTS)),)
+test: $(KEY_TESTS:%=$(KEYS)/test_%)
 endif
 
 # What our code asks for the time of day.

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 for server in ${REDIS_SERVERS:-$(command -v redis-server valkey-server)}; do
 	run "REDIS_SERVER=$server make test-redis"
-	echo "== $("$server" --version): $(grep ' passed, ' "$log" | tail -n 1)"
+	echo "== $("$server" --version | cut -d " " -f 1-3): $(grep ' passed, ' "$log" | tail -n 1)"
 done
 
 end_steps

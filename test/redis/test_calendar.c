@@ -9,7 +9,7 @@
 
 #include <timingwheel/cron.h>
 
-#include "redis/wire/script.h"
+#include "redis/client/client.h"
 #include "support/runs.h"
 #include "support/wait.h"
 
@@ -307,19 +307,25 @@ static void schedule_made_from_an_older_entry_changes_nothing(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
 	int64_t due_ms = add(fixture, &task);
-	redisReply *reply;
+	struct tw_redis *redis = fixture->redis;
+	struct call *call;
 	char due[64];
 
 	entry_set(fixture, "a", now_there);
 	snprintf(due, sizeof(due), "{tw/%s/%u}due", fixture->name_space,
 		 tw_redis_shard(fixture->redis, "a", 1));
 	for (int same = 0; same < 2; same++) {
-		reply = redis_server_ask(&fixture->server, "EVAL %s 1 %s 1 a %s %s 5000 channel 0",
-					 script_schedule.text, due,
-					 same ? now_there : "one 1000 cron * UTC * * * * *",
-					 "one 4000 cron - UTC * * * * *");
-		assert_string_equal(reply->str, same ? "o" : "s");
-		freeReplyObject(reply);
+		assert_int_equal(call_enter(redis, &script_schedule, "a", 1, &call), TW_OK);
+		eval_number(&call->eval, 1);
+		eval_text(&call->eval, "a");
+		eval_text(&call->eval, same ? now_there : "one 1000 cron * UTC * * * * *");
+		eval_text(&call->eval, "one 4000 cron - UTC * * * * *");
+		eval_number(&call->eval, 5000);
+		eval_hint(&call->eval);
+		call->eval.answers = 1;
+		assert_ok(redis, call_ask(redis, call));
+		assert_string_equal(call->eval.reply->str, same ? "o" : "s");
+		call_end(&redis->access->calls, call, TW_OK);
 		assert_entry_begins(fixture, "a",
 				    same ? "one 4000 cron - UTC * * * * *" : now_there);
 		assert_int_equal(redis_server_number(&fixture->server, "ZSCORE %s a", due),

@@ -381,6 +381,23 @@ static void slot_whose_keys_of_groups_are_on_their_way_is_waited_for(void **stat
 	tw_redis_batch_free(batch);
 }
 
+/* The other keys of the namespace are not there yet. */
+static void layout_of_a_slot_on_its_way_is_read_where_it_is(void **state)
+{
+	unsigned slot = slot_of(SHARD_NONE);
+	int source = cluster_owner(&cluster, slot);
+	int target = (source + 1) % CLUSTER_NODES;
+
+	(void)state;
+	cluster_begin_move(&cluster, slot, source, target);
+	tw_redis_close(client_open(&options));
+	assert_int_equal(
+		redis_server_number(&cluster.nodes[target], "CLUSTER COUNTKEYSINSLOT %u", slot), 0);
+	cluster_move_slot(&cluster, slot, target, 0);
+	cluster_wait_until_well(&cluster);
+	tw_redis_close(client_open(&options));
+}
+
 static void tell_hosts(const char *how)
 {
 	for (int i = 0; i < CLUSTER_NODES; i++)
@@ -748,6 +765,7 @@ int main(void)
 		CLUSTER_TEST(calls_reach_every_node),
 		CLUSTER_TEST(empty_slot_on_its_way_takes_tasks_at_once),
 		CLUSTER_TEST(slot_whose_keys_of_groups_are_on_their_way_is_waited_for),
+		CLUSTER_TEST(layout_of_a_slot_on_its_way_is_read_where_it_is),
 		CLUSTER_TEST(slot_half_on_its_way_is_waited_for),
 		CLUSTER_TEST(nodes_without_hosts_are_found_from_a_unix_socket),
 		CLUSTER_TEST(silent_node_holds_up_no_call_for_another),

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "redis/wire/script.h"
+#include "redis/client/client.h"
 
 #include "support/program.h"
 #include "support/runs.h"
@@ -403,32 +403,36 @@ static void letters_stay_if_nobody_ends_them(void **state)
 	worker_stop(worker);
 }
 
-/* The script finds the shard's other keys by the first. */
-static redisReply *sweep(struct fixture *fixture, const char *limits)
+/* Sweeps shard 0. Returns how many letters went; *more is whether there are more to go. */
+static int64_t sweep(const struct fixture *fixture, int64_t age, int64_t most, bool *more)
 {
-	return redis_server_ask(&fixture->server, limits, script_dead_sweep.digest,
-				fixture->name_space);
+	struct tw_redis *redis = fixture->redis;
+	struct call *call = call_begin(&redis->access->calls);
+	int64_t went;
+
+	eval_begin(&call->eval, &script_dead_sweep, &redis->space, 0);
+	eval_number(&call->eval, age);
+	eval_number(&call->eval, most);
+	eval_text(&call->eval, "0");
+	assert_ok(redis, call_ask(redis, call));
+	went = eval_integer(&call->eval, 0, -1);
+	*more = eval_integer(&call->eval, 1, 0);
+	call_end(&redis->access->calls, call, TW_OK);
+	return went;
 }
-#define SWEEP "EVALSHA %s 1 {tw/%s/0}due "
 
 static void sweep_is_done_in_steps(void **state)
 {
 	struct fixture *fixture = *state;
-	redisReply *reply;
+	bool more;
 
-	freeReplyObject(
-		redis_server_ask(&fixture->server, "SCRIPT LOAD %s", script_dead_sweep.text));
 	add_letters(fixture, 0, 230);
 	for (int i = 0; i < 3; i++) {
-		reply = sweep(fixture, SWEEP "-1 5 0");
-		assert_int_equal(reply->element[0]->integer, i < 2 ? 100 : 25);
-		assert_int_equal(reply->element[1]->integer, i < 2);
-		freeReplyObject(reply);
+		assert_int_equal(sweep(fixture, -1, 5, &more), i < 2 ? 100 : 25);
+		assert_int_equal(more, i < 2);
 	}
 	assert_letters(fixture, 0, 226, 230);
-	reply = sweep(fixture, SWEEP "60000 -1 0");
-	assert_int_equal(reply->element[0]->integer, 5);
-	freeReplyObject(reply);
+	assert_int_equal(sweep(fixture, 60000, -1, &more), 5);
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 

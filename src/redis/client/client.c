@@ -65,7 +65,7 @@ static enum tw_status layout_check(struct tw_redis *redis, struct tw_redis_error
 	if (!call)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
-	eval_begin(&call->eval, &script_layout, &redis->space, SHARD_NONE);
+	eval_begin(&call->eval, &script_layout, &redis->space, SHARD_LAYOUT);
 	eval_text(&call->eval, value);
 	status = call_ask(redis, call);
 	if (status == TW_OK)

@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: MIT
 #
 # Prints a C file with the scripts: embed.sh SCRIPT... Each becomes the text and the digest of a
-# struct script named after its file. Before it stand shared/time.lua and the shared files that its
-# first line asks for: "-- with: hint leased". The full digest is that of SCRIPT_AT_FULL_MEMORY
-# (wire/script.h) and the text.
+# struct script named after its file. Before it stand shared/time.lua and the shared files that
+# its first line asks for: "-- with: hint leased". The full digest is that of
+# SCRIPT_AT_FULL_MEMORY (wire/script.h) and the text. $FIRST is a file to stand before all of it,
+# with SCRIPT for the name.
 
 shared=$(dirname "$0")/shared
 
 # parts SCRIPT: with comments
 parts()
 {
+	test -z "$FIRST" || sed "s/SCRIPT/$(basename "$1" .lua)/g" "$FIRST"
 	cat "$shared/time.lua" || exit 1
 	for part in $(sed -n '1s/^-- with: //p' "$1"); do
 		cat "$shared/$part.lua" || exit 1

@@ -37,8 +37,9 @@ else
 	redis.call('HSET', key, name, text)
 end
 -- What it kept back may go on. Of a pattern the groups come by themselves.
-if redis.call('EXISTS', string.sub(key, 1, -7) .. 'turns') == 1 then
-	grouping().wake(name)
+local group = string.sub(KEYS[1], -4) == '}due' and grouping()
+if group and group.is_used() then
+	group.wake(name)
 	hint(now)
 end
 return 0

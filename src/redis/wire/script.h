@@ -45,8 +45,8 @@ struct script {
 	X(get, 7, true, false, false, false, "[*issss]")                         \
 	X(list, 7, true, false, false, false, "[nn*sssss]")                      \
 	X(count, 14, true, false, false, false, "[nnnnninnn]")                   \
-	X(group_find, 3, true, false, false, false, "[*snn]")                    \
-	X(group_count, 1, true, false, false, false, "[*nn]")                    \
+	X(group_find, 13, true, false, false, false, "[*snn]")                   \
+	X(group_count, 10, true, false, false, false, "[*nn]")                   \
 	X(scan, 7, true, false, false, false, "[id[*ss]n]")                      \
 	X(dead_retry, 14, false, true, true, false, "i")                         \
 	X(dead_drop, 8, false, true, false, false, "i")                          \
@@ -54,14 +54,14 @@ struct script {
 	X(pause, 14, true, true, true, true, "n")                                \
 	X(limits, 1, true, true, false, true, "[nn]")                            \
 	X(layout, 1, true, false, false, false, "s")                             \
-	X(present, 1, true, false, false, true, "n")                             \
-	X(workers, 1, true, false, false, false, "[*is]")                        \
+	X(present, 5, true, false, false, true, "n")                             \
+	X(workers, 5, true, false, false, false, "[*is]")                        \
 	X(delete, 14, true, true, false, true, "i")                              \
-	X(forget, 3, true, true, false, true, "n")                               \
+	X(forget, 6, true, true, false, true, "n")                               \
 	X(permit, 2, true, false, false, true, "[ii]")                           \
 	X(group_permit, 3, true, false, false, true, "[*ii]")                    \
 	X(group_rule, 14, true, true, true, true, "i")                           \
-	X(group_rules, 1, true, false, false, false, "[d[*ss]]")                 \
+	X(group_rules, 3, true, false, false, false, "[d[*ss]]")                 \
 	X(group_drain, 14, false, true, false, true, "[nn]")                     \
 	X(dead_add, 8, false, true, false, false, "i")                           \
 	X(restore, 14, false, true, true, false, "[*i]")                         \

@@ -58,8 +58,9 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 /* Writes the text in braces. Returns its length. */
 static size_t tag_write(const struct space *space, unsigned shard, char *text, size_t room)
 {
-	return (size_t)(shard == SHARD_NONE ? snprintf(text, room, "tw/%s", space->name)
-					    : snprintf(text, room, "tw/%s/%u", space->name, shard));
+	return (size_t)(shard >= SHARD_LAYOUT
+				? snprintf(text, room, "tw/%s", space->name)
+				: snprintf(text, room, "tw/%s/%u", space->name, shard));
 }
 
 unsigned space_slot(const struct space *space, unsigned shard)
@@ -75,8 +76,11 @@ void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 	static const char *const of_shard[] = {"due",   "body",  "run",   "token", "dead",
 					       "pause", "every", "died",  "added", "queue",
 					       "turns", "order", "users", "groups"};
-	static const char *const of_namespace[] = {"limits", "running", "groups"};
-	const char *const *names = shard == SHARD_NONE ? of_namespace : of_shard;
+	static const char *const of_namespace[OWN_KEYS] = {"limits",  "running", "groups",
+							   "present", "workers", "layout"};
+	const char *const *names = shard == SHARD_NONE     ? of_namespace
+				   : shard == SHARD_LAYOUT ? &of_namespace[OWN_KEYS - 1]
+							   : of_shard;
 	char key[TAG_SIZE + 16] = "{";
 	char *name = key + 1 + tag_write(space, shard, key + 1, TAG_SIZE);
 

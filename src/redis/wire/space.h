@@ -13,9 +13,11 @@
 
 /* The number of slots of a cluster. */
 enum { SLOTS = 16384 };
-/* SHARD_NONE stands for a shard where the keys are the namespace's own. */
+/* SHARD_NONE stands for a shard where the keys are the namespace's own. SHARD_LAYOUT stands for one
+ * that has the layout alone: a node of a cluster finds out by it where that is. */
 #define SHARD_NONE UINT_MAX
-enum { OWN_KEYS = 3 };
+#define SHARD_LAYOUT (UINT_MAX - 1)
+enum { OWN_KEYS = 6 };
 
 struct space {
 	char name[TW_REDIS_NAMESPACE_MAX + 1];
@@ -33,7 +35,7 @@ unsigned space_slot(const struct space *space, unsigned shard);
 
 /* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead, pause,
  * every, died, added, queue, turns, order, users, groups; of the namespace, which has OWN_KEYS:
- * limits, running, groups. */
+ * limits, running, groups, present, workers, layout. */
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);
 

@@ -25,6 +25,14 @@
 --   users  hash: "GROUP/USER" to that microsecond; each group that has users to 1
 --   groups hash: group to its rule, and '//' to those of patterns (rules.lua); '/', and "/GROUP"
 --          where users take turns, to a turn that was cut short, as "3 NAME"
+-- The namespace's own keys are, in this order:
+--   1 limits   hash: running, rate, and the bucket of permits (permits.lua)
+--   2 running  hash: worker to how many it runs and until when that is good
+--   3 groups   hash: as that of a shard
+--   4 present  sorted set: worker, by the millisecond until which its report is good
+--   5 workers  hash: worker to its report
+--   6 layout   "1 16": the version of these keys, and the number of shards; a call that reads it
+--              has it as the first one
 -- Besides, "note/WORKER" is there for the time of a lease: what a worker's last large claim took
 -- (claim.lua). And "wait" is there for a millisecond behind changes that are waited for (router.c).
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of

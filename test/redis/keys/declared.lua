@@ -1,0 +1,35 @@
+-- Stands before each script in the tests of test_keys.sh, with its name for SCRIPT: a command whose
+-- key the call did not name is an error. These keys are touched without a name, beside those of a
+-- call that names one key alone while its slot is on its way to another node (shared/time.lua).
+local unnamed = {
+	-- There is a note for each worker, and most claims write none. It ends with the lease.
+	claim = '}note/',
+	-- There is a key for each group that is limited, and a call is about many groups.
+	group_permit = '}running/',
+	-- The call is about all shards of a server that is no cluster. A name for each key of each
+	-- shard would be as much to send and to read as the rest of the call.
+	add_many = '/%d+}',
+	look = '/%d+}',
+}
+local redis = (function()
+	local own, named = redis, {}
+	for _, key in ipairs(KEYS) do
+		named[key] = true
+	end
+	local function check(command, key)
+		if command ~= 'TIME' and command ~= 'PUBLISH' and not named[key] and
+				not (unnamed.SCRIPT and string.find(key, unnamed.SCRIPT)) then
+			error('SCRIPT does not name the key ' .. tostring(key), 0)
+		end
+	end
+	return {
+		call = function(command, ...)
+			check(command, ...)
+			return own.call(command, ...)
+		end,
+		pcall = function(command, ...)
+			check(command, ...)
+			return own.pcall(command, ...)
+		end,
+	}
+end)()

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Appends the name of each script that is sent to the file $SEEN, for test_keys.sh. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "redis/wire/eval.h"
+#include "support/test.h"
+
+void __real_eval_write(const struct eval *eval, bool flagged, struct buffer *output);
+void __wrap_eval_write(const struct eval *eval, bool flagged, struct buffer *output);
+
+void __wrap_eval_write(const struct eval *eval, bool flagged, struct buffer *output)
+{
+	if (eval->whole) {
+		FILE *file = fopen(getenv("SEEN"), "a");
+
+		assert_non_null(file);
+		fprintf(file, "%s\n", eval->script->name);
+		fclose(file);
+	}
+	__real_eval_write(eval, flagged, output);
+}
