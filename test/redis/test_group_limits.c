@@ -72,14 +72,29 @@ static int done(struct crowd *crowd, int index)
 	return atomic_load_explicit(&crowd->of[index].done, memory_order_relaxed);
 }
 
-static struct tw_redis_worker *start(struct fixture *fixture, struct crowd *crowd)
+static void count_notice(void *context, const struct tw_redis_error *error)
+{
+	struct crowd *crowd = context;
+
+	(void)error;
+	atomic_fetch_add_explicit(&crowd->notices, 1, memory_order_relaxed);
+}
+
+static struct tw_redis_worker *start_with(struct fixture *fixture, struct crowd *crowd,
+					  unsigned handlers)
 {
 	const struct tw_redis_worker_options options = {.context = crowd,
 							.handler = join_crowd,
-							.handlers = 8,
-							.lease = SHORT_LEASE_MS * TW_MILLISECOND};
+							.handlers = handlers,
+							.lease = SHORT_LEASE_MS * TW_MILLISECOND,
+							.notice = count_notice};
 
 	return worker_start(&fixture->options, &options);
+}
+
+static struct tw_redis_worker *start(struct fixture *fixture, struct crowd *crowd)
+{
+	return start_with(fixture, crowd, 8);
 }
 
 static void set(struct fixture *fixture, const char *group, struct tw_redis_group_limits limits)
@@ -292,27 +307,6 @@ static void drain_leaves_other_groups(void **state)
 	tw_redis_batch_free(batch);
 }
 
-/* Goes on in a namespace of one shard. */
-static void use_one_shard(struct fixture *fixture)
-{
-	tw_redis_close(fixture->redis);
-	snprintf(fixture->name_space + strlen(fixture->name_space), 4, "-1");
-	fixture->options.shards = 1;
-	fixture->options.name_space = fixture->name_space;
-	fixture->redis = client_open(&fixture->options);
-}
-
-static struct tw_redis_worker *start_with(struct fixture *fixture, struct crowd *crowd,
-					  unsigned handlers)
-{
-	const struct tw_redis_worker_options options = {.context = crowd,
-							.handler = join_crowd,
-							.handlers = handlers,
-							.lease = SHORT_LEASE_MS * TW_MILLISECOND};
-
-	return worker_start(&fixture->options, &options);
-}
-
 /* A limit that is far off costs a busy group no turns. */
 static void groups_share_what_a_busy_worker_can_do(void **state)
 {
@@ -321,7 +315,7 @@ static void groups_share_what_a_busy_worker_can_do(void **state)
 	struct crowd crowd = {.groups = {"a", "b", "c", "free"}, .takes = TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 
-	use_one_shard(fixture);
+	fixture_use_one_shard(fixture);
 	for (int i = 0; i < 3; i++)
 		set(fixture, crowd.groups[i], (struct tw_redis_group_limits){.running = 50});
 	for (int i = 0; i < 4; i++)
@@ -333,27 +327,36 @@ static void groups_share_what_a_busy_worker_can_do(void **state)
 	worker_stop(worker);
 }
 
+/* Adds a task to each of `count` groups. */
+static void add_each(struct fixture *fixture, const char *form, int count)
+{
+	struct tw_redis_task *tasks = calloc((size_t)count, sizeof(*tasks));
+	char(*names)[24] = calloc((size_t)count, sizeof(*names));
+
+	assert_non_null(tasks);
+	assert_non_null(names);
+	for (int i = 0; i < count; i++) {
+		snprintf(names[i], sizeof(names[i]), form, i);
+		tasks[i] = (struct tw_redis_task){
+			.key = names[i], .key_size = strlen(names[i]), .group = names[i]};
+	}
+	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, (size_t)count, NULL));
+	free(names);
+	free(tasks);
+}
+
 static void many_groups_with_limits_all_run(void **state)
 {
-	enum { COUNT = 2000, BATCH = 100 };
+	enum { COUNT = 2000 };
 	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"g"}};
-	struct tw_redis_task tasks[BATCH] = {{0}};
-	char names[BATCH][24];
 	struct tw_redis_worker *worker;
 
-	use_one_shard(fixture);
+	fixture_use_one_shard(fixture);
 	set(fixture, "*", (struct tw_redis_group_limits){.running = 1});
 	set(fixture, "*/*", (struct tw_redis_group_limits){.running = 1});
-	for (int i = 0; i < COUNT; i += BATCH) {
-		for (int k = 0; k < BATCH; k++) {
-			/* They are groups and users of one. */
-			snprintf(names[k], sizeof(names[k]), i / BATCH % 2 ? "g%d" : "g/%d", i + k);
-			tasks[k] = (struct tw_redis_task){
-				.key = names[k], .key_size = strlen(names[k]), .group = names[k]};
-		}
-		assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, BATCH, NULL));
-	}
+	add_each(fixture, "g%d", COUNT / 2);
+	add_each(fixture, "g/%d", COUNT / 2);
 	worker = start(fixture, &crowd);
 	WAIT_UNTIL(done(&crowd, 0) == COUNT / 2 && !stats_of(fixture->redis).tasks);
 	assert_int_equal(crowd.of[0].most, 1);
@@ -363,22 +366,12 @@ static void many_groups_with_limits_all_run(void **state)
 /* A claim looks at no more than a thousand turns, and ends if none of them gives a task. */
 static void claim_ends_if_thousands_are_paused(void **state)
 {
-	enum { COUNT = 1200, BATCH = 100 };
 	struct fixture *fixture = *state;
-	struct tw_redis_task tasks[BATCH] = {{0}};
-	char names[BATCH][24];
 	struct tw_redis_batch *batch;
 
-	use_one_shard(fixture);
+	fixture_use_one_shard(fixture);
 	set(fixture, "g/*", (struct tw_redis_group_limits){.paused = true});
-	for (int i = 0; i < COUNT; i += BATCH) {
-		for (int k = 0; k < BATCH; k++) {
-			snprintf(names[k], sizeof(names[k]), "g/%d", i + k);
-			tasks[k] = (struct tw_redis_task){
-				.key = names[k], .key_size = strlen(names[k]), .group = names[k]};
-		}
-		assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, BATCH, NULL));
-	}
+	add_each(fixture, "g/%d", 1200);
 	add_to(fixture, "other", 1);
 	batch = claim_for(fixture->redis, "other-0", TW_MINUTE);
 	assert_string_equal(only_job(batch)->group, "other");
@@ -392,7 +385,7 @@ static void place_without_a_task_costs_no_permit(void **state)
 	struct tw_redis_worker *worker;
 	int64_t begin = wall_clock();
 
-	use_one_shard(fixture);
+	fixture_use_one_shard(fixture);
 	set(fixture, "g", (struct tw_redis_group_limits){.running = 1});
 	add_to(fixture, "g", 2);
 	/* It leaves the group, and its place stays. */
@@ -403,36 +396,23 @@ static void place_without_a_task_costs_no_permit(void **state)
 	worker_stop(worker);
 }
 
-static void count_notice(void *context, const struct tw_redis_error *error)
-{
-	struct crowd *crowd = context;
-
-	(void)error;
-	atomic_fetch_add_explicit(&crowd->notices, 1, memory_order_relaxed);
-}
-
 static void claim_that_fails_gives_its_permits_back_once(void **state)
 {
 	enum { COUNT = 20 };
 	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"g"}, .takes = TW_MILLISECOND};
-	const struct tw_redis_worker_options options = {.context = &crowd,
-							.handler = join_crowd,
-							.handlers = 8,
-							.lease = 200 * TW_MILLISECOND,
-							.notice = count_notice};
 	struct tw_redis_worker *worker;
 
-	use_one_shard(fixture);
+	fixture_use_one_shard(fixture);
 	set(fixture, "g", (struct tw_redis_group_limits){.running = 1});
 	add_to(fixture, "g", COUNT);
 	/* A claim that has something due needs this key. */
 	freeReplyObject(
 		redis_server_ask(&fixture->server, "RPUSH {tw/%s/0}token x", fixture->name_space));
-	worker = worker_start(&fixture->options, &options);
+	worker = start(fixture, &crowd);
 	WAIT_UNTIL(atomic_load_explicit(&crowd.notices, memory_order_relaxed) > 0);
 	/* It fails again, with permits and, when these have become old, without. */
-	wait_for(800 * TW_MILLISECOND);
+	wait_for(SHORT_LEASE_MS * TW_MILLISECOND);
 	assert_int_equal(done(&crowd, 0), 0);
 	freeReplyObject(
 		redis_server_ask(&fixture->server, "DEL {tw/%s/0}token", fixture->name_space));

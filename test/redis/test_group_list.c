@@ -13,21 +13,6 @@
 
 enum { ROOM = TW_REDIS_GROUPS_MAX };
 
-/* Opens a namespace of one shard. */
-static int open_one_shard(void **state)
-{
-	struct fixture *fixture;
-	int result = fixture_open(state);
-
-	fixture = *state;
-	tw_redis_close(fixture->redis);
-	snprintf(fixture->name_space + strlen(fixture->name_space), 4, "-1");
-	fixture->options.shards = 1;
-	fixture->options.name_space = fixture->name_space;
-	fixture->redis = client_open(&fixture->options);
-	return result;
-}
-
 /* Adds "GROUP-0" and so on, each due a second after the one before. Returns when the first is. */
 static int64_t add_to(struct tw_redis *redis, const char *group, int count, tw_duration delay)
 {
@@ -416,7 +401,8 @@ static void program_lists_groups(void **state)
 	program_end(&program);
 }
 
-#define ONE_SHARD_TEST(test) cmocka_unit_test_setup_teardown(test, open_one_shard, fixture_close)
+#define ONE_SHARD_TEST(test) \
+	cmocka_unit_test_setup_teardown(test, fixture_open_one_shard, fixture_close)
 
 int main(void)
 {

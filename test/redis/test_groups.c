@@ -15,21 +15,6 @@
 static const tw_duration long_lease = TW_MINUTE;
 static const tw_duration short_lease = 20 * TW_MILLISECOND;
 
-/* Opens a namespace of one shard, so that a claim sees all. */
-static int open_one_shard(void **state)
-{
-	struct fixture *fixture;
-	int result = fixture_open(state);
-
-	fixture = *state;
-	tw_redis_close(fixture->redis);
-	snprintf(fixture->name_space + strlen(fixture->name_space), 4, "-1");
-	fixture->options.shards = 1;
-	fixture->options.name_space = fixture->name_space;
-	fixture->redis = client_open(&fixture->options);
-	return result;
-}
-
 static void add_to(struct tw_redis *redis, const char *group, const char *key, tw_duration delay)
 {
 	const struct tw_redis_task task = {
@@ -505,7 +490,8 @@ static void worker_runs_groups_and_callbacks_name_them(void **state)
 	http_server_stop(&http);
 }
 
-#define ONE_SHARD_TEST(test) cmocka_unit_test_setup_teardown(test, open_one_shard, fixture_close)
+#define ONE_SHARD_TEST(test) \
+	cmocka_unit_test_setup_teardown(test, fixture_open_one_shard, fixture_close)
 
 int main(void)
 {

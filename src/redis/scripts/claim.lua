@@ -19,7 +19,7 @@ local function note_key()
 	return string.sub(KEYS[1], 1, -4) .. 'note/' .. ARGV[4]
 end
 -- The functions of groups, if the shard has any.
-local group = redis.call('EXISTS', string.sub(KEYS[1], 1, -4) .. 'turns') == 1 and grouping()
+local group = redis.call('EXISTS', KEYS[11]) == 1 and grouping()
 if ARGV[6] == '1' then
 	local number, token, score = string.match(redis.call('GET', note_key()) or '',
 		'^(%d+) (%d+) (%d+)$')

@@ -1,4 +1,4 @@
--- with: hint due_time leased group
+-- with: hint due_time leased group refusal
 -- Adds a recurring task, or replaces a task by one. ARGV: mode (any, new, replace), key, at, delay,
 -- record, what becomes of missed times (one, skip, all), either the period in milliseconds or
 -- "cron - ZONE EXPRESSION", and the time from which it is to recur (0: none is given, -1: a delay
@@ -14,11 +14,9 @@ if period and at > 0 and at < now then
 	due = at + math.ceil((now - at) / period) * period
 end
 local score = redis.call('ZSCORE', KEYS[1], key)
-if mode == 'new' and score then
-	return -1
-end
-if mode == 'replace' and not score then
-	return -2
+local refused = refusal(mode, score)
+if refused then
+	return refused
 end
 local group = grouping()
 local was_due, is_queued = group.due_of(score or 0)

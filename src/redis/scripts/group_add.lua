@@ -1,4 +1,4 @@
--- with: hint due_time group
+-- with: hint due_time group refusal
 -- Adds tasks of groups, one after the other. ARGV: for each what add.lua has. Answers as it does.
 local group = grouping()
 local answers = {}
@@ -21,10 +21,9 @@ for i = 1, #ARGV - 2, 5 do
 		write()
 	end
 	local score = redis.call('ZSCORE', KEYS[1], key)
-	local answer = mode == 'new' and score and -1 or
-		mode == 'replace' and not score and -2 or due
+	local refused = refusal(mode, score)
 
-	if answer == due then
+	if not refused then
 		if score then
 			group.leave(key, score)
 			redis.call('HDEL', KEYS[3], key)
@@ -35,7 +34,7 @@ for i = 1, #ARGV - 2, 5 do
 		is_unwritten[key] = true
 		earliest = math.min(due, earliest or due)
 	end
-	answers[#answers + 1] = answer
+	answers[#answers + 1] = refused or due
 end
 if earliest then
 	write()

@@ -1,7 +1,7 @@
 -- with: read
 -- ARGV: names of groups, each followed by a newline. Answers of each how many of its tasks wait,
 -- and the due time of the first of these or 0.
-local queue = string.sub(KEYS[1], 1, -4) .. 'queue'
+local queue = KEYS[10]
 local reply = {}
 
 for name in string.gmatch(ARGV[1], '([^\n]*)\n') do

@@ -2,7 +2,7 @@
 -- Takes up to 1,000 waiting tasks of a group, and of its users, out of the shard. ARGV: the group.
 -- Answers how many places in the queue it has emptied, and how many of these had a task still.
 local MOST = 1000
-local queue = string.sub(KEYS[1], 1, -4) .. 'queue'
+local queue = KEYS[10]
 local name = ARGV[1]
 local group = grouping()
 local removed = 0

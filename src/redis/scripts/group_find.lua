@@ -5,7 +5,8 @@
 -- evenly spaced places one is of each group that has an Nth of all. A group has much the same place
 -- in each shard, so each shard looks at other places: those of all shards are evenly spaced, too.
 local group = grouping()
-local most, tag = tonumber(ARGV[1]), string.sub(KEYS[1], 1, -4)
+local most = tonumber(ARGV[1])
+local queue, turns, order, users = unpack(KEYS, 10, 13)
 local reply, found = {}, {}
 local offset = string.match(KEYS[1], '(%d+)}due$') * 0.618034 % 1
 
@@ -31,22 +32,22 @@ local function sample(key, rank, count)
 	return some
 end
 
-local waiting = read('ZCARD', tag .. 'queue')
-local places = sample(tag .. 'queue', 0, waiting)
+local waiting = read('ZCARD', queue)
+local places = sample(queue, 0, waiting)
 for _, place in ipairs(places) do
 	add(string.match(place, '^[^%z]*'), waiting / #places, 0)
 end
 
 -- These find small groups, if there are few. Of those that have users `order` has the users, and ''
 -- for their own tasks.
-local names = read('ZRANGE', tag .. 'turns', 0, most)
-local has_users = read('HMGET', tag .. 'users', unpack(names))
+local names = read('ZRANGE', turns, 0, most)
+local has_users = read('HMGET', users, unpack(names))
 for i, name in ipairs(names) do
 	if not has_users[i] then
 		add(name, 0, 0)
 	end
 end
-for _, member in ipairs(sample(tag .. 'order', 0, read('ZCARD', tag .. 'order'))) do
+for _, member in ipairs(sample(order, 0, read('ZCARD', order))) do
 	local name, user = string.match(member, '^([^%z]*)%z................(.*)$')
 	if name then
 		add(user == '' and name or name .. '/' .. user, 0, 0)

@@ -14,9 +14,8 @@ for i = 3, #ARGV, 4 do
 	local given, wait = -1, -1
 
 	if rule and rule.is_limited then
-		given, wait = permit({most = rule.running, rate = rule.rate, burst = rule.burst},
-			running, running, name, good_for, tonumber(ARGV[i + 1]),
-			tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]))
+		given, wait = permit(rule, running, running, name, good_for,
+			tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]))
 		redis.call('PEXPIRE', running, string.format('%d', math.max(good_for,
 			rule.rate > 0 and 1000 + rule.burst / rule.rate * 1000 or 0)))
 	else

@@ -7,29 +7,29 @@ local key = string.match(KEYS[1], '^.*}') .. 'groups'
 local is_gone = text == '0 0 0 0 0'
 
 if string.find(name, '*', 1, true) then
-	local lines, others = {}, ''
+	local lines = {}
 	for line, pattern in string.gmatch(redis.call('HGET', key, '//') or '',
 			'(%d+ %d+ %d+ %d+ %d+ ([^\n]+)\n)') do
 		if pattern ~= name then
-			lines[#lines + 1] = {line = line, size = #pattern}
+			lines[#lines + 1] = line
 		end
 	end
 	if not is_gone then
 		if #lines >= most then
 			return -1
 		end
-		lines[#lines + 1] = {line = text .. ' ' .. name .. '\n', size = #name}
+		lines[#lines + 1] = text .. ' ' .. name .. '\n'
+	end
+	local function size(line)
+		return #string.match(line, '%d+ %d+ %d+ %d+ %d+ (.*)')
 	end
 	table.sort(lines, function(a, b)
-		return a.size > b.size or a.size == b.size and a.line < b.line
+		return size(a) > size(b) or size(a) == size(b) and a < b
 	end)
-	for _, entry in ipairs(lines) do
-		others = others .. entry.line
-	end
-	if others == '' then
+	if #lines == 0 then
 		redis.call('HDEL', key, '//')
 	else
-		redis.call('HSET', key, '//', others)
+		redis.call('HSET', key, '//', table.concat(lines))
 	end
 elseif is_gone then
 	redis.call('HDEL', key, name)

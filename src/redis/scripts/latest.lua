@@ -1,4 +1,4 @@
--- with: hint due_time group
+-- with: hint due_time group refusal
 -- Adds a task that has a latest due time, or replaces one. ARGV: mode (any, new, replace), key, at,
 -- delay, record, and how long after its first add the task is due at the latest, in microseconds.
 -- The latest due time stands at the end of the record's head (record.h), so what replaces or ends
@@ -6,12 +6,10 @@
 -- it here. Returns the due time, or -1: it exists, -2: it doesn't.
 local mode, key, at, delay, record, latest = unpack(ARGV)
 local score = redis.call('ZSCORE', KEYS[1], key)
+local refused = refusal(mode, score)
 
-if mode == 'new' and score then
-	return -1
-end
-if mode == 'replace' and not score then
-	return -2
+if refused then
+	return refused
 end
 local waits = score and redis.call('HEXISTS', KEYS[3], key) == 0
 local replaced = waits and redis.call('HGET', KEYS[2], key) or ''

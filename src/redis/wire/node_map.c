@@ -52,7 +52,8 @@ struct node *node_map_find(struct node_map *map, const char *host, int port)
 	return node;
 }
 
-static struct node *told_find(struct node_map *map, struct node *teller, const char *host, int port)
+static struct node *named_find(struct node_map *map, struct node *teller, const char *host,
+			       int port)
 {
 	if (host && *host && strcmp(host, "?") != 0)
 		return node_map_find(map, host, port);
@@ -63,10 +64,10 @@ static struct node *told_find(struct node_map *map, struct node *teller, const c
 	return node_map_find(map, "127.0.0.1", port);
 }
 
-struct node *node_map_find_told(struct node_map *map, struct node *teller, const char *host,
-				int port)
+struct node *node_map_find_named(struct node_map *map, struct node *teller, const char *host,
+				 int port)
 {
-	struct node *node = told_find(map, teller, host, port);
+	struct node *node = named_find(map, teller, host, port);
 
 	/* A master is checked for more than a replica. */
 	if (node)
@@ -188,8 +189,8 @@ static void range_read(struct node_map *map, struct node *asked, const redisRepl
 	if (!master || master->elements < 2 || master->element[1]->type != REDIS_REPLY_INTEGER ||
 	    master->element[1]->integer <= 0 || master->element[1]->integer > 65535)
 		return;
-	node = node_map_find_told(map, asked, master->element[0]->str,
-				  (int)master->element[1]->integer);
+	node = node_map_find_named(map, asked, master->element[0]->str,
+				   (int)master->element[1]->integer);
 	for (long long slot = range->element[0]->integer;
 	     node && slot >= 0 && slot <= range->element[1]->integer && slot < SLOTS && *slots_left;
 	     slot++, --*slots_left)

@@ -81,8 +81,8 @@ struct node *node_map_find(struct node_map *map, const char *host, int port);
  * ("", "?" or NULL) it has that by which the teller was reached. If that is a unix socket, it is
  * the teller itself if it has this port, and otherwise a server on this machine.
  */
-struct node *node_map_find_told(struct node_map *map, struct node *teller, const char *host,
-				int port);
+struct node *node_map_find_named(struct node_map *map, struct node *teller, const char *host,
+				 int port);
 /* Notes that the node has the slot from now on. */
 void node_map_move(struct node_map *map, unsigned slot, const struct node *node);
 /* Notes that the node has all slots. */

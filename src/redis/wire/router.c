@@ -353,7 +353,7 @@ static struct node *redirect_target(struct router *router, struct node *from, co
 	port = strtol(colon + 1, NULL, 10);
 	if (port <= 0 || port > 65535)
 		return NULL;
-	return node_map_find_told(&router->map, from, address, (int)port);
+	return node_map_find_named(&router->map, from, address, (int)port);
 }
 
 static void follow_redirect(struct router *router, struct eval *eval, const char *text)

@@ -62,8 +62,9 @@ struct worker_shard {
 	bool is_large; /* its last claim brought large records, or was too small for one */
 	bool is_lost;  /* its last claim's reply was lost; the next claim gives the tasks back */
 	uint64_t claim_number; /* one more after each reply */
-	struct list wants;     /* groups that it keeps back until they have permits */
-	size_t want_count;
+	struct list
+		offered;   /* groups that it keeps back, and that have permits for its next claim */
+	size_t want_count; /* groups that it keeps back */
 
 	bool sweep_is_due;     /* its dead letters must be checked */
 	char sweep_cursor[24]; /* where the sweep goes on; "" means the beginning */
@@ -125,7 +126,7 @@ struct group_row {
 	tw_duration given_at; /* monotonic; when the last permits were given */
 	struct list wants;    /* shards that keep it back */
 
-	bool is_named;   /* the claim that is being read lacked permits for it */
+	uint64_t named;  /* the number of the last claim that lacked permits for it */
 	bool is_limited; /* it has limits, as far as is known */
 	struct list limited;
 	bool is_due; /* the next turn looks at it */

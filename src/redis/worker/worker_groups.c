@@ -37,14 +37,19 @@ static const tw_duration keep_time = TW_SECOND;
 /* A tenant's permits may have found only users that lack theirs. */
 static const tw_duration keep_time_of_tenants = 200 * TW_MILLISECOND;
 
-/* A want is a shard that keeps a group back until it has permits. */
+/* A want is a shard that keeps a group back until it has permits. Permits are offered to as many
+ * shards as there are permits, so that a claim looks at no others. */
 struct want {
 	struct group_row *row;
 	struct worker_shard *shard;
 	struct list of_row;
-	struct list of_shard;
-	size_t count;  /* about how many tasks */
-	size_t passed; /* permits in the claim under way, or just ended */
+	struct want *tenant; /* a user's: that of the tenant in the shard, or NULL */
+	struct list of_tenant;
+	struct list users; /* a tenant's */
+	bool is_offered;
+	struct list of_shard; /* if it is offered */
+	size_t count;         /* about how many tasks */
+	size_t passed;        /* permits in the claim under way, or just ended */
 };
 
 void groups_init(struct source *source)
@@ -52,7 +57,7 @@ void groups_init(struct source *source)
 	list_init(&source->groups.due);
 	list_init(&source->groups.limited);
 	for (unsigned i = 0; i < source->shard_count; i++)
-		list_init(&source->shards[i].wants);
+		list_init(&source->shards[i].offered);
 }
 
 /* ---- Rows ---- */
@@ -187,39 +192,106 @@ void run_leave_group(struct run *run)
 
 /* ---- Wants ---- */
 
+static void want_offer(struct want *want)
+{
+	if (!want->is_offered)
+		list_append(&want->shard->offered, &want->of_shard);
+	want->is_offered = true;
+	shard_look_in(want->shard, 0);
+}
+
+static void want_withdraw(struct want *want)
+{
+	if (want->is_offered)
+		list_remove(&want->of_shard);
+	want->is_offered = false;
+}
+
+/* Offers what the row has left to as many of the shards, which take turns. */
+static void row_offer(struct group_row *row)
+{
+	const struct list *last = row->wants.previous;
+	const struct list *first = NULL;
+
+	for (size_t i = 0; i < row->left && first != last && !list_is_empty(&row->wants); i++) {
+		struct want *want = list_entry(row->wants.next, struct want, of_row);
+
+		first = list_take_first(&row->wants);
+		list_append(&row->wants, &want->of_row);
+		want_offer(want);
+		if (want->tenant)
+			want_offer(want->tenant);
+		/* Users may be asked for now. */
+		for (struct list *at = want->users.next; at != &want->users; at = at->next)
+			row_look(list_entry(at, struct want, of_tenant)->row);
+	}
+}
+
 static void want_drop(struct want *want)
 {
+	struct group_row *row = want->row;
+	struct list *user;
+
+	while ((user = list_take_first(&want->users)))
+		list_entry(user, struct want, of_tenant)->tenant = NULL;
+	if (want->tenant)
+		list_remove(&want->of_tenant);
+	want_withdraw(want);
 	list_remove(&want->of_row);
-	list_remove(&want->of_shard);
-	row_look(want->row);
 	want->shard->want_count--;
 	free(want);
+	row_look(row);
+	row_offer(row);
+}
+
+static struct want *want_find(const struct group_row *row, const struct worker_shard *shard)
+{
+	for (struct list *at = row->wants.next; at != &row->wants; at = at->next)
+		if (list_entry(at, struct want, of_row)->shard == shard)
+			return list_entry(at, struct want, of_row);
+	return NULL;
+}
+
+static struct want *want_create(struct group_row *row, struct worker_shard *shard)
+{
+	struct want *want = shard->want_count < WANTS_MOST ? calloc(1, sizeof(*want)) : NULL;
+
+	if (!want)
+		return NULL;
+	want->row = row;
+	want->shard = shard;
+	list_init(&want->users);
+	list_append(&row->wants, &want->of_row);
+	want->tenant = row->tenant ? want_find(row->tenant, shard) : NULL;
+	if (want->tenant)
+		list_append(&want->tenant->users, &want->of_tenant);
+	shard->want_count++;
+	return want;
 }
 
 /* Notes that the shard keeps the group back. Without memory the shard names it again. */
 static void want_add(struct worker_shard *shard, const char *name, size_t count)
 {
 	struct group_row *row = row_get(shard->source, name);
-	struct want *want = NULL;
+	struct want *want;
 
 	if (!row)
 		return;
-	for (struct list *at = row->wants.next; at != &row->wants && !want; at = at->next)
-		if (list_entry(at, struct want, of_row)->shard == shard)
-			want = list_entry(at, struct want, of_row);
-	if (!want && shard->want_count < WANTS_MOST && (want = calloc(1, sizeof(*want)))) {
-		want->row = row;
-		want->shard = shard;
-		list_append(&row->wants, &want->of_row);
-		list_append(&shard->wants, &want->of_shard);
-		shard->want_count++;
-	}
+	want = want_find(row, shard);
+	if (!want)
+		want = want_create(row, shard);
 	if (want) {
 		want->count = count;
-		row->is_named = true;
+		row->named = shard->source->stats.claims;
 	}
 	row_look(row);
 	row_let_go(row);
+}
+
+/* Returns whether the claim that is being read lacked permits for the row. */
+static bool is_named(const struct group_row *row)
+{
+	return row->named == row->source->stats.claims;
 }
 
 /* Returns whether the permits that are left are to be returned: if the worker has stood still for
@@ -236,32 +308,33 @@ void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit)
 {
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	size_t passed = 0;
+	struct list *next;
 
-	for (struct list *at = shard->wants.next; at != &shard->wants && passed < PASSED_MOST;
-	     at = at->next) {
+	for (struct list *at = shard->offered.next; at != &shard->offered && passed < PASSED_MOST;
+	     at = next) {
 		struct want *want = list_entry(at, struct want, of_shard);
 		struct group_row *row = want->row;
 		size_t count = row->left < limit ? row->left : limit;
 
-		if (!count || permits_are_old(row, now))
+		next = at->next;
+		if (!count || permits_are_old(row, now)) {
+			want_withdraw(want);
 			continue;
+		}
 		claim_permit(eval, row->name, count);
 		want->passed = count;
 		left_add(row, -(int64_t)count);
 		row->claims += count;
-		row_look(row);
 		passed++;
 	}
 }
 
 void groups_settle(struct worker_shard *shard, enum claim_end end)
 {
-	for (struct list *at = shard->wants.next; at != &shard->wants; at = at->next) {
+	for (struct list *at = shard->offered.next; at != &shard->offered; at = at->next) {
 		struct want *want = list_entry(at, struct want, of_shard);
 		struct group_row *row = want->row;
 
-		if (!want->passed)
-			continue;
 		row->claims -= want->passed;
 		/* The tasks of a lost reply have permits until they are given back. */
 		if (end != CLAIM_LOST)
@@ -272,26 +345,17 @@ void groups_settle(struct worker_shard *shard, enum claim_end end)
 	}
 }
 
-/* Returns whether the shard keeps back a user of the group. */
-static bool users_want(const struct worker_shard *shard, const struct group_row *tenant)
-{
-	const struct list *at = tenant->users ? shard->wants.next : &shard->wants;
-
-	while (at != &shard->wants && list_entry(at, struct want, of_shard)->row->tenant != tenant)
-		at = at->next;
-	return at != &shard->wants;
-}
-
 /* Decides what becomes of a want whose permits were in a claim. */
 static void want_review(struct want *want, bool is_empty)
 {
 	struct group_row *row = want->row;
+
 	want->passed = 0;
-	if (!row->is_named) {
+	if (!is_named(row)) {
 		/* A claim that left something due may not have come to this group, a tenant without
 		 * permits keeps its users from having their turns, and they need the tenant's. */
-		if (is_empty && !(row->tenant && row->tenant->is_named) &&
-		    !users_want(want->shard, row))
+		if (is_empty && !(row->tenant && is_named(row->tenant)) &&
+		    list_is_empty(&want->users))
 			want_drop(want);
 	} else if (row->left && !row->users) {
 		/* They were passed for a place in the queue that had no task any more. */
@@ -307,15 +371,13 @@ void groups_lack(struct worker_shard *shard, const struct tw_redis_batch *batch)
 
 	for (size_t i = 0; batch_lack(batch, i, &name, &count); i++)
 		want_add(shard, name, count);
-	for (struct list *at = shard->wants.next; at != &shard->wants; at = next) {
+	for (struct list *at = shard->offered.next; at != &shard->offered; at = next) {
 		struct want *want = list_entry(at, struct want, of_shard);
 
 		next = at->next;
 		if (want->passed)
 			want_review(want, batch->next);
 	}
-	for (struct list *at = shard->wants.next; at != &shard->wants; at = at->next)
-		list_entry(at, struct want, of_shard)->row->is_named = false;
 }
 
 /* ---- Questions ---- */
@@ -379,6 +441,16 @@ static size_t row_budget(const struct group_row *row, size_t room)
 	return budget < room ? budget : room;
 }
 
+static void question_begin(struct source *source, struct eval *eval)
+{
+	char name[24];
+
+	snprintf(name, sizeof(name), "%016" PRIx64, source->worker->name);
+	eval_begin(eval, &script_group_permit, &source->redis->space, SHARD_NONE);
+	eval_text(eval, name);
+	eval_number(eval, delay_to_ms(2 * source->worker->options.lease));
+}
+
 /* Adds the row to the question, if there is anything to ask or report. */
 static void row_ask(struct group_row *row, struct eval *eval, size_t *room, tw_duration now)
 {
@@ -409,6 +481,8 @@ static void row_ask(struct group_row *row, struct eval *eval, size_t *room, tw_d
 	row->asked_for = wanted;
 	if (row->tenant)
 		row->tenant->users_left += wanted;
+	if (!groups->asked_count)
+		question_begin(row->source, eval);
 	groups->asked[groups->asked_count++] = row;
 	eval_text(eval, row->name);
 	eval_number(eval, (int64_t)row->asked_has);
@@ -416,16 +490,6 @@ static void row_ask(struct group_row *row, struct eval *eval, size_t *room, tw_d
 	eval_number(eval, (int64_t)returned);
 	groups->asked_room += wanted;
 	*room -= wanted;
-}
-
-static void question_begin(struct source *source, struct eval *eval)
-{
-	char name[24];
-
-	snprintf(name, sizeof(name), "%016" PRIx64, source->worker->name);
-	eval_begin(eval, &script_group_permit, &source->redis->space, SHARD_NONE);
-	eval_text(eval, name);
-	eval_number(eval, delay_to_ms(2 * source->worker->options.lease));
 }
 
 /* Puts the rows whose reports become old where the turn looks at them. */
@@ -449,9 +513,6 @@ bool groups_ask(struct source *source, struct eval *eval, size_t room)
 	struct list asked;
 
 	reports_look(groups, now);
-	if (list_is_empty(&groups->due))
-		return false;
-	question_begin(source, eval);
 	list_init(&stay);
 	list_init(&asked);
 	while (!list_is_empty(&groups->due) && groups->asked_count < GROUPS_ASKED_MOST &&
@@ -473,17 +534,6 @@ bool groups_ask(struct source *source, struct eval *eval, size_t room)
 	return groups->asked_count;
 }
 
-/* Puts the users of the tenant that the shard keeps back where the next turn looks at them. */
-static void users_look(const struct group_row *tenant, const struct worker_shard *shard)
-{
-	for (struct list *at = shard->wants.next; at != &shard->wants; at = at->next) {
-		struct group_row *row = list_entry(at, struct want, of_shard)->row;
-
-		if (row->tenant == tenant)
-			row_look(row);
-	}
-}
-
 /* Takes the answer about a row: how many more it may begin, or -1: it has no limits; and how long
  * it must wait for more, or -1. */
 static void answer_take(struct group_row *row, int64_t given, int64_t wait_ms)
@@ -503,13 +553,7 @@ static void answer_take(struct group_row *row, int64_t given, int64_t wait_ms)
 		row->wait = row->wait > longer ? row->wait : longer;
 		row_wait(row, row->wait);
 	}
-	for (struct list *at = row->wants.next; at != &row->wants && row->left; at = at->next) {
-		struct worker_shard *shard = list_entry(at, struct want, of_row)->shard;
-
-		shard_look_in(shard, 0);
-		if (row->users)
-			users_look(row, shard);
-	}
+	row_offer(row);
 }
 
 void groups_read(struct source *source, const struct eval *eval)
@@ -562,9 +606,10 @@ void groups_free(struct source *source)
 	struct group_row *row;
 	struct group_row *next;
 
-	for (unsigned i = 0; i < source->shard_count; i++)
-		while (!list_is_empty(&source->shards[i].wants))
-			want_drop(list_entry(source->shards[i].wants.next, struct want, of_shard));
-	HASH_ITER (hh, source->groups.rows, row, next)
+	HASH_ITER (hh, source->groups.rows, row, next) {
+		row->left = 0;
+		while (!list_is_empty(&row->wants))
+			want_drop(list_entry(row->wants.next, struct want, of_row));
 		row_free(row);
+	}
 }

@@ -34,6 +34,23 @@ int fixture_open(void **state)
 	return 0;
 }
 
+void fixture_use_one_shard(struct fixture *fixture)
+{
+	tw_redis_close(fixture->redis);
+	snprintf(fixture->name_space + strlen(fixture->name_space), 4, "-1");
+	fixture->options.shards = 1;
+	fixture->options.name_space = fixture->name_space;
+	fixture->redis = client_open(&fixture->options);
+}
+
+int fixture_open_one_shard(void **state)
+{
+	int result = fixture_open(state);
+
+	fixture_use_one_shard(*state);
+	return result;
+}
+
 int fixture_close(void **state)
 {
 	(void)state;

@@ -24,6 +24,10 @@ int fixture_stop_server(void **state);
 /* A test's setup and teardown: a new namespace, and `redis` opened in it, with 4 shards. */
 int fixture_open(void **state);
 int fixture_close(void **state);
+/* Goes on in a new namespace of one shard, so that a claim sees all. */
+void fixture_use_one_shard(struct fixture *fixture);
+/* A test's setup: fixture_open() with one shard. */
+int fixture_open_one_shard(void **state);
 
 #define FIXTURE_TEST(test) cmocka_unit_test_setup_teardown(test, fixture_open, fixture_close)
 #define FIXTURE_RUN(tests) cmocka_run_group_tests(tests, fixture_start_server, fixture_stop_server)

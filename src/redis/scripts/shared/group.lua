@@ -6,9 +6,7 @@
 -- where one is asked for.
 local function grouping()
 	local QUEUED = 4000000000000000
-	local tag = string.sub(KEYS[1], 1, -4)
-	local queue, turns = tag .. 'queue', tag .. 'turns'
-	local order, users = tag .. 'order', tag .. 'users'
+	local queue, turns, order, users = unpack(KEYS, 10, 13)
 	local group = {}
 	local has_users, is_begun
 

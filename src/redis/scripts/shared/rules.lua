@@ -65,8 +65,8 @@ local function rules(key)
 		for i = 2, 4 do
 			rule[i] = rule[i] < 4294967295 and rule[i] or 0
 		end
-		return {weight = math.max(rule[1], 1), running = rule[2], rate = rule[3],
-			burst = rule[4], paused = rule[5] > 0,
+		return {weight = math.max(rule[1], 1), most = rule[2], rate = rule[3],
+			burst = rule[4], is_paused = rule[5] > 0,
 			is_limited = rule[2] + rule[3] > 0}
 	end
 end

@@ -44,6 +44,8 @@ if #KEYS == 1 then
 	KEYS[2], KEYS[3] = tag .. 'body', tag .. 'run'
 	KEYS[4], KEYS[5], KEYS[6] = tag .. 'token', tag .. 'dead', tag .. 'pause'
 	KEYS[7], KEYS[8], KEYS[9] = tag .. 'every', tag .. 'died', tag .. 'added'
+	KEYS[10], KEYS[11], KEYS[12] = tag .. 'queue', tag .. 'turns', tag .. 'order'
+	KEYS[13], KEYS[14] = tag .. 'users', tag .. 'groups'
 end
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]

@@ -12,9 +12,7 @@
 -- more of it may be due; others are left where they are, for the next claim. One that is paused is
 -- kept back for 10 s, too. Needs rules and group.
 local function turns_claim(own, most, permits)
-	local tag = string.sub(KEYS[1], 1, -4)
-	local queue_key, turns_key, groups_key = tag .. 'queue', tag .. 'turns', tag .. 'groups'
-	local order_key, users_key = tag .. 'order', tag .. 'users'
+	local queue_key, turns_key, order_key, users_key, groups_key = unpack(KEYS, 10, 14)
 	local has_users = redis.call('EXISTS', users_key) == 1
 	local rule_of = redis.call('EXISTS', groups_key) == 1 and rules(groups_key)
 	local rotations, take = {}, nil
@@ -38,25 +36,26 @@ local function turns_claim(own, most, permits)
 
 	-- Notes how many tasks a turn lacks permits for, in itself and in its group.
 	local function lack(turn, count)
-		if turn.allowed < math.huge and turn.path then
+		if turn.parent then
+			lack(turn.parent, count)
+		end
+		if turn.allowed < math.huge then
 			local at = lack_of[turn.path]
 			if at then
 				lacks[at + 1] = lacks[at + 1] + count
-			elseif #lacks < 200 then
+			else
 				lack_of[turn.path] = #lacks + 1
 				lacks[#lacks + 1] = turn.path
 				lacks[#lacks + 1] = count
 			end
-		end
-		if turn.parent then
-			lack(turn.parent, count)
 		end
 	end
 
 	-- Keeps back a turn that may take no more, though more is due.
 	local function starve(turn)
 		local count = most
-		if #lacks == 200 and not lack_of[turn.path] then
+		-- There must be room for the turn and its group.
+		if #lacks > 196 and not lack_of[turn.path] then
 			turn.round = turn.taken > 0 and turn.round or nil
 			return
 		end
@@ -97,21 +96,21 @@ local function turns_claim(own, most, permits)
 		if #names == 0 then
 			return
 		end
-		local texts = rule_of and
+		local own_rules = rule_of and
 			redis.call('HMGET', groups_key, '/' .. (rotation.group or ''),
 				unpack(paths)) or {}
 		local users = has_users and not rotation.group and
 			redis.call('HMGET', users_key, unpack(names)) or {}
-		local spent, cut = string.match(texts[1] or '', '^(%d+) (.*)$')
+		local spent, cut = string.match(own_rules[1] or '', '^(%d+) (.*)$')
 		for i, name in ipairs(names) do
-			local rule = rule_of and rule_of(paths[i], texts[i + 1])
+			local rule = rule_of and rule_of(paths[i], own_rules[i + 1])
 			local weight = rule and rule.weight or 1
 			local turn = {name = name, path = paths[i], weight = weight,
 				taken = 0, left = 0, was_cut = cut == name,
 				spent = cut == name and spent % weight or 0,
 				allowed = rule and rule.is_limited and permits and
 					(permits[paths[i]] or 0) or math.huge,
-				is_paused = rule and rule.paused}
+				is_paused = rule and rule.is_paused}
 			if rotation.group and name == '' then
 				turn.path = rotation.group
 			end
