@@ -70,7 +70,7 @@ struct board {
 	enum board_need wanted; /* by looks since the last question began */
 	tw_duration
 		wanted_at; /* when the first look wanted it, or 0 if none does and none is asked */
-	tw_duration asked_at;    /* when the last question ended, or 0 */
+	tw_duration asked_at;    /* when the last question for counts ended, or 0 */
 	tw_duration all_at;      /* when the last question for all ended */
 	bool answered;           /* the last question was */
 	tw_duration answered_at; /* Redis's last answer, or 0 */
@@ -255,26 +255,42 @@ static void colleagues_ask(struct board *board)
 	pthread_mutex_unlock(&board->lock);
 }
 
-static void redis_ask(struct board *board, enum board_need need)
+/* Returns whether what was asked at that time need not be asked for again. */
+static bool is_fresh(tw_duration asked_at, tw_duration now)
+{
+	return asked_at && asked_at >= now - answer_is_fresh;
+}
+
+/* Asks for the counts of all namespaces, and for their groups. */
+static void counts_ask(struct board *board)
 {
 	bool answered = spaces_ask(board);
 	tw_duration now = now_read();
-	uint64_t dead = 0;
 
 	pthread_mutex_lock(&board->lock);
 	board->answered = answered;
+	board->asked_at = now;
 	if (answered)
 		board->answered_at = now;
-	for (size_t i = 0; i < board->space_count && answered; i++) {
+	for (size_t i = 0; i < board->space_count && answered; i++)
 		board->spaces[i].tasks = board->spaces[i].asked;
-		dead += board->spaces[i].asked.dead;
-	}
 	pthread_mutex_unlock(&board->lock);
 	if (answered)
 		groups_ask(board, now);
-	if (!answered || need != BOARD_ALL)
+}
+
+static void redis_ask(struct board *board, enum board_need need)
+{
+	uint64_t dead = 0;
+
+	/* Those that want all may come right after those that want counts. */
+	if (!is_fresh(board->asked_at, now_read()))
+		counts_ask(board);
+	if (!board->answered || need != BOARD_ALL)
 		return;
-	letters_ask(board, dead, now);
+	for (size_t i = 0; i < board->space_count; i++)
+		dead += board->spaces[i].tasks.dead;
+	letters_ask(board, dead, now_read());
 	colleagues_ask(board);
 }
 
@@ -287,10 +303,9 @@ static void wanted_ask(struct board *board)
 	pthread_mutex_unlock(&board->lock);
 	redis_ask(board, need);
 	pthread_mutex_lock(&board->lock);
-	board->asked_at = now_read();
 	if (need == BOARD_ALL)
-		board->all_at = board->asked_at;
-	board->wanted_at = board->wanted ? board->asked_at : 0;
+		board->all_at = now_read();
+	board->wanted_at = board->wanted ? now_read() : 0;
 	pthread_cond_broadcast(&board->changed);
 }
 
@@ -469,11 +484,12 @@ static void spaces_look(const struct board *board, struct figures *figures)
 /* Waits for an answer that is fresh now. The lock is held. */
 static void answer_await(struct board *board, enum board_need need)
 {
-	const tw_duration *asked_at = need == BOARD_ALL ? &board->all_at : &board->asked_at;
-	tw_duration since = now_read() - answer_is_fresh;
+	tw_duration now = now_read();
 	bool waits = need != BOARD_NOTHING;
 
-	while (waits && !board->stop && (!*asked_at || *asked_at < since)) {
+	while (waits && !board->stop &&
+	       (!is_fresh(board->asked_at, now) ||
+		(need == BOARD_ALL && !is_fresh(board->all_at, now)))) {
 		if (!board->wanted_at)
 			board->wanted_at = now_read();
 		if (board->wanted < need) {

@@ -937,28 +937,28 @@ static int64_t counted(struct fixture *fixture)
 
 static void redis_is_asked_once_a_second_whoever_looks(void **state)
 {
-	enum { SHARDS = 4, LOOKS = 300 };
+	enum { SHARDS = 4, LOOKS_MS = 2500 };
 	struct fixture *fixture = *state;
 	tw_duration begin;
 	tw_duration took;
 	int64_t before;
+	int64_t asked;
 
 	start(no_options);
 	assert_true(await_status("/readyz", 200));
-	before = counted(fixture);
+	/* The time is that of all that is counted, also where the machine is busy in between. */
 	begin = redis_server_now(&fixture->server);
-	for (int i = 0; i < LOOKS; i++) {
+	before = counted(fixture);
+	do {
+		wait_for(20 * TW_MILLISECOND);
+		assert_int_equal(status_of_path("/metrics"), 200);
+		/* It wants more, but the counts are fresh. */
 		assert_int_equal(status_of_path("/status.json"), 200);
-		assert_int_equal(status_of_path("/metrics"), 200);
-	}
+		took = redis_server_now(&fixture->server) - begin;
+	} while (took < LOOKS_MS);
+	asked = counted(fixture) - before;
 	took = redis_server_now(&fixture->server) - begin;
-	assert_true(counted(fixture) - before <= SHARDS * (took / 1000 + 2));
-	/* It does ask. */
-	for (int i = 0; i < 3000 && counted(fixture) < before + 2 * SHARDS; i++) {
-		assert_int_equal(status_of_path("/metrics"), 200);
-		wait_for(10 * TW_MILLISECOND);
-	}
-	assert_true(counted(fixture) >= before + 2 * SHARDS);
+	assert_in_range(asked, 2 * SHARDS, SHARDS * (took / 1000 + 1));
 }
 
 static size_t seconds_shown(void)
