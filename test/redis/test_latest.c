@@ -47,7 +47,7 @@ static int64_t add(struct shard *shard, int64_t latest_ms)
 	char group[32] = "";
 	char record[96];
 	char latest_us[24];
-	const char *words[6] = {"any", "k", "0", "1000000", record, latest_us};
+	const char *words[7] = {"0", "any", "k", "0", "1000000", record, latest_us};
 	redisReply *reply;
 	int64_t due;
 
@@ -56,9 +56,9 @@ static int64_t add(struct shard *shard, int64_t latest_ms)
 	snprintf(record, sizeof(record), "8 %zu%s\n%s%" PRId64, strlen(group),
 		 latest_ms ? " 0" : "", group, shard->now_ms - start_ms);
 	snprintf(latest_us, sizeof(latest_us), "%" PRId64, latest_ms * 1000);
-	reply = latest_ms      ? script_run(shard->context, &script_latest, 6, words)
-		: shard->group ? script_run(shard->context, &script_group_add, 5, words)
-			       : script_run(shard->context, &script_add, 5, words);
+	reply = latest_ms      ? script_run(shard->context, &script_latest, 6, words + 1)
+		: shard->group ? script_run(shard->context, &script_group_add, 6, words)
+			       : script_run(shard->context, &script_add, 5, words + 1);
 	due = (latest_ms ? reply : reply->element[0])->integer - start_ms;
 	freeReplyObject(reply);
 	return due;

@@ -404,7 +404,7 @@ static void step_add(struct model *model)
 	char at[24];
 	char record[64];
 	char limit[24];
-	const char *words[6] = {"any", key, at, "0", record, limit};
+	const char *words[7] = {"0", "any", key, at, "0", record, limit};
 	redisReply *reply;
 
 	/* add.lua leaves the place of a task that it replaces in the queue, for a claim to find. */
@@ -422,9 +422,9 @@ static void step_add(struct model *model)
 		strcpy(record, latest_us ? "9999 0 0\n" : "9999 0\n");
 	if (latest && latest < due)
 		due = latest > now_ms(model) ? latest : now_ms(model);
-	reply = latest_us   ? run(model, &script_latest, 6, words)
-		: group > 0 ? run(model, &script_group_add, 5, words)
-			    : run(model, &script_add, 5, words);
+	reply = latest_us   ? run(model, &script_latest, 6, words + 1)
+		: group > 0 ? run(model, &script_group_add, 6, words)
+			    : run(model, &script_add, 5, words + 1);
 	assert_int_equal((latest_us ? reply : reply->element[0])->integer, due);
 	freeReplyObject(reply);
 	model->tasks[index] = (struct task){.group = group, .latest = latest};
@@ -434,7 +434,7 @@ static void step_add(struct model *model)
 /* Adds tasks of groups by one call. */
 static void step_add_many(struct model *model)
 {
-	const char *words[5 * ADD_MOST];
+	const char *words[6 * ADD_MOST];
 	char key[ADD_MOST][8];
 	char at[ADD_MOST][24];
 	char record[ADD_MOST][64];
@@ -446,16 +446,16 @@ static void step_add_many(struct model *model)
 		int index = (first + i) % KEYS;
 		int group = (int)random_between(&model->random, 1, GROUPS - 1);
 		int64_t due = now_ms(model) + random_between(&model->random, 0, 3) * 5;
-		const char *task[5] = {"any", key[i], at[i], "0", record[i]};
+		const char *task[6] = {"0", "any", key[i], at[i], "0", record[i]};
 
 		key_write(key[i], index);
 		snprintf(at[i], sizeof(at[i]), "%" PRId64, due);
 		snprintf(record[i], sizeof(record[i]), "9999 %zu\n{\"group\":\"%s\"}",
 			 strlen(groups[group]) + strlen("{\"group\":\"\"}"), groups[group]);
-		memcpy(&words[5 * i], task, sizeof(task));
+		memcpy(&words[6 * i], task, sizeof(task));
 		model->tasks[index] = (struct task){.group = group, .due = due};
 	}
-	reply = run(model, &script_group_add, 5 * count, words);
+	reply = run(model, &script_group_add, 6 * count, words);
 	for (int i = 0; i < count; i++) {
 		int index = (first + i) % KEYS;
 
@@ -628,9 +628,9 @@ static void check(const struct model *model)
 {
 	for (int i = 0; i < NODES; i++) {
 		redisReply *reply = i < OWN_OF_B
-					    ? redisCommand(model->context, "ZSCORE {t}turns %s",
+					    ? redisCommand(model->context, "ZSCORE {t/0}turns %s",
 							   model->nodes[i].name)
-					    : redisCommand(model->context, "HGET {t}users b/%s",
+					    : redisCommand(model->context, "HGET {t/0}users b/%s",
 							   model->nodes[i].name);
 
 		check_turn(model, i, reply->type == REDIS_REPLY_STRING ? reply->str : NULL);
@@ -645,7 +645,7 @@ static void rule_write(struct model *model, const struct node *node)
 	snprintf(rule, sizeof(rule), "%d %d 0 0 %d", node->weight, node->is_limited ? 7 : 0,
 		 node->is_paused);
 	if (node->weight > 1 || node->is_limited || node->is_paused)
-		freeReplyObject(redisCommand(model->context, "HSET {t}groups %s %b", node->path,
+		freeReplyObject(redisCommand(model->context, "HSET {t/0}groups %s %b", node->path,
 					     rule, strlen(rule)));
 }
 

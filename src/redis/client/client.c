@@ -337,10 +337,12 @@ static enum tw_status add_prepare(struct call *call, const struct tw_redis_task 
 	return task->cron ? recurrence_first(task, now_ms, at_ms, &call->error) : TW_OK;
 }
 
-/* Adds the task to an eval for its shard. */
+/* Adds the task to an eval for its shard, or for many. */
 static void add_write(const struct call *call, struct eval *eval, const struct tw_redis_task *task,
 		      int64_t at_ms)
 {
+	if (eval->script == &script_add_many || eval->script == &script_group_add)
+		eval_number(eval, space_shard(eval->space, task->key, task->key_size));
 	eval_text(eval, mode_names[task->mode]);
 	eval_argument(eval, task->key, task->key_size);
 	eval_number(eval, at_ms);
@@ -612,11 +614,18 @@ static const struct script *adding_script(const struct adding *adding, size_t in
 									  : script;
 }
 
+/* Returns whether an eval of the script takes tasks of all shards. */
+static bool adding_spans(const struct adding *adding, const struct script *script)
+{
+	return script == &script_add_many ||
+	       (script == &script_group_add && adding->redis->access->one_server);
+}
+
 static struct eval *adding_eval(struct adding *adding, size_t number)
 {
 	const struct tw_redis_task *task = adding_task(adding, number);
 	const struct script *script = adding_script(adding, number);
-	bool one_server = script == &script_add_many;
+	bool one_server = adding_spans(adding, script);
 	/* The other scripts take several tasks. */
 	bool alone = *script->shape != '[';
 	unsigned shard =
@@ -645,8 +654,6 @@ static void adding_add(struct adding *adding, struct eval *eval, size_t index, i
 {
 	const struct tw_redis_task *task = adding_task(adding, index);
 
-	if (eval->one_server)
-		eval_number(eval, space_shard(&adding->redis->space, task->key, task->key_size));
 	if (adding->infos)
 		restore_write(adding->call, eval, &adding->infos[index]);
 	else

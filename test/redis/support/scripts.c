@@ -16,7 +16,7 @@ static const char *const key_names[SCRIPT_KEYS] = {"due",   "body",  "run",   "t
 static void text_write(const struct script *script, char text[TEXT_MOST])
 {
 	static const char server[] = "redis.call('TIME')";
-	static const char own[] = "redis.call('HMGET', '{t}clock', 's', 'us')";
+	static const char own[] = "redis.call('HMGET', '{t/0}clock', 's', 'us')";
 	const char *at = strstr(script->text, server);
 
 	assert_non_null(at);
@@ -49,7 +49,7 @@ redisReply *script_run(redisContext *context, const struct script *script, int c
 	words[used++] = digests[index];
 	words[used++] = "15";
 	for (int i = 0; i < SCRIPT_KEYS; i++) {
-		snprintf(keys[i], sizeof(keys[i]), "{t}%s", key_names[i]);
+		snprintf(keys[i], sizeof(keys[i]), "{t/0}%s", key_names[i]);
 		words[used++] = keys[i];
 	}
 	for (int i = 0; i < count; i++)
@@ -67,6 +67,6 @@ redisReply *script_run(redisContext *context, const struct script *script, int c
 
 void script_clock_set(redisContext *context, int64_t now_us)
 {
-	freeReplyObject(redisCommand(context, "HSET {t}clock s %lld us %lld",
+	freeReplyObject(redisCommand(context, "HSET {t/0}clock s %lld us %lld",
 				     (long long)(now_us / 1000000), (long long)(now_us % 1000000)));
 }

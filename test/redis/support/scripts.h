@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scripts.h runs the library's scripts in a shard {t} of a server. They read the test's own clock
+ * scripts.h runs the library's scripts in a shard {t/0} of a server. They read the test's own clock
  * in place of the server's, so what they do is known to the last microsecond. What should not fail
  * fails the test.
  */

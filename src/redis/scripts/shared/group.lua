@@ -6,9 +6,15 @@
 -- where one is asked for.
 local function grouping()
 	local QUEUED = 4000000000000000
-	local queue, turns, order, users = unpack(KEYS, 10, 13)
+	local queue, turns, order, users
 	local group = {}
 	local has_users, is_begun
+
+	-- Goes on with the shard whose keys are in KEYS.
+	function group.enter()
+		queue, turns, order, users = unpack(KEYS, 10, 13)
+		has_users, is_begun = nil, nil
+	end
 
 	-- Returns whether the shard has ever had a task of a group.
 	function group.is_used()
@@ -177,5 +183,6 @@ local function grouping()
 		local turn = first[first[1] == '' and 4 or 2]
 		return turn and math.floor(turn / 1000)
 	end
+	group.enter()
 	return group
 end
