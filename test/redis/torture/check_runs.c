@@ -87,7 +87,8 @@ void check_pair(const struct story *story, const struct run *first, const struct
 	bool is_clear = !first->is_unclear && !second->is_unclear;
 	bool came_before_end = is_clear && (int64_t)second->token < first->end_real_us - slack_us;
 
-	if ((first->attempt >= second->attempt && !recurs) || first->token == second->token)
+	if ((first->attempt >= second->attempt && !recurs && !first->may_be_lost) ||
+	    first->token == second->token)
 		fault_add(faults, "token falls", key, id, first->begin_line, second->begin_line);
 	if (is_sure && ((first->outcome != RUN_RETRIED && !recurs) || came_before_end))
 		fault_add(faults, "overtaken", key, id, first->report_line, second->begin_line);

@@ -39,8 +39,8 @@ static bool deed_breaks(const struct deed *deed, const struct actor *worker)
 {
 	if (!strcmp(deed->name, "cut") || !strcmp(deed->name, "lose"))
 		return !strcmp(deed->target, worker->name);
-	return !strcmp(deed->name, "server") || !strcmp(deed->name, "drop") ||
-	       !strcmp(deed->name, "fail-over");
+	return !strcmp(deed->name, "server") || !strcmp(deed->name, "master") ||
+	       !strcmp(deed->name, "drop") || !strcmp(deed->name, "fail-over");
 }
 
 /* When the worker may last notice that the deed broke its connection: it may have been frozen. */

@@ -17,7 +17,10 @@ enum { PAUSE_LEAST_MS = 50, PAUSE_MOST_MS = 650, CLOCK_MOST_MS = 3000 };
 static const int64_t look_time = 10 * TW_MILLISECOND;
 
 /* A cluster's nodes tell of each other, and so do Sentinels: no proxy stands before them. */
-enum { ON_ONE_SERVER = MODE_SINGLE | MODE_CLOCK, ON_SEVERAL = MODE_CLUSTER | MODE_SENTINEL };
+enum {
+	ON_ONE_SERVER = MODE_SINGLE | MODE_CLOCK,
+	ON_SEVERAL = MODE_CLUSTER | MODE_SENTINEL | MODE_DURABLE
+};
 enum { EVERYWHERE = ON_ONE_SERVER | ON_SEVERAL };
 
 struct deed_kind {
@@ -146,6 +149,7 @@ static const struct deed_kind deed_kinds[] = {
 	/* A cluster takes seconds until it is well again. */
 	{"server", TARGET_SERVER, 1, server_kill, server_start, 0, 1500, MODE_CLUSTER},
 	{"server", TARGET_SERVER, 8, server_kill, server_start, 0, 1500, MODE_SENTINEL},
+	{"master", TARGET_SERVER, 8, server_kill, server_start, 0, 1500, MODE_DURABLE},
 	{"full", TARGET_SERVER, 2, memory_fill, memory_free, 100, 1000, EVERYWHERE},
 	{"flush", TARGET_SERVER, 2, scripts_flush, NULL, 0, 0, EVERYWHERE},
 	{"drop", TARGET_SERVER, 1, connections_drop, NULL, 0, 0, ON_SEVERAL},

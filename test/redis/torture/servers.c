@@ -18,6 +18,7 @@ static const int64_t election_time = 4500 * TW_MILLISECOND;
 static const int64_t between_fail_overs = 6500 * TW_MILLISECOND;
 /* Nor do they here unless the master has been killed: one that is but slow is let be. */
 enum { HOLD_MS = 600000, LET_BE_MS = 600000, KILLED_MS = 500 };
+static const int64_t cut_time = 200 * TW_MILLISECOND;
 enum { TRIES = 6000, FAIL_OVER_TRIES = 600, MOVE_PAUSE_MS = 5 }; /* tries: of 10 ms */
 
 /* Whether what the server answers to the command has this text. */
@@ -108,7 +109,9 @@ static void places_change(struct servers *servers, int64_t first, int64_t replic
 
 static void watched_start(struct servers *servers)
 {
-	struct redis_server_options options = {.append_only = true, .no_fsync = true};
+	bool is_durable = servers->mode == MODE_DURABLE;
+	struct redis_server_options options = {
+		.append_only = true, .no_fsync = !is_durable, .fsync_always = is_durable};
 
 	redis_server_start(&servers->cluster.nodes[0], &options);
 	options.replica_of = servers->cluster.nodes[0].port;
@@ -116,7 +119,21 @@ static void watched_start(struct servers *servers)
 	await_word(&servers->replica, "INFO replication", "master_link_status:up");
 	sentinels_start(&servers->sentinels, servers->cluster.nodes[0].port);
 	sentinels_set_patience(&servers->sentinels, LET_BE_MS);
-	snprintf(servers->url, sizeof(servers->url), "%s", servers->sentinels.url);
+	snprintf(servers->url, sizeof(servers->url), "%s%s", servers->sentinels.url,
+		 is_durable ? "?durability=both" : "");
+}
+
+/* For some time the master goes on without its replica, which does not know of what is lost then. */
+static void watched_cut(struct servers *servers)
+{
+	struct redis_server *replica = &servers->replica;
+
+	kill(replica->pid, SIGSTOP);
+	/* It could read what is sent already. */
+	freeReplyObject(redis_server_ask(&servers->cluster.nodes[0], "CLIENT KILL TYPE replica"));
+	wait_for(cut_time);
+	redis_server_end(&servers->cluster.nodes[0], SIGKILL);
+	kill(replica->pid, SIGCONT);
 }
 
 static int64_t offset_of(struct redis_server *server)
@@ -198,8 +215,9 @@ void servers_start(struct servers *servers, enum mode mode)
 	servers->is_cluster = mode == MODE_CLUSTER;
 	servers->count = servers->is_cluster ? CLUSTER_NODES : 1;
 	servers->down = -1;
-	servers->has_replica = servers->is_cluster || mode == MODE_SENTINEL;
-	if (mode == MODE_SENTINEL) {
+	servers->is_watched = mode & (MODE_SENTINEL | MODE_DURABLE);
+	servers->has_replica = servers->is_cluster || servers->is_watched;
+	if (servers->is_watched) {
 		watched_start(servers);
 		return;
 	}
@@ -221,7 +239,7 @@ void servers_stop(struct servers *servers)
 		redis_server_stop(&servers->cluster.nodes[i]);
 	if (servers->has_replica)
 		redis_server_stop(&servers->replica);
-	if (servers->mode == MODE_SENTINEL)
+	if (servers->is_watched)
 		sentinels_stop(&servers->sentinels);
 }
 
@@ -232,13 +250,17 @@ bool servers_may_fail_over(const struct servers *servers)
 
 bool servers_may_kill(const struct servers *servers)
 {
-	return servers->mode != MODE_SENTINEL || servers_may_fail_over(servers);
+	return !servers->is_watched || servers_may_fail_over(servers);
 }
 
 void servers_kill(struct servers *servers, int index)
 {
 	servers->down = index;
-	if (servers->mode == MODE_SENTINEL)
+	if (servers->mode == MODE_DURABLE) {
+		watched_cut(servers);
+		return;
+	}
+	if (servers->is_watched)
 		watched_hold(servers);
 	redis_server_end(&servers->cluster.nodes[index], SIGKILL);
 }
@@ -247,7 +269,7 @@ void servers_heal(struct servers *servers)
 {
 	struct redis_server *node = &servers->cluster.nodes[servers->down];
 
-	if (servers->mode == MODE_SENTINEL) {
+	if (servers->is_watched) {
 		servers->down = -1;
 		watched_heal(servers);
 		return;

@@ -4,7 +4,8 @@
  * replica with three Sentinels. Nothing that was answered is lost by what is done to them here: a
  * cluster's fail-over waits for the replica; a master that Sentinels watch is paused, killed or
  * replaced once the replica has all of it. A master that is killed at any moment may lose the last
- * of what it answered, with Sentinels as without: redis.h promises no more than Redis does.
+ * of what it answered, with Sentinels as without: redis.h promises no more than Redis does, unless
+ * it is asked for durability. Where it is, a master is killed whose replica is cut off.
  */
 #ifndef TORTURE_SERVERS_H
 #define TORTURE_SERVERS_H
@@ -18,15 +19,17 @@
 
 /* One bit each. */
 enum mode {
-	MODE_SINGLE = 1,  /* one server */
-	MODE_CLUSTER = 2, /* three nodes, and a replica of the first */
-	MODE_CLOCK = 4,   /* one server, whose clock can be stepped */
-	MODE_SENTINEL = 8 /* a master, its replica, and Sentinels */
+	MODE_SINGLE = 1,   /* one server */
+	MODE_CLUSTER = 2,  /* three nodes, and a replica of the first */
+	MODE_CLOCK = 4,    /* one server, whose clock can be stepped */
+	MODE_SENTINEL = 8, /* a master, its replica, and Sentinels */
+	MODE_DURABLE = 16  /* these; calls and workers ask for durability on disk and replica */
 };
 
 struct servers {
 	enum mode mode;
 	bool is_cluster;
+	bool is_watched;        /* by Sentinels */
 	bool has_replica;       /* cluster and Sentinels: the servers tell of each other */
 	int count;              /* that have tasks; without the replica */
 	struct cluster cluster; /* the one server is its first node */
@@ -34,7 +37,7 @@ struct servers {
 	char replica_id[64];
 	int64_t may_take_over[2]; /* from when on the first node and the replica may, when told */
 	struct sentinels sentinels;
-	char url[256];
+	char url[300];
 	int down; /* which one has been killed; -1: none */
 };
 

@@ -70,8 +70,11 @@ struct run {
 	unsigned attempt;
 	int64_t due_ms; /* when it was due, server's clock; 0: not told */
 	int64_t claim;  /* when it was claimed, by its token */
-	/* The server's clock was stepped not long before: its token does not tell when. */
+	/* The server's clock was stepped not long before, so its token does not tell when; or its
+	 * claim may be lost. */
 	bool is_unclear;
+	/* The master was killed meanwhile, and the other one may not have known of the claim. */
+	bool may_be_lost;
 	int64_t begin;
 	int64_t end; /* of the handler; INT64_MAX: it did not end */
 	int64_t end_real_us;

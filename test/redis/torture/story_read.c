@@ -50,7 +50,10 @@ static struct line *lines_cut(char *text, size_t *count)
 	return lines;
 }
 
-/* After a step back tokens are ahead of the clock for as long as that step; no step is longer. */
+/*
+ * After a step back tokens are ahead of the clock for as long as that step; no step is longer.
+ * Whatever the durability, nobody waits until a replica knows of a claim, or of a longer lease.
+ */
 static void find_unclear_runs(struct story *story)
 {
 	static const int64_t long_ago = INT64_C(15000000000);
@@ -58,11 +61,17 @@ static void find_unclear_runs(struct story *story)
 	for (size_t i = 0; i < story->deeds.count; i++) {
 		const struct deed *deed = story->deeds.items[i];
 
-		for (size_t k = 0; k < story->runs.count && !strcmp(deed->name, "clock"); k++) {
+		bool is_clock = !strcmp(deed->name, "clock");
+		bool is_master = !strcmp(deed->name, "master");
+
+		for (size_t k = 0; k < story->runs.count && (is_clock || is_master); k++) {
 			struct run *run = story->runs.items[k];
 			int64_t last = run->end == INT64_MAX ? run->begin : run->end;
+			int64_t first = is_clock ? run->begin - long_ago : run->claim;
+			bool meets = deed->end > first && deed->begin < last;
 
-			run->is_unclear |= deed->end > run->begin - long_ago && deed->begin < last;
+			run->is_unclear |= meets;
+			run->may_be_lost |= meets && is_master;
 		}
 	}
 }

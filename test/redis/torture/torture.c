@@ -7,7 +7,8 @@
  *     torture check HISTORY [SUMMARY]           checks a saved history
  *
  * MODE: single, one server; cluster, three nodes and a replica; sentinel, a master and a replica
- * with three Sentinels; clock, one server whose clock of day is stepped, too.
+ * with three Sentinels; durable, these with durability both, and the master is killed while its
+ * replica is cut off; clock, one server whose clock of day is stepped, too.
  *
  * Clients and workers are processes that write down what happens to them (history.h). After SECONDS
  * all is healed and the clients end; the workers have a while to run what is left. What is in Redis
@@ -184,6 +185,8 @@ static enum mode mode_named(const char *name)
 		return MODE_CLUSTER;
 	if (!strcmp(name, "sentinel"))
 		return MODE_SENTINEL;
+	if (!strcmp(name, "durable"))
+		return MODE_DURABLE;
 	return strcmp(name, "clock") ? 0 : MODE_CLOCK;
 }
 
@@ -213,7 +216,7 @@ static int run(const char *mode_text, const char *seconds_text, const char *seed
 	bool is_fine;
 
 	if (!mode) {
-		fputs("MODE is to be single, cluster, sentinel or clock\n", stderr);
+		fputs("MODE is to be single, cluster, sentinel, durable or clock\n", stderr);
 		return 2;
 	}
 	if (seconds < 1 || seconds > 1000000) {
