@@ -123,7 +123,7 @@ static void watched_start(struct servers *servers)
 		 is_durable ? "?durability=both" : "");
 }
 
-/* For some time the master goes on without its replica, which does not know of what is lost then. */
+/* The master goes on without its replica for a while, so that what it changes then is lost. */
 static void watched_cut(struct servers *servers)
 {
 	struct redis_server *replica = &servers->replica;
