@@ -298,6 +298,34 @@ static void two_runs_under_one_lease_are_found(void **state)
 		     "two at once");
 }
 
+/* The killed master alone knew of the claim. Acknowledgements are confirmed all the same. */
+static void claim_that_is_lost_with_its_master_is_no_fault(void **state)
+{
+	static const char killed[] = "75 nemesis deed master server\n"
+				     "78 nemesis heal master server\n";
+	static const char again[] = BEGIN ADD "70 w begin k t 65000 1\n"
+					      "80 v begin k t 79000 1\n"
+					      "90 v end k t 79000\n"
+					      "91 v report k t 79000 done 0\n"
+					      "95 w end k t 65000\n"
+					      "96 w report k t 65000 stale 0\n" END;
+	static const char occurrence[] = BEGIN EVERY("one") "62 w begin e r 61500 1 61\n"
+							    "80 w end e r 61500\n"
+							    "82 w begin e r 81500 1 61\n" LAST END;
+	char text[1024];
+
+	(void)state;
+	assert_fault(again, "two at once,token falls");
+	snprintf(text, sizeof(text), "%s%s", again, killed);
+	assert_fault(text, NULL);
+	assert_fault(occurrence, "twice");
+	snprintf(text, sizeof(text), "%s%s", occurrence, killed);
+	assert_fault(text, NULL);
+	snprintf(text, sizeof(text), BEGIN ADD RUN DONE "5000 v begin k t 4990000 2\n" END "%s",
+		 "95 nemesis deed master server\n98 nemesis heal master server\n");
+	assert_fault(text, "overtaken,comes back");
+}
+
 static void cancel_and_move_of_a_leased_task_are_found(void **state)
 {
 	(void)state;
@@ -725,6 +753,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(end_of_an_overtaken_run_is_found),
 	cmocka_unit_test(end_whose_answer_may_have_been_lost_is_not_sure),
 	cmocka_unit_test(two_runs_under_one_lease_are_found),
+	cmocka_unit_test(claim_that_is_lost_with_its_master_is_no_fault),
 	cmocka_unit_test(cancel_and_move_of_a_leased_task_are_found),
 	cmocka_unit_test(run_after_a_cancel_is_found),
 	cmocka_unit_test(run_after_its_end_is_found),

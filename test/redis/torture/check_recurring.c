@@ -48,7 +48,7 @@ struct life life_of_recurring(const struct task *task)
 
 /* What is known up to a run: the last occurrence that is known, and what has ended since. */
 struct progress {
-	bool has_begun;
+	bool has_begun;      /* and the begin is not lost */
 	int64_t due_ms;      /* the occurrence's */
 	int64_t since;       /* when it was claimed, or before */
 	int64_t may_have;    /* ends that Redis may have accepted */
@@ -132,7 +132,7 @@ static void check_occurrence(struct progress *progress, const struct run *run,
 	else if (run->due_ms > due_most(progress, task) &&
 		 (task->missed == MISSED_ALL || !run->is_unclear))
 		fault_add(faults, "skipped", task->key, task->id, progress->line, run->begin_line);
-	*progress = (struct progress){.has_begun = true,
+	*progress = (struct progress){.has_begun = !run->may_be_lost,
 				      .due_ms = progress->due_ms + later_ms,
 				      .since = run->is_unclear ? progress->since : run->claim,
 				      .line = run->begin_line};
