@@ -68,7 +68,8 @@ if #due > 0 then
 	for i = 1, count do
 		keys[i] = due[2 * i - 1]
 	end
-	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
+	local runs = redis.call('EXISTS', KEYS[3]) == 1 and
+		redis.call('HMGET', KEYS[3], unpack(keys)) or {}
 	local every = redis.call('EXISTS', KEYS[7]) == 1 and
 		redis.call('HMGET', KEYS[7], unpack(keys)) or {}
 	-- The time, so that tokens go up even where a server has lost the last of them.
@@ -76,9 +77,9 @@ if #due > 0 then
 	local token_text = string.format('%d', token)
 	local lease_end = string.format('%d', now + ARGV[2])
 	local first_run = '1:' .. token_text
-	local taken, records, attempts = {}, reply[6], {}
-	local scores, states, schedules = {}, {}, reply[8]
-	local n, bytes, again = 0, 0, false
+	local taken, records, schedules = {}, reply[6], reply[8]
+	local scores, states, attempts = {}, {}, nil
+	local n, bytes = 0, 0
 	local seen = {}
 	local most, some = tonumber(ARGV[3])
 	-- The first is the latest, and no grace is shorter than a second.
@@ -130,8 +131,15 @@ if #due > 0 then
 			taken[n] = i
 			seen[key] = place
 			records[n] = record
-			attempts[n] = begun + 1
-			again = again or begun > 0
+			if begun > 0 and not attempts then
+				attempts = {}
+				for k = 1, n - 1 do
+					attempts[k] = 1
+				end
+			end
+			if attempts then
+				attempts[n] = begun + 1
+			end
 			scores[2 * n - 1] = lease_end
 			scores[2 * n] = key
 			states[2 * n - 1] = key
@@ -141,15 +149,16 @@ if #due > 0 then
 	end
 	if n > 0 then
 		redis.call('ZADD', KEYS[1], unpack(scores))
-		redis.call('HSET', KEYS[3], unpack(states))
+		-- Until a value of more than 64 bytes comes in, Redis keeps a hash of up to 512
+		-- entries as a list, where finding a key takes longer the more there are.
+		redis.call('HSET', KEYS[3], '', string.rep(' ', 65), unpack(states))
+		redis.call('HDEL', KEYS[3], '')
 		if ARGV[4] ~= '' and bytes >= tonumber(ARGV[7]) then
 			redis.call('SET', note_key(), ARGV[5] .. ' ' .. token_text .. ' ' ..
 				lease_end, 'PX', ARGV[2])
 		end
 	end
-	if again then
-		reply[7] = attempts
-	end
+	reply[7] = attempts or reply[7]
 	if n < count then
 		reply[5] = {}
 		for i = 1, n do
