@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Structs of a program and of the library, of which either has grown. */
+#include "base/sized.h"
+#include "support/test.h"
+
+#include <string.h>
+
+struct old {
+	int a;
+	int b;
+};
+
+struct grown {
+	int a;
+	int b;
+	int c;
+};
+
+static void same_struct_is_copied(void **state)
+{
+	const struct old theirs = {1, 2};
+	struct old own;
+
+	(void)state;
+	assert_true(sized_read(&own, sizeof(own), &theirs, sizeof(theirs)));
+	assert_memory_equal(&own, &theirs, sizeof(own));
+	memset(&own, 0, sizeof(own));
+	sized_write(&own, sizeof(own), &theirs, sizeof(theirs));
+	assert_memory_equal(&own, &theirs, sizeof(own));
+}
+
+static void older_program_sets_no_new_field(void **state)
+{
+	const struct old theirs = {1, 2};
+	struct grown own = {9, 9, 9};
+
+	(void)state;
+	assert_true(sized_read(&own, sizeof(own), &theirs, sizeof(theirs)));
+	assert_int_equal(own.b, 2);
+	assert_int_equal(own.c, 0);
+}
+
+static void older_program_gets_what_it_has_room_for(void **state)
+{
+	const struct grown own = {1, 2, 3};
+	int theirs[3] = {9, 9, 9};
+
+	(void)state;
+	sized_write(theirs, sizeof(struct old), &own, sizeof(own));
+	assert_int_equal(theirs[1], 2);
+	assert_int_equal(theirs[2], 9);
+}
+
+static void newer_program_asks_for_nothing_unknown(void **state)
+{
+	struct grown theirs = {1, 2, 0};
+	struct old own;
+
+	(void)state;
+	assert_true(sized_read(&own, sizeof(own), &theirs, sizeof(theirs)));
+	assert_int_equal(own.b, 2);
+	theirs.c = 1 << 24;
+	assert_false(sized_read(&own, sizeof(own), &theirs, sizeof(theirs)));
+}
+
+static void newer_program_gets_zero(void **state)
+{
+	const struct old own = {1, 2};
+	struct grown theirs = {9, 9, 9};
+
+	(void)state;
+	sized_write(&theirs, sizeof(theirs), &own, sizeof(own));
+	assert_int_equal(theirs.b, 2);
+	assert_int_equal(theirs.c, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(same_struct_is_copied),
+		cmocka_unit_test(older_program_sets_no_new_field),
+		cmocka_unit_test(older_program_gets_what_it_has_room_for),
+		cmocka_unit_test(newer_program_asks_for_nothing_unknown),
+		cmocka_unit_test(newer_program_gets_zero),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
