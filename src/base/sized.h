@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A struct that crosses between a program and the library may have more fields on one side: that one
- * was built with a later header, in which the struct has grown at its end. So its size crosses, too
- * (the calls that end in _sized).
+ * A struct that crosses between a program and the library may have more fields on one side, which
+ * was built with a later header: structs grow at their end. So its size crosses, too (the calls
+ * that end in _sized).
  */
 #ifndef BASE_SIZED_H
 #define BASE_SIZED_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Structs of a program and of the library, of which either has grown. */
+/* A program and the library pass structs of which either has grown. */
 #include "base/sized.h"
 #include "support/test.h"
 
