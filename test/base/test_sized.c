@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program and the library pass structs of which either has grown. */
+/* Structs cross between a program and the library, and have grown on one side. */
 #include "base/sized.h"
 #include "support/test.h"
 
