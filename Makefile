@@ -83,6 +83,7 @@ LINK_NAME := libtimingwheel.so
 # --- Files -------------------------------------------------------------------------------------
 objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
 PUBLIC_HEADERS := $(filter-out %/redis.h,$(wildcard include/timingwheel/*.h))
+CXX_HEADER := include/timingwheel/timingwheel.hpp
 LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c \
 	cron/*.c))
 TEST_FOLDERS := base wheel runtime cache cron faults model house
@@ -238,6 +239,11 @@ $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc real
 	fopen socket eventfd timerfd_create clock_getres getrandom fstat read send)
 $(filter %_faults,$(TEST_PROGRAMS:%=$(BUILD)/test/%)): $(FAULT_OBJECTS)
 
+$(BUILD)/bench/coroutines: bench/coroutines.cpp $(CXX_HEADER) $(BUILD)/$(STATIC_LIB)
+	$(call say,CXX,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++20 -O2 -Wall -Wextra -Iinclude -o $@ $(filter %.cpp %.a,$^) -pthread
+
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ -lm
@@ -283,6 +289,7 @@ test-all: ## run all tests, at their whole length
 check-all: ## all there is to check, what finds most first (hours)
 	@test/check_all.sh
 
+bench: $(BUILD)/bench/coroutines
 bench: all $(BENCH_OBJECTS:.o=) ## build all benches and run them; ARGS=--quick or --update
 	@bench/run.sh $(ARGS)
 
@@ -338,7 +345,7 @@ check-comments: ## check names and plain English in comments; LOWER=1 lowers the
 install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, MANDIR, under DESTDIR
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(DESTDIR)$(INCLUDEDIR)/timingwheel $(DESTDIR)$(LIBDIR)
-	$(Q)install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(INCLUDEDIR)/timingwheel
+	$(Q)install -m 644 $(PUBLIC_HEADERS) $(CXX_HEADER) $(DESTDIR)$(INCLUDEDIR)/timingwheel
 	$(Q)install -m 644 $(BUILD)/$(STATIC_LIB) $(DESTDIR)$(LIBDIR)
 	$(Q)install -m 755 $(BUILD)/$(SHARED_LIB) $(DESTDIR)$(LIBDIR)
 	$(Q)ln -sf $(SHARED_LIB) $(DESTDIR)$(LIBDIR)/$(SONAME)
@@ -346,12 +353,12 @@ install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, MANDIR, unde
 
 uninstall: ## remove what install has put there
 	$(call say,RM,$(DESTDIR)$(PREFIX))
-	$(Q)rm -f $(PUBLIC_HEADERS:include/%=$(DESTDIR)$(INCLUDEDIR)/%)
+	$(Q)rm -f $(patsubst include/%,$(DESTDIR)$(INCLUDEDIR)/%,$(PUBLIC_HEADERS) $(CXX_HEADER))
 	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(LIBS)))
 	$(Q)rmdir $(DESTDIR)$(INCLUDEDIR)/timingwheel 2>/dev/null || true
 
 # --- House -------------------------------------------------------------------------------------
-FORMATTED = find include src test bench -name '*.[ch]' -o -name '*.cpp'
+FORMATTED = find include src test bench -name '*.[ch]' -o -name '*.[ch]pp'
 
 format: ## format all sources with clang-format
 	@$(FORMATTED) | xargs clang-format -i

@@ -68,6 +68,7 @@ run memory "$few --calm=500ms --teeth=3" --csv="$programs/memory.csv" \
 run expiry "$one" --csv="$programs/expiry.csv"
 run precision "--resident=20000 --idle=100ms --duration=100ms --runs=1" \
 	--csv="$programs/precision.csv"
+run coroutines "20000 1"
 run handles "$one" --csv="$programs/handles.csv"
 run alarms "$one --packets=100000" --csv="$programs/alarms.csv"
 run storms "$one --calm=500ms" --csv="$programs/storms.csv" --runs=3 --baseline-runs=1

@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The C++20 interface of the wheel, on the C interface (timingwheel.h). It has owning types,
+ * durations of std::chrono, functions that are lambdas, and sleeps of coroutines:
+ *
+ *     tw::wheel wheel(1ms, 512);
+ *
+ *     wheel.after(30s, [id] { expire(id); });            (a timer by handle)
+ *     wheel.set("order:7", 30s, [order] { ... });        (a timer by key)
+ *     bool slept = co_await wheel.sleep_for(5s, token);  (false if a stop was requested)
+ *
+ * (gcc 12 miscompiles a co_await with a temporary argument inside a condition.)
+ *
+ * What timingwheel.h says of a call, its threads and its costs, holds for the member of that name.
+ * Constructors and sleeps throw std::bad_alloc for TW_NO_MEMORY and std::system_error for other
+ * statuses; the other members return the status. Delays are rounded up to nanoseconds; one that is
+ * too long for them never ends.
+ *
+ * A function is any object that can be moved and called without arguments. It is destroyed after
+ * its last run, or where it will not run, in the thread that runs tasks. It lies in the timer
+ * itself if it is trivially copyable and not larger than a pointer, and is allocated otherwise. It
+ * may throw what timingwheel.h says of execute.
+ */
+#ifndef TIMINGWHEEL_TIMINGWHEEL_HPP
+#define TIMINGWHEEL_TIMINGWHEEL_HPP
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <concepts>
+#include <coroutine>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <ratio>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include <timingwheel/timingwheel.h>
+
+namespace tw
+{
+
+/* The category of errors that are statuses. */
+class status_category final : public std::error_category
+{
+      public:
+	const char *name() const noexcept override
+	{
+		return "timingwheel";
+	}
+	std::string message(int status) const override
+	{
+		return tw_status_text(static_cast<tw_status>(status));
+	}
+};
+
+inline const std::error_category &category() noexcept
+{
+	static const status_category the_one;
+
+	return the_one;
+}
+
+/* Throws unless the status is TW_OK. TW_SYSTEM throws the error of errno. */
+inline void check(tw_status status)
+{
+	if (status == TW_NO_MEMORY)
+		throw std::bad_alloc();
+	if (status == TW_SYSTEM)
+		throw std::system_error(errno, std::generic_category());
+	if (status != TW_OK)
+		throw std::system_error(status, category());
+}
+
+/* Returns a length of time in nanoseconds, rounded up; TW_FOREVER if it is too long for them. */
+template <class Rep, class Period>
+constexpr tw_duration nanoseconds_of(std::chrono::duration<Rep, Period> time) noexcept
+{
+	using std::chrono::nanoseconds;
+	using wide = std::chrono::duration<
+		std::conditional_t<std::is_floating_point_v<Rep>, Rep, std::int64_t>, Period>;
+
+	if constexpr (std::ratio_greater_equal_v<Period, std::nano>) {
+		constexpr auto most = std::chrono::duration_cast<wide>(nanoseconds::max());
+
+		if constexpr (std::is_unsigned_v<Rep>)
+			if (time.count() > static_cast<std::uint64_t>(most.count()))
+				return TW_FOREVER;
+		if (!(wide(time) < most))
+			return TW_FOREVER;
+		if (!(wide(time) > -most))
+			return -TW_FOREVER;
+	}
+	return static_cast<tw_duration>(std::chrono::ceil<nanoseconds>(wide(time)).count());
+}
+
+namespace detail
+{
+
+/* A function that was allocated. */
+struct boxed {
+	void (*call)(boxed *box);
+	void (*drop)(boxed *box) noexcept;
+
+	static void drop_argument(void *box) noexcept
+	{
+		static_cast<boxed *>(box)->drop(static_cast<boxed *>(box));
+	}
+};
+
+struct dropper {
+	void operator()(boxed *box) const noexcept
+	{
+		box->drop(box);
+	}
+};
+using boxed_pointer = std::unique_ptr<boxed, dropper>;
+
+template <class F> struct box final : boxed {
+	F function;
+
+	explicit box(F &&f) : boxed{call_it, drop_it}, function(std::move(f))
+	{
+	}
+	static void call_it(boxed *box)
+	{
+		static_cast<detail::box<F> *>(box)->function();
+	}
+	static void drop_it(boxed *box) noexcept
+	{
+		delete static_cast<detail::box<F> *>(box);
+	}
+};
+
+template <class F> boxed_pointer box_of(F &&function)
+{
+	using plain = std::decay_t<F>;
+
+	return boxed_pointer(new box<plain>(plain(std::forward<F>(function))));
+}
+
+/* Whether the function lies in the pointer that is the argument of a run. */
+template <class F>
+inline constexpr bool is_inlined = sizeof(F) <= sizeof(void *) &&
+				   alignof(F) <= alignof(void *) && std::is_trivially_copyable_v<F>;
+
+template <class F> void run_inlined(void *argument)
+{
+	alignas(F) unsigned char bytes[sizeof(F)];
+
+	std::memcpy(bytes, &argument, sizeof(F));
+	(*std::launder(reinterpret_cast<F *>(bytes)))();
+}
+
+inline void run_once(void *argument)
+{
+	boxed_pointer box(static_cast<boxed *>(argument));
+
+	box->call(box.get());
+}
+
+inline void run_again(void *argument)
+{
+	static_cast<boxed *>(argument)->call(static_cast<boxed *>(argument));
+}
+
+/* The sleep of a coroutine, in its frame. */
+struct sleep {
+	std::coroutine_handle<> sleeper;
+	tw_timer timer = {};
+	tw_status status = TW_OK;
+	void (*wake)(sleep *self) noexcept;
+
+	static void run(void *argument)
+	{
+		static_cast<sleep *>(argument)->wake(static_cast<sleep *>(argument));
+	}
+};
+
+/* Takes back what will not run, from a drain or a stop of the wheel. */
+inline void take_back(void *, const tw_task *task)
+{
+	if (task->key || task->run == run_once || task->run == run_again) {
+		boxed::drop_argument(task->value);
+	} else if (task->run == sleep::run) {
+		sleep *self = static_cast<sleep *>(task->value);
+
+		self->status = TW_CLOSED;
+		self->wake(self);
+	}
+}
+
+inline void release(void *context, const tw_task *task, tw_reason)
+{
+	take_back(context, task);
+}
+
+inline void execute(void *, const tw_task *task)
+{
+	run_once(task->value);
+}
+
+} /* namespace detail */
+
+/* A timer by handle: a name for it, which owns nothing. */
+class timer
+{
+      public:
+	timer() = default;
+
+	/* Stops the timer, as tw_timer_take or, if it is periodic, tw_timer_close does. */
+	tw_status stop() noexcept
+	{
+		void *argument;
+		tw_status status;
+
+		if (periodic_)
+			return tw_timer_close(wheel_, id_,
+					      boxed_ ? detail::boxed::drop_argument : nullptr);
+		status = tw_timer_take(wheel_, id_, &argument);
+		if (status == TW_OK && boxed_)
+			detail::boxed::drop_argument(argument);
+		return status;
+	}
+
+	/* The C interface's handle. One of after() must not be reset: its function runs once. */
+	tw_timer get() const noexcept
+	{
+		return id_;
+	}
+
+      private:
+	friend class wheel;
+
+	tw_wheel *wheel_ = nullptr;
+	tw_timer id_ = {};
+	bool periodic_ = false;
+	bool boxed_ = false;
+};
+
+/*
+ * What wheel::sleep_for returns, to be awaited once, at once. The coroutine goes on in the thread
+ * that runs tasks, or in the one that requests the stop. The await returns whether the whole time
+ * has passed; it throws if the wheel is stopped or drained, or has no memory.
+ */
+class [[nodiscard]] sleeping : detail::sleep
+{
+      public:
+	sleeping(tw_wheel *wheel, tw_duration delay) : wheel_(wheel), delay_(delay)
+	{
+		wake = [](sleep *self) noexcept { self->sleeper.resume(); };
+	}
+	sleeping(const sleeping &) = delete;
+	sleeping &operator=(const sleeping &) = delete;
+
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+	bool await_suspend(std::coroutine_handle<> handle) noexcept
+	{
+		tw_status armed;
+
+		sleeper = handle;
+		armed = tw_after_func(wheel_, delay_, run, static_cast<sleep *>(this), &timer);
+		if (armed == TW_OK)
+			return true; /* by now it may have run, and this be gone */
+		status = armed;
+		return false;
+	}
+	bool await_resume() const
+	{
+		check(status);
+		return true;
+	}
+
+      private:
+	tw_wheel *wheel_;
+	tw_duration delay_;
+};
+
+/* A sleep that ends early if a stop is requested; else it is as `sleeping`. */
+class [[nodiscard]] stoppable_sleeping : detail::sleep
+{
+      public:
+	stoppable_sleeping(tw_wheel *wheel, tw_duration delay, std::stop_token token)
+		: wheel_(wheel), delay_(delay), token_(std::move(token))
+	{
+		wake = [](sleep *self) noexcept { static_cast<stoppable_sleeping *>(self)->end(); };
+	}
+	stoppable_sleeping(const stoppable_sleeping &) = delete;
+	stoppable_sleeping &operator=(const stoppable_sleeping &) = delete;
+
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+	bool await_suspend(std::coroutine_handle<> handle)
+	{
+		sleeper = handle;
+		check(tw_after_func(wheel_, delay_, run, static_cast<sleep *>(this), &timer));
+		callback_.emplace(token_, stopper{this});
+		/* acq_rel: the last of the two, of which the other is in end(), sees what the
+		 * first did, and resumes. */
+		return parts_.fetch_add(1, std::memory_order_acq_rel) == 0;
+	}
+	bool await_resume()
+	{
+		callback_.reset();
+		check(status);
+		return !is_stopped_;
+	}
+
+      private:
+	struct stopper {
+		stoppable_sleeping *self;
+
+		void operator()() const noexcept
+		{
+			if (tw_timer_stop(self->wheel_, self->timer) != TW_OK)
+				return;
+			self->is_stopped_ = true;
+			self->end();
+		}
+	};
+
+	void end() noexcept
+	{
+		/* acq_rel: as in await_suspend. */
+		if (parts_.fetch_add(1, std::memory_order_acq_rel) == 1)
+			sleeper.resume();
+	}
+
+	tw_wheel *wheel_;
+	tw_duration delay_;
+	std::stop_token token_;
+	std::atomic<int> parts_ = 0; /* of suspending and waking, how many are over */
+	bool is_stopped_ = false;
+	std::optional<std::stop_callback<stopper>> callback_;
+};
+
+/* A wheel. */
+class wheel
+{
+      public:
+	/* Makes a wheel. Its keyed timers are set by set() and add(), so there is no execute, and
+	 * options.release must be NULL. */
+	template <class Rep, class Period>
+	wheel(std::chrono::duration<Rep, Period> interval, std::size_t slots,
+	      const tw_options &options = {})
+	{
+		tw_options own = options;
+
+		if (own.release)
+			check(TW_INVALID);
+		own.release = detail::release;
+		check(tw_create(&wheel_, nanoseconds_of(interval), slots, detail::execute, &own));
+	}
+	wheel(wheel &&other) noexcept : wheel_(std::exchange(other.wheel_, nullptr))
+	{
+	}
+	wheel &operator=(wheel &&other) noexcept
+	{
+		std::swap(wheel_, other.wheel_);
+		return *this;
+	}
+	/* Waits for functions that run, and destroys all that have not. */
+	~wheel()
+	{
+		tw_destroy(wheel_);
+	}
+
+	/* Returns the wheel of the C interface, for all its calls but those that set timers. */
+	tw_wheel *get() const noexcept
+	{
+		return wheel_;
+	}
+
+	/* Runs the function once, after the delay. Throws. */
+	template <class Rep, class Period, std::invocable F>
+	timer after(std::chrono::duration<Rep, Period> delay, F &&function)
+	{
+		return arm(detail::run_once, std::forward<F>(function), false,
+			   [&](void (*run)(void *), void *argument, tw_timer *id) {
+				   return tw_after_func(wheel_, nanoseconds_of(delay), run,
+							argument, id);
+			   });
+	}
+	/* Runs the function after `first` and then each period. Throws. */
+	template <class Rep, class Period, class Rep2, class Period2, std::invocable F>
+	timer every(std::chrono::duration<Rep, Period> first,
+		    std::chrono::duration<Rep2, Period2> period, F &&function,
+		    tw_missed missed = TW_MISSED_BURST)
+	{
+		return arm(detail::run_again, std::forward<F>(function), true,
+			   [&](void (*run)(void *), void *argument, tw_timer *id) {
+				   return tw_every(wheel_, nanoseconds_of(first),
+						   nanoseconds_of(period), missed, run, argument,
+						   id);
+			   });
+	}
+
+	/* Runs the function once, after the delay, unless the key gets another or is removed. With
+	 * another status than TW_OK the function is destroyed. Throws only for memory. */
+	template <class Rep, class Period, std::invocable F>
+	tw_status set(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&function)
+	{
+		auto box = detail::box_of(std::forward<F>(function));
+		tw_status status = tw_set_timer(wheel_, key.data(), key.size(), box.get(),
+						nanoseconds_of(delay));
+
+		if (status == TW_OK)
+			(void)box.release();
+		return status;
+	}
+	/* Sets as set() does, if the key has no timer. */
+	template <class Rep, class Period, std::invocable F>
+	tw_status add(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&function)
+	{
+		auto box = detail::box_of(std::forward<F>(function));
+		tw_status status = tw_add_timer(wheel_, key.data(), key.size(), box.get(),
+						nanoseconds_of(delay));
+
+		if (status == TW_OK)
+			(void)box.release();
+		return status;
+	}
+	template <class Rep, class Period>
+	tw_status move(std::string_view key, std::chrono::duration<Rep, Period> delay) noexcept
+	{
+		return tw_move_timer(wheel_, key.data(), key.size(), nanoseconds_of(delay));
+	}
+	tw_status remove(std::string_view key) noexcept
+	{
+		return tw_remove_timer(wheel_, key.data(), key.size());
+	}
+
+	/* Returns what a coroutine awaits to sleep. */
+	template <class Rep, class Period>
+	sleeping sleep_for(std::chrono::duration<Rep, Period> delay) noexcept
+	{
+		return sleeping(wheel_, nanoseconds_of(delay));
+	}
+	/* Returns what a coroutine awaits to sleep until the time has passed or a stop is
+	 * requested. */
+	template <class Rep, class Period>
+	stoppable_sleeping sleep_for(std::chrono::duration<Rep, Period> delay,
+				     std::stop_token token) noexcept
+	{
+		return stoppable_sleeping(wheel_, nanoseconds_of(delay), std::move(token));
+	}
+
+	/* Removes all timers that are pending. Their functions are destroyed; sleeps throw
+	 * TW_CLOSED. */
+	tw_status drain() noexcept
+	{
+		return tw_drain(wheel_, detail::take_back, nullptr);
+	}
+	tw_status stop() noexcept
+	{
+		return tw_stop(wheel_);
+	}
+	tw_status wait_idle() noexcept
+	{
+		return tw_wait_idle(wheel_);
+	}
+	/* Drives a wheel that callers drive. *until_next becomes how long the caller may sleep. */
+	tw_status poll(std::chrono::nanoseconds *until_next = nullptr)
+	{
+		tw_duration left;
+		tw_status status = tw_poll(wheel_, &left);
+
+		if (status == TW_OK && until_next)
+			*until_next = std::chrono::nanoseconds(left);
+		return status;
+	}
+	/* Moves a manual clock. */
+	template <class Rep, class Period> tw_status advance(std::chrono::duration<Rep, Period> by)
+	{
+		return tw_advance(wheel_, nanoseconds_of(by));
+	}
+	/* Returns the time on the wheel's clock. */
+	std::chrono::nanoseconds now() const noexcept
+	{
+		return std::chrono::nanoseconds(tw_now(wheel_));
+	}
+
+      private:
+	template <class F, class Arm>
+	timer arm(void (*run_boxed)(void *), F &&function, bool periodic, Arm &&set)
+	{
+		using plain = std::decay_t<F>;
+		timer made;
+
+		made.wheel_ = wheel_;
+		made.periodic_ = periodic;
+		made.boxed_ = !detail::is_inlined<plain>;
+		if constexpr (detail::is_inlined<plain>) {
+			plain copied(std::forward<F>(function));
+			void *argument = nullptr;
+
+			std::memcpy(&argument, static_cast<const void *>(&copied), sizeof(plain));
+			check(set(detail::run_inlined<plain>, argument, &made.id_));
+		} else {
+			auto box = detail::box_of(std::forward<F>(function));
+
+			check(set(run_boxed, box.get(), &made.id_));
+			(void)box.release();
+		}
+		return made;
+	}
+
+	tw_wheel *wheel_ = nullptr;
+};
+
+/*
+ * An alarm, which can be set again and again, at no cost in memory. It must end before its wheel
+ * does. Its end waits for a run under way, unless it comes in that run.
+ */
+class alarm
+{
+      public:
+	template <std::invocable F> alarm(wheel &wheel, F &&function)
+	{
+		auto made = std::make_unique<shared>(detail::box_of(std::forward<F>(function)));
+
+		check(tw_alarm_create(wheel.get(), run, made.get(), &made->alarm));
+		shared_ = made.release();
+	}
+	alarm(alarm &&other) noexcept : shared_(std::exchange(other.shared_, nullptr))
+	{
+	}
+	alarm &operator=(alarm &&other) noexcept
+	{
+		std::swap(shared_, other.shared_);
+		return *this;
+	}
+	~alarm()
+	{
+		/* acq_rel: the last of the run and the end sees what the first did, and frees. */
+		if (shared_ &&
+		    (tw_alarm_destroy(shared_->alarm) == TW_OK ||
+		     !(shared_->state.fetch_or(ENDED, std::memory_order_acq_rel) & RUNS)))
+			delete shared_;
+	}
+
+	template <class Rep, class Period>
+	tw_status set(std::chrono::duration<Rep, Period> delay) noexcept
+	{
+		return tw_alarm_set(shared_->alarm, nanoseconds_of(delay));
+	}
+	tw_status stop() noexcept
+	{
+		return tw_alarm_stop(shared_->alarm);
+	}
+	/* Returns the alarm of the C interface, which this one owns. */
+	tw_alarm *get() const noexcept
+	{
+		return shared_->alarm;
+	}
+
+      private:
+	enum { RUNS = 1, ENDED = 2 };
+
+	/* What a run has, too; it may outlast the alarm. */
+	struct shared {
+		detail::boxed_pointer function;
+		tw_alarm *alarm = nullptr;
+		std::atomic<int> state = 0;
+
+		explicit shared(detail::boxed_pointer f) : function(std::move(f))
+		{
+		}
+	};
+
+	struct run_end {
+		shared *of;
+
+		~run_end()
+		{
+			/* acq_rel: as in the alarm's end. */
+			if (of->state.fetch_and(~RUNS, std::memory_order_acq_rel) & ENDED)
+				delete of;
+		}
+	};
+
+	static void run(void *argument)
+	{
+		shared *self = static_cast<shared *>(argument);
+
+		/* relaxed: an end in this run follows in the thread, others wait for it */
+		self->state.fetch_or(RUNS, std::memory_order_relaxed);
+		run_end end{self};
+		self->function->call(self->function.get());
+	}
+
+	shared *shared_ = nullptr;
+};
+
+} /* namespace tw */
+
+#endif

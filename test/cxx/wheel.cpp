@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* The C++ interface: what runs, what is destroyed, and where sleeps end. The clock is manual. */
+#include <timingwheel/timingwheel.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+namespace
+{
+
+#define CHECK(condition)                                                                     \
+	do {                                                                                 \
+		if (!(condition)) {                                                          \
+			std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			std::exit(1);                                                        \
+		}                                                                            \
+	} while (0)
+
+/* Counts how many of its copies live. */
+struct counted {
+	int *alive;
+
+	explicit counted(int *count) : alive(count)
+	{
+		++*alive;
+	}
+	counted(const counted &other) : alive(other.alive)
+	{
+		++*alive;
+	}
+	counted &operator=(const counted &) = delete;
+	~counted()
+	{
+		--*alive;
+	}
+};
+
+tw::wheel inline_wheel()
+{
+	tw_options options = {};
+
+	options.clock = TW_CLOCK_MANUAL;
+	options.drive = TW_DRIVE_CALLER;
+	options.workers = TW_WORKERS_INLINE;
+	return tw::wheel(1ms, 64, options);
+}
+
+/* A coroutine that begins at once and frees itself at its end. */
+struct task {
+	struct promise_type {
+		task get_return_object()
+		{
+			return {};
+		}
+		std::suspend_never initial_suspend() noexcept
+		{
+			return {};
+		}
+		std::suspend_never final_suspend() noexcept
+		{
+			return {};
+		}
+		void return_void()
+		{
+		}
+		void unhandled_exception()
+		{
+			std::terminate();
+		}
+	};
+};
+
+void durations_are_rounded_up_and_end()
+{
+	using pico = std::chrono::duration<std::int64_t, std::pico>;
+
+	static_assert(tw::nanoseconds_of(1ms) == TW_MILLISECOND);
+	static_assert(tw::nanoseconds_of(pico(1)) == 1);
+	static_assert(tw::nanoseconds_of(std::chrono::duration<double>(1e-10)) == 1);
+	static_assert(tw::nanoseconds_of(std::chrono::hours::max()) == TW_FOREVER);
+	static_assert(tw::nanoseconds_of(std::chrono::hours::min()) < 0);
+	static_assert(tw::nanoseconds_of(std::chrono::duration<double>(1e300)) == TW_FOREVER);
+	static_assert(tw::nanoseconds_of(std::chrono::duration<std::uint64_t>(UINT64_MAX)) ==
+		      TW_FOREVER);
+	static_assert(tw::nanoseconds_of(std::chrono::duration<int, std::ratio<86400>>(1)) ==
+		      24 * TW_HOUR);
+}
+
+void functions_run_and_are_destroyed()
+{
+	int alive = 0;
+	int runs = 0;
+	{
+		tw::wheel wheel = inline_wheel();
+		counted one(&alive);
+		auto function = [one, &runs] { ++runs; };
+		auto by_move = [owned = std::make_unique<int>(7), &runs] { runs += *owned; };
+
+		wheel.after(5ms, function);
+		wheel.after(5ms, [&runs] { ++runs; });
+		wheel.after(5ms, std::move(by_move));
+		CHECK(alive == 3);
+		CHECK(wheel.advance(4ms) == TW_OK && runs == 0);
+		CHECK(wheel.advance(1ms) == TW_OK && runs == 9);
+		CHECK(alive == 2);
+		/* One stopped, one pending at the end. */
+		tw::timer stopped = wheel.after(5ms, function);
+		CHECK(alive == 3 && stopped.stop() == TW_OK && alive == 2);
+		CHECK(stopped.stop() == TW_NOT_FOUND);
+		CHECK(wheel.after(5ms, [&runs] { ++runs; }).stop() == TW_OK);
+		wheel.after(5ms, function);
+	}
+	CHECK(alive == 0 && runs == 9);
+	CHECK(tw::timer().stop() == TW_INVALID);
+}
+
+void periodic_functions_run_until_they_are_stopped()
+{
+	int alive = 0;
+	int runs = 0;
+	tw::wheel wheel = inline_wheel();
+	counted one(&alive);
+	tw::timer by_box = wheel.every(1ms, 2ms, [one, &runs] { ++runs; });
+	tw::timer by_value = wheel.every(1ms, 2ms, [&runs] { ++runs; });
+
+	CHECK(wheel.advance(5ms) == TW_OK && runs == 6 && alive == 2);
+	CHECK(by_box.stop() == TW_OK && by_value.stop() == TW_OK);
+	CHECK(wheel.advance(5ms) == TW_OK && runs == 6 && alive == 1);
+}
+
+void keys_have_functions()
+{
+	int alive = 0;
+	int last = 0;
+	tw::wheel wheel = inline_wheel();
+	counted one(&alive);
+	auto set_to = [&last, one](int value) { return [&last, one, value] { last = value; }; };
+
+	CHECK(wheel.set("a", 5ms, set_to(1)) == TW_OK);
+	CHECK(wheel.set("a", 5ms, set_to(2)) == TW_OK);
+	CHECK(wheel.add("a", 5ms, set_to(3)) == TW_EXISTS);
+	CHECK(wheel.set("", 5ms, set_to(4)) == TW_INVALID);
+	CHECK(wheel.advance(4ms) == TW_OK && last == 0);
+	CHECK(wheel.move("a", 3ms) == TW_OK);
+	CHECK(wheel.advance(2ms) == TW_OK && last == 0);
+	CHECK(wheel.advance(1ms) == TW_OK && last == 2);
+	CHECK(wheel.set("a", 5ms, set_to(5)) == TW_OK && wheel.remove("a") == TW_OK);
+	CHECK(wheel.set("b", 5ms, set_to(6)) == TW_OK && wheel.drain() == TW_OK);
+	CHECK(wheel.advance(10ms) == TW_OK && last == 2);
+	CHECK(alive == 2);
+}
+
+void exceptions_leave_no_function_behind()
+{
+	int alive = 0;
+	tw::wheel wheel = inline_wheel();
+	counted one(&alive);
+	bool thrown = false;
+
+	wheel.after(1ms, [one] { throw std::runtime_error("thrown"); });
+	try {
+		wheel.advance(1ms);
+	} catch (const std::runtime_error &) {
+		thrown = true;
+	}
+	CHECK(thrown && alive == 1);
+}
+
+task sleep_twice(tw::wheel &wheel, std::vector<int> &log)
+{
+	bool slept = co_await wheel.sleep_for(2ms);
+
+	CHECK(slept);
+	log.push_back(1);
+	slept = co_await wheel.sleep_for(3ms);
+	CHECK(slept);
+	log.push_back(2);
+}
+
+task sleep_until_closed(tw::wheel &wheel, int &status)
+{
+	try {
+		co_await wheel.sleep_for(1h);
+	} catch (const std::system_error &error) {
+		CHECK(error.code().category() == tw::category());
+		status = error.code().value();
+	}
+}
+
+void coroutines_sleep()
+{
+	std::vector<int> log;
+	int drained = 0;
+	int stopped = 0;
+	int late = 0;
+	{
+		tw::wheel wheel = inline_wheel();
+
+		sleep_twice(wheel, log);
+		CHECK(wheel.advance(2ms) == TW_OK && log.size() == 1);
+		CHECK(wheel.advance(3ms) == TW_OK && log.size() == 2);
+		sleep_until_closed(wheel, drained);
+		CHECK(wheel.drain() == TW_OK && wheel.wait_idle() == TW_OK);
+		CHECK(drained == TW_CLOSED);
+		sleep_until_closed(wheel, stopped);
+		CHECK(wheel.stop() == TW_OK);
+		sleep_until_closed(wheel, late);
+		CHECK(late == TW_CLOSED);
+	}
+	CHECK(stopped == TW_CLOSED);
+}
+
+task sleep_with(tw::wheel &wheel, std::stop_token token, int &result)
+{
+	result = 0;
+	bool slept = co_await wheel.sleep_for(5ms, token);
+	result = slept ? 1 : 2;
+}
+
+void sleeps_end_when_a_stop_is_requested()
+{
+	tw::wheel wheel = inline_wheel();
+	std::stop_source source;
+	int result;
+	int other;
+
+	sleep_with(wheel, source.get_token(), result);
+	sleep_with(wheel, {}, other);
+	CHECK(wheel.advance(4ms) == TW_OK && result == 0);
+	source.request_stop();
+	CHECK(result == 2 && other == 0);
+	CHECK(wheel.advance(1ms) == TW_OK && other == 1);
+	/* The stop was requested before. */
+	sleep_with(wheel, source.get_token(), result);
+	CHECK(result == 2);
+	CHECK(tw_pending(wheel.get()) == 0);
+}
+
+/* Threads request stops while sleeps end by themselves: each sleep ends once. */
+task sleep_and_count(tw::wheel &wheel, std::stop_token token, std::atomic<int> &ended)
+{
+	co_await wheel.sleep_for(1ms, token);
+	/* release, pairs with the acquire that waits for all: the frames are done with */
+	ended.fetch_add(1, std::memory_order_release);
+}
+
+void stops_and_ends_race()
+{
+	enum { ROUNDS = 300, SLEEPS = 8 };
+	tw::wheel wheel(1ms, 64);
+
+	for (int round = 0; round < ROUNDS; ++round) {
+		std::atomic<int> ended = 0;
+		std::stop_source source;
+
+		for (int i = 0; i < SLEEPS; ++i)
+			sleep_and_count(wheel, source.get_token(), ended);
+		if (round % 3)
+			std::this_thread::sleep_for(round % 3 * 500us);
+		source.request_stop();
+		while (ended.load(std::memory_order_acquire) != SLEEPS)
+			std::this_thread::yield();
+	}
+}
+
+void alarms_run_as_long_as_they_live()
+{
+	int alive = 0;
+	int runs = 0;
+	tw::wheel wheel = inline_wheel();
+	counted one(&alive);
+	std::optional<tw::alarm> own;
+	{
+		tw::alarm alarm(wheel, [one, &runs] { ++runs; });
+
+		CHECK(alarm.set(2ms) == TW_OK && alarm.set(3ms) == TW_OK);
+		CHECK(wheel.advance(3ms) == TW_OK && runs == 1);
+		CHECK(alarm.set(1ms) == TW_OK && wheel.advance(1ms) == TW_OK && runs == 2);
+		CHECK(alarm.set(1ms) == TW_OK && alarm.stop() == TW_OK);
+		CHECK(wheel.advance(1ms) == TW_OK && runs == 2);
+		CHECK(alarm.set(1ms) == TW_OK);
+		tw::alarm moved = std::move(alarm);
+	}
+	CHECK(wheel.advance(2ms) == TW_OK && runs == 2 && alive == 1);
+	/* It ends in its own run. */
+	own.emplace(wheel, [one, &own, &runs] {
+		++runs;
+		own.reset();
+	});
+	CHECK(own->set(1ms) == TW_OK && wheel.advance(1ms) == TW_OK && runs == 3);
+	CHECK(!own && alive == 1);
+}
+
+void wrong_arguments_throw()
+{
+	tw_options options = {};
+	int thrown = 0;
+
+	options.release = [](void *, const tw_task *, tw_reason) {};
+	for (int i = 0; i < 2; ++i) {
+		try {
+			tw::wheel wheel(i ? -1ms : 1ms, 64, i ? tw_options{} : options);
+		} catch (const std::system_error &error) {
+			thrown += error.code() == std::error_code(TW_INVALID, tw::category());
+		}
+	}
+	CHECK(thrown == 2);
+}
+
+} /* namespace */
+
+int main()
+{
+	durations_are_rounded_up_and_end();
+	functions_run_and_are_destroyed();
+	periodic_functions_run_until_they_are_stopped();
+	keys_have_functions();
+	exceptions_leave_no_function_behind();
+	coroutines_sleep();
+	sleeps_end_when_a_stop_is_requested();
+	stops_and_ends_race();
+	alarms_run_as_long_as_they_live();
+	wrong_arguments_throw();
+	return 0;
+}
