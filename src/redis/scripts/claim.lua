@@ -68,8 +68,7 @@ if #due > 0 then
 	for i = 1, count do
 		keys[i] = due[2 * i - 1]
 	end
-	local runs = redis.call('EXISTS', KEYS[3]) == 1 and
-		redis.call('HMGET', KEYS[3], unpack(keys)) or {}
+	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
 	local every = redis.call('EXISTS', KEYS[7]) == 1 and
 		redis.call('HMGET', KEYS[7], unpack(keys)) or {}
 	-- The time, so that tokens go up even where a server has lost the last of them.
@@ -151,8 +150,13 @@ if #due > 0 then
 		redis.call('ZADD', KEYS[1], unpack(scores))
 		-- Until a value of more than 64 bytes comes in, Redis keeps a hash of up to 512
 		-- entries as a list, where finding a key takes longer the more there are.
-		redis.call('HSET', KEYS[3], '', string.rep(' ', 65), unpack(states))
-		redis.call('HDEL', KEYS[3], '')
+		if n > 10 then
+			redis.call('HSET', KEYS[3], '', string.rep(' ', 65))
+		end
+		redis.call('HSET', KEYS[3], unpack(states))
+		if n > 10 then
+			redis.call('HDEL', KEYS[3], '')
+		end
 		if ARGV[4] ~= '' and bytes >= tonumber(ARGV[7]) then
 			redis.call('SET', note_key(), ARGV[5] .. ' ' .. token_text .. ' ' ..
 				lease_end, 'PX', ARGV[2])
