@@ -80,8 +80,10 @@ extern "C" {
 
 #if defined(__GNUC__)
 #define TW_API __attribute__((visibility("default")))
+#define TW_INLINE static inline __attribute__((unused))
 #else
 #define TW_API
+#define TW_INLINE static inline
 #endif
 
 /*

@@ -4,7 +4,8 @@
 # (callbacks), structs and enums.
 #
 # A comment is about the declarations behind it, up to the next comment or empty line; one that no
-# declaration follows is a text. Functions of one comment are one item.
+# declaration follows is a text. Functions of one comment are one item. An inline function comes
+# before the call that it makes, whatever their order in the header: it has the name of the page.
 #
 #     kind_of, header_of, text_of, code_of, names_of   by item, 1 to `items`
 #     item_of                                          by name: the item that its page is made of
@@ -46,8 +47,14 @@ function name_in(code)
 	return code
 }
 
+# Joins two texts, of which the first may be empty.
+function join(first, second)
+{
+	return first (first == "" ? "" : " ") second
+}
+
 # The name gets a page, that of the item; a type with a function's name is told of in its page.
-function add_page(name, item)
+function add_page(name, item, is_first)
 {
 	if (text_of[item] == "" && kind_of[item] == "functions")
 		fail(name " has no comment")
@@ -57,17 +64,19 @@ function add_page(name, item)
 		type_beside[item_of[name]] = item
 	else
 		fail(name " would have two pages")
-	names_of[item] = names_of[item] (names_of[item] == "" ? "" : " ") name
+	names_of[item] = is_first ? join(name, names_of[item]) : join(names_of[item], name)
 }
 
-function read_declaration(code, kind)
+function read_declaration(code, kind, is_inline)
 {
-	if (code ~ /^TW_API/) {
-		sub(/^TW_API /, "", code)
+	is_inline = code ~ /^TW_INLINE/
+	if (is_inline || code ~ /^TW_API/) {
+		sub(/^TW_[A-Z]+ /, "", code)
+		sub(/\n\{.*/, ";", code)
 		if (!is_used || kind_of[items] != "functions")
 			add_item("functions", "")
-		add_page(name_in(code), items)
-		code_of[items] = code_of[items] code "\n"
+		add_page(name_in(code), items, is_inline)
+		code_of[items] = is_inline ? code "\n" code_of[items] : code_of[items] code "\n"
 	} else if (code ~ /^typedef .*\(/) {
 		add_page(name_in(code), add_item("callback", code))
 	} else if (code ~ /^(struct|enum) [a-z_0-9]+ \{/) {
@@ -110,7 +119,7 @@ function add_constant(line)
 	sub(/[( ].*/, "", line)
 	if (!is_used || kind_of[items] != "constants")
 		add_item("constants", "")
-	names_of[items] = names_of[items] (names_of[items] == "" ? "" : " ") line
+	names_of[items] = join(names_of[items], line)
 }
 
 FNR == 1 {

@@ -45,7 +45,7 @@ look()
 		return
 	fi
 	text "$3" | grep -q "^     .*$2(" || complain "$2 is not in the SYNOPSIS of its page"
-	grep -q "^TW_API enum tw_status $2(" "$1" || return
+	grep -q "^TW_[A-Z]* enum tw_status $2(" "$1" || return
 
 	listed=$(returned "$3")
 	test -n "$listed" || complain "$2 has no table of what it returns"
@@ -60,7 +60,7 @@ look()
 known=$(sed -n 's/^	X(\(TW_[A-Z_]*\),.*/\1/p' $headers)
 for header in $headers; do
 	# shellcheck disable=SC2013 # one name a line
-	for name in $(sed -n 's/^TW_API .*\(tw_[a-z0-9_]*\)(.*/\1/p' "$header"); do
+	for name in $(sed -n 's/^TW_[A-Z]* .*\(tw_[a-z0-9_]*\)(.*/\1/p' "$header"); do
 		look "$header" "$name" "$pages/man3/$name.3"
 	done
 done
@@ -125,6 +125,15 @@ cmp -s "$folder/tw_other.3" "$folder/tw_some.3" || complain "tw_other has anothe
 listed=$(sed -n '/^.It/,/^.El/p' "$folder/tw_thing.3" | tr '\n' ' ')
 test "$listed" = '.It Fa "int one" a .It Fa "int two" , Fa "int three" First. Of both. '\
 '.It Fa "int four" Of four: b .It Fa "int five" .El ' || complain "a struct's page has: $listed"
+
+try '/* Does it. */' 'TW_API int tw_some_sized(int a,' '		  int size);' \
+	'TW_INLINE int tw_some(int a)' '{' '	return tw_some_sized(a, 4);' '}' ||
+	complain "an inline function has no page: $(cat "$folder/errors")"
+listed=$(sed -n '/^.Nm/p; /^.F/p' "$folder/tw_some.3" | tr '\n' ' ')
+test "$listed" = '.Nm tw_some , .Nm tw_some_sized .Ft "int" .Fo tw_some .Fa "int a" .Fc '\
+'.Ft "int" .Fo tw_some_sized .Fa "int a" .Fa "int size" .Fc ' ||
+	complain "an inline function has: $listed"
+cmp -s "$folder/tw_some_sized.3" "$folder/tw_some.3" || complain "tw_some_sized has another page"
 
 try 'TW_API int tw_bare(void);' && complain "a call without a comment has a page"
 
