@@ -109,8 +109,9 @@ TESTS_OF_ONE_THREAD := base/test_key_hash base/test_pages base/test_slot_set whe
 ifneq ($(SANITIZE),)
 TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
-TEST_SCRIPTS := $(patsubst test/%.sh,%,$(wildcard test/house/*.sh)) house/man/test_man \
-	model/fuzz/test_inputs long/install/test_install long/soak/test_soak proof/check_page
+TEST_SCRIPTS := $(patsubst test/%.sh,%,$(wildcard test/house/*.sh)) house/grown/test_grown \
+	house/man/test_man model/fuzz/test_inputs long/install/test_install long/soak/test_soak \
+	proof/check_page
 # Those by Redis come first, for they wait most.
 TESTS_OF_ALL := $(REDIS_TESTS) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
 # What only `make check-all` runs: long runs, and what compiles the library once more.

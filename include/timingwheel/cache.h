@@ -251,6 +251,14 @@ struct tw_cache_options {
 	uint64_t max_bytes;
 	tw_cache_weigh_fn *weigh;    /* weighs entries; NULL, the default, weighs their memory */
 	enum tw_cache_policy policy; /* which entry makes room at a limit */
+	/*
+	 * The number of shards, parts of the table with a lock each for writers. It is rounded up
+	 * to a power of two, and is at most TW_CACHE_SHARDS_MAX. 0 means the default: 64, or with a
+	 * limit only as many as leave 512 entries of max_entries and 32,768 of max_bytes to each.
+	 * The limits hold for the whole cache, and the order of eviction for each shard. So the
+	 * order of a small cache is exact.
+	 */
+	unsigned shards;
 	/* How long an entry stays readable without a hit, nanoseconds, ≥ 0. 0, the default, means
 	 * no such limit. Each hit or touch starts this time again, up to the end of the entry's own
 	 * lifetime. A hit counts from the next step of the coarse clock, a few milliseconds late at
@@ -335,14 +343,6 @@ struct tw_cache_options {
 	 * function. */
 	tw_duration stats_interval;
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
-	/*
-	 * The number of shards, parts of the table with a lock each for writers. It is rounded up
-	 * to a power of two, and is at most TW_CACHE_SHARDS_MAX. 0 means the default: 64, or with a
-	 * limit only as many as leave 512 entries of max_entries and 32,768 of max_bytes to each.
-	 * The limits hold for the whole cache, and the order of eviction for each shard. So the
-	 * order of a small cache is exact.
-	 */
-	unsigned shards;
 };
 
 /*
@@ -361,8 +361,14 @@ struct tw_cache_options {
  *   TW_SYSTEM     a thread could not be started
  *   TW_CLOSED     the given wheel was stopped
  */
-TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expire,
-				      const struct tw_cache_options *options);
+TW_API enum tw_status tw_cache_create_sized(struct tw_cache **cache, tw_duration expire,
+					    const struct tw_cache_options *options,
+					    size_t options_size);
+TW_INLINE enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expire,
+					 const struct tw_cache_options *options)
+{
+	return tw_cache_create_sized(cache, expire, options, sizeof(*options));
+}
 
 /*
  * Stops the use of the cache, so that it can be destroyed: calls that begin later return TW_CLOSED,
@@ -1005,7 +1011,12 @@ TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_en
  *   TW_OK         *stats is filled in
  *   TW_INVALID    no cache, or stats is NULL
  */
-TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats);
+TW_API enum tw_status tw_cache_get_stats_sized(struct tw_cache *cache, struct tw_cache_stats *stats,
+					       size_t stats_size);
+TW_INLINE enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
+{
+	return tw_cache_get_stats_sized(cache, stats, sizeof(*stats));
+}
 
 /*
  * Returns the number of entries, as tw_cache_stats.entries, for the cost of one load.

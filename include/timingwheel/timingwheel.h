@@ -52,6 +52,17 @@
  *    driving it, calls return TW_CLOSED in the child. A child's tw_fd opens a descriptor of its
  *    own. All this needs Linux 4.14 or later. A child may make wheels of its own. A wheel with
  *    TW_DRIVE_LOOP goes on in a child of its thread in any case.
+ *
+ * Structs grow at their end in later versions, and the header that a program was built with may be
+ * older or newer than the library. So a call that reads or fills a struct of the program is an
+ * inline function, such as tw_create. It calls a function of the library, such as tw_create_sized,
+ * with the size of the struct. Bindings of other languages call that one, with the size of theirs:
+ *  - A struct that the library reads: fields that the program does not have count as 0. Fields that
+ *    the library does not have must be 0; otherwise the call returns TW_INVALID.
+ *  - A struct that the library fills in: fields that the library does not have become 0.
+ *  - A struct that the library passes to a function of the program, such as tw_task, has the fields
+ *    of the library's version (tw_version).
+ *  - These structs never change: tw_timer, tw_alarm, elements of arrays, and structs in others.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_H
 #define TIMINGWHEEL_TIMINGWHEEL_H
@@ -414,8 +425,14 @@ struct tw_options {
  *   TW_SYSTEM     a thread could not be started, the system has no such clock, or no descriptor
  *                 is left for TW_CLOCK_BOOTTIME
  */
-TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
-				tw_execute_fn *execute, const struct tw_options *options);
+TW_API enum tw_status tw_create_sized(struct tw_wheel **wheel, tw_duration interval, size_t slots,
+				      tw_execute_fn *execute, const struct tw_options *options,
+				      size_t options_size);
+TW_INLINE enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
+				   tw_execute_fn *execute, const struct tw_options *options)
+{
+	return tw_create_sized(wheel, interval, slots, execute, options, sizeof(*options));
+}
 
 /*
  * Arms a timer for the key, or replaces the key's timer: `execute` gets `value` after `delay`
@@ -1158,7 +1175,7 @@ TW_API enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_re
 
 /* An alarm. The member is the library's own. */
 struct tw_alarm {
-	uint64_t tw_private[12];
+	uint64_t tw_private[13];
 };
 
 /*
@@ -1486,7 +1503,12 @@ struct tw_stats {
  *   TW_INVALID    no wheel, or stats is NULL
  *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
-TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
+TW_API enum tw_status tw_get_stats_sized(struct tw_wheel *wheel, struct tw_stats *stats,
+					 size_t stats_size);
+TW_INLINE enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
+{
+	return tw_get_stats_sized(wheel, stats, sizeof(*stats));
+}
 
 /*
  * Writes the statistics in the text format of Prometheus.

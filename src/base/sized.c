@@ -5,11 +5,12 @@
 
 bool sized_read(void *own, size_t own_size, const void *theirs, size_t their_size)
 {
-	size_t size = their_size < own_size ? their_size : own_size;
 	const unsigned char *more = theirs;
 
-	memcpy(own, theirs, size);
-	memset((unsigned char *)own + size, 0, own_size - size);
+	memset(own, 0, own_size);
+	if (!theirs)
+		return true;
+	memcpy(own, theirs, their_size < own_size ? their_size : own_size);
 	for (size_t i = own_size; i < their_size; i++)
 		if (more[i])
 			return false;

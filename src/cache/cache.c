@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/sanitizer.h"
+#include "base/sized.h"
 #include "retire.h"
 
 /* ---- All entries ---- */
@@ -321,16 +322,13 @@ static struct tw_percentiles cache_load_time(const struct tw_cache *cache)
 	return histogram_percentiles(&sum);
 }
 
-enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
+static void cache_read_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
 	uint64_t sums[READER_COUNTS] = {0};
 	tw_duration oldest = TW_FOREVER;
-	tw_duration now;
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	uint64_t spare = 0;
 
-	if (!cache || !stats)
-		return TW_INVALID;
-	now = clock_read_real(CLOCK_MONOTONIC);
 	*stats = (struct tw_cache_stats){0};
 	cache_sum_threads(cache, sums, &stats->memory_retired, &spare);
 	stats->hits = sums[COUNT_HITS];
@@ -353,6 +351,17 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->queued_removals = removals_waiting(&cache->removals);
 	stats->entries = counter_read(&cache->shared.entries);
 	stats->bytes = counter_read(&cache->shared.bytes);
+}
+
+enum tw_status tw_cache_get_stats_sized(struct tw_cache *cache, struct tw_cache_stats *stats,
+					size_t stats_size)
+{
+	struct tw_cache_stats found;
+
+	if (!cache || !stats)
+		return TW_INVALID;
+	cache_read_stats(cache, &found);
+	sized_write(stats, stats_size, &found, sizeof(found));
 	return TW_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "retire.h"
 
 enum {
@@ -308,27 +309,25 @@ static void cache_close(struct tw_cache *cache)
 	free(cache);
 }
 
-enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
-			       const struct tw_cache_options *options)
+enum tw_status tw_cache_create_sized(struct tw_cache **result, tw_duration expire,
+				     const struct tw_cache_options *given, size_t given_size)
 {
-	static const struct tw_cache_options defaults;
+	struct tw_cache_options options;
 	struct tw_cache *cache;
 	enum tw_status status;
 
 	if (!result)
 		return TW_INVALID;
 	*result = NULL;
-	if (!options)
-		options = &defaults;
-	if (expire <= 0 || !options_are_valid(options) ||
-	    tw_drive_of(options->wheel) == TW_DRIVE_LOOP)
+	if (expire <= 0 || !sized_read(&options, sizeof(options), given, given_size) ||
+	    !options_are_valid(&options) || tw_drive_of(options.wheel) == TW_DRIVE_LOOP)
 		return TW_INVALID;
 	cache = aligned_alloc(_Alignof(struct tw_cache), sizeof(*cache));
 	if (!cache)
 		return TW_NO_MEMORY;
 	memset(cache, 0, sizeof(*cache));
-	cache_init(cache, expire, options);
-	status = cache_open(cache, options);
+	cache_init(cache, expire, &options);
+	status = cache_open(cache, &options);
 	if (status == TW_OK)
 		*result = cache;
 	else

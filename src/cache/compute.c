@@ -7,6 +7,24 @@
  */
 #include "change.h"
 
+/* A program fills this in. If it was built with a later header, its struct is longer, but not
+ * longer than this: the size is the same in all libraries. */
+enum { COMPUTED_WORDS = 5, COMPUTED_KNOWN = sizeof(struct tw_cache_computed) / sizeof(uint64_t) };
+
+struct computed_fields {
+	struct tw_cache_computed known;
+	uint64_t unknown[COMPUTED_WORDS - COMPUTED_KNOWN];
+};
+
+/* Returns whether the program asks for what the library does not know. */
+static bool computed_has_more(const struct computed_fields *fields)
+{
+	for (int i = 0; i < COMPUTED_WORDS - COMPUTED_KNOWN; i++)
+		if (fields->unknown[i] != 0)
+			return true;
+	return false;
+}
+
 struct compute {
 	struct tw_cache *cache;
 	struct reader *reader;
@@ -58,17 +76,20 @@ static enum tw_status compute_replace(struct compute *compute, struct retiring_r
 /* Makes one try, between begin and end. */
 static enum tw_status compute_once(struct compute *compute, struct retiring_reader *thread)
 {
-	struct tw_cache_computed computed = {NULL, 0, 0};
+	struct computed_fields fields = {.unknown = {0}};
 	struct change *change = &compute->change;
 	bool is_there = change_find(change, compute->cache, compute->key, compute->key_size);
 
 	if (shared_is_closed(&compute->cache->shared))
 		return TW_CLOSED;
-	switch (compute->function(compute->context, is_there ? change->entry : NULL, &computed)) {
+	switch (compute->function(compute->context, is_there ? change->entry : NULL,
+				  &fields.known)) {
 	case TW_CACHE_KEEP:
 		return TW_OK;
 	case TW_CACHE_REPLACE:
-		return compute_replace(compute, thread, &computed, is_there);
+		if (computed_has_more(&fields))
+			return TW_INVALID;
+		return compute_replace(compute, thread, &fields.known, is_there);
 	case TW_CACHE_DELETE:
 		(void)change_delete(change, is_there, compute->key, compute->key_size);
 		return TW_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "base/sized.h"
 #include "base/thread.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
@@ -120,27 +121,31 @@ static bool options_are_valid(const struct tw_options *options)
 	       (options->stack_size == 0 || options->stack_size >= TW_STACK_SIZE_MIN);
 }
 
-static struct tw_options options_with_defaults(const struct tw_options *given)
+static void options_fill_in(struct tw_options *options)
 {
-	struct tw_options options = {0};
+	if (options->queue_capacity == 0)
+		options->queue_capacity = DEFAULT_QUEUE_CAPACITY;
+	if (options->workers == 0)
+		options->workers =
+			options->drive == TW_DRIVE_LOOP ? TW_WORKERS_INLINE : DEFAULT_WORKERS;
+	if (options->drive == TW_DRIVE_LOOP)
+		options->queue_capacity = 1;
+	if (options->max_workers == 0 && options->workers != TW_WORKERS_INLINE)
+		options->max_workers = options->workers > DEFAULT_MAX_WORKERS ? options->workers
+									      : DEFAULT_MAX_WORKERS;
+	if (options->patience_for_worker == 0)
+		options->patience_for_worker = 5 * TW_MILLISECOND;
+	if (!options->name)
+		options->name = "tw";
+}
 
-	if (given)
-		options = *given;
-	if (options.queue_capacity == 0)
-		options.queue_capacity = DEFAULT_QUEUE_CAPACITY;
-	if (options.workers == 0)
-		options.workers =
-			options.drive == TW_DRIVE_LOOP ? TW_WORKERS_INLINE : DEFAULT_WORKERS;
-	if (options.drive == TW_DRIVE_LOOP)
-		options.queue_capacity = 1;
-	if (options.max_workers == 0 && options.workers != TW_WORKERS_INLINE)
-		options.max_workers = options.workers > DEFAULT_MAX_WORKERS ? options.workers
-									    : DEFAULT_MAX_WORKERS;
-	if (options.patience_for_worker == 0)
-		options.patience_for_worker = 5 * TW_MILLISECOND;
-	if (!options.name)
-		options.name = "tw";
-	return options;
+/* Copies what the program gave and fills in the defaults. Returns whether the options are valid. */
+static bool options_read(struct tw_options *options, const struct tw_options *given, size_t size)
+{
+	if (!sized_read(options, sizeof(*options), given, size))
+		return false;
+	options_fill_in(options);
+	return options_are_valid(options);
 }
 
 /* The rest of tw_create, with its memory there. */
@@ -172,10 +177,11 @@ no_owner:
 	return status;
 }
 
-enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t slots,
-			 tw_execute_fn *execute, const struct tw_options *given)
+enum tw_status tw_create_sized(struct tw_wheel **result, tw_duration interval, size_t slots,
+			       tw_execute_fn *execute, const struct tw_options *given,
+			       size_t given_size)
 {
-	struct tw_options options = options_with_defaults(given);
+	struct tw_options options;
 	struct tw_wheel *wheel;
 	enum tw_status status;
 	int cancel_state;
@@ -184,7 +190,8 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	if (!result)
 		return TW_INVALID;
 	*result = NULL;
-	if (interval <= 0 || slots == 0 || slots > TW_SLOTS_MAX || !options_are_valid(&options))
+	if (interval <= 0 || slots == 0 || slots > TW_SLOTS_MAX ||
+	    !options_read(&options, given, given_size))
 		return TW_INVALID;
 	wheel = aligned_alloc(CACHE_LINE, sizeof(*wheel));
 	if (!wheel)

@@ -63,6 +63,16 @@ static void newer_program_asks_for_nothing_unknown(void **state)
 	assert_false(sized_read(&own, sizeof(own), &theirs, sizeof(theirs)));
 }
 
+static void program_without_a_struct_sets_nothing(void **state)
+{
+	struct old own = {9, 9};
+
+	(void)state;
+	assert_true(sized_read(&own, sizeof(own), NULL, sizeof(own)));
+	assert_int_equal(own.a, 0);
+	assert_int_equal(own.b, 0);
+}
+
 static void newer_program_gets_zero(void **state)
 {
 	const struct old own = {1, 2};
@@ -81,6 +91,7 @@ int main(void)
 		cmocka_unit_test(older_program_sets_no_new_field),
 		cmocka_unit_test(older_program_gets_what_it_has_room_for),
 		cmocka_unit_test(newer_program_asks_for_nothing_unknown),
+		cmocka_unit_test(program_without_a_struct_sets_nothing),
 		cmocka_unit_test(newer_program_gets_zero),
 	};
 

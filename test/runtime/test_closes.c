@@ -721,7 +721,7 @@ static void alarm_in_a_struct_is_made_of_right_arguments_alone(void **state)
 	assert_status(tw_alarm_init(recorder->wheel, NULL, connection_is_idle, NULL), TW_INVALID);
 	assert_status(tw_alarm_init(recorder->wheel, &alarm, NULL, NULL), TW_INVALID);
 	/* Programs are compiled with its size. */
-	assert_int_equal(sizeof(struct tw_alarm), 96);
+	assert_int_equal(sizeof(struct tw_alarm), 104);
 	recorder_close(recorder);
 }
 
