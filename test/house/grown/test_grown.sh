@@ -51,6 +51,10 @@ done
 # --- Programs and libraries --------------------------------------------------------------------
 folder=$BUILD/test/house/grown
 mkdir -p "$folder/include/timingwheel"
+if ! echo 'int main(void) { return 0; }' | $CC -fsanitize=address -o "$folder/none" -xc -; then
+	echo "$CC has no address sanitizer"
+	exit 77
+fi
 script=
 for name in $grown; do
 	script="$script /^struct $name {\$/,/^};\$/s/^};\$/	uint64_t grown; };/;"
