@@ -3,6 +3,8 @@
 #include "base/sized.h"
 #include "support/test.h"
 
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct old {
@@ -84,6 +86,57 @@ static void newer_program_gets_zero(void **state)
 	assert_int_equal(theirs.c, 0);
 }
 
+static void same_struct_is_not_copied(void **state)
+{
+	const struct old theirs = {1, 2};
+	struct sized_array array;
+	struct old own;
+
+	(void)state;
+	assert_ptr_equal(sized_view(&own, sizeof(own), &theirs, sizeof(theirs)), &theirs);
+	assert_null(sized_view(&own, sizeof(own), NULL, sizeof(struct grown)));
+	assert_int_equal(sized_array_read(&array, sizeof(own), &theirs, sizeof(theirs), 1), TW_OK);
+	assert_ptr_equal(array.items, &theirs);
+	assert_null(array.copy);
+}
+
+static void other_struct_is_seen_as_a_copy(void **state)
+{
+	struct grown theirs = {1, 2, 0};
+	struct old own;
+
+	(void)state;
+	assert_ptr_equal(sized_view(&own, sizeof(own), &theirs, sizeof(theirs)), &own);
+	assert_int_equal(own.b, 2);
+	theirs.c = 3;
+	assert_null(sized_view(&own, sizeof(own), &theirs, sizeof(theirs)));
+}
+
+static void array_goes_by_the_size_of_the_program(void **state)
+{
+	struct grown theirs[] = {{1, 2, 0}, {3, 4, 0}};
+	struct sized_array array;
+	const struct old *own;
+
+	(void)state;
+	assert_int_equal(sized_array_read(&array, sizeof(*own), theirs, sizeof(*theirs), 2), TW_OK);
+	own = array.items;
+	assert_int_equal(own[0].b, 2);
+	assert_int_equal(own[1].a, 3);
+	assert_int_equal(own[1].b, 4);
+	free(array.copy);
+	theirs[1].c = 5;
+	assert_int_equal(sized_array_read(&array, sizeof(*own), theirs, sizeof(*theirs), 2),
+			 TW_INVALID);
+	free(array.copy);
+	assert_int_equal(sized_array_read(&array, sizeof(*own), NULL, sizeof(*theirs), 0), TW_OK);
+	assert_null(array.copy);
+	assert_int_equal(
+		sized_array_read(&array, sizeof(*own), theirs, sizeof(*theirs), SIZE_MAX / 2),
+		TW_NO_MEMORY);
+	assert_null(array.copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,6 +146,9 @@ int main(void)
 		cmocka_unit_test(newer_program_asks_for_nothing_unknown),
 		cmocka_unit_test(program_without_a_struct_sets_nothing),
 		cmocka_unit_test(newer_program_gets_zero),
+		cmocka_unit_test(same_struct_is_not_copied),
+		cmocka_unit_test(other_struct_is_seen_as_a_copy),
+		cmocka_unit_test(array_goes_by_the_size_of_the_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
