@@ -28,6 +28,12 @@
  * Namespaces are independent of each other. The key of a task determines its shard. All of a shard
  * lies on one node of a cluster, and one script call works on one shard.
  *
+ * Structs grow at their end in later versions, also as elements of arrays, except tw_redis_source
+ * and tw_redis_histogram. So a call that reads or fills a struct of the program is an inline
+ * function, such as tw_redis_add. It calls a function of the library, such as tw_redis_add_sized,
+ * with the size of one struct, as timingwheel.h describes. Functions of the program receive structs
+ * with the fields of the library's version, and tw_redis_info with those of the program's.
+ *
  * Link with -ltimingwheel-redis -ltimingwheel. A worker (below) runs tasks; tw_redis_claim() and
  * tw_redis_ack() take and finish tasks without one.
  */
@@ -225,8 +231,16 @@ struct tw_redis;
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
-				    struct tw_redis_error *error);
+TW_API enum tw_status tw_redis_open_sized(struct tw_redis **redis,
+					  const struct tw_redis_options *options,
+					  size_t options_size, struct tw_redis_error *error,
+					  size_t error_size);
+TW_INLINE enum tw_status tw_redis_open(struct tw_redis **redis,
+				       const struct tw_redis_options *options,
+				       struct tw_redis_error *error)
+{
+	return tw_redis_open_sized(redis, options, sizeof(*options), error, sizeof(*error));
+}
 
 /*
  * Opens another namespace over the connections of `redis`.
@@ -250,9 +264,15 @@ TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_red
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space,
-					   unsigned shards, struct tw_redis **beside,
-					   struct tw_redis_error *error);
+TW_API enum tw_status tw_redis_open_beside_sized(struct tw_redis *redis, const char *name_space,
+						 unsigned shards, struct tw_redis **beside,
+						 struct tw_redis_error *error, size_t error_size);
+TW_INLINE enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space,
+					      unsigned shards, struct tw_redis **beside,
+					      struct tw_redis_error *error)
+{
+	return tw_redis_open_beside_sized(redis, name_space, shards, beside, error, sizeof(*error));
+}
 
 /*
  * Frees the handle. Closes the connections unless another handle uses them.
@@ -299,7 +319,12 @@ TW_API tw_duration tw_redis_set_patience(tw_duration patience);
  * TW_INVALID or TW_NO_MEMORY may leave it unchanged. The function does nothing if `redis` or
  * `error` is NULL. Any thread.
  */
-TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error);
+TW_API void tw_redis_last_error_sized(struct tw_redis *redis, struct tw_redis_error *error,
+				      size_t error_size);
+TW_INLINE void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
+{
+	tw_redis_last_error_sized(redis, error, sizeof(*error));
+}
 
 /*
  * Makes one round trip to a node. In a cluster this is the node of the first shard.
@@ -480,8 +505,13 @@ struct tw_redis_task {
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
-				   int64_t *due_ms);
+TW_API enum tw_status tw_redis_add_sized(struct tw_redis *redis, const struct tw_redis_task *task,
+					 size_t task_size, int64_t *due_ms);
+TW_INLINE enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
+				      int64_t *due_ms)
+{
+	return tw_redis_add_sized(redis, task, sizeof(*task), due_ms);
+}
 
 /*
  * Adds many tasks, pipelined.
@@ -512,8 +542,15 @@ TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
-					size_t count, enum tw_status *each);
+TW_API enum tw_status tw_redis_add_many_sized(struct tw_redis *redis,
+					      const struct tw_redis_task *tasks, size_t task_size,
+					      size_t count, enum tw_status *each);
+TW_INLINE enum tw_status tw_redis_add_many(struct tw_redis *redis,
+					   const struct tw_redis_task *tasks, size_t count,
+					   enum tw_status *each)
+{
+	return tw_redis_add_many_sized(redis, tasks, sizeof(*tasks), count, each);
+}
 
 /*
  * Removes the task, or one occurrence of a recurring task.
@@ -637,8 +674,15 @@ typedef bool tw_redis_each_fn(void *context, const struct tw_redis_info *info);
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
-				   tw_redis_each_fn *each, void *context);
+TW_API enum tw_status tw_redis_get_sized(struct tw_redis *redis, const void *key, size_t key_size,
+					 tw_redis_each_fn *each, void *context, size_t info_size,
+					 size_t task_size);
+TW_INLINE enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
+				      tw_redis_each_fn *each, void *context)
+{
+	return tw_redis_get_sized(redis, key, key_size, each, context, sizeof(struct tw_redis_info),
+				  sizeof(struct tw_redis_task));
+}
 
 /*
  * Passes every task to `each`, shard by shard, and by due time within a shard.
@@ -656,7 +700,14 @@ TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size
  *                             example a key of the wrong type, the others were passed to `each`
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context);
+TW_API enum tw_status tw_redis_each_sized(struct tw_redis *redis, tw_redis_each_fn *each,
+					  void *context, size_t info_size, size_t task_size);
+TW_INLINE enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each,
+				       void *context)
+{
+	return tw_redis_each_sized(redis, each, context, sizeof(struct tw_redis_info),
+				   sizeof(struct tw_redis_task));
+}
 
 /* Counts of a namespace. The shards are counted one after the other, not at the same moment. */
 struct tw_redis_stats {
@@ -689,7 +740,12 @@ struct tw_redis_stats {
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats);
+TW_API enum tw_status tw_redis_get_stats_sized(struct tw_redis *redis, struct tw_redis_stats *stats,
+					       size_t stats_size);
+TW_INLINE enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
+{
+	return tw_redis_get_stats_sized(redis, stats, sizeof(*stats));
+}
 
 /* Highest number of groups that are listed. */
 #define TW_REDIS_GROUPS_MAX 100
@@ -730,9 +786,15 @@ struct tw_redis_group_stats {
  *                             example a key of the wrong type, the others were counted
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_get_groups(struct tw_redis *redis,
-					  struct tw_redis_group_stats *groups, size_t room,
-					  size_t *count);
+TW_API enum tw_status tw_redis_get_groups_sized(struct tw_redis *redis,
+						struct tw_redis_group_stats *groups,
+						size_t group_size, size_t room, size_t *count);
+TW_INLINE enum tw_status tw_redis_get_groups(struct tw_redis *redis,
+					     struct tw_redis_group_stats *groups, size_t room,
+					     size_t *count)
+{
+	return tw_redis_get_groups_sized(redis, groups, sizeof(*groups), room, count);
+}
 
 /*
  * Pause and resume the namespace.
@@ -805,8 +867,14 @@ struct tw_redis_limits {
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
-					  const struct tw_redis_limits *limits);
+TW_API enum tw_status tw_redis_set_limits_sized(struct tw_redis *redis,
+						const struct tw_redis_limits *limits,
+						size_t limits_size);
+TW_INLINE enum tw_status tw_redis_set_limits(struct tw_redis *redis,
+					     const struct tw_redis_limits *limits)
+{
+	return tw_redis_set_limits_sized(redis, limits, sizeof(*limits));
+}
 /*
  * Returns the namespace's limits in *limits.
  *
@@ -821,7 +889,12 @@ TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits);
+TW_API enum tw_status tw_redis_get_limits_sized(struct tw_redis *redis,
+						struct tw_redis_limits *limits, size_t limits_size);
+TW_INLINE enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits)
+{
+	return tw_redis_get_limits_sized(redis, limits, sizeof(*limits));
+}
 
 /* Highest number of patterns with limits of groups. */
 #define TW_REDIS_PATTERNS_MAX 64
@@ -834,11 +907,11 @@ TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redi
  * limit, and the weight is 1.
  */
 struct tw_redis_group_limits {
+	bool paused;         /* nothing is taken; a pattern's pause applies, too */
 	unsigned weight;     /* tasks in a turn, up to TW_REDIS_WEIGHT_MAX */
 	unsigned running;    /* tasks that workers have on lease */
 	unsigned per_second; /* tasks taken per second */
 	unsigned burst;      /* most taken at once; without it a tenth of per_second, at least 1 */
-	bool paused;         /* nothing is taken; a pattern's pause applies, too */
 };
 
 /*
@@ -868,8 +941,14 @@ struct tw_redis_group_limits {
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
-						const struct tw_redis_group_limits *limits);
+TW_API enum tw_status tw_redis_set_group_limits_sized(struct tw_redis *redis, const char *group,
+						      const struct tw_redis_group_limits *limits,
+						      size_t limits_size);
+TW_INLINE enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
+						   const struct tw_redis_group_limits *limits)
+{
+	return tw_redis_set_group_limits_sized(redis, group, limits, sizeof(*limits));
+}
 /*
  * Returns in *limits what tw_redis_set_group_limits() has set for the same name, not what a pattern
  * adds.
@@ -887,8 +966,14 @@ TW_API enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const ch
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
-						struct tw_redis_group_limits *limits);
+TW_API enum tw_status tw_redis_get_group_limits_sized(struct tw_redis *redis, const char *group,
+						      struct tw_redis_group_limits *limits,
+						      size_t limits_size);
+TW_INLINE enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
+						   struct tw_redis_group_limits *limits)
+{
+	return tw_redis_get_group_limits_sized(redis, group, limits, sizeof(*limits));
+}
 
 /* Receives limits and the name they are set for, both only during the call. Returns false to end
  * the listing. */
@@ -967,9 +1052,15 @@ struct tw_redis_worker_info {
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
-					   struct tw_redis_worker_info *workers, size_t room,
-					   size_t *count);
+TW_API enum tw_status tw_redis_get_workers_sized(struct tw_redis *redis,
+						 struct tw_redis_worker_info *workers,
+						 size_t worker_size, size_t room, size_t *count);
+TW_INLINE enum tw_status tw_redis_get_workers(struct tw_redis *redis,
+					      struct tw_redis_worker_info *workers, size_t room,
+					      size_t *count)
+{
+	return tw_redis_get_workers_sized(redis, workers, sizeof(*workers), room, count);
+}
 
 /*
  * Passes every dead letter to `each`, shard by shard, in no order.
@@ -994,8 +1085,14 @@ TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
  *                             example a key of the wrong type, the others were passed to `each`
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
-					 void *context);
+TW_API enum tw_status tw_redis_dead_each_sized(struct tw_redis *redis, tw_redis_each_fn *each,
+					       void *context, size_t info_size, size_t task_size);
+TW_INLINE enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
+					    void *context)
+{
+	return tw_redis_dead_each_sized(redis, each, context, sizeof(struct tw_redis_info),
+					sizeof(struct tw_redis_task));
+}
 
 /*
  * Makes a dead letter a task again, due now, with no attempt begun.
@@ -1042,7 +1139,14 @@ TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *ke
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter);
+TW_API enum tw_status tw_redis_dead_add_sized(struct tw_redis *redis,
+					      const struct tw_redis_info *letter, size_t info_size,
+					      size_t task_size);
+TW_INLINE enum tw_status tw_redis_dead_add(struct tw_redis *redis,
+					   const struct tw_redis_info *letter)
+{
+	return tw_redis_dead_add_sized(redis, letter, sizeof(*letter), sizeof(letter->task));
+}
 
 /*
  * Stores tasks and dead letters that tw_redis_each(), tw_redis_get() or tw_redis_dead_each()
@@ -1072,8 +1176,15 @@ TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
-				       size_t count, enum tw_status *each);
+TW_API enum tw_status tw_redis_restore_sized(struct tw_redis *redis,
+					     const struct tw_redis_info *infos, size_t info_size,
+					     size_t task_size, size_t count, enum tw_status *each);
+TW_INLINE enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
+					  size_t count, enum tw_status *each)
+{
+	return tw_redis_restore_sized(redis, infos, sizeof(*infos), sizeof(infos->task), count,
+				      each);
+}
 
 /*
  * Deletes a dead letter.
@@ -1148,14 +1259,21 @@ struct tw_redis_batch;
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; tasks may be on lease
  */
-TW_API enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
-				     tw_duration lease, struct tw_redis_batch **batch,
-				     tw_duration *next);
+TW_API enum tw_status tw_redis_claim_sized(struct tw_redis *redis, unsigned shard, size_t limit,
+					   tw_duration lease, struct tw_redis_batch **batch,
+					   size_t job_size, tw_duration *next);
+TW_INLINE enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
+					tw_duration lease, struct tw_redis_batch **batch,
+					tw_duration *next)
+{
+	return tw_redis_claim_sized(redis, shard, limit, lease, batch, sizeof(struct tw_redis_job),
+				    next);
+}
 
 /*
  * Return the number of jobs of the batch, and the array of its jobs.
  *
- * The batch owns the array.
+ * The batch owns the array. Its structs have the size with which the batch was claimed.
  *
  * Returns: the number and the array; 0 and NULL if `batch` is NULL.
  */
@@ -1202,8 +1320,13 @@ TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				   size_t count, enum tw_status *each);
+TW_API enum tw_status tw_redis_ack_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
+					 size_t job_size, size_t count, enum tw_status *each);
+TW_INLINE enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs,
+				      size_t count, enum tw_status *each)
+{
+	return tw_redis_ack_sized(redis, jobs, sizeof(*jobs), count, each);
+}
 
 /*
  * Extends the leases of the jobs: they end `lease` from now.
@@ -1220,8 +1343,14 @@ TW_API enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				      size_t count, tw_duration lease, enum tw_status *each);
+TW_API enum tw_status tw_redis_extend_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
+					    size_t job_size, size_t count, tw_duration lease,
+					    enum tw_status *each);
+TW_INLINE enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
+					 size_t count, tw_duration lease, enum tw_status *each)
+{
+	return tw_redis_extend_sized(redis, jobs, sizeof(*jobs), count, lease, each);
+}
 
 /*
  * Reports that the jobs failed.
@@ -1242,9 +1371,15 @@ TW_API enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_re
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				    size_t count, tw_duration retry_in, const char *reason,
-				    enum tw_status *each);
+TW_API enum tw_status tw_redis_fail_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
+					  size_t job_size, size_t count, tw_duration retry_in,
+					  const char *reason, enum tw_status *each);
+TW_INLINE enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs,
+				       size_t count, tw_duration retry_in, const char *reason,
+				       enum tw_status *each)
+{
+	return tw_redis_fail_sized(redis, jobs, sizeof(*jobs), count, retry_in, reason, each);
+}
 
 /*
  * Returns jobs that were not begun: their tasks are due at once, and the attempt does not count.
@@ -1261,8 +1396,14 @@ TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redi
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				       size_t count, enum tw_status *each);
+TW_API enum tw_status tw_redis_release_sized(struct tw_redis *redis,
+					     const struct tw_redis_job *jobs, size_t job_size,
+					     size_t count, enum tw_status *each);
+TW_INLINE enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
+					  size_t count, enum tw_status *each)
+{
+	return tw_redis_release_sized(redis, jobs, sizeof(*jobs), count, each);
+}
 
 /* The outcome of a run, which the handler returns. */
 enum tw_redis_outcome {
@@ -1314,7 +1455,7 @@ struct tw_redis_report {
 	const char *reason;   /* why the run failed; otherwise "" */
 };
 
-/* A namespace that a worker serves. */
+/* A namespace that a worker serves. The struct never changes. */
 struct tw_redis_source {
 	const char *name_space; /* NULL means "default"; copied */
 	unsigned shards;        /* 0 means `shards` of struct tw_redis_options */
@@ -1476,10 +1617,20 @@ struct tw_redis_worker;
  *   TW_NO_MEMORY              out of memory
  *   TW_SYSTEM                 a thread could not be started, or no descriptor was available
  */
-TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
-					    const struct tw_redis_options *redis_options,
-					    const struct tw_redis_worker_options *options,
-					    struct tw_redis_error *error);
+TW_API enum tw_status tw_redis_worker_start_sized(struct tw_redis_worker **worker,
+						  const struct tw_redis_options *redis_options,
+						  size_t redis_options_size,
+						  const struct tw_redis_worker_options *options,
+						  size_t options_size, struct tw_redis_error *error,
+						  size_t error_size);
+TW_INLINE enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
+					       const struct tw_redis_options *redis_options,
+					       const struct tw_redis_worker_options *options,
+					       struct tw_redis_error *error)
+{
+	return tw_redis_worker_start_sized(worker, redis_options, sizeof(*redis_options), options,
+					   sizeof(*options), error, sizeof(*error));
+}
 
 /*
  * Stops the worker: it claims nothing more, returns tasks that it has not begun, and waits up to
@@ -1512,7 +1663,8 @@ TW_API enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_du
  */
 TW_API enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker);
 
-/* A histogram of durations. Buckets do not overlap: their sum is the number of durations. */
+/* A histogram of durations. Buckets do not overlap: their sum is the number of durations. The
+ * struct never changes. */
 #define TW_REDIS_BUCKETS 18
 struct tw_redis_histogram {
 	/* counts[i] counts durations above tw_redis_bucket_bound(i - 1), up to
@@ -1579,8 +1731,14 @@ struct tw_redis_worker_stats {
  *   TW_OK                     *stats is filled
  *   TW_INVALID                `worker` or `stats` is NULL
  */
-TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
-						struct tw_redis_worker_stats *stats);
+TW_API enum tw_status tw_redis_worker_get_stats_sized(struct tw_redis_worker *worker,
+						      struct tw_redis_worker_stats *stats,
+						      size_t stats_size);
+TW_INLINE enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
+						   struct tw_redis_worker_stats *stats)
+{
+	return tw_redis_worker_get_stats_sized(worker, stats, sizeof(*stats));
+}
 
 /*
  * Returns the worker's statistics for one of its namespaces in *stats.
@@ -1593,9 +1751,16 @@ TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
  *   TW_NOT_FOUND              the worker does not serve that namespace
  *   TW_INVALID                `worker`, `name_space` or `stats` is NULL
  */
-TW_API enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
-						       const char *name_space,
-						       struct tw_redis_worker_stats *stats);
+TW_API enum tw_status tw_redis_worker_get_source_stats_sized(struct tw_redis_worker *worker,
+							     const char *name_space,
+							     struct tw_redis_worker_stats *stats,
+							     size_t stats_size);
+TW_INLINE enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
+							  const char *name_space,
+							  struct tw_redis_worker_stats *stats)
+{
+	return tw_redis_worker_get_source_stats_sized(worker, name_space, stats, sizeof(*stats));
+}
 
 /*
  * Copies the reason why Redis is unavailable to the worker to *error.
@@ -1607,8 +1772,14 @@ TW_API enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *w
  *   TW_OK                     *error is filled
  *   TW_INVALID                `worker` or `error` is NULL
  */
-TW_API enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
-						 struct tw_redis_error *error);
+TW_API enum tw_status tw_redis_worker_last_error_sized(struct tw_redis_worker *worker,
+						       struct tw_redis_error *error,
+						       size_t error_size);
+TW_INLINE enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
+						    struct tw_redis_error *error)
+{
+	return tw_redis_worker_last_error_sized(worker, error, sizeof(*error));
+}
 
 /* Highest number of hosts with a row of their own, and the longest name of such a host. */
 #define TW_REDIS_HOSTS_MAX 50
@@ -1637,9 +1808,15 @@ struct tw_redis_host_stats {
  *   TW_OK                     hosts[] and *count are filled
  *   TW_INVALID                `worker` or `count` is NULL, or `hosts` is NULL and `room` > 0
  */
-TW_API enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
-						struct tw_redis_host_stats *hosts, size_t room,
-						size_t *count);
+TW_API enum tw_status tw_redis_worker_get_hosts_sized(struct tw_redis_worker *worker,
+						      struct tw_redis_host_stats *hosts,
+						      size_t host_size, size_t room, size_t *count);
+TW_INLINE enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
+						   struct tw_redis_host_stats *hosts, size_t room,
+						   size_t *count)
+{
+	return tw_redis_worker_get_hosts_sized(worker, hosts, sizeof(*hosts), room, count);
+}
 
 #ifdef __cplusplus
 }

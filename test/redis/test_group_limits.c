@@ -456,7 +456,9 @@ static void rules_are_listed(void **state)
 	set(fixture, "7 8*", (struct tw_redis_group_limits){0});
 	set(fixture, "%-[x]*", (struct tw_redis_group_limits){0});
 	set(fixture, "*", (struct tw_redis_group_limits){0});
-	set(fixture, "last", (struct tw_redis_group_limits){1, UINT32_MAX, 3, 4, false});
+	set(fixture, "last",
+	    (struct tw_redis_group_limits){
+		    .weight = 1, .running = UINT32_MAX, .per_second = 3, .burst = 4});
 	*rules.text = '\0';
 	assert_ok(fixture->redis, tw_redis_each_group_limits(fixture->redis, take_rule, &rules));
 	assert_string_equal(rules.text, "last=1,4294967295,3,4,0;");

@@ -20,7 +20,7 @@ static void no_options_mean_a_server_on_this_machine(void **state)
 	struct settings settings;
 
 	(void)state;
-	assert_int_equal(settings_read(&settings, NULL, NULL), TW_OK);
+	assert_int_equal(read_url(&settings, NULL, NULL), TW_OK);
 	assert_string_equal(settings.addresses[0].host, "127.0.0.1");
 	assert_int_equal(settings.addresses[0].port, 6379);
 	assert_int_equal(settings.database, 0);

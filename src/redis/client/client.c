@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
+#include "info.h"
 #include "record.h"
 #include "recurrence.h"
 #include "redis/wire/tls.h"
@@ -108,18 +110,13 @@ static struct tw_redis *handle_create(void)
 	return NULL;
 }
 
-enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
-			     struct tw_redis_error *error)
+static enum tw_status handle_open(struct tw_redis **redis, const struct tw_redis_options *options,
+				  struct tw_redis_error *error)
 {
-	struct tw_redis *opened;
+	struct tw_redis *opened = handle_create();
 	struct settings *settings;
 	enum tw_status status;
 
-	error_set(error, TW_OK, "%s", "");
-	if (!redis)
-		return error_set(error, TW_INVALID, "the result pointer is NULL");
-	*redis = NULL;
-	opened = handle_create();
 	if (!opened)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	settings = &opened->access->settings;
@@ -144,13 +141,34 @@ enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_opti
 	return TW_OK;
 }
 
-enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space, unsigned shards,
-				    struct tw_redis **beside, struct tw_redis_error *error)
+enum tw_status tw_redis_open_sized(struct tw_redis **redis, const struct tw_redis_options *options,
+				   size_t options_size, struct tw_redis_error *error,
+				   size_t error_size)
+{
+	struct tw_redis_error failure = {0};
+	struct tw_redis_options own = {0};
+	enum tw_status status;
+
+	if (redis)
+		*redis = NULL;
+	if (!redis)
+		status = error_set(&failure, TW_INVALID, "the result pointer is NULL");
+	else if (options && !sized_read(&own, sizeof(own), options, options_size))
+		status = error_set(&failure, TW_INVALID, "an option is of a later version");
+	else
+		status = handle_open(redis, &own, &failure);
+	if (error)
+		sized_write(error, error_size, &failure, sizeof(failure));
+	return status;
+}
+
+static enum tw_status handle_open_beside(struct tw_redis *redis, const char *name_space,
+					 unsigned shards, struct tw_redis **beside,
+					 struct tw_redis_error *error)
 {
 	struct tw_redis *opened;
 	enum tw_status status;
 
-	error_set(error, TW_OK, "%s", "");
 	if (!beside)
 		return error_set(error, TW_INVALID, "the result pointer is NULL");
 	*beside = NULL;
@@ -176,6 +194,18 @@ enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_spa
 	return TW_OK;
 }
 
+enum tw_status tw_redis_open_beside_sized(struct tw_redis *redis, const char *name_space,
+					  unsigned shards, struct tw_redis **beside,
+					  struct tw_redis_error *error, size_t error_size)
+{
+	struct tw_redis_error failure = {0};
+	enum tw_status status = handle_open_beside(redis, name_space, shards, beside, &failure);
+
+	if (error)
+		sized_write(error, error_size, &failure, sizeof(failure));
+	return status;
+}
+
 static void access_free(struct access *access)
 {
 	calls_destroy(&access->calls);
@@ -196,12 +226,13 @@ void tw_redis_close(struct tw_redis *redis)
 	free(redis);
 }
 
-void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
+void tw_redis_last_error_sized(struct tw_redis *redis, struct tw_redis_error *error,
+			       size_t error_size)
 {
 	if (!redis || !error)
 		return;
 	pthread_mutex_lock(&redis->access->calls.lock);
-	*error = redis->access->calls.error;
+	sized_write(error, error_size, &redis->access->calls.error, sizeof(*error));
 	pthread_mutex_unlock(&redis->access->calls.lock);
 }
 
@@ -444,16 +475,18 @@ static enum tw_status calendar_follow(struct tw_redis *redis, struct call *call,
 	return call_ask(redis, call);
 }
 
-enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
-			    int64_t *due_ms)
+enum tw_status tw_redis_add_sized(struct tw_redis *redis, const struct tw_redis_task *task,
+				  size_t task_size, int64_t *due_ms)
 {
 	const struct script *script;
+	struct tw_redis_task own;
 	struct call *call;
 	enum tw_status status;
 	int64_t now_ms = 0;
 	int64_t at_ms;
 	int64_t at;
 
+	task = sized_view(&own, sizeof(own), task, task_size);
 	if (!task)
 		return TW_INVALID;
 	script = add_script(task);
@@ -767,29 +800,44 @@ static enum tw_status add_all(struct tw_redis *redis, const struct tw_redis_task
 	return status;
 }
 
-enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
-				 size_t count, enum tw_status *each)
+enum tw_status tw_redis_add_many_sized(struct tw_redis *redis, const struct tw_redis_task *tasks,
+				       size_t task_size, size_t count, enum tw_status *each)
 {
+	struct sized_array array;
+	enum tw_status status;
+
 	if (!redis || (count && !tasks))
 		return TW_INVALID;
-	return add_all(redis, tasks, NULL, count, each);
+	status = sized_array_read(&array, sizeof(*tasks), tasks, task_size, count);
+	if (status == TW_OK)
+		status = add_all(redis, array.items, NULL, count, each);
+	free(array.copy);
+	return status;
 }
 
-enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
-				size_t count, enum tw_status *each)
+enum tw_status tw_redis_restore_sized(struct tw_redis *redis, const struct tw_redis_info *infos,
+				      size_t info_size, size_t task_size, size_t count,
+				      enum tw_status *each)
 {
+	struct sized_array array;
+	enum tw_status status;
+
 	if (!redis || (count && !infos))
 		return TW_INVALID;
-	return add_all(redis, NULL, infos, count, each);
+	status = infos_read(&array, infos, info_size, task_size, count);
+	if (status == TW_OK)
+		status = add_all(redis, NULL, array.items, count, each);
+	free(array.copy);
+	return status;
 }
 
-enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter)
+enum tw_status tw_redis_dead_add_sized(struct tw_redis *redis, const struct tw_redis_info *letter,
+				       size_t info_size, size_t task_size)
 {
 	struct tw_redis_info dead;
 
-	if (!letter)
+	if (!letter || !info_read(&dead, letter, info_size, task_size))
 		return TW_INVALID;
-	dead = *letter;
 	dead.state = TW_REDIS_DEAD;
 	return tw_redis_restore(redis, &dead, 1, NULL);
 }

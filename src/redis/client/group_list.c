@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "client.h"
 #include "record.h"
 
@@ -19,7 +20,7 @@ enum {
 };
 
 struct groups {
-	struct tw_redis_group_stats *rows;
+	struct tw_redis_group_stats *rows; /* NULL until the shards have replied */
 	size_t room;
 	size_t count;
 };
@@ -95,10 +96,8 @@ static enum tw_status groups_read(void *result, const struct eval *evals, unsign
 		count = rows_add(rows, count, evals[shard].reply);
 	count = rows_merge(rows, count);
 	qsort(rows, count, sizeof(*rows), compare_sizes);
+	groups->rows = rows;
 	groups->count = count < groups->room ? count : groups->room;
-	if (groups->count)
-		memcpy(groups->rows, rows, groups->count * sizeof(*rows));
-	free(rows);
 	return TW_OK;
 }
 
@@ -157,10 +156,10 @@ static enum tw_status groups_count(struct tw_redis *redis, struct groups *groups
 	return status;
 }
 
-enum tw_status tw_redis_get_groups(struct tw_redis *redis, struct tw_redis_group_stats *rows,
-				   size_t room, size_t *count)
+enum tw_status tw_redis_get_groups_sized(struct tw_redis *redis, struct tw_redis_group_stats *rows,
+					 size_t group_size, size_t room, size_t *count)
 {
-	struct groups groups = {rows, room < TW_REDIS_GROUPS_MAX ? room : TW_REDIS_GROUPS_MAX, 0};
+	struct groups groups = {NULL, room < TW_REDIS_GROUPS_MAX ? room : TW_REDIS_GROUPS_MAX, 0};
 	enum tw_status status;
 	unsigned looks;
 	char text[16];
@@ -177,5 +176,9 @@ enum tw_status tw_redis_get_groups(struct tw_redis *redis, struct tw_redis_group
 		status = counted == TW_OK ? status : counted;
 	}
 	*count = status == TW_OK || status == TW_REDIS_FAILED ? groups.count : 0;
+	for (size_t i = 0; i < *count; i++)
+		sized_write((char *)rows + i * group_size, group_size, &groups.rows[i],
+			    sizeof(*groups.rows));
+	free(groups.rows);
 	return status;
 }

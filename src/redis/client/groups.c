@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "client.h"
 #include "record.h"
 
@@ -74,14 +75,18 @@ static enum tw_status own_rule_set(struct tw_redis *redis, const char *const *ar
 	return call_end(&redis->access->calls, call, status);
 }
 
-enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
-					 const struct tw_redis_group_limits *limits)
+enum tw_status tw_redis_set_group_limits_sized(struct tw_redis *redis, const char *group,
+					       const struct tw_redis_group_limits *limits,
+					       size_t limits_size)
 {
 	char rule[RULE_SIZE];
 	char most[24];
 	const char *const arguments[] = {group, rule, most, NULL};
-	enum tw_status status = limits ? name_check(redis, group) : TW_INVALID;
+	struct tw_redis_group_limits own;
+	enum tw_status status;
 
+	limits = sized_view(&own, sizeof(own), limits, limits_size);
+	status = limits ? name_check(redis, group) : TW_INVALID;
 	if (status == TW_OK && (limits->weight > TW_REDIS_WEIGHT_MAX || !stars_are_few(group)))
 		status = TW_INVALID;
 	if (status != TW_OK)
@@ -184,7 +189,7 @@ enum tw_status tw_redis_each_group_limits(struct tw_redis *redis, tw_redis_group
 /* What tw_redis_get_group_limits() looks for. */
 struct wanted {
 	const char *name;
-	struct tw_redis_group_limits *limits;
+	struct tw_redis_group_limits limits; /* all 0 if none are found */
 	bool found;
 };
 
@@ -194,25 +199,26 @@ static bool take_wanted(void *context, const char *group,
 	struct wanted *wanted = context;
 
 	if (!strcmp(group, wanted->name)) {
-		*wanted->limits = *limits;
+		wanted->limits = *limits;
 		wanted->found = true;
 	}
 	return !wanted->found;
 }
 
-enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
-					 struct tw_redis_group_limits *limits)
+enum tw_status tw_redis_get_group_limits_sized(struct tw_redis *redis, const char *group,
+					       struct tw_redis_group_limits *limits,
+					       size_t limits_size)
 {
-	struct wanted wanted = {.name = group, .limits = limits};
+	struct wanted wanted = {.name = group};
 	struct visit visit = {
 		.redis = redis, .name = group, .each = take_wanted, .context = &wanted};
 	char cursor[24] = "0";
 	enum tw_status status = limits ? name_check(redis, group) : TW_INVALID;
 
-	if (limits)
-		*limits = (struct tw_redis_group_limits){0};
 	if (status == TW_OK)
 		status = page_visit(&visit, cursor);
+	if (limits)
+		sized_write(limits, limits_size, &wanted.limits, sizeof(wanted.limits));
 	return status == TW_OK && !wanted.found ? TW_NOT_FOUND : status;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "info.h"
 #include "record.h"
 #include "recurrence.h"
 
@@ -31,6 +32,8 @@ struct listing {
 	enum listed listed;
 	tw_redis_each_fn *each;
 	void *context;
+	size_t info_size; /* the program's sizes of an info, and of the task in it */
+	size_t task_size;
 	bool ended; /* `each` returned false */
 
 	unsigned shard;
@@ -40,11 +43,30 @@ struct listing {
 	size_t entries;  /* the entries that fit in a page of a hash, by the last one */
 };
 
+/* Gives the info to `each`, laid out as the program knows it. */
+static enum tw_status give_sized(struct listing *listing, const struct tw_redis_info *info)
+{
+	struct tw_redis_info *theirs;
+
+	if (listing->info_size == sizeof(*info) && listing->task_size == sizeof(info->task)) {
+		listing->ended = !listing->each(listing->context, info);
+		return TW_OK;
+	}
+	theirs = malloc(listing->info_size);
+	if (!theirs)
+		return TW_NO_MEMORY;
+	info_write(theirs, listing->info_size, listing->task_size, info);
+	listing->ended = !listing->each(listing->context, theirs);
+	free(theirs);
+	return TW_OK;
+}
+
 /* Gives the task with the record to `each`. */
 static enum tw_status give(struct listing *listing, struct tw_redis_info *info, const char *data,
 			   size_t size)
 {
 	struct record record;
+	enum tw_status status;
 
 	if (record_read(&record, data, size) == TW_NO_MEMORY)
 		return TW_NO_MEMORY;
@@ -57,9 +79,9 @@ static enum tw_status give(struct listing *listing, struct tw_redis_info *info, 
 	record.task.zone = info->task.zone;
 	info->task = record.task;
 	info->latest_due_ms = record.latest_due_ms;
-	listing->ended = !listing->each(listing->context, info);
+	status = give_sized(listing, info);
 	record_free(&record);
-	return TW_OK;
+	return status;
 }
 
 /* Reads "3:17", "3" or "". */
@@ -87,10 +109,12 @@ static enum tw_status give_task(struct listing *listing, struct tw_redis_info *i
 	return give(listing, info, parts[2]->str, parts[2]->len);
 }
 
-enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
-			    tw_redis_each_fn *each, void *context)
+enum tw_status tw_redis_get_sized(struct tw_redis *redis, const void *key, size_t key_size,
+				  tw_redis_each_fn *each, void *context, size_t info_size,
+				  size_t task_size)
 {
-	struct listing listing = {.each = each, .context = context};
+	struct listing listing = {
+		.each = each, .context = context, .info_size = info_size, .task_size = task_size};
 	struct tw_redis_info info = {.task = {.key = key, .key_size = key_size}};
 	struct call *call;
 	enum tw_status status;
@@ -247,28 +271,32 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 	return status;
 }
 
-static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_redis_each_fn *each,
-			       void *context)
+/* Lists all that the listing is about, from the beginning on. */
+static enum tw_status list_all(struct listing *listing)
 {
-	struct listing listing = {redis,         listed,       each, context, .from_ms = INT64_MIN,
-				  .cursor = "0", .entries = 10};
+	struct tw_redis *redis = listing->redis;
 	enum tw_status failure = TW_OK;
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
-	while (listing.shard < redis->space.shards && !listing.ended && status == TW_OK) {
-		status = page_fetch(&listing, &reply);
+	if (!redis || !listing->each)
+		return TW_INVALID;
+	listing->from_ms = INT64_MIN;
+	strcpy(listing->cursor, "0");
+	listing->entries = 10;
+	while (listing->shard < redis->space.shards && !listing->ended && status == TW_OK) {
+		status = page_fetch(listing, &reply);
 		if (status == TW_REDIS_FAILED) {
 			/* The other shards are fine. */
-			shard_leave(&listing);
+			shard_leave(listing);
 			failure = status;
 			status = TW_OK;
 			continue;
 		}
 		if (status != TW_OK)
 			return status;
-		status = listed == TASKS ? give_page(&listing, reply)
-					 : give_letters(&listing, reply);
+		status = listing->listed == TASKS ? give_page(listing, reply)
+						  : give_letters(listing, reply);
 		freeReplyObject(reply);
 		if (status == TW_REDIS_FAILED)
 			calls_note(&redis->access->calls, status,
@@ -277,12 +305,28 @@ static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_re
 	return status == TW_OK ? failure : status;
 }
 
-enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
+enum tw_status tw_redis_each_sized(struct tw_redis *redis, tw_redis_each_fn *each, void *context,
+				   size_t info_size, size_t task_size)
 {
-	return redis && each ? list_all(redis, TASKS, each, context) : TW_INVALID;
+	struct listing listing = {.redis = redis,
+				  .listed = TASKS,
+				  .each = each,
+				  .context = context,
+				  .info_size = info_size,
+				  .task_size = task_size};
+
+	return list_all(&listing);
 }
 
-enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
+enum tw_status tw_redis_dead_each_sized(struct tw_redis *redis, tw_redis_each_fn *each,
+					void *context, size_t info_size, size_t task_size)
 {
-	return redis && each ? list_all(redis, LETTERS, each, context) : TW_INVALID;
+	struct listing listing = {.redis = redis,
+				  .listed = LETTERS,
+				  .each = each,
+				  .context = context,
+				  .info_size = info_size,
+				  .task_size = task_size};
+
+	return list_all(&listing);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "client.h"
 
 enum {
@@ -92,12 +93,17 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 	return call_end(&redis->access->calls, call, status);
 }
 
-enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
+enum tw_status tw_redis_get_stats_sized(struct tw_redis *redis, struct tw_redis_stats *stats,
+					size_t stats_size)
 {
+	struct tw_redis_stats own = {0};
+	enum tw_status status;
+
 	if (!redis || !stats)
 		return TW_INVALID;
-	memset(stats, 0, sizeof(*stats));
-	return shards_run(redis, &script_count, NULL, stats_read, stats);
+	status = shards_run(redis, &script_count, NULL, stats_read, &own);
+	sized_write(stats, stats_size, &own, sizeof(own));
+	return status;
 }
 
 enum tw_status tw_redis_pause(struct tw_redis *redis)
@@ -178,12 +184,22 @@ static enum tw_status limits_call(struct tw_redis *redis, const struct tw_redis_
 	return call_end(&redis->access->calls, call, status);
 }
 
-enum tw_status tw_redis_set_limits(struct tw_redis *redis, const struct tw_redis_limits *limits)
+enum tw_status tw_redis_set_limits_sized(struct tw_redis *redis,
+					 const struct tw_redis_limits *limits, size_t limits_size)
 {
+	struct tw_redis_limits own;
+
+	limits = sized_view(&own, sizeof(own), limits, limits_size);
 	return limits ? limits_call(redis, limits, NULL) : TW_INVALID;
 }
 
-enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits)
+enum tw_status tw_redis_get_limits_sized(struct tw_redis *redis, struct tw_redis_limits *limits,
+					 size_t limits_size)
 {
-	return limits ? limits_call(redis, NULL, limits) : TW_INVALID;
+	struct tw_redis_limits own;
+	enum tw_status status = limits ? limits_call(redis, NULL, &own) : TW_INVALID;
+
+	if (status == TW_OK)
+		sized_write(limits, limits_size, &own, sizeof(own));
+	return status;
 }

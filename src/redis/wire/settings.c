@@ -447,11 +447,10 @@ static enum tw_status options_read(struct settings *settings,
 enum tw_status settings_read(struct settings *settings, const struct tw_redis_options *options,
 			     struct tw_redis_error *error)
 {
-	static const struct tw_redis_options defaults;
 	enum tw_status status;
 
 	memset(settings, 0, sizeof(*settings));
-	status = options_read(settings, options ? options : &defaults, error);
+	status = options_read(settings, options, error);
 	if (status != TW_OK)
 		settings_free(settings);
 	return status;

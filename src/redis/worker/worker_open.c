@@ -14,6 +14,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "base/thread.h"
 #include "worker.h"
 
@@ -205,22 +206,18 @@ static void worker_free(struct tw_redis_worker *worker)
 	free(worker);
 }
 
-enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
-				     const struct tw_redis_options *redis_options,
-				     const struct tw_redis_worker_options *options,
-				     struct tw_redis_error *error)
+/* Starts a worker with options whose defaults are yet to be filled in. */
+static enum tw_status start(struct tw_redis_worker **worker,
+			    const struct tw_redis_options *redis_options,
+			    const struct tw_redis_worker_options *options,
+			    struct tw_redis_error *error)
 {
-	struct tw_redis_worker *started;
+	struct tw_redis_worker *started = calloc(1, sizeof(*started));
 	enum tw_status status;
 
-	if (!worker)
-		return error_set(error, TW_INVALID, "the result pointer is NULL");
-	*worker = NULL;
-	started = calloc(1, sizeof(*started));
 	if (!started)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	if (options)
-		started->options = *options;
+	started->options = *options;
 	pthread_mutex_init(&started->lock, NULL);
 	pthread_cond_init(&started->answered, NULL);
 	worker_counts_init(started);
@@ -231,6 +228,33 @@ enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 		*worker = started;
 	else
 		worker_free(started);
+	return status;
+}
+
+enum tw_status tw_redis_worker_start_sized(struct tw_redis_worker **worker,
+					   const struct tw_redis_options *redis_options,
+					   size_t redis_options_size,
+					   const struct tw_redis_worker_options *options,
+					   size_t options_size, struct tw_redis_error *error,
+					   size_t error_size)
+{
+	struct tw_redis_worker_options own_options = {0};
+	struct tw_redis_options own_redis_options = {0};
+	struct tw_redis_error failure = {0};
+	enum tw_status status;
+
+	if (worker)
+		*worker = NULL;
+	if (!worker)
+		status = error_set(&failure, TW_INVALID, "the result pointer is NULL");
+	else if ((redis_options && !sized_read(&own_redis_options, sizeof(own_redis_options),
+					       redis_options, redis_options_size)) ||
+		 (options && !sized_read(&own_options, sizeof(own_options), options, options_size)))
+		status = error_set(&failure, TW_INVALID, "an option is of a later version");
+	else
+		status = start(worker, &own_redis_options, &own_options, &failure);
+	if (error)
+		sized_write(error, error_size, &failure, sizeof(failure));
 	return status;
 }
 

@@ -123,8 +123,7 @@ enum tw_status sources_open(struct tw_redis_worker *worker,
 			    const struct tw_redis_options *redis_options,
 			    struct tw_redis_error *error)
 {
-	struct tw_redis_options once =
-		redis_options ? *redis_options : (struct tw_redis_options){0};
+	struct tw_redis_options once = *redis_options;
 	const struct tw_redis_source own = {.name_space = once.name_space};
 	const struct tw_redis_source *list = worker->options.sources;
 	size_t count = worker->options.source_count;
