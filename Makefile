@@ -267,9 +267,10 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
 		$$missing
 
-deps-ci: PACKAGES += clang clang-format lld llvm gcc-s390x-linux-gnu libc6-dev-s390x-cross \
-	gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu libc6-dev-i386-cross \
-	cmake debhelper lintian gcovr python3 qemu-user-static
+deps-ci: PACKAGES += clang clang-19 clang-format lld llvm gcc-s390x-linux-gnu \
+	libc6-dev-s390x-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu \
+	libc6-dev-i386-cross abigail-tools build-essential cmake debhelper lintian locales gcovr \
+	python3 qemu-user-static
 deps-ci: deps ## install also what .ci/run needs: other compilers
 
 run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments

@@ -184,7 +184,7 @@ static int64_t random_delay(struct generator *generator)
 	return generator_range(generator, 1 * MINUTE, 60 * MINUTE);
 }
 
-static void call_once(struct caller *caller, size_t i)
+static void caller_call_once(struct caller *caller, size_t i)
 {
 	const struct way *way = caller->trial->plan->way;
 	struct tw_wheel *wheel = caller->trial->wheel;
@@ -212,7 +212,7 @@ static void *caller_run(void *argument)
 
 	pthread_barrier_wait(caller->start);
 	for (size_t i = caller->first; i < caller->end; i++)
-		call_once(caller, i);
+		caller_call_once(caller, i);
 	return NULL;
 }
 

@@ -17,8 +17,11 @@
 #endif
 #endif
 
-/* The system's macros leave variable arguments out, which C11 does not allow. */
+/* The system's macros leave variable arguments out, which C11 does not allow. The name of clang's
+ * warning depends on its version. */
 #ifdef __clang__
+#pragma clang diagnostic ignored "-Wunknown-warning-option"
+#pragma clang diagnostic ignored "-Wc23-extensions"
 #pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
 #endif
 

@@ -55,6 +55,12 @@ enum job_count {
 	JOB_COUNTS
 };
 
+/* Returns the count of the calls of release for the reason. */
+static inline int job_count_released(enum tw_reason reason)
+{
+	return (int)JOB_RELEASED + (int)reason;
+}
+
 enum { JOB_RUN_WORDS = TW_RUNNING_KEY_SIZE / sizeof(uint64_t) };
 
 /*

@@ -30,9 +30,9 @@ static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums, 
 	stats->fired = stats->fired > unbegun ? stats->fired - unbegun : 0;
 	stats->removed += counts[JOB_UNBEGUN_REMOVED];
 	stats->stopped += counts[JOB_UNBEGUN_STOPPED];
-	stats->released_replaced = counts[JOB_RELEASED + TW_REPLACED];
-	stats->released_removed = counts[JOB_RELEASED + TW_REMOVED];
-	stats->released_stopped = counts[JOB_RELEASED + TW_STOPPED];
+	stats->released_replaced = counts[job_count_released(TW_REPLACED)];
+	stats->released_removed = counts[job_count_released(TW_REMOVED)];
+	stats->released_stopped = counts[job_count_released(TW_STOPPED)];
 	stats->running = counts[JOB_RUNNING] + sums->runs;
 	stats->lateness = histogram_percentiles(&sums->lateness);
 	stats->task_duration = histogram_percentiles(&sums->duration);

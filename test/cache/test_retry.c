@@ -75,6 +75,13 @@ static void assert_all_end(struct cache_recorder *recorder, struct source *sourc
 }
 
 /* The pause doubles with each failure, up to the lifetime. */
+static tw_duration pause_after(tw_duration pause)
+{
+	tw_duration longest = LIFE;
+
+	return 2 * pause < longest ? 2 * pause : longest;
+}
+
 static void dead_source_is_asked_once_a_pause(void **state)
 {
 	struct source source;
@@ -88,7 +95,7 @@ static void dead_source_is_asked_once_a_pause(void **state)
 		cache_pass(recorder, pause - INTERVAL);
 		assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 0);
 		cache_pass(recorder, INTERVAL);
-		pause = 2 * pause < LIFE ? 2 * pause : LIFE;
+		pause = pause_after(pause);
 	}
 	/* Each try counts three takes and a lookup as misses. */
 	assert_cache_counts(recorder->cache, .misses = 6 * 7, .loads = 6, .load_errors = 6,
@@ -140,7 +147,7 @@ static void old_value_is_given_during_a_pause(void **state)
 		cache_pass(recorder, pause - INTERVAL);
 		assert_all_end(recorder, &source, TW_STALE, "old", 0);
 		cache_pass(recorder, INTERVAL);
-		pause = 2 * pause < LIFE ? 2 * pause : LIFE;
+		pause = pause_after(pause);
 	}
 	assert_int_equal(cache_stats(recorder).stale, 6 * 6);
 	assert_int_equal(cache_stats(recorder).misses, 6 * 6);

@@ -150,6 +150,11 @@ clang_makes_the_same_bytes_in_every_folder()
 	same_bytes clang
 }
 
+clang_19_warns_of_nothing()
+{
+	build clang_19_warns_of_nothing CC="$1" CFLAGS='-O2 -g -Werror'
+}
+
 # What an analyzer says, as "FILE CHECK", against what explained.txt explains of it: no more, and
 # not less, lest an explanation outlive its cause.
 analyze()
@@ -188,6 +193,7 @@ check "gcc: no warning, and the same bytes in two folders" \
 	gcc_makes_the_same_bytes_in_every_folder gcc
 check "clang: no warning, and the same bytes in two folders" \
 	clang_makes_the_same_bytes_in_every_folder clang
+check "clang 19: no warning" clang_19_warns_of_nothing clang-19
 
 if test "$ALL" = yes; then
 	check "gcc -flto: only tw_ names are global" gcc_lto_hides_our_names gcc
