@@ -50,8 +50,8 @@
  *    child's own copy with the same timers and values, also if one of its tasks forked. If another
  *    thread was in a call on it at the fork, the child must not use its copy; if that thread was
  *    driving it, calls return TW_CLOSED in the child. A child's tw_fd opens a descriptor of its
- *    own. All this needs Linux 4.14 or later. A child may make wheels of its own. A wheel with
- *    TW_DRIVE_LOOP goes on in a child of its thread in any case.
+ *    own. A child may make wheels of its own. A wheel with TW_DRIVE_LOOP goes on in a child of its
+ *    thread in any case.
  *
  * Structs grow at their end in later versions, and the header that a program was built with may be
  * older or newer than the library. So a call that reads or fills a struct of the program is an

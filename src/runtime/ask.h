@@ -19,16 +19,17 @@
 
 struct tw_wheel {
 	/* Constant after tw_create. */
-	struct fork_guard *guard;
+	struct fork_guard guard; /* changed by a stop, and in a fork's child */
 	struct key_hash_seed seed;
 	pthread_t thread; /* that has made the wheel */
 	enum tw_drive drive;
 	uint64_t wake_mask; /* a napping owner is woken twice a lap of the queue */
 	bool waits_when_full;
+	bool has_threads; /* or may have them, while the wheel is being made */
 	/* Any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
 	atomic_bool is_ending;                         /* a tw_destroy has begun */
-	struct list threadless;              /* under the lock of these wheels: tw_create.c */
+	struct list link;                    /* under the lock of all wheels: tw_create.c */
 	void (*end)(struct tw_wheel *wheel); /* the last act of the call that drives, or NULL */
 	struct owner owner;
 };
@@ -39,13 +40,13 @@ enum tw_status wheel_presence_apart(const struct tw_wheel *wheel);
 
 static inline bool wheel_is_open(const struct tw_wheel *wheel)
 {
-	return fork_guard_state(wheel->guard) == FORK_GUARD_OPEN;
+	return fork_guard_state(&wheel->guard) == FORK_GUARD_OPEN;
 }
 
 /* With TW_DRIVE_LOOP: it is open, and this thread's. */
 static inline bool wheel_is_mine(const struct tw_wheel *wheel)
 {
-	return fork_guard_state(wheel->guard) == FORK_GUARD_OPEN_TO_ONE &&
+	return fork_guard_state(&wheel->guard) == FORK_GUARD_OPEN_TO_ONE &&
 	       pthread_equal(wheel->thread, pthread_self());
 }
 

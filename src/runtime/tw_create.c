@@ -12,12 +12,12 @@
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
 
 /*
- * These wheels have no threads, so in a fork's child none is missing, and they go on there unless
- * another thread was inside. The guards of other wheels stay as the kernel leaves them. A fork
- * holds the lock, so that the list is whole in the child.
+ * The list holds all wheels but those that one thread makes all calls on. In a fork's child a wheel
+ * that has no threads goes on, for none is missing, unless another thread was inside; the others
+ * are closed there. A fork holds the lock, so that the list is whole in the child.
  */
-static struct list threadless_wheels = {&threadless_wheels, &threadless_wheels};
-static pthread_mutex_t threadless_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list all_wheels = {&all_wheels, &all_wheels};
+static pthread_mutex_t all_wheels_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Returns whether a fork's copy of the wheel waits for no thread that is missing. */
 static bool wheel_is_whole(struct tw_wheel *wheel)
@@ -41,63 +41,56 @@ static void wheel_go_on(struct tw_wheel *wheel)
 		atomic_load_explicit(&wheel->owner.out.target.stopped, memory_order_relaxed);
 
 	event_count_forget_descriptor(&wheel->owner.event);
-	fork_guard_set(wheel->guard, is_stopped ? FORK_GUARD_CLOSED : FORK_GUARD_OPEN);
+	fork_guard_set(&wheel->guard, is_stopped ? FORK_GUARD_CLOSED : FORK_GUARD_OPEN);
 }
 
-static void threadless_begin_fork(void)
+static void wheels_begin_fork(void)
 {
-	pthread_mutex_lock(&threadless_lock);
+	pthread_mutex_lock(&all_wheels_lock);
 	job_lock_waits();
 }
 
-static void threadless_end_fork(void)
+static void wheels_end_fork(void)
 {
 	job_unlock_waits();
-	pthread_mutex_unlock(&threadless_lock);
+	pthread_mutex_unlock(&all_wheels_lock);
 }
 
-static void threadless_go_on_in_child(void)
+static void wheels_go_on_in_child(void)
 {
-	struct list *link = threadless_wheels.next;
-
 	job_forget_waits();
-	while (link != &threadless_wheels) {
-		struct tw_wheel *wheel = list_entry(link, struct tw_wheel, threadless);
+	for (struct list *link = all_wheels.next; link != &all_wheels; link = link->next) {
+		struct tw_wheel *wheel = list_entry(link, struct tw_wheel, link);
 
-		link = link->next;
-		if (wheel_is_whole(wheel))
+		if (wheel->has_threads || !wheel_is_whole(wheel))
+			fork_guard_set(&wheel->guard, FORK_GUARD_CHILD);
+		else if (fork_guard_state(&wheel->guard) != FORK_GUARD_CHILD)
 			wheel_go_on(wheel);
-		else
-			list_remove(&wheel->threadless);
 	}
-	threadless_end_fork();
+	wheels_end_fork();
 }
 
-/* If this fails, the wheels are closed in a child. */
-static void threadless_init(void)
+/* Adds the wheel before its threads begin, which may fork at once. Returns false if out of
+ * memory. */
+static bool wheel_join_all(struct tw_wheel *wheel)
 {
-	(void)pthread_atfork(threadless_begin_fork, threadless_end_fork, threadless_go_on_in_child);
+	static bool has_handlers;
+
+	pthread_mutex_lock(&all_wheels_lock);
+	if (!has_handlers)
+		has_handlers = pthread_atfork(wheels_begin_fork, wheels_end_fork,
+					      wheels_go_on_in_child) == 0;
+	if (has_handlers && wheel->drive != TW_DRIVE_LOOP)
+		list_append(&all_wheels, &wheel->link);
+	pthread_mutex_unlock(&all_wheels_lock);
+	return has_handlers;
 }
 
-static void wheel_begin_threadless(struct tw_wheel *wheel)
+static void wheel_leave_all(struct tw_wheel *wheel)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	list_init(&wheel->threadless);
-	/* Wheels with threads have the locks and the waits, too, that a child finds in order. */
-	pthread_once(&once, threadless_init);
-	if (wheel->owner.has_thread || wheel->owner.out.pool || wheel->owner.is_alone)
-		return;
-	pthread_mutex_lock(&threadless_lock);
-	list_append(&threadless_wheels, &wheel->threadless);
-	pthread_mutex_unlock(&threadless_lock);
-}
-
-static void wheel_end_threadless(struct tw_wheel *wheel)
-{
-	pthread_mutex_lock(&threadless_lock);
-	list_remove(&wheel->threadless);
-	pthread_mutex_unlock(&threadless_lock);
+	pthread_mutex_lock(&all_wheels_lock);
+	list_remove(&wheel->link);
+	pthread_mutex_unlock(&all_wheels_lock);
 }
 
 /* With the defaults filled in. */
@@ -156,24 +149,27 @@ static enum tw_status wheel_open(struct tw_wheel *wheel, tw_duration interval, s
 
 	wheel->thread = pthread_self();
 	wheel->drive = options->drive;
-	wheel->guard = fork_guard_create(options->drive == TW_DRIVE_LOOP ? FORK_GUARD_OPEN_TO_ONE
-									 : FORK_GUARD_OPEN);
-	if (!wheel->guard)
+	wheel->has_threads = true;
+	fork_guard_set(&wheel->guard,
+		       wheel->drive == TW_DRIVE_LOOP ? FORK_GUARD_OPEN_TO_ONE : FORK_GUARD_OPEN);
+	list_init(&wheel->link);
+	if (!wheel_join_all(wheel))
 		return TW_NO_MEMORY;
 	key_hash_seed_init(&wheel->seed);
 	wheel->waits_when_full = options->when_full == TW_WHEN_FULL_WAIT;
-	wheel->owner.out.target.guard = wheel->guard;
+	wheel->owner.out.target.guard = &wheel->guard;
 	wheel->owner.out.target.wheel = wheel;
 	status = owner_init(&wheel->owner, interval, slots, execute, options);
 	if (status != TW_OK)
 		goto no_owner;
+	wheel->has_threads = wheel->owner.has_thread || wheel->owner.out.pool;
 	wheel->wake_mask = wheel->owner.queue.capacity / 2 - 1;
 	if (!wheel->owner.has_thread || owner_start(&wheel->owner, options->name) == 0)
 		return TW_OK;
 	status = TW_SYSTEM;
 	owner_destroy(&wheel->owner);
 no_owner:
-	fork_guard_destroy(wheel->guard);
+	wheel_leave_all(wheel);
 	return status;
 }
 
@@ -201,7 +197,6 @@ enum tw_status tw_create_sized(struct tw_wheel **result, tw_duration interval, s
 	status = wheel_open(wheel, interval, slots, execute, &options);
 	pthread_setcancelstate(cancel_state, &cancel_state);
 	if (status == TW_OK) {
-		wheel_begin_threadless(wheel);
 		*result = wheel;
 		return TW_OK;
 	}
@@ -214,9 +209,8 @@ enum tw_status tw_create_sized(struct tw_wheel **result, tw_duration interval, s
 /* Frees a wheel whose threads have ended or end with this call. */
 static void wheel_free(struct tw_wheel *wheel)
 {
-	wheel_end_threadless(wheel);
+	wheel_leave_all(wheel);
 	owner_destroy(&wheel->owner);
-	fork_guard_destroy(wheel->guard);
 	free(wheel);
 }
 

@@ -81,7 +81,7 @@ enum tw_status tw_stop(struct tw_wheel *wheel)
 
 	if (status != TW_OK)
 		return status;
-	if (!fork_guard_close(wheel->guard))
+	if (!fork_guard_close(&wheel->guard))
 		return TW_CLOSED;
 	owner = &wheel->owner;
 	/* seq_cst: no task starts after this; pairs with the load in job_may_run(). */

@@ -79,7 +79,7 @@ enum tw_status tw_get_stats_sized(struct tw_wheel *wheel, struct tw_stats *stats
 
 	if (!wheel || !stats)
 		return TW_INVALID;
-	if (fork_guard_state(wheel->guard) == FORK_GUARD_CHILD)
+	if (fork_guard_state(&wheel->guard) == FORK_GUARD_CHILD)
 		return TW_CLOSED;
 	/* They are read before the owner's counts, which they are part of. */
 	wheel_sum_jobs(wheel, &sums);

@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 #include "base/counter.h"
-#include "base/fork_guard.c"
+#include "base/fork_guard.h"
 #include "base/limit.h"
 
 #ifndef THREADS

@@ -582,7 +582,7 @@ static void in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on(vo
 
 	if (!TEST_CAN_FORK) {
 		recorder_close(recorder);
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	}
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "other", 2, INTERVAL * 2);

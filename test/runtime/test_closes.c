@@ -273,7 +273,7 @@ static void alarm_is_left_alone_in_a_forks_child(void **state)
 	pid_t child;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	recorder = recorder_open(*state, 8);
 	thing_make_alarm(recorder, &thing);
 	child = fork();

@@ -290,7 +290,7 @@ static int signal_of(const struct variant *variant, enum place place,
 static void function_that_leaves_a_thread_of_the_wheel_ends_the_process(void **state)
 {
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	for (int place = 0; place < VISIT; place++) {
 		assert_int_equal(signal_of(*state, (enum place)place, throw_up), SIGABRT);
 		assert_int_equal(signal_of(*state, (enum place)place, leave_thread), SIGABRT);
@@ -306,7 +306,7 @@ static void jump_out(struct world *world)
 static void wheel_is_lost_after_a_longjmp(void **state)
 {
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	for (int place = 0; place < PLACES; place++) {
 		int status;
 		pid_t child = fork();

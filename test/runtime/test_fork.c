@@ -9,15 +9,21 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <timingwheel/cache.h>
 #include <unistd.h>
@@ -78,7 +84,7 @@ static struct recorder *open_family(const struct variant *variant, struct family
 	struct recorder *recorder;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	assert_int_equal(pthread_key_create(&last_thread, leave), 0);
 	recorder = recorder_open(variant, 10);
 	*family = mmap(NULL, sizeof(**family), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -179,7 +185,7 @@ static void child_goes_on_with_its_copy_of_a_wheel_without_threads(void **state)
 	pid_t child;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	recorder = recorder_open(*state, 10);
 	set_timer(recorder, "a", 1, INTERVAL);
 	child = fork();
@@ -199,7 +205,7 @@ static void grandchild_goes_on_with_its_copy_of_a_wheel_without_threads(void **s
 	pid_t child;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	recorder = recorder_open(*state, 10);
 	set_timer(recorder, "a", 1, INTERVAL);
 	child = fork();
@@ -223,7 +229,7 @@ static void wheel_without_threads_that_was_stopped_is_stopped_in_a_child(void **
 	pid_t child;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	recorder = recorder_open(*state, 10);
 	stop_wheel(recorder);
 	child = fork();
@@ -248,7 +254,7 @@ static void child_that_returns_from_its_task_goes_on_without_threads(void **stat
 	pid_t child = -1;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	recorder = recorder_open(*state, 10);
 	recorder->argument = &child;
 	recorder->on_execute = fork_and_return;
@@ -288,7 +294,7 @@ static void wheel_that_another_thread_drove_at_the_fork_is_closed_in_the_child(v
 	pid_t child;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	recorder = recorder_open(*state, 10);
 	recorder->on_execute = pass_gate;
 	set_timer(recorder, "a", 1, INTERVAL);
@@ -317,7 +323,7 @@ static void wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child(
 	pid_t child;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	recorder = recorder_open(*state, 10);
 	queue = &recorder->wheel->owner.queue;
 	cell = command_queue_claim(queue, &position);
@@ -332,6 +338,56 @@ static void wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child(
 	cell->command = (struct command){.kind = COMMAND_REMOVE, .key_size = 1, .key = "x"};
 	command_queue_publish(cell, position);
 	recorder_close(recorder);
+}
+
+/* In a child. Calls of madvise() fail from now on. */
+static bool deny_advice(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {.len = 4, .filter = filter};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* In a child. Returns 0, or the number of what went wrong. */
+static int make_wheel_and_fork(void)
+{
+	struct tw_wheel *wheel;
+	int exit_status;
+	pid_t child;
+
+	die_where_it_hangs();
+	if (!deny_advice() || tw_create(&wheel, TW_MILLISECOND, 10, ignore_task, NULL) != TW_OK)
+		return 1;
+	child = fork();
+	if (child == 0) {
+		die_where_it_hangs();
+		_exit(tw_set_timer(wheel, "a", 1, NULL, TW_HOUR) != TW_CLOSED ||
+		      tw_flush(wheel) != TW_CLOSED);
+	}
+	if (waitpid(child, &exit_status, 0) != child || exit_status != 0)
+		return 2;
+	tw_destroy(wheel);
+	return 0;
+}
+
+static void wheel_is_closed_in_a_child_also_where_madvise_is_denied(void **state)
+{
+	pid_t child;
+
+	(void)state;
+	if (!TEST_CAN_FORK || TEST_IS_EMULATED)
+		TEST_SKIP(
+			"a fork is tried without the thread sanitizer, a filter without emulators");
+	child = fork();
+	if (child == 0)
+		_exit(make_wheel_and_fork());
+	child_answers_0(child);
 }
 
 static bool is_readable(int descriptor, int wait_ms)
@@ -369,7 +425,7 @@ static void child_has_a_descriptor_of_its_own_and_leaves_the_parents_quiet(void 
 	int descriptor;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	options.layout = variant->layout;
 	assert_status(tw_create(&wheel, TW_MILLISECOND, 10, ignore_task, &options), TW_OK);
 	descriptor = tw_fd(wheel);
@@ -494,7 +550,7 @@ static void child_may_wait_on_a_wheel_of_its_own_though_threads_waited_at_the_fo
 
 	(void)state;
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	waiting_begin(&parents);
 	child = fork();
 	assert_int_not_equal(child, -1);
@@ -524,6 +580,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(wheel_that_another_thread_drove_at_the_fork_is_closed_in_the_child),
 	TEST_DRIVEN(wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child),
 	TEST_DRIVEN(child_has_a_descriptor_of_its_own_and_leaves_the_parents_quiet),
+	cmocka_unit_test(wheel_is_closed_in_a_child_also_where_madvise_is_denied),
 	cmocka_unit_test(child_can_make_a_cache_whatever_other_threads_did_at_the_fork),
 };
 

@@ -449,7 +449,7 @@ static void in_a_forks_child_handle_calls_answer_closed(void **state)
 	pid_t child;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	recorder = probes_open(*state);
 	probe_start(recorder, &probe, 1, INTERVAL);
 	flush_wheel(recorder);

@@ -215,7 +215,7 @@ static void children_that_a_task_starts_end_by_sigterm(void **state)
 	struct tw_wheel *wheel;
 
 	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer and emulators");
+		TEST_SKIP("a fork is tried without the thread sanitizer");
 	wheel = open_wheel(*state, (struct tw_options){0});
 	run_task(wheel, start_children, &children);
 	child_ends_by_sigterm(children.forked);

@@ -35,7 +35,7 @@ struct fixture {
 	struct timer_store store;
 	struct handle_table handles;
 	struct alarm_table alarms;
-	struct fork_guard *guard;
+	struct fork_guard guard;
 	struct job_target target;
 	struct worker_pool *pool;
 	struct job_batches batches;
@@ -80,9 +80,8 @@ static void fixture_open_growing(struct fixture *fixture, int workers, int most,
 	timer_store_init(&fixture->store);
 	assert_true(handle_table_init(&fixture->handles));
 	alarm_table_init(&fixture->alarms);
-	fixture->guard = fork_guard_create(FORK_GUARD_OPEN);
-	assert_non_null(fixture->guard);
-	fixture->target = (struct job_target){.guard = fixture->guard,
+	fork_guard_set(&fixture->guard, FORK_GUARD_OPEN);
+	fixture->target = (struct job_target){.guard = &fixture->guard,
 					      .clock = &fixture->clock,
 					      .store = &fixture->store,
 					      .handles = &fixture->handles,
@@ -116,7 +115,6 @@ static void fixture_close(struct fixture *fixture)
 	timer_store_destroy(&fixture->store);
 	alarm_table_destroy(&fixture->alarms);
 	handle_table_destroy(&fixture->handles);
-	fork_guard_destroy(fixture->guard);
 	free(fixture->tasks);
 }
 

@@ -38,9 +38,8 @@
 /* The program is run by an emulator of another processor (run.sh). */
 #define TEST_IS_EMULATED (getenv("EMULATOR") != NULL)
 
-/* A child has threads, which it does not beside the thread sanitizer, and its wheels are closed,
- * which they are not under qemu: it passes no MADV_WIPEONFORK on. */
-#define TEST_CAN_FORK (!SANITIZER_THREAD && !TEST_IS_EMULATED)
+/* A child has threads, which it does not beside the thread sanitizer. */
+#define TEST_CAN_FORK (!SANITIZER_THREAD)
 
 /* Long tests do a tenth of their work, and all of it where they are compiled with
  * -DTEST_PART=1. */
