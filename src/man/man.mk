@@ -22,8 +22,8 @@ $(MAN_BUILD)/made: src/man $(MAN_GENERATOR) src/CHANGES.md $(MAN_HEADERS) $(MAN_
 		$(BUILD)/flags
 	$(call say,MAN,$(MAN_BUILD))
 	$(Q)rm -rf $(MAN_BUILD) && mkdir -p $(MAN_BUILD)/man3
-	$(Q)awk $(MAN_GENERATOR:%=-f %) -v folder=$(MAN_BUILD)/man3 -v date=$(man_date) \
-		-v release=$(VERSION) -v beside="$(MAN_BY_HAND)" $(MAN_HEADERS)
+	$(Q)LC_ALL=C awk $(MAN_GENERATOR:%=-f %) -v folder=$(MAN_BUILD)/man3 \
+		-v date=$(man_date) -v release=$(VERSION) -v beside="$(MAN_BY_HAND)" $(MAN_HEADERS)
 	$(Q)for page in $(MAN_BY_HAND); do \
 		install -D -m 644 $$page $(MAN_BUILD)/man$${page##*.}/$${page##*/} || exit 1; \
 	done
@@ -34,13 +34,13 @@ uninstall: uninstall-man
 
 install-man: man
 	$(Q)for page in $(MAN_BUILD)/man?/*; do \
-		to=$(DESTDIR)$(MANDIR)/$${page#$(MAN_BUILD)/}; \
-		install -d $${to%/*} || exit 1; \
-		if test -h $$page; then cp -Pf $$page $$to; else install -m 644 $$page $$to; fi || \
-			exit 1; \
+		to=$(root)$(MANDIR)/$${page#$(MAN_BUILD)/}; \
+		install -d "$${to%/*}" || exit 1; \
+		if test -h $$page; then cp -Pf $$page "$$to"; \
+		else install -m 644 $$page "$$to"; fi || exit 1; \
 	done
 
 uninstall-man: man
 	$(Q)for page in $(MAN_BUILD)/man?/*; do \
-		rm -f $(DESTDIR)$(MANDIR)/$${page#$(MAN_BUILD)/} || exit 1; \
+		rm -f $(root)$(MANDIR)/$${page#$(MAN_BUILD)/} || exit 1; \
 	done

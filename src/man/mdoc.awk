@@ -41,7 +41,7 @@ function escape(text)
 	gsub(/≤/, "\\(<=", text)
 	gsub(/≥/, "\\(>=", text)
 	gsub(/…/, "...", text)
-	gsub(/µ/, "\\(mc", text)
+	gsub(/µ/, "u", text)
 	return text
 }
 
@@ -61,15 +61,13 @@ function escape_code(text)
 function put_macro(macro, before, word, behind, i, signs)
 {
 	put_text()
-	for (i = 1; i <= length(before); i++)
-		signs = signs substr(before, i, 1) " "
-	signs = signs word
+	signs = (before != "" ? "Pf " before " " : "") macro " " word
 	if (behind ~ /^[].,;:)!?]+/)
 		for (i = 1; i <= length(behind); i++)
 			signs = signs " " substr(behind, i, 1)
 	else if (behind != "")
 		signs = signs " Ns " escape_code(behind)
-	put("." macro " " signs)
+	put("." signs)
 }
 
 # One word of text: names become macros, so that the reader of a page can follow them.
