@@ -21,7 +21,7 @@ CC ?= cc
 CXX ?= c++
 # Those of the compiler, which may be one for another processor.
 OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
-ifeq ($(origin AR),default)
+ifneq ($(filter default undefined,$(origin AR)),)
 AR = $(shell $(CC) -print-prog-name=ar)
 endif
 
@@ -81,7 +81,8 @@ SONAME := libtimingwheel.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(MINOR))
 LINK_NAME := libtimingwheel.so
 
 # --- Files -------------------------------------------------------------------------------------
-objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
+# In the same order in every locale.
+objects = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 PUBLIC_HEADERS := $(filter-out %/redis.h,$(wildcard include/timingwheel/*.h))
 CXX_HEADER := include/timingwheel/timingwheel.hpp
 LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c \
@@ -138,7 +139,7 @@ ifeq ($(V),1)
 say = @:
 else
 Q := @
-say = @printf '  %-7s %s\n' $(1) '$(2)'
+say = @printf '  %-7s %s\n' $(1) $(call quote,$(2))
 say_once = $(if $(said/$(1)/$(2)),,$(eval said/$(1)/$(2) := yes)$(say))
 endif
 COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS)
@@ -170,8 +171,10 @@ $(BUILD)/flags: FORCE
 		$(call quote,# $(OUR_CPPFLAGS) $(OUR_CFLAGS)) >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# A failed compilation, on a fresh machine, is most often a missing package.
-hint_at_deps = for header in uthash cmocka; do \
+# A failed compilation, on a fresh machine, is most often a missing package: where our own header
+# compiles. Tests alone need cmocka.
+hint_at_deps = $(COMPILE) -fsyntax-only -xc include/timingwheel/timingwheel.h 2>/dev/null && \
+	for header in uthash $(if $(filter test/%,$<),cmocka); do \
 	echo | $(CC) $(CPPFLAGS) -include $$header.h -E -xc - >/dev/null 2>&1 || \
 	echo "$$header.h does not compile or is missing: try 'make deps'" >&2; done
 
@@ -344,20 +347,23 @@ check-comments: ## check names and plain English in comments; LOWER=1 lowers the
 	@test/house/check_comments.sh
 
 # --- Install -----------------------------------------------------------------------------------
+# Where files are installed, as a word of the shell.
+root = $(call quote,$(DESTDIR))
+
 install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, MANDIR, under DESTDIR
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
-	$(Q)install -d $(DESTDIR)$(INCLUDEDIR)/timingwheel $(DESTDIR)$(LIBDIR)
-	$(Q)install -m 644 $(PUBLIC_HEADERS) $(CXX_HEADER) $(DESTDIR)$(INCLUDEDIR)/timingwheel
-	$(Q)install -m 644 $(BUILD)/$(STATIC_LIB) $(DESTDIR)$(LIBDIR)
-	$(Q)install -m 755 $(BUILD)/$(SHARED_LIB) $(DESTDIR)$(LIBDIR)
-	$(Q)ln -sf $(SHARED_LIB) $(DESTDIR)$(LIBDIR)/$(SONAME)
-	$(Q)ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/$(LINK_NAME)
+	$(Q)install -d $(root)$(INCLUDEDIR)/timingwheel $(root)$(LIBDIR)
+	$(Q)install -m 644 $(PUBLIC_HEADERS) $(CXX_HEADER) $(root)$(INCLUDEDIR)/timingwheel
+	$(Q)install -m 644 $(BUILD)/$(STATIC_LIB) $(root)$(LIBDIR)
+	$(Q)install -m 755 $(BUILD)/$(SHARED_LIB) $(root)$(LIBDIR)
+	$(Q)ln -sf $(SHARED_LIB) $(root)$(LIBDIR)/$(SONAME)
+	$(Q)ln -sf $(SONAME) $(root)$(LIBDIR)/$(LINK_NAME)
 
 uninstall: ## remove what install has put there
 	$(call say,RM,$(DESTDIR)$(PREFIX))
-	$(Q)rm -f $(patsubst include/%,$(DESTDIR)$(INCLUDEDIR)/%,$(PUBLIC_HEADERS) $(CXX_HEADER))
-	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(LIBS)))
-	$(Q)rmdir $(DESTDIR)$(INCLUDEDIR)/timingwheel 2>/dev/null || true
+	$(Q)rm -f $(patsubst include/%,$(root)$(INCLUDEDIR)/%,$(PUBLIC_HEADERS) $(CXX_HEADER))
+	$(Q)rm -f $(addprefix $(root)$(LIBDIR)/,$(notdir $(LIBS)))
+	$(Q)rmdir $(root)$(INCLUDEDIR)/timingwheel 2>/dev/null || true
 
 # --- House -------------------------------------------------------------------------------------
 FORMATTED = find include src test bench -name '*.[ch]' -o -name '*.[ch]pp'

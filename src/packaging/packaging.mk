@@ -21,22 +21,22 @@ install: install-packaging
 uninstall: uninstall-packaging
 
 install-packaging: | all
-	$(Q)install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(CMAKEDIR)
+	$(Q)install -d $(root)$(LIBDIR)/pkgconfig $(root)$(CMAKEDIR)
 	$(Q)$(call fill,$(LIBDIR)/pkgconfig,src/packaging/timingwheel.pc.in,\
-		$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel.pc)
+		$(root)$(LIBDIR)/pkgconfig/timingwheel.pc)
 	$(Q)$(call fill,$(CMAKEDIR),src/packaging/timingwheelConfig.cmake.in,\
-		$(DESTDIR)$(CMAKEDIR)/timingwheelConfig.cmake)
+		$(root)$(CMAKEDIR)/timingwheelConfig.cmake)
 	$(Q)$(call fill,$(CMAKEDIR),src/packaging/timingwheelConfigVersion.cmake.in,\
-		$(DESTDIR)$(CMAKEDIR)/timingwheelConfigVersion.cmake)
+		$(root)$(CMAKEDIR)/timingwheelConfigVersion.cmake)
 ifeq ($(REDIS_FOUND),yes)
 	$(Q)$(call fill,$(LIBDIR)/pkgconfig,src/packaging/timingwheel-redis.pc.in,\
-		$(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel-redis.pc)
+		$(root)$(LIBDIR)/pkgconfig/timingwheel-redis.pc)
 endif
 
 uninstall-packaging:
-	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/timingwheel,.pc -redis.pc) \
-		$(addprefix $(DESTDIR)$(CMAKEDIR)/timingwheel,Config.cmake ConfigVersion.cmake)
-	$(Q)rmdir $(DESTDIR)$(CMAKEDIR) 2>/dev/null || true
+	$(Q)rm -f $(addprefix $(root)$(LIBDIR)/pkgconfig/timingwheel,.pc -redis.pc) \
+		$(addprefix $(root)$(CMAKEDIR)/timingwheel,Config.cmake ConfigVersion.cmake)
+	$(Q)rmdir $(root)$(CMAKEDIR) 2>/dev/null || true
 
 # --- Archive and packages ----------------------------------------------------------------------
 dist: ## make the archive of the last commit: build/timingwheel-VERSION.tar.xz

@@ -158,19 +158,19 @@ $(REDIS_BENCH_OBJECTS:.o=): $(BUILD)/bench/redis/%: $(BUILD)/bench/redis/%.o \
 # --- Install: called by install and uninstall --------------------------------------------------
 .PHONY: install-redis uninstall-redis
 install-redis: $(REDIS_LIBS) $(REDIS_PROGRAM)
-	$(Q)install -d $(DESTDIR)$(INCLUDEDIR)/timingwheel $(DESTDIR)$(LIBDIR) \
-		$(DESTDIR)$(PREFIX)/bin
-	$(Q)install -m 644 include/timingwheel/redis.h $(DESTDIR)$(INCLUDEDIR)/timingwheel
-	$(Q)install -m 644 $(BUILD)/$(REDIS_STATIC_LIB) $(DESTDIR)$(LIBDIR)
-	$(Q)install -m 755 $(BUILD)/$(REDIS_SHARED_LIB) $(DESTDIR)$(LIBDIR)
-	$(Q)ln -sf $(REDIS_SHARED_LIB) $(DESTDIR)$(LIBDIR)/$(REDIS_SONAME)
-	$(Q)ln -sf $(REDIS_SONAME) $(DESTDIR)$(LIBDIR)/$(REDIS_LINK_NAME)
-	$(Q)install -m 755 $(REDIS_PROGRAM) $(DESTDIR)$(PREFIX)/bin
-	$(Q)install -d $(DESTDIR)$(SYSTEMDDIR)
+	$(Q)install -d $(root)$(INCLUDEDIR)/timingwheel $(root)$(LIBDIR) \
+		$(root)$(PREFIX)/bin
+	$(Q)install -m 644 include/timingwheel/redis.h $(root)$(INCLUDEDIR)/timingwheel
+	$(Q)install -m 644 $(BUILD)/$(REDIS_STATIC_LIB) $(root)$(LIBDIR)
+	$(Q)install -m 755 $(BUILD)/$(REDIS_SHARED_LIB) $(root)$(LIBDIR)
+	$(Q)ln -sf $(REDIS_SHARED_LIB) $(root)$(LIBDIR)/$(REDIS_SONAME)
+	$(Q)ln -sf $(REDIS_SONAME) $(root)$(LIBDIR)/$(REDIS_LINK_NAME)
+	$(Q)install -m 755 $(REDIS_PROGRAM) $(root)$(PREFIX)/bin
+	$(Q)install -d $(root)$(SYSTEMDDIR)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' src/redis/packaging/twr-worker.service.in \
-		>$(DESTDIR)$(SYSTEMDDIR)/twr-worker.service
+		>$(root)$(SYSTEMDDIR)/twr-worker.service
 
 uninstall-redis:
-	$(Q)rm -f $(DESTDIR)$(INCLUDEDIR)/timingwheel/redis.h $(DESTDIR)$(PREFIX)/bin/twr
-	$(Q)rm -f $(DESTDIR)$(SYSTEMDDIR)/twr-worker.service
-	$(Q)rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(REDIS_LIBS)))
+	$(Q)rm -f $(root)$(INCLUDEDIR)/timingwheel/redis.h $(root)$(PREFIX)/bin/twr
+	$(Q)rm -f $(root)$(SYSTEMDDIR)/twr-worker.service
+	$(Q)rm -f $(addprefix $(root)$(LIBDIR)/,$(notdir $(REDIS_LIBS)))

@@ -107,13 +107,32 @@ arm64_compiles()
 	build arm64_compiles CC="$1"
 }
 
+# without_packages FOLDER ARGUMENT...: where uthash and cmocka are not to be had; into errors.
+without_packages()
+{
+	mkdir "$root/none"
+	for header in uthash cmocka; do
+		echo '#error none' >"$root/none/$header.h"
+	done
+	build "$@" CPPFLAGS="-I$root/none" -j1 >"$root/errors" 2>&1 || true
+	rm -r "$root/none"
+	cat "$root/errors"
+}
+
 # One message, from the first file.
 a_32_bit_processor_is_told_by_one_error()
 {
-	build a_32_bit_processor_is_told_by_one_error CC="$1" -j1 >"$root/errors" 2>&1 || true
-	cat "$root/errors"
+	without_packages a_32_bit_processor_is_told_by_one_error CC="$1"
 	test "$(grep -c 'error:' "$root/errors")" = 1
 	grep -q '#error.*64-bit' "$root/errors"
+	test "$(grep -c "^[a-z]*.h .* 'make deps'" "$root/errors")" = 0
+}
+
+what_is_missing_is_named()
+{
+	without_packages what_is_missing_is_named -k
+	test "$(grep -c "^uthash.h .* 'make deps'" "$root/errors")" -gt 0
+	test "$(grep -c '^cmocka.h' "$root/errors")" = 0
 }
 
 install_takes_what_was_built()
@@ -128,24 +147,26 @@ install_takes_what_was_built()
 	cmp "$folder/build/libtimingwheel.a" "$root/installed/usr/local/lib/libtimingwheel.a"
 }
 
-# same_bytes COMPILER: without a warning, and debug information included.
+# same_bytes COMPILER: without a warning, and debug information included; in two folders, once
+# without make's own rules and in Turkish, where the capital of i is another.
 same_bytes()
 {
 	copy "${function}_again"
-	for one in "$function" "${function}_again"; do
-		build "$one" CC="$1" CFLAGS='-O2 -g -Werror'
-	done
-	for library in libtimingwheel.a libtimingwheel.so; do
-		cmp "$root/$function/build/$library" "$root/${function}_again/build/$library"
+	build "$function" CC="$1" CFLAGS='-O2 -g -Werror' all man
+	localedef -i tr_TR -f UTF-8 "$root/tr_TR.UTF-8"
+	LOCPATH=$root LC_ALL=tr_TR.UTF-8 \
+		build "${function}_again" -R CC="$1" CFLAGS='-O2 -g -Werror' all man
+	for made in libtimingwheel.a libtimingwheel.so man; do
+		diff -r "$root/$function/build/$made" "$root/${function}_again/build/$made"
 	done
 }
 
-gcc_makes_the_same_bytes_in_every_folder()
+gcc_makes_the_same_bytes_everywhere()
 {
 	same_bytes gcc
 }
 
-clang_makes_the_same_bytes_in_every_folder()
+clang_makes_the_same_bytes_everywhere()
 {
 	same_bytes clang
 }
@@ -188,11 +209,12 @@ check "clang LTO=yes: only tw_ names are global" clang_variant_hides_our_names c
 check "arm64 compiles" arm64_compiles aarch64-linux-gnu-gcc
 check "a 32-bit processor is told by one #error" a_32_bit_processor_is_told_by_one_error \
 	i686-linux-gnu-gcc
+check "what is missing is named" what_is_missing_is_named gcc
 check "make install takes what was built" install_takes_what_was_built
-check "gcc: no warning, and the same bytes in two folders" \
-	gcc_makes_the_same_bytes_in_every_folder gcc
-check "clang: no warning, and the same bytes in two folders" \
-	clang_makes_the_same_bytes_in_every_folder clang
+check "gcc: no warning, and the same bytes in other folders and locales" \
+	gcc_makes_the_same_bytes_everywhere gcc localedef
+check "clang: no warning, and the same bytes in other folders and locales" \
+	clang_makes_the_same_bytes_everywhere clang localedef
 check "clang 19: no warning" clang_19_warns_of_nothing clang-19
 
 if test "$ALL" = yes; then

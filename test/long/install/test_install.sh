@@ -28,6 +28,17 @@ install_make()
 export PKG_CONFIG_PATH="$root/usr/lib/pkgconfig"
 warnings="-Wall -Wextra -Wpedantic -Werror"
 
+# A folder's name may have a space, a quote and a comma.
+plain=$root
+root="$plain/it's a, b"
+install_make install
+test -s "$root/usr/lib/libtimingwheel.a" && test -s "$root/usr/share/man/man3/tw_set_timer.3"
+install_make uninstall
+find "$plain" ! -type d -o -name timingwheel
+test -z "$(find "$plain" ! -type d -o -name timingwheel)"
+root=$plain
+rm -r "$root"/*
+
 install_make install
 for header in "$root"/usr/include/timingwheel/*.h; do
 	# shellcheck disable=SC2086 # flags
