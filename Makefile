@@ -146,6 +146,8 @@ COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(LTO_LINKER) $(LDFLAGS)
 # After dlclose too: a thread that used a cache runs the library's code when it ends.
 STAYS := -Wl,-z,nodelete
+# The names that a shared library exports, and their version.
+VERSIONS := -Wl,--version-script=src/packaging/
 
 .PHONY: all check-all deps deps-ci run run-cache builds test test-all test-redis \
 	test-servers bench bench-redis compare model-check proof proof-page install uninstall \
@@ -207,9 +209,10 @@ $(BUILD)/$(STATIC_LIB): $(LIB_OBJECTS)
 	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/timingwheel.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/timingwheel.o
 
-$(BUILD)/$(SHARED_LIB): $(LIB_OBJECTS)
+$(BUILD)/$(SHARED_LIB): $(LIB_OBJECTS) src/packaging/timingwheel.map
 	$(call say,LD,$@)
-	$(Q)$(LINK) -shared $(STAYS) -Wl,-soname,$(SONAME) -o $@ $^
+	$(Q)$(LINK) -shared $(STAYS) $(VERSIONS)timingwheel.map -Wl,-soname,$(SONAME) -o $@ \
+		$(LIB_OBJECTS)
 
 $(BUILD)/$(SONAME): $(BUILD)/$(SHARED_LIB)
 	$(Q)ln -sf $(SHARED_LIB) $@

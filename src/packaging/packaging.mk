@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # What distributions and users' build systems are given: files for pkg-config and CMake, the sources
-# as an archive, Debian's packages. Part of the Makefile.
+# as an archive, Debian's packages, a binary interface that stays. Part of the Makefile.
 
 CMAKEDIR ?= $(LIBDIR)/cmake/timingwheel
 DIST := $(BUILD)/timingwheel-$(VERSION).tar.xz
@@ -15,7 +15,7 @@ fill = sed -e 's|@TO_PREFIX@|$(call path_from,$(1),$(PREFIX))|' \
 	-e 's|@SONAME@|$(SONAME)|' -e 's|@REDIS_SONAME@|$(REDIS_SONAME)|' \
 	-e 's|@PRIVATE@|$(REDIS_MODULES)|' $(2) >$(3)
 
-.PHONY: install-packaging uninstall-packaging dist deb
+.PHONY: install-packaging uninstall-packaging dist deb abi-check
 
 install: install-packaging
 uninstall: uninstall-packaging
@@ -46,3 +46,8 @@ dist: ## make the archive of the last commit: build/timingwheel-VERSION.tar.xz
 
 deb: dist ## make Debian's packages, in build/deb; it needs debhelper
 	@src/packaging/deb.sh $(DIST) $(VERSION) $(SONAME:libtimingwheel.so.%=%) $(BUILD)/deb
+
+# --- Binary interface --------------------------------------------------------------------------
+abi-check: all ## compare the binary interface with the recorded one; RECORD=yes: record it
+	@RECORD=$(RECORD) src/packaging/abi_check.sh \
+		$(basename $(LINK_NAME) $(if $(REDIS_FOUND),$(REDIS_LINK_NAME)))

@@ -42,10 +42,12 @@ $(BUILD)/$(REDIS_STATIC_LIB): $(REDIS_OBJECTS) $(REDIS_BASE)
 	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/timingwheel-redis.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/timingwheel-redis.o
 
-$(BUILD)/$(REDIS_SHARED_LIB): $(REDIS_OBJECTS) $(REDIS_BASE) $(BUILD)/$(LINK_NAME)
+$(BUILD)/$(REDIS_SHARED_LIB): $(REDIS_OBJECTS) $(REDIS_BASE) $(BUILD)/$(LINK_NAME) \
+		src/packaging/timingwheel-redis.map
 	$(call say,LD,$@)
-	$(Q)$(LINK) -shared $(STAYS) -Wl,-soname,$(REDIS_SONAME) -o $@ $(REDIS_OBJECTS) \
-		$(REDIS_BASE) -L$(BUILD) -ltimingwheel $(redis_libs)
+	$(Q)$(LINK) -shared $(STAYS) $(VERSIONS)timingwheel-redis.map \
+		-Wl,-soname,$(REDIS_SONAME) -o $@ $(REDIS_OBJECTS) $(REDIS_BASE) \
+		-L$(BUILD) -ltimingwheel $(redis_libs)
 
 $(BUILD)/$(REDIS_SONAME): $(BUILD)/$(REDIS_SHARED_LIB)
 	$(Q)ln -sf $(REDIS_SHARED_LIB) $@

@@ -18,7 +18,18 @@ check()
 {
 	library=$1
 	shift
-	exported=$(nm -D --defined-only "$BUILD/$library.so" | awk '{ print $3 }') || exit 1
+	exported=$(nm -D --defined-only "$BUILD/$library.so" |
+		awk '$2 != "A" { print $3 }') || exit 1
+	for name in $exported; do
+		case $name in
+		*@@TIMINGWHEEL_*[0-9]) ;;
+		*)
+			echo "$name has no version in $library"
+			status=1
+			;;
+		esac
+	done
+	exported=$(echo "$exported" | sed 's/@.*//')
 	linkable=$(nm -g --defined-only "$BUILD/$library.a" | awk 'NF == 3 { print $3 }') || exit 1
 	for name in $exported $linkable; do
 		case $name in

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# `make abi-check` finds a function that is gone and a struct that has changed, and nothing where
+# only a function is new: with the library's objects, linked and in part compiled once more.
+
+cd "$(dirname "$0")/../.." || exit 1
+. test/support/script.sh
+if ! command -v abidw >/dev/null; then
+	echo "no abidw (package abigail-tools)"
+	exit 77
+fi
+if test -n "$SANITIZE"; then
+	echo "the interface is compared without sanitizers"
+	exit 77
+fi
+set -e
+
+root=$(mktemp -d)
+at_end "rm -rf '$root'"
+cp -r include "$root"
+objects=$(find "$BUILD"/src/base "$BUILD"/src/wheel "$BUILD"/src/runtime "$BUILD"/src/cache \
+	"$BUILD"/src/cron -name '*.o' ! -name tw_stats.o)
+
+# build LOCAL...: the library without these names, and with the headers in $root.
+build()
+{
+	printf 'TIMINGWHEEL_1.0 { global: tw_*; local: %s *; };\n' "$*" >"$root/map"
+	$CC -std=c11 -D_GNU_SOURCE -I"$root/include" -Isrc -O1 -g -fPIC -fvisibility=hidden \
+		-c -o "$root/tw_stats.o" src/runtime/tw_stats.c
+	# shellcheck disable=SC2086 # several objects
+	$CC -shared -Wl,--version-script="$root/map" -o "$root/libtimingwheel.so" \
+		$objects "$root/tw_stats.o" -pthread
+}
+
+# compare: with what is recorded in $root.
+compare()
+{
+	BUILD=$root ABI=$root HEADERS=$root/include/timingwheel src/packaging/abi_check.sh \
+		libtimingwheel >"$root/said" 2>&1
+}
+
+# finds WHAT: it says so, and counts it as failed.
+finds()
+{
+	if compare || ! grep -q "$1" "$root/said" ||
+		test "$(tail -n 1 "$root/said")" != "0 passed, 1 failed"; then
+		cat "$root/said"
+		echo "not found: $1"
+		exit 1
+	fi
+}
+
+build 'tw_trim;'
+RECORD=yes compare
+build
+compare
+test "$(tail -n 1 "$root/said")" = "1 passed, 0 failed"
+RECORD=yes compare
+build 'tw_trim;'
+finds "tw_trim"
+sed -i 's/^struct tw_stats {$/&\n	int broken;/' "$root/include/timingwheel/timingwheel.h"
+build
+finds "broken"
