@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# dist.sh ARCHIVE NAME: packs the sources as they are in the last commit, below a folder NAME. What
-# was unpacked from such an archive is no checkout, and its files are packed as they are: the bytes
-# are the same again.
+# dist.sh ARCHIVE NAME: packs the sources as they are in the last commit, below a folder NAME, and
+# writes the sum beside the archive, for `sha256sum -c`. What was unpacked from such an archive is
+# no checkout, and its files are packed as they are: the bytes are the same again.
 
 set -e
 archive=$1 name=$2
@@ -25,3 +25,5 @@ tar --create --format=ustar --sort=name --mtime="@$time" --owner=0 --group=0 --n
 	--mode=u=rwX,go=rX --transform="s|^\.|$name|" --file="$work/packed.tar" -C "$work/files" .
 xz --threads=1 <"$work/packed.tar" >"$work/packed.tar.xz"
 mv "$work/packed.tar.xz" "$archive"
+cd "$(dirname "$archive")"
+sha256sum "$(basename "$archive")" >"$(basename "$archive").sha256"

@@ -15,7 +15,7 @@ fill = sed -e 's|@TO_PREFIX@|$(call path_from,$(1),$(PREFIX))|' \
 	-e 's|@SONAME@|$(SONAME)|' -e 's|@REDIS_SONAME@|$(REDIS_SONAME)|' \
 	-e 's|@PRIVATE@|$(REDIS_MODULES)|' $(2) >$(3)
 
-.PHONY: install-packaging uninstall-packaging dist deb abi-check
+.PHONY: install-packaging uninstall-packaging dist deb abi-check amalgamation
 
 install: install-packaging
 uninstall: uninstall-packaging
@@ -43,6 +43,14 @@ dist: ## make the archive of the last commit: build/timingwheel-VERSION.tar.xz
 	$(call say,DIST,$(DIST))
 	@mkdir -p $(BUILD)
 	$(Q)src/packaging/dist.sh $(DIST) timingwheel-$(VERSION)
+
+amalgamation: ## make one source of core and cache: build/amalgamation/timingwheel.c and .h
+	$(call say,AWK,$(BUILD)/amalgamation)
+	@mkdir -p $(BUILD)/amalgamation
+	$(Q)LC_ALL=C awk -f src/packaging/amalgamate.awk -v version=$(VERSION) \
+		$(LIB_OBJECTS:$(BUILD)/%.o=%.c) >$(BUILD)/amalgamation/timingwheel.c
+	$(Q)LC_ALL=C awk -f src/packaging/amalgamate.awk -v version=$(VERSION) \
+		$(sort $(PUBLIC_HEADERS)) >$(BUILD)/amalgamation/timingwheel.h
 
 deb: dist ## make Debian's packages, in build/deb; it needs debhelper
 	@src/packaging/deb.sh $(DIST) $(VERSION) $(SONAME:libtimingwheel.so.%=%) $(BUILD)/deb

@@ -159,10 +159,6 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request);
 /* Asks the owner and waits for the answer. Where the caller is the owner, in an inline task: only
  * what the owner answers at once. */
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request);
-/* Asks and waits until `deadline`; not in a task. Returns TW_TIMED_OUT if there is no answer by
- * then: the request, which malloc made, is then the owner's. */
-enum tw_status wheel_ask_and_wait_until(struct tw_wheel *wheel, struct request *request,
-					tw_duration deadline);
 /* Whether the caller runs in a task, release or drain function of this wheel. */
 bool wheel_is_in_task(struct tw_wheel *wheel);
 

@@ -48,7 +48,7 @@ archive_is_the_same_twice()
 			export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=tar.umask GIT_CONFIG_VALUE_0=077
 			outer_make dist
 		) &&
-		cmp "$archive" "$work/first"
+		cmp "$archive" "$work/first" && (cd "$BUILD" && sha256sum -c ./*.sha256)
 }
 
 archive_is_built_without_git()
