@@ -40,7 +40,7 @@ for library; do
 	fi; then
 		passed=$((passed + 1))
 	else
-		echo "$library has another interface: 'make abi-check RECORD=yes' if it is meant"
+		echo "$library: if it is meant, or abidw is another: make abi-check RECORD=yes"
 		failed=$((failed + 1))
 	fi
 done

@@ -63,7 +63,7 @@ function path_of(name, includer, path)
 # A line in column 1 that begins a function which is not public.
 function is_inner_function(line)
 {
-	if (line !~ /^[a-z_]/ || line ~ /^(static|typedef|extern|_Static_assert)/ ||
+	if (line !~ /^[a-z_]/ || line ~ /^(static|typedef|extern|_Static_assert|_Thread_local)/ ||
 	    line !~ /^[^=;]*[ *][a-z_0-9]+\(/)
 		return 0
 	sub(/^(__attribute__\(\([^)]*\)\)|_Noreturn) */, "", line)
@@ -85,9 +85,12 @@ function rename(file, begins, count, names, i, prefix)
 			print "#define " names[i] " " prefix "_" names[i]
 }
 
+# A thread's variable is defined where its header declares it: C23 has no second definition.
 function made_static(line)
 {
-	if (line ~ /^_Thread_local/ || is_inner_function(line))
+	if (line ~ /^_Thread_local [^=]*$/)
+		return ""
+	if (is_inner_function(line))
 		return "static __attribute__((unused)) " line
 	sub(/^extern _Thread_local/, "static _Thread_local", line)
 	sub(/^static inline /, "static inline __attribute__((unused)) ", line)
