@@ -314,12 +314,16 @@ static void wheel_that_another_thread_drove_at_the_fork_is_closed_in_the_child(v
 	recorder_close(recorder);
 }
 
+/* The command that was begun at the fork is complete in the child's child. */
 static void wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child(void **state)
 {
+	struct command removal = {.kind = COMMAND_REMOVE, .key_size = 1, .key = "x"};
 	struct command_queue *queue;
 	struct command_cell *cell;
 	struct recorder *recorder;
 	uint64_t position;
+	int exit_status;
+	bool is_closed;
 	pid_t child;
 
 	if (!TEST_CAN_FORK)
@@ -331,11 +335,18 @@ static void wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child(
 	child = fork();
 	if (child == 0) {
 		die_where_it_hangs();
-		_exit(tw_set_timer(recorder->wheel, "b", 1, VALUE(2), INTERVAL) != TW_CLOSED ||
-		      tw_wait_idle(recorder->wheel) != TW_CLOSED);
+		is_closed =
+			tw_set_timer(recorder->wheel, "b", 1, VALUE(2), INTERVAL) == TW_CLOSED &&
+			tw_wait_idle(recorder->wheel) == TW_CLOSED;
+		cell->command = removal;
+		command_queue_publish(cell, position);
+		child = fork();
+		if (child == 0)
+			_exit(tw_wait_idle(recorder->wheel) != TW_CLOSED);
+		_exit(!is_closed || waitpid(child, &exit_status, 0) != child || exit_status != 0);
 	}
 	child_answers_0(child);
-	cell->command = (struct command){.kind = COMMAND_REMOVE, .key_size = 1, .key = "x"};
+	cell->command = removal;
 	command_queue_publish(cell, position);
 	recorder_close(recorder);
 }
