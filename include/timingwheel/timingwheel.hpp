@@ -412,25 +412,13 @@ class wheel
 	template <class Rep, class Period, std::invocable F>
 	tw_status set(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&function)
 	{
-		auto box = detail::box_of(std::forward<F>(function));
-		tw_status status = tw_set_timer(wheel_, key.data(), key.size(), box.get(),
-						nanoseconds_of(delay));
-
-		if (status == TW_OK)
-			(void)box.release();
-		return status;
+		return set_by(tw_set_timer, key, nanoseconds_of(delay), std::forward<F>(function));
 	}
 	/* Sets as set() does, if the key has no timer. */
 	template <class Rep, class Period, std::invocable F>
 	tw_status add(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&function)
 	{
-		auto box = detail::box_of(std::forward<F>(function));
-		tw_status status = tw_add_timer(wheel_, key.data(), key.size(), box.get(),
-						nanoseconds_of(delay));
-
-		if (status == TW_OK)
-			(void)box.release();
-		return status;
+		return set_by(tw_add_timer, key, nanoseconds_of(delay), std::forward<F>(function));
 	}
 	template <class Rep, class Period>
 	tw_status move(std::string_view key, std::chrono::duration<Rep, Period> delay) noexcept
@@ -493,6 +481,18 @@ class wheel
 	}
 
       private:
+	template <class F>
+	tw_status set_by(decltype(tw_set_timer) *call, std::string_view key, tw_duration delay,
+			 F &&function)
+	{
+		auto box = detail::box_of(std::forward<F>(function));
+		tw_status status = call(wheel_, key.data(), key.size(), box.get(), delay);
+
+		if (status == TW_OK)
+			(void)box.release();
+		return status;
+	}
+
 	template <class F, class Arm>
 	timer arm(void (*run_boxed)(void *), F &&function, bool periodic, Arm &&set)
 	{
