@@ -302,7 +302,7 @@ static void take_next(void *context, enum tw_status status, const struct tw_cach
 /* The header has the figure. The function's own frame is here too. */
 static void link_of_a_chain_of_hits_takes_little_of_the_stack(void **state)
 {
-	enum { LEAST = 100, MOST = 400 };
+	enum { LEAST = 100, MOST = 500 };
 	struct source source;
 	struct cache_recorder *recorder =
 		open_with_source(*state, &source, (struct tw_cache_options){0});

@@ -30,6 +30,13 @@ enum { HEADER_SIZE = 44, FOLDER_SIZE = 64 };
 
 /* 1850, 1972 and 2250. Before 1970 the C library has no rules. */
 static const int64_t earliest = -3786912000;
+/* musl has offsets of its own for times before the first in a zone's file. */
+static const int64_t earliest_of_library =
+#ifdef __GLIBC__
+	-3786912000;
+#else
+	0;
+#endif
 static const int64_t earliest_by_rule = 63072000;
 static const int64_t latest = 8835984000;
 
@@ -134,7 +141,7 @@ static void each_zone_of_the_system_is_as_the_c_library_has_it(void **state)
 		assert_int_equal(sscanf(line, "%*s %*s %255s", name), 1);
 		assert_status(zone_load(&zone, name, &wrong), TW_OK);
 		set_zone(name);
-		assert_same_as_c_library(&zone, name, earliest, &random);
+		assert_same_as_c_library(&zone, name, earliest_of_library, &random);
 		zone_destroy(&zone);
 		count++;
 	}

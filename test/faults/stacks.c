@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 #include "stacks.h"
 
-#include <execinfo.h>
 #include <stdlib.h>
+#include <unwind.h>
 
 enum { DEPTH = 64 };
+
+struct stack {
+	int depth;
+	uint64_t number;
+};
 
 /* The linker's names for where the program's code begins and ends. */
 extern const char __executable_start;
 extern const char etext;
 
-/* The C library's first call for a stack loads what it needs for it, with memory from malloc. */
-__attribute__((constructor)) static void load_at_once(void)
+static _Unwind_Reason_Code add_frame(struct _Unwind_Context *frame, void *stack_pointer)
 {
-	void *stack[1];
+	struct stack *stack = stack_pointer;
+	uintptr_t place = (uintptr_t)_Unwind_GetIP(frame) - (uintptr_t)&__executable_start;
 
-	backtrace(stack, 1);
+	if (place < (uintptr_t)&etext - (uintptr_t)&__executable_start)
+		stack->number = (stack->number ^ place) * 0x9e3779b97f4a7c15u;
+	return ++stack->depth < DEPTH ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
 uint64_t stack_number(void)
 {
-	void *stack[DEPTH];
-	int depth = backtrace(stack, DEPTH);
-	uint64_t number = 0;
+	struct stack stack = {0};
 
-	for (int i = 0; i < depth; i++) {
-		uintptr_t place = (uintptr_t)stack[i] - (uintptr_t)&__executable_start;
-
-		if (place < (uintptr_t)&etext - (uintptr_t)&__executable_start)
-			number = (number ^ place) * 0x9e3779b97f4a7c15u;
-	}
-	return number | 1;
+	_Unwind_Backtrace(add_frame, &stack);
+	return stack.number | 1;
 }
 
 bool stack_set_add(struct stack_set *set, uint64_t number)

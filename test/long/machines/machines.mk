@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# The core's and the cache's tests for other processors, run by an emulator. Part of the Makefile.
+# The core's and the cache's tests for other processors, run by an emulator, and with another C
+# library. Part of the Makefile.
 
 # Not these:
 #   %_yields                  the same code once more, with other timing
@@ -13,9 +14,9 @@
 MACHINE_TESTS_NOT := %_yields house/test_examples runtime/test_memory cache/test_memory \
 	faults/test_cache_faults runtime/test_real_clock runtime/test_exceptions
 MACHINE_TESTS ?= $(filter-out $(MACHINE_TESTS_NOT),$(TEST_PROGRAMS))
-MACHINES ?= s390x arm64
+MACHINES ?= s390x arm64 musl
 
 .PHONY: machines
 
-machines: ## run the core's tests as s390x (big-endian) and arm64, by an emulator
+machines: ## run the core's tests as s390x (big-endian) and arm64, by an emulator, and with musl
 	@test/long/machines/run.sh "$(MACHINES)" $(MACHINE_TESTS)
