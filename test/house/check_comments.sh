@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# This checks the comments of C and C++ files, and the text of README files and manual pages.
+# This checks the comments of C and C++ files, and the text of README files, CHANGES, the upgrade
+# guide and manual pages.
 #
 # Names in comments exist:
 #   name()             code calls or defines it: the library's, if the comment is the library's
@@ -21,6 +22,8 @@ src/base/
 src/wheel/
 include/
 README.md
+src/CHANGES.md
+src/UPGRADE.md
 src/man/
 src/cron/
 src/runtime/
@@ -279,7 +282,8 @@ found=$(mktemp)
 at_end "rm -f $found"
 bad=0
 # shellcheck disable=SC2046 # no name has blanks
-check README.md src/README.md src/redis/README.md $(find src/man -name '*.[17]') \
+check README.md src/README.md src/CHANGES.md src/UPGRADE.md src/redis/README.md \
+	$(find src/man -name '*.[17]') \
 	$(find bench include src test -name '*.[ch]' -o -name '*.cpp' | sort) || bad=1
 
 if test "$LOWER" = 1; then
