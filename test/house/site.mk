@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+#
+# The site, for the tests that look at it, where it can be made. Part of the Makefile.
+
+ifneq ($(filter house/test_site long/site/test_browser,$(TESTS)),)
+test: $(and $(REDIS_FOUND),$(shell command -v mandoc),$(shell command -v lowdown),site)
+endif

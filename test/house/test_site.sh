@@ -1,0 +1,97 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# This checks the site that `make site` has made: each link and anchor leads to something in it,
+# nothing is loaded from elsewhere, no page is empty, and the search's index leads from each public
+# function to its page. A second site is the same.
+
+cd "$(dirname "$0")/../.." || exit 1
+. test/support/script.sh
+
+for program in mandoc lowdown; do
+	command -v $program >/dev/null || { echo "there is no $program"; exit 77; }
+done
+test -n "$REDIS_FOUND" || { echo "the site needs the part on Redis"; exit 77; }
+
+site=$BUILD/site
+folder=$(mktemp -d)
+at_end "rm -rf '$folder'"
+status=0
+complain()
+{
+	echo "$*"
+	status=1
+}
+
+# broken SITE: prints what is wrong with its pages.
+broken()
+(
+	# shellcheck disable=SC2035 # no page begins with "-"
+	cd "$1" && awk '
+	# A record is a tag and the text after it.
+	BEGIN { RS = "<" }
+	FNR == 1 { page = FILENAME; there[page]; size[page] = in_main = open_links = 0 }
+	/^main>/ { in_main = 1 }
+	/^\/main>/ { in_main = 0 }
+	/^a[ >]/ && open_links++ || /^\/a>/ && --open_links { print page " has links within links" }
+	match($0, / id="[^"]*"/) { there[page "#" substr($0, RSTART + 5, RLENGTH - 6)] }
+	match($0, / (href|src)="[^"]*"/) {
+		link = substr($0, RSTART, RLENGTH)
+		gsub(/^ [a-z]*="|"$/, "", link)
+		if (link !~ /^https?:/ || !/^a /)
+			links[page, link ~ /^#/ ? page link : link]
+	}
+	in_main {
+		gsub(/^[^>]*>|[ \t\n]/, "")
+		size[page] += length($0)
+	}
+	END {
+		for (page in size)
+			if (size[page] < 100)
+				print page " has no text"
+		for (pair in links) {
+			split(pair, part, SUBSEP)
+			if (!(part[2] in there) && part[2] !~ /html/ && (getline line <part[2]) > 0)
+				there[part[2]]
+			if (!(part[2] in there))
+				print part[1] " leads to " part[2] ", which is not there"
+		}
+	}' *.html
+)
+
+found=$(broken "$site")
+test -z "$found" || complain "$found"
+
+# --- The index ---------------------------------------------------------------------------------
+# An entry is ["title","page","names", and so on.
+# shellcheck disable=SC2013,SC2086 # one name a line, several headers
+for name in $(sed -n 's/^TW_[A-Z]* .*\(tw_[a-z0-9_]*\)(.*/\1/p' $PUBLIC_HEADERS \
+	include/timingwheel/redis.h); do
+	page=$(sed -n "s/^\[\"[^\"]*\",\"\([^\"#]*\)\",\"\([^\"]* \)*${name}[\" ].*/\1/p" \
+		"$site/index.js")
+	grep -qs "<code class=\"Nm\">$name</code>" "$site/$page" ||
+		complain "the search does not lead from $name to its page, but to: $page"
+done
+grep -q '"src-upgrade.html#[^"]*","","Namespaces in Redis",".* twr ' "$site/index.js" ||
+	complain "the search does not know the sections of the upgrade guide"
+
+# --- The same again ----------------------------------------------------------------------------
+$MAKE --no-print-directory -s site SITE="$folder/site" >"$folder/log" 2>&1 ||
+	complain "$(cat "$folder/log")"
+diff -r "$site" "$folder/site" || complain "a second site is another one"
+
+# --- Mistakes ----------------------------------------------------------------------------------
+mkdir "$folder/mistakes"
+text="<main><p>$(seq 100)</p><a href=\"https://example.org/\">elsewhere</a>"
+echo "$text<a href=\"b.html#there\">b<a href=\"a.html\">a</a></main>" >"$folder/mistakes/a.html"
+echo "<main><h1 id=\"here\">b</h1><img src=\"https://example.org/b.svg\"></main>" \
+	>"$folder/mistakes/b.html"
+found=$(broken "$folder/mistakes" | sort)
+test "$found" = "a.html has links within links
+a.html has links within links
+a.html leads to b.html#there, which is not there
+b.html has no text
+b.html leads to https://example.org/b.svg, which is not there" ||
+	complain "of a site with four mistakes it is said: $found"
+
+exit $status
