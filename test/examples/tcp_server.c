@@ -86,11 +86,13 @@ static int listen_at(unsigned port)
 	return listener;
 }
 
-/* What epoll_wait() takes, rounded up; -1 is without end. */
+/* Returns the time as epoll_wait() takes it: rounded up, and -1 without a limit. */
 static int milliseconds(tw_duration time)
 {
-	if (time > (tw_duration)INT_MAX * TW_MILLISECOND - TW_MILLISECOND)
+	if (time == TW_FOREVER)
 		return -1;
+	if (time / TW_MILLISECOND >= INT_MAX)
+		return INT_MAX;
 	return (int)((time + TW_MILLISECOND - 1) / TW_MILLISECOND);
 }
 
