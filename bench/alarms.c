@@ -4,12 +4,12 @@
  *
  * Each of 100,000 connections has a timer, armed once, and each packet moves its timer to 30 s from
  * now. Threads get packets of random connections as fast as they can; each thread has connections
- * of its own. No timer comes due. Then timers are stopped and armed again, as of requests that are
+ * of its own. No timer comes due. Then timers are stopped and armed again, as by requests that are
  * answered in time. Every run is a process of its own.
  *
- * Three ways of the library are set beside a baseline, a binary heap with one lock: alarms that lie
- * in the connections, the same on a wheel that is one thread's (TW_DRIVE_LOOP), and timers by
- * handle. All read the clock for each packet.
+ * The baseline is a binary heap with one lock. It is compared with three ways of the library:
+ * alarms embedded in the connections, such alarms on a wheel of one thread (TW_DRIVE_LOOP), and
+ * timers by handle. All read the clock for each packet.
  */
 #include "support/csv.h"
 #include "support/expect.h"
@@ -32,13 +32,13 @@
 
 enum { THREADS_MOST = 64 };
 
-/* All doubles, one measure each. */
+/* All fields are doubles, one measure each. */
 struct result {
 	double one_per_second;   /* packets, one thread */
 	double more_per_second;  /* with `threads` */
 	double scaling;          /* how many times as many */
-	double rearm_per_second; /* stops and sets, one thread */
-	double owner_share;      /* percent of a processor, while packets come */
+	double rearm_per_second; /* stops and arms again, one thread */
+	double owner_share;      /* percent of a processor, while packets arrive */
 	double bytes;            /* resident, a timer */
 };
 
@@ -56,7 +56,7 @@ struct way {
 	void (*open)(struct trial *trial, size_t i);
 	void (*move)(struct trial *trial, size_t i);
 	void (*stop)(struct trial *trial, size_t i);
-	bool is_loop; /* the wheel is one thread's */
+	bool is_loop; /* the wheel belongs to one thread */
 };
 
 struct plan {
@@ -123,7 +123,7 @@ static void handle_open(struct trial *trial, size_t i)
 
 static void handle_move(struct trial *trial, size_t i)
 {
-	/* After a stop it is another timer. */
+	/* A stopped timer is replaced by a new one. */
 	if (tw_timer_reset(trial->wheel, trial->connections[i].timer, IDLE) != TW_OK)
 		handle_open(trial, i);
 }
@@ -173,7 +173,7 @@ static void *reader_run(void *argument)
 	return NULL;
 }
 
-/* Returns the packets a second; *owner becomes what other threads used of a processor, percent. */
+/* Returns the packets a second; *owner becomes the processor time of other threads, percent. */
 static double run_readers(struct trial *trial, int64_t threads, bool rearms, double *owner)
 {
 	struct reader readers[THREADS_MOST] = {0};
@@ -199,7 +199,7 @@ static double run_readers(struct trial *trial, int64_t threads, bool rearms, dou
 	}
 	start = stopwatch_now();
 	cpu -= stopwatch_process_cpu();
-	/* The thread that has made the wheel is its reader. */
+	/* The reader is the thread that created the wheel. */
 	if (trial->plan->way->is_loop)
 		(void)reader_run(&readers[0]);
 	else
@@ -248,7 +248,7 @@ static void run_trial(const void *argument, void *result)
 	resident = process_resident_exact();
 	trial_open(&trial);
 	measured->bytes = (double)(process_resident_exact() - resident) / (double)plan->count;
-	/* They lie in the connections. */
+	/* These timers are embedded in the connections. */
 	if (plan->way == &alarms || plan->way == &loop)
 		measured->bytes += sizeof(struct tw_alarm);
 	measured->one_per_second = run_readers(&trial, 1, false, &measured->owner_share);
@@ -278,7 +278,7 @@ enum { WAYS = 4 };
 
 static const struct way *const ways[WAYS] = {&alarms, &loop, &handles, &baseline};
 
-/* The ways take turns, so that a noisy time meets all. */
+/* The ways take turns, so that a noisy time affects all. */
 static void run_all(const struct plan *plan, int runs, struct csv csv,
 		    struct figures *const columns[WAYS])
 {
@@ -297,7 +297,7 @@ static void run_all(const struct plan *plan, int runs, struct csv csv,
 	progress_wipe(&progress);
 }
 
-/* `threads` is 0 where there can be but one. */
+/* `threads` is 0 for a way that can have only one. */
 static void print_figures(struct figures *const columns[2], int64_t threads)
 {
 	char more[64];

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How many calls a second does the cache take from 1, 2 and 4 threads, what does an entry cost in
- * memory, and what does it gain to ask for many keys at once?
+ * memory, and what is gained by asking for many keys at once?
  *
- * The cache holds all keys; 16-byte keys are asked for as Zipf's law with exponent 0.99 has it, and
- * their 64-byte values are copied out. Every so many of a hundred calls is a set of such a key.
- * Each thread calls as fast as it can for a given time, and stays on one core, round and round:
- * else two would share a core for a while now and then, and not meet. Every run is a process of its
- * own, and fills its cache in random order first; then nothing is called for 6 s.
+ * The cache holds all keys. The 16-byte keys are drawn by Zipf's law with exponent 0.99, and their
+ * 64-byte values are copied out. A mix has 0, 10 or 50 sets in a hundred calls. Each thread calls
+ * as fast as it can for a given time and is pinned to a core; otherwise two threads would sometimes
+ * share a core and not contend. Every run is a process of its own, which fills its cache in random
+ * order first and then makes no call for 6 s.
  *
  * The baseline is support/simple_cache.h: uthash behind one mutex, with neither expiry nor limit.
- * The library's cache expires its entries in all cases; it is measured without a limit, and with
- * one that is not reached, under both policies.
+ * The library's cache expires its entries in all cases. It is measured without a limit and, under
+ * both policies, with a limit that is not reached.
  */
 #include "support/cores.h"
 #include "support/csv.h"
@@ -39,17 +39,17 @@ enum {
 	MIXES = 3,
 	THREAD_CASES = 3,
 	MOST_THREADS = 4,
-	DRAWS = 1 << 23, /* drawn before anything is timed; each thread begins elsewhere */
+	DRAWS = 1 << 23, /* drawn before the timed part; each thread starts elsewhere */
 	MANY = 64,       /* keys of a tw_cache_get_many */
 	CALLS_A_LOOK = 256
 };
 
 #define ZIPF_EXPONENT 0.99
-/* The maintenance has tidied tables and given idle memory back by then. */
+/* By then the maintenance has compacted tables and released idle memory. */
 #define SETTLING (6 * NANOSECONDS_PER_SECOND)
 #define LIFETIME (10 * TW_MINUTE)
 
-static const int mix_sets[MIXES] = {0, 10, 50}; /* of a hundred calls */
+static const int mix_sets[MIXES] = {0, 10, 50}; /* sets in a hundred calls */
 static const char *const mix_names[MIXES] = {"100/0", "90/10", "50/50"};
 static const int thread_cases[THREAD_CASES] = {1, 2, 4};
 
@@ -62,7 +62,7 @@ struct contender {
 	void (*destroy)(void *cache);
 	void (*set)(void *cache, const struct random_key *key, const struct simple_value *value);
 	bool (*get)(void *cache, const struct random_key *key, struct simple_value *value);
-	/* May be NULL. */
+	/* may be NULL */
 	size_t (*get_many)(void *cache, const struct random_key *keys, struct simple_value *values,
 			   size_t count);
 };
@@ -143,7 +143,7 @@ static bool simple_get(void *cache, const struct random_key *key, struct simple_
 	return simple_cache_get(cache, key, value);
 }
 
-/* The library stands first, the baseline last. */
+/* The library comes first, the baseline last. */
 static const struct contender contenders[] = {
 	{"cache", "no limit", create_unlimited, destroy_cache, cache_set, cache_get,
 	 cache_get_many},
@@ -163,28 +163,28 @@ struct plan {
 	const struct contender *contender;
 	const uint32_t *draws; /* numbers of keys */
 	int64_t count;
-	int64_t duration; /* of each case */
+	int64_t duration; /* duration of each case */
 	uint64_t seed;
 	cpu_set_t cores;
 };
 
-/* All doubles, one measure each. */
+/* All fields are doubles, one measure each. */
 struct result {
 	double per_second[MIXES][THREAD_CASES];
-	double single_per_second; /* one thread, gets alone: keys made before, one by one */
-	double many_per_second;   /* the same keys, MANY at once */
+	double single_per_second; /* one thread, gets alone: keys prepared, one by one */
+	double many_per_second;   /* prepared keys, MANY at once */
 	double bytes_per_entry;
 };
 
 struct caller {
 	pthread_t thread;
-	size_t number; /* of its core */
+	size_t number; /* number of its core */
 	const struct plan *plan;
 	void *cache;
 	pthread_barrier_t *start;
 	_Atomic bool *ended;
-	size_t position; /* in the draws */
-	int sets;        /* of a hundred calls */
+	size_t position; /* index in the draws */
+	int sets;        /* in a hundred calls */
 	struct generator generator;
 	uint64_t calls;
 };
@@ -229,7 +229,7 @@ static void *caller_run(void *argument)
 
 	cores_stay_on(&caller->plan->cores, caller->number);
 	pthread_barrier_wait(caller->start);
-	/* relaxed: a signal that orders nothing */
+	/* relaxed: an end flag, orders nothing */
 	while (!atomic_load_explicit(caller->ended, memory_order_relaxed))
 		call_some(caller);
 	return NULL;
@@ -259,7 +259,7 @@ static double run_case(const struct plan *plan, void *cache, int sets, int threa
 	start = stopwatch_now();
 	pthread_barrier_wait(&barrier);
 	stopwatch_sleep(plan->duration);
-	/* relaxed: pairs with nothing; the join comes after it */
+	/* relaxed: an end flag, orders nothing; the join follows */
 	atomic_store_explicit(&ended, true, memory_order_relaxed);
 	for (int i = 0; i < threads; i++) {
 		pthread_join(callers[i].thread, NULL);
@@ -298,7 +298,7 @@ static double run_batches(const struct plan *plan, void *cache, bool at_once)
 	return (double)calls / seconds_of(stopwatch_now() - start);
 }
 
-/* In random order. Answers the resident bytes an entry. */
+/* Fills the cache in random order. Returns the resident bytes an entry. */
 static double fill(const struct plan *plan, void *cache)
 {
 	struct generator generator = {plan->seed};
@@ -351,7 +351,7 @@ static void write_run(struct csv csv, const char *name, int run, const struct re
 	csv_row(csv, "%s,%d,,,bytes_per_entry,%.1f", name, run, result->bytes_per_entry);
 }
 
-/* The contenders take turns, so that what else the machine does meets all of them. */
+/* The contenders take turns, so that a noisy time affects all. */
 static void run_all(struct plan *plan, int64_t runs, int64_t baseline_runs,
 		    struct figures *const *columns, struct csv csv)
 {

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What memory does a cache with a limit in bytes take, whatever happens, and what do other threads
- * and other caches cost a call?
+ * What memory does a cache with a limit in bytes take at most, and what do other threads and other
+ * caches cost a call?
  *
- * Memory: the process's resident bytes, less those before the cache was made, are looked at after
- * each 4,096 sets, under 32 MiB of max_bytes with 24 value sizes in turn, of which each is set
- * until four times the limit has gone through; under 64 MiB with sizes that drift; under 8 MiB
- * while a thread that looks keys up has lost the processor inside of a call: a signal's handler
- * keeps it, ten times for 300 ms, wherever it is; and under 8 MiB with a listener that never
- * returns, so that sets answer TW_FULL once 10,000 removals wait for it. What may be is 1.25 times
- * max_bytes and 4 MiB; with the sleeping reader once more what was there when it fell asleep, and
- * with the listener what waits for it.
+ * Memory: after each 4,096 sets the process's resident bytes are sampled, less those before the
+ * cache was created. The cases are:
+ * - 32 MiB of max_bytes and 24 value sizes in turn; each until four times the limit has passed
+ * - 64 MiB and sizes that drift
+ * - 8 MiB and a reader that loses the processor inside a call: a signal handler stops it ten
+ *   times for 300 ms, wherever it is
+ * - 8 MiB and a listener that never returns, so that sets return TW_FULL once 10,000 removals
+ *   are queued
+ *
+ * The bound is 1.25 times max_bytes plus 4 MiB. With the sleeping reader the memory that was there
+ * when it fell asleep is added, with the listener its queue.
  *
  * Calls: nanoseconds of processor time of a set of 100 bytes and of 8 KiB, after 2,000 threads that
- * used the cache have ended, and with 1,000 that live; of a get, where one thread uses one cache
+ * used the cache have ended, and with 1,000 live ones; of a get, where one thread uses one cache
  * after the other; and of a flush on a wheel that its caller drives, by removal, in real time.
  *
- * The baseline is what may be, and the same call without the others. Each row is a process of its
- * own.
+ * The baseline is the bound, and the call without other threads and caches. Each row is a process
+ * of its own.
  */
 #include "support/csv.h"
 #include "support/figures.h"
@@ -71,7 +74,7 @@ static void set(struct tw_cache *cache, uint64_t number, size_t size)
 /* --- Memory ----------------------------------------------------------------------------------- */
 
 struct memory {
-	double most; /* resident bytes, of all looks */
+	double most; /* resident bytes, over all samples */
 	double may;
 };
 
@@ -84,7 +87,8 @@ struct sizes {
 
 static struct sizes sizes_begin(int64_t max_bytes)
 {
-	/* What every cache needs was there before: the C library's and threads' memory. */
+	/* This first cache allocates what every cache needs: memory of the C library and of
+	 * threads. */
 	tw_cache_destroy(open_cache(max_bytes));
 	process_trim_heap();
 	return (struct sizes){.before = process_resident_exact(), .cache = open_cache(max_bytes)};
@@ -120,7 +124,7 @@ static void run_turns(const void *argument, void *result)
 
 	(void)argument;
 	for (int i = 0; i < PASSES * SIZES; i++)
-		/* From 40 bytes to 15,000, up and down in large steps. */
+		/* The sizes go from 40 bytes to 15,000, up and down in large steps. */
 		set_bytes(&sizes, (size_t)(40 + (i * 7 % SIZES) * (i * 7 % SIZES) * 28),
 			  128 * MEBIBYTE);
 	sizes_end(&sizes, 32 * MEBIBYTE, result);
@@ -252,7 +256,7 @@ struct crowd {
 struct thread {
 	pthread_t thread;
 	struct tw_cache *cache;
-	pthread_barrier_t *used; /* NULL: it ends at once */
+	pthread_barrier_t *used; /* NULL if it ends at once */
 	pthread_barrier_t *end;
 };
 
@@ -387,7 +391,7 @@ static void run_flush(const void *argument, void *result)
 		process_fail("no flush");
 	((struct calls *)result)->nanoseconds = (double)(stopwatch_now() - started) / ENTRIES;
 	if (removals != ENTRIES)
-		process_fail("not all removals were told");
+		process_fail("the listener missed removals");
 	tw_cache_destroy(cache);
 	tw_destroy(options.wheel);
 }
@@ -408,7 +412,7 @@ static const struct calls_row {
 	const char *title;
 	void (*run)(const void *argument, void *result);
 	struct crowd crowd;
-	int baseline; /* the row's number; -1: this is one */
+	int baseline; /* the number of its baseline's row, -1 in a baseline */
 } calls_rows[] = {
 	{"set of 100 bytes, alone", run_sets, {.size = 100}, -1},
 	{"  after 2,000 threads", run_sets, {.size = 100, .ended = ENDED}, 0},

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long does the cache's longest call take, of each kind, and how fast are lookups of a hot set?
+ * How long does the longest call of each kind take, and how fast are lookups of a hot set?
  *
  * One thread fills a cache with new keys, so that its tables grow, replaces all values, looks all
  * up, moves all deadlines, deletes all, and fills it again. A second one looks keys up and sets
  * them while the first makes the calls that go through all entries. The time is processor time of
- * the calling thread, page faults included. Without a limit, and with one of half the keys under
- * both policies.
+ * the calling thread, page faults included. The cache has no limit, or one of half the keys under
+ * either policy.
  *
- * The baseline is the machine: memory that is touched for the first time, 128 bytes at a time, as
- * many as there are keys. Its longest is what the system needs for a page now and then; on a
- * machine that shares its processors with others it has their time in it. What the library itself
- * does is in the least of the runs.
+ * The baseline is the machine: it touches fresh memory, 128 bytes for each key. Its longest call is
+ * a page fault of the system; on a machine that shares its processors with others their time is
+ * included. The minimum of the runs shows the library itself.
  *
- * The hot set is 16,000 entries of 16 + 64 bytes, asked for as Zipf's law with exponent 0.99 has
- * it, by one thread and by two on cores of their own.
+ * The hot set is 16,000 entries of 16 + 64 bytes, drawn by Zipf's law with exponent 0.99, by one
+ * thread and by two on cores of their own.
  */
 #include "support/cores.h"
 #include "support/csv.h"
@@ -90,7 +89,7 @@ static const struct variant {
 
 enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 
-/* All doubles, one measure each. */
+/* All fields are doubles, one measure each. */
 struct result {
 	struct {
 		double median;
@@ -108,7 +107,7 @@ struct hot_result {
 struct plan {
 	const struct variant *variant;
 	int64_t count;
-	int64_t duration; /* of each case of the hot set */
+	int64_t duration; /* duration of each case of the hot set */
 	uint64_t seed;
 	cpu_set_t cores;
 };
@@ -213,7 +212,7 @@ static void *call_beside(void *argument)
 	struct durations gets = {percentiles_create(), 0};
 	struct durations sets = {percentiles_create(), 0};
 
-	/* relaxed, as below: a signal that orders nothing */
+	/* relaxed: a flag, orders nothing */
 	while (!atomic_load_explicit(&beside->is_over, memory_order_relaxed)) {
 		int64_t number = generator_range(&generator, 0, trial->plan->count);
 
@@ -252,7 +251,7 @@ static void time_beside(const struct trial *trial, enum kind get, enum kind set)
 
 	if (pthread_create(&thread, NULL, call_beside, &beside) != 0)
 		process_fail("a thread could not be started");
-	/* relaxed, as below: a signal that orders nothing */
+	/* relaxed: a flag, orders nothing */
 	while (!atomic_load_explicit(&beside.has_begun, memory_order_relaxed))
 		continue;
 	go_through(trial, get);
@@ -297,7 +296,7 @@ struct caller {
 	double per_second;
 };
 
-/* A number: to make a random key would take half as long as a lookup. */
+/* The key is a number: making a random key would take half as long as a lookup. */
 static struct random_key hot_key(uint64_t number)
 {
 	return (struct random_key){{number, 0}};
@@ -330,7 +329,7 @@ static void *caller_run(void *argument)
 	cores_stay_on(&caller->plan->cores, caller->number);
 	pthread_barrier_wait(caller->start);
 	start = stopwatch_now();
-	/* relaxed: a signal that orders nothing */
+	/* relaxed: an end flag, orders nothing */
 	while (!atomic_load_explicit(caller->is_over, memory_order_relaxed)) {
 		for (int i = 0; i < HOT_CALLS_A_LOOK; i++)
 			look_up(caller, draw++);
@@ -362,7 +361,7 @@ static double run_hot_case(const struct plan *plan, struct tw_cache *cache, cons
 	}
 	pthread_barrier_wait(&start);
 	stopwatch_sleep(plan->duration);
-	/* relaxed: pairs with nothing; the join comes after it */
+	/* relaxed: an end flag, orders nothing; the join follows */
 	atomic_store_explicit(&is_over, true, memory_order_relaxed);
 	for (unsigned i = 0; i < threads; i++) {
 		pthread_join(callers[i].thread, NULL);

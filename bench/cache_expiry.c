@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A million entries expire in one tick: what does that cost an entry, and what do lookups of other
- * keys removal of it?
+ * A million entries expire in one tick: what does each cost, and how slow are lookups of other
+ * keys?
  *
- * Some entries live on; one thread looks them up all the time and times each lookup, the clock's
- * own cost subtracted: before the crowd is due, and from then until it has left. What an entry
- * costs is the CPU time of all other threads in that time, which with a listener includes its
- * calls. Every run is a process of its own.
+ * Some entries live on. One thread looks them up all the time and times each lookup, less the cost
+ * of reading the clock: before the crowd is due, and from then until it is removed. The cost of an
+ * entry is the CPU time of all other threads in that time, including the listener if there is one.
+ * Every run is a process of its own.
  */
 #include "support/csv.h"
 #include "support/figures.h"
@@ -30,7 +30,7 @@
 
 enum { SURVIVORS = 10000, PERCENTS = 4 };
 
-/* Between the end of the filling and the crowd's deadline; the calm phase is in it. */
+/* This is the time from the end of the filling to the crowd's deadline; the calm phase is in it. */
 #define REST (500 * TW_MILLISECOND)
 #define CALM (200 * TW_MILLISECOND)
 #define PATIENCE TW_MINUTE
@@ -44,20 +44,20 @@ static const char *const phase_names[PHASES] = {"calm", "storm"};
 struct plan {
 	int64_t count;
 	tw_duration interval;
-	bool is_told; /* a listener */
+	bool has_listener;
 };
 
-/* All doubles, one measure each. */
+/* All fields are doubles, one measure each. */
 struct result {
 	double lookup[PHASES][PERCENTS]; /* nanoseconds */
 	double cpu;                      /* nanoseconds an entry */
-	double wall;                     /* from the deadline until all have left, nanoseconds */
+	double wall;                     /* from the deadline until all are removed, nanoseconds */
 };
 
 struct lookups {
 	pthread_t thread;
 	struct tw_cache *cache;
-	_Atomic int phase; /* PHASES: end */
+	_Atomic int phase; /* PHASES at the end */
 	_Atomic int64_t cpu_at_storm;
 	int64_t cpu_at_end;
 	struct percentiles *times[PHASES];
@@ -72,12 +72,12 @@ static void execute_nothing(void *context, const struct tw_task *task)
 static void count_removal(void *context, const struct tw_cache_entry *entry,
 			  enum tw_cache_cause cause)
 {
-	_Atomic uint64_t *told = context;
+	_Atomic uint64_t *removals = context;
 
 	(void)entry;
 	(void)cause;
 	/* relaxed: a count */
-	atomic_fetch_add_explicit(told, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(removals, 1, memory_order_relaxed);
 }
 
 static void set(struct tw_cache *cache, uint64_t number, tw_duration expire)
@@ -112,7 +112,7 @@ static void *lookups_run(void *argument)
 	int64_t overhead = stopwatch_overhead();
 	int phase, before = PHASE_CALM;
 
-	/* relaxed: tells what to do next, orders nothing */
+	/* relaxed: a phase number, orders nothing */
 	while ((phase = atomic_load_explicit(&lookups->phase, memory_order_relaxed)) < PHASES) {
 		if (phase != before)
 			/* relaxed: read after the join */
@@ -137,7 +137,7 @@ static void lookups_start(struct lookups *lookups, struct tw_cache *cache)
 
 static void lookups_set_phase(struct lookups *lookups, int phase)
 {
-	/* relaxed: as where it is read */
+	/* relaxed: a phase number, orders nothing */
 	atomic_store_explicit(&lookups->phase, phase, memory_order_relaxed);
 }
 
@@ -155,7 +155,7 @@ static void lookups_end(struct lookups *lookups, struct result *result)
 
 /* --- One run ---------------------------------------------------------------------------------- */
 
-/* Sets the crowd, in random order; answers when it is due. */
+/* Sets the crowd in random order. Returns its deadline. */
 static tw_duration set_crowd(struct tw_cache *cache, struct tw_wheel *wheel, int64_t count)
 {
 	uint64_t *numbers = process_allocate((size_t)count * sizeof(*numbers));
@@ -172,14 +172,14 @@ static tw_duration set_crowd(struct tw_cache *cache, struct tw_wheel *wheel, int
 		tw_duration left = due - tw_now(wheel);
 
 		if (left < CALM)
-			process_fail("this machine is too slow to set so many in time");
+			process_fail("this machine is too slow to set all entries in time");
 		set(cache, numbers[i], left);
 	}
 	free(numbers);
 	return due;
 }
 
-/* Everybody's CPU time but that of this thread, which only looks at the clock. */
+/* Returns the CPU time of all threads except this one, which only reads the clock. */
 static int64_t others_cpu(void)
 {
 	return stopwatch_process_cpu() - stopwatch_thread_cpu();
@@ -221,10 +221,10 @@ static void storm(const struct plan *plan, struct tw_cache *cache, tw_duration d
 static void run_trial(const void *argument, void *memory)
 {
 	const struct plan *plan = argument;
-	_Atomic uint64_t told = 0;
+	_Atomic uint64_t removals = 0;
 	struct tw_options wheel_options = {.max_workers = 2};
 	struct tw_cache_options options = {
-		.context = &told, .jitter = -1, .on_remove = plan->is_told ? count_removal : NULL};
+		.context = &removals, .jitter = -1, .on_remove = plan->has_listener ? count_removal : NULL};
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
 
@@ -237,9 +237,9 @@ static void run_trial(const void *argument, void *memory)
 		set(cache, i, TW_HOUR);
 	storm(plan, cache, set_crowd(cache, wheel, plan->count), memory);
 	tw_cache_flush(cache);
-	if (plan->is_told &&
-	    atomic_load_explicit(&told, memory_order_relaxed) != (uint64_t)plan->count)
-		process_fail("the listener was not told of all");
+	if (plan->has_listener &&
+	    atomic_load_explicit(&removals, memory_order_relaxed) != (uint64_t)plan->count)
+		process_fail("the listener missed removals");
 	tw_cache_destroy(cache);
 	tw_destroy(wheel);
 }
@@ -280,7 +280,7 @@ static void print_case(const char *title, const struct plan *plan, const struct 
 
 static void run_case(const struct plan *plan, int64_t runs, struct csv csv)
 {
-	const char *title = plan->is_told ? "with a listener" : "nobody is told";
+	const char *title = plan->has_listener ? "with a listener" : "without a listener";
 	struct progress progress = progress_start(stderr, false);
 	struct figures *figures = figures_create(title);
 	struct result result;
@@ -288,7 +288,7 @@ static void run_case(const struct plan *plan, int64_t runs, struct csv csv)
 	for (int run = 1; run <= runs; run++) {
 		progress_show(&progress, "%s: run %d of %" PRId64, title, run, runs);
 		figures_run(figures, run_trial, plan, &result, sizeof(result));
-		write_run(csv, plan->is_told ? "listener" : "plain", run, &result);
+		write_run(csv, plan->has_listener ? "listener" : "plain", run, &result);
 	}
 	progress_wipe(&progress);
 	print_case(title, plan, figures);
@@ -315,8 +315,8 @@ int main(int argc, char **argv)
 	       machine_description(), format_count(plan.count).characters,
 	       format_duration(plan.interval).characters, runs, "", "", "get p50", "p99", "p99.9",
 	       "max", "CPU ns/entry", "wall ns/entry", "all left");
-	for (int told = 0; told < 2; told++) {
-		plan.is_told = told;
+	for (int listens = 0; listens < 2; listens++) {
+		plan.has_listener = listens;
 		run_case(&plan, runs, csv);
 	}
 	csv_close(csv);

@@ -2,11 +2,11 @@
 /*
  * How many lookups hit, when the cache may hold a tenth of the keys?
  *
- * One thread asks for keys as Zipf's law with exponent 0.99 has it, and sets those that it misses.
- * In the second case it pauses after each 700,000 of them and asks for 300,000 keys in a row that
- * never come again: a scan of something large. In the third such keys come one by one, as three of
- * ten requests. The first half of the requests fills the cache, the second is counted. The
- * baselines of the first two are a simulator's figures, which equal libCacheSim's where compared.
+ * One thread asks for keys by Zipf's law with exponent 0.99, and sets those that it misses. In the
+ * second case a scan follows each 700,000 requests: 300,000 keys in a row that never come again. In
+ * the third case such keys are mixed in, three of ten requests. The first half of the requests
+ * fills the cache, the second is counted. The baselines of the first two are a simulator's figures,
+ * which equal libCacheSim's where compared.
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -29,13 +29,13 @@
 enum load { LOAD_ZIPF, LOAD_SCANS, LOAD_ONCE, LOADS };
 enum { POLICIES = 2 };
 
-/* Of the requests of a cycle so many are for keys that never come again. */
+/* In a cycle, SCANS of HUNDRED requests are for keys that never come again. */
 enum { HUNDRED = 100, SCANS = 30 };
 
 static const struct {
 	const char *name; /* in the CSV file */
 	const char *title;
-	double simulated[POLICIES]; /* 0: not known */
+	double simulated[POLICIES]; /* 0 if not known */
 } loads[LOADS] = {
 	[LOAD_ZIPF] = {"zipf", "Zipf 0.99", {76.6, 81.2}},
 	[LOAD_SCANS] = {"zipf_scans", "70 % Zipf, 30 % scans", {51.3, 56.9}},
@@ -67,7 +67,7 @@ static struct tw_cache *open_cache(const struct plan *plan)
 	return cache;
 }
 
-/* True: a hit. */
+/* Returns whether the key was there. */
 static bool request(struct tw_cache *cache, uint64_t number)
 {
 	struct random_key key = key_of(number, 1);
@@ -81,8 +81,8 @@ static bool request(struct tw_cache *cache, uint64_t number)
 	return false;
 }
 
-/* Whether this request is for a key that never comes again. A cycle of scans is as long as the
- * number of keys. */
+/* Returns whether this request is for a key that never comes again. A cycle of scans is as long as
+ * the number of keys. */
 static bool is_for_once(const struct plan *plan, int64_t request, struct generator *generator)
 {
 	switch (plan->load) {
@@ -95,7 +95,7 @@ static bool is_for_once(const struct plan *plan, int64_t request, struct generat
 	}
 }
 
-/* Percent. */
+/* The results are percentages. */
 static void run_trial(const void *argument, void *result)
 {
 	const struct plan *plan = argument;

@@ -2,10 +2,10 @@
 /*
  * What is gained by the cache's calls for many keys?
  *
- * One thread sets, gets, deletes, and loads keys of 16 bytes with values of 64, in random order: by
- * calls for --batch keys each, and by as many calls for one. Loads are of keys that are not there,
- * by a loader that has the values at once, and by one that asks a source which answers after
- * 100 us, however many keys it is asked for. Rates are of keys; each run is a process of its own.
+ * One thread sets, gets, deletes and loads keys of 16 bytes with values of 64, in random order: by
+ * calls for --batch keys each, and by calls for one key. Loads are of missing keys, by a loader
+ * that has the values at once, and by one whose source answers after 100 us, however many keys it
+ * is asked for. Rates are of keys; each run is a process of its own.
  */
 #include "support/csv.h"
 #include "support/figures.h"
@@ -207,7 +207,7 @@ static void run(const void *argument, void *result_of_run)
 
 	if (tw_cache_create(&job.cache, TW_HOUR, NULL) != TW_OK)
 		process_fail("no cache");
-	/* Once before, so that memory and tables are there. */
+	/* The first round is not timed, so that memory and tables exist. */
 	(void)rate(&job, count, NULL, many ? set_many : set_each);
 	(void)rate(&job, count, NULL, many ? delete_many : delete_each);
 	result->set = rate(&job, count, NULL, many ? set_many : set_each);

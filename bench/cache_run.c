@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A read-through cache in front of a source that takes its time: how many loads does it save, and
- * is all that it says true?
+ * A read-through cache in front of a slow source: how many loads does it save, and are all its
+ * answers correct?
  *
- * Threads take keys as Zipf's law with exponent 0.99 has it. What is not in the cache is loaded
- * from a source that sleeps, one load a key at a time, and expires after a while; what is asked for
- * in the second half of that time is loaded anew ahead of it, on threads of the cache (--refresh).
- * There is room for a tenth of the keys. Some keys the source does not have. Now and then a thread
- * changes a key in the source and deletes it from the cache, as programs do.
+ * Threads take keys by Zipf's law with exponent 0.99. A missing key is loaded from a source that
+ * sleeps, one load a key at a time. Values expire; a value that is asked for in the second half of
+ * its lifetime is refreshed before its deadline, on threads of the cache (--refresh). The cache has
+ * room for a tenth of the keys. The source lacks some keys. Now and then a thread changes a key in
+ * the source and deletes it from the cache, as programs do.
  *
- * At the end it is verified that every value taken was its key's, and none older than the last
- * change before the take; that none was past its deadline; that no key was loaded twice at a time;
- * that the cache's counts agree with the threads' and the source's; and that every entry that came
- * in left once.
+ * At the end the program verifies that every value taken was its key's, not older than the last
+ * change before the take, and not past its deadline; that no key had two loads at a time; that the
+ * cache's counts agree with the threads' and the source's; and that every entry that was added was
+ * removed once.
  */
 #include "support/format.h"
 #include "support/keys.h"
@@ -37,8 +37,8 @@
 #define MOST_THREADS 256
 
 enum {
-	ABSENT_EVERY = 97,   /* of so many keys the source lacks one */
-	CHANGE_EVERY = 5000, /* of so many takes one is followed by a change */
+	ABSENT_EVERY = 97,   /* the source lacks one key in 97 */
+	CHANGE_EVERY = 5000, /* a change follows one take in 5000 */
 	LOADERS = 16,
 	REFRESHING_MOST = 4096
 };
@@ -49,25 +49,25 @@ struct settings {
 	tw_duration seconds;
 	tw_duration source_time;
 	tw_duration expire;
-	tw_duration refresh; /* 0: nothing is loaded anew */
+	tw_duration refresh; /* 0 if values are not refreshed */
 	int policy;
 	bool quiet;
 };
 
 /* A row of the source. */
 struct row {
-	_Atomic uint32_t version; /* 1 … */
-	_Atomic uint32_t settled; /* the cache has been told of all changes up to this one */
-	_Atomic uint32_t loading; /* loads of it that run */
-	/* Of the last value that a take was given; 0: it made room, or was deleted. */
+	_Atomic uint32_t version; /* from 1 on */
+	_Atomic uint32_t settled; /* changes up to this one have been deleted from the cache */
+	_Atomic uint32_t loading; /* running loads of it */
+	/* The deadline of the last value taken; 0 after its eviction or deletion. */
 	_Atomic tw_duration deadline;
 };
 
 struct value {
 	uint64_t number;
 	uint64_t version;
-	tw_duration loaded;  /* when its load ended; on the wheel's clock */
-	uint64_t filling[5]; /* all that scrambled */
+	tw_duration loaded;  /* when its load ended, on the wheel's clock */
+	uint64_t filling[5]; /* number, version and time, scrambled */
 };
 
 struct job {
@@ -78,15 +78,15 @@ struct job {
 	const struct zipf *zipf;
 	struct row *rows;
 	int64_t start;
-	/* Any thread. */
+	/* Any thread may write these. */
 	_Atomic bool ended;
 	_Atomic uint64_t loads;
 	_Atomic uint64_t lacks; /* loads of keys that the source lacks */
 	_Atomic uint64_t changes;
-	_Atomic uint64_t told; /* entries that left */
-	_Atomic uint64_t late; /* takes that had to load what had expired */
+	_Atomic uint64_t removals; /* removed entries */
+	_Atomic uint64_t late; /* takes that had to load an expired value */
 	struct taker *takers;
-	/* What must not be. */
+	/* These must stay 0. */
 	_Atomic uint64_t wrong_values;
 	_Atomic uint64_t stale_values;
 	_Atomic uint64_t expired_values;
@@ -99,11 +99,11 @@ struct taker {
 	pthread_t thread;
 	struct generator generator;
 	uint64_t takes;
-	struct percentiles *hits;  /* how long takes took that waited for no load */
-	struct percentiles *waits; /* and the others */
+	struct percentiles *hits;  /* times of takes that waited for no load */
+	struct percentiles *waits; /* times of takes that did */
 };
 
-/* Loads that this thread has run. */
+/* counts the loads that this thread has run */
 static _Thread_local uint64_t loads_here;
 
 static void count(_Atomic uint64_t *counter)
@@ -114,7 +114,7 @@ static void count(_Atomic uint64_t *counter)
 
 static uint64_t counted(const _Atomic uint64_t *counter)
 {
-	/* relaxed: as above */
+	/* relaxed: read after the join, or for the line only */
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
@@ -146,14 +146,13 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 	row = &job->rows[number];
 	loads_here++;
 	count(&job->loads);
-	/* relaxed: a witness of its own; the cache orders the loads */
+	/* relaxed: a check; the cache orders the loads */
 	if (atomic_fetch_add_explicit(&row->loading, 1, memory_order_relaxed) != 0)
 		count(&job->double_loads);
-	/* seq_cst: a change that it does not see has its delete still to come; pairs with
-	 * change() */
+	/* seq_cst: a change that this misses deletes later; pairs with change() */
 	version = atomic_load_explicit(&row->version, memory_order_seq_cst);
 	stopwatch_sleep(job->settings.source_time);
-	/* relaxed: as above */
+	/* relaxed: a check, as above */
 	atomic_fetch_sub_explicit(&row->loading, 1, memory_order_relaxed);
 	if (source_lacks(number)) {
 		count(&job->lacks);
@@ -170,16 +169,16 @@ static void change(struct job *job, uint64_t number)
 	uint32_t version = atomic_fetch_add_explicit(&row->version, 1, memory_order_seq_cst) + 1;
 
 	tw_cache_delete(job->cache, &number, sizeof(number));
-	/* release: after the delete; pairs with take(). Two changes at once may leave the lesser
-	 * version here, which only asks for less. */
+	/* release: after the delete; pairs with take(). Two concurrent changes may leave the
+	 * smaller version here, which only weakens the check. */
 	atomic_store_explicit(&row->settled, version, memory_order_release);
 	count(&job->changes);
 }
 
 /* --- Takers ----------------------------------------------------------------------------------- */
 
-/* What is given must be as new as the changes that were settled when the take began, also where it
- * came upon a load that had begun before them. */
+/* Checks that the value is as new as the changes that were settled when the take began, also where
+ * the take joined a load that had begun before them. */
 static void judge(struct job *job, uint64_t number, const struct tw_cache_entry *entry,
 		  uint32_t oldest, tw_duration asked)
 {
@@ -201,7 +200,7 @@ static void judge(struct job *job, uint64_t number, const struct tw_cache_entry 
 		count(&job->expired_values);
 }
 
-/* When what is given, or NULL, was loaded. */
+/* Returns the time of the load of this entry, which may be NULL. */
 static tw_duration loaded_at(const struct tw_cache_entry *entry)
 {
 	struct value value = {.loaded = 0};
@@ -215,17 +214,17 @@ static void note_time(struct taker *taker, const struct tw_cache_entry *entry, t
 		      bool has_loaded)
 {
 	tw_duration took = tw_now(taker->job->wheel) - asked;
-	/* It may have come upon another's load. */
+	/* The take may have joined another thread's load. */
 	bool has_waited = loaded_at(entry) > asked && took >= taker->job->settings.source_time / 2;
 
 	percentiles_record(has_loaded || has_waited ? taker->waits : taker->hits, took);
 }
 
-/* Of a take that was given a value: whether it had to load what had been there and expired. */
+/* Notes the deadline of a taken value, and counts a take that had to load an expired one. */
 static void note_deadline(struct job *job, struct row *row, const struct tw_cache_entry *entry,
 			  tw_duration asked, bool has_loaded)
 {
-	/* relaxed, both: a statistic */
+	/* relaxed: a statistic */
 	tw_duration before = atomic_exchange_explicit(
 		&row->deadline, tw_cache_entry_deadline(entry), memory_order_relaxed);
 
@@ -264,7 +263,7 @@ static void *taker_run(void *argument)
 {
 	struct taker *taker = argument;
 
-	/* relaxed: a signal that orders nothing */
+	/* relaxed: an end flag, orders nothing */
 	while (!atomic_load_explicit(&taker->job->ended, memory_order_relaxed))
 		take(taker);
 	return NULL;
@@ -291,10 +290,10 @@ static void show_head(const struct job *job)
 {
 	if (!job->settings.quiet)
 		printf("%8s %11s %9s %8s %9s %9s %9s %9s\n", "", "takes", "takes/s", "hits",
-		       "loads", "anew", "late", "hit p99.9");
+		       "loads", "refresh", "late", "hit p99.9");
 }
 
-/* Of all takers, so far. */
+/* Returns the p99.9 of all takers so far. */
 static tw_duration longest_hits(const struct job *job)
 {
 	struct percentiles *hits = percentiles_create();
@@ -307,7 +306,7 @@ static tw_duration longest_hits(const struct job *job)
 	return longest;
 }
 
-/* Fits into 80 columns. */
+/* The line fits into 80 columns. */
 static void show(struct job *job, struct progress *progress, uint64_t takes_before,
 		 int64_t interval)
 {
@@ -449,7 +448,7 @@ static void on_remove(void *context, const struct tw_cache_entry *entry, enum tw
 	struct job *job = context;
 	uint64_t number;
 
-	count(&job->told);
+	count(&job->removals);
 	if (cause != TW_CAUSE_SIZE && cause != TW_CAUSE_EXPLICIT)
 		return;
 	memcpy(&number, tw_cache_entry_key(entry, NULL), sizeof(number));
@@ -479,13 +478,13 @@ static void open_cache(struct job *job)
 		process_fail("no cache");
 }
 
-/* Waits for the takers, and answers how many takes there were. */
+/* Waits for the takers. Returns the number of takes. */
 static uint64_t takers_end(struct job *job, struct percentiles *hits, struct percentiles *waits)
 {
 	struct taker *takers = job->takers;
 	uint64_t takes = 0;
 
-	/* relaxed: the joins come after it */
+	/* relaxed: an end flag; the joins follow */
 	atomic_store_explicit(&job->ended, true, memory_order_relaxed);
 	for (int64_t i = 0; i < job->settings.threads; i++) {
 		pthread_join(takers[i].thread, NULL);
@@ -517,7 +516,7 @@ static bool run(struct job *job)
 	print_summary(job, hits, waits, takes, &stats);
 	right = verify_counts(job, takes, &stats);
 	tw_cache_destroy(job->cache);
-	right &= check("entries that left", counted(&job->told), stats.inserts);
+	right &= check("entries that left", counted(&job->removals), stats.inserts);
 	right &= verify_values(job);
 	tw_destroy(job->wheel);
 	percentiles_destroy(hits);
@@ -538,7 +537,7 @@ static void parse(int argc, char **argv, struct settings *settings)
 		{"expire", OPTION_DURATION, &settings->expire, 1, TW_HOUR,
 		 .help = "lifetime of an entry"},
 		{"refresh", OPTION_DURATION, &settings->refresh, 0, TW_HOUR,
-		 .help = "after which an entry is loaded anew; 0: none is"},
+		 .help = "age at which an entry is refreshed; 0 for never"},
 		{"policy", OPTION_CHOICE, &settings->policy, .choices = "s3fifo,lru",
 		 .help = "how room is made"},
 		{"quiet", OPTION_FLAG, &settings->quiet, .help = "no progress line"},

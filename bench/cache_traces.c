@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many lookups of real programs hit, beside simulated policies?
+ * What is the hit ratio on traces of real programs, compared with simulated policies?
  *
  * One thread replays every trace of a folder (--folder, see support/traces.h) and sets the keys
  * that it misses. The limits are 0.1, 1, 10 and 30 % of the distinct keys, where that is at least
- * 20 entries, and the same parts of the sum of their sizes, where the trace has sizes. Without a
- * folder there are three made traces: Zipf's law with exponent 0.99, the same with scans between,
- * and a loop of 1.05 times the entries that fit.
+ * 20 entries, and these shares of the sum of their sizes, where the trace has sizes. Without a
+ * folder three traces are generated: Zipf's law with exponent 0.99, without and with scans, and a
+ * loop of 1.05 times the entries that fit.
  *
- * All but the library's columns are exact and the same in each run; the library's hash has a random
- * seed. "rules" are the library's own rules in one shard with all ghosts known: the columns behind
+ * Only the library's columns vary from run to run, as its hash has a random seed; the others are
+ * exact. "rules" are the library's own rules in one shard with all ghosts known: the columns after
  * it show what the table of ghosts and the shards change.
  */
 #include "support/csv.h"
@@ -35,7 +35,7 @@
 
 enum { LEAST_ENTRIES = 20 };
 
-/* Parts of the keys that fit, in thousandths. */
+/* Shares of the keys that fit, in thousandths. */
 static const unsigned shares[] = {1, 10, 100, 300};
 
 static const struct column {
@@ -61,7 +61,8 @@ static const struct column {
 
 enum { COLUMNS = sizeof(columns) / sizeof(*columns), COLUMN_LRU = 1 };
 
-/* The rows so far, by entries or by weight. All figures are in percent of the lookups. */
+/* Sums are of the rows so far, by entries or by weight. All figures are percentages of the
+ * lookups. */
 struct sums {
 	unsigned rows;
 	double sum[COLUMNS];
@@ -83,7 +84,7 @@ static void execute(void *context, const struct tw_task *task)
 	(void)task;
 }
 
-/* Nothing expires, so that nobody has to drive the wheel. */
+/* Nothing expires, so the wheel needs no driver. */
 static struct tw_wheel *open_wheel(void)
 {
 	const struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
@@ -122,7 +123,7 @@ static struct tw_cache *open_cache(const struct bench *bench, const struct repla
 	return cache;
 }
 
-/* Returns whether the key was there, and sets it if not. The value is the weight. */
+/* Returns whether the key was there, and sets it if not. Its value is the weight. */
 static bool request(struct tw_cache *cache, uint32_t key, uint32_t weight)
 {
 	enum tw_status status = tw_cache_get(cache, &key, sizeof(key), NULL, 0, NULL);
@@ -132,7 +133,7 @@ static bool request(struct tw_cache *cache, uint32_t key, uint32_t weight)
 	if (status != TW_NOT_FOUND)
 		process_fail("tw_cache_get answered %s", tw_status_name(status));
 	status = tw_cache_set(cache, &key, sizeof(key), &weight, sizeof(weight));
-	/* A value that alone is over the limit does not enter. */
+	/* A value that is larger than the limit is refused. */
 	if (status != TW_FULL)
 		expect_ok(status, "tw_cache_set");
 	return false;

@@ -2,11 +2,11 @@
 /*
  * What does a sleep of a coroutine cost beside a timer by handle?
  *
- * A million coroutines that are made already each sleep once, go on when their time comes, and end.
- * The same with tw_after_func: a million requests that are allocated already, as large as a
- * coroutine's frame, are each given to a function that frees it. One thread drives the wheel, whose
- * clock is manual. Prints nanoseconds of processor time a timer, set and run, as medians of several
- * runs that take turns.
+ * A million coroutines, created beforehand, each sleep once, resume and end. Beside them
+ * tw_after_func passes each of a million requests, allocated beforehand and as large as a
+ * coroutine's frame, to a function that frees it. One thread drives the wheel, whose clock is
+ * manual. Prints nanoseconds of processor time a timer, set and run, as medians of several runs
+ * that take turns.
  *
  *     coroutines [TIMERS [RUNS]]
  */
@@ -26,7 +26,7 @@ namespace
 std::size_t count = 1000000;
 std::size_t ended;
 
-/* A coroutine that begins when it is resumed, and frees itself at its end. */
+/* A sleeper is a coroutine that begins when it is resumed, and frees itself at its end. */
 struct sleeper {
 	struct promise_type {
 		sleeper get_return_object()
@@ -94,7 +94,7 @@ double processor_now()
 	return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-/* Lets all of them come due, a second at a time. */
+/* Lets all timers come due, a second at a time. */
 void run_all(tw::wheel &wheel)
 {
 	for (int second = 0; second < 61; ++second) {

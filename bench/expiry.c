@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A million timers are due in one tick: how long until all have run, and how long does that keep
- * the owner from anything else?
+ * the owner busy?
  *
  * The tasks do nothing. The time counts from the deadline, so up to a tick of it is waiting for the
  * tick. Every run is a process of its own; the baseline is go-zero's design.
@@ -29,7 +29,7 @@ struct plan {
 	int64_t slots;
 };
 
-/* All doubles, one measure each. */
+/* All fields are doubles, one measure each. */
 struct result {
 	double nanoseconds;       /* from the deadline until all have run */
 	double cpu;               /* nanoseconds of CPU time in it, all threads */
@@ -48,7 +48,7 @@ static void run_trial(const void *argument, void *memory)
 
 	stopwatch_sleep(due - stopwatch_now() - plan->interval);
 	cpu = stopwatch_process_cpu();
-	/* Up to the end of the tick: only then all are due, which is what can be waited for. */
+	/* All timers are due only at the end of the tick, so this waits until then. */
 	stopwatch_sleep(due - stopwatch_now() + plan->interval);
 	plan->contender->calls->wait_fired(wheel, (size_t)plan->count);
 	result->nanoseconds = (double)(stopwatch_now() - due);
@@ -77,7 +77,7 @@ static void run_contender(const struct plan *plan, int run, struct csv csv, stru
 		result.nanoseconds, result.cpu, result.longest_turn, result.longest_turn_wall);
 }
 
-/* The contenders take turns, so that a noisy time meets all. */
+/* The contenders take turns, so that a noisy time affects all. */
 static void run_all(struct plan *plan, int runs, struct csv csv, struct figures *const rows[])
 {
 	struct progress progress = progress_start(stderr, false);

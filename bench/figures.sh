@@ -5,7 +5,7 @@
 #
 #     bench/figures.sh pack FOLDER NAME... >FILE    each NAME.csv of FOLDER, below "== NAME =="
 #     bench/figures.sh unpack FILE FOLDER           the same files again
-#     bench/figures.sh readme                       takes README.md's rows anew from the pages
+#     bench/figures.sh readme                       updates README.md's rows from the pages
 set -eu
 
 usage() {

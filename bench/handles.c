@@ -3,13 +3,13 @@
  * What do timers without a key cost?
  *
  * Several threads share a million timers and call, as fast as they can: set them all; stop one and
- * set another, a million times in random order; reset (move) them in random order; stop them all.
- * A phase lasts from the threads' start until the wheel has done all that was to be done. Then one
- * thread calls now and then, and each call is timed. No timer comes due. Every run is a process of
- * its own.
+ * set another, a million times in random order; reset (move) them in random order; stop them all. A
+ * phase lasts from the threads' start until the wheel has applied all commands. Then one thread
+ * calls at a steady pace, and each call is timed. No timer comes due. Every run is a process of its
+ * own.
  *
- * The baseline is the library itself: the same with 16-byte random keys, where a stop is a remove,
- * a reset a move.
+ * The baseline is the library itself with 16-byte random keys, where a stop is a remove and a reset
+ * is a move.
  */
 #include "support/csv.h"
 #include "support/expect.h"
@@ -56,17 +56,18 @@ static const double paced_percents[] = {50, 99};
 
 #define PERCENT_COUNT (sizeof(paced_percents) / sizeof(paced_percents[0]))
 
-/* All doubles, one measure each. */
+/* All fields are doubles, one measure each. */
 struct result {
 	double per_second[PHASE_COUNT];
 	double call_time[PACED_COUNT][PERCENT_COUNT];
-	/* Resident, a timer: after the fill, and after everything but the stops. */
+	/* These are resident bytes a timer, after the fill and after everything except the
+	 * stops. */
 	double bytes_filled;
 	double bytes_churned;
 	double longest_turn; /* the owner's, nanoseconds of processor time */
 };
 
-/* What the caller knows a timer by. */
+/* A name is how the caller refers to a timer. */
 union name {
 	struct tw_timer handle;
 	struct random_key key;
@@ -238,7 +239,7 @@ static struct caller *callers_start(struct trial *trial, enum phase phase, pthre
 
 /* --- One run ---------------------------------------------------------------------------------- */
 
-/* In memory order the names then lead to timers at random. */
+/* Callers then use the names in memory order and reach timers at random. */
 static void shuffle_names(struct trial *trial)
 {
 	size_t size = trial->plan->way->name_size;
@@ -255,7 +256,7 @@ static void shuffle_names(struct trial *trial)
 	}
 }
 
-/* Waits until the wheel has applied what the phases up to this one asked for. */
+/* Waits until the wheel has applied the commands of the phases up to this one. */
 static void wait_applied(const struct trial *trial, uint64_t set, uint64_t moved, uint64_t removed)
 {
 	int64_t end = stopwatch_now() + PATIENCE;
@@ -270,12 +271,12 @@ static void wait_applied(const struct trial *trial, uint64_t set, uint64_t moved
 			     " pending; should be %" PRIu64 ", %" PRIu64 ", %" PRIu64,
 			     trial->plan->way->name, stats.set, stats.removed, stats.pending, set,
 			     removed, set - removed);
-	/* A handle reset twice before the owner looks is moved once. */
+	/* A handle that is reset twice before the owner sees it is moved once. */
 	if (trial->plan->way == &by_key && stats.moved != moved)
 		process_fail("%" PRIu64 " moved, should be %" PRIu64, stats.moved, moved);
 }
 
-/* How often the phases up to this one and `paced` calls of each kind set, move and remove. */
+/* Waits for the commands of the phases up to this one and of `paced` calls of each kind. */
 static void wait_phase(const struct trial *trial, enum phase phase, uint64_t paced)
 {
 	uint64_t count = (uint64_t)trial->plan->count;
@@ -295,7 +296,8 @@ static void run_phase(struct trial *trial, enum phase phase, uint64_t paced)
 	shuffle_names(trial);
 	pthread_barrier_init(&barrier, NULL, (unsigned)trial->plan->threads + 1);
 	callers = callers_start(trial, phase, &barrier);
-	/* Before the barrier: after it the callers may run and this thread may not. */
+	/* This comes before the barrier: after it the callers may run while this thread does
+	 * not. */
 	start = stopwatch_now();
 	pthread_barrier_wait(&barrier);
 	for (int64_t i = 0; i < trial->plan->threads; i++)
@@ -317,7 +319,7 @@ static void call_paced(struct trial *trial, enum paced paced, void *name)
 							     random_delay(&trial->generator));
 }
 
-/* Stop, set another, reset it: in turn, of one timer after the other. */
+/* Stops, sets and resets in turn, one timer after the other. */
 static void run_paced(struct trial *trial)
 {
 	static const enum paced order[PACED_COUNT] = {PACED_STOP, PACED_SET, PACED_RESET};
@@ -400,7 +402,7 @@ static void write_run(struct csv csv, const char *name, int run, const struct re
 	csv_row(csv, "%s,%d,longest_turn_ns,%.0f", name, run, result->longest_turn);
 }
 
-/* The two ways take turns, so that a noisy time meets both. */
+/* Both ways take turns, so that a noisy time affects both. */
 static void run_all(const struct plan *plan, int runs, struct csv csv,
 		    struct figures *const columns[2])
 {

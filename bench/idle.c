@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What do a million timers that are an hour away cost while nothing happens?
+ * What do a million timers cost that are due in an hour?
  *
- * Each wheel is filled in a process of its own and left alone: CPU time of the whole process, how
- * often its owner woke, and how often any of its threads gave up its core (once is this bench's own
- * sleep). The baseline, go-zero's design, looks at a slot each tick.
+ * Each wheel is filled in a process of its own and left alone. The measures are the CPU time of the
+ * whole process, the wake-ups of its owner, and the context switches of all its threads (one is
+ * this bench's own sleep). The baseline, go-zero's design, visits a slot each tick.
  */
 #include "support/contender.h"
 #include "support/csv.h"
@@ -58,7 +58,7 @@ static void run_trial(const void *argument, void *memory)
 
 	plan->contender->calls->start(wheel);
 	fill(plan, wheel);
-	/* What a busy wheel puts off, it does now. */
+	/* The wheel now does the work that it deferred while it was busy. */
 	stopwatch_sleep(NANOSECONDS_PER_SECOND);
 	wakeups = plan->contender->calls->state(wheel).wakeups;
 	switches = process_voluntary_switches();

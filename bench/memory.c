@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What memory does a wheel hold, and when does the system get it back?
+ * How much memory does a wheel hold, and when does it return it to the system?
  *
- * A storm: a million timers are set, all before the first is due, and fire within a second. Then
- * nothing is called for 12 s. Resident memory is looked at each 250 ms, and when all are set, when
- * all have fired, and 10 s after that. The same where one timer in a hundred, at random, is an hour
- * away; with a storm each second; and with keys of other lengths, a storm of each, one after the
- * other on one wheel. And a wheel that has never been used, and one that is trimmed when all have
- * fired.
+ * In a storm a million timers are set, all before the first is due, and fire within a second. Then
+ * no call is made for 12 s. Resident memory is sampled each 250 ms, when all are set, when all have
+ * fired, and 10 s after that. Other cases are: one timer in a hundred, at random, is an hour away;
+ * a storm each second; storms with keys of other lengths, one after the other on one wheel; a wheel
+ * that has never been used; and a wheel that is trimmed when all have fired.
  *
- * Every run is a process of its own. All figures are what the process has more than before the
- * wheel was made, with the threads, the C library and the code warm: another wheel was made, used
- * and destroyed before, and what malloc kept of it given back.
+ * Every run is a process of its own. All figures are differences to the process before the wheel
+ * was created, with the threads, the C library and the code warm: another wheel was created, used
+ * and destroyed before, and malloc's rest of it was released.
  *
  * The baseline is the wheel's own peak.
  */
@@ -47,27 +46,27 @@ static const size_t key_sizes[] = {sizeof(struct random_key), 40, 100, 200, KEY_
 
 enum { KEY_SIZE_COUNT = sizeof(key_sizes) / sizeof(key_sizes[0]) };
 
-/* Bytes. */
+/* All fields are bytes. */
 struct memory {
 	int64_t resident;
 	int64_t address_space;
-	/* As tw_stats tells. */
-	int64_t told;
+	/* in tw_stats */
+	int64_t counted;
 	int64_t in_use;
 };
 
 struct sample {
-	int64_t time; /* since the wheel was made */
+	int64_t time; /* since the wheel was created */
 	struct memory memory;
 };
 
 struct storm {
 	struct memory peak;
-	uint64_t told_peak;  /* as tw_stats tells */
+	uint64_t counted_peak;  /* in tw_stats */
 	int64_t fired;       /* resident when the last timer has run */
-	struct memory later; /* and 10 s later, or at the end of a shorter calm */
-	int64_t end;         /* and at the end of the calm */
-	int64_t trimmed;     /* or when tw_trim is back, at once */
+	struct memory later; /* 10 s later, or at the end of a shorter calm */
+	int64_t end;         /* at the end of the calm */
+	int64_t trimmed;     /* when tw_trim returns */
 	int64_t trim_took;   /* nanoseconds */
 };
 
@@ -94,7 +93,7 @@ struct load {
 	void (*set)(struct trial *trial, int64_t delay);
 	void (*run)(struct trial *trial);
 	int survivors;                               /* percent of the timers */
-	void (*print_head)(const struct plan *plan); /* of the table; NULL: it has none */
+	void (*print_head)(const struct plan *plan); /* the head of the table, or NULL */
 	void (*report)(const struct plan *plan, const struct result *result, struct csv summary);
 };
 
@@ -110,13 +109,13 @@ struct trial {
 	const struct plan *plan;
 	struct result *result;
 	struct tw_wheel *wheel;
-	struct memory before; /* of the process, without the wheel */
+	struct memory before; /* without the wheel */
 	int64_t start;
 	int64_t next_sample;
-	struct storm *storm; /* the one under way, whose peak is sought */
+	struct storm *storm; /* the current one, whose peak is sought */
 	struct generator generator;
 	uint64_t number; /* timers set so far */
-	int64_t due;     /* of these, those that fire */
+	int64_t due;     /* those that fire */
 	size_t key_size;
 };
 
@@ -159,7 +158,7 @@ static void sample_if_due(struct trial *trial)
 		sample(trial);
 }
 
-/* Sleeps until `end`, but for the samples that are due before. */
+/* Sleeps until `end`, and takes the samples that are due before. */
 static void sample_until(struct trial *trial, int64_t end)
 {
 	int64_t now;
@@ -189,7 +188,7 @@ static void on_expiry(void *context, const struct tw_task *task)
 	fates_add(FATE_RAN);
 }
 
-/* The first 16 bytes are random, the others all the same. */
+/* The first 16 bytes are random, the others equal. */
 static void set_keyed(struct trial *trial, int64_t delay)
 {
 	struct random_key start = key_of(trial->number++, trial->plan->seed);
@@ -206,7 +205,7 @@ static void set_handle(struct trial *trial, int64_t delay)
 	expect_ok(tw_after_func(trial->wheel, delay, on_run, NULL, NULL), "tw_after_func");
 }
 
-/* Sets all, due within `spread` from `first` on, but for the survivors. */
+/* Sets all timers. Survivors are due in an hour, the others within `spread` from `first` on. */
 static void set_all(struct trial *trial, int64_t first, int64_t spread)
 {
 	const struct load *load = trial->plan->load;
@@ -223,7 +222,7 @@ static void set_all(struct trial *trial, int64_t first, int64_t spread)
 	}
 }
 
-/* The last is due at `last`. */
+/* `last` is the last deadline. */
 static void await_fired(struct trial *trial, int64_t last)
 {
 	while (fates_counted(FATE_RAN) < trial->due) {
@@ -243,7 +242,7 @@ static int64_t later_of(const struct plan *plan)
 	return plan->calm < RECLAIMED_AFTER ? plan->calm : RECLAIMED_AFTER;
 }
 
-/* 2.5 us for each timer to be set in. */
+/* This allows 2.5 us for setting each timer. */
 static void fire_storm(struct trial *trial, struct storm *storm)
 {
 	int64_t first = stopwatch_now() + NANOSECONDS_PER_SECOND / 2 + trial->plan->count * 2500;
@@ -256,7 +255,7 @@ static void fire_storm(struct trial *trial, struct storm *storm)
 		process_fail("the machine is too slow to set all timers before they are due");
 	await_fired(trial, first + NANOSECONDS_PER_SECOND);
 	storm->fired = sample(trial).resident;
-	storm->told_peak = expect_stats(trial->wheel).memory_peak;
+	storm->counted_peak = expect_stats(trial->wheel).memory_peak;
 }
 
 static void run_one_storm(struct trial *trial, struct storm *storm)
@@ -296,7 +295,7 @@ static void run_key_sizes(struct trial *trial)
 	}
 }
 
-/* Each begins a second after the one before, or when that is over. */
+/* Each storm begins a second after the one before, or when that is over. */
 static void run_teeth(struct trial *trial)
 {
 	trial->storm = trial->result->storms;
@@ -326,12 +325,12 @@ static struct tw_wheel *create_wheel(void)
 	struct tw_wheel *wheel;
 
 	expect_ok(tw_create(&wheel, MILLISECOND, SLOTS, on_expiry, &options), "tw_create");
-	/* Its threads get going. */
+	/* This time is for its threads to start. */
 	stopwatch_sleep(100 * MILLISECOND);
 	return wheel;
 }
 
-/* Has all that a process does but once behind it. */
+/* Does what a process does only once. */
 static void warm_up(struct trial *trial)
 {
 	trial->wheel = create_wheel();
@@ -357,7 +356,7 @@ static void run_trial(const void *argument, void *memory)
 	};
 
 	trial.generator.state = trial.plan->seed;
-	/* It is resident before anything is measured. */
+	/* This makes it resident before anything is measured. */
 	memset(trial.result, 0, sizeof(*trial.result));
 	warm_up(&trial);
 	trial.before = process_memory();
@@ -378,7 +377,7 @@ static void print_storm_head(const struct plan *plan)
 	snprintf(later, sizeof(later), "after %s", format_duration(later_of(plan)).characters);
 	snprintf(end, sizeof(end), "after %s", format_duration(plan->calm).characters);
 	printf("\n%-24s %8s %8s %10s %12s %10s %12s %8s %12s %12s\n", "resident MiB", "made",
-	       "peak", "all fired", later, "% of peak", end, "mapped", "peak told", later);
+	       "peak", "all fired", later, "% of peak", end, "mapped", "peak stats", later);
 }
 
 static double mebibytes(int64_t bytes)
@@ -394,7 +393,7 @@ static void print_storm(const char *title, int64_t made, const struct storm *sto
 	       mebibytes(made), mebibytes(storm->peak.resident), mebibytes(storm->fired),
 	       mebibytes(storm->later.resident), 100 * (double)storm->later.resident / peak,
 	       mebibytes(storm->end), (double)storm->peak.address_space / peak,
-	       mebibytes((int64_t)storm->told_peak), mebibytes(storm->later.told));
+	       mebibytes((int64_t)storm->counted_peak), mebibytes(storm->later.counted));
 }
 
 static void write_storm(struct csv summary, const char *name, const struct storm *storm)
@@ -402,9 +401,9 @@ static void write_storm(struct csv summary, const char *name, const struct storm
 	csv_row(summary, "%s,peak_bytes,%" PRId64, name, storm->peak.resident);
 	csv_row(summary, "%s,peak_address_space_bytes,%" PRId64, name, storm->peak.address_space);
 	csv_row(summary, "%s,fired_bytes,%" PRId64, name, storm->fired);
-	csv_row(summary, "%s,told_peak_bytes,%" PRIu64, name, storm->told_peak);
+	csv_row(summary, "%s,told_peak_bytes,%" PRIu64, name, storm->counted_peak);
 	csv_row(summary, "%s,later_bytes,%" PRId64, name, storm->later.resident);
-	csv_row(summary, "%s,later_told_bytes,%" PRId64, name, storm->later.told);
+	csv_row(summary, "%s,later_told_bytes,%" PRId64, name, storm->later.counted);
 	csv_row(summary, "%s,end_bytes,%" PRId64, name, storm->end);
 }
 
@@ -435,7 +434,7 @@ static void print_teeth_head(const struct plan *plan)
 	(void)plan;
 }
 
-/* Of the teeth but the first, unless there is no other. */
+/* Summarizes the storms except the first, which counts only if it is alone. */
 static struct spread later_teeth(const struct plan *plan, const struct result *result,
 				 bool durations)
 {
@@ -530,7 +529,7 @@ static void write_samples(struct csv csv, const struct plan *plan, const struct 
 
 		csv_row(csv, "%s,%.3f,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
 			plan->load->name, seconds_of(sample->time), sample->memory.resident,
-			sample->memory.address_space, sample->memory.told, sample->memory.in_use);
+			sample->memory.address_space, sample->memory.counted, sample->memory.in_use);
 	}
 }
 
@@ -548,7 +547,7 @@ static void run_load(const struct plan *plan, struct csv csv, struct csv summary
 	write_samples(csv, plan, &result);
 }
 
-/* One, or all of them, with a head over those that share a table. */
+/* Runs one load or all, with a head over loads that share a table. */
 static void run_all(struct plan *plan, int only, struct csv csv, struct csv summary)
 {
 	const struct load *end = loads + (only < 0 ? LOAD_COUNT : only + 1);
@@ -562,7 +561,7 @@ static void run_all(struct plan *plan, int only, struct csv csv, struct csv summ
 	}
 }
 
-/* `load`: 0: all; or a load's number + 1. */
+/* *load becomes a load's number + 1, or 0 for all. */
 static void parse(int argc, char **argv, struct plan *plan, int *load, const char **csv_path,
 		  const char **summary_path)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does a million timers, set, moved and removed from several threads while they fire, come back
- * exactly once each and never early, and how late, how fast and in how much memory?
+ * Do a million timers, set, moved and removed by several threads, each come back exactly once and
+ * never early, and how late, how fast and in how much memory?
  *
  * Each thread owns a share of the keys: it sets them all, moves the second of each four and removes
  * the fourth; with --set-only all of them fire as they were set. Every call and every value that
@@ -24,7 +24,7 @@
 #include <stdlib.h>
 
 #define SHORTEST_DELAY (100 * TW_MILLISECOND)
-/* Nothing at all happened for the longest delay and so much more: something hangs. */
+/* After the longest delay and this time without any event, something hangs. */
 #define PATIENCE (30 * TW_SECOND)
 
 struct settings {
@@ -51,11 +51,11 @@ struct job {
 	int64_t start;
 	int64_t cpu_before; /* nanoseconds of the process */
 	int64_t resident_before;
-	/* Any thread's. */
+	/* Any thread may write these. */
 	struct witnesses witnesses;
 };
 
-/* What the progress line and the CSV file show. */
+/* These are the figures of the progress line and the CSV file. */
 struct glance {
 	double seconds;
 	struct tw_stats stats;
@@ -100,7 +100,7 @@ static struct glance glance_at(const struct job *job, const struct glance *befor
 	return glance;
 }
 
-/* Fits into 80 columns. */
+/* The line fits into 80 columns. */
 static void show_head(const struct job *job)
 {
 	if (!job->settings.quiet)
@@ -130,7 +130,7 @@ static void write_glance(struct csv csv, const struct glance *glance)
 		glance->lateness_most, glance->stats.longest_turn, glance->resident);
 }
 
-/* When last something happened. */
+/* This is the time of the last event. */
 struct movement {
 	uint64_t events;
 	int64_t when;
@@ -269,7 +269,7 @@ static void print_table(const struct job *job, const struct outcome *outcome, st
 	print_costs(job, outcome, summary);
 }
 
-/* Says what is wrong with a count, and answers whether it is. */
+/* Reports a wrong count. Returns whether it is wrong. */
 static bool differs(const char *what, uint64_t count, uint64_t expected)
 {
 	if (count == expected)
@@ -279,13 +279,13 @@ static bool differs(const char *what, uint64_t count, uint64_t expected)
 	return true;
 }
 
-/* The wheel's own counts against what came back. */
+/* Compares the wheel's counts with the ledger. */
 static int count_wrong_statistics(const struct job *job, const struct outcome *outcome)
 {
 	const struct ledger_verdict *verdict = &outcome->verdict;
 	const struct tw_stats *stats = &outcome->stats;
 	uint64_t moved = verdict->fired_as_moved;
-	/* With a deadline that the set and the move might both have given. */
+	/* Both the set and the move might have given these deadlines. */
 	uint64_t either = verdict->fired_as_set + moved - verdict->fired;
 	int wrong = 0;
 
@@ -380,7 +380,7 @@ static void parse(int argc, char **argv, struct settings *settings)
 			       format_duration(settings->interval).characters);
 }
 
-/* Under one interval a move runs at once, which the audit would have to take for early. */
+/* A move to less than one interval runs at once, which the audit would take for early. */
 static tw_duration shortest_delay(const struct settings *settings)
 {
 	tw_duration shortest = SHORTEST_DELAY;

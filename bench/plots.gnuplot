@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Draws rates, cache, hits, million and memory.svg in `folder` from the files there; run.sh calls it.
-if (!exists("folder") || !exists("timers")) exit error "plots.gnuplot: run.sh tells folder and timers"
+if (!exists("folder") || !exists("timers")) exit error "plots.gnuplot: run.sh sets folder and timers"
 do for [file in "rates.dat cache.dat hits.dat million.csv memory.csv"] {
 	if (system("test -s '".folder."/".file."' && echo yes") ne "yes") {
 		exit error "plots.gnuplot: ".folder."/".file." is not there"

@@ -2,13 +2,12 @@
 /*
  * How precise are timers, and what does precision cost?
  *
- * Wheels with ticks of 1 ms to 10 us hold a million timers by handle that are an hour away. Each is
- * first left alone. Then one thread sets timers of 1 to 10 ms by handle, 10,000 a second and
+ * Wheels with ticks of 1 ms to 10 us hold a million timers by handle that are due in an hour. Each
+ * is first left alone. Then one thread sets timers of 1 to 10 ms by handle, 10,000 a second and
  * 100,000 a second: it sleeps until the next set is due, and catches up when it is late. Each task
- * notes by how much it runs later than the deadline that the setter meant. Processor time and
- * context switches are those of the whole process without the setter, which has a column of its own
- * for the time that a set takes. The setter does not wait busily: on two cores it would take one
- * from the threads that are measured.
+ * records its lateness after the deadline that the setter meant. Processor time and context
+ * switches are those of the process without the setter; the time of a set has a column of its own.
+ * The setter does not spin: on two cores it would take one from the measured threads.
  *
  * The baseline has no tick and no pool: one thread sleeps until a timerfd rings for the earliest
  * deadline of a binary heap, and runs what is due itself. Every run is a process of its own, and
@@ -68,7 +67,7 @@ struct plan {
 	int64_t resident;
 	int64_t idle;
 	int64_t duration;
-	int64_t rates[PHASES_MOST]; /* timers a second in each phase; idle has 0 */
+	int64_t rates[PHASES_MOST]; /* timers a second in each phase, 0 when idle */
 	int phases;
 	int64_t intervals[CONTENDERS_MOST];
 	int contenders;
@@ -77,7 +76,7 @@ struct plan {
 
 struct timer {
 	struct trial *trial;
-	int64_t deadline; /* that the setter meant, on the stopwatch */
+	int64_t deadline; /* the one that the setter meant, on the stopwatch */
 	int64_t lateness; /* nanoseconds, in its last run */
 	atomic_int runs;
 };
@@ -89,9 +88,10 @@ struct trial {
 	size_t count; /* timers in all phases */
 	struct tw_wheel *wheel;
 	struct timerfd_timers *baseline; /* NULL if the trial is the wheel's */
-	/* The setter's. */
+	/* Only the setter uses this. */
 	struct generator generator;
-	/* Any thread's, on a cache line of its own: timers of this phase that have not run. */
+	/* Any thread may write this, on a cache line of its own: timers of this phase that have not
+	 * run. */
 	_Alignas(64) atomic_size_t left;
 	sem_t all_ran; /* posted when `left` becomes 0 */
 };
@@ -105,7 +105,7 @@ static void timer_run(void *argument)
 	timer->lateness = stopwatch_now() - timer->deadline;
 	/* relaxed: read when all threads have ended */
 	atomic_fetch_add_explicit(&timer->runs, 1, memory_order_relaxed);
-	/* acq_rel: the last run has the lateness of all, and hands it on with the semaphore */
+	/* acq_rel: the last run has the lateness of all, and publishes it with the semaphore */
 	if (atomic_fetch_sub_explicit(&timer->trial->left, 1, memory_order_acq_rel) == 1)
 		sem_post(&timer->trial->all_ran);
 }
@@ -144,7 +144,7 @@ static void trial_open(struct trial *trial)
 			expect_ok(tw_after_func(trial->wheel, delay, resident_run, NULL, NULL),
 				  "tw_after_func");
 	}
-	/* The wheel now does what it has put off while timers were set. */
+	/* The wheel now does the work that it deferred while timers were set. */
 	stopwatch_sleep(NANOSECONDS_PER_SECOND);
 }
 
@@ -240,7 +240,7 @@ static void run_phase(struct trial *trial, size_t first, size_t count, double re
 		stopwatch_sleep(trial->plan->idle);
 	cpu = stopwatch_process_cpu() - stopwatch_thread_cpu() - cpu;
 	switches = process_switches_of_others() - switches;
-	/* The two clocks are not read at the same time. */
+	/* The two clocks are read at slightly different times. */
 	cpu = cpu > 0 ? cpu : 0;
 	result[CPU] = 100.0 * (double)cpu / (double)(stopwatch_now() - start);
 	result[SWITCHES] = (double)switches / seconds_of(stopwatch_now() - start);
@@ -260,7 +260,7 @@ static void run_trial(const void *argument, void *memory)
 		trial.timers[i].trial = &trial;
 	sem_init(&trial.all_ran, 0, 0);
 	trial_open(&trial);
-	/* The setter's sleeps end on time; threads made before keep the slack that they have. */
+	/* The setter's sleeps end on time; older threads keep their slack. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	for (int phase = 0; phase < plan->phases; phase++) {
 		run_phase(&trial, first, timers_in(plan, phase), result->phases[phase]);
@@ -299,7 +299,7 @@ static struct text title_of(int64_t interval)
 	return title;
 }
 
-/* The contenders take turns, so that a noisy time meets all. */
+/* The contenders take turns, so that a noisy time affects all. */
 static void run_all(struct plan plan, int runs, struct csv csv,
 		    struct figures *const contenders[CONTENDERS_MOST])
 {

@@ -3,20 +3,19 @@
  * Which queue of many producers and one consumer should carry the commands?
  *
  * Producers push commands as fast as they can, and a run ends when the consumer has read all of
- * them. It reads batches, and checks of each command that it comes in its producer's order, and of
- * all together a sum of their payloads. After a batch that came up short it polls on, pauses for a
- * few microseconds, or naps as the owner does. Then one producer pushes a million a second, and
- * what its calls take is sampled. Every run is a process of its own, and the queues take turns, so
- * that what disturbs the machine disturbs all alike.
+ * them. It reads batches, and checks that each producer's commands come in order, and the sum of
+ * all payloads. After a short batch it polls on, pauses for a few microseconds, or naps as the
+ * owner does. Then one producer pushes a million a second, and the time of its calls is sampled.
+ * Every run is a process of its own, and the queues take turns, so that a noisy time affects all.
  *
- * How far apart the cores are decides most of it, and a virtual machine's cores may move. So
- * threads stay on their cores, the consumer on the first, the producers from the second on, round
- * and round; each run measures how long a cache line takes from the first core to the second and
- * back, before and after; and near and far runs have tables of their own.
+ * Most depends on the distance of the cores, and a virtual machine's cores may move. Threads are
+ * therefore pinned: the consumer to the first core, the producers from the second on, round robin.
+ * Each run measures before and after how long a cache line takes from the first core to the second
+ * and back. Near and far runs have tables of their own.
  *
- * Producers that claim at the same time fail at it and try again: of the designs that do so, the
- * retries a claim are counted. Many producers on few cores mostly take turns; what they do to each
- * other when they run together, only as many cores show.
+ * Producers that claim at the same time may fail and retry: for designs with retries, the retries a
+ * claim are counted. Many producers on few cores mostly take turns; only as many cores show their
+ * contention.
  *
  * The designs are in support/queue_designs.c; the baseline is a mutex.
  */
@@ -38,7 +37,7 @@
 #define ATTEMPTS 5 /* at a run in which the cores don't move */
 #define PACED_COMMANDS 200000
 
-/* Three and three make a table. */
+/* A table has three settings. */
 enum { SETTINGS_A_TABLE = 3, TABLES = 5, PACED = TABLES * SETTINGS_A_TABLE, SETTINGS };
 
 static const struct queue_setting settings[SETTINGS] = {
@@ -65,7 +64,7 @@ struct options {
 	const char *csv_path;
 };
 
-/* Every run of every design in every setting. */
+/* These are all runs of each design in each setting. */
 static struct queue_result results[MAX_DESIGNS][SETTINGS][MAX_RUNS];
 
 static struct queue_plan plan_of(const struct options *options, const struct queue_design *design,
@@ -158,13 +157,13 @@ static void run_all(const struct options *options)
 
 /* --- The tables ------------------------------------------------------------------------------- */
 
-/* What the tables are about. */
+/* A selection is the runs that a table shows. */
 struct selection {
 	int64_t runs;
 	enum queue_distance distance;
 };
 
-/* Over the runs at the selection's distance. False: there was none. */
+/* Sums up the runs at the selection's distance. Returns false if there are none. */
 static bool spread_over_runs(const struct selection *selection, size_t design, size_t setting,
 			     enum queue_measure measure, struct spread *spread)
 {
@@ -201,7 +200,7 @@ static void print_rate(const struct selection *selection, size_t design, size_t 
 	       other.median / own.median);
 }
 
-/* A table without its baseline says nothing, and is left out. */
+/* A table without its baseline is useless, and is left out. */
 static bool has_baseline(const struct selection *selection, size_t first, size_t end)
 {
 	struct spread spread;
@@ -275,7 +274,7 @@ static void print_calls(const struct selection *selection)
 	}
 }
 
-/* How many runs there were, and the median of their trips. */
+/* Returns the number of runs; *trip becomes the median of their trips. */
 static size_t count_runs(const struct selection *selection, double *trip)
 {
 	static double values[MAX_DESIGNS * SETTINGS * MAX_RUNS];

@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does a crowd of a million stall the wheel?
+ * Does a crowd of a million timers stall the wheel?
  *
- * Five storms, each on a fresh wheel in a process of its own: all timers lie in one coarse slot and
- * must come down level by level; all are due in one tick; all are drained; all are stopped one by
- * one; the wheel is stopped. Meanwhile a heartbeat beats on the same wheel each 10 ms: how late is
- * it usually, with the timers resident and nothing else to do, and how late in the storm, from when
- * the crowd begins to come down until the last of it has run? Lateness counts from the deadline; up
- * to one tick of it is by contract. A beat that is missed counts with its lateness, and so do those
- * after it. And how long was the owner's longest turn, from the first timer set to the end of the
- * storm? ("Before": until the storm began.) It is told in processor time of the owner's thread, and
- * as wall time, which counts what other threads had of the core meanwhile.
+ * Five storms run, each on a fresh wheel in a process of its own:
+ * - all timers are in one coarse slot and must cascade level by level
+ * - all are due in one tick
+ * - all are drained
+ * - all are stopped one by one
+ * - the wheel is stopped
  *
- * As in a process that has run for a while, successive timers do not lie next to each other in
- * memory: the library's were all set and stopped before, in random order.
+ * Meanwhile a heartbeat beats on the same wheel each 10 ms. Measured is its lateness before, with
+ * the timers resident and no other work, and in the storm, from the crowd's first cascade until the
+ * last of it has run. Lateness counts from the deadline; one tick of it is within the contract. A
+ * missed beat counts with its lateness, and so do those after it. Also measured is the owner's
+ * longest turn, from the first timer set to the end of the storm ("Before": until the storm began),
+ * in processor time of the owner's thread and in wall time, which includes other threads' use of
+ * the core.
+ *
+ * Successive timers are not adjacent in memory, as in a process that has run for a while: the
+ * library's were all set and stopped before, in random order.
  *
  * The baseline is the classic wheel that empties a coarse slot at once (support/cascading_wheel.h).
- * Tasks do nothing but count. When the wheel is drained or stopped, the heartbeat is stopped first;
- * after the draining it starts anew.
+ * Tasks only count. When the wheel is drained or stopped, the heartbeat is stopped first; it
+ * restarts after draining.
  *
- * With --crowds, instead: the first two storms with four million timers, on the library's wheels of
- * 16 and 512 slots, with ticks of 100 us and 1 ms, beside beats of 10 ms and of 100 ms; of these
- * there are ten, 10 ms apart, so that they are as many. The coarse slot is the coarsest that takes
- * a second at most (of the storms above: five). With few slots a beat, too, may come down from a
- * coarse slot. Where that is one of the crowd's, it counts on a line of its own: the beat's
- * deadline, and when it was set, tell the level, and the level tells the slot. The last line is the
- * bound below which no turn comes on this machine: what a bare loop takes to touch as much memory
- * that lay idle. A virtual machine may have to fetch each of its huge pages from its host again.
+ * With --crowds, only the first two storms run, with four million timers, on the library's wheels
+ * of 16 and 512 slots, with ticks of 100 us and 1 ms, beside beats of 10 ms and of ten heartbeats
+ * of 100 ms, 10 ms apart. The coarse slot is the coarsest of at most a second (five seconds in the
+ * storms above). With few slots a beat may also cascade from a coarse slot. Where that slot holds
+ * part of the crowd, the beat counts on a line of its own: its deadline and the time of its set
+ * determine the level, and so the slot. The last line is the lower bound of a turn on this machine:
+ * the time of a bare loop that touches as much idle memory. A virtual machine may have to fetch
+ * each of its huge pages from its host again.
  */
 #include "support/csv.h"
 #include "support/figures.h"
@@ -49,7 +54,7 @@
 static const struct {
 	const char *name;
 	const char *title;
-	int64_t coarse; /* what the coarse slot takes at most */
+	int64_t coarse; /* the longest that the coarse slot may span */
 } storms[STORM_COUNT] = {
 	[STORM_SLOT] = {"slot", "all in one coarse slot", 5 * NANOSECONDS_PER_SECOND},
 	[STORM_TICK] = {"tick", "all due in one tick", NANOSECONDS_PER_SECOND},
@@ -70,7 +75,7 @@ static const char *const measure_names[MEASURE_COUNT] = {
 
 /* --- All runs --------------------------------------------------------------------------------- */
 
-/* Whether the measure is of beats, and there were none. */
+/* Returns whether this is a measure of beats without any beat. */
 static bool lacks_beats(const struct storm_result *result, size_t measure)
 {
 	if (measure < FIGURE(struct storm_result, storm) ||
@@ -113,7 +118,7 @@ static struct figures *run_rival(const struct storm_plan *plan, int runs, struct
 	return figures;
 }
 
-/* The medians, measure by measure. */
+/* These are the medians of each measure. */
 static struct storm_result medians_of(const struct figures *figures)
 {
 	double medians[MEASURE_COUNT];
@@ -172,10 +177,10 @@ static void run_row(const struct storm_plan *plan, const char *title, int64_t ru
 }
 
 struct settings {
-	struct storm_plan plan; /* 0: not given */
+	struct storm_plan plan; /* zeros where not given */
 	int64_t runs;
 	int64_t baseline_runs;
-	int only; /* 0: all; or a storm's number + 1 */
+	int only; /* a storm's number + 1, or 0 for all */
 	bool crowds;
 	const char *csv_path;
 };
@@ -218,7 +223,7 @@ static void run_storm(const struct settings *settings, enum storm storm, struct 
 
 /* --- Crowds ----------------------------------------------------------------------------------- */
 
-/* One of two values, or else the one that was given, whose second turn there is not: false. */
+/* Sets *value to one of two values, or keeps a given one. Returns false for its second turn. */
 static bool choose(int64_t *value, int64_t less, int64_t more, bool second)
 {
 	if (*value != 0)

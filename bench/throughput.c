@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many commands a second does a wheel apply that holds a million timers, how much processor
- * time does a command cost the producers and how much the owner, what does a call cost its caller,
- * and how much memory does a timer take?
+ * How many commands a second does a wheel of a million timers apply, what do the producers and the
+ * owner pay for each in processor time, what does a call cost its caller, and how much memory does
+ * a timer take?
  *
- * Keys are 16 random bytes, made and shuffled before each phase; the producers share them out and
- * go through them in memory order, so that the wheel meets them at random. A phase lasts from the
- * producers' start until all its commands have been applied. "again" sets keys that were removed
- * just before, in another order: the wheel need not grow for them. No timer comes due meanwhile.
- * Every run is a process of its own.
+ * Keys are 16 random bytes, made and shuffled before each phase. The producers divide them and go
+ * through them in memory order, so that the wheel sees them at random. A phase lasts from the
+ * producers' start until all its commands have been applied. "again" sets keys that were just
+ * removed, in another order: the wheel need not grow for them. No timer comes due meanwhile. Every
+ * run is a process of its own.
  *
- * What a call costs is asked at two paces. A contender that can't hold the fast one shows how far
- * it got, and how long its callers waited for those before them.
+ * The cost of a call is measured at two paces. A contender that can't keep the fast one shows the
+ * rate that it reached, and how long its callers waited for earlier ones.
  *
- * With --inline one thread gives the commands and polls the wheel, which has no thread of its own;
+ * With --inline one thread makes the commands and polls the wheel, which has no thread of its own;
  * its processor time is that of both sides.
  *
  * The baseline is go-zero's design in C (support/simple_wheel.h), with the same keys and producers.
@@ -45,7 +45,7 @@
 
 enum call { CALL_SET, CALL_MOVE, CALL_REMOVE };
 
-/* In their order. */
+/* Phases run in this order. */
 enum phase {
 	PHASE_FILL,
 	PHASE_AGAIN,
@@ -73,7 +73,7 @@ static const struct phase_plan phases[PHASE_COUNT] = {
 	[PHASE_REMOVE] = {"remove", "remove", CALL_REMOVE, 0, 1},
 };
 
-/* One caller at a steady pace, what its calls took it. The slow pace is one that all can hold. */
+/* One caller calls at a steady pace and times its calls. All contenders can keep the slow pace. */
 enum pacing { PACING_FAST, PACING_SLOW, PACING_COUNT };
 
 struct pacing_plan {
@@ -88,7 +88,7 @@ static const struct pacing_plan pacings[PACING_COUNT] = {
 	[PACING_SLOW] = {"slow_", "a hundred thousand calls a second", 10000, 100000},
 };
 
-/* In their order: what was removed is set again. */
+/* Phases run in this order: removed timers are set again. */
 enum paced { PACED_SET, PACED_MOVE, PACED_REMOVE, PACED_AGAIN, PACED_COUNT };
 
 struct paced_plan {
@@ -111,7 +111,7 @@ static const double paced_percents[] = {50, 99, 99.9};
 struct plan {
 	const struct contender *contender;
 	int64_t count;
-	int64_t commands; /* a phase, the fill apart */
+	int64_t commands; /* in a phase, except the fill */
 	int64_t producers;
 	int64_t interval;
 	int64_t slots;
@@ -119,15 +119,15 @@ struct plan {
 	bool unpaced;
 };
 
-/* Whose processor time. */
+/* A side is whose processor time is measured. */
 enum side { SIDE_PRODUCERS, SIDE_OWNER, SIDES };
 
-/* All doubles, one measure each. */
+/* All fields are doubles, one measure each. */
 struct result {
 	double per_second[PHASE_COUNT];
 	double cpu_time[SIDES][PHASE_COUNT];       /* nanoseconds a command */
 	double longest_turn[PHASE_COUNT];          /* so far, nanoseconds of CPU time */
-	double longest_turn_wall;                  /* of the whole run, by the clock */
+	double longest_turn_wall;                  /* in the whole run, by the clock */
 	double reached[PACING_COUNT][PACED_COUNT]; /* calls a second */
 	double call_time[PACING_COUNT][PACED_COUNT][PERCENT_COUNT];
 	double bytes_per_timer;
@@ -142,7 +142,7 @@ struct producer {
 	const struct random_key *keys;
 	size_t count;
 	struct generator generator;
-	int64_t cpu_time; /* that it took */
+	int64_t cpu_time; /* the processor time that it took */
 };
 
 struct trial {
@@ -166,7 +166,7 @@ static void give_command(const struct contender *contender, void *wheel, enum ca
 		contender->calls->remove(wheel, key);
 }
 
-/* After the command of this number. */
+/* Polls if it is time after command `number`. */
 static void poll_in_turn(const struct contender *contender, void *wheel, size_t number)
 {
 	if (number % POLL_EVERY == POLL_EVERY - 1)
@@ -224,7 +224,7 @@ static struct producer *producers_start(struct trial *trial, const struct phase_
 	return producers;
 }
 
-/* Answers the processor time that all of them took. */
+/* Returns the processor time of all producers. */
 static int64_t producers_join(struct producer *producers, int64_t count)
 {
 	int64_t cpu_time = 0;
@@ -239,7 +239,7 @@ static int64_t producers_join(struct producer *producers, int64_t count)
 
 /* --- One run ---------------------------------------------------------------------------------- */
 
-/* The count may trail what has been applied by a turn of the owner. */
+/* Waits for an expected count, which may trail the applied commands by a turn of the owner. */
 static int64_t settled_pending(struct trial *trial, int64_t expected)
 {
 	int64_t pending = -1;
@@ -252,7 +252,7 @@ static int64_t settled_pending(struct trial *trial, int64_t expected)
 	return pending;
 }
 
-/* All but so many. */
+/* Checks that all timers except `removed` are pending. */
 static void expect_removed(struct trial *trial, const char *after, int64_t removed)
 {
 	int64_t expected = trial->plan->count - removed;
@@ -264,13 +264,13 @@ static void expect_removed(struct trial *trial, const char *after, int64_t remov
 			     format_count(expected).characters);
 }
 
-/* Nanoseconds. */
+/* All fields are nanoseconds. */
 struct cost {
 	int64_t wall;
 	int64_t cpu_time[SIDES];
 };
 
-/* One for each of the first keys, until all have been applied. */
+/* Runs a command for each of the first keys, until all have been applied. */
 static struct cost run_commands(struct trial *trial, const struct phase_plan *phase,
 				size_t commands)
 {
@@ -281,7 +281,8 @@ static struct cost run_commands(struct trial *trial, const struct phase_plan *ph
 
 	pthread_barrier_init(&barrier, NULL, (unsigned)trial->plan->producers + 1);
 	producers = producers_start(trial, phase, commands, &barrier);
-	/* Before the barrier: after it the producers may run and this thread may not. */
+	/* This comes before the barrier: after it the producers may run while this thread does
+	 * not. */
 	cost.wall = -stopwatch_now();
 	pthread_barrier_wait(&barrier);
 	cost.cpu_time[SIDE_PRODUCERS] = producers_join(producers, trial->plan->producers);
@@ -329,13 +330,13 @@ static void run_phase(struct trial *trial, enum phase phase)
 	expect_removed(trial, phases[phase].title, phase == PHASE_REMOVE ? (int64_t)commands : 0);
 }
 
-/* Each key has one call at most. */
+/* Each key has at most one call. */
 static int64_t paced_calls(const struct plan *plan, enum pacing pacing)
 {
 	return pacings[pacing].calls < plan->count ? pacings[pacing].calls : plan->count;
 }
 
-/* Answers how many calls a second it reached. */
+/* Returns the calls a second that it reached. */
 static double call_paced(struct trial *trial, enum pacing pacing, enum paced paced,
 			 struct percentiles *times)
 {
@@ -414,11 +415,11 @@ struct settings {
 	int64_t baseline_runs;
 	int layout;
 	bool is_inline;
-	int baseline; /* 0: with a buffered channel; 1: unbuffered */
+	int baseline; /* 0 with a buffered channel, 1 unbuffered */
 	const char *csv_path;
 };
 
-/* The library stands first, the baseline that it is compared with second. */
+/* The library comes first, the baseline that it is compared with second. */
 #define COLUMN_COUNT 2
 
 /*
@@ -483,7 +484,7 @@ static void run_contender(const struct plan *plan, int run, struct csv csv, stru
 	write_run(csv, plan, run + 1, &result);
 }
 
-/* The contenders take turns, so that a noisy time meets both. */
+/* The contenders take turns, so that a noisy time affects both. */
 static void run_all(const struct settings *settings, struct csv csv,
 		    struct figures *const columns[COLUMN_COUNT])
 {
@@ -505,7 +506,7 @@ static void run_all(const struct settings *settings, struct csv csv,
 
 /* --- The table -------------------------------------------------------------------------------- */
 
-/* A column for each phase. */
+/* The head has a column for each phase. */
 static void print_head_of_phases(const char *title)
 {
 	printf("\n%-23s", title);

@@ -2,20 +2,20 @@
 /*
  * How long is the owner's longest turn?
  *
- * Seven loads that each give the owner much to do at once, each on a fresh wheel, in a process of
- * its own: many drains, timers that are due together, keys that are set and moved at a pace,
- * handles stopped while other threads wait for flushes, tw_each over all that is pending while two
- * threads set and remove. The longest turn is told in processor time of the owner's thread, which
- * is the work there was, and by the clock, which counts what other threads had of the core
- * meanwhile; it is that of the wheel's whole life, the filling included.
+ * Seven loads each give the owner much to do at once, each on a fresh wheel, in a process of its
+ * own: many drains, timers that are due together, keys that are set and moved at a pace, handles
+ * stopped while other threads wait for flushes, tw_each over all pending timers while two threads
+ * set and remove. The longest turn is reported in processor time of the owner's thread, which is
+ * its work, and in wall time, which includes other threads' use of the core. It is that of the
+ * wheel's whole life, including the filling.
  *
- * The 16 drains are asked for before the owner looks: a caller drives that wheel, and begins when
- * all of them are there. Of the 2,000, the library lets 64 wait at a time.
+ * The 16 drains are requested before the owner runs: a caller drives that wheel, and begins when
+ * all of them are queued. Of the 2,000, the library admits 64 at a time.
  *
- * On a machine that shares its processors with others a thread's processor time has their time in
- * it. So the first row is of the machine alone: 0.1 ms of arithmetic, again and again as long as
- * the moves take. Its longest is what a longest turn of 0.1 ms would be told as; what the library
- * itself does is in the least of the runs.
+ * On a machine that shares its processors with others, a thread's processor time includes their
+ * time. The first row therefore measures the machine alone: 0.1 ms of arithmetic, repeated as long
+ * as the moves take. Its longest shows how a longest turn of 0.1 ms would be reported. The minimum
+ * of the runs shows the library itself.
  */
 #include "support/csv.h"
 #include "support/expect.h"
@@ -47,18 +47,18 @@ enum {
 	SLOTS = 512,
 	FLUSHERS = 2,
 	SETTERS = 2,
-	SETTER_KEYS = 100000, /* each, beside what stays */
+	SETTER_KEYS = 100000, /* keys of a setter, beside the timers that stay */
 	WALKS = 3
 };
 
 struct plan {
 	const struct load *load;
 	int64_t count;
-	int64_t duration; /* of the moves */
+	int64_t duration; /* how long the moves take */
 	uint64_t seed;
 };
 
-/* All doubles, one measure each. */
+/* All fields are doubles, one measure each. */
 struct result {
 	double work; /* nanoseconds of processor time */
 	double wall;
@@ -144,7 +144,8 @@ static void run_many_drains(struct trial *trial)
 	run_drains(trial, MANY_DRAINS);
 }
 
-/* Four times the count, due in one tick when all are set: 1 us a timer, for a slow machine. */
+/* Sets four times the count, due in one tick when all are set, at 1 us a timer for a slow
+ * machine. */
 static void run_due(struct trial *trial)
 {
 	int64_t count = 4 * trial->plan->count;
@@ -187,13 +188,13 @@ static void *flusher_run(void *argument)
 {
 	struct trial *trial = argument;
 
-	/* relaxed: it tells when to end and nothing else */
+	/* relaxed: an end flag, orders nothing */
 	while (!atomic_load_explicit(&trial->is_over, memory_order_relaxed))
 		expect_ok(tw_flush(trial->wheel), "tw_flush");
 	return NULL;
 }
 
-/* In random order. */
+/* Stops all timers in random order. */
 static void stop_all(struct trial *trial, struct tw_timer *timers, int64_t count)
 {
 	for (int64_t left = count; left > 0; left--) {
@@ -218,7 +219,7 @@ static void run_stops(struct trial *trial)
 	}
 	stop_all(trial, timers, count);
 	expect_ok(tw_wait_idle(trial->wheel), "tw_wait_idle");
-	/* relaxed: as in flusher_run() */
+	/* relaxed: an end flag, orders nothing */
 	atomic_store_explicit(&trial->is_over, true, memory_order_relaxed);
 	for (int i = 0; i < FLUSHERS; i++)
 		pthread_join(flushers[i], NULL);
@@ -227,7 +228,7 @@ static void run_stops(struct trial *trial)
 
 struct setter {
 	struct trial *trial;
-	uint64_t first; /* of its keys */
+	uint64_t first; /* its first key */
 	uint64_t number;
 };
 
@@ -237,7 +238,7 @@ static void *setter_run(void *argument)
 	struct trial *trial = setter->trial;
 	struct generator generator = {trial->plan->seed + setter->first};
 
-	/* relaxed: it tells when to end and nothing else */
+	/* relaxed: an end flag, orders nothing */
 	while (!atomic_load_explicit(&trial->is_over, memory_order_relaxed)) {
 		uint64_t key =
 			setter->first + (uint64_t)generator_range(&generator, 0, SETTER_KEYS);
@@ -284,13 +285,13 @@ static void run_walks(struct trial *trial)
 		if (visits < count / 2 * 2 || visits > count + SETTERS * SETTER_KEYS)
 			process_fail("%s timers were visited", format_count(visits).characters);
 	}
-	/* relaxed: as in setter_run() */
+	/* relaxed: an end flag, orders nothing */
 	atomic_store_explicit(&trial->is_over, true, memory_order_relaxed);
 	for (int i = 0; i < SETTERS; i++)
 		pthread_join(threads[i], NULL);
 }
 
-/* Measured as turns are. */
+/* Measures the machine as turns are measured. */
 static void run_machine(const struct plan *plan, struct result *result)
 {
 	struct generator generator = {plan->seed};
@@ -310,7 +311,7 @@ static void run_machine(const struct plan *plan, struct result *result)
 		if ((double)(wall - began) > result->wall)
 			result->wall = (double)(wall - began);
 	}
-	/* Else the compiler could leave the arithmetic out. */
+	/* Without this the compiler could leave the arithmetic out. */
 	if (sum == 0)
 		process_fail("the sum of all numbers is 0");
 }

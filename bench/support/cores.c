@@ -17,7 +17,7 @@ cpu_set_t cores_all(void)
 	cpu_set_t cores;
 
 	if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
-		process_fail("the system doesn't tell its cores");
+		process_fail("the system doesn't report its cores");
 	return cores;
 }
 
