@@ -223,8 +223,9 @@ static void run_trial(const void *argument, void *memory)
 	const struct plan *plan = argument;
 	_Atomic uint64_t removals = 0;
 	struct tw_options wheel_options = {.max_workers = 2};
-	struct tw_cache_options options = {
-		.context = &removals, .jitter = -1, .on_remove = plan->has_listener ? count_removal : NULL};
+	struct tw_cache_options options = {.context = &removals,
+					   .jitter = -1,
+					   .on_remove = plan->has_listener ? count_removal : NULL};
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
 

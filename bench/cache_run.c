@@ -84,7 +84,7 @@ struct job {
 	_Atomic uint64_t lacks; /* loads of keys that the source lacks */
 	_Atomic uint64_t changes;
 	_Atomic uint64_t removals; /* removed entries */
-	_Atomic uint64_t late; /* takes that had to load an expired value */
+	_Atomic uint64_t late;     /* takes that had to load an expired value */
 	struct taker *takers;
 	/* These must stay 0. */
 	_Atomic uint64_t wrong_values;

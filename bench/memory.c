@@ -62,12 +62,12 @@ struct sample {
 
 struct storm {
 	struct memory peak;
-	uint64_t counted_peak;  /* in tw_stats */
-	int64_t fired;       /* resident when the last timer has run */
-	struct memory later; /* 10 s later, or at the end of a shorter calm */
-	int64_t end;         /* at the end of the calm */
-	int64_t trimmed;     /* when tw_trim returns */
-	int64_t trim_took;   /* nanoseconds */
+	uint64_t counted_peak; /* in tw_stats */
+	int64_t fired;         /* resident when the last timer has run */
+	struct memory later;   /* 10 s later, or at the end of a shorter calm */
+	int64_t end;           /* at the end of the calm */
+	int64_t trimmed;       /* when tw_trim returns */
+	int64_t trim_took;     /* nanoseconds */
 };
 
 struct tooth {
@@ -529,7 +529,8 @@ static void write_samples(struct csv csv, const struct plan *plan, const struct 
 
 		csv_row(csv, "%s,%.3f,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
 			plan->load->name, seconds_of(sample->time), sample->memory.resident,
-			sample->memory.address_space, sample->memory.counted, sample->memory.in_use);
+			sample->memory.address_space, sample->memory.counted,
+			sample->memory.in_use);
 	}
 }
 

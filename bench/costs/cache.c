@@ -3,7 +3,7 @@
  * What do the cache's calls cost, with keys of 16 bytes and values of 64?
  *
  * The cache is on a wheel of 1 s and 300 slots, as its own would be, which the program drives. Its
- * clock is the usual one, of which lookups read the coarse kind; it goes on where expire() says so.
+ * clock is the default one, whose coarse variant lookups read; it advances only in expire().
  */
 #include "costs.h"
 
@@ -13,10 +13,10 @@ enum { VALUE_SIZE = 64, OTHER_SIZE = 160, MANY = 32, LOADS_MOST = 100000 };
 
 static struct tw_cache *cache;
 static char value[OTHER_SIZE];
-/* The first key, and the size of values, of the operations below. */
+/* These are the first key and the size of values in the operations below. */
 static unsigned first;
 static size_t value_size = VALUE_SIZE;
-/* Kept by load_later(). */
+/* load_later() stores its load here. */
 static struct tw_cache_loading *kept;
 
 static const void *key_of(unsigned i)
@@ -119,7 +119,7 @@ static enum tw_status load_later(void *argument, const void *key, size_t key_siz
 	return tw_cache_load_keep(loading);
 }
 
-/* Takes a key that is being loaded, and does not wait for that. */
+/* Takes a key that is being loaded, without waiting for the load. */
 static void take_loading(unsigned i)
 {
 	const struct tw_cache_entry *entry;
@@ -181,7 +181,7 @@ static void get_many(unsigned i)
 	expect(found == MANY, "all are there");
 }
 
-/* Counts calls of `operation`, each of which is for MANY keys, as the cost of one key. */
+/* Counts calls of `operation`, each for MANY keys, as the cost of one key. */
 static void measure_many(const char *name, void (*operation)(unsigned i))
 {
 	phase_begin();
@@ -230,7 +230,7 @@ static void expire(void)
 {
 	unsigned before = count_entries();
 
-	/* What is there gets as old as it can be before its maintenance sees to it. */
+	/* Entries reach their greatest age before the maintenance visits them. */
 	go_on(2);
 	phase_begin();
 	go_on(65);
@@ -287,7 +287,7 @@ static void measure_calls(void)
 	tw_poll(wheel, NULL);
 }
 
-/* Measures calls for other keys beside `count` loads that are under way. */
+/* Measures calls for other keys beside `count` running loads. */
 static void measure_beside_loads(unsigned count, const char *take, const char *set)
 {
 	static struct tw_cache_loading *loads[LOADS_MOST];

@@ -125,7 +125,7 @@ static void release(void *context, const struct tw_task *task, enum tw_reason re
 	count_task(context, task);
 }
 
-/* Measures what a program pays in addition that has its values released. */
+/* Measures the additional cost of releasing values. */
 static void measure_releases(struct tw_options options)
 {
 	options.release = release;

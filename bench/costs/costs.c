@@ -11,8 +11,8 @@
 
 unsigned costs_n = 16384;
 char (*keys)[KEY_SIZE + 1];
-/* With this start no deadline of the cache's crosses a multiple of 1,024 s, where an entry is filed
- * once more (src/cache/expiry.c). */
+/* From this start no deadline of the cache crosses a multiple of 1,024 s, where an entry is filed
+ * again (src/cache/expiry.c). */
 struct timespec costs_time = {.tv_sec = 3000};
 struct tw_wheel *wheel;
 unsigned tasks_ran;
@@ -24,9 +24,9 @@ uint64_t drawn = 88172645463325252u;
 enum { PAGE = 4096 };
 
 /*
- * Calls the program's main() with its stack and its heap at the start of a page, for the bits
- * below that decide which lines meet in a cache: the stack begins behind the environment, and
- * the heap of a static program behind the path that it was started with.
+ * Calls the program's main() with its stack and its heap at the start of a page, as the low bits
+ * decide which lines meet in a cache: the stack begins behind the environment, and the heap of a
+ * static program behind its path.
  */
 int __real_main(int argc, char **argv);
 int __wrap_main(int argc, char **argv);
@@ -42,7 +42,7 @@ int __wrap_main(int argc, char **argv)
 	return __real_main(argc, argv);
 }
 
-/* Calls the system, as the reading of a thread's processor time does. */
+/* Makes a system call, as reading a thread's processor time does. */
 __attribute__((noinline)) static int ask_system(struct timespec *now)
 {
 	syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, now);
@@ -92,11 +92,11 @@ void costs_init(void)
 	const char *n = getenv("COSTS_N");
 	pthread_t thread;
 
-	/* The C library leaves locked instructions out of its mutexes and its malloc until a first
-	 * thread has been started. */
+	/* The C library has no locked instructions in its mutexes and its malloc until the first
+	 * thread starts. */
 	expect(pthread_create(&thread, NULL, end_at_once, NULL) == 0, "pthread_create");
 	pthread_join(thread, NULL);
-	/* Else the system decides by its load which memory gets large pages. */
+	/* Otherwise the system decides by its load which memory gets large pages. */
 	(void)prctl(PR_SET_THP_DISABLE, 1UL, 0UL, 0UL, 0UL);
 	if (n)
 		costs_n = (unsigned)atoi(n);
@@ -155,10 +155,9 @@ void phase_write(const char *name, unsigned count)
 int64_t memory_begin(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
-	long size;
-	long resident;
+	long resident = 0;
 
-	expect(file && fscanf(file, "%ld %ld", &size, &resident) == 2, "/proc/self/statm");
+	expect(file && fscanf(file, "%*d %ld", &resident) == 1, "/proc/self/statm");
 	fclose(file);
 	return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }

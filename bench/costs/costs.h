@@ -6,10 +6,10 @@
  * A program repeats each operation `costs_n` times. measure() counts its instructions, cache
  * misses, locked instructions and system calls, and writes them to a dump that carries the
  * operation's name; run.sh sums the dumps up. Without valgrind nothing is counted: run.sh runs the
- * program so once more, for the lines that memory_end() prints.
+ * program a second time that way, for the lines that memory_end() prints.
  *
  * The linker puts the functions here in place of clock_gettime(), clock_getres() and getrandom()
- * (--wrap), and around main(). So times, seeds of hashes, jitter and places in memory are the same
+ * (--wrap), and around main(). Times, seeds of hashes, jitter and addresses are therefore the same
  * in each run.
  */
 #ifndef COSTS_H
@@ -25,11 +25,11 @@
 
 enum { KEY_SIZE = 16, COMMANDS = 512 /* between two turns of the owner */ };
 
-/* How often an operation is repeated; a power of two. */
+/* costs_n is the repetitions of an operation, a power of two. */
 extern unsigned costs_n;
-/* 4 × costs_n different keys. */
+/* There are 4 × costs_n different keys. */
 extern char (*keys)[KEY_SIZE + 1];
-/* The time that all real clocks show. */
+/* All real clocks show this time. */
 extern struct timespec costs_time;
 /* The wheel that drive() drives. */
 extern struct tw_wheel *wheel;
@@ -39,10 +39,10 @@ extern unsigned tasks_ran;
 extern uint64_t drawn;
 
 void costs_init(void);
-/* Two tasks that count themselves in tasks_ran. */
+/* These two tasks count themselves in tasks_ran. */
 void count_run(void *argument);
 void count_task(void *context, const struct tw_task *task);
-/* Ends the program; `what` says what went wrong. */
+/* Ends the program; `what` says what failed. */
 _Noreturn void give_up(const char *what);
 
 static inline void expect(int is_true, const char *what)
@@ -76,14 +76,14 @@ static inline tw_duration draw_delay(tw_duration least)
 
 /* ---- Counting ---- */
 
-/* Between these two callgrind counts what the calling thread does. */
+/* callgrind counts the calling thread between these two. */
 void phase_begin(void);
-/* Ends the counting and writes it as phase_write() does. */
+/* Stops counting and writes the counts as phase_write() does. */
 void phase_end(const char *name, unsigned count);
-/* Writes what was counted in all threads, as the cost of `count` operations, under `name`. */
+/* Writes the counts of all threads, as the cost of `count` operations, under `name`. */
 void phase_write(const char *name, unsigned count);
 
-/* Has the owner apply the commands after each COMMANDS of them. `i` is the last one's number. */
+/* Lets the owner apply the commands after each COMMANDS of them. `i` is the last one's number. */
 static inline void drive(unsigned i)
 {
 	if ((i + 1) % COMMANDS == 0)
@@ -91,8 +91,9 @@ static inline void drive(unsigned i)
 }
 
 /*
- * Counts `count` calls of `operation`, which is given their numbers. Inlined, so that the operation
- * is part of the loop: a row of the record holds the loop, but no call through a pointer.
+ * Counts `count` calls of `operation`, which gets their numbers. It is inlined, so that the
+ * operation is part of the loop: a row of the record includes the loop, but no call through a
+ * pointer.
  */
 __attribute__((always_inline)) static inline void measure(const char *name, unsigned count,
 							  void (*operation)(unsigned i))

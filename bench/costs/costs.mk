@@ -4,7 +4,7 @@
 
 COSTS := core handles alarms loop cache threaded $(if $(filter yes,$(REDIS_FOUND)),redis)
 COSTS_PROGRAMS := $(COSTS:%=$(BUILD)/bench/costs/%)
-# The test's servers, and the client's libraries but curl, of which the calls need nothing.
+# The test's servers, and the client's libraries except curl, which the calls don't need.
 COSTS_SERVER := $(addprefix $(BUILD)/test/,$(addprefix redis/support/,certificates.o http_server.o \
 	redis_server.o sockets.o) support/wait.o)
 

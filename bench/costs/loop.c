@@ -57,7 +57,7 @@ static void poll_once(unsigned i)
 	MUST(tw_poll(wheel, NULL));
 }
 
-/* All that were set with a delay of 2 to 22 s expire in one poll. */
+/* Runs in one poll all timers that were set with a delay of 2 to 22 s. */
 static void expire(const char *name)
 {
 	tasks_ran = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What do calls to Redis cost their client? A redis-server of its own answers them, and is not
+ * What do calls to Redis cost their client? They are answered by a redis-server, which is not
  * counted. Locked instructions are those of our code alone: the libraries are shared ones here.
  *
- * The linker puts the functions here in place of send() and recv(). So a client finds the reply
- * there when it looks for it first, and the counts do not depend on the server's pace.
+ * The linker puts the functions here in place of send() and recv(). A client finds the reply at its
+ * first attempt, so the counts do not depend on the server's pace.
  */
 #include "costs.h"
 
@@ -23,7 +23,7 @@ enum { ADDS = 512, MANY = 64 };
 static struct tw_redis *redis;
 static unsigned first;
 
-/* A request was sent, and nothing of its reply received. */
+/* A request was sent, and no part of its reply received. */
 static bool is_waiting;
 
 ssize_t __real_send(int descriptor, const void *data, size_t size, int flags);
@@ -89,7 +89,7 @@ int main(void)
 	redis_server_start(&server, NULL);
 	options.url = server.url;
 	MUST(tw_redis_open(&redis, &options, NULL));
-	/* The first calls load the scripts, and link what the program calls. */
+	/* The first calls load the scripts and bind the program's functions. */
 	for (unsigned i = 0; i < 2 * MANY; i++)
 		add_one(i);
 	add_many(0);

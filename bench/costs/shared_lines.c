@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How many cache lines do two threads or more write, and how often does such a line change hands,
- * for each call? On many cores that is what a call costs beside its instructions. Two cores can't
+ * for each call? On many cores this is a call's cost beside its instructions. Two cores can't
  * measure it, but any machine can count it.
  *
- * 16 threads (CALLERS) call the library, one at a time, and which is next is drawn for each call. A
- * row is 16,384 calls, as a rule one for each of so many keys, in random order. After 512 calls
- * another thread, the owner, polls the wheel. Each run counts the same to the last digit: random
- * numbers and clocks are wrapped, the clock stands still, and the callers' stacks stand at fixed
- * addresses, by which the slab chooses stripes.
+ * 16 threads (CALLERS) call the library, one at a time, and the next one is drawn for each call. A
+ * row is 16,384 calls, usually one for each of as many keys, in random order. After 512 calls
+ * another thread, the owner, polls the wheel. Each run has exactly the same counts: random numbers
+ * and clocks are wrapped, the clock stands still, and the callers' stacks are at fixed addresses,
+ * by which the slab chooses stripes.
  *
- * A row is printed as: shared.NAME, the lines that two threads or more have stored to, and for each
- * call the stores to a line that another thread stored to last (transfers), those of the owner's
- * turns included. stores.c says what is counted as a store. Not each such line is a fault: a timer
- * goes from its caller to the owner. Lines grow with the number of calls, so transfers are what to
- * compare.
+ * A row is printed as shared.NAME, the lines that two threads or more have stored to, and for each
+ * call the stores to a line that another thread stored to last (transfers), including those of the
+ * owner's turns. stores.c defines what is counted as a store. Not each such line is a fault: a
+ * timer goes from its caller to the owner. Lines grow with the number of calls, so transfers are
+ * what to compare.
  *
- * Fails if a lookup without a limit or under S3-FIFO has a line of two threads or a transfer. Under
- * S3-FIFO the first three uses of an entry are noted in it: they come before the rows.
+ * The program fails if a lookup without a limit or under S3-FIFO has a line of two threads or a
+ * transfer. Under S3-FIFO the first three uses of an entry write to it: they come before the rows.
  *
  *     shared_lines [CALLERS [NAME]]     also prints the places in the code of NAME's transfers
  */
@@ -37,7 +37,7 @@
 
 enum {
 	CALLERS_MOST = 16,
-	CALLS = 16384, /* and keys, timers, alarms */
+	CALLS = 16384, /* also keys, timers, alarms */
 	TURN = 512,    /* calls between two polls */
 	HOT = 16,
 	VALUE_SIZE = 64,
@@ -49,11 +49,11 @@ enum {
 static unsigned callers = CALLERS_MOST;
 static sem_t turns[CALLERS_MOST + 1]; /* the owner's is the last */
 static pthread_t threads[CALLERS_MOST];
-static void (*call)(unsigned i); /* NULL: the callers end */
+static void (*call)(unsigned i); /* NULL ends the callers */
 static unsigned calls_made;
 static unsigned order[CALLS];
 
-/* Has thread `to` go on, and waits until it is the turn of thread `from` again. */
+/* Resumes thread `to`, and waits for the turn of thread `from`. */
 static void pass_turn(unsigned from, unsigned to)
 {
 	if (from == to)
@@ -63,7 +63,7 @@ static void pass_turn(unsigned from, unsigned to)
 		;
 }
 
-/* Runs in a caller's thread; `argument` is its number. */
+/* This is a caller's thread; `argument` is its number. */
 static void *make_calls(void *argument)
 {
 	unsigned self = (unsigned)(uintptr_t)argument;
@@ -80,7 +80,7 @@ static void *make_calls(void *argument)
 static void start_callers(void)
 {
 	cpu_set_t core;
-	/* The C library's default: stacks are a guard page apart. */
+	/* This is the C library's default: stacks are a guard page apart. */
 	const size_t distance = STACK_SIZE + 4096;
 	char *stacks =
 		mmap((void *)0x200000000000, CALLERS_MOST * distance, PROT_READ | PROT_WRITE,
@@ -114,7 +114,7 @@ static void end_callers(void)
 	}
 }
 
-/* Has the callers call `what` once for each of 0 to CALLS - 1, in random order. */
+/* Lets the callers call `what` once for each of 0 to CALLS - 1, in random order. */
 static void run(void (*what)(unsigned i))
 {
 	for (unsigned i = 0; i < CALLS; i++) {
@@ -164,7 +164,7 @@ static void run_row_unshared(const char *name, void (*what)(unsigned i))
 		stores_print_places(program);
 }
 
-static unsigned first_key; /* number of the key that call 0 is about */
+static unsigned first_key; /* the key of call 0 */
 
 /* ---- The cache ---- */
 
@@ -247,7 +247,7 @@ static void rows_without_limit(void)
 	run_row_unshared("cache.get_hit", cache_get);
 	run_row_unshared("cache.get_hot16", cache_get_hot);
 	run_row_unshared("cache.get_miss", cache_get_miss);
-	run(cache_acquire); /* each thread takes its hazard pointers once */
+	run(cache_acquire); /* each thread acquires its hazard pointers once */
 	run_row_unshared("cache.acquire_release", cache_acquire);
 	run_row_unshared("cache.take_hit", cache_take);
 	run_row("cache.set_same", cache_set);
@@ -257,7 +257,7 @@ static void rows_without_limit(void)
 	tw_cache_destroy(cache);
 }
 
-/* A hit writes nothing once its entry was used three times. */
+/* A hit writes nothing after three uses of its entry. */
 static void rows_policy(enum tw_cache_policy policy, const char *hit, const char *hot,
 			const char *eviction)
 {
@@ -305,7 +305,7 @@ static void rows_core(void)
 	run_row("core.remove", core_remove);
 }
 
-/* Each handle has a line to itself: these are the program's, not the library's. */
+/* Each handle has a line to itself: these lines are the program's, not the library's. */
 static struct {
 	_Alignas(64) struct tw_timer timer;
 } handles[CALLS];
@@ -371,7 +371,7 @@ static void rows_alarms(void)
 	run(alarm_destroy);
 }
 
-/* Makes the wheel with that interval and clock. */
+/* Creates the wheel with this interval and clock. */
 static void open_wheel(tw_duration interval, enum tw_clock clock)
 {
 	struct tw_options options = {
@@ -389,7 +389,8 @@ int main(int argc, char **argv)
 		row_to_explain = argv[2];
 	expect(callers > 0 && callers <= CALLERS_MOST, "1 to 16 callers");
 	costs_init();
-	/* One heap serves all threads: else malloc keeps apart what the library does not. */
+	/* One heap serves all threads; otherwise malloc would separate memory that the library does
+	 * not. */
 	mallopt(M_ARENA_MAX, 1);
 	start_callers();
 	open_wheel(TW_SECOND, TW_CLOCK_MONOTONIC);

@@ -3,9 +3,9 @@
 # How many cache lines threads write to together, for each call (shared_lines.c). Part of the
 # Makefile.
 
-# The library once more, with calls at its loads and stores, which go to stores.c: the sanitizer's
-# own library is not linked, and the sources are not to see a sanitizer. No function of the C
-# library that stores may be put in place by the compiler, which does not log it.
+# This is the library with calls at its loads and stores, which go to stores.c: the sanitizer's own
+# library is not linked, and the sources must not see a sanitizer. The compiler must not inline
+# functions of the C library that store, as these stores would not be logged.
 LINES_OBJECTS := $(LIB_OBJECTS:$(BUILD)/%=$(BUILD)/bench/costs/lines/%)
 LINES_PARTS := $(addprefix $(BUILD)/bench/costs/,shared_lines.o stores.o costs.o)
 LINES_FLAGS := -O2 -g -fsanitize=thread -U__SANITIZE_THREAD__ -Wno-tsan \

@@ -2,23 +2,21 @@
 /*
  * stores.c is the runtime of -fsanitize=thread: the functions that gcc and clang have compiled code
  * call at each load, store and atomic operation. Here they carry out the atomic operation and log
- * the stores. So every store of the library is seen, plain ones under a lock too, and the sources
- * are as they are.
+ * the stores. This logs every store of the library, including plain ones under a lock, without a
+ * change of the sources.
  *
- * Counted as a store:
- *  - each store, atomic or plain, and each read-modify-write operation; also a compare-and-exchange
+ * Counted as a store: - each store, atomic or plain, and each read-modify-write operation; also a
+ * compare-and-exchange
  *    that fails, for which a processor takes the line all the same
- *  - memcpy, memmove and memset, by what they write
- *  - pthread_mutex_lock, trylock and unlock: one store to the first 16 bytes of the mutex, where
+ * - memcpy, memmove and memset, by what they write - pthread_mutex_lock, trylock and unlock: one
+ * store to the first 16 bytes of the mutex, where
  *    the C library keeps lock, owner and users
  *
- * Not counted:
- *  - loads, also of a line that another thread has written
- *  - prefetches to write
- *  - stores of the C library and the kernel: malloc's lists, condition variables, results of
+ * Not counted: - loads, also of a line that another thread has written - prefetches to write -
+ * stores of the C library and the kernel: malloc's lists, condition variables, results of
  *    system calls
  *
- * Memory that mmap returns, or that is given back by MADV_DONTNEED, counts as written by no thread.
+ * Memory from mmap, and memory released by MADV_DONTNEED, counts as written by no thread.
  *
  * The log is a hash table by line with linear probing. Entries are never removed.
  */
@@ -34,10 +32,10 @@
 enum { LINE = 64, LINES_MOST = 1 << 21, PLACES_MOST = 1 << 10, THREADS_MOST = 255 };
 
 struct line {
-	uintptr_t number; /* 0: none */
-	unsigned period;  /* of the last store */
+	uintptr_t number; /* 0 if the entry is free */
+	unsigned period;  /* in which the last store was */
 	bool is_shared;   /* two threads have stored in that period */
-	uint8_t last;     /* the thread that stored last; 0: none */
+	uint8_t last;     /* the thread that stored last, or 0 */
 };
 
 struct place {
@@ -52,7 +50,7 @@ static unsigned place_count;
 static struct stores counted;
 static unsigned period; /* number of calls of stores_begin() */
 static unsigned threads;
-static _Thread_local uint8_t self; /* this thread's number; 0: it has not stored yet */
+static _Thread_local uint8_t self; /* this thread's number, 0 before its first store */
 
 static void fail(const char *what)
 {
@@ -60,7 +58,7 @@ static void fail(const char *what)
 	exit(2);
 }
 
-/* Returns the line's entry, or the one that is free for it. */
+/* Returns the line's entry, or the free one for it. */
 static struct line *line_find(uintptr_t number)
 {
 	size_t i = (size_t)(number * 0x9e3779b97f4a7c15u >> 43);
@@ -122,10 +120,10 @@ static void store(const volatile void *memory, size_t size, const void *code)
 		line_store(i, (uintptr_t)code);
 }
 
-/* Logs a store by the caller of the function that this is used in. */
+/* Logs a store by the caller of the function that contains this. */
 #define STORE(memory, size) store(memory, size, __builtin_return_address(0))
 
-/* Makes the memory, which is new, as if no thread had written it. */
+/* Marks new memory as written by no thread. */
 static void forget(const void *memory, size_t size)
 {
 	for (uintptr_t i = 0; i < size / LINE; i++)
@@ -160,7 +158,7 @@ void stores_print_places(const char *program)
 
 		printf("%10u ", places[i].transfers);
 		fflush(stdout);
-		/* -1: the call, not the line of source that follows it. */
+		/* The return address less 1 is in the call, not in the next line of source. */
 		snprintf(command, sizeof(command), "addr2line -pfse '%s' %#lx", program,
 			 (unsigned long)places[i].code - 1);
 		if (system(command) != 0)
@@ -171,8 +169,7 @@ void stores_print_places(const char *program)
 /*
  * ---- What the compiler calls ----
  *
- * The compiler calls one function for each operation and size, which it declares itself; they
- * differ in operation and size alone.
+ * The compiler calls one function for each operation and size, and declares them itself.
  */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
@@ -224,7 +221,7 @@ void __tsan_func_exit(void)
 {
 }
 
-/* Orders are seq_cst, whichever the caller asks for: threads take turns anyway. */
+/* Orders are seq_cst, whatever the caller asks for: threads take turns anyway. */
 
 #define FETCH(bits, type, change)                                                               \
 	type __tsan_atomic##bits##_fetch_##change(volatile type *object, type value, int order) \
@@ -245,7 +242,7 @@ void __tsan_func_exit(void)
 						   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);           \
 	}
 
-/* This is clang's, in the place of both. */
+/* clang calls this in place of both. */
 #define EXCHANGE_VALUE(bits, type)                                                               \
 	type __tsan_atomic##bits##_compare_exchange_val(volatile type *object, type expected,    \
 							type value, int success, int failure)    \

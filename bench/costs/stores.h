@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log of which thread stores to which cache line, kept by a library that was compiled with
- * -fsanitize=thread and linked with stores.c in the place of that sanitizer's own library.
+ * The log records which thread stores to which cache line, in a library that was compiled with
+ * -fsanitize=thread and linked with stores.c in place of the sanitizer's library.
  *
  * Only one thread may run at a time: the log has no lock.
  */
@@ -13,12 +13,12 @@ struct stores {
 	unsigned transfers; /* stores to a line that another thread wrote last */
 };
 
-/* Begins to count from 0. Which thread wrote each line last stays known. */
+/* Starts counting from 0. The last writer of each line stays known. */
 void stores_begin(void);
 /* Returns the counts since stores_begin(). */
 struct stores stores_counted(void);
-/* Prints the lines of source with the transfers since stores_begin(), by addr2line, those with
- * most first; `program` is the path of this one. */
+/* Prints the lines of source with the transfers since stores_begin(), by addr2line, the most
+ * frequent first; `program` is its own path. */
 void stores_print_places(const char *program);
 
 #endif

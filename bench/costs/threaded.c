@@ -3,11 +3,11 @@
  * What does a command cost its caller and the owner's thread, a task its worker, and a wake the
  * caller?
  *
- * The threads take turns, so that each is counted for itself, and the counts are the same in each
+ * The threads take turns, so that each is counted separately and the counts are the same in each
  * run. The worker and the owner stop at a gate when a wait on a condition variable ends, and the
  * program opens one gate at a time. The linker puts the functions here in place of pthread_create()
- * and of the waits. A wait with an end ends at once, for the clock stands still: so the owner's
- * naps are over as they begin.
+ * and of the waits. A timed wait ends at once, as the clock stands still: the owner's naps take no
+ * time.
  */
 #include "costs.h"
 
@@ -19,13 +19,13 @@
 
 #include <valgrind/callgrind.h>
 
-/* A thread of the wheel, and where it stops until the program opens it. */
+/* A gate is where a thread of the wheel stops until the program opens it. */
 struct gate {
 	void *(*run)(void *);
 	void *argument;
 	sem_t is_open;
 	sem_t is_asleep;
-	pthread_mutex_t lock; /* held until the thread waits where a signal finds it */
+	pthread_mutex_t lock; /* held until the thread waits and can be signalled */
 };
 
 /* tw_create() starts its threads in this order. */
@@ -33,7 +33,7 @@ static struct gate gates[2];
 static struct gate *const worker = &gates[0];
 static struct gate *const owner = &gates[1];
 static size_t gates_used;
-/* From here on no thread stops any more. */
+/* After this is set no thread stops at a gate. */
 static atomic_bool is_over;
 static _Thread_local struct gate *gate_here;
 
@@ -79,14 +79,14 @@ int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
 	if (!gate_here)
 		return __real_pthread_cond_wait(condition, lock);
 	CALLGRIND_TOGGLE_COLLECT;
-	/* With `lock` itself the thread would meet the signaller at it, in some runs more often
+	/* With `lock` itself the thread would contend with the signaller, in some runs more often
 	 * than in others. */
 	pthread_mutex_lock(&gate_here->lock);
 	sem_post(&gate_here->is_asleep);
 	pthread_mutex_unlock(lock);
 	error = __real_pthread_cond_wait(condition, &gate_here->lock);
 	pthread_mutex_unlock(&gate_here->lock);
-	/* relaxed: set before the thread that is to end is woken. */
+	/* relaxed: set before the thread that is to end is woken */
 	if (!atomic_load_explicit(&is_over, memory_order_relaxed))
 		sem_wait(&gate_here->is_open);
 	pthread_mutex_lock(lock);
@@ -112,7 +112,7 @@ static void await_sleep(struct gate *gate)
 	pthread_mutex_unlock(&gate->lock);
 }
 
-/* Lets the gate's thread, which has been woken, go on until it sleeps. Its cost is that of `count`
+/* Lets the gate's thread, which has been woken, run until it sleeps. Its cost is that of `count`
  * operations. */
 static void let_go(struct gate *gate, const char *name, unsigned count)
 {
@@ -154,8 +154,8 @@ static void reset_one(unsigned i)
 	MUST(tw_timer_reset(wheel, timers[shuffled(i)], draw_delay(least_delay)));
 }
 
-/* Counts the callers' part of COMMANDS calls, then the owner's, and so on. Each time the first call
- * wakes the owner. */
+/* Counts the callers' part and then the owner's part of COMMANDS calls, alternately. Each time the
+ * first call wakes the owner. */
 static void measure_both(const char *caller_name, const char *owner_name,
 			 void (*operation)(unsigned i))
 {
@@ -178,7 +178,7 @@ static void measure_wakes(void)
 	}
 }
 
-/* Counts the owner's part of timers that expire, and the worker's. */
+/* Counts the owner's part and the worker's part of expired timers. */
 static void measure_expiry(void)
 {
 	CALLGRIND_ZERO_STATS;

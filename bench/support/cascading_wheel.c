@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Level n has slots of slots^n ticks. A timer lies in the finest level that reaches it from `now`,
- * the next tick to be worked off. Before tick `now` is worked off, and it is the first of a slot of
- * level 1, that slot is emptied into level 0; if it is the first of one of level 2 as well, that
- * one too, and so on: Linux's cascade().
+ * Level n has slots of slots^n ticks. A timer is filed in the finest level that reaches it from
+ * `now`, the next tick to be processed. If tick `now` is the first of a slot of level 1, that slot
+ * is emptied into level 0 before the tick is processed; if it is the first of a slot of level 2 as
+ * well, that one too, and so on, as Linux's cascade() does.
  */
 #include "cascading_wheel.h"
 
@@ -19,15 +19,15 @@
 #define MOST_LEVELS 64
 
 struct cascading_wheel {
-	/* Constant. */
+	/* These are constant. */
 	int64_t interval;
 	int64_t origin;
 	unsigned bits; /* log2 of the slots */
 	unsigned level_count;
 	pthread_t thread;
-	/* Under the lock. */
+	/* These are under the lock. */
 	pthread_mutex_t lock;
-	uint64_t now; /* the next tick to be worked off */
+	uint64_t now; /* the next tick to be processed */
 	struct cascading_link *levels[MOST_LEVELS];
 	struct cascading_link work; /* due now, not run yet */
 	struct cascading_link drained;
@@ -92,7 +92,7 @@ static void place(struct cascading_wheel *wheel, struct cascading_timer *timer)
 	list_add(slot_of(wheel, level, expiry), &timer->link);
 }
 
-/* The cascade: the whole slot, at once. */
+/* Cascades the whole slot at once. */
 static void empty_coarse_slot(struct cascading_wheel *wheel, unsigned level)
 {
 	struct cascading_link list;
@@ -152,7 +152,7 @@ static void note_longest(int64_t *longest, int64_t took)
 		*longest = took;
 }
 
-/* One turn; answers when the next is due, or -1. */
+/* Runs one turn. Returns when the next is due, or -1. */
 static int64_t take_turn(struct cascading_wheel *wheel)
 {
 	int64_t start = stopwatch_now(), cpu = stopwatch_thread_cpu(), next;
@@ -173,7 +173,7 @@ static void *thread_run(void *argument)
 	struct cascading_wheel *wheel = argument;
 	int64_t next = 0;
 
-	/* As the library's owner: to sleep no longer than asked for. */
+	/* Sleeps are as exact as those of the library's owner. */
 	(void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
 	while (next >= 0) {
 		next = take_turn(wheel);

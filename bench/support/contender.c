@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 #define CHANNEL_CAPACITY 1024
-/* A variant of the library's, beside its layouts. */
+/* This is a variant of the library beside its layouts. */
 #define VARIANT_INLINE (-1)
-/* Ticks from the start to the tick in which the baseline's timers are due together. */
+/* These ticks pass from the start to the tick in which the baseline's timers are due together. */
 #define TICKS_TOGETHER 100
 
 /* --- The library ------------------------------------------------------------------------------ */
@@ -99,7 +99,7 @@ static struct contender_state library_state(void *wheel)
 
 static int64_t library_set_together(void *wheel, const struct random_key *keys, size_t count)
 {
-	/* Far enough ahead for a slow machine: 2 us a timer. */
+	/* This is far enough ahead for a slow machine: 2 us a timer. */
 	int64_t wait = NANOSECONDS_PER_SECOND / 2 + (int64_t)count * 2000;
 	int64_t due = stopwatch_now() + wait;
 	tw_duration deadline = tw_now(wheel) + wait;
@@ -237,7 +237,8 @@ static struct contender_state baseline_state(void *wheel)
 	};
 }
 
-/* Its timers count from the tick in which they are set: set all in one, and let time pass after. */
+/* The baseline's timers count from the tick in which they are set: set all in one, and let time
+ * pass after. */
 static int64_t baseline_set_together(void *wheel, const struct random_key *keys, size_t count)
 {
 	struct baseline *baseline = wheel;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wheels that the benches compare, behind one set of calls: the library in both layouts, and
- * without threads of its own; go-zero's design with a buffered and an unbuffered channel. Tasks do
- * nothing. A call that fails ends the program.
+ * Contenders are the wheels that the benches compare, behind one set of calls: the library in both
+ * layouts, and without threads of its own; go-zero's design with a buffered and an unbuffered
+ * channel. Tasks do nothing. A call that fails ends the program.
  */
 #ifndef BENCH_SUPPORT_CONTENDER_H
 #define BENCH_SUPPORT_CONTENDER_H
@@ -17,35 +17,35 @@ struct contender_state {
 	int64_t fired;
 	int64_t wakeups; /* times the owner woke from sleep */
 	/*
-	 * The owner's, nanoseconds, since the beginning: its CPU time, and by the clock. go-zero's
-	 * design has only its ticks counted, not its commands.
+	 * These are the owner's turns since the start, in nanoseconds: its CPU time, and by the
+	 * clock. go-zero's design has only its ticks counted, not its commands.
 	 */
 	int64_t longest_turn;
 	int64_t longest_turn_wall;
 };
 
-/* What each of them can do. */
+/* These are the calls of a contender. */
 struct contender_calls {
 	void *(*create)(int variant, int64_t interval, size_t slots);
-	/* Lets time pass; set_together does it by itself. */
+	/* Starts the time; set_together does so itself. */
 	void (*start)(void *wheel);
 	void (*destroy)(void *wheel);
 	void (*set)(void *wheel, const struct random_key *key, int64_t delay);
 	void (*move)(void *wheel, const struct random_key *key, int64_t delay);
 	void (*remove)(void *wheel, const struct random_key *key);
-	/* Applies commands and runs what is due, where the wheel has no owner thread. */
+	/* Applies commands and runs due timers, where the wheel has no owner thread. */
 	void (*poll)(void *wheel);
-	/* Waits until the commands before have been applied. */
+	/* Waits until earlier commands have been applied. */
 	void (*flush)(void *wheel);
-	/* CPU time of the owner's thread so far, nanoseconds; 0 where there is none. */
+	/* Returns the CPU time of the owner's thread so far in nanoseconds, 0 without one. */
 	int64_t (*owner_cpu)(void *wheel);
 	struct contender_state (*state)(void *wheel);
 	/*
-	 * Sets `count` timers that are all due in one tick, and answers when that is, on the
-	 * stopwatch. The wheel must be new and not started.
+	 * Sets `count` timers that are all due in one tick, and returns its time on the stopwatch.
+	 * The wheel must be new and not started.
 	 */
 	int64_t (*set_together)(void *wheel, const struct random_key *keys, size_t count);
-	/* From that time on: waits until the task of each of these timers has run. */
+	/* Waits until the task of each timer has run. It is called after that time. */
 	void (*wait_fired)(void *wheel, size_t count);
 };
 
@@ -53,7 +53,7 @@ struct contender {
 	const char *name;  /* in CSV files and plots */
 	const char *title; /* in tables */
 	const struct contender_calls *calls;
-	int variant; /* of these calls */
+	int variant; /* an argument of these calls */
 };
 
 static inline void *contender_create(const struct contender *contender, int64_t interval,

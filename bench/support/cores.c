@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The line is a ball that two threads hit in turn; a volley is there and back, a rally many. */
+/* The line is a ball that two threads hit in turn: a volley is a round trip, a rally many
+ * volleys. */
 #include "cores.h"
 
 #include "process.h"
@@ -41,7 +42,7 @@ struct court {
 
 static void court_await(struct court *court, uint32_t stroke)
 {
-	/* acquire: pairs with the release in court_hit(); nothing else is published. */
+	/* acquire: pairs with the release in court_hit(); nothing else is published */
 	for (int spins = 1; atomic_load_explicit(&court->ball, memory_order_acquire) != stroke;
 	     spins++) {
 		/* Both threads may be on one core. */
@@ -52,7 +53,7 @@ static void court_await(struct court *court, uint32_t stroke)
 
 static void court_hit(struct court *court, uint32_t stroke)
 {
-	/* release: pairs with the acquire in court_await(). */
+	/* release: pairs with the acquire in court_await() */
 	atomic_store_explicit(&court->ball, stroke, memory_order_release);
 }
 
@@ -68,7 +69,7 @@ static void *court_return(void *argument)
 	return NULL;
 }
 
-/* What a volley took in the best of a few rallies: the others may have been disturbed. */
+/* Returns the time of a volley in the best of a few rallies: others may have been disturbed. */
 static double court_play(struct court *court)
 {
 	double least = 1e9;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cores that the process may use, threads that stay on one of them, and how far apart two cores
- * are: how long a cache line takes from the first to the second and back.
+ * This is about the cores that the process may use: pinned threads, and the distance of two cores,
+ * which is how long a cache line takes from the first to the second and back.
  */
 #ifndef BENCH_SUPPORT_CORES_H
 #define BENCH_SUPPORT_CORES_H
@@ -9,13 +9,14 @@
 #include <sched.h>
 #include <stddef.h>
 
-/* Ask before anything stays on a core. Ends the program when the system doesn't tell. */
+/* Returns the cores. Call it before anything is pinned. Ends the program if the system doesn't
+ * report them. */
 cpu_set_t cores_all(void);
 
-/* Puts the calling thread, and those it starts, on one core: of n, the number modulo n. */
+/* Pins the calling thread, and those it starts, to core number modulo n of n. */
 void cores_stay_on(const cpu_set_t *cores, size_t number);
 
-/* Nanoseconds. The calling thread must stay on the first core. */
+/* Returns nanoseconds. The calling thread must be pinned to the first core. */
 double cores_measure_trip(const cpu_set_t *cores);
 
 #endif

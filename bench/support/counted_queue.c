@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every function of the source gets another name, so that the library's own can be beside it. The
- * count is the thread's own and grows only where an exchange has failed: what it costs is lost in
- * what the failure cost.
+ * count is the thread's own and grows only after a failed exchange, so its cost does not matter.
  */
 #include "counted_queue.h"
 
@@ -27,7 +26,7 @@ static _Thread_local uint64_t retries;
 
 static inline bool counted_exchange(_Atomic uint64_t *tail, uint64_t *seen, uint64_t claimed)
 {
-	/* seq_cst, relaxed: as in command_queue_claim_behind(), whose exchange this is. */
+	/* seq_cst, relaxed: see command_queue_claim_behind(), whose exchange this is */
 	bool exchanged = atomic_compare_exchange_weak_explicit(
 		tail, seen, claimed, memory_order_seq_cst, memory_order_relaxed);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's command queue with its retries counted: its own source, compiled once more with a
- * counter at the exchange that claims a cell. It shares the library's struct and the functions that
- * are not here.
+ * The counted queue is the library's command queue with its retries counted: its own source,
+ * compiled a second time with a counter at the exchange that claims a cell. It shares the library's
+ * struct and the functions that are not here.
  */
 #ifndef BENCH_SUPPORT_COUNTED_QUEUE_H
 #define BENCH_SUPPORT_COUNTED_QUEUE_H
@@ -14,12 +14,12 @@
 struct command_cell;
 struct command_queue;
 
-/* As command_queue_claim(), command_queue_claim_many() and command_queue_wait(). */
+/* These are command_queue_claim(), command_queue_claim_many() and command_queue_wait(). */
 struct command_cell *counted_queue_claim(struct command_queue *queue, uint64_t *position);
 bool counted_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position);
 struct command_cell *counted_queue_wait(struct command_queue *queue, uint64_t *position);
 
-/* Exchanges of the calling thread that have failed, in all queues. */
+/* Returns the failed exchanges of the calling thread, in all queues. */
 uint64_t counted_queue_retries(void);
 
 #endif

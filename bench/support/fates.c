@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each thread has counts of its own, on lines of their own, so that counting disturbs no other. */
+/* Each thread has its own counts, on cache lines of their own, so that counting disturbs no other
+ * thread. */
 #include "fates.h"
 
 #include "process.h"
@@ -9,7 +10,7 @@
 
 #define MAX_THREADS 1024
 
-/* One thread's; its own to write, anyone's to read. */
+/* A counter is written by one thread and read by any. */
 struct counter {
 	_Alignas(64) _Atomic int64_t fates[FATE_COUNT];
 };
@@ -20,7 +21,7 @@ static _Thread_local struct counter *own_counter;
 
 static struct counter *claim_counter(void)
 {
-	/* relaxed: it only hands out numbers; the counter is zero from the start. */
+	/* relaxed: it only hands out numbers; the counter is zero from the start */
 	int number = atomic_fetch_add_explicit(&counters_used, 1, memory_order_relaxed);
 
 	if (number >= MAX_THREADS)
@@ -36,7 +37,7 @@ void fates_add(enum fate fate)
 	if (!own_counter)
 		own_counter = claim_counter();
 	count = &own_counter->fates[fate];
-	/* relaxed: nobody else writes it. */
+	/* relaxed: no other thread writes it */
 	before = atomic_load_explicit(count, memory_order_relaxed);
 	/* release: readers of the count see the rest; pairs with the acquire in fates_counted() */
 	atomic_store_explicit(count, before + 1, memory_order_release);
@@ -47,7 +48,7 @@ int64_t fates_counted(enum fate fate)
 	int64_t sum = 0;
 
 	for (int i = 0; i < MAX_THREADS; i++) {
-		/* acquire: sees what was done before; pairs with the release in fates_add(). */
+		/* acquire: sees the work before; pairs with the release in fates_add() */
 		sum += atomic_load_explicit(&counters[i].fates[fate], memory_order_acquire);
 	}
 	return sum;

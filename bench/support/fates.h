@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many timers came back, and how. Counted by any thread, read by any; for the whole process,
- * for a trial has one of its own.
+ * Fates are how many timers came back, and how. Any thread counts and reads them; they belong to
+ * the whole process, as each trial has its own.
  */
 #ifndef BENCH_SUPPORT_FATES_H
 #define BENCH_SUPPORT_FATES_H
@@ -12,7 +12,7 @@ enum fate { FATE_RAN, FATE_DRAINED, FATE_STOPPED, FATE_COUNT };
 
 void fates_add(enum fate fate);
 
-/* Whoever sees a count sees what its threads had done before. */
+/* Returns a count. The reader also sees the work that its threads did before counting. */
 int64_t fates_counted(enum fate fate);
 
 #endif

@@ -40,7 +40,7 @@ void figures_run(struct figures *figures, void (*trial)(const void *argument, vo
 
 	assert(count <= FIGURES_MEASURES && figures->runs < FIGURES_RUNS);
 	if (!process_run_trial(trial, argument, result, result_size))
-		exit(1); /* the trial has said why */
+		exit(1); /* the trial has printed why */
 	for (size_t i = 0; i < count; i++)
 		figures->values[i][figures->runs] = measures[i];
 	figures->runs++;

@@ -22,7 +22,8 @@ struct text format_count(int64_t count)
 	return grouped;
 }
 
-/* Three digits of `number`, in `unit`; no zeros after the point of a whole one. */
+/* Formats `number` with three digits and `unit`, without zeros after the point of a whole
+ * number. */
 static struct text format_scaled(double number, const char *unit)
 {
 	double size = number < 0 ? -number : number;

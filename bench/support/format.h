@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers as people read them: printf("%s", format_count(1000000).characters) is 1,000,000. */
+/* These functions format numbers for people: printf("%s", format_count(1000000).characters) prints
+ * 1,000,000. */
 #ifndef BENCH_SUPPORT_FORMAT_H
 #define BENCH_SUPPORT_FORMAT_H
 
@@ -11,13 +12,13 @@ struct text {
 
 struct text format_count(int64_t count);
 
-/* Three digits and a unit: "812 ns", "1.23 ms", "10 s". */
+/* Formats three digits and a unit: "812 ns", "1.23 ms", "10 s". */
 struct text format_duration(int64_t nanoseconds);
 
-/* "812 B", "201 MiB" */
+/* Formats bytes: "812 B", "201 MiB". */
 struct text format_bytes(int64_t bytes);
 
-/* "0.83 million" or "83,210": a second's commands. */
+/* Formats commands a second: "0.83 million" or "83,210". */
 struct text format_rate(double per_second);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers that a seed repeats (splitmix64). Each thread has its own generator. */
+/* A generator makes random numbers that a seed repeats (splitmix64). Each thread has its own. */
 #ifndef BENCH_SUPPORT_GENERATOR_H
 #define BENCH_SUPPORT_GENERATOR_H
 
@@ -23,7 +23,8 @@ static inline uint64_t generator_next(struct generator *generator)
 	return scramble(generator->state);
 }
 
-/* `least` ≤ answer < `end`. By way of a double: one multiplication instead of a division. */
+/* Returns a number from `least` to below `end`. It goes through a double: one multiplication
+ * instead of a division. */
 static inline int64_t generator_range(struct generator *generator, int64_t least, int64_t end)
 {
 	double fraction = (double)(generator_next(generator) >> 11) * 0x1p-53;

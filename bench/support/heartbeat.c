@@ -47,7 +47,7 @@ void heartbeat_advance(struct heartbeat *heartbeat)
 	heartbeat->deadline += heartbeat->period;
 }
 
-/* A timer that is stopped while it runs may not have come to plan the next beat. */
+/* A timer that was stopped while it ran may not have planned the next beat. */
 static bool has_beaten(const struct heartbeat *heartbeat)
 {
 	return heartbeat->count > 0 &&

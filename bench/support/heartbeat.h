@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer that is to run once a period, and how late it was: what a crowd does to a bystander.
+ * A heartbeat is a timer that runs once a period and records its lateness: the effect of a crowd on
+ * other timers.
  *
- * Who may call: the wheel's thread that runs the beat, one at a time, while it beats; everything
- * else when it has not begun or has been stopped. Times are on the stopwatch, nanoseconds.
+ * While it beats, only the wheel's thread that runs the beat may call, one at a time; everything
+ * else may be called before it has begun or after it was stopped. Times are on the stopwatch, in
+ * nanoseconds.
  */
 #ifndef BENCH_SUPPORT_HEARTBEAT_H
 #define BENCH_SUPPORT_HEARTBEAT_H
@@ -22,14 +24,14 @@ struct beat {
 
 struct heartbeat {
 	int64_t period;
-	int64_t deadline; /* of the next beat; 0: it never began */
+	int64_t deadline; /* when the next beat is due, or 0 before the first */
 	size_t count;
 	struct beat *beats;
 };
 
-/* Of some beats. */
+/* Lateness sums up some beats. */
 struct lateness {
-	double beats; /* how many */
+	double beats; /* their number */
 	double p50;
 	double p90;
 	double p99;
@@ -39,23 +41,23 @@ struct lateness {
 void heartbeat_create(struct heartbeat *heartbeat, int64_t period);
 void heartbeat_destroy(struct heartbeat *heartbeat);
 
-/* Plans the next beat for `first`, or for the beat after it that can still be met `soon`. */
+/* Plans the next beat for `first`, or for the beat after it that can still be met after `soon`. */
 void heartbeat_plan(struct heartbeat *heartbeat, int64_t first, int64_t soon);
 
-/* It beats now. Who calls it plans the next one: heartbeat_advance(), once. */
+/* Records a beat now. The caller then plans the next one with heartbeat_advance(). */
 void heartbeat_beat(struct heartbeat *heartbeat);
 void heartbeat_advance(struct heartbeat *heartbeat);
 
 /*
- * Once it was stopped at `now`: beats that were due and did not come are counted with the lateness
- * that they have reached, or else a stall that outlasts the watching would not be seen.
+ * Counts, once it was stopped at `now`, due beats that did not come, with the lateness that they
+ * have reached. Otherwise a stall beyond the end of the measurement would not be seen.
  */
 void heartbeat_note_missed(struct heartbeat *heartbeat, int64_t now);
 
-/* When the timer of this beat was set: when the beat before it came. */
+/* Returns when the timer of this beat was set, which is when the beat before it came. */
 int64_t heartbeat_set_at(const struct heartbeat *heartbeat, size_t beat);
 
-/* Of the beats whose lateness was recorded there. */
+/* Sums up the beats whose lateness was recorded there. */
 struct lateness lateness_of(const struct percentiles *histogram);
 
 #endif

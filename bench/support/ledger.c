@@ -82,7 +82,7 @@ static void audit_fired(const struct ledger_entry *entry, struct ledger_verdict 
 
 static void audit_entry(const struct ledger_entry *entry, struct ledger_verdict *verdict)
 {
-	/* relaxed: the threads that counted have been joined. */
+	/* relaxed: the threads that counted have been joined */
 	uint32_t returns = atomic_load_explicit(&entry->returns, memory_order_relaxed);
 
 	if (returns == 0) {

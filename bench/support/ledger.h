@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps account of values given to a wheel: what was asked for each of them, how it came back, and
- * at the end whether that was right.
+ * A ledger accounts for values given to a wheel: which commands there were, how each value came
+ * back, and at the end whether that was right.
  *
- * Who may call: before a command, the one thread that gives this value's commands (ledger_ask_*),
- * and after it the same (ledger_asked_*); any thread when the value comes back; ledger_audit() when
- * all that is over. Every time is on the wheel's clock.
+ * The thread that makes a value's commands calls ledger_ask_*() before each and ledger_asked_*()
+ * after it; any thread calls when the value comes back; ledger_audit() comes last. All times are on
+ * the wheel's clock.
  *
- * A call takes a while, and the deadline counts from some moment inside it. So each set and move
- * leaves a window of possible deadlines, and a timer that ran must have had one of its windows.
- * A timer may fire, with its old deadline, just before its move or remove is applied: then the
- * wheel does not count that command as one that found its key, and the audit compares these counts.
+ * The deadline counts from some moment during a call. Each set and move therefore leaves a window
+ * of possible deadlines, and a timer that ran must have had a deadline in one of its windows. A
+ * timer may fire, with its old deadline, just before its move or remove is applied: then the wheel
+ * does not count that command as one that found its key, and the audit compares these counts.
  */
 #ifndef BENCH_SUPPORT_LEDGER_H
 #define BENCH_SUPPORT_LEDGER_H
@@ -24,20 +24,20 @@ enum ledger_fate { LEDGER_AWAITED, LEDGER_FIRED, LEDGER_REPLACED, LEDGER_REMOVED
 
 struct ledger_window {
 	tw_duration first;
-	uint32_t length; /* nanoseconds; UINT32_MAX: that or more */
+	uint32_t length; /* nanoseconds; UINT32_MAX for that or more */
 };
 
 struct ledger_entry {
-	/* The commanding thread's. */
+	/* Only the commanding thread writes these. */
 	struct ledger_window set;
 	struct ledger_window move;
 	bool was_moved;
 	bool was_removed;
-	/* Whoever brings it back first. */
+	/* The first thread that brings it back writes these. */
 	uint8_t fate;
 	tw_duration deadline;
 	tw_duration lateness;
-	/* Any thread. */
+	/* Any thread may write these. */
 	_Atomic uint32_t returns;
 };
 
@@ -49,20 +49,20 @@ struct ledger_verdict {
 	uint64_t early;          /* ran before its deadline, or with one sooner than asked for */
 	uint64_t lost;           /* never came back */
 	uint64_t twice;          /* came back more than once */
-	uint64_t wrong_reason;   /* released for something that nobody asked for */
-	uint64_t wrong_deadline; /* later than asked for */
+	uint64_t wrong_reason;   /* released for a reason that was not requested */
+	uint64_t wrong_deadline; /* later than requested */
 };
 
-/* Before the call, with the time just read: the earliest deadline that the timer can get. */
+/* Notes the time just read before the call: the start of the window. */
 void ledger_ask_set(struct ledger_entry *entry, tw_duration now, tw_duration delay);
 void ledger_ask_move(struct ledger_entry *entry, tw_duration now, tw_duration delay);
 void ledger_ask_remove(struct ledger_entry *entry);
 
-/* After the call, with the time read then: the window's end. */
+/* Notes the time read after the call: the end of the window. */
 void ledger_asked_set(struct ledger_entry *entry, tw_duration now, tw_duration delay);
 void ledger_asked_move(struct ledger_entry *entry, tw_duration now, tw_duration delay);
 
-/* The value has come back. False: not for the first time. */
+/* Notes that the value came back. Returns whether it is the first time. */
 bool ledger_return(struct ledger_entry *entry, enum ledger_fate fate, tw_duration deadline,
 		   tw_duration now);
 

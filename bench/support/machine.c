@@ -38,7 +38,7 @@ static void read_processor(char *name, size_t size)
 		fclose(file);
 }
 
-/* ", 32 MiB L3", or nothing where the system doesn't tell. */
+/* Writes ", 32 MiB L3", or nothing where the system doesn't report it. */
 static void read_cache(char *cache, size_t size)
 {
 	FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
@@ -59,7 +59,7 @@ const char *machine_description(void)
 	int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 
 	uname(&kernel);
-	/* The version proper: what follows the dash is the distribution's. */
+	/* The version ends at the dash; the distribution's follows. */
 	kernel.release[strcspn(kernel.release, "-")] = '\0';
 	read_processor(processor, sizeof(processor));
 	read_cache(cache, sizeof(cache));

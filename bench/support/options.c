@@ -31,7 +31,7 @@ static const struct unit duration_units[] = {
 	{NULL, 0},
 };
 
-/* For messages; the one static of a program that has one command line. */
+/* This name is for messages. It is static, as a program has one command line. */
 static const char *program_name = "bench";
 
 void options_refuse(const char *format, ...)
@@ -55,7 +55,8 @@ static const struct unit *find_unit(const struct unit *units, const char *name)
 	return NULL;
 }
 
-/* Whether it starts as a plain decimal number: no sign, hexadecimal digits, "inf" or "nan". */
+/* Returns whether it starts as a plain decimal number: no sign, hexadecimal digits, "inf" or
+ * "nan". */
 static bool starts_plainly(const char *text)
 {
 	if (*text == '.')
@@ -63,7 +64,8 @@ static bool starts_plainly(const char *text)
 	return isdigit((unsigned char)text[0]) && text[1] != 'x' && text[1] != 'X';
 }
 
-/* "1.5ms" with units of time is 1500000. False: not a number with one of these units. */
+/* Parses a number with one of these units: "1.5ms" with units of time is 1500000. Returns false if
+ * it is none. */
 static bool parse_number(const char *text, const struct unit *units, const char *bare_unit,
 			 double *number)
 {
@@ -190,7 +192,7 @@ static void print_help(const char *question, const struct program_option *option
 	exit(0);
 }
 
-/* Parses argv[at] and answers how many arguments it took. */
+/* Parses argv[at]. Returns the number of arguments that it took. */
 static int parse_argument(char **arguments, const struct program_option *options)
 {
 	const char *name = arguments[0] + 2;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bench's command line: --name=value, --name value, flags; --help is written from the table.
+ * This parses a bench's command line: --name=value, --name value, flags; --help is written from the
+ * table.
  *
  *     int64_t count = 1000000;
  *     const struct program_option options[] = {
@@ -9,7 +10,7 @@
  *     };
  *     options_parse(argc, argv, "What does it answer?", options);
  *
- * Anything wrong is said on stderr, in a line that names the option, and ends the program with 2.
+ * An error is reported on stderr, in a line that names the option, and ends the program with 2.
  */
 #ifndef BENCH_SUPPORT_OPTIONS_H
 #define BENCH_SUPPORT_OPTIONS_H
@@ -19,7 +20,7 @@
 enum option_kind {
 	OPTION_COUNT,    /* int64_t: 250000, 250k, 1m, 2g */
 	OPTION_DURATION, /* int64_t nanoseconds: 500us, 1ms, 10s, 1h */
-	OPTION_SECONDS,  /* int64_t nanoseconds: as OPTION_DURATION, a bare number is seconds */
+	OPTION_SECONDS,  /* int64_t nanoseconds, where a bare number is seconds */
 	OPTION_CHOICE,   /* int: the position of the word in `choices` */
 	OPTION_TEXT,     /* const char *: a file's path */
 	OPTION_FLAG      /* bool, no value */
@@ -38,7 +39,8 @@ struct program_option {
 void options_parse(int argc, char **argv, const char *question,
 		   const struct program_option *options);
 
-/* Says what is wrong with the command line and ends the program with 2. printf's arguments. */
+/* Reports what is wrong with the command line and ends the program with 2. Takes printf's
+ * arguments. */
 __attribute__((format(printf, 1, 2), noreturn)) void options_refuse(const char *format, ...);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls at a steady pace, and what they take their caller: one thread, busy between the calls.
+ * A pace makes calls at a steady rate and times them, in one thread that spins between the calls.
  *
  *     struct pace pace = pace_start(1000);
  *     for (...) {
@@ -9,24 +9,24 @@
  *         percentiles_record(times, pace_took(&pace, start));
  *     }
  *
- * A call that overruns holds up those behind it, and what they wait counts as theirs: each counts
- * from when it was due. Otherwise one stall would be one slow call, however many it was in the way
- * of, and who can't keep the pace at all would look the better for it. What holds up the thread
- * between two calls is not the calls' fault, and puts off all that follow.
+ * A call that overruns delays those behind it, and their wait counts as theirs: each counts from
+ * when it was due. Otherwise one stall would be one slow call, however many it delayed, and a
+ * contender that can't keep the pace would look better. Delays of the thread between two calls do
+ * not count, and postpone all that follow.
  */
 #ifndef BENCH_SUPPORT_PACE_H
 #define BENCH_SUPPORT_PACE_H
 
 #include "stopwatch.h"
 
-/* Nanoseconds all. */
+/* All fields are nanoseconds. */
 struct pace {
 	int64_t step; /* from one call to the next */
 	int64_t due;  /* the last call awaited */
 	int64_t overhead;
 	int64_t begun;
 	int64_t ended;   /* the last call */
-	int64_t held_up; /* in all, by other things than calls */
+	int64_t held_up; /* in all, outside of calls */
 };
 
 static inline struct pace pace_start(int64_t step)
@@ -37,14 +37,14 @@ static inline struct pace pace_start(int64_t step)
 		.step = step, .due = now, .overhead = overhead, .begun = now, .ended = now};
 }
 
-/* So much time was not the calls'. */
+/* Postpones the calls by a delay outside of them. */
 static inline void pace_put_off(struct pace *pace, int64_t by)
 {
 	pace->held_up += by;
 	pace->due += by;
 }
 
-/* Waits until the next call is due; answers what it is to be counted from. */
+/* Waits until the next call is due. Returns the time from which it counts. */
 static inline int64_t pace_await(struct pace *pace)
 {
 	int64_t now = stopwatch_now();
@@ -61,14 +61,14 @@ static inline int64_t pace_await(struct pace *pace)
 	return now;
 }
 
-/* When the call has just ended: what it took since `start`, the clock's own time subtracted. */
+/* Returns, right after the call, its time since `start`, less the clock's own time. */
 static inline int64_t pace_took(struct pace *pace, int64_t start)
 {
 	pace->ended = stopwatch_now();
 	return pace->ended - start - pace->overhead;
 }
 
-/* After the last of `calls`: how many a second there were while nothing but calls took time. */
+/* Returns, after the last of `calls`, the calls a second in the time that the calls took. */
 static inline double pace_reached(const struct pace *pace, int64_t calls)
 {
 	return (double)calls / seconds_of(stopwatch_now() - pace->begun - pace->held_up);

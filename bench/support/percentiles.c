@@ -2,7 +2,7 @@
 /*
  * Values under 128 have a bucket each. Above, the seven bits after the leading one choose among 128
  * buckets of their power of two, so that a bucket is at most 1/128 of its values wide; a percentile
- * answers with the bucket's middle.
+ * is the bucket's middle.
  *
  * All fields are atomic with one writer, so that a progress line can read while a worker records:
  * load, add, store, all relaxed. They are statistics and order nothing.
@@ -50,13 +50,13 @@ static int64_t bucket_middle(size_t bucket)
 
 static uint64_t read_count(const _Atomic uint64_t *counter)
 {
-	/* relaxed: a statistic, orders nothing. */
+	/* relaxed: a statistic, orders nothing */
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 static void add(_Atomic uint64_t *counter, uint64_t amount)
 {
-	/* relaxed: a statistic with one writer, orders nothing. */
+	/* relaxed: a statistic with one writer, orders nothing */
 	atomic_store_explicit(counter, read_count(counter) + amount, memory_order_relaxed);
 }
 
@@ -80,13 +80,13 @@ void percentiles_destroy(struct percentiles *histogram)
 
 static int64_t read_bound(const _Atomic int64_t *bound)
 {
-	/* relaxed: a statistic, orders nothing. */
+	/* relaxed: a statistic, orders nothing */
 	return atomic_load_explicit(bound, memory_order_relaxed);
 }
 
 static void move_bound(_Atomic int64_t *bound, int64_t value)
 {
-	/* relaxed: a statistic with one writer, orders nothing. */
+	/* relaxed: a statistic with one writer, orders nothing */
 	atomic_store_explicit(bound, value, memory_order_relaxed);
 }
 
@@ -107,7 +107,7 @@ void percentiles_record(struct percentiles *histogram, int64_t value)
 
 void percentiles_merge(struct percentiles *histogram, const struct percentiles *other)
 {
-	/* Counted anew from the buckets: `other` may be recorded into meanwhile. */
+	/* The count is summed from the buckets: `other` may be recorded into meanwhile. */
 	uint64_t count = 0;
 
 	for (size_t i = 0; i < BUCKET_COUNT; i++) {

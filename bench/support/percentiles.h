@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Percentiles of nanoseconds without keeping the samples: log-linear buckets, 128 to each power of
- * two, so a percentile is off by 0.4 % at most; the greatest and the smallest value are exact.
+ * A histogram gives percentiles of nanoseconds without keeping the samples: log-linear buckets, 128
+ * to each power of two, so a percentile is off by 0.4 % at most; the greatest and the smallest
+ * value are exact.
  *
  * One thread records into a histogram, any thread may read it meanwhile. Give each thread its own
  * and merge them.
@@ -13,22 +14,22 @@
 
 struct percentiles;
 
-/* An empty histogram, 58 KiB. Ends the program when memory is out. */
+/* Creates an empty histogram of 58 KiB. Ends the program when memory is out. */
 struct percentiles *percentiles_create(void);
 void percentiles_destroy(struct percentiles *histogram);
 
-/* A value under 0 is counted as 0 by the percentiles; percentiles_least() still tells it. */
+/* Records a value. The percentiles count a negative one as 0; percentiles_least() reports it. */
 void percentiles_record(struct percentiles *histogram, int64_t value);
 
-/* Adds what `other` holds. */
+/* Adds the samples of `other`. */
 void percentiles_merge(struct percentiles *histogram, const struct percentiles *other);
 
 uint64_t percentiles_count(const struct percentiles *histogram);
 
-/* The value that `percent` of the samples do not exceed; 0 without samples. */
+/* Returns the value that `percent` of the samples do not exceed; 0 without samples. */
 int64_t percentiles_at(const struct percentiles *histogram, double percent);
 
-/* The smallest and the greatest value; 0 without samples. */
+/* Return the smallest and the greatest value; 0 without samples. */
 int64_t percentiles_least(const struct percentiles *histogram);
 int64_t percentiles_most(const struct percentiles *histogram);
 

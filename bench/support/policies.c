@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys stand in queues, which are lists through one array: a key's item has the number of the next
- * and of the previous one, and behind the keys' items are the heads of the queues. Each queue has
- * its keys from the first that came to the last, its count and its weight.
+ * Keys are in queues, which are lists through one array: a key's item has the numbers of the next
+ * and of the previous one, and the heads of the queues follow the keys' items. Each queue has its
+ * keys from the oldest to the newest, its count and its weight.
  *
  * LRU, CLOCK, S3-FIFO and the library's policy differ in their rules: what a use does, how one step
  * of an eviction goes, and where a new key enters. ARC and the optimum have loops of their own.
@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-/* The places of a key. ARC has its recent keys in the small queue and its frequent in the main. */
+/* These are the places of a key. ARC has its recent keys in SMALL and its frequent ones in MAIN. */
 enum place { NOWHERE, SMALL, MAIN, GHOST_SMALL, GHOST_MAIN, PLACES };
 
 enum { USES_MOST = 3, MAIN_AFTER_USES = 2, LOOKS = 512 };
@@ -35,14 +35,14 @@ struct simulation {
 	uint64_t weight[PLACES];
 	/* These belong to the library's policy. */
 	uint32_t evictions;
-	unsigned looks; /* that are left to the current access */
+	unsigned looks; /* left to the current access */
 	double share;
 	double flow;
 };
 
 struct rules {
 	void (*use)(struct simulation *simulation, uint32_t key);
-	/* Evicts an entry, or goes on to the next candidate. There is an entry. */
+	/* Evicts an entry, or advances to the next candidate. There is an entry. */
 	void (*step)(struct simulation *simulation);
 	/* Returns the queue for a new key, SMALL or MAIN, and takes the key out of the ghosts. */
 	enum place (*admit)(struct simulation *simulation, uint32_t key);
@@ -400,7 +400,8 @@ uint64_t simulate_arc(const struct replay *replay)
 
 /* ---- The optimum ---- */
 
-/* A heap has the latest next use on top. A use is its place in the trace, above the key. */
+/* A heap has the latest next use on top. A use is its place in the trace, in the bits above the
+ * key. */
 struct heap {
 	uint64_t *uses;
 	size_t count;
@@ -471,7 +472,7 @@ uint64_t simulate_optimum(const struct replay *replay)
 		while (count > replay->limit) {
 			uint64_t use = heap_pop(&heap);
 
-			/* Uses that have come are in the heap still. */
+			/* The heap still has past uses. */
 			if (held[(uint32_t)use] != use >> 32)
 				continue;
 			held[(uint32_t)use] = 0;

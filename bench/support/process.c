@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In bytes; all 0: the system doesn't say. */
+/* All fields are bytes, and 0 if the system doesn't report them. */
 struct sizes {
 	int64_t mapped;
 	int64_t resident;
@@ -149,7 +149,7 @@ void *process_allocate(size_t size)
 
 	if (!memory)
 		process_fail("out of memory: %zu bytes", size);
-	/* Each page is written to, so that it is resident before anyone measures. */
+	/* Each page is written to, so that it is resident before the measurement. */
 	for (size_t i = 0; i < size; i += page)
 		memory[i] = 0;
 	return (void *)memory;

@@ -54,9 +54,9 @@ void progress_show(struct progress *progress, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	/* What was printed before comes before, also where both streams go to one file. */
+	/* Earlier output comes first, also where both streams go to one file. */
 	fflush(stdout);
-	/* Erase to the end of the line: the one before may have been longer. */
+	/* The line is erased to its end: the one before may have been longer. */
 	if (progress->columns)
 		fprintf(progress->stream, "\r%.*s\033[K", progress->columns - 1, line);
 	else

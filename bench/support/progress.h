@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far a long run is: on a terminal one line that is written over, in a pipe or file plain
- * lines, once a second. One thread.
+ * Progress shows how far a long run is: on a terminal one line that is overwritten, in a pipe or
+ * file plain lines, once a second. Only one thread may call.
  */
 #ifndef BENCH_SUPPORT_PROGRESS_H
 #define BENCH_SUPPORT_PROGRESS_H
@@ -13,21 +13,22 @@
 struct progress {
 	FILE *stream;
 	bool quiet;
-	int columns;      /* of the terminal; 0: none */
+	int columns;      /* 0 without a terminal */
 	int64_t interval; /* nanoseconds between two lines */
 	int64_t next;
 };
 
 struct progress progress_start(FILE *stream, bool quiet);
 
-/* Whether it is time for another line; ask before composing it. */
+/* Returns whether it is time for another line; ask before composing it. */
 bool progress_is_due(struct progress *progress);
 
-/* Shows a line, printf's arguments, no newline. A terminal gets what fits into its width. */
+/* Shows a line, with printf's arguments and no newline. A terminal gets what fits into its
+ * width. */
 __attribute__((format(printf, 2, 3))) void progress_show(struct progress *progress,
 							 const char *format, ...);
 
-/* Wipes the line (a terminal). */
+/* Erases the line on a terminal. */
 void progress_wipe(struct progress *progress);
 
 #endif

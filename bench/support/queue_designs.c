@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ring: src/runtime/command_queue.c, its retries counted (counted_queue.h). The variant with
+ * Ring: src/runtime/command_queue.c, with its retries counted (counted_queue.h). The variant with
  * fetch-and-add differs from it in the claim and in how a producer waits, and shares its cells and
  * its consumer.
  *
  * Linked list, after Dmitry Vyukov: a producer exchanges the tail for its node, then links the node
- * before to it. Nodes come from an array of the producer's own, used in turn, which is the cheapest
- * recycling there is, for the commands of one producer are consumed in its order; or from malloc.
+ * before to it. Nodes come from malloc, or from an array of the producer's own, used in turn. That
+ * is the cheapest recycling, as the commands of one producer are consumed in its order.
  *
- * Locked array: producers append to one array under a mutex, the consumer reads another one
- * without, and exchanges the two when it has read all.
+ * Locked array: producers append to one array under a mutex, the consumer reads another one without
+ * it, and swaps the two when it has read all.
  *
  * May run together: push by any number of threads, each with its own producer's number, with peek
- * and pop by one consumer.
- * Linearization: push at the exchange or addition that moves the tail, of the array under the lock.
+ * and pop by one consumer. Linearization: push at the exchange or addition that moves the tail, of
+ * the array under the lock.
  */
 #include "queue_designs.h"
 
@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Resident already, as the ring's cells are. */
+/* Allocates resident memory, as the ring's cells are. */
 static void *allocate_lines(size_t size)
 {
 	void *memory = aligned_alloc(CACHE_LINE, size);
@@ -71,7 +71,7 @@ static void ring_push(void *ring, const struct command *commands, size_t group)
 	}
 }
 
-/* As tw_set_timers() does it: one by one when there is no room for all. */
+/* Pushes one by one if there is no room for all, as tw_set_timers() does. */
 static void ring_push_together(void *ring, const struct command *commands, size_t group)
 {
 	struct command_queue *queue = ring;
@@ -101,9 +101,9 @@ static void ring_pop(void *ring, size_t count)
 
 /* --- Gate ------------------------------------------------------------------------------------- */
 
-/* Where producers sleep until a number, which only grows, has reached what they await. */
+/* At a gate producers sleep until a number, which only grows, has reached what they await. */
 struct gate {
-	_Alignas(CACHE_LINE) _Atomic uint64_t awaited; /* the least; UINT64_MAX: nobody waits */
+	_Alignas(CACHE_LINE) _Atomic uint64_t awaited; /* the least, UINT64_MAX if none */
 	pthread_mutex_t lock;
 	pthread_cond_t opened;
 };
@@ -125,13 +125,13 @@ static void gate_wait(struct gate *gate, _Atomic uint64_t *number, uint64_t awai
 {
 	pthread_mutex_lock(&gate->lock);
 	for (;;) {
-		/* relaxed: written under the lock that we hold. */
+		/* relaxed: written under the lock, which is held here */
 		if (awaited < atomic_load_explicit(&gate->awaited, memory_order_relaxed)) {
-			/* seq_cst: the announcement, before the second look; pairs with the load in
-			 * gate_pass(). */
+			/* seq_cst: the announcement, before the second check; pairs with the load
+			 * in gate_pass() */
 			atomic_store_explicit(&gate->awaited, awaited, memory_order_seq_cst);
 		}
-		/* seq_cst: the second look; pairs with the store in gate_pass(). */
+		/* seq_cst: the second check; pairs with the store in gate_pass() */
 		if (atomic_load_explicit(number, memory_order_seq_cst) >= awaited)
 			break;
 		pthread_cond_wait(&gate->opened, &gate->lock);
@@ -139,16 +139,16 @@ static void gate_wait(struct gate *gate, _Atomic uint64_t *number, uint64_t awai
 	pthread_mutex_unlock(&gate->lock);
 }
 
-/* Consumer: the number is `reached` now. */
+/* Sets the number to `reached`. Only the consumer calls it. */
 static void gate_pass(struct gate *gate, _Atomic uint64_t *number, uint64_t reached)
 {
-	/* seq_cst: publishes that the consumer is done, then looks for the announcement; pairs with
-	 * the loads of the number by producers, and with the announcement in gate_wait(). */
+	/* seq_cst: publishes the number, then checks for the announcement; pairs with the loads of
+	 * the number by producers, and with the announcement in gate_wait() */
 	atomic_store_explicit(number, reached, memory_order_seq_cst);
 	if (atomic_load_explicit(&gate->awaited, memory_order_seq_cst) > reached)
 		return;
 	pthread_mutex_lock(&gate->lock);
-	/* relaxed: read under the lock, or by this thread. */
+	/* relaxed: read under the lock, or by this thread */
 	atomic_store_explicit(&gate->awaited, UINT64_MAX, memory_order_relaxed);
 	pthread_cond_broadcast(&gate->opened);
 	pthread_mutex_unlock(&gate->lock);
@@ -158,7 +158,7 @@ static void gate_pass(struct gate *gate, _Atomic uint64_t *number, uint64_t reac
 
 /*
  * A producer claims before it knows of room, so it can't give up, and must be woken for its own
- * position: others may go on past it until the ring is full, and the consumer can't.
+ * position: others may pass it until the ring is full, and the consumer can't.
  */
 struct adding_ring {
 	struct command_queue queue;
@@ -185,18 +185,18 @@ static void adding_ring_destroy(void *ring)
 	free(adding);
 }
 
-/* Whether the cell of `position` is free; as command_queue_has_room(). */
+/* Returns whether the cell of `position` is free, as command_queue_has_room() does. */
 static bool adding_ring_has_room(struct command_queue *queue, uint64_t position)
 {
 	uint64_t head;
 
-	/* acquire: the consumer has read the cell; pairs with the release below. */
+	/* acquire: the consumer has read the cell; pairs with the release below */
 	head = atomic_load_explicit(&queue->head_seen, memory_order_acquire);
 	if (position - head < queue->capacity)
 		return true;
-	/* acquire: pairs with the store in gate_pass(). */
+	/* acquire: pairs with the store in gate_pass() */
 	head = atomic_load_explicit(&queue->head, memory_order_acquire);
-	/* release: passes on what the load of the head acquired; pairs with the acquire above. */
+	/* release: passes on what the load of the head acquired; pairs with the acquire above */
 	atomic_store_explicit(&queue->head_seen, head, memory_order_release);
 	return position - head < queue->capacity;
 }
@@ -207,12 +207,12 @@ static void adding_ring_push(void *ring, const struct command *commands, size_t 
 	struct command_queue *queue = &adding->queue;
 
 	for (size_t i = 0; i < group; i++) {
-		/* seq_cst: as the exchange in command_queue_claim_many(); pairs with the load
-		 * in command_queue_tail(). */
+		/* seq_cst: see the exchange in command_queue_claim_many(); pairs with the load in
+		 * command_queue_tail() */
 		uint64_t position =
 			atomic_fetch_add_explicit(&queue->tail, 1, memory_order_seq_cst);
 
-		/* Woken when half of the ring before it is free. */
+		/* It is woken when half of the ring before it is free. */
 		while (!adding_ring_has_room(queue, position))
 			gate_wait(&adding->room, &queue->head, position - queue->capacity / 2);
 		ring_fill(queue, position, &commands[i]);
@@ -234,27 +234,27 @@ struct linked_node {
 	struct command command;
 };
 
-/* A producer's nodes. */
+/* A lane has a producer's nodes. */
 struct linked_lane {
-	/* Constant. */
-	struct linked_node *nodes; /* NULL: every node is from malloc */
+	/* These are constant. */
+	struct linked_node *nodes; /* NULL if every node is from malloc */
 	uint64_t capacity;         /* a power of two */
-	/* The producer's. */
+	/* The producer writes these. */
 	uint64_t taken;
 	uint64_t given_seen;
-	/* The consumer writes, the producer reads when it needs a node. */
-	_Alignas(CACHE_LINE) _Atomic uint64_t given; /* nodes that came back */
+	/* The consumer writes this, the producer reads it when it needs a node. */
+	_Alignas(CACHE_LINE) _Atomic uint64_t given; /* returned nodes */
 	struct gate room;
 };
 
 struct linked {
-	/* Any producer. */
+	/* Any producer may write this. */
 	_Alignas(CACHE_LINE) _Atomic(struct linked_node *) tail;
-	/* The consumer's. */
+	/* The consumer writes these. */
 	_Alignas(CACHE_LINE) struct linked_node *head; /* consumed; the next command follows it */
 	uint64_t given[QUEUE_PRODUCERS];
 	struct linked_node first;
-	/* Constant. */
+	/* These are constant. */
 	size_t producers;
 	struct linked_lane lanes[QUEUE_PRODUCERS];
 };
@@ -296,7 +296,7 @@ static void linked_destroy(void *list)
 {
 	struct linked *queue = list;
 
-	/* The last node consumed; those before it have come back. */
+	/* This is the last node consumed; earlier ones have been returned. */
 	if (!queue->lanes[0].nodes && queue->head != &queue->first)
 		free(queue->head);
 	for (size_t i = 0; i < queue->producers; i++) {
@@ -313,11 +313,11 @@ static bool linked_lane_is_empty(const struct linked_lane *lane)
 
 static void linked_lane_look(struct linked_lane *lane)
 {
-	/* acquire: the consumer has read the nodes; pairs with the store in gate_pass(). */
+	/* acquire: the consumer has read the nodes; pairs with the store in gate_pass() */
 	lane->given_seen = atomic_load_explicit(&lane->given, memory_order_acquire);
 }
 
-/* Until half of the nodes are back. */
+/* Waits until half of the nodes are returned. */
 static void linked_lane_wait(struct linked_lane *lane)
 {
 	linked_lane_look(lane);
@@ -343,7 +343,7 @@ static struct linked_node *linked_lane_take(struct linked_lane *lane)
 	return node;
 }
 
-/* The group is linked by itself, then appended with one exchange. */
+/* Links the group by itself, then appends it with one exchange. */
 static void linked_push(void *list, const struct command *commands, size_t group)
 {
 	struct linked *queue = list;
@@ -353,7 +353,7 @@ static void linked_push(void *list, const struct command *commands, size_t group
 		struct linked_node *node = linked_lane_take(&queue->lanes[commands[i].hash]);
 
 		node->command = commands[i];
-		/* relaxed, twice: published by the store below. */
+		/* relaxed, twice: published by the store below */
 		atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
 		if (last)
 			atomic_store_explicit(&last->next, node, memory_order_relaxed);
@@ -361,10 +361,10 @@ static void linked_push(void *list, const struct command *commands, size_t group
 			first = node;
 		last = node;
 	}
-	/* acq_rel: who comes next links to a node that is whole, and we to the one before; pairs
-	 * with this exchange in other producers. */
+	/* acq_rel: the next producer links to a whole node, and this one to the node before; pairs
+	 * with this exchange in other producers */
 	before = atomic_exchange_explicit(&queue->tail, last, memory_order_acq_rel);
-	/* release: publishes the commands; pairs with the acquire in linked_peek(). */
+	/* release: publishes the commands; pairs with the acquire in linked_peek() */
 	atomic_store_explicit(&before->next, first, memory_order_release);
 }
 
@@ -375,7 +375,7 @@ static size_t linked_peek(void *list, const struct command **commands)
 	size_t count;
 
 	for (count = 0; count < QUEUE_BATCH; count++) {
-		/* acquire: sees the command; pairs with the release in linked_push(). */
+		/* acquire: sees the command; pairs with the release in linked_push() */
 		node = atomic_load_explicit(&node->next, memory_order_acquire);
 		if (!node)
 			break;
@@ -384,7 +384,7 @@ static size_t linked_peek(void *list, const struct command **commands)
 	return count;
 }
 
-/* A node whose successor has been consumed too: no producer knows it any more. */
+/* Returns a node whose successor has been consumed too: no producer has a pointer to it. */
 static void linked_give(struct linked *queue, struct linked_node *node)
 {
 	uint32_t producer = node->command.hash;
@@ -403,7 +403,7 @@ static void linked_pop(void *list, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		struct linked_node *node = queue->head;
 
-		/* relaxed: linked_peek() has acquired it. */
+		/* relaxed: linked_peek() has acquired it */
 		queue->head = atomic_load_explicit(&node->next, memory_order_relaxed);
 		linked_give(queue, node);
 	}
@@ -417,14 +417,14 @@ static void linked_pop(void *list, size_t count)
 /* --- Locked array ----------------------------------------------------------------------------- */
 
 struct locked {
-	size_t capacity; /* constant; of each array */
-	/* Under the lock. */
+	size_t capacity; /* constant, the capacity of each array */
+	/* These are under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t room;
 	struct command *arriving;
-	_Atomic size_t arrived; /* the consumer looks at it without the lock */
+	_Atomic size_t arrived; /* the consumer also reads it without the lock */
 	unsigned waiting;
-	/* The consumer's. */
+	/* The consumer writes these. */
 	_Alignas(CACHE_LINE) struct command *leaving;
 	size_t left;
 	size_t end;
@@ -456,13 +456,13 @@ static void locked_destroy(void *array)
 
 static size_t locked_arrived(struct locked *queue)
 {
-	/* relaxed: the lock orders it; without the lock it is only a glance. */
+	/* relaxed: the lock orders it; without the lock it is only a hint */
 	return atomic_load_explicit(&queue->arrived, memory_order_relaxed);
 }
 
 static void locked_set_arrived(struct locked *queue, size_t arrived)
 {
-	/* relaxed: written under the lock; locked_peek() glances at it without, and then locks. */
+	/* relaxed: written under the lock; locked_peek() reads it as a hint, and then locks */
 	atomic_store_explicit(&queue->arrived, arrived, memory_order_relaxed);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queues that bench/queues.c compares, behind one set of calls. All are first in, first out for
- * each producer, hold about the same number of commands, and let a producer sleep while there is no
- * room.
+ * These are the queues that bench/queues.c compares, behind one set of calls. All are first in,
+ * first out for each producer, hold about the same number of commands, and let a producer sleep
+ * while there is no room.
  */
 #ifndef BENCH_SUPPORT_QUEUE_DESIGNS_H
 #define BENCH_SUPPORT_QUEUE_DESIGNS_H
@@ -15,7 +15,8 @@ enum {
 	QUEUE_PRODUCERS = 64, /* at most */
 	QUEUE_GROUP = 16,     /* at most in one push */
 	QUEUE_BATCH = 64,     /* at most in one peek */
-	/* At least: a producer that shares the nodes of a list needs room for two groups. */
+	/* This is the minimum: a producer that shares the nodes of a list needs room for two
+	 * groups. */
 	QUEUE_CAPACITY = QUEUE_PRODUCERS * QUEUE_GROUP * 2
 };
 
@@ -23,22 +24,22 @@ struct queue_design {
 	const char *name;  /* in CSV files */
 	const char *title; /* in tables */
 	size_t group;      /* commands that a producer pushes with one call */
-	/* `capacity` is a power of two. Ends the program when memory is out. */
+	/* Creates a queue. `capacity` is a power of two. Ends the program when memory is out. */
 	void *(*create)(size_t capacity, size_t producers);
 	void (*destroy)(void *queue);
-	/* Producer: `group` commands; the hash of each is the producer's number. */
+	/* Pushes `group` commands; the hash of each is the producer's number. Producers call it. */
 	void (*push)(void *queue, const struct command *commands, size_t group);
-	/* Consumer: the next commands, up to QUEUE_BATCH; answers how many. */
+	/* Returns the number of next commands, up to QUEUE_BATCH. The consumer calls it. */
 	size_t (*peek)(void *queue, const struct command **commands);
-	/* Consumer: it is done with `count` commands of the last peek, at least one. */
+	/* Frees `count` commands of the last peek, at least one. The consumer calls it. */
 	void (*pop)(void *queue, size_t count);
-	/* Producer: how often its claims have failed and were tried again; NULL: they can't. */
+	/* Returns the failed claims of a producer, or is NULL for designs without. */
 	uint64_t (*retries)(void);
 };
 
 /* A NULL name ends the list. */
 extern const struct queue_design queue_designs[];
-/* The one of them that the others are compared with. */
+/* The others are compared with this one. */
 extern const struct queue_design *const queue_baseline;
 
 #endif

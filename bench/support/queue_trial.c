@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A command carries its producer's number, its place in that producer's order, and a payload that
- * follows from both; the consumer checks the order as it reads and the sum of the payloads at the
+ * follows from both. The consumer checks the order as it reads, and the sum of the payloads at the
  * end.
  */
 #include "queue_trial.h"
@@ -21,7 +21,7 @@
 #define PACE 1000 /* nanoseconds from one command to the next */
 #define PAUSE 3000
 #define NAP 50000
-#define FAR 150 /* nanoseconds that a line's round trip takes at least between far cores */
+#define FAR 150 /* the least nanoseconds of a line's round trip between far cores */
 
 struct producer {
 	pthread_t thread;
@@ -30,11 +30,11 @@ struct producer {
 	pthread_barrier_t *start;
 	const cpu_set_t *cores;
 	uint32_t number;
-	struct percentiles *calls; /* of a paced one */
+	struct percentiles *calls; /* in a paced run */
 	uint64_t retries;
 };
 
-/* What the consumer has seen. */
+/* The tally is what the consumer has read. */
 struct tally {
 	size_t commands;
 	uint64_t sequences[QUEUE_PRODUCERS]; /* the next of each producer */
@@ -119,7 +119,7 @@ static struct producer *producers_start(const struct queue_plan *plan, void *que
 	return producers;
 }
 
-/* Answers their retries. */
+/* Returns their retries. */
 static uint64_t producers_join(struct producer *producers, size_t count, struct percentiles *calls)
 {
 	uint64_t retries = 0;
@@ -206,7 +206,8 @@ static void run_queue(const struct queue_plan *plan, const cpu_set_t *cores,
 	pthread_barrier_init(&barrier, NULL, (unsigned)producer_count + 1);
 	producers = producers_start(plan, queue, cores, &barrier);
 	thread_be_prompt();
-	/* Before the barrier: after it the producers may run and this thread may not. */
+	/* This comes before the barrier: after it the producers may run while this thread does
+	 * not. */
 	start = stopwatch_now();
 	pthread_barrier_wait(&barrier);
 	consume(plan, queue, &tally);

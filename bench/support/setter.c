@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The deadline that a call leads to lies between its reading of the clock before and after, so each
- * reading ends one window and begins the next. Between phases the threads meet at a barrier, where
- * the first of them has the wheel apply all and notes how long that took.
+ * The deadline of a call lies between the clock's readings before and after it, so each reading
+ * ends one window and begins the next. Between phases the threads meet at a barrier, where the
+ * first of them flushes the wheel and notes how long that took.
  */
 #include "setter.h"
 
@@ -14,9 +14,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* One call of so many is timed by itself. */
+/* One call of this many is timed by itself. */
 #define SAMPLE_EVERY 64
-/* At a pace: how many commands a thread gives before it looks whether it is ahead of time. */
+/* At a pace, a thread makes this many commands before it checks whether it is ahead. */
 #define PACE_EVERY 32
 
 const char *const setter_phase_names[SETTER_PHASES] = {"set", "move", "remove"};
@@ -33,15 +33,15 @@ struct setter {
 };
 
 struct setters {
-	/* Constant once the threads run. */
+	/* These are constant once the threads run. */
 	struct setters_plan plan;
 	struct tw_wheel *wheel;
 	struct ledger_entry *ledger;
 	struct setter *all;
 	int64_t call_overhead;
-	/* Any thread's. */
+	/* Any thread may use these. */
 	pthread_barrier_t barrier;
-	/* The first setter's, read after the join. */
+	/* The first setter writes these; they are read after the join. */
 	double seconds[SETTER_PHASES];
 	int64_t resident_when_set;
 };
@@ -77,7 +77,7 @@ static void give_command(struct setter *setter, enum setter_phase phase, size_t 
 	expect_ok(status, setter_phase_names[phase]);
 }
 
-/* Gives the command and notes what it may lead to. `now` was just read; answers a new reading. */
+/* Makes the command and notes its possible effects. `now` was just read. Returns a new reading. */
 static tw_duration note_command(struct setter *setter, enum setter_phase phase, size_t index,
 				tw_duration now)
 {
@@ -103,7 +103,7 @@ static tw_duration note_command(struct setter *setter, enum setter_phase phase, 
 
 /* --- One thread ------------------------------------------------------------------------------- */
 
-/* Steps through a share in another order than it was set in; coprime to the share's size. */
+/* Returns a step through a share, coprime to its size, for another order than that of the sets. */
 static size_t stride_of(size_t count)
 {
 	return count % 611953 ? 611953 : 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that share the keys of a wheel and give its commands, in three phases that all begin
- * together: each sets all of its share, moves the second of each four and removes the fourth, or
- * none of them. Every call is noted in the ledger; what was asked for is to be audited at the end.
+ * Setters are threads that share the keys of a wheel and make its commands, in three phases that
+ * all begin together: each sets all of its share, moves the second of each four and removes the
+ * fourth, or none of them. Every call is noted in the ledger, for an audit at the end.
  */
 #ifndef BENCH_SUPPORT_SETTER_H
 #define BENCH_SUPPORT_SETTER_H
@@ -22,32 +22,31 @@ extern const char *const setter_phase_names[SETTER_PHASES];
 struct setters_plan {
 	int64_t count; /* timers */
 	int64_t threads;
-	int64_t rate; /* commands a second, of all of them; 0: as fast as they can */
+	int64_t rate; /* commands a second, of all threads; 0 for as fast as they can */
 	uint64_t seed;
 	tw_duration shortest_delay;
 	tw_duration longest_delay;
 	bool set_only;
-	struct witnesses *witnesses; /* know wheel and ledger; they are told when all is given */
+	struct witnesses *witnesses; /* have wheel and ledger; notified after the last command */
 };
 
-/* What they did, of one phase: the rates include the flush at its end. */
+/* These are the results of one phase: the rates include the flush at its end. */
 struct setters_phase {
 	uint64_t given;
 	double per_second;
-	/* Of one call in 64: what it took, overhead of the clock subtracted. free() it by
-	 * percentiles_destroy(). */
+	/* times of one call in 64, without the clock's overhead; freed by percentiles_destroy() */
 	struct percentiles *call_times;
 };
 
 struct setters;
 
-/* Starts them. Ends the program when something can't be had, or a call fails. */
+/* Starts them. Ends the program when memory is out or a call fails. */
 struct setters *setters_start(const struct setters_plan *plan);
 void setters_join(struct setters *setters);
 
-/* After the join. */
+/* Returns a phase's results, after the join. */
 struct setters_phase setters_phase(const struct setters *setters, enum setter_phase phase);
-/* Bytes, of the process, when all had been set. */
+/* Returns the bytes of the process when all timers had been set. */
 int64_t setters_resident_when_set(const struct setters *setters);
 void setters_destroy(struct setters *setters);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache that a C programmer writes in an afternoon, as a baseline: uthash behind one mutex, no
- * expiry, no limit. 16-byte keys, 64-byte values, copied in and out. Any thread.
+ * The baseline is the cache that a C programmer writes in an afternoon: uthash behind one mutex, no
+ * expiry, no limit. It copies 16-byte keys and 64-byte values in and out. Any thread may call it.
  */
 #ifndef BENCH_SUPPORT_SIMPLE_CACHE_H
 #define BENCH_SUPPORT_SIMPLE_CACHE_H
@@ -16,7 +16,7 @@ struct simple_value {
 
 struct simple_cache;
 
-/* Ends the program when memory is out; so does the set. */
+/* Creates a cache. Like a set, it ends the program when memory is out. */
 struct simple_cache *simple_cache_create(void);
 void simple_cache_destroy(struct simple_cache *cache);
 void simple_cache_set(struct simple_cache *cache, const struct random_key *key,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The baseline's one thread that runs tasks. Any thread may give it some; it runs all that it was
- * given before it stops.
+ * The runner is the baseline's one thread that runs tasks. Any thread may give it some; it runs all
+ * of them before it stops.
  */
 #ifndef BENCH_SUPPORT_SIMPLE_RUNNER_H
 #define BENCH_SUPPORT_SIMPLE_RUNNER_H
@@ -11,10 +11,10 @@
 typedef void simple_execute_fn(const struct random_key *key, void *value);
 
 struct runner {
-	/* Constant. */
+	/* This is constant. */
 	pthread_t thread;
 	simple_execute_fn *execute;
-	/* Under the lock. */
+	/* These are under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_cond_t done;
@@ -23,11 +23,11 @@ struct runner {
 	bool stopping;
 };
 
-/* Ends the program when the thread can't be had. */
+/* Ends the program when the thread can't be started. */
 void runner_start(struct runner *runner, simple_execute_fn *execute);
 void runner_stop(struct runner *runner);
 
-/* At least one task; they are the runner's from here on. */
+/* Gives at least one task to the runner, which then owns them. */
 void runner_give(struct runner *runner, struct slot *tasks);
 
 /* Waits until `count` tasks have run since the start; returns how many have. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The baseline's timers: in lists, one for each slot, and in a map that leads from keys to them.
- * The lists have no lock; the map has one, as go-zero's has. Ends the program when memory is out.
+ * These are the baseline's timers: in lists, one for each slot, and in a map from keys to them. The
+ * lists have no lock; the map has one, as go-zero's has. Calls end the program when memory is out.
  */
 #ifndef BENCH_SUPPORT_SIMPLE_TIMERS_H
 #define BENCH_SUPPORT_SIMPLE_TIMERS_H
@@ -14,18 +14,18 @@
 #include <stdint.h>
 #include <uthash.h>
 
-/* A timer in its slot: go-zero's timingEntry with its list element. */
+/* An entry is a timer in its slot: go-zero's timingEntry with its list element. */
 struct entry {
 	struct entry *next;
 	struct entry *previous;
 	struct random_key key;
 	void *value;
 	int64_t circle; /* rounds to wait */
-	int64_t diff;   /* slots to go on by when its slot comes up */
+	int64_t diff;   /* slots to advance when its slot comes up */
 	bool removed;
 };
 
-/* Where a key's timer is: go-zero's positionEntry with its place in the map. */
+/* A position is where a key's timer is: go-zero's positionEntry with its place in the map. */
 struct position {
 	struct random_key key;
 	struct entry *entry;
@@ -68,18 +68,18 @@ static inline void slot_remove(struct slot *slot, struct entry *entry)
 		slot->last = entry->previous;
 }
 
-/* Appends all of `more`, which holds one at least. */
+/* Appends all of `more`, which has at least one. */
 void slot_append_all(struct slot *slot, const struct slot *more);
 /* Frees its entries. */
 void slot_free(struct slot *slot);
 
 void map_prepare(struct map *map);
-/* NULL: the key has no timer. */
+/* Returns NULL if the key has no timer. */
 struct position *map_find(struct map *map, const struct random_key *key);
 void map_add(struct map *map, struct entry *entry, size_t slot);
 void map_delete(struct map *map, struct position *position);
 int64_t map_count(struct map *map);
-/* Nobody uses it any more. */
+/* Frees the map, which has no users left. */
 void map_free(struct map *map);
 
 #endif

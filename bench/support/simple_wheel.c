@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After core/collection/timingwheel.go of go-zero, step by step:
+ * This follows core/collection/timingwheel.go of go-zero step by step:
  *
  *   go-zero                           here
  *   ticker, set/move/remove channels  one bounded channel under a lock, a timed wait for the tick
@@ -50,13 +50,13 @@ struct channel {
 };
 
 struct simple_wheel {
-	/* Constant. */
+	/* These are constant. */
 	int64_t interval;
 	size_t slot_count;
 	pthread_t thread;
 	struct channel channel;
 	struct runner runner;
-	/* Under the channel's lock. */
+	/* These are under the channel's lock. */
 	bool ticking;
 	bool stopping;
 	bool tick_was_last;
@@ -64,17 +64,17 @@ struct simple_wheel {
 	int64_t wakeups;
 	/* It has its own lock. */
 	struct map map;
-	/* The owner's. */
+	/* Only the owner uses these. */
 	struct slot *slots;
 	size_t hand;
-	/* The owner's to write, anyone's to read. */
+	/* The owner writes these, any thread reads them. */
 	_Atomic int64_t longest_turn;
 	_Atomic int64_t longest_turn_wall;
 };
 
 /* --- Commands --------------------------------------------------------------------------------- */
 
-/* The slot that a delay leads to, and how many rounds the hand makes before. */
+/* Returns the slot of a delay, and in *circle the rounds of the hand before it. */
 static size_t slot_after(const struct simple_wheel *wheel, int64_t delay, int64_t *circle)
 {
 	int64_t steps = delay / wheel->interval;
@@ -156,7 +156,7 @@ static void apply(struct simple_wheel *wheel, const struct command *command)
 
 /* --- Ticks ------------------------------------------------------------------------------------ */
 
-/* The slot of the hand has come up and the entry is neither removed nor waiting for its round. */
+/* Takes an entry of the hand's slot that is neither removed nor waiting for its round. */
 static void take_entry(struct simple_wheel *wheel, struct entry *entry, struct slot *tasks)
 {
 	struct position *position = map_find(&wheel->map, &entry->key);
@@ -235,7 +235,7 @@ static void wait_for_event(struct simple_wheel *wheel)
 
 enum event { EVENT_TICK, EVENT_COMMAND, EVENT_STOP };
 
-/* A tick that comes while the last one is still being worked off waits; more are dropped. */
+/* A tick during the processing of the last one waits; more are dropped. */
 static void schedule_tick(struct simple_wheel *wheel, int64_t now)
 {
 	wheel->next_tick += wheel->interval;
@@ -269,7 +269,7 @@ static enum event next_event(struct simple_wheel *wheel, struct command *command
 
 static void note_longest(_Atomic int64_t *longest, int64_t took)
 {
-	/* relaxed, twice: a statistic with one writer, orders nothing. */
+	/* relaxed, twice: a statistic with one writer, orders nothing */
 	if (took > atomic_load_explicit(longest, memory_order_relaxed))
 		atomic_store_explicit(longest, took, memory_order_relaxed);
 }
@@ -283,7 +283,7 @@ static void measured_tick(struct simple_wheel *wheel)
 	note_longest(&wheel->longest_turn_wall, stopwatch_now() - start);
 }
 
-/* Senders that found a buffer full are woken when half of it is free: once for many commands. */
+/* Wakes senders that found a buffer full when half of it is free: once for many commands. */
 static void wake_senders(struct channel *channel)
 {
 	if (channel->senders_wait && channel->sent - channel->taken <= channel->size / 2)
@@ -414,7 +414,7 @@ void simple_wheel_flush(struct simple_wheel *wheel)
 	pthread_mutex_lock(&channel->lock);
 	sent = channel->sent;
 	while (channel->applied < sent) {
-		/* The owner says so when it comes back for the next event, or on its next tick. */
+		/* The owner signals when it returns for the next event, or on its next tick. */
 		pthread_mutex_unlock(&channel->lock);
 		stopwatch_sleep(10000);
 		pthread_mutex_lock(&channel->lock);
@@ -432,7 +432,7 @@ struct simple_wheel_state simple_wheel_state(struct simple_wheel *wheel)
 	struct simple_wheel_state state = {
 		.pending = map_count(&wheel->map),
 		.fired = runner_wait_ran(&wheel->runner, 0),
-		/* relaxed: statistics, order nothing. */
+		/* relaxed: statistics, order nothing */
 		.longest_turn = atomic_load_explicit(&wheel->longest_turn, memory_order_relaxed),
 		.longest_turn_wall =
 			atomic_load_explicit(&wheel->longest_turn_wall, memory_order_relaxed),

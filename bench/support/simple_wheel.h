@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The baseline: go-zero's TimingWheel, written down in C. One thread owns the wheel and takes one
+ * The baseline is go-zero's TimingWheel, written down in C. One thread owns the wheel and takes one
  * command at a time from a channel, or a tick; a locked hash map leads from keys to timers; each
  * timer is allocated by itself; a moved timer stays in its old slot until the hand comes round.
  *
@@ -23,34 +23,34 @@ struct simple_wheel_state {
 	int64_t pending;
 	int64_t fired;
 	int64_t wakeups; /* times the owner woke, by a command or a tick */
-	/* Of one tick, nanoseconds: the owner's CPU time, and by the clock. */
+	/* These are of one tick, in nanoseconds: the owner's CPU time, and by the clock. */
 	int64_t longest_turn;
 	int64_t longest_turn_wall;
 };
 
 /*
- * `channel_capacity` 0: as in go-zero, a command is handed over when the owner takes it. The clock
- * stands still until simple_wheel_start(). Ends the program when something can't be had.
+ * Creates a wheel. With `channel_capacity` 0 a command is passed when the owner takes it, as in
+ * go-zero. The clock stands still until simple_wheel_start(). Ends the program on failure.
  */
 struct simple_wheel *simple_wheel_create(int64_t interval, size_t slots, size_t channel_capacity,
 					 simple_execute_fn *execute);
 
-/* Starts the ticks and answers when, on the stopwatch. Once. */
+/* Starts the ticks. Returns the time on the stopwatch. Call it once. */
 int64_t simple_wheel_start(struct simple_wheel *wheel);
 
-/* Pending timers are dropped. No other call may be running. */
+/* Drops pending timers. No other call may be running. */
 void simple_wheel_destroy(struct simple_wheel *wheel);
 
-/* Any thread. */
+/* Any thread may call these. */
 void simple_wheel_set(struct simple_wheel *wheel, const struct random_key *key, void *value,
 		      int64_t delay);
 void simple_wheel_move(struct simple_wheel *wheel, const struct random_key *key, int64_t delay);
 void simple_wheel_remove(struct simple_wheel *wheel, const struct random_key *key);
 
-/* CPU time of its owner so far, nanoseconds. */
+/* Returns the CPU time of its owner so far, in nanoseconds. */
 int64_t simple_wheel_owner_cpu(const struct simple_wheel *wheel);
 
-/* Waits until the commands sent before have been applied. */
+/* Waits until earlier commands have been applied. */
 void simple_wheel_flush(struct simple_wheel *wheel);
 
 /* Waits until `count` timers have run since the start. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a few runs of the same thing gave. */
+/* A spread sums up a few runs of one case. */
 #ifndef BENCH_SUPPORT_SPREAD_H
 #define BENCH_SUPPORT_SPREAD_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Time for the benches, in nanoseconds: the monotonic clock, CPU time, sleeping. Any thread. */
+/* The stopwatch has time for the benches, in nanoseconds: the monotonic clock, CPU time, sleeping.
+ * Any thread may call it. */
 #ifndef BENCH_SUPPORT_STOPWATCH_H
 #define BENCH_SUPPORT_STOPWATCH_H
 
@@ -10,13 +11,13 @@
 
 int64_t stopwatch_now(void);
 
-/* What two successive stopwatch_now() differ by although nothing lies between them: the median. */
+/* Returns the median difference of two successive stopwatch_now(). */
 int64_t stopwatch_overhead(void);
 
-/* CPU time of the whole process so far, all threads. */
+/* Returns the CPU time of all threads so far. */
 int64_t stopwatch_process_cpu(void);
 
-/* CPU time of the calling thread so far, and of one that has not been joined. */
+/* Return the CPU time so far of the calling thread, and of one that has not been joined. */
 int64_t stopwatch_thread_cpu(void);
 int64_t stopwatch_cpu_of(pthread_t thread);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run: the wheel's memory is aged, the hearts start, the timers are set in random order, the calm
- * is watched, the storm breaks, and when every timer is accounted for the hearts are stopped. When
- * it begins is planned before the timers are set, for their deadlines follow from it.
+ * In a run the wheel's memory is aged, the hearts start, the timers are set in random order, the
+ * calm is measured, the storm begins, and when every timer is accounted for the hearts are stopped.
+ * The storm's time is planned before the timers are set, as their deadlines follow from it.
  */
 #include "storm.h"
 
@@ -15,12 +15,12 @@
 
 #define MILLISECOND (NANOSECONDS_PER_SECOND / 1000)
 #define MINUTE (60 * NANOSECONDS_PER_SECOND)
-/* What a storm may take, from its last deadline on, before something is taken to hang. */
+/* After this time from its last deadline a storm counts as hung. */
 #define PATIENCE MINUTE
-/* Between filling and the calm phase: what a busy wheel puts off, it does now. */
+/* Between filling and the calm phase a busy wheel does the work that it deferred. */
 #define REST (100 * MILLISECOND)
 
-/* The first tick from `time` on. */
+/* Returns the first tick from `time` on. */
 static int64_t tick_from(const struct storm_trial *trial, int64_t time)
 {
 	int64_t interval = trial->plan->interval;
@@ -43,7 +43,7 @@ static void destroy_hearts(struct storm_trial *trial)
 		heartbeat_destroy(&trial->hearts[i].beats);
 }
 
-/* Each on the beat that was to be its next, or the first that can still be met. */
+/* Starts each heart on the beat that was to be its next, or the first that can still be met. */
 static void start_hearts(struct storm_trial *trial)
 {
 	int64_t soon = stopwatch_now() + MILLISECOND;
@@ -64,8 +64,8 @@ static void stop_hearts(struct storm_trial *trial)
 }
 
 /*
- * Whether the beat came into a coarse slot that timers of the storm belong to: a timer lies in the
- * finest of the library's levels where its slot is less than two laps away.
+ * Returns whether the beat was in a coarse slot that timers of the storm belong to: a timer is
+ * filed in the finest of the library's levels where its slot is less than two laps away.
  */
 static bool beat_shares_slot(const struct storm_trial *trial, const struct heartbeat *beats,
 			     size_t beat)
@@ -81,7 +81,7 @@ static bool beat_shares_slot(const struct storm_trial *trial, const struct heart
 	       due / span <= (trial->due - trial->origin) / span;
 }
 
-/* Of the beats due from `begin` to before `end`, those that share a coarse slot or those that
+/* Sums up the beats due from `begin` to before `end`, those that share a coarse slot or those that
  * don't. */
 static struct lateness lateness_between(const struct storm_trial *trial, int64_t begin, int64_t end,
 					bool shares)
@@ -105,7 +105,7 @@ static struct lateness lateness_between(const struct storm_trial *trial, int64_t
 	return lateness;
 }
 
-/* What it may take to set them all: 1 us a timer, for a slow machine. */
+/* Returns the time for setting them all: 1 us a timer, for a slow machine. */
 static int64_t filling_time(const struct storm_plan *plan)
 {
 	return NANOSECONDS_PER_SECOND / 2 + plan->count * 1000;
@@ -117,10 +117,11 @@ struct deadlines {
 };
 
 /*
- * A slot of level n spans slots^n ticks; this is one of the coarsest level that plan->coarse
- * allows. One that begins three spans after the wheel is filled is out of the reach of the level
- * below, the library's too, and the library takes it up a span before: the storm begins. Timers of
- * one tick are due in the slot's first: they come down level by level as well, all together.
+ * Returns deadlines in one slot. A slot of level n spans slots^n ticks; this is one of the coarsest
+ * level that plan->coarse allows. A slot that begins three spans after the wheel is filled is out
+ * of reach of the level below, also in the library, which begins to empty it a span before: the
+ * storm begins. Timers of one tick are due in the slot's first: they cascade level by level as
+ * well, all together.
  */
 static struct deadlines slot_deadlines(struct storm_trial *trial, int64_t ready)
 {
@@ -137,7 +138,7 @@ static struct deadlines slot_deadlines(struct storm_trial *trial, int64_t ready)
 	return (struct deadlines){trial->first, trial->due};
 }
 
-/* A random order to set or stop them in. */
+/* Chooses a random order to set or stop them in. */
 static void shuffle_order(struct storm_trial *trial)
 {
 	for (size_t i = 0; i < (size_t)trial->plan->count; i++) {
@@ -168,7 +169,7 @@ static void fill(struct storm_trial *trial)
 	int64_t interval = trial->plan->interval;
 	struct deadlines deadlines = plan_deadlines(trial);
 
-	/* The middle before a tick, so that a call that takes a while still means that tick. */
+	/* This is the middle before a tick, so that a slow call still means that tick. */
 	for (int64_t i = 0; i < trial->plan->count; i++) {
 		int64_t deadline =
 			generator_range(&trial->generator, deadlines.first, deadlines.end);
@@ -250,7 +251,7 @@ static void wait_until_over(struct storm_trial *trial)
 
 	while (!storm_is_over(trial)) {
 		if (stopwatch_now() > end)
-			break; /* expect_counts() tells */
+			break; /* expect_counts() reports it */
 		stopwatch_sleep(MILLISECOND);
 	}
 }

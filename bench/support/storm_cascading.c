@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The classic cascading wheel in a storm; its timers are an array of the trial's. */
+/* This is the classic cascading wheel in a storm; its timers are an array of the trial. */
 #include "fates.h"
 #include "process.h"
 #include "storm.h"
@@ -35,7 +35,7 @@ static void cascading_start_heart(struct heart *heart)
 
 static void cascading_stop_heart(struct heart *heart)
 {
-	/* While it beats, it is not set and will be again. */
+	/* During a beat it is not set, and is set again after. */
 	while (!cascading_wheel_stop(heart->trial->cascading, &heart->cascading))
 		;
 }
@@ -71,7 +71,7 @@ static void cascading_destroy(struct storm_trial *trial)
 
 static void cascading_age(struct storm_trial *trial)
 {
-	/* Its memory is the caller's array, and that is gone through in random order. */
+	/* Its memory is the caller's array, which is accessed in random order. */
 	(void)trial;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library in a storm. Its timers have no value but the hearts, by which callbacks tell them
- * apart.
+ * This is the library in a storm. Only the hearts have values, by which callbacks identify them.
  */
 #include "expect.h"
 #include "fates.h"
@@ -12,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* A deadline that no run lives to see. */
+/* No run lasts until this deadline. */
 #define AWAY (3600 * NANOSECONDS_PER_SECOND)
 
 static void on_run(void *argument)
@@ -23,7 +22,7 @@ static void on_run(void *argument)
 
 /* --- The hearts ------------------------------------------------------------------------------- */
 
-/* Its address is the key. */
+/* The key is the heart's address. */
 static void set_keyed_heart(struct heart *heart)
 {
 	expect_ok(tw_set_timer_at(heart->trial->wheel, &heart, sizeof(heart), heart,
@@ -31,7 +30,7 @@ static void set_keyed_heart(struct heart *heart)
 		  "tw_set_timer_at");
 }
 
-/* The hearts are the only ones that have a value. */
+/* Only the hearts have a value. */
 static void on_expiry(void *context, const struct tw_task *task)
 {
 	struct heart *heart = task->value;
@@ -55,7 +54,7 @@ static void on_beat(void *argument)
 	heartbeat_beat(&heart->beats);
 }
 
-/* tw_schedule_func asks it once at the start, then after each beat. */
+/* tw_schedule_func calls it once at the start, then after each beat. */
 static tw_duration next_beat(void *argument, tw_duration previous)
 {
 	struct heart *heart = argument;
@@ -67,7 +66,7 @@ static tw_duration next_beat(void *argument, tw_duration previous)
 
 static void library_start_heart(struct heart *heart)
 {
-	/* relaxed: the beats that read it are set afterwards, through the wheel. */
+	/* relaxed: the beats that read it are set afterwards, through the wheel */
 	atomic_store_explicit(&heart->ends, false, memory_order_relaxed);
 	if (heart->trial->plan->heartbeat)
 		set_keyed_heart(heart);
@@ -81,7 +80,7 @@ static void stop_keyed_heart(struct heart *heart)
 {
 	struct tw_wheel *wheel = heart->trial->wheel;
 
-	/* relaxed: once the wheel was idle, no beat is running that has not seen it */
+	/* relaxed: once the wheel was idle, each running beat has seen it */
 	atomic_store_explicit(&heart->ends, true, memory_order_relaxed);
 	expect_ok(tw_wait_idle(wheel), "tw_wait_idle");
 	expect_ok(tw_remove_timer(wheel, &heart, sizeof(heart)), "tw_remove_timer");
@@ -187,7 +186,7 @@ static bool library_has_stopped_all(struct storm_trial *trial)
 	return expect_stats(trial->wheel).removed >= (uint64_t)fates_counted(FATE_STOPPED);
 }
 
-/* Some at a time, so that this is no storm by itself. */
+/* Sets and stops some at a time, so that this is no storm by itself. */
 static void library_age(struct storm_trial *trial)
 {
 	int64_t count = trial->plan->count;

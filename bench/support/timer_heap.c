@@ -42,7 +42,7 @@ static void heap_put(struct timer_heap *heap, size_t place, struct node node)
 	heap->places[node.timer] = place + 1;
 }
 
-/* From its place up, or else down, to where the node belongs. */
+/* Moves a node from its place up or down to where it belongs. */
 static void heap_sift(struct timer_heap *heap, size_t place, struct node node)
 {
 	while (place > 0 && node.deadline < heap->nodes[(place - 1) / 2].deadline) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The baseline's timers of connections: a binary heap of deadlines under one lock, with the place
- * of each timer, as many event loops have it. Ends the program when memory is out. Any thread.
+ * The heap is the baseline for timers of connections: a binary heap of deadlines under one lock,
+ * with the place of each timer, as in many event loops. Ends the program when memory is out. Any
+ * thread may call it.
  */
 #ifndef BENCH_SUPPORT_TIMER_HEAP_H
 #define BENCH_SUPPORT_TIMER_HEAP_H
@@ -12,7 +13,7 @@
 
 struct timer_heap;
 
-/* For timers 0 to count - 1. */
+/* Creates a heap for timers 0 to count - 1. */
 struct timer_heap *timer_heap_create(size_t count);
 void timer_heap_destroy(struct timer_heap *heap);
 /* Arms the timer, or moves it. Returns whether it is now the earliest. */
@@ -20,7 +21,7 @@ bool timer_heap_set(struct timer_heap *heap, size_t timer, int64_t deadline);
 void timer_heap_stop(struct timer_heap *heap, size_t timer);
 /* Takes the earliest timer out if its deadline is at or before `now`. Returns false otherwise. */
 bool timer_heap_take(struct timer_heap *heap, int64_t now, size_t *timer);
-/* The earliest deadline, or INT64_MAX. */
+/* Returns the earliest deadline, or INT64_MAX. */
 int64_t timer_heap_next(struct timer_heap *heap);
 
 #endif

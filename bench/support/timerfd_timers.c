@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timerfd is armed without the heap's lock. So the thread looks at the heap again when it has
- * armed: a setter that came in between may have armed first. A setter that comes later arms last.
+ * The timerfd is armed without the heap's lock, so the thread checks the heap again after it has
+ * armed: a setter in between may have armed first. A setter that comes later arms last.
  */
 #include "timerfd_timers.h"
 
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 struct timerfd_timers {
-	/* Constant while the thread runs. */
+	/* These are constant while the thread runs. */
 	size_t count; /* the heap's timer of this number ends the thread */
 	void (*run)(void *argument, size_t timer);
 	void *argument;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Timerfd timers are the baseline of precision.c: one thread that has no tick, a binary heap of
- * deadlines with one lock, and a timerfd that rings at the earliest of them. The thread runs what
- * is due itself. Ends the program when a system call fails. Any thread.
+ * deadlines with one lock, and a timerfd for the earliest of them. The thread runs due timers
+ * itself. Calls end the program when a system call fails. Any thread may call them.
  */
 #ifndef BENCH_SUPPORT_TIMERFD_TIMERS_H
 #define BENCH_SUPPORT_TIMERFD_TIMERS_H

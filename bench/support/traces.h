@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace is a list of accesses to keys, in their order, to be replayed through a cache. A folder
- * has the keys of a trace in NAME.u32, as little-endian 32-bit numbers, and may have the sizes of
- * their values in NAME.size, one for each access. Either may be compressed, as NAME.u32.xz. All
- * functions end the program when something fails.
+ * A trace is a list of accesses to keys, which is replayed through a cache. A folder has the keys
+ * of a trace in NAME.u32, as little-endian 32-bit numbers, and may have the sizes of their values
+ * in NAME.size, one for each access. Either may be compressed, as NAME.u32.xz. All functions end
+ * the program when something fails.
  */
 #ifndef BENCH_SUPPORT_TRACES_H
 #define BENCH_SUPPORT_TRACES_H

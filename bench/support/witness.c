@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each thread has a witness of its own, made when the first value comes to it and never freed. */
+/* Each thread has a witness of its own, created with its first value and never freed. */
 #include "witness.h"
 
 #include "keys.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What one thread saw. Its own to write, anyone's to read. */
+/* A witness is what one thread saw. That thread writes it, any thread reads it. */
 struct witness {
 	struct witness *next;
 	struct percentiles *lateness_setting;
@@ -29,7 +29,7 @@ static struct witness *witness_of_thread(struct witnesses *witnesses)
 	witness = process_allocate(sizeof(*witness));
 	witness->lateness_setting = percentiles_create();
 	witness->lateness_after = percentiles_create();
-	/* relaxed: a guess, which the exchange checks. */
+	/* relaxed: a guess, which the exchange checks */
 	witness->next = atomic_load_explicit(&witnesses->first, memory_order_relaxed);
 	/*
 	 * release: publishes the witness; pairs with the acquire in first_witness().
@@ -44,19 +44,19 @@ static struct witness *witness_of_thread(struct witnesses *witnesses)
 
 static struct witness *first_witness(const struct witnesses *witnesses)
 {
-	/* acquire: sees the witnesses whole; pairs with the release in witness_of_thread(). */
+	/* acquire: sees the witnesses whole; pairs with the release in witness_of_thread() */
 	return atomic_load_explicit(&witnesses->first, memory_order_acquire);
 }
 
 static uint64_t read_counter(const _Atomic uint64_t *counter)
 {
-	/* relaxed: a statistic with one writer, orders nothing. */
+	/* relaxed: a statistic with one writer, orders nothing */
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 static void add_one(_Atomic uint64_t *counter)
 {
-	/* relaxed: a statistic with one writer, orders nothing. */
+	/* relaxed: a statistic with one writer, orders nothing */
 	atomic_store_explicit(counter, read_counter(counter) + 1, memory_order_relaxed);
 }
 
@@ -86,7 +86,7 @@ void witnesses_execute(void *context, const struct tw_task *task)
 	tw_duration now = tw_now(witnesses->wheel);
 	bool after = witnesses_are_after(witnesses);
 
-	/* Of the two readings of its lateness the worse: ours and the wheel's own. */
+	/* The lateness is the worse of two readings: this one and the wheel's own. */
 	take_back(witnesses, task, LEDGER_FIRED, task->lateness < 0 ? task->deadline - 1 : now);
 	percentiles_record(after ? witness->lateness_after : witness->lateness_setting,
 			   now - task->deadline);
@@ -106,13 +106,13 @@ void witnesses_release(void *context, const struct tw_task *task, enum tw_reason
 
 void witnesses_begin_after(struct witnesses *witnesses)
 {
-	/* relaxed: which histogram a timer on the boundary counts in does not matter. */
+	/* relaxed: a timer on the boundary may count in either histogram */
 	atomic_store_explicit(&witnesses->are_after, true, memory_order_relaxed);
 }
 
 bool witnesses_are_after(const struct witnesses *witnesses)
 {
-	/* relaxed: as in witnesses_begin_after(). */
+	/* relaxed: see witnesses_begin_after() */
 	return atomic_load_explicit(&witnesses->are_after, memory_order_relaxed);
 }
 

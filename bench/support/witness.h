@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the threads that run a wheel's tasks see: each value that comes back is noted in the ledger,
- * and counted with its lateness. Give tw_create witnesses_execute() and witnesses_release(), with
- * the struct witnesses as context; values are ledger entries, set under key_of() their number.
+ * Witnesses are what the threads that run a wheel's tasks see: each value that comes back is noted
+ * in the ledger, and counted with its lateness. Give tw_create witnesses_execute() and
+ * witnesses_release(), with the struct witnesses as context; values are ledger entries, set under
+ * key_of() their number.
  *
  * Any thread may read the counts while they grow.
  */
@@ -21,25 +22,25 @@
 struct witness;
 
 struct witnesses {
-	/* Constant once the wheel runs. */
+	/* These are constant once the wheel runs. */
 	struct tw_wheel *wheel;
 	struct ledger_entry *ledger;
-	uint64_t seed; /* of the keys */
-	/* Any thread's. */
-	atomic_bool are_after; /* all was set, moved and removed: lateness is counted apart */
+	uint64_t seed; /* the seed of the keys */
+	/* Any thread may use these. */
+	atomic_bool are_after; /* all commands were made: lateness is counted separately */
 	_Atomic(struct witness *) first;
 };
 
 struct witness_counts {
 	uint64_t fired;
 	uint64_t returned;
-	uint64_t strangers; /* a value that came with another's key */
+	uint64_t strangers; /* values that came with another's key */
 };
 
 tw_execute_fn witnesses_execute;
 tw_release_fn witnesses_release;
 
-/* From now on lateness counts as that of the time after. */
+/* Counts lateness separately from now on. */
 void witnesses_begin_after(struct witnesses *witnesses);
 bool witnesses_are_after(const struct witnesses *witnesses);
 

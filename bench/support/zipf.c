@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All ranks have columns of the same height. What a frequent rank has too much fills up the columns
- * of seldom ones: a column holds its own rank below `share`, and one other above.
+ * All ranks have columns of the same height. The excess of a frequent rank fills up the columns of
+ * rare ones: a column holds its own rank below `share`, and one other above.
  */
 #include "zipf.h"
 
@@ -24,13 +24,13 @@ static double total_weight(size_t count, double exponent)
 {
 	double total = 0;
 
-	/* The small ones first: they would be lost beside the large. */
+	/* Small ones come first: they would be lost beside the large. */
 	for (size_t rank = count; rank > 0; rank--)
 		total += pow((double)rank, -exponent);
 	return total;
 }
 
-/* Ranks whose columns hold too much, and those that are not full yet. */
+/* These are ranks whose columns hold too much, and those that are not full yet. */
 struct unfinished {
 	uint32_t *rich;
 	uint32_t *poor;
@@ -55,7 +55,7 @@ static void fill_up(struct zipf *zipf)
 
 	for (size_t rank = 0; rank < zipf->count; rank++)
 		unfinished_add(&unfinished, zipf, (uint32_t)rank);
-	/* Those left in the end are full but for rounding. */
+	/* Those left in the end are full except for rounding. */
 	while (unfinished.rich_count > 0 && unfinished.poor_count > 0) {
 		uint32_t poor = unfinished.poor[--unfinished.poor_count];
 		uint32_t rich = unfinished.rich[--unfinished.rich_count];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers as Zipf's law has them: rank r (from 0) comes as often as 1 / (r + 1)^exponent says.
- * Drawn from the exact distribution in constant time (Walker's alias method). Any number of threads
- * may draw from one.
+ * Zipf's law draws rank r (from 0) in proportion to 1 / (r + 1)^exponent, exactly and in constant
+ * time (Walker's alias method). Any number of threads may draw from one.
  */
 #ifndef BENCH_SUPPORT_ZIPF_H
 #define BENCH_SUPPORT_ZIPF_H
@@ -13,7 +12,7 @@
 
 struct zipf;
 
-/* Ranks 0 … count - 1. Ends the program when memory is out. */
+/* Ranks are 0 … count - 1. Ends the program when memory is out. */
 struct zipf *zipf_create(size_t count, double exponent);
 void zipf_destroy(struct zipf *zipf);
 size_t zipf_draw(const struct zipf *zipf, struct generator *generator);
