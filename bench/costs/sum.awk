@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# Sums up callgrind's dumps, each with the cost of one operation, and divides by its count. The first file has the addresses of locked instructions and system calls, as text: mawk
-# reads no hexadecimal numbers.
+# Sums up callgrind's dumps, each with the cost of one operation, and divides by its count. The first
+# file has the addresses of locked instructions and system calls, as text: mawk reads no
+# hexadecimal numbers.
 
 FILENAME == ARGV[1] { kind[$1] = $2; next }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program may hand to the cache although nobody expects it: a loader's status of any number,
- * a value of size without memory, a list that was written over, weights of nothing. Each has an
- * answer, and no call promises an entry that is not there.
+ * This passes unusual results to the cache: a loader's status of any number, a value of some size
+ * without memory, a list that was overwritten, weights of 0. Each has a defined answer, and no call
+ * promises an entry that is not there.
  */
 #include "support/test.h"
 
@@ -20,10 +20,10 @@ enum { LIFE = 1000 * INTERVAL };
 
 /* ---- Loaders and the statuses that they return ---- */
 
-/* Numbers from 0 on: all statuses, and some beyond. */
+/* These are numbers from 0 on: all statuses, and some beyond. */
 enum { STATUSES = 40 };
 
-/* What a take says where a loader without a value returns the status. */
+/* Returns what a take reports when a loader without a value returns the status. */
 static enum tw_status expected_of(enum tw_status status)
 {
 	return status == TW_OK || status == TW_STALE ? TW_LOAD_FAILED : status;
@@ -119,7 +119,7 @@ static void status_of_a_loader_without_a_value_promises_no_entry(void **state)
 
 		assert_take_says(recorder, load_nothing, status);
 		assert_take_says(recorder, keep_and_end_with_nothing, status);
-		/* A bulk loader's TW_OK says that the source does not have the keys. */
+		/* A bulk loader's TW_OK means that the source does not have the keys. */
 		assert_take_many_says(recorder, load_many_nothing, status,
 				      status == TW_OK ? TW_NOT_FOUND : expected_of(status));
 		assert_take_many_says(recorder, end_many_with_nothing, status, expected_of(status));
@@ -206,7 +206,7 @@ static void value_of_a_size_has_memory(void **state)
 	assert_status(item.status, TW_INVALID);
 	assert_status(tw_cache_take(cache, "new", 3, give_no_memory, NULL, 0, &entry), TW_SYSTEM);
 	assert_holds(recorder, "key", "old");
-	/* Without a size it is an empty value. */
+	/* A value without size is empty. */
 	assert_status(tw_cache_adopt(cache, "key", 3, NULL, 0, 0, NULL, NULL, LIFE), TW_OK);
 	assert_holds(recorder, "key", "");
 	cache_recorder_close_balanced(recorder);
@@ -248,7 +248,7 @@ static void absence_weighs_one_where_the_caller_weighs(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-/* A key's first letter says its weight: 0 for a lower one. */
+/* Weighs an entry by its key's first letter: 0 for a lower-case one. */
 static uint64_t weigh_upper(void *context, const void *key, size_t key_size, const void *value,
 			    size_t value_size)
 {
@@ -282,7 +282,7 @@ static void what_weighs_nothing_makes_no_room(void **state)
 			cache_set(recorder, key, "v");
 		}
 		cache_settle(recorder);
-		/* A set looks at some hundred entries, and the next goes on where it was. */
+		/* A set examines some hundred entries, and the next set continues there. */
 		assert_true(cache_stats(recorder).bytes <= MOST + LIGHT / 512 + 1);
 		assert_true(tw_cache_count(recorder->cache) >= LIGHT + MOST);
 		/* The number of entries is another limit. */
@@ -357,7 +357,7 @@ static void stale_hit_is_a_use(void **state)
 
 /* ---- Functions that an exception leaves ---- */
 
-/* What these know; `throws` is for those that do other things, too. */
+/* This is shared by these functions; `throws` is for those that also do other things. */
 static struct {
 	struct cache_recorder *recorder;
 	struct tw_cache_loading *_Atomic kept;
@@ -398,7 +398,7 @@ static enum tw_status load_and_keep(void *argument, const void *key, size_t key_
 	return TW_OK;
 }
 
-/* The first of several throws. */
+/* Throws at the first of several calls. */
 static void be_told_and_throw(void *context, enum tw_status status,
 			      const struct tw_cache_entry *entry)
 {
@@ -489,7 +489,7 @@ static void take_many_with(tw_cache_load_many *load)
 	(void)tw_cache_take_many(thrower.recorder->cache, items, 3, load, NULL, TW_FOREVER, NULL);
 }
 
-/* The calls that an exception comes out of. */
+/* An exception comes out of these calls. */
 
 static void throw_in_load(void *cache)
 {
@@ -580,7 +580,7 @@ static void throw_in_the_weight_of_what_a_kept_load_gets(void *cache)
 
 static const struct {
 	void (*call)(void *cache);
-	const char *stays; /* what the key x has after that, or NULL */
+	const char *stays; /* the value of the key x after that, or NULL */
 	bool in_weight;    /* the function that weighs throws */
 } throwing_calls[] = {
 	{throw_in_load, NULL, false},
@@ -605,7 +605,8 @@ static int visit_none(void *count, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-/* Nothing stays locked, pinned or under way, and all keys may be changed and loaded. */
+/* Checks that nothing stays locked, pinned or pending, and that all keys may be changed and
+ * loaded. */
 static void assert_is_whole(struct cache_recorder *recorder)
 {
 	struct source source;
@@ -659,7 +660,7 @@ static void exception_leaves_a_function_as_a_return_does(void **state)
 	}
 }
 
-/* Later calls report the removals that were left, and none twice. */
+/* Later calls report the remaining removals, each once. */
 static void throw_for_each_third(struct cache_recorder *recorder,
 				 const struct tw_cache_entry *entry, enum tw_cache_cause cause)
 {
@@ -715,7 +716,6 @@ static void stop_the_cache(void *cache)
 	(void)tw_cache_stop(cache);
 }
 
-/* The functions of all takes that wait are called, once. */
 static void exception_leaves_a_stop_when_all_are_told(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(

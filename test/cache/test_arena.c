@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Spans of a cache's arena: none overlaps another, buddies become one again, memory goes back. */
+/* These tests allocate spans of a cache's arena: none overlaps another, buddies merge, memory is
+ * released. */
 #include "support/test.h"
 
 #include "support/memory.h"
@@ -104,7 +105,7 @@ static void small_spans_that_came_back_make_room_for_a_large_one(void **state)
 	arena_destroy(&arena);
 }
 
-/* Every other leaf stays: no region comes back, but what is idle does. */
+/* Every other leaf stays: no region is freed, but idle memory is released. */
 static void leaves_that_came_back_are_not_resident(void **state)
 {
 	enum { LEAVES = 4 * (ARENA_REGION / ARENA_LEAF - 1) };
@@ -146,7 +147,7 @@ static void *keep_up(void *argument)
 	return NULL;
 }
 
-/* Regions and mappings are filled, and given back while idle leaves go to the system. */
+/* Regions and mappings are filled, and freed while idle leaves are released to the system. */
 static void spans_keep_their_bytes_while_idle_ones_go(void **state)
 {
 	enum { ROUNDS = TEST_HAS_SANITIZER ? 40 : 200, HELD = 64 };
@@ -182,7 +183,7 @@ static void spans_keep_their_bytes_while_idle_ones_go(void **state)
 	arena_destroy(&arena);
 }
 
-/* All of a mapping but its beginning. */
+/* All of a mapping is idle except its beginning. */
 static void large_span_comes_back_in_steps(void **state)
 {
 	enum { SIZE = 16 << 20, STEP = 1 << 18 };

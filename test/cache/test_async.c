@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes that are told by a call, the cache's own loader and its threads, and loads that their
+ * These are takes with a callback, the cache's own loader and its threads, and loads that their
  * loader keeps, to be ended by another thread, or never.
  */
 #include "support/test.h"
@@ -15,14 +15,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* What a take was told. */
+/* These are the arguments of a take's callback. */
 struct told {
 	atomic_int times;
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned */
 	pthread_t thread;
-	void (*call)(struct told *told); /* from inside */
-	struct cache_recorder *recorder; /* for that */
+	void (*call)(struct told *told); /* called inside */
+	struct cache_recorder *recorder; /* for that call */
 };
 
 static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
@@ -121,14 +121,14 @@ static void takes_of_both_kinds_share_a_load(void **state)
 	struct taker taker;
 	struct source other;
 
-	/* The load is a thread's that waits for it. */
+	/* The load belongs to a thread that waits for it. */
 	source_open(&other, "by the taker");
 	taker_start_load(&taker, recorder, "key", &other);
 	take_async(recorder, "key", &told);
 	gate_open(&other.gate);
 	assert_taker_ends(&taker, TW_OK, "by the taker");
 	assert_told(&told, TW_OK, "by the taker");
-	/* The load is the cache's. */
+	/* The load belongs to the cache. */
 	source.gated = true;
 	take_async(recorder, "second", &told);
 	gate_await(&source.gate);
@@ -181,7 +181,7 @@ static void take_without_a_loader_has_the_caches(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* All threads of the cache are busy: a take that waits does not wait for them. */
+/* All threads of the cache are busy: a waiting take does not wait for them. */
 static void take_runs_a_load_that_waits_for_a_thread(void **state)
 {
 	struct source source;
@@ -277,11 +277,11 @@ static void who_is_told_may_take_and_may_not_destroy(void **state)
 
 enum { LINKS = 500 };
 
-/* A chain of takes: the function of each makes the next one. */
+/* In a chain of takes each callback makes the next take. */
 struct chain {
 	struct tw_cache *cache;
 	int links;
-	uintptr_t first; /* where the stack was */
+	uintptr_t first; /* address of the first frame */
 	uintptr_t last;
 };
 
@@ -299,7 +299,7 @@ static void take_next(void *context, enum tw_status status, const struct tw_cach
 		assert_status(tw_cache_take_async(chain->cache, "key", 3, take_next, chain), TW_OK);
 }
 
-/* The header has the figure. The function's own frame is here too. */
+/* The header has the figure. It includes the callback's own frame. */
 static void link_of_a_chain_of_hits_takes_little_of_the_stack(void **state)
 {
 	enum { LEAST = 100, MOST = 500 };
@@ -344,12 +344,12 @@ static void bad_arguments_of_take_async_are_refused(void **state)
 
 /* ---- Loads that are kept ---- */
 
-/* A loader that sends a request, so to speak. */
+/* This loader only sends a request. */
 struct request {
 	struct tw_cache_loading *loading;
 	atomic_int sent;
-	enum tw_status answer; /* the loader's, which counts for nothing */
-	enum tw_status second; /* of keeping it once more */
+	enum tw_status answer; /* the loader's, which is ignored */
+	enum tw_status second; /* status of keeping it a second time */
 };
 
 static enum tw_status request_load(void *argument, const void *key, size_t key_size,
@@ -428,7 +428,7 @@ static void abandoned_load_is_told_as_failed(void **state)
 	assert_told(&told, TW_LOAD_FAILED, NULL);
 	assert_holds_none(recorder, "key");
 	assert_int_equal(cache_stats(recorder).load_errors, 1);
-	/* The next take begins anew. */
+	/* The next take starts a new load. */
 	take_async(recorder, "key", &told);
 	WAIT_UNTIL(atomic_load(&request.sent) == 2);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
@@ -578,7 +578,7 @@ static void destroy_waits_for_the_loader_and_drops_what_is_queued(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Loads are ended by one thread while another destroys the cache. */
+/* One thread ends loads while another destroys the cache. */
 enum { RACES = TEST_SHARE_OF(2000), KEPT = 4 };
 
 struct kept {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What go-zero's cache promises, with the figures of its own test suite: set, delete, take, limits.
- * On a wheel with a manual clock.
+ * These are go-zero's promises about its cache, with the figures of its own tests: set, delete,
+ * take, limits. The clock is manual.
  */
 #include "support/test.h"
 
@@ -191,7 +191,7 @@ static void error_of_a_load_is_told_and_not_kept(void **state)
 	fixture_close(&fixture);
 }
 
-/* At its limit of three: "first" is 1, "second" 2, "third" 3. */
+/* Opens a full cache with a limit of three: "first" is 1, "second" 2, "third" 3. */
 static struct fixture fixture_open_full(void)
 {
 	struct fixture fixture =
@@ -313,7 +313,7 @@ static void *read_all_keys(void *argument)
 	return NULL;
 }
 
-/* Uses that count while the entries are still being put in order must find them there. */
+/* Uses that count during the ordering of the entries must find them there. */
 static void first_limit_is_set_while_others_read(void **state)
 {
 	enum { ROUNDS = TEST_SHARE_OF(50) };

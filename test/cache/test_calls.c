@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls one by one: arguments, keys and values of all kinds and sizes, many at once, all. */
+/* These tests take the calls one by one: arguments, keys and values of all kinds and sizes, many at
+ * once, all. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 #include "support/stats.h"
 
-#include "cache/cache.h" /* to make keys that collide */
+#include "cache/cache.h" /* for keys that collide */
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static void wheel_of_one_thread_has_no_cache(void **state)
 	tw_destroy(options.wheel);
 }
 
-/* A part of so little rounds to nothing, and one more of nearly all is over the end. */
+/* Jitter of such a short lifetime rounds to nothing, and of a very long one goes beyond the clock's
+ * end. */
 static void lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter(void **state)
 {
 	enum { KEYS = 64 };
@@ -89,7 +91,7 @@ static void keys_and_values_are_copied(void **state)
 static void keys_with_zero_bytes_are_whole_keys(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	/* All of them prefixes of these bytes, and the same size with one other byte. */
+	/* All are prefixes of these bytes, and keys of the same size with one other byte. */
 	unsigned char key[40] = {0};
 	size_t number;
 
@@ -141,7 +143,7 @@ static void keys_of_all_sizes_are_found(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Whether what was copied out is the value's beginning, and nothing beyond it was touched. */
+/* Checks that the value's beginning was copied, and nothing beyond it was written. */
 static void assert_copied(struct tw_cache *cache, const char *key, const unsigned char *value,
 			  size_t size, size_t capacity)
 {
@@ -200,7 +202,7 @@ static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **stat
 	assert_non_null(value);
 	for (size_t i = 0; i < 16 << 20; i++)
 		value[i] = (unsigned char)(random.state += 7 + i / 253);
-	/* Lookups of short values by keys of 8 to 16 bytes have a way of their own. */
+	/* Lookups of short values by keys of 8 to 16 bytes have a path of their own. */
 	for (size_t size = 0; size <= 100; size++) {
 		check_value(recorder, "key", value, size);
 		check_value(recorder, "a usual key", value, size);
@@ -213,7 +215,7 @@ static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **stat
 	cache_recorder_close(recorder);
 }
 
-/* Whichever way a lookup takes: the key is read before the size is written. */
+/* On each path the key is read before the size is written. */
 static void key_and_size_may_be_in_one_place(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -237,7 +239,7 @@ static void key_and_size_may_be_in_one_place(void **state)
 
 enum { COLLIDING = 300 };
 
-/* Numbers whose hashes agree in these bits. */
+/* Finds numbers whose hashes agree in these bits. */
 static void find_colliding(struct tw_cache *cache, uint64_t mask, uint64_t *keys, size_t count)
 {
 	uint64_t wanted = 0;
@@ -262,7 +264,7 @@ static void assert_collisions_are_told_apart(const struct variant *variant, uint
 	uint64_t value;
 
 	find_colliding(recorder->cache, mask, keys, count);
-	/* The second time it is replaced. */
+	/* The second round replaces them. */
 	for (size_t i = 0; i < 2 * count; i++) {
 		size_t number = i % count;
 
@@ -285,12 +287,12 @@ static void assert_collisions_are_told_apart(const struct variant *variant, uint
 
 static void keys_made_to_collide_are_told_apart(void **state)
 {
-	/* One bucket of a table of 8192; then one tag and nearly one bucket. */
+	/* These share one bucket of a table of 8192; then one tag and nearly one bucket. */
 	assert_collisions_are_told_apart(*state, 0x1fff, COLLIDING);
 	assert_collisions_are_told_apart(*state, UINT64_C(0xffff000000000003), 60);
 }
 
-/* Those of usual size take a shorter way. */
+/* Usual sizes take a shorter path. */
 static void keys_of_usual_size_have_the_hash_of_any(void **state)
 {
 	const unsigned char *key = (const unsigned char *)"a key of thirty-two bytes, or so";
@@ -302,7 +304,7 @@ static void keys_of_usual_size_have_the_hash_of_any(void **state)
 		assert_true(key_hash_wide(&seed, key, size) == key_hash_any(&seed, key, size));
 }
 
-/* Nor does a byte more change. */
+/* No other byte changes either. */
 static void bytes_of_any_size_are_copied(void **state)
 {
 	unsigned char from[130];
@@ -320,7 +322,7 @@ static void bytes_of_any_size_are_copied(void **state)
 	}
 }
 
-/* Who knows the secret makes the first product 0: then nothing of the key is left in its hash. */
+/* With the secret the first product can be made 0: then the hash does not depend on the key. */
 static void keys_of_one_hash_are_told_apart(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -392,7 +394,7 @@ struct visits {
 	struct cache_recorder *recorder;
 	int seen[300];
 	int count;
-	int most; /* after which it ends */
+	int most; /* the visits after which it ends */
 };
 
 static int visit(void *context, const struct tw_cache_entry *entry)
@@ -406,7 +408,7 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 	if (key != value)
 		abort();
 	visits->seen[key]++;
-	/* It may call the cache, of this entry and others. */
+	/* The visitor may call the cache, for this entry and others. */
 	if (tw_cache_delete(visits->recorder->cache, &key, sizeof(key)) != TW_OK ||
 	    tw_cache_set(visits->recorder->cache, "another", 7, &key, sizeof(key)) != TW_OK ||
 	    tw_cache_delete(visits->recorder->cache, "another", 7) != TW_OK)
@@ -425,7 +427,7 @@ static void each_visits_what_may_be_read_once(void **state)
 						       sizeof(i),
 						       i < 100 ? INTERVAL * 6 / 5 : TW_HOUR),
 			      TW_OK);
-	/* Past, and not removed yet. */
+	/* The entry is past its deadline, and not removed yet. */
 	cache_pass(recorder, INTERVAL * 3 / 2);
 	assert_status(tw_cache_each(recorder->cache, visit, &visits), TW_OK);
 	for (int i = 0; i < 300; i++)
@@ -436,7 +438,7 @@ static void each_visits_what_may_be_read_once(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Time passes in each visit. */
+/* Lets time pass in each visit. */
 static int visit_slowly(void *context, const struct tw_cache_entry *entry)
 {
 	struct visits *visits = context;
@@ -501,7 +503,7 @@ static void counts_are_exact(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-/* Some of each size lie side by side, and none writes over another. */
+/* Some of each size are adjacent, and none overwrites another. */
 static void values_of_all_sizes_lie_side_by_side(void **state)
 {
 	enum { LARGEST = 1300, OF_A_SIZE = 4 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys read and changed in one step: tw_cache_compute, tw_cache_pop. */
+/* These calls read and change a key in one step: tw_cache_compute, tw_cache_pop. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
@@ -10,14 +10,14 @@
 #include <pthread.h>
 #include <string.h>
 
-/* What the function is to answer, and what it was asked. */
+/* This has the function's result, and the arguments that it was called with. */
 struct computer {
 	enum tw_cache_verdict verdict;
 	const char *value;
 	tw_duration expire;
-	struct cache_recorder *recorder; /* not NULL: lets the time pass by then */
+	struct cache_recorder *recorder; /* lets the time pass until then, unless NULL */
 	unsigned calls;
-	char seen[32]; /* "": none */
+	char seen[32]; /* "" if none */
 	const struct tw_cache_entry *pinned;
 };
 
@@ -175,7 +175,7 @@ static void bad_arguments_of_compute_and_pop_are_refused(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Several threads count in one key: none of their steps is lost. */
+/* Several threads count in one key, and no step is lost. */
 enum { COUNTERS = 4, COUNTS = TEST_SHARE_OF(20000) };
 
 static enum tw_cache_verdict compute_next(void *context, const struct tw_cache_entry *entry,
@@ -260,7 +260,7 @@ static void *getter_run(void *argument)
 	return cache_get(recorder, "key") == TW_NOT_FOUND ? NULL : argument;
 }
 
-/* The time comes, and a lookup of another thread finds that out, while the function runs. */
+/* The deadline passes, and another thread's lookup notices it, while the function runs. */
 static enum tw_cache_verdict compute_too_late(void *context, const struct tw_cache_entry *entry,
 					      struct tw_cache_computed *computed)
 {
@@ -295,7 +295,7 @@ static void value_that_expires_under_compute_is_judged_again(void **state)
 	assert_status(tw_create(&recorder.wheel, TW_HOUR, 8, never_run, NULL), TW_OK);
 	options.wheel = recorder.wheel;
 	assert_status(tw_cache_create(&recorder.cache, TW_HOUR, &options), TW_OK);
-	/* On a real clock: the entry may be gone before the function is asked at all. */
+	/* On a real clock the entry may be gone before the function is called. */
 	do {
 		computer.calls = 0;
 		assert_true(tries++ < 100);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of one key that come between the steps of another: a look between a touch's two stores,
- * time that passes while a set weighs, a take between a delete and the end of the load before it;
- * and flush where it must not wait, or has to mend.
+ * These calls of one key come between the steps of another call: a lookup between a touch's two
+ * stores, time that passes while a set weighs, a take between a delete and the end of the earlier
+ * load; and flushes that must not wait, or must repair.
  */
 #include "support/test.h"
 
@@ -20,7 +20,7 @@ static struct cache_recorder *open_sliding(const struct variant *variant, tw_dur
 	return cache_recorder_open_with(variant, TW_HOUR, (struct tw_cache_options){.idle = idle});
 }
 
-/* A look between the two stores of a touch must not make it forget to file the entry anew. */
+/* A lookup between the two stores of a touch must not make it forget to file the entry again. */
 static void touch_that_meets_its_own_deadline_still_expires_in_time(void **state)
 {
 	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL);
@@ -39,7 +39,7 @@ static void touch_that_meets_its_own_deadline_still_expires_in_time(void **state
 	cache_recorder_close(recorder);
 }
 
-/* A hit that knows the new end before the touch has come to the deadline goes there by itself. */
+/* A hit that sees the new end before the touch has filed the deadline files it itself. */
 static void touch_that_a_hit_was_ahead_of_still_expires_in_time(void **state)
 {
 	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL);
@@ -48,7 +48,7 @@ static void touch_that_a_hit_was_ahead_of_still_expires_in_time(void **state)
 
 	cache_set(recorder, "key", "value");
 	entry = (struct tw_cache_entry *)cache_pinned(recorder, "key");
-	/* The touch's first store; then what the hit does that had seen the old end. */
+	/* This is the touch's first store; then the hit's part, which had seen the old end. */
 	entry_set_end(entry, 2 * INTERVAL);
 	assert_true(entry_move_deadline(entry, &deadline, 2 * INTERVAL));
 	tw_cache_entry_release(entry);
@@ -99,7 +99,7 @@ static void touch_that_shortens_wins_over_hits_beside_it(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Ten bytes whatever it is; "late" takes half a tick to weigh. */
+/* Returns ten for any value; "late" takes half a tick to weigh. */
 static uint64_t weigh_late(void *recorder, const void *key, size_t key_size, const void *value,
 			   size_t value_size)
 {
@@ -156,8 +156,8 @@ static void cache_set_and_delete(struct cache_recorder *recorder)
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
 }
 
-/* Those who waited before the change get the old value, those who come after it the new one at
- * once, while the old load goes on. */
+/* Waiters from before the change get the old value, later ones the new one at once, while the old
+ * load runs on. */
 static void live_through_change(const struct variant *variant, enum tw_status old_status,
 				void (*change)(struct cache_recorder *))
 {
@@ -235,7 +235,7 @@ static void destroy_ends_the_waits_for_a_load_whose_key_was_deleted(void **state
 
 struct nested {
 	struct cache_recorder *recorder;
-	struct source source; /* of the load inside */
+	struct source source; /* source of the inner load */
 };
 
 /* Deletes the key that it loads, and takes it from another source. */
@@ -272,7 +272,7 @@ static void loader_may_delete_its_own_key_and_take_it_from_elsewhere(void **stat
 
 struct flushing {
 	struct cache_recorder *recorder;
-	struct tw_cache *other; /* whose listener flushes */
+	struct tw_cache *other; /* its listener flushes */
 	atomic_int status;
 	atomic_int is_in_task;
 };
@@ -332,7 +332,7 @@ static void count_drained(void *drained, const struct tw_task *task)
 	atomic_fetch_add((atomic_int *)drained, 1);
 }
 
-/* Nothing on the wheel is a user's. */
+/* No user's timer is on the wheel. */
 static void drain(struct cache_recorder *recorder)
 {
 	atomic_int drained = 0;
@@ -363,7 +363,7 @@ static void statistics_go_on_after_a_drain(void **state)
 		cache_pass(recorder, 10 * INTERVAL);
 		assert_int_equal(atomic_load(&calls), i);
 	}
-	/* A flush does not make them come early. */
+	/* A flush does not remove them early. */
 	cache_pass(recorder, 4 * INTERVAL);
 	cache_settle(recorder);
 	drain(recorder);
@@ -372,7 +372,7 @@ static void statistics_go_on_after_a_drain(void **state)
 	assert_int_equal(atomic_load(&calls), 3);
 	cache_pass(recorder, 1);
 	assert_int_equal(atomic_load(&calls), 4);
-	/* The beat stays. */
+	/* The heartbeat stays. */
 	drain(recorder);
 	cache_pass(recorder, 10 * INTERVAL - 1);
 	assert_int_equal(atomic_load(&calls), 4);
@@ -388,7 +388,7 @@ static void count_free(void *value, size_t value_size, void *context)
 	atomic_fetch_add((atomic_int *)value, 1);
 }
 
-/* What a reader looks at is freed after it without any traffic, also after a drain. */
+/* Memory that a reader sees is freed after it without any calls, also after a drain. */
 static void freeing_goes_on_after_a_drain(void **state)
 {
 	struct cache_recorder *recorder =
@@ -423,7 +423,7 @@ static void flush_removes_what_was_past_its_deadline_by_the_last_tick(void **sta
 	cache_set_for(recorder, "before", "before", INTERVAL / 2);
 	cache_set_for(recorder, "at", "at", INTERVAL * 3 / 4);
 	cache_set_for(recorder, "after", "after", INTERVAL);
-	/* The alarms are not to do it. */
+	/* The alarms must not do it. */
 	for (unsigned i = 0; i <= recorder->cache->shard_mask; i++)
 		(void)tw_alarm_stop(recorder->cache->shards[i].alarm);
 	cache_pass(recorder, INTERVAL * 3 / 4 - 1);

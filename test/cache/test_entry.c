@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A value where it lies: its alignment, however it came there, and whatever is before it. Adopted
- * values: which calls free them, and chains of those that hold each other.
+ * These tests are about a value in its entry: its alignment, for all ways of setting it and all
+ * that may come before it; about adopted values: which calls free them; and about chains of values
+ * that hold each other.
  */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
 #include "support/wait.h"
 
-#include "cache/cache.h" /* to have entries moved */
+#include "cache/cache.h" /* for moving entries */
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,7 +20,7 @@ enum { ALIGNMENT = 8, KEY_MOST = 40, VALUE_MOST = 70 };
 
 static const unsigned char bytes[80000];
 
-/* Keys and values of these sizes too. */
+/* Keys and values have these sizes too. */
 static const size_t long_keys[] = {255, 256, 1001, 4095, TW_KEY_SIZE_MAX};
 static const size_t long_values[] = {1001, 4093, 16300, 16368, 16384, 65535, 80000};
 
@@ -30,7 +31,7 @@ static void assert_aligned(const struct tw_cache_entry *entry, size_t value_size
 
 	assert_int_equal(size, value_size);
 	assert_int_equal((uintptr_t)value % ALIGNMENT, 0);
-	/* The sanitizer of undefined behaviour looks at these addresses. */
+	/* The sanitizer of undefined behaviour checks these addresses. */
 	for (size_t i = 0; i < size / sizeof(uint64_t); i++)
 		assert_int_equal(((const uint64_t *)value)[i], 0);
 }
@@ -54,7 +55,7 @@ static enum tw_cache_verdict compute_bytes(void *size, const struct tw_cache_ent
 
 enum way { WAY_SET, WAY_SET_MANY, WAY_COMPUTE, WAY_LOAD, WAYS };
 
-/* Puts a value of that size in, and looks at it. */
+/* Sets a value of that size, and checks it. */
 static void check_way(struct tw_cache *cache, enum way way, size_t key_size, size_t value_size)
 {
 	struct tw_cache_item item = {
@@ -109,7 +110,7 @@ static uint64_t weigh_one(void *context, const void *key, size_t key_size, const
 	return 1;
 }
 
-/* Each option puts something else before the key. */
+/* Each option puts another field before the key. */
 static void copied_value_begins_at_a_multiple_of_8(void **state)
 {
 	const struct tw_cache_options options[] = {
@@ -167,7 +168,7 @@ static void release_pin(void *pin, size_t size, void *freed)
 {
 	(void)size;
 	tw_cache_entry_release(pin);
-	/* relaxed: the test looks at it when the thread has ended. */
+	/* relaxed: read after the thread has ended */
 	atomic_fetch_add_explicit((atomic_int *)freed, 1, memory_order_relaxed);
 }
 
@@ -277,7 +278,7 @@ static void count_free(void *value, size_t size, void *freed)
 	++*(int *)freed;
 }
 
-/* Loads end after the test's look. */
+/* Ends loads after the test's check. */
 static enum tw_status load_late(void *may_end, const void *key, size_t key_size,
 				struct tw_cache_loading *loading)
 {
@@ -295,7 +296,7 @@ static void write_nothing(void *context, const char *text, size_t size)
 	(void)size;
 }
 
-/* A lookup by each call that the header names; the key is old, and has a reload queued. */
+/* Looks the key up by each call that the header names; the key is old, and has a reload queued. */
 static void look_at(struct tw_cache *cache, const char *key)
 {
 	const struct tw_cache_entry *entry;
@@ -317,7 +318,7 @@ static void look_at(struct tw_cache *cache, const char *key)
  * thread drives the wheel. */
 static void lookups_and_statistics_free_no_adopted_value(void **state)
 {
-	/* Sets are done long before the deadlines, or would remove what is past them. */
+	/* Sets end long before the deadlines; otherwise they would remove expired entries. */
 	enum { KEYS = 300, LOOKS = 100, LIFE = TW_SECOND / 2 };
 	struct tw_options of_wheel = {.drive = TW_DRIVE_CALLER};
 	atomic_bool may_end = false;
@@ -344,7 +345,7 @@ static void lookups_and_statistics_free_no_adopted_value(void **state)
 		assert_status(tw_cache_delete(cache, "passing", 7), TW_OK);
 	}
 	freed = 0;
-	/* The deadlines pass by the coarse clock too. */
+	/* The deadlines pass on the coarse clock too. */
 	for (tw_duration now = tw_now(options.wheel);
 	     tw_now(options.wheel) < now + LIFE + 20 * TW_MILLISECOND;)
 		continue;

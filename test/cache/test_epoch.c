@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * These tests use eras alone: a reader keeps what it may see, and nothing else, and readers are
- * found again and handed on.
+ * These tests use eras alone: a reader keeps only what it may see, and readers are reused.
  */
 #include "support/test.h"
 
@@ -23,7 +22,7 @@ static void close_epochs(struct epochs *epochs)
 	pool_close(epochs->pool);
 }
 
-/* Of the readers inside. */
+/* Returns the era of a reader inside. */
 static uint64_t era_in(struct epochs *epochs, uint64_t birth, uint64_t stamp)
 {
 	struct eras eras;
@@ -49,7 +48,7 @@ static void reader_inside_sees_what_lived_in_its_era(void **state)
 	epochs_advance(&epochs, 2);
 	assert_int_equal(epochs_stamp(&epochs), 3);
 	assert_false(epochs_is_in(&epochs, era));
-	/* Gone before, from before till after, made after. */
+	/* The cases are: freed before, from before till after, created after. */
 	assert_int_equal(era_in(&epochs, 1, 1), 0);
 	assert_int_equal(era_in(&epochs, 1, 2), era);
 	assert_int_equal(era_in(&epochs, 2, 3), era);
@@ -59,7 +58,7 @@ static void reader_inside_sees_what_lived_in_its_era(void **state)
 	close_epochs(&epochs);
 }
 
-/* What does not fit into the list of eras counts as a whole. */
+/* Readers that do not fit into the list of eras count as a whole. */
 static void many_readers_hold_all_between_them(void **state)
 {
 	enum { READERS = ERAS_MOST + 10 };
@@ -134,7 +133,7 @@ static void thread_keeps_its_reader_while_others_caches_come_and_go(void **state
 	close_epochs(&epochs);
 }
 
-/* What a thread reads inside, and no more when it has ended. */
+/* A thread reads inside, and ends. */
 struct reading {
 	struct epochs epochs;
 	int *value;
@@ -146,7 +145,7 @@ static void *read_and_end(void *argument)
 	struct reading *reading = argument;
 	struct reader *reader = epochs_reader(&reading->epochs);
 
-	/* relaxed, here and below: that orders nothing, so nothing but the places does. */
+	/* relaxed, here and below: orders nothing, so only the places do */
 	atomic_store_explicit(&reading->has_begun, true, memory_order_relaxed);
 	(void)reader_enter(reader, &reading->epochs);
 	if (*reading->value != 1)
@@ -155,7 +154,7 @@ static void *read_and_end(void *argument)
 	return NULL;
 }
 
-/* The thread sanitizer judges: nothing else lies between what the thread read and the freeing. */
+/* The thread sanitizer checks this: only they are between the thread's read and the freeing. */
 static void what_a_thread_read_before_it_ended_may_be_freed(void **state)
 {
 	(void)state;

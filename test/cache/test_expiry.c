@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lifetimes, exact on the manual clock: nobody is given a value at or past its deadline, whether
- * the wheel is punctual or stuck, and nothing leaves for its age before that. And what go-zero's
- * cache is known to get wrong: none of it happens here.
+ * Lifetimes are exact on the manual clock: no call returns a value at or past its deadline, whether
+ * the wheel is punctual or stuck, and no entry expires before that. Known faults of go-zero's cache
+ * do not occur.
  */
 #include "support/test.h"
 
@@ -51,7 +51,7 @@ static void assert_lifetimes(struct cache_recorder *recorder, const struct lifet
 	}
 }
 
-/* Entries past their deadline are gone two ticks later, though nobody asked. */
+/* Checks that expired entries are gone two ticks later without any lookup. */
 static void assert_left_in_time(struct cache_recorder *recorder, const struct lifetime *lifetimes)
 {
 	tw_duration now = tw_now(recorder->wheel);
@@ -131,7 +131,7 @@ static void lifetimes_end_at_their_deadlines_while_the_pool_is_stuck(void **stat
 	sem_destroy(&gate);
 }
 
-/* Sets and deletes see to what the alarm should have seen to, with a listener and without. */
+/* Sets and deletes do the alarm's work, with a listener and without. */
 static void changes_remove_what_has_expired_while_the_pool_is_stuck(void **state)
 {
 	enum { EACH = 64, ROUNDS = 100, LIVE_TICKS = 2, LATE_TICKS = 4 };
@@ -168,7 +168,7 @@ static void changes_remove_what_has_expired_while_the_pool_is_stuck(void **state
 		assert_int_equal(cache_stats(recorder).queued_removals,
 				 has_listener ? ROUNDS * EACH : 0);
 		sem_post(&gate);
-		/* Live entries are filed where the worker looks for them. */
+		/* The worker finds live entries filed. */
 		cache_set(recorder, "key", "value");
 		cache_pass(recorder, (LIVE_TICKS + 2) * INTERVAL);
 		assert_int_equal(tw_cache_count(recorder->cache), 0);
@@ -181,7 +181,7 @@ static void changes_remove_what_has_expired_while_the_pool_is_stuck(void **state
 }
 
 struct real_lifetime {
-	/* The deadline lies between these. */
+	/* The deadline is between these. */
 	tw_duration earliest;
 	tw_duration latest;
 };
@@ -352,7 +352,7 @@ static void lifetime_too_long_for_the_clock_never_ends(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* A wheel of one second, as go-zero's, 48 ms before its next tick. */
+/* Opens a cache on a wheel of one second, like go-zero's, 48 ms before its next tick. */
 static struct cache_recorder *open_before_a_tick(const struct variant *variant)
 {
 	struct cache_recorder *recorder =
@@ -416,7 +416,7 @@ static void lifetime_of_nothing_is_refused_and_changes_nothing(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* The timer of the value before must not take the new one away. */
+/* The old value's timer must not remove the new one. */
 static void new_value_outlives_the_timer_of_the_old_one(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -430,7 +430,7 @@ static void new_value_outlives_the_timer_of_the_old_one(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* A later deadline commands the wheel nothing, and neither does one that is not the earliest. */
+/* A later deadline sends the wheel no command, and neither does one that is not the earliest. */
 static void later_deadlines_send_no_commands(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_quiet(

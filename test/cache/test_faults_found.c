@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults that the cache once had, each told by what its users saw of it. */
+/* These are faults that the cache once had, each shown by its effect on users. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
@@ -36,13 +36,13 @@ static void *read_on(void *argument)
 	struct readers *readers = argument;
 	char buffer[8];
 
-	/* relaxed: a signal that orders nothing. */
+	/* relaxed: an end flag, orders nothing */
 	while (!atomic_load_explicit(&readers->ended, memory_order_relaxed))
 		(void)tw_cache_get(readers->cache, "k", 1, buffer, sizeof(buffer), NULL);
 	return NULL;
 }
 
-/* Real clock: what is tested is a moment between two threads. */
+/* The clock is real, as the fault is a race of two threads. */
 static void hit_beside_a_touch_does_not_bring_the_old_end_back(void **state)
 {
 	struct tw_wheel *wheel = open_wheel(TW_MILLISECOND, TW_CLOCK_MONOTONIC, 1);
@@ -67,7 +67,7 @@ static void hit_beside_a_touch_does_not_bring_the_old_end_back(void **state)
 		assert_true(tw_cache_entry_deadline(entry) <= latest);
 		tw_cache_entry_release(entry);
 	}
-	/* relaxed: as above. */
+	/* relaxed: as above */
 	atomic_store_explicit(&readers.ended, true, memory_order_relaxed);
 	pthread_join(thread, NULL);
 	tw_cache_destroy(readers.cache);
@@ -110,7 +110,7 @@ static void weights_too_large_for_a_sum_keep_the_limit(void **state)
 
 	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
-	/* Without a weight, a value of that size is as heavy. */
+	/* Without weights, such values are equally heavy. */
 	for (int i = 0; i < 4; i++)
 		assert_status(tw_cache_adopt(cache, &i, sizeof(i), &options, i & 1 ? huge : 0,
 					     i & 1 ? 0 : huge, NULL, NULL, TW_HOUR),
@@ -199,7 +199,7 @@ static void take_after_a_delete_does_not_get_what_was_loaded_before_it(void **st
 		sleep_for(TW_MILLISECOND / 10);
 	atomic_store_explicit(&source.value, 2, memory_order_seq_cst);
 	assert_status(tw_cache_delete(source.cache, "k", 1), TW_NOT_FOUND);
-	/* The source holds the first load still. */
+	/* The source still holds the first load. */
 	pthread_create(&threads[1], NULL, take_one, &source);
 	pthread_join(threads[1], &values[1]);
 	assert_int_equal((intptr_t)values[1], 2);
@@ -219,7 +219,7 @@ static enum tw_status load_cancelled(void *argument, const void *key, size_t key
 	(void)argument;
 	(void)key;
 	(void)key_size;
-	/* Pending: there was no cancellation point yet. */
+	/* The cancellation stays pending until a cancellation point. */
 	pthread_cancel(pthread_self());
 	return tw_cache_load_copy(loading, "v", 1, 50 * TW_MILLISECOND);
 }
@@ -247,7 +247,7 @@ static void cancelled_thread_keeps_no_lock(void **state)
 	sleep_for(20 * TW_MILLISECOND);
 	pthread_create(&thread, NULL, take_cancelled, cache);
 	pthread_join(thread, NULL);
-	/* Where the lock was kept, this never returned. */
+	/* A kept lock would make this wait for ever. */
 	(void)tw_cache_delete(cache, "k", 1);
 	tw_cache_destroy(cache);
 	tw_destroy(wheel);
@@ -273,7 +273,7 @@ static void *destroy_and_tell(void *argument)
 	return NULL;
 }
 
-/* What is loaded makes another's value leave, which the cancelled thread has to free. */
+/* The load evicts another value, which the cancelled thread must free. */
 static void thread_cancelled_while_a_value_is_freed_leaves_no_take_behind(void **state)
 {
 	struct tw_cache_options options = {.max_entries = 1, .shards = 1};
@@ -289,7 +289,7 @@ static void thread_cancelled_while_a_value_is_freed_leaves_no_take_behind(void *
 	pthread_create(&thread, NULL, take_cancelled, source.cache);
 	pthread_join(thread, NULL);
 	assert_int_equal(frees, 1);
-	/* Where the take still counted, this never returned. */
+	/* A take that still counted would make this wait for ever. */
 	pthread_create(&thread, NULL, destroy_and_tell, &source);
 	for (int i = 0; i < 10000; i++) {
 		/* seq_cst: a test's signal. */
@@ -373,7 +373,8 @@ static void statistics_go_on_after_a_drain(void **state)
 	tw_destroy(options.wheel);
 }
 
-/* The address sanitizer tells. Real clock: what expires beside the end is what is tested. */
+/* The address sanitizer finds the fault. The clock is real, as entries must expire during the
+ * destroy. */
 static void cache_may_end_while_its_entries_expire(void **state)
 {
 	struct tw_wheel *wheel = open_wheel(200 * TW_MICROSECOND, TW_CLOCK_MONOTONIC, 4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a shard keeps of when its keys are to be looked at: it holds no more than twice what is
- * needed, and each entry leaves in the tick in which its deadline lies, whatever became of its key.
+ * A shard files when its keys expire: it keeps at most twice as many filings as needed, and each
+ * entry is removed in the tick of its deadline, whatever happened to its key.
  */
 #include "support/test.h"
 
@@ -9,7 +9,7 @@
 #include "support/seed.h"
 #include "support/stats.h"
 
-#include "cache/cache.h" /* to count what is filed */
+#include "cache/cache.h" /* for counting filings */
 
 #include <stdlib.h>
 
@@ -54,7 +54,7 @@ static void removed_keys_leave_little_behind(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Lifetimes that jitter: each deadline that is the earliest so far may be filed, others not. */
+/* With jitter each deadline that is the earliest so far may be filed, others not. */
 static void key_that_is_set_again_and_again_is_filed_seldom(void **state)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, 0.05);
@@ -81,8 +81,8 @@ static void lookups_and_later_deadlines_file_nothing(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Keys that are set and deleted in a cache that was large once: each time that their hashes are
- * thrown away, all others are filed anew, and that must not mean to go through a large table. */
+/* Keys are set and deleted in a cache that was large once: each time that their filings are
+ * dropped, all others are filed again, which must not walk through a large table. */
 static void table_of_a_cache_that_was_large_becomes_small(void **state)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
@@ -122,8 +122,8 @@ static void touch_in_order(struct cache_recorder *recorder, const struct walk_or
 			      TW_OK);
 }
 
-/* Touches file enough that all is filed again. A delete begins that, and files the first entries,
- * which end much later than the rest. No call comes after it. */
+/* Touches file enough to start filing again. A delete starts it, and files the first entries, which
+ * end much later than the rest. No call comes after it. */
 static void filing_again_ends_without_calls(void **state)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
@@ -131,7 +131,7 @@ static void filing_again_ends_without_calls(void **state)
 
 	for (int key = 0; key < KEYS; key++)
 		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
-	/* Maintenance takes what the thread keeps, and is not asked for again. */
+	/* Maintenance frees the thread's reserve, and is not requested again. */
 	cache_pass(recorder, 4 * INTERVAL);
 	assert_status(tw_cache_each(recorder->cache, note_order, &order), TW_OK);
 	for (int lifetime = 4; lifetime > 0; lifetime--)
@@ -146,7 +146,7 @@ static void filing_again_ends_without_calls(void **state)
 struct world {
 	struct cache_recorder *recorder;
 	struct random random;
-	tw_duration deadlines[KEYS]; /* 0: the key has no entry */
+	tw_duration deadlines[KEYS]; /* 0 if the key has no entry */
 };
 
 static tw_duration random_lifetime(struct world *world)
@@ -189,11 +189,11 @@ static void change_one(struct world *world)
 	}
 }
 
-/* Nobody has looked anything up: what is past its deadline left by itself, and nothing else. */
+/* Checks without any lookup that exactly the expired entries are gone. */
 static void assert_as_many_as_live(struct world *world)
 {
 	tw_duration now = tw_now(world->recorder->wheel);
-	/* A deadline between two ticks has the second; what is looked at before may go before. */
+	/* A deadline between two ticks counts for the second; a lookup may remove it earlier. */
 	tw_duration tick = now / INTERVAL * INTERVAL;
 	size_t entries = cache_stats(world->recorder).entries;
 	size_t least = 0;
@@ -227,7 +227,7 @@ static void entries_leave_in_their_tick(void **state)
 	free(world);
 }
 
-/* Keys of one hash come up together: each by its own deadline. */
+/* Keys of one hash come up together, and each leaves by its own deadline. */
 static void keys_of_one_hash_leave_each_in_its_tick(void **state)
 {
 	enum { COLLIDING = 40 };
@@ -250,8 +250,8 @@ static void keys_of_one_hash_leave_each_in_its_tick(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Throws all away that is filed, as if it were filed anew up to the last entry: what the entries
- * note of their places is not true. */
+/* Drops all filings as if all entries were filed again: what the entries note of their places is
+ * false then. */
 static void throw_filed_away(struct shard *shard)
 {
 	turn_lock_take(&shard->lock);
@@ -275,7 +275,7 @@ static void key_that_is_set_while_all_is_filed_anew_is_filed(void **state)
 	throw_filed_away(shard);
 	assert_status(tw_cache_touch(recorder->cache, "touched", 7, 20 * INTERVAL), TW_OK);
 	assert_int_equal(filed(recorder), 1);
-	/* And the first one again. */
+	/* This starts at the first entry again. */
 	shard->is_refiling = true;
 	shard->must_tend = true;
 	shard->refile_walk = (struct shard_walk){0};
@@ -285,7 +285,7 @@ static void key_that_is_set_while_all_is_filed_anew_is_filed(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Nor is it true later, of who had no deadline meanwhile. */
+/* It is false later too, for entries without a deadline meanwhile. */
 static void key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later(void **state)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
@@ -301,7 +301,7 @@ static void key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later(void
 	cache_recorder_close(recorder);
 }
 
-/* Microseconds are the shortest ticks to file by, and what ends after 146 years never does. */
+/* Microseconds are the shortest ticks to file by, and deadlines after 146 years never come. */
 static void entries_leave_in_centuries_of_microseconds(void **state)
 {
 	enum { DECADES = 14 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache on a wheel that others use: whether its queue or its places are full, and whether it has
- * callers wait or refuses them, the cache forgets ignore_task, and none of it reaches the others'
- * functions.
+ * These caches are on a wheel that others use, too. Whether its queue or its timers are full, and
+ * whether it blocks callers or refuses them, the cache drops ignore_task, and none of it reaches
+ * the others' functions.
  */
 #include "support/test.h"
 
@@ -17,7 +17,7 @@
 
 enum { QUEUE = 8, STATS_TIMES = 5 };
 
-/* A recorder whose wheel has a short queue, which is empty. No cache yet. */
+/* Creates a recorder whose wheel has a short, empty queue, and no cache yet. */
 static struct cache_recorder *create_narrow(const struct variant *variant,
 					    enum tw_when_full when_full)
 {
@@ -39,7 +39,7 @@ static struct cache_recorder *open_narrow(const struct variant *variant,
 	return recorder;
 }
 
-/* Where the wheel refuses, and nobody else drives it. */
+/* Fills the queue of a wheel that refuses, without another driver. */
 static void fill_queue(struct tw_wheel *wheel)
 {
 	int key = 0;
@@ -54,7 +54,7 @@ static void ignore_stats(void *context, const struct tw_cache_stats *stats)
 	(void)stats;
 }
 
-/* With as many alarms as a cache may have. */
+/* The cache has its largest number of alarms. */
 static void cache_is_made_though_the_wheel_has_no_room(void **state)
 {
 	struct cache_recorder *recorder = create_narrow(*state, TW_WHEN_FULL_FAIL);
@@ -80,7 +80,7 @@ static void entry_expires_though_the_wheel_has_no_room(void **state)
 	cache_pass(recorder, 4 * INTERVAL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
-	/* An earlier deadline by a touch. */
+	/* This touch sets an earlier deadline. */
 	cache_set(recorder, "key", "touched");
 	cache_pass(recorder, 0);
 	fill_queue(recorder->wheel);
@@ -144,7 +144,7 @@ static void statistics_go_on_though_their_run_fills_the_queue(void **state)
 
 enum { PENDING_MOST = 10 };
 
-/* A recorder with a wheel whose places are all taken. */
+/* Creates a recorder with a wheel whose timers are all in use. */
 static struct cache_recorder *open_crowded(const struct variant *variant)
 {
 	struct cache_recorder *recorder = cache_recorder_create_with(
@@ -227,7 +227,8 @@ static void set_inside(void *argument)
 	(void)tw_cache_set_with_expire(recorder->cache, "inside", 6, "inside", 6, INTERVAL);
 }
 
-/* Who finds the queue full drives the wheel, and so may meet a task that calls the cache. */
+/* A caller that finds the queue full drives the wheel, and so may run a task that calls the
+ * cache. */
 static void change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache(void **state)
 {
 	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_WAIT);
@@ -243,7 +244,7 @@ static void change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache(void 
 	cache_recorder_close(recorder);
 }
 
-/* A task in the owner, which opens when it may, and then calls the cache. */
+/* This task runs in the owner, opens when it may, and then calls the cache. */
 struct visitor {
 	struct cache_recorder *recorder;
 	struct gate gate;
@@ -305,7 +306,7 @@ struct crowd {
 	atomic_int at_work;
 };
 
-/* The even ones fill the wheel's queue, the others change the cache. */
+/* Fills the wheel's queue in even threads, and changes the cache in the others. */
 static void *crowd_run(void *argument)
 {
 	struct crowd *crowd = argument;
@@ -342,7 +343,7 @@ static void live_through_a_crowd(const struct variant *variant, enum tw_when_ful
 		assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	for (int i = 0; i < CROWD; i++)
 		pthread_join(threads[i], NULL);
-	/* Without any traffic. */
+	/* This needs no calls. */
 	for (int tick = 0; tick < 30; tick++)
 		cache_pass(recorder, INTERVAL);
 	stats = cache_stats(recorder);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call is held up before each of its atomic operations in turn, while another thread looks the
- * key up, most often after the key's deadline has passed: what that one has found expired, the call
- * does not find there; and a key that is there all the time it finds. With the library of
- * test_histories_yields.
+ * A call is stopped before each of its atomic operations in turn, while another thread looks the
+ * key up, mostly after the key's deadline. If that thread found the key expired, the call does not
+ * find it; a key that is always there is found. This uses the library of test_histories_yields.
  */
 #include "support/test.h"
 
@@ -15,14 +14,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* The deadline lies between two moments of one tick: no alarm runs in between. */
+/* The deadline is between two moments of one tick: no alarm runs in between. */
 #define LIFE (INTERVAL * 16 / 5)
 #define BEFORE (3 * INTERVAL)
 #define AFTER (INTERVAL * 7 / 2)
 
 enum { OPERATIONS_LEAST = 8 };
 
-/* The thread that looks. */
+/* The onlooker is the thread that looks the key up. */
 static struct onlooker {
 	struct cache_recorder *recorder;
 	struct gate gate;
@@ -30,7 +29,7 @@ static struct onlooker {
 	enum tw_status (*look)(void);
 	tw_duration passes; /* before it looks */
 	enum tw_status status;
-	/* Of the call: operations until it is held up. */
+	/* The call is stopped after this number of operations. */
 	int operations;
 } onlooker;
 
@@ -46,7 +45,7 @@ static enum tw_status look_up(void)
 	return cache_get(onlooker.recorder, "key");
 }
 
-/* The first visit lasts until the call is held up. */
+/* The first visit lasts until the call is stopped. */
 /* A thread's first call allocates, and may wait for that. */
 static enum tw_status look_first(void)
 {
@@ -101,21 +100,21 @@ static void hold_up(void)
 		onlooker_goes_on();
 }
 
-/* Of what is held up at an operation. */
+/* This is the result of a call that is stopped at an operation. */
 struct outcome {
-	bool is_held_up; /* false: it has no such operation any more */
+	bool is_held_up; /* false if it has fewer operations */
 	enum tw_status status;
-	enum tw_status looked; /* what the onlooker was answered meanwhile */
-	bool has_expired;      /* the entry has left as one past its deadline */
+	enum tw_status looked; /* the onlooker's status meanwhile */
+	bool has_expired;      /* the entry was removed as expired */
 };
 
 struct trial {
 	enum tw_status (*call)(struct tw_cache *cache);
 	void (*judge)(struct outcome);
-	tw_duration passes; /* AFTER - BEFORE: the deadline does */
+	tw_duration passes; /* AFTER - BEFORE if the deadline passes meanwhile */
 	struct tw_cache_options options;
-	bool walks;         /* the onlooker does, instead of looking the key up */
-	bool is_of_another; /* key: the call finds it, always */
+	bool walks;         /* the onlooker walks instead of looking the key up */
+	bool is_of_another; /* the call is of another key, which it always finds */
 	int forgotten;      /* keys that were set and deleted before */
 };
 
@@ -153,7 +152,7 @@ static struct outcome trial_hold_up_at(const struct trial *trial, const struct v
 	return outcome;
 }
 
-/* At each, until the call is done before it comes to the next. */
+/* Stops at each operation, until the call ends before the next. */
 static void trial_run(struct trial trial, const struct variant *variant)
 {
 	struct outcome outcome;
@@ -175,7 +174,7 @@ static void trial_run(struct trial trial, const struct variant *variant)
 	}
 	assert_status(outcome.status, TW_OK);
 	assert_true(operation > OPERATIONS_LEAST && failed < operation - 1);
-	/* It has read the clock after its first operations. */
+	/* The call has read the clock after its first operations. */
 	assert_int_equal(failed > 0, trial.passes > 0 && !trial.is_of_another);
 	onlooker.ends = true;
 	gate_open(&onlooker.gate);
@@ -194,7 +193,7 @@ static enum tw_status replace(struct tw_cache *cache)
 
 static enum tw_status delete (struct tw_cache *cache) { return tw_cache_delete(cache, "key", 3); }
 
-/* Of a call that has the key live on. */
+/* The call leaves the key there. */
 static void both_find_the_same(struct outcome outcome)
 {
 	assert_status(outcome.looked, outcome.status);
@@ -206,7 +205,7 @@ static void entry_leaves_as_answered(struct outcome outcome)
 	assert_int_equal(outcome.has_expired, outcome.status == TW_NOT_FOUND);
 }
 
-/* Unless it was the first one visited. */
+/* The entry may have been visited first. */
 static void what_was_not_visited_is_not_found(struct outcome outcome)
 {
 	assert_true(outcome.looked == TW_OK || outcome.status == TW_NOT_FOUND);
@@ -255,7 +254,7 @@ static void delete_finds_nothing_that_a_lookup_has_found_expired(void **state)
 		  *state);
 }
 
-/* What ten letters and the light value weigh: each a cell of 64 bytes, and 40. */
+/* Ten letters and the light value weigh this: each a cell of 64 bytes, and 40. */
 enum { BYTES_MOST = 11 * (64 + 40) };
 
 static enum tw_status set_heavier(struct tw_cache *cache)
@@ -285,7 +284,7 @@ static void key_is_not_found(struct outcome outcome)
 	assert_status(outcome.looked, TW_NOT_FOUND);
 }
 
-/* Of 86 filings 11 are wanted: one entry fewer, and the shard files them anew, in the call. */
+/* 11 of 86 filings are needed: with one entry fewer the shard files all again, in the call. */
 static void what_is_filed_anew_may_be_found_expired_meanwhile(void **state)
 {
 	trial_run((struct trial){.call = delete_another,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lifetimes that lookups lengthen, and lifetimes that chance spreads. */
+/* Lookups lengthen these lifetimes, or jitter spreads them. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
@@ -79,7 +79,7 @@ static void lifetime_shorter_than_the_idle_time_holds(void **state)
 	cache_set(recorder, "key", "value");
 	cache_set(recorder, "left", "other");
 	assert_lives_for(recorder, "key", "value", 5 * INTERVAL);
-	/* By itself: a look at it would set its deadline anew. */
+	/* The entry expires without a lookup, which would set a new deadline. */
 	cache_pass(recorder, INTERVAL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(times_removed(recorder, "other"), 1);
@@ -119,7 +119,7 @@ static enum tw_cache_verdict replace_and_keep(void *value, const struct tw_cache
 
 enum { WAYS_TO_KEEP = 5 };
 
-/* Gives the key another value, and leaves its deadline. */
+/* Changes the key's value and keeps its deadline. */
 static void change_and_keep(struct tw_cache *cache, int way, const char *key, char *value)
 {
 	struct tw_cache_item item = {key, strlen(key), value, 1, TW_KEEP_DEADLINE, TW_INVALID};
@@ -145,7 +145,7 @@ static void changed_value_may_keep_its_deadline(void **state)
 	static char values[] = "abcdefghij";
 
 	for (int way = 0; way < WAYS_TO_KEEP; way++) {
-		/* Jitter counts once. */
+		/* Jitter applies once. */
 		struct cache_recorder *recorder = cache_recorder_open_with(
 			*state, TW_HOUR, (struct tw_cache_options){.jitter = 0.5});
 
@@ -165,7 +165,7 @@ static void changed_value_may_keep_its_deadline(void **state)
 		}
 		cache_pass(recorder, 50 * INTERVAL);
 		assert_holds_none(recorder, "key");
-		/* There is none to keep, but where a key that is not there is not replaced. */
+		/* Only a replace of a missing key has no deadline to keep. */
 		if (way != 1) {
 			change_and_keep(recorder->cache, way, "key", values);
 			assert_expires_at(recorder, "key", 200 * INTERVAL);
@@ -218,7 +218,7 @@ static double lifetime_in_hours(struct cache_recorder *recorder, int key)
 	return (double)(deadline - tw_now(recorder->wheel)) / (double)TW_HOUR;
 }
 
-/* Each of the bins between 1 - jitter and 1 has its share: within five deviations. */
+/* Checks that each of the bins between 1 - jitter and 1 has its share, within five deviations. */
 static void assert_flat(struct cache_recorder *recorder, double jitter)
 {
 	const double share = (double)JITTERED / BINS;
@@ -256,7 +256,7 @@ static void jitter_spreads_lifetimes_evenly(void **state)
 
 enum { SETTERS = 100 };
 
-/* Threads that are there at the same time: each draws its first number. */
+/* These threads exist at the same time, and each draws its first number. */
 struct setters {
 	struct cache_recorder *recorder;
 	pthread_barrier_t barrier;
@@ -294,7 +294,7 @@ static void first_lifetimes_of_many_threads_are_spread(void **state)
 		sum += part;
 		squares += part * part;
 	}
-	/* Of numbers from -1 to 0: a twelfth, within five deviations. */
+	/* The variance of numbers from -1 to 0 is a twelfth, within five deviations. */
 	variance = squares / SETTERS - sum / SETTERS * sum / SETTERS;
 	assert_true(variance > 0.045 && variance < 0.12);
 	pthread_barrier_destroy(&setters.barrier);

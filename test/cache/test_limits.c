@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits that change while the cache is in use, and what is left when all is over: nothing.
+ * Limits change while the cache is in use, and at the end nothing is left.
  */
 #include "support/test.h"
 
@@ -111,7 +111,7 @@ static void limit_is_lowered_while_the_cache_is_read(void **state)
 	lower_while_it_is_read(*state, TW_POLICY_S3FIFO);
 }
 
-/* As a set does that comes while tw_cache_set_limit() is about to evict all that. */
+/* These sets come while tw_cache_set_limit() is about to evict. */
 static void sets_evict_little_each_when_the_limit_has_fallen(void **state)
 {
 	enum { KEYS = 20000, MOST = 500, SET_MOST = 3 * 64 };
@@ -135,7 +135,7 @@ static void sets_evict_little_each_when_the_limit_has_fallen(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* One that weighs as much as many others. */
+/* The value weighs as much as many others. */
 static void set_of_much_keeps_the_limit(void **state)
 {
 	enum { KEYS = 3000, WEIGHT = 100, LARGE = 2000 };
@@ -186,7 +186,7 @@ static void limit_may_come_and_go(void **state)
 	}
 }
 
-/* Entries set before the first limit are older than those set after it. */
+/* Entries set before the first limit are older than later ones. */
 static void first_limit_finds_all_entries(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
@@ -206,7 +206,7 @@ static void shards_are_as_many_as_the_limits_fill(void **state)
 	static const struct tw_cache_options limits[] = {
 		{.max_entries = 0},
 		{.max_entries = (uint64_t)1 << 40, .max_bytes = (uint64_t)1 << 40},
-		/* Fewer, where each would have little. */
+		/* There are fewer shards if each would have little. */
 		{.max_entries = 8 * 512},
 		{.max_bytes = 8 * 32768},
 		{.max_bytes = 10}};
@@ -221,7 +221,7 @@ static void shards_are_as_many_as_the_limits_fill(void **state)
 	}
 }
 
-/* The value says what it weighs. */
+/* Returns the value as its own weight. */
 static uint64_t weigh_as_told(void *context, const void *key, size_t key_size, const void *value,
 			      size_t value_size)
 {
@@ -255,7 +255,7 @@ static void adopted_value_without_a_weight_is_weighed(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Resident bytes: the cache's memory comes only in part from malloc. */
+/* Returns resident bytes: only part of the cache's memory comes from malloc. */
 static size_t held(void)
 {
 	size_t pages = 0;
@@ -305,11 +305,11 @@ static void memory_is_given_back_when_entries_have_left(void **state)
 	size_t empty = held();
 	size_t full;
 
-	/* With fewer, what a cache keeps of itself is more than a quarter. */
+	/* With fewer, the cache's own memory is more than a quarter. */
 	set_numbers(recorder->cache, TEST_HAS_SANITIZER ? 10000 : 100000);
 	full = held();
 	cache_pass(recorder, 12 * INTERVAL);
-	/* What readers may have seen is freed a few ticks later. */
+	/* Memory that readers may see is freed a few ticks later. */
 	for (int tick = 0; tick < 10; tick++)
 		cache_pass(recorder, INTERVAL);
 	cache_settle(recorder);
@@ -318,7 +318,7 @@ static void memory_is_given_back_when_entries_have_left(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* A key is a random number, and weighs 1 to 1,024. */
+/* Weighs a key, which is a random number, as 1 to 1,024. */
 static uint64_t weigh_by_key(void *context, const void *key, size_t key_size, const void *value,
 			     size_t value_size)
 {
@@ -331,7 +331,7 @@ static uint64_t weigh_by_key(void *context, const void *key, size_t key_size, co
 	return number % 1024 + 1;
 }
 
-/* Set by set each shard gains and loses at random, and nothing must add up. */
+/* Each shard gains and loses at random with each set, and the errors must not add up. */
 static void shards_keep_their_shares_of_a_limit_by_weight(void **state)
 {
 	enum { SHARDS = 8, SHARE = 200 * 512, SETS = TEST_SHARE_OF(200000) };
@@ -363,7 +363,7 @@ static void set_between(struct tw_cache *cache, uint64_t first, uint64_t end, tw
 			      TW_OK);
 }
 
-/* Within a tick, in which no alarm runs. */
+/* These expire within a tick, in which no alarm runs. */
 static void expire_before_live_ones(const struct variant *variant, enum tw_cache_policy policy,
 				    bool by_weight, tw_duration begin)
 {
@@ -386,7 +386,7 @@ static void expire_before_live_ones(const struct variant *variant, enum tw_cache
 	stats = cache_stats(recorder);
 	assert_int_equal(stats.removed[TW_CAUSE_SIZE], 0);
 	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], SHORT);
-	/* Now live ones are all that there is. */
+	/* Now only live entries are left. */
 	set_between(recorder->cache, LIVE + 2 * SHORT, LIVE + 2 * SHORT + 10, TW_HOUR);
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_SIZE], 10);
 	cache_pass(recorder, 2 * INTERVAL);
@@ -400,7 +400,7 @@ static void expired_entries_make_room_before_live_ones(void **state)
 					i & 4 ? 1000 * INTERVAL : INTERVAL);
 }
 
-/* An entry whose lifetime ends with the look at what has come up. */
+/* Such an entry's lifetime ends during the check of due entries. */
 static void entry_of_a_moment_may_come_where_others_expire(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_quiet(
@@ -430,7 +430,7 @@ static enum tw_status find_nothing(void *argument, const void *key, size_t key_s
 	return TW_NOT_FOUND;
 }
 
-/* Takes keys that the source does not have. Returns how many of them were loaded. */
+/* Takes keys that the source does not have. Returns the number of loads. */
 static unsigned take_nothing(struct tw_cache *cache, uint64_t first, uint64_t end)
 {
 	const struct tw_cache_entry *entry;
@@ -471,13 +471,13 @@ static void absences_take_a_quarter_of_a_limit(void **state)
 {
 	for (unsigned kind = 0; kind < 8; kind++) {
 		struct cache_recorder *recorder = open_for_absences(*state, kind);
-		/* Without a value they are lighter. */
+		/* Absences are lighter. */
 		bool is_by_weight = kind & 2;
 		uint64_t quarter = is_by_weight ? ROOM * cache_weight(8, 8) / 4 : ROOM / 4;
 		struct tw_cache_stats stats;
 		unsigned values;
 
-		/* Also where there is nothing else. */
+		/* This holds without any other entries, too. */
 		take_nothing(recorder->cache, NOWHERE, NOWHERE + 5000);
 		stats = cache_stats(recorder);
 		assert_in_range(is_by_weight ? stats.bytes : stats.entries, quarter * 9 / 10,
@@ -485,7 +485,7 @@ static void absences_take_a_quarter_of_a_limit(void **state)
 		set_between(recorder->cache, 0, ROOM * 9 / 10, TW_HOUR);
 		take_nothing(recorder->cache, NOWHERE + 5000, NOWHERE + 25000);
 		values = count_values(recorder->cache, 0, ROOM * 9 / 10);
-		/* Four shards have keys of different numbers. */
+		/* Four shards have different numbers of keys. */
 		assert_in_range(values, kind & 4 ? ROOM * 2 / 3 : ROOM * 3 / 4 - 1, ROOM * 9 / 10);
 		stats = cache_stats(recorder);
 		assert_true((is_by_weight ? stats.bytes - values * cache_weight(8, 8)
@@ -519,7 +519,7 @@ static void absences_leave_when_a_limit_falls_and_when_there_is_nothing_else(voi
 		assert_status(tw_cache_set_limit(recorder->cache, ROOM / 10, 0), TW_OK);
 		assert_int_equal(cache_stats(recorder).entries, ROOM / 10);
 		assert_in_range(count_values(recorder->cache, 0, ROOM), ROOM * 3 / 40, ROOM / 10);
-		/* A value takes the place of an absence, and an absence that of a value. */
+		/* A value evicts an absence, and an absence evicts a value. */
 		set_between(recorder->cache, NOWHERE, NOWHERE + ROOM, TW_HOUR);
 		assert_int_equal(count_values(recorder->cache, NOWHERE, NOWHERE + ROOM) +
 					 count_values(recorder->cache, 0, ROOM),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each limit in each unit: weights of the user's, values of no bytes, adopted values, absences. The
- * limit holds after every call in the unit that the caller chose, and no more leaves than must.
+ * Each limit holds in each unit: the user's weights, empty values, adopted values, absences. After
+ * every call the limit holds in the caller's unit, and no more entries are evicted than necessary.
  */
 #include "support/test.h"
 
@@ -13,7 +13,7 @@
 
 enum { PUTS = 500, KEPT = 100 };
 
-/* What the user's function answers. */
+/* The user's function returns this. */
 static uint64_t answer;
 
 static uint64_t weigh_answer(void *context, const void *key, size_t key_size, const void *value,
@@ -49,12 +49,12 @@ static enum tw_status load_value(void *size, const void *key, size_t key_size,
 
 enum way { COPIED, LOADED, ADOPTED, ABSENT };
 
-/* What is put in, and what each weighs. */
+/* A unit is a kind of entry and its weight. */
 static const struct unit {
 	const char *name;
 	enum way way;
 	size_t value_size;
-	bool is_weighed; /* by the user's function, which answers: */
+	bool is_weighed; /* by the user's function, which returns this: */
 	uint64_t answer;
 	uint64_t given; /* the weight of an adopted value */
 	uint64_t weight;
@@ -103,12 +103,12 @@ static enum tw_status put(struct tw_cache *cache, const struct unit *unit, uint6
 	}
 }
 
-/* What a put answers that is kept, and one that is not. */
+/* Returns the status of an entry that is kept or not. */
 static enum tw_status status_if(const struct unit *unit, bool is_kept)
 {
 	if (unit->way == ABSENT)
 		return TW_NOT_FOUND;
-	/* A take returns what it has loaded even so. */
+	/* A take returns its loaded value in both cases. */
 	return is_kept || unit->way == LOADED ? TW_OK : TW_FULL;
 }
 
@@ -121,8 +121,8 @@ static struct cache_recorder *open_unit(const struct variant *variant, const str
 	return cache_recorder_open_with(variant, TW_HOUR, options);
 }
 
-/* Checks the number of entries. Absences are a quarter of a limit at most: each shard counts
- * its own. */
+/* Checks the number of entries. Absences are at most a quarter of a limit, counted by each
+ * shard. */
 static void assert_kept(const struct unit *unit, const struct tw_cache_stats *stats,
 			uint64_t entries, unsigned shards)
 {
@@ -139,7 +139,7 @@ static uint64_t part_kept(const struct unit *unit, uint64_t limit)
 	return unit->way == ABSENT ? limit / 4 : limit;
 }
 
-/* Puts in five times the limit. One leaves for each that comes then. */
+/* Adds five times the limit. Then each new entry evicts one. */
 static void check_limit(const struct variant *variant, const struct unit *unit,
 			struct tw_cache_options options, uint64_t kept)
 {
@@ -174,7 +174,7 @@ static void limit_of_entries_holds_in_each_unit(void **state)
 					    part_kept(&units[i], KEPT));
 }
 
-/* What weighs nothing has no limit by weight. */
+/* Entries of weight 0 have no limit by weight. */
 static void limit_by_weight_holds_in_each_unit(void **state)
 {
 	for (int i = 0; i < UNITS; i++)
@@ -212,7 +212,7 @@ static void limit_below_one_weight_keeps_nothing(void **state)
 	}
 }
 
-/* Limits that come later find the same weights. */
+/* Later limits find the same weights. */
 static void limits_that_are_lowered_hold_in_each_unit(void **state)
 {
 	for (int i = 0; i < UNITS; i++) {
@@ -235,7 +235,7 @@ static void limits_that_are_lowered_hold_in_each_unit(void **state)
 	}
 }
 
-/* Also where the set one is all that there is beside them. */
+/* The value may be the only one beside them. */
 static void absences_make_room_for_a_value(void **state)
 {
 	enum { MOST = 100000, SIZE = 90000 };
@@ -271,7 +271,7 @@ static void limit_of_queued_removals_counts_entries_whatever_they_weigh(void **s
 			(struct tw_cache_options){.max_entries = 1, .max_queued_removals = QUEUED});
 		bool is_absent = units[i].way == ABSENT;
 
-		/* The first one puts out none. */
+		/* The first one evicts none. */
 		for (uint64_t key = 0; key < KEPT; key++)
 			assert_status(put(recorder->cache, &units[i], key),
 				      status_if(&units[i], key <= QUEUED));

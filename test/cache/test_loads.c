@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is kept of a load: nothing when the key was set, deleted or cleared meanwhile; absences for
- * their own time; adopted values until their last reader is gone; and what a destroy does to it.
+ * A load keeps nothing if the key was set, deleted or cleared meanwhile; absences have their own
+ * lifetime; adopted values stay until their last reader is gone; and a destroy ends loads.
  */
 #include "support/test.h"
 
@@ -52,7 +52,7 @@ static void change_clear(struct cache_recorder *recorder)
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
 }
 
-/* Those who wait get what was loaded; the key has what it was given meanwhile, or nothing. */
+/* Waiters get the loaded value; the key keeps its new value, or none. */
 static void live_through_change(const struct variant *variant, change_fn *change, const char *left)
 {
 	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
@@ -101,7 +101,7 @@ static void calls_that_change_nothing_let_the_load_be_kept(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* An error must not touch what was set meanwhile either. */
+/* An error must not change a value that was set meanwhile either. */
 static void failed_load_leaves_what_was_set_meanwhile(void **state)
 {
 	static const enum tw_status answers[] = {TW_SYSTEM, TW_NOT_FOUND};
@@ -282,7 +282,7 @@ static void loaded_value_may_be_empty(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* A loader that adopts; its values count how often they are freed. */
+/* This loader adopts; its values count how often they are freed. */
 struct adopting {
 	int freed[2];
 	int given; /* values */
@@ -346,7 +346,7 @@ static void value_of_a_failed_load_is_freed(void **state)
 
 enum { COUNTING = 8, COUNTED_TAKES = TEST_SHARE_OF(30000), COUNTED_KEYS = 20 };
 
-/* Takers that count what they see, and a source that counts what it is asked. */
+/* Takers count their results, and a source counts its calls. */
 struct counting {
 	struct tw_cache *cache;
 	atomic_ulong loads;
@@ -356,7 +356,7 @@ struct counting {
 	atomic_uint turn;
 };
 
-/* Each third load fails, for one reason or another. */
+/* Fails each third load, for varying reasons. */
 static enum tw_status load_counted(void *argument, const void *key, size_t key_size,
 				   struct tw_cache_loading *loading)
 {
@@ -455,7 +455,7 @@ static void destroy_wakes_who_waits_and_waits_for_the_load(void **state)
 	gate_open(&load.source.gate);
 	assert_int_equal(pthread_join(load.first.thread, NULL), 0);
 	assert_int_equal(pthread_join(destroyer, NULL), 0);
-	/* What its own load brought, it has. */
+	/* A take has the value of its own load. */
 	assert_status(load.first.status, TW_OK);
 	assert_value(load.first.entry, "loaded");
 	tw_cache_entry_release(load.first.entry);
@@ -477,7 +477,7 @@ static void failure_is_no_absence_and_is_tried_again(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* The shard that a value lands in may have no other to give up. */
+/* The value's shard may have no other entry to evict. */
 static void loads_keep_the_limit_of_all_shards(void **state)
 {
 	struct source source;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking in without being noticed: peek, the remaining lifetime, the count, how long loads took,
- * and the statistics as text.
+ * These calls have no side effects: peek, the remaining lifetime, the count, load times, and the
+ * statistics as text.
  */
 #include "support/test.h"
 
@@ -182,7 +182,7 @@ static void loads_are_timed(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* A load whose key was deleted meanwhile is one still. */
+/* A load whose key was deleted meanwhile still counts. */
 static void loads_that_hang_are_seen(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);

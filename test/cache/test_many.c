@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tw_cache_set_many and tw_cache_delete_many: each key as if it came alone. */
+/* tw_cache_set_many and tw_cache_delete_many treat each key like a single one. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
@@ -53,7 +53,7 @@ static void items_of_one_key_take_effect_in_order(void **state)
 	assert_int_equal(tw_cache_count(recorder->cache), 2);
 	cache_settle(recorder);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_REPLACED), 98);
-	/* As they were set. */
+	/* The order is that of the sets. */
 	for (int last = -1, i = 0; i < 98; i++) {
 		struct removal removal = removal_at(recorder, (size_t)i);
 
@@ -145,7 +145,7 @@ static struct crowd *crowd_new(void)
 	return crowd;
 }
 
-/* Also while the tables grow, in one shard and in many. */
+/* The tables grow meanwhile, in one shard and in many. */
 static void crowds_come_and_go_at_once(void **state)
 {
 	static const unsigned shards[] = {1, 64};
@@ -184,7 +184,7 @@ static void crowds_come_and_go_at_once(void **state)
 	}
 }
 
-/* Also where most shards have nothing that could make room. */
+/* Most shards have nothing that could make room. */
 static void crowds_keep_the_limit(void **state)
 {
 	static const struct tw_cache_options limits[] = {{.max_entries = 1000, .shards = 8},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resident memory stays within what max_bytes allows, whatever sizes come and go, and comes back
- * when entries do.
+ * Resident memory stays within the bound of max_bytes, whatever sizes are set, and is released with
+ * the entries.
  */
 #include "support/test.h"
 
@@ -10,7 +10,7 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include "cache/cache.h" /* to run the maintenance that a clock would */
+#include "cache/cache.h" /* for running maintenance without a clock */
 
 #include <limits.h>
 #include <time.h>
@@ -19,7 +19,7 @@ enum { SIZES = 24, LARGEST = 40000, MIB = 1 << 20 };
 
 static const unsigned char bytes[LARGEST];
 
-/* What the header promises. */
+/* Returns the header's bound. */
 static long allowed(uint64_t max_bytes)
 {
 	return (long)(max_bytes + max_bytes / 4) + 4L * MIB;
@@ -47,7 +47,7 @@ static size_t random_size(struct random *random)
 	return random_below(random, (uint64_t)64 << random_below(random, 9));
 }
 
-/* Sets what fills the cache twice, of one size, or of random ones (0), and looks all the while. */
+/* Fills the cache twice with values of one size, or of random ones (0), and checks throughout. */
 static void fill_twice(struct tw_cache *cache, struct random *random, uint64_t max_bytes,
 		       size_t size, long most)
 {
@@ -61,7 +61,7 @@ static void fill_twice(struct tw_cache *cache, struct random *random, uint64_t m
 	}
 }
 
-/* In an order that has small follow large and large small. */
+/* The order has small sizes follow large ones and large ones follow small. */
 static void check_sizes(uint64_t max_bytes, enum tw_cache_policy policy, tw_duration idle)
 {
 	struct random random = random_from(seed_choose(), 0);
@@ -93,7 +93,7 @@ static void memory_is_bounded_whatever_sizes_come_and_go(void **state)
 	check_sizes(MIB, TW_POLICY_LRU, TW_MINUTE);
 }
 
-/* Under a sanitizer it may never be so little: only for what goes on meanwhile. */
+/* Under a sanitizer the limit may never be reached: only other threads' work is awaited. */
 static void wait_until_resident(long most)
 {
 	const struct timespec while_looking = {0, 20000000};
@@ -104,8 +104,8 @@ static void wait_until_resident(long most)
 		assert_in_range(resident_memory(), 0, most);
 }
 
-/* The cache's own wheel does it, without a call. One in twenty stays, with its lifetime, and
- * each page has some. */
+/* The cache's own wheel does it, without a call. One in twenty stays for its lifetime, and each
+ * page has some. */
 static void memory_comes_back_after_most_has_expired(void **state)
 {
 	enum { KEYS = TEST_SHARE_OF(200000), KEPT_EVERY = 20, VALUE = 200 };
@@ -154,7 +154,7 @@ static void ignore(void *context, const struct tw_task *task)
 
 enum { DRAINED = TEST_SHARE_OF(100000), DRAIN_TICKS = 40, DRAIN_VALUE = 200 };
 
-/* A tenth of the entries leaves in each tick. */
+/* A tenth of the entries is removed in each tick. */
 static struct tw_cache *open_drained(struct tw_wheel *wheel)
 {
 	struct random random = random_from(seed_choose(), 0);
@@ -217,7 +217,7 @@ static void entries_that_leave_one_after_the_other_are_moved_in_time(void **stat
 		used[tick] = stats_of(cache).memory_in_use;
 		if (tick == STAYS)
 			assert_int_equal(count_moved(cache, addresses), 0);
-		/* Of one run in nine all is moved that has to be, a tick after it left. */
+		/* In one run of nine all necessary moves are done a tick after the removal. */
 		if (tick > DRAINS + 2)
 			assert_in_range(stats_of(cache).memory, 0,
 					used[tick - DRAINS - 2] * 5 / 4 + 2 * MIB);
@@ -228,7 +228,7 @@ static void entries_that_leave_one_after_the_other_are_moved_in_time(void **stat
 	tw_destroy(wheel);
 }
 
-/* Values of that size, or of any: 0. */
+/* Checks values of that size, or of any (0). */
 static void check_return(enum tw_cache_policy policy, size_t size)
 {
 	const uint64_t most = TEST_SHARE_OF(64) * (uint64_t)MIB;
@@ -249,11 +249,11 @@ static void memory_comes_back_after_a_lower_limit_and_a_clear(void **state)
 {
 	(void)state;
 	check_return(TW_POLICY_LRU, 0);
-	/* With as many keys remembered as there were. */
+	/* The cache remembers all these keys. */
 	check_return(TW_POLICY_S3FIFO, 40);
 }
 
-/* A reader that is inside all the while. */
+/* The reader is inside all the time. */
 static void sleeping_reader_holds_what_was_there_once(void **state)
 {
 	const uint64_t most = 2 * (uint64_t)MIB;
@@ -273,7 +273,7 @@ static void sleeping_reader_holds_what_was_there_once(void **state)
 	tw_cache_destroy(cache);
 }
 
-/* Beside one that is inside all the while. */
+/* Another reader is inside all the time. */
 static void readers_hold_nothing_when_they_have_left(void **state)
 {
 	const uint64_t most = 2 * (uint64_t)MIB;
@@ -291,7 +291,7 @@ static void readers_hold_nothing_when_they_have_left(void **state)
 		fill_twice(cache, &random, most, 100, LONG_MAX);
 		reader_leave(reader);
 		fill_twice(cache, &random, most, 100, LONG_MAX);
-		/* The sleeper's, and what is on its way. */
+		/* This is the sleeper's memory, and memory about to be freed. */
 		assert_in_range(stats_of(cache).memory_retired, 0, most + most / 2);
 	}
 	reader_leave(sleeper);
@@ -308,12 +308,12 @@ static void count_freed(void *value, size_t value_size, void *context)
 	atomic_fetch_add_explicit(freed, 1, memory_order_relaxed);
 }
 
-/* An adopted value has one entry that frees it, so the entry is not copied: it stays also on a page
- * that is nearly empty, while those beside it are moved. */
+/* An adopted value has one entry that frees it, so the entry is not copied: it stays even on a
+ * nearly empty page, while its neighbours are moved. */
 static void adopted_values_stay_where_pages_are_emptied(void **state)
 {
 	enum { KEYS = 40000, KEPT_EVERY = 20, ADOPTED_EVERY = 2000, VALUE = 200 };
-	/* As large as the entries that are beside it. */
+	/* This makes it as large as its neighbours. */
 	const size_t key_size = 16 + VALUE - sizeof(struct entry_adopted);
 	atomic_int freed = 0;
 	struct tw_cache_options options = {.jitter = -1};
@@ -354,7 +354,7 @@ static void adopted_values_stay_where_pages_are_emptied(void **state)
 		assert_int_equal(size, i);
 		tw_cache_entry_release(kept);
 	}
-	/* relaxed: a count; this thread has asked all along */
+	/* relaxed: a count, of this thread's own calls */
 	assert_int_equal(atomic_load_explicit(&freed, memory_order_relaxed), 0);
 	tw_cache_destroy(cache);
 	assert_int_equal(atomic_load_explicit(&freed, memory_order_relaxed), KEYS / ADOPTED_EVERY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several threads and one key: short histories of calls are linearizable, and of a timer that fires
- * and a set of the same moment each leaves what it should.
+ * Several threads use one key: short histories of calls are linearizable, and a timer that fires at
+ * the moment of a set removes only the old value.
  */
 #include "support/test.h"
 
@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds that all threads begin at the same moment. */
+/* All threads begin a round at the same moment. */
 struct rounds {
 	atomic_uint begun; /* rounds */
-	atomic_uint ready; /* threads that have ended a round, over all rounds */
-	unsigned others;   /* threads but the main one */
+	atomic_uint ready; /* threads that have ended a round, summed over all rounds */
+	unsigned others;   /* threads except the main one */
 };
 
 static void spin_until(atomic_uint *number, unsigned value)
@@ -58,7 +58,7 @@ static void linger(struct random *random, unsigned most)
 
 enum {
 	CALLERS = 3,
-	CALLS = HISTORY_MOST / CALLERS, /* of each, a round */
+	CALLS = HISTORY_MOST / CALLERS, /* calls of each thread in a round */
 	HISTORIES = TEST_SHARE_OF(30000),
 };
 
@@ -201,7 +201,7 @@ static void calls_for_one_key_are_linearizable(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-/* The judge is no use if it finds everything right. */
+/* The checker must be able to fail. */
 static void histories_that_are_not_linearizable_are_found(void **state)
 {
 	const struct call lost[] = {{CALL_SET, 1, true, 0, 1, 2}, {CALL_GET, 0, false, 0, 3, 4}};
@@ -242,7 +242,7 @@ struct ticker {
 	pthread_t thread;
 	struct cache_recorder *recorder;
 	struct rounds *rounds;
-	atomic_uint advancing; /* the round in which it is about to */
+	atomic_uint advancing; /* the round in which it is about to advance */
 	struct random random;
 };
 
@@ -267,7 +267,7 @@ static void set_value(struct cache_recorder *recorder, unsigned value, tw_durati
 		TW_OK);
 }
 
-/* The old value's time is over in the tick that comes; the new one's is not. */
+/* The old value expires in the next tick; the new one does not. */
 static void meet(struct ticker *ticker, struct random *random, unsigned round)
 {
 	struct cache_recorder *recorder = ticker->recorder;
@@ -276,7 +276,7 @@ static void meet(struct ticker *ticker, struct random *random, unsigned round)
 
 	set_value(recorder, value, INTERVAL);
 	rounds_begin(ticker->rounds, round);
-	/* Mostly while the clock moves, from right away to well after. */
+	/* Most sets come while the clock moves, from the beginning to well after. */
 	if (!random_once_in(random, 4))
 		spin_until(&ticker->advancing, round);
 	linger(random, random_once_in(random, 2) ? 1000 : 20000);
@@ -286,7 +286,7 @@ static void meet(struct ticker *ticker, struct random *random, unsigned round)
 	assert_int_equal(found, value);
 }
 
-/* Each old value has left once, having expired or been replaced; each new one was replaced. */
+/* Checks that each old value was removed once, expired or replaced, and each new one replaced. */
 static void assert_all_left(struct cache_recorder *recorder)
 {
 	unsigned char *left = calloc(2 * MEETINGS + 2, 1);

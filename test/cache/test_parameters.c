@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every public call with each of its pointers NULL and each of its sizes 0 and as large as can be:
- * the status is as the header says, and a call that is refused changes nothing.
+ * Every public call is made with each of its pointers NULL and each of its sizes 0 and as large as
+ * possible: the status is the header's, and a refused call changes nothing.
  */
 #include "support/test.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a call takes, by what it is for. Some calls have only a few. */
+/* These are all parameters, by purpose. Some calls have only a few. */
 enum parameter {
 	CACHE,
 	KEY,
@@ -23,11 +23,11 @@ enum parameter {
 	FREE_VALUE,
 	BUFFER,
 	CAPACITY,
-	RESULT,   /* what the call fills in: an entry, a time, the statistics, a cache */
+	RESULT,   /* the result: an entry, a time, the statistics, a cache */
 	FUNCTION, /* the user's */
 	ITEMS,
 	COUNT,
-	SUM, /* a size or number that is filled in */
+	SUM, /* a size or number that the call sets */
 	LOADING,
 	PREFIX,
 	OPTIONS,
@@ -88,7 +88,7 @@ static enum tw_cache_verdict keep(void *context, const struct tw_cache_entry *en
 	return TW_CACHE_KEEP;
 }
 
-/* Its context is the arguments. */
+/* The context is the arguments. */
 static enum tw_cache_verdict replace_with(void *context, const struct tw_cache_entry *entry,
 					  struct tw_cache_computed *computed)
 {
@@ -168,7 +168,7 @@ static enum tw_status get(const arguments given)
 typedef enum tw_status find_fn(struct tw_cache *cache, const void *key, size_t key_size,
 			       const struct tw_cache_entry **entry);
 
-/* The call leaves an entry, or NULL. */
+/* Makes a call that sets an entry, or NULL. */
 static enum tw_status find(const arguments given, find_fn *call)
 {
 	const struct tw_cache_entry **entry = (const struct tw_cache_entry **)given[RESULT];
@@ -207,7 +207,7 @@ static enum tw_status take(const arguments given)
 	return find(given, take_one);
 }
 
-/* The cache has no loader of its own. */
+/* Takes from a cache that has no loader of its own. */
 static enum tw_status take_without_loader(const arguments given)
 {
 	const struct tw_cache_entry *entry;
@@ -235,7 +235,7 @@ static enum tw_status delete (const arguments given) {
 	return tw_cache_delete(CACHE_OF(given), KEY_OF(given));
 }
 
-/* Returns the status of the call, or if that is TW_OK the one of its item, if it has one. */
+/* Returns the status of the call or, if that is TW_OK, that of its item, if any. */
 static enum tw_status status_of(const arguments given, enum tw_status status,
 				enum tw_status of_item)
 {
@@ -363,7 +363,7 @@ static enum tw_status run_inside(void *argument, const void *key, size_t key_siz
 	return TW_LOAD_FAILED;
 }
 
-/* Makes the call in a loader, of another key. */
+/* Makes the call in a loader of another key. */
 static enum tw_status call_inside(const arguments given, call_fn *call)
 {
 	struct inside inside = {.call = call};
@@ -423,7 +423,7 @@ static enum tw_status load_end(const arguments given)
 
 /* ---- The tables ---- */
 
-/* What kinds of parameters a call has. */
+/* These are the kinds of parameters of a call. */
 enum { OF_CACHE = 1, OF_KEY = 2, OF_COPY = 4, OF_ADOPTED = 8, OF_LOADING = 16, OF_MANY = 32 };
 
 struct call {
@@ -476,12 +476,12 @@ static const struct call calls[] = {
 
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
-/* The key of SIZE_MAX bytes is not read, nor are values of sizes that are refused. */
+/* The key of SIZE_MAX bytes is not read, nor are values of refused sizes. */
 static const struct common {
 	unsigned kind;
 	enum parameter parameter;
 	uintptr_t value;
-	enum tw_status expected; /* TW_OK: as with the usual arguments */
+	enum tw_status expected; /* TW_OK stands for the usual status */
 } commons[] = {
 	{OF_CACHE, CACHE, 0, TW_INVALID},
 	{OF_KEY, KEY, 0, TW_INVALID},
@@ -503,7 +503,7 @@ static const struct common {
 	{OF_LOADING, LOADING, 0, TW_INVALID},
 	{OF_MANY, ITEMS, 0, TW_INVALID},
 	{OF_MANY, SUM, 0, TW_OK},
-	/* No item is looked at. */
+	/* No item is read. */
 	{OF_MANY, COUNT, 0, TW_OK},
 };
 
@@ -551,7 +551,7 @@ enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 /* ---- The tests ---- */
 
-/* Room for what the calls fill in: statistics are the largest. */
+/* This has room for each result: statistics are the largest. */
 static struct tw_cache_stats result;
 static size_t sum;
 static char buffer[64];
@@ -570,7 +570,7 @@ static uintptr_t function_for(call_fn *call)
 static void give_usual(arguments given, struct tw_cache *cache, call_fn *call)
 {
 	static const char key[TW_KEY_SIZE_MAX + 1] = "key";
-	/* The listener looks at the first bytes of values that say they are longer. */
+	/* The listener reads the first bytes of values that claim to be longer. */
 	static const char value[64] = "value";
 
 	given[CACHE] = (uintptr_t)cache;
@@ -626,14 +626,14 @@ static void check(struct cache_recorder *recorder, const struct call *call,
 	}
 }
 
-/* Destroys it with what the calls have left there. */
+/* Destroys it with the remaining entries. */
 static void close_recorder(struct cache_recorder *recorder)
 {
 	cache_settle(recorder);
 	cache_recorder_close_balanced(recorder);
 }
 
-/* They take an entry that the caller has, or are tested with each cache. */
+/* These take an entry of the caller, or are tested with each cache. */
 static const char *const others[] = {"destroy",        "count",     "entry_value",  "entry_key",
 				     "entry_deadline", "entry_pin", "entry_release"};
 
@@ -648,7 +648,7 @@ static bool call_has_rows(const char *name)
 	return false;
 }
 
-/* Tests are run in the folder of the sources. */
+/* Tests run in the folder of the sources. */
 static void each_call_of_the_header_has_rows(void **state)
 {
 	FILE *header = fopen("include/timingwheel/cache.h", "r");
@@ -664,7 +664,7 @@ static void each_call_of_the_header_has_rows(void **state)
 		if ((strncmp(line, "TW_API", 6) != 0 && strncmp(line, "TW_INLINE", 9) != 0) ||
 		    !name)
 			continue;
-		/* Not the type that the call returns. */
+		/* The returned type is no call. */
 		while (name[strcspn(name, " (")] != '(' && strstr(name + 1, "tw_cache_"))
 			name = strstr(name + 1, "tw_cache_");
 		name += strlen("tw_cache_");
@@ -721,7 +721,7 @@ static void bad_pointers_and_sizes_have_a_status_and_change_nothing(void **state
 	close_recorder(recorder);
 }
 
-/* A size that is no memory's counts as the largest weight. */
+/* A size without memory counts as the largest weight. */
 static void sizes_and_weights_at_the_ends_are_weighed_as_the_largest(void **state)
 {
 	static const struct {
@@ -742,7 +742,7 @@ static void sizes_and_weights_at_the_ends_are_weighed_as_the_largest(void **stat
 		given[WEIGHT] = adopted[i].weight;
 		assert_status(adopt(given), TW_OK);
 		assert_int_equal(cache_stats(recorder).bytes, TW_CACHE_WEIGHT_MAX);
-		/* With a limit it is too heavy. */
+		/* With a limit this is too heavy. */
 		assert_status(tw_cache_set_limit(recorder->cache, 0, TW_CACHE_WEIGHT_MAX - 1),
 			      TW_OK);
 		assert_int_equal(cache_stats(recorder).entries, 0);
@@ -796,7 +796,7 @@ static void options_at_the_ends_are_kept_or_refused(void **state)
 			      table[i].expected);
 		assert_true((table[i].expected == TW_OK) == (recorder->cache != NULL));
 		if (recorder->cache) {
-			/* Too heavy for a limit of 1. */
+			/* This is too heavy for a limit of 1. */
 			assert_status(tw_cache_set(recorder->cache, "key", 3, "value", 5),
 				      options.max_bytes == 1 ? TW_FULL : TW_OK);
 			if (options.max_bytes != 1)

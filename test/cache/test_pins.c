@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who owns a value: pinned entries stay readable whatever becomes of their key and cache; adopted
- * values are freed once, after their last reader, and stay the caller's where the adoption fails.
+ * These tests are about ownership: pinned entries stay readable whatever happens to their key and
+ * cache; adopted values are freed once, after their last reader, and stay the caller's if the
+ * adoption fails.
  */
 #include "support/test.h"
 
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After this the entry "key" with its value "value" is gone. */
+/* Removes the entry "key" with its value "value". */
 typedef void end_fn(struct cache_recorder *recorder);
 
 static void end_by_delete(struct cache_recorder *recorder)
@@ -75,7 +76,7 @@ static struct cache_recorder *open_small(const struct variant *variant)
 		(struct tw_cache_options){.policy = TW_POLICY_LRU, .max_entries = 10});
 }
 
-/* What comes after must not reuse a pinned entry's memory. */
+/* Later calls must not reuse a pinned entry's memory. */
 static void use_memory(struct cache_recorder *recorder)
 {
 	if (recorder->cache == NULL)
@@ -175,7 +176,7 @@ static void pin_does_not_lengthen_a_lifetime(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* A reader that sleeps with a pinned entry. */
+/* A sleeper is a reader that sleeps with a pinned entry. */
 struct sleeper {
 	struct cache_recorder *recorder;
 	struct gate gate;
@@ -221,7 +222,7 @@ static void reader_that_sleeps_with_a_pin_blocks_nobody(void **state)
 			      TW_OK);
 	cache_settle(recorder);
 	cache_settle(recorder);
-	/* What left meanwhile is freed, although that reader still reads. */
+	/* Values removed meanwhile are freed, although that reader is still inside. */
 	assert_int_equal(atomic_load(&freed), 990);
 	gate_open(&sleeper.gate);
 	pthread_join(thread, NULL);
@@ -229,7 +230,7 @@ static void reader_that_sleeps_with_a_pin_blocks_nobody(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* A value that knows how often it was freed, and with what. */
+/* An adoptee counts how often it was freed, and keeps the arguments. */
 struct adoptee {
 	int freed;
 	bool wrong;
@@ -311,7 +312,7 @@ static void adoption_that_fails_leaves_the_value_with_its_caller(void **state)
 	assert_int_equal(refused.freed, 0);
 }
 
-/* Called while the cache ends. */
+/* Adopts while the cache is destroyed. */
 static void adopt_too_late(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
 			   enum tw_cache_cause cause)
 {
@@ -416,7 +417,7 @@ static void any_thread_may_release_a_pin(void **state)
 	}
 }
 
-/* All released elsewhere: before it leaves so many, the others after that. */
+/* Releases all pins in another thread: `before` of them before the removal, the others after it. */
 static void check_released_elsewhere(struct cache_recorder *recorder, int pins, int before)
 {
 	struct elsewhere elsewhere = {.recorder = recorder};
@@ -449,7 +450,7 @@ static void pins_may_be_many_and_all_be_released_elsewhere(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* More threads than a look at their pins remembers all of. */
+/* There are more threads than a check of their pins remembers. */
 enum { HOLDERS = 20, HELD_EACH = 6 };
 
 struct holder {
@@ -508,7 +509,7 @@ static void values_outlive_the_pins_of_many_threads(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Threads that pin, exchange their pins, and release what they have got, while others replace. */
+/* Threads pin, exchange their pins, and release the others', while more threads replace. */
 enum { EXCHANGES = 8, HOT_KEYS = 4, TRADERS = 4, TRADES = TEST_SHARE_OF(20000) };
 
 struct market {

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* The tests of test_pins.c, with a library compiled with test/support/yields in front. */
+/* These are the tests of test_pins.c, with a library that yields (test/support/yields). */
 #include "test_pins.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which entry makes room: the one that a model of the policy says, and never more than the limits
+ * A model of the policy chooses which entry is evicted, and no more are evicted than the limits
  * demand.
  */
 #include "support/test.h"
@@ -9,7 +9,7 @@
 #include "support/cache_source.h"
 #include "support/seed.h"
 
-#include "cache/cache.h" /* to look at the uses */
+#include "cache/cache.h" /* for reading the uses */
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -102,7 +102,7 @@ static void get_byte(struct cache_recorder *recorder, const char *key, char byte
 	assert_int_equal(got, byte);
 }
 
-/* Such lookups have a way of their own. */
+/* Such lookups have a path of their own. */
 static void gets_of_usual_keys_are_uses(void **state)
 {
 	for (int i = 0; i < 4; i++) {
@@ -128,7 +128,7 @@ static void gets_of_usual_keys_are_uses(void **state)
 	}
 }
 
-/* An eviction looks at some entries and not at all: the others keep their uses. */
+/* An eviction examines only some entries: the others keep their uses. */
 static void eviction_is_short_where_all_is_used(void **state)
 {
 	enum { KEYS = 1000, LOOKS = 512, USES = 3 };
@@ -154,7 +154,7 @@ static void eviction_is_short_where_all_is_used(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* All that the main queue had was evicted meanwhile. */
+/* All entries of the main queue were evicted meanwhile. */
 static void eviction_that_may_look_no_more_takes_a_key_that_was_used_once(void **state)
 {
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, 10, 0);
@@ -195,8 +195,8 @@ enum { MODEL_LIMIT = 100, MODEL_KEYS = 300 };
 
 enum place { GONE, SMALL, MAIN, PLACES };
 
-/* What the policies are, said in the plainest way: a queue is what has its place, and its first
- * entry is the one with the least order. */
+/* The model has the policies in their simplest form: the entries of a queue are marked with it, and
+ * its first entry has the least order. */
 struct model {
 	struct tw_cache *cache;
 	bool is_lru;
@@ -210,7 +210,7 @@ struct model {
 		uint64_t order;
 	} keys[MODEL_KEYS];
 	uint64_t time;
-	/* What each queue has. */
+	/* These are the sizes of the queues. */
 	size_t counts[PLACES];
 	size_t weights[PLACES];
 	struct ghost ghost;
@@ -288,7 +288,7 @@ static double at_least_one(double ratio)
 	return ratio > 1 ? ratio : 1;
 }
 
-/* Returns where a new key goes. */
+/* Returns the queue of a new key. */
 static enum place model_learn(struct model *model, int key)
 {
 	double all = (double)(model->counts[SMALL] + model->counts[MAIN] + 1);
@@ -463,7 +463,7 @@ static void entries_stay_within_their_limit(void **state)
 				assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), &key,
 							   sizeof(key)),
 					      TW_OK);
-				/* What was just set is there. */
+				/* The new value is there. */
 				assert_status(tw_cache_get(recorder->cache, &key, sizeof(key), &key,
 							   sizeof(key), NULL),
 					      TW_OK);
@@ -503,7 +503,7 @@ static void weights_stay_within_their_limit(void **state)
 	}
 }
 
-/* What is remembered of those that were evicted is as much as fits the entries that are there. */
+/* The cache remembers evicted keys, at most its number of entries. */
 static void memory_of_the_evicted_shrinks_with_the_limit(void **state)
 {
 	enum { MANY = 50000, FEW = 500 };
@@ -603,7 +603,7 @@ static void get_number(struct cache_recorder *recorder, int key, enum tw_status 
 	assert_status(tw_cache_get(recorder->cache, &key, sizeof(key), NULL, 0, NULL), expected);
 }
 
-/* What comes before the first eviction is in the main queue already. */
+/* Entries from before the first eviction are in the main queue already. */
 static void s3fifo_key_used_once_goes_and_one_used_twice_stays(void **state)
 {
 	enum { FIRST = 200, ONCE = FIRST, TWICE };
@@ -621,7 +621,7 @@ static void s3fifo_key_used_once_goes_and_one_used_twice_stays(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* LRU and ARC have no hits here: each key is evicted before it comes back. */
+/* LRU and ARC have no hits here: each key is evicted before its next use. */
 static void s3fifo_keeps_most_of_a_loop_that_does_not_quite_fit(void **state)
 {
 	enum { LIMIT = 1000, KEYS = 1050, ROUNDS = 50 };
@@ -665,7 +665,7 @@ static void evicted_keys_are_remembered_as_long_as_the_window_is(void **state)
 		known++;
 		assert_false(ghost_take(&ghost, hashes[i], COUNT, &memory));
 	}
-	/* Some meet more than eight others in a bucket. */
+	/* Some share a bucket with more than eight others. */
 	assert_in_range(known, COUNT * 95 / 100, COUNT);
 	ghost_forget(&ghost);
 }

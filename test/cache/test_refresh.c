@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values that are loaded anew before they expire: each lookup is given the old one at once, and one
- * load brings the new one, or leaves the old.
+ * Values are refreshed before they expire: each lookup gets the old one at once, and one load
+ * brings the new one, or keeps the old one.
  */
 #include "support/test.h"
 
@@ -28,7 +28,7 @@ static struct cache_recorder *open_refreshing(void *state, struct source *source
 	return cache_recorder_open_with(state, LIFE, more);
 }
 
-/* Loads that have ended. */
+/* Returns the number of ended loads. */
 static uint64_t loads_ended(struct cache_recorder *recorder)
 {
 	return cache_stats(recorder).load_time.count;
@@ -42,7 +42,7 @@ static void be_told(void *context, enum tw_status status, const struct tw_cache_
 
 enum look {
 	LOOK_GET,
-	LOOK_GET_OVER_KEY, /* the buffer is where the key was */
+	LOOK_GET_OVER_KEY, /* the buffer is the key's memory */
 	LOOK_GET_MANY,
 	LOOK_ACQUIRE,
 	LOOK_TAKE,
@@ -59,7 +59,7 @@ static enum tw_status load_none(void *argument, struct tw_cache_missing *missing
 	return TW_SYSTEM;
 }
 
-/* The key has this value, says any call that looks it up. */
+/* Checks the key's value by any call that looks it up. */
 static void look(struct cache_recorder *recorder, enum look how, const char *key, char *value)
 {
 	struct tw_cache *cache = recorder->cache;
@@ -122,7 +122,7 @@ static void old_value_is_given_and_loaded_anew(void **state)
 		source.gated = true;
 		look(recorder, how, "key", "set");
 		gate_await(&source.gate);
-		/* Once for all lookups meanwhile. */
+		/* There is one reload for all lookups meanwhile. */
 		for (int other = 0; other < LOOKS; other++)
 			look(recorder, other, "key", "set");
 		gate_open(&source.gate);
@@ -133,7 +133,7 @@ static void old_value_is_given_and_loaded_anew(void **state)
 		assert_int_equal(cache_stats(recorder).misses, 0);
 		cache_settle(recorder);
 		assert_removed(recorder, "set", TW_CAUSE_REPLACED);
-		/* It is new then. */
+		/* The value is new after that. */
 		source.gated = false;
 		cache_pass(recorder, OLD - 1);
 		look(recorder, how, "key", "loaded");
@@ -214,7 +214,7 @@ static void failed_reload_leaves_the_old_value_and_is_tried_ever_later(void **st
 	}
 	assert_int_equal(cache_stats(recorder).load_errors, loads);
 	assert_int_equal(cache_stats(recorder).misses, 0);
-	/* One that brings a value makes good for all that. */
+	/* A reload that brings a value ends the pause. */
 	source.status = TW_OK;
 	cache_pass(recorder, OLD / 2);
 	assert_holds(recorder, "key", "set");
@@ -227,7 +227,7 @@ static void failed_reload_leaves_the_old_value_and_is_tried_ever_later(void **st
 	cache_pass(recorder, OLD / 16);
 	assert_holds(recorder, "key", "loaded");
 	WAIT_UNTIL(loads_ended(recorder) == loads + 3);
-	/* Until its deadline. */
+	/* This is the last moment before its deadline. */
 	cache_pass(recorder, LIFE - OLD - OLD / 16 - 1);
 	assert_holds(recorder, "key", "loaded");
 	cache_pass(recorder, 1);
@@ -257,7 +257,7 @@ static void set_and_delete_win_over_a_reload(void **state)
 			assert_holds_none(recorder, "key");
 		else
 			assert_holds(recorder, "key", "new");
-		/* What was set is new, and in its time it is loaded anew. */
+		/* A set value is new, and is reloaded when it is old. */
 		source.gated = false;
 		if (!deletes) {
 			cache_pass(recorder, OLD - 1);
@@ -294,7 +294,7 @@ static void reload_that_waits_is_not_done_for_what_was_set(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* One of two threads reloads; the other loads what is waited for. */
+/* One of two threads reloads; the other runs loads with waiters. */
 static void loads_that_are_waited_for_come_before_reloads(void **state)
 {
 	struct source source;
@@ -317,7 +317,7 @@ static void loads_that_are_waited_for_come_before_reloads(void **state)
 	assert_int_equal(stats.loads_waiting, 3);
 	assert_status(tw_cache_take_async(recorder->cache, "new", 3, be_told, "loaded"), TW_OK);
 	WAIT_UNTIL(cache_get(recorder, "new") == TW_OK);
-	/* A reload that is waited for is one of these. */
+	/* A reload with waiters is one of these. */
 	cache_pass(recorder, INTERVAL);
 	assert_holds_none(recorder, "short");
 	assert_status(tw_cache_take_async(recorder->cache, "short", 5, be_told, "loaded"), TW_OK);
@@ -336,11 +336,11 @@ static void note_time(void *context, enum tw_status status, const struct tw_cach
 
 	assert_status(status, TW_OK);
 	assert_value(entry, "loaded");
-	/* The one thread calls all of these, in order. */
+	/* One thread calls all of these, in order. */
 	atomic_store((atomic_int *)context, atomic_fetch_add(&now, 1) + 1);
 }
 
-/* Each take of a key that waits would put it behind the others. */
+/* Each waiting take of a key would move it behind the others. */
 static void reload_that_is_waited_for_keeps_its_place(void **state)
 {
 	struct source source;
@@ -382,7 +382,7 @@ static void so_many_reloads_run_and_no_more(void **state)
 	gate_await(&source.gate);
 	assert_holds(recorder, "c", "c");
 	source.gated = false;
-	/* Loads that somebody waits for are not counted. */
+	/* Loads with waiters are not counted. */
 	assert_status(tw_cache_take_async(recorder->cache, "d", 1, be_told, "loaded"), TW_OK);
 	WAIT_UNTIL(cache_get(recorder, "d") == TW_OK);
 	assert_int_equal(source.loads, 3);
@@ -464,7 +464,7 @@ static void count_freed(void *value, size_t size, void *context)
 	++*(int *)context;
 }
 
-/* An entry with all that can lie before its key. */
+/* This entry has every optional field before its key. */
 static void adopted_weighed_and_sliding_value_is_loaded_anew(void **state)
 {
 	struct source source;
@@ -507,7 +507,7 @@ static void keys_set_together_are_not_loaded_anew_together(void **state)
 		assert_status(tw_cache_get(recorder->cache, &i, sizeof(i), NULL, 0, NULL),
 			      TW_TRUNCATED);
 	WAIT_UNTIL(cache_stats(recorder).loads_waiting + cache_stats(recorder).loads_running == 0);
-	/* About half of them; fewer or more than that are far out. */
+	/* About half is likely; fewer or more than these are far out. */
 	assert_in_range(source.loads, COUNT / 5, COUNT - COUNT / 5);
 	cache_recorder_close(recorder);
 }
@@ -571,7 +571,7 @@ static void stop_and_destroy_end_reloads(void **state)
 
 enum { READERS = 2, STEPS = TEST_SHARE_OF(4000), VERSIONED = 4 };
 
-/* What the source has: the key is the number. */
+/* The source has this version of the key that is the number. */
 struct versions {
 	atomic_uint now[VERSIONED];
 	atomic_uint loads;
@@ -587,13 +587,13 @@ static enum tw_status load_version(void *argument, const void *key, size_t key_s
 	unsigned version = atomic_load(&versions->now[*(const unsigned *)key]);
 
 	(void)key_size;
-	/* Now and then the source has none for the moment. */
+	/* Now and then the source has no version. */
 	if (atomic_fetch_add(&versions->loads, 1) % 8 == 7)
 		return TW_SYSTEM;
 	return tw_cache_load_copy(loading, &version, sizeof(version), 0);
 }
 
-/* A key that is there is found each time, and never an older version than before. */
+/* Checks that a key that is there is found each time, with rising versions. */
 static void *reader_run(void *argument)
 {
 	struct versions *versions = argument;
@@ -631,7 +631,7 @@ static void no_reload_brings_back_what_was_there_before(void **state)
 		atomic_store(&versions.now[key], key);
 	for (int i = 0; i < READERS; i++)
 		assert_int_equal(pthread_create(&readers[i], NULL, reader_run, &versions), 0);
-	/* As long as it takes until the readers have had some loaded anew, too. */
+	/* This also goes on until the readers have caused some reloads. */
 	for (unsigned step = 0; step < STEPS || atomic_load(&versions.loads) <= 20; step++) {
 		unsigned key = step % VERSIONED;
 		unsigned version = atomic_fetch_add(&versions.now[key], 1) + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every entry leaves once, with one cause, and the listener is told, who may call the cache and may
- * sleep; and what becomes of caches and wheels that end.
+ * Every entry is removed once, with one cause, and reported to the listener, which may call the
+ * cache and may sleep; caches and wheels may end meanwhile.
  */
 #include "support/test.h"
 
@@ -30,7 +30,7 @@ static void each_removal_has_its_cause(void **state)
 	assert_status(tw_cache_replace(recorder->cache, "replaced", 8, "last", 4, TW_HOUR), TW_OK);
 	cache_set_for(recorder, "expired", "expired", INTERVAL);
 	cache_pass(recorder, 3 * INTERVAL);
-	/* The one that was used twice gets two more turns. */
+	/* The entry that was used twice gets two more turns. */
 	cache_set_letters(recorder, "abcdfge");
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
 	cache_set(recorder, "left", "left");
@@ -57,7 +57,7 @@ static void each_removal_has_its_cause(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Past its deadline, before its timer's tick: whoever removes it, it has expired. */
+/* It is past its deadline, before its timer's tick: every removal has the cause expired. */
 static void entry_past_its_deadline_has_expired_whoever_removes_it(void **state)
 {
 	static const char *const keys[] = {"set", "delete", "add", "clear", "adopt"};
@@ -130,7 +130,7 @@ static void causes_and_entries_make_inserts_after_any_calls(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Brings every entry back under another key, until there were ten. */
+/* Sets every entry again under another key, up to ten. */
 static void set_again(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
 		      enum tw_cache_cause cause)
 {
@@ -238,7 +238,7 @@ static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
 
 enum { QUEUED_MOST = 10 };
 
-/* The listener is inside with the first of so many that left. */
+/* Opens a cache whose listener sleeps in the first of the queued removals. */
 static struct cache_recorder *open_behind(const struct variant *variant, struct sleeper *sleeper)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
@@ -294,11 +294,11 @@ static void sets_are_refused_while_the_listener_is_far_behind(void **state)
 	assert_int_equal(stats.refused, 6);
 	assert_int_equal(stats.inserts, before.inserts);
 	assert_int_equal(stats.queued_removals, QUEUED_MOST);
-	/* All else goes on. */
+	/* Other calls succeed. */
 	assert_status(tw_cache_touch(cache, "key", 3, TW_MINUTE), TW_OK);
 	assert_status(tw_cache_delete(cache, "key", 3), TW_OK);
 	assert_int_equal(cache_stats(recorder).queued_removals, QUEUED_MOST + 1);
-	/* One and another has been told. */
+	/* Two more removals were reported. */
 	gate_open(&sleeper.gate);
 	gate_await(&sleeper.gate);
 	assert_status(tw_cache_set(cache, "key", 3, "new", 3), TW_FULL);
@@ -311,7 +311,7 @@ static void sets_are_refused_while_the_listener_is_far_behind(void **state)
 	assert_int_equal(cache_stats(recorder).queued_removals, 0);
 	assert_int_equal(cache_stats(recorder).notified, QUEUED_MOST + 1);
 	assert_holds(recorder, "key", "new");
-	/* For the last, which leaves now. */
+	/* This is for the last one, which is removed now. */
 	gate_open(&sleeper.gate);
 	cache_recorder_close(recorder);
 }
@@ -325,7 +325,7 @@ static void set_inside(struct cache_recorder *recorder, const struct tw_cache_en
 		atomic_fetch_add((atomic_int *)recorder->argument, 1);
 }
 
-/* One call of on_remove at a time: a set in it that waited would wait for itself. */
+/* on_remove runs one at a time: a waiting set in it would wait for itself. */
 static void listener_is_refused_too_and_nothing_waits(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
@@ -447,7 +447,7 @@ static void drained_wheel_loses_no_expiry(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* The pool removes what has expired while the flush looks for it. */
+/* The pool removes expired entries while the flush looks for them. */
 static void flush_waits_for_removals_that_are_under_way(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, INTERVAL);
@@ -494,7 +494,7 @@ static void count_expired(void *context, const struct tw_cache_entry *entry,
 		atomic_fetch_add((atomic_int *)context, 1);
 }
 
-/* What others make leave meanwhile does not count for what it waits for. */
+/* A flush does not wait for removals that other threads cause meanwhile. */
 static void flush_waits_for_what_left_before_it_though_others_leave(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_create(*state);
@@ -518,7 +518,7 @@ static void flush_waits_for_what_left_before_it_though_others_leave(void **state
 	cache_recorder_close(recorder);
 }
 
-/* Tasks that take a while and set themselves anew: so long a job waits in the pool's queue. */
+/* These tasks take a while and set themselves again, as a job must wait in the pool's queue. */
 enum { BUSY_TASKS = 4, BUSY_TURNS = 120, BUSY_MS = 30 };
 
 struct busy {
@@ -554,8 +554,8 @@ static void flush_waits_no_longer_than_the_pool_takes(void **state)
 
 enum {
 	CROWDS = TEST_SHARE_OF(100),
-	MANY = CROWDS * 1024, /* so many the listener is told of in one run */
-	CROWD_MS = 5          /* longer than one takes, and shorter than anybody sleeps */
+	MANY = CROWDS * 1024, /* removals that the listener gets in one run */
+	CROWD_MS = 5          /* longer than one takes, and shorter than a sleep */
 };
 
 static void set_many(struct cache_recorder *recorder)
@@ -564,7 +564,7 @@ static void set_many(struct cache_recorder *recorder)
 		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "value", 5), TW_OK);
 }
 
-/* Time of the clock that is not that of other programs. */
+/* Returns wall time without the time of other programs. */
 static int64_t own_clock(void)
 {
 	return wall_clock() - processor_waited();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What threads keep of a cache's memory for their next sets comes back when they set no more, and
- * is never used while somebody looks at it.
+ * Threads keep some of a cache's memory for their next sets. It is freed when they make no more
+ * sets, and is never reused while a reader sees it.
  */
 #include "support/test.h"
 
@@ -9,7 +9,7 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include "cache/cache.h" /* to see what the pools hold */
+#include "cache/cache.h" /* for the contents of the pools */
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,7 +32,7 @@ static void *set_all_twice(void *argument)
 	return NULL;
 }
 
-/* Of pages that stay for others; without what is filed of keys that are gone. */
+/* Returns the free cells of pages that also hold others. Filings of removed keys do not count. */
 static uint64_t free_cells(struct tw_cache *cache)
 {
 	struct pool *pool = cache->shared.pool;
@@ -45,7 +45,7 @@ static uint64_t free_cells(struct tw_cache *cache)
 	return cells;
 }
 
-/* A listener's last look at an entry asks for maintenance, too. */
+/* A listener's last access to an entry requests maintenance, too. */
 static void with_and_without_listener(const struct variant *variant, tw_duration expire,
 				      void (*check)(struct cache_recorder *))
 {
@@ -62,7 +62,7 @@ static void delete_all(struct tw_cache *cache)
 	}
 }
 
-/* By the clock alone, without a call. */
+/* Checks this by the clock alone, without a call. */
 static void assert_pool_gets_empty(struct cache_recorder *recorder)
 {
 	for (int i = 0; i < 500 && free_cells(recorder->cache) > 0; i++)
@@ -81,7 +81,7 @@ static void check_idle_threads_keep_no_memory(struct cache_recorder *recorder)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	set_all_twice(cache);
-	/* Nor for what was refused. */
+	/* A refused set keeps no memory either. */
 	assert_status(tw_cache_add(cache, key, sizeof(key), "value", 5, TW_HOUR), TW_EXISTS);
 	assert_int_equal(cache_stats(recorder).entries, KEYS);
 	delete_all(cache);
@@ -96,7 +96,7 @@ static void idle_threads_keep_no_memory(void **state)
 
 enum { COMING = 200 };
 
-/* Threads that have used the cache, and wait until all have. */
+/* These threads use the cache, and wait until all have. */
 struct coming {
 	struct tw_cache *cache;
 	pthread_barrier_t all;
@@ -117,10 +117,10 @@ static void *set_wait_and_end(void *argument)
 	return NULL;
 }
 
-/* By the clock alone, without a call. */
+/* This happens by the clock alone, without a call. */
 static void memory_of_threads_counts_and_comes_back_when_they_end(void **state)
 {
-	enum { LITTLE = 4096 }; /* expiry blocks for keys that have gone */
+	enum { LITTLE = 4096 }; /* expiry blocks for removed keys */
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct coming coming = {.cache = recorder->cache};
 	struct tw_cache_stats before;
@@ -150,7 +150,7 @@ static void memory_of_threads_counts_and_comes_back_when_they_end(void **state)
 		cache_pass(recorder, INTERVAL);
 	stats = cache_stats(recorder);
 	assert_in_range(stats.memory, stats.memory_in_use, stats.memory_in_use + (1 << 17));
-	/* What the threads have counted stays. */
+	/* The threads' counts stay. */
 	assert_int_equal(cache_stats(recorder).misses, before.misses + COMING);
 	pthread_barrier_destroy(&coming.all);
 	cache_recorder_close_balanced(recorder);
@@ -170,7 +170,7 @@ static void *set_one_and_end(void *cache)
 	return NULL;
 }
 
-/* The maintenance that a thread's end asks for may run while the cache is destroyed. */
+/* A thread's end requests maintenance, which may run while the cache is destroyed. */
 static void cache_is_destroyed_as_threads_end(void **state)
 {
 	enum { ROUNDS = TEST_SHARE_OF(200), ENDING = 20 };
@@ -307,7 +307,7 @@ static void values_set_others_when_they_are_freed(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* One that is inside all the while, whatever becomes of the memory around. */
+/* The reader is inside all the time, while its surroundings are freed. */
 static void what_a_reader_has_found_stays_as_it_is(void **state)
 {
 	struct cache_recorder *recorder =
@@ -345,7 +345,7 @@ static void set_another_often(struct cache_recorder *recorder)
 		cache_set(recorder, "another", "value");
 }
 
-/* Each set would otherwise cost more, the more entries a thread inside keeps from being freed. */
+/* Otherwise each set would cost more, the more entries a thread inside keeps from being freed. */
 static void what_a_sleeping_reader_may_see_is_not_examined_at_each_look(void **state)
 {
 	enum { MANY = 200 };
@@ -415,7 +415,8 @@ static void pass_time(struct cache_recorder *recorder, int turns)
 	}
 }
 
-/* Uses are noted from some moment on; what was put out before that, and noted, waits elsewhere. */
+/* Uses are counted from some moment on; entries evicted and counted before that are kept
+ * elsewhere. */
 static void limit_may_come_while_all_threads_set(void **state)
 {
 	uint64_t seed = seed_choose();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys pause after failed loads, each time longer: the source is asked once a pause. */
+/* Keys pause after failed loads, each time longer: the source is called once a pause. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
@@ -47,7 +47,7 @@ static enum tw_status fail_many(void *loads, struct tw_cache_missing *missing, s
 	return (enum tw_status)FAILURE;
 }
 
-/* Takes of all kinds end so, and `loads` of them ask the source. */
+/* Checks that takes of all kinds end that way, and that `loads` of them call the source. */
 static void assert_all_end(struct cache_recorder *recorder, struct source *source,
 			   enum tw_status status, const char *value, int loads)
 {
@@ -74,7 +74,7 @@ static void assert_all_end(struct cache_recorder *recorder, struct source *sourc
 	assert_int_equal(source->loads + many - before, loads);
 }
 
-/* The pause doubles with each failure, up to the lifetime. */
+/* Doubles the pause with each failure, up to the lifetime. */
 static tw_duration pause_after(tw_duration pause)
 {
 	tw_duration longest = LIFE;

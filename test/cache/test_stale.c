@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values past their deadline, given to takes whose load fails, and to nobody else. */
+/* Values past their deadline are given only to takes whose load fails. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
@@ -51,7 +51,7 @@ static void failed_load_gives_the_old_value_and_says_so(void **state)
 	source_open(&source, NULL);
 	cache_set(recorder, "key", "old");
 	cache_pass(recorder, LIFE);
-	/* With a failure, and with nothing given. */
+	/* This is a failure with no value returned. */
 	source.status = TW_SYSTEM;
 	assert_stale(recorder, "key", &source, "old");
 	source.status = TW_OK;
@@ -128,12 +128,12 @@ static void deleted_cleared_and_absent_values_are_not_given(void **state)
 	assert_status(tw_cache_delete(recorder->cache, "a", 1), TW_NOT_FOUND);
 	assert_not_taken(recorder, "a", &source, TW_SYSTEM);
 	assert_stale(recorder, "b", &source, "b");
-	/* The source says that there is none. */
+	/* The source reports that there is none. */
 	source.status = TW_NOT_FOUND;
 	assert_not_taken(recorder, "b", &source, TW_NOT_FOUND);
 	source.status = TW_SYSTEM;
 	assert_not_taken(recorder, "b", &source, TW_NOT_FOUND);
-	/* An absence is no value: it leaves in its time, and nothing is given. */
+	/* An absence is no value: it expires on time, and is not given. */
 	cache_pass(recorder, 5 * INTERVAL);
 	assert_not_taken(recorder, "b", &source, TW_SYSTEM);
 	cache_pass(recorder, 2 * INTERVAL);
@@ -193,11 +193,11 @@ static void old_values_make_room_before_live_ones(void **state)
 		cache_set_for(recorder, "x", "x", TW_HOUR);
 		cache_set_for(recorder, "y", "y", TW_HOUR);
 		cache_set_letters(recorder, "abc");
-		assert_holds(recorder, "a", "a"); /* which counts for nothing any more */
+		assert_holds(recorder, "a", "a"); /* it does not count as used any more */
 		cache_pass(recorder, LIFE);
 		cache_set_for(recorder, "z", "z", TW_HOUR);
 		assert_int_equal(tw_cache_count(recorder->cache), 6);
-		/* One that is of use to takes is as good as a live one. */
+		/* An entry that takes can use is as good as a live one. */
 		assert_stale(recorder, "b", &source, "b");
 		cache_set_for(recorder, "v", "v", TW_HOUR);
 		cache_set_for(recorder, "w", "w", TW_HOUR);
@@ -270,7 +270,7 @@ static void takes_of_all_kinds_are_given_the_old_value(void **state)
 	assert_status(told.status, TW_STALE);
 	assert_value(told.entry, "b");
 	tw_cache_entry_release(told.entry);
-	/* And takes that wait for another's load. */
+	/* Takes that wait for another's load get it, too. */
 	taker_start_load(&first, recorder, "c", &source);
 	start_waiters(takers, recorder, "c", &source);
 	gate_open(&source.gate);
@@ -286,7 +286,7 @@ static void takes_of_all_kinds_are_given_the_old_value(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* A source that hangs is no failure; what there is beside it is given even so. */
+/* A hanging source is no failure; an old value is given even so. */
 static void take_that_times_out_is_given_the_old_value(void **state)
 {
 	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
@@ -377,7 +377,7 @@ static void take_without_waiting_has_a_time_out(void **state)
 	assert_told(&late[1], TW_TIMED_OUT);
 	assert_int_equal(cache_stats(recorder).stale, MANY / 2 + 1);
 	assert_int_equal(cache_stats(recorder).wait_timeouts, MANY / 2 + 1);
-	/* The loads go on, and serve who comes in time. */
+	/* The loads run on, and serve takes in time. */
 	assert_status(tw_cache_take_async(recorder->cache, "none", 4, be_told, &last), TW_OK);
 	gate_open(&source.gate);
 	gate_open(&source.gate);
@@ -389,7 +389,7 @@ static void take_without_waiting_has_a_time_out(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-/* A stop ends the takes that wait, and no time-out does after that. */
+/* A stop ends waiting takes, and no time-out comes after that. */
 static void stop_comes_before_time_outs(void **state)
 {
 	struct source source;
@@ -435,7 +435,7 @@ static void bad_lengths_of_staleness_are_refused(void **state)
 	tw_cache_destroy(cache);
 }
 
-/* With deadlines of all kinds, and lookups that find them past, each leaves in its own time. */
+/* Deadlines are of all kinds, and lookups find them passed; each entry leaves in its own time. */
 static void many_old_values_leave_each_in_its_time(void **state)
 {
 	enum { COUNT = 2000, SPAN = 300 };

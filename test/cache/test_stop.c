@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache that is stopped: what calls answer, which threads are woken, and what becomes of what
- * is in it.
+ * A cache is stopped: these are the statuses of calls, the threads that are woken, and the entries
+ * that stay.
  */
 #include "support/test.h"
 
@@ -48,7 +48,7 @@ static void assert_all_is_closed(struct tw_cache *cache)
 		      TW_CLOSED);
 	assert_status(tw_cache_get(cache, "key", 3, buffer, sizeof(buffer), &size), TW_CLOSED);
 	assert_int_equal(size, 0);
-	/* The short way of a get is for keys of 8 bytes and more. */
+	/* The short path of a get is for keys of 8 bytes and more. */
 	assert_status(tw_cache_get(cache, "long key", 8, buffer, sizeof(buffer), NULL), TW_CLOSED);
 	assert_status(tw_cache_acquire(cache, "key", 3, &entry), TW_CLOSED);
 	assert_null(entry);
@@ -62,7 +62,7 @@ static void assert_all_is_closed(struct tw_cache *cache)
 	assert_status(tw_cache_set_limit(cache, 1, 1), TW_CLOSED);
 	assert_status(tw_cache_flush(cache), TW_CLOSED);
 	assert_status(tw_cache_stop(cache), TW_CLOSED);
-	/* Bad arguments are as bad as before. */
+	/* Bad arguments are refused as before. */
 	assert_status(tw_cache_get(cache, NULL, 3, buffer, sizeof(buffer), NULL), TW_INVALID);
 	assert_status(tw_cache_delete(cache, "key", 0), TW_INVALID);
 }
@@ -80,7 +80,7 @@ static void stopped_cache_answers_closed(void **state)
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
 	assert_all_is_closed(recorder->cache);
 	after = cache_stats(recorder);
-	/* A set that is refused has made its entry: what is behind this may have changed. */
+	/* A refused set has created its entry: the fields from here on may have changed. */
 	assert_memory_equal(&before, &after, offsetof(struct tw_cache_stats, memory));
 	tw_cache_destroy(recorder->cache);
 	recorder->cache = NULL;
@@ -229,7 +229,7 @@ static void *server_run(void *argument)
 	pthread_detach(pthread_self());
 	for (int turn = 0; serve_once(server->recorder->cache, number, turn) != TW_CLOSED; turn++)
 		atomic_fetch_add(&server->calls, 1);
-	/* The last that it does with the cache; and with this. */
+	/* This is its last access to the cache and to this struct. */
 	atomic_fetch_sub(&server->at_work, 1);
 	return NULL;
 }
@@ -248,7 +248,7 @@ static void threads_that_nobody_joins_end_with_the_cache(void **state)
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
 	stats = cache_stats(recorder);
 	WAIT_UNTIL(atomic_load(&server.at_work) == 0);
-	/* No set came in after the stop. */
+	/* No set succeeded after the stop. */
 	assert_int_equal(cache_stats(recorder).inserts, stats.inserts);
 	tw_cache_destroy(recorder->cache);
 	recorder->cache = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* How far lookups search in tables whose keys come and go for long, and what they find there. */
+/* Lookups search and find in tables whose keys were replaced for a long time. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 
-#include "cache/cache.h" /* to look at the buckets */
+#include "cache/cache.h" /* for reading the buckets */
 
 enum { SLOTS = 512 * BUCKET_SLOTS, TURNOVERS = TEST_SHARE_OF(300), KEYS = TEST_SHARE_OF(30000) };
 
@@ -18,7 +18,7 @@ static struct cache_recorder *open_limited(const struct variant *variant, uint64
 								   .shards = 1});
 }
 
-/* Buckets that the lookup of a key which is not there searches, on average. */
+/* Returns the average number of buckets that the lookup of a missing key searches. */
 static double table_miss_length(const struct table *table)
 {
 	size_t searched = 0;
@@ -36,7 +36,7 @@ static double table_miss_length(const struct table *table)
 
 static void misses_stay_short_where_keys_come_and_go(void **state)
 {
-	/* Of a hundred slots: as full as a table gets, and what would be too full. */
+	/* These percentages of the slots are as full as a table gets, and too full. */
 	static const unsigned loads[] = {74, 80, 86};
 
 	for (int i = 0; i < 3; i++) {
@@ -55,7 +55,7 @@ static void misses_stay_short_where_keys_come_and_go(void **state)
 	}
 }
 
-/* Each of those who passed a bucket is taken off its count, also where there were many. */
+/* Each removed key decrements the counts of the buckets that it passed, also in crowds. */
 static void buckets_whose_keys_are_gone_were_passed_by_nobody(void **state)
 {
 	const uint64_t count = SLOTS * 7 / 10;
@@ -77,7 +77,7 @@ static void matches_are_the_slots_with_the_tag(void **state)
 
 	(void)state;
 	for (int round = 0; round < 20000; round++) {
-		/* Tags that differ in a bit or not at all, of both signs. */
+		/* The tags differ in one bit or not at all, of both signs. */
 		uint64_t hash = random_next(&random);
 		struct bucket bucket;
 		unsigned expected = 0;
@@ -95,7 +95,7 @@ static void matches_are_the_slots_with_the_tag(void **state)
 	}
 }
 
-/* Of one hash, in more buckets than one, and gone as soon as they are met. */
+/* Entries of one hash are in several buckets, and each is removed when it is met. */
 static void all_entries_of_a_hash_are_met_once(void **state)
 {
 	enum { SAME = 50, OTHERS = 20 };
@@ -113,7 +113,7 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	table = table_new(&arena, 1, 96);
 	assert_non_null(table);
 	for (int i = 0; i < SAME + OTHERS; i++) {
-		/* The others are told apart by what the slot does not keep. */
+		/* The others differ in bits that the slot does not keep. */
 		entries[i].hash = (uint32_t)hash + (i < SAME ? 0 : 0x10000u);
 		table_add(table, hash, &entries[i]);
 	}
@@ -130,7 +130,7 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	arena_destroy(&arena);
 }
 
-/* The next key from *key on whose hash has that tag. */
+/* Returns the next key from *key on whose hash has that tag. */
 static uint64_t find_tagged(const struct tw_cache *cache, uint64_t tag, uint64_t *key)
 {
 	while (key_hash_wide(&cache->shared.seed, key, sizeof(*key)) >> 48 != tag)
@@ -167,7 +167,7 @@ static void table_of_a_cleared_cache_is_small_again(void **state)
 	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
 	struct shard *shard = &recorder->cache->shards[0];
 
-	/* Also where a larger one is being made. */
+	/* This also happens while a larger one is being made. */
 	for (int key = 0; key < MANY || !shard->next; key++)
 		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
 	assert_true(shard_table(shard)->mask + 1 >= MANY / BUCKET_SLOTS);
@@ -180,7 +180,7 @@ static void table_of_a_cleared_cache_is_small_again(void **state)
 
 struct model {
 	struct cache_recorder *recorder;
-	uint64_t values[KEYS]; /* 0: it is not there */
+	uint64_t values[KEYS]; /* 0 if it is not there */
 };
 
 static void model_compare(const struct model *model)
@@ -219,7 +219,7 @@ static void model_change(struct model *model, uint64_t key, uint64_t value)
 	}
 }
 
-/* Sets a key anew that stands where the copying is, or has just been. */
+/* Sets a key again where the copying is, or has just been. */
 static void model_change_at_copied(struct model *model, struct random *random, uint64_t value)
 {
 	enum { AROUND = 4 };
@@ -251,7 +251,8 @@ static void table_changes_its_size_in_steps(void **state)
 
 	model = (struct model){.recorder = open_limited(*state, 0, TW_POLICY_LRU)};
 	shard = &model.recorder->cache->shards[0];
-	/* Mostly new keys, with some set anew and deleted in between; then the other way round. */
+	/* First mostly new keys come, with some replaced and deleted in between; then the
+	 * reverse. */
 	for (uint64_t i = 1; i <= 4 * KEYS; i++) {
 		model_change(&model, random_below(&random, KEYS),
 			     random_once_in(&random, 8) ? 0 : i);
@@ -274,8 +275,9 @@ static size_t key_home(const struct tw_cache *cache, uint64_t key)
 	return (uint32_t)hash & shard_table(&cache->shards[0])->mask;
 }
 
-/* Half of one for nobody is made when a crowd comes, under one lock, with the same number for each
- * bucket of a half: the first, which is copied, or the last, with which the copying would end. */
+/* A smaller table for no keys is started, and then a crowd is set under one lock, with the same
+ * number for each bucket of a half: the first, which is copied, or the last, which would end the
+ * copying. */
 static void crowd_comes_to_half(void **state, size_t first)
 {
 	enum { BUCKETS = 8, CROWD = 16 };

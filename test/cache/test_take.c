@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tw_cache_take: one load a key at a time, and what becomes of it when the key changes meanwhile,
- * the loader fails, has nothing, dies, or asks for what it is loading.
+ * tw_cache_take has one load a key at a time. The key may change meanwhile; the loader may fail,
+ * have nothing, be cancelled, or ask for the key that it loads.
  */
 #include "support/test.h"
 
@@ -216,7 +216,7 @@ static void load_blocks_no_other_key_and_no_other_call(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Each loads one key and then takes the other's. */
+/* Loads one key and then takes the other's. */
 static enum tw_status load_other(void *argument, const void *key, size_t key_size,
 				 struct tw_cache_loading *loading)
 {
@@ -258,7 +258,7 @@ static void loader_that_takes_its_own_key_is_told_so(void **state)
 		tw_cache_take(recorder->cache, "key", 3, load_other, &source, TW_FOREVER, &entry),
 		TW_INVALID);
 	assert_null(entry);
-	/* The take that was refused has not waited. */
+	/* The refused take has not waited. */
 	assert_cache_counts(recorder->cache, .misses = 2, .loads = 1, .load_errors = 1);
 	cache_recorder_close(recorder);
 }
@@ -283,7 +283,8 @@ static void loaders_that_wait_for_each_other_end_by_their_wait(void **state)
 	gate_open(&sources[0].gate);
 	gate_open(&sources[1].gate);
 	WAIT_UNTIL(cache_stats(recorder).load_waits == 2);
-	/* The third closes the circle, gives up and ends its load so. The others return that. */
+	/* The third take would close the circle, and fails, which ends its load. The others return
+	 * that. */
 	gate_open(&sources[2].gate);
 	for (int i = 0; i < 3; i++)
 		assert_taker_ends(&takers[i], TW_TIMED_OUT, NULL);
@@ -291,7 +292,7 @@ static void loaders_that_wait_for_each_other_end_by_their_wait(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* The key is a number as text: loads those below it first. */
+/* Loads smaller numbers first; the key is a number as text. */
 static enum tw_status load_chain(void *argument, const void *key, size_t key_size,
 				 struct tw_cache_loading *loading)
 {

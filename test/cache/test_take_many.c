@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tw_cache_take_many: one loader for all that is missing, each key as if it were taken alone. */
+/* tw_cache_take_many calls one loader for all missing keys, and treats each key like a single
+ * one. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
@@ -15,17 +16,17 @@
 
 enum { KEYS_MOST = 64 };
 
-/* A source that is asked for many keys at once; each value is the key, but for those left out. */
+/* This source is asked for many keys at once; each value is the key, except for those left out. */
 struct bulk {
-	const char *absent; /* keys of one letter that it gives nothing for */
-	const char *failed; /* that it ends with TW_SYSTEM */
-	const char *kept;   /* that it keeps */
+	const char *absent; /* keys of one letter without a value */
+	const char *failed; /* those that it ends with TW_SYSTEM */
+	const char *kept;   /* those that it keeps */
 	enum tw_status status;
 	bool gated;
 	bool dies;
 	struct gate gate;
 	atomic_int calls;
-	char asked[KEYS_MOST + 1];        /* first letters, by the last call */
+	char asked[KEYS_MOST + 1];        /* first letters of the last call */
 	struct tw_cache_loading *loading; /* the last that was kept */
 };
 
@@ -68,7 +69,7 @@ static void bulk_open(struct bulk *bulk)
 	gate_init(&bulk->gate);
 }
 
-/* Takes each letter as a key. */
+/* Each letter is taken as a key. */
 struct taking {
 	pthread_t thread;
 	struct cache_recorder *recorder;
@@ -98,7 +99,7 @@ static struct taking taking_of(struct cache_recorder *recorder, struct bulk *bul
 	return (struct taking){.recorder = recorder, .bulk = bulk, .letters = letters};
 }
 
-/* Each letter of `none` was answered so, and the others have their values. */
+/* Checks that the letters of `none` have this status, and the others their values. */
 #define assert_taking(taking, none, status) assert_taking_(taking, none, status, __FILE__, __LINE__)
 static void assert_taking_(struct taking *taking, const char *none, enum tw_status status,
 			   const char *file, int line)
@@ -210,7 +211,7 @@ static void loads_of_others_are_waited_for_after_the_own(void **state)
 	struct taking second;
 	struct bulk bulks[2];
 
-	/* Each wants what the other loads. */
+	/* Each wants the key that the other loads. */
 	for (int i = 0; i < 2; i++) {
 		bulk_open(&bulks[i]);
 		bulks[i].gated = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Eight threads call all that there is to call, on the same keys, while the clock moves and entries
- * expire. Each key has one thread that writes it, with versions that rise: whatever anyone reads is
- * whole, of its key, not of the future, and never older than what he read before.
+ * Eight threads make all calls on the same keys, while the clock moves and entries expire. Each key
+ * has one thread that writes it, with rising versions: every value read is whole, of its key, not
+ * from the future, and never older than the reader's last.
  */
 #include "support/test.h"
 
@@ -23,23 +23,23 @@
 enum {
 	THREADS = 8,
 	KEYS = 50 * THREADS,
-	CALLS = TEST_SHARE_OF(200000), /* of each thread */
+	CALLS = TEST_SHARE_OF(200000), /* calls of each thread */
 	MANY = 20,
-	PINS = 8, /* of each thread, at a time */
+	PINS = 8, /* pins of each thread at a time */
 };
 
 struct storm {
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
-	const struct tw_cache_options *setting; /* what kind of cache */
+	const struct tw_cache_options *setting; /* the kind of cache */
 	atomic_ulong issued[KEYS];              /* the newest version that may be there */
 	atomic_int at_work;
-	/* What must be 0 at the end. */
+	/* These must be 0 at the end. */
 	atomic_int torn;
 	atomic_int backward;
 	atomic_int of_the_future;
 	atomic_int wrong; /* statuses */
-	/* Sums that must agree with the cache's. */
+	/* These sums must agree with the cache's. */
 	atomic_ulong lookups;
 	atomic_ulong adopted;
 	atomic_ulong freed;
@@ -47,7 +47,7 @@ struct storm {
 };
 
 struct pin {
-	const struct tw_cache_entry *entry; /* NULL: none */
+	const struct tw_cache_entry *entry; /* NULL if unused */
 	uint64_t key;
 };
 
@@ -66,7 +66,7 @@ static void judge_status(struct storm *storm, bool fits)
 		atomic_fetch_add(&storm->wrong, 1);
 }
 
-/* 0: torn. */
+/* Returns the version, 0 for a torn value. */
 static uint64_t judge_value(struct storm *storm, uint64_t key, const void *value, size_t size)
 {
 	uint64_t version = 0;
@@ -278,7 +278,7 @@ static void call_touch(struct worker *worker)
 	judge_status(worker->storm, status == TW_OK || status == TW_NOT_FOUND);
 }
 
-/* The source has the newest version, and of each seventh key none. */
+/* Loads the newest version, and none of each seventh key. */
 static enum tw_status load(void *argument, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading)
 {
@@ -306,7 +306,7 @@ static void call_take(struct worker *worker)
 
 	atomic_fetch_add(&storm->lookups, 1);
 	judge_status(storm, status == TW_OK || status == TW_NOT_FOUND || status == TW_TIMED_OUT);
-	/* Maybe an old one, which was loaded while a newer was set. */
+	/* The value may be old, as a newer one was set during its load. */
 	if (status == TW_OK)
 		judge_entry(storm, entry);
 	tw_cache_entry_release(entry);
@@ -350,7 +350,7 @@ static void call_seldom(struct worker *worker)
 static void make_call(struct worker *worker)
 {
 	static const struct {
-		uint64_t below; /* of 1000 */
+		uint64_t below; /* the upper bound of 1000 */
 		void (*call)(struct worker *);
 	} calls[] = {{250, call_get},   {400, call_acquire}, {450, call_get_many},
 		     {650, call_set},   {750, call_adopt},   {800, call_delete},
@@ -487,7 +487,7 @@ static void mixed_calls_on_sliding_lifetimes_in_one_shard(void **state)
 	live_through((struct tw_cache_options){.idle = 3 * INTERVAL, .shards = 1});
 }
 
-/* A lookup whose buffer is not there until its value has been replaced. */
+/* This lookup's buffer is not mapped until its value has been replaced. */
 static struct large {
 	struct tw_cache *cache;
 	unsigned char *buffer;
@@ -522,7 +522,7 @@ static void *replace_large(void *argument)
 		continue;
 	for (int i = 0; i < 50; i++)
 		set_large("large", 5, 2);
-	/* All that has been given back is needed again. */
+	/* All released memory is needed again. */
 	for (int i = 0; i < 50; i++)
 		set_large((const char *)&i, sizeof(i), 3);
 	mprotect(large.buffer, LARGE_VALUE, PROT_READ | PROT_WRITE);

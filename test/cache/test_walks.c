@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that go through all entries in steps, while another thread sets, replaces and deletes keys,
- * so that tables change their size between two steps.
+ * These calls walk through all entries in steps, while another thread sets, replaces and deletes
+ * keys, so that tables change their size between two steps.
  */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 
-#include "cache/cache.h" /* to look at tables and queues */
+#include "cache/cache.h" /* for reading tables and queues */
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -44,7 +44,7 @@ static void set(struct tw_cache *cache, uint64_t key, uint64_t value)
 	assert_status(tw_cache_set(cache, &key, sizeof(key), &value, sizeof(value)), TW_OK);
 }
 
-/* Tables grow while keys come; when they go, all is filed anew, and tables become smaller. */
+/* Grows tables by new keys; when these go, all is filed again, and tables shrink. */
 static void *change(void *argument)
 {
 	struct walks *walks = argument;
@@ -132,7 +132,7 @@ static void first_limit_knows_all(void **state)
 	}
 }
 
-/* As another call with a limit does that has not gone through the entries yet. */
+/* Another call with a limit has turned the policy on and not walked through the entries yet. */
 static void limit_comes_while_another_call_turns_the_policy_on(void **state)
 {
 	for (int round = 0; round < 2; round++) {
