@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The C++ interface: what runs, what is destroyed, and where sleeps end. The clock is manual. */
+/* The tests of the C++ interface check what runs, what is destroyed, and where sleeps end. The
+ * clock is manual. */
 #include <timingwheel/timingwheel.hpp>
 
 #include <array>
@@ -52,7 +53,7 @@ tw::wheel inline_wheel()
 	return tw::wheel(1ms, 64, options);
 }
 
-/* A coroutine that begins at once and frees itself at its end. */
+/* A task is a coroutine that begins at once and frees itself at its end. */
 struct task {
 	struct promise_type {
 		task get_return_object()
@@ -110,7 +111,7 @@ void functions_run_and_are_destroyed()
 		CHECK(wheel.advance(4ms) == TW_OK && runs == 0);
 		CHECK(wheel.advance(1ms) == TW_OK && runs == 9);
 		CHECK(alive == 2);
-		/* One stopped, one pending at the end. */
+		/* One is stopped, one pending at the end. */
 		tw::timer stopped = wheel.after(5ms, function);
 		CHECK(alive == 3 && stopped.stop() == TW_OK && alive == 2);
 		CHECK(stopped.stop() == TW_NOT_FOUND);
@@ -247,7 +248,7 @@ void sleeps_end_when_a_stop_is_requested()
 task sleep_and_count(tw::wheel &wheel, std::stop_token token, std::atomic<int> &ended)
 {
 	co_await wheel.sleep_for(1ms, token);
-	/* release, pairs with the acquire that waits for all: the frames are done with */
+	/* release: pairs with the acquire that waits for all: the frames are done with */
 	ended.fetch_add(1, std::memory_order_release);
 }
 

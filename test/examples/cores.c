@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A wheel a core, for more commands than one owner takes: each key has its wheel, chosen by the
- * key's hash.
+ * This uses one wheel a core, for more commands than one owner takes: each key's wheel is chosen by
+ * the key's hash.
  *
- * What order that keeps. The commands of one thread for one key take effect in the order in which
- * it gave them, as with one wheel; so do those for keys of the same wheel. Between keys of two
- * wheels there is no order: of two timers that one thread set one after the other the second may be
- * armed first, and tasks of one tick run in any order. A drain, a stop or a flush is done wheel by
- * wheel, so timers that are set meanwhile may meet one wheel before it and another after it.
+ * Order: the commands of one thread for one key take effect in their order, as with one wheel; so
+ * do those for keys of the same wheel. Between keys of two wheels there is no order: of two timers
+ * that one thread sets one after the other the second may be armed first, and tasks of one tick run
+ * in any order. A drain, a stop or a flush goes wheel by wheel, so timers that are set meanwhile
+ * may meet one wheel before it and another after it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,7 +22,8 @@ struct wheels {
 	struct tw_wheel *wheel[WHEELS_MOST];
 };
 
-/* FNV-1a. Keys that strangers choose need a hash with a secret seed instead (SipHash). */
+/* The hash is FNV-1a. Keys that strangers choose need a hash with a secret seed instead
+ * (SipHash). */
 static struct tw_wheel *wheel_of(const struct wheels *wheels, const void *key, size_t size)
 {
 	const unsigned char *bytes = key;
@@ -30,7 +31,7 @@ static struct tw_wheel *wheel_of(const struct wheels *wheels, const void *key, s
 
 	for (size_t i = 0; i < size; i++)
 		hash = (hash ^ bytes[i]) * 1099511628211u;
-	/* The upper half is the better mixed one; this maps it to 0 … count - 1. */
+	/* The upper half is mixed better; this maps it to 0 … count - 1. */
 	return wheels->wheel[(hash >> 32) * wheels->count >> 32];
 }
 

@@ -43,7 +43,7 @@ static enum tw_status load_user(void *argument, const void *id, size_t id_size,
 					    (size_t)sqlite3_column_bytes(query, 0), 0);
 		break;
 	case SQLITE_DONE:
-		status = TW_NOT_FOUND; /* the cache stores this too: negative_expire */
+		status = TW_NOT_FOUND; /* the cache stores this, too: negative_expire */
 		break;
 	}
 	sqlite3_finalize(query);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A retry scheduler: what fails is tried again after 1 s, 2 s, 4 s and so on up to a minute, each
- * time a little sooner or later than that, so that what failed together does not come back
+ * This is a retry scheduler: a failed request is tried again after 1 s, 2 s, 4 s and so on up to a
+ * minute, each time with some jitter, so that requests that failed together do not come back
  * together. It may be cancelled at any moment.
  *
- * Who frees a request: the run that is its last, the cancel that stops it, or the wheel's release
- * where the wheel was stopped first; never two of them.
+ * A request is freed by its last run, by the cancel that stops it, or by the wheel's release if the
+ * wheel was stopped first; never by two of them.
  *
  * The wheel has a manual clock here, so that the program shows minutes in no time.
  */
@@ -15,15 +15,15 @@
 
 struct request {
 	const char *name;
-	int works_at; /* the attempt; 0: never */
+	int works_at; /* the attempt, 0 for never */
 	int attempts;
 	struct tw_timer timer;
 };
 
-/* The one worker's. */
+/* Only the one worker uses this. */
 static unsigned seed = 1;
 
-/* From three to five quarters of it. */
+/* Returns three to five quarters of it. */
 static tw_duration with_jitter(tw_duration delay)
 {
 	seed = seed * 1103515245 + 12345;
@@ -37,7 +37,7 @@ static tw_duration back_off(int attempts)
 	return with_jitter(delay < TW_MINUTE ? delay : TW_MINUTE);
 }
 
-/* On the pool. The request is this run's until it is armed again. */
+/* Runs on the pool. The request is this run's until it is armed again. */
 static void attempt(void *argument)
 {
 	const struct tw_task *task = tw_current_task();
@@ -48,7 +48,7 @@ static void attempt(void *argument)
 	       request->attempts);
 	if (request->attempts != request->works_at &&
 	    tw_timer_reset(task->wheel, task->timer, back_off(request->attempts)) == TW_OK)
-		return; /* from here on it may run on another thread: not to be touched any more */
+		return; /* from here on another thread may run it: don't touch it */
 	printf("       %s is done\n", request->name);
 	free(request);
 }
@@ -64,7 +64,7 @@ static void give_up(void *context, const struct tw_task *task, enum tw_reason re
 	free(request);
 }
 
-/* The timer of what was submitted; id 0: it was not. */
+/* Returns the timer of the request, with id 0 on failure. */
 static struct tw_timer submit(struct tw_wheel *wheel, const char *name, int works_at)
 {
 	struct request *request = malloc(sizeof(*request));
@@ -74,11 +74,12 @@ static struct tw_timer submit(struct tw_wheel *wheel, const char *name, int work
 		return timer;
 	*request = (struct request){.name = name, .works_at = works_at};
 	if (tw_after_func(wheel, 0, attempt, request, &timer) != TW_OK)
-		free(request); /* a call that failed leaves its argument with the caller */
+		free(request); /* a failed call leaves its argument with the caller */
 	return timer;
 }
 
-/* Any thread. With TW_OK the request is the caller's. Else a run has it, or has freed it. */
+/* Cancels a request, from any thread. With TW_OK the request is the caller's. Otherwise a run has
+ * it, or has freed it. */
 static void cancel(struct tw_wheel *wheel, struct tw_timer timer, struct request *request)
 {
 	if (tw_timer_stop_wait(wheel, timer) != TW_OK)

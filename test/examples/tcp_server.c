@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An echo server in one thread: connections that say nothing for a while are closed.
+ * This is an echo server in one thread that closes idle connections.
  *
  *     tcp_server PORT IDLE_MS
  *
@@ -115,7 +115,8 @@ int main(int count, char **arguments)
 		tw_duration until = TW_FOREVER;
 		int ready;
 
-		/* After the other events: an alarm may free a connection that has one. */
+		/* This comes after the other events: an alarm may free a connection that has
+		 * one. */
 		tw_poll(wheel, &until);
 		ready = epoll_wait(poller, events, EVENTS, milliseconds(until));
 		for (int i = 0; i < ready; i++)

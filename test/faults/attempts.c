@@ -12,18 +12,18 @@
 enum { SAMPLE = 5 };
 
 /*
- * What is tried now. An allocation is known by its call stack, or with FAULTS=all by its number in
- * the attempt: one fails that has not failed before. For a pair that holds of the second one, too,
- * among those that follow `first`.
+ * The plan is what the current attempt fails. An allocation is identified by its call stack, or
+ * with FAULTS=all by its number in the attempt: one fails that has not failed before. In a pair
+ * this also holds for the second one, among those that follow `first`.
  */
 static struct {
 	pthread_mutex_t mutex;
 	enum fault fault;
 	bool by_number;
-	uint64_t sampled; /* the number of the one that fails; 0: not chosen by its number */
-	uint64_t first;   /* the first of a pair that is tried with others; 0: a new one */
+	uint64_t sampled; /* the number of the one that fails, or 0 */
+	uint64_t first;   /* the first of a pair that is tried with others, 0 for a new one */
 	uint64_t failed;  /* the first that failed in this attempt */
-	uint64_t asked;   /* for so many allocations in this attempt */
+	uint64_t asked;   /* allocations in this attempt */
 	int failures;     /* in this attempt */
 	struct stack_set firsts;
 	struct stack_set seconds;
@@ -73,7 +73,7 @@ void begin_faults(void)
 		choose_allocations(is_to_fail);
 }
 
-/* What came of an attempt. */
+/* The outcome is the result of an attempt. */
 struct outcome {
 	int failures;
 	uint64_t failed;
@@ -85,7 +85,7 @@ static struct outcome attempt_once(fault_attempt *attempt, void *context)
 	struct outcome outcome;
 
 	attempt(context);
-	/* What other threads have asked comes before what the next attempt begins with. */
+	/* Other threads' earlier requests come before the next attempt's. */
 	pthread_mutex_lock(&plan.mutex);
 	outcome = (struct outcome){plan.failures, plan.failed, plan.asked};
 	pthread_mutex_unlock(&plan.mutex);

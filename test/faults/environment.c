@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For a program that runs as a process of its own, which is linked with this beside faults.c,
- * stacks.c, libraries.c and pages.c. FAIL_ALLOCATION=n in its environment has its n-th allocation
- * fail, FAIL_DESCRIPTOR and FAIL_THREAD likewise, FAIL_CALL=name the calls of that name, and
- * FAIL_STACK=n the first allocation from the call stack of that number. ALLOCATIONS=path has the
- * numbers of the call stacks of all allocations written to that file, 8 bytes each.
+ * This is linked to a program that runs as a process of its own, beside faults.c, stacks.c,
+ * libraries.c and pages.c. In its environment FAIL_ALLOCATION=n makes its n-th allocation fail,
+ * FAIL_DESCRIPTOR=n and FAIL_THREAD=n its n-th descriptor or thread, FAIL_CALL=name the calls of
+ * that name, and FAIL_STACK=n the first allocation from the call stack of that number.
+ * ALLOCATIONS=path writes the numbers of the call stacks of all allocations to that file, 8 bytes
+ * each.
  */
 #include "faults.h"
 
@@ -17,8 +18,8 @@
 
 #include "stacks.h"
 
-static uint64_t failing_stack; /* 0: none */
-static int allocations = -1;   /* to which stacks are written; -1: none is */
+static uint64_t failing_stack; /* 0 if none is chosen */
+static int allocations = -1;   /* the descriptor to which stacks are written, or -1 */
 
 static bool is_to_fail(void)
 {

@@ -17,14 +17,14 @@
 
 #include "stacks.h"
 
-static atomic_long left[FAULT_KINDS]; /* until one fails; 0: none will */
-static bool (*_Atomic chooser)(void); /* NULL: none is chosen */
+static atomic_long left[FAULT_KINDS]; /* calls until one fails, 0 if none will */
+static bool (*_Atomic chooser)(void); /* may be NULL */
 static atomic_bool all_after_it_too;
 static atomic_long faults;
-static const char *_Atomic failing_call; /* NULL: none */
+static const char *_Atomic failing_call; /* may be NULL */
 static atomic_int call_error;
 static atomic_long injected[FAULT_KINDS];
-static struct stack_set stacks; /* at which something failed */
+static struct stack_set stacks; /* where something failed */
 static pthread_mutex_t stacks_mutex = PTHREAD_MUTEX_INITIALIZER;
 static void fail(enum fault fault, long number)
 {
@@ -93,8 +93,8 @@ static void write_stacks(void)
 		fclose(file);
 }
 
-/* At the end, after cmocka's own words. What is written behind it, counts of coverage say, does not
- * fail. */
+/* Reports the injected faults at the end, after cmocka's output. Later output, such as counts of
+ * coverage, does not fail. */
 __attribute__((destructor)) static void tell_injected(void)
 {
 	long sum = 0;
@@ -265,7 +265,7 @@ char *__wrap_strndup(const char *text, size_t size)
 	return allocation_fails() ? NULL : __real_strndup(text, size);
 }
 
-/* Its buffer, too, is an allocation: without, nothing can be written. */
+/* Its buffer is an allocation, too: without it nothing can be written. */
 FILE *__wrap_open_memstream(char **text, size_t *size)
 {
 	if (allocation_fails())
@@ -282,7 +282,7 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 	return descriptor_fails() ? NULL : __real_fopen(path, mode);
 }
 
-/* For reading alone, as the library opens files. */
+/* The library opens files only for reading. */
 int __wrap_open(const char *path, int flags, ...)
 {
 	return descriptor_fails() ? -1 : __real_open(path, flags);
@@ -318,7 +318,7 @@ int __wrap_fstat(int descriptor, struct stat *stat)
 	return call_fails("fstat") ? -1 : __real_fstat(descriptor, stat);
 }
 
-/* With error 0: the end of the file. Interrupted once, where the error is EINTR. */
+/* Error 0 stands for the end of the file. EINTR interrupts once. */
 ssize_t __wrap_read(int descriptor, void *bytes, size_t size)
 {
 	if (!call_fails("read"))
@@ -328,7 +328,7 @@ ssize_t __wrap_read(int descriptor, void *bytes, size_t size)
 	return errno ? -1 : 0;
 }
 
-/* With EAGAIN there is no room once, with EPIPE it is broken once. */
+/* EAGAIN means no room once, EPIPE that the connection breaks once. */
 ssize_t __wrap_send(int descriptor, const void *bytes, size_t size, int flags)
 {
 	if (!call_fails("send"))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What other libraries make is an allocation, too: tests of src/redis link this beside faults.c.
- * So is each timer of a worker, whose wheel has memory for many at a time.
+ * Objects of other libraries count as allocations, too: tests of src/redis link this beside
+ * faults.c. So does each timer of a worker, whose wheel has memory for many at a time.
  */
 #include "faults.h"
 
@@ -71,7 +71,7 @@ struct curl_slist *__wrap_curl_slist_append(struct curl_slist *list, const char 
 	return allocation_fails() ? NULL : __real_curl_slist_append(list, text);
 }
 
-/* What is set is as large as a pointer, or is passed like one. */
+/* The value is as large as a pointer, or is passed like one. */
 #undef curl_easy_setopt
 CURLcode __wrap_curl_easy_setopt(CURL *easy, CURLoption option, ...)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the worker's pages ask of others is an allocation, too: linked beside faults.c by what has
- * these pages. */
+/* Requests of the worker's pages count as allocations, too: programs with these pages link this
+ * beside faults.c. */
 #include "faults.h"
 
 #include <stdarg.h>

@@ -11,7 +11,7 @@ struct stack {
 	uint64_t number;
 };
 
-/* The linker's names for where the program's code begins and ends. */
+/* These are the linker's names for the beginning and the end of the program's code. */
 extern const char __executable_start;
 extern const char etext;
 

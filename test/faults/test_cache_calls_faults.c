@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every public call of the cache meets the failure of each allocation and each thread that it asks
- * for, and of each two allocations. A call that says that there was no memory has changed nothing
- * and works when there is memory again; each adopted value is freed once. Leaks are for the address
- * sanitizer's run to find.
+ * Every public call of the cache meets the failure of each of its allocations and threads, and of
+ * each pair of allocations. A call that reports missing memory has changed nothing and works when
+ * there is memory again; each adopted value is freed once. Leaks are found by the address
+ * sanitizer's run.
  */
 #include "support/test.h"
 
@@ -21,7 +21,7 @@
 
 enum { OLD = 3, LARGE = 100000 };
 
-/* A cache that holds "old-0" to "old-2", each with the value "0", set by another thread. */
+/* A stage is a cache with "old-0" to "old-2", each with the value "0", set by another thread. */
 struct stage {
 	enum tw_status (*call)(struct stage *stage);
 	struct tw_wheel *wheel;
@@ -29,9 +29,9 @@ struct stage {
 	enum tw_cache_policy policy;
 	int adopted;
 	int freed;
-	int removed;       /* of the old keys, by the call */
+	int removed;       /* old keys that the call removed */
 	bool has_new;      /* the call has set "new" */
-	bool may_have_new; /* the call may have set it: what is loaded need not be kept */
+	bool may_have_new; /* the call may have set it: a loaded value need not be kept */
 };
 
 static const char large[LARGE];
@@ -103,7 +103,7 @@ static enum tw_status call_acquire(struct stage *stage)
 	enum tw_status status = TW_OK;
 	int count = 0;
 
-	/* More than a thread has pins of its own. */
+	/* This is more than a thread's own pins. */
 	while (count < 40 && status == TW_OK)
 		status = tw_cache_acquire(stage->cache, "old-1", 5, &entries[count++]);
 	while (count-- > 0)
@@ -162,7 +162,7 @@ static enum tw_status call_touch(struct stage *stage)
 	return tw_cache_touch(stage->cache, "old-1", 5, TW_MINUTE);
 }
 
-/* What is loaded may be given out and not kept: that is no failure. */
+/* A loaded value that is returned and not kept is no failure. */
 static enum tw_status load(void *argument, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading)
 {
@@ -357,7 +357,7 @@ static void ignore_removal(void *context, const struct tw_cache_entry *entry,
 	(void)cause;
 }
 
-/* With all that a cache can have. */
+/* This cache has all options. */
 static enum tw_status create(struct stage *stage)
 {
 	const struct tw_cache_options options = {.wheel = stage->wheel,
@@ -532,7 +532,7 @@ static void creation_meets_each_failure(void **state)
 	}
 }
 
-/* A thread that the system can't note for its end. */
+/* The system has no room to register the end of this thread. */
 static void thread_without_room_for_its_end_is_refused(void **state)
 {
 	struct stage stage = {.call = NULL};

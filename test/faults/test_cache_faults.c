@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each of the first 4,000 allocations of a mixed run fails, and all for a while from some point on:
- * the call says so and has changed nothing, no value is lost, no counter is wrong, and (the address
- * sanitizer's run sees to that) nothing leaks. The cache's model (cache_model.h) judges.
+ * Each of the first 4,000 allocations of a mixed run fails, and from some point on all for a while:
+ * the call reports it and has changed nothing, no value is lost, no counter is wrong, and nothing
+ * leaks (found by the address sanitizer's run). The cache's model (cache_model.h) checks it.
  */
 #include "support/test.h"
 
@@ -40,7 +40,7 @@ static void begin_trial(struct cache_trial *trial, uint64_t seed)
 	cache_trial_begin_with(trial, random_from(seed, 1), &options, KEYS);
 }
 
-/* Goes on until the allocation of that number from now has failed. */
+/* Continues until the allocation of that number from now has failed. */
 static void meet_fault(struct cache_trial *trial, long number, bool and_all_after_it)
 {
 	fail_allocation(number, and_all_after_it);
@@ -75,7 +75,7 @@ static void each_call_stack_may_be_without_memory(void **state)
 	assert_true(fail_each(FAULT_REST, live_with_fault, &seed) > 3);
 }
 
-/* In each run one allocation of so many fails, each time another one. Under a sanitizer not all. */
+/* In each run another allocation fails. A sanitizer's run takes only some of them. */
 static void each_of_the_first_allocations_may_fail(void **state)
 {
 	enum { STRIDE = SPACING / TEST_SHARE_OF(SPACING) };
@@ -108,7 +108,7 @@ static void memory_may_run_out_at_any_allocation(void **state)
 
 /* ---- By hand ---- */
 
-/* A cache on a wheel that its test drives. */
+/* A run has a cache on a wheel that its test drives. */
 struct run {
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
@@ -228,7 +228,6 @@ static void creation_may_fail_at_each_thread(void **state)
 	tw_cache_destroy(cache);
 }
 
-/* Removal and expiry need no memory. */
 static void entries_leave_without_memory(void **state)
 {
 	struct run run;
@@ -253,7 +252,7 @@ static void entries_leave_without_memory(void **state)
 	run_close(&run);
 }
 
-/* Those too that are far off, and have to be filed anew as they come nearer. */
+/* Far entries, too, which must be filed again as they come nearer, leave. */
 static void far_entries_leave_without_memory(void **state)
 {
 	struct run run;
@@ -273,7 +272,7 @@ static void far_entries_leave_without_memory(void **state)
 	run_close(&run);
 }
 
-/* What removed keys left behind is thrown away, and there is no memory to file the others anew. */
+/* Filings of removed keys are dropped, and there is no memory to file the others again. */
 static void entries_that_lost_their_file_leave_without_memory(void **state)
 {
 	enum { MANY = 2000, KEPT = 300 };
@@ -292,14 +291,14 @@ static void entries_that_lost_their_file_leave_without_memory(void **state)
 	for (int key = 0; key < KEPT; key++) {
 		assert_status(tw_advance(run.wheel, INTERVAL), TW_OK);
 		assert_int_equal(entries_of(run.cache), KEPT - 1 - key);
-		/* And when there is memory again, all is as it was. */
+		/* When there is memory again, all works as before. */
 		if (key == KEPT / 2)
 			end_faults();
 	}
 	run_close(&run);
 }
 
-/* Returns whether a flush ended before the deadline of what could not be filed. */
+/* Returns whether a flush ended before the deadline of an entry that could not be filed. */
 static bool flush_ends_before_the_deadline(void)
 {
 	enum { MANY = 1000 };
@@ -326,8 +325,8 @@ static bool flush_ends_before_the_deadline(void)
 	return ends;
 }
 
-/* Under a clock that goes on, what can't be filed comes up again and again, but nobody waits for an
- * end of that. On a busy machine a flush may begin too late to show it. */
+/* Under a running clock, such entries come up again and again, but no call waits for them all. On a
+ * busy machine a flush may begin too late to show it. */
 static void flush_ends_without_memory(void **state)
 {
 	int attempts = 0;
@@ -337,7 +336,7 @@ static void flush_ends_without_memory(void **state)
 		assert_in_range(++attempts, 1, 50);
 }
 
-/* To have a key looked at sooner may take memory: without it the deadline stays. */
+/* An earlier check of a key may take memory: without it the deadline stays. */
 static void touch_without_memory_changes_nothing(void **state)
 {
 	struct run run;
@@ -357,7 +356,7 @@ static void touch_without_memory_changes_nothing(void **state)
 	run_close(&run);
 }
 
-/* Limits hold though there is no memory for what an eviction may want to note. */
+/* Limits hold without memory for an eviction's notes. */
 static void limits_hold_without_memory(void **state)
 {
 	const struct tw_cache_options options = {.policy = TW_POLICY_S3FIFO, .jitter = -1};
@@ -381,7 +380,7 @@ static void limits_hold_without_memory(void **state)
 
 /* ---- At one moment ---- */
 
-/* By a thread that the cache does not know yet, and can't come to know. */
+/* Calls in a thread that the cache does not know, and has no memory for. */
 static void call_without_memory(void (*make)(void *argument), void *argument)
 {
 	struct blocked_call call;
@@ -392,7 +391,7 @@ static void call_without_memory(void (*make)(void *argument), void *argument)
 	assert_true(end_faults());
 }
 
-/* There is none for the value, and there is for what the loader does then. */
+/* Fails the value's allocation, and not the loader's later ones. */
 static enum tw_status load_without_memory(void *argument, const void *key, size_t key_size,
 					  struct tw_cache_loading *loading)
 {
@@ -444,7 +443,7 @@ static enum tw_status load_new(void *argument, const void *key, size_t key_size,
 	return tw_cache_load_copy(loading, "new", 3, 0);
 }
 
-/* And the one place for a load that refreshes is free again. */
+/* The only place for a refreshing load is free again, too. */
 static void refresh_without_memory_is_for_the_next_lookup(void **state)
 {
 	atomic_int loads = 0;
@@ -491,7 +490,7 @@ static void advance_by(void *argument)
 	pass->status = tw_advance(pass->recorder->wheel, pass->by);
 }
 
-/* The thread that drives the wheel tells of removals and statistics. */
+/* The thread that drives the wheel reports removals and statistics. */
 static void removals_and_statistics_are_told_by_a_thread_without_memory(void **state)
 {
 	int calls = 0;
@@ -544,7 +543,7 @@ static enum tw_status load_and_end_thread(void *argument, const void *key, size_
 	return tw_cache_load_copy(loading, "new", 3, 0);
 }
 
-/* The one thread of the cache. */
+/* The cache has only this thread. */
 static void loader_is_replaced_when_there_are_threads_again(void **state)
 {
 	atomic_int loads = 0;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every public call of the wheel and of the schedules meets the failure of each allocation, of each
- * thread and of each descriptor that it asks for; the calls that make something meet the failure of
- * each two allocations, too. A call that says that there was no memory has changed nothing and
- * works when there is memory again; what it was given comes back once. Leaks are for the address
- * sanitizer's run to find.
+ * Every public call of the wheel and of the schedules meets the failure of each of its allocations,
+ * threads and descriptors; the calls that create something also meet the failure of each pair of
+ * allocations. A call that reports missing memory has changed nothing and works when there is
+ * memory again; its arguments come back once. Leaks are found by the address sanitizer's run.
  */
 #include "support/test.h"
 
@@ -20,10 +19,11 @@
 
 enum { VALUES = 64, LONG_KEY = 1000, PENDING = 5 };
 
-/* Of more than 24 bytes a key travels in a timer, one this long in a timer from malloc. */
+/* A key of more than 24 bytes is stored in a timer, and this long one in a timer from malloc. */
 static const char long_key[LONG_KEY] = "long";
 
-/* A wheel with timers by key, two by handle and an alarm; what a call needs is made before it. */
+/* A stage is a wheel with timers by key, two by handle and an alarm; other arguments of a call are
+ * created before it. */
 struct stage {
 	const struct variant *variant;
 	enum tw_clock clock;
@@ -56,7 +56,7 @@ static void *new_value(struct stage *stage)
 	return VALUE(stage->next_value);
 }
 
-/* The last so many values are the caller's. */
+/* Keeps the last `count` values for the caller. */
 static void keep_values(struct stage *stage, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -123,7 +123,7 @@ static enum tw_status call_remove_timer(struct stage *stage)
 	return tw_remove_timer(stage->wheel, long_key, LONG_KEY);
 }
 
-/* Of several, those before the failure have been accepted. */
+/* A failure in the middle keeps those before it. */
 static enum tw_status call_set_timers(struct stage *stage)
 {
 	struct tw_set items[3];
@@ -309,11 +309,11 @@ static enum tw_status call_stop(struct stage *stage)
 {
 	enum tw_status status = tw_stop(stage->wheel);
 
-	/* Also where it is the second one. */
+	/* This also holds for the second call. */
 	return status == TW_CLOSED ? TW_OK : status;
 }
 
-/* For a debugger: no other thread may have a part in the wheel. */
+/* The call is for debuggers: no other thread may use the wheel. */
 static enum tw_status call_dump_stopped(struct stage *stage)
 {
 	return stage->variant->drive == TW_DRIVE_CALLER
@@ -396,7 +396,7 @@ static void call_with_fault(void *context)
 	stage_close(stage);
 }
 
-/* Each call as the wheel's first, which takes what memory there has not been any need of. */
+/* Each call is the wheel's first, which allocates what was not needed before. */
 static void call_first_with_fault(void *context)
 {
 	struct stage *stage = context;
@@ -523,7 +523,7 @@ static void wheel_without_a_clock_is_refused(void **state)
 	assert_null(stage.wheel);
 }
 
-/* The seed of the hash is then made of the time and an address. */
+/* The seed of the hash is then made from the time and an address. */
 static void wheel_needs_no_random_bytes(void **state)
 {
 	struct stage stage = {.variant = *state};

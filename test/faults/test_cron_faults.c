@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each allocation of the making of a schedule fails once, and all from there on, and each way of
- * reading the zone's file: the call says so and leaves nothing behind. Leaks are for the address
- * sanitizer's run to find.
+ * Each allocation of creating a schedule fails once, and all from there on, and each way of reading
+ * the zone's file: the call reports it and leaves nothing behind. Leaks are found by the address
+ * sanitizer's run.
  */
 #include "support/test.h"
 
@@ -14,7 +14,7 @@
 
 #include <timingwheel/cron.h>
 
-/* False: there was no memory. */
+/* Returns false without memory. */
 static bool make_and_destroy(const char *zone)
 {
 	struct tw_cron_error error = {0};
@@ -51,7 +51,7 @@ static void schedule_without_memory_is_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(fail_each_allocation(NULL), 1);
-	/* The bytes of the file, its changes, and the schedule. */
+	/* These are the bytes of the file, its changes, and the schedule. */
 	assert_int_equal(fail_each_allocation("Europe/Berlin"), 3);
 }
 

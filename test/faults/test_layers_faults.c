@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each allocation and each thread that a module asks for fails once: the module says so, or does
- * without, and loses nothing. Leaks are for the address sanitizer's run to find. The program is
- * linked so that the library's allocations come here first.
+ * Each allocation and each thread of a module fails once: the module reports it, or works without,
+ * and loses nothing. Leaks are found by the address sanitizer's run. The library's allocations are
+ * linked to come here first.
  */
 #include "support/test.h"
 
@@ -22,10 +22,10 @@
 #include "runtime/pending.h"
 #include "runtime/worker_pool.h"
 
-/* Makes a module and takes it down again; false: there was no memory. */
+/* Creates and destroys a module; returns false without memory. */
 typedef bool make_and_destroy(void);
 
-/* One fault at each allocation in turn, then all from there on. Answers how many there are. */
+/* Fails each allocation in turn, then all from there on. Returns their number. */
 static long fail_each_allocation(make_and_destroy *make)
 {
 	long allocations = 0;
@@ -194,7 +194,7 @@ static void timer_of_any_size_without_memory_is_null(void **state)
 	}
 }
 
-/* Keys 0 … size - 1, whose timers are made while there is memory. */
+/* These are keys 0 … size - 1, whose timers are created while there is memory. */
 struct keys {
 	struct timer_index index;
 	struct timer_store store;
@@ -257,7 +257,7 @@ static void assert_none_is_lost(struct keys *keys)
 	}
 }
 
-/* Adds keys of which the last are added without memory, and goes on with it. */
+/* Adds keys, the last ones without memory, and continues with it. */
 static void grow_without_memory(size_t with_memory, size_t without)
 {
 	enum { MORE = 10000 };
@@ -312,7 +312,7 @@ static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
 		end_faults();
 	}
 	assert_none_is_lost(&keys);
-	/* One insertion each time that it failed. */
+	/* One insertion a failure is allowed. */
 	assert_true(keys.index.buckets > keys.size - 100);
 	keys_close(&keys);
 }
@@ -338,7 +338,7 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 	threads = count_threads() - 1;
 	worker_pool_destroy(pool);
 	for (int workers = 1; workers <= 8; workers++) {
-		/* With the one that starts others. */
+		/* This includes the one that starts others. */
 		int at_first = workers + workers % 2;
 
 		options.workers = workers;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ledger of all calls: threads set, move, remove, stop, reset, drain and make alarms at random,
- * while memory fails, threads are cancelled in the middle and the process forks; tasks re-arm
- * themselves; then the wheel is stopped. Each argument and value that the wheel accepted must come
- * back to exactly one place, and no alarm may run after its end.
+ * The ledger accounts for all calls: threads set, move, remove, stop, reset, drain and make alarms
+ * at random, while memory fails, threads are cancelled in the middle and the process forks; tasks
+ * re-arm themselves; then the wheel is stopped. Each argument and value that the wheel accepted
+ * must come back to exactly one place, and no alarm may run after its end.
  */
 #include "support/test.h"
 
@@ -32,19 +32,19 @@ enum {
 
 struct show;
 
-/* What a timer is set with: as a value, or as the argument of its function. */
+/* A piece is a timer's value, or the argument of its function. */
 struct piece {
 	struct show *show;
 	atomic_int accepted; /* by the wheel */
-	atomic_int returned; /* to whichever function or call owns it in the end */
+	atomic_int returned; /* to the function or call that owns it in the end */
 	struct tw_timer timer;
-	int tries; /* of its runs */
+	int tries; /* number of its runs */
 };
 
-/* What an alarm is made with. */
+/* A bell is the argument of an alarm. */
 struct bell {
 	struct show *show;
-	struct tw_alarm *alarm; /* NULL: not made */
+	struct tw_alarm *alarm; /* NULL before it is created */
 	atomic_bool is_there;
 	atomic_int inside;
 };
@@ -61,7 +61,7 @@ struct show {
 	atomic_bool is_stopped;
 };
 
-/* relaxed, all counts here: read when the threads have been joined. */
+/* relaxed, all counts here: read when the threads have been joined */
 static void expect(struct show *show, bool is_so)
 {
 	atomic_fetch_add_explicit(&show->wrong, !is_so, memory_order_relaxed);
@@ -72,7 +72,8 @@ static void book(struct piece *piece)
 	atomic_fetch_add_explicit(&piece->returned, 1, memory_order_relaxed);
 }
 
-/* A call that may meet a limit, the end, or a failed allocation. True: it was accepted. */
+/* Judges a call that may meet a limit, the end, or a failed allocation. Returns whether it was
+ * accepted. */
 static bool judge(struct show *show, enum tw_status status)
 {
 	expect(show, status == TW_OK || status == TW_FULL || status == TW_NO_MEMORY ||
@@ -136,7 +137,7 @@ struct caller {
 	struct random random;
 };
 
-/* NULL: all have been used. */
+/* Returns NULL when all have been used. */
 static struct piece *take_piece(struct show *show)
 {
 	size_t number = atomic_fetch_add_explicit(&show->next_piece, 1, memory_order_relaxed);
@@ -150,7 +151,7 @@ static void accept(struct show *show, struct piece *piece, enum tw_status status
 		atomic_fetch_add_explicit(&piece->accepted, 1, memory_order_relaxed);
 }
 
-/* Every fourth is too long to travel in a command. */
+/* Every fourth is too long for a command. */
 static size_t random_key(struct caller *caller, uint64_t key[8])
 {
 	uint64_t number = random_below(&caller->random, KEYS);
@@ -160,7 +161,7 @@ static size_t random_key(struct caller *caller, uint64_t key[8])
 	return number % 4 ? sizeof(key[0]) : 8 * sizeof(key[0]);
 }
 
-/* What is short of memory, or room, at the second has done the first. */
+/* A call that has no memory or room for the second has done the first. */
 static void call_for_two(struct caller *caller, tw_duration delay)
 {
 	struct tw_wheel *wheel = caller->show->wheel;
@@ -178,7 +179,7 @@ static void call_for_two(struct caller *caller, tw_duration delay)
 	(void)judge(caller->show, tw_remove_timers(wheel, keys, 2, NULL));
 }
 
-/* Calls that bring an answer. */
+/* These calls have an answer. */
 static void call_for_answer(struct caller *caller, struct piece *piece, tw_duration delay)
 {
 	struct show *show = caller->show;
@@ -232,16 +233,16 @@ static void call_by_handle(struct caller *caller, struct piece *piece)
 		status = tw_after_func(show->wheel, delay, try_again, piece, &piece->timer);
 	accept(show, piece, status);
 	if (status == TW_OK)
-		/* release: publishes the handle; pairs with the acquire in choose_piece(). */
+		/* release: publishes the handle; pairs with the acquire in choose_piece() */
 		atomic_store_explicit(&show->handles[random_below(&caller->random, HANDLES)],
 				      (size_t)(piece - show->pieces) + 1, memory_order_release);
 }
 
-/* One that was set by handle, or NULL. */
+/* Returns one that was set by handle, or NULL. */
 static struct piece *choose_piece(struct caller *caller)
 {
 	struct show *show = caller->show;
-	/* acquire: pairs with the release in call_by_handle(). */
+	/* acquire: pairs with the release in call_by_handle() */
 	size_t number = atomic_load_explicit(&show->handles[random_below(&caller->random, HANDLES)],
 					     memory_order_acquire);
 
@@ -325,7 +326,7 @@ static int look_at(void *context, const struct tw_pending_timer *timer)
 {
 	struct caller *caller = context;
 
-	/* The value may be gone, but not out of the pieces, which live as long as the show. */
+	/* The value may be gone, but the pieces live as long as the show. */
 	expect(caller->show,
 	       (const struct piece *)timer->value >= caller->show->pieces &&
 		       (const struct piece *)timer->value < caller->show->pieces + PIECES);
@@ -366,7 +367,7 @@ static void *make_calls(void *argument)
 	return NULL;
 }
 
-/* And stops timers: where all callers wait for a place, none is left to do it. */
+/* Stops timers, too: where all callers wait for a place, no caller is left to do it. */
 static void *move_clock(void *argument)
 {
 	struct caller *mover = argument;
@@ -399,8 +400,8 @@ static void cancel_one(struct show *show, struct caller *callers, pthread_t *thr
 	start_caller(show, &callers[i], &threads[i]);
 }
 
-/* The child has no part in a wheel with threads. Other threads are in calls, so it leaves its copy
- * of another alone. */
+/* The child cannot use a wheel with threads. Other threads are in calls, so it leaves its copy of
+ * another alone. */
 static void fork_one(struct show *show)
 {
 	pid_t child = fork();
@@ -423,7 +424,7 @@ static void fork_one(struct show *show)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* Until all pieces but a fifth have been used, in the middle of it all. */
+/* Goes on until all pieces but a fifth have been used, in the middle of the run. */
 static void make_trouble(struct show *show, struct caller *callers, pthread_t *threads,
 			 struct random *random)
 {
@@ -438,7 +439,7 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 		if (TEST_CAN_FORK && round % ROUNDS_A_FORK == 1)
 			fork_one(show);
 	}
-	/* On a busy machine the callers may be through before this thread has its turn. */
+	/* On a busy machine the callers may end before this thread runs. */
 	assert_true(faults > 0 || round < 10);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every allocation and every thread creation fails once: the call says so, nothing is lost, nothing
- * leaks (the address sanitizer's run sees to that). The program is linked so that the library's
- * allocations come here first.
+ * Every allocation and every thread creation fails once: the call reports it, nothing is lost,
+ * nothing leaks (found by the address sanitizer's run). The library's allocations are linked to
+ * come here first.
  */
 #include "support/test.h"
 
@@ -29,14 +29,14 @@ struct scenario {
 	struct tw_wheel *wheel;
 	struct ledger *ledger;
 	size_t next_value;
-	size_t no_memory; /* calls that answered so */
+	size_t no_memory; /* calls with that status */
 };
 
-/* Two travel in a timer, one of these from malloc. */
+/* Two are stored in a timer, one of these from malloc. */
 enum { LONGEST_KEY = 1000 };
 static const size_t key_sizes[] = {16, 40, 100, LONGEST_KEY};
 
-/* The key of a timer and its size. */
+/* Writes the key of a timer. Returns its size. */
 static size_t key_of(size_t timer, char key[LONGEST_KEY])
 {
 	memset(key, 'k', LONGEST_KEY);
@@ -94,7 +94,7 @@ static void count(void *runs)
 	++*(int *)runs;
 }
 
-/* Once it is there, an alarm needs no memory. */
+/* An existing alarm needs no memory. */
 static void set_alarm(struct scenario *scenario, struct tw_alarm **alarm, int *runs)
 {
 	if (judge(scenario, tw_alarm_create(scenario->wheel, count, runs, alarm)))
@@ -137,14 +137,14 @@ static enum tw_status create(struct scenario *scenario, const struct variant *va
 							     .release = ledger_release,
 							     .queue_capacity = 64,
 							     .max_workers = 64,
-							     /* None is started meanwhile. */
+							     /* No worker is started meanwhile. */
 							     .patience_for_worker = TW_HOUR,
 							     .name = "faults"});
 
 	return tw_create(&scenario->wheel, INTERVAL, 10, ledger_execute, &options);
 }
 
-/* Returns whether a fault was met. */
+/* Returns whether a fault occurred. */
 static bool live_through(const struct variant *variant, void (*begin)(void))
 {
 	int anything;
@@ -279,7 +279,7 @@ static void timer_whose_move_failed_keeps_its_deadline(void **state)
 	recorder_close(recorder);
 }
 
-/* More often than there may be drains at a time. */
+/* There are more than the drains that may run at a time. */
 static int count_keys(void *count, const struct tw_pending_timer *timer)
 {
 	*(size_t *)count += timer->key_size == LONGEST_KEY;
@@ -297,7 +297,7 @@ static void wait_with_a_deadline_needs_memory(void **state)
 	recorder_close(recorder);
 }
 
-/* So many long keys, that the walk has to make more room for some of them. */
+/* The walk must allocate more room for some of these long keys. */
 static void walk_without_memory_says_so_and_changes_nothing(void **state)
 {
 	enum { MANY = 5, LONG_ONE = 60000 };
@@ -324,7 +324,7 @@ static void walk_without_memory_says_so_and_changes_nothing(void **state)
 	}
 	assert_status(status, TW_OK);
 	assert_int_equal(count, MANY);
-	/* For the timers, for their keys, and for a longer one. */
+	/* These are for the timers, for their keys, and for a longer one. */
 	assert_int_equal(failures, 4);
 	assert_int_equal(tw_pending(recorder->wheel), MANY + 1);
 	recorder_close(recorder);
@@ -365,7 +365,7 @@ static void drain_without_memory_drains_nothing(void **state)
 	recorder_close(recorder);
 }
 
-/* Keys that travel in cells; memory runs out where a chunk ends. Without it what was set stays. */
+/* The keys are stored in cells; memory ends with a chunk. Without it the timers set before stay. */
 static void batch_without_memory_sets_what_it_has_memory_for(void **state)
 {
 	enum { BATCH = 100, MOST = 40000 };
@@ -386,7 +386,7 @@ static void batch_without_memory_sets_what_it_has_memory_for(void **state)
 		if (set >= BATCH)
 			fail_allocation(SANITIZER_ADDRESS ? BATCH / 2 : 1, true);
 		status = tw_set_timers(recorder->wheel, items, BATCH, &accepted);
-		/* A chunk that is asked for before it is needed may fail unnoticed. */
+		/* An early request for a chunk may fail unnoticed. */
 		assert_true(end_faults() || status == TW_OK);
 		set += accepted;
 		flush_wheel(recorder);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call that another thread makes and that is to sleep until something lets it go on. */
+/* A blocked call is made by another thread, which sleeps until something lets it continue. */
 #ifndef SUPPORT_BLOCKED_CALL_H
 #define SUPPORT_BLOCKED_CALL_H
 
@@ -11,7 +11,7 @@ struct blocked_call {
 	void (*make)(void *argument);
 	void *argument;
 	pthread_t thread;
-	atomic_int id; /* the system's, of the thread */
+	atomic_int id; /* the thread's id in the system */
 	atomic_bool has_returned;
 };
 

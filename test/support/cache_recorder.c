@@ -91,7 +91,7 @@ void cache_recorder_close_balanced(struct cache_recorder *recorder)
 	cache_recorder_close(recorder);
 }
 
-/* Copies the first bytes and answers the full size. */
+/* Copies the first bytes and returns the full size. */
 static size_t excerpt(unsigned char bytes[32], const void *from, size_t size)
 {
 	if (size > 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A source that a cache loads from, and threads that take from it, for tests of tw_cache_take. */
+/* A source is what a cache loads from; takers are threads that take from it, for tests of
+ * tw_cache_take. */
 #ifndef SUPPORT_CACHE_SOURCE_H
 #define SUPPORT_CACHE_SOURCE_H
 
@@ -10,12 +11,12 @@
 #include "cache_recorder.h"
 #include "gate.h"
 
-/* What the loader gives and does. */
+/* These are the loader's result and actions. */
 struct source {
-	const char *value; /* NULL: none is given */
+	const char *value; /* NULL for none */
 	enum tw_status status;
 	tw_duration expire;
-	/* If `gated`, the loader says that it has begun and waits until it may go on. */
+	/* If `gated`, the loader reports that it has begun and waits until it may continue. */
 	bool gated;
 	struct gate gate;
 	bool dies;
@@ -26,20 +27,20 @@ struct source {
 };
 
 void source_open(struct source *source, const char *value);
-/* The loader; its argument is the source. */
+/* This is the loader; its argument is the source. */
 enum tw_status source_load(void *source, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading);
 
-/* tw_cache_take from the source. Any thread. */
+/* Calls tw_cache_take with the source. Any thread may call it. */
 enum tw_status take(struct cache_recorder *recorder, const char *key, struct source *source,
 		    tw_duration wait, const struct tw_cache_entry **entry);
 
-/* The take gives this value; its pin is given back. */
+/* Checks that the take returns this value, and releases its pin. */
 #define assert_taken(recorder, key, source, value) \
 	assert_taken_(recorder, key, source, value, __FILE__, __LINE__)
 void assert_taken_(struct cache_recorder *recorder, const char *key, struct source *source,
 		   const char *value, const char *file, int line);
-/* The take fails like this. */
+/* Checks that the take fails with this status. */
 #define assert_not_taken(recorder, key, source, status) \
 	assert_not_taken_(recorder, key, source, status, __FILE__, __LINE__)
 void assert_not_taken_(struct cache_recorder *recorder, const char *key, struct source *source,
@@ -59,34 +60,34 @@ struct taker {
 
 void taker_start(struct taker *taker, struct cache_recorder *recorder, const char *key,
 		 struct source *source, tw_duration wait);
-/* One that has begun to load and now waits at the gate. */
+/* Starts a taker, which has begun to load and waits at the gate on return. */
 void taker_start_load(struct taker *taker, struct cache_recorder *recorder, const char *key,
 		      struct source *source);
-/* TAKERS of them, who wait for the load that runs. */
+/* Starts TAKERS takers that wait for the running load. */
 void start_waiters(struct taker *takers, struct cache_recorder *recorder, const char *key,
 		   struct source *source);
 
-/* A load that has begun and waits at the gate, and TAKERS who wait for it. */
+/* A load has begun and waits at the gate, and TAKERS takers wait for it. */
 struct load {
 	struct source source;
 	struct taker first;
 	struct taker others[TAKERS];
 };
 
-/* The source has been opened. */
+/* Starts a load. The source has been opened. */
 void load_start(struct load *load, struct cache_recorder *recorder, const char *key);
-/* Opens the gate; all end alike. */
+/* Opens the gate, and checks that all takes end the same way. */
 #define assert_load_ends(load, status, value) \
 	assert_load_ends_(load, status, value, __FILE__, __LINE__)
 void assert_load_ends_(struct load *load, enum tw_status status, const char *value,
 		       const char *file, int line);
 
-/* Waits for its end; on TW_OK it has this value. */
+/* Waits for its end, and checks the status and, on TW_OK, the value. */
 #define assert_taker_ends(taker, status, value) \
 	assert_taker_ends_(taker, status, value, __FILE__, __LINE__)
 void assert_taker_ends_(struct taker *taker, enum tw_status status, const char *value,
 			const char *file, int line);
-/* All TAKERS. */
+/* Does so for all TAKERS. */
 #define assert_takers_end(takers, status, value) \
 	assert_takers_end_(takers, status, value, __FILE__, __LINE__)
 void assert_takers_end_(struct taker *takers, enum tw_status status, const char *value,

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-/* What every value begins with; after it comes a filling. */
+/* Every value begins with a head; filling follows. */
 struct head {
 	uint64_t key;
 	uint64_t version;
 	uint64_t size;
-	uint64_t checksum; /* of all, with this as 0 */
+	uint64_t checksum; /* over all bytes, with this as 0 */
 };
 
 _Static_assert(sizeof(struct head) == CHECKED_VALUE_LEAST, "the head is the smallest value");
@@ -32,7 +32,7 @@ size_t checked_value_size(uint64_t key, uint64_t version)
 {
 	uint64_t mixed = mix(key * 1000003 + version);
 
-	/* Mostly small. */
+	/* Most values are small. */
 	return CHECKED_VALUE_LEAST +
 	       mixed % (mixed >> 60 ? 90 : CHECKED_VALUE_MOST - CHECKED_VALUE_LEAST);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Holds a thread up, most often a task's: it says that it has come, and waits to be let through. */
+/* A gate stops a thread, usually a task's: the thread reports its arrival, and waits until it is
+ * let through. */
 #ifndef SUPPORT_GATE_H
 #define SUPPORT_GATE_H
 
@@ -10,11 +11,11 @@ struct gate {
 	sem_t opened;
 };
 
-/* Shut, and nobody there. */
+/* Sets the gate to shut, with no thread at it. */
 void gate_init(struct gate *gate);
-/* The thread that is held up. */
+/* Stops the calling thread. */
 void gate_pass(struct gate *gate);
-/* Waits until a thread has come. */
+/* Waits until a thread has arrived. */
 void gate_await(struct gate *gate);
 /* Lets one thread through. */
 void gate_open(struct gate *gate);

@@ -7,11 +7,12 @@
 struct search {
 	const struct call *calls;
 	size_t count;
-	/* Tried in vain: the calls done, as bits, and the value by then. */
+	/* This is what failed before: the calls done, as bits, and the value then. */
 	bool tried[1 << HISTORY_MOST][HISTORY_MOST + 1];
 };
 
-/* Whether the call may answer so where the key has `value`; *after is its value then. */
+/* Returns whether the call may have this result if the key has `value`; *after is its value
+ * then. */
 static bool call_fits(const struct call *call, unsigned value, unsigned *after)
 {
 	bool is_there = value != 0;
@@ -43,7 +44,7 @@ static bool call_fits(const struct call *call, unsigned value, unsigned *after)
 	return false;
 }
 
-/* Whether none of those left had ended before this one began. */
+/* Returns whether none of the remaining calls had ended before this one began. */
 static bool may_be_next(const struct search *search, unsigned done, size_t next)
 {
 	for (size_t i = 0; i < search->count; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether what several threads did to one key could have been done one after the other, each call
- * at some moment between its begin and end (Wing and Gong's search). The key has a value or none.
+ * A history is what several threads did to one key. It is linearizable if the calls could have been
+ * made one after the other, each at some moment between its begin and end (Wing and Gong's search).
+ * The key has a value or none.
  */
 #ifndef SUPPORT_HISTORY_H
 #define SUPPORT_HISTORY_H
@@ -10,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Most calls of a history; their values are 1 to this. */
+/* A history has at most this number of calls; their values are from 1 to it. */
 enum { HISTORY_MOST = 12 };
 
 enum call_kind {
@@ -20,21 +21,21 @@ enum call_kind {
 	CALL_REPLACE,
 	CALL_DELETE,
 	CALL_POP,
-	CALL_COMPUTE, /* sets the value if it finds none or an odd one, else deletes it */
+	CALL_COMPUTE, /* sets the value if it finds none or an odd one, otherwise deletes it */
 	CALL_KINDS
 };
 
 struct call {
 	enum call_kind kind;
-	unsigned value; /* that it gave or, CALL_GET and CALL_POP, was given; 0: none */
+	unsigned value; /* its argument or, for CALL_GET and CALL_POP, its result; 0 for none */
 	bool succeeded; /* set, added, replaced, deleted */
-	unsigned seen;  /* by CALL_COMPUTE; 0: none */
-	/* Drawn from one counter. */
+	unsigned seen;  /* by CALL_COMPUTE; 0 for none */
+	/* These are drawn from one counter. */
 	uint64_t began;
 	uint64_t ended;
 };
 
-/* The key has no value before. */
+/* Returns whether the calls are linearizable, from a key without a value. */
 bool history_is_linearizable(const struct call *calls, size_t count);
 
 #endif

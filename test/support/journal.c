@@ -8,7 +8,7 @@
 
 void journal_init(struct journal *journal, size_t size)
 {
-	/* Room for the first ones, also where a test lets allocations fail. */
+	/* The first ones have room, also where a test lets allocations fail. */
 	*journal = (struct journal){.size = size, .capacity = 16, .elements = malloc(16 * size)};
 	assert_non_null(journal->elements);
 	assert_int_equal(pthread_mutex_init(&journal->lock, NULL), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of elements of one size. Any thread appends to it, the main thread looks at it. */
+/* A journal is a list of elements of one size. Any thread appends to it, the main thread reads
+ * it. */
 #ifndef SUPPORT_JOURNAL_H
 #define SUPPORT_JOURNAL_H
 
@@ -9,7 +10,7 @@
 #include <stddef.h>
 
 struct journal {
-	size_t size;          /* of an element */
+	size_t size;          /* element size */
 	pthread_mutex_t lock; /* guards all below */
 	unsigned char *elements;
 	size_t capacity;
@@ -24,7 +25,7 @@ void journal_append(struct journal *journal, const void *element);
 size_t journal_count(struct journal *journal);
 /* Copies the element; the test fails if there is none. */
 void journal_get(struct journal *journal, size_t index, void *element);
-/* How many are as wanted; *last, unless it is NULL, is where the last of them stands. */
+/* Returns the number of matching elements; *last, unless it is NULL, is the index of the last. */
 size_t journal_find(struct journal *journal,
 		    bool (*is_wanted)(const void *element, const void *wanted), const void *wanted,
 		    size_t *last);

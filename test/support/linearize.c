@@ -11,7 +11,7 @@ struct tried {
 	bool is_used;
 };
 
-/* Open addressing; a power of two, never more than half full. */
+/* This set has open addressing; its size is a power of two, and at most half of it is used. */
 struct tried_set {
 	struct tried *places;
 	size_t size;
@@ -62,7 +62,7 @@ static void tried_grow(struct tried_set *set)
 	*set = larger;
 }
 
-/* False: it was there already. */
+/* Returns false if it was there already. */
 static bool tried_add(struct tried_set *set, uint64_t done, const union model_state *state)
 {
 	struct tried *place;
@@ -77,7 +77,7 @@ static bool tried_add(struct tried_set *set, uint64_t done, const union model_st
 	return true;
 }
 
-/* Whether none of those left had ended before this one began. */
+/* Returns whether none of the remaining steps had ended before this one began. */
 static bool may_be_next(const struct search *search, uint64_t done, size_t next)
 {
 	for (size_t i = 0; i < search->count; i++) {
@@ -89,7 +89,7 @@ static bool may_be_next(const struct search *search, uint64_t done, size_t next)
 
 static bool search_from(struct search *search, uint64_t done, const union model_state *state);
 
-/* With each of the step's choices. */
+/* Searches with each of the step's choices. */
 static bool search_step(struct search *search, uint64_t done, size_t next,
 			const union model_state *state)
 {

@@ -19,7 +19,7 @@ static void read_statm(long *size, long *resident)
 	*resident *= sysconf(_SC_PAGESIZE);
 }
 
-/* The counts in statm are off by some pages a processor. */
+/* The counts in statm are wrong by some pages a processor. */
 static long read_rollup(void)
 {
 	FILE *file = fopen("/proc/self/smaps_rollup", "r");

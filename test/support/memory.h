@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* How much memory the program has. */
+/* This reports the program's memory. */
 #ifndef SUPPORT_MEMORY_H
 #define SUPPORT_MEMORY_H
 
 #include <stddef.h>
 
-/* Bytes of resident memory. */
+/* Returns the bytes of resident memory. */
 long resident_memory(void);
-/* Bytes mapped, touched or not: a leak detector does not know of what mmap gave. */
+/* Returns the mapped bytes, touched or not: a leak detector does not track mmap. */
 long mapped_memory(void);
-/* How many of the pages that this memory lies in are resident; it begins at a page. */
+/* Returns how many pages of this memory are resident; it begins at a page. */
 size_t resident_pages(const void *memory, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A test's log has all lines in the order in which they came: also those of a program that crashes,
- * and those that cmocka writes to the other stream.
+ * A test's log has all lines in their order, also those of a program that crashes, and those that
+ * cmocka writes to the other stream.
  */
 #include "test.h"
 

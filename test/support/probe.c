@@ -21,7 +21,7 @@ void run_nothing(void *argument)
 	(void)argument;
 }
 
-/* A handle comes back with no key: its probe's number stands for it. Others stay as they are. */
+/* A handle comes back without a key: its probe's number replaces it. Other tasks are unchanged. */
 static struct tw_task told_task(const struct tw_task *task)
 {
 	struct tw_task told = *task;

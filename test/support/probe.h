@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers by handle, once or again and again, whose runs a recorder writes down: as VALUE(number)
- * executed. What comes back by release and drain functions is written down likewise.
+ * Probes are timers by handle, once or repeated, whose runs a recorder records as VALUE(number)
+ * executed. Released and drained ones are recorded, too.
  */
 #ifndef SUPPORT_PROBE_H
 #define SUPPORT_PROBE_H
@@ -13,83 +13,84 @@
 
 enum { PROBE_ANSWERS = 4, PROBE_ASKED = 16 };
 
-/* What a handle's argument points to. */
+/* A handle's argument points to its probe. */
 struct probe {
 	struct recorder *recorder;
 	uintptr_t number;
 	struct tw_timer timer;
-	void (*in_run)(struct probe *); /* called in the run, after it has been written down */
+	void (*in_run)(struct probe *); /* called in the run, after recording */
 	struct probe *others;
-	enum tw_status answers[PROBE_ANSWERS]; /* of calls in the run */
+	enum tw_status answers[PROBE_ANSWERS]; /* statuses of calls in the run */
 	int runs;
-	/* One that is held up. */
+	/* A held probe stops at this gate. */
 	struct gate gate;
 	tw_duration linger; /* in the run, after that */
 	atomic_int ended;
-	/* Of a schedule: what next answers, and what it was asked with. */
+	/* In a schedule, these are the results and the arguments of next. */
 	const tw_duration *deadlines;
 	size_t asked;
 	tw_duration previous[PROBE_ASKED];
 };
 
-/* A wheel of 10 slots, whose handles are probes. */
+/* Opens a wheel of 10 slots, whose handles are probes. */
 struct recorder *probes_open(const struct variant *variant);
 struct recorder *probes_open_with(const struct variant *variant, struct tw_options more);
 
-/* For tw_after_func and tw_every, and for tw_drain with the recorder as context. */
+/* This is for tw_after_func and tw_every, and for tw_drain with the recorder as context. */
 void probe_run(void *probe);
 void run_nothing(void *argument);
 void probe_drain(void *recorder, const struct tw_task *task);
 
-/* Calls that must succeed. Main thread. */
+/* These calls must succeed. Only the main thread may make them. */
 void probe_start(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		 tw_duration delay);
-/* Starts probes[0], probes[1], … as first, first + 1, …; after so many ms, which are ticks. */
+/* Starts probes[0], probes[1], … as first, first + 1, …; delays are ms, which are ticks. */
 #define probes_start_ms(recorder, probes, first, ...)                         \
 	probes_start_ms_(recorder, probes, first, (const int[]){__VA_ARGS__}, \
 			 sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
 void probes_start_ms_(struct recorder *recorder, struct probe *probes, uintptr_t first,
 		      const int *delays, size_t count);
-/* Without a policy TW_MISSED_BURST. */
+/* Repeats a probe, by default with TW_MISSED_BURST. */
 void probe_repeat(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		  tw_duration first, tw_duration period);
 void probe_repeat_with(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		       tw_duration first, tw_duration period, enum tw_missed missed);
-/* By its `deadlines`; after the last, 0, it ends. */
+/* Schedules a probe by its `deadlines`; it ends with the last, 0. */
 enum tw_status probe_schedule(struct recorder *recorder, struct probe *probe, uintptr_t number,
 			      const tw_duration *deadlines);
 tw_duration probe_next(void *probe, tw_duration previous);
 
-/* A wheel with number 1 alone: once, or in bursts. */
+/* Opens a wheel with number 1 alone: once, or in bursts. */
 struct recorder *probes_open_one(const struct variant *variant, struct probe *probe,
 				 tw_duration delay);
 struct recorder *probes_open_repeating(const struct variant *variant, struct probe *probe,
 				       tw_duration period);
 
-/* Calls for the probe's timer. Any thread. */
+/* These are calls for the probe's timer. Any thread may make them. */
 enum tw_status probe_stop(const struct probe *probe);
 enum tw_status probe_stop_wait(const struct probe *probe);
 enum tw_status probe_reset(const struct probe *probe, tw_duration delay);
 
-/* Its first run will be held up at its gate. */
+/* Makes its first run stop at its gate. */
 void probe_hold(struct probe *probe);
-/* Starts one whose run begins now and goes on until the gate is opened, and 20 ms longer. */
+/* Starts one whose run begins now and lasts until the gate is opened, and 20 ms longer. */
 void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t number);
-/* A wheel with that one, number 1. */
+/* Opens a wheel with such a probe, number 1. */
 struct recorder *probes_open_held(const struct variant *variant, struct probe *probe);
-/* Starts number 1, whose first run begins and goes on until the gate is opened. */
+/* Starts number 1, whose first run begins and lasts until the gate is opened. */
 void probe_repeat_held(struct recorder *recorder, struct probe *probe, tw_duration period,
 		       enum tw_missed missed);
-/* Holds up both workers by 1001 and 1002, so that what is due next stays in the pool. */
+/* Stops both workers in 1001 and 1002, so that due tasks stay in the pool. */
 void hold_workers(struct recorder *recorder, struct probe held[2]);
-/* Workers are held up, and so many probes, numbered from 0, are due and wait in the pool. */
+/* Opens a wheel whose workers are stopped; `count` probes, numbered from 0, are due and wait in the
+ * pool. */
 struct recorder *probes_open_waiting(const struct variant *variant, struct probe held[2],
 				     struct probe *probes, size_t count);
 void let_workers_go(struct recorder *recorder, struct probe held[2]);
 
-/* Waits until so many events have come, and looks that no more do. */
+/* Waits until `runs` events have come, and checks that no more do. */
 void wait_for_runs(struct recorder *recorder, size_t runs);
-/* It has run at these times and no others; in milliseconds, which are ticks. */
+/* Checks that it has run at exactly these times in milliseconds, which are ticks. */
 #define assert_runs_ms(recorder, number, ...)                         \
 	assert_runs_ms_(recorder, number, (const int[]){__VA_ARGS__}, \
 			sizeof((const int[]){__VA_ARGS__}) / sizeof(int), __FILE__, __LINE__)

@@ -11,13 +11,14 @@ static uint64_t mix(uint64_t number)
 
 struct random random_from(uint64_t seed, uint64_t stream)
 {
-	/* Without mixing, the numbers of a seed would be those of the one before, moved by one. */
+	/* Without mixing, the numbers of a seed would be those of the previous seed, shifted by
+	 * one. */
 	return (struct random){.state = mix(mix(seed) + stream)};
 }
 
 struct random random_from_bytes(const uint8_t *bytes, size_t size)
 {
-	/* Not NULL, even if there are none. */
+	/* The pointer is not NULL, even without bytes. */
 	return (struct random){.bytes = bytes ? bytes : (const uint8_t *)"", .left = size};
 }
 
@@ -26,7 +27,7 @@ bool random_is_spent(const struct random *random)
 	return random->bytes && !random->left;
 }
 
-/* A number from 0 to `most`, and more where that is no end of a byte. */
+/* Returns a number from 0 to `most`, or above if `most` does not fill its bytes. */
 static uint64_t number_from_bytes(struct random *random, uint64_t most)
 {
 	uint64_t number = 0;
@@ -38,7 +39,6 @@ static uint64_t number_from_bytes(struct random *random, uint64_t most)
 	return number;
 }
 
-/* splitmix64 */
 uint64_t random_next(struct random *random)
 {
 	if (random->bytes)

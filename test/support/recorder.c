@@ -24,7 +24,7 @@ struct tw_options variant_options(const struct variant *variant, struct tw_optio
 	more.drive = variant->drive;
 	if (more.workers == 0)
 		more.workers = variant->workers;
-	/* Of tests that hold up all workers, some count on there being no more. */
+	/* Some tests that stop all workers need their number to stay. */
 	if (more.workers < 0)
 		more.max_workers = 0;
 	else if (more.max_workers == 0)
@@ -169,7 +169,8 @@ void pass_ticks(struct recorder *recorder, int64_t ticks)
 		advance(recorder, INTERVAL);
 }
 
-/* How far an advance of a TW_DRIVE_LOOP wheel goes at once: to the tick of the next timer. */
+/* Returns how far an advance of a TW_DRIVE_LOOP wheel goes at once: to the tick of the next
+ * timer. */
 static tw_duration step_of(struct tw_wheel *wheel, tw_duration by)
 {
 	tw_duration interval = tw_interval_of(wheel);
@@ -193,7 +194,8 @@ enum tw_status advance_and_run(struct tw_wheel *wheel, tw_duration by)
 
 	if (tw_drive_of(wheel) != TW_DRIVE_LOOP || by <= 0)
 		return tw_advance(wheel, by);
-	/* There an advance sets the clock, and runs nothing: from tick to tick, as others go. */
+	/* There an advance only sets the clock. This goes from tick to tick, as other variants
+	 * do. */
 	while (by > 0 && status == TW_OK) {
 		tw_duration step = step_of(wheel, by);
 

@@ -7,7 +7,7 @@
 
 #include "random.h"
 
-/* SEED from the environment, else one of the clock's: the run's, chosen and printed once. */
+/* Returns the run's seed, chosen and printed once: SEED from the environment, or the clock's. */
 uint64_t seed_choose(void);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "recorder.h"
 
-/* A count within a struct of statistics. */
+/* A count is a field of a struct of statistics. */
 struct count {
 	const char *name;
 	size_t offset;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a wheel or a cache counts, and whether it is exactly this. Main thread. */
+/* These check all counts of a wheel or a cache. Only the main thread may use them. */
 #ifndef SUPPORT_STATS_H
 #define SUPPORT_STATS_H
 
@@ -7,13 +7,13 @@
 
 struct tw_stats stats_of_wheel(struct tw_wheel *wheel);
 
-/* So many were set, replaced, …, are pending; what is not named is 0. Times do not count. */
+/* Checks the named counts (set, replaced, …, pending) and that all others are 0, except times. */
 #define assert_counts(wheel, ...) \
 	assert_counts_(wheel, (struct tw_stats){__VA_ARGS__}, __FILE__, __LINE__)
 void assert_counts_(struct tw_wheel *wheel, struct tw_stats expected, const char *file, int line);
 
 uint64_t entries_of(struct tw_cache *cache);
-/* The same of a cache; what left it, and the weights, are not looked at. */
+/* Checks a cache's named counts and that all others are 0, except removals and weights. */
 #define assert_cache_counts(cache, ...) \
 	assert_cache_counts_(cache, (struct tw_cache_stats){__VA_ARGS__}, __FILE__, __LINE__)
 void assert_cache_counts_(struct tw_cache *cache, struct tw_cache_stats expected, const char *file,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every test of the public calls includes first: cmocka with the headers it asks for, and what
- * the program was built with. cmocka's asserts are for the main thread only; tasks record what they
- * saw (recorder.h, ledger.h) and the main thread judges.
+ * Every test of the public calls includes this first: cmocka with its headers, and the program's
+ * build options. cmocka's asserts are for the main thread only; tasks record their results
+ * (recorder.h, ledger.h) and the main thread checks them.
  */
 #ifndef SUPPORT_TEST_H
 #define SUPPORT_TEST_H
@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-/* cmocka 2 takes a name that tests use for functions, and calls this assert otherwise. */
+/* cmocka 2 defines a name that tests use for functions, and calls this assert otherwise. */
 #undef stop
 #ifdef assert_uint_in_range
 #undef assert_in_range
@@ -38,7 +38,7 @@
 /* The program is run by an emulator of another processor (run.sh). */
 #define TEST_IS_EMULATED (getenv("EMULATOR") != NULL)
 
-/* A child has threads, which it does not beside the thread sanitizer. */
+/* A child has threads, which fail beside the thread sanitizer. */
 #define TEST_CAN_FORK (!SANITIZER_THREAD)
 
 /* Long tests do a tenth of their work, and all of it where they are compiled with
@@ -48,21 +48,21 @@
 #endif
 #define TEST_SHARE_OF(count) ((count) / TEST_PART)
 
-/* Ends a case that this machine or build does not allow; run.sh tells why. */
+/* Ends a case that this machine or build does not allow; run.sh prints why. */
 #define TEST_SKIP(why)                   \
 	do {                             \
 		print_message(why "\n"); \
 		skip();                  \
 	} while (0)
 
-/* Ends each test program, after the list of its cases, one a line. */
+/* This ends each test program, after the list of its cases, one a line. */
 #define TEST_PROGRAM(tests)                                       \
 	int main(void)                                            \
 	{                                                         \
 		return cmocka_run_group_tests(tests, NULL, NULL); \
 	}
 
-/* A value that is no pointer. */
+/* Makes a value that is no pointer. */
 #define VALUE(number) ((void *)(uintptr_t)(number))
 
 #endif

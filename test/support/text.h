@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that a call writes bit by bit, kept to be looked at. Main thread. */
+/* This keeps text that a call writes in parts. Only the main thread may use it. */
 #ifndef SUPPORT_TEXT_H
 #define SUPPORT_TEXT_H
 
@@ -13,7 +13,7 @@ struct text {
 	char bytes[32768];
 };
 
-/* A tw_write_fn. */
+/* This is a tw_write_fn. */
 void text_write(void *text, const char *bytes, size_t size);
 bool text_has_line(const struct text *text, const char *line);
 

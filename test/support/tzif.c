@@ -12,7 +12,7 @@ static void put(struct tzif *file, const void *bytes, size_t size)
 	file->size += size;
 }
 
-/* Big endian. */
+/* Numbers are big endian. */
 static void put_number(struct tzif *file, int64_t number, size_t size)
 {
 	for (size_t i = size; i-- > 0;) {

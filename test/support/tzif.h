@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TZif files (RFC 9636) made for tests, byte by byte. */
+/* These write TZif files (RFC 9636) for tests, byte by byte. */
 #ifndef SUPPORT_TZIF_H
 #define SUPPORT_TZIF_H
 
@@ -18,18 +18,18 @@ struct tzif_change {
 	unsigned char type;
 };
 
-/* What is not said is none. */
+/* Fields left out are empty. */
 struct tzif_contents {
 	char version;           /* 0, '2' … */
-	const int32_t *offsets; /* of the types, in seconds */
+	const int32_t *offsets; /* offsets of the types, in seconds */
 	unsigned char offset_count;
 	const struct tzif_change *changes;
 	unsigned char change_count;
 	unsigned char leap_count;
-	const char *rule; /* NULL: the line is empty */
+	const char *rule; /* NULL for an empty line */
 };
 
-/* From version 2 on the first body is one of a single type, as short as can be. */
+/* Writes a file. From version 2 on the first body has a single type and is as short as possible. */
 void tzif_write(struct tzif *file, const struct tzif_contents *contents);
 
 #endif

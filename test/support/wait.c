@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Nanoseconds: a yield that took longer let another program run; how long that is remembered. */
+/* Nanoseconds: a slower yield let another program run; this is remembered for some time. */
 #define SLOW_YIELD INT64_C(500000)
 #define BUSY_FOR INT64_C(100000000)
 
@@ -31,7 +31,7 @@ size_t count_threads(void)
 	while (readdir(tasks))
 		count++;
 	closedir(tasks);
-	/* Two are for the folder and the one above it. */
+	/* Two entries are the folder and its parent. */
 	return count - 2;
 }
 
@@ -75,7 +75,7 @@ void give_way(void)
 		busy_until = start + BUSY_FOR;
 }
 
-/* The second number: time on the run queue. */
+/* The second number is the time on the run queue. */
 static int64_t thread_waited(const char *thread)
 {
 	char path[300];

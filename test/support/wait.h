@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for what other threads do, where no call of the wheel waits for it. */
+/* These wait for other threads, where no call of the wheel does. */
 #ifndef SUPPORT_WAIT_H
 #define SUPPORT_WAIT_H
 
@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fails the test when the condition does not come true within half a minute. Main thread. */
+/* Fails the test when the condition does not become true within half a minute. Only the main thread
+ * may use it. */
 #define WAIT_UNTIL(condition)                                                    \
 	do {                                                                     \
 		int64_t waited_since_ = wall_clock();                            \
@@ -18,25 +19,25 @@
 		}                                                                \
 	} while (0)
 
-/* Nanoseconds. */
+/* Returns nanoseconds. */
 int64_t wall_clock(void);
 void wait_for(int64_t nanoseconds);
 
-/* Whether the system counts the thread (gettid) among those that wait, not those that run. */
+/* Returns whether the system counts the thread (gettid) as waiting, not as running. */
 bool thread_is_asleep(int id);
-/* How many threads the process has. One that was joined may be counted for a moment yet. */
+/* Returns the number of threads of the process. A joined one may be counted for a moment. */
 size_t count_threads(void);
 
 /*
- * Lets other threads run, most often in a loop that waits for one of them. Where other programs
- * want the processors, a yield costs a time slice each time: there it is a short sleep.
+ * Lets other threads run, usually in a loop that waits for one of them. Where other programs want
+ * the processors, a yield costs a time slice each time: there it is a short sleep.
  */
 void give_way(void);
 
 /*
- * How long the threads that there are now have been ready to run and had no processor: nanoseconds,
- * all together. What takes longer than it should by no more than this is the machine's doing. 0
- * where the system does not tell.
+ * Returns the nanoseconds that the current threads, all together, have been ready to run without a
+ * processor. A delay of at most this is due to the machine. Returns 0 where the system does not
+ * report it.
  */
 int64_t processor_waited(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user of the installed library for Redis, in C or in C++. Nobody listens at that port: it can
- * tell so. Both libraries know that status by name.
+ * This is a user of the installed library for Redis, in C or in C++. No server listens at that
+ * port, which it reports. Both libraries know the name of that status.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that takes the library up at run time and puts it down again while a thread that has
- * used it still runs: unload LIBRARY. The thread's end must find the library's code.
+ * This program loads the library at run time and unloads it while a thread that has used it still
+ * runs: unload LIBRARY. The thread's end must find the library's code.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ static void *use(void *library)
 	struct tw_cache *cache;
 	enum tw_status status;
 
-	/* As POSIX has it: an object pointer that is a function's. */
+	/* POSIX converts an object pointer to a function's this way. */
 	*(void **)&create = dlsym(library, "tw_cache_create_sized");
 	*(void **)&set = dlsym(library, "tw_cache_set");
 	*(void **)&destroy = dlsym(library, "tw_cache_destroy");

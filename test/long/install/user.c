@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A user's program: waits for one timer. */
+/* This is a user's program that waits for one timer. */
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ int main(void)
 	}
 	sem_wait(&expired);
 	tw_destroy(wheel);
-	/* One of redis.h, and its library is not linked. */
+	/* This status is in redis.h, and its library is not linked. */
 	return strcmp(tw_status_name((enum tw_status)64), "TW_UNKNOWN") ||
 	       strcmp(tw_status_text((enum tw_status)64), "unknown status");
 }

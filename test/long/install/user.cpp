@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A user's program in C++: waits for one timer. */
+/* This is a user's program in C++ that waits for one timer. */
 #include <future>
 #include <iostream>
 #include <string>
@@ -47,6 +47,6 @@ int main()
 	    tw_cron_next(cron, 0, &next_s) != TW_OK || next_s != 86400)
 		return 1;
 	tw_cron_destroy(cron);
-	/* One of redis.h, and its library is not linked. */
+	/* This status is in redis.h, and its library is not linked. */
 	return tw_status_name(static_cast<tw_status>(64)) != std::string("TW_UNKNOWN");
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache with a limit in bytes, used for long as servers use it: is its memory within the bound
- * that cache.h gives, whatever happens, and is all that it gives and tells true?
+ * A cache with a limit in bytes is used for a long time, as in servers: does its memory stay within
+ * the bound of cache.h, and are all its answers correct?
  *
  * Threads come and go, and set, get, pin, delete, touch and take values whose sizes change their
- * kind every few seconds. Beside them one thread disturbs: a thread that looks keys up loses the
- * processor inside of a call, the listener blocks, the limit falls for a while, all is cleared or
- * visited slowly. Ten times a second the process's resident memory is looked at; at the end all is
- * cleared and has to be back within ten seconds. Under a sanitizer, which has memory of its own,
- * only what the cache says is judged.
+ * kind every few seconds. Beside them one thread disturbs: a reader loses the processor inside a
+ * call, the listener blocks, the limit falls for a while, all is cleared or visited slowly. Ten
+ * times a second the process's resident memory is sampled; at the end all is cleared and must be
+ * released within ten seconds. Under a sanitizer, which has memory of its own, only the cache's own
+ * figures are checked.
  *
  *     cache_soak --seconds=600 --seed=7
  *
- * The bound: 1.25 times the highest limit of the last ten seconds and 4 MiB; what pins hold, and
- * removals that the listener has not been told of; once more what was there, for a reader may have
- * lost the processor; and what the threads' stacks and values under way take.
+ * The bound is 1.25 times the highest limit of the last ten seconds plus 4 MiB; plus memory of
+ * pins, and queued removals; plus the memory from before a reader lost the processor; plus the
+ * threads' stacks and values.
  *
  * The seed decides what the threads do, though not when. The last line is "N passed, N failed": the
- * looks at the memory, and the checks at the end.
+ * samples of the memory, and the checks at the end.
  */
 #include "cache_use.h"
 #include "checks.h"
@@ -45,31 +45,31 @@
 #define LOW_LIMIT (8 * MEBIBYTE)
 #define LOOK_TIME (100 * TW_MILLISECOND)
 #define LINE_TIME (10 * TW_SECOND)
-#define BACK_TIME (10 * TW_SECOND) /* so long memory may take to come back */
+#define BACK_TIME (10 * TW_SECOND) /* in which memory must be released */
 
 enum {
 	THREADS = 6,
 	QUEUED_MOST = 2000,
 	LOOKS_BACK = 110, /* a bit more than BACK_TIME */
-	/* What a thread's stack and the heap for it take. */
+	/* This is for a thread's stack and heap. */
 	THREAD_BYTES = 128 << 10
 };
 
 static struct soak {
-	/* Constant once the threads run. */
+	/* These are constant once the threads run. */
 	struct cache_use use;
 	uint64_t seed;
 	int64_t seconds;
 	int64_t base; /* resident bytes without a cache */
-	/* Any thread. */
+	/* Any thread may use these. */
 	atomic_bool is_over;
 	_Atomic int64_t limit;         /* the highest that holds or is about to */
-	_Atomic int64_t asleep_until;  /* the reader */
-	_Atomic int64_t blocked_until; /* the listener */
-	/* The main thread's. */
-	int64_t limits[LOOKS_BACK]; /* at the last looks, in a ring */
+	_Atomic int64_t asleep_until;  /* for the reader */
+	_Atomic int64_t blocked_until; /* for the listener */
+	/* Only the main thread uses these. */
+	int64_t limits[LOOKS_BACK]; /* at the last samples, in a ring */
 	int64_t pinned[LOOKS_BACK];
-	uint64_t above; /* looks that found more than there may be without a sleeping reader */
+	uint64_t above; /* samples above the bound without a sleeping reader */
 	uint64_t looks;
 } soak;
 
@@ -181,7 +181,7 @@ static void *disturber_run(void *argument)
 
 	while (!atomic_load(&soak.is_over)) {
 		stopwatch_sleep(generator_range(&generator, 50, 1500) * TW_MILLISECOND);
-		atomic_fetch_add(&soak.use.size, 7); /* what drifts */
+		atomic_fetch_add(&soak.use.size, 7); /* for drifting sizes */
 		disturb(&generator, reader);
 	}
 	return NULL;
@@ -204,7 +204,7 @@ struct look {
 	struct tw_cache_stats stats;
 };
 
-/* What may be there is judged by the last ten seconds: memory has so long to come back. */
+/* The bound follows from the last ten seconds, the time for releasing memory. */
 static struct look look(void)
 {
 	struct look now;

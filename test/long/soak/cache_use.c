@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What a value begins with; the rest is filled by it. */
+/* A value begins with a head, from which the rest is filled. */
 struct value_head {
 	uint64_t number;
 	uint64_t sequence;
@@ -75,7 +75,7 @@ static tw_duration draw_lifetime(struct generator *generator)
 	       TW_MILLISECOND;
 }
 
-/* No other status than these two may be, and TW_CLOSED while the cache is being stopped. */
+/* Only these two statuses are right, and TW_CLOSED while the cache is being stopped. */
 static void judge_status(struct cache_use *use, enum tw_status status, enum tw_status other)
 {
 	if (status == TW_OK || status == other)
@@ -110,7 +110,7 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 	return tw_cache_load_copy(loading, user->value, size, draw_lifetime(&user->generator));
 }
 
-/* Keeps the pin until some thread comes upon its place. */
+/* Keeps the pin until some thread needs its place. */
 static void pin_for_long(struct cache_user *user, const struct tw_cache_entry *entry)
 {
 	int place = (int)generator_range(&user->generator, 0, CACHE_PINS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a cache is used by threads at random: set, got, pinned, taken, touched and deleted, with
- * values that can be judged by each thread that is given them.
+ * Threads use a cache at random: they set, get, pin, take, touch and delete values that each reader
+ * can check.
  */
 #ifndef SOAK_CACHE_USE_H
 #define SOAK_CACHE_USE_H
@@ -18,28 +18,28 @@ enum {
 	CACHE_VALUE_MOST = 200000
 };
 
-/* Which sizes are set. */
+/* These are the kinds of sizes. */
 enum sizes { ALL_SIZES, ONE_SIZE, TWO_SIZES, DRIFTING, SOME_HUGE, SIZES };
 
-/* Of one cache. All zero but the first two to begin with. */
+/* This belongs to one cache. All but the first two fields start as zero. */
 struct cache_use {
-	/* Constant once threads use it. */
+	/* These are constant once threads use it. */
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
-	/* Any thread. */
+	/* Any thread may use these. */
 	_Atomic uint32_t sizes;  /* enum sizes */
-	_Atomic uint64_t size;   /* of ONE_SIZE, and where DRIFTING stands */
-	atomic_bool is_stopping; /* set before tw_cache_stop: calls may answer TW_CLOSED */
+	_Atomic uint64_t size;   /* the size of ONE_SIZE, and the current one of DRIFTING */
+	atomic_bool is_stopping; /* set before tw_cache_stop: calls may return TW_CLOSED */
 	_Atomic uint64_t sequence;
 	_Atomic uint64_t told; /* removals */
 	_Atomic uint64_t calls;
 	_Atomic uint64_t sets;
-	_Atomic uint64_t wrong;   /* values and answers */
+	_Atomic uint64_t wrong;   /* wrong values and statuses */
 	_Atomic uint64_t expired; /* values at or past their deadline */
 	_Atomic(const struct tw_cache_entry *) pins[CACHE_PINS];
 };
 
-/* A thread that uses it. */
+/* A user is a thread that uses it. */
 struct cache_user {
 	struct cache_use *use;
 	struct generator generator;
@@ -48,16 +48,16 @@ struct cache_user {
 
 void cache_user_act(struct cache_user *user);
 
-/* What a thread sees of an entry that it asked for at this time of the wheel's clock; 0: the
- * deadline is not judged. */
+/* Checks an entry that a thread requested at this time of the wheel's clock; with 0 the deadline is
+ * not checked. */
 void cache_use_judge(struct cache_use *use, const struct tw_cache_entry *entry, tw_duration asked);
 
-/* For tw_cache_options, with the use as context: counts. */
+/* Counts removals, for tw_cache_options with the use as context. */
 void cache_use_on_remove(void *use, const struct tw_cache_entry *entry, enum tw_cache_cause cause);
 
 void cache_use_release_pins(struct cache_use *use);
 
-/* Of a cache that is no more: these were its statistics. */
+/* Checks the last statistics of a destroyed cache. */
 void cache_use_check(const struct cache_use *use, const struct tw_cache_stats *stats);
 
 #endif

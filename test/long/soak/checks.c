@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* A fault that comes back each time would fill the disk. */
+/* A repeated fault would fill the disk. */
 #define LINES_MOST 1000
 
 static struct {

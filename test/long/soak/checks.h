@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a long run asserts: each check is counted, and one that fails is said at once, with the seed
- * and the second. Any thread.
+ * These are the checks of a long run: each is counted, and a failure is printed at once, with the
+ * seed and the second. Any thread may call them.
  */
 #ifndef SOAK_CHECKS_H
 #define SOAK_CHECKS_H
@@ -9,15 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Before all others: the seed, and the time that seconds count from. */
+/* Sets the seed, and the start of the seconds. It comes before all others. */
 void checks_begin(uint64_t seed);
-/* Seconds since then. */
+/* Returns the seconds since then. */
 double checks_seconds(void);
 
-/* `found` should be at most `most`. */
+/* Checks that `found` is at most `most`. */
 void check_at_most(const char *what, int64_t found, int64_t most);
 void check_equal(const char *what, int64_t found, int64_t expected);
-/* Something went wrong that has no number; counts as a failed check. */
+/* Counts a failed check that has no number. */
 void check_failed(const char *what);
 
 /* Prints "N passed, N failed". Returns whether none has failed. */

@@ -50,7 +50,7 @@ static void open_passing_wheel(struct disturber *disturber, struct place *place)
 		   generator_next(generator));
 }
 
-/* On the passing wheel, or on one of its own. */
+/* Opens a cache on the passing wheel, or on one of its own. */
 static void open_passing_cache(struct disturber *disturber, struct place *place,
 			       struct cache_use *use)
 {
@@ -64,7 +64,7 @@ static void open_passing_cache(struct disturber *disturber, struct place *place,
 	};
 
 	memset(use, 0, sizeof(*use));
-	/* A wheel of the cache's own has the clock of this one. */
+	/* A cache's own wheel has the same clock as this one. */
 	use->wheel = has_own ? disturber->stage->places[0].wheel : place->wheel;
 	expect_ok(tw_cache_create(&use->cache, TW_SECOND, &options), "tw_cache_create");
 }
@@ -79,7 +79,7 @@ static void stop_passing(struct disturber *disturber, struct place *place, struc
 		act_stop(&place->users[0]);
 }
 
-/* Nothing of it is called any more. */
+/* No call follows. */
 static void destroy_passing(struct place *place, struct cache_use *use)
 {
 	struct tw_cache_stats stats;
@@ -151,7 +151,7 @@ static bool child_uses_its_own_cache(void)
 	return strcmp(value, "value") == 0;
 }
 
-/* Does not return. */
+/* Runs the child, and does not return. */
 static void child_run(struct disturber *disturber)
 {
 	struct place *place = draw_place(disturber);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens beside the users of a stage, one thing after the other: storms, drains, walks,
- * forks, limits that fall, and wheels and caches that are made, used, stopped while busy and
- * destroyed.
+ * The disturber works beside the users of a stage, one thing after the other: storms, drains,
+ * walks, forks, limits that fall, and wheels and caches that are created, used, stopped while busy
+ * and destroyed.
  */
 #ifndef SOAK_DISTURBER_H
 #define SOAK_DISTURBER_H
@@ -15,11 +15,11 @@ enum { PASSING_USERS = 2 };
 struct disturber {
 	struct stage *stage; /* the lasting one */
 	struct generator generator;
-	/* Of wheels that pass. */
+	/* This has passing wheels. */
 	struct stage passing;
 	struct user users[PASSING_USERS];
 	struct member members[PASSING_USERS];
-	/* How often; any thread reads them. */
+	/* These are counts; any thread reads them. */
 	_Atomic uint64_t storms;
 	_Atomic uint64_t forks;
 	_Atomic uint64_t wheels;
@@ -29,7 +29,7 @@ struct disturber {
 void disturber_open(struct disturber *disturber, struct stage *stage, uint64_t seed);
 void disturber_close(struct disturber *disturber);
 
-/* For a member: until the stage is over. */
+/* This is a member's function; it runs until the stage is over. */
 void disturber_run(void *disturber);
 
 #endif

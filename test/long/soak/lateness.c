@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 static struct {
-	pthread_mutex_t lock; /* of the interval */
+	pthread_mutex_t lock; /* guards the interval */
 	struct percentiles *interval;
 	struct percentiles *all;
 } recorded = {.lock = PTHREAD_MUTEX_INITIALIZER};

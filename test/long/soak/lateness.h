@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* How late tasks ran, of the last interval and of the whole run. */
+/* This is the lateness of tasks, in the last interval and in the whole run. */
 #ifndef SOAK_LATENESS_H
 #define SOAK_LATENESS_H
 
 #include <stdint.h>
 
-/* Nanoseconds. */
+/* All fields are nanoseconds. */
 struct lateness {
 	uint64_t count;
 	int64_t p50;
@@ -16,12 +16,12 @@ struct lateness {
 void lateness_begin(void);
 void lateness_end(void);
 
-/* Any thread. */
+/* Records a lateness. Any thread may call it. */
 void lateness_record(int64_t lateness);
 
-/* What was recorded since the call before. One thread's, as is the next. */
+/* Returns the lateness since the call before. Only one thread may call this and the next. */
 struct lateness lateness_of_interval(void);
-/* All that such calls have told of. */
+/* Returns the sum of all such intervals. */
 struct lateness lateness_of_all(void);
 
 #endif

@@ -22,7 +22,7 @@ int64_t resources_threads(void)
 	return entries_of("/proc/self/task");
 }
 
-/* Less the one by which they are read. */
+/* This excludes the one by which they are read. */
 int64_t resources_descriptors(void)
 {
 	int64_t count = entries_of("/proc/self/fd");

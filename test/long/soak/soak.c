@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wheels and caches in one process, used for long as servers use them: does each value come back
- * once and in time, and all that was taken of the system?
+ * Wheels and caches in one process are used for a long time, as in servers: does each value come
+ * back once and in time, and are all resources of the system released?
  *
- * The run is made of busy times and quiet ones. While it is busy, threads that come and go use four
- * wheels (both layouts, driven by an owner, inline, by a caller) and two caches by all kinds of
- * calls, and beside them there are storms, drains, forks, and wheels and caches that are stopped
- * while busy (disturber.h). Then all is drained and cleared, each value must have come back, and
- * resident memory, threads and descriptors must be within BACK_TIME what they were before.
+ * The run has busy and quiet times. In a busy time, threads that come and go use four wheels (both
+ * layouts, driven by an owner, inline, by a caller) and two caches by all kinds of calls, and
+ * beside them there are storms, drains, forks, and wheels and caches that are stopped while busy
+ * (disturber.h). Then all is drained and cleared, each value must have come back, and within
+ * BACK_TIME resident memory, threads and descriptors must be what they were before.
  *
  *     soak --seconds=2h --seed=7 --csv=soak.csv --summary=soak.md
  *
- * A line of the CSV file tells of five seconds. The lateness that is asserted is generous, for the
- * machine may be busy with other things; the memory is not judged under a sanitizer, which has its
- * own. The seed decides what the threads draw, though not when. The last line is "N passed, N
- * failed".
+ * A line of the CSV file covers five seconds. The bound of the lateness is generous, as the machine
+ * may be busy; memory is not checked under a sanitizer, which has its own. The seed decides what
+ * the threads draw, though not when. The last line is "N passed, N failed".
  */
 #include "base/sanitizer.h"
 #include "checks.h"
@@ -38,15 +37,15 @@
 #define CACHE_LIMIT (16 * MEBIBYTE)
 #define LOOK_TIME (100 * TW_MILLISECOND)
 #define LINE_TIME (5 * TW_SECOND)
-#define BUSY_TIME (45 * TW_SECOND) /* less in a short run */
-#define BACK_TIME (60 * TW_SECOND) /* so long what was taken may take to come back */
-#define MEMORY_LEFT (8 * MEBIBYTE) /* of what was taken, so much may stay */
+#define BUSY_TIME (45 * TW_SECOND) /* shorter in a short run */
+#define BACK_TIME (60 * TW_SECOND) /* in which resources must be released */
+#define MEMORY_LEFT (8 * MEBIBYTE) /* this much memory may stay */
 #define LATENESS_P99 (5 * TW_SECOND)
 #define LATENESS_MOST (60 * TW_SECOND)
 
 enum { USERS = PLACE_USERS, CALLER_DRIVEN = 3 };
 
-/* What there was before the first busy time. */
+/* This is what the process held before the first busy time. */
 struct held_by_process {
 	int64_t resident;
 	int64_t threads;
@@ -66,7 +65,7 @@ static struct soak {
 	int64_t seconds;
 	int64_t seed;
 	int64_t storm_size;
-	/* Counted. */
+	/* These are counts. */
 	uint64_t threads_started;
 	uint64_t quiet_times;
 	uint64_t fired_before; /* at the last line */
@@ -75,7 +74,7 @@ static struct soak {
 	int64_t resident_last; /* after the last quiet time */
 	int64_t threads_most;
 	int64_t descriptors_most;
-	int64_t back_most; /* the longest that all took to come back */
+	int64_t back_most; /* the longest release of all */
 } soak;
 
 /* ---- What is used ---- */
@@ -92,7 +91,7 @@ static void *drive(void *argument)
 	return argument;
 }
 
-/* The users of the lasting wheels are all members, and the disturber's storms. */
+/* All members are users of the lasting wheels, and so are the disturber's storms. */
 static void open_place(int number, tw_duration interval, size_t slots,
 		       const struct tw_options *options)
 {
@@ -123,7 +122,7 @@ static void open_wheels(void)
 	thread_start_or_fail(&soak.driver, drive, NULL);
 }
 
-/* The first on a wheel of its own, of the same clock. */
+/* The first is on a wheel of its own, with the same clock. */
 static void open_caches(void)
 {
 	for (int i = 0; i < CACHES_MOST; i++) {
@@ -185,7 +184,7 @@ static uint64_t operations(void)
 	       atomic_load(&soak.disturber.passing.operations);
 }
 
-/* Keyed and by handle, of the lasting wheels. */
+/* Returns the fired timers of the lasting wheels, keyed and by handle. */
 static uint64_t fired(void)
 {
 	uint64_t count = 0;
@@ -441,7 +440,7 @@ int main(int argc, char **argv)
 	soak.line_due = soak.start + LINE_TIME;
 	run();
 	close_all();
-	(void)lateness_of_interval(); /* the last, into the whole */
+	(void)lateness_of_interval(); /* adds the last one to the whole */
 	tell(summary, commit);
 	csv_close(soak.csv);
 	lateness_end();

@@ -10,7 +10,7 @@
 
 enum { KEYS = 2000, VALUES = 4096, WINDOWS = 3 };
 
-/* One task in so many takes long, so that the pool needs further workers. */
+/* One of this number of tasks is slow, so that the pool needs further workers. */
 #define SLOW_ONE_IN 20000
 #define SLOW_TIME (20 * TW_MILLISECOND)
 

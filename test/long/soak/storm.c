@@ -15,14 +15,14 @@ static size_t batch_of(size_t left)
 	return left < BATCH_MOST ? left : BATCH_MOST;
 }
 
-/* A full queue or wheel is waited for: its owner has much to do. */
+/* The thread waits while the queue or the wheel is full: its owner is busy. */
 static void wait_a_moment(size_t accepted)
 {
 	if (accepted == 0)
 		stopwatch_sleep(TW_MILLISECOND);
 }
 
-/* Sets them all; those of the storm before may still hold their values for a while. */
+/* Sets all timers; those of the storm before may still hold their values for a while. */
 static void set_all(struct wheel_user *user, tw_duration delay)
 {
 	for (unsigned done = 0; done < user->keys;) {

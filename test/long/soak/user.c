@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
-enum { ACTS = 100 /* between two looks at the clock */ };
+enum { ACTS = 100 /* between two readings of the clock */ };
 
-/* After each ACTS: the machine has other things to do, and a soak is long. */
+/* A user pauses after each ACTS: the machine has other things to do, and a soak is long. */
 #define PAUSE_MOST (20 * TW_MILLISECOND)
 
 static const struct wheel_act acts[] = {
@@ -47,7 +47,7 @@ void user_run(void *argument)
 		stopwatch_now() + generator_range(&user->generator, TW_MILLISECOND, user->lifetime);
 
 	for (int i = 0; i < places; i++) {
-		/* The user before this one closed alarms. */
+		/* The user before this one closed its alarms. */
 		while (!alarms_are_closed(user_of(user, i)))
 			stopwatch_sleep(TW_MILLISECOND);
 		alarms_create(user_of(user, i));

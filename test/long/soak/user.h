@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that uses all wheels and caches of a stage at random. Its keys are its own, so that it
- * knows of each when it may run; when the thread ends, the next one goes on with them.
+ * A user is a thread that uses all wheels and caches of a stage at random. Its keys are its own, so
+ * that it knows when each may run; when the thread ends, the next one continues with them.
  */
 #ifndef SOAK_USER_H
 #define SOAK_USER_H
@@ -9,11 +9,11 @@
 #include "stage.h"
 
 struct user {
-	/* Constant while the thread runs. */
+	/* These are constant while the thread runs. */
 	struct stage *stage;
-	unsigned number;      /* of its users in the stage's places */
-	tw_duration lifetime; /* of each thread, at most */
-	/* The thread's. */
+	unsigned number;      /* its index among the users of the stage's places */
+	tw_duration lifetime; /* the longest lifetime of each thread */
+	/* Only the thread uses these. */
 	struct generator generator;
 	struct cache_user cache_user;
 };
@@ -21,7 +21,8 @@ struct user {
 void user_open(struct user *user, struct stage *stage, unsigned number, uint64_t seed);
 void user_close(struct user *user);
 
-/* For a member. When it returns, the thread's handles are stopped and its alarms destroyed. */
+/* This is a member's function. When it returns, the thread's handles are stopped and its alarms
+ * destroyed. */
 void user_run(void *user);
 
 #endif

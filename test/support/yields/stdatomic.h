@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In front of the compiler's header of that name, where the library is compiled for tests that are
- * to meet in all places: each of our atomic operations first calls yield_at_atomic(), which now and
- * then gives the processor away, or lingers. The sources are as they are.
+ * This header comes before the compiler's of that name, where the library is compiled for tests
+ * that interleave threads everywhere: each atomic operation of the library first calls
+ * yield_at_atomic(), which sometimes yields the processor, or lingers. The sources are unchanged.
  */
 #ifndef YIELDS_STDATOMIC_H
 #define YIELDS_STDATOMIC_H

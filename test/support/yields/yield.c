@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where threads of a library that was compiled with this folder's stdatomic.h give way. Each thread
- * has random numbers of its own; they are no part of a test's seed, for which thread comes first is
- * the system's choice anyway.
+ * This makes threads of a library that was compiled with this folder's stdatomic.h yield. Each
+ * thread has its own random numbers, which do not follow from a test's seed, as the system chooses
+ * the order of threads anyway.
  */
 #include "yield.h"
 
@@ -13,7 +13,7 @@
 
 void yield_at_atomic(void);
 
-/* One in so many operations gives the processor away, lingers, or sleeps. */
+/* One in this number of operations yields the processor, lingers, or sleeps. */
 enum { YIELD_ONCE_IN = 4, LINGER_ONCE_IN = 8, SLEEP_ONCE_IN = 256 };
 
 static _Thread_local uint64_t numbers;
