@@ -34,13 +34,13 @@ int fixture_open(void **state)
 	return 0;
 }
 
-void fixture_use_one_shard(struct fixture *fixture)
+void fixture_use_one_shard(struct fixture *test)
 {
-	tw_redis_close(fixture->redis);
-	snprintf(fixture->name_space + strlen(fixture->name_space), 4, "-1");
-	fixture->options.shards = 1;
-	fixture->options.name_space = fixture->name_space;
-	fixture->redis = client_open(&fixture->options);
+	tw_redis_close(test->redis);
+	snprintf(test->name_space + strlen(test->name_space), 4, "-1");
+	test->options.shards = 1;
+	test->options.name_space = test->name_space;
+	test->redis = client_open(&test->options);
 }
 
 int fixture_open_one_shard(void **state)
