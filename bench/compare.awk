@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Compares the CSV files BENCH.TURN.base.csv and BENCH.TURN.now.csv of bench/compare.sh, `turns` of
-# each. A row is known by what stands in the columns that name things; "run" says nothing, and the
-# other columns are measures. "measure,value" are one measure and its figure.
+# each. The columns with names identify a row; "run" is ignored, and the other columns are measures.
+# "measure,value" are one measure and its figure.
 
 function note(row, value)
 {
@@ -74,7 +74,7 @@ FNR == 1 {
 
 END {
 	printf "%-46s %11s %11s %7s  %s\n", "", "base", "now", "better", "worst to best turn"
-	# Neither what was asked for, nor the baselines, which are not the library.
+	# This skips parameters, and the baselines, which are not the library.
 	for (i = 1; i <= row_count; i++) {
 		if (rows[i] !~ / (timers|producers|seconds)$| (go-zero|uthash_mutex) /)
 			compare(rows[i])

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 #
 # Is this tree faster than the revision BASE? `make compare BASE=rev` calls this: it builds BASE in
-# build/compare/, with its own Makefile and the same CC and flags, and runs the benches of both by
-# turns, each as its revision has it.
+# build/compare/, with its own Makefile and the same CC and flags, and runs the benches of both in
+# turns, each as of its revision.
 #
 #     BENCHES="cache idle"    which benches
 #     RUNS=n                  turns, 5 if not given; one more comes first and does not count
 #     QUICK=yes               small counts, one turn: shows that all works, not how fast
 #
-# In each turn both run, and the next turn has the other order, so that what else the machine does
-# meets both. What the CSV files of both have is compared, turn by turn.
+# Both run in each turn, and the order alternates, so that a noisy time affects both. Rows of both CSV
+# files are compared, turn by turn.
 set -eu
 
 cd "$(dirname "$0")/.."

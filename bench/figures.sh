@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Keeps CSV files in one text file, from which the pages of bench/results can be made again.
+# Keeps CSV files in one text file, from which the pages of bench/results can be made.
 #
 #     bench/figures.sh pack FOLDER NAME... >FILE    each NAME.csv of FOLDER, below "== NAME =="
 #     bench/figures.sh unpack FILE FOLDER           the same files again
@@ -16,7 +16,7 @@ usage() {
 case $#:${1-} in
 1:readme)
 	cd "$(dirname "$0")/.."
-	# The first row with this title and as many cells.
+	# This is the first row with this title and number of cells.
 	awk -F'|' '
 		FILENAME != "README.md" {
 			if (/^\|/ && !((NF, $2) in rows))

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What do the benches say about this machine? Runs them all (a few minutes), prints their
-# tables, and leaves the figures as CSV, plots and a summary in build/bench/.
+# How fast is the library on this machine? Runs all benches (a few minutes), prints their tables, and
+# leaves the figures as CSV, plots and a summary in build/bench/.
 #
 #     bench/run.sh            after `make bench` has built them
 #     bench/run.sh --update   also refreshes bench/results/, which bench/results/README.md shows;
@@ -46,11 +46,11 @@ few=--count=20000
 one="$few --runs=1"
 run million "$few --seconds=2" --csv="$programs/million.csv" \
 	--summary="$programs/million_summary.csv"
-# All set before the first is due, so that the lateness of all is that of the time after.
+# All are set before the first is due, so that each lateness is that of the time after.
 run million "$few --seconds=2" --count=100k --set-only --rate=0 \
 	--summary="$programs/lateness.csv"
 run throughput "$one --baseline-runs=1" --csv="$programs/throughput.csv"
-# The same table with other producers, and of a larger wheel.
+# This table also has other numbers of producers, and a larger wheel.
 table="--unpaced --runs=3 --baseline-runs=1"
 # shellcheck disable=SC2086 # several options
 {
@@ -98,7 +98,7 @@ printf '\nFigures, plots and summary.md are in %s\n' "$programs"
 
 if [ $update = yes ]; then
 	cp "$programs/summary.md" "$programs"/*.svg bench/results/
-	# Those that summary.sh reads; no time series.
+	# summary.sh reads these; there is no time series.
 	bench/figures.sh pack "$programs" run million_summary lateness throughput throughput_1 \
 		throughput_4 throughput_inline throughput_10m idle memory_summary expiry handles \
 		storms cache cache_expiry cache_hits >bench/results/figures.txt

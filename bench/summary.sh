@@ -5,10 +5,10 @@
 #
 #     bench/summary.sh FOLDER            the table
 #     bench/summary.sh FOLDER --rates    title, library, baseline: for a plot
-#     bench/summary.sh FOLDER --cache    the same of the cache
+#     bench/summary.sh FOLDER --cache    these columns for the cache
 #     bench/summary.sh FOLDER --hits     title, LRU, S3-FIFO
 #
-# A CSV file that is missing, or lacks what is asked of it, is an error: no table with holes.
+# A CSV file that is missing, or lacks a row, is an error: no table has holes.
 set -eu
 
 refuse() {
@@ -129,8 +129,8 @@ million_lateness() {
 		"$(million_ms "lateness_$1_max_ns" "$file")"
 }
 
-# row TITLE FORMAT FACTOR LIBRARY BASELINE more|less: one line of the table; what is better, more or
-# less, decides which way round the last column divides
+# row TITLE FORMAT FACTOR LIBRARY BASELINE more|less: one line of the table; the better direction, more
+# or less, decides how the last column divides
 row() {
 	awk -v title="$1" -v format="$2" -v factor="$3" -v library="$4" -v baseline="$5" \
 		-v good="$6" '
@@ -148,7 +148,7 @@ compare() {
 }
 
 # paced TITLE CALL: its time at both paces. A contender that does not reach the fast one has
-# no time to compare: the longer one watched, the longer its callers would have waited.
+# no time to compare: its callers' waits would grow with the time of measuring.
 paced() {
 	printf '| %s |' "$1"
 	for who in levels go-zero; do

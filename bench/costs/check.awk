@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Compares two lists of costs, as run.sh prints them: the record, and now. A row is dearer if it has
+# Compares two lists of costs of run.sh: the record and the current one. A row is dearer if it has
 # more than
 #
 #     1 % more instructions, and one

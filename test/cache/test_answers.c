@@ -91,19 +91,19 @@ static void assert_take_many_says(struct cache_recorder *recorder, tw_cache_load
 	}
 }
 
-struct told {
+struct outcome {
 	enum tw_status status;
 	bool has_entry;
-	atomic_bool is_told;
+	atomic_bool is_answered;
 };
 
-static void note_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+static void note_answer(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
-	struct told *told = context;
+	struct outcome *outcome = context;
 
-	told->status = status;
-	told->has_entry = entry;
-	atomic_store(&told->is_told, true);
+	outcome->status = status;
+	outcome->has_entry = entry;
+	atomic_store(&outcome->is_answered, true);
 }
 
 static void status_of_a_loader_without_a_value_promises_no_entry(void **state)
@@ -115,7 +115,7 @@ static void status_of_a_loader_without_a_value_promises_no_entry(void **state)
 
 	for (int number = 0; number < STATUSES; number++) {
 		enum tw_status status = (enum tw_status)number;
-		struct told told = {.status = TW_OK};
+		struct outcome outcome = {.status = TW_OK};
 
 		assert_take_says(recorder, load_nothing, status);
 		assert_take_says(recorder, keep_and_end_with_nothing, status);
@@ -124,11 +124,11 @@ static void status_of_a_loader_without_a_value_promises_no_entry(void **state)
 				      status == TW_OK ? TW_NOT_FOUND : expected_of(status));
 		assert_take_many_says(recorder, end_many_with_nothing, status, expected_of(status));
 		answer = status;
-		assert_status(tw_cache_take_async(recorder->cache, "key", 3, note_told, &told),
+		assert_status(tw_cache_take_async(recorder->cache, "key", 3, note_answer, &outcome),
 			      TW_OK);
-		WAIT_UNTIL(atomic_load(&told.is_told));
-		assert_int_equal(told.status, expected_of(status));
-		assert_false(told.has_entry);
+		WAIT_UNTIL(atomic_load(&outcome.is_answered));
+		assert_int_equal(outcome.status, expected_of(status));
+		assert_false(outcome.has_entry);
 	}
 	assert_int_equal(cache_stats(recorder).stale, 0);
 	assert_int_equal(tw_cache_count(recorder->cache), 0);
@@ -362,7 +362,7 @@ static struct {
 	struct cache_recorder *recorder;
 	struct tw_cache_loading *_Atomic kept;
 	bool throws;
-	int told;
+	int calls;
 } thrower;
 
 static enum tw_status load_and_throw(void *argument, const void *key, size_t key_size,
@@ -399,19 +399,19 @@ static enum tw_status load_and_keep(void *argument, const void *key, size_t key_
 }
 
 /* Throws at the first of several calls. */
-static void be_told_and_throw(void *context, enum tw_status status,
+static void throw_in_callback(void *context, enum tw_status status,
 			      const struct tw_cache_entry *entry)
 {
 	(void)context;
 	(void)status;
 	(void)entry;
-	if (thrower.told++ == 0)
+	if (thrower.calls++ == 0)
 		exception_throw();
 }
 
 static void ask_for(const void *key, size_t key_size)
 {
-	assert_status(tw_cache_take_async(thrower.recorder->cache, key, key_size, be_told_and_throw,
+	assert_status(tw_cache_take_async(thrower.recorder->cache, key, key_size, throw_in_callback,
 					  NULL),
 		      TW_OK);
 }
@@ -568,11 +568,11 @@ static void throw_in_the_weight_of_what_is_loaded(void *cache)
 
 static void throw_in_the_weight_of_what_a_kept_load_gets(void *cache)
 {
-	static struct told told;
+	static struct outcome outcome;
 	bool throws = thrower.throws;
 
 	thrower.throws = false;
-	(void)tw_cache_take_async(cache, "x", 1, note_told, &told);
+	(void)tw_cache_take_async(cache, "x", 1, note_answer, &outcome);
 	WAIT_UNTIL(atomic_load(&thrower.kept));
 	thrower.throws = throws;
 	(void)tw_cache_load_copy(atomic_load(&thrower.kept), "x", 1, 0);
@@ -639,7 +639,7 @@ static void exception_leaves_a_function_as_a_return_does(void **state)
 		struct tw_cache_loading *kept;
 
 		thrower.recorder = recorder;
-		thrower.told = 0;
+		thrower.calls = 0;
 		atomic_store(&thrower.kept, NULL);
 		thrower.throws = false;
 		cache_set_letters(recorder, "abc");
@@ -716,21 +716,21 @@ static void stop_the_cache(void *cache)
 	(void)tw_cache_stop(cache);
 }
 
-static void exception_leaves_a_stop_when_all_are_told(void **state)
+static void exception_leaves_a_stop_after_all_callbacks(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, LIFE, (struct tw_cache_options){.load = load_and_keep, .loaders = 1});
 
 	thrower.recorder = recorder;
-	thrower.told = 0;
+	thrower.calls = 0;
 	atomic_store(&thrower.kept, NULL);
 	for (int i = 0; i < 100; i++)
 		ask_for("x", 1);
 	WAIT_UNTIL(atomic_load(&thrower.kept));
 	assert_true(exception_comes_out_of(stop_the_cache, recorder->cache));
-	assert_int_equal(thrower.told, 100);
+	assert_int_equal(thrower.calls, 100);
 	assert_status(tw_cache_load_end(atomic_load(&thrower.kept), TW_OK), TW_OK);
-	assert_int_equal(thrower.told, 100);
+	assert_int_equal(thrower.calls, 100);
 	cache_recorder_close(recorder);
 }
 
@@ -744,7 +744,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(stale_hit_is_a_use),
 	TEST_CACHE(exception_leaves_a_function_as_a_return_does),
 	TEST_IN(levels_inline, exception_leaves_a_listener_as_a_return_does),
-	TEST_CACHE(exception_leaves_a_stop_when_all_are_told),
+	TEST_CACHE(exception_leaves_a_stop_after_all_callbacks),
 };
 
 TEST_PROGRAM(tests)

@@ -16,48 +16,50 @@
 #include <string.h>
 
 /* These are the arguments of a take's callback. */
-struct told {
+struct outcome {
 	atomic_int times;
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned */
 	pthread_t thread;
-	void (*call)(struct told *told); /* called inside */
-	struct cache_recorder *recorder; /* for that call */
+	void (*call)(struct outcome *outcome); /* called inside */
+	struct cache_recorder *recorder;       /* for that call */
 };
 
-static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+static void be_answered(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
-	struct told *told = context;
+	struct outcome *outcome = context;
 
-	told->status = status;
-	told->entry = entry ? tw_cache_entry_pin(entry) : NULL;
-	told->thread = pthread_self();
-	if (told->call)
-		told->call(told);
-	atomic_fetch_add(&told->times, 1);
+	outcome->status = status;
+	outcome->entry = entry ? tw_cache_entry_pin(entry) : NULL;
+	outcome->thread = pthread_self();
+	if (outcome->call)
+		outcome->call(outcome);
+	atomic_fetch_add(&outcome->times, 1);
 }
 
-static void take_async(struct cache_recorder *recorder, const char *key, struct told *told)
+static void take_async(struct cache_recorder *recorder, const char *key, struct outcome *outcome)
 {
-	void (*call)(struct told *) = told->call;
+	void (*call)(struct outcome *) = outcome->call;
 
-	*told = (struct told){.times = 0, .call = call, .recorder = recorder};
-	assert_status(tw_cache_take_async(recorder->cache, key, strlen(key), be_told, told), TW_OK);
+	*outcome = (struct outcome){.times = 0, .call = call, .recorder = recorder};
+	assert_status(tw_cache_take_async(recorder->cache, key, strlen(key), be_answered, outcome),
+		      TW_OK);
 }
 
-#define assert_told(told, status, value) assert_told_(told, status, value, __FILE__, __LINE__)
-static void assert_told_(struct told *told, enum tw_status status, const char *value,
-			 const char *file, int line)
+#define assert_answered(outcome, status, value) \
+	assert_answered_(outcome, status, value, __FILE__, __LINE__)
+static void assert_answered_(struct outcome *outcome, enum tw_status status, const char *value,
+			     const char *file, int line)
 {
-	WAIT_UNTIL(atomic_load(&told->times) > 0);
-	_assert_int_equal(atomic_load(&told->times), 1, file, line);
-	_assert_string_equal(tw_status_name(told->status), tw_status_name(status), file, line);
+	WAIT_UNTIL(atomic_load(&outcome->times) > 0);
+	_assert_int_equal(atomic_load(&outcome->times), 1, file, line);
+	_assert_string_equal(tw_status_name(outcome->status), tw_status_name(status), file, line);
 	if (value)
-		assert_value_(told->entry, value, file, line);
+		assert_value_(outcome->entry, value, file, line);
 	else
-		_assert_true(told->entry == NULL, "no entry", file, line);
-	tw_cache_entry_release(told->entry);
-	told->entry = NULL;
+		_assert_true(outcome->entry == NULL, "no entry", file, line);
+	tw_cache_entry_release(outcome->entry);
+	outcome->entry = NULL;
 }
 
 static struct cache_recorder *open_with_source(void *state, struct source *source,
@@ -69,18 +71,18 @@ static struct cache_recorder *open_with_source(void *state, struct source *sourc
 	return cache_recorder_open_with(state, TW_HOUR, more);
 }
 
-static void value_that_is_there_is_told_at_once(void **state)
+static void value_that_is_there_is_returned_at_once(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder =
 		open_with_source(*state, &source, (struct tw_cache_options){0});
-	struct told told = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
 
 	cache_set(recorder, "key", "set");
-	take_async(recorder, "key", &told);
-	assert_int_equal(told.times, 1);
-	assert_true(pthread_equal(told.thread, pthread_self()));
-	assert_told(&told, TW_OK, "set");
+	take_async(recorder, "key", &outcome);
+	assert_int_equal(outcome.times, 1);
+	assert_true(pthread_equal(outcome.thread, pthread_self()));
+	assert_answered(&outcome, TW_OK, "set");
 	assert_int_equal(source.loads, 0);
 	assert_cache_counts(recorder->cache, .hits = 1, .inserts = 1, .entries = 1);
 	cache_recorder_close(recorder);
@@ -91,20 +93,20 @@ static void value_that_is_not_there_is_loaded_by_the_caches_threads(void **state
 	struct source source;
 	struct cache_recorder *recorder =
 		open_with_source(*state, &source, (struct tw_cache_options){0});
-	struct told told = {.call = NULL};
-	struct told others[TAKERS] = {{.call = NULL}};
+	struct outcome outcome = {.call = NULL};
+	struct outcome others[TAKERS] = {{.call = NULL}};
 
 	source.gated = true;
-	take_async(recorder, "key", &told);
+	take_async(recorder, "key", &outcome);
 	gate_await(&source.gate);
 	for (int i = 0; i < TAKERS; i++)
 		take_async(recorder, "key", &others[i]);
-	assert_int_equal(told.times, 0);
+	assert_int_equal(outcome.times, 0);
 	gate_open(&source.gate);
-	assert_told(&told, TW_OK, "loaded");
-	assert_false(pthread_equal(told.thread, pthread_self()));
+	assert_answered(&outcome, TW_OK, "loaded");
+	assert_false(pthread_equal(outcome.thread, pthread_self()));
 	for (int i = 0; i < TAKERS; i++)
-		assert_told(&others[i], TW_OK, "loaded");
+		assert_answered(&others[i], TW_OK, "loaded");
 	assert_holds(recorder, "key", "loaded");
 	assert_int_equal(source.loads, 1);
 	assert_cache_counts(recorder->cache, .hits = 1, .misses = TAKERS + 1, .loads = 1,
@@ -117,50 +119,50 @@ static void takes_of_both_kinds_share_a_load(void **state)
 	struct source source;
 	struct cache_recorder *recorder =
 		open_with_source(*state, &source, (struct tw_cache_options){0});
-	struct told told = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
 	struct taker taker;
 	struct source other;
 
 	/* The load belongs to a thread that waits for it. */
 	source_open(&other, "by the taker");
 	taker_start_load(&taker, recorder, "key", &other);
-	take_async(recorder, "key", &told);
+	take_async(recorder, "key", &outcome);
 	gate_open(&other.gate);
 	assert_taker_ends(&taker, TW_OK, "by the taker");
-	assert_told(&told, TW_OK, "by the taker");
+	assert_answered(&outcome, TW_OK, "by the taker");
 	/* The load belongs to the cache. */
 	source.gated = true;
-	take_async(recorder, "second", &told);
+	take_async(recorder, "second", &outcome);
 	gate_await(&source.gate);
 	taker_start(&taker, recorder, "second", &other, TW_FOREVER);
 	WAIT_UNTIL(cache_stats(recorder).load_waits == 2);
 	gate_open(&source.gate);
 	assert_taker_ends(&taker, TW_OK, "loaded");
-	assert_told(&told, TW_OK, "loaded");
+	assert_answered(&outcome, TW_OK, "loaded");
 	assert_int_equal(source.loads, 1);
 	cache_recorder_close(recorder);
 }
 
-static void errors_and_absences_are_told(void **state)
+static void errors_and_absences_are_reported(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_with_source(
 		*state, &source, (struct tw_cache_options){.negative_expire = TW_HOUR});
-	struct told told = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
 
 	source.status = TW_SYSTEM;
-	take_async(recorder, "key", &told);
-	assert_told(&told, TW_SYSTEM, NULL);
+	take_async(recorder, "key", &outcome);
+	assert_answered(&outcome, TW_SYSTEM, NULL);
 	source.status = TW_OK;
 	source.value = NULL;
-	take_async(recorder, "key", &told);
-	assert_told(&told, TW_LOAD_FAILED, NULL);
+	take_async(recorder, "key", &outcome);
+	assert_answered(&outcome, TW_LOAD_FAILED, NULL);
 	source.status = TW_NOT_FOUND;
-	take_async(recorder, "key", &told);
-	assert_told(&told, TW_NOT_FOUND, NULL);
-	take_async(recorder, "key", &told);
-	assert_int_equal(told.times, 1);
-	assert_told(&told, TW_NOT_FOUND, NULL);
+	take_async(recorder, "key", &outcome);
+	assert_answered(&outcome, TW_NOT_FOUND, NULL);
+	take_async(recorder, "key", &outcome);
+	assert_int_equal(outcome.times, 1);
+	assert_answered(&outcome, TW_NOT_FOUND, NULL);
 	assert_int_equal(source.loads, 3);
 	assert_cache_counts(recorder->cache, .misses = 3, .absent = 1, .loads = 3, .load_errors = 3,
 			    .inserts = 1, .entries = 1);
@@ -187,21 +189,21 @@ static void take_runs_a_load_that_waits_for_a_thread(void **state)
 	struct source source;
 	struct cache_recorder *recorder =
 		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
-	struct told told = {.call = NULL};
-	struct told queued = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
+	struct outcome queued = {.call = NULL};
 	struct source own;
 
 	source.gated = true;
-	take_async(recorder, "slow", &told);
+	take_async(recorder, "slow", &outcome);
 	gate_await(&source.gate);
 	take_async(recorder, "key", &queued);
 	assert_int_equal(queued.times, 0);
 	source_open(&own, "own");
 	assert_taken(recorder, "key", &own, "own");
 	assert_int_equal(queued.times, 1);
-	assert_told(&queued, TW_OK, "own");
+	assert_answered(&queued, TW_OK, "own");
 	gate_open(&source.gate);
-	assert_told(&told, TW_OK, "loaded");
+	assert_answered(&outcome, TW_OK, "loaded");
 	assert_holds(recorder, "key", "own");
 	assert_int_equal(source.loads, 1);
 	cache_recorder_close(recorder);
@@ -212,8 +214,8 @@ static void take_after_a_delete_begins_another_load(void **state)
 	struct source source;
 	struct cache_recorder *recorder =
 		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 2});
-	struct told early = {.call = NULL};
-	struct told late = {.call = NULL};
+	struct outcome early = {.call = NULL};
+	struct outcome late = {.call = NULL};
 
 	source.gated = true;
 	take_async(recorder, "key", &early);
@@ -223,8 +225,8 @@ static void take_after_a_delete_begins_another_load(void **state)
 	gate_await(&source.gate);
 	gate_open(&source.gate);
 	gate_open(&source.gate);
-	assert_told(&early, TW_OK, "loaded");
-	assert_told(&late, TW_OK, "loaded");
+	assert_answered(&early, TW_OK, "loaded");
+	assert_answered(&late, TW_OK, "loaded");
 	assert_holds(recorder, "key", "loaded");
 	assert_int_equal(source.loads, 2);
 	assert_int_equal(cache_stats(recorder).load_waits, 0);
@@ -236,41 +238,41 @@ static void loader_that_ends_a_thread_of_the_cache_has_failed(void **state)
 	struct source source;
 	struct cache_recorder *recorder =
 		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
-	struct told told = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
 
 	source.dies = true;
 	for (int i = 0; i < 3; i++) {
-		take_async(recorder, "key", &told);
-		assert_told(&told, TW_LOAD_FAILED, NULL);
+		take_async(recorder, "key", &outcome);
+		assert_answered(&outcome, TW_LOAD_FAILED, NULL);
 	}
 	source.dies = false;
-	take_async(recorder, "key", &told);
-	assert_told(&told, TW_OK, "loaded");
+	take_async(recorder, "key", &outcome);
+	assert_answered(&outcome, TW_OK, "loaded");
 	assert_int_equal(cache_stats(recorder).load_errors, 3);
 	cache_recorder_close(recorder);
 }
 
-static void take_again(struct told *told)
+static void take_again(struct outcome *outcome)
 {
-	struct told *inner = told->recorder->argument;
+	struct outcome *inner = outcome->recorder->argument;
 
-	assert_status(tw_cache_flush(told->recorder->cache), TW_INVALID);
-	tw_cache_destroy(told->recorder->cache);
-	take_async(told->recorder, "inner", inner);
+	assert_status(tw_cache_flush(outcome->recorder->cache), TW_INVALID);
+	tw_cache_destroy(outcome->recorder->cache);
+	take_async(outcome->recorder, "inner", inner);
 }
 
-static void who_is_told_may_take_and_may_not_destroy(void **state)
+static void callback_may_take_and_may_not_destroy(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder =
 		open_with_source(*state, &source, (struct tw_cache_options){0});
-	struct told told = {.call = take_again};
-	struct told inner = {.call = NULL};
+	struct outcome outcome = {.call = take_again};
+	struct outcome inner = {.call = NULL};
 
 	recorder->argument = &inner;
-	take_async(recorder, "key", &told);
-	assert_told(&told, TW_OK, "loaded");
-	assert_told(&inner, TW_OK, "loaded");
+	take_async(recorder, "key", &outcome);
+	assert_answered(&outcome, TW_OK, "loaded");
+	assert_answered(&inner, TW_OK, "loaded");
 	assert_holds(recorder, "inner", "loaded");
 	cache_recorder_close(recorder);
 }
@@ -324,21 +326,21 @@ static void bad_arguments_of_take_async_are_refused(void **state)
 	struct tw_cache_options options = cache_recorder_options(recorder);
 	struct tw_cache *cache = recorder->cache;
 	struct tw_cache *other;
-	struct told told = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
 
-	assert_status(tw_cache_take_async(NULL, "k", 1, be_told, &told), TW_INVALID);
-	assert_status(tw_cache_take_async(cache, NULL, 1, be_told, &told), TW_INVALID);
-	assert_status(tw_cache_take_async(cache, "k", 0, be_told, &told), TW_INVALID);
-	assert_status(tw_cache_take_async(cache, "k", 1, NULL, &told), TW_INVALID);
+	assert_status(tw_cache_take_async(NULL, "k", 1, be_answered, &outcome), TW_INVALID);
+	assert_status(tw_cache_take_async(cache, NULL, 1, be_answered, &outcome), TW_INVALID);
+	assert_status(tw_cache_take_async(cache, "k", 0, be_answered, &outcome), TW_INVALID);
+	assert_status(tw_cache_take_async(cache, "k", 1, NULL, &outcome), TW_INVALID);
 	assert_status(tw_cache_create(&other, TW_HOUR, &options), TW_OK);
-	assert_status(tw_cache_take_async(other, "k", 1, be_told, &told), TW_INVALID);
+	assert_status(tw_cache_take_async(other, "k", 1, be_answered, &outcome), TW_INVALID);
 	tw_cache_destroy(other);
 	options.load = source_load;
 	options.loaders = TW_CACHE_LOADERS_MAX + 1;
 	assert_status(tw_cache_create(&other, TW_HOUR, &options), TW_INVALID);
 	assert_status(tw_cache_stop(cache), TW_OK);
-	assert_status(tw_cache_take_async(cache, "k", 1, be_told, &told), TW_CLOSED);
-	assert_int_equal(told.times, 0);
+	assert_status(tw_cache_take_async(cache, "k", 1, be_answered, &outcome), TW_CLOSED);
+	assert_int_equal(outcome.times, 0);
 	cache_recorder_close(recorder);
 }
 
@@ -389,23 +391,23 @@ static void kept_load_ends_when_another_thread_says_so(void **state)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct told told = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
 	struct taker takers[TAKERS];
 	struct source never;
 
-	take_async(recorder, "key", &told);
+	take_async(recorder, "key", &outcome);
 	WAIT_UNTIL(atomic_load(&request.sent) == 1);
 	source_open(&never, "never");
 	start_waiters(takers, recorder, "key", &never);
-	assert_int_equal(told.times, 0);
+	assert_int_equal(outcome.times, 0);
 	assert_status(request.second, TW_INVALID);
 	assert_status(tw_cache_load_copy(request.loading, "first", 5, 0), TW_OK);
 	assert_status(tw_cache_load_copy(request.loading, "answer", 6, TW_FOREVER), TW_OK);
 	assert_holds_none(recorder, "key");
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_int_equal(told.times, 1);
-	assert_told(&told, TW_OK, "answer");
-	assert_true(pthread_equal(told.thread, pthread_self()));
+	assert_int_equal(outcome.times, 1);
+	assert_answered(&outcome, TW_OK, "answer");
+	assert_true(pthread_equal(outcome.thread, pthread_self()));
 	assert_takers_end(takers, TW_OK, "answer");
 	assert_holds(recorder, "key", "answer");
 	assert_int_equal(never.loads, 0);
@@ -415,24 +417,24 @@ static void kept_load_ends_when_another_thread_says_so(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void abandoned_load_is_told_as_failed(void **state)
+static void abandoned_load_is_reported_as_failed(void **state)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct told told = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
 
-	take_async(recorder, "key", &told);
+	take_async(recorder, "key", &outcome);
 	WAIT_UNTIL(atomic_load(&request.sent) == 1);
 	assert_status(tw_cache_load_copy(request.loading, "ignored", 7, 0), TW_OK);
 	assert_status(tw_cache_load_end(request.loading, TW_LOAD_FAILED), TW_OK);
-	assert_told(&told, TW_LOAD_FAILED, NULL);
+	assert_answered(&outcome, TW_LOAD_FAILED, NULL);
 	assert_holds_none(recorder, "key");
 	assert_int_equal(cache_stats(recorder).load_errors, 1);
 	/* The next take starts a new load. */
-	take_async(recorder, "key", &told);
+	take_async(recorder, "key", &outcome);
 	WAIT_UNTIL(atomic_load(&request.sent) == 2);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_told(&told, TW_LOAD_FAILED, NULL);
+	assert_answered(&outcome, TW_LOAD_FAILED, NULL);
 	cache_recorder_close(recorder);
 }
 
@@ -464,14 +466,14 @@ static void key_changed_while_its_load_is_kept_stays_so(void **state)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct told told = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
 
-	take_async(recorder, "key", &told);
+	take_async(recorder, "key", &outcome);
 	WAIT_UNTIL(atomic_load(&request.sent) == 1);
 	cache_set(recorder, "key", "set");
 	assert_status(tw_cache_load_copy(request.loading, "loaded", 6, 0), TW_OK);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_told(&told, TW_OK, "loaded");
+	assert_answered(&outcome, TW_OK, "loaded");
 	assert_holds(recorder, "key", "set");
 	cache_recorder_close(recorder);
 }
@@ -512,25 +514,25 @@ static void loader_may_end_its_load_itself(void **state)
 
 /* ---- The end of the cache ---- */
 
-static void stop_tells_takes_that_wait(void **state)
+static void stop_ends_takes_that_wait(void **state)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct told told = {.call = NULL};
-	struct told second = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
+	struct outcome second = {.call = NULL};
 	struct taker taker;
 	struct source never;
 
-	take_async(recorder, "key", &told);
+	take_async(recorder, "key", &outcome);
 	take_async(recorder, "key", &second);
 	WAIT_UNTIL(atomic_load(&request.sent) == 1);
 	source_open(&never, "never");
 	taker_start(&taker, recorder, "key", &never, TW_FOREVER);
 	WAIT_UNTIL(cache_stats(recorder).load_waits == 2);
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	assert_int_equal(told.times + second.times, 2);
-	assert_told(&told, TW_CLOSED, NULL);
-	assert_told(&second, TW_CLOSED, NULL);
+	assert_int_equal(outcome.times + second.times, 2);
+	assert_answered(&outcome, TW_CLOSED, NULL);
+	assert_answered(&second, TW_CLOSED, NULL);
 	assert_taker_ends(&taker, TW_CLOSED, NULL);
 	assert_status(tw_cache_load_copy(request.loading, "late", 4, 0), TW_OK);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
@@ -542,14 +544,14 @@ static void load_that_is_kept_for_ever_holds_up_no_destroy(void **state)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct told told = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
 
-	take_async(recorder, "key", &told);
+	take_async(recorder, "key", &outcome);
 	WAIT_UNTIL(atomic_load(&request.sent) == 1);
 	assert_status(tw_cache_load_copy(request.loading, "given", 5, 0), TW_OK);
 	tw_cache_destroy(recorder->cache);
 	recorder->cache = NULL;
-	assert_told(&told, TW_CLOSED, NULL);
+	assert_answered(&outcome, TW_CLOSED, NULL);
 	assert_status(tw_cache_load_copy(request.loading, "late", 4, 0), TW_CLOSED);
 	assert_status(tw_cache_load_keep(request.loading), TW_INVALID);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_CLOSED);
@@ -561,16 +563,16 @@ static void destroy_waits_for_the_loader_and_drops_what_is_queued(void **state)
 	struct source source;
 	struct cache_recorder *recorder =
 		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
-	struct told told = {.call = NULL};
-	struct told queued = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
+	struct outcome queued = {.call = NULL};
 
 	source.gated = true;
-	take_async(recorder, "running", &told);
+	take_async(recorder, "running", &outcome);
 	gate_await(&source.gate);
 	take_async(recorder, "queued", &queued);
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	assert_told(&told, TW_CLOSED, NULL);
-	assert_told(&queued, TW_CLOSED, NULL);
+	assert_answered(&outcome, TW_CLOSED, NULL);
+	assert_answered(&queued, TW_CLOSED, NULL);
 	gate_open(&source.gate);
 	tw_cache_destroy(recorder->cache);
 	recorder->cache = NULL;
@@ -620,13 +622,13 @@ static void loads_may_end_while_the_cache_does(void **state)
 			*state, TW_HOUR,
 			(struct tw_cache_options){
 				.load = kept_load, .load_context = &kept, .loaders = 1});
-		struct told told[KEPT] = {{.call = NULL}};
+		struct outcome outcome[KEPT] = {{.call = NULL}};
 		pthread_t ender;
 
 		for (int i = 0; i < KEPT; i++) {
 			char key[2] = {(char)('0' + i), 0};
 
-			take_async(recorder, key, &told[i]);
+			take_async(recorder, key, &outcome[i]);
 		}
 		WAIT_UNTIL(atomic_load(&kept.count) == KEPT);
 		assert_int_equal(pthread_create(&ender, NULL, kept_ender_run, &kept), 0);
@@ -637,9 +639,9 @@ static void loads_may_end_while_the_cache_does(void **state)
 		recorder->cache = NULL;
 		pthread_join(ender, NULL);
 		for (int i = 0; i < KEPT; i++) {
-			assert_int_equal(told[i].times, 1);
-			assert_true(told[i].status == TW_OK || told[i].status == TW_CLOSED);
-			tw_cache_entry_release(told[i].entry);
+			assert_int_equal(outcome[i].times, 1);
+			assert_true(outcome[i].status == TW_OK || outcome[i].status == TW_CLOSED);
+			tw_cache_entry_release(outcome[i].entry);
 		}
 		cache_recorder_close(recorder);
 	}
@@ -656,7 +658,7 @@ static enum tw_status load_and_see_mask(void *argument, const void *key, size_t 
 
 static void loader_has_the_signal_mask_of_the_caches_creator(void **state)
 {
-	struct told told = {.call = NULL};
+	struct outcome outcome = {.call = NULL};
 	struct cache_recorder *recorder;
 	sigset_t blocked;
 	sigset_t before;
@@ -671,33 +673,33 @@ static void loader_has_the_signal_mask_of_the_caches_creator(void **state)
 								       .load_context = &seen,
 								       .loaders = 1});
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	take_async(recorder, "key", &told);
-	WAIT_UNTIL(atomic_load(&told.times) == 1);
+	take_async(recorder, "key", &outcome);
+	WAIT_UNTIL(atomic_load(&outcome.times) == 1);
 	cache_recorder_close(recorder);
-	tw_cache_entry_release(told.entry);
+	tw_cache_entry_release(outcome.entry);
 	assert_true(sigismember(&seen, SIGUSR1));
 	assert_false(sigismember(&seen, SIGTERM));
 	assert_false(sigismember(&seen, SIGSEGV));
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_CACHE(value_that_is_there_is_told_at_once),
+	TEST_CACHE(value_that_is_there_is_returned_at_once),
 	TEST_CACHE(value_that_is_not_there_is_loaded_by_the_caches_threads),
 	TEST_CACHE(takes_of_both_kinds_share_a_load),
-	TEST_CACHE(errors_and_absences_are_told),
+	TEST_CACHE(errors_and_absences_are_reported),
 	TEST_CACHE(take_without_a_loader_has_the_caches),
 	TEST_CACHE(take_runs_a_load_that_waits_for_a_thread),
 	TEST_CACHE(take_after_a_delete_begins_another_load),
 	TEST_CACHE(loader_that_ends_a_thread_of_the_cache_has_failed),
-	TEST_CACHE(who_is_told_may_take_and_may_not_destroy),
+	TEST_CACHE(callback_may_take_and_may_not_destroy),
 	TEST_CACHE(link_of_a_chain_of_hits_takes_little_of_the_stack),
 	TEST_CACHE(bad_arguments_of_take_async_are_refused),
 	TEST_CACHE(kept_load_ends_when_another_thread_says_so),
-	TEST_CACHE(abandoned_load_is_told_as_failed),
+	TEST_CACHE(abandoned_load_is_reported_as_failed),
 	TEST_CACHE(take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes),
 	TEST_CACHE(key_changed_while_its_load_is_kept_stays_so),
 	TEST_CACHE(loader_may_end_its_load_itself),
-	TEST_CACHE(stop_tells_takes_that_wait),
+	TEST_CACHE(stop_ends_takes_that_wait),
 	TEST_CACHE(load_that_is_kept_for_ever_holds_up_no_destroy),
 	TEST_CACHE(destroy_waits_for_the_loader_and_drops_what_is_queued),
 	TEST_IN(levels_threads, loads_may_end_while_the_cache_does),

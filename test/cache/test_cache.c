@@ -173,7 +173,7 @@ static void take_of_a_value_that_is_there_does_not_load(void **state)
 	fixture_close(&fixture);
 }
 
-static void error_of_a_load_is_told_and_not_kept(void **state)
+static void error_of_a_load_is_returned_and_not_kept(void **state)
 {
 	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
 	struct source source = {.cache = fixture.cache, .answer = TW_SYSTEM};
@@ -233,7 +233,7 @@ static void limit_of_three_keeps_the_one_read(void **state)
 }
 
 struct tally {
-	atomic_int told[TW_CACHE_CAUSES];
+	atomic_int removals[TW_CACHE_CAUSES];
 };
 
 static void count_removal(void *context, const struct tw_cache_entry *entry,
@@ -242,10 +242,10 @@ static void count_removal(void *context, const struct tw_cache_entry *entry,
 	struct tally *tally = context;
 
 	(void)entry;
-	atomic_fetch_add(&tally->told[cause], 1);
+	atomic_fetch_add(&tally->removals[cause], 1);
 }
 
-static void every_removal_is_told_once_with_its_cause(void **state)
+static void every_removal_is_reported_once_with_its_cause(void **state)
 {
 	struct tally tally = {0};
 	struct fixture fixture =
@@ -276,8 +276,8 @@ static void every_removal_is_told_once_with_its_cause(void **state)
 	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], 98);
 	fixture_close(&fixture);
 	for (int i = 0; i < TW_CAUSE_SHUTDOWN; i++)
-		assert_int_equal(atomic_load(&tally.told[i]), stats.removed[i]);
-	assert_int_equal(atomic_load(&tally.told[TW_CAUSE_SHUTDOWN]), 1);
+		assert_int_equal(atomic_load(&tally.removals[i]), stats.removed[i]);
+	assert_int_equal(atomic_load(&tally.removals[TW_CAUSE_SHUTDOWN]), 1);
 }
 
 static void value_set_makes_others_go_and_not_itself(void **state)
@@ -343,10 +343,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(deleted_value_is_gone),
 	cmocka_unit_test(hundred_takes_load_once),
 	cmocka_unit_test(take_of_a_value_that_is_there_does_not_load),
-	cmocka_unit_test(error_of_a_load_is_told_and_not_kept),
+	cmocka_unit_test(error_of_a_load_is_returned_and_not_kept),
 	cmocka_unit_test(limit_of_three_evicts_the_oldest),
 	cmocka_unit_test(limit_of_three_keeps_the_one_read),
-	cmocka_unit_test(every_removal_is_told_once_with_its_cause),
+	cmocka_unit_test(every_removal_is_reported_once_with_its_cause),
 	cmocka_unit_test(value_set_makes_others_go_and_not_itself),
 	cmocka_unit_test(first_limit_is_set_while_others_read),
 };

@@ -149,13 +149,13 @@ static void assert_copied(struct tw_cache *cache, const char *key, const unsigne
 {
 	unsigned char *buffer = malloc(capacity + 1);
 	size_t copied = size < capacity ? size : capacity;
-	size_t told = 99;
+	size_t reported = 99;
 
 	assert_non_null(buffer);
 	buffer[copied] = 0xee;
-	assert_status(tw_cache_get(cache, key, strlen(key), buffer, capacity, &told),
+	assert_status(tw_cache_get(cache, key, strlen(key), buffer, capacity, &reported),
 		      capacity < size ? TW_TRUNCATED : TW_OK);
-	assert_int_equal(told, size);
+	assert_int_equal(reported, size);
 	assert_int_equal(memcmp(buffer, value, copied), 0);
 	assert_int_equal(buffer[copied], 0xee);
 	free(buffer);
@@ -165,11 +165,11 @@ static void assert_pinned(struct cache_recorder *recorder, const char *key, cons
 			  size_t size)
 {
 	const struct tw_cache_entry *entry = cache_pinned(recorder, key);
-	size_t told;
-	const void *bytes = tw_cache_entry_value(entry, &told);
+	size_t reported;
+	const void *bytes = tw_cache_entry_value(entry, &reported);
 
 	assert_non_null(bytes);
-	assert_int_equal(told, size);
+	assert_int_equal(reported, size);
 	assert_int_equal(memcmp(bytes, value, size), 0);
 	tw_cache_entry_release(entry);
 }
@@ -255,8 +255,8 @@ static void find_colliding(struct tw_cache *cache, uint64_t mask, uint64_t *keys
 	}
 }
 
-static void assert_collisions_are_told_apart(const struct variant *variant, uint64_t mask,
-					     size_t count)
+static void assert_collisions_are_distinguished(const struct variant *variant, uint64_t mask,
+						size_t count)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_open_with(variant, TW_HOUR, (struct tw_cache_options){.shards = 1});
@@ -285,11 +285,11 @@ static void assert_collisions_are_told_apart(const struct variant *variant, uint
 	cache_recorder_close(recorder);
 }
 
-static void keys_made_to_collide_are_told_apart(void **state)
+static void keys_made_to_collide_are_distinguished(void **state)
 {
 	/* These share one bucket of a table of 8192; then one tag and nearly one bucket. */
-	assert_collisions_are_told_apart(*state, 0x1fff, COLLIDING);
-	assert_collisions_are_told_apart(*state, UINT64_C(0xffff000000000003), 60);
+	assert_collisions_are_distinguished(*state, 0x1fff, COLLIDING);
+	assert_collisions_are_distinguished(*state, UINT64_C(0xffff000000000003), 60);
 }
 
 /* Usual sizes take a shorter path. */
@@ -323,7 +323,7 @@ static void bytes_of_any_size_are_copied(void **state)
 }
 
 /* With the secret the first product can be made 0: then the hash does not depend on the key. */
-static void keys_of_one_hash_are_told_apart(void **state)
+static void keys_of_one_hash_are_distinguished(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
@@ -541,10 +541,10 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(keys_of_all_sizes_are_found),
 	TEST_CACHE(values_of_all_sizes_come_back_whole_or_cut_to_the_buffer),
 	TEST_CACHE(key_and_size_may_be_in_one_place),
-	TEST_CACHE(keys_made_to_collide_are_told_apart),
+	TEST_CACHE(keys_made_to_collide_are_distinguished),
 	cmocka_unit_test(keys_of_usual_size_have_the_hash_of_any),
 	cmocka_unit_test(bytes_of_any_size_are_copied),
-	TEST_CACHE(keys_of_one_hash_are_told_apart),
+	TEST_CACHE(keys_of_one_hash_are_distinguished),
 	TEST_CACHE(many_keys_are_got_at_once),
 	TEST_CACHE(each_visits_what_may_be_read_once),
 	TEST_CACHE(each_visits_none_that_expires_before_its_turn),

@@ -263,7 +263,7 @@ static void free_where_threads_end(void *value, size_t value_size, void *context
 	++*frees;
 }
 
-static void *destroy_and_tell(void *argument)
+static void *destroy_and_signal(void *argument)
 {
 	struct source *source = argument;
 
@@ -290,7 +290,7 @@ static void thread_cancelled_while_a_value_is_freed_leaves_no_take_behind(void *
 	pthread_join(thread, NULL);
 	assert_int_equal(frees, 1);
 	/* A take that still counted would make this wait for ever. */
-	pthread_create(&thread, NULL, destroy_and_tell, &source);
+	pthread_create(&thread, NULL, destroy_and_signal, &source);
 	for (int i = 0; i < 10000; i++) {
 		/* seq_cst: a test's signal. */
 		if (atomic_load_explicit(&source.begun, memory_order_seq_cst) != 0)

@@ -190,7 +190,7 @@ static void change_one(struct world *world)
 }
 
 /* Checks without any lookup that exactly the expired entries are gone. */
-static void assert_as_many_as_live(struct world *world)
+static void assert_only_live_are_left(struct world *world)
 {
 	tw_duration now = tw_now(world->recorder->wheel);
 	/* A deadline between two ticks counts for the second; a lookup may remove it earlier. */
@@ -221,7 +221,7 @@ static void entries_leave_in_their_tick(void **state)
 		for (int i = 0; i < CHANGES; i++)
 			change_one(world);
 		cache_pass(world->recorder, random_between(&world->random, 1, most));
-		assert_as_many_as_live(world);
+		assert_only_live_are_left(world);
 	}
 	cache_recorder_close(world->recorder);
 	free(world);
@@ -233,7 +233,7 @@ static void keys_of_one_hash_leave_each_in_its_tick(void **state)
 	enum { COLLIDING = 40 };
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 	struct tw_cache *cache = recorder->cache;
-	/* See keys_of_one_hash_are_told_apart in test_calls.c. */
+	/* See keys_of_one_hash_are_distinguished in test_calls.c. */
 	uint64_t key[2] = {cache->shared.seed.words[2], 0};
 
 	for (key[1] = 0; key[1] < COLLIDING; key[1]++)
@@ -262,7 +262,7 @@ static void throw_filed_away(struct shard *shard)
 	turn_lock_let_go(&shard->lock);
 }
 
-static void key_that_is_set_while_all_is_filed_anew_is_filed(void **state)
+static void key_that_is_set_while_all_is_filed_again_is_filed(void **state)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 	struct shard *shard = &recorder->cache->shards[0];
@@ -286,7 +286,7 @@ static void key_that_is_set_while_all_is_filed_anew_is_filed(void **state)
 }
 
 /* It is false later too, for entries without a deadline meanwhile. */
-static void key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later(void **state)
+static void key_that_is_set_for_ever_while_all_is_filed_again_is_filed_later(void **state)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 	struct shard *shard = &recorder->cache->shards[0];
@@ -334,9 +334,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(entries_leave_in_their_tick),
 	TEST_CACHE(keys_of_one_hash_leave_each_in_its_tick),
 	TEST_IN(levels_inline, table_of_a_cache_that_was_large_becomes_small),
-	TEST_CACHE(key_that_is_set_while_all_is_filed_anew_is_filed),
+	TEST_CACHE(key_that_is_set_while_all_is_filed_again_is_filed),
 	TEST_IN(levels_inline, filing_again_ends_without_calls),
-	TEST_CACHE(key_that_is_set_for_ever_while_all_is_filed_anew_is_filed_later),
+	TEST_CACHE(key_that_is_set_for_ever_while_all_is_filed_again_is_filed_later),
 	cmocka_unit_test(entries_leave_in_centuries_of_microseconds),
 };
 

@@ -90,7 +90,7 @@ static void entry_expires_though_the_wheel_has_no_room(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void removals_are_told_though_the_wheel_has_no_room(void **state)
+static void removals_are_reported_though_the_wheel_has_no_room(void **state)
 {
 	static const char *const keys[] = {"a", "b", "c"};
 	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_FAIL);
@@ -112,7 +112,7 @@ struct filling {
 	int calls;
 };
 
-static void fill_when_told(void *context, const struct tw_cache_stats *stats)
+static void fill_on_stats(void *context, const struct tw_cache_stats *stats)
 {
 	struct filling *filling = context;
 
@@ -130,7 +130,7 @@ static void statistics_go_on_though_their_run_fills_the_queue(void **state)
 	options.on_remove = NULL;
 	options.shards = 1;
 	options.context = &filling;
-	options.on_stats = fill_when_told;
+	options.on_stats = fill_on_stats;
 	options.stats_interval = 10 * INTERVAL;
 	cache_recorder_start(recorder, TW_HOUR, &options);
 	for (int i = 1; i <= STATS_TIMES; i++) {
@@ -363,8 +363,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_workers, cache_is_made_though_the_wheel_has_no_room),
 	TEST_IN(levels_inline, entry_expires_though_the_wheel_has_no_room),
 	TEST_IN(levels_workers, entry_expires_though_the_wheel_has_no_room),
-	TEST_IN(levels_inline, removals_are_told_though_the_wheel_has_no_room),
-	TEST_IN(levels_workers, removals_are_told_though_the_wheel_has_no_room),
+	TEST_IN(levels_inline, removals_are_reported_though_the_wheel_has_no_room),
+	TEST_IN(levels_workers, removals_are_reported_though_the_wheel_has_no_room),
 	TEST_IN(levels_inline, statistics_go_on_though_their_run_fills_the_queue),
 	TEST_CACHE(cache_needs_no_place),
 	TEST_CACHE(nothing_of_a_cache_reaches_a_function_of_its_wheel),

@@ -285,7 +285,7 @@ static void key_is_not_found(struct outcome outcome)
 }
 
 /* 11 of 86 filings are needed: with one entry fewer the shard files all again, in the call. */
-static void what_is_filed_anew_may_be_found_expired_meanwhile(void **state)
+static void what_is_filed_again_may_be_found_expired_meanwhile(void **state)
 {
 	trial_run((struct trial){.call = delete_another,
 				 .judge = key_is_not_found,
@@ -300,7 +300,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, touch_finds_nothing_that_a_walk_has_found_expired),
 	TEST_IN(levels_inline, replace_finds_nothing_that_a_lookup_has_found_expired),
 	TEST_IN(levels_inline, delete_finds_nothing_that_a_lookup_has_found_expired),
-	TEST_IN(levels_inline, what_is_filed_anew_may_be_found_expired_meanwhile),
+	TEST_IN(levels_inline, what_is_filed_again_may_be_found_expired_meanwhile),
 	TEST_IN(levels_inline, key_that_is_set_to_a_heavier_value_is_found_meanwhile),
 };
 

@@ -29,7 +29,7 @@ static void entry_that_is_not_looked_up_expires_before_its_lifetime_ends(void **
 	cache_recorder_close(recorder);
 }
 
-static void each_lookup_starts_the_idle_time_anew_until_the_lifetime_ends(void **state)
+static void each_lookup_restarts_the_idle_time_until_the_lifetime_ends(void **state)
 {
 	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL);
 
@@ -314,7 +314,7 @@ static void negative_jitter_is_none(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(entry_that_is_not_looked_up_expires_before_its_lifetime_ends),
-	TEST_CACHE(each_lookup_starts_the_idle_time_anew_until_the_lifetime_ends),
+	TEST_CACHE(each_lookup_restarts_the_idle_time_until_the_lifetime_ends),
 	TEST_CACHE(idle_time_counts_from_the_last_lookup_exactly),
 	TEST_CACHE(lifetime_shorter_than_the_idle_time_holds),
 	TEST_CACHE(idle_time_counts_from_the_last_lookup_within_a_lifetime_too),

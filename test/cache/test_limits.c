@@ -201,7 +201,7 @@ static void first_limit_finds_all_entries(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void shards_are_as_many_as_the_limits_fill(void **state)
+static void number_of_shards_follows_from_the_limits(void **state)
 {
 	static const struct tw_cache_options limits[] = {
 		{.max_entries = 0},
@@ -222,8 +222,8 @@ static void shards_are_as_many_as_the_limits_fill(void **state)
 }
 
 /* Returns the value as its own weight. */
-static uint64_t weigh_as_told(void *context, const void *key, size_t key_size, const void *value,
-			      size_t value_size)
+static uint64_t weigh_by_value(void *context, const void *key, size_t key_size, const void *value,
+			       size_t value_size)
 {
 	uint64_t weight;
 
@@ -239,7 +239,7 @@ static void adopted_value_without_a_weight_is_weighed(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR,
-		(struct tw_cache_options){.max_bytes = 1000, .weigh = weigh_as_told});
+		(struct tw_cache_options){.max_bytes = 1000, .weigh = weigh_by_value});
 	struct tw_cache *cache = recorder->cache;
 	uint64_t weight = 70;
 
@@ -546,7 +546,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(set_of_much_keeps_the_limit),
 	TEST_CACHE(limit_may_come_and_go),
 	TEST_CACHE(first_limit_finds_all_entries),
-	TEST_CACHE(shards_are_as_many_as_the_limits_fill),
+	TEST_CACHE(number_of_shards_follows_from_the_limits),
 	TEST_CACHE(shards_keep_their_shares_of_a_limit_by_weight),
 	TEST_CACHE(adopted_value_without_a_weight_is_weighed),
 	TEST_CACHE(bytes_are_back_to_nothing_after_each_of_a_hundred_rounds),

@@ -187,7 +187,7 @@ static void absence_is_kept_for_its_own_time(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void absence_reaches_all_who_wait(void **state)
+static void absence_reaches_all_waiters(void **state)
 {
 	struct load load;
 	struct cache_recorder *recorder = open_negative(*state, &load.source);
@@ -411,7 +411,7 @@ static int weigh_visited(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-static void counts_are_exact_whoever_took(void **state)
+static void counts_of_concurrent_takes_are_exact(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct counting counting = {.cache = recorder->cache};
@@ -441,7 +441,7 @@ static void *destroy_run(void *argument)
 	return NULL;
 }
 
-static void destroy_wakes_who_waits_and_waits_for_the_load(void **state)
+static void destroy_wakes_waiters_and_waits_for_the_load(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct load load;
@@ -507,15 +507,15 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(value_too_heavy_is_given_and_not_kept),
 	TEST_CACHE(loads_keep_the_limit),
 	TEST_CACHE(absence_is_kept_for_its_own_time),
-	TEST_CACHE(absence_reaches_all_who_wait),
+	TEST_CACHE(absence_reaches_all_waiters),
 	TEST_CACHE(absence_gives_way_to_a_value),
 	TEST_CACHE(absence_is_nobodys_value),
 	TEST_CACHE(absence_is_not_kept_unless_asked_for),
 	TEST_CACHE(loaded_value_may_be_empty),
 	TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
 	TEST_CACHE(value_of_a_failed_load_is_freed),
-	TEST_IN(levels_threads, counts_are_exact_whoever_took),
-	TEST_CACHE(destroy_wakes_who_waits_and_waits_for_the_load),
+	TEST_IN(levels_threads, counts_of_concurrent_takes_are_exact),
+	TEST_CACHE(destroy_wakes_waiters_and_waits_for_the_load),
 };
 
 TEST_PROGRAM(tests)

@@ -74,7 +74,7 @@ static void peek_leaves_a_sliding_lifetime_alone(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void remaining_lifetime_is_told_by_key(void **state)
+static void remaining_lifetime_is_returned_by_key(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct tw_cache *cache = recorder->cache;
@@ -303,7 +303,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(peek_finds_what_may_be_read_and_counts_nothing),
 	TEST_CACHE(peek_is_no_use),
 	TEST_CACHE(peek_leaves_a_sliding_lifetime_alone),
-	TEST_CACHE(remaining_lifetime_is_told_by_key),
+	TEST_CACHE(remaining_lifetime_is_returned_by_key),
 	TEST_CACHE(absence_is_neither_seen_nor_alive),
 	TEST_CACHE(count_is_that_of_the_statistics),
 	TEST_CACHE(bad_arguments_of_looks_are_refused),

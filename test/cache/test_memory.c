@@ -360,7 +360,7 @@ static void adopted_values_stay_where_pages_are_emptied(void **state)
 	assert_int_equal(atomic_load_explicit(&freed, memory_order_relaxed), KEYS / ADOPTED_EVERY);
 }
 
-static void statistics_tell_where_memory_is(void **state)
+static void statistics_show_where_memory_is(void **state)
 {
 	enum { KEYS = 10000, VALUE = 192 };
 	struct tw_cache *cache = open_limited(0, TW_POLICY_LRU, 0);
@@ -405,7 +405,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(sleeping_reader_holds_what_was_there_once),
 	cmocka_unit_test(readers_hold_nothing_when_they_have_left),
 	cmocka_unit_test(adopted_values_stay_where_pages_are_emptied),
-	cmocka_unit_test(statistics_tell_where_memory_is),
+	cmocka_unit_test(statistics_show_where_memory_is),
 };
 
 TEST_PROGRAM(tests)

@@ -577,7 +577,7 @@ static void *setter_run(void *argument)
 	return NULL;
 }
 
-static void limit_holds_for_all_shards_together_whoever_sets(void **state)
+static void limit_holds_for_all_shards_together(void **state)
 {
 	enum { SETTERS = 4 };
 	struct cache_recorder *recorder = cache_recorder_open_quiet(
@@ -687,7 +687,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(memory_of_the_evicted_shrinks_with_the_limit),
 	TEST_CACHE(value_as_heavy_as_the_limit_fits_alone),
 	TEST_CACHE(value_too_heavy_is_refused_and_leaves_the_old_one),
-	TEST_CACHE(limit_holds_for_all_shards_together_whoever_sets),
+	TEST_CACHE(limit_holds_for_all_shards_together),
 };
 
 TEST_PROGRAM(tests)

@@ -34,7 +34,7 @@ static uint64_t loads_ended(struct cache_recorder *recorder)
 	return cache_stats(recorder).load_time.count;
 }
 
-static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+static void be_answered(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
 	assert_status(status, TW_OK);
 	assert_value(entry, context);
@@ -91,7 +91,8 @@ static void look(struct cache_recorder *recorder, enum look how, const char *key
 		assert_status(tw_cache_take(cache, key, strlen(key), NULL, NULL, 0, &entry), TW_OK);
 		break;
 	case LOOK_ASYNC:
-		assert_status(tw_cache_take_async(cache, key, strlen(key), be_told, value), TW_OK);
+		assert_status(tw_cache_take_async(cache, key, strlen(key), be_answered, value),
+			      TW_OK);
 		break;
 	case LOOK_TAKE_MANY:
 		assert_status(tw_cache_take_many(cache, &taking, 1, load_none, NULL, 0, NULL),
@@ -107,7 +108,7 @@ static void look(struct cache_recorder *recorder, enum look how, const char *key
 	tw_cache_entry_release(entry);
 }
 
-static void old_value_is_given_and_loaded_anew(void **state)
+static void old_value_is_given_and_reloaded(void **state)
 {
 	for (int how = 0; how < LOOKS; how++) {
 		struct source source;
@@ -163,7 +164,7 @@ static enum tw_cache_verdict keep(void *context, const struct tw_cache_entry *en
 	return TW_CACHE_KEEP;
 }
 
-static void who_only_looks_in_has_nothing_loaded(void **state)
+static void peeks_load_nothing(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -315,12 +316,13 @@ static void loads_that_are_waited_for_come_before_reloads(void **state)
 	stats = cache_stats(recorder);
 	assert_int_equal(stats.loads_running, 1);
 	assert_int_equal(stats.loads_waiting, 3);
-	assert_status(tw_cache_take_async(recorder->cache, "new", 3, be_told, "loaded"), TW_OK);
+	assert_status(tw_cache_take_async(recorder->cache, "new", 3, be_answered, "loaded"), TW_OK);
 	WAIT_UNTIL(cache_get(recorder, "new") == TW_OK);
 	/* A reload with waiters is one of these. */
 	cache_pass(recorder, INTERVAL);
 	assert_holds_none(recorder, "short");
-	assert_status(tw_cache_take_async(recorder->cache, "short", 5, be_told, "loaded"), TW_OK);
+	assert_status(tw_cache_take_async(recorder->cache, "short", 5, be_answered, "loaded"),
+		      TW_OK);
 	WAIT_UNTIL(cache_get(recorder, "short") == TW_OK);
 	assert_int_equal(source.loads, 3);
 	assert_int_equal(cache_stats(recorder).loads_waiting, 2);
@@ -353,7 +355,8 @@ static void reload_that_is_waited_for_keeps_its_place(void **state)
 	cache_set_for(recorder, "hot", "old", OLD + INTERVAL);
 	cache_pass(recorder, OLD);
 	source.gated = true;
-	assert_status(tw_cache_take_async(recorder->cache, "first", 5, be_told, "loaded"), TW_OK);
+	assert_status(tw_cache_take_async(recorder->cache, "first", 5, be_answered, "loaded"),
+		      TW_OK);
 	gate_await(&source.gate);
 	source.gated = false;
 	assert_holds(recorder, "hot", "old");
@@ -367,7 +370,7 @@ static void reload_that_is_waited_for_keeps_its_place(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void so_many_reloads_run_and_no_more(void **state)
+static void no_more_reloads_run_than_allowed(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_refreshing(
@@ -383,7 +386,7 @@ static void so_many_reloads_run_and_no_more(void **state)
 	assert_holds(recorder, "c", "c");
 	source.gated = false;
 	/* Loads with waiters are not counted. */
-	assert_status(tw_cache_take_async(recorder->cache, "d", 1, be_told, "loaded"), TW_OK);
+	assert_status(tw_cache_take_async(recorder->cache, "d", 1, be_answered, "loaded"), TW_OK);
 	WAIT_UNTIL(cache_get(recorder, "d") == TW_OK);
 	assert_int_equal(source.loads, 3);
 	assert_holds(recorder, "c", "c");
@@ -465,7 +468,7 @@ static void count_freed(void *value, size_t size, void *context)
 }
 
 /* This entry has every optional field before its key. */
-static void adopted_weighed_and_sliding_value_is_loaded_anew(void **state)
+static void adopted_weighed_and_sliding_value_is_reloaded(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_refreshing(
@@ -488,7 +491,7 @@ static void adopted_weighed_and_sliding_value_is_loaded_anew(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void keys_set_together_are_not_loaded_anew_together(void **state)
+static void keys_set_together_are_not_reloaded_together(void **state)
 {
 	enum { COUNT = 100 };
 	struct source source;
@@ -653,18 +656,18 @@ static void no_reload_brings_back_what_was_there_before(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_CACHE(old_value_is_given_and_loaded_anew),
-	TEST_CACHE(who_only_looks_in_has_nothing_loaded),
+	TEST_CACHE(old_value_is_given_and_reloaded),
+	TEST_CACHE(peeks_load_nothing),
 	TEST_CACHE(failed_reload_leaves_the_old_value_and_is_tried_ever_later),
 	TEST_CACHE(set_and_delete_win_over_a_reload),
 	TEST_CACHE(reload_that_waits_is_not_done_for_what_was_set),
 	TEST_CACHE(loads_that_are_waited_for_come_before_reloads),
 	TEST_CACHE(reload_that_is_waited_for_keeps_its_place),
-	TEST_CACHE(so_many_reloads_run_and_no_more),
+	TEST_CACHE(no_more_reloads_run_than_allowed),
 	TEST_CACHE(value_that_the_source_has_no_more_leaves),
 	TEST_CACHE(take_of_what_expires_meanwhile_waits_for_the_reload),
-	TEST_CACHE(adopted_weighed_and_sliding_value_is_loaded_anew),
-	TEST_CACHE(keys_set_together_are_not_loaded_anew_together),
+	TEST_CACHE(adopted_weighed_and_sliding_value_is_reloaded),
+	TEST_CACHE(keys_set_together_are_not_reloaded_together),
 	TEST_CACHE(refreshing_may_be_as_far_off_as_the_clocks_end),
 	cmocka_unit_test(bad_options_of_refreshing_are_refused),
 	TEST_CACHE(stop_and_destroy_end_reloads),

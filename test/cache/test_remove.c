@@ -58,7 +58,7 @@ static void each_removal_has_its_cause(void **state)
 }
 
 /* It is past its deadline, before its timer's tick: every removal has the cause expired. */
-static void entry_past_its_deadline_has_expired_whoever_removes_it(void **state)
+static void entry_past_its_deadline_always_has_expired(void **state)
 {
 	static const char *const keys[] = {"set", "delete", "add", "clear", "adopt"};
 	static char adopted[] = "new";
@@ -101,7 +101,7 @@ static void causes_and_entries_make_inserts_after_any_calls(void **state)
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, 50 * INTERVAL, (struct tw_cache_options){.max_entries = 60});
 	struct random random = random_from(seed_choose(), 1);
-	uint64_t told;
+	uint64_t reported;
 
 	for (int i = 0; i < TEST_SHARE_OF(60000); i++) {
 		char key[8];
@@ -119,10 +119,10 @@ static void causes_and_entries_make_inserts_after_any_calls(void **state)
 		if (random_once_in(&random, 100)) {
 			cache_settle(recorder);
 			assert_balanced(recorder->cache);
-			told = removal_count(recorder);
-			assert_int_equal(cache_stats(recorder).notified, told);
+			reported = removal_count(recorder);
+			assert_int_equal(cache_stats(recorder).notified, reported);
 			assert_int_equal(cache_stats(recorder).inserts,
-					 told + cache_stats(recorder).entries);
+					 reported + cache_stats(recorder).entries);
 		}
 	}
 	for (int cause = TW_CAUSE_EXPLICIT; cause <= TW_CAUSE_EXPIRED; cause++)
@@ -344,42 +344,42 @@ static void listener_is_refused_too_and_nothing_waits(void **state)
 	cache_recorder_close(recorder);
 }
 
-struct told {
+struct reports {
 	int times;
 	struct tw_cache_stats last;
 };
 
-static void tell(void *context, const struct tw_cache_stats *stats)
+static void note_stats(void *context, const struct tw_cache_stats *stats)
 {
-	struct told *told = context;
+	struct reports *reports = context;
 
-	told->times++;
-	told->last = *stats;
+	reports->times++;
+	reports->last = *stats;
 }
 
-static void statistics_are_told_at_their_interval(void **state)
+static void statistics_are_reported_at_their_interval(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_create(*state);
 	struct tw_cache_options options = cache_recorder_options(recorder);
-	struct told told = {0};
+	struct reports reports = {0};
 
-	options.context = &told;
+	options.context = &reports;
 	options.on_remove = NULL;
-	options.on_stats = tell;
+	options.on_stats = note_stats;
 	cache_recorder_start(recorder, TW_HOUR, &options);
 	cache_set(recorder, "key", "value");
 	assert_holds(recorder, "key", "value");
 	assert_holds_none(recorder, "none");
 	cache_pass(recorder, TW_MINUTE - 1);
-	assert_int_equal(told.times, 0);
+	assert_int_equal(reports.times, 0);
 	cache_pass(recorder, 1 + INTERVAL);
-	assert_int_equal(told.times, 1);
-	assert_int_equal(told.last.hits, 1);
-	assert_int_equal(told.last.misses, 1);
-	assert_int_equal(told.last.entries, 1);
+	assert_int_equal(reports.times, 1);
+	assert_int_equal(reports.last.hits, 1);
+	assert_int_equal(reports.last.misses, 1);
+	assert_int_equal(reports.last.entries, 1);
 	cache_pass(recorder, TW_MINUTE);
 	cache_pass(recorder, TW_MINUTE);
-	assert_int_equal(told.times, 3);
+	assert_int_equal(reports.times, 3);
 	cache_recorder_close(recorder);
 }
 
@@ -406,7 +406,7 @@ static void two_caches_share_a_wheel_and_one_is_destroyed(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void destroy_tells_of_all_though_the_wheel_is_stopped(void **state)
+static void destroy_reports_all_though_the_wheel_is_stopped(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -623,7 +623,7 @@ static void cache_with_its_own_wheel_leaves_no_thread(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(each_removal_has_its_cause),
-	TEST_CACHE(entry_past_its_deadline_has_expired_whoever_removes_it),
+	TEST_CACHE(entry_past_its_deadline_always_has_expired),
 	TEST_CACHE(flush_waits_for_removals_that_are_under_way),
 	TEST_IN(levels_threads, flush_waits_for_what_left_before_it_though_others_leave),
 	TEST_IN(levels_threads, flush_waits_no_longer_than_the_pool_takes),
@@ -636,9 +636,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(listener_that_sleeps_blocks_no_call_and_no_expiry),
 	TEST_POOL(sets_are_refused_while_the_listener_is_far_behind),
 	TEST_CACHE(listener_is_refused_too_and_nothing_waits),
-	TEST_CACHE(statistics_are_told_at_their_interval),
+	TEST_CACHE(statistics_are_reported_at_their_interval),
 	TEST_CACHE(two_caches_share_a_wheel_and_one_is_destroyed),
-	TEST_CACHE(destroy_tells_of_all_though_the_wheel_is_stopped),
+	TEST_CACHE(destroy_reports_all_though_the_wheel_is_stopped),
 	TEST_CACHE(drained_wheel_loses_no_expiry),
 	cmocka_unit_test(cache_with_its_own_wheel_leaves_no_thread),
 };

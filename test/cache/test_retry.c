@@ -23,21 +23,21 @@ static struct cache_recorder *open_pausing(void *state, struct source *source,
 	return cache_recorder_open_with(state, LIFE, more);
 }
 
-struct told {
-	atomic_bool is_told;
+struct outcome {
+	atomic_bool is_answered;
 	enum tw_status status;
 	char value[8];
 };
 
-static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+static void be_answered(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
-	struct told *told = context;
+	struct outcome *outcome = context;
 	size_t size;
 
-	told->status = status;
+	outcome->status = status;
 	if (entry)
-		memcpy(told->value, tw_cache_entry_value(entry, &size), 3);
-	atomic_store(&told->is_told, true);
+		memcpy(outcome->value, tw_cache_entry_value(entry, &size), 3);
+	atomic_store(&outcome->is_answered, true);
 }
 
 static enum tw_status fail_many(void *loads, struct tw_cache_missing *missing, size_t n)
@@ -53,7 +53,7 @@ static void assert_all_end(struct cache_recorder *recorder, struct source *sourc
 {
 	struct tw_cache_taking item = {.key = "key", .key_size = 3};
 	const struct tw_cache_entry *entry;
-	struct told told = {.status = TW_OK};
+	struct outcome outcome = {.status = TW_OK};
 	int before = source->loads;
 	int many = 0;
 
@@ -62,10 +62,10 @@ static void assert_all_end(struct cache_recorder *recorder, struct source *sourc
 	if (entry)
 		assert_value(entry, value);
 	tw_cache_entry_release(entry);
-	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &told), TW_OK);
-	WAIT_UNTIL(atomic_load(&told.is_told));
-	assert_int_equal(told.status, status);
-	assert_string_equal(told.value, value ? value : "");
+	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_answered, &outcome), TW_OK);
+	WAIT_UNTIL(atomic_load(&outcome.is_answered));
+	assert_int_equal(outcome.status, status);
+	assert_string_equal(outcome.value, value ? value : "");
 	assert_status(
 		tw_cache_take_many(recorder->cache, &item, 1, fail_many, &many, TW_FOREVER, NULL),
 		TW_OK);

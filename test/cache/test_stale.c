@@ -220,19 +220,19 @@ static void old_values_make_room_before_live_ones(void **state)
 	}
 }
 
-struct told {
+struct outcome {
 	atomic_int times;
 	enum tw_status status;
 	const struct tw_cache_entry *entry;
 };
 
-static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+static void be_answered(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
-	struct told *told = context;
+	struct outcome *outcome = context;
 
-	told->status = status;
-	told->entry = entry ? tw_cache_entry_pin(entry) : NULL;
-	atomic_fetch_add(&told->times, 1);
+	outcome->status = status;
+	outcome->entry = entry ? tw_cache_entry_pin(entry) : NULL;
+	atomic_fetch_add(&outcome->times, 1);
 }
 
 static enum tw_status fail_many(void *argument, struct tw_cache_missing *missing, size_t n)
@@ -248,7 +248,7 @@ static void takes_of_all_kinds_are_given_the_old_value(void **state)
 	struct source source;
 	struct cache_recorder *recorder = open_stale(
 		*state, (struct tw_cache_options){.load = source_load, .load_context = &source});
-	struct told told = {.times = 0};
+	struct outcome outcome = {.times = 0};
 	struct tw_cache_taking items[] = {{.key = "a", .key_size = 1}, {.key = "x", .key_size = 1}};
 	struct taker takers[TAKERS];
 	struct taker first;
@@ -265,11 +265,11 @@ static void takes_of_all_kinds_are_given_the_old_value(void **state)
 	assert_value(items[0].entry, "a");
 	tw_cache_entry_release(items[0].entry);
 	assert_status(items[1].status, TW_SYSTEM);
-	assert_status(tw_cache_take_async(recorder->cache, "b", 1, be_told, &told), TW_OK);
-	WAIT_UNTIL(atomic_load(&told.times) == 1);
-	assert_status(told.status, TW_STALE);
-	assert_value(told.entry, "b");
-	tw_cache_entry_release(told.entry);
+	assert_status(tw_cache_take_async(recorder->cache, "b", 1, be_answered, &outcome), TW_OK);
+	WAIT_UNTIL(atomic_load(&outcome.times) == 1);
+	assert_status(outcome.status, TW_STALE);
+	assert_value(outcome.entry, "b");
+	tw_cache_entry_release(outcome.entry);
 	/* Takes that wait for another's load get it, too. */
 	taker_start_load(&first, recorder, "c", &source);
 	start_waiters(takers, recorder, "c", &source);
@@ -328,14 +328,15 @@ static void take_that_times_out_is_given_the_old_value(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-#define assert_told(told, status) assert_told_(told, status, __FILE__, __LINE__)
-static void assert_told_(struct told *told, enum tw_status status, const char *file, int line)
+#define assert_answered(outcome, status) assert_answered_(outcome, status, __FILE__, __LINE__)
+static void assert_answered_(struct outcome *outcome, enum tw_status status, const char *file,
+			     int line)
 {
-	WAIT_UNTIL(atomic_load(&told->times) > 0);
-	_assert_int_equal(atomic_load(&told->times), 1, file, line);
-	_assert_string_equal(tw_status_name(told->status), tw_status_name(status), file, line);
-	tw_cache_entry_release(told->entry);
-	told->entry = NULL;
+	WAIT_UNTIL(atomic_load(&outcome->times) > 0);
+	_assert_int_equal(atomic_load(&outcome->times), 1, file, line);
+	_assert_string_equal(tw_status_name(outcome->status), tw_status_name(status), file, line);
+	tw_cache_entry_release(outcome->entry);
+	outcome->entry = NULL;
 }
 
 /* Each take ends at its own time-out, many at once, and none twice. */
@@ -347,9 +348,9 @@ static void take_without_waiting_has_a_time_out(void **state)
 		open_stale(*state, (struct tw_cache_options){.load = source_load,
 							     .load_context = &source,
 							     .load_timeout = TIMEOUT});
-	static struct told early[MANY];
-	struct told late[2] = {{.times = 0}, {.times = 0}};
-	struct told last = {.times = 0};
+	static struct outcome early[MANY];
+	struct outcome late[2] = {{.times = 0}, {.times = 0}};
+	struct outcome last = {.times = 0};
 
 	memset(early, 0, sizeof(early));
 	source_open(&source, "new");
@@ -358,30 +359,31 @@ static void take_without_waiting_has_a_time_out(void **state)
 	cache_pass(recorder, LIFE);
 	for (int i = 0; i < MANY; i++)
 		assert_status(tw_cache_take_async(recorder->cache, i % 2 == 0 ? "old" : "none",
-						  i % 2 == 0 ? 3 : 4, be_told, &early[i]),
+						  i % 2 == 0 ? 3 : 4, be_answered, &early[i]),
 			      TW_OK);
 	gate_await(&source.gate);
 	gate_await(&source.gate);
 	cache_pass(recorder, TIMEOUT / 2);
-	assert_status(tw_cache_take_async(recorder->cache, "old", 3, be_told, &late[0]), TW_OK);
-	assert_status(tw_cache_take_async(recorder->cache, "none", 4, be_told, &late[1]), TW_OK);
+	assert_status(tw_cache_take_async(recorder->cache, "old", 3, be_answered, &late[0]), TW_OK);
+	assert_status(tw_cache_take_async(recorder->cache, "none", 4, be_answered, &late[1]),
+		      TW_OK);
 	cache_pass(recorder, TIMEOUT / 2 - INTERVAL);
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(early[i].times, 0);
 	cache_pass(recorder, 2 * INTERVAL);
 	for (int i = 0; i < MANY; i++)
-		assert_told(&early[i], i % 2 == 0 ? TW_STALE : TW_TIMED_OUT);
+		assert_answered(&early[i], i % 2 == 0 ? TW_STALE : TW_TIMED_OUT);
 	assert_int_equal(late[0].times + late[1].times, 0);
 	cache_pass(recorder, TIMEOUT / 2);
-	assert_told(&late[0], TW_STALE);
-	assert_told(&late[1], TW_TIMED_OUT);
+	assert_answered(&late[0], TW_STALE);
+	assert_answered(&late[1], TW_TIMED_OUT);
 	assert_int_equal(cache_stats(recorder).stale, MANY / 2 + 1);
 	assert_int_equal(cache_stats(recorder).wait_timeouts, MANY / 2 + 1);
 	/* The loads run on, and serve takes in time. */
-	assert_status(tw_cache_take_async(recorder->cache, "none", 4, be_told, &last), TW_OK);
+	assert_status(tw_cache_take_async(recorder->cache, "none", 4, be_answered, &last), TW_OK);
 	gate_open(&source.gate);
 	gate_open(&source.gate);
-	assert_told(&last, TW_OK);
+	assert_answered(&last, TW_OK);
 	assert_int_equal(source.loads, 2);
 	WAIT_UNTIL(cache_get(recorder, "old") == TW_OK);
 	cache_pass(recorder, 2 * TIMEOUT);
@@ -397,22 +399,23 @@ static void stop_comes_before_time_outs(void **state)
 		open_stale(*state, (struct tw_cache_options){.load = source_load,
 							     .load_context = &source,
 							     .load_timeout = 2 * INTERVAL});
-	struct told told[3] = {{.times = 0}, {.times = 0}, {.times = 0}};
+	struct outcome outcome[3] = {{.times = 0}, {.times = 0}, {.times = 0}};
 
 	source_open(&source, "new");
 	source.gated = true;
 	for (int i = 0; i < 3; i++)
-		assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &told[i]),
-			      TW_OK);
+		assert_status(
+			tw_cache_take_async(recorder->cache, "key", 3, be_answered, &outcome[i]),
+			TW_OK);
 	gate_await(&source.gate);
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
 	for (int i = 0; i < 3; i++)
-		assert_told(&told[i], TW_CLOSED);
+		assert_answered(&outcome[i], TW_CLOSED);
 	assert_status(tw_advance(recorder->wheel, 4 * INTERVAL), TW_OK);
 	gate_open(&source.gate);
 	cache_recorder_close(recorder);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(told[i].times, 1);
+		assert_int_equal(outcome[i].times, 1);
 }
 
 static void bad_lengths_of_staleness_are_refused(void **state)

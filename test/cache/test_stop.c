@@ -115,7 +115,7 @@ static void takes_that_wait_are_woken_and_the_load_goes_on(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void entries_expire_and_are_told_of_after_the_stop(void **state)
+static void entries_expire_and_are_reported_after_the_stop(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *pinned;
@@ -260,7 +260,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(stopped_cache_answers_closed),
 	TEST_CACHE(sliding_cache_answers_closed_too),
 	TEST_CACHE(takes_that_wait_are_woken_and_the_load_goes_on),
-	TEST_CACHE(entries_expire_and_are_told_of_after_the_stop),
+	TEST_CACHE(entries_expire_and_are_reported_after_the_stop),
 	TEST_CACHE(listener_may_stop_its_cache),
 	TEST_CACHE(loader_may_stop_its_cache),
 	TEST_CACHE(threads_that_nobody_joins_end_with_the_cache),

@@ -58,7 +58,7 @@ static void many_takers_share_one_load(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void error_reaches_all_who_wait_and_nobody_after_them(void **state)
+static void error_reaches_all_waiters_and_no_later_take(void **state)
 {
 	static const enum tw_status errors[] = {TW_SYSTEM, TW_CLOSED, TW_TIMED_OUT,
 						(enum tw_status)4711, (enum tw_status) - 5};
@@ -244,7 +244,7 @@ static void *take_other(void *argument)
 	return NULL;
 }
 
-static void loader_that_takes_its_own_key_is_told_so(void **state)
+static void loader_that_takes_its_own_key_gets_an_error(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
@@ -390,7 +390,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(value_is_loaded_once_and_then_found),
 	TEST_CACHE(value_that_is_there_is_not_loaded),
 	TEST_CACHE(many_takers_share_one_load),
-	TEST_CACHE(error_reaches_all_who_wait_and_nobody_after_them),
+	TEST_CACHE(error_reaches_all_waiters_and_no_later_take),
 	TEST_CACHE(loader_that_gives_nothing_has_failed),
 	TEST_CACHE(empty_value_is_a_value),
 	TEST_CACHE(loader_that_ends_its_thread_has_failed),
@@ -398,7 +398,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(lifetime_of_a_loaded_value_counts_from_the_end_of_the_load),
 	TEST_CACHE(waiter_gives_up_at_its_own_limit),
 	TEST_CACHE(load_blocks_no_other_key_and_no_other_call),
-	TEST_CACHE(loader_that_takes_its_own_key_is_told_so),
+	TEST_CACHE(loader_that_takes_its_own_key_gets_an_error),
 	TEST_CACHE(loaders_that_wait_for_each_other_end_by_their_wait),
 	TEST_CACHE(loader_may_take_other_keys),
 	TEST_CACHE(flush_and_destroy_in_a_loader_do_nothing),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# Programs to read and to begin from: each is compiled against the public headers alone, as a user's
-# would be, and run by house/test_examples. Part of the Makefile.
+# Example programs: each is compiled against the public headers alone, as a user's would be, and run
+# by house/test_examples. Part of the Makefile.
 
 PACKAGES += libsqlite3-dev
 deps-ci: PACKAGES += libuv1-dev libevent-dev liburing-dev libglib2.0-dev libasio-dev

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# The tests that have allocations, threads and descriptors fail, and how many of them did. Part of
-# the Makefile.
+# These tests inject failures of allocations, threads and descriptors, and count them. Part of the
+# Makefile.
 
 FAULT_TESTS := $(filter %_faults,$(TEST_PROGRAMS) $(REDIS_TESTS))
 

@@ -238,7 +238,7 @@ static enum tw_status call_take_many(struct stage *stage)
 	return status;
 }
 
-static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+static void be_answered(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
 	(void)entry;
 	atomic_store((atomic_int *)context, (int)status);
@@ -246,15 +246,15 @@ static void be_told(void *context, enum tw_status status, const struct tw_cache_
 
 static enum tw_status call_take_async(struct stage *stage)
 {
-	atomic_int told;
+	atomic_int outcome;
 	enum tw_status status;
 
-	atomic_init(&told, -1);
-	status = tw_cache_take_async(stage->cache, "new", 3, be_told, &told);
+	atomic_init(&outcome, -1);
+	status = tw_cache_take_async(stage->cache, "new", 3, be_answered, &outcome);
 	stage->may_have_new = true;
 	if (status == TW_OK) {
-		WAIT_UNTIL(atomic_load(&told) >= 0);
-		status = (enum tw_status)atomic_load(&told);
+		WAIT_UNTIL(atomic_load(&outcome) >= 0);
+		status = (enum tw_status)atomic_load(&outcome);
 	}
 	return status;
 }

@@ -112,7 +112,7 @@ static void memory_may_run_out_at_any_allocation(void **state)
 struct run {
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
-	atomic_long told;
+	atomic_long removals;
 };
 
 static void count_removal(void *context, const struct tw_cache_entry *entry,
@@ -122,7 +122,7 @@ static void count_removal(void *context, const struct tw_cache_entry *entry,
 
 	(void)entry;
 	(void)cause;
-	atomic_fetch_add(&run->told, 1);
+	atomic_fetch_add(&run->removals, 1);
 }
 
 static void run_open_with(struct run *run, const struct tw_cache_options *options)
@@ -162,19 +162,19 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 	return tw_cache_load_copy(loading, "value", 5, TW_HOUR);
 }
 
-struct told {
+struct outcome {
 	enum tw_status status;
 	const struct tw_cache_entry *entry;
 	atomic_int times;
 };
 
-static void be_told(void *context, enum tw_status status, const struct tw_cache_entry *entry)
+static void be_answered(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
-	struct told *told = context;
+	struct outcome *outcome = context;
 
-	told->status = status;
-	told->entry = entry ? tw_cache_entry_pin(entry) : NULL;
-	atomic_fetch_add(&told->times, 1);
+	outcome->status = status;
+	outcome->entry = entry ? tw_cache_entry_pin(entry) : NULL;
+	atomic_fetch_add(&outcome->times, 1);
 }
 
 static enum tw_status create_with_own_wheel(struct tw_cache **cache)
@@ -248,7 +248,7 @@ static void entries_leave_without_memory(void **state)
 	end_faults();
 	assert_int_equal(stats.entries, 0);
 	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], KEYS - (KEYS + 2) / 3);
-	assert_int_equal(atomic_load(&run.told), KEYS);
+	assert_int_equal(atomic_load(&run.removals), KEYS);
 	run_close(&run);
 }
 
@@ -409,7 +409,7 @@ static enum tw_status load_without_memory(void *argument, const void *key, size_
 	return *size > 5 ? tw_cache_load_copy(loading, value, *size, 0) : TW_OK;
 }
 
-static void loader_is_told_that_there_is_no_memory_for_its_value(void **state)
+static void loader_sees_that_there_is_no_memory_for_its_value(void **state)
 {
 	static const size_t sizes[] = {0, 5, 4 << 20};
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -491,7 +491,7 @@ static void advance_by(void *argument)
 }
 
 /* The thread that drives the wheel reports removals and statistics. */
-static void removals_and_statistics_are_told_by_a_thread_without_memory(void **state)
+static void removals_and_statistics_are_reported_by_a_thread_without_memory(void **state)
 {
 	int calls = 0;
 	struct cache_recorder *recorder = cache_recorder_create(*state);
@@ -551,19 +551,19 @@ static void loader_is_replaced_when_there_are_threads_again(void **state)
 		*state, TW_HOUR,
 		(struct tw_cache_options){
 			.load = load_and_end_thread, .load_context = &loads, .loaders = 1});
-	struct told told = {.times = 0};
+	struct outcome outcome = {.times = 0};
 	size_t threads = count_threads();
 
-	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &told), TW_OK);
-	WAIT_UNTIL(atomic_load(&told.times) == 1);
-	assert_status(told.status, TW_LOAD_FAILED);
-	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_told, &told), TW_OK);
-	WAIT_UNTIL(atomic_load(&told.times) == 2);
+	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_answered, &outcome), TW_OK);
+	WAIT_UNTIL(atomic_load(&outcome.times) == 1);
+	assert_status(outcome.status, TW_LOAD_FAILED);
+	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_answered, &outcome), TW_OK);
+	WAIT_UNTIL(atomic_load(&outcome.times) == 2);
 	assert_true(fault_was_met());
-	assert_status(told.status, TW_OK);
-	assert_value(told.entry, "new");
+	assert_status(outcome.status, TW_OK);
+	assert_value(outcome.entry, "new");
 	WAIT_UNTIL(count_threads() == threads);
-	tw_cache_entry_release(told.entry);
+	tw_cache_entry_release(outcome.entry);
 	cache_recorder_close_balanced(recorder);
 }
 
@@ -579,9 +579,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(flush_ends_without_memory),
 	cmocka_unit_test(touch_without_memory_changes_nothing),
 	cmocka_unit_test(limits_hold_without_memory),
-	TEST_IN(levels_inline, loader_is_told_that_there_is_no_memory_for_its_value),
+	TEST_IN(levels_inline, loader_sees_that_there_is_no_memory_for_its_value),
 	TEST_IN(levels_inline, refresh_without_memory_is_for_the_next_lookup),
-	TEST_IN(levels_inline, removals_and_statistics_are_told_by_a_thread_without_memory),
+	TEST_IN(levels_inline, removals_and_statistics_are_reported_by_a_thread_without_memory),
 	TEST_IN(levels_inline, cache_is_destroyed_without_memory),
 	TEST_IN(levels_inline, loader_is_replaced_when_there_are_threads_again),
 };

@@ -17,9 +17,9 @@
 /* Returns false without memory. */
 static bool make_and_destroy(const char *zone)
 {
-	struct tw_cron_error error = {0};
+	struct tw_cron_error reported = {0};
 	struct tw_cron *cron = VALUE(1);
-	enum tw_status status = tw_cron_create(&cron, "30 2 * * *", zone, &error);
+	enum tw_status status = tw_cron_create(&cron, "30 2 * * *", zone, &reported);
 
 	end_faults();
 	if (status == TW_OK) {
@@ -28,7 +28,7 @@ static bool make_and_destroy(const char *zone)
 	}
 	assert_status(status, TW_NO_MEMORY);
 	assert_null(cron);
-	assert_string_equal(error.text, "out of memory");
+	assert_string_equal(reported.text, "out of memory");
 	return false;
 }
 
@@ -70,17 +70,17 @@ static void schedule_meets_the_failure_of_each_two_allocations(void **state)
 static void assert_unreadable(int error)
 {
 	struct tw_cron *cron = VALUE(1);
-	struct tw_cron_error told = {0};
+	struct tw_cron_error reported = {0};
 
 	errno = 0;
-	assert_status(tw_cron_create(&cron, "30 2 * * *", "Europe/Berlin", &told), TW_SYSTEM);
+	assert_status(tw_cron_create(&cron, "30 2 * * *", "Europe/Berlin", &reported), TW_SYSTEM);
 	assert_true(end_faults());
 	assert_int_equal(errno, error);
 	assert_null(cron);
-	assert_string_equal(told.text, "the zone's file can't be read");
+	assert_string_equal(reported.text, "the zone's file can't be read");
 }
 
-static void zone_that_cannot_be_read_is_refused_and_errno_tells_why(void **state)
+static void zone_that_cannot_be_read_is_refused_and_errno_says_why(void **state)
 {
 	(void)state;
 	fail_descriptor(1);
@@ -94,13 +94,13 @@ static void zone_that_cannot_be_read_is_refused_and_errno_tells_why(void **state
 static void zone_that_ends_before_its_size_is_refused(void **state)
 {
 	struct tw_cron *cron;
-	struct tw_cron_error told = {0};
+	struct tw_cron_error reported = {0};
 
 	(void)state;
 	fail_calls("read", 0);
-	assert_status(tw_cron_create(&cron, "30 2 * * *", "Europe/Berlin", &told), TW_INVALID);
+	assert_status(tw_cron_create(&cron, "30 2 * * *", "Europe/Berlin", &reported), TW_INVALID);
 	assert_true(end_faults());
-	assert_string_equal(told.text, "the zone's file changes");
+	assert_string_equal(reported.text, "the zone's file changes");
 }
 
 static void interrupted_read_of_a_zone_is_made_again(void **state)
@@ -114,7 +114,7 @@ static void interrupted_read_of_a_zone_is_made_again(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(schedule_without_memory_is_refused),
 	cmocka_unit_test(schedule_meets_the_failure_of_each_two_allocations),
-	cmocka_unit_test(zone_that_cannot_be_read_is_refused_and_errno_tells_why),
+	cmocka_unit_test(zone_that_cannot_be_read_is_refused_and_errno_says_why),
 	cmocka_unit_test(zone_that_ends_before_its_size_is_refused),
 	cmocka_unit_test(interrupted_read_of_a_zone_is_made_again),
 };

@@ -30,6 +30,14 @@ src/runtime/
 src/cache/
 src/twr/
 src/redis/
+bench/costs/
+bench/support/
+test/cache/
+test/cxx/
+test/examples/
+test/faults/
+test/long/
+test/support/
 "
 COUNTS=test/house/comment_counts
 

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The README's commands work where nothing is installed: debian.sh SUITE... builds a Debian of each
+# Tests that the README's commands work in a fresh system: debian.sh SUITE... builds a Debian of each
 # suite with mmdebstrap, in a temporary folder, clones this commit into it and runs them there, as
-# root. $MIRROR is a mirror of Debian's, if not the usual one; proxies, and whether days are
-# checked, are as in this machine's apt. All that is said goes to $BUILD/debians. For a night. The
+# root. $MIRROR is a mirror of Debian, if not the usual one; proxies, and whether dates are
+# checked, are taken from this machine's apt. All output goes to $BUILD/debians. It takes a night. The
 # last line is "N passed, N failed": commands.
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -19,13 +19,13 @@ logs=$(pwd)/$BUILD/debians
 mkdir -p "$logs"
 folder=$(mktemp -d)
 child=''
-# Mounts are gone by then; if they are not, what they show is none of ours.
+# Mounts are gone by then; if not, their files must not be removed.
 # shellcheck disable=SC2016 # when it ends
 at_end 'kill -KILL $child 2>/dev/null || true; wait; rm -rf --one-file-system "$folder"'
 git clone -q --no-hardlinks . "$folder/timingwheel"
 apt-config dump Acquire | grep -E '^Acquire::(http|https)::Proxy |^Acquire::Check-' >"$folder/apt"
 
-# In the order of the README.
+# The order is the README's.
 awk '/^```/ { inside = !inside } inside && /^make deps /' README.md >"$folder/commands"
 cat >"$folder/newcomer" <<'END'
 cd /root/timingwheel || exit
@@ -37,8 +37,8 @@ while read -r command; do
 done <../commands
 END
 
-# try SUITE: in namespaces of its own, which take mounts and processes with them when they end; in
-# the background, so that a signal is heeded at once.
+# try SUITE: runs in its own namespaces, whose end also ends mounts and processes, and in the
+# background, so that a signal is handled at once.
 try()
 {
 	# shellcheck disable=SC2086 # MIRROR may be none
@@ -52,7 +52,7 @@ try()
 	wait $child
 }
 
-# sum_up SUITE: the last line of each command.
+# sum_up SUITE: prints the last line of each command.
 sum_up()
 {
 	awk -v suite="$1" '

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# What takes a night. Part of the Makefile.
+# These checks take a night. Part of the Makefile.
 
 DEBIANS ?= bookworm trixie sid
 

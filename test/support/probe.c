@@ -22,30 +22,30 @@ void run_nothing(void *argument)
 }
 
 /* A handle comes back without a key: its probe's number replaces it. Other tasks are unchanged. */
-static struct tw_task told_task(const struct tw_task *task)
+static struct tw_task recorded_task(const struct tw_task *task)
 {
-	struct tw_task told = *task;
+	struct tw_task recorded = *task;
 
 	if (task->key != NULL || task->key_size != 0)
-		return told;
-	told.key = "";
+		return recorded;
+	recorded.key = "";
 	if (task->value != NULL)
-		told.value = VALUE(((struct probe *)task->value)->number);
-	return told;
+		recorded.value = VALUE(((struct probe *)task->value)->number);
+	return recorded;
 }
 
 static void release_probe(void *recorder, const struct tw_task *task, enum tw_reason reason)
 {
-	struct tw_task told = told_task(task);
+	struct tw_task recorded = recorded_task(task);
 
-	record_release(recorder, &told, reason);
+	record_release(recorder, &recorded, reason);
 }
 
 void probe_drain(void *recorder, const struct tw_task *task)
 {
-	struct tw_task told = told_task(task);
+	struct tw_task recorded = recorded_task(task);
 
-	record_drain(recorder, &told);
+	record_drain(recorder, &recorded);
 }
 
 struct recorder *probes_open_with(const struct variant *variant, struct tw_options more)

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: MIT
 #
-# What scripts in test/ share. They source it when they are in the project's folder.
+# Scripts in test/ source this in the project's folder.
 
 # at_end COMMAND: runs it when the script ends, also by a signal, for which sh has no EXIT trap.
 at_end()

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# What runs several commands one after the other and adds up the tests that they count. Sourced
-# by .ci/run and check_all.sh, in the project's folder.
+# This runs several commands one after the other and adds up the tests that they count. .ci/run and
+# check_all.sh source it in the project's folder.
 
 . test/support/script.sh
 export MAKEFLAGS=-j2
@@ -30,7 +30,7 @@ run()
 	echo "== $((SECONDS - began)) s"
 }
 
-# Says the sums, and returns whether all has passed.
+# Prints the sums, and returns whether all has passed.
 end_steps()
 {
 	echo "$passed passed, $failed failed, $skipped skipped"

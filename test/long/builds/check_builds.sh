@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Builds the library as others do, in copies of the tree: with other compilers, for other
+# Builds the library in many ways, in copies of the tree: with other compilers, for other
 # processors, optimized as a whole, in another folder. ALL=yes adds -flto among the user's flags,
-# and the compilers' analyzers. What is not installed here is left out and named; `make deps-ci`
-# installs it all. The last line is "N passed, N failed".
+# and the compilers' analyzers. Missing programs are named, and their checks skipped; `make deps-ci`
+# installs them all. The last line is "N passed, N failed".
 
 cd "$(dirname "$0")/../../.." || exit 1
 . test/support/script.sh
@@ -23,13 +23,13 @@ has()
 	done
 }
 
-# copy FOLDER: what is needed to build the library.
+# copy FOLDER: copies the sources of the library.
 copy()
 {
 	mkdir "$root/$1" && cp -r include src test Makefile "$root/$1"
 }
 
-# build FOLDER ARGUMENT...: the core alone.
+# build FOLDER ARGUMENT...: builds the core alone.
 build()
 {
 	copy=$root/$1
@@ -47,7 +47,7 @@ check()
 		return
 	fi
 	copy "$function"
-	# Not as an if's condition: there -e counts for nothing.
+	# In an if's condition -e would have no effect.
 	(set -e; "$function" "$@") >"$log" 2>&1
 	if test $? = 0; then
 		printf '  ok      %s\n' "$what"
@@ -60,7 +60,7 @@ check()
 	rm -rf "${root:?}/$function"
 }
 
-# exports_only_ours FOLDER [VARIANT]: the archive is of machine code, with our names alone.
+# exports_only_ours FOLDER [VARIANT]: the archive has machine code, with only the library's names.
 exports_only_ours()
 {
 	archive=$root/$1/build/${2-}/libtimingwheel.a
@@ -107,7 +107,7 @@ arm64_compiles()
 	build arm64_compiles CC="$1"
 }
 
-# without_packages FOLDER ARGUMENT...: where uthash and cmocka are not to be had; into errors.
+# without_packages FOLDER ARGUMENT...: builds without uthash and cmocka; output goes to `errors`.
 without_packages()
 {
 	mkdir "$root/none"
@@ -119,10 +119,10 @@ without_packages()
 	cat "$root/errors"
 }
 
-# One message, from the first file.
-a_32_bit_processor_is_told_by_one_error()
+# There is one message, from the first file.
+a_32_bit_processor_has_one_error()
 {
-	without_packages a_32_bit_processor_is_told_by_one_error CC="$1"
+	without_packages a_32_bit_processor_has_one_error CC="$1"
 	test "$(grep -c 'error:' "$root/errors")" = 1
 	grep -q '#error.*64-bit' "$root/errors"
 	test "$(grep -c "^[a-z]*.h .* 'make deps'" "$root/errors")" = 0
@@ -147,8 +147,8 @@ install_takes_what_was_built()
 	cmp "$folder/build/libtimingwheel.a" "$root/installed/usr/local/lib/libtimingwheel.a"
 }
 
-# same_bytes COMPILER: without a warning, and debug information included; in two folders, once
-# without make's own rules and in Turkish, where the capital of i is another.
+# same_bytes COMPILER: builds without a warning, with debug information, in two folders, once without
+# make's own rules and in Turkish, where the capital of i differs.
 same_bytes()
 {
 	copy "${function}_again"
@@ -176,8 +176,8 @@ clang_19_warns_of_nothing()
 	build clang_19_warns_of_nothing CC="$1" CFLAGS='-O2 -g -Werror'
 }
 
-# What an analyzer says, as "FILE CHECK", against what explained.txt explains of it: no more, and
-# not less, lest an explanation outlive its cause.
+# Compares an analyzer's findings, as "FILE CHECK", with those in explained.txt, which must be exactly
+# the same, so that no explanation stays without its cause.
 analyze()
 {
 	analyzer=$1
@@ -207,7 +207,7 @@ clang_analyzer_finds_what_is_explained()
 check "gcc LTO=yes: only tw_ names are global" gcc_variant_hides_our_names gcc
 check "clang LTO=yes: only tw_ names are global" clang_variant_hides_our_names clang ld.lld
 check "arm64 compiles" arm64_compiles aarch64-linux-gnu-gcc
-check "a 32-bit processor is told by one #error" a_32_bit_processor_is_told_by_one_error \
+check "a 32-bit processor gets one #error" a_32_bit_processor_has_one_error \
 	i686-linux-gnu-gcc
 check "what is missing is named" what_is_missing_is_named gcc
 check "make install takes what was built" install_takes_what_was_built

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Installs into an empty folder, compiles each header by itself, builds C and C++ users against it,
-# by pkg-config and by CMake, with the shared and with the static libraries, runs them, looks pages
-# of the manual up, uninstalls, and looks for leftovers.
+# by pkg-config and by CMake, with the shared and with the static libraries, runs them, reads manual
+# pages, uninstalls, and looks for leftovers.
 
 cd "$(dirname "$0")/../../.." || exit 1
 set -e
@@ -17,14 +17,14 @@ fi
 root=$(mktemp -d)
 at_end "rm -rf '$root'"
 
-# Not a part of the make that runs this: its job server is out of reach here.
+# This make does not belong to the one that runs this: its job server is not available here.
 install_make()
 {
 	MAKEFLAGS='' MFLAGS='' "$MAKE" "$1" BUILD="$BUILD" DESTDIR="$root" PREFIX=/usr \
 		LIBDIR=/usr/lib INCLUDEDIR=/usr/include
 }
 
-# The files for pkg-config find all from where they lie themselves.
+# The files for pkg-config find everything relative to themselves.
 export PKG_CONFIG_PATH="$root/usr/lib/pkgconfig"
 warnings="-Wall -Wextra -Wpedantic -Werror"
 
@@ -56,7 +56,7 @@ done
 	$CC -std=c11 $warnings -static -o "$root/c_static" test/long/install/user.c $flags
 	$CXX -std=c++11 $warnings -static -o "$root/cpp_static" test/long/install/user.cpp $flags
 }
-# Loads the library at run time and unloads it, and so a plugin that the static library is part of.
+# Loads and unloads the library at run time, and a plugin that contains the static library.
 $CC -std=c11 $warnings -D_GNU_SOURCE -I"$root/usr/include" -o "$root/unload" \
 	test/long/install/unload.c -pthread -ldl
 $CC -shared -o "$root/plugin.so" -Wl,--whole-archive "$(find "$root/usr" -name libtimingwheel.a)" \
@@ -80,7 +80,7 @@ use_cmake()
 	rm -r "$root/cmake" "$root/said"
 }
 version=$(pkg-config --modversion timingwheel)
-# The whole tree moved elsewhere, and found through a link.
+# The whole tree is moved, and found through a link.
 mkdir "$root/moved"
 mv "$root/usr" "$root/moved/there"
 ln -s there/lib "$root/moved/lib"
@@ -106,7 +106,7 @@ if test -n "$REDIS_FOUND"; then
 		$CC -std=c11 $warnings -o "$root/redis_shared" $user $flags
 		$CXX -std=c++11 $warnings -o "$root/redis_cpp_shared" -xc++ $user $flags
 
-		# Ours alone are static: not every system has those of curl.
+		# Only the project's libraries are static: not every system has curl's.
 		flags="$(pkg-config --cflags timingwheel-redis) -xnone
 			$root/usr/lib/libtimingwheel-redis.a $root/usr/lib/libtimingwheel.a
 			$(pkg-config --libs $(pkg-config --print-requires-private \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# The archive and Debian's packages, made and used: minutes, so not one of the tests of every
-# change. Part of the Makefile.
+# This makes and uses the archive and Debian's packages. It takes minutes, too long for the tests of
+# every change. Part of the Makefile.
 
 .PHONY: test-packages
 

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The archive has the same bytes each time, also made of what was unpacked from it, and can be built
-# without git; Debian's packages are made of it without a word of lintian's, and programs that use
-# the libraries are built against them. The last line is "N passed, N failed". `make test-packages`
+# Tests that the archive has the same bytes each time, also made from its own contents, and can be
+# built without git; that Debian's packages are made from it without findings of lintian; and that
+# programs can be built against them. The last line is "N passed, N failed". `make test-packages`
 # calls this.
 
 cd "$(dirname "$0")/../../.." || exit 1
 . test/support/script.sh
-# Within a checkout, which is not that of what is unpacked there.
+# This is inside a checkout, which is not that of the unpacked files.
 work=$(pwd)/$BUILD/test/packages
 rm -rf "$work"
 mkdir -p "$work"
@@ -39,7 +39,7 @@ check()
 archive=$BUILD/timingwheel-$VERSION.tar.xz
 unpacked=$work/unpacked/timingwheel-$VERSION
 
-# For users of other habits, too.
+# This umask is another user's.
 archive_is_the_same_twice()
 {
 	outer_make dist && cp "$archive" "$work/first" &&
@@ -63,8 +63,8 @@ packages_are_made()
 	outer_make deb
 }
 
-# Installed below a folder, without what they depend on, which the system has: the files for
-# pkg-config and CMake allow that.
+# These are installed below a folder, without their dependencies, which the system has: the files
+# for pkg-config and CMake allow that.
 unpack()
 {
 	for pattern in "$@"; do
@@ -74,7 +74,7 @@ unpack()
 	lib=$(dirname "$(find "$work/root" -name 'libtimingwheel.so.*' | head -n 1)")
 }
 
-# build_and_run USER MODULE: a program of test/long/install, which is then run
+# build_and_run USER MODULE: builds a program of test/long/install, and runs it
 build_and_run()
 {
 	# shellcheck disable=SC2046 # flags
@@ -87,7 +87,7 @@ program_is_built_against_the_packages()
 {
 	unpack "libtimingwheel[0-9]*" libtimingwheel-dev && build_and_run user timingwheel &&
 		test -s "$work/root/usr/share/man/man3/tw_set_timer.3.gz" || return 1
-	# Nothing of the other part has come with it.
+	# It contains nothing of the other part.
 	if find "$work/root" -name '*redis*' | grep .; then
 		return 1
 	fi
@@ -95,14 +95,14 @@ program_is_built_against_the_packages()
 		build_and_run redis_user timingwheel-redis
 }
 
-# Alone, and its worker is not begun before it has been told of a Redis.
-program_is_installed_and_begins_nothing()
+# twr is installed alone, and its worker is not started before a Redis is configured.
+program_is_installed_and_starts_nothing()
 {
 	rm -rf "$work/root"
 	unpack twr && "$work/root/usr/bin/twr" --version &&
 		find "$work/root" -path '*/lib/systemd/system/twr-worker.service' | grep . &&
 		test -s "$work/root/usr/share/man/man1/twr.1.gz" || return 1
-	# What debhelper writes for a unit that is to be enabled by hand.
+	# debhelper writes this for a unit that is enabled by hand.
 	dpkg -e "$BUILD"/deb/twr_*.deb "$work/control" &&
 		grep -q "if deb-systemd-helper debian-installed 'twr-worker.service'" \
 			"$work/control/postinst"
@@ -113,7 +113,7 @@ check "the archive is built without git" archive_is_built_without_git
 if test -d /usr/share/debhelper; then
 	check "Debian's packages are made" packages_are_made
 	check "programs are built against the packages" program_is_built_against_the_packages
-	check "twr is installed and begins nothing" program_is_installed_and_begins_nothing
+	check "twr is installed and starts nothing" program_is_installed_and_starts_nothing
 else
 	echo "  skipped: debhelper is not there"
 fi

@@ -168,7 +168,7 @@ void cache_use_on_remove(void *use, const struct tw_cache_entry *entry, enum tw_
 {
 	(void)cause;
 	cache_use_judge(use, entry, 0);
-	atomic_fetch_add(&((struct cache_use *)use)->told, 1);
+	atomic_fetch_add(&((struct cache_use *)use)->removals, 1);
 }
 
 void cache_use_release_pins(struct cache_use *use)
@@ -179,7 +179,7 @@ void cache_use_release_pins(struct cache_use *use)
 
 void cache_use_check(const struct cache_use *use, const struct tw_cache_stats *stats)
 {
-	check_equal("removals told, of so many entries", (int64_t)atomic_load(&use->told),
+	check_equal("removals reported, of all entries", (int64_t)atomic_load(&use->removals),
 		    (int64_t)stats->inserts);
 	check_equal("wrong values and answers", (int64_t)atomic_load(&use->wrong), 0);
 	check_equal("values past their deadline", (int64_t)atomic_load(&use->expired), 0);

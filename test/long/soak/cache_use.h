@@ -31,7 +31,7 @@ struct cache_use {
 	_Atomic uint64_t size;   /* the size of ONE_SIZE, and the current one of DRIFTING */
 	atomic_bool is_stopping; /* set before tw_cache_stop: calls may return TW_CLOSED */
 	_Atomic uint64_t sequence;
-	_Atomic uint64_t told; /* removals */
+	_Atomic uint64_t removals;
 	_Atomic uint64_t calls;
 	_Atomic uint64_t sets;
 	_Atomic uint64_t wrong;   /* wrong values and statuses */

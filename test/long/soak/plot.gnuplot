@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Draws soak.svg in `folder` from soak.csv there; run.sh calls it.
-if (!exists("folder")) exit error "plot.gnuplot: run.sh tells folder"
+if (!exists("folder")) exit error "plot.gnuplot: run.sh sets folder"
 set datafile separator comma
 set terminal svg size 760,560 font "sans-serif,12" background rgb "white"
 set output folder."/soak.svg"

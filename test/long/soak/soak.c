@@ -381,7 +381,7 @@ static void write_summary(FILE *file, const char *commit)
 	write_row(file, "… at most", format_duration(lateness.most).characters);
 }
 
-static void tell(const char *path, const char *commit)
+static void report_run(const char *path, const char *commit)
 {
 	FILE *file = path ? fopen(path, "w") : NULL;
 
@@ -441,7 +441,7 @@ int main(int argc, char **argv)
 	run();
 	close_all();
 	(void)lateness_of_interval(); /* adds the last one to the whole */
-	tell(summary, commit);
+	report_run(summary, commit);
 	csv_close(soak.csv);
 	lateness_end();
 	return !checks_report();

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Programs that run for long and look at what they have used meanwhile. Part of the Makefile.
+# These programs run for a long time and check their resources. Part of the Makefile.
 
 SOAK_BUILD := $(BUILD)/test/long/soak
 SOAK_OBJECTS := $(call objects,test/long/soak/*.c)
@@ -21,10 +21,10 @@ ifneq ($(filter long/soak/test_soak,$(TESTS)),)
 test: $(SOAK_BUILD)/soak
 endif
 
-soak: $(SOAK_BUILD)/soak ## use wheels and caches for long: HOURS= SEED=; UPDATE=yes: bench/results
+soak: $(SOAK_BUILD)/soak ## use wheels and caches for a long time: HOURS= SEED=; UPDATE=yes: bench/results
 	@test/long/soak/run.sh $(or $(HOURS),2) $(or $(SEED),$$(date +%s)) $(UPDATE)
 
-soak-cache: $(SOAK_BUILD)/cache_soak ## use a cache for long: SECONDS= SEED=
+soak-cache: $(SOAK_BUILD)/cache_soak ## use a cache for a long time: SECONDS= SEED=
 	@$< --seconds=$(or $(SECONDS),600) --seed=$(or $(SEED),$$(date +%s))
 
 -include $(SOAK_OBJECTS:.o=.d)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A soak of half a minute, with small storms: what it asserts holds, and it writes its files.
+# Tests a soak of half a minute, with small storms: its checks pass, and it writes its files.
 
 cd "$(dirname "$0")/../../.." || exit 1
 results=${BUILD:?}/soak/short

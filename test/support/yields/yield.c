@@ -20,7 +20,7 @@ static _Thread_local uint64_t numbers;
 
 _Thread_local void (*yield_instead)(void);
 
-static void yield_as_told(void)
+static void yield_as_planned(void)
 {
 	void (*instead)(void) = yield_instead;
 
@@ -35,7 +35,7 @@ void yield_at_atomic(void)
 	uint64_t number = numbers;
 
 	if (yield_instead) {
-		yield_as_told();
+		yield_as_planned();
 		return;
 	}
 	if (number == 0)
