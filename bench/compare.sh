@@ -9,8 +9,8 @@
 #     RUNS=n                  turns, 5 if not given; one more comes first and does not count
 #     QUICK=yes               small counts, one turn: shows that all works, not how fast
 #
-# Both run in each turn, and the order alternates, so that a noisy time affects both. Rows of both CSV
-# files are compared, turn by turn.
+# Both run in each turn, and the order alternates, so that a noisy time affects both. Rows of both
+# CSV files are compared, turn by turn.
 set -eu
 
 cd "$(dirname "$0")/.."

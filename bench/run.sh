@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# How fast is the library on this machine? Runs all benches (a few minutes), prints their tables, and
-# leaves the figures as CSV, plots and a summary in build/bench/.
+# How fast is the library on this machine? Runs all benches (a few minutes), prints their tables,
+# and leaves the figures as CSV, plots and a summary in build/bench/.
 #
 #     bench/run.sh            after `make bench` has built them
 #     bench/run.sh --update   also refreshes bench/results/, which bench/results/README.md shows;

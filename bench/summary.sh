@@ -129,8 +129,8 @@ million_lateness() {
 		"$(million_ms "lateness_$1_max_ns" "$file")"
 }
 
-# row TITLE FORMAT FACTOR LIBRARY BASELINE more|less: one line of the table; the better direction, more
-# or less, decides how the last column divides
+# row TITLE FORMAT FACTOR LIBRARY BASELINE more|less: one line of the table; the better direction,
+# more or less, decides how the last column divides
 row() {
 	awk -v title="$1" -v format="$2" -v factor="$3" -v library="$4" -v baseline="$5" \
 		-v good="$6" '

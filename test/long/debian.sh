@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Tests that the README's commands work in a fresh system: debian.sh SUITE... builds a Debian of each
-# suite with mmdebstrap, in a temporary folder, clones this commit into it and runs them there, as
-# root. $MIRROR is a mirror of Debian, if not the usual one; proxies, and whether dates are
-# checked, are taken from this machine's apt. All output goes to $BUILD/debians. It takes a night. The
-# last line is "N passed, N failed": commands.
+# Tests that the README's commands work in a fresh system: debian.sh SUITE... builds a Debian of
+# each suite with mmdebstrap, in a temporary folder, clones this commit into it and runs them there,
+# as root. $MIRROR is a mirror of Debian, if not the usual one; proxies, and whether dates are
+# checked, are taken from this machine's apt. All output goes to $BUILD/debians. It takes a night.
+# The last line is "N passed, N failed": commands.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh

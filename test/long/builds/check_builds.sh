@@ -147,8 +147,8 @@ install_takes_what_was_built()
 	cmp "$folder/build/libtimingwheel.a" "$root/installed/usr/local/lib/libtimingwheel.a"
 }
 
-# same_bytes COMPILER: builds without a warning, with debug information, in two folders, once without
-# make's own rules and in Turkish, where the capital of i differs.
+# same_bytes COMPILER: builds without a warning, with debug information, in two folders, once
+# without make's own rules and in Turkish, where the capital of i differs.
 same_bytes()
 {
 	copy "${function}_again"
@@ -176,8 +176,8 @@ clang_19_warns_of_nothing()
 	build clang_19_warns_of_nothing CC="$1" CFLAGS='-O2 -g -Werror'
 }
 
-# Compares an analyzer's findings, as "FILE CHECK", with those in explained.txt, which must be exactly
-# the same, so that no explanation stays without its cause.
+# Compares an analyzer's findings, as "FILE CHECK", with those in explained.txt, which must be
+# exactly the same, so that no explanation stays without its cause.
 analyze()
 {
 	analyzer=$1
