@@ -87,8 +87,7 @@ struct sizes {
 
 static struct sizes sizes_begin(int64_t max_bytes)
 {
-	/* This first cache allocates what every cache needs: memory of the C library and of
-	 * threads. */
+	/* This first cache allocates memory of the C library and of threads. */
 	tw_cache_destroy(open_cache(max_bytes));
 	process_trim_heap();
 	return (struct sizes){.before = process_resident_exact(), .cache = open_cache(max_bytes)};

@@ -61,8 +61,7 @@ static const struct column {
 
 enum { COLUMNS = sizeof(columns) / sizeof(*columns), COLUMN_LRU = 1 };
 
-/* Sums are of the rows so far, by entries or by weight. All figures are percentages of the
- * lookups. */
+/* Sums are of the rows so far, by entries or by weight, in percent of the lookups. */
 struct sums {
 	unsigned rows;
 	double sum[COLUMNS];

@@ -60,8 +60,7 @@ static const double paced_percents[] = {50, 99};
 struct result {
 	double per_second[PHASE_COUNT];
 	double call_time[PACED_COUNT][PERCENT_COUNT];
-	/* These are resident bytes a timer, after the fill and after everything except the
-	 * stops. */
+	/* These are resident bytes a timer, after the fill and after all but the stops. */
 	double bytes_filled;
 	double bytes_churned;
 	double longest_turn; /* the owner's, nanoseconds of processor time */
@@ -296,8 +295,7 @@ static void run_phase(struct trial *trial, enum phase phase, uint64_t paced)
 	shuffle_names(trial);
 	pthread_barrier_init(&barrier, NULL, (unsigned)trial->plan->threads + 1);
 	callers = callers_start(trial, phase, &barrier);
-	/* This comes before the barrier: after it the callers may run while this thread does
-	 * not. */
+	/* This comes before the barrier, after which the callers may run first. */
 	start = stopwatch_now();
 	pthread_barrier_wait(&barrier);
 	for (int64_t i = 0; i < trial->plan->threads; i++)

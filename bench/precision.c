@@ -90,8 +90,7 @@ struct trial {
 	struct timerfd_timers *baseline; /* NULL if the trial is the wheel's */
 	/* Only the setter uses this. */
 	struct generator generator;
-	/* Any thread may write this, on a cache line of its own: timers of this phase that have not
-	 * run. */
+	/* Any thread may write this, on its own cache line: timers left in this phase. */
 	_Alignas(64) atomic_size_t left;
 	sem_t all_ran; /* posted when `left` becomes 0 */
 };

@@ -281,8 +281,7 @@ static struct cost run_commands(struct trial *trial, const struct phase_plan *ph
 
 	pthread_barrier_init(&barrier, NULL, (unsigned)trial->plan->producers + 1);
 	producers = producers_start(trial, phase, commands, &barrier);
-	/* This comes before the barrier: after it the producers may run while this thread does
-	 * not. */
+	/* This comes before the barrier, after which the producers may run first. */
 	cost.wall = -stopwatch_now();
 	pthread_barrier_wait(&barrier);
 	cost.cpu_time[SIDE_PRODUCERS] = producers_join(producers, trial->plan->producers);

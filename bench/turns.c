@@ -144,8 +144,7 @@ static void run_many_drains(struct trial *trial)
 	run_drains(trial, MANY_DRAINS);
 }
 
-/* Sets four times the count, due in one tick when all are set, at 1 us a timer for a slow
- * machine. */
+/* Sets four times the count, due in one tick after the last set, at 1 us a timer. */
 static void run_due(struct trial *trial)
 {
 	int64_t count = 4 * trial->plan->count;

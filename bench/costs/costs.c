@@ -92,8 +92,7 @@ void costs_init(void)
 	const char *n = getenv("COSTS_N");
 	pthread_t thread;
 
-	/* The C library has no locked instructions in its mutexes and its malloc until the first
-	 * thread starts. */
+	/* The C library uses no locked instructions before the first thread starts. */
 	expect(pthread_create(&thread, NULL, end_at_once, NULL) == 0, "pthread_create");
 	pthread_join(thread, NULL);
 	/* Otherwise the system decides by its load which memory gets large pages. */

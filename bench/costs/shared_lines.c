@@ -389,8 +389,7 @@ int main(int argc, char **argv)
 		row_to_explain = argv[2];
 	expect(callers > 0 && callers <= CALLERS_MOST, "1 to 16 callers");
 	costs_init();
-	/* One heap serves all threads; otherwise malloc would separate memory that the library does
-	 * not. */
+	/* One heap serves all threads; malloc's heaps for each would hide shared lines. */
 	mallopt(M_ARENA_MAX, 1);
 	start_callers();
 	open_wheel(TW_SECOND, TW_CLOCK_MONOTONIC);

@@ -79,8 +79,7 @@ int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
 	if (!gate_here)
 		return __real_pthread_cond_wait(condition, lock);
 	CALLGRIND_TOGGLE_COLLECT;
-	/* With `lock` itself the thread would contend with the signaller, in some runs more often
-	 * than in others. */
+	/* With `lock` itself the thread would contend with the signaller. */
 	pthread_mutex_lock(&gate_here->lock);
 	sem_post(&gate_here->is_asleep);
 	pthread_mutex_unlock(lock);
@@ -112,8 +111,7 @@ static void await_sleep(struct gate *gate)
 	pthread_mutex_unlock(&gate->lock);
 }
 
-/* Lets the gate's thread, which has been woken, run until it sleeps. Its cost is that of `count`
- * operations. */
+/* Lets the gate's woken thread run until it sleeps, as the cost of `count` operations. */
 static void let_go(struct gate *gate, const char *name, unsigned count)
 {
 	CALLGRIND_ZERO_STATS;

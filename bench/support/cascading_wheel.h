@@ -30,8 +30,7 @@ struct cascading_timer {
 
 struct cascading_wheel;
 
-/* Creates a wheel with `slots` a level, rounded up to a power of two. Ends the program on
- * failure. */
+/* Creates a wheel with `slots` a level, rounded up to a power of two, or ends the program. */
 struct cascading_wheel *cascading_wheel_create(int64_t interval, size_t slots);
 
 /* Drops pending timers. No other call may be running. */

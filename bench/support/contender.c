@@ -237,8 +237,7 @@ static struct contender_state baseline_state(void *wheel)
 	};
 }
 
-/* The baseline's timers count from the tick in which they are set: set all in one, and let time
- * pass after. */
+/* The baseline's timers count from the tick of their set: set all in one, then let time pass. */
 static int64_t baseline_set_together(void *wheel, const struct random_key *keys, size_t count)
 {
 	struct baseline *baseline = wheel;

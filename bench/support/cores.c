@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The line is a ball that two threads hit in turn: a volley is a round trip, a rally many
- * volleys. */
+/* The line is a ball between two threads: a volley is a round trip, a rally many volleys. */
 #include "cores.h"
 
 #include "process.h"

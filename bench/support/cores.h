@@ -9,8 +9,7 @@
 #include <sched.h>
 #include <stddef.h>
 
-/* Returns the cores. Call it before anything is pinned. Ends the program if the system doesn't
- * report them. */
+/* Returns the cores, before anything is pinned. Ends the program if they are unknown. */
 cpu_set_t cores_all(void);
 
 /* Pins the calling thread, and those it starts, to core number modulo n of n. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table for other programs has one header line, then rows. Without a path no call does
- * anything. */
+/* A CSV file has one header line, then rows. Without a path no call does anything. */
 #ifndef BENCH_SUPPORT_CSV_H
 #define BENCH_SUPPORT_CSV_H
 
@@ -10,8 +9,7 @@ struct csv {
 	FILE *file; /* NULL without a path */
 };
 
-/* Opens the table. `path` may be NULL. A file that can't be written is a bad option, which ends the
- * program with 2. */
+/* Opens the file. `path` may be NULL. Ends the program with 2 if it can't be written. */
 struct csv csv_open(const char *path, const char *header);
 
 /* Writes one row, with printf's arguments and no newline. */

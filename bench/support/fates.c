@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each thread has its own counts, on cache lines of their own, so that counting disturbs no other
- * thread. */
+/* Each thread has its own counts, on its own cache lines, so that counting disturbs no other. */
 #include "fates.h"
 
 #include "process.h"

@@ -61,8 +61,7 @@ void figures_print_rate(const char *title, struct figures *const columns[2], siz
 void figures_print_cost(const char *title, struct figures *const columns[2], size_t measure,
 			struct text (*format)(int64_t));
 
-/* Prints costs of successive measures from `first` on as durations: "NAME p50", "NAME p99" and so
- * on. */
+/* Prints costs of successive measures from `first` on as durations: "NAME p50" and so on. */
 void figures_print_percentiles(const char *name, struct figures *const columns[2], size_t first,
 			       const double *percents, size_t count);
 

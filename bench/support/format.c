@@ -22,8 +22,7 @@ struct text format_count(int64_t count)
 	return grouped;
 }
 
-/* Formats `number` with three digits and `unit`, without zeros after the point of a whole
- * number. */
+/* Formats `number` with three digits and `unit`, a whole number without a point. */
 static struct text format_scaled(double number, const char *unit)
 {
 	double size = number < 0 ? -number : number;

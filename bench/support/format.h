@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* These functions format numbers for people: printf("%s", format_count(1000000).characters) prints
- * 1,000,000. */
+/* These functions format numbers for people: format_count(1000000) is 1,000,000. */
 #ifndef BENCH_SUPPORT_FORMAT_H
 #define BENCH_SUPPORT_FORMAT_H
 

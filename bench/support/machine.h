@@ -3,8 +3,7 @@
 #ifndef BENCH_SUPPORT_MACHINE_H
 #define BENCH_SUPPORT_MACHINE_H
 
-/* Returns a static text: "AMD EPYC, 2 cores, 105 MiB L3, 23.4 GiB memory, Linux 6.1.0 x86_64, gcc
- * 12.2.0". */
+/* Returns a static text: "AMD EPYC, 2 cores, 105 MiB L3, Linux 6.1.0 x86_64, gcc 12.2.0". */
 const char *machine_description(void);
 
 /* Prints it, in lines of up to 80 columns. */

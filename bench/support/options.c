@@ -55,8 +55,7 @@ static const struct unit *find_unit(const struct unit *units, const char *name)
 	return NULL;
 }
 
-/* Returns whether it starts as a plain decimal number: no sign, hexadecimal digits, "inf" or
- * "nan". */
+/* Returns whether it starts as a plain decimal number: no sign, hexadecimal digits, "inf". */
 static bool starts_plainly(const char *text)
 {
 	if (*text == '.')
@@ -64,8 +63,7 @@ static bool starts_plainly(const char *text)
 	return isdigit((unsigned char)text[0]) && text[1] != 'x' && text[1] != 'X';
 }
 
-/* Parses a number with one of these units: "1.5ms" with units of time is 1500000. Returns false if
- * it is none. */
+/* Parses "1.5ms" with units of time as 1500000. Returns false if it is no such number. */
 static bool parse_number(const char *text, const struct unit *units, const char *bare_unit,
 			 double *number)
 {

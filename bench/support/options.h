@@ -39,8 +39,7 @@ struct program_option {
 void options_parse(int argc, char **argv, const char *question,
 		   const struct program_option *options);
 
-/* Reports what is wrong with the command line and ends the program with 2. Takes printf's
- * arguments. */
+/* Prints what is wrong with the command line and ends the program with 2, like printf. */
 __attribute__((format(printf, 1, 2), noreturn)) void options_refuse(const char *format, ...);
 
 #endif

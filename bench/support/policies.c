@@ -400,8 +400,7 @@ uint64_t simulate_arc(const struct replay *replay)
 
 /* ---- The optimum ---- */
 
-/* A heap has the latest next use on top. A use is its place in the trace, in the bits above the
- * key. */
+/* A heap has the latest next use on top. A use is its place in the trace above the key. */
 struct heap {
 	uint64_t *uses;
 	size_t count;

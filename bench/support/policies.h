@@ -17,8 +17,7 @@ struct replay {
 	bool by_weight; /* the trace has sizes */
 };
 
-/* Belady's optimum evicts the entry whose next use is latest, and may leave a new key out. It
- * counts entries only. */
+/* Belady's optimum evicts the entry with the latest next use, or refuses it. Entries only. */
 uint64_t simulate_optimum(const struct replay *replay);
 uint64_t simulate_lru(const struct replay *replay);
 /* CLOCK counts up to three uses of an entry, and each gives it one more round. */

@@ -18,8 +18,7 @@ int64_t process_peak_resident(void);
  */
 int64_t process_resident_exact(void);
 
-/* Returns the bytes of address space that are mapped now, touched or not; 0 if the system doesn't
- * report it. */
+/* Returns the bytes of address space mapped now, touched or not; 0 if they are unknown. */
 int64_t process_address_space(void);
 
 /* Returns the page faults without a read from disk so far, of all threads. */

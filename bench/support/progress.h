@@ -23,8 +23,7 @@ struct progress progress_start(FILE *stream, bool quiet);
 /* Returns whether it is time for another line; ask before composing it. */
 bool progress_is_due(struct progress *progress);
 
-/* Shows a line, with printf's arguments and no newline. A terminal gets what fits into its
- * width. */
+/* Shows a line, with printf's arguments and no newline, cut to a terminal's width. */
 __attribute__((format(printf, 2, 3))) void progress_show(struct progress *progress,
 							 const char *format, ...);
 

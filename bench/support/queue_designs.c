@@ -127,8 +127,7 @@ static void gate_wait(struct gate *gate, _Atomic uint64_t *number, uint64_t awai
 	for (;;) {
 		/* relaxed: written under the lock, which is held here */
 		if (awaited < atomic_load_explicit(&gate->awaited, memory_order_relaxed)) {
-			/* seq_cst: the announcement, before the second check; pairs with the load
-			 * in gate_pass() */
+			/* seq_cst: announces, then checks again; pairs with gate_pass() */
 			atomic_store_explicit(&gate->awaited, awaited, memory_order_seq_cst);
 		}
 		/* seq_cst: the second check; pairs with the store in gate_pass() */

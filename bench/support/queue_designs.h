@@ -15,8 +15,7 @@ enum {
 	QUEUE_PRODUCERS = 64, /* at most */
 	QUEUE_GROUP = 16,     /* at most in one push */
 	QUEUE_BATCH = 64,     /* at most in one peek */
-	/* This is the minimum: a producer that shares the nodes of a list needs room for two
-	 * groups. */
+	/* This is the minimum: with shared nodes a producer needs room for two groups. */
 	QUEUE_CAPACITY = QUEUE_PRODUCERS * QUEUE_GROUP * 2
 };
 

@@ -206,8 +206,7 @@ static void run_queue(const struct queue_plan *plan, const cpu_set_t *cores,
 	pthread_barrier_init(&barrier, NULL, (unsigned)producer_count + 1);
 	producers = producers_start(plan, queue, cores, &barrier);
 	thread_be_prompt();
-	/* This comes before the barrier: after it the producers may run while this thread does
-	 * not. */
+	/* This comes before the barrier, after which the producers may run first. */
 	start = stopwatch_now();
 	pthread_barrier_wait(&barrier);
 	consume(plan, queue, &tally);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stopwatch has time for the benches, in nanoseconds: the monotonic clock, CPU time, sleeping.
- * Any thread may call it. */
+/* The stopwatch has monotonic time, CPU time and sleeps, in nanoseconds. Any thread. */
 #ifndef BENCH_SUPPORT_STOPWATCH_H
 #define BENCH_SUPPORT_STOPWATCH_H
 

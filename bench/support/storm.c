@@ -81,8 +81,7 @@ static bool beat_shares_slot(const struct storm_trial *trial, const struct heart
 	       due / span <= (trial->due - trial->origin) / span;
 }
 
-/* Sums up the beats due from `begin` to before `end`, those that share a coarse slot or those that
- * don't. */
+/* Sums up the beats due from `begin` to before `end` that share a coarse slot, or don't. */
 static struct lateness lateness_between(const struct storm_trial *trial, int64_t begin, int64_t end,
 					bool shares)
 {

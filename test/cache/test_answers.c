@@ -605,8 +605,7 @@ static int visit_none(void *count, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-/* Checks that nothing stays locked, pinned or pending, and that all keys may be changed and
- * loaded. */
+/* Checks that nothing stays locked, pinned or pending, and that keys may be changed. */
 static void assert_is_whole(struct cache_recorder *recorder)
 {
 	struct source source;

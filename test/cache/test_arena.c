@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* These tests allocate spans of a cache's arena: none overlaps another, buddies merge, memory is
- * released. */
+/* These tests allocate spans of a cache's arena: none overlap, buddies merge, memory is freed. */
 #include "support/test.h"
 
 #include "support/memory.h"

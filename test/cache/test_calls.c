@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* These tests take the calls one by one: arguments, keys and values of all kinds and sizes, many at
- * once, all. */
+/* These tests take the calls one by one, with arguments, keys and values of all kinds. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
@@ -26,8 +25,7 @@ static void wheel_of_one_thread_has_no_cache(void **state)
 	tw_destroy(options.wheel);
 }
 
-/* Jitter of such a short lifetime rounds to nothing, and of a very long one goes beyond the clock's
- * end. */
+/* Jitter of a very short lifetime rounds to nothing, of a very long one exceeds the clock. */
 static void lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter(void **state)
 {
 	enum { KEYS = 64 };

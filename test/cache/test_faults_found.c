@@ -373,8 +373,7 @@ static void statistics_go_on_after_a_drain(void **state)
 	tw_destroy(options.wheel);
 }
 
-/* The address sanitizer finds the fault. The clock is real, as entries must expire during the
- * destroy. */
+/* The address sanitizer finds this. The clock is real: entries expire in the destroy. */
 static void cache_may_end_while_its_entries_expire(void **state)
 {
 	struct tw_wheel *wheel = open_wheel(200 * TW_MICROSECOND, TW_CLOCK_MONOTONIC, 4);

@@ -227,8 +227,7 @@ static void set_inside(void *argument)
 	(void)tw_cache_set_with_expire(recorder->cache, "inside", 6, "inside", 6, INTERVAL);
 }
 
-/* A caller that finds the queue full drives the wheel, and so may run a task that calls the
- * cache. */
+/* A caller that finds the queue full drives the wheel, and may run such a task. */
 static void change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache(void **state)
 {
 	struct cache_recorder *recorder = open_narrow(*state, TW_WHEN_FULL_WAIT);

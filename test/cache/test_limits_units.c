@@ -121,8 +121,7 @@ static struct cache_recorder *open_unit(const struct variant *variant, const str
 	return cache_recorder_open_with(variant, TW_HOUR, options);
 }
 
-/* Checks the number of entries. Absences are at most a quarter of a limit, counted by each
- * shard. */
+/* Checks the number of entries. Absences are at most a quarter of each shard. */
 static void assert_kept(const struct unit *unit, const struct tw_cache_stats *stats,
 			uint64_t entries, unsigned shards)
 {

@@ -104,8 +104,7 @@ static void wait_until_resident(long most)
 		assert_in_range(resident_memory(), 0, most);
 }
 
-/* The cache's own wheel does it, without a call. One in twenty stays for its lifetime, and each
- * page has some. */
+/* The cache's own wheel does it, without a call. One entry in twenty stays, some on each page. */
 static void memory_comes_back_after_most_has_expired(void **state)
 {
 	enum { KEYS = TEST_SHARE_OF(200000), KEPT_EVERY = 20, VALUE = 200 };

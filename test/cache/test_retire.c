@@ -415,8 +415,7 @@ static void pass_time(struct cache_recorder *recorder, int turns)
 	}
 }
 
-/* Uses are counted from some moment on; entries evicted and counted before that are kept
- * elsewhere. */
+/* Uses count from some moment on; entries evicted before that are kept elsewhere. */
 static void limit_may_come_while_all_threads_set(void **state)
 {
 	uint64_t seed = seed_choose();

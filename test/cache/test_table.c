@@ -251,8 +251,7 @@ static void table_changes_its_size_in_steps(void **state)
 
 	model = (struct model){.recorder = open_limited(*state, 0, TW_POLICY_LRU)};
 	shard = &model.recorder->cache->shards[0];
-	/* First mostly new keys come, with some replaced and deleted in between; then the
-	 * reverse. */
+	/* First mostly new keys come, with some replaced and deleted; then the reverse. */
 	for (uint64_t i = 1; i <= 4 * KEYS; i++) {
 		model_change(&model, random_below(&random, KEYS),
 			     random_once_in(&random, 8) ? 0 : i);

@@ -283,8 +283,7 @@ static void loaders_that_wait_for_each_other_end_by_their_wait(void **state)
 	gate_open(&sources[0].gate);
 	gate_open(&sources[1].gate);
 	WAIT_UNTIL(cache_stats(recorder).load_waits == 2);
-	/* The third take would close the circle, and fails, which ends its load. The others return
-	 * that. */
+	/* The third take would close the circle, and fails. The others return that. */
 	gate_open(&sources[2].gate);
 	for (int i = 0; i < 3; i++)
 		assert_taker_ends(&takers[i], TW_TIMED_OUT, NULL);

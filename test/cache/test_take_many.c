@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tw_cache_take_many calls one loader for all missing keys, and treats each key like a single
- * one. */
+/* tw_cache_take_many calls one loader for all missing keys, and treats each like a single one. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"

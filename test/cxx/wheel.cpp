@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tests of the C++ interface check what runs, what is destroyed, and where sleeps end. The
- * clock is manual. */
+/* The C++ tests check what runs, what is destroyed, and where sleeps end, by a manual clock. */
 #include <timingwheel/timingwheel.hpp>
 
 #include <array>

@@ -22,8 +22,7 @@ struct wheels {
 	struct tw_wheel *wheel[WHEELS_MOST];
 };
 
-/* The hash is FNV-1a. Keys that strangers choose need a hash with a secret seed instead
- * (SipHash). */
+/* The hash is FNV-1a. Strangers' keys need one with a secret seed instead (SipHash). */
 static struct tw_wheel *wheel_of(const struct wheels *wheels, const void *key, size_t size)
 {
 	const unsigned char *bytes = key;

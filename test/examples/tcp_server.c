@@ -115,8 +115,7 @@ int main(int count, char **arguments)
 		tw_duration until = TW_FOREVER;
 		int ready;
 
-		/* This comes after the other events: an alarm may free a connection that has
-		 * one. */
+		/* This comes after the other events: an alarm may free their connection. */
 		tw_poll(wheel, &until);
 		ready = epoll_wait(poller, events, EVENTS, milliseconds(until));
 		for (int i = 0; i < ready; i++)

@@ -13,8 +13,7 @@
 void fail_allocation(long number, bool and_all_after_it);
 /* Returns whether a fault has occurred since it was requested. */
 bool fault_was_met(void);
-/* Ends all faults except those of threads. Returns whether one has occurred since it was
- * requested. */
+/* Ends all faults except those of threads. Returns whether one occurred meanwhile. */
 bool end_faults(void);
 
 /* Fails the creation of the thread of that number, counted from now; 0 ends this. */

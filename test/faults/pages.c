@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests of the worker's pages count as allocations, too: programs with these pages link this
- * beside faults.c. */
+/* Programs with the worker's pages link this beside faults.c to fail their requests. */
 #include "faults.h"
 
 #include <stdarg.h>

@@ -72,8 +72,7 @@ static void book(struct piece *piece)
 	atomic_fetch_add_explicit(&piece->returned, 1, memory_order_relaxed);
 }
 
-/* Judges a call that may meet a limit, the end, or a failed allocation. Returns whether it was
- * accepted. */
+/* Judges a call that may be refused. Returns whether it was accepted. */
 static bool judge(struct show *show, enum tw_status status)
 {
 	expect(show, status == TW_OK || status == TW_FULL || status == TW_NO_MEMORY ||
@@ -400,8 +399,7 @@ static void cancel_one(struct show *show, struct caller *callers, pthread_t *thr
 	start_caller(show, &callers[i], &threads[i]);
 }
 
-/* The child cannot use a wheel with threads. Other threads are in calls, so it leaves its copy of
- * another alone. */
+/* A wheel with threads is closed in the child, which leaves other wheels alone. */
 static void fork_one(struct show *show)
 {
 	pid_t child = fork();

@@ -13,8 +13,7 @@
 
 #include "recorder.h"
 
-/* These are entries of a cmocka test table: the calling thread does all work, or there are all
- * threads. */
+/* These are entries of a cmocka test table: inline, or with all threads. */
 #define TEST_CACHE(test) TEST_IN(levels_inline, test), TEST_IN(levels_threads, test)
 
 struct removal {
@@ -40,8 +39,7 @@ struct cache_recorder {
 
 /* Creates a recorder with a wheel of INTERVAL ticks and no cache. */
 struct cache_recorder *cache_recorder_create(const struct variant *variant);
-/* Creates a recorder with another tick and the same number of slots, and `more` options beyond the
- * variant's. */
+/* Creates a recorder with another tick and as many slots, and `more` options. */
 struct cache_recorder *cache_recorder_create_with(const struct variant *variant,
 						  tw_duration interval, size_t slots,
 						  struct tw_options more);
@@ -111,8 +109,7 @@ void assert_removed_(struct cache_recorder *recorder, const char *value, enum tw
 #define assert_value(entry, value) assert_value_(entry, value, __FILE__, __LINE__)
 void assert_value_(const struct tw_cache_entry *entry, const char *value, const char *file,
 		   int line);
-/* Checks that each entry that was added is still there or was removed for one cause. The cache is
- * at rest. */
+/* Checks that each added entry is still there or was removed for one cause, at rest. */
 #define assert_balanced(cache) assert_balanced_(cache, __FILE__, __LINE__)
 void assert_balanced_(struct tw_cache *cache, const char *file, int line);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A source is what a cache loads from; takers are threads that take from it, for tests of
- * tw_cache_take. */
+/* A source is what a cache loads from; takers are threads that take from it. */
 #ifndef SUPPORT_CACHE_SOURCE_H
 #define SUPPORT_CACHE_SOURCE_H
 

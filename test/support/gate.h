@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A gate stops a thread, usually a task's: the thread reports its arrival, and waits until it is
- * let through. */
+/* A gate stops a thread, usually a task's, until it is let through. */
 #ifndef SUPPORT_GATE_H
 #define SUPPORT_GATE_H
 

@@ -11,8 +11,7 @@ struct search {
 	bool tried[1 << HISTORY_MOST][HISTORY_MOST + 1];
 };
 
-/* Returns whether the call may have this result if the key has `value`; *after is its value
- * then. */
+/* Returns whether the call may have this result with `value`; *after is its value then. */
 static bool call_fits(const struct call *call, unsigned value, unsigned *after)
 {
 	bool is_there = value != 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A journal is a list of elements of one size. Any thread appends to it, the main thread reads
- * it. */
+/* A journal is a list of elements of one size, from any thread to the main thread. */
 #ifndef SUPPORT_JOURNAL_H
 #define SUPPORT_JOURNAL_H
 

@@ -82,8 +82,7 @@ void probe_repeat_held(struct recorder *recorder, struct probe *probe, tw_durati
 		       enum tw_missed missed);
 /* Stops both workers in 1001 and 1002, so that due tasks stay in the pool. */
 void hold_workers(struct recorder *recorder, struct probe held[2]);
-/* Opens a wheel whose workers are stopped; `count` probes, numbered from 0, are due and wait in the
- * pool. */
+/* Opens a wheel with stopped workers; `count` probes, from 0 on, wait in the pool. */
 struct recorder *probes_open_waiting(const struct variant *variant, struct probe held[2],
 				     struct probe *probes, size_t count);
 void let_workers_go(struct recorder *recorder, struct probe held[2]);

@@ -11,8 +11,7 @@ static uint64_t mix(uint64_t number)
 
 struct random random_from(uint64_t seed, uint64_t stream)
 {
-	/* Without mixing, the numbers of a seed would be those of the previous seed, shifted by
-	 * one. */
+	/* Without mixing, a seed's numbers would be the previous seed's, shifted by one. */
 	return (struct random){.state = mix(mix(seed) + stream)};
 }
 

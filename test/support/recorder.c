@@ -169,8 +169,7 @@ void pass_ticks(struct recorder *recorder, int64_t ticks)
 		advance(recorder, INTERVAL);
 }
 
-/* Returns how far an advance of a TW_DRIVE_LOOP wheel goes at once: to the tick of the next
- * timer. */
+/* Returns how far an advance of a TW_DRIVE_LOOP wheel goes at once: to the next timer. */
 static tw_duration step_of(struct tw_wheel *wheel, tw_duration by)
 {
 	tw_duration interval = tw_interval_of(wheel);
@@ -194,8 +193,7 @@ enum tw_status advance_and_run(struct tw_wheel *wheel, tw_duration by)
 
 	if (tw_drive_of(wheel) != TW_DRIVE_LOOP || by <= 0)
 		return tw_advance(wheel, by);
-	/* There an advance only sets the clock. This goes from tick to tick, as other variants
-	 * do. */
+	/* This goes from tick to tick, as other variants do in one advance. */
 	while (by > 0 && status == TW_OK) {
 		tw_duration step = step_of(wheel, by);
 

@@ -74,8 +74,7 @@ struct recorder {
 /* Returns the options of a variant on the manual clock, with `more` options; its workers are also
  * the maximum. */
 struct tw_options variant_options(const struct variant *variant, struct tw_options more);
-/* Returns the options of a variant with the recorder's functions, for changes before
- * recorder_start. */
+/* Returns a variant's options with the recorder's functions, for recorder_start. */
 struct tw_options recorder_options(struct recorder *recorder, const struct variant *variant);
 struct recorder *recorder_create(void);
 /* Creates the wheel; the test fails if that fails. */
@@ -101,8 +100,7 @@ void ignore_task(void *context, const struct tw_task *task);
 void set_timer(struct recorder *recorder, const char *key, uintptr_t value, tw_duration delay);
 void set_timer_at(struct recorder *recorder, const char *key, uintptr_t value,
 		  tw_duration deadline);
-/* Sets timers "a", "b", … with the values 1, 2, … and these delays in milliseconds, which are
- * ticks. */
+/* Sets timers "a", "b", … with the values 1, 2, … and these delays in ms, which are ticks. */
 #define set_letters_ms(recorder, ...)                         \
 	set_letters_ms_(recorder, (const int[]){__VA_ARGS__}, \
 			sizeof((const int[]){__VA_ARGS__}) / sizeof(int))

@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fails the test when the condition does not become true within half a minute. Only the main thread
- * may use it. */
+/* Fails the test if the condition is not true within half a minute. Main thread only. */
 #define WAIT_UNTIL(condition)                                                    \
 	do {                                                                     \
 		int64_t waited_since_ = wall_clock();                            \

@@ -21,8 +21,7 @@ struct user {
 void user_open(struct user *user, struct stage *stage, unsigned number, uint64_t seed);
 void user_close(struct user *user);
 
-/* This is a member's function. When it returns, the thread's handles are stopped and its alarms
- * destroyed. */
+/* This is a member's function. It stops the thread's handles and destroys its alarms. */
 void user_run(void *user);
 
 #endif
