@@ -436,7 +436,7 @@ static void parse(int argc, char **argv, struct settings *settings)
 		{"count", OPTION_COUNT, &settings->plan.count, 1000, 100000000,
 		 .help = "entries in the cache"},
 		{"duration", OPTION_DURATION, &settings->plan.duration, TW_MILLISECOND, TW_MINUTE,
-		 .help = "of each case"},
+		 .help = "time of each case"},
 		{"baseline-runs", OPTION_COUNT, &settings->baseline_runs, 1, FIGURES_RUNS,
 		 .help = "runs of the baseline"},
 		FIGURES_OPTIONS(&settings->runs, 1, &settings->csv_path),

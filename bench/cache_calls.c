@@ -484,7 +484,7 @@ int main(int argc, char **argv)
 		{"count", OPTION_COUNT, &plan.count, .least = 1000, .most = 20000000,
 		 .help = "keys"},
 		{"duration", OPTION_DURATION, &plan.duration, .least = 1,
-		 .most = 60 * NANOSECONDS_PER_SECOND, .help = "of each case of the hot set"},
+		 .most = 60 * NANOSECONDS_PER_SECOND, .help = "time of each case of the hot set"},
 		FIGURES_OPTIONS(&runs, 1, &csv_path),
 		{0},
 	};

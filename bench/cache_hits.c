@@ -125,8 +125,8 @@ int main(int argc, char **argv)
 		{"limit", OPTION_COUNT, &plan.limit, 1, 100000000, .help = "entries that fit"},
 		{"requests", OPTION_COUNT, &plan.requests, 100, 1000000000, .help = "lookups"},
 		{"shards", OPTION_COUNT, &plan.shards, 0, TW_CACHE_SHARDS_MAX,
-		 .help = "of the cache; 0: its default"},
-		{"seed", OPTION_COUNT, &plan.seed, 0, 1000000000, .help = "of the requests"},
+		 .help = "shards of the cache, 0 for its default"},
+		{"seed", OPTION_COUNT, &plan.seed, 0, 1000000000, .help = "seed of the requests"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "the figures to this file"},
 		{0},
 	};

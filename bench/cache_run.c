@@ -528,18 +528,18 @@ static void parse(int argc, char **argv, struct settings *settings)
 {
 	const struct program_option options[] = {
 		{"keys", OPTION_COUNT, &settings->keys, 100, 100000000,
-		 .help = "in the source; a tenth of them fits into the cache"},
+		 .help = "keys in the source; a tenth of them fits into the cache"},
 		{"threads", OPTION_COUNT, &settings->threads, 1, MOST_THREADS,
-		 .help = "that take keys"},
-		{"seconds", OPTION_SECONDS, &settings->seconds, 1, TW_HOUR, .help = "to run"},
+		 .help = "threads that take keys"},
+		{"seconds", OPTION_SECONDS, &settings->seconds, 1, TW_HOUR, .help = "time to run"},
 		{"source", OPTION_DURATION, &settings->source_time, 0, TW_MINUTE,
 		 .help = "time of a load"},
 		{"expire", OPTION_DURATION, &settings->expire, 1, TW_HOUR,
 		 .help = "lifetime of an entry"},
 		{"refresh", OPTION_DURATION, &settings->refresh, 0, TW_HOUR,
-		 .help = "age at which an entry is refreshed; 0 for never"},
+		 .help = "age at which an entry is refreshed, 0 for never"},
 		{"policy", OPTION_CHOICE, &settings->policy, .choices = "s3fifo,lru",
-		 .help = "how room is made"},
+		 .help = "policy of eviction"},
 		{"quiet", OPTION_FLAG, &settings->quiet, .help = "no progress line"},
 		{0},
 	};

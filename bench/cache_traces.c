@@ -330,10 +330,12 @@ int main(int argc, char **argv)
 	const char *folder = NULL;
 	const char *csv_path = NULL;
 	const struct program_option options[] = {
-		{"folder", OPTION_TEXT, &folder, .help = "of traces, NAME.u32 and NAME.size"},
-		{"keys", OPTION_COUNT, &keys, 1000, 10000000, .help = "of the made traces"},
+		{"folder", OPTION_TEXT, &folder,
+		 .help = "folder of traces, NAME.u32 and NAME.size"},
+		{"keys", OPTION_COUNT, &keys, 1000, 10000000,
+		 .help = "keys of the generated traces"},
 		{"requests", OPTION_COUNT, &requests, 1000, 100000000,
-		 .help = "of each made trace"},
+		 .help = "requests of each generated trace"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "the figures to this file"},
 		{0},
 	};

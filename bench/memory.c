@@ -569,7 +569,7 @@ static void parse(int argc, char **argv, struct plan *plan, int *load, const cha
 	const struct program_option options[] = {
 		{"count", OPTION_COUNT, &plan->count, 1000, 100000000, .help = "timers a storm"},
 		{"calm", OPTION_SECONDS, &plan->calm, SAMPLE_PITCH, MINUTE,
-		 .help = "how long nothing is called after a storm"},
+		 .help = "time without calls after a storm"},
 		{"teeth", OPTION_COUNT, &plan->teeth, 1, TEETH_MOST,
 		 .help = "storms, a second from one to the next"},
 		{"load", OPTION_CHOICE, load,

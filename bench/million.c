@@ -357,7 +357,7 @@ static void parse(int argc, char **argv, struct settings *settings)
 		{"seconds", OPTION_SECONDS, &settings->longest_delay, TW_MILLISECOND, 24 * TW_HOUR,
 		 .help = "the longest delay; the shortest is 0.1 s"},
 		{"rate", OPTION_COUNT, &settings->rate, 0, INT64_C(1) << 40,
-		 .help = "commands a second, of all threads; 0: as fast as they can"},
+		 .help = "commands a second, of all threads, 0 for as fast as they can"},
 		{"workers", OPTION_COUNT, &settings->workers, 1, TW_WORKERS_MAX,
 		 .help = "threads that run the tasks"},
 		{"queue", OPTION_COUNT, &settings->queue, 1, TW_QUEUE_CAPACITY_MAX,

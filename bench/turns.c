@@ -409,7 +409,8 @@ int main(int argc, char **argv)
 	int64_t runs = 5;
 	int only = 0;
 	const struct program_option options[] = {
-		{"count", OPTION_COUNT, &plan.count, 1, 10000000, .help = "timers, but of drains"},
+		{"count", OPTION_COUNT, &plan.count, 1, 10000000,
+		 .help = "timers, except of drains"},
 		{"seconds", OPTION_SECONDS, &plan.duration, MILLISECOND, MINUTE,
 		 .help = "how long to move keys"},
 		{"load", OPTION_CHOICE, &only,
