@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No wake-up is lost: where one thread sleeps until another has done something, it goes on, 100,000
- * times in a row. A sleeper whose wake-up was lost sleeps on until its deadline, and the test sees
+ * No wake-up is lost: a thread that sleeps until another has done something goes on, 100,000 times
+ * in a row. A sleeper whose wake-up was lost would sleep until its deadline, and the test counts
  * that.
  */
 #include "support/test.h"
@@ -134,7 +134,7 @@ static void sleep_is_ended_by_all_notifications(void **state)
 	sleeper_end(&sleeper);
 }
 
-static void nap_is_ended_only_by_who_means_naps(void **state)
+static void nap_is_ended_only_by_a_notifier_for_naps(void **state)
 {
 	struct event *event = *state;
 	struct sleeper sleeper;
@@ -159,7 +159,7 @@ static void sleep_until_the_past(void *argument)
 	}
 }
 
-/* The clock's 0 is a deadline as any other, and no alarm set before outlives it. */
+/* The clock's 0 is a deadline like any other, and ends any alarm set before. */
 static void deadline_at_or_before_0_is_no_sleep(void **state)
 {
 	struct event *event = *state;
@@ -173,15 +173,15 @@ static void deadline_at_or_before_0_is_no_sleep(void **state)
 static const tw_duration lost_after = 20 * TW_SECOND;
 
 struct player {
-	struct event *event; /* its own */
+	struct event *event; /* this player's event */
 	_Atomic uint64_t *ball;
 	struct event *others;
-	uint64_t parity; /* of the numbers that are its turn */
+	uint64_t parity; /* parity of the numbers this player waits for */
 	uint64_t throws;
 	uint64_t lost;
 };
 
-/* Waits until the ball shows `number`, counts sleeps that nobody ended. */
+/* Waits until the ball shows `number`, and counts sleeps that no notification ended. */
 static void wait_for_ball(struct player *player, uint64_t number)
 {
 	while (atomic_load(player->ball) != number) {
@@ -242,7 +242,7 @@ enum { NOTIFIERS = 3 };
 struct office {
 	struct event event;
 	uint64_t seed;
-	uint64_t letters; /* of each notifier */
+	uint64_t letters; /* per notifier */
 	_Atomic uint64_t inbox;
 	atomic_uint notifiers;
 };
@@ -261,7 +261,8 @@ static void *write_letters(void *argument)
 	return NULL;
 }
 
-/* Reads all letters, sleeps where there are none; answers how many sleeps nobody ended. */
+/* Reads all letters and sleeps where there are none. Returns the number of sleeps that no
+ * notification ended. */
 static uint64_t read_letters(struct office *office)
 {
 	uint64_t lost = 0;
@@ -403,7 +404,7 @@ static bool boottime = true;
 
 static struct event shared;
 
-/* Puts the event in the place of its clock. */
+/* Replaces the clock in `state` by an event with this clock. */
 static int set_up(void **state)
 {
 	event_open(&shared, *state);
@@ -430,7 +431,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(deadline_in_the_past_is_no_sleep),
 	TEST_BOTH(deadline_at_or_before_0_is_no_sleep),
 	TEST_BOTH(sleep_is_ended_by_all_notifications),
-	TEST_BOTH(nap_is_ended_only_by_who_means_naps),
+	TEST_BOTH(nap_is_ended_only_by_a_notifier_for_naps),
 	TEST_BOTH(ping_pong_loses_no_wake_up),
 	TEST_BOTH(none_of_many_notifications_is_lost),
 	TEST_BOTH(descriptor_stays_the_same),

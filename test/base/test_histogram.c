@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Percentiles of a histogram against those of the sorted times, which are the true ones. */
+/* The percentiles of a histogram are compared with those of the sorted times. */
 #include "support/test.h"
 
 #include "support/seed.h"
@@ -16,7 +16,7 @@ enum { HISTOGRAMS = 3, TIMES_MAX = 20000 };
 
 static const tw_duration limit = (tw_duration)1 << HISTOGRAM_LIMIT_LOG2;
 
-/* The same times in some histograms and in an array. */
+/* Each histogram and the array hold the same times. */
 struct fixture {
 	struct histogram histograms[HISTOGRAMS];
 	tw_duration times[TIMES_MAX];
@@ -56,7 +56,7 @@ static int compare_times(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* The time of which there are `percent` in a hundred that are no longer. */
+/* Returns the least time such that `percent` % of the times are at most as long. */
 static tw_duration true_percentile(const struct fixture *fixture, unsigned percent)
 {
 	size_t rank = (fixture->count * percent + 99) / 100;
@@ -64,60 +64,60 @@ static tw_duration true_percentile(const struct fixture *fixture, unsigned perce
 	return fixture->times[rank - 1];
 }
 
-static void assert_near(tw_duration told, tw_duration time, tw_duration longest)
+static void assert_near(tw_duration reported, tw_duration time, tw_duration longest)
 {
-	bool good = told <= longest && llabs(told - time) <= time / 32;
+	bool good = reported <= longest && llabs(reported - time) <= time / 32;
 
-	/* From the limit on the longest is told. */
+	/* At or above the limit, the histogram reports its longest time. */
 	if (time >= limit)
-		good = told == longest;
+		good = reported == longest;
 	if (!good)
-		fail_msg("%lld was told as %lld, the longest being %lld", (long long)time,
-			 (long long)told, (long long)longest);
+		fail_msg("%lld was reported as %lld, the longest being %lld", (long long)time,
+			 (long long)reported, (long long)longest);
 }
 
 static void assert_as_sorted(struct fixture *fixture)
 {
-	struct tw_percentiles told = percentiles_of(fixture->histograms, HISTOGRAMS);
+	struct tw_percentiles reported = percentiles_of(fixture->histograms, HISTOGRAMS);
 	tw_duration longest;
 
 	qsort(fixture->times, fixture->count, sizeof(fixture->times[0]), compare_times);
 	longest = fixture->times[fixture->count - 1];
-	assert_int_equal(told.count, fixture->count);
-	assert_int_equal(told.max, longest);
-	assert_near(told.p50, true_percentile(fixture, 50), longest);
-	assert_near(told.p90, true_percentile(fixture, 90), longest);
-	assert_near(told.p99, true_percentile(fixture, 99), longest);
+	assert_int_equal(reported.count, fixture->count);
+	assert_int_equal(reported.max, longest);
+	assert_near(reported.p50, true_percentile(fixture, 50), longest);
+	assert_near(reported.p90, true_percentile(fixture, 90), longest);
+	assert_near(reported.p99, true_percentile(fixture, 99), longest);
 }
 
 static void nothing_recorded_is_all_zero(void **state)
 {
 	static const struct tw_percentiles none;
 	struct fixture *fixture = fixture_create();
-	struct tw_percentiles told = percentiles_of(fixture->histograms, HISTOGRAMS);
+	struct tw_percentiles reported = percentiles_of(fixture->histograms, HISTOGRAMS);
 
 	(void)state;
-	assert_memory_equal(&told, &none, sizeof(none));
+	assert_memory_equal(&reported, &none, sizeof(none));
 	free(fixture);
 }
 
 static void assert_alone_is(tw_duration time, tw_duration expected)
 {
 	struct histogram *histogram = calloc(1, sizeof(*histogram));
-	struct tw_percentiles told;
+	struct tw_percentiles reported;
 
 	assert_non_null(histogram);
 	histogram_record(histogram, time);
-	told = percentiles_of(histogram, 1);
-	assert_int_equal(told.count, 1);
-	assert_int_equal(told.max, expected);
-	assert_near(told.p50, expected, expected);
-	assert_near(told.p90, expected, expected);
-	assert_near(told.p99, expected, expected);
+	reported = percentiles_of(histogram, 1);
+	assert_int_equal(reported.count, 1);
+	assert_int_equal(reported.max, expected);
+	assert_near(reported.p50, expected, expected);
+	assert_near(reported.p90, expected, expected);
+	assert_near(reported.p99, expected, expected);
 	free(histogram);
 }
 
-static void single_time_is_told_at_every_power_of_two(void **state)
+static void single_time_is_reported_at_every_power_of_two(void **state)
 {
 	(void)state;
 	assert_alone_is(0, 0);
@@ -127,7 +127,7 @@ static void single_time_is_told_at_every_power_of_two(void **state)
 					((tw_duration)1 << shift) + step);
 }
 
-static void extreme_times_are_told(void **state)
+static void extreme_times_are_reported(void **state)
 {
 	(void)state;
 	assert_alone_is(TW_FOREVER, TW_FOREVER);
@@ -139,40 +139,40 @@ static void extreme_times_are_told(void **state)
 static void times_under_32_are_exact(void **state)
 {
 	struct fixture *fixture = fixture_create();
-	struct tw_percentiles told;
+	struct tw_percentiles reported;
 
 	(void)state;
 	for (tw_duration time = 0; time < 32; time++)
 		record(fixture, time);
-	told = percentiles_of(fixture->histograms, HISTOGRAMS);
-	assert_int_equal(told.p50, 15);
-	assert_int_equal(told.p90, 28);
-	assert_int_equal(told.p99, 31);
-	assert_int_equal(told.max, 31);
+	reported = percentiles_of(fixture->histograms, HISTOGRAMS);
+	assert_int_equal(reported.p50, 15);
+	assert_int_equal(reported.p90, 28);
+	assert_int_equal(reported.p99, 31);
+	assert_int_equal(reported.max, 31);
 	free(fixture);
 }
 
 static void rare_long_time_shows_in_the_highest_percentiles_alone(void **state)
 {
 	struct fixture *fixture = fixture_create();
-	struct tw_percentiles told;
+	struct tw_percentiles reported;
 
 	(void)state;
 	for (int i = 0; i < 99; i++)
 		record(fixture, 10);
 	record(fixture, TW_HOUR);
-	told = percentiles_of(fixture->histograms, HISTOGRAMS);
-	assert_int_equal(told.p99, 10);
-	assert_int_equal(told.max, TW_HOUR);
+	reported = percentiles_of(fixture->histograms, HISTOGRAMS);
+	assert_int_equal(reported.p99, 10);
+	assert_int_equal(reported.max, TW_HOUR);
 	record(fixture, TW_HOUR);
 	assert_as_sorted(fixture);
-	told = percentiles_of(fixture->histograms, HISTOGRAMS);
-	assert_true(told.p99 > TW_HOUR - TW_HOUR / 32);
+	reported = percentiles_of(fixture->histograms, HISTOGRAMS);
+	assert_true(reported.p99 > TW_HOUR - TW_HOUR / 32);
 	free(fixture);
 }
 
-/* Times of every size up to 2^bits. */
-static void random_times_are_told_as_sorted(void **state)
+/* Times have every size up to 2^bits. */
+static void random_times_are_reported_as_sorted(void **state)
 {
 	uint64_t seed = seed_choose();
 
@@ -219,13 +219,14 @@ static void what_is_read_meanwhile_makes_sense(void **state)
 	assert_non_null(reading);
 	assert_int_equal(pthread_create(&writer, NULL, record_many, reading), 0);
 	do {
-		struct tw_percentiles told;
+		struct tw_percentiles reported;
 
 		ended = atomic_load(&reading->ended);
-		told = percentiles_of(&reading->histogram, 1);
-		assert_true(told.p50 <= told.p90 && told.p90 <= told.p99 && told.p99 <= told.max);
-		assert_true(told.count >= last.count && told.max >= last.max);
-		last = told;
+		reported = percentiles_of(&reading->histogram, 1);
+		assert_true(reported.p50 <= reported.p90 && reported.p90 <= reported.p99 &&
+			    reported.p99 <= reported.max);
+		assert_true(reported.count >= last.count && reported.max >= last.max);
+		last = reported;
 	} while (!ended);
 	pthread_join(writer, NULL);
 	assert_int_equal(last.count, TEST_SHARE_OF(3000000));
@@ -235,11 +236,11 @@ static void what_is_read_meanwhile_makes_sense(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(nothing_recorded_is_all_zero),
-	cmocka_unit_test(single_time_is_told_at_every_power_of_two),
-	cmocka_unit_test(extreme_times_are_told),
+	cmocka_unit_test(single_time_is_reported_at_every_power_of_two),
+	cmocka_unit_test(extreme_times_are_reported),
 	cmocka_unit_test(times_under_32_are_exact),
 	cmocka_unit_test(rare_long_time_shows_in_the_highest_percentiles_alone),
-	cmocka_unit_test(random_times_are_told_as_sorted),
+	cmocka_unit_test(random_times_are_reported_as_sorted),
 	cmocka_unit_test(what_is_read_meanwhile_makes_sense),
 };
 

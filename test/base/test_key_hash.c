@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash must look like chance: statistics with bounds so loose that a good hash fails them once
- * in many millions of runs, and a broken one always.
+ * The hash looks random: statistics have bounds so loose that a good hash fails them once in many
+ * millions of runs, and a broken one always.
  */
 #include "support/test.h"
 
@@ -55,7 +55,7 @@ static size_t count_collisions(uint32_t *hashes, size_t count)
 	return collisions;
 }
 
-/* The hashes of a random key's first 1 … LONGEST bytes, and of each with any one bit flipped. */
+/* Hashes a random key's first 1 … LONGEST bytes, and each of these with any one bit flipped. */
 static size_t hash_variants(struct random *random, uint32_t *hashes)
 {
 	struct key_hash_seed seed = random_seed(random);
@@ -74,7 +74,8 @@ static size_t hash_variants(struct random *random, uint32_t *hashes)
 	return count;
 }
 
-/* 40,500 keys a base: 0.19 collisions expected each, 1.9 in all; over 15 once in 10^9 runs. */
+/* 40,500 keys a base have 0.19 expected collisions, 1.9 in all; over 15 happen once in 10^9
+ * runs. */
 static void keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance(void **state)
 {
 	enum { BASES = 10, VARIANTS = LONGEST + 8 * LONGEST * (LONGEST + 1) / 2 };
@@ -92,7 +93,7 @@ static void keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance(v
 	free(hashes);
 }
 
-/* 200,000 keys in one pool: 4.7 collisions expected; over 25 once in 10^9 runs. */
+/* 200,000 keys in one pool have 4.7 expected collisions; over 25 happen once in 10^9 runs. */
 static void keys_with_a_counter_in_them_collide_no_more_than_chance(void **state)
 {
 	enum { KEYS = 200000 };
@@ -144,7 +145,8 @@ static void hash_depends_on_the_bytes_and_not_on_where_they_lie(void **state)
 		uint32_t hash = key_hash(&seed, key, size);
 
 		for (size_t offset = 0; offset < 9; offset++) {
-			/* So tight that the address sanitizer sees a read before or behind. */
+			/* The copy has no byte to spare, so that the address sanitizer sees a read
+			 * before or behind it. */
 			unsigned char *copy = malloc(offset + size);
 
 			assert_non_null(copy);
@@ -155,7 +157,7 @@ static void hash_depends_on_the_bytes_and_not_on_where_they_lie(void **state)
 	}
 }
 
-/* By chance: 1 in 2^32 of 2,560,000 pairs. */
+/* By chance 1 in 2^32 of 2,560,000 pairs would collide. */
 static void any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size(void **state)
 {
 	struct random random = random_from(seed_choose(), 1);
@@ -179,7 +181,7 @@ static void any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size(void **stat
 	assert_in_range(same, 0, 5);
 }
 
-static void each_seed_is_drawn_anew(void **state)
+static void each_seed_is_drawn_afresh(void **state)
 {
 	struct key_hash_seed seeds[10];
 
@@ -194,7 +196,8 @@ static void each_seed_is_drawn_anew(void **state)
 	}
 }
 
-/* How often a flip of an input bit flips an output bit: of all pairs, of the best and the worst. */
+/* Measures how often a flip of an input bit flips an output bit, over all pairs and for the best
+ * and the worst pair. */
 static void assert_avalanche(struct random *random, size_t size, int trials)
 {
 	uint32_t flips[32] = {0};
@@ -252,7 +255,8 @@ static size_t key_of_4_bytes(uint64_t number, unsigned char key[LONGEST])
 
 static size_t key_of_3_bytes(uint64_t number, unsigned char key[LONGEST])
 {
-	/* Its low bytes, which on a big-endian machine are not the first ones in memory. */
+	/* These are the low bytes, which on a big-endian machine are not the first ones in
+	 * memory. */
 	for (int i = 0; i < 3; i++)
 		key[i] = (unsigned char)(number >> 8 * i);
 	return 3;
@@ -274,7 +278,8 @@ static size_t key_of_a_path(uint64_t number, unsigned char key[LONGEST])
 				number);
 }
 
-/* With as many degrees of freedom as buckets, chi-square is about normal: 10 deviations above. */
+/* Chi-square, with as many degrees of freedom as buckets, is about normal: the bound is 10 standard
+ * deviations above the mean. */
 static void assert_even(const uint32_t *counts)
 {
 	double expected = (double)KEYS / BUCKETS;
@@ -326,7 +331,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(keys_of_zeros_differ_by_their_size),
 	cmocka_unit_test(hash_depends_on_the_bytes_and_not_on_where_they_lie),
 	cmocka_unit_test(any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size),
-	cmocka_unit_test(each_seed_is_drawn_anew),
+	cmocka_unit_test(each_seed_is_drawn_afresh),
 	cmocka_unit_test(every_bit_of_the_key_changes_half_of_the_bits_of_the_hash),
 	cmocka_unit_test(keys_that_count_fill_buckets_evenly),
 };

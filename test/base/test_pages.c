@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory straight from the kernel. */
+/* Pages come straight from the kernel. */
 #include "support/test.h"
 
 #include "support/memory.h"
@@ -32,7 +32,7 @@ static void memory_is_zero_and_there(void **state)
 
 	(void)state;
 	assert_true(pages_map(&pages, SIZE));
-	/* qemu passes no MAP_POPULATE on. */
+	/* qemu ignores MAP_POPULATE. */
 	for (size_t i = 0; i < SIZE && !TEST_IS_EMULATED; i += page_size())
 		assert_true(is_resident(&pages, i));
 	for (size_t i = 0; i < SIZE; i++)

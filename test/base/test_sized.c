@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Structs cross between a program and the library, and have grown on one side. */
+/* Structs are copied between a program and the library where one side has more fields. */
 #include "base/sized.h"
 #include "support/test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks are aligned, their own, and come round again: memory does not grow with the number of
- * times that blocks are taken and given, whoever takes and whoever gives. Under the address
- * sanitizer the slab is malloc, and only what does not depend on recycling is tested.
+ * Blocks are aligned, distinct and recycled: memory does not grow with the number of times that
+ * blocks are taken and given back, by whichever threads. Under the address sanitizer the slab is
+ * malloc, and only tests that do not depend on recycling run.
  */
 #include "support/test.h"
 
@@ -128,7 +128,7 @@ static void slab_that_was_never_used_can_be_destroyed(void **state)
 	slab_destroy(&slab);
 }
 
-/* Answers how many different blocks came out of that many cycles of `held` at a time. */
+/* Returns how many different blocks come out of `cycles` cycles of `held` blocks each. */
 static size_t count_different_blocks(struct slab *slab, size_t held, size_t cycles)
 {
 	void **blocks = calloc(held * cycles, sizeof(*blocks));
@@ -146,7 +146,7 @@ static size_t count_different_blocks(struct slab *slab, size_t held, size_t cycl
 	return different;
 }
 
-/* One magazine may stay behind in the stripe. */
+/* One magazine may remain in the stripe. */
 static void blocks_given_back_are_taken_again(void **state)
 {
 	static const size_t held[] = {1, 2, 63, 64, 65, 1000};
@@ -182,12 +182,12 @@ static void a_million_cycles_take_no_more_memory_than_a_thousand(void **state)
 		if (cycle == 5)
 			before = resident_memory();
 	}
-	/* 256 MB had passed. */
+	/* 256 MB of blocks were taken and given back. */
 	assert_in_range(resident_memory(), 1, before + (1 << 20));
 	slab_destroy(&slab);
 }
 
-/* More threads than stripes, so that some share one. */
+/* There are more threads than stripes, so that some share one. */
 enum { THREADS = SLAB_STRIPES + 8, PLACES = 64, WORDS = 16 };
 
 struct exchange {
@@ -213,15 +213,16 @@ static bool is_stamped(const uint64_t *block)
 }
 
 /*
- * A few hundred blocks are in use at a time, a few thousand may lie in stripes and bins, more than
- * 100 MB pass.
+ * A few hundred blocks are in use at a time, and a few thousand may lie in stripes and bins. More
+ * than 100 MB of blocks were taken.
  */
 static void assert_stayed_small(const struct slab *slab)
 {
 	assert_in_range(slab->chunk_count, 0, 1);
 }
 
-/* Takes blocks, stamps them and leaves them in some place; gives back those that lay there. */
+/* Takes blocks, stamps them and puts each in a random place; gives back the block that was
+ * there. */
 static void *take_exchange_and_give(void *argument)
 {
 	struct exchange *exchange = argument;
@@ -320,7 +321,7 @@ static void memory_does_not_grow_where_one_thread_takes_and_another_gives(void *
 
 enum { CHUNKS = 3, HANDLE_SIZE = 88, HANDLE_ROOM = 48 };
 
-/* Takes note of the first CHUNKS chunks, wants no more. */
+/* Notes the first CHUNKS chunks and refuses more. */
 static bool note_chunk(void *argument, struct chunk *chunk)
 {
 	struct chunk **chunks = argument;
@@ -333,7 +334,7 @@ static bool note_chunk(void *argument, struct chunk *chunk)
 
 static struct slab_hooks noting = {.begin = note_chunk};
 
-/* One whose chunks are noted, and whose blocks come round under any sanitizer. */
+/* Opens a slab that notes its chunks and recycles its blocks under any sanitizer. */
 static void open_hooked(struct slab *slab, struct chunk **chunks)
 {
 	memset(chunks, 0, CHUNKS * sizeof(struct chunk *));
@@ -341,7 +342,7 @@ static void open_hooked(struct slab *slab, struct chunk **chunks)
 	slab_init_hooked(slab, HANDLE_SIZE, HANDLE_ROOM, &noting);
 }
 
-/* Finds a block by where it lies, as a handle is found by its id. */
+/* Finds a block by its address, as a handle is found by its id. */
 static void assert_lies_in_its_chunk(struct chunk **chunks, const char *block)
 {
 	const struct chunk *chunk = chunk_of(block);
@@ -387,8 +388,8 @@ static void assert_all_different(void **blocks, size_t count)
 }
 
 /*
- * So many are taken and given back; then all that were ever cut are taken, and no more are cut.
- * Where the lock is taken meanwhile, the bin keeps what it fills.
+ * Takes and gives back `held` blocks, then takes as many as were ever cut: no more are cut. While
+ * the lock is held elsewhere, the bin keeps the magazines that it fills.
  */
 static void take_and_give_then_take_all(size_t held, bool is_locked)
 {
@@ -471,7 +472,7 @@ static void next_chunk_is_ready_before_it_is_needed(void **state)
 	slab_destroy(&slab);
 }
 
-/* More than the process maps for other reasons. */
+/* This is more than the process maps for other reasons. */
 enum { UNMAP_ROUNDS = 20 };
 static const long mapped_excess = UNMAP_ROUNDS / 2 * (long)CHUNK_SIZE;
 
@@ -540,7 +541,7 @@ static void many_are_taken_at_once_and_fewer_when_memory_ends(void **state)
 	free(blocks);
 }
 
-/* The sanitizer's own; not there without it, whatever the compiler calls it. */
+/* The address sanitizer defines this; without it the address is NULL. */
 int __asan_address_is_poisoned(const volatile void *address) __attribute__((weak));
 
 static void address_sanitizer_sees_a_block_used_after_it_was_given_back(void **state)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trimmed slab has given back every page that no block in use lies on, and nothing else: what is
- * in use stays as it was, beside threads that take and give too, and all blocks can be taken again.
- * The slabs have hooks that want every chunk, so that they are no malloc under a sanitizer, but for
- * one that has none.
+ * A trimmed slab has returned every page without a block in use, and no other. Blocks in use stay
+ * as they were, also while other threads take and give back blocks, and all blocks can be taken
+ * again. All slabs here but one have hooks that accept every chunk, so that they are not malloc
+ * under a sanitizer.
  */
 #include "support/test.h"
 
@@ -23,15 +23,15 @@
 enum { CHUNKS = 4, BLOCK = 88, ROOM = 48, A_CHUNK = (CHUNK_SIZE - CHUNK_HEADER) / BLOCK };
 enum { BLOCKS = CHUNKS * A_CHUNK };
 
-/* A slab, the chunks it has had, and the blocks taken from it. */
+/* A world is a slab, the chunks it has had, and the blocks taken from it. */
 struct world {
 	struct slab slab;
 	struct slab_hooks hooks;
 	struct chunk *chunks[CHUNKS + 1];
 	size_t chunk_count;
-	size_t forgotten; /* pages that it told of */
-	bool keeps;       /* what is told is not to be forgotten */
-	bool takes;       /* a block, when it is told the first time */
+	size_t forgotten; /* pages it has reported */
+	bool keeps;       /* keep the page that is reported */
+	bool takes;       /* take a block at the first report */
 	uint64_t *taken;
 	uint64_t *blocks[BLOCKS];
 	struct random random;
@@ -99,7 +99,7 @@ static void world_fill(struct world *world)
 	}
 }
 
-/* In a random order, all but one in so many, 0: all. */
+/* Gives back blocks in random order. Keeps one in `one_in`, or none if that is 0. */
 static void world_give_all_but(struct world *world, uint64_t one_in)
 {
 	struct slab_bin bin = {0};
@@ -138,7 +138,7 @@ static size_t world_resident_pages(const struct world *world)
 	return pages;
 }
 
-/* Pages that some block in use lies on, or a chunk's header. */
+/* Returns the number of pages with a block in use or a chunk's header. */
 static size_t world_used_pages(const struct world *world)
 {
 	size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
@@ -314,7 +314,7 @@ static void blocks_in_use_survive_many_trims_in_between(void **state)
 	}
 	slab_flush(&world->slab, &bin);
 	world_expect_stamps(world);
-	/* The first may be one that has begun before. */
+	/* The first trim may be one that had begun before. */
 	trim(&world->slab);
 	trim(&world->slab);
 	world_expect_stamps(world);
@@ -322,7 +322,7 @@ static void blocks_in_use_survive_many_trims_in_between(void **state)
 	world_destroy(world);
 }
 
-/* The pages lie before what the others look for free blocks by then. */
+/* By then the pages lie before those where the other threads look for free blocks. */
 static void blocks_of_pages_that_went_while_others_were_taken_can_be_taken(void **state)
 {
 	struct world *world = world_create();
@@ -396,7 +396,7 @@ static void spare_chunk_that_comes_first_is_counted_as_there(void **state)
 	for (size_t i = 0; i < taken; i++)
 		slab_give(&slab, &bin, blocks[i]);
 	slab_flush(&slab, &bin);
-	/* The thread that prepares it may be held up. */
+	/* The thread that prepares the spare chunk may be delayed. */
 	spare = slab.spare;
 	slab.spare = NULL;
 	trim(&slab);
@@ -453,7 +453,7 @@ static void surplus_is_what_came_back_and_was_not_trimmed(void **state)
 	world_destroy(world);
 }
 
-/* ---- Beside threads ---- */
+/* ---- Concurrent threads ---- */
 
 enum { THREADS = 4, HELD = 5000 };
 
@@ -465,7 +465,7 @@ struct taker {
 	uint64_t *blocks[HELD];
 };
 
-/* Takes and gives, now many, now few, so that there is something to trim. */
+/* Takes and gives back, few and many blocks in turn, so that there is something to trim. */
 static void *take_and_give(void *argument)
 {
 	struct taker *taker = argument;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The set of slots against an array of booleans. */
+/* The set of slots is compared with an array of booleans. */
 #include "support/test.h"
 
 #include "support/seed.h"
@@ -57,7 +57,7 @@ static size_t next_by_force(const struct model *model, size_t slot)
 	return slot < model->size ? slot : SLOT_NONE;
 }
 
-/* Walks over all members, looks from each place in between. */
+/* Walks over all members and searches from each place between them. */
 static void assert_agrees_everywhere(const struct model *model)
 {
 	size_t next = SLOT_NONE;
@@ -130,7 +130,8 @@ static void full_set_that_is_emptied_agrees_with_the_model(void **state)
 	for_each_size(seed_choose(), fill_and_empty);
 }
 
-/* Every other change is in the first words, so that they and what stands above fill and empty. */
+/* Every second change is in the first words, so that they and the summary words above them fill and
+ * empty. */
 static void change_at_random(struct model *model)
 {
 	struct random *random = &model->random;
