@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index against a model that knows which of its keys are in: each key that is in is found, no
- * other is, whatever the table has grown or shrunk to and whatever collides.
+ * The index is compared with a model that knows which keys are in: each of these is found and no
+ * other, whatever size the table has and whatever collides.
  */
 #include "support/test.h"
 
@@ -29,10 +29,11 @@ struct model {
 	size_t count;
 	size_t (*make_key)(const struct model *, size_t number, unsigned char key[LONGEST]);
 	uint32_t (*make_hash)(const struct model *, const void *key, size_t size);
-	struct keyed_timer **timers; /* by number; NULL: the key is not in */
+	struct keyed_timer **timers; /* by number, or NULL if the key is not in */
 };
 
-/* Sizes from 1 to LONGEST, most of them short; the number is in all keys that have room for it. */
+/* Writes a key of 1 to LONGEST bytes, usually few. The number is in each key that has room for
+ * it. */
 static size_t key_of_any_size(const struct model *model, size_t number, unsigned char key[LONGEST])
 {
 	static const size_t sizes[] = {4,  5,  7,  8,  9,  12, 15,  16, 17,
@@ -46,7 +47,7 @@ static size_t key_of_any_size(const struct model *model, size_t number, unsigned
 	return size;
 }
 
-/* One byte, again and again: each key is the beginning of all longer ones. */
+/* Writes one byte repeated: each key is a prefix of all longer ones. */
 static size_t key_of_equal_bytes(const struct model *model, size_t number,
 				 unsigned char key[LONGEST])
 {
@@ -68,13 +69,13 @@ static uint32_t same_hash(const struct model *model, const void *key, size_t siz
 	return 0xdeadbeef;
 }
 
-/* Differs only above the bits that any table of this test looks at. */
+/* Makes hashes that differ only above the bits used by any table of this test. */
 static uint32_t same_bucket(const struct model *model, const void *key, size_t size)
 {
 	return key_hash(&model->seed, key, size) << 24 | 0x1234;
 }
 
-/* Three keys that are in the last bucket of each power of two, the others anywhere. */
+/* Returns the last bucket of each power of two for three keys, and any for the others. */
 static uint32_t last_bucket(const struct model *model, const void *key, size_t size)
 {
 	uint32_t hash = key_hash(&model->seed, key, size);
@@ -198,7 +199,7 @@ static void single_key_is_found_until_it_is_removed(void **state)
 	model_close(&model);
 }
 
-/* The keys from `first` on: who is in is guessed, nobody of another hash. */
+/* Guesses the keys from `first` on: each that is in is found, and no timer has another hash. */
 static void assert_guesses(const struct model *model, size_t first, size_t count)
 {
 	uint32_t hashes[TIMER_INDEX_BATCH] = {0};
@@ -235,7 +236,7 @@ static void prefetch_guesses_the_timers_and_changes_nothing(void **state)
 	model_close(&model);
 }
 
-/* What a guess is worth after others have come and gone, and their memory has been used again. */
+/* A guess stays usable after other timers have come and gone and their memory was used again. */
 static void guess_confirmed_later_finds_the_timer_of_its_key_and_no_other(void **state)
 {
 	enum { KEYS = 4 * TIMER_INDEX_BATCH };
@@ -296,7 +297,7 @@ static void every_key_is_found_after_every_bucket_that_comes_or_goes(void **stat
 		if (model.count > 64)
 			assert_finds_all(&model);
 	}
-	/* Keys 0 to 2 go last. */
+	/* Keys 0 to 2 are removed last. */
 	while (model.count > 0) {
 		take_out(&model, model.count - 1);
 		assert_finds_all(&model);
@@ -327,13 +328,13 @@ static void index_grows_with_200_000_keys_and_loses_none(void **state)
 			next_look *= 4;
 		}
 	}
-	/* A bucket a timer: chains stay short. */
+	/* There is a bucket for each timer, so chains stay short. */
 	assert_true(model.index.buckets >= KEYS);
 	assert_finds_all(&model);
 	model_close(&model);
 }
 
-/* As many as can be, one by one, and no removal merges more than four buckets. */
+/* Removes the most keys one by one; no removal merges more than four buckets. */
 static void take_out_all_but(struct model *model, size_t left)
 {
 	while (model->count > left) {
@@ -383,7 +384,7 @@ static void index_gives_segments_back_as_it_shrinks(void **state)
 	model_close(&model);
 }
 
-/* The count is hidden from the index meanwhile, so it does not grow, as without memory. */
+/* Hides the count from the index meanwhile, so that it does not grow, as without memory. */
 static void add_without_growth(struct model *model, size_t from, size_t to)
 {
 	uint32_t buckets = model->index.buckets;
@@ -427,7 +428,7 @@ static void random_adds_and_removals_agree_with_the_model(void **state)
 	(void)state;
 	model_open(&model, 20000);
 	for (int phase = 0; phase < 20; phase++) {
-		/* So the number of keys swings between few and all. */
+		/* The number of keys thus swings between few and all. */
 		size_t reach = 1 + (size_t)random_below(&model.random, model.size);
 
 		for (int i = 0; i < TEST_SHARE_OF(30000); i++) {
@@ -471,7 +472,7 @@ static void index_at_a_bound_does_not_grow_and_shrink_in_turn(void **state)
 
 enum { SEGMENT = 262144, SEGMENT_SIZE = SEGMENT * 8 };
 
-/* Bytes resident in all segments. */
+/* Returns the bytes resident in all segments. */
 static size_t resident(const struct timer_index *index)
 {
 	size_t pages = 0;
@@ -481,7 +482,7 @@ static size_t resident(const struct timer_index *index)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What the buckets in use need, to whole 64 KiB. */
+/* Returns the bytes of the buckets in use, rounded up to whole 64 KiB. */
 static size_t memory_in_use(const struct timer_index *index)
 {
 	const size_t unit = (size_t)64 << 10;
@@ -489,7 +490,8 @@ static size_t memory_in_use(const struct timer_index *index)
 	return (index->buckets * sizeof(*index->segments[0]) + unit - 1) / unit * unit;
 }
 
-/* To the end; each step gives back a segment at most. Then nothing but what is in use is there. */
+/* Trims to the end; each step gives back at most one segment. Afterwards only the buckets in use
+ * are resident. */
 static void trim(struct timer_index *index)
 {
 	bool more = true;
@@ -506,10 +508,11 @@ static void trim(struct timer_index *index)
 			memory_in_use(index) + 1024);
 }
 
-/* Three segments, or two. */
+/* These are three segments, or two. */
 enum { MANY = TEST_HAS_SANITIZER ? 300000 : 600000 };
 
-/* In an order of its own: 7919 is a prime that divides no size here, so each number has a turn. */
+/* Removes keys in an order of its own: 7919 is a prime that divides no size here, so each number
+ * has a turn. */
 static void take_out_any(struct model *model, size_t left)
 {
 	size_t number = (size_t)random_below(&model->random, model->size);
@@ -539,7 +542,7 @@ static void trimmed_index_has_memory_for_the_buckets_in_use_alone(void **state)
 	model_close(&model);
 }
 
-/* It is huge pages' otherwise, where the system has them. */
+/* The rest would be huge pages otherwise, where the system has them. */
 static void rest_of_a_segment_is_given_back_and_stays_away(void **state)
 {
 	enum { MORE = 20000, KEYS = SEGMENT + SEGMENT / 4 };
@@ -565,7 +568,7 @@ static void rest_of_a_segment_is_given_back_and_stays_away(void **state)
 	model_close(&model);
 }
 
-/* Whether smaps tells that flag, such as " nh", of the mapping that memory lies in. */
+/* Says whether smaps lists the flag, such as " nh", for the mapping that contains `memory`. */
 static bool mapping_has_flag(const void *memory, const char *flag)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
@@ -604,7 +607,7 @@ static void segment_of_which_a_part_was_given_back_has_small_pages(void **state)
 	model_close(&model);
 }
 
-/* Somebody else's page behind the buckets in use shows whether the system was called. */
+/* A foreign page behind the buckets in use shows whether the system was called. */
 static void what_was_given_back_is_not_given_back_again(void **state)
 {
 	struct model model;
@@ -651,19 +654,19 @@ static void churn_with(uint32_t (*make_hash)(const struct model *, const void *k
 	model_close(&model);
 }
 
-static void keys_of_the_same_hash_are_told_apart(void **state)
+static void keys_of_the_same_hash_are_distinguished(void **state)
 {
 	(void)state;
 	churn_with(same_hash);
 }
 
-static void keys_of_the_same_bucket_are_told_apart(void **state)
+static void keys_of_the_same_bucket_are_distinguished(void **state)
 {
 	(void)state;
 	churn_with(same_bucket);
 }
 
-static void keys_that_begin_alike_are_told_apart_by_their_size(void **state)
+static void keys_that_begin_alike_are_distinguished_by_their_size(void **state)
 {
 	struct model model;
 
@@ -681,8 +684,8 @@ static void keys_that_begin_alike_are_told_apart_by_their_size(void **state)
 	model_close(&model);
 }
 
-/* The comparison of short keys goes word by word: no byte may be forgotten. */
-static void keys_that_differ_in_any_one_bit_are_told_apart(void **state)
+/* Short keys are compared word by word: each byte must count. */
+static void keys_that_differ_in_any_one_bit_are_distinguished(void **state)
 {
 	struct model model;
 	unsigned char key[LONGEST];
@@ -706,7 +709,7 @@ static void keys_that_differ_in_any_one_bit_are_told_apart(void **state)
 	model_close(&model);
 }
 
-/* As many keys as matter here find their timers although a crowd shares one bucket with them. */
+/* Up to KEYS keys find their timers although a crowd shares one bucket with them. */
 static void crowd_of_one_hash_does_not_hide_other_keys(void **state)
 {
 	struct model model;
@@ -813,10 +816,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(rest_of_a_segment_is_given_back_and_stays_away),
 	cmocka_unit_test(segment_of_which_a_part_was_given_back_has_small_pages),
 	cmocka_unit_test(what_was_given_back_is_not_given_back_again),
-	cmocka_unit_test(keys_of_the_same_hash_are_told_apart),
-	cmocka_unit_test(keys_of_the_same_bucket_are_told_apart),
-	cmocka_unit_test(keys_that_begin_alike_are_told_apart_by_their_size),
-	cmocka_unit_test(keys_that_differ_in_any_one_bit_are_told_apart),
+	cmocka_unit_test(keys_of_the_same_hash_are_distinguished),
+	cmocka_unit_test(keys_of_the_same_bucket_are_distinguished),
+	cmocka_unit_test(keys_that_begin_alike_are_distinguished_by_their_size),
+	cmocka_unit_test(keys_that_differ_in_any_one_bit_are_distinguished),
 	cmocka_unit_test(crowd_of_one_hash_does_not_hide_other_keys),
 	cmocka_unit_test(discard_frees_the_table_in_steps_and_leaves_the_timers_alone),
 	cmocka_unit_test(discard_unmaps_every_segment),

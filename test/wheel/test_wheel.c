@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wheel against brute force: an array of what is pending says which timer must come out of
- * wheel_expire, at which tick and, in an ordered wheel, in which order. The tests look into the
+ * The wheel is compared with brute force: an array of pending timers says which timer must come out
+ * of wheel_expire, at which tick and, in an ordered wheel, in which order. The tests read the
  * wheel's lists only to count how many timers a call looks at.
  */
 #include "support/test.h"
@@ -18,7 +18,7 @@
 enum {
 	STEP = 64,
 	TIMER_STRIDE = 128,
-	MOST_LOOKS = 8 /* of an ordered wheel, for each timer that a step may take in hand */
+	MOST_LOOKS = 8 /* per timer that one step of an ordered wheel may take in hand */
 };
 
 _Static_assert(TIMER_STRIDE >= sizeof(struct timer), "a timer must fit its stride");
@@ -33,9 +33,9 @@ static struct kind levels_ordered = {TW_LAYOUT_LEVELS, true};
 static struct kind rounds = {TW_LAYOUT_ROUNDS, false};
 static struct kind rounds_ordered = {TW_LAYOUT_ROUNDS, true};
 
-/* Of all wheels here. */
+/* This is the patience of all wheels here. */
 enum { PATIENCE = 1500 };
-/* A nanosecond each, so that a deadline is its tick. */
+/* A tick is one nanosecond, so that a deadline is its tick. */
 static const struct ticks ticks = {.interval = 1};
 
 static const size_t slot_counts[] = {1, 2, 3, 10, 64, 300, 512};
@@ -44,7 +44,7 @@ enum { SLOT_COUNTS = sizeof(slot_counts) / sizeof(slot_counts[0]) };
 struct entry {
 	bool pending;
 	uint64_t due;      /* tick at which it must come out */
-	uint64_t sequence; /* of its last command */
+	uint64_t sequence; /* its last command's */
 };
 
 struct world {
@@ -52,14 +52,14 @@ struct world {
 	const struct kind *kind;
 	size_t slots;
 	struct random random;
-	bool lags;   /* advanced while busy: timers may be late */
-	bool checks; /* the invariants, after each operation */
-	bool scans;  /* all entries, at each tick */
+	bool lags;   /* advances while busy: timers may be late */
+	bool checks; /* checks the invariants after each operation */
+	bool scans;  /* scans all entries at each tick */
 	bool ticked; /* some timers have a tick beside their deadline */
 	size_t size;
 	size_t pending;
-	uint64_t sequence;  /* of the last command */
-	uint64_t last_tick; /* at which a timer expired, and the sequence of the last one */
+	uint64_t sequence;  /* the last command's */
+	uint64_t last_tick; /* when a timer last expired, and that timer's sequence */
 	uint64_t last_sequence;
 	struct entry *entries;
 	char *timers;
@@ -105,7 +105,7 @@ static bool leave_as_it_is(void *context, struct timer *timer)
 	return true;
 }
 
-/* The wheel files timers as it searches, so not each state is searched. */
+/* A search files timers, so not every state is searched. */
 static void judge_earliest(struct world *world)
 {
 	uint64_t now = wheel_now(world->wheel);
@@ -131,7 +131,7 @@ static void look_after(struct world *world)
 		judge_earliest(world);
 }
 
-/* TW_FOREVER, the tick before the last, is the last. */
+/* TW_FOREVER, the tick before the last, counts as the last. */
 static void command(struct world *world, size_t i, uint64_t expiry)
 {
 	struct entry *entry = &world->entries[i];
@@ -143,7 +143,8 @@ static void command(struct world *world, size_t i, uint64_t expiry)
 	entry->sequence = ++world->sequence;
 }
 
-/* Gives the timer a deadline; or, and then returns true, a tick and any deadline. */
+/* Sets the timer's deadline. In some worlds it sets a tick and a random deadline instead, and
+ * returns true. */
 static bool set_deadline(struct world *world, struct timer *timer, uint64_t expiry)
 {
 	bool by_tick =
@@ -200,7 +201,7 @@ static void remove_at(struct world *world, size_t i)
 	look_after(world);
 }
 
-/* The wheel says the timer has expired: it must be right. */
+/* Checks a timer that the wheel reports as expired. */
 static void judge_expired(struct world *world, const struct timer *timer)
 {
 	struct entry *entry = entry_of(world, timer);
@@ -236,7 +237,7 @@ static size_t length_up_to(const struct list *list, size_t most)
 	return length;
 }
 
-/* The timers that the wheel has yet to look at. */
+/* These timers are still to be looked at by the wheel. */
 struct in_hand {
 	size_t coming;
 	size_t all;
@@ -253,7 +254,7 @@ static struct in_hand count_in_hand(const struct wheel *wheel)
 	return in_hand;
 }
 
-/* Something was looked at, and no more than `most`. */
+/* The step has looked at a timer, and at no more than `most`. */
 static void judge_progress(struct in_hand before, struct in_hand after, size_t most)
 {
 	assert_true(after.coming <= before.coming && after.all <= before.all);
@@ -263,7 +264,7 @@ static void judge_progress(struct in_hand before, struct in_hand after, size_t m
 		assert_true(after.coming < before.coming || after.all < before.all);
 }
 
-/* Takes up to `most` timers out that are due, or does one step towards that. */
+/* Expires up to `most` due timers, or does one step towards that. */
 static size_t expire(struct wheel *wheel, bool ordered, struct timer **expired, size_t most)
 {
 	size_t count = 0;
@@ -298,7 +299,7 @@ static uint64_t clamp_expiry(uint64_t expiry)
 	return expiry < TICK_NEVER ? expiry : TICK_NEVER;
 }
 
-/* Now, soon, around a lap, around the bounds of levels, far, never. */
+/* Draws now, soon, around a lap, around the bounds of levels, far or never. */
 static uint64_t random_expiry(struct world *world)
 {
 	struct random *random = &world->random;
@@ -358,7 +359,7 @@ static uint64_t earliest_due(const struct world *world)
 	return earliest;
 }
 
-/* The next tick, which must leave no timer behind. */
+/* Returns the next tick, which must leave no timer behind. */
 static uint64_t next_tick(struct world *world)
 {
 	uint64_t next = wheel_next_tick(world->wheel);
@@ -389,7 +390,7 @@ static void advance_to(struct world *world, uint64_t target)
 		assert_true(earliest_due(world) > target);
 }
 
-/* Advances at each tick's time, whether or not the wheel has done with the tick before. */
+/* Advances at each tick's time, whether or not the wheel has finished the previous tick. */
 static void advance_while_busy(struct world *world, uint64_t target)
 {
 	uint64_t next;
@@ -437,7 +438,7 @@ static void live(struct world *world, int turns)
 	}
 }
 
-/* A world for each count of slots, all of them looked through after each change. */
+/* Opens a world for each count of slots; all are scanned after each change. */
 static void for_each_world(const struct kind *kind, size_t size, void (*run)(struct world *))
 {
 	uint64_t seed = seed_choose();
@@ -525,7 +526,7 @@ static void wheel_advanced_while_busy_is_late_never_early_and_loses_nothing(void
 	for_each_world(*state, 200, live_late);
 }
 
-/* Sets the timer, waits, moves it: it must come out once, then. Tick by tick, as a clock goes. */
+/* Sets the timer, waits, and moves it. It must come out once, and time goes tick by tick. */
 static void set_wait_and_move(struct world *world, uint64_t delay, uint64_t waited, uint64_t moved)
 {
 	uint64_t start = wheel_now(world->wheel);
@@ -608,7 +609,7 @@ static void wheel_that_lost_its_last_timer_has_no_next_tick(void **state)
 	for_each_world(*state, 1, lose_the_last_timer);
 }
 
-/* A timer in each level, and the finest leaves first: the next tick is that of the others. */
+/* Each level has a timer, and the finest leaves first: the next tick is that of the others. */
 static void next_tick_is_of_a_level_that_has_timers(void **state)
 {
 	enum { TIMERS = 19 };
@@ -632,7 +633,7 @@ static void next_tick_is_of_a_level_that_has_timers(void **state)
 	}
 }
 
-/* All that expires at the next tick, in one step. */
+/* Everything due expires at the next tick, in this order and in one step. */
 static void assert_next_expired(struct world *world, uint64_t tick, const size_t *order,
 				size_t count)
 {
@@ -654,7 +655,7 @@ static void timers_of_one_tick_come_out_in_the_order_of_their_last_command(void 
 {
 	struct world world = world_open(*state, 10, 6, random_from(1, 1));
 
-	add(&world, 0, 1000); /* set from afar, moved by nothing later */
+	add(&world, 0, 1000); /* set far ahead, and not moved by another timer's move */
 	add(&world, 1, 2000); /* moved earlier */
 	add(&world, 2, 990);  /* moved later, at the last moment */
 	add(&world, 3, 1000); /* moved to where it is */
@@ -682,12 +683,13 @@ static void timers_of_several_ticks_come_out_tick_by_tick(void **state)
 	world_close(&world);
 }
 
-/* Timers of one tick, each moved to where it is in random order: not two of them are in order. */
+/* Opens a world with timers of one tick, each moved to where it is in random order: no two of them
+ * are in order. */
 static struct world open_shuffled(const struct kind *kind, size_t size)
 {
 	struct world world = world_open(kind, 64, size, random_from(seed_choose(), 1));
 
-	/* After a timer with a tick each move would take its timer to the end. */
+	/* After a timer with a tick, each move would take its timer to the end. */
 	world.ticked = false;
 	for (size_t i = 0; i < size; i++)
 		add(&world, i, 50);
@@ -697,7 +699,7 @@ static struct world open_shuffled(const struct kind *kind, size_t size)
 	return world;
 }
 
-/* Whoever is first afterwards was among the first before. */
+/* The first timers afterwards were among the first before. */
 static void step_with_few_looks(struct world *world)
 {
 	const struct list *coming = &world->wheel->coming[0];
@@ -716,7 +718,7 @@ static void step_with_few_looks(struct world *world)
 	assert_in_range(passed, 0, MOST_LOOKS);
 }
 
-/* That they come out in order is what judge_expired sees to. */
+/* judge_expired checks that they come out in order. */
 static void crowd_out_of_order_is_looked_at_in_small_steps(void **state)
 {
 	enum { CROWD = TEST_SHARE_OF(100000) };
@@ -749,7 +751,7 @@ static void crowd_that_is_removed_before_it_is_sorted_is_gone(void **state)
 	world_close(&world);
 }
 
-/* Now, later or where it is; a removed one comes back. */
+/* Moves a timer to now, later or where it is, or removes it or adds it back. */
 static void command_on_crowd(struct world *world)
 {
 	struct random *random = &world->random;
@@ -791,7 +793,7 @@ static void take_gives_each_timer_of_a_crowd_half_sorted(void **state)
 
 		for (size_t i = 0; i < steps; i++)
 			step(&world, 1);
-		/* Those that are left are due. */
+		/* The remaining timers are due. */
 		if (world.pending > 0)
 			assert_true(wheel_earliest(world.wheel, leave_as_it_is, NULL) <=
 				    (tw_duration)wheel_now(world.wheel));
@@ -801,7 +803,7 @@ static void take_gives_each_timer_of_a_crowd_half_sorted(void **state)
 	}
 }
 
-/* Timer i and no other is newly due: it comes first, and not among those left over. */
+/* Timer i and no other is newly due: it comes before the leftover ones. */
 static void assert_next_is(struct world *world, size_t i)
 {
 	struct timer *expired[STEP] = {NULL};
@@ -861,7 +863,7 @@ static void newly_due_timers_overtake_a_slot_of_several_rounds(void **state)
 	world_close(&world);
 }
 
-/* Timer 0 amid a crowd, all due at that tick; timer 1 is due at the next. */
+/* Opens a world with timer 0 amid a crowd, all due at `tick`; timer 1 is due at the next. */
 static struct world open_crowd_at(const struct kind *kind, uint64_t tick)
 {
 	struct world world = world_open(kind, 16, 1000, random_from(1, 1));
@@ -882,7 +884,7 @@ static struct world open_crowd(const struct kind *kind)
 	return open_crowd_at(kind, 5);
 }
 
-/* Timer 0 comes out at `tick` and is the first to, although the crowd is still there. */
+/* Timer 0 comes out first, at `tick`, although the crowd is still there. */
 static void assert_overtakes(struct world *world, uint64_t tick)
 {
 	uint64_t next;
@@ -942,7 +944,8 @@ static void timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it(void **state)
 	}
 }
 
-/* Up to the last slot of the finest of levels of 16 slots; those behind it come up early. */
+/* This goes up to the last slot of the finest of levels of 16 slots; those behind it come up
+ * early. */
 static void timer_moved_a_little_later_overtakes_a_crowd_in_any_slot(void **state)
 {
 	for (uint64_t tick = 1; tick < 32; tick++) {
@@ -1000,7 +1003,7 @@ static void take_gives_each_timer_once_whatever_its_expiry(void **state)
 			live(&world, 10);
 			for (int commands = 0; commands < 300; commands++)
 				random_command(&world);
-			/* Somewhere between two steps of a tick. */
+			/* This is between two steps of a tick. */
 			if (!world.kind->ordered || !wheel_is_busy(world.wheel))
 				wheel_advance(world.wheel, next_tick(&world) & (TICK_NEVER - 1));
 			world.lags = true;
@@ -1011,7 +1014,7 @@ static void take_gives_each_timer_once_whatever_its_expiry(void **state)
 	}
 }
 
-/* Levels that a wheel of so many slots needs: one looks at a timer at most once in each. */
+/* Returns the levels of a wheel with `slots` slots: a timer is looked at at most once in each. */
 static size_t looks_at_most(const struct kind *kind, size_t slots)
 {
 	size_t bits = 1;
@@ -1047,7 +1050,7 @@ static void far_timer_wakes_the_wheel_at_most_once_a_level(void **state)
 	}
 }
 
-/* Counts, and takes each third timer out. */
+/* The callback counts timers and takes each third out. */
 struct taking {
 	struct world *world;
 	size_t looks;
@@ -1065,7 +1068,7 @@ static bool take_each_third(void *context, struct timer *timer)
 	return false;
 }
 
-/* Takes the first timer out and adds it again, once: another thread has set it meanwhile. */
+/* Takes the first timer out and adds it back once, as if another thread had set it meanwhile. */
 static bool add_again_once(void *context, struct timer *timer)
 {
 	struct taking *taking = context;
@@ -1129,7 +1132,7 @@ static void search_for_the_earliest_may_take_timers_out_and_has_a_bound(void **s
 
 static void timers_near_the_end_of_time_come_out_at_their_ticks(void **state)
 {
-	/* The last nanosecond is never. */
+	/* The last nanosecond means never. */
 	static const uint64_t end = TICK_NEVER - 1;
 	static const uint64_t before_the_end[] = {1, 2, 3, 64, 511, 512, 513, 1000, 65536};
 	uint64_t seed = seed_choose();
@@ -1155,7 +1158,7 @@ static void timers_near_the_end_of_time_come_out_at_their_ticks(void **state)
 	}
 }
 
-static void timer_that_never_expires_stays_and_wakes_nobody_soon(void **state)
+static void timer_that_never_expires_stays_and_causes_no_wake_up_soon(void **state)
 {
 	for (size_t i = 0; i < SLOT_COUNTS; i++) {
 		struct world world = world_open(*state, slot_counts[i], 2, random_from(1, 1));
@@ -1184,7 +1187,7 @@ static struct list *link_at(struct list *list, size_t place)
 	return link;
 }
 
-/* Whether it is one of the first `places`. */
+/* Says whether `wanted` is one of the first `places`. */
 static bool is_near_front(struct list *list, const struct list *wanted, size_t places)
 {
 	for (struct list *link = list->next; places > 0 && link != list; link = link->next) {
@@ -1195,7 +1198,7 @@ static bool is_near_front(struct list *list, const struct list *wanted, size_t p
 	return false;
 }
 
-/* One step, which must leave alone all timers in hand but STEP. */
+/* Does one step, which must leave alone all timers in hand but STEP. */
 static void bounded_step(struct world *world)
 {
 	struct list *list = &world->wheel->due;
@@ -1249,7 +1252,8 @@ static void a_million_timers_in_one_slot_are_looked_at_64_at_a_time(void **state
 #define TEST_UNORDERED(test) TEST_IN(levels, test), TEST_IN(rounds, test)
 #define TEST_ALL(test) TEST_ORDERED(test), TEST_UNORDERED(test)
 
-/* Ticks of 10 ns from 1003 ns on: deadlines lie between them, before the first, and at the end. */
+/* Ticks take 10 ns from 1003 ns on: deadlines lie between them, before the first, and at the
+ * end. */
 static void timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline(void **state)
 {
 	static const struct ticks coarse = {.interval = 10, .origin = 1003};
@@ -1348,7 +1352,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_ALL(timer_that_a_search_has_filed_again_is_found),
 	TEST_ALL(search_for_the_earliest_may_take_timers_out_and_has_a_bound),
 	TEST_ALL(timers_near_the_end_of_time_come_out_at_their_ticks),
-	TEST_ALL(timer_that_never_expires_stays_and_wakes_nobody_soon),
+	TEST_ALL(timer_that_never_expires_stays_and_causes_no_wake_up_soon),
 	TEST_UNORDERED(a_million_timers_in_one_slot_are_looked_at_64_at_a_time),
 };
 

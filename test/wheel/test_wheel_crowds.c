@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A crowd in one slot of the levels, and the few beside it: slots that come down take turns, a
- * timer that repeats comes first, and what is left over of a tick last.
+ * A slot holds a crowd of timers and few others are near: slots that come down take turns, a
+ * repeating timer comes first, and the leftover timers of a tick come last.
  */
 #include "support/test.h"
 
@@ -11,13 +11,13 @@
 enum {
 	STEP = 64,
 	SLOTS = 16,
-	SPAN = SLOTS * SLOTS, /* of a slot of level 2 */
+	SPAN = SLOTS * SLOTS, /* ticks in a slot of level 2 */
 	CROWD = 10000
 };
 
 struct crowd {
 	struct wheel *wheel;
-	struct timer timers[CROWD + 1]; /* and one beside it */
+	struct timer timers[CROWD + 1]; /* the last one lies beside the crowd */
 	size_t left;
 };
 
@@ -54,7 +54,7 @@ static size_t step(struct crowd *crowd, struct timer **expired)
 	return count;
 }
 
-/* Each timer comes out once, at its tick if that is not past. */
+/* Expires all: each timer comes out once, at its tick if that is not past. */
 static void crowd_close(struct crowd *crowd)
 {
 	struct timer *expired[STEP];
@@ -71,7 +71,7 @@ static void crowd_close(struct crowd *crowd)
 		continue;
 }
 
-/* Steps until the timer beside the crowd lies elsewhere: it has been looked at. */
+/* Counts steps until the timer beside the crowd is in another slot. */
 static int steps_until_moved(struct crowd *crowd)
 {
 	struct timer *expired[STEP];
@@ -115,7 +115,7 @@ static void timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon(void **st
 	crowd_close(&crowd);
 }
 
-/* In the slot where it is set, and in those that it comes down to. */
+/* This happens in the slot where it is set, and in those that it comes down to. */
 static void timer_that_repeats_is_the_first_of_its_tick(void **state)
 {
 	static struct crowd crowd;
@@ -199,7 +199,7 @@ static void timer_refiled_at_its_tick_is_not_late(void **state)
 	crowd_close(&crowd);
 }
 
-/* There are more slots that have come up than lists for them. */
+/* More slots have come up than there are lists for them. */
 static void slots_that_come_up_one_after_the_other_lose_nothing(void **state)
 {
 	static struct crowd crowd;
