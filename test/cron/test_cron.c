@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Schedules by the calendar: what an expression means, what it names where the clocks change, and,
- * for random expressions, zones and times, the same as a reference that goes from minute to minute
- * and asks the C library what the clocks show.
+ * These are schedules by the calendar: what an expression means, and which times it names where the
+ * clocks change. Random expressions, zones and times are compared with a reference that goes from
+ * minute to minute and asks the C library what the clocks show.
  */
 #include "support/test.h"
 
@@ -22,7 +22,7 @@
 #include "cron/calendar.h"
 #include "cron/cron_search.h"
 
-/* The last second of the year 9999. */
+/* This is the last second of the year 9999. */
 static const int64_t last_second = 253402300799;
 
 static struct tw_cron *open_cron(const char *expression, const char *zone)
@@ -35,7 +35,7 @@ static struct tw_cron *open_cron(const char *expression, const char *zone)
 	return cron;
 }
 
-/* "2026-03-29 01:30" or "2026-03-29 01:30:15" in UTC. */
+/* Parses "2026-03-29 01:30" or "2026-03-29 01:30:15" in UTC. */
 static int64_t utc(const char *text)
 {
 	int year;
@@ -60,7 +60,7 @@ static void print_utc(char text[64], int64_t time)
 	strftime(text, 64, "%Y-%m-%d %H:%M:%S", &tm);
 }
 
-/* The times that follow one another, with ", " between. */
+/* The times follow one another, separated by ", ". */
 struct run_of_times {
 	const char *expression;
 	const char *zone;
@@ -147,7 +147,7 @@ static void expressions_mean_what_they_say(void **state)
 	ASSERT_ALL_TIMES(runs);
 }
 
-static void either_day_is_enough_where_both_are_told(void **state)
+static void either_day_is_enough_where_both_are_given(void **state)
 {
 	/* Friday the 13th is in November 2026. */
 	static const struct run_of_times runs[] = {
@@ -156,11 +156,12 @@ static void either_day_is_enough_where_both_are_told(void **state)
 		 "2026-12-04 00:00, 2026-12-11 00:00, 2026-12-13 00:00, 2026-12-18 00:00"},
 		{"0 0 13 2 FRI", NULL, "2026-11-01 00:00",
 		 "2027-02-05 00:00, 2027-02-12 00:00, 2027-02-13 00:00, 2027-02-19 00:00"},
-		/* What begins with a star is one, even with a step or a list behind it. */
+		/* A field that begins with a star counts as one, even with a step or a list behind
+		 * it. */
 		{"0 0 */12 * 5", NULL, "2026-11-01 00:00", "2026-11-13 00:00, 2026-12-25 00:00"},
 		{"0 0 13 * */5", NULL, "2026-11-01 00:00", "2026-11-13 00:00, 2026-12-13 00:00"},
 		{"0 0 *,13 * 5", NULL, "2026-11-01 00:00", "2026-11-06 00:00, 2026-11-13 00:00"},
-		/* All of them, and still no star. */
+		/* This has all days, and is no star. */
 		{"0 0 1-31 * 5", NULL, "2026-11-01 00:00", "2026-11-02 00:00, 2026-11-03 00:00"},
 		{"0 0 13 * 0-6", NULL, "2026-11-01 00:00", "2026-11-02 00:00, 2026-11-03 00:00"},
 	};
@@ -169,12 +170,12 @@ static void either_day_is_enough_where_both_are_told(void **state)
 	ASSERT_ALL_TIMES(runs);
 }
 
-/* Central Europe: 29 March 2026 at 01:00 UTC, and 25 October 2026, likewise. */
+/* Central Europe changes on 29 March and on 25 October 2026, at 01:00 UTC. */
 static void certain_hours_run_once_where_the_clocks_change_by_an_hour(void **state)
 {
 	static const char zone[] = "Europe/Berlin";
 	static const struct run_of_times runs[] = {
-		/* Skipped: at the change. */
+		/* A skipped time runs at the change. */
 		{"30 2 * * *", zone, "2026-03-28 00:00",
 		 "2026-03-28 01:30, 2026-03-29 01:00, 2026-03-30 00:30"},
 		{"0 2 * * *", zone, "2026-03-28 02:00", "2026-03-29 01:00, 2026-03-30 00:00"},
@@ -186,10 +187,10 @@ static void certain_hours_run_once_where_the_clocks_change_by_an_hour(void **sta
 		{"59 1 * * *", zone, "2026-03-28 12:00", "2026-03-29 00:59, 2026-03-29 23:59"},
 		{"0 */2 * * *", zone, "2026-03-28 22:00",
 		 "2026-03-28 23:00, 2026-03-29 01:00, 2026-03-29 02:00, 2026-03-29 04:00"},
-		/* From the change on, and just before it. */
+		/* The searches begin at the change and just before it. */
 		{"30 2 * * *", zone, "2026-03-29 01:00", "2026-03-30 00:30"},
 		{"30 2 * * *", zone, "2026-03-29 00:59:59", "2026-03-29 01:00"},
-		/* Twice: the first time. */
+		/* A local time that comes twice counts once, the first time. */
 		{"30 2 * * *", zone, "2026-10-24 12:00", "2026-10-25 00:30, 2026-10-26 01:30"},
 		{"30 2 * * *", zone, "2026-10-25 00:30", "2026-10-26 01:30"},
 		{"30 2 * * *", zone, "2026-10-25 01:10", "2026-10-26 01:30"},
@@ -204,7 +205,8 @@ static void certain_hours_run_once_where_the_clocks_change_by_an_hour(void **sta
 	ASSERT_ALL_TIMES(runs);
 }
 
-/* In Central Europe as its law is in 2026: the last Sundays of March and October 2090. */
+/* Central European law is as in 2026: the clocks change on the last Sundays of March and
+ * October. */
 static void rule_behind_the_table_changes_the_clocks_too(void **state)
 {
 	static const char text[] = "CET-1CEST,M3.5.0,M10.5.0/3";
@@ -239,7 +241,7 @@ static void every_hour_goes_with_the_clock(void **state)
 		 "2026-03-29 00:30, 2026-03-29 01:00, 2026-03-29 01:30, 2026-03-29 02:00"},
 		{"*/30 * * * *", zone, "2026-10-25 00:15",
 		 "2026-10-25 00:30, 2026-10-25 01:00, 2026-10-25 01:30, 2026-10-25 02:00"},
-		/* However it is written. */
+		/* The hours may be written as a range. */
 		{"30 0-23 * * *", zone, "2026-10-24 23:00",
 		 "2026-10-24 23:30, 2026-10-25 00:30, 2026-10-25 01:30, 2026-10-25 02:30"},
 		{"@hourly", zone, "2026-10-24 23:30",
@@ -250,7 +252,7 @@ static void every_hour_goes_with_the_clock(void **state)
 	ASSERT_ALL_TIMES(runs);
 }
 
-/* A quarter of an hour stays one over both changes, to the second. */
+/* Every interval is a quarter of an hour over both changes, to the second. */
 static void quarters_of_an_hour_stay_quarters(void **state)
 {
 	static const char *const zones[] = {"Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia",
@@ -272,7 +274,8 @@ static void quarters_of_an_hour_stay_quarters(void **state)
 	}
 }
 
-/* By half an hour: 4 October 2026 at 15:30 UTC the day before, 5 April at 15:00 UTC before. */
+/* The clocks change by half an hour: on 3 October 2026 at 15:30 UTC, and on 4 April at 15:00
+ * UTC. */
 static void lord_howe_changes_by_half_an_hour(void **state)
 {
 	static const char zone[] = "Australia/Lord_Howe";
@@ -294,7 +297,8 @@ static void lord_howe_changes_by_half_an_hour(void **state)
 	ASSERT_ALL_TIMES(runs);
 }
 
-/* 30 December 2011 was left out: from 24:00 on the 29th, 10:00 UTC on the 30th. */
+/* Samoa skipped 30 December 2011: its clocks changed at the end of the 29th, 10:00 UTC on the
+ * 30th. */
 static void day_that_is_skipped_runs_as_the_next_begins(void **state)
 {
 	static const char zone[] = "Pacific/Apia";
@@ -315,7 +319,7 @@ static void day_that_is_skipped_runs_as_the_next_begins(void **state)
 	ASSERT_ALL_TIMES(runs);
 }
 
-/* Until 1893 Berlin's clocks were 53 min 28 s before UTC. */
+/* Until 1893 Berlin's clocks were 53 min 28 s ahead of UTC. */
 static void offset_need_not_be_whole_minutes(void **state)
 {
 	static const struct run_of_times runs[] = {
@@ -328,8 +332,8 @@ static void offset_need_not_be_whole_minutes(void **state)
 }
 
 /*
- * On 1 January 1970 the clocks go back by an hour at 10:00 UTC, and at 10:20 forward by half of it:
- * they show 09:00 to 09:20 and from 09:50 on once more. At 12:00 they go forward by half an hour.
+ * On 1 January 1970 the clocks go back by an hour at 10:00 UTC and forward by half an hour at
+ * 10:20: they show 09:00 to 09:20 again, and then 09:50. At 12:00 they go forward by half an hour.
  */
 static void times_shown_before_do_not_come_with_a_second_change(void **state)
 {
@@ -366,10 +370,10 @@ static void dates_that_come_seldom_are_found(void **state)
 {
 	static const struct run_of_times runs[] = {
 		{"0 0 29 2 *", NULL, "2026-01-01 00:00", "2028-02-29 00:00, 2032-02-29 00:00"},
-		/* 2100 has none. */
+		/* The year 2100 has no such day. */
 		{"0 0 29 2 *", NULL, "2096-02-29 00:00", "2104-02-29 00:00"},
 		{"0 0 29 2 *", "Europe/Berlin", "2096-02-29 00:00", "2104-02-28 23:00"},
-		/* A Sunday too. */
+		/* The day is also a Sunday. */
 		{"0 0 29 2 */7", NULL, "2032-01-01 00:00",
 		 "2032-02-29 00:00, 2060-02-29 00:00, "
 		 "2088-02-29 00:00, 2128-02-29 00:00"},
@@ -420,7 +424,7 @@ static void wrong_expressions_are_refused_where_they_are_wrong(void **state)
 	static const struct {
 		const char *expression;
 		size_t position;
-		const char *text; /* its beginning */
+		const char *text; /* beginning of the message */
 	} wrongs[] = {
 		{"", 0, "a field is missing"},
 		{"  ", 2, "a field is missing"},
@@ -510,7 +514,7 @@ static void wrong_zones_are_refused(void **state)
 	assert_true(error.in_zone);
 	assert_status(tw_cron_create(&cron, "@daily", "zone.tab", &error), TW_INVALID);
 	assert_true(error.in_zone);
-	/* The expression comes first. */
+	/* An error in the expression takes precedence. */
 	assert_status(tw_cron_create(&cron, "@", "Europe/Bielefeld", &error), TW_INVALID);
 	assert_false(error.in_zone);
 }
@@ -535,7 +539,7 @@ static void what_is_missing_is_invalid(void **state)
 	assert_false(error.in_zone);
 }
 
-/* --- Against a reference ------------------------------------------------------------------- */
+/* ---- Comparison with a reference ---- */
 
 enum { FIELDS = 5, NUMBERS = 60, TEXT_SIZE = 512, LOOK_BACK = 4 * 24 * 60 };
 
@@ -544,7 +548,7 @@ static const struct {
 	int high;
 } bounds[FIELDS] = {{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}};
 
-/* An expression, and what it means: made together, not read. */
+/* A sample is an expression and its meaning, which are made together: nothing is parsed. */
 struct sample {
 	char text[TEXT_SIZE];
 	bool has[FIELDS][NUMBERS];
@@ -611,7 +615,7 @@ static void sample_make(struct sample *sample, struct random *random)
 	}
 }
 
-/* Minutes since 1970, as the clock on the wall tells. */
+/* Takes minutes since 1970 in local time. */
 static bool names_minute(const struct sample *sample, int64_t local)
 {
 	time_t seconds = (time_t)local * 60;
@@ -647,7 +651,8 @@ static int64_t local_minute(int64_t minute)
 	return minute + tm.tm_gmtoff / 60;
 }
 
-/* Minute by minute, with TZ set; minutes since 1970, `limit` if there is none before. */
+/* Goes minute by minute, with TZ set. Returns minutes since 1970, or `limit` if there is none
+ * before. */
 static int64_t reference_next(const struct sample *sample, int64_t after, int64_t limit)
 {
 	bool every_hour = names_every_hour(sample);
@@ -669,10 +674,10 @@ static int64_t reference_next(const struct sample *sample, int64_t after, int64_
 	return limit;
 }
 
-/* A time shortly before a change, by hours; otherwise any. */
+/* Draws a time up to two days before a change, or any. */
 static int64_t draw_minute(struct random *random)
 {
-	/* 1975 to 2100. */
+	/* These are 1975 to 2100. */
 	int64_t minute = random_between(random, 2629440, 68374080);
 
 	if (random_once_in(random, 4))
@@ -704,7 +709,7 @@ static void check_sample(const struct sample *sample, const char *zone, int64_t 
 		fail_msg("%s, %s after %" PRId64 ": %" PRId64 ", not %" PRId64, sample->text, zone,
 			 after * 60, next, expected * 60);
 	}
-	/* It is the same from any time before it. */
+	/* A search from any earlier time finds the same one. */
 	if (status == TW_OK) {
 		after = random_between(random, after * 60, next - 1);
 		assert_status(tw_cron_next(cron, after, &again), TW_OK);
@@ -743,7 +748,7 @@ static void random_schedules_are_as_the_reference_says(void **state)
 	}
 }
 
-/* Day by day, over as many years as the search may take. */
+/* Goes day by day, over as many years as the search may take. */
 static int64_t reference_midnight(const struct sample *sample, int64_t after_day)
 {
 	for (int64_t day = after_day + 1; day < after_day + 45 * 366; day++)
@@ -758,7 +763,7 @@ static void random_dates_are_as_the_calendar_says(void **state)
 
 	(void)state;
 	for (int i = 0; i < TEST_SHARE_OF(1000); i++) {
-		/* 1970 to 2200. */
+		/* These are 1970 to 2200. */
 		int64_t after = random_between(&random, 0, 84000);
 		int64_t expected;
 		int64_t next;
@@ -784,7 +789,7 @@ static void random_dates_are_as_the_calendar_says(void **state)
 	}
 }
 
-/* --- With others --------------------------------------------------------------------------- */
+/* ---- On a wheel ---- */
 
 static void *walk(void *argument)
 {
@@ -818,7 +823,7 @@ static void several_threads_may_ask_at_a_time(void **state)
 
 enum { RUNS_MOST = 8 };
 
-/* A real clock that is the wheel's, but for where it began and what it was set by. */
+/* The job's real clock is the wheel's clock with another start, and may be set. */
 struct job {
 	struct tw_wheel *wheel;
 	struct tw_cron *cron;
@@ -835,7 +840,7 @@ static struct timespec job_real_time(struct job *job)
 	return (struct timespec){.tv_sec = real / TW_SECOND, .tv_nsec = real % TW_SECOND};
 }
 
-/* As in cron.h, but for the clock. */
+/* Does what the example in cron.h does, with the job's clock. */
 static tw_duration next_run(void *argument, tw_duration previous)
 {
 	struct job *job = argument;
@@ -861,7 +866,7 @@ static void job_pass(struct job *job, tw_duration by)
 	assert_status(tw_advance(job->wheel, by), TW_OK);
 }
 
-/* There is nothing with a key. */
+/* No timer here has a key. */
 static void execute_nothing(void *context, const struct tw_task *task)
 {
 	(void)context;
@@ -885,7 +890,8 @@ static void schedule_on_a_wheel_runs_each_time_once(void **state)
 	assert_int_equal(job.runs[1], utc("2026-03-29 01:00"));
 	assert_int_equal(job.runs[2], utc("2026-03-30 00:30"));
 
-	/* The real clock is set back while a timer waits: it runs, and that time not again. */
+	/* The real clock is set back while a timer waits: the timer runs, and does not run again
+	 * when that time comes again. */
 	job_pass(&job, 10 * TW_MINUTE);
 	job.real_began -= 2 * TW_MINUTE;
 	job_pass(&job, 24 * TW_HOUR + 30 * TW_MINUTE);
@@ -896,7 +902,7 @@ static void schedule_on_a_wheel_runs_each_time_once(void **state)
 	tw_cron_destroy(job.cron);
 }
 
-/* The processor time of this thread, in nanoseconds. */
+/* Returns the processor time of this thread, in nanoseconds. */
 static int64_t thread_time(void)
 {
 	struct timespec time;
@@ -943,7 +949,7 @@ static void next_time_costs_less_than_a_microsecond_and_none_less_than_a_millise
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(next_time_costs_less_than_a_microsecond_and_none_less_than_a_millisecond),
 	cmocka_unit_test(expressions_mean_what_they_say),
-	cmocka_unit_test(either_day_is_enough_where_both_are_told),
+	cmocka_unit_test(either_day_is_enough_where_both_are_given),
 	cmocka_unit_test(certain_hours_run_once_where_the_clocks_change_by_an_hour),
 	cmocka_unit_test(rule_behind_the_table_changes_the_clocks_too),
 	cmocka_unit_test(every_hour_goes_with_the_clock),

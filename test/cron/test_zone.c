@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Time zones: what the C library says of a time, with TZ set here and nowhere in the library, is
- * what the zone must say; and files that are damaged, or made to do damage, are refused.
+ * A zone agrees with the C library, with TZ set here and nowhere in the library. Files that are
+ * damaged or malicious are refused.
  */
 #include "support/test.h"
 
@@ -28,7 +28,7 @@
 
 enum { HEADER_SIZE = 44, FOLDER_SIZE = 64 };
 
-/* 1850, 1972 and 2250. Before 1970 the C library has no rules. */
+/* These are 1850, 1972 and 2250. Before 1970 the C library has no rules. */
 static const int64_t earliest = -3786912000;
 /* musl has offsets of its own for times before the first in a zone's file. */
 static const int64_t earliest_of_library =
@@ -46,7 +46,7 @@ static void days_and_dates_agree_with_the_c_library(void **state)
 
 	(void)state;
 	for (int i = 0; i < TEST_SHARE_OF(200000); i++) {
-		/* The years -8000 to 12000. */
+		/* These are the years -8000 to 12000. */
 		int64_t day = random_between(&random, -3650000, 3650000);
 		time_t time = (time_t)(day * DAY_SECONDS);
 		struct date date = date_of_day(day);
@@ -88,7 +88,7 @@ static int64_t offset_by_c_library(int64_t time)
 	return tm.tm_gmtoff;
 }
 
-/* TZ is the same zone. */
+/* TZ must be this zone. */
 static void assert_offset(const struct zone *zone, const char *name, int64_t time)
 {
 	int64_t until;
@@ -101,7 +101,7 @@ static void assert_offset(const struct zone *zone, const char *name, int64_t tim
 	assert_true(until > time);
 }
 
-/* At random times, and around the changes that the zone tells of from a random one on. */
+/* Compares at random times, and around the zone's changes from a random one on. */
 static void assert_same_as_c_library(const struct zone *zone, const char *name, int64_t from,
 				     struct random *random)
 {
@@ -121,7 +121,7 @@ static void assert_same_as_c_library(const struct zone *zone, const char *name, 
 	}
 }
 
-/* All names in the third column of zone1970.tab. */
+/* These are all names in the third column of zone1970.tab. */
 static void each_zone_of_the_system_is_as_the_c_library_has_it(void **state)
 {
 	struct random random = random_from(seed_choose(), 1);
@@ -199,11 +199,11 @@ static void summer_that_ends_as_the_next_begins_is_always(void **state)
 	}
 }
 
-/* Nor has it the summer of the year that this one began before. */
+/* The C library does not know a summer that began in the year before, either. */
 static void summer_may_begin_after_its_year_and_end_before_it(void **state)
 {
 	static const char rule[] = "AAA0BBB,J365/167,J1/-167";
-	/* In 2026: it has begun on 6 January, and ends on 24 December. */
+	/* In 2026 summer begins on 6 January and ends on 24 December. */
 	static const struct {
 		int64_t time;
 		int32_t offset;
@@ -270,12 +270,12 @@ static void what_is_no_rule_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (zone_rule_parse(&rule, rules[i], strlen(rules[i])))
 			fail_msg("%s is accepted", rules[i]);
-	/* A NUL is no end. */
+	/* A NUL does not end the rule. */
 	assert_false(zone_rule_parse(&rule, "CET-1\0", 6));
 	assert_true(zone_rule_parse(&rule, "CET-1\0", 5));
 }
 
-/* From a copy so tight that the address sanitizer sees a read behind it. */
+/* Copies the bytes, with none to spare, so that the address sanitizer sees a read behind them. */
 static enum tw_status parse(struct zone *zone, const void *bytes, size_t size)
 {
 	const char *wrong = NULL;
@@ -325,7 +325,7 @@ static void all_versions_are_read(void **state)
 		assert_int_equal(zone_offset(&zone, 1999, &until), 7200);
 		assert_int_equal(until, 2000);
 		assert_int_equal(zone_offset(&zone, 2000, &until), 3600);
-		/* July 2026: by the rule, which version 1 does not have. */
+		/* In July 2026 the rule holds, which version 1 does not have. */
 		assert_int_equal(zone_offset(&zone, 1783000000, &until), i == 0 ? 3600 : 7200);
 		assert_true(i == 0 ? until == INT64_MAX : until < INT64_MAX);
 		zone_destroy(&zone);
@@ -371,7 +371,7 @@ static void file_that_ends_too_early_is_refused(void **state)
 	}
 }
 
-/* Where in the second part of a file of contents_of('2') something stands. */
+/* These are offsets in the second part of a file of contents_of('2'). */
 enum {
 	PART = HEADER_SIZE + 6 + 4,
 	COUNTS = PART + 20,
@@ -409,8 +409,8 @@ static void damaged_file_is_refused(void **state)
 		{COUNTS + 19, 0},
 		{COUNTS + 20, 0xff},
 		{COUNTS + 23, 0},
-		{TIMES, 0x7f},   /* the first change is the last */
-		{TIMES + 15, 0}, /* no longer before the second, but for the rest */
+		{TIMES, 0x7f},   /* the first change is the last one */
+		{TIMES + 15, 0}, /* the second time becomes the first */
 		{TIMES + 16, 0xff},
 		{KINDS + 1, 3},
 		{TYPES, 0x7f},
@@ -444,7 +444,7 @@ static void damaged_file_is_refused(void **state)
 	assert_status(parse(&zone, file.bytes, file.size), TW_INVALID);
 }
 
-/* A change has a byte for it. */
+/* A change has one byte for its kind. */
 static void file_has_at_most_256_kinds_of_time(void **state)
 {
 	enum { FIRST_TYPES = HEADER_SIZE + 3 * (4 + 1), TYPE = 6 };
@@ -463,7 +463,7 @@ static void file_has_at_most_256_kinds_of_time(void **state)
 	assert_status(parse(&zone, file.bytes, FIRST_TYPES + 257 * TYPE + 4), TW_INVALID);
 }
 
-/* Bits flipped anywhere: what is accepted still answers, and its spans go on. */
+/* Bits are flipped anywhere: an accepted file still answers, and its spans go on. */
 static void randomly_damaged_file_does_no_harm(void **state)
 {
 	struct random random = random_from(seed_choose(), 1);
@@ -537,7 +537,7 @@ static void names_that_lead_astray_are_refused(void **state)
 	assert_non_null(zone_name_check(longest, &position));
 }
 
-/* A folder that TZDIR names from here on. */
+/* Makes a folder and sets TZDIR to it. */
 static void folder_make(char folder[FOLDER_SIZE])
 {
 	snprintf(folder, FOLDER_SIZE, "/tmp/test_zone.XXXXXX");
