@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # `make compare` measures two revisions by turns and divides the right way round: with a repository
-# of its own, whose bench tells figures that are known.
+# of its own, whose bench reports known figures.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh

@@ -23,7 +23,8 @@
 
 enum { OUTPUT_MOST = 8192, PATH_MOST = 512 };
 
-/* Of the example, which may not be there for want of a library: then it is skipped. */
+/* Writes the path of an example. The test is skipped if the example was not built for want of a
+ * library. */
 static void example_path(const char *name, char path[PATH_MOST])
 {
 	const char *build = getenv("BUILD");
@@ -33,7 +34,7 @@ static void example_path(const char *name, char path[PATH_MOST])
 		TEST_SKIP("its library is missing: try 'make deps-ci'");
 }
 
-/* Runs it to its end, which must be a good one. */
+/* Runs an example, which must end without an error. */
 static void run_example(const char *name, char output[OUTPUT_MOST])
 {
 	char path[PATH_MOST];
@@ -76,7 +77,7 @@ static void retry_backs_off_cancels_and_gives_up(void **state)
 	run_example("retry", output);
 	assert_int_equal(count_of(output, "third time lucky, attempt"), 3);
 	assert_int_equal(count_of(output, "third time lucky is done"), 1);
-	/* In 121 s: at about 1, 2, 4, 8, 16, 32 and 92 s, an attempt more or less. */
+	/* In 121 s there are attempts at about 1, 2, 4, 8, 16, 32 and 92 s, one more or less. */
 	assert_in_range(count_of(output, "hopeless, attempt"), 6, 9);
 	assert_int_equal(count_of(output, "hopeless is given up"), 1);
 	/* In 21 s. */
@@ -124,7 +125,7 @@ enum { CONNECTIONS_MOST = TEST_HAS_SANITIZER ? 1000 : 10000, ACTIVE = 10, TRIES 
 #define IDLE (1000 * TW_MILLISECOND)
 
 struct client {
-	int socket; /* -1: the server has closed it */
+	int socket; /* -1 after the server has closed it */
 	tw_duration connected_at;
 };
 
@@ -134,7 +135,7 @@ struct clients {
 	struct client client[CONNECTIONS_MOST]; /* the first are active */
 	size_t count;
 	tw_duration last_active;
-	tw_duration longest_pause; /* of all active ones */
+	tw_duration longest_pause; /* maximum over all active ones */
 };
 
 static tw_duration now(void)
@@ -142,7 +143,7 @@ static tw_duration now(void)
 	return clock_read_real(CLOCK_MONOTONIC);
 }
 
-/* Half of the descriptors there may be: the rest is for other things. */
+/* Leaves half of the permitted descriptors for other things. */
 static size_t connections_possible(void)
 {
 	struct rlimit limit;
@@ -206,7 +207,7 @@ static bool client_connect(struct clients *clients, struct client *client)
 	return false;
 }
 
-/* The server may have yet to begin. */
+/* The server may not have started yet. */
 static void connect_first(struct clients *clients)
 {
 	while (!client_connect(clients, &clients->client[0])) {
@@ -216,7 +217,7 @@ static void connect_first(struct clients *clients)
 	}
 }
 
-/* False: one was closed. */
+/* Sends a byte on each active connection. Returns false if one was closed. */
 static bool be_active(struct clients *clients)
 {
 	tw_duration pause;
@@ -233,7 +234,8 @@ static bool be_active(struct clients *clients)
 	return true;
 }
 
-/* Looks which were closed, none before its time; returns how many are open. */
+/* Closes the connections that the server has closed, none before its time. Returns how many are
+ * open. */
 static size_t count_open(struct clients *clients)
 {
 	size_t open = 0;
@@ -255,7 +257,7 @@ static size_t count_open(struct clients *clients)
 	return open;
 }
 
-/* False: an active one was closed. */
+/* Returns false if the server has closed an active connection. */
 static bool idle_ones_are_closed_alone(struct clients *clients)
 {
 	bool active = true;
@@ -263,7 +265,7 @@ static bool idle_ones_are_closed_alone(struct clients *clients)
 	clients->last_active = now();
 	for (size_t i = 1; i < clients->count && active; i++) {
 		assert_true(client_connect(clients, &clients->client[i]));
-		/* The others have yet to be connected. */
+		/* All active clients are connected from here on. */
 		if (i >= ACTIVE && i % 64 == 0)
 			active = be_active(clients);
 	}
@@ -281,7 +283,7 @@ static void close_all(struct clients *clients)
 			close(clients->client[i].socket);
 }
 
-/* On a busy machine the test itself may be idle for too long: then once more. */
+/* On a busy machine the test itself may be idle for too long, and then tries again. */
 static void server_closes_idle_connections_and_no_others(void **state)
 {
 	static struct clients clients;

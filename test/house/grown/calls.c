@@ -155,7 +155,7 @@ static enum tw_cache_verdict compute_more(void *context, const struct tw_cache_e
 	return TW_CACHE_REPLACE;
 }
 
-/* What the library does not know is refused. */
+/* Values unknown to the library are refused. */
 static void ask_for_more(void)
 {
 	struct tw_options options = {.grown = 1};

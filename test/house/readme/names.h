@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the short examples of the README and the manual take for granted. */
+/* These declarations are assumed by the short examples of the README and the manual. */
 #ifndef TIMINGWHEEL_TEST_README_NAMES_H
 #define TIMINGWHEEL_TEST_README_NAMES_H
 
