@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Alarms: made once, set and stopped as often as one likes, met by no drain and no release. */
+/* An alarm is made once, set and stopped any number of times, and ignored by drain and release. */
 #include "support/test.h"
 
 #include "support/gate.h"
@@ -14,15 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/ask.h" /* to set the clock back */
+#include "runtime/ask.h" /* for setting the clock back */
 
-/* What an alarm's argument points to. */
+/* An alarm's argument points to a bell. */
 struct bell {
 	struct tw_wheel *wheel;
 	struct tw_alarm *alarm;
 	void (*in_run)(struct bell *);
 	atomic_int runs;
-	atomic_int ended; /* of those that wait_in_run() */
+	atomic_int ended; /* runs of wait_in_run() that ended */
 	tw_duration last; /* tw_now in the last run */
 	struct gate gate;
 };
@@ -66,7 +66,7 @@ static void close_with_bell(struct recorder *recorder, struct bell *bell)
 	recorder_close(recorder);
 }
 
-/* Advances; the alarm has run so often by then. */
+/* Advances; `runs` runs have begun by then. */
 static void assert_runs_after(struct recorder *recorder, struct bell *bell, tw_duration by,
 			      int runs)
 {
@@ -166,7 +166,7 @@ static void stopped_alarm_does_not_run_until_it_is_set_again(void **state)
 	assert_status(tw_alarm_stop(bell.alarm), TW_OK);
 	assert_status(tw_alarm_stop(bell.alarm), TW_NOT_FOUND);
 	advance(recorder, 5 * INTERVAL);
-	/* It is still filed at the tick of before. */
+	/* The alarm is still filed at its earlier tick. */
 	assert_status(tw_alarm_set(bell.alarm, 20 * INTERVAL), TW_OK);
 	assert_runs_after(recorder, &bell, 19 * INTERVAL, 0);
 	assert_runs_after(recorder, &bell, INTERVAL, 1);
@@ -234,7 +234,7 @@ static void alarm_that_was_closed_in_its_run_has_no_time_left(void **state)
 	recorder_close(recorder);
 }
 
-static void alarm_in_its_run_tells_of_the_next(void **state)
+static void alarm_in_its_run_reports_the_next(void **state)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -301,7 +301,7 @@ static void drain_and_release_never_meet_an_alarm(void **state)
 	assert_status(tw_set_timer(recorder->wheel, "a", 1, VALUE(1), INTERVAL * 9), TW_OK);
 	assert_int_equal(tw_pending(recorder->wheel) <= 1, 1);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	/* It may be on the drained pending set still. */
+	/* It may still be on the drained pending set. */
 	assert_status(tw_alarm_set(other.alarm, 20 * INTERVAL), TW_OK);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 1);
@@ -347,7 +347,7 @@ static void alarm_needs_no_room_and_no_place(void **state)
 	flush_wheel(recorder);
 	assert_status(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
 	assert_runs_after(recorder, &bell, INTERVAL, 1);
-	/* Its run gave back no place that it did not have. */
+	/* Its run did not give back a place that it did not have. */
 	assert_status(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
 	close_with_bell(recorder, &bell);
 }
@@ -437,12 +437,12 @@ static void bad_arguments_are_refused(void **state)
 
 enum { BELLS = 20, STEPS = 20000 };
 
-/* By the manual clock: an alarm runs at the tick that it was set to last, once, unless stopped. */
+/* By the manual clock, an alarm runs once, at the tick of its last set, unless stopped. */
 static void alarms_do_what_a_model_does(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 4);
 	struct bell bells[BELLS];
-	tw_duration due[BELLS]; /* 0: not set */
+	tw_duration due[BELLS]; /* 0 if not set */
 	int runs[BELLS] = {0};
 	struct random random = random_from(seed_choose(), 0);
 
@@ -475,7 +475,7 @@ static void alarms_do_what_a_model_does(void **state)
 		case 4: {
 			tw_duration by = 1 + (tw_duration)random_below(&random, 40);
 
-			/* A tick at a time: a run tells when it was. */
+			/* The model goes tick by tick, so that it knows when a run was. */
 			while (by-- > 0) {
 				advance(recorder, INTERVAL);
 				now += INTERVAL;
@@ -503,19 +503,19 @@ static void alarms_do_what_a_model_does(void **state)
 
 enum { RACERS = 4, RACES = 20000 };
 
-/* Of each set one thing becomes: a run, a stop that takes it back, or another set in its place. */
+/* Each set has one outcome: a run, a stop that cancels it, or another set that replaces it. */
 struct race {
 	struct bell bell;
 	atomic_int inside;
-	atomic_int wrong;      /* threads but the main one can't fail a test */
-	struct random *random; /* a racer takes its own from it, under the lock */
+	atomic_int wrong;      /* threads other than the main one can't fail a test */
+	struct random *random; /* each racer draws its own seed from it, under the lock */
 	pthread_mutex_t lock;
 	atomic_bool over;
 };
 
 static void race_expect(struct race *race, bool is_so)
 {
-	/* relaxed: read when all is over. */
+	/* relaxed: read after the race. */
 	atomic_fetch_add_explicit(&race->wrong, !is_so, memory_order_relaxed);
 }
 
@@ -524,7 +524,7 @@ static void race_run(void *argument)
 	struct race *race = argument;
 
 	race_expect(race, atomic_fetch_add_explicit(&race->inside, 1, memory_order_seq_cst) == 0);
-	/* relaxed: read when all is over. */
+	/* relaxed: read after the race. */
 	atomic_fetch_add_explicit(&race->bell.runs, 1, memory_order_relaxed);
 	if (runs_of(&race->bell) % 7 == 0)
 		race_expect(race, tw_alarm_set(race->bell.alarm, TW_MICROSECOND) == TW_OK);
@@ -588,7 +588,7 @@ static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state
 		/* relaxed: a flag alone. */
 		atomic_store_explicit(&race.over, true, memory_order_relaxed);
 		pthread_join(drainer, NULL);
-		/* Whatever the racers left behind, this one comes. */
+		/* This one runs, whatever state the racers left. */
 		(void)tw_alarm_stop(race.bell.alarm);
 		assert_status(tw_wait_idle(wheel), TW_OK);
 		before = runs_of(&race.bell);
@@ -627,7 +627,7 @@ static void drain_and_set_the_alarm(void *context, const struct tw_task *task)
 		(void)tw_alarm_set(bell->alarm, 2 * INTERVAL);
 }
 
-/* It lies where the drained timers do, and has not been taken from there yet. */
+/* The alarm is in the drained pending set and has not been taken from there yet. */
 static void alarm_set_sooner_by_a_drain_function_runs_then(void **state)
 {
 	struct bell bell;
@@ -708,7 +708,7 @@ static void far_alarm_is_late_by_few_ticks_and_never_early(void **state)
 	tw_destroy(far.wheel);
 }
 
-/* A virtual machine's clock may. */
+/* A virtual machine's clock may go back. */
 static void alarm_runs_though_the_clock_has_gone_back_since_it_was_due(void **state)
 {
 	struct tw_options options = {.clock = TW_CLOCK_MANUAL, .workers = 1, .max_workers = 1};
@@ -737,7 +737,7 @@ static void alarm_runs_though_the_clock_has_gone_back_since_it_was_due(void **st
 
 enum { CROWD = 5000 };
 
-/* A task sets all these alarms, the last to come next, or closes them. */
+/* A task sets all these alarms, from the last to the first due, or closes them. */
 struct crowd {
 	struct bell bells[CROWD];
 	atomic_int closed;
@@ -812,7 +812,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(stopped_alarm_does_not_run_until_it_is_set_again),
 	TEST_EVERYWHERE(remaining_time_of_an_alarm_is_that_to_its_tick),
 	TEST_IN(levels_inline, alarm_that_was_closed_in_its_run_has_no_time_left),
-	TEST_IN(levels_inline, alarm_in_its_run_tells_of_the_next),
+	TEST_IN(levels_inline, alarm_in_its_run_reports_the_next),
 	TEST_EVERYWHERE(alarm_may_be_set_and_stopped_in_its_own_run),
 	TEST_EVERYWHERE(alarm_that_sets_itself_for_now_keeps_no_turn_going),
 	TEST_EVERYWHERE(drain_and_release_never_meet_an_alarm),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that bring an answer from the owner, anywhere and on the spot in an inline task: add and
- * take by key, the time that a handle has left.
+ * These calls get an answer from the owner, and at once in an inline task: add and take by key, and
+ * the time that a handle has left.
  */
 #include "support/test.h"
 
@@ -29,7 +29,7 @@ static enum tw_status take_timer(struct recorder *recorder, const char *key, uin
 	return status;
 }
 
-/* What the timer has left. */
+/* Checks the time that the timer has left. */
 static void assert_left(struct recorder *recorder, struct tw_timer timer, tw_duration expected)
 {
 	tw_duration left = -1;
@@ -77,7 +77,7 @@ static void key_that_has_a_timer_exists_and_keeps_it(void **state)
 	pass_ticks(recorder, 4);
 	assert_order(recorder, 1);
 	assert_executed_at(recorder, 1, 4 * INTERVAL);
-	/* It has run, and its key is free. */
+	/* The timer has run, and its key is free. */
 	assert_status(add_timer(recorder, "any", 3, INTERVAL), TW_OK);
 	remove_timer(recorder, "any");
 	assert_status(add_timer(recorder, "any", 4, INTERVAL), TW_OK);
@@ -113,7 +113,7 @@ static void taken_value_is_the_callers_and_comes_nowhere_else(void **state)
 	recorder_close(recorder);
 }
 
-/* In the order of commands: what was replaced and moved before is what is taken. */
+/* Take follows the order of commands: it takes what was replaced and moved before. */
 static void take_comes_after_the_commands_before_it(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -130,7 +130,7 @@ static void take_comes_after_the_commands_before_it(void **state)
 	recorder_close(recorder);
 }
 
-static void bad_arguments_and_a_stopped_wheel_are_told(void **state)
+static void bad_arguments_and_a_stopped_wheel_are_refused(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -163,7 +163,7 @@ static void bad_arguments_and_a_stopped_wheel_are_told(void **state)
 	recorder_close(recorder);
 }
 
-/* What an inline task or a worker was answered, for the main thread to judge. */
+/* An inline task or a worker notes its answers here, for the main thread to check. */
 struct answers {
 	enum tw_status exists, added, taken, gone, left;
 	void *value;
@@ -197,7 +197,7 @@ static void tasks_are_answered_too(void **state)
 	assert_status(tw_after_func(recorder->wheel, TW_HOUR, run_nothing, NULL, &answers.timer),
 		      TW_OK);
 	set_timer(recorder, "any", 1, INTERVAL);
-	/* Of the same tick, and not run yet where tasks run one after the other. */
+	/* This timer has the same tick, and has not run yet where tasks run one after the other. */
 	set_timer(recorder, "other", 2, 2 * INTERVAL);
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 1, INTERVAL);
@@ -238,7 +238,7 @@ static void inline_task_takes_another_of_its_tick(void **state)
 	recorder_close(recorder);
 }
 
-/* ---- With a limit ---- */
+/* ---- At the limit ---- */
 
 static struct recorder *open_with_limit(const struct variant *variant, enum tw_when_full when_full)
 {
@@ -254,7 +254,7 @@ static void add_counts_for_max_pending_and_take_gives_a_place_back(void **state)
 	assert_status(add_timer(recorder, "a", 1, INTERVAL), TW_OK);
 	assert_status(add_timer(recorder, "b", 2, INTERVAL), TW_OK);
 	assert_status(add_timer(recorder, "c", 3, INTERVAL), TW_FULL);
-	/* That it exists is told first. */
+	/* TW_EXISTS takes precedence. */
 	assert_status(add_timer(recorder, "b", 4, INTERVAL), TW_EXISTS);
 	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 1);
 	assert_status(take_timer(recorder, "a", &number), TW_OK);
@@ -279,7 +279,7 @@ static void make_late_add(void *argument)
 	add->status = add_timer(add->recorder, add->key, 9, 5 * INTERVAL);
 }
 
-/* Until so many calls wait for a place, beside the two timers that have one. */
+/* Waits until `count` calls wait for a place, beside the two timers that have one. */
 static void await_parked(struct recorder *recorder, size_t count)
 {
 	WAIT_UNTIL(tw_flush(recorder->wheel) == TW_OK &&
@@ -318,7 +318,7 @@ static void make_late_set(void *argument)
 	set_timer(set->recorder, set->key, 8, 3 * INTERVAL);
 }
 
-/* A set of the same key came first, and got the place. */
+/* A set of the same key came first and got the place. */
 static void add_that_waited_finds_that_its_key_has_a_timer_by_now(void **state)
 {
 	struct recorder *recorder = open_with_limit(*state, TW_WHEN_FULL_WAIT);
@@ -353,7 +353,7 @@ static void add_that_waited_finds_that_its_key_has_a_timer_by_now(void **state)
 
 /* ---- By handle ---- */
 
-static void handle_tells_what_it_has_left(void **state)
+static void handle_reports_the_time_left(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
@@ -380,7 +380,7 @@ static void handle_tells_what_it_has_left(void **state)
 	recorder_close(recorder);
 }
 
-static void periodic_timer_tells_how_long_it_is_to_its_next_run(void **state)
+static void periodic_timer_reports_the_time_to_its_next_run(void **state)
 {
 	struct probe probe = {0};
 	struct recorder *recorder = probes_open_repeating(*state, &probe, 10 * INTERVAL);
@@ -416,7 +416,7 @@ static void timer_that_waits_for_a_worker_is_due(void **state)
 	struct recorder *recorder = probes_open_waiting(*state, held, probes, 2);
 
 	assert_left(recorder, probes[0].timer, 0);
-	/* What was reset has left what the reset says, wherever it is. */
+	/* A reset timer has the time left that the reset gave it, wherever it is. */
 	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
 	assert_left(recorder, probes[1].timer, 5 * INTERVAL);
 	assert_status(probe_stop(&probes[0]), TW_OK);
@@ -431,7 +431,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(key_that_has_a_timer_exists_and_keeps_it),
 	TEST_EVERYWHERE(taken_value_is_the_callers_and_comes_nowhere_else),
 	TEST_EVERYWHERE(take_comes_after_the_commands_before_it),
-	TEST_EVERYWHERE(bad_arguments_and_a_stopped_wheel_are_told),
+	TEST_EVERYWHERE(bad_arguments_and_a_stopped_wheel_are_refused),
 	TEST_EVERYWHERE(tasks_are_answered_too),
 	TEST_INLINE(inline_task_takes_another_of_its_tick),
 	TEST_EVERYWHERE(add_counts_for_max_pending_and_take_gives_a_place_back),
@@ -439,8 +439,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(threads, add_waits_for_a_place),
 	TEST_BOTH(owner, add_that_waited_finds_that_its_key_has_a_timer_by_now),
 	TEST_BOTH(threads, add_that_waited_finds_that_its_key_has_a_timer_by_now),
-	TEST_EVERYWHERE(handle_tells_what_it_has_left),
-	TEST_EVERYWHERE(periodic_timer_tells_how_long_it_is_to_its_next_run),
+	TEST_EVERYWHERE(handle_reports_the_time_left),
+	TEST_EVERYWHERE(periodic_timer_reports_the_time_to_its_next_run),
 	TEST_POOL(running_timer_says_so),
 	TEST_POOL(timer_that_waits_for_a_worker_is_due),
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * max_unfinished: timers that are due stay in the wheel while the pool has enough to do, and can be
- * moved and removed there; nothing is lost, and no call hangs.
+ * With max_unfinished, due timers stay in the wheel while the pool has enough to do, and can be
+ * moved and removed there. Nothing is lost, and no call hangs.
  */
 #include "support/test.h"
 
@@ -58,12 +58,12 @@ static void close_backlog(struct recorder *recorder)
 
 static struct tw_stats stats_after_poll(struct recorder *recorder)
 {
-	/* Where the caller drives the wheel; else it is refused. */
+	/* This drives the wheel if the caller does, and is refused otherwise. */
 	(void)tw_poll(recorder->wheel, NULL);
 	return stats_of_wheel(recorder->wheel);
 }
 
-/* Two tasks that block are in the pool, which has no room for the `others` set behind them. */
+/* Puts two blocking tasks in the pool, which has no room for the `others` set behind them. */
 static void fill_pool(struct recorder *recorder)
 {
 	set_timer(recorder, "blocker 1", 1, INTERVAL);
@@ -93,7 +93,7 @@ static void timers_stay_in_the_wheel_while_the_pool_has_no_room(void **state)
 	move_timer(recorder, "moved", TW_HOUR);
 	WAIT_UNTIL(stats_after_poll(recorder).released_removed == 1 ||
 		   stats_after_poll(recorder).unfinished == 3);
-	/* An owner that has nothing to do but wait sleeps. */
+	/* An owner that only waits sleeps. */
 	WAIT_UNTIL((turns = stats_after_poll(recorder).turns, wait_for(5 * INTERVAL),
 		    stats_after_poll(recorder).turns - turns <= 4));
 	open_gate(2);
@@ -107,7 +107,7 @@ static void timers_stay_in_the_wheel_while_the_pool_has_no_room(void **state)
 	close_backlog(recorder);
 }
 
-/* Without a further command: the pool wakes the owner. One place is enough. */
+/* No further command comes: the pool wakes the owner. One place is enough. */
 static void held_back_timers_run_when_one_task_ends(void **state)
 {
 	struct recorder *recorder = open_with_backlog(*state, TW_CLOCK_MONOTONIC, 2);
@@ -175,7 +175,7 @@ static void full_wheel_can_be_destroyed(void **state)
 	fill_pool(recorder);
 	set_timer(recorder, "a", 11, INTERVAL);
 	blocked_call_start(&destroyer, destroy_wheel, recorder->wheel);
-	/* It is stopped, and waits for the tasks behind the gate. */
+	/* The wheel is stopped, and waits for the tasks behind the gate. */
 	WAIT_UNTIL(tw_timer_stop(recorder->wheel, (struct tw_timer){0}) == TW_CLOSED);
 	open_gate(2);
 	blocked_call_end(&destroyer);
@@ -189,7 +189,8 @@ static void *advance_by_three(void *recorder)
 	return VALUE(tw_advance(((struct recorder *)recorder)->wheel, 3 * INTERVAL));
 }
 
-/* It hands over what the first task's end makes room for; the second is waited for by the last. */
+/* Advance hands over the timer that the first task's end makes room for; the last one waits for the
+ * second. */
 static void advance_waits_for_room(void **state)
 {
 	struct recorder *recorder = open_with_backlog(*state, TW_CLOCK_MANUAL, 2);
@@ -223,7 +224,7 @@ static void call_wheel(struct recorder *recorder, const struct tw_task *task)
 	atomic_store(&statuses_in_task[1], tw_advance(recorder->wheel, 0));
 }
 
-/* The task is all that the pool has room for, and others are due. */
+/* The task takes all of the pool's room, and other timers are due. */
 static void task_that_fills_the_pool_may_call_the_wheel(void **state)
 {
 	struct recorder *recorder = open_with_backlog(*state, TW_CLOCK_MANUAL, 1);
@@ -238,7 +239,7 @@ static void task_that_fills_the_pool_may_call_the_wheel(void **state)
 	close_backlog(recorder);
 }
 
-/* A timer that is due already stands behind each drain, and has to wait for this task's end. */
+/* A timer that is already due stands behind each drain, and has to wait for this task's end. */
 static void drain_often(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value != VALUE(11))
@@ -353,8 +354,8 @@ static void *advance_a_tick(void *wheel)
 	return VALUE(tw_advance(wheel, INTERVAL));
 }
 
-/* Two go on, no job waits, and more than half of the room is taken: there is room all the same. */
-static void room_is_told_of_where_no_job_waits(void **state)
+/* Two tasks go on, no job waits, and more than half of the room is taken: there still is room. */
+static void room_is_notified_where_no_job_waits(void **state)
 {
 	struct variant variant = *(const struct variant *)*state;
 	struct recorder *recorder;
@@ -387,14 +388,14 @@ static void record_timer(void *value)
 	record_execute(recorder_of_timers, &task);
 }
 
-/* Drives the wheel if nobody else does, and returns how many tasks have run. */
+/* Drives the wheel if the caller has to, and returns how many tasks have run. */
 static size_t poll_and_count(struct recorder *recorder)
 {
 	(void)tw_poll(recorder->wheel, NULL);
 	return event_count(recorder);
 }
 
-/* In whatever way it is for now. */
+/* Timers may be set for now in several ways. */
 static void what_is_for_now_comes_after_what_is_due(void **state)
 {
 	struct recorder *recorder = open_with_backlog(*state, TW_CLOCK_MONOTONIC, 1);
@@ -424,7 +425,7 @@ static void what_is_for_now_comes_after_what_is_due(void **state)
 	close_backlog(recorder);
 }
 
-/* Also where a turn ends in its midst. */
+/* This holds also where a turn ends amid the crowd. */
 static void crowd_is_not_overtaken(void **state)
 {
 	enum { CROWD = 3000 };
@@ -442,7 +443,7 @@ static void crowd_is_not_overtaken(void **state)
 	WAIT_UNTIL(tw_now(wheel) > due + 5 * INTERVAL);
 	open_gate(2);
 	WAIT_UNTIL(poll_and_count(recorder) == 3 + CROWD);
-	/* The two workers may be a few apart. */
+	/* The two workers may be a few tasks apart. */
 	for (size_t i = 0; i < CROWD - 100; i++)
 		assert_ptr_not_equal(event_at(recorder, i).value, VALUE(11));
 	close_backlog(recorder);
@@ -451,7 +452,7 @@ static void crowd_is_not_overtaken(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST_POOL(what_is_for_now_comes_after_what_is_due),
 	TEST_POOL(crowd_is_not_overtaken),
-	TEST_BOTH(threads, room_is_told_of_where_no_job_waits),
+	TEST_BOTH(threads, room_is_notified_where_no_job_waits),
 	TEST_POOL(timers_stay_in_the_wheel_while_the_pool_has_no_room),
 	TEST_POOL(held_back_timers_run_when_one_task_ends),
 	TEST_BOTH(workers, poll_of_a_full_pool_says_to_come_back_soon),

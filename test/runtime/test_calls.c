@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each public call answers: to bad arguments, about keys, after a stop, after a fork. */
+/* Each public call is tested with bad arguments, for keys, after a stop, and after a fork. */
 #include "support/test.h"
 
 #include "support/recorder.h"
@@ -183,7 +183,7 @@ static int visit_nothing(void *context, const struct tw_pending_timer *timer)
 {
 	(void)context;
 	(void)timer;
-	fail_msg("a timer is told of");
+	fail_msg("a timer is reported");
 	return 0;
 }
 
@@ -348,7 +348,7 @@ static const size_t key_sizes[] = {
 	160, 161, 255, 256, 257, 999, 4095, 4096, 4097, 65534, TW_KEY_SIZE_MAX};
 enum { KEY_SIZES = sizeof(key_sizes) / sizeof(key_sizes[0]) };
 
-/* Two keys of each size, that differ in the last byte, and two commands for each. */
+/* Gives two commands for each of two keys of each size that differ in the last byte. */
 static void give_commands_for_keys_of_all_sizes(struct tw_wheel *wheel, char *key)
 {
 	for (size_t i = 0; i < KEY_SIZES; i++) {
@@ -455,7 +455,7 @@ static void without_release_a_wheel_drops_its_values_silently(void **state)
 	recorder_close(recorder);
 }
 
-/* Set three times each: replaced in its slot, then where it runs at once. */
+/* Each key is set three times: it is replaced in its slot, then where it runs at once. */
 static void without_release_keys_of_all_sizes_are_replaced(void **state)
 {
 	struct recorder *recorder = recorder_create();
@@ -523,7 +523,7 @@ static void stopped_wheel_answers_closed(void **state)
 	recorder_close(recorder);
 }
 
-/* In a fork's child: 0, or the number of the call that answered something else. */
+/* Runs in a fork's child. Returns 0, or the number of the call that answered something else. */
 static int calls_answer_closed(struct recorder *recorder, const struct variant *variant)
 {
 	struct tw_wheel *wheel = recorder->wheel;

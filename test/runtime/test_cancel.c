@@ -18,14 +18,14 @@
 #include "base/thread.h"
 #include "runtime/ask.h"
 
-/* A call made by a thread that is cancelled in it. */
+/* A thread makes this call and is cancelled in it. */
 struct call {
 	enum tw_status (*make)(struct call *);
 	struct recorder *recorder;
 	struct tw_timer timer;
-	struct gate gate; /* a task */
+	struct gate gate; /* holds a task */
 	pthread_t thread;
-	atomic_int id; /* the system's, of the thread */
+	atomic_int id; /* the thread's system id */
 	bool is_cancelled_before;
 	bool returned;
 	enum tw_status status;
@@ -272,7 +272,7 @@ static enum tw_status nap(struct call *call)
 	return TW_OK;
 }
 
-/* Between two tries of what another thread is in the middle of. */
+/* A nap comes between two attempts to read what another thread is writing. */
 static void thread_with_a_cancellation_pending_naps_to_the_end(void **state)
 {
 	struct call call = {.make = nap, .is_cancelled_before = true};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closing an alarm or a timer by handle: the call returns at once, and the function that it was
- * given is called once, when no run is under way or to come. Runs that end each other, and waits
- * that would wait for themselves.
+ * Closing an alarm or a timer by handle returns at once. Its `closed` function is called once, when
+ * no run is under way or to come. Runs end each other's timers, and waits that would wait for
+ * themselves are refused.
  */
 #include "support/test.h"
 
@@ -11,7 +11,7 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include "runtime/ask.h" /* to see who waits */
+#include "runtime/ask.h" /* for seeing who waits */
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A thing that is closed: an alarm, or a timer by handle. */
+/* A thing is an alarm or a timer by handle, and gets closed. */
 struct thing {
 	struct tw_wheel *wheel;
 	struct tw_alarm *alarm;
@@ -30,7 +30,7 @@ struct thing {
 	struct thing *other;
 	struct gate gate;
 	enum tw_status answers[2];
-	bool in_task; /* what tw_is_in_task said in thing_closed() */
+	bool in_task; /* what tw_is_in_task returned in thing_closed() */
 	bool early;   /* thing_closed() was called during a run */
 	atomic_int is_running;
 	atomic_int runs;
@@ -172,8 +172,8 @@ static void alarm_is_closed_after_the_run_that_is_under_way(void **state)
 	recorder_close(recorder);
 }
 
-/* Each is closed by the function that the one before it was closed with. */
-static void alarms_closed_before_the_end_are_told_so_by_then(void **state)
+/* Each is closed by the `closed` function of the one before it. */
+static void alarms_closed_before_the_end_are_notified_by_then(void **state)
 {
 	enum { CHAIN = 30 };
 	struct recorder *recorder = recorder_open(*state, 8);
@@ -387,7 +387,7 @@ static void stop_next_timer(struct thing *thing)
 	thing->answers[0] = tw_timer_stop_wait(thing->other->wheel, thing->other->timer);
 }
 
-/* `second` may be the same wheel: the ring leads through both. */
+/* Makes a ring through both wheels; `second` may equal `first`. */
 static void ring_make(struct recorder *first, struct recorder *second, size_t count,
 		      void (*in_run)(struct thing *))
 {
@@ -473,7 +473,7 @@ static void timers_that_stop_each_other_do_not_wait_for_ever(void **state)
 		ring_end(recorder, recorder);
 		assert_int_equal(ring_answers(TW_INVALID), 1);
 		assert_int_equal(ring_answers(TW_OK), count - 1);
-		/* The one whose stop was refused goes on. */
+		/* The timer whose stop was refused goes on. */
 		assert_int_equal(tw_pending(recorder->wheel), 1);
 		recorder_close(recorder);
 	}
@@ -614,7 +614,7 @@ static void run_may_wait_for_a_run_that_waits_for_none(void **state)
 	recorder_close(recorder);
 }
 
-/* A connection with its alarm in it. What is counted lives longer. */
+/* A connection contains its alarm. The counts outlive it. */
 struct connection {
 	struct tw_alarm idle;
 	struct counts {
@@ -669,7 +669,8 @@ static void alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed(vo
 		assert_status(tw_alarm_close(idle, NULL), TW_INVALID);
 		assert_status(tw_alarm_destroy(idle), TW_INVALID);
 		connection->closes_in_run = i % 6 == 5;
-		/* Never set; filed; put off; stopped, and still filed; about to run. */
+		/* The alarm is never set, filed, put off, stopped but still filed, or about to
+		 * run. */
 		if (i % 6 > 0)
 			assert_status(tw_alarm_set(idle, INTERVAL), TW_OK);
 		if (i % 6 > 1)
@@ -690,7 +691,7 @@ static void alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed(vo
 	recorder_close(recorder);
 }
 
-static void alarms_in_structs_that_are_closed_before_the_end_are_told_so_by_then(void **state)
+static void alarms_in_structs_that_are_closed_before_the_end_are_notified_by_then(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct counts counts = {0};
@@ -708,7 +709,7 @@ static void alarms_in_structs_that_are_closed_before_the_end_are_told_so_by_then
 		      TW_CLOSED);
 	recorder_close(recorder);
 	assert_int_equal(atomic_load(&counts.closings), 20);
-	/* One that was not closed may go once the wheel is destroyed. */
+	/* An alarm that was not closed may be freed once the wheel is destroyed. */
 	free(left);
 }
 
@@ -727,13 +728,13 @@ static void alarm_in_a_struct_is_made_of_right_arguments_alone(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed),
-	TEST_EVERYWHERE(alarms_in_structs_that_are_closed_before_the_end_are_told_so_by_then),
+	TEST_EVERYWHERE(alarms_in_structs_that_are_closed_before_the_end_are_notified_by_then),
 	TEST_IN(levels_inline, alarm_in_a_struct_is_made_of_right_arguments_alone),
 	TEST_EVERYWHERE(closed_alarm_runs_no_more_and_says_so_once),
 	TEST_EVERYWHERE(alarm_closed_without_a_function_is_freed),
 	TEST_EVERYWHERE(alarm_may_close_itself),
 	TEST_POOL(alarm_is_closed_after_the_run_that_is_under_way),
-	TEST_EVERYWHERE(alarms_closed_before_the_end_are_told_so_by_then),
+	TEST_EVERYWHERE(alarms_closed_before_the_end_are_notified_by_then),
 	TEST_EVERYWHERE(closed_timer_runs_no_more_and_says_so_once),
 	TEST_EVERYWHERE(timer_closed_without_a_function_is_stopped),
 	TEST_WITH_THREADS(alarm_is_left_alone_in_a_forks_child),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Door 1 on its own: what goes in comes out once, whole, in the order of each producer; full means
- * full; who waits for room sleeps and is woken; its memory comes with the commands.
+ * The command queue is tested alone. Each command comes out once, whole, in its producer's order. A
+ * full queue refuses or makes its producers sleep, and wakes them. Its memory comes with the
+ * commands.
  */
 #include "support/test.h"
 
@@ -26,7 +27,7 @@ static void open_queue(struct command_queue *queue, size_t capacity)
 	assert_true(command_queue_init(queue, capacity));
 }
 
-/* Fills every field with what its producer and number make of it, so that a torn command shows. */
+/* Fills every field with a function of producer and number, so that a torn command shows. */
 static void fill(struct command *command, uint32_t producer, uint64_t number)
 {
 	command->hash = producer;
@@ -50,7 +51,7 @@ static bool is_whole(const struct command *command)
 	       !command->timer && memcmp(command->key, right.key, sizeof(right.key)) == 0;
 }
 
-/* Waits for room if need be; false: the queue has been closed. */
+/* Waits for room if necessary. Returns false if the queue has been closed. */
 static bool push_in_turn(struct command_queue *queue, uint32_t producer, uint64_t number)
 {
 	uint64_t position;
@@ -207,11 +208,12 @@ static void stale_cells_of_the_lap_before_are_not_taken_for_new_ones(void **stat
 	command_queue_destroy(&queue);
 }
 
-/* What a queue of 16 must hold: positions from head to tail, published or only claimed. */
+/* The model holds the contents of a queue of 16: positions from head to tail, published or only
+ * claimed. */
 struct model {
 	struct command_queue queue;
 	struct random random;
-	struct command_cell *claimed[16]; /* by position; NULL: published */
+	struct command_cell *claimed[16]; /* by position, NULL if published */
 	uint64_t head;
 	uint64_t tail;
 };
@@ -366,10 +368,10 @@ static void ring_has_as_much_memory_as_it_says(void **state)
 
 struct traffic {
 	struct command_queue queue;
-	uint64_t commands; /* of each producer */
+	uint64_t commands; /* per producer */
 	atomic_uint producers;
-	atomic_uint refusals;   /* claims that answered NULL */
-	atomic_uint wrong_ends; /* waits that answered "closed" */
+	atomic_uint refusals;   /* claims that returned NULL */
+	atomic_uint wrong_ends; /* waits that returned "closed" */
 };
 
 static void *produce_and_wait(void *argument)
@@ -385,7 +387,7 @@ static void *produce_and_wait(void *argument)
 	return NULL;
 }
 
-/* One to eight at a time. */
+/* Pushes one to eight commands at a time. */
 static void *produce_many_at_once(void *argument)
 {
 	struct traffic *traffic = argument;
@@ -404,7 +406,7 @@ static void *produce_many_at_once(void *argument)
 	return NULL;
 }
 
-/* Each producer has one command under way at most, so that there is always room. */
+/* Each producer has at most one command in the queue, so that there is always room. */
 static void *produce_one_at_a_time(void *argument)
 {
 	struct traffic *traffic = argument;
@@ -424,7 +426,7 @@ static void *produce_one_at_a_time(void *argument)
 	return NULL;
 }
 
-/* Takes all commands; each must be the next of its producer. */
+/* Takes all commands; each must be its producer's next. */
 static void consume(struct traffic *traffic, size_t most)
 {
 	uint64_t next[PRODUCERS] = {0};
@@ -490,7 +492,7 @@ static void four_producers_claim_many_cells_at_once(void **state)
 }
 
 /* Their guesses of the tail are stale more often than not. */
-static void producers_that_leave_room_are_never_told_that_it_is_full(void **state)
+static void producers_that_leave_room_never_find_it_full(void **state)
 {
 	struct traffic traffic = {.commands = TEST_SHARE_OF(20000)};
 
@@ -505,7 +507,7 @@ static atomic_bool is_claiming;
 static atomic_bool interruptions_end;
 static atomic_ulong interruptions;
 
-/* Moves head and tail on by more than a lap, under the feet of the claim that it interrupts. */
+/* Moves head and tail by more than a lap during the claim that it interrupts. */
 static void move_on(int signal_number)
 {
 	(void)signal_number;
@@ -523,7 +525,7 @@ static void *interrupt(void *thread)
 	return NULL;
 }
 
-/* The queue is empty before each, and never holds more than the claim in progress. */
+/* Claims and pops. The queue is empty before, and never holds more than this claim. */
 static void claim_and_pop(struct command_queue *queue)
 {
 	struct command_cell *cell;
@@ -604,7 +606,7 @@ static void open_full(struct command_queue *queue, size_t capacity)
 	fill_up(queue);
 }
 
-/* A full queue, and who wait for room, in their order. */
+/* The queue is full, and these wait for room in this order. */
 struct crowd {
 	struct command_queue queue;
 	struct waiter waiters[PRODUCERS];
@@ -623,7 +625,7 @@ static void assert_crowd_ends(struct crowd *crowd, bool have_room)
 		assert_true(waiter_end(&crowd->waiters[i]) == have_room);
 }
 
-/* A full queue with one who waits for room. */
+/* Opens a full queue with one producer that waits for room. */
 static void open_with_waiter(struct command_queue *queue, size_t capacity, struct waiter *waiter)
 {
 	open_full(queue, capacity);
@@ -666,7 +668,7 @@ static void waiting_producer_sleeps_and_is_woken_by_pops(void **state)
 	}
 }
 
-/* Not only after half of the ring. */
+/* The pops need not reach half of the ring. */
 static void waiting_producer_of_a_large_ring_is_woken_by_4096_pops(void **state)
 {
 	enum { POPS = 4096 };
@@ -683,7 +685,7 @@ static void waiting_producer_of_a_large_ring_is_woken_by_4096_pops(void **state)
 	command_queue_destroy(&queue);
 }
 
-static void all_who_wait_are_woken_by_one_pop_of_many(void **state)
+static void all_waiters_are_woken_by_one_pop_of_many(void **state)
 {
 	struct crowd crowd;
 
@@ -744,7 +746,7 @@ static void waiting_producer_is_woken_though_others_keep_the_queue_full(void **s
 	command_queue_destroy(&queue);
 }
 
-static void close_wakes_who_waits_and_nobody_waits_after_it(void **state)
+static void close_wakes_the_waiters_and_ends_later_waits(void **state)
 {
 	struct crowd crowd;
 
@@ -764,7 +766,7 @@ static void closed_queue_is_not_opened_by_a_wake(void **state)
 	(void)state;
 	open_full(&queue, 4);
 	command_queue_close(&queue);
-	/* As if one were about to wait: the pop wakes. */
+	/* A producer seems about to wait: the pop wakes it. */
 	atomic_fetch_add(&queue.waiting, 1);
 	command_queue_pop(&queue, 4);
 	atomic_fetch_sub(&queue.waiting, 1);
@@ -795,16 +797,16 @@ static const struct CMUnitTest tests[] = {
 	FOUR_PRODUCERS(4, 20000),
 	FOUR_PRODUCERS(64, 200000),
 	FOUR_PRODUCERS(4096, 1000000),
-	cmocka_unit_test(producers_that_leave_room_are_never_told_that_it_is_full),
+	cmocka_unit_test(producers_that_leave_room_never_find_it_full),
 	cmocka_unit_test(claim_whose_guess_of_the_tail_went_stale_is_not_refused),
 	cmocka_unit_test(producer_need_not_wait_where_there_is_room),
 	cmocka_unit_test(waiting_producer_sleeps_and_is_woken_by_pops),
 	cmocka_unit_test(waiting_producer_of_a_large_ring_is_woken_by_4096_pops),
-	cmocka_unit_test(all_who_wait_are_woken_by_one_pop_of_many),
+	cmocka_unit_test(all_waiters_are_woken_by_one_pop_of_many),
 	cmocka_unit_test(producers_that_wait_go_in_the_order_in_which_they_came),
 	cmocka_unit_test(room_is_kept_for_a_producer_that_waits),
 	cmocka_unit_test(waiting_producer_is_woken_though_others_keep_the_queue_full),
-	cmocka_unit_test(close_wakes_who_waits_and_nobody_waits_after_it),
+	cmocka_unit_test(close_wakes_the_waiters_and_ends_later_waits),
 	cmocka_unit_test(closed_queue_is_not_opened_by_a_wake),
 };
 

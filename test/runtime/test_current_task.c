@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a thread is doing for a wheel, and wheels that take timers by handle alone. */
+/* A thread knows its current task, also in wheels that take timers by handle alone. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The task is the one that the thread is doing, and of this wheel. */
+/* Says whether the task is the thread's current one, and this wheel's. */
 static bool is_current(const struct tw_task *task, const struct tw_wheel *wheel)
 {
 	const struct tw_task *current = tw_current_task();
@@ -52,29 +52,29 @@ static void execute_release_and_drain_have_their_task(void **state)
 	recorder_close(recorder);
 }
 
-/* Runs of handles and alarms, whose argument knows no way back. */
-static struct tw_task told[4];
-static atomic_size_t told_count;
+/* Runs of handles and alarms note their task here: their argument knows nothing of the recorder. */
+static struct tw_task noted[4];
+static atomic_size_t noted_count;
 
 static void note_current(void *argument)
 {
-	size_t number = atomic_load(&told_count);
+	size_t number = atomic_load(&noted_count);
 
 	(void)argument;
-	told[number] = *tw_current_task();
-	atomic_store(&told_count, number + 1);
+	noted[number] = *tw_current_task();
+	atomic_store(&noted_count, number + 1);
 }
 
-static void assert_told(size_t number, const struct tw_wheel *wheel, struct tw_timer timer,
-			tw_duration deadline)
+static void assert_noted(size_t number, const struct tw_wheel *wheel, struct tw_timer timer,
+			 tw_duration deadline)
 {
-	assert_ptr_equal(told[number].wheel, wheel);
-	assert_true(told[number].run == note_current);
-	assert_null(told[number].key);
-	assert_int_equal(told[number].key_size, 0);
-	assert_int_equal(told[number].timer.id, timer.id);
-	assert_int_equal(told[number].deadline, deadline);
-	assert_ptr_equal(told[number].value, VALUE(number + 1));
+	assert_ptr_equal(noted[number].wheel, wheel);
+	assert_true(noted[number].run == note_current);
+	assert_null(noted[number].key);
+	assert_int_equal(noted[number].key_size, 0);
+	assert_int_equal(noted[number].timer.id, timer.id);
+	assert_int_equal(noted[number].deadline, deadline);
+	assert_ptr_equal(noted[number].value, VALUE(number + 1));
 }
 
 static void run_without_key_has_its_task(void **state)
@@ -84,7 +84,7 @@ static void run_without_key_has_its_task(void **state)
 	struct tw_timer again;
 	struct tw_alarm *alarm;
 
-	atomic_store(&told_count, 0);
+	atomic_store(&noted_count, 0);
 	assert_status(tw_after_func(recorder->wheel, INTERVAL, note_current, VALUE(1), &once),
 		      TW_OK);
 	assert_status(tw_every(recorder->wheel, 2 * INTERVAL, TW_HOUR, TW_MISSED_SKIP, note_current,
@@ -93,10 +93,10 @@ static void run_without_key_has_its_task(void **state)
 	assert_status(tw_alarm_create(recorder->wheel, note_current, VALUE(3), &alarm), TW_OK);
 	assert_status(tw_alarm_set(alarm, 3 * INTERVAL), TW_OK);
 	pass_ticks(recorder, 3);
-	assert_int_equal(atomic_load(&told_count), 3);
-	assert_told(0, recorder->wheel, once, INTERVAL);
-	assert_told(1, recorder->wheel, again, 2 * INTERVAL);
-	assert_told(2, recorder->wheel, (struct tw_timer){0}, 3 * INTERVAL);
+	assert_int_equal(atomic_load(&noted_count), 3);
+	assert_noted(0, recorder->wheel, once, INTERVAL);
+	assert_noted(1, recorder->wheel, again, 2 * INTERVAL);
+	assert_noted(2, recorder->wheel, (struct tw_timer){0}, 3 * INTERVAL);
 	tw_alarm_destroy(alarm);
 	recorder_close(recorder);
 }
@@ -157,7 +157,7 @@ static void linger(void *argument)
 	wait_for((tw_duration)(uintptr_t)argument);
 }
 
-static void hook_of_slow_tasks_has_the_task_it_is_told_of(void **state)
+static void hook_of_slow_tasks_has_the_slow_task_as_its_current_one(void **state)
 {
 	atomic_int right = 0;
 	struct tw_options options = variant_options(
@@ -180,22 +180,22 @@ static void wheel_without_execute_takes_timers_by_handle_alone(void **state)
 	struct tw_timer timer;
 	size_t accepted = 7;
 
-	atomic_store(&told_count, 0);
+	atomic_store(&noted_count, 0);
 	assert_status(tw_create(&wheel, INTERVAL, 10, NULL, &options), TW_OK);
 	assert_status(tw_set_timer(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_set_timer_at(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_add_timer(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_set_timers(wheel, sets, 2, &accepted), TW_INVALID);
 	assert_int_equal(accepted, 0);
-	/* There is none by that key; that is fine. */
+	/* No timer has that key, which is allowed. */
 	assert_status(tw_move_timer(wheel, "any", 3, INTERVAL), TW_OK);
 	assert_status(tw_remove_timer(wheel, "any", 3), TW_OK);
 	assert_status(tw_after_func(wheel, INTERVAL, note_current, VALUE(1), &timer), TW_OK);
 	assert_int_equal(tw_pending(wheel) <= 1, 1);
 	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
 	settle_wheel(wheel);
-	assert_int_equal(atomic_load(&told_count), 1);
-	assert_told(0, wheel, timer, INTERVAL);
+	assert_int_equal(atomic_load(&noted_count), 1);
+	assert_noted(0, wheel, timer, INTERVAL);
 	tw_destroy(wheel);
 }
 
@@ -203,7 +203,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(execute_release_and_drain_have_their_task),
 	TEST_EVERYWHERE(run_without_key_has_its_task),
 	TEST_EVERYWHERE(inner_task_goes_before_the_outer_one),
-	TEST_EVERYWHERE(hook_of_slow_tasks_has_the_task_it_is_told_of),
+	TEST_EVERYWHERE(hook_of_slow_tasks_has_the_slow_task_as_its_current_one),
 	TEST_EVERYWHERE(wheel_without_execute_takes_timers_by_handle_alone),
 };
 

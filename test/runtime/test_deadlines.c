@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When and in which order timers run, to the nanosecond of the manual clock. */
+/* These tests check when and in which order timers run, to the nanosecond of the manual clock. */
 #include "support/test.h"
 
 #include "support/recorder.h"
@@ -161,7 +161,7 @@ static void timer_set_at_a_future_deadline_runs_at_its_tick(void **state)
 	recorder_close(recorder);
 }
 
-static void timer_set_at_a_past_deadline_runs_now_and_tells_how_late(void **state)
+static void timer_set_at_a_past_deadline_runs_now_and_reports_how_late(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	tw_duration now = INTERVAL * 5 / 2;
@@ -245,7 +245,7 @@ static void deadlines_at_the_ends_of_the_clock_overflow_nothing(void **state)
 	recorder_close(recorder);
 }
 
-/* One event has been; and "forever", 1, is still there. */
+/* One event has been; "forever", 1, is still there. */
 static void close_with_forever(struct recorder *recorder)
 {
 	assert_int_equal(event_count(recorder), 1);
@@ -291,7 +291,7 @@ static void clock_ends_at_forever_and_never_stays_never(void **state)
 	close_with_forever(recorder);
 }
 
-static void contains_tells_the_time_to_the_deadline(void **state)
+static void contains_returns_the_time_to_the_deadline(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -510,7 +510,7 @@ static void interval_of_any_length_works(void **state)
 	}
 }
 
-static void poll_tells_the_time_until_the_next_deadline(void **state)
+static void poll_returns_the_time_until_the_next_deadline(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 64);
 
@@ -568,14 +568,14 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(move_under_one_interval_runs_at_once_and_is_not_late),
 	TEST_EVERYWHERE(move_by_one_interval_runs_a_tick_later),
 	TEST_SHARED(key_moved_under_one_interval_is_free_for_the_next_command),
-	TEST_EVERYWHERE(timer_set_at_a_past_deadline_runs_now_and_tells_how_late),
+	TEST_EVERYWHERE(timer_set_at_a_past_deadline_runs_now_and_reports_how_late),
 	TEST_INLINE(timer_set_at_a_future_deadline_runs_at_its_tick),
 	TEST_EVERYWHERE(past_deadline_replaces_a_pending_timer_and_runs_now),
 	TEST_EVERYWHERE(timer_moved_to_a_deadline_runs_at_its_tick_or_now),
 	TEST_EVERYWHERE(deadlines_at_the_ends_of_the_clock_overflow_nothing),
 	TEST_EVERYWHERE(delay_too_large_for_the_clock_never_ends),
 	TEST_INLINE(clock_ends_at_forever_and_never_stays_never),
-	TEST_EVERYWHERE(contains_tells_the_time_to_the_deadline),
+	TEST_EVERYWHERE(contains_returns_the_time_to_the_deadline),
 	TEST_EVERYWHERE(remaining_time_is_nothing_between_the_deadline_and_its_tick),
 	TEST_INLINE(timers_of_one_tick_run_first_set_first),
 	TEST_INLINE(moved_timers_run_in_the_order_of_their_last_command),
@@ -589,7 +589,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(manual_clock_starts_at_zero_and_moves_by_advance_alone),
 	TEST_EVERYWHERE(advance_counts_from_the_end_of_the_one_before),
 	TEST_EVERYWHERE(interval_of_any_length_works),
-	TEST_ALONE(poll_tells_the_time_until_the_next_deadline),
+	TEST_ALONE(poll_returns_the_time_until_the_next_deadline),
 	TEST_ALONE(poll_never_lets_the_caller_sleep_past_a_tick),
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options.delay_from. That a command waits in the queue is done by hand: the cell before it is
- * claimed and published late, and the manual clock moves meanwhile.
+ * These tests are for options.delay_from. Commands are made to wait in the queue by hand: the cell
+ * before them is claimed and published late, and the manual clock moves meanwhile.
  */
 #include "support/test.h"
 
@@ -24,7 +24,7 @@ static struct recorder *open_from_applied(const struct variant *variant)
 	return open_from(variant, TW_FROM_APPLIED);
 }
 
-/* From begin to end, no command is applied. */
+/* No command is applied from hold_begin to hold_end. */
 struct hold {
 	struct command_cell *cell;
 	uint64_t position;
@@ -67,7 +67,8 @@ static void unknown_value_is_invalid(void **state)
 	recorder_close(recorder);
 }
 
-/* Sets, moves, in one and in many, with short and long keys, that wait for ten intervals. */
+/* Sets and moves, in one and in many, with short and long keys; the commands wait for ten
+ * intervals. */
 static void give_while_held(struct recorder *recorder)
 {
 	static const struct tw_set sets[] = {
@@ -96,7 +97,7 @@ static void give_while_held(struct recorder *recorder)
 	assert_int_equal(tw_pending(recorder->wheel), 1);
 }
 
-/* Where delays count from that time: what the values' deadlines are then. */
+/* Checks the deadlines of the values if delays count from `from`. */
 static void assert_deadlines_from(struct recorder *recorder, tw_duration from)
 {
 	assert_int_equal(deadline_of(recorder, 1), from + INTERVAL * 5);
@@ -134,7 +135,7 @@ static void delays_count_from_when_the_owner_takes_the_command(void **state)
 	recorder_close(recorder);
 }
 
-static void replaced_and_moved_timers_count_anew(void **state)
+static void replaced_and_moved_timers_count_from_the_new_command(void **state)
 {
 	struct recorder *recorder = open_from_applied(*state);
 	struct hold hold;
@@ -156,8 +157,8 @@ static void replaced_and_moved_timers_count_anew(void **state)
 	recorder_close(recorder);
 }
 
-/* Nobody is told of a value that is replaced: its timer stays, and takes the new deadline. */
-static void replaced_timer_counts_anew_without_a_release(void **state)
+/* A replaced value is not reported: its timer stays, and takes the new deadline. */
+static void replaced_timer_counts_from_the_new_command_without_a_release(void **state)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -235,7 +236,7 @@ static void delays_by_handle_count_from_the_call(void **state)
 	recorder_close(recorder);
 }
 
-/* The call itself has the owner arm it, so that it has waited for nothing. */
+/* The call itself has the owner arm it, so it has not waited. */
 static void set_that_asks_for_a_place_counts_from_the_call(void **state)
 {
 	struct recorder *recorder = recorder_open_with(
@@ -276,7 +277,7 @@ static void timer_that_a_task_sets_counts_from_its_tick(void **state)
 	recorder_close(recorder);
 }
 
-/* A set that was accepted and comes behind the stop. */
+/* Gives a set that is accepted and comes behind the stop. */
 static void set_late(struct recorder *recorder, const char *key, uintptr_t value)
 {
 	struct owner *owner = &recorder->wheel->owner;
@@ -318,7 +319,7 @@ static void set_behind_the_stop_comes_back_with_a_deadline(void **state)
 	recorder_close(recorder);
 }
 
-/* On a real clock: the deadline lies behind each time that was read before a drive. */
+/* On a real clock, the deadline is after each time that was read before a drive. */
 static void real_clock_is_read_when_commands_are_applied(void **state)
 {
 	struct recorder *recorder = recorder_create();
@@ -346,8 +347,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(unknown_value_is_invalid),
 	TEST_EVERYWHERE(delays_count_from_the_call),
 	TEST_SHARED(delays_count_from_when_the_owner_takes_the_command),
-	TEST_SHARED(replaced_and_moved_timers_count_anew),
-	TEST_SHARED(replaced_timer_counts_anew_without_a_release),
+	TEST_SHARED(replaced_and_moved_timers_count_from_the_new_command),
+	TEST_SHARED(replaced_timer_counts_from_the_new_command_without_a_release),
 	TEST_INLINE(commands_keep_their_order),
 	TEST_EVERYWHERE(sum_that_is_too_large_is_never),
 	TEST_EVERYWHERE(delays_by_handle_count_from_the_call),

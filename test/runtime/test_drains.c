@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drains: how many there may be at a time, and many threads that drain. */
+/* Drains are limited in number, and many threads may drain. */
 #include "support/test.h"
 
 #include "support/ledger.h"
@@ -13,7 +13,7 @@
 
 enum { MOST_DRAINS = 64 };
 
-/* How many of so many drains, each of one timer with a new key, are accepted. */
+/* Starts `drains` drains, each of one timer with a new key. Returns how many are accepted. */
 static int drain_often(struct recorder *recorder, int drains, enum tw_status *refusal)
 {
 	for (int i = 0; i < drains; i++) {
@@ -57,7 +57,7 @@ static void drains_wait_for_those_before_them(void **state)
 	recorder_close(recorder);
 }
 
-/* Where the caller would have to run drain functions to make room. */
+/* The caller would have to run drain functions to make room. */
 static void drain_too_many_runs_nothing(void **state)
 {
 	struct recorder *recorder =
@@ -81,7 +81,7 @@ static void drain_and_replace(void *context, const struct tw_task *task)
 	(void)tw_set_timer(recorder->wheel, "x", 1, VALUE(502), INTERVAL);
 }
 
-/* Of two drains the first is over, and the second has begun. */
+/* The first of two drains is over, and the second has begun. */
 static void what_a_drain_function_causes_comes_after_the_rest_of_its_drain(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -101,8 +101,8 @@ static void what_a_drain_function_causes_comes_after_the_rest_of_its_drain(void 
 	recorder_close(recorder);
 }
 
-/* Of what comes between two drains: a value that is replaced. */
-static void what_comes_between_two_drains_is_told_between_them(void **state)
+/* A value is replaced between two drains. */
+static void value_replaced_between_two_drains_is_released_between_them(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -178,14 +178,14 @@ static void task_never_hangs_on_drains(void **state)
 	recorder_close(recorder);
 }
 
-/* Setters and drainers on the same few keys. */
+/* Setters and drainers use the same few keys. */
 enum { CROWD_KEYS = 500, CROWD_SETS = TEST_SHARE_OF(60000), CROWD_SETTERS = 2, CROWD_DRAINERS = 2 };
 
 struct crowd {
 	struct tw_wheel *wheel;
 	struct ledger *ledger;
 	atomic_int setting; /* setters at work */
-	atomic_int wrong;   /* calls that did not answer TW_OK */
+	atomic_int wrong;   /* calls that did not return TW_OK */
 };
 
 struct crowd_setter {
@@ -257,7 +257,7 @@ static void drains_of_several_threads_give_each_value_back_once(void **state)
 	assert_status(tw_create(&crowd.wheel, INTERVAL, 64, ledger_execute, &options), TW_OK);
 	crowd_run(&crowd);
 	assert_int_equal(atomic_load(&crowd.wrong), 0);
-	/* The threads may have left as many drains as there may be. */
+	/* The threads may have left as many drains as are allowed. */
 	assert_status(tw_flush(crowd.wheel), TW_OK);
 	assert_status(tw_drain(crowd.wheel, ledger_drain, crowd.ledger), TW_OK);
 	assert_status(tw_wait_idle(crowd.wheel), TW_OK);
@@ -270,7 +270,7 @@ static void drains_of_several_threads_give_each_value_back_once(void **state)
 	ledger_destroy(crowd.ledger);
 }
 
-/* More than are handed over in a turn. */
+/* These are more timers than a turn hands over. */
 static void idle_wait_covers_all_of_a_large_drain(void **state)
 {
 	enum { MANY = 5000 };
@@ -293,7 +293,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_ALONE(drain_too_many_runs_nothing),
 	TEST_BOTH(owner, drains_wait_for_those_before_them),
 	TEST_POOL(drains_wait_for_those_before_them),
-	TEST_DRIVEN(what_comes_between_two_drains_is_told_between_them),
+	TEST_DRIVEN(value_replaced_between_two_drains_is_released_between_them),
 	TEST_POOL(timer_that_is_due_overtakes_a_large_drain),
 	TEST_INLINE(what_a_drain_function_causes_comes_after_the_rest_of_its_drain),
 	TEST_EVERYWHERE(task_never_hangs_on_drains),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The thread that drives a wheel is held up before each of its atomic operations in turn, while
- * another one sets a timer, drains and sets the timer anew: that takes effect in this order. With
- * the library of test_histories_yields.
+ * another thread sets a timer, drains, and sets the timer again: these take effect in this order.
+ * This runs with the library of test_histories_yields.
  */
 #include "support/test.h"
 
@@ -20,7 +20,7 @@ static struct setter {
 	struct recorder *recorder;
 	struct gate gate;
 	bool ends;
-	/* Of the thread that drives: until it is held up. */
+	/* The driving thread counts its operations down to the one where it is held up. */
 	int operations;
 } setter;
 
@@ -49,7 +49,7 @@ static void hold_up(void)
 		setter_goes_on();
 }
 
-/* False: the turn has no such operation any more. */
+/* Returns false if the turn has fewer operations. */
 static bool turn_is_held_up_at(int operation, const struct variant *variant)
 {
 	struct recorder *recorder = recorder_open(variant, 10);

@@ -18,8 +18,8 @@ static void run_nothing(void *argument)
 	(void)argument;
 }
 
-/* A wheel with a small queue, a timer by handle that is far, and timers that are due: "due" by key,
- * and one by handle. The clock has moved, and nobody has driven since. */
+/* The wheel has a small queue, a far timer by handle, and two due timers: "due" by key, and one by
+ * handle. The clock has moved, and no call has driven the wheel since. */
 struct idle_loop {
 	struct recorder *recorder;
 	struct tw_wheel *wheel;
@@ -109,7 +109,7 @@ static void questions_run_no_task(void **state)
 	}
 }
 
-/* It could only make room by running what is due. */
+/* The call could make room only by running what is due. */
 static void set_at_the_limit_of_pending_timers_runs_no_task(void **state)
 {
 	struct idle_loop loop;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tw_dump, and tw_dump_stopped: in a program whose threads are idle, and in a debugger that has
- * stopped one in the middle of its calls.
+ * tw_dump and tw_dump_stopped are called in a program whose threads are idle, and in a debugger
+ * that has stopped one amid its calls.
  */
 #include "support/test.h"
 
@@ -24,7 +24,7 @@ static void run_nothing(void *argument)
 	(void)argument;
 }
 
-/* What was written to a file from its beginning, which is closed. */
+/* Reads a file from its beginning, and closes it. */
 static void read_back(FILE *file, struct text *text)
 {
 	memset(text, 0, sizeof(*text));
@@ -42,7 +42,7 @@ static size_t count_lines(const struct text *text)
 	return lines;
 }
 
-/* At the time of 3 ticks. */
+/* Sets some timers at the time of 3 ticks. */
 static struct tw_timer set_some(struct recorder *recorder)
 {
 	struct tw_timer timer;
@@ -58,7 +58,7 @@ static struct tw_timer set_some(struct recorder *recorder)
 	return timer;
 }
 
-static void assert_some_are_told(const struct text *text, struct tw_timer timer)
+static void assert_some_are_dumped(const struct text *text, struct tw_timer timer)
 {
 	char line[200];
 
@@ -74,7 +74,7 @@ static void assert_some_are_told(const struct text *text, struct tw_timer timer)
 	assert_int_equal(count_lines(text), 4);
 }
 
-static void dump_tells_each_timer_in_a_line(void **state)
+static void dump_has_a_line_for_each_timer(void **state)
 {
 	static struct text text;
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -84,18 +84,18 @@ static void dump_tells_each_timer_in_a_line(void **state)
 	assert_non_null(file);
 	assert_status(tw_dump(recorder->wheel, file), TW_OK);
 	read_back(file, &text);
-	assert_some_are_told(&text, timer);
+	assert_some_are_dumped(&text, timer);
 	recorder_close(recorder);
 }
 
-static void dump_for_debuggers_tells_the_same(void **state)
+static void dump_for_debuggers_is_the_same(void **state)
 {
 	static struct text text;
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_timer timer;
 	FILE *file = tmpfile();
 
-	/* What the owner's thread has written must be seen here: a debugger needs no such thing. */
+	/* Writes of the owner's thread must be visible here; a debugger needs no such thing. */
 	if (SANITIZER_THREAD && ((struct variant *)*state)->drive == TW_DRIVE_THREAD) {
 		fclose(file);
 		recorder_close(recorder);
@@ -105,7 +105,7 @@ static void dump_for_debuggers_tells_the_same(void **state)
 	timer = set_some(recorder);
 	assert_status(tw_dump_stopped(recorder->wheel, fileno(file)), TW_OK);
 	read_back(file, &text);
-	assert_some_are_told(&text, timer);
+	assert_some_are_dumped(&text, timer);
 	stop_wheel(recorder);
 	file = tmpfile();
 	assert_status(tw_dump_stopped(recorder->wheel, fileno(file)), TW_OK);
@@ -144,7 +144,7 @@ static void keys_of_all_sizes_are_dumped_whole(void **state)
 	recorder_close(recorder);
 }
 
-static void file_that_takes_nothing_is_told_of(void **state)
+static void file_that_takes_nothing_is_reported(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	FILE *full = fopen("/dev/full", "w");
@@ -158,7 +158,7 @@ static void file_that_takes_nothing_is_told_of(void **state)
 	recorder_close(recorder);
 }
 
-static void bad_arguments_and_a_stopped_wheel_are_told(void **state)
+static void bad_arguments_and_a_stopped_wheel_are_refused(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -174,13 +174,13 @@ static void bad_arguments_and_a_stopped_wheel_are_told(void **state)
 
 enum { DEBUGGED_KEYS = 300 };
 
-/* For the debugger. */
+/* The debugger reads this. */
 extern struct tw_wheel *debugged_wheel;
 extern int debugged_file;
 struct tw_wheel *debugged_wheel;
 int debugged_file;
 
-/* With locks held that a call might want. */
+/* Holds locks that a call might want. */
 static void be_debugged(const struct variant *variant, int ready)
 {
 	struct tw_options options = variant_options(variant, (struct tw_options){0});
@@ -220,7 +220,7 @@ static pid_t start_debugged(const struct variant *variant, FILE *file)
 	return child;
 }
 
-/* What gdb says. */
+/* Returns gdb's output. */
 static void debug(pid_t child, struct text *said)
 {
 	char command[300];
@@ -259,17 +259,18 @@ static void wheel_is_dumped_in_a_debugger_while_locks_are_held(void **state)
 	read_back(file, &text);
 	if (strstr(said.bytes, "at thread 0\n"))
 		TEST_SKIP("gdb may not look at a process here");
-	/* Not what the call answers: an old gdb can't put all registers of a new processor back. */
+	/* The call's return value is not compared: an old gdb can't restore all registers of a new
+	 * processor. */
 	if (count_lines(&text) != DEBUGGED_KEYS + 1)
 		fail_msg("%zu lines; gdb says: %s", count_lines(&text), said.bytes);
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(dump_tells_each_timer_in_a_line),
-	TEST_EVERYWHERE(dump_for_debuggers_tells_the_same),
+	TEST_EVERYWHERE(dump_has_a_line_for_each_timer),
+	TEST_EVERYWHERE(dump_for_debuggers_is_the_same),
 	TEST_EVERYWHERE(keys_of_all_sizes_are_dumped_whole),
-	TEST_EVERYWHERE(file_that_takes_nothing_is_told_of),
-	TEST_EVERYWHERE(bad_arguments_and_a_stopped_wheel_are_told),
+	TEST_EVERYWHERE(file_that_takes_nothing_is_reported),
+	TEST_EVERYWHERE(bad_arguments_and_a_stopped_wheel_are_refused),
 	TEST_BOTH(inline, wheel_is_dumped_in_a_debugger_while_locks_are_held),
 	TEST_BOTH(threads, wheel_is_dumped_in_a_debugger_while_locks_are_held),
 };

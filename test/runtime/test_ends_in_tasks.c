@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tw_destroy in a task, a release or a drain function of its own wheel stops it at once. All values
- * come back, and threads and memory are gone once the last of these functions has returned.
+ * come back, and threads and memory are gone after the last of these functions has returned.
  */
 #include "support/test.h"
 
@@ -19,7 +19,7 @@
 
 enum { TIMERS = 3 };
 
-/* Seen by the functions of the wheel that is ended. */
+/* The functions of the wheel that ends use these. */
 static struct {
 	struct tw_wheel *wheel;
 	struct tw_alarm *alarm;
@@ -27,10 +27,10 @@ static struct {
 	bool is_driven;   /* they run inside a call of the main thread, and are not held up */
 	bool releases_destroy;
 	atomic_int destroyed;
-	atomic_int begun; /* runs after that */
+	atomic_int begun; /* runs after the end */
 	atomic_int released;
 	atomic_int closed;
-	atomic_int wrong; /* answers to calls after it */
+	atomic_int wrong; /* wrong answers after the end */
 } end;
 
 /* Counts the threads of all wheels. */
@@ -129,8 +129,8 @@ static void end_open(const struct variant *variant)
 	end_open_with(variant, (struct tw_options){0});
 }
 
-/* Has what was given begin. It is the main thread's last call, and has returned before a function
- * that is held up goes on. */
+/* Starts the timers. This is the main thread's last call, and returns before a function that is
+ * held up goes on. */
 static void end_begin(const struct variant *variant)
 {
 	if (variant->drive != TW_DRIVE_THREAD)
@@ -183,7 +183,7 @@ static void destroy_in_hook(void *context, const struct tw_task *task, struct tw
 	destroy();
 }
 
-/* While the task still runs, on another thread. */
+/* The task still runs, on another thread. */
 static void hook_for_a_task_that_hangs_may_destroy_its_wheel(void **state)
 {
 	end_open_with(*state, (struct tw_options){.slow_task = {TW_MILLISECOND, destroy_in_hook}});
@@ -286,7 +286,7 @@ static void end_waits_for_the_runs_that_are_under_way(void **state)
 	assert_ended(1);
 }
 
-/* ---- Where the caller runs tasks, each call that does so ---- */
+/* ---- Calls that run tasks ---- */
 
 static void each_call_that_runs_tasks_ends_the_wheel(void **state)
 {

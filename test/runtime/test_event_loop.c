@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A wheel driven from an event loop: tw_fd becomes readable when there is something to do. */
+/* A wheel is driven from an event loop: tw_fd becomes readable when there is something to do. */
 #include "support/test.h"
 
 #include "support/recorder.h"
@@ -75,7 +75,7 @@ static void command_makes_the_descriptor_readable_and_poll_makes_it_quiet(void *
 	tw_destroy(loop.wheel);
 }
 
-/* A dialog, say: its loop has the program's descriptors. */
+/* An inner loop, such as a dialog's, has the program's descriptors. */
 static void run_inner_loop(void *argument)
 {
 	struct loop *loop = argument;
@@ -114,7 +114,7 @@ static void poll_in_task(void *argument)
 	loop->inner_loops++;
 }
 
-/* The task that polls runs in a call that is no tw_poll. */
+/* The task that polls runs in a call other than tw_poll. */
 static void descriptor_rings_after_an_inner_loop_of_any_drive(void **state)
 {
 	struct loop loop;
@@ -161,7 +161,7 @@ static void poll_of_a_stopped_wheel_answers_closed_also_in_a_task(void **state)
 	tw_destroy(loop.wheel);
 }
 
-/* The lowest descriptor that is free. */
+/* Returns the lowest free descriptor. */
 static int next_descriptor(void)
 {
 	int descriptor = dup(0);
@@ -189,7 +189,7 @@ static void drain_function(void *context, const struct tw_task *task)
 	++*(int *)context;
 }
 
-/* More than a poll hands over. */
+/* A poll hands over fewer timers. */
 static void descriptor_rings_until_a_large_drain_is_over(void **state)
 {
 	enum { MANY = 100000 };
@@ -242,8 +242,8 @@ static void descriptor_rings_for_what_a_task_has_set_for_now(void **state)
 	tw_destroy(loop.wheel);
 }
 
-/* More than the calls before it do at once: it is asked for again, and rings for the rest. */
-static void descriptor_asked_for_again_still_tells_of_work_left(void **state)
+/* The calls before it do less at once: the descriptor rings for the rest. */
+static void descriptor_asked_for_again_still_rings_for_work_left(void **state)
 {
 	enum { COUNT = 200000 };
 	struct loop loop;
@@ -301,7 +301,8 @@ static void deadline_makes_the_descriptor_readable_in_epoll(void **state)
 			assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 		}
 		assert_int_equal(loop.least_lateness, 0);
-		/* Once for the commands, once or twice a deadline: it doesn't spin. */
+		/* The loop turns once for the commands and once or twice a deadline: it doesn't
+		 * spin. */
 		assert_in_range(turns, 2, 20);
 		close(epoll);
 		tw_destroy(loop.wheel);
@@ -356,7 +357,7 @@ static void stop_and_reset_of_a_handle_make_it_readable(void **state)
 	tw_destroy(loop.wheel);
 }
 
-/* Stops wait in several places for the owner: it looks into each. */
+/* Stops wait for the owner in several places, and it looks into each. */
 static void stop_given_before_the_descriptor_was_asked_for_is_not_missed(void **state)
 {
 	enum { TIMERS = 64 };
@@ -486,7 +487,7 @@ static void poll_of_some_runs_no_more_than_that(void **state)
 	}
 	assert_int_equal(runs, TIMERS);
 	assert_true(until == TW_FOREVER);
-	/* A poll without a bound after one with: the bound is gone. */
+	/* A poll without a bound follows one with a bound, which is gone. */
 	for (int i = 0; i < TIMERS; i++)
 		assert_int_equal(tw_after_func(loop.wheel, 0, count_run, &runs, NULL), TW_OK);
 	assert_int_equal(tw_poll_some(loop.wheel, 3, &until), TW_OK);
@@ -515,12 +516,12 @@ static void question_does_not_make_it_readable(void **state)
 	assert_int_equal(tw_next(loop.wheel, &answer), TW_OK);
 	assert_int_equal(tw_take_timer(loop.wheel, "k", 1, &value), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
-	/* One that sets a timer does: its deadline may be the first. */
+	/* A call that sets a timer rings: its deadline may be the first. */
 	assert_int_equal(tw_add_timer(loop.wheel, "n", 1, NULL, TW_SECOND), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 1);
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
-	/* A command before it does. */
+	/* A command before it rings. */
 	set_key(&loop, "k", TW_SECOND);
 	assert_int_equal(tw_contains(loop.wheel, "k", 1, &answer), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 1);
@@ -562,7 +563,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(descriptor_rings_after_an_inner_loop_of_any_drive),
 	cmocka_unit_test(descriptor_is_closed_with_the_wheel),
 	cmocka_unit_test(descriptor_rings_for_what_a_task_has_set_for_now),
-	cmocka_unit_test(descriptor_asked_for_again_still_tells_of_work_left),
+	cmocka_unit_test(descriptor_asked_for_again_still_rings_for_work_left),
 	cmocka_unit_test(command_given_before_the_descriptor_was_asked_for_is_not_missed),
 	cmocka_unit_test(deadline_makes_the_descriptor_readable_in_epoll),
 	cmocka_unit_test(command_of_another_thread_ends_the_sleep),

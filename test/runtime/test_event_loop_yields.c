@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker is held up before each of its atomic operations in turn after a task, and once more
- * after that operation, while the program goes to sleep at the descriptor of a wheel that it polls
- * and another thread then drives it: what the pool had no room for is told of all the same. With
- * the library of test_histories_yields.
+ * A worker is held up before each of its atomic operations after a task, and then again after that
+ * operation. Meanwhile the program, which polls the wheel, sleeps at its descriptor, and another
+ * thread then drives the wheel. The program is still notified of the timers held back for want of
+ * room in the pool. This runs with the library of test_histories_yields.
  */
 #include "support/test.h"
 
@@ -25,13 +25,13 @@ static struct trial {
 	struct tw_wheel *wheel;
 	int descriptor;
 	atomic_int runs;
-	/* Of the worker. */
-	atomic_int id; /* the system's */
+	/* These belong to the worker. */
+	atomic_int id; /* its system id */
 	struct gate task;
 	struct gate gate;
-	int operations; /* until it is held up */
+	int operations; /* countdown to the hold-up */
 	atomic_int held_up;
-	/* Of the thread that polls. */
+	/* The polling thread uses these. */
 	struct gate drive;
 	atomic_int polled;
 } trial;
@@ -63,7 +63,7 @@ static bool is_readable(int wait_ms)
 	return poll(&descriptor, 1, wait_ms) == 1;
 }
 
-/* False: the worker sleeps, and was not held up. */
+/* Returns false if the worker sleeps without having been held up. */
 static bool await_hold_up(int count)
 {
 	int looks = 0;
@@ -80,7 +80,7 @@ static void flush(void *wheel)
 	(void)tw_flush(wheel);
 }
 
-/* As tw_poll, with a gate at its begin and its end. */
+/* Calls tw_poll, with a gate before and after it. */
 static void poll_slowly(void *unused)
 {
 	(void)unused;
@@ -93,7 +93,7 @@ static void poll_slowly(void *unused)
 	wheel_end_drive(trial.wheel);
 }
 
-/* Until the call has returned or can go no further. */
+/* Waits until the call has returned or is blocked. */
 static void await_call(struct blocked_call *call)
 {
 	for (int looks = 0; looks < LOOKS && !blocked_call_has_returned(call);) {
@@ -102,7 +102,7 @@ static void await_call(struct blocked_call *call)
 	}
 }
 
-/* While the worker is held up. Where it has a lock, nothing is to be seen. */
+/* Polls and flushes while the worker is held up. Where it holds a lock, nothing is checked. */
 static void poll_and_flush(void)
 {
 	struct blocked_call poller;
@@ -110,7 +110,7 @@ static void poll_and_flush(void)
 
 	blocked_call_start(&poller, poll_slowly, NULL);
 	gate_await(&trial.drive);
-	/* It rings the descriptor, which the poll makes quiet again. */
+	/* The flush rings the descriptor, which the poll silences. */
 	blocked_call_start(&other, flush, trial.wheel);
 	WAIT_UNTIL(blocked_call_is_asleep(&other));
 	gate_open(&trial.drive);
@@ -160,13 +160,13 @@ static void trial_close(void)
 	/* The worker may come to those operations only now. */
 	gate_open(&trial.gate);
 	gate_open(&trial.gate);
-	/* Polls only when it is told to. */
+	/* It polls only after a notification. */
 	WAIT_UNTIL((!is_readable(0) || tw_poll(trial.wheel, NULL) == TW_OK) &&
 		   atomic_load(&trial.runs) == TIMERS);
 	tw_destroy(trial.wheel);
 }
 
-/* False: the worker has no such operation any more. */
+/* Returns false if the worker has fewer operations. */
 static bool trial_hold_up_at(int operation)
 {
 	bool was_held_up;
@@ -179,7 +179,7 @@ static bool trial_hold_up_at(int operation)
 	return was_held_up;
 }
 
-static void what_was_held_back_is_told_of_whoever_drives(void **state)
+static void timers_held_back_are_notified_whichever_thread_drives(void **state)
 {
 	int operation = 1;
 
@@ -190,7 +190,7 @@ static void what_was_held_back_is_told_of_whoever_drives(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(what_was_held_back_is_told_of_whoever_drives),
+	cmocka_unit_test(timers_held_back_are_notified_whichever_thread_drives),
 };
 
 TEST_PROGRAM(tests)

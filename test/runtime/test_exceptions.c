@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a function of the program that the wheel calls may do beside returning: the table of
- * timingwheel.h, cell by cell.
- */
+/* A callback may do other things than return: each cell of the table in timingwheel.h is tested. */
 #include "support/test.h"
 
 #include "support/blocked_call.h"
@@ -22,12 +19,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The functions that the wheel calls. */
+/* The wheel calls these functions. */
 enum place { EXECUTE, RUN, ALARM, RELEASE, DRAIN, CLOSED, NEXT, HOOK, VISIT, PLACES };
 static const char *const place_names[] = {"execute", "run",  "alarm's run", "release", "drain",
 					  "closed",  "next", "slow_task",   "visit"};
 
-/* A wheel that calls each of them; the first call at `place` acts. */
+/* The wheel calls each of them; the first call at `place` acts. */
 struct world {
 	struct tw_wheel *wheel;
 	struct tw_alarm *alarm;
@@ -37,7 +34,7 @@ struct world {
 	atomic_int calls[PLACES];
 	struct gate gate;
 	jmp_buf way_out;
-	enum tw_status statuses[4]; /* what the calls of an act returned */
+	enum tw_status statuses[4]; /* answers to an act's calls */
 };
 
 static void reach(struct world *world, enum place place)
@@ -103,7 +100,7 @@ static int on_visit(void *world, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-/* Makes the wheel, and what leads to one call of each function in its first two ticks. */
+/* Makes the wheel and timers that lead to one call of each function in its first two ticks. */
 static struct world *world_open(const struct variant *variant, enum place place,
 				void (*act)(struct world *world))
 {
@@ -166,7 +163,7 @@ static bool can_be_cancelled(void)
 	return state == PTHREAD_CANCEL_ENABLE;
 }
 
-/* The wheel does what is left, each thing once, and ends. */
+/* Checks that the wheel does the rest, each thing once, and ends. */
 static void assert_stands(struct world *world)
 {
 	struct tw_stats stats;
@@ -256,7 +253,7 @@ static void wheel_stands_after_a_task_that_lets_its_thread_be_cancelled(void **s
 	pthread_t thread;
 	void *returned;
 
-	/* At the end of such a thread it takes the stack that was unwound for one in use. */
+	/* When such a thread ends, the sanitizer takes the unwound stack for one in use. */
 	if (SANITIZER_ADDRESS)
 		TEST_SKIP("the address sanitizer does not see the unwinding of a cancelled thread");
 	world = world_open(*state, EXECUTE, be_cancelled);
@@ -266,7 +263,7 @@ static void wheel_stands_after_a_task_that_lets_its_thread_be_cancelled(void **s
 	assert_stands(world);
 }
 
-/* In a child, for it ends the process: returns the signal, or 0. */
+/* Runs the act in a child, which it ends. Returns the signal, or 0. */
 static int signal_of(const struct variant *variant, enum place place,
 		     void (*act)(struct world *world))
 {
@@ -302,7 +299,7 @@ static void jump_out(struct world *world)
 	longjmp(world->way_out, 1);
 }
 
-/* What the header says of it: nothing else can be done with the wheel. */
+/* The wheel can't be used any more, as the header says. */
 static void wheel_is_lost_after_a_longjmp(void **state)
 {
 	if (!TEST_CAN_FORK)
@@ -348,7 +345,7 @@ static void function_may_call_the_wheel(void **state)
 		assert_status(world->statuses[0], TW_OK);
 		assert_status(world->statuses[1], TW_OK);
 		assert_status(world->statuses[2], TW_OK);
-		/* It would wait for its own end; and with TW_DRIVE_LOOP nothing is waited for. */
+		/* The call would wait for its own end. With TW_DRIVE_LOOP it need not wait. */
 		assert_status(world->statuses[3], place == VISIT && variant->drive != TW_DRIVE_LOOP
 							  ? TW_OK
 							  : TW_INVALID);
@@ -383,7 +380,7 @@ static void function_that_does_not_return_holds_up_no_set(void **state)
 		gate_await(&world->gate);
 		assert_status(tw_set_timer(world->wheel, "meanwhile", 9, NULL, TW_HOUR), TW_OK);
 		assert_status(tw_get_stats(world->wheel, &stats), TW_OK);
-		/* What waits for the owner waits for it, where it is the owner's. */
+		/* Calls that wait for the owner wait for the act, where the owner does it. */
 		blocked_call_start(&other, flush, world);
 		if (waits)
 			WAIT_UNTIL(blocked_call_is_asleep(&other));
@@ -397,7 +394,7 @@ static void function_that_does_not_return_holds_up_no_set(void **state)
 	}
 }
 
-/* ---- What the table says in more words ---- */
+/* ---- Notes beside the table ---- */
 
 static atomic_int runs;
 
@@ -453,7 +450,7 @@ static void exception_leaves_the_rest_of_its_tick_to_the_next_drive(void **state
 			      TW_OK);
 	}
 	assert_true(exception_comes_out_of(advance_far, wheel));
-	/* The clock stands where the task threw. */
+	/* The clock stops where the task threw. */
 	assert_int_equal(tw_now(wheel), 2 * INTERVAL);
 	assert_int_equal(atomic_load(&runs), 2);
 	assert_int_equal(tw_pending(wheel), 4);
@@ -546,14 +543,14 @@ static void destroy_may_be_called_again_after_an_exception_of_release(void **sta
 	assert_false(exception_comes_out_of(destroy, wheel));
 }
 
-/* A run that closes its own timer or alarm and throws. */
+/* A run closes its own timer or alarm and throws. */
 struct closing {
 	struct tw_wheel *wheel;
 	struct tw_alarm *alarm; /* or NULL */
 	struct tw_timer timer;
 	atomic_int closed;
 	bool closed_throws;
-	bool destroys; /* and the wheel */
+	bool destroys; /* destroys the wheel, too */
 };
 
 static void count_closed(void *argument)
@@ -741,13 +738,13 @@ static void visitor_that_throws_costs_no_memory(void **state)
 	tw_destroy(wheel);
 }
 
-/* ---- Ends of threads while the wheel ends ---- */
+/* ---- Thread ends while the wheel ends ---- */
 
-/* Two workers, and what the destructor of the data of each does at its thread's end. */
+/* Each of two workers' data has a destructor, which acts at its thread's end. */
 struct ends {
 	struct tw_wheel *wheel;
 	pthread_key_t key;
-	atomic_int id[2]; /* the system's, of the workers */
+	atomic_int id[2]; /* the workers' system ids */
 	atomic_int met;
 	atomic_int ended;
 	bool calls_right;
@@ -761,7 +758,7 @@ static bool thread_has_ended(int id)
 	return access(path, F_OK) != 0;
 }
 
-/* Every kind of call, at the end of a thread that works for the wheel. */
+/* Makes every kind of call at the end of a worker thread. */
 static bool calls_return(struct tw_wheel *wheel)
 {
 	struct tw_stats stats;
@@ -784,7 +781,7 @@ static bool calls_return(struct tw_wheel *wheel)
 	right &= tw_each(wheel, on_visit, NULL) == TW_CLOSED;
 	right &= tw_stop(wheel) == TW_CLOSED && tw_wait_idle(wheel) == TW_INVALID;
 	right &= tw_is_in_task(wheel) && tw_pending(wheel) == 0;
-	tw_destroy(wheel); /* does nothing there */
+	tw_destroy(wheel); /* has no effect there */
 	return right;
 }
 
@@ -797,7 +794,7 @@ static void call_at_end(void *argument)
 	if (atomic_load(&ends->id[1]) == me) {
 		while (!thread_has_ended(atomic_load(&ends->id[0])))
 			give_way();
-		/* What is freed at a join is freed meanwhile. */
+		/* Memory freed at a join is freed meanwhile. */
 		for (int i = 0; i < 1000; i++)
 			(void)calls_return(ends->wheel);
 	}
@@ -880,7 +877,7 @@ static void end_of_the_watcher_may_call_the_wheel_inside_tw_destroy(void **state
 	pthread_key_delete(ends.key);
 }
 
-/* What the destructor of a worker's or the owner's data does in tw_destroy: closes an alarm. */
+/* The destructor of a worker's or the owner's data closes an alarm during tw_destroy. */
 struct late_close {
 	struct tw_alarm *alarm;
 	pthread_key_t key;
@@ -923,13 +920,13 @@ static void alarm_that_the_end_of_a_thread_closes_is_closed_in_tw_destroy(void *
 	pthread_key_delete(late.key);
 }
 
-/* Functions that run while tw_destroy waits for them. */
+/* These functions run while tw_destroy waits for them. */
 static void call_while_destroyed(void *context, const struct tw_task *task, enum tw_reason reason)
 {
 	struct ends *ends = context;
 
 	(void)reason;
-	/* What release gets by tw_stop comes when all calls are closed. */
+	/* tw_stop passes timers to release when all calls are closed. */
 	if (!calls_return(task->wheel))
 		ends->calls_right = false;
 	atomic_fetch_add(&ends->ended, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The figures of the public headers that are of memory: the bytes of a timer, of a walk and of the
- * statistics, the stack of the calls that need much, the bytes written at a time.
- * house/check_figures.sh has those of cost, of time and of number.
+ * The public headers state figures about memory: the bytes of a timer, of a walk and of the
+ * statistics, the stack of calls that need much, the bytes written at a time.
+ * house/check_figures.sh checks those about cost, time and number.
  */
 #include "support/test.h"
 
@@ -145,7 +145,7 @@ static void *call_on_painted_stack(void *argument)
 	return NULL;
 }
 
-/* Returns the bytes of stack that a thread needs that makes the call. */
+/* Returns the bytes of stack that a thread needs for the call. */
 static size_t stack_with(struct tw_wheel *wheel, void (*call)(struct tw_wheel *wheel))
 {
 	struct painted painted = {wheel, call};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a fork's child must not do: go on as a thread of the wheel; and what it may: go on with a
- * wheel that has no threads, and have a cache of its own. Each child is killed where it hangs.
+ * A fork's child must not go on as a thread of the wheel. It may go on with a wheel that has no
+ * threads, and have a cache of its own. A child that hangs is killed.
  */
 #include "support/test.h"
 
@@ -31,7 +31,7 @@
 #include "cache/epoch.h"
 #include "runtime/ask.h"
 
-/* In the child. A thread may block signals. */
+/* Runs in the child. A thread may block signals. */
 static void die_where_it_hangs(void)
 {
 	sigset_t alarms;
@@ -42,7 +42,7 @@ static void die_where_it_hangs(void)
 	alarm(10);
 }
 
-/* Shared with the child. */
+/* The child shares this. */
 struct family {
 	pid_t parent;
 	_Atomic pid_t child;
@@ -158,7 +158,7 @@ static void child_answers_0(pid_t child)
 	assert_int_equal(WEXITSTATUS(exit_status), 0);
 }
 
-/* In the child. Returns 0, or the number of the call that did something else. */
+/* Runs in the child. Returns 0, or the number of the call that failed. */
 static int go_on(struct recorder *recorder)
 {
 	struct tw_wheel *wheel = recorder->wheel;
@@ -351,7 +351,7 @@ static void wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child(
 	recorder_close(recorder);
 }
 
-/* In a child. Calls of madvise() fail from now on. */
+/* Runs in a child: later calls of madvise() fail. */
 static bool deny_advice(void)
 {
 	struct sock_filter filter[] = {
@@ -365,7 +365,7 @@ static bool deny_advice(void)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* In a child. Returns 0, or the number of what went wrong. */
+/* Runs in a child. Returns 0, or the number of the step that failed. */
 static int make_wheel_and_fork(void)
 {
 	struct tw_wheel *wheel;
@@ -408,7 +408,7 @@ static bool is_readable(int descriptor, int wait_ms)
 	return poll(&polled, 1, wait_ms) == 1;
 }
 
-/* In the child. Returns 0, or the number of what went wrong. */
+/* Runs in the child. Returns 0, or the number of the step that failed. */
 static int ring_own_descriptor(struct tw_wheel *wheel, int parents)
 {
 	int own;
@@ -508,7 +508,7 @@ static void child_can_make_a_cache_whatever_other_threads_did_at_the_fork(void *
 		pthread_join(threads[i], NULL);
 }
 
-/* A run that waits for the end of another. */
+/* A run waits for the end of another. */
 struct waiting {
 	struct tw_wheel *wheel;
 	struct tw_timer timer;

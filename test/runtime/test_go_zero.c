@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What go-zero's TimingWheel promises, with the figures of its own test suite, and what it is known
- * to get wrong: the latter must not happen here.
+ * These are the promises of go-zero's TimingWheel, with the figures of its own test suite, and its
+ * known faults, which must not happen here.
  */
 #include "support/test.h"
 
@@ -142,7 +142,8 @@ static void moved_and_then_removed_timer_does_not_run(void **state)
 	recorder_close(recorder);
 }
 
-/* Ticks that pass before the set, then the delays, in ticks; a delay of 0 is left out. */
+/* A course is the ticks that pass before the set, then the delays in ticks; a delay of 0 is left
+ * out. */
 struct course {
 	int64_t elapsed;
 	int64_t set;
@@ -225,7 +226,7 @@ static void drain_gives_back_every_timer_once_and_a_second_drain_none(void **sta
 	recorder_close(recorder);
 }
 
-/* Known failures of go-zero from here on. */
+/* The tests from here on are known failures of go-zero. */
 
 static void timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23(void **state)
 {
@@ -253,14 +254,15 @@ static void timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tic
 }
 
 /*
- * Every course of: `elapsed` ticks, set `first`, `between` ticks more, move or set again to
- * `second`. All courses with one `elapsed` run side by side on one wheel, each under its own key.
+ * A sweep has every course of: `elapsed` ticks, set `first`, `between` ticks more, move or set
+ * again to `second`. All courses with one `elapsed` run side by side on one wheel, each under its
+ * own key.
  */
 struct sweep {
 	struct tw_wheel *wheel;
 	int64_t longest; /* first and second are 1 … longest */
-	int64_t *ran_at; /* by course; -1: not yet */
-	int64_t wrong;   /* runs but the first, and runs of a replaced value */
+	int64_t *ran_at; /* by course, -1 before the run */
+	int64_t wrong;   /* extra runs, and runs of a replaced value */
 	int moves;       /* the second command is a move, not a set */
 };
 
@@ -498,7 +500,7 @@ static void nothing_runs_after_stop(void **state)
 	recorder_close(recorder);
 }
 
-/* Groups take turns with short and long keys. */
+/* Groups alternate between short and long keys. */
 static void set_and_remove_far_timers(struct tw_wheel *wheel, uint32_t groups)
 {
 	uint32_t key[25] = {0};

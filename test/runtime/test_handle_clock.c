@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles on the real clock: a timer is neither early nor late, and a sleeping owner is reached. */
+/* Handles on the real clock are neither early nor late, and reach a sleeping owner. */
 #include "support/test.h"
 
 #include "support/recorder.h"
@@ -11,12 +11,12 @@
 
 #define TICK TW_MILLISECOND
 
-/* Later than this no timer may run but for want of a processor. */
+/* A timer is late beyond this only if a thread had no processor. */
 #define LATEST ((TEST_HAS_SANITIZER ? 2000 : 500) * TW_MILLISECOND)
 
 enum { REPEATS = 50 };
 
-/* When it ran. */
+/* A task notes when it ran. */
 struct diary {
 	struct tw_wheel *wheel;
 	int64_t waited; /* processor_waited() before */
@@ -104,7 +104,7 @@ static void stop_reaches_a_sleeping_owner(void **state)
 		assert_int_equal(tw_pending(diary.wheel), 1);
 		wait_for(10 * TICK);
 		assert_status(tw_timer_stop(diary.wheel, timer), TW_OK);
-		/* Nobody asks the owner: it gives the memory back by itself. */
+		/* No call asks the owner: it gives the memory back by itself. */
 		WAIT_UNTIL(tw_pending(diary.wheel) == 0);
 	}
 	tw_destroy(diary.wheel);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles beside keyed timers; what drain, the wheel's stop and a fork make of them. */
+/* Handles live beside keyed timers, and end by drain, the wheel's stop and a fork. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Released or drained once, as a handle: with no key. */
+/* Checks that the timer was released or drained once, as a handle: with no key. */
 static void assert_returned_without_key(struct recorder *recorder, uintptr_t number)
 {
 	assert_int_equal(event_of(recorder, number).key_size, 0);
@@ -81,33 +81,33 @@ static void drain_gives_handles_with_their_argument_and_no_key(void **state)
 	recorder_close(recorder);
 }
 
-/* What release and drain functions were told, one call at a time. */
-static struct tw_task told[8];
-static atomic_size_t told_count;
+/* Release and drain functions note their task here, one call at a time. */
+static struct tw_task noted[8];
+static atomic_size_t noted_count;
 
-static void note_told(struct recorder *recorder, const struct tw_task *task)
+static void note_task(struct recorder *recorder, const struct tw_task *task)
 {
 	(void)recorder;
-	told[atomic_fetch_add(&told_count, 1) % 8] = *task;
+	noted[atomic_fetch_add(&noted_count, 1) % 8] = *task;
 }
 
-static void assert_told_of(const struct probe *probe)
+static void assert_noted_for(const struct probe *probe)
 {
 	size_t found = 0;
 
-	for (size_t i = 0; i < atomic_load(&told_count); i++)
-		found += told[i].timer.id == probe->timer.id && told[i].run == probe_run;
+	for (size_t i = 0; i < atomic_load(&noted_count); i++)
+		found += noted[i].timer.id == probe->timer.id && noted[i].run == probe_run;
 	assert_int_equal(found, 1);
 }
 
-static void release_and_drain_functions_are_told_which_handle_it_is_and_its_run(void **state)
+static void release_and_drain_functions_get_the_handle_and_its_run(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {{0}};
 	struct tw_wheel *wheel = recorder->wheel;
 
-	atomic_store(&told_count, 0);
-	recorder->on_drain = recorder->on_release = note_told;
+	atomic_store(&noted_count, 0);
+	recorder->on_drain = recorder->on_release = note_task;
 	for (uintptr_t i = 0; i < 4; i++) {
 		if (i % 2 == 0)
 			probe_start(recorder, &probes[i], i, 9 * INTERVAL);
@@ -120,12 +120,12 @@ static void release_and_drain_functions_are_told_which_handle_it_is_and_its_run(
 			assert_status(tw_drain(wheel, probe_drain, recorder), TW_OK);
 	}
 	stop_wheel(recorder);
-	assert_int_equal(atomic_load(&told_count), 8);
+	assert_int_equal(atomic_load(&noted_count), 8);
 	for (int i = 0; i < 4; i++)
-		assert_told_of(&probes[i]);
+		assert_noted_for(&probes[i]);
 	for (int i = 0; i < 8; i++)
-		assert_true((told[i].key_size > 0) == (told[i].timer.id == 0) &&
-			    (told[i].key_size > 0) == (told[i].run == NULL));
+		assert_true((noted[i].key_size > 0) == (noted[i].timer.id == 0) &&
+			    (noted[i].key_size > 0) == (noted[i].run == NULL));
 	recorder_close(recorder);
 }
 
@@ -247,7 +247,7 @@ static void destroy_releases_handles_and_waits_for_running_ones(void **state)
 
 enum { DRAINED_PROBES = 200 };
 
-/* Those that have been taken from the wheel are drained, the others are the stopper's. */
+/* Timers taken from the wheel are drained, and tw_stop gets the others. */
 static void drain_and_stop_the_rest(void *context, const struct tw_task *task)
 {
 	struct recorder *recorder = context;
@@ -471,7 +471,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(keyed_timers_and_handles_run_in_one_order),
 	TEST_EVERYWHERE(pending_counts_handles),
 	TEST_EVERYWHERE(drain_gives_handles_with_their_argument_and_no_key),
-	TEST_EVERYWHERE(release_and_drain_functions_are_told_which_handle_it_is_and_its_run),
+	TEST_EVERYWHERE(release_and_drain_functions_get_the_handle_and_its_run),
 	TEST_EVERYWHERE(handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all),
 	TEST_EVERYWHERE(wheel_stop_releases_pending_arguments_with_no_key),
 	TEST_EVERYWHERE(wheel_stop_releases_arguments_that_are_still_in_the_queue),

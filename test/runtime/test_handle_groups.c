@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tw_timers_stop and tw_timers_reset: they do what as many single calls would, one answer each. */
+/* tw_timers_stop and tw_timers_reset do what single calls would, with one answer each. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -25,7 +25,7 @@ static void forget_answers(void)
 		answers[i] = TW_STATUS_MAX;
 }
 
-/* Stops the timers; the test fails unless so many were pending. */
+/* Stops n timers; the test fails unless `count` were pending. */
 #define assert_stops(recorder, n, status, count)                                                \
 	do {                                                                                    \
 		size_t stopped_ = 7777;                                                         \
@@ -56,7 +56,7 @@ static struct recorder *probes_open_cleared(const struct variant *variant, struc
 	return probes_open_with(variant, more);
 }
 
-/* Starts `count` probes, numbered from 0; they are what is stopped and reset. */
+/* Starts `count` probes, numbered from 0, to be stopped and reset. */
 static struct recorder *probes_open_many(const struct variant *variant, size_t count,
 					 tw_duration delay, struct tw_options more)
 {
@@ -76,11 +76,11 @@ static void stopped_timers_never_run_wherever_they_are(void **state)
 {
 	struct recorder *recorder = probes_open_many(*state, MANY, 5 * INTERVAL, defaults);
 
-	/* In the queue. */
+	/* They are in the queue. */
 	assert_stops(recorder, MANY / 2, TW_OK, MANY / 2);
 	flush_wheel(recorder);
 	assert_int_equal(tw_pending(recorder->wheel), MANY / 2);
-	/* One half again, and the one in the wheel, but for the last. */
+	/* These are all but the last: the stopped half again, and the half in the wheel. */
 	assert_stops(recorder, MANY - 1, TW_OK, MANY / 2 - 1);
 	for (size_t i = 0; i < MANY - 1; i++)
 		assert_status(answers[i], i < MANY / 2 ? TW_NOT_FOUND : TW_OK);
@@ -179,7 +179,7 @@ static void resets_count_from_the_call(void **state)
 	resets[1].delay = -INTERVAL;
 	resets[2].delay = 0;
 	resets[3].delay = 2 * INTERVAL + 1;
-	/* The second of two for the same timer counts. */
+	/* The second of two resets of the same timer counts. */
 	resets[5] = (struct tw_reset){probes[0].timer, 3 * INTERVAL};
 	advance(recorder, INTERVAL / 2);
 	assert_resets(recorder, 6, TW_OK, 6);
@@ -320,7 +320,7 @@ static void task_may_stop_and_reset_more_than_the_queue_holds(void **state)
 	probes[0].in_run = stop_and_reset_the_others;
 	assert_status(probe_reset(&probes[0], INTERVAL), TW_OK);
 	pass_ticks(recorder, 1);
-	/* For those that the task has reset to now: they are due once it has been waited for. */
+	/* The task has reset some to now: they are due once it has been waited for. */
 	settle(recorder);
 	pass_ticks(recorder, 3);
 	for (int i = 0; i < PROBE_ANSWERS; i++)

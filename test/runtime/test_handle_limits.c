@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles at the limits: of arguments, the clock, the queue, max_pending and memory. */
+/* Handles are at the limits of arguments, the clock, the queue, max_pending and memory. */
 #include "support/test.h"
 
 #include "support/memory.h"
@@ -224,7 +224,7 @@ static void task_may_set_a_timer_in_place_of_one_that_it_has_stopped(void **stat
 
 enum { MANY = TEST_SHARE_OF(1000000), MIB = 1 << 20 };
 
-/* Under a sanitizer, resident memory says little. */
+/* Resident memory means little under a sanitizer. */
 static struct recorder *open_measured(const struct variant *variant)
 {
 	if (TEST_HAS_SANITIZER)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What other libraries' tests ask of timers by handle that run once. */
+/* These are tests of other libraries, for timers by handle that run once. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -23,7 +23,7 @@ static void kafka_expired_timers_run_at_the_first_advance_by_nothing(void **stat
 
 enum { KAFKA_TIMERS = 585 };
 
-/* Delays 0 to 4, 10 to 99, once more 10 to 99, 100 to 499: probe i runs at delays[i]. */
+/* Sets delays 0 to 4, 10 to 99, 10 to 99 again, and 100 to 499: probe i runs at delays[i]. */
 static struct recorder *kafka_open(const struct variant *variant, tw_duration *delays)
 {
 	static const int first[] = {0, 10, 10, 100};
@@ -191,7 +191,7 @@ static void agrona_second_stop_finds_nothing(void **state)
 	recorder_close(recorder);
 }
 
-/* 25, 90 and 240 s from `now` on; the clock is moved in the steps of Caffeine's test. */
+/* Sets 25, 90 and 240 s from `now` on; the clock is moved in the steps of Caffeine's test. */
 static void caffeine_run(const struct variant *variant, tw_duration now)
 {
 	static const int seconds[] = {25, 90, 240};

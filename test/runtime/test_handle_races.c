@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stops and resets that race the firing, on the real clock: of a stop and a run exactly one wins,
- * and what a stop or a reset has promised holds from its return on. Runs count in atomics beside
- * the timer; the main thread adds up at the end.
+ * Stops and resets race the firing on the real clock: exactly one of a stop and a run wins, and
+ * what a stop or a reset promises holds from its return on. Runs count in atomics beside the timer;
+ * the main thread sums them at the end.
  */
 #include "support/test.h"
 
@@ -27,23 +27,23 @@ enum { SMALLER = 1 };
 
 enum { RACERS = 2, TIMERS = 1000000 / SMALLER };
 
-/* One timer and what became of it. */
+/* An entry is one timer and its outcome. */
 struct entry {
-	/* Written before it is published. */
+	/* These are written before the entry is published. */
 	struct tw_timer timer;
-	tw_duration earliest; /* when it may run */
+	tw_duration earliest; /* earliest start of a run */
 	tw_duration act_at;   /* when the racers are to stop or reset it */
-	/* Any thread. */
+	/* Any thread writes these. */
 	atomic_uint refused;
 	atomic_uint runs;  /* begun */
-	atomic_uint stops; /* answered TW_OK, or TW_REARMED */
+	atomic_uint stops; /* calls that returned TW_OK or TW_REARMED */
 	atomic_uint resets;
 	atomic_uint releases;
 	atomic_uint drains;
-	atomic_uint owners;  /* to whom the argument fell */
-	unsigned tries;      /* runs, and calls of next; the runs' own */
-	atomic_uint inside;  /* runs going on */
-	atomic_bool promise; /* from here on no run may begin */
+	atomic_uint owners;  /* how often the argument got an owner */
+	unsigned tries;      /* runs, and calls of next; written by runs alone */
+	atomic_uint inside;  /* runs in progress */
+	atomic_bool promise; /* no run may begin from here on */
 };
 
 struct race {
@@ -51,12 +51,12 @@ struct race {
 	struct entry *entries;
 	size_t count;
 	atomic_size_t published; /* entries that have been set */
-	bool may_refuse;         /* the wheel was told to refuse rather than to wait */
+	bool may_refuse;         /* the wheel refuses rather than waits */
 	atomic_uint full;        /* calls that were refused */
-	atomic_uint wrong;       /* answers that must not be given */
+	atomic_uint wrong;       /* wrong answers */
 	atomic_uint broken;      /* runs that began in spite of a promise */
-	atomic_uint overlaps;    /* runs of one timer at a time */
-	uint64_t stream;         /* of random numbers */
+	atomic_uint overlaps;    /* concurrent runs of one timer */
+	uint64_t stream;         /* random numbers' */
 	bool polls;              /* the setter drives the wheel */
 };
 
@@ -148,7 +148,7 @@ static void race_close(void)
 struct racer;
 typedef void act_fn(struct racer *racer, struct entry *entry);
 
-/* A thread that acts on each entry, once it is published and its time has come. */
+/* A racer is a thread that acts on each published entry when its time has come. */
 struct racer {
 	act_fn *act;
 	size_t number;
@@ -156,7 +156,7 @@ struct racer {
 	pthread_t thread;
 };
 
-/* Half of the entries are each racer's. */
+/* Says whether the entry is the racer's: each has half of them. */
 static bool is_own(const struct racer *racer, const struct entry *entry)
 {
 	return (size_t)(entry - race.entries) % RACERS == racer->number;
@@ -206,8 +206,8 @@ static void poll_now_and_then(size_t step)
 }
 
 /*
- * Sets all. They are acted upon 2 ms after their setting, give or take a tick; delays around that
- * let some of the stops come early and some late.
+ * Sets all. The racers act on each 2 ms later, within a tick; delays around that let some of the
+ * stops come early and some late.
  */
 static void set_all(set_fn *set)
 {
@@ -249,7 +249,7 @@ static void note_stop(struct entry *entry, enum tw_status status)
 	}
 }
 
-/* Both racers stop each timer: of the two and the run, one wins. */
+/* Both racers stop each timer: one of the two and the run wins. */
 static void stop_each(struct racer *racer, struct entry *entry)
 {
 	(void)racer;
@@ -273,7 +273,7 @@ static size_t sum_of_ends(const struct entry *entry)
 	       atomic_load(&entry->refused);
 }
 
-/* Each timer came to one end; returns whether some came to each of the two. */
+/* Checks that each timer came to one end; returns whether each of the two ends occurred. */
 static bool judge_once(void)
 {
 	size_t runs = 0;
@@ -302,7 +302,7 @@ static void wait_until_all_have_ended(void)
 	assert_int_equal(tw_pending(race.wheel), 0);
 }
 
-/* Where a thread is away from the processor all the while, all come to one end: then again. */
+/* All come to one end if a thread is without a processor for too long: then it tries again. */
 static void run_stop_race(const struct variant *variant, size_t count, act_fn *act)
 {
 	struct racer racers[RACERS];
@@ -401,7 +401,7 @@ static enum tw_status set_far(struct entry *entry, struct random *random)
 			     &entry->timer);
 }
 
-/* Resets change nothing about the one end. */
+/* Resets don't change that there is one end. */
 static void reset_or_stop(struct racer *racer, struct entry *entry)
 {
 	if (random_once_in(&racer->random, 2))
@@ -410,7 +410,7 @@ static void reset_or_stop(struct racer *racer, struct entry *entry)
 		note_stop(entry, tw_timer_stop(race.wheel, entry->timer));
 }
 
-/* So many that the handing over of what was drained takes a while. */
+/* These are enough for the handing over of drained timers to take a while. */
 static void timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over(void **state)
 {
 	struct racer racers[RACERS];
@@ -436,7 +436,7 @@ static void timers_that_are_being_drained_can_be_stopped_until_they_are_handed_o
 	print_message("%zu were drained, %zu stopped\n", drained, stopped);
 }
 
-/* It cannot have been running before its deadline; so then it must not run at all. */
+/* The timer cannot have been running before its deadline, so it must not run at all. */
 static void reset_own_to_never(struct racer *racer, struct entry *entry)
 {
 	enum tw_status status;
@@ -452,7 +452,7 @@ static void reset_own_to_never(struct racer *racer, struct entry *entry)
 		atomic_fetch_add(&race.wrong, 1);
 }
 
-/* Reset, it is pending for an hour, whether it ran before or not; else it is done. */
+/* A reset timer is pending for an hour, whether it ran before or not; any other is done. */
 static void judge_resets(void)
 {
 	size_t reset = 0;
@@ -529,7 +529,7 @@ static void act_at_random(struct racer *racer, struct entry *entry)
 		note_stop(entry, tw_timer_stop(race.wheel, entry->timer));
 }
 
-/* Stops for good, waits, and looks whether it is quiet. */
+/* Stops each for good, waits, and checks that no run follows. */
 static void *end_all(void *argument)
 {
 	(void)argument;
@@ -549,7 +549,7 @@ static void *end_all(void *argument)
 	return NULL;
 }
 
-/* Stopped at most once; what was refused never was a timer, and its argument stayed here. */
+/* Each was stopped at most once; a refused one never was a timer, and its argument stayed here. */
 static void judge_ends(void)
 {
 	size_t refused = 0;
@@ -568,7 +568,7 @@ static void judge_ends(void)
 	print_message("%zu of %zu were refused\n", refused, race.count);
 }
 
-/* Each refusal that the wheel counts was answered to a caller, and the other way round. */
+/* The wheel's count of refusals is that of the callers. */
 static void judge_refusals(void)
 {
 	struct tw_stats stats;
@@ -577,7 +577,7 @@ static void judge_refusals(void)
 	assert_int_equal(stats.refused, atomic_load(&race.full));
 }
 
-/* After a flush the queue is empty: then the limit on timers alone refuses. */
+/* After a flush the queue is empty, so only the limit on timers refuses. */
 static enum tw_status set_within_limit(void)
 {
 	enum tw_status status = tw_after_func(race.wheel, TW_HOUR, run, &race.entries[0], NULL);
@@ -604,8 +604,8 @@ static void judge_places(size_t places)
 }
 
 /*
- * The end comes for each while the racers are at it, or after them. The queue may be full, too:
- * where the owner has no processor, and in every third round, in which the queue is small.
+ * Each end comes while the racers act, or later. The queue may be full, too, where the owner has no
+ * processor, and in every third round, in which the queue is small.
  */
 static void run_mixed_race(const struct variant *variant, size_t count, uint64_t round)
 {
@@ -645,7 +645,7 @@ static void own(struct entry *entry)
 	atomic_fetch_add(&entry->owners, 1);
 }
 
-/* It fails some times and is tried again; the run that is not re-armed owns the argument. */
+/* The task fails some times and is tried again; the run that is not re-armed owns the argument. */
 static void run_and_try_again(void *argument)
 {
 	struct entry *entry = argument;
@@ -660,7 +660,7 @@ static void run_and_try_again(void *argument)
 		own(entry);
 }
 
-/* Of a periodic timer: stops itself in the end. */
+/* A periodic timer's run stops it in the end. */
 static void run_until_enough(void *argument)
 {
 	struct entry *entry = argument;
@@ -714,7 +714,7 @@ static void stop_and_own(struct racer *racer, struct entry *entry)
 		own(entry);
 }
 
-/* The stop comes anywhere among a dozen runs, and sometimes the wheel's own stop before it. */
+/* The stop comes anywhere among a dozen runs, and sometimes after the wheel's own stop. */
 static void run_owner_race(const struct variant *variant, uint64_t round)
 {
 	struct racer racers[RACERS];

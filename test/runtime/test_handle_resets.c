@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a reset does to a handle wherever it is, and timers that set themselves again. */
+/* A handle is reset wherever it is, and timers set themselves again. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -112,7 +112,7 @@ static void stop_that_waits_for_a_reset_leaves_the_processor_to_it(void **state)
 	atomic_fetch_and(word, ~(uint64_t)BUSY);
 	pthread_join(thread, (void **)&took);
 	assert_status(probe.answers[0], TW_OK);
-	/* Its naps take a few ms; yields alone took all that there was. */
+	/* Its naps take a few ms; yields alone would take all the processor time. */
 	assert_in_range(took->tv_sec * TW_SECOND + took->tv_nsec, 0, 60 * TW_MILLISECOND);
 	pass_ticks(recorder, 3);
 	assert_int_equal(event_count(recorder), 0);
@@ -203,7 +203,7 @@ static void timers_that_reset_one_another_to_now_let_the_clock_go_on(void **stat
 	recorder_close(recorder);
 }
 
-/* The owner sleeps, and learns of it by the worker. */
+/* The owner sleeps, and is woken by the worker. */
 static void job_that_was_reset_is_pending_again_without_being_asked_for(void **state)
 {
 	struct probe probe = {0};
@@ -374,7 +374,7 @@ static void handle_set_and_reset_to_a_deadline_runs_at_its_tick_or_now(void **st
 	recorder_close(recorder);
 }
 
-/* Its deadline has passed, and its tick is still to come: the new one is later, and now. */
+/* Its deadline has passed and its tick is to come. The new deadline is later, and now. */
 static void timer_reset_to_now_between_its_deadline_and_its_tick_runs_now(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
@@ -392,7 +392,7 @@ static void timer_reset_to_now_between_its_deadline_and_its_tick_runs_now(void *
 	recorder_close(recorder);
 }
 
-/* Threads do this that reset timers faster than the owner sees to them. */
+/* Threads that reset timers faster than the owner applies the resets do this. */
 static void request_is_served_although_resets_come_without_end(void **state)
 {
 	enum { TIMERS = 400, SEEN = 64 };
@@ -413,7 +413,7 @@ static void request_is_served_although_resets_come_without_end(void **state)
 	for (; !request_is_answered(&request) && turns < 100; turns++) {
 		delay -= 10;
 		(void)owner_apply(owner, SEEN);
-		/* More than were seen, so that there is always another. */
+		/* There are more than one round looks at, so that there is always another. */
 		for (int i = 0; i < TIMERS; i++)
 			assert_status(probe_reset(&probes[i], delay), TW_OK);
 	}
@@ -441,7 +441,7 @@ static void reset_does_not_wait_for_commands_before_it(void **state)
 	recorder_close(recorder);
 }
 
-/* The owner learns of it at the old deadline. */
+/* The owner notices the reset at the old deadline. */
 static void timer_that_was_put_off_waits_at_its_old_deadline_unseen(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
@@ -516,7 +516,7 @@ static void timer_that_resets_itself_to_now_runs_once_a_turn(void **state)
 	recorder_close(recorder);
 }
 
-/* Counts instead of writing down: it runs without end. */
+/* Counts only: it runs without end. */
 static void run_again_at_once(void *argument)
 {
 	struct probe *probe = argument;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a stop does to a handle wherever it is: in the queue, in the wheel, in the pool, running,
- * done; and handles that are stale or never were.
+ * A handle is stopped wherever it is: in the queue, in the wheel, in the pool, running or done.
+ * Some handles are stale or never existed.
  */
 #include "support/test.h"
 
@@ -89,7 +89,7 @@ static void take_in_its_own_run(struct probe *probe)
 		probe->answers[0] = tw_timer_take(wheel, probe->timer, &argument);
 		probe->answers[1] = argument ? TW_INVALID : TW_OK;
 	}
-	/* A reset has armed another run, or there is a next one: it is the taker's. */
+	/* A reset has armed another run, or there is a next one: the taker has it. */
 	if (probe->number == 2)
 		(void)probe_reset(probe, INTERVAL);
 	if (probe->number != 1) {
@@ -125,7 +125,7 @@ static void stop_in_its_own_run(struct probe *probe)
 	probe->answers[1] = probe_stop(probe);
 }
 
-static void timer_that_stops_itself_is_told_that_it_runs(void **state)
+static void timer_that_stops_itself_learns_that_it_runs(void **state)
 {
 	struct probe probe = {.in_run = stop_in_its_own_run};
 	struct recorder *recorder = probes_open_one(*state, &probe, INTERVAL);
@@ -433,7 +433,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(timer_that_is_due_now_can_still_be_stopped_in_the_queue),
 	TEST_EVERYWHERE(argument_goes_to_the_one_that_takes_it),
 	TEST_EVERYWHERE(run_that_takes_its_own_timer_has_the_argument_of_the_next_run),
-	TEST_EVERYWHERE(timer_that_stops_itself_is_told_that_it_runs),
+	TEST_EVERYWHERE(timer_that_stops_itself_learns_that_it_runs),
 	TEST_POOL(stop_during_the_run_answers_running_and_does_not_wait),
 	TEST_POOL(stop_wait_returns_after_the_run_has_ended),
 	TEST_POOL(stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run),

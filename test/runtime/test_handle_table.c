@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The generations of a handle's memory: no id comes twice, also where they come to an end. */
+/* The generations of a handle's memory make no id come twice, also where they run out. */
 #include "support/test.h"
 
 #include "support/recorder.h"
@@ -19,7 +19,7 @@ static uint64_t handle_generation(const struct handle *handle)
 	return atomic_load_explicit(&handle->state, memory_order_relaxed) >> GENERATION_SHIFT;
 }
 
-/* As if it had been used so often. */
+/* Sets the handle's generation. */
 static void handle_wear(struct handle *handle, uint64_t generation)
 {
 	/* relaxed: there is one thread. */
@@ -35,7 +35,7 @@ static void handle_give(struct handle_table *table, struct handle *handle)
 	slab_flush(&table->slab, &bin);
 }
 
-/* The next timers made; whether one of them has that memory. Its id goes to *id. */
+/* Makes timers until one has that memory, and says whether one has. Its id goes to *id. */
 static bool handle_comes_again(struct handle_table *table, const struct handle *worn, uint64_t *id)
 {
 	for (int i = 0; i < MANY; i++) {
@@ -96,7 +96,7 @@ static void world_empty(struct world *world)
 		continue;
 }
 
-/* Many are used up, one of them nearly so; what the memory is like then. */
+/* Uses up many, one of them nearly; returns the state of the memory then. */
 static struct world *world_wear_one(uint64_t generation)
 {
 	struct world *world = calloc(1, sizeof(*world));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A producer that is stopped between the claim of a cell and its publication holds up the commands
- * and requests behind it. The threads that wait for it yield a few times, then nap: on a processor
- * where the owner outranks the producer, the producer would never run otherwise. The claim is made
+ * A producer that is stopped between the claim of a cell and its publication delays the commands
+ * and requests behind it. The threads that wait for it yield a few times, then nap: otherwise the
+ * producer would never run on a processor where the owner has a higher priority. The claim is made
  * by hand here, and published late.
  */
 #include "support/test.h"
@@ -16,11 +16,11 @@
 
 #include "runtime/ask.h"
 
-/* A nap, and the turns that need none. */
+/* These are the length of a nap, and the number of turns without one. */
 static const int64_t nap = 50 * TW_MICROSECOND;
 enum { TURNS_WITHOUT_NAP = 200 };
 
-/* A command that removes an unknown key, begun and not ended. */
+/* A command that removes an unknown key is claimed and not published. */
 struct half_command {
 	struct command_queue *queue;
 	struct command_cell *cell;
@@ -53,7 +53,7 @@ static uint64_t turns_of(struct recorder *recorder)
 struct call {
 	struct recorder *recorder;
 	pthread_t thread;
-	atomic_int id; /* the system's, of the thread */
+	atomic_int id; /* the thread's system id */
 	enum tw_status status;
 	struct half_command half[2];
 };
@@ -66,7 +66,7 @@ static void *flush(void *argument)
 	return NULL;
 }
 
-/* The wheel must not have turned more often than it can with a nap a turn. */
+/* The wheel must not have turned more often than a nap a turn allows. */
 static void owner_naps_while_a_command_is_half_written(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 8);

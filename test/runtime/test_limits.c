@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue's and the pending timers' limits, and many threads at once. */
+/* The queue and the number of pending timers have limits, and many threads call at once. */
 #include "support/test.h"
 
 #include "support/memory.h"
@@ -31,13 +31,13 @@ static struct recorder *open_with_limit(const struct variant *variant, size_t ma
 		(struct tw_options){.max_pending = max_pending, .when_full = when_full});
 }
 
-/* The key is the number; the value too. */
+/* The number is both key and value. */
 static enum tw_status set_number(struct tw_wheel *wheel, int number, tw_duration delay)
 {
 	return tw_set_timer(wheel, &number, sizeof(number), VALUE(number), delay);
 }
 
-/* How many sets of ever new keys go in before one does not. */
+/* Returns how many sets of new keys succeed before one fails. */
 static int fill_queue(struct recorder *recorder, int first, enum tw_status *refusal)
 {
 	int number = first;
@@ -169,7 +169,7 @@ static void task_never_hangs_on_a_full_queue(void **state)
 	recorder_close(recorder);
 }
 
-/* A thread that calls the wheel where the call may have to wait. */
+/* A thread calls the wheel where the call may have to wait. */
 struct setter {
 	struct tw_wheel *wheel;
 	int first;
@@ -207,7 +207,7 @@ static void *advance_one_tick(void *wheel)
 	return VALUE(tw_advance(wheel, INTERVAL));
 }
 
-/* Starts a thread whose tw_advance ends only when the inline task that it runs is let go. */
+/* Starts a thread in a tw_advance that ends only when its inline task is released. */
 static pthread_t hold_up_owner(struct recorder *recorder)
 {
 	pthread_t thread;
@@ -438,14 +438,14 @@ static void callers_that_wait_for_a_pending_timer_are_sent_home_by_stop(void **s
 	recorder_close(recorder);
 }
 
-/* A thread that sets one timer and waits for its place. */
+/* A thread sets one timer and waits for its place. */
 struct parked {
 	struct recorder *recorder;
 	pthread_t thread;
-	atomic_int id; /* the system's, of the thread */
+	atomic_int id; /* the thread's system id */
 	const char *key;
 	uintptr_t value;
-	tw_duration delay; /* 0: ten ticks */
+	tw_duration delay; /* 0 means ten ticks */
 	atomic_bool done;
 	enum tw_status status;
 };
@@ -462,7 +462,7 @@ static void *set_and_wait(void *argument)
 	return NULL;
 }
 
-/* Until its set waits as the count-th, for the place of one timer. */
+/* Starts the thread, and waits until its set is the count-th that waits for a place. */
 static void parked_start(struct parked *parked, struct recorder *recorder, size_t count)
 {
 	parked->recorder = recorder;
@@ -479,7 +479,7 @@ static void parked_end(struct parked *parked)
 	assert_status(parked->status, TW_OK);
 }
 
-/* On the owner, while the place of what is released is free and nobody has got it. */
+/* Runs on the owner while a released timer's place is free and not yet assigned. */
 static void set_another(struct recorder *recorder, const struct tw_task *task)
 {
 	(void)task;
@@ -557,7 +557,7 @@ static void set_that_waited_for_a_place_gives_back_at_once_what_it_replaces(void
 
 enum { HOLDERS = 4, MOVES_IN_TASK = 100 };
 
-/* Keeps the small queue full, with others that wait for room, until the task has ended. */
+/* Keeps the small queue full, with other calls that wait for room, until the task has ended. */
 static void *remove_until_ended(void *argument)
 {
 	struct recorder *recorder = argument;
@@ -590,7 +590,7 @@ static void inline_task_gets_room_before_all_that_wait_for_it(void **state)
 	for (int i = 0; i < HOLDERS; i++)
 		assert_int_equal(pthread_create(&holders[i], NULL, remove_until_ended, recorder),
 				 0);
-	/* By then they are at it. */
+	/* The threads call by then. */
 	wait_for(10 * TW_MILLISECOND);
 	advance(recorder, INTERVAL);
 	for (int i = 0; i < HOLDERS; i++)
@@ -599,7 +599,7 @@ static void inline_task_gets_room_before_all_that_wait_for_it(void **state)
 	recorder_close(recorder);
 }
 
-/* What a crowd may take before others overtake it: the same time, whatever the tick. */
+/* The time that a crowd may take before others overtake it does not depend on the tick. */
 static void crowds_have_as_long_at_every_interval(void **state)
 {
 	static const tw_duration intervals[] = {1, TW_MICROSECOND, 100 * TW_MICROSECOND,
@@ -661,7 +661,7 @@ static void replacing_sets_take_no_places(void **state)
 	recorder_close(recorder);
 }
 
-/* Keys of each size that timers are made in. */
+/* Timers are made in several sizes, by the size of the key. */
 static void refused_sets_keep_no_memory(void **state)
 {
 	enum { SETS = 40000 };
@@ -685,7 +685,7 @@ static void refused_sets_keep_no_memory(void **state)
 	recorder_close(recorder);
 }
 
-/* The same where the queue is full, and their memory was other timers' before. */
+/* The queue is full, and the sets reuse other timers' memory. */
 static void sets_refused_by_the_queue_keep_no_memory(void **state)
 {
 	enum { SETS = 40000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* TW_DRIVE_LOOP: one thread makes all calls. What other drives promise too is tested where they
- * are, in the variants levels_loop and rounds_loop. */
+/* With TW_DRIVE_LOOP one thread makes all calls. Promises common to all drives are tested
+ * elsewhere, in the variants levels_loop and rounds_loop. */
 #include "support/test.h"
 
 #include "support/exceptions.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In a task, where the test can't fail by itself. */
+/* Asserts in a task, where the test itself can't fail. */
 static void must(enum tw_status status, enum tw_status expected)
 {
 	if (status != expected)
@@ -44,7 +44,7 @@ struct stranger {
 	struct recorder *recorder;
 	struct tw_alarm *alarm;
 	struct tw_timer timer;
-	int wrong; /* calls that answered something else */
+	int wrong; /* calls that returned something else */
 };
 
 static void expect_invalid(struct stranger *stranger, enum tw_status status)
@@ -132,7 +132,7 @@ static void call_wheel(struct stranger *stranger)
 	expect_invalid(stranger, tw_dump(wheel, stderr));
 	expect_invalid(stranger, tw_stop(wheel));
 	stranger->wrong += tw_fd(wheel) != -1 || errno != EINVAL;
-	/* It has no answer, and does nothing. */
+	/* It returns nothing, and has no effect. */
 	tw_destroy(wheel);
 }
 
@@ -179,7 +179,7 @@ static void calls_of_other_threads_are_refused_and_do_nothing(void **state)
 	assert_status(tw_alarm_destroy(stranger.alarm), TW_OK);
 	pass_ticks(stranger.recorder, 2);
 	assert_executed_at(stranger.recorder, 1, 3 * INTERVAL);
-	/* Also where it is stopped. */
+	/* This holds for a stopped wheel, too. */
 	stop_wheel(stranger.recorder);
 	stranger.wrong = 0;
 	assert_int_equal(pthread_create(&thread, NULL, call_stopped_wheel, &stranger), 0);
@@ -220,7 +220,7 @@ static void tasks_of_one_poll_run_in_the_order_of_their_deadlines(void **state)
 	static const tw_duration deadlines[] = {50, 7, 31, 12, 30, 9, 49, 48};
 
 	pass_ticks(recorder, 5);
-	/* Within one tick, of other ticks, and long past. */
+	/* The timers are within one tick, at other ticks, and long past. */
 	for (uintptr_t i = 0; i < 8; i++)
 		set_timer_at(recorder, (char[]){(char)('a' + i), 0}, i + 1,
 			     deadlines[i] * INTERVAL / 2 + (tw_duration)i);
@@ -326,7 +326,7 @@ static void poll_of_some_goes_on_where_the_last_one_was(void **state)
 	assert_int_equal(until, 0);
 	assert_status(tw_next(recorder->wheel, &until), TW_OK);
 	assert_true(until == INTERVAL);
-	/* It is due first among what is left. */
+	/* It is the first of the rest to be due. */
 	set_timer_at(recorder, "early", 100, INTERVAL / 2);
 	assert_status(tw_poll_some(recorder->wheel, 1, &until), TW_OK);
 	assert_int_equal((uintptr_t)event_at(recorder, 3).value, 100);
@@ -386,7 +386,7 @@ static void what_is_set_after_a_drain_in_a_task_waits_too(void **state)
 	for (size_t polls = 1; polls <= 5; polls++) {
 		assert_int_equal(poll_wheel(recorder), 0);
 		assert_int_equal(event_count_of_kind(recorder, EVENT_EXECUTE), polls);
-		/* Also in a task. */
+		/* This holds in a task, too. */
 		assert_int_equal(tw_pending(recorder->wheel), 1);
 	}
 	recorder->on_execute = NULL;
@@ -421,7 +421,7 @@ static void poll_inside(struct recorder *recorder, const struct tw_task *task)
 	must(tw_advance(recorder->wheel, INTERVAL), TW_INVALID);
 	must(tw_is_in_task(recorder->wheel) ? TW_OK : TW_INVALID, TW_OK);
 	must(tw_contains(recorder->wheel, "b", 1, NULL), TW_OK);
-	/* Is due in the same tick, and may be taken out still. */
+	/* It is due in the same tick, and may still be removed. */
 	must(tw_remove_timer(recorder->wheel, "b", 1), TW_OK);
 }
 
@@ -525,7 +525,7 @@ static void be_cancelled(struct recorder *recorder, const struct tw_task *task)
 	pthread_testcancel();
 }
 
-/* The wheel is that thread's. */
+/* The wheel belongs to that thread. */
 static void *poll_and_be_cancelled(void *variant)
 {
 	struct recorder *recorder = recorder_open(variant, 10);
@@ -590,29 +590,29 @@ static void real_clock_is_followed(void **state)
 	tw_destroy(wheel);
 }
 
-/* ---- At random ---- */
+/* ---- Random calls ---- */
 
 enum { THINGS = 60, STEPS = TEST_SHARE_OF(60000) };
 
 enum thing_kind { BY_KEY, BY_HANDLE, BY_ALARM };
 
-/* A timer, and when it is to run. */
+/* A thing is a timer and the time at which it should run. */
 struct thing {
 	struct world *world;
 	enum thing_kind kind;
 	struct tw_timer timer;
 	struct tw_alarm alarm;
-	tw_duration deadline; /* TW_FOREVER: it is not set */
-	bool is_for_next;     /* it was set in the poll that is under way, and due */
-	bool is_changed;      /* it was set in that poll */
+	tw_duration deadline; /* TW_FOREVER if it is not set */
+	bool is_for_next;     /* set in the current poll, and due */
+	bool is_changed;      /* set in the current poll */
 };
 
 struct world {
 	struct tw_wheel *wheel;
 	struct random random;
 	struct thing things[THINGS];
-	tw_duration polled; /* the time when the poll began, or TW_FOREVER */
-	tw_duration last;   /* the rank of the last task in this poll */
+	tw_duration polled; /* when the poll began, or TW_FOREVER */
+	tw_duration last;   /* rank of the last task in this poll */
 	int runs;
 	int wrong;
 };
@@ -649,7 +649,7 @@ static size_t thing_number(const struct thing *thing)
 	return (size_t)(thing - thing->world->things);
 }
 
-/* Whether that is due in the poll that is under way. */
+/* Says whether the deadline is due in the current poll. */
 static bool is_due(const struct world *world, tw_duration deadline)
 {
 	return world->polled != TW_FOREVER && deadline != TW_FOREVER &&
@@ -679,11 +679,11 @@ static void thing_set(struct thing *thing, tw_duration delay)
 		must(tw_alarm_set_at(&thing->alarm, deadline), TW_OK);
 		deadline = deadline < 0 ? 0 : tick_at_or_after(deadline);
 	}
-	/* What has passed since the last tick is due with that. */
+	/* Times since the last tick are due with that tick. */
 	if (thing->kind != BY_ALARM && delay <= 0 && tick_at_or_after(deadline) > now)
 		deadline = now / INTERVAL * INTERVAL;
-	/* What was due in this poll, and is put off, may be due in it still. A handle that is reset
-	 * may have been put off twice, and an alarm stopped meanwhile. */
+	/* A timer that was due in this poll and is put off may still be due in it. A handle that is
+	 * reset may have been put off twice, and an alarm stopped meanwhile. */
 	thing->is_for_next = is_due(world, deadline) && thing->kind != BY_ALARM &&
 			     (thing->kind == BY_KEY || !is_moved) &&
 			     !(is_due(world, thing->deadline) && deadline >= thing->deadline);
@@ -713,7 +713,7 @@ static void world_change(struct world *world)
 	struct thing *thing = &world->things[random_below(&world->random, THINGS)];
 	tw_duration delay = (tw_duration)random_below(&world->random, 30 * INTERVAL);
 
-	/* One that runs is not touched: what comes of that is tested elsewhere. */
+	/* A running timer is left alone: other tests do this. */
 	if (thing->kind != BY_KEY && tw_current_task() && tw_current_task()->value == thing)
 		return;
 	if (random_once_in(&world->random, 3))
@@ -758,7 +758,7 @@ static void world_poll(struct world *world)
 	assert_status(tw_next(world->wheel, &next), TW_OK);
 	assert_true(next == earliest ||
 		    (next <= tw_now(world->wheel) && earliest <= tw_now(world->wheel)));
-	/* Never too long, and not at once for nothing. */
+	/* It is never too late, and not at once for nothing. */
 	assert_true(earliest == TW_FOREVER ||
 		    tw_now(world->wheel) + until <= tick_at_or_after(earliest) || until == 0);
 }

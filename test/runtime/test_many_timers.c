@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tw_move_timers and tw_remove_timers: as many single calls, up to the first that fails. */
+/* tw_move_timers and tw_remove_timers do what single calls would, up to the first that fails. */
 #include "support/test.h"
 
 #include "support/ledger.h"
@@ -21,7 +21,7 @@
 
 #define LONG_KEY "a key too long for a cell of the queue"
 
-/* The test fails unless so many items go in. */
+/* Makes a call with n items; the test fails unless `count` are accepted. */
 #define assert_accepts(call, recorder, items, n, status, count)                       \
 	do {                                                                          \
 		size_t accepted_ = 7777;                                              \
@@ -35,7 +35,7 @@
 
 enum { MANY = 1000 };
 
-/* So many keys, and items that set, move and remove them; values from 1. */
+/* These are keys, and items that set, move and remove them; the values count from 1. */
 struct numbered {
 	uint32_t numbers[MANY];
 	struct tw_set sets[MANY];
@@ -154,7 +154,7 @@ static void long_keys_stand_among_short_ones(void **state)
 	struct tw_key keys[LENGTHS];
 
 	for (size_t i = 0; i < LENGTHS; i++) {
-		/* 1, 36, 2, 35 and so on. */
+		/* The sizes are 1, 36, 2, 35 and so on. */
 		size_t size = i % 2 ? LENGTHS - i / 2 : i / 2 + 1;
 
 		sets[i] = (struct tw_set){name, size, VALUE(size), INTERVAL * 9};
@@ -306,7 +306,7 @@ static struct recorder *open_with_queue_of_32(const struct variant *variant)
 		(struct tw_options){.queue_capacity = 32, .when_full = TW_WHEN_FULL_FAIL});
 }
 
-/* The last of those that go in go one by one: there is no room for a whole group. */
+/* The last accepted ones go one by one: there is no room for a whole group. */
 static void full_queue_stops_the_rest(void **state)
 {
 	struct numbered *numbered = number_items(INTERVAL * 9, INTERVAL * 2);
@@ -332,7 +332,7 @@ static void full_queue_stops_the_rest(void **state)
 	recorder_close(recorder);
 }
 
-/* Moves and removes take no place of it. */
+/* Moves and removes take none of its places. */
 static void limit_of_pending_timers_does_not_concern_them(void **state)
 {
 	struct numbered *numbered = number_items(INTERVAL * 9, INTERVAL * 2);
@@ -414,7 +414,7 @@ static void task_may_move_and_remove_more_than_the_queue_holds(void **state)
 
 enum { THREADS = 3, ROUNDS = TEST_SHARE_OF(600), BATCH = 50, VALUES = ROUNDS * BATCH };
 
-/* Threads that set, move and remove in batches, on keys that they share. */
+/* Threads set, move and remove in batches, on keys that they share. */
 struct mover {
 	struct tw_wheel *wheel;
 	struct ledger *ledger;

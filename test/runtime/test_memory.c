@@ -2,11 +2,11 @@
 /*
  * Memory that a storm of timers took goes back to the system: without any call some seconds after
  * the storm, by the wheel's clock, which is a manual one here; at once by tw_trim; never while a
- * load that comes and goes will need it again. What is left is as before; an old id is nobody's.
- * A wheel that has not seen a storm has little.
+ * recurring load will need it again. The remaining timers are unchanged, and old ids stay invalid.
+ * A wheel that has not seen a storm has little memory.
  *
- * The bounds leave room for what else the process maps. Under a sanitizer, where memory means
- * little, the same storms are gone through without them.
+ * The bounds leave room for what else the process maps. Under a sanitizer, where resident memory
+ * means little, the same storms run without them.
  */
 #include "support/test.h"
 
@@ -29,7 +29,7 @@
 enum { TIMERS = TEST_SHARE_OF(200000), KEY_SIZE = 16 };
 
 static const long allowance = 4L << 20;
-/* The wheel lets less than a mebibyte be; and what lies on the pages of that. */
+/* The wheel ignores less than a mebibyte, and what lies on its pages. */
 static const uint64_t not_worth_a_pass = 5u << 18;
 
 static atomic_size_t runs;
@@ -47,7 +47,7 @@ static void count_handle(void *argument)
 	atomic_fetch_add(&runs, 1);
 }
 
-/* A wheel that is filled and emptied, and what memory the process had. */
+/* A wheel is filled and emptied, and the process's memory is noted. */
 struct storm {
 	struct tw_wheel *wheel;
 	struct random random;
@@ -81,7 +81,8 @@ static void storm_close(struct storm *storm)
 	free(storm->timers);
 }
 
-/* Due within a second, or, one in so many, after an hour: how many these are. */
+/* Sets timers due within a second, but one in `survivors_one_in` due after an hour. Returns the
+ * number of the latter. */
 static size_t storm_fill(struct storm *storm, size_t count, uint64_t survivors_one_in)
 {
 	unsigned char key[256] = {0};
@@ -121,7 +122,8 @@ static struct tw_stats storm_stats(const struct storm *storm)
 	return stats;
 }
 
-/* How much may be left, with that share of what the process has taken for the storm. */
+/* Returns the most memory that may be left, with `percent` % of what the process took for the
+ * storm. */
 static long storm_most(const struct storm *storm, long percent)
 {
 	long taken = storm->peak - storm->before;
@@ -138,8 +140,9 @@ static void storm_expect_left(const struct storm *storm, long percent)
 }
 
 /*
- * A trim leaves no more. A worker that loses the processor, or meets a lock whose holder has lost
- * it, may still have the blocks of what it has run in its hands: they come a moment later.
+ * Trims until no more than that is left. A worker that loses the processor, or meets a lock whose
+ * holder has lost it, may still have the blocks of its last tasks and gives them back a moment
+ * later.
  */
 static void storm_trim(const struct storm *storm, long percent)
 {
@@ -153,7 +156,7 @@ static void storm_trim(const struct storm *storm, long percent)
 	storm_expect_left(storm, percent);
 }
 
-/* With its four threads, of which the last wheel's may still be starting. */
+/* It has four threads, and the last wheel's may still be starting. */
 static void idle_wheel_has_less_than_192_KiB(void **state)
 {
 	enum { WHEELS = 8 };
@@ -161,7 +164,7 @@ static void idle_wheel_has_less_than_192_KiB(void **state)
 	long before = 0;
 
 	(void)state;
-	/* The first one brings what the process has once. */
+	/* The first one brings memory that the process takes once. */
 	for (int i = 0; i < WHEELS; i++) {
 		if (i == 1)
 			before = resident_memory();
@@ -175,7 +178,7 @@ static void idle_wheel_has_less_than_192_KiB(void **state)
 		tw_destroy(wheels[i]);
 }
 
-/* ---- At once ---- */
+/* ---- With tw_trim ---- */
 
 static void storm_and_trim(bool uses_handles, uint64_t survivors_one_in, long percent)
 {
@@ -234,7 +237,7 @@ static void keys_of_many_lengths_in_turn_leave_nothing_behind(void **state)
 	storm_close(&storm);
 }
 
-static void statistics_tell_of_memory(void **state)
+static void statistics_report_memory(void **state)
 {
 	struct storm storm = storm_open((struct tw_options){0}, true);
 	uint64_t needed = TIMERS * 88u;
@@ -248,7 +251,7 @@ static void statistics_tell_of_memory(void **state)
 	assert_in_range(stats.memory, stats.memory_in_use, needed + needed / 10 + (4u << 20));
 	assert_int_equal(stats.memory_peak, stats.memory);
 	storm_pass(&storm);
-	/* Workers give what they have when they come to rest. */
+	/* Workers give back what they have when they are idle. */
 	WAIT_UNTIL(tw_trim(storm.wheel) == TW_OK &&
 		   storm_stats(&storm).memory <= stats.memory / 20 + (640u << 10));
 	assert_in_range(storm_stats(&storm).memory_in_use, 0, needed / 100);
@@ -273,8 +276,9 @@ static void quiet(const struct storm *storm)
 }
 
 /*
- * A turn or more; with a thread it goes on by itself. A pool's workers give what they have when
- * they come to rest, which is no quiet: a second of the wheel's more for each look.
+ * Makes at least one turn; with a thread the wheel goes on by itself. A pool's workers give back
+ * what they have when they become idle, which is not a quiet moment: each look moves the wheel's
+ * clock by a second.
  */
 static bool storm_has_at_most(const struct storm *storm, uint64_t memory)
 {
@@ -292,12 +296,12 @@ static void quiet_wheel_gives_back_within_ten_seconds(void **state)
 		uint64_t a_hundredth = i % 2 == 1 ? 88u * 45 : 128u * 35;
 		uint64_t most = TIMERS / 100 * a_hundredth + not_worth_a_pass;
 
-		/* Storm, quiet, storm, quiet. Of handles one in 100 is left after both. */
+		/* A storm and a quiet time come twice. Of handles one in 100 is left after both. */
 		for (int round = 0; round < 2; round++) {
 			(void)storm_fill(&storm, TIMERS, i % 2 == 1 ? 200 : 100);
 			storm_pass(&storm);
 			quiet(&storm);
-			/* Its steps, by turns, of which a flush may make but one. */
+			/* Its steps take turns, and a flush may make only one. */
 			WAIT_UNTIL(storm_has_at_most(&storm, most));
 			storm_expect_left(&storm, 45);
 		}
@@ -316,7 +320,7 @@ static void memory_of_those_that_were_left_comes_back_when_they_go(void **state)
 		all = storm_stats(&storm).memory;
 		storm_pass(&storm);
 		quiet(&storm);
-		/* A step in each turn. */
+		/* Each turn does a step. */
 		for (int turn = 0; turn < 2000; turn++)
 			assert_int_equal(tw_flush(storm.wheel), TW_OK);
 		assert_in_range(storm_stats(&storm).memory, 0, all / 100 * 45 + not_worth_a_pass);
@@ -328,7 +332,7 @@ static void memory_of_those_that_were_left_comes_back_when_they_go(void **state)
 	}
 }
 
-/* The descriptor rings until all has gone back. */
+/* The descriptor rings until all memory has gone back. */
 static void loop_that_waits_for_the_descriptor_gives_back_too(void **state)
 {
 	struct storm storm = storm_open(drives[DRIVES - 1], true);
@@ -380,7 +384,7 @@ static void load_that_comes_and_goes_keeps_its_pages(void **state)
 		if (tooth == 4)
 			faults = page_faults();
 	}
-	/* Of some 1,560 pages in each tooth. */
+	/* A tooth has some 1,560 pages. */
 	if (!TEST_HAS_SANITIZER)
 		assert_in_range(page_faults() - faults, 0, 3000);
 	storm_close(&storm);
@@ -409,7 +413,7 @@ static void busy_wheel_gives_back_what_its_load_does_not_need(void **state)
 		storm_pass(&storm);
 		for (int turn = 0; turn < 200; turn++)
 			assert_int_equal(tw_flush(storm.wheel), TW_OK);
-		/* What the load needs stays between two of its storms. */
+		/* The load keeps its memory between two of its storms. */
 		assert_true(storm_stats(&storm).memory >= peak / 10);
 	}
 	assert_true(storm_stats(&storm).memory <= peak / 4 + (2u << 20));
@@ -434,7 +438,7 @@ static void small_wheel_wakes_for_no_memory(void **state)
 	tw_destroy(wheel);
 }
 
-static void caller_is_told_when_memory_wants_a_turn(void **state)
+static void caller_learns_when_memory_needs_a_turn(void **state)
 {
 	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	struct tw_wheel *wheel;
@@ -457,7 +461,7 @@ static void caller_is_told_when_memory_wants_a_turn(void **state)
 	tw_destroy(wheel);
 }
 
-/* ---- Ids of before ---- */
+/* ---- Old ids ---- */
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -467,7 +471,7 @@ static int compare_ids(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void ids_of_before_a_trim_are_nobody_s(void **state)
+static void ids_from_before_a_trim_stay_invalid(void **state)
 {
 	enum { ROUNDS = 3, ALL = ROUNDS * TIMERS };
 	struct storm storm = storm_open((struct tw_options){0}, true);
@@ -477,7 +481,7 @@ static void ids_of_before_a_trim_are_nobody_s(void **state)
 	(void)state;
 	assert_non_null(all);
 	for (size_t round = 0; round < ROUNDS; round++) {
-		/* Some of them more often used than others. */
+		/* Some of them were used more often than others. */
 		(void)storm_fill(&storm, TIMERS / 10 * (round + 1), 0);
 		storm_pass(&storm);
 		(void)storm_fill(&storm, TIMERS, 0);
@@ -503,7 +507,7 @@ static void ids_of_before_a_trim_are_nobody_s(void **state)
 	free(all);
 }
 
-/* ---- Who may trim, and when ---- */
+/* ---- Callers and times of a trim ---- */
 
 static enum tw_status status_in_task;
 
@@ -512,7 +516,7 @@ static void ring_nothing(void *argument)
 	(void)argument;
 }
 
-/* More than a turn of an owner thread would see to. */
+/* An owner thread applies fewer a turn. */
 static void waves_of_alarms_take_the_memory_of_one_where_callers_drive(void **state)
 {
 	enum { ALARMS = 100000 };
@@ -619,7 +623,7 @@ static void storms_go_on_while_threads_trim(void **state)
 			storm_pass(&storm);
 		}
 		assert_int_equal(atomic_load(&runs), set);
-		/* A busy machine may not have begun one yet. */
+		/* On a busy machine a thread may not have started yet. */
 		for (int t = 0; t < TRIMMERS; t++)
 			WAIT_UNTIL(atomic_load(&trimmers[t].count) > 0);
 		assert_int_equal(tw_stop(storm.wheel), TW_OK);
@@ -652,15 +656,15 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(keyed_timers_that_are_left_keep_a_third),
 	cmocka_unit_test(handles_that_are_left_keep_less_than_a_half),
 	cmocka_unit_test(keys_of_many_lengths_in_turn_leave_nothing_behind),
-	cmocka_unit_test(statistics_tell_of_memory),
+	cmocka_unit_test(statistics_report_memory),
 	cmocka_unit_test(quiet_wheel_gives_back_within_ten_seconds),
 	cmocka_unit_test(memory_of_those_that_were_left_comes_back_when_they_go),
 	cmocka_unit_test(loop_that_waits_for_the_descriptor_gives_back_too),
 	cmocka_unit_test(load_that_comes_and_goes_keeps_its_pages),
 	cmocka_unit_test(busy_wheel_gives_back_what_its_load_does_not_need),
 	cmocka_unit_test(small_wheel_wakes_for_no_memory),
-	cmocka_unit_test(caller_is_told_when_memory_wants_a_turn),
-	cmocka_unit_test(ids_of_before_a_trim_are_nobody_s),
+	cmocka_unit_test(caller_learns_when_memory_needs_a_turn),
+	cmocka_unit_test(ids_from_before_a_trim_stay_invalid),
 	cmocka_unit_test(task_of_the_pool_may_trim_an_inline_one_not),
 	cmocka_unit_test(trim_of_a_wheel_without_timers_and_of_none),
 	cmocka_unit_test(storms_go_on_while_threads_trim),

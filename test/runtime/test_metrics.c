@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tw_write_metrics: the wheel's statistics as text for Prometheus. */
+/* tw_write_metrics writes the wheel's statistics as text for Prometheus. */
 #include "support/test.h"
 
 #include "support/recorder.h"
@@ -106,7 +106,7 @@ static void each_line_is_a_comment_or_a_name_with_a_number(void **state)
 	recorder_close(recorder);
 }
 
-static void stopped_wheel_tells_its_metrics(void **state)
+static void stopped_wheel_writes_its_metrics(void **state)
 {
 	static struct text text;
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -149,7 +149,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(statistics_are_written_by_their_kinds),
 	TEST_SHARED(times_are_in_seconds),
 	TEST_EVERYWHERE(each_line_is_a_comment_or_a_name_with_a_number),
-	TEST_EVERYWHERE(stopped_wheel_tells_its_metrics),
+	TEST_EVERYWHERE(stopped_wheel_writes_its_metrics),
 	TEST_EVERYWHERE(bad_arguments_are_refused_and_nothing_is_written),
 };
 

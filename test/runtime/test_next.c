@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The earliest deadline of all that is pending, after whatever was done to it. */
+/* The earliest deadline is that of all pending timers, whatever was done to them. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -96,7 +96,7 @@ static void timer_that_was_put_off_or_stopped_is_forgotten(void **state)
 	recorder_close(recorder);
 }
 
-/* What a task asks. */
+/* A task asks. */
 static void ask_in_run(struct probe *probe)
 {
 	tw_duration *deadlines = probe->recorder->argument;
@@ -120,7 +120,7 @@ static void task_may_ask(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_status(probe.answers[i], TW_OK);
 	assert_true(deadlines[0] == 50 * INTERVAL);
-	/* A pool may have what is due by then. */
+	/* A pool may have the timers that are due by then. */
 	assert_true(deadlines[1] <= 2 * INTERVAL ||
 		    (variant->workers != TW_WORKERS_INLINE && deadlines[1] == 50 * INTERVAL));
 	recorder_close(recorder);
@@ -139,7 +139,7 @@ static void bad_arguments_and_stopped_wheels_have_their_statuses(void **state)
 	recorder_close(recorder);
 }
 
-/* Another thread might do it after the owner has looked at what is in the inbox. */
+/* Another thread might do it after the owner has read the inbox. */
 static void timer_that_is_reset_to_now_during_the_search_runs(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
@@ -170,7 +170,7 @@ static void timer_put_off_when_it_was_due_already_runs_when_it_is_due_again(void
 	assert_int_equal(event_count(recorder), 1);
 	for (int i = 0; i < 3; i++)
 		(void)tw_timer_reset(recorder->wheel, probes[i].timer, 5 * INTERVAL);
-	/* It looks at those that are left. */
+	/* The search looks at the remaining ones. */
 	assert_true(next_deadline(recorder) == 5 * INTERVAL);
 	(void)poll_wheel(recorder);
 	assert_int_equal(event_count(recorder), 1);
@@ -210,11 +210,11 @@ static void deadline_among_very_many_is_not_after_the_earliest(void **state)
 	recorder_close(recorder);
 }
 
-/* ---- At random, beside an array of the deadlines ---- */
+/* ---- Random operations beside an array of the deadlines ---- */
 
 enum { THINGS = 60, STEPS = TEST_SHARE_OF(40000) };
 
-/* A timer by handle or an alarm, and when it is due; TW_FOREVER: it is not pending. */
+/* A thing is a timer by handle or an alarm, and its deadline: TW_FOREVER if it is not pending. */
 struct thing {
 	struct recorder *recorder;
 	struct tw_timer timer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Timers that run again and again by a period, and the three policies for missed runs. */
+/* Timers run again and again by a period, with three policies for missed runs. */
 #include "support/test.h"
 
 #include "support/gate.h"
@@ -42,7 +42,7 @@ static void periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance(void 
 	recorder_close(recorder);
 }
 
-/* All runs of a timer that is alone on its wheel. */
+/* Checks all runs of a timer that is alone on its wheel. */
 static void assert_no_drift(struct recorder *recorder, tw_duration first, tw_duration period,
 			    int runs)
 {
@@ -113,7 +113,7 @@ static void burst_has_run_when_advance_returns(void **state)
 	first_tick = event_count_of_kind(recorder, EVENT_EXECUTE);
 	assert_status(tw_advance(recorder->wheel, 3 * INTERVAL), TW_OK);
 	all_ticks = event_count_of_kind(recorder, EVENT_EXECUTE);
-	/* What it owes nevertheless must not outlive this function. */
+	/* Its missed runs must not outlive this function. */
 	stop_wheel(recorder);
 	assert_int_equal(first_tick, 4);
 	assert_int_equal(all_ticks, 16);
@@ -153,7 +153,7 @@ static void periodic_timers_and_others_of_a_tick_run_in_order(void **state)
 	recorder_close(recorder);
 }
 
-static void period_that_the_clock_cannot_tell_runs_once_and_stays_pending(void **state)
+static void period_beyond_the_clock_runs_once_and_stays_pending(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -171,7 +171,7 @@ static void period_that_the_clock_cannot_tell_runs_once_and_stays_pending(void *
 }
 
 /*
- * tokio's figures: period 300, the run at 300 lasts until 950; then `overdue` runs are made at
+ * Uses tokio's figures: period 300, the run at 300 lasts until 950; then `overdue` runs are made at
  * once. The clock is left at 1600.
  */
 static struct recorder *run_held_until_950(const struct variant *variant, enum tw_missed missed,
@@ -213,7 +213,7 @@ static void skip_waits_for_the_next_multiple(void **state)
 	recorder_close(recorder);
 }
 
-/* As above, but the run that is due at 300 cannot begin before 950. */
+/* Uses the same figures, but the run that is due at 300 cannot begin before 950. */
 static struct recorder *run_begun_at_950(const struct variant *variant, enum tw_missed missed,
 					 size_t overdue)
 {
@@ -246,7 +246,8 @@ static void policies_hold_for_a_run_that_waits_in_the_pool_too(void **state)
 	recorder_close(recorder);
 }
 
-/* One of each policy, whose first run was due before the wheel's clock, which is at 950. */
+/* Starts a timer of each policy, whose first run was due before the wheel's clock, which is at
+ * 950. */
 static struct recorder *run_started_in_the_past(const struct variant *variant, tw_duration first)
 {
 	struct recorder *recorder = probes_open(variant);
@@ -354,7 +355,7 @@ static void periodic_timer_stopped_between_runs_runs_no_more(void **state)
 	recorder_close(recorder);
 }
 
-/* The run has ended, but the wheel has not heard of it yet. */
+/* The run has ended, but the wheel has not noticed yet. */
 static void periodic_timer_stopped_on_its_way_back_is_pending_no_more(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
@@ -554,7 +555,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(burst_has_run_when_advance_returns),
 	TEST_EVERYWHERE(other_policies_run_a_period_below_the_interval_once_a_tick),
 	TEST_INLINE(periodic_timers_and_others_of_a_tick_run_in_order),
-	TEST_EVERYWHERE(period_that_the_clock_cannot_tell_runs_once_and_stays_pending),
+	TEST_EVERYWHERE(period_beyond_the_clock_runs_once_and_stays_pending),
 	TEST_POOL(burst_runs_each_missed_one_at_once),
 	TEST_POOL(delay_counts_the_next_period_from_the_late_run),
 	TEST_POOL(skip_waits_for_the_next_multiple),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What drain, the wheel's stop, limits and bad arguments do to timers that run again and again. */
+/* Timers that run again and again meet drain, the wheel's stop, limits and bad arguments. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -32,7 +32,7 @@ static void drain_in_the_first_run(struct probe *probe)
 		probe->answers[0] = tw_drain(probe->recorder->wheel, probe_drain, probe->recorder);
 }
 
-/* Whether it is pending again by the time of the drain is open; that it comes to one end is not. */
+/* It may or may not be pending again at the drain; it comes to one end. */
 static void periodic_timer_that_drains_the_wheel_is_drained_or_goes_on(void **state)
 {
 	struct recorder *recorder = probes_open(*state);

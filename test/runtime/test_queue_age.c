@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The age of the oldest command in a queue, by a clock of the test's own. */
+/* The age of the oldest command in a queue is tested with the test's own clock. */
 #include "support/test.h"
 
 #include <timingwheel/timingwheel.h>
@@ -28,7 +28,7 @@ static void give(struct fixture *fixture, int count)
 	}
 }
 
-/* A turn of the owner that applies so many commands and ends at that time. */
+/* Does a turn of the owner that applies `count` commands and ends at `end`. */
 static void turn(struct fixture *fixture, size_t count, tw_duration end)
 {
 	command_queue_pop(&fixture->queue, count);
@@ -53,7 +53,7 @@ static void command_is_no_older_than_the_turn_that_left_nothing(void **state)
 	command_queue_destroy(&fixture.queue);
 }
 
-/* The queue is never empty, and yet its oldest command is never old. */
+/* The queue is never empty, but its oldest command is never old. */
 static void age_follows_the_head_of_a_busy_queue(void **state)
 {
 	struct fixture fixture;
@@ -86,7 +86,7 @@ static void sleep_is_no_part_of_the_age(void **state)
 	give(&fixture, 1);
 	assert_int_equal(queue_age_read(&fixture.age, 3600), 0);
 	queue_age_end_sleep(&fixture.age, 3600);
-	/* The one that wakes comes first; then the owner. */
+	/* The command that wakes comes first; then the owner. */
 	queue_age_end_sleep(&fixture.age, 3605);
 	assert_int_equal(queue_age_read(&fixture.age, 3610), 10);
 	turn(&fixture, 0, 3620);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few tests that wait for real time. The machine may be busy: a bound from above is loose and
- * leaves out how long these threads had no processor, or asks for what comes about sooner or later.
+ * These few tests wait for real time. The machine may be busy: an upper bound is loose and leaves
+ * out how long these threads had no processor, or the test waits for a state.
  */
 #include "support/test.h"
 
@@ -17,19 +17,19 @@
 #include <time.h>
 
 #define TICK TW_MILLISECOND
-/* Later than this no timer may run but for want of a processor. */
+/* A timer is late beyond this only if a thread had no processor. */
 #define LATEST ((TEST_HAS_SANITIZER ? 2000 : 500) * TW_MILLISECOND)
 
 enum { TIMERS = 2000, LONGEST_DELAY = 300 /* ticks */ };
 
-/* What tasks see of the time. */
+/* Tasks note times here. */
 struct watch {
 	struct tw_wheel *wheel;
 	struct ledger *ledger;
 	int64_t waited; /* processor_waited() before */
 	atomic_int early;
 	_Atomic tw_duration latest;       /* largest lateness */
-	tw_duration earliest[TIMERS + 1]; /* by value: when it may run at the earliest */
+	tw_duration earliest[TIMERS + 1]; /* by value */
 };
 
 static void execute(void *context, const struct tw_task *task)
@@ -127,7 +127,7 @@ static void caller_may_sleep_as_long_as_poll_says(void **state)
 	watch_end(&watch, FEW);
 }
 
-/* Nobody asks the owner, who sleeps for an hour if the command does not wake it. */
+/* No call asks the owner, who sleeps for an hour if the command does not wake it. */
 static void move_and_remove_reach_a_sleeping_owner(void **state)
 {
 	static struct watch watch;
@@ -184,7 +184,7 @@ static void set_that_waited_for_a_place_fires_without_another_command(void **sta
 	watch_end(&watch, 2);
 }
 
-/* An idle wait that begins while an inline task runs, and a timer that comes due meanwhile. */
+/* An idle wait begins while an inline task runs, and a timer comes due meanwhile. */
 struct late_idle {
 	struct tw_wheel *wheel;
 	struct gate gate;
@@ -248,7 +248,7 @@ static void beat(void *argument)
 	atomic_fetch_add((atomic_int *)argument, 1);
 }
 
-/* How late 40 sleeping tasks and a beat of 10 ms began. */
+/* Returns how late 40 sleeping tasks and a beat of 10 ms began. */
 static struct tw_percentiles lateness_beside_sleepers(struct tw_wheel *wheel)
 {
 	atomic_int beats = 0;
@@ -266,7 +266,7 @@ static struct tw_percentiles lateness_beside_sleepers(struct tw_wheel *wheel)
 	return stats.lateness;
 }
 
-/* On a machine that has nothing else to do the beat is 8 ms late, once: less than 15. */
+/* On an otherwise idle machine the beat is 8 ms late, once: less than 15. */
 static void tasks_that_block_delay_no_others(void **state)
 {
 	const struct variant *variant = *state;
@@ -282,7 +282,7 @@ static void tasks_that_block_delay_no_others(void **state)
 	tw_destroy(wheel);
 }
 
-/* Takes longer than its period, so its missed runs never end. */
+/* The run takes longer than its period, so missed runs never end. */
 static void run_too_long(void *argument)
 {
 	int64_t end = wall_clock() + 2000;
@@ -336,7 +336,7 @@ static tw_duration processor_time(void)
 	return used.tv_sec * TW_SECOND + used.tv_nsec;
 }
 
-/* A whole second in which the wheel neither works nor wakes, but for a few times. */
+/* Says whether the wheel neither works nor wakes more than a few times in a second. */
 static bool second_costs_nothing(struct tw_wheel *wheel)
 {
 	struct tw_stats before;
@@ -352,7 +352,7 @@ static bool second_costs_nothing(struct tw_wheel *wheel)
 	       (TEST_HAS_SANITIZER || used <= 50 * TW_MILLISECOND);
 }
 
-/* The owner may have things to put in order first, for which a busy machine leaves it no time. */
+/* The owner may have things to finish first, for which a busy machine leaves it no time. */
 static void idle_wheel_full_of_far_timers_costs_nothing(void **state)
 {
 	const struct variant *variant = *state;
@@ -370,10 +370,10 @@ static void idle_wheel_full_of_far_timers_costs_nothing(void **state)
 	tw_destroy(wheel);
 }
 
-/* A periodic timer whose run takes twice its period, and a timer that is due meanwhile. */
+/* A periodic timer's run takes twice its period, and another timer is due meanwhile. */
 struct overrun {
 	struct tw_wheel *wheel;
-	_Atomic tw_duration other_deadline; /* at most */
+	_Atomic tw_duration other_deadline; /* upper bound */
 	atomic_int runs;
 	atomic_int too_soon; /* runs due after the other timer, before it */
 	atomic_bool other_ran;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Timers that run again and again by a schedule. */
+/* Timers run again and again by a schedule. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -17,7 +17,7 @@ static void russell_luo_run_gaps(void *gaps)
 	probe_run(&((struct gaps *)gaps)->probe);
 }
 
-/* The next gap after the previous deadline; none left: ends. */
+/* Returns the previous deadline plus the next gap, and ends after the last gap. */
 static tw_duration russell_luo_next(void *argument, tw_duration previous)
 {
 	struct gaps *gaps = argument;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tw_set_timers: it does what as many tw_set_timer would, up to the first that fails. */
+/* tw_set_timers does what single calls of tw_set_timer would, up to the first that fails. */
 #include "support/test.h"
 
 #include "support/ledger.h"
@@ -21,7 +21,7 @@
 		key, sizeof(key) - 1, VALUE(value), delay \
 	}
 
-/* Sets them; the test fails unless so many go in. */
+/* Sets n items; the test fails unless `count` are accepted. */
 #define assert_accepts(recorder, items, n, status, count)                                      \
 	do {                                                                                   \
 		size_t accepted_ = 7777;                                                       \
@@ -154,7 +154,7 @@ static void keys_and_items_are_copied(void **state)
 	recorder_close(recorder);
 }
 
-/* Around the largest key that travels in a cell, and the largest of the smallest timers. */
+/* These are around the largest key that fits in a cell, and the largest of the smallest timers. */
 static void keys_of_sizes_at_the_borders_go_in(void **state)
 {
 	enum { FIRST = 20, LAST = 40, ITEMS = LAST - FIRST + 1 };
@@ -241,7 +241,7 @@ static void accepted_need_not_be_asked_for(void **state)
 	recorder_close(recorder);
 }
 
-/* `bad` stands between good ones. */
+/* Sets `bad` between good ones. */
 static void assert_stops_at(struct recorder *recorder, struct tw_set bad)
 {
 	struct tw_set items[] = {ITEM("a", 1, INTERVAL), ITEM("b", 2, INTERVAL), bad,
@@ -356,7 +356,8 @@ static void bad_item_counts_before_a_full_queue(void **state)
 	recorder_close(recorder);
 }
 
-/* The caller owns the wheel: it says that its owner naps, and asks whether a batch ended that. */
+/* The caller owns the wheel: it marks its owner as napping, and returns whether a batch ended
+ * that. */
 static bool batch_ends_a_nap(struct recorder *recorder, size_t count)
 {
 	static struct numbered numbered;
@@ -372,7 +373,7 @@ static bool batch_ends_a_nap(struct recorder *recorder, size_t count)
 	return is_awake;
 }
 
-/* Of the cells that it fills, one must begin a half of the ring. */
+/* One of the cells that it fills must begin a half of the ring. */
 static void batch_ends_a_nap_where_it_reaches_half_of_the_queue(void **state)
 {
 	struct recorder *recorder = open_with_queue_of_16(*state);
@@ -496,7 +497,7 @@ static void full_wheel_refuses_the_rest_where_waiting_could_not_end(void **state
 	recorder_close(recorder);
 }
 
-/* A thread whose batch may have to wait. */
+/* A thread's batch may have to wait. */
 struct setter {
 	struct tw_wheel *wheel;
 	const struct tw_set *items;
@@ -593,7 +594,7 @@ static size_t random_item(struct twins *twins, struct tw_set *item, char key[64]
 	return item->key_size;
 }
 
-/* What a loop of tw_set_timer accepts. */
+/* Returns how many a loop of tw_set_timer accepts. */
 static size_t set_one_by_one(struct tw_wheel *wheel, const struct tw_set *items, size_t count,
 			     enum tw_status *status)
 {
@@ -691,7 +692,7 @@ static void random_batches_do_what_single_sets_do(void **state)
 
 enum { CROWD = 4, CROWD_BATCHES = TEST_SHARE_OF(1000), CROWD_VALUES = CROWD_BATCHES * BATCH };
 
-/* Threads that set batches on keys that they share, until all have been given. */
+/* Threads set batches on keys that they share, until all have been given. */
 struct crowd_setter {
 	struct tw_wheel *wheel;
 	struct ledger *ledger;

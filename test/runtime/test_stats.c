@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the wheel tells of itself: counts, percentiles, slow tasks, the names of its threads. */
+/* The wheel reports its counts, percentiles, slow tasks and the names of its threads. */
 #include "support/test.h"
 
 #include "support/recorder.h"
@@ -19,7 +19,7 @@
 
 #include "runtime/ask.h"
 
-/* One whose tasks, releases and drain functions do as the value says, a struct job or NULL. */
+/* The wheel's tasks, releases and drain functions do what the value says: a struct job, or NULL. */
 static void run_job(void *argument);
 
 static void execute(void *context, const struct tw_task *task)
@@ -64,7 +64,7 @@ static struct tw_wheel *open_wheel(const struct variant *variant)
 	return open_wheel_with(&options);
 }
 
-/* With so many workers. */
+/* Opens a wheel with `workers` workers. */
 static struct tw_wheel *open_wheel_of(const struct variant *variant, int workers)
 {
 	struct tw_options options = options_of(variant);
@@ -87,7 +87,7 @@ static struct tw_timer after(struct tw_wheel *wheel, tw_duration delay, void *ar
 	return timer;
 }
 
-/* Tick by tick, and waits after each until its tasks have ended. */
+/* Advances tick by tick, and waits after each until its tasks have ended. */
 static void pass(struct tw_wheel *wheel, int ticks)
 {
 	for (int i = 0; i < ticks; i++) {
@@ -96,9 +96,9 @@ static void pass(struct tw_wheel *wheel, int ticks)
 	}
 }
 
-/* What a task does. */
+/* A task does this job. */
 struct job {
-	int64_t busy; /* for so long, nanoseconds */
+	int64_t busy; /* nanoseconds */
 	sem_t *gate;  /* NULL, or waited for */
 	atomic_bool *begun;
 };
@@ -137,7 +137,7 @@ static void wheel_that_did_nothing_has_nothing_to_tell(void **state)
 	tw_destroy(wheel);
 }
 
-/* By key, six set: one each replaced, moved, removed, fired; four left. */
+/* Sets six timers by key: one each is replaced, moved, removed and fired; four are left. */
 static void live_by_key(struct tw_wheel *wheel)
 {
 	set(wheel, "fired", NULL, INTERVAL);
@@ -153,7 +153,7 @@ static void live_by_key(struct tw_wheel *wheel)
 	assert_status(tw_remove_timer(wheel, "unknown", 7), TW_OK);
 }
 
-/* By handle, four set: one fires, one is stopped, one fires and goes on, one is left. */
+/* Sets four timers by handle: one fires, one is stopped, one fires and goes on, one is left. */
 static void live_by_handle(struct tw_wheel *wheel)
 {
 	struct tw_timer timer;
@@ -219,7 +219,7 @@ static void releases_are_not_counted_where_there_is_no_function_for_them(void **
 	tw_destroy(wheel);
 }
 
-/* Tasks that wait behind one that blocks the only worker. */
+/* Tasks wait behind one that blocks the only worker. */
 static void tasks_handed_over_and_not_begun_have_not_fired(void **state)
 {
 	struct tw_wheel *wheel = open_wheel_of(*state, 1);
@@ -254,7 +254,8 @@ static void assert_running(struct tw_wheel *wheel, uint64_t running)
 	assert_int_equal(stats_of_wheel(wheel).running, running);
 }
 
-/* What is called then blocks: a task, a task by handle, a drain function, a release. */
+/* Each of these starts another function that blocks: a task, a task by handle, a drain function, a
+ * release. */
 static void begin_task(struct tw_wheel *wheel, struct job *job)
 {
 	set(wheel, "key", job, INTERVAL);
@@ -333,16 +334,16 @@ static void all_workers_are_counted_as_running(void **state)
 	sem_destroy(&gate);
 }
 
-/* To within 1 in 32. */
-static void assert_near(tw_duration told, tw_duration time)
+/* Allows 1 in 32. */
+static void assert_near(tw_duration reported, tw_duration time)
 {
-	if (llabs(told - time) > time / 32)
-		fail_msg("%lld was told as %lld", (long long)time, (long long)told);
+	if (llabs(reported - time) > time / 32)
+		fail_msg("%lld was reported as %lld", (long long)time, (long long)reported);
 }
 
 enum { LATE_TIMERS = 1000 };
 
-/* The n-th shortest lateness. */
+/* Returns the n-th shortest lateness. */
 static tw_duration lateness_of(int64_t n)
 {
 	return n * n * 977 + n;
@@ -362,38 +363,38 @@ static void set_late(struct tw_wheel *wheel, int64_t n)
 		TW_OK);
 }
 
-static void latenesses_are_told_as_they_were(void **state)
+static void latenesses_are_reported_as_they_were(void **state)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
-	struct tw_percentiles told;
+	struct tw_percentiles reported;
 
 	pass(wheel, 1000);
-	/* Each once, not in their order: 7 and 1000 have no common divisor. */
+	/* Each has its own, in mixed order: 7 and 1000 have no common divisor. */
 	for (int64_t i = 0; i < LATE_TIMERS; i++)
 		set_late(wheel, i * 7 % LATE_TIMERS + 1);
 	assert_status(advance_and_run(wheel, 0), TW_OK);
 	settle_wheel(wheel);
-	told = stats_of_wheel(wheel).lateness;
-	assert_int_equal(told.count, LATE_TIMERS);
-	assert_near(told.p50, lateness_of(500));
-	assert_near(told.p90, lateness_of(900));
-	assert_near(told.p99, lateness_of(990));
-	assert_int_equal(told.max, lateness_of(1000));
+	reported = stats_of_wheel(wheel).lateness;
+	assert_int_equal(reported.count, LATE_TIMERS);
+	assert_near(reported.p50, lateness_of(500));
+	assert_near(reported.p90, lateness_of(900));
+	assert_near(reported.p99, lateness_of(990));
+	assert_int_equal(reported.max, lateness_of(1000));
 	tw_destroy(wheel);
 }
 
 static void task_on_time_has_no_lateness(void **state)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
-	struct tw_percentiles told;
+	struct tw_percentiles reported;
 
 	set(wheel, "key", NULL, INTERVAL);
 	after(wheel, INTERVAL * 2, NULL);
 	pass(wheel, 2);
-	told = stats_of_wheel(wheel).lateness;
-	assert_int_equal(told.count, 2);
-	assert_int_equal(told.p99, 0);
-	assert_int_equal(told.max, 0);
+	reported = stats_of_wheel(wheel).lateness;
+	assert_int_equal(reported.count, 2);
+	assert_int_equal(reported.p99, 0);
+	assert_int_equal(reported.max, 0);
 	tw_destroy(wheel);
 }
 
@@ -402,18 +403,18 @@ static void durations_of_tasks_are_real_time(void **state)
 	struct tw_wheel *wheel = open_wheel(*state);
 	struct job job = {.busy = 2 * TW_MILLISECOND};
 	int64_t start = wall_clock();
-	struct tw_percentiles told;
+	struct tw_percentiles reported;
 	tw_duration took;
 
 	set(wheel, "busy", &job, INTERVAL);
 	after(wheel, INTERVAL, &job);
 	pass(wheel, 1);
 	took = wall_clock() - start;
-	told = stats_of_wheel(wheel).task_duration;
-	assert_int_equal(told.count, 2);
-	assert_true(told.p50 >= job.busy - job.busy / 32);
-	assert_true(told.max >= job.busy);
-	assert_true(told.max <= took);
+	reported = stats_of_wheel(wheel).task_duration;
+	assert_int_equal(reported.count, 2);
+	assert_true(reported.p50 >= job.busy - job.busy / 32);
+	assert_true(reported.max >= job.busy);
+	assert_true(reported.max <= took);
 	/* Releases and drains are no tasks. */
 	set(wheel, "removed", &job, INTERVAL);
 	assert_status(tw_remove_timer(wheel, "removed", 7), TW_OK);
@@ -476,7 +477,7 @@ static void inline_jobs_are_no_part_of_the_longest_turn(void **state)
 	tw_destroy(wheel);
 }
 
-/* Waits, then tells since when the oldest command has, by the clock, at most and at least. */
+/* Waits, then checks the age of the oldest command, which was given between `begun` and `given`. */
 static void expect_age(struct tw_wheel *wheel, int64_t begun, int64_t given)
 {
 	struct tw_stats stats;
@@ -532,7 +533,7 @@ static void command_waits_for_an_owner_that_is_held_up(void **state)
 	sem_destroy(&gate);
 }
 
-/* However long it has slept. */
+/* The owner may have slept for long. */
 static void command_that_wakes_the_owner_is_new(void **state)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
@@ -555,7 +556,7 @@ static void command_that_wakes_the_owner_is_new(void **state)
 	sem_destroy(&gate);
 }
 
-/* The program's own loop, that is. */
+/* The loop is the program's own. */
 static void command_that_wakes_a_loop_is_new(void **state)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
@@ -629,7 +630,7 @@ static void statistics_may_be_read_at_any_time(void **state)
 
 enum { SLOW_MOST = 8 };
 
-/* What the hook was told. */
+/* The hook notes its tasks here. */
 struct slow {
 	struct tw_wheel *wheel;
 	pthread_mutex_t lock;
@@ -640,7 +641,7 @@ struct slow {
 	tw_duration took[SLOW_MOST];
 	unsigned elsewhere; /* calls that were not as in a task */
 	sem_t *gate;        /* NULL, or waited for in the hook */
-	bool stops;         /* the timer, in the hook */
+	bool stops;         /* stops the timer in the hook */
 	enum tw_status stopped;
 	enum tw_status waited;
 };
@@ -701,21 +702,21 @@ static void slow_close(struct slow *slow)
 	free(slow);
 }
 
-static const struct tw_slow_task told_of_100_ms = {100 * TW_MILLISECOND, note_slow};
+static const struct tw_slow_task threshold_of_100_ms = {100 * TW_MILLISECOND, note_slow};
 
 /* On the pool the hook is called while the task runs, which takes longer. */
 static void assert_took(struct slow *slow, const struct variant *variant)
 {
 	tw_duration took = stats_of_wheel(slow->wheel).task_duration.max;
 
-	assert_true(slow->took[0] > told_of_100_ms.threshold && slow->took[0] <= took);
+	assert_true(slow->took[0] > threshold_of_100_ms.threshold && slow->took[0] <= took);
 	if (variant->workers == TW_WORKERS_INLINE)
 		assert_int_equal(slow->took[0], took);
 }
 
-static void slow_task_is_told_with_its_key(void **state)
+static void slow_task_is_reported_with_its_key(void **state)
 {
-	struct slow *slow = slow_open(*state, told_of_100_ms);
+	struct slow *slow = slow_open(*state, threshold_of_100_ms);
 	struct job job = {.busy = 101 * TW_MILLISECOND};
 
 	set(slow->wheel, "slow", &job, INTERVAL * 2 - 7);
@@ -732,9 +733,9 @@ static void slow_task_is_told_with_its_key(void **state)
 	slow_close(slow);
 }
 
-static void slow_run_is_told_with_its_handle(void **state)
+static void slow_run_is_reported_with_its_handle(void **state)
 {
-	struct slow *slow = slow_open(*state, told_of_100_ms);
+	struct slow *slow = slow_open(*state, threshold_of_100_ms);
 	struct job job = {.busy = 101 * TW_MILLISECOND};
 	struct tw_timer timer = after(slow->wheel, INTERVAL * 2 - 7, &job);
 
@@ -751,19 +752,19 @@ static void slow_run_is_told_with_its_handle(void **state)
 	slow_close(slow);
 }
 
-/* What is not told took no longer; what is told, as on a busy machine, did. */
-static void task_within_the_threshold_is_not_told(void **state)
+/* A task that is not reported took no longer; one reported on a busy machine did. */
+static void task_within_the_threshold_is_not_reported(void **state)
 {
-	struct slow *slow = slow_open(*state, told_of_100_ms);
+	struct slow *slow = slow_open(*state, threshold_of_100_ms);
 	struct job job = {.busy = 60 * TW_MILLISECOND};
 
 	set(slow->wheel, "in time", &job, INTERVAL);
 	pass(slow->wheel, 1);
 	if (slow->count > 0)
-		assert_true(slow->took[0] > told_of_100_ms.threshold);
+		assert_true(slow->took[0] > threshold_of_100_ms.threshold);
 	else
 		assert_true(stats_of_wheel(slow->wheel).task_duration.max <=
-			    told_of_100_ms.threshold);
+			    threshold_of_100_ms.threshold);
 	slow_close(slow);
 }
 
@@ -775,7 +776,7 @@ static void linger_in_an_alarm(void *runs)
 	atomic_fetch_add((atomic_int *)runs, 1);
 }
 
-static void slow_run_of_an_alarm_is_not_told(void **state)
+static void slow_run_of_an_alarm_is_not_reported(void **state)
 {
 	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
 	struct tw_alarm *alarm;
@@ -790,7 +791,7 @@ static void slow_run_of_an_alarm_is_not_told(void **state)
 	slow_close(slow);
 }
 
-static void each_slow_run_of_a_periodic_timer_is_told(void **state)
+static void each_slow_run_of_a_periodic_timer_is_reported(void **state)
 {
 	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
 	struct job job = {.busy = 2 * TW_MILLISECOND};
@@ -808,7 +809,7 @@ static void each_slow_run_of_a_periodic_timer_is_told(void **state)
 	slow_close(slow);
 }
 
-static void hook_may_stop_the_timer_it_is_told_of(void **state)
+static void hook_may_stop_the_slow_timer(void **state)
 {
 	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
 	struct job job = {.busy = 2 * TW_MILLISECOND};
@@ -826,7 +827,7 @@ static void hook_may_stop_the_timer_it_is_told_of(void **state)
 	slow_close(slow);
 }
 
-static void nobody_is_told_without_threshold_or_hook(void **state)
+static void nothing_is_reported_without_threshold_or_hook(void **state)
 {
 	const struct tw_slow_task offs[] = {{0, note_slow}, {1, NULL}, {TW_FOREVER, note_slow}};
 
@@ -879,8 +880,8 @@ static void assert_nothing_runs(struct tw_wheel *wheel)
 	assert_memory_equal(&stats.longest_running, &none, sizeof(none));
 }
 
-/* Once each, though they hang on; and what begins later has its turn, as the workers do. */
-static void task_that_hangs_is_told_while_it_hangs(void **state)
+/* Each is reported once, though it hangs on; so are tasks that begin later, as the workers do. */
+static void task_that_hangs_is_reported_while_it_hangs(void **state)
 {
 	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
 	sem_t gate;
@@ -901,7 +902,7 @@ static void task_that_hangs_is_told_while_it_hangs(void **state)
 	sem_post(&gate);
 	settle_wheel(slow->wheel);
 	assert_int_equal(slow_count(slow), 2);
-	/* When the workers have slept meanwhile, too. */
+	/* The workers have slept meanwhile, too. */
 	wait_for(20 * TW_MILLISECOND);
 	set(slow->wheel, "hangs too", &job, INTERVAL);
 	assert_status(advance_and_run(slow->wheel, INTERVAL), TW_OK);
@@ -1014,7 +1015,7 @@ static void longest_task_is_the_one_that_began_first(void **state)
 	sem_destroy(&gates[1]);
 }
 
-/* How many of this process's threads have the name, and block these signals (a bit for each). */
+/* Counts this process's threads that have the name and block these signals (a bit for each). */
 static int threads_that_block(uint64_t signals, const char *name)
 {
 	DIR *directory = opendir("/proc/self/task");
@@ -1047,7 +1048,7 @@ static int threads_named(const char *name)
 	return threads_that_block(0, name);
 }
 
-/* Else a program's handler could run on a thread that runs nothing of the program. */
+/* A program's handler must not run on a thread that runs nothing of the program. */
 static void threads_that_run_no_task_leave_signals_to_the_program(void **state)
 {
 	const uint64_t signals = 1U << (SIGTERM - 1) | 1U << (SIGUSR1 - 1) | 1U << (SIGINT - 1);
@@ -1064,7 +1065,7 @@ static void threads_that_run_no_task_leave_signals_to_the_program(void **state)
 	wheel = open_wheel_with(&options);
 	WAIT_UNTIL(threads_that_block(signals, "quiet-owner") == 1);
 	WAIT_UNTIL(threads_that_block(signals, "quiet-watch") == 1);
-	/* A thread's own faults and the profiler reach the program all the same. */
+	/* A thread's own faults and the profiler still reach the program. */
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		assert_int_equal(threads_that_block(1U << (faults[i] - 1), "quiet-owner"), 0);
 		assert_int_equal(threads_that_block(1U << (faults[i] - 1), "quiet-watch"), 0);
@@ -1091,13 +1092,13 @@ static void threads_have_names(void **state)
 	WAIT_UNTIL(threads_named("tw-0") == 1);
 	assert_int_equal(threads_named("tw-watch"), 0);
 	tw_destroy(named);
-	/* A thread that was joined may be listed for a moment yet. */
+	/* A joined thread may be listed for another moment. */
 	WAIT_UNTIL(threads_named("seen-owner") == 0);
 	WAIT_UNTIL(threads_named("seen-0") == 0);
 	tw_destroy(unnamed);
 }
 
-static void drained_timers_count_as_drained_where_nobody_releases(void **state)
+static void drained_timers_count_as_drained_without_a_release(void **state)
 {
 	struct tw_options options = options_of(*state);
 	struct tw_wheel *wheel;
@@ -1168,7 +1169,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(tasks_handed_over_and_not_begun_have_not_fired),
 	TEST_POOL(function_that_is_being_called_is_running),
 	TEST_POOL(all_workers_are_counted_as_running),
-	TEST_EVERYWHERE(latenesses_are_told_as_they_were),
+	TEST_EVERYWHERE(latenesses_are_reported_as_they_were),
 	TEST_INLINE(task_on_time_has_no_lateness),
 	TEST_EVERYWHERE(durations_of_tasks_are_real_time),
 	TEST_INLINE(inline_jobs_are_no_part_of_the_longest_turn),
@@ -1177,16 +1178,16 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, command_that_wakes_the_owner_is_new),
 	TEST_DRIVEN(command_that_wakes_a_loop_is_new),
 	TEST_EVERYWHERE(statistics_may_be_read_at_any_time),
-	TEST_EVERYWHERE(slow_task_is_told_with_its_key),
-	TEST_EVERYWHERE(slow_run_is_told_with_its_handle),
-	TEST_EVERYWHERE(each_slow_run_of_a_periodic_timer_is_told),
-	TEST_IN(levels_inline, task_within_the_threshold_is_not_told),
-	TEST_IN(levels_inline, slow_run_of_an_alarm_is_not_told),
-	TEST_IN(levels_threads, slow_run_of_an_alarm_is_not_told),
-	TEST_EVERYWHERE(hook_may_stop_the_timer_it_is_told_of),
-	TEST_EVERYWHERE(nobody_is_told_without_threshold_or_hook),
+	TEST_EVERYWHERE(slow_task_is_reported_with_its_key),
+	TEST_EVERYWHERE(slow_run_is_reported_with_its_handle),
+	TEST_EVERYWHERE(each_slow_run_of_a_periodic_timer_is_reported),
+	TEST_IN(levels_inline, task_within_the_threshold_is_not_reported),
+	TEST_IN(levels_inline, slow_run_of_an_alarm_is_not_reported),
+	TEST_IN(levels_threads, slow_run_of_an_alarm_is_not_reported),
+	TEST_EVERYWHERE(hook_may_stop_the_slow_timer),
+	TEST_EVERYWHERE(nothing_is_reported_without_threshold_or_hook),
 	TEST_EVERYWHERE(releases_and_drains_are_no_slow_tasks),
-	TEST_POOL(task_that_hangs_is_told_while_it_hangs),
+	TEST_POOL(task_that_hangs_is_reported_while_it_hangs),
 	TEST_POOL(run_ends_after_the_hook_that_was_called_meanwhile),
 	TEST_EVERYWHERE(longest_task_is_known_by_its_key_or_handle),
 	TEST_POOL(longest_task_is_the_one_that_began_first),
@@ -1194,7 +1195,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_threads, threads_have_names),
 	TEST_IN(levels_threads, threads_that_run_no_task_leave_signals_to_the_program),
 	TEST_IN(levels_threads, names_of_threads_have_fifteen_bytes_and_keep_their_role),
-	TEST_EVERYWHERE(drained_timers_count_as_drained_where_nobody_releases),
+	TEST_EVERYWHERE(drained_timers_count_as_drained_without_a_release),
 	TEST_IN(rounds_threads, threads_have_names),
 	TEST_EVERYWHERE(statistics_count_what_happened),
 	TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a task's thread has inherited, what tw_options say of threads, and what a child has that a
- * task starts. Tasks note what they find; the main thread judges.
+ * These tests check what a task's thread inherits, what tw_options says about threads, and what a
+ * task's child process has. Tasks note what they find; the main thread checks it.
  */
 #include "support/test.h"
 
@@ -22,10 +22,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The signals that a thread raises by its own faults, and the profiler's. */
+/* A thread's own faults and the profiler raise these signals. */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
 
-/* What a task finds on its thread. */
+/* A task finds this on its thread. */
 struct thread_state {
 	char name[16];
 	sigset_t mask;
@@ -73,7 +73,7 @@ static void run_task(struct tw_wheel *wheel, void (*run)(void *), void *argument
 	settle_wheel(wheel);
 }
 
-/* What a task of a wheel with these options finds, where this thread makes the wheel. */
+/* Returns what a task of a wheel with these options finds, where this thread makes the wheel. */
 static struct thread_state state_in_task(const struct variant *variant, struct tw_options options)
 {
 	struct tw_wheel *wheel = open_wheel(variant, options);
@@ -87,7 +87,7 @@ static struct thread_state state_in_task(const struct variant *variant, struct t
 
 /* ---- Signals ---- */
 
-/* Blocks the signal alone. */
+/* Blocks this signal alone. */
 static sigset_t block_only(int number)
 {
 	sigset_t only;
@@ -178,7 +178,7 @@ static void fault_in_a_task_reaches_the_programs_handler(void **state)
 	munmap(page, 4096);
 }
 
-/* What a task starts. */
+/* A task starts these. */
 struct children {
 	pid_t forked;
 	pid_t spawned;
@@ -223,7 +223,7 @@ static void children_that_a_task_starts_end_by_sigterm(void **state)
 	tw_destroy(wheel);
 }
 
-/* ---- The rest that a thread inherits ---- */
+/* ---- Other inherited state ---- */
 
 static void task_has_the_processors_of_the_wheels_creator(void **state)
 {
@@ -300,7 +300,7 @@ static void task_can_be_cancelled_and_has_the_global_locale(void **state)
 	assert_true(seen.has_global_locale);
 }
 
-/* Where the program's own thread runs the task. */
+/* The program's own thread runs the task. */
 static void task_on_the_programs_thread_finds_it_as_it_is_but_not_cancelled(void **state)
 {
 	sigset_t before = block_only(SIGSEGV);
@@ -346,7 +346,7 @@ static void too_small_a_stack_is_invalid(void **state)
 	assert_null(wheel);
 }
 
-/* What the functions of a wheel with one thread for tasks did, in their order. */
+/* The functions of a wheel with one thread for tasks note here what they did, in their order. */
 struct calls {
 	char letters[8]; /* s: start, t: task, e: end */
 	atomic_size_t count;
@@ -398,7 +398,7 @@ static struct tw_options noting_options(struct calls *calls, int workers)
 				   .on_thread_end = note_end};
 }
 
-static void thread_of_tasks_tells_the_program_of_its_start_and_its_end(void **state)
+static void thread_of_tasks_calls_the_program_at_its_start_and_its_end(void **state)
 {
 	const struct variant *variant = *state;
 	bool has_pool = variant->workers > 0;
@@ -432,7 +432,7 @@ static void note_end_at_last(void *context, const char *name)
 	atomic_store(&end_is_noted, true);
 }
 
-static void thread_that_ends_its_wheel_tells_the_program_of_its_end(void **state)
+static void thread_that_ends_its_wheel_calls_the_program_at_its_end(void **state)
 {
 	const struct variant *variant = *state;
 	struct calls calls = {0};
@@ -454,7 +454,7 @@ static void thread_that_ends_its_wheel_tells_the_program_of_its_end(void **state
 	assert_true(calls.is_one_thread);
 }
 
-static void without_threads_no_start_and_no_end_is_told(void **state)
+static void without_threads_no_start_and_no_end_is_called(void **state)
 {
 	struct calls calls = {0};
 	struct tw_wheel *wheel = open_wheel(*state, noting_options(&calls, TW_WORKERS_INLINE));
@@ -478,9 +478,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(task_on_the_programs_thread_finds_it_as_it_is_but_not_cancelled),
 	TEST_WITH_THREADS(threads_have_stacks_of_the_size_that_options_say),
 	TEST_EVERYWHERE(too_small_a_stack_is_invalid),
-	TEST_WITH_THREADS(thread_of_tasks_tells_the_program_of_its_start_and_its_end),
-	TEST_WITH_THREADS(thread_that_ends_its_wheel_tells_the_program_of_its_end),
-	TEST_ALONE(without_threads_no_start_and_no_end_is_told),
+	TEST_WITH_THREADS(thread_of_tasks_calls_the_program_at_its_start_and_its_end),
+	TEST_WITH_THREADS(thread_that_ends_its_wheel_calls_the_program_at_its_end),
+	TEST_ALONE(without_threads_no_start_and_no_end_is_called),
 };
 
 TEST_PROGRAM(tests)

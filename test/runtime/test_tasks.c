@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tasks, releases and drain functions are told, and what the calls do that they make. */
+/* Tasks, releases and drain functions get their arguments and make calls. */
 #include "support/test.h"
 
 #include "support/recorder.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the calls in a task answered, for the main thread to judge. */
+/* The calls in a task note their answers here, for the main thread to check. */
 struct answers {
 	enum tw_status flush;
 	enum tw_status wait_idle;
@@ -39,7 +39,7 @@ static void ask_waiting_calls(struct recorder *recorder, const struct tw_task *t
 	answers->poll = tw_poll(wheel, NULL);
 }
 
-/* Waiting for tasks is invalid anywhere; waiting for the owner is what it is. */
+/* Waiting for tasks is invalid anywhere; waiting for the owner must return `expected`. */
 static void assert_answers(struct answers *answers, enum tw_status expected)
 {
 	assert_int_equal(answers->asked, 1);
@@ -51,7 +51,7 @@ static void assert_answers(struct answers *answers, enum tw_status expected)
 	memset(answers, 0, sizeof(*answers));
 }
 
-/* Each task, release and drain function asks. */
+/* Each task, release and drain function makes the calls. */
 static struct recorder *open_asking(const struct variant *variant, struct answers *answers)
 {
 	struct recorder *recorder = recorder_open(variant, 10);
@@ -159,7 +159,7 @@ static void remove_other(struct recorder *recorder, const struct tw_task *task)
 		tw_remove_timer(recorder->wheel, "other", 5);
 }
 
-/* "any", 1, does that to "other", 2, of its tick. */
+/* "any", 1, does that to "other", 2, of the same tick. */
 static struct recorder *open_with_two(const struct variant *variant,
 				      void (*act)(struct recorder *, const struct tw_task *))
 {
@@ -261,7 +261,7 @@ static void set_for_this_moment(struct recorder *recorder, const struct tw_task 
 		tw_set_timer_at(recorder->wheel, "again", 5, VALUE(1), tw_now(recorder->wheel));
 }
 
-/* For ever: but the clock goes on, and the advance returns. */
+/* The timer does so for ever, but the clock goes on and the advance returns. */
 static void timer_that_sets_itself_for_this_moment_keeps_no_advance_from_its_end(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -357,7 +357,7 @@ static void task_that_moves_itself_to_now_for_ever_lets_others_go_on(void **stat
 	recorder_close(recorder);
 }
 
-/* So many that one turn runs no full round of them. */
+/* These are too many for one turn to run a full round of them. */
 static void many_that_rearm_themselves_let_others_go_on(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -402,7 +402,7 @@ static void many_handles_that_rearm_themselves_let_others_go_on(void **state)
 	recorder_close(recorder);
 }
 
-/* So many tasks of one tick that they take several turns. */
+/* A crowd's tasks have one tick and take several turns. */
 enum { CROWD = 6000, REMOVING = 500 };
 
 static void *remove_last_of_crowd(void *argument)
@@ -414,7 +414,7 @@ static void *remove_last_of_crowd(void *argument)
 	return NULL;
 }
 
-/* By a thread of its own: what a task itself gives is applied at once. */
+/* A thread of its own removes it: a task's own call is applied at once. */
 static void have_last_of_crowd_removed(struct recorder *recorder, const struct tw_task *task)
 {
 	pthread_t remover;
@@ -447,7 +447,7 @@ static void drain_and_set_again(struct recorder *recorder, const struct tw_task 
 	tw_set_timer(recorder->wheel, "next", 4, VALUE(3), INTERVAL);
 }
 
-/* Another thread's command, which it has half written while a task calls the wheel. */
+/* Another thread has half written its command while a task calls the wheel. */
 struct half_written {
 	struct command_queue *queue;
 	struct command_cell *cell;
@@ -468,8 +468,7 @@ static void *write_the_other_half(void *argument)
 	return NULL;
 }
 
-/* Another thread has the queue's next cell from here on, and writes it when the caller waits for
- * it. */
+/* Another thread claims the queue's next cell here, and writes it when the caller waits for it. */
 static pthread_t half_begin(struct half_written *half)
 {
 	pthread_t thread;
@@ -637,8 +636,8 @@ static void stop_in_a_release_or_drain_function_stops(void **state)
 	}
 }
 
-static void assert_told(struct recorder *recorder, uintptr_t value, const char *key,
-			tw_duration deadline, tw_duration lateness)
+static void assert_noted(struct recorder *recorder, uintptr_t value, const char *key,
+			 tw_duration deadline, tw_duration lateness)
 {
 	struct event event = event_of(recorder, value);
 
@@ -648,7 +647,7 @@ static void assert_told(struct recorder *recorder, uintptr_t value, const char *
 	assert_int_equal(event.lateness, lateness);
 }
 
-static void release_is_told_key_value_deadline_and_reason(void **state)
+static void release_gets_key_value_deadline_and_reason(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -662,17 +661,17 @@ static void release_is_told_key_value_deadline_and_reason(void **state)
 	settle(recorder);
 	stop_wheel(recorder);
 	assert_released(recorder, 1, TW_REPLACED);
-	assert_told(recorder, 1, "replaced", INTERVAL * 5 + 503, 0);
+	assert_noted(recorder, 1, "replaced", INTERVAL * 5 + 503, 0);
 	assert_released(recorder, 2, TW_REMOVED);
-	assert_told(recorder, 2, "removed", INTERVAL * 6 + 504, 0);
+	assert_noted(recorder, 2, "removed", INTERVAL * 6 + 504, 0);
 	assert_released(recorder, 3, TW_STOPPED);
-	assert_told(recorder, 3, "a stopped timer with a long key", INTERVAL * 7 + 505, 0);
+	assert_noted(recorder, 3, "a stopped timer with a long key", INTERVAL * 7 + 505, 0);
 	assert_released(recorder, 4, TW_STOPPED);
-	assert_told(recorder, 4, "replaced", INTERVAL * 52 + 500, 0);
+	assert_noted(recorder, 4, "replaced", INTERVAL * 52 + 500, 0);
 	recorder_close(recorder);
 }
 
-static void drain_function_is_told_key_value_and_deadline(void **state)
+static void drain_function_gets_key_value_and_deadline(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -682,12 +681,12 @@ static void drain_function_is_told_key_value_and_deadline(void **state)
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	assert_drained(recorder, 1);
-	assert_told(recorder, 1, "any", INTERVAL * 5 + 503, 0);
-	assert_told(recorder, 2, "never", TW_FOREVER, 0);
+	assert_noted(recorder, 1, "any", INTERVAL * 5 + 503, 0);
+	assert_noted(recorder, 2, "never", TW_FOREVER, 0);
 	recorder_close(recorder);
 }
 
-static void execute_is_told_the_deadline_of_the_last_command(void **state)
+static void execute_gets_the_deadline_of_the_last_command(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -696,8 +695,8 @@ static void execute_is_told_the_deadline_of_the_last_command(void **state)
 	set_timer(recorder, "again", 2, INTERVAL * 5);
 	set_timer(recorder, "again", 3, INTERVAL * 3 - 20);
 	pass_ticks(recorder, 9);
-	assert_told(recorder, 1, "moved", INTERVAL * 2 - 10, 10);
-	assert_told(recorder, 3, "again", INTERVAL * 3 - 20, 20);
+	assert_noted(recorder, 1, "moved", INTERVAL * 2 - 10, 10);
+	assert_noted(recorder, 3, "again", INTERVAL * 3 - 20, 20);
 	recorder_close(recorder);
 }
 
@@ -793,9 +792,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),
 	TEST_POOL(stop_on_a_worker_lets_nothing_later_run),
 	TEST_EVERYWHERE(stop_in_a_release_or_drain_function_stops),
-	TEST_EVERYWHERE(release_is_told_key_value_deadline_and_reason),
-	TEST_EVERYWHERE(drain_function_is_told_key_value_and_deadline),
-	TEST_EVERYWHERE(execute_is_told_the_deadline_of_the_last_command),
+	TEST_EVERYWHERE(release_gets_key_value_deadline_and_reason),
+	TEST_EVERYWHERE(drain_function_gets_key_value_and_deadline),
+	TEST_EVERYWHERE(execute_gets_the_deadline_of_the_last_command),
 	TEST_EVERYWHERE(each_drain_has_its_own_function_and_context),
 	TEST_POOL(workers_call_the_users_functions_and_no_other_thread),
 	TEST_ALONE(driving_thread_calls_the_users_functions_when_inline),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who waits for whom: for running tasks, for the owner, for one another. And who does not. */
+/* Calls wait for running tasks, for the owner or for one another; others do not wait. */
 #include "support/test.h"
 
 #include "support/blocked_call.h"
@@ -7,7 +7,7 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include "runtime/ask.h" /* to see a request */
+#include "runtime/ask.h" /* for seeing a request */
 
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A task that lasts a while after it was let go. */
+/* The task lasts a while after its release. */
 static void end_late(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value != VALUE(1))
@@ -24,7 +24,7 @@ static void end_late(struct recorder *recorder, const struct tw_task *task)
 	atomic_store((atomic_int *)recorder->argument, 1);
 }
 
-/* A task, "slow", runs on a worker until it is let go, and a while longer; then *ended is 1. */
+/* A task, "slow", runs on a worker until it is released, and a while longer; then *ended is 1. */
 static struct recorder *open_with_slow_task(const struct variant *variant, atomic_int *ended,
 					    int workers)
 {
@@ -45,7 +45,7 @@ static void run_slow_task(struct recorder *recorder)
 	gate_await(&recorder->gate);
 }
 
-/* Lets the slow task go; it has ended when tw_wait_idle returns. */
+/* Releases the slow task, which has ended when tw_wait_idle returns. */
 static void assert_idle_after_task(struct recorder *recorder)
 {
 	gate_open(&recorder->gate);
@@ -75,9 +75,9 @@ static void wait_idle_after_stop_waits_for_running_tasks(void **state)
 	recorder_close(recorder);
 }
 
-/* What a task does once the main thread waits for it. */
+/* A task acts once the main thread waits for it. */
 struct late {
-	int waiter; /* the system's id of the main thread */
+	int waiter; /* system id of the main thread */
 	void (*act)(struct tw_wheel *);
 };
 
@@ -143,7 +143,7 @@ static void wait_idle_waits_for_what_a_stop_by_a_running_task_releases(void **st
 	recorder_close(recorder);
 }
 
-/* A wait for idleness that has an end. */
+/* A wait for idleness has an end. */
 struct bounded_wait {
 	struct tw_wheel *wheel;
 	tw_duration deadline;
@@ -175,7 +175,7 @@ static void wait_idle_until_ends_when_its_deadline_comes(void **state)
 	blocked_call_end(&call);
 	assert_status(wait.status, TW_TIMED_OUT);
 	assert_int_equal(atomic_load(&ended), 0);
-	/* What it has left behind holds up nobody. */
+	/* What it has left behind delays no other call. */
 	assert_idle_after_task(recorder);
 	recorder_close(recorder);
 }
@@ -228,7 +228,7 @@ static void *wait_idle_from_thread(void *wheel)
 	return VALUE(tw_wait_idle(wheel));
 }
 
-/* The task hangs in the owner, which so answers nobody, on either clock of the system. */
+/* The task hangs in the owner, which therefore answers no call, on either clock of the system. */
 static void wait_idle_until_ends_also_while_the_owner_hangs(void **state)
 {
 	static const enum tw_clock clocks[] = {TW_CLOCK_MONOTONIC, TW_CLOCK_BOOTTIME};
@@ -431,7 +431,7 @@ static void threads_that_drive_one_wheel_take_turns(void **state)
 	recorder_close(recorder);
 }
 
-/* Sets and moves without a pause, until it is told to end. */
+/* A producer sets and moves without a pause, until it is stopped. */
 struct producer {
 	struct tw_wheel *wheel;
 	atomic_bool *end;
@@ -450,7 +450,7 @@ static void *produce(void *argument)
 	return NULL;
 }
 
-/* Lets the producers go on meanwhile. */
+/* Gives the producers time to go on. */
 static void release_slowly(void *context, const struct tw_task *task, enum tw_reason reason)
 {
 	(void)context;
@@ -507,7 +507,7 @@ static void wait_idle_waits_for_a_crowd_that_later_ticks_overtake(void **state)
 	tw_destroy(wheel);
 }
 
-/* Two tasks of one tick: the first ends once a flush has been asked for, the second once the main
+/* Two tasks have one tick: the first ends once a flush has been asked for, the second once the main
  * thread has looked. */
 struct two_tasks {
 	sem_t first_begun;
@@ -583,7 +583,7 @@ static void pass_the_gate(void *gate)
 	gate_pass(gate);
 }
 
-/* It comes when the turn's own look at advances is over. */
+/* The advance comes when the turn has finished its own look at advances. */
 static void advance_that_comes_while_a_task_runs_moves_the_clock(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);

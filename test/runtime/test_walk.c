@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps of a walk by themselves, so small that hardly one ends where a bucket of a larger or a
- * smaller index does. test_walks.c has the calls.
+ * Steps of a walk are tested alone, so small that hardly one ends where a bucket of a larger or a
+ * smaller index does. test_walks.c tests the calls.
  */
 #include "support/test.h"
 
@@ -13,20 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys that stay, and keys that come and go all at once: the index grows and shrinks by several
- * times, and what was told shares buckets with what was not. */
+/* Rocks are keys that stay, and water comes and goes all at once: the index grows and shrinks by
+ * several times, and visited keys share buckets with others. */
 enum { ROCKS = TEST_SHARE_OF(300), WATER = 20 * ROCKS, KEYS = ROCKS + WATER };
-enum { FEW = 2 }; /* timers that a step has room for, but where a bucket has more */
+enum { FEW = 2 }; /* timers a step has room for, unless a bucket has more */
 
 struct shore {
-	struct pending pending; /* its index alone */
+	struct pending pending; /* only its index is used */
 	struct handle_table handles;
 	struct timer_store store;
 	struct timer_bin bin;
 	struct random random;
 	bool is_high;
 	struct keyed_timer *timers[KEYS];
-	unsigned char told[KEYS];
+	unsigned char visits[KEYS];
 };
 
 static void shore_add(struct shore *shore, uint32_t first, uint32_t end)
@@ -97,14 +97,14 @@ static void shore_step(struct shore *shore, struct walk *walk)
 		memcpy(&key, timer->key, sizeof(key));
 		assert_true(key < KEYS && timer->value == VALUE(key) && timer->deadline == key);
 		/* Water that comes again has another hash here. */
-		assert_true(++shore->told[key] == 1 || key >= ROCKS);
+		assert_true(++shore->visits[key] == 1 || key >= ROCKS);
 	}
 	if (walk->count > 0)
 		walk->room = walk->room_needed = FEW;
 	assert_true(walk_grow(walk));
 }
 
-static void keys_that_stay_are_told_once_while_the_index_grows_and_shrinks(void **state)
+static void keys_that_stay_are_visited_once_while_the_index_grows_and_shrinks(void **state)
 {
 	struct shore *shore = shore_open();
 	struct walk walk;
@@ -119,7 +119,7 @@ static void keys_that_stay_are_told_once_while_the_index_grows_and_shrinks(void 
 	}
 	walk_destroy(&walk);
 	for (size_t key = 0; key < ROCKS; key++)
-		assert_int_equal(shore->told[key], 1);
+		assert_int_equal(shore->visits[key], 1);
 	assert_true(steps > ROCKS / 4);
 	shore_close(shore);
 }
@@ -151,7 +151,7 @@ static void step_looks_at_no_more_than_some_empty_buckets(void **state)
 	static struct keyed_timer *timers[TIMERS];
 	struct shore *shore = shore_open();
 	struct walk walk;
-	size_t told = 0;
+	size_t visits = 0;
 	int empty_steps = 0;
 
 	(void)state;
@@ -165,11 +165,11 @@ static void step_looks_at_no_more_than_some_empty_buckets(void **state)
 	while (walk.position != WALK_END) {
 		walk_step(&walk, &shore->pending, &shore->handles);
 		assert_true(walk_grow(&walk));
-		told += walk.count;
+		visits += walk.count;
 		empty_steps += walk.count == 0;
 	}
 	walk_destroy(&walk);
-	assert_int_equal(told, TIMERS);
+	assert_int_equal(visits, TIMERS);
 	assert_true(empty_steps >= TIMERS / 2 / LOOKS_MOST);
 	for (uint32_t i = 0; i < TIMERS; i++) {
 		timer_index_remove(&shore->pending.index, timers[i]);
@@ -204,19 +204,19 @@ static void shore_forget_handles(struct shore *shore, struct handle **handles, s
 		continue;
 }
 
-/* Walks, and returns the number of steps. `*told` becomes the number of handles visited. */
-static size_t shore_walk(struct shore *shore, size_t *told)
+/* Walks, and returns the number of steps. `*visits` becomes the number of handles visited. */
+static size_t shore_walk(struct shore *shore, size_t *visits)
 {
 	struct walk walk;
 	size_t steps = 0;
 
-	*told = 0;
+	*visits = 0;
 	assert_true(walk_init(&walk));
 	for (; walk.position != WALK_END; steps++) {
 		walk_step(&walk, &shore->pending, &shore->handles);
 		assert_true(walk_grow(&walk));
 		for (size_t i = 0; i < walk.count; i++)
-			*told += walk.timers[i].key == NULL;
+			*visits += walk.timers[i].key == NULL;
 	}
 	walk_destroy(&walk);
 	return steps;
@@ -228,19 +228,19 @@ static void walk_takes_no_step_for_handles_that_are_gone_and_trimmed(void **stat
 {
 	static struct handle *handles[HANDLES];
 	struct shore *shore = shore_open();
-	size_t told;
+	size_t visits;
 
 	(void)state;
 	shore_remove(shore, 0, ROCKS);
 	shore_add_handles(shore, handles, 1);
-	assert_int_equal(shore_walk(shore, &told), 1);
-	assert_int_equal(told, 1);
+	assert_int_equal(shore_walk(shore, &visits), 1);
+	assert_int_equal(visits, 1);
 	shore_add_handles(shore, handles + 1, HANDLES - 1);
-	assert_true(shore_walk(shore, &told) > 100);
-	assert_int_equal(told, HANDLES);
+	assert_true(shore_walk(shore, &visits) > 100);
+	assert_int_equal(visits, HANDLES);
 	shore_forget_handles(shore, handles, 1, HANDLES - 1);
-	assert_int_equal(shore_walk(shore, &told), 1);
-	assert_int_equal(told, 2);
+	assert_int_equal(shore_walk(shore, &visits), 1);
+	assert_int_equal(visits, 2);
 	shore_add(shore, 0, ROCKS);
 	shore_close(shore);
 }
@@ -250,37 +250,37 @@ static void step_looks_at_no_more_than_some_handles_of_other_pending_sets(void *
 	enum { LOOKS_MOST = 2200 };
 	static struct handle *handles[HANDLES];
 	struct shore *shore = shore_open();
-	size_t told;
+	size_t visits;
 
 	(void)state;
 	shore_add_handles(shore, handles, HANDLES);
 	shore->pending.number++;
-	assert_true(shore_walk(shore, &told) > HANDLES / LOOKS_MOST);
-	assert_int_equal(told, 0);
+	assert_true(shore_walk(shore, &visits) > HANDLES / LOOKS_MOST);
+	assert_int_equal(visits, 0);
 	shore_close(shore);
 }
 
-static void handles_are_told_while_another_thread_has_the_lock_of_their_memory(void **state)
+static void handles_are_visited_while_another_thread_has_the_lock_of_their_memory(void **state)
 {
 	static struct handle *handles[HANDLES];
 	struct shore *shore = shore_open();
-	size_t told;
+	size_t visits;
 
 	(void)state;
 	shore_add_handles(shore, handles, HANDLES);
 	shore_forget_handles(shore, handles, 1, HANDLES - 1);
 	pthread_mutex_lock(&shore->handles.slab.lock);
-	(void)shore_walk(shore, &told);
+	(void)shore_walk(shore, &visits);
 	pthread_mutex_unlock(&shore->handles.slab.lock);
-	assert_int_equal(told, 2);
+	assert_int_equal(visits, 2);
 	shore_close(shore);
 }
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(walk_takes_no_step_for_handles_that_are_gone_and_trimmed),
 	cmocka_unit_test(step_looks_at_no_more_than_some_handles_of_other_pending_sets),
-	cmocka_unit_test(handles_are_told_while_another_thread_has_the_lock_of_their_memory),
-	cmocka_unit_test(keys_that_stay_are_told_once_while_the_index_grows_and_shrinks),
+	cmocka_unit_test(handles_are_visited_while_another_thread_has_the_lock_of_their_memory),
+	cmocka_unit_test(keys_that_stay_are_visited_once_while_the_index_grows_and_shrinks),
 	cmocka_unit_test(walk_of_nothing_ends_soon),
 	cmocka_unit_test(step_looks_at_no_more_than_some_empty_buckets),
 };

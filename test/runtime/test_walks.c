@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tw_each: all that is pending, as it is told; and each timer that stays is told once, whatever
- * becomes of the others, and of the index and the memory, between two steps of the walk.
+ * tw_each visits all pending timers with what is known of each. A timer that stays is visited once,
+ * whatever becomes of the others, and of the index and the memory, between two steps of the walk.
  */
 #include "support/test.h"
 
@@ -22,11 +22,11 @@ enum {
 	LONG_KEY = 40000
 };
 
-/* ---- What is told ---- */
+/* ---- Contents of a visit ---- */
 
 struct seen {
 	size_t count;
-	size_t most; /* visits that are wanted; 0: all */
+	size_t most; /* visits wanted; 0 means all */
 	struct tw_pending_timer timers[16];
 	char keys[16][16];
 };
@@ -81,7 +81,7 @@ static void assert_by_handle(const struct tw_pending_timer *timer, struct tw_tim
 	assert_int_equal(timer->period, period);
 }
 
-static void each_timer_is_told_with_all_there_is_to_know(void **state)
+static void each_timer_is_visited_with_all_its_fields(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -124,7 +124,7 @@ static void each_timer_is_told_with_all_there_is_to_know(void **state)
 	recorder_close(recorder);
 }
 
-static void what_is_not_pending_is_not_told(void **state)
+static void timers_that_are_not_pending_are_not_visited(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -169,8 +169,8 @@ static int note_long(void *context, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-/* Longer than what a step has room for at first. */
-static void long_keys_are_told_whole(void **state)
+/* The keys are longer than a step has room for at first. */
+static void long_keys_are_visited_whole(void **state)
 {
 	enum { MANY = 20 };
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -192,7 +192,7 @@ static void long_keys_are_told_whole(void **state)
 	recorder_close(recorder);
 }
 
-/* ---- What changes meanwhile ---- */
+/* ---- Changes during a walk ---- */
 
 /* The first STAYING keys and handles are there throughout, the others come and go. */
 struct crowd {
@@ -259,7 +259,7 @@ static void move_one_that_stays(struct crowd *crowd)
 			      TW_OK);
 }
 
-/* First many come, for which the index grows; then they go. One that has gone comes again. */
+/* Adds many, for which the index grows, then removes them. One that has gone comes again. */
 static void change_crowd(struct crowd *crowd)
 {
 	move_one_that_stays(crowd);
@@ -294,7 +294,7 @@ static uint32_t crowd_count(struct crowd *crowd, const struct tw_pending_timer *
 	return number;
 }
 
-static void assert_all_that_stayed_were_told(const struct crowd *crowd)
+static void assert_all_that_stayed_were_visited(const struct crowd *crowd)
 {
 	for (uint32_t i = 0; i < STAYING; i++) {
 		assert_int_equal(crowd->key_visits[i], 1);
@@ -311,7 +311,7 @@ static int count_and_change(void *context, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-static void those_that_stay_are_told_once_while_others_come_and_go(void **state)
+static void those_that_stay_are_visited_once_while_others_come_and_go(void **state)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = variant_options(variant, (struct tw_options){0});
@@ -322,18 +322,18 @@ static void those_that_stay_are_told_once_while_others_come_and_go(void **state)
 	crowd = crowd_open(wheel);
 	crowd->may_advance = true;
 	assert_status(tw_each(wheel, count_and_change, crowd), TW_OK);
-	assert_all_that_stayed_were_told(crowd);
+	assert_all_that_stayed_were_visited(crowd);
 	assert_true(crowd->came > 2 * STAYING && crowd->gone > 2 * STAYING);
 	tw_destroy(wheel);
 	free(crowd);
 }
 
-/* ---- Beside other threads ---- */
+/* ---- Other threads ---- */
 
 struct neighbour {
 	struct tw_wheel *wheel;
 	atomic_bool *is_over;
-	uint32_t first; /* of its keys */
+	uint32_t first; /* number of its first key */
 };
 
 static void *set_and_remove(void *argument)
@@ -363,7 +363,7 @@ static int count_visit(void *context, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-static void those_that_stay_are_told_once_beside_threads_that_set_and_remove(void **state)
+static void those_that_stay_are_visited_once_beside_threads_that_set_and_remove(void **state)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = variant_options(variant, (struct tw_options){0});
@@ -384,7 +384,7 @@ static void those_that_stay_are_told_once_beside_threads_that_set_and_remove(voi
 		memset(crowd->key_visits, 0, sizeof(crowd->key_visits));
 		memset(crowd->handle_visits, 0, sizeof(crowd->handle_visits));
 		assert_status(tw_each(wheel, count_visit, crowd), TW_OK);
-		assert_all_that_stayed_were_told(crowd);
+		assert_all_that_stayed_were_visited(crowd);
 	}
 	atomic_store(&is_over, true);
 	for (int i = 0; i < 2; i++)
@@ -393,7 +393,7 @@ static void those_that_stay_are_told_once_beside_threads_that_set_and_remove(voi
 	free(crowd);
 }
 
-/* ---- From anywhere ---- */
+/* ---- Callers ---- */
 
 static int count_one(void *count, const struct tw_pending_timer *timer)
 {
@@ -437,7 +437,7 @@ static void walk_in_task(struct recorder *recorder, const struct tw_task *task)
 	assert(tw_each(recorder->wheel, count_one, recorder->argument) == TW_OK);
 }
 
-/* Its own timer has left by then; what it has just set is there. */
+/* Its own timer has left by then, and the one it has just set is there. */
 static void task_may_walk(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -529,12 +529,12 @@ static void bad_arguments_are_refused(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(each_timer_is_told_with_all_there_is_to_know),
-	TEST_EVERYWHERE(what_is_not_pending_is_not_told),
+	TEST_EVERYWHERE(each_timer_is_visited_with_all_its_fields),
+	TEST_EVERYWHERE(timers_that_are_not_pending_are_not_visited),
 	TEST_EVERYWHERE(visit_that_answers_0_is_the_last),
-	TEST_EVERYWHERE(long_keys_are_told_whole),
-	TEST_EVERYWHERE(those_that_stay_are_told_once_while_others_come_and_go),
-	TEST_EVERYWHERE(those_that_stay_are_told_once_beside_threads_that_set_and_remove),
+	TEST_EVERYWHERE(long_keys_are_visited_whole),
+	TEST_EVERYWHERE(those_that_stay_are_visited_once_while_others_come_and_go),
+	TEST_EVERYWHERE(those_that_stay_are_visited_once_beside_threads_that_set_and_remove),
 	TEST_EVERYWHERE(visit_may_walk_too),
 	TEST_EVERYWHERE(task_may_walk),
 	TEST_EVERYWHERE(walk_ends_where_the_wheel_is_stopped),

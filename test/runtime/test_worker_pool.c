@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Door 2 on its own: each job is done once, a slow one holds up only the worker that does it, and
- * who waits waits for what was submitted before and for nothing else.
+ * The worker pool is tested alone. Each job is done once; a slow one delays only its worker; a wait
+ * ends after the jobs submitted before it, and waits for no others.
  */
 #include "support/test.h"
 
@@ -26,8 +26,8 @@ struct task {
 	struct fixture *fixture;
 	atomic_int times_run;
 	atomic_int times_released;
-	void (*run)(struct task *); /* NULL: nothing more is done */
-	sem_t gate;                 /* of one that block() holds up */
+	void (*run)(struct task *); /* or NULL */
+	sem_t gate;                 /* block() waits at it */
 };
 
 struct fixture {
@@ -39,10 +39,10 @@ struct fixture {
 	struct job_target target;
 	struct worker_pool *pool;
 	struct job_batches batches;
-	atomic_size_t begun; /* of those that wait at a gate */
+	atomic_size_t begun; /* tasks that wait at a gate */
 	atomic_size_t done;
 	atomic_bool flag;
-	atomic_size_t done_before; /* the marked job */
+	atomic_size_t done_before; /* before the marked job */
 	size_t size;
 	struct task *tasks;
 };
@@ -67,7 +67,7 @@ static void release(void *context, const struct tw_task *tw_task, enum tw_reason
 	atomic_fetch_add(&fixture->done, 1);
 }
 
-/* With so many workers at the start, and at most. */
+/* Opens a pool with `workers` workers at the start, and at most `most`. */
 static void fixture_open_growing(struct fixture *fixture, int workers, int most, size_t size)
 {
 	struct tw_options options = {.workers = workers,
@@ -183,7 +183,7 @@ static void pass_gate(struct task *task)
 		continue;
 }
 
-/* The task waits until it is let go. */
+/* The task waits until it is released. */
 static void block(struct fixture *fixture, size_t number)
 {
 	fixture->tasks[number].run = pass_gate;
@@ -208,7 +208,7 @@ static void fixture_open_blocked(struct fixture *fixture, int workers, size_t si
 	block(fixture, number);
 }
 
-/* Waits for all jobs, each of which must have been run once. */
+/* Waits for all jobs; each must have run once. */
 static void finish(struct fixture *fixture)
 {
 	worker_pool_wait(fixture->pool);
@@ -216,7 +216,7 @@ static void finish(struct fixture *fixture)
 	fixture_close(fixture);
 }
 
-/* Walks over one batch, whose jobs must be those from `number` on; answers how many. */
+/* Walks over one batch, whose jobs must be those from `number` on; returns their number. */
 static size_t assert_batch(struct fixture *fixture, struct timer *first, size_t number)
 {
 	size_t size = 0;
@@ -294,7 +294,7 @@ static void jobs_of_many_submissions_are_done_once(void **state)
 	}
 }
 
-/* So that each of them finds the workers asleep, or about to be. */
+/* Each job finds the workers asleep, or about to sleep. */
 static void jobs_submitted_one_by_one_are_done_each_before_the_next(void **state)
 {
 	(void)state;
@@ -396,7 +396,8 @@ static void slow_job_holds_up_nothing_but_its_worker(void **state)
 	}
 }
 
-/* Runs `jobs` jobs on the fixture's 8 workers, of which 7 are blocked, one every `stride` jobs. */
+/* Runs `jobs` jobs on the fixture's 8 workers. One every `stride` jobs blocks, until 7 workers are
+ * blocked. */
 static void block_7_workers(struct fixture *fixture, size_t jobs, size_t stride)
 {
 	fixture->size = jobs;
@@ -413,7 +414,7 @@ static void block_7_workers(struct fixture *fixture, size_t jobs, size_t stride)
 	assert_each_was_run_once(fixture);
 }
 
-/* Again and again with the same pool, whose workers sleep in between: all must be woken to help. */
+/* One pool does this repeatedly, and its workers sleep in between: all must be woken to help. */
 static void rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked(void **state)
 {
 	struct fixture fixture;
@@ -447,7 +448,7 @@ static void note_when(struct task *task)
 }
 
 /*
- * One worker is blocked by the first job of a batch, the other only looks at the rest of it once
+ * One worker is blocked by the first job of a batch; the other looks at the rest of it only once
  * there is a crowd of later batches.
  */
 static void rest_of_a_batch_comes_before_a_crowd(void)
@@ -482,7 +483,7 @@ static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
 		rest_of_a_batch_comes_before_a_crowd();
 }
 
-/* All the fixture's jobs at once, each of which waits. */
+/* Submits all the fixture's jobs at once; each blocks. */
 static void block_all(struct fixture *fixture)
 {
 	for (size_t number = 0; number < fixture->size; number++)
@@ -491,7 +492,7 @@ static void block_all(struct fixture *fixture)
 	submit(fixture);
 }
 
-/* Waits for the flag; after 20 seconds it has waited in vain, and lets the test go on. */
+/* Waits for the flag, for 20 seconds at most, and then ends the wait so that the test goes on. */
 static void wait_for_flag(struct task *task)
 {
 	int64_t start = wall_clock();
@@ -508,7 +509,7 @@ static void set_flag(struct task *task)
 	atomic_store(&task->fixture->flag, true);
 }
 
-/* Also those that lie behind a blocked one on a batch, of which there are 30. */
+/* Some of the 30 jobs lie behind a blocked one on a batch. */
 static void pool_grows_while_all_workers_are_blocked_and_jobs_wait(void **state)
 {
 	struct fixture fixture;
@@ -547,7 +548,7 @@ static void pool_grows_also_for_what_was_just_being_laid_out_when_it_looked(void
 	}
 }
 
-static void pool_has_at_most_so_many_workers(void **state)
+static void pool_has_at_most_max_workers(void **state)
 {
 	(void)state;
 	for (int most = 1; most <= 4; most++) {
@@ -556,7 +557,7 @@ static void pool_has_at_most_so_many_workers(void **state)
 		fixture_open_growing(&fixture, 1, most, 40);
 		block_all(&fixture);
 		WAIT_UNTIL(atomic_load(&fixture.begun) == (size_t)most);
-		/* Another five patiences. */
+		/* This is another five patiences. */
 		wait_for(25000000);
 		let_all_go(&fixture);
 		assert_each_was_run_once(&fixture);
@@ -591,14 +592,14 @@ static void compute_until_flag(struct task *task)
 
 enum { ROOM_TO_GROW = 16 };
 
-/* What this program could have had of the processors, and has not. */
+/* Returns the processor time that this program could have had and has not. */
 static int64_t processor_time_lacked(int processors)
 {
 	return wall_clock() * processors - clock_read_real(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /*
- * The pool has as many workers as processors, and jobs that compute for 30 patiences. Answers
+ * The pool has as many workers as processors, and jobs that compute for 30 patiences. Returns
  * whether it started ten others, although the workers had all but 15 % of a processor. To start one
  * they must have lacked nearly half of one for a patience.
  */
@@ -660,7 +661,7 @@ static uint64_t tasks_ended(struct fixture *fixture)
 
 enum { MANY_WORKERS = 64 };
 
-/* That many workers have done a job each, which makes so many in all. */
+/* Runs a job on each of MANY_WORKERS workers; `jobs` jobs have begun in all by then. */
 static void have_many_workers(struct fixture *fixture, uint64_t jobs)
 {
 	block_all(fixture);
@@ -670,7 +671,7 @@ static void have_many_workers(struct fixture *fixture, uint64_t jobs)
 	assert_int_equal(stats_of(fixture).workers_most, MANY_WORKERS);
 }
 
-/* It looks at what they counted all the while, also when another takes it over. */
+/* Counts of the ended workers must stay, also when another worker takes one over. */
 static bool only_two_are_left(struct fixture *fixture)
 {
 	assert_int_equal(tasks_ended(fixture), MANY_WORKERS);
@@ -678,8 +679,8 @@ static bool only_two_are_left(struct fixture *fixture)
 	return stats_of(fixture).workers == 2;
 }
 
-/* Gives later threads stacks so large that libc keeps but a few of them for others, whatever
- * `ulimit -s` says. */
+/* Gives later threads stacks so large that libc keeps only a few for reuse, whatever `ulimit -s`
+ * says. */
 static void set_large_stacks(void)
 {
 	pthread_attr_t attributes;
@@ -690,14 +691,14 @@ static void set_large_stacks(void)
 	pthread_attr_destroy(&attributes);
 }
 
-/* What the pool keeps for those that ended, and the system for their threads. */
+/* Allows what the pool keeps for ended workers, and the system for their threads. */
 static bool memory_is_back(long resident, long mapped, long peak)
 {
 	return resident_memory() - resident <= 512 << 10 &&
 	       mapped_memory() - mapped <= (peak - mapped) / 4;
 }
 
-/* And those that are needed again sit where they sat. */
+/* Workers that are needed again reuse the same places. */
 static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void **state)
 {
 	struct fixture fixture;
@@ -724,7 +725,7 @@ static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void
 
 /*
  * One worker, blocked by the first job, has a crowd waiting in one lane and then one marked job in
- * the other. Answers how many of the crowd were done before that.
+ * the other. Returns how many of the crowd were done before that.
  */
 static size_t overtaken_by(enum job_lane marked_lane, enum job_lane crowded_lane)
 {
@@ -785,7 +786,7 @@ static void wait_for_pool(void *pool)
 	worker_pool_wait(pool);
 }
 
-/* It sleeps, and not for a moment: it is where it waits. */
+/* The waiter sleeps where it waits, and not for a moment. */
 static void waiter_falls_asleep(struct blocked_call *waiter)
 {
 	int looks = 0;
@@ -827,7 +828,7 @@ static void wait_ends_after_the_jobs_submitted_before(void **state)
 	finish(&fixture);
 }
 
-/* Several times, so that each wait group has its turn. */
+/* Each wait group has its turn. */
 static void wait_does_not_wait_for_jobs_submitted_later(void **state)
 {
 	enum { TURNS = 5 };
@@ -854,7 +855,7 @@ static void wait_does_not_wait_for_jobs_submitted_later(void **state)
 }
 
 /* A later job ends before the one that they wait for, so that they wake and must go on waiting. */
-static void all_who_wait_are_let_go_together(void **state)
+static void all_waiters_return_together(void **state)
 {
 	struct fixture fixture;
 	struct blocked_call waiters[WAITERS];
@@ -875,7 +876,8 @@ static void all_who_wait_are_let_go_together(void **state)
 	finish(&fixture);
 }
 
-/* Each begins to wait after another job, of which none is done; they end one after the other. */
+/* Each begins to wait after another job, and none of these is done; the waits end one after the
+ * other. */
 static void waits_that_overlap_do_not_wait_for_each_others_jobs(void **state)
 {
 	struct fixture fixture;
@@ -899,7 +901,7 @@ static void waits_that_overlap_do_not_wait_for_each_others_jobs(void **state)
 	finish(&fixture);
 }
 
-/* Of the overlapping waits the later one has its own jobs done first. */
+/* The later of two overlapping waits has its own jobs done first. */
 static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
 {
 	struct fixture fixture;
@@ -922,7 +924,7 @@ static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
 	finish(&fixture);
 }
 
-/* More than there are wait groups, with a job before each. */
+/* There are more waits than wait groups, with a job before each. */
 static void any_number_may_wait_at_a_time(void **state)
 {
 	enum { MANY = 270 };
@@ -978,7 +980,7 @@ struct stream {
 	atomic_uint broken;
 };
 
-/* Waits again and again; all that was submitted before must be done then. */
+/* Waits repeatedly; all jobs submitted before must be done then. */
 static void *wait_and_look(void *argument)
 {
 	struct stream *stream = argument;
@@ -1073,7 +1075,7 @@ static void destroy_waits_until_all_jobs_are_done(void **state)
 /*
  * The first job of a batch waits for its last, so another worker must do that one. The workers have
  * been woken together: while one lays the last batch out, the other looks whether it may leave. A
- * machine that has other things to do is slow at this, and does it less often.
+ * busy machine is slow at this, and does it less often.
  */
 static void no_worker_leaves_while_a_job_may_need_it(void **state)
 {
@@ -1123,7 +1125,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(rest_of_a_batch_is_done_before_a_crowd_of_later_ones),
 	cmocka_unit_test(pool_grows_while_all_workers_are_blocked_and_jobs_wait),
 	cmocka_unit_test(pool_grows_also_for_what_was_just_being_laid_out_when_it_looked),
-	cmocka_unit_test(pool_has_at_most_so_many_workers),
+	cmocka_unit_test(pool_has_at_most_max_workers),
 	cmocka_unit_test(pool_does_not_grow_while_its_workers_compute),
 	cmocka_unit_test(jobs_that_compute_for_ever_do_not_keep_the_others_waiting),
 	cmocka_unit_test(job_may_need_another_that_only_one_more_worker_can_do),
@@ -1134,7 +1136,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(wait_of_an_idle_pool_returns_at_once),
 	cmocka_unit_test(wait_ends_after_the_jobs_submitted_before),
 	cmocka_unit_test(wait_does_not_wait_for_jobs_submitted_later),
-	cmocka_unit_test(all_who_wait_are_let_go_together),
+	cmocka_unit_test(all_waiters_return_together),
 	cmocka_unit_test(waits_that_overlap_do_not_wait_for_each_others_jobs),
 	cmocka_unit_test(wait_ends_after_the_jobs_of_earlier_waits_too),
 	cmocka_unit_test(any_number_may_wait_at_a_time),
