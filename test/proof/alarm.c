@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An alarm's word, under the owner's own code: one alarm, the owner, a worker, and two threads that
- * set, stop or destroy it. Bounds:
+ * This harness runs the owner's own code on an alarm's word: one alarm, the owner, a worker, and
+ * two threads that set, stop or destroy it. Bounds:
  *
- *   FIRST, SECOND   what one thread does, one after the other: DO_NOTHING, DO_SET_SOONER,
- *                   DO_SET_LATER, DO_STOP, DO_DESTROY or DO_CLOSE (the last that is done with it)
- *   THIRD           what the other does
+ *   FIRST, SECOND   calls that one thread makes in turn: DO_NOTHING, DO_SET_SOONER, DO_SET_LATER,
+ *                   DO_STOP, DO_DESTROY or DO_CLOSE (the last call on the alarm)
+ *   THIRD           the other thread's call
  *   ARMED_BEFORE    1: the alarm is set, and in the wheel, when they begin
  *   PLACE           IN_WHEEL, or IN_POOL: it has been handed over by then
- *   ROUNDS          of the owner, while the others run; each is a tick
+ *   ROUNDS          the owner's rounds while the others run; each is a tick
  *
- * The alarm goes to free() of the model, so GenMC reports what looks at it after that. Its argument
- * is plain memory: a run that goes on, or begins, when a destroy has come back is a race, and so is
- * one beside or after a stop that was answered TW_OK or TW_NOT_FOUND, where no set can come after
- * that stop. No run comes before its tick. When all threads are done, the main thread is owner and
- * worker for some ticks more; then an alarm that was destroyed or closed must be freed, after its
- * one call of the close's function, which no run may come beside or after. Any other must be
- * unarmed, and its runs and the stops that took one back, together, as many as the times that it
- * was armed: at most once for each set, and at least once for the sets that come between two stops
- * of the same thread, before its first, or after its last.
+ * The alarm goes to the model's free(), so GenMC reports later accesses. Its argument is plain
+ * memory: a run that goes on, or begins, after a destroy has returned is a race, and so is one
+ * during or after a stop that returned TW_OK or TW_NOT_FOUND, if no set can come after that stop.
+ * No run comes before its tick. When all threads have ended, the main thread is owner and worker
+ * for some more ticks. Then an alarm that was destroyed or closed must have been freed, after its
+ * one call of the close's function, and no run may come during or after that call. Any other must
+ * be unarmed. Its runs and the stops that cancelled one are together as many as the times that it
+ * was armed: at most once for each set, and at least once for the sets between two stops of one
+ * thread, before its first, or after its last.
  */
 #include <assert.h>
 #include <genmc.h>
@@ -73,7 +73,7 @@ static _Atomic(struct alarm *) in_pool;
 static atomic_int now;
 static int freed;
 
-/* ---- What the sources call ---- */
+/* ---- Calls from the sources ---- */
 
 void *slab_take(struct slab *slab)
 {
@@ -125,7 +125,7 @@ bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duratio
 uint64_t wheel_now(const struct wheel *wheel)
 {
 	(void)wheel;
-	/* relaxed: the owner's own. */
+	/* relaxed: only the owner writes it. */
 	return (uint64_t)atomic_load_explicit(&now, memory_order_relaxed);
 }
 
@@ -152,12 +152,13 @@ void pending_remove_without_key(struct pending *pending, struct timer *timer)
 
 /* ---- The argument ---- */
 
-/* Plain: a run writes to it, and a destroy that has come back. */
+/* A run writes to these plain variables, and so does a destroy that has returned. */
 static int runs;
 static bool is_destroyed;
-/* Calls of the function that a close was given; plain. */
+/* This counts calls of a close's function; it is plain. */
 static int closings;
-/* By the thread, plain as well: its stop has come back, and no run is to come, nor under way. */
+/* A thread's flag says that its stop has returned and no run is to come or under way; it is
+ * plain. */
 static bool is_over[2];
 
 static void argument_run(void *argument)
@@ -176,7 +177,7 @@ static void argument_closed(void *argument)
 
 /* ---- Owner and worker ---- */
 
-/* release: as the unlock in worker_pool_submit(); pairs with worker_turn(). */
+/* release: like the unlock in worker_pool_submit(); pairs with worker_turn(). */
 static void pool_submit(struct alarm *due, enum timer_job job)
 {
 	due->timer.job = (uint8_t)job;
@@ -195,7 +196,7 @@ static void owner_take_due(void)
 
 	if (!due || !wheel_is_due(NULL, &due->timer))
 		return;
-	/* As owner_expire(): out of the wheel, then it is asked. */
+	/* The alarm leaves the wheel before it is asked, as in owner_expire(). */
 	owner_unplace(&owner, &due->timer);
 	timer_set_place(&due->timer, TIMER_AWAY);
 	if (owner_claim_alarm(&owner, due))
@@ -210,7 +211,7 @@ static void owner_turn(void)
 	owner_take_due();
 }
 
-/* As job_finish_alarm() does it. */
+/* Does what job_finish_alarm() does. */
 static void worker_turn(void)
 {
 	/* acquire: pairs with pool_submit(). */
@@ -220,7 +221,7 @@ static void worker_turn(void)
 
 	if (!due)
 		return;
-	/* relaxed: a clock; not before what the owner saw. */
+	/* relaxed: a clock; at least the owner's time. */
 	tick = (uint64_t)atomic_load_explicit(&now, memory_order_relaxed);
 	if (due->timer.job == TIMER_CLOSE) {
 		alarm_function(due)(due->timer.value);
@@ -238,7 +239,7 @@ static void worker_turn(void)
 
 /* ---- Threads ---- */
 
-/* Stops that took a run back, by the thread. */
+/* This counts a thread's stops that cancelled a run. */
 static int taken[2];
 
 static bool is_set(enum event event)
@@ -270,7 +271,7 @@ static void alarm_do_destroy(void)
 	is_destroyed = true;
 }
 
-/* is_last: no set can come after it. */
+/* With is_last, no set can come after this. */
 static void alarm_do(enum event event, int thread, bool is_last)
 {
 	struct alarm_table *table = &owner.out.alarms;
@@ -328,8 +329,8 @@ static int count_of(enum event event)
 	return (FIRST == event) + (SECOND == event) + (THIRD == event);
 }
 
-/* How often it was armed, at least: a set after a stop of its thread arms it anew, or finds that
- * the other thread has. */
+/* Returns a lower bound of how often it was armed: a set after a stop of its thread arms it, or
+ * finds that the other thread has. */
 static int armed_at_least(void)
 {
 	bool is_armed = ARMED_BEFORE;
@@ -353,16 +354,16 @@ static void judge(void)
 	int sets = ARMED_BEFORE + count_of(DO_SET_SOONER) + count_of(DO_SET_LATER);
 	int ended = runs + taken[0] + taken[1];
 
-	/* What was armed ran, or was taken back, not both. */
+	/* Each armed run either happened or was cancelled. */
 	assert(ended <= sets);
 	assert(freed == count_of(DO_DESTROY) + count_of(DO_CLOSE));
 	assert(closings == count_of(DO_CLOSE));
 	assert(!alarm_table_is_closing(&owner.out.alarms));
 	if (freed > 0)
 		return;
-	/* All its ticks are over. */
+	/* All its ticks have passed. */
 	assert(!(alarm_word(alarm) & ARMED));
-	/* Whatever came first: a set that no stop took back has its run. */
+	/* In any order, a set without a stop has its run. */
 	assert(ended >= armed_at_least());
 }
 
@@ -388,7 +389,7 @@ int main(void)
 		pthread_join(threads[i], NULL);
 	if (THIRD != DO_NOTHING)
 		pthread_join(threads[3], NULL);
-	/* Without an end if the alarm can't be got rid of; so many ticks are enough. */
+	/* An alarm that can't be destroyed would keep this going; LAST_TICK ticks are enough. */
 	for (int i = 0; i < LAST_TICK; i++) {
 		owner_turn();
 		worker_turn();

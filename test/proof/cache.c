@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache's readers against what is replaced, removed, retired and freed: a shard with one
- * bucket, under the code of lookups, shards, threads, eras and entries. Bounds:
+ * This harness runs the cache's readers while entries are replaced, removed, retired and freed: a
+ * shard with one bucket, under the code of lookups, shards, threads, eras and entries. Bounds:
  *
  *   FIRST, SECOND    what two readers do, each with a key that is there, or was: GET (a copy), PIN
- *                    (acquire, leave, look at the value, release), HAND (acquire, and leave it to
- *                    another to release), RELEASE (what the other has acquired), FIND (what moves
- *                    an entry looks for it in its cell), NOTHING
+ *                    (acquire, leave, look at the value, release), HAND (acquire, and let the
+ *                    other release it), RELEASE (of the other's entry), FIND (look for an entry
+ *                    in its cell, as a move of it does), NOTHING
  *   PINS             how often a reader pins
- *   JOINS            1: they come into the list of readers as they begin
+ *   JOINS            1: the readers join the list of readers as they begin
  *   FAST             1: the first reader, the only one, is known to its thread, so that a GET
- *                    goes the short way
+ *                    takes the short path
  *   CHANGE, CHANGES  what the writer does, and how often: REPLACE, DELETE, GROW (another table),
  *                    MOVE (the entry gets another cell), RENEW (a replacement if the entry is
- *                    there, which by the readers' clock is past its deadline)
- *   UPKEEP           1: another thread goes on by an era, as the writers of other shards do; 2: and
- *                    frees what the writer left
+ *                    there, which is past its deadline by the readers' clock)
+ *   UPKEEP           1: another thread advances the era, as the writers of other shards do;
+ *                    2 also frees the writer's retired entries
  *
- * What is freed goes to free() of the model, and GenMC reports each use after that, and each
- * value read before it is seen to be written. A key that is there all the time must be found, with
- * a value that it had during the call. A reader finds none exactly where one was not renewed.
+ * Freed memory goes to the model's free(), and GenMC reports each later use, and each value read
+ * before its write is visible. A key that is there all the time must be found, with a value that it
+ * had during the call. A reader finds none exactly where one was not renewed.
  */
 #include <assert.h>
 #include <genmc.h>
@@ -55,11 +55,12 @@
 #define UPKEEP 0
 #endif
 
-/* Each entry is freed by itself; the vectors that readers use are four loads, as table.h says. */
+/* Each entry is a block of its own; the vectors that readers use are four loads, as table.h
+ * says. */
 #define __SANITIZE_ADDRESS__ 1
 #undef __SSE2__
 
-/* ---- What the system has ---- */
+/* ---- The system ---- */
 
 typedef int pthread_key_t;
 typedef int pthread_once_t;
@@ -78,14 +79,14 @@ int pthread_setspecific(pthread_key_t key, const void *value)
 	return 0;
 }
 
-/* A thread's list of readers, which has one. */
+/* A thread's list of readers calls this and has one reader. */
 void *realloc(void *memory, size_t size)
 {
 	assert(!memory);
 	return malloc(size);
 }
 
-/* What is copied or cleared here is made of words. */
+/* All memory that is copied or cleared here consists of words. */
 void *memcpy(void *to, const void *from, size_t size)
 {
 	assert(size % 8 == 0);
@@ -124,8 +125,8 @@ static inline uint64_t key_hash_short(const struct key_hash_seed *seed, const vo
 }
 
 /*
- * GenMC knows no struct that each thread has its own of: the memo is one for all, and each thread's
- * reader is found by a word of the thread. So only a single reader may go by the memo (FAST).
+ * GenMC does not support a thread-local struct: the memo is one for all, and each thread's reader
+ * is found by a word of the thread. So only a single reader may use the memo (FAST).
  */
 #define HAZARDS 1
 #include "cache/pins.h"
@@ -164,10 +165,10 @@ static const uint64_t key_word = (uint64_t)7 << 48 | 1;
 static struct tw_cache cache;
 static struct shard shard;
 static struct pool pool;
-static struct tw_cache_entry *first_entry; /* its cell stays, for it is looked into (FIND) */
+static struct tw_cache_entry *first_entry; /* its cell stays, for FIND looks into it */
 static _Thread_local struct reader *own_reader;
 
-/* ---- What the sources call ---- */
+/* ---- Calls from the sources ---- */
 
 struct reader *epochs_find_reader(struct epochs *epochs)
 {
@@ -206,7 +207,7 @@ void arena_give(struct arena *arena, void *memory, size_t size)
 	free(memory);
 }
 
-/* A block is one by itself. */
+/* Each block is allocated alone. */
 void *spare_take_any(struct pool_spare *spare, struct pool *from, size_t size)
 {
 	struct pool_block *block = malloc(size);
@@ -220,7 +221,7 @@ void *spare_take_any(struct pool_spare *spare, struct pool *from, size_t size)
 static void block_free(void *block)
 {
 	if (FIRST == FIND && block == first_entry)
-		first_entry->key_size = 0; /* a race with what reads the key */
+		first_entry->key_size = 0; /* races with any reader of the key */
 	else
 		free(block);
 }
@@ -289,7 +290,7 @@ static void *proof_page_cell(struct pool_page *page, unsigned number)
 	return first_entry;
 }
 
-/* No use is noted here, nothing expires, no listener is told, no load runs. */
+/* No use is noted here, nothing expires, there is no listener and no load. */
 static void proof_never(void)
 {
 	assert(false);
@@ -381,7 +382,7 @@ static void reader_release(void)
 		entry_use(entry);
 }
 
-/* The cell may be another entry's by now: freed it is not while it says that it is linked. */
+/* The cell may be another entry's by now, but is not freed while it says that it is linked. */
 static void reader_find(void)
 {
 	struct move moves[CELLS_A_STEP];
@@ -441,7 +442,7 @@ static struct tw_cache_entry *entry_of(uint64_t value)
 	return entry;
 }
 
-/* As cache_put(). */
+/* Does what cache_put() does. */
 static void entry_renew(struct tw_cache_entry *old, _Atomic uint64_t *slot, uint64_t value)
 {
 	struct tw_cache_entry *entry = entry_of(value);
@@ -486,7 +487,7 @@ static void change_do(uint64_t value)
 	}
 }
 
-/* What is fresh is stamped, and freed if no reader sees it. */
+/* A new entry is stamped, and an old one freed if no reader sees it. */
 static void writer_look(void)
 {
 	struct garbage garbage = {.tables = NULL};
@@ -501,7 +502,7 @@ static void writer_look(void)
 static void *writer_run(void *argument)
 {
 	for (uint64_t i = 1; i <= CHANGES; i++) {
-		/* As retire_begin(), which would go by the memo. */
+		/* This is retire_begin() without the memo. */
 		own_lock_take(&writer.lock);
 		shard_begin_in(&shard, &writer);
 		change_do(i);
@@ -513,7 +514,7 @@ static void *writer_run(void *argument)
 	return argument;
 }
 
-/* What another shard's writer does with the era that all share. */
+/* Does to the shared era what another shard's writer does. */
 static void *maintenance_run(void *argument)
 {
 	if (UPKEEP == 2)
@@ -525,7 +526,7 @@ static void *maintenance_run(void *argument)
 
 /* ---- The end ---- */
 
-/* As tw_cache_create(), which asks the system for too much. */
+/* This replaces tw_cache_create(), which asks the system for too much. */
 static void begin(void)
 {
 	struct shared_state *shared = &cache.shared;
@@ -547,7 +548,7 @@ static void begin(void)
 	table_add(table, key_word, first_entry);
 }
 
-/* No reader is inside. What GenMC finds not freed after that, it tells. */
+/* No reader is inside. GenMC reports what is not freed. */
 static void end(void)
 {
 	uint64_t key = key_word;
@@ -557,7 +558,7 @@ static void end(void)
 	if (SECOND == RELEASE)
 		reader_release();
 	retire_close(&writer, &cache.shared);
-	/* As destroy, which retires all that is there. */
+	/* All entries are retired, as in destroy. */
 	hazards_look(&seen);
 	hazards_count(&seen, table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
 	entry_let_go(table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lifetimes that slide: hits move an entry's deadline, beside a touch that gives it another end,
- * beside its expiry, and beside its move to another cell. At the end the deadline is not beyond the
- * entry's end, what has expired stays so, and no hit is lost. Bounds:
+ * In this harness lifetimes slide: hits move an entry's deadline while a touch gives it another
+ * end, while it expires, and while it moves to another cell. At the end the deadline is not beyond
+ * the entry's end, an expired entry stays expired, and no hit is lost. Bounds:
  *
- *   HITS       so many threads
- *   LIFETIME   of the touch, at the time 4; 8 comes to the very deadline that was there before
+ *   HITS       threads that hit
+ *   LIFETIME   of the touch, at the time 4; 8 gives the very deadline that was there before
  *   EXPIRES    1: another thread expires it, if it is past its deadline
- *   LOOKS      1: another thread looks it up, when its first deadline has passed; what it finds
- *              expired, the touch does not find
- *   MOVES      1: before the touch, by the same thread, under one lock each, it moves to another
- *              cell; 2: nothing else
+ *   LOOKS      1: another thread looks it up, when its first deadline has passed; if that finds
+ *              it expired, the touch does not find it
+ *   MOVES      1: before the touch, the same thread moves it to another cell, under one lock each;
+ *              2 only moves it
  */
 #include <assert.h>
 #include <genmc.h>
@@ -41,7 +41,7 @@
 
 typedef int pthread_key_t;
 typedef int pthread_once_t;
-/* A struct that each thread has its own of is not known here, and not needed. */
+/* GenMC does not support a thread-local struct, and none is needed here. */
 #define _Thread_local
 #define __attribute__(which)
 #include "cache/epoch.h"
@@ -49,7 +49,7 @@ typedef int pthread_once_t;
 #undef __attribute__
 #undef _Thread_local
 
-/* A sum of products is two operations: GenMC knows no other. */
+/* A sum of products is two operations: GenMC has no fused one. */
 #pragma STDC FP_CONTRACT OFF
 #include "cache/change.c"
 #include "cache/entry.c"
@@ -63,11 +63,11 @@ struct hazards *own_hazards; /* no entry is pinned here */
 static struct tw_cache cache;
 static struct shard shard;
 static struct tw_cache_entry *entry;
-static struct tw_cache_entry *copy; /* NULL: it has not moved */
+static struct tw_cache_entry *copy; /* NULL before the move */
 static bool has_expired;
 static enum tw_status touch_status;
 static struct table table;
-static _Atomic uint64_t slot; /* as the slots say it */
+static _Atomic uint64_t slot; /* in the encoding of the slots */
 
 bool shard_file(struct shard *unused, uint64_t hash, struct tw_cache_entry *watched, unsigned place)
 {
@@ -78,7 +78,7 @@ bool shard_file(struct shard *unused, uint64_t hash, struct tw_cache_entry *watc
 	return true;
 }
 
-/* As cache_find_at(), of a key that stays in its slot. */
+/* Does what cache_find_at() does, for a key that stays in its slot. */
 static struct tw_cache_entry *look(tw_duration now)
 {
 	struct find find;

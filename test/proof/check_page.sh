@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# That test/PROOF.md names tests, mutants and harnesses that are there, and is as it is made.
+# This checks that test/PROOF.md is up to date and names existing tests, mutants and harnesses.
 
 exec "$(dirname "$0")/page.sh" check

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One sleeper, and notifiers that each leave EACH pieces of work and notify after each.
+ * In this harness there is one sleeper, and notifiers that each leave EACH pieces of work and
+ * notify after each.
  *
  * The sleeper gets all the work: no wake-up is lost. TIMER: it sleeps on the timer's descriptor,
- * else on the condition variable. NAPS: it announces a nap. The last notifier ends it, whose work
- * is urgent, and waits for that; the others leave it alone, and it ends by itself when all have
- * ended.
- * NUDGES: a sleep may end for nothing. ONCE: for one notifier and one piece of work, which a
+ * else on the condition variable. NAPS: it announces a nap. The last notifier, whose work is
+ * urgent, ends the nap and waits for that; the others do not, and it ends by itself when all have
+ * ended. NUDGES: a sleep may end spuriously. ONCE: for one notifier and one piece of work, which a
  * sleeper that it wakes sees at once, without another announcement and look.
  */
 #include <assert.h>
@@ -25,7 +25,7 @@
 #define EACH 1
 #endif
 static atomic_int work;
-static atomic_int handled; /* of the work */
+static atomic_int handled; /* work that the sleeper has seen */
 
 enum { ORDINARY = 1, URGENT = 16, ALL = (NOTIFIERS - 1) * EACH * ORDINARY + EACH * URGENT };
 
@@ -39,7 +39,7 @@ static void *notifier_run(void *argument)
 		event_count_notify(&event, is_last ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
 	}
 #ifdef NAPS
-	/* relaxed: tells only that it was seen. */
+	/* relaxed: a flag alone. */
 	while (is_last && atomic_load_explicit(&handled, memory_order_relaxed) < EACH * URGENT)
 		continue;
 #endif
@@ -66,7 +66,7 @@ static void *sleeper_run(void *argument)
 	while (seen != ALL) {
 		int now;
 
-		/* relaxed: tells only that it was seen. */
+		/* relaxed: a flag alone. */
 		atomic_store_explicit(&handled, seen, memory_order_relaxed);
 		event_count_prepare(&event, STATE, UNTIL);
 		now = sleeper_look();
@@ -82,7 +82,7 @@ static void *sleeper_run(void *argument)
 		assert(seen == ALL);
 #endif
 	}
-	/* relaxed: likewise. */
+	/* relaxed: a flag alone. */
 	atomic_store_explicit(&handled, seen, memory_order_relaxed);
 	return NULL;
 }

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A handle's word, under the owner's own code: one timer, the owner, a worker, and up to three
- * threads that stop, reset or wait. Bounds:
+ * This harness runs the owner's own code on a handle's word: one timer, the owner, a worker, and up
+ * to three threads that stop, reset or wait. Bounds:
  *
  *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET (to
  *                          a later deadline), DO_RESET_SOONER, DO_MAKE (another timer, maybe in
  *                          its memory), DO_MAKE_STOP (and stop it), DO_STOP_GROUP (stop it, one
  *                          newly made, and it again, together), DO_CLOSE
  *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
- *   PERIODIC_RUNS          0: it runs once; else its schedule ends after so many runs
- *   TAKES                  RUNS: what comes due runs; DRAINS: a drain has it
+ *   PERIODIC_RUNS          0: it runs once; else its schedule ends after this number of runs
+ *   TAKES                  RUNS: due timers run; DRAINS: a drain takes them
  *   ASKS                   1: the owner is asked for the deadline in each of its rounds
- *   ROUNDS                 of the owner, while the others run
+ *   ROUNDS                 the owner's rounds while the others run
  *
- * The argument is plain memory. What has it writes to it: a run, a caller that was answered TW_OK
- * or TW_REARMED, a drain. So two at a time are a data race, which GenMC finds, and each state is
- * judged by assert(). When all threads are done, the main thread is owner and worker until nothing
- * is left to do; then the timer must have been freed, once, and its argument given to one party.
+ * The argument is plain memory. Its holder writes to it: a run, a caller that was answered TW_OK or
+ * TW_REARMED, or a drain. Two holders at a time are therefore a data race, which GenMC finds;
+ * assert() checks each state. When all threads have ended, the main thread is owner and worker
+ * until nothing is left to do. Then the timer must have been freed, once, and its argument given to
+ * one party.
  */
 #include <assert.h>
 #include <genmc.h>
@@ -78,14 +79,14 @@ enum take { RUNS, DRAINS };
 
 enum { THREADS = 3, SOONER_DEADLINE = 5, FIRST_DEADLINE = 10, NEW_DEADLINE = 20 };
 
-/* ---- What the word's code calls ---- */
+/* ---- Calls from the word's code ---- */
 
-/* A slab of two handles: each is taken and given back. */
+/* This is a slab of two handles: each is taken and given back. */
 static struct handle *handles[2];
 static atomic_int handle_is_taken[2];
 static atomic_int freed;
 
-/* By its place in the chunk: no memory is looked at. */
+/* Returns the handle's place in the chunk, without an access to memory. */
 static int handle_number(const struct handle *handle)
 {
 	return ((uintptr_t)handle & (CHUNK_SIZE - 1)) != CHUNK_HEADER;
@@ -95,8 +96,7 @@ void *slab_take(struct slab *slab)
 {
 	(void)slab;
 	for (int i = 0; i < 2; i++)
-		/* acquire: what was done with it before; pairs with
-		 * slab_give_to_full_bin(). */
+		/* acquire: earlier use of the block; pairs with slab_give_to_full_bin(). */
 		if (!atomic_exchange_explicit(&handle_is_taken[i], 1, memory_order_acquire))
 			return handles[i];
 	return NULL;
@@ -112,14 +112,15 @@ void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block)
 	(void)slab;
 	(void)bin;
 	assert(was_taken);
-	/* relaxed: looked at when all threads are done. */
+	/* relaxed: read when all threads have ended. */
 	atomic_fetch_add_explicit(&freed, 1, memory_order_relaxed);
 }
 
-/* Written so that GenMC takes no loop around it for one that waits, and looks for an end of it. */
+/* This variable keeps GenMC from taking a loop around it for one that waits, and from looking for
+ * its end. */
 static _Thread_local bool backed_off;
 
-/* The thread looks again later, which is as if its first look came later: so this one ends here. */
+/* A second look is as good as a later first one: this execution ends here. */
 void thread_back_off(unsigned *tries)
 {
 	++*tries;
@@ -133,7 +134,7 @@ bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duratio
 	return pthread_cond_wait(condition, lock) == 0;
 }
 
-/* ---- A wheel of one slot a timer ---- */
+/* ---- A wheel with one slot for each timer ---- */
 
 static struct owner owner;
 static struct handle *in_wheel[2];
@@ -153,7 +154,7 @@ void pending_add_without_key(struct pending *pending, struct timer *timer)
 
 	assert(!in_wheel[handle_number(handle)]);
 	timer->pending_set = pending->number;
-	list_init(&timer->link); /* which wheel_prefetch() looks at */
+	list_init(&timer->link); /* wheel_prefetch() looks at it */
 	in_wheel[handle_number(handle)] = handle;
 }
 
@@ -224,7 +225,7 @@ struct argument {
 	tw_duration last_deadline;
 };
 
-/* The timer's, and that of one that DO_MAKE sets. */
+/* The first is the timer's, the second is for one that DO_MAKE sets. */
 static struct argument arguments[2];
 
 static void argument_give(struct argument *argument)
@@ -258,19 +259,19 @@ static struct schedule *schedule_make(void)
 	return schedule;
 }
 
-/* ---- Doors 1 and 2 ---- */
+/* ---- Queue and pool ---- */
 
 static uint64_t timer_id;
 
-/* Set commands on their way, by the thread that gives them: taken once. */
+/* Set commands are on their way here, by the thread that gives them, and taken once. */
 static _Atomic(struct handle *) commands[THREADS + 1];
-/* What the pool has, by the timer. */
+/* The pool has these, by timer. */
 static _Atomic(struct handle *) in_pool[2];
 
 static void pool_submit(struct handle *handle, enum timer_job job)
 {
 	handle->timer.job = (uint8_t)job;
-	/* release: as the unlock in worker_pool_submit(); pairs with worker_turn(). */
+	/* release: like the unlock in worker_pool_submit(); pairs with worker_turn(). */
 	(void)atomic_exchange_explicit(&in_pool[handle_number(handle)], handle,
 				       memory_order_release);
 }
@@ -283,13 +284,13 @@ void outbox_close(struct outbox *outbox, struct timer *timer)
 
 static void command_publish(int number, struct handle *handle)
 {
-	/* release: as command_queue_publish(); pairs with owner_apply_one(). */
+	/* release: like command_queue_publish(); pairs with owner_apply_one(). */
 	atomic_store_explicit(&commands[number], handle, memory_order_release);
 }
 
 static void owner_apply_one(int number)
 {
-	/* acquire: as command_queue_peek(); pairs with command_publish(). */
+	/* acquire: like command_queue_peek(); pairs with command_publish(). */
 	struct handle *handle = atomic_load_explicit(&commands[number], memory_order_acquire);
 
 	if (!handle)
@@ -308,19 +309,19 @@ static void owner_take_due(int number)
 	owner_unplace(&owner, &handle->timer);
 	timer_set_place(&handle->timer, TIMER_AWAY);
 	if (TAKES == RUNS) {
-		/* As owner_hand_over_expired() does it. */
+		/* owner_hand_over_expired() does this. */
 		if (!handle_looks_reset(handle) || owner_claim_handle(&owner, handle))
 			pool_submit(handle, TIMER_RUN);
 		return;
 	}
-	/* As outbox_retire() and job_finish() do it. */
+	/* outbox_retire() and job_finish() do this. */
 	if (handle_claim(handle))
 		argument_give(handle->timer.value);
 	if (handle_let_go(&owner.out.handles, &owner.out.bin.handles, handle))
 		outbox_close(&owner.out, &handle->timer);
 }
 
-/* The deadline is one of the timer's, whatever is done to it at the moment. */
+/* The answer is one of the timer's deadlines, whatever is done to it meanwhile. */
 static void owner_ask(void)
 {
 	tw_duration deadline;
@@ -351,7 +352,7 @@ static void worker_close(struct handle *handle)
 	handle_free(table, &owner.out.bin.handles, handle);
 }
 
-/* As job_finish() does it. */
+/* Does what job_finish() does. */
 static void worker_do(struct handle *handle)
 {
 	struct handle_table *table = &owner.out.handles;
@@ -400,7 +401,7 @@ static int resets(void)
 	return count_of(DO_RESET) + count_of(DO_RESET_SOONER);
 }
 
-/* No table: each look at one would be an event of the model. */
+/* A table would not do: each access to one would be an event of the model. */
 static enum event event_of(int number)
 {
 	return number == 1 ? FIRST : number == 2 ? SECOND : THIRD;
@@ -409,7 +410,7 @@ static enum event event_of(int number)
 static enum tw_status stops[THREADS + 1];
 static bool has_reset[THREADS + 1];
 
-/* As tw_timer_stop_wait() does it, or without the wait. */
+/* Does what tw_timer_stop_wait() does, or the same without the wait. */
 static void timer_stop(int number, bool waits)
 {
 	struct handle_table *table = &owner.out.handles;
@@ -425,7 +426,7 @@ static void timer_stop(int number, bool waits)
 		else
 			assert(arguments[0].runs > 0 && !arguments[0].is_given);
 	}
-	/* Where no other has stopped it, it has run: that is seen, too. */
+	/* It has run if no other call has stopped it, and the run is visible. */
 	if (status == TW_NOT_FOUND && TAKES == RUNS &&
 	    count_of(DO_STOP) + count_of(DO_STOP_WAIT) + count_of(DO_CLOSE) == 1)
 		assert(arguments[0].runs > 0);
@@ -434,13 +435,13 @@ static void timer_stop(int number, bool waits)
 	stops[number] = status;
 }
 
-/* The function of a close. It has the argument, as a caller that was answered TW_OK. */
+/* This is a close's function. It has the argument, like a caller that was answered TW_OK. */
 static void argument_closed(void *value)
 {
 	argument_give(value);
 }
 
-/* As tw_timer_reset() does it. */
+/* Does what tw_timer_reset() does. */
 static void timer_reset(int number, tw_duration deadline)
 {
 	struct handle_table *table = &owner.out.handles;
@@ -460,7 +461,7 @@ static struct handle *timer_set_up(uint64_t *id, struct argument *argument)
 	return handle;
 }
 
-/* Maybe in memory that the first one leaves. */
+/* Makes a timer, maybe in memory that the first one leaves. */
 static void timer_set_up_another(int number, bool stops)
 {
 	enum tw_status status;
@@ -475,7 +476,7 @@ static void timer_set_up_another(int number, bool stops)
 		argument_give(&arguments[1]);
 }
 
-/* As tw_timers_stop() does it. */
+/* Does what tw_timers_stop() does. */
 static void timer_stop_group(int number)
 {
 	struct tw_timer timers[3] = {{timer_id}, {0}, {timer_id}};
@@ -574,9 +575,10 @@ static void judge(void)
 	assert(freed == timers());
 	assert(!handle_table_has_some(&owner.out.handles));
 	assert(ended <= 1);
-	/* A drain, or the stop before it, has it. */
+	/* A drain, or the stop before it, has the argument. */
 	assert(argument->is_given || (TAKES == RUNS && ended == stops_answered(TW_REARMED)));
-	/* A stop that came first has all; after one that found it running, no run begins. */
+	/* A stop that came first cancels all runs; after one that found it running, no run
+	 * begins. */
 	if (stops_answered(TW_OK) > 0 && PERIODIC_RUNS == 0 && resets() == 0 &&
 	    count_of(DO_CLOSE) == 0)
 		assert(argument->runs == 0);
@@ -587,7 +589,7 @@ static void judge(void)
 	assert(argument->runs <= runs + resets());
 	if (ended + stops_answered(TW_RUNNING) == 0 && TAKES == RUNS)
 		assert(argument->runs >= runs);
-	/* The last reset has its run, unless that was taken back. After TW_RUNNING none counts. */
+	/* The last reset has its run, unless that was cancelled. After TW_RUNNING none counts. */
 	if (was_reset() && ended == 0 && PERIODIC_RUNS == 0 && TAKES == RUNS)
 		assert((argument->last_deadline == NEW_DEADLINE && count_of(DO_RESET) > 0) ||
 		       (argument->last_deadline == SOONER_DEADLINE &&
@@ -596,7 +598,7 @@ static void judge(void)
 		assert(arguments[1].runs == (TAKES == RUNS));
 		assert(arguments[1].is_given == (TAKES == DRAINS));
 	}
-	/* It ran, or its argument was given back, not both. */
+	/* It either ran, or its argument was given back. */
 	if (count_of(DO_MAKE_STOP) + count_of(DO_STOP_GROUP) > 0)
 		assert(arguments[1].runs + arguments[1].is_given == 1);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ids of handles, by one thread that makes timers and passes their ids on without any order, and
- * another that asks for one of them. Bounds:
+ * In this harness one thread makes timers and passes their ids on without any memory order, and
+ * another asks for one of them. Bounds:
  *
  *   SHOWS   GROWTH: the last timer made lies in a new chunk. The other thread finds nothing, or
  *           the timer: never memory that is not written yet
  *           TRIM: each timer ends before the next is made, and the table is trimmed meanwhile, so
- *           that the next may lie in the same memory, or in such as reads as zero. No two have one
- *           id, and a stop takes no timer but its own
- *   TURNS   of TRIM: timers made
+ *           that the next may lie in the same memory, or in memory that reads as zero. Ids are
+ *           unique, and a stop takes no timer but its own
+ *   TURNS   timers made, for TRIM
  */
 #ifndef SHOWS
 #define SHOWS GROWTH
@@ -30,7 +30,7 @@ enum { HANDLES = 4, CHUNKS = 4, TRIMMER = 1 };
 static struct handle_table table;
 static uint64_t ids[TURNS];
 static _Atomic uint64_t passed_id;
-/* A stop came before the timer's end. */
+/* A stop came before this timer's end. */
 static uint64_t lost_id;
 static uint64_t stopped_id;
 
@@ -58,12 +58,12 @@ static uint64_t handle_make(struct handle **handle)
 
 	*handle = handle_new(&table, &id);
 	assert(*handle && handle_find(&table, id) == *handle && id >> INDEX_BITS != 0);
-	/* relaxed: the table alone must see to it that the id can be used. */
+	/* relaxed: the table alone must make the id usable. */
 	atomic_store_explicit(&passed_id, id, memory_order_relaxed);
 	return id;
 }
 
-/* As a drain does it; false: it was stopped. */
+/* Does what a drain does. Returns false if the timer was stopped. */
 static bool handle_end_use(struct handle *handle)
 {
 	struct slab_bin bin = {0};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Links from ADDERS threads to one owner, EACH from each; the owner takes them while they come.
+ * In this harness ADDERS threads add EACH links each for one owner, which takes them meanwhile.
  *
- * Each comes once, none is lost, and what was written before it was added is seen. OLDEST: those
- * that were there at once come in the order of their adding. SLEEP: the owner sleeps over the inbox
- * until it has them all, by the second look of inbox_has_some(). CHAIN: each adds its own together.
+ * Each link arrives once, and its earlier writes are visible. OLDEST: links that are there together
+ * come in the order of their adding. SLEEP: the owner sleeps over the inbox until it has them all,
+ * by the second look of inbox_has_some(). CHAIN: each thread adds its links together.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void *adder_run(void *argument)
 	return NULL;
 }
 
-/* The owner: whether there was one. */
+/* Takes a link as the owner. Returns whether there was one. */
 static bool owner_take(void)
 {
 #ifdef OLDEST

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock that one thread takes as good as always: it goes in and out while another waits for the
- * lock, and a third tries. What is under it is not atomic, so GenMC reports two that are inside at
- * once, and one that does not see what the last one did. Bounds:
+ * This harness has a lock that one thread takes nearly always: it enters and leaves while another
+ * waits for the lock, and a third tries. The data under it is not atomic, so GenMC reports two
+ * threads that are inside at once, and one that does not see the last one's writes. Bounds:
  *
- *   TURNS    how often the lock's own thread goes in
+ *   TURNS    how often the lock's own thread enters
  */
 #include <assert.h>
 #include <genmc.h>
@@ -20,7 +20,7 @@ static struct own_lock lock;
 static unsigned count;
 static unsigned tried;
 
-/* Goes on when the lock is free: other orders have it wait longer. */
+/* Goes on when the lock is free: in other orders it only waits longer. */
 void thread_back_off(unsigned *tries)
 {
 	(void)tries;

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# Makes the page of test/proof/guarantees, test/proof/peers and the records, and checks that what
-# they name is there: tests, mutants, harnesses, records.
+# This makes the page from test/proof/guarantees, test/proof/peers and the records, and checks that
+# the tests, mutants, harnesses and records named there exist.
 #
 #     page.sh           writes test/PROOF.md
 #     page.sh check     compares it; the last line is "N passed, N failed"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# Runs what shows the guarantees, one after the other, and keeps the results for test/PROOF.md. What
-# takes hours is run by itself, with its record:
+# This runs the checks of the guarantees, one after the other, and keeps the results for
+# test/PROOF.md. Checks that take hours are run by themselves, with their records:
 #
 #     test/proof/record.sh mutants "make mutants SAMPLE=all"
 #     test/proof/record.sh machines "make machines"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queue of a harness, its producers' marks in the commands, and its one consumer. Included
- * after runtime/command_queue.c.
+ * This is the queue of a harness, with its producers' marks in the commands, and its one consumer.
+ * It is included after runtime/command_queue.c.
  */
 #ifndef PROOF_QUEUE_H
 #define PROOF_QUEUE_H
@@ -13,7 +13,7 @@
 #define EACH 2
 #endif
 #ifndef EXTRA
-#define EXTRA 0 /* that producer 0 gives beside */
+#define EXTRA 0 /* further commands of producer 0 */
 #endif
 #ifndef CAPACITY
 #define CAPACITY 2
@@ -33,9 +33,9 @@ struct producer {
 	int number;
 	int given; /* the producer's */
 	int taken; /* the consumer's */
-	/* What its commands point at: written before the publication, read by the consumer. */
+	/* Its commands point at these: written before the publication, read by the consumer. */
 	long pointed[GIVEN_MOST];
-	/* Where it has put them; for harnesses that ask. */
+	/* These are its commands' positions, for harnesses that ask. */
 	uint64_t positions[GIVEN_MOST];
 };
 
@@ -44,7 +44,8 @@ static pthread_t threads[PRODUCERS];
 static struct command_queue queue;
 static struct command_cell cells[CAPACITY];
 
-/* As command_queue_init(), whose assignment of a whole struct is a memcpy, which GenMC refuses. */
+/* Does what command_queue_init() does, whose assignment of a whole struct is a memcpy, which GenMC
+ * refuses. */
 static inline void queue_open(uint64_t capacity)
 {
 	queue.cells = cells;
@@ -66,7 +67,7 @@ static inline void producer_fill(struct producer *producer, struct command_cell 
 	producer->given++;
 }
 
-/* One more producer fills the ring, before any thread begins. */
+/* Fills the ring with one more producer, before any thread begins. */
 static inline void queue_fill(void)
 {
 	producers[PRODUCERS].number = PRODUCERS;
@@ -79,7 +80,8 @@ static inline void queue_fill(void)
 	}
 }
 
-/* The consumer: until the next command is there. Orders nothing: consumer_take() looks itself. */
+/* Waits, as the consumer, for the next command. This orders nothing: consumer_take() looks
+ * itself. */
 static inline void consumer_await(void)
 {
 	uint64_t head = command_queue_head(&queue);
@@ -90,7 +92,7 @@ static inline void consumer_await(void)
 		continue;
 }
 
-/* The consumer: takes what is there, up to `most`; answers how many. */
+/* Takes up to `most` commands as the consumer; returns their number. */
 static inline size_t consumer_take(size_t most)
 {
 	size_t count = command_queue_peek(&queue, most);
@@ -110,7 +112,7 @@ static inline size_t consumer_take(size_t most)
 	return count;
 }
 
-/* After the producers have ended: all that they have given was taken. */
+/* Checks that all given commands were taken. The producers have ended. */
 static inline void consumer_check_all(void)
 {
 	for (int i = 0; i < PRODUCERS; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slab's surroundings in a harness: small chunks, on small pages, from a system that shows what
- * is done to them. CHUNK and HEADER are the bytes of a chunk and of its header, a page as large as
- * this; STRIPES the slab's, up to 16.
+ * This is a slab's environment in a harness: small chunks, on small pages, from a system that shows
+ * what is done to them. CHUNK and HEADER are the bytes of a chunk and of its header; a page is as
+ * large as the header. STRIPES is the number of the slab's stripes, up to 16.
  *
- * The harness says what a page's blocks are when they are zero: blocks_clear().
+ * The harness defines what zeroing does to a page's blocks: blocks_clear().
  */
 #ifndef PROOF_SLAB_H
 #define PROOF_SLAB_H
@@ -50,7 +50,7 @@ static inline pthread_t proof_self(void)
 _Static_assert(sizeof(struct chunk) + sizeof(uint64_t) <= HEADER,
 	       "the bits of up to 64 blocks must lie in the header");
 
-/* Of addresses, as the slab calls it. */
+/* The slab copies addresses only. */
 void *memcpy(void *to, const void *from, size_t size)
 {
 	for (size_t i = 0; i < size / sizeof(void *); i++)
@@ -58,7 +58,7 @@ void *memcpy(void *to, const void *from, size_t size)
 	return to;
 }
 
-/* Looking for a free stripe goes on until one is found; an order in which it takes longer shows no
+/* The search for a free stripe goes on until one is found; orders in which it takes longer show no
  * more. */
 void thread_back_off(unsigned *tries)
 {
@@ -66,10 +66,10 @@ void thread_back_off(unsigned *tries)
 	__VERIFIER_assume(false);
 }
 
-/* Writes zero to what the harness looks at; they must be the calling thread's. */
+/* Writes zero to the fields that the harness reads; they must belong to the calling thread. */
 static void blocks_clear(void *memory, size_t size);
 
-/* Chunks mapped, by the thread that mapped them; each thread has a number of its own. */
+/* Chunks are listed by the thread that mapped them; each thread has a number of its own. */
 enum { PROOF_MAPPERS = 5 };
 static int mapped[PROOF_MAPPERS];
 static _Thread_local int thread_number;

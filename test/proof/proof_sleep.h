@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The event count of a harness, and how its sleeper sleeps. Included after base/event_count.c. */
+/* This is the event count of a harness, and its sleeper's sleep. It is included after
+ * base/event_count.c. */
 #ifndef PROOF_SLEEP_H
 #define PROOF_SLEEP_H
 

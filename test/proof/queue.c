@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Producers give commands; one consumer takes them while they do, and what is left at the end.
+ * In this harness producers give commands, and one consumer takes them meanwhile and at the end.
  *
- * Each producer's commands come in its order, none is lost, none comes twice, and what a cell says
- * and what it points at has been written before it is read (else GenMC reports a race). A claim is
- * refused only where at least as many cells as the ring has were claimed before. TAKEN: a producer
- * waits until each command of its own is taken, so that there is always room; none is refused.
+ * Each producer's commands arrive once, in its order, and the fields of a cell and the memory that
+ * it points at are written before they are read (else GenMC reports a race). A claim is refused
+ * only if at least as many cells as the ring has were claimed before. TAKEN: a producer waits until
+ * each command of its own is taken, so that there is always room; none is refused.
  */
 #include <assert.h>
 #include <stddef.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queue is closed while producers give commands and wait for room, and the consumer takes what
- * it finds at LOOKS looks, then no more until all have ended.
+ * In this harness the queue is closed while producers give commands and wait for room. The consumer
+ * takes what it finds at LOOKS looks, then no more until all have ended.
  *
- * No producer sleeps for ever; each command is either there to be taken, or its producer was told.
+ * No producer sleeps for ever; each command is either there to be taken, or its producer got the
+ * refusal.
  */
 #include <assert.h>
 #include <stddef.h>

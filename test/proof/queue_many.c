@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Producer 0 claims GROUP cells together, EACH + EXTRA times, if there is room; the others one.
+ * In this harness producer 0 claims GROUP cells together, EACH + EXTRA times, if there is room; the
+ * others claim one at a time.
  *
- * Nothing is lost, each one's commands come in their order, and a group lies side by side: no cell
- * is claimed by two, and none is left out.
+ * No command is lost, each producer's commands arrive in order, and a group's cells are adjacent:
+ * no cell is claimed twice, and none is left out.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -56,7 +57,7 @@ static void *producer_run(void *argument)
 	return NULL;
 }
 
-/* No position was claimed by two. */
+/* No position was claimed twice. */
 static void check_positions(void)
 {
 	uint64_t claimed = 0;
@@ -71,7 +72,7 @@ static void check_positions(void)
 			claimed |= set;
 		}
 	}
-	/* No gap either. */
+	/* There is no gap either. */
 	assert((claimed & (claimed + 1)) == 0);
 }
 

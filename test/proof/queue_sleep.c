@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's sleep over the queue: producers publish and notify as wheel_publish() does, and the
- * owner takes, announces its sleep, looks at the queue's count and sleeps, as owner_sleep() does.
+ * In this harness the owner sleeps over the queue: producers publish and notify as wheel_publish()
+ * does, and the owner takes, announces its sleep, looks at the queue's count and sleeps, as
+ * owner_sleep() does.
  *
  * The owner gets every command: the exchange of the tail and the announcement can't miss each
- * other. NAPS: the owner naps, and leaves up to half a ring alone; no command ends the nap, but a
+ * other. NAPS: the owner naps through up to half a ring of commands; no command ends the nap, but a
  * producer that finds the ring full does, and waits for room. The nap's time comes only when all
- * producers have ended, so that one that nobody serves is found. TIMER: the owner sleeps on the
+ * producers have ended, so that one that is never served is found. TIMER: the owner sleeps on the
  * timer's descriptor.
  */
 #include <assert.h>
@@ -60,13 +61,13 @@ static void *owner_run(void *argument)
 		event_count_prepare(&event, STATE, UNTIL);
 		if (owner_must_stay_awake()) {
 			event_count_cancel(&event);
-			/* For the turns in which a command is claimed and not yet published. */
+			/* This skips turns in which a command is claimed and not yet published. */
 			consumer_await();
 			continue;
 		}
 		event_count_wait(&event, UNTIL);
 #ifdef NAPS
-		/* For the turns, as above: naps end at once from now on. */
+		/* This skips turns, too: naps end at once from now on. */
 		if (proof_is_time(UNTIL))
 			consumer_await();
 #endif

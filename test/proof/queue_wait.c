@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Producers that find the ring full wait for room, while the consumer takes all that they give.
+ * In this harness producers that find the ring full wait for room, while the consumer takes all
+ * commands.
  *
  * None sleeps for ever: either a producer's second look sees the room, or the consumer sees that
- * the producer waits. FIRST: producer 0 claims before those that wait, as the thread that they wait
- * for does. FULL: the ring is full at the start, so that all wait. NUDGES: a wait may end for
- * nothing.
+ * the producer waits. FIRST: producer 0 claims before the waiting ones, like the thread that they
+ * wait for. FULL: the ring is full at the start, so that all wait. NUDGES: a wait may end
+ * spuriously.
  */
 #include <assert.h>
 #include <stddef.h>

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# Runs what shows a guarantee and keeps its result for test/PROOF.md:
+# This runs a check of a guarantee and keeps its result for test/PROOF.md:
 #
-#     record.sh NAME COMMAND [LOG]     a record of test/proof/records, and what is run by `bash -c`;
-#                                      with LOG, what that command has printed here is taken
+#     record.sh NAME COMMAND [LOG]     writes the record NAME, and runs COMMAND by `bash -c`; with
+#                                      LOG, uses that output of the command
 #
-# NAME-long is for longer runs of what NAME is for, NAME-again for those of a part of it later.
-# The record is written only if the command succeeds, but for mutants. Its lines: the day, the
-# commit ("+": with changes that are in no commit), the seconds, the command as it was typed, and
-# the result, which is taken from what the command has printed, as is right for that NAME.
+# NAME-long is for longer runs of NAME's check, NAME-again for later runs of a part of it.
+# The record is written only if the command succeeds, except for mutants. Its lines are the day, the
+# commit ("+" if there are uncommitted changes), the seconds, the command as it was typed, and the
+# result, which is extracted from the command's output.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
@@ -17,13 +17,13 @@ name=$1 command=$2 given=$3
 log=$(mktemp)
 at_end "rm -f '$log'"
 
-# The sum of the numbers that stand before a text in lines of the log.
+# sum_before TEXT: adds the numbers before the text in the log's lines.
 sum_before()
 {
 	grep -oE "[0-9]+ $1" "$log" | awk '{ sum += $1 } END { printf "%d", sum }'
 }
 
-# What a reader of PROOF.md is told. Nothing: the log does not say it.
+# Prints the result for PROOF.md, or nothing if the log has none.
 result()
 {
 	local counts
@@ -50,7 +50,7 @@ result()
 			"$(sum_before descriptors)" "$(sum_before threads)"
 		;;
 	coverage)
-		# The last report: what chance decides may take several.
+		# The last report counts: tests that depend on chance may take several runs.
 		tail -n 5 "$log" | sed -n \
 			-e 's/^\(lines\|branches\)  *\([0-9.]* %\) (\(.*\))$/\1 \2 (\3), /p' \
 			-e 's/^uncovered, explained: \([0-9]*\),.*/\1 places explained/p' |
@@ -81,12 +81,12 @@ result()
 }
 
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
-# But for what this writes itself.
+# Files that this writes itself do not count as changes.
 [[ -z $(git status --porcelain -- . ':!test/proof/records' ':!test/PROOF.md' 2>/dev/null) ]] ||
 	commit+=+
 if [[ -n $given ]]; then
 	cp "$given" "$log"
-	# The log of a run that was written as it ran; of a part of one it is not known.
+	# A log that was written during the run shows its time; that of a part does not.
 	took=$(($(stat -c %Y "$given") - $(stat -c %W "$given")))
 	((took > 1)) || took=-
 	grep -qE '^[0-9]+ passed, [1-9][0-9]* failed|^ *FAILED' "$log"
@@ -95,7 +95,7 @@ else
 	bash -c "$command" 2>&1 | tee "$log"
 	status=${PIPESTATUS[0]} took=$SECONDS
 fi
-# A mutant that survives is a part of the result.
+# A surviving mutant is part of the result.
 [[ ${name%-*} != mutants ]] || status=0
 text=$(result)
 if ((status != 0)) || [[ -z $text ]]; then
@@ -106,7 +106,7 @@ fi
 	printf 'day: %s\ncommit: %s\nseconds: %s\n' "$(date -u +%F)" "$commit" "$took"
 	printf 'command: %s\nresult: %s\n' "$command" "$text"
 } >"test/proof/records/$name.new" && mv "test/proof/records/$name.new" "test/proof/records/$name"
-# How many mutants were killed, are explained, or survive, by file: each guarantee names files.
+# Counts killed, explained and surviving mutants by file: each guarantee names files.
 if [[ ${name%-*} == mutants ]]; then
 	sed -n 's,^  \(killed\|explained\|equal\|SURVIVED\) *src/\([^: ]*\):.*,\1 \2,p' "$log" |
 		awk '{

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests among commands: producer 0 gives a command, adds a request, gives another command, and
- * waits for the answer. The owner applies and serves in the order that owner_apply() does.
+ * In this harness there are requests among commands: producer 0 gives a command, adds a request,
+ * gives another command, and waits for the answer. The owner applies and serves in the order that
+ * owner_apply() does.
  *
  * The request is served between the two commands, and sees what its maker wrote; the maker sees the
- * answer. SLEEP: the owner sleeps over the queue and the requests, as owner_sleep() does: it gets
+ * answer. SLEEP: the owner sleeps over the queue and the requests, as owner_sleep() does, and gets
  * them all. LAST: the maker gives no command after the request. POLLS: the maker looks for the
  * answer without the lock. Other producers give one command each.
  */
@@ -87,7 +88,7 @@ static void owner_serve(struct request *request)
 	requests_answer(&requests, request, TW_OK);
 }
 
-/* One step of owner_apply(); whether there was something to do. */
+/* Does one step of owner_apply(). Returns whether there was something to do. */
 static bool owner_step(int *served)
 {
 	size_t count = command_queue_peek(&queue, MOST);
@@ -104,7 +105,7 @@ static bool owner_step(int *served)
 	return count > 0 && consumer_take(count) > 0;
 }
 
-/* Until there is something to do, for the turns in which there is nothing. */
+/* Waits until there is something to do. */
 static void owner_await(void)
 {
 	uint64_t head = command_queue_head(&queue);

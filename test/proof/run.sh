@@ -1,31 +1,31 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# Model-checks the harnesses of this folder with GenMC: each run of the table `runs` must pass, and
-# each mutant of the table `weakened`, made by mutants/run.py, must be found, by bounds that find
-# nothing in the source itself: those that no run has are run with it, too, and must pass.
-# `make model-check` calls this with BUILD and GENMC; PROOFS="queue ..." names the harnesses, else
-# all; MORE=1 takes the larger bounds in, too, and WEAKENED=no leaves the mutants out. A run says
-# its executions, how many of them ended early because a thread waited for what another order would
-# have brought, and its seconds. The last line is "N passed, N failed".
+# This model-checks the harnesses of this folder with GenMC: each run of the table `runs` must pass,
+# and each mutant of the table `weakened`, made by mutants/run.py, must be found. The unchanged
+# source must pass with a mutant's bounds, too; they are run with it if `runs` does not have them.
+# `make model-check` calls this with BUILD and GENMC; PROOFS="queue ..." selects harnesses; MORE=1
+# adds the larger bounds, and WEAKENED=no leaves the mutants out. A run prints its executions, the
+# number of these that ended early because a thread waited in vain for another order, and its
+# seconds. The last line is "N passed, N failed".
 
 cd "$(dirname "$0")/../.." || exit 1
 
 GENMC=${GENMC:-genmc}
 export GENMC BUILD=${BUILD:-build}
-# Seconds that one run may take.
+# This limits the seconds of a run.
 export PROOF_TIMEOUT=${PROOF_TIMEOUT:-500}
 proof_folder=$BUILD/proof
-# Of each thing to be done, in the list for xargs.
+# The list for xargs has this number of words for each task.
 WORDS=7
 
 # check LOG HARNESS MODEL UNROLL BOUNDS TREE: runs GenMC on the sources in TREE.
 check()
 {
 	local log=$1 harness=$2 model=$3 unroll=$4 bounds=$5 tree=$6 status
-	# Without a pass that gives up on loops like command_queue_wait()'s, and without shortcuts
-	# that take writes in no order, as those of a timer are, and the stack of a function that is
-	# called twice, for errors; and without one that takes for ever with a worker's loop.
+	# Some passes are off: one gives up on loops like command_queue_wait()'s, some report
+	# unordered writes, such as a timer's, and the stack of a function that is called twice as
+	# errors, and one does not end with a worker's loop.
 	local options=(--disable-estimation --disable-mm-detector --check-liveness
 		--disable-confirmation-annotation --disable-ipr --disable-instruction-caching
 		--disable-load-annotation "--$model")
@@ -48,13 +48,13 @@ check()
 	return $status
 }
 
-# number_in LOG TEXT: what GenMC says of executions, blocked ones, seconds.
+# number_in LOG TEXT: prints GenMC's number of executions, blocked ones or seconds.
 number_in()
 {
 	sed -n "s/^$2: \([0-9.]*\).*/\1/p" "$1" | tail -n 1
 }
 
-# check_run LOG HARNESS MODEL UNROLL BOUNDS: says what came of it.
+# check_run LOG HARNESS MODEL UNROLL BOUNDS: prints the result.
 check_run()
 {
 	local log=$1 harness=$2 model=$3 bounds=$5 verdict=FAILED why='' status executions blocked
@@ -111,8 +111,8 @@ wanted()
 	[[ -z $PROOFS || " $PROOFS " == *" $1 "* ]]
 }
 
-# What is to be done: so many words each. What was listed with all loops gone through, by its
-# harness, model and bounds.
+# The tasks are listed with WORDS words each. This has the listed runs of all loops, by harness,
+# model and bounds.
 declare -A is_listed
 
 list_runs()

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slab: threads take blocks, write to them, and give them back, by a magazine or all at once;
- * one more may trim it meanwhile. No block is with two threads (their writes would race), each take
- * sees what was done with the block before, and at the end all blocks are in the slab again, each
- * once, counted right, and with them all the chunks that were mapped. Pages are given back to the
- * system only where all blocks are free: it writes zero to them. Bounds:
+ * In this harness threads take blocks from a slab, write to them, and give them back, by a magazine
+ * or all at once; one more may trim it meanwhile. No block is with two threads (their writes would
+ * race), and each take sees the earlier writes to the block. At the end all blocks are in the slab
+ * again, each once and counted right, and so are all the chunks that were mapped. Pages are given
+ * back to the system only where all blocks are free: it writes zero to them. Bounds:
  *
- *   THREADS, TAKES   each thread takes so many blocks and gives them back,
- *   ROUNDS           so many times
+ *   THREADS, TAKES   each thread takes TAKES blocks and gives them back,
+ *   ROUNDS           and repeats this ROUNDS times
  *   TOGETHER         1: it takes them in one call
  *   MAGAZINE         blocks in a magazine, beside its own: 0 to 3
  *   CHUNK, HEADER    bytes of a chunk, and of these its header's. Where all is used at once, a
  *                    spare one is wanted
  *   ONE_STRIPE       1: all threads begin at the same stripe
- *   STRIPES          of the slab; up to 16
+ *   STRIPES          the slab's stripes, up to 16
  *   GIVES            LATE: the bin is flushed when all is done; FLUSH: after each round
  *   TRIMS            how often one thread trims meanwhile. A page is as large as the header
- *   HOOKS            1: the chunks stay, with their headers; 0: unused ones are unmapped
+ *   HOOKS            1: the chunks stay, with their headers; otherwise unused ones are unmapped
  *   USED             blocks that are taken and given back before the threads begin
  */
 #ifndef THREADS
@@ -52,7 +52,7 @@
 enum gives { LATE, FLUSH };
 
 struct block {
-	void *room[5]; /* the slab's, while it has the block */
+	void *room[5]; /* the slab uses this while it has the block */
 	int uses;
 	bool is_taken;
 	_Alignas(CACHE_LINE) char end[];
@@ -67,7 +67,7 @@ enum { BLOCKS_A_CHUNK = (CHUNK - HEADER) / CACHE_LINE, BLOCKS_A_PAGE = HEADER / 
 _Static_assert(BLOCKS_A_CHUNK <= 64, "they must have bits");
 _Static_assert(TRIMS == 0 || CHUNK % HEADER == 0, "a chunk must have whole pages");
 
-/* The trimmer's and main's numbers. */
+/* The trimmer and main have these numbers. */
 enum { TRIMMER = THREADS, MAIN = THREADS + 1 };
 
 _Static_assert(MAIN < PROOF_MAPPERS, "each thread has a number");
@@ -101,7 +101,7 @@ static bool chunk_may_forget(void *argument, struct chunk *chunk, const struct c
 
 static const struct slab_hooks hooks = {chunk_may_begin, chunk_may_forget, NULL};
 
-/* As slab_init_hooked(), whose assignment of a whole struct GenMC refuses. */
+/* slab_init_hooked() would assign a whole struct, which GenMC refuses. */
 static struct slab slab = {.block_size = sizeof(struct block),
 			   .magazine = MAGAZINE,
 			   .recycles = true,
@@ -155,7 +155,7 @@ static void *trimmer_run(void *argument)
 	return argument;
 }
 
-/* Before any thread: what was used lies in the depot. */
+/* Runs before any thread. The used blocks then lie in the depot. */
 static void slab_use_some(void)
 {
 	struct slab_bin bin = {0};
@@ -170,7 +170,7 @@ static void slab_use_some(void)
 
 /* ---- The end ---- */
 
-/* Blocks that the slab has, each met once. */
+/* Meets a block that the slab has; each is met once. */
 static uint64_t block_meet(void *met_block)
 {
 	struct block *block = met_block;
@@ -207,7 +207,7 @@ static uint64_t judge_depot(void)
 	return met;
 }
 
-/* Pages that are not there have free blocks only. */
+/* Pages that were given back have free blocks only. */
 static void judge_pages(const struct chunk *chunk)
 {
 	uint32_t held = 1;
@@ -222,7 +222,7 @@ static void judge_pages(const struct chunk *chunk)
 	assert(chunk->held == held);
 }
 
-/* Bytes of the chunks go to *held. */
+/* Adds the bytes of the chunks to *held. */
 static uint64_t judge_chunks(const struct list *chunks, bool has_free, uint64_t *held)
 {
 	uint64_t met = 0;

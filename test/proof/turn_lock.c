@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads take the turn lock, one of them by a try, and one waits under it until another has set a
- * flag. What is under the lock is not atomic, so GenMC reports two threads that are inside at once,
- * and one that does not see what the last one did. A lost wake-up leaves a thread in its loop,
- * which --check-liveness reports. Bounds:
+ * In this harness threads take the turn lock, one of them by a try, and one waits under it until
+ * another has set a flag. The data under the lock is not atomic, so GenMC reports two threads that
+ * are inside at once, and one that does not see the last one's writes. A lost wake-up leaves a
+ * thread in its loop, which --check-liveness reports. Bounds:
  *
- *   TAKERS    threads that go in and out, so that some of them sleep
+ *   TAKERS    threads that enter and leave, so that some of them sleep
  *   WAITS     another one waits for a flag, which the last taker sets and broadcasts
  */
 #include <assert.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The smallest doors: a limit's places, the fork guard, a counter that is read in order.
+ * This harness shows the smallest parts: a limit's places, the fork guard, a counter that is read
+ * in order.
  *
  * LIMIT: no more than MOST threads hold a place, and the limit counts those. GUARD: one thread has
- * closed it, and a thread that was told of it sees it closed. COUNTER: what is counted first is
- * never less than what is counted after it.
+ * closed it, and a thread that learns of this sees it closed. COUNTER: a count that is incremented
+ * first is never less than one incremented after it.
  */
 #include <assert.h>
 #include <stdatomic.h>
@@ -44,7 +45,7 @@ static void *thread_run(void *argument)
 	bool holds = thread_take();
 
 	(void)argument;
-	/* The first gives its place back, and takes one again. */
+	/* The first thread gives its place back, and takes one again. */
 	/* relaxed: it only shares out the parts. */
 	if (atomic_fetch_add_explicit(&arrivals, 1, memory_order_relaxed) == 0 && holds) {
 		limit_give(&limit, 1);
@@ -61,8 +62,8 @@ static void check_end(void)
 	int held = atomic_load_explicit(&holders, memory_order_relaxed);
 
 	assert(held <= MOST && limit_taken(&limit) == (size_t)held);
-	/* The first that asked had a place. */
-	/* relaxed: likewise. */
+	/* The first thread that asked had a place. */
+	/* relaxed: all threads have ended. */
 	assert(atomic_load_explicit(&taken, memory_order_relaxed) > 0);
 }
 #endif
@@ -70,7 +71,7 @@ static void check_end(void)
 #ifdef GUARD
 static struct fork_guard guard = {.state = FORK_GUARD_OPEN};
 static atomic_int closed;
-static atomic_bool told;
+static atomic_bool closed_is_known;
 
 static void *thread_run(void *argument)
 {
@@ -78,11 +79,11 @@ static void *thread_run(void *argument)
 	if (fork_guard_close(&guard)) {
 		/* relaxed: a count. */
 		atomic_fetch_add_explicit(&closed, 1, memory_order_relaxed);
-		/* release: tells of the close; pairs with the acquire below. */
-		atomic_store_explicit(&told, true, memory_order_release);
+		/* release: publishes the close; pairs with the acquire below. */
+		atomic_store_explicit(&closed_is_known, true, memory_order_release);
 	}
 	/* acquire: pairs with the release above. */
-	if (atomic_load_explicit(&told, memory_order_acquire))
+	if (atomic_load_explicit(&closed_is_known, memory_order_acquire))
 		assert(fork_guard_state(&guard) == FORK_GUARD_CLOSED);
 	assert(fork_guard_state(&guard) != FORK_GUARD_CHILD);
 	return NULL;

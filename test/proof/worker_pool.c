@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The worker pool: each job that is submitted is done once, and what leads to it is seen by the
- * worker that does it; no worker sleeps while a job waits for one; a submitter that waits for room
- * is told; the counts of a worker that has ended go once to the pool's; the pool ends. What is
- * shown, by SHOWS:
+ * This harness runs the worker pool. Each submitted job is done once, by a worker that sees the
+ * writes before the submission; no worker sleeps while a job waits for one; a submitter that waits
+ * for room is notified; the counts of an ended worker are added once to the pool's; the pool ends.
+ * SHOWS selects a part:
  *
  *   TRAYS    the first worker fills its batch twice and takes from it; OTHERS help
  *   SLEEP    the first worker fills its batch and is held up by its first job, which waits for the
@@ -14,8 +14,8 @@
  *            sums up; the pool ends
  *   WHOLE    a pool of WORKERS does BATCHES batches of JOBS jobs, is waited for and destroyed
  *
- * A job's memory is plain: to do it twice, or before what was written for it is seen, is a race. A
- * lost wake-up leaves a thread in a wait that never ends, which is a liveness violation.
+ * A job's memory is plain: doing it twice, or before its writes are visible, is a race. A lost
+ * wake-up leaves a thread in a wait that never ends, which is a liveness violation.
  */
 #include <assert.h>
 #include <genmc.h>
@@ -46,13 +46,13 @@
 #include "base/thread.c"
 #include "runtime/worker_pool.h"
 
-/* The pool's memory is static here: zero to begin with, and never freed. */
+/* The pool's memory is static here: zero at first, and never freed. */
 static void proof_keep(const void *memory)
 {
 	(void)memory;
 }
 
-/* The word of a slot by which others look at it; a slot has many words. */
+/* Clears the word of a slot that other threads look at; a slot has many words. */
 static void proof_clear_slot(void *memory);
 
 #define memset(memory, value, size) \
@@ -66,7 +66,7 @@ enum shows { TRAYS, SLEEP, SLOTS, ROOM, LEAVE, WHOLE };
 
 enum { SEATS_MOST = 3, TIMERS = 4 };
 
-/* The pool with its slots: the second is where the first one's array begins. */
+/* This is the pool with its slots: the second is where the first one's array begins. */
 #pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
 static struct {
 	struct worker_pool pool;
@@ -84,14 +84,14 @@ static struct worker_pool *const pool = &memory.pool;
 static struct job_target target;
 static struct event_count submitter;
 static struct timer timers[TIMERS];
-/* Plain: written by what submits, then by what does the job. */
+/* The submitter writes these plain words, then the thread that does the job. */
 static int given[TIMERS];
 static int done[TIMERS];
 static atomic_bool is_done[TIMERS];
 
-/* ---- What the pool calls ---- */
+/* ---- Calls from the pool ---- */
 
-/* The assignments of structs: all batches, a thread, and sums, whose counts are enough here. */
+/* The pool assigns structs: all batches, a thread, and sums, whose counts are enough here. */
 void *memcpy(void *to, const void *from, size_t size)
 {
 	if (size == sizeof(struct job_sums))
@@ -111,14 +111,14 @@ int snprintf(char *text, size_t size, const char *format, ...)
 	return 0;
 }
 
-/* Names no thread. */
+/* Naming threads does nothing. */
 int prctl(int option, ...)
 {
 	(void)option;
 	return 0;
 }
 
-/* All of this takes no time. */
+/* No time passes here. */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
 	(void)clock;
@@ -138,12 +138,12 @@ tw_duration processor_time(pthread_t thread)
 	return 0;
 }
 
-static bool submitter_is_told;
+static bool submitter_is_notified;
 
 void event_count_wake(struct event_count *event)
 {
 	assert(event == &submitter);
-	submitter_is_told = true; /* under the pool's lock */
+	submitter_is_notified = true; /* under the pool's lock */
 }
 
 void job_flush(struct job_target *unused, struct timer_bin *bin)
@@ -152,18 +152,18 @@ void job_flush(struct job_target *unused, struct timer_bin *bin)
 	(void)bin;
 }
 
-/* Counts that no worker has yet. */
+/* No worker has these counts yet. */
 static struct worker_counts counts[SEATS_MOST];
 static int counts_taken;
 
-/* One thread's: the creator's, or whoever takes a slot. */
+/* One thread at a time calls this: the creator, or a worker that takes a slot. */
 void *pages_map_untouched(size_t size)
 {
 	assert(size == sizeof(*counts));
 	return &counts[counts_taken++];
 }
 
-/* Plain: a race with all that still read them. */
+/* These plain writes race with any reader that is left. */
 void pages_unmap_aligned(void *memory, size_t size)
 {
 	(void)size;
@@ -208,7 +208,7 @@ static bool job_is_held_up(int number)
 	return SHOWS == SLEEP && number == 0;
 }
 
-/* A task that waits for another one: without an end, where no worker does that. */
+/* The task waits for another one: without an end, if no worker does that. */
 static void job_wait_for_second(void)
 {
 	__VERIFIER_loop_begin();
@@ -243,7 +243,7 @@ static void batch_fill(struct job_batches *batches, int first, int count)
 	}
 }
 
-/* A slot as worker_pool_add_worker() leaves it. */
+/* Takes a slot as worker_pool_add_worker() does. */
 static struct worker *slot_take(void)
 {
 	struct worker *worker = worker_pool_free_slot(pool);
@@ -256,7 +256,7 @@ static struct worker *slot_take(void)
 	return worker;
 }
 
-/* Lays timers onto the first worker's batch, and does what it gets from there. */
+/* Lays timers onto the first worker's batch, and does its jobs. */
 static void batch_empty(struct worker *worker, int first)
 {
 	struct job_batches batches = {0};
@@ -287,14 +287,14 @@ static void *batch_helper_run(void *argument)
 	return NULL;
 }
 
-/* The worker that has the batch. */
+/* This worker has the batch. */
 static void *first_run(void *argument)
 {
 	batch_empty(argument, 0);
 	return NULL;
 }
 
-/* A worker that ends when it has done a job. */
+/* This worker ends when it has done a job. */
 static void *sleeper_run(void *argument)
 {
 	struct worker *worker = argument;
@@ -317,7 +317,7 @@ static void threads_run(void *(*first)(void *), void *one, void *(*second)(void 
 		pthread_join(threads[i], NULL);
 }
 
-/* ---- What is shown ---- */
+/* ---- The parts ---- */
 
 static void show_trays(void)
 {
@@ -333,7 +333,7 @@ static void show_sleep(void)
 	threads_run(first_run, first, sleeper_run, slot_take());
 }
 
-/* As worker_pool_add_worker() and the thread that it starts. */
+/* Does what worker_pool_add_worker() and its new thread do. */
 static void *second_run(void *argument)
 {
 	struct worker *worker;
@@ -369,18 +369,18 @@ static void show_room(void)
 	batch_fill(&batches, 0, 2);
 	worker_pool_submit(pool, JOB_LANE_PROMPT, &batches);
 	pthread_create(&thread, NULL, worker_run, slot_take());
-	submitter_is_told = false; /* no worker knows yet that it matters */
+	submitter_is_notified = false; /* no worker knows yet that it matters */
 	room = worker_pool_room(pool);
 	worker_pool_wait(pool);
 	pthread_mutex_lock(&pool->lock);
-	assert(room > 0 || submitter_is_told);
+	assert(room > 0 || submitter_is_notified);
 	pool->ending = true;
 	pthread_cond_signal(&pool->workers[0].sleeper.wake);
 	pthread_mutex_unlock(&pool->lock);
 	pthread_join(thread, NULL);
 }
 
-/* Has done two jobs, and a third's release. */
+/* The worker has done two jobs, and a third's release. */
 static void *leaving_run(void *argument)
 {
 	struct worker *worker = argument;
@@ -453,7 +453,7 @@ int main(void)
 {
 	int jobs = SHOWS == TRAYS ? 4 : SHOWS == LEAVE ? 0 : BATCHES * JOBS;
 
-	/* As worker_pool_create(). */
+	/* worker_pool_create() does this. */
 	list_init(&pool->sleepers);
 	pool->target = &target;
 	pool->least = WORKERS;

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 #
-# Which lines and branches of src/ the tests reach. Part of the Makefile.
+# This part of the Makefile measures which lines and branches of src/ the tests reach.
 
 COVERAGE_BUILD := build/coverage
-# Of all: without those that build the library for themselves, or run none of it.
+# Tests that build their own library, or run none, are left out.
 COVERAGE_OF := $(if $(filter file,$(origin TESTS)),all,some)
 COVERAGE_TESTS := $(if $(filter some,$(COVERAGE_OF)),$(TESTS),$(filter-out house/check_% \
 	house/readme_example house/man/% long/install/% proof/check_page redis/test_core_alone \
 	redis/test_packaging,$(TESTS_OF_ALL)))
-# Counted as it is written, not as it is optimized, by threads that share the counters; without
-# assert(), whose other branch is for bugs; of the long tests' work a part, as under a sanitizer.
+# The code is not optimized, and threads share the counters; assert(), whose other branch is for
+# bugs, is left out; long tests do a part of their work, as under a sanitizer.
 # The two libraries are linked in parts, which must not contain the counters' own library.
 COVERAGE_FLAGS := CFLAGS='-O0 -g' LDFLAGS=--coverage \
 	CPPFLAGS='--coverage -fprofile-update=atomic -DNDEBUG \
@@ -17,7 +17,7 @@ COVERAGE_FLAGS := CFLAGS='-O0 -g' LDFLAGS=--coverage \
 
 .PHONY: coverage
 
-# What chance decides may be reached by the tests of that part another time: the counts add up.
+# Code that depends on chance may be reached when that part's tests run again: the counts add up.
 COVERAGE_ROUNDS := 3
 coverage_of_cache := $(filter cache/%,$(COVERAGE_TESTS))
 coverage_of_redis := $(filter redis/%,$(COVERAGE_TESTS))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Included before all else in the build that counts what runs: a process that ends by _exit(), as a
- * fork's child does, adds its counts to the files first.
+ * This is included before all else in a build that counts what runs: a process that ends by
+ * _exit(), as a fork's child does, first adds its counts to the files.
  */
 #ifndef COVERAGE_EXIT_H
 #define COVERAGE_EXIT_H

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Tells what of src/ the tests have reached: report.sh FOLDER all|some
-# In the build's folder, `summary` has the parts of lines and branches, in all and by file, and
-# `uncovered` each line, and each line's branches, that no test has taken. After a run of all tests
-# explained.txt says for each function how many of these there are, and why: more are an error, and
+# This reports which code of src/ the tests have reached: report.sh FOLDER all|some
+# In the build's folder, `summary` has the shares of lines and branches, in all and by file, and
+# `uncovered` each line, and each line's branches, not taken by any test. After a run of all tests
+# explained.txt gives for each function the number of these and the reason: more are an error, and
 # so is an explanation where there are none, unless it begins with "sometimes", which depends on the
-# threads' order. At least 95 % of the branches are taken. Those parts of src/, of cache, redis and
-# core, that have more than are explained are in `again`.
+# threads' order. At least 95 % of the branches are taken. `again` lists the parts of src/ (cache,
+# redis, core) that have more than are explained.
 
 cd "$(dirname "$0")/../../.." || exit 1
 folder=$1 of=$2
@@ -43,7 +43,7 @@ function complain(text)
 	bad = 1
 }
 
-# Reads a source: its lines, and in which function each stands.
+# Reads a source: its lines, and the function of each.
 function read_source(file, count, line, name, inside)
 {
 	while ((getline line <file) > 0) {

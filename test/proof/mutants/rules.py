@@ -16,7 +16,8 @@ function from 1. The rules:
     answer    `return true` becomes `return false`, TW_OK an error, and back
     acq_rel, acquire, release, relaxed
               a memory order becomes this weaker one; for the model checker alone
-    unlocked  all calls that lock or unlock one mutex are left out; likewise
+    unlocked  all calls that lock or unlock one mutex are left out; for the model
+              checker alone, too
 
 In a Lua script the part outside of its functions is called `main`. What stands in an assert() is
 left alone. `python3 test/proof/mutants/rules.py FILE` or FILE:FUNCTION lists the mutants there, each with

@@ -14,8 +14,8 @@ that no test sees, with the reason. In the environment:
     JOBS=N          how many run at a time (two for each processor)
     CHECKED=yes     the tests have just passed: they are not run without mutants first
 
-First the tests are run on the sources as they are: a test that fails there tells nothing of
-mutants, and one that takes four times as long as there, and ten seconds, hangs. For each mutant the
+First the tests are run on the sources as they are: a test that fails there says nothing
+about mutants, and one that takes four times as long as there, and ten seconds, hangs. For each mutant the
 changed file is compiled (of a header, the files that include it), one test after the other is
 linked and run, and the first that fails ends it. What does not compile, or becomes the same machine
 code as the source, is no mutant. The last line is "N passed, N failed".
@@ -82,8 +82,8 @@ def source_of(name):
 
 
 def rank(text):
-    """The order of the draw. It goes by the names that files had before redis/ had folders, lest
-    the move draw others: the survivors are known for this draw."""
+    """Returns the rank in the draw. It uses the names that files had before redis/ had folders, so
+    that the draw stays the one for which the survivors are known."""
     text = re.sub(r'^src/redis/(wire|client|worker|scripts)/', 'src/redis/', text)
     text = re.sub(r'^src/twr/', 'src/redis/program/', text)
     return hashlib.sha1(text.encode()).digest()

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* poll() of one descriptor, the timer, without an end; a signal may interrupt it (NUDGES). */
+/* This is poll() of one descriptor, the timer, without an end; a signal may interrupt it
+ * (NUDGES). */
 #ifndef PROOF_POLL_H
 #define PROOF_POLL_H
 

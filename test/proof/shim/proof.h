@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What harnesses and shims share: the model's clock and its spurious wake-ups.
+ * Harnesses and shims share the model's clock and its spurious wake-ups.
  *
- * GenMC tries what threads do in every order, and nothing else is left to chance. So what may
- * happen at any time is a thread of the harness: one that calls proof_pass_time() or proof_nudge().
+ * GenMC tries all orders of the threads' operations, and has no other source of chance. So an event
+ * that may happen at any time is a thread of the harness: one that calls proof_pass_time() or
+ * proof_nudge().
  */
 #ifndef PROOF_H
 #define PROOF_H
@@ -12,9 +13,9 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* The time, in nanoseconds; every clock's. 1 at the start: 0 is "never" for a timer. */
+/* Every clock shows this time, in nanoseconds. It starts at 1: 0 is "never" for a timer. */
 static atomic_long proof_now = 1;
-/* The ticket, plus one, of the wait that ends for nothing. */
+/* This is the ticket, plus one, of the wait that may end spuriously. */
 static atomic_uint proof_nudged;
 
 static inline long proof_time(const struct timespec *time)
@@ -28,13 +29,13 @@ static inline void proof_pass_time(long now)
 	atomic_store_explicit(&proof_now, now, memory_order_relaxed);
 }
 
-/* Never, where `end` is 0. */
+/* Says whether `end` has come; an `end` of 0 never comes. */
 static inline bool proof_is_time(long end)
 {
 	return end != 0 && atomic_load_explicit(&proof_now, memory_order_relaxed) >= end;
 }
 
-/* The wait that took this ticket, of every condition variable, may end for nothing from now on. */
+/* The wait with this ticket, of every condition variable, may end spuriously from now on. */
 static inline void proof_nudge(unsigned ticket)
 {
 	atomic_store_explicit(&proof_nudged, ticket + 1, memory_order_relaxed);

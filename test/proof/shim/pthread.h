@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What GenMC's pthread.h leaves out, as a model: condition variables, and the calls that only set
+ * This models what GenMC's pthread.h leaves out: condition variables, and the calls that only set
  * attributes, names and signal masks, which do nothing here.
  *
  * A wait takes a ticket, gives the lock back, and blocks until a signal or a broadcast names its
- * ticket; a wait for a time also ends when the model's clock has got there (proof.h), and each wait
- * may end for nothing when the harness says so. A signal names the thread that has waited longest.
- * It is all relaxed: a condition variable orders nothing that its lock does not. A signal without
- * the lock is reported as a race on `waiting`; ours are all given under it.
+ * ticket. A wait for a time also ends at that time by the model's clock (proof.h), and each wait
+ * may end spuriously when the harness says so. A signal names the thread that has waited longest.
+ * All is relaxed: a condition variable orders nothing that its lock does not. A signal without the
+ * lock is reported as a race on `waiting`; ours are all given under it.
  *
- * A thread that nobody wakes stays in its loop, and with --check-liveness that is an error: so is a
- * lost wake-up.
+ * A thread that is never woken stays in its loop, which --check-liveness reports: so a lost wake-up
+ * is found.
  */
 #ifndef PROOF_PTHREAD_H
 #define PROOF_PTHREAD_H
@@ -30,7 +30,7 @@ enum { PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DISABLE };
 enum { PROOF_WAITS = 31 }; /* on one condition variable in one execution */
 
 typedef struct {
-	unsigned tickets;  /* taken; under the lock, as are those of the next line */
+	unsigned tickets;  /* tickets taken; under the lock, as is `waiting` */
 	unsigned waiting;  /* set of tickets */
 	atomic_uint woken; /* set of tickets; written under the lock */
 } pthread_cond_t;
@@ -48,7 +48,7 @@ static inline int pthread_cond_init(pthread_cond_t *condition, const pthread_con
 	(void)attributes;
 	condition->tickets = 0;
 	condition->waiting = 0;
-	/* relaxed: before any thread knows it. */
+	/* relaxed: no other thread knows it yet. */
 	atomic_store_explicit(&condition->woken, 0, memory_order_relaxed);
 	return 0;
 }
@@ -60,7 +60,7 @@ static inline int pthread_cond_destroy(pthread_cond_t *condition)
 	return 0;
 }
 
-/* Until woken, or until `end` on the model's clock (0: no end). */
+/* Waits until woken, or until `end` on the model's clock (0 means no end). */
 static inline int proof_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, long end)
 {
 	unsigned ticket = condition->tickets++;
@@ -71,7 +71,8 @@ static inline int proof_condition_wait(pthread_cond_t *condition, pthread_mutex_
 	assert(ticket < PROOF_WAITS);
 	condition->waiting |= set;
 	pthread_mutex_unlock(lock);
-	/* As GenMC rewrites a loop that waits; said here, it is so where that is switched off. */
+	/* GenMC marks a loop that waits like this; the mark also holds where GenMC's pass is
+	 * switched off. */
 	__VERIFIER_loop_begin();
 	__VERIFIER_spin_start();
 	/* relaxed: the lock orders. */
@@ -155,7 +156,7 @@ static inline int pthread_equal(pthread_t one, pthread_t other)
 	return one == other;
 }
 
-/* With NUDGES: the first wait of each condition variable, or of poll(), may end for nothing. */
+/* With NUDGES, the first wait of each condition variable, or of poll(), may end spuriously. */
 static inline void *proof_nudger_run(void *argument)
 {
 	(void)argument;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Declared so that sources compile; GenMC tells a harness that gets here that it can't call it. */
+/* These declarations let sources compile. GenMC stops a harness that calls them. */
 #ifndef PROOF_STDIO_H
 #define PROOF_STDIO_H
 

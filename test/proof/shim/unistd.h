@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* As in stdio.h. */
+/* This declaration lets sources compile. GenMC stops a harness that calls it. */
 #ifndef PROOF_UNISTD_H
 #define PROOF_UNISTD_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer's descriptor as a model: the time at which it can be read, or 0 for never. Setting it is
- * one store, relaxed, though the kernel's is under a lock: what is shown here needs no more.
+ * A timer's descriptor is modelled as the time at which it can be read, or 0 for never. Setting it
+ * is one relaxed store, though the kernel's is under a lock: the harnesses need no more.
  */
 #ifndef PROOF_TIMERFD_H
 #define PROOF_TIMERFD_H
@@ -14,7 +14,7 @@
 
 enum { TFD_CLOEXEC = 1, TFD_NONBLOCK = 2, TFD_TIMER_ABSTIME = 4, PROOF_TIMER = 3 };
 
-/* The one timer of a harness. */
+/* A harness has this one timer. */
 static atomic_long proof_timer_end;
 
 static inline int timerfd_create(clockid_t clock, int flags)
@@ -28,14 +28,14 @@ static inline int timerfd_settime(int timer, int flags, const struct itimerspec 
 				  struct itimerspec *before)
 {
 	assert(timer == PROOF_TIMER && flags == TFD_TIMER_ABSTIME && !before);
-	/* relaxed: see above. */
+	/* relaxed: see the top. */
 	atomic_store_explicit(&proof_timer_end, proof_time(&end->it_value), memory_order_relaxed);
 	return 0;
 }
 
 static inline bool proof_timer_is_readable(void)
 {
-	/* relaxed: see above. */
+	/* relaxed: see the top. */
 	return proof_is_time(atomic_load_explicit(&proof_timer_end, memory_order_relaxed));
 }
 
