@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# `make abi-check` finds a function that is gone and a struct that has changed, and nothing where
-# only a function is new: with the library's objects, linked and in part compiled once more.
+# This tests `make abi-check`, which finds a removed function and a changed struct, but accepts a
+# new function. The library's objects are linked again, and some are compiled again.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
@@ -22,7 +22,7 @@ cp -r include "$root"
 objects=$(find "$BUILD"/src/base "$BUILD"/src/wheel "$BUILD"/src/runtime "$BUILD"/src/cache \
 	"$BUILD"/src/cron -name '*.o' ! -name tw_stats.o)
 
-# build LOCAL...: the library without these names, and with the headers in $root.
+# build LOCAL...: makes the library without these names, and with the headers in $root.
 build()
 {
 	printf 'TIMINGWHEEL_1.0 { global: tw_*; local: %s *; };\n' "$*" >"$root/map"
@@ -33,14 +33,14 @@ build()
 		$objects "$root/tw_stats.o" -pthread
 }
 
-# compare: with what is recorded in $root.
+# compare: runs the check with the record in $root.
 compare()
 {
 	BUILD=$root ABI=$root HEADERS=$root/include/timingwheel src/packaging/abi_check.sh \
 		libtimingwheel >"$root/said" 2>&1
 }
 
-# finds WHAT: it says so, and counts it as failed.
+# finds WHAT: checks that this is reported and failed.
 finds()
 {
 	if compare || ! grep -q "$1" "$root/said" ||

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# `make amalgamation` makes a source that is compiled, with a program that uses it, by one command,
-# without a warning, by gcc and by clang where it is there. Only tw_* names are global.
+# This tests `make amalgamation`: gcc and, if installed, clang compile its source with a program
+# that uses it, by one command, without a warning. Only tw_* names are global.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh

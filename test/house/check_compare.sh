@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# `make compare` measures two revisions by turns and divides the right way round: with a repository
-# of its own, whose bench reports known figures.
+# This tests `make compare`, which measures two revisions in turn and divides in the right
+# direction, with a repository of its own, whose bench reports known figures.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
@@ -18,7 +18,7 @@ mkdir "$root/bench"
 cp bench/compare.sh bench/compare.awk bench/revision.sh "$root/bench"
 cd "$root"
 
-# The bench has a line in the file `ran` for each time that it runs. Its figures grow by turns.
+# The bench writes a line to the file `ran` for each run. Its figures grow from turn to turn.
 cat >Makefile <<'END'
 build/bench/pace: bench/pace.c
 	@mkdir -p $(@D)
@@ -45,7 +45,7 @@ done
 END
 }
 
-# git as someone whose settings do not matter.
+# This calls git without the user's settings.
 alias_git()
 {
 	git -c user.name=test -c user.email=test@localhost -c init.defaultBranch=main "$@"
@@ -66,12 +66,12 @@ echo '# not committed' >>bench/pace.c
 compare()
 {
 	rm -f ran
-	# The tree's own programs are built by the Makefile before.
+	# The Makefile has built the tree's own programs.
 	MAKEFLAGS='' MFLAGS='' make -s build/bench/pace
 	env BUILD=build MAKE=make BENCHES='pace gone' "$@" sh bench/compare.sh >said 2>&1
 }
 
-# says TEXT: a line of the output, its blanks apart
+# says TEXT: checks that the output has this line, apart from blanks.
 says()
 {
 	tr -s ' ' <said | sed 's/ $//' | grep -qxF -e "$1" || {
@@ -85,7 +85,7 @@ compare BASE=HEAD~1 RUNS=3
 says "base: $base of $(git log -1 --format=%cs HEAD~1), a beginning"
 says "now: $now+, with $now of $(git log -1 --format=%cs), a change"
 says "$base has no bench gone: left out"
-# A rate twice as high, and a time twice as long, in turns 2 to 4; the first one does not count.
+# The rate is twice as high, and the time twice as long, in turns 2 to 4; turn 1 does not count.
 says 'pace levels set_per_second 3000 6000 2.000 2.000 to 2.000 *'
 says 'pace levels call_ns 50 100 0.500 0.500 to 0.500 *'
 if grep -E 'old_ns|new_ns|timers|go-zero' said; then

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# `make costs` fails where a row has become dearer by more than its rules allow, and where a row is
-# new or gone; it does not fail where nothing has, or where the tools are not those of the record.
+# This tests `make costs`, which fails if a row is dearer by more than its rules allow, or is new or
+# gone. It passes if no row has changed, or if the tools are not those of the record.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
@@ -18,7 +18,8 @@ shared.hit        0     0.0000
 END
 status=0
 
-# expect STATUS TITLE SUBSTITUTION [WORDS]: the record changed by sed; what the last line says
+# expect STATUS TITLE SUBSTITUTION [WORDS]: runs with the record changed by sed, and checks the last
+# line.
 expect() {
 	sed "$3" "$folder/record" >"$folder/now"
 	awk -f bench/costs/check.awk "$folder/record" "$folder/now" >"$folder/said"

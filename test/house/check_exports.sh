@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The libraries define tw_* and no other global name, and the shared ones have every function that
-# their headers declare, and, where they have tracepoints, each that trace.h documents.
+# This checks that the libraries define no global names but tw_*, and that the shared ones have
+# every function of their headers and, if built with tracepoints, each one of trace.h.
 
 cd "$(dirname "$0")/../.." || exit 1
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The figures of timingwheel.h are those of the code: numbers and times are constants there, and
-# costs follow from the record of `make costs`, which fails where the code costs more than the
-# record says. runtime/test_figures has the figures of memory.
+# This checks the figures of timingwheel.h: numbers and times are the code's constants, and costs
+# follow from the record of `make costs`, which fails if the code costs more than the record says.
+# runtime/test_figures checks the figures of memory.
 # shellcheck disable=SC2016 # the texts have backquotes
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -15,7 +15,7 @@ complain()
 	status=1
 }
 
-# The header as one line, without the marks of comments.
+# This is the header as one line, without the marks of comments.
 header=$(sed 's,^[[:space:]]*/\{0\,1\}\**,,' include/timingwheel/timingwheel.h | tr -s '\n\t ' ' ')
 
 # in_header TEXT

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# src/ goes downward only, file by file, in the order of src/layers: a file includes its own header
-# and those of modules before it, and calls what is defined there. It tests itself by an include and
-# by a call that go upward.
+# This checks that src/ goes downward only, file by file, in the order of src/layers: a file
+# includes and calls only its own module and those before it. The script tests itself by an include
+# and a call that go upward.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
 : "${BUILD:?run by make layers}"
 
-# check ROOT: what is wrong with ROOT/src, and with the objects of its files in ROOT/build.
+# check ROOT: prints the faults of ROOT/src, and of the objects of its files in ROOT/build.
 check()
 {
 	# shellcheck disable=SC2016,SC2046 # the program is awk's; many files
@@ -18,7 +18,7 @@ check()
 		find src -name '*.c' | sed 's/c$/o/; s/^/build\//' | xargs ls 2>/dev/null |
 			xargs -r nm -A >symbols
 		awk '
-		# A line of src/layers: a folder with those below it, or more of its modules.
+		# A line of src/layers is a folder with those below it, or more of its modules.
 		function read_layers(line, words, count, folder, i)
 		{
 			while ((getline line < "src/layers") > 0) {
@@ -55,7 +55,7 @@ check()
 			return file
 		}
 
-		# Whether one module may use the other.
+		# Returns whether one module may use the other.
 		function may_use(mine, theirs)
 		{
 			if (folder_of(mine) == folder_of(theirs))
@@ -130,7 +130,7 @@ mkdir -p "$root/real/build"
 cp -r "$BUILD/src" "$root/real/build"
 check "$root/real" || exit 1
 
-# finds NAME TEXT: the check of that folder fails, and says so.
+# finds NAME TEXT: checks that the check of that folder fails with this text.
 finds()
 {
 	if check "$root/$1" >"$root/said" || ! grep -q "$2" "$root/said"; then

@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# No line of code, comment, script or makefile is over 100 columns: clang-format sees to code alone.
-# A tab goes to the next multiple of 8, a character of several bytes is one column.
+# This checks that no line of code, comment, script or makefile is over 100 columns: clang-format
+# checks code alone. A tab goes to the next multiple of 8, and a UTF-8 character is one column.
 
 cd "$(dirname "$0")/../.." || exit 1
 
 # check [FILE...]
 check()
 {
-	# Bytes, so that every awk counts alike.
+	# Each awk counts bytes.
 	LC_ALL=C awk '
 	function columns(text, count, parts, i, sum)
 	{
-		# All bytes of a UTF-8 character but the first.
+		# These are all bytes of a UTF-8 character but the first.
 		gsub(/[\200-\277]/, "", text)
 		count = split(text, parts, "\t")
 		for (i = 1; i <= count; i++)
@@ -29,7 +29,7 @@ check()
 	END { exit bad }' "$@"
 }
 
-# passes FORMAT: whether a line of 92 letters and what the format puts around them does
+# passes FORMAT: says whether a line of 92 letters in this format passes.
 passes()
 {
 	# shellcheck disable=SC2059 # a format

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The README is short, its figures are lines of bench/results, which are made of the figures there
-# and say what they are of. What links of the pages lead to is there, and each row of a table has a
-# cell for each of its columns.
+# This checks that the README is short and that its figures are lines of bench/results, which are
+# made from the figures there and name their source. The targets of the pages' links exist, and each
+# row of a table has a cell for each column.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
@@ -32,7 +32,7 @@ done <<END
 $figures
 END
 
-# made_again PAGE FIGURES SCRIPT: the page is what the script makes of these figures.
+# made_again PAGE FIGURES SCRIPT: checks that the script makes the page from these figures.
 made_again()
 {
 	folder=$(mktemp -d)

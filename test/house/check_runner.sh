@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# run.sh counts right, says why a test failed, and says it last: with small programs that pass,
-# fail, crash, hang, end early and are skipped.
+# This tests run.sh with small programs that pass, fail, crash, hang, end early and are skipped: it
+# counts them correctly, and reports last why a test failed.
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
@@ -14,7 +14,7 @@ mkdir -p "$root/test/support" "$root/build/test" "$root/temporary"
 cp test/run.sh "$root/test"
 cp test/support/script.sh "$root/test/support"
 
-# program FILE: a script with what comes from stdin.
+# program FILE: makes a script from stdin.
 program()
 {
 	{
@@ -35,7 +35,7 @@ echo '[  PASSED  ] 2 test(s).'
 echo '[  FAILED  ] 1 test(s), listed below:'
 exit 1
 END
-# In the manner of cmocka 2.
+# This prints like cmocka 2.
 program build/test/fails_twice <<'END'
 echo '[ RUN      ] adds_up'
 echo '[  ERROR   ] --- 1 != 2'
@@ -88,7 +88,7 @@ echo 'that is wrong'
 exit 3
 END
 
-# run NAME...: leaves what the runner says in $root/output, and its exit status in $status.
+# run NAME...: puts the runner's output in $root/output, and its exit status in $status.
 run()
 {
 	status=0
@@ -96,7 +96,7 @@ run()
 		SANITIZE='' sh "$root/test/run.sh" "$@" >"$root/output" 2>&1 || status=$?
 }
 
-# expect LINE...: the output's last lines; of those before the last one, in any order.
+# expect LINE...: checks the output's last lines; those before the last one are in any order.
 expect()
 {
 	printf '%s\n' "$@" | sort >"$root/expected"
@@ -130,12 +130,12 @@ expect 'fails: adds_up: sums.c:12: 0x1 != 0x2' \
 	'ends_early: ended before its tests did; last line: nothing' \
 	'does_not_hold: exit status 3; last line: that is wrong' \
 	'6 passed, 8 failed, 1 skipped'
-# What the one that hung left is gone.
+# The files of the test that hung are gone.
 test -z "$(ls "$root/temporary")"
-# Those that run alone come last.
+# Tests that run alone come last.
 test "$(grep -n '^  ok      passes' "$root/output" | cut -d: -f1)" -gt \
 	"$(grep -n '^  FAILED  hangs' "$root/output" | cut -d: -f1)"
-# What is said of one test stands together.
+# The lines about one test stand together.
 grep -A 1 '^that is wrong' "$root/output" |
 	grep -q '^  FAILED  does_not_hold  .* 0 passed, 1 failed; all of it: '
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The C blocks of the README and of the manual's pages compile without a warning. Those with a
-# main() are whole programs: they run; also if they are stopped and continued meanwhile, which ends
-# a wait with EINTR. The others are functions, with names from test/house/readme/names.h.
+# This checks that the C blocks of the README and of the manual's pages compile without a warning.
+# Those with a main() are whole programs and run, also if they are stopped and continued meanwhile,
+# which ends a wait with EINTR. The others are functions, with names from test/house/readme/names.h.
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
@@ -17,7 +17,7 @@ examples=$BUILD/test/readme_examples
 rm -rf "$examples"
 mkdir -p "$examples"
 
-# take_blocks FILE BEGIN END: those with a function, as programs or functions
+# take_blocks FILE BEGIN END: extracts the blocks with a function, as programs or functions.
 take_blocks()
 {
 	awk -v place="$examples/$(basename "$1")" -v begin="$2" -v end="$3" '

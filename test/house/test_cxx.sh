@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The C++ interface compiles without a warning in C++20 and 23 with the compilers that are there,
-# and programs that use it do what they should.
+# This checks that the C++ interface compiles without a warning in C++20 and 23 with the installed
+# compilers, and runs programs that use it.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh

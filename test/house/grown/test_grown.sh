@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A program built with headers whose structs have grown runs with today's library, and today's
-# program with a library whose structs have grown, both under the address sanitizer. A call that
-# reads or fills a struct of the program gets its size, unless the struct never changes.
+# This runs a program built with grown structs with today's library, and today's program with a
+# library whose structs have grown, both under the address sanitizer. A call that reads or fills a
+# struct of the program gets its size, unless the struct never changes.
 
 cd "$(dirname "$0")/../../.." || exit 1
 
@@ -18,8 +18,8 @@ esac
 headers=$PUBLIC_HEADERS
 
 # --- Which structs grow ------------------------------------------------------------------------
-# pointers TEXT: of each parameter "struct TYPE *NAME" a line "TYPE NAME", and the name of the
-# size_t behind it, if there is one.
+# pointers TEXT: prints for each parameter "struct TYPE *NAME" a line "TYPE NAME", and the name of
+# the size_t behind it, if there is one.
 pointers()
 {
 	echo "$1" | tr -s '\n\t ' ' ' |
@@ -64,7 +64,7 @@ for header in $headers; do
 	cmp -s "$folder/new" "$folder/$header" || mv "$folder/new" "$folder/$header"
 done
 
-# Not a part of the make that runs this: its job server is out of reach here.
+# This make is separate from the one that runs this, whose job server is out of reach here.
 MAKEFLAGS='' MFLAGS='' "$MAKE" BUILD="$folder/library" SANITIZE=address CFLAGS=-O0 \
 	OUR_CPPFLAGS="-D_GNU_SOURCE -I$folder/include -Isrc" "$folder/library/libtimingwheel.a" ||
 	exit 1

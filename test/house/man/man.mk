@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# The manual's pages, for the script that looks at them. Part of the Makefile.
+# This part of the Makefile makes the manual's pages for the script that checks them.
 
 ifneq ($(filter house/man/test_man,$(TESTS)),)
 test: man

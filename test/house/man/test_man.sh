@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Each public function has a page, made of its comment; that of a call with a status lists what it
-# returns, a status a line, and nothing that is no status. mandoc finds nothing wrong with any page.
-# The generator says where it can't go on.
+# This checks that each public function has a page, made from its comment; that of a call with a
+# status lists the statuses, one a line, and nothing else. mandoc accepts each page. The generator
+# reports where it can't go on.
 
 cd "$(dirname "$0")/../../.." || exit 1
 . test/support/script.sh
@@ -24,13 +24,13 @@ complain()
 	status=1
 }
 
-# text PAGE: as a reader sees it.
+# text PAGE: prints the page as a reader sees it.
 text()
 {
 	mandoc -T ascii "$1" | sed "s/.$(printf '\b')//g"
 }
 
-# returned PAGE: what heads a line of the table in RETURN VALUES.
+# returned PAGE: prints the first column of the table in RETURN VALUES.
 returned()
 {
 	text "$1" | sed -n '/^RETURN VALUES/,/^[S-Z]/s/^     \([A-Z][A-Z_]*\)\( .*\)*$/\1/p'
@@ -73,7 +73,7 @@ test -z "$found" || complain "$found"
 found=$(find "$pages" -name '*.[1-9]' -exec grep -HnE '^\.(Dv|F[an]|Ql|V[at]|Xr) [[(]|\\\(mc' {} +)
 test -z "$found" || complain "groff would leave words out: $found"
 
-# What our pages lead to is there; of the part on Redis where that is built.
+# The targets of our pages' links exist; those on Redis only if that part is built.
 for page in $(find "$pages" -name '*.[1-9]' -exec grep -oh 'Xr t[0-9a-z_-]* [1-9]' {} + | sort -u |
 	sed -n 's|^Xr \(tw.*\) \(.\)$|man\2/\1.\2|p
 		s|^Xr \(timingwheel.*\) \(.\)$|man\2/\1.\2|p'); do
@@ -100,7 +100,7 @@ text "$pages/man3/tw_set.3" | grep -qF "tw_set_timers(3)" ||
 folder=$(mktemp -d)
 at_end "rm -rf '$folder'"
 
-# try LINE...: makes pages of a header of these lines.
+# try LINE...: makes pages from a header with these lines.
 try()
 {
 	rm -f "$folder"/*
