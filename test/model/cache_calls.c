@@ -35,7 +35,7 @@ void client_check_answer(const char *call, enum tw_status status, size_t sum, si
 		host_fail("%s: %zu of %zu", call, sum, counted);
 }
 
-/* ---- What is drawn ---- */
+/* ---- Random numbers ---- */
 
 tw_duration cache_draw_lifetime(struct cache_model *model)
 {
@@ -489,7 +489,7 @@ static void client_visit(struct cache_client *client)
 			key_call_see(&context.calls[i], NULL);
 }
 
-/* ---- Any of them ---- */
+/* ---- Any call ---- */
 
 static void call_one(struct cache_client *client)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model counts events; each call, change, load and removal has those of its begin and its end,
- * and what is known of a key follows from their order. A value's place is used again when all calls
- * are over that ran when it left.
+ * The model counts events. Each call, change, load and removal has the events of its begin and its
+ * end, and what is known of a key follows from their order. A value's place is reused when all
+ * calls are over that ran when the value left.
  */
 #include "cache_model.h"
 
@@ -19,7 +19,7 @@ struct content {
 	uint32_t key;
 };
 
-/* Comes before anything is read or changed here, for other threads may run meanwhile. */
+/* This precedes any access here, for other threads may run meanwhile. */
 static void read_clock(struct cache_model *model)
 {
 	model->now = host_now(model);
@@ -58,13 +58,13 @@ static size_t draw_size(void)
 	return (size_t)draw_from(sizeof(struct content), 600);
 }
 
-/* Returns the end of that life; what is too far ahead is never. */
+/* Returns the end of a life that begins now; an end too far ahead is never. */
 static tw_duration deadline_after(tw_duration now, tw_duration life)
 {
 	return life > TW_FOREVER - 2 ? TW_FOREVER : time_add(now, life);
 }
 
-/* Begins the idle time anew, whose end is exact for one thread alone. */
+/* Restarts the idle time, whose end is exact for one thread alone. */
 static void value_start_idle(struct cache_value *value)
 {
 	const struct cache_model *model = value->model;
@@ -138,11 +138,11 @@ struct cache_value *cache_value_of(struct cache_model *model, unsigned key, cons
 		host_fail("what is found under key %u is no value of it", key);
 	value = &model->values[content.place];
 	if (value->number != content.number || value->key != key)
-		host_fail("value %llu of key %u is found, has left, and nobody holds it",
+		host_fail("value %llu of key %u is found, but has left and has no pins",
 			  (unsigned long long)content.number, key);
 	if (value->size != size)
 		fail_of(value, "has another size");
-	/* Each byte is as the one before it. */
+	/* Each byte equals the one before it. */
 	if (rest_size > 0 && (rest[0] != filling || memcmp(rest, rest + 1, rest_size - 1) != 0))
 		host_fail("a value of key %u has changed", key);
 	return value;
@@ -171,7 +171,7 @@ void cache_value_retire(struct cache_value *value)
 {
 	struct cache_model *model = value->model;
 	struct cache_key *key = &model->keys[value->key];
-	bool is_done = value->told > 0 || value->fate == CACHE_REFUSED ||
+	bool is_done = value->reported > 0 || value->fate == CACHE_REFUSED ||
 		       (value->fate == CACHE_DROPPED && value->over > 0);
 
 	if (!is_done || value->pins > 0 || value->is_lent || value->is_retired ||
@@ -227,7 +227,7 @@ void cache_model_end(struct cache_model *model, unsigned epoch)
 	while ((value = model->retired[before])) {
 		model->retired[before] = value->next;
 		value->is_retired = false;
-		/* One that was pinned meanwhile is retired when it is released. */
+		/* A value pinned meanwhile is retired when it is released. */
 		if (value->pins > 0)
 			continue;
 		value->number = 0;
@@ -237,13 +237,13 @@ void cache_model_end(struct cache_model *model, unsigned epoch)
 	model->epoch++;
 }
 
-/* Whether entries stand for absences, or for failures of loads. */
+/* Returns whether entries stand for absences, or for failures of loads. */
 static bool keeps_absences(const struct tw_cache_options *options)
 {
 	return options->negative_expire > 0 || options->retry_after > 0;
 }
 
-/* ---- What is known of a key ---- */
+/* ---- Knowledge of a key ---- */
 
 static bool key_is_known(const struct cache_key *key)
 {
@@ -296,31 +296,31 @@ static void check_leaves(const struct cache_value *value, enum tw_cache_cause ca
 		fail_of(value, "leaves for another cause than it was removed for");
 }
 
-/* Notes that a call has removed it which overlapped no other. */
+/* Notes that a call which overlapped no other has removed the value. */
 static void value_leave(struct cache_value *value, enum tw_cache_cause cause, uint64_t began,
 			tw_duration now)
 {
 	struct cache_model *model = value->model;
 	bool is_known = deadline_is_known(value);
 
-	if (value->told > 0 && value->told < began)
+	if (value->reported > 0 && value->reported < began)
 		return;
 	if (!is_known || value->deadline.low <= model->now)
 		value->leaves |= 1u << TW_CAUSE_EXPIRED;
 	if (!is_known || value->deadline.high > now)
 		value->leaves |= 1u << cause;
 	value->left = ++model->events;
-	if (value->told > 0)
+	if (value->reported > 0)
 		check_leaves(value, value->cause);
 }
 
-/* Returns whether a value that was loaded may be one that is not kept. */
+/* Returns whether a loaded value may be one that is not kept. */
 static bool may_refuse_loads(const struct cache_model *model)
 {
 	return model->has_limits || model->options.max_queued_removals > 0 || host_refusals() > 0;
 }
 
-/* Checks the cause of what no call is known to have removed. */
+/* Checks the cause of a removal that no call is known to have made. */
 static void check_cause(const struct cache_value *value, enum tw_cache_cause cause)
 {
 	const struct cache_model *model = value->model;
@@ -350,7 +350,7 @@ static void check_cause(const struct cache_value *value, enum tw_cache_cause cau
 		fail_of(value, "leaves for a cause that there was not");
 }
 
-/* Counts what has left without a call that removes, of one thread alone. */
+/* Counts a value that one thread alone saw leave without a call that removes. */
 static void count_eviction(struct cache_model *model, const struct cache_value *value)
 {
 	tw_duration late = time_add(value->deadline.low, model->options.stale_if_error);
@@ -375,8 +375,8 @@ void cache_model_on_remove(void *context, const struct tw_cache_entry *entry,
 		   value->key, cause);
 	if (model->in_listener)
 		host_fail("two calls of on_remove at a time");
-	if (value->fate == CACHE_REFUSED || value->fate == CACHE_DROPPED || value->told > 0)
-		fail_of(value, "is told of again, or was not accepted");
+	if (value->fate == CACHE_REFUSED || value->fate == CACHE_DROPPED || value->reported > 0)
+		fail_of(value, "is reported again, or was not accepted");
 	if (value->leaves)
 		check_leaves(value, cause);
 	else
@@ -384,9 +384,9 @@ void cache_model_on_remove(void *context, const struct tw_cache_entry *entry,
 	if (model->is_alone && !value->leaves)
 		count_eviction(model, value);
 	model->in_listener = true;
-	model->told++;
+	model->reported++;
 	model->removed[cause]++;
-	value->told = ++model->events;
+	value->reported = ++model->events;
 	value->cause = cause;
 	model->inserts += value->fate == CACHE_OFFERED && value->is_loaded;
 	if (value->is_loaded)
@@ -400,7 +400,7 @@ void cache_model_on_remove(void *context, const struct tw_cache_entry *entry,
 	host_enter(NULL, NULL);
 }
 
-/* Returns whether a load, which may not have been kept, has no value there: the key has changed. */
+/* Returns whether the key has changed since a load whose value may not have been kept. */
 static bool load_is_gone(const struct cache_value *value)
 {
 	return value->is_loaded && value->fate == CACHE_OFFERED && value->over > 0 &&
@@ -422,14 +422,14 @@ void cache_flush_end(struct cache_model *model, uint64_t event)
 	for (unsigned i = 0; model->options.on_remove && i < model->placed; i++) {
 		struct cache_value *value = &model->values[i];
 
-		if (value->number == 0 || value->told > 0 || value->left == 0 ||
+		if (value->number == 0 || value->reported > 0 || value->left == 0 ||
 		    value->left > event)
 			continue;
 		if (value->fate == CACHE_ACCEPTED)
-			fail_of(value, "was removed before a flush, and is not told of");
-		/* It was not kept, and is not told of. */
+			fail_of(value, "was removed before a flush, and is not reported");
+		/* It was not kept, and is not reported. */
 		value->fate = CACHE_ACCEPTED;
-		value->told = ++model->events;
+		value->reported = ++model->events;
 		cache_value_retire(value);
 	}
 }
@@ -473,8 +473,8 @@ struct key_call key_call_begin(struct cache_client *client, enum key_call_kind k
 	return call;
 }
 
-/* Returns whether the key was known, and nothing but this call has changed it; with what it has,
- * which may be past its deadline, or NULL. */
+/* Returns whether the key was known, and only this call has changed it. `*had` is its value, which
+ * may be past its deadline, or NULL. */
 static bool call_knows(const struct key_call *call, struct cache_value **value)
 {
 	const struct cache_key *key = &call->model->keys[call->key];
@@ -482,7 +482,7 @@ static bool call_knows(const struct key_call *call, struct cache_value **value)
 					: call->then.open == 0 && key_is_known(&call->then) &&
 						  key->since == call->then.since &&
 						  key->changes == call->then.changes;
-	/* Its value may have been told of in the call. */
+	/* Its value's removal may have been reported in the call. */
 	bool has_left = !key->current && call->number > 0 && key->since == call->then.since;
 	bool is_known = is_alone && key_is_known(key) && !has_left;
 
@@ -501,13 +501,13 @@ static bool must_be_there(const struct cache_value *value)
 {
 	const struct cache_model *model = value ? value->model : NULL;
 
-	return value && value->told == 0 && (model->is_alone || !model->has_limits) &&
+	return value && value->reported == 0 && (model->is_alone || !model->has_limits) &&
 	       deadline_is_known(value) && value->deadline.low > model->now;
 }
 
 static bool cannot_be_there(const struct key_call *call, const struct cache_value *value)
 {
-	return !value || (value->told > 0 && value->told < call->began) ||
+	return !value || (value->reported > 0 && value->reported < call->began) ||
 	       (deadline_is_known(value) && value->deadline.high <= call->now);
 }
 
@@ -526,13 +526,13 @@ void key_call_check_known(const struct key_call *call, const struct cache_value 
 		fail_of(value, "is found after a change that was over");
 	if (value->over > 0 && value->over < then->seen)
 		fail_of(value, "is found after one that came later");
-	if (value->told > 0 && value->told < call->began)
-		fail_of(value, "is found after on_remove was told of it");
+	if (value->reported > 0 && value->reported < call->began)
+		fail_of(value, "is found after its removal was reported");
 	if (call_knows(call, &known) && value != known && value->number != call->number)
 		fail_of(value, "is found, and is not the last one");
 }
 
-/* One thread alone knows by a lookup whether a load was kept for which there was no memory. */
+/* By a lookup one thread alone learns whether a load without memory was kept. */
 static void key_learn(struct cache_key *key, struct cache_value *found, uint64_t event)
 {
 	if (found && found->fate == CACHE_OFFERED) {
@@ -569,7 +569,7 @@ bool key_call_met_touch(const struct key_call *call)
 	return call->model->keys[call->key].touches_begun > call->then.touches_over;
 }
 
-/* Checks what was found, whose deadline is from `low` to `high`. */
+/* Checks the value that was found, whose deadline is from `low` to `high`. */
 static void check_deadline(const struct key_call *call, tw_duration low, tw_duration high)
 {
 	struct cache_value *value;
@@ -603,7 +603,7 @@ void key_call_count(struct key_call *call, bool is_hit, struct cache_value *foun
 		value_use(found);
 }
 
-/* Checks an answer; `old` is what the key was known to have, if it `was_known`. */
+/* Checks an answer; `old` is the key's value if it `was_known`. */
 static void check_status(const struct key_call *call, enum tw_status status, bool was_known,
 			 const struct cache_value *old)
 {
@@ -612,12 +612,12 @@ static void check_status(const struct key_call *call, enum tw_status status, boo
 	bool must_be = was_known && must_be_there(old);
 	bool cannot_be = was_known && cannot_be_there(call, old);
 	bool is_full = call->value && cache_value_is_too_heavy(call->value);
-	bool is_told = kind != CALL_SET && kind != CALL_CLEAR && kind != CALL_ADD;
+	bool is_reported = kind != CALL_SET && kind != CALL_CLEAR && kind != CALL_ADD;
 	bool may_be = true;
 
 	switch (status) {
 	case TW_OK:
-		may_be = !(kind == CALL_ADD && must_be) && !(is_told && cannot_be) &&
+		may_be = !(kind == CALL_ADD && must_be) && !(is_reported && cannot_be) &&
 			 !(model->is_alone && is_full);
 		break;
 	case TW_EXISTS:
@@ -627,7 +627,7 @@ static void check_status(const struct key_call *call, enum tw_status status, boo
 		may_be = kind == CALL_LOOK && !cannot_be;
 		break;
 	case TW_NOT_FOUND:
-		may_be = is_told && !must_be;
+		may_be = is_reported && !must_be;
 		break;
 	case TW_FULL:
 		may_be = call->value &&
@@ -648,13 +648,13 @@ static void check_status(const struct key_call *call, enum tw_status status, boo
 			  tw_status_name(status));
 }
 
-/* Accepts what a call has set, or refuses it. */
+/* Accepts the value that a call has set, or refuses it. */
 static void end_put(struct key_call *call, bool is_done)
 {
 	struct cache_value *value = call->value;
 
-	if (!is_done && value->told > 0)
-		fail_of(value, "is told of, and was refused");
+	if (!is_done && value->reported > 0)
+		fail_of(value, "is reported, but was refused");
 	value_is_over(value);
 	cache_value_settle(value, is_done);
 	call->model->inserts += is_done;
@@ -693,7 +693,7 @@ void key_call_end(struct key_call *call, enum tw_status status, struct cache_val
 	if (model->is_alone && !is_known && (call->kind == CALL_LOOK || call->kind == CALL_PEEK) &&
 	    (status == TW_OK || status == TW_NOT_FOUND))
 		key_learn(key, found, call->began);
-	/* What was known of the deadline is known up to here. */
+	/* Earlier knowledge of the deadline is valid up to here. */
 	if (is_touch && old && old->touches + 1 == key->touches_begun)
 		old->touches++;
 	check_status(call, status, is_known, old);
@@ -701,7 +701,7 @@ void key_call_end(struct key_call *call, enum tw_status status, struct cache_val
 		key_call_count(call, status != TW_NOT_FOUND, status == TW_TRUNCATED ? old : found);
 	if (!is_change(call))
 		return;
-	/* One that fails alone has changed nothing. */
+	/* A change that fails alone has changed nothing. */
 	key->changes -= key->overlaps == call->then.overlaps && !is_done;
 	key->open--;
 	key->puts_over += value != NULL;
@@ -735,13 +735,13 @@ bool key_call_has_stale(struct key_call *call)
 	struct cache_model *model = call->model;
 	struct cache_value *value;
 
-	return model->is_alone && call_knows(call, &value) && value && value->told == 0 &&
+	return model->is_alone && call_knows(call, &value) && value && value->reported == 0 &&
 	       model->inserts == call->inserts &&
 	       time_add(value->deadline.low, model->options.stale_if_error) > model->now;
 }
 
-/* Returns whether its end is certain to change the key: nothing has come since its take began. The
- * cache's own loads may have been queued before that. */
+/* Returns whether the load's end is certain to change the key: no change has come since its take
+ * began. The cache's own loads may have been queued before that. */
 static bool load_is_kept(const struct cache_model *model, const struct cache_load *load)
 {
 	const struct cache_key *key = &model->keys[load->key];
@@ -782,9 +782,9 @@ void cache_load_settle(struct cache_model *model, const struct cache_load *load)
 		cache_value_retire(old);
 }
 
-/* ---- Alone ---- */
+/* ---- One thread alone ---- */
 
-/* Checks that they had to be: with the last one that left there was too much. */
+/* Checks that evictions were necessary: with the last value evicted there was too much. */
 static void check_evictions(const struct cache_model *model, uint64_t count, uint64_t weight)
 {
 	const struct tw_cache_options *options = &model->options;
@@ -809,7 +809,7 @@ void cache_model_settle(struct cache_model *model, tw_duration interval)
 
 		is_known &= key_is_known(&model->keys[i]);
 		model->keys[i].is_outgrown = false;
-		if (!value || value->told > 0)
+		if (!value || value->reported > 0)
 			continue;
 		if (time_add(value->deadline.high, options->stale_if_error) <= tick)
 			host_fail("key %u is there past its deadline", i);
@@ -831,14 +831,14 @@ void cache_model_settle(struct cache_model *model, tw_duration interval)
 	model->heaviest = model->evicted = 0;
 }
 
-/* ---- The whole ---- */
+/* ---- The whole cache ---- */
 
 void cache_model_check_overdue(const struct cache_model *model, tw_duration then)
 {
 	for (unsigned i = 0; i < model->placed; i++) {
 		const struct cache_value *value = &model->values[i];
 
-		if (value->number > 0 && value->fate == CACHE_ACCEPTED && value->told == 0 &&
+		if (value->number > 0 && value->fate == CACHE_ACCEPTED && value->reported == 0 &&
 		    value->touches == model->keys[value->key].touches_begun &&
 		    value->end.high < then)
 			host_fail("value %llu, of key %u, is past its deadline at %lld, and all "
@@ -866,7 +866,7 @@ static void check_equal_counts(const char *what, uint64_t found, uint64_t expect
 			  (unsigned long long)expected);
 }
 
-/* Returns whether nothing uses the cache. */
+/* Returns whether no call uses the cache. */
 static bool is_quiet(const struct cache_model *model)
 {
 	return model->running == 0 && model->pending == 0;
@@ -891,8 +891,8 @@ void cache_model_check_stats(struct cache_model *model)
 			  (unsigned long long)stats.inserts, (unsigned long long)left,
 			  (unsigned long long)stats.entries);
 	if (stats.refreshes > 0 && model->options.refresh_after == 0)
-		host_fail("a value is loaded anew without refresh_after");
-	/* One that is found, and can't be told for want of memory, counts as a hit. */
+		host_fail("a value is loaded again without refresh_after");
+	/* A value that is found counts as a hit, even if there is no memory to return it. */
 	if (model->is_alone && host_refusals() == 0) {
 		check_equal_counts("hits", stats.hits, model->hits);
 		check_equal_counts("absent", stats.absent, model->absences);
@@ -904,7 +904,7 @@ void cache_model_check_stats(struct cache_model *model)
 	if (!was_quiet || !is_quiet(model) || loads != model->loads || host_refusals() > 0 ||
 	    model->stop_begun || model->ends_threads)
 		return;
-	/* A thread of the cache's may be about to call the loader. */
+	/* A thread of the cache may be about to call the loader. */
 	if (stats.loads < loads || stats.loads > loads + model->options.loaders ||
 	    stats.refreshes > stats.loads || stats.load_errors > model->loads_failed)
 		host_fail("%llu loads and %llu errors, says the cache; there were %llu and %llu",
@@ -918,26 +918,26 @@ void cache_model_check_stats(struct cache_model *model)
 
 void cache_model_close(struct cache_model *model, uint64_t inserts)
 {
-	bool is_told = model->options.on_remove != NULL;
+	bool is_reported = model->options.on_remove != NULL;
 
 	for (unsigned i = 0; i < model->placed; i++) {
 		const struct cache_value *value = &model->values[i];
 
 		if (value->number == 0)
 			continue;
-		if (value->fate == CACHE_ACCEPTED && is_told && value->told == 0)
-			host_fail("on_remove was not told of value %llu, of key %u",
+		if (value->fate == CACHE_ACCEPTED && is_reported && value->reported == 0)
+			host_fail("on_remove did not get value %llu, of key %u",
 				  (unsigned long long)value->number, value->key);
 		if (value->is_lent)
 			host_fail("adopted value %llu was not freed",
 				  (unsigned long long)value->number);
 	}
-	if (inserts > 0 && is_told && !keeps_absences(&model->options))
-		check_equal_counts("on_remove was told", model->told, inserts);
+	if (inserts > 0 && is_reported && !keeps_absences(&model->options))
+		check_equal_counts("calls of on_remove", model->reported, inserts);
 	for (unsigned i = 0; i < model->ask_count; i++)
-		if (model->asks[i].told != !model->asks[i].is_refused)
-			host_fail("a take of key %u was told %u times", model->asks[i].take.key,
-				  model->asks[i].told);
+		if (model->asks[i].reported != !model->asks[i].is_refused)
+			host_fail("a take of key %u got %u results", model->asks[i].take.key,
+				  model->asks[i].reported);
 	free(model->keys);
 	free(model->values);
 	model->keys = NULL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys are taken one or many at a time, waiting or not, and loaded by loaders that take time, fail,
- * find nothing, give two values, end their load themselves, set the key, take others, or end their
- * thread. Some keep their load: another thread ends it, at times only when the cache is gone.
+ * These are takes of one or many keys, waiting or not. Loaders take time, fail, find nothing, give
+ * two values, end their load themselves, set the key, take other keys, or end their thread. Some
+ * keep their load: another thread ends it, at times only when the cache is gone.
  *
- * Of a key that is not changed one load runs at a time, and none where the taker must find the key;
- * a take is told what it may be told: a value whose load began after the last change of the key
- * that was over, a value past its deadline as TW_STALE alone, and that and errors only where a load
- * has failed since; one that is told by a call is told once, before the end of the cache.
+ * An unchanged key has one running load at a time, and none if the taker must find the key. A take
+ * gets only permitted results: a value whose load began after the last completed change of the key;
+ * TW_STALE with a value past its deadline, or an error, only if a load has failed since. A take's
+ * callback is called once, before the end of the cache.
  */
 #include "cache_model.h"
 
@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 
-/* Calls as CACHE_CALL does, for loadings, which stay when the cache is gone. */
+/* Does what CACHE_CALL does, for loadings, which stay when the cache is gone. */
 #define LOADING_CALL(client, expression)           \
 	__extension__({                            \
 		enum tw_status status_;            \
@@ -33,8 +33,8 @@ static struct cache_client guest_of(struct cache_model *model)
 		.model = model, .number = 99, .own_keys = model->key_count, .is_guest = true};
 }
 
-/* A take inside a loader may close a circle of several threads, which only its wait ends: so that
- * is too short for a world that asks why all threads wait. */
+/* A take inside a loader may close a circle of several threads, which only the end of its wait
+ * opens: it is too short for a world that checks why all threads wait. */
 static tw_duration draw_wait(const struct cache_client *client)
 {
 	/* One thread alone would wait for itself. */
@@ -67,7 +67,7 @@ static struct call_begun taker_begin(struct cache_client *client, const char *ca
 	return client_enter(client, call);
 }
 
-/* Returns the taker whose loader this thread calls; NULL: it is a thread of the cache. */
+/* Returns the taker whose loader this thread calls, or NULL in a thread of the cache. */
 static struct cache_client *taker_here(const struct cache_model *model)
 {
 	struct cache_client *client = model->takers;
@@ -96,9 +96,9 @@ static void taker_end(struct cache_client *client, struct call_begun begun, enum
 		cache_load_settle(client->model, &client->loaded[i]);
 }
 
-/* ---- What a take is told ---- */
+/* ---- A take's results ---- */
 
-/* `is_late`: the time for which the take waits may be over. */
+/* With `is_late`, the take's wait may have timed out. */
 static void check_status(struct key_call *take, enum tw_status status, bool is_late)
 {
 	const struct cache_model *model = take->model;
@@ -144,7 +144,7 @@ static void check_status(struct key_call *take, enum tw_status status, bool is_l
 		may_be = false;
 	}
 	if (!may_be)
-		host_fail("a take of key %u is told %s", take->key, tw_status_name(status));
+		host_fail("a take of key %u gets %s", take->key, tw_status_name(status));
 }
 
 static void check_taken(struct key_call *take, enum tw_status status,
@@ -154,7 +154,7 @@ static void check_taken(struct key_call *take, enum tw_status status,
 	tw_duration deadline;
 
 	if ((status == TW_OK || status == TW_STALE) != (entry != NULL))
-		host_fail("a take is told %s %s an entry", tw_status_name(status),
+		host_fail("a take gets %s %s an entry", tw_status_name(status),
 			  entry ? "with" : "without");
 	check_status(take, status, is_late);
 	model->timeouts += status == TW_TIMED_OUT;
@@ -245,7 +245,7 @@ static void load_begin(struct cache_model *model, struct cache_load *load,
 	model->loads++;
 }
 
-/* Notes that it is about to end so. */
+/* Notes that the load is about to end so. */
 static void load_over(struct cache_model *model, struct cache_load *load, enum tw_status status)
 {
 	struct cache_key *key = &model->keys[load->key];
@@ -365,7 +365,7 @@ static enum tw_status load_fetch(struct cache_model *model, struct cache_load *l
 	return load_give(model, load, by);
 }
 
-/* Takes time, or uses the cache, or ends the thread, before a loader answers. */
+/* Takes time, uses the cache, or ends the thread, before a loader answers. */
 static void load_prepare(struct cache_model *model, const struct cache_client *taker,
 			 const struct cache_load *load)
 {
@@ -410,7 +410,7 @@ struct loader_call {
 	struct cache_load loads[CACHE_MANY];
 };
 
-/* The loader is the program's own: there it may be cancelled. */
+/* The loader is the program's own, and may be cancelled there. */
 static void loader_begin(struct loader_call *call, struct cache_model *model,
 			 struct cache_client *taker)
 {
@@ -493,7 +493,7 @@ enum tw_status cache_model_load(void *context, const void *key, size_t key_size,
 	return load_one(model, taker_here(model), key, key_size, loading);
 }
 
-/* Checks that they come in the order of the keys that were asked for. */
+/* Checks that the results come in the order of the requested keys. */
 static void check_order(const struct cache_client *taker, const struct loader_call *call)
 {
 	unsigned next = 0;
@@ -525,15 +525,15 @@ static enum tw_status load_many(void *argument, struct tw_cache_missing *missing
 	return status;
 }
 
-/* ---- Loads that are kept ---- */
+/* ---- Kept loads ---- */
 
-/* Checks that those who waited for the load were told, for the cache was stopped before its end. */
+/* Checks that the load's waiters were notified, for the cache was stopped before its end. */
 static void check_dismissed(const struct cache_model *model, const struct cache_load *load)
 {
 	for (unsigned i = 0; i < model->ask_count; i++) {
 		const struct cache_ask *ask = &model->asks[i];
 
-		if (ask->is_listed && ask->told == 0 && ask->take.key == load->key &&
+		if (ask->is_listed && ask->reported == 0 && ask->take.key == load->key &&
 		    ask->take.began > load->began)
 			host_fail("a take of key %u waits, and the cache is stopped", load->key);
 	}
@@ -635,11 +635,12 @@ static void on_value(void *context, enum tw_status status, const struct tw_cache
 	struct cache_client guest = guest_of(model);
 
 	host_leave(NULL);
-	if (++ask->told > 1)
-		host_fail("a take of key %u is told again", ask->take.key);
+	if (++ask->reported > 1)
+		host_fail("a take of key %u gets a second result", ask->take.key);
 	if (ask->is_refused || model->is_over)
-		host_fail("a take is told after %s", model->is_over ? "the end" : "it was refused");
-	host_trace("  a take of key %u is told %s", ask->take.key, tw_status_name(status));
+		host_fail("a take gets a result after %s",
+			  model->is_over ? "the end" : "it was refused");
+	host_trace("  a take of key %u gets %s", ask->take.key, tw_status_name(status));
 	model->pending--;
 	model->running++;
 	count_take(&ask->take, status, entry);
@@ -678,7 +679,7 @@ void client_take_async(struct cache_client *client, unsigned number)
 		host_pause(model);
 	if (ask->is_listed)
 		return;
-	client_check_answer("tw_cache_take_async", status, ask->told, 0);
+	client_check_answer("tw_cache_take_async", status, ask->reported, 0);
 	ask->is_refused = true;
 	model->pending--;
 	cache_model_end(model, ask->epoch);

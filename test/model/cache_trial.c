@@ -12,7 +12,7 @@
 
 enum { TICK = 1000, KEYS = 40, VALUES = 2048 };
 
-/* ---- What the model asks for ---- */
+/* ---- The host's functions ---- */
 
 static struct random *source;
 /* The lock keeps the cache's thread for loads, if there is one, out of the model. */
@@ -116,7 +116,7 @@ static struct tw_cache_options random_options(void)
 		options.idle = draw_from(1, 20 * TICK);
 	if (extras & 8)
 		options.stale_if_error = draw_from(1, 20 * TICK);
-	/* Where that counts for a limit, or may be idle, it is not defined when it leaves. */
+	/* With a limit or idle times for such values, their removal is not determined. */
 	if ((extras & 16) && !(extras & 7))
 		options.negative_expire = draw_from(1, 20 * TICK);
 	return options;
@@ -157,7 +157,7 @@ void cache_trial_begin(struct cache_trial *trial, struct random random)
 {
 	begin(trial, random);
 	trial->model.options = random_options();
-	/* What is remembered of absent keys counts, too, and nothing tells when it leaves. */
+	/* Absent keys count, too, and are removed without a report. */
 	trial->model.sets_limits = trial->model.options.negative_expire == 0;
 	open_cache(trial, KEYS);
 }
@@ -186,7 +186,7 @@ static void pass_time(struct cache_model *model)
 	host_leave(NULL);
 }
 
-/* Has the cache tell what the call has caused, and whether loads without memory were kept. */
+/* Has the cache report the call's removals, and whether loads without memory were kept. */
 static void finish_call(struct cache_trial *trial)
 {
 	struct cache_model *model = &trial->model;

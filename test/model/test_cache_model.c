@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache against a model: random calls, every answer and every removal compared. */
+/* The cache is compared with a model: random calls, with every answer and every removal. */
 #include "support/test.h"
 
 #include "model/cache_trial.h"

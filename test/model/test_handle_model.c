@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles at random: against a model, and commanded by tasks. */
+/* Handles get random commands, beside a model, and from tasks. */
 #include "support/test.h"
 
 #include "support/recorder.h"
@@ -31,7 +31,7 @@ static void random_commands_do_what_a_model_foretells(void **state)
 
 enum { BUSY_TIMERS = 50, BUSY_ADVANCES = TEST_SHARE_OF(10000) };
 
-/* Tasks command the timers, their own among them, and each run looks whether it was to be. */
+/* Tasks command the timers, their own among them, and each run checks that it was expected. */
 struct bustle {
 	struct tw_wheel *wheel;
 	struct random random;
@@ -39,7 +39,7 @@ struct bustle {
 		struct bustle *bustle;
 		struct tw_timer timer;
 		tw_duration deadline;
-		tw_duration run_at; /* INT64_MAX: never */
+		tw_duration run_at; /* INT64_MAX for never */
 		bool may_be_later;  /* set in a task for now: it waits for the next turn */
 		bool is_running;
 	} timers[BUSY_TIMERS];
@@ -70,7 +70,7 @@ static void bustle_set(struct bustle *bustle, struct busy *busy, tw_duration del
 	bustle_expect(busy, delay);
 }
 
-/* Of one that is done or stopped: nothing is found, and it is set anew. */
+/* Commands a timer. If it is done or stopped, it is not found, and is set again. */
 static void bustle_command(struct bustle *bustle, struct busy *busy)
 {
 	bool is_armed = busy->run_at != INT64_MAX;
@@ -127,7 +127,7 @@ static void run_busy(void *argument)
 			bustle_command(bustle, other);
 		stopped_itself |= other == busy && busy->run_at == INT64_MAX;
 	}
-	/* Not in each: the commands of most wait for the end of the task. */
+	/* Only some tasks flush: the commands of most wait for the end of the task. */
 	if (random_once_in(&bustle->random, 8))
 		bustle_ask(bustle, &bustle->timers[random_below(&bustle->random, BUSY_TIMERS)]);
 	busy->is_running = false;

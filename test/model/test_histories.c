@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Short histories of three and four threads, written down and judged: is there one order of all
- * that was done, each call at some moment between its begin and its end, in which a wheel or a
- * cache that does one thing at a time gives the same answers (support/linearize.h)?
+ * Short histories of three and four threads are recorded and checked: is there one order of all
+ * calls, each at some moment between its begin and its end, in which a wheel or a cache that does
+ * one thing at a time gives the same answers (support/linearize.h)?
  *
- * Keyed timers. A command answers before it is applied; it counts from its place in the queue,
- * which it takes within the call. The model applies it there: what tw_contains answers, and what
- * becomes of each value, tell whether the wheel seems to do the same. A value leaves the model
- * once, by the step that explains what its function was told: replaced by a set, removed, drained
- * by that very drain, run by a move under one interval, or expired: a step of its own, from the
- * begin of the set to the call of execute. No step that began after a value's function was called
- * comes while the model still has the value. An advance is two steps: from the first on what is due
- * by its target may expire; before the second all of that has expired that was armed before the
- * first. The first thread alone advances, so each advance's target is known.
+ * Keyed timers: a command answers before it is applied; it counts from its place in the queue,
+ * which it takes within the call. The model applies it there: the answers of tw_contains and the
+ * fate of each value show whether the wheel seems to do the same. A value leaves the model once, by
+ * the step that explains its function's arguments: replaced by a set, removed, drained by that very
+ * drain, run by a move under one interval, or expired: a step of its own, from the begin of the set
+ * to the call of execute. No step that began after a value's function was called comes while the
+ * model still has the value. An advance is two steps: from the first on, timers due by its target
+ * may expire; before the second all of these have expired that were armed before the first. Only
+ * the first thread advances, so each advance's target is known.
  *
- * One key of a cache. What a call did depends on the clock that it read, which lies between what
- * the clock was before the call and after it. An entry past its deadline is not there. A take that
- * ran its loader puts a value where none is, or, if the key was set or deleted meanwhile, gives it
- * to the threads that wait and puts it nowhere. Each value that was kept leaves with the cause that
+ * One key of a cache: the effect of a call depends on the clock that it read, which lies between
+ * the clock before the call and after it. An entry past its deadline is not there. A take that ran
+ * its loader puts a value where none is, or, if the key was set or deleted meanwhile, gives it to
+ * the threads that wait and does not keep it. Each value that was kept leaves with the cause that
  * the order explains.
  *
  * With a loader of the cache (refresh_after, stale_if_error, tw_cache_take_async) the end of each
- * load is a step too: from the call of tw_cache_load_end to its return. Loads of the key come one
- * after the other, unless it is set or deleted meanwhile, and none is kept over that.
+ * load is a step, too: from the call of tw_cache_load_end to its return. Loads of the key come one
+ * after the other, unless it is set or deleted meanwhile, and then none is kept.
  *
- * HISTORIES=n runs so many in each case; SEED=n replays what the threads do, though not when.
- * test_histories_yields runs the same with a library that gives way at its atomic operations.
+ * HISTORIES=n sets the number of histories in each case; SEED=n replays what the threads do, though
+ * not when. test_histories_yields runs the same with a library that yields at its atomic
+ * operations.
  */
 #include "support/test.h"
 
@@ -47,16 +48,16 @@ enum {
 	CALLS_MOST = CALLS_A_HISTORY + LOADS_MOST,
 	VALUES = CALLS_MOST + 1, /* by the number of their call, from 1 on */
 	KEYS = 2,
-	HISTORIES = TEST_SHARE_OF(1000), /* of each case, unless the environment says */
+	HISTORIES = TEST_SHARE_OF(1000), /* default per case */
 };
 
-/* Times in the models: half ticks since the history began. */
+/* The models have times in half ticks since the history began. */
 #define HALF (INTERVAL / 2)
-/* How long a value may be given after its deadline, where that is so: half ticks. */
+/* A value may be given up to this many half ticks after its deadline. */
 #define STALE 4
 
 enum action {
-	/* Of timers. */
+	/* These are a timer's. */
 	SET_TIMER,
 	MOVE_TIMER,
 	MOVE_NOW, /* by less than an interval */
@@ -64,7 +65,7 @@ enum action {
 	CONTAINS,
 	DRAIN,
 	FLUSH,
-	/* Of a cache. */
+	/* These are a cache's. */
 	GET,
 	SET,
 	ADD,
@@ -73,8 +74,8 @@ enum action {
 	TOUCH,
 	TAKE,
 	TAKE_ASYNC,
-	LOAD, /* the end of a load by the cache's loader */
-	/* Of both. */
+	LOAD, /* end of a load by the cache's loader */
+	/* Both have this. */
 	ADVANCE
 };
 
@@ -86,38 +87,38 @@ static const char *const action_names[] = {
 struct call {
 	enum action action;
 	int thread;
-	unsigned value; /* its own, if it gives one */
+	unsigned value; /* the value that it gives */
 	unsigned key;
-	int length; /* delay, lifetime or advance, half ticks */
-	/* When, by the counter of all, and what the clock was before and after. */
+	int length; /* delay, lifetime or advance, in half ticks */
+	/* These are the call's time by the common counter, and the clock before and after it. */
 	struct step step;
 	int from;
 	int to;
-	/* What came of it. */
+	/* These are the call's results. */
 	enum tw_status status;
-	unsigned found; /* value; 0: none */
+	unsigned found; /* value, or 0 */
 	int remaining;  /* half ticks */
-	int target;     /* of an advance */
-	/* When its loader, if that ran, was called and returned. */
+	int target;     /* an advance's */
+	/* These are the times of its loader's call and return, if it ran. */
 	bool has_loaded;
 	uint64_t called;
 	uint64_t returned;
-	/* For an asynchronous take. */
+	/* These are for an asynchronous take. */
 	struct history *history;
-	atomic_uint told;
+	atomic_uint reported;
 };
 
-/* What became of a value. */
+/* An end is the fate of a value. */
 enum end_kind { END_NONE, END_EXECUTED, END_RELEASED, END_DRAINED, END_LEFT };
 
 struct end {
 	_Atomic unsigned count;
 	enum end_kind kind;
-	unsigned reason;          /* of the release, or the cache's cause */
-	const struct call *drain; /* NULL: the one after the history */
+	unsigned reason;          /* the release's reason, or the cache's cause */
+	const struct call *drain; /* NULL for the drain after the history */
 	int deadline;
 	int now;
-	uint64_t at; /* by the counter of all */
+	uint64_t at; /* by the common counter */
 };
 
 struct history {
@@ -132,10 +133,10 @@ struct history {
 	atomic_uint loads_over;
 	bool has_loader;
 	struct end ends[VALUES];
-	uint64_t over; /* when all calls were */
-	/* Rounds that all threads begin at the same moment. */
+	uint64_t over; /* when all calls were over */
+	/* All threads begin a round at the same moment. */
 	atomic_uint round;
-	atomic_uint ready; /* threads that have ended a round, over all */
+	atomic_uint ready; /* threads that have ended a round, summed over rounds */
 	atomic_bool is_last;
 };
 
@@ -154,7 +155,7 @@ static int history_now(struct history *history)
 	return half_ticks(history, tw_now(history->wheel));
 }
 
-/* With the loads by the cache's loader. */
+/* Includes the loads by the cache's loader. */
 static unsigned history_calls(const struct history *history)
 {
 	return CALLS_A_HISTORY + history->loads;
@@ -167,7 +168,7 @@ static int histories_of_a_case(void)
 	return given ? atoi(given) : HISTORIES;
 }
 
-/* ---- What the functions of wheel and cache write down ---- */
+/* ---- Records by the functions of wheel and cache ---- */
 
 static void note_end(struct history *history, unsigned value, const struct end *end)
 {
@@ -198,7 +199,7 @@ static void on_release(void *context, const struct tw_task *task, enum tw_reason
 	note_task(context, task, (struct end){.kind = END_RELEASED, .reason = reason});
 }
 
-/* Of a drain in the history, or of the one after it. */
+/* The drain is in the history, or comes after it. */
 struct drained {
 	struct history *history;
 	const struct call *call;
@@ -345,10 +346,10 @@ static void on_value(void *context, enum tw_status status, const struct tw_cache
 	call->status = status;
 	call->to = history_now(call->history);
 	call->step.ended = history_stamp(call->history);
-	atomic_fetch_add(&call->told, 1);
+	atomic_fetch_add(&call->reported, 1);
 }
 
-/* It ends when the value is told. */
+/* The call ends when its callback is called. */
 static void call_take_async(struct history *history, struct call *call)
 {
 	assert_int_equal(tw_cache_take_async(history->cache, "key", 3, on_value, call), TW_OK);
@@ -381,7 +382,7 @@ static enum tw_status call_cache(struct history *history, struct call *call)
 	}
 }
 
-/* The first thread advances now and then. */
+/* Draws an action; the first thread advances now and then. */
 static enum action random_action(struct random *random, const struct history *history,
 				 bool is_first)
 {
@@ -411,7 +412,7 @@ static void draw_call(struct random *random, struct history *history, struct cal
 			      .history = history};
 	call->action = random_action(random, history, call->thread == 0);
 	call->key = random_once_in(random, 4);
-	/* One to three ticks. */
+	/* These are one to three ticks. */
 	call->length = 2 * (int)random_between(random, 1, 3);
 	if (call->action == MOVE_NOW)
 		call->length = 1;
@@ -479,27 +480,28 @@ static void *caller_run(void *argument)
 
 /* ---- The models ---- */
 
-/* Of a history: the calls, then what else is a step. */
+/* A judge has a history's calls, and then its other steps. */
 struct judge {
 	struct history *history;
 	struct step steps[LINEARIZE_MOST];
 	size_t count;
-	/* Behind the calls: the call whose advance ends there, or the value that expires. */
+	/* The steps after the calls have the call whose advance ends there, or the value that
+	 * expires. */
 	const struct call *advance[LINEARIZE_MOST];
 	unsigned expires[LINEARIZE_MOST];
 };
 
-/* How the models use a state. Deadlines: half ticks since the history began. */
+/* The models use a state like this. Deadlines are half ticks since the history began. */
 struct key_state {
 	uint8_t value;
-	uint8_t is_fresh;   /* armed since the advance under way began */
+	uint8_t is_fresh;   /* armed since the current advance began */
 	uint8_t is_expired; /* an entry that a call has found past its deadline */
 	int16_t deadline;
 };
 
 struct timers_state {
 	struct key_state keys[KEYS];
-	int16_t target; /* of the last advance that began */
+	int16_t target; /* the last advance that began has this target */
 	uint8_t is_advancing;
 };
 
@@ -510,14 +512,14 @@ static struct end *end_of(struct judge *judge, unsigned value)
 	return &judge->history->ends[value];
 }
 
-/* The clock that a call of this choice read; false: there are no more. */
+/* Sets `now` to the clock that a call of this choice read. Returns false if there is none. */
 static bool clock_read(const struct call *call, unsigned choice, int *now)
 {
 	*now = call->from + (int)choice;
 	return *now <= call->to;
 }
 
-/* The value leaves by the step; false: it was told otherwise. */
+/* The value leaves by the step. Returns false if that contradicts its end. */
 static bool timer_leaves(struct judge *judge, struct key_state *key, enum end_kind kind,
 			 unsigned reason, const struct call *drain)
 {
@@ -553,7 +555,7 @@ static bool timer_is_moved(struct judge *judge, const struct call *call, int now
 	return call->action != MOVE_NOW || timer_leaves(judge, key, END_EXECUTED, 0, NULL);
 }
 
-/* *remaining was told from the deadline and some clock up to the call's end. */
+/* `remaining` was computed from the deadline and some clock up to the call's end. */
 static bool contains_fits(const struct call *call, const struct key_state *key)
 {
 	int left = call->remaining;
@@ -585,7 +587,7 @@ static bool advance_begins(const struct call *call, struct timers_state *state)
 	return true;
 }
 
-/* False also where it has not begun. */
+/* Returns false also where it has not begun. */
 static bool advance_ends(const struct call *call, struct timers_state *state)
 {
 	if (!state->is_advancing || state->target != call->target)
@@ -635,7 +637,7 @@ static bool timer_call_fits(struct judge *judge, const struct call *call, int no
 	}
 }
 
-/* Whether a value that is there has been told of before the step began. */
+/* Returns whether a value is there whose end was reported before the step began. */
 static bool timers_are_stale(struct judge *judge, size_t step, const struct timers_state *state)
 {
 	for (int i = 0; i < KEYS; i++)
@@ -692,14 +694,14 @@ static bool entry_is_there(const struct key_state *key, int now)
 	return key->value != 0 && !key->is_expired && key->deadline > now;
 }
 
-/* Whether the call may have found that there is none: by the clock that it read, or a lookup beside
- * it by a later one. */
+/* Returns whether the call may have found no entry: by the clock that it read, or by a later one of
+ * a concurrent lookup. */
 static bool entry_may_be_gone(const struct key_state *key, const struct call *call)
 {
 	return key->value == 0 || key->is_expired || key->deadline <= call->to;
 }
 
-/* The value of the entry that is there leaves for that cause; false: it was told otherwise. */
+/* The entry's value leaves for that cause. Returns false if that contradicts its end. */
 static bool entry_leaves(struct judge *judge, struct key_state *key, unsigned cause)
 {
 	const struct end *end = end_of(judge, key->value);
@@ -716,7 +718,8 @@ static bool entry_is_put(struct judge *judge, const struct call *call, int now,
 	unsigned cause = key->value == 0 ? TW_CAUSE_EXPIRED : end_of(judge, key->value)->reason;
 	bool is_gone = cause == TW_CAUSE_EXPIRED && entry_may_be_gone(key, call);
 	bool is_set = call->action == SET || call->action == LOAD;
-	/* A set does not tell; so it may judge by its own clock what a lookup has found expired. */
+	/* A set has no such answer; so it may use its own clock for an entry that a lookup has
+	 * found expired. */
 	bool is_there =
 		cause == TW_CAUSE_REPLACED && key->deadline > now && (is_set || !key->is_expired);
 	bool fits = (is_gone && call->action != REPLACE) ||
@@ -740,15 +743,15 @@ static bool overrides(const struct call *call)
 	       call->action == DELETE;
 }
 
-/* A take begins its load, or one that was queued and not overridden since. What the cache's threads
- * load may have been queued long ago. */
+/* A take begins its load, or one that was queued and not overridden since. Loads by the cache's
+ * threads may have been queued long ago. */
 static uint64_t load_first_moment(const struct call *load)
 {
 	return load->action == TAKE ? load->step.began : 0;
 }
 
-/* Whether a set or delete may have come while it was listed, and not before the take, which would
- * have loaded itself. */
+/* Returns whether a set or delete may have come while the load was listed, and not before the take,
+ * which would have loaded itself. */
 static bool load_may_be_overridden(const struct history *history, const struct call *load,
 				   const struct call *take)
 {
@@ -765,7 +768,7 @@ static bool load_may_be_overridden(const struct history *history, const struct c
 	return false;
 }
 
-/* Whether a set or delete did come while its loader ran. */
+/* Returns whether a set or delete did come while its loader ran. */
 static bool load_is_overridden(const struct history *history, const struct call *load)
 {
 	for (int i = 0; i < CALLS_A_HISTORY; i++) {
@@ -778,8 +781,8 @@ static bool load_is_overridden(const struct history *history, const struct call 
 	return false;
 }
 
-/* Whether the value is that of a load, by this take or one that overlaps it, that a set or delete
- * overrode. A take that begins when that one is over loads itself. */
+/* Returns whether the value is that of a load, by this take or one that overlaps it, that a set or
+ * delete overrode. A take that begins after that one loads itself. */
 static bool take_was_given(struct judge *judge, const struct call *call)
 {
 	const struct call *loader = &judge->history->calls[call->found - 1];
@@ -790,8 +793,8 @@ static bool take_was_given(struct judge *judge, const struct call *call)
 	       load_may_be_overridden(judge->history, loader, call);
 }
 
-/* Whether a load that ended so, while the take waited, is what it was told of. */
-static bool load_told(struct judge *judge, const struct call *call, enum tw_status status)
+/* Returns whether a load with this result ended while the take waited. */
+static bool load_may_give(struct judge *judge, const struct call *call, enum tw_status status)
 {
 	for (unsigned i = CALLS_A_HISTORY; i < history_calls(judge->history); i++) {
 		const struct call *load = &judge->history->calls[i];
@@ -802,7 +805,7 @@ static bool load_told(struct judge *judge, const struct call *call, enum tw_stat
 	return false;
 }
 
-/* What is past its deadline stays for a while, to be given if a load fails. */
+/* An entry past its deadline stays for a while, to be given if a load fails. */
 static bool entry_may_be_stale(const struct key_state *key, const struct call *call)
 {
 	return key->value != 0 && (key->is_expired || key->deadline <= call->to) &&
@@ -814,18 +817,18 @@ static bool entry_must_be_stale(const struct key_state *key, const struct call *
 	return key->value != 0 && key->deadline <= call->from && key->deadline + STALE > call->to;
 }
 
-/* A take that has no value, or an old one. */
+/* The take has no value, or an old one. */
 static bool failure_fits(struct judge *judge, const struct call *call, const struct key_state *key)
 {
 	switch ((int)call->status) {
 	case TW_STALE:
-		return load_told(judge, call, TW_LOAD_FAILED) && call->found == key->value &&
+		return load_may_give(judge, call, TW_LOAD_FAILED) && call->found == key->value &&
 		       entry_may_be_stale(key, call);
 	case TW_LOAD_FAILED:
-		return load_told(judge, call, TW_LOAD_FAILED) && call->found == 0 &&
+		return load_may_give(judge, call, TW_LOAD_FAILED) && call->found == 0 &&
 		       !entry_must_be_stale(key, call);
 	default:
-		return call->status == TW_NOT_FOUND && load_told(judge, call, TW_NOT_FOUND) &&
+		return call->status == TW_NOT_FOUND && load_may_give(judge, call, TW_NOT_FOUND) &&
 		       call->found == 0 && entry_may_be_gone(key, call);
 	}
 }
@@ -844,8 +847,8 @@ static bool take_fits(struct judge *judge, const struct call *call, int now, str
 	       take_was_given(judge, call);
 }
 
-/* The end of a load by the cache's loader. Where the source has none the entry leaves, unless it
- * was set meanwhile. */
+/* A load by the cache's loader ends. If the source has no value the entry leaves, unless it was set
+ * meanwhile. */
 static bool load_fits(struct judge *judge, const struct call *load, int now, bool is_kept,
 		      struct key_state *key)
 {
@@ -880,7 +883,7 @@ static bool entry_call_fits(struct judge *judge, const struct call *call, int no
 	bool is_there = entry_is_there(key, now);
 	bool succeeded = call->status == TW_OK;
 
-	/* What one call finds expired, no later one finds there. */
+	/* An entry that one call finds expired stays expired for later ones. */
 	if (call->action == GET || call->action == REPLACE || call->action == TOUCH)
 		key->is_expired = key->value != 0 && !is_there;
 	switch (call->action) {
@@ -922,7 +925,7 @@ static enum step_answer entry_take(void *context, size_t step, unsigned choice,
 	    (!clock_read(call, choice, &now) || (call->action == ADVANCE && choice > 0)))
 		return STEP_HAS_NO_MORE_CHOICES;
 	memcpy(&key, bytes, sizeof(key));
-	/* An entry that was replaced or deleted was so before its listener was told. */
+	/* An entry was replaced or deleted before its listener was called. */
 	is_old = key.value != 0 && end_of(judge, key.value)->reason != TW_CAUSE_EXPIRED &&
 		 end_of(judge, key.value)->at < call->step.began;
 	if (call->action == LOAD)
@@ -933,7 +936,7 @@ static enum step_answer entry_take(void *context, size_t step, unsigned choice,
 	return is_old && answer == STEP_FITS ? STEP_DOES_NOT : answer;
 }
 
-/* What is left has expired, or was cleared after the history. */
+/* Remaining entries have expired, or were cleared after the history. */
 static bool entry_may_end(void *context, const union model_state *bytes)
 {
 	struct judge *judge = context;
@@ -961,7 +964,7 @@ static void judge_add(struct judge *judge, uint64_t began, uint64_t ended,
 	judge->count++;
 }
 
-/* The calls, the ends of advances, and what expired by itself. */
+/* The steps are the calls, the ends of advances, and the expiries. */
 static void judge_timers(struct judge *judge, struct history *history)
 {
 	int target = 0;
@@ -974,7 +977,7 @@ static void judge_timers(struct judge *judge, struct history *history)
 
 		if (call->action == ADVANCE)
 			call->target = target += call->length;
-		/* A set has come before its value was told of. */
+		/* A set comes before its value's end is reported. */
 		judge_add(judge, call->step.began,
 			  is_set && end->at < call->step.ended ? end->at : call->step.ended, NULL,
 			  0);
@@ -985,7 +988,7 @@ static void judge_timers(struct judge *judge, struct history *history)
 
 		if (call->action == ADVANCE)
 			judge_add(judge, call->step.began, call->step.ended, call, 0);
-		/* A move under an interval brings its own; then this is none. */
+		/* A move under an interval runs the value itself; then this is not an expiry. */
 		if (call->action == SET_TIMER && end->kind == END_EXECUTED &&
 		    end->deadline % 2 == 0)
 			judge_add(judge, call->step.began, end->at, NULL, call->value);
@@ -1025,7 +1028,7 @@ static void print_history(const struct history *history)
 	}
 }
 
-/* Why what became of the call's value can't be, or NULL. */
+/* Returns why the end of the call's value is impossible, or NULL. */
 static const char *value_fault(const struct history *history, const struct call *call)
 {
 	const struct end *end = &history->ends[call->value];
@@ -1046,7 +1049,8 @@ static const char *value_fault(const struct history *history, const struct call 
 	return NULL;
 }
 
-/* One of two loads that run at a time begins after a set or delete that overrode the other. */
+/* Returns whether the loads may overlap: one begins after a set or delete that overrode the
+ * other. */
 static bool may_run_beside(const struct history *history, const struct call *load,
 			   const struct call *other)
 {
@@ -1063,7 +1067,7 @@ static bool may_run_beside(const struct history *history, const struct call *loa
 	return false;
 }
 
-/* Why the load can't be, or NULL. */
+/* Returns why the load is impossible, or NULL. */
 static const char *load_fault(const struct history *history, const struct call *load)
 {
 	if (history->ends[load->value].count > 0 && load_is_overridden(history, load))
@@ -1085,12 +1089,12 @@ static const char *take_fault(const struct history *history, const struct call *
 	if (has_value ? take->found == 0 || take->found >= VALUES
 		      : take->found != 0 || !history->has_loader)
 		return "a take failed, or found no value of the history";
-	if (take->action == TAKE_ASYNC && take->told != 1)
-		return "a take was not told once";
+	if (take->action == TAKE_ASYNC && take->reported != 1)
+		return "a take did not get one result";
 	return NULL;
 }
 
-/* Why the history can't be, or NULL, without looking for an order. */
+/* Returns why the history is impossible, or NULL, without a search for an order. */
 static const char *history_fault(const struct history *history)
 {
 	for (unsigned i = 0; i < history_calls(history); i++) {
@@ -1156,7 +1160,7 @@ static void wait_for_loads(struct history *history)
 		 atomic_load(&history->loads_over) != atomic_load(&history->loads));
 }
 
-/* All is over: what is left goes, and is told of. */
+/* Ends the history: remaining values leave, and are reported. */
 static void history_settle(struct history *history)
 {
 	struct drained rest = {history, NULL};
@@ -1296,9 +1300,10 @@ static void loads_of_four_threads_are_linearizable(void **state)
 	run_loads(*state, 4);
 }
 
-/* ---- The judge is no use if it finds everything right ---- */
+/* ---- Wrong histories are found ---- */
 
-/* A history by hand, one call after the other, that differs from a right one by a detail. */
+/* A history written by hand has one call after the other, and differs from a correct one in a
+ * detail. */
 struct written {
 	struct history history;
 	int count;
@@ -1351,20 +1356,20 @@ static bool written_fits(struct written *written)
 	return linearize(judge.steps, judge.count, &timers, NULL);
 }
 
-/* Set, advanced past the deadline, run: with one thing that may be wrong. */
-static bool expiry_fits(int deadline_told, int advance, bool is_found)
+/* Writes a set, an advance past the deadline, and a run, with one fact that may be wrong. */
+static bool expiry_fits(int deadline_reported, int advance, bool is_found)
 {
 	static struct written written;
 
 	memset(&written, 0, sizeof(written));
 	write_call(&written, SET_TIMER, 0, 4);
 	write_call(&written, ADVANCE, 0, advance);
-	write_end(&written, 1, END_EXECUTED, 0, deadline_told)->now = 4;
+	write_end(&written, 1, END_EXECUTED, 0, deadline_reported)->now = 4;
 	write_call(&written, CONTAINS, 0, 0)->status = is_found ? TW_OK : TW_NOT_FOUND;
 	return written_fits(&written);
 }
 
-/* Set, advanced, and still there after the last call. */
+/* Writes a set, an advance, and a timer that is still there after the last call. */
 static bool left_fits(int advance)
 {
 	static struct written written;
@@ -1377,7 +1382,7 @@ static bool left_fits(int advance)
 	return written_fits(&written);
 }
 
-/* Two sets of one key, then a removal: what becomes of both. */
+/* Writes two sets of one key and a removal, with these ends of both values. */
 static bool removal_fits(unsigned first, unsigned second)
 {
 	static struct written written;
@@ -1391,25 +1396,25 @@ static bool removal_fits(unsigned first, unsigned second)
 	return written_fits(&written);
 }
 
-/* A second set of the key, by a clock that ticks meanwhile: the first value was told of before the
- * second set began, or after. */
-static bool replacement_fits(bool is_told_before)
+/* Writes a second set of the key, by a clock that ticks meanwhile: the first value's end was
+ * reported before the second set began, or after. */
+static bool replacement_fits(bool is_reported_before)
 {
 	static struct written written;
 
 	memset(&written, 0, sizeof(written));
 	write_call(&written, SET_TIMER, 0, 4);
-	if (is_told_before)
+	if (is_reported_before)
 		write_end(&written, 1, END_RELEASED, TW_REPLACED, 4);
 	write_call(&written, SET_TIMER, 0, 4)->to = 1;
-	if (!is_told_before)
+	if (!is_reported_before)
 		write_end(&written, 1, END_RELEASED, TW_REPLACED, 4);
 	write_rest(&written);
 	write_end(&written, 2, END_LEFT, 0, 5);
 	return written_fits(&written);
 }
 
-/* A drain of the second of two timers, the first of which it has told of too, or has not. */
+/* Writes a drain of the second of two timers, which reports the first, too, or does not. */
 static bool drain_fits(bool has_both)
 {
 	static struct written written;
@@ -1427,7 +1432,8 @@ static bool drain_fits(bool has_both)
 	return written_fits(&written);
 }
 
-/* A take is told of another's load, which a set overrides: before the take begins, or after. */
+/* Writes a take that gets another's load, which a set overrides: before the take begins, or
+ * after. */
 static bool given_fits(bool begins_after_set)
 {
 	static struct written written;
@@ -1487,15 +1493,16 @@ static struct written *loads_begin(void)
 	static char anything;
 
 	memset(&written, 0, sizeof(written));
-	/* Nobody looks at it: it says that the history is one of a cache. */
+	/* The pointer is not used: it marks the history of a cache. */
 	written.history.cache = (struct tw_cache *)&anything;
 	written.history.has_loader = true;
 	written.time = 1;
 	return &written;
 }
 
-/* A value with a deadline at 2, and a take at that clock, whose load fails, that is told this. */
-static bool failed_take_fits(int clock, enum tw_status told, enum tw_status ended)
+/* Writes a value with a deadline at 2, and a take at that clock, whose load fails, with this
+ * status. */
+static bool failed_take_fits(int clock, enum tw_status reported, enum tw_status ended)
 {
 	struct written *written = loads_begin();
 	struct call *take;
@@ -1504,16 +1511,17 @@ static bool failed_take_fits(int clock, enum tw_status told, enum tw_status ende
 	take = write_call(written, TAKE_ASYNC, 0, 0);
 	write_load(written, ended);
 	take->from = take->to = clock;
-	take->status = told;
-	take->found = told == TW_STALE ? 1 : 0;
-	take->told = 1;
+	take->status = reported;
+	take->found = reported == TW_STALE ? 1 : 0;
+	take->reported = 1;
 	take->step.ended = written->time++;
 	write_rest(written);
 	write_end(written, 1, END_RELEASED, TW_CAUSE_EXPIRED, 2)->now = clock;
 	return loads_fit(written);
 }
 
-/* A load whose value replaces what was set before its loader was called, or meanwhile. */
+/* Writes a load whose value replaces one that was set before its loader was called, or
+ * meanwhile. */
 static bool kept_load_fits(bool is_set_meanwhile)
 {
 	struct written *written = loads_begin();
@@ -1533,7 +1541,7 @@ static bool kept_load_fits(bool is_set_meanwhile)
 	return loads_fit(written);
 }
 
-/* Two loads, one after the other or at the same time. */
+/* Writes two loads, one after the other or at the same time. */
 static bool two_loads_fit(bool is_apart)
 {
 	struct written *written = loads_begin();
@@ -1576,7 +1584,7 @@ static void timers_that_are_not_linearizable_are_found(void **state)
 	assert_true(expiry_fits(4, 4, false));
 	assert_false(expiry_fits(6, 4, false)); /* another deadline */
 	assert_false(expiry_fits(4, 2, false)); /* early */
-	assert_false(expiry_fits(4, 4, true));  /* there, although it was told of */
+	assert_false(expiry_fits(4, 4, true));  /* there, although its end was reported */
 	assert_true(left_fits(2));
 	assert_false(left_fits(6)); /* late: it never expires */
 	assert_true(removal_fits(TW_REPLACED, TW_REMOVED));

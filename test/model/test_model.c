@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wheel against the model: random commands, also from inside tasks, and every event compared,
- * in order: what happened to which value, when, how late, why. Each value comes back exactly once,
- * or an event would be missing or be one too many.
+ * The wheel is compared with the model: random commands, also from inside tasks, and every event in
+ * order: which value, what happened to it, when, how late, and why. Each value comes back exactly
+ * once: a missing or additional event is a mismatch.
  */
 #include "support/test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The laws under load: four threads give the same keys commands at random, and keys of their own,
- * tasks do too, a fifth thread moves the clock, the wheel is stopped at some point. The model
- * judges what comes back, and all answers.
+ * The model's laws hold under load: four threads give random commands for shared keys, and for keys
+ * of their own, tasks do, too, a fifth thread moves the clock, and the wheel is stopped at some
+ * point. The model checks the values that come back, and all answers.
  */
 #include "support/test.h"
 
@@ -18,33 +18,32 @@
 
 enum {
 	THREADS = 4,
-	COMMANDS = TEST_SHARE_OF(20000), /* of each thread, at most */
+	COMMANDS = TEST_SHARE_OF(20000), /* maximum per thread */
 	SHARED_KEYS = 300,
-	OWN_KEYS = 100, /* of each thread */
+	OWN_KEYS = 100, /* per thread */
 	VALUES = 2000,
 	WINDOWS = 6,
-	TASKS = 2 * THREADS, /* the user that tasks are, behind those of each thread */
+	TASKS = 2 * THREADS, /* tasks' user, after those of each thread */
 	USERS
 };
 
-/* What kind of weather. */
+/* A setting has a storm's parameters. */
 struct setting {
-	int commands; /* of each thread */
+	int commands; /* per thread */
 	size_t queue_capacity;
 	size_t max_pending;
 	enum tw_when_full when_full;
-	int stop_at; /* when so many of a thousand commands have been given; 1000: at the end */
+	int stop_at; /* per mille of the commands before the stop; 1000 for the end */
 };
 
 struct storm {
-	struct model model; /* the first: hooks find the storm by it */
+	struct model model; /* the first member: hooks find the storm by it */
 	const struct setting *setting;
-	struct wheel_user
-		users[USERS]; /* of each thread one for its own keys, one for the others */
-	atomic_int at_work;   /* threads that give commands */
+	struct wheel_user users[USERS]; /* two per thread: for its own keys, and for the others */
+	atomic_int at_work;             /* threads that give commands */
 	atomic_int runs;
 	atomic_int wrong;
-	char text[600]; /* of the first that is wrong */
+	char text[600]; /* the first mismatch */
 };
 
 static void complain(struct model *model, const char *text)

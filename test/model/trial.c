@@ -13,7 +13,7 @@ static struct trial *trial_of(struct wheel_user *user)
 	return (struct trial *)user->model;
 }
 
-/* ---- For the model ---- */
+/* ---- The model's functions ---- */
 
 static void complain(struct model *model, const char *text)
 {
@@ -98,7 +98,7 @@ static void in_task(struct model *model, enum model_way way, const struct tw_tas
 	struct random *random = &user->random;
 
 	(void)way;
-	/* With no more numbers it would be the same again and again, without an end. */
+	/* When the random numbers are spent, this would repeat itself without an end. */
 	if (!task->key || model->stop_begun || trial->wrong[0] != '\0' ||
 	    model->options.queue_capacity != 0 || random_is_spent(random) ||
 	    !random_once_in(random, 8))

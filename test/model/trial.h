@@ -14,26 +14,27 @@ struct trial_setting {
 	enum tw_layout layout;
 	size_t slots;
 	uint32_t keys;
-	int64_t longest_advance; /* ticks */
-	size_t queue_capacity;   /* 0: default, and tasks call the wheel */
+	int64_t longest_advance; /* in ticks */
+	size_t queue_capacity;   /* 0 means the default, and that tasks call the wheel */
 	bool is_of_handles;      /* timers by handle; the wheel is driven after each act */
 	bool has_owner;          /* a thread that drives the wheel */
 };
 
 struct trial {
-	struct model model; /* the first: hooks find the trial by it */
+	struct model model; /* the first member: hooks find the trial by it */
 	struct wheel_user user;
 	struct timer_set timers;
 	struct model_timer timer[TRIAL_TIMERS];
 	const struct trial_setting *setting;
 	uint32_t operation; /* number */
-	char wrong[600];    /* the first mismatch; then nothing more is done */
+	char wrong[600];    /* the first mismatch, which ends the trial */
 };
 
-/* The setting must outlive the trial. */
+/* Begins a trial. The setting must outlive it. */
 void trial_begin(struct trial *trial, const struct trial_setting *setting,
 		 enum tw_delay_from delay_from, struct random random);
-/* Does as many random acts, unless one finds a mismatch or the random numbers are spent. */
+/* Makes `operations` random acts; stops early at a mismatch or when the random numbers are
+ * spent. */
 void trial_run(struct trial *trial, uint32_t operations);
 /* Stops the wheel: everything left is released, and further calls are refused. */
 void trial_end(struct trial *trial);

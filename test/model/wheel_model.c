@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A token is the address of a value with the count of its uses in the low bits, which is odd while
- * the value is out. So a value that comes back a second time is known for what it is, also when it
- * is in use again.
+ * the value is out. So a value that comes back a second time is recognized, even if it is in use
+ * again.
  *
  * No lock is held while the wheel is called, its clock included: in a simulation every such call
- * may go on with another thread.
+ * may switch to another thread.
  */
 #include "wheel_model.h"
 
@@ -21,12 +21,12 @@
 
 enum { TOKEN_USES = 64 };
 
-/* Which deadlines one command may have given. */
+/* A window has the deadlines that one command may have given. */
 struct window {
 	tw_duration low;
 	tw_duration high;
-	tw_duration delay; /* from when the owner takes the command, until a flush tells of that */
-	uint64_t order;    /* of its command */
+	tw_duration delay; /* from when the owner takes the command, until a flush returns */
+	uint64_t order;    /* its command's */
 	bool at_once;      /* a move under one interval: runs before its deadline */
 	bool is_struck;
 	bool is_filed; /* a flush has come back before it was due */
@@ -40,12 +40,12 @@ struct model_value {
 	struct wheel_user *user;
 	unsigned key;
 	enum fate fate;
-	uint64_t fate_order; /* of that, among the commands */
-	uint64_t drains;     /* over before it was set */
-	bool is_undone;      /* by a command of its user, or in the exact case owed */
+	uint64_t fate_order; /* the place of its fate among the commands */
+	uint64_t drains;     /* drains over before it was set */
+	bool is_undone;      /* by a command of its user, or owed in the exact case */
 	bool is_overdue;     /* set in the past by a task, in the exact case */
 	bool is_loose;       /* too many windows */
-	bool is_told;        /* by the walk under way, in the exact case */
+	bool is_visited;     /* by the walk under way, in the exact case */
 	unsigned windows;
 	struct window window[];
 };
@@ -143,7 +143,7 @@ static void value_fail(struct model_value *value, tw_duration now, const char *w
 			(model)->hooks->trace(__VA_ARGS__); \
 	} while (0)
 
-/* ---- What the exact case owes ---- */
+/* ---- Owed values of the exact case ---- */
 
 void model_begin_group(struct model *model)
 {
@@ -151,8 +151,8 @@ void model_begin_group(struct model *model)
 		model->groups++;
 }
 
-/* The value leaves the pending ones by a command. It must come back that way, of a group in any
- * order; one that is taken comes back by the call. */
+/* The value leaves the pending ones by a command. It must come back that way, in any order within a
+ * group; a taken one comes back by the call. */
 static void leave(struct model *model, struct model_value *value, enum model_way way,
 		  bool is_of_group)
 {
@@ -173,7 +173,7 @@ static void leave(struct model *model, struct model_value *value, enum model_way
 	model->owed[model->owed_count++] = (struct owed){value_token(value), way, model->groups};
 }
 
-/* Takes it from the first group that is owed; false: it is not there. */
+/* Takes the value from the first owed group. Returns false if it is not there. */
 static bool owed_take(struct model *model, void *token, enum model_way way)
 {
 	struct owed *first = &model->owed[model->owed_first];
@@ -194,7 +194,7 @@ static bool owed_take(struct model *model, void *token, enum model_way way)
 	return false;
 }
 
-/* When it runs at the latest: ticks of a real clock are counted from a time that is not known. */
+/* Returns its latest run: ticks of a real clock are counted from an unknown time. */
 static tw_duration tick_at(const struct model *model, tw_duration time)
 {
 	tw_duration interval = model->interval;
@@ -206,7 +206,7 @@ static tw_duration tick_at(const struct model *model, tw_duration time)
 	return (time + interval - 1) / interval * interval;
 }
 
-/* A value comes back: as it must, when it must. */
+/* Checks that the value comes back as it must, when it must. */
 static void judge_exactly(struct model *model, struct model_value *value, enum model_way way,
 			  const struct tw_task *task, tw_duration now)
 {
@@ -240,12 +240,12 @@ static void judge_exactly(struct model *model, struct model_value *value, enum m
 		value_fail(value, now, "a value comes back with another lateness");
 }
 
-/* Calls function(value) for the values that the keys have, and which are not owed. */
+/* Calls function(value) for the keys' values that are not owed. */
 #define FOR_EACH_PENDING(user, value)                        \
 	for (unsigned key_ = 0; key_ < (user)->keys; key_++) \
 		for (struct model_value *value = value_pending((user), key_); value; value = NULL)
 
-/* Of the exact case, which has one thread. */
+/* This is for the exact case, which has one thread. */
 static struct model_value *value_pending(const struct wheel_user *user, unsigned key)
 {
 	void *token = user->current[key];
@@ -343,7 +343,7 @@ void *model_offer(struct wheel_user *user, unsigned key, tw_duration low)
 	value->key = key;
 	value->fate = OFFERED;
 	value->drains = atomic_load_explicit(&model->drains_ended, memory_order_relaxed);
-	value->is_undone = value->is_overdue = value->is_told = false;
+	value->is_undone = value->is_overdue = value->is_visited = false;
 	value->is_loose = user->is_loose;
 	value->windows = 0;
 	(void)value_add_window(value, low, false);
@@ -353,7 +353,7 @@ void *model_offer(struct wheel_user *user, unsigned key, tw_duration low)
 	return token;
 }
 
-/* The command has been accepted: what it gave is at most `high`, or counted from later on. */
+/* The command has been accepted: its deadline is at most `high`, or counted from later on. */
 static void window_end(struct window *window, const struct model *model, tw_duration high,
 		       tw_duration delay)
 {
@@ -378,7 +378,7 @@ void model_accept(struct wheel_user *user, unsigned key, void *token, tw_duratio
 		window_end(value_last_window(value), model, high, delay);
 	}
 	value_unlock(value);
-	/* What tasks set has many setters: nothing is known of their order. */
+	/* Tasks' timers have many setters: their order is not known. */
 	if (user->is_shared || key == MODEL_NO_KEY)
 		return;
 	model_undo(user, key, WAY_REPLACED);
@@ -500,7 +500,7 @@ void model_strike(struct wheel_user *user, tw_duration now)
 	}
 }
 
-/* ---- What comes back ---- */
+/* ---- Returned values ---- */
 
 struct model_name model_name(unsigned user, unsigned key)
 {
@@ -521,7 +521,8 @@ static void judge_key(struct model_value *value, const struct tw_task *task, tw_
 		value_fail(value, now, "a value comes back with another key");
 }
 
-/* Inline, on a manual clock: in its tick, and of one tick and user in the order of commands. */
+/* Inline, with a manual clock, a timer runs in its tick, and one user's timers of a tick run in the
+ * order of commands. */
 static void judge_tick(struct model_value *value, const struct window *window, tw_duration deadline,
 		       tw_duration now)
 {
@@ -616,8 +617,8 @@ static void release(void *context, const struct tw_task *task, enum tw_reason re
 	struct model *model = context;
 
 	if (reason == TW_STOPPED && !atomic_load(&model->stop_begun))
-		model_fail(model, "TW_STOPPED, and nobody has stopped the wheel");
-	/* The command may be under way, so that the model does not know of it yet. */
+		model_fail(model, "TW_STOPPED, and the wheel was not stopped");
+	/* The command may be under way, and not yet known to the model. */
 	if (reason == TW_REPLACED && atomic_load(&model->is_quiet))
 		model_fail(model, "replaced after the stop");
 	if (task->key || task->run == model_run_once) {
@@ -634,7 +635,7 @@ void model_drain(void *context, const struct tw_task *task)
 	struct model *model = context;
 
 	if (atomic_load(&model->drains_begun) == 0)
-		model_fail(model, "a drain function is called, and nobody drains");
+		model_fail(model, "a drain function is called without a drain");
 	if (task->key || task->run == model_run_once)
 		model_return(model, task->value, WAY_DRAINED, task);
 	else
@@ -657,7 +658,7 @@ struct model_look model_look(struct wheel_user *user, unsigned key)
 	return look;
 }
 
-/* Whether a command in force may have made it run by then. */
+/* Returns whether a command in force may have made it run by then. */
 static bool may_have_run(const struct model_value *value, tw_duration now)
 {
 	if (value->is_loose)
@@ -679,7 +680,7 @@ static void judge_found(struct model_value *value, tw_duration left, tw_duration
 	if (left >= 0 && (left > time_left(window->high, before) ||
 			  (window->low > after && left < time_left(window->low, after))))
 		value_fail(value, after, "a key is said to have another time left");
-	/* It is there behind all commands: it runs by the last. */
+	/* The timer is there after all commands: the last one counts. */
 	for (unsigned i = 0; i + 1 < value->windows; i++)
 		value->window[i].is_struck = true;
 }
@@ -722,7 +723,7 @@ void model_judge_look(struct wheel_user *user, unsigned key, const struct model_
 	value_unlock(value);
 }
 
-/* A walk tells of a timer. In the exact case it is as the model has it. */
+/* A walk visits a timer. In the exact case its fields are the model's. */
 int model_visit(void *context, const struct tw_pending_timer *timer)
 {
 	struct model *model = context;
@@ -732,17 +733,17 @@ int model_visit(void *context, const struct tw_pending_timer *timer)
 	if (!timer->key)
 		return timer_visit(model, timer);
 	if (timer->key_size == 0)
-		model_fail(model, "a walk tells of a key without a byte");
+		model_fail(model, "a walk visits a key without a byte");
 	if (!model->is_exact)
 		return 1;
 	value = value_lock(timer->value, &is_out);
-	if (!is_out || value->is_undone || value->is_told)
-		value_fail(value, model->now, "a walk tells of a timer that is not armed");
+	if (!is_out || value->is_undone || value->is_visited)
+		value_fail(value, model->now, "a walk visits a timer that is not armed");
 	else if (timer->deadline != value_last_window(value)->low)
-		value_fail(value, model->now, "a walk tells of another deadline");
+		value_fail(value, model->now, "a walk has another deadline");
 	judge_key(value, &(struct tw_task){.key = timer->key, .key_size = timer->key_size},
 		  model->now);
-	value->is_told = true;
+	value->is_visited = true;
 	value_unlock(value);
 	return 1;
 }
@@ -750,13 +751,14 @@ int model_visit(void *context, const struct tw_pending_timer *timer)
 void model_end_walk(struct model *model)
 {
 	FOR_EACH_PENDING(model->users, value)
-	value->is_told = false;
+	value->is_visited = false;
 	timers_end_walk(model->users);
 }
 
-/* ---- What must have come back ---- */
+/* ---- Values that must have come back ---- */
 
-/* With the values of the user that are out: `user`, `value` and the rest are the caller's. */
+/* Runs the statement for each of the users' values that are out: `user`, `value` and the rest are
+ * the caller's. */
 #define FOR_EACH_OUT(user, value, statement)                              \
 	for (size_t index_ = 0; index_ < (user)->value_count; index_++) { \
 		bool is_out_;                                             \
@@ -777,7 +779,7 @@ static void judge_idle_value(struct model_value *value, tw_duration before, uint
 	/* A set that was under way at the stop may be accepted after the wait. */
 	if (value->fate_order > commands || atomic_load(&value->user->model->takes) > 0)
 		return;
-	/* Of a loose one the last window is not known to be in force. */
+	/* For a loose value the last window is not known to be in force. */
 	if (was_stopped || value->is_undone ||
 	    (!value->is_loose &&
 	     (window->at_once || tick_at(value->user->model, window->high) <= before)))

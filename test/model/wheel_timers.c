@@ -26,7 +26,7 @@ void timer_set_begin(struct timer_set *timers, struct model_timer *memory, unsig
 	memset(memory, 0, most * sizeof(*memory));
 }
 
-/* The delay may be under 0. */
+/* Draws a delay, which may be below 0. */
 static tw_duration draw_delay(struct wheel_user *user)
 {
 	if (random_once_in(&user->random, 6))
@@ -34,7 +34,7 @@ static tw_duration draw_delay(struct wheel_user *user)
 	return user->model->hooks->draw_delay(user);
 }
 
-/* The deadline that a delay gives now. */
+/* Returns the deadline that a delay gives now. */
 static tw_duration time_of(const struct model *model, tw_duration delay)
 {
 	tw_duration now = model_now(model);
@@ -66,7 +66,7 @@ static void timer_disarm(struct model_timer *timer)
 	timer->is_armed = false;
 }
 
-/* When it must run. */
+/* Returns when it must run. */
 static tw_duration timer_time(const struct model_timer *timer)
 {
 	tw_duration interval = timer->model->interval;
@@ -128,29 +128,29 @@ void timers_owe(struct wheel_user *user)
 	}
 }
 
-int timer_visit(struct model *model, const struct tw_pending_timer *told)
+int timer_visit(struct model *model, const struct tw_pending_timer *given)
 {
-	struct model_timer *timer = told->value;
+	struct model_timer *timer = given->value;
 
 	if (!model->is_exact)
 		return 1;
-	if (!timer->is_armed || timer->is_told || told->timer.id != timer->timer.id ||
-	    told->deadline != timer->deadline ||
-	    told->period != (timer->kind == PERIODIC ? timer->period : 0))
-		model_fail(model, "a walk tells otherwise of a timer");
-	timer->is_told = true;
+	if (!timer->is_armed || timer->is_visited || given->timer.id != timer->timer.id ||
+	    given->deadline != timer->deadline ||
+	    given->period != (timer->kind == PERIODIC ? timer->period : 0))
+		model_fail(model, "a walk has other fields of a timer");
+	timer->is_visited = true;
 	return 1;
 }
 
 void timers_end_walk(struct wheel_user *user)
 {
 	for (unsigned i = 0; user->timers && i < user->timers->count; i++)
-		user->timers->timers[i].is_told = false;
+		user->timers->timers[i].is_visited = false;
 }
 
 /* ---- Resets ---- */
 
-/* The earliest that the resets under way ask for. */
+/* Returns the earliest time that the resets under way ask for. */
 static tw_duration timer_asked(const struct model_timer *timer)
 {
 	tw_duration low = TW_FOREVER;
@@ -161,15 +161,15 @@ static tw_duration timer_asked(const struct model_timer *timer)
 	return low;
 }
 
-/* The deadline that was in force, and did not begin a run, is not in force any more; where a run
- * may have begun by it, or resets ran side by side, either may be. */
+/* A deadline that did not begin a run is not in force any more; where a run may have begun by it,
+ * or resets ran side by side, either may be. */
 static void timer_bring(tw_duration *low, tw_duration asked, bool is_alone, tw_duration now)
 {
 	if (asked < *low || (is_alone && *low > now))
 		*low = asked;
 }
 
-/* A reset under way: of a user, or of the timer's own run. */
+/* A reset is under way: a user's, or the timer's own run's. */
 struct reset_call {
 	struct model_timer *timer;
 	unsigned number;
@@ -184,7 +184,7 @@ static uint64_t *reset_counter(const struct reset_call *call)
 	return call->number == OWN_RUN ? &call->timer->own_resets : &call->timer->resets;
 }
 
-/* Before the call: others may see what it did before it comes back. */
+/* Comes before the call: others may see its effects before it returns. */
 static struct reset_call reset_begin(struct model_timer *timer, unsigned number, tw_duration delay)
 {
 	struct reset_call call = {.timer = timer, .number = number, .delay = delay};
@@ -199,7 +199,7 @@ static struct reset_call reset_begin(struct model_timer *timer, unsigned number,
 	return call;
 }
 
-/* One that fails changes nothing. */
+/* A reset that fails changes nothing. */
 static void reset_end(const struct reset_call *call, enum tw_status status)
 {
 	struct model_timer *timer = call->timer;
@@ -218,13 +218,13 @@ static void reset_end(const struct reset_call *call, enum tw_status status)
 	unlock(&timer->lock);
 }
 
-/* How often it has been reset, by whichever thread. */
+/* Returns how often it has been reset, by any thread. */
 static uint64_t timer_resets(const struct model_timer *timer)
 {
 	return timer->resets + timer->own_resets;
 }
 
-/* In the exact case a call's answer is known before the call, which may bring about its events. */
+/* In the exact case a call's answer is known before the call, which may cause its events. */
 static enum tw_status expect_reset(struct model_timer *timer, tw_duration delay)
 {
 	if (!timer->is_armed)
@@ -275,7 +275,7 @@ static void timer_judge_run(struct model_timer *timer, tw_duration now)
 	timer->low_reset = TW_FOREVER;
 }
 
-/* A run may set its timer anew. Returns whether it has. */
+/* Sets the run's timer again, or not. Returns whether it has. */
 static bool timer_run_again(struct model_timer *timer, bool may_reset, uint64_t draw)
 {
 	struct model *model = timer->model;
@@ -333,7 +333,7 @@ static tw_duration timer_next(void *argument, tw_duration previous)
 static void timer_give_locked(struct model_timer *timer, const char *how)
 {
 	if (!timer->is_accepted && timer->given > 0)
-		model_fail(timer->model, "the argument of a timer that is nobody's: %s", how);
+		model_fail(timer->model, "the argument of a refused timer: %s", how);
 	if (timer->is_running && timer->kind == ONE_SHOT && timer_resets(timer) == 0)
 		model_fail(timer->model, "the argument of a one-shot timer in its run: %s", how);
 	timer->given++;
@@ -364,7 +364,7 @@ static struct model_timer *timer_choose(struct wheel_user *user)
 
 static enum tw_status timer_stop(struct wheel_user *user, struct model_timer *timer, bool waits);
 
-/* Stops one, and waits for its end. NULL: its argument may yet come back. */
+/* Stops one, and waits for its end. Returns NULL if its argument may yet come back. */
 static struct model_timer *timer_reuse(struct wheel_user *user)
 {
 	struct model_timer *timer = timer_choose(user);
@@ -458,7 +458,7 @@ void act_start_timer(struct wheel_user *user)
 
 /* ---- Stopping ---- */
 
-/* After an answer that ends the timer: at most a run that has been claimed begins. */
+/* After an answer that ends the timer, at most a run that has been claimed begins. */
 static void timer_end_runs(struct model_timer *timer, enum tw_status status)
 {
 	bool may_begin = status == TW_RUNNING || status == TW_REARMED;
@@ -471,7 +471,7 @@ static void timer_end_runs(struct model_timer *timer, enum tw_status status)
 static void judge_status_of_stop(struct model_timer *timer, enum tw_status status)
 {
 	struct model *model = timer->model;
-	/* A call that has begun before the wheel's stop may find what that has released. */
+	/* A call that has begun before the wheel's stop may find the timer released. */
 	bool may_be_done = timer->stops > 1 || timer->drains != atomic_load(&model->drains_begun) ||
 			   timer->ends || atomic_load(&model->stop_begun);
 
@@ -484,12 +484,12 @@ static void judge_status_of_stop(struct model_timer *timer, enum tw_status statu
 	case TW_REARMED:
 		if (timer->kind == ONE_SHOT &&
 		    (timer->runs > timer_resets(timer) || timer_resets(timer) == 0))
-			model_fail(model, "a one-shot timer that nobody reset: TW_REARMED");
+			model_fail(model, "a one-shot timer without a reset: TW_REARMED");
 		timer->given++;
 		break;
 	case TW_RUNNING:
 		if (timer->kind != ONE_SHOT && timer->stops == 1)
-			model_fail(model, "a periodic timer's last run, and nobody had stopped it");
+			model_fail(model, "a periodic timer's last run, and it was not stopped");
 		break;
 	case TW_NOT_FOUND:
 		if (!may_be_done && (timer->kind != ONE_SHOT || timer->runs == 0))
@@ -521,7 +521,7 @@ static bool timer_may_be_used(struct model_timer *timer)
 {
 	bool may_be;
 
-	/* One that is being set is known to its setter alone. */
+	/* A timer that is being set is known to its setter alone. */
 	lock(&timer->lock);
 	may_be = timer->is_accepted && !timer->ends;
 	unlock(&timer->lock);
@@ -580,7 +580,7 @@ void act_reset_timer(struct wheel_user *user)
 	reset_end(&call, status);
 }
 
-/* Some of the timers, each once, or now and then twice. */
+/* Chooses some of the timers, each once, or now and then twice. */
 static size_t choose_timers(struct wheel_user *user, struct model_timer **chosen, bool may_repeat)
 {
 	size_t count = (size_t)random_between(&user->random, 0, GROUP_MOST);
@@ -599,14 +599,14 @@ static size_t choose_timers(struct wheel_user *user, struct model_timer **chosen
 }
 
 static void judge_count(struct model *model, const enum tw_status *statuses, size_t count,
-			size_t told)
+			size_t reported)
 {
 	size_t ok = 0;
 
 	for (size_t i = 0; i < count; i++)
 		ok += statuses[i] == TW_OK;
-	if (ok != told)
-		model_fail(model, "%zu timers are said to be done with, and %zu are", told, ok);
+	if (ok != reported)
+		model_fail(model, "%zu timers are reported as done, and %zu are", reported, ok);
 }
 
 void act_stop_timers(struct wheel_user *user)
@@ -757,7 +757,7 @@ static void alarm_end(struct wheel_user *user, struct model_alarm *alarm)
 	enum tw_status status;
 
 	alarm->is_closing = alarm->alarm && random_once_in(&user->random, 2);
-	/* Also after a stop. */
+	/* This works after a stop, too. */
 	(void)user_call_begins(user, "end of an alarm", false);
 	status = alarm->is_closing ? tw_alarm_close(alarm->alarm, alarm_closed)
 				   : tw_alarm_destroy(alarm->alarm);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers by handle and alarms: random calls for them, and what is known of each. A timer's runs do
- * not overlap; it does not run early, nor after it was stopped; and its argument becomes somebody's
- * once: by its last run, its stop, or what drains or stops the wheel. In the exact case (see
+ * These are random calls for timers by handle and alarms, and what is known of each. A timer's runs
+ * do not overlap; it does not run early, nor after it was stopped; and its argument gets one owner:
+ * by its last run, its stop, or the drain or stop of the wheel. In the exact case (see
  * wheel_model.h) each run and answer is known.
  */
 #ifndef MODEL_WHEEL_TIMERS_H
@@ -18,47 +18,47 @@ enum { MODEL_USERS = 8, MODEL_ALARMS = 2 };
 
 enum timer_kind { ONE_SHOT, PERIODIC, SCHEDULED };
 
-/* A timer by handle; its argument. */
+/* A timer by handle has this as its argument. */
 struct model_timer {
 	atomic_flag lock;
 	struct model *model;
 	enum timer_kind kind;
 	bool is_accepted;
 	bool is_running;
-	bool ends; /* its schedule, after a few runs; nobody stops it */
+	bool ends; /* its schedule ends after a few runs; no call stops it */
 	struct tw_timer timer;
-	tw_duration low; /* of the next run; resets under way may bring it sooner */
+	tw_duration low; /* the next run's; resets under way may bring it forward */
 	tw_duration period;
 	tw_duration low_reset;              /* by resets since the last run began */
-	tw_duration asked[MODEL_USERS + 1]; /* by resets under way, of each user and its own run */
+	tw_duration asked[MODEL_USERS + 1]; /* by resets under way, for each user and its own run */
 	uint64_t resets_begun;
 	uint64_t resets; /* by others than its own run; accepted, or under way */
 	uint64_t runs;
 	uint64_t runs_most;
-	uint64_t drains; /* over before it was set */
+	uint64_t drains; /* drains over before it was set */
 	uint64_t own_resets;
-	unsigned stops; /* begun */
-	unsigned given; /* how often the argument has become somebody's */
-	/* Of the exact case. */
+	unsigned stops; /* stops begun */
+	unsigned given; /* times that the argument got an owner */
+	/* These are for the exact case. */
 	bool is_armed;
-	bool at_once; /* when the wheel is next driven */
-	bool is_told; /* by a walk */
-	bool is_owed; /* that drain or stop is to give it back */
+	bool at_once;    /* when the wheel is next driven */
+	bool is_visited; /* visited by a walk */
+	bool is_owed;    /* that drain or stop is to give it back */
 	tw_duration deadline;
-	uint64_t order; /* of its last command or run */
+	uint64_t order; /* its last command's or run's */
 	bool is_moved;  /* that was a reset: the timer keeps no order with others of its tick */
 };
 
-/* The timers that some users share: each may stop and reset those of the others. */
+/* Some users share these timers: each may stop and reset those of the others. */
 struct timer_set {
 	unsigned most;
-	bool is_reused; /* those that have ended are set anew: only their setter resets them */
+	bool is_reused; /* ended timers are set again: only their setter resets them */
 	bool may_repeat;
-	bool may_end; /* schedules by themselves: where nothing stops or drains the wheel */
+	bool may_end; /* schedules may end by themselves: nothing stops or drains the wheel */
 	tw_duration period_least;
 	_Atomic unsigned count;
 	struct model_timer *timers;
-	/* Of the exact case. */
+	/* These are for the exact case. */
 	tw_duration last_time;
 	uint64_t last_order;
 };
@@ -68,13 +68,13 @@ struct model_alarm {
 	struct model *model;
 	struct tw_alarm *alarm;
 	bool is_running;
-	bool is_set;     /* by the last call that came back, and has not begun since */
+	bool is_set;     /* by the last call that returned, and no run has begun since */
 	bool is_closing; /* a function is to be called */
 	bool is_closed;  /* it has been called */
 	uint64_t runs;
 	uint64_t runs_most;
 	tw_duration low;
-	tw_duration high; /* of the last set */
+	tw_duration high; /* the last set's */
 };
 
 void act_start_timer(struct wheel_user *user);
@@ -91,20 +91,21 @@ void alarms_begin(struct wheel_user *user);
 void alarms_create(struct wheel_user *user);
 /* Destroys or closes each. */
 void alarms_destroy(struct wheel_user *user);
-/* Returns whether all that closes are to call has been called. Alarms may be created again then. */
+/* Returns whether the `closed` functions have been called for all. Alarms may be created again
+ * then. */
 bool alarms_are_closed(struct wheel_user *user);
-/* After tw_destroy. */
+/* Checks the alarms after tw_destroy. */
 void alarms_judge_end(struct wheel_user *user);
 void timers_stop_all(struct wheel_user *user);
 /* The argument of a timer comes back by a drain or a stop. */
 void timer_give(const struct tw_task *task, enum model_way way);
 int timer_visit(struct model *model, const struct tw_pending_timer *timer);
 
-/* In the exact case: the wheel has been driven; all pending timers are about to leave it. */
+/* In the exact case the wheel has been driven, and all pending timers are about to leave it. */
 void timers_judge_drive(struct wheel_user *user);
 void timers_owe(struct wheel_user *user);
 void timers_end_walk(struct wheel_user *user);
-/* The wheel is destroyed: each argument is somebody's. */
+/* Checks that each argument got an owner; the wheel is destroyed. */
 void timers_judge_end(struct model *model, struct timer_set *timers);
 void alarms_judge_sleep(struct wheel_user *user, tw_duration slack, tw_duration until);
 

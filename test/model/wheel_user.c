@@ -17,7 +17,7 @@ bool user_call_begins(struct wheel_user *user, const char *call, bool needs_plac
 	return was_stopped;
 }
 
-/* What every status must have a reason for. */
+/* Every status must have a reason. */
 void user_call_ended(struct wheel_user *user, const char *call, enum tw_status status,
 		     bool was_stopped)
 {
@@ -27,7 +27,7 @@ void user_call_ended(struct wheel_user *user, const char *call, enum tw_status s
 	if (model->hooks->call_ended)
 		model->hooks->call_ended(user, call, status);
 	if (status == TW_CLOSED && !atomic_load(&model->stop_begun))
-		model_fail(model, "%s: TW_CLOSED, and nobody has stopped the wheel", call);
+		model_fail(model, "%s: TW_CLOSED, and the wheel was not stopped", call);
 	if (status != TW_CLOSED && was_stopped)
 		model_fail(model, "%s: %s after the stop", call, tw_status_name(status));
 	if (status == TW_FULL && options->when_full == TW_WHEN_FULL_WAIT &&
@@ -55,7 +55,7 @@ void wheel_user_act(struct wheel_user *user, const struct wheel_act *acts)
 
 enum set_call { SET, SET_AT, ADD, SET_MANY };
 
-/* A command for a key, and what it may bring about. */
+/* An item is a command for a key, and its possible effects. */
 struct item {
 	unsigned key;
 	struct model_name name;
@@ -72,7 +72,7 @@ static struct item draw_item(struct wheel_user *user)
 	return item;
 }
 
-/* A little of them lies in the past. */
+/* Draws a deadline, sometimes a little in the past. */
 static tw_duration draw_deadline(struct wheel_user *user, tw_duration delay, tw_duration now)
 {
 	if (random_once_in(&user->random, 8))
@@ -96,7 +96,7 @@ static void item_accept(struct wheel_user *user, const struct item *item, enum s
 		model_accept(user, item->key, item->token, time_add(now, delay), delay);
 }
 
-/* It is now. Returns whether there was a value left. */
+/* Offers the item's value at the current time. Returns whether there was a value left. */
 static bool item_offer(struct wheel_user *user, struct item *item, enum set_call call,
 		       tw_duration now)
 {
@@ -154,7 +154,7 @@ static enum tw_status set_call(struct wheel_user *user, enum set_call call,
 	return status;
 }
 
-/* In the exact case what is accepted is known before, and may come back in the call. */
+/* In the exact case the accepted values are known before the call, and may come back in it. */
 static size_t give_items(struct wheel_user *user, enum set_call call, const struct item *items,
 			 size_t count)
 {
@@ -181,7 +181,7 @@ static void give_sets(struct wheel_user *user, enum set_call call, size_t count)
 	tw_duration now = model_now(user->model);
 	struct item items[BATCH_MOST];
 
-	/* The clock is not read meanwhile: in a simulation that goes on with another thread. */
+	/* The clock is not read meanwhile: in a simulation that may switch to another thread. */
 	while (user->is_shared &&
 	       atomic_flag_test_and_set_explicit(&user->lock, memory_order_acquire))
 		sched_yield();
@@ -391,7 +391,7 @@ void act_take(struct wheel_user *user)
 	atomic_fetch_sub(&model->takes, 1);
 }
 
-/* ---- For all keys and timers ---- */
+/* ---- All keys and timers ---- */
 
 void act_flush(struct wheel_user *user)
 {
@@ -407,7 +407,7 @@ void act_wait_idle(struct wheel_user *user)
 	uint64_t commands = atomic_load(&model->commands);
 	enum tw_status status;
 
-	/* It is fine after a stop: the judgement of the status is not for it. */
+	/* The call works after a stop: its status is checked elsewhere. */
 	(void)user_call_begins(user, "tw_wait_idle", false);
 	status = tw_wait_idle(model->wheel);
 	user_call_ended(user, "tw_wait_idle", status, false);
@@ -443,7 +443,7 @@ void act_wait_idle_until(struct wheel_user *user)
 	model_judge_idle(user, before, commands, was_stopped);
 }
 
-/* All that is pending leaves the wheel. */
+/* All pending timers leave the wheel. */
 static void undo_all(struct wheel_user *user, enum model_way way)
 {
 	model_begin_group(user->model);
@@ -526,7 +526,7 @@ void act_poll(struct wheel_user *user)
 		return;
 	/* It may be sooner: a coarse slot comes up before its timers. */
 	if (model->overdue > 0 ? left != 0 : left <= 0 || left > next - model->now)
-		model_fail(model, "tw_poll tells another time: %lld", (long long)left);
+		model_fail(model, "tw_poll returns another time: %lld", (long long)left);
 }
 
 struct walk {
@@ -542,7 +542,7 @@ static int visit(void *context, const struct tw_pending_timer *timer)
 	return model_visit(walk->model, timer);
 }
 
-/* In the exact case a walk tells each pending timer once. */
+/* In the exact case a walk visits each pending timer once. */
 void act_walk(struct wheel_user *user)
 {
 	struct model *model = user->model;
@@ -554,7 +554,7 @@ void act_walk(struct wheel_user *user)
 	if (!model->is_exact)
 		return;
 	if (walk.visits != model->pending)
-		model_fail(model, "a walk tells of %zu timers, and %zu are pending", walk.visits,
+		model_fail(model, "a walk visits %zu timers, and %zu are pending", walk.visits,
 			   model->pending);
 	model_end_walk(model);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmocka's asserts end a test; in a fuzz target there is none, and they end the program. */
+/* cmocka's asserts end a test; a fuzz target has none, and they end the program. */
 #include <stdlib.h>
 
 __attribute__((constructor)) static void abort_at_asserts(void)

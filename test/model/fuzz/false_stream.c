@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread. The descriptor is always ready to be read, so nothing waits: what there is comes at
- * once, and where there is nothing the connection is broken.
+ * There is one thread. The descriptor is always readable, so nothing waits: available bytes arrive
+ * at once, and without any the connection is broken.
  */
 #include "false_stream.h"
 
@@ -19,7 +19,7 @@ static const uint8_t *input;
 static size_t input_left;
 static bool input_greets;
 
-/* Of the one connection that is open, or of the last one of several. */
+/* It belongs to the one open connection, or the last one of several. */
 static redisReader *requests;
 static struct buffer replies;
 static size_t replies_read;
@@ -118,7 +118,7 @@ ssize_t stream_read(struct stream *stream, char *data, size_t room, tw_duration 
 	size_t size = left < room ? left : room;
 
 	(void)deadline;
-	/* A look whether the connection is still there, by one byte: it is. */
+	/* This peeks at one byte to see whether the connection is still there: it is. */
 	if (!size && room == 1)
 		return 0;
 	if (!size) {

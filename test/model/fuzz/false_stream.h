@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of stream.c: a server whose words are an input. Each request is answered by the bytes up
+ * This replaces stream.c: the input is a server's output. Each request is answered by the bytes up
  * to the next FALSE_STREAM_END. When there are no more, the connection is closed.
  */
 #ifndef FUZZ_FALSE_STREAM_H
@@ -12,8 +12,8 @@
 
 enum { FALSE_STREAM_END = 0xff };
 
-/* The bytes must stay. `greets`: what is asked while connecting is answered as by a Redis, with a
- * namespace of 4 shards, and not by them. */
+/* Sets the server's bytes, which must stay. With `greets`, the requests made while connecting are
+ * not answered by them, but as by a Redis with a namespace of 4 shards. */
 void false_stream_fill(const uint8_t *data, size_t size, bool greets);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a fuzz target is: libFuzzer, or run_inputs.c, calls it with one input after the other. */
+/* libFuzzer, or run_inputs.c, calls a fuzz target with one input after the other. */
 #ifndef FUZZ_FUZZ_H
 #define FUZZ_FUZZ_H
 
@@ -10,7 +10,7 @@
 #error "the fuzz targets need assert(): build them without NDEBUG"
 #endif
 
-/* Answers 0; what is wrong ends the program. */
+/* Returns 0; a fault ends the program. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #endif

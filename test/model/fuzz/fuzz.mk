@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 #
-# Fuzz targets: with clang's fuzzer by `make fuzz`, and on the inputs that stand in test/model/fuzz,
-# by a small program, in `make test`. Part of the Makefile.
+# This part of the Makefile runs the fuzz targets: with clang's fuzzer by `make fuzz`, and by a
+# small program, on the inputs in test/model/fuzz, in `make test`.
 #
 #     make fuzz FUZZ_SECONDS=60        each target for a minute; FUZZ_HOURS=8 for hours
 #     make fuzz FUZZ_TARGETS="wheel"   only these
-#     make fuzz-build                  all of them, not run: what OSS-Fuzz calls, with its own flags
+#     make fuzz-build                  builds all, as OSS-Fuzz does with its own flags
 
 FUZZ_BUILD := $(BUILD)/test/model/fuzz
 FUZZ_CORE := cron zone wheel handles cache
@@ -13,17 +13,17 @@ FUZZ_REDIS := reply record url targets line answer host
 FUZZ_ALL := $(FUZZ_CORE) $(if $(REDIS_FOUND),$(FUZZ_REDIS))
 FUZZ_TARGETS ?= $(FUZZ_ALL)
 FUZZ_HOURS ?=
-# Of each target.
+# Each target runs for this time.
 FUZZ_SECONDS ?= $(if $(FUZZ_HOURS),$(shell expr $(FUZZ_HOURS) '*' 3600),60)
 FUZZ_CC ?= clang
-# The one that links: OSS-Fuzz's engine is C++.
+# This compiler links: OSS-Fuzz's engine is C++.
 FUZZ_LINK ?= $(FUZZ_CC)
 FUZZ_FLAGS ?= -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 FUZZ_ENGINE ?= -fsanitize=fuzzer
 
 FUZZ_OBJECTS := $(call objects,test/model/fuzz/*.c)
 FUZZ_INPUTS := $(FUZZ_ALL:%=$(FUZZ_BUILD)/inputs_%)
-# What a target is linked with, beside its own object; the same compiled for the fuzzer.
+# These are linked with each target; the second list is compiled for the fuzzer.
 FUZZ_PARTS := $(LIB_OBJECTS) $(TEST_SUPPORT) $(FUZZ_BUILD)/aborts.o
 FUZZ_REDIS_PARTS := $(filter-out %/stream.o,$(REDIS_OBJECTS)) $(addprefix $(BUILD)/, \
 	$(addprefix src/twr/,base64.o host_name.o task_line.o when.o) \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Any texts as the headers of a callback's answer, Retry-After, Date and Tw-Snooze, a line each. */
+/* The input is any text as the headers of a callback's answer, Retry-After, Date and Tw-Snooze, a
+ * line each. */
 #include <assert.h>
 
 #include "redis/worker/callbacks.h"

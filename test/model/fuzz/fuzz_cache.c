@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache's calls against the model: the bytes are its random numbers, and choose the options. */
+/* The cache's calls are compared with the model: the bytes are its random numbers, and choose the
+ * options. */
 #include "model/cache_trial.h"
 
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any text as a cron expression: it is refused with a position in it, or its times go up. The first
- * byte of the input chooses the zone, the next four where the search begins; the rest is the text.
+ * The input is any text as a cron expression: it is refused with a position in it, or its times go
+ * up. The first byte chooses the zone, the next four the start of the search; the rest is the text.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ static void check_times(const struct tw_cron *cron, int64_t after)
 	}
 }
 
-/* Without the system's files of zones all times are UTC. */
+/* Without the system's zone files all times are UTC. */
 static const char *zone_choose(uint8_t number)
 {
 	const char *zone = zones[number % 4];

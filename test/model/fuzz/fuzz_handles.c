@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers by handle against what is foretold of them: the bytes are the random numbers. The first of
- * them chooses the layout.
+ * Timers by handle are compared with the model: the bytes are the random numbers. The first of them
+ * chooses the layout.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This is any text as the Host header of a request: only an address, and a header with one of our
- * names in it, is ours; each name is, with a port and without.
+ * The input is any text as the Host header of a request. Only an address, and a header with one of
+ * our names in it, is ours; so is each name, with a port and without.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		has_one |= strcasestr(header, name) != NULL;
 		snprintf(extended, sizeof(extended), "%s:%zu", all[i], size);
 		assert(is_ours(all[i]) && is_ours(extended));
-		/* With more at its end, other than a port, it is another name. */
+		/* With more characters at its end, other than a port, it is another name. */
 		snprintf(extended, sizeof(extended), "%s%.20s", name, header);
 		assert(!*header || strpbrk(extended, ":]") || may_be_address(extended) ||
 		       !is_ours(extended));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a task's line of JSON: it is refused with words, or what was read can be read to its
- * end and lies within its limits. Any bytes in base64, too.
+ * The input is any bytes as a task's line of JSON, and as base64: it is refused with a message, or
+ * what was read can be read to its end and lies within its limits.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "fuzz.h"
 
-/* Reads all of it, for the address sanitizer. */
+/* Reads all bytes, for the address sanitizer. */
 static unsigned sum(const void *bytes, size_t size)
 {
 	const unsigned char *byte = bytes;
@@ -45,7 +45,7 @@ static void check_base64(const char *data, size_t size)
 	void *bytes = base64_read(data, size, &read_size);
 	char *text = bytes ? base64_write(bytes, read_size) : NULL;
 
-	/* What is read has one text. */
+	/* A decoded text encodes to the same text. */
 	assert(!bytes || (text && strlen(text) == size && !memcmp(text, data, size)));
 	free(text);
 	free(bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as what is kept of a task: they are refused, or what was read passes the checks of a
- * task, and is the same once it has been written and read again.
+ * The input is any bytes as a stored task: they are refused, or the task passes its checks, and is
+ * the same after it has been written and read again.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -30,7 +30,8 @@ static void check_again(const struct record *record)
 
 	task.key = "k";
 	task.key_size = 1;
-	/* None stands for a number of attempts, and what is kept may say more than a task may. */
+	/* 0 means the default number of attempts, and a stored task may exceed the limits of a new
+	 * one. */
 	if (!task.max_attempts || task_check(&task, NULL) != TW_OK)
 		return;
 	assert(record_write(&buffer, &task, record->latest_due_ms, NULL) == TW_OK);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as the words of a Redis server, of a node of a cluster, or of a Sentinel: every call
- * ends, and what it tells can be read. The first byte chooses the call, the second the kind of
- * server and how many calls there are.
+ * The input is any bytes as the output of a Redis server, of a cluster's node, or of a Sentinel:
+ * every call ends, and its results can be read. The first byte chooses the call, the second the
+ * kind of server and the number of calls.
  */
 #include "support/calls.h"
 
@@ -10,7 +10,7 @@
 #include "fuzz.h"
 
 enum { HEAD_SIZE = 2, CALLS_MOST = 3 };
-/* Bits of the second byte. */
+/* These are bits of the second byte. */
 enum { MODE_GREETING = 1, MODE_SENTINEL = 2, MODE_SEVERAL = 4, MODE_LOGIN = 8 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any texts as the hosts and networks where callbacks may go: "+" before one that is allowed, "-"
- * before one that is denied. The first line is the host that is judged, and its bytes are an
- * address, too.
+ * The input is any texts as the hosts and networks allowed ("+") or denied ("-") for callbacks. The
+ * first line is the host to check, and its bytes are an address, too.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -32,7 +31,7 @@ static bool allows(const struct targets *targets, enum target_verdict verdict, c
 	return allowed;
 }
 
-/* As an IPv6 socket names it, it is the same address. */
+/* An IPv6 socket's form of it is the same address. */
 static void check_addresses(const struct targets *targets, const char *host)
 {
 	enum target_verdict verdict = targets_judge_host(targets, host);
@@ -50,7 +49,7 @@ static void check_addresses(const struct targets *targets, const char *host)
 	assert(targets->count || !allows(targets, TARGET_ALLOWED, &four));
 }
 
-/* Capitals and a last point make no other host of it. */
+/* Capitals and a final point do not make it another host. */
 static void check_host(const struct targets *targets, const char *host)
 {
 	enum target_verdict verdict = targets_judge_host(targets, host);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any text as the URL of a Redis, and as options beside it, a line each: it is refused with words,
- * or what it says lies within its limits.
+ * The input is any text as the URL of a Redis, and as options beside it, a line each: it is refused
+ * with a message, or its values lie within their limits.
  */
 #include <assert.h>
 #include <string.h>

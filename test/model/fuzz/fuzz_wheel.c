@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls by key, from outside and from inside tasks, against the model: the bytes are its random
- * numbers. The first of them chooses the wheel.
+ * The calls by key, from outside and from inside tasks, are compared with the model: the bytes are
+ * its random numbers. The first of them chooses the wheel.
  */
 #include "model/trial.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a TZif file: they are refused, or a zone that has an offset at each time, and in
- * which a search comes to an end.
+ * The input is any bytes as a TZif file: they are refused, or are a zone that has an offset at each
+ * time, and in which a search ends.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 enum { SPANS = 20, OFFSET_MOST = 26 * HOUR_SECONDS };
 
-/* The years 1 and 9999. */
+/* These are the years 1 and 9999. */
 static const int64_t earliest = -62135596800;
 static const int64_t latest = 253370764800;
 

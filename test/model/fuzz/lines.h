@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An input that is several texts, one a line. */
+/* An input may be several texts, one a line. */
 #ifndef FUZZ_LINES_H
 #define FUZZ_LINES_H
 
@@ -14,7 +14,7 @@ struct lines {
 	size_t count;
 };
 
-/* Lines without their ends; a NUL cuts one off. What is beyond the last one is left out. */
+/* Reads lines without their ends; a NUL cuts one off. Lines beyond the last place are left out. */
 void lines_read(struct lines *lines, const uint8_t *data, size_t size);
 void lines_free(struct lines *lines);
 

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Runs the named fuzz targets, for $FUZZ_SECONDS each, as many at a time as there are processors.
-# Tells of each how many inputs were run and how many edges of the code they reached. Inputs that
-# reach something new are kept in the build folder, for the next run, and there is also one that
-# breaks something. The last line is "N passed, N failed".
+# This runs the named fuzz targets, for $FUZZ_SECONDS each, as many at a time as there are
+# processors. It prints for each the number of inputs and of reached edges. Inputs that reach new
+# edges are kept in the build folder, for the next run, and so is one that fails. The last line is
+# "N passed, N failed".
 
 cd "$(dirname "$0")/../../.." || exit 1
 
-# run TARGET: says what came of it, in one go.
+# run TARGET: prints its result at once.
 run()
 {
 	target=$1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gives a fuzz target the files named as arguments, and each beginning of each of them: where there
- * is no libFuzzer, and in `make test`. Copies are as tight as can be, for the address sanitizer.
+ * This gives a fuzz target the files named as arguments, and each prefix of each of them: without
+ * libFuzzer, and in `make test`. The copies have no byte to spare, for the address sanitizer.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Runs the fuzz targets on the inputs that stand here, without a fuzzer: those that each kind of
-# input begins with, and those that once found something.
+# This runs the fuzz targets, without a fuzzer, on the inputs stored here: the first ones of each
+# kind, and those that once found a fault.
 
 cd "$(dirname "$0")/../../.." || exit 1
 

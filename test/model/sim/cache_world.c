@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache with options drawn at random, and a few threads that use it beside its model
+ * This world is a cache with random options, and a few threads that use it beside its model
  * (model/cache_model.h). Each thread mostly changes keys of its own and reads all; a few keys, or
- * all, are loaded by any thread. Loads that are kept are ended by users, or by a thread that does
- * nothing else, the source, at times only when the cache is gone.
+ * all, are loaded by any thread. Kept loads are ended by users, or by the source, a thread that
+ * does nothing else, at times only when the cache is gone.
  *
- * Beside what the model says: after the end nothing is left but what is pinned. When all threads
- * sleep, no call may be waiting for time to pass, no take for a load if none is kept, and no entry
- * may be past its deadline for more than two ticks.
+ * The world also checks that only pinned values are left after the end. When all threads sleep, no
+ * call may be waiting for time to pass, no take for a load if none is kept, and no entry may be
+ * past its deadline for more than two ticks.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static struct world {
 	unsigned calls;
 	unsigned sleeping; /* listeners, loaders and the source */
 	struct user user[USERS_MOST];
-	/* The thread that ends loads which are kept. */
+	/* This thread ends kept loads. */
 	struct user source;
 	tw_duration source_nap;
 	bool has_source;
@@ -44,7 +44,7 @@ static struct world {
 	bool source_ends;
 } world;
 
-/* ---- What the model asks for ---- */
+/* ---- The host's functions ---- */
 
 uint64_t host_draw(uint64_t limit)
 {
@@ -89,7 +89,7 @@ tw_duration host_now(const struct cache_model *model)
 	return now.tv_sec * TW_SECOND + now.tv_nsec;
 }
 
-/* Stand around the library, no call of which is a cancellation point. */
+/* These surround the library, whose calls are no cancellation points. */
 void host_enter(struct cache_client *client, const char *call)
 {
 	if (client && client->host)
@@ -220,7 +220,7 @@ static void user_open(struct user *user, unsigned number)
 					     .host = &user->caller};
 }
 
-/* ---- What is drawn ---- */
+/* ---- Random options ---- */
 
 static void draw_loads(void)
 {
@@ -312,7 +312,7 @@ static bool open_cache(void)
 	enum tw_status status = TW_OK;
 
 	if (sim_draw(4) != 0) {
-		/* No timers but the cache's own are on it. */
+		/* It has no timers but the cache's own. */
 		status = tw_create(&model->wheel, world.interval, 4, NULL, &world.wheel_options);
 		world.is_manual = world.wheel_options.clock == TW_CLOCK_MANUAL;
 	} else {
@@ -360,7 +360,7 @@ static void run_users(void)
 			sim_pthread_join(world.user[i].caller.thread, NULL);
 }
 
-/* Has loads kept, and takes wait for their ends; some for a second load, after a delete. */
+/* Has loads kept, and takes wait for their ends; some wait for a second load, after a delete. */
 static void crowd_loads(void)
 {
 	struct timespec time = {.tv_nsec = TW_MILLISECOND};
@@ -396,7 +396,7 @@ static void rest(void)
 		client_flush(&world.user[0].client);
 }
 
-/* Destroys the cache; the loads that are kept end beside that, or after it. */
+/* Destroys the cache; kept loads end during that, or after it. */
 static void close_cache(void)
 {
 	struct cache_model *model = &world.model;
@@ -458,7 +458,7 @@ void cache_world_describe(void)
 	       options->policy == TW_POLICY_LRU ? "LRU" : "S3-FIFO",
 	       (unsigned long long)options->max_entries, (unsigned long long)options->max_bytes,
 	       (long long)options->idle, (long long)options->negative_expire,
-	       options->on_remove ? "on_remove" : "nobody is told", world.users, world.calls);
+	       options->on_remove ? "on_remove" : "no listener", world.users, world.calls);
 	printf("   %s keys are loaded, by %u threads of the cache; refresh_after %lld, "
 	       "max_refreshing %u, stale_if_error %lld, load_timeout %lld, retry_after %lld\n",
 	       world.model.loads_all ? "all" : "some", options->loaders,
@@ -470,7 +470,7 @@ void cache_world_describe(void)
 void cache_world_idle(void *argument, int64_t now, int64_t next)
 {
 	const struct cache_model *model = &world.model;
-	/* So often a flush looks whether the wheel goes on. */
+	/* A flush looks this often whether the wheel goes on. */
 	tw_duration longest_look = 21 * TW_MILLISECOND;
 	tw_duration slack =
 		2 * world.interval + 20 * TW_MILLISECOND + model->options.stale_if_error;
@@ -479,7 +479,7 @@ void cache_world_idle(void *argument, int64_t now, int64_t next)
 	if (!model->cache || !model->keys || world.sleeping > 0 || next - now <= WORLD_NAP)
 		return;
 	if (model->pending > 0 && (model->kept_count == 0 || model->is_stopped))
-		sim_fail("%u takes wait to be told, and nothing is loaded", model->pending);
+		sim_fail("%u takes wait for results, and nothing is loaded", model->pending);
 	if (model->takers && model->kept_count == 0)
 		sim_fail("a take waits, and nothing is loaded");
 	for (unsigned i = 0; i < USERS_MOST && next - now > longest_look; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread of a simulated program as it calls the library: what it waits in, for the check when all
- * sleep, and what goes with every call.
+ * A caller is a thread of a simulated program. It notes the call that it is in, for the check when
+ * all sleep, and does what goes with every call.
  */
 #ifndef SIM_CALLER_H
 #define SIM_CALLER_H
@@ -17,8 +17,8 @@
 struct caller {
 	unsigned number;
 	pthread_t thread;
-	const char *call;   /* it is in; NULL: in none */
-	bool may_take_time; /* that call, though all sleep */
+	const char *call;   /* the current call, or NULL */
+	bool may_take_time; /* the call may wait for time to pass while all sleep */
 };
 
 static inline void caller_begin(struct caller *caller, const char *call)
@@ -42,7 +42,7 @@ static inline void caller_check(const struct caller *caller, const char *call,
 		sim_fail("%s: TW_NO_MEMORY, and no memory was refused", call);
 }
 
-/* CALLER_CALLS(caller, tw_flush(wheel)): the status. */
+/* CALLER_CALLS(caller, tw_flush(wheel)) makes the call and returns its status. */
 #define CALLER_CALLS(caller, expression)                                        \
 	__extension__({                                                         \
 		uint64_t call_refused = sim_memory_refused();                   \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Included before every file of src/ that is simulated: the system's headers, and then the calls of
- * the system by their simulated names. The headers come first, so that their declarations keep the
- * system's names.
+ * This is included before every simulated file of src/: it includes the system's headers, and then
+ * gives the system's calls their simulated names. The headers come first, so that their
+ * declarations keep the system's names.
  */
 #ifndef SIM_CALLS_H
 #define SIM_CALLS_H
@@ -26,7 +26,7 @@
 #include "memory.h"
 #include "threads.h"
 
-/* Threads. */
+/* These are for threads. */
 #define pthread_create sim_pthread_create
 #define pthread_join sim_pthread_join
 #define pthread_detach sim_pthread_detach
@@ -52,7 +52,7 @@
 	}                                              \
 	while (0)
 
-/* Waiting. */
+/* These are for waiting. */
 #define pthread_mutex_init sim_pthread_mutex_init
 #define pthread_mutex_destroy sim_pthread_mutex_destroy
 #define pthread_mutex_lock sim_pthread_mutex_lock
@@ -65,7 +65,7 @@
 #define pthread_cond_signal sim_pthread_cond_signal
 #define pthread_cond_broadcast sim_pthread_cond_broadcast
 
-/* Time and descriptors. */
+/* These are for time and descriptors. */
 #define clock_gettime sim_clock_gettime
 #define clock_getres sim_clock_getres
 #define nanosleep sim_nanosleep
@@ -74,7 +74,7 @@
 #define poll sim_poll
 #define close sim_close
 
-/* Memory and chance. */
+/* These are for memory and chance. */
 #define malloc sim_malloc
 #define calloc sim_calloc
 #define realloc sim_realloc
@@ -85,7 +85,7 @@
 #define madvise sim_madvise
 #define getrandom sim_getrandom
 
-/* What a simulated thread has no part in. */
+/* Simulated threads ignore these. */
 #define prctl(...) 0
 #define getpriority(...) 0
 #define sched_getscheduler(...) SCHED_OTHER

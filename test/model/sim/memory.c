@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks are cut from one range, and go to a list of their size when they are freed. Fresh memory
- * is filled, freed memory too; a block that is taken again must still be filled as it was freed,
- * so that a write after the free is seen, and a read finds no sense in it. What is mapped comes
- * from a range of its own, and faults when it has been unmapped.
+ * Blocks are cut from one range, and go to a list of their size when they are freed. Fresh and
+ * freed memory is filled. A block that is taken again must still be filled as it was freed, so that
+ * a write after the free is found, and a read gets no sensible value. Mapped memory comes from a
+ * range of its own, and faults after it was unmapped.
  */
 #include "memory.h"
 
@@ -32,7 +32,7 @@ enum { SIM_PAGE_SIZE = 4096 };
 
 enum block_state { BLOCK_USED = 0x75736564, BLOCK_FREE = 0x66726565 };
 
-/* Right before its memory. */
+/* This precedes the block's memory. */
 struct block {
 	_Alignas(ALIGNMENT) enum block_state state;
 	unsigned class;
@@ -49,7 +49,7 @@ struct block_list {
 static struct block_list lists[2][SIZES];
 static char *next_block;
 static char *next_page;
-static size_t used;   /* blocks */
+static size_t used;   /* number of blocks */
 static size_t mapped; /* bytes */
 static uint64_t refused;
 static bool uses_soon;
@@ -271,7 +271,7 @@ void *sim_mmap(void *address, size_t size, int protection, int flags, int file, 
 	sim_point();
 	if (is_refused())
 		return MAP_FAILED;
-	/* After the place to switch. */
+	/* It is read after the point, where threads may switch. */
 	memory = next_page;
 	size = whole_pages(size);
 	if (size > (size_t)(pages_at + range_size - next_page))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's memory in a simulated run: at the same addresses in each run of a seed, counted,
- * and refused now and then. Under AddressSanitizer it is malloc's.
+ * This is the library's memory in a simulated run: at the same addresses in each run of a seed,
+ * counted, and refused now and then. Under AddressSanitizer it is malloc's.
  */
 #ifndef SIM_MEMORY_H
 #define SIM_MEMORY_H
@@ -21,11 +21,11 @@ int sim_munmap(void *memory, size_t size);
 int sim_madvise(void *memory, size_t size, int advice);
 ssize_t sim_getrandom(void *buffer, size_t size, unsigned flags);
 
-/* Before each case: all memory is free again. soon: what was freed last is used again first. */
+/* Frees all memory before each case. With `soon`, the last freed block is used again first. */
 void sim_memory_begin(bool soon);
-/* After it: what is left is a failure. */
+/* Fails if memory is left after the case. */
 void sim_memory_end(void);
-/* How many allocations were refused in this case. */
+/* Returns the number of refused allocations in this case. */
 uint64_t sim_memory_refused(void);
 
 #endif

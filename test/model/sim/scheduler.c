@@ -4,13 +4,13 @@
  * choice, so that a point costs a decrement. At a choice time may pass, the run may be branched,
  * and the schedule names the thread that goes on.
  *
- * Time stands still while threads run, but for what reading the clock takes and what the plan lets
- * pass. When no thread can run, the clock goes on to the first end of a wait; if there is none,
+ * Time stands still while threads run, apart from the cost of reading the clock and the plan's
+ * steps. When no thread can run, the clock goes on to the first end of a wait; if there is none,
  * that is a deadlock, and a failure.
  *
- * What belongs to a thread of the library is in one section of the program, which is saved and
- * restored at each switch: it is compiled with _Thread_local defined as that section. The library's
- * other variables are in a section too, and as new for each case.
+ * The library's thread-local variables are in one section of the program, which is saved and
+ * restored at each switch: the library is compiled with _Thread_local defined as that section. Its
+ * other variables are in a section, too, which is reset for each case.
  *
  * The schedule by priorities is that of Burckhardt, Kothari, Musuvathi and Nagarakatti ("A
  * randomized scheduler with probabilistic guarantees of finding bugs", 2010), with a way out of
@@ -38,13 +38,13 @@
 
 enum {
 	LOCALS_MOST = 256,  /* bytes of the library's _Thread_local variables */
-	CHANGES_MOST = 16,  /* of priority, in a case */
-	LONG_RUN = 4000,    /* points that the highest thread may run at a stretch */
-	SLOW_LENGTH = 4000, /* points that a slow one stands still, at most */
+	CHANGES_MOST = 16,  /* changes of priority in a case */
+	LONG_RUN = 4000,    /* points that the highest thread may run without a break */
+	SLOW_LENGTH = 4000, /* maximum points that a slow thread stands still */
 	SLOW_CHOICES = 100, /* between two that become slow, on average */
 	BRANCHES_MOST = 2,  /* in a case */
 	NAME_SIZE = 24,
-	WATCH_SECONDS = 5 /* of the processor's, for two of which a case may go on */
+	WATCH_SECONDS = 5 /* processor time; a case may take two of these */
 };
 
 enum thread_state { THREAD_NONE, THREAD_CAN_RUN, THREAD_WAITS, THREAD_ENDED };
@@ -58,15 +58,15 @@ struct thread {
 	void *result;
 	bool is_detached;
 	struct stack *stack;
-	/* While it waits. */
+	/* The thread waits at this address. */
 	const void *address;
 	const char *what;
 	int64_t until;
 	bool in_time;
-	/* For the schedule. */
+	/* The schedule uses these. */
 	int64_t priority;
 	uint64_t slow_until;
-	/* While it is not current. */
+	/* These are saved while it is not current. */
 	int error;
 	char locals[LOCALS_MOST];
 	struct sim_thread_part part;
@@ -79,7 +79,7 @@ extern char __start_sim_globals[], __stop_sim_globals[];
 
 static struct thread threads[SIM_THREADS_MOST];
 static struct stack stacks[SIM_THREADS_MOST];
-static unsigned threads_used; /* those behind have never been used in this case */
+static unsigned threads_used; /* places from here on were never used in this case */
 static struct thread *current;
 static struct stack outermost;
 
@@ -90,11 +90,11 @@ static sim_idle *case_idle;
 static uint64_t random_state;
 static uint64_t last_number;
 static int64_t now;
-static int64_t first_end; /* of the waits; or earlier */
+static int64_t first_end; /* lower bound of the ends of waits */
 
-static uint64_t points_before; /* those of stretches that are over */
-static int64_t stretch;        /* what the countdown began with */
-static uint64_t case_began;    /* at so many points */
+static uint64_t points_before; /* points of finished stretches */
+static int64_t stretch;        /* initial value of the countdown */
+static uint64_t case_began;    /* points when the case began */
 
 static uint64_t changes[CHANGES_MOST];
 static unsigned changes_done;
@@ -224,7 +224,7 @@ void sim_limit_time_step(int64_t most)
 		plan.time_step = most;
 }
 
-/* None can run: the clock goes on to the first end of a wait. */
+/* No thread can run: the clock goes on to the first end of a wait. */
 static void pass_to_next_end(void)
 {
 	end_waits();
@@ -261,7 +261,7 @@ static void branch(void)
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-		/* It has told. */
+		/* The branch has printed its report. */
 		fflush(stdout);
 		_exit(1);
 	}
@@ -326,7 +326,7 @@ static struct thread *choose(void)
 	return next;
 }
 
-/* The current thread can go on or not. */
+/* The current thread may or may not be able to go on. */
 static void choose_next(void)
 {
 	struct thread *next;
@@ -383,7 +383,7 @@ bool sim_wait(const void *address, int64_t until, const char *what)
 static void wake(struct thread *thread)
 {
 	thread->state = THREAD_CAN_RUN;
-	/* One of higher priority goes on at once. */
+	/* A thread of higher priority goes on at once. */
 	if (plan.schedule == SIM_PRIORITY && sim_countdown > 0)
 		stretch_begin(0);
 }
@@ -422,7 +422,7 @@ uint64_t sim_thread_number(const struct thread *thread)
 	return thread->number;
 }
 
-/* Its place may be another's: one that has ended, and is not to be joined, never runs again. */
+/* A thread that has ended and is not to be joined never runs again: its place may be another's. */
 static bool is_gone(const struct thread *thread)
 {
 	return thread->state == THREAD_NONE ||
@@ -524,7 +524,7 @@ static int compare_points(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* Not memcpy(): between the variables lies what is the sanitizer's, and it would complain. */
+/* memcpy() would not do: the sanitizer has memory between the variables, and would complain. */
 #if defined(__GNUC__)
 __attribute__((no_sanitize("address")))
 #endif
@@ -619,7 +619,7 @@ static void print_places(void *const *places, unsigned count)
 	char line[256];
 	FILE *lines;
 
-	/* A return address may be the next line's. */
+	/* A return address may belong to the next line. */
 	for (unsigned i = 0; i < count; i++)
 		length += snprintf(command + length, sizeof(command) - (size_t)length, " %p",
 				   (void *)((char *)places[i] - 1));
@@ -712,7 +712,7 @@ void sim_catch_signals(void)
 	struct itimerval watch = {{WATCH_SECONDS, 0}, {WATCH_SECONDS, 0}};
 
 	sigaltstack(&other, NULL);
-	/* AddressSanitizer tells more of faults; it calls the report at its end. */
+	/* AddressSanitizer reports more about faults; it calls the report at its end. */
 	if (SANITIZER_ADDRESS)
 		count = 2;
 #if SANITIZER_ADDRESS

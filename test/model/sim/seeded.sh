@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# Puts each fault of seeded_faults into a copy of the sources, and simulates it until it is found:
-# so the simulation is shown to find what it is for. The seed that it prints must find it again,
-# and nothing in the sources as they are.
-# Called by `make sim-seeded`; FAULTS=text: those alone whose name has it. The last line is
-# "N passed, N failed".
+# This puts each fault of seeded_faults into a copy of the sources, and simulates until the fault is
+# found, which shows that the simulation works. The seed that it prints must find the fault again,
+# and nothing in the unchanged sources. `make sim-seeded` calls this; FAULTS=text selects the faults
+# with this text in their names. The last line is "N passed, N failed".
 
 cd "$(dirname "$0")/../../.." || exit 1
 : "${BUILD:?run by make sim-seeded}"
@@ -22,7 +21,7 @@ make_copy()
 	cp -R test/model test/support "$copy/test"
 }
 
-# simulate SEED STEPS: what it prints. The copy has a build folder of its own.
+# simulate SEED STEPS: prints the simulation's output. The copy has a build folder of its own.
 simulate()
 {
 	env -u MAKEFLAGS -u MAKELEVEL -u BUILD make -s -j2 -C "$copy" REDIS=no BUILD=build sim \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# The simulation: the sources of the core and the cache, compiled against simulated calls of the
-# system, and the worlds they run in. Part of the Makefile.
+# This part of the Makefile builds the simulation: the sources of the core and the cache, compiled
+# against simulated system calls, and the worlds they run in.
 
 SIM_BUILD := $(BUILD)/test/model/sim
 SIM_SOURCES := $(wildcard $(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c))
@@ -9,8 +9,8 @@ SIM_LIB_OBJECTS := $(SIM_SOURCES:%.c=$(SIM_BUILD)/%.o)
 SIM_OBJECTS := $(call objects,test/model/sim/*.c)
 SIM_SUPPORT := $(call objects,test/model/wheel_*.c $(addprefix test/model/cache_,model.c calls.c \
 	takes.c) test/support/random.c)
-# What is the library's own becomes two sections: its threads' variables, which the scheduler
-# exchanges at each switch, and all others, which are as new in each case.
+# The library's variables become two sections: the threads' ones, which the scheduler exchanges at
+# each switch, and all others, which are reset for each case.
 SIM_CPPFLAGS := -Itest/model/sim/include -Itest/model/sim -include test/model/sim/calls.h \
 	'-D_Thread_local=__attribute__((section("sim_thread_local")))' '-Dtls_model(model)=unused'
 SIM_SECTIONS := --set-section-flags .bss=alloc,load,contents,data \
@@ -18,7 +18,7 @@ SIM_SECTIONS := --set-section-flags .bss=alloc,load,contents,data \
 
 .PHONY: sim sim-seeded
 
-# The sources' warnings are those of their ordinary build.
+# The ordinary build shows the sources' warnings.
 $(SIM_BUILD)/src/%.o: src/%.c test/model/sim/calls.h $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say_once,CC,sim/$(<D)/*.c)
 	@mkdir -p $(@D)
@@ -30,7 +30,7 @@ $(SIM_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/model/sim -fno-pie -fno-omit-fram
 
 -include $(patsubst %.o,%.d,$(SIM_LIB_OBJECTS) $(SIM_OBJECTS) $(SIM_SUPPORT))
 
-# At the same addresses in each run.
+# The addresses are the same in each run.
 $(SIM_BUILD)/simulate: $(SIM_OBJECTS) $(SIM_SUPPORT) $(SIM_LIB_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -no-pie -o $@ $^

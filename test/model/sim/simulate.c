@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulation's program: simulate SEED STEPS. Case after case, each with a seed of its own,
- * until so many steps are done. The first case has SEED itself, so that a failure is run again,
- * alone, by the seed of its case and one step.
+ * This is the simulation's program: simulate SEED STEPS. It runs one case after the other, each
+ * with a seed of its own, until STEPS steps are done. The first case has SEED itself, so that the
+ * seed of a failed case and one step run that case alone again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static uint64_t draw(uint64_t *state, uint64_t limit)
 	return (*state >> 8) % limit;
 }
 
-/* One in so many, in a part of the cases; else 0. */
+/* Draws a rate in one case in `one_case_in`; returns 0 in the others. */
 static unsigned draw_rate(uint64_t *state, unsigned one_case_in, unsigned least)
 {
 	if (draw(state, one_case_in) != 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * swapcontext() makes a system call for the signal mask each time. On x86-64 a few instructions do
- * without: push what a called function has to keep, exchange the stack pointers, pop. Elsewhere it
- * is swapcontext().
+ * swapcontext() makes a system call for the signal mask each time. On x86-64 a few instructions
+ * replace it: push the registers that a called function keeps, exchange the stack pointers, pop.
+ * Other processors use swapcontext().
  */
 #include "stack.h"
 
@@ -47,7 +47,7 @@ void stacks_open(struct stack *stacks, unsigned count)
 
 enum { SAVED_REGISTERS = 6 };
 
-/* Naked: nothing but these instructions. */
+/* A naked function consists of only these instructions. */
 __attribute__((naked, noinline)) static void registers_switch(__attribute__((unused)) void **from,
 							      __attribute__((unused)) void *to)
 {
@@ -73,7 +73,7 @@ void stack_prepare(struct stack *stack, void (*begin)(void))
 	void **top = (void **)(void *)(stack->bottom + stack->size);
 
 	__asan_unpoison_memory_region(stack->bottom, stack->size);
-	/* As if called: the stack pointer is 8 more than a multiple of 16. */
+	/* After a call the stack pointer is 8 more than a multiple of 16. */
 	*--top = NULL;
 	*--top = (void *)(uintptr_t)begin;
 	top -= SAVED_REGISTERS;
@@ -141,7 +141,7 @@ unsigned stack_places(const struct stack *stack, void *frame, void **places)
 }
 #endif
 
-/* The stack that was switched from last: the program's own is known to the sanitizer alone. */
+/* This is the last stack that was switched from: only the sanitizer knows the program's own one. */
 static struct stack *before;
 
 static void stack_arrive(struct stack *here)

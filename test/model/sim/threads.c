@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A lock is a word in the first bytes of the system's own structure, so that zeroed memory and the
- * system's static initializers make an open one. Waits are for an address. Each call comes to a
- * point before it acts, for another thread may come first; a release comes to one behind it, too.
+ * system's static initializers make an open one. Waits are for an address. Each call has a point
+ * before it acts, for another thread may come first; a release has one behind it, too.
  *
- * Wrong use is a failure: a lock given back by another thread than its holder, destroyed while held
- * or waited for.
+ * Wrong use is a failure: a lock released by another thread than its holder, or destroyed while
+ * held or waited for.
  */
 #include "threads.h"
 
@@ -27,7 +27,8 @@ static struct sim_thread_part *part_here(void)
 	return sim_thread_part(sim_current());
 }
 
-/* As the system does where a thread is cancelled or ends: handlers, then destructors of keys. */
+/* Does what the system does when a thread is cancelled or ends: handlers, then destructors of
+ * keys. */
 static _Noreturn void thread_end(void *result)
 {
 	struct sim_thread_part *part = part_here();
@@ -120,7 +121,7 @@ int sim_pthread_cancel(pthread_t number)
 	if (!thread)
 		return ESRCH;
 	sim_thread_part(thread)->cancel_asked = true;
-	/* A wait that is a cancellation point looks. */
+	/* A wait that is a cancellation point checks. */
 	return 0;
 }
 
@@ -174,7 +175,7 @@ int sim_pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
 	return 0;
 }
 
-/* 0: to be done; 1: under way; 2: done. */
+/* The states are 0, not run; 1, running; 2, done. */
 int sim_pthread_once(pthread_once_t *once, void (*run)(void))
 {
 	sim_point();
@@ -235,10 +236,10 @@ void sim_cleanup_pop(struct sim_cleanup *cleanup, int execute)
 
 /* ---- Locks ---- */
 
-/* In the first bytes of a pthread_mutex_t. */
+/* It is stored in the first bytes of a pthread_mutex_t. */
 struct __attribute__((may_alias)) mutex {
-	uint32_t holder;  /* number of its thread; 0: none */
-	uint32_t waiters; /* and those that are about to look again */
+	uint32_t holder;  /* number of its thread, or 0 */
+	uint32_t waiters; /* including those that are about to look again */
 };
 
 static uint32_t number_here(void)
@@ -319,7 +320,7 @@ int sim_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *a
 
 int sim_pthread_cond_destroy(pthread_cond_t *condition)
 {
-	/* Those that have been woken need it no more. */
+	/* Threads that have been woken do not need it any more. */
 	if (sim_is_waited_for(condition))
 		sim_fail("a condition is destroyed that a thread waits for");
 	memset(condition, 0xdb, sizeof(*condition));
@@ -398,13 +399,13 @@ int sim_nanosleep(const struct timespec *time, struct timespec *rest)
 	return 0;
 }
 
-/* ---- Descriptors: timers alone ---- */
+/* ---- Descriptors, for timers alone ---- */
 
 enum { TIMERS_MOST = 64, FIRST_DESCRIPTOR = 1000 };
 
 static struct timer_descriptor {
 	bool is_open;
-	int64_t end; /* INT64_MAX: not set */
+	int64_t end; /* INT64_MAX if it is not set */
 } timers[TIMERS_MOST];
 
 static struct timer_descriptor *timer_find(int descriptor)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The system's calls for threads, time and descriptors, as calls.h names them: same arguments. */
+/* These are the system's calls for threads, time and descriptors, by calls.h's names: same
+ * arguments. */
 #ifndef SIM_THREADS_H
 #define SIM_THREADS_H
 
@@ -54,12 +55,12 @@ int sim_timerfd_settime(int descriptor, int flags, const struct itimerspec *time
 int sim_poll(struct pollfd *polled, nfds_t count, int timeout_ms);
 int sim_close(int descriptor);
 
-/* Before each case; and after it: nothing may be left open. */
+/* These surround each case; nothing may be left open after it. */
 void sim_threads_begin(void);
 void sim_threads_end(void);
 
-/* Between them the calling thread may not be cancelled at a wait, whatever the library does: a
- * public call is no cancellation point. Nests. */
+/* Between these the calling thread may not be cancelled at a wait, whatever the library does: a
+ * public call is no cancellation point. They nest. */
 void sim_call_begin(void);
 void sim_call_end(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A wheel with options drawn at random, a few threads that command it, and the model of what may
- * come of it (model/wheel_model.h). When all threads sleep, nothing that is due may be left, and
- * no call may be waiting for time to pass: this finds lost wake-ups.
+ * This world is a wheel with random options, a few threads that command it, and the model of the
+ * possible results (model/wheel_model.h). When all threads sleep, nothing that is due may be left,
+ * and no call may be waiting for time to pass: this finds lost wake-ups.
  */
 #include "world.h"
 
@@ -19,14 +19,14 @@ enum {
 	VALUES_A_USER = 256,
 	WINDOWS_A_VALUE = 6,
 	TIMERS_MOST = 64,
-	TASKS = USERS_MOST /* as the user of what tasks set */
+	TASKS = USERS_MOST /* the user for timers set by tasks */
 };
 
 static struct world {
 	struct model model;
 	struct wheel_user user[USERS_MOST + 1];
 	struct caller caller[USERS_MOST + 1];
-	uint64_t refused[USERS_MOST + 1]; /* allocations, when the call began */
+	uint64_t refused[USERS_MOST + 1]; /* refused allocations when the call began */
 	struct timer_set timers;
 	struct model_timer timer[TIMERS_MOST];
 	size_t slots;
@@ -34,7 +34,7 @@ static struct world {
 	bool may_stop;
 	bool may_drain;
 	unsigned users;
-	unsigned calls; /* of each user */
+	unsigned calls; /* per user */
 	unsigned sleeping_tasks;
 	int64_t slept_until;    /* by the last task that slept: it may have held the owner up */
 	tw_duration slow_after; /* the threshold of slow tasks, or 0 */
@@ -47,7 +47,7 @@ static bool is_inline(void)
 	return world.model.options.workers == TW_WORKERS_INLINE;
 }
 
-/* ---- For the model ---- */
+/* ---- The model's functions ---- */
 
 static void fail(struct model *model, const char *text)
 {
@@ -149,7 +149,7 @@ static const struct wheel_act task_acts[] = {
 	{task_wait_idle, 1}, {task_stop, 1}, {act_look_at_stats, 1}, {NULL, 0},
 };
 
-/* What a task, release or drain function does beside being called. */
+/* Acts in a task, release or drain function. */
 static void in_task(struct model *model, enum model_way way, const struct tw_task *task)
 {
 	(void)model;
@@ -245,7 +245,7 @@ static void *poller_run(void *argument)
 			break;
 		if (world.polls_descriptor)
 			polled.fd = tw_fd(world.model.wheel);
-		/* Without one it sleeps as it likes. */
+		/* Without a descriptor it sleeps for a random time. */
 		world.polls_descriptor = polled.fd >= 0;
 		if (polled.fd >= 0) {
 			(void)sim_poll(&polled, 1, 1000);
@@ -323,7 +323,7 @@ static void open_users(const struct tw_options *options)
 	world.timers.may_repeat =
 		options->max_pending == 0 || options->when_full != TW_WHEN_FULL_WAIT;
 	world.timers.may_end = !world.may_stop && !world.may_drain;
-	/* One that outruns its wheel would have no end. */
+	/* A timer that outruns its wheel would have no end. */
 	if (options->clock != TW_CLOCK_MANUAL)
 		world.timers.period_least = TW_MILLISECOND / 4;
 	for (unsigned i = 0; i <= USERS_MOST; i++) {
@@ -367,7 +367,7 @@ static void run_users(void)
 		sim_pthread_join(poller, NULL);
 }
 
-/* A wheel may only fail to be made where memory or threads do. */
+/* Makes the wheel, which may only fail for want of memory or threads. */
 static void make_wheel(void)
 {
 	const struct sim_plan *plan = sim_plan_here();
@@ -446,7 +446,7 @@ void wheel_world_describe(void)
 
 /* ---- When all sleep ---- */
 
-/* A call waits, and nothing but time can end that. */
+/* A call waits, and only time can end that. */
 static void check_calls(int64_t now, int64_t next)
 {
 	if (next - now < TW_MILLISECOND)
@@ -459,10 +459,10 @@ static void check_calls(int64_t now, int64_t next)
 
 static void check_values(int64_t next)
 {
-	/* An owner that has been busy naps; reading the clock takes its time. */
+	/* An owner that has been busy naps, and reading the clock takes time. */
 	tw_duration slack = world.model.interval + TW_MILLISECOND;
 
-	/* Where the pool takes one at a time, and the owner naps between them, a crowd lasts. */
+	/* A crowd lasts if the pool takes one at a time, and the owner naps between them. */
 	if (world.model.options.max_unfinished > 0)
 		slack += 200 * TW_MILLISECOND;
 	if (next < world.slept_until + slack)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A case's life: what is drawn for it, what runs in it, and what is checked. */
+/* A world is a case: its random options, its threads, and its checks. */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
@@ -10,26 +10,26 @@
 
 #include "scheduler.h"
 
-/* The first thread of the case; it starts the others, and joins them. */
+/* This is the first thread of the case; it starts the others, and joins them. */
 void wheel_world_run(void *argument);
 void wheel_world_idle(void *argument, int64_t now, int64_t next);
-/* What was drawn, in a line. */
+/* Prints the options in a line. */
 void wheel_world_describe(void);
 void cache_world_run(void *argument);
 void cache_world_describe(void);
 void cache_world_idle(void *argument, int64_t now, int64_t next);
 
-/* So long an owner that has been busy naps before it looks for alarms and stops again: all threads
- * sleep then, but not because nothing is to be done. */
+/* This is the nap of an owner that has been busy, before it looks for alarms and stops again: all
+ * threads sleep then, though there is something to do. */
 #define WORLD_NAP (50 * TW_MICROSECOND)
 
-/* Between `least` and `most`. */
+/* Draws a number from `least` to `most`. */
 static inline int64_t draw_between(int64_t least, int64_t most)
 {
 	return least + (int64_t)sim_draw((uint64_t)(most - least) + 1);
 }
 
-/* One of the numbers. */
+/* Draws one of the numbers. */
 #define DRAW_ONE_OF(...)     \
 	(((const int64_t[]){ \
 		__VA_ARGS__})[sim_draw(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))])

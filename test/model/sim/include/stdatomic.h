@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system's <stdatomic.h>, but each of our operations is a point at which the simulation may go
- * on with another thread. There is one thread of the system, so the operation itself is plain and
- * the memory order is not looked at: every simulated run is sequentially consistent.
+ * This replaces the system's <stdatomic.h>: each of our operations is a point at which the
+ * simulation may switch to another thread. There is one thread of the system, so the operation
+ * itself is plain and the memory order is ignored: every simulated run is sequentially consistent.
  *
- * Only the _explicit forms are here, and src/ uses no other: where it does, this does not link.
+ * Only the _explicit forms are here, and src/ uses no others: with one, this does not link.
  */
 #ifndef SIM_STDATOMIC_H
 #define SIM_STDATOMIC_H
@@ -36,7 +36,7 @@
 #undef atomic_fetch_xor_explicit
 #undef atomic_thread_fence
 
-/* The object's type without _Atomic, and the object as one of that type. */
+/* These are the object's type without _Atomic, and the object as one of that type. */
 #define SIM_TYPE(object) __typeof__((void)0, *(object))
 #define SIM_PLAIN(object) (*(volatile SIM_TYPE(object) *)(object))
 
@@ -55,7 +55,7 @@
 		SIM_PLAIN(sim_object) = sim_value;        \
 	})
 
-/* What was there; then `result` is. */
+/* Returns the old value; `result` becomes the new one. */
 #define SIM_CHANGE(object, value, result)                               \
 	__extension__({                                                 \
 		__auto_type sim_object = (object);                      \
@@ -98,7 +98,7 @@
 
 #define atomic_compare_exchange_strong_explicit(object, expected, value, success, failure) \
 	SIM_COMPARE_EXCHANGE(object, expected, value, false)
-/* It may fail for no reason, as the weak one of some processors does. */
+/* It may fail spuriously, as on some processors. */
 #define atomic_compare_exchange_weak_explicit(object, expected, value, success, failure) \
 	SIM_COMPARE_EXCHANGE(object, expected, value, sim_weak_fails())
 
