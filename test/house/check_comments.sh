@@ -38,6 +38,13 @@ test/examples/
 test/faults/
 test/long/
 test/support/
+test/model/
+test/runtime/
+test/proof/
+test/wheel/
+test/base/
+test/cron/
+test/house/
 "
 COUNTS=test/house/comment_counts
 
