@@ -74,7 +74,7 @@ static void blocks_are_aligned_and_do_not_overlap(void **state)
 	free(blocks);
 }
 
-static void what_is_written_to_a_block_stays_until_it_is_given_back(void **state)
+static void contents_of_a_block_stay_until_it_is_given_back(void **state)
 {
 	enum { HELD = 300 };
 	struct random random = random_from(seed_choose(), 1);
@@ -596,7 +596,7 @@ static void thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free(void *
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(blocks_are_aligned_and_do_not_overlap),
-	cmocka_unit_test(what_is_written_to_a_block_stays_until_it_is_given_back),
+	cmocka_unit_test(contents_of_a_block_stay_until_it_is_given_back),
 	cmocka_unit_test(flush_of_an_empty_bin_does_nothing),
 	cmocka_unit_test(slab_that_was_never_used_can_be_destroyed),
 	cmocka_unit_test(blocks_given_back_are_taken_again),

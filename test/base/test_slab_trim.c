@@ -436,7 +436,7 @@ static void what_is_not_to_be_forgotten_stays(void **state)
 	world_destroy(world);
 }
 
-static void surplus_is_what_came_back_and_was_not_trimmed(void **state)
+static void surplus_is_the_memory_given_back_and_not_trimmed(void **state)
 {
 	struct world *world = world_create();
 	uint64_t taken = (uint64_t)BLOCKS * BLOCK;
@@ -540,7 +540,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_step_collects_2048_blocks_or_gives_back_a_half_of_a_chunk),
 	cmocka_unit_test(spare_chunk_that_comes_first_is_counted_as_there),
 	cmocka_unit_test(what_is_not_to_be_forgotten_stays),
-	cmocka_unit_test(surplus_is_what_came_back_and_was_not_trimmed),
+	cmocka_unit_test(surplus_is_the_memory_given_back_and_not_trimmed),
 	cmocka_unit_test(trims_go_on_beside_threads_that_take_and_give),
 };
 

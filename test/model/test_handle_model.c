@@ -11,7 +11,7 @@
 
 enum { MODEL_STEPS = TEST_SHARE_OF(30000) };
 
-static void random_commands_do_what_a_model_foretells(void **state)
+static void random_commands_do_what_a_model_predicts(void **state)
 {
 	const struct variant *variant = *state;
 	struct trial_setting setting = {.layout = variant->layout,
@@ -158,7 +158,7 @@ static void random_commands_in_tasks_take_effect_at_once(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_INLINE(random_commands_do_what_a_model_foretells),
+	TEST_INLINE(random_commands_do_what_a_model_predicts),
 	TEST_DRIVEN(random_commands_in_tasks_take_effect_at_once),
 };
 

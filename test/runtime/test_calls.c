@@ -420,7 +420,7 @@ static void contains_follows_set_fire_remove_and_drain(void **state)
 	recorder_close(recorder);
 }
 
-static void destroy_releases_what_is_pending(void **state)
+static void destroy_releases_pending_timers(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -624,7 +624,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(keys_of_all_sizes_work),
 	TEST_EVERYWHERE(unknown_keys_are_left_alone),
 	TEST_EVERYWHERE(contains_follows_set_fire_remove_and_drain),
-	TEST_EVERYWHERE(destroy_releases_what_is_pending),
+	TEST_EVERYWHERE(destroy_releases_pending_timers),
 	TEST_EVERYWHERE(without_release_a_wheel_drops_its_values_silently),
 	TEST_EVERYWHERE(without_release_keys_of_all_sizes_are_replaced),
 	TEST_SHARED(stopped_wheel_answers_closed),

@@ -124,7 +124,7 @@ static void full_queue_refuses_handles_but_no_reset_and_no_stop(void **state)
 	recorder_close(recorder);
 }
 
-static void nobody_hangs_on_a_queue_full_of_handles(void **state)
+static void no_call_hangs_on_a_queue_full_of_handles(void **state)
 {
 	struct recorder *recorder =
 		probes_open_with(*state, (struct tw_options){.queue_capacity = 4});
@@ -320,7 +320,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(handle_calls_with_bad_arguments_are_refused),
 	TEST_DRIVEN(full_queue_refuses_handles_but_no_reset_and_no_stop),
 	TEST_BOTH(workers, full_queue_refuses_handles_but_no_reset_and_no_stop),
-	TEST_EVERYWHERE(nobody_hangs_on_a_queue_full_of_handles),
+	TEST_EVERYWHERE(no_call_hangs_on_a_queue_full_of_handles),
 	TEST_EVERYWHERE(places_within_the_limit_come_back_when_handles_leave),
 	TEST_EVERYWHERE(timer_stopped_in_the_queue_gives_its_place_back),
 	TEST_EVERYWHERE(task_may_set_a_timer_in_place_of_one_that_it_has_stopped),

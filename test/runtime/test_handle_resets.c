@@ -119,7 +119,7 @@ static void stop_that_waits_for_a_reset_leaves_the_processor_to_it(void **state)
 	recorder_close(recorder);
 }
 
-static void reset_of_what_is_done_or_stopped_finds_nothing(void **state)
+static void reset_of_a_done_or_stopped_timer_finds_nothing(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -578,7 +578,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(reset_counts_from_the_call_and_rounds_up),
 	TEST_EVERYWHERE(timer_reset_many_times_runs_once_at_the_last_deadline),
 	TEST_DRIVEN(stop_that_waits_for_a_reset_leaves_the_processor_to_it),
-	TEST_EVERYWHERE(reset_of_what_is_done_or_stopped_finds_nothing),
+	TEST_EVERYWHERE(reset_of_a_done_or_stopped_timer_finds_nothing),
 	TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_reset),
 	TEST_INLINE(timers_that_reset_one_another_to_now_let_the_clock_go_on),
 	TEST_INLINE(timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance),

@@ -413,7 +413,7 @@ static void handles_that_never_were_are_not_found(void **state)
 	recorder_close(recorder);
 }
 
-static void nobody_needs_to_want_the_handle(void **state)
+static void handle_is_optional(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {{.recorder = recorder, .number = 1},
@@ -448,7 +448,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(threads, ids_are_never_none_and_never_the_same),
 	TEST_EVERYWHERE(handles_that_never_were_are_not_found),
 	TEST_BOTH(inline, run_that_drives_another_wheel_still_knows_its_own_timer),
-	TEST_EVERYWHERE(nobody_needs_to_want_the_handle),
+	TEST_EVERYWHERE(handle_is_optional),
 };
 
 TEST_PROGRAM(tests)

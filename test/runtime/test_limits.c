@@ -534,7 +534,7 @@ static void sets_of_one_key_at_max_pending_share_a_place(void **state)
 }
 
 /* The owner sleeps for long after the turn in which the place became free. */
-static void set_that_waited_for_a_place_gives_back_at_once_what_it_replaces(void **state)
+static void set_that_waited_for_a_place_releases_the_replaced_value_at_once(void **state)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -749,8 +749,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
 	TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
 	TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
-	TEST_BOTH(owner, set_that_waited_for_a_place_gives_back_at_once_what_it_replaces),
-	TEST_BOTH(threads, set_that_waited_for_a_place_gives_back_at_once_what_it_replaces),
+	TEST_BOTH(owner, set_that_waited_for_a_place_releases_the_replaced_value_at_once),
+	TEST_BOTH(threads, set_that_waited_for_a_place_releases_the_replaced_value_at_once),
 	TEST_IN(levels_inline, refused_sets_keep_no_memory),
 	TEST_IN(levels_inline, sets_refused_by_the_queue_keep_no_memory),
 };

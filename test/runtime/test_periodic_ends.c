@@ -176,7 +176,7 @@ static void bad_arguments_are_refused(void **state)
 	recorder_close(recorder);
 }
 
-static void nobody_needs_to_want_the_handle(void **state)
+static void handle_is_optional(void **state)
 {
 	static const tw_duration deadlines[] = {2 * INTERVAL, 3 * INTERVAL, 0};
 	struct recorder *recorder = probes_open(*state);
@@ -202,7 +202,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(destroy_while_a_periodic_timer_runs_gives_its_argument_back),
 	TEST_EVERYWHERE(periodic_timer_keeps_its_place_within_the_limit),
 	TEST_EVERYWHERE(bad_arguments_are_refused),
-	TEST_EVERYWHERE(nobody_needs_to_want_the_handle),
+	TEST_EVERYWHERE(handle_is_optional),
 };
 
 TEST_PROGRAM(tests)

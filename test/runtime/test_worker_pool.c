@@ -526,7 +526,7 @@ static void pool_grows_while_all_workers_are_blocked_and_jobs_wait(void **state)
 }
 
 /* The one worker that is not blocked lays out a batch, and is blocked by its first job. */
-static void pool_grows_also_for_what_was_just_being_laid_out_when_it_looked(void **state)
+static void pool_grows_for_jobs_laid_out_while_it_looked(void **state)
 {
 	size_t turns = TEST_SHARE_OF(300);
 
@@ -699,7 +699,7 @@ static bool memory_is_back(long resident, long mapped, long peak)
 }
 
 /* Workers that are needed again reuse the same places. */
-static void workers_that_were_idle_for_long_end_and_what_they_counted_stays(void **state)
+static void workers_that_were_idle_for_long_end_and_their_counts_stay(void **state)
 {
 	struct fixture fixture;
 	long resident;
@@ -1124,12 +1124,12 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
 	cmocka_unit_test(rest_of_a_batch_is_done_before_a_crowd_of_later_ones),
 	cmocka_unit_test(pool_grows_while_all_workers_are_blocked_and_jobs_wait),
-	cmocka_unit_test(pool_grows_also_for_what_was_just_being_laid_out_when_it_looked),
+	cmocka_unit_test(pool_grows_for_jobs_laid_out_while_it_looked),
 	cmocka_unit_test(pool_has_at_most_max_workers),
 	cmocka_unit_test(pool_does_not_grow_while_its_workers_compute),
 	cmocka_unit_test(jobs_that_compute_for_ever_do_not_keep_the_others_waiting),
 	cmocka_unit_test(job_may_need_another_that_only_one_more_worker_can_do),
-	cmocka_unit_test(workers_that_were_idle_for_long_end_and_what_they_counted_stays),
+	cmocka_unit_test(workers_that_were_idle_for_long_end_and_their_counts_stay),
 	cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),
 	cmocka_unit_test(bulk_is_not_starved_by_a_crowd_of_prompt_jobs),
 	cmocka_unit_test(jobs_of_both_lanes_are_done_once),

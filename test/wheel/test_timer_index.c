@@ -591,7 +591,7 @@ static bool mapping_has_flag(const void *memory, const char *flag)
 	return has;
 }
 
-static void segment_of_which_a_part_was_given_back_has_small_pages(void **state)
+static void segment_given_back_in_part_has_small_pages(void **state)
 {
 	enum { KEYS = SEGMENT + 1000 };
 	struct model model;
@@ -608,7 +608,7 @@ static void segment_of_which_a_part_was_given_back_has_small_pages(void **state)
 }
 
 /* A foreign page behind the buckets in use shows whether the system was called. */
-static void what_was_given_back_is_not_given_back_again(void **state)
+static void memory_given_back_is_not_given_back_again(void **state)
 {
 	struct model model;
 	char *segment;
@@ -814,8 +814,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(index_at_a_bound_does_not_grow_and_shrink_in_turn),
 	cmocka_unit_test(trimmed_index_has_memory_for_the_buckets_in_use_alone),
 	cmocka_unit_test(rest_of_a_segment_is_given_back_and_stays_away),
-	cmocka_unit_test(segment_of_which_a_part_was_given_back_has_small_pages),
-	cmocka_unit_test(what_was_given_back_is_not_given_back_again),
+	cmocka_unit_test(segment_given_back_in_part_has_small_pages),
+	cmocka_unit_test(memory_given_back_is_not_given_back_again),
 	cmocka_unit_test(keys_of_the_same_hash_are_distinguished),
 	cmocka_unit_test(keys_of_the_same_bucket_are_distinguished),
 	cmocka_unit_test(keys_that_begin_alike_are_distinguished_by_their_size),

@@ -149,7 +149,7 @@ static void assert_next_is(struct crowd *crowd, size_t i, bool late)
 	assert_int_equal(wheel_expired_late(crowd->wheel), late);
 }
 
-static void what_a_tick_has_left_over_comes_after_all_that_is_newly_due(void **state)
+static void leftover_timers_of_a_tick_come_after_all_that_are_newly_due(void **state)
 {
 	static struct crowd crowd;
 	struct timer *expired[STEP];
@@ -223,7 +223,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(crowd_of_one_slot_does_not_hold_up_the_next_slot),
 	cmocka_unit_test(timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon),
 	cmocka_unit_test(timer_that_repeats_is_the_first_of_its_tick),
-	cmocka_unit_test(what_a_tick_has_left_over_comes_after_all_that_is_newly_due),
+	cmocka_unit_test(leftover_timers_of_a_tick_come_after_all_that_are_newly_due),
 	cmocka_unit_test(timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not),
 	cmocka_unit_test(timer_refiled_at_its_tick_is_not_late),
 	cmocka_unit_test(slots_that_come_up_one_after_the_other_lose_nothing),
