@@ -2,11 +2,11 @@
 /*
  * What does it cost to have each add on the disk before the call returns?
  *
- * Threads that share a client add tasks, ten to a call, due in an hour, for some seconds: without
- * durability at fsync each second, then with durability=disk at appendfsync always, and, where the
- * server can wait for its fsync (7.2 or later), at fsync each second. The baseline, in the same
- * run, is the disk itself: one thread that appends 4 KiB to a file in the server's folder and
- * syncs it, again and again. Medians of several runs.
+ * Threads that share a client add tasks, ten to a call, due in an hour, for some seconds. They do
+ * so without durability at fsync each second, with durability=disk at appendfsync always, and,
+ * where the server has WAITAOF (7.2 or later), with durability=disk at fsync each second. The
+ * baseline, in the same run, is the disk itself: one thread that repeatedly appends 4 KiB to a file
+ * in the server's folder and syncs it. The figures are medians of several runs.
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -31,19 +31,17 @@ enum { BATCH = 10, THREADS_MAX = 64, RUNS_MAX = 33 };
 static int64_t threads = 16, runs = 5, body_size = 64, duration = 2 * NANOSECONDS_PER_SECOND;
 static const char *csv_path;
 
-/* What is measured in each run. */
 static const struct trial {
 	const char *name;
 	const char *title;
 	bool fsync_always;
-	const char *setting; /* in the URL */
+	const char *setting; /* the query of the URL */
 } trials[] = {
 	{"server", "no durability, fsync each second", false, ""},
 	{"disk", "durability=disk, appendfsync always", true, "?durability=disk"},
 	{"disk_everysec", "durability=disk, fsync each second", false, "?durability=disk"},
 };
 
-/* The disk is measured in each trial. */
 enum { TRIALS = sizeof(trials) / sizeof(*trials), SAMPLES_MAX = TRIALS * RUNS_MAX };
 
 struct result {
@@ -113,7 +111,6 @@ static void note(struct result *result, double rate, const struct percentiles *t
 	result->fsyncs[run] = result->p99s[run] / fsync;
 }
 
-/* All threads add for the duration. */
 static void add_by_threads(struct tw_redis *redis, struct result *result, double fsync)
 {
 	struct adder adders[THREADS_MAX];
@@ -142,8 +139,8 @@ static void add_by_threads(struct tw_redis *redis, struct result *result, double
 	percentiles_destroy(calls);
 }
 
-/* Appends to a file in the folder, and syncs it, for a quarter of the duration. Returns the median
- * of an fsync, in nanoseconds. */
+/* Appends to a file in the folder and syncs it, for a quarter of the duration. Returns the median
+ * fsync in nanoseconds. */
 static double sync_by_itself(const char *folder, struct result *result)
 {
 	static const char block[4096];
@@ -175,7 +172,7 @@ static double sync_by_itself(const char *folder, struct result *result)
 	return median;
 }
 
-/* With a server of its own. */
+/* Runs the trial on a redis-server of its own. */
 static void run_trial(const struct trial *trial, struct result *result, struct result *disk)
 {
 	const struct redis_server_options server_options = {.append_only = true,
@@ -228,7 +225,7 @@ int main(int argc, char **argv)
 {
 	const struct program_option options[] = {
 		{"threads", OPTION_COUNT, &threads, 1, THREADS_MAX, .help = "that share a client"},
-		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "of which medians are printed"},
+		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "their medians are printed"},
 		{"duration", OPTION_SECONDS, &duration, TW_SECOND, TW_HOUR, .help = "of a run"},
 		{"body", OPTION_COUNT, &body_size, 0, TW_REDIS_BODY_MAX, .help = "bytes of a task"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "the table to this file"},

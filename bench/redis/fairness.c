@@ -5,12 +5,12 @@
  * One worker, whose handler does nothing, runs tasks of a redis-server without a file. Three
  * questions take turns; the figures are medians of several runs.
  *
- * Flood: one group has a million due tasks, and each of 999 others, the trickles, one more each
- * second. Their lateness is what lies between the due time and the handler's start. The baselines
- * are the trickles alone, and the same tasks without groups. Weights: three groups have the weights
- * 1, 2 and 4, and more due than is run. Split: a tenant has as many due tasks in 1,000 groups as
- * another has in one. They are the tenant's users, "t/7", or, as the baseline, groups by
- * themselves, "t7".
+ * Flood: one group has a million due tasks, and each of 999 other groups, the trickles, gets one
+ * task a second. Their lateness is the time from the due time to the handler's start. The baselines
+ * are the trickles alone, and the same tasks without groups.
+ * Weights: three groups have the weights 1, 2 and 4, and more due tasks than are run.
+ * Split: a tenant has as many due tasks in 1,000 groups as another has in one. The groups are the
+ * tenant's users, "t/7", or, as the baseline, groups by themselves, "t7".
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -37,7 +37,6 @@ static const char *csv_path;
 
 static struct redis_server server;
 
-/* These are the figures of a run. */
 enum row {
 	ALONE_P50,
 	ALONE_P99,
@@ -74,7 +73,7 @@ static const struct {
 };
 static double figures[ROWS][RUNS_MAX];
 
-/* This is the trial that goes on; its lock is for all of it. Group 0 has no trickles. */
+/* This is the current trial; the lock guards all of it. Group 0 has no trickles. */
 static struct {
 	pthread_mutex_t lock;
 	bool is_counting;
@@ -83,7 +82,7 @@ static struct {
 	struct percentiles *lateness;
 } trial = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A load is `count` tasks, which groups have by turns. */
+/* A load is `count` tasks that take turns among `groups` groups. */
 struct load {
 	const char *prefix; /* begins the groups' names, before a number; NULL means no groups */
 	int64_t first;      /* the first group's number */
@@ -223,7 +222,7 @@ static void count(bool is_counting)
 	pthread_mutex_unlock(&trial.lock);
 }
 
-/* Waits until at least that number has been counted, or is late. */
+/* Waits until at least that many tasks have been counted, or have been late. */
 static void wait_for(int64_t counted, int64_t late)
 {
 	bool is_over = false;
@@ -237,7 +236,7 @@ static void wait_for(int64_t counted, int64_t late)
 	}
 }
 
-/* Trickles beside a flood of that size. The lateness goes to two rows from `first` on. */
+/* Runs trickles beside a flood of that size. Writes the lateness to two rows from `first` on. */
 static void try_flood(int run, enum row first, int64_t flood_size, bool has_groups)
 {
 	struct tw_redis *redis = trial_begin(0);
@@ -272,7 +271,7 @@ static void try_flood(int run, enum row first, int64_t flood_size, bool has_grou
 	trial_end(redis);
 }
 
-/* Runs the worker until some of what is due has been counted. */
+/* Runs the worker until it has counted that many tasks. */
 static void count_runs(struct tw_redis *redis, int64_t counted)
 {
 	struct tw_redis_worker *worker;
@@ -342,7 +341,7 @@ static void parse(int argc, char **argv)
 		{"split", OPTION_COUNT, &split, 1, GROUPS_MAX - 1,
 		 .help = "groups that have one tenant's tasks"},
 		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX,
-		 .help = "of which the medians are shown"},
+		 .help = "their medians are printed"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "the table to this file"},
 		{0},
 	};

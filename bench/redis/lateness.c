@@ -2,10 +2,11 @@
 /*
  * How late do tasks run when thousands are due each second?
  *
- * All are added beforehand, evenly spread over the time; then one worker runs them, with a handler
- * that does nothing, or by HTTP calls to a server in this process. Lateness is what lies between
- * the due time and the handler's start, or the request's arrival, by the machine's clock, which is
- * Redis's too. Redis, worker and HTTP server share the machine. Medians of several runs.
+ * All tasks are added beforehand, evenly spread over the time. Then one worker runs them, with a
+ * handler that does nothing, or by HTTP calls to a server in this process. Lateness is the time
+ * from the due time to the handler's start, or to the request's arrival, by the machine's clock,
+ * which is Redis's too. Redis, worker and HTTP server share the machine. The figures are medians of
+ * several runs.
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -34,11 +35,11 @@ static const char *csv_path;
 static struct redis_server server;
 static struct http_server http;
 
-/* Of the run that goes on. Each task's time is written by its first run. */
+/* This is the current run. The first run of each task writes its time. */
 static struct {
 	int64_t count;
 	int64_t *due_ms;
-	_Atomic int64_t *ran_at; /* nanoseconds since 1970; 0: not yet */
+	_Atomic int64_t *ran_at; /* nanoseconds since 1970, or 0 before the run */
 	_Atomic int64_t ran;
 	_Atomic int64_t twice;
 } trial;
@@ -59,7 +60,8 @@ static int64_t time_of_day(void)
 	return now.tv_sec * NANOSECONDS_PER_SECOND + now.tv_nsec;
 }
 
-/* All atomics here: relaxed, numbers that are read when all have run; the count is waited for. */
+/* All atomics here are relaxed: they are read when all tasks have run. Only the count is
+ * awaited. */
 static void note_run(const char *key)
 {
 	int64_t index = strtoll(key + 5, NULL, 10);
@@ -141,7 +143,7 @@ static void wait_for_all(void)
 		}
 		stopwatch_sleep(NANOSECONDS_PER_SECOND / 100);
 	}
-	/* What would run twice has time for it. */
+	/* A task that runs twice would do so in this time. */
 	stopwatch_sleep(NANOSECONDS_PER_SECOND / 2);
 }
 
@@ -234,7 +236,7 @@ static void parse(int argc, char **argv)
 		{"callbacks", OPTION_COUNT, &callback_rate, 1, 1000000, .help = "calls a second"},
 		{"seconds", OPTION_SECONDS, &duration, NANOSECONDS_PER_SECOND / 10,
 		 600 * NANOSECONDS_PER_SECOND, .help = "how long tasks are due"},
-		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "of which the medians are told"},
+		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "their medians are printed"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "the table to this file"},
 		{0},
 	};

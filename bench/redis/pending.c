@@ -2,11 +2,11 @@
 /*
  * What do ten million pending tasks cost?
  *
- * Adds them, due within the ten hours that begin in an hour, to a redis-server of its own, without
- * a file: the server's memory for each. Then claims and acknowledges others that are due now, 100
- * at a time, one round trip each: what a claim among so many takes. At last a worker that has
- * nothing to do: how many script calls a second it sends for its 64 shards. Needs some 300 bytes
- * for each task, and two minutes.
+ * The bench adds them, due within the ten hours that begin in an hour, to a redis-server of its own
+ * without a file, and measures the server's memory for each. Then it claims and acknowledges other
+ * tasks, due now, 100 at a time with one round trip each, and measures a claim beside the pending
+ * tasks. Last it counts the script calls a second of an idle worker for 64 shards. It needs some
+ * 300 bytes for each task, and two minutes.
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -39,7 +39,7 @@ static void give_up(struct tw_redis *redis, enum tw_status status)
 	exit(1);
 }
 
-/* What stands behind the name in what INFO tells; 0: it is not there. */
+/* Returns the number behind the name in the reply to INFO, or 0 if the name is not there. */
 static int64_t server_info(const char *section, const char *name)
 {
 	redisReply *reply = redis_server_ask(&server, "INFO %s", section);
@@ -50,7 +50,7 @@ static int64_t server_info(const char *section, const char *name)
 	return number;
 }
 
-/* Adds tasks, due evenly spread over `spread` from `delay` on; returns how many a second. */
+/* Adds tasks, due evenly over `spread` from `delay` on. Returns the rate a second. */
 static double add(struct tw_redis *redis, const char *name, int64_t tasks, tw_duration delay,
 		  double spread)
 {
@@ -83,7 +83,7 @@ static double add(struct tw_redis *redis, const char *name, int64_t tasks, tw_du
 	return (double)tasks / seconds_of(stopwatch_now() - start);
 }
 
-/* Claims and acknowledges all that is due; records how long each took that was full. */
+/* Claims and acknowledges all due tasks. Records how long each full batch took. */
 static void take(struct tw_redis *redis, struct percentiles *claims, struct percentiles *acks)
 {
 	for (unsigned shard = 0; shard < tw_redis_shard_count(redis);) {
@@ -117,7 +117,7 @@ static enum tw_redis_outcome run_handler(void *context, const struct tw_redis_jo
 	return TW_REDIS_DONE;
 }
 
-/* How many script calls a second a worker sends that has nothing to do. */
+/* Returns the script calls a second of an idle worker. */
 static double idle_calls(struct tw_redis *redis)
 {
 	const struct tw_redis_options options = {.url = server.url};

@@ -2,13 +2,13 @@
 /*
  * How many tasks a second does one Redis take, and give out again?
  *
- * Adds, 100 to a round trip, of tasks that are due in an hour; then claims of 100 and their
- * acknowledgement, two round trips. A redis-server of its own, with appendonly, fsync each second.
- * The baselines are what Redis does if it is only told to keep them and to give them out, no
- * script, no guarantee: ZADD and HSET, 100 of each to a round trip; ZPOPMIN of 100, then HMGET and
- * HDEL. Adds of one task at a time, by one thread, and by 16 that share a client. At last adds and
- * claims of tasks that 1, 1,000 and 100,000 groups have by turns, as ratios to those without groups
- * in the same run. Medians of several runs.
+ * The bench adds tasks that are due in an hour, 100 to a round trip; then it claims 100 and
+ * acknowledges them, in two round trips. It has a redis-server of its own, with appendonly, fsync
+ * each second. The baselines are the bare commands, without scripts or guarantees: ZADD and HSET,
+ * 100 of each to a round trip; ZPOPMIN of 100, then HMGET and HDEL. It also adds one task at a
+ * time, by one thread and by 16 that share a client. Last it adds and claims tasks that take turns
+ * among 1, 1,000 and 100,000 groups, as ratios to those without groups in the same run. The figures
+ * are medians of several runs.
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -26,7 +26,6 @@
 #include <string.h>
 
 enum { BATCH = 100, CLIENTS_MAX = 16, RUNS_MAX = 99, THREADS = 16, SIZES = 3 };
-/* The ratios are measured with these numbers of groups. */
 static const int64_t sizes[SIZES] = {1, 1000, 100000};
 
 static struct redis_server server;
@@ -34,7 +33,7 @@ static int64_t count = 100000, clients = 1, runs = 5, body_size = 64;
 static bool append_only = true;
 static const char *csv_path;
 
-/* What one client does in one run: its share of the tasks, from `first` on. */
+/* A share is what one client does in one run: its part of the tasks, from `first` on. */
 struct share {
 	struct tw_redis *redis;
 	int64_t first;
@@ -103,7 +102,7 @@ static void *add(void *argument)
 	return NULL;
 }
 
-/* Takes and ends what the client's shards have, until nothing is left. */
+/* Claims and acknowledges the tasks of the client's shards until none is left. */
 static void *claim_and_ack(void *argument)
 {
 	const struct share *share = argument;
@@ -126,7 +125,7 @@ static void *claim_and_ack(void *argument)
 	return NULL;
 }
 
-/* The baseline: the same data into the same number of sets and hashes. */
+/* This is the baseline of adding: it writes the same data to the same number of sets and hashes. */
 static void *keep(void *argument)
 {
 	static char body[TW_REDIS_BODY_MAX];
@@ -152,7 +151,8 @@ static void *keep(void *argument)
 	return NULL;
 }
 
-/* The other baseline: out of the same, by 100. A reply each, of which the keys are needed. */
+/* This is the baseline of claiming: it takes the data back, by 100. Only the replies with keys are
+ * read. */
 static void *take(void *argument)
 {
 	const struct share *share = argument;
@@ -188,7 +188,7 @@ static void *take(void *argument)
 	return NULL;
 }
 
-/* All clients do it at once, with 0 or more groups; answers how many tasks a second that is. */
+/* Runs the work of all clients at once, with 0 or more groups. Returns the tasks a second. */
 static double rate_of(void *(*work)(void *), int run, tw_duration delay, int64_t groups)
 {
 	struct share shares[CLIENTS_MAX];
@@ -241,7 +241,7 @@ static void *add_singly(void *argument)
 	return NULL;
 }
 
-/* Threads with one client add one task at a time; answers how many a second that is. */
+/* Adds tasks one at a time by threads that share a client. Returns the tasks a second. */
 static double rate_of_threads(int run, int64_t number, int64_t tasks)
 {
 	struct tw_redis *redis = client_open(run);
@@ -295,7 +295,7 @@ static void parse(int argc, char **argv)
 	const struct program_option options[] = {
 		{"count", OPTION_COUNT, &count, BATCH, 10000000, .help = "tasks of a run"},
 		{"clients", OPTION_COUNT, &clients, 1, CLIENTS_MAX, .help = "connections at once"},
-		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "of which the medians are told"},
+		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "their medians are printed"},
 		{"body", OPTION_COUNT, &body_size, 0, TW_REDIS_BODY_MAX, .help = "bytes of a task"},
 		{"no-file", OPTION_FLAG, &no_file, .help = "without an append-only file"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "the table to this file"},
@@ -337,7 +337,6 @@ int main(int argc, char **argv)
 		kept[run] = rate_of(keep, run, 0, 0);
 		taken[run] = rate_of(take, run, 0, 0);
 		added[run] = rate_of(add, run, TW_HOUR, 0);
-		/* Due now, in another namespace. */
 		due_now = rate_of(add, RUNS_MAX + run, 0, 0);
 		claimed[run] = rate_of(claim_and_ack, RUNS_MAX + run, 0, 0);
 		for (int i = 0; i < SIZES; i++) {
