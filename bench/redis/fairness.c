@@ -340,8 +340,7 @@ static void parse(int argc, char **argv)
 		 .help = "due tasks of each group with a weight, and of each tenant"},
 		{"split", OPTION_COUNT, &split, 1, GROUPS_MAX - 1,
 		 .help = "groups that have one tenant's tasks"},
-		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX,
-		 .help = "their medians are printed"},
+		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "their medians are printed"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "the table to this file"},
 		{0},
 	};

@@ -658,7 +658,7 @@ static void silent_node_holds_up_no_task_of_another(void **state)
 	assert_int_equal(runs_count_of(&runs, other), 51);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 51);
 	assert_true(wall_clock() - before < SILENCE_MAX / 2);
-	assert_int_equal(runs_told(&runs, &last), 0);
+	assert_int_equal(runs_errors(&runs, &last), 0);
 	/* What is owed is waited for no longer than the grace and two seconds. */
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, TW_SECOND), TW_OK);
@@ -695,7 +695,7 @@ static void connecting_a_silent_node_holds_up_no_task_of_another(void **state)
 	assert_int_equal(runs_count_of(&runs, other), 20);
 	assert_int_equal(kill(cluster.nodes[node].pid, SIGCONT), 0);
 	WAIT_UNTIL(runs_count_of(&runs, silent) == 1);
-	assert_int_equal(runs_told(&runs, &last), 0);
+	assert_int_equal(runs_errors(&runs, &last), 0);
 	worker_stop(worker);
 	demand_full_coverage("yes");
 	cluster_wait_until_well(&cluster);
@@ -725,7 +725,7 @@ static void node_that_is_away_is_told_once(void **state)
 	}
 	assert_int_equal(runs_lost(&runs), 1);
 	assert_int_equal(runs_found(&runs), 0);
-	assert_in_range(runs_told(&runs, &last), 1, 4);
+	assert_in_range(runs_errors(&runs, &last), 1, 4);
 	assert_int_equal(tw_redis_worker_last_error(worker, &last), TW_OK);
 	assert_int_equal(last.status, TW_REDIS_UNREACHABLE);
 	redis_server_restart(&cluster.nodes[1]);

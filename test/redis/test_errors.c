@@ -363,10 +363,10 @@ static void run_task(size_t step, int attempts, char hook, tw_duration reply_tim
 	assert_int_equal(is.attempts, attempts);
 	if (hook == 'l')
 		WAIT_UNTIL(runs_found(&runs) >= 1);
-	if ((runs_told(&runs, &last) > 0) != (hook == 'l') ||
+	if ((runs_errors(&runs, &last) > 0) != (hook == 'l') ||
 	    (runs_notices(&runs, &last) > 0) != (hook == 'n'))
 		fail_msg("%s, %s: %zu losses, %zu notices", steps[step].script->name, is.error,
-			 runs_told(&runs, &last), runs_notices(&runs, &last));
+			 runs_errors(&runs, &last), runs_notices(&runs, &last));
 	assert_int_equal(runs_lost(&runs), runs_found(&runs));
 	worker_stop(worker);
 	runs_free(&runs);

@@ -572,7 +572,7 @@ static void await_reason(const char *text)
 {
 	struct tw_redis_error last;
 
-	WAIT_UNTIL(runs_told(&runs, &last) && strstr(last.text, text));
+	WAIT_UNTIL(runs_errors(&runs, &last) && strstr(last.text, text));
 }
 
 static bool hints_are_subscribed(void)

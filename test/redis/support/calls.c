@@ -10,7 +10,7 @@ static bool list_some(void *context, const struct tw_redis_info *info)
 {
 	size_t *count = context;
 
-	/* All that is told can be read. */
+	/* Every field can be read. */
 	assert(info->task.key);
 	assert(info->reason);
 	return ++*count < LISTED_MAX;
@@ -35,13 +35,13 @@ static enum tw_status call_add_many(struct tw_redis *redis)
 
 static const struct tw_redis_task at_noon = {.key = "a", .key_size = 1, .cron = "0 12 * * *"};
 
-/* The server is asked for its time first. */
+/* Redis is asked for its time first. */
 static enum tw_status call_add_cron(struct tw_redis *redis)
 {
 	return tw_redis_add(redis, &at_noon, NULL);
 }
 
-/* The first is refused, whatever the server says. */
+/* The server refuses the first task, whatever the script's reply. */
 static enum tw_status call_add_many_cron(struct tw_redis *redis)
 {
 	struct tw_redis_task tasks[] = {at_noon, task, at_noon};
@@ -132,7 +132,7 @@ static enum tw_status call_dead_add(struct tw_redis *redis)
 	return tw_redis_dead_add(redis, &letter);
 }
 
-/* The second is refused, whatever the server says. */
+/* The server refuses the second task, whatever the script's reply. */
 static enum tw_status call_restore(struct tw_redis *redis)
 {
 	struct tw_redis_info infos[] = {

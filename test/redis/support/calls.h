@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every call that reads a script's reply, with arguments that are fine. */
+/* calls.h lists every call that reads a script's reply, with valid arguments. */
 #ifndef REDIS_SUPPORT_CALLS_H
 #define REDIS_SUPPORT_CALLS_H
 
@@ -10,8 +10,7 @@
 struct redis_call {
 	const char *name;
 	enum tw_status (*call)(struct tw_redis *redis);
-	const char *
-		fits; /* the kinds of replies in test_replies.c that are one to it, by their mark */
+	const char *fits; /* the marks of valid replies in test_replies.c */
 };
 
 extern const struct redis_call redis_calls[];

@@ -33,7 +33,8 @@ static void extension_add(X509 *certificate, int kind, const char *value)
 	X509_EXTENSION_free(extension);
 }
 
-/* names: NULL for an authority. issuer NULL: itself. Valid from a week ago until `end`. */
+/* Makes a certificate, valid from a week ago until `end`. NULL names make it an authority; a NULL
+ * issuer makes it sign itself. */
 static X509 *certificate_make(const char *folder, const char *file_name, EVP_PKEY *key,
 			      const char *names, const X509 *issuer, EVP_PKEY *issuer_key, long end)
 {

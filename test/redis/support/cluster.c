@@ -8,7 +8,7 @@
 #include "support/wait.h"
 
 enum { SLOTS = 16384 };
-enum { TRIES = 3000, MEET_TRIES = 150, AGREE_TRIES = 6000 }; /* of 10 ms */
+enum { TRIES = 3000, MEET_TRIES = 150, AGREE_TRIES = 6000 }; /* Each try takes 10 ms. */
 enum { VIEW_LINES = 16, VIEW_SIZE = 4096 };
 
 static bool node_says(struct redis_server *node, const char *what)
@@ -20,14 +20,15 @@ static bool node_says(struct redis_server *node, const char *what)
 	return says;
 }
 
-/* Whether the node knows which node has each slot. */
+/* Returns whether the node knows an owner of each slot. */
 static bool node_is_well(struct redis_server *node)
 {
 	return node_says(node, "cluster_state:ok") && node_says(node, "cluster_slots_ok:16384") &&
 	       node_says(node, "cluster_known_nodes:3");
 }
 
-/* Introduces the first node to the others. It forgets those that don't answer within its limit. */
+/* Introduces the first node to the others. A node forgets those that do not answer within its
+ * limit. */
 static void nodes_meet(struct cluster *cluster)
 {
 	for (int i = 1; i < CLUSTER_NODES; i++)
@@ -66,19 +67,19 @@ void cluster_wait_until_down(struct cluster *cluster, int index)
 }
 
 /*
- * Copies what a line of CLUSTER NODES says of a node, without what only the node that is asked may
- * say: which one it is itself, when it was heard of last, and its links.
+ * Copies a line of CLUSTER NODES without what differs between the nodes that are asked: the flag
+ * "myself", the times of the last ping and pong, and the link's state.
  */
 static void view_add(char *view, size_t room, char *line)
 {
-	char *words[5]; /* id, address, flags, its master, epoch: see below */
+	char *words[5]; /* id, address, flags, master, epoch */
 	char *rest = NULL;
 	char *flags;
 
 	for (int i = 0; i < 4; i++)
 		words[i] = strtok_r(i ? NULL : line, " ", &rest);
-	(void)strtok_r(NULL, " ", &rest); /* when it was asked */
-	(void)strtok_r(NULL, " ", &rest); /* when it answered */
+	(void)strtok_r(NULL, " ", &rest); /* the last ping */
+	(void)strtok_r(NULL, " ", &rest); /* the last pong */
 	words[4] = strtok_r(NULL, " ", &rest);
 	(void)strtok_r(NULL, " ", &rest); /* the link's state */
 	if (!words[4])
@@ -93,7 +94,7 @@ static int line_compare(const void *one, const void *other)
 	return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* How the node sees the cluster: the same text at each node that sees the same. */
+/* Writes how the node sees the cluster. Nodes that agree write the same text. */
 static void view_of(struct redis_server *node, char *view, size_t room)
 {
 	redisReply *reply = redis_server_ask(node, "CLUSTER NODES");
@@ -117,7 +118,8 @@ static bool nodes_agree(struct redis_server *const nodes[], int count)
 	char view[VIEW_SIZE];
 
 	view_of(nodes[0], first, sizeof(first));
-	/* Behind "master" or "slave", as ",fail" and ",fail?"; ",nofailover" is no harm. */
+	/* Flags like ",fail" and ",fail?" follow "master" or "slave"; ",nofailover" does no
+	 * harm. */
 	if (strstr(first, ",fail") || strstr(first, "handshake") || strstr(first, "noaddr"))
 		return false;
 	for (int i = 0; i < count; i++) {
@@ -137,7 +139,7 @@ void cluster_await_agreement(struct redis_server *const nodes[], int count)
 	}
 	fputs("the nodes of the cluster do not come to agree\n", stderr);
 	for (int i = 0; i < count; i++)
-		redis_server_tell(nodes[i], "CLUSTER NODES");
+		redis_server_print_state(nodes[i], "CLUSTER NODES");
 	exit(1);
 }
 
@@ -172,7 +174,7 @@ void cluster_stop(struct cluster *cluster)
 		redis_server_stop(&cluster->nodes[i]);
 }
 
-/* Whether the node itself says that it has the slot. */
+/* Returns whether the node itself says that it has the slot. */
 static bool node_has(struct cluster *cluster, int index, unsigned slot)
 {
 	redisReply *reply = redis_server_ask(&cluster->nodes[index], "CLUSTER SLOTS");
@@ -197,7 +199,7 @@ int cluster_owner(struct cluster *cluster, unsigned slot)
 	exit(1);
 }
 
-/* Moves one key; false: there is none left. */
+/* Moves one key. Returns false if no key is left. */
 static bool move_key(struct redis_server *source, struct redis_server *target, unsigned slot)
 {
 	redisReply *reply = redis_server_ask(source, "CLUSTER GETKEYSINSLOT %u 1", slot);

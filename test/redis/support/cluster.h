@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A Redis Cluster of three nodes on loopback. What should not fail ends the program. */
+/* A cluster is a Redis Cluster of three nodes on loopback. A failure ends the program. */
 #ifndef REDIS_SUPPORT_CLUSTER_H
 #define REDIS_SUPPORT_CLUSTER_H
 
@@ -12,23 +12,23 @@ struct cluster {
 	char ids[CLUSTER_NODES][64];
 };
 
-/* Starts them, gives each a third of the slots, and waits until all agree. */
+/* Starts the nodes, gives each a third of the slots, and waits until all agree. */
 void cluster_start(struct cluster *cluster);
 void cluster_stop(struct cluster *cluster);
-/* Waits until every node says that all is well. */
+/* Waits until every node reports that all is well. */
 void cluster_wait_until_well(struct cluster *cluster);
-/* Waits until this node says that the cluster is down: one that it needs is away. */
+/* Waits until this node reports that the cluster is down, because a node is missing. */
 void cluster_wait_until_down(struct cluster *cluster, int index);
-/* Waits until these nodes say the same of all: addresses, roles, epochs and slots, and that no node
- * has failed. */
+/* Waits until these nodes agree on all addresses, roles, epochs and slots, and no node has
+ * failed. */
 void cluster_await_agreement(struct redis_server *const nodes[], int count);
 
-/* The node that has the slot now, by its own word. */
+/* Returns the node that says it owns the slot. */
 int cluster_owner(struct cluster *cluster, unsigned slot);
-/* The slot is on its way, and no key has been moved; it lies at the target. */
+/* Marks the slot as migrating from source to target, and moves no key. */
 void cluster_begin_move(struct cluster *cluster, unsigned slot, int source, int target);
 void cluster_end_move(struct cluster *cluster, unsigned slot, int source, int target);
-/* Moves the slot, key by key, with a pause before each, as redis-cli would. */
+/* Moves the slot key by key, as redis-cli does, with a pause before each. */
 void cluster_move_slot(struct cluster *cluster, unsigned slot, int target, long pause_ms);
 
 #endif

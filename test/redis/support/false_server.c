@@ -21,28 +21,28 @@ static size_t reply_text(char *reply, const char *text)
 	return (size_t)sprintf(reply, "$%zu\r\n%s\r\n", strlen(text), text);
 }
 
-/* Whether the test has set what is to be said to that. */
-static bool is_told(struct false_server *server, const char *word, char *reply, size_t *size)
+/* Finds the reply that the test has set for requests with that word. */
+static bool find_reply(struct false_server *server, const char *word, char *reply, size_t *size)
 {
-	bool told = false;
+	bool found = false;
 
 	pthread_mutex_lock(&server->lock);
-	for (size_t i = 0; i < FALSE_TOLD_MAX && !told; i++) {
-		const char *text = server->told[i].reply;
+	for (size_t i = 0; i < FALSE_REPLIES_MAX && !found; i++) {
+		const char *text = server->replies[i].reply;
 
-		told = server->told[i].times && !strcmp(word, server->told[i].word);
-		if (!told)
+		found = server->replies[i].times && !strcmp(word, server->replies[i].word);
+		if (!found)
 			continue;
-		server->told[i].times--;
+		server->replies[i].times--;
 		*size = !text   ? FALSE_CLOSE
 			: *text ? (size_t)snprintf(reply, REPLY_MAX, "%s\r\n", text)
 				: 0;
 	}
 	pthread_mutex_unlock(&server->lock);
-	return told;
+	return found;
 }
 
-/* The command's name; of the script that opening calls: "layout". */
+/* Returns the command's name, or "layout" for the script that opens a namespace. */
 static const char *request_word(const redisReply *request)
 {
 	const char *word = request->element[0]->str;
@@ -58,7 +58,7 @@ static size_t answer(struct false_server *server, const redisReply *request, cha
 	const char *word = request_word(request);
 	size_t size;
 
-	if (is_told(server, word, reply, &size))
+	if (find_reply(server, word, reply, &size))
 		return size;
 	if (!strncmp(word, "EVAL", 4))
 		return server->answer(server->context, request, reply, REPLY_MAX);
@@ -72,7 +72,7 @@ static size_t answer(struct false_server *server, const redisReply *request, cha
 	return (size_t)sprintf(reply, "+OK\r\n");
 }
 
-/* False: the other side is gone. */
+/* Reads and answers requests. Returns false if the client has closed the connection. */
 static bool requests_take(struct false_server *server, size_t index)
 {
 	static _Thread_local char data[REPLY_MAX];
@@ -84,7 +84,6 @@ static bool requests_take(struct false_server *server, size_t index)
 
 	if (!fine)
 		return false;
-	/* A request has the form of a reply. */
 	redisReaderFeed(reader, data, (size_t)size);
 	while (fine && redisReaderGetReply(reader, &request) == REDIS_OK && request) {
 		size_t reply = answer(server, request, data);
@@ -119,7 +118,7 @@ static void *serve(void *argument)
 		poll(descriptors, open + 2, -1);
 		if (descriptors[0].revents)
 			return NULL;
-		/* From the end: one that goes is replaced by the last. */
+		/* This goes backwards: the last connection takes the place of a closed one. */
 		for (size_t i = open; i-- > 0;)
 			if (descriptors[i + 2].revents && !requests_take(server, i))
 				connection_end(server, i);
@@ -158,14 +157,15 @@ void false_server_refuse(struct false_server *server, const char *word, const ch
 	size_t i = 0;
 
 	pthread_mutex_lock(&server->lock);
-	while (i < FALSE_TOLD_MAX && *server->told[i].word && strcmp(server->told[i].word, word))
+	while (i < FALSE_REPLIES_MAX && *server->replies[i].word &&
+	       strcmp(server->replies[i].word, word))
 		i++;
-	if (i == FALSE_TOLD_MAX || (reply && strlen(reply) > REPLY_MAX - 3))
+	if (i == FALSE_REPLIES_MAX || (reply && strlen(reply) > REPLY_MAX - 3))
 		support_failed("a reply of the false server");
-	free(server->told[i].reply);
-	snprintf(server->told[i].word, sizeof(server->told[i].word), "%s", word);
-	server->told[i].reply = reply ? strdup(reply) : NULL;
-	server->told[i].times = times;
+	free(server->replies[i].reply);
+	snprintf(server->replies[i].word, sizeof(server->replies[i].word), "%s", word);
+	server->replies[i].reply = reply ? strdup(reply) : NULL;
+	server->replies[i].times = times;
 	pthread_mutex_unlock(&server->lock);
 }
 
@@ -187,8 +187,8 @@ void false_server_stop(struct false_server *server)
 	pthread_join(server->thread, NULL);
 	while (server->open)
 		connection_end(server, server->open - 1);
-	for (size_t i = 0; i < FALSE_TOLD_MAX; i++)
-		free(server->told[i].reply);
+	for (size_t i = 0; i < FALSE_REPLIES_MAX; i++)
+		free(server->replies[i].reply);
 	close(server->listener);
 	close(server->stop);
 	pthread_mutex_destroy(&server->lock);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Says what Redis would say to one that connects, and to scripts what the test wants. */
+/* A false server answers the commands of a new connection as Redis does, and scripts as the test
+ * wants. */
 #ifndef REDIS_SUPPORT_FALSE_SERVER_H
 #define REDIS_SUPPORT_FALSE_SERVER_H
 
@@ -11,17 +12,17 @@
 #include <hiredis/hiredis.h>
 
 /*
- * Writes the reply to a script call in Redis's protocol, and returns its size; up to `room` bytes.
- * 0: it is not answered; FALSE_CLOSE: the connection is closed. On the server's thread.
+ * Writes the reply to a script call in Redis's protocol, up to `room` bytes, and returns its size.
+ * Returns 0 to send nothing, and FALSE_CLOSE to close the connection. Runs on the server's thread.
  */
 typedef size_t false_answer_fn(void *context, const redisReply *request, char *reply, size_t room);
 
 #define FALSE_CLOSE SIZE_MAX
 
-enum { FALSE_CONNECTIONS_MAX = 64, FALSE_TOLD_MAX = 8 };
+enum { FALSE_CONNECTIONS_MAX = 64, FALSE_REPLIES_MAX = 8 };
 
 struct false_server {
-	/* Constant after the start. */
+	/* Constant after the start */
 	int port;
 	char url[64];
 	int listener;
@@ -30,14 +31,14 @@ struct false_server {
 	false_answer_fn *answer;
 	void *context;
 
-	pthread_mutex_t lock; /* for all below that is not its thread's */
+	pthread_mutex_t lock; /* guards the fields above the thread's */
 	struct {
 		char word[16];
-		char *reply; /* NULL: the connection is closed */
-		int times;   /* still to come */
-	} told[FALSE_TOLD_MAX];
+		char *reply; /* NULL closes the connection */
+		int times;   /* how often it is still used */
+	} replies[FALSE_REPLIES_MAX];
 
-	/* Its thread's. */
+	/* Only the server's thread uses these. */
 	struct {
 		int descriptor;
 		redisReader *reader;
@@ -45,17 +46,17 @@ struct false_server {
 	size_t open;
 };
 
-/* For namespaces of 4 shards. */
+/* Starts a server for namespaces of 4 shards. */
 void false_server_start(struct false_server *server, false_answer_fn *answer, void *context);
-/* Starts it behind a socket that listens; it is closed at the stop. Its url is the caller's. */
+/* Starts it on a listening socket, which is closed at the stop. The caller sets its url. */
 void false_server_start_at(struct false_server *server, int listener, false_answer_fn *answer,
 			   void *context);
-/* From now on requests that begin with the word ("layout" stands for calls of that script) get this
- * reply, which lacks its last CR LF, `times` times; "" is no reply, and NULL closes the connection.
- * Works for eight words at a time. */
+/* Sets the reply to the next `times` requests that begin with the word ("layout" stands for calls
+ * of that script). The reply lacks its last CR LF; "" sends nothing, and NULL closes the
+ * connection. Up to eight words can be set at a time. */
 void false_server_refuse(struct false_server *server, const char *word, const char *reply,
 			 int times);
-/* It says from now on that it is one of that version, a node of a cluster if so asked. */
+/* Sets the version that it reports, and whether it is a node of a cluster. */
 void false_server_be(struct false_server *server, int version, bool cluster);
 void false_server_stop(struct false_server *server);
 

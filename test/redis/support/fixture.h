@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of a program share: one redis-server, and for each test a namespace of its own. */
+/* A fixture is one redis-server for all tests of a program, and a new namespace for each test. */
 #ifndef REDIS_SUPPORT_FIXTURE_H
 #define REDIS_SUPPORT_FIXTURE_H
 
@@ -13,29 +13,29 @@
 
 struct fixture {
 	struct redis_server server;
-	char name_space[32];             /* another one in each test */
+	char name_space[32];             /* differs in each test */
 	struct tw_redis_options options; /* server and namespace */
 	struct tw_redis *redis;
 };
 
-/* cmocka's group setup and teardown: *state is the fixture. */
+/* These are cmocka's group setup and teardown; *state is the fixture. */
 int fixture_start_server(void **state);
 int fixture_stop_server(void **state);
-/* A test's setup and teardown: a new namespace, and `redis` opened in it, with 4 shards. */
+/* These are a test's setup and teardown: a new namespace with 4 shards, opened as `redis`. */
 int fixture_open(void **state);
 int fixture_close(void **state);
-/* Goes on in a new namespace of one shard, so that a claim sees all. */
+/* Changes to a new namespace of one shard, so that a claim sees all tasks. */
 void fixture_use_one_shard(struct fixture *fixture);
-/* A test's setup: fixture_open() with one shard. */
+/* This is fixture_open() with one shard. */
 int fixture_open_one_shard(void **state);
 
 #define FIXTURE_TEST(test) cmocka_unit_test_setup_teardown(test, fixture_open, fixture_close)
 #define FIXTURE_RUN(tests) cmocka_run_group_tests(tests, fixture_start_server, fixture_stop_server)
 
-/* TW_OK, or the test fails with what went wrong. */
+/* Fails the test with the error message unless the status is TW_OK. */
 void assert_ok(struct tw_redis *redis, enum tw_status status);
 
-/* Opens one more, with these options. */
+/* Opens another client. */
 struct tw_redis *client_open(const struct tw_redis_options *options);
 
 /* Writes "task-7". */
@@ -44,7 +44,7 @@ void number_key(char key[KEY_SIZE], int number);
 
 /* Adds a task for a handler. */
 void add_task(struct tw_redis *redis, const char *key, tw_duration delay);
-/* Adds "task-0" and so on, the later ones due so much later. */
+/* Adds "task-0" and so on, each due `apart` after the one before. */
 void add_tasks(struct tw_redis *redis, int count, tw_duration delay, tw_duration apart);
 /* Adds a task with a callback. */
 void add_callback(struct tw_redis *redis, const char *key, const char *url, unsigned attempts);
@@ -53,17 +53,17 @@ enum tw_status try_add(struct tw_redis *redis, const char *key, tw_duration dela
 enum tw_status cancel_task(struct tw_redis *redis, const char *key);
 enum tw_status move_task(struct tw_redis *redis, const char *key, tw_duration delay);
 
-/* What one claim of the key's shard gives, with leases of that length; free it. */
+/* Claims once from the key's shard, with leases of that length. The caller frees the batch. */
 struct tw_redis_batch *claim_for(struct tw_redis *redis, const char *key, tw_duration lease);
-/* Claims until the key's task comes, alone; fails the test if that takes longer than 10 s. */
+/* Claims until the key's task comes, alone. Fails the test after 10 s. */
 struct tw_redis_batch *await_claim(struct tw_redis *redis, const char *key, tw_duration lease);
 /* Adds a task for a handler, due now, and claims it. */
 struct tw_redis_batch *claim_new(struct tw_redis *redis, const char *key, tw_duration lease);
-/* Ends a claim that is to be empty; fails the test if it isn't. */
+/* Fails the test if a claim gives a task. */
 void assert_nothing_due(struct tw_redis *redis, const char *key);
 const struct tw_redis_job *only_job(const struct tw_redis_batch *batch);
 
-/* A task as it was found, with what outlives the call. */
+/* This is a copy of a task that outlives the call that read it. */
 struct found {
 	enum tw_status status;
 	enum tw_redis_state state;
@@ -79,7 +79,7 @@ struct found {
 struct found find_task(struct tw_redis *redis, const char *key);
 struct found find_dead(struct tw_redis *redis, const char *key);
 
-/* Has the key's task due that long ago, as an outage would have left it; returns when that is. */
+/* Makes the key's task due that long ago, as an outage would leave it. Returns the due time. */
 int64_t make_overdue(struct fixture *test, const char *key, tw_duration ago);
 
 struct tw_redis_stats stats_of(struct tw_redis *redis);

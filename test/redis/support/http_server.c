@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stopping shuts the sockets, which ends every read; the threads of connections are detached and
- * counted, and stopping waits for the count. What takes a descriptor out of the table closes it.
+ * Stopping shuts the sockets down, which ends every read. The threads of connections are detached
+ * and counted, and stopping waits until the count is 0. Whoever takes a descriptor out of the table
+ * closes it.
  */
 #include "support/http_server.h"
 
@@ -22,11 +23,11 @@ struct connection {
 	struct http_server *server;
 	size_t index;
 	int descriptor;
-	size_t size; /* in the buffer */
+	size_t size; /* bytes in the buffer */
 	char buffer[BUFFER_SIZE];
 };
 
-/* The value of a header; "" if there is none. Ends at the line's end. */
+/* Copies the value of a header up to the line's end, or "" if there is none. */
 static void header_find(const char *headers, const char *name, char *value, size_t room)
 {
 	size_t size = strlen(name);
@@ -43,7 +44,8 @@ static void header_find(const char *headers, const char *name, char *value, size
 	}
 }
 
-/* Reads on until the buffer holds `size` bytes. False: the other side is gone. */
+/* Reads until the buffer holds `size` bytes. Returns false if the client has closed the
+ * connection. */
 static bool fill(struct connection *connection, size_t size)
 {
 	while (connection->size < size) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An HTTP server on loopback that keeps what it was asked and answers as the test says: a thread
- * for each connection, HTTP/1.1 with Content-Length, connections kept.
+ * An HTTP server on loopback keeps the requests and answers as the test says. It has a thread for
+ * each connection and speaks HTTP/1.1 with Content-Length and persistent connections.
  */
 #ifndef REDIS_SUPPORT_HTTP_SERVER_H
 #define REDIS_SUPPORT_HTTP_SERVER_H
@@ -16,42 +16,43 @@ enum { HTTP_CONNECTIONS_MAX = 2048, HTTP_BODY_KEPT = 256 };
 struct http_request {
 	char method[8];
 	char path[128];
-	char key[64];              /* header Tw-Key, cut */
+	char key[64];              /* header Tw-Key, truncated */
 	unsigned attempt;          /* header Tw-Attempt */
 	uint64_t token;            /* header Tw-Token */
-	char headers[1024];        /* all header lines, cut */
-	char body[HTTP_BODY_KEPT]; /* its beginning, with a NUL behind it */
+	char headers[1024];        /* all header lines, truncated */
+	char body[HTTP_BODY_KEPT]; /* the first bytes, terminated by a NUL */
 	size_t body_size;
-	int64_t at; /* monotonic nanoseconds: when it had come */
+	int64_t at; /* when it arrived, in monotonic nanoseconds */
 };
 
 struct http_answer {
-	int status;          /* 200 as it comes */
-	const char *headers; /* lines that end with CR LF; NULL: none */
+	int status;          /* 200 by default */
+	const char *headers; /* lines that end with CR LF, or NULL */
 	int64_t delay_ms;    /* before the answer */
-	bool hang_up;        /* no answer: the connection ends */
-	const char *instead; /* sent for an answer, and the connection ends; NULL: none */
-	size_t body_size;    /* zeros; SIZE_MAX: without end, until the other side is gone */
-	const char *body;    /* instead of these; NULL: none */
+	bool hang_up;        /* closes the connection without an answer */
+	/* if not NULL, sent in place of an answer before the connection is closed */
+	const char *instead;
+	size_t body_size; /* zeros; SIZE_MAX sends them until the client closes the connection */
+	const char *body; /* if not NULL, sent in place of the zeros */
 };
 
-/* On a thread of the server. Requests of other connections are answered meanwhile. */
+/* Sets the answer to a request. Runs on a thread of the server, at the same time as others. */
 typedef void http_answer_fn(void *context, const struct http_request *request,
 			    struct http_answer *answer);
 
 struct http_server {
-	/* Constant after the start. */
+	/* Constant after the start */
 	int port;
 	int listener;
 	pthread_t thread;
-	http_answer_fn *answer; /* NULL: 200 to all */
+	http_answer_fn *answer; /* NULL answers 200 to all */
 	void *context;
 	bool keeps; /* requests are kept, not only counted */
 
-	pthread_mutex_t lock; /* for all below */
+	pthread_mutex_t lock; /* guards the fields below */
 	pthread_cond_t changed;
 	bool stop;
-	int connections[HTTP_CONNECTIONS_MAX]; /* descriptors, -1: free */
+	int connections[HTTP_CONNECTIONS_MAX]; /* descriptors, or -1 */
 	size_t open;
 	size_t busy; /* requests being answered */
 	size_t busiest;
@@ -61,18 +62,18 @@ struct http_server {
 };
 
 void http_server_start(struct http_server *server, http_answer_fn *answer, void *context);
-/* One that counts requests and does not keep them: for benches. */
+/* Starts a server that counts requests and does not keep them, for benches. */
 void http_server_start_counting(struct http_server *server, http_answer_fn *answer, void *context);
 void http_server_stop(struct http_server *server);
 
-/* Requests that have come so far. */
+/* Returns the number of requests so far. */
 size_t http_server_count(struct http_server *server);
-/* Those with that key. */
+/* Returns the number of requests with that key. */
 size_t http_server_count_of(struct http_server *server, const char *key);
-/* The index-th request with that key (NULL: of all), copied. False: there aren't as many. */
+/* Copies the index-th request with that key (NULL means any). Returns false if there are fewer. */
 bool http_server_request(struct http_server *server, const char *key, size_t index,
 			 struct http_request *request);
-/* Most requests that were being answered at a time. */
+/* Returns the greatest number of requests that were being answered at a time. */
 size_t http_server_busiest(struct http_server *server);
 
 #endif

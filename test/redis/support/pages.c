@@ -41,7 +41,7 @@ struct page_reply pages_ask(int port, const char *request, size_t size)
 
 	if (descriptor < 0)
 		support_failed("connecting to the pages");
-	/* Some are refused before all has been sent. */
+	/* The worker refuses some requests before all of it is sent. */
 	(void)socket_send(descriptor, request, size);
 	do {
 		reply.text = realloc(reply.text, got + 65536);
@@ -87,7 +87,7 @@ double page_metric(const struct page_reply *reply, const char *name)
 
 	while (*line) {
 		if (!strncmp(line, name, size) && line[size] == ' ') {
-			/* Twice is what Prometheus refuses. */
+			/* Prometheus refuses a metric that appears twice. */
 			assert_true(value == -1);
 			value = strtod(line + size, NULL);
 		}

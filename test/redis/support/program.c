@@ -33,7 +33,7 @@ static char *variable(const char *name, const char *value)
 	return text;
 }
 
-/* Ours without TWR_*, and these. The first `*ours` are to be freed. */
+/* Copies our environment without TWR_*, and adds these. The caller frees the first `*ours`. */
 static void environment_make(const struct program_environment *environment, char **variables,
 			     size_t *ours)
 {
@@ -52,7 +52,7 @@ static void environment_make(const struct program_environment *environment, char
 	variables[count] = NULL;
 }
 
-/* In the program's process, before it is one. */
+/* Runs in the child process before exec. */
 static void streams_set(const struct program *program,
 			const struct program_environment *environment)
 {
@@ -113,7 +113,7 @@ void program_start(struct program *program, const struct program_environment *en
 	free(words);
 }
 
-/* Reaps it if it has ended, or waits for that. */
+/* Reaps the process if it has ended, or waits for that. */
 static void reap(struct program *program, int options)
 {
 	int status;
@@ -124,7 +124,7 @@ static void reap(struct program *program, int options)
 	program->pid = 0;
 }
 
-/* Takes what it has written to its terminal, which has little room, to the output. */
+/* Moves the terminal's output, whose buffer is small, to the file. */
 static void terminal_read(struct program *program)
 {
 	struct pollfd ready = {.fd = program->terminal, .events = POLLIN};
@@ -158,7 +158,7 @@ const char *program_text(struct program *program)
 	size_t size;
 
 	terminal_read(program);
-	/* Not lseek, which would move the offset that the program writes at. */
+	/* lseek would move the offset at which the program writes. */
 	if (fstat(program->output, &status))
 		support_failed("fstat");
 	size = (size_t)status.st_size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs build/twr as a process of its own. What should not fail ends the program. */
+/* program.h runs build/twr as a process. A failure ends the program. */
 #ifndef REDIS_SUPPORT_PROGRAM_H
 #define REDIS_SUPPORT_PROGRAM_H
 
@@ -7,43 +7,43 @@
 #include <sys/types.h>
 
 struct program {
-	pid_t pid;     /* 0: it has ended */
+	pid_t pid;     /* 0 once it has been reaped */
 	int output;    /* a file in memory with both its streams */
-	int terminal;  /* the other side of its terminal; 0: it has none */
-	int exit_code; /* 128 + signal if one ended it; 0 as long as it runs */
-	char *text;    /* what program_text answered last */
+	int terminal;  /* the other side of its terminal, or 0 */
+	int exit_code; /* 128 + signal if a signal ended it; 0 while it runs */
+	char *text;    /* the last result of program_text() */
 };
 
 /*
- * Starts it with the arguments, NULL at the end. TWR_URL is the url, TWR_NAMESPACE the name space
- * (NULL: not set), TWR_PASSWORD the password (NULL: not set). It dies when the test does.
+ * Starts it with the arguments, which NULL ends. TWR_URL, TWR_NAMESPACE and TWR_PASSWORD are the
+ * url, the namespace and the password; NULL leaves one unset. It is killed when the test ends.
  */
 struct program_environment {
-	const char *program; /* in the build's folder; NULL: twr */
+	const char *program; /* in the build's folder; NULL means twr */
 	const char *url;
 	const char *name_space;
 	const char *password;
-	/* NULL: none. Else its streams are a terminal of that size, with what the output has. */
+	/* If not NULL, its streams are a terminal of this size. */
 	const struct winsize *terminal;
-	const char *standard_output; /* the path of a file for that alone; NULL: none */
+	const char *standard_output; /* the path of a file for standard output alone, or NULL */
 };
 
 void program_start(struct program *program, const struct program_environment *environment,
 		   const char *const *arguments);
-/* Waits for its end, up to a minute; answers its exit code. */
+/* Waits up to a minute for its end. Returns its exit code. */
 int program_wait(struct program *program);
-/* What it has written so far; valid until the next call. */
+/* Returns its output so far; valid until the next call. */
 const char *program_text(struct program *program);
-/* Waits until it has written the text, or ended, or half a minute is over. 1: it has written it. */
+/* Waits until it has written the text, has ended, or half a minute is over. Returns whether it has
+ * written the text. */
 int program_wait_text(struct program *program, const char *text);
-/* Kills it if it still runs, and frees what it wrote. */
+/* Kills it if it still runs, and frees its output. */
 void program_end(struct program *program);
 
-/* Runs it to its end; program_end it. Answers the exit code. */
+/* Runs it to its end and returns its exit code; program_end() is still needed. */
 int program_run(struct program *program, const struct program_environment *environment,
 		const char *const *arguments);
 
-/* A list of arguments for these calls. */
 #define ARGUMENTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread for each connection looks at both ends. A reply is lost by waiting for what the server
- * sends after the marked request, so that Redis has done what it was asked, and dropping that.
+ * Each connection has a thread that polls both ends. To lose a reply, the thread waits for what the
+ * server sends after the marked request, so that Redis has executed it, and drops that.
  */
 #include "support/proxy.h"
 
@@ -19,7 +19,7 @@ struct link {
 	size_t index;
 	int client;
 	int server;
-	bool loses; /* what the server says next */
+	bool loses; /* drops what the server sends next */
 };
 
 static bool marker_met(struct proxy *proxy, const char *data, size_t size)
@@ -57,7 +57,7 @@ static bool send_reply(struct link *link, const char *data, size_t size)
 	for (size_t i = 0; i < size; i++) {
 		struct pollfd gone = {.fd = link->client, .events = POLLRDHUP};
 
-		/* The end is waited for meanwhile: the client's, or ours. */
+		/* The poll ends early if the client or the test closes the connection. */
 		if (poll(&gone, 1, (int)apart_ms) || !socket_send(link->client, data + i, 1))
 			return false;
 	}
@@ -104,7 +104,7 @@ static void *link_serve(void *argument)
 	return NULL;
 }
 
-/* A place for the connection; false: it is not wanted now. */
+/* Gives the connection a place. Returns false if the proxy is cut or stopped. */
 static bool link_place(struct link *link)
 {
 	struct proxy *proxy = link->proxy;
@@ -170,7 +170,7 @@ void proxy_start(struct proxy *proxy, int target)
 		support_failed("pthread_create");
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static void break_connections(struct proxy *proxy)
 {
 	for (size_t i = 0; i < PROXY_CONNECTIONS_MAX; i++) {

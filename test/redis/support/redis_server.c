@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The configuration goes through a file, so that no password stands in the process list. The
- * folders lie where the build puts its files; a test that was killed leaves its one there.
+ * The configuration is in a file, so that no password is in the process list. The folders are where
+ * the build puts its files; a test that was killed leaves its own there.
  */
 #include "support/redis_server.h"
 
@@ -21,8 +21,8 @@
 #include "support/wait.h"
 
 enum { START_TRIES = 5 };
-enum { ANSWER_TRIES = 2000 }; /* of 10 ms */
-enum { TOLD_SIZE = 4000 };    /* of a log */
+enum { ANSWER_TRIES = 2000 }; /* Each try takes 10 ms. */
+enum { LOG_END_SIZE = 4000 }; /* the last bytes of a log */
 
 static const char *build_folder(void)
 {
@@ -62,7 +62,7 @@ static void config_write(const struct redis_server *server,
 		fclose(file);
 		return;
 	}
-	/* In its folder. */
+	/* The path is relative to its folder. */
 	fputs("unixsocket redis.sock\nrepl-diskless-sync-delay 0\n", file);
 	if (options->replica_of)
 		fprintf(file, "replicaof 127.0.0.1 %d\n", options->replica_of);
@@ -142,7 +142,7 @@ static bool server_answers(struct redis_server *server)
 
 	if (context_open(server))
 		reply = redisCommand(server->context, "PING");
-	/* Another program may have taken the port: it has another process id. */
+	/* Another program, with another process id, may have taken the port. */
 	if (reply && reply->type == REDIS_REPLY_STATUS) {
 		freeReplyObject(reply);
 		reply = redisCommand(server->context, "INFO server");
@@ -273,19 +273,19 @@ void redis_server_path(const struct redis_server *server, const char *file, char
 	snprintf(path, room, "%s%s/%s", here, server->folder, file);
 }
 
-static void log_tell(const struct redis_server *server)
+static void log_print(const struct redis_server *server)
 {
 	char path[sizeof(server->folder) + 16];
-	char text[TOLD_SIZE + 1];
+	char text[LOG_END_SIZE + 1];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/redis.log", server->folder);
 	file = fopen(path, "r");
 	if (!file)
 		return;
-	if (fseek(file, -TOLD_SIZE, SEEK_END))
+	if (fseek(file, -LOG_END_SIZE, SEEK_END))
 		rewind(file);
-	text[fread(text, 1, TOLD_SIZE, file)] = '\0';
+	text[fread(text, 1, LOG_END_SIZE, file)] = '\0';
 	fclose(file);
 	fprintf(stderr, "the end of %s:\n%s", path, text);
 }
@@ -297,7 +297,7 @@ static redisReply *ask(struct redis_server *server, const char *format, va_list 
 	for (int tries = 0; tries < 2 && !reply; tries++) {
 		va_list copied;
 
-		/* A Sentinel that gives it another role closes all its connections. */
+		/* A Sentinel that changes the server's role closes all its connections. */
 		if (server->context && server->context->err)
 			context_close(server);
 		va_copy(copied, arguments);
@@ -312,7 +312,7 @@ static redisReply *ask(struct redis_server *server, const char *format, va_list 
 	return reply;
 }
 
-void redis_server_tell(struct redis_server *server, const char *command)
+void redis_server_print_state(struct redis_server *server, const char *command)
 {
 	redisReply *reply = NULL;
 
@@ -322,7 +322,7 @@ void redis_server_tell(struct redis_server *server, const char *command)
 		reply && reply->str ? reply->str : "nothing");
 	if (reply)
 		freeReplyObject(reply);
-	log_tell(server);
+	log_print(server);
 }
 
 redisReply *redis_server_ask(struct redis_server *server, const char *format, ...)

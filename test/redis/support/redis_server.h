@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A redis-server of our own, or what REDIS_SERVER in the environment names: on loopback, at a free
- * port, in its own folder, which goes with it. It dies when the test does. What should not fail
- * ends the program.
+ * This is a redis-server, or the program that REDIS_SERVER in the environment names. It listens on
+ * loopback at a free port, and has its own folder, which redis_server_stop() removes. It is killed
+ * when the test ends. A failure ends the program.
  */
 #ifndef REDIS_SUPPORT_REDIS_SERVER_H
 #define REDIS_SUPPORT_REDIS_SERVER_H
@@ -18,67 +18,67 @@
 
 struct redis_server_options {
 	bool append_only; /* with appendfsync everysec */
-	/* appendfsync no: what was answered outlives a kill, for its writing never waits for an
-	 * fsync, as it does for up to two seconds with everysec. */
+	/* With appendfsync no, answered writes outlive a kill, for no write waits for an fsync.
+	 * With everysec it may wait up to two seconds. */
 	bool no_fsync;
 	bool fsync_always;   /* appendfsync always */
-	const char *preload; /* a library for LD_PRELOAD, in the build's folder; may be NULL */
+	const char *preload; /* a library for LD_PRELOAD, in the build's folder, or NULL */
 	bool cluster;
-	const char *password; /* NULL: none */
-	const char *policy;   /* maxmemory-policy; NULL: noeviction */
-	bool tls;             /* at tls_port too; certificates_make() fills the folder */
-	int replica_of;       /* the port of its master; 0: it is a master */
-	int sentinel_of;      /* it is a Sentinel for the master "main" at this port */
+	const char *password; /* may be NULL */
+	const char *policy;   /* maxmemory-policy; NULL means noeviction */
+	/* at tls_port, beside plain text; certificates_make() fills the folder */
+	bool tls;
+	int replica_of;  /* the port of its master, or 0 */
+	int sentinel_of; /* the port of the master "main" if it is a Sentinel, or 0 */
 };
 
 struct redis_server {
 	int port;
-	int bus_port; /* of a cluster's node */
+	int bus_port; /* for nodes of a cluster */
 	int tls_port;
-	pid_t pid; /* 0: it does not run */
+	pid_t pid; /* 0 while it does not run */
 	char folder[256];
 	bool is_sentinel;
 	const char *preload;
 	char url[64]; /* without the password */
 	const char *password;
-	redisContext *context; /* for what the test asks itself; NULL: not connected */
+	redisContext *context; /* the test's own connection, or NULL */
 };
 
 /* Starts it and waits until it answers. options may be NULL. */
 void redis_server_start(struct redis_server *server, const struct redis_server_options *options);
 /* Starts it again, at the same port and in the same folder, and waits until it has loaded. */
 void redis_server_restart(struct redis_server *server);
-/* Removes all in its folder but its settings; it must not run. */
+/* Removes everything in its folder except its settings. It must not run. */
 void redis_server_clear(const struct redis_server *server);
-/* Adds a line to its settings, for the next start; printf's arguments. */
+/* Adds a line to its settings, for the next start. Takes printf's arguments. */
 __attribute__((format(printf, 2, 3))) void redis_server_add_setting(
 	const struct redis_server *server, const char *format, ...);
-/* Ends the process with the signal and waits for that; the folder stays. */
+/* Sends the process the signal and waits for its end. The folder stays. */
 void redis_server_end(struct redis_server *server, int signal);
 /* Ends it and removes the folder. */
 void redis_server_stop(struct redis_server *server);
 
-/* The absolute path of a file in its folder, redis.sock say; short, as those of sockets have to
- * be. */
+/* Writes the absolute path of a file in its folder, short enough for a Unix socket. */
 void redis_server_path(const struct redis_server *server, const char *file, char *path,
 		       size_t room);
 
-/* Prints what the server answers to the command, and the end of its log, for a test that fails. */
-void redis_server_tell(struct redis_server *server, const char *command);
+/* Prints the reply to the command and the end of the log, for a test that fails. */
+void redis_server_print_state(struct redis_server *server, const char *command);
 
-/* One command; printf's arguments as hiredis takes them. The reply is the caller's; no error. */
+/* Sends a command, with hiredis's format. The caller frees the reply, which is no error. */
 redisReply *redis_server_ask(struct redis_server *server, const char *format, ...);
-/* The same for what answers a number, in digits too. */
+/* Sends a command whose reply is a number, as an integer or in digits. */
 int64_t redis_server_number(struct redis_server *server, const char *format, ...);
-/* The server's time in milliseconds. */
+/* Returns the server's time in milliseconds. */
 int64_t redis_server_now(struct redis_server *server);
 
-/* Rewrites when the task is next to be looked at: so long from now, server's time. What a test
- * can't wait for happens by that. */
+/* Sets the task's time in the set of due tasks to `from_now_ms` from now by the server's clock, so
+ * that a test need not wait. */
 void redis_server_set_due(struct redis_server *server, const struct tw_redis *redis,
 			  const char *name_space, const char *key, int64_t from_now_ms);
-/* How many keys of Redis the namespace has, but its layout, its tokens and
- * its counts of tasks that were added. */
+/* Returns the number of the namespace's keys in Redis, without its layout, its tokens and its
+ * counts of added tasks. */
 int64_t redis_server_count_keys(struct redis_server *server, const char *name_space);
 
 #endif

@@ -78,12 +78,12 @@ static void record_connection(void *context, const struct tw_redis_error *error)
 	struct runs *runs = context;
 
 	pthread_mutex_lock(&runs->lock);
-	/* The reason may change: that is no other loss. */
+	/* A changed reason is no other loss. */
 	runs->lost += error && runs->lost == runs->found;
 	runs->found += error == NULL;
 	if (error) {
 		runs->errors++;
-		runs->told_last = *error;
+		runs->error_last = *error;
 	}
 	pthread_mutex_unlock(&runs->lock);
 }
@@ -172,13 +172,13 @@ size_t runs_lost(struct runs *runs)
 	return locked_read(&runs->lock, &runs->lost);
 }
 
-size_t runs_told(struct runs *runs, struct tw_redis_error *last)
+size_t runs_errors(struct runs *runs, struct tw_redis_error *last)
 {
 	size_t count;
 
 	pthread_mutex_lock(&runs->lock);
 	count = runs->errors;
-	*last = runs->told_last;
+	*last = runs->error_last;
 	pthread_mutex_unlock(&runs->lock);
 	return count;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a worker did: a handler that records its runs and behaves as told, and a hook for ends. */
+/* Runs record what a worker did: its handler's runs, with a behaviour that the test chooses, and
+ * the hooks' calls. */
 #ifndef REDIS_SUPPORT_RUNS_H
 #define REDIS_SUPPORT_RUNS_H
 
@@ -15,7 +16,7 @@ struct run_seen {
 	unsigned attempt;
 	uint64_t token;
 	int64_t due_ms;
-	int64_t began; /* wall_clock() */
+	int64_t began; /* by wall_clock() */
 	tw_duration lateness;
 };
 
@@ -30,40 +31,40 @@ struct end_seen {
 };
 
 struct runs {
-	/* Constant after runs_init. */
+	/* Constant after runs_init */
 	size_t room;
 
-	pthread_mutex_t lock; /* for all below */
+	pthread_mutex_t lock; /* guards the fields below */
 	pthread_cond_t opened;
 	struct run_seen *runs;
 	struct end_seen *ends;
-	size_t run_count; /* beyond `room` they are counted alone, as ends are */
+	size_t run_count; /* runs beyond `room` are only counted, as are ends */
 	size_t end_count;
 	size_t running;
 	size_t lost; /* losses that the connection hook received, and ends of them */
 	size_t found;
 	size_t errors; /* errors that it received */
-	struct tw_redis_error told_last;
+	struct tw_redis_error error_last;
 	size_t notices;
 	struct tw_redis_error notice_last;
 
-	/* How the handler behaves; the test may change it. */
+	/* The test may change the handler's behaviour. */
 	enum tw_redis_outcome outcome;
 	tw_duration retry_in;
 	const char *reason;
-	tw_duration takes; /* sleeps that long */
-	bool gate_is_shut; /* waits until it opens */
+	tw_duration takes; /* the handler sleeps that long */
+	bool gate_is_shut; /* the handler waits until it opens */
 };
 
 void runs_init(struct runs *runs, size_t room);
 void runs_free(struct runs *runs);
 
-/* Fills in context, handler and hooks. */
+/* Sets context, handler and hooks. */
 void runs_attach(struct runs *runs, struct tw_redis_worker_options *options);
-/* Starts a worker, or fails the test with what went wrong. */
+/* Starts a worker. Fails the test with the error message if that fails. */
 struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
 				     const struct tw_redis_worker_options *options);
-/* Lets what runs finish, and ends it. */
+/* Lets current runs finish, and stops the worker. */
 void worker_stop(struct tw_redis_worker *worker);
 void runs_open_gate(struct runs *runs);
 
@@ -72,17 +73,17 @@ size_t runs_running(struct runs *runs);
 size_t runs_count_of(struct runs *runs, const char *key);
 size_t ends_count(struct runs *runs);
 size_t ends_count_of(struct runs *runs, const char *key, enum tw_redis_end end);
-/* How often Redis was lost and found again. */
+/* Return how often Redis was lost and found again. */
 size_t runs_lost(struct runs *runs);
 size_t runs_found(struct runs *runs);
-/* Return how many reasons of losses, and how many notices, the hooks received, and the last. */
-size_t runs_told(struct runs *runs, struct tw_redis_error *last);
+/* Return the number of errors, and of notices, that the hooks received, and copy the last. */
+size_t runs_errors(struct runs *runs, struct tw_redis_error *last);
 size_t runs_notices(struct runs *runs, struct tw_redis_error *last);
-/* The index-th run, end, of the key (NULL: of any), copied; fails the test if there are too few. */
+/* Return the index-th run or end of the key (NULL means any). Fail the test if there are fewer. */
 struct run_seen run_of(struct runs *runs, const char *key, size_t index);
 struct end_seen end_of(struct runs *runs, const char *key, size_t index);
 
-/* Fails the test unless each of "task-0" and so on ran, and none more often than that. */
+/* Fails the test unless each of "task-0" and so on ran, at most `most` times. */
 void assert_each_ran(struct runs *runs, int count, size_t most);
 
 #endif

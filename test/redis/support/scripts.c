@@ -7,12 +7,12 @@
 #include "support/test.h"
 
 enum { SCRIPT_KEYS = 15, ARGUMENTS_MOST = 64, TEXT_MOST = 32000 };
-/* The shard's, as space.c has them, and that of the clock. */
+/* These are the shard's keys as in space.c, and the clock's key. */
 static const char *const key_names[SCRIPT_KEYS] = {"due",   "body",  "run",   "token",  "dead",
 						   "pause", "every", "died",  "added",  "queue",
 						   "turns", "order", "users", "groups", "clock"};
 
-/* Writes the script's text, with the clock in place of the server's. */
+/* Writes the script's text, which reads the test's clock in place of the server's. */
 static void text_write(const struct script *script, char text[TEXT_MOST])
 {
 	static const char server[] = "redis.call('TIME')";

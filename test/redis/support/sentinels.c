@@ -7,9 +7,9 @@
 
 #include "support/wait.h"
 
-enum { TRIES = 6000 }; /* of 10 ms */
+enum { TRIES = 6000 }; /* Each try takes 10 ms. */
 
-/* The value of a field among [name, value, name, value, ...]; "" if there is none. */
+/* Returns the value of a field in [name, value, name, value, ...], or "" if it is missing. */
 static const char *field_of(const redisReply *reply, const char *field)
 {
 	for (size_t i = 0; i + 1 < reply->elements; i += 2)
@@ -54,7 +54,7 @@ static void await(struct sentinels *sentinels, bool (*is_so)(struct redis_server
 	}
 	fprintf(stderr, "the Sentinels do not come to agree, with %d as the master\n", port);
 	for (int i = 0; i < SENTINELS; i++)
-		redis_server_tell(&sentinels->all[i], command);
+		redis_server_print_state(&sentinels->all[i], command);
 	exit(1);
 }
 

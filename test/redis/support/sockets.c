@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Below those that the system gives to connections and to programs that ask for any. */
+/* These ports are below those that the system assigns. */
 enum { PORT_FIRST = 10000, PORT_COUNT = 20000 };
 
 void support_failed(const char *what)
@@ -44,7 +44,7 @@ static void send_at_once(int descriptor)
 	setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
 
-/* -1: somebody has the port. */
+/* Returns -1 if the port is in use. */
 static int socket_try_listen(int *port)
 {
 	struct sockaddr_in address = loopback(*port);
@@ -75,7 +75,7 @@ int socket_listen(int *port)
 	return descriptor;
 }
 
-/* Takes a name in the abstract namespace that stands for the port; it goes with this program. */
+/* Binds a name for the port in the abstract namespace, which ends with this program. */
 static bool port_reserve(int port)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};

@@ -48,7 +48,7 @@ static void await_word(struct redis_server *server, const char *command, const c
 	if (comes_to_say(server, command, text, TRIES))
 		return;
 	fprintf(stderr, "the server at %d: %s does not become %s\n", server->port, command, text);
-	redis_server_tell(server, command);
+	redis_server_print_state(server, command);
 	exit(1);
 }
 
@@ -161,7 +161,7 @@ static void watched_hold(struct servers *servers)
 		wait_for(10 * TW_MILLISECOND);
 	}
 	fprintf(stderr, "the replica at %d does not follow\n", servers->replica.port);
-	redis_server_tell(&servers->replica, "INFO replication");
+	redis_server_print_state(&servers->replica, "INFO replication");
 	exit(1);
 }
 
@@ -309,7 +309,7 @@ static void replica_promote(struct redis_server *replica)
 			return;
 	}
 	fprintf(stderr, "the replica at %d does not take over\n", replica->port);
-	redis_server_tell(replica, "CLUSTER NODES");
+	redis_server_print_state(replica, "CLUSTER NODES");
 	exit(1);
 }
 
