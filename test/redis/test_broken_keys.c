@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One key of a shard has a wrong type: something else has written it. The error names it, and all
- * that can be said and done about the other shards goes on.
+ * One key of a shard has a wrong type because another program has written it. The error names the
+ * key, and the other shards work as before.
  */
 #include "support/fixture.h"
 
@@ -15,8 +15,8 @@
 enum { TASKS = 40 };
 
 static unsigned broken; /* the shard */
-static int others;      /* tasks of other shards */
-static char name[64];   /* of the key */
+static int others;      /* tasks of the other shards */
+static char name[64];   /* the key's name */
 
 /* Adds tasks to all shards, and breaks one. */
 static void break_a_shard(struct fixture *fixture, tw_duration delay, const char *what)
@@ -102,13 +102,13 @@ static void worker_runs_the_tasks_of_other_shards(void **state)
 	runs_attach(&runs, &options);
 	worker = worker_start(&fixture->options, &options);
 	WAIT_UNTIL(ends_count(&runs) == (size_t)others);
-	/* It is claimed from again and again, and reported once. */
+	/* The worker claims from it repeatedly, and reports it once. */
 	assert_int_equal(runs_notices(&runs, &last), 1);
 	assert_int_equal(last.status, TW_REDIS_FAILED);
 	snprintf(shard, sizeof(shard), "shard %u: ", broken);
 	assert_non_null(strstr(last.text, shard));
 	assert_int_equal(runs_lost(&runs), 0);
-	/* Once it is mended, and broken again, it is reported again. */
+	/* A repaired key that breaks again is reported again. */
 	redis_server_number(&fixture->server, "DEL %s", name);
 	add_task(fixture->redis, "task-0", 0);
 	WAIT_UNTIL(ends_count(&runs) == (size_t)others + 1);

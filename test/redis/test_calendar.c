@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks that recur by the calendar. Nothing here waits for a time of the calendar: a task is moved
- * to now, or its entry in Redis is rewritten as an outage of hours would have left it.
+ * These tests are about tasks that recur by the calendar. None waits for a time of the calendar: a
+ * task is moved to now, or its entry in Redis is rewritten as an outage of hours would have left
+ * it.
  */
 #include "support/fixture.h"
 
@@ -32,7 +33,7 @@ static int64_t add(struct fixture *fixture, const struct tw_redis_task *task)
 	return due_ms;
 }
 
-/* The first time of the calendar after that one. */
+/* Returns the calendar's first time after that one. */
 static int64_t time_after(const char *expression, int64_t ms)
 {
 	struct tw_cron *cron;
@@ -49,7 +50,7 @@ static int64_t now(struct fixture *fixture)
 	return redis_server_now(&fixture->server);
 }
 
-/* As it would stand there at another time. */
+/* Rewrites the task's schedule entry in Redis. */
 static void entry_set(struct fixture *fixture, const char *key, const char *entry)
 {
 	freeReplyObject(redis_server_ask(
@@ -78,7 +79,7 @@ static enum tw_status ack(struct fixture *fixture, struct tw_redis_batch *batch)
 	return each;
 }
 
-/* Claims it, moved to now, and ends that run. */
+/* Moves the task to now, claims it, and ends that run. */
 static void run_once(struct fixture *fixture, const char *key)
 {
 	assert_int_equal(move_task(fixture->redis, key, 0), TW_OK);
@@ -94,7 +95,7 @@ static void first_time_is_the_calendars(void **state)
 
 	assert_in_range(due_ms, time_after(weekdays, before), time_after(weekdays, now(fixture)));
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
-	/* Not before its own time. */
+	/* The task must not be due before its own time. */
 	task.at_ms = due_ms + 1;
 	assert_int_equal(add(fixture, &task), time_after(weekdays, due_ms));
 	task.at_ms = due_ms;
@@ -119,7 +120,7 @@ static void occurrences_follow_the_calendar(void **state)
 		assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
 		assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
 	}
-	/* Those that end in another way. */
+	/* These end in other ways. */
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 	assert_nothing_due(fixture->redis, "a");
 	due_ms = time_after(weekdays, due_ms);
@@ -130,7 +131,7 @@ static void occurrences_follow_the_calendar(void **state)
 	assert_int_equal(stats_of(fixture->redis).recurring, 0);
 }
 
-/* What a program does at each of its starts. */
+/* A program adds its tasks again at each start. */
 static void same_calendar_again_keeps_the_occurrence(void **state)
 {
 	struct fixture *fixture = *state;
@@ -138,7 +139,7 @@ static void same_calendar_again_keeps_the_occurrence(void **state)
 	int64_t due_ms = add(fixture, &task);
 	struct tw_redis_batch *batch;
 
-	/* Overdue, and then in work. */
+	/* The occurrence is overdue, and then runs. */
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
 	task.body = "new";
 	task.body_size = 3;
@@ -148,7 +149,7 @@ static void same_calendar_again_keeps_the_occurrence(void **state)
 	assert_int_equal(add(fixture, &task), due_ms);
 	assert_int_equal(ack(fixture, batch), TW_OK);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, due_ms));
-	/* A time that has passed is none: an overdue occurrence stays. */
+	/* A time in the past does not count: an overdue occurrence stays. */
 	due_ms = time_after(hourly, due_ms);
 	task.at_ms = 1;
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
@@ -157,7 +158,6 @@ static void same_calendar_again_keeps_the_occurrence(void **state)
 	task.at_ms = 0;
 	task.mode = TW_REDIS_NEW;
 	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_EXISTS);
-	/* Another calendar is another task. */
 	task.mode = TW_REDIS_REPLACE;
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
@@ -174,7 +174,7 @@ static void same_calendar_again_keeps_the_occurrence(void **state)
 	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_NOT_FOUND);
 }
 
-/* An occurrence of ten hours ago that runs now; returns when it was due. */
+/* Claims an occurrence that was due ten hours ago. Returns its due time. */
 static int64_t begin_late(struct fixture *fixture, enum tw_redis_missed missed)
 {
 	static const char *const names[] = {"one", "skip", "all"};
@@ -213,7 +213,7 @@ static void one_run_makes_up_for_missed_times_of_the_calendar(void **state)
 	int64_t at_ms;
 
 	begin_late(fixture, TW_REDIS_MISSED_ONE);
-	/* A worker finds out which time was the last. */
+	/* A worker finds the last missed time. */
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	at_ms = only_job(batch)->due_ms;
 	assert_int_equal(at_ms, time_after(hourly, now(fixture)) - hour_ms);
@@ -231,7 +231,6 @@ static void missed_times_of_the_calendar_are_skipped(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_PENDING);
 }
 
-/* The worker that schedules the next occurrence finds out that it is not too late. */
 static void occurrence_of_the_calendar_that_would_begin_too_late_is_skipped(void **state)
 {
 	struct fixture *fixture = *state;
@@ -247,11 +246,12 @@ static void occurrence_of_the_calendar_that_would_begin_too_late_is_skipped(void
 	assert_int_equal(ack(fixture, batch), TW_OK);
 }
 
-/* The worker that is to find out the next time comes hours after the occurrence has ended. */
+/* The worker that computes the next time comes hours after the occurrence has ended. */
 static void times_after_the_end_are_not_missed(void **state)
 {
 	static const char *const names[] = {"one", "skip", "all"};
-	static const int later[] = {5, 6, 1}; /* hours, of an end in the middle of the sixth */
+	/* This is in hours; the occurrence ends in the middle of the sixth. */
+	static const int later[] = {5, 6, 1};
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
 
@@ -271,7 +271,7 @@ static void times_after_the_end_are_not_missed(void **state)
 	}
 }
 
-/* No worker has said when the next one is, and then the last lease of this one ends. */
+/* The last lease of the occurrence ends before a worker has written the next time. */
 static void occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next(void **state)
 {
 	struct fixture *fixture = *state;
@@ -291,7 +291,7 @@ static void occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next
 	assert_int_equal(find_dead(fixture->redis, entry).status, TW_OK);
 	snprintf(entry, sizeof(entry), "one %lld cron *", (long long)at_ms);
 	assert_entry_begins(fixture, "a", entry);
-	/* The next claim hands it to none, and schedules it. */
+	/* The next claim gives it to no worker, and schedules it. */
 	assert_nothing_due(fixture->redis, "a");
 	snprintf(entry, sizeof(entry), "one %lld cron - %s %s", (long long)(at_ms + hour_ms), ZONE,
 		 hourly);
@@ -300,7 +300,7 @@ static void occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-/* A worker that was slow: another has had the entry written, and the task has gone on. */
+/* Another worker has rewritten the entry since, and the task has gone on. */
 static void schedule_made_from_an_older_entry_changes_nothing(void **state)
 {
 	static const char now_there[] = "one 2000 cron *3000 UTC * * * * *";
@@ -333,8 +333,8 @@ static void schedule_made_from_an_older_entry_changes_nothing(void **state)
 	}
 }
 
-/* Adds a task by `hourly` whose entry is of an older version of its zone, 20 minutes and a second
- * before the time that the calendar has now, or 20 minutes after it. Returns that time. */
+/* Adds a task by `hourly` whose entry has an older version of its zone: 20 minutes and a second
+ * before the present calendar's time, or 20 minutes after it. Returns that time. */
 static int64_t add_shifted(struct fixture *fixture, const char *key, bool early)
 {
 	struct tw_redis_task task = by_calendar(key, hourly);
@@ -359,7 +359,6 @@ static void assert_follows(struct fixture *fixture, const char *key, int64_t at_
 	assert_entry_begins(fixture, key, entry);
 }
 
-/* An update of the time zone files is felt when a task is declared again, alone or among many. */
 static void task_that_is_declared_again_follows_the_time_zone_files(void **state)
 {
 	struct fixture *fixture = *state;
@@ -392,7 +391,7 @@ static void worker_that_starts_follows_the_time_zone_files(void **state)
 	assert_follows(fixture, "b", late_ms);
 }
 
-/* What has begun, was moved, has passed or has ended keeps its time. */
+/* An occurrence that has begun, was moved, has passed or has ended keeps its time. */
 static void only_occurrences_to_come_follow_the_time_zone_files(void **state)
 {
 	struct fixture *fixture = *state;
@@ -418,7 +417,6 @@ static void only_occurrences_to_come_follow_the_time_zone_files(void **state)
 	assert_entry_begins(fixture, "ended", entry[1]);
 }
 
-/* The last that there is; nothing is behind it. */
 static void last_time_of_all_is_the_latest_missed_one(void **state)
 {
 	struct fixture *fixture = *state;
@@ -497,7 +495,8 @@ static void calendars_are_added_with_others(void **state)
 	struct tw_redis_error error;
 	struct tw_redis *other = client_open(&fixture->options);
 
-	/* The server knows one of the two scripts, and the other client has asked for none yet. */
+	/* The server knows one of the two scripts, and the other client has not asked for either
+	 * yet. */
 	freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
 	add(fixture, &tasks[1]);
 	assert_int_equal(tw_redis_add_many(other, tasks, 5, each), TW_REDIS_BAD_DATA);
@@ -506,7 +505,7 @@ static void calendars_are_added_with_others(void **state)
 	assert_non_null(strstr(error.text, "the cron expression, at byte 0"));
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(each[i], i == 3 ? TW_REDIS_BAD_DATA : TW_OK);
-	/* The key's second task came after its first. */
+	/* The key's second task was added after its first. */
 	assert_int_equal(find_task(fixture->redis, "c").due_ms, time_after(hourly, now(fixture)));
 	assert_int_equal(stats_of(fixture->redis).recurring, 2);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, now(fixture)));
@@ -537,7 +536,7 @@ static void bad_calendars_are_refused(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-/* Five minutes late, and each minute is to run; then it waits for the next one. */
+/* The task is five minutes late, and each minute is to run; then it waits for the next one. */
 static void worker_runs_each_time_of_the_calendar_once(void **state)
 {
 	struct fixture *fixture = *state;
@@ -560,7 +559,7 @@ static void worker_runs_each_time_of_the_calendar_once(void **state)
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
 	count = runs_count(&runs);
 	tw_redis_worker_destroy(worker);
-	/* A minute may have begun meanwhile. */
+	/* Another minute may have begun meanwhile. */
 	assert_in_range(count, 6, 7);
 	for (size_t i = 1; i < count; i++) {
 		assert_int_equal(run_of(&runs, "a", i).due_ms, at_ms + (int64_t)i * 60000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker that calls an HTTP server on loopback: what is sent, what each answer means, how many at
- * a time. The path of a task's URL tells the server how to answer.
+ * A worker calls an HTTP server on loopback. These tests check what it sends, what each answer
+ * means, and how many calls run at a time. The path of a task's URL selects the server's answer.
  */
 #include "support/fixture.h"
 
@@ -33,7 +33,7 @@ static bool over_quota(const struct http_request *request)
 	return within > 20;
 }
 
-/* /STATUS answers that; some others have a story. */
+/* Answers /STATUS with that status, and some other paths in their own ways. */
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
 {
@@ -92,7 +92,7 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
-/* Quick retries, so that nobody waits for seconds. */
+/* Retries are quick, so that no test waits for seconds. */
 static struct tw_redis_worker *start_with(struct fixture *fixture,
 					  struct tw_redis_worker_options options)
 {
@@ -236,7 +236,7 @@ static void answer_without_end_counts_by_its_status(void **state)
 
 	add_call(fixture, "fine", "/endless/200");
 	add_call(fixture, "gone", "/endless/404");
-	/* As much as is read, and one byte more. */
+	/* This is the longest body that is read, and then one byte more. */
 	add_call(fixture, "most", "/long/65536");
 	add_call(fixture, "more", "/long/65537");
 	WAIT_UNTIL(ends_count(&runs) == 4);
@@ -263,7 +263,7 @@ static void idempotency_key_is_key_and_token(void **state)
 	snprintf(expected, sizeof(expected), "Idempotency-Key: a%%201 %llu\r\n",
 		 (unsigned long long)request_of("a%201", 0).token);
 	assert_non_null(strstr(request_of("a%201", 0).headers, expected));
-	/* The task's own stands alone. */
+	/* The task's own header replaces the default. */
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
 	WAIT_UNTIL(ends_count(&runs) == 2);
@@ -272,7 +272,7 @@ static void idempotency_key_is_key_and_token(void **state)
 	worker_stop(worker);
 }
 
-/* The longest that there may be, where the header's lines are not as long as what is kept. */
+/* The name has the greatest length, and the header's lines fit into what the server keeps. */
 static void header_without_a_value_is_sent_however_long_its_name_is(void **state)
 {
 	static char name[TW_REDIS_HEADERS_MAX + 1];
@@ -375,7 +375,7 @@ static void unavailable_server_is_called_again(void **state)
 	worker_stop(worker);
 }
 
-/* The host asks for it, and no attempt counts. */
+/* The host asks for a pause, and no attempt counts. */
 static void assert_is_called_after_a_pause(struct fixture *fixture, const char *path)
 {
 	struct tw_redis_worker *worker = start(fixture);
@@ -403,7 +403,7 @@ static void unavailable_server_with_a_date_is_called_after_a_pause(void **state)
 	assert_is_called_after_a_pause(*state, "/dated");
 }
 
-/* Tasks that may begin once are all done, though the host refuses most of what comes at once. */
+/* Each task has one attempt, and all are done, though the host refuses most that come at once. */
 static void host_that_limits_requests_is_called_at_its_rate(void **state)
 {
 	enum { TASKS = 100 };
@@ -426,7 +426,7 @@ static void host_that_limits_requests_is_called_at_its_rate(void **state)
 	assert_true(http_server_count(&http) < 2 * TASKS);
 }
 
-/* Returns the limit before. */
+/* Returns the previous limit. */
 static struct rlimit leave_no_descriptor(void)
 {
 	int lowest = dup(0);
@@ -448,7 +448,6 @@ static void task_without_a_descriptor_is_given_back(void **state)
 	char url[64];
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/200", http.port);
-	/* The worker has all its connections to Redis then. */
 	add_callback(fixture->redis, "first", "http://127.0.0.1:1/", 1);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	before = leave_no_descriptor();
@@ -464,7 +463,7 @@ static void task_without_a_descriptor_is_given_back(void **state)
 	worker_stop(worker);
 }
 
-/* curl takes a switch to another protocol that it has not asked for as an answer, too. */
+/* curl also accepts a switch of protocols that it has not requested. */
 static void status_that_is_of_no_class_has_its_end(void **state)
 {
 	struct fixture *fixture = *state;
@@ -479,7 +478,6 @@ static void status_that_is_of_no_class_has_its_end(void **state)
 	worker_stop(worker);
 }
 
-/* Whatever the status. */
 static void answer_may_snooze(void **state)
 {
 	static const char *const paths[] = {"/snooze/200", "/snooze/503", "/snooze/404"};
@@ -662,7 +660,7 @@ static void host_that_hangs_holds_up_no_other(void **state)
 	}
 	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == OTHERS);
 	assert_true(wall_clock() - before < 3 * TW_SECOND);
-	/* No more than its share, and nothing was lost of what was put off. */
+	/* No more than its share runs at a time, and no postponed call is lost. */
 	assert_int_equal(http_server_busiest(&http), 8);
 	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
 	assert_true(stats.put_off > 0);
@@ -682,7 +680,7 @@ static void slow_host_gets_all_its_calls_in_time(void **state)
 	add_calls(fixture, 40, "/slow/300");
 	worker = start(fixture);
 	WAIT_UNTIL(ends_count(&runs) == 40);
-	/* Five rounds of eight, and the waits between them. */
+	/* The calls take five rounds of eight, and the waits between them. */
 	assert_in_range(wall_clock() - before, 1500 * TW_MILLISECOND, 6 * TW_SECOND);
 	assert_int_equal(http_server_count(&http), 40);
 	assert_int_equal(http_server_busiest(&http), 8);
@@ -730,7 +728,7 @@ static void stop_gives_back_callbacks_that_wait_for_their_host(void **state)
 	add_calls(fixture, CALLS, "/slow/50");
 	worker = start_with(fixture, (struct tw_redis_worker_options){.callbacks_per_host = 1});
 	WAIT_UNTIL(http_server_count(&http) >= 2);
-	/* That which runs comes to its end. */
+	/* The current call ends. */
 	assert_int_equal(tw_redis_worker_stop(worker, TW_MINUTE), TW_OK);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 	made = http_server_count(&http);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of many threads on one struct tw_redis: they share round trips, and wait for nobody. */
+/* Many threads share one struct tw_redis. Their calls share round trips, and no call waits for
+ * another. */
 #include "support/fixture.h"
 
 #include <pthread.h>
@@ -27,7 +28,7 @@ static void caller_key(const struct caller *caller, int index, char key[KEY_SIZE
 	snprintf(key, KEY_SIZE, "%d-%d", caller->number, index);
 }
 
-/* Adds, looks, cancels every other one. */
+/* Adds tasks, looks at them, and cancels every other one. */
 static void *call_about_tasks(void *argument)
 {
 	struct caller *caller = argument;
@@ -63,7 +64,7 @@ static void calls_of_many_threads_have_their_own_answers(void **state)
 		assert_int_equal(callers[i].failed, 0);
 	}
 	assert_int_equal(stats_of(fixture->redis).tasks, THREADS * EACH / 2);
-	/* All of that over one. */
+	/* All calls used one connection. */
 	clients = redis_server_ask(&fixture->server, "CLIENT LIST");
 	for (const char *at = clients->str; (at = strstr(at, "name=timingwheel")); at++)
 		connections++;
@@ -71,7 +72,7 @@ static void calls_of_many_threads_have_their_own_answers(void **state)
 	assert_int_equal(connections, 1);
 }
 
-/* More at a time than are kept for the next ones. */
+/* More calls run at a time than connections are kept afterwards. */
 static void calls_at_the_same_time_are_not_all_kept(void **state)
 {
 	enum { MANY = 100 };
@@ -89,7 +90,7 @@ static void calls_at_the_same_time_are_not_all_kept(void **state)
 	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
 }
 
-/* What the false server does to a call about the key "stuck" until that is let go. */
+/* The false server answers calls about the key "stuck" once this is set. */
 static atomic_bool let_go;
 static atomic_size_t stuck_asked;
 
@@ -99,7 +100,7 @@ static size_t answer_but_stuck(void *context, const redisReply *request, char *r
 	for (size_t i = 3; i < request->elements; i++) {
 		if (strcmp(request->element[i]->str, "stuck"))
 			continue;
-		/* relaxed: each stands for itself */
+		/* relaxed: independent flags */
 		atomic_fetch_add_explicit(&stuck_asked, 1, memory_order_relaxed);
 		if (!atomic_load_explicit(&let_go, memory_order_relaxed))
 			return (size_t)snprintf(reply, room, "-TRYAGAIN not now\r\n");
@@ -125,7 +126,7 @@ static void call_that_is_tried_again_holds_up_no_other(void **state)
 	caller.redis = client_open(&(struct tw_redis_options){
 		.url = server.url, .shards = 4, .patience = 30 * TW_SECOND});
 	pthread_create(&caller.thread, NULL, cancel_stuck, &caller);
-	/* relaxed, as above */
+	/* relaxed: independent flags */
 	WAIT_UNTIL(atomic_load_explicit(&stuck_asked, memory_order_relaxed) >= 2);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(cancel_task(caller.redis, "other"), TW_OK);
@@ -160,7 +161,7 @@ static void thread_may_have_a_patience_of_its_own(void **state)
 	false_server_stop(&server);
 }
 
-/* What the next false server does to calls about "silent": no reply ever. */
+/* Never replies to calls about "silent". */
 static size_t answer_but_silent(void *context, const redisReply *request, char *reply, size_t room)
 {
 	(void)context;
@@ -174,13 +175,14 @@ static size_t answer_but_silent(void *context, const redisReply *request, char *
 	return (size_t)snprintf(reply, room, ":0\r\n");
 }
 
-/* One call of a thread that may be cancelled in it. Not on a stack: a call may outlive its test. */
+/* This is a call of a thread that may be cancelled in it. It is static, for it may outlive its
+ * test. */
 struct one_call {
 	struct tw_redis *redis;
 	const char *key;
 	pthread_t thread;
-	atomic_int id;    /* of the thread; 0: not known yet */
-	atomic_int ended; /* with which status; -1: not yet */
+	atomic_int id;    /* the thread's id, or 0 before it runs */
+	atomic_int ended; /* the call's status, or -1 before it ends */
 };
 
 static void *make_one_call(void *argument)
@@ -188,7 +190,7 @@ static void *make_one_call(void *argument)
 	struct one_call *call = argument;
 	int status;
 
-	/* relaxed, both: each stands for itself */
+	/* relaxed, both: independent values */
 	atomic_store_explicit(&call->id, (int)syscall(SYS_gettid), memory_order_relaxed);
 	status = (int)cancel_task(call->redis, call->key);
 	atomic_store_explicit(&call->ended, status, memory_order_relaxed);
@@ -207,13 +209,13 @@ static void one_call_start(struct one_call *call, struct tw_redis *redis, const 
 
 static int one_call_status(struct one_call *call)
 {
-	/* relaxed: stands for itself */
+	/* relaxed: an independent value */
 	return atomic_load_explicit(&call->ended, memory_order_relaxed);
 }
 
 static void one_call_await_sleep(struct one_call *call)
 {
-	/* relaxed: stands for itself */
+	/* relaxed: an independent value */
 	WAIT_UNTIL(thread_is_asleep(atomic_load_explicit(&call->id, memory_order_relaxed)));
 }
 
@@ -228,7 +230,7 @@ static void thread_that_is_cancelled_in_a_call_holds_up_no_other(void **state)
 	false_server_start(&server, answer_but_silent, NULL);
 	redis = client_open(&(struct tw_redis_options){
 		.url = server.url, .shards = 4, .reply_timeout = 500 * TW_MILLISECOND});
-	/* One that waits for a reply, one that waits for it. */
+	/* One thread waits for a reply, and one for the first thread. */
 	one_call_start(&calls[0], redis, "silent");
 	WAIT_UNTIL(atomic_load_explicit(&stuck_asked, memory_order_relaxed));
 	one_call_start(&calls[1], redis, "second");
@@ -240,7 +242,7 @@ static void thread_that_is_cancelled_in_a_call_holds_up_no_other(void **state)
 	assert_int_equal(one_call_status(&calls[2]), TW_OK);
 	for (int i = 0; i < 3; i++)
 		pthread_join(calls[i].thread, NULL);
-	/* Both went on to the end. */
+	/* Both calls ran to the end. */
 	assert_int_equal(one_call_status(&calls[0]), TW_REDIS_OUTCOME_UNKNOWN);
 	assert_int_equal(one_call_status(&calls[1]), TW_OK);
 	tw_redis_close(redis);
@@ -252,7 +254,7 @@ static void *open_one(void *argument)
 	struct one_call *call = argument;
 	int status;
 
-	/* relaxed, both: each stands for itself */
+	/* relaxed, both: independent values */
 	atomic_store_explicit(&call->id, (int)syscall(SYS_gettid), memory_order_relaxed);
 	status = (int)tw_redis_open(
 		&call->redis,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every call of a tw_redis meets the failure of each allocation (other libraries' too), each
- * thread and each descriptor that it asks for; those that open and start something that of each two
- * allocations. A call that fails says so, and the next one works. Leaks are for the address
- * sanitizer's run to find.
+ * In every call of a tw_redis each allocation (other libraries' too), each thread and each
+ * descriptor fails in turn. Calls that open and start something have every other allocation fail. A
+ * call that fails reports it, and the next one works. The run with the address sanitizer finds
+ * leaks.
  */
 #include "support/fixture.h"
 
@@ -19,7 +19,7 @@
 #include "support/runs.h"
 #include "support/wait.h"
 
-/* A client of its own, with a task on lease, one that is due, and dead letters. */
+/* A stage is a client with a task on lease, a due task, and dead letters. */
 struct stage {
 	struct fixture *fixture;
 	enum tw_status (*call)(struct stage *stage);
@@ -83,7 +83,7 @@ static enum tw_status call_add_many(struct stage *stage)
 	return tw_redis_add_many(stage->redis, tasks, 3, NULL);
 }
 
-/* It may have been done, where the reply was lost. */
+/* The call may have been done if the reply was lost. */
 static enum tw_status done_or_gone(enum tw_status status)
 {
 	return status == TW_NOT_FOUND || status == TW_REDIS_STALE ? TW_OK : status;
@@ -231,7 +231,7 @@ static struct tw_redis_options options_of(struct fixture *fixture)
 {
 	struct tw_redis_options options = fixture->options;
 
-	/* One attempt. */
+	/* This allows one attempt. */
 	options.patience = -1;
 	options.client_name = "faults";
 	return options;
@@ -244,7 +244,7 @@ static void key_of_shard(const struct tw_redis *redis, unsigned shard, int numbe
 		snprintf(key, KEY_SIZE, "letter-%d-%d", number, i);
 }
 
-/* Each time in a name space of its own. */
+/* Opens a new namespace each time. */
 static void stage_open(struct stage *stage)
 {
 	struct fixture *fixture = stage->fixture;
@@ -265,7 +265,7 @@ static void stage_open(struct stage *stage)
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &with_callback, NULL));
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &grouped, NULL));
 	assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
-	/* Two of one shard: a listing that fails with the first has another one before it. */
+	/* Both are in one shard, so a listing that fails at the first has another before it. */
 	for (int i = 0; i < 2; i++) {
 		key_of_shard(fixture->redis, 0, i, key);
 		beside.task = callback(key);
@@ -323,7 +323,7 @@ static void each_call_meets_each_failure(void **state)
 	}
 }
 
-/* The wait behind a change is a request of its own. */
+/* The wait after a change is a request of its own. */
 static void waited_call_meets_each_failure(void **state)
 {
 	struct stage stage = {.fixture = *state, .durability = TW_REDIS_DURABLE_REPLICA};
@@ -340,7 +340,7 @@ static void waited_call_meets_each_failure(void **state)
 	redis_server_stop(&replica);
 }
 
-/* Nothing of it has gone out: it is sent once more, over another connection. */
+/* Nothing of the request was sent, so another connection sends it again. */
 static void request_that_cannot_be_written_is_sent_again(void **state)
 {
 	struct fixture *fixture = *state;
@@ -351,7 +351,7 @@ static void request_that_cannot_be_written_is_sent_again(void **state)
 	assert_true(end_faults());
 }
 
-/* What it has not found out about the calendar, or told, the next claim finds out. */
+/* The next claim finds the time that this one has not found or reported. */
 static void claim_calendar_with_fault(void *context)
 {
 	static const struct tw_redis_task task = {.key = "daily",
@@ -382,7 +382,7 @@ static void claim_calendar_with_fault(void *context)
 		assert_failure(status);
 		assert_null(batch);
 	}
-	/* With a lease that is long enough for what follows. */
+	/* The next lease is long enough for the rest. */
 	tw_redis_batch_free(batch);
 	batch = await_claim(fixture->redis, "daily", TW_MINUTE);
 	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, NULL));
@@ -422,7 +422,7 @@ static void open_with_fault(void *context)
 	tw_redis_close(redis);
 }
 
-/* The server is gone as something is sent to it; there is no room for the first that is sent. */
+/* The server is gone when something is sent to it; the first send has no room. */
 static void open_with_sending_that_fails(const struct tw_redis_options *options)
 {
 	struct tw_redis_error error = {0};
@@ -449,7 +449,7 @@ static void open_with_each_failure(const struct tw_redis_options *options)
 	open_with_sending_that_fails(options);
 }
 
-/* The process's first, which learns how replies are made. */
+/* The process's first opening learns how replies are made. */
 static void first_opening_without_memory_spoils_no_other(void **state)
 {
 	struct fixture *fixture = *state;
@@ -490,7 +490,7 @@ static void opening_over_tls_meets_each_failure(void **state)
 	redis_server_path(&server, "client.pem", certificate, sizeof(certificate));
 	redis_server_path(&server, "key.pem", key, sizeof(key));
 	open_with_each_failure(&options);
-	/* With the authorities of the system. */
+	/* The system's authorities are used. */
 	options.ca_file = NULL;
 	setenv("SSL_CERT_FILE", ca, 1);
 	assert_true(fail_each(FAULT_ALLOCATION, open_with_fault, &options) > 3);
@@ -498,7 +498,7 @@ static void opening_over_tls_meets_each_failure(void **state)
 	redis_server_stop(&server);
 }
 
-/* A Sentinel that wants a login of its own. */
+/* The Sentinel has a login of its own. */
 static void opening_by_a_sentinel_meets_each_failure(void **state)
 {
 	struct fixture *fixture = *state;
@@ -518,7 +518,7 @@ static void opening_by_a_sentinel_meets_each_failure(void **state)
 	options.sentinel_user = "default";
 	options.sentinel_password = "secret";
 	open_with_each_failure(&options);
-	/* And one that wants none. */
+	/* This Sentinel needs no login. */
 	freeReplyObject(redis_server_ask(&sentinel, "ACL SETUSER default nopass"));
 	options.sentinel_user = options.sentinel_password = NULL;
 	open_with_each_failure(&options);
@@ -573,8 +573,9 @@ static void start_of_a_worker_meets_each_failure(void **state)
 		(void)fail_each(fault, start_with_fault, *state);
 }
 
-/* A worker for one task without a callback and three with one, which meets a failure as it runs
- * them. What it could not begin or tell is tried again, at the latest when the lease has ended. */
+/* This is a worker for one task without a callback and three with one, which meets a failure as
+ * it runs them. It retries what it could not begin or report, at the latest when the lease has
+ * ended. */
 struct work {
 	struct fixture *fixture;
 	struct http_server http;
@@ -609,7 +610,7 @@ static void work_with_fault(void *context)
 						  .callbacks_per_host = 3,
 						  .allow = networks,
 						  .allow_count = 2};
-	/* On a busy machine a lease may end many times. */
+	/* On a busy machine a lease may end often. */
 	const struct tw_redis_task handled = {
 		.key = "handled", .key_size = 7, .max_attempts = 1000};
 	struct tw_redis_worker *worker;
@@ -637,11 +638,11 @@ static void work_with_fault(void *context)
 		assert_ok(work->fixture->redis, tw_redis_add(work->fixture->redis, &task, NULL));
 	}
 	begin_faults();
-	/* Both give hints; the worker asks for permits, and claims. */
+	/* Both calls publish hints; the worker asks for permits, and claims. */
 	WAIT_UNTIL(tw_redis_set_limits(work->fixture->redis, &limits) == TW_OK);
 	WAIT_UNTIL(tw_redis_resume(work->fixture->redis) == TW_OK);
 	WAIT_UNTIL(work_is_done(work));
-	/* So that those go on which come late in one attempt and not in the next. */
+	/* Fixed pauses let events that come late in one attempt come in each. */
 	for (int i = 0; i < 20; i++)
 		(void)tw_redis_ping(work->fixture->redis, NULL);
 	end_faults();
@@ -661,8 +662,8 @@ static void running_tasks_meets_each_failure(void **state)
 }
 
 /*
- * One callback alone, so that allocations come in the same order each time: they begin to fail as
- * its first request is there, which is answered by a 503.
+ * This is a single callback, so allocations come in the same order each time. They begin to fail
+ * when its first request is there, which is answered by a 503.
  */
 struct callback {
 	struct fixture *fixture;
@@ -677,7 +678,7 @@ static void answer_503_and_begin_faults(void *context, const struct http_request
 	struct callback *callback = context;
 
 	(void)request;
-	/* relaxed: stands for itself */
+	/* relaxed: an independent flag */
 	if (atomic_exchange_explicit(&callback->is_called, true, memory_order_relaxed))
 		return;
 	answer->status = 503;
@@ -733,7 +734,7 @@ static void callbacks_of_each_kind_meet_each_failure(void **state)
 	http_server_stop(&callback.http);
 }
 
-/* No timer says when to go on with a shard that could not be asked. */
+/* No timer reminds the worker of a shard that it could not ask. */
 static void worker_outlives_a_time_without_memory(void **state)
 {
 	struct fixture *fixture = *state;
@@ -778,7 +779,7 @@ static void worker_without_random_numbers_of_the_system_works(void **state)
 	runs_free(&runs);
 }
 
-/* jansson allocates by a function that fails. */
+/* jansson uses an allocator that fails. */
 static int start_server(void **state)
 {
 	json_set_alloc_funcs(malloc, free);

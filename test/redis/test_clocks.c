@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two workers and a client, each a process, whose clocks differ by hours: nothing depends on them.
- * The program is linked so that whatever our code asks for the time of day comes through here.
+ * Two workers and a client are processes whose clocks differ by hours: nothing depends on them. The
+ * program is linked so that our code's calls for the time of day come through here.
  */
 #include "support/fixture.h"
 
@@ -20,7 +20,7 @@
 
 enum { COUNT = 300 };
 
-/* Seconds by which this process's clock is off; before any thread is started. */
+/* This process's clock is off by this many seconds. It is set before any thread starts. */
 static time_t offset;
 
 struct shared {
@@ -40,7 +40,7 @@ time_t __wrap_time(time_t *now);
 
 static void note_question(void)
 {
-	/* relaxed: a count, read when all has ended. */
+	/* relaxed: a count, read after all have ended */
 	if (shared)
 		atomic_fetch_add_explicit(&shared->asked, 1, memory_order_relaxed);
 }
@@ -75,7 +75,7 @@ time_t __wrap_time(time_t *now)
 	return seconds;
 }
 
-/* All atomics: relaxed, counts that are read by waiting. */
+/* All atomics are relaxed: counts that are read by polling. */
 static enum tw_redis_outcome run(void *context, const struct tw_redis_job *job,
 				 struct tw_redis_verdict *verdict)
 {
@@ -131,7 +131,7 @@ static void clocks_that_differ_by_hours_change_nothing(void **state)
 		assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
 	}
 	offset = 0;
-	/* relaxed: the workers have ended. */
+	/* relaxed: the workers have ended */
 	for (int i = 0; i < COUNT; i++)
 		assert_int_equal(atomic_load_explicit(&shared->runs[i], memory_order_relaxed), 1);
 	assert_int_equal(atomic_load_explicit(&shared->early, memory_order_relaxed), 0);

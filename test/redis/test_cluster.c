@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Three nodes: shards lie on all, slots move and a node restarts in mid-run, nothing is lost. */
+/* A cluster has three nodes with shards on each. Slots move and a node restarts during a run, and
+ * no task is lost. */
 #include "support/fixture.h"
 
 #include <pthread.h>
@@ -14,7 +15,7 @@
 
 #include "redis/wire/space.h"
 
-/* Tasks of a run: as many as are added while something is disturbed, in these limits. */
+/* A run adds tasks while something disturbs it, within these limits. */
 enum { SHARDS = 12, LEAST = 400, MOST = 6000 };
 
 static struct cluster cluster;
@@ -77,7 +78,7 @@ static struct tw_redis_worker *start(void)
 }
 
 static _Atomic int added;
-static _Atomic bool is_over; /* what disturbs has done its part */
+static _Atomic bool is_over; /* the disturbance has ended */
 
 static int added_so_far(void)
 {
@@ -85,8 +86,8 @@ static int added_so_far(void)
 	return atomic_load_explicit(&added, memory_order_relaxed);
 }
 
-/* Adds tasks, one by one, as long as they are disturbed; a reply that was lost is made up for by
- * adding again. Answers NULL, or what a call failed with. */
+/* Adds tasks one by one until the disturbance ends. A task whose reply was lost is added again.
+ * Returns NULL, or the error of a failed call. */
 static void *add_all(void *argument)
 {
 	char key[KEY_SIZE];
@@ -119,7 +120,7 @@ static void assert_all_ran(size_t most_runs)
 	assert_int_equal(stats_of(redis).dead, 0);
 }
 
-/* While tasks are added and run, `disturb` does its part; then all must have run. */
+/* Runs `disturb` while tasks are added and run. All tasks must have run afterwards. */
 static void run_disturbed(void (*disturb)(void), size_t most_runs)
 {
 	struct tw_redis_worker *worker = start();
@@ -173,7 +174,7 @@ static int count_clients(struct redis_server *server)
 	return count;
 }
 
-/* One connection a node, and one for hints to any of them. */
+/* There is one connection to each node, and one to any node for hints. */
 static void worker_of_two_namespaces_needs_no_more_connections(void **state)
 {
 	enum { EACH = 150 };
@@ -203,7 +204,7 @@ static void worker_of_two_namespaces_needs_no_more_connections(void **state)
 	for (int i = 0; i < CLUSTER_NODES; i++)
 		clients += count_clients(&cluster.nodes[i]);
 	assert_int_equal(clients, CLUSTER_NODES + 1);
-	/* It hears of tasks of both, on any node. */
+	/* It hears of tasks of both namespaces, on any node. */
 	add_task(beside, "sooner", 50 * TW_MILLISECOND);
 	WAIT_UNTIL(ends_count(&runs) == 2 * EACH + 1);
 	worker_stop(worker);
@@ -254,7 +255,7 @@ static void calls_reach_every_node(void **state)
 	assert_int_equal(stats_of(redis).tasks, 0);
 }
 
-/* Every shard's slot goes to the next node, slowly, while its tasks are added and run. */
+/* Each shard's slot moves to the next node, slowly, while its tasks are added and run. */
 static void move_all_slots(void)
 {
 	for (unsigned i = 0; i < SHARDS; i++) {
@@ -305,7 +306,7 @@ static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
 		TEST_SKIP("Redis before 7 has no such thing");
 	cluster_begin_move(&cluster, slot, source, target);
 	before = wall_clock();
-	/* The first to come, one that replaces it, and a run; the same in a group. */
+	/* The first task is replaced and run; another does so in a group. */
 	add_task(redis, "a", 0);
 	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_REPLACE), TW_OK);
 	batch = await_claim(redis, "a", TW_MINUTE);
@@ -324,7 +325,7 @@ static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
 	tw_redis_batch_free(batch);
 }
 
-/* One key of a slot is still at the old node: what is done at the new one would be torn in two. */
+/* One key of a slot is still at the old node, so a change at the new one would be incomplete. */
 static void slot_half_on_its_way_is_waited_for(void **state)
 {
 	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
@@ -342,7 +343,7 @@ static void slot_half_on_its_way_is_waited_for(void **state)
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "TRYAGAIN"));
 	tw_redis_set_patience(0);
-	/* Back to where it was. */
+	/* The slot moves back. */
 	freeReplyObject(
 		redis_server_ask(&cluster.nodes[source], "CLUSTER SETSLOT %u STABLE", slot));
 	freeReplyObject(
@@ -350,7 +351,7 @@ static void slot_half_on_its_way_is_waited_for(void **state)
 	assert_int_equal(cancel_task(redis, "a"), TW_OK);
 }
 
-/* The keys that all scripts name are at the new node, and those of groups alone are not. */
+/* The keys that all scripts name are at the new node, and only those of groups are not. */
 static void slot_whose_keys_of_groups_are_on_their_way_is_waited_for(void **state)
 {
 	static const char *const first[] = {"due", "body", "added"};
@@ -405,7 +406,8 @@ static void tell_hosts(const char *how)
 			&cluster.nodes[i], "CONFIG SET cluster-preferred-endpoint-type %s", how));
 }
 
-/* Reached by a unix socket, and told ports alone: the others are on this machine. */
+/* The first node is reached by a unix socket and gives ports without hosts, which are on this
+ * machine. */
 static void nodes_without_hosts_are_found_from_a_unix_socket(void **state)
 {
 	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
@@ -425,12 +427,12 @@ static void nodes_without_hosts_are_found_from_a_unix_socket(void **state)
 	options.patience = TW_SECOND;
 	local = client_open(&options);
 	assert_ok(local, tw_redis_get_stats(local, &(struct tw_redis_stats){0}));
-	/* The node behind the socket is not reached by its port as well. */
+	/* The node behind the socket is not also reached by its port. */
 	clients = redis_server_ask(&cluster.nodes[0], "CLIENT LIST");
 	assert_non_null(strstr(clients->str, "name=local "));
 	assert_null(strstr(strstr(clients->str, "name=local ") + 1, "name=local "));
 	freeReplyObject(clients);
-	/* A redirect is understood likewise. */
+	/* A redirect without a host works too. */
 	cluster_move_slot(&cluster, slot, (owner + 1) % CLUSTER_NODES, 0);
 	add_task(local, "a", TW_HOUR);
 	assert_int_equal(cancel_task(redis, "a"), TW_OK);
@@ -438,7 +440,7 @@ static void nodes_without_hosts_are_found_from_a_unix_socket(void **state)
 	tell_hosts("ip");
 }
 
-/* A key whose shard lies on that node. */
+/* Finds a key whose shard is on that node. */
 static void key_at(int node, char key[KEY_SIZE])
 {
 	for (int i = 0;; i++) {
@@ -456,8 +458,8 @@ static void demand_full_coverage(const char *demand)
 			&cluster.nodes[i], "CONFIG SET cluster-require-full-coverage %s", demand));
 }
 
-/* A call that waits for a silent node takes as long: longer than any test keeps a node silent, on a
- * busy machine too. */
+/* A call that waits for a silent node takes this long, which is longer than any test silences
+ * one. */
 #define SILENCE_MAX (60 * TW_SECOND)
 
 static struct tw_redis *open_patient_client(int node)
@@ -498,8 +500,8 @@ static void *cancel_other(void *argument)
 	return NULL;
 }
 
-/* Two at a time. The first that ends hands over to the other, not to the one that is busy with the
- * silent node. */
+/* Two calls run at a time. The first that ends hands the connection to the other, and not to the
+ * call that waits for the silent node. */
 static void assert_others_are_quick(struct tw_redis *client, char keys[][KEY_SIZE])
 {
 	enum { ROUNDS = 100, OTHERS = CLUSTER_NODES - 1 };
@@ -521,8 +523,7 @@ static void assert_others_are_quick(struct tw_redis *client, char keys[][KEY_SIZ
 	}
 }
 
-/* Two calls about the node that says nothing, and how long others take meanwhile, also those that
- * find that their slot has moved. */
+/* Two calls wait for the silent node. Others are not delayed, even if their slot has moved. */
 static void calls_beside_silence(struct tw_redis *client, int node)
 {
 	enum { CALLS = 20 };
@@ -565,7 +566,7 @@ static void calls_beside_silence(struct tw_redis *client, int node)
 	assert_true(longest < SILENCE_MAX / 2);
 }
 
-/* It is the first that would be asked for the map. */
+/* The silent node is the first that would be asked for the map. */
 static void silent_node_holds_up_no_call_for_another(void **state)
 {
 	struct tw_redis *client = open_patient_client(0);
@@ -579,10 +580,10 @@ static void silent_node_holds_up_no_call_for_another(void **state)
 	tw_redis_close(client);
 }
 
-/* It takes connections, for the system does that, and then says nothing. */
+/* The system accepts connections for the silent node. */
 static void connecting_a_silent_node_holds_up_no_call_for_another(void **state)
 {
-	/* That of the layout, which opening asks for: the others are not connected yet. */
+	/* Opening asks the layout's node only, so the others are not connected yet. */
 	int known = cluster_owner(&cluster, slot_of(SHARD_NONE));
 	struct tw_redis *fresh = open_patient_client(known);
 
@@ -594,7 +595,7 @@ static void connecting_a_silent_node_holds_up_no_call_for_another(void **state)
 	tw_redis_close(fresh);
 }
 
-/* Not even when the map is to be read anew, and the node would have to be connected for that. */
+/* The map is to be read again, and the node would have to be connected for that. */
 static void node_that_was_silent_is_not_asked_for_the_map(void **state)
 {
 	char silent[KEY_SIZE];
@@ -622,8 +623,8 @@ static void node_that_was_silent_is_not_asked_for_the_map(void **state)
 	tw_redis_close(hasty);
 }
 
-/* A task of a healthy node is run, and its lease extended, while a claim has been sent to a node
- * that does not answer. */
+/* A task of a healthy node runs, and its lease is extended, while a claim waits for a silent
+ * node. */
 static void silent_node_holds_up_no_task_of_another(void **state)
 {
 	struct tw_redis_worker_options worker_options = {.lease = TW_SECOND};
@@ -647,7 +648,7 @@ static void silent_node_holds_up_no_task_of_another(void **state)
 	add_task(redis, silent, 300 * TW_MILLISECOND);
 	assert_int_equal(kill(cluster.nodes[0].pid, SIGSTOP), 0);
 	before = wall_clock();
-	/* Longer than its lease, while nothing comes of the claim. */
+	/* The run is longer than its lease. */
 	wait_for(3 * TW_SECOND);
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count(&runs) == 1);
@@ -659,7 +660,7 @@ static void silent_node_holds_up_no_task_of_another(void **state)
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 51);
 	assert_true(wall_clock() - before < SILENCE_MAX / 2);
 	assert_int_equal(runs_errors(&runs, &last), 0);
-	/* What is owed is waited for no longer than the grace and two seconds. */
+	/* The worker waits for the silent node no longer than the grace and two seconds. */
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, TW_SECOND), TW_OK);
 	assert_in_range(wall_clock() - before, 2900 * TW_MILLISECOND, SILENCE_MAX / 2);
@@ -669,7 +670,7 @@ static void silent_node_holds_up_no_task_of_another(void **state)
 	cluster_wait_until_well(&cluster);
 }
 
-/* The worker knows one node, and the first claims have it connect the others. */
+/* The worker knows one node, and its first claims connect the others. */
 static void connecting_a_silent_node_holds_up_no_task_of_another(void **state)
 {
 	int known = cluster_owner(&cluster, slot_of(SHARD_NONE));
@@ -701,7 +702,7 @@ static void connecting_a_silent_node_holds_up_no_task_of_another(void **state)
 	cluster_wait_until_well(&cluster);
 }
 
-/* The others' replies say nothing of it: one loss, one return. */
+/* The other nodes' replies do not count: there is one loss, and one return. */
 static void node_that_is_away_is_told_once(void **state)
 {
 	struct tw_redis_worker *worker;
@@ -742,7 +743,7 @@ static void restart_a_node(void)
 {
 	WAIT_UNTIL(added_so_far() > LEAST / 4);
 	redis_server_end(&cluster.nodes[1], SIGKILL);
-	/* All of the cluster is down then. */
+	/* Then the whole cluster is down. */
 	cluster_wait_until_down(&cluster, 0);
 	wait_for(300 * TW_MILLISECOND);
 	redis_server_restart(&cluster.nodes[1]);

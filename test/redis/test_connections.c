@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How a server is reached: TLS and its refusals, unix sockets, several addresses, time limits. */
+/* These tests connect in every way: TLS and its refusals, unix sockets, several addresses, time
+ * limits. */
 #include "support/fixture.h"
 
 #include <dlfcn.h>
@@ -49,7 +50,7 @@ static int close_server(void **state)
 	return 0;
 }
 
-/* Each test begins with the server's good certificate, and clients need none. */
+/* Each test begins with the server's valid certificate, and clients need none. */
 static int reset_server(void **state)
 {
 	(void)state;
@@ -69,7 +70,7 @@ static void present_certificate(const char *name)
 	freeReplyObject(redis_server_ask(&server, "CONFIG SET tls-cert-file %s", name));
 }
 
-/* Opening with these options ends so, and says that. */
+/* Opening with these options returns that status and that text. */
 static void assert_refused(const struct tw_redis_options *options, enum tw_status expected,
 			   const char *words)
 {
@@ -82,7 +83,7 @@ static void assert_refused(const struct tw_redis_options *options, enum tw_statu
 	assert_null(redis);
 }
 
-/* How many connections the server has whose line in CLIENT LIST has these words. */
+/* Returns how many lines of CLIENT LIST have these words. */
 static int connections_with(const char *words)
 {
 	redisReply *reply = redis_server_ask(&server, "CLIENT LIST");
@@ -113,7 +114,7 @@ static void tasks_and_their_worker_go_over_tls(void **state)
 	/* Hints come over TLS as well. */
 	add_task(redis, "later", 200 * TW_MILLISECOND);
 	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.hints > 0);
-	/* It is not left for the next test. */
+	/* Its end must not reach the next test. */
 	WAIT_UNTIL(ends_count(&runs) == 51);
 	worker_stop(worker);
 	tw_redis_close(redis);
@@ -150,13 +151,13 @@ static void certificate_for_another_name_is_refused(void **state)
 	present_certificate("elsewhere.pem");
 	assert_refused(&options, TW_REDIS_UNFIT,
 		       X509_verify_cert_error_string(X509_V_ERR_IP_ADDRESS_MISMATCH));
-	/* Unless that is the name that it is to have. */
+	/* That name is accepted if it is the expected one. */
 	options.server_name = "elsewhere.example";
 	tw_redis_close(client_open(&options));
 	present_certificate("server.pem");
 	assert_refused(&options, TW_REDIS_UNFIT,
 		       X509_verify_cert_error_string(X509_V_ERR_HOSTNAME_MISMATCH));
-	/* Or the address. */
+	/* The address is accepted, too. */
 	options.server_name = "127.0.0.1";
 	tw_redis_close(client_open(&options));
 	options.server_name = "::1";
@@ -173,7 +174,7 @@ static void certificate_of_an_unknown_authority_is_refused(void **state)
 	snprintf(other, sizeof(other), "%s/other.pem", server.folder);
 	options.ca_file = other;
 	assert_refused(&options, TW_REDIS_UNFIT, "the server's certificate: ");
-	/* The system's store does not know ours either, unless it is told to. */
+	/* The system's store lacks our authority unless it is added. */
 	options.ca_file = NULL;
 	assert_refused(&options, TW_REDIS_UNFIT, "the server's certificate: ");
 	setenv("SSL_CERT_FILE", ca, 1);
@@ -203,11 +204,11 @@ static void server_that_wants_a_certificate_gets_one(void **state)
 	options.certificate_file = path;
 	options.key_file = key;
 	tw_redis_close(client_open(&options));
-	/* One that it does not trust. */
+	/* The server does not trust this authority. */
 	snprintf(path, sizeof(path), "%s/other.pem", server.folder);
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "");
 	snprintf(path, sizeof(path), "%s/client.pem", server.folder);
-	/* The same through the URL. */
+	/* The URL can have the same options. */
 	snprintf(url, sizeof(url),
 		 "rediss://127.0.0.1:%d?ca_file=%s&certificate_file=%s&key_file=%s",
 		 server.tls_port, ca, path, key);
@@ -225,10 +226,10 @@ static void files_that_cannot_be_used_are_named(void **state)
 	options.ca_file = ca;
 	options.certificate_file = ca;
 	assert_refused(&options, TW_INVALID, "key");
-	/* One that belongs to another certificate. */
+	/* This key belongs to another certificate. */
 	options.key_file = key;
 	assert_refused(&options, TW_INVALID, "key");
-	/* Names that no file can have: the reason is told, and not cut off. */
+	/* No file can have such a long name. The reason must not be cut off. */
 	memset(longer, 'n', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
 	options.key_file = longer;
@@ -247,11 +248,11 @@ static void error_of_openssl_without_a_text_has_words(void **state)
 	ERR_raise(ERR_LIB_USER, 77);
 	tls_explain(NULL, text, sizeof(text));
 	assert_string_equal(text, "an error without a message");
-	/* It is not left there for the caller's own use of OpenSSL. */
+	/* No error may be left in the queue of OpenSSL, which the caller may use. */
 	assert_int_equal(ERR_peek_error(), 0);
 }
 
-/* A server that takes one connection, and does so with it. */
+/* This is a server that treats one connection so. */
 struct peer {
 	int port;
 	int listener;
@@ -288,7 +289,7 @@ static void take_and_hang_up(int descriptor)
 {
 	char hello[4096];
 
-	/* All of it, or the connection is reset. */
+	/* Reading all of it avoids a reset. */
 	assert_true(recv(descriptor, hello, sizeof(hello), 0) > 0);
 }
 
@@ -338,7 +339,7 @@ static void reply_without_end_is_not_taken(void **state)
 	peer_end(&peer);
 }
 
-/* Its server closes each connection but the test's own, with TLS's word for it. */
+/* The server closes every connection except the test's own, with TLS's close_notify. */
 static void closed_connection_with_tls_is_opened_again(void **state)
 {
 	const struct tw_redis_options options = secure_options();
@@ -351,7 +352,7 @@ static void closed_connection_with_tls_is_opened_again(void **state)
 	tw_redis_close(redis);
 }
 
-/* More than the sockets hold. */
+/* The request is longer than the sockets' buffers. */
 static void assert_nothing_is_taken(const char *at)
 {
 	enum { TASKS = 24 };
@@ -379,7 +380,7 @@ static void assert_nothing_is_taken(const char *at)
 	assert_in_range(wall_clock() - before, TW_SECOND, 10 * TW_SECOND);
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "the server accepts no data"));
-	/* As good as new. */
+	/* The connection works as before. */
 	add_task(redis, "taken", TW_HOUR);
 	assert_int_equal(cancel_task(redis, "taken"), TW_OK);
 	tw_redis_close(redis);
@@ -406,7 +407,7 @@ static void plain_port_is_no_port_for_tls(void **state)
 	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", server.port);
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "TLS");
 	assert_true(wall_clock() - before < 5 * TW_SECOND);
-	/* And the other way round. */
+	/* A TLS port does not speak plain text either. */
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.tls_port);
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "");
 }
@@ -448,7 +449,7 @@ static void *open_by_path(void *argument)
 	return VALUE(status);
 }
 
-/* Listens there with a queue that is full: of the fillers, all that have a place. */
+/* Listens with a full queue: the fillers take all of its places. */
 static int crowded_listen(const char *path, int fillers[2])
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -483,7 +484,7 @@ static void unix_socket_with_a_full_queue_is_waited_for(void **state)
 	options.connect_timeout = 200 * TW_MILLISECOND;
 	assert_refused(&options, TW_REDIS_UNREACHABLE, path);
 	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 3 * TW_SECOND);
-	/* There is room meanwhile. */
+	/* There is room now. */
 	options.connect_timeout = TW_MINUTE;
 	pthread_create(&thread, NULL, open_by_path, &options);
 	wait_for(50 * TW_MILLISECOND);
@@ -510,13 +511,13 @@ static void first_address_that_answers_is_taken(void **state)
 	assert_refused(&options, TW_REDIS_UNREACHABLE, strerror(ECONNREFUSED));
 }
 
-/* Ports of 127.0.0.1 that stand for the addresses of the host "two.invalid". */
+/* These ports of 127.0.0.1 stand for the addresses of the host "two.invalid". */
 static int two_ports[2];
 
 typedef int lookup_fn(const char *host, const char *service, const struct addrinfo *hints,
 		      struct addrinfo **found);
 
-/* Seen before libc's. */
+/* This replaces libc's. */
 __attribute__((visibility("default"))) int getaddrinfo(const char *restrict host,
 						       const char *restrict service,
 						       const struct addrinfo *restrict hints,
@@ -532,7 +533,7 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *restrict host
 		return EAI_NONAME;
 	if (!host || strcmp(host, "two.invalid"))
 		return next.function(host, service, hints, found);
-	/* libc frees the parts of a list one by one. */
+	/* libc frees the entries of a list one by one. */
 	for (int i = 0; i < 2 && !failed; i++) {
 		char port[8];
 
@@ -543,7 +544,7 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *restrict host
 	return failed;
 }
 
-/* A port that lets nobody in and refuses nobody: its queue is full. */
+/* Listens on a port whose queue is full, so it neither accepts nor refuses. */
 static int silent_listen(int *port, int fillers[2])
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -569,14 +570,14 @@ static void silent_address_of_a_name_leaves_time_for_the_next(void **state)
 	(void)state;
 	two_ports[1] = server.port;
 	tw_redis_close(client_open(&options));
-	/* The first had its share. */
+	/* The first address had its share. */
 	assert_in_range(wall_clock() - before, 400 * TW_MILLISECOND, 3 * TW_SECOND);
-	/* And it is one limit for both. */
+	/* Both share one limit. */
 	two_ports[1] = two_ports[0];
 	before = wall_clock();
 	assert_refused(&options, TW_REDIS_UNREACHABLE, strerror(ETIMEDOUT));
 	assert_in_range(wall_clock() - before, 900 * TW_MILLISECOND, 3 * TW_SECOND);
-	/* The first will do. */
+	/* The first address works. */
 	two_ports[0] = server.port;
 	tw_redis_close(client_open(&options));
 	close(fillers[0]);
@@ -623,7 +624,7 @@ static void connections_have_a_name_and_keepalive(void **state)
 	runs_init(&runs, 1);
 	runs_attach(&runs, &worker_options);
 	worker = worker_start(&options, &worker_options);
-	/* The worker's, and that for hints. */
+	/* The worker has one connection, and one for hints. */
 	WAIT_UNTIL(connections_with("name=billing ") == 3);
 	worker_stop(worker);
 	options.client_name = "two words";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a call waits for where durability is asked for: the server's disk, a replica. What a server
- * can't give is refused. The servers are false ones, and real ones with a replica that can be
- * frozen: redis-server, or what REDIS_SERVER in the environment names. Only a server that has
- * WAITAOF can wait for its disk without appendfsync always.
+ * A call waits for durability where that is asked for: for the server's disk, or a replica.
+ * Requests that a server can't fulfil are refused. The servers are false ones, and real ones with a
+ * replica that can be frozen: redis-server, or what REDIS_SERVER in the environment names. Only a
+ * server that has WAITAOF can wait for its disk without appendfsync always.
  */
 #include "support/fixture.h"
 
@@ -46,7 +46,7 @@ static int close_false(void **state)
 	return 0;
 }
 
-/* Has the false server say this of its version, its file and its replicas. */
+/* Sets what the false server reports as its version, its file and its replicas. */
 static void be_version(const char *version, int append_only, int replicas)
 {
 	char info[REPLY_SIZE - 32];
@@ -91,7 +91,7 @@ static void server_that_cannot_give_it_is_refused(void **state)
 		const char *waitaof;
 		enum tw_status status;
 		const char *words;
-		const char *version; /* NULL means one that waits as it should */
+		const char *version; /* NULL means that it waits as it should */
 	} cases[] = {
 		{TW_REDIS_DURABLE_SERVER, 0, 0, "no", "no", UNKNOWN, TW_OK, "", NULL},
 		{TW_REDIS_DURABLE_DISK, 1, 0, "everysec", "no", KNOWN, TW_OK, "", NULL},
@@ -113,7 +113,7 @@ static void server_that_cannot_give_it_is_refused(void **state)
 		 NULL},
 		{TW_REDIS_DURABLE_BOTH, 0, 1, "always", "no", KNOWN, TW_REDIS_UNFIT,
 		 "appendonly yes", NULL},
-		/* This passes, as after a failover. */
+		/* This error passes, as after a failover. */
 		{TW_REDIS_DURABLE_REPLICA, 1, 0, "always", "no", KNOWN, TW_REDIS_UNREACHABLE,
 		 "none is connected", NULL},
 		{TW_REDIS_DURABLE_BOTH, 1, 0, "always", "no", KNOWN, TW_REDIS_UNREACHABLE,
@@ -229,7 +229,7 @@ static void change_is_confirmed_by_both_waits_or_unknown(void **state)
 		{"*0", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk"},
 		{"+OK", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk"},
 		{"*2\r\n:1\r\n:0", "$-1", TW_REDIS_OUTCOME_UNKNOWN, "replica"},
-		/* Nothing comes, or the connection breaks. */
+		/* The reply is lost, or the connection breaks. */
 		{"", ":1", TW_REDIS_OUTCOME_UNKNOWN, "timed out"},
 		{"*2\r\n:1\r\n:0", "", TW_REDIS_OUTCOME_UNKNOWN, "timed out"},
 		{NULL, ":1", TW_REDIS_OUTCOME_UNKNOWN, "broke"},
@@ -250,7 +250,6 @@ static void change_is_confirmed_by_both_waits_or_unknown(void **state)
 	}
 }
 
-/* The script may run twice. */
 static void pause_whose_wait_is_lost_is_made_again(void **state)
 {
 	struct tw_redis *redis = open_both();
@@ -258,7 +257,7 @@ static void pause_whose_wait_is_lost_is_made_again(void **state)
 	(void)state;
 	false_server_refuse(&server, "WAITAOF", NULL, 1);
 	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
-	/* Its next greeting is answered with +OK, and its wait is not. */
+	/* The next greeting is answered with +OK, and the wait is not. */
 	tw_redis_set_patience(50 * TW_MILLISECOND);
 	assert_int_equal(tw_redis_pause(redis), TW_REDIS_OUTCOME_UNKNOWN);
 	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
@@ -267,7 +266,7 @@ static void pause_whose_wait_is_lost_is_made_again(void **state)
 	tw_redis_close(redis);
 }
 
-/* Over a connection that has changed nothing, a wait is for nothing. */
+/* A wait over a connection that has changed nothing confirms nothing. */
 static void wait_behind_a_refused_mark_confirms_nothing(void **state)
 {
 	struct tw_redis *redis = open_both();
@@ -277,7 +276,7 @@ static void wait_behind_a_refused_mark_confirms_nothing(void **state)
 	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
 	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
 	assert_ok(redis, cancel_task(redis, "a"));
-	/* From here on the mark alone is sent as a text. */
+	/* From here on only the mark is sent as a text. */
 	false_server_refuse(&server, "EVAL", "-MISCONF Errors writing to the AOF file", 1);
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_OUTCOME_UNKNOWN);
 	tw_redis_last_error(redis, &error);
@@ -324,7 +323,7 @@ static bool is_linked(struct redis_server *of)
 	return linked;
 }
 
-/* Returns whether the replica has acknowledged something, as it does each second. */
+/* Returns whether the replica acknowledges, as it does each second. */
 static bool replica_has_answered(struct redis_server *of)
 {
 	redisReply *reply = redis_server_ask(of, "INFO replication");
@@ -376,7 +375,7 @@ static void each_durability_is_given(void **state)
 		assert_ok(redis, cancel_task(redis, "a"));
 		assert_int_equal(calls_of(&master, "wait") - waits,
 				 i & TW_REDIS_DURABLE_REPLICA ? 2 : 0);
-		/* The greeting has one, and appendfsync always needs none. */
+		/* The greeting has one wait, and appendfsync always needs none. */
 		assert_int_equal(calls_of(&master, "waitaof") - waitaofs, 0);
 		tw_redis_close(redis);
 	}
@@ -395,7 +394,7 @@ static void disk_that_is_written_each_second_is_waited_for(void **state)
 	assert_int_equal(tw_redis_open(&redis, &options, NULL), expected);
 	if (redis) {
 		add_task(redis, "a", TW_HOUR);
-		/* An open handle waits for what the server does now. */
+		/* An open handle follows the server's present setting. */
 		freeReplyObject(redis_server_ask(&master, "CONFIG SET appendfsync always"));
 		assert_ok(redis, cancel_task(redis, "a"));
 		tw_redis_close(redis);
@@ -417,7 +416,7 @@ static void what_changes_nothing_is_not_waited_for(void **state)
 	assert_int_equal(find_task(redis, "b").status, TW_OK);
 	assert_int_equal(stats_of(redis).tasks, 1);
 	assert_ok(redis, tw_redis_ping(redis, NULL));
-	/* A lease that is lost gives the task to another run. */
+	/* A lost lease gives the task to another run. */
 	batch = claim_for(redis, "b", TW_MINUTE);
 	assert_ok(redis, tw_redis_extend(redis, only_job(batch), 1, TW_MINUTE, &each));
 	assert_int_equal(calls_of(&master, "wait"), waits);
@@ -442,7 +441,7 @@ static void frozen_replica_leaves_the_outcome_unknown_in_time(void **state)
 	tw_redis_last_error(redis, &error);
 	assert_string_equal(error.text, "the change is made, but not confirmed on a replica "
 					"within 300 ms");
-	/* The connection stays, and the change is made. */
+	/* The connection stays open, and the change is made. */
 	assert_int_equal(find_task(redis, "a").status, TW_OK);
 	kill(replica.pid, SIGCONT);
 	assert_ok(redis, try_add(redis, "a", TW_HOUR, TW_REDIS_ANY));
@@ -450,7 +449,7 @@ static void frozen_replica_leaves_the_outcome_unknown_in_time(void **state)
 	tw_redis_close(redis);
 }
 
-/* Another connection has made the change, so that this call makes none. */
+/* Another connection has made the change, so this call makes none. */
 static void call_that_finds_its_change_made_waits_for_it(void **state)
 {
 	struct tw_redis *plain = open_for(TW_REDIS_DURABLE_SERVER);
@@ -467,7 +466,7 @@ static void call_that_finds_its_change_made_waits_for_it(void **state)
 	tw_redis_close(plain);
 }
 
-/* A handle's first change, which finds its change made, is waited for by the mark alone. */
+/* A handle's first change, which finds its change made, is confirmed by the mark alone. */
 static void what_is_marked_at_full_memory_is_confirmed(void **state)
 {
 	struct tw_redis *plain = open_for(TW_REDIS_DURABLE_SERVER);
@@ -604,7 +603,7 @@ static void failover_loses_nothing_that_a_replica_had(void **state)
 		assert_true(redis_server_number(&replica, "HEXISTS {tw/failover/%u}body %s",
 						tw_redis_shard(redis, key, strlen(key)), key));
 	}
-	/* The new master has no replica, so the call waits until it has one. */
+	/* The new master has no replica yet, so the call waits. */
 	tw_redis_set_patience(100 * TW_MILLISECOND);
 	assert_int_equal(try_add(redis, "late", TW_HOUR, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
 	tw_redis_set_patience(0);
@@ -652,7 +651,7 @@ static void replicas_join(struct cluster *cluster, struct redis_server replicas[
 	cluster_await_agreement(all, 2 * CLUSTER_NODES);
 }
 
-/* Finds a key whose shard lies on the node, or does not. */
+/* Finds a key whose shard is on the node, or is not. */
 static void key_of(struct cluster *cluster, const struct tw_redis *redis, bool on_first,
 		   char key[KEY_SIZE])
 {
@@ -666,7 +665,7 @@ static void key_of(struct cluster *cluster, const struct tw_redis *redis, bool o
 	}
 }
 
-/* The shard has no keys, so it lies at the target, which is asked. */
+/* The shard has no keys, so the target has it and is asked. */
 static void wait_in_a_slot_that_moves(struct cluster *cluster, struct tw_redis *redis)
 {
 	int64_t asked = calls_of(&cluster->nodes[1], "asking");
@@ -681,12 +680,12 @@ static void wait_in_a_slot_that_moves(struct cluster *cluster, struct tw_redis *
 		 redis_server_number(&cluster->nodes[0], "CLUSTER COUNTKEYSINSLOT %u", slot));
 	cluster_begin_move(cluster, slot, 0, 1);
 	assert_ok(redis, try_add(redis, key, TW_HOUR, TW_REDIS_ANY));
-	/* Both the change and the mark have asked. */
+	/* Both the change and the mark sent ASKING. */
 	assert_int_equal(calls_of(&cluster->nodes[1], "asking") - asked, 2);
 	cluster_end_move(cluster, slot, 0, 1);
 }
 
-/* The replica knows the map. As a master it is checked again, over a new connection. */
+/* The replica knows the map. A new connection checks it again when it is the master. */
 static void begin_at_a_replica_without_a_file(struct cluster *cluster, struct redis_server *first,
 					      const char *key)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of errors in timingwheel-redis(7), cell by cell: what becomes of each call, and of each
- * step of a worker, when the server refuses it, closes the connection, or says nothing. The server
- * is a false one, the only node of a cluster, that has one task.
+ * The table of errors in timingwheel-redis(7) is checked cell by cell: what happens to each call,
+ * and to each step of a worker, when the server refuses it, closes the connection, or does not
+ * reply. The server is a false one, the only node of a cluster, that has one task.
  */
 #include "support/fixture.h"
 
@@ -20,13 +20,14 @@
 #include "support/wait.h"
 
 enum { ERROR_SIZE = 160 };
-/* The timeout of replies in the tests that have the server be silent. */
+/* Replies time out after this in the tests of a silent server. */
 static const tw_duration silence = 300 * TW_MILLISECOND;
 
-/* What an error says on the wire, without the - before it. */
+/* This is the text of an error on the wire, without the "-". */
 static const struct {
 	const char *error; /* %d is the server's own port */
-	/* What a call returns whose patience ends, and whether it is repeated until then. */
+	/* A call whose patience ends returns this; the other field is whether it retried until
+	 * then. */
 	enum tw_status status;
 	bool repeated;
 	/* What a worker reports: 'l' a loss of Redis, 'n' a notice, '-' nothing. */
@@ -43,7 +44,7 @@ static const struct {
 	{"MASTERDOWN Link with MASTER is down", TW_REDIS_UNREACHABLE, true, 'l'},
 	{"MISCONF Redis is configured to save RDB snapshots", TW_REDIS_UNREACHABLE, true, 'l'},
 	{"NOREPLICAS Not enough good replicas to write.", TW_REDIS_UNREACHABLE, true, 'l'},
-	/* The form of Redis 5 and 6. */
+	/* Redis 5 and 6 have this form. */
 	{"ERR Error running script (call to f_0): @user_script:4: @user_script: 4: -MISCONF no",
 	 TW_REDIS_UNREACHABLE, true, 'l'},
 	{"OOM command not allowed when used memory > 'maxmemory'.", TW_REDIS_FAILED, false, 'n'},
@@ -54,7 +55,7 @@ static const struct {
 	{"ERR The user executing the script can't run this command", TW_REDIS_REFUSED, false, 'l'},
 	{"NOAUTH Authentication required.", TW_REDIS_REFUSED, false, 'l'},
 	{"WRONGPASS invalid username-password pair", TW_REDIS_REFUSED, false, 'l'},
-	/* Its text is sent then. */
+	/* The script's text is sent then. */
 	{"NOSCRIPT No matching script.", TW_OK, true, '-'},
 };
 enum { ERRORS = sizeof(errors) / sizeof(errors[0]) };
@@ -64,20 +65,20 @@ static struct false_server server;
 enum fault { FAULT_ERROR, FAULT_CLOSE, FAULT_SILENCE };
 
 static struct {
-	pthread_mutex_t lock; /* for all below */
+	pthread_mutex_t lock; /* guards the fields below */
 	enum fault fault;
-	int faults;                  /* still to come */
-	const struct script *script; /* that meets them; NULL means any */
+	int faults;                  /* how often the fault still occurs */
+	const struct script *script; /* the script that meets it, or NULL for any */
 	char error[ERROR_SIZE];
-	const char *fine; /* the reply otherwise; NULL means that of a server with a task */
+	const char *fine; /* the normal reply; NULL means that of a server with a task */
 
-	/* The task. */
+	/* These are the task's. */
 	bool leased;
 	bool done;
 	int attempts;
 } is = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Returns the script that the request names, or has the text of. */
+/* Returns the script whose name or text is in the request. */
 static const struct script *script_of(const redisReply *request)
 {
 #define SCRIPT_ADDRESS(name, ...) &script_##name,
@@ -97,7 +98,7 @@ static const struct script *script_of(const redisReply *request)
 static const char idle[] = "*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n"
 			   "*0\r\n";
 
-/* Leases the task, if the shard is its own. */
+/* Leases the task if the shard is its own. */
 static size_t claim(const redisReply *request, char *reply, size_t room)
 {
 	if (is.leased || is.done || !strstr(request->element[3]->str, "/0}"))
@@ -109,7 +110,7 @@ static size_t claim(const redisReply *request, char *reply, size_t room)
 				++is.attempts);
 }
 
-/* Says what a server with one task would. */
+/* Replies as a server with one task. */
 static size_t serve(const struct script *script, const redisReply *request, char *reply,
 		    size_t room)
 {
@@ -130,7 +131,7 @@ static size_t answer_locked(const redisReply *request, char *reply, size_t room)
 {
 	const struct script *script = script_of(request);
 
-	/* A script's name is what it does not know. */
+	/* A server that does not know a script sees its name only. */
 	if (is.faults > 0 && (!is.script || is.script == script) &&
 	    !(!strncmp(is.error, "NOSCRIPT", 8) && !strcmp(request->element[0]->str, "EVAL"))) {
 		is.faults--;
@@ -155,7 +156,7 @@ static size_t answer(void *context, const redisReply *request, char *reply, size
 	return size;
 }
 
-/* The script meets the fault from now on, that often. */
+/* Sets the fault that the script meets the next `count` times. */
 static void set_fault(enum fault fault, const char *error, const struct script *script, int times)
 {
 	pthread_mutex_lock(&is.lock);
@@ -213,7 +214,8 @@ static const char *fine_reply(char mark)
 	return "";
 }
 
-/* A change whose reply is lost may have been made: these calls make none, or the same again. */
+/* A change whose reply is lost may have been made. These calls change nothing, or can be
+ * repeated. */
 static bool call_is_repeatable(const char *name)
 {
 	return strstr(" get each dead_each stats ping pause limits extend workers delete "
@@ -229,13 +231,13 @@ static struct tw_redis *open_with(tw_duration patience, tw_duration reply_timeou
 						      .reply_timeout = reply_timeout});
 }
 
-/* Calls of several steps, each of them open to the fault, have tests of their own. */
+/* Calls of several steps have tests of their own: each step may meet the fault. */
 static bool call_is_plain(const struct redis_call *call)
 {
 	return *call->fits;
 }
 
-/* Has the server know the scripts of the call, and say later what is right. */
+/* Makes the server know the call's scripts, and later reply normally. */
 static void prepare(const struct redis_call *call, struct tw_redis *redis)
 {
 	is.fine = fine_reply(strcmp(call->name, "get") ? *call->fits : 'g');
@@ -297,7 +299,7 @@ static void lost_reply_has_each_call_repeated_or_unknown(void **state)
 			if (status !=
 			    (call_is_repeatable(call->name) ? TW_OK : TW_REDIS_OUTCOME_UNKNOWN))
 				fail_msg("%s: %s", call->name, tw_status_name(status));
-			/* The connection was closed before the next. */
+			/* The connection was closed before the next call. */
 			assert_ok(redis, call->call(redis));
 		}
 	}
@@ -307,12 +309,12 @@ static void lost_reply_has_each_call_repeated_or_unknown(void **state)
 
 /* ---- A worker ---- */
 
-/* The steps about the task, and how its handler has to end for them. */
+/* These are the steps of a task, and the handler's outcome that leads to them. */
 static const struct {
 	const struct script *script;
 	enum tw_redis_outcome first; /* the outcome of the first run; the next one is done */
 	int runs;
-	/* Attempts where the reply to the step is lost after the server has done it. */
+	/* These are the attempts if the step's reply is lost after the server has done it. */
 	int runs_if_lost;
 } steps[] = {
 	{&script_claim, TW_REDIS_DONE, 1, 0},  {&script_ack, TW_REDIS_DONE, 1, 1},
@@ -325,7 +327,7 @@ static struct runs runs;
 static enum tw_redis_outcome first_outcome;
 static atomic_int runs_begun;
 
-/* Longer than a third of the lease. */
+/* A run takes longer than a third of the lease, so the lease is extended. */
 static enum tw_redis_outcome run(void *context, const struct tw_redis_job *job,
 				 struct tw_redis_verdict *verdict)
 {
@@ -350,7 +352,7 @@ static void run_task(size_t step, int attempts, char hook, tw_duration reply_tim
 	runs_attach(&runs, &worker_options);
 	worker_options.handler = run;
 	first_outcome = steps[step].first;
-	/* relaxed: there is no worker. */
+	/* relaxed: there is no worker */
 	atomic_store_explicit(&runs_begun, 0, memory_order_relaxed);
 	pthread_mutex_lock(&is.lock);
 	is.attempts = 0;
@@ -372,7 +374,7 @@ static void run_task(size_t step, int attempts, char hook, tw_duration reply_tim
 	runs_free(&runs);
 }
 
-/* No attempt is counted for a step that was refused: the task's runs are those without it. */
+/* A refused step costs no attempt: the task's runs are those without it. */
 static void each_error_has_a_worker_say_each_step_again(void **state)
 {
 	(void)state;
@@ -384,8 +386,8 @@ static void each_error_has_a_worker_say_each_step_again(void **state)
 	}
 }
 
-/* The end of a run is sent again. Only a claim whose reply is lost costs an attempt: the lease has
- * to end, which test_outages waits for. */
+/* The end of a run is sent again. Only a claim whose reply is lost costs an attempt: its lease must
+ * end first, which test_outages waits for. */
 static void lost_reply_has_a_worker_say_each_step_again(void **state)
 {
 	static const enum fault faults[] = {FAULT_CLOSE, FAULT_SILENCE};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process forks while a tw_redis is open: parent and child have connections of their own. */
+/* A process forks while a tw_redis is open. Parent and child have connections of their own. */
 #include "support/fixture.h"
 
 #include <pthread.h>
@@ -12,9 +12,9 @@
 #include "support/false_server.h"
 #include "support/wait.h"
 
-enum { LONGEST = 20 }; /* seconds that a child may take: then it is ended by a signal */
+enum { LONGEST = 20 }; /* seconds until a signal ends the child */
 
-/* Runs it in a child; fails the test unless that exits with 0. A child does not assert. */
+/* Runs `run` in a child and fails the test unless that exits with 0. A child does not assert. */
 static void in_a_child(int (*run)(struct tw_redis *redis), struct tw_redis *redis)
 {
 	int status;
@@ -77,12 +77,12 @@ static void child_and_parent_call_at_the_same_time(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 2000);
 }
 
-/* The server is asked over the parent's link; the child counts by its exit status. */
+/* The server is asked over the parent's link; the child returns counts by its exit status. */
 static struct fixture *counted;
 
 static int count_connections(struct tw_redis *redis)
 {
-	/* Not over the parent's: that one asks again. */
+	/* The child must not use the parent's link. */
 	counted->server.context = NULL;
 	return tw_redis_ping(redis, NULL) != TW_OK ||
 	       connections_with(counted, "name=timingwheel ") != 2;
@@ -95,7 +95,7 @@ static void child_has_a_connection_of_its_own(void **state)
 	counted = fixture;
 	assert_int_equal(connections_with(fixture, "name=timingwheel "), 1);
 	in_a_child(count_connections, fixture->redis);
-	/* The parent's is the one it was. */
+	/* The parent keeps its connection. */
 	WAIT_UNTIL(connections_with(fixture, "name=timingwheel ") == 1);
 	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
 	assert_int_equal(connections_with(fixture, "name=timingwheel "), 1);
@@ -140,7 +140,7 @@ static size_t answer_but_silent(void *context, const redisReply *request, char *
 	for (size_t i = 3; i < request->elements; i++) {
 		if (strcmp(request->element[i]->str, "silent"))
 			continue;
-		/* relaxed: stands for itself */
+		/* relaxed: an independent flag */
 		atomic_store_explicit(&is_asked, true, memory_order_relaxed);
 		return 0;
 	}
@@ -160,7 +160,7 @@ static int cancel_other(struct tw_redis *redis)
 static int grandchild_cancels(struct tw_redis *redis)
 {
 	int status = 1;
-	/* The child has not called: what it inherited goes on to the grandchild. */
+	/* The child has made no call, so the grandchild inherits the parent's handle through it. */
 	pid_t child = fork();
 
 	if (!child)
@@ -181,7 +181,7 @@ static void fork_while_another_thread_calls_leaves_the_child_free(void **state)
 	redis = client_open(&(struct tw_redis_options){
 		.url = server.url, .shards = 4, .reply_timeout = 2 * TW_SECOND});
 	pthread_create(&thread, NULL, cancel_silent, redis);
-	/* relaxed: stands for itself */
+	/* relaxed: an independent flag */
 	WAIT_UNTIL(atomic_load_explicit(&is_asked, memory_order_relaxed));
 	in_a_child(cancel_other, redis);
 	in_a_child(grandchild_cancels, redis);
@@ -199,7 +199,7 @@ static void *hold_lock(void *argument)
 	struct fixture *fixture = argument;
 
 	pthread_mutex_lock(&fixture->redis->access->calls.lock);
-	/* relaxed, both: it stands for itself */
+	/* relaxed, both: independent flags */
 	atomic_store_explicit(&is_held, true, memory_order_relaxed);
 	while (atomic_load_explicit(&is_held, memory_order_relaxed))
 		give_way();
@@ -215,7 +215,7 @@ static int ping_and_close(struct tw_redis *redis)
 	return status != TW_OK;
 }
 
-/* As each call does for a moment. Nothing lets go of the child's copy of the lock. */
+/* Each call holds the lock briefly. Nobody releases the child's copy of it. */
 static void fork_while_another_thread_has_the_lock_leaves_the_child_free(void **state)
 {
 	struct fixture *fixture = *state;
@@ -223,7 +223,7 @@ static void fork_while_another_thread_has_the_lock_leaves_the_child_free(void **
 
 	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
 	pthread_create(&thread, NULL, hold_lock, fixture);
-	/* relaxed, both: it stands for itself */
+	/* relaxed, both: independent flags */
 	WAIT_UNTIL(atomic_load_explicit(&is_held, memory_order_relaxed));
 	in_a_child(ping_and_close, fixture->redis);
 	atomic_store_explicit(&is_held, false, memory_order_relaxed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis without room for more, and a replica that may not write: what has to go on there. */
+/* Redis has no memory left, or a replica refuses writes. These tests check what must still work. */
 #include "support/fixture.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static void full_memory_stops_adds_alone(void **state)
 	add_task(fixture->redis, "a", TW_HOUR);
 	add_task(fixture->redis, "b", TW_HOUR);
 	set_memory(fixture, "1");
-	/* One that is opened now, too. */
+	/* A client that is opened now works, too. */
 	other = client_open(&fixture->options);
 	assert_int_equal(try_add(other, "c", 0, TW_REDIS_ANY), TW_REDIS_FAILED);
 	tw_redis_last_error(other, &error);
@@ -68,7 +68,7 @@ static void workers_drain_a_full_memory(void **state)
 	add_tasks(fixture->redis, 20, 0, 0);
 	set_memory(fixture, "1");
 	runs_attach(&runs, &options);
-	/* So that leases are extended, and one run fails for good. */
+	/* Leases are extended, and one run fails for good. */
 	runs.takes = 200 * TW_MILLISECOND;
 	runs.outcome = TW_REDIS_KILL;
 	worker = worker_start(&fixture->options, &options);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of calls whose server refuses as it is connected to anew: those errors that pass are
- * waited for, the others are told. What else a server or a Sentinel may answer to a greeting. The
- * server is a false one, the Sentinel too.
+ * A server refuses a call's new connection. Calls retry temporary errors and return the others.
+ * These tests also check other answers of a server or a Sentinel to a greeting. Both are false
+ * ones.
  */
 #include "support/fixture.h"
 
@@ -44,7 +44,7 @@ static int close_all(void **state)
 	return 0;
 }
 
-/* The next call has to connect, and is answered so, so often. */
+/* The next call has to connect, and gets this error `times` times. */
 static void refuse_next(const char *word, const char *error, int times)
 {
 	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_OUTCOME_UNKNOWN);
@@ -123,7 +123,7 @@ static void layout_of_another_kind_is_told(void **state)
 	}
 }
 
-/* More than go into one command for each shard. */
+/* These are more than one command for each shard takes. */
 static void tasks_that_do_not_reach_the_server_are_told_so_one_by_one(void **state)
 {
 	enum { COUNT = 600 };
@@ -134,7 +134,7 @@ static void tasks_that_do_not_reach_the_server_are_told_so_one_by_one(void **sta
 	(void)state;
 	for (int i = 0; i < COUNT; i++)
 		tasks[i] = (struct tw_redis_task){.key = "k", .key_size = 1};
-	/* One of them is none at all, and one of the last is no better. */
+	/* One of them is invalid, and so is one of the last. */
 	tasks[1].key_size = tasks[COUNT - 1].key_size = 0;
 	refuse_next("INFO", passing[0], FOR_EVER);
 	tw_redis_set_patience(50 * TW_MILLISECOND);
@@ -153,7 +153,7 @@ static void refused_login_ends_the_call(void **state)
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_REFUSED);
 }
 
-/* Commands for all shards, in one pass, and a patience that lets none try again. */
+/* One pass has commands for all shards, and the patience allows no retry. */
 static void all_evals_of_a_pass_are_told_the_refusal(void **state)
 {
 	static const char refusal[] = "WRONGPASS invalid username-password pair";
@@ -162,7 +162,7 @@ static void all_evals_of_a_pass_are_told_the_refusal(void **state)
 
 	(void)state;
 	refuse_next("AUTH", "-WRONGPASS invalid username-password pair", FOR_EVER);
-	/* The second time it is not asked again, so soon after. */
+	/* The second time it is not asked, for the refusal is recent. */
 	for (int time = 0; time < 2; time++) {
 		call = call_begin(&redis->access->calls);
 		for (unsigned i = 0; i < 4; i++)
@@ -179,7 +179,7 @@ static void all_evals_of_a_pass_are_told_the_refusal(void **state)
 		eval_free(&evals[i]);
 }
 
-/* Opening ends so, and says that. */
+/* Opening returns that status and that text. */
 static void assert_opens(const struct tw_redis_options *options, enum tw_status expected,
 			 const char *said)
 {
@@ -203,17 +203,17 @@ static void server_is_judged_by_its_info(void **state)
 		const char *said;
 	} cases[] = {
 		{fine, TW_OK, ""},
-		/* What is not told is not held against it, but the policy. */
+		/* Only the policy is checked if other fields are missing. */
 		{"maxmemory_policy:noeviction\r\n", TW_OK, ""},
 		{"", TW_REDIS_UNFIT, "eviction policy"},
 		{"redis_version:4.0.14\r\nmaxmemory_policy:noeviction\r\n", TW_REDIS_UNFIT,
 		 "Redis 5"},
 		{"maxmemory_policy:allkeys-lru\r\n", TW_REDIS_UNFIT, "allkeys-lru may"},
 		{"redis_mode:sentinel\r\n", TW_REDIS_UNFIT, "is a Sentinel"},
-		/* Valkey calls it so. */
+		/* Valkey reports it so. */
 		{"redis_version:7.2.4\r\nserver_mode:sentinel\r\n", TW_REDIS_UNFIT,
 		 "is a Sentinel"},
-		/* Names that end like those which are looked for. */
+		/* These names only end like the expected ones. */
 		{"no_maxmemory_policy:noeviction\r\n", TW_REDIS_UNFIT, "eviction policy"},
 		{"no_maxmemory_policy:allkeys-lru\r\nmaxmemory_policy:noeviction\r\n", TW_OK, ""},
 	};
@@ -243,7 +243,7 @@ static void answer_that_fits_no_greeting_is_told(void **state)
 		{"AUTH", "?", TW_REDIS_UNREACHABLE, "Protocol error"},
 		{"AUTH", "-ERR AUTH called without any password configured", TW_REDIS_REFUSED,
 		 "without any password"},
-		/* A name is not insisted on. */
+		/* A client name is optional. */
 		{"CLIENT", "-NOPERM no permissions", TW_OK, ""},
 	};
 	const struct tw_redis_options options = {.url = server.url, .shards = 4, .password = "p"};
@@ -276,7 +276,7 @@ static void server_without_scripts_is_unfit(void **state)
 	assert_non_null(strstr(error.text, "does not run scripts (EVAL): ERR unknown command"));
 }
 
-/* Nothing asks for RESP3, so its messages come from what is no Redis for us. */
+/* No client asks for RESP3, so its messages are not from a usable Redis. */
 static void message_of_resp3_is_taken_for_no_reply(void **state)
 {
 	static const char push[] = ">2\r\n$10\r\ninvalidate\r\n*0\r\n";
@@ -293,7 +293,7 @@ static void message_of_resp3_is_taken_for_no_reply(void **state)
 		false_server_refuse(&server, replies[i][0], reply, 1);
 		assert_opens(&options, TW_REDIS_UNREACHABLE, "Protocol error");
 	}
-	/* The reply of a call is lost with the connection, and the next call has its own. */
+	/* The call's reply is lost with the connection, and the next call gets its own. */
 	snprintf(reply, sizeof(reply), "%s:-2", push);
 	false_server_refuse(&server, "EVAL", reply, 1);
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_OUTCOME_UNKNOWN);
@@ -361,7 +361,7 @@ static void sentinel_has_to_tell_an_address(void **state)
 	assert_opens(&options, TW_OK, "");
 }
 
-/* A Sentinel that is behind. */
+/* The Sentinel has old information. */
 static void replica_that_is_told_to_be_the_master_is_none(void **state)
 {
 	char url[URL_SIZE];

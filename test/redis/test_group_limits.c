@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* This tests limits of groups: how many tasks run, how many begin in a second, and what is paused,
- * over all workers and shards. */
+/* These tests are about limits of groups: how many tasks run, how many begin in a second, and what
+ * is paused, over all workers and shards. */
 #include "support/fixture.h"
 
 #include <stdatomic.h>
@@ -137,7 +137,7 @@ static void no_more_of_a_group_run_than_may(void **state)
 	assert_in_range(crowd.of[0].most, 1, MOST);
 	for (int i = 0; i < 2; i++)
 		worker_stop(workers[i]);
-	/* Those that have ended have nothing any more. */
+	/* Ended tasks leave nothing behind. */
 	assert_int_equal(words_about(fixture, "a"), 0);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
@@ -211,7 +211,7 @@ static void no_more_begin_in_a_second_than_may(void **state)
 	assert_true(wall_clock() - begin >= (COUNT - 1) * TW_SECOND / FAST);
 	WAIT_UNTIL(done(&crowd, 0) == COUNT && done(&crowd, 1) == COUNT);
 	assert_true(wall_clock() - begin >= (COUNT - BURST) * TW_SECOND / RATE);
-	/* What is known of a group goes when it is idle. */
+	/* The data of an idle group is removed. */
 	assert_in_range(
 		redis_server_number(&fixture->server, "PTTL {tw/%s}running/a", fixture->name_space),
 		1, 2 * SHORT_LEASE_MS);
@@ -234,7 +234,7 @@ static void paused_group_waits(void **state)
 	begin = wall_clock();
 	set(fixture, "a", (struct tw_redis_group_limits){.weight = 2});
 	WAIT_UNTIL(done(&crowd, 0) == 5);
-	/* It goes on at once, and does not wait for the next look. */
+	/* The worker continues at once, and does not wait for its next look. */
 	assert_true(wall_clock() - begin < 8 * TW_SECOND);
 	worker_stop(worker);
 }
@@ -258,7 +258,7 @@ static void lifted_limit_holds_up_nothing(void **state)
 	worker_stop(worker);
 }
 
-/* A lease that ended is no way around the limit. */
+/* The limit counts tasks whose lease has ended. */
 static void what_a_dead_worker_had_is_free_again(void **state)
 {
 	struct fixture *fixture = *state;
@@ -307,7 +307,7 @@ static void drain_leaves_other_groups(void **state)
 	tw_redis_batch_free(batch);
 }
 
-/* A limit that is far off costs a busy group no turns. */
+/* A distant limit costs a busy group no turns. */
 static void groups_share_what_a_busy_worker_can_do(void **state)
 {
 	enum { COUNT = 1000, SOME = 600 };
@@ -322,7 +322,7 @@ static void groups_share_what_a_busy_worker_can_do(void **state)
 		add_to(fixture, crowd.groups[i], COUNT);
 	worker = start_with(fixture, &crowd, 4);
 	WAIT_UNTIL(done(&crowd, 3) >= SOME || done(&crowd, 0) >= SOME);
-	/* Those with limits wait for permits first, on a busy machine for longer. */
+	/* Tasks with limits wait for permits first, longer on a busy machine. */
 	for (int i = 0; i < 4; i++)
 		assert_in_range(done(&crowd, i), SOME / 4, COUNT);
 	worker_stop(worker);
@@ -389,7 +389,7 @@ static void place_without_a_task_costs_no_permit(void **state)
 	fixture_use_one_shard(fixture);
 	set(fixture, "g", (struct tw_redis_group_limits){.running = 1});
 	add_to(fixture, "g", 2);
-	/* It leaves the group, and its place stays. */
+	/* The task leaves the group, and its place stays. */
 	add_task(fixture->redis, "g-0", TW_HOUR);
 	worker = start(fixture, &crowd);
 	WAIT_UNTIL(done(&crowd, 0) == 1);
@@ -407,12 +407,12 @@ static void claim_that_fails_gives_its_permits_back_once(void **state)
 	fixture_use_one_shard(fixture);
 	set(fixture, "g", (struct tw_redis_group_limits){.running = 1});
 	add_to(fixture, "g", COUNT);
-	/* A claim that has something due needs this key. */
+	/* A claim with due tasks needs this key. */
 	freeReplyObject(
 		redis_server_ask(&fixture->server, "RPUSH {tw/%s/0}token x", fixture->name_space));
 	worker = start(fixture, &crowd);
 	WAIT_UNTIL(atomic_load_explicit(&crowd.notices, memory_order_relaxed) > 0);
-	/* It fails again, with permits and, when these have become old, without. */
+	/* It fails again, with permits and, when these have expired, without. */
 	wait_for(SHORT_LEASE_MS * TW_MILLISECOND);
 	assert_int_equal(done(&crowd, 0), 0);
 	freeReplyObject(
@@ -447,7 +447,7 @@ static void rules_are_listed(void **state)
 	assert_int_equal(limits.running, 0);
 	assert_ok(fixture->redis, tw_redis_each_group_limits(fixture->redis, take_rule, &rules));
 	assert_string_equal(rules.text, "");
-	/* The names could be taken for parts of a rule. */
+	/* These names look like parts of a rule. */
 	set(fixture, "7 8*", (struct tw_redis_group_limits){.running = 1});
 	set(fixture, "*", (struct tw_redis_group_limits){.weight = 5});
 	set(fixture, "%-[x]*", (struct tw_redis_group_limits){.burst = 4, .paused = true});
@@ -506,7 +506,7 @@ static void bad_arguments_are_refused(void **state)
 		assert_ok(redis, tw_redis_set_group_limits(redis, name, &limits));
 	}
 	assert_int_equal(tw_redis_set_group_limits(redis, "*", &limits), TW_FULL);
-	/* A pattern that is there is replaced. */
+	/* An existing pattern is replaced. */
 	assert_ok(redis, tw_redis_set_group_limits(redis, "7-*", &limits));
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This tests the list of groups: its numbers are exact for few groups, and of many it finds the
- * large ones at a bounded cost. What only a large namespace has is written into Redis as the
- * scripts would have written it.
+ * This tests the list of groups: it is exact for few groups, and finds the large ones of many at a
+ * bounded cost. Large namespaces are written into Redis directly, as the scripts would have written
+ * them.
  */
 #include "support/fixture.h"
 
@@ -13,7 +13,7 @@
 
 enum { ROOM = TW_REDIS_GROUPS_MAX };
 
-/* Adds "GROUP-0" and so on, each due a second after the one before. Returns when the first is. */
+/* Adds "GROUP-0" and so on, each due a second after the one before. Returns the first due time. */
 static int64_t add_to(struct tw_redis *redis, const char *group, int count, tw_duration delay)
 {
 	int64_t first_ms = 0;
@@ -84,7 +84,7 @@ static void small_groups_and_users_are_found_beside_a_flood(void **state)
 	struct tw_redis_group_stats groups[ROOM];
 	int64_t first[SMALL];
 
-	/* Few of the places that it looks at are of others. */
+	/* Few of the sampled places belong to other groups. */
 	add_to(fixture->redis, "flood", 5000, TW_HOUR);
 	for (int i = 0; i < SMALL; i++)
 		first[i] = add_to(fixture->redis, names[i], 1, 2 * TW_HOUR);
@@ -94,7 +94,7 @@ static void small_groups_and_users_are_found_beside_a_flood(void **state)
 		assert_group(&groups[1 + i], names[i], 1, 0, first[i]);
 }
 
-/* Claims up to that number of tasks of each shard. */
+/* Claims up to `limit` tasks of each shard. */
 static void claim_all(struct tw_redis *redis, size_t limit)
 {
 	for (unsigned i = 0; i < tw_redis_shard_count(redis); i++) {
@@ -121,7 +121,6 @@ static void tasks_on_lease_are_running(void **state)
 	assert_group(&groups[0], "wait", 2, 0, waits);
 	assert_group(&groups[1], "a", 0, 1, 0);
 	assert_group(&groups[2], "b/c", 0, 1, 0);
-	/* The lease of one ends. */
 	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a-0", -1);
 	assert_int_equal(list(fixture->redis, groups), 2);
 	assert_group(&groups[1], "b/c", 0, 1, 0);
@@ -170,7 +169,7 @@ static void write_by(struct fixture *fixture, const char *script, int first, int
 					 fixture->name_space, first, second));
 }
 
-/* Writes groups "000001" and so on with a task each, and then further ones of one of them. */
+/* Writes groups "000001" and so on with a task each, and then more tasks of one of them. */
 static const char many_groups[] =
 	"local tag, groups, more = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])\n"
 	"local function put(name, number)\n"
@@ -202,11 +201,11 @@ static void large_group_among_100000_is_found_at_a_bounded_cost(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
 
-	/* Two of the places that it looks at are of the group, wherever they are. */
+	/* Two of the sampled places belong to the group, wherever they are. */
 	write_by(fixture, many_groups, GROUPS, MORE);
 	commands_run(fixture);
 	assert_int_equal(list(fixture->redis, groups), ROOM);
-	/* A place and a turn each, and two for each row. */
+	/* Each look reads a place and a turn; each row takes two commands. */
 	assert_in_range(commands_run(fixture), LOOKS, LOOKS + 2 * ROOM + 30);
 	assert_group(&groups[0], "050000", MORE + 1, 0, 50000);
 	assert_int_equal(groups[1].waiting, 1);
@@ -224,8 +223,8 @@ static const char two_larger_groups[] =
 	"end\n"
 	"return 1";
 
-/* The groups have a fiftieth of the tasks of each shard, which looks at 16, and in each the same
- * place. */
+/* The groups have a fiftieth of the tasks of each shard, at the same place in each. A shard looks
+ * at 16. */
 static void shards_look_at_different_places(void **state)
 {
 	enum { SHARDS = 64 };
@@ -250,7 +249,7 @@ static void small_group_whose_turn_is_next_is_found(void **state)
 	struct tw_redis_group_stats groups[3];
 	size_t count = 0;
 
-	/* It has two of 100,000 tasks, and no place that is looked at. */
+	/* It has two of 100,000 tasks, and none is sampled. */
 	write_by(fixture, many_groups, 1, 100000);
 	write_by(fixture,
 		 "local tag = KEYS[1]\n"
@@ -265,7 +264,7 @@ static void small_group_whose_turn_is_next_is_found(void **state)
 	assert_group(&groups[1], "!", 2, 0, 91);
 }
 
-/* Writes tasks on lease, three of "a" to each of "b", and each with a body of that size. */
+/* Writes tasks on lease, three of "a" to each of "b", with bodies of that size. */
 static const char many_leases[] =
 	"local tag, count, body = KEYS[1], tonumber(ARGV[1]), string.rep('x', ARGV[2])\n"
 	"local now = redis.call('TIME')[1] * 1000\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This tests groups through the calls: what a task of a group keeps, and that claims take turns.
- * The turns themselves are test_turns.c's.
+ * This tests groups through the calls: a group's tasks keep their data, and claims take turns.
+ * test_turns.c tests the turns themselves.
  */
 #include "support/fixture.h"
 
@@ -42,7 +42,7 @@ static struct tw_redis_batch *claim(struct tw_redis *redis, size_t limit, tw_dur
 	return batch;
 }
 
-/* Returns how many of the batch are of that group. */
+/* Returns how many tasks of the batch are in that group. */
 static size_t count_of(const struct tw_redis_batch *batch, const char *group)
 {
 	const struct tw_redis_job *jobs = tw_redis_batch_jobs(batch);
@@ -98,7 +98,7 @@ static void users_of_a_group_share_its_turn(void **state)
 	tw_redis_batch_free(batch);
 }
 
-/* Claims by 4 what five groups, or users, have, and no claim ends with a round. */
+/* Claims 4 at a time from five groups, or users. No claim ends with a round. */
 static void assert_equal_shares(struct tw_redis *redis, const char *format)
 {
 	enum { GROUPS = 5, EACH = 20 };
@@ -205,7 +205,7 @@ static void task_that_was_replaced_runs_once_and_when_it_says(void **state)
 {
 	struct fixture *fixture = *state;
 
-	/* A task of a group becomes one of none, one of none one of a group, and so on. */
+	/* Tasks leave groups, enter them and change them. */
 	add_to(fixture->redis, "g", "a", 0);
 	add_to(fixture->redis, NULL, "a", TW_HOUR);
 	assert_claimed(fixture->redis, 10, NULL, 0);
@@ -226,12 +226,12 @@ static void ended_lease_and_retry_stay_in_the_group(void **state)
 	add_to(fixture->redis, "g", "a", 0);
 	tw_redis_batch_free(claim(fixture->redis, 10, short_lease));
 	wait_for(2 * short_lease);
-	/* This claim puts it back into its group. */
+	/* This claim returns it to its group. */
 	assert_claimed(fixture->redis, 10, "g", 0);
 	batch = claim(fixture->redis, 10, long_lease);
 	assert_int_equal(count_of(batch, "g"), 1);
 	assert_int_equal(only_job(batch)->attempt, 2);
-	/* A failed task stands behind what others have, as any of its group. */
+	/* A failed task waits behind the others' tasks, as any of its group. */
 	add_many_to(fixture->redis, "g", 5);
 	assert_claimed(fixture->redis, 1, "g", 1);
 	add_to(fixture->redis, "h", "b", 0);
@@ -272,7 +272,6 @@ static void occurrences_stay_in_the_group(void **state)
 	assert_claimed(fixture->redis, 1, "g/u", 1);
 }
 
-/* A claim that skips an occurrence leaves the next one in its group. */
 static void occurrence_after_one_that_was_skipped_is_claimed(void **state)
 {
 	struct fixture *fixture = *state;
@@ -310,7 +309,7 @@ static void user_in_the_far_future_holds_up_no_other(void **state)
 {
 	struct fixture *fixture = *state;
 
-	/* In the years 2300 and 9000. */
+	/* These are due in the years 2300 and 9000. */
 	add_at(fixture->redis, "a/b", "far", INT64_C(10413792000000));
 	add_at(fixture->redis, "a/d", "farther", INT64_C(221845392000000));
 	add_to(fixture->redis, "a/c", "now", 0);
@@ -318,7 +317,7 @@ static void user_in_the_far_future_holds_up_no_other(void **state)
 	assert_claimed(fixture->redis, 10, "a/b", 0);
 }
 
-/* Two places of one key in the queue, one of them left behind, have the same time. */
+/* A key has two places in the queue with the same time, one of them stale. */
 static void task_is_claimed_once_though_it_has_two_places(void **state)
 {
 	struct fixture *fixture = *state;
@@ -393,7 +392,7 @@ static void many_are_added_in_their_groups(void **state)
 					    tasks[i].group ? tasks[i].group : "");
 }
 
-/* One call of the script adds them, and writes the first before it comes to the second. */
+/* One call of the script adds them, and writes the first before it reads the second. */
 static void last_of_those_with_one_key_that_are_added_together_stays(void **state)
 {
 	struct fixture *fixture = *state;
@@ -427,7 +426,7 @@ static void name_of_a_group_may_hold_what_json_escapes(void **state)
 	}
 }
 
-/* Returns how many commands the server has run, those in scripts too. */
+/* Returns how many commands the server has run, with those in scripts. */
 static int64_t commands_run(struct fixture *fixture)
 {
 	static const char field[] = "total_commands_processed:";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program and a library meet. Either was built with a header whose structs have grown (grow.awk):
- * the program if GROWN is defined, and otherwise the library (test_grown_library.c). The program's
- * structs end where its memory does, so that a call with another size of them ends the test. A call
- * that fills less than the program's struct leaves 0xff in it.
+ * A program and a library meet, and one of them was built with a header whose structs have grown
+ * (grow.awk): the program if GROWN is defined, and otherwise the library (test_grown_library.c).
+ * The program's structs end at an inaccessible page, so a call that assumes another size ends the
+ * test. A call that fills less than the program's struct leaves 0xff in it.
  */
 #include "support/test.h"
 
@@ -17,7 +17,7 @@
 #include "support/redis_server.h"
 #include "support/wait.h"
 
-/* Returns memory that ends before a page without access. */
+/* Returns memory that ends before an inaccessible page. */
 static void *at_edge(size_t size)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -47,9 +47,9 @@ static void assert_zero(const unsigned char later[40])
 	for (int i = 0; i < 40; i++)
 		assert_int_equal(later[i], 0);
 }
-/* Asserts that the call filled the struct up to its end, which the library does not know. */
+/* Asserts that the call filled the struct up to its end, which is unknown to the library. */
 #define ASSERT_FILLED(filled) assert_zero((filled)->later)
-/* Asserts that the call is refused if it is to do what the library does not know. */
+/* Asserts that the call refuses an option that is unknown to the library. */
 #define ASSERT_REFUSED(given, call)                 \
 	do {                                        \
 		(given)->later[0] = 1;              \
@@ -209,7 +209,7 @@ static void task_is_found_and_restored(void **state)
 	tw_redis_close(redis);
 }
 
-/* Claims both tasks that are due. The jobs are to be freed with the batch. */
+/* Claims both due tasks. The jobs are freed with the batch. */
 static struct tw_redis_job *claim_both(struct tw_redis *redis, struct tw_redis_batch **batch)
 {
 	const struct tw_redis_job *jobs;
@@ -362,7 +362,7 @@ static void report(void *context, const struct tw_redis_report *report)
 	work->reports++;
 }
 
-/* Adds a task for the handler, and one whose callback has no answer. */
+/* Adds a task for the handler, and one whose callback gets no answer. */
 static void add_work(const struct tw_redis_options *options)
 {
 	struct tw_redis_task *task = task_of("one");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hints tell of what is to be looked at earlier than others may know, and of nothing else; and all
- * goes on, a little later, where they are not allowed.
+ * Hints announce tasks that are due earlier than workers expect, and nothing else. Where they are
+ * not allowed everything works, a little later.
  */
 #include "support/fixture.h"
 
@@ -76,12 +76,12 @@ static void side_that_says_nothing_is_connected_again(void **state)
 	false_server_start(&server, answer_nothing, NULL);
 	redis = client_open(&(struct tw_redis_options){.url = server.url, .shards = 4});
 	hints_open(&hints, redis);
-	/* It is asked now and then, and has answered. */
+	/* The connection was asked for a sign of life, and has answered. */
 	now = hints_due_at(&hints);
 	assert_null(hints_tend(&hints, redis, &mailbox, now));
 	assert_true(hints_due_at(&hints) > now);
 	WAIT_UNTIL(!hints_next(&hints, &shard, &wait, now) && !hints.pong_by);
-	/* A doubt has it asked at once. The second one comes too soon. */
+	/* A doubt makes it ask at once. The second doubt comes too soon. */
 	now += TW_SECOND;
 	hints_doubt(&hints, now);
 	assert_int_equal(hints_due_at(&hints), now);
@@ -99,7 +99,7 @@ static void side_that_says_nothing_is_connected_again(void **state)
 	false_server_stop(&server);
 }
 
-/* It says so once, and does not connect again and again. */
+/* The worker reports it once, and does not connect repeatedly. */
 static void worker_without_the_right_to_subscribe_polls(void **state)
 {
 	struct fixture *fixture = *state;
@@ -118,7 +118,7 @@ static void worker_without_the_right_to_subscribe_polls(void **state)
 	runs_init(&runs, 10);
 	runs_attach(&runs, &worker_options);
 	worker = worker_start(&options, &worker_options);
-	/* Longer than a lost connection is left alone. */
+	/* This is longer than the pause after a lost connection. */
 	add_task(fixture->redis, "a", 2500 * TW_MILLISECOND);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(runs_notices(&runs, &last), 1);
@@ -154,7 +154,7 @@ static void earlier_task_is_hinted(void **state)
 	hints_close(&hints);
 }
 
-/* A key of the same shard as "a". */
+/* Finds a key of the same shard as "a". */
 static void key_beside_a(struct tw_redis *redis, char key[KEY_SIZE])
 {
 	int number = 0;
@@ -164,7 +164,7 @@ static void key_beside_a(struct tw_redis *redis, char key[KEY_SIZE])
 	while (tw_redis_shard(redis, key, strlen(key)) != tw_redis_shard(redis, "a", 1));
 }
 
-/* One command for both, and one hint; also by the script that a cluster is sent. */
+/* One command adds both, with one hint; the script for clusters does so, too. */
 static void earliest_of_many_is_hinted(void **state)
 {
 	struct fixture *fixture = *state;
@@ -230,7 +230,7 @@ static void later_and_far_tasks_are_not_hinted(void **state)
 	hints_close(&hints);
 }
 
-/* What is published by others, or as no Redis would. The last one is a hint. */
+/* Other programs published these, or no Redis sends them. The last one is a hint. */
 static void messages_that_are_no_hints_are_passed_over(void **state)
 {
 	static const char *const messages[] = {
@@ -271,7 +271,7 @@ static void messages_that_are_no_hints_are_passed_over(void **state)
 	false_server_stop(&server);
 }
 
-/* Reads the rights that the manual page gives a user, from the user's state to the commands. */
+/* Reads the rights that the manual page lists, from the user's state to the commands. */
 static void rights_read(char *rights, size_t room)
 {
 	FILE *page = fopen("src/man/timingwheel-redis.7", "r");
@@ -300,7 +300,7 @@ static bool give_one(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-/* Runs every kind of call, and a worker, as a user with the rights that the manual page names. */
+/* Runs every kind of call, and a worker, as a user with the rights that the manual page lists. */
 static void documented_rights_are_enough(void **state)
 {
 	struct fixture *fixture = *state;
@@ -347,7 +347,7 @@ static void documented_rights_are_enough(void **state)
 	assert_int_equal(stats_of(redis).tasks, 5);
 	worker = worker_start(&options, &worker_options);
 	WAIT_UNTIL(ends_count(&runs) == 1);
-	/* It hears of it. */
+	/* The worker hears of it. */
 	add_task(redis, "b", 0);
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_ok(redis, tw_redis_get_workers(redis, &info, 1, &workers));
@@ -367,7 +367,7 @@ static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job 
 
 	(void)job;
 	(void)verdict;
-	/* relaxed: the test waits for the number alone. */
+	/* relaxed: the test waits for the number alone */
 	atomic_fetch_add_explicit(runs, 1, memory_order_relaxed);
 	return TW_REDIS_DONE;
 }
@@ -390,18 +390,18 @@ static void user_who_may_not_publish_has_all_but_hints(void **state)
 	assert_ok(redis, tw_redis_worker_start(&worker, &options, &worker_options, NULL));
 	add_task(redis, "a", 0);
 	assert_int_equal(move_task(redis, "none", 0), TW_NOT_FOUND);
-	/* relaxed: a number alone. */
+	/* relaxed: an independent number */
 	for (int i = 0; i < 1000 && !atomic_load_explicit(&runs, memory_order_relaxed); i++)
 		wait_for(10 * TW_MILLISECOND);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_SECOND), TW_OK);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-	/* relaxed: the worker's threads have ended. */
+	/* relaxed: the worker's threads have ended */
 	assert_int_equal(atomic_load_explicit(&runs, memory_order_relaxed), 1);
 	assert_int_equal(stats_of(redis).tasks, 0);
 	tw_redis_close(redis);
 }
 
-/* How many scripts the server has run since this was asked last. */
+/* Returns how many scripts the server has run since the last call. */
 static int64_t scripts_run(struct fixture *fixture)
 {
 	redisReply *reply = redis_server_ask(&fixture->server, "INFO commandstats");
@@ -440,19 +440,18 @@ static void idle_worker_asks_for_all_shards_at_once(void **state)
 	runs_attach(&runs, &options);
 	worker = worker_start(&redis_options, &options);
 	WAIT_UNTIL(worker_has_hints(fixture));
-	/* Until it has looked at each of them. */
+	/* The worker looks at each namespace in this time. */
 	wait_for(500 * TW_MILLISECOND);
 	add_task(redis, "a", TW_HOUR);
-	/* Later than any wait is: no reason to look. */
+	/* This is later than any wait, so there is no reason to look. */
 	assert_ok(redis, tw_redis_add(redis, &far, NULL));
 	scripts_run(fixture);
 	before = wall_clock();
-	/* No hint comes of it. */
+	/* This sends no hint. */
 	redis_server_set_due(&fixture->server, redis, "many", "a", -1500);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_true(wall_clock() - before < 12 * TW_SECOND);
-	/* It looks, claims, acknowledges, the last after the run; each script may have been
-	 * unknown. */
+	/* It looks, claims, and acknowledges after the run. Each script may have been unknown. */
 	WAIT_UNTIL((scripts += scripts_run(fixture)) >= 3);
 	assert_in_range(scripts, 3, 6);
 	worker_stop(worker);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * These tests look at runs that are put off: for hosts that have stalled, and for hosts that ask
- * for pauses. None is lost, and they come back in few clumps.
+ * These tests are about postponed runs, for hosts that have stalled and for hosts that ask for
+ * pauses. None is lost, and they resume in few batches.
  */
 #include "support/test.h"
 
@@ -41,7 +41,7 @@ static void assert_begins(struct run *run, tw_duration now)
 	assert_ptr_equal(hosts_take(&hosts, now), run);
 }
 
-/* Returns how long the run is put off that comes now. */
+/* Returns for how long the run that comes now is postponed. */
 static tw_duration time_put_off(struct run *run, tw_duration now)
 {
 	hosts_add(&hosts, run, now);
@@ -50,7 +50,7 @@ static tw_duration time_put_off(struct run *run, tw_duration now)
 	return run->put_off;
 }
 
-/* Has the host run as many as may. Returns a time when it has stalled for `silence`. */
+/* Lets the host run as many as it may. Returns a time when it has stalled for `silence`. */
 static tw_duration stall(tw_duration silence)
 {
 	assert_begins(&runs[0], TW_SECOND);
@@ -81,7 +81,7 @@ static void long_line_of_a_silent_host_costs_few_visits_a_second(void **state)
 	for (int i = 2; i < RUNS; i++) {
 		bool same = i > 2 && runs[i].put_off == runs[i - 1].put_off;
 
-		/* All of a clump are of one shard. */
+		/* All runs of a batch are of one shard. */
 		assert_true(!same || runs[i].job == runs[i - 1].job);
 		size = same ? size + 1 : 1;
 		visits += !same;
@@ -104,7 +104,7 @@ static void few_runs_of_a_slow_host_come_back_soon(void **state)
 	assert_int_equal(time_put_off(&runs[2], now), stall_time);
 	for (int i = 3; i < SHARDS; i++)
 		assert_in_range(time_put_off(&runs[i], now), stall_time, 4 * TW_SECOND);
-	/* An answer makes it quick again; the line goes on where it ended. */
+	/* An answer makes it fast again; the queue continues where it ended. */
 	hosts_end(&hosts, &runs[0], now, true, 0);
 	hosts_end(&hosts, &runs[1], now, false, 0);
 	now += 10 * TW_SECOND;
@@ -152,12 +152,12 @@ static void nothing_begins_before_the_pause_is_over(void **state)
 	assert_begins(&runs[0], now);
 	hosts_add(&hosts, &runs[1], now);
 	end_with_pause(&runs[0], now, 10 * TW_SECOND);
-	/* It is put off, as is all that waits and comes. */
+	/* It is postponed, as are all that wait and come. */
 	assert_in_range(runs[0].put_off, 10 * TW_SECOND, 11 * TW_SECOND);
 	assert_ptr_equal(run_list_take(&hosts.put_off), &runs[1]);
 	assert_in_range(runs[1].put_off, 10 * TW_SECOND, 11 * TW_SECOND);
 	assert_in_range(time_put_off(&runs[2], now), 10 * TW_SECOND, 11 * TW_SECOND);
-	/* Shortly before, one may lie here; another host's begins. */
+	/* Shortly before, one may be postponed here; another host's begins. */
 	now += 10 * TW_SECOND - TW_MILLISECOND;
 	hosts_add(&hosts, &runs[3], now);
 	assert_null(hosts_take(&hosts, now));
@@ -198,7 +198,6 @@ static void pauses_halve_the_rate_and_answers_raise_it(void **state)
 	int second;
 
 	(void)state;
-	/* It runs all the time. */
 	assert_begins(&runs[5], now);
 	for (int i = 0; i < 20; i++, now += 10 * TW_MILLISECOND) {
 		assert_begins(&runs[0], now);
@@ -234,7 +233,7 @@ static void attempts_count_when_a_host_has_asked_for_pauses_for_an_hour(void **s
 	assert_begins(&runs[0], now);
 	end_with_pause(&runs[0], now, 20 * TW_SECOND);
 	assert_int_equal(runs[0].put_off, 0);
-	/* Another answer, and it has an hour again. */
+	/* Another answer gives it an hour again. */
 	now += 30 * TW_SECOND;
 	assert_begins(&runs[0], now);
 	hosts_end(&hosts, &runs[0], now, true, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claims where something is not as it should be: a shard is not held up by what others have written
- * into it or taken out; what a server has lost is not given twice; much data doesn't stop Redis.
+ * These tests claim where something is wrong. A shard is not blocked by what other programs have
+ * written into it or removed; what a server has lost is not given twice; large data does not block
+ * Redis.
  */
 #include "support/fixture.h"
 
@@ -95,7 +96,7 @@ static void task_that_loses_its_record_on_lease_can_be_failed(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-/* As after a crash of its machine, or a failover: the last that it did is gone. */
+/* The last writes are gone, as after a crash of the machine or a failover. */
 static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
 {
 	struct fixture *fixture = *state;
@@ -122,7 +123,7 @@ static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
 	tw_redis_batch_free(second);
 }
 
-/* A server whose clock was set back; its tokens go on from the last. */
+/* The server's clock was set back; its tokens continue from the last. */
 static void tokens_of_claims_rise_whatever_the_time_is(void **state)
 {
 	enum { TASKS = 8 };
@@ -138,14 +139,14 @@ static void tokens_of_claims_rise_whatever_the_time_is(void **state)
 		uint64_t token = last;
 		size_t count = TASKS / 4;
 
-		/* Several at a time, twice. */
+		/* This claims several at a time, twice. */
 		while (count > 0) {
 			struct tw_redis_batch *batch;
 
 			assert_ok(fixture->redis, tw_redis_claim(fixture->redis, shard, TASKS / 4,
 								 TW_MINUTE, &batch, NULL));
 			count = tw_redis_batch_count(batch);
-			/* Those that were claimed together share one. */
+			/* Tasks that were claimed together share a token. */
 			for (size_t i = 0; i < count; i++) {
 				assert_true(tw_redis_batch_jobs(batch)[i].token > token);
 				assert_true(tw_redis_batch_jobs(batch)[i].token ==
@@ -190,7 +191,7 @@ static void each_job_of_a_large_claim_has_its_own_record(void **state)
 	assert_int_equal(seen, TASKS);
 }
 
-/* Buried by the next claim, with its reason and its record. */
+/* The next claim makes it a dead letter, with its reason and its record. */
 static void task_whose_last_lease_ended_can_be_retried_as_it_was(void **state)
 {
 	static const struct tw_redis_task task = {
@@ -210,7 +211,7 @@ static void task_whose_last_lease_ended_can_be_retried_as_it_was(void **state)
 	assert_string_equal(find_task(fixture->redis, "a").body, "the body");
 }
 
-/* "used_memory", or "used_memory_peak": what Redis has, or had at most, in bytes. */
+/* Returns Redis's "used_memory" or "used_memory_peak" in bytes. */
 static long memory_of(struct fixture *fixture, const char *name)
 {
 	redisReply *reply = redis_server_ask(&fixture->server, "INFO memory");
@@ -261,8 +262,7 @@ static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
 	tw_redis_close(redis);
 }
 
-/* Redis is told of more than one call may have in several. */
-/* Claims as a worker does; returns how many tasks that brings, and the first one's attempt. */
+/* Claims as a worker does. Returns the number of tasks, and the first one's attempt. */
 static size_t claim_as(struct tw_redis *redis, const struct claim *claim, unsigned *attempt)
 {
 	struct call *call = call_begin(&redis->access->calls);
@@ -293,7 +293,7 @@ static void claim_whose_reply_was_lost_is_given_back_and_no_other(void **state)
 	assert_int_equal(claim_as(redis, &claim, &attempt), 1);
 	assert_int_equal(attempt, 1);
 	first = find_task(redis, "a");
-	/* Neither another's claim nor one that was never made. */
+	/* Another worker's claim, and one that was never made, return nothing. */
 	assert_int_equal(claim_as(redis, &other, &attempt), 0);
 	claim.number = 2;
 	claim.again = true;
@@ -338,13 +338,13 @@ static void small_claim_leaves_no_note(void **state)
 	add_task(fixture->redis, "a", 0);
 	keys = redis_server_count_keys(&fixture->server, fixture->name_space);
 	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 1);
-	/* It is the run's key that is new. */
+	/* Only the run's key is new. */
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), keys + 1);
 	claim.again = true;
 	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 0);
 }
 
-/* A record of 200 KiB exceeds what the first claim may bring. */
+/* A record of 200 KiB exceeds the limit of the first claim. */
 static void claim_for_few_bytes_takes_no_more(void **state)
 {
 	static char body[200 * 1024];
@@ -416,7 +416,7 @@ static void jobs_that_cannot_be_told_have_the_status_each(void **state)
 
 	options.user = "reader";
 	options.password = "pw";
-	/* Two that are not of one shard, and not told by one call. */
+	/* These two are in different shards, so one call does not report both. */
 	do
 		number_key(key, number++);
 	while (tw_redis_shard(fixture->redis, key, strlen(key)) ==

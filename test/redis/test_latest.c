@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This tests the latest due time of tasks that are added again and again: by the scripts, which
- * read the test's clock, and through the calls.
+ * This tests the latest due time of tasks that are added repeatedly: by the scripts, which read the
+ * test's clock, and through the calls.
  */
 #include "support/fixture.h"
 
@@ -19,8 +19,8 @@ static const int64_t start_ms = INT64_C(1700000000000);
 struct shard {
 	redisContext *context;
 	int64_t now_ms;
-	const char *group; /* that of the tasks, or NULL */
-	char token[24];    /* that of the last claim with a task */
+	const char *group; /* the tasks' group, or NULL */
+	char token[24];    /* the token of the last claim that gave a task */
 };
 
 static void time_set(struct shard *shard, int64_t after_ms)
@@ -40,8 +40,8 @@ static struct shard shard_open(const struct fixture *fixture, const char *group)
 	return shard;
 }
 
-/* Adds the task "k", whose body is the time, with a delay of 1 s. Returns after how many
- * milliseconds of the start it is due. */
+/* Adds the task "k", whose body is the time, with a delay of 1 s. Returns its due time in
+ * milliseconds after the start. */
 static int64_t add(struct shard *shard, int64_t latest_ms)
 {
 	char group[32] = "";
@@ -64,8 +64,7 @@ static int64_t add(struct shard *shard, int64_t latest_ms)
 	return due;
 }
 
-/* Claims what is due, with a lease of an hour. Returns the body of the task, or -1 if there is
- * none. */
+/* Claims with a lease of an hour. Returns the body of the task, or -1 if none is due. */
 static int64_t claim(struct shard *shard)
 {
 	const char *words[7] = {"10", "3600000", "1000000", "", "0", "0", "1000000"};
@@ -85,7 +84,7 @@ static int64_t claim(struct shard *shard)
 }
 
 /* Ends the first attempt, which is that of the last claim. The task is retried after that time, or
- * is done if it is negative. Returns 'o', or 's' if the run is another's. */
+ * done if it is negative. Returns 'o', or 's' if another run has the task. */
 static char run_end(struct shard *shard, int64_t retry_ms)
 {
 	char run[32];
@@ -175,7 +174,7 @@ static void first_add_fixes_the_latest_time(void **state)
 	assert_int_equal(add(&shard, 500), 500);
 	time_set(&shard, 100);
 	assert_int_equal(add(&shard, 60000), 500);
-	/* The time has passed, and nothing has claimed the task yet. */
+	/* The time has passed, and nobody has claimed the task yet. */
 	time_set(&shard, 700);
 	assert_int_equal(add(&shard, 60000), 700);
 	assert_int_equal(claim(&shard), 700);
@@ -241,7 +240,7 @@ static bool see(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-/* Returns the key's task, whose pointers are not valid any more. */
+/* Returns the key's task, whose pointers are no longer valid. */
 static struct tw_redis_info get(struct tw_redis *redis, const char *key)
 {
 	struct tw_redis_info info;
@@ -318,7 +317,7 @@ static void tasks_of_a_batch_have_their_limits(void **state)
 	tasks[2].group = tasks[3].group = "g";
 	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, COUNT, each));
 	info = get(fixture->redis, "a");
-	/* The due time is the second add's, and its limit the first one's. */
+	/* The due time is the second add's, and the limit is the first one's. */
 	assert_true(info.due_ms - info.now_ms <= 1001);
 	assert_true(info.latest_due_ms > info.due_ms);
 	assert_true(info.latest_due_ms - info.now_ms <= 60001);
@@ -341,7 +340,7 @@ static void add_repeated_after_a_lost_reply_keeps_the_latest_time(void **state)
 	proxy_start(&proxy, fixture->server.port);
 	options.url = proxy.url;
 	redis = client_open(&options);
-	/* The script is there already: the first try does the adding. */
+	/* The server knows the script: the first try adds the task. */
 	assert_ok(redis, tw_redis_add(redis, &first, NULL));
 	proxy_lose_reply(&proxy, "the-lost-one");
 	assert_int_equal(tw_redis_add(redis, &task, NULL), TW_REDIS_OUTCOME_UNKNOWN);
@@ -355,7 +354,7 @@ static void add_repeated_after_a_lost_reply_keeps_the_latest_time(void **state)
 	proxy_stop(&proxy);
 }
 
-/* The latest due time stands after the grace in the record, which the claim reads. */
+/* The latest due time is behind the grace in the record, which the claim reads. */
 static void grace_applies_beside_a_limit(void **state)
 {
 	struct fixture *fixture = *state;

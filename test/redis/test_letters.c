@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dead letters that come from elsewhere, and those that end by their age or number. */
+/* These tests restore dead letters, and remove them by their age or number. */
 #include "support/fixture.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "support/runs.h"
 #include "support/wait.h"
 
-/* A letter for a handler, with a body. */
+/* Returns a letter for a handler, with a body. */
 static struct tw_redis_info letter_of(const char *key, int64_t died_ms)
 {
 	return (struct tw_redis_info){.task = {.key = key,
@@ -117,7 +117,7 @@ static void letter_that_is_none_is_refused(void **state)
 	assert_string_equal(find_dead(redis, "a").body, "the body");
 }
 
-/* Writes a key of the shard, another one for each number. */
+/* Writes a key of the shard, a different one for each number. */
 static void key_of_shard(const struct tw_redis *redis, unsigned shard, int number,
 			 char key[KEY_SIZE])
 {
@@ -125,7 +125,7 @@ static void key_of_shard(const struct tw_redis *redis, unsigned shard, int numbe
 		snprintf(key, KEY_SIZE, "letter-%d-%d", number, i);
 }
 
-/* Adds letters to the shard that died so many milliseconds after 1970, the first of them last. */
+/* Adds letters to the shard that died 1 to `count` milliseconds after 1970, the latest first. */
 static void add_letters(struct fixture *fixture, unsigned shard, int count)
 {
 	char key[KEY_SIZE];
@@ -136,7 +136,7 @@ static void add_letters(struct fixture *fixture, unsigned shard, int count)
 	}
 }
 
-/* The letters that are there are those that died from `first` to `last`. */
+/* Asserts that the shard's letters are those that died from `first` to `last`. */
 static void assert_letters(struct fixture *fixture, unsigned shard, int first, int last)
 {
 	char key[KEY_SIZE];
@@ -177,7 +177,7 @@ static uint64_t swept(struct tw_redis_worker *worker)
 	return stats.swept;
 }
 
-/* Eight are two in each of the four shards. */
+/* A limit of eight is two in each of the four shards. */
 static void oldest_letters_go_if_there_are_too_many_in_a_shard(void **state)
 {
 	struct fixture *fixture = *state;
@@ -200,7 +200,7 @@ static void share_of_a_shard_is_rounded_up(void **state)
 	struct tw_redis_worker *worker;
 
 	add_letters(fixture, 3, 5);
-	/* None of them any more, and it does not count as one that went. */
+	/* This entry has no letter, and does not count as removed. */
 	redis_server_number(&fixture->server, "ZADD {tw/%s/3}died 0 gone", fixture->name_space);
 	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 9});
 	WAIT_UNTIL(swept(worker) == 2);
@@ -218,7 +218,7 @@ static void letters_that_are_too_old_go(void **state)
 
 	for (int i = 0; i < 12; i++) {
 		number_key(key, i);
-		/* Half an hour old, an hour and a half, ... */
+		/* They are half an hour old, an hour and a half, ... */
 		assert_ok(fixture->redis,
 			  add_letter(fixture->redis, key, now - (i * 60 + 30) * MINUTE_MS,
 				     TW_REDIS_ANY));
@@ -233,7 +233,7 @@ static void letters_that_are_too_old_go(void **state)
 	worker_stop(worker);
 }
 
-/* As those are that claim.lua makes. So many that Redis does not list them in one piece. */
+/* claim.lua makes such letters. Redis does not list as many as these in one piece. */
 static void letters_that_are_in_no_order_yet_are_swept_in_it(void **state)
 {
 	enum { COUNT = 700 };
@@ -259,7 +259,7 @@ static void letter_that_died_again_counts_from_then(void **state)
 
 	add_letters(fixture, 1, 4);
 	key_of_shard(fixture->redis, 1, 1, key);
-	/* The order of deaths does not know it, and has a key besides that is none any more. */
+	/* The order of deaths lacks this letter, and has a key that has no letter. */
 	redis_server_number(&fixture->server, "HSET {tw/%s/1}dead %s %s", fixture->name_space, key,
 			    "9:1:0:5 0\n");
 	redis_server_number(&fixture->server, "ZADD {tw/%s/1}died 0 gone", fixture->name_space);
@@ -296,7 +296,7 @@ static void letters_that_are_none_are_not_listed(void **state)
 	assert_int_equal(count, 2);
 }
 
-/* The server cuts off replies of more than 1 MiB. */
+/* The server truncates replies at 1 MiB. */
 static void listings_of_large_bodies_come_in_small_pages(void **state)
 {
 	enum { LARGE = 20 };
@@ -343,7 +343,7 @@ static void letter_that_is_not_ours_goes_first(void **state)
 	worker_stop(worker);
 }
 
-/* Without a wait for the next minute. */
+/* It does not wait for the next minute. */
 static void worker_that_makes_letters_keeps_to_their_number(void **state)
 {
 	struct fixture *fixture = *state;
@@ -381,7 +381,7 @@ static void letters_of_workers_that_died_are_swept_too(void **state)
 		redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key,
 				     -1);
 	}
-	/* So that the worker looks there at once. */
+	/* The worker looks at that shard at once. */
 	key_of_shard(fixture->redis, 2, 3, key);
 	add_task(fixture->redis, key, 0);
 	WAIT_UNTIL(swept(worker) == 2);
@@ -403,7 +403,8 @@ static void letters_stay_if_nobody_ends_them(void **state)
 	worker_stop(worker);
 }
 
-/* Sweeps shard 0. Returns how many letters went; *more is whether there are more to go. */
+/* Sweeps shard 0. Returns how many letters were removed; *more is whether more are to be
+ * removed. */
 static int64_t sweep(const struct fixture *fixture, int64_t age, int64_t most, bool *more)
 {
 	struct tw_redis *redis = fixture->redis;

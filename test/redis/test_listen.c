@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The pages of twr worker --listen: methods, hosts, texts as they are, and figures that add up. */
+/* These tests ask for the pages of twr worker --listen: methods, hosts, escaped texts, and figures
+ * that add up. */
 #include "support/fixture.h"
 
 #include <signal.h>
@@ -20,7 +21,7 @@ static struct program worker;
 static int port;
 static const char *const no_options[] = {NULL};
 
-/* Answers with the status that the path begins with; /slow after half a minute. */
+/* Answers with the status that the path begins with; answers /slow after half a minute. */
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
 {
@@ -44,7 +45,7 @@ static int open_all(void **state)
 	return result;
 }
 
-/* What still runs is told to end: a sanitizer has something to say then, too. */
+/* Workers that still run are stopped, so that a sanitizer can report, too. */
 static int close_all(void **state)
 {
 	if (worker.pid) {
@@ -64,7 +65,7 @@ static void start(const char *const *options)
 }
 #define START(...) start(ARGUMENTS(__VA_ARGS__))
 
-/* The status of one request, given up to its last header; ends it, too. */
+/* Completes the request, which is given up to its last header, and returns the reply's status. */
 static int status_of(const char *request)
 {
 	struct page_reply reply;
@@ -84,7 +85,7 @@ static int status_of_path(const char *path)
 	return reply.status;
 }
 
-/* Waits until the path has the status, half a minute at most. */
+/* Waits up to half a minute until the path has the status. */
 static bool await_status(const char *path, int status)
 {
 	for (int i = 0; i < 3000; i++) {
@@ -103,7 +104,7 @@ static void call(struct tw_redis *redis, const char *key, const char *path, unsi
 	add_callback(redis, key, url, attempts);
 }
 
-/* Makes the key a dead letter with that reason; before there is a worker that would claim it. */
+/* Makes the key a dead letter with that reason, before a worker could claim it. */
 static void bury(struct tw_redis *redis, const char *key, const char *reason)
 {
 	struct tw_redis_batch *batch = claim_new(redis, key, TW_MINUTE);
@@ -112,14 +113,14 @@ static void bury(struct tw_redis *redis, const char *key, const char *reason)
 	tw_redis_batch_free(batch);
 }
 
-/* /status.json; the caller's. */
+/* Returns /status.json. The caller frees it. */
 static json_t *read_status(void)
 {
 	struct page_reply reply = pages_get(port, "/status.json");
 	json_t *status = json_loads(reply.body, 0, NULL);
 
 	assert_non_null(status);
-	/* Whatever is in it, the text is ASCII. */
+	/* The text is ASCII, whatever it contains. */
 	for (const char *at = reply.body; *at; at++)
 		assert_true(*at >= ' ' && *at < 0x7f);
 	free(reply.text);
@@ -131,7 +132,7 @@ static size_t rows_of(const json_t *status, const char *name)
 	return json_array_size(json_object_get(status, name));
 }
 
-/* The same once the array of that name has so many rows, or more. */
+/* Returns /status.json once the array of that name has at least `count` rows. */
 static json_t *await_rows(const char *name, size_t count)
 {
 	for (int i = 0; i < 3000; i++) {
@@ -193,7 +194,7 @@ static void page_loads_nothing_from_elsewhere(void **state)
 	(void)state;
 	start(no_options);
 	reply = pages_get(port, "/");
-	/* But for the name of SVG's elements. */
+	/* The name of SVG's elements is the only URL. */
 	assert_null(strstr(reply.body, "https:"));
 	assert_null(strstr(reply.body, "src="));
 	assert_null(strstr(reply.body, "href="));
@@ -304,7 +305,7 @@ static void only_named_hosts_are_answered(void **state)
 	assert_int_equal(status_of("GET / HTTP/1.0\r\nHost: localhost"), 200);
 }
 
-/* A probe names the address of a container, a service, or no host at all. */
+/* A probe names the address of a container, a service, or no host. */
 static void probes_are_answered_whatever_host_they_name(void **state)
 {
 	static const char *const paths[] = {"/healthz", "/readyz"};
@@ -338,7 +339,7 @@ static void bad_requests_are_refused_and_harm_nobody(void **state)
 	reply = pages_ask(port, garbage, sizeof(garbage) - 1);
 	assert_int_not_equal(reply.status, 200);
 	free(reply.text);
-	/* Its body is not waited for. */
+	/* The worker does not wait for the body. */
 	reply = pages_ask(port, body, sizeof(body) - 1);
 	assert_int_equal(reply.status, 200);
 	free(reply.text);
@@ -368,7 +369,8 @@ static void silent_connections_hold_nobody_up_for_long(void **state)
 	assert_int_equal(status_of_path("/healthz"), 200);
 	for (int i = FEW; i < MANY; i++)
 		descriptors[i] = socket_connect(port);
-	/* More than it serves at a time: they are closed, and then there is room again. */
+	/* These are more than it serves at a time: they are closed, and then there is room
+	 * again. */
 	assert_int_equal(status_of_path("/healthz"), 200);
 	assert_int_equal(read(descriptors[0], &byte, 1), 0);
 	for (int i = 0; i < MANY; i++)
@@ -436,7 +438,7 @@ static double total(const struct page_reply *reply, const char *name)
 	return value;
 }
 
-/* Sum of all metrics whose line begins so. */
+/* Returns the sum of all metrics whose line begins so. */
 static double sum_of(const struct page_reply *reply, const char *begin)
 {
 	double sum = 0;
@@ -471,7 +473,8 @@ static void assert_histogram(const struct page_reply *reply, const char *name, d
 	assert_null(strstr(at, text));
 }
 
-/* 5 done, 2 dead at once, 1 dead after two retries, 1 that waits for its second attempt. */
+/* Makes 5 tasks done, 2 dead at once, 1 dead after two retries, and 1 wait for its second
+ * attempt. */
 static void run_some(struct fixture *fixture)
 {
 	char key[KEY_SIZE];
@@ -608,7 +611,7 @@ static void groups_with_any_name_are_labels(void **state)
 	add_to(fixture->redis, "<script>\"a\\b{}", "a");
 	add_to(fixture->redis, "<script>\"a\\b{}", "b");
 	add_to(fixture->redis, "\xc3\xa9\xe2\x80\xae% x", "c");
-	/* Something else has written this one. Its turn never comes, so no claim looks at it. */
+	/* Another program has written this turn. It never comes, so no claim looks at it. */
 	redis_server_number(&fixture->server, "ZADD {tw/%s/0}turns 9e15 \xff", fixture->name_space);
 	for (int i = 0; i < 3; i++)
 		redis_server_number(&fixture->server, "ZADD {tw/%s/0}queue 0 %b%d",
@@ -788,7 +791,7 @@ static void letters_beyond_a_thousand_are_not_looked_at(void **state)
 	json_decref(status);
 }
 
-/* Until Redis has been asked twice more. */
+/* Waits until Redis has been asked twice more. */
 static json_t *await_questions(void)
 {
 	json_t *status = read_status();
@@ -819,8 +822,8 @@ static void what_redis_does_not_tell_is_missing_alone(void **state)
 	json_decref(await_rows("all_workers", 1));
 }
 
-/* Returns how late, in seconds, the latest of the runs of the worst second was, or 0 if none began.
- * A busy machine may cause a second attempt, which is not as late. */
+/* Returns how late, in seconds, the latest run of the worst second was, or 0 if none began. A busy
+ * machine may cause a second attempt, which is not as late. */
 static double await_late_second(void)
 {
 	for (int i = 0; i < 3000; i++) {
@@ -851,7 +854,7 @@ static void run_may_be_later_than_any_bound(void **state)
 	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "late",
 			     -3600000);
 	start(no_options);
-	/* The bound of the last bucket but one. */
+	/* This is the bound of the last bucket but one. */
 	assert_true(await_late_second() ==
 		    (double)tw_redis_bucket_bound(TW_REDIS_BUCKETS - 2) / TW_SECOND);
 }
@@ -908,7 +911,7 @@ static void worker_that_ends_is_healthy_and_not_ready(void **state)
 	free(reply.text);
 	assert_int_equal(status_of_path("/healthz"), 200);
 	assert_int_equal(status_of_path("/status.json"), 200);
-	/* Breaks off what runs. */
+	/* This ends the current call. */
 	http_server_stop(&http);
 	assert_int_equal(program_wait(&worker), 0);
 	http_server_start(&http, answer_by_path, NULL);
@@ -917,14 +920,15 @@ static void worker_that_ends_is_healthy_and_not_ready(void **state)
 static void loop_that_stands_is_not_healthy(void **state)
 {
 	(void)state;
-	/* An idle one does, for longer than that. */
+	/* An idle loop is silent for longer than that. */
 	START("--health-limit=1ms");
 	assert_true(await_status("/healthz", 503));
 }
 
 /* ---- What it costs ---- */
 
-/* Calls of ZCOUNT, of which nothing but the counting of tasks makes one for each shard. */
+/* Returns the number of calls of ZCOUNT, which only the counting of tasks makes, one for each
+ * shard. */
 static int64_t counted(struct fixture *fixture)
 {
 	redisReply *reply = redis_server_ask(&fixture->server, "INFO commandstats");
@@ -946,13 +950,13 @@ static void redis_is_asked_once_a_second_whoever_looks(void **state)
 
 	start(no_options);
 	assert_true(await_status("/readyz", 200));
-	/* The time is that of all that is counted, also where the machine is busy in between. */
+	/* The time covers the whole count, even if the machine is busy in between. */
 	begin = redis_server_now(&fixture->server);
 	before = counted(fixture);
 	do {
 		wait_for(20 * TW_MILLISECOND);
 		assert_int_equal(status_of_path("/metrics"), 200);
-		/* It wants more, but the counts are fresh. */
+		/* The worker asks for more, but the counts are fresh. */
 		assert_int_equal(status_of_path("/status.json"), 200);
 		took = redis_server_now(&fixture->server) - begin;
 	} while (took < LOOKS_MS);
@@ -970,7 +974,7 @@ static size_t seconds_shown(void)
 	return shown;
 }
 
-/* The worker's rates are noted all the same, and a probe of the loop asks nothing either. */
+/* The worker notes its rates nevertheless, and a probe of the loop asks nothing either. */
 static void redis_is_not_asked_while_nobody_looks(void **state)
 {
 	enum { SHARDS = 4 };
@@ -990,7 +994,7 @@ static void redis_is_not_asked_while_nobody_looks(void **state)
 	assert_int_equal(counted(fixture), before + SHARDS);
 }
 
-/* A look waits for a silent Redis once, for a second, and then shows that it is silent. */
+/* A page waits for a silent Redis once, for a second, and then shows that it is silent. */
 static void silent_redis_is_told_and_holds_up_no_probe(void **state)
 {
 	struct redis_server server;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Several namespaces over the same connections: they share those, and nothing else. */
+/* Several namespaces use the same connections, and share nothing else. */
 #include "support/fixture.h"
 
 #include "support/runs.h"
@@ -24,7 +24,7 @@ static struct tw_redis *open_beside(struct tw_redis *redis, const char *name, un
 	return beside;
 }
 
-/* "NAME.2": the namespace of the test, and one that is no other test's. */
+/* Opens "NAME.2", which no other test uses, beside the test's namespace. */
 static struct tw_redis *open_second(const struct fixture *fixture)
 {
 	char name[48];
@@ -86,7 +86,7 @@ static int64_t count_all_keys(struct fixture *fixture, const char *name_space)
 	return count;
 }
 
-/* A namespace that is empty again keeps keys until it is deleted; others stay as they are. */
+/* An empty namespace keeps keys until it is deleted; others stay unchanged. */
 static void unused_namespace_is_deleted(void **state)
 {
 	struct fixture *fixture = *state;
@@ -131,7 +131,7 @@ static void namespace_in_use_is_deleted_by_force(void **state)
 	add_task(fixture->redis, "a", TW_HOUR);
 	assert_ok(fixture->redis, tw_redis_delete_namespace(fixture->redis, true));
 	assert_int_equal(count_all_keys(fixture, fixture->name_space), 0);
-	/* Its handle makes tasks all the same. */
+	/* Its handle can still add tasks. */
 	add_task(fixture->redis, "a", TW_HOUR);
 	tw_redis_close(second);
 }
@@ -168,9 +168,9 @@ static void another_number_of_shards_is_refused(void **state)
 	assert_null(other);
 	assert_int_equal(error.status, TW_REDIS_UNFIT);
 	assert_non_null(strstr(error.text, "4 shards, expected 1 with 5"));
-	/* What is refused leaves the others as they are. */
+	/* A refusal leaves the other namespaces unchanged. */
 	add_task(second, "a", TW_HOUR);
-	/* The first to open it fixed the number, for those that connect by themselves, too. */
+	/* The first opening fixed the number, also for clients with their own connections. */
 	snprintf(name, sizeof(name), "%s.2", fixture->name_space);
 	options.name_space = name;
 	options.shards = SHARDS + 1;
@@ -202,7 +202,7 @@ static void bad_namespaces_are_invalid(void **state)
 	assert_int_equal(tw_redis_open_beside(fixture->redis, name, 1, &beside, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_open_beside(NULL, "a", 1, &beside, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_open_beside(fixture->redis, "a", 1, NULL, &error), TW_INVALID);
-	/* The longest is fine. */
+	/* The longest name is accepted. */
 	name[sizeof(name) - 2] = '\0';
 	tw_redis_close(open_beside(fixture->redis, name, 1));
 }
@@ -214,7 +214,7 @@ struct adder {
 	int failed;
 };
 
-/* Opens a handle of its own, adds, and closes it, while others do. */
+/* Opens a handle, adds, and closes it, while other threads do the same. */
 static void *add_and_close(void *argument)
 {
 	struct adder *adder = argument;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of calls where a cluster's map is not as it should be: it makes no sense, is too
- * large, is not told, or those that could tell it are away. The cluster is a false server that says
- * it is one.
+ * The map of a cluster is wrong: invalid, too large, or missing, or the nodes that could send it
+ * are down. These tests check what happens to calls. The cluster is a false server that reports to
+ * be a node.
  */
 #include "support/fixture.h"
 
@@ -64,7 +64,7 @@ static void map_begin(int ranges)
 	map_size = (size_t)sprintf(map, "*%d", ranges);
 }
 
-/* A range as it is told: first slot, last slot, and what it says of the master. */
+/* Adds a range in Redis's form: first slot, last slot, and the master's description. */
 static void map_add_raw(int first, int last, const char *master)
 {
 	map_size += (size_t)snprintf(map + map_size, MAP_SIZE - map_size,
@@ -79,7 +79,7 @@ static void map_add(int first, int last, int port)
 	map_add_raw(first, last, master);
 }
 
-/* The server says it is a node, and tells this map, so often. */
+/* Makes the server a node that sends this map the next `times` times. */
 static void tell_map(int times)
 {
 	false_server_be(&server, 7, true);
@@ -118,7 +118,7 @@ static void ranges_that_make_no_sense_are_passed_over(void **state)
 	map_add_raw(0, SLOTS - 1, host);
 	map_add(-1, 10, elsewhere);
 	map_add(20, 10, elsewhere);
-	/* The part of it that there is. */
+	/* The valid part is used. */
 	map_add(16000, 99999, elsewhere);
 	tell_map(FOR_EVER);
 	redis = client_open(&options);
@@ -129,7 +129,7 @@ static void ranges_that_make_no_sense_are_passed_over(void **state)
 	tw_redis_close(redis);
 }
 
-/* A node that does not know how it is reached says so: the address that was asked is meant. */
+/* A node that does not know its host leaves it out, and the address that was asked is used. */
 static void unknown_host_is_the_one_that_was_asked(void **state)
 {
 	static const char *const hosts[] = {"$1\r\n?", "$0\r\n", "$-1"};
@@ -151,7 +151,6 @@ static void unknown_host_is_the_one_that_was_asked(void **state)
 	}
 }
 
-/* A map is read to the end of the slots, however long it is. */
 static void map_of_more_slots_than_there_are_is_read_to_that_number(void **state)
 {
 	struct tw_redis *redis;
@@ -175,7 +174,7 @@ static size_t answer_moved(void *context, const redisReply *request, char *reply
 	return (size_t)snprintf(reply, room, "-MOVED 7 127.0.0.1:%d\r\n", NODES_MAX + 1000);
 }
 
-/* The slots of those beyond the number stay where they were. */
+/* The slots of further nodes keep their owners. */
 static void nodes_beyond_the_number_that_is_kept_are_not_asked(void **state)
 {
 	struct tw_redis_error error;
@@ -204,7 +203,7 @@ static void map_that_is_not_told_is_asked_for_again(void **state)
 	struct tw_redis *redis;
 
 	(void)state;
-	/* What stood behind the request for the map on a connection that broke is asked again. */
+	/* A request that followed the map's request on a broken connection is sent again. */
 	false_server_be(&server, 7, true);
 	false_server_refuse(&server, "CLUSTER", NULL, 1);
 	tw_redis_close(client_open(&options));
@@ -223,7 +222,7 @@ static void map_that_is_not_told_is_asked_for_again(void **state)
 	}
 }
 
-/* It went while nothing was asked: the map is asked for over a new connection. */
+/* The server left while idle, so a new connection asks for the map. */
 static void server_that_is_started_again_tells_the_map(void **state)
 {
 	struct tw_redis *redis;
@@ -244,7 +243,7 @@ static void server_that_is_started_again_tells_the_map(void **state)
 	tw_redis_close(redis);
 }
 
-/* The map in which the key's slot alone lies elsewhere. */
+/* Opens with a map in which only the key's slot is elsewhere. */
 static struct tw_redis *open_with_elsewhere(const char *key)
 {
 	struct tw_redis *redis;
@@ -264,7 +263,7 @@ static struct tw_redis *open_with_elsewhere(const char *key)
 	return client_open(&options);
 }
 
-/* It is not the call's own node that refuses: another one may still tell where that is. */
+/* Another node refuses, not the call's own: some other node may still send the map. */
 static void refusal_of_a_node_that_could_tell_the_map_ends_no_call(void **state)
 {
 	struct tw_redis_error error;
@@ -274,7 +273,7 @@ static void refusal_of_a_node_that_could_tell_the_map_ends_no_call(void **state)
 	options.password = "p";
 	redis = open_with_elsewhere("b");
 	assert_int_not_equal(slot_of(redis, "break"), slot_of(redis, "b"));
-	/* Long enough that its node is not tried again at once. */
+	/* This is long enough that its node is not tried again at once. */
 	tw_redis_set_patience(400 * TW_MILLISECOND);
 	assert_int_equal(cancel_task(redis, "b"), TW_REDIS_UNREACHABLE);
 	tw_redis_set_patience(-1);
@@ -283,14 +282,14 @@ static void refusal_of_a_node_that_could_tell_the_map_ends_no_call(void **state)
 	assert_int_equal(cancel_task(redis, "b"), TW_REDIS_UNREACHABLE);
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "WRONGPASS"));
-	/* What is to be done there is refused. */
+	/* A change at that node is refused. */
 	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_REFUSED);
 	tw_redis_set_patience(0);
 	tw_redis_close(redis);
 }
 
-/* Of the four shards' commands in one pass the first is refused by a replica; the replies to the
- * others come so much later that several passes have ended. */
+/* The first of the four shards' commands of a pass is refused by a replica. The replies to the
+ * others come after several passes have ended. */
 static size_t answer_as_a_replica(void *context, const redisReply *request, char *reply,
 				  size_t room)
 {
@@ -314,14 +313,14 @@ static void replies_that_a_former_master_owes_are_waited_for(void **state)
 	struct tw_redis *redis;
 
 	(void)state;
-	/* Two nodes: passes end before all replies have come. */
+	/* There are two nodes, so passes end before all replies have come. */
 	map_begin(2);
 	map_add(0, 0, elsewhere);
 	map_add(1, SLOTS - 1, server.port);
 	tell_map(FOR_EVER);
 	redis = client_open(&options);
 	answer = answer_as_a_replica;
-	/* relaxed: nothing is asked meanwhile */
+	/* relaxed: no call runs */
 	atomic_store_explicit(&asked, 0, memory_order_relaxed);
 	assert_ok(redis, tw_redis_pause(redis));
 	/* relaxed: all has been answered */
@@ -345,7 +344,7 @@ static void cluster_has_no_databases(void **state)
 	assert_non_null(strstr(error.text, "database"));
 }
 
-/* A command about several shards is none for a cluster. */
+/* A cluster does not take a command about several shards. */
 static void server_that_becomes_a_cluster_is_to_be_opened_anew(void **state)
 {
 	static const struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1},
@@ -359,7 +358,7 @@ static void server_that_becomes_a_cluster_is_to_be_opened_anew(void **state)
 	map_add(0, SLOTS - 1, server.port);
 	tell_map(FOR_EVER);
 	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_OUTCOME_UNKNOWN);
-	/* relaxed: nothing is asked meanwhile */
+	/* relaxed: no call runs */
 	atomic_store_explicit(&asked, 0, memory_order_relaxed);
 	assert_int_equal(tw_redis_add_many(redis, tasks, 2, each), TW_REDIS_UNFIT);
 	assert_int_equal(each[0], TW_REDIS_UNFIT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Redis is away, restarts, refuses, or its replies get lost. Servers of their own here; a proxy
- * that cuts and loses stands in between where need be.
+ * Redis is down, restarts, refuses, or its replies get lost. Each test has its own servers, some of
+ * them behind a proxy that cuts connections and loses replies.
  */
 #include "support/fixture.h"
 
@@ -157,7 +157,7 @@ struct adder {
 	int count;
 };
 
-/* Adds task after task; those whose outcome is unknown again, which is harmless. */
+/* Adds tasks; adds one again if its outcome is unknown, which is harmless. */
 static void *add_all(void *argument)
 {
 	struct adder *adder = argument;
@@ -172,7 +172,7 @@ static void *add_all(void *argument)
 		while (status == TW_REDIS_OUTCOME_UNKNOWN);
 		if (status != TW_OK)
 			break;
-		/* relaxed: a count; what it counts is read after the thread was joined. */
+		/* relaxed: a count; what it counts is read after the thread was joined */
 		atomic_fetch_add_explicit(&adder->accepted, 1, memory_order_relaxed);
 	}
 	return NULL;
@@ -180,11 +180,11 @@ static void *add_all(void *argument)
 
 static int accepted(struct adder *adder)
 {
-	/* relaxed: a count, orders nothing. */
+	/* relaxed: a count, orders nothing */
 	return atomic_load_explicit(&adder->accepted, memory_order_relaxed);
 }
 
-/* Adding and running go on; the server ends in the middle and starts again. */
+/* Restarts the server while tasks are added and run. */
 static void restart_in_mid_run(int end_signal)
 {
 	struct adder adder = {.count = TEST_SHARE_OF(10000) + 1000};
@@ -219,12 +219,12 @@ static void restarted_server_loses_nothing_that_was_accepted(void **state)
 static void killed_server_loses_nothing_that_was_accepted(void **state)
 {
 	(void)state;
-	/* What was answered had been written to the file before. (With everysec that may wait for a
-	 * slow disk, and be lost.) */
+	/* Answered writes are in the file. (With everysec they may wait for a slow disk, and be
+	 * lost.) */
 	restart_in_mid_run(SIGKILL);
 }
 
-/* Adds a task while the server is away for a moment. */
+/* Adds a task during a short outage of the server. */
 static void add_in_an_outage(struct tw_redis *redis)
 {
 	struct adder adder = {.redis = redis, .count = 1};
@@ -286,14 +286,14 @@ static void call_gives_up_after_its_patience(void **state)
 	redis_server_end(&server, SIGKILL);
 	before = wall_clock();
 	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
-	/* Before the 5 s that it would have by itself, also on a busy machine. */
+	/* The default patience is 5 s, more than this takes on a busy machine. */
 	assert_in_range(wall_clock() - before, 300 * TW_MILLISECOND, 5 * TW_SECOND - 1);
 	tw_redis_last_error(redis, &error);
 	assert_true(*error.text);
 	tw_redis_close(redis);
 }
 
-/* hiredis forgets its time limit for replies when it connects anew. */
+/* hiredis forgets its time limit for replies when it reconnects. */
 static void server_that_hangs_after_a_reconnect_is_given_up_too(void **state)
 {
 	struct tw_redis_options options = options_of(server.url);
@@ -312,7 +312,7 @@ static void server_that_hangs_after_a_reconnect_is_given_up_too(void **state)
 	assert_int_equal(try_add(redis, "b", TW_HOUR, TW_REDIS_ANY), TW_REDIS_OUTCOME_UNKNOWN);
 	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 5 * TW_SECOND - 1);
 	assert_int_equal(kill(server.pid, SIGCONT), 0);
-	/* It was asked, and does it when it can. */
+	/* The server has the request, and executes it when it can. */
 	WAIT_UNTIL(find_task(redis, "b").status == TW_OK);
 	tw_redis_close(redis);
 }
@@ -371,7 +371,7 @@ static void lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless(void **
 	struct tw_redis_worker *worker;
 
 	(void)state;
-	/* The script is there already: the first try does the adding. */
+	/* The server knows the script: the first try adds the task. */
 	add_task(redis, "first", TW_HOUR);
 	proxy_lose_reply(&proxy, "the-lost-one");
 	assert_int_equal(try_add(redis, "the-lost-one", 300 * TW_MILLISECOND, TW_REDIS_ANY),
@@ -410,7 +410,7 @@ static void lost_reply_to_a_claim_brings_the_task_back(void **state)
 	unsigned shard = tw_redis_shard(direct, "a", 1);
 
 	(void)state;
-	/* Script and shard are known. */
+	/* The server knows the script, and the client the shard. */
 	assert_ok(through, tw_redis_claim(through, shard, 1, TW_SECOND, &batch, NULL));
 	tw_redis_batch_free(batch);
 	add_task(direct, "a", 0);
@@ -426,7 +426,7 @@ static void lost_reply_to_a_claim_brings_the_task_back(void **state)
 	tw_redis_close(through);
 }
 
-/* The server cuts off replies of two bodies; a task may begin once at most, and each does. */
+/* The server truncates replies of two bodies; each task may begin only once, and does. */
 static void claims_whose_replies_are_cut_off_use_up_no_attempt(void **state)
 {
 	enum { LARGE = 20 };
@@ -465,7 +465,7 @@ static void lost_reply_to_an_acknowledgement_by_hand_is_unknown(void **state)
 	enum tw_status each;
 
 	(void)state;
-	/* Redis knows the script from this one. */
+	/* This makes Redis know the script. */
 	batch = claim_new(redis, "first", TW_MINUTE);
 	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, NULL));
 	tw_redis_batch_free(batch);
@@ -490,7 +490,7 @@ static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 	(void)state;
 	worker = start_at(proxy.url,
 			  (struct tw_redis_worker_options){.lease = 900 * TW_MILLISECOND});
-	/* Redis knows the script from this one: the reply that is lost is not "no such script". */
+	/* This makes Redis know the script, so the lost reply is not NOSCRIPT. */
 	add_task(direct, "first", 0);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	pthread_mutex_lock(&runs.lock);
@@ -498,13 +498,13 @@ static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 	pthread_mutex_unlock(&runs.lock);
 	add_task(direct, "the-task", 0);
 	WAIT_UNTIL(runs_running(&runs) == 1);
-	/* The next that is said about it is its end. */
+	/* The next request about it is its end. */
 	proxy_lose_reply(&proxy, "the-task");
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_int_equal(proxy_lost(&proxy), 1);
 	assert_int_equal(end_of(&runs, "the-task", 0).end, TW_REDIS_END_DONE);
-	/* Longer than the lease. */
+	/* This is longer than the lease. */
 	wait_for(1100 * TW_MILLISECOND);
 	assert_int_equal(runs_count(&runs), 2);
 	assert_int_equal(stats_of(direct).tasks, 0);
@@ -512,7 +512,7 @@ static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 	tw_redis_close(direct);
 }
 
-/* It goes on where it may not do what it has to, and where the server has become unfit for it. */
+/* The worker continues where it is refused, and where the server has become unfit. */
 static void worker_tells_that_it_is_refused_and_that_the_server_is_unfit(void **state)
 {
 	struct tw_redis *redis = open_at(server.url);
@@ -603,14 +603,14 @@ static void reason_that_changes_is_told_again(void **state)
 	assert_int_equal(runs_found(&runs), 0);
 	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app +eval +evalsha"));
 	WAIT_UNTIL(runs_found(&runs) == 1);
-	/* Hints were not refused, but the login: they are there again soon. */
+	/* The login was refused, and not hints, which soon work again. */
 	assert_int_equal(runs_notices(&runs, &last), 0);
 	WAIT_UNTIL(hints_are_subscribed());
 	worker_stop(worker);
 }
 
-/* The grace is over, and Redis stays away: the stop ends all the same, and what could not be told
- * runs again elsewhere. */
+/* The grace is over, and Redis stays down. The stop ends nevertheless, and runs whose end was not
+ * reported run again elsewhere. */
 static void stop_ends_where_redis_cannot_be_told(void **state)
 {
 	const tw_duration lease = 3 * TW_SECOND;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pages of a worker in the test's own process: each meets the failure of each allocation,
- * descriptor and thread, and time passes as the test says.
+ * The pages of a worker in the test's own process meet the failure of each allocation, descriptor
+ * and thread. The test sets the time.
  */
 #include "support/fixture.h"
 
@@ -28,7 +28,7 @@ static struct runs runs;
 static struct tw_redis_worker *worker;
 static const struct tw_redis_options *redis_options;
 static struct tw_redis_worker_options options;
-/* Seconds by which the monotonic clock is ahead. */
+/* The monotonic clock is ahead by this many seconds. */
 static atomic_long ahead;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
@@ -46,7 +46,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 	return result;
 }
 
-/* How many questions about groups there were, and how many seconds each takes. */
+/* These count the questions about groups, and set how many seconds each takes. */
 static atomic_int groups_questions;
 static atomic_long groups_take;
 
@@ -66,7 +66,7 @@ enum tw_status __wrap_tw_redis_get_groups_sized(struct tw_redis *redis,
 	return __real_tw_redis_get_groups_sized(redis, groups, group_size, room, count);
 }
 
-/* On the monotonic clock, as all of them are here. */
+/* All conditions here use the monotonic clock. */
 int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
 				  const struct timespec *until)
 {
@@ -116,7 +116,7 @@ static void put_letter(struct tw_redis *redis, const char *reason)
 	assert_ok(redis, tw_redis_dead_add(redis, &letter));
 }
 
-/* Looks at all until the dead letter has that reason; half a minute at most. */
+/* Asks for all figures until the dead letter has that reason, for half a minute at most. */
 static void await_reason(struct board *board, struct figures *figures, const char *reason)
 {
 	for (int i = 0; i < 3000; i++) {
@@ -128,7 +128,7 @@ static void await_reason(struct board *board, struct figures *figures, const cha
 	fail_msg("there is no dead letter because of %s", reason);
 }
 
-/* Until Redis has been asked twice more: once at least all of it since the call. */
+/* Waits until Redis has been asked twice more, so at least once entirely after the call. */
 static void await_questions(struct board *board, struct figures *figures)
 {
 	size_t count;
@@ -150,7 +150,7 @@ static void as_many_letters_are_read_again_after_half_a_minute(void **state)
 
 	put_letter(fixture->redis, "one");
 	await_reason(board, figures, "one");
-	/* It may have come between their number and themselves. */
+	/* The letter may have come after their number was read. */
 	await_questions(board, figures);
 	put_letter(fixture->redis, "another");
 	await_questions(board, figures);
@@ -258,7 +258,7 @@ static void groups_are_asked_for_at_most_a_twentieth_of_the_time(void **state)
 static const struct listener_options listens = {.address = "127.0.0.1:0",
 						.health_limit = TW_MINUTE};
 
-/* It is not asked for anything, and needs no board. */
+/* The listener is not asked for pages, so it needs no board. */
 static void start_listener(void *context)
 {
 	struct listener *listener;
@@ -284,7 +284,7 @@ struct question {
 	const char *line; /* "GET / HTTP/1.1\r\nHost: localhost" */
 };
 
-/* The answer is whole, or there is none. */
+/* The reply is complete, or there is none. */
 static void ask(void *context)
 {
 	static char reply[REPLY_ROOM];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A namespace's limits: how many tasks may run, how many a second, over all its workers. */
+/* A namespace limits how many tasks run, and how many begin in a second, over all its workers. */
 #include "support/fixture.h"
 
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 #include "support/runs.h"
 #include "support/wait.h"
 
-/* What the handlers of all workers of a test do together. Relaxed: counts alone. */
+/* This counts what the handlers of all workers of a test do. All operations are relaxed. */
 struct crowd {
 	_Atomic int running;
 	_Atomic int most;
@@ -83,7 +83,7 @@ static void no_more_run_than_may(void **state)
 	assert_in_range(crowd.most, 1, MOST);
 	for (int i = 0; i < 2; i++)
 		stop(workers[i]);
-	/* Those that have ended have nothing any more. */
+	/* Ended workers leave no reports. */
 	assert_int_equal(workers_told(fixture), 0);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
@@ -101,7 +101,7 @@ static void no_more_begin_in_a_second_than_may(void **state)
 	begin = wall_clock();
 	add_tasks(fixture->redis, COUNT, 0, 0);
 	WAIT_UNTIL(done(&crowd) == COUNT);
-	/* A tenth of a second's worth may be there at the beginning. */
+	/* Permits for a tenth of a second may be available at the beginning. */
 	assert_true(wall_clock() - begin >= (COUNT - RATE / 10) * TW_SECOND / RATE);
 	stop(worker);
 }
@@ -131,7 +131,7 @@ static void limits_that_are_lifted_hold_up_nothing(void **state)
 	stop(worker);
 }
 
-/* Its word is good for no longer than it says. */
+/* A worker's report expires. */
 static void what_a_dead_worker_had_is_free_again(void **state)
 {
 	struct fixture *fixture = *state;
@@ -141,7 +141,7 @@ static void what_a_dead_worker_had_is_free_again(void **state)
 	char word[40];
 
 	set_limits(fixture, 2, 0);
-	/* %b: a blank parts words. */
+	/* %b accepts the blank in the word. */
 	snprintf(word, sizeof(word), "2 %lld", (long long)until_ms);
 	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s}running dead %b",
 					 fixture->name_space, word, strlen(word)));
@@ -153,7 +153,8 @@ static void what_a_dead_worker_had_is_free_again(void **state)
 	assert_int_equal(workers_told(fixture), 0);
 }
 
-/* Until when Redis takes the only worker's word, server's time; 0: there is none. */
+/* Returns until when the only worker's report is valid by the server's time, or 0 if there is
+ * none. */
 static int64_t word_until_ms(struct fixture *fixture)
 {
 	redisReply *reply =
@@ -165,7 +166,7 @@ static int64_t word_until_ms(struct fixture *fixture)
 	return until_ms;
 }
 
-/* Not with the next look alone, which is a third of a lease off. */
+/* The worker does not wait for its next look, a third of a lease later. */
 static void ends_are_told_at_once(void **state)
 {
 	struct fixture *fixture = *state;
@@ -180,13 +181,13 @@ static void ends_are_told_at_once(void **state)
 	worker = worker_start(&fixture->options, &options);
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(atomic_load_explicit(&crowd.running, memory_order_relaxed) == 1);
-	/* Longer than a lease that begins with what it was given. */
+	/* The run is longer than a lease. */
 	assert_true(word_until_ms(fixture) - stats_of(fixture->redis).now_ms > HOUR_MS);
 	begin = wall_clock();
 	WAIT_UNTIL(workers_told(fixture) == 0);
 	assert_true(wall_clock() - begin < 8 * TW_SECOND);
 	assert_int_equal(done(&crowd), 1);
-	/* Also if it is stopped meanwhile. */
+	/* This holds if it is stopped meanwhile, too. */
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(atomic_load_explicit(&crowd.running, memory_order_relaxed) == 1);
 	stop(worker);
@@ -194,7 +195,7 @@ static void ends_are_told_at_once(void **state)
 	assert_int_equal(done(&crowd), 2);
 }
 
-/* They may be another's by then: the worker asks once more instead of claiming. */
+/* Another worker may have them by then, so the worker asks again and does not claim. */
 static void permits_that_come_late_are_not_used(void **state)
 {
 	enum { LEASE_MS = 1000 };
@@ -210,10 +211,10 @@ static void permits_that_come_late_are_not_used(void **state)
 	proxy_start(&proxy, fixture->server.port);
 	options.url = proxy.url;
 	set_limits(fixture, 1, 0);
-	/* Later than the worker's start. */
+	/* It is due after the worker's start. */
 	add_task(fixture->redis, "a", 3 * TW_SECOND);
 	worker = worker_start(&options, &worker_options);
-	/* An answer of a dozen bytes takes longer than half a lease. */
+	/* A reply of a dozen bytes takes longer than half a lease. */
 	proxy_drip(&proxy, 100);
 	WAIT_UNTIL(word_until_ms(fixture));
 	first_ms = word_until_ms(fixture);

@@ -96,7 +96,7 @@ static void cut_power(struct redis_server *server, const struct trial *trial, st
 		calls -= before;
 	}
 	clients_await(clients, calls);
-	/* Anywhere between two acknowledgements. */
+	/* This may be anywhere between two acknowledgements. */
 	wait_for(draw(0, 2 * TW_MILLISECOND));
 	redis_server_end(server, SIGKILL);
 	clients_join(clients);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The program twr, as a process: what it says, its exit codes, workers that are ended or killed. */
+/* These tests run the program twr and check its output, its exit codes, and workers that are
+ * stopped or killed. */
 #include "support/fixture.h"
 
 #include <errno.h>
@@ -22,10 +23,10 @@
 
 static struct program_environment environment;
 static struct http_server http;
-static struct program program; /* the last that `twr` ran */
+static struct program program; /* the last process that twr() ran */
 static char callback[64];
 
-/* /slow/MS waits that long, /slow-first/MS if it is the first attempt. */
+/* Waits for the time in /slow/MS, and in /slow-first/MS on the first attempt. */
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
 {
@@ -59,10 +60,10 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
-/* Runs it to its end and answers its exit code; what it said is kept until the next. */
+/* Runs twr to its end and returns its exit code. Its output is kept until the next call. */
 static int twr(const char *const *arguments)
 {
-	/* As many as the fixture has. */
+	/* The fixture has 4 shards. */
 	const char *words[32] = {"--shards=4"};
 	size_t count = 1;
 
@@ -78,7 +79,7 @@ static bool said(const char *text)
 	return strstr(program_text(&program), text);
 }
 
-/* What it said, as the one JSON object that it is; the caller's. */
+/* Returns the output, which is one JSON object. The caller frees it. */
 static json_t *said_json(void)
 {
 	json_t *object = json_loads(program_text(&program), JSON_DISABLE_EOF_CHECK, NULL);
@@ -245,7 +246,7 @@ static void limits_of_groups_are_set_and_shown(void **state)
 	assert_int_equal(TWR("group", "limits"), 0);
 	assert_int_equal(TWR("group", "limits", "*", "--running", "3", "--burst", "4"), 0);
 	assert_int_equal(TWR("group", "limits", "acme", "--running", "none", "--weight", "2"), 0);
-	/* What is not given stays. */
+	/* Options that are not given stay. */
 	assert_int_equal(TWR("group", "limits", "acme", "--per-second", "5"), 0);
 	assert_int_equal(TWR("group", "pause", "acme"), 0);
 	assert_int_equal(TWR("group", "limits", "acme", "--json"), 0);
@@ -350,7 +351,6 @@ static void namespace_is_deleted_if_it_is_unused_or_by_force(void **state)
 	assert_int_equal(TWR("get", "a"), 1);
 }
 
-/* The letter of a recurring task's occurrence has a key of its own. */
 static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
 {
 	struct fixture *fixture = *state;
@@ -393,10 +393,9 @@ static void dead_letter_whose_key_a_task_has_stays(void **state)
 	assert_int_equal(find_dead(fixture->redis, "b").status, TW_OK);
 }
 
-/* Lists a dead letter of the shard, which is gone by the time that it is to be dropped. */
+/* Lists a dead letter of the shard, which is gone when it is to be dropped. */
 static size_t answer_too_late(void *context, const redisReply *request, char *reply, size_t room)
 {
-	/* The listing has its cursor there. */
 	const char *cursor = request->element[request->elements - 3]->str;
 
 	(void)context;
@@ -437,7 +436,7 @@ static void data_comes_from_a_file_or_standard_input(void **state)
 	assert_int_equal(TWR("add", "a", "--in=1h", "--callback", callback, "--data", argument), 0);
 	assert_string_equal(find_task(fixture->redis, "a").body, "[1, 2]\n");
 	assert_int_equal(TWR("add", "b", "--data", "@/no/such/file"), 65);
-	/* A folder can be opened, and not read. */
+	/* A folder can be opened, but not read. */
 	assert_int_equal(TWR("add", "b", "--data", "@/"), 65);
 	assert_true(said("the data can't be read: ") && said(strerror(EISDIR)));
 	assert_int_equal(TWR("add", "d", "--in=1h", "--callback", callback, "--data", ""), 0);
@@ -536,7 +535,7 @@ static void bad_data_is_65(void **state)
 			 0);
 }
 
-/* Runs it with as many of the option as are wanted behind the other words. */
+/* Runs twr with the option `count` times after the other arguments. */
 static int twr_with_many(const char *const *arguments, const char *option, size_t count)
 {
 	const char **words = calloc(count + 8, sizeof(*words));
@@ -633,14 +632,14 @@ static void output_that_cannot_be_written_is_71(void **state)
 	environment.standard_output = "/dev/full";
 	assert_int_equal(TWR("ping"), 71);
 	assert_string_equal(program_text(&program), "twr: standard output can't be written\n");
-	/* What went wrong before is told. */
+	/* The lines before it are reported. */
 	redis_server_path(&fixture->server, "lines", path, sizeof(path));
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fputs("nonsense\n", file);
 	fclose(file);
 	assert_int_equal(TWR("add", "--file", path), 65);
-	/* More than is kept before it is written. */
+	/* This exceeds the output buffer. */
 	add_tasks(fixture->redis, 200, TW_HOUR, 0);
 	assert_int_equal(TWR("list", "--json"), 71);
 }
@@ -693,7 +692,7 @@ static void wrong_password_is_77_and_no_password_is_shown(void **state)
 	redis_server_stop(&guarded);
 }
 
-/* Everything that others may read about the process. */
+/* Checks everything that others may read about the process. */
 static void assert_process_hides(pid_t pid, const char *secret)
 {
 	static const char *const files[] = {"cmdline", "environ", "comm"};
@@ -806,7 +805,7 @@ static void worker_goes_on_where_it_was_stopped(void **state)
 	assert_int_equal(TWR("add", "good", "--callback", callback), 0);
 	assert_true(program_wait_text(&worker, "done     good  attempt 1/8"));
 	assert_int_equal(worker_end(&worker), 0);
-	/* It was not told that its hour is over. */
+	/* The worker was not notified that its hour is over. */
 	assert_null(strstr(program_text(&worker), "twr: done 1"));
 	program_end(&worker);
 }
@@ -836,7 +835,7 @@ static void run_that_is_tried_again_is_told_with_its_time(void **state)
 	json_t *line;
 
 	(void)state;
-	/* Nothing listens there: no answer has a status. */
+	/* Nothing listens there, so no answer has a status. */
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port_free());
 	worker_start(&worker, ARGUMENTS("--retry-first=10ms"));
 	assert_int_equal(TWR("add", "a", "--max-attempts=2", "--callback", url), 0);
@@ -879,7 +878,7 @@ static void sigterm_in_mid_task_lets_it_finish(void **state)
 	program_end(&worker);
 }
 
-/* Runs in a process of its own, for a hard limit may not rise again. Returns its exit code. */
+/* Runs in a process of its own, for a lowered hard limit can't be raised. Returns the exit code. */
 static int run_with_few_descriptors(void)
 {
 	const struct rlimit few = {20, 40};
@@ -909,7 +908,7 @@ static void worker_with_few_descriptors_runs_fewer_callbacks(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* A terminal that closes ends a worker as SIGTERM does, unless nohup has it ignored. */
+/* A terminal that closes ends a worker as SIGTERM does, unless nohup makes it ignore that. */
 static void sighup_ends_a_worker_that_does_not_ignore_it(void **state)
 {
 	struct program worker;
@@ -921,7 +920,7 @@ static void sighup_ends_a_worker_that_does_not_ignore_it(void **state)
 		signal(SIGHUP, SIG_DFL);
 		kill(worker.pid, SIGHUP);
 		if (ignored) {
-			/* It goes on after the signal. */
+			/* It runs on after the signal. */
 			assert_true(program_wait_text(&worker, "running 0\n"));
 			assert_null(strstr(program_text(&worker), "finishing"));
 			kill(worker.pid, SIGTERM);
@@ -951,7 +950,8 @@ static void task_longer_than_the_grace_is_given_back(void **state)
 	program_end(&worker);
 }
 
-/* A worker that dies says nothing; its lease ends, and another runs the task, its token higher. */
+/* A killed worker reports nothing; its lease ends, and another runs the task with a higher
+ * token. */
 static void task_of_a_killed_worker_runs_again_within_its_lease_and_a_second(void **state)
 {
 	struct fixture *fixture = *state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each command of twr meets the failure of each allocation, each descriptor and each thread that it
- * asks for: it ends by itself, and says why where it has not done what it was to do. The program
- * under test is twr with calls that fail, as its environment says.
+ * In each command of twr each allocation, each descriptor and each thread fails in turn. The
+ * command ends by itself, and reports an error if it has not done its work. The program under test
+ * is twr with calls that fail as its environment says.
  */
 #include "support/fixture.h"
 
@@ -48,7 +48,7 @@ static int open_all(void **state)
 	return result;
 }
 
-/* Asks for each page that it has; it may have no memory for them. */
+/* Asks for each of its pages; it may have no memory for them. */
 static void ask_for_pages(struct program *program)
 {
 	static const char *const paths[] = {"/", "/metrics", "/status.json", "/readyz", "/healthz"};
@@ -62,7 +62,7 @@ static void ask_for_pages(struct program *program)
 	}
 }
 
-/* What stays until it is told to end says that when it has begun. */
+/* A command that runs until it is stopped prints `begun` when it has started. */
 static void run(struct program *program, const char *const *arguments, const char *begun)
 {
 	program_start(program, &environment, arguments);
@@ -73,7 +73,7 @@ static void run(struct program *program, const char *const *arguments, const cha
 	program_wait(program);
 }
 
-/* Returns whether a failure was met; which one, a variable of the environment says. */
+/* Returns whether the failure occurred. A variable of the environment selects which one. */
 static bool meet(const char *const *arguments, const char *begun, const char *name, uint64_t value)
 {
 	struct program program;
@@ -93,8 +93,8 @@ static bool meet(const char *const *arguments, const char *begun, const char *na
 	return met;
 }
 
-/* Each process takes long to begin beside a sanitizer. That for threads has little to see here;
- * beside that for addresses there are more allocations, for each block of a slab is one. */
+/* Processes start slowly under a sanitizer. The thread sanitizer finds little here; the address
+ * sanitizer makes more allocations, one for each block of a slab. */
 enum { STEP = SANITIZER_THREAD ? 10 : SANITIZER_ADDRESS ? 5 : 1 };
 
 static void meet_by_number(const char *const *arguments, const char *begun, enum fault fault)
@@ -107,8 +107,7 @@ static void meet_by_number(const char *const *arguments, const char *begun, enum
 		note_injected(fault);
 }
 
-/* One allocation fails for each call stack that has not been seen with another command, and a few
- * that chance chooses. */
+/* One allocation fails for each call stack that no other command has had, and a few random ones. */
 static void meet_by_stack(const char *const *arguments, const char *begun)
 {
 	enum { SAMPLE = 3 };
@@ -135,7 +134,7 @@ static void meet_by_stack(const char *const *arguments, const char *begun)
 			tried++;
 			met += meet(arguments, begun, "FAIL_STACK", stacks[i]);
 		}
-	/* What threads do may be another thing the next time. */
+	/* Threads may do something else the next time. */
 	assert_true(2 * met >= tried);
 	for (; met > 0; met--)
 		note_injected(FAULT_ALLOCATION);
@@ -225,7 +224,7 @@ static void top_meets_each_failure(void **state)
 	snprintf(url, sizeof(url), "--worker=http://127.0.0.1:%d/",
 		 pages_start(&worker, &ordinary, ARGUMENTS("--shards=4")));
 	meet_each(ARGUMENTS("top", "--interval=100ms", url), "due");
-	/* Both on a terminal. */
+	/* Both commands are on a terminal. */
 	environment.terminal = &(struct winsize){.ws_row = 24, .ws_col = 80};
 	meet_each(ARGUMENTS("top", "--interval=100ms", url), "due");
 	meet_each(ARGUMENTS("top", "--shards=4", "--patience=1ms", "--interval=100ms"), "due");

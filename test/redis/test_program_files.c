@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* twr add --file: what a line may be, what is refused, and that it is the inverse of the lists. */
+/* These tests check which lines twr add --file takes and refuses, and that it is the inverse of the
+ * lists. */
 #include "support/fixture.h"
 
 #include <errno.h>
@@ -17,8 +18,8 @@
 #include "support/wait.h"
 
 static struct program_environment environment;
-static struct program program; /* the last that `twr` ran */
-static char path[320];         /* of the file that the test writes */
+static struct program program; /* the last process that twr() ran */
+static char path[320];         /* the file that the test writes */
 
 static int open_all(void **state)
 {
@@ -39,10 +40,10 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
-/* Runs it to its end and answers its exit code; what it said is kept until the next. */
+/* Runs twr to its end and returns its exit code. Its output is kept until the next call. */
 static int twr(const char *const *arguments)
 {
-	/* As many as the fixture has. */
+	/* The fixture has 4 shards. */
 	const char *words[32] = {"--shards=4"};
 	size_t count = 1;
 
@@ -139,7 +140,7 @@ static void lines_become_tasks(void **state)
 	found = find_task(fixture->redis, "e");
 	assert_in_range(found.due_ms - found.now_ms, 1, 90 * 1000 + 1);
 	found = find_task(fixture->redis, "a");
-	/* Times are rounded up to a millisecond, and now is rounded down, maybe the same one. */
+	/* Times are rounded up to a millisecond, and now is rounded down, maybe to the same one. */
 	assert_in_range(found.due_ms - found.now_ms, 3500 * 1000, 3600 * 1000 + 1);
 	assert_int_equal(found.max_attempts, 3);
 	assert_string_equal(found.body, "[1]");
@@ -170,7 +171,7 @@ static void lines_come_from_standard_input(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-/* What a line is refused for; the library's own reasons last. */
+/* These are bad lines and the errors that they cause; the library's own errors are last. */
 static const char *const bad_lines[][2] = {
 	{"nonsense", "the line is not JSON"},
 	{"{\"key\":\"a\"", "the line is not JSON"},
@@ -271,7 +272,8 @@ static void line_that_is_too_long_is_refused_and_the_next_goes_in(void **state)
 	FILE *file = file_open();
 	struct tw_redis_stats stats;
 
-	/* The longest body, as long as JSON can write it, and one longer. */
+	/* The first body is the longest that is allowed, in its longest JSON form; the other is one
+	 * byte longer. */
 	fputs("{\"key\":\"most\",\"in\":\"1h\",\"body\":\"", file);
 	for (size_t i = 0; i < TW_REDIS_BODY_MAX; i++)
 		fputs("\\u0000", file);
@@ -328,11 +330,12 @@ static void many_lines_share_a_few_calls(void **state)
 	assert_int_equal(TWR("add", "--file", path), 0);
 	assert_true(said("2000 added, 0 refused"));
 	assert_int_equal(stats_of(fixture->redis).tasks, COUNT);
-	/* Those of 256, a script that was not known, and the look at the server. */
+	/* There is a call for each 256 lines, one for an unknown script, and the look at the
+	 * server. */
 	assert_in_range(script_calls(fixture) - before, 1, 16);
 }
 
-/* 100 MB of tasks; run before the others, for it is the largest child that is measured. */
+/* The file has 100 MB of tasks. This runs first, for it is the largest child that is measured. */
 static void memory_is_bounded_whatever_the_file_has(void **state)
 {
 	enum { COUNT = 500, BODY = 200 * 1024 };
@@ -392,7 +395,7 @@ static void wrong_usage_of_files_is_told(void **state)
 	assert_int_equal(TWR("add", "--file"), 2);
 	assert_int_equal(TWR("add", "--file", "/no/such/file"), 65);
 	assert_true(said("/no/such/file: ") && said(strerror(ENOENT)));
-	/* A folder can be opened, and not read. */
+	/* A folder can be opened, but not read. */
 	assert_int_equal(TWR("add", "--file", "/"), 65);
 	assert_true(said("/ can't be read: ") && said(strerror(EISDIR)) &&
 		    said("0 added, 0 refused"));
@@ -404,27 +407,27 @@ static void lost_reply_ends_it_and_tells_the_line(void **state)
 	struct proxy proxy;
 	FILE *file = file_open();
 
-	/* It is of the second batch of three. */
+	/* The line is in the second batch of three. */
 	for (int i = 0; i < 600; i++)
 		fprintf(file, "{\"key\":\"%s-%d\",\"in\":\"1h\"}\n",
 			i == 300 ? "the-lost-one" : "task", i);
 	fclose(file);
 	proxy_start(&proxy, fixture->server.port);
 	environment.url = proxy.url;
-	/* The script is known by then. */
+	/* The server knows the script by then. */
 	add_task(fixture->redis, "first", TW_HOUR);
 	proxy_lose_reply(&proxy, "the-lost-one");
 	assert_int_equal(TWR("add", "--file", path), 75);
 	assert_true(said("twr: line 257 and all later lines must be added again\n"));
 	assert_true(said("256 added, 0 refused"));
-	/* What follows has not been sent. */
+	/* The rest has not been sent. */
 	assert_int_equal(find_task(fixture->redis, "task-599").status, TW_NOT_FOUND);
 	assert_int_equal(TWR("add", "--file", path), 0);
 	assert_int_equal(stats_of(fixture->redis).tasks, 601);
 	proxy_stop(&proxy);
 }
 
-/* Adds tasks with all that a task can have, and dead letters. */
+/* Adds tasks and dead letters that have every field. */
 static void add_everything(struct fixture *fixture)
 {
 	static const char *const headers[] = {"X-Shop: s\xc3\xbc\xc3\x9f", "Empty:"};
@@ -471,7 +474,8 @@ static void add_everything(struct fixture *fixture)
 	}
 }
 
-/* The lines of both lists, as an array, without what is of the moment; the caller's. */
+/* Returns the lines of both lists as an array, without fields that depend on the moment. The caller
+ * frees it. */
 static json_t *lists_json(void)
 {
 	json_t *lines = json_array();
@@ -490,7 +494,7 @@ static json_t *lists_json(void)
 	return lines;
 }
 
-/* Writes what `twr` said to the end of the file. */
+/* Writes the output of `twr` to the end of the file. */
 static void said_write(const char *mode)
 {
 	FILE *file = fopen(path, mode);
@@ -500,7 +504,7 @@ static void said_write(const char *mode)
 	fclose(file);
 }
 
-/* Dead letters come in no order. */
+/* Dead letters have no order. */
 static void assert_same_lines(const json_t *before, const json_t *after)
 {
 	size_t count = json_array_size(before);
@@ -540,7 +544,7 @@ static void lists_are_a_backup(void **state)
 	assert_int_equal(TWR("dead", "drop", "--all"), 0);
 }
 
-/* Returns whether the condition in the key is one of those whose tasks have a group. */
+/* Returns whether the key's task has a group. */
 static bool is_of_group(const char *key)
 {
 	const char *condition = strchr(key, '-');
@@ -548,10 +552,10 @@ static bool is_of_group(const char *key)
 	return condition && (condition[1] - '0') % 2;
 }
 
-/* Sets when the key's task is to be looked at, as an outage would have left it. */
+/* Sets the task's time in the set of due tasks, as an outage would have left it. */
 static void score_set(struct fixture *fixture, const char *key, int64_t score)
 {
-	/* A task of a group that waits has 4e15 more. */
+	/* The score of a group's waiting task is 4e15 higher. */
 	if (find_task(fixture->redis, key).state != TW_REDIS_LEASED && is_of_group(key))
 		score += INT64_C(4000000000000000);
 	freeReplyObject(redis_server_ask(
@@ -562,7 +566,7 @@ static void score_set(struct fixture *fixture, const char *key, int64_t score)
 enum kind { ONCE, BY_PERIOD, BY_CALENDAR, KINDS };
 enum condition { SCHEDULED, DUE, OVERDUE, LEASED, WAITING, TRIED_AND_DUE, MOVED, CONDITIONS };
 
-/* Adds a task of that kind and brings it into that condition; none of its shard is due before. */
+/* Adds a task of that kind in that condition. No other task of its shard is due before. */
 static void add_in_condition(struct fixture *fixture, enum kind kind, enum condition condition)
 {
 	char key[16];
@@ -613,7 +617,7 @@ static void add_in_all_conditions(struct fixture *fixture)
 		}
 }
 
-/* A lease does not come with the task: it waits for the end of it. */
+/* A restored task has no lease: it waits for the end of the lease. */
 static void leases_forget(json_t *lines)
 {
 	size_t leased = 0;
@@ -644,7 +648,7 @@ static void tasks_in_every_condition_come_back_as_they_were(void **state)
 	assert_int_equal(TWR("list", "--json"), 0);
 	said_write("w");
 	for (int again = 0; again < 2; again++) {
-		/* Into another namespace, and into its own. */
+		/* The tasks are restored into another namespace, and into their own. */
 		environment.name_space = again ? fixture->name_space : "second-copy";
 		assert_int_equal(TWR("add", "--file", path), 0);
 		assert_true(said("21 added, 0 refused"));
@@ -659,7 +663,7 @@ static void tasks_in_every_condition_come_back_as_they_were(void **state)
 	assert_int_equal(stats.added, 2 * KINDS * CONDITIONS);
 }
 
-/* The rhythm goes on from the occurrence, not from the retry or the lease. */
+/* The period continues from the occurrence, and not from the retry or the lease. */
 static void restored_rhythm_goes_on(void **state)
 {
 	struct fixture *fixture = *state;
@@ -721,7 +725,7 @@ static void progress_is_shown_at_a_terminal_alone(void **state)
 	assert_false(said("line 3") || said("\033"));
 }
 
-/* How often it has told how far it is. */
+/* Returns how often it has printed its progress. */
 static int progress_count(void)
 {
 	int count = 0;
@@ -732,7 +736,7 @@ static int progress_count(void)
 	return count;
 }
 
-/* The lines come as they are asked for, in batches, until progress has been told a few times. */
+/* The lines come in batches, as they are asked for, until the progress was printed a few times. */
 static void progress_is_told_ten_times_a_second_at_most(void **state)
 {
 	enum { TOLD = 4, BATCH = 256, BATCHES_MAX = 20000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is kept of a task comes back as it was given; what can't be accepted is refused when it is
- * added. */
+/* A task's record is read back as it was written, and a task that can't be accepted is refused when
+ * it is added. */
 #include "support/test.h"
 
 #include <stdbool.h>
@@ -147,7 +147,7 @@ static void record_with_more_headers_than_a_task_may_have_is_refused(void **stat
 	}
 }
 
-/* What follows in memory would fit. */
+/* The bytes behind it in memory would fit. */
 static void record_that_says_that_it_is_longer_is_refused(void **state)
 {
 	static const char data[] = "8 19\n{\"url\":\"http://h\"} ";
@@ -265,7 +265,7 @@ static void what_is_over_a_limit_is_refused(void **state)
 	assert_int_equal(task_check(&task, &error), TW_REDIS_BAD_DATA);
 	task.header_count = TW_REDIS_HEADER_COUNT_MAX;
 	assert_int_equal(task_check(&task, &error), TW_OK);
-	/* Two of them together. */
+	/* Two of these exceed the limit together. */
 	memset(long_header + 2, 'b', sizeof(long_header) - 3);
 	headers[0] = long_header;
 	task.header_count = 2;
@@ -303,7 +303,7 @@ static void text_that_is_not_utf8_is_refused(void **state)
 	buffer_free(&buffer);
 }
 
-/* As much of an entry as is ours is told; what is not is told as once. */
+/* Another program's entry is read as far as it is valid; otherwise the task runs once. */
 static void entries_of_others_are_told_apart(void **state)
 {
 	static char too_long[64 + TW_REDIS_CRON_MAX] = "one 1 cron - UTC ";
@@ -338,7 +338,7 @@ static void entries_of_others_are_told_apart(void **state)
 	assert_int_equal(due_ms, 7);
 }
 
-/* An entry is replaced if an update of the time zone files has changed what it says. */
+/* An entry is replaced if an update of the time zone files has changed its time. */
 static void entries_are_compared_with_the_calendar(void **state)
 {
 	/* The hours of the calendar are 3,600,000 ms apart, and now is 5,000,000 ms. */

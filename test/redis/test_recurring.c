@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recurring tasks: what ends an occurrence sets the next one, whatever it is; times don't drift;
- * missed ones are as wanted; none is lost or comes twice.
+ * These tests are about recurring tasks. Whatever ends an occurrence sets the next one; times don't
+ * drift; missed times are run as asked for; none is lost or runs twice.
  */
 #include "support/fixture.h"
 
@@ -20,7 +20,7 @@ static struct tw_redis_task recurring(const char *key, int64_t at_ms, enum tw_re
 				      .missed = missed};
 }
 
-/* Adds one with that period, from now on; returns when it is due first. */
+/* Adds a task with that period. Returns its first due time. */
 static int64_t add_recurring(struct fixture *fixture, const char *key, enum tw_redis_missed missed)
 {
 	struct tw_redis_task task = recurring(key, 0, missed);
@@ -53,7 +53,7 @@ static void occurrences_follow_each_other_without_a_drift(void **state)
 		assert_true(job->token > token);
 		token = job->token;
 		assert_int_equal(ack(fixture, batch), TW_OK);
-		/* Said twice, it ends nothing else. */
+		/* A second acknowledgement ends nothing. */
 		assert_int_equal(ack(fixture, batch), TW_REDIS_STALE);
 		tw_redis_batch_free(batch);
 		assert_int_equal(stats_of(fixture->redis).tasks, 1);
@@ -62,7 +62,7 @@ static void occurrences_follow_each_other_without_a_drift(void **state)
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
-/* When it is due next, after a run that took over ten periods; and the time when that was seen. */
+/* Returns the task after a run that took over ten periods. */
 static struct found after_missed(struct fixture *fixture, enum tw_redis_missed missed,
 				 int64_t *first)
 {
@@ -83,7 +83,7 @@ static void missed_times_are_made_up_for_by_one_run(void **state)
 	int64_t first;
 	struct found found = after_missed(fixture, TW_REDIS_MISSED_ONE, &first);
 
-	/* The last of those that were missed. */
+	/* This is the last missed time. */
 	assert_true(found.due_ms >= first + 10 * PERIOD_MS);
 	assert_true(found.due_ms <= found.now_ms);
 	assert_int_equal((found.due_ms - first) % PERIOD_MS, 0);
@@ -101,7 +101,7 @@ static void missed_times_are_skipped(void **state)
 
 	found = after_missed(fixture, TW_REDIS_MISSED_SKIP, &first);
 	before = found.now_ms;
-	/* It was not due when it was set, which was up to a moment before it was seen. */
+	/* The next time was in the future when it was set, shortly before it was read. */
 	assert_true(found.due_ms > first + 10 * PERIOD_MS);
 	assert_true(found.due_ms > before - 5 * PERIOD_MS);
 	assert_int_equal((found.due_ms - first) % PERIOD_MS, 0);
@@ -116,7 +116,7 @@ static void missed_times_are_all_made_up_for(void **state)
 	assert_int_equal(found.due_ms, first + PERIOD_MS);
 }
 
-/* What a program does at each of its starts. */
+/* A program adds its tasks again at each start. */
 static void same_beginning_in_the_past_means_the_same_times(void **state)
 {
 	struct fixture *fixture = *state;
@@ -140,7 +140,6 @@ static void same_beginning_in_the_past_means_the_same_times(void **state)
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
-/* The occurrence is overdue, then runs, then waits for its next attempt. */
 static void same_period_again_keeps_the_occurrence(void **state)
 {
 	struct fixture *fixture = *state;
@@ -230,7 +229,7 @@ static void cancelled_occurrence_is_followed_by_the_next(void **state)
 	assert_int_equal(stats_of(fixture->redis).recurring, 0);
 }
 
-/* A move is of this occurrence: the times after it stay. */
+/* A move is for this occurrence only. */
 static void moved_occurrence_moves_no_other(void **state)
 {
 	struct fixture *fixture = *state;
@@ -262,7 +261,7 @@ static void ended_while_it_runs_it_is_the_last(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-/* Finds the letter of the occurrence of "a" that was due then; writes its key. */
+/* Finds the letter of the occurrence of "a" that was due then. Writes its key. */
 static struct found occurrence_letter(struct fixture *fixture, int64_t due_ms, char key[KEY_SIZE])
 {
 	snprintf(key, KEY_SIZE, "a#due=%lld", (long long)due_ms);
@@ -286,7 +285,7 @@ static void dead_occurrence_is_followed_by_the_next(void **state)
 	assert_int_equal(found.attempts, 0);
 }
 
-/* Each has its letter, and becomes a task of its own while the recurring one goes on. */
+/* Each letter becomes a task of its own while the recurring task goes on. */
 static void dead_occurrences_can_be_retried(void **state)
 {
 	enum { COUNT = 3 };
@@ -323,7 +322,7 @@ static void dead_occurrences_can_be_retried(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").status, TW_OK);
 }
 
-/* There is no room for a due time in its letter's key. */
+/* The key has no room for a due time in the letter's key. */
 static void letter_of_a_long_key_has_that_key(void **state)
 {
 	struct fixture *fixture = *state;
@@ -346,7 +345,6 @@ static void letter_of_a_long_key_has_that_key(void **state)
 	assert_int_equal(stats_of(fixture->redis).dead, 2);
 }
 
-/* A retry is of the same occurrence. */
 static void failed_occurrence_keeps_its_time(void **state)
 {
 	struct fixture *fixture = *state;
@@ -363,7 +361,7 @@ static void failed_occurrence_keeps_its_time(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + PERIOD_MS);
 }
 
-/* Its worker died, in its last attempt. */
+/* Its worker died in its last attempt. */
 static void buried_occurrence_is_followed_by_the_next(void **state)
 {
 	struct fixture *fixture = *state;
@@ -417,7 +415,7 @@ static void plain_task_takes_the_place_of_a_recurring_one(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-/* In the order in which they are given, also of one key. */
+/* The order is that of the array, also for one key. */
 static void many_are_added_with_others(void **state)
 {
 	struct fixture *fixture = *state;
@@ -482,7 +480,7 @@ static void bad_recurrences_are_refused(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-/* Redis says itself when the next one is due: no worker waits for its next look. */
+/* Redis reports when the next one is due: no worker waits for its next look. */
 static void worker_runs_each_occurrence_once_and_never_early(void **state)
 {
 	enum { RUNS = 10 };
@@ -526,7 +524,8 @@ static int64_t occurrence_of(struct fixture *fixture, const char *key)
 	return at_ms;
 }
 
-/* Has a worker claim the task that long after it was due; returns how many that has skipped. */
+/* Makes a worker claim the task that long after it was due. Returns how many times that has
+ * skipped. */
 static uint64_t claim_too_late(struct fixture *fixture, struct tw_redis_info *info, tw_duration ago)
 {
 	struct tw_redis_worker_stats stats = {0};
@@ -544,7 +543,7 @@ static uint64_t claim_too_late(struct fixture *fixture, struct tw_redis_info *in
 	return stats.skipped;
 }
 
-/* What follows is by `missed`, of the times that are not too old. */
+/* The next time follows `missed` among the times that are not too old. */
 static void occurrences_that_would_begin_too_late_are_skipped(void **state)
 {
 	static const int after[] = {10, 11, 9}; /* periods */
@@ -582,7 +581,6 @@ static enum tw_status restore_as(struct fixture *fixture, enum tw_redis_mode mod
 	return status;
 }
 
-/* A recurring task that runs is replaced by one that does not recur. */
 static void restored_task_replaces_all_of_another_as_its_mode_says(void **state)
 {
 	struct fixture *fixture = *state;
@@ -604,7 +602,7 @@ static void restored_task_replaces_all_of_another_as_its_mode_says(void **state)
 	assert_int_equal(restore_as(fixture, TW_REDIS_ANY, "b"), TW_OK);
 }
 
-/* A letter that names an occurrence is where the task is; any other key is where it was. */
+/* A letter that names an occurrence is in its task's shard; any other letter stays in its key's. */
 static void occurrences_are_in_the_shard_of_their_task(void **state)
 {
 	static const char *const others[] = {"#due=1",   "a#due=", "a#dux=1",

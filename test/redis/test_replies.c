@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replies that no Redis of ours would give: each call ends with a clear error, and none crashes,
- * hangs or calls it a success. First hand-picked ones to every call, then random ones.
+ * No Redis would send these replies. Each call ends with a clear error, and none crashes, hangs or
+ * reports success. Every call gets hand-picked replies first, then random ones.
  */
 #include "support/fixture.h"
 
@@ -21,7 +21,7 @@ enum { REPLY_SIZE = 40000 };
 
 static struct false_server server;
 static struct tw_redis *redis;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for the two below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
 static char reply[REPLY_SIZE];
 static size_t reply_size;
 
@@ -66,7 +66,7 @@ static int close_all(void **state)
 	return 0;
 }
 
-/* The mark says for whom it is a reply; a blank: for nobody. */
+/* The mark says for which calls a reply is valid; a blank means none. */
 static const struct {
 	char mark;
 	const char *text;
@@ -163,7 +163,7 @@ static const struct {
 	{' ', "*4\r\n:1\r\n$1\r\n0\r\n*0\r\n:3\r\n"},
 	{' ', "*4\r\n:1\r\n$1\r\n0\r\n*0\r\n:-1\r\n"},
 	{' ', "*4\r\n:1\r\n$1\r\n0\r\n$-1\r\n:0\r\n"},
-	/* What the protocol does not know, and what does not come to its end. */
+	/* These are unknown to the protocol, or incomplete. */
 	{' ', "?\r\n"},
 	{' ', "*2147483647\r\n"},
 	{' ', "*-7\r\n"},
@@ -198,7 +198,7 @@ static void every_call_tells_a_wrong_reply(void **state)
 	for (size_t i = 0; i < KINDS; i++) {
 		const char *text = kinds[i].text;
 
-		/* One has a NUL in it. */
+		/* One reply has a NUL in it. */
 		set_reply(text, *text == '$' && text[1] == '1' && !text[4] ? 7 : strlen(text));
 		for (size_t k = 0; k < redis_call_count; k++) {
 			struct tw_redis_error error = {0};
@@ -301,14 +301,14 @@ static size_t random_part(struct random *random, char kind, char *text, size_t r
 	return (size_t)snprintf(text, room, "$%zu\r\n%s\r\n", strlen(string), string);
 }
 
-/* Appends one that fits the shape, or nearly; *shape moves behind it. */
+/* Appends a reply that fits the shape, or nearly. Moves *shape behind it. */
 static size_t random_fitting(struct random *random, const char **shape, uint64_t most_rounds,
 			     char *text, size_t room)
 {
 	const char *round = NULL;
 	size_t elements = 0;
 	size_t size = 0;
-	/* Arrays that belong together have as many, most often. */
+	/* Arrays that belong together have the same size in most cases. */
 	uint64_t rounds = random_once_in(random, 8) ? random_below(random, 4) : most_rounds;
 	char parts[4096];
 
@@ -337,7 +337,7 @@ static size_t random_fitting(struct random *random, const char **shape, uint64_t
 	return (size_t)snprintf(text, room, "*%zu\r\n%.*s", elements, (int)size, parts);
 }
 
-/* One for some script; now and then one for none. */
+/* Sets a reply that fits some script, or sometimes none. */
 static void set_random_reply(struct random *random, const struct script *script)
 {
 	char text[REPLY_SIZE];
@@ -370,11 +370,11 @@ static void random_replies_crash_nothing(void **state)
 		set_random_reply(&random, scripts[call]);
 		fine += redis_calls[call].call(redis) == TW_OK;
 	}
-	/* Some were as they should be. */
+	/* Some replies were valid. */
 	assert_in_range(fine, 1, ROUNDS - 1);
 }
 
-/* It is what an error says of a reply that does not fit. */
+/* An error message contains the shape of an unexpected reply. */
 static void shape_of_a_reply_is_written_in_so_much_room(void **state)
 {
 	static const struct {
@@ -387,7 +387,7 @@ static void shape_of_a_reply_is_written_in_so_much_room(void **state)
 		{"*6\r\n:1\r\n$1\r\nx\r\n$-1\r\n+OK\r\n-ERR x\r\n*1\r\n:1\r\n", "[is-+e[i]]"},
 		{"*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", "[iiiiiiii~]"},
 	};
-	/* Of a protocol that is not asked for. */
+	/* RESP3 has types that RESP2 lacks. */
 	const redisReply unknown = {.type = REDIS_REPLY_ERROR + 1};
 	char text[SHAPE_SIZE];
 
@@ -408,7 +408,7 @@ static void shape_of_a_reply_is_written_in_so_much_room(void **state)
 	assert_string_equal(text, "?");
 }
 
-/* Appends an array of nine arrays of nine ..., so deep. */
+/* Appends an array of nine arrays of nine ..., `depth` levels deep. */
 static void append_nines(redisReader *reader, int depth)
 {
 	redisReaderFeed(reader, depth ? "*9\r\n" : ":1\r\n", 4);
@@ -428,7 +428,7 @@ static void shape_of_a_large_reply_is_cut(void **state)
 	char whole[SHAPE_SIZE];
 
 	(void)state;
-	/* The last one begins where there is room for its end alone. */
+	/* The last one begins where there is room for its end only. */
 	shape_write(&all, whole);
 	assert_string_equal(whole, "[[iiiiiiii][iiiiiiii][iiiiiiii][iiiiiiii][iiiiiiii][][]]");
 	for (int depth = 1; depth < 5; depth++) {
@@ -443,7 +443,7 @@ static void shape_of_a_large_reply_is_cut(void **state)
 		memset(text, 'x', sizeof(text));
 		shape_write(read, text);
 		assert_true(strnlen(text, SHAPE_SIZE) < SHAPE_SIZE);
-		/* Each array that it begins it ends. */
+		/* Each array that begins also ends. */
 		for (const char *at = text; *at; at++)
 			open += (*at == '[') - (*at == ']');
 		assert_int_equal(open, 0);
@@ -480,7 +480,7 @@ static void worker_outlives_random_replies(void **state)
 		set_random_reply(&random, scripts[random_below(&random, 6)]);
 		wait_for(5 * TW_MILLISECOND);
 	}
-	/* It goes on: it hears that there are no limits, and claims. */
+	/* The worker continues: it learns that there are no limits, and claims. */
 	assert_int_equal(tw_redis_worker_get_stats(worker, &before), TW_OK);
 	do {
 		assert_in_range(++tries, 1, 100);
@@ -495,7 +495,7 @@ static void worker_outlives_random_replies(void **state)
 	runs_free(&runs);
 }
 
-/* No script of ours says that there will be none for ages. */
+/* No script of ours would say that there will be none for ages. */
 static void worker_asks_for_permits_again_whatever_it_is_told(void **state)
 {
 	static const char ages[] = "*2\r\n:0\r\n:9223372036854775807\r\n";
@@ -510,7 +510,7 @@ static void worker_asks_for_permits_again_whatever_it_is_told(void **state)
 	worker = worker_start(&redis_options, &options);
 	before = wall_clock();
 	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.round_trips >= 8);
-	/* The review of four shards comes first, then a trip each third of a lease. */
+	/* The review of four shards comes first, then one round trip each third of a lease. */
 	assert_true(wall_clock() - before >= 90 * TW_MILLISECOND);
 	assert_int_equal(stats.claims, 0);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);

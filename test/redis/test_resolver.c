@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * These tests are of callbacks to hosts whose names are looked up slowly, change, or are not ASCII.
- * libcurl looks names up through the getaddrinfo below. It finds the test's hosts on loopback, and
- * hosts "slow-N.invalid" not until the test opens the lookups.
+ * These tests are about callbacks to hosts whose names are looked up slowly, change, or are not
+ * ASCII. libcurl looks names up through the getaddrinfo below. It finds the test's hosts on
+ * loopback, and hosts "slow-N.invalid" only after the test opens the lookups.
  */
 #include "support/fixture.h"
 
@@ -41,7 +41,7 @@ static bool has_moved(const char *host)
 	return moved;
 }
 
-/* libcurl calls this one in place of libc's. */
+/* This replaces libc's for libcurl. */
 __attribute__((visibility("default"))) int getaddrinfo(const char *restrict host,
 						       const char *restrict service,
 						       const struct addrinfo *restrict hints,
@@ -90,7 +90,7 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
-/* Makes callbacks to hosts with slow names, all of whose lookups have begun. */
+/* Adds callbacks to hosts with slow names, and waits until all their lookups have begun. */
 static void add_slow(struct tw_redis *redis, int first, int count)
 {
 	size_t begun = lookups_begun();
@@ -108,7 +108,7 @@ static void add_slow(struct tw_redis *redis, int first, int count)
 
 static void slow_lookups_of_hosts_hold_up_nobody(void **state)
 {
-	/* Newer versions of libcurl have 20 threads for lookups if not told otherwise. */
+	/* Newer versions of libcurl have 20 threads for lookups by default. */
 	enum { SLOW = 25 };
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.http_connect_timeout = TW_SECOND};
@@ -121,13 +121,13 @@ static void slow_lookups_of_hosts_hold_up_nobody(void **state)
 	options.handler = NULL;
 	worker = worker_start(&fixture->options, &options);
 	add_slow(fixture->redis, 0, SLOW);
-	/* Their time ends while the names are still looked up. */
+	/* The callbacks time out while their names are still looked up. */
 	WAIT_UNTIL(ends_count(&runs) == SLOW);
 	assert_int_equal(end_of(&runs, "slow-0", 0).end, TW_REDIS_END_DEAD);
 	add_callback(fixture->redis, "quick", url, 1);
 	WAIT_UNTIL(ends_count(&runs) == SLOW + 1);
 	assert_int_equal(end_of(&runs, "quick", 0).end, TW_REDIS_END_DONE);
-	/* So does the worker. */
+	/* The worker stops without waiting for lookups, too. */
 	add_slow(fixture->redis, SLOW, 1);
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
@@ -139,7 +139,7 @@ static void slow_lookups_of_hosts_hold_up_nobody(void **state)
 	pthread_cond_broadcast(&lookups.changed);
 	pthread_mutex_unlock(&lookups.lock);
 	WAIT_UNTIL(lookups_have_ended());
-	/* Their threads free what they have after that. */
+	/* The threads then free their memory. */
 	wait_for(100 * TW_MILLISECOND);
 }
 
@@ -174,7 +174,6 @@ static void add_host(struct fixture *fixture, const char *key, const char *host)
 	add_callback(fixture->redis, key, url, 2);
 }
 
-/* The test's locale is "C". */
 static void host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form(void **state)
 {
 	static const char *const denied[] = {"xn--bcher-kva.invalid", "evil.invalid"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a call makes of a server's errors: which it asks again after, how long, and which end it.
- * The server is a false one that answers every script with the error that the test wants, so often.
+ * A server's errors lead a call to retry, to wait, or to end. The server is a false one that
+ * answers every script with the test's error, a given number of times.
  */
 #include "support/fixture.h"
 
@@ -20,12 +20,12 @@ static struct false_server server;
 static struct tw_redis *redis;
 
 static struct {
-	pthread_mutex_t lock;   /* for all below */
-	char error[ERROR_SIZE]; /* what scripts are answered, with the - before it */
-	int errors;             /* so often; then 0 */
+	pthread_mutex_t lock;   /* guards the fields below */
+	char error[ERROR_SIZE]; /* the reply to scripts, with its "-" */
+	int errors;             /* how often it is still sent; then 0 */
 	size_t asked;           /* scripts so far */
-	unsigned keys;          /* the last one's */
-	bool flagged;           /* one of them had a first line that is for the server */
+	unsigned keys;          /* the keys of the last script */
+	bool flagged;           /* a script had a first line for the server */
 } scripts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static size_t answer_script(void *context, const redisReply *request, char *reply, size_t room)
@@ -43,7 +43,7 @@ static size_t answer_script(void *context, const redisReply *request, char *repl
 	return size;
 }
 
-/* With 4 shards, and this patience. */
+/* Opens a client with 4 shards and this patience. */
 static struct tw_redis *open_with(tw_duration patience)
 {
 	return client_open(
@@ -86,7 +86,7 @@ static size_t asked(void)
 static const char *const passing[] = {
 	"LOADING Redis is loading the dataset in memory",
 	"READONLY You can't write against a read only replica.",
-	/* In Redis 6. */
+	/* Redis 6 has this form. */
 	("ERR Error running script (call to f_00): @user_script:40: @user_script: 40: -READONLY "
 	 "You can't write against a read only replica."),
 	"TRYAGAIN Multiple keys request during rehashing of slot",
@@ -127,7 +127,7 @@ static void server_that_does_not_get_ready_is_given_up_after_the_patience(void *
 	tw_redis_close(other);
 }
 
-/* The pauses stay short of it, and add up to it. */
+/* The pauses are shorter than the patience, and add up to it. */
 static void long_patience_ends_too(void **state)
 {
 	struct tw_redis *other = open_with(TW_SECOND);
@@ -156,14 +156,14 @@ static void redirect_is_followed_and_a_circle_of_them_ends(void **state)
 		assert_int_equal(cancel_task(other, "a"), TW_REDIS_UNREACHABLE);
 		assert_in_range(asked(), 3, 17);
 	}
-	/* To nowhere. */
+	/* The redirect leads to a closed port. */
 	snprintf(error, sizeof(error), "MOVED 7 127.0.0.1:%d", port_free());
 	fail_with(error, 1);
 	assert_int_equal(cancel_task(other, "a"), TW_REDIS_UNREACHABLE);
 	tw_redis_close(other);
 }
 
-/* Two nodes leave a slot to each other, for a while. */
+/* Two nodes redirect to each other for a while. */
 static void circle_of_redirects_is_followed_as_long_as_the_patience_lasts(void **state)
 {
 	char error[64];
@@ -245,7 +245,8 @@ static void redirect_at_opening_is_followed_and_a_circle_of_them_ends(void **sta
 	assert_int_equal(tw_redis_open(&other, &options, NULL), TW_REDIS_REFUSED);
 }
 
-/* Redis 7 takes a script's first line, and refuses a command about keys that it has not all. */
+/* Redis 7 takes a script's first line, and refuses a command about keys that the script does not
+ * name. */
 static void script_is_sent_as_the_version_of_the_server_takes_it(void **state)
 {
 	static const struct {
@@ -266,7 +267,7 @@ static void script_is_sent_as_the_version_of_the_server_takes_it(void **state)
 		assert_ok(other, cancel_task(other, "a"));
 		assert_int_equal(scripts.keys, cases[i].keys);
 		tw_redis_close(other);
-		/* One that may run while the memory is full. */
+		/* This script may run while the memory is full. */
 		other = open_with(TW_SECOND);
 		assert_ok(other, tw_redis_pause(other));
 		assert_int_equal(scripts.flagged, cases[i].flagged);
@@ -283,12 +284,12 @@ static void error_that_will_not_pass_ends_the_call(void **state)
 	} cases[] = {
 		{"ERR something else", TW_REDIS_FAILED, 1},
 		{"OOM command not allowed when used memory > 'maxmemory'.", TW_REDIS_FAILED, 1},
-		/* In Redis 6. */
+		/* Redis 6 has this form. */
 		{"ERR Error running script (call to f_00): @user_script:40: wrong", TW_REDIS_FAILED,
 		 1},
 		{"NOPERM this user has no permissions", TW_REDIS_REFUSED, 1},
 		{"NOAUTH Authentication required.", TW_REDIS_REFUSED, 1},
-		/* Its text was sent, and still the server doesn't know it. */
+		/* The text was sent, and the server still does not know the script. */
 		{"NOSCRIPT No matching script.", TW_REDIS_FAILED, 2},
 	};
 

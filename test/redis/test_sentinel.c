@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A master, its replica and three Sentinels: a client that asks them finds the master, also the
- * next one.
+ * A client asks three Sentinels for a master with one replica. It finds the master, and the next
+ * one after a fail-over.
  */
 #include "support/fixture.h"
 
@@ -71,7 +71,7 @@ static void sentinels_that_are_of_no_use_are_told_apart(void **state)
 	assert_refused(at, TW_REDIS_UNFIT, "other");
 	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/main", port_free());
 	assert_refused(at, TW_REDIS_UNREACHABLE, strerror(ECONNREFUSED));
-	/* A Sentinel is no Redis, nor the other way round. */
+	/* A Sentinel is no Redis server, and a Redis server is no Sentinel. */
 	snprintf(at, sizeof(at), "redis://127.0.0.1:%d", sentinels.all[0].port);
 	assert_refused(at, TW_REDIS_UNFIT, "Sentinel");
 	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/main", servers[0].port);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* URLs and options are taken apart as they should, and errors never repeat a password. Names. */
+/* These tests check how URLs and options are parsed, that errors never repeat a password, and
+ * names. */
 #include "support/test.h"
 
 #include <stdbool.h>
@@ -166,7 +167,7 @@ static void a_url_of_a_unix_socket_has_a_path(void **state)
 	settings_free(&settings);
 }
 
-/* A path of so many bytes, with its slash. */
+/* Writes a URL whose path has `size` bytes, with its slash. */
 static void unix_url(char *url, size_t size)
 {
 	strcpy(url, "redis+unix:///");
@@ -189,7 +190,7 @@ static void longest_path_of_a_unix_socket_is_taken_whole(void **state)
 	unix_url(url, longest + 1);
 	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
 	assert_non_null(strstr(error.text, "at most 107 bytes"));
-	/* Longer than a host may be. */
+	/* This is longer than a host may be. */
 	unix_url(url, 300);
 	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
 }
@@ -342,7 +343,7 @@ static void every_status_has_its_name_and_a_text(void **state)
 	assert_string_equal(tw_redis_status_text(TW_OK), "unknown status");
 }
 
-/* The check value of this CRC; and the cluster's own example. */
+/* These are the check value of this CRC, and the cluster specification's example. */
 static void slots_are_those_of_the_cluster(void **state)
 {
 	struct space space;

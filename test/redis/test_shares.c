@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Room is shared by weights, whatever each has wanted and found before. */
+/* Room is shared by weights, whatever each user has wanted and found before. */
 #include "support/test.h"
 
 #include "redis/worker/shares.h"
@@ -28,7 +28,7 @@ static void take(struct table *table, size_t index, size_t count)
 	table->taken[index] += count;
 }
 
-/* Gives room to those that want so much each, and they take all of it. */
+/* Shares room among users that want `most` each, and take all they get. */
 static void round_of(struct table *table, size_t room, const size_t *most)
 {
 	for (size_t i = 0; i < table->shares.count; i++)
@@ -57,7 +57,7 @@ static void large_room_is_divided_at_once(void **state)
 	(void)state;
 	table_init(&table, (unsigned[]){5, 2, 1}, 3);
 	round_of(&table, 8000, (size_t[]){SIZE_MAX, SIZE_MAX, SIZE_MAX});
-	/* Parts of it are given, of a 256th each. */
+	/* Room is given in steps of a 256th. */
 	assert_in_range(table.taken[0], 5000 - 64, 5000 + 64);
 	assert_in_range(table.taken[1], 2000 - 64, 2000 + 64);
 	assert_in_range(table.taken[2], 1000 - 64, 1000 + 64);
@@ -89,7 +89,7 @@ static void nothing_is_saved_up_while_nothing_is_wanted(void **state)
 	assert_int_equal(table.taken[1], 50);
 }
 
-/* A worker does not know how much it will find. */
+/* A worker does not know how many tasks it will find. */
 static void what_was_given_and_not_taken_is_made_up_for(void **state)
 {
 	struct table table;
@@ -140,8 +140,7 @@ static void room_is_given_as_far_as_it_is_wanted(void **state)
 	}
 }
 
-/* Those that want all there is, whatever they find of it, and whatever others do that come and
- * go. */
+/* These users want all room, whatever they find, while others come and go. */
 static void those_that_always_want_have_the_same_by_weight(void **state)
 {
 	enum { STEADY = 4, WEIGHT = 10, ROOM = 20 };
@@ -161,7 +160,7 @@ static void those_that_always_want_have_the_same_by_weight(void **state)
 		for (size_t i = 0; i < MOST_SHARES; i++)
 			take(&table, i, random_below(&random, table.each[i].given + 1));
 	}
-	/* One may be ahead by what it found in the room of one round, and another did not. */
+	/* One may be ahead by what it found in one round while another found nothing. */
 	for (size_t i = 0; i < STEADY; i++)
 		for (size_t k = 0; k < STEADY; k++)
 			assert_true((double)table.taken[i] / weights[i] <=

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One worker for several namespaces: what they share, and what each has for itself. */
+/* One worker serves several namespaces. These tests check what they share, and what each has for
+ * itself. */
 #include "support/fixture.h"
 
 #include <pthread.h>
@@ -10,8 +11,8 @@
 
 enum { NAMESPACES = 3, SHARDS = 4, NAME_SIZE = 48 };
 
-/* The fixture's namespace, and more; tasks have the keys "0:task-7" and so on, with the number of
- * theirs. */
+/* These are the fixture's namespace and more. Tasks have the keys "0:task-7" and so on, with their
+ * namespace's number. */
 static struct tw_redis *clients[NAMESPACES];
 static char names[NAMESPACES][NAME_SIZE];
 static struct runs runs;
@@ -38,7 +39,7 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
-/* A worker of the first `count` namespaces. */
+/* Starts a worker of the first `count` namespaces. */
 static struct tw_redis_worker *start_with(struct fixture *fixture, size_t count,
 					  const unsigned *weights,
 					  struct tw_redis_worker_options options)
@@ -78,7 +79,7 @@ static void add_many_to(int number, int count)
 	}
 }
 
-/* Of the first so many runs, those of the namespace. */
+/* Returns how many of the first `first` runs belong to the namespace. */
 static size_t runs_of(int number, size_t first)
 {
 	size_t count = 0;
@@ -100,7 +101,7 @@ static struct tw_redis_worker_stats stats_of_source(struct tw_redis_worker *work
 
 struct seen {
 	pthread_mutex_t lock;
-	size_t right; /* runs whose job names the namespace that its key does */
+	size_t right; /* runs whose job has the right namespace */
 	size_t count;
 };
 
@@ -207,7 +208,7 @@ static void leases_of_each_namespace_are_extended(void **state)
 
 /* ---- Sharing ---- */
 
-/* The worker has room for a dozen, and there are hundreds in each. */
+/* The worker has room for a dozen tasks, and each namespace has hundreds. */
 static void busy_namespaces_have_their_part_by_weight(void **state)
 {
 	enum { EACH = 300, LOOKED_AT = 200 };
@@ -220,7 +221,7 @@ static void busy_namespaces_have_their_part_by_weight(void **state)
 			    (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
 	WAIT_UNTIL(ends_count(&runs) == 2 * EACH);
 	worker_stop(worker);
-	/* Three quarters, but for what is claimed at a time. */
+	/* The share is three quarters, except for what is claimed at a time. */
 	assert_in_range(runs_of(0, LOOKED_AT), 150 - 15, 150 + 15);
 	assert_int_equal(runs_of(0, 2 * EACH), EACH);
 }
@@ -274,7 +275,7 @@ static void limits_of_one_namespace_hold_for_it_alone(void **state)
 	assert_int_equal(stats_of_source(worker, 1).held, 7);
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count(&runs) == 12);
-	/* Lifting them is heard of, in that namespace too. */
+	/* The worker hears of the removed limits in that namespace, too. */
 	assert_ok(clients[0], tw_redis_set_limits(clients[0], &(struct tw_redis_limits){0}));
 	pthread_mutex_lock(&runs.lock);
 	runs.gate_is_shut = true;
@@ -294,7 +295,7 @@ static void dead_letters_are_counted_in_each_namespace(void **state)
 			    (struct tw_redis_worker_options){.dead_max_count = SHARDS});
 	add_many_to(0, 40);
 	add_many_to(1, 40);
-	/* One a shard stays. */
+	/* One task a shard stays. */
 	for (int i = 0; i < 2; i++)
 		WAIT_UNTIL(stats_of_source(worker, i).swept == 40 - SHARDS);
 	worker_stop(worker);
@@ -323,7 +324,7 @@ static void namespaces_need_no_connections_of_their_own(void **state)
 		add_to(i, "a", 0);
 		WAIT_UNTIL(stats_of_source(worker, i).done == 1);
 	}
-	/* That of the fixture, that of the worker, and that for hints. */
+	/* These are the fixture's, the worker's, and the one for hints. */
 	WAIT_UNTIL(count_clients(*state) == 3);
 	worker_stop(worker);
 }
@@ -384,7 +385,7 @@ static void stop_gives_back_to_each_namespace_what_was_not_begun(void **state)
 
 /* ---- Options ---- */
 
-/* Without a fixture: with no options for Redis. */
+/* Starts a worker without a fixture, so without options for Redis. */
 static enum tw_status try_start(struct fixture *fixture, const struct tw_redis_source *sources,
 				size_t count, struct tw_redis_error *error)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* twr worker with several namespaces: how they are named, and what its pages tell of each. */
+/* These tests are about twr worker with several namespaces: how they are given, and what its pages
+ * show of each. */
 #include "support/fixture.h"
 
 #include <signal.h>
@@ -44,7 +45,7 @@ static int open_all(void **state)
 	return result;
 }
 
-/* What still runs is told to end: a sanitizer has something to say then, too. */
+/* Workers that still run are stopped, so that a sanitizer can report, too. */
 static int close_all(void **state)
 {
 	if (worker.pid) {
@@ -59,7 +60,7 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
-/* So many callbacks that are answered with the status. */
+/* Adds `count` callbacks that are answered with the status. */
 static void add_calls(struct tw_redis *redis, int status, int count)
 {
 	char url[128];
@@ -72,8 +73,8 @@ static void add_calls(struct tw_redis *redis, int status, int count)
 	}
 }
 
-/* In the fixture's namespace 5 that will be done and 2 dead letters, in the other 3 and 1, and one
- * that waits. */
+/* Adds 5 tasks that will be done and 2 that will be dead letters in the fixture's namespace; in the
+ * other 3 and 1, and one that waits. */
 static void add_some(struct fixture *fixture)
 {
 	add_calls(fixture->redis, 200, 5);
@@ -83,7 +84,7 @@ static void add_some(struct fixture *fixture)
 	add_task(second, "later", TW_HOUR);
 }
 
-/* "twr_done_total{namespace="NAME"}", or with another label behind it. */
+/* Returns "twr_done_total{namespace="NAME"}", or with another label after it. */
 static const char *metric(const char *name, const char *name_space, const char *label)
 {
 	static char text[256];
@@ -93,7 +94,7 @@ static const char *metric(const char *name, const char *name_space, const char *
 	return text;
 }
 
-/* Each namespace's metrics against what twr stats says of it. */
+/* Compares each namespace's metrics with the output of twr stats. */
 static void assert_adds_up(const struct page_reply *reply, const char *name_space)
 {
 	struct program program;
@@ -146,7 +147,7 @@ static void metrics_of_each_namespace_add_up_with_its_tasks(void **state)
 	assert_true(page_metric(&reply, metric("twr_lateness_seconds_count", name, "")) == 7);
 	assert_true(page_metric(&reply, metric("twr_duration_seconds_bucket", second_name,
 					       "le=\"+Inf\"")) == 4);
-	/* What is the worker's has no namespace, and each metric is described once. */
+	/* The worker's own metrics have no namespace, and each metric is described once. */
 	assert_true(page_metric(&reply, "twr_redis_round_trips_total") > 0);
 	assert_true(page_metric(&reply, "twr_redis_up") == 1);
 	heads = strstr(reply.body, "# TYPE twr_done_total ");
@@ -173,7 +174,7 @@ static void promtool_finds_nothing_wrong(void **state)
 	free(reply.text);
 }
 
-/* Whether there are three dead letters, and the second namespace is paused. */
+/* Returns whether there are three dead letters, and the second namespace is paused. */
 static bool tells_of_pause(const json_t *status)
 {
 	const json_t *space = json_array_get(json_object_get(status, "namespaces"), 1);
@@ -182,7 +183,7 @@ static bool tells_of_pause(const json_t *status)
 	       json_is_true(json_object_get(space, "paused"));
 }
 
-/* /status.json; the caller's. */
+/* Returns /status.json. The caller frees it. */
 static json_t *read_status(int port)
 {
 	struct page_reply reply = pages_get(port, "/status.json");
@@ -193,7 +194,7 @@ static json_t *read_status(int port)
 	return status;
 }
 
-/* The same, once it tells of that. */
+/* Returns /status.json once it shows the pause. */
 static json_t *await_pause(int port)
 {
 	for (int i = 0; i < 3000; i++) {
@@ -208,7 +209,7 @@ static json_t *await_pause(int port)
 	return NULL;
 }
 
-/* How many of the dead letters name the namespace. */
+/* Returns how many dead letters name the namespace. */
 static size_t letters_of(const json_t *status, const char *name_space)
 {
 	const json_t *letters = json_object_get(status, "letters");
@@ -243,7 +244,7 @@ static void page_tells_of_each_namespace(void **state)
 	assert_string_equal(json_string_value(json_object_get(space, "name")), second_name);
 	assert_int_equal(
 		json_integer_value(json_object_get(json_object_get(space, "tasks"), "dead")), 1);
-	/* Those of all. */
+	/* This is the total of all namespaces. */
 	assert_int_equal(
 		json_integer_value(json_object_get(json_object_get(status, "tasks"), "scheduled")),
 		2);
@@ -263,7 +264,8 @@ static void add_worker(struct fixture *fixture, const char *id, const char *name
 	redis_server_number(&fixture->server, "HSET {tw/%s}workers %s %s", second_name, id, text);
 }
 
-/* How many of the workers have that in their name; all members that the page shows are there. */
+/* Returns how many workers have the text in their names. Checks that all members of the page
+ * exist. */
 static size_t workers_called(const json_t *workers, const char *text)
 {
 	size_t count = 0;
@@ -278,7 +280,7 @@ static size_t workers_called(const json_t *workers, const char *text)
 	return count;
 }
 
-/* This one, which serves both namespaces, and one of the second, whose name others chose. */
+/* One worker serves both namespaces, and the other serves the second under a name of its own. */
 static void page_tells_of_all_workers(void **state)
 {
 	static const char hostile[] = "<b>x</b>\"\x1b[2J";
@@ -326,7 +328,7 @@ static void first_hundred_workers_are_shown(void **state)
 	assert_int_equal(count, SHOWN);
 }
 
-/* How long ago, in seconds, the oldest of all due tasks was; at least that. */
+/* Waits until the oldest due task has been due for at least that many seconds. */
 static void await_oldest_due(int port, double seconds)
 {
 	double oldest = 0;
@@ -378,7 +380,7 @@ static void single_namespace_may_have_a_weight(void **state)
 	add_some(fixture);
 	snprintf(option, sizeof(option), "--namespace=%s=7", fixture->name_space);
 	port = pages_start(&worker, &environment, ARGUMENTS(option));
-	/* One alone needs no label. */
+	/* A single namespace needs no label. */
 	free(pages_await_metric(port, "twr_done_total", 5).text);
 	assert_int_equal(stats_of(second).due, 4);
 }
@@ -403,7 +405,7 @@ static void lists_that_are_none_are_refused(void **state)
 	assert_int_equal(
 		program_run(&program, &environment, ARGUMENTS("worker", "--namespace", many)), 2);
 	program_end(&program);
-	/* Others have one alone. */
+	/* Other commands take one namespace. */
 	assert_int_equal(program_run(&program, &environment, ARGUMENTS("stats", "--namespace=a,b")),
 			 2);
 	program_end(&program);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Four workers, each a process, that are killed and started again at random while they run 50,000
- * tasks. Then every task has run, each was acknowledged once, and nothing is left. What the
- * processes saw lies in memory that they share with the test and that outlives them.
+ * Four worker processes are killed and restarted at random while they run 50,000 tasks. Then every
+ * task has run, each was acknowledged once, and nothing is left. The processes record their
+ * observations in memory that they share with the test and that outlives them.
  */
 #include "support/fixture.h"
 
@@ -23,30 +23,31 @@
 
 enum {
 	COUNT = TEST_SHARE_OF(50000),
-	WORKERS = 4, /* at a time */
+	WORKERS = 4, /* at the same time */
 	KILLS = 60,
-	LIVES = WORKERS + KILLS, /* worker processes in all */
+	LIVES = WORKERS + KILLS, /* all worker processes */
 	HANDLERS = 2,
-	RUN_US = 200, /* a run takes that long, at least */
-	/* What a worker holds: as many as run at once, and as many as it can begin within 20 ms. */
+	RUN_US = 200, /* the minimum length of a run */
+	/* A worker holds the tasks that run, and those that it can begin within 20 ms. */
 	HELD = HANDLERS + HANDLERS * 20000 / RUN_US,
 };
 
 static const tw_duration lease = TW_SECOND;
 
-/* Written by all workers. */
+/* All workers write this. */
 struct seen {
 	_Atomic unsigned runs;
-	_Atomic unsigned dones;      /* acknowledgements that were accepted and told */
-	_Atomic uint64_t done_token; /* of the run that was acknowledged */
-	_Atomic uint64_t newest;     /* run, by its token: run_id(), of those that began */
-	_Atomic unsigned older;      /* runs that began after one with no lower token */
+	_Atomic unsigned dones;      /* acknowledgements that were accepted and reported */
+	_Atomic uint64_t done_token; /* the token of the acknowledged run */
+	_Atomic uint64_t newest;     /* the newest begun run, as run_id() */
+	_Atomic unsigned older;      /* runs that began after one with the same or a higher token */
 };
 
 static struct seen *seen;
-static unsigned life; /* in a worker: which of the LIVES it is */
+static unsigned life; /* in a worker: its index among LIVES */
 
-/* A run and the worker's life in which it began; runs of one task compare as their tokens do. */
+/* Returns a run's token with the worker's life in which it began. The results of one task compare
+ * as their tokens do. */
 static uint64_t run_id(uint64_t token)
 {
 	return token * LIVES + life;
@@ -57,7 +58,7 @@ static struct seen *seen_of(const struct tw_redis_job *job)
 	return &seen[strtoul((const char *)job->key + 5, NULL, 10)];
 }
 
-/* What Redis takes for the time, on the same machine: milliseconds. */
+/* Returns Redis's time in milliseconds, which is the machine's. */
 static int64_t time_of_day_ms(void)
 {
 	struct timespec now;
@@ -67,15 +68,16 @@ static int64_t time_of_day_ms(void)
 }
 
 /*
- * Whether the run's lease, which began when it was due or later, has not come to its end: then no
- * other run can have begun. A worker that had no processor for so long may find itself overtaken.
+ * Returns whether the run's lease, which began at the due time or later, still lasts: then no other
+ * run can have begun. A worker that had no processor for longer may be overtaken.
  */
 static bool lease_lasts(const struct tw_redis_job *job)
 {
 	return time_of_day_ms() < job->due_ms + lease / TW_MILLISECOND;
 }
 
-/* All atomics here: relaxed, they are counts, read when the processes have ended or by waiting. */
+/* All atomics here are relaxed: counts that are read after the processes have ended, or by
+ * polling. */
 static enum tw_redis_outcome run(void *context, const struct tw_redis_job *job,
 				 struct tw_redis_verdict *verdict)
 {
@@ -91,7 +93,7 @@ static enum tw_redis_outcome run(void *context, const struct tw_redis_job *job,
 		continue;
 	if (newest / LIVES == job->token || (newest / LIVES > job->token && lease_lasts(job)))
 		atomic_fetch_add_explicit(&task->older, 1, memory_order_relaxed);
-	/* So that workers are killed in the middle of tasks, too. */
+	/* Workers are also killed in the middle of tasks. */
 	wait_for(RUN_US * TW_MICROSECOND);
 	return TW_REDIS_DONE;
 }
@@ -103,12 +105,12 @@ static void count_done(void *context, const struct tw_redis_report *report)
 	(void)context;
 	if (report->end != TW_REDIS_END_DONE)
 		return;
-	/* relaxed, twice: a count, and a number that is read when the count is there. */
+	/* relaxed, both: a count, and a number that is read when the count is there */
 	atomic_store_explicit(&task->done_token, report->job->token, memory_order_relaxed);
 	atomic_fetch_add_explicit(&task->dones, 1, memory_order_relaxed);
 }
 
-/* In the child: works until it is killed. */
+/* Works in the child until it is killed. */
 static void work(const struct tw_redis_options *redis)
 {
 	const struct tw_redis_worker_options options = {
@@ -173,12 +175,12 @@ static void add_all(struct tw_redis *redis)
 	}
 }
 
-/* The tasks that no worker told of, by the life in which they last ran. */
+/* Counts the tasks that no worker reported, by the life in which they last ran. */
 static void count_untold(unsigned untold[LIVES])
 {
 	memset(untold, 0, LIVES * sizeof(*untold));
 	for (int i = 0; i < COUNT; i++)
-		/* relaxed: see run(). */
+		/* relaxed: see run() */
 		if (!atomic_load_explicit(&seen[i].dones, memory_order_relaxed))
 			untold[atomic_load_explicit(&seen[i].newest, memory_order_relaxed) %
 			       LIVES]++;
@@ -206,7 +208,7 @@ static void audit(void)
 	unsigned untold[LIVES];
 
 	for (int i = 0; i < COUNT; i++) {
-		/* relaxed: the workers have ended. */
+		/* relaxed: the workers have ended */
 		unsigned runs = atomic_load_explicit(&seen[i].runs, memory_order_relaxed);
 		unsigned dones = atomic_load_explicit(&seen[i].dones, memory_order_relaxed);
 		uint64_t token = atomic_load_explicit(&seen[i].done_token, memory_order_relaxed);
@@ -225,12 +227,12 @@ static void audit(void)
 	       again, all);
 	assert_int_equal(never, 0);
 	assert_int_equal(twice, 0);
-	/* A worker that is killed between Redis's answer and the report leaves what it held. */
+	/* A worker that is killed between Redis's reply and the report leaves only what it held. */
 	for (int i = 0; i < LIVES; i++)
 		assert_in_range(untold[i], 0, HELD);
-	/* A run that a killed worker had begun may be overtaken only by one with a higher token. */
+	/* Only a run with a higher token may overtake a run that a killed worker had begun. */
 	assert_int_equal(older, 0);
-	/* And then it can't be acknowledged. */
+	/* An overtaken run can't be acknowledged. */
 	assert_int_equal(overtaken, 0);
 }
 
@@ -252,20 +254,21 @@ static void killed_workers_leave_nothing_undone_and_nothing_done_twice(void **st
 		uint64_t victim = random_below(&random, WORKERS);
 
 		wait_for(random_between(&random, 20, 150) * TW_MILLISECOND);
-		/* Long enough to meet every kind of moment; the last ones live to the end. */
+		/* This is long enough for kills at all kinds of moments. The last workers live to
+		 * the end. */
 		if (kills >= KILLS || left < COUNT / 10)
 			continue;
 		worker_kill(&workers[victim]);
 		workers[victim] = worker_start(fixture);
 		kills++;
 	}
-	/* Those that were not killed tell everything. */
+	/* Workers that were not killed report everything. */
 	WAIT_UNTIL(all_is_told(workers));
 	for (int i = 0; i < WORKERS; i++)
 		worker_kill(&workers[i]);
 	printf("%d workers killed\n", kills);
 	audit();
-	/* On a busy machine few kills fit in. */
+	/* On a busy machine there is time for few kills. */
 	assert_true(kills > 0);
 	assert_int_equal(stats_of(fixture->redis).dead, 0);
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * These tests are of the targets of callbacks: which patterns there are, which one decides, and
- * that a worker keeps to it with names, addresses and kept connections. curl itself looks up
+ * These tests are about the targets of callbacks: which patterns are valid, which one decides, and
+ * that a worker applies them to names, addresses and kept connections. curl itself looks up
  * "localhost" and names below it.
  */
 #include "support/fixture.h"
@@ -203,14 +203,13 @@ static void ipv4_address_inside_an_ipv6_one_is_judged(void **state)
 		assert_true(allows(NULL, LIST("10.1.2.2"), "a", embedded[i]));
 		assert_true(allows(LIST("10.1.0.0/16"), NULL, "a", embedded[i]));
 		assert_false(allows(LIST("10.2.0.0/16"), NULL, "a", embedded[i]));
-		/* Other forms of it are none. */
+		/* Other forms of the address do not match. */
 		assert_true(allows(NULL, LIST("1.2.3.0/24", "0.0.0.0/8"), "a", embedded[i]));
 	}
 	assert_false(allows(NULL, NULL, "a", "64:ff9b::169.254.169.254"));
 	assert_false(allows(LIST("64:ff9b::/96"), NULL, "a", "64:ff9b::169.254.169.254"));
 	assert_true(allows(LIST("169.254.169.254"), NULL, "a", "64:ff9b::169.254.169.254"));
 	assert_false(allows(NULL, NULL, "a", "2002:6464:64c8::1"));
-	/* These contain none. */
 	assert_true(allows(NULL, LIST("0.0.0.0/0"), "a", "::1"));
 	assert_true(allows(NULL, LIST("0.0.0.0/0"), "a", "::"));
 	assert_true(allows(NULL, LIST("0.0.0.0/0"), "a", "64:ff9b:0:1::10.1.2.3"));
@@ -288,7 +287,6 @@ static void what_fits_most_closely_decides(void **state)
 	assert_true(allows(LIST("a.example", "A.example"), NULL, "a.example", "192.0.2.1"));
 }
 
-/* The look-up of a callback never gives such an address. */
 static void address_of_another_kind_is_denied(void **state)
 {
 	struct tw_redis_worker_options options = options_of(LIST("*"), NULL);

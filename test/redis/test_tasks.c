@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls about tasks, and claiming by hand: what Redis holds after each. No worker here; time
- * passes by leases of some milliseconds, or by rewriting when a task is to be looked at.
+ * These tests make the calls about tasks, claim by hand, and check what Redis holds after each.
+ * There is no worker. Leases of some milliseconds end, or the test rewrites a task's time.
  */
 #include "support/fixture.h"
 
@@ -14,7 +14,7 @@
 static const tw_duration long_lease = TW_MINUTE;
 static const tw_duration short_lease = 20 * TW_MILLISECOND;
 
-/* The lease ends: server time is made to have passed. */
+/* Ends the lease by moving its end to the past. */
 static void end_lease(struct fixture *fixture, const char *key)
 {
 	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key, -1);
@@ -384,7 +384,7 @@ static void many_are_added_and_each_has_its_status(void **state)
 					  : i == 901 ? TW_INVALID
 						     : TW_OK);
 	assert_int_equal(stats_of(fixture->redis).tasks, COUNT - 2);
-	/* The two that were refused are not there to be replaced. */
+	/* The two that were refused can't be replaced. */
 	tasks[900].url = NULL;
 	tasks[901].key_size = strlen(keys[901]);
 	for (int i = 0; i < COUNT; i++)
@@ -416,7 +416,6 @@ static void first_of_many_that_is_not_added_is_the_answer(void **state)
 	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
 }
 
-/* Whatever becomes of it later. */
 static void each_task_that_is_added_is_counted(void **state)
 {
 	enum { MANY = 600 };
@@ -430,7 +429,7 @@ static void each_task_that_is_added_is_counted(void **state)
 	assert_int_equal(stats_of(redis).added, 0);
 	add_task(redis, "a", TW_HOUR);
 	add_task(redis, "b", TW_HOUR);
-	/* In the place of another. */
+	/* It replaces another. */
 	add_task(redis, "a", 2 * TW_HOUR);
 	assert_int_equal(stats_of(redis).added, 3);
 	assert_int_equal(try_add(redis, "a", TW_HOUR, TW_REDIS_NEW), TW_EXISTS);
@@ -450,12 +449,12 @@ static void each_task_that_is_added_is_counted(void **state)
 	}
 	assert_ok(redis, tw_redis_add_many(redis, tasks, MANY / 2, NULL));
 	assert_int_equal(stats_of(redis).added, 4 + MANY / 2);
-	/* Half of them are there. */
+	/* Half of them exist already. */
 	assert_int_equal(tw_redis_add_many(redis, tasks, MANY, NULL), TW_EXISTS);
 	assert_int_equal(stats_of(redis).added, 4 + MANY);
 }
 
-/* Something else has written where they are counted. */
+/* Another program has written the key of the counts. */
 static void count_that_is_none_holds_up_no_task(void **state)
 {
 	static const char *const values[] = {"many", "-7", "1e999", "nan", "", "7 8"};
@@ -484,7 +483,7 @@ static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
 
 	add_task(fixture->redis, "a", 150 * TW_SECOND);
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
-	/* So there is nothing that could run, however long one waits, and nothing that expires. */
+	/* Nothing is left that could run or expire. */
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
 	assert_nothing_due(fixture->redis, "a");
@@ -789,7 +788,7 @@ static void dead_letter_is_retried_once_or_dropped(void **state)
 	assert_memory_equal(only_job(batch)->body, "body", 4);
 	tw_redis_batch_free(batch);
 	end_lease(fixture, "a");
-	/* Its one attempt is over without a word. */
+	/* Its only attempt has ended without a reply. */
 	assert_nothing_due(fixture->redis, "a");
 	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
 	assert_true(*find_dead(fixture->redis, "a").reason);
@@ -953,7 +952,7 @@ static void malformed_options_are_invalid_and_no_password_is_told(void **state)
 	}
 }
 
-/* Something else writes any number where the due time stands. */
+/* Another program can write any number as the due time. */
 static bool note_due(void *context, const struct tw_redis_info *info)
 {
 	int64_t *due = context;
@@ -984,7 +983,7 @@ static void absurd_due_times_are_listed_and_run(void **state)
 	assert_int_equal(find_task(fixture->redis, "e").state, TW_REDIS_PENDING);
 	stats = stats_of(fixture->redis);
 	assert_int_equal(stats.due, 3);
-	/* Those before now are claimed, and late by no more than can be told. */
+	/* Tasks that were due before now are claimed; their lateness is limited. */
 	for (key[0] = 'a'; key[0] <= 'c'; key[0]++) {
 		batch = await_claim(fixture->redis, key, long_lease);
 		assert_in_range(only_job(batch)->lateness, TW_HOUR, TW_REDIS_DELAY_MAX);
@@ -1031,7 +1030,7 @@ static void ping_measures_a_round_trip(void **state)
 
 enum { MODEL_KEYS = 40 };
 
-/* What is known of a key: whether a task has it, and whether we have it on lease. */
+/* The model knows of a key whether a task has it, and whether we have it on lease. */
 struct modelled {
 	bool there;
 	bool leased;
@@ -1069,12 +1068,13 @@ static void model_step(struct fixture *fixture, struct modelled *modelled, const
 		modelled->there &= status != TW_OK;
 		break;
 	case 4:
-		/* A lease that ended after the last attempt would bury the task instead. */
+		/* A lease that ended after the last attempt would make the task a dead letter
+		 * instead. */
 		if (!modelled->there ||
 		    (modelled->leased &&
 		     only_job(modelled->batch)->attempt == only_job(modelled->batch)->max_attempts))
 			break;
-		/* It is due, and claimed; the run that had it loses it. */
+		/* It is due, and claimed again; the previous run loses it. */
 		redis_server_set_due(&fixture->server, redis, fixture->name_space, key, -1000);
 		batch = await_claim(redis, key, long_lease);
 		if (modelled->batch)
@@ -1140,12 +1140,11 @@ static void task_that_would_begin_too_late_is_skipped(void **state)
 	assert_nothing_due(fixture->redis, "a");
 	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
-	/* It is late, and not too late. */
 	task.grace = TW_HOUR;
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
 	make_overdue(fixture, "a", 59 * TW_MINUTE);
 	batch = claim_for(fixture->redis, "a", TW_MINUTE);
-	/* A retry has no such limit: the task has begun in time. */
+	/* The grace does not limit a retry: the task began in time. */
 	assert_ok(fixture->redis,
 		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_HOUR, "", NULL));
 	tw_redis_batch_free(batch);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What twr reads and writes as text: times, lengths of time, base64, and tasks as lines of JSON. */
+/* These are the texts that twr reads and writes: times, durations, base64, and tasks as lines of
+ * JSON. */
 #include "support/test.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ static void length_of_time_is_a_sum_of_numbers_with_units(void **state)
 {
 	static const struct {
 		const char *text;
-		tw_duration duration; /* -1: it is none */
+		tw_duration duration; /* -1 if the text is invalid */
 	} cases[] = {
 		{"0", 0},
 		{"90", 90 * TW_SECOND},
@@ -55,7 +56,7 @@ static void time_has_a_zone_or_is_a_number(void **state)
 {
 	static const struct {
 		const char *text;
-		int64_t at_ms; /* -1: it is none */
+		int64_t at_ms; /* -1 if the text is invalid */
 	} cases[] = {
 		{"0", 0},
 		{"1.0001", 1001},
@@ -105,7 +106,6 @@ static void time_is_written_in_utc(void **state)
 	assert_string_equal(time_write(1250, text), "1970-01-01T00:00:01.250Z");
 	assert_string_equal(time_write(INT64_MAX, text), "inf");
 	assert_string_equal(time_write(INT64_MIN, text), "-inf");
-	/* Of a year that no calendar has. */
 	assert_string_equal(time_write(INT64_MAX - 1, text), "292278994-08-17T07:12:55.806Z");
 	assert_string_equal(duration_write(250 * TW_MICROSECOND, text), "250 us");
 	assert_string_equal(duration_write(12300 * TW_MICROSECOND, text), "12.3 ms");
@@ -138,7 +138,7 @@ static void line_is_a_task_or_tells_why_not(void **state)
 {
 	static const struct {
 		const char *text;
-		const char *reason; /* NULL: it is a task */
+		const char *reason; /* NULL if the line is a task */
 	} cases[] = {
 		{"{\"key\": \"a\"}", NULL},
 		{"{\"key\": \"a\", \"due\": \"1970-01-01T00:00Z\", \"missed\": \"all\"}", NULL},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* twr top: on a terminal, in a pipe, as JSON; of Redis and of a worker. */
+/* These tests run twr top on a terminal, in a pipe and as JSON, for Redis and for a worker. */
 #include "support/fixture.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ static void top_end(int signal)
 	assert_null(strstr(program_text(&top), "Sanitizer"));
 }
 
-/* "--worker=http://127.0.0.1:PORT", of a new worker. */
+/* Starts a worker, and returns "--worker=http://127.0.0.1:PORT". */
 static const char *worker_option(void)
 {
 	static char text[64];
@@ -69,7 +69,7 @@ static const char *worker_option(void)
 	return text;
 }
 
-/* Makes the key a dead letter; before there is a worker that would claim it. */
+/* Makes the key a dead letter before a worker could claim it. */
 static void bury(struct tw_redis *redis, const char *key, const char *reason)
 {
 	struct tw_redis_batch *batch = claim_new(redis, key, TW_MINUTE);
@@ -147,7 +147,7 @@ static void nobody_there_is_unreachable(void **state)
 
 static const char forbidden[] = "forbidden";
 
-/* The context is the answer, with status 403 for that one; NULL: an answer without end. */
+/* Answers with the context's text, with status 403 for that one. NULL is an endless answer. */
 static void answer_with(void *context, const struct http_request *request,
 			struct http_answer *answer)
 {
@@ -158,7 +158,7 @@ static void answer_with(void *context, const struct http_request *request,
 	answer->body_size = SIZE_MAX;
 }
 
-/* Of a server that is no worker, and says this instead. */
+/* Starts a server that is no worker, and sends this text. */
 static void false_worker_start(struct http_server *http, const char *text)
 {
 	static char option[64];
@@ -269,7 +269,7 @@ static void end_of_redis_is_told_and_outlived(void **state)
 
 /* ---- On a terminal ---- */
 
-/* On a terminal of that size; the worker before it is not. */
+/* Starts twr top on a terminal of that size, and the worker without a terminal. */
 static void screen_start(const char *const *options)
 {
 	environment.terminal = &screen;
@@ -292,7 +292,7 @@ static void screen_is_redrawn_and_given_back(void **state)
 	assert_non_null(strstr(program_text(&top), "\nready\033[K"));
 	add_task(fixture->redis, "b", TW_HOUR);
 	assert_true(program_wait_text(&top, "scheduled 2  "));
-	/* Control-C, as the terminal takes it. */
+	/* This is Control-C. */
 	assert_int_equal(write(top.terminal, "\003", 1), 1);
 	assert_int_equal(program_wait(&top), 0);
 	text = program_text(&top);
@@ -380,7 +380,7 @@ static void json_is_no_screen(void **state)
 	assert_null(strchr(program_text(&top), '\033'));
 }
 
-/* The last frame is that which has all its dead letters. */
+/* The last frame has all its dead letters. */
 static void assert_frames_have(int most, const struct winsize *size)
 {
 	const char *frame;
@@ -419,7 +419,7 @@ static void screen_has_no_more_lines_than_the_terminal(void **state)
 		bury(fixture->redis, key, "so");
 	}
 	assert_frames_have(19, &screen);
-	/* As many as a terminal has most often. */
+	/* The default is the most common size of a terminal. */
 	assert_frames_have(23, &unknown);
 }
 

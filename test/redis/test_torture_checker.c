@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The checker of `make torture-redis` on histories made by hand: a right one passes, and each kind
- * of fault is found, alone. Lines here begin with one time, in milliseconds; all clocks are the
- * same, so a token of 65000 was claimed at 65.
+ * The checker of `make torture-redis` reads histories that are written by hand. It accepts a right
+ * one, and finds each kind of fault, alone. Lines here begin with one time, in milliseconds. All
+ * clocks are the same, so a token of 65000 was claimed at 65.
  */
 #include "support/test.h"
 
@@ -22,7 +22,8 @@
 	"80 w end k t 65000\n"
 #define DONE "90 w report k t 65000 done 0\n"
 
-/* A recurring task, due at 61, 161, 261 and so on; two of its occurrences, and its end. */
+/* EVERY is a recurring task, due at 61, 161, 261 and so on; two of its occurrences, and its end,
+ * follow. */
 #define EVERY(missed)                             \
 	"10 a call every e r 50 100 " missed "\n" \
 	"12 a answer TW_OK 61\n"
@@ -38,7 +39,7 @@
 	"8000 a call end e\n" \
 	"8001 a answer TW_OK 0\n"
 
-/* The line as a process would write it. */
+/* Writes the line as a process would. */
 static void line_write(FILE *file, const char *line)
 {
 	char *rest;
@@ -55,7 +56,7 @@ static bool faults_have(const struct faults *faults, const char *name)
 	return false;
 }
 
-/* These faults and no others; the names are apart by commas. */
+/* Asserts these faults and no others. Commas separate the names. */
 static void assert_names(const struct faults *faults, const char *names)
 {
 	char *copied = strdup(names);
@@ -70,7 +71,7 @@ static void assert_names(const struct faults *faults, const char *names)
 	free(copied);
 }
 
-/* The history has these faults; NULL: none. */
+/* Asserts that the history has these faults. NULL means none. */
 static void assert_fault(const char *lines, const char *names)
 {
 	char *copied = strdup(lines);
@@ -97,7 +98,8 @@ static void right_history_passes(void **state)
 {
 	(void)state;
 	assert_fault(BEGIN ADD RUN DONE END, NULL);
-	/* Moved, retried, overtaken after its lease, seen, cancelled, and a dead letter. */
+	/* The task is moved, retried, overtaken after its lease, seen, cancelled, and a dead
+	 * letter. */
 	assert_fault(BEGIN ADD "20 a call move k 20\n"
 			       "22 a answer TW_OK 41\n" /* sooner */
 			       "50 w begin k t 45000 1\n"
@@ -147,10 +149,10 @@ static void lost_task_is_found(void **state)
 	assert_fault(BEGIN ADD END, "lost");
 	/* Its run was killed before its end. */
 	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n" END, "lost");
-	/* It is a dead letter that is not there. */
+	/* The dead letter is missing. */
 	assert_fault(BEGIN ADD RUN "90 w report k t 65000 dead 0\n" END, "lost");
 	assert_fault(BEGIN ADD RUN "90 w report k t 65000 stale 0\n" END, "lost");
-	/* What might have taken it out was too early, or was refused, or takes nothing out. */
+	/* A possible removal was too early, was refused, or removes nothing. */
 	assert_fault(BEGIN "2 a call cancel k\n"
 			   "3 a answer TW_NOT_FOUND 0\n" ADD END,
 		     "lost");
@@ -186,23 +188,23 @@ static void early_run_is_found(void **state)
 			       "80 w end k t 58000\n"
 			       "90 w report k t 58000 done 0\n" END,
 		     "early");
-	/* A move to later counts, */
+	/* A move to a later time counts. */
 	assert_fault(BEGIN ADD "20 a call move k 100\n"
 			       "22 a answer TW_OK 121\n" RUN DONE END,
 		     "early");
-	/* one that may have happened at the same time as another may not be the last, */
+	/* A call may not be the last if another may have happened at the same time. */
 	assert_fault(BEGIN ADD "20 a call move k 100\n"
 			       "21 b call move k 20\n"
 			       "22 b answer TW_OK 41\n"
 			       "23 a answer TW_OK 121\n" RUN DONE END,
 		     NULL);
-	/* nor need one that was not answered have happened. */
+	/* A call without an answer need not have happened. */
 	assert_fault(BEGIN ADD "20 a call move k 500\n" RUN DONE END, NULL);
-	/* The call's answer is earlier than it asked for. */
+	/* The answered time is earlier than the call asked for. */
 	assert_fault(BEGIN "10 a call add k t any 50\n"
 			   "12 a answer TW_OK 12\n" RUN DONE END,
 		     "early");
-	/* An attempt before its time. */
+	/* The attempt began before its time. */
 	assert_fault(BEGIN ADD RUN "90 w report k t 65000 retried 100\n"
 				   "150 w begin k t 140000 2\n"
 				   "155 w end k t 140000\n"
@@ -218,7 +220,7 @@ static void token_that_does_not_rise_is_found(void **state)
 				   "125 w end k t 64000\n"
 				   "126 w report k t 64000 done 0\n" END,
 		     "token falls,overtaken,two at once");
-	/* Of another task with the key. */
+	/* Another task has the key. */
 	assert_fault(BEGIN ADD "70 w begin k t 79000 1\n"
 			       "75 w end k t 79000\n"
 			       "76 w report k t 79000 done 0\n"
@@ -249,7 +251,7 @@ static void end_of_an_overtaken_run_is_found(void **state)
 		     "overtaken");
 }
 
-/* It was told again, and "gone" was taken for what it was told before. */
+/* The worker retried, and took "gone" for success. */
 static void end_whose_answer_may_have_been_lost_is_not_sure(void **state)
 {
 	static const char overtaken[] = BEGIN ADD "70 w begin k t 65000 1\n"
@@ -263,7 +265,7 @@ static void end_whose_answer_may_have_been_lost_is_not_sure(void **state)
 					     "1110 v end k t 1090000\n"
 					     "1120 v report k t 1090000 done 0\n"
 					     "1200 w end k t 65000\n"
-					     "1900 w told k t 65000 done 0\n" END;
+					     "1900 w exact k t 65000 done 0\n" END;
 	char text[1024];
 
 	(void)state;
@@ -271,12 +273,12 @@ static void end_whose_answer_may_have_been_lost_is_not_sure(void **state)
 	snprintf(text, sizeof(text), "%s%s", overtaken,
 		 "1210 nemesis deed cut w\n1800 nemesis heal cut w\n");
 	assert_fault(text, NULL);
-	/* It was frozen when its connection broke. */
+	/* The worker was frozen when its connection broke. */
 	snprintf(text, sizeof(text), "%s%s", overtaken,
 		 "20 nemesis deed freeze w\n30 nemesis deed server server\n"
 		 "40 nemesis heal server server\n1199 nemesis heal freeze w\n");
 	assert_fault(text, NULL);
-	/* Another's connection. */
+	/* Another worker's connection broke. */
 	snprintf(text, sizeof(text), "%s%s", overtaken,
 		 "1210 nemesis deed cut v\n1800 nemesis heal cut v\n");
 	assert_fault(text, "overtaken,comes back");
@@ -298,7 +300,7 @@ static void two_runs_under_one_lease_are_found(void **state)
 		     "two at once");
 }
 
-/* The killed master alone knew of the claim. Acknowledgements are confirmed all the same. */
+/* Only the killed master knew the claim. Acknowledgements are confirmed nevertheless. */
 static void claim_that_is_lost_with_its_master_is_no_fault(void **state)
 {
 	static const char killed[] = "75 nemesis deed master server\n"
@@ -344,7 +346,7 @@ static void cancel_and_move_of_a_leased_task_are_found(void **state)
 			       "80 w end k t 65000\n"
 			       "82 w report k t 65000 stale 0\n" END,
 		     "on lease");
-	/* The task that was cancelled was another. */
+	/* The cancelled task was another. */
 	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
 			       "71 a call add k u any 50\n"
 			       "72 a answer TW_OK 122\n"
@@ -353,7 +355,7 @@ static void cancel_and_move_of_a_leased_task_are_found(void **state)
 			       "80 w end k t 65000\n"
 			       "82 w report k t 65000 stale 0\n" END,
 		     NULL);
-	/* And so it was here: its add has waited for long. */
+	/* Another task was cancelled here, too: its add has waited for long. */
 	assert_fault(BEGIN "5 b call add k u any 50\n" ADD "70 w begin k t 65000 1\n"
 			   "71 b answer TW_OK 121\n"
 			   "73 a call cancel k\n"
@@ -375,14 +377,14 @@ static void run_after_a_cancel_is_found(void **state)
 			       "30 a call get k\n"
 			       "31 a answer TW_OK t\n" END,
 		     "comes back");
-	/* An acknowledgement after its lease and the cancel. */
+	/* The acknowledgement came after the lease and the cancel. */
 	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
 			       "1100 a call cancel k\n"
 			       "1101 a answer TW_OK 0\n"
 			       "1110 w end k t 65000\n"
 			       "1111 w report k t 65000 done 0\n" END,
 		     "comes back");
-	/* It had been claimed before, and its worker was frozen. */
+	/* The task had been claimed before, and its worker was frozen. */
 	assert_fault(BEGIN ADD "1100 a call cancel k\n"
 			       "1101 a answer TW_OK 0\n"
 			       "1110 w begin k t 65000 1\n"
@@ -394,13 +396,13 @@ static void run_after_a_cancel_is_found(void **state)
 static void run_after_its_end_is_found(void **state)
 {
 	(void)state;
-	/* Replaced. */
+	/* The task was replaced. */
 	assert_fault(BEGIN ADD "20 a call add k u any 50\n"
 			       "22 a answer TW_OK 71\n" RUN DONE "100 w begin k u 98000 1\n"
 			       "101 w end k u 98000\n"
 			       "102 w report k u 98000 done 0\n" END,
 		     "comes back");
-	/* Acknowledged; it is overtaken as well. */
+	/* The task was acknowledged; its run is overtaken as well. */
 	assert_fault(BEGIN ADD RUN DONE "100 a call get k\n"
 					"101 a answer TW_OK t\n" END,
 		     "comes back");
@@ -415,7 +417,7 @@ static void unknown_add_that_happened_twice_is_found(void **state)
 			   "96 v end k t 92000\n"
 			   "97 v report k t 92000 done 0\n" END,
 		     "token falls,overtaken,comes back");
-	/* Once, or not at all. */
+	/* The task may run once, or not at all. */
 	assert_fault(BEGIN "10 a call add k t any 50\n"
 			   "12 a answer TW_REDIS_OUTCOME_UNKNOWN 0\n" RUN DONE END,
 		     NULL);
@@ -454,7 +456,7 @@ static void recurring_task_that_is_right_passes(void **state)
 {
 	(void)state;
 	assert_fault(BEGIN EVERY("all") FIRST SECOND LAST END, NULL);
-	/* Retried, cancelled, seen, overtaken once its lease had ended, and missed times. */
+	/* Occurrences are retried, cancelled, seen, overtaken after the lease, and missed. */
 	assert_fault(BEGIN EVERY("all") "62 w begin e r 61500 1 61\n"
 					"70 w end e r 61500\n"
 					"72 w report e r 61500 retried 10\n"
@@ -476,7 +478,7 @@ static void recurring_task_that_is_right_passes(void **state)
 	assert_fault(BEGIN EVERY("one") FIRST "400 a call end e\n"
 					      "401 a answer TW_RUNNING 0\n" END,
 		     NULL);
-	/* Its last run's word came at 472: of the times up to there one is left, or none. */
+	/* The last run's report came at 472: of the times until then one remains, or none. */
 	assert_fault(BEGIN EVERY("one") "62 w begin e r 61500 1 61\n"
 					"470 w end e r 61500\n"
 					"472 w report e r 61500 done 0\n"
@@ -489,7 +491,7 @@ static void recurring_task_that_is_right_passes(void **state)
 		     NULL);
 }
 
-/* A claim's token says nothing then: the worker was frozen when the cancel came. */
+/* The token of the claim is unclear: the worker was frozen when the cancel came. */
 static void occurrence_that_was_cancelled_at_a_stepped_clock_is_not_left_out(void **state)
 {
 	static const char story[] = BEGIN EVERY("all") "1100 a call cancel e\n"
@@ -519,17 +521,17 @@ static void occurrence_that_is_left_out_is_found(void **state)
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		snprintf(text, sizeof(text), BEGIN "%s%s%s" LAST END, all[i], FIRST, later);
 		assert_fault(text, "skipped");
-		/* It was cancelled. */
+		/* The occurrence was cancelled. */
 		snprintf(text, sizeof(text),
 			 BEGIN "%s%s%s" LAST END "100 a call cancel e\n101 a answer TW_OK 0\n",
 			 all[i], FIRST, later);
 		assert_fault(text, NULL);
-		/* The first one has not ended. */
+		/* The first occurrence has not ended. */
 		snprintf(text, sizeof(text), BEGIN "%s62 w begin e r 61500 1 61\n%s" LAST END,
 			 all[i], SECOND);
 		assert_fault(text, "skipped,two at once");
 	}
-	/* Of missed times one is to be run, or all. */
+	/* One missed time is to be run, or all. */
 	assert_fault(BEGIN EVERY("one") "62 w begin e r 61500 1 61\n"
 					"470 w end e r 61500\n"
 					"472 w report e r 61500 done 0\n"
@@ -551,7 +553,7 @@ static void occurrence_that_comes_twice_is_found(void **state)
 					      "90 w end e r 81500\n"
 					      "92 w report e r 81500 done 0\n" SECOND LAST END,
 		     "twice");
-	/* Under one lease. */
+	/* Both attempts are under one lease. */
 	assert_fault(BEGIN EVERY("all") "62 w begin e r 61500 1 61\n"
 					"82 v begin e r 81500 2 80\n"
 					"90 v end e r 81500\n"
@@ -579,7 +581,7 @@ static void recurring_task_that_is_not_there_is_found(void **state)
 	assert_fault(BEGIN EVERY("all") FIRST "80 a call get e\n"
 					      "81 a answer TW_NOT_FOUND -\n" LAST END,
 		     "denied");
-	/* It is there: nothing has ended it. */
+	/* The task is there: nothing has ended it. */
 	assert_fault(BEGIN EVERY("all") FIRST "8999 rest rest task e r\n" END, NULL);
 }
 
@@ -589,7 +591,7 @@ static void recurring_task_that_outlives_its_end_is_found(void **state)
 	assert_fault(BEGIN EVERY("all") FIRST "100 a call end e\n"
 					      "101 a answer TW_OK 0\n" SECOND END,
 		     "comes back");
-	/* The run under way was its last. */
+	/* The current run was its last. */
 	assert_fault(BEGIN EVERY("all") "62 w begin e r 61500 1 61\n"
 					"64 a call end e\n"
 					"65 a answer TW_RUNNING 0\n"
@@ -615,7 +617,8 @@ static void claim_during_a_pause_is_found(void **state)
 	assert_fault(BEGIN ADD "30 p call pause -\n"
 			       "32 p answer TW_OK 0\n" RUN DONE END,
 		     "paused");
-	/* Before the pause has returned, after it ended, and where it may have failed. */
+	/* The claim is before the pause has returned, after it ended, or where it may have
+	 * failed. */
 	assert_fault(BEGIN ADD "60 p call pause -\n"
 			       "70 p answer TW_OK 0\n" RUN DONE "95 p call resume -\n"
 			       "96 p answer TW_OK 0\n" END,
@@ -645,21 +648,21 @@ static void runs_over_the_limit_are_found(void **state)
 	snprintf(run, sizeof(run), other, "w1", 66000, 85, "w1", 66000, 91, "w1", 66000);
 	snprintf(text, sizeof(text), "%s%s" ADD RUN DONE END, limited, run);
 	assert_fault(text, "over the limit");
-	/* There is none, */
+	/* There is no limit. */
 	snprintf(text, sizeof(text), BEGIN "%s" ADD RUN DONE END, run);
 	assert_fault(text, NULL);
-	/* it is not for what is claimed by hand, */
+	/* Claims by hand have no limit. */
 	snprintf(run, sizeof(run), other, "h1", 66000, 85, "h1", 66000, 91, "h1", 66000);
 	snprintf(text, sizeof(text), "%s%s" ADD RUN DONE END, limited, run);
 	assert_fault(text, NULL);
-	/* and the other one had ended. */
+	/* The other run had ended. */
 	snprintf(run, sizeof(run), other, "w1", 64000, 85, "w1", 64000, 91, "w1", 64000);
 	snprintf(text, sizeof(text), "%s%s" ADD "95 w begin k t 92000 1\n" END, limited, run);
 	assert_fault(text, "lost");
 }
 
 /*
- * A task of each of two groups has a run: the first from 65 to 80, the second from `second_ms` to
+ * Checks a task of each of two groups: the first runs from 65 to 80, the second from `second_ms` to
  * 100.
  */
 static void assert_fault_of_groups(const char *limits, const char *first, const char *second,
@@ -691,22 +694,22 @@ static void runs_over_the_limit_of_a_group_are_found(void **state)
 	assert_fault_of_groups(tenant, "c/x", "c/y", "w2", 70, over);
 	assert_fault_of_groups(tenant, "c/x", "c", "w2", 70, over);
 	assert_fault_of_groups(user, "c/x", "c/x", "w2", 70, over);
-	/* Each limit is one of its own. */
+	/* Each limit is separate. */
 	assert_fault_of_groups("2 main limit c 2\n2 main limit c/x 1\n", "c/x", "c/x", "w2", 70,
 			       over);
 	assert_fault_of_groups("2 main limit c 2\n2 main limit c/x 1\n", "c/x", "c/y", "w2", 70,
 			       NULL);
-	/* It is not for other groups. */
+	/* Other groups have no limit. */
 	assert_fault_of_groups(tenant, "c", "cc", "w2", 70, NULL);
 	assert_fault_of_groups(tenant, "c", "-", "w2", 70, NULL);
 	assert_fault_of_groups(user, "c/x", "c", "w2", 70, NULL);
 	assert_fault_of_groups(user, "c/x", "c/xx", "w2", 70, NULL);
-	/* The first had ended, and what is claimed by hand has no limit. */
+	/* The first run had ended; claims by hand have no limit. */
 	assert_fault_of_groups(tenant, "c", "c", "w2", 85, NULL);
 	assert_fault_of_groups(tenant, "c", "c", "h", 70, NULL);
 }
 
-/* The group may have one task under way: the second is claimed at `claim_ms` by another worker. */
+/* The group may have one task on lease: another worker claims the second at `claim_ms`. */
 static void assert_fault_beside(const char *first, int claim_ms, const char *names)
 {
 	char text[1024];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The turns of groups are tested by a model beside the scripts: random histories of adding, moving,
- * taking out, claiming, failing and ending tasks of some groups by weights, some of them paused or
- * with limits, for which claims have random permits. The scripts read the test's own clock in place
- * of the server's, so what they do is known to the last microsecond. The model takes one task after
- * the other, as the text of deficit round robin says.
+ * The turns of groups are compared with a model: random histories add, move, remove, claim, fail
+ * and end tasks of some groups by weights, some of them paused or with limits, for which claims
+ * have random permits. The scripts read the test's clock in place of the server's, so their results
+ * are exact to the microsecond. The model takes one task after the other, as deficit round robin is
+ * defined.
  *
- * HISTORIES in the environment is how many histories there are.
+ * HISTORIES in the environment is the number of histories.
  */
 #include "support/fixture.h"
 
@@ -18,7 +18,7 @@
 #include "support/seed.h"
 
 enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 6, LIMIT_MOST = 9, ADD_MOST = 3 };
-/* A lease that long does not end by itself. */
+/* This lease does not end by itself. */
 static const int64_t lease_ms = 86400000;
 static const char *const groups[GROUPS] = {"", "a", "b", "b/x", "b/y", "d d"};
 
@@ -33,7 +33,7 @@ struct task {
 	int64_t token;
 };
 
-/* These take turns: the groups, and the users of b, one of whom, '', has b's own tasks. */
+/* These take turns: the groups, and the users of b, of whom '' has b's own tasks. */
 enum { NAMESPACE, A, B, D, OWN_OF_B, X_OF_B, Y_OF_B, NODES };
 
 struct node {
@@ -46,20 +46,20 @@ struct node {
 	int64_t turn; /* microseconds */
 	/* These are of the present claim. */
 	int spent; /* tasks in the present turn */
-	int round; /* in which it had its last turn, or 0 */
+	int round; /* the round of its last turn, or 0 */
 	bool had_one_before;
 	int allowed;
-	int lacks;    /* tasks for which there were no permits, or 0 */
-	int64_t held; /* the millisecond until which it is kept back, or 0 */
+	int lacks;    /* tasks that lacked permits, or 0 */
+	int64_t held; /* the millisecond until which it is held back, or 0 */
 };
 
-/* A rotation has those that take turns beside each other. */
+/* A rotation is the nodes that take turns with each other. */
 struct rotation {
 	int nodes[NODES];
 	int count;
 	int at;
 	int round;
-	int cut; /* whose turn was cut short by the last claim, or -1 */
+	int cut; /* the node whose turn the last claim interrupted, or -1 */
 	int cut_spent;
 };
 
@@ -74,7 +74,7 @@ struct model {
 	struct rotation users; /* those of b */
 	bool uses_groups;
 	bool b_has_users;
-	int most; /* the limit of the claim under way */
+	int most; /* the limit of the current claim */
 };
 
 /* ---- The scripts, by the test's clock ---- */
@@ -103,7 +103,7 @@ static void key_write(char key[8], int index)
 	snprintf(key, 8, "k%02d", index);
 }
 
-/* Returns the waiting task of the group that is due first, by then key, or -1. */
+/* Returns the group's waiting task with the lowest due time, then key, or -1. */
 static int first_task(const struct model *model, int group)
 {
 	int first = -1;
@@ -125,7 +125,7 @@ static bool has_due(const struct model *model, int group)
 	return first >= 0 && model->tasks[first].due <= now_ms(model);
 }
 
-/* Returns the group whose tasks the node has, or -1 if its users have them. */
+/* Returns the group of the node's tasks, or -1 if its users have them. */
 static int group_of(const struct model *model, int node)
 {
 	static const int of_node[NODES] = {0, 1, 2, 5, 2, 3, 4};
@@ -165,7 +165,7 @@ static void model_put(struct model *model, int index, int64_t due)
 	model->nodes[NAMESPACE].has_turn = model->uses_groups = true;
 }
 
-/* Puts those that have a turn by now, from `first` to `last`, into their order. */
+/* Orders the nodes from `first` to `last` that have a turn by now. */
 static void rotation_begin(struct model *model, struct rotation *rotation, int first, int last)
 {
 	rotation->count = rotation->at = 0;
@@ -194,7 +194,7 @@ static void rotation_begin(struct model *model, struct rotation *rotation, int f
 	}
 }
 
-/* Returns whether the node may have more that is due: users whose tasks have been moved count until
+/* Returns whether the node may have more due tasks. Users whose tasks have been moved count until
  * their turn. */
 static bool node_has_due(const struct model *model, int index)
 {
@@ -212,7 +212,7 @@ static int count_due(const struct model *model, int group)
 	return count;
 }
 
-/* Keeps the node back if it may take no more, or is paused. Returns whether it does. */
+/* Holds the node back if it is paused or may take no more. Returns whether it does. */
 static bool node_hold(struct model *model, int index)
 {
 	struct node *node = &model->nodes[index];
@@ -232,7 +232,7 @@ static bool node_hold(struct model *model, int index)
 	return true;
 }
 
-/* Takes the task whose turn it is. Returns it, or -1 if nothing is due. */
+/* Takes the next task by turns. Returns it, or -1 if nothing is due. */
 static int rotation_take(struct model *model, struct rotation *rotation)
 {
 	for (;;) {
@@ -277,7 +277,7 @@ static int rotation_take(struct model *model, struct rotation *rotation)
 	}
 }
 
-/* Returns how many have their next turns after the node's. */
+/* Returns how many nodes have their next turns after this one's. */
 static int rotation_behind(const struct rotation *rotation, int index)
 {
 	for (int i = 0; i < rotation->count; i++)
@@ -286,7 +286,7 @@ static int rotation_behind(const struct rotation *rotation, int index)
 	return 0;
 }
 
-/* Notes when the node, which was there in this claim, has its next turn. */
+/* Notes the next turn of a node that took part in this claim. */
 static void node_rest(struct model *model, const struct rotation *rotation, int index)
 {
 	struct node *node = &model->nodes[index];
@@ -307,7 +307,7 @@ static void node_rest(struct model *model, const struct rotation *rotation, int 
 
 		next = first >= 0 ? model->tasks[first].due * 1000 : next;
 	}
-	/* A user that was not there just now has a turn to come. */
+	/* A user that took no part has a turn to come. */
 	for (int i = OWN_OF_B; i < NODES && group_of(model, index) < 0; i++) {
 		int first = first_task(model, group_of(model, i));
 		int64_t turn = model->nodes[i].turn;
@@ -370,7 +370,7 @@ static int model_claim(struct model *model, int most, int taken[])
 		taken[count++] = task;
 	}
 	if (model->uses_groups) {
-		/* The groups come first: b's next turn is by the tasks of its users. */
+		/* The groups come first: b's next turn depends on the tasks of its users. */
 		bool had_users = model->b_has_users;
 
 		rotation_end(model, &model->groups, NAMESPACE, D);
@@ -538,7 +538,7 @@ static void step_end(struct model *model)
 		task->attempts--;
 }
 
-/* Gives the claim random permits, unless it ignores limits, and wakes those that have some. Returns
+/* Gives the claim random permits, unless it ignores limits, and wakes nodes that get some. Returns
  * the new number of arguments. */
 static int permits_choose(struct model *model, const char **words, int used, char numbers[NODES][4])
 {
@@ -566,7 +566,7 @@ static int permits_choose(struct model *model, const char **words, int used, cha
 	return used;
 }
 
-/* What the script lacked permits for is what the model did. */
+/* The script must lack the same permits as the model. */
 static void check_lacks(const struct model *model, const redisReply *lacks)
 {
 	size_t expected = 0;
@@ -587,7 +587,7 @@ static void step_claim(struct model *model)
 	int most = (int)random_between(&model->random, 1, LIMIT_MOST);
 	char limit[24];
 	char lease[24];
-	/* There is no bound of bytes, and no note. */
+	/* There is no limit of bytes, and no note. */
 	const char *words[8 + 2 * NODES] = {limit, lease, "1000000", "", "0", "0", "1000000"};
 	char numbers[NODES][4];
 	int used = permits_choose(model, words, 7, numbers);
@@ -613,7 +613,7 @@ static void step_claim(struct model *model)
 	freeReplyObject(reply);
 }
 
-/* Asserts that the node stands where the script says, or nowhere. */
+/* Asserts that the node has the place that the script reports, or none. */
 static void check_turn(const struct model *model, int index, const char *said)
 {
 	const struct node *node = &model->nodes[index];
@@ -623,7 +623,7 @@ static void check_turn(const struct model *model, int index, const char *said)
 		assert_true(strtoll(said, NULL, 10) == node->turn);
 }
 
-/* The turns that the scripts have written are those of the model. */
+/* Compares the turns that the scripts have written with the model. */
 static void check(const struct model *model)
 {
 	for (int i = 0; i < NODES; i++) {

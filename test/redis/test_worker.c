@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker with a handler, on the server's real clock: what runs, when, how often, and what becomes
- * of it. Minutes pass by rewriting when a task is to be looked at.
+ * A worker with a handler runs on the server's real clock. These tests check what runs, when, how
+ * often, and with which outcome. To let minutes pass they rewrite a task's time.
  */
 #include "support/fixture.h"
 
@@ -28,7 +28,7 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
-/* Options that may hold others before; the handler is ours. */
+/* Starts a worker with these options and the test's handler. */
 static struct tw_redis_worker *start_with(struct fixture *fixture,
 					  struct tw_redis_worker_options options)
 {
@@ -100,8 +100,8 @@ static void task_due_in_the_past_runs_now(void **state)
 	worker_stop(worker);
 }
 
-/* A claim tells exactly when there is more: one that took all it might is not followed by another
- * that finds nothing. */
+/* A claim reports exactly whether there is more: after one that took all, no claim finds
+ * nothing. */
 static void single_task_is_taken_by_a_single_claim(void **state)
 {
 	enum { COUNT = 10 };
@@ -229,7 +229,7 @@ static void idle_worker_hardly_asks_redis(void **state)
 		before = after;
 		wait_for(1200 * TW_MILLISECOND);
 		after = worker_stats(worker).claims;
-		/* Four shards: polling each second would make four at least. */
+		/* Polling four shards each second would make at least four. */
 	} while (after - before > 2 || after == 0);
 	worker_stop(worker);
 }
@@ -302,7 +302,7 @@ static void tasks_that_come_together_run_at_a_time(void **state)
 	char keys[TASKS][KEY_SIZE];
 	struct tw_redis_worker *worker;
 
-	/* All in one shard, so that one claim brings them. */
+	/* All are in one shard, so that one claim brings them. */
 	for (int number = 0, i = 0; i < TASKS; number++) {
 		number_key(keys[i], number);
 		tasks[i] = (struct tw_redis_task){.key = keys[i], .key_size = strlen(keys[i])};
@@ -310,7 +310,7 @@ static void tasks_that_come_together_run_at_a_time(void **state)
 	}
 	runs.gate_is_shut = true;
 	worker = start_with(fixture, (struct tw_redis_worker_options){.handlers = TASKS});
-	/* Its handlers are asleep by then. */
+	/* The handlers are asleep by then. */
 	wait_for(50 * TW_MILLISECOND);
 	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, TASKS, NULL));
 	WAIT_UNTIL(runs_running(&runs) == TASKS);
@@ -364,7 +364,7 @@ static void task_that_always_fails_is_dead_after_its_attempts(void **state)
 		assert_true(!i || run.token > run_of(&runs, "a", i - 1).token);
 		assert_int_equal(end.end, i < 4 ? TW_REDIS_END_RETRIED : TW_REDIS_END_DEAD);
 		assert_string_equal(end.reason, "it never works");
-		/* Twice the last, 50 ms at most, less up to a half. */
+		/* Each pause doubles up to 50 ms, less a random part of up to a half. */
 		if (i < 4)
 			assert_in_range(end.retry_in, least[i], most[i]);
 	}
@@ -388,7 +388,7 @@ static void verdict_says_when_to_try_again(void **state)
 	worker_stop(worker);
 }
 
-/* As often as it likes: it has one attempt, and that is still to come. */
+/* It may snooze as often as it likes: its only attempt is still to come. */
 static void snoozed_task_runs_again_and_keeps_its_attempt(void **state)
 {
 	struct fixture *fixture = *state;
@@ -418,7 +418,7 @@ static void snoozed_task_runs_again_and_keeps_its_attempt(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-/* With no time of its own it waits for as long as a first retry. */
+/* Without a time of its own it waits as long as for a first retry. */
 static void snoozed_task_waits_for_the_workers_time(void **state)
 {
 	struct fixture *fixture = *state;
@@ -454,7 +454,7 @@ static void paused_namespace_runs_nothing_until_it_is_resumed(void **state)
 	assert_int_equal(tw_redis_batch_count(batch), 0);
 	assert_int_equal(next, TW_FOREVER);
 	tw_redis_batch_free(batch);
-	/* What runs goes on, and is acknowledged. */
+	/* Current runs continue, and are acknowledged. */
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count_of(&runs, "begun", TW_REDIS_END_DONE) == 1);
 	assert_int_equal(runs_count(&runs), 1);
@@ -532,13 +532,13 @@ static void stop_waits_for_what_runs_and_gives_back_the_rest(void **state)
 	worker_stop(worker);
 	begun = runs_count(&runs);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), begun);
-	/* What was not begun is due again, and has no attempt behind it. */
+	/* Tasks that were not begun are due again, and have used no attempt. */
 	assert_int_equal(stats_of(fixture->redis).tasks, COUNT - begun);
 	assert_int_equal(stats_of(fixture->redis).due, COUNT - begun);
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 }
 
-/* Runs that are quick let a worker claim ahead of its handlers. */
+/* Quick runs let a worker claim ahead of its handlers. */
 static void stop_gives_back_what_was_claimed_ahead(void **state)
 {
 	enum { QUICK = 20, COUNT = 50, HANDLERS = 2 };
@@ -571,8 +571,8 @@ static void stop_gives_back_what_was_claimed_ahead(void **state)
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 }
 
-/* Something else has written where its dead letters would be: Redis can be asked for more, and not
- * be told what became of it. */
+/* Another program has written the key of its dead letters: claims work, and reports of ends
+ * fail. */
 static void worker_that_cannot_tell_ends_claims_only_so_many(void **state)
 {
 	enum { COUNT = 5000, BATCH = 100, MOST = 20 * BATCH + 2048 };
@@ -611,9 +611,9 @@ static void worker_that_cannot_tell_ends_claims_only_so_many(void **state)
 	tw_redis_close(redis);
 }
 
-/* Tries to end its own worker, on a thread of that. */
+/* This tries to stop its own worker, on one of the worker's threads. */
 struct ender {
-	_Atomic(struct tw_redis_worker *) worker; /* NULL: it is not known yet */
+	_Atomic(struct tw_redis_worker *) worker; /* NULL until it is known */
 	atomic_int refused;
 };
 
@@ -621,7 +621,7 @@ static void try_to_end(struct ender *ender)
 {
 	struct tw_redis_worker *worker;
 
-	/* acquire: what is behind it was made before; pairs with the release of the test */
+	/* acquire: sees the worker whole; pairs with the release of the test */
 	while (!(worker = atomic_load_explicit(&ender->worker, memory_order_acquire)))
 		sched_yield();
 	/* relaxed: a count */
@@ -680,7 +680,7 @@ static void handler_longer_than_the_grace_still_runs_and_the_stop_says_so(void *
 
 static void *stop_without_limit(void *argument)
 {
-	/* NULL: TW_OK */
+	/* NULL stands for TW_OK. */
 	return VALUE(tw_redis_worker_stop(argument, TW_FOREVER));
 }
 
@@ -713,7 +713,7 @@ static void worker_may_be_stopped_twice_and_by_several_threads(void **state)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-/* A handler that does what it must not, and what it is told. */
+/* This handler makes calls that it must not make, and records their results. */
 struct careless {
 	struct tw_redis_worker *worker;
 	pthread_mutex_t lock; /* held until `worker` is set */
@@ -745,7 +745,7 @@ static void handler_may_not_stop_its_worker(void **state)
 	pthread_mutex_lock(&careless.lock);
 	careless.worker = worker_start(&fixture->options, &options);
 	pthread_mutex_unlock(&careless.lock);
-	/* On either of its two threads. */
+	/* This runs on either of its two threads. */
 	for (int i = 0; i < 8; i++) {
 		careless.stop = careless.destroy = TW_OK;
 		add_task(fixture->redis, "a", 0);
@@ -802,7 +802,7 @@ static void worker_that_was_not_stopped_may_be_destroyed(void **state)
 	assert_int_equal(tw_redis_worker_destroy(NULL), TW_OK);
 }
 
-/* A hook of a program that is careless: it cancels the thread that it is called on. */
+/* This hook cancels the thread that calls it. */
 static void report_and_cancel(void *context, const struct tw_redis_report *report)
 {
 	(void)context;
@@ -844,7 +844,7 @@ static void thread_that_is_cancelled_in_a_stop_holds_up_nobody(void **state)
 	pthread_create(&thread, NULL, stop_with_patience, worker);
 	wait_for(100 * TW_MILLISECOND);
 	pthread_cancel(thread);
-	/* It would have left the lock behind. */
+	/* The cancelled thread would have left the lock held. */
 	assert_int_equal(worker_stats(worker).held, 1);
 	runs_open_gate(&runs);
 	pthread_join(thread, &result);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A worker's statistics: times by their lengths, answers by host, what it said to Redis. */
+/* These tests are about a worker's statistics: histograms, answers by host, and its requests to
+ * Redis. */
 #include "support/fixture.h"
 
 #include <pthread.h>
@@ -12,7 +13,7 @@
 
 static struct http_server http;
 
-/* Answers with the status that the path begins with; "/0": not at all. */
+/* Answers with the status that the path begins with, and never to "/0". */
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
 {
@@ -52,7 +53,7 @@ static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
 	return stats;
 }
 
-/* Waits until so many runs have ended. */
+/* Waits until `count` runs have ended. */
 static struct tw_redis_worker_stats await_ends(struct tw_redis_worker *worker, uint64_t count)
 {
 	struct tw_redis_worker_stats stats = worker_stats(worker);
@@ -74,7 +75,7 @@ static uint64_t histogram_count(const struct tw_redis_histogram *histogram)
 	return count;
 }
 
-/* Of times in buckets that end at the bound or before. */
+/* Returns the number of times in buckets up to the bound. */
 static uint64_t histogram_count_to(const struct tw_redis_histogram *histogram, tw_duration bound)
 {
 	uint64_t count = 0;
@@ -143,7 +144,7 @@ static void times_of_all_runs_are_in_the_histograms(void **state)
 	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "late",
 			     -20 * 60 * 1000);
 	add_task(fixture->redis, "dead", 0);
-	/* No handler is called for it. */
+	/* It calls no handler. */
 	add_callback(fixture->redis, "called", "http://127.0.0.1:1/", 1);
 	worker = worker_of(fixture, (struct tw_redis_worker_options){.handler = sleep_and_end});
 	stats = await_ends(worker, 3);
@@ -164,7 +165,7 @@ static void run_that_never_began_has_no_times(void **state)
 	struct tw_redis_worker *worker;
 	struct tw_redis_worker_stats stats;
 
-	/* For a handler, and there is none. */
+	/* The task needs a handler, and there is none. */
 	add_task(fixture->redis, "a", 0);
 	worker = worker_of(fixture, (struct tw_redis_worker_options){.retry_first = TW_HOUR,
 								     .retry_max = TW_HOUR});
@@ -195,7 +196,7 @@ static void answers_are_counted_by_host_and_class(void **state)
 	char long_url[TW_REDIS_HOST_NAME_MAX + 16] = "http://";
 	size_t count;
 
-	/* One at a time, so that the hosts come in this order. */
+	/* Tasks run one at a time, so the hosts come in this order. */
 	worker = worker_of(fixture, (struct tw_redis_worker_options){0});
 	for (int i = 0; i < COUNT; i++) {
 		char key[KEY_SIZE];
@@ -204,12 +205,12 @@ static void answers_are_counted_by_host_and_class(void **state)
 		add_at(fixture->redis, key, calls[i].host, calls[i].status);
 		stats = await_ends(worker, (uint64_t)i + 1);
 	}
-	/* A host whose name another's begins with; nobody answers at a port of one digit. */
+	/* Another host's name begins with this one. Nobody answers at a port of one digit. */
 	snprintf(name, sizeof(name), "%d", http.port);
 	snprintf(url, sizeof(url), "http://localhost:%.1s/", name);
 	add_callback(fixture->redis, "prefix", url, 1);
 	stats = await_ends(worker, COUNT + 1);
-	/* One with a name that is too long for a row. */
+	/* This name is too long for a row. */
 	memset(long_url + 7, 'a', TW_REDIS_HOST_NAME_MAX + 1);
 	add_callback(fixture->redis, "long", long_url, 1);
 	stats = await_ends(worker, COUNT + 2);
@@ -276,7 +277,7 @@ static void loss_and_return_of_redis_are_counted(void **state)
 	redis_server_stop(&server);
 }
 
-/* Holds the worker's main thread up for as long as the test has the lock. */
+/* Blocks the worker's main thread while the test has the lock. */
 static void wait_for_the_test(void *context, const struct tw_redis_report *report)
 {
 	pthread_mutex_t *lock = context;
@@ -296,7 +297,7 @@ static void loop_that_is_held_up_is_seen(void **state)
 	pthread_mutex_lock(&lock);
 	worker = worker_of(fixture, options);
 	add_at(fixture->redis, "a", "127.0.0.1", 200);
-	/* Longer than it ever sleeps. */
+	/* The worker never sleeps for that long. */
 	for (int i = 0; i < 4000 && worker_stats(worker).turned < 11 * TW_SECOND; i++)
 		wait_for(10 * TW_MILLISECOND);
 	assert_true(worker_stats(worker).turned >= 11 * TW_SECOND);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The workers of a namespace, as they tell that they are there. */
+/* The workers of a namespace report regularly that they are alive. */
 #include "support/fixture.h"
 
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void each_worker_tells_that_it_is_there(void **state)
 		worker_stop(workers[i]);
 }
 
-/* It takes a few seconds to be told. */
+/* The next report comes after a few seconds. */
 static void counts_of_a_worker_are_told_again(void **state)
 {
 	struct fixture *fixture = *state;
@@ -114,7 +114,7 @@ static void worker_of_two_namespaces_is_told_in_both(void **state)
 	worker_stop(worker);
 }
 
-/* Writes what a worker would, good for so long from now. */
+/* Writes a worker's report, valid for that long from now. */
 static void tell(struct fixture *fixture, const char *worker, const char *text, int64_t good_ms)
 {
 	redis_server_number(&fixture->server, "ZADD {tw/%s}present %lld %s", fixture->name_space,
@@ -131,7 +131,7 @@ static void worker_that_is_gone_is_forgotten(void **state)
 	tell(fixture, "gone", "host:1 5 0 0 0 0 0", -1);
 	tell(fixture, "there", "host:2 5 0 0 0 0 0", 20000);
 	assert_string_equal(only_worker(fixture->redis).name, "host:2");
-	/* The next one that tells takes out what is over, and all would end with the last. */
+	/* The next report removes those that have expired, and the key expires with the last. */
 	worker = start(fixture, (struct tw_redis_worker_options){0});
 	WAIT_UNTIL(count_workers(fixture->redis) == 2);
 	assert_int_equal(

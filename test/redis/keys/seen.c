@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Appends the name of each script that is sent to the file $SEEN, for test_keys.sh. */
+/* seen.c appends the name of each script that is sent to the file $SEEN, for test_keys.sh. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -19,7 +19,7 @@ static const tw_duration lease = TW_MINUTE;
 
 /* This is a key's task. Its body has the version; version 0 means that there is no task. */
 struct state {
-	int64_t due_ms; /* 1 means that it is due */
+	int64_t due_ms; /* 1 means due now */
 	unsigned version;
 };
 
@@ -38,7 +38,7 @@ struct thread {
 	int number;
 	struct random random;
 	struct clients *clients;
-	unsigned version; /* the last one that it has used */
+	unsigned version; /* the last used version */
 	int count;        /* entries in use */
 	struct entry entries[ENTRIES_MOST];
 };
@@ -51,7 +51,7 @@ struct clients {
 	pthread_mutex_t lock; /* for all below */
 	pthread_cond_t changed;
 	uint64_t calls;
-	enum tw_status failed; /* why the first thread has ended */
+	enum tw_status failed; /* why the first thread ended */
 };
 
 /* A plan is a task to add, with what it points to. */
@@ -230,7 +230,8 @@ static bool work(struct thread *thread)
 	return acknowledge(clients, status);
 }
 
-/* Returns an own task that waits for the year 2100, or NULL if a few tries find none. */
+/* Returns one of the thread's tasks that are due in 2100 or later, or NULL if a few tries find
+ * none. */
 static struct entry *waiting(struct thread *thread)
 {
 	for (int tries = 0; tries < 8 && thread->count; tries++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clients that add, replace, move, cancel, claim and acknowledge tasks until their server dies, and
- * know what was acknowledged. A check then compares that with what the same server has after a
- * restart, or another one.
+ * Clients add, replace, move, cancel, claim and acknowledge tasks until their server dies, and
+ * record what was acknowledged. A check then compares that with the same server after a restart, or
+ * with another server.
  *
  * Each thread has keys of its own, each with a book entry: the task as the last acknowledged call
  * left it, and the call that had no answer, if there is one. Tasks that are due are added once, and
@@ -18,7 +18,7 @@
 
 #include "support/random.h"
 
-/* These are counts of what was acknowledged and of what was lost, added up over several checks. */
+/* These count acknowledged and lost changes over several checks. */
 struct losses {
 	uint64_t calls;   /* acknowledged calls that changed something */
 	uint64_t keys;    /* keys that were checked */
@@ -32,9 +32,9 @@ uint64_t losses_sum(const struct losses *losses);
 
 struct clients;
 
-/* Opens the namespace at the URL, and starts the threads. What should not fail fails the test. */
+/* Opens the namespace at the URL, and starts the threads. A failure fails the test. */
 struct clients *clients_start(const char *url, const char *name_space, struct random *random);
-/* Waits until `calls` more calls were acknowledged. Fails the test if a call fails before. */
+/* Waits until `calls` more calls were acknowledged. Fails the test if a call fails first. */
 void clients_await(struct clients *clients, uint64_t calls);
 /* Waits for the threads. Each ends at the first call that fails. */
 void clients_join(struct clients *clients);

@@ -139,7 +139,7 @@ static void apply(struct disk *disk, const struct change *change)
 	name_remove(disk, change->name);
 }
 
-/* Takes the names as they are after the first changes, at least those that are on the disk. */
+/* Takes the names as they are after the first changes, at least those on the disk. */
 static void choose_names(struct disk *disk, struct random *random, struct cut *cut)
 {
 	size_t kept = 0;
@@ -161,7 +161,6 @@ static void remove_names(const struct disk *disk)
 	}
 }
 
-/* Cuts the file, and gives it its name. */
 static void restore(struct disk *disk, const struct name *name, struct random *random,
 		    struct cut *cut)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This is a disk that loses by a power cut what was not synced. It has the append-only file of a
- * redis-server that runs with preload/noted_disk.c. What should not fail ends the program.
+ * This is a disk that loses unsynced data in a power cut. It has the append-only file of a
+ * redis-server that runs with preload/noted_disk.c. A failure ends the program.
  *
  * The model, which is as hard as a disk with ordered metadata may be:
  *  - A file has what its last fsync or fdatasync covered. What was written later is gone, all of it
@@ -10,7 +10,7 @@
  *    a folder are there. Later ones are there up to a random one, or none is. An fsync of a file
  *    does not bring its name to the disk.
  *  - A file that was never synced may be empty, or have no name.
- *  - What is there is what was written, in order: there are no zeros, no old data, no gaps.
+ *  - The data is what was written, in order: there are no zeros, no old data, no gaps.
  */
 #ifndef POWERCUT_DISK_H
 #define POWERCUT_DISK_H
@@ -19,15 +19,15 @@
 
 #include "support/random.h"
 
-/* These are counts of what cuts have taken, added up. */
+/* These count what cuts have taken. */
 struct cut {
 	uint64_t bytes; /* written and gone */
 	uint64_t names; /* changes of names that were undone */
 	uint64_t torn;  /* files that end between the last sync and the last write */
 };
 
-/* Takes from the server's folder what a power cut takes, and adds that to *cut. The server must not
- * run. A folder can be cut once. */
+/* Removes what a power cut loses from the server's folder, and adds that to *cut. The server must
+ * not run. A folder can be cut once. */
 void disk_cut(const char *folder, struct random *random, struct cut *cut);
 
 #endif

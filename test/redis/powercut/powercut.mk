@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Power cuts and failovers of the part on Redis. Part of the Makefile.
+# This part of the Makefile builds the power cuts and failovers of the part on Redis.
 
 .PHONY: power-cuts
 
@@ -12,7 +12,7 @@ $(POWERCUT_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/redis $(redis_cflags)
 
 $(BUILD)/test/redis/test_power_cuts: $(POWERCUT_OBJECTS) | $(NOTED_DISK)
 
-# Not of the build's flags: it goes into a redis-server.
+# It goes into a redis-server, so it does not use the build's flags.
 $(NOTED_DISK): test/redis/powercut/preload/noted_disk.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)

@@ -30,7 +30,7 @@ struct http_answer {
 	const char *headers; /* lines that end with CR LF, or NULL */
 	int64_t delay_ms;    /* before the answer */
 	bool hang_up;        /* closes the connection without an answer */
-	/* if not NULL, sent in place of an answer before the connection is closed */
+	/* If not NULL, this is sent in place of an answer, and the connection is closed. */
 	const char *instead;
 	size_t body_size; /* zeros; SIZE_MAX sends them until the client closes the connection */
 	const char *body; /* if not NULL, sent in place of the zeros */

@@ -26,7 +26,7 @@ struct redis_server_options {
 	bool cluster;
 	const char *password; /* may be NULL */
 	const char *policy;   /* maxmemory-policy; NULL means noeviction */
-	/* at tls_port, beside plain text; certificates_make() fills the folder */
+	/* TLS is at tls_port, beside plain text; certificates_make() fills the folder. */
 	bool tls;
 	int replica_of;  /* the port of its master, or 0 */
 	int sentinel_of; /* the port of the master "main" if it is a Sentinel, or 0 */

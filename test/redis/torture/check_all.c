@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the checker asks of all runs together: pauses, and the limits. */
+/* check_all.c checks all runs together: pauses and limits. */
 #include "checker.h"
 
 #include <stdio.h>
@@ -8,10 +8,10 @@
 
 #include "support/sockets.h"
 
-/* Between a token and the clocks of a line. */
+/* A token's clock and a line's clock may differ by this much. */
 static const int64_t slack = 2000000;
 
-/* Runs claimed between the answer to the pause and the call that resumes. */
+/* Finds runs claimed between the answer to the pause and the call that resumes. */
 static void check_pause(const struct story *story, const struct call *pause, int64_t until,
 			struct faults *faults)
 {
@@ -25,7 +25,7 @@ static void check_pause(const struct story *story, const struct call *pause, int
 	}
 }
 
-/* All calls that pause and resume have one key, so they stand in the order of their begin. */
+/* Calls that pause and resume share one key, so they are in the order of their begin. */
 void check_pauses(const struct story *story, struct faults *faults)
 {
 	const struct call *pause = NULL;
@@ -44,7 +44,7 @@ void check_pauses(const struct story *story, struct faults *faults)
 		check_pause(story, pause, INT64_MAX, faults);
 }
 
-/* A run comes on lease, or goes off it. */
+/* A change is a run's lease that begins or ends. */
 struct change {
 	int64_t time;
 	int by; /* 1 or -1 */
@@ -62,8 +62,8 @@ static int change_compare(const void *one, const void *other)
 }
 
 /*
- * Until when the run's worker has it on lease for certain: it may have been extended, which the
- * history does not tell, and a worker that is killed has none.
+ * Returns until when the run's worker certainly held the lease. The history does not show
+ * extensions, and a killed worker has no lease.
  */
 static int64_t leased_until(const struct story *story, const struct run *run)
 {
@@ -73,7 +73,7 @@ static int64_t leased_until(const struct story *story, const struct run *run)
 	return (last < until ? last : until) - slack;
 }
 
-/* Returns whether the limit is of all tasks, of the task's group or of its tenant. */
+/* Returns whether the limit covers the task: by all tasks, its group or its tenant. */
 static bool limit_has(const struct limit *limit, const struct task *task)
 {
 	size_t size = strlen(limit->group);
@@ -84,7 +84,7 @@ static bool limit_has(const struct limit *limit, const struct task *task)
 	       (!task->group[size] || task->group[size] == '/');
 }
 
-/* All changes of runs that the limit has, by time; the caller's to free. */
+/* Returns all changes of runs under the limit, by time. The caller frees them. */
 static struct change *changes_of(const struct story *story, const struct limit *limit,
 				 size_t *count)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the checker asks of a recurring task. Its runs are taken by their tokens, which rise with
- * time. A first attempt tells by its due time which occurrence it is of; what lies between two
- * occurrences of which that is known has ended all from the one to before the other. A later
- * attempt may be of an occurrence whose first one was claimed and never began.
+ * check_recurring.c checks the occurrences of a recurring task. Runs are taken in the order of
+ * their tokens, which rise with time. The due time of a first attempt identifies its occurrence.
+ * Between two identified occurrences, all from the first to the one before the second must have
+ * ended. A later attempt may belong to an occurrence whose first attempt was claimed and never
+ * began.
  */
 #include "checker.h"
 
@@ -11,11 +12,11 @@
 
 #include "support/sockets.h"
 
-enum { FOLLOWING = 16 }; /* runs that each is compared with */
+enum { FOLLOWING = 16 }; /* later runs that each run is compared with */
 static const int64_t slack = 2000000;
 static const int64_t slack_ms = 2;
 
-/* Whether a call has ended the task for good, or its present run will. */
+/* Returns whether a call has ended the task for good, or its present run will. */
 static bool ends_for_certain(const struct call *call)
 {
 	return call->kind == CALL_END &&
@@ -46,19 +47,19 @@ struct life life_of_recurring(const struct task *task)
 	return life;
 }
 
-/* What is known up to a run: the last occurrence that is known, and what has ended since. */
+/* Progress is the last identified occurrence before a run, and the ends since. */
 struct progress {
 	bool has_begun;      /* and the begin is not lost */
 	int64_t due_ms;      /* the occurrence's */
-	int64_t since;       /* when it was claimed, or before */
+	int64_t since;       /* when it was claimed, or earlier */
 	int64_t may_have;    /* ends that Redis may have accepted */
-	int64_t have;        /* ends that it has */
-	int64_t last_end_ms; /* no end was later, by the server's clock */
-	const char *line;    /* of its begin */
+	int64_t have;        /* ends that Redis has accepted for certain */
+	int64_t last_end_ms; /* the latest end, by the server's clock */
+	const char *line;    /* the line of its begin */
 };
 
-/* No later than this Redis has been told of the run's end, by its clock; INT64_MAX: not known. */
-static int64_t told_ms(const struct run *run)
+/* Returns the latest time by Redis's clock at which Redis learnt of the run's end, or INT64_MAX. */
+static int64_t reported_ms(const struct run *run)
 {
 	if (run->report == INT64_MAX)
 		return INT64_MAX;
@@ -71,11 +72,11 @@ static void note_end(struct progress *progress, const struct run *run)
 		return;
 	progress->may_have++;
 	progress->have += run_end_is_sure(run);
-	if (told_ms(run) > progress->last_end_ms)
-		progress->last_end_ms = told_ms(run);
+	if (reported_ms(run) > progress->last_end_ms)
+		progress->last_end_ms = reported_ms(run);
 }
 
-/* Cancels that may have ended an occurrence between the two moments. */
+/* Counts cancels that may have ended an occurrence between the two moments. */
 static void note_cancels(struct progress *progress, const struct key *key, int64_t until)
 {
 	for (size_t i = 0; i < key->calls.count; i++) {
@@ -95,8 +96,8 @@ static void note_cancels(struct progress *progress, const struct key *key, int64
 }
 
 /*
- * The latest that the next occurrence may be due. Where times are missed, any of the ends may have
- * gone on from its own time; those after it ended occurrences that were still to come.
+ * Returns the latest due time of the next occurrence. If times were missed, the schedule may have
+ * continued from the time of any of the ends; the ends after it ended later occurrences.
  */
 static int64_t due_most(const struct progress *progress, const struct task *task)
 {
@@ -112,14 +113,14 @@ static int64_t due_most(const struct progress *progress, const struct task *task
 	return missed_ms > due_ms ? missed_ms : due_ms;
 }
 
-/* The first attempt of an occurrence. */
+/* Checks the first attempt of an occurrence. */
 static void check_occurrence(struct progress *progress, const struct run *run,
 			     struct faults *faults)
 {
 	const struct task *task = run->task;
 	int64_t later_ms = run->due_ms - progress->due_ms;
 
-	/* A claim that takes back what a lost one took has it due by its own clock. */
+	/* A claim that recovers a lost claim uses its own time as the due time. */
 	if (run->due_ms == (int64_t)(run->token / 1000))
 		later_ms -= later_ms % task->period_ms;
 	note_cancels(progress, task->key, run->claim);
@@ -160,7 +161,8 @@ static void check_occurrences(const struct task *task, struct run *const runs[],
 	}
 }
 
-/* After its end there is no further occurrence, and with TW_OK no run at all. */
+/* Checks that no occurrence follows the task's end, and no run at all if the call answered
+ * TW_OK. */
 static void check_end(const struct task *task, struct faults *faults)
 {
 	for (size_t i = 0; i < task->key->calls.count; i++) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the checker asks of runs: when they were claimed, in which order, and under which lease. */
+/* check_runs.c checks runs: when they were claimed, in which order, and under which lease. */
 #include "checker.h"
 
-/* A lease's end is cut to a millisecond, and the clock of a line is read a little later. */
+/* The end of a lease is truncated to a millisecond, and the clock of a line is read a little
+ * later. */
 static const int64_t slack_us = 2000;
 static const int64_t slack = 2000000;
 
-/* No earlier than this it may be due, by what the call says; milliseconds since 1970. */
+/* Returns the earliest due time that the call allows, in milliseconds since 1970. */
 static int64_t call_due_least(const struct call *call)
 {
 	if (call_certainty(call) == CERTAIN_YES)
@@ -14,7 +15,7 @@ static int64_t call_due_least(const struct call *call)
 	return (call->begin_real_us + call->delay_ms * 1000 - slack_us) / 1000;
 }
 
-/* The begin of the last call that has set the task's due time before for certain. */
+/* Returns the begin of the last call that certainly set the task's due time before. */
 static int64_t last_sure_move(const struct run *run, const struct life *life)
 {
 	const struct call *added = run->task->added;
@@ -61,8 +62,8 @@ static void check_due(const struct run *run, const struct life *life, struct fau
 }
 
 /*
- * Whether a move may have happened between the two moments, or a cancel: of a recurring task that
- * brings the next occurrence.
+ * Returns whether a move may have happened between the two moments, or a cancel, which brings the
+ * next occurrence of a recurring task.
  */
 static bool may_be_moved(const struct key *key, int64_t from, int64_t to)
 {
@@ -119,7 +120,7 @@ void check_runs(const struct story *story, const struct task *task, const struct
 	}
 }
 
-/* The highest token among the key's runs that had begun by then. */
+/* Returns the run with the highest token among the key's runs that had begun by then. */
 static const struct run *highest_before(const struct key *key, int64_t time)
 {
 	const struct run *highest = NULL;
@@ -155,8 +156,8 @@ void check_tokens(const struct key *key, struct faults *faults)
 	}
 }
 
-/* Whether another task may have taken the key within that time. Its add may have begun before this
- * task's, and have waited for a server that was away. */
+/* Returns whether another task may have taken the key within that time. Its add may have begun
+ * before this task's, and have waited for a server that was down. */
 static bool may_be_replaced(const struct task *task, int64_t from, int64_t to)
 {
 	for (size_t i = 0; i < task->key->calls.count; i++) {
@@ -171,7 +172,7 @@ static bool may_be_replaced(const struct task *task, int64_t from, int64_t to)
 	return false;
 }
 
-/* A cancel or a move that succeeded while one of the task's runs had it on lease. */
+/* Finds cancels and moves that succeeded while one of the task's runs held a lease. */
 static void check_leases(const struct story *story, const struct call *call,
 			 const struct task *task, struct faults *faults)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each task has an id of its own and is added once, so it is in Redis for one stretch of time. What
- * has seen it there proves that the stretch reaches so far; an acknowledgement, a cancel, another
- * task with its key proves that it has ended. A proof of the first kind after one of the second is
- * a fault; so is an answer that fits no stretch.
+ * Each task has an id of its own and is added once, so it is in Redis for one interval. Whatever
+ * finds the task there proves that the interval lasts at least until then; an acknowledgement, a
+ * cancel, or another task with its key proves that it has ended. A proof that the task exists after
+ * a proof of its end is a fault; so is an answer that fits no interval.
  */
 #include "checker.h"
 
@@ -14,9 +14,9 @@
 #include "support/sockets.h"
 
 enum { PRINTED_MOST = 5 };
-/* Between a token and the clocks of a line; they are one clock, read at two moments. */
+/* A token and a line read one clock at two moments, which differ by at most this. */
 static const int64_t slack = 2000000;
-/* In which a worker that is not frozen notices that its connection is broken. */
+/* A worker that is not frozen notices a broken connection within this time. */
 static const int64_t notice_time = 2000000000;
 
 void fault_add(struct faults *faults, const char *name, const struct key *key, const char *text,
@@ -34,7 +34,7 @@ void fault_add(struct faults *faults, const char *name, const struct key *key, c
 		 one_line ? one_line : "", other_line ? other_line : "");
 }
 
-/* Whether the deed breaks the worker's connections. */
+/* Returns whether the deed breaks the worker's connections. */
 static bool deed_breaks(const struct deed *deed, const struct actor *worker)
 {
 	if (!strcmp(deed->name, "cut") || !strcmp(deed->name, "lose"))
@@ -43,7 +43,8 @@ static bool deed_breaks(const struct deed *deed, const struct actor *worker)
 	       !strcmp(deed->name, "drop") || !strcmp(deed->name, "fail-over");
 }
 
-/* When the worker may last notice that the deed broke its connection: it may have been frozen. */
+/* Returns the latest time at which the worker notices the broken connection. It may have been
+ * frozen. */
 static int64_t last_notice(const struct story *story, const struct deed *deed,
 			   const struct actor *worker)
 {
@@ -83,7 +84,7 @@ bool run_end_is_sure(const struct run *run)
 	if (run->report == INT64_MAX || run->end == INT64_MAX ||
 	    (run->outcome != RUN_DONE && run->outcome != RUN_RETRIED && run->outcome != RUN_DEAD))
 		return false;
-	for (size_t i = 0; i < breaks->count && !run->was_told; i++) {
+	for (size_t i = 0; i < breaks->count && !run->is_exact; i++) {
 		const struct interval *interval = breaks->items[i];
 
 		if (interval->begin < run->report && interval->end > run->end)
@@ -99,7 +100,7 @@ static bool run_is_final(const struct run *run)
 
 static void life_seen(struct life *life, int64_t at, const char *line)
 {
-	/* Where it is not known when it was added: from the first time on that it was seen. */
+	/* If the time of the add is unknown, the life begins when the task was first seen. */
 	if (at < life->from)
 		life->from = at;
 	if (at > life->seen) {
@@ -116,7 +117,7 @@ static void life_gone(struct life *life, int64_t at, const char *line)
 	}
 }
 
-/* The first call after it that takes it out for certain. */
+/* Finds the first later call that certainly removed the task. */
 static void life_find_removal(struct life *life, const struct task *task)
 {
 	for (size_t i = task->added ? task->added->index : 0; i < task->key->calls.count; i++) {
@@ -160,8 +161,8 @@ struct life life_of(const struct task *task)
 }
 
 /*
- * Whether a run has ended so that Redis may have been told that the task is done. A dead letter is
- * in Redis at the end.
+ * Returns whether a run has ended so that Redis may count the task as done. A dead letter is in
+ * Redis at the end.
  */
 static bool task_may_be_done(const struct task *task)
 {
@@ -176,7 +177,7 @@ static bool task_may_be_done(const struct task *task)
 	return false;
 }
 
-/* Whether a call may have taken it out. */
+/* Returns whether a call may have removed the task. */
 static bool task_may_be_removed(const struct task *task)
 {
 	for (size_t i = 0; i < task->key->calls.count; i++) {
@@ -241,7 +242,8 @@ void story_check(struct story *story, struct faults *faults)
 	for (size_t i = 0; i < story->wrong.count; i++)
 		fault_add(faults, "unread", NULL, "", story->wrong.items[i], NULL);
 	if (!story->has_rest)
-		fault_add(faults, "unread", NULL, "it does not tell of the end", NULL, NULL);
+		fault_add(faults, "unread", NULL, "the inventory at the end is missing", NULL,
+			  NULL);
 	for (struct actor *actor = story->actors; actor; actor = actor->hh.next)
 		find_breaks(story, actor);
 	for (const struct key *key = story->keys; key; key = key->hh.next)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves from a history that the promises of redis.h were kept. What it calls a fault is one:
- * where the history leaves open what happened first, the better is taken. Its faults:
+ * checker.h proves from a history that the promises of redis.h were kept. It reports no false
+ * faults: where the history leaves the order open, it assumes the better one. Its faults are:
  *
- *     unread           a line can't be understood, or the inventory at the end is missing
- *     unknown          a task that nobody has added
+ *     unread           a line is malformed, or the inventory at the end is missing
+ *     unknown          nobody has added the task
  *     refused          an add was refused, and the task is there
  *     lost             an accepted task has no end: it was not done, no dead letter, not cancelled,
  *                      not replaced, and is not in Redis
@@ -16,16 +16,16 @@
  *     overtaken        the end of a run was accepted though a later one had begun
  *     two at once      a task was claimed while a run had it on lease
  *     on lease         a task was cancelled or moved while a run had it on lease
- *     denied           a call answered that no task has the key, and one had it all the while
- *     from nothing     a call answered that a task has the key, and none had it all the while
+ *     denied           a call answered that no task has the key, and one had it throughout
+ *     from nothing     a call answered that a task has the key, and none had it throughout
  *     paused           a task was claimed after a pause had returned and before it was resumed
- *     over the limit   workers had more tasks on lease than they may, of all or of a group
+ *     over the limit   workers had more tasks on lease than the limit of all or of a group
  *
- * A recurring task is one task from its add to its end; of its occurrences:
+ * A recurring task is one task from its add to its end. Its occurrences have these faults:
  *
- *     skipped          one began though those before it can't all have ended; of missed times more
- *                      were left out than may be
- *     twice            an occurrence began anew, or more of them ended than there were
+ *     skipped          an occurrence began though those before it can't all have ended, or more
+ *                      missed times were left out than allowed
+ *     twice            an occurrence began a second time, or more ended than there were
  *     unplanned        an occurrence was due at none of the task's times
  */
 #ifndef TORTURE_CHECKER_H
@@ -35,7 +35,7 @@
 
 struct fault {
 	const char *name;
-	const struct key *key; /* NULL: of none */
+	const struct key *key; /* may be NULL */
 	char text[1024];
 };
 
@@ -44,21 +44,21 @@ struct faults {
 	size_t count;
 };
 
-/* All faults of the story; faults_free frees them. */
+/* Finds all faults of the story. faults_free() frees them. */
 void story_check(struct story *story, struct faults *faults);
 void faults_free(struct faults *faults);
-/* Prints the first few, with their key's whole history. */
+/* Prints the first few faults, with their keys' whole histories. */
 void faults_print(const struct faults *faults, const struct story *story);
 
-/* For the parts of the checker: notes a fault. Both lines may be NULL. */
+/* Notes a fault, for the parts of the checker. Both lines may be NULL. */
 void fault_add(struct faults *faults, const char *name, const struct key *key, const char *text,
 	       const char *one_line, const char *other_line);
 
-/* When a task was in Redis for certain, and from when on not any more. */
+/* A life is the time in which a task was in Redis for certain, and from when it no longer was. */
 struct life {
-	int64_t from; /* it was there from here ... */
-	int64_t seen; /* ... to there; INT64_MIN: that is not known */
-	int64_t gone; /* it has left for good; INT64_MAX: that is not known */
+	int64_t from; /* it existed from here ... */
+	int64_t seen; /* ... to here; INT64_MIN means unknown */
+	int64_t gone; /* it was removed by then for good; INT64_MAX means unknown */
 	const char *seen_line;
 	const char *gone_line;
 };
@@ -66,23 +66,23 @@ struct life {
 struct life life_of(const struct task *task);
 struct life life_of_recurring(const struct task *task);
 /*
- * Whether Redis has accepted the run's end: told again after a lost answer, it may be another's. In
- * a story that has been checked.
+ * Returns whether Redis has certainly accepted the run's end. An acceptance after a retry may be
+ * another end's. The story must have been checked.
  */
 bool run_end_is_sure(const struct run *run);
 
-/* The parts: of one task, and of one key. */
+/* These check one task, or one key. */
 void check_runs(const struct story *story, const struct task *task, const struct life *life,
 		struct faults *faults);
 void check_recurring(const struct story *story, const struct task *task, const struct life *life,
 		     struct faults *faults);
-/* Of a run and a later one, by their tokens. */
+/* Checks a run and one with a higher token. */
 void check_pair(const struct story *story, const struct run *first, const struct run *second,
 		struct faults *faults);
 void check_tokens(const struct key *key, struct faults *faults);
 void check_answers(const struct story *story, const struct key *key, const struct life *lives,
 		   struct faults *faults);
-/* And of all. */
+/* These check all runs. */
 void check_pauses(const struct story *story, struct faults *faults);
 void check_limits(const struct story *story, struct faults *faults);
 

@@ -16,7 +16,7 @@ void child_start(struct children *children, struct child *child)
 	const char *url = children->url ? children->url : child->proxy.url;
 	char seed[32];
 
-	/* Far apart: what is drawn from the next seed is the same, a step ahead. */
+	/* Seeds that are close would draw the same numbers one step apart. */
 	snprintf(seed, sizeof(seed), "%" PRIu64,
 		 children->seed + ((uint64_t)(child - children->all + 1) << 40));
 	child->pid = fork();
@@ -48,7 +48,7 @@ void children_start(struct children *children, const char *folder, uint64_t seed
 	}
 }
 
-/* Its exit status, or 128 and the signal that ended it. */
+/* Returns the exit status, or 128 plus the signal that ended the process. */
 static int child_await(struct child *child)
 {
 	int status = 0;

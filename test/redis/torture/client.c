@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client process: threads that add, move, cancel and look at tasks, one call at a time each. Keys
- * that all threads use make for conflicts; keys of their own make for tasks whose way can be told
- * exactly. Only tasks that are alone with their key for ever may become dead letters, so that no
- * dead letter takes another's place. Each thread has a recurring task now and then, whose key
- * no other uses. Where the seed has groups, half of the tasks have one. The first client pauses
- * and resumes the namespace.
+ * A client is a process of threads that add, move, cancel and look at tasks, one call at a time
+ * each. Keys shared by all threads make conflicts; keys of one thread make tasks whose history is
+ * exact. Only tasks whose keys are never used again may become dead letters, so that no dead letter
+ * replaces another. Each thread sometimes has a recurring task, whose key no other thread uses.
+ * Where the seed has groups, half of the tasks have one. The first client pauses and resumes the
+ * namespace.
  */
 #include "torture.h"
 
@@ -23,7 +23,7 @@
 
 enum { THREADS = 3, HOT_KEYS = 6, RECENT = 64, DELAY_MOST_MS = 1500, PAUSE_MOST_MS = 24 };
 enum { PERIOD_LEAST_MS = 100, PERIOD_MOST_MS = 800 };
-/* Of the namespace. */
+/* The namespace is paused and resumed for these times. */
 enum { PAUSED_LEAST_MS = 50, PAUSED_MOST_MS = 500, RESUMED_LEAST_MS = 500, RESUMED_MOST_MS = 4000 };
 
 struct thread {
@@ -32,9 +32,9 @@ struct thread {
 	struct random random;
 	struct tw_redis *redis;
 	bool has_groups;
-	unsigned number; /* of its next task */
+	unsigned number; /* the next task's number */
 	char recent[RECENT][NAME_SIZE];
-	char recurring[NAME_SIZE + 8]; /* key of its recurring task; "": there is none */
+	char recurring[NAME_SIZE + 8]; /* the key of its recurring task, or "" */
 };
 
 static atomic_bool is_over;
@@ -130,7 +130,7 @@ static void get(struct thread *thread, const char *key)
 	history_write(thread->name, "answer %s %s", tw_status_name(status), id);
 }
 
-/* A task of a key that no other ever has, or one that others may take. */
+/* Adds a task with a new key, which other tasks may take later or not. */
 static void add_fresh(struct thread *thread)
 {
 	bool may_die = random_once_in(&thread->random, 2);
@@ -168,14 +168,14 @@ static void recur(struct thread *thread)
 	enum tw_status status;
 	int64_t due_ms = 0;
 
-	/* By the calendar its shortest period is a minute, which a run of some length has. */
+	/* The shortest calendar period is a minute, which only longer tortures reach. */
 	if (random_once_in(random, 3)) {
 		task.cron = "* * * * *";
 		task.every = task.delay = 0;
 		period_ms = TW_MINUTE / TW_MILLISECOND;
 		delay_ms = 0;
 	} else if (random_once_in(random, 3)) {
-		/* So that times are missed. */
+		/* Times are missed by a run that outlasts the period. */
 		plan.takes_ms = (int)random_between(random, period_ms, 2 * period_ms);
 	}
 	snprintf(thread->recurring, sizeof(thread->recurring), "every-%s", plan.id);
@@ -189,7 +189,7 @@ static void recur(struct thread *thread)
 	history_write(thread->name, "answer %s %" PRId64, tw_status_name(status), due_ms);
 }
 
-/* Until it is known to be ended. */
+/* Ends the recurring task, until that is certain. */
 static void recur_no_more(struct thread *thread)
 {
 	const char *key = thread->recurring;
@@ -255,8 +255,8 @@ static void *thread_run(void *argument)
 	return NULL;
 }
 
-static enum tw_status tell_of_pause(struct thread *thread, const char *name,
-				    enum tw_status (*call)(struct tw_redis *))
+static enum tw_status call_pause(struct thread *thread, const char *name,
+				 enum tw_status (*call)(struct tw_redis *))
 {
 	enum tw_status status;
 
@@ -279,10 +279,10 @@ static void *keeper_run(void *argument)
 	/* relaxed: a flag alone, orders nothing */
 	while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
 		wait_between(thread, RESUMED_LEAST_MS, RESUMED_MOST_MS);
-		if (tell_of_pause(thread, "pause", tw_redis_pause) == TW_OK)
+		if (call_pause(thread, "pause", tw_redis_pause) == TW_OK)
 			wait_between(thread, PAUSED_LEAST_MS, PAUSED_MOST_MS);
 		/* A pause that failed may have paused some shards. */
-		while (tell_of_pause(thread, "resume", tw_redis_resume) != TW_OK)
+		while (call_pause(thread, "resume", tw_redis_resume) != TW_OK)
 			;
 	}
 	return NULL;
@@ -292,12 +292,12 @@ int client_main(const struct part *part)
 {
 	struct tw_redis_options options = part_options(part);
 	static struct thread threads[THREADS + 1];
-	int count = THREADS + !strcmp(part->name, "c0"); /* the last is the keeper */
+	int count = THREADS + !strcmp(part->name, "c0"); /* the last is the thread that pauses */
 	struct tw_redis *redis;
 
 	signal_block();
 	history_open(part->folder, part->name);
-	/* Redis may be away now. */
+	/* Redis may be down now. */
 	while (tw_redis_open(&redis, &options, NULL) != TW_OK)
 		wait_for(50 * TW_MILLISECOND);
 	for (int i = 0; i < count; i++) {

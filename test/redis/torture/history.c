@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A line is written by one call, past all buffers, so that it outlives a kill of its process. */
+/* Each line is one unbuffered write, so that it outlives a kill of its process. */
 #include "history.h"
 
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static int64_t clock_of(clockid_t id)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Both of one moment: anew if the thread had to wait for a processor between the two. */
+/* Reads both clocks at one moment. Reads again if the thread was preempted between the two. */
 static void clocks_read(int64_t *time, int64_t *real_us)
 {
 	int64_t after;

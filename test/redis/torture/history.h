@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The history of a torture: one line for each thing that happened, written by the process to which
- * it happened into a file of its own. A line has these words, apart by blanks:
+ * A history of a torture has one line for each event. The process where the event happened writes
+ * it to a file of its own. A line has these words, separated by blanks:
  *
  *     TIME REAL ACTOR WHAT ...
  *
- * TIME is the machine's monotonic clock in nanoseconds, REAL the server's clock of day in
- * microseconds: the machine's, and what the file "clock" in the folder adds to it. ACTOR is a
- * thread that makes one call at a time, or a worker's process. What follows:
+ * TIME is the machine's monotonic clock in nanoseconds. REAL is the server's clock of day in
+ * microseconds: the machine's, plus the shift in the file "clock" of the folder. ACTOR is a thread
+ * that makes one call at a time, or a worker's process. WHAT is one of:
  *
- *     call add KEY ID MODE DELAY_MS GROUP   mode: any, new, replace; each ID is added once. GROUP:
- *                                      the task's; "-" or none: it has none
+ *     call add KEY ID MODE DELAY_MS GROUP   MODE: any, new, replace; each ID is added once. GROUP:
+ *                                      the task's, "-" or missing without a group
  *     call every KEY ID DELAY_MS PERIOD_MS MISSED GROUP   a recurring task; MISSED: one, skip, all
- *     call end KEY                     of a recurring task, for good
+ *     call end KEY                     ends a recurring task for good
  *     call move KEY DELAY_MS
  *     call cancel KEY
  *     call get KEY
- *     call pause -                     of all
+ *     call pause -                     pauses all tasks
  *     call resume -
- *     answer STATUS VALUE              of the actor's call: when it is due (ms); of a get the ID
- *     begin KEY ID TOKEN ATTEMPT DUE   a run begins; DUE: when it was due (ms), if it is told
+ *     answer STATUS VALUE              answers the actor's call: the due time (ms); for a get, the ID
+ *     begin KEY ID TOKEN ATTEMPT DUE   a run begins; DUE: its due time (ms), if known
  *     end KEY ID TOKEN                 the handler has ended
- *     report KEY ID TOKEN END WAIT_MS  what became of it; END: done, retried, dead, stale,
- *                                      released, untold
- *     told KEY ID TOKEN END WAIT_MS    the same, where one call's answer says it: a worker tells
- *                                      again when an answer was lost, and takes "gone" for yes
- *     deed NAME TARGET                 the nemesis begins to do harm to a process, to its
- *                                      connections, or to the server ...
- *     heal NAME TARGET                 ... and ends it
+ *     report KEY ID TOKEN END WAIT_MS  the outcome; END: done, retried, dead, stale, released,
+ *                                      untold
+ *     exact KEY ID TOKEN END WAIT_MS   the outcome by one call's answer. A worker's report may come
+ *                                      from a retry after a lost answer, where "gone" means yes
+ *     deed NAME TARGET                 the nemesis begins to harm a process, its connections, or
+ *                                      the server ...
+ *     heal NAME TARGET                 ... and ends the harm
  *     rest task KEY ID                 what is in Redis at the end
  *     rest dead KEY ID
- *     rest all                         that was all
- *     settings SEED SECONDS LEASE_MS MODE LIMIT COMMIT   LIMIT: how many may be on lease with
- *                                      workers at a time (those named w...); 0 or none: any
- *                                      number. COMMIT: what was tortured
+ *     rest all                         the end of the inventory
+ *     settings SEED SECONDS LEASE_MS MODE LIMIT COMMIT   LIMIT: how many tasks may be on lease with
+ *                                      workers (named w...) at a time; 0 or missing: any number.
+ *                                      COMMIT: the tested revision
  *     limit GROUP LIMIT                the same limit for a group or a tenant with its users
  */
 #ifndef TORTURE_HISTORY_H
@@ -41,13 +41,13 @@
 
 #include <stdint.h>
 
-/* Opens FOLDER/PROCESS.log, to append, and FOLDER/clock. What should not fail ends the program. */
+/* Opens FOLDER/PROCESS.log, to append, and FOLDER/clock. A failure ends the program. */
 void history_open(const char *folder, const char *process);
-/* Writes a line of this moment. Any thread; lines of threads don't mix. */
+/* Writes a line with the current time. Any thread may call it; lines of threads do not mix. */
 __attribute__((format(printf, 2, 3))) void history_write(const char *actor, const char *format,
 							 ...);
 
-/* From now on the server's clock is so many microseconds ahead of the machine's. */
+/* Puts the server's clock this many microseconds ahead of the machine's from now on. */
 void history_shift_clock(int64_t by_us);
 
 #endif

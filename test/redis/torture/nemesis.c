@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A deed is done to a target that is well, and healed after a while that is drawn, too; meanwhile
- * others are done to other targets. What is drawn does not depend on what happens; whether it is
- * done does, for the target has to be well at that time.
+ * A deed is done to a target that is well, and healed after a random time; meanwhile others are
+ * done to other targets. The random numbers do not depend on events. Whether a deed is done does,
+ * for the target has to be well at that time.
  */
 #include "nemesis.h"
 
@@ -16,7 +16,8 @@
 enum { PAUSE_LEAST_MS = 50, PAUSE_MOST_MS = 650, CLOCK_MOST_MS = 3000 };
 static const int64_t look_time = 10 * TW_MILLISECOND;
 
-/* A cluster's nodes tell of each other, and so do Sentinels: no proxy stands before them. */
+/* A cluster's nodes publish each other's addresses, and so do Sentinels, so no proxy is before
+ * them. */
 enum {
 	ON_ONE_SERVER = MODE_SINGLE | MODE_CLOCK,
 	ON_SEVERAL = MODE_CLUSTER | MODE_SENTINEL | MODE_DURABLE
@@ -26,13 +27,12 @@ enum { EVERYWHERE = ON_ONE_SERVER | ON_SEVERAL };
 struct deed_kind {
 	const char *name; /* in the history; the checker knows those that break connections */
 	enum target_kind target;
-	unsigned weight; /* how often */
+	unsigned weight; /* relative frequency */
 	void (*harm)(struct nemesis *nemesis, int target);
-	void (*heal)(struct nemesis *nemesis, int target); /* NULL: nothing is to be done */
-	/* How long it lasts. */
+	void (*heal)(struct nemesis *nemesis, int target); /* NULL if nothing needs healing */
 	int64_t least_ms;
 	int64_t most_ms;
-	unsigned modes; /* in which it is done */
+	unsigned modes; /* the modes that use it */
 };
 
 static struct child *worker_of(struct nemesis *nemesis, int target)
@@ -133,7 +133,7 @@ static void fail_over(struct nemesis *nemesis, int target)
 	servers_fail_over(nemesis->servers);
 }
 
-/* No more than CLOCK_MOST_MS in all, either way. */
+/* Steps the clock. The sum of the steps stays within CLOCK_MOST_MS either way. */
 static void clock_step(struct nemesis *nemesis, int target)
 {
 	(void)target;
@@ -146,7 +146,7 @@ static const struct deed_kind deed_kinds[] = {
 	{"cut", TARGET_PROXY, 6, connections_cut, connections_mend, 0, 1500, ON_ONE_SERVER},
 	{"lose", TARGET_PROXY, 12, reply_lose, reply_keep, 100, 500, ON_ONE_SERVER},
 	{"server", TARGET_SERVER, 4, server_kill, server_start, 0, 1500, ON_ONE_SERVER},
-	/* A cluster takes seconds until it is well again. */
+	/* A cluster needs seconds to recover. */
 	{"server", TARGET_SERVER, 1, server_kill, server_start, 0, 1500, MODE_CLUSTER},
 	{"server", TARGET_SERVER, 8, server_kill, server_start, 0, 1500, MODE_SENTINEL},
 	{"master", TARGET_SERVER, 8, server_kill, server_start, 0, 1500, MODE_DURABLE},
@@ -169,8 +169,8 @@ void nemesis_init(struct nemesis *nemesis, struct children *children, struct ser
 	nemesis->random = random_from(seed, 0);
 }
 
-static void tell(struct nemesis *nemesis, const char *what, const struct deed_kind *deed,
-		 int target)
+static void line_write(struct nemesis *nemesis, const char *what, const struct deed_kind *deed,
+		       int target)
 {
 	const char *name = "server";
 
@@ -187,11 +187,11 @@ static void harm_end(struct nemesis *nemesis, struct harm *harm, int target)
 
 	if (deed->heal)
 		deed->heal(nemesis, target);
-	tell(nemesis, "heal", deed, target);
+	line_write(nemesis, "heal", deed, target);
 	harm->deed = NULL;
 }
 
-/* Heals what has lasted long enough by then. */
+/* Heals the deeds that are to end by then. */
 static void heal(struct nemesis *nemesis, int64_t now)
 {
 	for (int kind = 0; kind < TARGET_KINDS; kind++)
@@ -239,8 +239,8 @@ static void harm_begin(struct nemesis *nemesis, int64_t now)
 
 	if (harm->deed || !deed_is_possible(nemesis, deed))
 		return;
-	/* Before it: what it breaks comes later. */
-	tell(nemesis, "deed", deed, target);
+	/* The line is written first, so its effects have later times. */
+	line_write(nemesis, "deed", deed, target);
 	harm->deed = deed;
 	harm->heals_at = now + lasts_ms * TW_MILLISECOND;
 	deed->harm(nemesis, target);

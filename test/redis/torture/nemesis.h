@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Does harm to processes, connections and the server, by a schedule that its seed gives. */
+/* The nemesis harms processes, connections and the server, by a schedule that its seed gives. */
 #ifndef TORTURE_NEMESIS_H
 #define TORTURE_NEMESIS_H
 
@@ -10,11 +10,11 @@
 #include "servers.h"
 #include "support/seed.h"
 
-/* To whom or to what: one deed at a time of each. */
+/* Each target has at most one deed at a time. */
 enum target_kind { TARGET_WORKER, TARGET_PROXY, TARGET_SERVER, TARGET_KINDS };
 
 struct harm {
-	const struct deed_kind *deed; /* NULL: none */
+	const struct deed_kind *deed; /* may be NULL */
 	int64_t heals_at;
 };
 
@@ -27,7 +27,7 @@ struct nemesis {
 
 void nemesis_init(struct nemesis *nemesis, struct children *children, struct servers *servers,
 		  uint64_t seed);
-/* Does harm for so long, and heals all. False: a process has ended by itself. */
+/* Does harm for that long, and heals all. Returns false if a process has ended by itself. */
 bool nemesis_run(struct nemesis *nemesis, int64_t duration);
 
 #endif

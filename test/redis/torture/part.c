@@ -33,7 +33,7 @@ bool plan_read(struct plan *plan, const void *body, size_t body_size)
 
 bool seed_has_groups(uint64_t seed)
 {
-	/* Seeds of the processes differ above the lowest 40 bits alone (children.c). */
+	/* The seeds of the processes differ only above the lowest 40 bits (children.c). */
 	return seed % 4 != 0;
 }
 
@@ -44,8 +44,8 @@ struct tw_redis_options part_options(const struct part *part)
 		.client_name = part->name,
 		.name_space = "torture",
 		.shards = SHARDS,
-		/* Long enough for a server that is busy or starts again: what breaks a connection
-		 * is the nemesis, and the history tells of it. */
+		/* This is enough for a server that is busy or restarts: only the nemesis, whose
+		 * deeds are in the history, breaks connections. */
 		.connect_timeout = 5 * TW_SECOND,
 		.reply_timeout = 20 * TW_SECOND,
 		.patience = 2 * TW_SECOND,

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# Puts each fault of seeded_faults into a copy of the sources, and tortures that: so the torture and
-# its checker are shown to find what they are for. Without any fault the copy has to pass.
-# Called by `make torture-seeded`; FAULTS=text: those alone whose name has it, SECONDS= for each.
+# Shows that the torture and its checker find faults: tortures a copy of the sources with each fault
+# of seeded_faults. Without a fault the copy has to pass.
+# `make torture-seeded` calls it. FAULTS=text takes only faults whose name has the text; SECONDS= is
+# for each.
 # The last line is "N passed, N failed".
 
 cd "$(dirname "$0")/../../.." || exit 1
@@ -19,7 +20,7 @@ make_copy()
 	cp -R src include test Makefile "$copy"
 }
 
-# torture: what it prints. The copy has a build folder of its own.
+# torture: prints its output. The copy has a build folder of its own.
 torture()
 {
 	env -u MAKEFLAGS -u MAKELEVEL -u BUILD make -s -j2 -C "$copy" BUILD=build SUMMARY= \

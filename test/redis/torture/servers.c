@@ -9,19 +9,19 @@
 #include "support/wait.h"
 
 /*
- * A replica that is told to take over less than twice an election's time limit (2 s here) after the
- * election that it won last takes itself for elected by that one: it becomes a master with the
- * old epoch, which the others refuse, and the node before it stays the master.
+ * A replica must not be asked to take over less than twice an election's time limit (2 s here)
+ * after the election that it won last. It would take itself for elected by that one: it becomes a
+ * master with the old epoch, which the others refuse, and the previous master stays.
  */
 static const int64_t election_time = 4500 * TW_MILLISECOND;
-/* Sentinels begin no fail-over within twice their time limit for one, of 3 s. */
+/* Sentinels begin no fail-over within twice its time limit, which is 3 s. */
 static const int64_t between_fail_overs = 6500 * TW_MILLISECOND;
-/* Nor do they here unless the master has been killed: one that is but slow is let be. */
+/* Sentinels begin one here only if the master has been killed, not if it is slow. */
 enum { HOLD_MS = 600000, LET_BE_MS = 600000, KILLED_MS = 500 };
 static const int64_t cut_time = 200 * TW_MILLISECOND;
-enum { TRIES = 6000, FAIL_OVER_TRIES = 600, MOVE_PAUSE_MS = 5 }; /* tries: of 10 ms */
+enum { TRIES = 6000, FAIL_OVER_TRIES = 600, MOVE_PAUSE_MS = 5 }; /* Each try takes 10 ms. */
 
-/* Whether what the server answers to the command has this text. */
+/* Returns whether the reply to the command contains the text. */
 static bool server_says(struct redis_server *server, const char *command, const char *text)
 {
 	redisReply *reply = redis_server_ask(server, command);
@@ -31,7 +31,7 @@ static bool server_says(struct redis_server *server, const char *command, const 
 	return says;
 }
 
-/* Whether it does so in time. */
+/* Waits until the reply contains the text. Returns false after a time limit. */
 static bool comes_to_say(struct redis_server *server, const char *command, const char *text,
 			 int tries)
 {
@@ -53,9 +53,8 @@ static void await_word(struct redis_server *server, const char *command, const c
 }
 
 /*
- * Until all nodes, the replica too, say the same of each other. News takes a while to reach all of
- * them, and a deed that comes before it is refused: a slot can't go to a node that is not known to
- * be a master.
+ * Waits until all nodes, the replica too, agree about each other. A deed before that would be
+ * refused: a slot can't move to a node that is not known as a master.
  */
 static void await_well(struct servers *servers)
 {
@@ -69,7 +68,7 @@ static void await_well(struct servers *servers)
 	cluster_await_agreement(all, CLUSTER_NODES + 1);
 }
 
-/* Of the first node. It takes over when it is told to, never by itself. */
+/* Starts the first node's replica. It takes over when commanded, never by itself. */
 static void replica_start(struct servers *servers)
 {
 	const struct redis_server_options options = {
@@ -94,7 +93,7 @@ static void replica_start(struct servers *servers)
 	await_well(servers);
 }
 
-/* What was the replica is the first node now; from when on each of them may take over. */
+/* Exchanges the first node and the replica, and notes from when on each may take over. */
 static void places_change(struct servers *servers, int64_t first, int64_t replica)
 {
 	struct redis_server before = servers->cluster.nodes[0];
@@ -123,13 +122,13 @@ static void watched_start(struct servers *servers)
 		 is_durable ? "?durability=both" : "");
 }
 
-/* The master goes on without its replica for a while, so that what it changes then is lost. */
+/* Cuts the master off from its replica for a while, so that its changes then are lost. */
 static void watched_cut(struct servers *servers)
 {
 	struct redis_server *replica = &servers->replica;
 
 	kill(replica->pid, SIGSTOP);
-	/* It could read what is sent already. */
+	/* The replica could still read what was already sent. */
 	freeReplyObject(redis_server_ask(&servers->cluster.nodes[0], "CLIENT KILL TYPE replica"));
 	wait_for(cut_time);
 	redis_server_end(&servers->cluster.nodes[0], SIGKILL);
@@ -147,7 +146,7 @@ static int64_t offset_of(struct redis_server *server)
 	return offset;
 }
 
-/* From now on the master changes nothing, and its replica has all that it has changed. */
+/* Stops the master's writes, and waits until its replica has them all. */
 static void watched_hold(struct servers *servers)
 {
 	struct redis_server *master = &servers->cluster.nodes[0];
@@ -165,8 +164,8 @@ static void watched_hold(struct servers *servers)
 	exit(1);
 }
 
-/* Until the Sentinels agree that the one before is the replica now; they need a while between two
- * fail-overs. */
+/* Waits until the Sentinels agree that the former master is the replica. They need a pause between
+ * two fail-overs. */
 static void watched_settle(struct servers *servers)
 {
 	int64_t next = wall_clock() + between_fail_overs;
@@ -177,7 +176,7 @@ static void watched_settle(struct servers *servers)
 	places_change(servers, next, next);
 }
 
-/* The Sentinels make the replica the master; only then the other one comes back, as its replica. */
+/* Waits until the Sentinels promote the replica, then restarts the former master as its replica. */
 static void watched_heal(struct servers *servers)
 {
 	struct redis_server *before = &servers->cluster.nodes[0];
@@ -190,7 +189,8 @@ static void watched_heal(struct servers *servers)
 	watched_settle(servers);
 }
 
-/* The Sentinels leave the master as it is for some seconds; its clients wait until it is told. */
+/* The Sentinels leave the master as it is for some seconds; its clients wait until it is
+ * demoted. */
 static void watched_fail_over(struct servers *servers)
 {
 	struct redis_server *before = &servers->cluster.nodes[0];
@@ -299,7 +299,7 @@ void servers_move_shard(struct servers *servers, unsigned shard, int target)
 	await_well(servers);
 }
 
-/* It refuses as long as it takes its master for one that has failed, and gives up after 5 s. */
+/* Promotes the replica. It refuses while it considers its master failed, and gives up after 5 s. */
 static void replica_promote(struct redis_server *replica)
 {
 	for (int i = 0; i < TRIES / FAIL_OVER_TRIES; i++) {
@@ -313,7 +313,7 @@ static void replica_promote(struct redis_server *replica)
 	exit(1);
 }
 
-/* Of a cluster. */
+/* Exchanges the first node of a cluster and its replica. */
 static void nodes_change_places(struct servers *servers)
 {
 	int64_t elected;

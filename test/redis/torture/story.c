@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An answer belongs to its actor's last call, an end and a report to the run of that token. */
+/* An answer belongs to its actor's last call; an end and a report belong to the run of that
+ * token. */
 #include "story.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 enum { WORDS_MAX = 11 };
 
-/* A line, taken apart. */
+/* This is a line, split into words. */
 struct words {
 	char *all[WORDS_MAX];
 	size_t count;
@@ -61,7 +62,7 @@ static struct key *key_of(struct story *story, const char *name)
 	return key;
 }
 
-/* The task of that id; the first line that names it tells its key. */
+/* Returns the task of that id. The first line that names it sets its key. */
 static struct task *task_of(struct story *story, struct key *key, const char *id)
 {
 	struct task *task;
@@ -95,7 +96,7 @@ static bool is(const struct words *words, size_t index, const char *word)
 	return index < words->count && !strcmp(words->all[index], word);
 }
 
-/* Returns the group that stands at that place, or NULL. */
+/* Returns the group at that word, or NULL. */
 static const char *group_at(const struct words *words, size_t index)
 {
 	return index < words->count && !is(words, index, "-") ? words->all[index] : NULL;
@@ -119,7 +120,7 @@ static bool read_add(struct story *story, const struct words *words, struct call
 	return true;
 }
 
-/* A recurring task is added for a key that no other has. */
+/* Reads the add of a recurring task, whose key no other task has. */
 static bool read_every(struct story *story, const struct words *words, struct call *call,
 		       struct key *key)
 {
@@ -139,7 +140,7 @@ static bool read_every(struct story *story, const struct words *words, struct ca
 	return true;
 }
 
-/* Those that need no more than their key. */
+/* Reads a call that has only a key. */
 static bool read_plain_call(const struct words *words, struct call *call)
 {
 	static const char *const names[CALL_KINDS] = {[CALL_CANCEL] = "cancel",
@@ -188,7 +189,7 @@ static bool read_call(struct story *story, const struct words *words)
 	return true;
 }
 
-/* The key that a call's line names. */
+/* Returns the key that a call's line names. */
 static struct key *key_of_call(struct story *story, const struct call *call)
 {
 	char name[64];
@@ -291,7 +292,7 @@ static bool read_run(struct story *story, const struct words *words)
 		return true;
 	}
 	run = run_of(task, token);
-	/* One that did not begin and was given back. */
+	/* A run may be given back before it begins. */
 	if (!run)
 		return is(words, 7, "released") || is(words, 7, "untold");
 	if (is(words, 3, "end")) {
@@ -304,7 +305,7 @@ static bool read_run(struct story *story, const struct words *words)
 		return false;
 	run->report = words->time;
 	run->outcome = end_named(words->all[7]);
-	run->was_told = is(words, 3, "told");
+	run->is_exact = is(words, 3, "exact");
 	run->wait_ms = strtoll(words->all[8], NULL, 10);
 	run->report_line = words->line;
 	return run->outcome != RUN_NO_END;
@@ -371,7 +372,7 @@ static bool read_words(struct story *story, const struct words *words)
 	if (is(words, 3, "answer"))
 		return read_answer(story, words);
 	if (is(words, 3, "begin") || is(words, 3, "end") || is(words, 3, "report") ||
-	    is(words, 3, "told"))
+	    is(words, 3, "exact"))
 		return read_run(story, words);
 	if (is(words, 3, "deed") || is(words, 3, "heal"))
 		return read_deed(story, words);
@@ -394,7 +395,7 @@ static bool read_words(struct story *story, const struct words *words)
 	return false;
 }
 
-/* Cuts the line into its words. */
+/* Splits the line into its words. */
 static bool words_cut(struct words *words, const char *line, char *copied)
 {
 	char *rest = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A history as the checker wants it: for each key its calls and tasks, for each task its runs, all
- * in the order of their begin. Times are monotonic nanoseconds if they don't say otherwise.
+ * A story is a history in the form that the checker needs: for each key its calls and tasks, for
+ * each task its runs, all in the order of their begin. Times are monotonic nanoseconds unless they
+ * say otherwise.
  */
 #ifndef TORTURE_STORY_H
 #define TORTURE_STORY_H
@@ -15,18 +16,18 @@
 struct task;
 struct call;
 
-/* Pointers; the first is items[0]. */
+/* This is a list of pointers; the first is items[0]. */
 struct list_of {
 	void **items;
 	size_t count;
 	size_t room;
 };
 
-/* A thread that makes one call at a time, or a worker. */
+/* An actor is a thread that makes one call at a time, or a worker. */
 struct actor {
 	char *name;
-	struct call *open;     /* NULL: none */
-	struct list_of breaks; /* intervals in which its connections broke; the checker's */
+	struct call *open;     /* may be NULL */
+	struct list_of breaks; /* intervals in which its connections broke; set by the checker */
 	UT_hash_handle hh;
 };
 
@@ -43,22 +44,22 @@ enum call_kind {
 enum add_mode { ADD_ANY, ADD_NEW, ADD_REPLACE };
 enum missed { MISSED_ONE, MISSED_SKIP, MISSED_ALL };
 
-/* What is known of a call: it has happened, it has not, it may have. */
+/* A call has happened, has not happened, or may have happened. */
 enum certainty { CERTAIN_YES, CERTAIN_NO, UNCERTAIN };
 
 struct call {
 	enum call_kind kind;
 	enum add_mode mode;
-	struct task *task; /* that it added, or that a get has seen; NULL: none */
-	size_t index;      /* among its key's */
+	struct task *task; /* the task that it added, or that a get has seen; may be NULL */
+	size_t index;      /* among its key's calls */
 	int64_t delay_ms;
 	int64_t begin;
 	int64_t begin_real_us;
-	int64_t end;        /* INT64_MAX: there is no answer */
-	const char *status; /* NULL: there is no answer */
-	int64_t due_ms;     /* of an answered add or move */
+	int64_t end;        /* INT64_MAX without an answer */
+	const char *status; /* NULL without an answer */
+	int64_t due_ms;     /* for an answered add or move */
 	const char *line;
-	const char *answer; /* its line; NULL: none */
+	const char *answer; /* its line, or NULL */
 };
 
 enum run_end { RUN_NO_END, RUN_DONE, RUN_RETRIED, RUN_DEAD, RUN_STALE, RUN_UNTOLD };
@@ -68,19 +69,19 @@ struct run {
 	struct actor *actor; /* the worker */
 	uint64_t token;
 	unsigned attempt;
-	int64_t due_ms; /* when it was due, server's clock; 0: not told */
+	int64_t due_ms; /* when it was due by the server's clock, or 0 if unknown */
 	int64_t claim;  /* when it was claimed, by its token */
-	/* The server's clock was stepped not long before, so its token does not tell when; or its
-	 * claim may be lost. */
+	/* The server's clock was stepped shortly before, so its token does not give the time; or
+	 * its claim may be lost. */
 	bool is_unclear;
-	/* The master was killed meanwhile, and the other one may not have known of the claim. */
+	/* The master was killed meanwhile, and the new master may not have known the claim. */
 	bool may_be_lost;
 	int64_t begin;
-	int64_t end; /* of the handler; INT64_MAX: it did not end */
+	int64_t end; /* when the handler ended, or INT64_MAX */
 	int64_t end_real_us;
-	int64_t report; /* INT64_MAX: it did not come to that */
+	int64_t report; /* INT64_MAX if there is none */
 	enum run_end outcome;
-	bool was_told; /* by one call's answer */
+	bool is_exact; /* its outcome is one call's answer */
 	int64_t wait_ms;
 	const char *begin_line;
 	const char *end_line;
@@ -100,18 +101,18 @@ struct key {
 struct task {
 	char *id;
 	struct key *key;
-	struct call *added; /* NULL: the history does not tell of it */
-	const char *group;  /* or NULL */
-	int64_t period_ms;  /* 0: it runs once */
+	struct call *added; /* NULL if it is not in the history */
+	const char *group;  /* may be NULL */
+	int64_t period_ms;  /* 0 if it runs once */
 	enum missed missed;
 	struct list_of runs;
-	struct list_of gets; /* that have seen it */
+	struct list_of gets; /* those that have seen it */
 	enum rest rest;
 	const char *rest_line;
 	UT_hash_handle hh;
 };
 
-/* Harm from a deed to its healing. */
+/* This is the harm from a deed to its healing. */
 struct deed {
 	char *name;
 	char *target;
@@ -120,24 +121,25 @@ struct deed {
 	const char *line;
 };
 
-/* From when on a worker's connection was broken, and when it may have noticed that last. */
+/* A worker's connection was broken from the one time on, and it noticed by the other at the
+ * latest. */
 struct interval {
 	int64_t begin;
 	int64_t end;
 };
 
-/* A limit says how many tasks may be on lease with workers at a time. */
+/* A limit is the most tasks that may be on lease with workers at a time. */
 struct limit {
-	const char *group; /* or a tenant with its users; "": all tasks */
+	const char *group; /* or a tenant with its users; "" means all tasks */
 	size_t most;
-	size_t reached; /* how many were, for certain; the checker's */
+	size_t reached; /* how many were on lease for certain; set by the checker */
 };
 
 struct story {
 	char *text;           /* the whole history; its lines end with a NUL */
-	char *words;          /* the same, and its words do */
+	char *words;          /* a second copy, whose words end with a NUL */
 	struct list_of lines; /* by time */
-	struct list_of wrong; /* lines that can't be understood */
+	struct list_of wrong; /* malformed lines */
 	struct key *keys;     /* hashes */
 	struct task *tasks;
 	struct actor *actors;
@@ -148,26 +150,26 @@ struct story {
 	struct list_of limits;
 	int64_t seed;
 	int64_t seconds;
-	const char *mode;   /* NULL: not told */
-	const char *commit; /* NULL: not told */
-	bool has_rest;      /* it tells what was in Redis at the end */
+	const char *mode;   /* may be NULL */
+	const char *commit; /* may be NULL */
+	bool has_rest;      /* it has the inventory at the end */
 };
 
-/* Adds an item; what should not fail ends the program. */
+/* Adds an item. A failure ends the program. */
 void list_add(struct list_of *list, const void *item);
 
-/* Adds a line, later than all before it; `words` is a copy of it, which is cut into words. Both
- * have to last. False: it can't be understood. */
+/* Adds a line, later than all before it. `words` is a copy of the line and is split into words.
+ * Both have to last. Returns false if the line is malformed. */
 bool story_add(struct story *story, const char *line, char *words);
 
-/* Of a text, which is copied. */
+/* Reads a text, which is copied. */
 void story_read(struct story *story, const char *text);
-/* Of a file. What should not fail ends the program. */
+/* Reads a file. A failure ends the program. */
 void story_read_file(struct story *story, const char *path);
 void story_free(struct story *story);
 
 enum certainty call_certainty(const struct call *call);
-/* Whether the answer says that the key has no task, or that it has one. */
+/* These return whether the answer says that the key has no task, or that it has one. */
 bool call_says_none(const struct call *call);
 bool call_says_some(const struct call *call);
 

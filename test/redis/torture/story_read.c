@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines are sorted by time first, so that files of several processes may follow one another; lines
- * of one moment keep their order.
+ * Lines are sorted by time first, so the files of several processes can be concatenated; lines of
+ * one moment keep their order.
  */
 #include "story.h"
 
@@ -35,7 +35,7 @@ static size_t lines_count(const char *text)
 	return count;
 }
 
-/* Cuts the text into lines, and sorts them. Empty ones are left out. */
+/* Splits the text into lines, without the empty ones, and sorts them. */
 static struct line *lines_cut(char *text, size_t *count)
 {
 	struct line *lines = calloc(lines_count(text), sizeof(*lines));
@@ -51,8 +51,8 @@ static struct line *lines_cut(char *text, size_t *count)
 }
 
 /*
- * After a step back tokens are ahead of the clock for as long as that step; no step is longer.
- * Whatever the durability, nobody waits until a replica knows of a claim, or of a longer lease.
+ * After a step back, tokens are ahead of the clock for as long as that step; no step is longer.
+ * With any durability, no caller waits until a replica has a claim or a lease's extension.
  */
 static void find_unclear_runs(struct story *story)
 {
@@ -76,7 +76,7 @@ static void find_unclear_runs(struct story *story)
 	}
 }
 
-/* Takes the text. */
+/* Reads the text, which the story then owns. */
 static void read_text(struct story *story, char *text)
 {
 	size_t size = strlen(text) + 1;
@@ -114,7 +114,7 @@ void story_read_file(struct story *story, const char *path)
 	char *text = NULL;
 	size_t room = 0;
 
-	/* There is no NUL in it: it comes as a whole. */
+	/* The text has no NUL, so this reads the whole file. */
 	if (!file || (getdelim(&text, &room, '\0', file) < 0 && ferror(file)) || !text)
 		support_failed(path);
 	fclose(file);
@@ -127,7 +127,7 @@ static void list_free(struct list_of *list)
 	memset(list, 0, sizeof(*list));
 }
 
-/* And what it points to. */
+/* Frees the list and its items. */
 static void list_free_all(struct list_of *list)
 {
 	for (size_t i = 0; i < list->count; i++)

@@ -7,7 +7,7 @@
 
 enum { NAMES_MOST = 32 };
 
-/* How often each name came. */
+/* This counts each name. */
 struct counts {
 	const char *names[NAMES_MOST];
 	unsigned long counts[NAMES_MOST];
@@ -63,12 +63,10 @@ static void write_calls(FILE *file, const struct story *story)
 
 static void write_runs(FILE *file, const struct story *story)
 {
-	static const char *const titles[] = {[RUN_NO_END] = "did not get to their end",
-					     [RUN_DONE] = "done",
-					     [RUN_RETRIED] = "to be tried again",
-					     [RUN_DEAD] = "dead letters",
-					     [RUN_STALE] = "overtaken",
-					     [RUN_UNTOLD] = "could not be told"};
+	static const char *const titles[] = {
+		[RUN_NO_END] = "did not end",    [RUN_DONE] = "done",
+		[RUN_RETRIED] = "to be retried", [RUN_DEAD] = "dead letters",
+		[RUN_STALE] = "overtaken",       [RUN_UNTOLD] = "could not be reported"};
 	struct counts counts = {.size = 0};
 	unsigned long sure = 0;
 
@@ -91,7 +89,7 @@ static void write_groups(FILE *file, const struct story *story)
 	fprintf(file, "| … of groups | %lu |\n", grouped);
 }
 
-/* What has come near its limit has tried it. */
+/* Writes how near the tasks on lease have come to each limit. */
 static void write_limits(FILE *file, const struct story *story)
 {
 	for (size_t i = 0; i < story->limits.count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a torture was, in numbers. */
+/* A summary is the numbers of a torture. */
 #ifndef TORTURE_SUMMARY_H
 #define TORTURE_SUMMARY_H
 
@@ -7,7 +7,7 @@
 
 #include "checker.h"
 
-/* Writes it as Markdown. */
+/* Writes the summary as Markdown. */
 void summary_write(FILE *file, const struct story *story, const struct faults *faults);
 
 #endif

@@ -6,13 +6,13 @@
  *     torture run MODE SECONDS SEED [SUMMARY]   prints a summary, also into that file
  *     torture check HISTORY [SUMMARY]           checks a saved history
  *
- * MODE: single, one server; cluster, three nodes and a replica; sentinel, a master and a replica
+ * MODE is single, one server; cluster, three nodes and a replica; sentinel, a master and a replica
  * with three Sentinels; durable, these with durability both, and the master is killed while its
  * replica is cut off; clock, one server whose clock of day is stepped, too.
  *
- * Clients and workers are processes that write down what happens to them (history.h). After SECONDS
- * all is healed and the clients end; the workers have a while to run what is left. What is in Redis
- * then is written down, too, and the checker (checker.h) reads it all.
+ * Clients and workers are processes that write histories (history.h). After SECONDS all is healed
+ * and the clients end; the workers have some time to run the remaining tasks. Then the inventory of
+ * Redis is written, too, and the checker (checker.h) reads it all.
  */
 #include "torture.h"
 
@@ -32,10 +32,11 @@
 #include "support/sockets.h"
 #include "support/wait.h"
 
-/* In which there are fewer tasks than ever before, once nothing is in the way any more. */
+/* Once nothing is in the way any more, the number of tasks must reach a new low within this
+ * time. */
 static const int64_t quiet_time = 60 * TW_SECOND;
 
-/* Reads the history, and says what is wrong; the exit status. */
+/* Reads the history, and prints its faults. Returns the exit status. */
 static int check(const char *path, const char *summary_path)
 {
 	struct story story;
@@ -63,7 +64,7 @@ static int check(const char *path, const char *summary_path)
 	return status;
 }
 
-/* Waits until no task is left, or they get no fewer. */
+/* Waits until no task is left, or their number stops falling. */
 static void await_quiet(struct tw_redis *redis)
 {
 	int64_t end = wall_clock() + quiet_time;
@@ -89,7 +90,7 @@ static bool note_rest(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-/* Writes down what is in Redis. */
+/* Writes what is in Redis to the history. */
 static void take_inventory(struct tw_redis *redis)
 {
 	if (tw_redis_each(redis, note_rest, (void *)(uintptr_t) "task") != TW_OK ||
@@ -99,8 +100,8 @@ static void take_inventory(struct tw_redis *redis)
 }
 
 /*
- * Sets limits of groups that are reached, but not for long, so that tasks do not pile up: what
- * is claimed by hand has no limits.
+ * Sets limits of groups that are reached, but not for long, so that tasks do not pile up: claims by
+ * hand have no limits.
  */
 static void limit_groups(struct tw_redis *redis)
 {
@@ -118,7 +119,7 @@ static void limit_groups(struct tw_redis *redis)
 	}
 }
 
-/* From the start of all to the inventory. False: a process did not do what it should. */
+/* Runs all from the start to the inventory. Returns false if a process failed. */
 static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t duration)
 {
 	static struct children children;
@@ -154,7 +155,7 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	return is_fine;
 }
 
-/* Puts the histories of all processes into one file beside their folder, by time. */
+/* Merges the histories of all processes by time into one file beside their folder. */
 static void merge(const char *folder, const char *path)
 {
 	static const char *const names[] = {"main", "c0", "c1", "w0", "w1", "h2"};
@@ -176,7 +177,7 @@ static const char *build_folder(void)
 	return build ? build : "build";
 }
 
-/* 0: it is none. */
+/* Returns 0 if there is no such mode. */
 static enum mode mode_named(const char *name)
 {
 	if (!strcmp(name, "single"))
@@ -190,7 +191,7 @@ static enum mode mode_named(const char *name)
 	return strcmp(name, "clock") ? 0 : MODE_CLOCK;
 }
 
-/* The server that is started has another clock, which is in the folder. */
+/* The next server reads another clock, which is in the folder. */
 static void set_environment(const char *folder)
 {
 	const char *server = getenv("REDIS_SERVER");
@@ -216,11 +217,11 @@ static int run(const char *mode_text, const char *seconds_text, const char *seed
 	bool is_fine;
 
 	if (!mode) {
-		fputs("MODE is to be single, cluster, sentinel, durable or clock\n", stderr);
+		fputs("MODE must be single, cluster, sentinel, durable or clock\n", stderr);
 		return 2;
 	}
 	if (seconds < 1 || seconds > 1000000) {
-		fputs("SECONDS is to be 1 to 1000000\n", stderr);
+		fputs("SECONDS must be 1 to 1000000\n", stderr);
 		return 2;
 	}
 	snprintf(folder, sizeof(folder), "%s/test/redis/torture/history-%" PRIu64 "-XXXXXX",

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Torture of the part on Redis: processes, a nemesis, and a checker of what they tell. Part of the
-# Makefile.
+# This part of the Makefile builds the torture of the part on Redis.
 
 .PHONY: torture-redis torture-seeded
 
@@ -18,7 +17,7 @@ $(TORTURE): $(TORTURE_OBJECTS) $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) $(REDIS_OBJ
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ -lcmocka $(redis_libs)
 
-# Not of the build's flags: it goes into a redis-server.
+# It goes into a redis-server, so it does not use the build's flags.
 $(BUILD)/test/redis/torture/shifted_clock.so: test/redis/torture/preload/shifted_clock.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
@@ -26,7 +25,6 @@ $(BUILD)/test/redis/torture/shifted_clock.so: test/redis/torture/preload/shifted
 
 $(TORTURE): | $(BUILD)/test/redis/torture/shifted_clock.so
 
-# The checker's own tests, and a short torture.
 $(BUILD)/test/redis/test_torture_checker: $(TORTURE_CHECKER)
 ifneq ($(filter redis/test_torture,$(TESTS)),)
 test: $(TORTURE)

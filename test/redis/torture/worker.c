@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two worker processes: one is a tw_redis_worker, whose hook tells of ends; the other claims,
- * and tells Redis of ends, by the calls for that, one job at a time and without extending leases,
- * so that long runs are overtaken.
+ * There are two worker processes. One is a tw_redis_worker, whose hook reports ends. The other
+ * claims and acknowledges by single calls, one job at a time and without extending leases, so that
+ * long runs are overtaken.
  */
 #include "torture.h"
 
@@ -18,7 +18,7 @@
 enum { HANDLERS = 24, BATCH = 20, BY_HAND = 12 };
 static const int64_t again = 50 * TW_MILLISECOND;
 
-/* Runs the job as its body says; answers what becomes of it. */
+/* Runs the job as its body says. Returns the outcome. */
 static enum tw_redis_outcome job_run(const struct part *part, const struct tw_redis_job *job,
 				     struct plan *plan)
 {
@@ -81,7 +81,7 @@ int worker_main(const struct part *part)
 
 	signal_block();
 	history_open(part->folder, part->name);
-	/* Redis may be away now. */
+	/* Redis may be down now. */
 	while (tw_redis_worker_start(&worker, &redis, &options, NULL) != TW_OK)
 		wait_for(again);
 	signal_await();
@@ -100,8 +100,8 @@ struct hand {
 	pthread_t thread;
 };
 
-static void tell(const struct hand *hand, const struct tw_redis_job *job, const struct plan *plan,
-		 enum tw_redis_outcome outcome)
+static void end_job(const struct hand *hand, const struct tw_redis_job *job,
+		    const struct plan *plan, enum tw_redis_outcome outcome)
 {
 	tw_duration wait = outcome == TW_REDIS_KILL || job->attempt >= job->max_attempts
 				   ? TW_FOREVER
@@ -114,13 +114,13 @@ static void tell(const struct hand *hand, const struct tw_redis_job *job, const 
 		end = "done";
 		status = tw_redis_ack(hand->redis, job, 1, &answer);
 	} else {
-		status = tw_redis_fail(hand->redis, job, 1, wait, "as it was told", &answer);
+		status = tw_redis_fail(hand->redis, job, 1, wait, "as planned", &answer);
 	}
 	if (status != TW_OK)
 		end = "untold";
 	else if (answer != TW_OK)
 		end = "stale";
-	history_write(hand->part->name, "told %.*s %s %" PRIu64 " %s %d", (int)job->key_size,
+	history_write(hand->part->name, "exact %.*s %s %" PRIu64 " %s %d", (int)job->key_size,
 		      (const char *)job->key, plan->id, job->token, end, plan->wait_ms);
 }
 
@@ -139,7 +139,7 @@ static void *hand_run(void *argument)
 			struct plan plan;
 			enum tw_redis_outcome outcome = job_run(hand->part, job, &plan);
 
-			tell(hand, job, &plan, outcome);
+			end_job(hand, job, &plan, outcome);
 		} else {
 			wait_for(again);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This stands before libc in a redis-server (LD_PRELOAD) and notes what its append-only file asks
- * of the disk, so that disk.h can take away what a power cut takes.
+ * This is preloaded into a redis-server (LD_PRELOAD) and notes what its append-only file asks of
+ * the disk, so that disk.h can undo what a power cut loses.
  *
  * Files are those with "aof" in their names, which are relative to the server's folder. Each file
  * gets a second name when it is created, disk/INODE, under which it stays when the server unlinks
@@ -14,8 +14,8 @@
  *     sync INODE BYTES        the disk has at least these bytes of the file
  *     names OFFSET            the disk has all changes of names that the notes have before OFFSET
  *
- * What is synced is what was there when the call began. The server's children, which rewrite the
- * file, write notes too, and end with the server.
+ * A sync covers what was there when the call began. The server's children, which rewrite the file,
+ * write notes too, and end with the server.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -183,7 +183,7 @@ PUBLIC int fdatasync(int file)
 	return sync_by(SYS_fdatasync, file);
 }
 
-/* These are what servers call that were built in other ways. */
+/* Servers that were built in other ways call these. */
 ALSO(open64) int open(const char *name, int flags, ...);
 ALSO(fopen64) FILE *fopen(const char *restrict name, const char *restrict mode);
 ALSO(ftruncate64) int ftruncate(int file, off_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stands before libc in a redis-server (LD_PRELOAD): its clock of day is the machine's and as many
- * microseconds as the file $TORTURE_CLOCK says. Its monotonic clock is the machine's.
+ * This is preloaded into a redis-server (LD_PRELOAD) and shifts its clock of day by the
+ * microseconds in the file $TORTURE_CLOCK. Its monotonic clock is the machine's.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -35,7 +35,7 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *now)
 	int64_t by_us;
 	int64_t nanoseconds;
 
-	/* Others' constructors may ask before ours has run. */
+	/* Other libraries' constructors may ask for the time before ours has run. */
 	if (status || !shift || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE))
 		return status;
 	/* relaxed: a number alone, orders nothing */
