@@ -315,7 +315,7 @@ static void try_split(int run, enum row row, const char *prefix)
 	trial_end(redis);
 }
 
-static void tell(struct csv csv)
+static void print_row(struct csv csv)
 {
 	printf("%-42s %10s %10s %10s\n", "", "median", "least", "most");
 	for (enum row row = 0; row < ROWS; row++) {
@@ -368,7 +368,7 @@ int main(int argc, char **argv)
 		try_split(run, WITHOUT_PARENT, "t");
 	}
 	progress_wipe(&progress);
-	tell(csv);
+	print_row(csv);
 	csv_close(csv);
 	return 0;
 }

@@ -202,8 +202,8 @@ static struct result run_trial(int64_t rate, const char *url)
 	return result;
 }
 
-static void tell(struct csv csv, const char *name, const char *title, int64_t rate,
-		 const struct result *results, double goal)
+static void print_row(struct csv csv, const char *name, const char *title, int64_t rate,
+		      const struct result *results, double goal)
 {
 	double p50[RUNS_MAX];
 	double p99[RUNS_MAX];
@@ -270,8 +270,8 @@ int main(int argc, char **argv)
 	progress_wipe(&progress);
 	printf("%-30s %9s %9s %9s %9s   %s   %s\n", "lateness, ms", "p50", "p99", "worst p99",
 	       "max", "goal p99", "early / twice");
-	tell(csv, "handlers", "handlers", handler_rate, by_handler, 5);
-	tell(csv, "callbacks", "callbacks", callback_rate, by_callback, 20);
+	print_row(csv, "handlers", "handlers", handler_rate, by_handler, 5);
+	print_row(csv, "callbacks", "callbacks", callback_rate, by_callback, 20);
 	csv_close(csv);
 	http_server_stop(&http);
 	return 0;

@@ -265,7 +265,8 @@ static double rate_of_threads(int run, int64_t number, int64_t tasks)
 	return (double)tasks / seconds_of(took);
 }
 
-static void tell(struct csv csv, const char *name, const char *title, double *rates, double goal)
+static void print_row(struct csv csv, const char *name, const char *title, double *rates,
+		      double goal)
 {
 	struct spread spread = spread_of(rates, (size_t)runs);
 
@@ -278,8 +279,8 @@ static void tell(struct csv csv, const char *name, const char *title, double *ra
 	csv_row(csv, "%s,%.0f,%.0f,%.0f", name, spread.median, spread.least, spread.most);
 }
 
-static void tell_ratio(struct csv csv, const char *name, const char *title, int64_t groups,
-		       double *ratios)
+static void print_ratio(struct csv csv, const char *name, const char *title, int64_t groups,
+			double *ratios)
 {
 	struct spread spread = spread_of(ratios, (size_t)runs);
 
@@ -352,20 +353,20 @@ int main(int argc, char **argv)
 	}
 	progress_wipe(&progress);
 	printf("%-34s %12s %12s %12s   %s\n", "a second", "median", "least", "most", "goal");
-	tell(csv, "kept", "ZADD and HSET alone, by 100", kept, 0);
-	tell(csv, "taken", "ZPOPMIN, HMGET, HDEL alone, by 100", taken, 0);
-	tell(csv, "added", "add, by 100", added, 0.85 * spread_of(kept, (size_t)runs).median);
-	tell(csv, "claimed", "claim and acknowledge, by 100", claimed,
-	     0.8 * spread_of(taken, (size_t)runs).median);
-	tell(csv, "by_one", "add, one thread, one at a time", by_one, 0);
-	tell(csv, "by_many", "add, 16 threads, one connection", by_many,
-	     5 * spread_of(by_one, (size_t)runs).median);
+	print_row(csv, "kept", "ZADD and HSET alone, by 100", kept, 0);
+	print_row(csv, "taken", "ZPOPMIN, HMGET, HDEL alone, by 100", taken, 0);
+	print_row(csv, "added", "add, by 100", added, 0.85 * spread_of(kept, (size_t)runs).median);
+	print_row(csv, "claimed", "claim and acknowledge, by 100", claimed,
+		  0.8 * spread_of(taken, (size_t)runs).median);
+	print_row(csv, "by_one", "add, one thread, one at a time", by_one, 0);
+	print_row(csv, "by_many", "add, 16 threads, one connection", by_many,
+		  5 * spread_of(by_one, (size_t)runs).median);
 	printf("\n%-22s %12s %12s %12s %12s\n", "ratio to no groups", "groups", "median", "least",
 	       "most");
 	for (int i = 0; i < SIZES; i++)
-		tell_ratio(csv, "added", "add, by 100", sizes[i], added_ratios[i]);
+		print_ratio(csv, "added", "add, by 100", sizes[i], added_ratios[i]);
 	for (int i = 0; i < SIZES; i++)
-		tell_ratio(csv, "claimed", "claim and acknowledge", sizes[i], claimed_ratios[i]);
+		print_ratio(csv, "claimed", "claim and acknowledge", sizes[i], claimed_ratios[i]);
 	csv_close(csv);
 	return 0;
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# The public header as a later version may have it: each struct has more fields at its end, except
-# those that never change.
+# Makes the public header of a later version: each struct has more fields at its end, except those
+# that never change.
 /^struct tw_redis_[a-z_]+ \{/ {
 	grows = !/_(histogram|source) /
 }

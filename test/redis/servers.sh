@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# Runs the tests of the part on Redis on each server of $REDIS_SERVERS, programs with spaces between
-# them; by default redis-server and valkey-server, where they are in PATH. Prints each server's
-# version beside its result. The last line is "N passed, N failed, N skipped", the sum of them all.
+# Runs the tests of the part on Redis on each server of $REDIS_SERVERS, a list of programs; by
+# default redis-server and valkey-server, if they are in PATH. Prints each server's version with its
+# result. The last line is the sum: "N passed, N failed, N skipped".
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/steps.sh

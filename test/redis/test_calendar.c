@@ -452,7 +452,7 @@ static void calendar_without_a_further_time_ends(void **state)
 	}
 }
 
-static bool told_each(void *context, const struct tw_redis_info *info)
+static bool task_write(void *context, const struct tw_redis_info *info)
 {
 	char *text = context;
 
@@ -462,7 +462,7 @@ static bool told_each(void *context, const struct tw_redis_info *info)
 	return false;
 }
 
-static void listings_tell_the_calendar(void **state)
+static void listings_show_the_calendar(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", "*/5  9 * * MON");
@@ -471,16 +471,16 @@ static void listings_tell_the_calendar(void **state)
 	task.missed = TW_REDIS_MISSED_SKIP;
 	for (int i = 0; i < 2; i++) {
 		add(fixture, &task);
-		assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, told_each, text));
+		assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, task_write, text));
 		assert_string_equal(text,
 				    i ? "*/5  9 * * MON|UTC|1|0" : "*/5  9 * * MON|" ZONE "|1|0");
-		assert_ok(fixture->redis, tw_redis_each(fixture->redis, told_each, text));
+		assert_ok(fixture->redis, tw_redis_each(fixture->redis, task_write, text));
 		assert_string_equal(text,
 				    i ? "*/5  9 * * MON|UTC|1|0" : "*/5  9 * * MON|" ZONE "|1|0");
 		task.zone = NULL;
 	}
 	add_task(fixture->redis, "a", TW_HOUR);
-	assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, told_each, text));
+	assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, task_write, text));
 	assert_string_equal(text, "||0|0");
 }
 
@@ -609,7 +609,7 @@ int main(void)
 		FIXTURE_TEST(only_occurrences_to_come_follow_the_time_zone_files),
 		FIXTURE_TEST(last_time_of_all_is_the_latest_missed_one),
 		FIXTURE_TEST(calendar_without_a_further_time_ends),
-		FIXTURE_TEST(listings_tell_the_calendar),
+		FIXTURE_TEST(listings_show_the_calendar),
 		FIXTURE_TEST(calendars_are_added_with_others),
 		FIXTURE_TEST(bad_calendars_are_refused),
 		FIXTURE_TEST(worker_runs_each_time_of_the_calendar_once),

@@ -170,7 +170,7 @@ static void post_carries_body_headers_key_attempt_and_token(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void content_type_of_the_task_stands_alone(void **state)
+static void content_type_of_the_task_replaces_the_default(void **state)
 {
 	static const char *const headers[] = {"content-type: text/plain", "A: b"};
 	struct fixture *fixture = *state;
@@ -772,7 +772,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CALLBACK_TEST(post_carries_body_headers_key_attempt_and_token),
-		CALLBACK_TEST(content_type_of_the_task_stands_alone),
+		CALLBACK_TEST(content_type_of_the_task_replaces_the_default),
 		CALLBACK_TEST(header_without_a_value_is_sent_however_long_its_name_is),
 		CALLBACK_TEST(get_has_no_body),
 		CALLBACK_TEST(every_method_is_sent_with_its_body),

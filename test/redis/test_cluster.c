@@ -303,7 +303,7 @@ static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
 
 	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
-		TEST_SKIP("Redis before 7 has no such thing");
+		TEST_SKIP("this needs Redis 7");
 	cluster_begin_move(&cluster, slot, source, target);
 	before = wall_clock();
 	/* The first task is replaced and run; another does so in a group. */
@@ -335,7 +335,7 @@ static void slot_half_on_its_way_is_waited_for(void **state)
 
 	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
-		TEST_SKIP("Redis before 7 has no such thing");
+		TEST_SKIP("this needs Redis 7");
 	add_task(redis, "a", TW_HOUR);
 	cluster_begin_move(&cluster, slot, source, target);
 	tw_redis_set_patience(100 * TW_MILLISECOND);
@@ -364,7 +364,7 @@ static void slot_whose_keys_of_groups_are_on_their_way_is_waited_for(void **stat
 
 	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
-		TEST_SKIP("Redis before 7 has no such thing");
+		TEST_SKIP("this needs Redis 7");
 	assert_ok(redis, tw_redis_add(redis, &task, NULL));
 	cluster_begin_move(&cluster, slot, source, target);
 	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++)
@@ -399,7 +399,7 @@ static void layout_of_a_slot_on_its_way_is_read_where_it_is(void **state)
 	tw_redis_close(client_open(&options));
 }
 
-static void tell_hosts(const char *how)
+static void announce_hosts(const char *how)
 {
 	for (int i = 0; i < CLUSTER_NODES; i++)
 		freeReplyObject(redis_server_ask(
@@ -419,8 +419,8 @@ static void nodes_without_hosts_are_found_from_a_unix_socket(void **state)
 
 	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
-		TEST_SKIP("Redis before 7 has no such thing");
-	tell_hosts("unknown-endpoint");
+		TEST_SKIP("this needs Redis 7");
+	announce_hosts("unknown-endpoint");
 	redis_server_path(&cluster.nodes[0], "redis.sock", path, sizeof(path));
 	snprintf(url, sizeof(url), "redis+unix://%s?client_name=local", path);
 	options.url = url;
@@ -437,7 +437,7 @@ static void nodes_without_hosts_are_found_from_a_unix_socket(void **state)
 	add_task(local, "a", TW_HOUR);
 	assert_int_equal(cancel_task(redis, "a"), TW_OK);
 	tw_redis_close(local);
-	tell_hosts("ip");
+	announce_hosts("ip");
 }
 
 /* Finds a key whose shard is on that node. */
@@ -703,7 +703,7 @@ static void connecting_a_silent_node_holds_up_no_task_of_another(void **state)
 }
 
 /* The other nodes' replies do not count: there is one loss, and one return. */
-static void node_that_is_away_is_told_once(void **state)
+static void missing_node_is_reported_once(void **state)
 {
 	struct tw_redis_worker *worker;
 	struct tw_redis_error last;
@@ -774,7 +774,7 @@ int main(void)
 		CLUSTER_TEST(node_that_was_silent_is_not_asked_for_the_map),
 		CLUSTER_TEST(silent_node_holds_up_no_task_of_another),
 		CLUSTER_TEST(connecting_a_silent_node_holds_up_no_task_of_another),
-		CLUSTER_TEST(node_that_is_away_is_told_once),
+		CLUSTER_TEST(missing_node_is_reported_once),
 		CLUSTER_TEST(slots_moved_in_mid_run_lose_nothing),
 		CLUSTER_TEST(node_restarted_in_mid_run_loses_nothing),
 	};

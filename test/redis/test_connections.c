@@ -302,7 +302,7 @@ static void reset(int descriptor)
 	setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 }
 
-static void server_that_ends_a_handshake_is_told(void **state)
+static void server_that_ends_a_handshake_is_reported(void **state)
 {
 	struct tw_redis_options options = secure_options();
 	struct peer peer;
@@ -585,7 +585,7 @@ static void silent_address_of_a_name_leaves_time_for_the_next(void **state)
 	close(listener);
 }
 
-static void name_without_an_address_is_told(void **state)
+static void name_without_an_address_is_reported(void **state)
 {
 	const struct tw_redis_options options = {.url = "redis://none.invalid"};
 
@@ -593,7 +593,7 @@ static void name_without_an_address_is_told(void **state)
 	assert_refused(&options, TW_REDIS_UNREACHABLE, gai_strerror(EAI_NONAME));
 }
 
-static void limits_of_time_may_be_none(void **state)
+static void time_limits_may_be_unlimited(void **state)
 {
 	const struct tw_redis_options options = {.url = url,
 						 .shards = 4,
@@ -676,7 +676,7 @@ int main(void)
 		CONNECTION_TEST(server_that_wants_a_certificate_gets_one),
 		CONNECTION_TEST(files_that_cannot_be_used_are_named),
 		CONNECTION_TEST(error_of_openssl_without_a_text_has_words),
-		CONNECTION_TEST(server_that_ends_a_handshake_is_told),
+		CONNECTION_TEST(server_that_ends_a_handshake_is_reported),
 		CONNECTION_TEST(reply_without_end_is_not_taken),
 		CONNECTION_TEST(closed_connection_with_tls_is_opened_again),
 		CONNECTION_TEST(server_that_takes_nothing_is_given_up_in_time),
@@ -685,8 +685,8 @@ int main(void)
 		CONNECTION_TEST(unix_socket_with_a_full_queue_is_waited_for),
 		CONNECTION_TEST(first_address_that_answers_is_taken),
 		CONNECTION_TEST(silent_address_of_a_name_leaves_time_for_the_next),
-		CONNECTION_TEST(name_without_an_address_is_told),
-		CONNECTION_TEST(limits_of_time_may_be_none),
+		CONNECTION_TEST(name_without_an_address_is_reported),
+		CONNECTION_TEST(time_limits_may_be_unlimited),
 		CONNECTION_TEST(connections_have_a_name_and_keepalive),
 		CONNECTION_TEST(database_out_of_range_is_not_a_refused_login),
 		CONNECTION_TEST(reply_that_drips_has_one_deadline),

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# With REDIS=no the core is built and tested alone: nothing of the part on Redis is there, and the
-# library needs libc and nothing else.
+# With REDIS=no the core is built and tested alone: it has nothing of the part on Redis, and needs
+# only libc.
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
@@ -17,7 +17,7 @@ fi
 alone=$BUILD/test/core_alone
 at_end "rm -rf '$alone'"
 
-# Not a part of the make that runs this: its job server is out of reach here, its tests not meant.
+# This is a make of its own: the outer one's job server and tests do not apply here.
 core_make()
 {
 	MAKEFLAGS='' MFLAGS='' "$MAKE" -j2 BUILD="$alone" REDIS=no "$@"

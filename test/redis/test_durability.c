@@ -180,7 +180,7 @@ static void right_to_see_replicas_is_needed(void **state)
 	assert_non_null(strstr(error.text, "NOPERM"));
 }
 
-static void durability_that_is_none_is_invalid(void **state)
+static void unknown_durability_is_invalid(void **state)
 {
 	static const int none[] = {-1, TW_REDIS_DURABLE_BOTH + 1};
 	struct tw_redis *redis;
@@ -747,7 +747,7 @@ int main(void)
 		FALSE_TEST(server_that_cannot_give_it_is_refused),
 		FALSE_TEST(right_to_wait_for_a_replica_is_needed),
 		FALSE_TEST(right_to_see_replicas_is_needed),
-		FALSE_TEST(durability_that_is_none_is_invalid),
+		FALSE_TEST(unknown_durability_is_invalid),
 		FALSE_TEST(change_is_confirmed_by_both_waits_or_unknown),
 		FALSE_TEST(pause_whose_wait_is_lost_is_made_again),
 		FALSE_TEST(wait_behind_a_refused_mark_confirms_nothing),

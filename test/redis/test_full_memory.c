@@ -30,7 +30,7 @@ static bool each_ends(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-static void full_memory_stops_adds_alone(void **state)
+static void full_memory_stops_only_adds(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *other;
@@ -63,7 +63,7 @@ static void workers_drain_a_full_memory(void **state)
 	struct tw_redis_worker *worker;
 
 	if (version_of(&fixture->server) < 7)
-		TEST_SKIP("Redis before 7 has no such thing");
+		TEST_SKIP("this needs Redis 7");
 	runs_init(&runs, 100);
 	add_tasks(fixture->redis, 20, 0, 0);
 	set_memory(fixture, "1");
@@ -118,7 +118,7 @@ static void replica_can_be_looked_at(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(full_memory_stops_adds_alone),
+		FIXTURE_TEST(full_memory_stops_only_adds),
 		FIXTURE_TEST(workers_drain_a_full_memory),
 		FIXTURE_TEST(replica_can_be_looked_at),
 	};

@@ -68,7 +68,7 @@ static void server_that_is_not_ready_is_connected_to_again(void **state)
 	}
 }
 
-static void server_that_does_not_get_ready_is_told_as_it_said(void **state)
+static void error_of_a_server_that_stays_unready_is_reported(void **state)
 {
 	struct tw_redis_error error;
 
@@ -81,7 +81,7 @@ static void server_that_does_not_get_ready_is_told_as_it_said(void **state)
 	assert_string_equal(error.text, passing[0] + 1);
 }
 
-static void opening_tries_once_and_tells_it_too(void **state)
+static void opening_tries_once_and_reports_it_too(void **state)
 {
 	struct tw_redis_error error;
 	struct tw_redis *other;
@@ -97,7 +97,7 @@ static void opening_tries_once_and_tells_it_too(void **state)
 	}
 }
 
-static void layout_of_another_kind_is_told(void **state)
+static void layout_of_another_kind_is_reported(void **state)
 {
 	static const struct {
 		const char *reply;
@@ -124,7 +124,7 @@ static void layout_of_another_kind_is_told(void **state)
 }
 
 /* These are more than one command for each shard takes. */
-static void tasks_that_do_not_reach_the_server_are_told_so_one_by_one(void **state)
+static void tasks_that_do_not_reach_the_server_have_the_status_each(void **state)
 {
 	enum { COUNT = 600 };
 	static struct tw_redis_task tasks[COUNT];
@@ -154,7 +154,7 @@ static void refused_login_ends_the_call(void **state)
 }
 
 /* One pass has commands for all shards, and the patience allows no retry. */
-static void all_evals_of_a_pass_are_told_the_refusal(void **state)
+static void all_evals_of_a_pass_return_the_refusal(void **state)
 {
 	static const char refusal[] = "WRONGPASS invalid username-password pair";
 	struct eval evals[4] = {0};
@@ -228,7 +228,7 @@ static void server_is_judged_by_its_info(void **state)
 	}
 }
 
-static void answer_that_fits_no_greeting_is_told(void **state)
+static void unexpected_answer_to_a_greeting_is_reported(void **state)
 {
 	static const struct {
 		const char *word;
@@ -317,7 +317,7 @@ static void sentinel_says(const char *host, const char *port, char reply[REPLY_S
 	false_server_refuse(&server, "SENTINEL", reply, 1);
 }
 
-static void sentinel_has_to_tell_an_address(void **state)
+static void sentinel_must_give_an_address(void **state)
 {
 	static const struct {
 		const char *reply;
@@ -362,7 +362,7 @@ static void sentinel_has_to_tell_an_address(void **state)
 }
 
 /* The Sentinel has old information. */
-static void replica_that_is_told_to_be_the_master_is_none(void **state)
+static void replica_reported_as_the_master_is_refused(void **state)
 {
 	char url[URL_SIZE];
 	const struct tw_redis_options options = {.url = url, .shards = 4};
@@ -413,19 +413,19 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		GREETING_TEST(server_that_is_not_ready_is_connected_to_again),
-		GREETING_TEST(server_that_does_not_get_ready_is_told_as_it_said),
-		GREETING_TEST(opening_tries_once_and_tells_it_too),
-		GREETING_TEST(replica_that_is_told_to_be_the_master_is_none),
-		GREETING_TEST(layout_of_another_kind_is_told),
-		GREETING_TEST(tasks_that_do_not_reach_the_server_are_told_so_one_by_one),
+		GREETING_TEST(error_of_a_server_that_stays_unready_is_reported),
+		GREETING_TEST(opening_tries_once_and_reports_it_too),
+		GREETING_TEST(replica_reported_as_the_master_is_refused),
+		GREETING_TEST(layout_of_another_kind_is_reported),
+		GREETING_TEST(tasks_that_do_not_reach_the_server_have_the_status_each),
 		GREETING_TEST(refused_login_ends_the_call),
-		GREETING_TEST(all_evals_of_a_pass_are_told_the_refusal),
+		GREETING_TEST(all_evals_of_a_pass_return_the_refusal),
 		GREETING_TEST(server_is_judged_by_its_info),
-		GREETING_TEST(answer_that_fits_no_greeting_is_told),
+		GREETING_TEST(unexpected_answer_to_a_greeting_is_reported),
 		GREETING_TEST(server_without_scripts_is_unfit),
 		GREETING_TEST(message_of_resp3_is_taken_for_no_reply),
 		GREETING_TEST(greeting_that_takes_too_long_is_given_up),
-		GREETING_TEST(sentinel_has_to_tell_an_address),
+		GREETING_TEST(sentinel_must_give_an_address),
 		GREETING_TEST(word_of_a_sentinel_that_answers_counts_more),
 		GREETING_TEST(login_at_a_sentinel_may_fail),
 	};

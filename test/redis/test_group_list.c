@@ -305,7 +305,7 @@ static void large_bodies_are_not_all_read(void **state)
 
 /* ---- What something else has written ---- */
 
-static void names_that_are_none_are_left_out(void **state)
+static void invalid_names_are_left_out(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
@@ -416,7 +416,7 @@ int main(void)
 		ONE_SHARD_TEST(small_group_whose_turn_is_next_is_found),
 		ONE_SHARD_TEST(number_of_many_tasks_on_lease_is_scaled_up),
 		ONE_SHARD_TEST(large_bodies_are_not_all_read),
-		ONE_SHARD_TEST(names_that_are_none_are_left_out),
+		ONE_SHARD_TEST(invalid_names_are_left_out),
 		FIXTURE_TEST(groups_of_other_shards_are_listed_beside_a_broken_key),
 		FIXTURE_TEST(program_lists_groups),
 	};

@@ -231,7 +231,7 @@ static void later_and_far_tasks_are_not_hinted(void **state)
 }
 
 /* Other programs published these, or no Redis sends them. The last one is a hint. */
-static void messages_that_are_no_hints_are_passed_over(void **state)
+static void invalid_hints_are_ignored(void **state)
 {
 	static const char *const messages[] = {
 		":1",
@@ -468,7 +468,7 @@ int main(void)
 		FIXTURE_TEST(earliest_of_many_is_hinted),
 		FIXTURE_TEST(released_task_is_hinted),
 		FIXTURE_TEST(later_and_far_tasks_are_not_hinted),
-		FIXTURE_TEST(messages_that_are_no_hints_are_passed_over),
+		FIXTURE_TEST(invalid_hints_are_ignored),
 		FIXTURE_TEST(user_who_may_not_publish_has_all_but_hints),
 		FIXTURE_TEST(documented_rights_are_enough),
 		FIXTURE_TEST(idle_worker_asks_for_all_shards_at_once),

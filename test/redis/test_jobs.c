@@ -362,7 +362,7 @@ static void claim_for_few_bytes_takes_no_more(void **state)
 	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 1);
 }
 
-static void more_jobs_than_a_batch_are_told_at_once(void **state)
+static void more_jobs_than_a_batch_are_reported_at_once(void **state)
 {
 	enum { COUNT = TW_REDIS_BATCH_MAX + 500 };
 	static struct tw_redis_task tasks[COUNT];
@@ -403,7 +403,7 @@ static void more_jobs_than_a_batch_are_told_at_once(void **state)
 	tw_redis_close(redis);
 }
 
-static void jobs_that_cannot_be_told_have_the_status_each(void **state)
+static void jobs_that_cannot_be_reported_have_the_status_each(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
@@ -478,8 +478,8 @@ int main(void)
 		FIXTURE_TEST(lost_claim_of_a_later_attempt_counts_the_earlier_ones),
 		FIXTURE_TEST(small_claim_leaves_no_note),
 		FIXTURE_TEST(claim_for_few_bytes_takes_no_more),
-		FIXTURE_TEST(more_jobs_than_a_batch_are_told_at_once),
-		FIXTURE_TEST(jobs_that_cannot_be_told_have_the_status_each),
+		FIXTURE_TEST(more_jobs_than_a_batch_are_reported_at_once),
+		FIXTURE_TEST(jobs_that_cannot_be_reported_have_the_status_each),
 		FIXTURE_TEST(bad_arguments_about_jobs_are_invalid),
 	};
 

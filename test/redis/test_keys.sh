@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Calls name every key that their scripts touch, except those that keys/declared.lua lists: tests
-# run once more with scripts that refuse other keys, and each script is among those that ran.
+# Calls name every key that their scripts touch, except those that keys/declared.lua lists. Tests
+# run again with scripts that refuse other keys, and all scripts must have run.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh

@@ -90,7 +90,7 @@ static void letter_is_put_there_as_its_mode_says(void **state)
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
-static void letter_that_is_none_is_refused(void **state)
+static void invalid_letter_is_refused(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
@@ -281,7 +281,7 @@ static bool count_letter(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-static void letters_that_are_none_are_not_listed(void **state)
+static void invalid_letters_are_not_listed(void **state)
 {
 	static const char *const texts[] = {"",       "nonsense",  "1:2",       "1:2:3",
 					    "1:2:9:", "1:2:9:abc", "1:2:4097:", "1:x:0:"};
@@ -480,13 +480,13 @@ int main(void)
 		FIXTURE_TEST(letter_that_is_put_there_is_all_that_it_was),
 		FIXTURE_TEST(letter_of_a_failed_task_is_in_the_order_of_deaths),
 		FIXTURE_TEST(letter_is_put_there_as_its_mode_says),
-		FIXTURE_TEST(letter_that_is_none_is_refused),
+		FIXTURE_TEST(invalid_letter_is_refused),
 		WORKER_TEST(oldest_letters_go_if_there_are_too_many_in_a_shard),
 		WORKER_TEST(share_of_a_shard_is_rounded_up),
 		WORKER_TEST(letters_that_are_too_old_go),
 		WORKER_TEST(letters_that_are_in_no_order_yet_are_swept_in_it),
 		WORKER_TEST(letter_that_died_again_counts_from_then),
-		WORKER_TEST(letters_that_are_none_are_not_listed),
+		WORKER_TEST(invalid_letters_are_not_listed),
 		WORKER_TEST(listings_of_large_bodies_come_in_small_pages),
 		WORKER_TEST(letter_that_is_not_ours_goes_first),
 		WORKER_TEST(worker_that_makes_letters_keeps_to_their_number),

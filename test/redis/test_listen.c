@@ -203,7 +203,7 @@ static void page_loads_nothing_from_elsewhere(void **state)
 	free(reply.text);
 }
 
-static void head_has_the_headers_alone(void **state)
+static void head_has_only_the_headers(void **state)
 {
 	static const char request[] = "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	struct page_reply reply;
@@ -377,7 +377,7 @@ static void silent_connections_hold_nobody_up_for_long(void **state)
 		close(descriptors[i]);
 }
 
-static void address_that_is_none_or_taken_is_refused(void **state)
+static void invalid_or_taken_address_is_refused(void **state)
 {
 	static char long_name[264];
 	static const char *const bad[] = {"9464",       ":9464",        "127.0.0.1",
@@ -533,7 +533,7 @@ static void figures_add_up_with_those_of_redis(void **state)
 	program_end(&program);
 }
 
-static void callbacks_are_told_by_host_and_answer(void **state)
+static void callbacks_are_shown_by_host_and_answer(void **state)
 {
 	struct fixture *fixture = *state;
 	struct page_reply reply;
@@ -801,7 +801,7 @@ static json_t *await_questions(void)
 	return await_rows("seconds", count);
 }
 
-static void what_redis_does_not_tell_is_missing_alone(void **state)
+static void only_what_redis_refuses_is_missing(void **state)
 {
 	struct fixture *fixture = *state;
 	json_t *status;
@@ -995,7 +995,7 @@ static void redis_is_not_asked_while_nobody_looks(void **state)
 }
 
 /* A page waits for a silent Redis once, for a second, and then shows that it is silent. */
-static void silent_redis_is_told_and_holds_up_no_probe(void **state)
+static void silent_redis_is_shown_and_delays_no_probe(void **state)
 {
 	struct redis_server server;
 	tw_duration begin;
@@ -1036,17 +1036,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_page_is_there_with_its_headers),
 		TEST(page_loads_nothing_from_elsewhere),
-		TEST(head_has_the_headers_alone),
+		TEST(head_has_only_the_headers),
 		TEST(other_methods_are_refused),
 		TEST(other_paths_are_not_there),
 		TEST(only_named_hosts_are_answered),
 		TEST(probes_are_answered_whatever_host_they_name),
 		TEST(bad_requests_are_refused_and_harm_nobody),
 		TEST(silent_connections_hold_nobody_up_for_long),
-		TEST(address_that_is_none_or_taken_is_refused),
+		TEST(invalid_or_taken_address_is_refused),
 		TEST(address_of_ip_version_6_is_shown_in_brackets),
 		TEST(figures_add_up_with_those_of_redis),
-		TEST(callbacks_are_told_by_host_and_answer),
+		TEST(callbacks_are_shown_by_host_and_answer),
 		TEST(namespace_that_is_not_named_is_shown_as_default),
 		TEST(hosts_with_any_name_are_labels),
 		TEST(groups_with_any_name_are_labels),
@@ -1055,14 +1055,14 @@ int main(void)
 		TEST(hostile_keys_and_reasons_are_text),
 		TEST(last_dead_letters_come_first),
 		TEST(letters_beyond_a_thousand_are_not_looked_at),
-		TEST(what_redis_does_not_tell_is_missing_alone),
+		TEST(only_what_redis_refuses_is_missing),
 		TEST(run_may_be_later_than_any_bound),
 		TEST(lost_redis_is_not_ready_and_no_figure),
 		TEST(worker_that_ends_is_healthy_and_not_ready),
 		TEST(loop_that_stands_is_not_healthy),
 		TEST(redis_is_asked_once_a_second_whoever_looks),
 		TEST(redis_is_not_asked_while_nobody_looks),
-		TEST(silent_redis_is_told_and_holds_up_no_probe),
+		TEST(silent_redis_is_shown_and_delays_no_probe),
 	};
 
 	return FIXTURE_RUN(tests);

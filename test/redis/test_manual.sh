@@ -11,7 +11,7 @@ folder=$(mktemp -d)
 at_end "rm -rf '$folder'"
 status=0
 
-# compare WHAT: the lists help and page in the folder
+# compare WHAT: compares the lists help and page in the folder
 compare()
 {
 	for list in help page; do
@@ -19,7 +19,7 @@ compare()
 		test -s "$folder/$list" || { echo "no $1 in the $list" && status=1; }
 	done
 	if ! diff "$folder/help.sorted" "$folder/page.sorted"; then
-		echo "$1: < twr --help alone has it, > twr(1) alone has it"
+		echo "$1: < only twr --help has it, > only twr(1) has it"
 		status=1
 	fi
 }
@@ -34,7 +34,7 @@ sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' "$folder/text" >"$folder/help"
 sed -n '/^\.Sh COMMANDS/,/^\.Sh OPTIONS/s/^\.It Cm //p' src/man/twr.1 >"$folder/page"
 compare command
 
-# A file, then functions in it; or one or more deeds.
+# Each paragraph names a file and functions in it, or deeds.
 awk '
 	/^\.Em Shown by/ { inside = 1; file = ""; next }
 	/^\.(It|El)/ { inside = 0 }
@@ -51,5 +51,5 @@ while read -r file name; do
 		status=1
 	fi
 done <"$folder/shown"
-test "$(wc -l <"$folder/shown")" -gt 50 || { echo "hardly any test is named" && status=1; }
+test "$(wc -l <"$folder/shown")" -gt 50 || { echo "fewer than 50 tests are named" && status=1; }
 exit $status

@@ -80,7 +80,7 @@ static void map_add(int first, int last, int port)
 }
 
 /* Makes the server a node that sends this map the next `times` times. */
-static void tell_map(int times)
+static void send_map(int times)
 {
 	false_server_be(&server, 7, true);
 	false_server_refuse(&server, "CLUSTER", map, times);
@@ -120,7 +120,7 @@ static void ranges_that_make_no_sense_are_passed_over(void **state)
 	map_add(20, 10, elsewhere);
 	/* The valid part is used. */
 	map_add(16000, 99999, elsewhere);
-	tell_map(FOR_EVER);
+	send_map(FOR_EVER);
 	redis = client_open(&options);
 	assert_int_equal(port_of(redis, 0), server.port);
 	assert_int_equal(port_of(redis, 15999), server.port);
@@ -141,7 +141,7 @@ static void unknown_host_is_the_one_that_was_asked(void **state)
 		map_begin(1);
 		snprintf(master, sizeof(master), "*2\r\n%s\r\n:%d", hosts[i], elsewhere);
 		map_add_raw(16000, 16000, master);
-		tell_map(FOR_EVER);
+		send_map(FOR_EVER);
 		redis = client_open(&options);
 		assert_int_equal(port_of(redis, 16000), elsewhere);
 		assert_string_equal(
@@ -160,7 +160,7 @@ static void map_of_more_slots_than_there_are_is_read_to_that_number(void **state
 	map_add(0, 99, elsewhere);
 	map_add(0, SLOTS - 1, server.port);
 	map_add(0, SLOTS - 1, elsewhere);
-	tell_map(FOR_EVER);
+	send_map(FOR_EVER);
 	redis = client_open(&options);
 	assert_int_equal(port_of(redis, 0), server.port);
 	assert_int_equal(port_of(redis, SLOTS - 1), server.port);
@@ -184,7 +184,7 @@ static void nodes_beyond_the_number_that_is_kept_are_not_asked(void **state)
 	map_begin(NODES_MAX + 10);
 	for (int i = 1; i <= NODES_MAX + 10; i++)
 		map_add(0, 0, i);
-	tell_map(FOR_EVER);
+	send_map(FOR_EVER);
 	redis = client_open(&options);
 	assert_int_equal(redis->access->router.map.count, NODES_MAX);
 	assert_int_equal(port_of(redis, 0), NODES_MAX - 1);
@@ -197,7 +197,7 @@ static void nodes_beyond_the_number_that_is_kept_are_not_asked(void **state)
 	tw_redis_close(redis);
 }
 
-static void map_that_is_not_told_is_asked_for_again(void **state)
+static void missing_map_is_asked_for_again(void **state)
 {
 	static const char *const replies[] = {"*0", "+OK", "-ERR not now"};
 	struct tw_redis *redis;
@@ -215,7 +215,7 @@ static void map_that_is_not_told_is_asked_for_again(void **state)
 		assert_int_equal(port_of(redis, 16000), server.port);
 		map_begin(1);
 		map_add(16000, 16000, elsewhere);
-		tell_map(FOR_EVER);
+		send_map(FOR_EVER);
 		assert_ok(redis, cancel_task(redis, "a"));
 		assert_int_equal(port_of(redis, 16000), elsewhere);
 		tw_redis_close(redis);
@@ -223,7 +223,7 @@ static void map_that_is_not_told_is_asked_for_again(void **state)
 }
 
 /* The server left while idle, so a new connection asks for the map. */
-static void server_that_is_started_again_tells_the_map(void **state)
+static void restarted_server_sends_the_map(void **state)
 {
 	struct tw_redis *redis;
 	int port = server.port;
@@ -237,7 +237,7 @@ static void server_that_is_started_again_tells_the_map(void **state)
 	server.port = port;
 	map_begin(1);
 	map_add(16000, 16000, elsewhere);
-	tell_map(FOR_EVER);
+	send_map(FOR_EVER);
 	assert_ok(redis, cancel_task(redis, "a"));
 	assert_int_equal(port_of(redis, 16000), elsewhere);
 	tw_redis_close(redis);
@@ -251,7 +251,7 @@ static struct tw_redis *open_with_elsewhere(const char *key)
 
 	map_begin(1);
 	map_add(0, SLOTS - 1, server.port);
-	tell_map(FOR_EVER);
+	send_map(FOR_EVER);
 	redis = client_open(&options);
 	slot = slot_of(redis, key);
 	tw_redis_close(redis);
@@ -259,12 +259,12 @@ static struct tw_redis *open_with_elsewhere(const char *key)
 	map_add(0, slot - 1, server.port);
 	map_add(slot, slot, elsewhere);
 	map_add(slot + 1, SLOTS - 1, server.port);
-	tell_map(FOR_EVER);
+	send_map(FOR_EVER);
 	return client_open(&options);
 }
 
 /* Another node refuses, not the call's own: some other node may still send the map. */
-static void refusal_of_a_node_that_could_tell_the_map_ends_no_call(void **state)
+static void refusal_of_a_node_that_could_send_the_map_ends_no_call(void **state)
 {
 	struct tw_redis_error error;
 	struct tw_redis *redis;
@@ -317,7 +317,7 @@ static void replies_that_a_former_master_owes_are_waited_for(void **state)
 	map_begin(2);
 	map_add(0, 0, elsewhere);
 	map_add(1, SLOTS - 1, server.port);
-	tell_map(FOR_EVER);
+	send_map(FOR_EVER);
 	redis = client_open(&options);
 	answer = answer_as_a_replica;
 	/* relaxed: no call runs */
@@ -337,7 +337,7 @@ static void cluster_has_no_databases(void **state)
 	(void)state;
 	map_begin(1);
 	map_add(0, SLOTS - 1, server.port);
-	tell_map(FOR_EVER);
+	send_map(FOR_EVER);
 	snprintf(url, sizeof(url), "%s/1", server.url);
 	options.url = url;
 	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_INVALID);
@@ -345,7 +345,7 @@ static void cluster_has_no_databases(void **state)
 }
 
 /* A cluster does not take a command about several shards. */
-static void server_that_becomes_a_cluster_is_to_be_opened_anew(void **state)
+static void server_that_becomes_a_cluster_must_be_opened_again(void **state)
 {
 	static const struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1},
 						     {.key = "b", .key_size = 1}};
@@ -356,7 +356,7 @@ static void server_that_becomes_a_cluster_is_to_be_opened_anew(void **state)
 	(void)state;
 	map_begin(1);
 	map_add(0, SLOTS - 1, server.port);
-	tell_map(FOR_EVER);
+	send_map(FOR_EVER);
 	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_OUTCOME_UNKNOWN);
 	/* relaxed: no call runs */
 	atomic_store_explicit(&asked, 0, memory_order_relaxed);
@@ -379,12 +379,12 @@ int main(void)
 		NODE_MAP_TEST(unknown_host_is_the_one_that_was_asked),
 		NODE_MAP_TEST(map_of_more_slots_than_there_are_is_read_to_that_number),
 		NODE_MAP_TEST(nodes_beyond_the_number_that_is_kept_are_not_asked),
-		NODE_MAP_TEST(map_that_is_not_told_is_asked_for_again),
-		NODE_MAP_TEST(server_that_is_started_again_tells_the_map),
-		NODE_MAP_TEST(refusal_of_a_node_that_could_tell_the_map_ends_no_call),
+		NODE_MAP_TEST(missing_map_is_asked_for_again),
+		NODE_MAP_TEST(restarted_server_sends_the_map),
+		NODE_MAP_TEST(refusal_of_a_node_that_could_send_the_map_ends_no_call),
 		NODE_MAP_TEST(replies_that_a_former_master_owes_are_waited_for),
 		NODE_MAP_TEST(cluster_has_no_databases),
-		NODE_MAP_TEST(server_that_becomes_a_cluster_is_to_be_opened_anew),
+		NODE_MAP_TEST(server_that_becomes_a_cluster_must_be_opened_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -513,7 +513,7 @@ static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 }
 
 /* The worker continues where it is refused, and where the server has become unfit. */
-static void worker_tells_that_it_is_refused_and_that_the_server_is_unfit(void **state)
+static void worker_reports_refusals_and_an_unfit_server(void **state)
 {
 	struct tw_redis *redis = open_at(server.url);
 	struct tw_redis_worker *worker;
@@ -584,7 +584,7 @@ static bool hints_are_subscribed(void)
 	return subscribed;
 }
 
-static void reason_that_changes_is_told_again(void **state)
+static void changed_reason_is_reported_again(void **state)
 {
 	struct tw_redis_worker *worker;
 	struct tw_redis_error last;
@@ -611,7 +611,7 @@ static void reason_that_changes_is_told_again(void **state)
 
 /* The grace is over, and Redis stays down. The stop ends nevertheless, and runs whose end was not
  * reported run again elsewhere. */
-static void stop_ends_where_redis_cannot_be_told(void **state)
+static void stop_ends_while_redis_is_away(void **state)
 {
 	const tw_duration lease = 3 * TW_SECOND;
 	struct tw_redis *direct = open_at(server.url);
@@ -661,10 +661,10 @@ int main(void)
 		OUTAGE_TEST(claims_whose_replies_are_cut_off_use_up_no_attempt),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_by_hand_is_unknown),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_runs_nothing_twice),
-		OUTAGE_TEST(worker_tells_that_it_is_refused_and_that_the_server_is_unfit),
+		OUTAGE_TEST(worker_reports_refusals_and_an_unfit_server),
 		OUTAGE_TEST(server_that_lacks_replicas_is_waited_for),
-		OUTAGE_TEST(reason_that_changes_is_told_again),
-		OUTAGE_TEST(stop_ends_where_redis_cannot_be_told),
+		OUTAGE_TEST(changed_reason_is_reported_again),
+		OUTAGE_TEST(stop_ends_while_redis_is_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

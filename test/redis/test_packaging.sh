@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The worker's unit is one that systemd takes and finds well locked up, and the container is built
-# of the files and packages that it takes. No image is built: that needs the network.
+# systemd accepts the worker's unit and rates it as well protected, and the container's files and
+# packages suffice to build it. No image is built: that needs the network.
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
@@ -17,30 +17,30 @@ root=$(mktemp -d)
 at_end "rm -rf '$root'"
 container=src/redis/packaging/Containerfile
 
-# Not a part of the make that runs this: its job server is out of reach here.
+# This is a make of its own: the outer one's job server does not apply here.
 outer_make()
 {
 	MAKEFLAGS='' MFLAGS='' "$MAKE" "$@"
 }
 
-# What is installed where the unit says that it is.
+# The program is where the unit expects it.
 outer_make install BUILD="$BUILD" DESTDIR= PREFIX="$root/usr" \
 	LIBDIR="$root/usr/lib" INCLUDEDIR="$root/usr/include"
 unit=$root/usr/lib/systemd/system/twr-worker.service
 grep -q "^ExecStart=$root/usr/bin/twr worker" "$unit"
 if command -v systemd-analyze >/dev/null; then
-	systemd-analyze verify --man=no "$unit" >"$root/said" 2>&1 || true
-	# Of units of the system it may say what it likes.
-	if grep twr-worker "$root/said"; then
+	systemd-analyze verify --man=no "$unit" >"$root/output" 2>&1 || true
+	# Complaints about the system's units do not count.
+	if grep twr-worker "$root/output"; then
 		exit 1
 	fi
-	# It does find what is wrong.
+	# It finds errors.
 	sed 's/^ProtectSystem=.*/ProtectSystem=maybe/' "$unit" >"$root/twr-worker.service"
-	systemd-analyze verify --man=no "$root/twr-worker.service" >"$root/said" 2>&1 || true
-	grep -q 'twr-worker.service:[0-9]*:.*maybe' "$root/said"
+	systemd-analyze verify --man=no "$root/twr-worker.service" >"$root/output" 2>&1 || true
+	grep -q 'twr-worker.service:[0-9]*:.*maybe' "$root/output"
 	if systemd-analyze --help | grep -q -e '--offline'; then
-		systemd-analyze security --offline=yes --threshold=15 "$unit" >"$root/said" || {
-			cat "$root/said"
+		systemd-analyze security --offline=yes --threshold=15 "$unit" >"$root/output" || {
+			cat "$root/output"
 			exit 1
 		}
 	fi
@@ -53,13 +53,13 @@ sed -n 's/^COPY \([^-]\)/\1/p' "$container" | while read -r from to; do
 	mkdir -p "$root/copy/$(dirname "$to")"
 	cp -r "$from" "$root/copy/$to"
 done
-(cd "$root/copy" && outer_make BUILD=build REDIS=yes CFLAGS=-O0 all >"$root/said" 2>&1) || {
-	cat "$root/said"
+(cd "$root/copy" && outer_make BUILD=build REDIS=yes CFLAGS=-O0 all >"$root/output" 2>&1) || {
+	cat "$root/output"
 	exit 1
 }
 "$root/copy/build/twr" --version | grep -q '^twr [0-9]'
 
-# The packages that it installs have all libraries that the program asks for. libgcc-s1 comes with
+# The packages that it installs have all libraries that the program needs. libgcc-s1 comes with
 # libc6.
 release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 if ! command -v dpkg >/dev/null || ! grep -q "^FROM debian:$release-slim" "$container"; then

@@ -31,7 +31,7 @@ processes="$processes $!"
 wait_for "$folder/worker.log" grep -e 'the worker runs' "$folder/worker.log"
 page=$(sed -n 's/.*listens on //p' "$folder/worker.log")
 
-# Each would say so in the title, if it ran. Nobody listens at port 1.
+# Each would set the title if it ran. Nobody listens at port 1.
 script='<script>document.title="ran"</script>'
 image='<img/src=x/onerror=document.title="ran">'
 for key in "$script" "$image" '"quoted"' "$(printf 'bytes\001\377')"; do
@@ -52,7 +52,7 @@ redis-cli -s "$folder/redis.sock" eval '
 			string.sub(rest, size + 1))
 	end' 1 '{tw/default/0}dead' "</td>$script$image" >/dev/null
 
-# browse OPTION...: as it is when the page has asked a few times. Only root needs the first.
+# browse OPTION...: loads the page and lets it refresh a few times. Only root needs --no-sandbox.
 browse()
 {
 	root=
@@ -64,7 +64,7 @@ browse()
 		2>"$folder/chromium.log" || { cat "$folder/chromium.log"; return 1; }
 }
 
-# shows TEXT: the page has it, as elements of the document
+# shows TEXT: fails unless the document has it
 shows()
 {
 	if ! grep -qF -e "$1" "$folder/page"; then
@@ -74,7 +74,7 @@ shows()
 	fi
 }
 
-# The first look is what lets dead letters be read.
+# The worker reads dead letters once a page has asked for them.
 for _ in $(seq 30); do
 	browse --dump-dom >"$folder/page"
 	! grep -qF '%01%FF' "$folder/page" || break
@@ -88,19 +88,19 @@ shows '<td>"quoted"</td>'
 shows '<td>bytes%01%FF</td>'
 shows '<td>&lt;/td&gt;&lt;script&gt;document.title="ran"&lt;/script&gt;&lt;img/src'
 shows '<path class="half"'
-# shows_no_element: nothing that others chose became one
+# shows_no_element: fails if a key or a reason became an element
 shows_no_element()
 {
 	if test "$(grep -oi '<script' "$folder/page" | wc -l)" != 1 ||
 		grep -qi '<img' "$folder/page"; then
 		cat "$folder/page"
-		echo "what others chose became an element"
+		echo "a key or a reason became an element"
 		exit 1
 	fi
 }
 shows_no_element
 
-# There was no group so far.
+# There is no group yet.
 shows '<section id="grouped" hidden="">'
 for group in "$script" '"quoted"' "$(printf 'm\303\274')"; do
 	"$BUILD/twr" add --shards 1 --key "of $group" --group "$group" --in 1h --handler >/dev/null

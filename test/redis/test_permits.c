@@ -63,7 +63,7 @@ static void set_limits(struct fixture *fixture, unsigned running, unsigned per_s
 	assert_ok(fixture->redis, tw_redis_set_limits(fixture->redis, &limits));
 }
 
-static long long workers_told(struct fixture *fixture)
+static long long workers_reported(struct fixture *fixture)
 {
 	return redis_server_number(&fixture->server, "HLEN {tw/%s}running", fixture->name_space);
 }
@@ -84,7 +84,7 @@ static void no_more_run_than_may(void **state)
 	for (int i = 0; i < 2; i++)
 		stop(workers[i]);
 	/* Ended workers leave no reports. */
-	assert_int_equal(workers_told(fixture), 0);
+	assert_int_equal(workers_reported(fixture), 0);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -150,7 +150,7 @@ static void what_a_dead_worker_had_is_free_again(void **state)
 	WAIT_UNTIL(done(&crowd) == 1);
 	assert_true(stats_of(fixture->redis).now_ms >= until_ms);
 	stop(worker);
-	assert_int_equal(workers_told(fixture), 0);
+	assert_int_equal(workers_reported(fixture), 0);
 }
 
 /* Returns until when the only worker's report is valid by the server's time, or 0 if there is
@@ -167,7 +167,7 @@ static int64_t word_until_ms(struct fixture *fixture)
 }
 
 /* The worker does not wait for its next look, a third of a lease later. */
-static void ends_are_told_at_once(void **state)
+static void ends_are_reported_at_once(void **state)
 {
 	struct fixture *fixture = *state;
 	enum { HOUR_MS = 3600000 };
@@ -184,14 +184,14 @@ static void ends_are_told_at_once(void **state)
 	/* The run is longer than a lease. */
 	assert_true(word_until_ms(fixture) - stats_of(fixture->redis).now_ms > HOUR_MS);
 	begin = wall_clock();
-	WAIT_UNTIL(workers_told(fixture) == 0);
+	WAIT_UNTIL(workers_reported(fixture) == 0);
 	assert_true(wall_clock() - begin < 8 * TW_SECOND);
 	assert_int_equal(done(&crowd), 1);
 	/* This holds if it is stopped meanwhile, too. */
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(atomic_load_explicit(&crowd.running, memory_order_relaxed) == 1);
 	stop(worker);
-	assert_int_equal(workers_told(fixture), 0);
+	assert_int_equal(workers_reported(fixture), 0);
 	assert_int_equal(done(&crowd), 2);
 }
 
@@ -246,7 +246,7 @@ int main(void)
 		FIXTURE_TEST(no_more_begin_in_a_second_than_may),
 		FIXTURE_TEST(limits_that_are_lifted_hold_up_nothing),
 		FIXTURE_TEST(what_a_dead_worker_had_is_free_again),
-		FIXTURE_TEST(ends_are_told_at_once),
+		FIXTURE_TEST(ends_are_reported_at_once),
 		FIXTURE_TEST(permits_that_come_late_are_not_used),
 		FIXTURE_TEST(bad_arguments_are_refused),
 	};

@@ -283,7 +283,7 @@ static void drained_group_has_no_tasks(void **state)
 	assert_int_equal(said_number("removed"), 0);
 }
 
-static void paused_is_told_by_stats(void **state)
+static void stats_show_the_pause(void **state)
 {
 	(void)state;
 	assert_int_equal(TWR("pause"), 0);
@@ -611,7 +611,7 @@ static void redis_that_may_drop_tasks_is_69_unless_that_is_wanted(void **state)
 	redis_server_stop(&dropping);
 }
 
-static void durability_that_the_server_lacks_is_69_and_one_that_is_none_2(void **state)
+static void durability_that_the_server_lacks_is_69_and_an_unknown_one_2(void **state)
 {
 	(void)state;
 	assert_int_equal(TWR("add", "a", "--handler", "--durability", "disk"), 69);
@@ -762,7 +762,7 @@ static int worker_end(struct program *worker)
 	return exit_code;
 }
 
-static void worker_runs_what_was_scheduled_and_tells_of_it(void **state)
+static void worker_runs_and_prints_what_was_scheduled(void **state)
 {
 	struct fixture *fixture = *state;
 	struct program worker;
@@ -828,7 +828,7 @@ static void lines_of_the_worker_are_json_if_asked_for(void **state)
 	program_end(&worker);
 }
 
-static void run_that_is_tried_again_is_told_with_its_time(void **state)
+static void retried_run_is_printed_with_its_time(void **state)
 {
 	struct program worker;
 	char url[64];
@@ -1013,7 +1013,7 @@ int main(void)
 		PROGRAM_TEST(task_that_no_twr_can_run_is_warned_of),
 		PROGRAM_TEST(no_text_of_a_task_is_obeyed_by_a_terminal),
 		PROGRAM_TEST(lists_and_stats_show_what_there_is),
-		PROGRAM_TEST(paused_is_told_by_stats),
+		PROGRAM_TEST(stats_show_the_pause),
 		PROGRAM_TEST(limits_are_set_and_shown),
 		PROGRAM_TEST(limits_of_groups_are_set_and_shown),
 		PROGRAM_TEST(drained_group_has_no_tasks),
@@ -1031,15 +1031,15 @@ int main(void)
 		PROGRAM_TEST(more_than_there_may_be_is_refused),
 		PROGRAM_TEST(redis_that_is_not_there_is_69),
 		PROGRAM_TEST(redis_that_may_drop_tasks_is_69_unless_that_is_wanted),
-		PROGRAM_TEST(durability_that_the_server_lacks_is_69_and_one_that_is_none_2),
+		PROGRAM_TEST(durability_that_the_server_lacks_is_69_and_an_unknown_one_2),
 		PROGRAM_TEST(output_that_cannot_be_written_is_71),
 		PROGRAM_TEST(lost_reply_is_75_and_adding_again_is_harmless),
 		PROGRAM_TEST(wrong_password_is_77_and_no_password_is_shown),
 		PROGRAM_TEST(process_list_shows_no_password),
-		PROGRAM_TEST(worker_runs_what_was_scheduled_and_tells_of_it),
+		PROGRAM_TEST(worker_runs_and_prints_what_was_scheduled),
 		PROGRAM_TEST(worker_goes_on_where_it_was_stopped),
 		PROGRAM_TEST(lines_of_the_worker_are_json_if_asked_for),
-		PROGRAM_TEST(run_that_is_tried_again_is_told_with_its_time),
+		PROGRAM_TEST(retried_run_is_printed_with_its_time),
 		PROGRAM_TEST(sigterm_in_mid_task_lets_it_finish),
 		PROGRAM_TEST(worker_with_few_descriptors_runs_fewer_callbacks),
 		PROGRAM_TEST(sighup_ends_a_worker_that_does_not_ignore_it),

@@ -241,7 +241,7 @@ static const char *const bad_lines[][2] = {
 };
 enum { BAD_LINES = sizeof(bad_lines) / sizeof(bad_lines[0]) };
 
-static void bad_lines_are_told_by_number_and_the_others_go_in(void **state)
+static void bad_lines_are_reported_by_number_and_the_others_are_added(void **state)
 {
 	struct fixture *fixture = *state;
 	FILE *file = file_open();
@@ -380,7 +380,7 @@ static void modes_are_for_all_lines(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-static void wrong_usage_of_files_is_told(void **state)
+static void wrong_usage_of_files_is_reported(void **state)
 {
 	(void)state;
 	file_write("{\"key\":\"a\"}\n");
@@ -401,7 +401,7 @@ static void wrong_usage_of_files_is_told(void **state)
 		    said("0 added, 0 refused"));
 }
 
-static void lost_reply_ends_it_and_tells_the_line(void **state)
+static void lost_reply_ends_it_and_reports_the_line(void **state)
 {
 	struct fixture *fixture = *state;
 	struct proxy proxy;
@@ -711,7 +711,7 @@ static void occurrence_that_has_ended_does_not_come_back(void **state)
 
 static const struct winsize screen = {.ws_row = 24, .ws_col = 80};
 
-static void progress_is_shown_at_a_terminal_alone(void **state)
+static void progress_is_shown_only_at_a_terminal(void **state)
 {
 	(void)state;
 	file_write("{\"key\":\"a\",\"in\":\"1h\"}\nnonsense\n{\"key\":\"b\",\"in\":\"1h\"}\n");
@@ -737,7 +737,7 @@ static int progress_count(void)
 }
 
 /* The lines come in batches, as they are asked for, until the progress was printed a few times. */
-static void progress_is_told_ten_times_a_second_at_most(void **state)
+static void progress_is_printed_ten_times_a_second_at_most(void **state)
 {
 	enum { TOLD = 4, BATCH = 256, BATCHES_MAX = 20000 };
 	struct fixture *fixture = *state;
@@ -774,19 +774,19 @@ int main(void)
 		FILE_TEST(lines_become_tasks),
 		FILE_TEST(recurring_tasks_come_back_as_such),
 		FILE_TEST(lines_come_from_standard_input),
-		FILE_TEST(bad_lines_are_told_by_number_and_the_others_go_in),
+		FILE_TEST(bad_lines_are_reported_by_number_and_the_others_are_added),
 		FILE_TEST(line_that_is_too_long_is_refused_and_the_next_goes_in),
 		FILE_TEST(line_of_a_nul_is_not_blank),
 		FILE_TEST(many_lines_share_a_few_calls),
 		FILE_TEST(modes_are_for_all_lines),
-		FILE_TEST(wrong_usage_of_files_is_told),
-		FILE_TEST(lost_reply_ends_it_and_tells_the_line),
+		FILE_TEST(wrong_usage_of_files_is_reported),
+		FILE_TEST(lost_reply_ends_it_and_reports_the_line),
 		FILE_TEST(lists_are_a_backup),
 		FILE_TEST(tasks_in_every_condition_come_back_as_they_were),
 		FILE_TEST(restored_rhythm_goes_on),
 		FILE_TEST(occurrence_that_has_ended_does_not_come_back),
-		FILE_TEST(progress_is_shown_at_a_terminal_alone),
-		FILE_TEST(progress_is_told_ten_times_a_second_at_most),
+		FILE_TEST(progress_is_shown_only_at_a_terminal),
+		FILE_TEST(progress_is_printed_ten_times_a_second_at_most),
 	};
 
 	return FIXTURE_RUN(tests);

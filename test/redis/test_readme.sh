@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The README's three commands schedule a callback and show it run, as they stand there but for the
-# ports, which are free ones here.
+# The README's three commands schedule a callback and show it run. Only the ports differ.
 
 cd "$(dirname "$0")/../.." || exit 1
 set -e
@@ -18,7 +17,7 @@ folder=$(mktemp -d)
 at_end 'kill $processes 2>/dev/null || true; wait; rm -rf "$folder"'
 processes=
 
-# Below those that the system gives to the connections of other tests.
+# Prints free ports below those that the system assigns.
 free_ports()
 {
 	python3 -c 'import random, socket
@@ -48,7 +47,7 @@ awk '
 	inside' README.md |
 	sed -e "s|build/twr|$BUILD/twr|" -e "s/\<8000\>/$http_port/g" >"$folder/commands"
 test "$(wc -l <"$folder/commands")" = 3
-# Those in the background are told here by the shell that started them.
+# The shell writes the ids of its background processes to the file.
 {
 	cat "$folder/commands"
 	# shellcheck disable=SC2016 # for the other shell

@@ -91,7 +91,7 @@ static void numbers_of_the_head_come_back(void **state)
 	buffer_free(&buffer);
 }
 
-static void records_of_others_are_told_apart(void **state)
+static void records_of_others_are_recognized(void **state)
 {
 	static const char *const records[] = {
 		"",
@@ -304,7 +304,7 @@ static void text_that_is_not_utf8_is_refused(void **state)
 }
 
 /* Another program's entry is read as far as it is valid; otherwise the task runs once. */
-static void entries_of_others_are_told_apart(void **state)
+static void entries_of_others_are_read_as_far_as_valid(void **state)
 {
 	static char too_long[64 + TW_REDIS_CRON_MAX] = "one 1 cron - UTC ";
 	char unknown[] = "often 1 60000";
@@ -377,7 +377,7 @@ int main(void)
 		cmocka_unit_test(a_task_for_a_handler_is_kept_without_json),
 		cmocka_unit_test(a_callback_comes_back_as_it_was_given),
 		cmocka_unit_test(numbers_of_the_head_come_back),
-		cmocka_unit_test(records_of_others_are_told_apart),
+		cmocka_unit_test(records_of_others_are_recognized),
 		cmocka_unit_test(record_with_more_headers_than_a_task_may_have_is_refused),
 		cmocka_unit_test(record_that_says_that_it_is_longer_is_refused),
 		cmocka_unit_test(bad_callbacks_are_refused),
@@ -385,7 +385,7 @@ int main(void)
 		cmocka_unit_test(bad_fields_are_invalid),
 		cmocka_unit_test(what_is_over_a_limit_is_refused),
 		cmocka_unit_test(text_that_is_not_utf8_is_refused),
-		cmocka_unit_test(entries_of_others_are_told_apart),
+		cmocka_unit_test(entries_of_others_are_read_as_far_as_valid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -436,29 +436,29 @@ static void many_are_added_with_others(void **state)
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
-static bool told_each(void *context, const struct tw_redis_info *info)
+static bool task_copy(void *context, const struct tw_redis_info *info)
 {
 	*(struct tw_redis_task *)context = info->task;
 	return false;
 }
 
-static void listings_tell_how_it_recurs(void **state)
+static void listings_show_how_it_recurs(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_task told;
+	struct tw_redis_task found;
 
 	for (enum tw_redis_missed missed = 0; missed <= TW_REDIS_MISSED_ALL; missed++) {
 		add_recurring(fixture, "a", missed);
-		assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, told_each, &told));
-		assert_int_equal(told.every, PERIOD_MS * TW_MILLISECOND);
-		assert_int_equal(told.missed, missed);
-		assert_ok(fixture->redis, tw_redis_each(fixture->redis, told_each, &told));
-		assert_int_equal(told.every, PERIOD_MS * TW_MILLISECOND);
-		assert_int_equal(told.missed, missed);
+		assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, task_copy, &found));
+		assert_int_equal(found.every, PERIOD_MS * TW_MILLISECOND);
+		assert_int_equal(found.missed, missed);
+		assert_ok(fixture->redis, tw_redis_each(fixture->redis, task_copy, &found));
+		assert_int_equal(found.every, PERIOD_MS * TW_MILLISECOND);
+		assert_int_equal(found.missed, missed);
 	}
 	add_task(fixture->redis, "a", TW_HOUR);
-	assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, told_each, &told));
-	assert_int_equal(told.every, 0);
+	assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, task_copy, &found));
+	assert_int_equal(found.every, 0);
 }
 
 static void bad_recurrences_are_refused(void **state)
@@ -643,7 +643,7 @@ int main(void)
 		FIXTURE_TEST(overtaken_run_sets_nothing),
 		FIXTURE_TEST(plain_task_takes_the_place_of_a_recurring_one),
 		FIXTURE_TEST(many_are_added_with_others),
-		FIXTURE_TEST(listings_tell_how_it_recurs),
+		FIXTURE_TEST(listings_show_how_it_recurs),
 		FIXTURE_TEST(bad_recurrences_are_refused),
 		FIXTURE_TEST(worker_runs_each_occurrence_once_and_never_early),
 	};

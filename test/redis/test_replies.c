@@ -192,7 +192,7 @@ static const struct {
 };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-static void every_call_tells_a_wrong_reply(void **state)
+static void every_call_reports_a_wrong_reply(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < KINDS; i++) {
@@ -375,7 +375,7 @@ static void random_replies_crash_nothing(void **state)
 }
 
 /* An error message contains the shape of an unexpected reply. */
-static void shape_of_a_reply_is_written_in_so_much_room(void **state)
+static void shape_of_a_reply_fits_the_room(void **state)
 {
 	static const struct {
 		const char *reply;
@@ -496,7 +496,7 @@ static void worker_outlives_random_replies(void **state)
 }
 
 /* No script of ours would say that there will be none for ages. */
-static void worker_asks_for_permits_again_whatever_it_is_told(void **state)
+static void worker_asks_for_permits_again_whatever_the_reply(void **state)
 {
 	static const char ages[] = "*2\r\n:0\r\n:9223372036854775807\r\n";
 	const struct tw_redis_options redis_options = {.url = server.url, .shards = 4};
@@ -519,12 +519,12 @@ static void worker_asks_for_permits_again_whatever_it_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_call_tells_a_wrong_reply),
+		cmocka_unit_test(every_call_reports_a_wrong_reply),
 		cmocka_unit_test(random_replies_crash_nothing),
-		cmocka_unit_test(shape_of_a_reply_is_written_in_so_much_room),
+		cmocka_unit_test(shape_of_a_reply_fits_the_room),
 		cmocka_unit_test(shape_of_a_large_reply_is_cut),
 		cmocka_unit_test(worker_outlives_random_replies),
-		cmocka_unit_test(worker_asks_for_permits_again_whatever_it_is_told),
+		cmocka_unit_test(worker_asks_for_permits_again_whatever_the_reply),
 	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);

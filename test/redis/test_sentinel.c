@@ -62,7 +62,7 @@ static void assert_refused(const char *at, enum tw_status expected, const char *
 		fail_msg("%s: %s", tw_status_name(status), error.text);
 }
 
-static void sentinels_that_are_of_no_use_are_told_apart(void **state)
+static void useless_sentinels_are_distinguished(void **state)
 {
 	char at[URL_SIZE];
 
@@ -123,7 +123,7 @@ static void master_that_is_killed_gives_way_to_the_next(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sentinels_that_are_of_no_use_are_told_apart),
+		cmocka_unit_test(useless_sentinels_are_distinguished),
 		cmocka_unit_test(sentinel_that_is_away_is_passed_over),
 		cmocka_unit_test(master_that_is_killed_gives_way_to_the_next),
 	};

@@ -129,7 +129,7 @@ static size_t seen_count(struct seen *seen)
 	return count;
 }
 
-static void handler_is_told_the_namespace(void **state)
+static void handler_gets_the_namespace(void **state)
 {
 	struct seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	struct tw_redis_worker *worker = start_with(
@@ -145,7 +145,7 @@ static void handler_is_told_the_namespace(void **state)
 		assert_int_equal(stats_of(clients[i]).tasks, 0);
 }
 
-static void claim_by_hand_tells_the_namespace(void **state)
+static void claim_by_hand_gives_the_namespace(void **state)
 {
 	struct tw_redis_batch *batch = claim_new(clients[1], "a", TW_MINUTE);
 
@@ -257,7 +257,7 @@ static void pause_of_one_namespace_holds_up_no_other(void **state)
 	worker_stop(worker);
 }
 
-static void limits_of_one_namespace_hold_for_it_alone(void **state)
+static void limits_of_one_namespace_hold_only_for_it(void **state)
 {
 	const struct tw_redis_limits one = {.running = 1};
 	const unsigned weights[] = {1000, 1};
@@ -469,15 +469,15 @@ static void as_many_namespaces_as_there_may_be_are_served(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SOURCES_TEST(handler_is_told_the_namespace),
-		SOURCES_TEST(claim_by_hand_tells_the_namespace),
+		SOURCES_TEST(handler_gets_the_namespace),
+		SOURCES_TEST(claim_by_hand_gives_the_namespace),
 		SOURCES_TEST(sleeping_worker_hears_of_tasks_of_each_namespace),
 		SOURCES_TEST(failed_tasks_come_back_to_their_own_namespace),
 		SOURCES_TEST(leases_of_each_namespace_are_extended),
 		SOURCES_TEST(busy_namespaces_have_their_part_by_weight),
 		SOURCES_TEST(idle_namespace_leaves_its_part_to_another),
 		SOURCES_TEST(pause_of_one_namespace_holds_up_no_other),
-		SOURCES_TEST(limits_of_one_namespace_hold_for_it_alone),
+		SOURCES_TEST(limits_of_one_namespace_hold_only_for_it),
 		SOURCES_TEST(dead_letters_are_counted_in_each_namespace),
 		SOURCES_TEST(namespaces_need_no_connections_of_their_own),
 		SOURCES_TEST(counts_of_the_namespaces_add_up),

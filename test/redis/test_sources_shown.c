@@ -175,7 +175,7 @@ static void promtool_finds_nothing_wrong(void **state)
 }
 
 /* Returns whether there are three dead letters, and the second namespace is paused. */
-static bool tells_of_pause(const json_t *status)
+static bool shows_pause(const json_t *status)
 {
 	const json_t *space = json_array_get(json_object_get(status, "namespaces"), 1);
 
@@ -200,7 +200,7 @@ static json_t *await_pause(int port)
 	for (int i = 0; i < 3000; i++) {
 		json_t *status = read_status(port);
 
-		if (tells_of_pause(status))
+		if (shows_pause(status))
 			return status;
 		json_decref(status);
 		wait_for(10 * TW_MILLISECOND);
@@ -221,7 +221,7 @@ static size_t letters_of(const json_t *status, const char *name_space)
 	return count;
 }
 
-static void page_tells_of_each_namespace(void **state)
+static void page_shows_each_namespace(void **state)
 {
 	struct fixture *fixture = *state;
 	const json_t *spaces;
@@ -281,7 +281,7 @@ static size_t workers_called(const json_t *workers, const char *text)
 }
 
 /* One worker serves both namespaces, and the other serves the second under a name of its own. */
-static void page_tells_of_all_workers(void **state)
+static void page_shows_all_workers(void **state)
 {
 	static const char hostile[] = "<b>x</b>\"\x1b[2J";
 	json_t *status = NULL;
@@ -385,7 +385,7 @@ static void single_namespace_may_have_a_weight(void **state)
 	assert_int_equal(stats_of(second).due, 4);
 }
 
-static void lists_that_are_none_are_refused(void **state)
+static void invalid_lists_are_refused(void **state)
 {
 	static const char *const bad[] = {"a=0",   "a=1001", "a=",    "a=x", "a=-1",
 					  "a=1.5", "a,a",    "a=1,a", "a,",  ",a",
@@ -418,13 +418,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(metrics_of_each_namespace_add_up_with_its_tasks),
 		TEST(promtool_finds_nothing_wrong),
-		TEST(page_tells_of_each_namespace),
-		TEST(page_tells_of_all_workers),
+		TEST(page_shows_each_namespace),
+		TEST(page_shows_all_workers),
 		TEST(first_hundred_workers_are_shown),
 		TEST(oldest_due_task_is_that_of_all_namespaces),
 		TEST(lines_of_runs_name_the_namespace),
 		TEST(single_namespace_may_have_a_weight),
-		TEST(lists_that_are_none_are_refused),
+		TEST(invalid_lists_are_refused),
 	};
 
 	return FIXTURE_RUN(tests);

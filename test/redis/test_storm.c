@@ -186,7 +186,7 @@ static void count_untold(unsigned untold[LIVES])
 			       LIVES]++;
 }
 
-static bool all_is_told(const struct worker *workers)
+static bool all_is_reported(const struct worker *workers)
 {
 	unsigned untold[LIVES];
 	unsigned left = 0;
@@ -223,7 +223,7 @@ static void audit(void)
 	count_untold(untold);
 	for (int i = 0; i < LIVES; i++)
 		all += untold[i];
-	printf("%u ran again, %u were acknowledged by a worker that died before it could tell\n",
+	printf("%u ran again, %u were acknowledged by a worker that died before it could report\n",
 	       again, all);
 	assert_int_equal(never, 0);
 	assert_int_equal(twice, 0);
@@ -263,7 +263,7 @@ static void killed_workers_leave_nothing_undone_and_nothing_done_twice(void **st
 		kills++;
 	}
 	/* Workers that were not killed report everything. */
-	WAIT_UNTIL(all_is_told(workers));
+	WAIT_UNTIL(all_is_reported(workers));
 	for (int i = 0; i < WORKERS; i++)
 		worker_kill(&workers[i]);
 	printf("%d workers killed\n", kills);

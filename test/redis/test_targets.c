@@ -82,7 +82,7 @@ static void patterns_are_hosts_endings_networks_and_all(void **state)
 	assert_int_equal(read_one(longest, &error), TW_INVALID);
 }
 
-static void lists_that_are_none_are_refused(void **state)
+static void invalid_lists_are_refused(void **state)
 {
 	struct tw_redis_worker_options options = {.allow_count = 1};
 	const char *const hole[] = {NULL};
@@ -501,7 +501,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(patterns_are_hosts_endings_networks_and_all),
-		cmocka_unit_test(lists_that_are_none_are_refused),
+		cmocka_unit_test(invalid_lists_are_refused),
 		cmocka_unit_test(nothing_said_allows_all_but_link_local_addresses),
 		cmocka_unit_test(link_local_addresses_are_allowed_by_a_network_of_theirs_alone),
 		cmocka_unit_test(addresses_of_metadata_are_allowed_by_a_network_of_theirs_alone),

@@ -59,7 +59,7 @@ static void task_due_in_the_past_is_due_now(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void due_time_is_told_and_rounded_up(void **state)
+static void due_time_is_returned_and_rounded_up(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW_HOUR + 1};
@@ -74,7 +74,7 @@ static void due_time_is_told_and_rounded_up(void **state)
 	assert_int_equal(due, now + 12345);
 }
 
-static void claim_tells_when_to_look_again(void **state)
+static void claim_returns_when_to_look_again(void **state)
 {
 	struct fixture *fixture = *state;
 	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
@@ -455,7 +455,7 @@ static void each_task_that_is_added_is_counted(void **state)
 }
 
 /* Another program has written the key of the counts. */
-static void count_that_is_none_holds_up_no_task(void **state)
+static void invalid_count_holds_up_no_task(void **state)
 {
 	static const char *const values[] = {"many", "-7", "1e999", "nan", "", "7 8"};
 	struct fixture *fixture = *state;
@@ -489,7 +489,7 @@ static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
 	assert_nothing_due(fixture->redis, "a");
 }
 
-static void cancel_and_move_of_an_unknown_task_say_so(void **state)
+static void cancel_and_move_of_an_unknown_task_report_it(void **state)
 {
 	struct fixture *fixture = *state;
 
@@ -921,7 +921,7 @@ static void another_number_of_shards_is_refused(void **state)
 	assert_true(tw_redis_shard(fixture->redis, "a", 1) < 4);
 }
 
-static void malformed_options_are_invalid_and_no_password_is_told(void **state)
+static void malformed_options_are_invalid_and_no_password_is_shown(void **state)
 {
 	static const char *const urls[] = {
 		"",
@@ -1179,8 +1179,8 @@ int main(void)
 		FIXTURE_TEST(grace_has_a_range),
 		FIXTURE_TEST(task_is_claimed_when_it_is_due_and_not_before),
 		FIXTURE_TEST(task_due_in_the_past_is_due_now),
-		FIXTURE_TEST(due_time_is_told_and_rounded_up),
-		FIXTURE_TEST(claim_tells_when_to_look_again),
+		FIXTURE_TEST(due_time_is_returned_and_rounded_up),
+		FIXTURE_TEST(claim_returns_when_to_look_again),
 		FIXTURE_TEST(longest_due_is_claimed_first_and_no_more_than_the_limit),
 		FIXTURE_TEST(second_add_as_new_exists_and_changes_nothing),
 		FIXTURE_TEST(replaced_task_runs_as_the_new_one_only),
@@ -1193,9 +1193,9 @@ int main(void)
 		FIXTURE_TEST(many_are_added_and_each_has_its_status),
 		FIXTURE_TEST(first_of_many_that_is_not_added_is_the_answer),
 		FIXTURE_TEST(each_task_that_is_added_is_counted),
-		FIXTURE_TEST(count_that_is_none_holds_up_no_task),
+		FIXTURE_TEST(invalid_count_holds_up_no_task),
 		FIXTURE_TEST(task_cancelled_150_s_ahead_leaves_nothing_behind),
-		FIXTURE_TEST(cancel_and_move_of_an_unknown_task_say_so),
+		FIXTURE_TEST(cancel_and_move_of_an_unknown_task_report_it),
 		FIXTURE_TEST(moved_task_is_due_sooner_or_later),
 		FIXTURE_TEST(leased_task_is_neither_moved_nor_cancelled),
 		FIXTURE_TEST(task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale),
@@ -1217,7 +1217,7 @@ int main(void)
 		FIXTURE_TEST(stats_count_what_there_is),
 		FIXTURE_TEST(namespaces_share_nothing),
 		FIXTURE_TEST(another_number_of_shards_is_refused),
-		FIXTURE_TEST(malformed_options_are_invalid_and_no_password_is_told),
+		FIXTURE_TEST(malformed_options_are_invalid_and_no_password_is_shown),
 		FIXTURE_TEST(absurd_due_times_are_listed_and_run),
 		FIXTURE_TEST(scripts_that_redis_forgets_are_sent_again),
 		FIXTURE_TEST(ping_measures_a_round_trip),

@@ -134,7 +134,7 @@ static void what_is_written_as_base64_is_read_again(void **state)
 	assert_null(base64_read("AA\0=", 4, &size));
 }
 
-static void line_is_a_task_or_tells_why_not(void **state)
+static void line_is_a_task_or_has_a_reason(void **state)
 {
 	static const struct {
 		const char *text;
@@ -225,7 +225,7 @@ static void line_is_a_task_or_tells_why_not(void **state)
 	}
 }
 
-static void key_of_a_line_has_so_many_bytes(void **state)
+static void key_of_a_line_has_a_limit(void **state)
 {
 	char text[TW_REDIS_KEY_MAX + 20];
 	char bytes[TW_REDIS_KEY_MAX + 1] = {0};
@@ -246,7 +246,7 @@ static void key_of_a_line_has_so_many_bytes(void **state)
 	free(base64);
 }
 
-static void cron_of_a_line_has_so_many_bytes(void **state)
+static void cron_of_a_line_has_a_limit(void **state)
 {
 	char text[TW_REDIS_CRON_MAX + 40];
 	struct task_line line;
@@ -265,9 +265,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(time_has_a_zone_or_is_a_number),
 	cmocka_unit_test(time_is_written_in_utc),
 	cmocka_unit_test(what_is_written_as_base64_is_read_again),
-	cmocka_unit_test(line_is_a_task_or_tells_why_not),
-	cmocka_unit_test(key_of_a_line_has_so_many_bytes),
-	cmocka_unit_test(cron_of_a_line_has_so_many_bytes),
+	cmocka_unit_test(line_is_a_task_or_has_a_reason),
+	cmocka_unit_test(key_of_a_line_has_a_limit),
+	cmocka_unit_test(cron_of_a_line_has_a_limit),
 };
 
 TEST_PROGRAM(tests)

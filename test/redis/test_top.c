@@ -92,7 +92,7 @@ static void counts_of_redis_are_lines_in_a_pipe(void **state)
 	top_end(SIGTERM);
 }
 
-static void task_that_waits_is_told_with_its_age(void **state)
+static void waiting_task_is_shown_with_its_age(void **state)
 {
 	struct fixture *fixture = *state;
 	const json_t *tasks;
@@ -244,7 +244,7 @@ static void bad_options_are_refused(void **state)
 	assert_int_equal(program_wait(&top), 2);
 }
 
-static void end_of_redis_is_told_and_outlived(void **state)
+static void end_of_redis_is_shown_and_outlived(void **state)
 {
 	struct redis_server server;
 	struct tw_redis_options options = {.url = server.url, .shards = 4};
@@ -328,7 +328,7 @@ static void screen_shows_any_text_and_obeys_none(void **state)
 	http_server_stop(&http);
 }
 
-static void screen_tells_of_each_namespace(void **state)
+static void screen_shows_each_namespace(void **state)
 {
 	struct fixture *fixture = *state;
 	char namespaces[128];
@@ -345,7 +345,7 @@ static void screen_tells_of_each_namespace(void **state)
 	top_end(SIGTERM);
 }
 
-static void screen_of_redis_tells_of_its_end_and_outlives_it(void **state)
+static void screen_shows_the_end_of_redis_and_outlives_it(void **state)
 {
 	struct redis_server server;
 	struct tw_redis_options options = {.url = server.url, .shards = 4};
@@ -429,18 +429,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(counts_of_redis_are_lines_in_a_pipe),
-		TEST(task_that_waits_is_told_with_its_age),
+		TEST(waiting_task_is_shown_with_its_age),
 		TEST(worker_is_asked_without_redis),
 		TEST(nobody_there_is_unreachable),
 		TEST(answer_of_another_server_is_refused),
 		TEST(what_a_worker_does_not_say_is_left_open),
 		TEST(output_that_is_gone_ends_it),
 		TEST(bad_options_are_refused),
-		TEST(end_of_redis_is_told_and_outlived),
+		TEST(end_of_redis_is_shown_and_outlived),
 		TEST(screen_is_redrawn_and_given_back),
 		TEST(screen_shows_any_text_and_obeys_none),
-		TEST(screen_tells_of_each_namespace),
-		TEST(screen_of_redis_tells_of_its_end_and_outlives_it),
+		TEST(screen_shows_each_namespace),
+		TEST(screen_shows_the_end_of_redis_and_outlives_it),
 		TEST(json_is_no_screen),
 		TEST(screen_has_no_more_lines_than_the_terminal),
 	};

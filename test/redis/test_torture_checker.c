@@ -134,7 +134,7 @@ static void order_of_lines_does_not_matter(void **state)
 	assert_fault(BEGIN RUN DONE END ADD, NULL);
 }
 
-static void history_that_does_not_tell_of_the_end_is_none(void **state)
+static void history_without_the_end_is_invalid(void **state)
 {
 	(void)state;
 	assert_fault(BEGIN ADD RUN DONE, "unread");
@@ -260,12 +260,12 @@ static void end_whose_answer_may_have_been_lost_is_not_sure(void **state)
 						  "1120 v report k t 1090000 done 0\n"
 						  "1200 w end k t 65000\n"
 						  "1900 w report k t 65000 done 0\n" END;
-	static const char told[] = BEGIN ADD "70 w begin k t 65000 1\n"
-					     "1100 v begin k t 1090000 2\n"
-					     "1110 v end k t 1090000\n"
-					     "1120 v report k t 1090000 done 0\n"
-					     "1200 w end k t 65000\n"
-					     "1900 w exact k t 65000 done 0\n" END;
+	static const char exact[] = BEGIN ADD "70 w begin k t 65000 1\n"
+					      "1100 v begin k t 1090000 2\n"
+					      "1110 v end k t 1090000\n"
+					      "1120 v report k t 1090000 done 0\n"
+					      "1200 w end k t 65000\n"
+					      "1900 w exact k t 65000 done 0\n" END;
 	char text[1024];
 
 	(void)state;
@@ -283,7 +283,7 @@ static void end_whose_answer_may_have_been_lost_is_not_sure(void **state)
 		 "1210 nemesis deed cut v\n1800 nemesis heal cut v\n");
 	assert_fault(text, "overtaken,comes back");
 	/* One call's answer leaves no doubt. */
-	snprintf(text, sizeof(text), "%s%s", told,
+	snprintf(text, sizeof(text), "%s%s", exact,
 		 "1210 nemesis deed cut w\n1800 nemesis heal cut w\n");
 	assert_fault(text, "overtaken,comes back");
 }
@@ -747,7 +747,7 @@ static void run_has_its_place_in_the_limit_while_its_worker_has_a_lease(void **s
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(right_history_passes),
 	cmocka_unit_test(order_of_lines_does_not_matter),
-	cmocka_unit_test(history_that_does_not_tell_of_the_end_is_none),
+	cmocka_unit_test(history_without_the_end_is_invalid),
 	cmocka_unit_test(lost_task_is_found),
 	cmocka_unit_test(task_that_may_have_been_removed_is_not_lost),
 	cmocka_unit_test(task_that_does_not_run_is_found),

@@ -69,7 +69,7 @@ static void task_due_in_a_second_runs_once_and_never_early(void **state)
 	worker_stop(worker);
 }
 
-static void many_tasks_run_none_early(void **state)
+static void many_tasks_run_and_none_early(void **state)
 {
 	enum { COUNT = 1000 };
 	struct fixture *fixture = *state;
@@ -573,7 +573,7 @@ static void stop_gives_back_what_was_claimed_ahead(void **state)
 
 /* Another program has written the key of its dead letters: claims work, and reports of ends
  * fail. */
-static void worker_that_cannot_tell_ends_claims_only_so_many(void **state)
+static void worker_that_cannot_report_ends_stops_claiming(void **state)
 {
 	enum { COUNT = 5000, BATCH = 100, MOST = 20 * BATCH + 2048 };
 	static struct tw_redis_task tasks[COUNT];
@@ -912,7 +912,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WORKER_TEST(task_due_in_a_second_runs_once_and_never_early),
-		WORKER_TEST(many_tasks_run_none_early),
+		WORKER_TEST(many_tasks_run_and_none_early),
 		WORKER_TEST(task_due_in_the_past_runs_now),
 		WORKER_TEST(single_task_is_taken_by_a_single_claim),
 		WORKER_TEST(what_came_due_while_no_worker_was_there_for_five_minutes_runs),
@@ -936,7 +936,7 @@ int main(void)
 		WORKER_TEST(dead_letter_that_is_retried_runs_again),
 		WORKER_TEST(stop_waits_for_what_runs_and_gives_back_the_rest),
 		WORKER_TEST(stop_gives_back_what_was_claimed_ahead),
-		WORKER_TEST(worker_that_cannot_tell_ends_claims_only_so_many),
+		WORKER_TEST(worker_that_cannot_report_ends_stops_claiming),
 		WORKER_TEST(worker_is_not_ended_by_its_own_threads),
 		WORKER_TEST(handler_longer_than_the_grace_still_runs_and_the_stop_says_so),
 		WORKER_TEST(handler_may_not_stop_its_worker),

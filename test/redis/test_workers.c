@@ -47,7 +47,7 @@ static struct tw_redis_worker_info only_worker(struct tw_redis *redis)
 	return workers[0];
 }
 
-static void each_worker_tells_that_it_is_there(void **state)
+static void each_worker_reports_that_it_is_alive(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *workers[2];
@@ -78,7 +78,7 @@ static void each_worker_tells_that_it_is_there(void **state)
 }
 
 /* The next report comes after a few seconds. */
-static void counts_of_a_worker_are_told_again(void **state)
+static void counts_of_a_worker_are_reported_again(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -95,7 +95,7 @@ static void counts_of_a_worker_are_told_again(void **state)
 	worker_stop(worker);
 }
 
-static void worker_of_two_namespaces_is_told_in_both(void **state)
+static void worker_of_two_namespaces_is_reported_in_both(void **state)
 {
 	struct fixture *fixture = *state;
 	char name[48];
@@ -115,7 +115,8 @@ static void worker_of_two_namespaces_is_told_in_both(void **state)
 }
 
 /* Writes a worker's report, valid for that long from now. */
-static void tell(struct fixture *fixture, const char *worker, const char *text, int64_t good_ms)
+static void report_write(struct fixture *fixture, const char *worker, const char *text,
+			 int64_t good_ms)
 {
 	redis_server_number(&fixture->server, "ZADD {tw/%s}present %lld %s", fixture->name_space,
 			    (long long)(redis_server_now(&fixture->server) + good_ms), worker);
@@ -128,8 +129,8 @@ static void worker_that_is_gone_is_forgotten(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
-	tell(fixture, "gone", "host:1 5 0 0 0 0 0", -1);
-	tell(fixture, "there", "host:2 5 0 0 0 0 0", 20000);
+	report_write(fixture, "gone", "host:1 5 0 0 0 0 0", -1);
+	report_write(fixture, "there", "host:2 5 0 0 0 0 0", 20000);
 	assert_string_equal(only_worker(fixture->redis).name, "host:2");
 	/* The next report removes those that have expired, and the key expires with the last. */
 	worker = start(fixture, (struct tw_redis_worker_options){0});
@@ -160,12 +161,12 @@ static void what_is_no_worker_is_left_out(void **state)
 	struct fixture *fixture = *state;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		tell(fixture, "w", texts[i], 20000);
+		report_write(fixture, "w", texts[i], 20000);
 		assert_int_equal(count_workers(fixture->redis), 0);
 	}
-	tell(fixture, "w", "host:1 5 1 2 3 4 5", 3600000);
+	report_write(fixture, "w", "host:1 5 1 2 3 4 5", 3600000);
 	assert_int_equal(count_workers(fixture->redis), 0);
-	tell(fixture, "w", "host:1 5 1 2 3 4 5", 20000);
+	report_write(fixture, "w", "host:1 5 1 2 3 4 5", 20000);
 	assert_int_equal(only_worker(fixture->redis).up, 5 * TW_MILLISECOND);
 	assert_int_equal(only_worker(fixture->redis).dead, 5);
 }
@@ -178,7 +179,7 @@ static void no_more_than_a_thousand_are_kept(void **state)
 
 	for (int i = 0; i < TW_REDIS_WORKERS_MAX; i++) {
 		number_key(key, i);
-		tell(fixture, key, "host:1 5 0 0 0 0 0", 25000);
+		report_write(fixture, key, "host:1 5 0 0 0 0 0", 25000);
 	}
 	worker = start(fixture, (struct tw_redis_worker_options){0});
 	add_task(fixture->redis, "a", 0);
@@ -205,9 +206,9 @@ static void bad_arguments_are_invalid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WORKERS_TEST(each_worker_tells_that_it_is_there),
-		WORKERS_TEST(counts_of_a_worker_are_told_again),
-		WORKERS_TEST(worker_of_two_namespaces_is_told_in_both),
+		WORKERS_TEST(each_worker_reports_that_it_is_alive),
+		WORKERS_TEST(counts_of_a_worker_are_reported_again),
+		WORKERS_TEST(worker_of_two_namespaces_is_reported_in_both),
 		WORKERS_TEST(worker_that_is_gone_is_forgotten),
 		WORKERS_TEST(what_is_no_worker_is_left_out),
 		WORKERS_TEST(no_more_than_a_thousand_are_kept),

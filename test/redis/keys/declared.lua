@@ -1,5 +1,5 @@
--- Stands before each script in the tests of test_keys.sh, with its name for SCRIPT: a command whose
--- key the call did not name is an error. These keys are touched without a name, beside those of a
+-- test_keys.sh puts this before each script, with its name for SCRIPT: a command whose key the call
+-- did not name is an error. These keys are touched without a name, beside those of a
 -- call that names one key alone while its slot is on its way to another node (shared/time.lua).
 local unnamed = {
 	-- There is a note for each worker, and most claims write none. It ends with the lease.

@@ -51,7 +51,7 @@ void cluster_wait_until_well(struct cluster *cluster)
 			nodes_meet(cluster);
 		wait_for(10 * TW_MILLISECOND);
 	}
-	fputs("the cluster does not get well\n", stderr);
+	fputs("the cluster does not recover\n", stderr);
 	exit(1);
 }
 
@@ -137,7 +137,7 @@ void cluster_await_agreement(struct redis_server *const nodes[], int count)
 			return;
 		wait_for(10 * TW_MILLISECOND);
 	}
-	fputs("the nodes of the cluster do not come to agree\n", stderr);
+	fputs("the nodes of the cluster do not agree\n", stderr);
 	for (int i = 0; i < count; i++)
 		redis_server_print_state(nodes[i], "CLUSTER NODES");
 	exit(1);

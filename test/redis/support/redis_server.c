@@ -214,7 +214,7 @@ void redis_server_restart(struct redis_server *server)
 	process_start(server);
 	if (wait_until_it_answers(server))
 		return;
-	fputs("redis-server does not start again\n", stderr);
+	fputs("redis-server does not restart\n", stderr);
 	exit(1);
 }
 

@@ -52,7 +52,7 @@ static void await(struct sentinels *sentinels, bool (*is_so)(struct redis_server
 			return;
 		wait_for(10 * TW_MILLISECOND);
 	}
-	fprintf(stderr, "the Sentinels do not come to agree, with %d as the master\n", port);
+	fprintf(stderr, "the Sentinels do not agree, with %d as the master\n", port);
 	for (int i = 0; i < SENTINELS; i++)
 		redis_server_print_state(&sentinels->all[i], command);
 	exit(1);

@@ -18,7 +18,7 @@
  *     call get KEY
  *     call pause -                     pauses all tasks
  *     call resume -
- *     answer STATUS VALUE              answers the actor's call: the due time (ms); for a get, the ID
+ *     answer STATUS VALUE              answers the actor's call: the due time (ms), or a get's ID
  *     begin KEY ID TOKEN ATTEMPT DUE   a run begins; DUE: its due time (ms), if known
  *     end KEY ID TOKEN                 the handler has ended
  *     report KEY ID TOKEN END WAIT_MS  the outcome; END: done, retried, dead, stale, released,
