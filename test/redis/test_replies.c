@@ -6,6 +6,7 @@
 #include "support/fixture.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -495,6 +496,55 @@ static void worker_outlives_random_replies(void **state)
 	runs_free(&runs);
 }
 
+static atomic_int groups_asked;
+
+static bool is_of(const redisReply *request, const struct script *script)
+{
+	const char *digest = request->element[1]->str;
+
+	return !strcmp(digest, script->digest) || !strcmp(digest, script->full_digest);
+}
+
+/* Makes each claim lack permits of the group g, and answers questions about it without it. */
+static size_t answer_without_groups(void *context, const redisReply *request, char *text,
+				    size_t room)
+{
+	const char *answer = ":0\r\n";
+
+	(void)context;
+	if (is_of(request, &script_permit))
+		answer = "*2\r\n:-1\r\n:-1\r\n";
+	if (is_of(request, &script_claim))
+		answer = "*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n"
+			 ":0\r\n*2\r\n$1\r\ng\r\n:1\r\n";
+	if (is_of(request, &script_group_permit)) {
+		answer = "*0\r\n";
+		/* relaxed: a count */
+		atomic_fetch_add_explicit(&groups_asked, 1, memory_order_relaxed);
+	}
+	return (size_t)snprintf(text, room, "%s", answer);
+}
+
+static void worker_outlives_an_answer_without_its_groups(void **state)
+{
+	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND,
+						  .poll = 10 * TW_MILLISECOND};
+	struct false_server other;
+	struct tw_redis_worker *worker;
+	struct runs runs;
+
+	(void)state;
+	false_server_start(&other, answer_without_groups, NULL);
+	runs_init(&runs, 100);
+	runs_attach(&runs, &options);
+	worker = worker_start(&(struct tw_redis_options){.url = other.url, .shards = 4}, &options);
+	/* relaxed: a count */
+	WAIT_UNTIL(atomic_load_explicit(&groups_asked, memory_order_relaxed) > 2);
+	worker_stop(worker);
+	runs_free(&runs);
+	false_server_stop(&other);
+}
+
 /* No script of ours would say that there will be none for ages. */
 static void worker_asks_for_permits_again_whatever_the_reply(void **state)
 {
@@ -524,6 +574,7 @@ int main(void)
 		cmocka_unit_test(shape_of_a_reply_fits_the_room),
 		cmocka_unit_test(shape_of_a_large_reply_is_cut),
 		cmocka_unit_test(worker_outlives_random_replies),
+		cmocka_unit_test(worker_outlives_an_answer_without_its_groups),
 		cmocka_unit_test(worker_asks_for_permits_again_whatever_the_reply),
 	};
 

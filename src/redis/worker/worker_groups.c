@@ -484,6 +484,7 @@ static void row_ask(struct group_row *row, struct eval *eval, size_t *room, tw_d
 	if (!groups->asked_count)
 		question_begin(row->source, eval);
 	groups->asked[groups->asked_count++] = row;
+	eval->answers += 2;
 	eval_text(eval, row->name);
 	eval_number(eval, (int64_t)row->asked_has);
 	eval_number(eval, (int64_t)wanted);
