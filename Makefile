@@ -346,7 +346,7 @@ mutants: ## put bugs in, one by one, and see the tests find them; ONLY="name*", 
 layers: all ## check that includes and calls in src/ go downward only
 	@test/house/check_layers.sh
 
-check-comments: ## check names and plain English in comments; LOWER=1 lowers the recorded counts
+check-comments: ## check names and plain English in comments
 	@test/house/check_comments.sh
 
 # --- Install -----------------------------------------------------------------------------------

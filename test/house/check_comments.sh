@@ -10,21 +10,10 @@
 #   pairs with name()  it is ours and orders memory itself, not by calling another function
 #
 # Comments are plain English: none opens with one of FRAGMENTS, which have no verb, none has one of
-# VALUES in place of a sentence, none has a word of DIALECT. Files in STRICT have none of these, and
-# each other folder has at most as many as COUNTS records. LOWER=1 lowers the recorded counts.
+# VALUES in place of a sentence, none has a word of DIALECT.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
-
-# Files and folders, one a line.
-STRICT="
-README.md
-bench/
-include/
-src/
-test/
-"
-COUNTS=test/house/comment_counts
 
 FRAGMENTS='(Of|of|The same|the same|Likewise|likewise|As|Than|Nor|Else|Unless|But|So)'
 VALUES='(True|true|False|false|NULL|-?[0-9]+):'
@@ -34,15 +23,13 @@ DIALECT='seats?|cohorts?|sights?|keyless|anew|lest|likewise|tells?|told|telling|
 # Others' functions that our code does not call.
 FOREIGN="cascade exec fork write"
 
-# check [FILE...]: prints the place of each fault. Writes "FOLDER COUNT" to $found for each folder
-# that is not in STRICT.
+# check [FILE...]: prints the place of each fault.
 check()
 {
 	# shellcheck disable=SC2016 # the program is awk's
-	awk -v foreign="$FOREIGN" -v strict="$STRICT" -v fragments="$FRAGMENTS" \
-		-v values="$VALUES" -v dialect="$DIALECT" -v found="$found" '
+	awk -v foreign="$FOREIGN" -v fragments="$FRAGMENTS" -v values="$VALUES" \
+		-v dialect="$DIALECT" '
 	BEGIN {
-		strict_count = split(strict, strict_names, "\n")
 		count = split(foreign, names, " ")
 		for (i = 1; i <= count; i++)
 			called["library", names[i]] = called["rest", names[i]] = 1
@@ -85,25 +72,10 @@ check()
 			}
 	}
 
-	# The test of this script has no name.
-	function is_strict(name, i)
+	function complain_of_style(text)
 	{
-		for (i = 1; i <= strict_count; i++)
-			if (strict_names[i] != "" && index(name, strict_names[i]) == 1)
-				return 1
-		return name == "" || name == "-"
-	}
-
-	function complain_of_style(text, folder)
-	{
-		folder = FILENAME
-		if (is_strict(FILENAME)) {
-			printf "%s:%d: %s\n", FILENAME, comment_line, text
-			bad = 1
-		} else {
-			sub(/\/[^\/]*$/, "", folder)
-			style_count[folder]++
-		}
+		printf "%s:%d: %s\n", FILENAME, comment_line, text
+		bad = 1
 	}
 
 	# The text is a comment or a paragraph. Names between backquotes are no words.
@@ -240,8 +212,6 @@ check()
 			else if (kind_of[i] == "partner" && !(name in orders))
 				complain(i, name "() does not order memory itself")
 		}
-		for (folder in style_count)
-			print folder, style_count[folder] >found
 		exit bad
 	}' "$@"
 }
@@ -271,24 +241,7 @@ if test "$(echo "$complaints" | cut -d : -f 2 | sort -n | tr '\n' ' ')" != "1 2 
 	exit 1
 fi
 
-found=$(mktemp)
-at_end "rm -f $found"
-bad=0
 # shellcheck disable=SC2046 # no name has blanks
 check README.md src/README.md src/CHANGES.md src/UPGRADE.md src/redis/README.md \
 	$(find src/man -name '*.[17]') \
-	$(find bench include src test -name '*.[ch]' -o -name '*.cpp' | sort) || bad=1
-
-if test "$LOWER" = 1; then
-	counts=$(awk 'NR == FNR { count[$1] = $2; next }
-		$2 > count[$1] { $2 = count[$1] }
-		$2 > 0' "$found" $COUNTS)
-	echo "$counts" >$COUNTS
-fi
-awk 'NR == FNR { most[$1] = $2; next }
-	$2 > most[$1] {
-		printf "%s: %d faults in style, more than the %d recorded\n", $1, $2, most[$1]
-		bad = 1
-	}
-	END { exit bad }' $COUNTS "$found" || bad=1
-exit $bad
+	$(find bench include src test -name '*.[ch]' -o -name '*.cpp' | sort)
