@@ -3,18 +3,12 @@
 
 #include "thread.h"
 
-#ifdef CLOCK_BOOTTIME
-static const clockid_t clock_boottime = CLOCK_BOOTTIME;
-#else
-static const clockid_t clock_boottime = -1;
-#endif
-
 bool clock_init(struct clock *clock, enum tw_clock kind, tw_duration interval)
 {
 	struct timespec resolution;
 
 	clock->kind = kind;
-	clock->id = kind == TW_CLOCK_BOOTTIME ? clock_boottime : CLOCK_MONOTONIC;
+	clock->id = kind == TW_CLOCK_BOOTTIME ? CLOCK_BOOTTIME : CLOCK_MONOTONIC;
 	if (clock_getres(clock->id, &resolution) != 0)
 		return false;
 	clock->ticks.interval = interval;

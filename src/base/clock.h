@@ -16,6 +16,11 @@
 
 #include "ticks.h"
 
+/* A system without this clock refuses its number. */
+#ifndef CLOCK_BOOTTIME
+#define CLOCK_BOOTTIME (-1)
+#endif
+
 struct clock {
 	/* Constant after clock_init. */
 	enum tw_clock kind;

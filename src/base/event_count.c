@@ -27,6 +27,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "thread.h"
 
 #ifdef __linux__

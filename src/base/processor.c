@@ -2,6 +2,7 @@
 #include "processor.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #ifdef __linux__
 #include <sched.h>
@@ -16,6 +17,14 @@ size_t processors_available(void)
 		return CPU_SETSIZE;
 	return CPU_COUNT(&processors) > 0 ? (size_t)CPU_COUNT(&processors) : 1;
 }
+#else
+size_t processors_available(void)
+{
+	long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return count > 0 ? (size_t)count : 1;
+}
+#endif
 
 tw_duration processor_time(pthread_t thread)
 {
@@ -26,15 +35,3 @@ tw_duration processor_time(pthread_t thread)
 		return 0;
 	return (tw_duration)time.tv_sec * TW_SECOND + time.tv_nsec;
 }
-#else
-size_t processors_available(void)
-{
-	return 1;
-}
-
-tw_duration processor_time(pthread_t thread)
-{
-	(void)thread;
-	return 0;
-}
-#endif
