@@ -76,8 +76,7 @@ VERSION := $(MAJOR).$(MINOR).$(call version,PATCH)
 
 STATIC_LIB := libtimingwheel.a
 SHARED_LIB := libtimingwheel.so.$(VERSION)
-# Before 1.0 every minor version may change the ABI.
-SONAME := libtimingwheel.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(MINOR))
+SONAME := libtimingwheel.so.$(MAJOR)
 LINK_NAME := libtimingwheel.so
 
 # --- Files -------------------------------------------------------------------------------------

@@ -75,14 +75,14 @@
 #error "timingwheel needs a 64-bit processor"
 #endif
 
-#define TW_VERSION_MAJOR 0
-#define TW_VERSION_MINOR 2
+#define TW_VERSION_MAJOR 1
+#define TW_VERSION_MINOR 0
 #define TW_VERSION_PATCH 0
-/* The version as one number, for comparisons: 200 is 0.2.0, 10203 is 1.2.3. */
+/* The version as one number, for comparisons: 10203 is 1.2.3. */
 #define TW_VERSION (TW_VERSION_MAJOR * 10000 + TW_VERSION_MINOR * 100 + TW_VERSION_PATCH)
 #define TW_VERSION_TEXT_(major, minor, patch) #major "." #minor "." #patch
 #define TW_VERSION_TEXT(major, minor, patch) TW_VERSION_TEXT_(major, minor, patch)
-/* The version as a string: "0.2.0". */
+/* The version as a string: "1.0.0". */
 #define TW_VERSION_STRING TW_VERSION_TEXT(TW_VERSION_MAJOR, TW_VERSION_MINOR, TW_VERSION_PATCH)
 
 #ifdef __cplusplus
@@ -101,7 +101,7 @@ extern "C" {
  * Returns the version of the library that the program is running with. The macro TW_VERSION is the
  * version of the header that the program was compiled with. Any thread.
  *
- * Returns: the version as one number: 200 is 0.2.0.
+ * Returns: the version as one number: 10203 is 1.2.3.
  */
 TW_API int tw_version(void);
 

@@ -11,7 +11,7 @@ MAN_HEADERS := $(PUBLIC_HEADERS) $(if $(REDIS_FOUND),include/timingwheel/redis.h
 MAN_BY_HAND := $(wildcard src/man/*.1 src/man/*.3 src/man/*.5 src/man/*.7)
 MAN_BY_HAND := $(if $(REDIS_FOUND),$(MAN_BY_HAND),$(foreach page,$(MAN_BY_HAND),$(if \
 	$(findstring twr,$(notdir $(page)))$(findstring redis,$(notdir $(page))),,$(page))))
-# The newest release has the first heading with a day: "## 0.2.0 (2026-11-23)".
+# The newest release has the first heading with a day: "## 1.0.0 (2026-11-28)".
 man_date = $(shell sed -n '/^\#\# .* (.*)/{s/.*(\(.*\))/\1/p;q;}' src/CHANGES.md)
 
 .PHONY: man install-man uninstall-man

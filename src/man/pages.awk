@@ -3,7 +3,7 @@
 # Makes the manual's pages of section 3, in mdoc(7), of the comments in the public headers:
 #
 #     awk -f headers.awk -f mdoc.awk -f pages.awk -v folder=build/man/man3 -v date=2026-01-31 \
-#         -v release=0.2.0 -v beside="name.7 ..." HEADER...
+#         -v release=1.0.0 -v beside="name.7 ..." HEADER...
 #
 # Functions of one comment share a page, and the other names are links to it. Structs, enums and
 # types of functions have pages too. A header's own page has its opening comment, the comments that

@@ -2,8 +2,8 @@
 #
 # Makes one source file of many, in $PWD:
 #
-#     awk -f amalgamate.awk -v version=0.2.0 FILE.c... >timingwheel.c
-#     awk -f amalgamate.awk -v version=0.2.0 HEADER.h... >timingwheel.h
+#     awk -f amalgamate.awk -v version=1.0.0 FILE.c... >timingwheel.c
+#     awk -f amalgamate.awk -v version=1.0.0 HEADER.h... >timingwheel.h
 #
 # Each of our headers stands where the first file includes it. The system's headers, and uthash.h,
 # stay included. Inner functions become static, so that the object has tw_* as its only global

@@ -39,7 +39,7 @@ endif
 ifeq ($(REDIS_FOUND),yes)
 REDIS_STATIC_LIB := libtimingwheel-redis.a
 REDIS_SHARED_LIB := libtimingwheel-redis.so.$(VERSION)
-REDIS_SONAME := libtimingwheel-redis.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(MINOR))
+REDIS_SONAME := libtimingwheel-redis.so.$(MAJOR)
 REDIS_LINK_NAME := libtimingwheel-redis.so
 
 REDIS_SCRIPTS := $(wildcard src/redis/scripts/*.lua)
