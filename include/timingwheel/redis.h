@@ -1028,7 +1028,7 @@ TW_API enum tw_status tw_redis_drain_group(struct tw_redis *redis, const char *g
 struct tw_redis_worker_info {
 	char name[TW_REDIS_WORKER_NAME_MAX + 1]; /* host and process, such as "shop-3:4711" */
 	tw_duration up;                          /* time since the worker's start */
-	tw_duration told;                        /* time since its last report */
+	tw_duration report_age;                  /* time since its last report */
 	uint64_t running;                        /* tasks that are running */
 	uint64_t held;                           /* tasks on lease, including running ones */
 	uint64_t done;                           /* runs since the start, by their ends */
@@ -1441,8 +1441,8 @@ enum tw_redis_end {
 	TW_REDIS_END_DEAD,     /* failed; the task is a dead letter */
 	TW_REDIS_END_STALE,    /* overtaken by another run or a new task, or the task was removed */
 	TW_REDIS_END_RELEASED, /* returned to Redis by tw_redis_worker_stop() */
-	TW_REDIS_END_UNTOLD,   /* Redis did not confirm the end: the task may run again */
-	TW_REDIS_END_SNOOZED   /* postponed by its handler or receiver */
+	TW_REDIS_END_UNCONFIRMED, /* Redis did not confirm the end: the task may run again */
+	TW_REDIS_END_SNOOZED      /* postponed by its handler or receiver */
 };
 
 /* Describes a run that ended. */
@@ -1553,9 +1553,9 @@ struct tw_redis_worker_options {
 	const struct tw_redis_source *sources; /* copied */
 	size_t source_count;
 	/* Called on the worker's main thread for each run that ended, after Redis has confirmed its
-	 * end, or for TW_REDIS_END_UNTOLD without that. It is not called for tasks returned because
-	 * their host did not answer. It should be short. It may use another tw_redis, and must not
-	 * stop the worker. May be NULL. */
+	 * end, or for TW_REDIS_END_UNCONFIRMED without that. It is not called for tasks returned
+	 * because their host did not answer. It should be short. It may use another tw_redis, and
+	 * must not stop the worker. May be NULL. */
 	void (*report)(void *context, const struct tw_redis_report *report);
 	/* Called on the worker's main thread when Redis, or a node of a cluster, becomes
 	 * unavailable, with the error, when the reason changes, with the new error, and when it is
@@ -1638,8 +1638,9 @@ TW_INLINE enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
  *
  * `grace` is ≥ 0; TW_FOREVER means no limit. After it, callbacks are aborted and their tasks are
  * returned to Redis, to run again. The worker then has 2 s more to report to Redis. Runs whose end
- * Redis has not confirmed by then end as TW_REDIS_END_UNTOLD, and may run again. The call waits for
- * all this. Any thread, any number of times; of concurrent calls the shortest grace applies.
+ * Redis has not confirmed by then end as TW_REDIS_END_UNCONFIRMED, and may run again. The call
+ * waits for all this. Any thread, any number of times; of concurrent calls the shortest grace
+ * applies.
  * tw_redis_worker_destroy() frees the worker afterwards.
  *
  * Returns:
@@ -1692,7 +1693,7 @@ struct tw_redis_worker_stats {
 	uint64_t dead;
 	uint64_t stale;
 	uint64_t released;
-	uint64_t untold;
+	uint64_t unconfirmed;
 	uint64_t snoozed;
 	uint64_t put_off;  /* runs returned because their host did not answer; not reported */
 	uint64_t extended; /* lease extensions */

@@ -24,7 +24,8 @@
 	X("snoozed", stats->snoozed, "Runs postponed by their handler or receiver.")              \
 	X("stale", stats->stale, "Runs overtaken by another run or a new task.")                  \
 	X("released", stats->released, "Runs returned to Redis because the worker stopped.")      \
-	X("untold", stats->untold, "Runs whose end Redis did not confirm; they may run again.")   \
+	X("unconfirmed", stats->unconfirmed,                                                      \
+	  "Runs whose end Redis did not confirm; they may run again.")                            \
 	X("put_off", stats->put_off, "Runs returned to Redis because their host did not answer.") \
 	X("lease_extensions", stats->extended, "Lease extensions.")                               \
 	X("unscheduled", stats->unscheduled,                                                      \

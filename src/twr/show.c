@@ -23,7 +23,7 @@ static const char *const state_names[] = {
 static const char *const end_names[] = {
 	[TW_REDIS_END_DONE] = "done",         [TW_REDIS_END_RETRIED] = "retry",
 	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
-	[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNTOLD] = "untold",
+	[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNCONFIRMED] = "unconfirmed",
 	[TW_REDIS_END_SNOOZED] = "snoozed",
 };
 

@@ -82,7 +82,7 @@ static void set_runs(json_t *object, const struct tw_redis_worker_stats *stats)
 	set_count(object, "snoozed", stats->snoozed);
 	set_count(object, "stale", stats->stale);
 	set_count(object, "released", stats->released);
-	set_count(object, "untold", stats->untold);
+	set_count(object, "unconfirmed", stats->unconfirmed);
 	set_count(object, "put_off", stats->put_off);
 }
 
@@ -191,7 +191,8 @@ static json_t *json_colleagues(const struct figures *figures)
 		json_object_set_new(object, "name", json_printable(info->name, strlen(info->name)));
 		json_object_set_new(object, "namespace", json_string(space));
 		json_object_set_new(object, "uptime_s", json_real((double)info->up / TW_SECOND));
-		json_object_set_new(object, "told_s", json_real((double)info->told / TW_SECOND));
+		json_object_set_new(object, "report_age_s",
+				    json_real((double)info->report_age / TW_SECOND));
 		set_count(object, "running", info->running);
 		set_count(object, "held", info->held);
 		set_count(object, "done", info->done);

@@ -228,8 +228,8 @@ static void write_letters(FILE *out, const json_t *status)
 /* Writes the lines of the screen. */
 static void write_screen(FILE *out, const struct top *top, const json_t *status)
 {
-	static const char *const runs[] = {"running", "held",  "done",     "retried", "dead",
-					   "snoozed", "stale", "released", "untold",  NULL};
+	static const char *const runs[] = {"running", "held",  "done",     "retried",     "dead",
+					   "snoozed", "stale", "released", "unconfirmed", NULL};
 	static const char *const groups[] = {"waiting", "running", NULL};
 
 	fprintf(out, "twr top  %s\n\n", top->curl ? top->arguments->worker_url : "Redis");

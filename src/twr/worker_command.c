@@ -60,7 +60,7 @@ static void tell_counts(const struct tw_redis_worker_stats *stats)
 		", stale %" PRIu64 ", released %" PRIu64 ", unconfirmed %" PRIu64
 		"; running %" PRIu64 "\n",
 		stats->done, stats->retried, stats->dead + stats->buried, stats->snoozed,
-		stats->stale, stats->released, stats->untold, stats->running);
+		stats->stale, stats->released, stats->unconfirmed, stats->running);
 }
 
 static void block_signals(sigset_t *signals)
@@ -161,7 +161,7 @@ static void stop(struct tw_redis_worker *worker, const struct console *console, 
 		", snoozed %" PRIu64 ", released %" PRIu64 ", unconfirmed %" PRIu64 "\n",
 		counts[TW_REDIS_END_DONE], counts[TW_REDIS_END_RETRIED], counts[TW_REDIS_END_DEAD],
 		counts[TW_REDIS_END_SNOOZED], counts[TW_REDIS_END_RELEASED],
-		counts[TW_REDIS_END_UNTOLD]);
+		counts[TW_REDIS_END_UNCONFIRMED]);
 }
 
 /* With the pages open, if they are asked for. */

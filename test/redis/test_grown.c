@@ -411,7 +411,7 @@ static void assert_present(const struct tw_redis_options *options)
 	WAIT_UNTIL(tw_redis_get_workers(redis, workers, 2, &count) == TW_OK && count == 2);
 	for (size_t i = 0; i < count; i++) {
 		assert_non_null(strchr(workers[i].name, ':'));
-		assert_true(workers[i].told >= 0 && workers[i].told < TW_MINUTE);
+		assert_true(workers[i].report_age >= 0 && workers[i].report_age < TW_MINUTE);
 		ASSERT_FILLED(&workers[i]);
 	}
 	tw_redis_close(redis);

@@ -620,19 +620,19 @@ static void stop_ends_while_redis_is_away(void **state)
 	(void)state;
 	runs.gate_is_shut = true;
 	worker = start_at(proxy.url, (struct tw_redis_worker_options){.lease = lease});
-	add_task(direct, "untold", 0);
+	add_task(direct, "unconfirmed", 0);
 	WAIT_UNTIL(runs_running(&runs) == 1);
 	proxy_cut(&proxy);
 	runs_open_gate(&runs);
 	WAIT_UNTIL(runs_running(&runs) == 0);
 	assert_int_equal(tw_redis_worker_stop(worker, 50 * TW_MILLISECOND), TW_OK);
-	assert_int_equal(end_of(&runs, "untold", 0).end, TW_REDIS_END_UNTOLD);
+	assert_int_equal(end_of(&runs, "unconfirmed", 0).end, TW_REDIS_END_UNCONFIRMED);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 	assert_int_equal(stats_of(direct).tasks, 1);
 	worker = start_at(server.url, (struct tw_redis_worker_options){.lease = lease});
 	WAIT_UNTIL(ends_count(&runs) == 2);
-	assert_int_equal(end_of(&runs, "untold", 1).end, TW_REDIS_END_DONE);
-	assert_int_equal(runs_count_of(&runs, "untold"), 2);
+	assert_int_equal(end_of(&runs, "unconfirmed", 1).end, TW_REDIS_END_DONE);
+	assert_int_equal(runs_count_of(&runs, "unconfirmed"), 2);
 	worker_stop(worker);
 	tw_redis_close(direct);
 }

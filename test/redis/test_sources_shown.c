@@ -273,7 +273,7 @@ static size_t workers_called(const json_t *workers, const char *text)
 	for (size_t i = 0; i < json_array_size(workers); i++) {
 		const json_t *row = json_array_get(workers, i);
 
-		assert_true(json_number_value(json_object_get(row, "told_s")) < 31);
+		assert_true(json_number_value(json_object_get(row, "report_age_s")) < 31);
 		assert_true(json_is_integer(json_object_get(row, "held")));
 		count += !!strstr(json_string_value(json_object_get(row, "name")), text);
 	}

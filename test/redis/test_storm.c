@@ -176,24 +176,24 @@ static void add_all(struct tw_redis *redis)
 }
 
 /* Counts the tasks that no worker reported, by the life in which they last ran. */
-static void count_untold(unsigned untold[LIVES])
+static void count_unconfirmed(unsigned unconfirmed[LIVES])
 {
-	memset(untold, 0, LIVES * sizeof(*untold));
+	memset(unconfirmed, 0, LIVES * sizeof(*unconfirmed));
 	for (int i = 0; i < COUNT; i++)
 		/* relaxed: see run() */
 		if (!atomic_load_explicit(&seen[i].dones, memory_order_relaxed))
-			untold[atomic_load_explicit(&seen[i].newest, memory_order_relaxed) %
-			       LIVES]++;
+			unconfirmed[atomic_load_explicit(&seen[i].newest, memory_order_relaxed) %
+				    LIVES]++;
 }
 
 static bool all_is_reported(const struct worker *workers)
 {
-	unsigned untold[LIVES];
+	unsigned unconfirmed[LIVES];
 	unsigned left = 0;
 
-	count_untold(untold);
+	count_unconfirmed(unconfirmed);
 	for (int i = 0; i < WORKERS; i++)
-		left += untold[workers[i].life];
+		left += unconfirmed[workers[i].life];
 	return !left;
 }
 
@@ -205,7 +205,7 @@ static void audit(void)
 	unsigned older = 0;
 	unsigned overtaken = 0;
 	unsigned all = 0;
-	unsigned untold[LIVES];
+	unsigned unconfirmed[LIVES];
 
 	for (int i = 0; i < COUNT; i++) {
 		/* relaxed: the workers have ended */
@@ -220,16 +220,16 @@ static void audit(void)
 		overtaken += dones && token != newest / LIVES;
 		older += atomic_load_explicit(&seen[i].older, memory_order_relaxed);
 	}
-	count_untold(untold);
+	count_unconfirmed(unconfirmed);
 	for (int i = 0; i < LIVES; i++)
-		all += untold[i];
+		all += unconfirmed[i];
 	printf("%u ran again, %u were acknowledged by a worker that died before it could report\n",
 	       again, all);
 	assert_int_equal(never, 0);
 	assert_int_equal(twice, 0);
 	/* A worker that is killed between Redis's reply and the report leaves only what it held. */
 	for (int i = 0; i < LIVES; i++)
-		assert_in_range(untold[i], 0, HELD);
+		assert_in_range(unconfirmed[i], 0, HELD);
 	/* Only a run with a higher token may overtake a run that a killed worker had begun. */
 	assert_int_equal(older, 0);
 	/* An overtaken run can't be acknowledged. */

@@ -172,7 +172,7 @@ static void task_that_may_have_been_removed_is_not_lost(void **state)
 		     NULL);
 	assert_fault(BEGIN ADD "20 a call cancel k\n" END, NULL);
 	assert_fault(BEGIN ADD RUN END, NULL);
-	assert_fault(BEGIN ADD RUN "90 w report k t 65000 untold 0\n" END, NULL);
+	assert_fault(BEGIN ADD RUN "90 w report k t 65000 unconfirmed 0\n" END, NULL);
 }
 
 static void task_that_does_not_run_is_found(void **state)

@@ -586,14 +586,14 @@ static void worker_that_cannot_report_ends_stops_claiming(void **state)
 	uint64_t claims;
 
 	redis_options.shards = 1;
-	redis_options.name_space = "untold";
+	redis_options.name_space = "unconfirmed";
 	redis = client_open(&redis_options);
 	for (int i = 0; i < COUNT; i++) {
 		number_key(keys[i], i);
 		tasks[i] = (struct tw_redis_task){.key = keys[i], .key_size = strlen(keys[i])};
 	}
 	assert_ok(redis, tw_redis_add_many(redis, tasks, COUNT, NULL));
-	freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/untold/0}dead x"));
+	freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/unconfirmed/0}dead x"));
 	runs.outcome = TW_REDIS_KILL;
 	runs_attach(&runs, &options);
 	worker = worker_start(&redis_options, &options);
@@ -603,7 +603,7 @@ static void worker_that_cannot_report_ends_stops_claiming(void **state)
 	assert_int_equal(worker_stats(worker).claims, claims);
 	assert_in_range(worker_stats(worker).held, MOST + 1, MOST + BATCH);
 	assert_int_equal(ends_count(&runs), 0);
-	freeReplyObject(redis_server_ask(&fixture->server, "DEL {tw/untold/0}dead"));
+	freeReplyObject(redis_server_ask(&fixture->server, "DEL {tw/unconfirmed/0}dead"));
 	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == COUNT);
 	worker_stop(worker);
 	assert_each_ran(&runs, COUNT, 1);

@@ -64,7 +64,7 @@ static void each_worker_reports_that_it_is_alive(void **state)
 	snprintf(process, sizeof(process), ":%ld", (long)getpid());
 	for (int i = 0; i < 2; i++) {
 		assert_non_null(strstr(seen[i].name, process));
-		assert_in_range(seen[i].told, 0, 30 * TW_SECOND);
+		assert_in_range(seen[i].report_age, 0, 30 * TW_SECOND);
 		assert_in_range(seen[i].up, 0, TW_MINUTE);
 		assert_int_equal(seen[i].held, 0);
 	}

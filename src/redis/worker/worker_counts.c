@@ -96,7 +96,7 @@ static void stats_sum(struct tw_redis_worker_stats *sum, const struct tw_redis_w
 	sum->dead += more->dead;
 	sum->stale += more->stale;
 	sum->released += more->released;
-	sum->untold += more->untold;
+	sum->unconfirmed += more->unconfirmed;
 	sum->snoozed += more->snoozed;
 	sum->put_off += more->put_off;
 	sum->extended += more->extended;

@@ -85,7 +85,7 @@ static void give_back_waiting(struct tw_redis_worker *worker)
 	}
 }
 
-static void shard_drop_untold(struct worker_shard *shard)
+static void shard_drop_unconfirmed(struct worker_shard *shard)
 {
 	struct run *run;
 
@@ -93,15 +93,15 @@ static void shard_drop_untold(struct worker_shard *shard)
 		if (shard->steps[kind].under_way)
 			run_list_move(&shard->ends[kind], &shard->steps[kind].runs);
 		while ((run = run_list_take(&shard->ends[kind])))
-			worker_report(shard->source->worker, run, TW_REDIS_END_UNTOLD);
+			worker_report(shard->source->worker, run, TW_REDIS_END_UNCONFIRMED);
 	}
 }
 
-static void drop_untold(struct tw_redis_worker *worker)
+static void drop_unconfirmed(struct tw_redis_worker *worker)
 {
 	for (size_t i = 0; i < worker->source_count; i++)
 		for (unsigned k = 0; k < worker->sources[i].shard_count; k++)
-			shard_drop_untold(&worker->sources[i].shards[k]);
+			shard_drop_unconfirmed(&worker->sources[i].shards[k]);
 }
 
 /* Answers the waiting stops: all has ended, or handlers still run. */
@@ -163,7 +163,7 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 	running = worker->feeds[FEED_HANDLERS].pending;
 	if (worker->stop_stage == STOP_BREAKING && !worker->feeds[FEED_CALLBACKS].pending) {
 		if (is_over) {
-			drop_untold(worker);
+			drop_unconfirmed(worker);
 			owed = false;
 		}
 		if (running && worker->held == running)

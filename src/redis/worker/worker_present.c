@@ -72,7 +72,7 @@ static bool worker_read(struct tw_redis_worker_info *worker, const char *text, i
 	    good_ms > PRESENT_TIME / TW_MILLISECOND)
 		return false;
 	worker->up = up_ms * TW_MILLISECOND;
-	worker->told = PRESENT_TIME - good_ms * TW_MILLISECOND;
+	worker->report_age = PRESENT_TIME - good_ms * TW_MILLISECOND;
 	return true;
 }
 

@@ -127,7 +127,7 @@ static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end
 		[TW_REDIS_END_DEAD] = &stats->dead,
 		[TW_REDIS_END_STALE] = &stats->stale,
 		[TW_REDIS_END_RELEASED] = &stats->released,
-		[TW_REDIS_END_UNTOLD] = &stats->untold,
+		[TW_REDIS_END_UNCONFIRMED] = &stats->unconfirmed,
 		[TW_REDIS_END_SNOOZED] = &stats->snoozed,
 		[END_PUT_OFF] = &stats->put_off,
 	};

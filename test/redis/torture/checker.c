@@ -171,7 +171,7 @@ static bool task_may_be_done(const struct task *task)
 
 		if (run->end != INT64_MAX &&
 		    (run->report == INT64_MAX || run->outcome == RUN_DONE ||
-		     run->outcome == RUN_UNTOLD))
+		     run->outcome == RUN_UNCONFIRMED))
 			return true;
 	}
 	return false;

@@ -22,7 +22,7 @@
  *     begin KEY ID TOKEN ATTEMPT DUE   a run begins; DUE: its due time (ms), if known
  *     end KEY ID TOKEN                 the handler has ended
  *     report KEY ID TOKEN END WAIT_MS  the outcome; END: done, retried, dead, stale, released,
- *                                      untold
+ *                                      unconfirmed
  *     exact KEY ID TOKEN END WAIT_MS   the outcome by one call's answer. A worker's report may come
  *                                      from a retry after a lost answer, where "gone" means yes
  *     deed NAME TARGET                 the nemesis begins to harm a process, its connections, or

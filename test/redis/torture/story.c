@@ -264,9 +264,9 @@ static enum run_end end_named(const char *name)
 					    [RUN_RETRIED] = "retried",
 					    [RUN_DEAD] = "dead",
 					    [RUN_STALE] = "stale",
-					    [RUN_UNTOLD] = "untold"};
+					    [RUN_UNCONFIRMED] = "unconfirmed"};
 
-	for (enum run_end end = RUN_DONE; end <= RUN_UNTOLD; end++)
+	for (enum run_end end = RUN_DONE; end <= RUN_UNCONFIRMED; end++)
 		if (!strcmp(name, names[end]))
 			return end;
 	return RUN_NO_END;
@@ -294,7 +294,7 @@ static bool read_run(struct story *story, const struct words *words)
 	run = run_of(task, token);
 	/* A run may be given back before it begins. */
 	if (!run)
-		return is(words, 7, "released") || is(words, 7, "untold");
+		return is(words, 7, "released") || is(words, 7, "unconfirmed");
 	if (is(words, 3, "end")) {
 		run->end = words->time;
 		run->end_real_us = words->real_us;

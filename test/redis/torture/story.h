@@ -62,7 +62,7 @@ struct call {
 	const char *answer; /* its line, or NULL */
 };
 
-enum run_end { RUN_NO_END, RUN_DONE, RUN_RETRIED, RUN_DEAD, RUN_STALE, RUN_UNTOLD };
+enum run_end { RUN_NO_END, RUN_DONE, RUN_RETRIED, RUN_DEAD, RUN_STALE, RUN_UNCONFIRMED };
 
 struct run {
 	struct task *task;

@@ -66,7 +66,7 @@ static void write_runs(FILE *file, const struct story *story)
 	static const char *const titles[] = {
 		[RUN_NO_END] = "did not end",    [RUN_DONE] = "done",
 		[RUN_RETRIED] = "to be retried", [RUN_DEAD] = "dead letters",
-		[RUN_STALE] = "overtaken",       [RUN_UNTOLD] = "could not be reported"};
+		[RUN_STALE] = "overtaken",       [RUN_UNCONFIRMED] = "could not be reported"};
 	struct counts counts = {.size = 0};
 	unsigned long sure = 0;
 

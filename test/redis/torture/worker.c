@@ -54,7 +54,7 @@ static void report(void *context, const struct tw_redis_report *report)
 	static const char *const names[] = {
 		[TW_REDIS_END_DONE] = "done",         [TW_REDIS_END_RETRIED] = "retried",
 		[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
-		[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNTOLD] = "untold"};
+		[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNCONFIRMED] = "unconfirmed"};
 	const struct tw_redis_job *job = report->job;
 	const struct part *part = context;
 	struct plan plan = {.id = "?"};
@@ -117,7 +117,7 @@ static void end_job(const struct hand *hand, const struct tw_redis_job *job,
 		status = tw_redis_fail(hand->redis, job, 1, wait, "as planned", &answer);
 	}
 	if (status != TW_OK)
-		end = "untold";
+		end = "unconfirmed";
 	else if (answer != TW_OK)
 		end = "stale";
 	history_write(hand->part->name, "exact %.*s %s %" PRIu64 " %s %d", (int)job->key_size,
