@@ -15,7 +15,7 @@ fill = sed -e 's|@TO_PREFIX@|$(call path_from,$(1),$(PREFIX))|' \
 	-e 's|@SONAME@|$(SONAME)|' -e 's|@REDIS_SONAME@|$(REDIS_SONAME)|' \
 	-e 's|@PRIVATE@|$(REDIS_MODULES)|' $(2) >$(3)
 
-.PHONY: install-packaging uninstall-packaging dist deb abi-check amalgamation
+.PHONY: install-packaging uninstall-packaging dist deb abi-check amalgamation sbom
 
 install: install-packaging
 uninstall: uninstall-packaging
@@ -54,6 +54,12 @@ amalgamation: ## make one source of core and cache: build/amalgamation/timingwhe
 
 deb: dist ## make Debian's packages, in build/deb; it needs debhelper
 	@src/packaging/deb.sh $(DIST) $(VERSION) $(SONAME:libtimingwheel.so.%=%) $(BUILD)/deb
+
+sbom: all ## list what the libraries and twr are made of: build/timingwheel-VERSION.spdx.json
+	$(call say,SBOM,$(DIST:.tar.xz=.spdx.json))
+	$(Q)CC='$(CC)' src/packaging/sbom.sh $(VERSION) $(BUILD)/$(SHARED_LIB) \
+		$(if $(REDIS_FOUND),$(BUILD)/$(REDIS_SHARED_LIB) \
+		$(REDIS_PROGRAM):$(REDIS_SHARED_LIB):$(SHARED_LIB)) >$(DIST:.tar.xz=.spdx.json)
 
 # --- Binary interface --------------------------------------------------------------------------
 abi-check: all ## compare the binary interface with the recorded one; RECORD=yes: record it

@@ -62,10 +62,11 @@ ragged=$(awk 'FNR == 1 { columns = 0; fenced = 0 }
 			columns = cells
 		else if (cells != columns)
 			print FILENAME ":" FNR ": " cells - 1 " cells, and not " columns - 1
-	}' README.md src/*.md src/redis/*.md bench/results/*.md test/PROOF.md)
+	}' README.md .github/*.md src/*.md src/redis/*.md bench/results/*.md test/PROOF.md)
 test -z "$ragged" || complain "$ragged"
 
-for page in README.md src/README.md src/redis/README.md bench/results/README.md; do
+for page in README.md .github/SECURITY.md src/README.md src/redis/README.md \
+	bench/results/README.md; do
 	# shellcheck disable=SC2013 # a link has no blanks
 	for link in $(grep -o '](*[^)]*)' "$page" | sed 's/^](//; s/)$//'); do
 		case $link in
