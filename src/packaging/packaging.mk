@@ -5,6 +5,9 @@
 
 CMAKEDIR ?= $(LIBDIR)/cmake/timingwheel
 DIST := $(BUILD)/timingwheel-$(VERSION).tar.xz
+# Where packagers get that archive, and what it is about.
+HOMEPAGE ?= https://timingwheel.example
+DIST_URL ?= $(HOMEPAGE)/$(notdir $(DIST))
 
 # The installed tree may be moved: paths are from the file itself. fill FROM-FOLDER TEMPLATE TO
 path_from = $(shell realpath -m --relative-to='$(1)' '$(2)')
@@ -15,7 +18,7 @@ fill = sed -e 's|@TO_PREFIX@|$(call path_from,$(1),$(PREFIX))|' \
 	-e 's|@SONAME@|$(SONAME)|' -e 's|@REDIS_SONAME@|$(REDIS_SONAME)|' \
 	-e 's|@PRIVATE@|$(REDIS_MODULES)|' $(2) >$(3)
 
-.PHONY: install-packaging uninstall-packaging dist deb abi-check amalgamation sbom
+.PHONY: install-packaging uninstall-packaging dist deb abi-check amalgamation ports sbom
 
 install: install-packaging
 uninstall: uninstall-packaging
@@ -51,6 +54,16 @@ amalgamation: ## make one source of core and cache: build/amalgamation/timingwhe
 		$(LIB_OBJECTS:$(BUILD)/%.o=%.c) >$(BUILD)/amalgamation/timingwheel.c
 	$(Q)LC_ALL=C awk -f src/packaging/amalgamate.awk -v version=$(VERSION) \
 		$(sort $(PUBLIC_HEADERS)) >$(BUILD)/amalgamation/timingwheel.h
+
+ports: dist ## fill the files for meson, vcpkg and conan with version and sums: build/ports
+	$(call say,SED,$(BUILD)/ports)
+	$(Q)rm -rf $(BUILD)/ports && cp -r src/packaging/ports $(BUILD)
+	$(Q)cp test/long/install/user.c $(BUILD)/ports/conan/test_package
+	$(Q)sed -i -e 's|@VERSION@|$(VERSION)|' -e 's|@ABI@|$(SONAME:$(LINK_NAME).%=%)|' \
+		-e 's|@HOMEPAGE@|$(HOMEPAGE)|' -e 's|@URL@|$(DIST_URL)|' \
+		-e "s|@SHA256@|$$(sha256sum $(DIST) | cut -c 1-64)|" \
+		-e "s|@SHA512@|$$(sha512sum $(DIST) | cut -c 1-128)|" \
+		$$(find $(BUILD)/ports -type f)
 
 deb: dist ## make Debian's packages, in build/deb; it needs debhelper
 	@src/packaging/deb.sh $(DIST) $(VERSION) $(SONAME:libtimingwheel.so.%=%) $(BUILD)/deb
