@@ -110,8 +110,9 @@ ifneq ($(SANITIZE),)
 TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
 TEST_SCRIPTS := $(patsubst test/%.sh,%,$(wildcard test/house/*.sh)) house/grown/test_grown \
-	house/man/test_man model/fuzz/test_inputs long/install/test_install \
-	long/packaging/test_ports long/site/test_browser long/soak/test_soak proof/check_page
+	house/man/test_man model/fuzz/test_inputs long/fuzz/test_oss_fuzz \
+	long/install/test_install long/packaging/test_ports long/site/test_browser \
+	long/soak/test_soak proof/check_page
 # Those by Redis come first, for they wait most.
 TESTS_OF_ALL := $(REDIS_TESTS) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
 # What only `make check-all` runs: long runs, and what compiles the library once more.
