@@ -276,7 +276,7 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 deps-ci: PACKAGES += clang clang-19 clang-format lld llvm gcc-s390x-linux-gnu \
 	libc6-dev-s390x-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu \
 	libc6-dev-i386-cross abigail-tools build-essential cmake debhelper lintian locales gcovr \
-	musl-tools python3 qemu-user-static
+	musl-tools python3 qemu-user-static meson unzip zip
 deps-ci: deps ## install also what .ci/run needs: other compilers
 
 run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments
