@@ -6,7 +6,8 @@
  *     struct tw_cache *cache;
  *     const struct tw_cache_entry *entry;
  *     struct tw_cache_options options = {.name = "users", .max_entries = 100000};
- *     tw_cache_create(&cache, 10 * TW_MINUTE, &options);
+ *     if (tw_cache_create(&cache, 10 * TW_MINUTE, &options) != TW_OK)
+ *             return;
  *     if (tw_cache_take(cache, id, id_size, load_user, database, TW_SECOND, &entry) == TW_OK) {
  *             show(tw_cache_entry_value(entry, &size), size);
  *             tw_cache_entry_release(entry);
@@ -361,9 +362,11 @@ struct tw_cache_options {
  *   TW_SYSTEM     a thread could not be started
  *   TW_CLOSED     the given wheel was stopped
  */
+TW_CHECKED
 TW_API enum tw_status tw_cache_create_sized(struct tw_cache **cache, tw_duration expire,
 					    const struct tw_cache_options *options,
 					    size_t options_size);
+TW_CHECKED
 TW_INLINE enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expire,
 					 const struct tw_cache_options *options)
 {
@@ -425,6 +428,8 @@ TW_API void tw_cache_destroy(struct tw_cache *cache);
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
+TW_READS(2, 3)
+TW_READS(4, 5)
 TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size_t key_size,
 				   const void *value, size_t value_size);
 
@@ -441,6 +446,8 @@ TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
+TW_READS(2, 3)
+TW_READS(4, 5)
 TW_API enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const void *key,
 					       size_t key_size, const void *value,
 					       size_t value_size, tw_duration expire);
@@ -458,6 +465,8 @@ TW_API enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const voi
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
+TW_READS(2, 3)
+TW_READS(4, 5)
 TW_API enum tw_status tw_cache_add(struct tw_cache *cache, const void *key, size_t key_size,
 				   const void *value, size_t value_size, tw_duration expire);
 
@@ -472,6 +481,8 @@ TW_API enum tw_status tw_cache_add(struct tw_cache *cache, const void *key, size
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
+TW_READS(2, 3)
+TW_READS(4, 5)
 TW_API enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, size_t key_size,
 				       const void *value, size_t value_size, tw_duration expire);
 
@@ -509,6 +520,8 @@ typedef void tw_cache_free_fn(void *value, size_t value_size, void *context);
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t key_size,
 				     void *value, size_t value_size, uint64_t weight,
 				     tw_cache_free_fn *free_value, void *context,
@@ -530,6 +543,8 @@ TW_API enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, si
  *   TW_NO_MEMORY  out of memory: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
+TW_READS(2, 3)
+TW_FILLS(4, 5)
 TW_API enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size,
 				   void *buffer, size_t capacity, size_t *value_size);
 
@@ -546,6 +561,8 @@ TW_API enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size
  *   TW_NO_MEMORY  out of memory: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t key_size,
 				       const struct tw_cache_entry **entry);
 
@@ -562,6 +579,8 @@ TW_API enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, 
  *   TW_NO_MEMORY  out of memory: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_peek(struct tw_cache *cache, const void *key, size_t key_size,
 				    const struct tw_cache_entry **entry);
 
@@ -579,6 +598,8 @@ TW_API enum tw_status tw_cache_peek(struct tw_cache *cache, const void *key, siz
  *   TW_NO_MEMORY  out of memory: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key, size_t key_size,
 					 tw_duration *remaining);
 
@@ -592,7 +613,9 @@ TW_API enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key
  *
  * Returns: the bytes. An empty value that was copied is not NULL.
  */
+TW_NONNULL(1)
 TW_API const void *tw_cache_entry_value(const struct tw_cache_entry *entry, size_t *size);
+TW_NONNULL(1)
 TW_API const void *tw_cache_entry_key(const struct tw_cache_entry *entry, size_t *size);
 
 /*
@@ -600,6 +623,7 @@ TW_API const void *tw_cache_entry_key(const struct tw_cache_entry *entry, size_t
  *
  * Returns: the deadline on the wheel's clock, or TW_FOREVER if the entry does not expire.
  */
+TW_NONNULL(1)
 TW_API tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry);
 
 /*
@@ -607,6 +631,7 @@ TW_API tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry);
  *
  * Returns: the entry.
  */
+TW_NONNULL(1)
 TW_API const struct tw_cache_entry *tw_cache_entry_pin(const struct tw_cache_entry *entry);
 
 /* Releases one pin of the entry, also after tw_cache_destroy. NULL is allowed. Any thread. */
@@ -625,6 +650,7 @@ TW_API void tw_cache_entry_release(const struct tw_cache_entry *entry);
  *   TW_INVALID    no cache, or a bad key
  *   TW_CLOSED     the cache was stopped
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size);
 
 /*
@@ -639,6 +665,8 @@ TW_API enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, s
  *   TW_INVALID    no cache, a bad key, or entry is NULL
  *   TW_CLOSED     the cache was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_pop(struct tw_cache *cache, const void *key, size_t key_size,
 				   const struct tw_cache_entry **entry);
 
@@ -688,6 +716,7 @@ typedef enum tw_cache_verdict tw_cache_compute_fn(void *context, const struct tw
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_compute(struct tw_cache *cache, const void *key, size_t key_size,
 				       tw_cache_compute_fn *compute, void *context);
 
@@ -705,6 +734,7 @@ TW_API enum tw_status tw_cache_compute(struct tw_cache *cache, const void *key, 
  *                 deadline
  *   TW_CLOSED     the cache was stopped
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
 				     tw_duration expire);
 
@@ -722,8 +752,10 @@ TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, si
  *   TW_NO_MEMORY  out of memory; the loader should return this status
  *   TW_CLOSED     the load has ended, in tw_cache_destroy or before
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const void *value,
 					 size_t value_size, tw_duration expire);
+TW_CHECKED
 TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value,
 					  size_t value_size, uint64_t weight,
 					  tw_cache_free_fn *free_value, void *context,
@@ -741,6 +773,7 @@ TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void
  *   TW_OK         the load is kept
  *   TW_INVALID    no loading, or the load is kept already or has ended
  */
+TW_CHECKED
 TW_API enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading);
 
 /*
@@ -789,6 +822,8 @@ TW_API enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum t
  *   TW_NO_MEMORY    out of memory
  *   TW_CLOSED       the cache was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
 				    tw_cache_load *load, void *argument, tw_duration wait,
 				    const struct tw_cache_entry **entry);
@@ -875,6 +910,8 @@ typedef void tw_cache_value_fn(void *context, enum tw_status status,
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size_t key_size,
 					  tw_cache_value_fn *on_value, void *context);
 

@@ -107,9 +107,11 @@ struct tw_cron_error {
  *   TW_NO_MEMORY  nothing was made
  *   TW_SYSTEM     the zone's file could not be read; errno has the cause
  */
+TW_CHECKED
 TW_API enum tw_status tw_cron_create_sized(struct tw_cron **cron, const char *expression,
 					   const char *zone, struct tw_cron_error *error,
 					   size_t error_size);
+TW_CHECKED
 TW_INLINE enum tw_status tw_cron_create(struct tw_cron **cron, const char *expression,
 					const char *zone, struct tw_cron_error *error)
 {
@@ -133,6 +135,7 @@ TW_API void tw_cron_destroy(struct tw_cron *cron);
  *   TW_NOT_FOUND  there is no time in the next TW_CRON_YEARS_MAX years (30 Feb), or none before the
  *                 year 10000
  */
+TW_CHECKED
 TW_API enum tw_status tw_cron_next(const struct tw_cron *cron, int64_t after_s, int64_t *next_s);
 
 #ifdef __cplusplus

@@ -3,11 +3,13 @@
  * timingwheel on Redis: tasks kept in Redis and run by a group of workers. Any process adds tasks.
  * When a task is due, one worker runs it, with a function in its process or as an HTTP callback.
  *
+ *     struct tw_redis_options options = {.url = "redis://127.0.0.1:6379"};
+ *     struct tw_redis_task task = {.key = "order:7", .key_size = 7, .delay = 30 * TW_MINUTE,
+ *                                  .url = "http://shop.example/expire"};
  *     struct tw_redis *redis;
- *     tw_redis_open(&redis, &(struct tw_redis_options){.url = "redis://127.0.0.1:6379"}, NULL);
- *     tw_redis_add(redis, &(struct tw_redis_task){.key = "order:7", .key_size = 7,
- *                                                 .delay = 30 * TW_MINUTE,
- *                                                 .url = "http://shop.example/expire"}, NULL);
+ *     if (tw_redis_open(&redis, &options, NULL) != TW_OK ||
+ *         tw_redis_add(redis, &task, NULL) != TW_OK)
+ *             return;
  *     tw_redis_cancel(redis, "order:7", 7);                       (it was paid)
  *     tw_redis_close(redis);
  *
@@ -231,10 +233,12 @@ struct tw_redis;
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_open_sized(struct tw_redis **redis,
 					  const struct tw_redis_options *options,
 					  size_t options_size, struct tw_redis_error *error,
 					  size_t error_size);
+TW_CHECKED
 TW_INLINE enum tw_status tw_redis_open(struct tw_redis **redis,
 				       const struct tw_redis_options *options,
 				       struct tw_redis_error *error)
@@ -264,9 +268,11 @@ TW_INLINE enum tw_status tw_redis_open(struct tw_redis **redis,
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_open_beside_sized(struct tw_redis *redis, const char *name_space,
 						 unsigned shards, struct tw_redis **beside,
 						 struct tw_redis_error *error, size_t error_size);
+TW_CHECKED
 TW_INLINE enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space,
 					      unsigned shards, struct tw_redis **beside,
 					      struct tw_redis_error *error)
@@ -348,6 +354,8 @@ TW_API enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took);
  * Blanks, '%' and bytes that are not printable ASCII become %XX. A NUL ends the text. `text` must
  * have room for 3 * key_size + 1 bytes. Any thread.
  */
+TW_NONNULL(3)
+TW_READS(1, 2)
 TW_API void tw_redis_write_key(const void *key, size_t key_size, char *text);
 
 /*
@@ -357,6 +365,7 @@ TW_API void tw_redis_write_key(const void *key, size_t key_size, char *text);
  *
  * Returns: the number; 0 if `redis` is NULL.
  */
+TW_READS(2, 3)
 TW_API unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size);
 TW_API unsigned tw_redis_shard_count(const struct tw_redis *redis);
 
@@ -505,8 +514,10 @@ struct tw_redis_task {
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_add_sized(struct tw_redis *redis, const struct tw_redis_task *task,
 					 size_t task_size, int64_t *due_ms);
+TW_CHECKED
 TW_INLINE enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
 				      int64_t *due_ms)
 {
@@ -545,6 +556,7 @@ TW_INLINE enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_re
 TW_API enum tw_status tw_redis_add_many_sized(struct tw_redis *redis,
 					      const struct tw_redis_task *tasks, size_t task_size,
 					      size_t count, enum tw_status *each);
+TW_READS(2, 3)
 TW_INLINE enum tw_status tw_redis_add_many(struct tw_redis *redis,
 					   const struct tw_redis_task *tasks, size_t count,
 					   enum tw_status *each)
@@ -571,6 +583,7 @@ TW_INLINE enum tw_status tw_redis_add_many(struct tw_redis *redis,
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size);
 
 /*
@@ -593,6 +606,7 @@ TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, s
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size_t key_size);
 
 /*
@@ -616,6 +630,7 @@ TW_API enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
 				    int64_t at_ms, tw_duration delay, int64_t *due_ms);
 
@@ -674,9 +689,11 @@ typedef bool tw_redis_each_fn(void *context, const struct tw_redis_info *info);
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_redis_get_sized(struct tw_redis *redis, const void *key, size_t key_size,
 					 tw_redis_each_fn *each, void *context, size_t info_size,
 					 size_t task_size);
+TW_READS(2, 3)
 TW_INLINE enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
 				      tw_redis_each_fn *each, void *context)
 {
@@ -740,8 +757,10 @@ struct tw_redis_stats {
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_get_stats_sized(struct tw_redis *redis, struct tw_redis_stats *stats,
 					       size_t stats_size);
+TW_CHECKED
 TW_INLINE enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
 {
 	return tw_redis_get_stats_sized(redis, stats, sizeof(*stats));
@@ -786,9 +805,12 @@ struct tw_redis_group_stats {
  *                             example a key of the wrong type, the others were counted
  *   TW_NO_MEMORY              out of memory
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_get_groups_sized(struct tw_redis *redis,
 						struct tw_redis_group_stats *groups,
 						size_t group_size, size_t room, size_t *count);
+TW_CHECKED
+TW_FILLS(2, 3)
 TW_INLINE enum tw_status tw_redis_get_groups(struct tw_redis *redis,
 					     struct tw_redis_group_stats *groups, size_t room,
 					     size_t *count)
@@ -889,8 +911,10 @@ TW_INLINE enum tw_status tw_redis_set_limits(struct tw_redis *redis,
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_get_limits_sized(struct tw_redis *redis,
 						struct tw_redis_limits *limits, size_t limits_size);
+TW_CHECKED
 TW_INLINE enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits)
 {
 	return tw_redis_get_limits_sized(redis, limits, sizeof(*limits));
@@ -966,9 +990,11 @@ TW_INLINE enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_get_group_limits_sized(struct tw_redis *redis, const char *group,
 						      struct tw_redis_group_limits *limits,
 						      size_t limits_size);
+TW_CHECKED
 TW_INLINE enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
 						   struct tw_redis_group_limits *limits)
 {
@@ -1052,9 +1078,12 @@ struct tw_redis_worker_info {
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_get_workers_sized(struct tw_redis *redis,
 						 struct tw_redis_worker_info *workers,
 						 size_t worker_size, size_t room, size_t *count);
+TW_CHECKED
+TW_FILLS(2, 3)
 TW_INLINE enum tw_status tw_redis_get_workers(struct tw_redis *redis,
 					      struct tw_redis_worker_info *workers, size_t room,
 					      size_t *count)
@@ -1113,6 +1142,7 @@ TW_INLINE enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_eac
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size);
 
 /*
@@ -1139,9 +1169,11 @@ TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *ke
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_dead_add_sized(struct tw_redis *redis,
 					      const struct tw_redis_info *letter, size_t info_size,
 					      size_t task_size);
+TW_CHECKED
 TW_INLINE enum tw_status tw_redis_dead_add(struct tw_redis *redis,
 					   const struct tw_redis_info *letter)
 {
@@ -1179,6 +1211,7 @@ TW_INLINE enum tw_status tw_redis_dead_add(struct tw_redis *redis,
 TW_API enum tw_status tw_redis_restore_sized(struct tw_redis *redis,
 					     const struct tw_redis_info *infos, size_t info_size,
 					     size_t task_size, size_t count, enum tw_status *each);
+TW_READS(2, 3)
 TW_INLINE enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
 					  size_t count, enum tw_status *each)
 {
@@ -1204,6 +1237,7 @@ TW_INLINE enum tw_status tw_redis_restore(struct tw_redis *redis, const struct t
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size);
 
 /* A job: one run of a task, which the caller has on lease. */
@@ -1259,9 +1293,11 @@ struct tw_redis_batch;
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; tasks may be on lease
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_claim_sized(struct tw_redis *redis, unsigned shard, size_t limit,
 					   tw_duration lease, struct tw_redis_batch **batch,
 					   size_t job_size, tw_duration *next);
+TW_CHECKED
 TW_INLINE enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
 					tw_duration lease, struct tw_redis_batch **batch,
 					tw_duration *next)
@@ -1322,6 +1358,7 @@ TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
  */
 TW_API enum tw_status tw_redis_ack_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
 					 size_t job_size, size_t count, enum tw_status *each);
+TW_READS(2, 3)
 TW_INLINE enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				      size_t count, enum tw_status *each)
 {
@@ -1346,6 +1383,7 @@ TW_INLINE enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_re
 TW_API enum tw_status tw_redis_extend_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
 					    size_t job_size, size_t count, tw_duration lease,
 					    enum tw_status *each);
+TW_READS(2, 3)
 TW_INLINE enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
 					 size_t count, tw_duration lease, enum tw_status *each)
 {
@@ -1374,6 +1412,7 @@ TW_INLINE enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw
 TW_API enum tw_status tw_redis_fail_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
 					  size_t job_size, size_t count, tw_duration retry_in,
 					  const char *reason, enum tw_status *each);
+TW_READS(2, 3)
 TW_INLINE enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				       size_t count, tw_duration retry_in, const char *reason,
 				       enum tw_status *each)
@@ -1399,6 +1438,7 @@ TW_INLINE enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_r
 TW_API enum tw_status tw_redis_release_sized(struct tw_redis *redis,
 					     const struct tw_redis_job *jobs, size_t job_size,
 					     size_t count, enum tw_status *each);
+TW_READS(2, 3)
 TW_INLINE enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
 					  size_t count, enum tw_status *each)
 {
@@ -1617,12 +1657,14 @@ struct tw_redis_worker;
  *   TW_NO_MEMORY              out of memory
  *   TW_SYSTEM                 a thread could not be started, or no descriptor was available
  */
+TW_CHECKED
 TW_API enum tw_status tw_redis_worker_start_sized(struct tw_redis_worker **worker,
 						  const struct tw_redis_options *redis_options,
 						  size_t redis_options_size,
 						  const struct tw_redis_worker_options *options,
 						  size_t options_size, struct tw_redis_error *error,
 						  size_t error_size);
+TW_CHECKED
 TW_INLINE enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 					       const struct tw_redis_options *redis_options,
 					       const struct tw_redis_worker_options *options,
@@ -1812,6 +1854,7 @@ struct tw_redis_host_stats {
 TW_API enum tw_status tw_redis_worker_get_hosts_sized(struct tw_redis_worker *worker,
 						      struct tw_redis_host_stats *hosts,
 						      size_t host_size, size_t room, size_t *count);
+TW_FILLS(2, 3)
 TW_INLINE enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
 						   struct tw_redis_host_stats *hosts, size_t room,
 						   size_t *count)

@@ -3,8 +3,10 @@
  * timingwheel: runs millions of delayed tasks, which any thread may set and move.
  *
  *     struct tw_wheel *wheel;
- *     tw_create(&wheel, TW_MILLISECOND, 512, on_expiry, NULL);
- *     tw_set_timer(wheel, "session:42", 10, session, 30 * TW_SECOND);
+ *     if (tw_create(&wheel, TW_MILLISECOND, 512, on_expiry, NULL) != TW_OK)
+ *             return;
+ *     if (tw_set_timer(wheel, "session:42", 10, session, 30 * TW_SECOND) != TW_OK)
+ *             free(session);
  *     tw_move_timer(wheel, "session:42", 10, 30 * TW_SECOND);    (it was used: start over)
  *     tw_remove_timer(wheel, "session:42", 10);
  *     tw_destroy(wheel);
@@ -89,12 +91,40 @@
 extern "C" {
 #endif
 
+/*
+ * These macros before a declaration let gcc and clang warn of a mistake in a call:
+ *
+ *     TW_CHECKED          the result must be used: it says who owns a value or a handle, or is the
+ *                         only effect of the call
+ *     TW_READS(from, n)   the call reads n bytes or elements, where n and from are the numbers of
+ *                         its arguments (gcc)
+ *     TW_FILLS(to, n)     the call writes at most n bytes or elements (gcc)
+ *     TW_NONNULL(number)  the argument must not be NULL
+ *
+ * Few calls have TW_NONNULL, because NULL has a status or a meaning nearly everywhere, and the
+ * compiler would remove the library's check for it.
+ */
+
 #if defined(__GNUC__)
 #define TW_API __attribute__((visibility("default")))
 #define TW_INLINE static inline __attribute__((unused))
+#define TW_CHECKED __attribute__((warn_unused_result))
+#define TW_NONNULL(argument) __attribute__((nonnull(argument)))
 #else
 #define TW_API
 #define TW_INLINE static inline
+#define TW_CHECKED
+#define TW_NONNULL(argument)
+#endif
+#if defined(__has_attribute)
+#if __has_attribute(access)
+#define TW_READS(from, size) __attribute__((access(read_only, from, size)))
+#define TW_FILLS(to, size) __attribute__((access(write_only, to, size)))
+#endif
+#endif
+#ifndef TW_READS
+#define TW_READS(from, size)
+#define TW_FILLS(to, size)
 #endif
 
 /*
@@ -425,9 +455,11 @@ struct tw_options {
  *   TW_SYSTEM     a thread could not be started, the system has no such clock, or no descriptor
  *                 is left for TW_CLOCK_BOOTTIME
  */
+TW_CHECKED
 TW_API enum tw_status tw_create_sized(struct tw_wheel **wheel, tw_duration interval, size_t slots,
 				      tw_execute_fn *execute, const struct tw_options *options,
 				      size_t options_size);
+TW_CHECKED
 TW_INLINE enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
 				   tw_execute_fn *execute, const struct tw_options *options)
 {
@@ -458,6 +490,8 @@ TW_INLINE enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval
  *   TW_NO_MEMORY  nothing has changed
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				   void *value, tw_duration delay);
 
@@ -472,6 +506,8 @@ TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size
  *   TW_NO_MEMORY  nothing has changed
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
 				      void *value, tw_duration deadline);
 
@@ -490,6 +526,8 @@ TW_API enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, s
  *   TW_NO_MEMORY  nothing has changed
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				   void *value, tw_duration delay);
 
@@ -505,6 +543,8 @@ TW_API enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size
  *   TW_INVALID    no wheel, a bad key, or value is NULL
  *   TW_CLOSED     the wheel was stopped; its values go to release
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				    void **value);
 
@@ -522,6 +562,7 @@ TW_API enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, siz
  *   TW_NO_MEMORY  only for keys over 24 bytes
  *   TW_CLOSED     the wheel was stopped
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				    tw_duration delay);
 
@@ -536,6 +577,7 @@ TW_API enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, siz
  *   TW_NO_MEMORY  only for keys over 24 bytes
  *   TW_CLOSED     the wheel was stopped
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_move_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
 				       tw_duration deadline);
 
@@ -555,6 +597,7 @@ TW_API enum tw_status tw_move_timer_at(struct tw_wheel *wheel, const void *key, 
  *   TW_NO_MEMORY  only for keys over 24 bytes
  *   TW_CLOSED     the wheel was stopped
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t key_size);
 
 /*
@@ -683,6 +726,8 @@ TW_API enum tw_status tw_trim(struct tw_wheel *wheel);
  *   TW_INVALID    no wheel or a bad key
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
 				  tw_duration *remaining);
 
@@ -875,6 +920,7 @@ TW_API enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_durat
  *   TW_INVALID  no wheel, or deadline is NULL
  *   TW_CLOSED   the wheel was stopped
  */
+TW_CHECKED
 TW_API enum tw_status tw_next(struct tw_wheel *wheel, tw_duration *deadline);
 
 /*
@@ -926,6 +972,7 @@ enum tw_missed {
  *   TW_NO_MEMORY  nothing was armed
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
 TW_API enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*run)(void *),
 				    void *argument, struct tw_timer *timer);
 
@@ -940,6 +987,7 @@ TW_API enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, v
  *   TW_NO_MEMORY  nothing was armed
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
 TW_API enum tw_status tw_after_func_at(struct tw_wheel *wheel, tw_duration deadline,
 				       void (*run)(void *), void *argument, struct tw_timer *timer);
 
@@ -957,6 +1005,7 @@ TW_API enum tw_status tw_after_func_at(struct tw_wheel *wheel, tw_duration deadl
  *   TW_NO_MEMORY  nothing was armed
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
 TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
 			       enum tw_missed missed, void (*run)(void *), void *argument,
 			       struct tw_timer *timer);
@@ -981,6 +1030,7 @@ TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_dur
  *   TW_NO_MEMORY  nothing was armed
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
 TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 				       tw_duration (*next)(void *argument, tw_duration previous),
 				       void (*run)(void *), void *argument, struct tw_timer *timer);
@@ -1035,6 +1085,7 @@ TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer time
  *   TW_INVALID    no wheel, or argument is NULL
  *   TW_CLOSED     the wheel was stopped: arguments of pending timers go to release
  */
+TW_CHECKED
 TW_API enum tw_status tw_timer_take(struct tw_wheel *wheel, struct tw_timer timer, void **argument);
 
 /*
@@ -1123,6 +1174,7 @@ TW_API enum tw_status tw_timer_reset_at(struct tw_wheel *wheel, struct tw_timer 
  *   TW_INVALID    no wheel
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
 TW_API enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 					 tw_duration *remaining);
 
@@ -1139,6 +1191,7 @@ TW_API enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer
  *   TW_CLOSED     the wheel was stopped before or meanwhile; the stops not yet tried have this
  *                 status
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_timers_stop(struct tw_wheel *wheel, const struct tw_timer *timers,
 				     size_t n, enum tw_status *statuses, size_t *stopped);
 
@@ -1161,6 +1214,7 @@ struct tw_reset {
  *   TW_CLOSED     the wheel was stopped before or meanwhile; the resets not yet tried have this
  *                 status
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_reset *resets,
 				      size_t n, enum tw_status *statuses, size_t *accepted);
 
@@ -1195,7 +1249,8 @@ struct tw_alarm {
  *             free(argument);
  *     }
  *
- *     tw_alarm_init(wheel, &connection->idle, on_idle, connection);
+ *     if (tw_alarm_init(wheel, &connection->idle, on_idle, connection) != TW_OK)
+ *             return;
  *     tw_alarm_set(&connection->idle, 30 * TW_SECOND);      (again with each packet)
  *     tw_alarm_close(&connection->idle, closed);
  *
@@ -1204,6 +1259,7 @@ struct tw_alarm {
  *   TW_INVALID  no wheel, no alarm or no function
  *   TW_CLOSED   the wheel was stopped
  */
+TW_CHECKED
 TW_API enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *alarm,
 				    void (*run)(void *), void *argument);
 
@@ -1219,6 +1275,7 @@ TW_API enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *ala
  *   TW_NO_MEMORY  nothing was made
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
 TW_API enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void *argument,
 				      struct tw_alarm **alarm);
 
@@ -1278,6 +1335,7 @@ TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
  *   TW_INVALID    no alarm
  *   TW_CLOSED     the wheel was stopped, or the alarm is being destroyed
  */
+TW_CHECKED
 TW_API enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *remaining);
 
 /*
@@ -1359,6 +1417,8 @@ struct tw_set {
  *   TW_NO_MEMORY  no memory for an item
  *   TW_CLOSED     the wheel was stopped
  */
+TW_CHECKED
+TW_READS(2, 3)
 TW_API enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
 				    size_t *accepted);
 
@@ -1382,6 +1442,7 @@ struct tw_move {
  *   TW_NO_MEMORY  only for keys over 24 bytes
  *   TW_CLOSED     the wheel was stopped
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_move_timers(struct tw_wheel *wheel, const struct tw_move *items, size_t n,
 				     size_t *accepted);
 
@@ -1404,6 +1465,7 @@ struct tw_key {
  *   TW_NO_MEMORY  only for keys over 24 bytes
  *   TW_CLOSED     the wheel was stopped
  */
+TW_READS(2, 3)
 TW_API enum tw_status tw_remove_timers(struct tw_wheel *wheel, const struct tw_key *keys, size_t n,
 				       size_t *accepted);
 

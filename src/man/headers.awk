@@ -177,6 +177,11 @@ in_define {
 	next
 }
 
+# What lets a compiler warn is for the compiler.
+/^TW_(CHECKED|NONNULL|READS|FILLS)/ {
+	next
+}
+
 /^#ifndef TIMINGWHEEL_/ {
 	opening[header] = comment
 	comment = ""

@@ -100,10 +100,8 @@ static void data_refuse(struct add_file *file, size_t place, enum tw_status stat
 	const struct task_line *line = &file->lines[place];
 	struct tw_redis_error error;
 
-	if (line->restores)
-		tw_redis_restore(file->redis, &line->info, 1, NULL);
-	else
-		tw_redis_add(file->redis, &line->info.task, NULL);
+	status = line->restores ? tw_redis_restore(file->redis, &line->info, 1, NULL)
+				: tw_redis_add(file->redis, &line->info.task, NULL);
 	error = error_of(file, status);
 	line_refuse(file, file->numbers[place], EXIT_BAD_DATA);
 	outcome_say(status, &error);

@@ -393,7 +393,7 @@ static enum tw_status load_and_keep(void *argument, const void *key, size_t key_
 {
 	(void)argument;
 	(void)tw_cache_load_copy(loading, key, key_size, 0);
-	(void)tw_cache_load_keep(loading);
+	may_fail(tw_cache_load_keep(loading));
 	atomic_store(&thrower.kept, loading);
 	return TW_OK;
 }
@@ -478,7 +478,7 @@ static void take_with(tw_cache_load *load)
 {
 	const struct tw_cache_entry *entry;
 
-	(void)tw_cache_take(thrower.recorder->cache, "x", 1, load, NULL, TW_FOREVER, &entry);
+	may_fail(tw_cache_take(thrower.recorder->cache, "x", 1, load, NULL, TW_FOREVER, &entry));
 }
 
 static void take_many_with(tw_cache_load_many *load)
@@ -572,7 +572,7 @@ static void throw_in_the_weight_of_what_a_kept_load_gets(void *cache)
 	bool throws = thrower.throws;
 
 	thrower.throws = false;
-	(void)tw_cache_take_async(cache, "x", 1, note_answer, &outcome);
+	may_fail(tw_cache_take_async(cache, "x", 1, note_answer, &outcome));
 	WAIT_UNTIL(atomic_load(&thrower.kept));
 	thrower.throws = throws;
 	(void)tw_cache_load_copy(atomic_load(&thrower.kept), "x", 1, 0);

@@ -595,7 +595,7 @@ static enum tw_status kept_load(void *argument, const void *key, size_t key_size
 	struct kept *kept = argument;
 
 	(void)key_size;
-	(void)tw_cache_load_keep(loading);
+	may_fail(tw_cache_load_keep(loading));
 	kept->loading[*(const char *)key - '0'] = loading;
 	atomic_fetch_add(&kept->count, 1);
 	return TW_OK;

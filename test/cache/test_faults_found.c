@@ -228,7 +228,7 @@ static void *take_cancelled(void *argument)
 {
 	const struct tw_cache_entry *entry;
 
-	(void)tw_cache_take(argument, "k", 1, load_cancelled, NULL, TW_SECOND, &entry);
+	may_fail(tw_cache_take(argument, "k", 1, load_cancelled, NULL, TW_SECOND, &entry));
 	tw_cache_entry_release(entry);
 	pthread_testcancel();
 	return NULL;

@@ -262,7 +262,7 @@ static void *overfill_run(void *argument)
 	struct cache_recorder *recorder = argument;
 
 	for (int key = 0; key < 3 * QUEUE; key++)
-		(void)tw_set_timer(recorder->wheel, &key, sizeof(key), NULL, TW_HOUR);
+		may_fail(tw_set_timer(recorder->wheel, &key, sizeof(key), NULL, TW_HOUR));
 	return NULL;
 }
 
@@ -318,7 +318,7 @@ static void *crowd_run(void *argument)
 		tw_duration life = random_between(&random, 1, 20 * INTERVAL);
 
 		if (number % 2 == 0)
-			(void)tw_set_timer(recorder->wheel, &key, sizeof(key), NULL, life);
+			may_fail(tw_set_timer(recorder->wheel, &key, sizeof(key), NULL, life));
 		else if (random_once_in(&random, 4))
 			(void)tw_cache_touch(recorder->cache, &key, sizeof(key), life);
 		else

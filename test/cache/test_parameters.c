@@ -370,7 +370,8 @@ static enum tw_status call_inside(const arguments given, call_fn *call)
 	const struct tw_cache_entry *entry;
 
 	memcpy(inside.given, given, sizeof(arguments));
-	(void)tw_cache_take(CACHE_OF(given), "loaded", 6, run_inside, &inside, TW_FOREVER, &entry);
+	may_fail(tw_cache_take(CACHE_OF(given), "loaded", 6, run_inside, &inside, TW_FOREVER,
+			       &entry));
 	tw_cache_entry_release(entry);
 	return inside.status;
 }

@@ -569,7 +569,7 @@ static void *trader_run(void *argument)
 		else if (random_once_in(&random, 20))
 			(void)tw_cache_delete(market->cache, &key, sizeof(key));
 		else
-			(void)tw_cache_acquire(market->cache, &key, sizeof(key), &entry);
+			may_fail(tw_cache_acquire(market->cache, &key, sizeof(key), &entry));
 		if (entry && !random_once_in(&random, 3))
 			entry = atomic_exchange(
 				&market->exchanges[random_below(&random, EXCHANGES)], entry);

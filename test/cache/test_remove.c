@@ -532,7 +532,7 @@ static void stay_busy(void *argument)
 
 	wait_for(BUSY_MS * TW_MILLISECOND);
 	if (atomic_fetch_add(&busy->turns, 1) < BUSY_TURNS)
-		(void)tw_after_func(busy->wheel, 0, stay_busy, busy, NULL);
+		may_fail(tw_after_func(busy->wheel, 0, stay_busy, busy, NULL));
 }
 
 static void flush_waits_no_longer_than_the_pool_takes(void **state)

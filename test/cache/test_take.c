@@ -348,6 +348,7 @@ static void flush_and_destroy_in_a_loader_do_nothing(void **state)
 static enum tw_status load_badly(void *argument, const void *key, size_t key_size,
 				 struct tw_cache_loading *loading)
 {
+	volatile size_t too_large = (size_t)UINT32_MAX + 1; /* the compiler would warn of it */
 	int *wrong = argument;
 
 	(void)key;
@@ -355,7 +356,7 @@ static enum tw_status load_badly(void *argument, const void *key, size_t key_siz
 	*wrong += tw_cache_load_copy(NULL, "v", 1, 0) != TW_INVALID;
 	*wrong += tw_cache_load_copy(loading, NULL, 1, 0) != TW_INVALID;
 	*wrong += tw_cache_load_copy(loading, "v", 1, -1) != TW_INVALID;
-	*wrong += tw_cache_load_copy(loading, "v", (size_t)UINT32_MAX + 1, 0) != TW_INVALID;
+	*wrong += tw_cache_load_copy(loading, "v", too_large, 0) != TW_INVALID;
 	*wrong += tw_cache_load_adopt(NULL, NULL, 0, 1, NULL, NULL, 0) != TW_INVALID;
 	*wrong += tw_cache_load_adopt(loading, NULL, 0, 1, NULL, NULL, -1) != TW_INVALID;
 	return TW_OK;

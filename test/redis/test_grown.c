@@ -164,6 +164,7 @@ static bool see(void *context, const struct tw_redis_info *info)
 
 static void task_is_found_and_restored(void **state)
 {
+	volatile size_t too_many = SIZE_MAX / 2; /* the compiler would warn of it */
 	struct tw_redis *redis = open_one(*state);
 	struct tw_redis_task *task = task_of("one");
 	struct tw_redis_info *infos = ROOM(struct tw_redis_info, 2);
@@ -190,7 +191,7 @@ static void task_is_found_and_restored(void **state)
 	ASSERT_REFUSED(&infos[1], tw_redis_restore(redis, infos, 2, NULL));
 	ASSERT_REFUSED(&infos[1].task, tw_redis_restore(redis, infos, 2, NULL));
 	ASSERT_REFUSED(&infos[1], tw_redis_dead_add(redis, &infos[1]));
-	assert_int_equal(tw_redis_restore(redis, infos, SIZE_MAX / 2, NULL), TW_NO_MEMORY);
+	assert_int_equal(tw_redis_restore(redis, infos, too_many, NULL), TW_NO_MEMORY);
 	assert_int_equal(tw_redis_restore(redis, infos, 2, NULL), TW_OK);
 	seen.count = 0;
 	assert_int_equal(tw_redis_each(redis, see, &seen), TW_OK);

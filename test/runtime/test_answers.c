@@ -178,7 +178,7 @@ static void ask_for_all(struct recorder *recorder, const struct tw_task *task)
 
 	if (task->value != VALUE(1))
 		return;
-	(void)tw_set_timer(wheel, "mine", 4, VALUE(3), INTERVAL);
+	may_fail(tw_set_timer(wheel, "mine", 4, VALUE(3), INTERVAL));
 	answers->exists = tw_add_timer(wheel, "mine", 4, VALUE(4), INTERVAL);
 	answers->added = tw_add_timer(wheel, "new", 3, VALUE(5), INTERVAL);
 	answers->taken = tw_take_timer(wheel, "other", 5, &answers->value);

@@ -395,8 +395,8 @@ static void set_same_key_again(struct recorder *recorder, const struct tw_task *
 	uintptr_t value = (uintptr_t)task->value;
 
 	if (value < 100)
-		tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(value + 1),
-			     *(tw_duration *)recorder->argument);
+		may_fail(tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(value + 1),
+				      *(tw_duration *)recorder->argument));
 }
 
 static void task_that_arms_itself_runs_at_each_tick_of_a_long_advance(void **state)

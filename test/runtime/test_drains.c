@@ -77,8 +77,8 @@ static void drain_and_replace(void *context, const struct tw_task *task)
 	record_drain(recorder, task);
 	if (task->value != VALUE(201))
 		return;
-	(void)tw_set_timer(recorder->wheel, "x", 1, VALUE(501), INTERVAL);
-	(void)tw_set_timer(recorder->wheel, "x", 1, VALUE(502), INTERVAL);
+	may_fail(tw_set_timer(recorder->wheel, "x", 1, VALUE(501), INTERVAL));
+	may_fail(tw_set_timer(recorder->wheel, "x", 1, VALUE(502), INTERVAL));
 }
 
 /* The first of two drains is over, and the second has begun. */

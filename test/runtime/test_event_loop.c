@@ -219,7 +219,7 @@ static void set_again_for_now(void *argument)
 	struct loop *loop = argument;
 
 	loop->fired++;
-	(void)tw_after_func(loop->wheel, 0, set_again_for_now, loop, NULL);
+	may_fail(tw_after_func(loop->wheel, 0, set_again_for_now, loop, NULL));
 }
 
 /* Its next run is for the next turn. */
@@ -313,7 +313,7 @@ static void *set_from_elsewhere(void *argument)
 {
 	struct loop *loop = argument;
 
-	tw_set_timer(loop->wheel, "x", 1, NULL, TW_MILLISECOND);
+	may_fail(tw_set_timer(loop->wheel, "x", 1, NULL, TW_MILLISECOND));
 	return NULL;
 }
 

@@ -498,7 +498,7 @@ static void schedule(void *argument)
 {
 	struct schedule_call *call = argument;
 
-	(void)tw_schedule_func(call->wheel, throw_at_once, count_run, NULL, &call->timer);
+	may_fail(tw_schedule_func(call->wheel, throw_at_once, count_run, NULL, &call->timer));
 }
 
 static void next_that_throws_at_first_arms_nothing(void **state)

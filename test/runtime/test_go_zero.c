@@ -432,9 +432,9 @@ static void set_drained_key_again(struct recorder *recorder, const struct tw_tas
 	struct tw_wheel *wheel = recorder->wheel;
 	uintptr_t value = (uintptr_t)task->value;
 
-	tw_set_timer(wheel, task->key, task->key_size, VALUE(value + 1000), STEP * 3);
+	may_fail(tw_set_timer(wheel, task->key, task->key_size, VALUE(value + 1000), STEP * 3));
 	tw_move_timer(wheel, task->key, task->key_size, STEP * 5);
-	tw_set_timer(wheel, "shared", 6, VALUE(1), STEP);
+	may_fail(tw_set_timer(wheel, "shared", 6, VALUE(1), STEP));
 	tw_remove_timer(wheel, "shared", 6);
 }
 

@@ -522,7 +522,7 @@ static void run_again_at_once(void *argument)
 	struct probe *probe = argument;
 
 	atomic_fetch_add(&probe->ended, 1);
-	tw_after_func(probe->recorder->wheel, 0, run_again_at_once, probe, NULL);
+	may_fail(tw_after_func(probe->recorder->wheel, 0, run_again_at_once, probe, NULL));
 }
 
 static void timer_that_rearms_itself_at_once_for_ever_lets_others_go_on(void **state)

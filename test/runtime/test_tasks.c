@@ -122,10 +122,10 @@ static void give_all_commands(struct recorder *recorder, const struct tw_task *t
 		return;
 	answers->asked++;
 	answers->set = tw_set_timer(wheel, "new", 3, VALUE(10), INTERVAL);
-	tw_set_timer_at(wheel, "new too", 7, VALUE(11), tw_now(wheel) + INTERVAL * 2);
+	may_fail(tw_set_timer_at(wheel, "new too", 7, VALUE(11), tw_now(wheel) + INTERVAL * 2));
 	answers->move = tw_move_timer(wheel, "moved", 5, INTERVAL * 3);
 	answers->remove = tw_remove_timer(wheel, "removed", 7);
-	tw_set_timer(wheel, "replaced", 8, VALUE(12), INTERVAL * 4);
+	may_fail(tw_set_timer(wheel, "replaced", 8, VALUE(12), INTERVAL * 4));
 }
 
 static void commands_of_a_task_take_effect(void **state)
@@ -203,7 +203,7 @@ static void inline_task_can_move_another_of_its_tick(void **state)
 static void replace_other(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value == VALUE(1))
-		tw_set_timer(recorder->wheel, "other", 5, VALUE(9), INTERVAL);
+		may_fail(tw_set_timer(recorder->wheel, "other", 5, VALUE(9), INTERVAL));
 }
 
 static void inline_task_can_replace_another_of_its_tick(void **state)
@@ -238,7 +238,8 @@ static void inline_task_can_drain_the_rest_of_its_tick(void **state)
 static void set_in_the_past(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value == VALUE(1))
-		tw_set_timer_at(recorder->wheel, "past", 4, VALUE(9), tw_now(recorder->wheel) - 5);
+		may_fail(tw_set_timer_at(recorder->wheel, "past", 4, VALUE(9),
+					 tw_now(recorder->wheel) - 5));
 }
 
 static void timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick(void **state)
@@ -258,7 +259,8 @@ static void timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick
 static void set_for_this_moment(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value == VALUE(1))
-		tw_set_timer_at(recorder->wheel, "again", 5, VALUE(1), tw_now(recorder->wheel));
+		may_fail(tw_set_timer_at(recorder->wheel, "again", 5, VALUE(1),
+					 tw_now(recorder->wheel)));
 }
 
 /* The timer does so for ever, but the clock goes on and the advance returns. */
@@ -291,8 +293,8 @@ static void set_next_in_the_past(struct recorder *recorder, const struct tw_task
 	uintptr_t value = (uintptr_t)task->value;
 
 	if (value < 5)
-		tw_set_timer_at(recorder->wheel, "past", 4, VALUE(value + 1),
-				tw_now(recorder->wheel) - 5);
+		may_fail(tw_set_timer_at(recorder->wheel, "past", 4, VALUE(value + 1),
+					 tw_now(recorder->wheel) - 5));
 }
 
 static void timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick(void **state)
@@ -340,7 +342,7 @@ static void set_again_and_move_to_now(struct recorder *recorder, const struct tw
 {
 	if (task->value == VALUE(100))
 		return;
-	tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(1), TW_HOUR);
+	may_fail(tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(1), TW_HOUR));
 	tw_move_timer(recorder->wheel, task->key, task->key_size, 1);
 }
 
@@ -378,7 +380,7 @@ static struct tw_wheel *rearmed;
 
 static void rearm(void *argument)
 {
-	tw_after_func(rearmed, 0, rearm, argument, NULL);
+	may_fail(tw_after_func(rearmed, 0, rearm, argument, NULL));
 }
 
 static void count_beat(void *beats)
@@ -444,7 +446,7 @@ static void drain_and_set_again(struct recorder *recorder, const struct tw_task 
 	if (task->value != VALUE(1))
 		return;
 	tw_drain(recorder->wheel, record_drain, recorder);
-	tw_set_timer(recorder->wheel, "next", 4, VALUE(3), INTERVAL);
+	may_fail(tw_set_timer(recorder->wheel, "next", 4, VALUE(3), INTERVAL));
 }
 
 /* Another thread has half written its command while a task calls the wheel. */
@@ -488,7 +490,7 @@ static void set_and_look_behind_half_a_command(struct recorder *recorder,
 	if (task->value != VALUE(1))
 		return;
 	thread = half_begin(half);
-	(void)tw_set_timer(recorder->wheel, "own", 3, VALUE(3), TW_HOUR);
+	may_fail(tw_set_timer(recorder->wheel, "own", 3, VALUE(3), TW_HOUR));
 	half->contains = tw_contains(recorder->wheel, "own", 3, NULL);
 	atomic_store(&half->task_ended, true);
 	pthread_join(thread, NULL);
@@ -550,7 +552,8 @@ static void drain_of_an_inline_task_is_given_out_before_the_next_tick(void **sta
 static void set_own_key(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value == VALUE(1))
-		tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(2), INTERVAL * 2);
+		may_fail(tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(2),
+				      INTERVAL * 2));
 }
 
 static void key_of_a_running_task_is_free(void **state)

@@ -108,7 +108,7 @@ static struct recorder *open_with_late_task(const struct variant *variant, struc
 
 static void set_one(struct tw_wheel *wheel)
 {
-	(void)tw_set_timer(wheel, "set", 3, VALUE(2), INTERVAL);
+	may_fail(tw_set_timer(wheel, "set", 3, VALUE(2), INTERVAL));
 }
 
 static void wait_idle_waits_for_the_commands_of_running_tasks(void **state)
@@ -445,7 +445,7 @@ static void *produce(void *argument)
 	for (uint32_t i = 0; !atomic_load(producer->end); i++) {
 		uint32_t key[2] = {producer->number, i % 1000};
 
-		tw_set_timer(producer->wheel, key, sizeof(key), VALUE(1), TW_HOUR);
+		may_fail(tw_set_timer(producer->wheel, key, sizeof(key), VALUE(1), TW_HOUR));
 	}
 	return NULL;
 }

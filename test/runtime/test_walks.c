@@ -347,10 +347,10 @@ static void *set_and_remove(void *argument)
 		struct tw_timer *timer = &timers[random_below(&random, 64)];
 
 		(void)tw_timer_stop(neighbour->wheel, *timer);
-		(void)tw_set_timer(neighbour->wheel, &number, sizeof(number), VALUE(number + 1),
-				   TW_HOUR);
-		(void)tw_after_func(neighbour->wheel, TW_HOUR, run_nothing, VALUE(number + 1),
-				    timer);
+		may_fail(tw_set_timer(neighbour->wheel, &number, sizeof(number), VALUE(number + 1),
+				      TW_HOUR));
+		may_fail(tw_after_func(neighbour->wheel, TW_HOUR, run_nothing, VALUE(number + 1),
+				       timer));
 		number = neighbour->first + (uint32_t)random_below(&random, COMING / 2);
 		(void)tw_remove_timer(neighbour->wheel, &number, sizeof(number));
 	}

@@ -178,8 +178,7 @@ static tw_duration step_of(struct tw_wheel *wheel, tw_duration by)
 	tw_duration step;
 
 	/* A task may have stopped the wheel. */
-	(void)tw_next(wheel, &next);
-	if (next == TW_FOREVER || next - now >= by)
+	if (tw_next(wheel, &next) != TW_OK || next == TW_FOREVER || next - now >= by)
 		return by;
 	step = next > now ? next - now : 1;
 	if (step > by - interval)

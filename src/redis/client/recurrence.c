@@ -15,6 +15,7 @@
  */
 #include "recurrence.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +150,7 @@ static int64_t latest(const struct tw_cron *cron, int64_t at_s, int64_t end_s)
 	int64_t before = at_s;
 	int64_t after = end_s;
 	int64_t found_s = end_s;
+	enum tw_status status;
 
 	while (after - before > 1) {
 		int64_t middle = before + (after - before) / 2;
@@ -156,7 +158,9 @@ static int64_t latest(const struct tw_cron *cron, int64_t at_s, int64_t end_s)
 
 		*(passed ? &before : &after) = middle;
 	}
-	(void)tw_cron_next(cron, before, &found_s);
+	status = tw_cron_next(cron, before, &found_s);
+	assert(status == TW_OK);
+	(void)status;
 	return found_s;
 }
 

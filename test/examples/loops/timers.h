@@ -62,14 +62,19 @@ static void run_last_timer(void *text)
 	is_done = true;
 }
 
-/* The worker sets the last timer. No other is left, so the loop sleeps without a limit. */
-static void *work(void *argument)
+static void set_timer(tw_duration delay, void (*run)(void *), const char *text,
+		      struct tw_timer *timer)
 {
-	enum tw_status status;
+	enum tw_status status = tw_after_func(wheel, delay, run, (void *)text, timer);
 
-	usleep(10000);
-	status = tw_after_func(wheel, 0, run_last_timer, argument, NULL);
 	check(status == TW_OK, "tw_after_func");
+}
+
+/* The worker sets the last timer. No other is left, so the loop sleeps without a limit. */
+static void *work(void *text)
+{
+	usleep(10000);
+	set_timer(0, run_last_timer, (const char *)text, NULL);
 	return NULL;
 }
 
@@ -89,9 +94,9 @@ static void set_timers(void)
 	struct tw_timer moved;
 	struct tw_timer removed;
 
-	tw_after_func(wheel, TW_HOUR, run_moved_timer, (void *)"moved", &moved);
-	tw_after_func(wheel, 10 * TW_MILLISECOND, run_timer, (void *)"removed", &removed);
-	tw_after_func(wheel, 20 * TW_MILLISECOND, run_timer, (void *)"first", NULL);
+	set_timer(TW_HOUR, run_moved_timer, "moved", &moved);
+	set_timer(10 * TW_MILLISECOND, run_timer, "removed", &removed);
+	set_timer(20 * TW_MILLISECOND, run_timer, "first", NULL);
 	tw_timer_reset(wheel, moved, 40 * TW_MILLISECOND);
 	tw_timer_stop(wheel, removed);
 }
