@@ -38,7 +38,7 @@ static void turn_lock_pause(void)
 }
 
 /* Returns whether it has taken the lock within a moment. */
-static bool turn_lock_spin(struct turn_lock *lock)
+static bool turn_lock_spin(struct turn_lock *lock) TRIES(*lock)
 {
 	for (int i = 0; i < TURN_LOCK_SPINS; i++) {
 		/* relaxed: a hint, before the exchange that takes the cache line. */
@@ -50,7 +50,7 @@ static bool turn_lock_spin(struct turn_lock *lock)
 	return false;
 }
 
-static void turn_lock_sleep(struct turn_lock *lock)
+static void turn_lock_sleep(struct turn_lock *lock) TAKES(*lock) IS_NOT_FOLLOWED
 {
 	pthread_mutex_lock(&lock->sleep->mutex);
 	/* acquire: sees what the last holder did; pairs with turn_lock_let_go(). */
@@ -71,7 +71,8 @@ void turn_lock_wait(struct turn_lock *lock)
 }
 
 /* The wait begins before the lock is let go, for those that broadcast under the lock. */
-bool turn_lock_wait_for(struct turn_lock *lock, pthread_cond_t *condition, tw_duration until)
+bool turn_lock_wait_for(struct turn_lock *lock, pthread_cond_t *condition,
+			tw_duration until) IS_NOT_FOLLOWED
 {
 	bool in_time;
 

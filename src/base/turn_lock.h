@@ -30,6 +30,8 @@
 
 #include <timingwheel/timingwheel.h>
 
+#include "holds.h"
+
 enum turn_lock_state {
 	TURN_LOCK_FREE,
 	TURN_LOCK_TAKEN,
@@ -42,7 +44,7 @@ struct turn_lock_sleep {
 	pthread_cond_t wake;
 };
 
-struct turn_lock {
+struct IS_LOCK turn_lock {
 	atomic_uint state;   /* enum turn_lock_state */
 	atomic_uint waiting; /* threads in turn_lock_wait(); a hint */
 	struct turn_lock_sleep *sleep;
@@ -52,7 +54,7 @@ struct turn_lock {
 void turn_lock_init(struct turn_lock *lock, struct turn_lock_sleep *sleep);
 void turn_lock_destroy(struct turn_lock *lock);
 /* Takes the lock, which was taken a moment ago. It is no cancellation point. */
-void turn_lock_wait(struct turn_lock *lock);
+void turn_lock_wait(struct turn_lock *lock) TAKES(*lock);
 /* Wakes a thread that sleeps until the lock is let go. */
 void turn_lock_wake(struct turn_lock *lock);
 /*
@@ -60,11 +62,12 @@ void turn_lock_wake(struct turn_lock *lock);
  * TW_FOREVER, and takes the lock again. Returns false on timeout. It may return for nothing, and is
  * no cancellation point. Only the holder may call it.
  */
-bool turn_lock_wait_for(struct turn_lock *lock, pthread_cond_t *condition, tw_duration until);
+bool turn_lock_wait_for(struct turn_lock *lock, pthread_cond_t *condition, tw_duration until)
+	HOLDS(*lock);
 /* Ends all waits for the condition. Only the holder may call it. */
-void turn_lock_broadcast(struct turn_lock *lock, pthread_cond_t *condition);
+void turn_lock_broadcast(struct turn_lock *lock, pthread_cond_t *condition) HOLDS(*lock);
 
-static inline bool turn_lock_try(struct turn_lock *lock)
+static inline bool turn_lock_try(struct turn_lock *lock) TRIES(*lock) IS_NOT_FOLLOWED
 {
 	unsigned state = TURN_LOCK_FREE;
 
@@ -74,13 +77,13 @@ static inline bool turn_lock_try(struct turn_lock *lock)
 						       memory_order_acquire, memory_order_relaxed);
 }
 
-static inline void turn_lock_take(struct turn_lock *lock)
+static inline void turn_lock_take(struct turn_lock *lock) TAKES(*lock)
 {
 	if (__builtin_expect(!turn_lock_try(lock), 0))
 		turn_lock_wait(lock);
 }
 
-static inline void turn_lock_let_go(struct turn_lock *lock)
+static inline void turn_lock_let_go(struct turn_lock *lock) LETS_GO(*lock) IS_NOT_FOLLOWED
 {
 	/* release: publishes what the holder did; pairs with turn_lock_try(). */
 	if (__builtin_expect(atomic_exchange_explicit(&lock->state, TURN_LOCK_FREE,
@@ -90,7 +93,7 @@ static inline void turn_lock_let_go(struct turn_lock *lock)
 }
 
 /* Yields while other threads wait, up to 256 times. Called between two steps. */
-static inline void turn_lock_give_way(struct turn_lock *lock)
+static inline void turn_lock_give_way(struct turn_lock *lock) FREE_OF(*lock)
 {
 	enum { YIELDS = 256 };
 

@@ -221,7 +221,7 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 
 /* Asserts all shards' sums, under all their locks: they are right only while no other thread has
  * one. No other thread has two of these locks at a time. */
-static void cache_check_sums(struct tw_cache *cache)
+static void cache_check_sums(struct tw_cache *cache) IS_NOT_FOLLOWED
 {
 	uint64_t entries = 0;
 	uint64_t bytes = 0;

@@ -134,6 +134,7 @@ static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
 
 INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 				 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
+	HOLDS(shard->lock)
 {
 	const void *key = entry_key(entry);
 	_Atomic uint64_t *slot;
@@ -183,11 +184,9 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 
 /* Puts the entry with the deadline of the one that it replaces, or with that lifetime. Not inlined:
  * few sets ask for it. */
-static __attribute__((noinline)) enum tw_status cache_put_kept(struct tw_cache *cache,
-							       struct shard *shard, uint64_t hash,
-							       struct tw_cache_entry *entry,
-							       enum put_mode mode,
-							       tw_duration lifetime)
+static __attribute__((noinline)) enum tw_status cache_put_kept(
+	struct tw_cache *cache, struct shard *shard, uint64_t hash, struct tw_cache_entry *entry,
+	enum put_mode mode, tw_duration lifetime) HOLDS(shard->lock)
 {
 	tw_duration now = tw_now(cache->shared.wheel);
 	tw_duration end = deadline_after(now, lifetime);
@@ -334,6 +333,7 @@ enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t ke
 
 /* Looks the key up at `now`, under the lock. Returns whether it is there. */
 INLINED bool change_look(struct change *change, const void *key, size_t key_size)
+	HOLDS(change->shard->lock)
 {
 	change->entry =
 		table_find(shard_table(change->shard), change->hash, key, key_size, &change->slot);
@@ -341,7 +341,7 @@ INLINED bool change_look(struct change *change, const void *key, size_t key_size
 }
 
 INLINED bool find_change(struct change *change, struct tw_cache *cache, const void *key,
-			 size_t key_size)
+			 size_t key_size) HOLDS(change->shard->lock)
 {
 	change->now = tw_now(cache->shared.wheel);
 	shard_expire_late(change->shard, change->now);
@@ -366,7 +366,7 @@ bool change_delete(struct change *change, bool is_there, const void *key, size_t
 
 /* Returns whether the key is there. */
 INLINED bool change_begin(struct change *change, struct tw_cache *cache, const void *key,
-			  size_t key_size)
+			  size_t key_size) TAKES(change->shard->lock)
 {
 	change->hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	change->shard = cache_shard(cache, change->hash);
@@ -419,7 +419,7 @@ enum tw_status tw_cache_pop(struct tw_cache *cache, const void *key, size_t key_
 
 /* Moves the deadline of an entry that is there. */
 static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct change *change,
-					tw_duration lifetime)
+					tw_duration lifetime) HOLDS(change->shard->lock)
 {
 	struct tw_cache_entry *entry = change->entry;
 	tw_duration end = deadline_after(change->now, lifetime);

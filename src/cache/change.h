@@ -25,13 +25,14 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
 /* Between shard_begin and shard_end. TW_OK: the entry's reference is the table's now; else it is
  * still the caller's: TW_EXISTS, TW_NOT_FOUND, TW_FULL, TW_NO_MEMORY, TW_CLOSED. */
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now);
+			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
+	HOLDS(shard->lock);
 
 /* Between begin and end: gives a new entry its lifetime from now on, and puts it. With a negative
  * one it gets the deadline of the value that it replaces, or else lives as long as that says. */
 enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			     struct tw_cache_entry *entry, enum put_mode mode,
-			     tw_duration lifetime);
+			     struct tw_cache_entry *entry, enum put_mode mode, tw_duration lifetime)
+	HOLDS(shard->lock);
 /* Ends what retire_begin() began, after entries of that weight came in, if any did, `spared` the
  * last: their pages and their room are made up for. */
 void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
@@ -47,8 +48,10 @@ struct change {
 };
 
 /* Between begin and end, with shard and hash filled in: returns whether the key is there. */
-bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size);
+bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
+	HOLDS(change->shard->lock);
 /* Removes what was found, and has loads not be kept. Returns whether it could be read until now. */
-bool change_delete(struct change *change, bool is_there, const void *key, size_t key_size);
+bool change_delete(struct change *change, bool is_there, const void *key, size_t key_size)
+	HOLDS(change->shard->lock);
 
 #endif

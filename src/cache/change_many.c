@@ -137,7 +137,7 @@ static void set_batch_make(struct set_batch *set, struct retiring_reader *thread
 
 /* Between begin and end. */
 static void set_batch_put(struct set_batch *set, struct retiring_reader *thread,
-			  struct shard *shard, unsigned i)
+			  struct shard *shard, unsigned i) HOLDS(shard->lock)
 {
 	struct tw_cache *cache = set->batch.cache;
 	struct tw_cache_item *item = &set->items[i];

@@ -65,7 +65,7 @@ static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct
 
 /* Moves an entry. Returns false if out of memory. The caller holds the shard's lock. */
 static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retiring_reader *thread,
-		       struct tw_cache_entry *entry, _Atomic uint64_t *slot)
+		       struct tw_cache_entry *entry, _Atomic uint64_t *slot) HOLDS(shard->lock)
 {
 	void *block = spare_take(&thread->spare, cache->shared.pool, entry_size(entry));
 	struct tw_cache_entry *copy = entry_copy(block, entry, epochs_era(&cache->shared.epochs));

@@ -43,6 +43,7 @@ struct compute {
 /* Between begin and end. TW_NOT_FOUND: what is to be replaced has expired. */
 static enum tw_status compute_replace(struct compute *compute, struct retiring_reader *thread,
 				      const struct tw_cache_computed *computed, bool is_there)
+	HOLDS(compute->change.shard->lock)
 {
 	struct tw_cache *cache = compute->cache;
 	struct entry_plan plan = {.key = compute->key,
@@ -75,14 +76,15 @@ static enum tw_status compute_replace(struct compute *compute, struct retiring_r
 
 /* Makes one try, between begin and end. */
 static enum tw_status compute_once(struct compute *compute, struct retiring_reader *thread)
+	HOLDS(compute->change.shard->lock)
 {
 	struct computed_fields fields = {.unknown = {0}};
-	struct change *change = &compute->change;
-	bool is_there = change_find(change, compute->cache, compute->key, compute->key_size);
+	bool is_there =
+		change_find(&compute->change, compute->cache, compute->key, compute->key_size);
 
 	if (shared_is_closed(&compute->cache->shared))
 		return TW_CLOSED;
-	switch (compute->function(compute->context, is_there ? change->entry : NULL,
+	switch (compute->function(compute->context, is_there ? compute->change.entry : NULL,
 				  &fields.known)) {
 	case TW_CACHE_KEEP:
 		return TW_OK;
@@ -91,14 +93,14 @@ static enum tw_status compute_once(struct compute *compute, struct retiring_read
 			return TW_INVALID;
 		return compute_replace(compute, thread, &fields.known, is_there);
 	case TW_CACHE_DELETE:
-		(void)change_delete(change, is_there, compute->key, compute->key_size);
+		(void)change_delete(&compute->change, is_there, compute->key, compute->key_size);
 		return TW_OK;
 	}
 	return TW_INVALID;
 }
 
 /* Ends the call, also where an exception leaves the user's function. */
-static void compute_end(struct compute **ended)
+static void compute_end(struct compute **ended) IS_NOT_FOLLOWED
 {
 	struct compute *compute = *ended;
 
@@ -107,7 +109,7 @@ static void compute_end(struct compute **ended)
 	pthread_setcancelstate(compute->cancel_state, &compute->cancel_state);
 }
 
-static enum tw_status compute_run(struct compute *compute)
+static enum tw_status compute_run(struct compute *compute) IS_NOT_FOLLOWED
 {
 	struct compute *run __attribute__((cleanup(compute_end))) = compute;
 	enum tw_status status;

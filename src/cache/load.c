@@ -224,6 +224,7 @@ static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
  * entry or NULL, is to stand for that, because no value can. */
 static bool loading_pause(struct tw_cache *cache, struct tw_cache_loading *loading,
 			  struct tw_cache_entry *failure, tw_duration now)
+	HOLDS(loading->shard->lock)
 {
 	_Atomic uint64_t *slot;
 	struct tw_cache_entry *old = table_find_any(shard_table(loading->shard), loading->hash,
@@ -249,6 +250,7 @@ static bool loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 
 /* Between begin and end: the key has no value any more. */
 static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now)
+	HOLDS(loading->shard->lock)
 {
 	_Atomic uint64_t *slot;
 	struct tw_cache_entry *old = table_find_any(shard_table(loading->shard), loading->hash,
@@ -261,6 +263,7 @@ static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now
 /* Keeps what was loaded, and ends the load; between begin and end. Returns whether it was kept. */
 static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loading,
 			 struct tw_cache_entry *entry, enum tw_status status, tw_duration now)
+	HOLDS(loading->shard->lock)
 {
 	bool is_current = loading_is_current(loading, &loading->shard->loads);
 	bool is_kept;

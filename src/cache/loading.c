@@ -165,7 +165,7 @@ void loadings_override_all(struct loadings *loadings)
 	loadings_use_few(loadings);
 }
 
-static void loading_wake(struct tw_cache_loading *loading)
+static void loading_wake(struct tw_cache_loading *loading) IS_NOT_FOLLOWED
 {
 	if (loading->awaited)
 		turn_lock_broadcast(loading->awaited, &loading->ended);

@@ -168,6 +168,6 @@ const struct tw_cache_entry *loading_pin_entry(struct tw_cache_loading *loading)
 /* Waits until that real time. Returns TW_OK if the load is over, TW_TIMED_OUT or TW_CLOSED. Under
  * the shard's lock. */
 enum tw_status loading_wait(struct tw_cache_loading *loading, struct shared_state *shared,
-			    struct turn_lock *lock, tw_duration until);
+			    struct turn_lock *lock, tw_duration until) HOLDS(*lock);
 
 #endif

@@ -28,6 +28,7 @@ tw_duration cache_refresh_time(const struct tw_cache *cache, uint32_t hash, tw_d
  * end. */
 static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct shard *shard,
 					      uint64_t hash, const void *key, size_t key_size)
+	HOLDS(shard->lock)
 {
 	tw_duration now = tw_now(cache->shared.wheel);
 	_Atomic uint64_t *slot;

@@ -131,7 +131,7 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 }
 
 /* Does a part of the work that is done in steps. */
-static __attribute__((noinline)) void shard_tend(struct shard *shard)
+static __attribute__((noinline)) void shard_tend(struct shard *shard) HOLDS(shard->lock)
 {
 	enum { STEP = 2 * BUCKET_SLOTS, FREED = 2 };
 
@@ -310,7 +310,7 @@ void shard_unlist_load(struct shard *shard, struct tw_cache_loading *loading)
 /* ---- Opening and closing ---- */
 
 enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
-			  struct removals *removals)
+			  struct removals *removals) IS_NOT_FOLLOWED
 {
 	struct table *table = table_new(&shared->pool->arena, epochs_era(&shared->epochs), 1);
 

@@ -14,19 +14,19 @@ void shard_stop(struct shard *shard);
 void shard_close(struct shard *shard);
 
 /* Lets the lock go, after it queued the calls of on_remove and counted what came and went. */
-void shard_end_in(struct shard *shard);
+void shard_end_in(struct shard *shard) LETS_GO(shard->lock);
 /* Does what shard_end_in() does, where no key came or went. */
-void shard_end_move(struct shard *shard);
+void shard_end_move(struct shard *shard) LETS_GO(shard->lock);
 /* Takes the lock for changes, after the lock of the calling thread's retiring reader. */
-static inline void shard_begin_change(struct shard *shard)
+static inline void shard_begin_change(struct shard *shard) TAKES(shard->lock)
 {
 	shard_begin_in(shard, retire_begin(shard->shared));
 }
 
 /* Takes both locks again after shard_end(), for work that is done in steps. */
-void shard_begin_again(struct shard *shard);
+void shard_begin_again(struct shard *shard) TAKES(shard->lock);
 /* Ends what shard_begin_change() or shard_begin_again() began. */
-static inline void shard_end(struct shard *shard)
+static inline void shard_end(struct shard *shard) LETS_GO(shard->lock)
 {
 	struct retiring_reader *thread = shard->retiring;
 
@@ -36,18 +36,19 @@ static inline void shard_end(struct shard *shard)
 
 /* Puts in the entry of a new key, which is watched, and makes room for it. What that leaves over
  * the limits is for cache_evict(), which lets the lock go in between. */
-void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now);
+void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
+	HOLDS(shard->lock);
 /* Puts the entry, which is watched, in the place of `old` of the same key, and then evicts others
  * to make room, as shard_link() does. */
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
-		   struct tw_cache_entry *entry, tw_duration now);
+		   struct tw_cache_entry *entry, tw_duration now) HOLDS(shard->lock);
 /* Makes a load of the key as loading_new() does, and lists it. Returns it with a reference, the
  * caller's, or NULL if out of memory. */
 struct tw_cache_loading *shard_begin_load(struct shard *shard, struct tw_cache *cache,
 					  struct reader *loader, uint64_t hash, const void *key,
-					  size_t key_size, tw_duration now);
+					  size_t key_size, tw_duration now) HOLDS(shard->lock);
 /* Takes the load out of the list, as loading_unlist() does. */
-void shard_unlist_load(struct shard *shard, struct tw_cache_loading *loading);
+void shard_unlist_load(struct shard *shard, struct tw_cache_loading *loading) HOLDS(shard->lock);
 
 struct evicted {
 	uint64_t entries;
@@ -58,12 +59,12 @@ struct evicted {
  * entries leave first, up to two blocks of the expiry, which come on top of `most`. For a limit by
  * weight it evicts no live entry if the shard has less than its share, unless `below_share`. */
 struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
-			   const struct tw_cache_entry *spared, tw_duration now);
+			   const struct tw_cache_entry *spared, tw_duration now) HOLDS(shard->lock);
 
 /* Evicts absences while they have more than their quarter of a limit, but not `spared` (or NULL).
  * Returns whether there may be more to do. */
-bool shard_limit_absences(struct shard *shard, const struct tw_cache_entry *spared,
-			  tw_duration now);
+bool shard_limit_absences(struct shard *shard, const struct tw_cache_entry *spared, tw_duration now)
+	HOLDS(shard->lock);
 
 /* ---- As a whole: in short steps, with the lock let go in between ---- */
 

@@ -103,7 +103,7 @@ static bool shard_has_done_with(struct shard *shard, struct tw_cache_entry *entr
 /* Removes the entries of a hash that came up from the place `from`, or files them by their present
  * deadlines. Returns false if out of memory: then they count as filed at the place `next`. */
 static bool shard_look_at(struct shard *shard, struct table_walk *walk, unsigned from,
-			  unsigned next, tw_duration now)
+			  unsigned next, tw_duration now) HOLDS(shard->lock)
 {
 	const struct table *table = shard_table(shard);
 	struct tw_cache_entry *entry;
@@ -169,6 +169,7 @@ void shard_begin_refiling(struct shard *shard)
 }
 
 static void shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
+	HOLDS(shard->lock)
 {
 	uint64_t hash = key_hash_wide(&shard->shared->seed, entry_key(entry), entry->key_size);
 	tw_duration deadline;

@@ -20,11 +20,13 @@
 #include "shard_table.h"
 
 /* Files the hash at a place that is not 0. Returns false if out of memory. */
-bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place);
+bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place)
+	HOLDS(shard->lock);
 /* Removes an entry that the table and the policy do not have any more. Only this function removes
  * entries. Returns the cause of the removal. */
 static inline enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry *entry,
 					     enum tw_cache_cause cause, tw_duration now)
+	HOLDS(shard->lock)
 {
 	tw_duration deadline;
 
@@ -44,18 +46,19 @@ static inline enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cach
 
 /* Takes out the entry in that slot. Returns the cause of its removal. */
 enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
-				 enum tw_cache_cause cause, tw_duration now);
+				 enum tw_cache_cause cause, tw_duration now) HOLDS(shard->lock);
 /* Retires an entry whose slot another one has. on_remove is not called for it. */
-void shard_forget(struct shard *shard, struct tw_cache_entry *entry);
+void shard_forget(struct shard *shard, struct tw_cache_entry *entry) HOLDS(shard->lock);
 /* Takes out the entry, as shard_unlink() does. */
 static inline void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry *entry,
-				      enum tw_cache_cause cause, tw_duration now)
+				      enum tw_cache_cause cause, tw_duration now) HOLDS(shard->lock)
 {
 	(void)shard_unlink(shard, table_slot_of(shard_table(shard), entry), cause, now);
 }
 
 /* Adds to the counts; negative numbers subtract. */
 static inline void shard_count(struct shard *shard, int32_t entries, int64_t bytes)
+	HOLDS(shard->lock)
 {
 	shard->entries_more += entries;
 	shard->bytes_more += bytes;
@@ -89,7 +92,7 @@ static inline uint64_t shard_tick_by(const struct shard *shard, tw_duration time
 /* Schedules an examination of the key at the deadline of its entry. `filed` is the place where the
  * key's entry was filed before, or 0. Returns false if out of memory. */
 static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry,
-			       unsigned filed, tw_duration deadline)
+			       unsigned filed, tw_duration deadline) HOLDS(shard->lock)
 {
 	unsigned place = 0;
 
@@ -105,21 +108,21 @@ static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cac
 }
 
 /* Sets the alarm for the first tick at which there is something to do. */
-void shard_arm_next(struct shard *shard);
+void shard_arm_next(struct shard *shard) HOLDS(shard->lock);
 /* Examines a block of hashes that came up by `tick`. Returns false if there is none. */
-bool shard_expire_some(struct shard *shard, uint64_t tick);
+bool shard_expire_some(struct shard *shard, uint64_t tick) HOLDS(shard->lock);
 /* Examines a block of hashes that came up by now, before the alarm runs: up to 30 entries. */
-void shard_expire_early(struct shard *shard, tw_duration now);
+void shard_expire_early(struct shard *shard, tw_duration now) HOLDS(shard->lock);
 /* Expires some before each change of a key if the alarm is late, because all workers are busy. */
-static inline void shard_expire_late(struct shard *shard, tw_duration now)
+static inline void shard_expire_late(struct shard *shard, tw_duration now) HOLDS(shard->lock)
 {
 	if (__builtin_expect(shard->late_at <= now, 0))
 		shard_expire_early(shard, now);
 }
 
 /* Begins to file all again. The alarm stays at the first tick filed, or earlier, for the rest. */
-void shard_begin_refiling(struct shard *shard);
+void shard_begin_refiling(struct shard *shard) HOLDS(shard->lock);
 /* Files up to `most` entries more. */
-void shard_refile_some(struct shard *shard, size_t most);
+void shard_refile_some(struct shard *shard, size_t most) HOLDS(shard->lock);
 
 #endif

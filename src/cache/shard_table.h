@@ -12,20 +12,21 @@
 #include "shard_state.h"
 
 /* Makes room for one entry more. Returns false if out of memory. */
-bool shard_reserve(struct shard *shard);
+bool shard_reserve(struct shard *shard) HOLDS(shard->lock);
 /* Does some steps of filling the next table, which is there. */
-void shard_resize_some(struct shard *shard, size_t steps);
+void shard_resize_some(struct shard *shard, size_t steps) HOLDS(shard->lock);
 /* Gives up the next table, as no thread has seen it. */
-void shard_drop_next(struct shard *shard);
+void shard_drop_next(struct shard *shard) HOLDS(shard->lock);
 /* Begins a smaller table if this one has few entries, unless memory is out. The policy then forgets
  * evicted keys. */
-void shard_try_to_shrink(struct shard *shard);
+void shard_try_to_shrink(struct shard *shard) HOLDS(shard->lock);
 /* Lists up to `most` ≥ 8 entries more, under the lock. May return 0 before the walk is over. */
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
-		     size_t most);
+		     size_t most) HOLDS(shard->lock);
 
 /* Puts in an entry, for which there is room. */
 static inline void shard_add(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry)
+	HOLDS(shard->lock)
 {
 	struct table *table = shard_table(shard);
 	size_t number = table_add(table, hash, entry);
@@ -39,7 +40,7 @@ static inline void shard_add(struct shard *shard, uint64_t hash, struct tw_cache
 }
 
 /* Takes out the entry in that slot. */
-static inline void shard_remove(struct shard *shard, _Atomic uint64_t *slot)
+static inline void shard_remove(struct shard *shard, _Atomic uint64_t *slot) HOLDS(shard->lock)
 {
 	const struct tw_cache_entry *entry = slot_entry(slot_load(slot));
 	size_t number = table_remove(shard_table(shard), slot);
@@ -52,7 +53,7 @@ static inline void shard_remove(struct shard *shard, _Atomic uint64_t *slot)
 /* Puts the entry in the slot of `old`, which has the same key. */
 static inline void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot,
 				      const struct tw_cache_entry *old,
-				      struct tw_cache_entry *entry)
+				      struct tw_cache_entry *entry) HOLDS(shard->lock)
 {
 	table_replace(slot, entry);
 	if (shard->next && table_bucket_number(shard_table(shard), slot) < shard->next_copied)

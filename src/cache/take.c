@@ -59,7 +59,7 @@ bool take_look(struct take *take)
 }
 
 /* Between begin and end, with a reference to the load. TW_OK: it is over. */
-static enum tw_status take_wait(struct take *take, tw_duration until)
+static enum tw_status take_wait(struct take *take, tw_duration until) HOLDS(take->shard->lock)
 {
 	struct tw_cache_loading *loading = take->loading;
 	struct shared_state *shared = &take->cache->shared;
@@ -149,7 +149,7 @@ static bool take_pauses(struct take *take)
 }
 
 /* Between begin and end: joins the load of the key, or begins one. */
-static enum take_step take_load_of_key(struct take *take, tw_duration now)
+static enum take_step take_load_of_key(struct take *take, tw_duration now) HOLDS(take->shard->lock)
 {
 	struct tw_cache_loading *loading =
 		loadings_find(&take->shard->loads, take->hash, take->key, take->key_size);
@@ -287,6 +287,7 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 
 /* Between begin and end: the waiter joins the load of the key, or one is begun, to be queued. */
 static bool take_joins_waiting(struct take *take, struct waiter *waiter, tw_duration *first_until)
+	HOLDS(take->shard->lock)
 {
 	struct tw_cache *cache = take->cache;
 	struct tw_cache_loading *loading =

@@ -173,7 +173,7 @@ clang_makes_the_same_bytes_everywhere()
 
 clang_19_warns_of_nothing()
 {
-	build clang_19_warns_of_nothing CC="$1" CFLAGS='-O2 -g -Werror'
+	build clang_19_warns_of_nothing CC="$1" CFLAGS='-O2 -g -Werror -Wthread-safety'
 }
 
 # The tests left out need a descriptor, CLOCK_BOOTTIME or the names of threads.
