@@ -68,10 +68,8 @@ static bool await_hold_up(int count)
 {
 	int looks = 0;
 
-	while (atomic_load(&trial.held_up) < count && looks < LOOKS) {
-		looks = thread_is_asleep(atomic_load(&trial.id)) ? looks + 1 : 0;
-		give_way();
-	}
+	WAIT_UNTIL(atomic_load(&trial.held_up) >= count ||
+		   (looks = thread_is_asleep(atomic_load(&trial.id)) ? looks + 1 : 0) == LOOKS);
 	return atomic_load(&trial.held_up) >= count;
 }
 
@@ -96,10 +94,10 @@ static void poll_slowly(void *unused)
 /* Waits until the call has returned or is blocked. */
 static void await_call(struct blocked_call *call)
 {
-	for (int looks = 0; looks < LOOKS && !blocked_call_has_returned(call);) {
-		looks = blocked_call_is_asleep(call) ? looks + 1 : 0;
-		give_way();
-	}
+	int looks = 0;
+
+	WAIT_UNTIL(blocked_call_has_returned(call) ||
+		   (looks = blocked_call_is_asleep(call) ? looks + 1 : 0) == LOOKS);
 }
 
 /* Polls and flushes while the worker is held up. Where it holds a lock, nothing is checked. */
