@@ -83,7 +83,7 @@ LINK_NAME := libtimingwheel.so
 # In the same order in every locale.
 objects = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 PUBLIC_HEADERS := $(filter-out %/redis.h,$(wildcard include/timingwheel/*.h))
-CXX_HEADER := include/timingwheel/timingwheel.hpp
+CXX_HEADERS := $(wildcard include/timingwheel/*.hpp)
 LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c \
 	cron/*.c))
 TEST_FOLDERS := base wheel runtime cache cron faults model house
@@ -247,7 +247,7 @@ $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc real
 	fopen socket eventfd timerfd_create clock_getres getrandom fstat read send)
 $(filter %_faults,$(TEST_PROGRAMS:%=$(BUILD)/test/%)): $(FAULT_OBJECTS)
 
-$(BUILD)/bench/coroutines: bench/coroutines.cpp $(CXX_HEADER) $(BUILD)/$(STATIC_LIB)
+$(BUILD)/bench/coroutines: bench/coroutines.cpp $(CXX_HEADERS) $(BUILD)/$(STATIC_LIB)
 	$(call say,CXX,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++20 -O2 -Wall -Wextra -Iinclude -o $@ $(filter %.cpp %.a,$^) -pthread
@@ -357,7 +357,7 @@ root = $(call quote,$(DESTDIR))
 install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, MANDIR, under DESTDIR
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(root)$(INCLUDEDIR)/timingwheel $(root)$(LIBDIR)
-	$(Q)install -m 644 $(PUBLIC_HEADERS) $(CXX_HEADER) $(root)$(INCLUDEDIR)/timingwheel
+	$(Q)install -m 644 $(PUBLIC_HEADERS) $(CXX_HEADERS) $(root)$(INCLUDEDIR)/timingwheel
 	$(Q)install -m 644 $(BUILD)/$(STATIC_LIB) $(root)$(LIBDIR)
 	$(Q)install -m 755 $(BUILD)/$(SHARED_LIB) $(root)$(LIBDIR)
 	$(Q)ln -sf $(SHARED_LIB) $(root)$(LIBDIR)/$(SONAME)
@@ -365,7 +365,7 @@ install: all ## install to PREFIX (/usr/local), LIBDIR, INCLUDEDIR, MANDIR, unde
 
 uninstall: ## remove what install has put there
 	$(call say,RM,$(DESTDIR)$(PREFIX))
-	$(Q)rm -f $(patsubst include/%,$(root)$(INCLUDEDIR)/%,$(PUBLIC_HEADERS) $(CXX_HEADER))
+	$(Q)rm -f $(patsubst include/%,$(root)$(INCLUDEDIR)/%,$(PUBLIC_HEADERS) $(CXX_HEADERS))
 	$(Q)rm -f $(addprefix $(root)$(LIBDIR)/,$(notdir $(LIBS)))
 	$(Q)rmdir $(root)$(INCLUDEDIR)/timingwheel 2>/dev/null || true
 

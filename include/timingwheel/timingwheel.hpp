@@ -184,6 +184,67 @@ struct sleep {
 	}
 };
 
+/* A sleep that also ends when a stop is requested. Callback is std::stop_callback, or another
+ * token's. */
+template <template <class> class Callback> class stoppable_sleep : public sleep
+{
+      public:
+	stoppable_sleep(tw_wheel *wheel, tw_duration delay, void (*ended)(sleep *) noexcept)
+		: ended_(ended), wheel_(wheel), delay_(delay)
+	{
+		wake = end;
+	}
+	stoppable_sleep(const stoppable_sleep &) = delete;
+	stoppable_sleep &operator=(const stoppable_sleep &) = delete;
+
+	/* Begins the sleep. If it returns true, `ended` is called, perhaps before the return. Else
+	 * the sleep is over, or failed with `status`. */
+	template <class Token> bool begin(Token &&token)
+	{
+		status = tw_after_func(wheel_, delay_, run, static_cast<sleep *>(this), &timer);
+		if (status != TW_OK)
+			return false;
+		callback_.emplace(std::forward<Token>(token), stopper{this});
+		/* acq_rel: the later of this and end() sees what the earlier did, and goes on. */
+		return parts_.fetch_add(1, std::memory_order_acq_rel) == 0;
+	}
+	/* Returns whether a stop ended it. To be called once it has ended. */
+	bool finish() noexcept
+	{
+		callback_.reset();
+		return is_stopped_;
+	}
+
+      private:
+	struct stopper {
+		stoppable_sleep *self;
+
+		void operator()() const noexcept
+		{
+			if (tw_timer_stop(self->wheel_, self->timer) != TW_OK)
+				return;
+			self->is_stopped_ = true;
+			end(self);
+		}
+	};
+
+	static void end(sleep *one) noexcept
+	{
+		stoppable_sleep *self = static_cast<stoppable_sleep *>(one);
+
+		/* acq_rel: as in begin(). */
+		if (self->parts_.fetch_add(1, std::memory_order_acq_rel) == 1)
+			self->ended_(self);
+	}
+
+	void (*ended_)(sleep *) noexcept;
+	tw_wheel *wheel_;
+	tw_duration delay_;
+	std::atomic<int> parts_ = 0; /* how many of begin() and end() are over */
+	bool is_stopped_ = false;
+	std::optional<Callback<stopper>> callback_;
+};
+
 /* Takes back what will not run, from a drain or a stop of the wheel. */
 inline void take_back(void *, const tw_task *task)
 {
@@ -287,16 +348,15 @@ class [[nodiscard]] sleeping : detail::sleep
 };
 
 /* A sleep that ends early if a stop is requested; else it is as `sleeping`. */
-class [[nodiscard]] stoppable_sleeping : detail::sleep
+class [[nodiscard]] stoppable_sleeping : detail::stoppable_sleep<std::stop_callback>
 {
       public:
 	stoppable_sleeping(tw_wheel *wheel, tw_duration delay, std::stop_token token)
-		: wheel_(wheel), delay_(delay), token_(std::move(token))
+		: stoppable_sleep(wheel, delay,
+				  [](sleep *self) noexcept { self->sleeper.resume(); }),
+		  token_(std::move(token))
 	{
-		wake = [](sleep *self) noexcept { static_cast<stoppable_sleeping *>(self)->end(); };
 	}
-	stoppable_sleeping(const stoppable_sleeping &) = delete;
-	stoppable_sleeping &operator=(const stoppable_sleeping &) = delete;
 
 	bool await_ready() const noexcept
 	{
@@ -305,45 +365,18 @@ class [[nodiscard]] stoppable_sleeping : detail::sleep
 	bool await_suspend(std::coroutine_handle<> handle)
 	{
 		sleeper = handle;
-		check(tw_after_func(wheel_, delay_, run, static_cast<sleep *>(this), &timer));
-		callback_.emplace(token_, stopper{this});
-		/* acq_rel: the last of the two, of which the other is in end(), sees what the
-		 * first did, and resumes. */
-		return parts_.fetch_add(1, std::memory_order_acq_rel) == 0;
+		return begin(std::move(token_));
 	}
 	bool await_resume()
 	{
-		callback_.reset();
+		bool is_stopped = finish();
+
 		check(status);
-		return !is_stopped_;
+		return !is_stopped;
 	}
 
       private:
-	struct stopper {
-		stoppable_sleeping *self;
-
-		void operator()() const noexcept
-		{
-			if (tw_timer_stop(self->wheel_, self->timer) != TW_OK)
-				return;
-			self->is_stopped_ = true;
-			self->end();
-		}
-	};
-
-	void end() noexcept
-	{
-		/* acq_rel: as in await_suspend. */
-		if (parts_.fetch_add(1, std::memory_order_acq_rel) == 1)
-			sleeper.resume();
-	}
-
-	tw_wheel *wheel_;
-	tw_duration delay_;
 	std::stop_token token_;
-	std::atomic<int> parts_ = 0; /* of suspending and waking, how many are over */
-	bool is_stopped_ = false;
-	std::optional<std::stop_callback<stopper>> callback_;
 };
 
 /* A wheel. */

@@ -244,4 +244,4 @@ fi
 # shellcheck disable=SC2046 # no name has blanks
 check README.md src/README.md src/CHANGES.md src/UPGRADE.md src/redis/README.md \
 	$(find src/man -name '*.[17]') \
-	$(find bench include src test -name '*.[ch]' -o -name '*.cpp' | sort)
+	$(find bench include src test -name '*.[ch]' -o -name '*.[ch]pp' | sort)
