@@ -30,8 +30,8 @@
  *
  * With this function no time runs twice, even if the real clock is slower than the wheel's or is
  * set back. Times that pass during a run are skipped. If the real clock is set while a timer waits,
- * its run keeps its place on the wheel's clock, and the next run follows the new time. A task on
- * Redis is due at next_s * 1000 milliseconds.
+ * that run is not moved, and the next run follows the new time. A task on Redis is due at next_s *
+ * 1000 milliseconds.
  *
  * The expression has five fields, separated by blanks:
  *
@@ -83,7 +83,7 @@ struct tw_cron;
 
 /* Says what is wrong with an expression or a zone. */
 struct tw_cron_error {
-	const char *text; /* for a user; a static string, never NULL */
+	const char *text; /* for people; a static string, never NULL */
 	bool in_zone;     /* the zone's name or its file is wrong, not the expression */
 	size_t position;  /* bytes from the beginning of the expression or of the zone's name */
 };
@@ -93,9 +93,9 @@ struct tw_cron_error {
  *
  * `zone` is the name of an IANA time zone, such as "Europe/Berlin". NULL and "UTC" both mean UTC.
  * The call reads the zone's rules once, from its file in the folder of the environment variable
- * TZDIR, or in /usr/share/zoneinfo. Both strings are copied as far as needed. *cron is NULL unless
- * the status is TW_OK; *error (may be NULL) is then written. Any thread, while no thread changes
- * the environment. Costs up to three allocations, and the reading of a small file.
+ * TZDIR, or in /usr/share/zoneinfo. The caller keeps both strings. *cron is NULL unless the status
+ * is TW_OK; with any other status *error (may be NULL) is written. Any thread, while no thread
+ * changes the environment. Costs up to three allocations, and the reading of a small file.
  *
  * Returns:
  *   TW_OK         the caller owns *cron, until tw_cron_destroy
@@ -118,7 +118,7 @@ TW_INLINE enum tw_status tw_cron_create(struct tw_cron **cron, const char *expre
 	return tw_cron_create_sized(cron, expression, zone, error, sizeof(*error));
 }
 
-/* Frees the schedule. `cron` may be NULL. This must be the last call on it. Any thread. */
+/* Frees the schedule. `cron` may be NULL. This must be the last call with it. Any thread. */
 TW_API void tw_cron_destroy(struct tw_cron *cron);
 
 /*
@@ -132,8 +132,8 @@ TW_API void tw_cron_destroy(struct tw_cron *cron);
  * Returns:
  *   TW_OK         *next_s is the time
  *   TW_INVALID    cron or next_s is NULL
- *   TW_NOT_FOUND  there is no time in the next TW_CRON_YEARS_MAX years (30 Feb), or none before the
- *                 year 10000
+ *   TW_NOT_FOUND  the expression has no time in the next TW_CRON_YEARS_MAX years (such as 30 Feb),
+ *                 or none before the year 10000
  */
 TW_CHECKED
 TW_API enum tw_status tw_cron_next(const struct tw_cron *cron, int64_t after_s, int64_t *next_s);

@@ -12,23 +12,23 @@
  *     tw_destroy(wheel);
  *
  * One owner thread keeps the timers. A pool of workers runs the tasks. Any thread may make any call
- * at any time, also from inside a task. Only tw_destroy must be the last call on its wheel. A wheel
- * with TW_DRIVE_LOOP is one thread's, and does without all that.
+ * at any time, also from a task; only tw_destroy must be the last call on its wheel. A wheel with
+ * TW_DRIVE_LOOP belongs to one thread, which makes all calls and runs all tasks.
  *
- * What a task's thread inherits. Where callers drive the wheel and run its tasks (TW_DRIVE_CALLER
- * with TW_WORKERS_INLINE, or TW_DRIVE_LOOP), it is the caller's thread as it is, except that it
- * cannot be cancelled meanwhile. Otherwise it is a thread of the wheel: a worker, or the owner with
- * TW_WORKERS_INLINE.
- * It has the signal mask of the thread that called tw_create, except that SIGSEGV, SIGBUS, SIGFPE,
- * SIGILL, SIGTRAP, SIGSYS, SIGABRT and SIGPROF are never blocked. A child that a task starts
- * inherits that mask. So a program whose signals must not come to workers blocks them before it
- * calls tw_create, or in on_thread_start. The thread has the processor set and the scheduling
- * policy that the calling thread had at tw_create. A worker has its timer slack, too. An owner that
- * runs tasks has a timer slack of 1 us, and from Linux 6.12 on slices of 100 us, unless
- * on_thread_start sets others; a child that a task starts inherits these. The thread's stack is as
- * stack_size says. Cancellation is enabled, the locale is the global one, and the name is as
- * options.name says. The wheel's other threads run nothing of the program, and block all signals
- * but those eight.
+ * Tasks run on threads of the wheel: the workers or, with TW_WORKERS_INLINE, the owner thread. If
+ * callers drive the wheel and run its tasks (TW_DRIVE_CALLER with TW_WORKERS_INLINE, or
+ * TW_DRIVE_LOOP), tasks run on the caller's thread, which is not changed, but cannot be cancelled
+ * meanwhile.
+ *
+ * A thread of the wheel that runs tasks has the signal mask that the caller of tw_create had,
+ * except that SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT and SIGPROF are never
+ * blocked. A program keeps its signals from workers by blocking them before tw_create, or in
+ * on_thread_start. The thread also has that caller's processor set and scheduling policy, and a
+ * worker its timer slack. An owner that runs tasks has a timer slack of 1 us and, from Linux 6.12
+ * on, time slices of 100 us, unless on_thread_start sets others. Child processes that a task starts
+ * inherit all this. Cancellation is enabled, the locale is the global one, and options.stack_size
+ * and options.name apply. The wheel's other threads run no code of the program, and block all
+ * signals but those eight.
  *
  * The wheel guarantees:
  *  - Every value that it accepts comes back exactly once: to `execute` (the timer expired), to the
@@ -45,23 +45,26 @@
  *  - No call is a cancellation point. A thread that is cancelled (pthread_cancel) inside a call
  *    first completes the call, with the tasks that run inline in it.
  *  - No call is async-signal-safe: a signal handler may make none of them.
- *  - In a child made by fork() without exec(), calls on a wheel of the parent that has threads
- *    return TW_CLOSED, if they return a status. Only tw_dump_stopped does not. If a task, release
- *    or drain function of such a wheel forks and returns in the child, its thread ends there.
- *  - A wheel without threads (TW_DRIVE_CALLER with TW_WORKERS_INLINE) goes on in the child, as the
- *    child's own copy with the same timers and values, also if one of its tasks forked. If another
+ *  - In a child made by fork() without exec(), all calls that return a status, except
+ *    tw_dump_stopped, return TW_CLOSED on a wheel of the parent that has threads. If a task,
+ *    release or drain function of such a wheel forks and returns in the child, its thread ends
+ *    there.
+ *  - A wheel without threads (TW_DRIVE_CALLER with TW_WORKERS_INLINE) goes on in the child as an
+ *    independent copy with the same timers and values, also if one of its tasks forked. If another
  *    thread was in a call on it at the fork, the child must not use its copy; if that thread was
- *    driving it, calls return TW_CLOSED in the child. A child's tw_fd opens a descriptor of its
- *    own. A child may make wheels of its own. A wheel with TW_DRIVE_LOOP goes on in a child of its
- *    thread in any case.
+ *    driving it, calls return TW_CLOSED in the child. In the child, tw_fd opens a new descriptor. A
+ *    wheel with TW_DRIVE_LOOP always goes on in a child of its thread.
+ *
+ * In the lists of statuses, "no wheel" means that `wheel` is NULL, and so for other arguments. A
+ * bad key is NULL, empty or longer than TW_KEY_SIZE_MAX.
  *
  * Structs grow at their end in later versions, and the header that a program was built with may be
- * older or newer than the library. So a call that reads or fills a struct of the program is an
- * inline function, such as tw_create. It calls a function of the library, such as tw_create_sized,
- * with the size of the struct. Bindings of other languages call that one, with the size of theirs:
- *  - A struct that the library reads: fields that the program does not have count as 0. Fields that
- *    the library does not have must be 0; otherwise the call returns TW_INVALID.
- *  - A struct that the library fills in: fields that the library does not have become 0.
+ * older or newer than the library. So a call that reads or fills a struct of the program, such as
+ * tw_create, is an inline function, which passes the size of the struct to a function of the
+ * library, such as tw_create_sized. Bindings for other languages call the latter:
+ *  - A struct that the library reads: fields that the program's header lacks count as 0. Fields
+ *    that the library lacks must be 0; otherwise the call returns TW_INVALID.
+ *  - A struct that the library fills: fields that the library lacks become 0.
  *  - A struct that the library passes to a function of the program, such as tw_task, has the fields
  *    of the library's version (tw_version).
  *  - These structs never change: tw_timer, tw_alarm, elements of arrays, and structs in others.
@@ -96,13 +99,13 @@ extern "C" {
  *
  *     TW_CHECKED          the result must be used: it says who owns a value or a handle, or is the
  *                         only effect of the call
- *     TW_READS(from, n)   the call reads n bytes or elements, where n and from are the numbers of
- *                         its arguments (gcc)
- *     TW_FILLS(to, n)     the call writes at most n bytes or elements (gcc)
- *     TW_NONNULL(number)  the argument must not be NULL
+ *     TW_READS(from, n)   the call reads argument `from`, whose length is argument n (gcc)
+ *     TW_FILLS(to, n)     the call writes argument `to`, whose length is argument n (gcc)
+ *     TW_NONNULL(n)       argument n must not be NULL
  *
- * Few calls have TW_NONNULL, because NULL has a status or a meaning nearly everywhere, and the
- * compiler would remove the library's check for it.
+ * Arguments are given by their numbers, and lengths are in elements. Few calls have TW_NONNULL:
+ * NULL has a status or a meaning nearly everywhere, and the compiler would remove the library's
+ * check for it.
  */
 
 #if defined(__GNUC__)
@@ -131,21 +134,20 @@ extern "C" {
  * Returns the version of the library that the program is running with. The macro TW_VERSION is the
  * version of the header that the program was compiled with. Any thread.
  *
- * Returns: the version as one number: 10203 is 1.2.3.
+ * Returns: the version as TW_VERSION has it.
  */
 TW_API int tw_version(void);
 
 /* A length of time, or a point on the wheel's clock (tw_now), in nanoseconds. */
 typedef int64_t tw_duration;
 
-/* Lengths of time. */
 #define TW_NANOSECOND ((tw_duration)1)
 #define TW_MICROSECOND (1000 * TW_NANOSECOND)
 #define TW_MILLISECOND (1000 * TW_MICROSECOND)
 #define TW_SECOND (1000 * TW_MILLISECOND)
 #define TW_MINUTE (60 * TW_SECOND)
 #define TW_HOUR (60 * TW_MINUTE)
-/* A delay or deadline that never comes. */
+/* A delay that never ends, or a deadline that never comes. */
 #define TW_FOREVER ((tw_duration)INT64_MAX)
 
 /* The longest key, in bytes. */
@@ -176,7 +178,7 @@ enum tw_status {
 #define TW_STATUS_NAME(name, text) name,
 	TW_STATUS_LIST(TW_STATUS_NAME)
 #undef TW_STATUS_NAME
-	/* This is no status. It leaves room for the statuses of other libraries, as in redis.h. */
+	/* This is no status. It makes room in the enum for the statuses of redis.h. */
 	TW_STATUS_MAX = 255
 };
 
@@ -201,11 +203,11 @@ struct tw_timer {
 	uint64_t id; /* 0 means no timer */
 };
 
-/* Describes a timer to a task, release or drain function. The pointers are valid in the call. */
+/* Describes a timer to a task, release or drain function. It is valid during that call. */
 struct tw_task {
-	const void *key; /* the wheel's copy; NULL for a timer by handle */
+	const void *key; /* the wheel's copy; NULL for a handle or an alarm */
 	size_t key_size; /* bytes */
-	void *value;     /* the value as given; the called function owns it again */
+	void *value;     /* the value as given; the called function owns it */
 	/* The deadline on the wheel's clock: the time of the call (see tw_delay_from) plus the
 	 * delay. A set's delay under one interval counts as one interval. The deadline is not
 	 * rounded to a tick, except that of an alarm. */
@@ -245,25 +247,24 @@ typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_re
  *     slow_task.hook      the run has ended       no       yes             holds up
  *     visit of tw_each    end the visits          no       yes             holds up nothing
  *
- * Throw, pthread_exit: a C++ exception that leaves the function goes on to the caller of tw_poll,
- * tw_advance or another call that drives the wheel, and the wheel is as after a function that
- * returned. The call has no other effect: what is left of the tick is for the next call that
- * drives, and a manual clock stands at that tick. A periodic timer goes on; a schedule asks `next`,
- * which must not throw then. The function of a close is called after a run that threw, and must not
- * throw then either. The hook is not called for such a run. A tw_destroy that an exception leaves
- * has not freed the wheel and is called again; so it is where a function has called tw_destroy and
- * an exception leaves the call that runs it. The same holds for pthread_exit, and for a
- * cancellation that the function enables. In a worker or in the owner thread each of
- * these ends the process: an exception by std::terminate, the end of the thread by abort.
+ * Throw, pthread_exit: in a worker or the owner thread, an exception ends the process by
+ * std::terminate, and pthread_exit by abort. Elsewhere an exception propagates to the caller of
+ * tw_poll, tw_advance or another call that drives the wheel. That call ends early, with the wheel
+ * as after a function that returned: the next call that drives does the rest of the tick, at which
+ * a manual clock has stopped. A periodic timer goes on. A schedule calls `next`, and a close its
+ * function, which must not throw then. The hook is not called for such a run. If an exception
+ * leaves tw_destroy, or the call that runs a function which has called tw_destroy, the wheel is not
+ * freed: call tw_destroy again. All this holds for pthread_exit too, and for a cancellation that
+ * the function enables.
  *
  * A longjmp out of the function is not allowed, because it skips the end of the call. The wheel
- * then takes the thread to be in the function for ever: tw_poll returns TW_INVALID there, and other
- * threads wait. Out of `visit` it leaks 25 KiB, and the thread cannot be cancelled any more.
+ * would consider the thread to be in the function for ever: tw_poll returns TW_INVALID in it, and
+ * other threads wait. A longjmp out of `visit` leaks 25 KiB, and leaves cancellation disabled.
  *
- * Each call says what it does in such a function. A call that would wait for the function itself
- * returns TW_INVALID. That holds, too, while tw_stop or tw_destroy is under way, and in destructors
- * of thread-specific data in the wheel's threads. In these tw_destroy does nothing. Only the
- * thread that ends a wheel because its task has destroyed it has freed the wheel by then.
+ * In such a function, a call that would wait for the function itself returns TW_INVALID, also while
+ * tw_stop or tw_destroy is under way. The same holds in destructors of thread-specific data in the
+ * wheel's threads, where tw_destroy does nothing. But if a task has called tw_destroy, the thread
+ * that frees the wheel does so before its destructors run: they must not use the wheel.
  *
  * A function that never returns holds up its worker, tw_wait_idle and tw_destroy. With
  * TW_WORKERS_INLINE it holds up all timers and each call that waits for the owner, but no set,
@@ -272,11 +273,11 @@ typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_re
 
 /* Says how a wheel keeps its timers. */
 enum tw_layout {
-	/* Levels that overflow upward, of `slots` slots each. The number is rounded up to a power
-	 * of two and cut to 65,536. Both change only the costs. */
+	/* A hierarchy of levels of `slots` slots each; the number is rounded up to a power of two
+	 * and limited to 65,536, and changes only the costs. */
 	TW_LAYOUT_LEVELS,
-	/* One wheel of `slots` slots, where a timer waits for its round, as in go-zero. The owner
-	 * may look at a timer once a lap. */
+	/* One wheel of `slots` slots, in which a timer waits for its round, as in go-zero. The
+	 * owner looks at each timer up to once a lap. */
 	TW_LAYOUT_ROUNDS
 };
 
@@ -293,42 +294,42 @@ enum tw_clock {
 enum tw_drive {
 	/* An owner thread drives the wheel. */
 	TW_DRIVE_THREAD,
-	/* The callers drive the wheel; it has no owner thread. With TW_WORKERS_INLINE tasks,
-	 * releases and drain calls run inside tw_poll, tw_advance, tw_flush, tw_wait_idle,
-	 * tw_wait_idle_until, tw_stop and tw_destroy alone, in one thread at a time. Every other
-	 * call may apply commands, also to make room in a full queue, but leaves due timers to the
-	 * next of these calls. A thread that sleeps as long as tw_poll said is not woken by
-	 * commands of other threads; one that waits at tw_fd is. */
+	/* The callers drive the wheel; it has no owner thread. With TW_WORKERS_INLINE, tasks,
+	 * releases and drain calls run only inside tw_poll, tw_poll_some, tw_advance, tw_flush,
+	 * tw_wait_idle, tw_wait_idle_until, tw_stop and tw_destroy, in one thread at a time. Every
+	 * other call may apply commands, also to make room in a full queue, but leaves due timers
+	 * to the next of these calls. A command of another thread wakes a thread that waits on
+	 * tw_fd, but not one that sleeps for the time that tw_poll returned. */
 	TW_DRIVE_CALLER,
 	/*
-	 * The thread that created the wheel makes every call, tw_destroy too, before it ends. In
-	 * another thread calls return TW_INVALID and do nothing, and tw_destroy does nothing; any
-	 * thread may still call tw_get_stats, tw_write_metrics, tw_pending and tw_now. Calls are
-	 * done on the spot, without a queue. Those that set, move, stop, remove and ask take no
-	 * lock and no atomic exchange (but at a max_pending, or where memory is wanted for many
-	 * timers at once), and read the clock as their one system call. `workers` must be 0 or
-	 * TW_WORKERS_INLINE; queue_capacity and when_full mean nothing.
+	 * The thread that created the wheel makes every call, including tw_destroy before it ends.
+	 * In another thread calls return TW_INVALID and do nothing, and tw_destroy does nothing;
+	 * only tw_get_stats, tw_write_metrics, tw_pending and tw_now work in any thread. Calls take
+	 * effect at once, without a queue. Those that set, move, stop, remove and ask take no lock
+	 * and do no atomic exchange (except with max_pending, or to get memory for many timers),
+	 * and their only system call reads the clock. `workers` must be 0 or TW_WORKERS_INLINE;
+	 * queue_capacity and when_full have no effect.
 	 *
-	 * Tasks, releases, closes and drain calls run in tw_poll, tw_poll_some, tw_stop and
-	 * tw_destroy alone. A poll runs what was due when it began, in the order of deadlines; what
-	 * a task sets or causes, be it due at once, is for the next poll. A timer that was there
-	 * before may run in either if a task moves it to a time that has come, and what releases
-	 * and drain functions cause may be done in the same poll. Timers with the same deadline run
-	 * in any order. The deadline of an alarm is its tick. A timer that is set or moved to run
-	 * now stays pending until it does.
+	 * Tasks, releases, closes and drain calls run only in tw_poll, tw_poll_some, tw_stop and
+	 * tw_destroy. A poll runs what was due when it began, in the order of deadlines; the
+	 * deadline of an alarm is its tick, and timers with the same deadline run in any order.
+	 * What a task sets waits for the next poll, even if it is due at once. An older timer that
+	 * a task moves to a past time may run in either poll, and what releases and drain functions
+	 * cause may be done in the same poll. A timer that is set or moved to run now stays pending
+	 * until it runs.
 	 *
-	 * A tw_flush does nothing, tw_advance sets the clock alone, tw_stop gives all values back
-	 * unless a task calls it, tw_wait_idle returns TW_INVALID and tw_fd fails. At max_pending
-	 * and with 64 drains begun calls return TW_FULL at once. tw_stats.longest_turn and
-	 * longest_turn_wall stay 0. No cache can be made on such a wheel.
+	 * tw_flush does nothing, tw_advance only moves the clock, tw_wait_idle returns TW_INVALID,
+	 * and tw_fd fails. tw_stop gives all values back before it returns, unless a task calls it.
+	 * At max_pending, or with 64 drains under way, calls return TW_FULL at once.
+	 * tw_stats.longest_turn and longest_turn_wall stay 0. No cache can be made on such a wheel.
 	 */
 	TW_DRIVE_LOOP
 };
 
 /* Says what a call does at a limit. */
 enum tw_when_full {
-	/* The call waits until there is room, in order. Where it would wait for itself (in a task
-	 * of an inline wheel, or of a pool with max_unfinished) it may return TW_FULL. */
+	/* The call waits for its turn and for room. If it would wait for itself (in a task of an
+	 * inline wheel, or of a pool with max_unfinished) it may return TW_FULL. */
 	TW_WHEN_FULL_WAIT,
 	TW_WHEN_FULL_FAIL /* the call returns TW_FULL */
 };
@@ -340,8 +341,8 @@ enum tw_when_full {
  */
 enum tw_delay_from {
 	TW_FROM_CALL, /* the call */
-	/* The moment when the owner takes the command. This is never earlier than the call, and
-	 * later by the command's time in the queue. The call then reads no clock. */
+	/* The moment when the owner takes the command, later than the call by the command's time in
+	 * the queue. The call then reads no clock. */
 	TW_FROM_APPLIED
 };
 
@@ -352,16 +353,16 @@ struct tw_slow_task {
 	 * The function that reports a task, or NULL. It is called with tw_options.context, once for
 	 * each task that takes longer than the threshold. With a pool it is called while the task
 	 * runs, on the thread NAME-watch, at most 1 ms after the threshold. A task that ends before
-	 * that thread can report it is reported at its end, on the thread that ran it; so is each
-	 * with TW_WORKERS_INLINE.
+	 * that, and each task with TW_WORKERS_INLINE, is reported at its end, on the thread that
+	 * ran it. Alarms are not reported.
 	 *
 	 * `task` is what execute was given, or describes the run of a timer by handle; its value is
 	 * in use by the task, or freed. `timer` is task->timer. `took` is how long the task has
 	 * taken so far, in nanoseconds of real time, also on a manual clock. The hook may make all
-	 * calls that a task may make. For tw_timer_stop_wait it is part of the timer's run. The
-	 * hook must not wait for the task, whose end waits for the hook. While it runs, no other
-	 * hung task is reported and no worker is added, and none is reported while a worker that is
-	 * added is in its on_thread_start. Alarms are not reported.
+	 * calls that a task may make. The end of the task waits for the hook, so the hook must not
+	 * wait for the task; tw_timer_stop_wait waits for both. While the hook runs, no other
+	 * unfinished task is reported and no worker is added; nor is one reported while an added
+	 * worker is in its on_thread_start.
 	 */
 	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
 		     tw_duration took);
@@ -384,8 +385,9 @@ struct tw_options {
 	 * has been that long, until tw_destroy: 512 KiB in the default, 8 MiB with 131,072. */
 	size_t queue_capacity;       /* commands, rounded up to a power of two; default 8192 */
 	enum tw_when_full when_full; /* for the queue, max_pending and drains */
-	/* The most timers that may be armed, or on the way to it, at a time. 0, the default, means
-	 * no limit. A timer by handle that repeats or is re-armed comes back even at the limit. */
+	/* The largest number of timers that may be armed, or on the way to it. 0, the default,
+	 * means no limit. A timer by handle that repeats or is re-armed comes back even at the
+	 * limit. */
 	size_t max_pending;
 	/* The prefix of thread names, default "tw". Threads are named NAME-owner, NAME-0, NAME-1
 	 * and so on, and NAME-watch if workers may be added or slow tasks are reported. A whole
@@ -393,15 +395,14 @@ struct tw_options {
 	const char *name;
 	struct tw_slow_task slow_task; /* how slow tasks are reported */
 	/*
-	 * The most workers, at most TW_WORKERS_MAX. The default is 64, or `workers` if that is
-	 * more. It must be at least `workers`, and 0 with TW_WORKERS_INLINE. While all workers are
-	 * busy and a task in the pool waits longer than patience_for_worker (nanoseconds, ≥ 0;
-	 * default 5 ms), another worker starts, if there are fewer workers than processors or tasks
-	 * block them. It does not start while the workers compute, as far as their processor times
-	 * show that: other programs that keep them from the processors let the pool grow. If tasks
-	 * block all workers, the next one follows at once; if the workers only have much to do, it
-	 * follows after another patience_for_worker. Behind tasks that compute for a second and
-	 * longer, one starts each second. An added worker ends after 10 s without work.
+	 * The largest number of workers, at most TW_WORKERS_MAX. The default is 64, or `workers` if
+	 * that is more. It must be at least `workers`, and 0 with TW_WORKERS_INLINE. While all
+	 * workers are busy and a task in the pool has waited for patience_for_worker (nanoseconds,
+	 * ≥ 0; default 5 ms), another worker starts if there are fewer workers than processors, or
+	 * if the workers did not use most of the processors meanwhile, because they block or other
+	 * programs compute. If all workers block, the next one follows at once, otherwise after
+	 * another patience_for_worker. Behind tasks that compute for a second or longer, one starts
+	 * each second. An added worker ends after 10 s without work.
 	 */
 	int max_workers;
 	tw_duration patience_for_worker;
@@ -409,25 +410,24 @@ struct tw_options {
 	 * Limits the tasks, releases and drain calls unfinished in the pool. 0, the default, means
 	 * no limit. At the limit, due timers stay in the wheel: they are pending, keep their keys,
 	 * and can be moved and removed. They leave it in the order of their ticks; a timer that is
-	 * set or moved to run now counts as due then. Releases and drain calls are handed over even
-	 * at the limit.
-	 * It has no effect with TW_WORKERS_INLINE.
+	 * set or moved to run now counts as due then. Releases and drain calls go to the pool even
+	 * at the limit. With TW_WORKERS_INLINE it has no effect.
 	 */
 	size_t max_unfinished;
 	enum tw_delay_from delay_from; /* what delays count from */
 	/*
-	 * The size of the stack of each thread, in bytes, at least TW_STACK_SIZE_MIN. 0, the
-	 * default, is the system's default, often 8 MiB of address space.
+	 * The stack size of each thread, in bytes, at least TW_STACK_SIZE_MIN. 0, the default, is
+	 * the system's default, often 8 MiB of address space.
 	 */
 	size_t stack_size;
 	/*
 	 * Functions that prepare threads, or NULL: they attach a thread to a runtime, or set its
-	 * processors, its signal mask, its locale. Each thread of the wheel that may run the
-	 * program's functions calls on_thread_start before its first task, and on_thread_end after
-	 * its last. These are the workers and, with slow_task.hook, NAME-watch; or the owner thread
-	 * with TW_WORKERS_INLINE. `context` is
-	 * tw_options.context. `name` is the thread's name, such as "tw-0". The functions may be
-	 * called before tw_create returns, must return, and must not make calls on the wheel.
+	 * processors, signal mask or locale. Each thread of the wheel that may run the program's
+	 * functions calls on_thread_start before its first task, and on_thread_end after its last:
+	 * the workers and, with slow_task.hook, NAME-watch; or the owner thread with
+	 * TW_WORKERS_INLINE. `context` is tw_options.context. `name` is the thread's name, such as
+	 * "tw-0". The functions may be called before tw_create returns, must return, and must not
+	 * make calls on the wheel.
 	 */
 	void (*on_thread_start)(void *context, const char *name);
 	void (*on_thread_end)(void *context, const char *name);
@@ -453,7 +453,7 @@ struct tw_options {
  *                 of range
  *   TW_NO_MEMORY  nothing was made
  *   TW_SYSTEM     a thread could not be started, the system has no such clock, or no descriptor
- *                 is left for TW_CLOCK_BOOTTIME
+ *                 is left for TW_CLOCK_BOOTTIME; errno has the cause
  */
 TW_CHECKED
 TW_API enum tw_status tw_create_sized(struct tw_wheel **wheel, tw_duration interval, size_t slots,
@@ -470,23 +470,22 @@ TW_INLINE enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval
  * Arms a timer for the key, or replaces the key's timer: `execute` gets `value` after `delay`
  * nanoseconds.
  *
- * The key is copied. A delay under one interval counts as one interval. A delay too large for the
- * clock never ends. If the key has a timer, the timer gets the new value and deadline, and the old
- * value goes to release (TW_REPLACED). A key is free again as soon as its task is handed to the
+ * The key is copied. A delay under one interval counts as one interval; one that is too large for
+ * the clock never ends. If the key has a timer, the timer gets the new value and deadline, and the
+ * old value goes to release (TW_REPLACED). A key is free again as soon as its task is handed to the
  * pool. With any status but TW_OK the value is still the caller's.
  *
  * Any thread. The call costs a clock read (but see tw_delay_from), a hash and one place in the
  * queue. It makes a system call only if the owner sleeps, the queue is full or max_pending is
  * reached; at max_pending it waits for the owner's answer. An owner that was just busy naps for 50
- * µs, so a command may wait that long.
+ * µs, and a command may wait that long.
  *
  * Returns:
  *   TW_OK         the wheel owns the value
- *   TW_INVALID    no wheel, a wheel without execute, key is NULL, key_size is 0 or over
- *                 TW_KEY_SIZE_MAX, or delay ≤ 0
- *   TW_FULL       there is no room (see tw_options.when_full). At max_pending, also where waiting
- *                 could not end: in an inline task, in any task with max_unfinished, and with
- *                 TW_DRIVE_CALLER
+ *   TW_INVALID    no wheel, a wheel without execute, a bad key, or delay ≤ 0
+ *   TW_FULL       there is no room (see tw_options.when_full). At max_pending, also if a wait might
+ *                 never end: in an inline task, in any task with max_unfinished, and without an
+ *                 owner thread
  *   TW_NO_MEMORY  nothing has changed
  *   TW_CLOSED     the wheel was stopped
  */
@@ -585,10 +584,10 @@ TW_API enum tw_status tw_move_timer_at(struct tw_wheel *wheel, const void *key, 
  * Removes the key's timer: it will not run, and its value goes to release (TW_REMOVED).
  *
  * If the key has no timer, nothing happens. A task that was handed to the pool before still runs,
- * and may run long after TW_OK: the program must keep what the task uses. The same holds after
- * tw_move_timer and tw_set_timer. A stop by handle or of an alarm reaches a task until it begins,
- * and its status says whether it did. With max_unfinished due tasks wait in the wheel, where all
- * calls reach them, and not in the pool. Any thread. Costs no more than tw_set_timer.
+ * maybe long after TW_OK: the program must keep what the task uses. The same holds after
+ * tw_move_timer and tw_set_timer. In contrast, a stop by handle or of an alarm reaches a task until
+ * it begins, and its status says whether it did. With max_unfinished due tasks wait in the wheel,
+ * where all calls reach them, and not in the pool. Any thread. Costs no more than tw_set_timer.
  *
  * Returns:
  *   TW_OK         the command was accepted
@@ -606,17 +605,15 @@ TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, s
  * The drain covers the timers pending at its place in the order of commands, but not those already
  * handed to the pool. `each` runs on the worker pool, several calls at a time, and may call the
  * wheel. tw_drain does not wait for these calls; tw_wait_idle does. The wheel stays usable, and the
- * keys are free at once. A timer that is reset after the drain is still passed to `each`. A stop by
- * handle may come after the drain: if it returns TW_OK, `each` is not called for that timer. At
- * most 64 drains may be under way; one more waits as a set does for room in the queue. Any thread.
- * Costs the making of an empty wheel.
+ * keys are free at once. A timer that is reset after the drain is still passed to `each`; one that
+ * is stopped by handle with TW_OK is not. At most 64 drains may be under way; one more waits as a
+ * set does for room in the queue. Any thread. Costs as much as making an empty wheel.
  *
  * Returns:
  *   TW_OK         the drain was accepted
  *   TW_INVALID    no wheel or no function
- *   TW_FULL       64 drains are under way, and tw_options.when_full says not to wait, or the call
- *                 comes from an inline task, or the callers drive the wheel and run its tasks: then
- *                 one of the calls that run them makes room
+ *   TW_FULL       64 drains are under way, and the call must not or cannot wait: with
+ *                 TW_WHEN_FULL_FAIL, in an inline task, or where callers run the tasks
  *   TW_NO_MEMORY  nothing was drained
  *   TW_CLOSED     the wheel was stopped; nothing was drained
  */
@@ -648,16 +645,16 @@ TW_API enum tw_status tw_stop(struct tw_wheel *wheel);
  * copy of a wheel without threads ends as any other: the copy's values go to release.
  *
  * In a task, release or drain function of the wheel the call stops the wheel and returns. When the
- * last of these functions has returned, the thread that made the call waits for the rest, and
- * frees everything as its last act: a worker or the owner thread, which then ends by itself and
- * without being joined, or, with TW_DRIVE_CALLER and TW_WORKERS_INLINE, the call that runs the
- * function (tw_poll then returns TW_CLOSED). Nothing reports that end; all values have come back by
- * then.
+ * outermost of these functions in the thread has returned, the thread waits for the rest and frees
+ * everything: a worker or the owner thread as its last act, without being joined; where callers run
+ * the tasks, in the call that runs the function (tw_poll then returns TW_CLOSED). Nothing reports
+ * that end; all values have come back by then.
  */
 TW_API void tw_destroy(struct tw_wheel *wheel);
 
 /*
- * Waits until every command accepted before the call has been applied. A pool task may call it.
+ * Waits until every command accepted before the call has been applied. Any thread, also from a pool
+ * task.
  *
  * Returns:
  *   TW_OK         they have been applied
@@ -702,9 +699,9 @@ TW_API enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration dea
  * Returns the memory that no timer needs to the system, and waits until that is done.
  *
  * The owner does this in steps and continues its other work between them. It also does it without
- * this call: about 8 seconds of the wheel's clock after what timers take and give back in a second
- * has become less than what is free. A remaining timer keeps its page of 4 KiB, and the queue keeps
- * its memory (queue_capacity). A pool task may make this call.
+ * this call, about 8 seconds of the wheel's clock after the free memory has become more than timers
+ * take and give back in a second. A remaining timer keeps its page of 4 KiB, and the queue keeps
+ * its memory (queue_capacity). Any thread, also from a pool task.
  *
  * Returns:
  *   TW_OK         it is done
@@ -731,7 +728,7 @@ TW_READS(2, 3)
 TW_API enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
 				  tw_duration *remaining);
 
-/* Describes a pending timer to a tw_visit_fn. `key` is a copy that is valid in the call. */
+/* Describes a pending timer to a tw_visit_fn. `key` is a copy that is valid during the call. */
 struct tw_pending_timer {
 	const void *key;             /* NULL for a timer by handle */
 	size_t key_size;             /* bytes */
@@ -752,23 +749,22 @@ typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
 /*
  * Calls visit(context, timer) for each pending timer, until it returns 0.
  *
- * A timer that is pending from begin to end is visited once, even if it is moved or its value is
- * replaced meanwhile. A timer that is set or leaves meanwhile is visited once or not at all. No key
- * and no handle is visited twice. The visits are in no order of deadlines. Alarms are not visited,
- * nor is a periodic timer while it runs.
+ * A timer that is pending throughout is visited once, even if it is moved or its value is replaced
+ * meanwhile. A timer that is set or leaves meanwhile is visited once or not at all. No key and no
+ * handle is visited twice. The order is not specified. Alarms are not visited, nor is a periodic
+ * timer while it runs.
  *
  * The owner copies up to 128 timers at a time and does its other work in between. `visit` gets the
  * copies: each timer was pending when the owner copied it, a moment ago. `visit` runs on the
  * calling thread, without a lock, and may call the library. It must return.
  *
- * When `visit` is called, the timer may have run or been removed. So `visit` may read through
- * `value` only if the program keeps it alive: if values are not pointers, are freed by no other
- * thread, or are counted references. For a timer by handle, tw_timer_stop with TW_OK gives the
- * argument to the caller.
+ * When `visit` is called, the timer may have run or been removed. So `visit` may dereference
+ * `value` only if the program keeps the object alive meanwhile. For a timer by handle,
+ * tw_timer_stop with TW_OK gives the argument to the caller.
  *
  * Any thread, also from a task. Costs about 200 ns a timer, and 25 KiB of memory (more for long
- * keys). Handles that are done cost a few nanoseconds each until their memory goes back to the
- * system (tw_trim).
+ * keys). A finished handle costs a few nanoseconds until its memory goes back to the system
+ * (tw_trim).
  *
  * Returns:
  *   TW_OK         all were visited, or `visit` returned 0
@@ -779,7 +775,7 @@ typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
 TW_API enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context);
 
 /*
- * Writes all pending timers to `file` as text, for people.
+ * Writes all pending timers to `file` as text for people.
  *
  * The text has one line for the wheel and one for each timer that tw_each visits. Times are in
  * nanoseconds. The bytes of a key that are not printable ASCII are written as \xHH. The format may
@@ -843,9 +839,8 @@ TW_API size_t tw_pending(struct tw_wheel *wheel);
 TW_API tw_duration tw_now(struct tw_wheel *wheel);
 
 /*
- * Return the clock, the interval and the drive that the wheel was made with. tw_now of
- * TW_CLOCK_MONOTONIC is the system's CLOCK_MONOTONIC, and that of TW_CLOCK_BOOTTIME its
- * CLOCK_BOOTTIME.
+ * Return the clock, interval and drive of the wheel. tw_now of TW_CLOCK_MONOTONIC is the system's
+ * CLOCK_MONOTONIC, and that of TW_CLOCK_BOOTTIME its CLOCK_BOOTTIME.
  *
  * Returns: these; TW_CLOCK_MONOTONIC, 0 and TW_DRIVE_THREAD if there is no wheel.
  */
@@ -875,12 +870,12 @@ TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 /*
  * Drives a TW_DRIVE_CALLER wheel: applies commands, and hands over (or runs) the timers that were
  * due when the call began. Timers that become due meanwhile are for the next call. The call also
- * sees to all alarms and timers by handle that were changed before it, up to a million. With
- * TW_DRIVE_LOOP the call runs what that says; if a task stops the wheel, all that is left comes
- * back before the call returns.
+ * handles up to a million alarms and timers by handle that were changed before it. With
+ * TW_DRIVE_LOOP the call does what that says; if a task stops the wheel, all values come back
+ * before the call returns.
  *
- * *until_next (may be NULL) becomes the time, in nanoseconds, that the caller may sleep. It is 0 if
- * there is more to do now, TW_FOREVER if there is nothing to do before the next command, and one
+ * On TW_OK *until_next (may be NULL) becomes the time, in nanoseconds, that the caller may sleep: 0
+ * if there is more to do now, TW_FOREVER if there is nothing to do before the next command, and one
  * interval while max_unfinished keeps due timers in the wheel.
  *
  * Returns:
@@ -895,8 +890,8 @@ TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
  * Drives the wheel as tw_poll does, and makes at most `most` inline calls of tasks, release and
  * drain functions.
  *
- * So one turn of an event loop has a bound: of a million timers that are due, the rest runs in the
- * next calls, and *until_next becomes 0. With a pool the call does as much as tw_poll.
+ * This bounds one turn of an event loop: the other due timers run in the next calls, and
+ * *until_next becomes 0. With a pool the call does as much as tw_poll.
  *
  * Returns:
  *   TW_OK         done; sleep, and call it again
@@ -909,11 +904,10 @@ TW_API enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_durat
  * Returns the earliest deadline of all pending timers and alarms, on the wheel's clock (tw_now).
  *
  * *deadline becomes TW_FOREVER if nothing is pending, and a time that has passed if a timer is due,
- * or an inline call of release or a drain function. Of an alarm it is the time of its tick. The
- * call sees all calls that the same thread made before it, and runs no task. It waits for the
- * owner's answer as tw_add_timer does. The owner looks at 10,000 timers at most: where more lie in
- * the wheel's first slots, the time may be earlier than the earliest deadline. Any thread, also in
- * a task.
+ * or an inline call of release or a drain function is pending. For an alarm it is the time of its
+ * tick. The call sees all calls that the same thread made before it, and runs no task. It waits for
+ * the owner's answer as tw_add_timer does. The owner looks at 10,000 timers at most; with more in
+ * the wheel's first slots, *deadline may be too early. Any thread, also in a task.
  *
  * Returns:
  *   TW_OK       *deadline is the time
@@ -932,8 +926,8 @@ TW_API enum tw_status tw_next(struct tw_wheel *wheel, tw_duration *deadline);
  * tw_poll runs nothing, and makes the descriptor unreadable until the task has returned.
  *
  * The wheel owns the descriptor: do not read or close it. A fork's child calls tw_fd again for a
- * descriptor of its own, and leaves that of the parent alone, which stays open in the child until
- * exec().
+ * descriptor of its own; the parent's stays open in the child until exec(), and must be left alone
+ * there.
  *
  * Returns: the descriptor, or -1 with errno:
  *   EINVAL   no wheel, a wheel with an owner thread, one with TW_DRIVE_LOOP, a stopped wheel, or
@@ -944,15 +938,14 @@ TW_API enum tw_status tw_next(struct tw_wheel *wheel, tw_duration *deadline);
 TW_API int tw_fd(struct tw_wheel *wheel);
 
 /*
- * Timers by handle have no key and no index. Their interface is that of RussellLuo and of Kafka. A
- * handle stays safe to use until tw_destroy: once its timer is done, calls return TW_NOT_FOUND,
- * even if another timer has its memory by then.
+ * Timers by handle have no key. A handle stays safe to use until tw_destroy: once its timer is
+ * done, calls return TW_NOT_FOUND, even if another timer has its memory by then.
  */
 
 /* Says what a periodic timer does about runs that are late by a period or more. */
 enum tw_missed {
 	TW_MISSED_BURST, /* makes each of them, one after the other */
-	TW_MISSED_DELAY, /* makes one; the next is one period after the begin of that run */
+	TW_MISSED_DELAY, /* makes one; the next is one period after the start of that run */
 	TW_MISSED_SKIP   /* makes one; the next is at the next multiple of the period */
 };
 
@@ -961,9 +954,9 @@ enum tw_missed {
  *
  * With a delay ≤ 0 it runs now. A delay under one interval is rounded up like any other. *timer
  * (may be NULL) becomes the handle before the run can begin; it is 0 unless the status is TW_OK. If
- * the wheel is stopped first, the argument goes to release (TW_STOPPED). If the wheel is drained
- * first, it goes to the drain function. Both functions get the handle and `run`. Any thread. Costs
- * about as much as tw_set_timer.
+ * the wheel is stopped first, the argument goes to release (TW_STOPPED); if it is drained first, to
+ * the drain function. Both get the handle and `run`. Any thread. Costs about as much as
+ * tw_set_timer.
  *
  * Returns:
  *   TW_OK         the timer is armed
@@ -1074,8 +1067,8 @@ TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer time
  * Stops the timer as tw_timer_stop does, and returns the argument in *argument if it is, or will
  * be, the caller's: with TW_OK and TW_REARMED. With any other status *argument is unchanged.
  *
- * So of several holders of a handle the one that stops the timer frees its argument, and the others
- * need not know it. Any thread, also the timer's own run.
+ * So the holder that stops the timer can free its argument without having known it. Any thread,
+ * also the timer's own run.
  *
  * Returns:
  *   TW_OK         the timer is not running and will not run; the caller owns *argument
@@ -1227,17 +1220,18 @@ TW_API enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_re
  * order with commands. Runs of one alarm never overlap. An alarm of tw_alarm_create takes 88 bytes.
  */
 
-/* An alarm. The member is the library's own. */
+/* Holds an alarm. The member is private to the library. */
 struct tw_alarm {
 	uint64_t tw_private[13];
 };
 
 /*
- * Makes an alarm in memory of the program's, as a member of a struct, without an allocation.
+ * Makes an alarm in memory that the program provides, such as a member of a struct, without an
+ * allocation.
  *
- * Otherwise it is as one of tw_alarm_create. The memory must stay, and may not be copied or moved,
- * until the `closed` that tw_alarm_close was given is called, or a tw_destroy of the wheel that is
- * not called in a task has returned. tw_alarm_destroy refuses such an alarm. Any thread.
+ * Otherwise it is as one of tw_alarm_create. The memory must stay in place and must not be copied
+ * until `closed` of tw_alarm_close is called, or until a tw_destroy of the wheel, called outside
+ * its tasks, has returned. tw_alarm_destroy refuses such an alarm. Any thread.
  *
  *     struct connection {
  *             struct tw_alarm idle;
@@ -1282,7 +1276,7 @@ TW_API enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *
 /*
  * Sets the alarm to run once, `delay` nanoseconds from now. This replaces the time set before.
  *
- * With a delay ≤ 0 it runs now. A delay under one interval counts as one interval. A delay too
+ * With a delay ≤ 0 it runs now. A delay under one interval counts as one interval; one that is too
  * large for the clock never ends. While the alarm runs, the call arms the next run, after this one.
  * Any thread, also the alarm's own run. Costs a clock read, and one atomic exchange if the alarm
  * moves later, also if it was stopped meanwhile. Otherwise it costs a place in a list and, if the
@@ -1344,9 +1338,9 @@ TW_API enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *re
  * With TW_OK the alarm does not run any more. With TW_RUNNING and TW_INVALID a last run is under
  * way, and the alarm is freed when it returns. This must be the last call with the alarm: no other
  * call may be under way or follow. There are two exceptions: the alarm's own run may make calls
- * until it returns, and any thread may while this call waits. A close or destroy is then TW_CLOSED.
- * The call may be made after tw_stop. `alarm` may be NULL. In a fork's child the call does nothing
- * if the wheel has threads. Any thread.
+ * until it returns, and any thread may while this call waits; a close or destroy then returns
+ * TW_CLOSED. The call may be made after tw_stop. `alarm` may be NULL. In a fork's child the call
+ * does nothing if the wheel has threads. Any thread.
  *
  * Returns:
  *   TW_OK       the alarm does not run and will not run, or alarm is NULL
@@ -1493,8 +1487,8 @@ struct tw_running {
 	char key[TW_RUNNING_KEY_SIZE]; /* the key's first bytes, then 0 */
 };
 
-/* Takes `size` bytes of a longer text that a call writes in parts. `text` is valid in the call. The
- * function cannot report a failure; it must keep it in its context. */
+/* Takes `size` bytes, at `text`, of a longer text that a call writes in parts. The function cannot
+ * report a failure; it must keep it in its context. */
 typedef void tw_write_fn(void *context, const char *text, size_t size);
 
 /* The longest prefix of metric names, in bytes, for tw_write_metrics and tw_cache_write_metrics. */
@@ -1520,9 +1514,8 @@ struct tw_stats {
 	uint64_t turns;      /* turns of the owner's loop */
 	uint64_t wakeups;    /* times the owner woke, by a command, a deadline or a nap's end */
 	uint64_t full_waits; /* times a caller slept because the queue was full */
-	/* The owner's longest turn, without inline tasks. The first is the processor time of its
-	 * thread, with TW_DRIVE_CALLER the same as the second. The second is the time by the clock,
-	 * which includes waits for a processor. */
+	/* The owner's longest turn, without inline tasks: in processor time of its thread (with
+	 * TW_DRIVE_CALLER in real time), and in real time, which includes waits for a processor. */
 	tw_duration longest_turn;
 	tw_duration longest_turn_wall;
 	/* Calls of release, by reason; 0 if there is no release function. */

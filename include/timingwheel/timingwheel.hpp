@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The C++20 interface of the wheel, on the C interface (timingwheel.h). It has owning types,
- * durations of std::chrono, functions that are lambdas, and sleeps of coroutines:
+ * This is the C++20 interface of the wheel, on the C interface (timingwheel.h). It has owning
+ * types, durations of std::chrono, functions that are lambdas, and sleeps of coroutines:
  *
  *     tw::wheel wheel(1ms, 512);
  *
@@ -12,14 +12,16 @@
  * (gcc 12 miscompiles a co_await with a temporary argument inside a condition.)
  *
  * What timingwheel.h says of a call, its threads and its costs, holds for the member of that name.
- * Constructors and sleeps throw std::bad_alloc for TW_NO_MEMORY and std::system_error for other
- * statuses; the other members return the status. Delays are rounded up to nanoseconds; one that is
- * too long for them never ends.
+ * Constructors, wheel::after, wheel::every and sleeps throw std::bad_alloc for TW_NO_MEMORY and
+ * std::system_error for other statuses. Other members return the status; wheel::set and wheel::add
+ * throw std::bad_alloc if there is no memory for the function. Delays are rounded up to
+ * nanoseconds; one that is too long for them never ends.
  *
  * A function is any object that can be moved and called without arguments. It is destroyed after
- * its last run, or where it will not run, in the thread that runs tasks. It lies in the timer
- * itself if it is trivially copyable and not larger than a pointer, and is allocated otherwise. It
- * may throw what timingwheel.h says of execute.
+ * its last run; if it will not run, in a thread that runs tasks, or by the call that stops it or
+ * fails to set it. It lies in the timer itself if it is trivially copyable and not larger than a
+ * pointer, and is allocated otherwise. It may throw what timingwheel.h says of execute, but not in
+ * wheel::wait_idle, which is noexcept.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_HPP
 #define TIMINGWHEEL_TIMINGWHEEL_HPP
@@ -47,7 +49,7 @@
 namespace tw
 {
 
-/* The category of errors that are statuses. */
+/* Is the category of errors that are statuses. */
 class status_category final : public std::error_category
 {
       public:
@@ -104,7 +106,7 @@ constexpr tw_duration nanoseconds_of(std::chrono::duration<Rep, Period> time) no
 namespace detail
 {
 
-/* A function that was allocated. */
+/* Holds a function that was allocated. */
 struct boxed {
 	void (*call)(boxed *box);
 	void (*drop)(boxed *box) noexcept;
@@ -146,7 +148,7 @@ template <class F> boxed_pointer box_of(F &&function)
 	return boxed_pointer(new box<plain>(plain(std::forward<F>(function))));
 }
 
-/* Whether the function lies in the pointer that is the argument of a run. */
+/* Says whether the function lies in the pointer that is the argument of a run. */
 template <class F>
 inline constexpr bool is_inlined = sizeof(F) <= sizeof(void *) &&
 				   alignof(F) <= alignof(void *) && std::is_trivially_copyable_v<F>;
@@ -171,7 +173,7 @@ inline void run_again(void *argument)
 	static_cast<boxed *>(argument)->call(static_cast<boxed *>(argument));
 }
 
-/* The sleep of a coroutine, in its frame. */
+/* Holds the sleep of a coroutine, in its frame. */
 struct sleep {
 	std::coroutine_handle<> sleeper;
 	tw_timer timer = {};
@@ -201,9 +203,13 @@ template <template <class> class Callback> class stoppable_sleep : public sleep
 	 * the sleep is over, or failed with `status`. */
 	template <class Token> bool begin(Token &&token)
 	{
-		status = tw_after_func(wheel_, delay_, run, static_cast<sleep *>(this), &timer);
-		if (status != TW_OK)
+		tw_status armed =
+			tw_after_func(wheel_, delay_, run, static_cast<sleep *>(this), &timer);
+
+		if (armed != TW_OK) {
+			status = armed; /* not otherwise: a drain may have set it by now */
 			return false;
+		}
 		callback_.emplace(std::forward<Token>(token), stopper{this});
 		/* acq_rel: the later of this and end() sees what the earlier did, and goes on. */
 		return parts_.fetch_add(1, std::memory_order_acq_rel) == 0;
@@ -245,7 +251,7 @@ template <template <class> class Callback> class stoppable_sleep : public sleep
 	std::optional<Callback<stopper>> callback_;
 };
 
-/* Takes back what will not run, from a drain or a stop of the wheel. */
+/* Destroys a function, or wakes a sleep, that a drain or a stop of the wheel gives back. */
 inline void take_back(void *, const tw_task *task)
 {
 	if (task->key || task->run == run_once || task->run == run_again) {
@@ -270,7 +276,8 @@ inline void execute(void *, const tw_task *task)
 
 } /* namespace detail */
 
-/* A timer by handle: a name for it, which owns nothing. */
+/* Refers to a timer by handle, and owns nothing: the timer goes on without it. It must not be used
+ * after its wheel is destroyed. */
 class timer
 {
       public:
@@ -291,7 +298,8 @@ class timer
 		return status;
 	}
 
-	/* The C interface's handle. One of after() must not be reset: its function runs once. */
+	/* Returns the handle of the C interface. Do not stop the timer with it, which would leak
+	 * the function, nor reset a timer of after(), which destroys its function after one run. */
 	tw_timer get() const noexcept
 	{
 		return id_;
@@ -307,9 +315,9 @@ class timer
 };
 
 /*
- * What wheel::sleep_for returns, to be awaited once, at once. The coroutine goes on in the thread
- * that runs tasks, or in the one that requests the stop. The await returns whether the whole time
- * has passed; it throws if the wheel is stopped or drained, or has no memory.
+ * Is what wheel::sleep_for returns, and is awaited once, at once. The coroutine resumes in the
+ * thread that runs tasks, or in the one that requests the stop. The await returns whether the whole
+ * time has passed; it throws if the wheel is stopped or drained, or has no memory.
  */
 class [[nodiscard]] sleeping : detail::sleep
 {
@@ -332,7 +340,7 @@ class [[nodiscard]] sleeping : detail::sleep
 		sleeper = handle;
 		armed = tw_after_func(wheel_, delay_, run, static_cast<sleep *>(this), &timer);
 		if (armed == TW_OK)
-			return true; /* by now it may have run, and this be gone */
+			return true; /* *this may be destroyed by now */
 		status = armed;
 		return false;
 	}
@@ -379,7 +387,7 @@ class [[nodiscard]] stoppable_sleeping : detail::stoppable_sleep<std::stop_callb
 	std::stop_token token_;
 };
 
-/* A wheel. */
+/* Owns a wheel. After it was moved from, members return TW_INVALID or throw it. */
 class wheel
 {
       public:
@@ -404,19 +412,19 @@ class wheel
 		std::swap(wheel_, other.wheel_);
 		return *this;
 	}
-	/* Waits for functions that run, and destroys all that have not. */
+	/* Waits for functions that are running, and destroys all others. */
 	~wheel()
 	{
 		tw_destroy(wheel_);
 	}
 
-	/* Returns the wheel of the C interface, for all its calls but those that set timers. */
+	/* Returns the wheel of the C interface, for all calls except those that set keyed timers. */
 	tw_wheel *get() const noexcept
 	{
 		return wheel_;
 	}
 
-	/* Runs the function once, after the delay. Throws. */
+	/* Runs the function once, after the delay. */
 	template <class Rep, class Period, std::invocable F>
 	timer after(std::chrono::duration<Rep, Period> delay, F &&function)
 	{
@@ -426,7 +434,7 @@ class wheel
 							argument, id);
 			   });
 	}
-	/* Runs the function after `first` and then each period. Throws. */
+	/* Runs the function after `first` and then each period. */
 	template <class Rep, class Period, class Rep2, class Period2, std::invocable F>
 	timer every(std::chrono::duration<Rep, Period> first,
 		    std::chrono::duration<Rep2, Period2> period, F &&function,
@@ -440,8 +448,8 @@ class wheel
 			   });
 	}
 
-	/* Runs the function once, after the delay, unless the key gets another or is removed. With
-	 * another status than TW_OK the function is destroyed. Throws only for memory. */
+	/* Runs the function once, after the delay, unless it is replaced or removed. With any
+	 * status but TW_OK the function is destroyed. */
 	template <class Rep, class Period, std::invocable F>
 	tw_status set(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&function)
 	{
@@ -463,14 +471,13 @@ class wheel
 		return tw_remove_timer(wheel_, key.data(), key.size());
 	}
 
-	/* Returns what a coroutine awaits to sleep. */
+	/* Returns what a coroutine awaits to sleep until the time has passed. */
 	template <class Rep, class Period>
 	sleeping sleep_for(std::chrono::duration<Rep, Period> delay) noexcept
 	{
 		return sleeping(wheel_, nanoseconds_of(delay));
 	}
-	/* Returns what a coroutine awaits to sleep until the time has passed or a stop is
-	 * requested. */
+	/* Returns what a coroutine awaits to sleep until then, or until a stop is requested. */
 	template <class Rep, class Period>
 	stoppable_sleeping sleep_for(std::chrono::duration<Rep, Period> delay,
 				     std::stop_token token) noexcept
@@ -478,8 +485,7 @@ class wheel
 		return stoppable_sleeping(wheel_, nanoseconds_of(delay), std::move(token));
 	}
 
-	/* Removes all timers that are pending. Their functions are destroyed; sleeps throw
-	 * TW_CLOSED. */
+	/* Removes all pending timers. Their functions are destroyed; sleeps throw TW_CLOSED. */
 	tw_status drain() noexcept
 	{
 		return tw_drain(wheel_, detail::take_back, nullptr);
@@ -492,7 +498,7 @@ class wheel
 	{
 		return tw_wait_idle(wheel_);
 	}
-	/* Drives a wheel that callers drive. *until_next becomes how long the caller may sleep. */
+	/* Drives a wheel that callers drive. On TW_OK *until_next is how long the caller may sleep. */
 	tw_status poll(std::chrono::nanoseconds *until_next = nullptr)
 	{
 		tw_duration left;
@@ -554,8 +560,9 @@ class wheel
 };
 
 /*
- * An alarm, which can be set again and again, at no cost in memory. It must end before its wheel
- * does. Its end waits for a run under way, unless it comes in that run.
+ * Owns an alarm, which can be set any number of times without an allocation. It must be destroyed
+ * before its wheel. Its destructor waits for a run under way, unless that run calls it. After it
+ * was moved from, it may only be destroyed or assigned to.
  */
 class alarm
 {
@@ -577,7 +584,7 @@ class alarm
 	}
 	~alarm()
 	{
-		/* acq_rel: the last of the run and the end sees what the first did, and frees. */
+		/* acq_rel: the later of this and the run's end sees what the earlier did, and frees. */
 		if (shared_ &&
 		    (tw_alarm_destroy(shared_->alarm) == TW_OK ||
 		     !(shared_->state.fetch_or(ENDED, std::memory_order_acq_rel) & RUNS)))
@@ -602,7 +609,7 @@ class alarm
       private:
 	enum { RUNS = 1, ENDED = 2 };
 
-	/* What a run has, too; it may outlast the alarm. */
+	/* Is shared with the run, and may outlive the alarm. */
 	struct shared {
 		detail::boxed_pointer function;
 		tw_alarm *alarm = nullptr;
@@ -618,7 +625,7 @@ class alarm
 
 		~run_end()
 		{
-			/* acq_rel: as in the alarm's end. */
+			/* acq_rel: as in the alarm's destructor. */
 			if (of->state.fetch_and(~RUNS, std::memory_order_acq_rel) & ENDED)
 				delete of;
 		}
@@ -628,7 +635,7 @@ class alarm
 	{
 		shared *self = static_cast<shared *>(argument);
 
-		/* relaxed: an end in this run follows in the thread, others wait for it */
+		/* relaxed: a destructor in this run is in this thread; others wait for the run */
 		self->state.fetch_or(RUNS, std::memory_order_relaxed);
 		run_end end{self};
 		self->function->call(self->function.get());
