@@ -742,7 +742,7 @@ struct tw_pending_timer {
 /*
  * Visits a pending timer, for tw_each.
  *
- * Returns: 0 to end the visits.
+ * Returns: 0 to end the visits, any other number to go on.
  */
 typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
 
@@ -809,7 +809,7 @@ TW_API enum tw_status tw_dump_stopped(struct tw_wheel *wheel, int descriptor);
 /*
  * Returns whether the caller is inside a task, release or drain function of this wheel.
  *
- * Returns: 1 if so, else 0; 0 if there is no wheel.
+ * Returns: 1 if so; 0 if not, or if there is no wheel.
  */
 TW_API int tw_is_in_task(struct tw_wheel *wheel);
 
