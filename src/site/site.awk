@@ -128,9 +128,10 @@ function linked(text, source, page, manual, out, tag, attribute, before, behind,
 			before = substr(tag, 1, RSTART - 1)
 			behind = substr(tag, RSTART + RLENGTH)
 			to = address(between(attribute, "\"", "\""), source, manual)
-			in_link = tag ~ /^<a/ && to != ""
-			sub(/".*/, "\"" to "\"", attribute)
-			tag = to == "" ? "" : before attribute behind
+			if (tag ~ /^<a/)
+				in_link = to != ""
+			sub(/".*/, "", attribute)
+			tag = to == "" ? "" : before attribute "\"" to "\"" behind
 		} else if (tag ~ /^<\/?a/) {
 			# An anchor without an address goes, and so does the end of one that went.
 			tag = in_link ? tag : ""

@@ -13,6 +13,7 @@ site=$1 man=$2 version=$3
 shift 3
 home=src/site
 
+missing=
 for program in mandoc lowdown; do
 	command -v $program >/dev/null || missing="$missing $program"
 done

@@ -3,5 +3,5 @@
 # The site, for the tests that look at it, where it can be made. Part of the Makefile.
 
 ifneq ($(filter house/test_site long/site/test_browser,$(TESTS)),)
-test: $(and $(REDIS_FOUND),$(shell command -v mandoc),$(shell command -v lowdown),site)
+test: $(and $(REDIS_FOUND),$(shell command -v mandoc >/dev/null && command -v lowdown),site)
 endif

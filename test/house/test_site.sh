@@ -80,6 +80,19 @@ $MAKE --no-print-directory -s site SITE="$folder/site" >"$folder/log" 2>&1 ||
 	complain "$(cat "$folder/log")"
 diff -r "$site" "$folder/site" || complain "a second site is another one"
 
+# --- Links -------------------------------------------------------------------------------------
+mkdir "$folder/links"
+cat >"$folder/links/text" <<'END'
+<a href="https://example.org/?a=1&amp;b=2"><img src="p.svg"></a><a href="gone.c"><code>tw_a</code></a>
+END
+echo "src/a.md a.html $folder/links/text" >"$folder/links/pages"
+awk -f src/site/site.awk -v site="$folder/links" -v template=src/site/page.html \
+	"$folder/links/pages" "$folder/links/pages" >"$folder/links/pictures"
+echo src/p.svg | cmp - "$folder/links/pictures" || complain "a picture is not copied"
+found=$(grep '&amp;b' "$folder/links/a.html")
+test "$found" = '<a href="https://example.org/?a=1&amp;b=2"><img src="p.svg"></a><code>tw_a</code>' ||
+	complain "links become: $found"
+
 # --- Mistakes ----------------------------------------------------------------------------------
 mkdir "$folder/mistakes"
 text="<main><p>$(seq 100)</p><a href=\"https://example.org/\">elsewhere</a>"
