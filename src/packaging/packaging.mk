@@ -57,10 +57,11 @@ amalgamation: ## make one source of core and cache: build/amalgamation/timingwhe
 
 ports: dist ## fill the files for meson, vcpkg and conan with version and sums: build/ports
 	$(call say,SED,$(BUILD)/ports)
-	$(Q)rm -rf $(BUILD)/ports && cp -r src/packaging/ports $(BUILD)
+	$(Q)rm -rf $(BUILD)/ports && cp -r --no-preserve=mode src/packaging/ports $(BUILD)
 	$(Q)cp test/long/install/user.c $(BUILD)/ports/conan/test_package
 	$(Q)sed -i -e 's|@VERSION@|$(VERSION)|' -e 's|@ABI@|$(SONAME:$(LINK_NAME).%=%)|' \
-		-e 's|@HOMEPAGE@|$(HOMEPAGE)|' -e 's|@URL@|$(DIST_URL)|' \
+		-e 's|@HOMEPAGE@|$(subst &,\&,$(HOMEPAGE))|' \
+		-e 's|@URL@|$(subst &,\&,$(DIST_URL))|' \
 		-e "s|@SHA256@|$$(sha256sum $(DIST) | cut -c 1-64)|" \
 		-e "s|@SHA512@|$$(sha512sum $(DIST) | cut -c 1-128)|" \
 		$$(find $(BUILD)/ports -type f)

@@ -7,6 +7,7 @@
 # knows one. $SOURCE_DATE_EPOCH is the time, if it is set. $CC finds libraries and headers.
 
 set -e
+export LC_ALL=C
 version=$1
 shift
 work=$(mktemp -d)

@@ -25,12 +25,12 @@ at_end "rm -rf '$work'"
 sbom()
 {
 	SOURCE_DATE_EPOCH=$1 MAKEFLAGS='' MFLAGS='' "${MAKE:-make}" -o all BUILD="$BUILD" \
-		REDIS="${REDIS_FOUND:-no}" sbom
-	cp "$BUILD"/timingwheel-*.spdx.json "$work/$1"
+		REDIS="${REDIS_FOUND:-no}" DIST="$work/$1.tar.xz" sbom
 }
 sbom 86400
 sbom 86401
-sed 's/1970-01-02T00:00:01Z/1970-01-02T00:00:00Z/' "$work/86401" | cmp - "$work/86400"
+sed 's/1970-01-02T00:00:01Z/1970-01-02T00:00:00Z/' "$work/86401.spdx.json" |
+	cmp - "$work/86400.spdx.json"
 
 for file in "$BUILD"/libtimingwheel*.so "$BUILD/twr"; do
 	test ! -e "$file" || objdump -p "$(realpath "$file")" |
@@ -89,10 +89,10 @@ check()
 	require(re.fullmatch(r"[0-9.]+", packages[names["uthash.h"]]["versionInfo"]), "uthash")
 	END
 }
-check "$work/86400"
+check "$work/86400.spdx.json"
 
 # The check finds a library that is missing.
-sed 's/libc\.so\.6/libd.so.6/g' "$work/86400" >"$work/less"
+sed 's/libc\.so\.6/libd.so.6/g' "$work/86400.spdx.json" >"$work/less"
 if check "$work/less" >/dev/null 2>&1; then
 	echo "a library is missing, and nobody saw it"
 	exit 1

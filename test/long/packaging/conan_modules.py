@@ -107,7 +107,7 @@ module("conan.errors", ConanInvalidConfiguration=ValueError)
 module("conan.tools")
 module("conan.tools.build", can_run=lambda recipe: True)
 module("conan.tools.cmake", CMake=CMake, cmake_layout=Nothing)
-module("conan.tools.files", chdir=lambda recipe, to: contextlib.chdir(to), copy=copy, get=get,
+module("conan.tools.files", chdir=lambda recipe, to: contextlib.nullcontext(os.chdir(to)), copy=copy, get=get,
        rm=rm, rmdir=lambda recipe, name: shutil.rmtree(name))
 module("conan.tools.gnu", Autotools=Autotools, AutotoolsDeps=Nothing, AutotoolsToolchain=Nothing)
 module("conan.tools.layout", basic_layout=Nothing)

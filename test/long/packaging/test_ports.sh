@@ -20,7 +20,10 @@ users=$(pwd)/test/long/install
 work=$(mktemp -d)
 at_end "rm -rf '$work'"
 unset MAKEFLAGS MFLAGS MAKELEVEL
-"${MAKE:-make}" BUILD="$work" HOMEPAGE="file://$work" ports
+# shellcheck disable=SC2016 # make's
+"${MAKE:-make}" BUILD="$work" HOMEPAGE='https://example.org/?a&b' \
+	DIST_URL="file://$work/"'$(notdir $(DIST))' ports
+grep -qF '"homepage": "https://example.org/?a&b"' "$work/ports/vcpkg/vcpkg.json"
 version=$(sed -n 's/^.*"version": "\(.*\)",/\1/p' "$work/ports/vcpkg/vcpkg.json")
 if grep -r '@[A-Z0-9]*@' "$work/ports"; then
 	echo "not filled"
