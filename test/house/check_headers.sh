@@ -12,6 +12,7 @@ folder=$(mktemp -d) || exit 1
 at_end "rm -rf '$folder'"
 user=test/house/headers/user.c
 flags="-Wall -Wextra -Wconversion -Wpedantic -Wshadow -Werror -Iinclude"
+c_compilers=$(printf '%s\n' "$CC" gcc clang clang-19 | sort -u)
 status=0
 
 complain()
@@ -38,12 +39,13 @@ try()
 }
 
 tried=
-for compiler in "$CC" gcc clang clang-19; do
+for compiler in $c_compilers; do
 	try "$compiler" c c11 c17 c2x
 done
-for compiler in "$CXX" g++ clang++ clang++-19; do
+for compiler in $(printf '%s\n' "$CXX" g++ clang++ clang++-19 | sort -u); do
 	try "$compiler" c++ c++11 c++14 c++17 c++20 c++2b c++2c
 done
+test -n "$tried" || complain "no compiler was tried"
 echo "tried:$tried"
 # shellcheck disable=SC2013 # one name a line
 for name in $(sed -n 's/^TW_INLINE .*\(tw_[a-z0-9_]*\)(.*/\1/p' include/timingwheel/*.h); do
@@ -58,10 +60,18 @@ knows()
 		$1 -E -xc - >/dev/null 2>&1
 }
 
+# Only the optimizer sees what the attributes of buffers say: it has nothing to warn of.
+for compiler in $c_compilers; do
+	command -v "$compiler" >/dev/null || continue
+	# shellcheck disable=SC2086 # several flags
+	$compiler -std=c11 -O2 $flags -S -o /dev/null $user >"$folder/said" 2>&1 ||
+		complain "$compiler warns with -O2"
+done
+
 # mistake ATTRIBUTE WARNING CALL: each compiler with the attribute warns of the call.
 mistake()
 {
-	for compiler in $(printf '%s\n' "$CC" gcc clang clang-19 | sort -u); do
+	for compiler in $c_compilers; do
 		knows "$compiler" "$1" || continue
 		# shellcheck disable=SC2086 # several flags
 		if $compiler -O2 -Wall -Iinclude "-DWRONG=$3" -S -o /dev/null $user \
