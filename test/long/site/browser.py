@@ -6,6 +6,7 @@ Types into the search and follows a result, asks the search for each function, a
 pages fit a phone, load without an error, and ask the network for nothing. The driver is
 chromedriver, by its protocol (W3C WebDriver).
 """
+import atexit
 import base64
 import json
 import os
@@ -25,6 +26,7 @@ class Browser:
     def __init__(self, profile):
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
                                        text=True)
+        atexit.register(self.driver.terminate)
         for line in self.driver.stdout:
             if "started successfully on port" in line:
                 self.session = f"http://127.0.0.1:{line.split()[-1].rstrip('.')}/session"
@@ -45,11 +47,7 @@ class Browser:
             return json.load(reply)["value"]
 
     def close(self):
-        try:
-            self.call("", "DELETE")
-        finally:
-            self.driver.terminate()
-            self.driver.wait()
+        self.call("", "DELETE")
 
     def open(self, page):
         self.call("/url", url=(SITE / page).as_uri())
