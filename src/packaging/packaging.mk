@@ -59,7 +59,7 @@ ports: dist ## fill the files for meson, vcpkg and conan with version and sums: 
 	$(call say,SED,$(BUILD)/ports)
 	$(Q)rm -rf $(BUILD)/ports && cp -r --no-preserve=mode src/packaging/ports $(BUILD)
 	$(Q)cp test/long/install/user.c $(BUILD)/ports/conan/test_package
-	$(Q)sed -i -e 's|@VERSION@|$(VERSION)|' -e 's|@ABI@|$(SONAME:$(LINK_NAME).%=%)|' \
+	$(Q)sed -i -e 's|@VERSION@|$(VERSION)|' -e 's|@ABI@|$(MAJOR)|' \
 		-e 's|@HOMEPAGE@|$(subst &,\&,$(HOMEPAGE))|' \
 		-e 's|@URL@|$(subst &,\&,$(DIST_URL))|' \
 		-e "s|@SHA256@|$$(sha256sum $(DIST) | cut -c 1-64)|" \
@@ -67,7 +67,7 @@ ports: dist ## fill the files for meson, vcpkg and conan with version and sums: 
 		$$(find $(BUILD)/ports -type f)
 
 deb: dist ## make Debian's packages, in build/deb; it needs debhelper
-	@src/packaging/deb.sh $(DIST) $(VERSION) $(SONAME:libtimingwheel.so.%=%) $(BUILD)/deb
+	@src/packaging/deb.sh $(DIST) $(VERSION) $(MAJOR) $(BUILD)/deb
 
 sbom: all ## list what the libraries and twr are made of: build/timingwheel-VERSION.spdx.json
 	$(call say,SBOM,$(DIST:.tar.xz=.spdx.json))
