@@ -1008,9 +1008,8 @@ TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_dur
  *
  * `next` is called inside this call, with the time of the call as `previous`. It is called again at
  * the end of each run, as a part of it, with the deadline of that run, unless the run was reset or
- * stopped. A time that is not later than `previous` ends the schedule; if the first one does, the
- * status is TW_INVALID. After the end nothing is called with the argument, so `next` may free it
- * when it ends the schedule.
+ * stopped. A time that is not later than `previous` ends the schedule. After the end nothing is
+ * called with the argument, so `next` may free it when it ends the schedule.
  *
  * If other threads may stop the timer or the wheel, `next` must call tw_timer_stop to end the
  * schedule. With TW_REARMED it owns the argument. With any other status it does not own it, and
@@ -1018,7 +1017,8 @@ TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_dur
  *
  * Returns:
  *   TW_OK         the timer is armed
- *   TW_INVALID    no wheel, no function or no next, or a first time that is not later than now
+ *   TW_INVALID    no wheel, no function or no next
+ *   TW_NOT_FOUND  the first time is not later than now: the schedule has ended
  *   TW_FULL       there is no room, as for tw_set_timer
  *   TW_NO_MEMORY  nothing was armed
  *   TW_CLOSED     the wheel was stopped
@@ -1335,20 +1335,19 @@ TW_API enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *re
 /*
  * Stops the alarm, waits for its run if one is under way, and frees it.
  *
- * With TW_OK the alarm does not run any more. With TW_RUNNING and TW_INVALID a last run is under
- * way, and the alarm is freed when it returns. This must be the last call with the alarm: no other
- * call may be under way or follow. There are two exceptions: the alarm's own run may make calls
- * until it returns, and any thread may while this call waits; a close or destroy then returns
- * TW_CLOSED. The call may be made after tw_stop. `alarm` may be NULL. In a fork's child the call
- * does nothing if the wheel has threads. Any thread.
+ * With TW_OK the alarm does not run any more. With TW_RUNNING a last run is under way, and the
+ * alarm is freed when it returns. This must be the last call with the alarm: no other call may be
+ * under way or follow. There are two exceptions: the alarm's own run may make calls until it
+ * returns, and any thread may while this call waits; a close or destroy then returns TW_CLOSED. The
+ * call may be made after tw_stop. `alarm` may be NULL. In a fork's child the call does nothing if
+ * the wheel has threads. Any thread.
  *
  * Returns:
  *   TW_OK       the alarm does not run and will not run, or alarm is NULL
- *   TW_RUNNING  called in the alarm's own run, which is the last
- *   TW_INVALID  the call did not wait for the run under way, because that run waits, itself or
- *               through other runs, in tw_alarm_destroy or tw_timer_stop_wait for a run that the
- *               caller is in. If two runs may end each other, use tw_alarm_close. Or the alarm is
- *               one of tw_alarm_init, and nothing has changed
+ *   TW_RUNNING  called in the alarm's own run, which is the last; or in one for which that run
+ *               waits, itself or through other runs, in tw_alarm_destroy or tw_timer_stop_wait. If
+ *               two runs may end each other, use tw_alarm_close
+ *   TW_INVALID  the alarm is one of tw_alarm_init, and nothing has changed
  *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child, if the wheel
  *               has threads
  */

@@ -20,8 +20,7 @@
  * A function is any object that can be moved and called without arguments. It is destroyed after
  * its last run; if it will not run, in a thread that runs tasks, or by the call that stops it or
  * fails to set it. It lies in the timer itself if it is trivially copyable and not larger than a
- * pointer, and is allocated otherwise. It may throw what timingwheel.h says of execute, but not in
- * wheel::wait_idle, which is noexcept.
+ * pointer, and is allocated otherwise. It may throw what timingwheel.h says of execute.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_HPP
 #define TIMINGWHEEL_TIMINGWHEEL_HPP
@@ -409,7 +408,9 @@ class wheel
 	}
 	wheel &operator=(wheel &&other) noexcept
 	{
-		std::swap(wheel_, other.wheel_);
+		wheel moved(std::move(other));
+
+		std::swap(wheel_, moved.wheel_);
 		return *this;
 	}
 	/* Waits for functions that are running, and destroys all others. */
@@ -494,7 +495,7 @@ class wheel
 	{
 		return tw_stop(wheel_);
 	}
-	tw_status wait_idle() noexcept
+	tw_status wait_idle()
 	{
 		return tw_wait_idle(wheel_);
 	}
@@ -562,7 +563,7 @@ class wheel
 /*
  * Owns an alarm, which can be set any number of times without an allocation. It must be destroyed
  * before its wheel. Its destructor waits for a run under way, unless that run calls it. After it
- * was moved from, it may only be destroyed or assigned to.
+ * was moved from, members return TW_INVALID.
  */
 class alarm
 {
@@ -579,7 +580,9 @@ class alarm
 	}
 	alarm &operator=(alarm &&other) noexcept
 	{
-		std::swap(shared_, other.shared_);
+		alarm moved(std::move(other));
+
+		std::swap(shared_, moved.shared_);
 		return *this;
 	}
 	~alarm()
@@ -594,16 +597,16 @@ class alarm
 	template <class Rep, class Period>
 	tw_status set(std::chrono::duration<Rep, Period> delay) noexcept
 	{
-		return tw_alarm_set(shared_->alarm, nanoseconds_of(delay));
+		return tw_alarm_set(get(), nanoseconds_of(delay));
 	}
 	tw_status stop() noexcept
 	{
-		return tw_alarm_stop(shared_->alarm);
+		return tw_alarm_stop(get());
 	}
 	/* Returns the alarm of the C interface, which this one owns. */
 	tw_alarm *get() const noexcept
 	{
-		return shared_->alarm;
+		return shared_ ? shared_->alarm : nullptr;
 	}
 
       private:

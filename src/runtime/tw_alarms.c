@@ -171,10 +171,8 @@ static enum tw_status wheel_wait_for_alarm(struct tw_wheel *wheel, struct alarm 
 	struct run run = alarm_run(alarm);
 	struct job_wait wait;
 
-	if (job_is_here(run.timer))
+	if (job_is_here(run.timer) || !job_begin_wait(&wait, &run))
 		return TW_RUNNING;
-	if (!job_begin_wait(&wait, &run))
-		return TW_INVALID;
 	handle_table_wait(&wheel->owner.out.handles, &run);
 	job_end_wait(&wait);
 	return TW_OK;

@@ -192,7 +192,7 @@ enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 	set.now = clock_now(&wheel->owner.clock);
 	set.deadline = next(argument, set.now);
 	if (set.deadline <= set.now)
-		return TW_INVALID;
+		return TW_NOT_FOUND;
 	return wheel_set_handle(wheel, &set, timer);
 }
 

@@ -298,6 +298,27 @@ void alarms_run_as_long_as_they_live()
 	CHECK(!own && alive == 1);
 }
 
+void assignment_destroys_what_was_there()
+{
+	int alive = 0;
+	counted one(&alive);
+	tw::wheel wheel = inline_wheel();
+	tw::wheel other = inline_wheel();
+	tw::alarm alarm(wheel, [one] {});
+	tw::alarm next(other, [one] {});
+
+	CHECK(alive == 3);
+	alarm = std::move(next);
+	CHECK(alive == 2);
+	CHECK(next.stop() == TW_INVALID && next.set(1ms) == TW_INVALID && !next.get());
+	CHECK(alarm.set(1ms) == TW_OK && other.advance(1ms) == TW_OK);
+	other.after(1ms, [one] {});
+	wheel.after(1ms, [one] {});
+	CHECK(alive == 4);
+	wheel = inline_wheel();
+	CHECK(alive == 3);
+}
+
 void wrong_arguments_throw()
 {
 	tw_options options = {};
@@ -327,6 +348,7 @@ int main()
 	sleeps_end_when_a_stop_is_requested();
 	stops_and_ends_race();
 	alarms_run_as_long_as_they_live();
+	assignment_destroys_what_was_there();
 	wrong_arguments_throw();
 	return 0;
 }

@@ -74,7 +74,7 @@ static void schedule_that_does_not_advance_at_first_is_invalid(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct probe probe = {.timer = {77}};
 
-		assert_status(probe_schedule(recorder, &probe, 1, &wrong[i]), TW_INVALID);
+		assert_status(probe_schedule(recorder, &probe, 1, &wrong[i]), TW_NOT_FOUND);
 		assert_int_equal(probe.asked, 1);
 		assert_int_equal(probe.timer.id, 0);
 	}
