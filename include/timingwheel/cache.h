@@ -21,23 +21,22 @@
  * exceptions. tw_cache_flush returns TW_INVALID there, because it waits for listeners.
  * tw_cache_destroy must be the last call on the cache, and must not be made there.
  *
- * Functions of the program that the cache calls may do other things than return:
+ * Functions of the program may do the following while the cache calls them:
  *
- *     Function             throw                end the thread  call the cache  who waits
- *     load, of many too    TW_LOAD_FAILED       TW_LOAD_FAILED  yes             takes of its keys
- *     weigh                nothing has changed  no              no              maybe a shard
- *     compute              nothing has changed  no              no              a shard
- *     visit                ends the visits      no              yes             nobody
+ *     Function             throw                end the thread  call the cache  what waits
+ *     load, load_many      TW_LOAD_FAILED       TW_LOAD_FAILED  yes             takes of its keys
+ *     weigh                nothing has changed  no              no              maybe writers
+ *     compute              nothing has changed  no              no              writers
+ *     visit                ends the visits      no              yes             nothing
  *     on_value             counts as a return   no              yes             its thread
  *     on_remove, on_stats  counts as a return   no              yes             the next call of it
  *     free_value           no                   no              no              its thread
  *
- * Throw: a C++ exception that leaves the function goes on to the caller of the cache, or of the
- * call that drives the wheel, and the cache is as after a function that returned; of several
- * waiting takes the others are called first. In a thread of the cache or the wheel it ends the
- * process. A tw_cache_destroy that an exception leaves is called again. End the thread: by
- * pthread_exit, or a cancellation that the function enables. A longjmp out of the function is never
- * allowed.
+ * Throw: a C++ exception passes through the call on the cache, or the call that drives the wheel,
+ * to its caller, and the cache is as if the function had returned. If several on_value are due, the
+ * others are called first. In a thread of the cache or the wheel an exception ends the process. If
+ * an exception leaves tw_cache_destroy, call it again. End the thread: by pthread_exit, or a
+ * cancellation that the function enables. A longjmp out of the function is never allowed.
  *
  * A call that begins after tw_cache_stop returns TW_CLOSED. These calls still work:
  * tw_cache_get_stats, tw_cache_count, tw_cache_write_metrics, and the calls on pinned entries and
@@ -53,8 +52,8 @@
  *    unless it is an absence.
  *  - Expired entries leave memory without any traffic, within two ticks of the wheel after the end
  *    of their lifetime and of stale_if_error, if a worker of the wheel's pool is free. While all
- *    are busy, each set or delete removes up to 30 such entries of its shard, whose memory is for
- *    new entries.
+ *    are busy, each set or delete removes up to 30 such entries of its shard, and new entries use
+ *    their memory.
  *  - A lookup does not wait: not for a writer, another lookup, a thread that sleeps with a pinned
  *    entry, or the removal of a million other entries.
  *  - A set that fails changes nothing. Its value is still the caller's.
@@ -106,18 +105,18 @@ enum tw_cache_cause {
 #define TW_CACHE_CAUSES 5
 
 /*
- * Says which entry makes room at a limit. Under both policies a hit writes two bits of the entry,
- * and nothing once they are set, so hits of one entry by many threads do not slow each other down.
+ * Selects the entry that makes room at a limit. Under both policies a hit writes two bits of the
+ * entry, and nothing once they are set, so threads that hit one entry do not slow each other down.
  *
- * Under both policies expired entries make room before live ones. An entry counts as expired from
- * the first 32nd of the wheel's tick, of the clock, that begins after its deadline. A set examines
- * at most 60 entries for it, so after many entries have expired at once, a few live ones may go.
+ * Expired entries make room before live ones, at the latest 1/32 of the wheel's tick after their
+ * deadline. A set examines at most 60 entries for this, so after many entries have expired at once,
+ * a few live ones may be evicted.
  */
 enum tw_cache_policy {
 	/* S3-FIFO (Yang et al., 2023), the default: new keys enter a small queue. Only keys used at
 	 * least twice there, or set again soon after their eviction, enter the main queue. The
-	 * small queue's share adapts between 5 and 90 %, by which evicted keys are set again. It
-	 * keeps more of what is used again than LRU, most of all if keys are skewed or scanned. */
+	 * small queue's share adapts between 5 and 90 %. The hit ratio is usually higher than with
+	 * LRU, most of all with skewed keys or scans. */
 	TW_POLICY_S3FIFO,
 	/* Approximate LRU: an entry that was used since it last came up for eviction gets another
 	 * turn, up to three. Entries without uses leave in the order in which they were set. */
@@ -167,8 +166,8 @@ struct tw_cache_loading;
  *   TW_NOT_FOUND  the source does not have the key; this absence is stored for negative_expire
  *
  * Any other status is an error, also a number that is no status. All callers that wait for this
- * load get it, and it is not stored. TW_STALE, which takes return with a value, becomes
- * TW_LOAD_FAILED. Unless the loader returns TW_OK, a value that it gave is freed.
+ * load get it. It is stored only for retry_after. TW_STALE, which takes return with a value,
+ * becomes TW_LOAD_FAILED. Unless the loader returns TW_OK, a value that it gave is freed.
  */
 typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key_size,
 				     struct tw_cache_loading *loading);
@@ -191,24 +190,24 @@ struct tw_cache_stats {
 	 * clock. */
 	struct tw_percentiles load_time;
 	tw_duration load_time_total;
-	uint64_t loads_waiting; /* now, for a thread of the cache */
-	uint64_t loads_running; /* now, kept ones and those of keys set or deleted since included */
-	/* How long ago the oldest of those was asked for; 0 if there is none. Real time. */
+	uint64_t loads_waiting; /* queued now for a thread of the cache */
+	uint64_t loads_running; /* now; includes kept ones, and keys set or deleted since */
+	/* Real time since the oldest load, waiting or running, was asked for; 0 if none. */
 	tw_duration oldest_load;
 	uint64_t stale;   /* takes that returned TW_STALE */
 	uint64_t inserts; /* entries that came in, replacements and absences included */
 	/* Entries that left, by cause. The sum of these and `entries` is `inserts`. */
 	uint64_t removed[TW_CACHE_CAUSES];
 	uint64_t notified; /* calls of on_remove that have returned */
-	/* Values set or loaded that max_bytes (each alone weighs more) or max_queued_removals kept
-	 * out. */
+	/* Values set or loaded, but not stored: heavier alone than max_bytes, or at the limit
+	 * max_queued_removals. */
 	uint64_t refused;
 	uint64_t entries;         /* now; absences and expired entries included, until they leave */
 	uint64_t bytes;           /* the sum of the weights of `entries` */
 	uint64_t queued_removals; /* removals for which on_remove has not yet returned */
-	/* Bytes of memory now, without adopted values. */
-	/* All that the cache has from the system for entries and tables, and for the threads that
-	 * use it: 1,170 bytes each, until they have ended. */
+	/* Bytes of memory now, without adopted values. `memory` is all that the cache has from the
+	 * system for entries, tables, and the threads that use it: 1,170 bytes each, until they
+	 * have ended. */
 	uint64_t memory;
 	uint64_t memory_in_use;  /* the part in use by entries, tables, expiry lists and threads */
 	uint64_t memory_retired; /* entries that have left, but that a lookup may still read */
@@ -233,7 +232,7 @@ struct tw_cache_options {
 	struct tw_wheel *wheel;
 	/* How much lifetimes vary, < 1. 0 means the default, 0.05; a negative number means none.
 	 * Each lifetime is multiplied by a random number above 1 - jitter, and at most 1, so that
-	 * entries set together do not expire together, and none lives longer than it was to. */
+	 * entries set together do not expire together, and none lives longer than asked. */
 	double jitter;
 	/* The largest number of entries. 0, the default, means no limit. */
 	uint64_t max_entries;
@@ -268,15 +267,15 @@ struct tw_cache_options {
 	/* How long an absence is stored, nanoseconds, ≥ 0, with jitter. 0, the default, stores no
 	 * absences. An absence is a loader's answer TW_NOT_FOUND. While it is stored, takes return
 	 * TW_NOT_FOUND without a load. `idle` applies to it too. Absences take at most a quarter of
-	 * max_entries and of max_bytes, or one entry a shard. At that limit the oldest absence
-	 * that was not used leaves. */
+	 * max_entries and of max_bytes, or one entry a shard. At that limit the oldest unused
+	 * absence leaves. */
 	tw_duration negative_expire;
 	/* Receives each entry that leaves. NULL, the default, calls no function. */
 	tw_cache_remove_fn *on_remove;
 	/*
 	 * Limits the removals for which on_remove has not returned. 0, the default, means no limit.
-	 * At the limit sets return TW_FULL, and loaded values are returned but not stored, so a
-	 * slow or stuck listener does not pile up memory. Entries that leave without a set are
+	 * At the limit sets return TW_FULL, and loaded values are returned but not stored, so
+	 * memory stays bounded under a slow or stuck listener. Entries that leave without a set are
 	 * queued even at the limit. The last set below the limit may exceed it by the entries that
 	 * it evicts.
 	 */
@@ -303,12 +302,11 @@ struct tw_cache_options {
 	 * which costs it an allocation and short locks. All return the old value until the new one
 	 * is there. If the reload fails, the old value stays until its deadline. Lookups retry the
 	 * reload after 1/16 of refresh_after, then 1/8, 1/4, and from then on 1/2, or after
-	 * retry_after. If the reload
-	 * returns TW_NOT_FOUND, the old value leaves: with TW_CAUSE_REPLACED if negative_expire
-	 * stores the absence, else with TW_CAUSE_EXPLICIT. A set or delete during the reload
-	 * prevails over it. A new value that the cache cannot store (TW_FULL, TW_NO_MEMORY) is
-	 * returned to those that wait for it, and the old one leaves with TW_CAUSE_EXPLICIT. Each
-	 * entry takes 16 bytes more.
+	 * retry_after. If the reload returns TW_NOT_FOUND, the old value leaves: with
+	 * TW_CAUSE_REPLACED if negative_expire stores the absence, else with TW_CAUSE_EXPLICIT. A
+	 * set or delete during the reload prevails over it. A new value that the cache cannot store
+	 * (TW_FULL, TW_NO_MEMORY) is returned to those that wait for it, and the old one leaves
+	 * with TW_CAUSE_EXPLICIT. Each entry takes 16 bytes more.
 	 */
 	tw_duration refresh_after;
 	/* The most reloads that may wait for a thread or run at a time. 0 means the default, 64. At
@@ -334,9 +332,9 @@ struct tw_cache_options {
 	tw_duration retry_after;
 	/*
 	 * How long a tw_cache_take_async waits for a load, nanoseconds of the wheel's clock, ≥ 0.
-	 * 0, the default, means without limit. Then on_value is called, up to two ticks of the
-	 * wheel later and on the wheel's pool, with TW_TIMED_OUT, or with TW_STALE and an expired
-	 * value (stale_if_error). The load goes on. It needs `load`.
+	 * 0, the default, means without limit. After this time on_value is called, up to two ticks
+	 * of the wheel later, on the wheel's pool, with TW_TIMED_OUT, or with TW_STALE and an
+	 * expired value (stale_if_error). The load goes on. It needs `load`.
 	 */
 	tw_duration load_timeout;
 	/* The time between calls of on_stats, nanoseconds, ≥ 0; 0 means the default, a minute.
@@ -441,7 +439,7 @@ TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size
  *
  * Returns:
  *   TW_OK         the key has the value
- *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or expire ≤ 0
+ *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or a bad `expire`
  *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
@@ -460,7 +458,7 @@ TW_API enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const voi
  * Returns:
  *   TW_OK         the key has the value
  *   TW_EXISTS     the key has another value, which stays
- *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or expire ≤ 0
+ *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or a bad `expire`
  *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
@@ -476,7 +474,7 @@ TW_API enum tw_status tw_cache_add(struct tw_cache *cache, const void *key, size
  * Returns:
  *   TW_OK         the key has the new value
  *   TW_NOT_FOUND  the key had no readable value
- *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or expire ≤ 0
+ *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or a bad `expire`
  *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
@@ -515,7 +513,7 @@ typedef void tw_cache_free_fn(void *value, size_t value_size, void *context);
  *
  * Returns:
  *   TW_OK         the cache owns the value
- *   TW_INVALID    no cache, a bad key, value is NULL and value_size > 0, or expire ≤ 0
+ *   TW_INVALID    no cache, a bad key, value is NULL and value_size > 0, or a bad `expire`
  *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
@@ -804,9 +802,9 @@ TW_API enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum t
  * during the load (a value set then stays), if a set would return TW_FULL, or if its lifetime is
  * over. A take that begins after such a set or delete does not wait for that load: it finds the
  * value set, or begins another load. So tw_cache_delete frees a key whose source hangs. If a load
- * still waits for a thread of the cache, the take runs its own loader instead.
- * The take counts as a hit, a miss or an absence, by what it found first.
- * *entry is NULL unless the status is TW_OK or TW_STALE.
+ * still waits for a thread of the cache, the take runs its own loader instead. The take counts as a
+ * hit, a miss or an absence, by what it found first. *entry is NULL unless the status is TW_OK or
+ * TW_STALE.
  *
  * Returns:
  *   TW_OK           *entry is pinned
@@ -847,8 +845,7 @@ struct tw_cache_missing {
  * Loads `n` keys at once, in the order in which they were asked for, as a tw_cache_load loads one.
  *
  * It may end some of the loads by tw_cache_load_end, each with its own status, and may keep some.
- * What leaves it otherwise than by a return counts as for tw_cache_load.
- * The list is its own to write.
+ * An exception, and the end of its thread, count as for tw_cache_load. It may write to `missing`.
  *
  * Returns:
  *   TW_OK         keys without a value count as TW_NOT_FOUND
@@ -863,9 +860,9 @@ typedef enum tw_status tw_cache_load_many(void *argument, struct tw_cache_missin
  * entry nor are being loaded.
  *
  * The call waits for loads of other calls after its own loads have ended. `wait` limits all this
- * waiting together. It counts from the start of the call, so the call's own loads use it up
- * too. *found (may be NULL) becomes the number of items with an entry. Each entry must be released.
- * A key may occur more than once. Any thread.
+ * waiting together. It counts from the start of the call, so the call's own loads use it up too.
+ * *found (may be NULL) becomes the number of items with an entry. Each entry must be released. A
+ * key may occur more than once. Any thread.
  *
  * Returns:
  *   TW_OK         each item has its own status
@@ -1010,8 +1007,7 @@ TW_API enum tw_status tw_cache_clear(struct tw_cache *cache);
  * during the call is visited at most once. No entry is past its deadline when its visit begins.
  * Visits count as no hits or uses. No lock is held: `visit` may call the cache, may be left by an
  * exception of C++, and may keep an entry by tw_cache_entry_pin. Any thread. The call costs a list
- * of pointers to the entries of one shard, which are pinned while they are visited. It works in
- * short steps.
+ * of pointers to the entries of one shard, which are pinned meanwhile. It works in short steps.
  *
  * Returns:
  *   TW_OK         all entries were visited, or `visit` returned 0

@@ -129,9 +129,9 @@ struct tw_redis_error {
  * What the server confirms of a change before the call returns.
  *
  * The server is asked once for all changes that are sent to it together (WAITAOF, WAIT), and has
- * three quarters of `reply_timeout`. A change that it does not confirm in that time is made, and
- * the call returns TW_REDIS_OUTCOME_UNKNOWN. The call can be repeated: what it finds made is
- * confirmed when it returns, also with TW_EXISTS or TW_NOT_FOUND. Leases (tw_redis_claim(),
+ * three quarters of `reply_timeout`. If it does not confirm a change in that time, the change is
+ * made, and the call returns TW_REDIS_OUTCOME_UNKNOWN. It can be repeated: if it finds the change
+ * made (TW_EXISTS, TW_NOT_FOUND), it returns when that is confirmed. Leases (tw_redis_claim(),
  * tw_redis_extend()) and a new namespace's number of shards are not waited for.
  * timingwheel-redis(7) says which fault each durability survives.
  */
@@ -296,9 +296,9 @@ TW_API void tw_redis_close(struct tw_redis *redis);
  *
  * TW_REDIS_OUTCOME_UNKNOWN: the connection broke after a change was sent and before its reply came.
  * The change may have been made. Making the call again is safe. A call that changes nothing, or
- * that can be repeated, is retried instead. With `durability` it also means that the change was
- * made and not confirmed in time; then nothing is retried. TW_REDIS_FAILED: an error that a retry
- * does not solve.
+ * that can be repeated, is retried instead. With `durability` it also means that a change, of any
+ * call, was made and not confirmed in time; then nothing is retried. TW_REDIS_FAILED: an error that
+ * a retry does not solve.
  *
  * At each reconnection the server is checked as in tw_redis_open(). So each call may return
  * TW_REDIS_UNFIT, or TW_INVALID if the server has no such database.
@@ -419,23 +419,22 @@ struct tw_redis_task {
 	 * cancelled; the script that ends it also sets the next due time. So no occurrence is lost
 	 * or repeated, and two never exist at the same time.
 	 *
-	 * Adding the same again changes nothing: if the key's task has the same period and
-	 * `missed`, it keeps its due time, its attempts and its run, and only its record (body,
-	 * callback, max_attempts) is replaced. This requires that no time is given above, or a
-	 * delay of one period, or an `at_ms` that begins the task's series. Any other time begins a
-	 * new series.
+	 * Adding the task again with the same period and `missed` replaces only its record (body,
+	 * callback, max_attempts); the task keeps its due time, its attempts and its run. This
+	 * requires that no time is given above, or a delay of one period, or an `at_ms` that begins
+	 * the task's series. Any other time begins a new series.
 	 */
 	tw_duration every; /* rounded up to a millisecond */
 	/*
 	 * A cron expression (timingwheel/cron.h) of up to TW_REDIS_CRON_MAX bytes: the task recurs
 	 * at the times that it matches. NULL means none. `every` must be 0 with it. The first due
 	 * time is the first match that is neither before now nor before the time above. Otherwise
-	 * the rules of `every` apply, also to adding the same again: that requires the same
-	 * expression, zone and `missed`, and no time above or an `at_ms` that has passed.
+	 * the rules of `every` apply. Adding the task again requires the same expression, zone and
+	 * `missed`, and no time above or an `at_ms` that has passed.
 	 *
 	 * Workers compute the next due time when they claim the task, from their own time zone
-	 * files. After an update of these files, each start of a worker, and adding the same again,
-	 * moves a due time to come that the calendar does not have any more to its nearest one.
+	 * files. After an update of these files, each start of a worker, and adding the task again,
+	 * moves a future due time that no longer matches to the nearest match.
 	 */
 	const char *cron;
 	const char *zone; /* an IANA time zone such as "Europe/Berlin"; NULL means UTC */
@@ -478,9 +477,9 @@ struct tw_redis_task {
 	 * The group that the task belongs to, for example a tenant: UTF-8 of up to
 	 * TW_REDIS_GROUP_MAX bytes without control characters. NULL means the namespace itself.
 	 * Claims take turns among the groups that have something due in a shard, so that no group
-	 * waits for all tasks of another; in a group they go by due time. "tenant/user" is a user's
-	 * group: the tenants take turns, and in each its users and its own tasks. A name has no
-	 * other slash.
+	 * waits for all tasks of another. Within a group, tasks go by due time. "tenant/user" is a
+	 * user's group: the tenants take turns, and within a tenant its users and its own tasks. A
+	 * name has no other slash.
 	 */
 	const char *group;
 };
@@ -505,10 +504,8 @@ struct tw_redis_task {
  *                             or the zone is invalid, or has no future time; text is not UTF-8; a
  *                             limit is exceeded
  *   TW_SYSTEM                 the time zone file could not be read
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
- *                             safe
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
@@ -545,8 +542,7 @@ TW_INLINE enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_re
  *   TW_SYSTEM                 for the first task not added: as tw_redis_add()
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the first task not
  *                             added, and later tasks that were not sent, have changed nothing
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; some tasks may have been added; adding them again
- *                             is safe
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: tasks may have been added; adding them again is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used, or has become a cluster
  *                             since tw_redis_open()
@@ -574,10 +570,8 @@ TW_INLINE enum tw_status tw_redis_add_many(struct tw_redis *redis,
  *   TW_NOT_FOUND              no task has the key, for example because the task is done
  *   TW_RUNNING                a run has the task on lease; nothing has changed
  *   TW_INVALID                `redis` is NULL, or the key is empty or too long
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
- *                             safe
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -597,10 +591,8 @@ TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, s
  *   TW_RUNNING                a run has the task on lease; the run continues and may be retried,
  *                             but no occurrence follows
  *   TW_INVALID                `redis` is NULL, or the key is empty or too long
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
- *                             safe
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -621,10 +613,8 @@ TW_API enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size
  *   TW_RUNNING                a run has the task on lease; nothing has changed
  *   TW_INVALID                `redis` is NULL, the key is empty or too long, or a time is out of
  *                             range
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
- *                             safe
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
@@ -750,7 +740,7 @@ struct tw_redis_stats {
  *
  * Returns:
  *   TW_OK                     *stats is filled
- *   TW_INVALID                `redis` or the pointer to fill is NULL
+ *   TW_INVALID                `redis` or `stats` is NULL
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
@@ -781,19 +771,18 @@ struct tw_redis_group_stats {
  * Lists the largest groups of the namespace: those with the most waiting tasks first, then those
  * with the most running tasks, then by name.
  *
- * Fills groups[] with up to `room` rows, at most TW_REDIS_GROUPS_MAX, and *count with their
- * number.
- * The cost does not grow with the number of groups or tasks, because the call looks at a part of
- * them: in each shard at N waiting tasks of groups, evenly spaced in the order of names, at N
- * groups that have the next turns, at N users' groups, and at N tasks on lease. N is 512 divided by
- * the number of shards, at least 16. The groups that are largest by these are counted and listed:
- * as far as there is room, each that has a fiftieth of the waiting tasks, and all if no shard has
- * more than N.
+ * Fills groups[] with up to `room` rows, at most TW_REDIS_GROUPS_MAX, and *count with their number.
+ * The cost does not grow with the number of groups or tasks, because the call looks at a sample of
+ * each shard: N waiting tasks of groups, evenly spaced in the order of names, the N groups that
+ * have the next turns, N users' groups, and N tasks on lease. N is 512 divided by the number of
+ * shards, at least 16. The groups that are largest in the sample are counted and listed. As far as
+ * there is room, they include each group that has a fiftieth of the waiting tasks, and all groups
+ * if no shard has more than N.
  *
- * `waiting` and `oldest_ms` are exact, except that a task that was just replaced or moved may count
- * twice. `running` is exact if a shard has at most N tasks that are on lease or not due yet and
- * without a group, with up to 512 KiB of data; otherwise it is scaled up from N of these. Costs two
- * round trips to each node.
+ * `waiting` and `oldest_ms` are exact, except that a task just replaced or moved may count twice.
+ * `running` is exact if a shard has at most N tasks that are on lease or not due yet and without a
+ * group, with up to 512 KiB of data; otherwise it is scaled up from N of these. Costs two round
+ * trips to each node.
  *
  * Returns:
  *   TW_OK                     groups[] and *count are filled
@@ -832,6 +821,7 @@ TW_INLINE enum tw_status tw_redis_get_groups(struct tw_redis *redis,
  *   TW_INVALID                `redis` is NULL
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the change may
  *                             have been made
+ *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the change was made, but not confirmed in time
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -846,7 +836,7 @@ TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
  * Unless `force` is set, a namespace with tasks, dead letters or workers is refused, and nothing
  * has changed; a worker counts for 30 s after its last report. With `force`, tasks and dead letters
  * are deleted, and running tasks are not stopped. No other call for the namespace may be made
- * meanwhile. Then its handles should be closed: the next one to be opened makes a new namespace. On
+ * meanwhile. Close its handles afterwards; the next tw_redis_open() makes a new namespace. On
  * failure some shards may be deleted and others not: call again. Costs one round trip to each node,
  * and up to three more.
  *
@@ -855,8 +845,8 @@ TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
  *   TW_EXISTS                 it has tasks or dead letters
  *   TW_RUNNING                a worker serves it
  *   TW_INVALID                `redis` is NULL
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; a part may be
- *                             deleted
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; a part may be deleted
+ *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the change was made, but not confirmed in time
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -884,6 +874,7 @@ struct tw_redis_limits {
  *   TW_INVALID                `redis` or `limits` is NULL
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the change may
  *                             have been made
+ *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the change was made, but not confirmed in time
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -897,6 +888,7 @@ TW_INLINE enum tw_status tw_redis_set_limits(struct tw_redis *redis,
 {
 	return tw_redis_set_limits_sized(redis, limits, sizeof(*limits));
 }
+
 /*
  * Returns the namespace's limits in *limits.
  *
@@ -904,7 +896,7 @@ TW_INLINE enum tw_status tw_redis_set_limits(struct tw_redis *redis,
  *
  * Returns:
  *   TW_OK                     *limits is filled
- *   TW_INVALID                `redis` or the pointer to fill is NULL
+ *   TW_INVALID                `redis` or `limits` is NULL
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
@@ -922,13 +914,12 @@ TW_INLINE enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_r
 
 /* Highest number of patterns with limits of groups. */
 #define TW_REDIS_PATTERNS_MAX 64
-/* No limit, where a pattern's limit would apply otherwise. */
+/* No limit, even if a pattern has one; for running, per_second and burst. */
 #define TW_REDIS_UNLIMITED UINT32_MAX
 
 /*
- * Limits of a group, for all workers of the namespace together. A field that is 0 says nothing: the
- * longest pattern that matches the group and says something decides, and without one there is no
- * limit, and the weight is 1.
+ * Limits of a group, for all workers of the namespace together. A field that is 0 is unset: the
+ * longest matching pattern that sets it decides. Without one there is no limit; the weight is 1.
  */
 struct tw_redis_group_limits {
 	bool paused;         /* nothing is taken; a pattern's pause applies, too */
@@ -939,17 +930,17 @@ struct tw_redis_group_limits {
 };
 
 /*
- * Sets the limits of a group, of a user ("tenant/user"), or of all that match a pattern, in which *
- * stands for any text without a slash, at most once in each name: "*" is every group, "free-*" some
- * of them, and "acme/" followed by * is every user of acme. This replaces what is set for the same
- * name, and removes it if all fields are 0.
+ * Sets the limits of a group, of a user ("tenant/user"), or of all that match a pattern. In a
+ * pattern * stands for any text without a slash, at most once in each name: "*" is every group,
+ * "free-*" some of them, and "acme/" followed by * is every user of acme. The call replaces the
+ * limits of the same name, and removes them if all fields are 0.
  *
  * A task counts for its user and for the tenant, and needs room in the limits of both. The limits
  * are exact, over all shards and workers, by the clock of the node that has the namespace's own
  * keys: before a worker takes a task of a group with limits it asks that node. A task that ran
  * before its group had limits counts as soon as its worker asks for the group. The tasks of a
- * worker that died count for up to twice its lease time. A pause lets tasks that have begun run on;
- * a resumed group goes on at once, the groups of a pattern within 10 s. tw_redis_claim() ignores
+ * worker that died count for up to twice its lease time. Running tasks continue during a pause. A
+ * resumed group continues at once, the groups of a pattern within 10 s. tw_redis_claim() ignores
  * the limits, except pauses. Costs two round trips, the second to all shards.
  *
  * Returns:
@@ -960,6 +951,7 @@ struct tw_redis_group_limits {
  *   TW_REDIS_BAD_DATA         the group is not "name" or "name/name", or has a control character
  *   TW_REDIS_UNREACHABLE      a server could not be reached within `patience`; some shards may have
  *                             the old limits: repeat the call
+ *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the change was made, but not confirmed in time
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -973,9 +965,9 @@ TW_INLINE enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const
 {
 	return tw_redis_set_group_limits_sized(redis, group, limits, sizeof(*limits));
 }
+
 /*
- * Returns in *limits what tw_redis_set_group_limits() has set for the same name, not what a pattern
- * adds.
+ * Returns the limits set for exactly this name in *limits, without those of matching patterns.
  *
  * Costs one round trip.
  *
@@ -1001,7 +993,7 @@ TW_INLINE enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const
 	return tw_redis_get_group_limits_sized(redis, group, limits, sizeof(*limits));
 }
 
-/* Receives limits and the name they are set for, both only during the call. Returns false to end
+/* Receives limits and the name they are set for, both valid during the call. Returns false to end
  * the listing. */
 typedef bool tw_redis_group_limits_fn(void *context, const char *group,
 				      const struct tw_redis_group_limits *limits);
@@ -1029,7 +1021,7 @@ TW_API enum tw_status tw_redis_each_group_limits(struct tw_redis *redis,
  * Tasks on lease run on, and may be retried. Tasks that are added meanwhile may stay.
  *
  * *removed, which may be NULL, becomes the number of removed tasks. Costs one round trip for every
- * 1,000 tasks of a shard.
+ * 1,000 tasks of a shard, and at least one for every shard.
  *
  * Returns:
  *   TW_OK                     all waiting tasks were removed
@@ -1071,7 +1063,7 @@ struct tw_redis_worker_info {
  *
  * Returns:
  *   TW_OK                     *count is filled
- *   TW_INVALID                `redis` or the pointer to fill is NULL
+ *   TW_INVALID                `redis` or `count` is NULL, or `workers` is NULL and `room` > 0
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
@@ -1133,10 +1125,8 @@ TW_INLINE enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_eac
  *   TW_NOT_FOUND              no dead letter has the key
  *   TW_EXISTS                 a task has the key; nothing has changed
  *   TW_INVALID                `redis` is NULL, or the key is empty or too long
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
- *                             safe
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
@@ -1160,10 +1150,8 @@ TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *ke
  *   TW_INVALID                `redis` or `letter` is NULL, the key is empty or too long, or a field
  *                             is out of range
  *   TW_REDIS_BAD_DATA         the task's data can't be accepted, as for tw_redis_add()
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
- *                             safe
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
@@ -1184,12 +1172,12 @@ TW_INLINE enum tw_status tw_redis_dead_add(struct tw_redis *redis,
  * Stores tasks and dead letters that tw_redis_each(), tw_redis_get() or tw_redis_dead_each()
  * returned, from this Redis or another one, as they were.
  *
- * A task keeps its due time, even if that has passed, its attempts, its rhythm and its occurrence.
- * A leased task waits for the end of its lease, which no run has any more. The fields used are
- * task, except its delay and latest; due_ms; latest_due_ms; and attempts. With the state
- * TW_REDIS_DEAD the info is stored as by tw_redis_dead_add(). task.at_ms 0 means due_ms. task.mode
- * and each[] are as for tw_redis_add_many(). Up to 256 of them share a round trip, and adjacent
- * tasks of one shard a script call. A paused namespace is not paused by this.
+ * A task keeps its due time, even if that has passed, its attempts, its series and its occurrence.
+ * A leased task is due when its lease would have ended. The fields used are task, except its delay
+ * and latest; due_ms; latest_due_ms; and attempts. With the state TW_REDIS_DEAD the info is stored
+ * as by tw_redis_dead_add(). task.at_ms 0 means due_ms. task.mode and each[] are as for
+ * tw_redis_add_many(). Up to 256 of them share a round trip, and adjacent tasks of one shard a
+ * script call. A pause of the namespace is not restored.
  *
  * Returns:
  *   TW_OK                     all were stored
@@ -1201,8 +1189,7 @@ TW_INLINE enum tw_status tw_redis_dead_add(struct tw_redis *redis,
  *   TW_SYSTEM                 for the first one not stored: as tw_redis_add()
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the first one not
  *                             stored, and later ones that were not sent, have changed nothing
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; some may have been stored; storing them again
- *                             begins them again as they were
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: some may have been stored; repeating resets them
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
@@ -1228,10 +1215,8 @@ TW_INLINE enum tw_status tw_redis_restore(struct tw_redis *redis, const struct t
  *   TW_OK                     the dead letter was deleted
  *   TW_NOT_FOUND              no dead letter has the key
  *   TW_INVALID                `redis` is NULL, or the key is empty or too long
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
- *                             safe
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -1271,22 +1256,21 @@ struct tw_redis_batch;
 /*
  * Leases up to `limit` due tasks of the shard for `lease`, the longest due first.
  *
- * `limit` is 1 to TW_REDIS_BATCH_MAX, `lease` 10 ms to 1 day. No other claim gets these tasks
- * until their lease ends. A claim takes at most 1 MiB of tasks, or one task. A task that has used
- * all its attempts becomes a dead letter instead. *batch receives the jobs; it may be empty. The
- * caller owns *batch, until tw_redis_batch_free(); on failure *batch is NULL. *next (may be NULL)
- * receives the time until the shard should be claimed from again: 0 while more tasks are due,
- * TW_FOREVER if no task waits or the shard is paused. If the call fails, tasks that it leased are
- * due again when their lease ends, and the attempt counts. A worker's own claims take a lost reply
- * back. Costs one round trip, and a second one if a claimed task with a cron expression lacks its
- * next due time.
+ * `limit` is 1 to TW_REDIS_BATCH_MAX, `lease` 10 ms to 1 day. No other claim gets these tasks until
+ * their lease ends. A claim takes at most 1 MiB of tasks, or one task. A task that has used all its
+ * attempts becomes a dead letter instead. *batch receives the jobs; it may be empty. The caller
+ * owns *batch, until tw_redis_batch_free(); on failure *batch is NULL. *next (may be NULL) receives
+ * the time until the shard should be claimed from again: 0 while more tasks are due, TW_FOREVER if
+ * no task waits or the shard is paused. If the call fails, tasks that it leased are due again when
+ * their lease ends, and the attempt counts. A worker takes back the tasks of a lost reply. Costs
+ * one round trip, and a second one if a claimed task with a cron expression lacks its next due
+ * time.
  *
  * Returns:
  *   TW_OK                     *batch has the jobs
  *   TW_INVALID                `redis` or `batch` is NULL, the shard does not exist, or `limit` or
  *                             `lease` is out of range
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
  *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; tasks may be on lease
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
@@ -1347,10 +1331,8 @@ TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
  * Returns:
  *   TW_OK                     the server processed all jobs; each[] has their statuses
  *   TW_INVALID                `redis` or `jobs` is NULL, or a job's shard does not exist
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
- *                             safe
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -1400,10 +1382,8 @@ TW_INLINE enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw
  * Returns:
  *   TW_OK                     the server processed all jobs; each[] has their statuses
  *   TW_INVALID                as tw_redis_ack(), or `retry_in` is out of range
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
- *                             safe
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -1426,10 +1406,8 @@ TW_INLINE enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_r
  * Returns:
  *   TW_OK                     the server processed all jobs; each[] has their statuses
  *   TW_INVALID                `redis` or `jobs` is NULL, or a job's shard does not exist
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; nothing has
- *                             changed
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; the change may have been made; calling again is
- *                             safe
+ *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
+ *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -1485,7 +1463,7 @@ enum tw_redis_end {
 	TW_REDIS_END_SNOOZED      /* postponed by its handler or receiver */
 };
 
-/* Describes a run that ended. */
+/* Describes a run that ended. Its pointers are valid during the call of `report`. */
 struct tw_redis_report {
 	const struct tw_redis_job *job; /* job->lateness: how late the run began */
 	enum tw_redis_end end;
@@ -1495,7 +1473,7 @@ struct tw_redis_report {
 	const char *reason;   /* why the run failed; otherwise "" */
 };
 
-/* A namespace that a worker serves. The struct never changes. */
+/* A namespace that a worker serves. The struct never grows. */
 struct tw_redis_source {
 	const char *name_space; /* NULL means "default"; copied */
 	unsigned shards;        /* 0 means `shards` of struct tw_redis_options */
@@ -1599,13 +1577,14 @@ struct tw_redis_worker_options {
 	void (*report)(void *context, const struct tw_redis_report *report);
 	/* Called on the worker's main thread when Redis, or a node of a cluster, becomes
 	 * unavailable, with the error, when the reason changes, with the new error, and when it is
-	 * available again, with NULL. NULL means none. */
+	 * available again, with NULL. The error is valid during the call, here and below. May be
+	 * NULL. */
 	void (*connection)(void *context, const struct tw_redis_error *error);
 	/* Called on the worker's main thread when the worker works around a failure: hints are
 	 * refused (TW_REDIS_REFUSED), so it polls; a script fails for a shard (TW_REDIS_FAILED),
 	 * and it continues with the others; or a change is not confirmed in time
 	 * (TW_REDIS_OUTCOME_UNKNOWN), and it makes the change again. Called once, until the failure
-	 * has ended or changed. NULL means none. */
+	 * has ended or changed. May be NULL. */
 	void (*notice)(void *context, const struct tw_redis_error *error);
 };
 
@@ -1620,8 +1599,7 @@ struct tw_redis_worker;
  * worker opens connections of its own, and checks the server and each namespace as in
  * tw_redis_open(). It ignores `patience`: it tries once here, and reconnects by itself later. With
  * `durability` it reports a run when the server has confirmed its acknowledgement, failure or
- * return.
- * *error (may be NULL) describes a failure. The caller owns *worker, until
+ * return. *error (may be NULL) describes a failure. The caller owns *worker, until
  * tw_redis_worker_destroy(); on failure *worker is NULL.
  *
  * A callback is sent with the task's headers and with Tw-Key, Tw-Attempt, Tw-Token, Tw-Group if the
@@ -1629,18 +1607,18 @@ struct tw_redis_worker;
  * unless the task's headers set it. A request may arrive twice with the same token: it is sent
  * again if a reused connection breaks before the first byte of the answer. Only http and https are
  * used. Redirects are not followed, and the environment's proxies are not used. At most 64 KiB of
- * an answer's body
- * are read; with a longer body the status counts and the connection is closed. A status 2xx means
- * done. After 408, 429, 5xx or no answer the task is retried, after Retry-After (up to one day) if
- * that is longer. Any other status makes it a dead letter. An answer of any status with the header
- * Tw-Snooze: N postpones the task by N seconds (1 or more), and the attempt does not count.
+ * an answer's body are read; with a longer body the status counts and the connection is closed. A
+ * status 2xx means done. After 408, 429, 5xx or no answer the task is retried, after Retry-After
+ * (up to one day) if that is longer. Any other status makes it a dead letter. An answer of any
+ * status with the header Tw-Snooze: N postpones the task by N seconds (1 or more), and the attempt
+ * does not count.
  *
- * A status 429 or 503 with Retry-After is a wish of the host: no attempt counts, and none of the
- * host's tasks begins until that time. Then they begin at half the rate, which rises again with
+ * With a status 429 or 503 and Retry-After the host limits its rate: no attempt counts, and none of
+ * the host's tasks begins until that time. Then they begin at half the rate, which rises again with
  * other answers. When the host has answered nothing else for an hour, attempts count.
  *
  * While a host does not answer, its tasks are returned to Redis, for longer the more they are: 100
- * to 200 of them come back in a second. Where no file descriptor is left for a request, the task is
+ * to 200 of them come back in a second. If no file descriptor is left for a request, the task is
  * postponed by a second, the attempt does not count, and fewer requests run at a time.
  *
  * A worker belongs to its process. After fork() the child has none of its threads, and must not
@@ -1682,8 +1660,7 @@ TW_INLINE enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
  * returned to Redis, to run again. The worker then has 2 s more to report to Redis. Runs whose end
  * Redis has not confirmed by then end as TW_REDIS_END_UNCONFIRMED, and may run again. The call
  * waits for all this. Any thread, any number of times; of concurrent calls the shortest grace
- * applies.
- * tw_redis_worker_destroy() frees the worker afterwards.
+ * applies. tw_redis_worker_destroy() frees the worker afterwards.
  *
  * Returns:
  *   TW_OK                     the worker has stopped, now or before, or `worker` is NULL
@@ -1707,7 +1684,7 @@ TW_API enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_du
 TW_API enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker);
 
 /* A histogram of durations. Buckets do not overlap: their sum is the number of durations. The
- * struct never changes. */
+ * struct never grows. */
 #define TW_REDIS_BUCKETS 18
 struct tw_redis_histogram {
 	/* counts[i] counts durations above tw_redis_bucket_bound(i - 1), up to
@@ -1760,8 +1737,8 @@ struct tw_redis_worker_stats {
 	 * not counted. A run is counted together with its end. */
 	struct tw_redis_histogram lateness;
 	struct tw_redis_histogram duration;
-	/* Time since the last pass of the main thread. The main thread makes a pass at least every
-	 * 10 s, unless a slow server (up to its timeouts) or a hook delays it. */
+	/* Time since the last pass of the main thread, which makes one at least every 10 s, unless
+	 * a slow server (up to its timeouts) or a hook delays it. */
 	tw_duration turned;
 };
 
@@ -1844,8 +1821,8 @@ struct tw_redis_host_stats {
  *
  * Fills hosts[] with up to `room` rows, and *count with the number of rows, at most
  * TW_REDIS_HOSTS_MAX + 1. The first row is that of all other hosts. The others follow in the order
- * of their first finished callbacks. A row is never removed. Any thread, also after the worker
- * was stopped.
+ * of their first finished callbacks. A row is never removed. Any thread, also after the worker was
+ * stopped.
  *
  * Returns:
  *   TW_OK                     hosts[] and *count are filled
