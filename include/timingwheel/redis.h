@@ -166,17 +166,18 @@ struct tw_redis_options {
 	const char *url;
 	const char *user;     /* NULL means the URL's user; requires a password */
 	const char *password; /* NULL means the URL's password */
-	/* The login at the Sentinels. NULL means no login. */
+	/* The login at the Sentinels. NULL means no login. A user requires a password. */
 	const char *sentinel_user;
 	const char *sentinel_password;
-	/* The name that CLIENT LIST shows. NULL means the URL's client_name, or "timingwheel". */
+	/* The name that CLIENT LIST shows, printable and without blanks. NULL means the URL's
+	 * client_name, or "timingwheel". */
 	const char *client_name;
 	/*
 	 * Settings of TLS, which is version 1.2 or later. Files are in PEM format. NULL means the
 	 * URL's value. An authority in ca_file (by default, in the system's store) must have issued
 	 * the server's certificate. The certificate must be valid for server_name (NULL means the
-	 * host connected to). certificate_file, with its chain, and key_file are the client's
-	 * certificate and key, for servers that require them.
+	 * host connected to). certificate_file, with its chain, and key_file, set together, are the
+	 * client's certificate and key, for servers that require them.
 	 */
 	const char *ca_file;
 	const char *certificate_file;
@@ -186,11 +187,11 @@ struct tw_redis_options {
 	/* The number of shards of the namespace, 1 to TW_REDIS_SHARDS_MAX. 0 means 64. The first
 	 * client to open the namespace fixes the number. */
 	unsigned shards;
-	/* The timeout of one connection, including the TLS handshake. 0 means 2 s. If the host has
-	 * several addresses, they are tried in order, and each gets an equal share of the remaining
-	 * time. */
+	/* The timeout of one connection, including the TLS handshake. 0 means the URL's, or 2 s. If
+	 * the host has several addresses, they are tried in order, and each gets an equal share of
+	 * the remaining time. */
 	tw_duration connect_timeout;
-	tw_duration reply_timeout; /* the timeout of one complete reply; 0 means 5 s */
+	tw_duration reply_timeout; /* the timeout of one reply; 0 means the URL's, or 5 s */
 	/* How long a call retries while the server can't be reached, is loading its data, is busy
 	 * with a script, is read-only, can't write to its disk (MISCONF), lacks replicas
 	 * (NOREPLICAS, `durability`), or moves slots. 0 means 5 s, TW_FOREVER no limit, a negative
@@ -199,8 +200,8 @@ struct tw_redis_options {
 	/* Accept a server that may evict the library's keys (maxmemory-policy allkeys-…) or does
 	 * not report its policy. */
 	bool allow_eviction;
-	/* What is confirmed of each change. 0 means the URL's durability, or
-	 * TW_REDIS_DURABLE_SERVER. DISK and BOTH need `appendonly yes`, and `appendfsync always`
+	/* What is confirmed of each change. TW_REDIS_DURABLE_SERVER, which is 0, means the URL's
+	 * durability, if it has one. DISK and BOTH need `appendonly yes`, and `appendfsync always`
 	 * with `no-appendfsync-on-rewrite no`, or from Redis 7.2 on `everysec`. REPLICA and BOTH
 	 * need a replica. Each connection checks that. With `everysec` a change takes up to a
 	 * second, and calls made meanwhile wait for it. */
@@ -898,6 +899,7 @@ TW_INLINE enum tw_status tw_redis_set_limits(struct tw_redis *redis,
  *   TW_OK                     *limits is filled
  *   TW_INVALID                `redis` or `limits` is NULL
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
+ *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the server did not confirm its changes in time
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error
@@ -1506,7 +1508,8 @@ struct tw_redis_worker_options {
 	 * about 20 ms. The latter are at most 10 batches. */
 	unsigned batch;
 	/* The wait before the second attempt (0 means 1 s). It doubles with each attempt, up to
-	 * retry_max (0 means 5 min). Each wait is shortened by a random part of up to half. */
+	 * retry_max (0 means 5 min). Both are at most TW_REDIS_DELAY_MAX. Each wait is shortened by
+	 * a random part of up to half. */
 	tw_duration retry_first;
 	tw_duration retry_max;
 	/* The timeouts of a callback: for the connection, up to 1 hour (0 means 5 s), and for the
