@@ -30,6 +30,7 @@ run "make coverage"
 run "make builds ALL=yes"
 run "make test-packages"
 run "make machines"
+run "make debians"
 run "make costs"
 run "make format-check"
 

@@ -364,6 +364,7 @@ static enum tw_status load_badly(void *argument, const void *key, size_t key_siz
 
 static void bad_arguments_are_refused(void **state)
 {
+	static const char overlong[TW_KEY_SIZE_MAX + 1];
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
 	const struct tw_cache_entry *entry = (const void *)state;
@@ -376,7 +377,7 @@ static void bad_arguments_are_refused(void **state)
 	assert_status(tw_cache_take(cache, NULL, 1, source_load, &source, 0, &entry), TW_INVALID);
 	assert_status(tw_cache_take(cache, "k", 0, source_load, &source, 0, &entry), TW_INVALID);
 	assert_status(
-		tw_cache_take(cache, "k", TW_KEY_SIZE_MAX + 1, source_load, &source, 0, &entry),
+		tw_cache_take(cache, overlong, sizeof(overlong), source_load, &source, 0, &entry),
 		TW_INVALID);
 	assert_status(tw_cache_take(cache, "k", 1, NULL, &source, 0, &entry), TW_INVALID);
 	assert_status(tw_cache_take(cache, "k", 1, source_load, &source, 0, NULL), TW_INVALID);

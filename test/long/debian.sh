@@ -3,16 +3,17 @@
 #
 # Tests that the README's commands work in a fresh system: debian.sh SUITE... builds a Debian of
 # each suite with mmdebstrap, in a temporary folder, clones this commit into it and runs them there,
-# as root. $MIRROR is a mirror of Debian, if not the usual one; proxies, and whether dates are
-# checked, are taken from this machine's apt. All output goes to $BUILD/debians. It takes a night.
-# The last line is "N passed, N failed": commands.
+# as root. Then it compiles with the strictest flags of a new gcc. $MIRROR is a mirror of Debian, if
+# not the usual one; proxies, and whether dates are checked, are taken from this machine's apt. All
+# output goes to $BUILD/debians. It takes a night. The last line is "N passed, N failed": commands.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
 
 if ! command -v mmdebstrap >/dev/null || test "$(id -u)" != 0; then
-	echo "mmdebstrap is to be there (package mmdebstrap), and this to be run by root" >&2
-	exit 1
+	echo "left out: it needs mmdebstrap (a package of that name) and root"
+	echo "0 passed, 0 failed, 1 skipped"
+	exit
 fi
 
 logs=$(pwd)/$BUILD/debians
@@ -27,12 +28,16 @@ apt-config dump Acquire | grep -E '^Acquire::(http|https)::Proxy |^Acquire::Chec
 
 # The order is the README's.
 awk '/^```/ { inside = !inside } inside && /^make deps /' README.md >"$folder/commands"
+cat >>"$folder/commands" <<'END'
+gcc -dumpfullversion
+test $(gcc -dumpversion) -lt 14 || make BUILD=build/hard CFLAGS="-O3 -Wall -Wextra -Werror -fhardened" all
+END
 cat >"$folder/newcomer" <<'END'
 cd /root/timingwheel || exit
 export MAKEFLAGS="-j$(nproc)"
 while read -r command; do
 	echo "== $command"
-	$command </dev/null
+	eval "$command" </dev/null
 	echo "== exit status $?"
 done <../commands
 END

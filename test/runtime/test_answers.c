@@ -132,6 +132,7 @@ static void take_comes_after_the_commands_before_it(void **state)
 
 static void bad_arguments_and_a_stopped_wheel_are_refused(void **state)
 {
+	static const char overlong[TW_KEY_SIZE_MAX + 1];
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct tw_timer none = {0};
@@ -140,7 +141,7 @@ static void bad_arguments_and_a_stopped_wheel_are_refused(void **state)
 	assert_status(tw_add_timer(NULL, "any", 3, NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_add_timer(wheel, NULL, 3, NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_add_timer(wheel, "any", 0, NULL, INTERVAL), TW_INVALID);
-	assert_status(tw_add_timer(wheel, "any", TW_KEY_SIZE_MAX + 1, NULL, 1), TW_INVALID);
+	assert_status(tw_add_timer(wheel, overlong, sizeof(overlong), NULL, 1), TW_INVALID);
 	assert_status(tw_add_timer(wheel, "any", 3, NULL, 0), TW_INVALID);
 	assert_status(tw_add_timer(wheel, "any", 3, NULL, -1), TW_INVALID);
 	assert_status(tw_take_timer(NULL, "any", 3, &value), TW_INVALID);
