@@ -30,7 +30,8 @@ apt-config dump Acquire | grep -E '^Acquire::(http|https)::Proxy |^Acquire::Chec
 awk '/^```/ { inside = !inside } inside && /^make deps /' README.md >"$folder/commands"
 cat >>"$folder/commands" <<'END'
 gcc -dumpfullversion
-test $(gcc -dumpversion) -lt 14 || make BUILD=build/hard CFLAGS="-O3 -Wall -Wextra -Werror -fhardened" all
+export CFLAGS="-O3 -Wall -Wextra -Werror -fhardened"
+test $(gcc -dumpversion) -lt 14 || make BUILD=build/hard all
 END
 cat >"$folder/newcomer" <<'END'
 cd /root/timingwheel || exit
