@@ -43,7 +43,7 @@ constant 'naps for 50 µs' runtime/owner.c 'nap = 50 * TW_MICROSECOND;'
 constant '64 drains may be under way' runtime/owner_state.h 'DRAINS_MOST = 64 '
 constant 'copies up to 128 timers at a time' runtime/walk.c 'TIMERS_A_STEP = 128,'
 constant 'read once for up to 32 timers' runtime/handle.h 'HANDLE_GROUP = 32 '
-constant 'a power of two and cut to 65,536' wheel/wheel_levels.c 'most_bits = 16;'
+constant 'and limited to 65,536' wheel/wheel_levels.c 'most_bits = 16;'
 
 # cost TEXT CONDITION: the header has the text, and the condition of awk is true, where i["NAME"]
 # are the instructions of a row of the record, l the locked ones, and c the system calls.
