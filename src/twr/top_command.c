@@ -306,19 +306,16 @@ static void show_status(const struct top *top, const json_t *status)
 	fflush(stdout);
 }
 
-/* Begins another screen, without a cursor, where long lines end at its edge. */
-static void terminal_begin(const struct top *top)
+static void terminal_end(void)
 {
-	if (top->terminal)
-		fputs("\033[?1049h\033[?25l\033[?7l", stdout);
+	fputs("\033[?7h\033[?25h\033[?1049l", stdout);
 }
 
-static void terminal_end(const struct top *top)
+/* Begins another screen, without a cursor, where long lines end at its edge. */
+static void terminal_begin(void)
 {
-	if (!top->terminal)
-		return;
-	fputs("\033[?7h\033[?25h\033[?1049l", stdout);
-	fflush(stdout);
+	atexit(terminal_end);
+	fputs("\033[?1049h\033[?25l\033[?7l", stdout);
 }
 
 /* ---- The command ---- */
@@ -365,7 +362,8 @@ static int top_run(struct top *top, const sigset_t *signals)
 		fprintf(stderr, "twr: %s\n", top->error);
 		return EXIT_UNREACHABLE;
 	}
-	terminal_begin(top);
+	if (top->terminal)
+		terminal_begin();
 	for (;;) {
 		show_status(top, status);
 		json_decref(status);
@@ -373,7 +371,6 @@ static int top_run(struct top *top, const sigset_t *signals)
 			break;
 		status = top->curl ? worker_ask(top) : redis_ask(top);
 	}
-	terminal_end(top);
 	return EXIT_DONE;
 }
 

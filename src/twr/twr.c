@@ -2,6 +2,9 @@
 /* twr.c is the program: it reads the arguments, connects, and runs one command. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#include <jansson.h>
 
 #include "arguments.h"
 #include "commands.h"
@@ -43,6 +46,18 @@ static int key_check(const struct tw_redis_task *task)
 	return EXIT_BAD_DATA;
 }
 
+/* Allocates for jansson, whose parser overruns a buffer that could not grow (its issue 362). */
+static void *allocate_or_exit(size_t size)
+{
+	void *memory = malloc(size);
+
+	if (!memory && size) {
+		fputs("twr: out of memory\n", stderr);
+		exit(EXIT_SYSTEM);
+	}
+	return memory;
+}
+
 static int run(struct arguments *arguments)
 {
 	struct tw_redis_error error = {0};
@@ -50,8 +65,10 @@ static int run(struct arguments *arguments)
 	enum tw_status status;
 	int exit_code;
 
-	if (arguments->command == COMMAND_WORKER)
+	if (arguments->command == COMMAND_WORKER) {
+		json_set_alloc_funcs(malloc, free);
 		return command_worker(arguments);
+	}
 	if (arguments->command == COMMAND_TOP)
 		return command_top(arguments);
 	status = tw_redis_open(&redis, &arguments->redis, &error);
@@ -71,6 +88,7 @@ int main(int count, char **texts)
 
 	/* A reader that goes away is an error of the output, not an end without a word. */
 	signal(SIGPIPE, SIG_IGN);
+	json_set_alloc_funcs(allocate_or_exit, free);
 	exit_code = arguments_read(&arguments, count, texts);
 	if (exit_code == EXIT_DONE && !arguments.answered)
 		exit_code = run(&arguments);

@@ -3,9 +3,13 @@
  * it is added. */
 #include "support/test.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include "redis/client/record.h"
 #include "redis/client/recurrence.h"
@@ -158,6 +162,37 @@ static void record_that_says_that_it_is_longer_is_refused(void **state)
 	assert_int_equal(record.task.body_size, 0);
 	record_free(&record);
 	assert_int_equal(record_read(&record, data, strlen(data) - 1), TW_REDIS_BAD_DATA);
+}
+
+/* How many allocations of jansson come before the one that fails. */
+static int allocations_left;
+
+static void *allocate_or_fail(size_t size)
+{
+	if (allocations_left-- != 0)
+		return malloc(size);
+	errno = ENOMEM;
+	return NULL;
+}
+
+static void record_is_whole_or_there_is_no_memory(void **state)
+{
+	static const char data[] = "5 48\n{\"url\":\"http://example.com/\",\"headers\":[\"A: b\"]}";
+	enum tw_status status = TW_NO_MEMORY;
+
+	(void)state;
+	json_set_alloc_funcs(allocate_or_fail, free);
+	for (int i = 0; status == TW_NO_MEMORY; i++) {
+		struct record record;
+
+		allocations_left = i;
+		status = record_read(&record, data, sizeof(data) - 1);
+		assert_int_equal(status, allocations_left < 0 ? TW_NO_MEMORY : TW_OK);
+		if (status == TW_OK)
+			assert_string_equal(record.task.url, "http://example.com/");
+		record_free(&record);
+	}
+	json_set_alloc_funcs(malloc, free);
 }
 
 static void bad_callbacks_are_refused(void **state)
@@ -380,6 +415,7 @@ int main(void)
 		cmocka_unit_test(records_of_others_are_recognized),
 		cmocka_unit_test(record_with_more_headers_than_a_task_may_have_is_refused),
 		cmocka_unit_test(record_that_says_that_it_is_longer_is_refused),
+		cmocka_unit_test(record_is_whole_or_there_is_no_memory),
 		cmocka_unit_test(bad_callbacks_are_refused),
 		cmocka_unit_test(bad_headers_are_refused),
 		cmocka_unit_test(bad_fields_are_invalid),

@@ -312,13 +312,14 @@ enum tw_status record_read(struct record *record, const char *data, size_t size)
 	if (!data || json_size > (size_t)(end - data))
 		return TW_REDIS_BAD_DATA;
 	if (json_size) {
-		/* Without memory jansson calls the text wrong; errno says the difference. */
+		/* Without memory jansson calls the text wrong, or loses a byte of a string (its
+		 * issue 362). errno says so. */
 		errno = 0;
 		record->json = json_loadb(data, json_size, 0, NULL);
-		if (record->json)
-			status = callback_read(record);
+		if (errno == ENOMEM)
+			status = TW_NO_MEMORY;
 		else
-			status = errno == ENOMEM ? TW_NO_MEMORY : TW_REDIS_BAD_DATA;
+			status = record->json ? callback_read(record) : TW_REDIS_BAD_DATA;
 	}
 	if (status != TW_OK) {
 		record_free(record);
