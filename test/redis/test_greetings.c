@@ -281,9 +281,11 @@ static void message_of_resp3_is_taken_for_no_reply(void **state)
 {
 	static const char push[] = ">2\r\n$10\r\ninvalidate\r\n*0\r\n";
 	const struct tw_redis_options options = {.url = server.url, .shards = 4};
-	static const char *const replies[][2] = {{"CLIENT", "+OK"},
+	/* The last that a connection sends comes first: a server that is slow may read the rest
+	 * of it later. */
+	static const char *const replies[][2] = {{"layout", "$3\r\n1 4"},
 						 {"INFO", "$28\r\nmaxmemory_policy:noeviction\r\n"},
-						 {"layout", "$3\r\n1 4"}};
+						 {"CLIENT", "+OK"}};
 	struct tw_redis_error error;
 	char reply[REPLY_SIZE];
 
