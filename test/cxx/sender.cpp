@@ -2,8 +2,8 @@
 /* The tests of senders check how they complete: after their time, by a stop, by the wheel's end. */
 #include <timingwheel/execution.hpp>
 
-#include <cstdio>
-#include <cstdlib>
+#include "support.hpp"
+
 #include <thread>
 
 namespace execution = tw::detail::execution;
@@ -11,24 +11,6 @@ using namespace std::chrono_literals;
 
 namespace
 {
-
-#define CHECK(condition)                                                                     \
-	do {                                                                                 \
-		if (!(condition)) {                                                          \
-			std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			std::exit(1);                                                        \
-		}                                                                            \
-	} while (0)
-
-tw::wheel inline_wheel()
-{
-	tw_options options = {};
-
-	options.clock = TW_CLOCK_MANUAL;
-	options.drive = TW_DRIVE_CALLER;
-	options.workers = TW_WORKERS_INLINE;
-	return tw::wheel(1ms, 64, options);
-}
 
 enum end { NONE, VALUE, STOPPED, FAILED };
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The C++ tests check what runs, what is destroyed, and where sleeps end, by a manual clock. */
-#include <timingwheel/timingwheel.hpp>
+#include "support.hpp"
 
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <stdexcept>
 #include <thread>
@@ -14,14 +12,6 @@ using namespace std::chrono_literals;
 
 namespace
 {
-
-#define CHECK(condition)                                                                     \
-	do {                                                                                 \
-		if (!(condition)) {                                                          \
-			std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			std::exit(1);                                                        \
-		}                                                                            \
-	} while (0)
 
 /* Counts how many of its copies live. */
 struct counted {
@@ -41,16 +31,6 @@ struct counted {
 		--*alive;
 	}
 };
-
-tw::wheel inline_wheel()
-{
-	tw_options options = {};
-
-	options.clock = TW_CLOCK_MANUAL;
-	options.drive = TW_DRIVE_CALLER;
-	options.workers = TW_WORKERS_INLINE;
-	return tw::wheel(1ms, 64, options);
-}
 
 /* A task is a coroutine that begins at once and frees itself at its end. */
 struct task {
