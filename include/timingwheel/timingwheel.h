@@ -97,8 +97,8 @@ extern "C" {
 /*
  * These macros before a declaration let gcc and clang warn of a mistake in a call:
  *
- *     TW_CHECKED          the result must be used: it says who owns a value or a handle, or is the
- *                         only effect of the call
+ *     TW_CHECKED          the result must be used: it decides whether the caller owns a value or a
+ *                         handle, or is the only effect of the call
  *     TW_READS(from, n)   the call reads argument `from`, whose length is argument n (gcc)
  *     TW_FILLS(to, n)     the call writes argument `to`, whose length is argument n (gcc)
  *     TW_NONNULL(n)       argument n must not be NULL

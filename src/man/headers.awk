@@ -53,7 +53,7 @@ function join(first, second)
 	return first (first == "" ? "" : " ") second
 }
 
-# The name gets a page, that of the item; a type with a function's name is told of in its page.
+# The name gets a page, that of the item; a type with a function's name is described in its page.
 function add_page(name, item, is_first)
 {
 	if (text_of[item] == "" && kind_of[item] == "functions")

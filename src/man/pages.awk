@@ -116,7 +116,7 @@ function note_types(item, code, type)
 	}
 }
 
-# Where a type is for many, its header's page tells them.
+# Where a type is for many, its header's page lists them.
 function see_users(type, i, names)
 {
 	for (i = 1; i <= items && user_count[type] <= 8; i++)
@@ -217,7 +217,7 @@ function read_inner_comment(lines, line, text)
 
 # Into members[], says[] and leads[]: the fields of a struct, or the values of an enum, and what is
 # said of each. A comment behind a field is about it; one before it is also about the fields that
-# follow without a comment, which is what leads[] tells.
+# follow without a comment, as leads[] says.
 function read_members(item, end, count, lines, line, before, behind, code)
 {
 	count = split(code_of[item], lines, "\n")

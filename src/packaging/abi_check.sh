@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# abi_check.sh LIBRARY...: compares the binary interface of each library in $BUILD, which its debug
-# information and the public headers tell, with what is recorded of it in src/packaging/abi. New
+# abi_check.sh LIBRARY...: compares the binary interface of each library in $BUILD, as in its debug
+# information and the public headers, with what is recorded of it in src/packaging/abi. New
 # functions are no difference. With RECORD=yes it records. $ABI and $HEADERS are other folders. The
 # last line is "N passed, N failed".
 

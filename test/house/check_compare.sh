@@ -6,10 +6,7 @@
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
-if ! command -v git >/dev/null; then
-	echo "no git (package git)"
-	exit 77
-fi
+command -v git >/dev/null || skip "no git (package git)"
 set -e
 
 root=$(mktemp -d)

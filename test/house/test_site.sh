@@ -9,9 +9,9 @@ cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
 
 for program in mandoc lowdown; do
-	command -v $program >/dev/null || { echo "there is no $program"; exit 77; }
+	command -v $program >/dev/null || skip "there is no $program"
 done
-test -n "$REDIS_FOUND" || { echo "the site needs the part on Redis"; exit 77; }
+test -n "$REDIS_FOUND" || skip "the site needs the part on Redis"
 
 site=$BUILD/site
 folder=$(mktemp -d)

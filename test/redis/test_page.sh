@@ -9,10 +9,7 @@ set -e
 . test/support/script.sh
 
 chromium=$(command -v chromium || command -v chromium-browser || true)
-if test -z "$chromium"; then
-	echo "no chromium to show the page (package chromium)"
-	exit 77
-fi
+test -n "$chromium" || skip "no chromium to show the page (package chromium)"
 
 folder=$(mktemp -d)
 # shellcheck disable=SC2016 # when it ends

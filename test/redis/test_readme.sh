@@ -7,10 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 set -e
 . test/support/script.sh
 
-if ! command -v python3 >/dev/null; then
-	echo "no python3 to be called (package python3)"
-	exit 77
-fi
+command -v python3 >/dev/null || skip "no python3 to be called (package python3)"
 
 folder=$(mktemp -d)
 # shellcheck disable=SC2016 # when it ends

@@ -11,7 +11,7 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include "runtime/ask.h" /* for seeing who waits */
+#include "runtime/ask.h" /* for the number of waiters */
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -127,7 +127,7 @@ static void caller_may_sleep_as_long_as_poll_says(void **state)
 	watch_end(&watch, FEW);
 }
 
-/* No call asks the owner, who sleeps for an hour if the command does not wake it. */
+/* No call asks the owner, which sleeps for an hour if the command does not wake it. */
 static void move_and_remove_reach_a_sleeping_owner(void **state)
 {
 	static struct watch watch;

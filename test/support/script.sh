@@ -3,6 +3,13 @@
 #
 # Scripts in test/ source this in the project's folder.
 
+# skip "REASON": ends a test that can't be made here.
+skip()
+{
+	echo "$1"
+	exit 77
+}
+
 # at_end COMMAND: runs it when the script ends, also by a signal, for which sh has no EXIT trap.
 at_end()
 {

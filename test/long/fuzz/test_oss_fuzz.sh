@@ -9,15 +9,9 @@ cd "$(dirname "$0")/../../.." || exit 1
 . test/support/script.sh
 set -e
 
-if test -n "$SANITIZE"; then
-	echo "the script sets sanitizers of its own"
-	exit 77
-fi
+test -z "$SANITIZE" || skip "the script sets sanitizers of its own"
 for program in clang clang++ zip unzip; do
-	if ! command -v $program >/dev/null; then
-		echo "$program is not there"
-		exit 77
-	fi
+	command -v $program >/dev/null || skip "$program is not there"
 done
 
 folder=$(pwd)/test/model/fuzz/oss-fuzz

@@ -3,7 +3,7 @@
 #
 # Builds the fuzz targets with the compiler, the flags and the engine that OSS-Fuzz gives, into
 # $OUT: each with its corpus as a zip file and its dictionary. The libraries that they are linked
-# with lie beside them, for where they run there are none; but for those of the C library.
+# with lie beside them, for where they run there are none, except those of the C library.
 
 # shellcheck disable=SC2016 # $ORIGIN is the loader's
 make -j"$(nproc)" fuzz-build FUZZ_CC="$CC" FUZZ_LINK="$CXX ${CXXFLAGS:-}" FUZZ_FLAGS="$CFLAGS" \
