@@ -272,31 +272,37 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 }
 
 /* Lists all that the listing is about, from the beginning on. */
-static enum tw_status list_all(struct listing *listing)
+static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_redis_each_fn *each,
+			       void *context, size_t info_size, size_t task_size)
 {
-	struct tw_redis *redis = listing->redis;
+	struct listing listing = {.redis = redis,
+				  .listed = listed,
+				  .each = each,
+				  .context = context,
+				  .info_size = info_size,
+				  .task_size = task_size,
+				  .from_ms = INT64_MIN,
+				  .cursor = "0",
+				  .entries = 10};
 	enum tw_status failure = TW_OK;
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
-	if (!redis || !listing->each)
+	if (!redis || !each)
 		return TW_INVALID;
-	listing->from_ms = INT64_MIN;
-	strcpy(listing->cursor, "0");
-	listing->entries = 10;
-	while (listing->shard < redis->space.shards && !listing->ended && status == TW_OK) {
-		status = page_fetch(listing, &reply);
+	while (listing.shard < redis->space.shards && !listing.ended && status == TW_OK) {
+		status = page_fetch(&listing, &reply);
 		if (status == TW_REDIS_FAILED) {
 			/* The other shards are fine. */
-			shard_leave(listing);
+			shard_leave(&listing);
 			failure = status;
 			status = TW_OK;
 			continue;
 		}
 		if (status != TW_OK)
 			return status;
-		status = listing->listed == TASKS ? give_page(listing, reply)
-						  : give_letters(listing, reply);
+		status = listed == TASKS ? give_page(&listing, reply)
+					 : give_letters(&listing, reply);
 		freeReplyObject(reply);
 		if (status == TW_REDIS_FAILED)
 			calls_note(&redis->access->calls, status,
@@ -308,25 +314,11 @@ static enum tw_status list_all(struct listing *listing)
 enum tw_status tw_redis_each_sized(struct tw_redis *redis, tw_redis_each_fn *each, void *context,
 				   size_t info_size, size_t task_size)
 {
-	struct listing listing = {.redis = redis,
-				  .listed = TASKS,
-				  .each = each,
-				  .context = context,
-				  .info_size = info_size,
-				  .task_size = task_size};
-
-	return list_all(&listing);
+	return list_all(redis, TASKS, each, context, info_size, task_size);
 }
 
 enum tw_status tw_redis_dead_each_sized(struct tw_redis *redis, tw_redis_each_fn *each,
 					void *context, size_t info_size, size_t task_size)
 {
-	struct listing listing = {.redis = redis,
-				  .listed = LETTERS,
-				  .each = each,
-				  .context = context,
-				  .info_size = info_size,
-				  .task_size = task_size};
-
-	return list_all(&listing);
+	return list_all(redis, LETTERS, each, context, info_size, task_size);
 }
