@@ -262,8 +262,13 @@ export PWD := $(CURDIR)
 export BENCHES BUILD CC CXX GENMC MAKE MORE PROOFS PUBLIC_HEADERS REDIS_FOUND SANITIZE \
 	SANITIZE_FLAGS TESTS_ALONE TEST_TIMEOUT
 
+CI_PACKAGES += clang clang-19 clang-format lld llvm gcc-s390x-linux-gnu \
+	libc6-dev-s390x-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu \
+	libc6-dev-i386-cross abigail-tools build-essential cmake debhelper lintian locales gcovr \
+	musl-tools python3 qemu-user-static meson unzip zip
 deps: ## install what build, tests and plots need (Debian; nothing if it is all there)
-	@missing=; for package in $(PACKAGES); do \
+	@missing=; for package in $(PACKAGES) \
+		$(if $(filter deps-ci,$(MAKECMDGOALS)),$(CI_PACKAGES)); do \
 		dpkg -s $$package 2>/dev/null | grep -q '^Status: .* installed$$' || \
 			missing="$$missing $$package"; \
 	done; \
@@ -274,10 +279,6 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
 		$$missing
 
-deps-ci: PACKAGES += clang clang-19 clang-format lld llvm gcc-s390x-linux-gnu \
-	libc6-dev-s390x-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu \
-	libc6-dev-i386-cross abigail-tools build-essential cmake debhelper lintian locales gcovr \
-	musl-tools python3 qemu-user-static meson unzip zip
 deps-ci: deps ## install also what .ci/run needs: other compilers
 
 run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments

@@ -4,7 +4,7 @@
 # by house/test_examples. Part of the Makefile.
 
 PACKAGES += libsqlite3-dev
-deps-ci: PACKAGES += libuv1-dev libevent-dev liburing-dev libglib2.0-dev libasio-dev
+CI_PACKAGES += libuv1-dev libevent-dev liburing-dev libglib2.0-dev libasio-dev
 
 # PROGRAM:LIBRARY, with the library's name for pkg-config. Where it is missing, so is the program.
 NEEDS := lookup:sqlite3 libuv:libuv libevent:libevent_core io_uring:liburing glib:glib-2.0
