@@ -253,11 +253,12 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 {
 	size_t seen = 0;
 	bool settled = false;
+	bool is_polled = owner->poll_began != TW_FOREVER; /* and tw_poll has begun the next turn */
 	bool next_turn_begun = true;
 
 	owner->held_back = false;
 	owner->room = owner->out.pool ? worker_pool_room(owner->out.pool) : SIZE_MAX;
-	if (!owner->in.resumed)
+	if (!owner->in.resumed && !is_polled)
 		(void)owner_begin_next_turn(owner);
 	while (!owner->is_stopped && !owner->in.is_crowded && seen < TIMERS_A_TURN) {
 		if (wheel_is_busy(owner->pending.wheel)) {
@@ -283,7 +284,7 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 		}
 		if (!owner_begin_tick(owner, target))
 			return true;
-		next_turn_begun = false;
+		next_turn_begun = is_polled;
 		seen++;
 	}
 	/* A tick that has outlasted its turn. */

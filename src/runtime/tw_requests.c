@@ -4,6 +4,7 @@
 
 #include "ask.h"
 #include "base/thread.h"
+#include "keyless.h"
 #include "loop.h"
 #include "memory.h"
 #include "retire.h"
@@ -236,6 +237,8 @@ static tw_duration wheel_poll_driven(struct tw_wheel *wheel, size_t most)
 
 	event_count_cancel(&owner->event);
 	owner->poll_began = clock_now(&owner->clock);
+	/* What tasks set for now during this poll is for the next. */
+	(void)owner_begin_next_turn(owner);
 	more = wheel_turn_while_due(wheel, most);
 	owner->poll_began = TW_FOREVER;
 	owner_begin_sleep(owner, more);

@@ -2,6 +2,7 @@
 /* A handle is reset wherever it is, and timers set themselves again. */
 #include "support/test.h"
 
+#include "base/clock.h"
 #include "support/probe.h"
 #include "support/wait.h"
 
@@ -516,6 +517,29 @@ static void timer_that_resets_itself_to_now_runs_once_a_turn(void **state)
 	recorder_close(recorder);
 }
 
+/* The run takes as long as a turn may: real time, which no manual clock stands for. */
+static void reset_itself_to_now_after_a_while(struct probe *probe)
+{
+	tw_duration end = clock_read_real(CLOCK_MONOTONIC) + 10 * TW_MILLISECOND;
+
+	while (clock_read_real(CLOCK_MONOTONIC) < end)
+		;
+	reset_itself_to_now(probe);
+}
+
+static void timer_that_resets_itself_to_now_runs_once_a_poll_however_long_it_takes(void **state)
+{
+	struct probe probe = {.in_run = reset_itself_to_now_after_a_while};
+	struct recorder *recorder = probes_open_one(*state, &probe, 0);
+
+	for (int turns = 1; turns <= 3; turns++) {
+		assert_int_equal(poll_wheel(recorder), 0);
+		assert_int_equal(event_count(recorder), turns);
+	}
+	assert_status(probe.answers[0], TW_OK);
+	recorder_close(recorder);
+}
+
 /* Counts only: it runs without end. */
 static void run_again_at_once(void *argument)
 {
@@ -596,6 +620,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(timer_that_was_put_off_waits_at_its_old_deadline_unseen),
 	TEST_EVERYWHERE(timer_that_was_put_off_is_drained_and_released_with_its_last_deadline),
 	TEST_DRIVEN(timer_that_resets_itself_to_now_runs_once_a_turn),
+	TEST_DRIVEN(timer_that_resets_itself_to_now_runs_once_a_poll_however_long_it_takes),
 	TEST_SHARED(timer_that_rearms_itself_at_once_for_ever_lets_others_go_on),
 	TEST_INLINE(timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance),
 };
