@@ -899,7 +899,6 @@ TW_INLINE enum tw_status tw_redis_set_limits(struct tw_redis *redis,
  *   TW_OK                     *limits is filled
  *   TW_INVALID                `redis` or `limits` is NULL
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the server did not confirm its changes in time
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
  *   TW_REDIS_FAILED           the server replied with an error

@@ -405,6 +405,7 @@ static void disk_that_is_written_each_second_is_waited_for(void **state)
 static void what_changes_nothing_is_not_waited_for(void **state)
 {
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
+	struct tw_redis_limits limits;
 	struct tw_redis_batch *batch;
 	enum tw_status each;
 	int64_t waits;
@@ -416,6 +417,7 @@ static void what_changes_nothing_is_not_waited_for(void **state)
 	assert_int_equal(find_task(redis, "b").status, TW_OK);
 	assert_int_equal(stats_of(redis).tasks, 1);
 	assert_ok(redis, tw_redis_ping(redis, NULL));
+	assert_ok(redis, tw_redis_get_limits(redis, &limits));
 	/* A lost lease gives the task to another run. */
 	batch = claim_for(redis, "b", TW_MINUTE);
 	assert_ok(redis, tw_redis_extend(redis, only_job(batch), 1, TW_MINUTE, &each));

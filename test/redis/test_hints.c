@@ -304,7 +304,7 @@ static bool give_one(void *context, const struct tw_redis_info *info)
 static void documented_rights_are_enough(void **state)
 {
 	struct fixture *fixture = *state;
-	const struct tw_redis_limits limits = {.running = 10};
+	struct tw_redis_limits limits = {.running = 10};
 	struct tw_redis_options options = fixture->options;
 	struct tw_redis_worker_options worker_options = {.poll = TW_SECOND, .dead_max_count = 10};
 	struct tw_redis_worker_info info;
@@ -344,6 +344,7 @@ static void documented_rights_are_enough(void **state)
 	assert_ok(redis, tw_redis_pause(redis));
 	assert_ok(redis, tw_redis_resume(redis));
 	assert_ok(redis, tw_redis_set_limits(redis, &limits));
+	assert_ok(redis, tw_redis_get_limits(redis, &limits));
 	assert_int_equal(stats_of(redis).tasks, 5);
 	worker = worker_start(&options, &worker_options);
 	WAIT_UNTIL(ends_count(&runs) == 1);

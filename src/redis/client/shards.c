@@ -160,46 +160,44 @@ enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force)
 	return call_end(&redis->access->calls, call, call_ask(redis, call));
 }
 
-/* Sets the limits if `limits` is not NULL. *found becomes the limits; `found` may be NULL. */
-static enum tw_status limits_call(struct tw_redis *redis, const struct tw_redis_limits *limits,
-				  struct tw_redis_limits *found)
-{
-	struct call *call = redis ? call_begin(&redis->access->calls) : NULL;
-	enum tw_status status;
-
-	if (!call)
-		return redis ? TW_NO_MEMORY : TW_INVALID;
-	eval_begin(&call->eval, &script_limits, &redis->space, SHARD_NONE);
-	if (limits) {
-		eval_number(&call->eval, limits->running);
-		eval_number(&call->eval, limits->per_second);
-		eval_text(&call->eval, redis->space.channel);
-		eval_number(&call->eval, redis->space.shards);
-	}
-	status = call_ask(redis, call);
-	if (status == TW_OK && found) {
-		found->running = (unsigned)eval_integer(&call->eval, 0, 0);
-		found->per_second = (unsigned)eval_integer(&call->eval, 1, 0);
-	}
-	return call_end(&redis->access->calls, call, status);
-}
-
 enum tw_status tw_redis_set_limits_sized(struct tw_redis *redis,
 					 const struct tw_redis_limits *limits, size_t limits_size)
 {
 	struct tw_redis_limits own;
+	struct call *call;
 
 	limits = sized_view(&own, sizeof(own), limits, limits_size);
-	return limits ? limits_call(redis, limits, NULL) : TW_INVALID;
+	if (!redis || !limits)
+		return TW_INVALID;
+	call = call_begin(&redis->access->calls);
+	if (!call)
+		return TW_NO_MEMORY;
+	eval_begin(&call->eval, &script_set_limits, &redis->space, SHARD_NONE);
+	eval_number(&call->eval, limits->running);
+	eval_number(&call->eval, limits->per_second);
+	eval_text(&call->eval, redis->space.channel);
+	eval_number(&call->eval, redis->space.shards);
+	return call_end(&redis->access->calls, call, call_ask(redis, call));
 }
 
 enum tw_status tw_redis_get_limits_sized(struct tw_redis *redis, struct tw_redis_limits *limits,
 					 size_t limits_size)
 {
 	struct tw_redis_limits own;
-	enum tw_status status = limits ? limits_call(redis, NULL, &own) : TW_INVALID;
+	struct call *call;
+	enum tw_status status;
 
-	if (status == TW_OK)
+	if (!redis || !limits)
+		return TW_INVALID;
+	call = call_begin(&redis->access->calls);
+	if (!call)
+		return TW_NO_MEMORY;
+	eval_begin(&call->eval, &script_limits, &redis->space, SHARD_NONE);
+	status = call_ask(redis, call);
+	if (status == TW_OK) {
+		own.running = (unsigned)eval_integer(&call->eval, 0, 0);
+		own.per_second = (unsigned)eval_integer(&call->eval, 1, 0);
 		sized_write(limits, limits_size, &own, sizeof(own));
-	return status;
+	}
+	return call_end(&redis->access->calls, call, status);
 }

@@ -52,7 +52,8 @@ struct script {
 	X(dead_drop, 8, false, true, false, false, "i")                          \
 	X(look, 1, true, false, false, false, "[*i]")                            \
 	X(pause, 14, true, true, true, true, "n")                                \
-	X(limits, 1, true, true, false, true, "[nn]")                            \
+	X(limits, 1, true, false, false, false, "[nn]")                          \
+	X(set_limits, 1, true, true, false, true, "n")                           \
 	X(layout, 1, true, false, false, false, "s")                             \
 	X(present, 5, true, false, false, true, "n")                             \
 	X(workers, 5, true, false, false, false, "[*is]")                        \

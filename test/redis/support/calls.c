@@ -108,6 +108,11 @@ static enum tw_status call_dead_drop(struct tw_redis *redis)
 	return tw_redis_dead_drop(redis, "a", 1);
 }
 
+static enum tw_status call_set_limits(struct tw_redis *redis)
+{
+	return tw_redis_set_limits(redis, &(struct tw_redis_limits){.running = 1});
+}
+
 static enum tw_status call_limits(struct tw_redis *redis)
 {
 	struct tw_redis_limits limits;
@@ -244,6 +249,7 @@ const struct redis_call redis_calls[] = {{"add", call_add, "1"},
 					 {"dead_retry", call_dead_retry, "i-"},
 					 {"dead_drop", call_dead_drop, "i-"},
 					 {"pause", call_pause, "i"},
+					 {"set_limits", call_set_limits, "i"},
 					 {"limits", call_limits, "2"},
 					 {"delete", call_delete, "i"},
 					 {"dead_add", call_dead_add, "i-"},
