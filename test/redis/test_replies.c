@@ -499,13 +499,6 @@ static void worker_outlives_random_replies(void **state)
 
 static atomic_int groups_asked;
 
-static bool is_of(const redisReply *request, const struct script *script)
-{
-	const char *digest = request->element[1]->str;
-
-	return !strcmp(digest, script->digest) || !strcmp(digest, script->full_digest);
-}
-
 /* Makes each claim lack permits of the group g, and answers questions about it without it. */
 static size_t answer_without_groups(void *context, const redisReply *request, char *text,
 				    size_t room)
@@ -513,12 +506,12 @@ static size_t answer_without_groups(void *context, const redisReply *request, ch
 	const char *answer = ":0\r\n";
 
 	(void)context;
-	if (is_of(request, &script_permit))
+	if (false_request_is(request, &script_permit))
 		answer = "*2\r\n:-1\r\n:-1\r\n";
-	if (is_of(request, &script_claim))
+	if (false_request_is(request, &script_claim))
 		answer = "*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n"
 			 ":0\r\n*2\r\n$1\r\ng\r\n:1\r\n";
-	if (is_of(request, &script_group_permit)) {
+	if (false_request_is(request, &script_group_permit)) {
 		answer = "*0\r\n";
 		/* relaxed: a count */
 		atomic_fetch_add_explicit(&groups_asked, 1, memory_order_relaxed);
@@ -567,6 +560,43 @@ static void worker_asks_for_permits_again_whatever_the_reply(void **state)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
+/* The occurrence of a task that is added again is an hour after the calendar's time, and the server
+ * can't correct that now. */
+static size_t answer_without_correction(void *context, const redisReply *request, char *text,
+					size_t room)
+{
+	const char *answer = "*2\r\n:1\r\n:0\r\n";
+
+	(void)context;
+	if (false_request_is(request, &script_every))
+		answer = ":46800000\r\n";
+	if (false_request_is(request, &script_schedule))
+		answer = "-LOADING the data\r\n";
+	return (size_t)snprintf(text, room, "%s", answer);
+}
+
+static void add_whose_correction_fails_is_unknown(void **state)
+{
+	const struct tw_redis_task task = {.key = "a", .key_size = 1, .cron = "0 12 * * *"};
+	struct tw_redis_error error;
+	struct false_server other;
+	struct tw_redis *adding;
+	enum tw_status each;
+
+	(void)state;
+	false_server_start(&other, answer_without_correction, NULL);
+	adding = client_open(
+		&(struct tw_redis_options){.url = other.url, .shards = 4, .patience = -1});
+	assert_int_equal(tw_redis_add(adding, &task, NULL), TW_REDIS_OUTCOME_UNKNOWN);
+	tw_redis_last_error(adding, &error);
+	assert_int_equal(error.status, TW_REDIS_OUTCOME_UNKNOWN);
+	assert_string_equal(error.text, "LOADING the data");
+	assert_int_equal(tw_redis_add_many(adding, &task, 1, &each), TW_REDIS_OUTCOME_UNKNOWN);
+	assert_int_equal(each, TW_REDIS_OUTCOME_UNKNOWN);
+	tw_redis_close(adding);
+	false_server_stop(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -577,6 +607,7 @@ int main(void)
 		cmocka_unit_test(worker_outlives_random_replies),
 		cmocka_unit_test(worker_outlives_an_answer_without_its_groups),
 		cmocka_unit_test(worker_asks_for_permits_again_whatever_the_reply),
+		cmocka_unit_test(add_whose_correction_fails_is_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);

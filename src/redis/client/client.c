@@ -449,7 +449,7 @@ static void restore_write(const struct call *call, struct eval *eval,
 /*
  * Moves the occurrence of a task that was declared again to the calendar's present time. The
  * occurrence is due at *due_ms, and a new task would be due at at_ms. They may differ after an
- * update of the time zone files.
+ * update of the time zone files. The task is stored, so a failure leaves the outcome unknown.
  */
 static enum tw_status calendar_follow(struct tw_redis *redis, struct call *call,
 				      const struct tw_redis_task *task, int64_t now_ms,
@@ -464,15 +464,16 @@ static enum tw_status calendar_follow(struct tw_redis *redis, struct call *call,
 		return TW_OK;
 	recurrence_write_entry(task, *due_ms, entry);
 	status = schedule_review(&schedule, task->key, task->key_size, entry, now_ms);
-	if (status != TW_OK || !schedule)
-		return status;
-	if (schedule->due_ms >= 0)
-		*due_ms = schedule->due_ms;
-	list_init(&schedules);
-	list_append(&schedules, &schedule->link);
-	schedules_write(&call->eval, &redis->space,
-			space_shard(&redis->space, task->key, task->key_size), &schedules);
-	return call_ask(redis, call);
+	if (schedule) {
+		if (schedule->due_ms >= 0)
+			*due_ms = schedule->due_ms;
+		list_init(&schedules);
+		list_append(&schedules, &schedule->link);
+		schedules_write(&call->eval, &redis->space,
+				space_shard(&redis->space, task->key, task->key_size), &schedules);
+		status = call_ask(redis, call);
+	}
+	return status == TW_OK ? TW_OK : TW_REDIS_OUTCOME_UNKNOWN;
 }
 
 enum tw_status tw_redis_add_sized(struct tw_redis *redis, const struct tw_redis_task *task,

@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "redis/wire/script.h"
 #include "support/sockets.h"
 
 enum { REPLY_MAX = 65536 };
@@ -42,20 +41,19 @@ static bool find_reply(struct false_server *server, const char *word, char *repl
 	return found;
 }
 
-/* Returns the command's name, or "layout" for the script that opens a namespace. */
-static const char *request_word(const redisReply *request)
+bool false_request_is(const redisReply *request, const struct script *script)
 {
-	const char *word = request->element[0]->str;
-	const char *script = request->elements > 1 ? request->element[1]->str : "";
+	const char *text = request->elements > 1 ? request->element[1]->str : "";
 
-	return !strcmp(script, script_layout.digest) || !strcmp(script, script_layout.text)
-		       ? "layout"
-		       : word;
+	/* A line about full memory may precede the text. */
+	return !strcmp(text, script->digest) || !strcmp(text, script->full_digest) ||
+	       strstr(text, script->text);
 }
 
 static size_t answer(struct false_server *server, const redisReply *request, char *reply)
 {
-	const char *word = request_word(request);
+	const char *word =
+		false_request_is(request, &script_layout) ? "layout" : request->element[0]->str;
 	size_t size;
 
 	if (find_reply(server, word, reply, &size))

@@ -11,6 +11,8 @@
 
 #include <hiredis/hiredis.h>
 
+#include "redis/wire/script.h"
+
 /*
  * Writes the reply to a script call in Redis's protocol, up to `room` bytes, and returns its size.
  * Returns 0 to send nothing, and FALSE_CLOSE to close the connection. Runs on the server's thread.
@@ -58,6 +60,8 @@ void false_server_refuse(struct false_server *server, const char *word, const ch
 			 int times);
 /* Sets the version that it reports, and whether it is a node of a cluster. */
 void false_server_be(struct false_server *server, int version, bool cluster);
+/* Returns whether the request calls the script. */
+bool false_request_is(const redisReply *request, const struct script *script);
 void false_server_stop(struct false_server *server);
 
 #endif
