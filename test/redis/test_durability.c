@@ -285,6 +285,81 @@ static void wait_behind_a_refused_mark_confirms_nothing(void **state)
 	tw_redis_close(redis);
 }
 
+static struct {
+	bool claimed;
+	int ends;
+	char again; /* the letter that the second report of the run's end gets */
+} lost;
+
+/* Gives one task, and loses the first wait for the end of its run. */
+static size_t answer_end_without_wait(void *context, const redisReply *request, char *reply,
+				      size_t room)
+{
+	(void)context;
+	if (false_request_is(request, &script_permit))
+		return (size_t)snprintf(reply, room, "*2\r\n:-1\r\n:-1\r\n");
+	if (false_request_is(request, &script_claim)) {
+		bool first = !lost.claimed;
+
+		lost.claimed = true;
+		return (size_t)snprintf(
+			reply, room,
+			"*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:7\r\n%s*0\r\n*0\r\n:0\r\n*0\r\n",
+			first ? "*2\r\n$1\r\na\r\n$1\r\n1\r\n*1\r\n$6\r\n3 0\nxy\r\n"
+			      : "*0\r\n*0\r\n");
+	}
+	if (!false_request_is(request, &script_ack) && !false_request_is(request, &script_fail))
+		return answer_zero(context, request, reply, room);
+	lost.ends++;
+	false_server_refuse(&server, "WAIT", lost.ends == 1 ? NULL : ":1",
+			    lost.ends == 1 ? 1 : INT_MAX);
+	return (size_t)snprintf(reply, room, "$1\r\n%c\r\n", lost.ends == 1 ? 'o' : lost.again);
+}
+
+/* The server that answers the second report may be another one, which has lost the first. */
+static void end_whose_wait_is_lost_is_confirmed_or_not(void **state)
+{
+	static const struct {
+		enum tw_redis_outcome outcome;
+		char again;
+		enum tw_redis_end end;
+	} cases[] = {
+		{TW_REDIS_DONE, 'o', TW_REDIS_END_DONE},
+		{TW_REDIS_DONE, 'g', TW_REDIS_END_DONE},
+		{TW_REDIS_DONE, 's', TW_REDIS_END_UNCONFIRMED},
+		{TW_REDIS_KILL, 'g', TW_REDIS_END_DEAD},
+		{TW_REDIS_KILL, 's', TW_REDIS_END_UNCONFIRMED},
+		{TW_REDIS_RETRY, 's', TW_REDIS_END_RETRIED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tw_redis_worker_options options = {0};
+		struct tw_redis_worker *worker;
+		struct runs runs;
+
+		false_server_stop(&server);
+		false_server_start(&server, answer_end_without_wait, NULL);
+		memset(&lost, 0, sizeof(lost));
+		lost.again = cases[i].again;
+		be(1, 1);
+		false_server_refuse(&server, "WAIT", ":1", INT_MAX);
+		runs_init(&runs, 10);
+		runs_attach(&runs, &options);
+		runs.outcome = cases[i].outcome;
+		worker = worker_start(
+			&(struct tw_redis_options){.url = server.url,
+						   .shards = 4,
+						   .durability = TW_REDIS_DURABLE_REPLICA},
+			&options);
+		WAIT_UNTIL(ends_count(&runs) == 1);
+		assert_int_equal(end_of(&runs, "a", 0).end, cases[i].end);
+		worker_stop(worker);
+		assert_int_equal(lost.ends, 2);
+		runs_free(&runs);
+	}
+}
+
 /* ---- Real servers ---- */
 
 static struct redis_server master;
@@ -753,6 +828,7 @@ int main(void)
 		FALSE_TEST(change_is_confirmed_by_both_waits_or_unknown),
 		FALSE_TEST(pause_whose_wait_is_lost_is_made_again),
 		FALSE_TEST(wait_behind_a_refused_mark_confirms_nothing),
+		FALSE_TEST(end_whose_wait_is_lost_is_confirmed_or_not),
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_durability_is_given),

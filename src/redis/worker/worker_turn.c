@@ -23,8 +23,10 @@
  * no attempt counts. For this Redis has a note of each claim whose reply is large, and of every
  * claim while turn_bytes is below its most.
  *
- * After a lost reply Redis may or may not have made the step. It is made again, and then "gone" or
- * "stale" means success (run.unsure).
+ * After a lost reply Redis may or may not have made the step. It is made again, and then "gone"
+ * means success (run.unsure). So does "stale" where the step leaves the task there. Where it takes
+ * the task out, "stale" is either a later task or occurrence, or another run after a server lost
+ * the step: the end is unconfirmed.
  */
 
 #include "worker.h"
@@ -514,6 +516,8 @@ static enum tw_redis_end end_of(const struct run *run, enum step_kind kind, enum
 {
 	if (status != TW_OK && !run->unsure)
 		return TW_REDIS_END_STALE;
+	if (status == TW_REDIS_STALE && (kind == STEP_ACK || run->wait < 0))
+		return TW_REDIS_END_UNCONFIRMED;
 	if (kind == STEP_ACK)
 		return TW_REDIS_END_DONE;
 	if (kind == STEP_RELEASE && !run->given_back)
