@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "redis/client/client.h"
 #include "support/cluster.h"
@@ -504,17 +505,29 @@ static void what_changes_nothing_is_not_waited_for(void **state)
 	tw_redis_close(redis);
 }
 
+/* Returns how often this thread has slept. */
+static long times_slept(void)
+{
+	struct rusage usage;
+
+	assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
+	return usage.ru_nvcsw;
+}
+
 static void frozen_replica_leaves_the_outcome_unknown_in_time(void **state)
 {
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
 	struct tw_redis_error error;
 	int64_t before;
+	long slept;
 
 	(void)state;
 	kill(replica.pid, SIGSTOP);
 	before = wall_clock();
+	slept = times_slept();
 	assert_int_equal(try_add(redis, "a", TW_HOUR, TW_REDIS_ANY), TW_REDIS_OUTCOME_UNKNOWN);
 	assert_in_range(wall_clock() - before, 250 * TW_MILLISECOND, 5 * TW_SECOND);
+	assert_in_range(times_slept() - slept, 1, 10);
 	tw_redis_last_error(redis, &error);
 	assert_string_equal(error.text, "the change is made, but not confirmed on a replica "
 					"within 300 ms");

@@ -303,7 +303,7 @@ static void lead(struct calls *calls, const struct call *own)
 			continue;
 		}
 		pthread_mutex_unlock(&calls->lock);
-		router_pass(calls->router, evals, router_pass_end(calls->router));
+		router_pass(calls->router, evals, router_pass_end(calls->router, evals));
 		pthread_mutex_lock(&calls->lock);
 	}
 	leader_hand_over(calls);

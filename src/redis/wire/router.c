@@ -79,7 +79,9 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 		return status;
 	if (router->map.cluster && settings->database)
 		return error_set(&router->error, TW_INVALID, "a cluster has only database 0");
-	router_pass(router, NULL, TW_FOREVER);
+	do
+		router_pass(router, NULL, TW_FOREVER);
+	while (router_is_owed(router));
 	return TW_OK;
 }
 
@@ -623,15 +625,16 @@ bool router_is_free(const struct router *router, unsigned slot)
 	return !node->first && !node->connecting;
 }
 
-tw_duration router_pass_end(const struct router *router)
+tw_duration router_pass_end(const struct router *router, const struct eval *evals)
 {
-	bool is_short = router->map.count > 1 || router->settings->durability;
+	bool is_short = router->map.count > 1 || (router->settings->durability && evals);
 
 	return is_short ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
 }
 
 bool router_pass(struct router *router, struct eval *evals, tw_duration until)
 {
+	bool sends = evals;
 	struct eval *next;
 	bool any = false;
 	tw_duration now;
@@ -643,10 +646,10 @@ bool router_pass(struct router *router, struct eval *evals, tw_duration until)
 		any |= send_eval(router, evals);
 	}
 	now = flush_nodes(router);
-	for (;;) {
+	for (bool again = true;; again = sends) {
 		for (size_t i = 0; i < router->map.count; i++)
 			any |= read_node(router, router->map.nodes[i], now);
-		if (now >= until || !replies_wait(router, now, until))
+		if (!again || now >= until || !replies_wait(router, now, until))
 			break;
 		now = clock_read_real(CLOCK_MONOTONIC);
 	}

@@ -31,16 +31,17 @@ void router_renew(struct router *router, bool torn);
 
 /*
  * Sends the evals of the list, linked by their `next` (NULL if there are none), and reads the
- * replies that come until `until`, also those owed from earlier passes. Each eval then has ended,
- * or will be tried again, or is owed its reply, or waits for a node to be connected
- * (EVAL_CONNECTS). Returns whether any was sent, or a node has paid all that it owed, so that more
- * may be sent.
+ * replies that come until `until`, also those owed from earlier passes. Without evals it ends with
+ * the first replies that come. Each eval then has ended, or will be tried again, or is owed its
+ * reply, or waits for a node to be connected (EVAL_CONNECTS). Returns whether any was sent, or a
+ * node has paid all that it owed, so that more may be sent.
  */
 bool router_pass(struct router *router, struct eval *evals, tw_duration until);
-/* Returns how long a pass that begins now may last: until all has been answered, or, where there
- * are several nodes, or a node may wait for its disk or a replica, 2 ms. So a slow or silent node
- * delays those of others by no more, and a wait delays no eval that changes nothing. */
-tw_duration router_pass_end(const struct router *router);
+/* Returns how long a pass with these evals that begins now may last: until all has been answered,
+ * or, where there are several nodes, or it sends what a node may wait for (its disk, a replica),
+ * 2 ms. So a slow or silent node delays those of others by no more, and a wait delays no eval that
+ * changes nothing. */
+tw_duration router_pass_end(const struct router *router, const struct eval *evals);
 /* Goes on with an eval whose node has been tried: it will be sent, or has failed. */
 void router_settle(struct router *router, struct eval *eval);
 /* Returns whether a reply is owed. Then another pass is needed, even without evals. */

@@ -690,7 +690,7 @@ bool worker_turn(struct tw_redis_worker *worker)
 	steps_begin(worker);
 	evals = evals_gather(worker);
 	if (evals || router_is_owed(worker->router)) {
-		tw_duration until = evals ? router_pass_end(worker->router) : 0;
+		tw_duration until = evals ? router_pass_end(worker->router, evals) : 0;
 
 		worker->stats.round_trips += evals != NULL;
 		any |= router_pass(worker->router, evals, until);
