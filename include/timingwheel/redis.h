@@ -1500,7 +1500,9 @@ struct tw_redis_worker_options {
 	 * later. So they do not delay tasks for other hosts. */
 	unsigned callbacks_per_host;
 	/* The lease of a task, 100 ms to 1 day. 0 means 30 s. The worker extends it every third of
-	 * this time. The tasks of a dead worker run again after this time. */
+	 * this time. The tasks of a dead worker run again after this time. With `durability` it
+	 * should be at least 1.5 times `reply_timeout`, because an extension may come after a wait:
+	 * a task whose lease ends meanwhile runs again beside its run. */
 	tw_duration lease;
 	/* The highest number of tasks of one claim, up to TW_REDIS_BATCH_MAX. 0 means 100. The
 	 * worker claims no more tasks than it can run at once, plus those that it can begin within
