@@ -33,7 +33,7 @@ struct connection {
 	/* Behind changes it waits for these: TW_REDIS_DURABLE_DISK, _REPLICA, both or none. */
 	enum tw_redis_durability waits;
 	bool early_waitaof; /* it replies to WAITAOF before the fsync */
-	bool wrote;         /* some bytes have been written since the last reply */
+	bool wrote;         /* the last connection_write() has written some bytes */
 };
 
 /*
