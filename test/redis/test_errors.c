@@ -218,8 +218,8 @@ static const char *fine_reply(char mark)
  * repeated. */
 static bool call_is_repeatable(const char *name)
 {
-	return strstr(" get each dead_each stats ping pause limits extend workers delete "
-		      "set_group_limits each_group_limits groups ",
+	return strstr(" get each dead_each stats ping pause limits set_limits extend workers "
+		      "delete set_group_limits each_group_limits groups ",
 		      name);
 }
 
