@@ -5,6 +5,7 @@
  */
 #include "support/fixture.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -32,6 +33,13 @@ static bool over_quota(const struct http_request *request)
 		within += other.at > request->at - TW_SECOND && other.at <= request->at;
 	return within > 20;
 }
+
+static bool has_been_busy(int calls)
+{
+	return http_server_busiest(&http) >= (size_t)calls;
+}
+
+static atomic_bool is_held;
 
 /* Answers /STATUS with that status, and some other paths in their own ways. */
 static void answer_by_path(void *context, const struct http_request *request,
@@ -61,6 +69,15 @@ static void answer_by_path(void *context, const struct http_request *request,
 		answer->instead = "220 mail.example ESMTP\r\n";
 	} else if (path_starts(request, "/switch")) {
 		answer->instead = "HTTP/1.1 101 Said\r\n\r\nas if it had been asked";
+	} else if (path_starts(request, "/together/")) {
+		/* A call beyond that number has time to come. */
+		for (int i = 0; i < 5000 && !has_been_busy(atoi(request->path + 10)); i++)
+			wait_for(TW_MILLISECOND);
+		answer->delay_ms = 300;
+	} else if (path_starts(request, "/held")) {
+		/* relaxed: an independent flag */
+		while (atomic_load_explicit(&is_held, memory_order_relaxed))
+			wait_for(TW_MILLISECOND);
 	} else if (path_starts(request, "/slow/")) {
 		answer->delay_ms = atoi(request->path + 6);
 	} else if (path_starts(request, "/slow-first") && request->attempt == 1) {
@@ -87,6 +104,8 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
+	/* relaxed: an independent flag */
+	atomic_store_explicit(&is_held, false, memory_order_relaxed);
 	http_server_stop(&http);
 	runs_free(&runs);
 	return fixture_close(state);
@@ -384,7 +403,7 @@ static void assert_is_called_after_a_pause(struct fixture *fixture, const char *
 	add_call(fixture, path, path);
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	between = request_of(path, 1).at - request_of(path, 0).at;
-	assert_in_range(between, TW_SECOND, 3 * TW_SECOND);
+	assert_true(between >= TW_SECOND);
 	assert_int_equal(end_of(&runs, path, 0).end, TW_REDIS_END_SNOOZED);
 	assert_in_range(end_of(&runs, path, 0).retry_in, TW_SECOND,
 			TW_SECOND + 100 * TW_MILLISECOND);
@@ -535,19 +554,18 @@ static void failures_that_may_pass_are_retried_until_dead(void **state)
 static void no_answer_is_retried(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker = start_with(
-		fixture, (struct tw_redis_worker_options){.http_timeout = 300 * TW_MILLISECOND});
+	struct tw_redis_worker *worker =
+		start_with(fixture, (struct tw_redis_worker_options){.http_timeout = TW_SECOND});
 
 	add_call(fixture, "hang-up", "/hang-up");
 	add_call(fixture, "slow", "/slow-first");
 	add_call(fixture, "no-http", "/no-http");
 	add_callback(fixture->redis, "nobody", "http://127.0.0.1:1/", 2);
-	WAIT_UNTIL(ends_count(&runs) == 8);
-	assert_int_equal(ends_count_of(&runs, "hang-up", TW_REDIS_END_DONE), 1);
-	assert_int_equal(ends_count_of(&runs, "slow", TW_REDIS_END_DONE), 1);
-	assert_int_equal(ends_count_of(&runs, "no-http", TW_REDIS_END_DONE), 1);
+	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 3 &&
+		   ends_count_of(&runs, "nobody", TW_REDIS_END_DEAD) == 1);
+	assert_int_equal(end_of(&runs, "hang-up", 0).end, TW_REDIS_END_RETRIED);
+	assert_int_equal(end_of(&runs, "slow", 0).end, TW_REDIS_END_RETRIED);
 	assert_int_equal(end_of(&runs, "no-http", 0).http_status, 0);
-	assert_int_equal(ends_count_of(&runs, "nobody", TW_REDIS_END_DEAD), 1);
 	assert_int_equal(end_of(&runs, "nobody", 0).http_status, 0);
 	assert_true(*end_of(&runs, "nobody", 0).reason);
 	worker_stop(worker);
@@ -588,17 +606,19 @@ static void scheme_that_came_into_redis_another_way_is_not_called(void **state)
 static void callback_longer_than_its_lease_is_extended_and_made_once(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker = start_with(
-		fixture, (struct tw_redis_worker_options){.lease = 300 * TW_MILLISECOND});
+	struct tw_redis_worker *worker =
+		start_with(fixture, (struct tw_redis_worker_options){.lease = 3 * TW_SECOND});
 	struct tw_redis_worker_stats stats;
 
-	add_call(fixture, "a", "/slow/900");
+	/* relaxed, both: an independent flag */
+	atomic_store_explicit(&is_held, true, memory_order_relaxed);
+	add_call(fixture, "a", "/held");
+	/* The lease is extended each third of it. */
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.extended >= 4);
+	atomic_store_explicit(&is_held, false, memory_order_relaxed);
 	WAIT_UNTIL(ends_count(&runs) == 1);
-	wait_for(400 * TW_MILLISECOND);
 	assert_int_equal(http_server_count(&http), 1);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DONE);
-	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
-	assert_true(stats.extended >= 3);
 	worker_stop(worker);
 }
 
@@ -620,7 +640,7 @@ static void sixty_four_callbacks_run_at_a_time(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
-	add_calls(fixture, 128, "/slow/600");
+	add_calls(fixture, 128, "/together/64");
 	worker = start_with(fixture, (struct tw_redis_worker_options){.callbacks_per_host = 64});
 	WAIT_UNTIL(ends_count(&runs) == 128);
 	assert_int_equal(http_server_busiest(&http), 64);
@@ -659,7 +679,7 @@ static void host_that_hangs_holds_up_no_other(void **state)
 		add_call_to(fixture, &other, key, "/200");
 	}
 	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == OTHERS);
-	assert_true(wall_clock() - before < 3 * TW_SECOND);
+	assert_true(wall_clock() - before < 10 * TW_SECOND);
 	/* No more than its share runs at a time, and no postponed call is lost. */
 	assert_int_equal(http_server_busiest(&http), 8);
 	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
@@ -677,11 +697,11 @@ static void slow_host_gets_all_its_calls_in_time(void **state)
 	struct tw_redis_worker *worker;
 	int64_t before = wall_clock();
 
-	add_calls(fixture, 40, "/slow/300");
+	add_calls(fixture, 40, "/together/8");
 	worker = start(fixture);
 	WAIT_UNTIL(ends_count(&runs) == 40);
 	/* The calls take five rounds of eight, and the waits between them. */
-	assert_in_range(wall_clock() - before, 1500 * TW_MILLISECOND, 6 * TW_SECOND);
+	assert_in_range(wall_clock() - before, 1500 * TW_MILLISECOND, 20 * TW_SECOND);
 	assert_int_equal(http_server_count(&http), 40);
 	assert_int_equal(http_server_busiest(&http), 8);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 40);
@@ -708,12 +728,12 @@ static void stop_breaks_off_callbacks_after_the_grace_and_gives_them_back(void *
 	struct tw_redis_worker *worker = start(fixture);
 	int64_t before;
 
-	add_call(fixture, "a", "/slow/5000");
+	add_call(fixture, "a", "/slow/20000");
 	WAIT_UNTIL(http_server_count(&http) == 1);
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, 200 * TW_MILLISECOND), TW_OK);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 3 * TW_SECOND);
+	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 10 * TW_SECOND);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_RELEASED);
 	assert_int_equal(stats_of(fixture->redis).due, 1);
 }

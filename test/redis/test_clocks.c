@@ -86,7 +86,10 @@ static enum tw_redis_outcome run(void *context, const struct tw_redis_job *job,
 	atomic_fetch_add_explicit(&shared->by_worker[*(int *)context], 1, memory_order_relaxed);
 	if (job->lateness < 0)
 		atomic_fetch_add_explicit(&shared->early, 1, memory_order_relaxed);
-	wait_for(TW_MILLISECOND);
+	/* Each worker has a part. */
+	while (!atomic_load_explicit(&shared->by_worker[0], memory_order_relaxed) ||
+	       !atomic_load_explicit(&shared->by_worker[1], memory_order_relaxed))
+		wait_for(TW_MILLISECOND);
 	return TW_REDIS_DONE;
 }
 
@@ -136,8 +139,6 @@ static void clocks_that_differ_by_hours_change_nothing(void **state)
 		assert_int_equal(atomic_load_explicit(&shared->runs[i], memory_order_relaxed), 1);
 	assert_int_equal(atomic_load_explicit(&shared->early, memory_order_relaxed), 0);
 	assert_int_equal(atomic_load_explicit(&shared->asked, memory_order_relaxed), 0);
-	for (int i = 0; i < 2; i++)
-		assert_true(atomic_load_explicit(&shared->by_worker[i], memory_order_relaxed) > 0);
 	munmap(shared, sizeof(*shared));
 	shared = NULL;
 }

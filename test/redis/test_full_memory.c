@@ -58,8 +58,9 @@ static void full_memory_stops_only_adds(void **state)
 static void workers_drain_a_full_memory(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_worker_options options = {.lease = 300 * TW_MILLISECOND,
+	struct tw_redis_worker_options options = {.lease = 3 * TW_SECOND,
 						  .retry_first = TW_MILLISECOND};
+	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 
 	if (version_of(&fixture->server) < 7)
@@ -68,10 +69,12 @@ static void workers_drain_a_full_memory(void **state)
 	add_tasks(fixture->redis, 20, 0, 0);
 	set_memory(fixture, "1");
 	runs_attach(&runs, &options);
-	/* Leases are extended, and one run fails for good. */
-	runs.takes = 200 * TW_MILLISECOND;
+	/* Leases of four runs are extended often enough, and one run fails for good. */
+	runs.gate_is_shut = true;
 	runs.outcome = TW_REDIS_KILL;
 	worker = worker_start(&fixture->options, &options);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.extended >= 4 * 4);
+	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count(&runs) >= 1);
 	pthread_mutex_lock(&runs.lock);
 	runs.outcome = TW_REDIS_DONE;

@@ -10,7 +10,7 @@
 #include "support/runs.h"
 #include "support/wait.h"
 
-enum { GROUPS_MOST = 8, SHORT_LEASE_MS = 1000 };
+enum { GROUPS_MOST = 8, LEASE_MS = 5000 };
 
 /* A crowd is what the handlers of all workers do together. Its counts order nothing, so all
  * operations are relaxed. */
@@ -86,7 +86,7 @@ static struct tw_redis_worker *start_with(struct fixture *fixture, struct crowd 
 	const struct tw_redis_worker_options options = {.context = crowd,
 							.handler = join_crowd,
 							.handlers = handlers,
-							.lease = SHORT_LEASE_MS * TW_MILLISECOND,
+							.lease = LEASE_MS * TW_MILLISECOND,
 							.notice = count_notice};
 
 	return worker_start(&fixture->options, &options);
@@ -214,7 +214,7 @@ static void no_more_begin_in_a_second_than_may(void **state)
 	/* The data of an idle group is removed. */
 	assert_in_range(
 		redis_server_number(&fixture->server, "PTTL {tw/%s}running/a", fixture->name_space),
-		1, 2 * SHORT_LEASE_MS);
+		1, 2 * LEASE_MS);
 	worker_stop(worker);
 }
 
@@ -413,7 +413,7 @@ static void claim_that_fails_gives_its_permits_back_once(void **state)
 	worker = start(fixture, &crowd);
 	WAIT_UNTIL(atomic_load_explicit(&crowd.notices, memory_order_relaxed) > 0);
 	/* It fails again, with permits and, when these have expired, without. */
-	wait_for(SHORT_LEASE_MS * TW_MILLISECOND);
+	wait_for(LEASE_MS * TW_MILLISECOND);
 	assert_int_equal(done(&crowd, 0), 0);
 	freeReplyObject(
 		redis_server_ask(&fixture->server, "DEL {tw/%s/0}token", fixture->name_space));

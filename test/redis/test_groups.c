@@ -12,7 +12,7 @@
 #include "support/runs.h"
 #include "support/wait.h"
 
-static const tw_duration long_lease = TW_MINUTE;
+static const tw_duration long_lease = TW_HOUR;
 static const tw_duration short_lease = 20 * TW_MILLISECOND;
 
 static void add_to(struct tw_redis *redis, const char *group, const char *key, tw_duration delay)
@@ -467,7 +467,7 @@ static void worker_runs_groups_and_callbacks_name_them(void **state)
 	struct http_request request;
 	struct http_server http;
 	struct runs runs;
-	struct tw_redis_worker_options options = {.lease = TW_SECOND};
+	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker *worker;
 	char url[64];
 	struct tw_redis_task task = {

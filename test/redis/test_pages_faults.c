@@ -240,12 +240,12 @@ static void groups_are_asked_for_at_most_a_twentieth_of_the_time(void **state)
 	assert_string_equal(figures->spaces[0].groups[0].name, "g");
 	assert_int_equal(atomic_load(&groups_questions), 1);
 	for (int i = 0; i < 3; i++) {
-		atomic_fetch_add(&ahead, 12);
+		atomic_fetch_add(&ahead, 10);
 		board_look(board, BOARD_ALL, figures);
 		assert_int_equal(figures->spaces[0].group_count, 1);
 		assert_int_equal(atomic_load(&groups_questions), 1);
 	}
-	atomic_fetch_add(&ahead, 5);
+	atomic_fetch_add(&ahead, 10);
 	while (atomic_load(&groups_questions) == 1)
 		board_look(board, BOARD_COUNTS, figures);
 	atomic_store(&groups_take, 0);

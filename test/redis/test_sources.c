@@ -156,6 +156,7 @@ static void claim_by_hand_gives_the_namespace(void **state)
 
 static void sleeping_worker_hears_of_tasks_of_each_namespace(void **state)
 {
+	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start_with(
 		*state, NAMESPACES, NULL, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
 	int64_t added;
@@ -164,6 +165,7 @@ static void sleeping_worker_hears_of_tasks_of_each_namespace(void **state)
 		add_to(i, "later", TW_HOUR);
 	WAIT_UNTIL(stats_of_source(worker, 0).claims > 0);
 	for (int i = 0; i < NAMESPACES; i++) {
+		WAIT_UNTIL(redis_server_count_listeners(&fixture->server, names[i]));
 		wait_for(100 * TW_MILLISECOND);
 		added = wall_clock();
 		add_to(i, "sooner", 50 * TW_MILLISECOND);

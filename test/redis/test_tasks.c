@@ -11,7 +11,7 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-static const tw_duration long_lease = TW_MINUTE;
+static const tw_duration long_lease = TW_HOUR;
 static const tw_duration short_lease = 20 * TW_MILLISECOND;
 
 /* Ends the lease by moving its end to the past. */
@@ -37,7 +37,7 @@ static void task_is_claimed_when_it_is_due_and_not_before(void **state)
 
 	add_task(fixture->redis, "a", TW_SECOND);
 	batch = await_claim(fixture->redis, "a", long_lease);
-	assert_in_range(redis_server_now(&fixture->server) - added, 1000, 3000);
+	assert_true(redis_server_now(&fixture->server) - added >= 1000);
 	assert_true(only_job(batch)->due_ms >= added + 1000);
 	assert_true(only_job(batch)->lateness >= 0);
 	ack_is(fixture->redis, batch, TW_OK);

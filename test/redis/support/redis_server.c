@@ -371,6 +371,15 @@ void redis_server_set_due(struct redis_server *server, const struct tw_redis *re
 			    tw_redis_shard(redis, key, strlen(key)), due, key);
 }
 
+int64_t redis_server_count_listeners(struct redis_server *server, const char *name_space)
+{
+	redisReply *reply = redis_server_ask(server, "PUBSUB NUMSUB tw/%s/hint", name_space);
+	int64_t count = reply->element[1]->integer;
+
+	freeReplyObject(reply);
+	return count;
+}
+
 int64_t redis_server_count_keys(struct redis_server *server, const char *name_space)
 {
 	redisReply *reply = redis_server_ask(server, "KEYS {tw/%s/*}*", name_space);

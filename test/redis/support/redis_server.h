@@ -77,6 +77,8 @@ int64_t redis_server_now(struct redis_server *server);
  * that a test need not wait. */
 void redis_server_set_due(struct redis_server *server, const struct tw_redis *redis,
 			  const char *name_space, const char *key, int64_t from_now_ms);
+/* Returns the number of connections that receive the namespace's hints. */
+int64_t redis_server_count_listeners(struct redis_server *server, const char *name_space);
 /* Returns the number of the namespace's keys in Redis, without its layout, its tokens and its
  * counts of added tasks. */
 int64_t redis_server_count_keys(struct redis_server *server, const char *name_space);
