@@ -20,7 +20,7 @@
 #include "support/sentinels.h"
 #include "support/wait.h"
 
-enum { REPLY_SIZE = 400, URL_SIZE = 300 };
+enum { REPLY_SIZE = 400, URL_SIZE = 300, HOLD_MS = 600000 };
 
 /* ---- What a server can give ---- */
 
@@ -206,7 +206,7 @@ static struct tw_redis *open_both(void)
 	return client_open(&(struct tw_redis_options){.url = server.url,
 						      .shards = 4,
 						      .patience = 5 * TW_SECOND,
-						      .reply_timeout = 400 * TW_MILLISECOND,
+						      .reply_timeout = 800 * TW_MILLISECOND,
 						      .durability = TW_REDIS_DURABLE_BOTH});
 }
 
@@ -220,8 +220,8 @@ static void change_is_confirmed_by_both_waits_or_unknown(void **state)
 	} cases[] = {
 		{"*2\r\n:1\r\n:0", ":1", TW_OK, ""},
 		{"*2\r\n:1\r\n:5", ":3", TW_OK, ""},
-		{"*2\r\n:0\r\n:9", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk within 150 ms"},
-		{"*2\r\n:1\r\n:9", ":0", TW_REDIS_OUTCOME_UNKNOWN, "replica within 150 ms"},
+		{"*2\r\n:0\r\n:9", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk within 300 ms"},
+		{"*2\r\n:1\r\n:9", ":0", TW_REDIS_OUTCOME_UNKNOWN, "replica within 300 ms"},
 		{"*2\r\n:0\r\n:0", ":0", TW_REDIS_OUTCOME_UNKNOWN, "not confirmed"},
 		{"-ERR WAITAOF cannot be used when", ":1", TW_REDIS_OUTCOME_UNKNOWN,
 		 "disk: ERR WAITAOF cannot"},
@@ -429,12 +429,12 @@ static int close_pair(void **state)
 	return 0;
 }
 
-/* Waits end after 300 ms. */
+/* Waits end after 900 ms. */
 static struct tw_redis *open_for(enum tw_redis_durability durability)
 {
 	return client_open(&(struct tw_redis_options){.url = master.url,
 						      .shards = 4,
-						      .reply_timeout = 400 * TW_MILLISECOND,
+						      .reply_timeout = 1200 * TW_MILLISECOND,
 						      .patience = 5 * TW_SECOND,
 						      .durability = durability});
 }
@@ -526,11 +526,11 @@ static void frozen_replica_leaves_the_outcome_unknown_in_time(void **state)
 	before = wall_clock();
 	slept = times_slept();
 	assert_int_equal(try_add(redis, "a", TW_HOUR, TW_REDIS_ANY), TW_REDIS_OUTCOME_UNKNOWN);
-	assert_in_range(wall_clock() - before, 250 * TW_MILLISECOND, 5 * TW_SECOND);
+	assert_in_range(wall_clock() - before, 850 * TW_MILLISECOND, 5 * TW_SECOND);
 	assert_in_range(times_slept() - slept, 1, 10);
 	tw_redis_last_error(redis, &error);
 	assert_string_equal(error.text, "the change is made, but not confirmed on a replica "
-					"within 300 ms");
+					"within 900 ms");
 	/* The connection stays open, and the change is made. */
 	assert_int_equal(find_task(redis, "a").status, TW_OK);
 	kill(replica.pid, SIGCONT);
@@ -636,7 +636,7 @@ static void worker_reports_what_a_replica_has(void **state)
 	const struct tw_redis_options options = {.url = master.url,
 						 .name_space = "worker",
 						 .shards = 4,
-						 .reply_timeout = 400 * TW_MILLISECOND,
+						 .reply_timeout = 1200 * TW_MILLISECOND,
 						 .durability = TW_REDIS_DURABLE_REPLICA};
 	struct tw_redis_worker_options worker_options = {.lease = 10 * TW_SECOND};
 	struct tw_redis *redis = client_open(&options);
@@ -679,13 +679,15 @@ static void failover_loses_nothing_that_a_replica_had(void **state)
 
 	(void)state;
 	sentinels_start(&sentinels, master.port);
-	snprintf(url, sizeof(url), "%s?timeout=1&durability=replica", sentinels.url);
+	sentinels_set_patience(&sentinels, HOLD_MS);
+	snprintf(url, sizeof(url), "%s?durability=replica", sentinels.url);
 	redis = client_open(&(struct tw_redis_options){
 		.url = url, .name_space = "failover", .patience = 30 * TW_SECOND});
 	for (int i = 0; i < 50; i++) {
 		number_key(key, i);
 		add_task(redis, key, TW_HOUR);
 	}
+	sentinels_set_patience(&sentinels, 500);
 	redis_server_end(&master, SIGKILL);
 	sentinels_await_master(&sentinels, replica.port);
 	for (int i = 0; i < 50; i++) {
@@ -799,8 +801,9 @@ static void begin_at_a_replica_without_a_file(struct cluster *cluster, struct re
 static void each_node_of_a_cluster_waits_for_its_own_replica(void **state)
 {
 	struct redis_server replicas[CLUSTER_NODES];
-	struct tw_redis_options options = {
-		.shards = 64, .reply_timeout = TW_SECOND, .durability = TW_REDIS_DURABLE_REPLICA};
+	struct tw_redis_options options = {.shards = 64,
+					   .reply_timeout = 2 * TW_SECOND,
+					   .durability = TW_REDIS_DURABLE_REPLICA};
 	struct cluster cluster;
 	struct tw_redis *redis;
 	char first[KEY_SIZE];
