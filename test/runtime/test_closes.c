@@ -279,7 +279,7 @@ static void alarm_is_left_alone_in_a_forks_child(void **state)
 	child = fork();
 	assert_int_not_equal(child, -1);
 	if (child == 0) {
-		alarm(10);
+		alarm(60);
 		_exit(tw_alarm_set(thing.alarm, 0) != TW_CLOSED ||
 		      tw_alarm_close(thing.alarm, thing_closed) != TW_CLOSED ||
 		      tw_alarm_destroy(thing.alarm) != TW_CLOSED);
@@ -607,7 +607,7 @@ static void run_may_wait_for_a_run_that_waits_for_none(void **state)
 	gate_await(&held.gate);
 	assert_status(tw_after_func(recorder->wheel, 0, thing_run, &waits, &waits.timer), TW_OK);
 	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-	WAIT_UNTIL(atomic_load(&waits.runs) == 1);
+	WAIT_UNTIL(atomic_load(&recorder->wheel->owner.out.handles.waiters) == 1);
 	gate_open(&held.gate);
 	settle(recorder);
 	assert_status(waits.answers[0], TW_RUNNING);

@@ -584,8 +584,7 @@ static void waiter_start(struct waiter *waiter, struct command_queue *queue)
 	waiter->queue = queue;
 	blocked_call_start(&waiter->call, wait_for_room, waiter);
 	WAIT_UNTIL(atomic_load(&queue->waiting) == waiting + 1);
-	WAIT_UNTIL(blocked_call_is_asleep(&waiter->call));
-	assert_false(blocked_call_has_returned(&waiter->call));
+	blocked_call_falls_asleep(&waiter->call);
 }
 
 static bool waiter_end(struct waiter *waiter)

@@ -8,6 +8,8 @@
 #include "support/probe.h"
 #include "support/wait.h"
 
+#include "runtime/ask.h" /* for seeing waiters */
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -204,7 +206,7 @@ static void several_threads_can_wait_for_one_run(void **state)
 		waiters[i].probe = &probe;
 		pthread_create(&waiters[i].thread, NULL, wait_for_run, &waiters[i]);
 	}
-	wait_for(5 * TW_MILLISECOND);
+	WAIT_UNTIL(atomic_load(&recorder->wheel->owner.out.handles.waiters) == 4);
 	gate_open(&probe.gate);
 	for (int i = 0; i < 4; i++) {
 		pthread_join(waiters[i].thread, NULL);

@@ -163,11 +163,10 @@ static void wait_idle_until_ends_when_its_deadline_comes(void **state)
 	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = INTERVAL * 3};
 	struct blocked_call call;
-	int looks = 0;
 
 	run_slow_task(recorder);
 	blocked_call_start(&call, wait_until, &wait);
-	WAIT_UNTIL((looks = blocked_call_is_asleep(&call) ? looks + 1 : 0) == 5);
+	blocked_call_falls_asleep(&call);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 2 - 1), TW_OK);
 	wait_for(5 * TW_MILLISECOND);
 	assert_false(blocked_call_has_returned(&call));

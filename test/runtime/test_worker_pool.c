@@ -786,19 +786,10 @@ static void wait_for_pool(void *pool)
 	worker_pool_wait(pool);
 }
 
-/* The waiter sleeps where it waits, and not for a moment. */
-static void waiter_falls_asleep(struct blocked_call *waiter)
-{
-	int looks = 0;
-
-	WAIT_UNTIL((looks = blocked_call_is_asleep(waiter) ? looks + 1 : 0) == 5);
-	assert_false(blocked_call_has_returned(waiter));
-}
-
 static void waiter_start(struct blocked_call *waiter, struct worker_pool *pool)
 {
 	blocked_call_start(waiter, wait_for_pool, pool);
-	waiter_falls_asleep(waiter);
+	blocked_call_falls_asleep(waiter);
 }
 
 static void wait_of_an_idle_pool_returns_at_once(void **state)
@@ -869,7 +860,7 @@ static void all_waiters_return_together(void **state)
 	submit_one(&fixture, 9);
 	WAIT_UNTIL(done(&fixture) == 9);
 	for (int i = 0; i < WAITERS; i++)
-		waiter_falls_asleep(&waiters[i]);
+		blocked_call_falls_asleep(&waiters[i]);
 	let_go(&fixture, 8);
 	for (int i = 0; i < WAITERS; i++)
 		blocked_call_end(&waiters[i]);
@@ -917,7 +908,7 @@ static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
 	let_go(&fixture, 1);
 	WAIT_UNTIL(stats_of(&fixture).unfinished == 1);
 	for (size_t i = 0; i < 2; i++)
-		waiter_falls_asleep(&waiters[i]);
+		blocked_call_falls_asleep(&waiters[i]);
 	let_go(&fixture, 0);
 	for (size_t i = 0; i < 2; i++)
 		blocked_call_end(&waiters[i]);

@@ -28,6 +28,13 @@ bool blocked_call_is_asleep(struct blocked_call *call)
 	return atomic_load(&call->id) != 0 && thread_is_asleep(atomic_load(&call->id));
 }
 
+void blocked_call_falls_asleep(struct blocked_call *call)
+{
+	int looks = 0;
+
+	WAIT_UNTIL((looks = blocked_call_is_asleep(call) ? looks + 1 : 0) == 5);
+}
+
 bool blocked_call_has_returned(struct blocked_call *call)
 {
 	return atomic_load(&call->has_returned);

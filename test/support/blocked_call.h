@@ -17,6 +17,8 @@ struct blocked_call {
 
 void blocked_call_start(struct blocked_call *call, void (*make)(void *argument), void *argument);
 bool blocked_call_is_asleep(struct blocked_call *call);
+/* Waits until it sleeps where it waits, and not for a moment. */
+void blocked_call_falls_asleep(struct blocked_call *call);
 bool blocked_call_has_returned(struct blocked_call *call);
 /* Waits until it returns; the test fails if it does not. */
 void blocked_call_end(struct blocked_call *call);
