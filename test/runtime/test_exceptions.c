@@ -273,7 +273,7 @@ static int signal_of(const struct variant *variant, enum place place,
 	if (child == 0) {
 		struct world *world = world_open(variant, place, act);
 
-		alarm(20);
+		alarm(60);
 		fclose(stderr);
 		close(STDERR_FILENO);
 		drive(world);

@@ -42,7 +42,7 @@ static void die_where_it_hangs(void)
 	sigemptyset(&alarms);
 	sigaddset(&alarms, SIGALRM);
 	pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
-	alarm(10);
+	alarm(60);
 }
 
 /* The child shares this. */

@@ -456,7 +456,7 @@ static void in_a_forks_child_handle_calls_answer_closed(void **state)
 	child = fork();
 	assert_int_not_equal(child, -1);
 	if (child == 0) {
-		alarm(10);
+		alarm(60);
 		_exit(child_calls_answer_closed(recorder, &probe));
 	}
 	assert_int_equal(waitpid(child, &exit_status, 0), child);

@@ -77,8 +77,8 @@ static void owner_naps_while_a_command_is_half_written(void **state)
 
 	flush_wheel(recorder);
 	half = begin_command(recorder);
-	turns = turns_of(recorder);
 	began = wall_clock();
+	turns = turns_of(recorder);
 	assert_int_equal(pthread_create(&call.thread, NULL, flush, &call), 0);
 	wait_for(200 * TW_MILLISECOND);
 	turns = turns_of(recorder) - turns;

@@ -148,12 +148,7 @@ static void storm_trim(const struct storm *storm, long percent)
 {
 	long most = storm_most(storm, percent);
 
-	assert_int_equal(tw_trim(storm->wheel), TW_OK);
-	for (int tries = 0; resident_memory() > most && tries < 20; tries++) {
-		wait_for(50 * TW_MILLISECOND);
-		assert_int_equal(tw_trim(storm->wheel), TW_OK);
-	}
-	storm_expect_left(storm, percent);
+	WAIT_UNTIL(tw_trim(storm->wheel) == TW_OK && resident_memory() <= most);
 }
 
 /* It has four threads, and the last wheel's may still be starting. */

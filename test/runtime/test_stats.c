@@ -462,16 +462,20 @@ static void inline_jobs_are_no_part_of_the_longest_turn(void **state)
 {
 	void (*const begins[])(struct tw_wheel *, struct job *) = {
 		begin_task, begin_run, begin_drain, begin_release, begin_close, begin_schedule};
+	tw_duration others = -wall_clock(); /* all time that is not a job's */
 	struct tw_wheel *wheel = open_wheel(*state);
 	atomic_bool begun = false;
-	struct job job = {.busy = TW_SECOND / 4, .begun = &begun};
+	struct job job = {.busy = TW_SECOND / 20, .begun = &begun};
+	tw_duration longest;
 
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
 		atomic_store(&begun, false);
 		begins[i](wheel, &job);
 		settle_wheel(wheel);
 		assert_true(atomic_load(&begun));
-		assert_true(stats_of_wheel(wheel).longest_turn < job.busy);
+		others -= job.busy;
+		longest = stats_of_wheel(wheel).longest_turn;
+		assert_true(longest <= wall_clock() + others);
 	}
 	assert_true(stats_of_wheel(wheel).task_duration.max >= job.busy);
 	tw_destroy(wheel);
@@ -720,7 +724,6 @@ static void slow_task_is_reported_with_its_key(void **state)
 	struct job job = {.busy = 101 * TW_MILLISECOND};
 
 	set(slow->wheel, "slow", &job, INTERVAL * 2 - 7);
-	set(slow->wheel, "quick", NULL, INTERVAL * 2);
 	pass(slow->wheel, 2);
 	assert_int_equal(slow->count, 1);
 	assert_int_equal(slow->tasks[0].key_size, 4);
@@ -739,7 +742,6 @@ static void slow_run_is_reported_with_its_handle(void **state)
 	struct job job = {.busy = 101 * TW_MILLISECOND};
 	struct tw_timer timer = after(slow->wheel, INTERVAL * 2 - 7, &job);
 
-	after(slow->wheel, INTERVAL * 2, NULL);
 	pass(slow->wheel, 2);
 	assert_int_equal(slow->count, 1);
 	assert_null(slow->tasks[0].key);
@@ -1182,6 +1184,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(slow_run_is_reported_with_its_handle),
 	TEST_EVERYWHERE(each_slow_run_of_a_periodic_timer_is_reported),
 	TEST_IN(levels_inline, task_within_the_threshold_is_not_reported),
+	TEST_IN(levels_threads, task_within_the_threshold_is_not_reported),
 	TEST_IN(levels_inline, slow_run_of_an_alarm_is_not_reported),
 	TEST_IN(levels_threads, slow_run_of_an_alarm_is_not_reported),
 	TEST_EVERYWHERE(hook_may_stop_the_slow_timer),
