@@ -47,7 +47,7 @@ static void hit_beside_a_touch_does_not_bring_the_old_end_back(void **state)
 {
 	struct tw_wheel *wheel = open_wheel(TW_MILLISECOND, TW_CLOCK_MONOTONIC, 1);
 	struct tw_cache_options options = {
-		.wheel = wheel, .jitter = -1, .idle = 10 * TW_SECOND, .shards = 1};
+		.wheel = wheel, .jitter = -1, .idle = 10 * TW_MINUTE, .shards = 1};
 	struct readers readers = {.cache = NULL};
 	const struct tw_cache_entry *entry;
 	pthread_t thread;
@@ -61,8 +61,8 @@ static void hit_beside_a_touch_does_not_bring_the_old_end_back(void **state)
 		tw_duration latest;
 
 		tw_cache_set(readers.cache, "k", 1, "v", 1);
-		tw_cache_touch(readers.cache, "k", 1, TW_SECOND);
-		latest = tw_now(wheel) + TW_SECOND;
+		tw_cache_touch(readers.cache, "k", 1, TW_MINUTE);
+		latest = tw_now(wheel) + TW_MINUTE;
 		assert_status(tw_cache_acquire(readers.cache, "k", 1, &entry), TW_OK);
 		assert_true(tw_cache_entry_deadline(entry) <= latest);
 		tw_cache_entry_release(entry);

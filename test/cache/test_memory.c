@@ -98,7 +98,7 @@ static void wait_until_resident(long most)
 {
 	const struct timespec while_looking = {0, 20000000};
 
-	for (int i = 0; i < (TEST_HAS_SANITIZER ? 100 : 500) && resident_memory() > most; i++)
+	for (int i = 0; i < (TEST_HAS_SANITIZER ? 100 : 1500) && resident_memory() > most; i++)
 		nanosleep(&while_looking, NULL);
 	if (!TEST_HAS_SANITIZER)
 		assert_in_range(resident_memory(), 0, most);
