@@ -63,7 +63,9 @@ static void config_write(const struct redis_server *server,
 		return;
 	}
 	/* The path is relative to its folder. */
-	fputs("unixsocket redis.sock\nrepl-diskless-sync-delay 0\n", file);
+	fputs("unixsocket redis.sock\nrepl-diskless-sync-delay 0\n"
+	      "repl-ping-replica-period 1\n",
+	      file);
 	if (options->replica_of)
 		fprintf(file, "replicaof 127.0.0.1 %d\n", options->replica_of);
 	if (options->tls)
