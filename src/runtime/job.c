@@ -288,11 +288,14 @@ void job_report_slow(struct job_target *target, struct job_thread *thread)
 {
 	tw_duration began;
 	tw_duration took;
+	tw_duration now;
 
 	pthread_mutex_lock(&thread->lock);
+	/* The clock is read first: what has begun has not ended by then. */
+	now = clock_read_real(target->clock->id);
 	/* acquire: sees what the thread does; pairs with the store in job_show(). */
 	began = atomic_load_explicit(&thread->run.began, memory_order_acquire);
-	took = time_since(clock_read_real(target->clock->id), began);
+	took = time_since(now, began);
 	if (began != 0 && took > target->slow_task.threshold) {
 		thread->reported = began;
 		innermost = thread->job;
