@@ -343,8 +343,11 @@ def choose():
     """The mutants to be tried; those by rule and those by hand alike."""
     share = int(os.environ.get('SHARE', 16))
     only, sample = os.environ.get('ONLY', '*').split(), os.environ.get('SAMPLE', '100')
-    chosen = [mutant for mutant in [*mutants_by_rule(share), *mutants_by_hand()]
-              if any(fnmatch.fnmatchcase(mutant.name, pattern) for pattern in only)]
+    mutants = {mutant.name: mutant for mutant in [*mutants_by_rule(share), *mutants_by_hand()]}
+    named = [fnmatch.filter(mutants, pattern) for pattern in only]
+    if not all(named):
+        sys.exit(f'no mutant has the name {only[named.index([])]}\n0 passed, 1 failed')
+    chosen = [mutant for name, mutant in mutants.items() if any(name in names for names in named)]
     if 'ONLY' in os.environ and 'SAMPLE' not in os.environ or sample == 'all':
         return chosen
     seed = os.environ.get('SEED', str(int(time.time()) // 86400))
@@ -370,8 +373,6 @@ def main():
     survivors = read_survivors()
     jobs = int(os.environ.get('JOBS', 2 * os.cpu_count()))
     chosen = choose()
-    if not chosen:
-        sys.exit('no mutant has such a name\n0 passed, 1 failed')
     shutil.rmtree(WORK + '/originals', ignore_errors=True)
     os.makedirs(WORK + '/originals')
     builds = {}
