@@ -291,7 +291,7 @@ void job_report_slow(struct job_target *target, struct job_thread *thread)
 	tw_duration now;
 
 	pthread_mutex_lock(&thread->lock);
-	/* The clock is read first: what has begun has not ended by then. */
+	/* The clock is read first: a run that is found then had not ended. */
 	now = clock_read_real(target->clock->id);
 	/* acquire: sees what the thread does; pairs with the store in job_show(). */
 	began = atomic_load_explicit(&thread->run.began, memory_order_acquire);
