@@ -112,7 +112,7 @@ endif
 TEST_SCRIPTS := $(patsubst test/%.sh,%,$(wildcard test/house/*.sh)) house/grown/test_grown \
 	house/man/test_man model/fuzz/test_inputs long/fuzz/test_oss_fuzz \
 	long/install/test_install long/packaging/test_ports long/site/test_browser \
-	long/soak/test_soak proof/check_page
+	long/soak/test_soak
 # Those by Redis come first, for they wait most.
 TESTS_OF_ALL := $(REDIS_TESTS) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
 # What only `make check-all` runs: long runs, and what compiles the library once more.
@@ -150,8 +150,8 @@ STAYS := -Wl,-z,nodelete
 VERSIONS := -Wl,--version-script=src/packaging/
 
 .PHONY: all check-all deps deps-ci run run-cache builds test test-all test-redis \
-	test-servers bench bench-redis compare model-check proof proof-page install uninstall \
-	mutants layers check-comments format format-check clean help FORCE
+	test-servers bench bench-redis compare model-check install uninstall \
+	layers check-comments format format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -333,17 +333,8 @@ include $(wildcard test/*/*.mk test/*/*/*.mk bench/*/*.mk)
 builds: ## build with other compilers, flags and processors; ALL=yes: more, and analyze
 	@test/long/builds/check_builds.sh
 
-model-check: ## model-check the doors with GenMC; MORE=1: larger bounds, WEAKENED=no: no mutants
+model-check: ## model-check the doors with GenMC; MORE=1: larger bounds
 	@test/proof/run.sh
-
-proof: all ## all that shows the guarantees, in half an hour; writes test/PROOF.md
-	@test/proof/proof.sh
-
-proof-page: ## write test/PROOF.md anew of the records there are
-	@test/proof/page.sh
-
-mutants: ## put bugs in, one by one, and see the tests find them; ONLY="name*", SAMPLE=n|all
-	@test/proof/mutants/run.py
 
 layers: all ## check that includes and calls in src/ go downward only
 	@test/house/check_layers.sh

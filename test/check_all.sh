@@ -3,9 +3,8 @@
 #
 # Checks all there is to check, for a night: the tests at their whole length, by each compiler, on
 # each server ($REDIS_SERVERS) and beside each sanitizer, the simulation, fuzzing, the model
-# checker (where it is), a sample of the mutants, coverage, other builds and processors, packages,
-# what calls cost. What finds most comes first. The last line is "N passed, N failed, N skipped",
-# the sum of them all.
+# checker (where it is), coverage, other builds and processors, packages, what calls cost. What
+# finds most comes first. The last line is "N passed, N failed, N skipped", the sum of them all.
 
 cd "$(dirname "$0")/.." || exit 1
 . test/support/steps.sh
@@ -25,7 +24,6 @@ if command -v genmc >/dev/null; then
 else
 	echo "== make model-check: left out, for GenMC is not there"
 fi
-run "make mutants SAMPLE=200"
 run "make coverage"
 run "make builds ALL=yes"
 run "make test-packages"

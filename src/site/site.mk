@@ -7,7 +7,7 @@ SITE := $(BUILD)/site
 SITE_SOURCES := $(wildcard src/site/*)
 # The README is first: it becomes index.html.
 SITE_PAGES := README.md src/CHANGES.md src/UPGRADE.md src/README.md src/redis/README.md \
-	test/PROOF.md $(wildcard bench/results/*.md)
+	$(wildcard bench/results/*.md)
 
 .PHONY: site
 

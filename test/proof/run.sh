@@ -1,13 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# This model-checks the harnesses of this folder with GenMC: each run of the table `runs` must pass,
-# and each mutant of the table `weakened`, made by mutants/run.py, must be found. The unchanged
-# source must pass with a mutant's bounds, too; they are run with it if `runs` does not have them.
+# This model-checks the harnesses of this folder with GenMC: each run of the table `runs` must pass.
 # `make model-check` calls this with BUILD and GENMC; PROOFS="queue ..." selects harnesses; MORE=1
-# adds the larger bounds, and WEAKENED=no leaves the mutants out. A run prints its executions, the
-# number of these that ended early because a thread waited in vain for another order, and its
-# seconds. The last line is "N passed, N failed".
+# adds the larger bounds. A run prints its executions, the number of these that ended early because
+# a thread waited in vain for another order, and its seconds. The last line is "N passed, N failed".
 
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -17,12 +14,12 @@ export GENMC BUILD=${BUILD:-build}
 export PROOF_TIMEOUT=${PROOF_TIMEOUT:-500}
 proof_folder=$BUILD/proof
 # The list for xargs has this number of words for each task.
-WORDS=7
+WORDS=6
 
-# check LOG HARNESS MODEL UNROLL BOUNDS TREE: runs GenMC on the sources in TREE.
+# check LOG HARNESS MODEL UNROLL BOUNDS: runs GenMC.
 check()
 {
-	local log=$1 harness=$2 model=$3 unroll=$4 bounds=$5 tree=$6 status
+	local log=$1 harness=$2 model=$3 unroll=$4 bounds=$5 status
 	# Some passes are off: one gives up on loops like command_queue_wait()'s, some report
 	# unordered writes, such as a timer's, and the stack of a function that is called twice as
 	# errors, and one does not end with a worker's loop.
@@ -40,7 +37,7 @@ check()
 		esac
 	done
 	timeout -k 10 "$PROOF_TIMEOUT" "$GENMC" "${options[@]}" -- -std=c11 -D_GNU_SOURCE \
-		-MD -MF "$log.d" -Itest/proof/shim -Iinclude "-I$tree" "${macros[@]}" \
+		-MD -MF "$log.d" -Itest/proof/shim -Iinclude -Isrc "${macros[@]}" \
 		"test/proof/$harness.c" >"$log" 2>&1
 	status=$?
 	# GenMC leaves what clang has made of the source; the first word of its list of files.
@@ -59,7 +56,7 @@ check_run()
 {
 	local log=$1 harness=$2 model=$3 bounds=$5 verdict=FAILED why='' status executions blocked
 
-	check "$@" src
+	check "$@"
 	status=$?
 	executions=$(number_in "$log" 'Number of complete executions explored')
 	blocked=$(number_in "$log" 'Number of blocked executions seen')
@@ -78,42 +75,11 @@ check_run()
 	[[ $verdict == ok ]] || grep -v '^Tip' "$log" | tail -n 60
 }
 
-# check_weakened LOG HARNESS MODEL BOUNDS MUTANT
-check_weakened()
-{
-	local log=$1 harness=$2 model=$3 bounds=$4 mutant=$5
-	local tree=${log%.log} file=${5%%:*} verdict=FAILED why status
-
-	mkdir -p "$tree"
-	cp -r src/base src/wheel src/runtime src/cache "$tree"
-	if ! test/proof/mutants/run.py "src/$mutant" >"$tree/$file"; then
-		why="there is no such mutant"
-	else
-		check "$log" "$harness" "$model" - "$bounds" "$tree"
-		status=$?
-		if ((status == 124 || status == 137)); then
-			why="ran over $PROOF_TIMEOUT seconds"
-		elif ! grep -q '^\*\*\* Verification unsuccessful' "$log"; then
-			why="not found; all of it: $log"
-		else
-			verdict=found
-			why="$(sed -n 's/^Error: \(.*\)!$/\1/p' "$log")"
-			why="$why, $(number_in "$log" 'Total wall-clock time') s"
-		fi
-	fi
-	rm -rf "$tree"
-	printf '  %-7s %-18s %-4s %s: %s\n' "$verdict" "$harness" "$model" "$mutant" "$why"
-}
-
 # wanted HARNESS
 wanted()
 {
 	[[ -z $PROOFS || " $PROOFS " == *" $1 "* ]]
 }
-
-# The tasks are listed with WORDS words each. This has the listed runs of all loops, by harness,
-# model and bounds.
-declare -A is_listed
 
 list_runs()
 {
@@ -125,29 +91,9 @@ list_runs()
 		for model in ${models//,/ }; do
 			((number++))
 			printf '%s\0' run "$proof_folder/$harness-$model-$number.log" "$harness" \
-				"$model" "$unroll" "$bounds" -
-			[[ $unroll != - ]] || is_listed["$harness $model $bounds"]=1
+				"$model" "$unroll" "$bounds"
 		done
 	done < <(grep -v -e '^#' -e '^	' -e '^$' test/proof/runs)
-}
-
-list_weakened()
-{
-	local harness model bounds line mutant number=0
-
-	while IFS= read -r line; do
-		[[ $line == $'\t'* ]] || read -r harness model bounds <<<"$line"
-		wanted "$harness" || continue
-		[[ $line == $'\t'* ]] || continue
-		mutant=${line#$'\t'}
-		((number++))
-		printf '%s\0' weaken "$proof_folder/weakened-$number.log" "$harness" "$model" \
-			"$bounds" "$mutant" -
-		[[ -z ${is_listed["$harness $model $bounds"]} ]] || continue
-		is_listed["$harness $model $bounds"]=1
-		printf '%s\0' run "$proof_folder/control-$number.log" "$harness" "$model" - \
-			"$bounds" -
-	done < <(grep -v -e '^#' -e '^$' test/proof/weakened)
 }
 
 check_all()
@@ -156,14 +102,11 @@ check_all()
 
 	rm -rf "$proof_folder"
 	mkdir -p "$proof_folder"
-	{
-		list_runs
-		[[ $WEAKENED == no ]] || list_weakened
-	} >"$proof_folder/list"
+	list_runs >"$proof_folder/list"
 	xargs -0 -r -n "$WORDS" -P "$jobs" test/proof/run.sh <"$proof_folder/list" |
 		tee "$proof_folder/all.log"
 	count=$(($(tr -cd '\0' <"$proof_folder/list" | wc -c) / WORDS))
-	passed=$(grep -c -E '^  (ok|found) ' "$proof_folder/all.log")
+	passed=$(grep -c '^  ok ' "$proof_folder/all.log")
 	echo "$passed passed, $((count - passed)) failed"
 	((count > 0 && passed == count))
 }
@@ -185,7 +128,6 @@ if ! command -v "$GENMC" >/dev/null; then
 	exit 1
 fi
 case $1 in
-run) check_run "${@:2:5}" ;;
-weaken) check_weakened "${@:2}" ;;
+run) check_run "${@:2}" ;;
 *) check_all ;;
 esac

@@ -39,7 +39,7 @@ try_fault()
 {
 	local output again seed what
 	local file=${1%%:*}
-	test/proof/mutants/run.py "$1" >"$copy/$file" || {
+	python3 test/support/mutants.py "$1" >"$copy/$file" || {
 		complain "there is no such mutant"
 		cp "$file" "$copy/$file"
 		return

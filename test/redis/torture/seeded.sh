@@ -33,12 +33,24 @@ complain()
 	((++failed))
 }
 
+# changed_source MUTANT
+changed_source()
+{
+	local file change
+	read -r file change <<<"$1"
+	if [[ -z $change ]]; then
+		python3 test/support/mutants.py "$1"
+	else
+		sed "$change" "$file" && ! sed "$change" "$file" | cmp -s - "$file"
+	fi
+}
+
 # try_fault MUTANT
 try_fault()
 {
 	local output found
-	local file=${1%%:*}
-	test/proof/mutants/run.py "$1" >"$copy/$file" || {
+	local file=${1%%[: ]*}
+	changed_source "$1" >"$copy/$file" || {
 		complain "there is no such mutant"
 		cp "$file" "$copy/$file"
 		return

@@ -15,13 +15,12 @@ function from 1. The rules:
     bits      & becomes |, << becomes >>, and back
     answer    `return true` becomes `return false`, TW_OK an error, and back
     acq_rel, acquire, release, relaxed
-              a memory order becomes this weaker one; for the model checker alone
-    unlocked  all calls that lock or unlock one mutex are left out; for the model
-              checker alone, too
+              a memory order becomes this weaker one
+    unlocked  all calls that lock or unlock one mutex are left out
 
 In a Lua script the part outside of its functions is called `main`. What stands in an assert() is
-left alone. `python3 test/proof/mutants/rules.py FILE` or FILE:FUNCTION lists the mutants there, each with
-its line before and after.
+left alone. `python3 test/support/mutants.py FILE` or FILE:FUNCTION lists the mutants there, each
+with its line before and after. With a mutant's name it writes the changed source.
 """
 
 import re
@@ -46,7 +45,6 @@ ANSWER = {'true': 'false', 'false': 'true', 'TW_OK': 'TW_INVALID'}
 WEAKER = {'seq_cst': ('acq_rel', 'acquire', 'release', 'relaxed'),
           'acq_rel': ('acquire', 'release', 'relaxed'),
           'acquire': ('relaxed',), 'release': ('relaxed',)}
-FOR_THE_MODEL = WEAKER['seq_cst'] + ('unlocked',)
 KEYWORDS = set('''if else for while do switch case default goto return break continue struct union
     enum const static unsigned signed typedef extern volatile register sizeof'''.split())
 
@@ -241,10 +239,15 @@ def show(text, mutant):
 
 
 def main():
-    file, _, function = sys.argv[1].partition(':')
+    file, function, rule = (sys.argv[1].split(':', 2) + [None, None])[:3]
     text = open(file).read()
-    for mutant in mutants_in(file, text, function or None):
-        print(mutant[0], show(text, mutant), sep='\t')
+    mutants = mutants_in(file, text, function)
+    if not rule:
+        for mutant in mutants:
+            print(mutant[0], show(text, mutant), sep='\t')
+        return
+    named = [mutant for mutant in mutants if mutant[0] == sys.argv[1]]
+    sys.stdout.write(apply(text, named[0]) if named else sys.exit(f'no mutant {sys.argv[1]}'))
 
 
 if __name__ == '__main__':
