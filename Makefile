@@ -109,7 +109,7 @@ TESTS_OF_ONE_THREAD := base/test_key_hash base/test_pages base/test_slot_set whe
 ifneq ($(SANITIZE),)
 TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
-TEST_SCRIPTS := $(patsubst test/%.sh,%,$(wildcard test/house/*.sh)) house/grown/test_grown \
+TEST_SCRIPTS := $(patsubst test/%.sh,%,$(wildcard test/house/*.sh)) \
 	house/man/test_man model/fuzz/test_inputs long/fuzz/test_oss_fuzz \
 	long/install/test_install long/packaging/test_ports long/site/test_browser \
 	long/soak/test_soak

@@ -83,9 +83,10 @@ struct tw_cron;
 
 /* Says what is wrong with an expression or a zone. */
 struct tw_cron_error {
-	const char *text; /* for people; a static string, never NULL */
-	bool in_zone;     /* the zone's name or its file is wrong, not the expression */
-	size_t position;  /* bytes from the beginning of the expression or of the zone's name */
+	const char *text;     /* for people; a static string, never NULL */
+	bool in_zone;         /* the zone's name or its file is wrong, not the expression */
+	size_t position;      /* bytes from the beginning of the expression or of the zone's name */
+	uint64_t reserved[4]; /* for later versions; 0 */
 };
 
 /*
@@ -108,15 +109,8 @@ struct tw_cron_error {
  *   TW_SYSTEM     the zone's file could not be read; errno has the cause
  */
 TW_CHECKED
-TW_API enum tw_status tw_cron_create_sized(struct tw_cron **cron, const char *expression,
-					   const char *zone, struct tw_cron_error *error,
-					   size_t error_size);
-TW_CHECKED
-TW_INLINE enum tw_status tw_cron_create(struct tw_cron **cron, const char *expression,
-					const char *zone, struct tw_cron_error *error)
-{
-	return tw_cron_create_sized(cron, expression, zone, error, sizeof(*error));
-}
+TW_API enum tw_status tw_cron_create(struct tw_cron **cron, const char *expression,
+				     const char *zone, struct tw_cron_error *error);
 
 /* Frees the schedule. `cron` may be NULL. This must be the last call with it. Any thread. */
 TW_API void tw_cron_destroy(struct tw_cron *cron);

@@ -58,16 +58,11 @@
  * In the lists of statuses, "no wheel" means that `wheel` is NULL, and so for other arguments. A
  * bad key is NULL, empty or longer than TW_KEY_SIZE_MAX.
  *
- * Structs grow at their end in later versions, and the header that a program was built with may be
- * older or newer than the library. So a call that reads or fills a struct of the program, such as
- * tw_create, is an inline function, which passes the size of the struct to a function of the
- * library, such as tw_create_sized. Bindings for other languages call the latter:
- *  - A struct that the library reads: fields that the program's header lacks count as 0. Fields
- *    that the library lacks must be 0; otherwise the call returns TW_INVALID.
- *  - A struct that the library fills: fields that the library lacks become 0.
- *  - A struct that the library passes to a function of the program, such as tw_task, has the fields
- *    of the library's version (tw_version).
- *  - These structs never change: tw_timer, tw_alarm, elements of arrays, and structs in others.
+ * A struct that a call reads or fills ends in reserved fields for later versions. In one that the
+ * program fills they must be 0; otherwise the call returns TW_INVALID. In one that the library
+ * fills they become 0. Structs without such fields never change (tw_timer, tw_alarm, elements of
+ * arrays, structs in others), or are passed to functions of the program, such as tw_task. The
+ * latter may have more fields in later versions.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_H
 #define TIMINGWHEEL_TIMINGWHEEL_H
@@ -431,6 +426,7 @@ struct tw_options {
 	 */
 	void (*on_thread_start)(void *context, const char *name);
 	void (*on_thread_end)(void *context, const char *name);
+	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
 /* The smallest tw_options.stack_size. */
@@ -456,15 +452,8 @@ struct tw_options {
  *                 is left for TW_CLOCK_BOOTTIME; errno has the cause
  */
 TW_CHECKED
-TW_API enum tw_status tw_create_sized(struct tw_wheel **wheel, tw_duration interval, size_t slots,
-				      tw_execute_fn *execute, const struct tw_options *options,
-				      size_t options_size);
-TW_CHECKED
-TW_INLINE enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
-				   tw_execute_fn *execute, const struct tw_options *options)
-{
-	return tw_create_sized(wheel, interval, slots, execute, options, sizeof(*options));
-}
+TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, size_t slots,
+				tw_execute_fn *execute, const struct tw_options *options);
 
 /*
  * Arms a timer for the key, or replaces the key's timer: `execute` gets `value` after `delay`
@@ -1544,6 +1533,7 @@ struct tw_stats {
 	/* The task that has been running longest, of those that run now. Alarms are included. All
 	 * is 0 if no task runs. */
 	struct tw_running longest_running;
+	uint64_t reserved[4]; /* for later versions; 0 */
 };
 
 /*
@@ -1557,12 +1547,7 @@ struct tw_stats {
  *   TW_INVALID    no wheel, or stats is NULL
  *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
-TW_API enum tw_status tw_get_stats_sized(struct tw_wheel *wheel, struct tw_stats *stats,
-					 size_t stats_size);
-TW_INLINE enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
-{
-	return tw_get_stats_sized(wheel, stats, sizeof(*stats));
-}
+TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
 
 /*
  * Writes the statistics in the text format of Prometheus.

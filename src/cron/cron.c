@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sized.h"
 #include "calendar.h"
 #include "cron_search.h"
 #include "zone_file.h"
@@ -73,14 +72,14 @@ static enum tw_status cron_make(struct tw_cron **cron, const char *expression, c
 	return status;
 }
 
-enum tw_status tw_cron_create_sized(struct tw_cron **cron, const char *expression, const char *zone,
-				    struct tw_cron_error *error, size_t error_size)
+enum tw_status tw_cron_create(struct tw_cron **cron, const char *expression, const char *zone,
+			      struct tw_cron_error *error)
 {
 	struct tw_cron_error wrong;
 	enum tw_status status = cron_make(cron, expression, zone, &wrong);
 
 	if (status != TW_OK && error)
-		sized_write(error, error_size, &wrong, sizeof(wrong));
+		*error = wrong;
 	return status;
 }
 

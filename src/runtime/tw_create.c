@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ask.h"
-#include "base/sized.h"
+#include "base/reserved.h"
 #include "base/thread.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
@@ -111,7 +111,8 @@ static bool options_are_valid(const struct tw_options *options)
 	       workers_are_valid(options) && options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
 	       options->slow_task.threshold >= 0 &&
-	       (options->stack_size == 0 || options->stack_size >= TW_STACK_SIZE_MIN);
+	       (options->stack_size == 0 || options->stack_size >= TW_STACK_SIZE_MIN) &&
+	       reserved_are_0(options->reserved);
 }
 
 static void options_fill_in(struct tw_options *options)
@@ -133,10 +134,9 @@ static void options_fill_in(struct tw_options *options)
 }
 
 /* Copies what the program gave and fills in the defaults. Returns whether the options are valid. */
-static bool options_read(struct tw_options *options, const struct tw_options *given, size_t size)
+static bool options_read(struct tw_options *options, const struct tw_options *given)
 {
-	if (!sized_read(options, sizeof(*options), given, size))
-		return false;
+	*options = given ? *given : (struct tw_options){0};
 	options_fill_in(options);
 	return options_are_valid(options);
 }
@@ -173,9 +173,8 @@ no_owner:
 	return status;
 }
 
-enum tw_status tw_create_sized(struct tw_wheel **result, tw_duration interval, size_t slots,
-			       tw_execute_fn *execute, const struct tw_options *given,
-			       size_t given_size)
+enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t slots,
+			 tw_execute_fn *execute, const struct tw_options *given)
 {
 	struct tw_options options;
 	struct tw_wheel *wheel;
@@ -186,8 +185,7 @@ enum tw_status tw_create_sized(struct tw_wheel **result, tw_duration interval, s
 	if (!result)
 		return TW_INVALID;
 	*result = NULL;
-	if (interval <= 0 || slots == 0 || slots > TW_SLOTS_MAX ||
-	    !options_read(&options, given, given_size))
+	if (interval <= 0 || slots == 0 || slots > TW_SLOTS_MAX || !options_read(&options, given))
 		return TW_INVALID;
 	wheel = aligned_alloc(CACHE_LINE, sizeof(*wheel));
 	if (!wheel)

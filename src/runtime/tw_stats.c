@@ -6,7 +6,6 @@
 
 #include "ask.h"
 #include "base/metric.h"
-#include "base/sized.h"
 #include "memory.h"
 
 /* Sets `sums` to the statistics of the jobs that the workers and the owner did. */
@@ -72,9 +71,8 @@ static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
 	stats->set = counter_read_ordered(&counts->set);
 }
 
-enum tw_status tw_get_stats_sized(struct tw_wheel *wheel, struct tw_stats *stats, size_t stats_size)
+enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 {
-	struct tw_stats found;
 	struct job_sums sums;
 
 	if (!wheel || !stats)
@@ -83,9 +81,8 @@ enum tw_status tw_get_stats_sized(struct tw_wheel *wheel, struct tw_stats *stats
 		return TW_CLOSED;
 	/* They are read before the owner's counts, which they are part of. */
 	wheel_sum_jobs(wheel, &sums);
-	stats_read_owner(&found, wheel);
-	stats_add_jobs(&found, &sums, clock_read_real(wheel->owner.clock.id));
-	sized_write(stats, stats_size, &found, sizeof(found));
+	stats_read_owner(stats, wheel);
+	stats_add_jobs(stats, &sums, clock_read_real(wheel->owner.clock.id));
 	return TW_OK;
 }
 

@@ -496,6 +496,18 @@ static void wrong_expressions_are_refused_where_they_are_wrong(void **state)
 	}
 }
 
+static void reserved_fields_of_an_error_become_0(void **state)
+{
+	struct tw_cron_error error;
+	struct tw_cron *cron;
+
+	(void)state;
+	memset(&error, 0xff, sizeof(error));
+	assert_status(tw_cron_create(&cron, "@", NULL, &error), TW_INVALID);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(error.reserved[i], 0);
+}
+
 static void wrong_zones_are_refused(void **state)
 {
 	struct tw_cron_error error;
@@ -962,6 +974,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(dates_that_never_come_are_not_found),
 	cmocka_unit_test(time_ends_with_the_year_9999),
 	cmocka_unit_test(wrong_expressions_are_refused_where_they_are_wrong),
+	cmocka_unit_test(reserved_fields_of_an_error_become_0),
 	cmocka_unit_test(wrong_zones_are_refused),
 	cmocka_unit_test(what_is_missing_is_invalid),
 	cmocka_unit_test(random_schedules_are_as_the_reference_says),

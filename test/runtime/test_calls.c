@@ -99,6 +99,17 @@ static void create_refuses_options_out_of_range(void **state)
 	assert_create_refuses(INTERVAL, 10, record_execute, &negative_patience);
 }
 
+static void create_refuses_options_with_a_reserved_field(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct tw_options options = {0};
+
+		options.reserved[i] = 1;
+		assert_create_refuses(INTERVAL, 10, record_execute, &options);
+	}
+}
+
 static void create_refuses_sizes_beyond_the_limits(void **state)
 {
 	const struct variant *variant = *state;
@@ -523,6 +534,18 @@ static void stopped_wheel_answers_closed(void **state)
 	recorder_close(recorder);
 }
 
+static void reserved_fields_of_statistics_become_0(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_stats stats;
+
+	memset(&stats, 0xff, sizeof(stats));
+	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(stats.reserved[i], 0);
+	recorder_close(recorder);
+}
+
 /* Runs in a fork's child. Returns 0, or the number of the call that answered something else. */
 static int calls_answer_closed(struct recorder *recorder, const struct variant *variant)
 {
@@ -608,6 +631,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(version_is_one_number_and_one_string),
 	cmocka_unit_test(create_refuses_bad_arguments_and_leaves_no_wheel),
 	cmocka_unit_test(create_refuses_options_out_of_range),
+	cmocka_unit_test(create_refuses_options_with_a_reserved_field),
 	TEST_ALONE(create_refuses_sizes_beyond_the_limits),
 	TEST_EVERYWHERE(wheel_of_most_slots_works),
 	cmocka_unit_test(no_options_are_all_defaults),
@@ -628,6 +652,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(without_release_a_wheel_drops_its_values_silently),
 	TEST_EVERYWHERE(without_release_keys_of_all_sizes_are_replaced),
 	TEST_SHARED(stopped_wheel_answers_closed),
+	TEST_EVERYWHERE(reserved_fields_of_statistics_become_0),
 	TEST_WITH_THREADS(in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on),
 };
 
