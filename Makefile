@@ -151,7 +151,7 @@ VERSIONS := -Wl,--version-script=src/packaging/
 
 .PHONY: all check-all deps deps-ci run run-cache builds test test-all test-redis \
 	test-servers bench bench-redis compare model-check install uninstall \
-	layers check-comments format format-check clean help FORCE
+	layers size check-comments format format-check clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -338,6 +338,9 @@ model-check: ## model-check the doors with GenMC; MORE=1: larger bounds
 
 layers: all ## check that includes and calls in src/ go downward only
 	@test/house/check_layers.sh
+
+size: ## count the lines of each room of src/rooms, beside the most that it may have
+	@test/house/check_size.sh
 
 check-comments: ## check names and plain English in comments
 	@test/house/check_comments.sh
