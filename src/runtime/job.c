@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/counter.h"
-#include "base/trace.h"
 
 struct job {
 	const struct timer *timer;
@@ -212,7 +211,6 @@ INLINED void job_begin(struct work *work)
 	histogram_record(&work->thread->lateness, work->task->lateness);
 	work->thread->job = list_entry(work->task, struct job, task);
 	job_show(&work->thread->run, work->task, work->began);
-	TRACE_TASK_BEGIN(work->timer);
 }
 
 /* It has been called. */
@@ -226,7 +224,6 @@ INLINED void job_end(struct work **ended)
 	/* relaxed: see job_show(). */
 	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
 	histogram_record(&thread->duration, work->took);
-	TRACE_TASK_END(work->timer, work->took);
 }
 
 INLINED void job_call(struct work *work)
@@ -245,7 +242,6 @@ static void job_call_hook(const struct job_target *target, const struct job *job
 {
 	if (timer_is_alarm(job->timer))
 		return;
-	TRACE_SLOW_TASK(job->timer, took);
 	target->slow_task.hook(target->context, &job->task, job->task.timer, took);
 }
 

@@ -30,7 +30,6 @@
 #include "owner.h"
 
 #include "base/thread.h"
-#include "base/trace.h"
 #include "apply.h"
 #include "handle_changes.h"
 #include "inline_jobs.h"
@@ -157,7 +156,6 @@ static inline bool owner_claim(struct owner *owner, struct timer *timer)
 static inline void owner_count_fired(struct owner *owner, size_t fired)
 {
 	counter_add_ordered(&owner->out.counts.fired, fired);
-	TRACE_EXPIRE(fired);
 	limit_give(&owner->out.places, fired);
 }
 
@@ -387,7 +385,6 @@ bool owner_turn(struct owner *owner)
 	uint64_t target;
 	bool done;
 
-	TRACE_TURN_BEGIN();
 	queue_age_end_sleep(&owner->queue_age, start.clock);
 	more = owner_begin_turn(owner);
 	owner_dispatch(owner);
@@ -402,7 +399,6 @@ bool owner_turn(struct owner *owner)
 		outbox_submit(&owner->out);
 	owner_tend_memory(owner);
 	owner_publish(owner, &start);
-	TRACE_TURN_END(owner->applied);
 	if (owner->held_back)
 		return more || !list_is_empty(&owner->retirements) ||
 		       worker_pool_room(owner->out.pool) > 0;
@@ -520,9 +516,7 @@ static void owner_sleep(struct owner *owner)
 	job_flush(&owner->out.target, &owner->out.bin);
 	if (sleep == EVENT_COUNT_SLEEPING)
 		queue_age_begin_sleep(&owner->queue_age);
-	TRACE_SLEEP(until);
 	event_count_wait(&owner->event, until);
-	TRACE_WAKE();
 	counter_add(&owner->counts.wakeups, 1);
 }
 

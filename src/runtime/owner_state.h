@@ -94,9 +94,8 @@ struct owner_inline {
 struct owner_memory {
 	tw_duration next_look;
 	tw_duration quiet_since;
-	uint64_t traffic; /* bytes taken and given back, at the last look */
-	unsigned part;    /* that of the pass under way */
-	uint64_t held_before;
+	uint64_t traffic;        /* bytes taken and given back, at the last look */
+	unsigned part;           /* that of the pass under way */
 	struct list trims;       /* REQUEST_TRIM: the next pass is theirs */
 	struct list trims_begun; /* this one is */
 	/* Read by any thread, as statistics. */
