@@ -34,10 +34,10 @@
  *  - Every value that it accepts comes back exactly once: to `execute` (the timer expired), to the
  *    function given to tw_drain, to the caller of tw_take_timer or of a stop by handle, or to
  *    `release` with the reason. A call that fails leaves the value with its caller.
- *  - A timer runs late, never early. Its deadline counts from the call (see tw_delay_from) and is
- *    rounded up to a tick of `interval`. The timer runs within one tick of the deadline, plus the
- *    time that the commands before it and the tasks before it in the pool take. One exception: a
- *    move to less than one interval runs the task at once.
+ *  - A timer runs late, never early. Its deadline counts from the call and is rounded up to a
+ *    tick of `interval`. The timer runs within one tick of the deadline, plus the time that the
+ *    commands before it and the tasks before it in the pool take. One exception: a move to less
+ *    than one interval runs the task at once.
  *  - The commands of one thread take effect in the order in which the thread gave them. Resets and
  *    stops by handle, and calls for alarms, take effect at once: they do not wait for commands
  *    before them. A drain, a stop of the wheel and a call that waits for an answer see all calls
@@ -203,9 +203,9 @@ struct tw_task {
 	const void *key; /* the wheel's copy; NULL for a handle or an alarm */
 	size_t key_size; /* bytes */
 	void *value;     /* the value as given; the called function owns it */
-	/* The deadline on the wheel's clock: the time of the call (see tw_delay_from) plus the
-	 * delay. A set's delay under one interval counts as one interval. The deadline is not
-	 * rounded to a tick, except that of an alarm. */
+	/* The deadline on the wheel's clock: the time of the call plus the delay. A set's delay
+	 * under one interval counts as one interval. The deadline is not rounded to a tick, except
+	 * that of an alarm. */
 	tw_duration deadline;
 	/* The time now minus the deadline, at least 0. It is 0 when a move to less than one
 	 * interval runs the task before its deadline. */
@@ -329,18 +329,6 @@ enum tw_when_full {
 	TW_WHEN_FULL_FAIL /* the call returns TW_FULL */
 };
 
-/*
- * Says what the delays of tw_set_timer, tw_set_timers, tw_move_timer and tw_move_timers count from.
- * Other delays always count from the call: those of timers by handle, of alarms, of tw_add_timer,
- * and of a set at max_pending.
- */
-enum tw_delay_from {
-	TW_FROM_CALL, /* the call */
-	/* The moment when the owner takes the command, later than the call by the command's time in
-	 * the queue. The call then reads no clock. */
-	TW_FROM_APPLIED
-};
-
 /* Reports tasks that take long. */
 struct tw_slow_task {
 	tw_duration threshold; /* nanoseconds, ≥ 0; 0 reports nothing */
@@ -409,7 +397,6 @@ struct tw_options {
 	 * at the limit. With TW_WORKERS_INLINE it has no effect.
 	 */
 	size_t max_unfinished;
-	enum tw_delay_from delay_from; /* what delays count from */
 	/*
 	 * The stack size of each thread, in bytes, at least TW_STACK_SIZE_MIN. 0, the default, is
 	 * the system's default, often 8 MiB of address space.
@@ -464,10 +451,10 @@ TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, s
  * old value goes to release (TW_REPLACED). A key is free again as soon as its task is handed to the
  * pool. With any status but TW_OK the value is still the caller's.
  *
- * Any thread. The call costs a clock read (but see tw_delay_from), a hash and one place in the
- * queue. It makes a system call only if the owner sleeps, the queue is full or max_pending is
- * reached; at max_pending it waits for the owner's answer. An owner that was just busy naps for 50
- * µs, and a command may wait that long.
+ * Any thread. The call costs a clock read, a hash and one place in the queue. It makes a system
+ * call only if the owner sleeps, the queue is full or max_pending is reached; at max_pending it
+ * waits for the owner's answer. An owner that was just busy naps for 50 µs, and a command may wait
+ * that long.
  *
  * Returns:
  *   TW_OK         the wheel owns the value
@@ -537,7 +524,7 @@ TW_API enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, siz
 				    void **value);
 
 /*
- * Gives the key's timer a new deadline, `delay` nanoseconds from now (see tw_delay_from).
+ * Gives the key's timer a new deadline, `delay` nanoseconds from now.
  *
  * The new deadline may be sooner or later than the old one. With a delay under one interval the
  * timer leaves the wheel and runs now, once; at max_unfinished, as soon as there is room. If the

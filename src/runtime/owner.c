@@ -97,7 +97,6 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->changes_a_turn = owner->has_thread ? CHANGES_A_TURN : CHANGES_A_DRIVE;
 	owner->overtakes = owner->plan.order == WHEEL_ANY_ORDER &&
 			   options->clock != TW_CLOCK_MANUAL && options->max_unfinished == 0;
-	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
 	thread_setup_init(&owner->setup, options);
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;

@@ -120,7 +120,6 @@ struct owner {
 	bool is_alone;         /* TW_DRIVE_LOOP: one thread makes all calls, and is the owner */
 	size_t changes_a_turn; /* handles and alarms that the beginning of a turn sees to */
 	bool overtakes;        /* a tick may begin before the one before it is done */
-	bool dates_delays;     /* TW_FROM_APPLIED */
 	struct thread_setup setup;
 	struct thread thread;
 	/* Any thread. */

@@ -28,14 +28,14 @@ static inline bool wheel_may_give(const struct tw_wheel *wheel, const struct ord
 	       (wheel->owner.out.target.execute || !command_is_set(order->kind));
 }
 
-/* Delays that count from the call become deadlines; all orders are of one kind. */
+/* Delays count from the call, and become deadlines; all orders are of one kind. */
 static inline void wheel_date(struct tw_wheel *wheel, struct order *orders, size_t count)
 {
 	const struct clock *clock = &wheel->owner.clock;
 	enum command_kind kind = orders->kind;
 	tw_duration now;
 
-	if (wheel->owner.dates_delays || !command_has_delay(kind))
+	if (!command_has_delay(kind))
 		return;
 	now = clock_now(clock);
 	for (size_t i = 0; i < count; i++)

@@ -451,9 +451,7 @@ static void show_begin(struct show *show, const struct variant *variant,
 					     .max_workers = 64,
 					     .max_pending = max_pending,
 					     .when_full = when_full,
-					     .max_unfinished = max_unfinished,
-					     .delay_from = max_unfinished > 0 ? TW_FROM_APPLIED
-									      : TW_FROM_CALL});
+					     .max_unfinished = max_unfinished});
 
 	memset(show, 0, sizeof(*show));
 	show->pieces = calloc(PIECES, sizeof(show->pieces[0]));

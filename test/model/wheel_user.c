@@ -91,9 +91,9 @@ static void item_accept(struct wheel_user *user, const struct item *item, enum s
 	tw_duration now = model_now(user->model);
 
 	if (call == SET_AT)
-		model_accept(user, item->key, item->token, item->time, 0);
+		model_accept(user, item->key, item->token, item->time);
 	else
-		model_accept(user, item->key, item->token, time_add(now, delay), delay);
+		model_accept(user, item->key, item->token, time_add(now, delay));
 }
 
 /* Offers the item's value at the current time. Returns whether there was a value left. */

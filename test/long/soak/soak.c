@@ -109,8 +109,7 @@ static void open_wheels(void)
 					.queue_capacity = 1024,
 					.when_full = TW_WHEN_FULL_FAIL,
 					.max_workers = 4,
-					.max_unfinished = 1000,
-					.delay_from = TW_FROM_APPLIED});
+					.max_unfinished = 1000});
 	open_place(2, 2 * TW_MILLISECOND, 64,
 		   &(struct tw_options){.name = "inline",
 					.clock = TW_CLOCK_BOOTTIME,

@@ -298,7 +298,6 @@ static tw_duration draw_world(struct tw_options *options)
 		(enum tw_drive)DRAW_ONE_OF(TW_DRIVE_THREAD, TW_DRIVE_THREAD, TW_DRIVE_CALLER);
 	options->queue_capacity = (size_t)DRAW_ONE_OF(2, 4, 8, 64);
 	options->when_full = (enum tw_when_full)sim_draw(2);
-	options->delay_from = (enum tw_delay_from)sim_draw(2);
 	is_manual = options->clock == TW_CLOCK_MANUAL;
 	if (sim_draw(4) == 0)
 		options->max_pending = (size_t)DRAW_ONE_OF(1, 4, 12);
@@ -429,7 +428,7 @@ void wheel_world_describe(void)
 	const struct tw_options *options = &world.model.options;
 
 	printf("   %s, %s, %s, interval %lld, %zu slots, %d to %d workers, queue of %zu, %s, "
-	       "delays from the %s, max_pending %zu, max_unfinished %zu, %u users of %u calls\n",
+	       "max_pending %zu, max_unfinished %zu, %u users of %u calls\n",
 	       options->layout == TW_LAYOUT_LEVELS ? "levels" : "rounds",
 	       model_is_manual(&world.model)          ? "manual clock"
 	       : options->clock == TW_CLOCK_MONOTONIC ? "monotonic clock"
@@ -440,7 +439,6 @@ void wheel_world_describe(void)
 	       (long long)world.model.interval, world.slots, options->workers, options->max_workers,
 	       options->queue_capacity,
 	       options->when_full == TW_WHEN_FULL_WAIT ? "waits when full" : "fails when full",
-	       options->delay_from == TW_FROM_CALL ? "call" : "owner's taking",
 	       options->max_pending, options->max_unfinished, world.users, world.calls);
 }
 
