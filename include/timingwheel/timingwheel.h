@@ -324,7 +324,7 @@ enum tw_drive {
 /* Says what a call does at a limit. */
 enum tw_when_full {
 	/* The call waits for its turn and for room. If it would wait for itself (in a task of an
-	 * inline wheel, or of a pool with max_unfinished) it may return TW_FULL. */
+	 * inline wheel) it may return TW_FULL. */
 	TW_WHEN_FULL_WAIT,
 	TW_WHEN_FULL_FAIL /* the call returns TW_FULL */
 };
@@ -390,14 +390,6 @@ struct tw_options {
 	int max_workers;
 	tw_duration patience_for_worker;
 	/*
-	 * Limits the tasks, releases and drain calls unfinished in the pool. 0, the default, means
-	 * no limit. At the limit, due timers stay in the wheel: they are pending, keep their keys,
-	 * and can be moved and removed. They leave it in the order of their ticks; a timer that is
-	 * set or moved to run now counts as due then. Releases and drain calls go to the pool even
-	 * at the limit. With TW_WORKERS_INLINE it has no effect.
-	 */
-	size_t max_unfinished;
-	/*
 	 * The stack size of each thread, in bytes, at least TW_STACK_SIZE_MIN. 0, the default, is
 	 * the system's default, often 8 MiB of address space.
 	 */
@@ -460,8 +452,7 @@ TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, s
  *   TW_OK         the wheel owns the value
  *   TW_INVALID    no wheel, a wheel without execute, a bad key, or delay ≤ 0
  *   TW_FULL       there is no room (see tw_options.when_full). At max_pending, also if a wait might
- *                 never end: in an inline task, in any task with max_unfinished, and without an
- *                 owner thread
+ *                 never end: in an inline task, and without an owner thread
  *   TW_NO_MEMORY  nothing has changed
  *   TW_CLOSED     the wheel was stopped
  */
@@ -527,8 +518,8 @@ TW_API enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, siz
  * Gives the key's timer a new deadline, `delay` nanoseconds from now.
  *
  * The new deadline may be sooner or later than the old one. With a delay under one interval the
- * timer leaves the wheel and runs now, once; at max_unfinished, as soon as there is room. If the
- * key has no timer, nothing happens. Any thread. Costs no more than tw_set_timer.
+ * timer leaves the wheel and runs now, once. If the key has no timer, nothing happens. Any thread.
+ * Costs no more than tw_set_timer.
  *
  * Returns:
  *   TW_OK         the command was accepted
@@ -562,8 +553,7 @@ TW_API enum tw_status tw_move_timer_at(struct tw_wheel *wheel, const void *key, 
  * If the key has no timer, nothing happens. A task that was handed to the pool before still runs,
  * maybe long after TW_OK: the program must keep what the task uses. The same holds after
  * tw_move_timer and tw_set_timer. In contrast, a stop by handle or of an alarm reaches a task until
- * it begins, and its status says whether it did. With max_unfinished due tasks wait in the wheel,
- * where all calls reach them, and not in the pool. Any thread. Costs no more than tw_set_timer.
+ * it begins, and its status says whether it did. Any thread. Costs no more than tw_set_timer.
  *
  * Returns:
  *   TW_OK         the command was accepted
@@ -832,13 +822,12 @@ TW_API enum tw_drive tw_drive_of(const struct tw_wheel *wheel);
  * the order of the timers' last commands, whatever their deadlines. For a repeated run, the end of
  * the run before it counts as a command. Alarms, and timers that tw_timer_reset has moved, run at
  * their tick, in no order with its other timers. With `by` 0 the call applies commands and runs
- * what is due. The clock ends at TW_FOREVER. With max_unfinished the call waits for the pool. With
- * TW_DRIVE_LOOP the call moves the clock and no more.
+ * what is due. The clock ends at TW_FOREVER. With TW_DRIVE_LOOP the call moves the clock and no
+ * more.
  *
  * Returns:
  *   TW_OK         the clock has moved
- *   TW_INVALID    no wheel, a clock that is not manual, by < 0, or called from an inline task or,
- *                 with max_unfinished, any task
+ *   TW_INVALID    no wheel, a clock that is not manual, by < 0, or called from an inline task
  *   TW_CLOSED     the wheel was stopped before or meanwhile
  */
 TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
@@ -851,8 +840,7 @@ TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
  * before the call returns.
  *
  * On TW_OK *until_next (may be NULL) becomes the time, in nanoseconds, that the caller may sleep: 0
- * if there is more to do now, TW_FOREVER if there is nothing to do before the next command, and one
- * interval while max_unfinished keeps due timers in the wheel.
+ * if there is more to do now, and TW_FOREVER if there is nothing to do before the next command.
  *
  * Returns:
  *   TW_OK         done; sleep, and call it again
@@ -1505,7 +1493,6 @@ struct tw_stats {
 	uint64_t workers;             /* threads that run tasks, now */
 	uint64_t workers_most;        /* the most such threads at a time */
 	uint64_t workers_not_started; /* failed starts of a worker; each is tried again */
-	uint64_t held_back; /* turns in which max_unfinished kept due timers in the wheel */
 	/* Bytes of memory for timers, their index and the queue, as far as the wheel knows. The
 	 * first is all that the wheel has from the system now, the second the part that timers use,
 	 * the third the most that it had. Memory from malloc is not counted: timers with keys over

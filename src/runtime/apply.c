@@ -44,13 +44,12 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 				   command->hash, guess.timer, guess.removals);
 }
 
-/* The timer, whose deadline has been changed from `before`, leaves the pending set and runs now;
- * where the pool has a limit, once there is room; and where one thread makes all calls, in its next
- * poll. */
+/* The timer, whose deadline has been changed from `before`, leaves the pending set and runs now,
+ * or, where one thread makes all calls, in its next poll. */
 static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, tw_duration before,
 			   bool in_next_turn)
 {
-	if (owner->out.pool_is_limited || owner->is_alone) {
+	if (owner->is_alone) {
 		owner_date(owner, &timer->timer);
 		wheel_moved(owner->pending.wheel, &timer->timer, before, timer->timer.by_tick);
 		return;

@@ -7,7 +7,6 @@ static enum tw_status outbox_init_pool(struct outbox *outbox, const struct tw_op
 {
 	if (options->workers == TW_WORKERS_INLINE)
 		return TW_OK;
-	outbox->pool_is_limited = options->max_unfinished > 0;
 	outbox->pool = worker_pool_create(options, &outbox->target);
 	if (outbox->pool)
 		return TW_OK;

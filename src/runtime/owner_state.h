@@ -110,7 +110,6 @@ struct owner_counts {
 	_Atomic uint64_t longest_turn; /* nanoseconds of work */
 	_Atomic uint64_t longest_turn_wall;
 	_Atomic uint64_t pending;
-	_Atomic uint64_t held_back;
 };
 
 struct owner {
@@ -147,8 +146,6 @@ struct owner {
 	struct owner_memory memory;
 	tw_duration poll_began; /* tw_poll runs what is due by then; TW_FOREVER outside tw_poll */
 	bool is_stopped;
-	bool held_back; /* timers are due, and the pool has no room for them */
-	size_t room;    /* in the pool, for this turn's timers */
 	size_t applied; /* commands and changes, in this turn */
 	unsigned tries; /* to sleep, in a row, while a producer had a command half written */
 };

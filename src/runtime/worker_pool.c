@@ -12,8 +12,8 @@
  *   has_sleepers says whether `sleepers` has a member; each member of it is asleep
  *   while jobs wait, a worker is awake, or all workers are busy
  *
- * Which calls may run together: worker_pool_submit() and worker_pool_room() by one thread, all
- * others by any number of threads, with all workers and the watcher. Before worker_pool_destroy()
+ * Which calls may run together: worker_pool_submit() by one thread, all others
+ * by any number of threads, with all workers and the watcher. Before worker_pool_destroy()
  * all other calls must have returned. Linearization: a job is handed over at the unlock in submit,
  * claimed at the exchange of the batch's word, and done at the store to `finished`.
  *
@@ -67,10 +67,6 @@
  * was seen becomes slow. While all workers sleep the watcher sleeps as well. At the end of a run
  * the worker takes a lock that the watcher holds while it reports that run. What the watcher has
  * not found, the worker reports at the end.
- *
- * Room. If there was no room below the limit of unfinished jobs, a worker notifies the submitter
- * when half of it is free, or sooner if no job waits: the worker that claims the last job of its
- * batch, or is about to sleep.
  */
 #include "worker_pool.h"
 
@@ -168,7 +164,6 @@ struct worker_pool {
 	size_t least; /* workers */
 	size_t most;
 	tw_duration patience;
-	size_t max_unfinished; /* jobs; 0 means no limit */
 	bool has_watcher;      /* where most > least, or slow tasks are reported */
 	struct thread watcher;
 	/* Any thread, under the lock. */
@@ -193,7 +188,6 @@ struct worker_pool {
 	struct job_sums ended; /* the sums of ended workers */
 	/* Written under the lock, read by any thread. */
 	_Alignas(CACHE_LINE) atomic_bool has_sleepers;
-	atomic_bool room_is_wanted;
 	atomic_size_t slots; /* number of initialized slots in `workers` */
 	struct worker workers[];
 };
@@ -440,11 +434,10 @@ static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t wai
 	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		const struct worker_counts *counts = pool->workers[i].counts;
 
-		/* seq_cst, as an acquire: sees what the tasks did; and after the store in
-		 * worker_pool_room(); pairs with those in worker_finish(). */
+		/* acquire: sees what the tasks did; pairs with the store in worker_finish(). */
 		if (counts)
 			unfinished -= atomic_load_explicit(
-				&counts->finished[wait_group % WAIT_GROUPS], memory_order_seq_cst);
+				&counts->finished[wait_group % WAIT_GROUPS], memory_order_acquire);
 	}
 	return unfinished;
 }
@@ -525,29 +518,11 @@ static void worker_pool_check(struct worker_pool *pool)
 }
 #endif
 
-/* Under the lock: notifies the submitter, if it waits for room, that there is some. */
-static void worker_pool_tell_room(struct worker_pool *pool)
-{
-	uint64_t unfinished;
-
-	/* relaxed: written under the lock. */
-	if (!atomic_load_explicit(&pool->room_is_wanted, memory_order_relaxed))
-		return;
-	unfinished = worker_pool_unfinished_in_all(pool);
-	if (unfinished >= pool->max_unfinished ||
-	    (unfinished > pool->max_unfinished / 2 && worker_pool_waits_since(pool) != TW_FOREVER))
-		return;
-	/* relaxed: a look too many is harmless. */
-	atomic_store_explicit(&pool->room_is_wanted, false, memory_order_relaxed);
-	event_count_notify(pool->target->owner, EVENT_COUNT_NAPPING);
-}
-
-/* Under the lock: notifies those that wait for room, or for wait groups that have become empty. */
+/* Under the lock: notifies those that wait for wait groups that have become empty. */
 static void worker_pool_tell(struct worker_pool *pool)
 {
 	uint64_t oldest = pool->oldest_group;
 
-	worker_pool_tell_room(pool);
 	while (oldest != pool->wait_group && worker_pool_unfinished_in(pool, oldest) == 0)
 		oldest++;
 	if (oldest == pool->oldest_group)
@@ -614,22 +589,13 @@ static bool worker_sleep(struct worker *worker)
 	return stays;
 }
 
-/* Before a job: whether a thread may be waiting for what this worker has done. */
-static bool worker_may_tell(struct worker *worker, const struct timer *timer)
-{
-	if (timer->wait_group != worker->wait_group)
-		return true;
-	/* seq_cst: after the store in worker_finish(); pairs with the one in worker_pool_room(). */
-	return atomic_load_explicit(&worker->pool->room_is_wanted, memory_order_seq_cst) &&
-	       worker_batch_is_empty(worker);
-}
-
 static void worker_finish(struct worker *worker, struct timer *timer)
 {
 	_Atomic uint64_t *finished = &worker->counts->finished[timer->wait_group];
 	uint64_t count;
 
-	if (worker_may_tell(worker, timer)) {
+	/* A thread may be waiting for what this worker has done. */
+	if (timer->wait_group != worker->wait_group) {
 		worker->wait_group = timer->wait_group;
 		pthread_mutex_lock(&worker->pool->lock);
 		worker_tell(worker);
@@ -638,12 +604,9 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 	(void)job_finish(worker->pool->target, timer, &worker->counts->thread);
 	/* relaxed: written by this thread alone. */
 	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
-	/* release: publishes what the task did; seq_cst: and before the load in worker_may_tell().
-	 * Pairs with the load in worker_pool_unfinished_in(). */
-	if (worker->pool->max_unfinished > 0)
-		atomic_store_explicit(finished, count, memory_order_seq_cst);
-	else
-		atomic_store_explicit(finished, count, memory_order_release);
+	/* release: publishes what the task did; pairs with the load in
+	 * worker_pool_unfinished_in(). */
+	atomic_store_explicit(finished, count, memory_order_release);
 }
 
 /* Does jobs until it finds none, or, if it may sleep, until it ends. Not inlined, so that what it
@@ -1067,7 +1030,6 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pool->least = (size_t)options->workers;
 	pool->most = most;
 	pool->patience = options->patience_for_worker;
-	pool->max_unfinished = options->max_unfinished;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->sums_lock, NULL);
 	condition_init(&pool->watching.wake);
@@ -1199,23 +1161,6 @@ bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
 void worker_pool_wait(struct worker_pool *pool)
 {
 	(void)worker_pool_wait_until(pool, TW_FOREVER);
-}
-
-size_t worker_pool_room(struct worker_pool *pool)
-{
-	uint64_t unfinished;
-
-	if (pool->max_unfinished == 0)
-		return SIZE_MAX;
-	pthread_mutex_lock(&pool->lock);
-	/* seq_cst: before the look at what is finished; pairs with worker_may_tell(). */
-	atomic_store_explicit(&pool->room_is_wanted, true, memory_order_seq_cst);
-	unfinished = worker_pool_unfinished_in_all(pool);
-	/* relaxed: a look too many is harmless. */
-	atomic_store_explicit(&pool->room_is_wanted, unfinished >= pool->max_unfinished,
-			      memory_order_relaxed);
-	pthread_mutex_unlock(&pool->lock);
-	return unfinished < pool->max_unfinished ? pool->max_unfinished - unfinished : 0;
 }
 
 bool worker_pool_is_here(const struct worker_pool *pool)

@@ -268,8 +268,6 @@ static void draw_pool(struct tw_options *options)
 		return;
 	options->max_workers = options->workers + (int)DRAW_ONE_OF(0, 0, 1, 2);
 	options->patience_for_worker = DRAW_ONE_OF(0, TW_MICROSECOND, TW_MILLISECOND);
-	if (sim_draw(4) == 0)
-		options->max_unfinished = (size_t)DRAW_ONE_OF(1, 2, 8);
 }
 
 /* The hook of slow tasks does what a task may do. */
@@ -428,7 +426,7 @@ void wheel_world_describe(void)
 	const struct tw_options *options = &world.model.options;
 
 	printf("   %s, %s, %s, interval %lld, %zu slots, %d to %d workers, queue of %zu, %s, "
-	       "max_pending %zu, max_unfinished %zu, %u users of %u calls\n",
+	       "max_pending %zu, %u users of %u calls\n",
 	       options->layout == TW_LAYOUT_LEVELS ? "levels" : "rounds",
 	       model_is_manual(&world.model)          ? "manual clock"
 	       : options->clock == TW_CLOCK_MONOTONIC ? "monotonic clock"
@@ -439,7 +437,7 @@ void wheel_world_describe(void)
 	       (long long)world.model.interval, world.slots, options->workers, options->max_workers,
 	       options->queue_capacity,
 	       options->when_full == TW_WHEN_FULL_WAIT ? "waits when full" : "fails when full",
-	       options->max_pending, options->max_unfinished, world.users, world.calls);
+	       options->max_pending, world.users, world.calls);
 }
 
 /* ---- When all sleep ---- */
@@ -460,9 +458,6 @@ static void check_values(int64_t next)
 	/* An owner that has been busy naps, and reading the clock takes time. */
 	tw_duration slack = world.model.interval + TW_MILLISECOND;
 
-	/* A crowd lasts if the pool takes one at a time, and the owner naps between them. */
-	if (world.model.options.max_unfinished > 0)
-		slack += 200 * TW_MILLISECOND;
 	if (next < world.slept_until + slack)
 		return;
 	model_judge_sleep(&world.model, slack, next);
