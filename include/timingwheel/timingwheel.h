@@ -239,7 +239,6 @@ typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_re
  *     each of tw_drain    value has come back     no       yes             holds up
  *     closed of a close   count as a return       no       yes             holds up
  *     next                end the schedule        no       yes             holds up
- *     slow_task.hook      the run has ended       no       yes             holds up
  *     visit of tw_each    end the visits          no       yes             holds up nothing
  *
  * Throw, pthread_exit: in a worker or the owner thread, an exception ends the process by
@@ -247,8 +246,7 @@ typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_re
  * tw_poll, tw_advance or another call that drives the wheel. That call ends early, with the wheel
  * as after a function that returned: the next call that drives does the rest of the tick, at which
  * a manual clock has stopped. A periodic timer goes on. A schedule calls `next`, and a close its
- * function, which must not throw then. The hook is not called for such a run. If an exception
- * leaves tw_destroy, or the call that runs a function which has called tw_destroy, the wheel is not
+ * function, which must not throw then. If an exception leaves tw_destroy, or the call that runs a function which has called tw_destroy, the wheel is not
  * freed: call tw_destroy again. All this holds for pthread_exit too, and for a cancellation that
  * the function enables.
  *
@@ -329,28 +327,6 @@ enum tw_when_full {
 	TW_WHEN_FULL_FAIL /* the call returns TW_FULL */
 };
 
-/* Reports tasks that take long. */
-struct tw_slow_task {
-	tw_duration threshold; /* nanoseconds, ≥ 0; 0 reports nothing */
-	/*
-	 * The function that reports a task, or NULL. It is called with tw_options.context, once for
-	 * each task that takes longer than the threshold. With a pool it is called while the task
-	 * runs, on the thread NAME-watch, at most 1 ms after the threshold. A task that ends before
-	 * that, and each task with TW_WORKERS_INLINE, is reported at its end, on the thread that
-	 * ran it. Alarms are not reported.
-	 *
-	 * `task` is what execute was given, or describes the run of a timer by handle; its value is
-	 * in use by the task, or freed. `timer` is task->timer. `took` is how long the task has
-	 * taken so far, in nanoseconds of real time, also on a manual clock. The hook may make all
-	 * calls that a task may make. The end of the task waits for the hook, so the hook must not
-	 * wait for the task; tw_timer_stop_wait waits for both. While the hook runs, no other
-	 * unfinished task is reported and no worker is added; nor is one reported while an added
-	 * worker is in its on_thread_start.
-	 */
-	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
-		     tw_duration took);
-};
-
 /* A value of tw_options.workers: the wheel calls all functions where it is driven. */
 #define TW_WORKERS_INLINE (-1)
 /* The largest tw_options.workers and tw_options.max_workers. */
@@ -373,10 +349,9 @@ struct tw_options {
 	 * limit. */
 	size_t max_pending;
 	/* The prefix of thread names, default "tw". Threads are named NAME-owner, NAME-0, NAME-1
-	 * and so on, and NAME-watch if workers may be added or slow tasks are reported. A whole
-	 * name has at most 15 bytes: NAME is cut to 9 bytes for NAME-owner and NAME-watch. */
+	 * and so on, and NAME-watch if workers may be added. A whole name has at most 15 bytes:
+	 * NAME is cut to 9 bytes for NAME-owner and NAME-watch. */
 	const char *name;
-	struct tw_slow_task slow_task; /* how slow tasks are reported */
 	/*
 	 * The largest number of workers, at most TW_WORKERS_MAX. The default is 64, or `workers` if
 	 * that is more. It must be at least `workers`, and 0 with TW_WORKERS_INLINE. While all
@@ -398,10 +373,9 @@ struct tw_options {
 	 * Functions that prepare threads, or NULL: they attach a thread to a runtime, or set its
 	 * processors, signal mask or locale. Each thread of the wheel that may run the program's
 	 * functions calls on_thread_start before its first task, and on_thread_end after its last:
-	 * the workers and, with slow_task.hook, NAME-watch; or the owner thread with
-	 * TW_WORKERS_INLINE. `context` is tw_options.context. `name` is the thread's name, such as
-	 * "tw-0". The functions may be called before tw_create returns, must return, and must not
-	 * make calls on the wheel.
+	 * the workers, or the owner thread with TW_WORKERS_INLINE. `context` is
+	 * tw_options.context. `name` is the thread's name, such as "tw-0". The functions may be
+	 * called before tw_create returns, must return, and must not make calls on the wheel.
 	 */
 	void (*on_thread_start)(void *context, const char *name);
 	void (*on_thread_end)(void *context, const char *name);
@@ -783,8 +757,7 @@ TW_API int tw_is_in_task(struct tw_wheel *wheel);
  * Returns the task that the calling thread is running.
  *
  * A run(void *) finds its handle and its wheel here. It works inside a task, a release or drain
- * function, the run of an alarm, and the hook of slow tasks. If one inline task makes another run,
- * this is the inner one.
+ * function, and the run of an alarm. If one inline task makes another run, this is the inner one.
  *
  * Returns: the task, valid until the function returns; NULL outside such a function.
  */

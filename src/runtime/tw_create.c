@@ -110,7 +110,6 @@ static bool options_are_valid(const struct tw_options *options)
 	       options->when_full <= TW_WHEN_FULL_FAIL && workers_are_valid(options) &&
 	       options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
-	       options->slow_task.threshold >= 0 &&
 	       (options->stack_size == 0 || options->stack_size >= TW_STACK_SIZE_MIN) &&
 	       reserved_are_0(options->reserved);
 }

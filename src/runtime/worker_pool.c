@@ -61,12 +61,6 @@
  * counts of such a worker to the sums of those before it, gives the counts' memory back and joins
  * the thread. The next worker that starts takes the slot, and the batch with it: a slow helper may
  * still compare the generation.
- *
- * Slow tasks. Where they are reported, the watcher does that, while they run. A run that begins
- * now is not slow before the threshold, so it is enough to look each threshold, and when a run that
- * was seen becomes slow. While all workers sleep the watcher sleeps as well. At the end of a run
- * the worker takes a lock that the watcher holds while it reports that run. What the watcher has
- * not found, the worker reports at the end.
  */
 #include "worker_pool.h"
 
@@ -92,9 +86,6 @@ static const tw_duration idle_time = 10 * TW_SECOND;
 
 /* How long tasks may compute before the pool grows for the next, if no batch is taken meanwhile. */
 static const tw_duration stall_time = TW_SECOND;
-
-/* How often the watcher looks for slow tasks at most. */
-static const tw_duration look_time = TW_MILLISECOND;
 
 /* A claim is a number added to a batch's word. */
 enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
@@ -164,7 +155,7 @@ struct worker_pool {
 	size_t least; /* workers */
 	size_t most;
 	tw_duration patience;
-	bool has_watcher;      /* where most > least, or slow tasks are reported */
+	bool has_watcher; /* where most > least */
 	struct thread watcher;
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
@@ -182,7 +173,6 @@ struct worker_pool {
 	uint64_t wait_group;             /* the current group, in which submitted jobs count */
 	uint64_t submitted[WAIT_GROUPS]; /* by timer.wait_group, less the jobs of ended workers */
 	bool ending;
-	bool runs_unwatched; /* the watcher looks at runs when a worker wakes */
 	/* Any thread, under this lock, which is taken before the other. */
 	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
 	struct job_sums ended; /* the sums of ended workers */
@@ -578,12 +568,8 @@ static bool worker_sleep(struct worker *worker)
 	}
 	stays = !sleeper->is_asleep;
 	worker_pool_set_asleep(pool, sleeper, false);
-	if (!stays) {
+	if (!stays)
 		worker_leave_slot(worker);
-	} else if (pool->runs_unwatched) {
-		pool->runs_unwatched = false;
-		pthread_cond_signal(&pool->watching.wake);
-	}
 	worker_pool_check(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
@@ -680,7 +666,7 @@ static int worker_start(struct worker *worker)
 
 	if (!counts)
 		return ENOMEM;
-	job_thread_init(&counts->thread, &counts->bin);
+	counts->thread.bin = &counts->bin;
 	worker_set_counts(worker, counts);
 	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
 	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role,
@@ -707,12 +693,6 @@ static int worker_pool_add_worker(struct worker_pool *pool)
 	return error;
 }
 
-static void worker_counts_free(struct worker_counts *counts)
-{
-	job_thread_destroy(&counts->thread);
-	pages_unmap_aligned(counts, sizeof(*counts));
-}
-
 /* Adds what a worker that has ended counted to the pool's own, and gives it back. */
 static void worker_fold_counts(struct worker *worker)
 {
@@ -729,7 +709,7 @@ static void worker_fold_counts(struct worker *worker)
 	worker->counts = NULL;
 	pthread_mutex_unlock(&pool->lock);
 	pthread_mutex_unlock(&pool->sums_lock);
-	worker_counts_free(counts);
+	pages_unmap_aligned(counts, sizeof(*counts));
 }
 
 /* Clears the first slot that a worker has left. Returns false if there is none. Under the lock,
@@ -867,82 +847,22 @@ static tw_duration worker_pool_look_at_growth(struct worker_pool *pool, struct w
 	return 0;
 }
 
-/*
- * Returns in how many nanoseconds a task may be slow; TW_FOREVER: not before a worker wakes. If one
- * is, it becomes *slow. Under the lock.
- */
-static tw_duration worker_pool_time_to_slow(struct worker_pool *pool, struct worker **slow)
-{
-	tw_duration time = TW_FOREVER;
-
-	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
-		struct worker *worker = &pool->workers[i];
-		tw_duration worker_time;
-
-		if (!worker->is_taken || worker->sleeper.is_asleep)
-			continue;
-		worker_time = job_time_to_slow(pool->target, &worker->counts->thread);
-		if (worker_time < time)
-			time = worker_time;
-		if (worker_time == 0)
-			*slow = worker;
-	}
-	return time;
-}
-
-/* Returns when the watcher is to look for slow tasks again, or 0 if it has reported one. Under the
- * lock, which it leaves and takes again if it returns 0. */
-static tw_duration worker_pool_look_at_runs(struct worker_pool *pool)
-{
-	struct worker *slow = NULL;
-	tw_duration time;
-
-	if (!pool->target->slow_task.hook)
-		return TW_FOREVER;
-	time = worker_pool_time_to_slow(pool, &slow);
-	pool->runs_unwatched = time == TW_FOREVER;
-	if (slow) {
-		/* The worker and its counts stay: only the watcher clears a slot. To the hook this
-		 * thread is that worker, in its task. */
-		pthread_mutex_unlock(&pool->lock);
-		worker_here = slow;
-		job_report_slow(pool->target, &slow->counts->thread);
-		worker_here = pool->workers;
-		pthread_mutex_lock(&pool->lock);
-		return 0;
-	}
-	return time_add(clock_read_real(CLOCK_MONOTONIC), time > look_time ? time : look_time);
-}
-
 static void *worker_pool_watch(void *argument)
 {
 	struct worker_pool *pool = argument;
 	struct worker_load load = {.since = TW_FOREVER};
-	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {pool->target, false};
 
-	/* Any of the pool, so that destructors of this thread's data are known to be in it. */
-	worker_here = pool->workers;
-	if (pool->target->slow_task.hook)
-		thread_begin_calls(&pool->setup, pool->watcher.name);
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->ending) {
 		tw_duration growth;
-		tw_duration runs;
 
 		if (worker_pool_clear_slot(pool))
 			continue;
-		runs = worker_pool_look_at_runs(pool);
-		if (runs == 0)
-			continue;
 		growth = worker_pool_look_at_growth(pool, &load);
 		if (growth > 0)
-			(void)condition_wait(&pool->watching.wake, &pool->lock,
-					     growth < runs ? growth : runs);
+			(void)condition_wait(&pool->watching.wake, &pool->lock, growth);
 	}
 	pthread_mutex_unlock(&pool->lock);
-	if (pool->target->slow_task.hook)
-		thread_end_calls(&pool->setup, pool->watcher.name);
-	loop.is_over = true;
 	return NULL;
 }
 
@@ -978,7 +898,7 @@ static void worker_pool_free(struct worker_pool *pool)
 		struct worker *worker = &pool->workers[i];
 
 		if (worker->counts)
-			worker_counts_free(worker->counts);
+			pages_unmap_aligned(worker->counts, sizeof(*worker->counts));
 		pthread_cond_destroy(&worker->sleeper.wake);
 	}
 	pthread_cond_destroy(&pool->watching.wake);
@@ -1005,7 +925,7 @@ static int worker_pool_start(struct worker_pool *pool)
 		error = worker_pool_add_worker(pool);
 	pool->live_most = pool->live;
 	pthread_mutex_unlock(&pool->lock);
-	if (error != 0 || (pool->most == pool->least && !pool->target->slow_task.hook))
+	if (error != 0 || pool->most == pool->least)
 		return error;
 	error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch",
 			     &pool->setup);

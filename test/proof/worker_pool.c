@@ -160,32 +160,6 @@ void pages_unmap_aligned(void *memory, size_t size)
 	((struct worker_counts *)memory)->thread.bin = NULL;
 }
 
-void job_thread_init(struct job_thread *thread, struct timer_bin *bin)
-{
-	thread->bin = bin;
-}
-
-void job_thread_destroy(struct job_thread *thread)
-{
-	(void)thread;
-}
-
-/* There is no hook. */
-tw_duration job_time_to_slow(const struct job_target *unused, const struct job_thread *thread)
-{
-	(void)unused;
-	(void)thread;
-	assert(false);
-	return 0;
-}
-
-void job_report_slow(struct job_target *unused, struct job_thread *thread)
-{
-	(void)unused;
-	(void)thread;
-	assert(false);
-}
-
 void job_sums_add(struct job_sums *sums, const struct job_thread *thread)
 {
 	assert(thread->bin != NULL);

@@ -36,8 +36,7 @@ static struct world {
 	unsigned users;
 	unsigned calls; /* per user */
 	unsigned sleeping_tasks;
-	int64_t slept_until;    /* by the last task that slept: it may have held the owner up */
-	tw_duration slow_after; /* the threshold of slow tasks, or 0 */
+	int64_t slept_until; /* by the last task that slept: it may have held the owner up */
 	unsigned tasks_left;
 	bool is_over; /* for the poller */
 } world;
@@ -270,18 +269,6 @@ static void draw_pool(struct tw_options *options)
 	options->patience_for_worker = DRAW_ONE_OF(0, TW_MICROSECOND, TW_MILLISECOND);
 }
 
-/* The hook of slow tasks does what a task may do. */
-static void look_at_slow_task(void *context, const struct tw_task *task, struct tw_timer timer,
-			      tw_duration took)
-{
-	(void)context;
-	if (tw_current_task() != task || timer.id != task->timer.id || took <= world.slow_after)
-		sim_fail("a hook of slow tasks is called with %lld ns", (long long)took);
-	if (task->key && task->key_size == 0)
-		sim_fail("a slow task has a key without bytes");
-	in_task(&world.model, WAY_RUN, task);
-}
-
 static tw_duration draw_world(struct tw_options *options)
 {
 	tw_duration interval =
@@ -302,8 +289,6 @@ static tw_duration draw_world(struct tw_options *options)
 	if (options->max_pending > 0 && (is_manual || options->drive == TW_DRIVE_CALLER))
 		options->when_full = TW_WHEN_FULL_FAIL;
 	draw_pool(options);
-	world.slow_after = DRAW_ONE_OF(0, 0, TW_MILLISECOND, 1);
-	options->slow_task = (struct tw_slow_task){world.slow_after, look_at_slow_task};
 	world.polls_descriptor = sim_draw(2) == 0;
 	world.may_stop = sim_draw(4) == 0;
 	world.may_drain = sim_draw(3) == 0;
