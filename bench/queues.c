@@ -76,7 +76,7 @@ static struct queue_plan plan_of(const struct options *options, const struct que
 	return (struct queue_plan){.design = design,
 				   .setting = setting,
 				   .capacity = (size_t)options->capacity,
-				   .count = each - each % QUEUE_GROUP};
+				   .count = each};
 }
 
 static bool is_measured(const struct queue_plan *plan, enum queue_measure measure)
@@ -315,7 +315,7 @@ int main(int argc, char **argv)
 {
 	struct options options = {.count = 1000000, .runs = 5, .capacity = 8192};
 	const struct program_option table[] = {
-		{"count", OPTION_COUNT, &options.count, QUEUE_PRODUCERS * QUEUE_GROUP, 1000000000,
+		{"count", OPTION_COUNT, &options.count, QUEUE_PRODUCERS, 1000000000,
 		 .help = "commands a run"},
 		{"runs", OPTION_COUNT, &options.runs, 1, MAX_RUNS,
 		 .help = "runs; medians are printed"},

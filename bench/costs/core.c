@@ -65,22 +65,6 @@ static int visit(void *context, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-static void set_in_batches(void)
-{
-	enum { MANY = 32 };
-	struct tw_set items[MANY];
-
-	phase_begin();
-	for (unsigned i = 0; i < costs_n; i += MANY) {
-		for (unsigned k = 0; k < MANY; k++)
-			items[k] = (struct tw_set){keys[2 * costs_n + shuffled(i + k)], KEY_SIZE,
-						   NULL, draw_delay(least_delay)};
-		MUST(tw_set_timers(wheel, items, MANY, NULL));
-		drive(i + MANY - 1);
-	}
-	phase_end("core.set_many_32", costs_n);
-}
-
 static void walk(void)
 {
 	unsigned seen = 0;
@@ -172,7 +156,6 @@ int main(void)
 	walk();
 	measure("core.remove", costs_n, remove_one);
 	least_delay = 2 * TW_SECOND;
-	set_in_batches();
 	expire("core.expire", 23 * TW_SECOND);
 	set_crowd();
 	expire("core.expire_crowd", 2 * TW_SECOND);

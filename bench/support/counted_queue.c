@@ -11,7 +11,6 @@
 #define command_queue_destroy counted_queue_destroy
 #define command_queue_claim counted_queue_claim
 #define command_queue_claim_first counted_queue_claim_first
-#define command_queue_claim_many counted_queue_claim_many
 #define command_queue_publish counted_queue_publish
 #define command_queue_wait counted_queue_wait
 #define command_queue_close counted_queue_close

@@ -14,9 +14,8 @@
 struct command_cell;
 struct command_queue;
 
-/* These are command_queue_claim(), command_queue_claim_many() and command_queue_wait(). */
+/* These are command_queue_claim() and command_queue_wait(). */
 struct command_cell *counted_queue_claim(struct command_queue *queue, uint64_t *position);
-bool counted_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position);
 struct command_cell *counted_queue_wait(struct command_queue *queue, uint64_t *position);
 
 /* Returns the failed exchanges of the calling thread, in all queues. */

@@ -59,30 +59,14 @@ static void ring_fill(struct command_queue *queue, uint64_t position, const stru
 	command_queue_publish(cell, position);
 }
 
-static void ring_push(void *ring, const struct command *commands, size_t group)
+static void ring_push(void *ring, const struct command *command)
 {
 	struct command_queue *queue = ring;
 	uint64_t position;
 
-	for (size_t i = 0; i < group; i++) {
-		if (!counted_queue_claim(queue, &position))
-			(void)counted_queue_wait(queue, &position);
-		ring_fill(queue, position, &commands[i]);
-	}
-}
-
-/* Pushes one by one if there is no room for all, as tw_set_timers() does. */
-static void ring_push_together(void *ring, const struct command *commands, size_t group)
-{
-	struct command_queue *queue = ring;
-	uint64_t position;
-
-	if (!counted_queue_claim_many(queue, group, &position)) {
-		ring_push(ring, commands, group);
-		return;
-	}
-	for (size_t i = 0; i < group; i++)
-		ring_fill(queue, position + i, &commands[i]);
+	if (!counted_queue_claim(queue, &position))
+		(void)counted_queue_wait(queue, &position);
+	ring_fill(queue, position, command);
 }
 
 static size_t ring_peek(void *ring, const struct command **commands)
@@ -200,22 +184,18 @@ static bool adding_ring_has_room(struct command_queue *queue, uint64_t position)
 	return position - head < queue->capacity;
 }
 
-static void adding_ring_push(void *ring, const struct command *commands, size_t group)
+static void adding_ring_push(void *ring, const struct command *command)
 {
 	struct adding_ring *adding = ring;
 	struct command_queue *queue = &adding->queue;
+	/* seq_cst: see the exchange in command_queue_claim(); pairs with the load in
+	 * command_queue_tail() */
+	uint64_t position = atomic_fetch_add_explicit(&queue->tail, 1, memory_order_seq_cst);
 
-	for (size_t i = 0; i < group; i++) {
-		/* seq_cst: see the exchange in command_queue_claim_many(); pairs with the load in
-		 * command_queue_tail() */
-		uint64_t position =
-			atomic_fetch_add_explicit(&queue->tail, 1, memory_order_seq_cst);
-
-		/* It is woken when half of the ring before it is free. */
-		while (!adding_ring_has_room(queue, position))
-			gate_wait(&adding->room, &queue->head, position - queue->capacity / 2);
-		ring_fill(queue, position, &commands[i]);
-	}
+	/* It is woken when half of the ring before it is free. */
+	while (!adding_ring_has_room(queue, position))
+		gate_wait(&adding->room, &queue->head, position - queue->capacity / 2);
+	ring_fill(queue, position, command);
 }
 
 static void adding_ring_pop(void *ring, size_t count)
@@ -342,29 +322,20 @@ static struct linked_node *linked_lane_take(struct linked_lane *lane)
 	return node;
 }
 
-/* Links the group by itself, then appends it with one exchange. */
-static void linked_push(void *list, const struct command *commands, size_t group)
+static void linked_push(void *list, const struct command *command)
 {
 	struct linked *queue = list;
-	struct linked_node *first = NULL, *last = NULL, *before;
+	struct linked_node *node = linked_lane_take(&queue->lanes[command->hash]);
+	struct linked_node *before;
 
-	for (size_t i = 0; i < group; i++) {
-		struct linked_node *node = linked_lane_take(&queue->lanes[commands[i].hash]);
-
-		node->command = commands[i];
-		/* relaxed, twice: published by the store below */
-		atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
-		if (last)
-			atomic_store_explicit(&last->next, node, memory_order_relaxed);
-		else
-			first = node;
-		last = node;
-	}
+	node->command = *command;
+	/* relaxed: published by the store below */
+	atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
 	/* acq_rel: the next producer links to a whole node, and this one to the node before; pairs
 	 * with this exchange in other producers */
-	before = atomic_exchange_explicit(&queue->tail, last, memory_order_acq_rel);
-	/* release: publishes the commands; pairs with the acquire in linked_peek() */
-	atomic_store_explicit(&before->next, first, memory_order_release);
+	before = atomic_exchange_explicit(&queue->tail, node, memory_order_acq_rel);
+	/* release: publishes the command; pairs with the acquire in linked_peek() */
+	atomic_store_explicit(&before->next, node, memory_order_release);
 }
 
 static size_t linked_peek(void *list, const struct command **commands)
@@ -476,13 +447,12 @@ static void locked_append(struct locked *queue, const struct command *command)
 	locked_set_arrived(queue, locked_arrived(queue) + 1);
 }
 
-static void locked_push(void *array, const struct command *commands, size_t group)
+static void locked_push(void *array, const struct command *command)
 {
 	struct locked *queue = array;
 
 	pthread_mutex_lock(&queue->lock);
-	for (size_t i = 0; i < group; i++)
-		locked_append(queue, &commands[i]);
+	locked_append(queue, command);
 	pthread_mutex_unlock(&queue->lock);
 }
 
@@ -522,7 +492,7 @@ static void locked_pop(void *array, size_t count)
 
 /* --- All of them ------------------------------------------------------------------------------ */
 
-#define RING(push) ring_create, ring_destroy, push, ring_peek, ring_pop, counted_queue_retries
+#define RING ring_create, ring_destroy, ring_push, ring_peek, ring_pop, counted_queue_retries
 #define ADDING_RING \
 	adding_ring_create, adding_ring_destroy, adding_ring_push, ring_peek, adding_ring_pop, NULL
 #define LINKED(create) create, linked_destroy, linked_push, linked_peek, linked_pop, NULL
@@ -531,14 +501,11 @@ static void locked_pop(void *array, size_t count)
 enum { BASELINE = 4 };
 
 const struct queue_design queue_designs[] = {
-	{"ring_cas", "ring, CAS (ours)", 1, RING(ring_push)},
-	{"ring_add", "ring, fetch-and-add", 1, ADDING_RING},
-	{"linked", "linked list, own nodes", 1, LINKED(linked_create_recycling)},
-	{"linked_malloc", "linked list, malloc", 1, LINKED(linked_create_allocating)},
-	[BASELINE] = {"locked", "mutex, swapped arrays", 1, LOCKED},
-	{"ring_cas_group", "ring, 16 at once (ours)", QUEUE_GROUP, RING(ring_push_together)},
-	{"linked_group", "linked list, 16 at once", QUEUE_GROUP, LINKED(linked_create_recycling)},
-	{"locked_group", "mutex, 16 at once", QUEUE_GROUP, LOCKED},
+	{"ring_cas", "ring, CAS (ours)", RING},
+	{"ring_add", "ring, fetch-and-add", ADDING_RING},
+	{"linked", "linked list, own nodes", LINKED(linked_create_recycling)},
+	{"linked_malloc", "linked list, malloc", LINKED(linked_create_allocating)},
+	[BASELINE] = {"locked", "mutex, swapped arrays", LOCKED},
 	{.name = NULL},
 };
 

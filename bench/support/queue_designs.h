@@ -13,21 +13,19 @@
 
 enum {
 	QUEUE_PRODUCERS = 64, /* at most */
-	QUEUE_GROUP = 16,     /* at most in one push */
 	QUEUE_BATCH = 64,     /* at most in one peek */
-	/* This is the minimum: with shared nodes a producer needs room for two groups. */
-	QUEUE_CAPACITY = QUEUE_PRODUCERS * QUEUE_GROUP * 2
+	/* This is the minimum: with shared nodes a producer needs room for two commands. */
+	QUEUE_CAPACITY = QUEUE_PRODUCERS * 2
 };
 
 struct queue_design {
 	const char *name;  /* in CSV files */
 	const char *title; /* in tables */
-	size_t group;      /* commands that a producer pushes with one call */
 	/* Creates a queue. `capacity` is a power of two. Ends the program when memory is out. */
 	void *(*create)(size_t capacity, size_t producers);
 	void (*destroy)(void *queue);
-	/* Pushes `group` commands; the hash of each is the producer's number. Producers call it. */
-	void (*push)(void *queue, const struct command *commands, size_t group);
+	/* Pushes a command, whose hash is the producer's number. Producers call it. */
+	void (*push)(void *queue, const struct command *command);
 	/* Returns the number of next commands, up to QUEUE_BATCH. The consumer calls it. */
 	size_t (*peek)(void *queue, const struct command **commands);
 	/* Frees `count` commands of the last peek, at least one. The consumer calls it. */

@@ -48,39 +48,31 @@ static uint64_t payload_of(uint32_t producer, uint64_t sequence)
 	return scramble(sequence * QUEUE_PRODUCERS + producer);
 }
 
-static void producer_push(struct producer *producer, struct command *commands, uint64_t sequence)
+static void producer_push(struct producer *producer, uint64_t sequence)
 {
-	const struct queue_design *design = producer->plan->design;
+	const struct command command = {
+		.hash = producer->number,
+		.time = (tw_duration)sequence,
+		.timer = (void *)(uintptr_t)payload_of(producer->number, sequence),
+	};
 
-	for (size_t i = 0; i < design->group; i++) {
-		uint64_t payload = payload_of(producer->number, sequence + i);
-
-		commands[i].hash = producer->number;
-		commands[i].time = (tw_duration)(sequence + i);
-		commands[i].timer = (void *)(uintptr_t)payload;
-	}
-	design->push(producer->queue, commands, design->group);
+	producer->plan->design->push(producer->queue, &command);
 }
 
 static void producer_push_all(struct producer *producer)
 {
-	struct command commands[QUEUE_GROUP] = {0};
-	size_t group = producer->plan->design->group;
-
-	for (uint64_t sequence = 0; sequence < producer->plan->count; sequence += group)
-		producer_push(producer, commands, sequence);
+	for (uint64_t sequence = 0; sequence < producer->plan->count; sequence++)
+		producer_push(producer, sequence);
 }
 
 static void producer_push_paced(struct producer *producer)
 {
-	struct command commands[QUEUE_GROUP] = {0};
-	size_t group = producer->plan->design->group;
-	struct pace pace = pace_start((int64_t)group * PACE);
+	struct pace pace = pace_start(PACE);
 
-	for (uint64_t sequence = 0; sequence < producer->plan->count; sequence += group) {
+	for (uint64_t sequence = 0; sequence < producer->plan->count; sequence++) {
 		int64_t start = pace_await(&pace);
 
-		producer_push(producer, commands, sequence);
+		producer_push(producer, sequence);
 		percentiles_record(producer->calls, pace_took(&pace, start));
 	}
 }
@@ -212,8 +204,8 @@ static void run_queue(const struct queue_plan *plan, const cpu_set_t *cores,
 	consume(plan, queue, &tally);
 	result->values[MEASURE_COMMAND] =
 		(double)(stopwatch_now() - start) / (double)tally.commands;
-	result->values[MEASURE_RETRIES] = (double)producers_join(producers, producer_count, calls) *
-					  (double)plan->design->group / (double)tally.commands;
+	result->values[MEASURE_RETRIES] = (double)producers_join(producers, producer_count, calls) /
+					  (double)tally.commands;
 	tally_check(&tally, plan);
 	plan->design->destroy(queue);
 	pthread_barrier_destroy(&barrier);

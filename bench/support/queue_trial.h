@@ -42,7 +42,7 @@ struct queue_plan {
 	const struct queue_design *design;
 	const struct queue_setting *setting;
 	size_t capacity;
-	size_t count; /* commands of each producer, a multiple of the group */
+	size_t count; /* commands of each producer */
 };
 
 /* Runs a trial, for process_run_trial(), of a struct queue_plan with a struct queue_result. */

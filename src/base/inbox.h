@@ -9,10 +9,10 @@
  *
  * Which calls may run together (x), and which may not (-):
  *
- *                         add, add_chain   take, take_oldest   is_empty, has_some
- *   add, add_chain        x                x                   x
- *   take, take_oldest     x                -                   -
- *   is_empty, has_some    x                -                   -
+ *                         add   take, take_oldest   is_empty, has_some
+ *   add                   x     x                   x
+ *   take, take_oldest     x     -                   -
+ *   is_empty, has_some    x     -                   -
  *
  * Only the owner may call those of the last two lines.
  * Linearization: add at its exchange; take at its exchange, or at its change of `taken`.
@@ -40,39 +40,30 @@ struct inbox {
 	uint64_t takes; /* how often it took all */
 };
 
-/* Adds the links from `first` to `last`, joined by their `next`, as if `first` were added last. Any
- * thread. */
-static inline void inbox_add_chain(struct inbox *inbox, struct inbox_link *first,
-				   struct inbox_link *last)
+/* Adds a link. Any thread. */
+static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
 {
 	/* relaxed: the exchange below decides. */
-	last->next = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
-	/* seq_cst: publishes the links before the caller looks for a sleeping owner; pairs with
+	link->next = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
+	/* seq_cst: publishes the link before the caller looks for a sleeping owner; pairs with
 	 * inbox_take() and inbox_has_some(). */
-	while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &last->next, first,
+	while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &link->next, link,
 						      memory_order_seq_cst, memory_order_relaxed))
 		continue;
 }
 
-/* Adds one link. Any thread. */
-static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
+/* Does what inbox_add() does, without an exchange, where the owner alone ever adds. */
+static inline void inbox_add_alone(struct inbox *inbox, struct inbox_link *link)
 {
-	inbox_add_chain(inbox, link, link);
-}
-
-/* Does what inbox_add_chain() does, without an exchange, where the owner alone ever adds. */
-static inline void inbox_add_chain_alone(struct inbox *inbox, struct inbox_link *first,
-					 struct inbox_link *last)
-{
-	last->next = inbox->taken;
-	inbox->taken = first;
+	link->next = inbox->taken;
+	inbox->taken = link;
 }
 
 /* Adds one link, in the first or the second way. */
 static inline void inbox_add_from(struct inbox *inbox, struct inbox_link *link, bool alone)
 {
 	if (alone)
-		inbox_add_chain_alone(inbox, link, link);
+		inbox_add_alone(inbox, link);
 	else
 		inbox_add(inbox, link);
 }
@@ -103,7 +94,7 @@ static inline struct inbox_link *inbox_take(struct inbox *inbox)
 		if (!atomic_load_explicit(&inbox->newest, memory_order_relaxed))
 			return NULL;
 		/* acquire: sees what was done before the links were added; pairs with
-		 * inbox_add_chain(). */
+		 * inbox_add(). */
 		link = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
 		inbox->takes++;
 	}
@@ -151,8 +142,7 @@ static inline bool inbox_is_past(const struct inbox *inbox, uint64_t mark)
 /* Returns whether there is a link: the owner's second look before it sleeps. */
 static inline bool inbox_has_some(const struct inbox *inbox)
 {
-	/* seq_cst: follows the owner's announcement; pairs with the exchange in
-	 * inbox_add_chain(). */
+	/* seq_cst: follows the owner's announcement; pairs with the exchange in inbox_add(). */
 	return inbox->taken || atomic_load_explicit(&inbox->newest, memory_order_seq_cst);
 }
 

@@ -321,30 +321,17 @@ static void slab_leave_stripe(struct slab_stripe *stripe)
 	atomic_store_explicit(&stripe->busy, false, memory_order_release);
 }
 
-/* Takes up to `count` blocks from the stripe, refilling it when it is empty, and leaves it. */
-static __attribute__((noinline)) size_t slab_take_from_stripe(struct slab *slab,
-							      struct slab_stripe *stripe,
-							      void **blocks, size_t count)
+/* Refills the empty stripe, takes a block from it and leaves it. Returns NULL if out of memory. */
+static __attribute__((noinline)) void *slab_take_refilled(struct slab *slab,
+							  struct slab_stripe *stripe)
 {
-	size_t taken = 0;
-	bool wants_spare = false;
+	bool wants_spare = slab_refill(slab, stripe);
+	void *block = stripe->count > 0 ? stripe->blocks[--stripe->count] : NULL;
 
-	while (taken < count) {
-		if (stripe->count == 0)
-			wants_spare |= slab_refill(slab, stripe);
-		if (stripe->count == 0)
-			break;
-		blocks[taken++] = stripe->blocks[--stripe->count];
-	}
 	slab_leave_stripe(stripe);
 	if (wants_spare)
 		slab_prepare(slab);
-	return taken;
-}
-
-size_t slab_take_many(struct slab *slab, void **blocks, size_t count)
-{
-	return slab_take_from_stripe(slab, slab_enter_stripe(slab), blocks, count);
+	return block;
 }
 
 /* The stripe nearly always has a block. */
@@ -354,7 +341,7 @@ void *slab_take(struct slab *slab)
 	void *block;
 
 	if (stripe->count == 0)
-		return slab_take_from_stripe(slab, stripe, &block, 1) == 1 ? block : NULL;
+		return slab_take_refilled(slab, stripe);
 	block = stripe->blocks[--stripe->count];
 	slab_leave_stripe(stripe);
 	return block;

@@ -4,13 +4,12 @@
  *
  * Which calls may run together (x), and which may not (-):
  *
- *                          take,       give,   flush   use   traffic, surplus, trim
- *                          take_many
- *   take, take_many        x           x       x       x     x
- *   give                   x           b       b       x     x
- *   flush                  x           b       b       x     x
- *   use, find_used         x           x       x       x     x
- *   traffic ... trim       x           x       x       x     -
+ *                          take   give   flush   use   traffic, surplus, trim
+ *   take                   x      x      x       x     x
+ *   give                   x      b      b       x     x
+ *   flush                  x      b      b       x     x
+ *   use, find_used         x      x      x       x     x
+ *   traffic ... trim       x      x      x       x     -
  *
  *   b   if each call has another bin
  *
@@ -114,8 +113,6 @@ void slab_destroy(struct slab *slab);
  * their size is a multiple of one.
  */
 void *slab_take(struct slab *slab);
-/* Takes `count` ≤ SLAB_MAGAZINE blocks. Returns their number, which is less if out of memory. */
-size_t slab_take_many(struct slab *slab, void **blocks, size_t count);
 /* Gives back a block when the bin has as many as a magazine: they become one. slab_give() calls
  * it. */
 void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block);

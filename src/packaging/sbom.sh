@@ -66,12 +66,17 @@ relate()
 	END
 }
 
-# headers NAME: what is compiled into a library
+# headers FILE NAME: what is compiled into a library
 headers()
 {
 	found=$(echo UTHASH_VERSION | $CC -include uthash.h -E -P -xc - | tail -n 1)
 	package uthash.h "$found" BSD-1-Clause "$(package_at "github/troydhanson/uthash@v$found")"
-	relate "$1" STATIC_LINK uthash.h
+	relate "$2" STATIC_LINK uthash.h
+	if readelf -n "$1" | grep -q stapsdt; then
+		foreign sys/sdt.h "$(echo '#include <sys/sdt.h>' | $CC -H -E -xc - 2>&1 >/dev/null |
+			sed -n 's/^\. //p')"
+		relate "$2" STATIC_LINK sys/sdt.h
+	fi
 }
 
 for file; do
@@ -82,7 +87,7 @@ for file; do
 	package "$name" "$version" MIT \
 		"\"checksums\": [{\"algorithm\": \"SHA256\", \"checksumValue\": \"$sum\"}]"
 	relate DOCUMENT DESCRIBES "$name"
-	case $name in libtimingwheel*) headers "$name" ;; esac
+	case $name in libtimingwheel*) headers "$file" "$name" ;; esac
 	for part in $parts; do
 		test "$part" = "$name" || relate "$name" STATIC_LINK "$part"
 	done

@@ -103,20 +103,15 @@ static inline enum tw_status wheel_claim_for_timer(struct tw_wheel *wheel,
 	return status;
 }
 
-/* Notifies the owner of `count` published commands, the last of them at position `last`. */
-static inline void wheel_tell(struct tw_wheel *wheel, uint64_t last, size_t count)
-{
-	bool half_full = (last & wheel->wake_mask) < count;
-
-	owner_note_call(&wheel->owner);
-	wheel_notify(wheel, half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
-}
-
+/* Publishes the command in the cell and notifies the owner. */
 static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell,
 				 uint64_t position)
 {
+	bool half_full = (position & wheel->wake_mask) == 0;
+
 	command_queue_publish(cell, position);
-	wheel_tell(wheel, position, 1);
+	owner_note_call(&wheel->owner);
+	wheel_notify(wheel, half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
 }
 
 /* A limit has been reached: counts it and returns TW_FULL. */

@@ -41,7 +41,6 @@
  *   Vyukov's linked list, own nodes      30  35  36    20  80
  *   the same, nodes from malloc          70  54  51    30 300
  *   mutex and swapped arrays             34  50  63    40  71
- *   this ring, 16 cells claimed at once  13  12  12
  *
  * After a failed exchange a producer pauses, and looks at the tail again: other producers get on
  * meanwhile without handing its line about. The same bench, ns a command and retries a claim, for
@@ -138,46 +137,38 @@ static void command_queue_back_off(void)
 		__asm__ volatile(PAUSE);
 }
 
-/* Claims `count` cells if there is room for them and for `ahead` others. */
-static bool command_queue_claim_behind(struct command_queue *queue, uint64_t ahead, size_t count,
-				       uint64_t *position)
+/* Claims a cell if there is room for it and for `ahead` others, or returns NULL. */
+static struct command_cell *command_queue_claim_behind(struct command_queue *queue, uint64_t ahead,
+						       uint64_t *position)
 {
 	for (;; command_queue_back_off()) {
 		/* acquire: only a guess, the exchange decides; but with it comes the head that
 		 * made room for it: an older one may look full. Pairs with the exchange below. */
 		uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_acquire);
 
-		if (!command_queue_has_room(queue, tail + ahead + count - 1))
-			return false;
+		if (!command_queue_has_room(queue, tail + ahead))
+			return NULL;
 		*position = tail;
 		/* seq_cst: the publication that a notifier promises before it looks for a sleeper;
 		 * pairs with the load in command_queue_tail() by an owner that goes to sleep. */
-		if (atomic_compare_exchange_weak_explicit(&queue->tail, &tail, tail + count,
+		if (atomic_compare_exchange_weak_explicit(&queue->tail, &tail, tail + 1,
 							  memory_order_seq_cst,
 							  memory_order_relaxed))
-			return true;
+			return command_queue_cell(queue, *position);
 	}
-}
-
-bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position)
-{
-	/* relaxed: a producer that begins to wait just now may be overtaken once. */
-	uint64_t waiting = atomic_load_explicit(&queue->waiting, memory_order_relaxed);
-
-	return command_queue_claim_behind(queue, waiting, count, position);
 }
 
 struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position)
 {
-	return command_queue_claim_many(queue, 1, position) ? command_queue_cell(queue, *position)
-							    : NULL;
+	/* relaxed: a producer that begins to wait just now may be overtaken once. */
+	uint64_t waiting = atomic_load_explicit(&queue->waiting, memory_order_relaxed);
+
+	return command_queue_claim_behind(queue, waiting, position);
 }
 
 struct command_cell *command_queue_claim_first(struct command_queue *queue, uint64_t *position)
 {
-	return command_queue_claim_behind(queue, 0, 1, position)
-		       ? command_queue_cell(queue, *position)
-		       : NULL;
+	return command_queue_claim_behind(queue, 0, position);
 }
 
 void command_queue_publish(struct command_cell *cell, uint64_t position)
@@ -188,18 +179,18 @@ void command_queue_publish(struct command_cell *cell, uint64_t position)
 }
 
 /* Under the lock. A later ticket may have been served before, so that `served` is past this one. */
-static bool command_queue_claim_in_turn(struct command_queue *queue, uint64_t ticket,
-					uint64_t *position)
+static struct command_cell *command_queue_claim_in_turn(struct command_queue *queue,
+							uint64_t ticket, uint64_t *position)
 {
 	uint64_t ahead = ticket > queue->served ? ticket - queue->served : 0;
 
-	return command_queue_claim_behind(queue, ahead, 1, position);
+	return command_queue_claim_behind(queue, ahead, position);
 }
 
 struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *position)
 {
 	uint64_t ticket;
-	bool claimed = false;
+	struct command_cell *cell = NULL;
 
 	counter_add_shared(&queue->waits, 1);
 	pthread_mutex_lock(&queue->lock);
@@ -207,13 +198,13 @@ struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *p
 	 * command_queue_pop(). */
 	ticket =
 		queue->served + atomic_fetch_add_explicit(&queue->waiting, 1, memory_order_seq_cst);
-	while (!queue->closed && !(claimed = command_queue_claim_in_turn(queue, ticket, position)))
+	while (!queue->closed && !(cell = command_queue_claim_in_turn(queue, ticket, position)))
 		condition_wait(&queue->room, &queue->lock, TW_FOREVER);
 	queue->served++;
 	/* relaxed: a wake too many does no harm, nor a cell kept for a moment longer. */
 	atomic_fetch_sub_explicit(&queue->waiting, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&queue->lock);
-	return claimed ? command_queue_cell(queue, *position) : NULL;
+	return cell;
 }
 
 static void command_queue_wake_all(struct command_queue *queue, bool close)
@@ -249,7 +240,7 @@ size_t command_queue_peek(struct command_queue *queue, size_t most)
 
 	for (; count < most; count++) {
 		uint64_t position = head + count;
-		struct command_cell *cell = &queue->cells[position & (queue->capacity - 1)];
+		struct command_cell *cell = command_queue_cell(queue, position);
 
 		/* acquire: sees the command and *timer; pairs with the release in
 		 * command_queue_publish(). */

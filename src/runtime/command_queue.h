@@ -25,10 +25,10 @@ struct handle;
 enum command_kind {
 	COMMAND_SET,
 	COMMAND_SET_NOW,   /* the deadline was past at the call */
-	COMMAND_SET_AFTER, /* before command_date(): with a delay */
+	COMMAND_SET_AFTER, /* a delay that is to count from when the owner takes the command */
 	COMMAND_MOVE,
 	COMMAND_MOVE_NOW,   /* the delay was under one interval */
-	COMMAND_MOVE_AFTER, /* before command_date(): with a delay */
+	COMMAND_MOVE_AFTER, /* as set after */
 	COMMAND_REMOVE,
 	COMMAND_SET_HANDLE
 };
@@ -41,7 +41,7 @@ struct command {
 	uint16_t key_size;
 	uint8_t kind;     /* enum command_kind */
 	bool in_task;     /* set now: given by an inline task */
-	tw_duration time; /* set and move by key: the deadline */
+	tw_duration time; /* set and move by key: the deadline; set and move after: the delay */
 	void *value;      /* set */
 	/*
 	 * A key too long for the cell travels in a timer. With a shorter one a set brings memory
@@ -118,8 +118,6 @@ void command_queue_destroy(struct command_queue *queue);
 struct command_cell *command_queue_claim(struct command_queue *queue, uint64_t *position);
 /* Claims a cell before all producers that wait, for a thread that they wait for. */
 struct command_cell *command_queue_claim_first(struct command_queue *queue, uint64_t *position);
-/* Producer: claims `count` cells from *position on. Returns false if there is no room for all. */
-bool command_queue_claim_many(struct command_queue *queue, size_t count, uint64_t *position);
 /* The cell of a position. */
 static inline struct command_cell *command_queue_cell(struct command_queue *queue,
 						      uint64_t position)
@@ -156,7 +154,7 @@ static inline struct command *command_queue_at(struct command_queue *queue, size
 	/* relaxed: only the consumer writes it. */
 	uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
 
-	return &queue->cells[(head + offset) & (queue->capacity - 1)].command;
+	return &command_queue_cell(queue, head + offset)->command;
 }
 /* Consumer: the cell at the head, behind which up to *row cells lie side by side. */
 static inline struct command_cell *command_queue_first(struct command_queue *queue, size_t *row)

@@ -437,23 +437,17 @@ struct handle *handle_fetch(const struct handle_table *table, uint64_t id)
 	return handle;
 }
 
-/* Links that are to be added to an inbox together. Zeroed: none. */
-struct chain {
-	struct inbox_link *first;
-	struct inbox_link *last;
-};
-
-static void chain_add(struct chain *chain, struct inbox_link *link)
+/* Passes a handle to the owner that was stopped while pending. */
+INLINED void handle_add_stopped(struct handle_table *table, struct handle *handle, uint64_t id,
+				bool alone)
 {
-	link->next = chain->first;
-	chain->first = link;
-	if (!chain->last)
-		chain->last = link;
+	if (alone)
+		inbox_add_alone(&table->changed, &handle->change);
+	else
+		inbox_add(&table->stopped[id % HANDLE_INBOXES], &handle->change);
 }
 
-/* Stops the timer; where the owner is to see it, it joins those that the caller then adds. */
-INLINED enum tw_status handle_stop_into(struct handle_table *table, uint64_t id,
-					struct chain *chain, bool alone)
+INLINED enum tw_status handle_stop_as(struct handle_table *table, uint64_t id, bool alone)
 {
 	struct handle *handle = handle_find(table, id);
 
@@ -472,32 +466,11 @@ INLINED enum tw_status handle_stop_into(struct handle_table *table, uint64_t id,
 				   handle, state,
 				   with_phase(state | LISTED, STOPPED) & ~(uint64_t)RESET, alone)) {
 			if (!(state & LISTED))
-				chain_add(chain, &handle->change);
+				handle_add_stopped(table, handle, id, alone);
 			return TW_OK;
 		}
 	}
 	return TW_NOT_FOUND;
-}
-
-/* Which inbox matters little: a group is walked beside other groups. */
-INLINED void handle_add_stopped(struct handle_table *table, uint64_t id, const struct chain *chain,
-				bool alone)
-{
-	if (!chain->first)
-		return;
-	if (alone)
-		inbox_add_chain_alone(&table->changed, chain->first, chain->last);
-	else
-		inbox_add_chain(&table->stopped[id % HANDLE_INBOXES], chain->first, chain->last);
-}
-
-INLINED enum tw_status handle_stop_as(struct handle_table *table, uint64_t id, bool alone)
-{
-	struct chain chain = {0};
-	enum tw_status status = handle_stop_into(table, id, &chain, alone);
-
-	handle_add_stopped(table, id, &chain, alone);
-	return status;
 }
 
 enum tw_status handle_stop(struct handle_table *table, uint64_t id)
@@ -508,23 +481,6 @@ enum tw_status handle_stop(struct handle_table *table, uint64_t id)
 enum tw_status handle_stop_alone(struct handle_table *table, uint64_t id)
 {
 	return handle_stop_as(table, id, true);
-}
-
-size_t handle_stop_group(struct handle_table *table, const struct tw_timer *timers, size_t count,
-			 enum tw_status *answers)
-{
-	struct chain chain = {0};
-	size_t stopped = 0;
-
-	for (size_t i = 0; i < count; i++)
-		(void)handle_fetch(table, timers[i].id);
-	for (size_t i = 0; i < count; i++) {
-		answers[i] = table->is_alone ? handle_stop_into(table, timers[i].id, &chain, true)
-					     : handle_stop_into(table, timers[i].id, &chain, false);
-		stopped += answers[i] == TW_OK;
-	}
-	handle_add_stopped(table, timers[0].id, &chain, table->is_alone);
-	return stopped;
 }
 
 /* Locks the timer and fills in its state. Returns false if it is done, stopped or unknown. */
@@ -580,11 +536,8 @@ static void handle_stop_locked(struct handle_table *table, struct handle *handle
 	to &= ~(uint64_t)RESET;
 	to = (state & PHASE) == RUNNING ? to | LAST : with_phase(to | LISTED, STOPPED);
 	handle_unlock(handle, to);
-	if (to & ~state & LISTED) {
-		struct chain chain = {&handle->change, &handle->change};
-
-		handle_add_stopped(table, id, &chain, state & ALONE);
-	}
+	if (to & ~state & LISTED)
+		handle_add_stopped(table, handle, id, state & ALONE);
 }
 
 /* The answer where a timer can't be stopped any more. */

@@ -101,10 +101,6 @@ struct handle *handle_fetch(const struct handle_table *table, uint64_t id);
 enum tw_status handle_stop(struct handle_table *table, uint64_t id);
 /* Stops it where one thread makes all calls. */
 enum tw_status handle_stop_alone(struct handle_table *table, uint64_t id);
-/* Stops at most HANDLE_GROUP timers. `answers` has one status each. Returns how many are TW_OK. */
-enum { HANDLE_GROUP = 32 };
-size_t handle_stop_group(struct handle_table *table, const struct tw_timer *timers, size_t count,
-			 enum tw_status *answers);
 /*
  * Any thread, with what handle_fetch() returned. Returns as tw_timer_reset; with TW_OK the timer
  * has the deadline, which has passed if it is for now; *changed is set if the owner is to be woken.

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The public calls for timers by handle. Setting one is a command like any other; resets and stops
- * are done on the spot (handle.c).
- *
- * What a single stop or reset costs is mostly the first touch of the handle, which is in no cache.
- * Calls for many fetch the handles of a group together, and wake the owner once a group.
+ * are done on the spot (handle.c). What one costs is mostly the first touch of the handle, which is
+ * in no cache.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -343,103 +341,4 @@ enum tw_status tw_timer_reset_at(struct tw_wheel *wheel, struct tw_timer timer,
 		return TW_INVALID;
 	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
 	return wheel_reset_handle(wheel, handle, timer, deadline, clock_now(&wheel->owner.clock));
-}
-
-/* ---- Many at once ---- */
-
-/* The timers from `from` on were not asked for: all have the same answer. */
-static enum tw_status answer_rest(enum tw_status *statuses, size_t from, size_t n,
-				  enum tw_status status)
-{
-	for (size_t i = from; statuses && i < n; i++)
-		statuses[i] = status;
-	return status;
-}
-
-static size_t group_of(size_t left)
-{
-	return left < HANDLE_GROUP ? left : HANDLE_GROUP;
-}
-
-enum tw_status tw_timers_stop(struct tw_wheel *wheel, const struct tw_timer *timers, size_t n,
-			      enum tw_status *statuses, size_t *stopped)
-{
-	enum tw_status unwanted[HANDLE_GROUP];
-	enum tw_status status = wheel_state(wheel);
-	size_t done = 0;
-	size_t changed = 0;
-
-	if (status == TW_OK && !timers && n > 0)
-		status = TW_INVALID;
-	while (done < n && status == TW_OK) {
-		size_t count = group_of(n - done);
-		size_t ok = handle_stop_group(&wheel->owner.out.handles, timers + done, count,
-					      statuses ? statuses + done : unwanted);
-
-		if (ok > 0)
-			wheel_notify(wheel, EVENT_COUNT_SLEEPING);
-		changed += ok;
-		done += count;
-		if (done < n)
-			status = wheel_state(wheel);
-	}
-	if (stopped)
-		*stopped = changed;
-	return answer_rest(statuses, done, n, status);
-}
-
-/* Returns how many were reset. */
-static size_t wheel_reset_group(struct tw_wheel *wheel, const struct tw_reset *resets, size_t count,
-				enum tw_status *answers)
-{
-	struct handle_table *handles = &wheel->owner.out.handles;
-	struct handle *group[HANDLE_GROUP];
-	bool changed = false;
-	size_t ok = 0;
-	tw_duration now;
-
-	/* They come while the clock is read. */
-	for (size_t i = 0; i < count; i++)
-		group[i] = handle_fetch(handles, resets[i].timer.id);
-	now = clock_now(&wheel->owner.clock);
-	for (size_t i = 0; i < count; i++) {
-		tw_duration deadline = deadline_after(now, resets[i].delay);
-		bool is_sooner = false;
-
-		answers[i] = handles->is_alone
-				     ? handle_reset_alone(handles, group[i], resets[i].timer.id,
-							  deadline, deadline_is_now(deadline, now),
-							  &is_sooner)
-				     : handle_reset(handles, group[i], resets[i].timer.id, deadline,
-						    deadline_is_now(deadline, now), &is_sooner);
-		changed |= is_sooner;
-		ok += answers[i] == TW_OK;
-	}
-	if (changed)
-		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
-	return ok;
-}
-
-enum tw_status tw_timers_reset(struct tw_wheel *wheel, const struct tw_reset *resets, size_t n,
-			       enum tw_status *statuses, size_t *accepted)
-{
-	enum tw_status unwanted[HANDLE_GROUP];
-	enum tw_status status = wheel_state(wheel);
-	size_t done = 0;
-	size_t ok = 0;
-
-	if (status == TW_OK && !resets && n > 0)
-		status = TW_INVALID;
-	while (done < n && status == TW_OK) {
-		size_t count = group_of(n - done);
-
-		ok += wheel_reset_group(wheel, resets + done, count,
-					statuses ? statuses + done : unwanted);
-		done += count;
-		if (done < n)
-			status = wheel_state(wheel);
-	}
-	if (accepted)
-		*accepted = ok;
-	return answer_rest(statuses, done, n, status);
 }

@@ -28,18 +28,14 @@ static inline bool wheel_may_give(const struct tw_wheel *wheel, const struct ord
 	       (wheel->owner.out.target.execute || !command_is_set(order->kind));
 }
 
-/* Delays count from the call, and become deadlines; all orders are of one kind. */
-static inline void wheel_date(struct tw_wheel *wheel, struct order *orders, size_t count)
+/* Makes a delay that counts from the call a deadline. */
+static inline void wheel_date(struct tw_wheel *wheel, struct order *order)
 {
 	const struct clock *clock = &wheel->owner.clock;
-	enum command_kind kind = orders->kind;
-	tw_duration now;
 
-	if (!command_has_delay(kind))
+	if (wheel->owner.dates_delays || !command_has_delay(order->kind))
 		return;
-	now = clock_now(clock);
-	for (size_t i = 0; i < count; i++)
-		orders[i].kind = command_date(kind, &orders[i].time, clock, now);
+	order->kind = command_date(order->kind, &order->time, clock, clock_now(clock));
 }
 
 /* `timer`: see struct command. */
@@ -173,7 +169,7 @@ INLINED enum tw_status wheel_give_one(struct tw_wheel *wheel, struct order order
 {
 	if (!wheel || !wheel_may_give(wheel, &order))
 		return wheel_invalid(wheel);
-	wheel_date(wheel, &order, 1);
+	wheel_date(wheel, &order);
 	return wheel_give(wheel, &order);
 }
 
@@ -238,136 +234,4 @@ enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t k
 	struct order order = {key, key_size, NULL, 0, COMMAND_REMOVE};
 
 	return wheel_give_one(wheel, order);
-}
-
-/* ---- Many at once ---- */
-
-enum { GROUP = 16 }; /* items that go in one claim */
-
-/* Items that become commands of that kind. */
-struct batch {
-	const void *items;
-	size_t count;
-	enum command_kind kind;
-};
-
-static inline struct order batch_order(const struct batch *batch, size_t index)
-{
-	const struct tw_set *set = batch->items;
-	const struct tw_move *move = batch->items;
-	const struct tw_key *key = batch->items;
-
-	switch (batch->kind) {
-	case COMMAND_SET_AFTER:
-		set += index;
-		return (struct order){set->key, set->key_size, set->value, set->delay, batch->kind};
-	case COMMAND_MOVE_AFTER:
-		move += index;
-		return (struct order){move->key, move->key_size, NULL, move->delay, batch->kind};
-	default:
-		key += index;
-		return (struct order){key->key, key->key_size, NULL, 0, batch->kind};
-	}
-}
-
-/* The orders of the next items, up to GROUP, that go together: a key too long for a cell goes
- * alone. None: the first is invalid. */
-static size_t batch_look(const struct tw_wheel *wheel, const struct batch *batch, size_t index,
-			 struct order *orders)
-{
-	size_t most = batch->count - index < GROUP ? batch->count - index : GROUP;
-	size_t count;
-
-	for (count = 0; count < most; count++) {
-		orders[count] = batch_order(batch, index + count);
-		if (!wheel_may_give(wheel, &orders[count]))
-			break;
-		if (orders[count].key_size > COMMAND_KEY_INLINE)
-			return count > 0 ? count : 1;
-	}
-	return count;
-}
-
-/* Gives all of them in one claim. Returns false if there is no room for all, or no memory. */
-static bool wheel_give_together(struct tw_wheel *wheel, const struct order *orders, size_t count)
-{
-	struct command_queue *queue = &wheel->owner.queue;
-	struct timer_store *store = &wheel->owner.out.store;
-	void *memories[GROUP] = {NULL};
-	size_t needed = command_is_set(orders->kind) ? count : 0;
-	size_t taken = 0;
-	uint64_t position;
-
-	if (needed > 0)
-		taken = timer_take_memories(store, memories, needed);
-	if (taken < needed || !command_queue_claim_many(queue, count, &position)) {
-		struct timer_bin bin = {0};
-
-		while (taken > 0)
-			timer_give_memory(store, &bin, memories[--taken]);
-		timer_store_flush(store, &bin);
-		return false;
-	}
-	for (size_t i = 0; i < count; i++) {
-		struct command_cell *cell = command_queue_cell(queue, position + i);
-		uint32_t hash = key_hash(&wheel->seed, orders[i].key, orders[i].key_size);
-
-		wheel_fill(wheel, &cell->command, &orders[i], hash, memories[i]);
-		command_queue_publish(cell, position + i);
-	}
-	wheel_tell(wheel, position + count - 1, count);
-	return true;
-}
-
-/* Gives the commands of the next items, at least one; returns how many, and why no more. */
-static size_t wheel_give_some(struct tw_wheel *wheel, const struct batch *batch, size_t index,
-			      enum tw_status *status)
-{
-	struct order orders[GROUP];
-	size_t count = batch_look(wheel, batch, index, orders);
-	size_t done = 0;
-	bool is_single = wheel->owner.is_alone ||
-			 (wheel->owner.out.places.most > 0 && batch->kind == COMMAND_SET_AFTER);
-
-	*status = count > 0 ? TW_OK : TW_INVALID;
-	if (count == 0)
-		return 0;
-	wheel_date(wheel, orders, count);
-	if (count > 1 && !is_single && wheel_give_together(wheel, orders, count))
-		return count;
-	while (done < count && (*status = wheel_give(wheel, &orders[done])) == TW_OK)
-		done++;
-	return done;
-}
-
-static enum tw_status wheel_give_all(struct tw_wheel *wheel, struct batch batch, size_t *accepted)
-{
-	enum tw_status status = wheel_state(wheel);
-	size_t done = 0;
-
-	if (status == TW_OK && !batch.items && batch.count > 0)
-		status = TW_INVALID;
-	while (done < batch.count && status == TW_OK)
-		done += wheel_give_some(wheel, &batch, done, &status);
-	if (accepted)
-		*accepted = done;
-	return status;
-}
-
-enum tw_status tw_set_timers(struct tw_wheel *wheel, const struct tw_set *items, size_t n,
-			     size_t *accepted)
-{
-	return wheel_give_all(wheel, (struct batch){items, n, COMMAND_SET_AFTER}, accepted);
-}
-
-enum tw_status tw_move_timers(struct tw_wheel *wheel, const struct tw_move *items, size_t n,
-			      size_t *accepted)
-{
-	return wheel_give_all(wheel, (struct batch){items, n, COMMAND_MOVE_AFTER}, accepted);
-}
-
-enum tw_status tw_remove_timers(struct tw_wheel *wheel, const struct tw_key *keys, size_t n,
-				size_t *accepted)
-{
-	return wheel_give_all(wheel, (struct batch){keys, n, COMMAND_REMOVE}, accepted);
 }

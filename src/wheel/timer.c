@@ -89,11 +89,6 @@ void *timer_take_memory(struct timer_store *store)
 	return slab_take(&store->slabs[0]);
 }
 
-size_t timer_take_memories(struct timer_store *store, void **memories, size_t count)
-{
-	return slab_take_many(&store->slabs[0], memories, count);
-}
-
 void timer_give_memory(struct timer_store *store, struct timer_bin *bin, void *memory)
 {
 	slab_give(&store->slabs[0], &bin->bins[0], memory);

@@ -119,13 +119,10 @@ struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t
 			      uint32_t hash);
 void timer_free(struct timer_store *store, struct timer_bin *bin, struct keyed_timer *timer);
 
-/* The next four functions do timer_new() in two steps, for keys of up to TIMER_SMALL_KEY bytes. */
+/* The next three functions do timer_new() in two steps, for keys of up to TIMER_SMALL_KEY bytes. */
 
 /* Returns untouched memory for one timer, or NULL if out of memory. */
 void *timer_take_memory(struct timer_store *store);
-/* Takes untouched memory for up to `count` ≤ SLAB_MAGAZINE timers. Returns the number taken, which
- * is less if out of memory. */
-size_t timer_take_memories(struct timer_store *store, void **memories, size_t count);
 void timer_give_memory(struct timer_store *store, struct timer_bin *bin, void *memory);
 /* Makes a timer in `timer`, which is memory of the two functions above. */
 void timer_make(struct keyed_timer *timer, const void *key, size_t key_size, uint32_t hash);

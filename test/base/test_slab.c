@@ -518,29 +518,6 @@ static void chunk_that_the_hook_refuses_is_unmapped(void **state)
 	slab_destroy(&slab);
 }
 
-static void many_are_taken_at_once_and_fewer_when_memory_ends(void **state)
-{
-	enum { ALL = CHUNKS * HANDLES_A_CHUNK };
-	struct chunk *chunks[CHUNKS];
-	void **blocks = calloc(ALL + SLAB_MAGAZINE, sizeof(*blocks));
-	struct slab slab;
-	size_t taken = 0;
-
-	(void)state;
-	assert_non_null(blocks);
-	open_hooked(&slab, chunks);
-	for (size_t wanted = 1; taken + wanted <= ALL; wanted = wanted % SLAB_MAGAZINE + 1) {
-		assert_int_equal(slab_take_many(&slab, blocks + taken, wanted), wanted);
-		taken += wanted;
-	}
-	taken += slab_take_many(&slab, blocks + taken, SLAB_MAGAZINE);
-	assert_int_equal(taken, ALL);
-	assert_int_equal(slab_take_many(&slab, blocks + taken, SLAB_MAGAZINE), 0);
-	assert_all_different(blocks, ALL);
-	slab_destroy(&slab);
-	free(blocks);
-}
-
 /* The address sanitizer defines this; without it the address is NULL. */
 int __asan_address_is_poisoned(const volatile void *address) __attribute__((weak));
 
@@ -610,7 +587,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(next_chunk_is_ready_before_it_is_needed),
 	cmocka_unit_test(destroyed_slab_unmaps_its_chunks_and_the_one_made_ready),
 	cmocka_unit_test(chunk_that_the_hook_refuses_is_unmapped),
-	cmocka_unit_test(many_are_taken_at_once_and_fewer_when_memory_ends),
 	cmocka_unit_test(address_sanitizer_sees_a_block_used_after_it_was_given_back),
 };
 

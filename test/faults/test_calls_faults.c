@@ -123,36 +123,6 @@ static enum tw_status call_remove_timer(struct stage *stage)
 	return tw_remove_timer(stage->wheel, long_key, LONG_KEY);
 }
 
-/* A failure in the middle keeps those before it. */
-static enum tw_status call_set_timers(struct stage *stage)
-{
-	struct tw_set items[3];
-	size_t accepted;
-	enum tw_status status;
-
-	for (int i = 0; i < 3; i++)
-		items[i] = (struct tw_set){long_key, LONG_KEY - 1 - (size_t)i, new_value(stage),
-					   TW_HOUR};
-	status = tw_set_timers(stage->wheel, items, 3, &accepted);
-	assert_int_equal(accepted == 3, status == TW_OK);
-	keep_values(stage, 3 - accepted);
-	return status;
-}
-
-static enum tw_status call_move_timers(struct stage *stage)
-{
-	const struct tw_move items[] = {{long_key, LONG_KEY, TW_HOUR}, {"key", 3, TW_HOUR}};
-
-	return tw_move_timers(stage->wheel, items, 2, NULL);
-}
-
-static enum tw_status call_remove_timers(struct stage *stage)
-{
-	const struct tw_key keys[] = {{long_key, LONG_KEY}, {"key", 3}};
-
-	return tw_remove_timers(stage->wheel, keys, 2, NULL);
-}
-
 static enum tw_status call_drain(struct stage *stage)
 {
 	return tw_drain(stage->wheel, ledger_drain, stage->ledger);
@@ -217,23 +187,6 @@ static enum tw_status call_timer_reset(struct stage *stage)
 static enum tw_status call_timer_remaining(struct stage *stage)
 {
 	return tw_timer_remaining(stage->wheel, stage->timers[0], NULL);
-}
-
-static enum tw_status call_timers_stop(struct stage *stage)
-{
-	enum tw_status statuses[2];
-
-	ledger_refuse(stage->ledger, 3);
-	ledger_refuse(stage->ledger, 4);
-	return tw_timers_stop(stage->wheel, stage->timers, 2, statuses, NULL);
-}
-
-static enum tw_status call_timers_reset(struct stage *stage)
-{
-	const struct tw_reset resets[] = {{stage->timers[0], TW_MINUTE},
-					  {stage->timers[1], TW_MINUTE}};
-
-	return tw_timers_reset(stage->wheel, resets, 2, NULL, NULL);
 }
 
 static enum tw_status call_alarm_create(struct stage *stage)
@@ -417,9 +370,6 @@ static void each_call_meets_each_failure(void **state)
 								  call_take_timer,
 								  call_move_timer,
 								  call_remove_timer,
-								  call_set_timers,
-								  call_move_timers,
-								  call_remove_timers,
 								  call_drain,
 								  call_each,
 								  call_dump,
@@ -430,8 +380,6 @@ static void each_call_meets_each_failure(void **state)
 								  call_timer_stop_wait,
 								  call_timer_reset,
 								  call_timer_remaining,
-								  call_timers_stop,
-								  call_timers_reset,
 								  call_alarm_create,
 								  call_alarm_set,
 								  call_alarm_set_at,
@@ -458,11 +406,11 @@ static void each_call_meets_each_failure(void **state)
 static void each_first_call_meets_each_failure(void **state)
 {
 	static enum tw_status (*const calls[])(struct stage *) = {
-		call_set_timer,  call_set_timer_with_a_long_key,
-		call_add_timer,  call_add_timer_with_a_long_key,
-		call_set_timers, call_after_func,
-		call_every,      call_schedule_func,
-		call_drain,      call_alarm_create};
+		call_set_timer,     call_set_timer_with_a_long_key,
+		call_add_timer,     call_add_timer_with_a_long_key,
+		call_after_func,    call_every,
+		call_schedule_func, call_drain,
+		call_alarm_create};
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		struct stage stage = {.variant = *state, .call = calls[i]};

@@ -24,8 +24,7 @@ enum {
 	PIECES = TEST_SHARE_OF(200000),
 	CALLERS = 4,
 	KEYS = 300,
-	HANDLES = 200,   /* that any caller may stop */
-	STOPS_MOST = 40, /* at once */
+	HANDLES = 200, /* that any caller may stop */
 	TRIES = 3,
 	ROUNDS_A_FORK = 50
 };
@@ -160,24 +159,6 @@ static size_t random_key(struct caller *caller, uint64_t key[8])
 	return number % 4 ? sizeof(key[0]) : 8 * sizeof(key[0]);
 }
 
-/* A call that has no memory or room for the second has done the first. */
-static void call_for_two(struct caller *caller, tw_duration delay)
-{
-	struct tw_wheel *wheel = caller->show->wheel;
-	uint64_t bytes[2][8];
-	struct tw_move moves[2];
-	struct tw_key keys[2];
-
-	for (int i = 0; i < 2; i++) {
-		size_t size = random_key(caller, bytes[i]);
-
-		moves[i] = (struct tw_move){bytes[i], size, delay};
-		keys[i] = (struct tw_key){bytes[i], size};
-	}
-	(void)judge(caller->show, tw_move_timers(wheel, moves, 2, NULL));
-	(void)judge(caller->show, tw_remove_timers(wheel, keys, 2, NULL));
-}
-
 /* These calls have an answer. */
 static void call_for_answer(struct caller *caller, struct piece *piece, tw_duration delay)
 {
@@ -213,10 +194,8 @@ static void call_by_key(struct caller *caller, struct piece *piece)
 	size = random_key(caller, key);
 	if (random_once_in(&caller->random, 2))
 		(void)judge(show, tw_move_timer(show->wheel, key, size, delay));
-	else if (random_once_in(&caller->random, 2))
-		(void)judge(show, tw_remove_timer(show->wheel, key, size));
 	else
-		call_for_two(caller, delay);
+		(void)judge(show, tw_remove_timer(show->wheel, key, size));
 }
 
 static void call_by_handle(struct caller *caller, struct piece *piece)
@@ -257,37 +236,11 @@ static void book_stop(struct piece *piece, enum tw_status status)
 		       status == TW_RUNNING || status == TW_NOT_FOUND || status == TW_CLOSED);
 }
 
-/* One of them may be there twice. */
-static void stop_several(struct caller *caller)
-{
-	struct piece *pieces[STOPS_MOST];
-	struct tw_timer timers[STOPS_MOST];
-	enum tw_status statuses[STOPS_MOST];
-	size_t count = random_below(&caller->random, STOPS_MOST);
-	size_t found = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		pieces[found] = choose_piece(caller);
-		if (pieces[found]) {
-			timers[found] = pieces[found]->timer;
-			found++;
-		}
-	}
-	(void)judge(caller->show,
-		    tw_timers_stop(caller->show->wheel, timers, found, statuses, NULL));
-	for (size_t i = 0; i < found; i++)
-		book_stop(pieces[i], statuses[i]);
-}
-
 static void stop_some(struct caller *caller)
 {
 	struct tw_wheel *wheel = caller->show->wheel;
 	struct piece *piece;
 
-	if (random_once_in(&caller->random, 20)) {
-		stop_several(caller);
-		return;
-	}
 	piece = choose_piece(caller);
 	if (!piece)
 		return;
@@ -442,7 +395,7 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 }
 
 static void show_begin(struct show *show, const struct variant *variant,
-		       enum tw_when_full when_full, size_t max_pending)
+		       enum tw_when_full when_full, size_t max_pending, size_t max_unfinished)
 {
 	struct tw_options options = variant_options(
 		variant, (struct tw_options){.context = show,
@@ -450,7 +403,10 @@ static void show_begin(struct show *show, const struct variant *variant,
 					     .queue_capacity = 64,
 					     .max_workers = 64,
 					     .max_pending = max_pending,
-					     .when_full = when_full});
+					     .when_full = when_full,
+					     .max_unfinished = max_unfinished,
+					     .delay_from = max_unfinished > 0 ? TW_FROM_APPLIED
+									      : TW_FROM_CALL});
 
 	memset(show, 0, sizeof(*show));
 	show->pieces = calloc(PIECES, sizeof(show->pieces[0]));
@@ -486,7 +442,7 @@ static void show_end(struct show *show)
 }
 
 static void put_on_a_show(const struct variant *variant, enum tw_when_full when_full,
-			  size_t max_pending)
+			  size_t max_pending, size_t max_unfinished)
 {
 	struct random random = random_from(seed_choose(), CALLERS);
 	struct show show;
@@ -495,7 +451,7 @@ static void put_on_a_show(const struct variant *variant, enum tw_when_full when_
 	pthread_t threads[CALLERS];
 	pthread_t mover_thread;
 
-	show_begin(&show, variant, when_full, max_pending);
+	show_begin(&show, variant, when_full, max_pending, max_unfinished);
 	for (int i = 0; i < CALLERS; i++) {
 		callers[i] = (struct caller){&show, i, random_from(seed_choose(), (uint64_t)i)};
 		start_caller(&show, &callers[i], &threads[i]);
@@ -512,23 +468,29 @@ static void put_on_a_show(const struct variant *variant, enum tw_when_full when_
 
 static void all_comes_back_once_through_faults_cancels_and_forks(void **state)
 {
-	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0);
+	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0, 0);
 }
 
 static void all_comes_back_once_where_limits_refuse(void **state)
 {
-	put_on_a_show(*state, TW_WHEN_FULL_FAIL, 400);
+	put_on_a_show(*state, TW_WHEN_FULL_FAIL, 400, 0);
 }
 
 static void all_comes_back_once_where_limits_have_callers_wait(void **state)
 {
-	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 400);
+	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 400, 0);
+}
+
+static void all_comes_back_once_where_the_backlog_is_bounded(void **state)
+{
+	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0, 20);
 }
 
 static const struct CMUnitTest tests[] = {
 	TEST_SHARED(all_comes_back_once_through_faults_cancels_and_forks),
 	TEST_SHARED(all_comes_back_once_where_limits_refuse),
 	TEST_SHARED(all_comes_back_once_where_limits_have_callers_wait),
+	TEST_POOL(all_comes_back_once_where_the_backlog_is_bounded),
 };
 
 TEST_PROGRAM(tests)

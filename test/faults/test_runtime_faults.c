@@ -367,44 +367,8 @@ static void drain_without_memory_drains_nothing(void **state)
 	recorder_close(recorder);
 }
 
-/* The keys are stored in cells; memory ends with a chunk. Without it the timers set before stay. */
-static void batch_without_memory_sets_what_it_has_memory_for(void **state)
-{
-	enum { BATCH = 100, MOST = 40000 };
-	struct recorder *recorder = recorder_open(*state, 10);
-	struct tw_set items[BATCH];
-	uint32_t keys[BATCH];
-	enum tw_status status = TW_OK;
-	size_t set = 0;
-
-	while (status == TW_OK && set < MOST) {
-		size_t accepted;
-
-		for (uint32_t i = 0; i < BATCH; i++) {
-			keys[i] = (uint32_t)set + i;
-			items[i] = (struct tw_set){&keys[i], sizeof(keys[i]), VALUE(keys[i] + 1),
-						   INTERVAL};
-		}
-		if (set >= BATCH)
-			fail_allocation(SANITIZER_ADDRESS ? BATCH / 2 : 1, true);
-		status = tw_set_timers(recorder->wheel, items, BATCH, &accepted);
-		/* An early request for a chunk may fail unnoticed. */
-		assert_true(end_faults() || status == TW_OK);
-		set += accepted;
-		flush_wheel(recorder);
-		assert_int_equal(tw_pending(recorder->wheel), set);
-	}
-	assert_status(status, TW_NO_MEMORY);
-	pass_ticks(recorder, 1);
-	assert_int_equal(event_count(recorder), set);
-	for (uintptr_t value = 1; value <= set; value += 999)
-		assert_executed_at(recorder, value, INTERVAL);
-	recorder_close(recorder);
-}
-
 static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(each_allocation_may_fail_once),
-	TEST_BOTH(inline, batch_without_memory_sets_what_it_has_memory_for),
 	TEST_BOTH(inline, memory_may_run_out_at_any_allocation),
 	TEST_BOTH(threads, memory_may_run_out_at_any_allocation),
 	TEST_SHARED(each_thread_may_fail_to_start),

@@ -42,7 +42,6 @@ constant 'ends after 10 s without work' runtime/worker_pool.c 'idle_time = 10 * 
 constant 'naps for 50 µs' runtime/owner.c 'nap = 50 * TW_MICROSECOND;'
 constant '64 drains may be under way' runtime/owner_state.h 'DRAINS_MOST = 64 '
 constant 'copies up to 128 timers at a time' runtime/walk.c 'TIMERS_A_STEP = 128,'
-constant 'read once for up to 32 timers' runtime/handle.h 'HANDLE_GROUP = 32 '
 constant 'and limited to 65,536' wheel/wheel_levels.c 'most_bits = 16;'
 
 # cost TEXT CONDITION: the header has the text, and the condition of awk is true, where i["NAME"]
@@ -63,8 +62,6 @@ cost 'Costs no more than tw_set_timer. Returns: TW_OK the command was accepted' 
 cost 'Costs about as much as tw_set_timer.' \
 	'i["threaded.start.caller"] <= 1.2 * i["threaded.set_new.caller"] &&
 	 i["handles.set_new"] <= i["core.set_new"]'
-cost 'Sets `n` timers as tw_set_timer does, in order, at a lower cost each.' \
-	'i["core.set_many_32"] < i["core.set_new"] && l["core.set_many_32"] < l["core.set_new"]'
 cost 'Costs about 200 ns a timer' \
 	'i["core.each"] <= 300 && l["core.each"] < 0.5 && c["core.each"] < 0.5'
 cost 'one atomic exchange if the alarm moves later' \

@@ -81,9 +81,9 @@ static void look_at_limit(struct wheel_user *user)
 }
 
 static const struct wheel_act acts[] = {
-	{act_set, 980},     {act_set_many, 1}, {act_move, 655},    {act_remove, 330},
-	{act_add, 20},      {act_take, 10},    {act_drain, 1},     {act_ask, 1},
-	{look_at_limit, 1}, {act_flush, 1},    {act_wait_idle, 1}, {act_wait_idle_until, 1},
+	{act_set, 980},     {act_set_crowd, 1}, {act_move, 655},    {act_remove, 330},
+	{act_add, 20},      {act_take, 10},     {act_drain, 1},     {act_ask, 1},
+	{look_at_limit, 1}, {act_flush, 1},     {act_wait_idle, 1}, {act_wait_idle_until, 1},
 	{NULL, 0},
 };
 

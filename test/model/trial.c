@@ -68,17 +68,8 @@ static tw_duration draw_delay(struct wheel_user *user)
 
 static void give_command(struct wheel_user *user)
 {
-	static const struct wheel_act commands[] = {{act_set, 1350}, {act_set_at, 300},
-						    {act_move, 990}, {act_remove, 360},
-						    {act_drain, 1},  {NULL, 0}};
-
-	wheel_user_act(user, commands);
-}
-
-static void give_many(struct wheel_user *user)
-{
 	static const struct wheel_act commands[] = {
-		{act_set_many, 1}, {act_move_many, 1}, {act_remove_many, 1}, {NULL, 0}};
+		{act_set, 1650}, {act_move, 990}, {act_remove, 360}, {act_drain, 1}, {NULL, 0}};
 
 	wheel_user_act(user, commands);
 }
@@ -107,7 +98,7 @@ static void in_task(struct model *model, enum model_way way, const struct tw_tas
 	for (uint64_t i = random_below(random, 3); i < 3; i++)
 		give_command(user);
 	if (random_once_in(random, 30))
-		give_many(user);
+		act_set_crowd(user);
 	if (random_once_in(random, 10))
 		ask(user);
 	model->in_task = false;
@@ -143,19 +134,17 @@ static void advance_wheel(struct wheel_user *user)
 }
 
 static const struct wheel_act acts_by_key[] = {
-	{give_command, 690}, {give_many, 10}, {advance_wheel, 250}, {ask, 30}, {act_poll, 20},
+	{give_command, 690}, {act_set_crowd, 5}, {advance_wheel, 250}, {ask, 30}, {act_poll, 20},
 	{act_walk, 2},       {NULL, 0}};
 
-static const struct wheel_act acts_by_handle[] = {{act_start_timer, 120}, {act_stop_timer, 150},
-						  {act_reset_timer, 200}, {act_ask_timer, 400},
-						  {act_stop_timers, 10},  {act_reset_timers, 10},
-						  {act_drain, 1},         {act_walk, 20},
-						  {advance_wheel, 250},   {NULL, 0}};
+static const struct wheel_act acts_by_handle[] = {
+	{act_start_timer, 120}, {act_stop_timer, 150}, {act_reset_timer, 200}, {act_ask_timer, 400},
+	{act_drain, 1},         {act_walk, 20},        {advance_wheel, 250},   {NULL, 0}};
 
 /* ---- The trial ---- */
 
 void trial_begin(struct trial *trial, const struct trial_setting *setting,
-		 struct random random)
+		 enum tw_delay_from delay_from, struct random random)
 {
 	static const struct model_hooks hooks = {
 		.fail = complain, .draw_delay = draw_delay, .in_task = in_task};
@@ -165,7 +154,8 @@ void trial_begin(struct trial *trial, const struct trial_setting *setting,
 				     .drive =
 					     setting->has_owner ? TW_DRIVE_THREAD : TW_DRIVE_CALLER,
 				     .workers = TW_WORKERS_INLINE,
-				     .queue_capacity = setting->queue_capacity};
+				     .queue_capacity = setting->queue_capacity,
+				     .delay_from = delay_from};
 	struct model *model = &trial->model;
 	tw_duration interval = intervals[random_below(&random, 3)];
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "wheel_user.h"
 
-enum { GROUP_MOST = 12, OWN_RUN = MODEL_USERS };
+enum { OWN_RUN = MODEL_USERS };
 
 static void lock(atomic_flag *flag)
 {
@@ -578,83 +578,6 @@ void act_reset_timer(struct wheel_user *user)
 	status = USER_CALL(user, false, tw_timer_reset(user->model->wheel, timer->timer, delay));
 	judge_answer(user->model, status, expected);
 	reset_end(&call, status);
-}
-
-/* Chooses some of the timers, each once, or now and then twice. */
-static size_t choose_timers(struct wheel_user *user, struct model_timer **chosen, bool may_repeat)
-{
-	size_t count = (size_t)random_between(&user->random, 0, GROUP_MOST);
-	size_t found = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		struct model_timer *timer = timer_choose(user);
-		bool is_new = timer && timer_may_be_used(timer);
-
-		for (size_t k = 0; k < found && !may_repeat; k++)
-			is_new &= chosen[k] != timer;
-		if (is_new)
-			chosen[found++] = timer;
-	}
-	return found;
-}
-
-static void judge_count(struct model *model, const enum tw_status *statuses, size_t count,
-			size_t reported)
-{
-	size_t ok = 0;
-
-	for (size_t i = 0; i < count; i++)
-		ok += statuses[i] == TW_OK;
-	if (ok != reported)
-		model_fail(model, "%zu timers are reported as done, and %zu are", reported, ok);
-}
-
-void act_stop_timers(struct wheel_user *user)
-{
-	struct model *model = user->model;
-	struct model_timer *chosen[GROUP_MOST];
-	struct tw_timer timers[GROUP_MOST];
-	enum tw_status statuses[GROUP_MOST];
-	enum tw_status expected[GROUP_MOST];
-	size_t count = choose_timers(user, chosen, true);
-	size_t stopped = SIZE_MAX;
-
-	for (size_t i = 0; i < count; i++) {
-		timers[i] = chosen[i]->timer;
-		expected[i] = stop_begin(chosen[i]);
-	}
-	(void)USER_CALL(user, false,
-			tw_timers_stop(model->wheel, timers, count, statuses, &stopped));
-	judge_count(model, statuses, count, stopped);
-	for (size_t i = 0; i < count; i++) {
-		judge_answer(model, statuses[i], expected[i]);
-		judge_stop(chosen[i], statuses[i], false);
-	}
-}
-
-void act_reset_timers(struct wheel_user *user)
-{
-	struct model *model = user->model;
-	struct model_timer *chosen[GROUP_MOST];
-	struct tw_reset resets[GROUP_MOST];
-	struct reset_call calls[GROUP_MOST];
-	enum tw_status statuses[GROUP_MOST];
-	enum tw_status expected[GROUP_MOST];
-	size_t count = choose_timers(user, chosen, model->is_exact);
-	size_t accepted = SIZE_MAX;
-
-	for (size_t i = 0; i < count; i++) {
-		resets[i] = (struct tw_reset){chosen[i]->timer, draw_delay(user)};
-		calls[i] = reset_begin(chosen[i], user->number, resets[i].delay);
-		expected[i] = expect_reset(chosen[i], resets[i].delay);
-	}
-	(void)USER_CALL(user, false,
-			tw_timers_reset(model->wheel, resets, count, statuses, &accepted));
-	judge_count(model, statuses, count, accepted);
-	for (size_t i = 0; i < count; i++) {
-		judge_answer(model, statuses[i], expected[i]);
-		reset_end(&calls[i], statuses[i]);
-	}
 }
 
 void act_ask_timer(struct wheel_user *user)

@@ -80,8 +80,6 @@ struct model_alarm {
 void act_start_timer(struct wheel_user *user);
 void act_stop_timer(struct wheel_user *user);
 void act_reset_timer(struct wheel_user *user);
-void act_stop_timers(struct wheel_user *user);
-void act_reset_timers(struct wheel_user *user);
 void act_ask_timer(struct wheel_user *user);
 void act_use_alarm(struct wheel_user *user);
 

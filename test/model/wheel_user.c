@@ -53,31 +53,24 @@ void wheel_user_act(struct wheel_user *user, const struct wheel_act *acts)
 
 /* ---- Sets ---- */
 
-enum set_call { SET, SET_AT, ADD, SET_MANY };
-
 /* An item is a command for a key, and its possible effects. */
 struct item {
 	unsigned key;
 	struct model_name name;
 	void *token;
-	tw_duration time; /* a delay or a deadline */
+	tw_duration delay;
 };
+
+static struct item item_of(const struct wheel_user *user, unsigned key, tw_duration delay)
+{
+	return (struct item){.key = key, .name = model_name(user->number, key), .delay = delay};
+}
 
 static struct item draw_item(struct wheel_user *user)
 {
-	struct item item = {.key = (unsigned)random_below(&user->random, user->keys)};
+	unsigned key = (unsigned)random_below(&user->random, user->keys);
 
-	item.name = model_name(user->number, item.key);
-	item.time = user->model->hooks->draw_delay(user);
-	return item;
-}
-
-/* Draws a deadline, sometimes a little in the past. */
-static tw_duration draw_deadline(struct wheel_user *user, tw_duration delay, tw_duration now)
-{
-	if (random_once_in(&user->random, 8))
-		return now - random_between(&user->random, 0, 5 * user->model->interval);
-	return time_add(now, delay);
+	return item_of(user, key, user->model->hooks->draw_delay(user));
 }
 
 static tw_duration delay_of_set(const struct wheel_user *user, tw_duration delay)
@@ -85,142 +78,81 @@ static tw_duration delay_of_set(const struct wheel_user *user, tw_duration delay
 	return delay > user->model->interval ? delay : user->model->interval;
 }
 
-static void item_accept(struct wheel_user *user, const struct item *item, enum set_call call)
+static void item_accept(struct wheel_user *user, const struct item *item)
 {
-	tw_duration delay = delay_of_set(user, item->time);
-	tw_duration now = model_now(user->model);
+	tw_duration delay = delay_of_set(user, item->delay);
 
-	if (call == SET_AT)
-		model_accept(user, item->key, item->token, item->time);
-	else
-		model_accept(user, item->key, item->token, time_add(now, delay));
+	model_accept(user, item->key, item->token, time_add(model_now(user->model), delay), delay);
 }
 
-/* Offers the item's value at the current time. Returns whether there was a value left. */
-static bool item_offer(struct wheel_user *user, struct item *item, enum set_call call,
-		       tw_duration now)
+/* Offers the item's value at the time `now`. Returns whether there was a value left. */
+static bool item_offer(struct wheel_user *user, struct item *item, tw_duration now)
 {
-	tw_duration low =
-		call == SET_AT ? item->time : time_add(now, delay_of_set(user, item->time));
-
-	item->token = model_offer(user, item->key, low);
+	item->token = model_offer(user, item->key, time_add(now, delay_of_set(user, item->delay)));
 	return item->token;
 }
 
-static size_t draw_sets(struct wheel_user *user, enum set_call call, tw_duration now, size_t count,
-			struct item *items)
+/* Draws an item and offers its value. Returns whether there was a value left. */
+static bool draw_set(struct wheel_user *user, struct item *item)
 {
-	/* Now and then they are a crowd that is due together. */
-	bool is_crowd = random_once_in(&user->random, 2);
-	size_t drawn = 0;
-
-	for (; drawn < count; drawn++) {
-		items[drawn] = draw_item(user);
-		if (is_crowd)
-			items[drawn].time = items[0].time;
-		if (call == SET_AT)
-			items[drawn].time = draw_deadline(user, items[drawn].time, now);
-		if (!item_offer(user, &items[drawn], call, now))
-			break;
-	}
-	return drawn;
-}
-
-static enum tw_status set_call(struct wheel_user *user, enum set_call call,
-			       const struct item *items, size_t count, size_t *accepted)
-{
-	struct tw_wheel *wheel = user->model->wheel;
-	const void *key = items->name.bytes;
-	size_t size = items->name.size;
-	struct tw_set sets[BATCH_MOST];
-	enum tw_status status;
-
-	if (call == SET_MANY) {
-		for (size_t i = 0; i < count; i++)
-			sets[i] = (struct tw_set){items[i].name.bytes, items[i].name.size,
-						  items[i].token, items[i].time};
-		return USER_CALL(user, true, tw_set_timers(wheel, sets, count, accepted));
-	}
-	if (call == SET_AT)
-		status = USER_CALL(user, true,
-				   tw_set_timer_at(wheel, key, size, items->token, items->time));
-	else if (call == ADD)
-		status = USER_CALL(user, true,
-				   tw_add_timer(wheel, key, size, items->token, items->time));
-	else
-		status = USER_CALL(user, true,
-				   tw_set_timer(wheel, key, size, items->token, items->time));
-	*accepted = status == TW_OK;
-	return status;
-}
-
-/* In the exact case the accepted values are known before the call, and may come back in it. */
-static size_t give_items(struct wheel_user *user, enum set_call call, const struct item *items,
-			 size_t count)
-{
-	struct model *model = user->model;
-	size_t accepted = 0;
-
-	if (count == 0)
-		return 0;
-	for (size_t i = 0; i < count && model->is_exact; i++)
-		item_accept(user, &items[i], call);
-	(void)set_call(user, call, items, count, &accepted);
-	if (model->is_exact && accepted < count)
-		model_fail(model, "a set was refused");
-	for (size_t i = 0; i < count && !model->is_exact; i++)
-		if (i < accepted)
-			item_accept(user, &items[i], call);
-		else
-			model_refuse(model, items[i].token);
-	return accepted;
-}
-
-static void give_sets(struct wheel_user *user, enum set_call call, size_t count)
-{
+	/* The clock is not read under the lock: in a simulation that may switch to another
+	 * thread. */
 	tw_duration now = model_now(user->model);
-	struct item items[BATCH_MOST];
+	bool is_offered;
 
-	/* The clock is not read meanwhile: in a simulation that may switch to another thread. */
 	while (user->is_shared &&
 	       atomic_flag_test_and_set_explicit(&user->lock, memory_order_acquire))
 		sched_yield();
-	count = draw_sets(user, call, now, count, items);
+	*item = draw_item(user);
+	is_offered = item_offer(user, item, now);
 	if (user->is_shared)
 		atomic_flag_clear_explicit(&user->lock, memory_order_release);
-	(void)give_items(user, call, items, count);
+	return is_offered;
 }
 
-size_t act_set_range(struct wheel_user *user, unsigned first, size_t count, tw_duration delay)
+/* In the exact case an accepted value is known before the call, and may come back in it. Returns
+ * whether the value was accepted. */
+static bool give_set(struct wheel_user *user, const struct item *item)
 {
-	tw_duration now = model_now(user->model);
-	struct item items[BATCH_MOST];
-	size_t offered = 0;
+	struct model *model = user->model;
+	enum tw_status status;
 
-	for (; offered < count; offered++) {
-		unsigned key = first + (unsigned)offered;
+	if (model->is_exact)
+		item_accept(user, item);
+	status = USER_CALL(user, true,
+			   tw_set_timer(model->wheel, item->name.bytes, item->name.size,
+					item->token, item->delay));
+	if (model->is_exact && status != TW_OK)
+		model_fail(model, "a set was refused");
+	else if (!model->is_exact && status == TW_OK)
+		item_accept(user, item);
+	else if (!model->is_exact)
+		model_refuse(model, item->token);
+	return status == TW_OK;
+}
 
-		items[offered] = (struct item){
-			.key = key, .name = model_name(user->number, key), .time = delay};
-		if (!item_offer(user, &items[offered], SET_MANY, now))
-			break;
-	}
-	return give_items(user, SET_MANY, items, offered);
+bool act_set_key(struct wheel_user *user, unsigned key, tw_duration delay)
+{
+	struct item item = item_of(user, key, delay);
+
+	return item_offer(user, &item, model_now(user->model)) && give_set(user, &item);
 }
 
 void act_set(struct wheel_user *user)
 {
-	give_sets(user, SET, 1);
+	struct item item;
+
+	if (draw_set(user, &item))
+		(void)give_set(user, &item);
 }
 
-void act_set_at(struct wheel_user *user)
+void act_set_crowd(struct wheel_user *user)
 {
-	give_sets(user, SET_AT, 1);
-}
+	unsigned count = (unsigned)random_between(&user->random, 1, CROWD_MOST);
+	tw_duration delay = user->model->hooks->draw_delay(user);
 
-void act_set_many(struct wheel_user *user)
-{
-	give_sets(user, SET_MANY, (size_t)random_between(&user->random, 1, BATCH_MOST));
+	for (unsigned i = 0; i < count; i++)
+		(void)act_set_key(user, (unsigned)random_below(&user->random, user->keys), delay);
 }
 
 void act_add(struct wheel_user *user)
@@ -229,125 +161,64 @@ void act_add(struct wheel_user *user)
 	struct item item;
 	struct model_look look;
 	enum tw_status status;
-	size_t accepted;
 
-	if (draw_sets(user, ADD, model_now(model), 1, &item) == 0)
+	if (!draw_set(user, &item))
 		return;
 	look = model_look(user, item.key);
 	if (model->is_exact && look.was_there)
 		model_refuse(model, item.token);
 	else if (model->is_exact)
-		item_accept(user, &item, ADD);
-	status = set_call(user, ADD, &item, 1, &accepted);
+		item_accept(user, &item);
+	status = USER_CALL(user, true,
+			   tw_add_timer(model->wheel, item.name.bytes, item.name.size, item.token,
+					item.delay));
 	if (status == TW_OK || status == TW_EXISTS)
 		model_judge_look(user, item.key, &look, status == TW_EXISTS, -1);
 	if (status == TW_OK && !model->is_exact)
-		item_accept(user, &item, ADD);
+		item_accept(user, &item);
 	else if (!model->is_exact)
 		model_refuse(model, item.token);
 }
 
 /* ---- Moves and removals ---- */
 
-static void judge_accepted(struct wheel_user *user, enum tw_status status, size_t accepted,
-			   size_t count)
+static void judge_command(const struct wheel_user *user, enum tw_status status)
 {
-	if ((status == TW_OK) != (accepted == count))
-		model_fail(user->model, "%zu of %zu commands were accepted: %s", accepted, count,
-			   tw_status_name(status));
 	if (user->model->is_exact && status != TW_OK)
 		model_fail(user->model, "a command was refused: %s", tw_status_name(status));
 }
 
-static void give_moves(struct wheel_user *user, size_t count, bool is_many)
-{
-	struct tw_wheel *wheel = user->model->wheel;
-	struct item items[BATCH_MOST];
-	struct tw_move moves[BATCH_MOST];
-	uint64_t orders[BATCH_MOST];
-	enum tw_status status;
-	size_t accepted = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		items[i] = draw_item(user);
-		moves[i] = (struct tw_move){items[i].name.bytes, items[i].name.size, items[i].time};
-		orders[i] = model_move_begin(user, items[i].key, items[i].time);
-	}
-	if (is_many) {
-		status = USER_CALL(user, false, tw_move_timers(wheel, moves, count, &accepted));
-	} else {
-		status = USER_CALL(user, false,
-				   tw_move_timer(wheel, moves->key, moves->key_size, moves->delay));
-		accepted = status == TW_OK;
-	}
-	judge_accepted(user, status, accepted, count);
-	for (size_t i = count; i-- > 0 && !user->model->is_exact;)
-		if (orders[i] > 0)
-			model_move_end(user, items[i].key, orders[i], items[i].time, i < accepted);
-}
-
 void act_move(struct wheel_user *user)
 {
-	give_moves(user, 1, false);
+	struct item item = draw_item(user);
+	uint64_t order = model_move_begin(user, item.key, item.delay);
+	enum tw_status status = USER_CALL(
+		user, false,
+		tw_move_timer(user->model->wheel, item.name.bytes, item.name.size, item.delay));
+
+	judge_command(user, status);
+	if (!user->model->is_exact && order > 0)
+		model_move_end(user, item.key, order, item.delay, status == TW_OK);
 }
 
-void act_move_many(struct wheel_user *user)
-{
-	give_moves(user, (size_t)random_between(&user->random, 1, BATCH_MOST), true);
-}
-
-static size_t give_removals(struct wheel_user *user, const struct item *items, size_t count,
-			    bool is_many)
+bool act_remove_key(struct wheel_user *user, unsigned key)
 {
 	struct model *model = user->model;
-	struct tw_key keys[BATCH_MOST];
+	struct model_name name = model_name(user->number, key);
 	enum tw_status status;
-	size_t accepted = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		keys[i] = (struct tw_key){items[i].name.bytes, items[i].name.size};
-		if (model->is_exact)
-			model_undo(user, items[i].key, WAY_REMOVED);
-	}
-	if (is_many) {
-		status = USER_CALL(user, false,
-				   tw_remove_timers(model->wheel, keys, count, &accepted));
-	} else {
-		status = USER_CALL(user, false,
-				   tw_remove_timer(model->wheel, keys->key, keys->key_size));
-		accepted = status == TW_OK;
-	}
-	judge_accepted(user, status, accepted, count);
-	for (size_t i = 0; i < accepted && !model->is_exact; i++)
-		model_undo(user, items[i].key, WAY_REMOVED);
-	return accepted;
+	if (model->is_exact)
+		model_undo(user, key, WAY_REMOVED);
+	status = USER_CALL(user, false, tw_remove_timer(model->wheel, name.bytes, name.size));
+	judge_command(user, status);
+	if (!model->is_exact && status == TW_OK)
+		model_undo(user, key, WAY_REMOVED);
+	return status == TW_OK;
 }
 
 void act_remove(struct wheel_user *user)
 {
-	struct item item = draw_item(user);
-
-	(void)give_removals(user, &item, 1, false);
-}
-
-void act_remove_many(struct wheel_user *user)
-{
-	size_t count = (size_t)random_between(&user->random, 1, BATCH_MOST / 4);
-	struct item items[BATCH_MOST];
-
-	for (size_t i = 0; i < count; i++)
-		items[i] = draw_item(user);
-	(void)give_removals(user, items, count, true);
-}
-
-size_t act_remove_range(struct wheel_user *user, unsigned first, size_t count)
-{
-	struct item items[BATCH_MOST];
-
-	for (unsigned i = 0; i < count; i++)
-		items[i] = (struct item){.key = first + i,
-					 .name = model_name(user->number, first + i)};
-	return give_removals(user, items, count, true);
+	(void)act_remove_key(user, (unsigned)random_below(&user->random, user->keys));
 }
 
 /* ---- Questions ---- */

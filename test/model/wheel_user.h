@@ -62,20 +62,18 @@ void user_call_ended(struct wheel_user *user, const char *call, enum tw_status s
 
 /* These are calls by key. */
 void act_set(struct wheel_user *user);
-void act_set_at(struct wheel_user *user);
-void act_set_many(struct wheel_user *user);
+/* Sets some keys, at most CROWD_MOST, to be due together. */
+enum { CROWD_MOST = 40 };
+void act_set_crowd(struct wheel_user *user);
 void act_add(struct wheel_user *user);
 void act_move(struct wheel_user *user);
-void act_move_many(struct wheel_user *user);
 void act_remove(struct wheel_user *user);
-void act_remove_many(struct wheel_user *user);
 void act_ask(struct wheel_user *user);
 void act_take(struct wheel_user *user);
 
-/* These are for keys from the first on, at most BATCH_MOST. They return how many were accepted. */
-enum { BATCH_MOST = 40 };
-size_t act_set_range(struct wheel_user *user, unsigned first, size_t count, tw_duration delay);
-size_t act_remove_range(struct wheel_user *user, unsigned first, size_t count);
+/* These are for a given key. They return whether the call was accepted. */
+bool act_set_key(struct wheel_user *user, unsigned key, tw_duration delay);
+bool act_remove_key(struct wheel_user *user, unsigned key);
 
 /* These are for all keys and timers. */
 void act_flush(struct wheel_user *user);

@@ -5,8 +5,7 @@
  *
  *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET (to
  *                          a later deadline), DO_RESET_SOONER, DO_MAKE (another timer, maybe in
- *                          its memory), DO_MAKE_STOP (and stop it), DO_STOP_GROUP (stop it, one
- *                          newly made, and it again, together), DO_CLOSE
+ *                          its memory), DO_MAKE_STOP (and stop it), DO_CLOSE
  *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
  *   PERIODIC_RUNS          0: it runs once; else its schedule ends after this number of runs
  *   TAKES                  RUNS: due timers run; DRAINS: a drain takes them
@@ -46,7 +45,6 @@ enum event {
 	DO_RESET_SOONER,
 	DO_MAKE,
 	DO_MAKE_STOP,
-	DO_STOP_GROUP,
 	DO_CLOSE
 };
 enum first_place { IN_QUEUE, IN_WHEEL, IN_POOL };
@@ -476,25 +474,6 @@ static void timer_set_up_another(int number, bool stops)
 		argument_give(&arguments[1]);
 }
 
-/* Does what tw_timers_stop() does. */
-static void timer_stop_group(int number)
-{
-	struct tw_timer timers[3] = {{timer_id}, {0}, {timer_id}};
-	enum tw_status answers[3];
-	size_t stopped;
-
-	command_publish(number, timer_set_up(&timers[1].id, &arguments[1]));
-	stopped = handle_stop_group(&owner.out.handles, timers, 3, answers);
-	assert(stopped == (size_t)(answers[0] == TW_OK) + (size_t)(answers[1] == TW_OK));
-	assert(answers[2] == TW_NOT_FOUND ||
-	       (answers[2] == TW_RUNNING && answers[0] != TW_OK && answers[0] != TW_NOT_FOUND));
-	stops[number] = answers[0];
-	if (answers[0] == TW_OK)
-		argument_give(&arguments[0]);
-	if (answers[1] == TW_OK)
-		argument_give(&arguments[1]);
-}
-
 static void *thread_run(void *argument)
 {
 	int number = (int)(intptr_t)argument;
@@ -515,9 +494,6 @@ static void *thread_run(void *argument)
 	case DO_MAKE:
 	case DO_MAKE_STOP:
 		timer_set_up_another(number, event_of(number) == DO_MAKE_STOP);
-		break;
-	case DO_STOP_GROUP:
-		timer_stop_group(number);
 		break;
 	case DO_CLOSE:
 		stops[number] = handle_close(&owner.out.handles, timer_id, argument_closed);
@@ -547,14 +523,14 @@ static int stops_answered(enum tw_status status)
 
 	for (int i = 1; i <= THREADS; i++)
 		count += (event_of(i) == DO_STOP || event_of(i) == DO_STOP_WAIT ||
-			  event_of(i) == DO_STOP_GROUP || event_of(i) == DO_CLOSE) &&
+			  event_of(i) == DO_CLOSE) &&
 			 stops[i] == status;
 	return count;
 }
 
 static int timers(void)
 {
-	return 1 + count_of(DO_MAKE) + count_of(DO_MAKE_STOP) + count_of(DO_STOP_GROUP);
+	return 1 + count_of(DO_MAKE) + count_of(DO_MAKE_STOP);
 }
 
 static bool was_reset(void)
@@ -599,7 +575,7 @@ static void judge(void)
 		assert(arguments[1].is_given == (TAKES == DRAINS));
 	}
 	/* It either ran, or its argument was given back. */
-	if (count_of(DO_MAKE_STOP) + count_of(DO_STOP_GROUP) > 0)
+	if (count_of(DO_MAKE_STOP) > 0)
 		assert(arguments[1].runs + arguments[1].is_given == 1);
 }
 

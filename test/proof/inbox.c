@@ -4,7 +4,7 @@
  *
  * Each link arrives once, and its earlier writes are visible. OLDEST: links that are there together
  * come in the order of their adding. SLEEP: the owner sleeps over the inbox until it has them all,
- * by the second look of inbox_has_some(). CHAIN: each thread adds its links together.
+ * by the second look of inbox_has_some().
  */
 #include <assert.h>
 #include <stddef.h>
@@ -43,15 +43,7 @@ static void *adder_run(void *argument)
 
 	for (int i = 0; i < EACH; i++) {
 		own[i].index = i;
-#ifdef CHAIN
-		if (i > 0)
-			own[i].link.next = &own[i - 1].link;
-		if (i < EACH - 1)
-			continue;
-		inbox_add_chain(&inbox, &own[i].link, &own[0].link);
-#else
 		inbox_add(&inbox, &own[i].link);
-#endif
 #ifdef SLEEP
 		event_count_notify(&event, EVENT_COUNT_SLEEPING);
 #endif

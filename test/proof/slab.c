@@ -8,7 +8,6 @@
  *
  *   THREADS, TAKES   each thread takes TAKES blocks and gives them back,
  *   ROUNDS           and repeats this ROUNDS times
- *   TOGETHER         1: it takes them in one call
  *   MAGAZINE         blocks in a magazine, beside its own: 0 to 3
  *   CHUNK, HEADER    bytes of a chunk, and of these its header's. Where all is used at once, a
  *                    spare one is wanted
@@ -27,9 +26,6 @@
 #endif
 #ifndef ROUNDS
 #define ROUNDS 2
-#endif
-#ifndef TOGETHER
-#define TOGETHER 0
 #endif
 #ifndef MAGAZINE
 #define MAGAZINE 2
@@ -110,11 +106,8 @@ static struct slab_bin bins[THREADS];
 
 static void blocks_take(struct block **blocks)
 {
-	if (TOGETHER)
-		assert(slab_take_many(&slab, (void **)blocks, TAKES) == TAKES);
 	for (int i = 0; i < TAKES; i++) {
-		if (!TOGETHER)
-			blocks[i] = slab_take(&slab);
+		blocks[i] = slab_take(&slab);
 		assert(blocks[i] && !blocks[i]->is_taken);
 		blocks[i]->is_taken = true;
 		blocks[i]->uses++;

@@ -288,65 +288,6 @@ static void random_claims_publications_and_pops_agree_with_the_model(void **stat
 	command_queue_destroy(&model.queue);
 }
 
-static bool push_many(struct command_queue *queue, uint32_t producer, uint64_t number, size_t count)
-{
-	uint64_t position;
-
-	if (!command_queue_claim_many(queue, count, &position))
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		struct command_cell *cell = command_queue_cell(queue, position + i);
-
-		fill(&cell->command, producer, number + i);
-		command_queue_publish(cell, position + i);
-	}
-	return true;
-}
-
-static void cells_claimed_together_follow_one_another(void **state)
-{
-	struct command_queue queue;
-	uint64_t position;
-
-	(void)state;
-	open_queue(&queue, 8);
-	assert_true(push(&queue, 0, 0));
-	assert_true(command_queue_claim_many(&queue, 3, &position));
-	assert_int_equal(position, 1);
-	assert_int_equal(command_queue_tail(&queue), 4);
-	assert_int_equal(command_queue_peek(&queue, 8), 1);
-	for (uint64_t i = 3; i > 0; i--) {
-		fill(&command_queue_cell(&queue, i)->command, 0, i);
-		command_queue_publish(command_queue_cell(&queue, i), i);
-	}
-	assert_int_equal(command_queue_peek(&queue, 8), 4);
-	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(command_queue_at(&queue, i)->time, i);
-	command_queue_destroy(&queue);
-}
-
-static void claim_of_many_takes_all_or_nothing(void **state)
-{
-	struct command_queue queue;
-
-	(void)state;
-	open_queue(&queue, 8);
-	for (uint64_t lap = 0; lap < 20; lap++) {
-		assert_false(push_many(&queue, 0, 0, 9));
-		assert_true(push_many(&queue, 0, 0, 5));
-		assert_false(push_many(&queue, 0, 0, 4));
-		assert_int_equal(command_queue_count(&queue), 5);
-		command_queue_pop(&queue, 1);
-		assert_true(push_many(&queue, 0, 0, 4));
-		assert_false(push(&queue, 0, 0));
-		assert_int_equal(command_queue_peek(&queue, 8), 8);
-		command_queue_pop(&queue, 8);
-		assert_true(push_many(&queue, 0, 0, 8));
-		command_queue_pop(&queue, 8);
-	}
-	command_queue_destroy(&queue);
-}
-
 static void ring_has_as_much_memory_as_it_says(void **state)
 {
 	struct random random = random_from(seed_choose(), 1);
@@ -383,25 +324,6 @@ static void *produce_and_wait(void *argument)
 		if (!push(&traffic->queue, producer, number) &&
 		    !push_in_turn(&traffic->queue, producer, number))
 			atomic_fetch_add(&traffic->wrong_ends, 1);
-	}
-	return NULL;
-}
-
-/* Pushes one to eight commands at a time. */
-static void *produce_many_at_once(void *argument)
-{
-	struct traffic *traffic = argument;
-	uint32_t producer = atomic_fetch_add(&traffic->producers, 1);
-
-	for (uint64_t number = 0; number < traffic->commands;) {
-		size_t count = 1 + (number * 7 + producer) % 8;
-
-		if (count > traffic->commands - number)
-			count = (size_t)(traffic->commands - number);
-		if (push_many(&traffic->queue, producer, number, count))
-			number += count;
-		else
-			give_way();
 	}
 	return NULL;
 }
@@ -476,19 +398,6 @@ static void four_producers_lose_double_and_reorder_nothing(void **state)
 
 	open_queue(&traffic.queue, share->capacity);
 	run_traffic(&traffic, produce_and_wait, 64);
-}
-
-static void four_producers_claim_many_cells_at_once(void **state)
-{
-	static const size_t capacities[] = {8, 64, 4096};
-
-	(void)state;
-	for (size_t i = 0; i < 3; i++) {
-		struct traffic traffic = {.commands = TEST_SHARE_OF(100000)};
-
-		open_queue(&traffic.queue, capacities[i]);
-		run_traffic(&traffic, produce_many_at_once, 64);
-	}
 }
 
 /* Their guesses of the tail are stale more often than not. */
@@ -723,10 +632,10 @@ static void room_is_kept_for_a_producer_that_waits(void **state)
 	command_queue_pop(&queue, 1);
 	assert_true(push(&queue, 0, 0));
 	assert_false(push(&queue, 0, 0));
-	assert_false(push_many(&queue, 0, 0, 2));
 	command_queue_pop(&queue, 2);
 	assert_true(waiter_end(&waiter));
-	assert_true(push_many(&queue, 0, 0, 2));
+	assert_true(push(&queue, 0, 0));
+	assert_true(push(&queue, 0, 0));
 	command_queue_destroy(&queue);
 }
 
@@ -788,10 +697,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication),
 	cmocka_unit_test(stale_cells_of_the_lap_before_are_not_taken_for_new_ones),
 	cmocka_unit_test(random_claims_publications_and_pops_agree_with_the_model),
-	cmocka_unit_test(cells_claimed_together_follow_one_another),
-	cmocka_unit_test(claim_of_many_takes_all_or_nothing),
 	cmocka_unit_test(ring_has_as_much_memory_as_it_says),
-	cmocka_unit_test(four_producers_claim_many_cells_at_once),
 	FOUR_PRODUCERS(2, 20000),
 	FOUR_PRODUCERS(4, 20000),
 	FOUR_PRODUCERS(64, 200000),

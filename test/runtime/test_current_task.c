@@ -142,21 +142,47 @@ static void inner_task_goes_before_the_outer_one(void **state)
 	recorder_close(recorder);
 }
 
+static void slow_hook(void *context, const struct tw_task *task, struct tw_timer timer,
+		      tw_duration took)
+{
+	atomic_int *right = context;
+
+	(void)timer;
+	(void)took;
+	atomic_fetch_add(right, is_current(task, task->wheel));
+}
+
+static void linger(void *argument)
+{
+	wait_for((tw_duration)(uintptr_t)argument);
+}
+
+static void hook_of_slow_tasks_has_the_slow_task_as_its_current_one(void **state)
+{
+	atomic_int right = 0;
+	struct tw_options options = variant_options(
+		*state,
+		(struct tw_options){.context = &right, .slow_task = {TW_MICROSECOND, slow_hook}});
+	struct tw_wheel *wheel;
+
+	assert_status(tw_create(&wheel, INTERVAL, 10, NULL, &options), TW_OK);
+	assert_status(tw_after_func(wheel, 0, linger, VALUE(TW_MILLISECOND), NULL), TW_OK);
+	settle_wheel(wheel);
+	assert_int_equal(atomic_load(&right), 1);
+	tw_destroy(wheel);
+}
+
 static void wheel_without_execute_takes_timers_by_handle_alone(void **state)
 {
 	struct tw_options options = variant_options(*state, (struct tw_options){0});
-	struct tw_set sets[2] = {{"a", 1, NULL, INTERVAL}, {"b", 1, NULL, INTERVAL}};
 	struct tw_wheel *wheel;
 	struct tw_timer timer;
-	size_t accepted = 7;
 
 	atomic_store(&noted_count, 0);
 	assert_status(tw_create(&wheel, INTERVAL, 10, NULL, &options), TW_OK);
 	assert_status(tw_set_timer(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_set_timer_at(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_add_timer(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
-	assert_status(tw_set_timers(wheel, sets, 2, &accepted), TW_INVALID);
-	assert_int_equal(accepted, 0);
 	/* No timer has that key, which is allowed. */
 	assert_status(tw_move_timer(wheel, "any", 3, INTERVAL), TW_OK);
 	assert_status(tw_remove_timer(wheel, "any", 3), TW_OK);
@@ -173,6 +199,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(execute_release_and_drain_have_their_task),
 	TEST_EVERYWHERE(run_without_key_has_its_task),
 	TEST_EVERYWHERE(inner_task_goes_before_the_outer_one),
+	TEST_EVERYWHERE(hook_of_slow_tasks_has_the_slow_task_as_its_current_one),
 	TEST_EVERYWHERE(wheel_without_execute_takes_timers_by_handle_alone),
 };
 

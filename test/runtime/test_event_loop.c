@@ -403,23 +403,20 @@ static void stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not(v
 {
 	enum { TIMERS = 40 };
 	struct tw_timer timers[TIMERS];
-	struct tw_reset resets[TIMERS];
 	struct loop loop;
 
 	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
-	for (int i = 0; i < TIMERS; i++) {
+	for (int i = 0; i < TIMERS; i++)
 		assert_int_equal(tw_after_func(loop.wheel, TW_SECOND, ignore_run, NULL, &timers[i]),
 				 TW_OK);
-		resets[i] = (struct tw_reset){timers[i], TW_HOUR};
-	}
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
-	assert_int_equal(tw_timers_reset(loop.wheel, resets, TIMERS, NULL, NULL), TW_OK);
+	for (int i = 0; i < TIMERS; i++)
+		assert_int_equal(tw_timer_reset(loop.wheel, timers[i], TW_HOUR), TW_OK);
 	assert_int_equal(tw_timer_reset(loop.wheel, timers[0], 2 * TW_HOUR), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
-	resets[TIMERS - 1].delay = TW_MINUTE;
-	assert_int_equal(tw_timers_reset(loop.wheel, resets, TIMERS, NULL, NULL), TW_OK);
+	assert_int_equal(tw_timer_reset(loop.wheel, timers[TIMERS - 1], TW_MINUTE), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 1);
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
@@ -427,7 +424,8 @@ static void stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not(v
 	assert_int_equal(is_readable(&loop, 0), 1);
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
-	assert_int_equal(tw_timers_stop(loop.wheel, timers, TIMERS, NULL, NULL), TW_OK);
+	for (int i = 0; i < TIMERS; i++)
+		assert_int_equal(tw_timer_stop(loop.wheel, timers[i]), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 1);
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 	assert_int_equal(tw_pending(loop.wheel), 0);

@@ -55,10 +55,6 @@ static void expect_invalid(struct stranger *stranger, enum tw_status status)
 static void call_by_key(struct stranger *stranger)
 {
 	struct tw_wheel *wheel = stranger->recorder->wheel;
-	struct tw_set sets[2] = {{"s", 1, NULL, INTERVAL}, {"t", 1, NULL, INTERVAL}};
-	struct tw_move moves[2] = {{"a", 1, INTERVAL}, {"b", 1, INTERVAL}};
-	struct tw_key keys[2] = {{"a", 1}, {"b", 1}};
-	size_t accepted = 7;
 	void *value;
 
 	expect_invalid(stranger, tw_set_timer(wheel, "x", 1, NULL, INTERVAL));
@@ -69,16 +65,11 @@ static void call_by_key(struct stranger *stranger)
 	expect_invalid(stranger, tw_remove_timer(wheel, "a", 1));
 	expect_invalid(stranger, tw_take_timer(wheel, "a", 1, &value));
 	expect_invalid(stranger, tw_contains(wheel, "a", 1, NULL));
-	expect_invalid(stranger, tw_set_timers(wheel, sets, 2, &accepted));
-	expect_invalid(stranger, tw_move_timers(wheel, moves, 2, NULL));
-	expect_invalid(stranger, tw_remove_timers(wheel, keys, 2, NULL));
-	stranger->wrong += accepted != 0;
 }
 
 static void call_by_handle(struct stranger *stranger)
 {
 	struct tw_wheel *wheel = stranger->recorder->wheel;
-	struct tw_reset reset = {stranger->timer, INTERVAL};
 	struct tw_timer timer;
 	void *argument;
 
@@ -93,8 +84,6 @@ static void call_by_handle(struct stranger *stranger)
 	expect_invalid(stranger, tw_timer_take(wheel, stranger->timer, &argument));
 	expect_invalid(stranger, tw_timer_close(wheel, stranger->timer, NULL));
 	expect_invalid(stranger, tw_timer_remaining(wheel, stranger->timer, NULL));
-	expect_invalid(stranger, tw_timers_stop(wheel, &stranger->timer, 1, NULL, NULL));
-	expect_invalid(stranger, tw_timers_reset(wheel, &reset, 1, NULL, NULL));
 	stranger->wrong += timer.id != 0;
 }
 
@@ -878,29 +867,6 @@ static void questions_give_memory_back(void **state)
 	expect_memory_back(recorder_open(*state, 100), true);
 }
 
-/* ---- Stops ---- */
-
-static void group_is_stopped_at_once(void **state)
-{
-	enum { TIMERS = 100 };
-	struct recorder *recorder = recorder_open(*state, 10);
-	enum tw_status statuses[TIMERS + 1];
-	struct tw_timer timers[TIMERS + 1];
-
-	for (int i = 0; i < TIMERS; i++)
-		assert_status(
-			tw_after_func(recorder->wheel, INTERVAL, run_nothing, NULL, &timers[i]),
-			TW_OK);
-	timers[TIMERS] = (struct tw_timer){UINT64_MAX};
-	assert_status(tw_timers_stop(recorder->wheel, timers, TIMERS + 1, statuses, NULL), TW_OK);
-	for (int i = 0; i < TIMERS; i++)
-		assert_status(statuses[i], TW_OK);
-	assert_status(statuses[TIMERS], TW_NOT_FOUND);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	assert_status(tw_timer_reset(recorder->wheel, timers[TIMERS], 0), TW_NOT_FOUND);
-	recorder_close(recorder);
-}
-
 struct stopper {
 	struct tw_wheel *wheel;
 	struct tw_timer timer;
@@ -969,7 +935,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_ALONE(poll_sees_each_call_that_came_after_an_idle_one),
 	TEST_ALONE(idle_polls_give_memory_back),
 	TEST_DRIVEN(questions_give_memory_back),
-	TEST_BOTH(loop, group_is_stopped_at_once),
 	TEST_BOTH(loop, tasks_stop_and_close_their_own_timer_for_good),
 	TEST_BOTH(loop, everything_runs_by_its_deadline_and_what_tasks_set_later),
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The wheel reports its counts, percentiles, the longest task and the names of its threads. */
+/* The wheel reports its counts, percentiles, slow tasks and the names of its threads. */
 #include "support/test.h"
 
 #include "support/recorder.h"
@@ -632,6 +632,247 @@ static void statistics_may_be_read_at_any_time(void **state)
 	tw_destroy(reader.wheel);
 }
 
+enum { SLOW_MOST = 8 };
+
+/* The hook notes its tasks here. */
+struct slow {
+	struct tw_wheel *wheel;
+	pthread_mutex_t lock;
+	size_t count;
+	struct tw_task tasks[SLOW_MOST];
+	char keys[SLOW_MOST][16];
+	struct tw_timer timers[SLOW_MOST];
+	tw_duration took[SLOW_MOST];
+	unsigned elsewhere; /* calls that were not as in a task */
+	sem_t *gate;        /* NULL, or waited for in the hook */
+	bool stops;         /* stops the timer in the hook */
+	enum tw_status stopped;
+	enum tw_status waited;
+};
+
+static void note_slow(void *context, const struct tw_task *task, struct tw_timer timer,
+		      tw_duration took)
+{
+	struct slow *slow = context;
+
+	pthread_mutex_lock(&slow->lock);
+	if (slow->count < SLOW_MOST) {
+		slow->tasks[slow->count] = *task;
+		slow->timers[slow->count] = timer;
+		slow->took[slow->count] = took;
+		if (task->key && task->key_size < sizeof(slow->keys[0]))
+			memcpy(slow->keys[slow->count], task->key, task->key_size);
+	}
+	slow->count++;
+	slow->elsewhere += !tw_is_in_task(slow->wheel) || tw_current_task() != task ||
+			   tw_wait_idle(slow->wheel) != TW_INVALID;
+	if (slow->stops) {
+		slow->waited = tw_timer_stop_wait(slow->wheel, timer);
+		slow->stopped = tw_timer_stop(slow->wheel, timer);
+	}
+	pthread_mutex_unlock(&slow->lock);
+	while (slow->gate && sem_wait(slow->gate) != 0)
+		continue;
+}
+
+static size_t slow_count(struct slow *slow)
+{
+	size_t count;
+
+	pthread_mutex_lock(&slow->lock);
+	count = slow->count;
+	pthread_mutex_unlock(&slow->lock);
+	return count;
+}
+
+static struct slow *slow_open(const struct variant *variant, struct tw_slow_task slow_task)
+{
+	struct slow *slow = calloc(1, sizeof(*slow));
+	struct tw_options options = options_of(variant);
+
+	assert_non_null(slow);
+	pthread_mutex_init(&slow->lock, NULL);
+	options.context = slow;
+	options.slow_task = slow_task;
+	slow->wheel = open_wheel_with(&options);
+	return slow;
+}
+
+static void slow_close(struct slow *slow)
+{
+	assert_int_equal(slow->elsewhere, 0);
+	tw_destroy(slow->wheel);
+	pthread_mutex_destroy(&slow->lock);
+	free(slow);
+}
+
+static const struct tw_slow_task threshold_of_100_ms = {100 * TW_MILLISECOND, note_slow};
+
+/* On the pool the hook is called while the task runs, which takes longer. */
+static void assert_took(struct slow *slow, const struct variant *variant)
+{
+	tw_duration took = stats_of_wheel(slow->wheel).task_duration.max;
+
+	assert_true(slow->took[0] > threshold_of_100_ms.threshold && slow->took[0] <= took);
+	if (variant->workers == TW_WORKERS_INLINE)
+		assert_int_equal(slow->took[0], took);
+}
+
+static void slow_task_is_reported_with_its_key(void **state)
+{
+	struct slow *slow = slow_open(*state, threshold_of_100_ms);
+	struct job job = {.busy = 101 * TW_MILLISECOND};
+
+	set(slow->wheel, "slow", &job, INTERVAL * 2 - 7);
+	pass(slow->wheel, 2);
+	assert_int_equal(slow->count, 1);
+	assert_int_equal(slow->tasks[0].key_size, 4);
+	assert_string_equal(slow->keys[0], "slow");
+	assert_ptr_equal(slow->tasks[0].value, &job);
+	assert_int_equal(slow->tasks[0].deadline, INTERVAL * 2 - 7);
+	assert_int_equal(slow->tasks[0].lateness, 7);
+	assert_int_equal(slow->timers[0].id, 0);
+	assert_took(slow, *state);
+	slow_close(slow);
+}
+
+static void slow_run_is_reported_with_its_handle(void **state)
+{
+	struct slow *slow = slow_open(*state, threshold_of_100_ms);
+	struct job job = {.busy = 101 * TW_MILLISECOND};
+	struct tw_timer timer = after(slow->wheel, INTERVAL * 2 - 7, &job);
+
+	pass(slow->wheel, 2);
+	assert_int_equal(slow->count, 1);
+	assert_null(slow->tasks[0].key);
+	assert_int_equal(slow->tasks[0].key_size, 0);
+	assert_ptr_equal(slow->tasks[0].value, &job);
+	assert_int_equal(slow->tasks[0].deadline, INTERVAL * 2 - 7);
+	assert_int_equal(slow->tasks[0].lateness, 7);
+	assert_int_equal(slow->timers[0].id, timer.id);
+	assert_took(slow, *state);
+	slow_close(slow);
+}
+
+/* A task that is not reported took no longer; one reported on a busy machine did. */
+static void task_within_the_threshold_is_not_reported(void **state)
+{
+	struct slow *slow = slow_open(*state, threshold_of_100_ms);
+	struct job job = {.busy = 60 * TW_MILLISECOND};
+
+	set(slow->wheel, "in time", &job, INTERVAL);
+	pass(slow->wheel, 1);
+	if (slow->count > 0)
+		assert_true(slow->took[0] > threshold_of_100_ms.threshold);
+	else
+		assert_true(stats_of_wheel(slow->wheel).task_duration.max <=
+			    threshold_of_100_ms.threshold);
+	slow_close(slow);
+}
+
+static void linger_in_an_alarm(void *runs)
+{
+	static const struct timespec moment = {.tv_nsec = 2000000};
+
+	nanosleep(&moment, NULL);
+	atomic_fetch_add((atomic_int *)runs, 1);
+}
+
+static void slow_run_of_an_alarm_is_not_reported(void **state)
+{
+	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
+	struct tw_alarm *alarm;
+	atomic_int runs = 0;
+
+	assert_status(tw_alarm_create(slow->wheel, linger_in_an_alarm, &runs, &alarm), TW_OK);
+	assert_status(tw_alarm_set(alarm, INTERVAL), TW_OK);
+	pass(slow->wheel, 1);
+	assert_int_equal(atomic_load(&runs), 1);
+	assert_int_equal(slow->count, 0);
+	tw_alarm_destroy(alarm);
+	slow_close(slow);
+}
+
+static void each_slow_run_of_a_periodic_timer_is_reported(void **state)
+{
+	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
+	struct job job = {.busy = 2 * TW_MILLISECOND};
+	struct tw_timer timer;
+
+	assert_status(tw_every(slow->wheel, INTERVAL, INTERVAL * 2, TW_MISSED_BURST, run_job, &job,
+			       &timer),
+		      TW_OK);
+	pass(slow->wheel, 6);
+	assert_int_equal(slow->count, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(slow->timers[i].id, timer.id);
+		assert_int_equal(slow->tasks[i].deadline, INTERVAL * (1 + 2 * i));
+	}
+	slow_close(slow);
+}
+
+static void hook_may_stop_the_slow_timer(void **state)
+{
+	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
+	struct job job = {.busy = 2 * TW_MILLISECOND};
+	struct tw_timer timer;
+
+	slow->stops = true;
+	assert_status(
+		tw_every(slow->wheel, INTERVAL, INTERVAL, TW_MISSED_BURST, run_job, &job, &timer),
+		TW_OK);
+	pass(slow->wheel, 5);
+	assert_int_equal(slow->count, 1);
+	assert_status(slow->waited, TW_REARMED);
+	assert_status(slow->stopped, TW_RUNNING);
+	assert_int_equal(tw_pending(slow->wheel), 0);
+	slow_close(slow);
+}
+
+static void nothing_is_reported_without_threshold_or_hook(void **state)
+{
+	const struct tw_slow_task offs[] = {{0, note_slow}, {1, NULL}, {TW_FOREVER, note_slow}};
+
+	for (size_t i = 0; i < sizeof(offs) / sizeof(offs[0]); i++) {
+		struct slow *slow = slow_open(*state, offs[i]);
+		struct job job = {.busy = 2 * TW_MILLISECOND};
+
+		set(slow->wheel, "key", &job, INTERVAL);
+		after(slow->wheel, INTERVAL, &job);
+		pass(slow->wheel, 1);
+		assert_int_equal(stats_of_wheel(slow->wheel).task_duration.count, 2);
+		assert_int_equal(slow->count, 0);
+		slow_close(slow);
+	}
+}
+
+static void releases_and_drains_are_no_slow_tasks(void **state)
+{
+	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
+	struct job job = {.busy = 2 * TW_MILLISECOND};
+
+	set(slow->wheel, "removed", &job, INTERVAL);
+	assert_status(tw_remove_timer(slow->wheel, "removed", 7), TW_OK);
+	set(slow->wheel, "drained", &job, INTERVAL);
+	assert_status(tw_drain(slow->wheel, drain, NULL), TW_OK);
+	settle_wheel(slow->wheel);
+	assert_int_equal(stats_of_wheel(slow->wheel).drained, 1);
+	assert_int_equal(slow->count, 0);
+	slow_close(slow);
+}
+
+static void negative_threshold_is_invalid(void **state)
+{
+	struct tw_options options = options_of(*state);
+	struct tw_wheel *wheel;
+
+	options.slow_task = (struct tw_slow_task){-1, note_slow};
+	assert_status(tw_create(&wheel, INTERVAL, 10, execute, &options), TW_INVALID);
+	options.slow_task.hook = NULL;
+	assert_status(tw_create(&wheel, INTERVAL, 10, execute, &options), TW_INVALID);
+	assert_null(wheel);
+}
+
 static void assert_nothing_runs(struct tw_wheel *wheel)
 {
 	static const struct tw_running none;
@@ -639,6 +880,65 @@ static void assert_nothing_runs(struct tw_wheel *wheel)
 
 	assert_int_equal(stats.running, 0);
 	assert_memory_equal(&stats.longest_running, &none, sizeof(none));
+}
+
+/* Each is reported once, though it hangs on; so are tasks that begin later, as the workers do. */
+static void task_that_hangs_is_reported_while_it_hangs(void **state)
+{
+	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
+	sem_t gate;
+	struct job job = {.gate = &gate};
+
+	sem_init(&gate, 0, 0);
+	set(slow->wheel, "hangs", &job, INTERVAL);
+	assert_status(advance_and_run(slow->wheel, INTERVAL), TW_OK);
+	WAIT_UNTIL(slow_count(slow) == 1);
+	after(slow->wheel, INTERVAL, &job);
+	assert_status(advance_and_run(slow->wheel, INTERVAL), TW_OK);
+	WAIT_UNTIL(slow_count(slow) == 2);
+	wait_for(20 * TW_MILLISECOND);
+	assert_int_equal(stats_of_wheel(slow->wheel).running, 2);
+	assert_int_equal(stats_of_wheel(slow->wheel).task_duration.count, 0);
+	assert_string_equal(slow->keys[0], "hangs");
+	sem_post(&gate);
+	sem_post(&gate);
+	settle_wheel(slow->wheel);
+	assert_int_equal(slow_count(slow), 2);
+	/* The workers have slept meanwhile, too. */
+	wait_for(20 * TW_MILLISECOND);
+	set(slow->wheel, "hangs too", &job, INTERVAL);
+	assert_status(advance_and_run(slow->wheel, INTERVAL), TW_OK);
+	WAIT_UNTIL(slow_count(slow) == 3);
+	sem_post(&gate);
+	settle_wheel(slow->wheel);
+	slow_close(slow);
+	sem_destroy(&gate);
+}
+
+/* The hook may look at the task and its key until it returns. */
+static void run_ends_after_the_hook_that_was_called_meanwhile(void **state)
+{
+	struct slow *slow = slow_open(*state, (struct tw_slow_task){TW_MILLISECOND, note_slow});
+	sem_t gate;
+	sem_t hook_gate;
+	struct job job = {.gate = &gate};
+
+	sem_init(&gate, 0, 0);
+	sem_init(&hook_gate, 0, 0);
+	slow->gate = &hook_gate;
+	set(slow->wheel, "slow", &job, INTERVAL);
+	assert_status(advance_and_run(slow->wheel, INTERVAL), TW_OK);
+	WAIT_UNTIL(slow_count(slow) == 1);
+	sem_post(&gate);
+	WAIT_UNTIL(stats_of_wheel(slow->wheel).task_duration.count == 1);
+	wait_for(10 * TW_MILLISECOND);
+	assert_int_equal(stats_of_wheel(slow->wheel).unfinished, 1);
+	sem_post(&hook_gate);
+	settle_wheel(slow->wheel);
+	assert_int_equal(slow_count(slow), 1);
+	slow_close(slow);
+	sem_destroy(&gate);
+	sem_destroy(&hook_gate);
 }
 
 static void note_stats(void *context, const struct tw_task *task)
@@ -880,8 +1180,21 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, command_that_wakes_the_owner_is_new),
 	TEST_DRIVEN(command_that_wakes_a_loop_is_new),
 	TEST_EVERYWHERE(statistics_may_be_read_at_any_time),
+	TEST_EVERYWHERE(slow_task_is_reported_with_its_key),
+	TEST_EVERYWHERE(slow_run_is_reported_with_its_handle),
+	TEST_EVERYWHERE(each_slow_run_of_a_periodic_timer_is_reported),
+	TEST_IN(levels_inline, task_within_the_threshold_is_not_reported),
+	TEST_IN(levels_threads, task_within_the_threshold_is_not_reported),
+	TEST_IN(levels_inline, slow_run_of_an_alarm_is_not_reported),
+	TEST_IN(levels_threads, slow_run_of_an_alarm_is_not_reported),
+	TEST_EVERYWHERE(hook_may_stop_the_slow_timer),
+	TEST_EVERYWHERE(nothing_is_reported_without_threshold_or_hook),
+	TEST_EVERYWHERE(releases_and_drains_are_no_slow_tasks),
+	TEST_POOL(task_that_hangs_is_reported_while_it_hangs),
+	TEST_POOL(run_ends_after_the_hook_that_was_called_meanwhile),
 	TEST_EVERYWHERE(longest_task_is_known_by_its_key_or_handle),
 	TEST_POOL(longest_task_is_the_one_that_began_first),
+	TEST_IN(levels_inline, negative_threshold_is_invalid),
 	TEST_IN(levels_threads, threads_have_names),
 	TEST_IN(levels_threads, threads_that_run_no_task_leave_signals_to_the_program),
 	TEST_IN(levels_threads, names_of_threads_have_fifteen_bytes_and_keep_their_role),

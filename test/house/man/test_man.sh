@@ -89,12 +89,12 @@ listed=$(returned "$page" | tr '\n' ' ')
 test "$listed" = "TW_OK TW_INVALID TW_FULL TW_NO_MEMORY TW_CLOSED " ||
 	complain "tw_set_timer.3 says that it returns: $listed"
 for words in "tw_set_timer - arms a timer for the key" "#include <timingwheel/timingwheel.h>" \
-	"tw_set_timer(struct tw_wheel *wheel, const void *key" "tw_options(3)" \
+	"tw_set_timer(struct tw_wheel *wheel, const void *key" "tw_delay_from(3)" \
 	"With any status but TW_OK the value is still the"; do
 	text "$page" | grep -qF "$words" || complain "tw_set_timer.3 does not say: $words"
 done
-text "$pages/man3/tw_set.3" | grep -qF "tw_set_timers(3)" ||
-	complain "tw_set.3 does not lead to the call that it is for"
+text "$pages/man3/tw_missed.3" | grep -qF "tw_every(3)" ||
+	complain "tw_missed.3 does not lead to the call that it is for"
 
 # --- Mistakes ----------------------------------------------------------------------------------
 folder=$(mktemp -d)

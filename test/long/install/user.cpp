@@ -17,13 +17,10 @@ int main()
 	tw_status status = tw_create(&wheel, TW_MILLISECOND, 64, execute, nullptr);
 	if (status == TW_OK)
 		status = tw_set_timer(wheel, "key", 3, &expired, 2 * TW_MILLISECOND);
-	const tw_move sooner = {"key", 3, TW_MILLISECOND};
-	const tw_key other = {"other", 5};
-	size_t accepted;
 	if (status == TW_OK)
-		status = tw_move_timers(wheel, &sooner, 1, &accepted);
+		status = tw_move_timer(wheel, "key", 3, TW_MILLISECOND);
 	if (status == TW_OK)
-		status = tw_remove_timers(wheel, &other, 1, &accepted);
+		status = tw_remove_timer(wheel, "other", 5);
 	if (status != TW_OK) {
 		std::cerr << tw_status_text(status) << '\n';
 		return 1;
@@ -36,9 +33,6 @@ int main()
 	size_t bytes = 0;
 	if (tw_set_timer(wheel, "later", 5, nullptr, TW_HOUR) != TW_OK ||
 	    tw_each(wheel, visit, &bytes) != TW_OK || bytes != 5 || tw_version() != TW_VERSION)
-		return 1;
-	if (tw_timers_stop(wheel, nullptr, 0, nullptr, nullptr) != TW_OK ||
-	    tw_timers_reset(wheel, nullptr, 0, nullptr, nullptr) != TW_OK)
 		return 1;
 	tw_destroy(wheel);
 	tw_cron *cron;

@@ -6,43 +6,31 @@
 
 #include <stdlib.h>
 
-enum { HANDLES = 1024 };
-
 enum storm_kind { DUE_TOGETHER, REMOVED_TOGETHER, DRAINED_TOGETHER, STOPPED_TOGETHER, STORM_KINDS };
 
-static size_t batch_of(size_t left)
-{
-	return left < BATCH_MOST ? left : BATCH_MOST;
-}
-
 /* The thread waits while the queue or the wheel is full: its owner is busy. */
-static void wait_a_moment(size_t accepted)
+static void wait_a_moment(void)
 {
-	if (accepted == 0)
-		stopwatch_sleep(TW_MILLISECOND);
+	stopwatch_sleep(TW_MILLISECOND);
 }
 
 /* Sets all timers; those of the storm before may still hold their values for a while. */
 static void set_all(struct wheel_user *user, tw_duration delay)
 {
-	for (unsigned done = 0; done < user->keys;) {
-		size_t accepted = act_set_range(user, done, batch_of(user->keys - done), delay);
-
-		wait_a_moment(accepted);
-		done += (unsigned)accepted;
-		if (atomic_load(&user->model->stop_begun))
-			return;
-	}
+	for (unsigned key = 0; key < user->keys && !atomic_load(&user->model->stop_begun);)
+		if (act_set_key(user, key, delay))
+			key++;
+		else
+			wait_a_moment();
 }
 
 static void remove_all(struct wheel_user *user)
 {
-	for (unsigned done = 0; done < user->keys;) {
-		size_t accepted = act_remove_range(user, done, batch_of(user->keys - done));
-
-		wait_a_moment(accepted);
-		done += (unsigned)accepted;
-	}
+	for (unsigned key = 0; key < user->keys;)
+		if (act_remove_key(user, key))
+			key++;
+		else
+			wait_a_moment();
 }
 
 struct handles {
@@ -66,10 +54,10 @@ static void set_by_handle(struct wheel_user *user, tw_duration delay, struct han
 			      tw_after_func(model->wheel, delay, model_run_once, token, timer)) ==
 		    TW_OK) {
 			handles->tokens[handles->count++] = token;
-			model_accept(user, MODEL_NO_KEY, token, model_now(model) + delay);
+			model_accept(user, MODEL_NO_KEY, token, model_now(model) + delay, 0);
 		} else {
 			model_refuse(model, token);
-			wait_a_moment(0);
+			wait_a_moment();
 		}
 	}
 }
@@ -77,19 +65,11 @@ static void set_by_handle(struct wheel_user *user, tw_duration delay, struct han
 static void stop_by_handle(struct wheel_user *user, struct handles *handles)
 {
 	struct model *model = user->model;
-	enum tw_status statuses[HANDLES];
 
-	for (size_t done = 0; done < handles->count; done += HANDLES) {
-		size_t left = handles->count - done;
-		size_t n = left < HANDLES ? left : HANDLES;
-
-		(void)USER_CALL(
-			user, false,
-			tw_timers_stop(model->wheel, &handles->timers[done], n, statuses, NULL));
-		for (size_t i = 0; i < n; i++)
-			if (statuses[i] == TW_OK)
-				model_return(model, handles->tokens[done + i], WAY_REMOVED, NULL);
-	}
+	for (size_t i = 0; i < handles->count; i++)
+		if (USER_CALL(user, false, tw_timer_stop(model->wheel, handles->timers[i])) ==
+		    TW_OK)
+			model_return(model, handles->tokens[i], WAY_REMOVED, NULL);
 }
 
 static void storm_by_handle(struct wheel_user *user, tw_duration delay)

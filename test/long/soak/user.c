@@ -12,10 +12,19 @@ enum { ACTS = 100 /* between two readings of the clock */ };
 #define PAUSE_MOST (20 * TW_MILLISECOND)
 
 static const struct wheel_act acts[] = {
-	{act_set, 280},        {act_set_at, 70},    {act_add, 70},         {act_set_many, 60},
-	{act_move, 210},       {act_move_many, 10}, {act_remove, 110},     {act_remove_many, 10},
-	{act_take, 30},        {act_ask, 30},       {act_start_timer, 70}, {act_stop_timer, 10},
-	{act_reset_timer, 30}, {act_use_alarm, 50}, {act_flush, 1},        {NULL, 0},
+	{act_set, 350},
+	{act_add, 70},
+	{act_set_crowd, 60},
+	{act_move, 220},
+	{act_remove, 120},
+	{act_take, 30},
+	{act_ask, 30},
+	{act_start_timer, 70},
+	{act_stop_timer, 10},
+	{act_reset_timer, 30},
+	{act_use_alarm, 50},
+	{act_flush, 1},
+	{NULL, 0},
 };
 
 static struct wheel_user *user_of(const struct user *user, int place)
