@@ -97,8 +97,7 @@ BENCH_OBJECTS := $(call objects,bench/*.c)
 BENCH_SUPPORT := $(call objects,bench/support/*.c)
 LIBS := $(addprefix $(BUILD)/,$(STATIC_LIB) $(SHARED_LIB) $(SONAME) $(LINK_NAME))
 
-PACKAGES := uthash-dev libcmocka-dev pkg-config g++ systemtap-sdt-dev gnuplot-nox tzdata \
-	mandoc
+PACKAGES := uthash-dev libcmocka-dev pkg-config g++ gnuplot-nox tzdata mandoc
 include src/redis/redis.mk
 
 TEST_PROGRAMS := $(TEST_OBJECTS:$(BUILD)/test/%.o=%)
@@ -265,7 +264,7 @@ export BENCHES BUILD CC CXX GENMC MAKE MORE PROOFS PUBLIC_HEADERS REDIS_FOUND SA
 CI_PACKAGES += clang clang-19 clang-format lld llvm gcc-s390x-linux-gnu \
 	libc6-dev-s390x-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu \
 	libc6-dev-i386-cross abigail-tools build-essential cmake debhelper lintian locales gcovr \
-	musl-tools python3 qemu-user-static meson unzip zip
+	musl-tools python3 qemu-user-static meson systemtap-sdt-dev unzip zip
 deps: ## install what build, tests and plots need (Debian; nothing if it is all there)
 	@missing=; for package in $(PACKAGES) \
 		$(if $(filter deps-ci,$(MAKECMDGOALS)),$(CI_PACKAGES)); do \

@@ -15,7 +15,7 @@
  *     tw_cache_destroy(cache);
  *
  * Times are in nanoseconds, on the wheel's clock (tw_now). A key has 1 to TW_KEY_SIZE_MAX bytes and
- * is copied. An entry is readable until its deadline.
+ * is copied. An entry is readable until its deadline. timingwheel.h says what reserved fields are.
  *
  * Any thread may make any call, also inside a listener, a loader or a task of the wheel, with two
  * exceptions. tw_cache_flush returns TW_INVALID there, because it waits for listeners.
@@ -212,6 +212,7 @@ struct tw_cache_stats {
 	uint64_t memory_in_use;  /* the part in use by entries, tables, expiry lists and threads */
 	uint64_t memory_retired; /* entries that have left, but that a lookup may still read */
 	uint64_t memory_pinned;  /* entries that have left, but are pinned */
+	uint64_t reserved[4];    /* for later versions; 0 */
 };
 
 /* Holds the options of tw_cache_create. A zeroed struct has all the defaults. */
@@ -342,6 +343,7 @@ struct tw_cache_options {
 	 * function. */
 	tw_duration stats_interval;
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
+	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
 /*
@@ -361,15 +363,8 @@ struct tw_cache_options {
  *   TW_CLOSED     the given wheel was stopped
  */
 TW_CHECKED
-TW_API enum tw_status tw_cache_create_sized(struct tw_cache **cache, tw_duration expire,
-					    const struct tw_cache_options *options,
-					    size_t options_size);
-TW_CHECKED
-TW_INLINE enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expire,
-					 const struct tw_cache_options *options)
-{
-	return tw_cache_create_sized(cache, expire, options, sizeof(*options));
-}
+TW_API enum tw_status tw_cache_create(struct tw_cache **cache, tw_duration expire,
+				      const struct tw_cache_options *options);
 
 /*
  * Stops the use of the cache, so that it can be destroyed: calls that begin later return TW_CLOSED,
@@ -1044,12 +1039,7 @@ TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_en
  *   TW_OK         *stats is filled in
  *   TW_INVALID    no cache, or stats is NULL
  */
-TW_API enum tw_status tw_cache_get_stats_sized(struct tw_cache *cache, struct tw_cache_stats *stats,
-					       size_t stats_size);
-TW_INLINE enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
-{
-	return tw_cache_get_stats_sized(cache, stats, sizeof(*stats));
-}
+TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats);
 
 /*
  * Returns the number of entries, as tw_cache_stats.entries, for the cost of one load.

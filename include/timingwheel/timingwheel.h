@@ -34,10 +34,10 @@
  *  - Every value that it accepts comes back exactly once: to `execute` (the timer expired), to the
  *    function given to tw_drain, to the caller of tw_take_timer or of a stop by handle, or to
  *    `release` with the reason. A call that fails leaves the value with its caller.
- *  - A timer runs late, never early. Its deadline counts from the call (see tw_delay_from) and is
- *    rounded up to a tick of `interval`. The timer runs within one tick of the deadline, plus the
- *    time that the commands before it and the tasks before it in the pool take. One exception: a
- *    move to less than one interval runs the task at once.
+ *  - A timer runs late, never early. Its deadline counts from the call and is rounded up to a
+ *    tick of `interval`. The timer runs within one tick of the deadline, plus the time that the
+ *    commands before it and the tasks before it in the pool take. One exception: a move to less
+ *    than one interval runs the task at once.
  *  - The commands of one thread take effect in the order in which the thread gave them. Resets and
  *    stops by handle, and calls for alarms, take effect at once: they do not wait for commands
  *    before them. A drain, a stop of the wheel and a call that waits for an answer see all calls
@@ -203,9 +203,9 @@ struct tw_task {
 	const void *key; /* the wheel's copy; NULL for a handle or an alarm */
 	size_t key_size; /* bytes */
 	void *value;     /* the value as given; the called function owns it */
-	/* The deadline on the wheel's clock: the time of the call (see tw_delay_from) plus the
-	 * delay. A set's delay under one interval counts as one interval. The deadline is not
-	 * rounded to a tick, except that of an alarm. */
+	/* The deadline on the wheel's clock: the time of the call plus the delay. A set's delay
+	 * under one interval counts as one interval. The deadline is not rounded to a tick, except
+	 * that of an alarm. */
 	tw_duration deadline;
 	/* The time now minus the deadline, at least 0. It is 0 when a move to less than one
 	 * interval runs the task before its deadline. */
@@ -239,7 +239,6 @@ typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_re
  *     each of tw_drain    value has come back     no       yes             holds up
  *     closed of a close   count as a return       no       yes             holds up
  *     next                end the schedule        no       yes             holds up
- *     slow_task.hook      the run has ended       no       yes             holds up
  *     visit of tw_each    end the visits          no       yes             holds up nothing
  *
  * Throw, pthread_exit: in a worker or the owner thread, an exception ends the process by
@@ -247,8 +246,7 @@ typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_re
  * tw_poll, tw_advance or another call that drives the wheel. That call ends early, with the wheel
  * as after a function that returned: the next call that drives does the rest of the tick, at which
  * a manual clock has stopped. A periodic timer goes on. A schedule calls `next`, and a close its
- * function, which must not throw then. The hook is not called for such a run. If an exception
- * leaves tw_destroy, or the call that runs a function which has called tw_destroy, the wheel is not
+ * function, which must not throw then. If an exception leaves tw_destroy, or the call that runs a function which has called tw_destroy, the wheel is not
  * freed: call tw_destroy again. All this holds for pthread_exit too, and for a cancellation that
  * the function enables.
  *
@@ -324,43 +322,9 @@ enum tw_drive {
 /* Says what a call does at a limit. */
 enum tw_when_full {
 	/* The call waits for its turn and for room. If it would wait for itself (in a task of an
-	 * inline wheel, or of a pool with max_unfinished) it may return TW_FULL. */
+	 * inline wheel) it may return TW_FULL. */
 	TW_WHEN_FULL_WAIT,
 	TW_WHEN_FULL_FAIL /* the call returns TW_FULL */
-};
-
-/*
- * Says what the delays of tw_set_timer and tw_move_timer count from.
- * Other delays always count from the call: those of timers by handle, of alarms, of tw_add_timer,
- * and of a set at max_pending.
- */
-enum tw_delay_from {
-	TW_FROM_CALL, /* the call */
-	/* The moment when the owner takes the command, later than the call by the command's time in
-	 * the queue. The call then reads no clock. */
-	TW_FROM_APPLIED
-};
-
-/* Reports tasks that take long. */
-struct tw_slow_task {
-	tw_duration threshold; /* nanoseconds, ≥ 0; 0 reports nothing */
-	/*
-	 * The function that reports a task, or NULL. It is called with tw_options.context, once for
-	 * each task that takes longer than the threshold. With a pool it is called while the task
-	 * runs, on the thread NAME-watch, at most 1 ms after the threshold. A task that ends before
-	 * that, and each task with TW_WORKERS_INLINE, is reported at its end, on the thread that
-	 * ran it. Alarms are not reported.
-	 *
-	 * `task` is what execute was given, or describes the run of a timer by handle; its value is
-	 * in use by the task, or freed. `timer` is task->timer. `took` is how long the task has
-	 * taken so far, in nanoseconds of real time, also on a manual clock. The hook may make all
-	 * calls that a task may make. The end of the task waits for the hook, so the hook must not
-	 * wait for the task; tw_timer_stop_wait waits for both. While the hook runs, no other
-	 * unfinished task is reported and no worker is added; nor is one reported while an added
-	 * worker is in its on_thread_start.
-	 */
-	void (*hook)(void *context, const struct tw_task *task, struct tw_timer timer,
-		     tw_duration took);
 };
 
 /* A value of tw_options.workers: the wheel calls all functions where it is driven. */
@@ -385,10 +349,9 @@ struct tw_options {
 	 * limit. */
 	size_t max_pending;
 	/* The prefix of thread names, default "tw". Threads are named NAME-owner, NAME-0, NAME-1
-	 * and so on, and NAME-watch if workers may be added or slow tasks are reported. A whole
-	 * name has at most 15 bytes: NAME is cut to 9 bytes for NAME-owner and NAME-watch. */
+	 * and so on, and NAME-watch if workers may be added. A whole name has at most 15 bytes:
+	 * NAME is cut to 9 bytes for NAME-owner and NAME-watch. */
 	const char *name;
-	struct tw_slow_task slow_task; /* how slow tasks are reported */
 	/*
 	 * The largest number of workers, at most TW_WORKERS_MAX. The default is 64, or `workers` if
 	 * that is more. It must be at least `workers`, and 0 with TW_WORKERS_INLINE. While all
@@ -402,15 +365,6 @@ struct tw_options {
 	int max_workers;
 	tw_duration patience_for_worker;
 	/*
-	 * Limits the tasks, releases and drain calls unfinished in the pool. 0, the default, means
-	 * no limit. At the limit, due timers stay in the wheel: they are pending, keep their keys,
-	 * and can be moved and removed. They leave it in the order of their ticks; a timer that is
-	 * set or moved to run now counts as due then. Releases and drain calls go to the pool even
-	 * at the limit. With TW_WORKERS_INLINE it has no effect.
-	 */
-	size_t max_unfinished;
-	enum tw_delay_from delay_from; /* what delays count from */
-	/*
 	 * The stack size of each thread, in bytes, at least TW_STACK_SIZE_MIN. 0, the default, is
 	 * the system's default, often 8 MiB of address space.
 	 */
@@ -419,10 +373,9 @@ struct tw_options {
 	 * Functions that prepare threads, or NULL: they attach a thread to a runtime, or set its
 	 * processors, signal mask or locale. Each thread of the wheel that may run the program's
 	 * functions calls on_thread_start before its first task, and on_thread_end after its last:
-	 * the workers and, with slow_task.hook, NAME-watch; or the owner thread with
-	 * TW_WORKERS_INLINE. `context` is tw_options.context. `name` is the thread's name, such as
-	 * "tw-0". The functions may be called before tw_create returns, must return, and must not
-	 * make calls on the wheel.
+	 * the workers, or the owner thread with TW_WORKERS_INLINE. `context` is
+	 * tw_options.context. `name` is the thread's name, such as "tw-0". The functions may be
+	 * called before tw_create returns, must return, and must not make calls on the wheel.
 	 */
 	void (*on_thread_start)(void *context, const char *name);
 	void (*on_thread_end)(void *context, const char *name);
@@ -464,17 +417,16 @@ TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, s
  * old value goes to release (TW_REPLACED). A key is free again as soon as its task is handed to the
  * pool. With any status but TW_OK the value is still the caller's.
  *
- * Any thread. The call costs a clock read (but see tw_delay_from), a hash and one place in the
- * queue. It makes a system call only if the owner sleeps, the queue is full or max_pending is
- * reached; at max_pending it waits for the owner's answer. An owner that was just busy naps for 50
- * µs, and a command may wait that long.
+ * Any thread. The call costs a clock read, a hash and one place in the queue. It makes a system
+ * call only if the owner sleeps, the queue is full or max_pending is reached; at max_pending it
+ * waits for the owner's answer. An owner that was just busy naps for 50 µs, and a command may wait
+ * that long.
  *
  * Returns:
  *   TW_OK         the wheel owns the value
  *   TW_INVALID    no wheel, a wheel without execute, a bad key, or delay ≤ 0
  *   TW_FULL       there is no room (see tw_options.when_full). At max_pending, also if a wait might
- *                 never end: in an inline task, in any task with max_unfinished, and without an
- *                 owner thread
+ *                 never end: in an inline task, and without an owner thread
  *   TW_NO_MEMORY  nothing has changed
  *   TW_CLOSED     the wheel was stopped
  */
@@ -537,11 +489,11 @@ TW_API enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, siz
 				    void **value);
 
 /*
- * Gives the key's timer a new deadline, `delay` nanoseconds from now (see tw_delay_from).
+ * Gives the key's timer a new deadline, `delay` nanoseconds from now.
  *
  * The new deadline may be sooner or later than the old one. With a delay under one interval the
- * timer leaves the wheel and runs now, once; at max_unfinished, as soon as there is room. If the
- * key has no timer, nothing happens. Any thread. Costs no more than tw_set_timer.
+ * timer leaves the wheel and runs now, once. If the key has no timer, nothing happens. Any thread.
+ * Costs no more than tw_set_timer.
  *
  * Returns:
  *   TW_OK         the command was accepted
@@ -575,8 +527,7 @@ TW_API enum tw_status tw_move_timer_at(struct tw_wheel *wheel, const void *key, 
  * If the key has no timer, nothing happens. A task that was handed to the pool before still runs,
  * maybe long after TW_OK: the program must keep what the task uses. The same holds after
  * tw_move_timer and tw_set_timer. In contrast, a stop by handle or of an alarm reaches a task until
- * it begins, and its status says whether it did. With max_unfinished due tasks wait in the wheel,
- * where all calls reach them, and not in the pool. Any thread. Costs no more than tw_set_timer.
+ * it begins, and its status says whether it did. Any thread. Costs no more than tw_set_timer.
  *
  * Returns:
  *   TW_OK         the command was accepted
@@ -806,8 +757,7 @@ TW_API int tw_is_in_task(struct tw_wheel *wheel);
  * Returns the task that the calling thread is running.
  *
  * A run(void *) finds its handle and its wheel here. It works inside a task, a release or drain
- * function, the run of an alarm, and the hook of slow tasks. If one inline task makes another run,
- * this is the inner one.
+ * function, and the run of an alarm. If one inline task makes another run, this is the inner one.
  *
  * Returns: the task, valid until the function returns; NULL outside such a function.
  */
@@ -845,13 +795,12 @@ TW_API enum tw_drive tw_drive_of(const struct tw_wheel *wheel);
  * the order of the timers' last commands, whatever their deadlines. For a repeated run, the end of
  * the run before it counts as a command. Alarms, and timers that tw_timer_reset has moved, run at
  * their tick, in no order with its other timers. With `by` 0 the call applies commands and runs
- * what is due. The clock ends at TW_FOREVER. With max_unfinished the call waits for the pool. With
- * TW_DRIVE_LOOP the call moves the clock and no more.
+ * what is due. The clock ends at TW_FOREVER. With TW_DRIVE_LOOP the call moves the clock and no
+ * more.
  *
  * Returns:
  *   TW_OK         the clock has moved
- *   TW_INVALID    no wheel, a clock that is not manual, by < 0, or called from an inline task or,
- *                 with max_unfinished, any task
+ *   TW_INVALID    no wheel, a clock that is not manual, by < 0, or called from an inline task
  *   TW_CLOSED     the wheel was stopped before or meanwhile
  */
 TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
@@ -864,8 +813,7 @@ TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
  * before the call returns.
  *
  * On TW_OK *until_next (may be NULL) becomes the time, in nanoseconds, that the caller may sleep: 0
- * if there is more to do now, TW_FOREVER if there is nothing to do before the next command, and one
- * interval while max_unfinished keeps due timers in the wheel.
+ * if there is more to do now, and TW_FOREVER if there is nothing to do before the next command.
  *
  * Returns:
  *   TW_OK         done; sleep, and call it again
@@ -1405,7 +1353,6 @@ struct tw_stats {
 	uint64_t workers;             /* threads that run tasks, now */
 	uint64_t workers_most;        /* the most such threads at a time */
 	uint64_t workers_not_started; /* failed starts of a worker; each is tried again */
-	uint64_t held_back; /* turns in which max_unfinished kept due timers in the wheel */
 	/* Bytes of memory for timers, their index and the queue, as far as the wheel knows. The
 	 * first is all that the wheel has from the system now, the second the part that timers use,
 	 * the third the most that it had. Memory from malloc is not counted: timers with keys over

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/sanitizer.h"
-#include "base/sized.h"
 #include "retire.h"
 
 /* ---- All entries ---- */
@@ -353,15 +352,11 @@ static void cache_read_stats(struct tw_cache *cache, struct tw_cache_stats *stat
 	stats->bytes = counter_read(&cache->shared.bytes);
 }
 
-enum tw_status tw_cache_get_stats_sized(struct tw_cache *cache, struct tw_cache_stats *stats,
-					size_t stats_size)
+enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
-	struct tw_cache_stats found;
-
 	if (!cache || !stats)
 		return TW_INVALID;
-	cache_read_stats(cache, &found);
-	sized_write(stats, stats_size, &found, sizeof(found));
+	cache_read_stats(cache, stats);
 	return TW_OK;
 }
 

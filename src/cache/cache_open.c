@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sized.h"
+#include "base/reserved.h"
 #include "retire.h"
 
 enum {
@@ -33,7 +33,8 @@ static bool options_are_valid(const struct tw_cache_options *options)
 	       options->shards <= TW_CACHE_SHARDS_MAX && options->loaders <= TW_CACHE_LOADERS_MAX &&
 	       options->refresh_after >= 0 && options->stale_if_error >= 0 &&
 	       options->retry_after >= 0 && options->load_timeout >= 0 &&
-	       (options->load || (options->refresh_after == 0 && options->load_timeout == 0));
+	       (options->load || (options->refresh_after == 0 && options->load_timeout == 0)) &&
+	       reserved_are_0(options->reserved);
 }
 
 static unsigned options_shards(const struct tw_cache_options *options)
@@ -309,18 +310,18 @@ static void cache_close(struct tw_cache *cache)
 	free(cache);
 }
 
-enum tw_status tw_cache_create_sized(struct tw_cache **result, tw_duration expire,
-				     const struct tw_cache_options *given, size_t given_size)
+enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
+			       const struct tw_cache_options *given)
 {
-	struct tw_cache_options options;
+	struct tw_cache_options options = given ? *given : (struct tw_cache_options){0};
 	struct tw_cache *cache;
 	enum tw_status status;
 
 	if (!result)
 		return TW_INVALID;
 	*result = NULL;
-	if (expire <= 0 || !sized_read(&options, sizeof(options), given, given_size) ||
-	    !options_are_valid(&options) || tw_drive_of(options.wheel) == TW_DRIVE_LOOP)
+	if (expire <= 0 || !options_are_valid(&options) ||
+	    tw_drive_of(options.wheel) == TW_DRIVE_LOOP)
 		return TW_INVALID;
 	cache = aligned_alloc(_Alignof(struct tw_cache), sizeof(*cache));
 	if (!cache)

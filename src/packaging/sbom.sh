@@ -66,17 +66,12 @@ relate()
 	END
 }
 
-# headers FILE NAME: what is compiled into a library
+# headers NAME: what is compiled into a library
 headers()
 {
 	found=$(echo UTHASH_VERSION | $CC -include uthash.h -E -P -xc - | tail -n 1)
 	package uthash.h "$found" BSD-1-Clause "$(package_at "github/troydhanson/uthash@v$found")"
-	relate "$2" STATIC_LINK uthash.h
-	if readelf -n "$1" | grep -q stapsdt; then
-		foreign sys/sdt.h "$(echo '#include <sys/sdt.h>' | $CC -H -E -xc - 2>&1 >/dev/null |
-			sed -n 's/^\. //p')"
-		relate "$2" STATIC_LINK sys/sdt.h
-	fi
+	relate "$1" STATIC_LINK uthash.h
 }
 
 for file; do
@@ -87,7 +82,7 @@ for file; do
 	package "$name" "$version" MIT \
 		"\"checksums\": [{\"algorithm\": \"SHA256\", \"checksumValue\": \"$sum\"}]"
 	relate DOCUMENT DESCRIBES "$name"
-	case $name in libtimingwheel*) headers "$file" "$name" ;; esac
+	case $name in libtimingwheel*) headers "$name" ;; esac
 	for part in $parts; do
 		test "$part" = "$name" || relate "$name" STATIC_LINK "$part"
 	done

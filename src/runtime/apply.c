@@ -44,13 +44,12 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 				   command->hash, guess.timer, guess.removals);
 }
 
-/* The timer, whose deadline has been changed from `before`, leaves the pending set and runs now;
- * where the pool has a limit, once there is room; and where one thread makes all calls, in its next
- * poll. */
+/* The timer, whose deadline has been changed from `before`, leaves the pending set and runs now,
+ * or, where one thread makes all calls, in its next poll. */
 static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, tw_duration before,
 			   bool in_next_turn)
 {
-	if (owner->out.pool_is_limited || owner->is_alone) {
+	if (owner->is_alone) {
 		owner_date(owner, &timer->timer);
 		wheel_moved(owner->pending.wheel, &timer->timer, before, timer->timer.by_tick);
 		return;
@@ -201,24 +200,8 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 	}
 }
 
-/* A delay of the command counts from now. */
-static void owner_date_command(struct owner *owner, struct command *command, tw_duration now)
-{
-	command->kind = (uint8_t)command_date(command->kind, &command->time, &owner->clock, now);
-}
-
-static void owner_date_commands(struct owner *owner, struct command_cell *cells, size_t count)
-{
-	tw_duration now = clock_now(&owner->clock);
-
-	for (size_t i = 0; i < count; i++)
-		owner_date_command(owner, &cells[i].command, now);
-}
-
 void owner_apply_one(struct owner *owner, struct command *command)
 {
-	if (owner->dates_delays)
-		owner_date_command(owner, command, clock_now(&owner->clock));
 	owner_apply_command(owner, command, (struct guess){NULL, 0});
 }
 
@@ -231,8 +214,6 @@ static size_t owner_apply_commands(struct owner *owner, size_t count)
 	struct command_cell *cells = command_queue_first(&owner->queue, &row);
 
 	count = count < row ? count : row;
-	if (owner->dates_delays)
-		owner_date_commands(owner, cells, count);
 	if (!owner->is_stopped)
 		pending_prefetch(&owner->pending, &owner->queue, cells, count, &guesses);
 	for (size_t i = 0; i < count; i++) {

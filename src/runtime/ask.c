@@ -46,10 +46,6 @@ static void owner_begin_visit(struct owner *owner)
 
 static void owner_end_visit(struct owner *owner)
 {
-	/* A program that polls may wait at the descriptor since before these turns, which may have
-	 * used the room that it waits for: it is woken for the room that there is now. */
-	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
-		event_count_wake(&owner->event);
 	owner_set_here(owner, false);
 	pthread_mutex_unlock(&owner->drive);
 }
@@ -286,8 +282,7 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 		/* A step of a trim, after which others may have their turn. */
 		if (owner_is_trimming(&wheel->owner))
 			tries = 0;
-		/* A command claimed but not yet published is for its producer to finish; and tasks
-		 * that the pool is full of may have to drive the wheel. */
+		/* A command claimed but not yet published is for its producer to finish. */
 		wheel_end_drive(wheel);
 		thread_back_off(&tries);
 		wheel_begin_drive(wheel);
@@ -437,9 +432,7 @@ enum tw_status wheel_set_by_request(struct tw_wheel *wheel, enum request_kind ki
 	struct request request = {.kind = kind, .timer = timer};
 	enum tw_status status;
 
-	/* A task that the pool is full of would wait for timers that wait for its own end. */
-	request.may_wait = wheel->waits_when_full && owner->has_thread && !owner_is_here(owner) &&
-			   !(owner->out.pool_is_limited && wheel_is_in_task(wheel));
+	request.may_wait = wheel->waits_when_full && owner->has_thread && !owner_is_here(owner);
 	status = wheel_ask_and_wait(wheel, &request);
 	return status == TW_FULL ? wheel_refuse(wheel) : status;
 }

@@ -25,10 +25,10 @@ struct handle;
 enum command_kind {
 	COMMAND_SET,
 	COMMAND_SET_NOW,   /* the deadline was past at the call */
-	COMMAND_SET_AFTER, /* a delay that is to count from when the owner takes the command */
+	COMMAND_SET_AFTER, /* before command_date(): with a delay */
 	COMMAND_MOVE,
 	COMMAND_MOVE_NOW,   /* the delay was under one interval */
-	COMMAND_MOVE_AFTER, /* as set after */
+	COMMAND_MOVE_AFTER, /* before command_date(): with a delay */
 	COMMAND_REMOVE,
 	COMMAND_SET_HANDLE
 };
@@ -41,7 +41,7 @@ struct command {
 	uint16_t key_size;
 	uint8_t kind;     /* enum command_kind */
 	bool in_task;     /* set now: given by an inline task */
-	tw_duration time; /* set and move by key: the deadline; set and move after: the delay */
+	tw_duration time; /* set and move by key: the deadline */
 	void *value;      /* set */
 	/*
 	 * A key too long for the cell travels in a timer. With a shorter one a set brings memory

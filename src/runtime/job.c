@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/counter.h"
-#include "base/trace.h"
 
 struct job {
 	const struct timer *timer;
@@ -33,8 +32,7 @@ struct work {
 
 #define INLINED static inline __attribute__((always_inline))
 
-/* The innermost of those that this thread is doing; it lies on the thread's stack. Where this
- * thread reports a slow task, it is that, of another thread. */
+/* The innermost of those that this thread is doing; it lies on the thread's stack. */
 static _Thread_local const struct job *innermost;
 
 void drain_release(struct drain *drain)
@@ -202,7 +200,7 @@ INLINED void job_show(struct job_run *run, const struct tw_task *task, tw_durati
 		atomic_store_explicit(&run->key_size, 0, memory_order_release);
 		atomic_store_explicit(&run->words[0], task->timer.id, memory_order_release);
 	}
-	/* release: publishes the run; pairs with job_sums_add_run() and job_report_slow(). */
+	/* release: publishes the run; pairs with job_sums_add_run(). */
 	atomic_store_explicit(&run->began, began, memory_order_release);
 }
 
@@ -210,9 +208,7 @@ INLINED void job_show(struct job_run *run, const struct tw_task *task, tw_durati
 INLINED void job_begin(struct work *work)
 {
 	histogram_record(&work->thread->lateness, work->task->lateness);
-	work->thread->job = list_entry(work->task, struct job, task);
 	job_show(&work->thread->run, work->task, work->began);
-	TRACE_TASK_BEGIN(work->timer);
 }
 
 /* It has been called. */
@@ -226,10 +222,10 @@ INLINED void job_end(struct work **ended)
 	/* relaxed: see job_show(). */
 	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
 	histogram_record(&thread->duration, work->took);
-	TRACE_TASK_END(work->timer, work->took);
 }
 
-INLINED void job_call(struct work *work)
+/* Runs the task. A handle's or an alarm's has begun, and has not ended. */
+INLINED void job_run(struct work *work)
 {
 	struct work *call __attribute__((cleanup(job_end))) = work;
 
@@ -238,73 +234,6 @@ INLINED void job_call(struct work *work)
 		work->task->run(work->task->value);
 	else
 		work->target->execute(work->target->context, call->task);
-}
-
-/* Calls the hook. An alarm may be a cache's, which no function of the program's may see. */
-static void job_call_hook(const struct job_target *target, const struct job *job, tw_duration took)
-{
-	if (timer_is_alarm(job->timer))
-		return;
-	TRACE_SLOW_TASK(job->timer, took);
-	target->slow_task.hook(target->context, &job->task, job->task.timer, took);
-}
-
-/* There is a hook. Calls it for the run that has ended, unless that was quick, or another thread
- * did. */
-static __attribute__((noinline)) void job_end_report(const struct job_target *target,
-						     struct job_thread *thread, tw_duration began,
-						     tw_duration took)
-{
-	/* A thread that has seen the run is done with it, and others see that it has ended. */
-	pthread_mutex_lock(&thread->lock);
-	pthread_mutex_unlock(&thread->lock);
-	if (took > target->slow_task.threshold && thread->reported != began)
-		job_call_hook(target, innermost, took);
-}
-
-/* Runs the task. A handle's or an alarm's has begun, and has not ended. */
-INLINED void job_run(struct work *work)
-{
-	job_call(work);
-	if (!work->target->slow_task.hook)
-		return;
-	job_end_report(work->target, work->thread, work->began, work->took);
-	job_end_in_child(work);
-}
-
-tw_duration job_time_to_slow(const struct job_target *target, const struct job_thread *thread)
-{
-	/* relaxed: job_report_slow() looks itself. */
-	tw_duration began = atomic_load_explicit(&thread->run.began, memory_order_relaxed);
-	tw_duration slow = time_add(target->slow_task.threshold, 1);
-
-	if (began == 0 || began == thread->reported)
-		return slow;
-	return time_left(slow, time_since(clock_read_real(target->clock->id), began));
-}
-
-/* In a fork's child of the hook: as job_end_in_child(). */
-void job_report_slow(struct job_target *target, struct job_thread *thread)
-{
-	tw_duration began;
-	tw_duration took;
-	tw_duration now;
-
-	pthread_mutex_lock(&thread->lock);
-	/* The clock is read first: a run that is found then had not ended. */
-	now = clock_read_real(target->clock->id);
-	/* acquire: sees what the thread does; pairs with the store in job_show(). */
-	began = atomic_load_explicit(&thread->run.began, memory_order_acquire);
-	took = time_since(now, began);
-	if (began != 0 && took > target->slow_task.threshold) {
-		thread->reported = began;
-		innermost = thread->job;
-		job_call_hook(target, innermost, took);
-		innermost = NULL;
-		if (fork_guard_state(target->guard) == FORK_GUARD_CHILD)
-			pthread_exit(NULL);
-	}
-	pthread_mutex_unlock(&thread->lock);
 }
 
 INLINED void job_free_keyed(struct work **work)
@@ -533,8 +462,7 @@ bool job_is_here(const struct timer *timer)
 static pthread_mutex_t waits_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct job_wait *waits;
 
-/* Under the lock. A run may wait for two others, because its hook may wait, too. Each listed wait
- * was looked at before, so they lead in no circle. */
+/* Under the lock. Each listed wait was looked at before, so they lead in no circle. */
 static bool wait_is_for_this_thread(const struct run *run)
 {
 	if (!run_is_under_way(run))
@@ -597,17 +525,6 @@ void job_flush(struct job_target *target, struct timer_bin *bin)
 	timer_store_flush(target->store, bin);
 	slab_flush(&target->handles->slab, &bin->handles);
 	slab_flush(&target->alarms->slab, &bin->alarms);
-}
-
-void job_thread_init(struct job_thread *thread, struct timer_bin *bin)
-{
-	thread->bin = bin;
-	pthread_mutex_init(&thread->lock, NULL);
-}
-
-void job_thread_destroy(struct job_thread *thread)
-{
-	pthread_mutex_destroy(&thread->lock);
 }
 
 /* Adds the run, if there is one, and has not ended by the time that it has been read. */

@@ -3,7 +3,6 @@
 #ifndef JOB_H
 #define JOB_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -40,7 +39,6 @@ struct job_target {
 	tw_execute_fn *execute;    /* NULL if no timer has a key */
 	tw_release_fn *release;    /* or NULL */
 	void *context;
-	struct tw_slow_task slow_task; /* its hook is NULL where none is to be called */
 	/* Any thread; written when the wheel is stopped. */
 	atomic_bool stopped; /* tasks not begun are released instead */
 };
@@ -74,10 +72,8 @@ struct job_run {
 	_Atomic uint64_t words[JOB_RUN_WORDS];
 };
 
-/*
- * A job thread is the bin and the statistics of a thread that does jobs. Its size is 11 KiB. It is
- * zeroed before job_thread_init().
- */
+/* A job thread is the bin and the statistics of a thread that does jobs. Its size is 11 KiB. It is
+ * zeroed before its bin is set. */
 struct job_thread {
 	/* The thread's own. */
 	struct timer_bin *bin;
@@ -86,15 +82,7 @@ struct job_thread {
 	struct histogram lateness; /* the lateness of tasks begun */
 	struct histogram duration; /* the duration of tasks ended */
 	struct job_run run;
-	const struct job *job; /* whose run that is; another's that has the lock, too */
-	/* The next two are used where slow tasks are reported. The thread takes the lock at the end
-	 * of a run, and another holds it while it reports the run. */
-	pthread_mutex_t lock;
-	tw_duration reported; /* run.began of the last run that another thread reported */
 };
-
-void job_thread_init(struct job_thread *thread, struct timer_bin *bin);
-void job_thread_destroy(struct job_thread *thread);
 
 /* The sum of the statistics of several job threads. It has 11 KiB, and belongs to one thread. */
 struct job_sums {
@@ -114,15 +102,6 @@ void job_sums_add(struct job_sums *sums, const struct job_thread *thread);
  * task took, in real time, or, if it was not the one function of the program's that was called, the
  * negative of the time when the job began. */
 tw_duration job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread);
-
-/*
- * The next two are for one thread that reports the slow tasks of others; there is a hook. The first
- * returns in how many nanoseconds of real time the thread's run, or the next one if that is sooner,
- * will be slow, or 0 if it is and has not been reported. The second calls the hook if so, and keeps
- * the run from ending meanwhile.
- */
-tw_duration job_time_to_slow(const struct job_target *target, const struct job_thread *thread);
-void job_report_slow(struct job_target *target, struct job_thread *thread);
 
 /* A loop is that of a thread which the wheel cannot do without. A job that ends its thread, by
  * pthread_exit() or by its cancellation, ends the process. */

@@ -6,11 +6,10 @@ __attribute__((noinline)) void owner_date(struct owner *owner, struct timer *tim
 {
 	timer->by_tick = true;
 	timer->tick = 0;
-	if (!owner->out.pool_is_limited && !owner->is_alone)
+	if (!owner->is_alone)
 		return;
 	timer->tick = tick_before(&owner->clock.ticks, clock_now(&owner->clock));
-	timer->by_tick =
-		!owner->is_alone || tick_after(&owner->clock.ticks, timer->deadline) > timer->tick;
+	timer->by_tick = tick_after(&owner->clock.ticks, timer->deadline) > timer->tick;
 }
 
 void owner_place(struct owner *owner, struct timer *timer, bool in_task)

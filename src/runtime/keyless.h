@@ -9,8 +9,7 @@
 
 #include "owner_state.h"
 
-/* Gives a timer for now its tick: any, but where the pool has a limit, or timers run by deadline,
- * the present one, so that it comes after what was due before. In order of deadlines a timer whose
+/* Gives a timer for now its tick: any, but where timers run by deadline, the present one, so that it comes after what was due before. In order of deadlines a timer whose
  * own tick has come is filed by that. */
 void owner_date(struct owner *owner, struct timer *timer);
 /* Puts the timer into the wheel by its deadline. A timer that an inline task makes due now waits

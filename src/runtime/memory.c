@@ -13,8 +13,6 @@
  */
 #include "memory.h"
 
-#include "base/trace.h"
-
 enum {
 	SLABS = TIMER_SIZE_CLASSES + 2,
 	PART_INDEX = SLABS, /* a pass's part after the slabs */
@@ -103,8 +101,7 @@ static void owner_begin_pass(struct owner *owner)
 
 	job_flush(&owner->out.target, &owner->out.bin);
 	memory->part = 0;
-	memory->held_before = owner_sum_surplus(owner).held;
-	counter_raise(&memory->peak, memory->held_before);
+	counter_raise(&memory->peak, owner_sum_surplus(owner).held);
 	list_append_all(&memory->trims_begun, &memory->trims);
 }
 
@@ -112,13 +109,11 @@ static void owner_end_pass(struct owner *owner)
 {
 	struct owner_memory *memory = &owner->memory;
 	struct memory_sums sums = owner_sum_surplus(owner);
-	uint64_t given = memory->held_before > sums.held ? memory->held_before - sums.held : 0;
 	struct list *link;
 
 	/* What the pass has moved is no load. The next look sees a second of it. */
 	memory->traffic = sums.traffic;
 	memory->next_look = time_add(clock_now(&owner->clock), look_period);
-	TRACE_GIVE_BACK(given);
 	while ((link = list_take_first(&memory->trims_begun)))
 		requests_answer(&owner->requests, list_entry(link, struct request, link), TW_OK);
 }

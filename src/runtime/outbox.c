@@ -7,7 +7,6 @@ static enum tw_status outbox_init_pool(struct outbox *outbox, const struct tw_op
 {
 	if (options->workers == TW_WORKERS_INLINE)
 		return TW_OK;
-	outbox->pool_is_limited = options->max_unfinished > 0;
 	outbox->pool = worker_pool_create(options, &outbox->target);
 	if (outbox->pool)
 		return TW_OK;
@@ -25,8 +24,6 @@ static void outbox_init_target(struct outbox *outbox, tw_execute_fn *execute,
 	target->execute = execute;
 	target->release = options->release;
 	target->context = options->context;
-	if (options->slow_task.threshold > 0)
-		target->slow_task = options->slow_task;
 }
 
 enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
@@ -36,7 +33,7 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 
 	outbox_init_target(outbox, execute, options);
 	outbox->places.most = options->max_pending;
-	job_thread_init(&outbox->thread, &outbox->bin);
+	outbox->thread.bin = &outbox->bin;
 	list_init(&outbox->jobs);
 	list_init(&outbox->next_jobs);
 	outbox->jobs_end = &outbox->jobs;
@@ -60,7 +57,6 @@ void outbox_destroy(struct outbox *outbox)
 {
 	if (outbox->pool)
 		worker_pool_destroy(outbox->pool);
-	job_thread_destroy(&outbox->thread);
 	timer_store_flush(&outbox->store, &outbox->bin);
 	timer_store_destroy(&outbox->store);
 	alarm_table_destroy(&outbox->alarms);

@@ -35,7 +35,6 @@ struct timer_counts {
 struct outbox {
 	/* Constant after outbox_init. */
 	struct worker_pool *pool; /* NULL if tasks run where the wheel is driven */
-	bool pool_is_limited;     /* timers are due in the wheel until there is room in the pool */
 	/* Any thread. */
 	struct job_target target;
 	struct timer_store store;

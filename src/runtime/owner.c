@@ -16,21 +16,15 @@
  * come up meanwhile overtake it (wheel.c): a turn begins every tick that has come, as long as what
  * is newly due has been handed over, before it goes on with what is left; and what a tick leaves
  * over at the end of its turn is late, and goes to the pool's bulk lane. On a manual clock, and
- * inline, and where the pool's backlog has a limit, everything is done in order: a tick is finished
- * before the next begins.
+ * inline, everything is done in order: a tick is finished before the next begins.
  *
  * Invariants, between turns: each timer that is pending by its commands is in the pending set; what
  * left it is in a batch of the outbox, in a list of inline jobs, or handed over. The owner sleeps
  * only where it has looked at queue, requests and inboxes after its announcement.
- *
- * Where the pool's backlog has a limit, timers that are due stay in the wheel until the pool has
- * room, and no tick begins meanwhile. What is for now is filed at the clock's present tick, behind
- * what the wheel has still to do. All else goes on; the pool wakes the owner.
  */
 #include "owner.h"
 
 #include "base/thread.h"
-#include "base/trace.h"
 #include "apply.h"
 #include "handle_changes.h"
 #include "inline_jobs.h"
@@ -96,9 +90,8 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->changes_a_turn = owner->has_thread ? CHANGES_A_TURN : CHANGES_A_DRIVE;
-	owner->overtakes = owner->plan.order == WHEEL_ANY_ORDER &&
-			   options->clock != TW_CLOCK_MANUAL && options->max_unfinished == 0;
-	owner->dates_delays = options->delay_from == TW_FROM_APPLIED;
+	owner->overtakes =
+		owner->plan.order == WHEEL_ANY_ORDER && options->clock != TW_CLOCK_MANUAL;
 	thread_setup_init(&owner->setup, options);
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
@@ -157,7 +150,6 @@ static inline bool owner_claim(struct owner *owner, struct timer *timer)
 static inline void owner_count_fired(struct owner *owner, size_t fired)
 {
 	counter_add_ordered(&owner->out.counts.fired, fired);
-	TRACE_EXPIRE(fired);
 	limit_give(&owner->out.places, fired);
 }
 
@@ -197,18 +189,16 @@ static size_t owner_expire_some(struct owner *owner)
 {
 	const struct job_batches *batches = owner->out.batches;
 	struct timer *expired[PENDING_BATCH];
-	size_t most = owner->room < PENDING_BATCH ? owner->room : PENDING_BATCH;
-	size_t count = pending_expire(&owner->pending, expired, most);
+	size_t count = pending_expire(&owner->pending, expired, PENDING_BATCH);
 	bool late = wheel_expired_late(owner->pending.wheel);
 	size_t fired = 0;
 
-	owner->room -= count;
 	for (size_t i = 0; i < count; i++)
 		fired += owner_hand_over_expired(owner, expired[i], late);
 	owner_count_fired(owner, fired);
 	if (batches[JOB_LANE_PROMPT].count + batches[JOB_LANE_BULK].count >= JOBS_A_SUBMISSION)
 		outbox_submit(&owner->out);
-	return most;
+	return PENDING_BATCH;
 }
 
 static void owner_advance_to(struct owner *owner, uint64_t tick)
@@ -256,17 +246,10 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 	bool is_polled = owner->poll_began != TW_FOREVER; /* and tw_poll has begun the next turn */
 	bool next_turn_begun = true;
 
-	owner->held_back = false;
-	owner->room = owner->out.pool ? worker_pool_room(owner->out.pool) : SIZE_MAX;
 	if (!owner->in.resumed && !is_polled)
 		(void)owner_begin_next_turn(owner);
 	while (!owner->is_stopped && !owner->in.is_crowded && seen < TIMERS_A_TURN) {
 		if (wheel_is_busy(owner->pending.wheel)) {
-			if (owner->room == 0) {
-				counter_add(&owner->counts.held_back, 1);
-				owner->held_back = true;
-				return false;
-			}
 			seen += owner_work_off(owner, target);
 			settled = false;
 			continue;
@@ -387,7 +370,6 @@ bool owner_turn(struct owner *owner)
 	uint64_t target;
 	bool done;
 
-	TRACE_TURN_BEGIN();
 	queue_age_end_sleep(&owner->queue_age, start.clock);
 	more = owner_begin_turn(owner);
 	owner_dispatch(owner);
@@ -402,10 +384,6 @@ bool owner_turn(struct owner *owner)
 		outbox_submit(&owner->out);
 	owner_tend_memory(owner);
 	owner_publish(owner, &start);
-	TRACE_TURN_END(owner->applied);
-	if (owner->held_back)
-		return more || !list_is_empty(&owner->retirements) ||
-		       worker_pool_room(owner->out.pool) > 0;
 	if (!done || owner_is_busy(owner)) {
 		/* Tasks that take longer than their periods may keep it busy for ever. */
 		if (!owner->out.pool && !owner->is_stopped)
@@ -427,7 +405,7 @@ bool owner_has_next_jobs(struct owner *owner)
 
 tw_duration owner_next_time(struct owner *owner)
 {
-	if (owner->is_stopped || owner->held_back)
+	if (owner->is_stopped)
 		return TW_FOREVER;
 	return tick_time(&owner->clock.ticks, wheel_next_tick(owner->pending.wheel));
 }
@@ -445,8 +423,6 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 
 	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
 		return true;
-	if (owner->held_back && worker_pool_room(owner->out.pool) > 0)
-		return true;
 	if (sleep == EVENT_COUNT_SLEEPING && (handle_table_has_some(&owner->out.handles) ||
 					      inbox_has_some(&owner->out.alarms.changed)))
 		return true;
@@ -457,7 +433,7 @@ int owner_descriptor(struct owner *owner)
 {
 	/* Once open it stays armed, and rings for what is still to be done. */
 	if (owner->event.timer < 0 && event_count_descriptor(&owner->event, owner->clock.id) >= 0)
-		owner_begin_sleep(owner, owner_is_busy(owner) && !owner->held_back);
+		owner_begin_sleep(owner, owner_is_busy(owner));
 	return owner->event.timer;
 }
 
@@ -520,9 +496,7 @@ static void owner_sleep(struct owner *owner)
 	job_flush(&owner->out.target, &owner->out.bin);
 	if (sleep == EVENT_COUNT_SLEEPING)
 		queue_age_begin_sleep(&owner->queue_age);
-	TRACE_SLEEP(until);
 	event_count_wait(&owner->event, until);
-	TRACE_WAKE();
 	counter_add(&owner->counts.wakeups, 1);
 }
 

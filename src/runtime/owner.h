@@ -45,7 +45,7 @@ bool owner_claim_expired(struct owner *owner, struct timer *timer);
 bool owner_is_busy(struct owner *owner);
 /* Whether inline tasks wait for the next turn. */
 bool owner_has_next_jobs(struct owner *owner);
-/* The time of the next turn that is known of; TW_FOREVER: none, or it waits for room. */
+/* The time of the next turn that is known of; TW_FOREVER: none. */
 tw_duration owner_next_time(struct owner *owner);
 /* Until when to sleep. */
 tw_duration owner_sleep_end(struct owner *owner);

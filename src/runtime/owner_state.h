@@ -94,9 +94,8 @@ struct owner_inline {
 struct owner_memory {
 	tw_duration next_look;
 	tw_duration quiet_since;
-	uint64_t traffic; /* bytes taken and given back, at the last look */
-	unsigned part;    /* that of the pass under way */
-	uint64_t held_before;
+	uint64_t traffic;        /* bytes taken and given back, at the last look */
+	unsigned part;           /* that of the pass under way */
 	struct list trims;       /* REQUEST_TRIM: the next pass is theirs */
 	struct list trims_begun; /* this one is */
 	/* Read by any thread, as statistics. */
@@ -111,7 +110,6 @@ struct owner_counts {
 	_Atomic uint64_t longest_turn; /* nanoseconds of work */
 	_Atomic uint64_t longest_turn_wall;
 	_Atomic uint64_t pending;
-	_Atomic uint64_t held_back;
 };
 
 struct owner {
@@ -121,7 +119,6 @@ struct owner {
 	bool is_alone;         /* TW_DRIVE_LOOP: one thread makes all calls, and is the owner */
 	size_t changes_a_turn; /* handles and alarms that the beginning of a turn sees to */
 	bool overtakes;        /* a tick may begin before the one before it is done */
-	bool dates_delays;     /* TW_FROM_APPLIED */
 	struct thread_setup setup;
 	struct thread thread;
 	/* Any thread. */
@@ -149,8 +146,6 @@ struct owner {
 	struct owner_memory memory;
 	tw_duration poll_began; /* tw_poll runs what is due by then; TW_FOREVER outside tw_poll */
 	bool is_stopped;
-	bool held_back; /* timers are due, and the pool has no room for them */
-	size_t room;    /* in the pool, for this turn's timers */
 	size_t applied; /* commands and changes, in this turn */
 	unsigned tries; /* to sleep, in a row, while a producer had a command half written */
 };

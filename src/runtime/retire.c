@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/trace.h"
 #include "keyless.h"
 
 struct drain_request *drain_request_create(const struct pending_plan *plan, tw_execute_fn *each,
@@ -100,7 +99,6 @@ void owner_drain(struct owner *owner, struct drain_request *request)
 		return;
 	}
 	(void)owner_begin_next_turn(owner);
-	TRACE_DRAIN(owner->pending.count);
 	now = wheel_now(owner->pending.wheel);
 	fresh.number = (uint16_t)(owner->pending.number + 1);
 	owner_retire_pending(owner, &request->retirement);
@@ -115,7 +113,6 @@ void owner_drain(struct owner *owner, struct drain_request *request)
 void owner_stop(struct owner *owner)
 {
 	(void)owner_begin_next_turn(owner);
-	TRACE_STOP(owner->pending.count);
 	owner_retire_pending(owner, &owner->asked.stop_retirement);
 	owner->is_stopped = true;
 }

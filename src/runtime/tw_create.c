@@ -107,10 +107,9 @@ static bool options_are_valid(const struct tw_options *options)
 	return wheel_layout_name(options->layout) && options->clock <= TW_CLOCK_MANUAL &&
 	       options->drive <= TW_DRIVE_LOOP &&
 	       (options->drive != TW_DRIVE_LOOP || options->workers == TW_WORKERS_INLINE) &&
-	       options->when_full <= TW_WHEN_FULL_FAIL && options->delay_from <= TW_FROM_APPLIED &&
-	       workers_are_valid(options) && options->patience_for_worker >= 0 &&
+	       options->when_full <= TW_WHEN_FULL_FAIL && workers_are_valid(options) &&
+	       options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
-	       options->slow_task.threshold >= 0 &&
 	       (options->stack_size == 0 || options->stack_size >= TW_STACK_SIZE_MIN) &&
 	       reserved_are_0(options->reserved);
 }

@@ -28,12 +28,12 @@ static inline bool wheel_may_give(const struct tw_wheel *wheel, const struct ord
 	       (wheel->owner.out.target.execute || !command_is_set(order->kind));
 }
 
-/* Makes a delay that counts from the call a deadline. */
+/* Makes a delay, which counts from the call, a deadline. */
 static inline void wheel_date(struct tw_wheel *wheel, struct order *order)
 {
 	const struct clock *clock = &wheel->owner.clock;
 
-	if (wheel->owner.dates_delays || !command_has_delay(order->kind))
+	if (!command_has_delay(order->kind))
 		return;
 	order->kind = command_date(order->kind, &order->time, clock, clock_now(clock));
 }

@@ -199,8 +199,7 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 
 	if (status != TW_OK)
 		return status;
-	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0 ||
-	    (wheel->owner.out.pool_is_limited && wheel_is_in_task(wheel)))
+	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
 		return TW_INVALID;
 	if (wheel->owner.is_alone) {
 		struct clock *clock = &wheel->owner.clock;
@@ -221,8 +220,6 @@ static inline __attribute__((always_inline)) tw_duration wheel_begin_rest(struct
 
 	if (more || owner_has_next_jobs(owner) || owner_is_trimming(owner))
 		return 0;
-	if (owner->held_back)
-		return owner->clock.ticks.interval;
 	owner->rests_until = owner->clock.kind == TW_CLOCK_MANUAL ? owner_next_time(owner)
 								  : owner_sleep_end(owner);
 	return time_left(owner->rests_until, clock_now(&owner->clock));

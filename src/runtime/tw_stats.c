@@ -50,7 +50,6 @@ static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
 	stats->pending = counter_read(&loop->pending);
 	stats->turns = counter_read(&loop->turns);
 	stats->wakeups = counter_read(&loop->wakeups);
-	stats->held_back = counter_read(&loop->held_back);
 	stats->full_waits = counter_read(&wheel->owner.queue.waits);
 	stats->longest_turn = (tw_duration)counter_read(&loop->longest_turn);
 	stats->longest_turn_wall = (tw_duration)counter_read(&loop->longest_turn_wall);
@@ -101,7 +100,6 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 	X("turns", turns, "Turns of the owner's loop.")                                        \
 	X("wakeups", wakeups, "Times the owner woke.")                                         \
 	X("full_waits", full_waits, "Times a caller slept because the queue was full.")        \
-	X("held_back", held_back, "Turns in which due timers waited for room in the pool.")    \
 	X("workers_not_started", workers_not_started, "Failed starts of a worker.")
 
 /* X(name, field, help): states. */

@@ -12,8 +12,8 @@
  *   has_sleepers says whether `sleepers` has a member; each member of it is asleep
  *   while jobs wait, a worker is awake, or all workers are busy
  *
- * Which calls may run together: worker_pool_submit() and worker_pool_room() by one thread, all
- * others by any number of threads, with all workers and the watcher. Before worker_pool_destroy()
+ * Which calls may run together: worker_pool_submit() by one thread, all others
+ * by any number of threads, with all workers and the watcher. Before worker_pool_destroy()
  * all other calls must have returned. Linearization: a job is handed over at the unlock in submit,
  * claimed at the exchange of the batch's word, and done at the store to `finished`.
  *
@@ -61,16 +61,6 @@
  * counts of such a worker to the sums of those before it, gives the counts' memory back and joins
  * the thread. The next worker that starts takes the slot, and the batch with it: a slow helper may
  * still compare the generation.
- *
- * Slow tasks. Where they are reported, the watcher does that, while they run. A run that begins
- * now is not slow before the threshold, so it is enough to look each threshold, and when a run that
- * was seen becomes slow. While all workers sleep the watcher sleeps as well. At the end of a run
- * the worker takes a lock that the watcher holds while it reports that run. What the watcher has
- * not found, the worker reports at the end.
- *
- * Room. If there was no room below the limit of unfinished jobs, a worker notifies the submitter
- * when half of it is free, or sooner if no job waits: the worker that claims the last job of its
- * batch, or is about to sleep.
  */
 #include "worker_pool.h"
 
@@ -96,9 +86,6 @@ static const tw_duration idle_time = 10 * TW_SECOND;
 
 /* How long tasks may compute before the pool grows for the next, if no batch is taken meanwhile. */
 static const tw_duration stall_time = TW_SECOND;
-
-/* How often the watcher looks for slow tasks at most. */
-static const tw_duration look_time = TW_MILLISECOND;
 
 /* A claim is a number added to a batch's word. */
 enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
@@ -168,8 +155,7 @@ struct worker_pool {
 	size_t least; /* workers */
 	size_t most;
 	tw_duration patience;
-	size_t max_unfinished; /* jobs; 0 means no limit */
-	bool has_watcher;      /* where most > least, or slow tasks are reported */
+	bool has_watcher; /* where most > least */
 	struct thread watcher;
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
@@ -187,13 +173,11 @@ struct worker_pool {
 	uint64_t wait_group;             /* the current group, in which submitted jobs count */
 	uint64_t submitted[WAIT_GROUPS]; /* by timer.wait_group, less the jobs of ended workers */
 	bool ending;
-	bool runs_unwatched; /* the watcher looks at runs when a worker wakes */
 	/* Any thread, under this lock, which is taken before the other. */
 	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
 	struct job_sums ended; /* the sums of ended workers */
 	/* Written under the lock, read by any thread. */
 	_Alignas(CACHE_LINE) atomic_bool has_sleepers;
-	atomic_bool room_is_wanted;
 	atomic_size_t slots; /* number of initialized slots in `workers` */
 	struct worker workers[];
 };
@@ -440,11 +424,10 @@ static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t wai
 	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		const struct worker_counts *counts = pool->workers[i].counts;
 
-		/* seq_cst, as an acquire: sees what the tasks did; and after the store in
-		 * worker_pool_room(); pairs with those in worker_finish(). */
+		/* acquire: sees what the tasks did; pairs with the store in worker_finish(). */
 		if (counts)
 			unfinished -= atomic_load_explicit(
-				&counts->finished[wait_group % WAIT_GROUPS], memory_order_seq_cst);
+				&counts->finished[wait_group % WAIT_GROUPS], memory_order_acquire);
 	}
 	return unfinished;
 }
@@ -525,29 +508,11 @@ static void worker_pool_check(struct worker_pool *pool)
 }
 #endif
 
-/* Under the lock: notifies the submitter, if it waits for room, that there is some. */
-static void worker_pool_tell_room(struct worker_pool *pool)
-{
-	uint64_t unfinished;
-
-	/* relaxed: written under the lock. */
-	if (!atomic_load_explicit(&pool->room_is_wanted, memory_order_relaxed))
-		return;
-	unfinished = worker_pool_unfinished_in_all(pool);
-	if (unfinished >= pool->max_unfinished ||
-	    (unfinished > pool->max_unfinished / 2 && worker_pool_waits_since(pool) != TW_FOREVER))
-		return;
-	/* relaxed: a look too many is harmless. */
-	atomic_store_explicit(&pool->room_is_wanted, false, memory_order_relaxed);
-	event_count_notify(pool->target->owner, EVENT_COUNT_NAPPING);
-}
-
-/* Under the lock: notifies those that wait for room, or for wait groups that have become empty. */
+/* Under the lock: notifies those that wait for wait groups that have become empty. */
 static void worker_pool_tell(struct worker_pool *pool)
 {
 	uint64_t oldest = pool->oldest_group;
 
-	worker_pool_tell_room(pool);
 	while (oldest != pool->wait_group && worker_pool_unfinished_in(pool, oldest) == 0)
 		oldest++;
 	if (oldest == pool->oldest_group)
@@ -603,25 +568,11 @@ static bool worker_sleep(struct worker *worker)
 	}
 	stays = !sleeper->is_asleep;
 	worker_pool_set_asleep(pool, sleeper, false);
-	if (!stays) {
+	if (!stays)
 		worker_leave_slot(worker);
-	} else if (pool->runs_unwatched) {
-		pool->runs_unwatched = false;
-		pthread_cond_signal(&pool->watching.wake);
-	}
 	worker_pool_check(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
-}
-
-/* Before a job: whether a thread may be waiting for what this worker has done. */
-static bool worker_may_tell(struct worker *worker, const struct timer *timer)
-{
-	if (timer->wait_group != worker->wait_group)
-		return true;
-	/* seq_cst: after the store in worker_finish(); pairs with the one in worker_pool_room(). */
-	return atomic_load_explicit(&worker->pool->room_is_wanted, memory_order_seq_cst) &&
-	       worker_batch_is_empty(worker);
 }
 
 static void worker_finish(struct worker *worker, struct timer *timer)
@@ -629,7 +580,8 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 	_Atomic uint64_t *finished = &worker->counts->finished[timer->wait_group];
 	uint64_t count;
 
-	if (worker_may_tell(worker, timer)) {
+	/* A thread may be waiting for what this worker has done. */
+	if (timer->wait_group != worker->wait_group) {
 		worker->wait_group = timer->wait_group;
 		pthread_mutex_lock(&worker->pool->lock);
 		worker_tell(worker);
@@ -638,12 +590,9 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 	(void)job_finish(worker->pool->target, timer, &worker->counts->thread);
 	/* relaxed: written by this thread alone. */
 	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
-	/* release: publishes what the task did; seq_cst: and before the load in worker_may_tell().
-	 * Pairs with the load in worker_pool_unfinished_in(). */
-	if (worker->pool->max_unfinished > 0)
-		atomic_store_explicit(finished, count, memory_order_seq_cst);
-	else
-		atomic_store_explicit(finished, count, memory_order_release);
+	/* release: publishes what the task did; pairs with the load in
+	 * worker_pool_unfinished_in(). */
+	atomic_store_explicit(finished, count, memory_order_release);
 }
 
 /* Does jobs until it finds none, or, if it may sleep, until it ends. Not inlined, so that what it
@@ -717,7 +666,7 @@ static int worker_start(struct worker *worker)
 
 	if (!counts)
 		return ENOMEM;
-	job_thread_init(&counts->thread, &counts->bin);
+	counts->thread.bin = &counts->bin;
 	worker_set_counts(worker, counts);
 	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
 	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role,
@@ -744,12 +693,6 @@ static int worker_pool_add_worker(struct worker_pool *pool)
 	return error;
 }
 
-static void worker_counts_free(struct worker_counts *counts)
-{
-	job_thread_destroy(&counts->thread);
-	pages_unmap_aligned(counts, sizeof(*counts));
-}
-
 /* Adds what a worker that has ended counted to the pool's own, and gives it back. */
 static void worker_fold_counts(struct worker *worker)
 {
@@ -766,7 +709,7 @@ static void worker_fold_counts(struct worker *worker)
 	worker->counts = NULL;
 	pthread_mutex_unlock(&pool->lock);
 	pthread_mutex_unlock(&pool->sums_lock);
-	worker_counts_free(counts);
+	pages_unmap_aligned(counts, sizeof(*counts));
 }
 
 /* Clears the first slot that a worker has left. Returns false if there is none. Under the lock,
@@ -904,82 +847,22 @@ static tw_duration worker_pool_look_at_growth(struct worker_pool *pool, struct w
 	return 0;
 }
 
-/*
- * Returns in how many nanoseconds a task may be slow; TW_FOREVER: not before a worker wakes. If one
- * is, it becomes *slow. Under the lock.
- */
-static tw_duration worker_pool_time_to_slow(struct worker_pool *pool, struct worker **slow)
-{
-	tw_duration time = TW_FOREVER;
-
-	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
-		struct worker *worker = &pool->workers[i];
-		tw_duration worker_time;
-
-		if (!worker->is_taken || worker->sleeper.is_asleep)
-			continue;
-		worker_time = job_time_to_slow(pool->target, &worker->counts->thread);
-		if (worker_time < time)
-			time = worker_time;
-		if (worker_time == 0)
-			*slow = worker;
-	}
-	return time;
-}
-
-/* Returns when the watcher is to look for slow tasks again, or 0 if it has reported one. Under the
- * lock, which it leaves and takes again if it returns 0. */
-static tw_duration worker_pool_look_at_runs(struct worker_pool *pool)
-{
-	struct worker *slow = NULL;
-	tw_duration time;
-
-	if (!pool->target->slow_task.hook)
-		return TW_FOREVER;
-	time = worker_pool_time_to_slow(pool, &slow);
-	pool->runs_unwatched = time == TW_FOREVER;
-	if (slow) {
-		/* The worker and its counts stay: only the watcher clears a slot. To the hook this
-		 * thread is that worker, in its task. */
-		pthread_mutex_unlock(&pool->lock);
-		worker_here = slow;
-		job_report_slow(pool->target, &slow->counts->thread);
-		worker_here = pool->workers;
-		pthread_mutex_lock(&pool->lock);
-		return 0;
-	}
-	return time_add(clock_read_real(CLOCK_MONOTONIC), time > look_time ? time : look_time);
-}
-
 static void *worker_pool_watch(void *argument)
 {
 	struct worker_pool *pool = argument;
 	struct worker_load load = {.since = TW_FOREVER};
-	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {pool->target, false};
 
-	/* Any of the pool, so that destructors of this thread's data are known to be in it. */
-	worker_here = pool->workers;
-	if (pool->target->slow_task.hook)
-		thread_begin_calls(&pool->setup, pool->watcher.name);
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->ending) {
 		tw_duration growth;
-		tw_duration runs;
 
 		if (worker_pool_clear_slot(pool))
 			continue;
-		runs = worker_pool_look_at_runs(pool);
-		if (runs == 0)
-			continue;
 		growth = worker_pool_look_at_growth(pool, &load);
 		if (growth > 0)
-			(void)condition_wait(&pool->watching.wake, &pool->lock,
-					     growth < runs ? growth : runs);
+			(void)condition_wait(&pool->watching.wake, &pool->lock, growth);
 	}
 	pthread_mutex_unlock(&pool->lock);
-	if (pool->target->slow_task.hook)
-		thread_end_calls(&pool->setup, pool->watcher.name);
-	loop.is_over = true;
 	return NULL;
 }
 
@@ -1015,7 +898,7 @@ static void worker_pool_free(struct worker_pool *pool)
 		struct worker *worker = &pool->workers[i];
 
 		if (worker->counts)
-			worker_counts_free(worker->counts);
+			pages_unmap_aligned(worker->counts, sizeof(*worker->counts));
 		pthread_cond_destroy(&worker->sleeper.wake);
 	}
 	pthread_cond_destroy(&pool->watching.wake);
@@ -1042,7 +925,7 @@ static int worker_pool_start(struct worker_pool *pool)
 		error = worker_pool_add_worker(pool);
 	pool->live_most = pool->live;
 	pthread_mutex_unlock(&pool->lock);
-	if (error != 0 || (pool->most == pool->least && !pool->target->slow_task.hook))
+	if (error != 0 || pool->most == pool->least)
 		return error;
 	error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch",
 			     &pool->setup);
@@ -1067,7 +950,6 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pool->least = (size_t)options->workers;
 	pool->most = most;
 	pool->patience = options->patience_for_worker;
-	pool->max_unfinished = options->max_unfinished;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->sums_lock, NULL);
 	condition_init(&pool->watching.wake);
@@ -1199,23 +1081,6 @@ bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
 void worker_pool_wait(struct worker_pool *pool)
 {
 	(void)worker_pool_wait_until(pool, TW_FOREVER);
-}
-
-size_t worker_pool_room(struct worker_pool *pool)
-{
-	uint64_t unfinished;
-
-	if (pool->max_unfinished == 0)
-		return SIZE_MAX;
-	pthread_mutex_lock(&pool->lock);
-	/* seq_cst: before the look at what is finished; pairs with worker_may_tell(). */
-	atomic_store_explicit(&pool->room_is_wanted, true, memory_order_seq_cst);
-	unfinished = worker_pool_unfinished_in_all(pool);
-	/* relaxed: a look too many is harmless. */
-	atomic_store_explicit(&pool->room_is_wanted, unfinished >= pool->max_unfinished,
-			      memory_order_relaxed);
-	pthread_mutex_unlock(&pool->lock);
-	return unfinished < pool->max_unfinished ? pool->max_unfinished - unfinished : 0;
 }
 
 bool worker_pool_is_here(const struct worker_pool *pool)

@@ -53,12 +53,6 @@ void worker_pool_destroy(struct worker_pool *pool);
 
 /* Hands all batches over and leaves `batches` empty. */
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job_batches *batches);
-/*
- * Returns how many jobs may be submitted before the limit is reached, or SIZE_MAX without a limit.
- * The submitter asks. After a 0 its event count is notified when there is room, so a submitter that
- * is about to sleep asks again after its announcement.
- */
-size_t worker_pool_room(struct worker_pool *pool);
 /* Waits until every job submitted before has been done. Not in a job. */
 void worker_pool_wait(struct worker_pool *pool);
 /* Waits until that, or until `deadline` of the target's clock. Returns false on timeout. */

@@ -25,6 +25,31 @@ static void wheel_of_one_thread_has_no_cache(void **state)
 	tw_destroy(options.wheel);
 }
 
+static void create_refuses_options_with_a_reserved_field(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct tw_cache_options options = {0};
+		struct tw_cache *cache;
+
+		options.reserved[i] = 1;
+		assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
+		assert_null(cache);
+	}
+}
+
+static void reserved_fields_of_statistics_become_0(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache_stats stats;
+
+	memset(&stats, 0xff, sizeof(stats));
+	assert_status(tw_cache_get_stats(recorder->cache, &stats), TW_OK);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(stats.reserved[i], 0);
+	cache_recorder_close(recorder);
+}
+
 /* Jitter of a very short lifetime rounds to nothing, of a very long one exceeds the clock. */
 static void lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter(void **state)
 {
@@ -532,6 +557,8 @@ static void values_of_all_sizes_lie_side_by_side(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, values_of_all_sizes_lie_side_by_side),
 	cmocka_unit_test(wheel_of_one_thread_has_no_cache),
+	cmocka_unit_test(create_refuses_options_with_a_reserved_field),
+	TEST_CACHE(reserved_fields_of_statistics_become_0),
 	cmocka_unit_test(lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter),
 	TEST_CACHE(add_and_replace_look_whether_the_key_is_there),
 	TEST_CACHE(keys_and_values_are_copied),

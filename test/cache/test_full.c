@@ -187,23 +187,12 @@ static void count_drained(void *drained, const struct tw_task *task)
 	atomic_fetch_add((atomic_int *)drained, 1);
 }
 
-static void count_slow(void *slow, const struct tw_task *task, struct tw_timer timer,
-		       tw_duration took)
-{
-	(void)task;
-	(void)timer;
-	(void)took;
-	atomic_fetch_add((atomic_int *)slow, 1);
-}
-
 static void nothing_of_a_cache_reaches_a_function_of_its_wheel(void **state)
 {
 	atomic_int given = 0;
-	struct cache_recorder *recorder =
-		cache_recorder_create_with(*state, INTERVAL, 64,
-					   (struct tw_options){.context = &given,
-							       .release = count_released,
-							       .slow_task = {1, count_slow}});
+	struct cache_recorder *recorder = cache_recorder_create_with(
+		*state, INTERVAL, 64,
+		(struct tw_options){.context = &given, .release = count_released});
 	struct tw_cache_options options = cache_recorder_options(recorder);
 
 	cache_recorder_start(recorder, TW_HOUR, &options);

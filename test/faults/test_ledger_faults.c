@@ -395,7 +395,7 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 }
 
 static void show_begin(struct show *show, const struct variant *variant,
-		       enum tw_when_full when_full, size_t max_pending, size_t max_unfinished)
+		       enum tw_when_full when_full, size_t max_pending)
 {
 	struct tw_options options = variant_options(
 		variant, (struct tw_options){.context = show,
@@ -403,10 +403,7 @@ static void show_begin(struct show *show, const struct variant *variant,
 					     .queue_capacity = 64,
 					     .max_workers = 64,
 					     .max_pending = max_pending,
-					     .when_full = when_full,
-					     .max_unfinished = max_unfinished,
-					     .delay_from = max_unfinished > 0 ? TW_FROM_APPLIED
-									      : TW_FROM_CALL});
+					     .when_full = when_full});
 
 	memset(show, 0, sizeof(*show));
 	show->pieces = calloc(PIECES, sizeof(show->pieces[0]));
@@ -442,7 +439,7 @@ static void show_end(struct show *show)
 }
 
 static void put_on_a_show(const struct variant *variant, enum tw_when_full when_full,
-			  size_t max_pending, size_t max_unfinished)
+			  size_t max_pending)
 {
 	struct random random = random_from(seed_choose(), CALLERS);
 	struct show show;
@@ -451,7 +448,7 @@ static void put_on_a_show(const struct variant *variant, enum tw_when_full when_
 	pthread_t threads[CALLERS];
 	pthread_t mover_thread;
 
-	show_begin(&show, variant, when_full, max_pending, max_unfinished);
+	show_begin(&show, variant, when_full, max_pending);
 	for (int i = 0; i < CALLERS; i++) {
 		callers[i] = (struct caller){&show, i, random_from(seed_choose(), (uint64_t)i)};
 		start_caller(&show, &callers[i], &threads[i]);
@@ -468,29 +465,23 @@ static void put_on_a_show(const struct variant *variant, enum tw_when_full when_
 
 static void all_comes_back_once_through_faults_cancels_and_forks(void **state)
 {
-	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0, 0);
+	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0);
 }
 
 static void all_comes_back_once_where_limits_refuse(void **state)
 {
-	put_on_a_show(*state, TW_WHEN_FULL_FAIL, 400, 0);
+	put_on_a_show(*state, TW_WHEN_FULL_FAIL, 400);
 }
 
 static void all_comes_back_once_where_limits_have_callers_wait(void **state)
 {
-	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 400, 0);
-}
-
-static void all_comes_back_once_where_the_backlog_is_bounded(void **state)
-{
-	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0, 20);
+	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 400);
 }
 
 static const struct CMUnitTest tests[] = {
 	TEST_SHARED(all_comes_back_once_through_faults_cancels_and_forks),
 	TEST_SHARED(all_comes_back_once_where_limits_refuse),
 	TEST_SHARED(all_comes_back_once_where_limits_have_callers_wait),
-	TEST_POOL(all_comes_back_once_where_the_backlog_is_bounded),
 };
 
 TEST_PROGRAM(tests)

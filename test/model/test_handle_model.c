@@ -22,7 +22,7 @@ static void random_commands_do_what_a_model_predicts(void **state)
 					.has_owner = variant->drive == TW_DRIVE_THREAD};
 	static struct trial trial;
 
-	trial_begin(&trial, &setting, TW_FROM_CALL, random_from(seed_choose(), 1));
+	trial_begin(&trial, &setting, random_from(seed_choose(), 1));
 	trial_run(&trial, MODEL_STEPS);
 	trial_end(&trial);
 	if (trial.wrong[0] != '\0')

@@ -18,8 +18,7 @@ static void run_trial(const struct trial_setting *setting, uint64_t stream)
 {
 	static struct trial trial;
 
-	trial_begin(&trial, setting, stream % 2 ? TW_FROM_APPLIED : TW_FROM_CALL,
-		    random_from(seed_choose(), stream));
+	trial_begin(&trial, setting, random_from(seed_choose(), stream));
 	trial_run(&trial, OPERATIONS);
 	trial_end(&trial);
 	if (trial.wrong[0] != '\0')

@@ -144,7 +144,7 @@ static const struct wheel_act acts_by_handle[] = {
 /* ---- The trial ---- */
 
 void trial_begin(struct trial *trial, const struct trial_setting *setting,
-		 enum tw_delay_from delay_from, struct random random)
+		 struct random random)
 {
 	static const struct model_hooks hooks = {
 		.fail = complain, .draw_delay = draw_delay, .in_task = in_task};
@@ -154,8 +154,7 @@ void trial_begin(struct trial *trial, const struct trial_setting *setting,
 				     .drive =
 					     setting->has_owner ? TW_DRIVE_THREAD : TW_DRIVE_CALLER,
 				     .workers = TW_WORKERS_INLINE,
-				     .queue_capacity = setting->queue_capacity,
-				     .delay_from = delay_from};
+				     .queue_capacity = setting->queue_capacity};
 	struct model *model = &trial->model;
 	tw_duration interval = intervals[random_below(&random, 3)];
 

@@ -32,7 +32,7 @@ struct trial {
 
 /* Begins a trial. The setting must outlive it. */
 void trial_begin(struct trial *trial, const struct trial_setting *setting,
-		 enum tw_delay_from delay_from, struct random random);
+		 struct random random);
 /* Makes `operations` random acts; stops early at a mismatch or when the random numbers are
  * spent. */
 void trial_run(struct trial *trial, uint32_t operations);

@@ -25,9 +25,8 @@ enum { TOKEN_USES = 64 };
 struct window {
 	tw_duration low;
 	tw_duration high;
-	tw_duration delay; /* from when the owner takes the command, until a flush returns */
-	uint64_t order;    /* its command's */
-	bool at_once;      /* a move under one interval: runs before its deadline */
+	uint64_t order; /* its command's */
+	bool at_once;   /* a move under one interval: runs before its deadline */
 	bool is_struck;
 	bool is_filed; /* a flush has come back before it was due */
 };
@@ -353,18 +352,7 @@ void *model_offer(struct wheel_user *user, unsigned key, tw_duration low)
 	return token;
 }
 
-/* The command has been accepted: its deadline is at most `high`, or counted from later on. */
-static void window_end(struct window *window, const struct model *model, tw_duration high,
-		       tw_duration delay)
-{
-	if (model->options.delay_from == TW_FROM_APPLIED && !model->is_exact && delay > 0)
-		window->delay = delay;
-	else
-		window->high = high;
-}
-
-void model_accept(struct wheel_user *user, unsigned key, void *token, tw_duration high,
-		  tw_duration delay)
+void model_accept(struct wheel_user *user, unsigned key, void *token, tw_duration high)
 {
 	struct model *model = user->model;
 	bool is_out;
@@ -375,7 +363,7 @@ void model_accept(struct wheel_user *user, unsigned key, void *token, tw_duratio
 		value->fate = ACCEPTED;
 		value->fate_order =
 			1 + atomic_fetch_add_explicit(&model->commands, 1, memory_order_relaxed);
-		window_end(value_last_window(value), model, high, delay);
+		value_last_window(value)->high = high;
 	}
 	value_unlock(value);
 	/* Tasks' timers have many setters: their order is not known. */
@@ -448,7 +436,7 @@ void model_move_end(struct wheel_user *user, unsigned key, uint64_t order, tw_du
 		struct window *window = &value->window[i];
 
 		if (window->order == order && is_accepted)
-			window_end(window, model, time_add(now, delay), delay);
+			window->high = time_add(now, delay);
 		else if (window->order == order && !value->is_loose)
 			value->windows--;
 	}
@@ -478,9 +466,6 @@ static void value_strike(struct model_value *value, tw_duration now)
 		struct window *window = &value->window[i];
 		bool is_last = i + 1 == value->windows;
 
-		if (window->delay > 0)
-			window->high = time_add(now, window->delay);
-		window->delay = 0;
 		if (window->low > now && !window->at_once && (value->is_undone || !is_last))
 			window->is_struck = true;
 		window->is_filed |= is_last && window->low > now;

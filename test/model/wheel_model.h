@@ -107,10 +107,8 @@ uint64_t model_open(struct model *model);
 
 /* Offers a value of the key, which runs from `low` on. Returns NULL if all are in use. */
 void *model_offer(struct wheel_user *user, unsigned key, tw_duration low);
-/* The call has ended: the value was taken with a deadline up to `high`. With a delay, it may be
- * counted from later on. */
-void model_accept(struct wheel_user *user, unsigned key, void *token, tw_duration high,
-		  tw_duration delay);
+/* The call has ended: the value was taken with a deadline up to `high`. */
+void model_accept(struct wheel_user *user, unsigned key, void *token, tw_duration high);
 void model_refuse(struct model *model, void *token);
 
 /* Values of timers by handle have no key: they run this, once. */

@@ -82,7 +82,7 @@ static void item_accept(struct wheel_user *user, const struct item *item)
 {
 	tw_duration delay = delay_of_set(user, item->delay);
 
-	model_accept(user, item->key, item->token, time_add(model_now(user->model), delay), delay);
+	model_accept(user, item->key, item->token, time_add(model_now(user->model), delay));
 }
 
 /* Offers the item's value at the time `now`. Returns whether there was a value left. */

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This harness runs the worker pool. Each submitted job is done once, by a worker that sees the
- * writes before the submission; no worker sleeps while a job waits for one; a submitter that waits
- * for room is notified; the counts of an ended worker are added once to the pool's; the pool ends.
+ * writes before the submission; no worker sleeps while a job waits for one; the counts of an ended
+ * worker are added once to the pool's; the pool ends.
  * SHOWS selects a part:
  *
  *   TRAYS    the first worker fills its batch twice and takes from it; OTHERS help
  *   SLEEP    the first worker fills its batch and is held up by its first job, which waits for the
  *            second: another, that is about to sleep, does it
  *   SLOTS    a second worker takes a slot and fills its batch, the first helps it
- *   ROOM     one worker finishes jobs while the submitter, which is at its limit, asks for room
  *   LEAVE    a worker that has done its jobs leaves its slot, the watcher clears it, another thread
  *            sums up; the pool ends
  *   WHOLE    a pool of WORKERS does BATCHES batches of JOBS jobs, is waited for and destroyed
@@ -62,7 +61,7 @@ static void proof_clear_slot(void *memory);
 #undef free
 #undef memset
 
-enum shows { TRAYS, SLEEP, SLOTS, ROOM, LEAVE, WHOLE };
+enum shows { TRAYS, SLEEP, SLOTS, LEAVE, WHOLE };
 
 enum { SEATS_MOST = 3, TIMERS = 4 };
 
@@ -82,7 +81,6 @@ static void proof_clear_slot(void *memory)
 
 static struct worker_pool *const pool = &memory.pool;
 static struct job_target target;
-static struct event_count submitter;
 static struct timer timers[TIMERS];
 /* The submitter writes these plain words, then the thread that does the job. */
 static int given[TIMERS];
@@ -138,14 +136,6 @@ tw_duration processor_time(pthread_t thread)
 	return 0;
 }
 
-static bool submitter_is_notified;
-
-void event_count_wake(struct event_count *event)
-{
-	assert(event == &submitter);
-	submitter_is_notified = true; /* under the pool's lock */
-}
-
 void job_flush(struct job_target *unused, struct timer_bin *bin)
 {
 	(void)unused;
@@ -168,32 +158,6 @@ void pages_unmap_aligned(void *memory, size_t size)
 {
 	(void)size;
 	((struct worker_counts *)memory)->thread.bin = NULL;
-}
-
-void job_thread_init(struct job_thread *thread, struct timer_bin *bin)
-{
-	thread->bin = bin;
-}
-
-void job_thread_destroy(struct job_thread *thread)
-{
-	(void)thread;
-}
-
-/* There is no hook. */
-tw_duration job_time_to_slow(const struct job_target *unused, const struct job_thread *thread)
-{
-	(void)unused;
-	(void)thread;
-	assert(false);
-	return 0;
-}
-
-void job_report_slow(struct job_target *unused, struct job_thread *thread)
-{
-	(void)unused;
-	(void)thread;
-	assert(false);
 }
 
 void job_sums_add(struct job_sums *sums, const struct job_thread *thread)
@@ -359,27 +323,6 @@ static void *helping_run(void *argument)
 	return NULL;
 }
 
-static void show_room(void)
-{
-	struct job_batches batches = {0};
-	pthread_t thread;
-	size_t room;
-
-	pool->max_unfinished = 2;
-	batch_fill(&batches, 0, 2);
-	worker_pool_submit(pool, JOB_LANE_PROMPT, &batches);
-	pthread_create(&thread, NULL, worker_run, slot_take());
-	submitter_is_notified = false; /* no worker knows yet that it matters */
-	room = worker_pool_room(pool);
-	worker_pool_wait(pool);
-	pthread_mutex_lock(&pool->lock);
-	assert(room > 0 || submitter_is_notified);
-	pool->ending = true;
-	pthread_cond_signal(&pool->workers[0].sleeper.wake);
-	pthread_mutex_unlock(&pool->lock);
-	pthread_join(thread, NULL);
-}
-
 /* The worker has done two jobs, and a third's release. */
 static void *leaving_run(void *argument)
 {
@@ -458,16 +401,12 @@ int main(void)
 	pool->target = &target;
 	pool->least = WORKERS;
 	pool->most = WORKERS;
-	target.owner = &submitter;
-	atomic_init(&submitter.state, EVENT_COUNT_NAPPING);
 	if (SHOWS == TRAYS)
 		show_trays();
 	else if (SHOWS == SLEEP)
 		show_sleep();
 	else if (SHOWS == SLOTS)
 		threads_run(second_run, NULL, helping_run, slot_take());
-	else if (SHOWS == ROOM)
-		show_room();
 	else if (SHOWS == LEAVE)
 		show_leave();
 	else

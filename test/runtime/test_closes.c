@@ -493,75 +493,6 @@ static void circle_of_waits_through_two_wheels_is_found(void **state)
 	recorder_close(second);
 }
 
-/* `first` waits for `second`, and its hook for `third`; then `second` waits for `first`. */
-struct hooked {
-	struct thing first;
-	struct thing second;
-	struct thing third;
-};
-
-static void wait_for_other(struct thing *thing)
-{
-	thing->answers[0] = tw_timer_stop_wait(thing->wheel, thing->other->timer);
-}
-
-static void wait_for_other_behind_gate(struct thing *thing)
-{
-	gate_pass(&thing->gate);
-	wait_for_other(thing);
-}
-
-static void wait_in_hook(void *context, const struct tw_task *task, struct tw_timer timer,
-			 tw_duration took)
-{
-	struct recorder *recorder = context;
-	struct hooked *hooked = recorder->argument;
-
-	(void)timer;
-	(void)took;
-	if (task->value != &hooked->first)
-		return;
-	hooked->third.answers[0] = tw_timer_stop_wait(recorder->wheel, hooked->third.timer);
-}
-
-static void hooked_start(struct recorder *recorder, struct thing *thing, struct thing *other,
-			 void (*in_run)(struct thing *))
-{
-	thing_make(recorder, thing);
-	thing->other = other;
-	thing->in_run = in_run;
-	assert_status(tw_after_func(recorder->wheel, 0, thing_run, thing, &thing->timer), TW_OK);
-}
-
-static void circle_of_waits_is_found_although_a_hook_waits_too(void **state)
-{
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, *state);
-	struct hooked hooked;
-
-	options.workers = options.max_workers = 3;
-	options.slow_task.threshold = TW_MILLISECOND;
-	options.slow_task.hook = wait_in_hook;
-	recorder->argument = &hooked;
-	recorder_start(recorder, INTERVAL, 8, &options);
-	hooked_start(recorder, &hooked.second, &hooked.first, wait_for_other_behind_gate);
-	hooked_start(recorder, &hooked.third, NULL, hold_run);
-	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-	gate_await(&hooked.second.gate);
-	gate_await(&hooked.third.gate);
-	hooked_start(recorder, &hooked.first, &hooked.second, wait_for_other);
-	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-	WAIT_UNTIL(atomic_load(&recorder->wheel->owner.out.handles.waiters) == 2);
-	gate_open(&hooked.second.gate);
-	WAIT_UNTIL(!atomic_load(&hooked.second.is_running));
-	gate_open(&hooked.third.gate);
-	settle(recorder);
-	assert_status(hooked.first.answers[0], TW_RUNNING);
-	assert_status(hooked.second.answers[0], TW_INVALID);
-	assert_status(hooked.third.answers[0], TW_RUNNING);
-	recorder_close(recorder);
-}
-
 static void close_next_and_itself(struct thing *thing)
 {
 	pthread_barrier_wait(&ring.all);
@@ -745,7 +676,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(alarms_that_destroy_each_other_do_not_wait_for_ever),
 	TEST_POOL(timers_that_stop_each_other_do_not_wait_for_ever),
 	TEST_POOL(circle_of_waits_through_two_wheels_is_found),
-	TEST_POOL(circle_of_waits_is_found_although_a_hook_waits_too),
 	TEST_POOL(run_may_close_alarms_whose_runs_are_under_way),
 	TEST_POOL(run_may_wait_for_a_run_that_waits_for_none),
 };

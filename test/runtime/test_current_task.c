@@ -142,36 +142,6 @@ static void inner_task_goes_before_the_outer_one(void **state)
 	recorder_close(recorder);
 }
 
-static void slow_hook(void *context, const struct tw_task *task, struct tw_timer timer,
-		      tw_duration took)
-{
-	atomic_int *right = context;
-
-	(void)timer;
-	(void)took;
-	atomic_fetch_add(right, is_current(task, task->wheel));
-}
-
-static void linger(void *argument)
-{
-	wait_for((tw_duration)(uintptr_t)argument);
-}
-
-static void hook_of_slow_tasks_has_the_slow_task_as_its_current_one(void **state)
-{
-	atomic_int right = 0;
-	struct tw_options options = variant_options(
-		*state,
-		(struct tw_options){.context = &right, .slow_task = {TW_MICROSECOND, slow_hook}});
-	struct tw_wheel *wheel;
-
-	assert_status(tw_create(&wheel, INTERVAL, 10, NULL, &options), TW_OK);
-	assert_status(tw_after_func(wheel, 0, linger, VALUE(TW_MILLISECOND), NULL), TW_OK);
-	settle_wheel(wheel);
-	assert_int_equal(atomic_load(&right), 1);
-	tw_destroy(wheel);
-}
-
 static void wheel_without_execute_takes_timers_by_handle_alone(void **state)
 {
 	struct tw_options options = variant_options(*state, (struct tw_options){0});
@@ -199,7 +169,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(execute_release_and_drain_have_their_task),
 	TEST_EVERYWHERE(run_without_key_has_its_task),
 	TEST_EVERYWHERE(inner_task_goes_before_the_outer_one),
-	TEST_EVERYWHERE(hook_of_slow_tasks_has_the_slow_task_as_its_current_one),
 	TEST_EVERYWHERE(wheel_without_execute_takes_timers_by_handle_alone),
 };
 

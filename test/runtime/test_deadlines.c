@@ -5,7 +5,10 @@
 #include "support/recorder.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "runtime/ask.h"
 
 static void deadline_is_not_rounded_and_lateness_is_exact(void **state)
 {
@@ -558,7 +561,81 @@ static void advance_by_more_than_there_is_ends_with_the_clock(void **state)
 	recorder_close(recorder);
 }
 
+#define LONG_KEY "a key too long for a cell of the queue"
+
+/* No command is applied from hold_begin to hold_end: the cell before them is claimed, and published
+ * late. */
+struct hold {
+	struct command_cell *cell;
+	uint64_t position;
+};
+
+static struct hold hold_begin(struct recorder *recorder)
+{
+	struct hold hold;
+
+	flush_wheel(recorder);
+	hold.cell = command_queue_claim(&recorder->wheel->owner.queue, &hold.position);
+	assert_non_null(hold.cell);
+	hold.cell->command = (struct command){.kind = COMMAND_REMOVE, .key_size = 1};
+	return hold;
+}
+
+static void hold_end(struct recorder *recorder, const struct hold *hold, tw_duration now)
+{
+	clock_set_manual(&recorder->wheel->owner.clock, now);
+	command_queue_publish(hold->cell, hold->position);
+	settle(recorder);
+}
+
+static tw_duration deadline_of(struct recorder *recorder, uintptr_t value)
+{
+	return event_of(recorder, value).deadline;
+}
+
+static void forbidden_run(void *argument)
+{
+	(void)argument;
+	abort();
+}
+
+/* The commands wait for ten intervals. */
+static void delays_count_from_the_call(void **state)
+{
+	struct recorder *recorder = recorder_open(*state, 10);
+	struct tw_timer timer;
+	struct hold hold;
+
+	set_timer(recorder, "a", 11, INTERVAL * 50);
+	set_timer(recorder, "b", 12, INTERVAL * 50);
+	set_timer(recorder, "never", 13, INTERVAL * 50);
+	hold = hold_begin(recorder);
+	set_timer(recorder, "one", 1, INTERVAL * 5);
+	set_timer(recorder, "short", 2, INTERVAL - 1);
+	set_timer(recorder, LONG_KEY, 3, INTERVAL * 5);
+	move_timer(recorder, "a", INTERVAL * 7);
+	move_timer(recorder, "b", INTERVAL - 1);
+	move_timer(recorder, "never", TW_FOREVER);
+	assert_status(
+		tw_after_func(recorder->wheel, INTERVAL * 99, forbidden_run, VALUE(4), &timer),
+		TW_OK);
+	assert_status(tw_timer_reset(recorder->wheel, timer, INTERVAL * 80), TW_OK);
+	hold_end(recorder, &hold, INTERVAL * 10);
+	pass_ticks(recorder, 40);
+	assert_int_equal(deadline_of(recorder, 1), INTERVAL * 5);
+	assert_int_equal(deadline_of(recorder, 2), INTERVAL);
+	assert_int_equal(deadline_of(recorder, 3), INTERVAL * 5);
+	assert_int_equal(deadline_of(recorder, 11), INTERVAL * 7);
+	assert_int_equal(deadline_of(recorder, 12), INTERVAL - 1);
+	assert_not_returned(recorder, 13);
+	stop_wheel(recorder);
+	settle(recorder);
+	assert_int_equal(deadline_of(recorder, 4), INTERVAL * 80);
+	recorder_close(recorder);
+}
+
 static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(delays_count_from_the_call),
 	TEST_INLINE(advance_by_more_than_there_is_ends_with_the_clock),
 	TEST_EVERYWHERE(deadline_is_not_rounded_and_lateness_is_exact),
 	TEST_EVERYWHERE(deadline_on_a_tick_is_met_without_lateness),

@@ -166,34 +166,6 @@ static void run_may_destroy_its_wheel(void **state)
 	assert_ended(1);
 }
 
-static void hang_until_the_wheel_is_destroyed(void *argument)
-{
-	(void)argument;
-	while (atomic_load(&end.destroyed) == 0)
-		sched_yield();
-}
-
-static void destroy_in_hook(void *context, const struct tw_task *task, struct tw_timer timer,
-			    tw_duration took)
-{
-	(void)context;
-	(void)task;
-	(void)timer;
-	(void)took;
-	destroy();
-}
-
-/* The task still runs, on another thread. */
-static void hook_for_a_task_that_hangs_may_destroy_its_wheel(void **state)
-{
-	end_open_with(*state, (struct tw_options){.slow_task = {TW_MILLISECOND, destroy_in_hook}});
-	assert_status(tw_after_func(end.wheel, 0, hang_until_the_wheel_is_destroyed, NULL, NULL),
-		      TW_OK);
-	end_begin(*state);
-	let_go(1);
-	assert_ended(1);
-}
-
 static void task_of_a_key_may_destroy_its_wheel(void **state)
 {
 	end_open(*state);
@@ -324,7 +296,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(task_of_a_key_may_destroy_its_wheel),
 	TEST_EVERYWHERE(release_may_destroy_its_wheel),
 	TEST_EVERYWHERE(drain_function_may_destroy_its_wheel),
-	TEST_POOL(hook_for_a_task_that_hangs_may_destroy_its_wheel),
 	TEST_POOL(only_worker_may_destroy_its_wheel),
 	TEST_POOL(two_runs_may_destroy_their_wheel),
 	TEST_EVERYWHERE(release_of_the_end_may_call_it_again),

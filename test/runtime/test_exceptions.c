@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 /* The wheel calls these functions. */
-enum place { EXECUTE, RUN, ALARM, RELEASE, DRAIN, CLOSED, NEXT, HOOK, VISIT, PLACES };
-static const char *const place_names[] = {"execute", "run",  "alarm's run", "release", "drain",
-					  "closed",  "next", "slow_task",   "visit"};
+enum place { EXECUTE, RUN, ALARM, RELEASE, DRAIN, CLOSED, NEXT, VISIT, PLACES };
+static const char *const place_names[] = {"execute", "run",    "alarm's run", "release",
+					  "drain",   "closed", "next",        "visit"};
 
 /* The wheel calls each of them; the first call at `place` acts. */
 struct world {
@@ -63,15 +63,6 @@ static void on_drain(void *context, const struct tw_task *task)
 	reach(context, DRAIN);
 }
 
-static void on_slow(void *context, const struct tw_task *task, struct tw_timer timer,
-		    tw_duration took)
-{
-	(void)task;
-	(void)timer;
-	(void)took;
-	reach(context, HOOK);
-}
-
 static void on_run(void *world)
 {
 	reach(world, RUN);
@@ -107,10 +98,8 @@ static struct world *world_open(const struct variant *variant, enum place place,
 	struct world *world = calloc(1, sizeof(*world));
 	struct tw_alarm *closed;
 	struct tw_timer timer;
-	struct tw_options options =
-		variant_options(variant, (struct tw_options){.context = world,
-							     .release = on_release,
-							     .slow_task = {1, on_slow}});
+	struct tw_options options = variant_options(
+		variant, (struct tw_options){.context = world, .release = on_release});
 
 	assert_non_null(world);
 	world->place = place;
@@ -834,49 +823,6 @@ static void end_of_a_worker_may_call_the_wheel_inside_tw_destroy(void **state)
 	pthread_key_delete(ends.key);
 }
 
-static void ignore_slow(void *context, const struct tw_task *task, struct tw_timer timer,
-			tw_duration took)
-{
-	(void)context;
-	(void)task;
-	(void)timer;
-	(void)took;
-}
-
-static void set_specific_in_watcher(void *context, const char *name)
-{
-	struct ends *ends = context;
-
-	if (strcmp(name, "tw-watch") == 0)
-		pthread_setspecific(ends->key, ends);
-}
-
-static void call_at_end_of_watcher(void *argument)
-{
-	struct ends *ends = argument;
-
-	if (!calls_return(ends->wheel))
-		ends->calls_right = false;
-	atomic_fetch_add(&ends->ended, 1);
-}
-
-static void end_of_the_watcher_may_call_the_wheel_inside_tw_destroy(void **state)
-{
-	struct ends ends = {.calls_right = true};
-	struct tw_options options = variant_options(*state, (struct tw_options){0});
-
-	assert_int_equal(pthread_key_create(&ends.key, call_at_end_of_watcher), 0);
-	options.context = &ends;
-	options.slow_task.threshold = TW_SECOND;
-	options.slow_task.hook = ignore_slow;
-	options.on_thread_start = set_specific_in_watcher;
-	assert_status(tw_create(&ends.wheel, INTERVAL, 16, on_execute, &options), TW_OK);
-	tw_destroy(ends.wheel);
-	assert_int_equal(atomic_load(&ends.ended), 1);
-	assert_true(ends.calls_right);
-	pthread_key_delete(ends.key);
-}
-
 /* The destructor of a worker's or the owner's data closes an alarm during tw_destroy. */
 struct late_close {
 	struct tw_alarm *alarm;
@@ -967,7 +913,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_ALONE(visitor_that_throws_costs_no_memory),
 	TEST_WITH_THREADS(alarm_that_the_end_of_a_thread_closes_is_closed_in_tw_destroy),
 	TEST_POOL(end_of_a_worker_may_call_the_wheel_inside_tw_destroy),
-	TEST_POOL(end_of_the_watcher_may_call_the_wheel_inside_tw_destroy),
 	TEST_EVERYWHERE(release_may_call_the_wheel_inside_tw_destroy),
 };
 

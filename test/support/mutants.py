@@ -103,7 +103,7 @@ def words(tokens, is_lua):
     while i < len(tokens):
         token, text = tokens[i], tokens[i].text
         before = tokens[i - 1] if i else token
-        if text == 'assert' or re.fullmatch(r'TRACE\w*|STATIC_ASSERT|_Static_assert', text):
+        if text in ('assert', 'STATIC_ASSERT', '_Static_assert'):
             i = closing(tokens, i + 1)
         elif text == '__builtin_expect':
             hint = closing(tokens, i + 1) - 1
@@ -157,7 +157,7 @@ def c_statements(tokens):
                 second.text == '*'):
             continue
         elif first.text not in ('*', '(', '++', '--') and first.kind != 'name' or \
-                first.text in ('assert', '__asm__') or first.text.startswith('TRACE'):
+                first.text in ('assert', '__asm__'):
             continue
         elif first.text == '(' and second.text == 'void' and tokens[i + 5].text == ';':
             continue

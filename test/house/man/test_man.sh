@@ -89,7 +89,7 @@ listed=$(returned "$page" | tr '\n' ' ')
 test "$listed" = "TW_OK TW_INVALID TW_FULL TW_NO_MEMORY TW_CLOSED " ||
 	complain "tw_set_timer.3 says that it returns: $listed"
 for words in "tw_set_timer - arms a timer for the key" "#include <timingwheel/timingwheel.h>" \
-	"tw_set_timer(struct tw_wheel *wheel, const void *key" "tw_delay_from(3)" \
+	"tw_set_timer(struct tw_wheel *wheel, const void *key" "tw_options(3)" \
 	"With any status but TW_OK the value is still the"; do
 	text "$page" | grep -qF "$words" || complain "tw_set_timer.3 does not say: $words"
 done

@@ -13,18 +13,17 @@ static sem_t used, put_down;
 
 static void *use(void *library)
 {
-	enum tw_status (*create)(struct tw_cache **, tw_duration, const struct tw_cache_options *,
-				 size_t);
+	enum tw_status (*create)(struct tw_cache **, tw_duration, const struct tw_cache_options *);
 	enum tw_status (*set)(struct tw_cache *, const void *, size_t, const void *, size_t);
 	void (*destroy)(struct tw_cache *);
 	struct tw_cache *cache;
 	enum tw_status status;
 
 	/* POSIX converts an object pointer to a function's this way. */
-	*(void **)&create = dlsym(library, "tw_cache_create_sized");
+	*(void **)&create = dlsym(library, "tw_cache_create");
 	*(void **)&set = dlsym(library, "tw_cache_set");
 	*(void **)&destroy = dlsym(library, "tw_cache_destroy");
-	status = create(&cache, TW_SECOND, NULL, 0);
+	status = create(&cache, TW_SECOND, NULL);
 	if (status == TW_OK) {
 		status = set(cache, "key", 3, "value", 5);
 		destroy(cache);

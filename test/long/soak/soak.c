@@ -108,9 +108,7 @@ static void open_wheels(void)
 					.layout = TW_LAYOUT_ROUNDS,
 					.queue_capacity = 1024,
 					.when_full = TW_WHEN_FULL_FAIL,
-					.max_workers = 4,
-					.max_unfinished = 1000,
-					.delay_from = TW_FROM_APPLIED});
+					.max_workers = 4});
 	open_place(2, 2 * TW_MILLISECOND, 64,
 		   &(struct tw_options){.name = "inline",
 					.clock = TW_CLOCK_BOOTTIME,

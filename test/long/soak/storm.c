@@ -54,7 +54,7 @@ static void set_by_handle(struct wheel_user *user, tw_duration delay, struct han
 			      tw_after_func(model->wheel, delay, model_run_once, token, timer)) ==
 		    TW_OK) {
 			handles->tokens[handles->count++] = token;
-			model_accept(user, MODEL_NO_KEY, token, model_now(model) + delay, 0);
+			model_accept(user, MODEL_NO_KEY, token, model_now(model) + delay);
 		} else {
 			model_refuse(model, token);
 			wait_a_moment();

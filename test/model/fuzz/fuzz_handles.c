@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct trial_setting *setting = &settings[random_below(&random, 2)];
 	static struct trial trial;
 
-	trial_begin(&trial, setting, TW_FROM_CALL, random);
+	trial_begin(&trial, setting, random);
 	trial_run(&trial, STEPS_MOST);
 	trial_end(&trial);
 	if (trial.wrong[0]) {

@@ -33,11 +33,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct random random = random_from_bytes(data, size);
 	const struct trial_setting *setting =
 		&settings[random_below(&random, sizeof(settings) / sizeof(settings[0]))];
-	enum tw_delay_from from;
 	static struct trial trial;
 
-	from = random_below(&random, 2) ? TW_FROM_APPLIED : TW_FROM_CALL;
-	trial_begin(&trial, setting, from, random);
+	trial_begin(&trial, setting, random);
 	trial_run(&trial, OPERATIONS_MOST);
 	trial_end(&trial);
 	if (trial.wrong[0]) {

@@ -36,8 +36,7 @@ static struct world {
 	unsigned users;
 	unsigned calls; /* per user */
 	unsigned sleeping_tasks;
-	int64_t slept_until;    /* by the last task that slept: it may have held the owner up */
-	tw_duration slow_after; /* the threshold of slow tasks, or 0 */
+	int64_t slept_until; /* by the last task that slept: it may have held the owner up */
 	unsigned tasks_left;
 	bool is_over; /* for the poller */
 } world;
@@ -262,20 +261,6 @@ static void draw_pool(struct tw_options *options)
 		return;
 	options->max_workers = options->workers + (int)DRAW_ONE_OF(0, 0, 1, 2);
 	options->patience_for_worker = DRAW_ONE_OF(0, TW_MICROSECOND, TW_MILLISECOND);
-	if (sim_draw(4) == 0)
-		options->max_unfinished = (size_t)DRAW_ONE_OF(1, 2, 8);
-}
-
-/* The hook of slow tasks does what a task may do. */
-static void look_at_slow_task(void *context, const struct tw_task *task, struct tw_timer timer,
-			      tw_duration took)
-{
-	(void)context;
-	if (tw_current_task() != task || timer.id != task->timer.id || took <= world.slow_after)
-		sim_fail("a hook of slow tasks is called with %lld ns", (long long)took);
-	if (task->key && task->key_size == 0)
-		sim_fail("a slow task has a key without bytes");
-	in_task(&world.model, WAY_RUN, task);
 }
 
 static tw_duration draw_world(struct tw_options *options)
@@ -292,15 +277,12 @@ static tw_duration draw_world(struct tw_options *options)
 		(enum tw_drive)DRAW_ONE_OF(TW_DRIVE_THREAD, TW_DRIVE_THREAD, TW_DRIVE_CALLER);
 	options->queue_capacity = (size_t)DRAW_ONE_OF(2, 4, 8, 64);
 	options->when_full = (enum tw_when_full)sim_draw(2);
-	options->delay_from = (enum tw_delay_from)sim_draw(2);
 	is_manual = options->clock == TW_CLOCK_MANUAL;
 	if (sim_draw(4) == 0)
 		options->max_pending = (size_t)DRAW_ONE_OF(1, 4, 12);
 	if (options->max_pending > 0 && (is_manual || options->drive == TW_DRIVE_CALLER))
 		options->when_full = TW_WHEN_FULL_FAIL;
 	draw_pool(options);
-	world.slow_after = DRAW_ONE_OF(0, 0, TW_MILLISECOND, 1);
-	options->slow_task = (struct tw_slow_task){world.slow_after, look_at_slow_task};
 	world.polls_descriptor = sim_draw(2) == 0;
 	world.may_stop = sim_draw(4) == 0;
 	world.may_drain = sim_draw(3) == 0;
@@ -423,7 +405,7 @@ void wheel_world_describe(void)
 	const struct tw_options *options = &world.model.options;
 
 	printf("   %s, %s, %s, interval %lld, %zu slots, %d to %d workers, queue of %zu, %s, "
-	       "delays from the %s, max_pending %zu, max_unfinished %zu, %u users of %u calls\n",
+	       "max_pending %zu, %u users of %u calls\n",
 	       options->layout == TW_LAYOUT_LEVELS ? "levels" : "rounds",
 	       model_is_manual(&world.model)          ? "manual clock"
 	       : options->clock == TW_CLOCK_MONOTONIC ? "monotonic clock"
@@ -434,8 +416,7 @@ void wheel_world_describe(void)
 	       (long long)world.model.interval, world.slots, options->workers, options->max_workers,
 	       options->queue_capacity,
 	       options->when_full == TW_WHEN_FULL_WAIT ? "waits when full" : "fails when full",
-	       options->delay_from == TW_FROM_CALL ? "call" : "owner's taking",
-	       options->max_pending, options->max_unfinished, world.users, world.calls);
+	       options->max_pending, world.users, world.calls);
 }
 
 /* ---- When all sleep ---- */
@@ -456,9 +437,6 @@ static void check_values(int64_t next)
 	/* An owner that has been busy naps, and reading the clock takes time. */
 	tw_duration slack = world.model.interval + TW_MILLISECOND;
 
-	/* A crowd lasts if the pool takes one at a time, and the owner naps between them. */
-	if (world.model.options.max_unfinished > 0)
-		slack += 200 * TW_MILLISECOND;
 	if (next < world.slept_until + slack)
 		return;
 	model_judge_sleep(&world.model, slack, next);
