@@ -236,7 +236,7 @@ $(BUILD)/test/support/exceptions.o: test/support/exceptions.cpp test/support/exc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++11 -Wall -Wextra -fPIC -g -c -o $@ $<
 
-TESTS_WITH_EXCEPTIONS := runtime/test_exceptions runtime/test_loop cache/test_answers
+TESTS_WITH_EXCEPTIONS := runtime/test_exceptions cache/test_answers
 $(TESTS_WITH_EXCEPTIONS:%=$(BUILD)/test/%): $(BUILD)/test/support/exceptions.o
 $(TESTS_WITH_EXCEPTIONS:%=$(BUILD)/test/%): TEST_LIBS = -lstdc++
 

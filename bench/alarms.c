@@ -7,9 +7,8 @@
  * of its own. No timer comes due. Then timers are stopped and armed again, as by requests that are
  * answered in time. Every run is a process of its own.
  *
- * The baseline is a binary heap with one lock. It is compared with three ways of the library:
- * alarms embedded in the connections, such alarms on a wheel of one thread (TW_DRIVE_LOOP), and
- * timers by handle. All read the clock for each packet.
+ * The baseline is a binary heap with one lock. It is compared with two ways of the library: alarms
+ * embedded in the connections, and timers by handle. All read the clock for each packet.
  */
 #include "support/csv.h"
 #include "support/expect.h"
@@ -56,7 +55,6 @@ struct way {
 	void (*open)(struct trial *trial, size_t i);
 	void (*move)(struct trial *trial, size_t i);
 	void (*stop)(struct trial *trial, size_t i);
-	bool is_loop; /* the wheel belongs to one thread */
 };
 
 struct plan {
@@ -112,8 +110,7 @@ static void alarm_stop(struct trial *trial, size_t i)
 	expect_ok(tw_alarm_stop(&trial->connections[i].idle), "tw_alarm_stop");
 }
 
-static const struct way alarms = {"alarms", "alarms", alarm_open, alarm_move, alarm_stop, false};
-static const struct way loop = {"loop", "alarms, loop", alarm_open, alarm_move, alarm_stop, true};
+static const struct way alarms = {"alarms", "alarms", alarm_open, alarm_move, alarm_stop};
 
 static void handle_open(struct trial *trial, size_t i)
 {
@@ -133,8 +130,7 @@ static void handle_stop(struct trial *trial, size_t i)
 	expect_ok(tw_timer_stop(trial->wheel, trial->connections[i].timer), "tw_timer_stop");
 }
 
-static const struct way handles = {"handles",   "by handle", handle_open,
-				   handle_move, handle_stop, false};
+static const struct way handles = {"handles", "by handle", handle_open, handle_move, handle_stop};
 
 static void heap_move(struct trial *trial, size_t i)
 {
@@ -146,8 +142,7 @@ static void heap_stop(struct trial *trial, size_t i)
 	timer_heap_stop(trial->heap, i);
 }
 
-static const struct way baseline = {"heap",    "heap, one lock", heap_move,
-				    heap_move, heap_stop,        false};
+static const struct way baseline = {"heap", "heap, one lock", heap_move, heap_move, heap_stop};
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
@@ -184,7 +179,7 @@ static double run_readers(struct trial *trial, int64_t threads, bool rearms, dou
 	int64_t start;
 	int64_t took;
 
-	pthread_barrier_init(&barrier, NULL, (unsigned)threads + !trial->plan->way->is_loop);
+	pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1);
 	for (int64_t i = 0; i < threads; i++) {
 		readers[i] = (struct reader){.start = &barrier,
 					     .trial = trial,
@@ -193,20 +188,14 @@ static double run_readers(struct trial *trial, int64_t threads, bool rearms, dou
 					     .packets = packets,
 					     .generator = {trial->plan->seed + (uint64_t)i},
 					     .rearms = rearms};
-		if (!trial->plan->way->is_loop &&
-		    pthread_create(&readers[i].thread, NULL, reader_run, &readers[i]) != 0)
+		if (pthread_create(&readers[i].thread, NULL, reader_run, &readers[i]) != 0)
 			process_fail("a reader could not be started");
 	}
 	start = stopwatch_now();
 	cpu -= stopwatch_process_cpu();
-	/* The reader is the thread that created the wheel. */
-	if (trial->plan->way->is_loop)
-		(void)reader_run(&readers[0]);
-	else
-		pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
 	for (int64_t i = 0; i < threads; i++) {
-		if (!trial->plan->way->is_loop)
-			pthread_join(readers[i].thread, NULL);
+		pthread_join(readers[i].thread, NULL);
 		cpu -= readers[i].cpu;
 	}
 	cpu += stopwatch_process_cpu();
@@ -220,14 +209,12 @@ static double run_readers(struct trial *trial, int64_t threads, bool rearms, dou
 
 static void trial_open(struct trial *trial)
 {
-	const struct tw_options with_threads = {.workers = 1, .max_workers = 2};
-	const struct tw_options of_one = {.drive = TW_DRIVE_LOOP};
-	const struct tw_options *options = trial->plan->way->is_loop ? &of_one : &with_threads;
+	const struct tw_options options = {.workers = 1, .max_workers = 2};
 
 	if (trial->plan->way == &baseline)
 		trial->heap = timer_heap_create((size_t)trial->plan->count);
 	else
-		expect_ok(tw_create(&trial->wheel, TW_MILLISECOND, 512, NULL, options),
+		expect_ok(tw_create(&trial->wheel, TW_MILLISECOND, 512, NULL, &options),
 			  "tw_create");
 	for (int64_t i = 0; i < trial->plan->count; i++)
 		trial->plan->way->open(trial, (size_t)i);
@@ -249,11 +236,10 @@ static void run_trial(const void *argument, void *result)
 	trial_open(&trial);
 	measured->bytes = (double)(process_resident_exact() - resident) / (double)plan->count;
 	/* These timers are embedded in the connections. */
-	if (plan->way == &alarms || plan->way == &loop)
+	if (plan->way == &alarms)
 		measured->bytes += sizeof(struct tw_alarm);
 	measured->one_per_second = run_readers(&trial, 1, false, &measured->owner_share);
-	measured->more_per_second =
-		run_readers(&trial, plan->way->is_loop ? 1 : plan->threads, false, &unwanted);
+	measured->more_per_second = run_readers(&trial, plan->threads, false, &unwanted);
 	measured->scaling = measured->more_per_second / measured->one_per_second;
 	measured->rearm_per_second = run_readers(&trial, 1, true, &unwanted);
 	tw_destroy(trial.wheel);
@@ -274,9 +260,9 @@ static void write_run(struct csv csv, const char *name, int run, const struct re
 	csv_row(csv, "%s,%d,bytes_per_timer,%.1f", name, run, result->bytes);
 }
 
-enum { WAYS = 4 };
+enum { WAYS = 3 };
 
-static const struct way *const ways[WAYS] = {&alarms, &loop, &handles, &baseline};
+static const struct way *const ways[WAYS] = {&alarms, &handles, &baseline};
 
 /* The ways take turns, so that a noisy time affects all. */
 static void run_all(const struct plan *plan, int runs, struct csv csv,
@@ -297,7 +283,6 @@ static void run_all(const struct plan *plan, int runs, struct csv csv,
 	progress_wipe(&progress);
 }
 
-/* `threads` is 0 for a way that can have only one. */
 static void print_figures(struct figures *const columns[2], int64_t threads)
 {
 	char more[64];
@@ -305,15 +290,10 @@ static void print_figures(struct figures *const columns[2], int64_t threads)
 	snprintf(more, sizeof(more), "packets, %" PRId64 " threads", threads);
 	figures_print_head("million a second", columns);
 	figures_print_rate("packets, 1 thread", columns, FIGURE(struct result, one_per_second));
-	if (threads > 0)
-		figures_print_rate(more, columns, FIGURE(struct result, more_per_second));
+	figures_print_rate(more, columns, FIGURE(struct result, more_per_second));
 	figures_print_rate("stop and set", columns, FIGURE(struct result, rearm_per_second));
 	printf("resident bytes a timer\n");
 	figures_print_cost("armed", columns, FIGURE(struct result, bytes), format_count);
-	if (threads == 0) {
-		printf("\n");
-		return;
-	}
 	printf("%s: %.2f times as many with %" PRId64
 	       " threads; the owner has %.2f %% of a processor\n\n",
 	       figures_title(columns[0]),
@@ -348,7 +328,7 @@ int main(int argc, char **argv)
 	run_all(&plan, (int)runs, csv, columns);
 	for (int i = 0; i < WAYS - 1; i++)
 		print_figures((struct figures *const[2]){columns[i], columns[WAYS - 1]},
-			      ways[i]->is_loop ? 0 : plan.threads);
+			      plan.threads);
 	for (int i = 0; i < WAYS; i++)
 		figures_destroy(columns[i]);
 	csv_close(csv);

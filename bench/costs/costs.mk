@@ -2,7 +2,7 @@
 #
 # `make costs`: what calls cost, counted, and compared with bench/costs/record.txt.
 
-COSTS := core handles alarms loop cache threaded $(if $(filter yes,$(REDIS_FOUND)),redis)
+COSTS := core handles alarms cache threaded $(if $(filter yes,$(REDIS_FOUND)),redis)
 COSTS_PROGRAMS := $(COSTS:%=$(BUILD)/bench/costs/%)
 # The test's servers, and the client's libraries except curl, which the calls don't need.
 COSTS_SERVER := $(addprefix $(BUILD)/test/,$(addprefix redis/support/,certificates.o http_server.o \

@@ -356,8 +356,7 @@ struct tw_cache_options {
  *
  * Returns:
  *   TW_OK         the caller owns *cache, until tw_cache_destroy
- *   TW_INVALID    cache is NULL, expire ≤ 0, an option is out of range, or the given wheel has
- *                 TW_DRIVE_LOOP
+ *   TW_INVALID    cache is NULL, expire ≤ 0, or an option is out of range
  *   TW_NO_MEMORY  nothing was made
  *   TW_SYSTEM     a thread could not be started
  *   TW_CLOSED     the given wheel was stopped
@@ -1071,7 +1070,7 @@ TW_API enum tw_status tw_cache_write_metrics(struct tw_cache *cache, tw_write_fn
  * The call removes the entries whose deadline, with stale_if_error, had passed at the wheel's last
  * tick. Entries that expired since then may stay one tick longer; no call returns them. It then
  * waits until on_remove has returned for every removal before the call. While it waits, it drives a
- * wheel with TW_DRIVE_CALLER, as tw_flush does.
+ * wheel with TW_DRIVE_CALLER, as tw_poll does.
  *
  * Returns:
  *   TW_OK         done

@@ -12,13 +12,11 @@
  *     tw_destroy(wheel);
  *
  * One owner thread keeps the timers. A pool of workers runs the tasks. Any thread may make any call
- * at any time, also from a task; only tw_destroy must be the last call on its wheel. A wheel with
- * TW_DRIVE_LOOP belongs to one thread, which makes all calls and runs all tasks.
+ * at any time, also from a task; only tw_destroy must be the last call on its wheel.
  *
  * Tasks run on threads of the wheel: the workers or, with TW_WORKERS_INLINE, the owner thread. If
- * callers drive the wheel and run its tasks (TW_DRIVE_CALLER with TW_WORKERS_INLINE, or
- * TW_DRIVE_LOOP), tasks run on the caller's thread, which is not changed, but cannot be cancelled
- * meanwhile.
+ * callers drive the wheel and run its tasks (TW_DRIVE_CALLER with TW_WORKERS_INLINE), tasks run on
+ * the caller's thread, which is not changed, but cannot be cancelled meanwhile.
  *
  * A thread of the wheel that runs tasks has the signal mask that the caller of tw_create had,
  * except that SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT and SIGPROF are never
@@ -52,8 +50,7 @@
  *  - A wheel without threads (TW_DRIVE_CALLER with TW_WORKERS_INLINE) goes on in the child as an
  *    independent copy with the same timers and values, also if one of its tasks forked. If another
  *    thread was in a call on it at the fork, the child must not use its copy; if that thread was
- *    driving it, calls return TW_CLOSED in the child. In the child, tw_fd opens a new descriptor. A
- *    wheel with TW_DRIVE_LOOP always goes on in a child of its thread.
+ *    driving it, calls return TW_CLOSED in the child. In the child, tw_fd opens a new descriptor.
  *
  * In the lists of statuses, "no wheel" means that `wheel` is NULL, and so for other arguments. A
  * bad key is NULL, empty or longer than TW_KEY_SIZE_MAX.
@@ -288,35 +285,12 @@ enum tw_drive {
 	/* An owner thread drives the wheel. */
 	TW_DRIVE_THREAD,
 	/* The callers drive the wheel; it has no owner thread. With TW_WORKERS_INLINE, tasks,
-	 * releases and drain calls run only inside tw_poll, tw_poll_some, tw_advance, tw_flush,
+	 * releases, closes and drain calls run only inside tw_poll, tw_poll_some, tw_advance,
 	 * tw_wait_idle, tw_wait_idle_until, tw_stop and tw_destroy, in one thread at a time. Every
 	 * other call may apply commands, also to make room in a full queue, but leaves due timers
 	 * to the next of these calls. A command of another thread wakes a thread that waits on
 	 * tw_fd, but not one that sleeps for the time that tw_poll returned. */
-	TW_DRIVE_CALLER,
-	/*
-	 * The thread that created the wheel makes every call, including tw_destroy before it ends.
-	 * In another thread calls return TW_INVALID and do nothing, and tw_destroy does nothing;
-	 * only tw_get_stats, tw_write_metrics, tw_pending and tw_now work in any thread. Calls take
-	 * effect at once, without a queue. Those that set, move, stop, remove and ask take no lock
-	 * and do no atomic exchange (except with max_pending, or to get memory for many timers),
-	 * and their only system call reads the clock. `workers` must be 0 or TW_WORKERS_INLINE;
-	 * queue_capacity and when_full have no effect.
-	 *
-	 * Tasks, releases, closes and drain calls run only in tw_poll, tw_poll_some, tw_stop and
-	 * tw_destroy. A poll runs what was due when it began, in the order of deadlines; the
-	 * deadline of an alarm is its tick, and timers with the same deadline run in any order.
-	 * What a task sets waits for the next poll, even if it is due at once. An older timer that
-	 * a task moves to a past time may run in either poll, and what releases and drain functions
-	 * cause may be done in the same poll. A timer that is set or moved to run now stays pending
-	 * until it runs.
-	 *
-	 * tw_flush does nothing, tw_advance only moves the clock, tw_wait_idle returns TW_INVALID,
-	 * and tw_fd fails. tw_stop gives all values back before it returns, unless a task calls it.
-	 * At max_pending, or with 64 drains under way, calls return TW_FULL at once.
-	 * tw_stats.longest_turn and longest_turn_wall stay 0. No cache can be made on such a wheel.
-	 */
-	TW_DRIVE_LOOP
+	TW_DRIVE_CALLER
 };
 
 /* Says what a call does at a limit. */
@@ -593,8 +567,8 @@ TW_API enum tw_status tw_stop(struct tw_wheel *wheel);
 TW_API void tw_destroy(struct tw_wheel *wheel);
 
 /*
- * Waits until every command accepted before the call has been applied. Any thread, also from a pool
- * task.
+ * Waits until every command accepted before the call has been applied. It runs no task. Any thread,
+ * also from a pool task.
  *
  * Returns:
  *   TW_OK         they have been applied
@@ -611,8 +585,7 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
  *
  * Returns:
  *   TW_OK         all that has finished
- *   TW_INVALID    no wheel, a wheel with TW_DRIVE_LOOP, or called from a task, release or drain
- *                 function of this wheel
+ *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
  *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
@@ -629,8 +602,7 @@ TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
  *   TW_OK         all that has finished
  *   TW_TIMED_OUT  the deadline came first, or had come before the call
  *   TW_NO_MEMORY  the call did not wait to the end
- *   TW_INVALID    no wheel, a wheel with TW_DRIVE_LOOP, or called from a task, release or drain
- *                 function of this wheel
+ *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
  *   TW_CLOSED     in a fork's child, if the wheel has threads
  */
 TW_API enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline);
@@ -795,8 +767,7 @@ TW_API enum tw_drive tw_drive_of(const struct tw_wheel *wheel);
  * the order of the timers' last commands, whatever their deadlines. For a repeated run, the end of
  * the run before it counts as a command. Alarms, and timers that tw_timer_reset has moved, run at
  * their tick, in no order with its other timers. With `by` 0 the call applies commands and runs
- * what is due. The clock ends at TW_FOREVER. With TW_DRIVE_LOOP the call moves the clock and no
- * more.
+ * what is due. The clock ends at TW_FOREVER.
  *
  * Returns:
  *   TW_OK         the clock has moved
@@ -807,18 +778,16 @@ TW_API enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by);
 
 /*
  * Drives a TW_DRIVE_CALLER wheel: applies commands, and hands over (or runs) the timers that were
- * due when the call began. Timers that become due meanwhile are for the next call. The call also
- * handles up to a million alarms and timers by handle that were changed before it. With
- * TW_DRIVE_LOOP the call does what that says; if a task stops the wheel, all values come back
- * before the call returns.
+ * due when the call began. Timers that become due meanwhile are for the next call, and so are those
+ * that a task sets to run now. The call also handles up to a million alarms and timers by handle
+ * that were changed before it.
  *
  * On TW_OK *until_next (may be NULL) becomes the time, in nanoseconds, that the caller may sleep: 0
  * if there is more to do now, and TW_FOREVER if there is nothing to do before the next command.
  *
  * Returns:
  *   TW_OK         done; sleep, and call it again
- *   TW_INVALID    no wheel, a wheel with an owner thread, another thread's with TW_DRIVE_LOOP, or
- *                 called from an inline task
+ *   TW_INVALID    no wheel, a wheel with an owner thread, or called from an inline task
  *   TW_CLOSED     the wheel was stopped before or meanwhile
  */
 TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
@@ -867,8 +836,7 @@ TW_API enum tw_status tw_next(struct tw_wheel *wheel, tw_duration *deadline);
  * there.
  *
  * Returns: the descriptor, or -1 with errno:
- *   EINVAL   no wheel, a wheel with an owner thread, one with TW_DRIVE_LOOP, a stopped wheel, or
- *            called from an inline task
+ *   EINVAL   no wheel, a wheel with an owner thread, a stopped wheel, or called from an inline task
  *   ENOTSUP  the system is not Linux
  *   others   no descriptor could be opened
  */

@@ -10,12 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum fork_guard_state {
-	FORK_GUARD_CHILD,
-	FORK_GUARD_OPEN,
-	FORK_GUARD_OPEN_TO_ONE, /* one thread alone makes calls; a fork changes nothing */
-	FORK_GUARD_CLOSED
-};
+enum fork_guard_state { FORK_GUARD_CHILD, FORK_GUARD_OPEN, FORK_GUARD_CLOSED };
 
 struct fork_guard {
 	atomic_int state;
@@ -42,7 +37,7 @@ static inline bool fork_guard_close(struct fork_guard *guard)
 	int state = (int)fork_guard_state(guard);
 
 	/* relaxed: as in fork_guard_state(). */
-	return (state == FORK_GUARD_OPEN || state == FORK_GUARD_OPEN_TO_ONE) &&
+	return state == FORK_GUARD_OPEN &&
 	       atomic_compare_exchange_strong_explicit(&guard->state, &state, FORK_GUARD_CLOSED,
 						       memory_order_relaxed, memory_order_relaxed);
 }

@@ -52,22 +52,6 @@ static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
 		continue;
 }
 
-/* Does what inbox_add() does, without an exchange, where the owner alone ever adds. */
-static inline void inbox_add_alone(struct inbox *inbox, struct inbox_link *link)
-{
-	link->next = inbox->taken;
-	inbox->taken = link;
-}
-
-/* Adds one link, in the first or the second way. */
-static inline void inbox_add_from(struct inbox *inbox, struct inbox_link *link, bool alone)
-{
-	if (alone)
-		inbox_add_alone(inbox, link);
-	else
-		inbox_add(inbox, link);
-}
-
 /* Returns 0 if inbox_take() would find no link. Only the owner may call this; before it sleeps it
  * must call inbox_has_some(). */
 static inline uintptr_t inbox_contents(const struct inbox *inbox)

@@ -278,10 +278,8 @@ static bool slab_refill(struct slab *slab, struct slab_stripe *stripe)
 	return wants;
 }
 
-static inline bool slab_try_stripe(struct slab *slab, struct slab_stripe *stripe)
+static inline bool slab_try_stripe(struct slab_stripe *stripe)
 {
-	if (slab->is_alone)
-		return true;
 	/* acquire: sees the last user's blocks; pairs with the release in slab_leave_stripe(). */
 	return !atomic_exchange_explicit(&stripe->busy, true, memory_order_acquire);
 }
@@ -295,7 +293,7 @@ static __attribute__((noinline)) struct slab_stripe *slab_enter_other_stripe(str
 	for (size_t i = first + 1;; i++) {
 		struct slab_stripe *stripe = &slab->stripes[i % SLAB_STRIPES];
 
-		if (slab_try_stripe(slab, stripe))
+		if (slab_try_stripe(stripe))
 			return stripe;
 		if ((i - first) % SLAB_STRIPES == 0)
 			thread_back_off(&tries);
@@ -312,7 +310,7 @@ static struct slab_stripe *slab_enter_stripe(struct slab *slab)
 	size_t first = (size_t)(thread * 0xb654f3cf1f1854edu >> 60);
 	struct slab_stripe *stripe = &slab->stripes[first];
 
-	return slab_try_stripe(slab, stripe) ? stripe : slab_enter_other_stripe(slab, first);
+	return slab_try_stripe(stripe) ? stripe : slab_enter_other_stripe(slab, first);
 }
 
 static void slab_leave_stripe(struct slab_stripe *stripe)
@@ -445,7 +443,7 @@ static void slab_empty_stripes(struct slab *slab)
 	for (int i = 0; i < SLAB_STRIPES; i++) {
 		struct slab_stripe *stripe = &slab->stripes[i];
 
-		if (!slab_try_stripe(slab, stripe))
+		if (!slab_try_stripe(stripe))
 			continue;
 		pthread_mutex_lock(&slab->lock);
 		slab_uncut(slab, stripe->blocks, stripe->count);

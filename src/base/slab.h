@@ -59,8 +59,7 @@ struct slab {
 	size_t block_size;
 	unsigned magazine; /* blocks in a magazine, not counting its own */
 	bool recycles;     /* false where every block comes from malloc */
-	bool fetches;  /* prefetch blocks: their users write to them as soon as they take them */
-	bool is_alone; /* one thread takes all blocks, so that stripes need no exchange */
+	bool fetches; /* prefetch blocks: their users write to them as soon as they take them */
 	const struct slab_hooks *hooks; /* or NULL; with hooks every chunk in use stays mapped */
 	struct slab_stripe stripes[SLAB_STRIPES]; /* any thread */
 	/* Any thread touches these under the lock. */

@@ -320,8 +320,7 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 	if (!result)
 		return TW_INVALID;
 	*result = NULL;
-	if (expire <= 0 || !options_are_valid(&options) ||
-	    tw_drive_of(options.wheel) == TW_DRIVE_LOOP)
+	if (expire <= 0 || !options_are_valid(&options))
 		return TW_INVALID;
 	cache = aligned_alloc(_Alignof(struct tw_cache), sizeof(*cache));
 	if (!cache)

@@ -170,6 +170,12 @@ void removals_add(struct removals *removals, struct removal_list *list)
 	*list = (struct removal_list){NULL, NULL, 0};
 }
 
+/* Makes the wheel run the alarm that reports removals. Where callers drive, this call does. */
+static enum tw_status removals_drive(struct tw_wheel *wheel)
+{
+	return tw_drive_of(wheel) == TW_DRIVE_CALLER ? tw_poll(wheel, NULL) : tw_flush(wheel);
+}
+
 enum tw_status removals_wait(struct removals *removals, bool later)
 {
 	int state __attribute__((cleanup(thread_restore_cancel)));
@@ -187,7 +193,7 @@ enum tw_status removals_wait(struct removals *removals, bool later)
 		uint64_t crowds = removals->crowds;
 
 		pthread_mutex_unlock(&removals->lock);
-		status = tw_flush(removals->shared->wheel);
+		status = removals_drive(removals->shared->wheel);
 		pthread_mutex_lock(&removals->lock);
 		if (counter_read_ordered(&removals->reported) < target && status == TW_OK &&
 		    removals->crowds == crowds)

@@ -13,7 +13,6 @@
  *            `function` is called first
  *   FILED    it is in the wheel, or on its way there: the thread that sets LISTED sets it too,
  *            the owner clears it
- *   ALONE    one thread makes all calls and is the owner: it changes the word by plain stores
  *
  * Invariant: an alarm that is FILED, and not LISTED, is in the wheel, at the tick in its word or an
  * earlier one, also if it is not ARMED. So the owner need not know of a tick that moves later,
@@ -42,7 +41,6 @@ enum {
 	CLOSING = 1 << 4,
 	CLOSED = 1 << 5,
 	FILED = 1 << 6,
-	ALONE = 1 << 7,
 	FLAGS = (1 << 8) - 1,
 	TICK_SHIFT = 8,
 	COARSE_STEP = 256
@@ -106,11 +104,6 @@ struct alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel, ru
 	return alarm;
 }
 
-void alarm_make_alone(struct alarm *alarm)
-{
-	atomic_init(&alarm->word, ALONE);
-}
-
 void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm)
 {
 	slab_give(&table->slab, bin, alarm);
@@ -123,47 +116,24 @@ static uint64_t alarm_word(const struct alarm *alarm)
 	return atomic_load_explicit(&alarm->word, memory_order_relaxed);
 }
 
-/* seq_cst: passes the timer in it on; pairs with itself and alarm_apply_change_as(). And the end
- * of a run comes before the look for threads that wait for it; pairs with handle_table_wait(). */
-INLINED bool alarm_exchange_as(struct alarm *alarm, uint64_t from, uint64_t to, bool alone)
+/* seq_cst: passes the timer in it on; pairs with itself and alarm_apply_change(). And the end of a
+ * run comes before the look for threads that wait for it; pairs with handle_table_wait(). */
+INLINED bool alarm_exchange(struct alarm *alarm, uint64_t from, uint64_t to)
 {
-	if (alone) {
-		/* relaxed: no other thread looks at it. */
-		atomic_store_explicit(&alarm->word, to, memory_order_relaxed);
-		return true;
-	}
 	return atomic_compare_exchange_strong_explicit(&alarm->word, &from, to,
 						       memory_order_seq_cst, memory_order_relaxed);
 }
 
-INLINED bool alarm_exchange(struct alarm *alarm, uint64_t from, uint64_t to)
-{
-	return alarm_exchange_as(alarm, from, to, from & ALONE);
-}
-
 /* Exchanges the word, and adds the alarm to the inbox if that sets LISTED. It is the caller's last
  * touch. */
-INLINED bool alarm_exchange_listed_as(struct alarm_table *table, struct alarm *alarm, uint64_t from,
-				      uint64_t to, bool alone)
-{
-	if (!alarm_exchange_as(alarm, from, to, alone))
-		return false;
-	if (to & ~from & LISTED)
-		inbox_add_from(&table->changed, &alarm->change, alone);
-	return true;
-}
-
 INLINED bool alarm_exchange_listed(struct alarm_table *table, struct alarm *alarm, uint64_t from,
 				   uint64_t to)
 {
-	return alarm_exchange_listed_as(table, alarm, from, to, from & ALONE);
-}
-
-/* What becomes of the word by a set, and whether the owner is to see to the alarm. */
-INLINED bool word_set(uint64_t word, uint64_t number, uint64_t *to)
-{
-	*to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
-	return !(word & AWAY) && (!(word & FILED) || number < word >> TICK_SHIFT);
+	if (!alarm_exchange(alarm, from, to))
+		return false;
+	if (to & ~from & LISTED)
+		inbox_add(&table->changed, &alarm->change);
+	return true;
 }
 
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
@@ -177,26 +147,12 @@ enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_
 		word = alarm_word(alarm);
 		if (word & (CLOSING | CLOSED))
 			return TW_CLOSED;
-		if (word_set(word, number, &to))
+		to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
+		/* The owner is to see to the alarm. */
+		if (!(word & AWAY) && (!(word & FILED) || number < word >> TICK_SHIFT))
 			to |= LISTED | FILED;
-	} while (!alarm_exchange_listed_as(table, alarm, word, to, false));
+	} while (!alarm_exchange_listed(table, alarm, word, to));
 	*changed = to & ~word & LISTED;
-	return TW_OK;
-}
-
-enum tw_status alarm_set_alone(struct alarm *alarm, uint64_t tick, bool *changed)
-{
-	uint64_t word = alarm_word(alarm);
-	uint64_t to;
-
-	if (word & (CLOSING | CLOSED))
-		return TW_CLOSED;
-	*changed = word_set(word, tick_number(tick), &to);
-	if (*changed) {
-		to |= FILED;
-		alarm->timer.tick = word_tick(to);
-	}
-	(void)alarm_exchange_as(alarm, word, to, true);
 	return TW_OK;
 }
 
@@ -212,26 +168,16 @@ enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick)
 	return TW_OK;
 }
 
-INLINED enum tw_status alarm_stop_as(struct alarm *alarm, bool alone)
+enum tw_status alarm_stop(struct alarm *alarm)
 {
 	uint64_t word;
 
 	do {
 		word = alarm_word(alarm);
-	} while (!alarm_exchange_as(alarm, word, word & ~(uint64_t)ARMED, alone));
+	} while (!alarm_exchange(alarm, word, word & ~(uint64_t)ARMED));
 	if (word & RUNNING)
 		return word & ARMED ? TW_REARMED : TW_RUNNING;
 	return word & ARMED ? TW_OK : TW_NOT_FOUND;
-}
-
-enum tw_status alarm_stop(struct alarm *alarm)
-{
-	return alarm_stop_as(alarm, false);
-}
-
-enum tw_status alarm_stop_alone(struct alarm *alarm)
-{
-	return alarm_stop_as(alarm, true);
 }
 
 struct run alarm_run(const struct alarm *alarm)
@@ -248,14 +194,7 @@ run_fn *alarm_function(const struct alarm *alarm)
 /* release: a function has returned, where `change` is -1; pairs with alarm_table_is_closing(). */
 static void alarm_table_count_closing(struct alarm_table *table, size_t change)
 {
-	/* relaxed: the calling thread alone writes it. */
-	if (table->is_alone)
-		atomic_store_explicit(&table->closing,
-				      atomic_load_explicit(&table->closing, memory_order_relaxed) +
-					      change,
-				      memory_order_relaxed);
-	else
-		atomic_fetch_add_explicit(&table->closing, change, memory_order_release);
+	atomic_fetch_add_explicit(&table->closing, change, memory_order_release);
 }
 
 bool alarm_give_back(struct alarm_table *table, struct alarm *alarm, run_fn *closed)
@@ -337,32 +276,14 @@ enum alarm_action alarm_look(struct alarm *alarm)
 	return alarm_action_for(alarm, word);
 }
 
-INLINED enum alarm_action alarm_apply_change_as(struct alarm *alarm, bool alone)
-{
-	enum alarm_action action;
-	uint64_t word;
-
-	if (alone) {
-		word = alarm_word(alarm);
-		(void)alarm_exchange_as(alarm, word, word & ~(uint64_t)LISTED, true);
-	} else {
-		/* acq_rel: what was done with it before it was added; pairs with
-		 * alarm_exchange_as(). */
-		word = atomic_fetch_and_explicit(&alarm->word, ~(uint64_t)LISTED,
-						 memory_order_acq_rel);
-	}
-	action = alarm_action_for(alarm, word & ~(uint64_t)LISTED);
-	return action == ALARM_KEEP ? alarm_look(alarm) : action;
-}
-
 enum alarm_action alarm_apply_change(struct alarm *alarm)
 {
-	return alarm_apply_change_as(alarm, false);
-}
+	/* acq_rel: what was done with it before it was added; pairs with alarm_exchange(). */
+	uint64_t word =
+		atomic_fetch_and_explicit(&alarm->word, ~(uint64_t)LISTED, memory_order_acq_rel);
+	enum alarm_action action = alarm_action_for(alarm, word & ~(uint64_t)LISTED);
 
-enum alarm_action alarm_apply_change_alone(struct alarm *alarm)
-{
-	return alarm_apply_change_as(alarm, true);
+	return action == ALARM_KEEP ? alarm_look(alarm) : action;
 }
 
 /* Changes the flags of an alarm that is to run by `now`. Returns false if it is not. */

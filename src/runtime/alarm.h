@@ -41,7 +41,6 @@ static inline struct alarm *alarm_of(struct tw_alarm *alarm)
 struct alarm_table {
 	struct slab slab;
 	struct inbox changed;  /* taken by the owner */
-	bool is_alone;         /* one thread makes all calls; constant */
 	atomic_size_t closing; /* alarms closed whose functions have not returned */
 };
 
@@ -56,8 +55,6 @@ void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *
 /* Makes an alarm in memory of the table. Returns NULL if there is no memory. */
 struct alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel, run_fn *run,
 			   void *argument);
-/* Says of a new alarm that one thread makes all calls. */
-void alarm_make_alone(struct alarm *alarm);
 static inline bool alarm_is_own(const struct alarm *alarm)
 {
 	return alarm->timer.class == TIMER_OWN_ALARM;
@@ -65,14 +62,10 @@ static inline bool alarm_is_own(const struct alarm *alarm)
 /* Sets it to a tick as tw_alarm_set does. *changed says whether the owner is to be woken. */
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
 			 bool *changed);
-/* Sets it where one thread makes all calls. If *changed, that calls owner_file_alarm() next. */
-enum tw_status alarm_set_alone(struct alarm *alarm, uint64_t tick, bool *changed);
 /* Sets *tick to the tick of an alarm that is set. Returns what tw_alarm_remaining() does. */
 enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick);
 /* Stops it as tw_alarm_stop does. */
 enum tw_status alarm_stop(struct alarm *alarm);
-/* Stops it where one thread makes all calls. */
-enum tw_status alarm_stop_alone(struct alarm *alarm);
 /*
  * Disarms the alarm for good and gives it back, as alarm_give_back() does. *changed says that the
  * owner is to be woken.
@@ -114,8 +107,6 @@ enum alarm_action {
 };
 /* Returns what is to be done with an alarm just taken from the inbox. */
 enum alarm_action alarm_apply_change(struct alarm *alarm);
-/* Does that where one thread makes all calls. */
-enum alarm_action alarm_apply_change_alone(struct alarm *alarm);
 /* Returns what is to be done with an alarm that has left the wheel. */
 enum alarm_action alarm_look(struct alarm *alarm);
 /* The tick by which it was filed, timer.tick, has come. Returns true if it is to be handed over to

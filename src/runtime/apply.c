@@ -44,16 +44,9 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 				   command->hash, guess.timer, guess.removals);
 }
 
-/* The timer, whose deadline has been changed from `before`, leaves the pending set and runs now,
- * or, where one thread makes all calls, in its next poll. */
-static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, tw_duration before,
-			   bool in_next_turn)
+/* The timer leaves the pending set and runs now. */
+static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool in_next_turn)
 {
-	if (owner->is_alone) {
-		owner_date(owner, &timer->timer);
-		wheel_moved(owner->pending.wheel, &timer->timer, before, timer->timer.by_tick);
-		return;
-	}
 	pending_remove(&owner->pending, timer);
 	counter_add_ordered(&owner->out.counts.fired, 1);
 	limit_give(&owner->out.places, 1);
@@ -130,7 +123,7 @@ INLINED void owner_set(struct owner *owner, const struct command *command, struc
 	}
 	/* An inline task that sets itself again in the past must not keep its turn busy forever. */
 	if (command->kind == COMMAND_SET_NOW)
-		owner_fire_now(owner, pending, pending->timer.deadline, command->in_task);
+		owner_fire_now(owner, pending, command->in_task);
 }
 
 INLINED void owner_move(struct owner *owner, const struct command *command, struct guess guess)
@@ -147,7 +140,7 @@ INLINED void owner_move(struct owner *owner, const struct command *command, stru
 		wheel_moved(owner->pending.wheel, &timer->timer, before, false);
 		return;
 	}
-	owner_fire_now(owner, timer, before, false);
+	owner_fire_now(owner, timer, false);
 }
 
 /* The pending timer becomes the caller's. */
@@ -494,10 +487,6 @@ void owner_serve_here(struct owner *owner, struct request *request)
 	size_t most = owner->queue.capacity;
 
 	request->is_here = true;
-	if (owner->is_alone) {
-		owner_serve(owner, request);
-		return;
-	}
 	owner->asked.marks.are_set = false;
 	/* The caller's own commands, and handles that were stopped: they have given their places
 	 * back, too. */

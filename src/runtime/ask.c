@@ -11,30 +11,12 @@
 #include "base/thread.h"
 #include "apply.h"
 #include "handle_changes.h"
-#include "loop.h"
 #include "memory.h"
 
 enum {
 	TURNS_A_POLL = 64,
 	TIMERS_A_TURN_AT_LEAST = 256 /* done with, where there are that many */
 };
-
-enum tw_status wheel_presence_apart(const struct tw_wheel *wheel)
-{
-	if (wheel->owner.is_alone)
-		return pthread_equal(wheel->thread, pthread_self()) ? TW_OK : TW_INVALID;
-	return fork_guard_state(&wheel->guard) == FORK_GUARD_CHILD ? TW_CLOSED : TW_OK;
-}
-
-enum tw_status wheel_state_apart(const struct tw_wheel *wheel)
-{
-	enum tw_status status;
-
-	if (wheel_is_mine(wheel))
-		return TW_OK;
-	status = wheel_presence_apart(wheel);
-	return status == TW_OK ? TW_CLOSED : status;
-}
 
 /* The drive lock has been taken. A visit calls no function of the program, and is no cancellation
  * point. */
@@ -125,40 +107,8 @@ void wheel_leave_drive(struct tw_wheel **wheel)
 	wheel_end_drive(*wheel);
 }
 
-/* The end of a poll, also where a job leaves it by an exception, or by the end of its thread. Then
- * the call does not free the wheel. */
-static void wheel_end_poll_alone(struct tw_wheel **wheel)
-{
-	struct owner *owner = &(*wheel)->owner;
-
-	if (owner->loop.in_job)
-		(*wheel)->end = NULL;
-	owner_end_poll_alone(owner);
-	owner_set_here(owner, false);
-	pthread_setcancelstate(owner->cancel_state, &owner->cancel_state);
-}
-
-void wheel_poll_alone(struct tw_wheel *wheel, size_t most)
-{
-	struct tw_wheel *polled __attribute__((cleanup(wheel_end_poll_alone))) = wheel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &wheel->owner.cancel_state);
-	owner_set_here(&wheel->owner, true);
-	owner_poll_alone(&polled->owner, most);
-}
-
-void wheel_settle_alone(struct tw_wheel *wheel)
-{
-	while (owner_is_busy_alone(&wheel->owner))
-		wheel_poll_alone(wheel, SIZE_MAX);
-}
-
 void wheel_rouse(struct tw_wheel *wheel)
 {
-	if (wheel->owner.is_alone) {
-		owner_see_alone(&wheel->owner);
-		return;
-	}
 	queue_age_end_sleep(&wheel->owner.queue_age, clock_read_real(CLOCK_MONOTONIC));
 	event_count_wake(&wheel->owner.event);
 }
@@ -230,6 +180,7 @@ bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs)
 static bool request_is_answered_at_once(const struct request *request)
 {
 	switch (request->kind) {
+	case REQUEST_FLUSH:
 	case REQUEST_CONTAINS:
 	case REQUEST_TAKE:
 	case REQUEST_REMAINING:
@@ -312,7 +263,8 @@ static void wheel_turn_until(struct tw_wheel *wheel, struct request *request, tw
 			thread_back_off(&tries);
 }
 
-void wheel_apply(struct tw_wheel *wheel, struct request *request)
+/* Has the request answered by an owner that applies commands, and runs no task. */
+static void wheel_apply(struct tw_wheel *wheel, struct request *request)
 {
 	pthread_mutex_lock(&wheel->owner.drive);
 	owner_begin_visit(&wheel->owner);
@@ -329,20 +281,12 @@ static inline void wheel_ask_quietly(struct tw_wheel *wheel, struct request *req
 
 void wheel_ask(struct tw_wheel *wheel, struct request *request)
 {
-	if (wheel->owner.is_alone) {
-		owner_serve_alone(&wheel->owner, request);
-		return;
-	}
 	wheel_ask_quietly(wheel, request);
 	wheel_wake(wheel);
 }
 
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
 {
-	if (wheel->owner.is_alone) {
-		owner_serve_alone(&wheel->owner, request);
-		return request->status;
-	}
 	if (owner_is_here(&wheel->owner)) {
 		owner_serve_here(&wheel->owner, request);
 		return request->status;

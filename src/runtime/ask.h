@@ -21,7 +21,6 @@ struct tw_wheel {
 	/* Constant after tw_create. */
 	struct fork_guard guard; /* changed by a stop, and in a fork's child */
 	struct key_hash_seed seed;
-	pthread_t thread; /* that has made the wheel */
 	enum tw_drive drive;
 	uint64_t wake_mask; /* a napping owner is woken twice a lap of the queue */
 	bool waits_when_full;
@@ -34,38 +33,27 @@ struct tw_wheel {
 	struct owner owner;
 };
 
-/* The next two, where the guard is not simply open. */
-enum tw_status wheel_state_apart(const struct tw_wheel *wheel);
-enum tw_status wheel_presence_apart(const struct tw_wheel *wheel);
-
 static inline bool wheel_is_open(const struct tw_wheel *wheel)
 {
 	return fork_guard_state(&wheel->guard) == FORK_GUARD_OPEN;
 }
 
-/* With TW_DRIVE_LOOP: it is open, and this thread's. */
-static inline bool wheel_is_mine(const struct tw_wheel *wheel)
-{
-	return fork_guard_state(&wheel->guard) == FORK_GUARD_OPEN_TO_ONE &&
-	       pthread_equal(wheel->thread, pthread_self());
-}
-
-/* TW_OK; TW_INVALID: no wheel, or another thread's; TW_CLOSED: stopped, or left behind in a fork's
+/* TW_OK; TW_INVALID: no wheel; TW_CLOSED: stopped, or left behind in a fork's
  * child. */
 static inline enum tw_status wheel_state(const struct tw_wheel *wheel)
 {
 	if (!wheel)
 		return TW_INVALID;
-	return wheel_is_open(wheel) ? TW_OK : wheel_state_apart(wheel);
+	return wheel_is_open(wheel) ? TW_OK : TW_CLOSED;
 }
 
 /* Returns as wheel_state(), for calls that a stopped wheel takes, too. */
 static inline enum tw_status wheel_presence(const struct tw_wheel *wheel)
 {
-	return wheel_is_open(wheel) ? TW_OK : wheel_presence_apart(wheel);
+	return fork_guard_state(&wheel->guard) == FORK_GUARD_CHILD ? TW_CLOSED : TW_OK;
 }
 
-/* The slow part of wheel_notify(). With TW_DRIVE_LOOP it applies what the call has changed. */
+/* The slow part of wheel_notify(). */
 void wheel_rouse(struct tw_wheel *wheel);
 
 /* Does what event_count_notify() does; commands that come now count as waiting from now on. */
@@ -135,17 +123,9 @@ void wheel_leave_drive(struct tw_wheel **wheel);
  * not all of it: then true. */
 bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs);
 
-/* With TW_DRIVE_LOOP: as owner_poll_alone(). */
-void wheel_poll_alone(struct tw_wheel *wheel, size_t most);
-/* Runs all that there is to do, and what that causes. */
-void wheel_settle_alone(struct tw_wheel *wheel);
-
 /* Waits until all that is due has been done, and the commands that it gave are applied, or until
  * `deadline`: TW_TIMED_OUT. TW_NO_MEMORY, too, but not with TW_FOREVER. */
 enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline);
-
-/* With TW_DRIVE_CALLER: as owner_apply_turn(). */
-void wheel_apply(struct tw_wheel *wheel, struct request *request);
 
 /* TW_OK where a call may ask the owner and wait; TW_INVALID where it would wait for itself. */
 enum tw_status wheel_may_ask(struct tw_wheel *wheel);

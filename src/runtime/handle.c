@@ -22,7 +22,6 @@
  *   PERIODIC  it has a schedule
  *   CLOSE     `deadline` is the function that a close was given; the thread that frees the handle
  *             calls it before, in a job
- *   ALONE     one thread makes all calls and is the owner: it changes the word by plain stores
  *
  * What happens to a handle, one function each. Where a row does not apply, nothing changes.
  *
@@ -119,7 +118,6 @@ enum {
 	CLOSE = HANDLE_CLOSE,
 	NOW = 1 << 9,
 	BACK = 1 << 10,
-	ALONE = 1 << 11,
 	GENERATION_SHIFT = 12,
 	INDEX_BITS = 28
 };
@@ -257,25 +255,14 @@ struct handle *handle_new(struct handle_table *table, uint64_t *id)
 	return handle;
 }
 
-/* Adds a flag to the state of one that is not set yet. relaxed, both: published as the rest of it
- * is. */
-static void handle_add_flag(struct handle *handle, uint64_t flag)
-{
-	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
-
-	atomic_store_explicit(&handle->state, state | flag, memory_order_relaxed);
-}
-
 void handle_make_periodic(struct handle *handle, struct schedule *schedule)
 {
+	/* relaxed, both: it is not set yet, and published as the rest of it is. */
+	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
+
 	handle->schedule = schedule;
 	handle->timer.class = TIMER_PERIODIC;
-	handle_add_flag(handle, PERIODIC);
-}
-
-void handle_make_alone(struct handle *handle)
-{
-	handle_add_flag(handle, ALONE);
+	atomic_store_explicit(&handle->state, state | PERIODIC, memory_order_relaxed);
 }
 
 static inline void handle_give(struct handle_table *table, struct slab_bin *bin,
@@ -327,7 +314,7 @@ static __attribute__((noinline, cold)) uint64_t handle_wait(struct handle *handl
 	return state;
 }
 
-/* Once no thread is busy with it. acquire: pairs with handle_exchange_as(), handle_unlock() and
+/* Once no thread is busy with it. acquire: pairs with handle_exchange(), handle_unlock() and
  * handle_give(). */
 static inline uint64_t handle_state(struct handle *handle)
 {
@@ -338,51 +325,22 @@ static inline uint64_t handle_state(struct handle *handle)
 
 /* seq_cst: publishes what was written to the handle before; pairs with handle_state(). And the end
  * of a run comes before the look for threads that wait for it; pairs with handle_table_wait(). */
-INLINED bool handle_exchange_as(struct handle *handle, uint64_t from, uint64_t to, bool alone)
+INLINED bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
 {
-	if (alone) {
-		/* relaxed: no other thread looks at it. */
-		atomic_store_explicit(&handle->state, to, memory_order_relaxed);
-		return true;
-	}
 	return atomic_compare_exchange_strong_explicit(&handle->state, &from, to,
 						       memory_order_seq_cst, memory_order_relaxed);
-}
-
-static bool handle_exchange(struct handle *handle, uint64_t from, uint64_t to)
-{
-	return handle_exchange_as(handle, from, to, from & ALONE);
 }
 
 /* Sets LEFT, as the next function clears LISTED. Both return the state before. acq_rel, both: the
  * later sees what was done before the other. */
 static uint64_t handle_set_left(struct handle *handle)
 {
-	/* relaxed: ALONE is constant. */
-	uint64_t state = atomic_load_explicit(&handle->state, memory_order_relaxed);
-
-	if (!(state & ALONE))
-		return atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
-	(void)handle_exchange(handle, state, state | LEFT);
-	return state;
+	return atomic_fetch_or_explicit(&handle->state, LEFT, memory_order_acq_rel);
 }
 
-INLINED uint64_t handle_clear_listed(struct handle *handle, bool alone)
+static uint64_t handle_clear_listed(struct handle *handle)
 {
-	uint64_t state;
-
-	if (!alone)
-		return atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED,
-						 memory_order_acq_rel);
-	state = handle_state(handle);
-	(void)handle_exchange_as(handle, state, state & ~(uint64_t)LISTED, true);
-	return state;
-}
-
-/* Passes a handle to the owner that was not LISTED. */
-INLINED void handle_add_changed(struct handle_table *table, struct handle *handle, bool alone)
-{
-	inbox_add_from(&table->changed, &handle->change, alone);
+	return atomic_fetch_and_explicit(&handle->state, ~(uint64_t)LISTED, memory_order_acq_rel);
 }
 
 /* Exchanges the state, and passes the handle back to the owner. The inbox may have it already. */
@@ -392,7 +350,7 @@ static bool handle_exchange_back(struct handle_table *table, struct handle *hand
 	if (!handle_exchange(handle, from, to | LISTED | BACK))
 		return false;
 	if (!(from & LISTED))
-		handle_add_changed(table, handle, from & ALONE);
+		inbox_add(&table->changed, &handle->change);
 	return true;
 }
 
@@ -438,16 +396,12 @@ struct handle *handle_fetch(const struct handle_table *table, uint64_t id)
 }
 
 /* Passes a handle to the owner that was stopped while pending. */
-INLINED void handle_add_stopped(struct handle_table *table, struct handle *handle, uint64_t id,
-				bool alone)
+INLINED void handle_add_stopped(struct handle_table *table, struct handle *handle, uint64_t id)
 {
-	if (alone)
-		inbox_add_alone(&table->changed, &handle->change);
-	else
-		inbox_add(&table->stopped[id % HANDLE_INBOXES], &handle->change);
+	inbox_add(&table->stopped[id % HANDLE_INBOXES], &handle->change);
 }
 
-INLINED enum tw_status handle_stop_as(struct handle_table *table, uint64_t id, bool alone)
+enum tw_status handle_stop(struct handle_table *table, uint64_t id)
 {
 	struct handle *handle = handle_find(table, id);
 
@@ -459,49 +413,37 @@ INLINED enum tw_status handle_stop_as(struct handle_table *table, uint64_t id, b
 		if ((state & PHASE) == RUNNING) {
 			bool further = !(state & LAST) && (state & (RESET | PERIODIC));
 
-			if (handle_exchange_as(handle, state, (state | LAST) & ~(uint64_t)RESET,
-					       alone))
+			if (handle_exchange(handle, state, (state | LAST) & ~(uint64_t)RESET))
 				return further ? TW_REARMED : TW_RUNNING;
-		} else if (handle_exchange_as(
-				   handle, state,
-				   with_phase(state | LISTED, STOPPED) & ~(uint64_t)RESET, alone)) {
+		} else if (handle_exchange(handle, state,
+					   with_phase(state | LISTED, STOPPED) &
+						   ~(uint64_t)RESET)) {
 			if (!(state & LISTED))
-				handle_add_stopped(table, handle, id, alone);
+				handle_add_stopped(table, handle, id);
 			return TW_OK;
 		}
 	}
 	return TW_NOT_FOUND;
 }
 
-enum tw_status handle_stop(struct handle_table *table, uint64_t id)
-{
-	return handle_stop_as(table, id, false);
-}
-
-enum tw_status handle_stop_alone(struct handle_table *table, uint64_t id)
-{
-	return handle_stop_as(table, id, true);
-}
-
 /* Locks the timer and fills in its state. Returns false if it is done, stopped or unknown. */
-INLINED bool handle_lock_live(struct handle *handle, uint64_t id, uint64_t *state, bool alone)
+INLINED bool handle_lock_live(struct handle *handle, uint64_t id, uint64_t *state)
 {
 	do {
 		*state = handle ? handle_state(handle) : 0;
 		if (!state_is_live(*state, id) || (*state & LAST))
 			return false;
-	} while (!handle_exchange_as(handle, *state, *state | BUSY, alone));
+	} while (!handle_exchange(handle, *state, *state | BUSY));
 	return true;
 }
 
-INLINED enum tw_status handle_reset_as(struct handle_table *table, struct handle *handle,
-				       uint64_t id, tw_duration deadline, bool for_now,
-				       bool *changed, bool alone)
+enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
+			    tw_duration deadline, bool for_now, bool *changed)
 {
 	uint64_t state;
 	uint64_t to;
 
-	if (!handle_lock_live(handle, id, &state, alone))
+	if (!handle_lock_live(handle, id, &state))
 		return TW_NOT_FOUND;
 	to = (state & ~(uint64_t)NOW) | RESET | (for_now ? NOW : 0);
 	/* relaxed: no other thread changes it now. One for now may be after a deadline that has
@@ -513,20 +455,8 @@ INLINED enum tw_status handle_reset_as(struct handle_table *table, struct handle
 	handle_unlock(handle, to);
 	*changed = to & ~state & LISTED;
 	if (*changed)
-		handle_add_changed(table, handle, alone);
+		inbox_add(&table->changed, &handle->change);
 	return TW_OK;
-}
-
-enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
-			    tw_duration deadline, bool for_now, bool *changed)
-{
-	return handle_reset_as(table, handle, id, deadline, for_now, changed, false);
-}
-
-enum tw_status handle_reset_alone(struct handle_table *table, struct handle *handle, uint64_t id,
-				  tw_duration deadline, bool for_now, bool *changed)
-{
-	return handle_reset_as(table, handle, id, deadline, for_now, changed, true);
 }
 
 /* Stops a timer that is locked, whose state becomes `to`. */
@@ -537,7 +467,7 @@ static void handle_stop_locked(struct handle_table *table, struct handle *handle
 	to = (state & PHASE) == RUNNING ? to | LAST : with_phase(to | LISTED, STOPPED);
 	handle_unlock(handle, to);
 	if (to & ~state & LISTED)
-		handle_add_stopped(table, handle, id, state & ALONE);
+		handle_add_stopped(table, handle, id);
 }
 
 /* The answer where a timer can't be stopped any more. */
@@ -555,7 +485,7 @@ enum tw_status handle_take_value(struct handle_table *table, uint64_t id, void *
 	enum tw_status status = TW_OK;
 	uint64_t state;
 
-	if (!handle_lock_live(handle, id, &state, table->is_alone))
+	if (!handle_lock_live(handle, id, &state))
 		return handle_too_late(table, id);
 	if ((state & PHASE) == RUNNING)
 		status = state & (RESET | PERIODIC) ? TW_REARMED : TW_RUNNING;
@@ -571,7 +501,7 @@ enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *clo
 	struct handle *handle = handle_find(table, id);
 	uint64_t state;
 
-	if (!handle_lock_live(handle, id, &state, table->is_alone))
+	if (!handle_lock_live(handle, id, &state))
 		return handle_too_late(table, id);
 	handle_set_deadline(handle, (tw_duration)(intptr_t)closed);
 	handle_stop_locked(table, handle, id, state, state | (closed ? CLOSE : 0));
@@ -693,22 +623,17 @@ bool handle_table_has_some(struct handle_table *table)
 	return inbox_has_some(&table->changed);
 }
 
-INLINED enum handle_action handle_apply_stop_as(struct handle *handle, bool is_here, bool alone)
+enum handle_action handle_apply_stop(struct handle *handle, bool is_here)
 {
 	uint64_t state;
 
 	/* Before it is unlisted: then a worker may free it, and it may be set again at once. */
 	if (timer_place(&handle->timer) == TIMER_IN_QUEUE)
 		timer_set_place(&handle->timer, TIMER_STOPPED_IN_QUEUE);
-	state = handle_clear_listed(handle, alone);
+	state = handle_clear_listed(handle);
 	if (is_here || (state & BACK))
 		return HANDLE_REMOVE;
 	return state & LEFT ? HANDLE_FREE : HANDLE_KEEP;
-}
-
-enum handle_action handle_apply_stop(struct handle *handle, bool is_here)
-{
-	return handle_apply_stop_as(handle, is_here, false);
 }
 
 enum handle_action handle_apply_change(struct handle *handle, bool is_here)
@@ -719,7 +644,7 @@ enum handle_action handle_apply_change(struct handle *handle, bool is_here)
 	do {
 		state = handle_state(handle);
 		if ((state & PHASE) == STOPPED)
-			return handle_apply_stop_as(handle, is_here, state & ALONE);
+			return handle_apply_stop(handle, is_here);
 	} while (!handle_lock(handle, state));
 	if (state & BACK)
 		action = HANDLE_FILE;

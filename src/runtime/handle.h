@@ -63,7 +63,6 @@ enum { HANDLE_INBOXES = 8 };
 struct handle_table {
 	struct slab slab;                     /* any thread */
 	struct slab_hooks hooks;              /* constant */
-	bool is_alone;                        /* one thread makes all calls; constant */
 	_Atomic(struct chunk *) *chunks;      /* by number; set once each */
 	struct inbox stopped[HANDLE_INBOXES]; /* while pending */
 	struct inbox changed;                 /* reset to run sooner, or back from a worker */
@@ -91,25 +90,18 @@ static inline void handle_arm(struct handle *handle, tw_duration deadline, bool 
 void handle_free(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
 /* Says that run is a schedule's; before it is set. */
 void handle_make_periodic(struct handle *handle, struct schedule *schedule);
-/* Says that one thread makes all calls; before it is set. */
-void handle_make_alone(struct handle *handle);
 
 /* Any thread: returns the handle of an id, maybe another timer's by now, or NULL if the id is no
  * wheel's. What a stop or a reset changes first comes into the cache. */
 struct handle *handle_fetch(const struct handle_table *table, uint64_t id);
 /* Any thread. Returns as tw_timer_stop; with TW_OK the owner is to be woken. */
 enum tw_status handle_stop(struct handle_table *table, uint64_t id);
-/* Stops it where one thread makes all calls. */
-enum tw_status handle_stop_alone(struct handle_table *table, uint64_t id);
 /*
  * Any thread, with what handle_fetch() returned. Returns as tw_timer_reset; with TW_OK the timer
  * has the deadline, which has passed if it is for now; *changed is set if the owner is to be woken.
  */
 enum tw_status handle_reset(struct handle_table *table, struct handle *handle, uint64_t id,
 			    tw_duration deadline, bool for_now, bool *changed);
-/* Resets it where one thread makes all calls. */
-enum tw_status handle_reset_alone(struct handle_table *table, struct handle *handle, uint64_t id,
-				  tw_duration deadline, bool for_now, bool *changed);
 /* Any thread. Returns as tw_timer_take; with TW_OK the owner is to be woken. */
 enum tw_status handle_take_value(struct handle_table *table, uint64_t id, void **value);
 /* Any thread. Returns as tw_timer_close; with TW_OK the owner is to be woken. */
@@ -126,8 +118,8 @@ struct run {
 
 static inline bool run_is_under_way(const struct run *run)
 {
-	/* seq_cst: after the announcement in handle_table_wait(); pairs with handle_exchange_as()
-	 * and alarm_exchange_as(). */
+	/* seq_cst: after the announcement in handle_table_wait(); pairs with handle_exchange()
+	 * and alarm_exchange(). */
 	return (atomic_load_explicit(run->word, memory_order_seq_cst) & run->mask) == run->running;
 }
 

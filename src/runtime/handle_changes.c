@@ -11,8 +11,8 @@ static inline __attribute__((always_inline)) void owner_file_handle(struct owner
 								    struct handle *handle,
 								    bool in_task)
 {
-	if (handle->timer.by_tick)
-		owner_date(owner, &handle->timer);
+	/* One for now is due at any tick. */
+	handle->timer.tick = 0;
 	owner_place(owner, &handle->timer, in_task);
 }
 
@@ -66,8 +66,7 @@ static void owner_move_handle(struct owner *owner, struct handle *handle, tw_dur
 	bool waits = owner->in.in_dispatch && timer->by_tick;
 
 	if (timer_place(timer) == TIMER_IN_WHEEL && !waits) {
-		if (timer->by_tick)
-			owner_date(owner, timer);
+		timer->tick = 0;
 		wheel_moved(owner->pending.wheel, timer, before, timer->by_tick);
 		return;
 	}
@@ -165,10 +164,4 @@ size_t owner_see_some_handles(struct owner *owner, size_t most)
 	owner->applied += seen;
 	owner_publish_pending(owner);
 	return seen;
-}
-
-void owner_see_handles_alone(struct owner *owner)
-{
-	(void)owner_see_changed(owner);
-	owner_publish_pending(owner);
 }

@@ -32,7 +32,5 @@ static inline size_t owner_see_handles(struct owner *owner, size_t most)
 	owner_publish_pending(owner);
 	return 0;
 }
-/* Sees to all handles, and no alarms, where one thread makes all calls. */
-void owner_see_handles_alone(struct owner *owner);
 
 #endif

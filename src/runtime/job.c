@@ -263,8 +263,7 @@ INLINED void job_finish_keyed(struct work *work)
 
 INLINED void job_wake_owner(const struct work *work)
 {
-	if (work->target->owner)
-		event_count_notify(work->target->owner, EVENT_COUNT_SLEEPING);
+	event_count_notify(work->target->owner, EVENT_COUNT_SLEEPING);
 }
 
 /* A handle's run. `is_over` says whether it has ended as it should, `end` how. */

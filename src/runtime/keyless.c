@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "keyless.h"
 
-/* Not inlined: of most timers it is not called. */
-__attribute__((noinline)) void owner_date(struct owner *owner, struct timer *timer)
-{
-	timer->by_tick = true;
-	timer->tick = 0;
-	if (!owner->is_alone)
-		return;
-	timer->tick = tick_before(&owner->clock.ticks, clock_now(&owner->clock));
-	timer->by_tick = tick_after(&owner->clock.ticks, timer->deadline) > timer->tick;
-}
-
 void owner_place(struct owner *owner, struct timer *timer, bool in_task)
 {
 	if (in_task && wheel_is_due(owner->pending.wheel, timer)) {
@@ -66,39 +55,19 @@ static bool owner_unplace_alarm(struct owner *owner, struct timer *timer)
 	return true;
 }
 
-/* What owner_see_alarms() and owner_see_alarms_alone() do. A call of it would be 10 instructions of
- * each alarm. */
-static inline __attribute__((always_inline)) size_t owner_see(struct owner *owner, size_t most,
-							      bool alone)
+size_t owner_see_alarms(struct owner *owner, size_t most)
 {
 	struct alarm *alarm;
 	size_t seen = 0;
 
 	for (; seen < most && (alarm = alarm_take_changed(&owner->out.alarms)); seen++) {
 		bool is_in_no_list = owner_unplace_alarm(owner, &alarm->timer);
-		enum alarm_action action =
-			alone ? alarm_apply_change_alone(alarm) : alarm_apply_change(alarm);
+		enum alarm_action action = alarm_apply_change(alarm);
 
 		if (is_in_no_list)
 			owner_do_with_alarm(owner, alarm, action);
 	}
 	return seen;
-}
-
-size_t owner_see_alarms(struct owner *owner, size_t most)
-{
-	return owner_see(owner, most, false);
-}
-
-void owner_see_alarms_alone(struct owner *owner)
-{
-	(void)owner_see(owner, SIZE_MAX, true);
-}
-
-void owner_file_alarm(struct owner *owner, struct alarm *alarm)
-{
-	if (owner_unplace_alarm(owner, &alarm->timer))
-		owner_do_with_alarm(owner, alarm, ALARM_FILE);
 }
 
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)

@@ -9,9 +9,6 @@
 
 #include "owner_state.h"
 
-/* Gives a timer for now its tick: any, but where timers run by deadline, the present one, so that it comes after what was due before. In order of deadlines a timer whose
- * own tick has come is filed by that. */
-void owner_date(struct owner *owner, struct timer *timer);
 /* Puts the timer into the wheel by its deadline. A timer that an inline task makes due now waits
  * for the next turn. */
 void owner_place(struct owner *owner, struct timer *timer, bool in_task);
@@ -23,10 +20,6 @@ bool owner_begin_next_turn(struct owner *owner);
 
 /* Handles up to `most` alarms that were set sooner or destroyed. Returns their number. */
 size_t owner_see_alarms(struct owner *owner, size_t most);
-/* Handles all of them where one thread makes all calls. */
-void owner_see_alarms_alone(struct owner *owner);
-/* Files an alarm that was set, where one thread makes all calls. */
-void owner_file_alarm(struct owner *owner, struct alarm *alarm);
 /* Claims the run of an alarm that has left the wheel. Returns false if it must not run now; then it
  * was filed again if it is still set. */
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm);

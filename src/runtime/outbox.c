@@ -63,17 +63,6 @@ void outbox_destroy(struct outbox *outbox)
 	handle_table_destroy(&outbox->handles);
 }
 
-void outbox_be_alone(struct outbox *outbox)
-{
-	outbox->target.owner = NULL;
-	outbox->handles.is_alone = true;
-	outbox->handles.slab.is_alone = true;
-	outbox->alarms.is_alone = true;
-	outbox->alarms.slab.is_alone = true;
-	for (int i = 0; i < TIMER_SIZE_CLASSES; i++)
-		outbox->store.slabs[i].is_alone = true;
-}
-
 static void outbox_add(struct outbox *outbox, struct timer *timer, enum job_lane lane,
 		       struct list *inline_jobs)
 {

@@ -58,8 +58,6 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 /* Waits until all jobs are done, and ends the pool's threads. Nothing may be submitted any more. */
 void outbox_end_threads(struct outbox *outbox);
 void outbox_destroy(struct outbox *outbox);
-/* From now on one thread makes all calls, and is the owner. */
-void outbox_be_alone(struct outbox *outbox);
 
 /* Leaves a timer that is due to the pool, or to the inline jobs. */
 void outbox_run(struct outbox *outbox, struct timer *timer, enum job_lane lane);

@@ -62,36 +62,20 @@ static void owner_init_lists(struct owner *owner)
 	owner_init_memory(owner);
 }
 
-static enum wheel_order owner_order(const struct tw_options *options)
-{
-	if (options->drive == TW_DRIVE_LOOP)
-		return WHEEL_BY_DEADLINE;
-	return options->workers == TW_WORKERS_INLINE ? WHEEL_BY_COMMAND : WHEEL_ANY_ORDER;
-}
-
-/* One thread makes all calls. What it changes by handle, and of alarms, finds a sleeping owner,
- * which leads it to owner_see_alone(), off the way of other wheels. */
-static void owner_be_alone(struct owner *owner)
-{
-	owner->is_alone = true;
-	atomic_init(&owner->event.state, EVENT_COUNT_SLEEPING);
-	outbox_be_alone(&owner->out);
-}
-
 enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slots,
 			  tw_execute_fn *execute, const struct tw_options *options)
 {
 	enum tw_status status = TW_NO_MEMORY;
 
-	owner->plan = (struct pending_plan){
-		.layout = options->layout, .slots = slots, .order = owner_order(options)};
+	owner->plan = (struct pending_plan){.layout = options->layout,
+					    .slots = slots,
+					    .ordered = options->workers == TW_WORKERS_INLINE};
 	owner->plan.ticks = &owner->clock.ticks;
 	owner->plan.patience = time_add(patience, interval);
 	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->changes_a_turn = owner->has_thread ? CHANGES_A_TURN : CHANGES_A_DRIVE;
-	owner->overtakes =
-		owner->plan.order == WHEEL_ANY_ORDER && options->clock != TW_CLOCK_MANUAL;
+	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
 	thread_setup_init(&owner->setup, options);
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
@@ -113,8 +97,6 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 		goto no_outbox;
 	requests_init(&owner->requests);
 	pthread_mutex_init(&owner->drive, NULL);
-	if (options->drive == TW_DRIVE_LOOP)
-		owner_be_alone(owner);
 	return TW_OK;
 no_outbox:
 	command_queue_destroy(&owner->queue);
@@ -153,16 +135,6 @@ static inline void owner_count_fired(struct owner *owner, size_t fired)
 	limit_give(&owner->out.places, fired);
 }
 
-bool owner_claim_expired(struct owner *owner, struct timer *timer)
-{
-	if (!owner_claim(owner, timer))
-		return false;
-	timer->job = TIMER_RUN;
-	if (!timer_is_alarm(timer))
-		owner_count_fired(owner, 1);
-	return true;
-}
-
 /* Returns how many of the timers that are counted: not an alarm. */
 static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
@@ -177,8 +149,8 @@ static size_t owner_expire_one(struct owner *owner)
 {
 	struct timer *timer = pending_expire_next(&owner->pending);
 
-	if (timer && owner_claim_expired(owner, timer))
-		list_append(owner->out.jobs_end, &timer->link);
+	if (timer)
+		owner_count_fired(owner, owner_hand_over_expired(owner, timer, false));
 	owner->in.rounds = 0;
 	owner_dispatch(owner);
 	return 1;
@@ -212,7 +184,8 @@ static void owner_advance_to(struct owner *owner, uint64_t tick)
 		(void)wheel_check(owner->pending.wheel);
 }
 
-bool owner_begin_tick(struct owner *owner, uint64_t target)
+/* Begins the next tick up to `target`. Returns false if there is none. */
+static bool owner_begin_tick(struct owner *owner, uint64_t target)
 {
 	struct wheel *wheel = owner->pending.wheel;
 	uint64_t next = wheel_next_tick(wheel);

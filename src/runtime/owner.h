@@ -36,11 +36,6 @@ bool owner_turn(struct owner *owner);
  * apply.
  */
 bool owner_apply_turn(struct owner *owner, struct request *request);
-/* Begins the next tick up to `target`. Returns false if there is none. */
-bool owner_begin_tick(struct owner *owner, uint64_t target);
-/* Claims the run of a timer that has expired, and counts it. Returns false if it does not run now.
- */
-bool owner_claim_expired(struct owner *owner, struct timer *timer);
 /* Whether timers are due or retired, or jobs begun, that the last turn had to leave. */
 bool owner_is_busy(struct owner *owner);
 /* Whether inline tasks wait for the next turn. */

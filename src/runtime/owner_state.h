@@ -64,13 +64,6 @@ struct owner_requests {
 	struct retirement stop_retirement;
 };
 
-/* With TW_DRIVE_LOOP: loop.c. */
-struct owner_loop {
-	const struct list *last_retired; /* when the poll began, and until it is emptied; or NULL */
-	uint64_t round_end;              /* the last tick of the poll */
-	bool in_job;                     /* a job is being done */
-};
-
 /* Inline tasks that a turn runs, if it is not to run less. */
 enum { OWNER_JOBS_A_TURN = 1024 };
 
@@ -116,7 +109,6 @@ struct owner {
 	/* Constant after owner_init. */
 	struct pending_plan plan;
 	bool has_thread;       /* until owner_end() */
-	bool is_alone;         /* TW_DRIVE_LOOP: one thread makes all calls, and is the owner */
 	size_t changes_a_turn; /* handles and alarms that the beginning of a turn sees to */
 	bool overtakes;        /* a tick may begin before the one before it is done */
 	struct thread_setup setup;
@@ -142,7 +134,6 @@ struct owner {
 	struct list retirements;
 	struct owner_requests asked;
 	struct owner_inline in;
-	struct owner_loop loop;
 	struct owner_memory memory;
 	tw_duration poll_began; /* tw_poll runs what is due by then; TW_FOREVER outside tw_poll */
 	bool is_stopped;

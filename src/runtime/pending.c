@@ -22,7 +22,7 @@ bool pending_init(struct pending *pending, const struct pending_plan *plan)
 	if (!timer_index_init(&pending->index))
 		return false;
 	pending->wheel =
-		wheel_create(plan->layout, plan->slots, plan->ticks, plan->order, plan->patience);
+		wheel_create(plan->layout, plan->slots, plan->ticks, plan->ordered, plan->patience);
 	while (!pending->wheel && !timer_index_discard(&pending->index))
 		continue;
 	return pending->wheel;

@@ -28,7 +28,7 @@ struct pending {
 struct pending_plan {
 	enum tw_layout layout;
 	size_t slots;
-	enum wheel_order order;
+	bool ordered; /* see wheel_create() */
 	const struct ticks *ticks;
 	tw_duration patience; /* see wheel_create() */
 };

@@ -103,10 +103,6 @@ void owner_drain(struct owner *owner, struct drain_request *request)
 	fresh.number = (uint16_t)(owner->pending.number + 1);
 	owner_retire_pending(owner, &request->retirement);
 	wheel_advance(fresh.wheel, now);
-	if (owner->loop.in_job) {
-		wheel_begin_round(fresh.wheel, owner->loop.round_end);
-		wheel_hold_back(fresh.wheel, true);
-	}
 	owner->pending = fresh;
 }
 

@@ -3,13 +3,6 @@
 #include "ask.h"
 #include "keyless.h"
 
-static inline enum tw_status wheel_create_alarm(struct tw_wheel *wheel, run_fn *run, void *argument,
-						struct tw_alarm **alarm)
-{
-	*alarm = (struct tw_alarm *)alarm_create(&wheel->owner.out.alarms, wheel, run, argument);
-	return *alarm ? TW_OK : TW_NO_MEMORY;
-}
-
 /* What there is to look at before an alarm is made. */
 static enum tw_status wheel_may_make_alarm(const struct tw_wheel *wheel, run_fn *run)
 {
@@ -18,30 +11,19 @@ static enum tw_status wheel_may_make_alarm(const struct tw_wheel *wheel, run_fn 
 	return status == TW_OK && !run ? TW_INVALID : status;
 }
 
-/* Makes an alarm with TW_DRIVE_LOOP, or says why there is none. */
-static __attribute__((noinline)) enum tw_status wheel_create_alarm_alone(struct tw_wheel *wheel,
-									 run_fn *run,
-									 void *argument,
-									 struct tw_alarm **alarm)
-{
-	enum tw_status status = wheel_may_make_alarm(wheel, run);
-
-	*alarm = NULL;
-	if (status == TW_OK)
-		status = wheel_create_alarm(wheel, run, argument, alarm);
-	if (status == TW_OK)
-		alarm_make_alone(alarm_of(*alarm));
-	return status;
-}
-
 enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void *argument,
 			       struct tw_alarm **alarm)
 {
+	enum tw_status status;
+
 	if (!alarm)
 		return TW_INVALID;
-	if (!wheel || !run || !wheel_is_open(wheel))
-		return wheel_create_alarm_alone(wheel, run, argument, alarm);
-	return wheel_create_alarm(wheel, run, argument, alarm);
+	*alarm = NULL;
+	status = wheel_may_make_alarm(wheel, run);
+	if (status != TW_OK)
+		return status;
+	*alarm = (struct tw_alarm *)alarm_create(&wheel->owner.out.alarms, wheel, run, argument);
+	return *alarm ? TW_OK : TW_NO_MEMORY;
 }
 
 enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *alarm, void (*run)(void *),
@@ -52,8 +34,6 @@ enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *alarm, voi
 	if (status != TW_OK || !alarm)
 		return status == TW_OK ? TW_INVALID : status;
 	alarm_init(alarm_of(alarm), wheel, run, argument);
-	if (wheel->owner.is_alone)
-		alarm_make_alone(alarm_of(alarm));
 	return TW_OK;
 }
 
@@ -63,46 +43,24 @@ static void wheel_tell_of_alarm(struct tw_wheel *wheel)
 	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 }
 
-static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct alarm *alarm, uint64_t tick)
-{
-	bool changed = false;
-	enum tw_status status = alarm_set(&wheel->owner.out.alarms, alarm, tick, &changed);
-
-	if (changed)
-		wheel_tell_of_alarm(wheel);
-	return status;
-}
-
-/* Sets it with TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
-static __attribute__((noinline)) enum tw_status wheel_set_alarm_alone(struct tw_wheel *wheel,
-								      struct alarm *alarm,
-								      uint64_t tick)
-{
-	bool changed = false;
-	enum tw_status status;
-
-	if (!wheel_is_mine(wheel))
-		return wheel_state_apart(wheel);
-	status = alarm_set_alone(alarm, tick, &changed);
-	if (changed) {
-		wheel->owner.rests_until = INT64_MIN;
-		owner_file_alarm(&wheel->owner, alarm);
-	}
-	return status;
-}
-
 /* The state of the alarm's wheel, or TW_INVALID if there is no alarm. */
 static inline enum tw_status alarm_state(const struct alarm *alarm)
 {
 	return alarm ? wheel_state(alarm->wheel) : TW_INVALID;
 }
 
-/* Sets the alarm, if there is one, and its wheel is there. */
-static inline enum tw_status alarm_set_by_tick(struct alarm *alarm, uint64_t tick)
+static enum tw_status alarm_set_by_tick(struct alarm *alarm, uint64_t tick)
 {
-	if (wheel_is_open(alarm->wheel))
-		return wheel_set_alarm(alarm->wheel, alarm, tick);
-	return wheel_set_alarm_alone(alarm->wheel, alarm, tick);
+	struct tw_wheel *wheel = alarm->wheel;
+	bool changed = false;
+	enum tw_status status;
+
+	if (!wheel_is_open(wheel))
+		return TW_CLOSED;
+	status = alarm_set(&wheel->owner.out.alarms, alarm, tick, &changed);
+	if (changed)
+		wheel_tell_of_alarm(wheel);
+	return status;
 }
 
 enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay)
@@ -131,21 +89,13 @@ enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)
 	return alarm_set_by_tick(inner, tick_after(&inner->wheel->owner.clock.ticks, deadline));
 }
 
-/* Stops it with TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
-static __attribute__((noinline)) enum tw_status wheel_stop_alarm_alone(const struct tw_wheel *wheel,
-								       struct alarm *alarm)
-{
-	return wheel_is_mine(wheel) ? alarm_stop_alone(alarm) : wheel_state_apart(wheel);
-}
-
 enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
 {
 	struct alarm *inner = alarm_of(alarm);
 
 	if (!inner)
 		return TW_INVALID;
-	return wheel_is_open(inner->wheel) ? alarm_stop(inner)
-					   : wheel_stop_alarm_alone(inner->wheel, inner);
+	return wheel_is_open(inner->wheel) ? alarm_stop(inner) : TW_CLOSED;
 }
 
 enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *remaining)

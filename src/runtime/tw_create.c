@@ -12,7 +12,7 @@
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
 
 /*
- * The list holds all wheels but those that one thread makes all calls on. In a fork's child a wheel
+ * The list holds all wheels. In a fork's child a wheel
  * that has no threads goes on, for none is missing, unless another thread was inside; the others
  * are closed there. A fork holds the lock, so that the list is whole in the child.
  */
@@ -80,7 +80,7 @@ static bool wheel_join_all(struct tw_wheel *wheel)
 	if (!has_handlers)
 		has_handlers = pthread_atfork(wheels_begin_fork, wheels_end_fork,
 					      wheels_go_on_in_child) == 0;
-	if (has_handlers && wheel->drive != TW_DRIVE_LOOP)
+	if (has_handlers)
 		list_append(&all_wheels, &wheel->link);
 	pthread_mutex_unlock(&all_wheels_lock);
 	return has_handlers;
@@ -105,10 +105,8 @@ static bool workers_are_valid(const struct tw_options *options)
 static bool options_are_valid(const struct tw_options *options)
 {
 	return wheel_layout_name(options->layout) && options->clock <= TW_CLOCK_MANUAL &&
-	       options->drive <= TW_DRIVE_LOOP &&
-	       (options->drive != TW_DRIVE_LOOP || options->workers == TW_WORKERS_INLINE) &&
-	       options->when_full <= TW_WHEN_FULL_FAIL && workers_are_valid(options) &&
-	       options->patience_for_worker >= 0 &&
+	       options->drive <= TW_DRIVE_CALLER && options->when_full <= TW_WHEN_FULL_FAIL &&
+	       workers_are_valid(options) && options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&
 	       (options->stack_size == 0 || options->stack_size >= TW_STACK_SIZE_MIN) &&
 	       reserved_are_0(options->reserved);
@@ -119,10 +117,7 @@ static void options_fill_in(struct tw_options *options)
 	if (options->queue_capacity == 0)
 		options->queue_capacity = DEFAULT_QUEUE_CAPACITY;
 	if (options->workers == 0)
-		options->workers =
-			options->drive == TW_DRIVE_LOOP ? TW_WORKERS_INLINE : DEFAULT_WORKERS;
-	if (options->drive == TW_DRIVE_LOOP)
-		options->queue_capacity = 1;
+		options->workers = DEFAULT_WORKERS;
 	if (options->max_workers == 0 && options->workers != TW_WORKERS_INLINE)
 		options->max_workers = options->workers > DEFAULT_MAX_WORKERS ? options->workers
 									      : DEFAULT_MAX_WORKERS;
@@ -146,11 +141,9 @@ static enum tw_status wheel_open(struct tw_wheel *wheel, tw_duration interval, s
 {
 	enum tw_status status;
 
-	wheel->thread = pthread_self();
 	wheel->drive = options->drive;
 	wheel->has_threads = true;
-	fork_guard_set(&wheel->guard,
-		       wheel->drive == TW_DRIVE_LOOP ? FORK_GUARD_OPEN_TO_ONE : FORK_GUARD_OPEN);
+	fork_guard_set(&wheel->guard, FORK_GUARD_OPEN);
 	list_init(&wheel->link);
 	if (!wheel_join_all(wheel))
 		return TW_NO_MEMORY;
@@ -215,10 +208,6 @@ static void wheel_free(struct tw_wheel *wheel)
  * alarm. */
 static void wheel_settle(struct tw_wheel *wheel)
 {
-	if (wheel->owner.is_alone) {
-		wheel_settle_alone(wheel);
-		return;
-	}
 	(void)wheel_wait_idle(wheel, TW_FOREVER);
 	do
 		(void)wheel_wait_idle(wheel, TW_FOREVER);

@@ -9,7 +9,6 @@
 
 #include "ask.h"
 #include "handle_changes.h"
-#include "loop.h"
 
 /* Gives back a handle that no command took. */
 static void wheel_free_handle(struct tw_wheel *wheel, struct handle *handle)
@@ -34,19 +33,6 @@ static enum tw_status wheel_set_handle_by_command(struct tw_wheel *wheel, struct
 	cell->command.in_task = owner_is_here(&wheel->owner);
 	cell->command.handle = handle;
 	wheel_publish(wheel, cell, position);
-	return TW_OK;
-}
-
-/* Sets it with TW_DRIVE_LOOP. */
-static __attribute__((noinline)) enum tw_status wheel_set_handle_alone(struct tw_wheel *wheel,
-								       struct handle *handle)
-{
-	handle_make_alone(handle);
-	if (!limit_take(&wheel->owner.out.places))
-		return wheel_refuse(wheel);
-	wheel->owner.rests_until = INT64_MIN;
-	owner_set_handle(&wheel->owner, handle, false);
-	owner_publish_pending(&wheel->owner);
 	return TW_OK;
 }
 
@@ -105,9 +91,7 @@ static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct hand
 	/* Before the command: its run may want to know it. */
 	if (timer)
 		timer->id = id;
-	if (wheel->owner.is_alone)
-		status = wheel_set_handle_alone(wheel, handle);
-	else if (limit_take(&wheel->owner.out.places))
+	if (limit_take(&wheel->owner.out.places))
 		status = wheel_set_handle_by_command(wheel, handle);
 	else
 		status = wheel_set_by_request(wheel, REQUEST_SET, &handle->timer);
@@ -208,25 +192,12 @@ enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
-/* Stops it with TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
-static __attribute__((noinline)) enum tw_status wheel_stop_timer_alone(struct tw_wheel *wheel,
-								       struct tw_timer timer)
-{
-	enum tw_status status;
-
-	if (!wheel || !wheel_is_mine(wheel))
-		return wheel_state(wheel);
-	status = handle_stop_alone(&wheel->owner.out.handles, timer.id);
-	owner_see_alone(&wheel->owner);
-	return status;
-}
-
 enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 {
-	enum tw_status status;
+	enum tw_status status = wheel_state(wheel);
 
-	if (!wheel || !wheel_is_open(wheel))
-		return wheel_stop_timer_alone(wheel, timer);
+	if (status != TW_OK)
+		return status;
 	status = handle_stop(&wheel->owner.out.handles, timer.id);
 	if (status == TW_OK)
 		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
@@ -282,38 +253,18 @@ enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
-/* Resets it with TW_DRIVE_LOOP, unless the wheel is stopped, or another thread's. */
-static __attribute__((noinline)) enum tw_status wheel_reset_handle_alone(struct tw_wheel *wheel,
-									 struct handle *handle,
-									 struct tw_timer timer,
-									 tw_duration deadline,
-									 bool for_now)
-{
-	bool changed = false;
-	enum tw_status status;
-
-	if (!wheel_is_mine(wheel))
-		return wheel_state_apart(wheel);
-	status = handle_reset_alone(&wheel->owner.out.handles, handle, timer.id, deadline, for_now,
-				    &changed);
-	if (changed)
-		owner_see_alone(&wheel->owner);
-	return status;
-}
-
 /* The deadline is one by the clock that said `now`. */
 static inline enum tw_status wheel_reset_handle(struct tw_wheel *wheel, struct handle *handle,
 						struct tw_timer timer, tw_duration deadline,
 						tw_duration now)
 {
-	bool for_now = deadline_is_now(deadline, now);
 	bool changed = false;
-	enum tw_status status;
+	enum tw_status status = wheel_state(wheel);
 
-	if (!wheel_is_open(wheel))
-		return wheel_reset_handle_alone(wheel, handle, timer, deadline, for_now);
-	status = handle_reset(&wheel->owner.out.handles, handle, timer.id, deadline, for_now,
-			      &changed);
+	if (status != TW_OK)
+		return status;
+	status = handle_reset(&wheel->owner.out.handles, handle, timer.id, deadline,
+			      deadline_is_now(deadline, now), &changed);
 	if (changed)
 		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 	return status;

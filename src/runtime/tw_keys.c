@@ -8,7 +8,6 @@
  * published.
  */
 #include "ask.h"
-#include "loop.h"
 
 #define INLINED static inline __attribute__((always_inline))
 
@@ -105,18 +104,6 @@ static bool wheel_take_timer(struct tw_wheel *wheel, const struct order *order, 
 	return *timer;
 }
 
-/* Applies it with TW_DRIVE_LOOP. */
-static __attribute__((cold, noinline)) void wheel_apply_alone(struct tw_wheel *wheel,
-							      const struct order *order,
-							      uint32_t hash,
-							      struct keyed_timer *timer)
-{
-	struct command command;
-
-	wheel_fill(wheel, &command, order, hash, timer);
-	owner_apply_alone(&wheel->owner, &command);
-}
-
 /*
  * A set's memory is taken here and not touched: key and value travel in the cell, and the owner
  * lays them into it.
@@ -135,13 +122,8 @@ static enum tw_status wheel_give(struct tw_wheel *wheel, const struct order *ord
 	hash = key_hash(&wheel->seed, order->key, order->key_size);
 	if (command_is_set(order->kind) && !limit_take(&wheel->owner.out.places))
 		return wheel_ask_to_set(wheel, REQUEST_SET, order, hash);
-	if (wheel_take_timer(wheel, order, hash, &timer)) {
-		if (wheel->owner.is_alone) {
-			wheel_apply_alone(wheel, order, hash, timer);
-			return TW_OK;
-		}
+	if (wheel_take_timer(wheel, order, hash, &timer))
 		status = wheel_claim(wheel, &cell, &position);
-	}
 	if (status != TW_OK) {
 		if (command_is_set(order->kind)) {
 			limit_give(&wheel->owner.out.places, 1);

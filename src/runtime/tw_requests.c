@@ -5,7 +5,6 @@
 #include "ask.h"
 #include "base/thread.h"
 #include "keyless.h"
-#include "loop.h"
 #include "memory.h"
 #include "retire.h"
 
@@ -24,9 +23,7 @@ static void wheel_drive_if_caller(struct tw_wheel *wheel)
 {
 	if (wheel->owner.has_thread || owner_is_here(&wheel->owner))
 		return;
-	if (wheel->owner.is_alone)
-		wheel_settle_alone(wheel);
-	else if (wheel_try_drive(wheel))
+	if (wheel_try_drive(wheel))
 		wheel_drive(wheel);
 }
 
@@ -43,10 +40,7 @@ static enum tw_status wheel_reserve_drain(struct tw_wheel *wheel)
 		    (!owner->has_thread && !owner->out.pool))
 			return wheel_refuse(wheel);
 		/* Not for an idle owner: a task that the pool is full of would wait for itself. */
-		if (owner->has_thread)
-			(void)wheel_ask_and_wait(wheel, &flush);
-		else
-			wheel_apply(wheel, NULL);
+		(void)wheel_ask_and_wait(wheel, &flush);
 		if (wheel_state(wheel) != TW_OK)
 			return TW_CLOSED;
 		thread_back_off(&tries);
@@ -100,11 +94,7 @@ enum tw_status tw_flush(struct tw_wheel *wheel)
 	struct request request = {.kind = REQUEST_FLUSH};
 	enum tw_status status = wheel_may_ask(wheel);
 
-	if (status != TW_OK)
-		return status;
-	status = wheel_ask_and_wait(wheel, &request);
-	wheel_leave(wheel);
-	return status;
+	return status == TW_OK ? wheel_ask_and_wait(wheel, &request) : status;
 }
 
 enum tw_status tw_trim(struct tw_wheel *wheel)
@@ -127,7 +117,7 @@ enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline)
 	status = wheel ? wheel_presence(wheel) : TW_INVALID;
 	if (status != TW_OK)
 		return status;
-	if (wheel->owner.is_alone || wheel_is_in_task(wheel))
+	if (wheel_is_in_task(wheel))
 		return TW_INVALID;
 	if (clock_has_reached(&wheel->owner.clock, deadline))
 		return TW_TIMED_OUT;
@@ -201,12 +191,6 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 		return status;
 	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
 		return TW_INVALID;
-	if (wheel->owner.is_alone) {
-		struct clock *clock = &wheel->owner.clock;
-
-		clock_set_manual(clock, time_add(clock_now(clock), by));
-		return TW_OK;
-	}
 	status = wheel_ask_and_wait(wheel, &request);
 	wheel_leave(wheel);
 	return status;
@@ -250,20 +234,6 @@ static tw_duration wheel_poll(struct tw_wheel *wheel, size_t most)
 	return wheel_begin_drive_or_rest(wheel, &left) ? wheel_poll_driven(wheel, most) : left;
 }
 
-/* Polls with TW_DRIVE_LOOP. Where a task stops the wheel, all comes back before it returns. */
-static tw_duration wheel_poll_in_loop(struct tw_wheel *wheel, size_t most)
-{
-	struct owner *owner = &wheel->owner;
-	tw_duration now = clock_now(&owner->clock);
-
-	if (owner_may_rest(owner, now))
-		return time_left(owner->rests_until, now);
-	wheel_poll_alone(wheel, most);
-	if (owner->is_stopped)
-		wheel_settle_alone(wheel);
-	return wheel_begin_rest(wheel, owner_is_busy_alone(owner));
-}
-
 enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
 {
 	return tw_poll_some(wheel, SIZE_MAX, until_next);
@@ -282,16 +252,13 @@ enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_duration *un
 	owner = &wheel->owner;
 	/* A loop inside a task sleeps, as far as this wheel goes, until the task returns. */
 	is_here = owner_is_here(owner);
-	if (is_here && !owner->is_alone) {
+	if (is_here) {
 		event_count_hush(&owner->event);
 		owner->in.is_hushed = true;
 	}
 	if (is_here || owner->has_thread || most == 0)
 		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
-	if (owner->is_alone)
-		left = wheel_poll_in_loop(wheel, most);
-	else
-		left = wheel_poll(wheel, most);
+	left = wheel_poll(wheel, most);
 	status = wheel_state(wheel);
 	if (until_next && status == TW_OK)
 		*until_next = left;
@@ -303,7 +270,7 @@ int tw_fd(struct tw_wheel *wheel)
 {
 	int descriptor;
 
-	if (wheel_may_ask(wheel) != TW_OK || wheel->owner.has_thread || wheel->owner.is_alone) {
+	if (wheel_may_ask(wheel) != TW_OK || wheel->owner.has_thread) {
 		errno = EINVAL;
 		return -1;
 	}

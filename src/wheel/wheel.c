@@ -5,8 +5,7 @@
  *   a slot   until the slot comes up
  *   coming   after its slot came up, to be re-filed if it is not due
  *   due      after its slot came up, to expire if it is due
- *   late     left over from `due` when a later tick came; or, in a wheel by deadline, due when it
- *            was added, and so for the next round
+ *   late     left over from `due` when a later tick came; not in an ordered wheel
  *   unsorted due, on the way from `coming` to `due`; only in an ordered wheel
  *
  * Invariants:
@@ -35,8 +34,7 @@
  * An ordered wheel puts every slot that comes up into `coming`, examines each timer in bounded
  * steps, and then sorts those that are due, in one step, before any of them expires. The tasks of a
  * tick take longer than their sort, and run one after the other in any case. Timers added or moved
- * to now meanwhile are last in order, and wait in `due`. In a wheel by deadline they wait for the
- * next round, which examines them again.
+ * to now meanwhile are last in order, and wait in `due`.
  */
 #include "wheel.h"
 
@@ -54,22 +52,13 @@ enum { COMING_SHARE = 16 };
 /* Timers that a search for the earliest one looks at. */
 enum { LOOKS_A_SEARCH = 10000 };
 
-/* Returns the time at which a tick is the present one. TW_FOREVER is not now, also at the end of
- * time. */
-static tw_duration wheel_time_of(const struct wheel *wheel, uint64_t tick)
+/* Makes `tick` the present tick. TW_FOREVER is not now, also at the end of time. */
+static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 {
 	tw_duration time = tick_time(&wheel->ticks, tick);
 
-	return time < TW_FOREVER ? time : TW_FOREVER - 1;
-}
-
-/* Makes `tick` the present tick. */
-static void wheel_set_now(struct wheel *wheel, uint64_t tick)
-{
 	wheel->now = tick;
-	wheel->now_time = wheel_time_of(wheel, tick);
-	wheel->due_tick = tick;
-	wheel->due_time = wheel->now_time;
+	wheel->now_time = time < TW_FOREVER ? time : TW_FOREVER - 1;
 	if (wheel->due_until < wheel->now_time)
 		wheel->due_until = wheel->now_time;
 }
@@ -88,17 +77,13 @@ const char *wheel_layout_name(enum tw_layout layout)
 }
 
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
-			   enum wheel_order order, tw_duration patience)
+			   bool ordered, tw_duration patience)
 {
-	bool ordered = order != WHEEL_ANY_ORDER;
 	struct wheel *wheel = layouts[layout].create(slots, ordered);
 
 	if (!wheel)
 		return NULL;
 	wheel->ticks = *ticks;
-	wheel->by_deadline = order == WHEEL_BY_DEADLINE;
-	if (wheel->by_deadline)
-		wheel->due_list = &wheel->late;
 	wheel->patience = patience;
 	wheel->early_after = TW_FOREVER;
 	if (wheel->early_from <= (uint64_t)(TW_FOREVER / ticks->interval))
@@ -121,14 +106,9 @@ uint64_t wheel_now(const struct wheel *wheel)
 	return wheel->now;
 }
 
-static inline bool timer_is_due_by(const struct timer *timer, uint64_t tick, tw_duration time)
-{
-	return timer->by_tick ? timer->tick <= tick : timer->deadline <= time;
-}
-
 bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 {
-	return timer_is_due_by(timer, wheel->now, wheel->now_time);
+	return timer->by_tick ? timer->tick <= wheel->now : timer->deadline <= wheel->now_time;
 }
 
 static inline uint64_t wheel_tick_of(const struct wheel *wheel, const struct timer *timer)
@@ -142,27 +122,6 @@ static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 	wheel->layout->place(wheel, timer, wheel_tick_of(wheel, timer));
 }
 
-/* Returns the place of a due timer in the order of a wheel by deadline. What is due at its tick has
- * the tick's time: its deadline is later, or not known. */
-static uint64_t wheel_rank(const struct wheel *wheel, const struct timer *timer)
-{
-	tw_duration time = timer->by_tick ? tick_time(&wheel->ticks, timer->tick) : timer->deadline;
-
-	/* In the order of signed numbers. */
-	return (uint64_t)time ^ (uint64_t)1 << 63;
-}
-
-/* Puts a timer into `due` of a wheel by deadline, from behind: it was put off. */
-static void wheel_insert_due(struct wheel *wheel, struct timer *timer)
-{
-	struct list *next = &wheel->due;
-
-	timer->sequence = wheel_rank(wheel, timer);
-	while (next->previous != &wheel->due && wheel_sort_is_before(&timer->link, next->previous))
-		next = next->previous;
-	list_append(next, &timer->link);
-}
-
 static void wheel_place(struct wheel *wheel, struct timer *timer)
 {
 	if (wheel->ordered)
@@ -170,12 +129,10 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 	/* That makes each move take it from where its tick has put it. */
 	if (timer->by_tick && wheel->due_until < timer->deadline)
 		wheel->due_until = timer->deadline;
-	if (!timer_is_due_by(timer, wheel->due_tick, wheel->due_time))
-		wheel_place_in_slot(wheel, timer);
-	else if (wheel->due_list)
-		wheel_link(wheel, wheel->due_list, timer);
+	if (wheel_is_due(wheel, timer))
+		wheel_link(wheel, &wheel->due, timer);
 	else
-		wheel_insert_due(wheel, timer);
+		wheel_place_in_slot(wheel, timer);
 }
 
 void wheel_add(struct wheel *wheel, struct timer *timer)
@@ -252,33 +209,6 @@ bool wheel_is_busy(struct wheel *wheel)
 	       wheel_next_coming(wheel);
 }
 
-void wheel_begin_round(struct wheel *wheel, uint64_t end)
-{
-	/* The clock may have gone back. */
-	wheel->round_end = end > wheel->now ? end : wheel->now;
-	wheel->round_end_time = wheel_time_of(wheel, wheel->round_end);
-	wheel_take_coming(wheel, &wheel->late);
-	wheel_hold_back(wheel, false);
-}
-
-void wheel_hold_back(struct wheel *wheel, bool holds)
-{
-	wheel->due_tick = holds ? wheel->round_end : wheel->now;
-	wheel->due_time = holds ? wheel->round_end_time : wheel->now_time;
-	wheel->due_list = holds ? &wheel->late : NULL;
-}
-
-void wheel_end_round(struct wheel *wheel)
-{
-	wheel_hold_back(wheel, false);
-	wheel->due_list = &wheel->late;
-}
-
-bool wheel_has_next_round(const struct wheel *wheel)
-{
-	return !list_is_empty(&wheel->late);
-}
-
 bool wheel_has_due(const struct wheel *wheel)
 {
 	return !list_is_empty(&wheel->due);
@@ -325,8 +255,7 @@ static void wheel_search(struct wheel *wheel, struct list *list, bool is_slot,
 		}
 		/* The look may have put off what was found due. */
 		if ((list == &wheel->due || list == &wheel->unsorted) &&
-		    (!wheel_is_due(wheel, timer) ||
-		     (wheel->by_deadline && timer->sequence != wheel_rank(wheel, timer)))) {
+		    !wheel_is_due(wheel, timer)) {
 			wheel_unlink(wheel, timer);
 			wheel_place(wheel, timer);
 			search->is_stale = true;
@@ -375,9 +304,8 @@ tw_duration wheel_earliest(struct wheel *wheel, wheel_look_fn *look, void *conte
 	if (search.looks > 0)
 		return search.earliest;
 	/* A deadline lies before its tick, by less than one. */
-	bound = wheel_is_busy(wheel) || wheel_has_next_round(wheel)
-			? wheel->now_time
-			: tick_time(&wheel->ticks, wheel_next_tick(wheel) - 1);
+	bound = wheel_is_busy(wheel) ? wheel->now_time
+				     : tick_time(&wheel->ticks, wheel_next_tick(wheel) - 1);
 	return bound < search.earliest ? bound : search.earliest;
 }
 
@@ -419,30 +347,9 @@ static void wheel_add_unsorted(struct wheel *wheel, struct timer *timer)
 {
 	struct list *unsorted = &wheel->unsorted;
 
-	if (wheel->by_deadline)
-		timer->sequence = wheel_rank(wheel, timer);
 	if (!list_is_empty(unsorted))
 		wheel->is_sorted &= !wheel_sort_is_before(&timer->link, unsorted->previous);
 	list_append(unsorted, &timer->link);
-}
-
-/* Puts those that were sorted into `due`, before the timers there. An earlier round may have left
- * some in a wheel by deadline: among these they go in order. */
-static void wheel_merge_unsorted(struct wheel *wheel)
-{
-	struct list *next = wheel->due.next;
-	struct list *link;
-
-	if (wheel->by_deadline && next != &wheel->due) {
-		while ((link = list_take_first(&wheel->unsorted))) {
-			while (next != &wheel->due && !wheel_sort_is_before(link, next))
-				next = next->next;
-			list_append(next, link);
-		}
-		return;
-	}
-	list_append_all(&wheel->unsorted, &wheel->due);
-	list_append_all(&wheel->due, &wheel->unsorted);
 }
 
 /* Examines timers that came up in an ordered wheel, and sorts them after the last. Returns true
@@ -470,7 +377,9 @@ static __attribute__((noinline)) bool wheel_gather(struct wheel *wheel)
 	if (!wheel->is_sorted)
 		wheel_sort(&wheel->unsorted);
 	wheel->is_sorted = true;
-	wheel_merge_unsorted(wheel);
+	/* They go before the timers in `due`. */
+	list_append_all(&wheel->unsorted, &wheel->due);
+	list_append_all(&wheel->due, &wheel->unsorted);
 	return false;
 }
 

@@ -21,24 +21,18 @@
 
 struct wheel;
 
-/* The order in which timers expire. All but the first are ordered wheels: they expire by tick. */
-enum wheel_order {
-	/* The wheel may be advanced while it is busy. Timers that became due just now then expire
-	 * before those left over from earlier ticks, so that a crowd in one tick does not delay the
-	 * next ticks. */
-	WHEEL_ANY_ORDER,
-	WHEEL_BY_COMMAND, /* within a tick in the order of their last command */
-	/* Within a tick by their deadlines. The caller works in rounds: what is due when it is
-	 * added, between two rounds or while the wheel holds back, waits for the next round. */
-	WHEEL_BY_DEADLINE
-};
-
 /* Returns the layout's name, or NULL if there is no such layout. */
 const char *wheel_layout_name(enum tw_layout layout);
-/* Creates a wheel with `slots` slots, 1 to TW_SLOTS_MAX. Returns NULL if out of memory. `patience`
- * is the time in which the caller works off a crowd. */
+/*
+ * Creates a wheel with `slots` slots, 1 to TW_SLOTS_MAX. Returns NULL if out of memory.
+ *
+ * The timers of an ordered wheel expire by tick, and within a tick in the order of their last
+ * command. Any other may be advanced while it is busy: timers that became due just now then expire
+ * before those left over from earlier ticks, so that a crowd in one tick does not delay the next
+ * ticks. `patience` is the time in which the caller works off a crowd.
+ */
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
-			   enum wheel_order order, tw_duration patience);
+			   bool ordered, tw_duration patience);
 /* Gives back a part of the wheel's memory. Returns true when the wheel is destroyed. It touches no
  * timer. */
 bool wheel_discard(struct wheel *wheel);
@@ -75,13 +69,6 @@ tw_duration wheel_earliest(struct wheel *wheel, wheel_look_fn *look, void *conte
 void wheel_advance(struct wheel *wheel, uint64_t tick);
 /* Returns whether timers wait to be expired or re-filed. */
 bool wheel_is_busy(struct wheel *wheel);
-/* Begins a round, to the tick `end`, of a wheel by deadline: what waits for it is examined. */
-void wheel_begin_round(struct wheel *wheel, uint64_t end);
-/* Says whether the wheel holds back what is due by the end of the round, and is added or moved. */
-void wheel_hold_back(struct wheel *wheel, bool holds);
-void wheel_end_round(struct wheel *wheel);
-/* Returns whether timers wait for the next round. */
-bool wheel_has_next_round(const struct wheel *wheel);
 /* Returns whether timers of the present tick wait to be expired. */
 bool wheel_has_due(const struct wheel *wheel);
 /* Treats those timers as left over from an earlier tick. The wheel must not be ordered. */

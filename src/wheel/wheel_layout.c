@@ -10,7 +10,6 @@ void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ord
 	wheel->early_from = UINT64_MAX;
 	list_init(&wheel->due);
 	list_init(&wheel->late);
-	wheel->due_list = &wheel->due;
 	list_init(&wheel->unsorted);
 	wheel->is_sorted = true;
 	for (int i = 0; i < WHEEL_COMING; i++)

@@ -48,7 +48,6 @@ struct wheel {
 	const struct wheel_layout *layout;
 	struct pages pages; /* the slots, and the sets or trees over them */
 	bool ordered;
-	bool by_deadline; /* ordered, too */
 	struct ticks ticks;
 	tw_duration patience; /* the time in which the caller works off a crowd */
 	/* If a timer is due this many ticks after now, or more, its slot comes up before the timer
@@ -62,16 +61,7 @@ struct wheel {
 	tw_duration due_until;
 	uint64_t sequence; /* the number of the last command */
 	struct list due;   /* timers of the present tick */
-	/* Left over from earlier ticks; in an ordered wheel those of the next round. */
-	struct list late;
-	/* What is placed and due by this tick goes to that list: `now` and `due`. In a wheel by
-	 * deadline it goes to `late`, or, in a round that holds nothing back (NULL), to its place
-	 * in `due`; where the round holds back the tick is its end. */
-	uint64_t due_tick;
-	tw_duration due_time;
-	struct list *due_list;
-	uint64_t round_end; /* not before `now` */
-	tw_duration round_end_time;
+	struct list late;  /* left over from earlier ticks; not in an ordered wheel */
 	/* Lists to re-file, one for each slot that came up. The last takes all further slots. */
 	struct list coming[WHEEL_COMING];
 	uint64_t coming_used; /* bit i: coming[i] may have timers */

@@ -12,19 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void wheel_of_one_thread_has_no_cache(void **state)
-{
-	struct tw_options of_loop = {.drive = TW_DRIVE_LOOP};
-	struct tw_cache_options options = {0};
-	struct tw_cache *cache;
-
-	(void)state;
-	assert_status(tw_create(&options.wheel, TW_MILLISECOND, 16, NULL, &of_loop), TW_OK);
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
-	assert_null(cache);
-	tw_destroy(options.wheel);
-}
-
 static void create_refuses_options_with_a_reserved_field(void **state)
 {
 	(void)state;
@@ -556,7 +543,6 @@ static void values_of_all_sizes_lie_side_by_side(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, values_of_all_sizes_lie_side_by_side),
-	cmocka_unit_test(wheel_of_one_thread_has_no_cache),
 	cmocka_unit_test(create_refuses_options_with_a_reserved_field),
 	TEST_CACHE(reserved_fields_of_statistics_become_0),
 	cmocka_unit_test(lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter),

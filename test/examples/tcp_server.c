@@ -4,7 +4,7 @@
  *
  *     tcp_server PORT IDLE_MS
  *
- * The thread has the wheel for itself (TW_DRIVE_LOOP), and sleeps in epoll until the next alarm.
+ * The thread drives the wheel (TW_DRIVE_CALLER), and sleeps in epoll until the next alarm.
  * Each connection has an alarm in it, which every message moves to later: one store, no memory, and
  * never refused.
  */
@@ -98,7 +98,7 @@ static int milliseconds(tw_duration time)
 
 int main(int count, char **arguments)
 {
-	const struct tw_options options = {.drive = TW_DRIVE_LOOP};
+	const struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	struct epoll_event events[EVENTS];
 	int listener = count == 3 ? listen_at((unsigned)atoi(arguments[1])) : -1;
 

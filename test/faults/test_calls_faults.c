@@ -499,7 +499,7 @@ static void wheel_without_a_descriptor_has_none_to_show_until_there_is_one(void 
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_SHARED(each_call_meets_each_failure),
+	TEST_EVERYWHERE(each_call_meets_each_failure),
 	TEST_EVERYWHERE(each_first_call_meets_each_failure),
 	TEST_EVERYWHERE(creation_meets_each_failure),
 	TEST_EVERYWHERE(wheel_without_a_clock_is_refused),

@@ -479,9 +479,9 @@ static void all_comes_back_once_where_limits_have_callers_wait(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_SHARED(all_comes_back_once_through_faults_cancels_and_forks),
-	TEST_SHARED(all_comes_back_once_where_limits_refuse),
-	TEST_SHARED(all_comes_back_once_where_limits_have_callers_wait),
+	TEST_EVERYWHERE(all_comes_back_once_through_faults_cancels_and_forks),
+	TEST_EVERYWHERE(all_comes_back_once_where_limits_refuse),
+	TEST_EVERYWHERE(all_comes_back_once_where_limits_have_callers_wait),
 };
 
 TEST_PROGRAM(tests)

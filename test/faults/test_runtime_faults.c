@@ -117,11 +117,11 @@ static void live(struct scenario *scenario)
 	move_some(scenario, 2, INTERVAL / 2);
 	assert_status(tw_flush(wheel), TW_OK);
 	remove_some(scenario);
-	assert_status(advance_and_run(wheel, INTERVAL * 5), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL * 5), TW_OK);
 	set_all(scenario, INTERVAL * 7);
 	judge(scenario, tw_drain(wheel, ledger_drain, scenario->ledger));
 	set_all(scenario, INTERVAL * 9);
-	assert_status(advance_and_run(wheel, INTERVAL * 3), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL * 3), TW_OK);
 	contained = tw_contains(wheel, "0kkkkkkkkkkkkkkk", 16, NULL);
 	assert_true(contained == TW_OK || contained == TW_NOT_FOUND);
 	settle_wheel(wheel);
@@ -371,12 +371,12 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(each_allocation_may_fail_once),
 	TEST_BOTH(inline, memory_may_run_out_at_any_allocation),
 	TEST_BOTH(threads, memory_may_run_out_at_any_allocation),
-	TEST_SHARED(each_thread_may_fail_to_start),
+	TEST_EVERYWHERE(each_thread_may_fail_to_start),
 	TEST_POOL(worker_that_cannot_start_is_counted_and_tried_again),
 	TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
 	TEST_EVERYWHERE(drain_without_memory_drains_nothing),
 	TEST_EVERYWHERE(walk_without_memory_says_so_and_changes_nothing),
-	TEST_SHARED(wait_with_a_deadline_needs_memory),
+	TEST_EVERYWHERE(wait_with_a_deadline_needs_memory),
 	TEST_IN(levels_inline, drains_without_memory_leave_room_for_others),
 };
 

@@ -245,11 +245,11 @@ static void stop_in_the_middle_of_it_loses_and_doubles_nothing(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_SHARED(values_come_back_once_and_none_early),
-	TEST_SHARED(values_come_back_once_with_a_small_queue),
-	TEST_SHARED(values_come_back_once_with_a_small_queue_that_refuses),
-	TEST_SHARED(values_come_back_once_with_a_limit_of_pending_timers),
-	TEST_SHARED(stop_in_the_middle_of_it_loses_and_doubles_nothing),
+	TEST_EVERYWHERE(values_come_back_once_and_none_early),
+	TEST_EVERYWHERE(values_come_back_once_with_a_small_queue),
+	TEST_EVERYWHERE(values_come_back_once_with_a_small_queue_that_refuses),
+	TEST_EVERYWHERE(values_come_back_once_with_a_limit_of_pending_timers),
+	TEST_EVERYWHERE(stop_in_the_middle_of_it_loses_and_doubles_nothing),
 };
 
 TEST_PROGRAM(tests)

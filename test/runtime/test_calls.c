@@ -75,7 +75,7 @@ static void create_refuses_options_out_of_range(void **state)
 {
 	struct tw_options layout = {.layout = (enum tw_layout)(TW_LAYOUT_ROUNDS + 1)};
 	struct tw_options clock = {.clock = (enum tw_clock)(TW_CLOCK_MANUAL + 1)};
-	struct tw_options drive = {.drive = (enum tw_drive)(TW_DRIVE_LOOP + 1)};
+	struct tw_options drive = {.drive = (enum tw_drive)(TW_DRIVE_CALLER + 1)};
 	struct tw_options when_full = {.when_full = (enum tw_when_full)(TW_WHEN_FULL_FAIL + 1)};
 	struct tw_options too_few_workers = {.workers = TW_WORKERS_INLINE - 1};
 	struct tw_options too_many_workers = {.workers = TW_WORKERS_MAX + 1};
@@ -632,7 +632,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(create_refuses_bad_arguments_and_leaves_no_wheel),
 	cmocka_unit_test(create_refuses_options_out_of_range),
 	cmocka_unit_test(create_refuses_options_with_a_reserved_field),
-	TEST_ALONE(create_refuses_sizes_beyond_the_limits),
+	TEST_DRIVEN(create_refuses_sizes_beyond_the_limits),
 	TEST_EVERYWHERE(wheel_of_most_slots_works),
 	cmocka_unit_test(no_options_are_all_defaults),
 	TEST_EVERYWHERE(options_are_copied),
@@ -651,7 +651,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(destroy_releases_pending_timers),
 	TEST_EVERYWHERE(without_release_a_wheel_drops_its_values_silently),
 	TEST_EVERYWHERE(without_release_keys_of_all_sizes_are_replaced),
-	TEST_SHARED(stopped_wheel_answers_closed),
+	TEST_EVERYWHERE(stopped_wheel_answers_closed),
 	TEST_EVERYWHERE(reserved_fields_of_statistics_become_0),
 	TEST_WITH_THREADS(in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on),
 };

@@ -118,7 +118,7 @@ static void drive_inner(struct recorder *recorder, const struct tw_task *task)
 {
 	struct nest *nest = recorder->argument;
 
-	(void)advance_and_run(nest->inner, INTERVAL);
+	(void)tw_advance(nest->inner, INTERVAL);
 	atomic_fetch_add(&nest->right, is_current(task, recorder->wheel));
 }
 
@@ -158,7 +158,7 @@ static void wheel_without_execute_takes_timers_by_handle_alone(void **state)
 	assert_status(tw_remove_timer(wheel, "any", 3), TW_OK);
 	assert_status(tw_after_func(wheel, INTERVAL, note_current, VALUE(1), &timer), TW_OK);
 	assert_int_equal(tw_pending(wheel) <= 1, 1);
-	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 	settle_wheel(wheel);
 	assert_int_equal(atomic_load(&noted_count), 1);
 	assert_noted(0, wheel, timer, INTERVAL);

@@ -644,7 +644,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(set_under_one_interval_counts_as_one),
 	TEST_EVERYWHERE(move_under_one_interval_runs_at_once_and_is_not_late),
 	TEST_EVERYWHERE(move_by_one_interval_runs_a_tick_later),
-	TEST_SHARED(key_moved_under_one_interval_is_free_for_the_next_command),
+	TEST_EVERYWHERE(key_moved_under_one_interval_is_free_for_the_next_command),
 	TEST_EVERYWHERE(timer_set_at_a_past_deadline_runs_now_and_reports_how_late),
 	TEST_INLINE(timer_set_at_a_future_deadline_runs_at_its_tick),
 	TEST_EVERYWHERE(past_deadline_replaces_a_pending_timer_and_runs_now),
@@ -666,8 +666,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(manual_clock_starts_at_zero_and_moves_by_advance_alone),
 	TEST_EVERYWHERE(advance_counts_from_the_end_of_the_one_before),
 	TEST_EVERYWHERE(interval_of_any_length_works),
-	TEST_ALONE(poll_returns_the_time_until_the_next_deadline),
-	TEST_ALONE(poll_never_lets_the_caller_sleep_past_a_tick),
+	TEST_DRIVEN(poll_returns_the_time_until_the_next_deadline),
+	TEST_DRIVEN(poll_never_lets_the_caller_sleep_past_a_tick),
 };
 
 TEST_PROGRAM(tests)

@@ -258,7 +258,7 @@ static void drains_of_several_threads_give_each_value_back_once(void **state)
 	crowd_run(&crowd);
 	assert_int_equal(atomic_load(&crowd.wrong), 0);
 	/* The threads may have left as many drains as are allowed. */
-	assert_status(tw_flush(crowd.wheel), TW_OK);
+	assert_status(tw_wait_idle(crowd.wheel), TW_OK);
 	assert_status(tw_drain(crowd.wheel, ledger_drain, crowd.ledger), TW_OK);
 	assert_status(tw_wait_idle(crowd.wheel), TW_OK);
 	assert_int_equal(tw_pending(crowd.wheel), 0);
@@ -288,16 +288,16 @@ static void idle_wait_covers_all_of_a_large_drain(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(idle_wait_covers_all_of_a_large_drain),
-	TEST_ALONE(drain_too_many_is_refused_until_those_before_it_are_handed_over),
+	TEST_DRIVEN(drain_too_many_is_refused_until_those_before_it_are_handed_over),
 	TEST_BOTH(workers, drain_too_many_is_refused_until_those_before_it_are_handed_over),
-	TEST_ALONE(drain_too_many_runs_nothing),
+	TEST_DRIVEN(drain_too_many_runs_nothing),
 	TEST_BOTH(owner, drains_wait_for_those_before_them),
 	TEST_POOL(drains_wait_for_those_before_them),
 	TEST_DRIVEN(value_replaced_between_two_drains_is_released_between_them),
 	TEST_POOL(timer_that_is_due_overtakes_a_large_drain),
 	TEST_INLINE(what_a_drain_function_causes_comes_after_the_rest_of_its_drain),
 	TEST_EVERYWHERE(task_never_hangs_on_drains),
-	TEST_SHARED(drains_of_several_threads_give_each_value_back_once),
+	TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),
 };
 
 TEST_PROGRAM(tests)

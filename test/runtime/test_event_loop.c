@@ -122,12 +122,12 @@ static void descriptor_rings_after_an_inner_loop_of_any_drive(void **state)
 	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
 	assert_status(tw_after_func(loop.wheel, 0, poll_in_task, &loop, NULL), TW_OK);
-	assert_status(tw_flush(loop.wheel), TW_OK);
+	assert_status(tw_wait_idle(loop.wheel), TW_OK);
 	assert_int_equal(loop.inner_loops, 1);
 	assert_status(tw_poll(loop.wheel, NULL), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 0);
 	assert_status(tw_after_func(loop.wheel, 0, poll_in_task, &loop, NULL), TW_OK);
-	assert_status(tw_flush(loop.wheel), TW_OK);
+	assert_status(tw_wait_idle(loop.wheel), TW_OK);
 	assert_int_equal(loop.inner_loops, 2);
 	set_key(&loop, "a", TW_MILLISECOND);
 	assert_int_equal(is_readable(&loop, 0), 1);

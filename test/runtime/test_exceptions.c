@@ -141,7 +141,7 @@ static void drive(void *argument)
 	if (world->place == VISIT)
 		(void)tw_each(world->wheel, on_visit, world);
 	else
-		(void)advance_and_run(world->wheel, 2 * INTERVAL);
+		(void)tw_advance(world->wheel, 2 * INTERVAL);
 }
 
 static bool can_be_cancelled(void)
@@ -165,7 +165,7 @@ static void assert_stands(struct world *world)
 	assert_int_equal(stats.running, 0);
 	assert_status(tw_flush(world->wheel), TW_OK);
 	assert_status(tw_poll(world->wheel, NULL), TW_OK);
-	assert_status(advance_and_run(world->wheel, 2 * INTERVAL), TW_OK);
+	assert_status(tw_advance(world->wheel, 2 * INTERVAL), TW_OK);
 	settle_wheel(world->wheel);
 	assert_status(tw_get_stats(world->wheel, &stats), TW_OK);
 	assert_int_equal(stats.running, 0);
@@ -334,10 +334,8 @@ static void function_may_call_the_wheel(void **state)
 		assert_status(world->statuses[0], TW_OK);
 		assert_status(world->statuses[1], TW_OK);
 		assert_status(world->statuses[2], TW_OK);
-		/* The call would wait for its own end. With TW_DRIVE_LOOP it need not wait. */
-		assert_status(world->statuses[3], place == VISIT && variant->drive != TW_DRIVE_LOOP
-							  ? TW_OK
-							  : TW_INVALID);
+		/* The call would wait for its own end. */
+		assert_status(world->statuses[3], place == VISIT ? TW_OK : TW_INVALID);
 		world_close(world);
 	}
 }
@@ -411,7 +409,7 @@ static struct tw_wheel *open_wheel(const struct variant *variant)
 
 static void advance_far(void *wheel)
 {
-	(void)advance_and_run(wheel, 10 * INTERVAL);
+	(void)tw_advance(wheel, 10 * INTERVAL);
 }
 
 static void poll_once(void *wheel)
@@ -815,7 +813,7 @@ static void end_of_a_worker_may_call_the_wheel_inside_tw_destroy(void **state)
 	assert_status(tw_create(&ends.wheel, INTERVAL, 16, on_execute, &options), TW_OK);
 	for (int i = 0; i < 2; i++)
 		assert_status(tw_after_func(ends.wheel, INTERVAL, meet_other, &ends, NULL), TW_OK);
-	assert_status(advance_and_run(ends.wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(ends.wheel, INTERVAL), TW_OK);
 	settle_wheel(ends.wheel);
 	tw_destroy(ends.wheel);
 	assert_int_equal(atomic_load(&ends.ended), 2);
@@ -859,7 +857,7 @@ static void alarm_that_the_end_of_a_thread_closes_is_closed_in_tw_destroy(void *
 	assert_int_equal(pthread_key_create(&late.key, close_at_end), 0);
 	assert_status(tw_alarm_create(wheel, count_late_close, &late, &late.alarm), TW_OK);
 	assert_status(tw_after_func(wheel, 0, set_specific, &late, NULL), TW_OK);
-	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 	settle_wheel(wheel);
 	tw_destroy(wheel);
 	assert_int_equal(atomic_load(&late.closed), 1);
@@ -893,24 +891,24 @@ static void release_may_call_the_wheel_inside_tw_destroy(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_ALONE(wheel_stands_after_a_function_that_throws),
+	TEST_DRIVEN(wheel_stands_after_a_function_that_throws),
 	TEST_DRIVEN(wheel_stands_after_a_function_that_ends_its_thread),
 	TEST_DRIVEN(wheel_stands_after_a_task_that_lets_its_thread_be_cancelled),
 	TEST_IN(levels_owner, function_that_leaves_a_thread_of_the_wheel_ends_the_process),
 	TEST_IN(levels_workers, function_that_leaves_a_thread_of_the_wheel_ends_the_process),
 	TEST_IN(levels_inline, wheel_is_lost_after_a_longjmp),
 	TEST_EVERYWHERE(function_may_call_the_wheel),
-	TEST_SHARED(function_that_does_not_return_holds_up_no_set),
+	TEST_EVERYWHERE(function_that_does_not_return_holds_up_no_set),
 	TEST_DRIVEN(exception_leaves_the_rest_of_its_tick_to_the_next_drive),
-	TEST_ALONE(periodic_timer_goes_on_after_a_run_that_throws),
-	TEST_ALONE(next_that_throws_at_first_arms_nothing),
-	TEST_ALONE(destroy_may_be_called_again_after_an_exception_of_release),
-	TEST_ALONE(close_is_done_after_a_run_that_throws),
-	TEST_ALONE(wheel_that_a_run_destroyed_before_it_threw_is_destroyed_again),
+	TEST_DRIVEN(periodic_timer_goes_on_after_a_run_that_throws),
+	TEST_DRIVEN(next_that_throws_at_first_arms_nothing),
+	TEST_DRIVEN(destroy_may_be_called_again_after_an_exception_of_release),
+	TEST_DRIVEN(close_is_done_after_a_run_that_throws),
+	TEST_DRIVEN(wheel_that_a_run_destroyed_before_it_threw_is_destroyed_again),
 	TEST_DRIVEN(call_of_another_thread_is_answered_after_an_exception),
-	TEST_ALONE(exception_of_an_inner_wheel_may_leave_both),
+	TEST_DRIVEN(exception_of_an_inner_wheel_may_leave_both),
 	TEST_DRIVEN(descriptor_calls_for_what_an_exception_has_left),
-	TEST_ALONE(visitor_that_throws_costs_no_memory),
+	TEST_DRIVEN(visitor_that_throws_costs_no_memory),
 	TEST_WITH_THREADS(alarm_that_the_end_of_a_thread_closes_is_closed_in_tw_destroy),
 	TEST_POOL(end_of_a_worker_may_call_the_wheel_inside_tw_destroy),
 	TEST_EVERYWHERE(release_may_call_the_wheel_inside_tw_destroy),

@@ -380,7 +380,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(caffeine_timers_fire_between_the_steps_they_must),
 	TEST_EVERYWHERE(caffeine_timers_fire_near_the_end_of_the_clock),
 	TEST_EVERYWHERE(tokio_resets_move_the_deadline_and_only_the_last_counts),
-	TEST_ALONE(tokio_next_wake_is_that_of_the_nearer_timer),
+	TEST_DRIVEN(tokio_next_wake_is_that_of_the_nearer_timer),
 	TEST_DRIVEN(libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn),
 	TEST_INLINE(libuv_equal_deadlines_run_in_the_order_of_setting),
 	TEST_INLINE(folly_timers_that_stop_others_of_their_tick_and_rearm_themselves),

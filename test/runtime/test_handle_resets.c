@@ -614,7 +614,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(timer_that_was_put_off_is_drained_and_released_with_its_last_deadline),
 	TEST_DRIVEN(timer_that_resets_itself_to_now_runs_once_a_turn),
 	TEST_DRIVEN(timer_that_resets_itself_to_now_runs_once_a_poll_however_long_it_takes),
-	TEST_SHARED(timer_that_rearms_itself_at_once_for_ever_lets_others_go_on),
+	TEST_EVERYWHERE(timer_that_rearms_itself_at_once_for_ever_lets_others_go_on),
 	TEST_INLINE(timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance),
 };
 

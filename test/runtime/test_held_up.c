@@ -152,7 +152,7 @@ static void task_that_fills_the_queue_naps_while_a_command_is_half_written(void 
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_SHARED(owner_naps_while_a_command_is_half_written),
+	TEST_EVERYWHERE(owner_naps_while_a_command_is_half_written),
 	TEST_IN(levels_threads, timers_run_while_a_command_is_half_written),
 	TEST_DRIVEN(task_that_fills_the_queue_naps_while_a_command_is_half_written),
 };

@@ -735,7 +735,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(limit_of_pending_timers_refuses_new_keys_alone),
 	TEST_EVERYWHERE(replacing_sets_take_no_places),
 	TEST_BOTH(inline, sets_refused_by_the_queue_keep_no_places),
-	TEST_SHARED(pending_timer_that_leaves_makes_room),
+	TEST_EVERYWHERE(pending_timer_that_leaves_makes_room),
 	TEST_BOTH(inline, full_wheel_refuses_where_waiting_could_not_end),
 	TEST_BOTH(workers, full_wheel_refuses_where_waiting_could_not_end),
 	TEST_INLINE(inline_task_is_refused_where_waiting_could_not_end),

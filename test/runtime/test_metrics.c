@@ -147,7 +147,7 @@ static void bad_arguments_are_refused_and_nothing_is_written(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(statistics_are_written_by_their_kinds),
-	TEST_SHARED(times_are_in_seconds),
+	TEST_EVERYWHERE(times_are_in_seconds),
 	TEST_EVERYWHERE(each_line_is_a_comment_or_a_name_with_a_number),
 	TEST_EVERYWHERE(stopped_wheel_writes_its_metrics),
 	TEST_EVERYWHERE(bad_arguments_are_refused_and_nothing_is_written),

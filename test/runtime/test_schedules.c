@@ -325,7 +325,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(schedule_that_resets_itself_is_asked_after_the_next_run),
 	TEST_EVERYWHERE(schedule_may_be_stopped_while_it_is_asked),
 	TEST_EVERYWHERE(reset_does_not_bring_back_a_schedule_that_its_next_is_ending),
-	TEST_SHARED(next_does_not_wait_for_itself),
+	TEST_EVERYWHERE(next_does_not_wait_for_itself),
 };
 
 TEST_PROGRAM(tests)

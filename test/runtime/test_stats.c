@@ -91,7 +91,7 @@ static struct tw_timer after(struct tw_wheel *wheel, tw_duration delay, void *ar
 static void pass(struct tw_wheel *wheel, int ticks)
 {
 	for (int i = 0; i < ticks; i++) {
-		assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+		assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 		settle_wheel(wheel);
 	}
 }
@@ -231,12 +231,12 @@ static void tasks_handed_over_and_not_begun_have_not_fired(void **state)
 	sem_init(&gate, 0, 0);
 	job.gate = &gate;
 	set(wheel, "blocks", &job, INTERVAL);
-	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 	WAIT_UNTIL(atomic_load(&begun));
 	set(wheel, "behind", NULL, INTERVAL);
 	after(wheel, INTERVAL, NULL);
 	timer = after(wheel, INTERVAL, NULL);
-	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 	assert_int_equal(stats_of_wheel(wheel).unfinished, 4);
 	assert_status(tw_timer_stop(wheel, timer), TW_OK);
 	assert_status(tw_stop(wheel), TW_OK);
@@ -259,13 +259,13 @@ static void assert_running(struct tw_wheel *wheel, uint64_t running)
 static void begin_task(struct tw_wheel *wheel, struct job *job)
 {
 	set(wheel, "key", job, INTERVAL);
-	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 }
 
 static void begin_run(struct tw_wheel *wheel, struct job *job)
 {
 	after(wheel, INTERVAL, job);
-	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 }
 
 static void begin_drain(struct tw_wheel *wheel, struct job *job)
@@ -320,7 +320,7 @@ static void all_workers_are_counted_as_running(void **state)
 		jobs[i] = (struct job){.gate = &gate, .begun = &begun[i]};
 		after(wheel, INTERVAL, &jobs[i]);
 	}
-	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 	WAIT_UNTIL(atomic_load(&begun[0]) && atomic_load(&begun[1]));
 	assert_running(wheel, 2);
 	assert_int_equal(stats_of_wheel(wheel).lateness.count, 2);
@@ -372,7 +372,7 @@ static void latenesses_are_reported_as_they_were(void **state)
 	/* Each has its own, in mixed order: 7 and 1000 have no common divisor. */
 	for (int64_t i = 0; i < LATE_TIMERS; i++)
 		set_late(wheel, i * 7 % LATE_TIMERS + 1);
-	assert_status(advance_and_run(wheel, 0), TW_OK);
+	assert_status(tw_advance(wheel, 0), TW_OK);
 	settle_wheel(wheel);
 	reported = stats_of_wheel(wheel).lateness;
 	assert_int_equal(reported.count, LATE_TIMERS);
@@ -435,7 +435,7 @@ static void close_and_run_job(void *argument)
 static void begin_close(struct tw_wheel *wheel, struct job *job)
 {
 	assert_status(tw_after_func(wheel, INTERVAL, close_and_run_job, job, NULL), TW_OK);
-	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 }
 
 static void leave_job(void *argument)
@@ -455,7 +455,7 @@ static void begin_schedule(struct tw_wheel *wheel, struct job *job)
 {
 	assert_status(tw_advance(wheel, 1), TW_OK);
 	assert_status(tw_schedule_func(wheel, run_job_and_end, leave_job, job, NULL), TW_OK);
-	assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 }
 
 static void inline_jobs_are_no_part_of_the_longest_turn(void **state)
@@ -621,7 +621,7 @@ static void statistics_may_be_read_at_any_time(void **state)
 	for (int i = 0; i < count; i++) {
 		assert_status(tw_set_timer(reader.wheel, &i, sizeof(i), NULL, INTERVAL), TW_OK);
 		if (i % 100 == 0)
-			assert_status(advance_and_run(reader.wheel, INTERVAL), TW_OK);
+			assert_status(tw_advance(reader.wheel, INTERVAL), TW_OK);
 	}
 	pass(reader.wheel, 1);
 	atomic_store(&reader.ended, true);
@@ -701,7 +701,7 @@ static void longest_task_is_the_one_that_began_first(void **state)
 		sem_init(&gates[i], 0, 0);
 		jobs[i] = (struct job){.gate = &gates[i], .begun = &begun[i]};
 		set(wheel, i == 0 ? "first" : "second", &jobs[i], INTERVAL);
-		assert_status(advance_and_run(wheel, INTERVAL), TW_OK);
+		assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 		WAIT_UNTIL(atomic_load(&begun[i]));
 	}
 	assert_int_equal(stats_of_wheel(wheel).running, 2);

@@ -480,7 +480,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(too_small_a_stack_is_invalid),
 	TEST_WITH_THREADS(thread_of_tasks_calls_the_program_at_its_start_and_its_end),
 	TEST_WITH_THREADS(thread_that_ends_its_wheel_calls_the_program_at_its_end),
-	TEST_ALONE(without_threads_no_start_and_no_end_is_called),
+	TEST_DRIVEN(without_threads_no_start_and_no_end_is_called),
 };
 
 TEST_PROGRAM(tests)

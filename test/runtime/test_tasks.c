@@ -800,7 +800,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(execute_gets_the_deadline_of_the_last_command),
 	TEST_EVERYWHERE(each_drain_has_its_own_function_and_context),
 	TEST_POOL(workers_call_the_users_functions_and_no_other_thread),
-	TEST_ALONE(driving_thread_calls_the_users_functions_when_inline),
+	TEST_DRIVEN(driving_thread_calls_the_users_functions_when_inline),
 	TEST_INLINE(inline_functions_run_in_the_order_of_the_events),
 };
 

@@ -616,13 +616,13 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(wait_idle_waits_for_what_a_stop_by_a_running_task_releases),
 	TEST_POOL(wait_idle_until_ends_when_its_deadline_comes),
 	TEST_POOL(wait_idle_until_ends_sooner_when_the_wheel_is_idle),
-	TEST_SHARED(wait_idle_until_has_a_status_for_each_case),
+	TEST_EVERYWHERE(wait_idle_until_has_a_status_for_each_case),
 	TEST_INLINE(wait_idle_until_ends_also_while_the_owner_hangs),
 	TEST_INLINE(stop_does_not_wait_for_a_task_that_hangs_in_another_thread),
 	TEST_POOL(destroy_waits_for_running_tasks),
 	TEST_POOL(advance_and_flush_do_not_wait_for_tasks),
 	TEST_POOL(tasks_not_begun_at_stop_are_released_and_do_not_run),
-	TEST_SHARED(of_several_stops_at_once_one_is_the_first),
+	TEST_EVERYWHERE(of_several_stops_at_once_one_is_the_first),
 	TEST_DRIVEN(threads_that_drive_one_wheel_take_turns),
 };
 

@@ -538,7 +538,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(visit_may_walk_too),
 	TEST_EVERYWHERE(task_may_walk),
 	TEST_EVERYWHERE(walk_ends_where_the_wheel_is_stopped),
-	TEST_SHARED(cancelled_thread_walks_to_the_end),
+	TEST_EVERYWHERE(cancelled_thread_walks_to_the_end),
 	TEST_EVERYWHERE(bad_arguments_are_refused),
 };
 

@@ -6,12 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct variant levels_loop = {TW_LAYOUT_LEVELS, TW_DRIVE_LOOP, TW_WORKERS_INLINE};
 struct variant levels_inline = {TW_LAYOUT_LEVELS, TW_DRIVE_CALLER, TW_WORKERS_INLINE};
 struct variant levels_owner = {TW_LAYOUT_LEVELS, TW_DRIVE_THREAD, TW_WORKERS_INLINE};
 struct variant levels_workers = {TW_LAYOUT_LEVELS, TW_DRIVE_CALLER, 2};
 struct variant levels_threads = {TW_LAYOUT_LEVELS, TW_DRIVE_THREAD, 2};
-struct variant rounds_loop = {TW_LAYOUT_ROUNDS, TW_DRIVE_LOOP, TW_WORKERS_INLINE};
 struct variant rounds_inline = {TW_LAYOUT_ROUNDS, TW_DRIVE_CALLER, TW_WORKERS_INLINE};
 struct variant rounds_owner = {TW_LAYOUT_ROUNDS, TW_DRIVE_THREAD, TW_WORKERS_INLINE};
 struct variant rounds_workers = {TW_LAYOUT_ROUNDS, TW_DRIVE_CALLER, 2};
@@ -169,43 +167,9 @@ void pass_ticks(struct recorder *recorder, int64_t ticks)
 		advance(recorder, INTERVAL);
 }
 
-/* Returns how far an advance of a TW_DRIVE_LOOP wheel goes at once: to the next timer. */
-static tw_duration step_of(struct tw_wheel *wheel, tw_duration by)
-{
-	tw_duration interval = tw_interval_of(wheel);
-	tw_duration now = tw_now(wheel);
-	tw_duration next = TW_FOREVER;
-	tw_duration step;
-
-	/* A task may have stopped the wheel. */
-	if (tw_next(wheel, &next) != TW_OK || next == TW_FOREVER || next - now >= by)
-		return by;
-	step = next > now ? next - now : 1;
-	if (step > by - interval)
-		return by;
-	return step + (interval - (now + step) % interval) % interval;
-}
-
-enum tw_status advance_and_run(struct tw_wheel *wheel, tw_duration by)
-{
-	enum tw_status status = TW_OK;
-
-	if (tw_drive_of(wheel) != TW_DRIVE_LOOP || by <= 0)
-		return tw_advance(wheel, by);
-	/* This goes from tick to tick, as other variants do in one advance. */
-	while (by > 0 && status == TW_OK) {
-		tw_duration step = step_of(wheel, by);
-
-		by -= step;
-		status = tw_advance(wheel, step);
-		settle_wheel(wheel);
-	}
-	return status;
-}
-
 void advance(struct recorder *recorder, tw_duration by)
 {
-	assert_status(advance_and_run(recorder->wheel, by), TW_OK);
+	assert_status(tw_advance(recorder->wheel, by), TW_OK);
 	settle(recorder);
 }
 
@@ -221,13 +185,7 @@ void settle(struct recorder *recorder)
 
 void settle_wheel(struct tw_wheel *wheel)
 {
-	tw_duration until_next = 0;
-
-	if (tw_drive_of(wheel) != TW_DRIVE_LOOP)
-		assert_status(tw_wait_idle(wheel), TW_OK);
-	else
-		while (until_next == 0 && tw_poll(wheel, &until_next) == TW_OK)
-			continue;
+	assert_status(tw_wait_idle(wheel), TW_OK);
 }
 
 void flush_wheel(struct recorder *recorder)

@@ -20,10 +20,10 @@ struct variant {
 	int workers;
 };
 
-/* In levels_loop one thread makes all calls; inline is driven by the caller, without workers; owner
- * has an owner thread; workers has two workers; threads has both. */
-extern struct variant levels_loop, levels_inline, levels_owner, levels_workers, levels_threads;
-extern struct variant rounds_loop, rounds_inline, rounds_owner, rounds_workers, rounds_threads;
+/* levels_inline is driven by the caller, without workers; owner has an owner thread; workers has
+ * two workers; threads has both. */
+extern struct variant levels_inline, levels_owner, levels_workers, levels_threads;
+extern struct variant rounds_inline, rounds_owner, rounds_workers, rounds_threads;
 
 /* These are entries of a cmocka test table. */
 /* clang-format off */
@@ -32,16 +32,13 @@ extern struct variant rounds_loop, rounds_inline, rounds_owner, rounds_workers, 
 #define TEST_BOTH(kind, test) TEST_IN(levels_##kind, test), TEST_IN(rounds_##kind, test)
 /* The calling thread does everything. */
 #define TEST_DRIVEN(test) TEST_BOTH(inline, test)
-#define TEST_ALONE(test) TEST_DRIVEN(test), TEST_BOTH(loop, test)
 /* Tasks run in the order of their deadlines. */
 #define TEST_INLINE(test) TEST_BOTH(inline, test), TEST_BOTH(owner, test)
 /* Tasks run on workers. */
 #define TEST_POOL(test) TEST_BOTH(workers, test), TEST_BOTH(threads, test)
 /* The wheel has threads, at least one. */
 #define TEST_WITH_THREADS(test) TEST_BOTH(owner, test), TEST_POOL(test)
-/* Any thread may make calls. */
-#define TEST_SHARED(test) TEST_INLINE(test), TEST_POOL(test)
-#define TEST_EVERYWHERE(test) TEST_SHARED(test), TEST_BOTH(loop, test)
+#define TEST_EVERYWHERE(test) TEST_INLINE(test), TEST_POOL(test)
 
 /* This is the tick of recorded wheels, unless a test chooses another. */
 #define INTERVAL TW_MILLISECOND
@@ -117,8 +114,6 @@ void advance_to(struct recorder *recorder, tw_duration time);
 /* Applies all commands and waits until all tasks and releases have come. */
 void settle(struct recorder *recorder);
 void settle_wheel(struct tw_wheel *wheel);
-/* Advances, and with TW_DRIVE_LOOP makes the polls that run due timers. */
-enum tw_status advance_and_run(struct tw_wheel *wheel, tw_duration by);
 /* Applies all commands. */
 void flush_wheel(struct recorder *recorder);
 /* Polls. Returns the time until the next work. */

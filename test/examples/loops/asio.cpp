@@ -42,19 +42,19 @@ static void sleep_until_deadlines(asio::io_context &io)
 			io.run_one_for(std::chrono::nanoseconds(left));
 }
 
-static void run(tw_drive drive, void (*run_loop)(asio::io_context &io))
+static void run(bool with_worker, void (*run_loop)(asio::io_context &io))
 {
 	asio::io_context io;
 
 	asio::post(io, set_timers);
-	open_wheel(drive);
+	open_wheel(with_worker);
 	run_loop(io);
 	close_wheel();
 }
 
 int main()
 {
-	run(TW_DRIVE_CALLER, wait_at_descriptor);
-	run(TW_DRIVE_LOOP, sleep_until_deadlines);
+	run(true, wait_at_descriptor);
+	run(false, sleep_until_deadlines);
 	return 0;
 }

@@ -42,14 +42,14 @@ static void sleep_until_deadlines(int epoll)
 		run_events(epoll, milliseconds(left));
 }
 
-static void run(enum tw_drive drive, void (*run_loop)(int epoll))
+static void run(bool with_worker, void (*run_loop)(int epoll))
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
 	int start = eventfd(1, EFD_CLOEXEC);
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 
 	check(epoll_ctl(epoll, EPOLL_CTL_ADD, start, &event) == 0, "epoll_ctl");
-	open_wheel(drive);
+	open_wheel(with_worker);
 	run_loop(epoll);
 	close_wheel();
 	close(epoll);
@@ -58,7 +58,7 @@ static void run(enum tw_drive drive, void (*run_loop)(int epoll))
 
 int main(void)
 {
-	run(TW_DRIVE_CALLER, wait_at_descriptor);
-	run(TW_DRIVE_LOOP, sleep_until_deadlines);
+	run(true, wait_at_descriptor);
+	run(false, sleep_until_deadlines);
 	return 0;
 }

@@ -79,12 +79,12 @@ static void sleep_until_deadlines(GMainLoop *loop)
 	g_source_unref(source);
 }
 
-static void run(enum tw_drive drive, void (*run_loop)(GMainLoop *loop))
+static void run(bool with_worker, void (*run_loop)(GMainLoop *loop))
 {
 	GMainLoop *loop = g_main_loop_new(NULL, FALSE);
 
 	g_idle_add(start, NULL);
-	open_wheel(drive);
+	open_wheel(with_worker);
 	run_loop(loop);
 	close_wheel();
 	g_main_loop_unref(loop);
@@ -92,7 +92,7 @@ static void run(enum tw_drive drive, void (*run_loop)(GMainLoop *loop))
 
 int main(void)
 {
-	run(TW_DRIVE_CALLER, wait_at_descriptor);
-	run(TW_DRIVE_LOOP, sleep_until_deadlines);
+	run(true, wait_at_descriptor);
+	run(false, sleep_until_deadlines);
 	return 0;
 }

@@ -71,7 +71,7 @@ static void sleep_until_deadlines(struct io_uring *ring)
 	}
 }
 
-static void run(enum tw_drive drive, void (*run_loop)(struct io_uring *ring))
+static void run(bool with_worker, void (*run_loop)(struct io_uring *ring))
 {
 	struct io_uring ring;
 	struct io_uring_sqe *start;
@@ -80,7 +80,7 @@ static void run(enum tw_drive drive, void (*run_loop)(struct io_uring *ring))
 	start = next_entry(&ring);
 	io_uring_prep_nop(start);
 	io_uring_sqe_set_data(start, NULL);
-	open_wheel(drive);
+	open_wheel(with_worker);
 	run_loop(&ring);
 	/* The ring ends its poll of the wheel's descriptor. */
 	io_uring_queue_exit(&ring);
@@ -89,7 +89,7 @@ static void run(enum tw_drive drive, void (*run_loop)(struct io_uring *ring))
 
 int main(void)
 {
-	run(TW_DRIVE_CALLER, wait_at_descriptor);
-	run(TW_DRIVE_LOOP, sleep_until_deadlines);
+	run(true, wait_at_descriptor);
+	run(false, sleep_until_deadlines);
 	return 0;
 }

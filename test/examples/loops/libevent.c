@@ -63,12 +63,12 @@ static void sleep_until_deadlines(struct event_base *base)
 	event_free(wake);
 }
 
-static void run(enum tw_drive drive, void (*run_loop)(struct event_base *base))
+static void run(bool with_worker, void (*run_loop)(struct event_base *base))
 {
 	struct event_base *base = event_base_new();
 
 	check(base && event_base_once(base, -1, EV_TIMEOUT, start, NULL, NULL) == 0, "event_base");
-	open_wheel(drive);
+	open_wheel(with_worker);
 	run_loop(base);
 	close_wheel();
 	event_base_free(base);
@@ -76,8 +76,8 @@ static void run(enum tw_drive drive, void (*run_loop)(struct event_base *base))
 
 int main(void)
 {
-	run(TW_DRIVE_CALLER, wait_at_descriptor);
-	run(TW_DRIVE_LOOP, sleep_until_deadlines);
+	run(true, wait_at_descriptor);
+	run(false, sleep_until_deadlines);
 	libevent_global_shutdown();
 	return 0;
 }

@@ -67,7 +67,7 @@ static void sleep_until_deadlines(uv_loop_t *loop)
 	uv_run(loop, UV_RUN_DEFAULT);
 }
 
-static void run(enum tw_drive drive, void (*run_loop)(uv_loop_t *loop))
+static void run(bool with_worker, void (*run_loop)(uv_loop_t *loop))
 {
 	uv_timer_t first;
 	uv_loop_t loop;
@@ -75,7 +75,7 @@ static void run(enum tw_drive drive, void (*run_loop)(uv_loop_t *loop))
 	check(uv_loop_init(&loop) == 0, "uv_loop_init");
 	uv_timer_init(&loop, &first);
 	uv_timer_start(&first, start, 0, 0);
-	open_wheel(drive);
+	open_wheel(with_worker);
 	run_loop(&loop);
 	close_wheel();
 	uv_close((uv_handle_t *)&first, NULL);
@@ -85,7 +85,7 @@ static void run(enum tw_drive drive, void (*run_loop)(uv_loop_t *loop))
 
 int main(void)
 {
-	run(TW_DRIVE_CALLER, wait_at_descriptor);
-	run(TW_DRIVE_LOOP, sleep_until_deadlines);
+	run(true, wait_at_descriptor);
+	run(false, sleep_until_deadlines);
 	return 0;
 }

@@ -3,10 +3,10 @@
  * The programs in this folder differ in their event loops alone. Each drives a wheel without
  * threads in two ways:
  *
- *  - wait_at_descriptor: any thread may give the wheel commands (TW_DRIVE_CALLER). tw_fd is
- *    readable when a command has come or a timer is due, and the loop then calls tw_poll.
- *  - sleep_until_deadlines: the wheel belongs to the loop's thread (TW_DRIVE_LOOP), which is the
- *    cheapest. The loop calls tw_poll before it sleeps, and sleeps for as long as that says.
+ *  - wait_at_descriptor: any thread gives the wheel commands. tw_fd is readable when a command has
+ *    come or a timer is due, and the loop then calls tw_poll.
+ *  - sleep_until_deadlines: only the loop's thread gives the wheel commands. The loop calls tw_poll
+ *    before it sleeps, and sleeps for as long as that says.
  *
  * This file has what they share: the wheel and its timers. The loop's first event sets them.
  */
@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 static struct tw_wheel *wheel;
+static bool has_worker; /* another thread gives commands, too */
 static pthread_t worker;
 static bool is_done; /* all timers have run */
 
@@ -33,11 +34,12 @@ static void check(bool is_right, const char *what)
 	exit(1);
 }
 
-static void open_wheel(enum tw_drive drive)
+static void open_wheel(bool with_worker)
 {
 	static struct tw_options options; /* zeros are the defaults, in C and in C++ */
 
-	options.drive = drive;
+	has_worker = with_worker;
+	options.drive = TW_DRIVE_CALLER;
 	options.workers = TW_WORKERS_INLINE;
 	check(tw_create(&wheel, TW_MILLISECOND, 512, NULL, &options) == TW_OK, "tw_create");
 	is_done = false;
@@ -46,7 +48,7 @@ static void open_wheel(enum tw_drive drive)
 /* The descriptor's watcher must be gone by now: tw_destroy closes the descriptor. */
 static void close_wheel(void)
 {
-	if (tw_drive_of(wheel) == TW_DRIVE_CALLER)
+	if (has_worker)
 		pthread_join(worker, NULL);
 	tw_destroy(wheel);
 }
@@ -83,7 +85,7 @@ static void run_moved_timer(void *text)
 	void *last = (void *)"another thread's timer";
 
 	run_timer(text);
-	if (tw_drive_of(wheel) == TW_DRIVE_LOOP)
+	if (!has_worker)
 		is_done = true;
 	else
 		check(pthread_create(&worker, NULL, work, last) == 0, "pthread_create");
