@@ -58,8 +58,7 @@
  *    entry, or the removal of a million other entries.
  *  - A set that fails changes nothing. Its value is still the caller's.
  *
- * The child of a fork must not use a cache that it inherited, nor drive the wheel of that cache. It
- * may make a cache of its own.
+ * The child of a fork must not use a cache that it inherited. It may make a cache of its own.
  */
 #ifndef TIMINGWHEEL_CACHE_H
 #define TIMINGWHEEL_CACHE_H

@@ -44,13 +44,9 @@
  *    first completes the call, with the tasks that run inline in it.
  *  - No call is async-signal-safe: a signal handler may make none of them.
  *  - In a child made by fork() without exec(), all calls that return a status, except
- *    tw_dump_stopped, return TW_CLOSED on a wheel of the parent that has threads. If a task,
- *    release or drain function of such a wheel forks and returns in the child, its thread ends
- *    there.
- *  - A wheel without threads (TW_DRIVE_CALLER with TW_WORKERS_INLINE) goes on in the child as an
- *    independent copy with the same timers and values, also if one of its tasks forked. If another
- *    thread was in a call on it at the fork, the child must not use its copy; if that thread was
- *    driving it, calls return TW_CLOSED in the child. In the child, tw_fd opens a new descriptor.
+ *    tw_dump_stopped, return TW_CLOSED on a wheel of the parent, and tw_destroy does nothing. The
+ *    child may make wheels of its own. If a task, release or drain function forks and returns in
+ *    the child, its thread ends there.
  *
  * In the lists of statuses, "no wheel" means that `wheel` is NULL, and so for other arguments. A
  * bad key is NULL, empty or longer than TW_KEY_SIZE_MAX.
@@ -555,8 +551,7 @@ TW_API enum tw_status tw_stop(struct tw_wheel *wheel);
  * `wheel` may be NULL. This must be the last call on the wheel: no other call may be under way or
  * follow, except in the tasks, releases and drain functions that it waits for. Their calls return
  * TW_CLOSED. If one of them calls tw_destroy too, that call does nothing. In a fork's child the
- * call does nothing to a wheel with threads, because the parent still uses the wheel. The child's
- * copy of a wheel without threads ends as any other: the copy's values go to release.
+ * call does nothing to a wheel of the parent.
  *
  * In a task, release or drain function of the wheel the call stops the wheel and returns. When the
  * outermost of these functions in the thread has returned, the thread waits for the rest and frees
@@ -586,7 +581,7 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
  * Returns:
  *   TW_OK         all that has finished
  *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
- *   TW_CLOSED     in a fork's child, if the wheel has threads
+ *   TW_CLOSED     in a fork's child
  */
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
 
@@ -603,7 +598,7 @@ TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
  *   TW_TIMED_OUT  the deadline came first, or had come before the call
  *   TW_NO_MEMORY  the call did not wait to the end
  *   TW_INVALID    no wheel, or called from a task, release or drain function of this wheel
- *   TW_CLOSED     in a fork's child, if the wheel has threads
+ *   TW_CLOSED     in a fork's child
  */
 TW_API enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline);
 
@@ -831,9 +826,8 @@ TW_API enum tw_status tw_next(struct tw_wheel *wheel, tw_duration *deadline);
  * wait: a task may free the objects of these events. In a task, as in a loop that a task runs,
  * tw_poll runs nothing, and makes the descriptor unreadable until the task has returned.
  *
- * The wheel owns the descriptor: do not read or close it. A fork's child calls tw_fd again for a
- * descriptor of its own; the parent's stays open in the child until exec(), and must be left alone
- * there.
+ * The wheel owns the descriptor: do not read or close it. It stays open in a fork's child until
+ * exec(), and must be left alone there.
  *
  * Returns: the descriptor, or -1 with errno:
  *   EINVAL   no wheel, a wheel with an owner thread, a stopped wheel, or called from an inline task
@@ -1204,8 +1198,7 @@ TW_API enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *re
  * alarm is freed when it returns. This must be the last call with the alarm: no other call may be
  * under way or follow. There are two exceptions: the alarm's own run may make calls until it
  * returns, and any thread may while this call waits; a close or destroy then returns TW_CLOSED. The
- * call may be made after tw_stop. `alarm` may be NULL. In a fork's child the call does nothing if
- * the wheel has threads. Any thread.
+ * call may be made after tw_stop. `alarm` may be NULL. Any thread.
  *
  * Returns:
  *   TW_OK       the alarm does not run and will not run, or alarm is NULL
@@ -1213,8 +1206,7 @@ TW_API enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *re
  *               waits, itself or through other runs, in tw_alarm_destroy or tw_timer_stop_wait. If
  *               two runs may end each other, use tw_alarm_close
  *   TW_INVALID  the alarm is one of tw_alarm_init, and nothing has changed
- *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child, if the wheel
- *               has threads
+ *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child
  */
 TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
 
@@ -1249,8 +1241,7 @@ TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
  * Returns:
  *   TW_OK       `closed` will be called
  *   TW_INVALID  no alarm, or one of tw_alarm_init and no function
- *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child, if the wheel
- *               has threads
+ *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child
  */
 TW_API enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument));
 
@@ -1347,7 +1338,7 @@ struct tw_stats {
  * Returns:
  *   TW_OK         *stats is filled
  *   TW_INVALID    no wheel, or stats is NULL
- *   TW_CLOSED     in a fork's child, if the wheel has threads
+ *   TW_CLOSED     in a fork's child
  */
 TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
 
@@ -1364,7 +1355,7 @@ TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stat
  *   TW_OK         it is written
  *   TW_INVALID    no wheel, no write, or a prefix that is empty, over TW_METRICS_PREFIX_MAX bytes,
  *                 or not made of letters, digits, _ and : without a digit first
- *   TW_CLOSED     in a fork's child, if the wheel has threads
+ *   TW_CLOSED     in a fork's child
  */
 TW_API enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void *context,
 				       const char *prefix);

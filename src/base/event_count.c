@@ -114,17 +114,6 @@ int event_count_descriptor(struct event_count *event, clockid_t clock)
 	return event->timer;
 }
 
-void event_count_forget_descriptor(struct event_count *event)
-{
-	/* It stays open: the child may have closed all descriptors, and this number may be another
-	 * one's by now. */
-	event->timer = -1;
-	event->armed = TW_FOREVER;
-	event_count_cancel(event);
-	/* relaxed: there is one thread. A notifier of the parent may not have rung yet. */
-	event->taken = atomic_load_explicit(&event->rings, memory_order_relaxed);
-}
-
 void event_count_prepare(struct event_count *event, enum event_count_state state, tw_duration until)
 {
 	/* An earlier announcement may not have been cancelled. */

@@ -85,9 +85,6 @@ void event_count_wait(struct event_count *event, tw_duration until);
  */
 int event_count_descriptor(struct event_count *event, clockid_t clock);
 
-/* Forgets the descriptor, which is the parent's, in a fork's child. No other call may run. */
-void event_count_forget_descriptor(struct event_count *event);
-
 /* Wakes the sleeper if it still is asleep: the slow part of event_count_notify(). Any thread. */
 void event_count_wake(struct event_count *event);
 

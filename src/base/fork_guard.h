@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fork guard is a word that shows by one load whether the wheel is open: not stopped, and not a
- * copy in a fork's child, which has no threads. The handlers of fork() set it in the child. Any
- * thread may call the other functions.
+ * A fork guard is a word that shows whether a wheel is open: not stopped, and not a copy in a
+ * fork's child, where its threads are missing and locks may be held for ever. It is compared with
+ * the process's generation, which a handler of fork() raises in the child. Any thread may call
+ * these functions.
  */
 #ifndef FORK_GUARD_H
 #define FORK_GUARD_H
@@ -10,35 +11,43 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum fork_guard_state { FORK_GUARD_CHILD, FORK_GUARD_OPEN, FORK_GUARD_CLOSED };
+/* The process's generation, an even number. It is written in a fork's child alone, which has one
+ * thread then. */
+extern unsigned fork_generation __attribute__((visibility("hidden")));
 
 struct fork_guard {
-	atomic_int state;
+	atomic_uint word; /* the generation in which it was opened; plus 1 when it is closed */
 };
 
-static inline enum fork_guard_state fork_guard_state(const struct fork_guard *guard)
+/* Opens the guard. Returns false if out of memory. */
+bool fork_guard_open(struct fork_guard *guard);
+
+/* relaxed: closing publishes nothing. A thread that synchronizes with the closer sees the guard
+ * closed. A command that another thread gives meanwhile takes its place before or after the request
+ * to stop. */
+static inline unsigned fork_guard_word(const struct fork_guard *guard)
 {
-	/* relaxed: closing publishes nothing. A thread that synchronizes with the closer sees the
-	 * guard closed. A command that another thread gives meanwhile takes its place before or
-	 * after the request to stop. */
-	return (enum fork_guard_state)atomic_load_explicit(&guard->state, memory_order_relaxed);
+	return atomic_load_explicit(&guard->word, memory_order_relaxed);
 }
 
-/* Sets the guard of a wheel that is being made, or in a fork's child. No other call may run. */
-static inline void fork_guard_set(struct fork_guard *guard, enum fork_guard_state state)
+static inline bool fork_guard_is_open(const struct fork_guard *guard)
 {
-	/* relaxed: one thread knows of the guard. */
-	atomic_store_explicit(&guard->state, (int)state, memory_order_relaxed);
+	return fork_guard_word(guard) == fork_generation;
+}
+
+/* Returns whether this process is a child of the one that opened the guard. */
+static inline bool fork_guard_is_left_behind(const struct fork_guard *guard)
+{
+	return (fork_guard_word(guard) & ~1u) != fork_generation;
 }
 
 /* Closes the guard. Returns true to the one call that closed it. */
 static inline bool fork_guard_close(struct fork_guard *guard)
 {
-	int state = (int)fork_guard_state(guard);
+	unsigned word = fork_generation;
 
-	/* relaxed: as in fork_guard_state(). */
-	return state == FORK_GUARD_OPEN &&
-	       atomic_compare_exchange_strong_explicit(&guard->state, &state, FORK_GUARD_CLOSED,
+	/* relaxed: as in fork_guard_word(). */
+	return atomic_compare_exchange_strong_explicit(&guard->word, &word, word + 1,
 						       memory_order_relaxed, memory_order_relaxed);
 }
 

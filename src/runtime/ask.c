@@ -83,7 +83,7 @@ bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
  * end in a fork's child, which touches the wheel no more. */
 static __attribute__((cold, noinline)) bool wheel_break_off(struct tw_wheel *wheel)
 {
-	if (fork_guard_state(&wheel->guard) == FORK_GUARD_CHILD)
+	if (fork_guard_is_left_behind(&wheel->guard))
 		return false;
 	owner_break_off(&wheel->owner);
 	/* A call that is left by an exception does not free the wheel. */
@@ -205,7 +205,7 @@ static inline void question_end(struct question *question)
 	struct tw_wheel *wheel = question->wheel;
 
 	if (wheel->owner.in.in_dispatch && !request_is_answered(question->request) &&
-	    fork_guard_state(&wheel->guard) != FORK_GUARD_CHILD) {
+	    !fork_guard_is_left_behind(&wheel->guard)) {
 		requests_withdraw(&wheel->owner.requests, question->request);
 		wheel->owner.asked.marks.are_set = false;
 	}

@@ -19,23 +19,21 @@
 
 struct tw_wheel {
 	/* Constant after tw_create. */
-	struct fork_guard guard; /* changed by a stop, and in a fork's child */
+	struct fork_guard guard; /* closed by a stop */
 	struct key_hash_seed seed;
 	enum tw_drive drive;
 	uint64_t wake_mask; /* a napping owner is woken twice a lap of the queue */
 	bool waits_when_full;
-	bool has_threads; /* or may have them, while the wheel is being made */
 	/* Any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
 	atomic_bool is_ending;                         /* a tw_destroy has begun */
-	struct list link;                    /* under the lock of all wheels: tw_create.c */
 	void (*end)(struct tw_wheel *wheel); /* the last act of the call that drives, or NULL */
 	struct owner owner;
 };
 
 static inline bool wheel_is_open(const struct tw_wheel *wheel)
 {
-	return fork_guard_state(&wheel->guard) == FORK_GUARD_OPEN;
+	return fork_guard_is_open(&wheel->guard);
 }
 
 /* TW_OK; TW_INVALID: no wheel; TW_CLOSED: stopped, or left behind in a fork's
@@ -50,7 +48,7 @@ static inline enum tw_status wheel_state(const struct tw_wheel *wheel)
 /* Returns as wheel_state(), for calls that a stopped wheel takes, too. */
 static inline enum tw_status wheel_presence(const struct tw_wheel *wheel)
 {
-	return fork_guard_state(&wheel->guard) == FORK_GUARD_CHILD ? TW_CLOSED : TW_OK;
+	return fork_guard_is_left_behind(&wheel->guard) ? TW_CLOSED : TW_OK;
 }
 
 /* The slow part of wheel_notify(). */

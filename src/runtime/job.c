@@ -44,7 +44,7 @@ void drain_release(struct drain *drain)
 
 INLINED bool job_is_in_child(const struct work *work)
 {
-	return fork_guard_state(work->target->guard) == FORK_GUARD_CHILD;
+	return fork_guard_is_left_behind(work->target->guard);
 }
 
 /*
@@ -474,13 +474,27 @@ static bool wait_is_for_this_thread(const struct run *run)
 	return false;
 }
 
+/* In a fork's child: the threads that wait, or have the lock, are not there. */
+static void waits_forget(void)
+{
+	waits_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	waits = NULL;
+}
+
+static void waits_begin(void)
+{
+	pthread_atfork(NULL, NULL, waits_forget);
+}
+
 bool job_begin_wait(struct job_wait *wait, const struct run *run)
 {
+	static pthread_once_t begun = PTHREAD_ONCE_INIT;
 	bool is_listed;
 
 	*wait = (struct job_wait){.run = *run, .jobs = innermost};
 	if (!innermost)
 		return true;
+	pthread_once(&begun, waits_begin);
 	pthread_mutex_lock(&waits_lock);
 	is_listed = !wait_is_for_this_thread(run);
 	if (is_listed) {
@@ -489,21 +503,6 @@ bool job_begin_wait(struct job_wait *wait, const struct run *run)
 	}
 	pthread_mutex_unlock(&waits_lock);
 	return is_listed;
-}
-
-void job_lock_waits(void)
-{
-	pthread_mutex_lock(&waits_lock);
-}
-
-void job_unlock_waits(void)
-{
-	pthread_mutex_unlock(&waits_lock);
-}
-
-void job_forget_waits(void)
-{
-	waits = NULL;
 }
 
 void job_end_wait(struct job_wait *wait)

@@ -113,7 +113,7 @@ struct job_loop {
 /* Looks how the loop ended: a cleanup. In a fork's child a job ends its thread with reason. */
 static inline void job_loop_end(const struct job_loop *loop)
 {
-	if (!loop->is_over && fork_guard_state(loop->target->guard) != FORK_GUARD_CHILD)
+	if (!loop->is_over && !fork_guard_is_left_behind(loop->target->guard))
 		abort();
 }
 
@@ -135,12 +135,6 @@ struct job_wait {
 bool job_begin_wait(struct job_wait *wait, const struct run *run);
 /* Comes after the wait, if job_begin_wait() returned true. */
 void job_end_wait(struct job_wait *wait);
-/* Around a fork, so that the waits are whole in the child. */
-void job_lock_waits(void);
-void job_unlock_waits(void);
-/* In the child, in between: the threads that wait are not there. */
-void job_forget_waits(void);
-
 /* Makes what lies in the bin available to all. */
 void job_flush(struct job_target *target, struct timer_bin *bin);
 

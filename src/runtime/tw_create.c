@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making and ending a wheel, what becomes of it in a fork's child, and the calls that read a field
- * of it. */
+/* Making and ending a wheel, and the calls that read a field of it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,88 +9,6 @@
 #include "base/thread.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };
-
-/*
- * The list holds all wheels. In a fork's child a wheel
- * that has no threads goes on, for none is missing, unless another thread was inside; the others
- * are closed there. A fork holds the lock, so that the list is whole in the child.
- */
-static struct list all_wheels = {&all_wheels, &all_wheels};
-static pthread_mutex_t all_wheels_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Returns whether a fork's copy of the wheel waits for no thread that is missing. */
-static bool wheel_is_whole(struct tw_wheel *wheel)
-{
-	struct owner *owner = &wheel->owner;
-
-	/* A task of the wheel may have forked. */
-	if (!owner_is_here(owner)) {
-		if (pthread_mutex_trylock(&owner->drive) != 0)
-			return false;
-		pthread_mutex_unlock(&owner->drive);
-	}
-	/* Every command that was begun is complete. */
-	return command_queue_peek(&owner->queue, SIZE_MAX) == command_queue_count(&owner->queue);
-}
-
-static void wheel_go_on(struct tw_wheel *wheel)
-{
-	/* relaxed: the child has one thread. */
-	bool is_stopped =
-		atomic_load_explicit(&wheel->owner.out.target.stopped, memory_order_relaxed);
-
-	event_count_forget_descriptor(&wheel->owner.event);
-	fork_guard_set(&wheel->guard, is_stopped ? FORK_GUARD_CLOSED : FORK_GUARD_OPEN);
-}
-
-static void wheels_begin_fork(void)
-{
-	pthread_mutex_lock(&all_wheels_lock);
-	job_lock_waits();
-}
-
-static void wheels_end_fork(void)
-{
-	job_unlock_waits();
-	pthread_mutex_unlock(&all_wheels_lock);
-}
-
-static void wheels_go_on_in_child(void)
-{
-	job_forget_waits();
-	for (struct list *link = all_wheels.next; link != &all_wheels; link = link->next) {
-		struct tw_wheel *wheel = list_entry(link, struct tw_wheel, link);
-
-		if (wheel->has_threads || !wheel_is_whole(wheel))
-			fork_guard_set(&wheel->guard, FORK_GUARD_CHILD);
-		else if (fork_guard_state(&wheel->guard) != FORK_GUARD_CHILD)
-			wheel_go_on(wheel);
-	}
-	wheels_end_fork();
-}
-
-/* Adds the wheel before its threads begin, which may fork at once. Returns false if out of
- * memory. */
-static bool wheel_join_all(struct tw_wheel *wheel)
-{
-	static bool has_handlers;
-
-	pthread_mutex_lock(&all_wheels_lock);
-	if (!has_handlers)
-		has_handlers = pthread_atfork(wheels_begin_fork, wheels_end_fork,
-					      wheels_go_on_in_child) == 0;
-	if (has_handlers)
-		list_append(&all_wheels, &wheel->link);
-	pthread_mutex_unlock(&all_wheels_lock);
-	return has_handlers;
-}
-
-static void wheel_leave_all(struct tw_wheel *wheel)
-{
-	pthread_mutex_lock(&all_wheels_lock);
-	list_remove(&wheel->link);
-	pthread_mutex_unlock(&all_wheels_lock);
-}
 
 /* With the defaults filled in. */
 static bool workers_are_valid(const struct tw_options *options)
@@ -142,10 +59,7 @@ static enum tw_status wheel_open(struct tw_wheel *wheel, tw_duration interval, s
 	enum tw_status status;
 
 	wheel->drive = options->drive;
-	wheel->has_threads = true;
-	fork_guard_set(&wheel->guard, FORK_GUARD_OPEN);
-	list_init(&wheel->link);
-	if (!wheel_join_all(wheel))
+	if (!fork_guard_open(&wheel->guard))
 		return TW_NO_MEMORY;
 	key_hash_seed_init(&wheel->seed);
 	wheel->waits_when_full = options->when_full == TW_WHEN_FULL_WAIT;
@@ -153,16 +67,12 @@ static enum tw_status wheel_open(struct tw_wheel *wheel, tw_duration interval, s
 	wheel->owner.out.target.wheel = wheel;
 	status = owner_init(&wheel->owner, interval, slots, execute, options);
 	if (status != TW_OK)
-		goto no_owner;
-	wheel->has_threads = wheel->owner.has_thread || wheel->owner.out.pool;
+		return status;
 	wheel->wake_mask = wheel->owner.queue.capacity / 2 - 1;
 	if (!wheel->owner.has_thread || owner_start(&wheel->owner, options->name) == 0)
 		return TW_OK;
-	status = TW_SYSTEM;
 	owner_destroy(&wheel->owner);
-no_owner:
-	wheel_leave_all(wheel);
-	return status;
+	return TW_SYSTEM;
 }
 
 enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t slots,
@@ -199,7 +109,6 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 /* Frees a wheel whose threads have ended or end with this call. */
 static void wheel_free(struct tw_wheel *wheel)
 {
-	wheel_leave_all(wheel);
 	owner_destroy(&wheel->owner);
 	free(wheel);
 }

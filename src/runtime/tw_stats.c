@@ -76,7 +76,7 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 
 	if (!wheel || !stats)
 		return TW_INVALID;
-	if (fork_guard_state(&wheel->guard) == FORK_GUARD_CHILD)
+	if (fork_guard_is_left_behind(&wheel->guard))
 		return TW_CLOSED;
 	/* They are read before the owner's counts, which they are part of. */
 	wheel_sum_jobs(wheel, &sums);

@@ -50,7 +50,6 @@ struct bell {
 
 struct show {
 	struct tw_wheel *wheel;
-	bool has_threads;
 	struct piece *pieces;
 	atomic_size_t next_piece;
 	_Atomic size_t handles[HANDLES]; /* pieces set by handle */
@@ -352,15 +351,13 @@ static void cancel_one(struct show *show, struct caller *callers, pthread_t *thr
 	start_caller(show, &callers[i], &threads[i]);
 }
 
-/* A wheel with threads is closed in the child, which leaves other wheels alone. */
+/* The wheel is closed in the child. */
 static void fork_one(struct show *show)
 {
 	pid_t child = fork();
 	int status;
 
 	assert_true(child >= 0);
-	if (child == 0 && !show->has_threads)
-		_exit(0);
 	if (child == 0) {
 		bool is_closed = tw_set_timer(show->wheel, "a", 1, NULL, INTERVAL) == TW_CLOSED &&
 				 tw_timer_stop(show->wheel, (struct tw_timer){1}) == TW_CLOSED &&
@@ -412,7 +409,6 @@ static void show_begin(struct show *show, const struct variant *variant,
 		show->pieces[i].show = show;
 	for (int i = 0; i < CALLERS; i++)
 		show->bells[i].show = show;
-	show->has_threads = variant->drive == TW_DRIVE_THREAD || variant->workers > 0;
 	assert_status(tw_create(&show->wheel, INTERVAL, 16, execute, &options), TW_OK);
 }
 

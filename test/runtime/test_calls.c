@@ -653,7 +653,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(without_release_keys_of_all_sizes_are_replaced),
 	TEST_EVERYWHERE(stopped_wheel_answers_closed),
 	TEST_EVERYWHERE(reserved_fields_of_statistics_become_0),
-	TEST_WITH_THREADS(in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on),
+	TEST_EVERYWHERE(in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on),
 };
 
 TEST_PROGRAM(tests)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fork's child must not go on as a thread of the wheel. It may go on with a wheel that has no
- * threads, and have a cache of its own. A child that hangs is killed.
+ * A fork's child must not go on as a thread of the wheel. It may have wheels and caches of its own.
+ * A child that hangs is killed.
  */
 #include "support/test.h"
 
@@ -10,10 +10,8 @@
 #include "support/wait.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -24,15 +22,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <timingwheel/cache.h>
 #include <unistd.h>
 
 #include "cache/epoch.h"
 #include "runtime/ask.h"
-
-enum { LONG_MS = 9000 };
 
 /* Runs in the child. A thread may block signals. */
 static void die_where_it_hangs(void)
@@ -149,7 +144,7 @@ static void child_that_returns_from_its_drain_function_ends(void **state)
 	close_family(recorder, family);
 }
 
-/* ---- Wheels without threads ---- */
+/* ---- Calls in the child ---- */
 
 static void child_answers_0(pid_t child)
 {
@@ -161,28 +156,37 @@ static void child_answers_0(pid_t child)
 	assert_int_equal(WEXITSTATUS(exit_status), 0);
 }
 
-/* Runs in the child. Returns 0, or the number of the call that failed. */
-static int go_on(struct recorder *recorder)
+/* Returns whether the calls say that the wheel is closed, in the child. */
+static bool wheel_is_left_behind(struct tw_wheel *wheel)
 {
-	struct tw_wheel *wheel = recorder->wheel;
-	tw_duration remaining;
-
-	die_where_it_hangs();
-	if (tw_contains(wheel, "a", 1, &remaining) != TW_OK || remaining != INTERVAL)
-		return 1;
-	if (tw_set_timer(wheel, "b", 1, VALUE(2), 2 * INTERVAL) != TW_OK)
-		return 2;
-	if (tw_advance(wheel, 2 * INTERVAL) != TW_OK || times_returned(recorder, 1) != 1 ||
-	    times_returned(recorder, 2) != 1)
-		return 3;
-	if (tw_set_timer(wheel, "c", 1, VALUE(3), INTERVAL) != TW_OK ||
-	    tw_poll(wheel, NULL) != TW_OK || tw_pending(wheel) != 1)
-		return 4;
-	tw_destroy(wheel);
-	return times_returned(recorder, 3) == 1 ? 0 : 5;
+	return tw_set_timer(wheel, "b", 1, VALUE(2), INTERVAL) == TW_CLOSED &&
+	       tw_contains(wheel, "a", 1, NULL) == TW_CLOSED && tw_flush(wheel) == TW_CLOSED &&
+	       tw_advance(wheel, INTERVAL) == TW_CLOSED && tw_poll(wheel, NULL) == TW_CLOSED &&
+	       tw_wait_idle(wheel) == TW_CLOSED && tw_stop(wheel) == TW_CLOSED &&
+	       tw_fd(wheel) == -1;
 }
 
-static void child_goes_on_with_its_copy_of_a_wheel_without_threads(void **state)
+/* Runs in the child. Returns 0, or the number of the step that failed. */
+static int leave_and_make_another(struct recorder *recorder, const struct variant *variant)
+{
+	struct recorder *own;
+
+	die_where_it_hangs();
+	if (!wheel_is_left_behind(recorder->wheel))
+		return 1;
+	tw_destroy(recorder->wheel);
+	if (times_returned(recorder, 1) != 0 || !wheel_is_left_behind(recorder->wheel))
+		return 2;
+	own = recorder_open(variant, 10);
+	set_timer(own, "a", 1, INTERVAL);
+	pass_ticks(own, 1);
+	if (times_returned(own, 1) != 1)
+		return 3;
+	recorder_close(own);
+	return 0;
+}
+
+static void wheel_is_closed_in_a_child_which_can_make_another(void **state)
 {
 	struct recorder *recorder;
 	pid_t child;
@@ -193,7 +197,7 @@ static void child_goes_on_with_its_copy_of_a_wheel_without_threads(void **state)
 	set_timer(recorder, "a", 1, INTERVAL);
 	child = fork();
 	if (child == 0)
-		_exit(go_on(recorder));
+		_exit(leave_and_make_another(recorder, *state));
 	child_answers_0(child);
 	assert_not_returned(recorder, 1);
 	pass_ticks(recorder, 1);
@@ -201,7 +205,7 @@ static void child_goes_on_with_its_copy_of_a_wheel_without_threads(void **state)
 	recorder_close(recorder);
 }
 
-static void grandchild_goes_on_with_its_copy_of_a_wheel_without_threads(void **state)
+static void wheel_is_closed_in_a_grandchild_too(void **state)
 {
 	struct recorder *recorder;
 	int exit_status;
@@ -213,18 +217,16 @@ static void grandchild_goes_on_with_its_copy_of_a_wheel_without_threads(void **s
 	set_timer(recorder, "a", 1, INTERVAL);
 	child = fork();
 	if (child == 0) {
-		bool is_open = tw_flush(recorder->wheel) == TW_OK;
-
 		child = fork();
 		if (child == 0)
-			_exit(go_on(recorder));
-		_exit(!is_open || waitpid(child, &exit_status, 0) != child || exit_status != 0);
+			_exit(leave_and_make_another(recorder, *state));
+		_exit(waitpid(child, &exit_status, 0) != child || exit_status != 0);
 	}
 	child_answers_0(child);
 	recorder_close(recorder);
 }
 
-static void wheel_without_threads_that_was_stopped_is_stopped_in_a_child(void **state)
+static void stopped_wheel_is_left_behind_in_a_child_too(void **state)
 {
 	struct recorder *recorder;
 	pid_t child;
@@ -236,119 +238,10 @@ static void wheel_without_threads_that_was_stopped_is_stopped_in_a_child(void **
 	child = fork();
 	if (child == 0) {
 		die_where_it_hangs();
-		_exit(tw_set_timer(recorder->wheel, "a", 1, VALUE(1), INTERVAL) != TW_CLOSED ||
-		      tw_wait_idle(recorder->wheel) != TW_OK);
+		_exit(!wheel_is_left_behind(recorder->wheel));
 	}
 	child_answers_0(child);
-	recorder_close(recorder);
-}
-
-static void fork_and_return(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(1))
-		*(pid_t *)recorder->argument = fork();
-}
-
-static void child_that_returns_from_its_task_goes_on_without_threads(void **state)
-{
-	struct recorder *recorder;
-	pid_t child = -1;
-
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer");
-	recorder = recorder_open(*state, 10);
-	recorder->argument = &child;
-	recorder->on_execute = fork_and_return;
-	set_timer(recorder, "a", 1, INTERVAL);
-	set_timer(recorder, "b", 2, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	if (child == 0) {
-		die_where_it_hangs();
-		if (times_returned(recorder, 1) != 1 || times_returned(recorder, 2) != 1)
-			_exit(1);
-		if (tw_set_timer(recorder->wheel, "c", 1, VALUE(3), INTERVAL) != TW_OK ||
-		    tw_advance(recorder->wheel, INTERVAL) != TW_OK)
-			_exit(2);
-		_exit(times_returned(recorder, 3) == 1 ? 0 : 3);
-	}
-	child_answers_0(child);
-	assert_int_equal(times_returned(recorder, 2), 1);
-	recorder_close(recorder);
-}
-
-static void pass_gate(struct recorder *recorder, const struct tw_task *task)
-{
-	(void)task;
-	gate_pass(&recorder->gate);
-}
-
-static void *poll_once(void *argument)
-{
-	(void)tw_advance(((struct recorder *)argument)->wheel, INTERVAL);
-	return NULL;
-}
-
-static void wheel_that_another_thread_drove_at_the_fork_is_closed_in_the_child(void **state)
-{
-	struct recorder *recorder;
-	pthread_t thread;
-	pid_t child;
-
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer");
-	recorder = recorder_open(*state, 10);
-	recorder->on_execute = pass_gate;
-	set_timer(recorder, "a", 1, INTERVAL);
-	assert_int_equal(pthread_create(&thread, NULL, poll_once, recorder), 0);
-	gate_await(&recorder->gate);
-	child = fork();
-	if (child == 0) {
-		die_where_it_hangs();
-		_exit(tw_set_timer(recorder->wheel, "b", 1, VALUE(2), INTERVAL) != TW_CLOSED ||
-		      tw_poll(recorder->wheel, NULL) != TW_CLOSED ||
-		      tw_wait_idle(recorder->wheel) != TW_CLOSED ||
-		      tw_stop(recorder->wheel) != TW_CLOSED);
-	}
-	child_answers_0(child);
-	gate_open(&recorder->gate);
-	pthread_join(thread, NULL);
-	recorder_close(recorder);
-}
-
-/* The command that was begun at the fork is complete in the child's child. */
-static void wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child(void **state)
-{
-	struct command removal = {.kind = COMMAND_REMOVE, .key_size = 1, .key = "x"};
-	struct command_queue *queue;
-	struct command_cell *cell;
-	struct recorder *recorder;
-	uint64_t position;
-	int exit_status;
-	bool is_closed;
-	pid_t child;
-
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer");
-	recorder = recorder_open(*state, 10);
-	queue = &recorder->wheel->owner.queue;
-	cell = command_queue_claim(queue, &position);
-	assert_non_null(cell);
-	child = fork();
-	if (child == 0) {
-		die_where_it_hangs();
-		is_closed =
-			tw_set_timer(recorder->wheel, "b", 1, VALUE(2), INTERVAL) == TW_CLOSED &&
-			tw_wait_idle(recorder->wheel) == TW_CLOSED;
-		cell->command = removal;
-		command_queue_publish(cell, position);
-		child = fork();
-		if (child == 0)
-			_exit(tw_wait_idle(recorder->wheel) != TW_CLOSED);
-		_exit(!is_closed || waitpid(child, &exit_status, 0) != child || exit_status != 0);
-	}
-	child_answers_0(child);
-	cell->command = removal;
-	command_queue_publish(cell, position);
+	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
 	recorder_close(recorder);
 }
 
@@ -400,66 +293,6 @@ static void wheel_is_closed_in_a_child_also_where_madvise_is_denied(void **state
 	if (child == 0)
 		_exit(make_wheel_and_fork());
 	child_answers_0(child);
-}
-
-static bool is_readable(int descriptor, int wait_ms)
-{
-	struct pollfd polled = {.fd = descriptor, .events = POLLIN};
-
-	return poll(&polled, 1, wait_ms) == 1;
-}
-
-/* Returns whether the timer becomes readable by itself. */
-static bool is_armed(int timer)
-{
-	struct itimerspec end;
-
-	return timerfd_gettime(timer, &end) == 0 && end.it_value.tv_sec > 0;
-}
-
-/* Runs in the child. Returns 0, or the number of the step that failed. */
-static int ring_own_descriptor(struct tw_wheel *wheel, int parents)
-{
-	int own;
-
-	die_where_it_hangs();
-	own = tw_fd(wheel);
-	if (own < 0 || own == parents || tw_poll(wheel, NULL) != TW_OK || is_readable(own, 0) ||
-	    !is_armed(own))
-		return 1;
-	if (tw_set_timer(wheel, "b", 1, VALUE(2), TW_HOUR) != TW_OK || !is_readable(own, LONG_MS))
-		return 2;
-	if (tw_poll(wheel, NULL) != TW_OK || is_readable(own, 0))
-		return 3;
-	tw_destroy(wheel);
-	/* It stays open in the child, where the number might be another's by now. */
-	return fcntl(parents, F_GETFD) == -1 ? 4 : 0;
-}
-
-static void child_has_a_descriptor_of_its_own_and_leaves_the_parents_quiet(void **state)
-{
-	struct tw_options options = {.workers = TW_WORKERS_INLINE, .drive = TW_DRIVE_CALLER};
-	const struct variant *variant = *state;
-	struct tw_wheel *wheel;
-	pid_t child;
-	int descriptor;
-
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer");
-	options.layout = variant->layout;
-	assert_status(tw_create(&wheel, TW_MILLISECOND, 10, ignore_task, &options), TW_OK);
-	descriptor = tw_fd(wheel);
-	assert_true(descriptor >= 0);
-	assert_status(tw_set_timer(wheel, "a", 1, NULL, TW_HOUR), TW_OK);
-	assert_status(tw_poll(wheel, NULL), TW_OK);
-	child = fork();
-	if (child == 0)
-		_exit(ring_own_descriptor(wheel, descriptor));
-	child_answers_0(child);
-	assert_false(is_readable(descriptor, 0));
-	assert_status(tw_set_timer(wheel, "b", 1, NULL, TW_HOUR), TW_OK);
-	assert_true(is_readable(descriptor, LONG_MS));
-	tw_destroy(wheel);
 }
 
 static atomic_bool threads_end;
@@ -590,16 +423,12 @@ static void child_may_wait_on_a_wheel_of_its_own_though_threads_waited_at_the_fo
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(child_may_wait_on_a_wheel_of_its_own_though_threads_waited_at_the_fork),
-	TEST_WITH_THREADS(child_that_returns_from_its_task_ends),
-	TEST_WITH_THREADS(child_that_returns_from_its_release_ends),
-	TEST_WITH_THREADS(child_that_returns_from_its_drain_function_ends),
-	TEST_DRIVEN(child_goes_on_with_its_copy_of_a_wheel_without_threads),
-	TEST_DRIVEN(grandchild_goes_on_with_its_copy_of_a_wheel_without_threads),
-	TEST_DRIVEN(wheel_without_threads_that_was_stopped_is_stopped_in_a_child),
-	TEST_DRIVEN(child_that_returns_from_its_task_goes_on_without_threads),
-	TEST_DRIVEN(wheel_that_another_thread_drove_at_the_fork_is_closed_in_the_child),
-	TEST_DRIVEN(wheel_that_another_thread_called_at_the_fork_is_closed_in_the_child),
-	TEST_DRIVEN(child_has_a_descriptor_of_its_own_and_leaves_the_parents_quiet),
+	TEST_EVERYWHERE(child_that_returns_from_its_task_ends),
+	TEST_EVERYWHERE(child_that_returns_from_its_release_ends),
+	TEST_EVERYWHERE(child_that_returns_from_its_drain_function_ends),
+	TEST_EVERYWHERE(wheel_is_closed_in_a_child_which_can_make_another),
+	TEST_EVERYWHERE(wheel_is_closed_in_a_grandchild_too),
+	TEST_EVERYWHERE(stopped_wheel_is_left_behind_in_a_child_too),
 	cmocka_unit_test(wheel_is_closed_in_a_child_also_where_madvise_is_denied),
 	cmocka_unit_test(child_can_make_a_cache_whatever_other_threads_did_at_the_fork),
 };

@@ -80,7 +80,7 @@ static void fixture_open_growing(struct fixture *fixture, int workers, int most,
 	timer_store_init(&fixture->store);
 	assert_true(handle_table_init(&fixture->handles));
 	alarm_table_init(&fixture->alarms);
-	fork_guard_set(&fixture->guard, FORK_GUARD_OPEN);
+	assert_true(fork_guard_open(&fixture->guard));
 	fixture->target = (struct job_target){.guard = &fixture->guard,
 					      .clock = &fixture->clock,
 					      .store = &fixture->store,
