@@ -30,11 +30,7 @@
  * Namespaces are independent of each other. The key of a task determines its shard. All of a shard
  * lies on one node of a cluster, and one script call works on one shard.
  *
- * Structs grow at their end in later versions, also as elements of arrays, except tw_redis_source
- * and tw_redis_histogram. So a call that reads or fills a struct of the program is an inline
- * function, such as tw_redis_add. It calls a function of the library, such as tw_redis_add_sized,
- * with the size of one struct, as timingwheel.h describes. Functions of the program receive structs
- * with the fields of the library's version, and tw_redis_info with those of the program's.
+ * timingwheel.h says what reserved fields are. Elements of arrays have them, too.
  *
  * Link with -ltimingwheel-redis -ltimingwheel. A worker (below) runs tasks; tw_redis_claim() and
  * tw_redis_ack() take and finish tasks without one.
@@ -122,7 +118,8 @@ TW_API const char *tw_redis_status_text(enum tw_status status);
 /* Describes a failure. The text never contains a password. */
 struct tw_redis_error {
 	enum tw_status status;
-	char text[256]; /* one line without a newline at its end; may be "" */
+	char text[256];       /* one line without a newline at its end; may be "" */
+	uint64_t reserved[4]; /* for later versions; 0 */
 };
 
 /*
@@ -206,6 +203,7 @@ struct tw_redis_options {
 	 * need a replica. Each connection checks that. With `everysec` a change takes up to a
 	 * second, and calls made meanwhile wait for it. */
 	enum tw_redis_durability durability;
+	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
 /* A handle: one namespace, over connections that other handles may share. */
@@ -235,17 +233,8 @@ struct tw_redis;
  *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_open_sized(struct tw_redis **redis,
-					  const struct tw_redis_options *options,
-					  size_t options_size, struct tw_redis_error *error,
-					  size_t error_size);
-TW_CHECKED
-TW_INLINE enum tw_status tw_redis_open(struct tw_redis **redis,
-				       const struct tw_redis_options *options,
-				       struct tw_redis_error *error)
-{
-	return tw_redis_open_sized(redis, options, sizeof(*options), error, sizeof(*error));
-}
+TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
+				    struct tw_redis_error *error);
 
 /*
  * Opens another namespace over the connections of `redis`.
@@ -270,16 +259,9 @@ TW_INLINE enum tw_status tw_redis_open(struct tw_redis **redis,
  *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_open_beside_sized(struct tw_redis *redis, const char *name_space,
-						 unsigned shards, struct tw_redis **beside,
-						 struct tw_redis_error *error, size_t error_size);
-TW_CHECKED
-TW_INLINE enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space,
-					      unsigned shards, struct tw_redis **beside,
-					      struct tw_redis_error *error)
-{
-	return tw_redis_open_beside_sized(redis, name_space, shards, beside, error, sizeof(*error));
-}
+TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space,
+					   unsigned shards, struct tw_redis **beside,
+					   struct tw_redis_error *error);
 
 /*
  * Frees the handle. Closes the connections unless another handle uses them.
@@ -326,12 +308,7 @@ TW_API tw_duration tw_redis_set_patience(tw_duration patience);
  * TW_INVALID or TW_NO_MEMORY may leave it unchanged. The function does nothing if `redis` or
  * `error` is NULL. Any thread.
  */
-TW_API void tw_redis_last_error_sized(struct tw_redis *redis, struct tw_redis_error *error,
-				      size_t error_size);
-TW_INLINE void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
-{
-	tw_redis_last_error_sized(redis, error, sizeof(*error));
-}
+TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error);
 
 /*
  * Makes one round trip to a node. In a cluster this is the node of the first shard.
@@ -483,6 +460,7 @@ struct tw_redis_task {
 	 * name has no other slash.
 	 */
 	const char *group;
+	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
 /*
@@ -513,14 +491,8 @@ struct tw_redis_task {
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_add_sized(struct tw_redis *redis, const struct tw_redis_task *task,
-					 size_t task_size, int64_t *due_ms);
-TW_CHECKED
-TW_INLINE enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
-				      int64_t *due_ms)
-{
-	return tw_redis_add_sized(redis, task, sizeof(*task), due_ms);
-}
+TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
+				   int64_t *due_ms);
 
 /*
  * Adds many tasks, pipelined.
@@ -550,16 +522,9 @@ TW_INLINE enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_re
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_add_many_sized(struct tw_redis *redis,
-					      const struct tw_redis_task *tasks, size_t task_size,
-					      size_t count, enum tw_status *each);
 TW_READS(2, 3)
-TW_INLINE enum tw_status tw_redis_add_many(struct tw_redis *redis,
-					   const struct tw_redis_task *tasks, size_t count,
-					   enum tw_status *each)
-{
-	return tw_redis_add_many_sized(redis, tasks, sizeof(*tasks), count, each);
-}
+TW_API enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
+					size_t count, enum tw_status *each);
 
 /*
  * Removes the task, or one occurrence of a recurring task.
@@ -652,7 +617,8 @@ struct tw_redis_info {
 	unsigned attempts; /* attempts begun */
 	uint64_t token;    /* the token of the run that has the lease; 0 means no run has it */
 	unsigned shard;
-	const char *reason; /* why a dead letter died; otherwise "" */
+	const char *reason;   /* why a dead letter died; otherwise "" */
+	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
 /*
@@ -681,16 +647,9 @@ typedef bool tw_redis_each_fn(void *context, const struct tw_redis_info *info);
  *   TW_NO_MEMORY              out of memory
  */
 TW_READS(2, 3)
-TW_API enum tw_status tw_redis_get_sized(struct tw_redis *redis, const void *key, size_t key_size,
-					 tw_redis_each_fn *each, void *context, size_t info_size,
-					 size_t task_size);
 TW_READS(2, 3)
-TW_INLINE enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
-				      tw_redis_each_fn *each, void *context)
-{
-	return tw_redis_get_sized(redis, key, key_size, each, context, sizeof(struct tw_redis_info),
-				  sizeof(struct tw_redis_task));
-}
+TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
+				   tw_redis_each_fn *each, void *context);
 
 /*
  * Passes every task to `each`, shard by shard, and by due time within a shard.
@@ -708,14 +667,7 @@ TW_INLINE enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, s
  *                             example a key of the wrong type, the others were passed to `each`
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_each_sized(struct tw_redis *redis, tw_redis_each_fn *each,
-					  void *context, size_t info_size, size_t task_size);
-TW_INLINE enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each,
-				       void *context)
-{
-	return tw_redis_each_sized(redis, each, context, sizeof(struct tw_redis_info),
-				   sizeof(struct tw_redis_task));
-}
+TW_API enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context);
 
 /* Counts of a namespace. The shards are counted one after the other, not at the same moment. */
 struct tw_redis_stats {
@@ -727,9 +679,10 @@ struct tw_redis_stats {
 	uint64_t paused;    /* paused shards; normally none or all */
 	/* Tasks ever added, including replacements. A recurring task counts once. */
 	uint64_t added;
-	int64_t next_ms;  /* the earliest due time or lease end, by the server's clock, or 0 */
-	int64_t now_ms;   /* the server's time */
-	uint64_t missing; /* shards whose counts are missing, because of an error */
+	int64_t next_ms;      /* the earliest due time or lease end, by the server's clock, or 0 */
+	int64_t now_ms;       /* the server's time */
+	uint64_t missing;     /* shards whose counts are missing, because of an error */
+	uint64_t reserved[4]; /* for later versions; 0 */
 };
 
 /*
@@ -749,13 +702,7 @@ struct tw_redis_stats {
  *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_get_stats_sized(struct tw_redis *redis, struct tw_redis_stats *stats,
-					       size_t stats_size);
-TW_CHECKED
-TW_INLINE enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
-{
-	return tw_redis_get_stats_sized(redis, stats, sizeof(*stats));
-}
+TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats);
 
 /* Highest number of groups that are listed. */
 #define TW_REDIS_GROUPS_MAX 100
@@ -765,7 +712,8 @@ struct tw_redis_group_stats {
 	char name[TW_REDIS_GROUP_MAX + 1]; /* "tenant" or "tenant/user" */
 	uint64_t waiting;                  /* tasks that wait, whether due or not */
 	uint64_t running;                  /* tasks on lease */
-	int64_t oldest_ms; /* the earliest due time of those that wait, or 0 if none waits */
+	int64_t oldest_ms;    /* the earliest due time of those that wait, or 0 if none waits */
+	uint64_t reserved[4]; /* for later versions; 0 */
 };
 
 /*
@@ -796,17 +744,10 @@ struct tw_redis_group_stats {
  *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_get_groups_sized(struct tw_redis *redis,
-						struct tw_redis_group_stats *groups,
-						size_t group_size, size_t room, size_t *count);
-TW_CHECKED
 TW_FILLS(2, 3)
-TW_INLINE enum tw_status tw_redis_get_groups(struct tw_redis *redis,
-					     struct tw_redis_group_stats *groups, size_t room,
-					     size_t *count)
-{
-	return tw_redis_get_groups_sized(redis, groups, sizeof(*groups), room, count);
-}
+TW_API enum tw_status tw_redis_get_groups(struct tw_redis *redis,
+					  struct tw_redis_group_stats *groups, size_t room,
+					  size_t *count);
 
 /*
  * Pause and resume the namespace.
@@ -857,8 +798,9 @@ TW_API enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool for
 
 /* Limits of a namespace, for all its workers together. 0 means no limit. */
 struct tw_redis_limits {
-	unsigned running;    /* tasks that workers have on lease */
-	unsigned per_second; /* tasks taken per second; at most a tenth of them, or 1, at once */
+	unsigned running;     /* tasks that workers have on lease */
+	unsigned per_second;  /* tasks taken per second; at most a tenth of them, or 1, at once */
+	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
 /*
@@ -881,14 +823,8 @@ struct tw_redis_limits {
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_set_limits_sized(struct tw_redis *redis,
-						const struct tw_redis_limits *limits,
-						size_t limits_size);
-TW_INLINE enum tw_status tw_redis_set_limits(struct tw_redis *redis,
-					     const struct tw_redis_limits *limits)
-{
-	return tw_redis_set_limits_sized(redis, limits, sizeof(*limits));
-}
+TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
+					  const struct tw_redis_limits *limits);
 
 /*
  * Returns the namespace's limits in *limits.
@@ -905,13 +841,7 @@ TW_INLINE enum tw_status tw_redis_set_limits(struct tw_redis *redis,
  *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_get_limits_sized(struct tw_redis *redis,
-						struct tw_redis_limits *limits, size_t limits_size);
-TW_CHECKED
-TW_INLINE enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits)
-{
-	return tw_redis_get_limits_sized(redis, limits, sizeof(*limits));
-}
+TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits);
 
 /* Highest number of patterns with limits of groups. */
 #define TW_REDIS_PATTERNS_MAX 64
@@ -923,11 +853,12 @@ TW_INLINE enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_r
  * longest matching pattern that sets it decides. Without one there is no limit; the weight is 1.
  */
 struct tw_redis_group_limits {
-	bool paused;         /* nothing is taken; a pattern's pause applies, too */
-	unsigned weight;     /* tasks in a turn, up to TW_REDIS_WEIGHT_MAX */
-	unsigned running;    /* tasks that workers have on lease */
-	unsigned per_second; /* tasks taken per second */
-	unsigned burst;      /* most taken at once; without it a tenth of per_second, at least 1 */
+	bool paused;          /* nothing is taken; a pattern's pause applies, too */
+	unsigned weight;      /* tasks in a turn, up to TW_REDIS_WEIGHT_MAX */
+	unsigned running;     /* tasks that workers have on lease */
+	unsigned per_second;  /* tasks taken per second */
+	unsigned burst;       /* most taken at once; without it a tenth of per_second, at least 1 */
+	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
 /*
@@ -958,14 +889,8 @@ struct tw_redis_group_limits {
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_set_group_limits_sized(struct tw_redis *redis, const char *group,
-						      const struct tw_redis_group_limits *limits,
-						      size_t limits_size);
-TW_INLINE enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
-						   const struct tw_redis_group_limits *limits)
-{
-	return tw_redis_set_group_limits_sized(redis, group, limits, sizeof(*limits));
-}
+TW_API enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
+						const struct tw_redis_group_limits *limits);
 
 /*
  * Returns the limits set for exactly this name in *limits, without those of matching patterns.
@@ -984,15 +909,8 @@ TW_INLINE enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const
  *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_get_group_limits_sized(struct tw_redis *redis, const char *group,
-						      struct tw_redis_group_limits *limits,
-						      size_t limits_size);
-TW_CHECKED
-TW_INLINE enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
-						   struct tw_redis_group_limits *limits)
-{
-	return tw_redis_get_group_limits_sized(redis, group, limits, sizeof(*limits));
-}
+TW_API enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
+						struct tw_redis_group_limits *limits);
 
 /* Receives limits and the name they are set for, both valid during the call. Returns false to end
  * the listing. */
@@ -1053,6 +971,7 @@ struct tw_redis_worker_info {
 	uint64_t done;                           /* runs since the start, by their ends */
 	uint64_t retried;
 	uint64_t dead;
+	uint64_t reserved[4]; /* for later versions; 0 */
 };
 
 /*
@@ -1072,17 +991,10 @@ struct tw_redis_worker_info {
  *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_get_workers_sized(struct tw_redis *redis,
-						 struct tw_redis_worker_info *workers,
-						 size_t worker_size, size_t room, size_t *count);
-TW_CHECKED
 TW_FILLS(2, 3)
-TW_INLINE enum tw_status tw_redis_get_workers(struct tw_redis *redis,
-					      struct tw_redis_worker_info *workers, size_t room,
-					      size_t *count)
-{
-	return tw_redis_get_workers_sized(redis, workers, sizeof(*workers), room, count);
-}
+TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
+					   struct tw_redis_worker_info *workers, size_t room,
+					   size_t *count);
 
 /*
  * Passes every dead letter to `each`, shard by shard, in no order.
@@ -1107,14 +1019,8 @@ TW_INLINE enum tw_status tw_redis_get_workers(struct tw_redis *redis,
  *                             example a key of the wrong type, the others were passed to `each`
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_dead_each_sized(struct tw_redis *redis, tw_redis_each_fn *each,
-					       void *context, size_t info_size, size_t task_size);
-TW_INLINE enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
-					    void *context)
-{
-	return tw_redis_dead_each_sized(redis, each, context, sizeof(struct tw_redis_info),
-					sizeof(struct tw_redis_task));
-}
+TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
+					 void *context);
 
 /*
  * Makes a dead letter a task again, due now, with no attempt begun.
@@ -1159,15 +1065,7 @@ TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *ke
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_dead_add_sized(struct tw_redis *redis,
-					      const struct tw_redis_info *letter, size_t info_size,
-					      size_t task_size);
-TW_CHECKED
-TW_INLINE enum tw_status tw_redis_dead_add(struct tw_redis *redis,
-					   const struct tw_redis_info *letter)
-{
-	return tw_redis_dead_add_sized(redis, letter, sizeof(*letter), sizeof(letter->task));
-}
+TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter);
 
 /*
  * Stores tasks and dead letters that tw_redis_each(), tw_redis_get() or tw_redis_dead_each()
@@ -1196,16 +1094,9 @@ TW_INLINE enum tw_status tw_redis_dead_add(struct tw_redis *redis,
  *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
  *   TW_NO_MEMORY              out of memory
  */
-TW_API enum tw_status tw_redis_restore_sized(struct tw_redis *redis,
-					     const struct tw_redis_info *infos, size_t info_size,
-					     size_t task_size, size_t count, enum tw_status *each);
 TW_READS(2, 3)
-TW_INLINE enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
-					  size_t count, enum tw_status *each)
-{
-	return tw_redis_restore_sized(redis, infos, sizeof(*infos), sizeof(infos->task), count,
-				      each);
-}
+TW_API enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
+				       size_t count, enum tw_status *each);
 
 /*
  * Deletes a dead letter.
@@ -1248,6 +1139,7 @@ struct tw_redis_job {
 	unsigned shard;
 	const char *name_space; /* the task's namespace */
 	const char *group;      /* the task's group; NULL means none */
+	uint64_t reserved[4];   /* for later versions; must be 0 */
 };
 
 /* A batch: jobs claimed together, with the memory that they point to. Only `name_space` belongs to
@@ -1279,22 +1171,14 @@ struct tw_redis_batch;
  *   TW_NO_MEMORY              out of memory; tasks may be on lease
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_claim_sized(struct tw_redis *redis, unsigned shard, size_t limit,
-					   tw_duration lease, struct tw_redis_batch **batch,
-					   size_t job_size, tw_duration *next);
-TW_CHECKED
-TW_INLINE enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
-					tw_duration lease, struct tw_redis_batch **batch,
-					tw_duration *next)
-{
-	return tw_redis_claim_sized(redis, shard, limit, lease, batch, sizeof(struct tw_redis_job),
-				    next);
-}
+TW_API enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
+				     tw_duration lease, struct tw_redis_batch **batch,
+				     tw_duration *next);
 
 /*
  * Return the number of jobs of the batch, and the array of its jobs.
  *
- * The batch owns the array. Its structs have the size with which the batch was claimed.
+ * The batch owns the array.
  *
  * Returns: the number and the array; 0 and NULL if `batch` is NULL.
  */
@@ -1339,14 +1223,9 @@ TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_ack_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
-					 size_t job_size, size_t count, enum tw_status *each);
 TW_READS(2, 3)
-TW_INLINE enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				      size_t count, enum tw_status *each)
-{
-	return tw_redis_ack_sized(redis, jobs, sizeof(*jobs), count, each);
-}
+TW_API enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs,
+				   size_t count, enum tw_status *each);
 
 /*
  * Extends the leases of the jobs: they end `lease` from now.
@@ -1363,15 +1242,9 @@ TW_INLINE enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_re
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_extend_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
-					    size_t job_size, size_t count, tw_duration lease,
-					    enum tw_status *each);
 TW_READS(2, 3)
-TW_INLINE enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
-					 size_t count, tw_duration lease, enum tw_status *each)
-{
-	return tw_redis_extend_sized(redis, jobs, sizeof(*jobs), count, lease, each);
-}
+TW_API enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
+				      size_t count, tw_duration lease, enum tw_status *each);
 
 /*
  * Reports that the jobs failed.
@@ -1390,16 +1263,10 @@ TW_INLINE enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_fail_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
-					  size_t job_size, size_t count, tw_duration retry_in,
-					  const char *reason, enum tw_status *each);
 TW_READS(2, 3)
-TW_INLINE enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				       size_t count, tw_duration retry_in, const char *reason,
-				       enum tw_status *each)
-{
-	return tw_redis_fail_sized(redis, jobs, sizeof(*jobs), count, retry_in, reason, each);
-}
+TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs,
+				    size_t count, tw_duration retry_in, const char *reason,
+				    enum tw_status *each);
 
 /*
  * Returns jobs that were not begun: their tasks are due at once, and the attempt does not count.
@@ -1414,15 +1281,9 @@ TW_INLINE enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_r
  *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; nothing has changed
  */
-TW_API enum tw_status tw_redis_release_sized(struct tw_redis *redis,
-					     const struct tw_redis_job *jobs, size_t job_size,
-					     size_t count, enum tw_status *each);
 TW_READS(2, 3)
-TW_INLINE enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
-					  size_t count, enum tw_status *each)
-{
-	return tw_redis_release_sized(redis, jobs, sizeof(*jobs), count, each);
-}
+TW_API enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
+				       size_t count, enum tw_status *each);
 
 /* The outcome of a run, which the handler returns. */
 enum tw_redis_outcome {
@@ -1474,7 +1335,7 @@ struct tw_redis_report {
 	const char *reason;   /* why the run failed; otherwise "" */
 };
 
-/* A namespace that a worker serves. The struct never grows. */
+/* A namespace that a worker serves. */
 struct tw_redis_source {
 	const char *name_space; /* NULL means "default"; copied */
 	unsigned shards;        /* 0 means `shards` of struct tw_redis_options */
@@ -1590,6 +1451,7 @@ struct tw_redis_worker_options {
 	 * (TW_REDIS_OUTCOME_UNKNOWN), and it makes the change again. Called once, until the failure
 	 * has ended or changed. May be NULL. */
 	void (*notice)(void *context, const struct tw_redis_error *error);
+	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
 /* A worker: it claims due tasks, runs them and acknowledges them. */
@@ -1640,21 +1502,10 @@ struct tw_redis_worker;
  *   TW_SYSTEM                 a thread could not be started, or no descriptor was available
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_worker_start_sized(struct tw_redis_worker **worker,
-						  const struct tw_redis_options *redis_options,
-						  size_t redis_options_size,
-						  const struct tw_redis_worker_options *options,
-						  size_t options_size, struct tw_redis_error *error,
-						  size_t error_size);
-TW_CHECKED
-TW_INLINE enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
-					       const struct tw_redis_options *redis_options,
-					       const struct tw_redis_worker_options *options,
-					       struct tw_redis_error *error)
-{
-	return tw_redis_worker_start_sized(worker, redis_options, sizeof(*redis_options), options,
-					   sizeof(*options), error, sizeof(*error));
-}
+TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
+					    const struct tw_redis_options *redis_options,
+					    const struct tw_redis_worker_options *options,
+					    struct tw_redis_error *error);
 
 /*
  * Stops the worker: it claims nothing more, returns tasks that it has not begun, and waits up to
@@ -1687,8 +1538,7 @@ TW_API enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_du
  */
 TW_API enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker);
 
-/* A histogram of durations. Buckets do not overlap: their sum is the number of durations. The
- * struct never grows. */
+/* A histogram of durations. Buckets do not overlap: their sum is the number of durations. */
 #define TW_REDIS_BUCKETS 18
 struct tw_redis_histogram {
 	/* counts[i] counts durations above tw_redis_bucket_bound(i - 1), up to
@@ -1744,6 +1594,7 @@ struct tw_redis_worker_stats {
 	/* Time since the last pass of the main thread, which makes one at least every 10 s, unless
 	 * a slow server (up to its timeouts) or a hook delays it. */
 	tw_duration turned;
+	uint64_t reserved[4]; /* for later versions; 0 */
 };
 
 /*
@@ -1755,14 +1606,8 @@ struct tw_redis_worker_stats {
  *   TW_OK                     *stats is filled
  *   TW_INVALID                `worker` or `stats` is NULL
  */
-TW_API enum tw_status tw_redis_worker_get_stats_sized(struct tw_redis_worker *worker,
-						      struct tw_redis_worker_stats *stats,
-						      size_t stats_size);
-TW_INLINE enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
-						   struct tw_redis_worker_stats *stats)
-{
-	return tw_redis_worker_get_stats_sized(worker, stats, sizeof(*stats));
-}
+TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
+						struct tw_redis_worker_stats *stats);
 
 /*
  * Returns the worker's statistics for one of its namespaces in *stats.
@@ -1775,16 +1620,9 @@ TW_INLINE enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worke
  *   TW_NOT_FOUND              the worker does not serve that namespace
  *   TW_INVALID                `worker`, `name_space` or `stats` is NULL
  */
-TW_API enum tw_status tw_redis_worker_get_source_stats_sized(struct tw_redis_worker *worker,
-							     const char *name_space,
-							     struct tw_redis_worker_stats *stats,
-							     size_t stats_size);
-TW_INLINE enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
-							  const char *name_space,
-							  struct tw_redis_worker_stats *stats)
-{
-	return tw_redis_worker_get_source_stats_sized(worker, name_space, stats, sizeof(*stats));
-}
+TW_API enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
+						       const char *name_space,
+						       struct tw_redis_worker_stats *stats);
 
 /*
  * Copies the reason why Redis is unavailable to the worker to *error.
@@ -1796,14 +1634,8 @@ TW_INLINE enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker
  *   TW_OK                     *error is filled
  *   TW_INVALID                `worker` or `error` is NULL
  */
-TW_API enum tw_status tw_redis_worker_last_error_sized(struct tw_redis_worker *worker,
-						       struct tw_redis_error *error,
-						       size_t error_size);
-TW_INLINE enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
-						    struct tw_redis_error *error)
-{
-	return tw_redis_worker_last_error_sized(worker, error, sizeof(*error));
-}
+TW_API enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
+						 struct tw_redis_error *error);
 
 /* Highest number of hosts with a row of their own, and the longest name of such a host. */
 #define TW_REDIS_HOSTS_MAX 50
@@ -1818,6 +1650,7 @@ struct tw_redis_host_stats {
 	/* Callbacks by status: answers[2] counts 200 to 299, the last one 500 and above, and
 	 * answers[0] callbacks without an answer. */
 	uint64_t answers[TW_REDIS_ANSWERS];
+	uint64_t reserved[4]; /* for later versions; 0 */
 };
 
 /*
@@ -1832,16 +1665,10 @@ struct tw_redis_host_stats {
  *   TW_OK                     hosts[] and *count are filled
  *   TW_INVALID                `worker` or `count` is NULL, or `hosts` is NULL and `room` > 0
  */
-TW_API enum tw_status tw_redis_worker_get_hosts_sized(struct tw_redis_worker *worker,
-						      struct tw_redis_host_stats *hosts,
-						      size_t host_size, size_t room, size_t *count);
 TW_FILLS(2, 3)
-TW_INLINE enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
-						   struct tw_redis_host_stats *hosts, size_t room,
-						   size_t *count)
-{
-	return tw_redis_worker_get_hosts_sized(worker, hosts, sizeof(*hosts), room, count);
-}
+TW_API enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
+						struct tw_redis_host_stats *hosts, size_t room,
+						size_t *count);
 
 #ifdef __cplusplus
 }

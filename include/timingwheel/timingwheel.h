@@ -53,9 +53,9 @@
  *
  * A struct that a call reads or fills ends in reserved fields for later versions. In one that the
  * program fills they must be 0; otherwise the call returns TW_INVALID. In one that the library
- * fills they become 0. Structs without such fields never change (tw_timer, tw_alarm, elements of
- * arrays, structs in others), or are passed to functions of the program, such as tw_task. The
- * latter may have more fields in later versions.
+ * fills they become 0. Structs without such fields never change, such as tw_timer and tw_alarm, or
+ * are passed to functions of the program, such as tw_task. The latter may have more fields in later
+ * versions.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_H
 #define TIMINGWHEEL_TIMINGWHEEL_H
@@ -98,12 +98,10 @@ extern "C" {
 
 #if defined(__GNUC__)
 #define TW_API __attribute__((visibility("default")))
-#define TW_INLINE static inline __attribute__((unused))
 #define TW_CHECKED __attribute__((warn_unused_result))
 #define TW_NONNULL(argument) __attribute__((nonnull(argument)))
 #else
 #define TW_API
-#define TW_INLINE static inline
 #define TW_CHECKED
 #define TW_NONNULL(argument)
 #endif

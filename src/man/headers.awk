@@ -4,8 +4,7 @@
 # (callbacks), structs and enums.
 #
 # A comment is about the declarations behind it, up to the next comment or empty line; one that no
-# declaration follows is a text. Functions of one comment are one item. An inline function comes
-# before the call that it makes, whatever their order in the header: it has the name of the page.
+# declaration follows is a text. Functions of one comment are one item.
 #
 #     kind_of, header_of, text_of, code_of, names_of   by item, 1 to `items`
 #     item_of                                          by name: the item that its page is made of
@@ -54,7 +53,7 @@ function join(first, second)
 }
 
 # The name gets a page, that of the item; a type with a function's name is described in its page.
-function add_page(name, item, is_first)
+function add_page(name, item)
 {
 	if (text_of[item] == "" && kind_of[item] == "functions")
 		fail(name " has no comment")
@@ -64,19 +63,17 @@ function add_page(name, item, is_first)
 		type_beside[item_of[name]] = item
 	else
 		fail(name " would have two pages")
-	names_of[item] = is_first ? join(name, names_of[item]) : join(names_of[item], name)
+	names_of[item] = join(names_of[item], name)
 }
 
-function read_declaration(code, kind, is_inline)
+function read_declaration(code, kind)
 {
-	is_inline = code ~ /^TW_INLINE/
-	if (is_inline || code ~ /^TW_API/) {
+	if (code ~ /^TW_API/) {
 		sub(/^TW_[A-Z]+ /, "", code)
-		sub(/\n\{.*/, ";", code)
 		if (!is_used || kind_of[items] != "functions")
 			add_item("functions", "")
-		add_page(name_in(code), items, is_inline)
-		code_of[items] = is_inline ? code "\n" code_of[items] : code_of[items] code "\n"
+		add_page(name_in(code), items)
+		code_of[items] = code_of[items] code "\n"
 	} else if (code ~ /^typedef .*\(/) {
 		add_page(name_in(code), add_item("callback", code))
 	} else if (code ~ /^(struct|enum) [a-z_0-9]+ \{/) {

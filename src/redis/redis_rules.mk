@@ -34,7 +34,7 @@ $(BUILD)/src/twr/page.o: $(BUILD)/src/twr/page.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
 
 # What the core does not export.
-REDIS_BASE := $(BUILD)/src/base/sized.o $(BUILD)/src/base/thread.o
+REDIS_BASE := $(BUILD)/src/base/thread.o
 
 $(BUILD)/$(REDIS_STATIC_LIB): $(REDIS_OBJECTS) $(REDIS_BASE)
 	$(call say,AR,$@)
@@ -89,7 +89,7 @@ $(BUILD)/test/redis/test_pages_faults: $(BUILD)/test/faults/pages.o $(addprefix 
 	$(BUILD)/src/twr/,board.o host_name.o listener.o metrics.o page.o status_page.o \
 	when.o)
 $(BUILD)/test/redis/test_pages_faults: WRAP += $(addprefix -Wl$(comma)--wrap=,clock_gettime \
-	pthread_cond_timedwait tw_redis_get_groups_sized)
+	pthread_cond_timedwait tw_redis_get_groups)
 $(BUILD)/test/redis/test_pages_faults: redis_libs += $(twr_libs)
 $(addprefix $(BUILD)/test/redis/,test_pages_faults twr_faults): WRAP += $(addprefix \
 	-Wl$(comma)--wrap=,listen EVP_Digest MHD_start_daemon MHD_add_response_header)
@@ -120,28 +120,6 @@ $(KEYS)/test_%: $(BUILD)/test/redis/test_%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPPOR
 ifneq ($(filter redis/test_keys,$(TESTS)),)
 test: $(KEY_TESTS:%=$(KEYS)/test_%)
 endif
-
-# A program and a library, built with a header whose structs have grown.
-GROWN := $(BUILD)/test/redis/grown
-GROWN_OBJECTS := $(patsubst $(BUILD)/src/%,$(GROWN)/%,$(filter-out %/scripts.o,$(REDIS_OBJECTS)))
-$(GROWN)/redis.h: test/redis/grow.awk include/timingwheel/redis.h
-	@mkdir -p $(@D)
-	$(Q)awk -f $^ >$@
-
-$(BUILD)/test/redis/test_grown.o: $(GROWN)/redis.h
-$(BUILD)/test/redis/test_grown.o: EXTRA += -DGROWN -include $(GROWN)/redis.h
-
--include $(GROWN_OBJECTS:.o=.d)
-$(GROWN)/%.o: src/%.c $(GROWN)/redis.h $(BUILD)/flags
-	$(call say_once,CC,grown/$(<D)/*.c)
-	@mkdir -p $(@D)
-	$(Q)$(COMPILE) $(redis_cflags) -include $(GROWN)/redis.h -MMD -MP -c -o $@ $<
-
-$(BUILD)/test/redis/test_grown_library: $(BUILD)/test/redis/test_grown_library.o \
-		$(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) $(GROWN_OBJECTS) \
-		$(BUILD)/src/redis/scripts.o $(LIB_OBJECTS)
-	$(call say_once,LD,$(@D)/test_*)
-	$(Q)$(LINK) -o $@ $^ -lcmocka $(redis_libs)
 
 # What our code asks for the time of day.
 $(BUILD)/test/redis/test_clocks: WRAP = $(addprefix -Wl$(comma)--wrap=, \

@@ -65,8 +65,8 @@ static unsigned limit_of(unsigned given)
 
 int command_limits(struct tw_redis *redis, struct arguments *arguments)
 {
-	struct tw_redis_limits given = {limit_of(arguments->limits.running),
-					limit_of(arguments->limits.per_second)};
+	struct tw_redis_limits given = {.running = limit_of(arguments->limits.running),
+					.per_second = limit_of(arguments->limits.per_second)};
 	struct tw_redis_limits *limits = &given;
 	int exit_code = outcome_of_call(redis, arguments->limits_given
 						       ? tw_redis_set_limits(redis, limits)

@@ -50,20 +50,20 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 static atomic_int groups_questions;
 static atomic_long groups_take;
 
-enum tw_status __real_tw_redis_get_groups_sized(struct tw_redis *redis,
-						struct tw_redis_group_stats *groups,
-						size_t group_size, size_t room, size_t *count);
-enum tw_status __wrap_tw_redis_get_groups_sized(struct tw_redis *redis,
-						struct tw_redis_group_stats *groups,
-						size_t group_size, size_t room, size_t *count);
+enum tw_status __real_tw_redis_get_groups(struct tw_redis *redis,
+					  struct tw_redis_group_stats *groups, size_t room,
+					  size_t *count);
+enum tw_status __wrap_tw_redis_get_groups(struct tw_redis *redis,
+					  struct tw_redis_group_stats *groups, size_t room,
+					  size_t *count);
 
-enum tw_status __wrap_tw_redis_get_groups_sized(struct tw_redis *redis,
-						struct tw_redis_group_stats *groups,
-						size_t group_size, size_t room, size_t *count)
+enum tw_status __wrap_tw_redis_get_groups(struct tw_redis *redis,
+					  struct tw_redis_group_stats *groups, size_t room,
+					  size_t *count)
 {
 	atomic_fetch_add(&groups_questions, 1);
 	atomic_fetch_add(&ahead, atomic_load(&groups_take));
-	return __real_tw_redis_get_groups_sized(redis, groups, group_size, room, count);
+	return __real_tw_redis_get_groups(redis, groups, room, count);
 }
 
 /* All conditions here use the monotonic clock. */

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sized.h"
-#include "info.h"
+#include "base/reserved.h"
 #include "record.h"
 #include "recurrence.h"
 #include "redis/wire/tls.h"
@@ -141,24 +140,21 @@ static enum tw_status handle_open(struct tw_redis **redis, const struct tw_redis
 	return TW_OK;
 }
 
-enum tw_status tw_redis_open_sized(struct tw_redis **redis, const struct tw_redis_options *options,
-				   size_t options_size, struct tw_redis_error *error,
-				   size_t error_size)
+enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
+			     struct tw_redis_error *error)
 {
+	static const struct tw_redis_options defaults;
 	struct tw_redis_error failure = {0};
-	struct tw_redis_options own = {0};
 	enum tw_status status;
 
 	if (redis)
 		*redis = NULL;
 	if (!redis)
 		status = error_set(&failure, TW_INVALID, "the result pointer is NULL");
-	else if (options && !sized_read(&own, sizeof(own), options, options_size))
-		status = error_set(&failure, TW_INVALID, "an option is of a later version");
 	else
-		status = handle_open(redis, &own, &failure);
+		status = handle_open(redis, options ? options : &defaults, &failure);
 	if (error)
-		sized_write(error, error_size, &failure, sizeof(failure));
+		*error = failure;
 	return status;
 }
 
@@ -194,15 +190,14 @@ static enum tw_status handle_open_beside(struct tw_redis *redis, const char *nam
 	return TW_OK;
 }
 
-enum tw_status tw_redis_open_beside_sized(struct tw_redis *redis, const char *name_space,
-					  unsigned shards, struct tw_redis **beside,
-					  struct tw_redis_error *error, size_t error_size)
+enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space, unsigned shards,
+				    struct tw_redis **beside, struct tw_redis_error *error)
 {
 	struct tw_redis_error failure = {0};
 	enum tw_status status = handle_open_beside(redis, name_space, shards, beside, &failure);
 
 	if (error)
-		sized_write(error, error_size, &failure, sizeof(failure));
+		*error = failure;
 	return status;
 }
 
@@ -226,13 +221,12 @@ void tw_redis_close(struct tw_redis *redis)
 	free(redis);
 }
 
-void tw_redis_last_error_sized(struct tw_redis *redis, struct tw_redis_error *error,
-			       size_t error_size)
+void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
 {
 	if (!redis || !error)
 		return;
 	pthread_mutex_lock(&redis->access->calls.lock);
-	sized_write(error, error_size, &redis->access->calls.error, sizeof(*error));
+	*error = redis->access->calls.error;
 	pthread_mutex_unlock(&redis->access->calls.lock);
 }
 
@@ -411,6 +405,8 @@ static enum tw_status restore_prepare(struct call *call, const struct tw_redis_i
 	enum tw_status status = TW_OK;
 	int64_t at_ms;
 
+	if (!reserved_are_0(info->reserved))
+		return error_set(&call->error, TW_INVALID, "a reserved field is not 0");
 	task.delay = 0;
 	task.latest = 0;
 	for (int i = 0; i < count && status == TW_OK; i++) {
@@ -476,18 +472,16 @@ static enum tw_status calendar_follow(struct tw_redis *redis, struct call *call,
 	return status == TW_OK ? TW_OK : TW_REDIS_OUTCOME_UNKNOWN;
 }
 
-enum tw_status tw_redis_add_sized(struct tw_redis *redis, const struct tw_redis_task *task,
-				  size_t task_size, int64_t *due_ms)
+enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
+			    int64_t *due_ms)
 {
 	const struct script *script;
-	struct tw_redis_task own;
 	struct call *call;
 	enum tw_status status;
 	int64_t now_ms = 0;
 	int64_t at_ms;
 	int64_t at;
 
-	task = sized_view(&own, sizeof(own), task, task_size);
 	if (!task)
 		return TW_INVALID;
 	script = add_script(task);
@@ -801,44 +795,29 @@ static enum tw_status add_all(struct tw_redis *redis, const struct tw_redis_task
 	return status;
 }
 
-enum tw_status tw_redis_add_many_sized(struct tw_redis *redis, const struct tw_redis_task *tasks,
-				       size_t task_size, size_t count, enum tw_status *each)
+enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
+				 size_t count, enum tw_status *each)
 {
-	struct sized_array array;
-	enum tw_status status;
-
 	if (!redis || (count && !tasks))
 		return TW_INVALID;
-	status = sized_array_read(&array, sizeof(*tasks), tasks, task_size, count);
-	if (status == TW_OK)
-		status = add_all(redis, array.items, NULL, count, each);
-	free(array.copy);
-	return status;
+	return add_all(redis, tasks, NULL, count, each);
 }
 
-enum tw_status tw_redis_restore_sized(struct tw_redis *redis, const struct tw_redis_info *infos,
-				      size_t info_size, size_t task_size, size_t count,
-				      enum tw_status *each)
+enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
+				size_t count, enum tw_status *each)
 {
-	struct sized_array array;
-	enum tw_status status;
-
 	if (!redis || (count && !infos))
 		return TW_INVALID;
-	status = infos_read(&array, infos, info_size, task_size, count);
-	if (status == TW_OK)
-		status = add_all(redis, NULL, array.items, count, each);
-	free(array.copy);
-	return status;
+	return add_all(redis, NULL, infos, count, each);
 }
 
-enum tw_status tw_redis_dead_add_sized(struct tw_redis *redis, const struct tw_redis_info *letter,
-				       size_t info_size, size_t task_size)
+enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter)
 {
 	struct tw_redis_info dead;
 
-	if (!letter || !info_read(&dead, letter, info_size, task_size))
+	if (!letter)
 		return TW_INVALID;
+	dead = *letter;
 	dead.state = TW_REDIS_DEAD;
 	return tw_redis_restore(redis, &dead, 1, NULL);
 }

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sized.h"
 #include "client.h"
 #include "record.h"
 
@@ -156,8 +155,8 @@ static enum tw_status groups_count(struct tw_redis *redis, struct groups *groups
 	return status;
 }
 
-enum tw_status tw_redis_get_groups_sized(struct tw_redis *redis, struct tw_redis_group_stats *rows,
-					 size_t group_size, size_t room, size_t *count)
+enum tw_status tw_redis_get_groups(struct tw_redis *redis, struct tw_redis_group_stats *rows,
+				   size_t room, size_t *count)
 {
 	struct groups groups = {NULL, room < TW_REDIS_GROUPS_MAX ? room : TW_REDIS_GROUPS_MAX, 0};
 	enum tw_status status;
@@ -177,8 +176,7 @@ enum tw_status tw_redis_get_groups_sized(struct tw_redis *redis, struct tw_redis
 	}
 	*count = status == TW_OK || status == TW_REDIS_FAILED ? groups.count : 0;
 	for (size_t i = 0; i < *count; i++)
-		sized_write((char *)rows + i * group_size, group_size, &groups.rows[i],
-			    sizeof(*groups.rows));
+		rows[i] = groups.rows[i];
 	free(groups.rows);
 	return status;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sized.h"
+#include "base/reserved.h"
 #include "client.h"
 #include "record.h"
 
@@ -75,19 +75,16 @@ static enum tw_status own_rule_set(struct tw_redis *redis, const char *const *ar
 	return call_end(&redis->access->calls, call, status);
 }
 
-enum tw_status tw_redis_set_group_limits_sized(struct tw_redis *redis, const char *group,
-					       const struct tw_redis_group_limits *limits,
-					       size_t limits_size)
+enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
+					 const struct tw_redis_group_limits *limits)
 {
 	char rule[RULE_SIZE];
 	char most[24];
 	const char *const arguments[] = {group, rule, most, NULL};
-	struct tw_redis_group_limits own;
-	enum tw_status status;
+	enum tw_status status = limits ? name_check(redis, group) : TW_INVALID;
 
-	limits = sized_view(&own, sizeof(own), limits, limits_size);
-	status = limits ? name_check(redis, group) : TW_INVALID;
-	if (status == TW_OK && (limits->weight > TW_REDIS_WEIGHT_MAX || !stars_are_few(group)))
+	if (status == TW_OK && (limits->weight > TW_REDIS_WEIGHT_MAX || !stars_are_few(group) ||
+				!reserved_are_0(limits->reserved)))
 		status = TW_INVALID;
 	if (status != TW_OK)
 		return status;
@@ -205,9 +202,8 @@ static bool take_wanted(void *context, const char *group,
 	return !wanted->found;
 }
 
-enum tw_status tw_redis_get_group_limits_sized(struct tw_redis *redis, const char *group,
-					       struct tw_redis_group_limits *limits,
-					       size_t limits_size)
+enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
+					 struct tw_redis_group_limits *limits)
 {
 	struct wanted wanted = {.name = group};
 	struct visit visit = {
@@ -218,7 +214,7 @@ enum tw_status tw_redis_get_group_limits_sized(struct tw_redis *redis, const cha
 	if (status == TW_OK)
 		status = page_visit(&visit, cursor);
 	if (limits)
-		sized_write(limits, limits_size, &wanted.limits, sizeof(wanted.limits));
+		*limits = wanted.limits;
 	return status == TW_OK && !wanted.found ? TW_NOT_FOUND : status;
 }
 

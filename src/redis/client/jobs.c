@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sized.h"
+#include "base/reserved.h"
 
 static const tw_duration lease_min = 10 * TW_MILLISECOND;
 static const tw_duration lease_max = 24 * TW_HOUR;
@@ -195,23 +195,8 @@ enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch)
 	return TW_OK;
 }
 
-/* Lays out the jobs as the program knows them. */
-static enum tw_status batch_lay_out(struct tw_redis_batch *batch, size_t job_size)
-{
-	if (job_size == sizeof(*batch->jobs) || !batch->count)
-		return TW_OK;
-	batch->laid_out = calloc(batch->count, job_size);
-	if (!batch->laid_out)
-		return TW_NO_MEMORY;
-	for (size_t i = 0; i < batch->count; i++)
-		sized_write((char *)batch->laid_out + i * job_size, job_size, &batch->jobs[i],
-			    sizeof(*batch->jobs));
-	return TW_OK;
-}
-
-enum tw_status tw_redis_claim_sized(struct tw_redis *redis, unsigned shard, size_t limit,
-				    tw_duration lease, struct tw_redis_batch **batch,
-				    size_t job_size, tw_duration *next)
+enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
+			      tw_duration lease, struct tw_redis_batch **batch, tw_duration *next)
 {
 	struct call *call;
 	enum tw_status status;
@@ -237,8 +222,6 @@ enum tw_status tw_redis_claim_sized(struct tw_redis *redis, unsigned shard, size
 		schedules_write(&call->eval, &redis->space, shard, &(*batch)->schedules);
 		(void)call_ask(redis, call);
 	}
-	if (status == TW_OK)
-		status = batch_lay_out(*batch, job_size);
 	if (status != TW_OK) {
 		tw_redis_batch_free(*batch);
 		*batch = NULL;
@@ -256,9 +239,7 @@ size_t tw_redis_batch_count(const struct tw_redis_batch *batch)
 
 const struct tw_redis_job *tw_redis_batch_jobs(const struct tw_redis_batch *batch)
 {
-	if (!batch)
-		return NULL;
-	return batch->laid_out ? batch->laid_out : batch->jobs;
+	return batch ? batch->jobs : NULL;
 }
 
 void tw_redis_batch_free(struct tw_redis_batch *batch)
@@ -269,7 +250,6 @@ void tw_redis_batch_free(struct tw_redis_batch *batch)
 		record_free(&batch->records[i]);
 	schedules_free(&batch->schedules);
 	freeReplyObject(batch->reply);
-	free(batch->laid_out);
 	free(batch);
 }
 
@@ -375,9 +355,8 @@ static enum tw_status answers_read(const struct eval *evals, const struct tw_red
 	return first;
 }
 
-/* Asks about an array of the library's jobs. */
-static enum tw_status ask_own(struct tw_redis *redis, const struct question *question,
-			      const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
+static enum tw_status ask(struct tw_redis *redis, const struct question *question,
+			  const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
 {
 	struct eval *evals;
 	struct call *call;
@@ -385,8 +364,10 @@ static enum tw_status ask_own(struct tw_redis *redis, const struct question *que
 	size_t used = 0;
 	enum tw_status status;
 
+	if (!redis || (count && !jobs))
+		return TW_INVALID;
 	for (size_t i = 0; i < count; i++)
-		if (jobs[i].shard >= redis->space.shards)
+		if (jobs[i].shard >= redis->space.shards || !reserved_are_0(jobs[i].reserved))
 			return TW_INVALID;
 	evals = calloc(count + 1, sizeof(*evals));
 	call = evals ? call_begin(&redis->access->calls) : NULL;
@@ -407,57 +388,39 @@ static enum tw_status ask_own(struct tw_redis *redis, const struct question *que
 	return status;
 }
 
-static enum tw_status ask(struct tw_redis *redis, const struct question *question,
-			  const struct tw_redis_job *jobs, size_t job_size, size_t count,
-			  enum tw_status *each)
-{
-	struct sized_array array;
-	enum tw_status status;
-
-	if (!redis || (count && !jobs))
-		return TW_INVALID;
-	status = sized_array_read(&array, sizeof(*jobs), jobs, job_size, count);
-	if (status == TW_OK)
-		status = ask_own(redis, question, array.items, count, each);
-	free(array.copy);
-	return status;
-}
-
-enum tw_status tw_redis_ack_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				  size_t job_size, size_t count, enum tw_status *each)
+enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs, size_t count,
+			    enum tw_status *each)
 {
 	const struct question question = {.script = &script_ack};
 
-	return ask(redis, &question, jobs, job_size, count, each);
+	return ask(redis, &question, jobs, count, each);
 }
 
-enum tw_status tw_redis_extend_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				     size_t job_size, size_t count, tw_duration lease,
-				     enum tw_status *each)
+enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
+			       size_t count, tw_duration lease, enum tw_status *each)
 {
 	const struct question question = {.script = &script_extend, .time = lease};
 
 	if (lease < lease_min || lease > lease_max)
 		return TW_INVALID;
-	return ask(redis, &question, jobs, job_size, count, each);
+	return ask(redis, &question, jobs, count, each);
 }
 
-enum tw_status tw_redis_fail_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				   size_t job_size, size_t count, tw_duration retry_in,
-				   const char *reason, enum tw_status *each)
+enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs, size_t count,
+			     tw_duration retry_in, const char *reason, enum tw_status *each)
 {
 	const struct question question = {&script_fail, retry_in == TW_FOREVER ? -1 : retry_in,
 					  reason};
 
 	if (retry_in < 0 || (retry_in > TW_REDIS_DELAY_MAX && retry_in != TW_FOREVER))
 		return TW_INVALID;
-	return ask(redis, &question, jobs, job_size, count, each);
+	return ask(redis, &question, jobs, count, each);
 }
 
-enum tw_status tw_redis_release_sized(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				      size_t job_size, size_t count, enum tw_status *each)
+enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
+				size_t count, enum tw_status *each)
 {
 	const struct question question = {.script = &script_release};
 
-	return ask(redis, &question, jobs, job_size, count, each);
+	return ask(redis, &question, jobs, count, each);
 }

@@ -33,8 +33,6 @@ struct tw_redis_batch {
 	size_t unscheduled; /* tasks whose next times could not be computed here */
 
 	size_t held; /* jobs that have not ended; for the worker */
-	/* A copy of the jobs for a program that knows another size of them, or NULL. */
-	void *laid_out;
 };
 
 /* A claim has these arguments, besides limit and lease. */

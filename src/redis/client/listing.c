@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "client.h"
-#include "info.h"
 #include "record.h"
 #include "recurrence.h"
 
@@ -32,8 +31,6 @@ struct listing {
 	enum listed listed;
 	tw_redis_each_fn *each;
 	void *context;
-	size_t info_size; /* the program's sizes of an info, and of the task in it */
-	size_t task_size;
 	bool ended; /* `each` returned false */
 
 	unsigned shard;
@@ -43,30 +40,11 @@ struct listing {
 	size_t entries;  /* the entries that fit in a page of a hash, by the last one */
 };
 
-/* Gives the info to `each`, laid out as the program knows it. */
-static enum tw_status give_sized(struct listing *listing, const struct tw_redis_info *info)
-{
-	struct tw_redis_info *theirs;
-
-	if (listing->info_size == sizeof(*info) && listing->task_size == sizeof(info->task)) {
-		listing->ended = !listing->each(listing->context, info);
-		return TW_OK;
-	}
-	theirs = malloc(listing->info_size);
-	if (!theirs)
-		return TW_NO_MEMORY;
-	info_write(theirs, listing->info_size, listing->task_size, info);
-	listing->ended = !listing->each(listing->context, theirs);
-	free(theirs);
-	return TW_OK;
-}
-
 /* Gives the task with the record to `each`. */
 static enum tw_status give(struct listing *listing, struct tw_redis_info *info, const char *data,
 			   size_t size)
 {
 	struct record record;
-	enum tw_status status;
 
 	if (record_read(&record, data, size) == TW_NO_MEMORY)
 		return TW_NO_MEMORY;
@@ -79,9 +57,9 @@ static enum tw_status give(struct listing *listing, struct tw_redis_info *info, 
 	record.task.zone = info->task.zone;
 	info->task = record.task;
 	info->latest_due_ms = record.latest_due_ms;
-	status = give_sized(listing, info);
+	listing->ended = !listing->each(listing->context, info);
 	record_free(&record);
-	return status;
+	return TW_OK;
 }
 
 /* Reads "3:17", "3" or "". */
@@ -109,12 +87,10 @@ static enum tw_status give_task(struct listing *listing, struct tw_redis_info *i
 	return give(listing, info, parts[2]->str, parts[2]->len);
 }
 
-enum tw_status tw_redis_get_sized(struct tw_redis *redis, const void *key, size_t key_size,
-				  tw_redis_each_fn *each, void *context, size_t info_size,
-				  size_t task_size)
+enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
+			    tw_redis_each_fn *each, void *context)
 {
-	struct listing listing = {
-		.each = each, .context = context, .info_size = info_size, .task_size = task_size};
+	struct listing listing = {.each = each, .context = context};
 	struct tw_redis_info info = {.task = {.key = key, .key_size = key_size}};
 	struct call *call;
 	enum tw_status status;
@@ -273,14 +249,12 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 
 /* Lists all that the listing is about, from the beginning on. */
 static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_redis_each_fn *each,
-			       void *context, size_t info_size, size_t task_size)
+			       void *context)
 {
 	struct listing listing = {.redis = redis,
 				  .listed = listed,
 				  .each = each,
 				  .context = context,
-				  .info_size = info_size,
-				  .task_size = task_size,
 				  .from_ms = INT64_MIN,
 				  .cursor = "0",
 				  .entries = 10};
@@ -311,14 +285,12 @@ static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_re
 	return status == TW_OK ? failure : status;
 }
 
-enum tw_status tw_redis_each_sized(struct tw_redis *redis, tw_redis_each_fn *each, void *context,
-				   size_t info_size, size_t task_size)
+enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
 {
-	return list_all(redis, TASKS, each, context, info_size, task_size);
+	return list_all(redis, TASKS, each, context);
 }
 
-enum tw_status tw_redis_dead_each_sized(struct tw_redis *redis, tw_redis_each_fn *each,
-					void *context, size_t info_size, size_t task_size)
+enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
 {
-	return list_all(redis, LETTERS, each, context, info_size, task_size);
+	return list_all(redis, LETTERS, each, context);
 }

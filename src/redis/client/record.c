@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/reserved.h"
 #include "redis/wire/settings.h"
 
 enum { DEFAULT_ATTEMPTS = 8 };
@@ -168,6 +169,8 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 	    task->max_attempts > TW_REDIS_ATTEMPTS_MAX || (task->header_count && !task->headers) ||
 	    (task->body_size && !task->body))
 		return error_set(error, TW_INVALID, "a field of the task is out of range");
+	if (!reserved_are_0(task->reserved))
+		return error_set(error, TW_INVALID, "a reserved field of the task is not 0");
 	if (task->body_size > TW_REDIS_BODY_MAX)
 		return error_set(error, TW_REDIS_BAD_DATA, "the body is larger than %zu bytes",
 				 TW_REDIS_BODY_MAX);

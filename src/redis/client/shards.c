@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sized.h"
+#include "base/reserved.h"
 #include "client.h"
 
 enum {
@@ -93,17 +93,12 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 	return call_end(&redis->access->calls, call, status);
 }
 
-enum tw_status tw_redis_get_stats_sized(struct tw_redis *redis, struct tw_redis_stats *stats,
-					size_t stats_size)
+enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
 {
-	struct tw_redis_stats own = {0};
-	enum tw_status status;
-
 	if (!redis || !stats)
 		return TW_INVALID;
-	status = shards_run(redis, &script_count, NULL, stats_read, &own);
-	sized_write(stats, stats_size, &own, sizeof(own));
-	return status;
+	*stats = (struct tw_redis_stats){0};
+	return shards_run(redis, &script_count, NULL, stats_read, stats);
 }
 
 enum tw_status tw_redis_pause(struct tw_redis *redis)
@@ -160,14 +155,11 @@ enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force)
 	return call_end(&redis->access->calls, call, call_ask(redis, call));
 }
 
-enum tw_status tw_redis_set_limits_sized(struct tw_redis *redis,
-					 const struct tw_redis_limits *limits, size_t limits_size)
+enum tw_status tw_redis_set_limits(struct tw_redis *redis, const struct tw_redis_limits *limits)
 {
-	struct tw_redis_limits own;
 	struct call *call;
 
-	limits = sized_view(&own, sizeof(own), limits, limits_size);
-	if (!redis || !limits)
+	if (!redis || !limits || !reserved_are_0(limits->reserved))
 		return TW_INVALID;
 	call = call_begin(&redis->access->calls);
 	if (!call)
@@ -180,10 +172,8 @@ enum tw_status tw_redis_set_limits_sized(struct tw_redis *redis,
 	return call_end(&redis->access->calls, call, call_ask(redis, call));
 }
 
-enum tw_status tw_redis_get_limits_sized(struct tw_redis *redis, struct tw_redis_limits *limits,
-					 size_t limits_size)
+enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits)
 {
-	struct tw_redis_limits own;
 	struct call *call;
 	enum tw_status status;
 
@@ -194,10 +184,9 @@ enum tw_status tw_redis_get_limits_sized(struct tw_redis *redis, struct tw_redis
 		return TW_NO_MEMORY;
 	eval_begin(&call->eval, &script_limits, &redis->space, SHARD_NONE);
 	status = call_ask(redis, call);
-	if (status == TW_OK) {
-		own.running = (unsigned)eval_integer(&call->eval, 0, 0);
-		own.per_second = (unsigned)eval_integer(&call->eval, 1, 0);
-		sized_write(limits, limits_size, &own, sizeof(own));
-	}
+	if (status == TW_OK)
+		*limits = (struct tw_redis_limits){
+			.running = (unsigned)eval_integer(&call->eval, 0, 0),
+			.per_second = (unsigned)eval_integer(&call->eval, 1, 0)};
 	return call_end(&redis->access->calls, call, status);
 }

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reserved.h"
+
 enum { DEFAULT_PORT = 6379, SENTINEL_PORT = 26379, DEFAULT_SHARDS = 64, DATABASE_MAX = 65535 };
 enum { UNIX_PATH_MAX = 107 };
 static const tw_duration timeout_max = 24 * TW_HOUR;
@@ -450,6 +452,8 @@ enum tw_status settings_read(struct settings *settings, const struct tw_redis_op
 	enum tw_status status;
 
 	memset(settings, 0, sizeof(*settings));
+	if (!reserved_are_0(options->reserved))
+		return error_set(error, TW_INVALID, "a reserved field of the options is not 0");
 	status = options_read(settings, options, error);
 	if (status != TW_OK)
 		settings_free(settings);

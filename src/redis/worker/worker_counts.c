@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sized.h"
 
 static const tw_duration bounds[] = {
 	1 * TW_MILLISECOND,   2500 * TW_MICROSECOND, 5 * TW_MILLISECOND,
@@ -129,55 +128,50 @@ void worker_counts_show(struct tw_redis_worker *worker)
 
 /* Reads the counts of one namespace, or of all if `name` is NULL. */
 static enum tw_status stats_read(struct tw_redis_worker *worker, const char *name,
-				 struct tw_redis_worker_stats *stats, size_t stats_size)
+				 struct tw_redis_worker_stats *stats)
 {
 	enum tw_status status = name ? TW_NOT_FOUND : TW_OK;
-	struct tw_redis_worker_stats own;
 
 	if (!worker || !stats)
 		return TW_INVALID;
 	pthread_mutex_lock(&worker->lock);
-	own = worker->shown;
-	own.turned = clock_read_real(CLOCK_MONOTONIC) - worker->shown_at;
+	*stats = worker->shown;
+	stats->turned = clock_read_real(CLOCK_MONOTONIC) - worker->shown_at;
 	for (size_t i = 0; i < worker->source_count; i++) {
 		const struct source *source = &worker->sources[i];
 
 		if (name && strcmp(name, source->redis->space.name) != 0)
 			continue;
-		stats_sum(&own, &source->shown);
+		stats_sum(stats, &source->shown);
 		status = TW_OK;
 	}
 	pthread_mutex_unlock(&worker->lock);
-	sized_write(stats, stats_size, &own, sizeof(own));
 	return status;
 }
 
-enum tw_status tw_redis_worker_get_stats_sized(struct tw_redis_worker *worker,
-					       struct tw_redis_worker_stats *stats,
-					       size_t stats_size)
+enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
+					 struct tw_redis_worker_stats *stats)
 {
-	return stats_read(worker, NULL, stats, stats_size);
+	return stats_read(worker, NULL, stats);
 }
 
-enum tw_status tw_redis_worker_get_source_stats_sized(struct tw_redis_worker *worker,
-						      const char *name_space,
-						      struct tw_redis_worker_stats *stats,
-						      size_t stats_size)
+enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
+						const char *name_space,
+						struct tw_redis_worker_stats *stats)
 {
-	return name_space ? stats_read(worker, name_space, stats, stats_size) : TW_INVALID;
+	return name_space ? stats_read(worker, name_space, stats) : TW_INVALID;
 }
 
-enum tw_status tw_redis_worker_get_hosts_sized(struct tw_redis_worker *worker,
-					       struct tw_redis_host_stats *hosts, size_t host_size,
-					       size_t room, size_t *count)
+enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
+					 struct tw_redis_host_stats *hosts, size_t room,
+					 size_t *count)
 {
 	if (!worker || !count || (!hosts && room))
 		return TW_INVALID;
 	pthread_mutex_lock(&worker->lock);
 	*count = worker->host_count;
 	for (size_t i = 0; i < room && i < worker->host_count; i++)
-		sized_write((char *)hosts + i * host_size, host_size, &worker->hosts[i],
-			    sizeof(worker->hosts[i]));
+		hosts[i] = worker->hosts[i];
 	pthread_mutex_unlock(&worker->lock);
 	return TW_OK;
 }

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sized.h"
-
 /* A node dial connects one node. */
 struct node_dial {
 	struct list link;
@@ -136,13 +134,13 @@ void worker_notice(struct tw_redis_worker *worker, const struct tw_redis_error *
 		worker->options.notice(worker->options.context, error);
 }
 
-enum tw_status tw_redis_worker_last_error_sized(struct tw_redis_worker *worker,
-						struct tw_redis_error *error, size_t error_size)
+enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
+					  struct tw_redis_error *error)
 {
 	if (!worker || !error)
 		return TW_INVALID;
 	pthread_mutex_lock(&worker->lock);
-	sized_write(error, error_size, &worker->shown_error, sizeof(worker->shown_error));
+	*error = worker->shown_error;
 	pthread_mutex_unlock(&worker->lock);
 	return TW_OK;
 }

@@ -14,7 +14,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "base/sized.h"
+#include "base/reserved.h"
 #include "base/thread.h"
 #include "worker.h"
 
@@ -55,7 +55,8 @@ static bool options_complete(struct tw_redis_worker_options *options)
 	       time_default(&options->connection_age, TW_MINUTE, TW_SECOND, day) &&
 	       options->dead_max_age >= 0 && options->dead_max_age <= TW_REDIS_DELAY_MAX &&
 	       time_default(&options->poll, TW_SECOND, poll_min, poll_max) &&
-	       (options->handler || !options->handler_for_callbacks);
+	       (options->handler || !options->handler_for_callbacks) &&
+	       reserved_are_0(options->reserved);
 }
 
 /* The wheel never calls this, because all timers are by handle. */
@@ -231,15 +232,13 @@ static enum tw_status start(struct tw_redis_worker **worker,
 	return status;
 }
 
-enum tw_status tw_redis_worker_start_sized(struct tw_redis_worker **worker,
-					   const struct tw_redis_options *redis_options,
-					   size_t redis_options_size,
-					   const struct tw_redis_worker_options *options,
-					   size_t options_size, struct tw_redis_error *error,
-					   size_t error_size)
+enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
+				     const struct tw_redis_options *redis_options,
+				     const struct tw_redis_worker_options *options,
+				     struct tw_redis_error *error)
 {
-	struct tw_redis_worker_options own_options = {0};
-	struct tw_redis_options own_redis_options = {0};
+	static const struct tw_redis_worker_options defaults;
+	static const struct tw_redis_options redis_defaults;
 	struct tw_redis_error failure = {0};
 	enum tw_status status;
 
@@ -247,14 +246,11 @@ enum tw_status tw_redis_worker_start_sized(struct tw_redis_worker **worker,
 		*worker = NULL;
 	if (!worker)
 		status = error_set(&failure, TW_INVALID, "the result pointer is NULL");
-	else if ((redis_options && !sized_read(&own_redis_options, sizeof(own_redis_options),
-					       redis_options, redis_options_size)) ||
-		 (options && !sized_read(&own_options, sizeof(own_options), options, options_size)))
-		status = error_set(&failure, TW_INVALID, "an option is of a later version");
 	else
-		status = start(worker, &own_redis_options, &own_options, &failure);
+		status = start(worker, redis_options ? redis_options : &redis_defaults,
+			       options ? options : &defaults, &failure);
 	if (error)
-		sized_write(error, error_size, &failure, sizeof(failure));
+		*error = failure;
 	return status;
 }
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/sized.h"
 
 /* A report is valid for this time. */
 #define PRESENT_TIME (30 * TW_SECOND)
@@ -76,7 +75,8 @@ static bool worker_read(struct tw_redis_worker_info *worker, const char *text, i
 	return true;
 }
 
-static size_t workers_read(const struct eval *eval, char *workers, size_t worker_size, size_t room)
+static size_t workers_read(const struct eval *eval, struct tw_redis_worker_info *workers,
+			   size_t room)
 {
 	const redisReply *reply = eval->reply;
 	struct tw_redis_worker_info worker;
@@ -86,16 +86,14 @@ static size_t workers_read(const struct eval *eval, char *workers, size_t worker
 		if (!worker_read(&worker, reply->element[i + 1]->str, reply->element[i]->integer))
 			continue;
 		if (count < room)
-			sized_write(workers + count * worker_size, worker_size, &worker,
-				    sizeof(worker));
+			workers[count] = worker;
 		count++;
 	}
 	return count;
 }
 
-enum tw_status tw_redis_get_workers_sized(struct tw_redis *redis,
-					  struct tw_redis_worker_info *workers, size_t worker_size,
-					  size_t room, size_t *count)
+enum tw_status tw_redis_get_workers(struct tw_redis *redis, struct tw_redis_worker_info *workers,
+				    size_t room, size_t *count)
 {
 	struct call *call;
 	enum tw_status status;
@@ -108,6 +106,6 @@ enum tw_status tw_redis_get_workers_sized(struct tw_redis *redis,
 	eval_begin(&call->eval, &script_workers, &redis->space, SHARD_NONE);
 	status = call_ask(redis, call);
 	if (status == TW_OK)
-		*count = workers_read(&call->eval, (char *)workers, worker_size, room);
+		*count = workers_read(&call->eval, workers, room);
 	return call_end(&redis->access->calls, call, status);
 }

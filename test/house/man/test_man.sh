@@ -130,15 +130,6 @@ listed=$(sed -n '/^.It/,/^.El/p' "$folder/tw_thing.3" | tr '\n' ' ')
 test "$listed" = '.It Fa "int one" a .It Fa "int two" , Fa "int three" First. Of both. '\
 '.It Fa "int four" Of four: b .It Fa "int five" .El ' || complain "a struct's page has: $listed"
 
-try '/* Does it. */' 'TW_API int tw_some_sized(int a,' '		  int size);' \
-	'TW_INLINE int tw_some(int a)' '{' '	return tw_some_sized(a, 4);' '}' ||
-	complain "an inline function has no page: $(cat "$folder/errors")"
-listed=$(sed -n '/^.Nm/p; /^.F/p' "$folder/tw_some.3" | tr '\n' ' ')
-test "$listed" = '.Nm tw_some , .Nm tw_some_sized .Ft "int" .Fo tw_some .Fa "int a" .Fc '\
-'.Ft "int" .Fo tw_some_sized .Fa "int a" .Fa "int size" .Fc ' ||
-	complain "an inline function has: $listed"
-cmp -s "$folder/tw_some_sized.3" "$folder/tw_some.3" || complain "tw_some_sized has another page"
-
 try 'TW_API int tw_bare(void);' && complain "a call without a comment has a page"
 
 try '/* Made of nothing. */' 'TW_API int tw_mistakes(void);' &&

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* A struct that a program fills is refused unless its reserved fields are 0. In a struct that the
+ * library fills they become 0, whatever they were. */
+#include "support/fixture.h"
+
+#include "support/wait.h"
+
+enum { FIELDS = 4 };
+
+/* Asserts that the call is refused while one of the reserved fields is set. */
+#define ASSERT_REFUSED(given, call)                               \
+	do {                                                      \
+		for (int field_ = 0; field_ < FIELDS; field_++) { \
+			(given)->reserved[field_] = 1;            \
+			assert_int_equal(call, TW_INVALID);       \
+			(given)->reserved[field_] = 0;            \
+		}                                                 \
+	} while (0)
+
+/* Asserts that the reserved fields are 0, and sets them and all others to something else. */
+#define ASSERT_FILLED(filled)                                            \
+	do {                                                             \
+		for (int field_ = 0; field_ < FIELDS; field_++)          \
+			assert_int_equal((filled)->reserved[field_], 0); \
+		SPOIL(filled);                                           \
+	} while (0)
+
+#define SPOIL(filled) memset(filled, 0xff, sizeof(*(filled)))
+
+static void options_with_a_reserved_field_are_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis_worker_options worker_options = {0};
+	struct tw_redis_worker *worker;
+	struct tw_redis *redis;
+
+	ASSERT_REFUSED(&options, tw_redis_open(&redis, &options, NULL));
+	assert_null(redis);
+	ASSERT_REFUSED(&options, tw_redis_worker_start(&worker, &options, NULL, NULL));
+	ASSERT_REFUSED(&worker_options,
+		       tw_redis_worker_start(&worker, &options, &worker_options, NULL));
+	assert_null(worker);
+}
+
+static void task_with_a_reserved_field_is_refused(void **state)
+{
+	struct tw_redis *redis = ((struct fixture *)*state)->redis;
+	struct tw_redis_task tasks[2] = {{.key = "one", .key_size = 3},
+					 {.key = "two", .key_size = 3}};
+	struct tw_redis_info info = {.task = tasks[0]};
+	enum tw_status each[2];
+
+	ASSERT_REFUSED(&tasks[0], tw_redis_add(redis, &tasks[0], NULL));
+	ASSERT_REFUSED(&info, tw_redis_dead_add(redis, &info));
+	ASSERT_REFUSED(&info.task, tw_redis_dead_add(redis, &info));
+	ASSERT_REFUSED(&info, tw_redis_restore(redis, &info, 1, NULL));
+	ASSERT_REFUSED(&info.task, tw_redis_restore(redis, &info, 1, NULL));
+	assert_int_equal(stats_of(redis).tasks + stats_of(redis).dead, 0);
+	/* The other one is added. */
+	ASSERT_REFUSED(&tasks[1], tw_redis_add_many(redis, tasks, 2, each));
+	assert_int_equal(each[0], TW_OK);
+	assert_int_equal(each[1], TW_INVALID);
+	assert_int_equal(stats_of(redis).tasks, 1);
+}
+
+static void limits_with_a_reserved_field_are_refused(void **state)
+{
+	struct tw_redis *redis = ((struct fixture *)*state)->redis;
+	struct tw_redis_limits limits = {.running = 3};
+	struct tw_redis_group_limits group = {.running = 3};
+
+	ASSERT_REFUSED(&limits, tw_redis_set_limits(redis, &limits));
+	ASSERT_REFUSED(&group, tw_redis_set_group_limits(redis, "group", &group));
+	SPOIL(&limits);
+	assert_ok(redis, tw_redis_get_limits(redis, &limits));
+	assert_int_equal(limits.running, 0);
+	ASSERT_FILLED(&limits);
+	SPOIL(&group);
+	assert_int_equal(tw_redis_get_group_limits(redis, "group", &group), TW_NOT_FOUND);
+	ASSERT_FILLED(&group);
+}
+
+static void job_with_a_reserved_field_is_refused(void **state)
+{
+	struct tw_redis *redis = ((struct fixture *)*state)->redis;
+	struct tw_redis_batch *batch = claim_new(redis, "one", TW_MINUTE);
+	struct tw_redis_job job = *only_job(batch);
+
+	ASSERT_REFUSED(&job, tw_redis_extend(redis, &job, 1, TW_SECOND, NULL));
+	ASSERT_REFUSED(&job, tw_redis_release(redis, &job, 1, NULL));
+	ASSERT_REFUSED(&job, tw_redis_fail(redis, &job, 1, 0, NULL, NULL));
+	ASSERT_REFUSED(&job, tw_redis_ack(redis, &job, 1, NULL));
+	assert_ok(redis, tw_redis_ack(redis, &job, 1, NULL));
+	ASSERT_FILLED(&job);
+	tw_redis_batch_free(batch);
+}
+
+static void reserved_fields_of_errors_become_0(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_error error;
+	struct tw_redis *redis;
+
+	SPOIL(&error);
+	assert_int_equal(tw_redis_open(&redis, &fixture->options, &error), TW_OK);
+	ASSERT_FILLED(&error);
+	tw_redis_close(redis);
+	assert_int_equal(tw_redis_open_beside(fixture->redis, "no name", 1, &redis, &error),
+			 TW_INVALID);
+	ASSERT_FILLED(&error);
+	assert_int_equal(cancel_task(fixture->redis, "none"), TW_NOT_FOUND);
+	tw_redis_last_error(fixture->redis, &error);
+	ASSERT_FILLED(&error);
+}
+
+static bool see(void *context, const struct tw_redis_info *info)
+{
+	struct tw_redis_info seen = *info;
+
+	*(int *)context += 1;
+	ASSERT_FILLED(&seen.task);
+	seen = *info;
+	ASSERT_FILLED(&seen);
+	return true;
+}
+
+static void reserved_fields_of_what_a_namespace_has_become_0(void **state)
+{
+	struct tw_redis *redis = ((struct fixture *)*state)->redis;
+	struct tw_redis_task task = {.key = "one", .key_size = 3, .group = "group"};
+	struct tw_redis_group_stats row;
+	struct tw_redis_stats stats;
+	size_t count;
+	int seen = 0;
+
+	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	SPOIL(&stats);
+	assert_ok(redis, tw_redis_get_stats(redis, &stats));
+	assert_int_equal(stats.tasks, 1);
+	ASSERT_FILLED(&stats);
+	SPOIL(&row);
+	assert_ok(redis, tw_redis_get_groups(redis, &row, 1, &count));
+	assert_int_equal(count, 1);
+	ASSERT_FILLED(&row);
+	assert_ok(redis, tw_redis_get(redis, "one", 3, see, &seen));
+	assert_ok(redis, tw_redis_each(redis, see, &seen));
+	assert_int_equal(seen, 2);
+}
+
+static void reserved_fields_of_what_a_worker_has_become_0(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_stats stats;
+	struct tw_redis_worker_info row;
+	struct tw_redis_host_stats host;
+	struct tw_redis_worker *worker;
+	struct tw_redis_error error;
+	size_t count = 0;
+
+	SPOIL(&error);
+	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, &error), TW_OK);
+	ASSERT_FILLED(&error);
+	assert_int_equal(tw_redis_worker_last_error(worker, &error), TW_OK);
+	ASSERT_FILLED(&error);
+	SPOIL(&stats);
+	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	ASSERT_FILLED(&stats);
+	assert_int_equal(tw_redis_worker_get_source_stats(worker, fixture->name_space, &stats),
+			 TW_OK);
+	ASSERT_FILLED(&stats);
+	SPOIL(&host);
+	assert_int_equal(tw_redis_worker_get_hosts(worker, &host, 1, &count), TW_OK);
+	assert_int_equal(count, 1);
+	ASSERT_FILLED(&host);
+	SPOIL(&row);
+	WAIT_UNTIL(tw_redis_get_workers(fixture->redis, &row, 1, &count) == TW_OK && count == 1);
+	ASSERT_FILLED(&row);
+	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIXTURE_TEST(options_with_a_reserved_field_are_refused),
+		FIXTURE_TEST(task_with_a_reserved_field_is_refused),
+		FIXTURE_TEST(limits_with_a_reserved_field_are_refused),
+		FIXTURE_TEST(job_with_a_reserved_field_is_refused),
+		FIXTURE_TEST(reserved_fields_of_errors_become_0),
+		FIXTURE_TEST(reserved_fields_of_what_a_namespace_has_become_0),
+		FIXTURE_TEST(reserved_fields_of_what_a_worker_has_become_0),
+	};
+
+	return FIXTURE_RUN(tests);
+}
