@@ -52,6 +52,9 @@ machine_code = $(shell $(CC) -flinker-output=nolto-rel -E -xc /dev/null >/dev/nu
 	echo -flinker-output=nolto-rel)
 partial_link = $(CC) $(LTO_FLAGS) $(CFLAGS) $(LTO_LINKER) $(filter -fuse-ld=%,$(LDFLAGS)) \
 	$(machine_code) -r -nostdlib
+# Its only global names are ours, and the compiler's pointers to functions that unwind the stack: each
+# object of a program that has one has the same, and the linker keeps one of them for all.
+keep_our_names = $(OBJCOPY) -w --keep-global-symbol='tw_*' --keep-global-symbol='DW.ref.*'
 ifeq ($(LTO),yes)
 LTO_FLAGS := $(if $(machine_code),-flto=auto,-flto)
 LTO_LINKER := $(if $(machine_code),,-fuse-ld=lld)
@@ -110,8 +113,8 @@ TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
 TEST_SCRIPTS := $(patsubst test/%.sh,%,$(wildcard test/house/*.sh)) \
 	house/man/test_man model/fuzz/test_inputs long/fuzz/test_oss_fuzz \
-	long/install/test_install long/packaging/test_ports long/site/test_browser \
-	long/soak/test_soak
+	long/install/test_install long/install/test_links long/packaging/test_ports \
+	long/site/test_browser long/soak/test_soak
 # Those by Redis come first, for they wait most.
 TESTS_OF_ALL := $(REDIS_TESTS) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
 # What only `make check-all` runs: long runs, and what compiles the library once more.
@@ -202,11 +205,11 @@ $(BUILD)/yields/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(BENCH_SUPPORT))
 
 # --- Link --------------------------------------------------------------------------------------
-# One object with only tw_* global, so that our inner names meet none of the user's.
+# One object, so that our inner names meet none of the user's.
 $(BUILD)/$(STATIC_LIB): $(LIB_OBJECTS)
 	$(call say,AR,$@)
 	$(Q)$(partial_link) -o $(BUILD)/timingwheel.o $^
-	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/timingwheel.o
+	$(Q)$(keep_our_names) $(BUILD)/timingwheel.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/timingwheel.o
 
 $(BUILD)/$(SHARED_LIB): $(LIB_OBJECTS) src/packaging/timingwheel.map

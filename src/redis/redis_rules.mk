@@ -39,7 +39,7 @@ REDIS_BASE := $(BUILD)/src/base/thread.o
 $(BUILD)/$(REDIS_STATIC_LIB): $(REDIS_OBJECTS) $(REDIS_BASE)
 	$(call say,AR,$@)
 	$(Q)$(partial_link) -o $(BUILD)/timingwheel-redis.o $^
-	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/timingwheel-redis.o
+	$(Q)$(keep_our_names) $(BUILD)/timingwheel-redis.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/timingwheel-redis.o
 
 $(BUILD)/$(REDIS_SHARED_LIB): $(REDIS_OBJECTS) $(REDIS_BASE) $(BUILD)/$(LINK_NAME) \

@@ -60,11 +60,13 @@ check()
 	rm -rf "${root:?}/$function"
 }
 
-# exports_only_ours FOLDER [VARIANT]: the archive has machine code, with only the library's names.
+# exports_only_ours FOLDER [VARIANT]: the archive has machine code, with only the library's names
+# and what the linker merges with a program's own.
 exports_only_ours()
 {
 	archive=$root/$1/build/${2-}/libtimingwheel.a
-	others=$(nm -g --defined-only "$archive" | awk 'NF == 3 && $3 !~ /^tw_/ { print $3 }')
+	others=$(nm -g --defined-only "$archive" |
+		awk 'NF == 3 && $3 !~ /^(tw_|DW\.ref\.)/ { print $3 }')
 	ours=$(nm -g --defined-only "$archive" | grep -c ' T tw_' || true)
 	bytecode=$(readelf -SW "$archive" | grep -c '\.gnu\.lto_' || true)
 	echo "$ours global functions of ours, $bytecode sections of bytecode, and: $others"
