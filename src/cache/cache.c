@@ -321,13 +321,15 @@ static struct tw_percentiles cache_load_time(const struct tw_cache *cache)
 	return histogram_percentiles(&sum);
 }
 
-static void cache_read_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
+enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
 	uint64_t sums[READER_COUNTS] = {0};
 	tw_duration oldest = TW_FOREVER;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	uint64_t spare = 0;
 
+	if (!cache || !stats)
+		return TW_INVALID;
 	*stats = (struct tw_cache_stats){0};
 	cache_sum_threads(cache, sums, &stats->memory_retired, &spare);
 	stats->hits = sums[COUNT_HITS];
@@ -350,13 +352,6 @@ static void cache_read_stats(struct tw_cache *cache, struct tw_cache_stats *stat
 	stats->queued_removals = removals_waiting(&cache->removals);
 	stats->entries = counter_read(&cache->shared.entries);
 	stats->bytes = counter_read(&cache->shared.bytes);
-}
-
-enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
-{
-	if (!cache || !stats)
-		return TW_INVALID;
-	cache_read_stats(cache, stats);
 	return TW_OK;
 }
 

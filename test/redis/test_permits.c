@@ -61,7 +61,7 @@ static void stop(struct tw_redis_worker *worker)
 
 static void set_limits(struct fixture *fixture, unsigned running, unsigned per_second)
 {
-	const struct tw_redis_limits limits = {running, per_second};
+	const struct tw_redis_limits limits = {.running = running, .per_second = per_second};
 
 	assert_ok(fixture->redis, tw_redis_set_limits(fixture->redis, &limits));
 }
@@ -231,7 +231,7 @@ static void permits_that_come_late_are_not_used(void **state)
 static void bad_arguments_are_refused(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_limits limits = {1, 1};
+	struct tw_redis_limits limits = {.running = 1, .per_second = 1};
 
 	assert_int_equal(tw_redis_set_limits(NULL, &limits), TW_INVALID);
 	assert_int_equal(tw_redis_set_limits(fixture->redis, NULL), TW_INVALID);
