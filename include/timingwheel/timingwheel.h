@@ -287,10 +287,10 @@ enum tw_drive {
 	TW_DRIVE_CALLER
 };
 
-/* Says what a call does at a limit. */
+/* Says what a command does if the queue is full, and a drain if 64 others are under way. */
 enum tw_when_full {
-	/* The call waits for its turn and for room. If it would wait for itself (in a task of an
-	 * inline wheel) it may return TW_FULL. */
+	/* The call waits for its turn and for room. A drain that would wait for itself returns
+	 * TW_FULL. */
 	TW_WHEN_FULL_WAIT,
 	TW_WHEN_FULL_FAIL /* the call returns TW_FULL */
 };
@@ -311,10 +311,16 @@ struct tw_options {
 	/* The number of commands that can wait for the owner. Each takes 64 bytes once the queue
 	 * has been that long, until tw_destroy: 512 KiB in the default, 8 MiB with 131,072. */
 	size_t queue_capacity;       /* commands, rounded up to a power of two; default 8192 */
-	enum tw_when_full when_full; /* for the queue, max_pending and drains */
-	/* The largest number of timers that may be armed, or on the way to it. 0, the default,
-	 * means no limit. A timer by handle that repeats or is re-armed comes back even at the
-	 * limit. */
+	enum tw_when_full when_full; /* for the queue and drains */
+	/*
+	 * The largest number of values and arguments that the wheel may owe. 0, the default, means
+	 * no limit. A set takes a place, which comes back with the value: when the run, release or
+	 * drain function that got it has returned, or with tw_take_timer or the stop that gave it
+	 * to the caller. So the limit bounds the pending timers and the pool's backlog together. A
+	 * replaced value has its place until it has been released; a timer by handle that repeats
+	 * or is re-armed keeps its place until it is done. At the limit each set returns TW_FULL at
+	 * once, whatever when_full says, also if its key has a timer.
+	 */
 	size_t max_pending;
 	/* The prefix of thread names, default "tw". Threads are named NAME-owner, NAME-0, NAME-1
 	 * and so on, and NAME-watch if workers may be added. A whole name has at most 15 bytes:
@@ -386,15 +392,13 @@ TW_API enum tw_status tw_create(struct tw_wheel **wheel, tw_duration interval, s
  * pool. With any status but TW_OK the value is still the caller's.
  *
  * Any thread. The call costs a clock read, a hash and one place in the queue. It makes a system
- * call only if the owner sleeps, the queue is full or max_pending is reached; at max_pending it
- * waits for the owner's answer. An owner that was just busy naps for 50 µs, and a command may wait
- * that long.
+ * call only if the owner sleeps or the queue is full. An owner that was just busy naps for 50 µs,
+ * and a command may wait that long.
  *
  * Returns:
  *   TW_OK         the wheel owns the value
  *   TW_INVALID    no wheel, a wheel without execute, a bad key, or delay ≤ 0
- *   TW_FULL       there is no room (see tw_options.when_full). At max_pending, also if a wait might
- *                 never end: in an inline task, and without an owner thread
+ *   TW_FULL       max_pending is reached, or the queue is full (see tw_options.when_full)
  *   TW_NO_MEMORY  nothing has changed
  *   TW_CLOSED     the wheel was stopped
  */
@@ -430,7 +434,7 @@ TW_API enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, s
  *   TW_OK         the wheel owns the value
  *   TW_EXISTS     the key has a timer, which is unchanged
  *   TW_INVALID    no wheel, a wheel without execute, a bad key, or delay ≤ 0
- *   TW_FULL       max_pending is reached, as for tw_set_timer
+ *   TW_FULL       max_pending is reached, also if the key has a timer
  *   TW_NO_MEMORY  nothing has changed
  *   TW_CLOSED     the wheel was stopped
  */

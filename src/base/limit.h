@@ -20,27 +20,26 @@ static inline size_t limit_taken(const struct limit *limit)
 	return atomic_load_explicit(&limit->taken, memory_order_relaxed);
 }
 
-/* Gives back `count` places. */
-static inline void limit_give(struct limit *limit, size_t count)
+/* Gives back a place. */
+static inline void limit_give(struct limit *limit)
 {
 	if (limit->most > 0)
-		atomic_fetch_sub_explicit(&limit->taken, count, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&limit->taken, 1, memory_order_relaxed);
 }
 
-/* Takes a place, also above the limit. Returns false if all places were taken. */
-static inline bool limit_take_over(struct limit *limit)
-{
-	return limit->most == 0 ||
-	       atomic_fetch_add_explicit(&limit->taken, 1, memory_order_relaxed) < limit->most;
-}
-
-/* Takes a place. Returns false, and takes none, if all were taken. */
+/* Takes a place. Returns false if all are taken. */
 static inline bool limit_take(struct limit *limit)
 {
-	if (limit_take_over(limit))
+	size_t taken = limit_taken(limit);
+
+	if (limit->most == 0)
 		return true;
-	limit_give(limit, 1);
-	return false;
+	do
+		if (taken >= limit->most)
+			return false;
+	while (!atomic_compare_exchange_weak_explicit(&limit->taken, &taken, taken + 1,
+						      memory_order_relaxed, memory_order_relaxed));
+	return true;
 }
 
 #endif

@@ -269,7 +269,7 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 	bool is_kept;
 
 	if (loading->is_refresh)
-		limit_give(&cache->refreshing, 1);
+		limit_give(&cache->refreshing);
 	if (is_failure(status)) {
 		loading->entry = cache_pin_stale(cache, loading->shard, loading->hash, loading->key,
 						 loading->key_size, now);

@@ -43,7 +43,7 @@ static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct sha
 	loading = shard_begin_load(shard, cache, NULL, hash, key, key_size,
 				   clock_read_real(CLOCK_MONOTONIC));
 	if (!loading) {
-		limit_give(&cache->refreshing, 1);
+		limit_give(&cache->refreshing);
 		return NULL;
 	}
 	loading->is_refresh = true;

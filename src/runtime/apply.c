@@ -49,7 +49,6 @@ static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool 
 {
 	pending_remove(&owner->pending, timer);
 	counter_add_ordered(&owner->out.counts.fired, 1);
-	limit_give(&owner->out.places, 1);
 	if (!in_next_turn) {
 		outbox_run(&owner->out, &timer->timer, JOB_LANE_PROMPT);
 		return;
@@ -110,12 +109,11 @@ INLINED void owner_set(struct owner *owner, const struct command *command, struc
 	struct keyed_timer *old = owner_find(owner, command, guess);
 	struct keyed_timer *pending;
 
-	if (old)
-		limit_give(&owner->out.places, 1);
 	if (old && !owner->out.target.release && command->key_size <= COMMAND_KEY_INLINE) {
 		/* No function gets the old value: the new timer's memory is not needed. */
 		counter_add_ordered(&owner->out.counts.replaced, 1);
 		timer_give_memory(&owner->out.store, &owner->out.bin, command->timer);
+		limit_give(&owner->out.places);
 		owner_renew(owner, old, command->value, command->time);
 		pending = old;
 	} else {
@@ -148,7 +146,6 @@ static void owner_unset(struct owner *owner, struct keyed_timer *timer)
 {
 	counter_add_ordered(&owner->out.counts.removed, 1);
 	pending_remove(&owner->pending, timer);
-	limit_give(&owner->out.places, 1);
 }
 
 INLINED void owner_remove(struct owner *owner, const struct command *command, struct guess guess)
@@ -223,28 +220,6 @@ static size_t owner_apply_commands(struct owner *owner, size_t count)
 	return count;
 }
 
-/* The pending timer that this one, a keyed one or a handle, would replace, or NULL. */
-static struct keyed_timer *owner_find_old(struct owner *owner, struct timer *timer)
-{
-	const struct keyed_timer *keyed;
-
-	if (timer_is_handle(timer))
-		return NULL;
-	keyed = timer_keyed(timer);
-	return timer_index_find(&owner->pending.index, keyed->hh.key, keyed->hh.keylen,
-				keyed->hh.hashv);
-}
-
-/* Arms a timer that has its place, or replaces the old one. */
-static void owner_set_placed(struct owner *owner, struct timer *timer, struct keyed_timer *old)
-{
-	if (timer_is_handle(timer))
-		owner_set_handle(owner, timer_handle(timer), false);
-	else
-		(void)owner_arm(owner, timer_keyed(timer), old);
-	owner_publish_pending(owner);
-}
-
 static void owner_answer_all(struct owner *owner, struct list *requests, enum tw_status status)
 {
 	struct list *link;
@@ -277,68 +252,24 @@ static enum tw_status owner_take(struct owner *owner, struct request *request)
 		return TW_NOT_FOUND;
 	request->value = timer->timer.value;
 	owner_unset(owner, timer);
-	timer_free(&owner->out.store, &owner->out.bin, timer);
+	outbox_free(&owner->out, timer);
 	owner_publish_pending(owner);
 	return TW_OK;
 }
 
-static enum tw_status owner_set_within_limit(struct owner *owner, const struct request *request)
+/* Arms the request's timer, unless its key has one. */
+static enum tw_status owner_add(struct owner *owner, const struct request *request)
 {
-	struct keyed_timer *old;
+	struct keyed_timer *timer = request->timer;
 
 	if (owner->is_stopped)
 		return TW_CLOSED;
-	old = owner_find_old(owner, request->timer);
-	if (old && request->kind == REQUEST_ADD)
+	if (timer_index_find(&owner->pending.index, timer->hh.key, timer->hh.keylen,
+			     timer->hh.hashv))
 		return TW_EXISTS;
-	if (!old && !limit_take(&owner->out.places))
-		return TW_FULL;
-	owner_set_placed(owner, request->timer, old);
+	(void)owner_arm(owner, timer, NULL);
+	owner_publish_pending(owner);
 	return TW_OK;
-}
-
-static void owner_set_or_park(struct owner *owner, struct request *request)
-{
-	enum tw_status status = owner_set_within_limit(owner, request);
-
-	if (status != TW_FULL || !request->may_wait) {
-		requests_answer(&owner->requests, request, status);
-		return;
-	}
-	list_append(&owner->asked.parked, &request->link);
-	owner->asked.parked_count++;
-	/* The next free place counts as taken from here on, so that no later set gets it. */
-	(void)limit_take_over(&owner->out.places);
-}
-
-/* A later set that is about to find no place may count as one, too; its request comes next. */
-static bool owner_has_place_for_parked(struct owner *owner)
-{
-	const struct limit *places = &owner->out.places;
-
-	return limit_taken(places) - owner->asked.parked_count < places->most;
-}
-
-void owner_answer_parked(struct owner *owner)
-{
-	while (!list_is_empty(&owner->asked.parked)) {
-		struct request *request =
-			list_entry(owner->asked.parked.next, struct request, link);
-		struct keyed_timer *old = owner_find_old(owner, request->timer);
-
-		if (!old && !owner_has_place_for_parked(owner))
-			break;
-		list_remove(&request->link);
-		owner->asked.parked_count--;
-		if (old)
-			limit_give(&owner->out.places, 1);
-		if (old && request->kind == REQUEST_ADD) {
-			requests_answer(&owner->requests, request, TW_EXISTS);
-			continue;
-		}
-		owner_set_placed(owner, request->timer, old);
-		requests_answer(&owner->requests, request, TW_OK);
-	}
 }
 
 /* Those that look at the pending timers. */
@@ -378,9 +309,8 @@ static void owner_serve(struct owner *owner, struct request *request)
 	case REQUEST_WALK:
 		requests_answer(&owner->requests, request, owner_look(owner, request));
 		break;
-	case REQUEST_SET:
 	case REQUEST_ADD:
-		owner_set_or_park(owner, request);
+		requests_answer(&owner->requests, request, owner_add(owner, request));
 		break;
 	case REQUEST_ADVANCE:
 		if (owner->is_stopped)
@@ -397,7 +327,6 @@ static void owner_serve(struct owner *owner, struct request *request)
 	case REQUEST_STOP:
 		owner_stop(owner);
 		owner_answer_all(owner, &owner->asked.advances, TW_CLOSED);
-		owner_answer_all(owner, &owner->asked.parked, TW_CLOSED);
 		break;
 	}
 }
@@ -488,8 +417,7 @@ void owner_serve_here(struct owner *owner, struct request *request)
 
 	request->is_here = true;
 	owner->asked.marks.are_set = false;
-	/* The caller's own commands, and handles that were stopped: they have given their places
-	 * back, too. */
+	/* The caller's own commands, and handles that were stopped. */
 	do
 		owner_apply_until(owner, most, command_queue_tail(&owner->queue));
 	while (owner_see_handles(owner, most) >= most && !owner_has_seen_enough(owner));

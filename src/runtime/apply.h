@@ -17,8 +17,6 @@ void owner_apply_one(struct owner *owner, struct command *command);
 void owner_apply_until(struct owner *owner, size_t most, uint64_t end);
 /* Serves a request of the owner's thread, in an inline task after the commands before it. */
 void owner_serve_here(struct owner *owner, struct request *request);
-/* Sets that wait for a place, in their order, while there are places. */
-void owner_answer_parked(struct owner *owner);
 /* Answers the idle waits that came before tick `end`, by which all that was due then is done.
  * Returns whether none is left. */
 bool owner_answer_idlers(struct owner *owner, uint64_t end);

@@ -176,7 +176,7 @@ bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs)
 	return more;
 }
 
-/* Returns whether the owner answers the request as soon as it serves it: a question, or a set. */
+/* Returns whether the owner answers the request as soon as it serves it: a question, or an add. */
 static bool request_is_answered_at_once(const struct request *request)
 {
 	switch (request->kind) {
@@ -186,7 +186,6 @@ static bool request_is_answered_at_once(const struct request *request)
 	case REQUEST_REMAINING:
 	case REQUEST_NEXT:
 	case REQUEST_WALK:
-	case REQUEST_SET:
 	case REQUEST_ADD:
 		return true;
 	default:
@@ -295,8 +294,8 @@ enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *reques
 		wheel_ask(wheel, request);
 	} else if (request_is_answered_at_once(request)) {
 		wheel_apply(wheel, request);
-		/* A loop that sleeps at the descriptor has to learn of what was set. */
-		if (request->kind == REQUEST_SET || request->kind == REQUEST_ADD)
+		/* A loop that sleeps at the descriptor has to learn of what was added. */
+		if (request->kind == REQUEST_ADD)
 			wheel_wake(wheel);
 		return request->status;
 	} else {
@@ -367,18 +366,6 @@ enum tw_status wheel_may_ask(struct tw_wheel *wheel)
 	if (status == TW_OK && owner_is_here(&wheel->owner))
 		return TW_INVALID;
 	return status;
-}
-
-enum tw_status wheel_set_by_request(struct tw_wheel *wheel, enum request_kind kind,
-				    struct timer *timer)
-{
-	struct owner *owner = &wheel->owner;
-	struct request request = {.kind = kind, .timer = timer};
-	enum tw_status status;
-
-	request.may_wait = wheel->waits_when_full && owner->has_thread && !owner_is_here(owner);
-	status = wheel_ask_and_wait(wheel, &request);
-	return status == TW_FULL ? wheel_refuse(wheel) : status;
 }
 
 bool wheel_is_in_task(struct tw_wheel *wheel)

@@ -78,17 +78,6 @@ static inline enum tw_status wheel_claim(struct tw_wheel *wheel, struct command_
 	return *cell ? TW_OK : wheel_wait_for_cell(wheel, cell, position);
 }
 
-/* Claims a cell for a timer that has its place, which it gives back on failure. */
-static inline enum tw_status wheel_claim_for_timer(struct tw_wheel *wheel,
-						   struct command_cell **cell, uint64_t *position)
-{
-	enum tw_status status = wheel_claim(wheel, cell, position);
-
-	if (status != TW_OK)
-		limit_give(&wheel->owner.out.places, 1);
-	return status;
-}
-
 /* Publishes the command in the cell and notifies the owner. */
 static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *cell,
 				 uint64_t position)
@@ -102,10 +91,6 @@ static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *ce
 
 /* A limit has been reached: counts it and returns TW_FULL. */
 enum tw_status wheel_refuse(struct tw_wheel *wheel);
-/* REQUEST_SET, where no place was free at a glance, and REQUEST_ADD: the owner, which knows the
- * keys, must say. */
-enum tw_status wheel_set_by_request(struct tw_wheel *wheel, enum request_kind kind,
-				    struct timer *timer);
 
 /* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */
 void wheel_begin_drive(struct tw_wheel *wheel);

@@ -38,7 +38,6 @@ void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)
 	if (action == HANDLE_FREE)
 		owner_free_handle(owner, handle);
 	counter_add_ordered(&owner->out.counts.removed, 1);
-	limit_give(&owner->out.places, 1);
 }
 
 bool owner_claim_handle(struct owner *owner, struct handle *handle)
@@ -51,10 +50,7 @@ bool owner_claim_handle(struct owner *owner, struct handle *handle)
 
 static void owner_remove_handle(struct owner *owner, struct handle *handle)
 {
-	if (timer_place(&handle->timer) != TIMER_AWAY) {
-		owner_unplace(owner, &handle->timer);
-		limit_give(&owner->out.places, 1);
-	}
+	owner_unplace(owner, &handle->timer);
 	counter_add_ordered(&owner->out.counts.removed, 1);
 	owner_free_handle(owner, handle);
 }
@@ -82,7 +78,6 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle)
 		owner_retire_timer(owner, &handle->timer, NULL);
 		return;
 	}
-	(void)limit_take_over(&owner->out.places);
 	owner_file_handle(owner, handle, handle->timer.by_tick && owner->in.in_dispatch);
 }
 

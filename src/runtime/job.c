@@ -114,8 +114,10 @@ INLINED void job_end_close(struct work **work)
 		alarm_end_close((*work)->target->alarms, alarms, NULL);
 	else if (timer_is_alarm(timer))
 		alarm_end_close((*work)->target->alarms, alarms, timer_alarm(timer));
-	else
+	else {
 		handle_free((*work)->target->handles, handles, timer_handle(timer));
+		limit_give((*work)->target->places);
+	}
 }
 
 /* Does what job_close() does, with a `work` of its own. Not inlined: the other ways need no
@@ -238,9 +240,10 @@ INLINED void job_run(struct work *work)
 
 INLINED void job_free_keyed(struct work **work)
 {
-	if (!job_is_left_in_child(*work))
-		timer_free((*work)->target->store, (*work)->thread->bin,
-			   timer_keyed((*work)->timer));
+	if (job_is_left_in_child(*work))
+		return;
+	timer_free((*work)->target->store, (*work)->thread->bin, timer_keyed((*work)->timer));
+	limit_give((*work)->target->places);
 }
 
 INLINED void job_finish_keyed(struct work *work)
@@ -306,6 +309,8 @@ INLINED void job_end_schedule(struct job_handle_run *run)
 	}
 	if (run->end == HANDLE_GOES_ON)
 		job_wake_owner(work);
+	else
+		limit_give(target->places);
 	handle_table_tell(target->handles);
 }
 
@@ -356,10 +361,12 @@ INLINED void job_return_handle(struct work *work, struct handle *handle)
 
 	if (handle->timer.job != TIMER_RUN) {
 		job_return(end);
+		limit_give(work->target->places);
 	} else if (handle_claim(handle)) {
 		work->task->deadline = handle->timer.deadline;
 		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
 		job_release(work, TW_STOPPED);
+		limit_give(work->target->places);
 	} else {
 		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 	}

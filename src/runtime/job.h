@@ -15,6 +15,7 @@
 #include "base/fork_guard.h"
 #include "handle.h"
 #include "base/histogram.h"
+#include "base/limit.h"
 #include "wheel/timer.h"
 
 /* A tw_drain on its way; one reference for the owner, and one for each of its timers. */
@@ -35,6 +36,7 @@ struct job_target {
 	struct timer_store *store;
 	struct handle_table *handles;
 	struct alarm_table *alarms;
+	struct limit *places;      /* a keyed timer or a handle has one until its value is back */
 	struct event_count *owner; /* woken when a handle is to run again; NULL if it is here */
 	tw_execute_fn *execute;    /* NULL if no timer has a key */
 	tw_release_fn *release;    /* or NULL */

@@ -21,6 +21,7 @@ static void outbox_init_target(struct outbox *outbox, tw_execute_fn *execute,
 	target->store = &outbox->store;
 	target->handles = &outbox->handles;
 	target->alarms = &outbox->alarms;
+	target->places = &outbox->places;
 	target->execute = execute;
 	target->release = options->release;
 	target->context = options->context;
@@ -78,10 +79,16 @@ void outbox_run(struct outbox *outbox, struct timer *timer, enum job_lane lane)
 	outbox_add(outbox, timer, lane, outbox->jobs_end);
 }
 
+void outbox_free(struct outbox *outbox, struct keyed_timer *timer)
+{
+	timer_free(&outbox->store, &outbox->bin, timer);
+	limit_give(&outbox->places);
+}
+
 void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason reason)
 {
 	if (!outbox->target.release) {
-		timer_free(&outbox->store, &outbox->bin, timer_keyed(timer));
+		outbox_free(outbox, timer_keyed(timer));
 		return;
 	}
 	timer->job = TIMER_RELEASE;
@@ -95,27 +102,35 @@ void outbox_close(struct outbox *outbox, struct timer *timer)
 	outbox_add(outbox, timer, JOB_LANE_PROMPT, outbox->jobs_end);
 }
 
-/* No drain and no release function is to be called with it. */
-static void outbox_free(struct outbox *outbox, struct timer *timer)
+static void outbox_let_go(struct outbox *outbox, struct handle *handle)
 {
-	if (!timer_is_handle(timer))
-		timer_free(&outbox->store, &outbox->bin, timer_keyed(timer));
-	else if (handle_let_go(&outbox->handles, &outbox->bin.handles, timer_handle(timer)))
-		outbox_close(outbox, timer);
+	if (handle_let_go(&outbox->handles, &outbox->bin.handles, handle))
+		outbox_close(outbox, &handle->timer);
+}
+
+/* No drain and no release function is to be called with it. */
+static void outbox_end(struct outbox *outbox, struct timer *timer)
+{
+	if (!timer_is_handle(timer)) {
+		outbox_free(outbox, timer_keyed(timer));
+		return;
+	}
+	outbox_let_go(outbox, timer_handle(timer));
+	limit_give(&outbox->places);
 }
 
 void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain)
 {
 	if (timer_is_handle(timer) && !handle_claim(timer_handle(timer))) {
 		counter_add_ordered(&outbox->counts.removed, 1);
-		outbox_free(outbox, timer);
+		outbox_let_go(outbox, timer_handle(timer));
 		if (drain)
 			drain_release(drain);
 		return;
 	}
 	counter_add_ordered(drain ? &outbox->counts.drained : &outbox->counts.stopped, 1);
 	if (!drain && !outbox->target.release) {
-		outbox_free(outbox, timer);
+		outbox_end(outbox, timer);
 		return;
 	}
 	timer->job = drain ? TIMER_DRAIN : TIMER_RELEASE;

@@ -40,7 +40,7 @@ struct outbox {
 	struct timer_store store;
 	struct handle_table handles;
 	struct alarm_table alarms;
-	/* max_pending limits pending timers, queued sets that may add one, and parked sets. */
+	/* max_pending limits the timers that were set and whose values have not come back. */
 	_Alignas(CACHE_LINE) struct limit places;
 	/* The owner's, except that any thread reads the counts. */
 	_Alignas(CACHE_LINE) struct timer_counts counts;
@@ -61,6 +61,8 @@ void outbox_destroy(struct outbox *outbox);
 
 /* Leaves a timer that is due to the pool, or to the inline jobs. */
 void outbox_run(struct outbox *outbox, struct timer *timer, enum job_lane lane);
+/* Frees a keyed timer whose value has come back, and gives back its place. */
+void outbox_free(struct outbox *outbox, struct keyed_timer *timer);
 /* Hands back a keyed timer that will not run. */
 void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason reason);
 /* Leaves the function that a close of a handle or an alarm was given to the pool, or to the inline

@@ -58,7 +58,6 @@ static void owner_init_lists(struct owner *owner)
 	list_init(&owner->retirements);
 	list_init(&owner->asked.advances);
 	list_init(&owner->asked.idlers);
-	list_init(&owner->asked.parked);
 	owner_init_memory(owner);
 }
 
@@ -132,7 +131,6 @@ static inline bool owner_claim(struct owner *owner, struct timer *timer)
 static inline void owner_count_fired(struct owner *owner, size_t fired)
 {
 	counter_add_ordered(&owner->out.counts.fired, fired);
-	limit_give(&owner->out.places, fired);
 }
 
 /* Returns how many of the timers that are counted: not an alarm. */
@@ -351,10 +349,6 @@ bool owner_turn(struct owner *owner)
 	done = owner_expire(owner, target);
 	owner_retire(owner);
 	owner_dispatch(owner);
-	owner_answer_parked(owner);
-	/* What these sets have replaced; inline that is for the next turn. */
-	if (owner->out.pool)
-		outbox_submit(&owner->out);
 	owner_tend_memory(owner);
 	owner_publish(owner, &start);
 	if (!done || owner_is_busy(owner)) {

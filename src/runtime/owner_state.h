@@ -58,8 +58,6 @@ struct owner_requests {
 	struct owner_marks marks; /* the first that is not taken yet waits for them */
 	struct list advances;     /* REQUEST_ADVANCE, the first one under way */
 	struct list idlers;       /* REQUEST_IDLE, until what was due when it came is done */
-	struct list parked;       /* REQUEST_SET, until there is a place */
-	size_t parked_count;
 	struct request stop;
 	struct retirement stop_retirement;
 };

@@ -27,8 +27,7 @@ enum request_kind {
 	REQUEST_REMAINING,
 	REQUEST_NEXT,
 	REQUEST_WALK,
-	REQUEST_SET,
-	REQUEST_ADD, /* a set of a key that has no timer */
+	REQUEST_ADD,
 	REQUEST_ADVANCE,
 	REQUEST_TRIM,
 	REQUEST_DRAIN, /* not answered */
@@ -44,16 +43,15 @@ struct request {
 			const void *bytes;
 			size_t size;
 			uint32_t hash;
-		} key;               /* contains, take */
-		uint64_t id;         /* remaining: of a handle */
-		struct timer *timer; /* set, add: becomes the owner's on TW_OK */
-		struct walk *walk;   /* walk: the owner's for a step */
+		} key;                     /* contains, take */
+		uint64_t id;               /* remaining: of a handle */
+		struct keyed_timer *timer; /* add: becomes the owner's on TW_OK */
+		struct walk *walk;         /* walk: the owner's for a step */
 		/* advance: by how much, once begun the time where it ends; idle: when it came */
 		tw_duration time;
 	};
-	bool is_here;  /* its maker is the owner, and waits for no other thread; constant */
-	bool may_wait; /* set, add: until a place is free */
-	bool begun;    /* advance: it is under way */
+	bool is_here; /* its maker is the owner, and waits for no other thread; constant */
+	bool begun;   /* advance: it is under way */
 	/* The answer. */
 	union {
 		tw_duration deadline; /* contains, remaining, next */

@@ -41,7 +41,7 @@ static void owner_end_drain(struct owner *owner, struct retirement *retirement)
 {
 	drain_release(retirement->drain);
 	free(list_entry(retirement, struct drain_request, retirement));
-	limit_give(&owner->drains, 1);
+	limit_give(&owner->drains);
 }
 
 /* All its timers are handed over, and its memory is given back. */
@@ -83,7 +83,6 @@ static void owner_retire_pending(struct owner *owner, struct retirement *retirem
 	/* Inline jobs keep the order of events, so they wait while the set is being emptied. */
 	list_init(&retirement->after);
 	owner->out.jobs_end = &retirement->after;
-	limit_give(&owner->out.places, owner->pending.count);
 	list_append(&owner->retirements, &retirement->link);
 	counter_set(&owner->counts.pending, 0);
 }

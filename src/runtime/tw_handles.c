@@ -24,7 +24,7 @@ static enum tw_status wheel_set_handle_by_command(struct tw_wheel *wheel, struct
 {
 	struct command_cell *cell;
 	uint64_t position;
-	enum tw_status status = wheel_claim_for_timer(wheel, &cell, &position);
+	enum tw_status status = wheel_claim(wheel, &cell, &position);
 
 	if (status != TW_OK)
 		return status;
@@ -74,30 +74,42 @@ static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct hand
 	return handle;
 }
 
-static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct handle_set *set,
+/* Sets a timer that has its place. */
+static enum tw_status wheel_set_placed(struct tw_wheel *wheel, const struct handle_set *set,
 				       struct tw_timer *timer)
 {
-	enum tw_status status = wheel_state(wheel);
+	enum tw_status status;
 	struct handle *handle;
 	uint64_t id;
 
-	if (timer)
-		timer->id = 0;
-	if (status != TW_OK || !set->run)
-		return status == TW_OK ? TW_INVALID : status;
 	handle = wheel_new_handle(wheel, set, &id);
 	if (!handle)
 		return TW_NO_MEMORY;
 	/* Before the command: its run may want to know it. */
 	if (timer)
 		timer->id = id;
-	if (limit_take(&wheel->owner.out.places))
-		status = wheel_set_handle_by_command(wheel, handle);
-	else
-		status = wheel_set_by_request(wheel, REQUEST_SET, &handle->timer);
+	status = wheel_set_handle_by_command(wheel, handle);
+	if (status != TW_OK)
+		wheel_free_handle(wheel, handle);
+	return status;
+}
+
+static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct handle_set *set,
+				       struct tw_timer *timer)
+{
+	struct limit *places = &wheel->owner.out.places;
+	enum tw_status status = wheel_state(wheel);
+
+	if (timer)
+		timer->id = 0;
+	if (status != TW_OK || !set->run)
+		return status == TW_OK ? TW_INVALID : status;
+	if (!limit_take(places))
+		return wheel_refuse(wheel);
+	status = wheel_set_placed(wheel, set, timer);
 	if (status == TW_OK)
 		return TW_OK;
-	wheel_free_handle(wheel, handle);
+	limit_give(places);
 	if (timer)
 		timer->id = 0;
 	return status;
@@ -192,6 +204,13 @@ enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
+/* The argument of a stopped timer is the caller's; the owner has to see the timer. */
+static inline void wheel_end_stop(struct tw_wheel *wheel)
+{
+	limit_give(&wheel->owner.out.places);
+	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+}
+
 enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 {
 	enum tw_status status = wheel_state(wheel);
@@ -200,7 +219,7 @@ enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 		return status;
 	status = handle_stop(&wheel->owner.out.handles, timer.id);
 	if (status == TW_OK)
-		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+		wheel_end_stop(wheel);
 	return status;
 }
 
@@ -212,7 +231,7 @@ enum tw_status tw_timer_take(struct tw_wheel *wheel, struct tw_timer timer, void
 		return status;
 	status = handle_take_value(&wheel->owner.out.handles, timer.id, argument);
 	if (status == TW_OK)
-		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+		wheel_end_stop(wheel);
 	return status;
 }
 

@@ -65,28 +65,6 @@ static void wheel_free_timer(struct tw_wheel *wheel, struct keyed_timer *timer, 
 	timer_store_flush(store, &bin);
 }
 
-/* The owner, which knows the keys, must say whether the timer may be set, or added. A delay counts
- * from here. */
-static enum tw_status wheel_ask_to_set(struct tw_wheel *wheel, enum request_kind kind,
-				       const struct order *order, uint32_t hash)
-{
-	const struct clock *clock = &wheel->owner.clock;
-	struct keyed_timer *timer =
-		timer_new(&wheel->owner.out.store, order->key, order->key_size, hash);
-	enum tw_status status;
-
-	if (!timer)
-		return TW_NO_MEMORY;
-	timer->timer.value = order->value;
-	timer->timer.deadline = order->time;
-	if (command_has_delay(order->kind))
-		(void)command_date(order->kind, &timer->timer.deadline, clock, clock_now(clock));
-	status = wheel_set_by_request(wheel, kind, &timer->timer);
-	if (status != TW_OK)
-		wheel_free_timer(wheel, timer, true);
-	return status;
-}
-
 /* Sets *timer to what the command brings the owner, or NULL. Returns false without memory. */
 static bool wheel_take_timer(struct tw_wheel *wheel, const struct order *order, uint32_t hash,
 			     struct keyed_timer **timer)
@@ -121,15 +99,12 @@ static enum tw_status wheel_give(struct tw_wheel *wheel, const struct order *ord
 	status = TW_NO_MEMORY;
 	hash = key_hash(&wheel->seed, order->key, order->key_size);
 	if (command_is_set(order->kind) && !limit_take(&wheel->owner.out.places))
-		return wheel_ask_to_set(wheel, REQUEST_SET, order, hash);
+		return wheel_refuse(wheel);
 	if (wheel_take_timer(wheel, order, hash, &timer))
 		status = wheel_claim(wheel, &cell, &position);
 	if (status != TW_OK) {
-		if (command_is_set(order->kind)) {
-			limit_give(&wheel->owner.out.places, 1);
-			/* A set may have been parked for want of this place. */
-			wheel_wake(wheel);
-		}
+		if (command_is_set(order->kind))
+			limit_give(&wheel->owner.out.places);
 		if (timer)
 			wheel_free_timer(wheel, timer, order->key_size > COMMAND_KEY_INLINE);
 		return status;
@@ -182,6 +157,26 @@ enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t k
 	return wheel_give_at(wheel, order, COMMAND_SET_NOW);
 }
 
+/* Asks the owner, which knows the keys, to add the timer. A delay counts from here. */
+static enum tw_status wheel_ask_to_add(struct tw_wheel *wheel, const struct order *order)
+{
+	const struct clock *clock = &wheel->owner.clock;
+	uint32_t hash = key_hash(&wheel->seed, order->key, order->key_size);
+	struct request request = {.kind = REQUEST_ADD};
+	enum tw_status status;
+
+	request.timer = timer_new(&wheel->owner.out.store, order->key, order->key_size, hash);
+	if (!request.timer)
+		return TW_NO_MEMORY;
+	request.timer->timer.value = order->value;
+	request.timer->timer.deadline = order->time;
+	(void)command_date(order->kind, &request.timer->timer.deadline, clock, clock_now(clock));
+	status = wheel_ask_and_wait(wheel, &request);
+	if (status != TW_OK)
+		wheel_free_timer(wheel, request.timer, true);
+	return status;
+}
+
 enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,
 			    tw_duration delay)
 {
@@ -192,7 +187,12 @@ enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size_t key_
 		return status;
 	if (!wheel_may_give(wheel, &order))
 		return TW_INVALID;
-	return wheel_ask_to_set(wheel, REQUEST_ADD, &order, key_hash(&wheel->seed, key, key_size));
+	if (!limit_take(&wheel->owner.out.places))
+		return wheel_refuse(wheel);
+	status = wheel_ask_to_add(wheel, &order);
+	if (status != TW_OK)
+		limit_give(&wheel->owner.out.places);
+	return status;
 }
 
 enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,

@@ -62,7 +62,7 @@ enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *conte
 		return status;
 	request = drain_request_create(&wheel->owner.plan, each, context);
 	if (!request) {
-		limit_give(&wheel->owner.drains, 1);
+		limit_give(&wheel->owner.drains);
 		return TW_NO_MEMORY;
 	}
 	wheel_ask(wheel, &request->request);

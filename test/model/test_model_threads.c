@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/ask.h"
+
 enum {
 	THREADS = 4,
 	COMMANDS = TEST_SHARE_OF(20000), /* maximum per thread */
@@ -176,6 +178,7 @@ static void end_storm(struct storm *storm)
 
 	act_wait_idle(&storm->users[TASKS]);
 	assert_int_equal(tw_pending(model->wheel), 0);
+	assert_int_equal(atomic_load(&model->wheel->owner.out.places.taken), 0);
 	assert_int_equal(stats_of_wheel(model->wheel).stopped,
 			 atomic_load(&model->back[WAY_STOPPED]));
 	tw_destroy(model->wheel);

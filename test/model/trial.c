@@ -143,8 +143,7 @@ static const struct wheel_act acts_by_handle[] = {
 
 /* ---- The trial ---- */
 
-void trial_begin(struct trial *trial, const struct trial_setting *setting,
-		 struct random random)
+void trial_begin(struct trial *trial, const struct trial_setting *setting, struct random random)
 {
 	static const struct model_hooks hooks = {
 		.fail = complain, .draw_delay = draw_delay, .in_task = in_task};
@@ -158,6 +157,9 @@ void trial_begin(struct trial *trial, const struct trial_setting *setting,
 	struct model *model = &trial->model;
 	tw_duration interval = intervals[random_below(&random, 3)];
 
+	/* An owner thread gives a place back at a time that is not known. */
+	if (!setting->has_owner && !setting->is_of_handles && random_once_in(&random, 2))
+		options.max_pending = setting->keys / 2 + 1;
 	memset(trial, 0, sizeof(*trial));
 	trial->setting = setting;
 	*model = (struct model){

@@ -42,7 +42,7 @@ struct model_hooks {
 	void (*fail)(struct model *model, const char *text);
 	/* Draws a delay of at least 1. */
 	tw_duration (*draw_delay)(struct wheel_user *user);
-	void (*call_begins)(struct wheel_user *user, const char *call, bool needs_place);
+	void (*call_begins)(struct wheel_user *user, const char *call);
 	void (*call_ended)(struct wheel_user *user, const char *call, enum tw_status status);
 	/* Acts in a task, release or drain function that has been checked. */
 	void (*in_task)(struct model *model, enum model_way way, const struct tw_task *task);

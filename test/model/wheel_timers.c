@@ -22,7 +22,7 @@ static void unlock(atomic_flag *flag)
 
 void timer_set_begin(struct timer_set *timers, struct model_timer *memory, unsigned most)
 {
-	*timers = (struct timer_set){.most = most, .may_repeat = true, .timers = memory};
+	*timers = (struct timer_set){.most = most, .timers = memory};
 	memset(memory, 0, most * sizeof(*memory));
 }
 
@@ -406,7 +406,7 @@ static void timer_draw(struct wheel_user *user, struct model_timer *timer)
 	*timer = (struct model_timer){
 		.lock = ATOMIC_FLAG_INIT,
 		.model = model,
-		.kind = user->timers->may_repeat ? kind : ONE_SHOT,
+		.kind = kind,
 		.runs_most = UINT64_MAX,
 		.low_reset = TW_FOREVER,
 		.drains = atomic_load(&model->drains_ended),
@@ -437,15 +437,13 @@ void act_start_timer(struct wheel_user *user)
 	timer->low = time_of(model, delay);
 	timer_arm(timer, delay);
 	if (timer->kind == ONE_SHOT) {
-		status = USER_CALL(user, true,
-				   tw_after_func(wheel, delay, timer_run, timer, &handle));
+		status = USER_CALL(user, tw_after_func(wheel, delay, timer_run, timer, &handle));
 	} else if (timer->kind == PERIODIC) {
-		status = USER_CALL(
-			user, true,
-			tw_every(wheel, delay, timer->period, missed, timer_run, timer, &handle));
+		status = USER_CALL(user, tw_every(wheel, delay, timer->period, missed, timer_run,
+						  timer, &handle));
 	} else {
 		timer->low = time_add(model_now(model), timer->period);
-		status = USER_CALL(user, true,
+		status = USER_CALL(user,
 				   tw_schedule_func(wheel, timer_next, timer_run, timer, &handle));
 	}
 	lock(&timer->lock);
@@ -546,9 +544,9 @@ static enum tw_status timer_stop(struct wheel_user *user, struct model_timer *ti
 	enum tw_status status;
 
 	if (waits)
-		status = USER_CALL(user, false, tw_timer_stop_wait(wheel, timer->timer));
+		status = USER_CALL(user, tw_timer_stop_wait(wheel, timer->timer));
 	else
-		status = USER_CALL(user, false, tw_timer_stop(wheel, timer->timer));
+		status = USER_CALL(user, tw_timer_stop(wheel, timer->timer));
 	judge_answer(user->model, status, expected);
 	judge_stop(timer, status, waits);
 	return status;
@@ -575,7 +573,7 @@ void act_reset_timer(struct wheel_user *user)
 		return;
 	call = reset_begin(timer, user->number, delay);
 	expected = expect_reset(timer, delay);
-	status = USER_CALL(user, false, tw_timer_reset(user->model->wheel, timer->timer, delay));
+	status = USER_CALL(user, tw_timer_reset(user->model->wheel, timer->timer, delay));
 	judge_answer(user->model, status, expected);
 	reset_end(&call, status);
 }
@@ -589,7 +587,7 @@ void act_ask_timer(struct wheel_user *user)
 
 	if (!timer || !timer_may_be_used(timer))
 		return;
-	status = USER_CALL(user, false, tw_timer_remaining(model->wheel, timer->timer, &left));
+	status = USER_CALL(user, tw_timer_remaining(model->wheel, timer->timer, &left));
 	if (!model->is_exact)
 		return;
 	if (status != (timer->is_armed ? TW_OK : TW_NOT_FOUND) ||
@@ -659,9 +657,8 @@ void alarms_create(struct wheel_user *user)
 {
 	alarms_begin(user);
 	for (int i = 0; i < MODEL_ALARMS; i++)
-		(void)USER_CALL(user, false,
-				tw_alarm_create(user->model->wheel, alarm_run, &user->alarms[i],
-						&user->alarms[i].alarm));
+		(void)USER_CALL(user, tw_alarm_create(user->model->wheel, alarm_run,
+						      &user->alarms[i], &user->alarms[i].alarm));
 }
 
 static void alarm_closed(void *argument)
@@ -681,7 +678,7 @@ static void alarm_end(struct wheel_user *user, struct model_alarm *alarm)
 
 	alarm->is_closing = alarm->alarm && random_once_in(&user->random, 2);
 	/* This works after a stop, too. */
-	(void)user_call_begins(user, "end of an alarm", false);
+	(void)user_call_begins(user, "end of an alarm");
 	status = alarm->is_closing ? tw_alarm_close(alarm->alarm, alarm_closed)
 				   : tw_alarm_destroy(alarm->alarm);
 	user_call_ended(user, "end of an alarm", TW_OK, false);
@@ -725,7 +722,7 @@ void alarms_destroy(struct wheel_user *user)
 
 static void alarm_stop(struct wheel_user *user, struct model_alarm *alarm)
 {
-	enum tw_status status = USER_CALL(user, false, tw_alarm_stop(alarm->alarm));
+	enum tw_status status = USER_CALL(user, tw_alarm_stop(alarm->alarm));
 
 	if (status == TW_CLOSED)
 		return;
@@ -763,7 +760,7 @@ void act_use_alarm(struct wheel_user *user)
 	alarm->is_set = false;
 	alarm->high = TW_FOREVER;
 	unlock(&alarm->lock);
-	if (USER_CALL(user, false, tw_alarm_set(alarm->alarm, delay)) != TW_OK)
+	if (USER_CALL(user, tw_alarm_set(alarm->alarm, delay)) != TW_OK)
 		return;
 	now = model_now(model);
 	lock(&alarm->lock);

@@ -53,8 +53,7 @@ struct model_timer {
 struct timer_set {
 	unsigned most;
 	bool is_reused; /* ended timers are set again: only their setter resets them */
-	bool may_repeat;
-	bool may_end; /* schedules may end by themselves: nothing stops or drains the wheel */
+	bool may_end;   /* schedules may end by themselves: nothing stops or drains the wheel */
 	tw_duration period_least;
 	_Atomic unsigned count;
 	struct model_timer *timers;

@@ -8,12 +8,12 @@
 
 /* ---- Calls ---- */
 
-bool user_call_begins(struct wheel_user *user, const char *call, bool needs_place)
+bool user_call_begins(struct wheel_user *user, const char *call)
 {
 	bool was_stopped = atomic_load(&user->model->stop_ended);
 
 	if (user->model->hooks->call_begins)
-		user->model->hooks->call_begins(user, call, needs_place);
+		user->model->hooks->call_begins(user, call);
 	return was_stopped;
 }
 
@@ -35,7 +35,7 @@ void user_call_ended(struct wheel_user *user, const char *call, enum tw_status s
 		model_fail(model, "%s: TW_FULL where it is to wait", call);
 	if (status == TW_INVALID)
 		model_fail(model, "%s: TW_INVALID", call);
-	if (model->is_exact && status == TW_FULL)
+	if (model->is_exact && status == TW_FULL && options->max_pending == 0)
 		model_fail(model, "%s: %s", call, tw_status_name(status));
 }
 
@@ -110,23 +110,32 @@ static bool draw_set(struct wheel_user *user, struct item *item)
 	return is_offered;
 }
 
+/* In the exact case: returns whether the set of the last value offered finds no place. The others
+ * have one each; the value whose function makes the set has come back, and still has its place. */
+static bool set_is_refused(struct model *model)
+{
+	size_t limit = model->options.max_pending;
+
+	return model->is_exact && limit > 0 && model_open(model) - 1 + model->in_task >= limit;
+}
+
 /* In the exact case an accepted value is known before the call, and may come back in it. Returns
  * whether the value was accepted. */
 static bool give_set(struct wheel_user *user, const struct item *item)
 {
 	struct model *model = user->model;
+	bool is_refused = set_is_refused(model);
 	enum tw_status status;
 
-	if (model->is_exact)
+	if (model->is_exact && !is_refused)
 		item_accept(user, item);
-	status = USER_CALL(user, true,
-			   tw_set_timer(model->wheel, item->name.bytes, item->name.size,
-					item->token, item->delay));
-	if (model->is_exact && status != TW_OK)
-		model_fail(model, "a set was refused");
+	status = USER_CALL(user, tw_set_timer(model->wheel, item->name.bytes, item->name.size,
+					      item->token, item->delay));
+	if (model->is_exact && status != (is_refused ? TW_FULL : TW_OK))
+		model_fail(model, "a set: %s", tw_status_name(status));
 	else if (!model->is_exact && status == TW_OK)
 		item_accept(user, item);
-	else if (!model->is_exact)
+	else if (!model->is_exact || is_refused)
 		model_refuse(model, item->token);
 	return status == TW_OK;
 }
@@ -161,17 +170,20 @@ void act_add(struct wheel_user *user)
 	struct item item;
 	struct model_look look;
 	enum tw_status status;
+	bool is_refused;
 
 	if (!draw_set(user, &item))
 		return;
 	look = model_look(user, item.key);
-	if (model->is_exact && look.was_there)
+	is_refused = set_is_refused(model);
+	if (model->is_exact && (look.was_there || is_refused))
 		model_refuse(model, item.token);
 	else if (model->is_exact)
 		item_accept(user, &item);
-	status = USER_CALL(user, true,
-			   tw_add_timer(model->wheel, item.name.bytes, item.name.size, item.token,
-					item.delay));
+	status = USER_CALL(user, tw_add_timer(model->wheel, item.name.bytes, item.name.size,
+					      item.token, item.delay));
+	if (model->is_exact && (status == TW_FULL) != is_refused)
+		model_fail(model, "an add: %s", tw_status_name(status));
 	if (status == TW_OK || status == TW_EXISTS)
 		model_judge_look(user, item.key, &look, status == TW_EXISTS, -1);
 	if (status == TW_OK && !model->is_exact)
@@ -192,9 +204,8 @@ void act_move(struct wheel_user *user)
 {
 	struct item item = draw_item(user);
 	uint64_t order = model_move_begin(user, item.key, item.delay);
-	enum tw_status status = USER_CALL(
-		user, false,
-		tw_move_timer(user->model->wheel, item.name.bytes, item.name.size, item.delay));
+	enum tw_status status = USER_CALL(user, tw_move_timer(user->model->wheel, item.name.bytes,
+							      item.name.size, item.delay));
 
 	judge_command(user, status);
 	if (!user->model->is_exact && order > 0)
@@ -209,7 +220,7 @@ bool act_remove_key(struct wheel_user *user, unsigned key)
 
 	if (model->is_exact)
 		model_undo(user, key, WAY_REMOVED);
-	status = USER_CALL(user, false, tw_remove_timer(model->wheel, name.bytes, name.size));
+	status = USER_CALL(user, tw_remove_timer(model->wheel, name.bytes, name.size));
 	judge_command(user, status);
 	if (!model->is_exact && status == TW_OK)
 		model_undo(user, key, WAY_REMOVED);
@@ -228,9 +239,8 @@ void act_ask(struct wheel_user *user)
 	struct item item = draw_item(user);
 	struct model_look look = model_look(user, item.key);
 	tw_duration left = 0;
-	enum tw_status status =
-		USER_CALL(user, false,
-			  tw_contains(user->model->wheel, item.name.bytes, item.name.size, &left));
+	enum tw_status status = USER_CALL(
+		user, tw_contains(user->model->wheel, item.name.bytes, item.name.size, &left));
 
 	if (status == TW_OK || status == TW_NOT_FOUND)
 		model_judge_look(user, item.key, &look, status == TW_OK, left);
@@ -247,7 +257,7 @@ void act_take(struct wheel_user *user)
 	if (model->is_exact)
 		model_undo(user, item.key, WAY_TAKEN);
 	atomic_fetch_add(&model->takes, 1);
-	status = USER_CALL(user, false,
+	status = USER_CALL(user,
 			   tw_take_timer(model->wheel, item.name.bytes, item.name.size, &token));
 
 	if (status == TW_OK || status == TW_NOT_FOUND)
@@ -266,7 +276,7 @@ void act_take(struct wheel_user *user)
 
 void act_flush(struct wheel_user *user)
 {
-	if (USER_CALL(user, false, tw_flush(user->model->wheel)) == TW_OK)
+	if (USER_CALL(user, tw_flush(user->model->wheel)) == TW_OK)
 		model_strike(user, model_now(user->model));
 }
 
@@ -279,7 +289,7 @@ void act_wait_idle(struct wheel_user *user)
 	enum tw_status status;
 
 	/* The call works after a stop: its status is checked elsewhere. */
-	(void)user_call_begins(user, "tw_wait_idle", false);
+	(void)user_call_begins(user, "tw_wait_idle");
 	status = tw_wait_idle(model->wheel);
 	user_call_ended(user, "tw_wait_idle", status, false);
 	if (status != TW_OK)
@@ -303,7 +313,7 @@ void act_wait_idle_until(struct wheel_user *user)
 	uint64_t commands = atomic_load(&model->commands);
 	enum tw_status status;
 
-	(void)user_call_begins(user, "tw_wait_idle_until", false);
+	(void)user_call_begins(user, "tw_wait_idle_until");
 	status = tw_wait_idle_until(model->wheel, tw_now(model->wheel) + wait);
 	user_call_ended(user, "tw_wait_idle_until", status, false);
 	if (status != TW_OK && status != TW_TIMED_OUT && status != TW_NO_MEMORY)
@@ -332,7 +342,7 @@ void act_drain(struct wheel_user *user)
 	atomic_fetch_add(&model->drains_begun, 1);
 	if (model->is_exact)
 		undo_all(user, WAY_DRAINED);
-	status = USER_CALL(user, false, tw_drain(model->wheel, model_drain, model));
+	status = USER_CALL(user, tw_drain(model->wheel, model_drain, model));
 	atomic_fetch_add(&model->drains_ended, 1);
 	if (!model->is_exact && status == TW_OK)
 		undo_all(user, WAY_DRAINED);
@@ -347,7 +357,7 @@ void act_stop(struct wheel_user *user)
 	atomic_store(&model->stop_begun, true);
 	if (model->is_exact)
 		undo_all(user, WAY_STOPPED);
-	(void)user_call_begins(user, "tw_stop", false);
+	(void)user_call_begins(user, "tw_stop");
 	status = tw_stop(model->wheel);
 	user_call_ended(user, "tw_stop", status, false);
 	atomic_store(&model->stop_ended, true);
@@ -365,7 +375,7 @@ void act_look_at_stats(struct wheel_user *user)
 
 void act_give_memory_back(struct wheel_user *user)
 {
-	(void)USER_CALL(user, false, tw_trim(user->model->wheel));
+	(void)USER_CALL(user, tw_trim(user->model->wheel));
 }
 
 void act_advance(struct wheel_user *user, tw_duration by)
@@ -374,7 +384,7 @@ void act_advance(struct wheel_user *user, tw_duration by)
 	tw_duration before = model_now(model);
 
 	model_begin_drive(model, before + by);
-	if (USER_CALL(user, false, tw_advance(model->wheel, by)) != TW_OK)
+	if (USER_CALL(user, tw_advance(model->wheel, by)) != TW_OK)
 		return;
 	if (model_now(model) < before + by)
 		model_fail(model, "the clock went on by less than it was moved");
@@ -389,7 +399,7 @@ void act_poll(struct wheel_user *user)
 	tw_duration left = -1;
 	tw_duration next;
 
-	if (USER_CALL(user, false, tw_poll(model->wheel, &left)) != TW_OK || !model->is_exact)
+	if (USER_CALL(user, tw_poll(model->wheel, &left)) != TW_OK || !model->is_exact)
 		return;
 	model_end_drive(model);
 	next = model_next_time(model);
@@ -421,7 +431,7 @@ void act_walk(struct wheel_user *user)
 
 	if (model->is_exact)
 		act_advance(user, 0);
-	(void)USER_CALL(user, false, tw_each(model->wheel, visit, &walk));
+	(void)USER_CALL(user, tw_each(model->wheel, visit, &walk));
 	if (!model->is_exact)
 		return;
 	if (walk.visits != model->pending)

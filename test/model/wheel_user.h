@@ -47,16 +47,16 @@ struct wheel_act {
 
 void wheel_user_act(struct wheel_user *user, const struct wheel_act *acts);
 
-/* CALL(user, needs_place, tw_flush(wheel)) makes the call, checks its status, and does what goes
+/* CALL(user, tw_flush(wheel)) makes the call, checks its status, and does what goes
  * with a call. */
-#define USER_CALL(user, needs_place, expression)                                          \
-	__extension__({                                                                   \
-		bool call_was_stopped = user_call_begins(user, #expression, needs_place); \
-		enum tw_status call_status = (expression);                                \
-		user_call_ended(user, #expression, call_status, call_was_stopped);        \
-		call_status;                                                              \
+#define USER_CALL(user, expression)                                                \
+	__extension__({                                                            \
+		bool call_was_stopped = user_call_begins(user, #expression);       \
+		enum tw_status call_status = (expression);                         \
+		user_call_ended(user, #expression, call_status, call_was_stopped); \
+		call_status;                                                       \
 	})
-bool user_call_begins(struct wheel_user *user, const char *call, bool needs_place);
+bool user_call_begins(struct wheel_user *user, const char *call);
 void user_call_ended(struct wheel_user *user, const char *call, enum tw_status status,
 		     bool was_stopped);
 

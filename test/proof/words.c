@@ -48,7 +48,7 @@ static void *thread_run(void *argument)
 	/* The first thread gives its place back, and takes one again. */
 	/* relaxed: it only shares out the parts. */
 	if (atomic_fetch_add_explicit(&arrivals, 1, memory_order_relaxed) == 0 && holds) {
-		limit_give(&limit, 1);
+		limit_give(&limit);
 		holds = thread_take();
 	}
 	/* relaxed: a count. */

@@ -5,7 +5,6 @@
  */
 #include "support/test.h"
 
-#include "support/blocked_call.h"
 #include "support/probe.h"
 #include "support/stats.h"
 #include "support/wait.h"
@@ -241,114 +240,24 @@ static void inline_task_takes_another_of_its_tick(void **state)
 
 /* ---- At the limit ---- */
 
-static struct recorder *open_with_limit(const struct variant *variant, enum tw_when_full when_full)
-{
-	return recorder_open_with(variant, 10,
-				  (struct tw_options){.max_pending = 2, .when_full = when_full});
-}
-
 static void add_counts_for_max_pending_and_take_gives_a_place_back(void **state)
 {
-	struct recorder *recorder = open_with_limit(*state, TW_WHEN_FULL_FAIL);
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.max_pending = 2});
 	uintptr_t number;
 
 	assert_status(add_timer(recorder, "a", 1, INTERVAL), TW_OK);
 	assert_status(add_timer(recorder, "b", 2, INTERVAL), TW_OK);
 	assert_status(add_timer(recorder, "c", 3, INTERVAL), TW_FULL);
-	/* TW_EXISTS takes precedence. */
-	assert_status(add_timer(recorder, "b", 4, INTERVAL), TW_EXISTS);
-	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 1);
+	/* TW_FULL takes precedence. */
+	assert_status(add_timer(recorder, "b", 4, INTERVAL), TW_FULL);
+	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 2);
 	assert_status(take_timer(recorder, "a", &number), TW_OK);
 	assert_status(add_timer(recorder, "c", 5, INTERVAL), TW_OK);
 	assert_status(add_timer(recorder, "d", 6, INTERVAL), TW_FULL);
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 2, INTERVAL);
 	assert_executed_at(recorder, 5, INTERVAL);
-	recorder_close(recorder);
-}
-
-struct late_add {
-	struct recorder *recorder;
-	const char *key;
-	enum tw_status status;
-};
-
-static void make_late_add(void *argument)
-{
-	struct late_add *add = argument;
-
-	add->status = add_timer(add->recorder, add->key, 9, 5 * INTERVAL);
-}
-
-/* Waits until `count` calls wait for a place, beside the two timers that have one. */
-static void await_parked(struct recorder *recorder, size_t count)
-{
-	WAIT_UNTIL(tw_flush(recorder->wheel) == TW_OK &&
-		   atomic_load(&recorder->wheel->owner.out.places.taken) == 2 + count);
-}
-
-static void add_waits_for_a_place(void **state)
-{
-	struct recorder *recorder = open_with_limit(*state, TW_WHEN_FULL_WAIT);
-	struct late_add add = {.recorder = recorder, .key = "new"};
-	struct blocked_call call;
-	uintptr_t number;
-
-	set_timer(recorder, "a", 1, 2 * INTERVAL);
-	set_timer(recorder, "b", 2, 2 * INTERVAL);
-	blocked_call_start(&call, make_late_add, &add);
-	await_parked(recorder, 1);
-	assert_status(take_timer(recorder, "a", &number), TW_OK);
-	blocked_call_end(&call);
-	assert_status(add.status, TW_OK);
-	pass_ticks(recorder, 5);
-	assert_executed_at(recorder, 2, 2 * INTERVAL);
-	assert_executed_at(recorder, 9, 5 * INTERVAL);
-	recorder_close(recorder);
-}
-
-struct late_set {
-	struct recorder *recorder;
-	const char *key;
-};
-
-static void make_late_set(void *argument)
-{
-	const struct late_set *set = argument;
-
-	set_timer(set->recorder, set->key, 8, 3 * INTERVAL);
-}
-
-/* A set of the same key came first and got the place. */
-static void add_that_waited_finds_that_its_key_has_a_timer_by_now(void **state)
-{
-	struct recorder *recorder = open_with_limit(*state, TW_WHEN_FULL_WAIT);
-	struct late_set set = {.recorder = recorder, .key = "new"};
-	struct late_add add = {.recorder = recorder, .key = "new"};
-	struct blocked_call calls[2];
-	uintptr_t number;
-
-	set_timer(recorder, "a", 1, 2 * INTERVAL);
-	set_timer(recorder, "b", 2, 2 * INTERVAL);
-	blocked_call_start(&calls[0], make_late_set, &set);
-	await_parked(recorder, 1);
-	blocked_call_start(&calls[1], make_late_add, &add);
-	await_parked(recorder, 2);
-	assert_status(take_timer(recorder, "a", &number), TW_OK);
-	blocked_call_end(&calls[0]);
-	blocked_call_end(&calls[1]);
-	assert_status(add.status, TW_EXISTS);
-	/* The place that it did not need is free again, once. */
-	assert_status(take_timer(recorder, "b", &number), TW_OK);
-	assert_status(add_timer(recorder, "c", 3, 3 * INTERVAL), TW_OK);
-	blocked_call_start(&calls[0], make_late_add, &(struct late_add){recorder, "d", TW_OK});
-	await_parked(recorder, 1);
-	pass_ticks(recorder, 3);
-	blocked_call_end(&calls[0]);
-	assert_executed_at(recorder, 8, 3 * INTERVAL);
-	assert_executed_at(recorder, 3, 3 * INTERVAL);
-	pass_ticks(recorder, 5);
-	assert_int_equal(times_returned(recorder, 9), 1);
 	recorder_close(recorder);
 }
 
@@ -436,10 +345,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(tasks_are_answered_too),
 	TEST_INLINE(inline_task_takes_another_of_its_tick),
 	TEST_EVERYWHERE(add_counts_for_max_pending_and_take_gives_a_place_back),
-	TEST_BOTH(owner, add_waits_for_a_place),
-	TEST_BOTH(threads, add_waits_for_a_place),
-	TEST_BOTH(owner, add_that_waited_finds_that_its_key_has_a_timer_by_now),
-	TEST_BOTH(threads, add_that_waited_finds_that_its_key_has_a_timer_by_now),
 	TEST_EVERYWHERE(handle_reports_the_time_left),
 	TEST_EVERYWHERE(periodic_timer_reports_the_time_to_its_next_run),
 	TEST_POOL(running_timer_says_so),

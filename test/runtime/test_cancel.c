@@ -84,14 +84,12 @@ static void wait_with_value_1(struct recorder *recorder, const struct tw_task *t
 		wait_to_go_on(recorder->argument);
 }
 
-static struct recorder *open_for(struct call *call, const struct variant *variant,
-				 size_t max_pending)
+static struct recorder *open_for(struct call *call, const struct variant *variant)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, variant);
 
 	options.queue_capacity = 4;
-	options.max_pending = max_pending;
 	gate_init(&call->gate);
 	call->recorder = recorder;
 	recorder->argument = call;
@@ -165,7 +163,7 @@ static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		struct call call = {.make = calls[i]};
-		struct recorder *recorder = open_for(&call, *state, 0);
+		struct recorder *recorder = open_for(&call, *state);
 
 		set_timer(recorder, "pending", 2, 2 * INTERVAL);
 		assert_status(tw_after_func(recorder->wheel, 0, wait_to_go_on, &call, &call.timer),
@@ -184,25 +182,11 @@ static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
 	}
 }
 
-static void thread_cancelled_at_max_pending_sets_its_timer_first(void **state)
-{
-	struct call call = {.make = set_until_full};
-	struct recorder *recorder = open_for(&call, *state, 1);
-
-	set_timer(recorder, "only", 2, INTERVAL);
-	call_starts_and_is_cancelled(&call);
-	remove_timer(recorder, "only");
-	call_returns(&call, TW_OK);
-	pass_ticks(recorder, 2);
-	assert_released(recorder, 2, TW_REMOVED);
-	recorder_close(recorder);
-}
-
 /* The inline task waits, and so is a cancellation point of its own. */
 static void thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it(void **state)
 {
 	struct call call = {.make = advance_by_one};
-	struct recorder *recorder = open_for(&call, *state, 0);
+	struct recorder *recorder = open_for(&call, *state);
 
 	set_timer(recorder, "waits", 1, INTERVAL);
 	call_start(&call);
@@ -284,7 +268,6 @@ static void thread_with_a_cancellation_pending_naps_to_the_end(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, thread_cancelled_in_a_call_gets_its_answer_first),
-	TEST_BOTH(owner, thread_cancelled_at_max_pending_sets_its_timer_first),
 	TEST_DRIVEN(thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it),
 	cmocka_unit_test(thread_with_a_cancellation_pending_wakes_the_owner_all_the_same),
 	cmocka_unit_test(thread_with_a_cancellation_pending_naps_to_the_end),

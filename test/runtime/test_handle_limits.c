@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles are at the limits of arguments, the clock, the queue, max_pending and memory. */
+/* Handles are at the limits of arguments, the clock, the queue and memory. */
 #include "support/test.h"
 
 #include "support/memory.h"
@@ -148,80 +148,6 @@ static void no_call_hangs_on_a_queue_full_of_handles(void **state)
 	recorder_close(recorder);
 }
 
-static void places_within_the_limit_come_back_when_handles_leave(void **state)
-{
-	struct recorder *recorder = probes_open_with(
-		*state, (struct tw_options){.max_pending = 3, .when_full = TW_WHEN_FULL_FAIL});
-	struct tw_wheel *wheel = recorder->wheel;
-	struct probe probes[20] = {0};
-	uintptr_t next = 0;
-
-	for (int round = 0; round < 5; round++) {
-		probe_start(recorder, &probes[next], next, INTERVAL), next++;
-		probe_start(recorder, &probes[next], next, INTERVAL), next++;
-		set_timer(recorder, "keyed", 100 + next, INTERVAL);
-		assert_status(tw_after_func(wheel, 0, probe_run, &probes[19], NULL), TW_FULL);
-		assert_status(tw_set_timer(wheel, "other", 5, VALUE(200), INTERVAL), TW_FULL);
-		assert_status(probe_stop(&probes[next - 1]), TW_OK);
-		if (round % 2 == 0)
-			flush_wheel(recorder);
-		assert_status(probe_reset(&probes[next - 2], INTERVAL), TW_OK);
-		if (round == 3)
-			assert_status(tw_drain(wheel, probe_drain, recorder), TW_OK);
-		pass_ticks(recorder, 1);
-	}
-	assert_int_equal(event_count(recorder), 10);
-	assert_int_equal(tw_pending(wheel), 0);
-	recorder_close(recorder);
-}
-
-static void timer_stopped_in_the_queue_gives_its_place_back(void **state)
-{
-	struct recorder *recorder = probes_open_with(
-		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
-	struct probe probes[20] = {0};
-
-	for (uintptr_t i = 0; i < 20; i += 2) {
-		probe_start(recorder, &probes[i], i, INTERVAL);
-		probe_start(recorder, &probes[i + 1], i + 1, INTERVAL);
-		assert_status(probe_stop(&probes[i]), TW_OK);
-		assert_status(probe_stop(&probes[i + 1]), TW_OK);
-		flush_wheel(recorder);
-	}
-	pass_ticks(recorder, 2);
-	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
-}
-
-static void stop_another_and_set_two(struct probe *probe)
-{
-	struct tw_wheel *wheel = probe->recorder->wheel;
-
-	probe->answers[0] = tw_set_timer(wheel, "a", 1, VALUE(10), INTERVAL);
-	probe->answers[1] = probe_stop(probe->others);
-	probe->answers[2] = tw_set_timer(wheel, "b", 1, VALUE(11), INTERVAL);
-	probe->answers[3] = tw_set_timer(wheel, "c", 1, VALUE(12), INTERVAL);
-}
-
-static void task_may_set_a_timer_in_place_of_one_that_it_has_stopped(void **state)
-{
-	struct recorder *recorder = probes_open_with(
-		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
-	struct probe other = {0};
-	struct probe probe = {.in_run = stop_another_and_set_two, .others = &other};
-
-	probe_start(recorder, &probe, 1, INTERVAL);
-	probe_start(recorder, &other, 2, 9 * INTERVAL);
-	pass_ticks(recorder, 3);
-	assert_status(probe.answers[0], TW_OK);
-	assert_status(probe.answers[1], TW_OK);
-	assert_status(probe.answers[2], TW_OK);
-	assert_status(probe.answers[3], TW_FULL);
-	assert_executed_at(recorder, 10, 2 * INTERVAL);
-	assert_executed_at(recorder, 11, 2 * INTERVAL);
-	recorder_close(recorder);
-}
-
 enum { MANY = TEST_SHARE_OF(1000000), MIB = 1 << 20 };
 
 /* Resident memory means little under a sanitizer. */
@@ -321,9 +247,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(full_queue_refuses_handles_but_no_reset_and_no_stop),
 	TEST_BOTH(workers, full_queue_refuses_handles_but_no_reset_and_no_stop),
 	TEST_EVERYWHERE(no_call_hangs_on_a_queue_full_of_handles),
-	TEST_EVERYWHERE(places_within_the_limit_come_back_when_handles_leave),
-	TEST_EVERYWHERE(timer_stopped_in_the_queue_gives_its_place_back),
-	TEST_EVERYWHERE(task_may_set_a_timer_in_place_of_one_that_it_has_stopped),
 	TEST_BOTH(inline, many_timers_stopped_one_by_one_leave_no_memory_behind),
 	TEST_BOTH(threads, many_timers_stopped_one_by_one_leave_no_memory_behind),
 	TEST_BOTH(inline, many_timers_stopped_together_leave_their_memory_to_the_next),

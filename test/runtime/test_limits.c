@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue and the number of pending timers have limits, and many threads call at once. */
+/* The queue has a limit, sets that are refused keep no memory, and many threads call at once. */
 #include "support/test.h"
 
 #include "support/memory.h"
@@ -10,8 +10,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/ask.h"
 
@@ -21,14 +19,6 @@ static struct recorder *open_with_queue(const struct variant *variant, size_t ca
 	return recorder_open_with(
 		variant, 10,
 		(struct tw_options){.queue_capacity = capacity, .when_full = when_full});
-}
-
-static struct recorder *open_with_limit(const struct variant *variant, size_t max_pending,
-					enum tw_when_full when_full)
-{
-	return recorder_open_with(
-		variant, 10,
-		(struct tw_options){.max_pending = max_pending, .when_full = when_full});
 }
 
 /* The number is both key and value. */
@@ -281,280 +271,6 @@ static void callers_that_wait_for_room_are_sent_home_by_stop(void **state)
 	recorder_close(recorder);
 }
 
-/* Two timers may be pending, and are: "a" for 2 ticks, "b" for 9. */
-static struct recorder *open_at_limit(const struct variant *variant)
-{
-	struct recorder *recorder = open_with_limit(variant, 2, TW_WHEN_FULL_FAIL);
-
-	set_letters_ms(recorder, 2, 9);
-	return recorder;
-}
-
-static void limit_of_pending_timers_refuses_new_keys_alone(void **state)
-{
-	struct recorder *recorder = open_at_limit(*state);
-	struct tw_wheel *wheel = recorder->wheel;
-
-	assert_status(tw_set_timer(wheel, "c", 1, VALUE(3), INTERVAL), TW_FULL);
-	assert_status(tw_set_timer_at(wheel, "c", 1, VALUE(3), INTERVAL), TW_FULL);
-	set_timer(recorder, "b", 4, INTERVAL * 9);
-	set_timer(recorder, "a", 5, INTERVAL * 2);
-	set_timer_at(recorder, "a", 6, INTERVAL * 2);
-	move_timer(recorder, "b", INTERVAL * 8);
-	settle(recorder);
-	assert_int_equal(tw_pending(wheel), 2);
-	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 2);
-	pass_ticks(recorder, 2);
-	assert_executed_at(recorder, 6, INTERVAL * 2);
-	assert_not_returned(recorder, 3);
-	recorder_close(recorder);
-}
-
-static void pending_timer_that_leaves_makes_room(void **state)
-{
-	struct recorder *recorder = open_at_limit(*state);
-	struct tw_wheel *wheel = recorder->wheel;
-
-	assert_status(tw_set_timer(wheel, "c", 1, VALUE(9), INTERVAL), TW_FULL);
-	remove_timer(recorder, "b");
-	set_timer(recorder, "c", 3, INTERVAL * 9);
-	assert_status(tw_set_timer(wheel, "d", 1, VALUE(9), INTERVAL), TW_FULL);
-	pass_ticks(recorder, 2);
-	set_timer(recorder, "d", 4, INTERVAL * 9);
-	assert_status(tw_set_timer(wheel, "e", 1, VALUE(9), INTERVAL), TW_FULL);
-	move_timer(recorder, "d", 1);
-	set_timer(recorder, "e", 5, INTERVAL * 9);
-	assert_status(tw_set_timer(wheel, "f", 1, VALUE(9), INTERVAL), TW_FULL);
-	assert_status(tw_drain(wheel, record_drain, recorder), TW_OK);
-	set_timer(recorder, "f", 6, INTERVAL * 9);
-	set_timer(recorder, "g", 7, INTERVAL * 9);
-	assert_status(tw_set_timer(wheel, "h", 1, VALUE(9), INTERVAL), TW_FULL);
-	settle(recorder);
-	assert_not_returned(recorder, 9);
-	assert_int_equal(tw_pending(wheel), 2);
-	recorder_close(recorder);
-}
-
-static void full_wheel_refuses_where_waiting_could_not_end(void **state)
-{
-	struct recorder *recorder = open_with_limit(*state, 1, TW_WHEN_FULL_WAIT);
-
-	set_timer(recorder, "a", 1, INTERVAL);
-	assert_status(tw_set_timer(recorder->wheel, "b", 1, VALUE(2), INTERVAL), TW_FULL);
-	pass_ticks(recorder, 1);
-	set_timer(recorder, "b", 3, INTERVAL);
-	recorder_close(recorder);
-}
-
-static void set_beyond_limit(struct recorder *recorder, const struct tw_task *task)
-{
-	enum tw_status *statuses = recorder->argument;
-
-	if (task->value != VALUE(1))
-		return;
-	statuses[0] = tw_set_timer(recorder->wheel, "b", 1, VALUE(2), INTERVAL);
-	statuses[1] = tw_set_timer(recorder->wheel, "c", 1, VALUE(3), INTERVAL);
-	statuses[2] = tw_set_timer(recorder->wheel, "d", 1, VALUE(4), INTERVAL);
-}
-
-static void inline_task_is_refused_where_waiting_could_not_end(void **state)
-{
-	struct recorder *recorder = open_with_limit(*state, 2, TW_WHEN_FULL_WAIT);
-	enum tw_status statuses[3] = {0};
-
-	recorder->on_execute = set_beyond_limit;
-	recorder->argument = statuses;
-	set_timer(recorder, "a", 1, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_status(statuses[0], TW_OK);
-	assert_status(statuses[1], TW_OK);
-	assert_status(statuses[2], TW_FULL);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 2, INTERVAL * 2);
-	assert_executed_at(recorder, 3, INTERVAL * 2);
-	assert_not_returned(recorder, 4);
-	recorder_close(recorder);
-}
-
-static void caller_waits_until_a_pending_timer_leaves(void **state)
-{
-	struct recorder *recorder = open_with_limit(*state, 2, TW_WHEN_FULL_WAIT);
-	struct setter setter;
-
-	set_timer(recorder, "a", 5001, TW_HOUR);
-	set_timer(recorder, "b", 5002, TW_HOUR);
-	setter_start(&setter, recorder, 1, 1);
-	for (int i = 0; i < 20; i++) {
-		flush_wheel(recorder);
-		wait_for(TW_MILLISECOND);
-		assert_int_equal(atomic_load(&setter.accepted), 0);
-	}
-	remove_timer(recorder, "b");
-	setter_join(&setter);
-	assert_status(setter.status, TW_OK);
-	assert_status(tw_contains(recorder->wheel, &(int){1}, sizeof(int), NULL), TW_OK);
-	pass_ticks(recorder, 3);
-	assert_executed_at(recorder, 1, INTERVAL * 3);
-	assert_not_returned(recorder, 5001);
-	recorder_close(recorder);
-}
-
-static void several_callers_wait_for_pending_timers_and_all_get_in(void **state)
-{
-	struct recorder *recorder = open_with_limit(*state, 3, TW_WHEN_FULL_WAIT);
-	struct setter setters[4];
-
-	for (int i = 0; i < 4; i++)
-		setter_start(&setters[i], recorder, 1 + i * 100, TEST_SHARE_OF(100));
-	for (int i = 0; i < 4; i++)
-		WAIT_UNTIL((pass_ticks(recorder, 1), tw_pending(recorder->wheel) <= 3) &&
-			   atomic_load(&setters[i].accepted) == TEST_SHARE_OF(100));
-	for (int i = 0; i < 4; i++) {
-		setter_join(&setters[i]);
-		assert_status(setters[i].status, TW_OK);
-	}
-	pass_ticks(recorder, 4);
-	assert_int_equal(event_count(recorder), 4 * TEST_SHARE_OF(100));
-	recorder_close(recorder);
-}
-
-static void callers_that_wait_for_a_pending_timer_are_sent_home_by_stop(void **state)
-{
-	struct recorder *recorder = open_with_limit(*state, 1, TW_WHEN_FULL_WAIT);
-	struct setter setters[3];
-
-	set_timer(recorder, "a", 5001, TW_HOUR);
-	for (int i = 0; i < 3; i++)
-		setter_start(&setters[i], recorder, 1 + i, 1);
-	wait_for(10 * TW_MILLISECOND);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	for (int i = 0; i < 3; i++) {
-		setter_join(&setters[i]);
-		assert_status(setters[i].status, TW_CLOSED);
-	}
-	settle(recorder);
-	assert_released(recorder, 5001, TW_STOPPED);
-	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
-}
-
-/* A thread sets one timer and waits for its place. */
-struct parked {
-	struct recorder *recorder;
-	pthread_t thread;
-	atomic_int id; /* the thread's system id */
-	const char *key;
-	uintptr_t value;
-	tw_duration delay; /* 0 means ten ticks */
-	atomic_bool done;
-	enum tw_status status;
-};
-
-static void *set_and_wait(void *argument)
-{
-	struct parked *parked = argument;
-
-	atomic_store(&parked->id, gettid());
-	parked->status = tw_set_timer(parked->recorder->wheel, parked->key, strlen(parked->key),
-				      VALUE(parked->value),
-				      parked->delay > 0 ? parked->delay : 10 * INTERVAL);
-	atomic_store(&parked->done, true);
-	return NULL;
-}
-
-/* Starts the thread, and waits until its set is the count-th that waits for a place. */
-static void parked_start(struct parked *parked, struct recorder *recorder, size_t count)
-{
-	parked->recorder = recorder;
-	assert_int_equal(pthread_create(&parked->thread, NULL, set_and_wait, parked), 0);
-	WAIT_UNTIL(atomic_load(&parked->id) && thread_is_asleep(atomic_load(&parked->id)) &&
-		   tw_flush(recorder->wheel) == TW_OK &&
-		   atomic_load(&recorder->wheel->owner.out.places.taken) == 1 + count);
-}
-
-static void parked_end(struct parked *parked)
-{
-	WAIT_UNTIL(atomic_load(&parked->done));
-	pthread_join(parked->thread, NULL);
-	assert_status(parked->status, TW_OK);
-}
-
-/* Runs on the owner while a released timer's place is free and not yet assigned. */
-static void set_another(struct recorder *recorder, const struct tw_task *task)
-{
-	(void)task;
-	*(enum tw_status *)recorder->argument =
-		tw_set_timer(recorder->wheel, "late", 4, VALUE(9), INTERVAL);
-}
-
-static void sets_at_max_pending_are_not_overtaken_by_later_ones(void **state)
-{
-	struct recorder *recorder = open_with_limit(*state, 1, TW_WHEN_FULL_WAIT);
-	struct parked first = {.key = "first", .value = 2};
-	struct parked second = {.key = "second", .value = 3};
-	enum tw_status status = TW_INVALID;
-
-	set_timer(recorder, "only", 1, 10 * INTERVAL);
-	parked_start(&first, recorder, 1);
-	parked_start(&second, recorder, 2);
-	recorder->argument = &status;
-	recorder->on_release = set_another;
-	remove_timer(recorder, "only");
-	parked_end(&first);
-	assert_status(status, TW_FULL);
-	assert_status(tw_contains(recorder->wheel, "first", 5, NULL), TW_OK);
-	assert_status(tw_contains(recorder->wheel, "second", 6, NULL), TW_NOT_FOUND);
-	recorder->on_release = NULL;
-	remove_timer(recorder, "first");
-	parked_end(&second);
-	assert_status(tw_contains(recorder->wheel, "second", 6, NULL), TW_OK);
-	remove_timer(recorder, "second");
-	flush_wheel(recorder);
-	assert_int_equal(atomic_load(&recorder->wheel->owner.out.places.taken), 0);
-	recorder_close(recorder);
-}
-
-static void sets_of_one_key_at_max_pending_share_a_place(void **state)
-{
-	struct recorder *recorder = open_with_limit(*state, 1, TW_WHEN_FULL_WAIT);
-	struct parked first = {.key = "same", .value = 2};
-	struct parked second = {.key = "same", .value = 3};
-
-	set_timer(recorder, "only", 1, 10 * INTERVAL);
-	parked_start(&first, recorder, 1);
-	parked_start(&second, recorder, 2);
-	remove_timer(recorder, "only");
-	parked_end(&first);
-	parked_end(&second);
-	settle(recorder);
-	assert_released(recorder, 2, TW_REPLACED);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-	assert_int_equal(atomic_load(&recorder->wheel->owner.out.places.taken), 1);
-	recorder_close(recorder);
-}
-
-/* The owner sleeps for long after the turn in which the place became free. */
-static void set_that_waited_for_a_place_releases_the_replaced_value_at_once(void **state)
-{
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, *state);
-	struct parked first = {.key = "same", .value = 2, .delay = TW_HOUR};
-	struct parked second = {.key = "same", .value = 3, .delay = TW_HOUR};
-
-	options.clock = TW_CLOCK_MONOTONIC;
-	options.max_pending = 1;
-	recorder_start(recorder, INTERVAL, 16, &options);
-	set_timer(recorder, "only", 1, TW_HOUR);
-	parked_start(&first, recorder, 1);
-	parked_start(&second, recorder, 2);
-	move_timer(recorder, "only", 10 * INTERVAL);
-	parked_end(&first);
-	parked_end(&second);
-	WAIT_UNTIL(times_returned(recorder, 2) == 1);
-	assert_released(recorder, 2, TW_REPLACED);
-	recorder_close(recorder);
-}
-
 enum { HOLDERS = 4, MOVES_IN_TASK = 100 };
 
 /* Keeps the small queue full, with other calls that wait for room, until the task has ended. */
@@ -618,49 +334,6 @@ static void crowds_have_as_long_at_every_interval(void **state)
 	}
 }
 
-static void do_nothing(void *argument)
-{
-	(void)argument;
-}
-
-/* The queue is full, though there are places. */
-static void sets_refused_by_the_queue_keep_no_places(void **state)
-{
-	struct recorder *recorder = recorder_open_with(
-		*state, 10,
-		(struct tw_options){
-			.queue_capacity = 4, .max_pending = 3, .when_full = TW_WHEN_FULL_FAIL});
-
-	for (int i = 0; i < 4; i++)
-		move_timer(recorder, "none", INTERVAL);
-	for (int i = 0; i < 10; i++) {
-		assert_status(set_number(recorder->wheel, i, INTERVAL), TW_FULL);
-		assert_status(tw_after_func(recorder->wheel, INTERVAL, do_nothing, NULL, NULL),
-			      TW_FULL);
-	}
-	settle(recorder);
-	for (int i = 0; i < 3; i++)
-		assert_status(set_number(recorder->wheel, i, INTERVAL), TW_OK);
-	assert_status(set_number(recorder->wheel, 3, INTERVAL), TW_FULL);
-	recorder_close(recorder);
-}
-
-static void replacing_sets_take_no_places(void **state)
-{
-	struct recorder *recorder = open_with_limit(*state, 3, TW_WHEN_FULL_FAIL);
-
-	for (uintptr_t value = 1; value <= 10; value++) {
-		set_timer(recorder, "a", value, INTERVAL * 5);
-		settle(recorder);
-	}
-	set_timer(recorder, "b", 11, INTERVAL);
-	set_timer(recorder, "c", 12, INTERVAL);
-	settle(recorder);
-	assert_int_equal(tw_pending(recorder->wheel), 3);
-	assert_status(tw_set_timer(recorder->wheel, "d", 1, VALUE(13), INTERVAL), TW_FULL);
-	recorder_close(recorder);
-}
-
 /* Timers are made in several sizes, by the size of the key. */
 static void refused_sets_keep_no_memory(void **state)
 {
@@ -672,7 +345,7 @@ static void refused_sets_keep_no_memory(void **state)
 	/* An emulator's own memory counts, too. */
 	if (TEST_HAS_SANITIZER || TEST_IS_EMULATED)
 		TEST_SKIP("a sanitizer has memory of its own");
-	recorder = open_with_limit(*state, 1, TW_WHEN_FULL_FAIL);
+	recorder = recorder_open_with(*state, 10, (struct tw_options){.max_pending = 1});
 	assert_status(set_number(recorder->wheel, 1, TW_HOUR), TW_OK);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		long before = resident_memory();
@@ -732,25 +405,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, several_callers_wait_for_room_and_all_get_in),
 	TEST_BOTH(owner, callers_that_wait_for_room_are_sent_home_by_stop),
 	TEST_BOTH(owner, inline_task_gets_room_before_all_that_wait_for_it),
-	TEST_EVERYWHERE(limit_of_pending_timers_refuses_new_keys_alone),
-	TEST_EVERYWHERE(replacing_sets_take_no_places),
-	TEST_BOTH(inline, sets_refused_by_the_queue_keep_no_places),
-	TEST_EVERYWHERE(pending_timer_that_leaves_makes_room),
-	TEST_BOTH(inline, full_wheel_refuses_where_waiting_could_not_end),
-	TEST_BOTH(workers, full_wheel_refuses_where_waiting_could_not_end),
-	TEST_INLINE(inline_task_is_refused_where_waiting_could_not_end),
-	TEST_BOTH(owner, caller_waits_until_a_pending_timer_leaves),
-	TEST_BOTH(threads, caller_waits_until_a_pending_timer_leaves),
-	TEST_BOTH(owner, several_callers_wait_for_pending_timers_and_all_get_in),
-	TEST_BOTH(threads, several_callers_wait_for_pending_timers_and_all_get_in),
-	TEST_BOTH(owner, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
-	TEST_BOTH(threads, callers_that_wait_for_a_pending_timer_are_sent_home_by_stop),
 	cmocka_unit_test(crowds_have_as_long_at_every_interval),
-	TEST_BOTH(owner, sets_at_max_pending_are_not_overtaken_by_later_ones),
-	TEST_BOTH(owner, sets_of_one_key_at_max_pending_share_a_place),
-	TEST_BOTH(threads, sets_of_one_key_at_max_pending_share_a_place),
-	TEST_BOTH(owner, set_that_waited_for_a_place_releases_the_replaced_value_at_once),
-	TEST_BOTH(threads, set_that_waited_for_a_place_releases_the_replaced_value_at_once),
 	TEST_IN(levels_inline, refused_sets_keep_no_memory),
 	TEST_IN(levels_inline, sets_refused_by_the_queue_keep_no_memory),
 };

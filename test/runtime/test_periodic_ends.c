@@ -119,30 +119,6 @@ static void destroy_while_a_periodic_timer_runs_gives_its_argument_back(void **s
 	recorder_close(recorder);
 }
 
-static void periodic_timer_keeps_its_place_within_the_limit(void **state)
-{
-	struct recorder *recorder = probes_open_with(
-		*state, (struct tw_options){.max_pending = 1, .when_full = TW_WHEN_FULL_FAIL});
-	struct probe probes[2] = {0};
-	struct tw_timer timer = {77};
-
-	probe_repeat(recorder, &probes[0], 1, 5 * INTERVAL, 5 * INTERVAL);
-	for (int i = 0; i < 4; i++) {
-		pass_ticks(recorder, 5);
-		assert_status(tw_every(recorder->wheel, INTERVAL, INTERVAL, TW_MISSED_BURST,
-				       probe_run, &probes[1], &timer),
-			      TW_FULL);
-		assert_int_equal(timer.id, 0);
-	}
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	flush_wheel(recorder);
-	probe_repeat(recorder, &probes[1], 2, 5 * INTERVAL, 5 * INTERVAL);
-	pass_ticks(recorder, 5);
-	assert_runs_ms(recorder, 1, 5, 10, 15, 20);
-	assert_runs_ms(recorder, 2, 25);
-	recorder_close(recorder);
-}
-
 static void bad_arguments_are_refused(void **state)
 {
 	struct recorder *recorder = probes_open(*state);
@@ -200,7 +176,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(periodic_timer_that_stops_the_wheel_comes_back_after_its_run),
 	TEST_POOL(periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_run),
 	TEST_POOL(destroy_while_a_periodic_timer_runs_gives_its_argument_back),
-	TEST_EVERYWHERE(periodic_timer_keeps_its_place_within_the_limit),
 	TEST_EVERYWHERE(bad_arguments_are_refused),
 	TEST_EVERYWHERE(handle_is_optional),
 };

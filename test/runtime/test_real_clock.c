@@ -172,26 +172,6 @@ static void overdue_timer_set_at_runs_at_once(void **state)
 	(void)watch_end(&watch, 1);
 }
 
-static void set_that_waited_for_a_place_fires_without_another_command(void **state)
-{
-	const struct variant *variant = *state;
-	struct watch watch = {.ledger = ledger_create(TIMERS), .waited = processor_waited()};
-	struct tw_options options = {.context = &watch,
-				     .layout = variant->layout,
-				     .workers = variant->workers,
-				     .max_pending = 1};
-
-	assert_status(tw_create(&watch.wheel, TICK, 64, execute, &options), TW_OK);
-	ledger_accept(watch.ledger, 1);
-	ledger_accept(watch.ledger, 2);
-	assert_status(tw_set_timer(watch.wheel, "a", 1, VALUE(1), 30 * TICK), TW_OK);
-	assert_status(tw_flush(watch.wheel), TW_OK);
-	assert_status(tw_set_timer(watch.wheel, "b", 1, VALUE(2), 60 * TICK), TW_OK);
-	WAIT_UNTIL(ledger_counts(watch.ledger).executed == 2);
-	WAIT_UNTIL(tw_pending(watch.wheel) == 0);
-	(void)watch_end(&watch, 2);
-}
-
 /* An idle wait begins while an inline task runs, and a timer comes due meanwhile. */
 struct late_idle {
 	struct tw_wheel *wheel;
@@ -481,8 +461,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(workers, caller_may_sleep_as_long_as_poll_says),
 	TEST_BOTH(threads, move_and_remove_reach_a_sleeping_owner),
 	TEST_EVERYWHERE(overdue_timer_set_at_runs_at_once),
-	TEST_BOTH(owner, set_that_waited_for_a_place_fires_without_another_command),
-	TEST_BOTH(threads, set_that_waited_for_a_place_fires_without_another_command),
 	TEST_BOTH(owner, idle_wait_covers_what_comes_due_during_an_inline_task),
 	TEST_BOTH(threads, tasks_that_block_delay_no_others),
 	TEST_BOTH(owner, overloaded_wheel_still_takes_commands),

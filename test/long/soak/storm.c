@@ -50,9 +50,8 @@ static void set_by_handle(struct wheel_user *user, tw_duration delay, struct han
 
 		if (!token)
 			break;
-		if (USER_CALL(user, true,
-			      tw_after_func(model->wheel, delay, model_run_once, token, timer)) ==
-		    TW_OK) {
+		if (USER_CALL(user, tw_after_func(model->wheel, delay, model_run_once, token,
+						  timer)) == TW_OK) {
 			handles->tokens[handles->count++] = token;
 			model_accept(user, MODEL_NO_KEY, token, model_now(model) + delay);
 		} else {
@@ -67,8 +66,7 @@ static void stop_by_handle(struct wheel_user *user, struct handles *handles)
 	struct model *model = user->model;
 
 	for (size_t i = 0; i < handles->count; i++)
-		if (USER_CALL(user, false, tw_timer_stop(model->wheel, handles->timers[i])) ==
-		    TW_OK)
+		if (USER_CALL(user, tw_timer_stop(model->wheel, handles->timers[i])) == TW_OK)
 			model_return(model, handles->tokens[i], WAY_REMOVED, NULL);
 }
 

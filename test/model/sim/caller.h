@@ -17,8 +17,7 @@
 struct caller {
 	unsigned number;
 	pthread_t thread;
-	const char *call;   /* the current call, or NULL */
-	bool may_take_time; /* the call may wait for time to pass while all sleep */
+	const char *call; /* the current call, or NULL */
 };
 
 static inline void caller_begin(struct caller *caller, const char *call)
@@ -31,7 +30,6 @@ static inline void caller_end(struct caller *caller)
 {
 	sim_call_end();
 	caller->call = NULL;
-	caller->may_take_time = false;
 }
 
 static inline void caller_check(const struct caller *caller, const char *call,

@@ -54,17 +54,12 @@ static void fail(struct model *model, const char *text)
 	sim_fail("%s", text);
 }
 
-static void call_begins(struct wheel_user *user, const char *call, bool needs_place)
+static void call_begins(struct wheel_user *user, const char *call)
 {
 	struct caller *caller = &world.caller[user->number];
-	bool may_wait = needs_place && world.model.options.max_pending > 0;
 
-	/* A task may wait for a place, and others for the task. */
-	if (user->number == TASKS) {
-		world.sleeping_tasks += may_wait;
+	if (user->number == TASKS)
 		return;
-	}
-	caller->may_take_time = may_wait;
 	world.refused[user->number] = sim_memory_refused();
 	caller_begin(caller, call);
 }
@@ -73,10 +68,8 @@ static void call_ended(struct wheel_user *user, const char *call, enum tw_status
 {
 	struct caller *caller = &world.caller[user->number];
 
-	if (user->number == TASKS) {
-		world.sleeping_tasks -= world.model.options.max_pending > 0;
+	if (user->number == TASKS)
 		return;
-	}
 	caller_end(caller);
 	caller_check(caller, call, status, world.refused[user->number]);
 }
@@ -92,7 +85,7 @@ static tw_duration draw_delay(struct wheel_user *user)
 	case 1:
 		return interval * random_between(random, 1, 200);
 	case 2:
-		return world.model.options.max_pending > 0 ? interval : TW_FOREVER;
+		return TW_FOREVER;
 	default:
 		return random_between(random, 1, 6 * interval);
 	}
@@ -267,7 +260,6 @@ static tw_duration draw_world(struct tw_options *options)
 {
 	tw_duration interval =
 		DRAW_ONE_OF(TW_MILLISECOND, 10 * TW_MILLISECOND, 700000, TW_MICROSECOND);
-	bool is_manual;
 
 	world.slots = (size_t)DRAW_ONE_OF(1, 2, 4, 8, 64);
 	options->layout = (enum tw_layout)sim_draw(2);
@@ -277,11 +269,8 @@ static tw_duration draw_world(struct tw_options *options)
 		(enum tw_drive)DRAW_ONE_OF(TW_DRIVE_THREAD, TW_DRIVE_THREAD, TW_DRIVE_CALLER);
 	options->queue_capacity = (size_t)DRAW_ONE_OF(2, 4, 8, 64);
 	options->when_full = (enum tw_when_full)sim_draw(2);
-	is_manual = options->clock == TW_CLOCK_MANUAL;
 	if (sim_draw(4) == 0)
 		options->max_pending = (size_t)DRAW_ONE_OF(1, 4, 12);
-	if (options->max_pending > 0 && (is_manual || options->drive == TW_DRIVE_CALLER))
-		options->when_full = TW_WHEN_FULL_FAIL;
 	draw_pool(options);
 	world.polls_descriptor = sim_draw(2) == 0;
 	world.may_stop = sim_draw(4) == 0;
@@ -295,9 +284,6 @@ static tw_duration draw_world(struct tw_options *options)
 static void open_users(const struct tw_options *options)
 {
 	timer_set_begin(&world.timers, world.timer, TIMERS_MOST);
-	/* A timer that never ends would keep its place for ever. */
-	world.timers.may_repeat =
-		options->max_pending == 0 || options->when_full != TW_WHEN_FULL_WAIT;
 	world.timers.may_end = !world.may_stop && !world.may_drain;
 	/* A timer that outruns its wheel would have no end. */
 	if (options->clock != TW_CLOCK_MANUAL)
@@ -427,7 +413,7 @@ static void check_calls(int64_t now, int64_t next)
 	if (next - now < TW_MILLISECOND)
 		return;
 	for (unsigned i = 0; i <= USERS_MOST; i++)
-		if (world.caller[i].call && !world.caller[i].may_take_time)
+		if (world.caller[i].call)
 			sim_fail("%s waits, and all sleep for %lld ns", world.caller[i].call,
 				 (long long)(next - now));
 }

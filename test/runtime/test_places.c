@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * max_pending limits the values that the wheel owes: a set takes a place, and the place comes back
+ * with the value, once, whatever way that takes. At the limit each set is refused at once.
+ */
+#include "support/test.h"
+
+#include "support/probe.h"
+#include "support/recorder.h"
+#include "support/seed.h"
+#include "support/stats.h"
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "runtime/ask.h"
+
+#define LONG_KEY "a key too long for a cell of the queue"
+
+static struct recorder *open_with_places(const struct variant *variant, size_t places)
+{
+	return probes_open_with(variant, (struct tw_options){.max_pending = places});
+}
+
+static struct recorder *open_without_release(const struct variant *variant, size_t places)
+{
+	struct recorder *recorder = recorder_create();
+	struct tw_options options = recorder_options(recorder, variant);
+
+	options.max_pending = places;
+	options.release = NULL;
+	recorder_start(recorder, INTERVAL, 10, &options);
+	return recorder;
+}
+
+static size_t places_taken(struct recorder *recorder)
+{
+	return atomic_load(&recorder->wheel->owner.out.places.taken);
+}
+
+static void assert_refused(struct recorder *recorder)
+{
+	assert_status(tw_set_timer(recorder->wheel, "refused", 7, VALUE(99), INTERVAL), TW_FULL);
+}
+
+/* Waits until all is done that is due, and checks the number of places taken. */
+static void assert_places(struct recorder *recorder, size_t expected)
+{
+	settle(recorder);
+	assert_int_equal(places_taken(recorder), expected);
+}
+
+static tw_duration in_a_tick(void *argument, tw_duration previous)
+{
+	(void)argument;
+	return previous + INTERVAL;
+}
+
+static void each_kind_of_set_is_refused_at_the_limit(void **state)
+{
+	struct recorder *recorder = open_with_places(*state, 1);
+	struct tw_wheel *wheel = recorder->wheel;
+	struct tw_timer timer = {77};
+
+	set_timer(recorder, "a", 1, INTERVAL);
+	assert_status(tw_set_timer(wheel, "b", 1, VALUE(2), INTERVAL), TW_FULL);
+	assert_status(tw_set_timer(wheel, LONG_KEY, 30, VALUE(2), INTERVAL), TW_FULL);
+	assert_status(tw_add_timer(wheel, "b", 1, VALUE(2), INTERVAL), TW_FULL);
+	assert_status(tw_after_func(wheel, INTERVAL, run_nothing, NULL, &timer), TW_FULL);
+	assert_int_equal(timer.id, 0);
+	assert_status(tw_every(wheel, 0, INTERVAL, TW_MISSED_SKIP, run_nothing, NULL, NULL),
+		      TW_FULL);
+	assert_status(tw_schedule_func(wheel, in_a_tick, run_nothing, NULL, NULL), TW_FULL);
+	/* A set of the key that has a timer is refused, too. */
+	assert_status(tw_set_timer(wheel, "a", 1, VALUE(2), INTERVAL), TW_FULL);
+	assert_status(tw_add_timer(wheel, "a", 1, VALUE(2), INTERVAL), TW_FULL);
+	assert_int_equal(stats_of_wheel(wheel).refused, 8);
+	assert_places(recorder, 1);
+	move_timer(recorder, "a", 2 * INTERVAL);
+	pass_ticks(recorder, 2);
+	assert_executed_at(recorder, 1, 2 * INTERVAL);
+	assert_int_equal(event_count(recorder), 1);
+	assert_places(recorder, 0);
+	recorder_close(recorder);
+}
+
+static void call_that_fails_takes_no_place(void **state)
+{
+	struct recorder *recorder = open_with_places(*state, 3);
+	struct tw_wheel *wheel = recorder->wheel;
+
+	assert_status(tw_set_timer(wheel, "", 0, VALUE(1), INTERVAL), TW_INVALID);
+	assert_status(tw_set_timer(wheel, "a", 1, VALUE(1), 0), TW_INVALID);
+	assert_status(tw_add_timer(wheel, "a", 1, VALUE(1), 0), TW_INVALID);
+	assert_status(tw_after_func(wheel, 0, NULL, NULL, NULL), TW_INVALID);
+	assert_status(tw_every(wheel, 0, 0, TW_MISSED_SKIP, run_nothing, NULL, NULL), TW_INVALID);
+	assert_places(recorder, 0);
+	set_timer(recorder, "a", 1, INTERVAL);
+	assert_status(tw_add_timer(wheel, "a", 1, VALUE(2), INTERVAL), TW_EXISTS);
+	assert_places(recorder, 1);
+	stop_wheel(recorder);
+	assert_status(tw_set_timer(wheel, "a", 1, VALUE(3), INTERVAL), TW_CLOSED);
+	assert_status(tw_add_timer(wheel, "a", 1, VALUE(3), INTERVAL), TW_CLOSED);
+	assert_status(tw_after_func(wheel, 0, run_nothing, NULL, NULL), TW_CLOSED);
+	assert_places(recorder, 0);
+	recorder_close(recorder);
+}
+
+/* The queue is full, though there are places. */
+static void set_refused_by_the_queue_takes_no_place(void **state)
+{
+	struct recorder *recorder = recorder_open_with(
+		*state, 10,
+		(struct tw_options){
+			.queue_capacity = 4, .max_pending = 3, .when_full = TW_WHEN_FULL_FAIL});
+	struct tw_wheel *wheel = recorder->wheel;
+
+	for (int i = 0; i < 4; i++)
+		move_timer(recorder, "none", INTERVAL);
+	for (int i = 0; i < 10; i++) {
+		assert_status(tw_set_timer(wheel, "a", 1, VALUE(1), INTERVAL), TW_FULL);
+		assert_status(tw_after_func(wheel, INTERVAL, run_nothing, NULL, NULL), TW_FULL);
+	}
+	assert_places(recorder, 0);
+	recorder_close(recorder);
+}
+
+/* The second is in the pool's queue, behind the first. */
+static void task_has_its_place_in_the_pool_and_while_it_runs(void **state)
+{
+	struct variant variant = *(const struct variant *)*state;
+	struct recorder *recorder;
+
+	variant.workers = 1;
+	recorder = open_with_places(&variant, 2);
+	recorder->held = 1;
+	set_timer(recorder, "runs", 1, INTERVAL);
+	set_timer(recorder, "waits", 2, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	gate_await(&recorder->gate);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	assert_int_equal(stats_of_wheel(recorder->wheel).unfinished, 2);
+	assert_refused(recorder);
+	gate_open(&recorder->gate);
+	assert_places(recorder, 0);
+	set_timer(recorder, "next", 3, INTERVAL);
+	recorder_close(recorder);
+}
+
+static void set_in_task(struct recorder *recorder, const struct tw_task *task)
+{
+	enum tw_status *status = recorder->argument;
+
+	(void)task;
+	*status = tw_set_timer(recorder->wheel, "next", 4, VALUE(9), INTERVAL);
+}
+
+static void task_has_its_place_until_it_returns(void **state)
+{
+	struct recorder *recorder = open_with_places(*state, 1);
+	enum tw_status status = TW_OK;
+
+	recorder->argument = &status;
+	recorder->on_execute = set_in_task;
+	set_timer(recorder, "a", 1, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_status(status, TW_FULL);
+	assert_places(recorder, 0);
+	recorder_close(recorder);
+}
+
+/* In the release of the old value, that and the new one have the places. */
+static void replaced_value_has_its_place_until_it_is_released(void **state)
+{
+	struct recorder *recorder = open_with_places(*state, 2);
+	enum tw_status status = TW_OK;
+
+	recorder->argument = &status;
+	recorder->on_release = set_in_task;
+	for (uintptr_t value = 1; value <= 5; value++) {
+		status = TW_OK;
+		set_timer(recorder, "a", value, INTERVAL);
+		assert_places(recorder, 1);
+		assert_status(status, value == 1 ? TW_OK : TW_FULL);
+	}
+	set_timer(recorder, LONG_KEY, 6, INTERVAL);
+	remove_timer(recorder, "a");
+	assert_places(recorder, 1);
+	set_timer(recorder, LONG_KEY, 7, INTERVAL);
+	assert_places(recorder, 1);
+	assert_status(status, TW_FULL);
+	pass_ticks(recorder, 1);
+	assert_places(recorder, 0);
+	recorder_close(recorder);
+}
+
+static void removed_taken_and_drained_values_give_their_places_back(void **state)
+{
+	struct recorder *recorder = open_with_places(*state, 4);
+	struct probe probe = {0};
+	void *value;
+
+	for (int round = 0; round < 3; round++) {
+		set_timer(recorder, "removed", 1, INTERVAL);
+		set_timer(recorder, "taken", 2, INTERVAL);
+		set_timer(recorder, LONG_KEY, 3, INTERVAL);
+		probe_start(recorder, &probe, 4, INTERVAL);
+		assert_refused(recorder);
+		remove_timer(recorder, "removed");
+		assert_places(recorder, 3);
+		assert_status(tw_take_timer(recorder->wheel, "taken", 5, &value), TW_OK);
+		assert_int_equal(places_taken(recorder), 2);
+		assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
+		assert_places(recorder, 0);
+	}
+	recorder_close(recorder);
+}
+
+static void values_without_a_release_give_their_places_back(void **state)
+{
+	struct recorder *recorder = open_without_release(*state, 3);
+	struct tw_timer timer;
+
+	for (int round = 0; round < 5; round++) {
+		set_timer(recorder, "a", 1, INTERVAL);
+		set_timer(recorder, LONG_KEY, 2, INTERVAL);
+		assert_places(recorder, 2);
+		remove_timer(recorder, round % 2 == 0 ? "a" : LONG_KEY);
+		assert_places(recorder, 1);
+	}
+	assert_status(tw_after_func(recorder->wheel, TW_HOUR, run_nothing, NULL, &timer), TW_OK);
+	assert_places(recorder, 2);
+	assert_status(tw_timer_stop(recorder->wheel, timer), TW_OK);
+	assert_status(tw_after_func(recorder->wheel, TW_HOUR, run_nothing, NULL, &timer), TW_OK);
+	stop_wheel(recorder);
+	assert_places(recorder, 0);
+	recorder_close(recorder);
+}
+
+/* Gives a set that is accepted and comes behind the stop. */
+static void set_behind_the_stop(struct recorder *recorder, const char *key, uintptr_t value)
+{
+	struct owner *owner = &recorder->wheel->owner;
+	size_t size = strlen(key);
+	uint32_t hash = key_hash(&recorder->wheel->seed, key, size);
+	struct command command = {.kind = COMMAND_SET,
+				  .hash = hash,
+				  .key_size = (uint16_t)size,
+				  .time = INTERVAL * 5,
+				  .value = VALUE(value)};
+	uint64_t position;
+	struct command_cell *cell;
+
+	assert_true(limit_take(&owner->out.places));
+	if (size > COMMAND_KEY_INLINE) {
+		command.timer = timer_new(&owner->out.store, key, size, hash);
+	} else {
+		command.timer = timer_take_memory(&owner->out.store);
+		memcpy(command.key, key, size);
+	}
+	assert_non_null(command.timer);
+	cell = command_queue_claim(&owner->queue, &position);
+	cell->command = command;
+	command_queue_publish(cell, position);
+}
+
+static void stopped_wheel_gives_all_places_back(void **state)
+{
+	struct recorder *recorder = open_with_places(*state, 6);
+	struct probe once = {0};
+	struct probe often = {0};
+
+	set_timer(recorder, "a", 1, INTERVAL);
+	set_timer(recorder, LONG_KEY, 2, TW_HOUR);
+	probe_start(recorder, &once, 3, TW_HOUR);
+	probe_repeat(recorder, &often, 4, INTERVAL, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_places(recorder, 3);
+	stop_wheel(recorder);
+	assert_places(recorder, 0);
+	set_behind_the_stop(recorder, "short", 5);
+	set_behind_the_stop(recorder, LONG_KEY, 6);
+	assert_places(recorder, 0);
+	for (uintptr_t value = 5; value <= 6; value++)
+		assert_released(recorder, value, TW_STOPPED);
+	recorder_close(recorder);
+}
+
+/* It does so at once: the owner has not seen the stop. */
+static void timer_stopped_or_taken_in_time_gives_its_place_back(void **state)
+{
+	struct recorder *recorder = open_with_places(*state, 1);
+	struct probe probe = {0};
+	void *argument;
+
+	for (int round = 0; round < 100; round++) {
+		probe_start(recorder, &probe, 1, TW_HOUR);
+		if (round % 3 == 0)
+			flush_wheel(recorder);
+		if (round % 2 == 0)
+			assert_status(probe_stop(&probe), TW_OK);
+		else
+			assert_status(tw_timer_take(recorder->wheel, probe.timer, &argument),
+				      TW_OK);
+		assert_int_equal(places_taken(recorder), 0);
+		assert_status(probe_stop(&probe), TW_NOT_FOUND);
+	}
+	assert_places(recorder, 0);
+	recorder_close(recorder);
+}
+
+/* They wait in the pool, behind two that run. */
+static void timer_stopped_in_the_pool_gives_its_place_back(void **state)
+{
+	struct recorder *recorder = open_with_places(*state, 4);
+	struct probe held[2] = {0};
+	struct probe probes[2] = {0};
+
+	hold_workers(recorder, held);
+	probe_start(recorder, &probes[0], 1, 0);
+	probe_start(recorder, &probes[1], 2, 0);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	assert_status(probe_stop(&probes[0]), TW_OK);
+	assert_int_equal(places_taken(recorder), 3);
+	assert_status(probe_reset(&probes[1], TW_HOUR), TW_OK);
+	let_workers_go(recorder, held);
+	assert_places(recorder, 1);
+	assert_status(probe_stop(&probes[1]), TW_OK);
+	assert_places(recorder, 0);
+	recorder_close(recorder);
+}
+
+static void stop_and_set(struct probe *probe)
+{
+	probe->answers[0] = probe_stop(probe);
+	probe->answers[1] = tw_set_timer(probe->recorder->wheel, "a", 1, VALUE(9), INTERVAL);
+}
+
+static void timer_stopped_in_its_run_has_its_place_until_the_end(void **state)
+{
+	struct recorder *recorder = open_with_places(*state, 1);
+	struct probe once = {.in_run = stop_and_set};
+	struct probe often = {.in_run = stop_and_set};
+
+	probe_start(recorder, &once, 1, INTERVAL);
+	pass_ticks(recorder, 1);
+	assert_status(once.answers[0], TW_RUNNING);
+	assert_status(once.answers[1], TW_FULL);
+	assert_places(recorder, 0);
+	probe_repeat(recorder, &often, 2, INTERVAL, INTERVAL);
+	pass_ticks(recorder, 3);
+	assert_status(often.answers[0], TW_REARMED);
+	assert_status(often.answers[1], TW_FULL);
+	assert_int_equal(often.runs, 1);
+	assert_places(recorder, 0);
+	recorder_close(recorder);
+}
+
+static void reset_twice(struct probe *probe)
+{
+	if (probe->runs < 3)
+		probe->answers[0] = probe_reset(probe, INTERVAL);
+}
+
+static void repeated_timer_keeps_its_place(void **state)
+{
+	static const tw_duration deadlines[] = {12 * INTERVAL, 14 * INTERVAL, 0};
+	struct recorder *recorder = open_with_places(*state, 1);
+	struct probe probes[3] = {{.in_run = NULL}, {.in_run = reset_twice}};
+
+	probe_repeat(recorder, &probes[0], 1, INTERVAL, INTERVAL);
+	for (int tick = 0; tick < 5; tick++) {
+		assert_refused(recorder);
+		pass_ticks(recorder, 1);
+		assert_places(recorder, 1);
+	}
+	assert_status(probe_stop(&probes[0]), TW_OK);
+	probe_start(recorder, &probes[1], 2, INTERVAL);
+	for (int run = 1; run <= 3; run++) {
+		assert_refused(recorder);
+		pass_ticks(recorder, 1);
+		assert_int_equal(probes[1].runs, run);
+	}
+	assert_places(recorder, 0);
+	assert_status(probe_schedule(recorder, &probes[2], 3, deadlines), TW_OK);
+	pass_ticks(recorder, 4);
+	assert_int_equal(probes[2].runs, 1);
+	assert_refused(recorder);
+	pass_ticks(recorder, 2);
+	assert_int_equal(probes[2].runs, 2);
+	assert_places(recorder, 0);
+	recorder_close(recorder);
+}
+
+/* Many threads set, remove, stop and drain. */
+enum { THREADS = 4, PLACES = 20, CALLS = TEST_SHARE_OF(100000) };
+
+static struct crowd {
+	struct tw_wheel *wheel;
+	atomic_long owed; /* at least this many values are the wheel's now */
+	atomic_int too_many;
+	atomic_int refused;
+} crowd;
+
+static void value_is_in(void)
+{
+	if (atomic_fetch_add(&crowd.owed, 1) >= PLACES)
+		atomic_fetch_add(&crowd.too_many, 1);
+}
+
+static void value_is_back(void *argument)
+{
+	(void)argument;
+	atomic_fetch_sub(&crowd.owed, 1);
+}
+
+static void crowd_execute(void *context, const struct tw_task *task)
+{
+	(void)context;
+	value_is_back(task->value);
+}
+
+static void crowd_release(void *context, const struct tw_task *task, enum tw_reason reason)
+{
+	(void)reason;
+	crowd_execute(context, task);
+}
+
+static void *crowd_call(void *argument)
+{
+	struct random random = random_from(seed_choose(), (uint64_t)(uintptr_t)argument);
+
+	for (int i = 0; i < CALLS; i++) {
+		int key = (int)random_below(&random, 30);
+		tw_duration delay = random_between(&random, 1, 3 * INTERVAL);
+		enum tw_status status = TW_INVALID;
+		struct tw_timer timer;
+
+		switch (random_below(&random, 4)) {
+		case 0:
+			may_fail(tw_remove_timer(crowd.wheel, &key, sizeof(key)));
+			break;
+		case 1:
+			status = tw_after_func(crowd.wheel, delay, value_is_back, NULL, &timer);
+			if (status == TW_OK && tw_timer_stop(crowd.wheel, timer) == TW_OK)
+				status = TW_NOT_FOUND;
+			break;
+		case 2:
+			status = tw_add_timer(crowd.wheel, &key, sizeof(key), NULL, delay);
+			break;
+		default:
+			status = tw_set_timer(crowd.wheel, &key, sizeof(key), NULL, delay);
+			break;
+		}
+		if (status == TW_OK)
+			value_is_in();
+		atomic_fetch_add(&crowd.refused, status == TW_FULL);
+		if (i % 1000 == 0)
+			may_fail(tw_drain(crowd.wheel, crowd_execute, NULL));
+	}
+	return NULL;
+}
+
+static void limit_holds_for_many_threads(void **state)
+{
+	struct tw_options options = variant_options(
+		*state, (struct tw_options){.release = crowd_release, .max_pending = PLACES});
+	pthread_t threads[THREADS];
+
+	memset(&crowd, 0, sizeof(crowd));
+	options.clock = TW_CLOCK_MONOTONIC;
+	assert_status(tw_create(&crowd.wheel, INTERVAL, 16, crowd_execute, &options), TW_OK);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, crowd_call, VALUE(i)), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_status(tw_stop(crowd.wheel), TW_OK);
+	assert_status(tw_wait_idle(crowd.wheel), TW_OK);
+	assert_int_equal(atomic_load(&crowd.too_many), 0);
+	assert_int_equal(atomic_load(&crowd.owed), 0);
+	assert_true(atomic_load(&crowd.refused) > 0);
+	assert_int_equal(atomic_load(&crowd.wheel->owner.out.places.taken), 0);
+	tw_destroy(crowd.wheel);
+}
+
+static const struct CMUnitTest tests[] = {
+	TEST_EVERYWHERE(each_kind_of_set_is_refused_at_the_limit),
+	TEST_EVERYWHERE(call_that_fails_takes_no_place),
+	TEST_BOTH(inline, set_refused_by_the_queue_takes_no_place),
+	TEST_BOTH(workers, set_refused_by_the_queue_takes_no_place),
+	TEST_POOL(task_has_its_place_in_the_pool_and_while_it_runs),
+	TEST_EVERYWHERE(task_has_its_place_until_it_returns),
+	TEST_EVERYWHERE(replaced_value_has_its_place_until_it_is_released),
+	TEST_EVERYWHERE(removed_taken_and_drained_values_give_their_places_back),
+	TEST_EVERYWHERE(values_without_a_release_give_their_places_back),
+	TEST_EVERYWHERE(stopped_wheel_gives_all_places_back),
+	TEST_EVERYWHERE(timer_stopped_or_taken_in_time_gives_its_place_back),
+	TEST_POOL(timer_stopped_in_the_pool_gives_its_place_back),
+	TEST_EVERYWHERE(timer_stopped_in_its_run_has_its_place_until_the_end),
+	TEST_EVERYWHERE(repeated_timer_keeps_its_place),
+	TEST_BOTH(owner, limit_holds_for_many_threads),
+	TEST_BOTH(threads, limit_holds_for_many_threads),
+};
+
+TEST_PROGRAM(tests)
