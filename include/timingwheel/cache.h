@@ -395,7 +395,7 @@ TW_API enum tw_status tw_cache_stop(struct tw_cache *cache);
  * While it runs, listeners may call the cache; these calls return TW_CLOSED. It must not be called
  * in a task of the wheel, where it could not return. In a listener, a loader or another callback of
  * this cache it does nothing. While it waits for on_remove, it drives a wheel with TW_DRIVE_CALLER,
- * as tw_flush does. If the wheel was stopped, this thread calls on_remove.
+ * as tw_poll does. If the wheel was stopped, this thread calls on_remove.
  */
 TW_API void tw_cache_destroy(struct tw_cache *cache);
 
