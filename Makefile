@@ -52,8 +52,8 @@ machine_code = $(shell $(CC) -flinker-output=nolto-rel -E -xc /dev/null >/dev/nu
 	echo -flinker-output=nolto-rel)
 partial_link = $(CC) $(LTO_FLAGS) $(CFLAGS) $(LTO_LINKER) $(filter -fuse-ld=%,$(LDFLAGS)) \
 	$(machine_code) -r -nostdlib
-# Its only global names are ours, and the compiler's pointers to functions that unwind the stack: each
-# object of a program that has one has the same, and the linker keeps one of them for all.
+# Its only global names are ours, and the compiler's pointers to functions that unwind the stack:
+# each object of a program that has one has the same, and the linker keeps one of them for all.
 keep_our_names = $(OBJCOPY) -w --keep-global-symbol='tw_*' --keep-global-symbol='DW.ref.*'
 ifeq ($(LTO),yes)
 LTO_FLAGS := $(if $(machine_code),-flto=auto,-flto)

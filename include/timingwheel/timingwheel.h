@@ -237,9 +237,9 @@ typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_re
  * tw_poll, tw_advance or another call that drives the wheel. That call ends early, with the wheel
  * as after a function that returned: the next call that drives does the rest of the tick, at which
  * a manual clock has stopped. A periodic timer goes on. A schedule calls `next`, and a close its
- * function, which must not throw then. If an exception leaves tw_destroy, or the call that runs a function which has called tw_destroy, the wheel is not
- * freed: call tw_destroy again. All this holds for pthread_exit too, and for a cancellation that
- * the function enables.
+ * function, which must not throw then. If an exception leaves tw_destroy, or the call that runs a
+ * function which has called tw_destroy, the wheel is not freed: call tw_destroy again. All this
+ * holds for pthread_exit too, and for a cancellation that the function enables.
  *
  * A longjmp out of the function is not allowed, because it skips the end of the call. The wheel
  * would consider the thread to be in the function for ever: tw_poll returns TW_INVALID in it, and

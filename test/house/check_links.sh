@@ -3,8 +3,8 @@
 #
 # This links programs in C and C++ with the archive, and runs them: with -flto or not, as PIE, not
 # as PIE, static and static PIE, by the linkers and compilers that are there. They have a cleanup,
-# an exception and a probe of their own. `check_links.sh all` tries each combination, otherwise some.
-# One that does not link without the library either is left out.
+# an exception and a probe of their own. `check_links.sh all` tries each combination, otherwise it
+# tries some. A combination that does not link without the library either is left out.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
