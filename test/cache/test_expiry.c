@@ -111,7 +111,7 @@ static void lifetimes_end_at_their_deadlines_while_the_pool_is_stuck(void **stat
 	recorder = cache_recorder_open(&one_worker, TW_HOUR);
 	assert_int_equal(sem_init(&gate, 0, 0), 0);
 	assert_status(tw_after_func(recorder->wheel, 0, wait_for_semaphore, &gate, NULL), TW_OK);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
 	for (int i = 0; i < LIFETIMES; i++) {
 		snprintf(lifetimes[i].key, sizeof(lifetimes[i].key), "%d", i);
 		lifetimes[i].deadline = random_between(&random, 1, 300 * INTERVAL);
@@ -151,7 +151,7 @@ static void changes_remove_what_has_expired_while_the_pool_is_stuck(void **state
 		assert_int_equal(sem_init(&gate, 0, 0), 0);
 		assert_status(tw_after_func(recorder->wheel, 0, wait_for_semaphore, &gate, NULL),
 			      TW_OK);
-		assert_status(tw_flush(recorder->wheel), TW_OK);
+		assert_status(tw_advance(recorder->wheel, 0), TW_OK);
 		for (int round = 0; round < ROUNDS; round++) {
 			for (int i = 0; i < EACH; i++, key++)
 				assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), &key,

@@ -215,7 +215,7 @@ static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
 	recorder->on_remove = sleep_at_gate;
 	cache_set(recorder, "first", "first");
 	assert_status(tw_cache_delete(recorder->cache, "first", 5), TW_OK);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
 	gate_await(&sleeper.gate);
 	for (int i = 0; i < 1000; i++)
 		assert_status(tw_cache_set_with_expire(recorder->cache, &i, sizeof(i), "v", 1,
@@ -252,7 +252,7 @@ static struct cache_recorder *open_behind(const struct variant *variant, struct 
 		assert_int_equal(cache_stats(recorder).queued_removals, i);
 		cache_set(recorder, "key", "value");
 	}
-	assert_status(tw_flush(recorder->wheel), TW_OK);
+	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
 	gate_await(&sleeper->gate);
 	assert_int_equal(cache_stats(recorder).queued_removals, QUEUED_MOST);
 	return recorder;
