@@ -92,7 +92,10 @@ function made_static(line)
 		return ""
 	if (is_inner_function(line))
 		return "static __attribute__((unused)) " line
-	sub(/^extern _Thread_local/, "static _Thread_local", line)
+	if (line ~ /^[a-z]+ [a-z_]+ = /)
+		return "static " line
+	if (line !~ /^extern "/ && sub(/^extern /, "static ", line))
+		sub(/ __attribute__\(\(visibility\("hidden"\)\)\)/, "", line)
 	sub(/^static inline /, "static inline __attribute__((unused)) ", line)
 	return line
 }
