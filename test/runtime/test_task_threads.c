@@ -121,10 +121,10 @@ static void added_worker_has_the_signal_mask_of_the_wheels_creator(void **state)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	gate_init(&gate);
 	assert_status(tw_after_func(wheel, 0, (void (*)(void *))gate_pass, &gate, NULL), TW_OK);
-	assert_status(tw_flush(wheel), TW_OK);
+	assert_status(tw_advance(wheel, 0), TW_OK);
 	gate_await(&gate);
 	assert_status(tw_after_func(wheel, 0, look, &seen, NULL), TW_OK);
-	assert_status(tw_flush(wheel), TW_OK);
+	assert_status(tw_advance(wheel, 0), TW_OK);
 	WAIT_UNTIL(atomic_load(&seen.is_seen));
 	gate_open(&gate);
 	tw_destroy(wheel);
