@@ -105,8 +105,9 @@ static int64_t library_set_together(void *wheel, const struct random_key *keys, 
 	tw_duration deadline = tw_now(wheel) + wait;
 
 	for (size_t i = 0; i < count; i++)
-		expect_ok(tw_set_timer_at(wheel, &keys[i], sizeof(keys[i]), NULL, deadline),
-			  "tw_set_timer_at");
+		expect_ok(tw_set_timer(wheel, &keys[i], sizeof(keys[i]), NULL,
+				       deadline - tw_now(wheel)),
+			  "tw_set_timer");
 	library_flush(wheel);
 	if (stopwatch_now() >= due)
 		process_fail("the machine is too slow to set %zu timers before they are due",

@@ -25,9 +25,11 @@ static void on_run(void *argument)
 /* The key is the heart's address. */
 static void set_keyed_heart(struct heart *heart)
 {
-	expect_ok(tw_set_timer_at(heart->trial->wheel, &heart, sizeof(heart), heart,
-				  heart->beats.deadline),
-		  "tw_set_timer_at");
+	struct tw_wheel *wheel = heart->trial->wheel;
+	tw_duration delay = heart->beats.deadline - tw_now(wheel);
+
+	expect_ok(tw_set_timer(wheel, &heart, sizeof(heart), heart, delay > 0 ? delay : 1),
+		  "tw_set_timer");
 }
 
 /* Only the hearts have a value. */
@@ -146,9 +148,9 @@ static void library_destroy(struct storm_trial *trial)
 static void library_set(struct storm_trial *trial, size_t i, int64_t deadline)
 {
 	if (trial->keys)
-		expect_ok(tw_set_timer_at(trial->wheel, &trial->keys[i], sizeof(trial->keys[i]),
-					  NULL, deadline),
-			  "tw_set_timer_at");
+		expect_ok(tw_set_timer(trial->wheel, &trial->keys[i], sizeof(trial->keys[i]), NULL,
+				       deadline - tw_now(trial->wheel)),
+			  "tw_set_timer");
 	else
 		expect_ok(tw_after_func(trial->wheel, deadline - tw_now(trial->wheel), on_run, NULL,
 					&trial->handles[i]),

@@ -408,22 +408,6 @@ TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size
 				   void *value, tw_duration delay);
 
 /*
- * Arms or replaces the key's timer as tw_set_timer does, with a `deadline` on the wheel's clock
- * (tw_now). If the deadline is past, the task runs now.
- *
- * Returns:
- *   TW_OK         the wheel owns the value
- *   TW_INVALID    no wheel, a wheel without execute, or a bad key
- *   TW_FULL       there is no room, as for tw_set_timer
- *   TW_NO_MEMORY  nothing has changed
- *   TW_CLOSED     the wheel was stopped
- */
-TW_CHECKED
-TW_READS(2, 3)
-TW_API enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
-				      void *value, tw_duration deadline);
-
-/*
  * Arms a timer as tw_set_timer does, but only if the key has none.
  *
  * The call waits until the owner has applied the commands before it and has answered. In an inline
@@ -477,21 +461,6 @@ TW_API enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, siz
 TW_READS(2, 3)
 TW_API enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 				    tw_duration delay);
-
-/*
- * Moves the key's timer as tw_move_timer does, to a `deadline` on the wheel's clock (tw_now). If
- * the deadline is past, the timer leaves the wheel and runs now, once.
- *
- * Returns:
- *   TW_OK         the command was accepted
- *   TW_INVALID    no wheel or a bad key
- *   TW_FULL       there is no room in the queue
- *   TW_NO_MEMORY  only for keys over 24 bytes
- *   TW_CLOSED     the wheel was stopped
- */
-TW_READS(2, 3)
-TW_API enum tw_status tw_move_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
-				       tw_duration deadline);
 
 /*
  * Removes the key's timer: it will not run, and its value goes to release (TW_REMOVED).
@@ -804,23 +773,6 @@ TW_API enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next);
 TW_API enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_duration *until_next);
 
 /*
- * Returns the earliest deadline of all pending timers and alarms, on the wheel's clock (tw_now).
- *
- * *deadline becomes TW_FOREVER if nothing is pending, and a time that has passed if a timer is due,
- * or an inline call of release or a drain function is pending. For an alarm it is the time of its
- * tick. The call sees all calls that the same thread made before it, and runs no task. It waits for
- * the owner's answer as tw_add_timer does. The owner looks at 10,000 timers at most; with more in
- * the wheel's first slots, *deadline may be too early. Any thread, also in a task.
- *
- * Returns:
- *   TW_OK       *deadline is the time
- *   TW_INVALID  no wheel, or deadline is NULL
- *   TW_CLOSED   the wheel was stopped
- */
-TW_CHECKED
-TW_API enum tw_status tw_next(struct tw_wheel *wheel, tw_duration *deadline);
-
-/*
  * Returns a descriptor for an event loop that drives a TW_DRIVE_CALLER wheel.
  *
  * poll() or epoll finds it readable when a command has arrived or a deadline is due. The loop then
@@ -869,21 +821,6 @@ enum tw_missed {
 TW_CHECKED
 TW_API enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*run)(void *),
 				    void *argument, struct tw_timer *timer);
-
-/*
- * Calls run(argument) once as tw_after_func does, at a `deadline` on the wheel's clock (tw_now). If
- * the deadline is past, it runs now.
- *
- * Returns:
- *   TW_OK         the timer is armed
- *   TW_INVALID    no wheel or no function
- *   TW_FULL       there is no room, as for tw_set_timer
- *   TW_NO_MEMORY  nothing was armed
- *   TW_CLOSED     the wheel was stopped
- */
-TW_CHECKED
-TW_API enum tw_status tw_after_func_at(struct tw_wheel *wheel, tw_duration deadline,
-				       void (*run)(void *), void *argument, struct tw_timer *timer);
 
 /*
  * Calls run(argument) after `first` and then each `period`, both in nanoseconds.
@@ -1029,7 +966,7 @@ TW_API enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer tim
  * next run moves, and later ones count from there. If the `next` of a schedule is just ending it,
  * the reset has no effect. The reset takes effect at once, and needs no memory and no room in the
  * queue. A later deadline costs least: it wakes no thread. A timer that waits in the pool leaves it
- * when its turn comes there; until then it is not pending for tw_pending, tw_drain and tw_next. Any
+ * when its turn comes there; until then it is not pending for tw_pending and tw_drain. Any
  * thread.
  *
  * Returns:
@@ -1040,19 +977,6 @@ TW_API enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer tim
  */
 TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer,
 				     tw_duration delay);
-
-/*
- * Resets the timer as tw_timer_reset does, to a `deadline` on the wheel's clock (tw_now). If the
- * deadline is past, the timer runs now.
- *
- * Returns:
- *   TW_OK         the timer has the new deadline. If a tw_drain came before, it is still drained
- *   TW_NOT_FOUND  the timer is done, stopped or drained
- *   TW_INVALID    no wheel
- *   TW_CLOSED     the wheel was stopped
- */
-TW_API enum tw_status tw_timer_reset_at(struct tw_wheel *wheel, struct tw_timer timer,
-					tw_duration deadline);
 
 /*
  * Returns the time until the timer's deadline, after the commands accepted before the call.
@@ -1175,23 +1099,6 @@ TW_API enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadli
  *   TW_CLOSED     the wheel was stopped
  */
 TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
-
-/*
- * Returns the time until the alarm is due.
- *
- * On TW_OK *remaining (may be NULL) is the time in nanoseconds until the tick at which the alarm is
- * to run: 0 if it has come, TW_FOREVER if it never does. With any other status *remaining is
- * unchanged. The call returns at once. Any thread.
- *
- * Returns:
- *   TW_OK         the alarm is set, maybe while an earlier run is under way
- *   TW_RUNNING    the alarm is not set, and a run is under way
- *   TW_NOT_FOUND  the alarm is not set
- *   TW_INVALID    no alarm
- *   TW_CLOSED     the wheel was stopped, or the alarm is being destroyed
- */
-TW_CHECKED
-TW_API enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *remaining);
 
 /*
  * Stops the alarm, waits for its run if one is under way, and frees it.

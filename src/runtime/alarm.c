@@ -156,18 +156,6 @@ enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_
 	return TW_OK;
 }
 
-enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick)
-{
-	uint64_t word = alarm_word(alarm);
-
-	if (word & (CLOSING | CLOSED))
-		return TW_CLOSED;
-	if (!(word & ARMED))
-		return word & RUNNING ? TW_RUNNING : TW_NOT_FOUND;
-	*tick = word_tick(word);
-	return TW_OK;
-}
-
 enum tw_status alarm_stop(struct alarm *alarm)
 {
 	uint64_t word;

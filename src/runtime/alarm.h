@@ -62,8 +62,6 @@ static inline bool alarm_is_own(const struct alarm *alarm)
 /* Sets it to a tick as tw_alarm_set does. *changed says whether the owner is to be woken. */
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
 			 bool *changed);
-/* Sets *tick to the tick of an alarm that is set. Returns what tw_alarm_remaining() does. */
-enum tw_status alarm_due(const struct alarm *alarm, uint64_t *tick);
 /* Stops it as tw_alarm_stop does. */
 enum tw_status alarm_stop(struct alarm *alarm);
 /*

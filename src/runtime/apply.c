@@ -13,7 +13,6 @@
 #include "base/thread.h"
 #include "handle_changes.h"
 #include "memory.h"
-#include "earliest.h"
 #include "keyless.h"
 #include "retire.h"
 
@@ -45,16 +44,11 @@ static struct keyed_timer *owner_find(struct owner *owner, const struct command 
 }
 
 /* The timer leaves the pending set and runs now. */
-static void owner_fire_now(struct owner *owner, struct keyed_timer *timer, bool in_next_turn)
+static void owner_fire_now(struct owner *owner, struct keyed_timer *timer)
 {
 	pending_remove(&owner->pending, timer);
 	counter_add_ordered(&owner->out.counts.fired, 1);
-	if (!in_next_turn) {
-		outbox_run(&owner->out, &timer->timer, JOB_LANE_PROMPT);
-		return;
-	}
-	timer->timer.job = TIMER_RUN;
-	list_append(&owner->out.next_jobs, &timer->timer.link);
+	outbox_run(&owner->out, &timer->timer, JOB_LANE_PROMPT);
 }
 
 /* The timer of a set command, now whole. */
@@ -90,24 +84,21 @@ static void owner_replace(struct owner *owner, struct keyed_timer *old, struct k
 	owner_renew(owner, old, value, deadline);
 }
 
-/* Arms the timer, or replaces the value that its key has; returns the one that is pending now. */
-static struct keyed_timer *owner_arm(struct owner *owner, struct keyed_timer *timer,
-				     struct keyed_timer *old)
+/* Arms the timer, or replaces the value that its key has. */
+static void owner_arm(struct owner *owner, struct keyed_timer *timer, struct keyed_timer *old)
 {
 	if (old) {
 		counter_add_ordered(&owner->out.counts.replaced, 1);
 		owner_replace(owner, old, timer);
-		return old;
+		return;
 	}
 	counter_add_ordered(&owner->out.counts.set, 1);
 	pending_add(&owner->pending, timer);
-	return timer;
 }
 
 INLINED void owner_set(struct owner *owner, const struct command *command, struct guess guess)
 {
 	struct keyed_timer *old = owner_find(owner, command, guess);
-	struct keyed_timer *pending;
 
 	if (old && !owner->out.target.release && command->key_size <= COMMAND_KEY_INLINE) {
 		/* No function gets the old value: the new timer's memory is not needed. */
@@ -115,13 +106,9 @@ INLINED void owner_set(struct owner *owner, const struct command *command, struc
 		timer_give_memory(&owner->out.store, &owner->out.bin, command->timer);
 		limit_give(&owner->out.places);
 		owner_renew(owner, old, command->value, command->time);
-		pending = old;
 	} else {
-		pending = owner_arm(owner, command_timer(command), old);
+		owner_arm(owner, command_timer(command), old);
 	}
-	/* An inline task that sets itself again in the past must not keep its turn busy forever. */
-	if (command->kind == COMMAND_SET_NOW)
-		owner_fire_now(owner, pending, command->in_task);
 }
 
 INLINED void owner_move(struct owner *owner, const struct command *command, struct guess guess)
@@ -138,7 +125,7 @@ INLINED void owner_move(struct owner *owner, const struct command *command, stru
 		wheel_moved(owner->pending.wheel, &timer->timer, before, false);
 		return;
 	}
-	owner_fire_now(owner, timer, false);
+	owner_fire_now(owner, timer);
 }
 
 /* The pending timer becomes the caller's. */
@@ -161,7 +148,7 @@ INLINED void owner_remove(struct owner *owner, const struct command *command, st
 INLINED void owner_apply_command(struct owner *owner, const struct command *command,
 				 struct guess guess)
 {
-	if (command_is_set(command->kind)) {
+	if (command->kind == COMMAND_SET) {
 		owner_set(owner, command, guess);
 		return;
 	}
@@ -180,7 +167,7 @@ INLINED void owner_apply_command(struct owner *owner, const struct command *comm
 /* After a stop: a set was accepted before it, so its value must come back. */
 static void owner_refuse_command(struct owner *owner, const struct command *command)
 {
-	if (command_is_set(command->kind)) {
+	if (command->kind == COMMAND_SET) {
 		counter_add_ordered(&owner->out.counts.stopped, 1);
 		outbox_release(&owner->out, &command_timer(command)->timer, TW_STOPPED);
 	} else if (command->kind == COMMAND_SET_HANDLE) {
@@ -267,7 +254,7 @@ static enum tw_status owner_add(struct owner *owner, const struct request *reque
 	if (timer_index_find(&owner->pending.index, timer->hh.key, timer->hh.keylen,
 			     timer->hh.hashv))
 		return TW_EXISTS;
-	(void)owner_arm(owner, timer, NULL);
+	owner_arm(owner, timer, NULL);
 	owner_publish_pending(owner);
 	return TW_OK;
 }
@@ -281,10 +268,6 @@ static enum tw_status owner_look(struct owner *owner, struct request *request)
 		return owner_look_up(owner, request);
 	if (request->kind == REQUEST_TAKE)
 		return owner_take(owner, request);
-	if (request->kind == REQUEST_NEXT) {
-		request->deadline = owner_next_deadline(owner);
-		return TW_OK;
-	}
 	if (request->kind == REQUEST_REMAINING)
 		return handle_deadline(&owner->out.handles, request->id, owner->pending.number,
 				       &request->deadline);
@@ -305,7 +288,6 @@ static void owner_serve(struct owner *owner, struct request *request)
 	case REQUEST_CONTAINS:
 	case REQUEST_TAKE:
 	case REQUEST_REMAINING:
-	case REQUEST_NEXT:
 	case REQUEST_WALK:
 		requests_answer(&owner->requests, request, owner_look(owner, request));
 		break;

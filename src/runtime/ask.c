@@ -184,7 +184,6 @@ static bool request_is_answered_at_once(const struct request *request)
 	case REQUEST_CONTAINS:
 	case REQUEST_TAKE:
 	case REQUEST_REMAINING:
-	case REQUEST_NEXT:
 	case REQUEST_WALK:
 	case REQUEST_ADD:
 		return true;

@@ -24,11 +24,8 @@ struct handle;
 
 enum command_kind {
 	COMMAND_SET,
-	COMMAND_SET_NOW,   /* the deadline was past at the call */
-	COMMAND_SET_AFTER, /* before command_date(): with a delay */
 	COMMAND_MOVE,
-	COMMAND_MOVE_NOW,   /* the delay was under one interval */
-	COMMAND_MOVE_AFTER, /* before command_date(): with a delay */
+	COMMAND_MOVE_NOW, /* the delay was under one interval */
 	COMMAND_REMOVE,
 	COMMAND_SET_HANDLE
 };
@@ -40,7 +37,7 @@ struct command {
 	uint32_t hash; /* the key's; 0 if there is no key */
 	uint16_t key_size;
 	uint8_t kind;     /* enum command_kind */
-	bool in_task;     /* set now: given by an inline task */
+	bool in_task;     /* set handle: given by an inline task */
 	tw_duration time; /* set and move by key: the deadline */
 	void *value;      /* set */
 	/*
@@ -53,36 +50,6 @@ struct command {
 	};
 	unsigned char key[COMMAND_KEY_INLINE];
 };
-
-static inline bool command_is_set(enum command_kind kind)
-{
-	return kind == COMMAND_SET || kind == COMMAND_SET_NOW || kind == COMMAND_SET_AFTER;
-}
-
-static inline bool command_has_delay(enum command_kind kind)
-{
-	return kind == COMMAND_SET_AFTER || kind == COMMAND_MOVE_AFTER;
-}
-
-/*
- * A delay > 0 that counts from `now` becomes a deadline; returns the kind of command that it makes.
- * Other kinds stay as they are.
- */
-static inline enum command_kind command_date(enum command_kind kind, tw_duration *time,
-					     const struct clock *clock, tw_duration now)
-{
-	bool is_short;
-
-	if (!command_has_delay(kind))
-		return kind;
-	is_short = *time < clock->ticks.interval;
-	/* A delay under one interval counts as one interval, in a move as none. */
-	*time = time_add(now,
-			 kind == COMMAND_SET_AFTER && is_short ? clock->ticks.interval : *time);
-	if (kind == COMMAND_SET_AFTER)
-		return COMMAND_SET;
-	return is_short ? COMMAND_MOVE_NOW : COMMAND_MOVE;
-}
 
 struct command_cell {
 	/* The position it was published at, plus one. Alone decides whether the command may be

@@ -750,28 +750,17 @@ tw_duration handle_period(const struct handle *handle)
 	return state & PERIODIC ? handle->schedule->period : 0;
 }
 
-/* Takes the deadline of a handle that was reset, unless its state has one of the flags. */
-static bool handle_take_reset(struct handle *handle, uint64_t unless)
+bool handle_is_due(struct handle *handle)
 {
 	uint64_t state;
 
 	do {
 		state = handle_state(handle);
-		if (!(state & RESET) || (state & unless))
-			return false;
+		if (!(state & RESET))
+			return true;
 	} while (!handle_lock(handle, state));
 	handle_unlock(handle, handle_take_deadline(handle, state));
-	return true;
-}
-
-bool handle_is_due(struct handle *handle)
-{
-	return !handle_take_reset(handle, 0);
-}
-
-void handle_put_off(struct handle *handle)
-{
-	(void)handle_take_reset(handle, LISTED);
+	return false;
 }
 
 enum handle_action handle_apply_set(struct handle *handle)

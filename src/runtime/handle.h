@@ -172,9 +172,6 @@ static inline bool handle_looks_reset(const struct handle *handle)
 }
 /* Returns false if it was reset: it has its new deadline, and is to be filed. */
 bool handle_is_due(struct handle *handle);
-/* Gives a handle in the wheel the deadline to which it was put off. One that is to run sooner comes
- * through the inbox. */
-void handle_put_off(struct handle *handle);
 /* The deadline of that timer: TW_OK; TW_RUNNING; TW_NOT_FOUND: it is done, stopped or drained. */
 enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t pending,
 			       tw_duration *deadline);

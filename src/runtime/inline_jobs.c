@@ -90,7 +90,6 @@ bool owner_resume_turn(struct owner *owner)
 void owner_begin_rounds(struct owner *owner)
 {
 	owner->in.rounds = 0;
-	owner->in.settle_rounds = 0;
 }
 
 static void owner_run_jobs(struct owner *owner)
@@ -135,10 +134,8 @@ static void owner_settle_retirements(struct owner *owner)
 void owner_settle_jobs(struct owner *owner)
 {
 	owner_settle_retirements(owner);
-	while (!owner->in.is_crowded && owner_has_jobs(owner) &&
-	       owner->in.settle_rounds < ROUNDS_A_TICK) {
-		owner->in.settle_rounds++;
-		list_append_all(&owner->out.jobs, &owner->out.next_jobs);
+	while (!owner->in.is_crowded && owner_has_jobs(owner) && owner->in.rounds < ROUNDS_A_TICK) {
+		owner->in.rounds++;
 		owner_run_jobs(owner);
 		owner_settle_retirements(owner);
 	}

@@ -36,7 +36,6 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 	outbox->places.most = options->max_pending;
 	outbox->thread.bin = &outbox->bin;
 	list_init(&outbox->jobs);
-	list_init(&outbox->next_jobs);
 	outbox->jobs_end = &outbox->jobs;
 	if (!handle_table_init(&outbox->handles))
 		return TW_NO_MEMORY;

@@ -47,7 +47,6 @@ struct outbox {
 	struct timer_bin bin;
 	struct job_batches batches[JOB_LANES]; /* to be submitted to the pool */
 	struct list jobs;                      /* to be run inline, in the order of events */
-	struct list next_jobs;                 /* to be run inline in the next turn */
 	struct list *jobs_end;    /* `jobs`, or what comes after a retirement's: retire.c */
 	struct job_thread thread; /* for inline tasks */
 };

@@ -244,7 +244,7 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 	/* A tick that has outlasted its turn. */
 	if (owner->overtakes && !owner->is_stopped)
 		wheel_put_off(owner->pending.wheel);
-	/* What inline tasks set in the past before the stop is still owed. */
+	/* What inline tasks caused before the stop is still owed. */
 	if (owner->is_stopped)
 		(void)owner_settle(owner);
 	return owner->is_stopped;

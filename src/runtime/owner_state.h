@@ -72,7 +72,6 @@ struct owner_inline {
 	size_t jobs_run;       /* in this turn */
 	size_t jobs_most;      /* in a turn */
 	int rounds;            /* rounds of jobs that jobs have caused, in this tick */
-	int settle_rounds;     /* rounds of jobs that were put off, in this tick */
 	bool in_dispatch;      /* jobs are being run */
 	bool task_called;      /* the task has left a command or a request */
 	bool is_crowded;       /* this turn has done enough */
@@ -171,8 +170,7 @@ static inline void owner_publish_pending(struct owner *owner)
 /* Returns whether inline jobs are to be run. */
 static inline bool owner_has_jobs(const struct owner *owner)
 {
-	return !list_is_empty(&owner->in.round) || !list_is_empty(&owner->out.jobs) ||
-	       !list_is_empty(&owner->out.next_jobs);
+	return !list_is_empty(&owner->in.round) || !list_is_empty(&owner->out.jobs);
 }
 
 /* Any thread, having left a command or a request: where it is an inline task, the owner knows. */

@@ -49,7 +49,7 @@ static void prefetch_both_lines(const void *memory)
 /* Whether it has nothing but memory for a timer, which a set of an existing key does not need. */
 static bool command_brings_memory(const struct command *command)
 {
-	return command_is_set(command->kind) && command->key_size <= COMMAND_KEY_INLINE;
+	return command->kind == COMMAND_SET && command->key_size <= COMMAND_KEY_INLINE;
 }
 
 /* Whether the command will take the timer out of its slot: a guess. */

@@ -25,7 +25,6 @@ enum request_kind {
 	REQUEST_CONTAINS,
 	REQUEST_TAKE,
 	REQUEST_REMAINING,
-	REQUEST_NEXT,
 	REQUEST_WALK,
 	REQUEST_ADD,
 	REQUEST_ADVANCE,
@@ -54,7 +53,7 @@ struct request {
 	bool begun;   /* advance: it is under way */
 	/* The answer. */
 	union {
-		tw_duration deadline; /* contains, remaining, next */
+		tw_duration deadline; /* contains, remaining */
 		void *value;          /* take */
 	};
 	enum tw_status status;

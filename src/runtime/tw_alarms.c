@@ -98,23 +98,6 @@ enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
 	return wheel_is_open(inner->wheel) ? alarm_stop(inner) : TW_CLOSED;
 }
 
-enum tw_status tw_alarm_remaining(struct tw_alarm *alarm, tw_duration *remaining)
-{
-	const struct alarm *inner = alarm_of(alarm);
-	enum tw_status status = alarm_state(inner);
-	const struct clock *clock;
-	uint64_t tick;
-
-	if (status != TW_OK)
-		return status;
-	status = alarm_due(inner, &tick);
-	if (status != TW_OK || !remaining)
-		return status;
-	clock = &inner->wheel->owner.clock;
-	*remaining = time_left(tick_time(&clock->ticks, tick), clock_now(clock));
-	return status;
-}
-
 /* Waits for the alarm's run, if the wait can end. */
 static enum tw_status wheel_wait_for_alarm(struct tw_wheel *wheel, struct alarm *alarm)
 {

@@ -147,17 +147,6 @@ enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*r
 	return wheel_set_handle(wheel, &set, timer);
 }
 
-enum tw_status tw_after_func_at(struct tw_wheel *wheel, tw_duration deadline, void (*run)(void *),
-				void *argument, struct tw_timer *timer)
-{
-	struct handle_set set = {.run = run, .argument = argument, .deadline = deadline};
-
-	if (!wheel)
-		return wheel_set_no_handle(wheel, timer);
-	set.now = clock_now(&wheel->owner.clock);
-	return wheel_set_handle(wheel, &set, timer);
-}
-
 enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
 			enum tw_missed missed, void (*run)(void *), void *argument,
 			struct tw_timer *timer)
@@ -300,15 +289,4 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
 	now = clock_now(&wheel->owner.clock);
 	return wheel_reset_handle(wheel, handle, timer, deadline_after(now, delay), now);
-}
-
-enum tw_status tw_timer_reset_at(struct tw_wheel *wheel, struct tw_timer timer,
-				 tw_duration deadline)
-{
-	struct handle *handle;
-
-	if (!wheel)
-		return TW_INVALID;
-	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
-	return wheel_reset_handle(wheel, handle, timer, deadline, clock_now(&wheel->owner.clock));
 }

@@ -16,35 +16,40 @@ struct order {
 	const void *key;
 	size_t key_size;
 	void *value;      /* a set's */
-	tw_duration time; /* as in struct command */
+	tw_duration time; /* the delay; once it is dated, the deadline */
 	enum command_kind kind;
 };
 
 static inline bool wheel_may_give(const struct tw_wheel *wheel, const struct order *order)
 {
 	return key_is_valid(order->key, order->key_size) &&
-	       (order->time > 0 || !command_has_delay(order->kind)) &&
-	       (wheel->owner.out.target.execute || !command_is_set(order->kind));
+	       (order->time > 0 || order->kind == COMMAND_REMOVE) &&
+	       (wheel->owner.out.target.execute || order->kind != COMMAND_SET);
 }
 
-/* Makes a delay, which counts from the call, a deadline. */
+/* Makes the order's delay, which counts from the call, a deadline. A delay under one interval counts
+ * as one interval, in a move as none. */
 static inline void wheel_date(struct tw_wheel *wheel, struct order *order)
 {
 	const struct clock *clock = &wheel->owner.clock;
+	bool is_short = order->time < clock->ticks.interval;
 
-	if (!command_has_delay(order->kind))
+	if (order->kind == COMMAND_REMOVE)
 		return;
-	order->kind = command_date(order->kind, &order->time, clock, clock_now(clock));
+	if (is_short && order->kind == COMMAND_SET)
+		order->time = clock->ticks.interval;
+	else if (is_short)
+		order->kind = COMMAND_MOVE_NOW;
+	order->time = time_add(clock_now(clock), order->time);
 }
 
 /* `timer`: see struct command. */
-static inline void wheel_fill(struct tw_wheel *wheel, struct command *command,
-			      const struct order *order, uint32_t hash, struct keyed_timer *timer)
+static inline void command_fill(struct command *command, const struct order *order, uint32_t hash,
+				struct keyed_timer *timer)
 {
 	command->hash = hash;
 	command->key_size = (uint16_t)order->key_size;
 	command->kind = (uint8_t)order->kind;
-	command->in_task = order->kind == COMMAND_SET_NOW && owner_is_here(&wheel->owner);
 	command->time = order->time;
 	command->value = order->value;
 	command->timer = timer;
@@ -76,7 +81,7 @@ static bool wheel_take_timer(struct tw_wheel *wheel, const struct order *order, 
 		*timer = timer_new(store, order->key, order->key_size, hash);
 		return *timer;
 	}
-	if (!command_is_set(order->kind))
+	if (order->kind != COMMAND_SET)
 		return true;
 	*timer = timer_take_memory(store);
 	return *timer;
@@ -98,18 +103,18 @@ static enum tw_status wheel_give(struct tw_wheel *wheel, const struct order *ord
 		return status;
 	status = TW_NO_MEMORY;
 	hash = key_hash(&wheel->seed, order->key, order->key_size);
-	if (command_is_set(order->kind) && !limit_take(&wheel->owner.out.places))
+	if (order->kind == COMMAND_SET && !limit_take(&wheel->owner.out.places))
 		return wheel_refuse(wheel);
 	if (wheel_take_timer(wheel, order, hash, &timer))
 		status = wheel_claim(wheel, &cell, &position);
 	if (status != TW_OK) {
-		if (command_is_set(order->kind))
+		if (order->kind == COMMAND_SET)
 			limit_give(&wheel->owner.out.places);
 		if (timer)
 			wheel_free_timer(wheel, timer, order->key_size > COMMAND_KEY_INLINE);
 		return status;
 	}
-	wheel_fill(wheel, &cell->command, order, hash, timer);
+	command_fill(&cell->command, order, hash, timer);
 	wheel_publish(wheel, cell, position);
 	return TW_OK;
 }
@@ -133,34 +138,14 @@ INLINED enum tw_status wheel_give_one(struct tw_wheel *wheel, struct order order
 enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,
 			    tw_duration delay)
 {
-	struct order order = {key, key_size, value, delay, COMMAND_SET_AFTER};
+	struct order order = {key, key_size, value, delay, COMMAND_SET};
 
 	return wheel_give_one(wheel, order);
 }
 
-/* Gives a command with a deadline, which becomes one of kind `now` if the deadline is past. */
-INLINED enum tw_status wheel_give_at(struct tw_wheel *wheel, struct order order,
-				     enum command_kind now)
-{
-	if (!wheel || !wheel_may_give(wheel, &order))
-		return wheel_invalid(wheel);
-	if (order.time <= clock_now(&wheel->owner.clock) && order.time != TW_FOREVER)
-		order.kind = now;
-	return wheel_give(wheel, &order);
-}
-
-enum tw_status tw_set_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
-			       void *value, tw_duration deadline)
-{
-	struct order order = {key, key_size, value, deadline, COMMAND_SET};
-
-	return wheel_give_at(wheel, order, COMMAND_SET_NOW);
-}
-
-/* Asks the owner, which knows the keys, to add the timer. A delay counts from here. */
+/* Asks the owner, which knows the keys, to add the timer. */
 static enum tw_status wheel_ask_to_add(struct tw_wheel *wheel, const struct order *order)
 {
-	const struct clock *clock = &wheel->owner.clock;
 	uint32_t hash = key_hash(&wheel->seed, order->key, order->key_size);
 	struct request request = {.kind = REQUEST_ADD};
 	enum tw_status status;
@@ -170,7 +155,6 @@ static enum tw_status wheel_ask_to_add(struct tw_wheel *wheel, const struct orde
 		return TW_NO_MEMORY;
 	request.timer->timer.value = order->value;
 	request.timer->timer.deadline = order->time;
-	(void)command_date(order->kind, &request.timer->timer.deadline, clock, clock_now(clock));
 	status = wheel_ask_and_wait(wheel, &request);
 	if (status != TW_OK)
 		wheel_free_timer(wheel, request.timer, true);
@@ -180,7 +164,7 @@ static enum tw_status wheel_ask_to_add(struct tw_wheel *wheel, const struct orde
 enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void *value,
 			    tw_duration delay)
 {
-	struct order order = {key, key_size, value, delay, COMMAND_SET_AFTER};
+	struct order order = {key, key_size, value, delay, COMMAND_SET};
 	enum tw_status status = wheel_state(wheel);
 
 	if (status != TW_OK)
@@ -189,6 +173,7 @@ enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size_t key_
 		return TW_INVALID;
 	if (!limit_take(&wheel->owner.out.places))
 		return wheel_refuse(wheel);
+	wheel_date(wheel, &order);
 	status = wheel_ask_to_add(wheel, &order);
 	if (status != TW_OK)
 		limit_give(&wheel->owner.out.places);
@@ -198,17 +183,9 @@ enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size_t key_
 enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, size_t key_size,
 			     tw_duration delay)
 {
-	struct order order = {key, key_size, NULL, delay, COMMAND_MOVE_AFTER};
+	struct order order = {key, key_size, NULL, delay, COMMAND_MOVE};
 
 	return wheel_give_one(wheel, order);
-}
-
-enum tw_status tw_move_timer_at(struct tw_wheel *wheel, const void *key, size_t key_size,
-				tw_duration deadline)
-{
-	struct order order = {key, key_size, NULL, deadline, COMMAND_MOVE};
-
-	return wheel_give_at(wheel, order, COMMAND_MOVE_NOW);
 }
 
 enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t key_size)

@@ -169,19 +169,6 @@ enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_s
 	return status;
 }
 
-enum tw_status tw_next(struct tw_wheel *wheel, tw_duration *deadline)
-{
-	struct request request = {.kind = REQUEST_NEXT};
-	enum tw_status status = deadline ? wheel_state(wheel) : TW_INVALID;
-
-	if (status != TW_OK)
-		return status;
-	status = wheel_ask_and_wait(wheel, &request);
-	if (status == TW_OK)
-		*deadline = request.deadline;
-	return status;
-}
-
 enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 {
 	struct request request = {.kind = REQUEST_ADVANCE, .time = by};

@@ -49,9 +49,6 @@
 enum { COMING_STEPS = 8 };
 /* Timers examined in one list to re-file before the turn passes to the next list. */
 enum { COMING_SHARE = 16 };
-/* Timers that a search for the earliest one looks at. */
-enum { LOOKS_A_SEARCH = 10000 };
-
 /* Makes `tick` the present tick. TW_FOREVER is not now, also at the end of time. */
 static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 {
@@ -222,91 +219,6 @@ void wheel_put_off(struct wheel *wheel)
 uint64_t wheel_next_tick(struct wheel *wheel)
 {
 	return wheel->layout->next_tick(wheel);
-}
-
-/* A search for the earliest timer. */
-struct search {
-	wheel_look_fn *look;
-	void *context;
-	size_t looks; /* timers that may still be looked at */
-	tw_duration earliest;
-	bool is_stale; /* a timer was filed elsewhere, so another may be the earliest */
-};
-
-static void wheel_search(struct wheel *wheel, struct list *list, bool is_slot,
-			 struct search *search)
-{
-	uint64_t first = TICK_NONE;
-	bool is_whole = true;
-	struct list *next;
-
-	for (struct list *link = list->next; link != list && search->looks > 0; link = next) {
-		struct timer *timer = timer_of_link(link);
-		uint64_t tick;
-		tw_duration time;
-
-		next = link->next;
-		search->looks--;
-		if (!search->look(search->context, timer)) {
-			/* It may have been filed again, behind. */
-			search->is_stale = true;
-			is_whole = false;
-			continue;
-		}
-		/* The look may have put off what was found due. */
-		if ((list == &wheel->due || list == &wheel->unsorted) &&
-		    !wheel_is_due(wheel, timer)) {
-			wheel_unlink(wheel, timer);
-			wheel_place(wheel, timer);
-			search->is_stale = true;
-			continue;
-		}
-		tick = wheel_tick_of(wheel, timer);
-		assert(!is_slot || tick > wheel->now);
-		if (is_slot && wheel->layout->slot_of(wheel, tick) != list) {
-			wheel_unlink(wheel, timer);
-			wheel_place_in_slot(wheel, timer);
-			search->is_stale = true;
-			continue;
-		}
-		time = timer->by_tick ? tick_time(&wheel->ticks, tick) : timer->deadline;
-		search->earliest = time < search->earliest ? time : search->earliest;
-		first = tick < first ? tick : first;
-	}
-	if (is_slot && wheel->layout->looked && first != TICK_NONE && is_whole && search->looks > 0)
-		search->is_stale |= wheel->layout->looked(wheel, list, first);
-}
-
-static void wheel_search_all(struct wheel *wheel, struct search *search)
-{
-	struct list *slots[WHEEL_FIRST_SLOTS];
-	size_t count = wheel->layout->first_slots(wheel, slots);
-
-	search->is_stale = false;
-	search->earliest = TW_FOREVER;
-	wheel_search(wheel, &wheel->unsorted, false, search);
-	wheel_search(wheel, &wheel->due, false, search);
-	wheel_search(wheel, &wheel->late, false, search);
-	for (uint64_t left = wheel->coming_used; left != 0; left &= left - 1)
-		wheel_search(wheel, &wheel->coming[__builtin_ctzll(left)], false, search);
-	for (size_t i = 0; i < count; i++)
-		wheel_search(wheel, slots[i], true, search);
-}
-
-tw_duration wheel_earliest(struct wheel *wheel, wheel_look_fn *look, void *context)
-{
-	struct search search = {.look = look, .context = context, .looks = LOOKS_A_SEARCH};
-	tw_duration bound;
-
-	do
-		wheel_search_all(wheel, &search);
-	while (search.is_stale && search.looks > 0);
-	if (search.looks > 0)
-		return search.earliest;
-	/* A deadline lies before its tick, by less than one. */
-	bound = wheel_is_busy(wheel) ? wheel->now_time
-				     : tick_time(&wheel->ticks, wheel_next_tick(wheel) - 1);
-	return bound < search.earliest ? bound : search.earliest;
 }
 
 void wheel_advance(struct wheel *wheel, uint64_t tick)

@@ -54,16 +54,6 @@ uint64_t wheel_now(const struct wheel *wheel);
 /* Returns the tick, after the present one, at which the next slot comes up. It is TICK_NEVER or
  * later if no slot comes up. */
 uint64_t wheel_next_tick(struct wheel *wheel);
-/* Says of a timer in a slot that its deadline, or its tick if by_tick, is right, maybe because this
- * call has put it off; or returns false: the call has taken the timer out of its list. */
-typedef bool wheel_look_fn(void *context, struct timer *timer);
-/*
- * Returns the earliest deadline of the timers in the wheel, after `look` was called for those that
- * may have it: the time of its tick if by_tick, TW_FOREVER if there is none, a time that has passed
- * if a timer is due. It looks at some 10,000 timers; where more share the first slots, the time may
- * be earlier, by no more than the span of those slots.
- */
-tw_duration wheel_earliest(struct wheel *wheel, wheel_look_fn *look, void *context);
 /* Advances the wheel to `tick`, from the present tick to wheel_next_tick(). An ordered wheel must
  * not be busy. */
 void wheel_advance(struct wheel *wheel, uint64_t tick);

@@ -16,7 +16,7 @@
 
 struct wheel;
 
-enum { WHEEL_COMING = 64, WHEEL_FIRST_SLOTS = 64 };
+enum { WHEEL_COMING = 64 };
 
 /* This tick is later than all ticks of clocks and timers. */
 #define TICK_NONE UINT64_MAX
@@ -29,14 +29,6 @@ struct wheel_layout {
 	uint64_t (*next_tick)(struct wheel *wheel);
 	/* Takes the slots that come up at the present tick. Called once a tick. */
 	void (*take_slots)(struct wheel *wheel);
-	/* Fills in up to WHEEL_FIRST_SLOTS slots, one with the earliest timer among them. Returns
-	 * their number. */
-	size_t (*first_slots)(struct wheel *wheel, struct list **slots);
-	/* Returns the slot into which a timer for `tick` belongs. */
-	struct list *(*slot_of)(struct wheel *wheel, uint64_t tick);
-	/* Called with a slot whose earliest timer is for `tick`. Returns whether the layout had
-	 * taken it for an earlier one. May be NULL. */
-	bool (*looked)(struct wheel *wheel, struct list *slot, uint64_t tick);
 	/* Called when the last timer was taken out of `list`, which may be a slot. May be NULL. */
 	void (*emptied)(struct wheel *wheel, struct list *list);
 	/* Asserts that each timer in a slot is found in time. Returns the number of these

@@ -78,14 +78,6 @@ static inline struct level *levels_find(struct wheel_levels *levels, uint64_t ti
 	return level;
 }
 
-static struct list *levels_slot_of(struct wheel *wheel, uint64_t tick)
-{
-	size_t slot;
-	const struct level *level = levels_find(levels_of(wheel), tick, &slot);
-
-	return &level->slots[slot];
-}
-
 static void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
 {
 	struct wheel_levels *levels = levels_of(wheel);
@@ -146,21 +138,6 @@ static uint64_t levels_next_tick(struct wheel *wheel)
 	return next;
 }
 
-static size_t levels_first_slots(struct wheel *wheel, struct list **slots)
-{
-	struct wheel_levels *levels = levels_of(wheel);
-	size_t count = 0;
-
-	for (uint64_t left = levels->used_levels; left != 0; left &= left - 1) {
-		struct level *level = &levels->levels[__builtin_ctzll(left)];
-		uint64_t number;
-
-		if (level_first_used(levels, level, wheel->now >> level->shift, &number))
-			slots[count++] = &level->slots[number & (levels->window - 1)];
-	}
-	return count;
-}
-
 /* Returns the slot that comes up, with its bit cleared. */
 static struct list *level_take_slot(const struct wheel_levels *levels, struct level *level,
 				    uint64_t number)
@@ -217,8 +194,6 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 {
 	static const struct wheel_layout layout = {.place = levels_place,
 						   .next_tick = levels_next_tick,
-						   .first_slots = levels_first_slots,
-						   .slot_of = levels_slot_of,
 						   .take_slots = levels_take_slots,
 						   .check = levels_check};
 	struct wheel_levels *levels = calloc(1, sizeof(*levels));

@@ -84,35 +84,6 @@ static uint64_t rounds_next_tick(struct wheel *wheel)
 	return earliest_at(rounds_of(wheel), 1);
 }
 
-static size_t rounds_first_slots(struct wheel *wheel, struct list **slots)
-{
-	const struct wheel_rounds *rounds = rounds_of(wheel);
-	uint64_t earliest = earliest_at(rounds, 1);
-
-	if (earliest == TICK_NONE)
-		return 0;
-	slots[0] = &rounds->slots[earliest % rounds->slot_count];
-	return 1;
-}
-
-static struct list *rounds_slot_of(struct wheel *wheel, uint64_t tick)
-{
-	const struct wheel_rounds *rounds = rounds_of(wheel);
-
-	return &rounds->slots[tick % rounds->slot_count];
-}
-
-static bool rounds_looked(struct wheel *wheel, struct list *slot, uint64_t tick)
-{
-	struct wheel_rounds *rounds = rounds_of(wheel);
-	size_t number = (size_t)(slot - rounds->slots);
-
-	if (tick == earliest_at(rounds, rounds->leaves + number))
-		return false;
-	rounds_set_earliest(rounds, number, tick);
-	return true;
-}
-
 static void rounds_take_slots(struct wheel *wheel)
 {
 	struct wheel_rounds *rounds = rounds_of(wheel);
@@ -155,9 +126,6 @@ struct wheel *wheel_rounds_create(size_t slots, bool ordered)
 {
 	static const struct wheel_layout layout = {.place = rounds_place,
 						   .next_tick = rounds_next_tick,
-						   .first_slots = rounds_first_slots,
-						   .slot_of = rounds_slot_of,
-						   .looked = rounds_looked,
 						   .take_slots = rounds_take_slots,
 						   .emptied = rounds_emptied,
 						   .check = rounds_check};

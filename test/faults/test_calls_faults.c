@@ -87,11 +87,6 @@ static enum tw_status call_set_timer_again(struct stage *stage)
 			 tw_set_timer(stage->wheel, long_key, LONG_KEY, new_value(stage), TW_HOUR));
 }
 
-static enum tw_status call_set_timer_at(struct stage *stage)
-{
-	return one_value(stage, tw_set_timer_at(stage->wheel, "new", 3, new_value(stage), TW_HOUR));
-}
-
 static enum tw_status call_add_timer(struct stage *stage)
 {
 	return one_value(stage, tw_add_timer(stage->wheel, "new", 3, new_value(stage), TW_HOUR));
@@ -364,7 +359,6 @@ static void each_call_meets_each_failure(void **state)
 	static enum tw_status (*const calls[])(struct stage *) = {call_set_timer,
 								  call_set_timer_with_a_long_key,
 								  call_set_timer_again,
-								  call_set_timer_at,
 								  call_add_timer,
 								  call_add_timer_with_a_long_key,
 								  call_take_timer,

@@ -173,79 +173,6 @@ static void stopped_alarm_does_not_run_until_it_is_set_again(void **state)
 	close_with_bell(recorder, &bell);
 }
 
-static void remaining_time_of_an_alarm_is_that_to_its_tick(void **state)
-{
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-	tw_duration remaining = 7;
-
-	assert_status(tw_alarm_remaining(NULL, &remaining), TW_INVALID);
-	assert_status(tw_alarm_remaining(bell.alarm, &remaining), TW_NOT_FOUND);
-	assert_int_equal(remaining, 7);
-	assert_status(tw_alarm_set(bell.alarm, 10 * INTERVAL - 1), TW_OK);
-	assert_status(tw_alarm_remaining(bell.alarm, NULL), TW_OK);
-	assert_status(tw_alarm_remaining(bell.alarm, &remaining), TW_OK);
-	assert_int_equal(remaining, 10 * INTERVAL);
-	advance(recorder, 4 * INTERVAL);
-	assert_status(tw_alarm_remaining(bell.alarm, &remaining), TW_OK);
-	assert_int_equal(remaining, 6 * INTERVAL);
-	assert_status(tw_alarm_set_at(bell.alarm, TW_FOREVER), TW_OK);
-	assert_status(tw_alarm_remaining(bell.alarm, &remaining), TW_OK);
-	assert_true(remaining == TW_FOREVER);
-	assert_status(tw_alarm_set_at(bell.alarm, 2 * INTERVAL), TW_OK);
-	advance(recorder, 0);
-	assert_status(tw_alarm_remaining(bell.alarm, &remaining), TW_NOT_FOUND);
-	tw_stop(recorder->wheel);
-	assert_status(tw_alarm_remaining(bell.alarm, &remaining), TW_CLOSED);
-	close_with_bell(recorder, &bell);
-}
-
-static void ask_in_its_run(struct bell *bell)
-{
-	tw_duration remaining = 7;
-
-	assert_status(tw_alarm_remaining(bell->alarm, &remaining), TW_RUNNING);
-	assert_int_equal(remaining, 7);
-	assert_status(tw_alarm_set(bell->alarm, 3 * INTERVAL), TW_OK);
-	assert_status(tw_alarm_remaining(bell->alarm, &remaining), TW_OK);
-	assert_true(remaining == 3 * INTERVAL);
-	bell->in_run = NULL;
-}
-
-static void close_and_ask_in_its_run(struct bell *bell)
-{
-	tw_duration remaining = 7;
-
-	assert_status(tw_alarm_set(bell->alarm, INTERVAL), TW_OK);
-	assert_status(tw_alarm_close(bell->alarm, NULL), TW_OK);
-	assert_status(tw_alarm_remaining(bell->alarm, &remaining), TW_CLOSED);
-	assert_int_equal(remaining, 7);
-}
-
-static void alarm_that_was_closed_in_its_run_has_no_time_left(void **state)
-{
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	bell.in_run = close_and_ask_in_its_run;
-	assert_status(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
-	assert_runs_after(recorder, &bell, INTERVAL, 1);
-	assert_runs_after(recorder, &bell, 9 * INTERVAL, 1);
-	recorder_close(recorder);
-}
-
-static void alarm_in_its_run_reports_the_next(void **state)
-{
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	bell.in_run = ask_in_its_run;
-	assert_status(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
-	assert_runs_after(recorder, &bell, INTERVAL, 1);
-	assert_runs_after(recorder, &bell, 3 * INTERVAL, 2);
-	close_with_bell(recorder, &bell);
-}
-
 static void set_again_in_its_run(struct bell *bell)
 {
 	assert_status(tw_alarm_stop(bell->alarm), TW_RUNNING);
@@ -810,9 +737,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(alarm_moves_sooner_and_later),
 	TEST_EVERYWHERE(delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval),
 	TEST_EVERYWHERE(stopped_alarm_does_not_run_until_it_is_set_again),
-	TEST_EVERYWHERE(remaining_time_of_an_alarm_is_that_to_its_tick),
-	TEST_IN(levels_inline, alarm_that_was_closed_in_its_run_has_no_time_left),
-	TEST_IN(levels_inline, alarm_in_its_run_reports_the_next),
 	TEST_EVERYWHERE(alarm_may_be_set_and_stopped_in_its_own_run),
 	TEST_EVERYWHERE(alarm_that_sets_itself_for_now_keeps_no_turn_going),
 	TEST_EVERYWHERE(drain_and_release_never_meet_an_alarm),

@@ -212,7 +212,6 @@ static void calls_without_a_wheel_are_invalid(void **state)
 
 	(void)state;
 	assert_status(tw_set_timer(NULL, "key", 3, NULL, INTERVAL), TW_INVALID);
-	assert_status(tw_set_timer_at(NULL, "key", 3, NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_move_timer(NULL, "key", 3, INTERVAL), TW_INVALID);
 	assert_status(tw_remove_timer(NULL, "key", 3), TW_INVALID);
 	assert_status(tw_drain(NULL, record_drain, NULL), TW_INVALID);
@@ -235,7 +234,6 @@ static void calls_without_a_wheel_are_invalid(void **state)
 static void assert_key_is_refused(struct tw_wheel *wheel, const void *key, size_t size)
 {
 	assert_status(tw_set_timer(wheel, key, size, VALUE(1), INTERVAL), TW_INVALID);
-	assert_status(tw_set_timer_at(wheel, key, size, VALUE(1), INTERVAL), TW_INVALID);
 	assert_status(tw_move_timer(wheel, key, size, INTERVAL), TW_INVALID);
 	assert_status(tw_remove_timer(wheel, key, size), TW_INVALID);
 	assert_status(tw_contains(wheel, key, size, NULL), TW_INVALID);
@@ -486,7 +484,7 @@ static void without_release_keys_of_all_sizes_are_replaced(void **state)
 		assert_status(tw_set_timer(wheel, key, size, VALUE(200 + i), INTERVAL * 4), TW_OK);
 		key[size - 1] = 2;
 		assert_status(tw_set_timer(wheel, key, size, VALUE(300 + i), INTERVAL), TW_OK);
-		assert_status(tw_set_timer_at(wheel, key, size, VALUE(400 + i), INTERVAL), TW_OK);
+		assert_status(tw_set_timer(wheel, key, size, VALUE(400 + i), INTERVAL), TW_OK);
 		key[size - 1] = 0;
 	}
 	free(key);
@@ -494,7 +492,7 @@ static void without_release_keys_of_all_sizes_are_replaced(void **state)
 	for (size_t i = 0; i < KEY_SIZES; i++) {
 		assert_executed_at(recorder, 200 + i, INTERVAL * 9);
 		assert_int_equal(event_of(recorder, 200 + i).deadline, INTERVAL * 9);
-		assert_int_equal(event_of(recorder, 400 + i).deadline, INTERVAL);
+		assert_int_equal(event_of(recorder, 400 + i).deadline, INTERVAL * 6);
 		assert_int_equal(event_of(recorder, 400 + i).key_size, key_sizes[i]);
 	}
 	assert_int_equal(event_count(recorder), 2 * KEY_SIZES);
@@ -513,7 +511,6 @@ static void stopped_wheel_answers_closed(void **state)
 	assert_status(tw_stop(wheel), TW_OK);
 	assert_status(tw_stop(wheel), TW_CLOSED);
 	assert_status(tw_set_timer(wheel, "any", 3, VALUE(2), INTERVAL), TW_CLOSED);
-	assert_status(tw_set_timer_at(wheel, "any", 3, VALUE(2), INTERVAL), TW_CLOSED);
 	assert_status(tw_move_timer(wheel, "any", 3, INTERVAL), TW_CLOSED);
 	assert_status(tw_remove_timer(wheel, "any", 3), TW_CLOSED);
 	assert_status(tw_drain(wheel, record_drain, recorder), TW_CLOSED);
@@ -557,7 +554,7 @@ static int calls_answer_closed(struct recorder *recorder, const struct variant *
 
 	if (tw_set_timer(wheel, "any", 3, VALUE(9), INTERVAL) != TW_CLOSED)
 		return 1;
-	if (tw_set_timer_at(wheel, long_key, 100, VALUE(9), INTERVAL) != TW_CLOSED)
+	if (tw_set_timer(wheel, long_key, 100, VALUE(9), INTERVAL) != TW_CLOSED)
 		return 2;
 	if (tw_move_timer(wheel, long_key, 100, INTERVAL) != TW_CLOSED)
 		return 3;

@@ -151,7 +151,6 @@ static void wheel_without_execute_takes_timers_by_handle_alone(void **state)
 	atomic_store(&noted_count, 0);
 	assert_status(tw_create(&wheel, INTERVAL, 10, NULL, &options), TW_OK);
 	assert_status(tw_set_timer(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
-	assert_status(tw_set_timer_at(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_add_timer(wheel, "any", 3, NULL, INTERVAL), TW_INVALID);
 	/* No timer has that key, which is allowed. */
 	assert_status(tw_move_timer(wheel, "any", 3, INTERVAL), TW_OK);

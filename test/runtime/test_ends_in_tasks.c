@@ -169,7 +169,8 @@ static void run_may_destroy_its_wheel(void **state)
 static void task_of_a_key_may_destroy_its_wheel(void **state)
 {
 	end_open(*state);
-	assert_status(tw_set_timer_at(end.wheel, "now", 3, NULL, 0), TW_OK);
+	assert_status(tw_set_timer(end.wheel, "now", 3, NULL, TW_HOUR), TW_OK);
+	assert_status(tw_move_timer(end.wheel, "now", 3, 1), TW_OK);
 	end_begin(*state);
 	let_go(1);
 	assert_ended(1);

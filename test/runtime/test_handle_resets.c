@@ -330,44 +330,6 @@ static void timers_of_one_tick_run_in_the_order_of_their_commands(void **state)
 	recorder_close(recorder);
 }
 
-static void handle_set_and_reset_to_a_deadline_runs_at_its_tick_or_now(void **state)
-{
-	struct recorder *recorder = probes_open(*state);
-	struct tw_wheel *wheel = recorder->wheel;
-	struct probe probes[5] = {0};
-	static const tw_duration at[5] = {12 * INTERVAL + 1, 3 * INTERVAL, TW_FOREVER,
-					  60 * INTERVAL, 60 * INTERVAL};
-
-	pass_ticks(recorder, 10);
-	for (uintptr_t i = 0; i < 5; i++) {
-		probes[i].recorder = recorder;
-		probes[i].number = i;
-		assert_status(
-			tw_after_func_at(wheel, at[i], probe_run, &probes[i], &probes[i].timer),
-			TW_OK);
-	}
-	assert_status(tw_timer_reset_at(wheel, probes[3].timer, 20 * INTERVAL - 1), TW_OK);
-	assert_status(tw_timer_reset_at(wheel, probes[4].timer, -5), TW_OK);
-	advance(recorder, 0);
-	assert_executed_at(recorder, 1, 10 * INTERVAL);
-	assert_executed_at(recorder, 4, 10 * INTERVAL);
-	pass_ticks(recorder, 20);
-	assert_executed_at(recorder, 0, 13 * INTERVAL);
-	assert_executed_at(recorder, 3, 20 * INTERVAL);
-	assert_int_equal(event_count(recorder), 4);
-	assert_status(tw_timer_reset_at(wheel, probes[2].timer, 31 * INTERVAL), TW_OK);
-	assert_status(tw_timer_reset_at(wheel, probes[0].timer, INTERVAL), TW_NOT_FOUND);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 2, 31 * INTERVAL);
-	assert_status(tw_after_func_at(wheel, 0, NULL, NULL, NULL), TW_INVALID);
-	assert_status(tw_after_func_at(NULL, 0, run_nothing, NULL, NULL), TW_INVALID);
-	assert_status(tw_timer_reset_at(NULL, probes[0].timer, 0), TW_INVALID);
-	stop_wheel(recorder);
-	assert_status(tw_after_func_at(wheel, 0, run_nothing, NULL, NULL), TW_CLOSED);
-	assert_status(tw_timer_reset_at(wheel, probes[0].timer, 0), TW_CLOSED);
-	recorder_close(recorder);
-}
-
 /* Its deadline has passed and its tick is to come. The new deadline is later, and now. */
 static void timer_reset_to_now_between_its_deadline_and_its_tick_runs_now(void **state)
 {
@@ -606,7 +568,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(timer_reset_while_it_runs_runs_again_after_it),
 	TEST_POOL(timer_reset_while_it_runs_can_be_stopped),
 	TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_commands),
-	TEST_EVERYWHERE(handle_set_and_reset_to_a_deadline_runs_at_its_tick_or_now),
 	TEST_EVERYWHERE(timer_reset_to_now_between_its_deadline_and_its_tick_runs_now),
 	TEST_IN(levels_inline, request_is_served_although_resets_come_without_end),
 	TEST_IN(levels_inline, reset_does_not_wait_for_commands_before_it),

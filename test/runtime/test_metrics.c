@@ -2,6 +2,7 @@
 /* tw_write_metrics writes the wheel's statistics as text for Prometheus. */
 #include "support/test.h"
 
+#include "support/probe.h"
 #include "support/recorder.h"
 #include "support/stats.h"
 #include "support/text.h"
@@ -72,7 +73,9 @@ static void times_are_in_seconds(void **state)
 
 	memset(&text, 0, sizeof(text));
 	live(recorder);
-	set_timer_at(recorder, "late", 9, INTERVAL / 2);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL / 2 - tw_now(recorder->wheel),
+				    run_nothing, NULL, NULL),
+		      TW_OK);
 	settle(recorder);
 	assert_status(tw_write_metrics(recorder->wheel, text_write, &text, NULL), TW_OK);
 	assert_true(text_has_line(&text, "tw_wheel_lateness_seconds{quantile=\"1\"} 0.004500000"));

@@ -158,20 +158,6 @@ static void move_and_remove_reach_a_sleeping_owner(void **state)
 	(void)watch_end(&watch, 1);
 }
 
-static void overdue_timer_set_at_runs_at_once(void **state)
-{
-	static struct watch watch;
-	size_t value = 1;
-
-	watch_start(&watch, *state, TW_CLOCK_MONOTONIC);
-	ledger_accept(watch.ledger, value);
-	assert_status(tw_set_timer_at(watch.wheel, &value, sizeof(value), VALUE(value),
-				      tw_now(watch.wheel) - 5 * TICK),
-		      TW_OK);
-	settle_wheel(watch.wheel);
-	(void)watch_end(&watch, 1);
-}
-
 /* An idle wait begins while an inline task runs, and a timer comes due meanwhile. */
 struct late_idle {
 	struct tw_wheel *wheel;
@@ -460,7 +446,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(inline, caller_may_sleep_as_long_as_poll_says),
 	TEST_BOTH(workers, caller_may_sleep_as_long_as_poll_says),
 	TEST_BOTH(threads, move_and_remove_reach_a_sleeping_owner),
-	TEST_EVERYWHERE(overdue_timer_set_at_runs_at_once),
 	TEST_BOTH(owner, idle_wait_covers_what_comes_due_during_an_inline_task),
 	TEST_BOTH(threads, tasks_that_block_delay_no_others),
 	TEST_BOTH(owner, overloaded_wheel_still_takes_commands),

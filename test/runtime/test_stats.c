@@ -351,16 +351,7 @@ static tw_duration lateness_of(int64_t n)
 
 static void set_late(struct tw_wheel *wheel, int64_t n)
 {
-	char key[16];
-
-	if (n % 2 == 0) {
-		after(wheel, -lateness_of(n), NULL);
-		return;
-	}
-	snprintf(key, sizeof(key), "%d", (int)n);
-	assert_status(
-		tw_set_timer_at(wheel, key, strlen(key), NULL, tw_now(wheel) - lateness_of(n)),
-		TW_OK);
+	after(wheel, -lateness_of(n), NULL);
 }
 
 static void latenesses_are_reported_as_they_were(void **state)
@@ -526,7 +517,8 @@ static void command_waits_for_an_owner_that_is_held_up(void **state)
 
 	sem_init(&gate, 0, 0);
 	expect_none_queued(wheel);
-	assert_status(tw_set_timer_at(wheel, "held", 4, &job, 0), TW_OK);
+	set(wheel, "held", &job, INTERVAL);
+	assert_status(tw_move_timer(wheel, "held", 4, 1), TW_OK);
 	WAIT_UNTIL(atomic_load(&begun));
 	assert_int_equal(stats_of_wheel(wheel).queue_age, 0);
 	set(wheel, "key", NULL, INTERVAL);
@@ -550,7 +542,8 @@ static void command_that_wakes_the_owner_is_new(void **state)
 	WAIT_UNTIL(atomic_load(&wheel->owner.queue_age.since) == TW_FOREVER);
 	busy_for(5 * TW_MILLISECOND);
 	woken = wall_clock();
-	assert_status(tw_set_timer_at(wheel, "held", 4, &job, 0), TW_OK);
+	set(wheel, "held", &job, INTERVAL);
+	assert_status(tw_move_timer(wheel, "held", 4, 1), TW_OK);
 	WAIT_UNTIL(atomic_load(&begun));
 	set(wheel, "key", NULL, INTERVAL);
 	expect_age(wheel, woken, wall_clock());

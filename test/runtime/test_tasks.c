@@ -122,7 +122,7 @@ static void give_all_commands(struct recorder *recorder, const struct tw_task *t
 		return;
 	answers->asked++;
 	answers->set = tw_set_timer(wheel, "new", 3, VALUE(10), INTERVAL);
-	may_fail(tw_set_timer_at(wheel, "new too", 7, VALUE(11), tw_now(wheel) + INTERVAL * 2));
+	may_fail(tw_set_timer(wheel, "new too", 7, VALUE(11), INTERVAL * 2));
 	answers->move = tw_move_timer(wheel, "moved", 5, INTERVAL * 3);
 	answers->remove = tw_remove_timer(wheel, "removed", 7);
 	may_fail(tw_set_timer(wheel, "replaced", 8, VALUE(12), INTERVAL * 4));
@@ -235,73 +235,55 @@ static void inline_task_can_drain_the_rest_of_its_tick(void **state)
 	recorder_close(recorder);
 }
 
-static void set_in_the_past(struct recorder *recorder, const struct tw_task *task)
+static void set_for_now(struct recorder *recorder, uintptr_t value)
 {
-	if (task->value == VALUE(1))
-		may_fail(tw_set_timer_at(recorder->wheel, "past", 4, VALUE(9),
-					 tw_now(recorder->wheel) - 5));
+	may_fail(tw_set_timer(recorder->wheel, "now", 3, VALUE(value), TW_HOUR));
+	may_fail(tw_move_timer(recorder->wheel, "now", 3, 1));
 }
 
-static void timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick(void **state)
+static void set_one_for_now(struct recorder *recorder, const struct tw_task *task)
+{
+	if (task->value == VALUE(1))
+		set_for_now(recorder, 9);
+}
+
+static void timer_that_an_inline_task_moves_to_now_runs_before_the_next_tick(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	recorder->on_execute = set_in_the_past;
+	recorder->on_execute = set_one_for_now;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "next", 2, INTERVAL * 2);
 	advance(recorder, INTERVAL * 10);
 	assert_executed_at(recorder, 9, INTERVAL);
-	assert_int_equal(event_of(recorder, 9).lateness, 5);
 	assert_order(recorder, 1, 9, 2);
 	recorder_close(recorder);
 }
 
-static void set_for_this_moment(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(1))
-		may_fail(tw_set_timer_at(recorder->wheel, "again", 5, VALUE(1),
-					 tw_now(recorder->wheel)));
-}
-
-/* The timer does so for ever, but the clock goes on and the advance returns. */
-static void timer_that_sets_itself_for_this_moment_keeps_no_advance_from_its_end(void **state)
+static void timer_that_the_last_task_moves_to_now_has_run_when_advance_returns(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	recorder->on_execute = set_for_this_moment;
-	set_timer(recorder, "again", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL * 3);
-	assert_status(tw_advance(recorder->wheel, INTERVAL * 3), TW_OK);
-	assert_executed_at(recorder, 2, INTERVAL * 3);
-	stop_wheel(recorder);
-	recorder_close(recorder);
-}
-
-static void timer_that_the_last_task_sets_in_the_past_has_run_when_advance_returns(void **state)
-{
-	struct recorder *recorder = recorder_open(*state, 10);
-
-	recorder->on_execute = set_in_the_past;
+	recorder->on_execute = set_one_for_now;
 	set_timer(recorder, "any", 1, INTERVAL);
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	assert_executed_at(recorder, 9, INTERVAL);
 	recorder_close(recorder);
 }
 
-static void set_next_in_the_past(struct recorder *recorder, const struct tw_task *task)
+static void set_next_for_now(struct recorder *recorder, const struct tw_task *task)
 {
 	uintptr_t value = (uintptr_t)task->value;
 
 	if (value < 5)
-		may_fail(tw_set_timer_at(recorder->wheel, "past", 4, VALUE(value + 1),
-					 tw_now(recorder->wheel) - 5));
+		set_for_now(recorder, value + 1);
 }
 
-static void timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick(void **state)
+static void timers_that_tasks_move_to_now_one_after_the_other_run_in_the_same_tick(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
-	recorder->on_execute = set_next_in_the_past;
+	recorder->on_execute = set_next_for_now;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "far", 100, INTERVAL * 500);
 	advance(recorder, INTERVAL * 1000);
@@ -311,22 +293,24 @@ static void timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_sam
 	recorder_close(recorder);
 }
 
-static void set_again_in_the_past(struct recorder *recorder, const struct tw_task *task)
+static void set_again_for_now(struct recorder *recorder, const struct tw_task *task)
 {
 	size_t *accepted = recorder->argument;
 
-	if (task->value != VALUE(100) &&
-	    tw_set_timer_at(recorder->wheel, task->key, task->key_size, VALUE(1), 0) == TW_OK)
-		*accepted += 1;
+	if (task->value == VALUE(100) ||
+	    tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(1), TW_HOUR) != TW_OK)
+		return;
+	may_fail(tw_move_timer(recorder->wheel, task->key, task->key_size, 1));
+	*accepted += 1;
 }
 
-static void task_that_sets_itself_in_the_past_for_ever_lets_others_go_on(void **state)
+static void task_that_moves_itself_to_now_for_ever_lets_others_go_on(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	size_t accepted = 2;
 
 	recorder->argument = &accepted;
-	recorder->on_execute = set_again_in_the_past;
+	recorder->on_execute = set_again_for_now;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "other", 100, INTERVAL * 5);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_OK);
@@ -338,27 +322,6 @@ static void task_that_sets_itself_in_the_past_for_ever_lets_others_go_on(void **
 	recorder_close(recorder);
 }
 
-static void set_again_and_move_to_now(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(100))
-		return;
-	may_fail(tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(1), TW_HOUR));
-	tw_move_timer(recorder->wheel, task->key, task->key_size, 1);
-}
-
-static void task_that_moves_itself_to_now_for_ever_lets_others_go_on(void **state)
-{
-	struct recorder *recorder = recorder_open(*state, 10);
-
-	recorder->on_execute = set_again_and_move_to_now;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 100, INTERVAL * 5);
-	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_OK);
-	assert_executed_at(recorder, 100, INTERVAL * 5);
-	assert_true(event_count(recorder) > 3);
-	recorder_close(recorder);
-}
-
 /* These are too many for one turn to run a full round of them. */
 static void many_that_rearm_themselves_let_others_go_on(void **state)
 {
@@ -366,7 +329,7 @@ static void many_that_rearm_themselves_let_others_go_on(void **state)
 	size_t accepted = 0;
 
 	recorder->argument = &accepted;
-	recorder->on_execute = set_again_in_the_past;
+	recorder->on_execute = set_again_for_now;
 	for (uintptr_t i = 0; i < 40; i++)
 		assert_status(tw_set_timer(recorder->wheel, &i, sizeof(i), VALUE(1), INTERVAL),
 			      TW_OK);
@@ -763,7 +726,8 @@ static void inline_functions_run_in_the_order_of_the_events(void **state)
 	move_timer(recorder, "a", 1);
 	set_timer(recorder, "c", 4, INTERVAL);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	set_timer_at(recorder, "d", 5, -1);
+	set_timer(recorder, "d", 5, TW_HOUR);
+	move_timer(recorder, "d", 1);
 	set_timer(recorder, "c", 6, INTERVAL);
 	remove_timer(recorder, "c");
 	settle(recorder);
@@ -779,11 +743,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_INLINE(inline_task_can_move_another_of_its_tick),
 	TEST_INLINE(inline_task_can_replace_another_of_its_tick),
 	TEST_INLINE(inline_task_can_drain_the_rest_of_its_tick),
-	TEST_INLINE(timer_that_an_inline_task_sets_in_the_past_runs_before_the_next_tick),
-	TEST_INLINE(timer_that_the_last_task_sets_in_the_past_has_run_when_advance_returns),
-	TEST_INLINE(timer_that_sets_itself_for_this_moment_keeps_no_advance_from_its_end),
-	TEST_INLINE(timers_that_tasks_set_in_the_past_one_after_the_other_run_in_the_same_tick),
-	TEST_INLINE(task_that_sets_itself_in_the_past_for_ever_lets_others_go_on),
+	TEST_INLINE(timer_that_an_inline_task_moves_to_now_runs_before_the_next_tick),
+	TEST_INLINE(timer_that_the_last_task_moves_to_now_has_run_when_advance_returns),
+	TEST_INLINE(timers_that_tasks_move_to_now_one_after_the_other_run_in_the_same_tick),
 	TEST_INLINE(task_that_moves_itself_to_now_for_ever_lets_others_go_on),
 	TEST_INLINE(many_that_rearm_themselves_let_others_go_on),
 	TEST_INLINE(many_handles_that_rearm_themselves_let_others_go_on),

@@ -498,8 +498,12 @@ static void wait_idle_waits_for_a_crowd_that_later_ticks_overtake(void **state)
 
 	assert_status(tw_create(&wheel, INTERVAL, 10, ignore_task, &options), TW_OK);
 	deadline = tw_now(wheel) + 100 * TW_MILLISECOND;
-	for (uint64_t key = 0; key < CROWD; key++)
-		assert_status(tw_set_timer_at(wheel, &key, sizeof(key), VALUE(1), deadline), TW_OK);
+	for (uint64_t key = 0; key < CROWD; key++) {
+		tw_duration left = deadline - tw_now(wheel);
+
+		assert_status(tw_set_timer(wheel, &key, sizeof(key), VALUE(1), left > 0 ? left : 1),
+			      TW_OK);
+	}
 	WAIT_UNTIL(stats_of_wheel(wheel).fired > 0);
 	assert_status(tw_wait_idle(wheel), TW_OK);
 	assert_int_equal(stats_of_wheel(wheel).fired, CROWD);

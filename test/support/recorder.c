@@ -138,12 +138,6 @@ void set_timer(struct recorder *recorder, const char *key, uintptr_t value, tw_d
 	assert_status(tw_set_timer(recorder->wheel, key, strlen(key), VALUE(value), delay), TW_OK);
 }
 
-void set_timer_at(struct recorder *recorder, const char *key, uintptr_t value, tw_duration deadline)
-{
-	assert_status(tw_set_timer_at(recorder->wheel, key, strlen(key), VALUE(value), deadline),
-		      TW_OK);
-}
-
 void set_letters_ms_(struct recorder *recorder, const int *delays, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

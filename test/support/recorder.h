@@ -95,8 +95,6 @@ void ignore_task(void *context, const struct tw_task *task);
 
 /* These calls must succeed. They take string keys. Only the main thread may make them. */
 void set_timer(struct recorder *recorder, const char *key, uintptr_t value, tw_duration delay);
-void set_timer_at(struct recorder *recorder, const char *key, uintptr_t value,
-		  tw_duration deadline);
 /* Sets timers "a", "b", … with the values 1, 2, … and these delays in ms, which are ticks. */
 #define set_letters_ms(recorder, ...)                         \
 	set_letters_ms_(recorder, (const int[]){__VA_ARGS__}, \

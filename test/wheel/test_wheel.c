@@ -98,37 +98,10 @@ static struct entry *entry_of(struct world *world, const struct timer *timer)
 	return &world->entries[(size_t)((const char *)timer - world->timers) / TIMER_STRIDE];
 }
 
-static bool leave_as_it_is(void *context, struct timer *timer)
-{
-	(void)context;
-	(void)timer;
-	return true;
-}
-
-/* A search files timers, so not every state is searched. */
-static void judge_earliest(struct world *world)
-{
-	uint64_t now = wheel_now(world->wheel);
-	uint64_t earliest = TICK_NEVER;
-	uint64_t found;
-
-	for (size_t i = 0; i < world->size; i++)
-		if (world->entries[i].pending && world->entries[i].due < earliest)
-			earliest = world->entries[i].due;
-	found = tick_after(&ticks, wheel_earliest(world->wheel, leave_as_it_is, NULL));
-	if (earliest > now)
-		assert_true(found == earliest);
-	else
-		assert_true(found <= now);
-	(void)wheel_check(world->wheel);
-}
-
 static void look_after(struct world *world)
 {
 	if (world->checks)
 		assert_int_equal(wheel_check(world->wheel), world->pending);
-	if (world->checks && world->size < 10000 && random_below(&world->random, 8) == 0)
-		judge_earliest(world);
 }
 
 /* TW_FOREVER, the tick before the last, counts as the last. */
@@ -793,10 +766,6 @@ static void take_gives_each_timer_of_a_crowd_half_sorted(void **state)
 
 		for (size_t i = 0; i < steps; i++)
 			step(&world, 1);
-		/* The remaining timers are due. */
-		if (world.pending > 0)
-			assert_true(wheel_earliest(world.wheel, leave_as_it_is, NULL) <=
-				    (tw_duration)wheel_now(world.wheel));
 		world.checks = true;
 		take_all(&world);
 		world_close(&world);
@@ -1050,86 +1019,6 @@ static void far_timer_wakes_the_wheel_at_most_once_a_level(void **state)
 	}
 }
 
-/* The callback counts timers and takes each third out. */
-struct taking {
-	struct world *world;
-	size_t looks;
-};
-
-static bool take_each_third(void *context, struct timer *timer)
-{
-	struct taking *taking = context;
-
-	if (++taking->looks % 3 != 0)
-		return true;
-	wheel_remove(taking->world->wheel, timer);
-	entry_of(taking->world, timer)->pending = false;
-	taking->world->pending--;
-	return false;
-}
-
-/* Takes the first timer out and adds it back once, as if another thread had set it meanwhile. */
-static bool add_again_once(void *context, struct timer *timer)
-{
-	struct taking *taking = context;
-
-	if (taking->looks++ > 0)
-		return true;
-	wheel_remove(taking->world->wheel, timer);
-	wheel_add(taking->world->wheel, timer);
-	return false;
-}
-
-static void timer_that_a_search_has_filed_again_is_found(void **state)
-{
-	struct world world = world_open(*state, 10, 3, random_from(seed_choose(), 1));
-	struct taking taking = {.world = &world};
-
-	world.ticked = false;
-	add(&world, 0, 25);
-	add(&world, 1, 95);
-	add(&world, 2, 61);
-	assert_true(wheel_earliest(world.wheel, add_again_once, &taking) == 25);
-	assert_true(wheel_next_tick(world.wheel) <= 25);
-	(void)wheel_check(world.wheel);
-	world_close(&world);
-}
-
-static void search_for_the_earliest_may_take_timers_out_and_has_a_bound(void **state)
-{
-	enum { CROWD = 30000 };
-	struct world world = world_open(*state, 512, CROWD, random_from(seed_choose(), 1));
-	struct taking taking = {.world = &world};
-	tw_duration found;
-
-	for (size_t i = 0; i < 100; i++)
-		add(&world, i, 1000000 + i);
-	do
-		found = wheel_earliest(world.wheel, take_each_third, &taking);
-	while (world.pending == 100 && taking.looks < 1000);
-	assert_true(taking.looks < 1000 && world.pending < 100);
-	for (size_t i = 0; i < 100; i++)
-		assert_true(!world.entries[i].pending || world.entries[i].due >= (uint64_t)found);
-	for (size_t i = 100; i < CROWD; i++)
-		add(&world, i, 512 * 20000);
-	add(&world, 0, 512 * 20000 + 512);
-	for (size_t i = 1; i < 100; i++)
-		if (world.entries[i].pending) {
-			wheel_remove(world.wheel, timer_at(&world, i));
-			world.entries[i].pending = false;
-			world.pending--;
-		}
-	taking.looks = 1;
-	found = wheel_earliest(world.wheel, leave_as_it_is, NULL);
-	assert_in_range(found, 1, 512 * 20000);
-	/* Its slot has come up, and waits to be filed again or expired. */
-	wheel_advance(world.wheel, next_tick(&world));
-	found = wheel_earliest(world.wheel, leave_as_it_is, NULL);
-	assert_in_range(found, 1, 512 * 20000);
-	(void)wheel_check(world.wheel);
-	world_close(&world);
-}
-
 static void timers_near_the_end_of_time_come_out_at_their_ticks(void **state)
 {
 	/* The last nanosecond means never. */
@@ -1349,8 +1238,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd),
 	TEST_ALL(take_gives_each_timer_once_whatever_its_expiry),
 	TEST_ALL(far_timer_wakes_the_wheel_at_most_once_a_level),
-	TEST_ALL(timer_that_a_search_has_filed_again_is_found),
-	TEST_ALL(search_for_the_earliest_may_take_timers_out_and_has_a_bound),
 	TEST_ALL(timers_near_the_end_of_time_come_out_at_their_ticks),
 	TEST_ALL(timer_that_never_expires_stays_and_causes_no_wake_up_soon),
 	TEST_UNORDERED(a_million_timers_in_one_slot_are_looked_at_64_at_a_time),
