@@ -35,6 +35,7 @@ struct fixture {
 	struct timer_store store;
 	struct handle_table handles;
 	struct alarm_table alarms;
+	struct limit places;
 	struct fork_guard guard;
 	struct job_target target;
 	struct worker_pool *pool;
@@ -86,6 +87,7 @@ static void fixture_open_growing(struct fixture *fixture, int workers, int most,
 					      .store = &fixture->store,
 					      .handles = &fixture->handles,
 					      .alarms = &fixture->alarms,
+					      .places = &fixture->places,
 					      .execute = execute,
 					      .release = release,
 					      .context = fixture};
