@@ -31,10 +31,8 @@ struct plan {
 
 /* All fields are doubles, one measure each. */
 struct result {
-	double nanoseconds;       /* from the deadline until all have run */
-	double cpu;               /* nanoseconds of CPU time in it, all threads */
-	double longest_turn;      /* the owner's, nanoseconds of CPU time, the filling included */
-	double longest_turn_wall; /* by the clock */
+	double nanoseconds; /* from the deadline until all have run */
+	double cpu;         /* nanoseconds of CPU time in it, all threads */
 };
 
 static void run_trial(const void *argument, void *memory)
@@ -53,8 +51,6 @@ static void run_trial(const void *argument, void *memory)
 	plan->contender->calls->wait_fired(wheel, (size_t)plan->count);
 	result->nanoseconds = (double)(stopwatch_now() - due);
 	result->cpu = (double)(stopwatch_process_cpu() - cpu);
-	result->longest_turn = (double)plan->contender->calls->state(wheel).longest_turn;
-	result->longest_turn_wall = (double)plan->contender->calls->state(wheel).longest_turn_wall;
 	if (plan->contender->calls->state(wheel).fired != plan->count)
 		process_fail("%s: %s tasks ran, should be %s", plan->contender->name,
 			     format_count(plan->contender->calls->state(wheel).fired).characters,
@@ -73,8 +69,8 @@ static void run_contender(const struct plan *plan, int run, struct csv csv, stru
 	struct result result;
 
 	figures_run(figures, run_trial, plan, &result, sizeof(result));
-	csv_row(csv, "%s,%d,%.0f,%.0f,%.0f,%.0f", plan->contender->name, run + 1,
-		result.nanoseconds, result.cpu, result.longest_turn, result.longest_turn_wall);
+	csv_row(csv, "%s,%d,%.0f,%.0f", plan->contender->name, run + 1, result.nanoseconds,
+		result.cpu);
 }
 
 /* The contenders take turns, so that a noisy time affects all. */
@@ -97,13 +93,9 @@ static void print_row(const char *title, const struct figures *row, int64_t coun
 {
 	double all = figures_median(row, FIGURE(struct result, nanoseconds));
 	double cpu = figures_median(row, FIGURE(struct result, cpu));
-	double turn = figures_median(row, FIGURE(struct result, longest_turn));
-	double wall = figures_median(row, FIGURE(struct result, longest_turn_wall));
 
-	printf("%-24s %14s %14.0f %14.0f %14s %14s\n", title,
-	       format_duration((int64_t)all).characters, all / (double)count, cpu / (double)count,
-	       format_duration((int64_t)turn).characters,
-	       format_duration((int64_t)wall).characters);
+	printf("%-24s %14s %14.0f %14.0f\n", title, format_duration((int64_t)all).characters,
+	       all / (double)count, cpu / (double)count);
 }
 
 static void print_head(const struct plan *plan, int64_t runs)
@@ -116,8 +108,7 @@ static void print_head(const struct plan *plan, int64_t runs)
 
 static void print_rows(struct figures *const rows[], int64_t count)
 {
-	printf("%-24s %14s %14s %14s %14s %14s\n", "", "all have run", "ns a timer",
-	       "CPU ns a timer", "longest turn", "by the clock");
+	printf("%-24s %14s %14s %14s\n", "", "all have run", "ns a timer", "CPU ns a timer");
 	for (int i = 0; i < CONTENDERS; i++)
 		print_row(contenders[i]->title, rows[i], count);
 }
@@ -139,8 +130,7 @@ int main(int argc, char **argv)
 	struct csv csv;
 
 	options_parse(argc, argv, "How long do timers take that are all due in one tick?", options);
-	csv = csv_open(csv_path,
-		       "contender,run,nanoseconds,cpu_ns,longest_turn_ns,longest_turn_wall_ns");
+	csv = csv_open(csv_path, "contender,run,nanoseconds,cpu_ns");
 	print_head(&plan, runs);
 	for (int i = 0; i < CONTENDERS; i++)
 		rows[i] = figures_create(contenders[i]->title);

@@ -63,7 +63,6 @@ struct result {
 	/* These are resident bytes a timer, after the fill and after all but the stops. */
 	double bytes_filled;
 	double bytes_churned;
-	double longest_turn; /* the owner's, nanoseconds of processor time */
 };
 
 /* A name is how the caller refers to a timer. */
@@ -378,7 +377,6 @@ static void run_trial(const void *argument, void *result)
 	run_paced(&trial);
 	trial.result->bytes_churned = bytes_a_timer(&trial, resident);
 	run_phase(&trial, PHASE_STOP, PACED_CALLS);
-	trial.result->longest_turn = (double)expect_stats(trial.wheel).longest_turn;
 	tw_destroy(trial.wheel);
 	free(trial.names);
 }
@@ -397,7 +395,6 @@ static void write_run(struct csv csv, const char *name, int run, const struct re
 	}
 	csv_row(csv, "%s,%d,bytes_per_timer,%.1f", name, run, result->bytes_filled);
 	csv_row(csv, "%s,%d,bytes_per_timer_churned,%.1f", name, run, result->bytes_churned);
-	csv_row(csv, "%s,%d,longest_turn_ns,%.0f", name, run, result->longest_turn);
 }
 
 /* Both ways take turns, so that a noisy time affects both. */
@@ -436,9 +433,6 @@ static void print_figures(struct figures *const columns[2])
 	printf("resident bytes a timer\n");
 	figures_print_cost("filled", columns, FIGURE(struct result, bytes_filled), format_count);
 	figures_print_cost("churned", columns, FIGURE(struct result, bytes_churned), format_count);
-	printf("owner\n");
-	figures_print_cost("longest turn", columns, FIGURE(struct result, longest_turn),
-			   format_duration);
 }
 
 int main(int argc, char **argv)

@@ -33,7 +33,6 @@ struct plan {
 
 struct result {
 	double cpu_percent;
-	int64_t wakeups;
 	int64_t switches;
 };
 
@@ -54,13 +53,12 @@ static void run_trial(const void *argument, void *memory)
 	const struct plan *plan = argument;
 	struct result *result = memory;
 	void *wheel = contender_create(plan->contender, plan->interval, (size_t)plan->slots);
-	int64_t wakeups, switches, cpu, start;
+	int64_t switches, cpu, start;
 
 	plan->contender->calls->start(wheel);
 	fill(plan, wheel);
 	/* The wheel now does the work that it deferred while it was busy. */
 	stopwatch_sleep(NANOSECONDS_PER_SECOND);
-	wakeups = plan->contender->calls->state(wheel).wakeups;
 	switches = process_voluntary_switches();
 	cpu = stopwatch_process_cpu();
 	start = stopwatch_now();
@@ -68,7 +66,6 @@ static void run_trial(const void *argument, void *memory)
 	result->cpu_percent =
 		100.0 * (double)(stopwatch_process_cpu() - cpu) / (double)(stopwatch_now() - start);
 	result->switches = process_voluntary_switches() - switches;
-	result->wakeups = plan->contender->calls->state(wheel).wakeups - wakeups;
 	plan->contender->calls->destroy(wheel);
 }
 
@@ -94,7 +91,7 @@ static void print_head(const struct plan *plan)
 	       machine_description(), format_count(plan->count).characters,
 	       format_duration(plan->interval).characters, format_count(plan->slots).characters,
 	       format_duration(plan->duration).characters);
-	printf("%-24s %14s %14s %20s\n", "", "% of a core", "owner woke", "voluntary switches");
+	printf("%-24s %14s %20s\n", "", "% of a core", "voluntary switches");
 }
 
 static void run_contender(const struct plan *plan, struct csv csv)
@@ -106,10 +103,10 @@ static void run_contender(const struct plan *plan, struct csv csv)
 	if (!process_run_trial(run_trial, plan, &result, sizeof(result)))
 		exit(1);
 	progress_wipe(&progress);
-	printf("%-24s %14.4f %14s %20s\n", plan->contender->title, result.cpu_percent,
-	       format_count(result.wakeups).characters, format_count(result.switches).characters);
-	csv_row(csv, "%s,%.4f,%" PRId64 ",%" PRId64 ",%.3f", plan->contender->name,
-		result.cpu_percent, result.wakeups, result.switches, seconds_of(plan->duration));
+	printf("%-24s %14.4f %20s\n", plan->contender->title, result.cpu_percent,
+	       format_count(result.switches).characters);
+	csv_row(csv, "%s,%.4f,%" PRId64 ",%.3f", plan->contender->name, result.cpu_percent,
+		result.switches, seconds_of(plan->duration));
 }
 
 int main(int argc, char **argv)
@@ -122,7 +119,7 @@ int main(int argc, char **argv)
 	struct csv csv;
 
 	parse(argc, argv, &plan, &csv_path);
-	csv = csv_open(csv_path, "contender,cpu_percent,wakeups,voluntary_switches,seconds");
+	csv = csv_open(csv_path, "contender,cpu_percent,voluntary_switches,seconds");
 	print_head(&plan);
 	for (size_t i = 0; i < sizeof(contenders) / sizeof(contenders[0]); i++) {
 		plan.contender = contenders[i];

@@ -104,30 +104,28 @@ static struct glance glance_at(const struct job *job, const struct glance *befor
 static void show_head(const struct job *job)
 {
 	if (!job->settings.quiet)
-		printf("%8s %10s %8s %9s %8s %8s %8s %9s\n", "", "pending", "fired/s", "late p50",
-		       "p99", "max", "turn max", "resident");
+		printf("%8s %10s %8s %9s %8s %8s %9s\n", "", "pending", "fired/s", "late p50",
+		       "p99", "max", "resident");
 }
 
 static void show_glance(struct progress *progress, const struct glance *glance)
 {
-	progress_show(progress, "%6.1f s %10s %8s %9s %8s %8s %8s %9s", glance->seconds,
+	progress_show(progress, "%6.1f s %10s %8s %9s %8s %8s %9s", glance->seconds,
 		      format_count((int64_t)glance->stats.pending).characters,
 		      format_count((int64_t)glance->fired_per_second).characters,
 		      format_duration(glance->lateness_p50).characters,
 		      format_duration(glance->lateness_p99).characters,
 		      format_duration(glance->lateness_most).characters,
-		      format_duration(glance->stats.longest_turn).characters,
 		      format_bytes(glance->resident).characters);
 }
 
 static void write_glance(struct csv csv, const struct glance *glance)
 {
 	csv_row(csv,
-		"%.3f,%" PRIu64 ",%" PRIu64 ",%.0f,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
-		",%" PRId64,
+		"%.3f,%" PRIu64 ",%" PRIu64 ",%.0f,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
 		glance->seconds, glance->stats.pending, glance->counts.fired,
 		glance->fired_per_second, glance->lateness_p50, glance->lateness_p99,
-		glance->lateness_most, glance->stats.longest_turn, glance->resident);
+		glance->lateness_most, glance->resident);
 }
 
 /* This is the time of the last event. */
@@ -148,10 +146,9 @@ static bool is_over(const struct job *job, struct movement *movement)
 		*movement = (struct movement){events, stopwatch_now()};
 	if (stopwatch_now() - movement->when > job->settings.longest_delay + PATIENCE)
 		process_fail("\nNothing happens any more: %" PRIu64 " of %" PRId64
-			     " values came back, %" PRIu64 " pending, %" PRIu64 " queued, %" PRIu64
-			     " unfinished",
+			     " values came back, %" PRIu64 " pending, %" PRIu64 " unfinished",
 			     glance.counts.returned, job->settings.count, glance.stats.pending,
-			     glance.stats.queued, glance.stats.unfinished);
+			     glance.stats.unfinished);
 	return witnesses_are_after(&job->witnesses) &&
 	       glance.counts.returned == (uint64_t)job->settings.count;
 }
@@ -224,16 +221,11 @@ static void print_costs(const struct job *job, const struct outcome *outcome, st
 	int64_t ledger = job->settings.count * (int64_t)sizeof(struct ledger_entry);
 	double bytes = (double)grown / (double)job->settings.count;
 
-	printf("owner's longest turn       %s of work, %s by the clock\n",
-	       format_duration(outcome->stats.longest_turn).characters,
-	       format_duration(outcome->stats.longest_turn_wall).characters);
 	printf("resident memory, peak      %s (%s of it the bookkeeping here)\n",
 	       format_bytes(process_peak_resident()).characters, format_bytes(ledger).characters);
 	printf("resident bytes a timer     %.0f\n", bytes);
 	printf("CPU time                   %.2f s in %.2f s\n", outcome->cpu_seconds,
 	       outcome->seconds);
-	csv_row(summary, "longest_turn_ns,%" PRId64, outcome->stats.longest_turn);
-	csv_row(summary, "longest_turn_wall_ns,%" PRId64, outcome->stats.longest_turn_wall);
 	csv_row(summary, "bytes_per_timer,%.0f", bytes);
 	csv_row(summary, "cpu_seconds,%.2f", outcome->cpu_seconds);
 	csv_row(summary, "seconds,%.2f", outcome->seconds);
@@ -470,7 +462,7 @@ int main(int argc, char **argv)
 	parse(argc, argv, &job.settings);
 	csv = csv_open(job.settings.csv_path,
 		       "seconds,pending,fired,fired_per_second,lateness_p50_ns,lateness_p99_ns,"
-		       "lateness_max_ns,longest_turn_ns,resident_bytes");
+		       "lateness_max_ns,resident_bytes");
 	summary = csv_open(job.settings.summary_path, "measure,value");
 	print_head(&job);
 	start(&job);

@@ -12,10 +12,7 @@
  * Meanwhile a heartbeat beats on the same wheel each 10 ms. Measured is its lateness before, with
  * the timers resident and no other work, and in the storm, from the crowd's first cascade until the
  * last of it has run. Lateness counts from the deadline; one tick of it is within the contract. A
- * missed beat counts with its lateness, and so do those after it. Also measured is the owner's
- * longest turn, from the first timer set to the end of the storm ("Before": until the storm began),
- * in processor time of the owner's thread and in wall time, which includes other threads' use of
- * the core.
+ * missed beat counts with its lateness, and so do those after it.
  *
  * Successive timers are not adjacent in memory, as in a process that has run for a while: the
  * library's were all set and stopped before, in random order.
@@ -66,11 +63,10 @@ static const struct {
 enum { MEASURE_COUNT = sizeof(struct storm_result) / sizeof(double) };
 
 static const char *const measure_names[MEASURE_COUNT] = {
-	"turn_before_work_ns", "turn_before_wall_ns", "turn_work_ns",  "turn_wall_ns",
-	"usual_beats",         "usual_p50_ns",        "usual_p90_ns",  "usual_p99_ns",
-	"usual_max_ns",        "storm_beats",         "storm_p50_ns",  "storm_p90_ns",
-	"storm_p99_ns",        "storm_max_ns",        "shared_beats",  "shared_p50_ns",
-	"shared_p90_ns",       "shared_p99_ns",       "shared_max_ns", "over_after_ns",
+	"usual_beats",   "usual_p50_ns",  "usual_p90_ns",  "usual_p99_ns",
+	"usual_max_ns",  "storm_beats",   "storm_p50_ns",  "storm_p90_ns",
+	"storm_p99_ns",  "storm_max_ns",  "shared_beats",  "shared_p50_ns",
+	"shared_p90_ns", "shared_p99_ns", "shared_max_ns", "over_after_ns",
 };
 
 /* --- All runs --------------------------------------------------------------------------------- */
@@ -151,16 +147,13 @@ static void print_lateness(const struct lateness *lateness)
 static void print_row(const char *title, const struct storm_result *result)
 {
 	printf("  %-26s", title);
-	print_duration(result->before.work);
-	print_duration(result->turns.work);
-	print_duration(result->turns.wall);
 	print_lateness(&result->usual);
 	print_lateness(&result->storm);
 	printf(" |");
 	print_duration(result->after);
 	printf("\n");
 	if (result->shared.beats > 0) {
-		printf("  %-26s%30s |%40s", "  those in a slot of theirs", "", "");
+		printf("  %-26s |%40s", "  those in a slot of theirs", "");
 		print_lateness(&result->shared);
 		printf(" |\n");
 	}
@@ -197,10 +190,9 @@ static void print_head(const struct settings *settings)
 		       settings->baseline_runs, format_duration(plan->interval).characters,
 		       format_count(plan->slots).characters,
 		       format_duration(plan->beat).characters);
-	printf("\n\n  %-26s %-29s | %-39s | %-39s |\n", "", "longest turn",
-	       "heartbeat late, usually", "heartbeat late, in the storm");
-	printf("  %-26s %9s %9s %9s |", settings->crowds ? "slots x tick" : "", "before", "in all",
-	       "wall");
+	printf("\n\n  %-26s | %-39s | %-39s |\n", "", "heartbeat late, usually",
+	       "heartbeat late, in the storm");
+	printf("  %-26s |", settings->crowds ? "slots x tick" : "");
 	for (int i = 0; i < 2; i++)
 		printf(" %9s %9s %9s %9s |", "p50", "p90", "p99", "max");
 	printf(" %9s\n", "over after");

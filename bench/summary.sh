@@ -64,8 +64,7 @@ phases_row() {
 				printf ") |"
 			}'
 	done
-	throughput "$3" bytes_per_timer "$2" | awk '{ printf " %.0f |", $1 }'
-	throughput "$3" remove_longest_turn_ns "$2" | awk '{ printf " %.2f |\n", $1 / 1e6 }'
+	throughput "$3" bytes_per_timer "$2" | awk '{ printf " %.0f |\n", $1 }'
 }
 
 # phases_rows FILE CONTENDER TITLE: those of the library and of the baseline
@@ -94,8 +93,8 @@ storm() {
 storm_row() {
 	printf '| %s |' "$2"
 	for who in timingwheel cascading; do
-		printf ' %s | %s / %s |' "$(storm $who "$1" turn_work_ns)" \
-			"$(storm $who "$1" storm_p50_ns)" "$(storm $who "$1" storm_max_ns)"
+		printf ' %s / %s |' "$(storm $who "$1" storm_p50_ns)" \
+			"$(storm $who "$1" storm_max_ns)"
 	done
 	echo
 }
@@ -299,17 +298,14 @@ compare 'move, sooner or later' %.2f 1e-6 move_per_second more
 compare 'move, later only' %.2f 1e-6 later_per_second more
 compare 'remove' %.2f 1e-6 remove_per_second more
 compare 'resident memory of a timer: bytes' %.0f 1 bytes_per_timer less
-compare "owner's longest turn through all this, work: ms" %.2f 1e-6 remove_longest_turn_ns less
-compare 'the same, by the clock' %.2f 1e-6 longest_turn_wall_ns less
 compare_column 'idle, all an hour away: % of a core' %.4f 1 idle 2
 compare_column 'all due in one tick, until all have run: ms' %.0f 1e-6 expiry 3
-compare_column "owner's longest turn then, work: ms" %.2f 1e-6 expiry 5
 
 cat <<END
 
 | Million commands a second (ns of processor time a command, producers + owner) | fill | \
-again | set, existing | move | move, later | remove | bytes a timer | longest turn, work: ms |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|
+again | set, existing | move | move, later | remove | bytes a timer |
+|---|--:|--:|--:|--:|--:|--:|--:|
 END
 phases_rows throughput levels timingwheel
 phases_rows throughput_1 levels timingwheel
@@ -336,8 +332,6 @@ cat <<END
 | lateness afterwards, p50 / p99 / max: ms | $(million_lateness after) |
 | lateness of $(million timers lateness | with_commas) timers over $seconds s, \
 all set and none early: ms | $(million_lateness after lateness) |
-| owner's longest turn, work / by the clock: ms | \
-$(million_ms longest_turn_ns) / $(million_ms longest_turn_wall_ns) |
 | CPU time: s, in $(million seconds) s | $(million cpu_seconds) |
 END
 
@@ -351,11 +345,11 @@ $(handle_millions churn_per_second) |
 | reset: million a second | $(handle_millions reset_per_second) |
 | resident memory of a timer: bytes | $(handle_rate bytes_per_timer | awk '{ printf "%.0f", $1 }') |
 
-| Storms: a heartbeat of 10 ms beside $timers timers | owner's longest turn, work: ms | \
-heartbeat late, p50 / max: ms | cascading wheel: longest turn | heartbeat late |
-|---|--:|--:|--:|--:|
-| none of them, for comparison | | \
-$(storm timingwheel slot usual_p50_ns) / $(storm timingwheel slot usual_max_ns) | | \
+| Storms: a heartbeat of 10 ms beside $timers timers | heartbeat late, p50 / max: ms | \
+cascading wheel: heartbeat late |
+|---|--:|--:|
+| none of them, for comparison | \
+$(storm timingwheel slot usual_p50_ns) / $(storm timingwheel slot usual_max_ns) | \
 $(storm cascading slot usual_p50_ns) / $(storm cascading slot usual_max_ns) |
 END
 storm_row slot 'all come down from one coarse slot'

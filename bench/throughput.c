@@ -126,8 +126,6 @@ enum side { SIDE_PRODUCERS, SIDE_OWNER, SIDES };
 struct result {
 	double per_second[PHASE_COUNT];
 	double cpu_time[SIDES][PHASE_COUNT];       /* nanoseconds a command */
-	double longest_turn[PHASE_COUNT];          /* so far, nanoseconds of CPU time */
-	double longest_turn_wall;                  /* in the whole run, by the clock */
 	double reached[PACING_COUNT][PACED_COUNT]; /* calls a second */
 	double call_time[PACING_COUNT][PACED_COUNT][PERCENT_COUNT];
 	double bytes_per_timer;
@@ -324,8 +322,6 @@ static void run_phase(struct trial *trial, enum phase phase)
 	result->per_second[phase] = (double)commands / seconds_of(cost.wall);
 	for (enum side side = 0; side < SIDES; side++)
 		result->cpu_time[side][phase] = (double)cost.cpu_time[side] / (double)commands;
-	result->longest_turn[phase] =
-		(double)trial->plan->contender->calls->state(trial->wheel).longest_turn;
 	expect_removed(trial, phases[phase].title, phase == PHASE_REMOVE ? (int64_t)commands : 0);
 }
 
@@ -400,8 +396,6 @@ static void run_trial(const void *argument, void *result)
 	if (!plan->unpaced)
 		run_all_paced(&trial);
 	run_phase(&trial, PHASE_REMOVE);
-	trial.result->longest_turn_wall =
-		(double)plan->contender->calls->state(trial.wheel).longest_turn_wall;
 	plan->contender->calls->destroy(trial.wheel);
 	free(trial.keys);
 }
@@ -464,12 +458,9 @@ static void write_run(struct csv csv, const struct plan *plan, int run, const st
 			result->cpu_time[SIDE_PRODUCERS][phase]);
 		csv_row(csv, "%s,%d,%s_owner_ns,%.1f", name, run, phases[phase].name,
 			result->cpu_time[SIDE_OWNER][phase]);
-		csv_row(csv, "%s,%d,%s_longest_turn_ns,%.0f", name, run, phases[phase].name,
-			result->longest_turn[phase]);
 	}
 	if (!plan->unpaced)
 		write_paced(csv, name, run, result);
-	csv_row(csv, "%s,%d,longest_turn_wall_ns,%.0f", name, run, result->longest_turn_wall);
 	csv_row(csv, "%s,%d,bytes_per_timer,%.1f", name, run, result->bytes_per_timer);
 }
 
@@ -556,17 +547,6 @@ static void print_sides(struct figures *figures)
 	printf("\n");
 }
 
-static void print_turns(struct figures *figures)
-{
-	printf("  %-21s", figures_title(figures));
-	for (enum phase phase = 0; phase < PHASE_COUNT; phase++) {
-		double turn = figures_median(figures, FIGURE(struct result, longest_turn[phase]));
-
-		printf(" %13s", format_duration((int64_t)turn).characters);
-	}
-	printf("\n");
-}
-
 static void print_phases(struct figures *const columns[COLUMN_COUNT], int count)
 {
 	print_head_of_phases("million a second");
@@ -577,12 +557,9 @@ static void print_phases(struct figures *const columns[COLUMN_COUNT], int count)
 	print_head_of_phases("ns by side, a command");
 	for (int i = 0; i < count; i++)
 		print_sides(columns[i]);
-	print_head_of_phases("longest turn so far");
-	for (int i = 0; i < count; i++)
-		print_turns(columns[i]);
 	printf("\nfill: new keys; again: keys removed before; set: existing keys; move: sooner or "
 	       "later; later: later only\n"
-	       "ns by side: processor time, producers + owner; longest turn: the owner's work\n");
+	       "ns by side: processor time, producers + owner\n");
 }
 
 static void print_paced(struct figures *const columns[COLUMN_COUNT], enum pacing pacing)
@@ -607,10 +584,6 @@ static void print_figures(const struct plan *plan, struct figures *const columns
 	figures_print_head("", columns);
 	figures_print_cost("resident bytes a timer", columns,
 			   FIGURE(struct result, bytes_per_timer), format_count);
-	figures_print_cost("longest turn, work", columns,
-			   FIGURE(struct result, longest_turn[PHASE_REMOVE]), format_duration);
-	figures_print_cost("the same, by the clock", columns,
-			   FIGURE(struct result, longest_turn_wall), format_duration);
 	if (plan->unpaced)
 		return;
 	for (enum pacing pacing = 0; pacing < PACING_COUNT; pacing++)

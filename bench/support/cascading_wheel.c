@@ -32,7 +32,6 @@ struct cascading_wheel {
 	struct cascading_link work; /* due now, not run yet */
 	struct cascading_link drained;
 	void (*each)(void *argument);
-	struct cascading_turns longest;
 	bool ending;
 };
 
@@ -146,23 +145,15 @@ static void sleep_until(int64_t time)
 		;
 }
 
-static void note_longest(int64_t *longest, int64_t took)
-{
-	if (took > *longest)
-		*longest = took;
-}
-
 /* Runs one turn. Returns when the next is due, or -1. */
 static int64_t take_turn(struct cascading_wheel *wheel)
 {
-	int64_t start = stopwatch_now(), cpu = stopwatch_thread_cpu(), next;
+	int64_t next;
 
 	pthread_mutex_lock(&wheel->lock);
 	while (tick_time(wheel, wheel->now) <= stopwatch_now())
 		work_off_tick(wheel);
 	run_list(wheel, &wheel->drained, wheel->each);
-	note_longest(&wheel->longest.wall, stopwatch_now() - start);
-	note_longest(&wheel->longest.work, stopwatch_thread_cpu() - cpu);
 	next = wheel->ending ? -1 : tick_time(wheel, wheel->now);
 	pthread_mutex_unlock(&wheel->lock);
 	return next;
@@ -262,14 +253,4 @@ void cascading_wheel_drain(struct cascading_wheel *wheel, void (*each)(void *arg
 			list_add_all(&wheel->drained, &wheel->levels[level][slot]);
 	}
 	pthread_mutex_unlock(&wheel->lock);
-}
-
-struct cascading_turns cascading_wheel_longest_turns(struct cascading_wheel *wheel)
-{
-	struct cascading_turns longest;
-
-	pthread_mutex_lock(&wheel->lock);
-	longest = wheel->longest;
-	pthread_mutex_unlock(&wheel->lock);
-	return longest;
 }

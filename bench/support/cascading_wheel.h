@@ -50,17 +50,4 @@ bool cascading_wheel_stop(struct cascading_wheel *wheel, struct cascading_timer 
  * to `each`. */
 void cascading_wheel_drain(struct cascading_wheel *wheel, void (*each)(void *argument));
 
-/* The longest turn is in nanoseconds: processor time of its thread, and by the clock. */
-struct cascading_turns {
-	int64_t work;
-	int64_t wall;
-};
-
-/*
- * Returns the longest turn. A turn lasts from the thread's wake-up, or the end of the turn before,
- * until it has done all work that it found, including waits for the mutex and the timers'
- * functions.
- */
-struct cascading_turns cascading_wheel_longest_turns(struct cascading_wheel *wheel);
-
 #endif

@@ -91,9 +91,6 @@ static struct contender_state library_state(void *wheel)
 	return (struct contender_state){
 		.pending = (int64_t)stats.pending,
 		.fired = (int64_t)stats.fired,
-		.wakeups = (int64_t)stats.wakeups,
-		.longest_turn = stats.longest_turn,
-		.longest_turn_wall = stats.longest_turn_wall,
 	};
 }
 
@@ -232,9 +229,6 @@ static struct contender_state baseline_state(void *wheel)
 	return (struct contender_state){
 		.pending = state.pending,
 		.fired = state.fired,
-		.wakeups = state.wakeups,
-		.longest_turn = state.longest_turn,
-		.longest_turn_wall = state.longest_turn_wall,
 	};
 }
 

@@ -15,13 +15,6 @@
 struct contender_state {
 	int64_t pending;
 	int64_t fired;
-	int64_t wakeups; /* times the owner woke from sleep */
-	/*
-	 * These are the owner's turns since the start, in nanoseconds: its CPU time, and by the
-	 * clock. go-zero's design has only its ticks counted, not its commands.
-	 */
-	int64_t longest_turn;
-	int64_t longest_turn_wall;
 };
 
 /* These are the calls of a contender. */

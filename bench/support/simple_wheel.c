@@ -61,15 +61,11 @@ struct simple_wheel {
 	bool stopping;
 	bool tick_was_last;
 	int64_t next_tick;
-	int64_t wakeups;
 	/* It has its own lock. */
 	struct map map;
 	/* Only the owner uses these. */
 	struct slot *slots;
 	size_t hand;
-	/* The owner writes these, any thread reads them. */
-	_Atomic int64_t longest_turn;
-	_Atomic int64_t longest_turn_wall;
 };
 
 /* --- Commands --------------------------------------------------------------------------------- */
@@ -230,7 +226,6 @@ static void wait_for_event(struct simple_wheel *wheel)
 	else
 		pthread_cond_wait(&channel->not_empty, &channel->lock);
 	channel->owner_waits = false;
-	wheel->wakeups++;
 }
 
 enum event { EVENT_TICK, EVENT_COMMAND, EVENT_STOP };
@@ -267,22 +262,6 @@ static enum event next_event(struct simple_wheel *wheel, struct command *command
 	}
 }
 
-static void note_longest(_Atomic int64_t *longest, int64_t took)
-{
-	/* relaxed, twice: a statistic with one writer, orders nothing */
-	if (took > atomic_load_explicit(longest, memory_order_relaxed))
-		atomic_store_explicit(longest, took, memory_order_relaxed);
-}
-
-static void measured_tick(struct simple_wheel *wheel)
-{
-	int64_t start = stopwatch_now(), cpu_start = stopwatch_thread_cpu();
-
-	tick(wheel);
-	note_longest(&wheel->longest_turn, stopwatch_thread_cpu() - cpu_start);
-	note_longest(&wheel->longest_turn_wall, stopwatch_now() - start);
-}
-
 /* Wakes senders that found a buffer full when half of it is free: once for many commands. */
 static void wake_senders(struct channel *channel)
 {
@@ -309,7 +288,7 @@ static void *owner_run(void *argument)
 		if (event == EVENT_COMMAND)
 			apply(wheel, &command);
 		else
-			measured_tick(wheel);
+			tick(wheel);
 	}
 }
 
@@ -432,14 +411,7 @@ struct simple_wheel_state simple_wheel_state(struct simple_wheel *wheel)
 	struct simple_wheel_state state = {
 		.pending = map_count(&wheel->map),
 		.fired = runner_wait_ran(&wheel->runner, 0),
-		/* relaxed: statistics, order nothing */
-		.longest_turn = atomic_load_explicit(&wheel->longest_turn, memory_order_relaxed),
-		.longest_turn_wall =
-			atomic_load_explicit(&wheel->longest_turn_wall, memory_order_relaxed),
 	};
 
-	pthread_mutex_lock(&wheel->channel.lock);
-	state.wakeups = wheel->wakeups;
-	pthread_mutex_unlock(&wheel->channel.lock);
 	return state;
 }

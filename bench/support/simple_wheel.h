@@ -22,10 +22,6 @@ struct simple_wheel;
 struct simple_wheel_state {
 	int64_t pending;
 	int64_t fired;
-	int64_t wakeups; /* times the owner woke, by a command or a tick */
-	/* These are of one tick, in nanoseconds: the owner's CPU time, and by the clock. */
-	int64_t longest_turn;
-	int64_t longest_turn_wall;
 };
 
 /*

@@ -257,12 +257,9 @@ static void wait_until_over(struct storm_trial *trial)
 
 static void weather_storm(struct storm_trial *trial)
 {
-	const struct storm_rival *rival = trial->plan->rival;
 	struct storm_result *result = trial->result;
 	int64_t ended;
 
-	stopwatch_sleep(trial->begins - BEAT_STEP / 2 - stopwatch_now());
-	result->before = rival->longest_turns(trial);
 	stopwatch_sleep(trial->begins - stopwatch_now());
 	set_off(trial);
 	wait_until_over(trial);
@@ -276,7 +273,6 @@ static void weather_storm(struct storm_trial *trial)
 		result->storm = lateness_between(trial, trial->begins, ended, false);
 		result->shared = lateness_between(trial, trial->begins, ended, true);
 	}
-	result->turns = rival->longest_turns(trial);
 }
 
 void storm_run(const void *argument, void *result)

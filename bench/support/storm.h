@@ -53,16 +53,8 @@ struct storm_plan {
 	uint64_t seed;
 };
 
-/* The owner's longest turn is processor time of its thread, and time by the clock. */
-struct storm_turns {
-	double work;
-	double wall;
-};
-
 /* All fields are doubles, one measure each. */
 struct storm_result {
-	struct storm_turns before; /* until the storm began */
-	struct storm_turns turns;  /* until it ended */
 	struct lateness usual;
 	struct lateness storm;  /* beats that share no coarse slot with the timers … */
 	struct lateness shared; /* … and that do; none at all when the wheel is stopped */
@@ -120,7 +112,6 @@ struct storm_rival {
 	void (*stop)(struct storm_trial *trial);
 	/* Returns whether the wheel, too, has completed the single stops. */
 	bool (*has_stopped_all)(struct storm_trial *trial);
-	struct storm_turns (*longest_turns)(struct storm_trial *trial);
 };
 
 extern const struct storm_rival storm_library;

@@ -107,13 +107,6 @@ static bool cascading_has_stopped_all(struct storm_trial *trial)
 	return true;
 }
 
-static struct storm_turns cascading_longest_turns(struct storm_trial *trial)
-{
-	struct cascading_turns turns = cascading_wheel_longest_turns(trial->cascading);
-
-	return (struct storm_turns){(double)turns.work, (double)turns.wall};
-}
-
 const struct storm_rival storm_cascading = {
 	.name = "cascading",
 	.title = "cascading wheel",
@@ -128,5 +121,4 @@ const struct storm_rival storm_cascading = {
 	.stop_one = cascading_stop_one,
 	.stop = cascading_stop,
 	.has_stopped_all = cascading_has_stopped_all,
-	.longest_turns = cascading_longest_turns,
 };

@@ -207,13 +207,6 @@ static void library_age(struct storm_trial *trial)
 	trial->stopped_before = count;
 }
 
-static struct storm_turns library_longest_turns(struct storm_trial *trial)
-{
-	struct tw_stats stats = expect_stats(trial->wheel);
-
-	return (struct storm_turns){(double)stats.longest_turn, (double)stats.longest_turn_wall};
-}
-
 const struct storm_rival storm_library = {
 	.name = "timingwheel",
 	.title = "timingwheel",
@@ -228,5 +221,4 @@ const struct storm_rival storm_library = {
 	.stop_one = library_stop_one,
 	.stop = library_stop,
 	.has_stopped_all = library_has_stopped_all,
-	.longest_turns = library_longest_turns,
 };

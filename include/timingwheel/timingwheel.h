@@ -1200,38 +1200,19 @@ struct tw_stats {
 	uint64_t stopped; /* timers still pending, or tasks not begun, when the wheel was stopped */
 	uint64_t refused; /* calls that returned TW_FULL */
 	uint64_t pending; /* as tw_pending */
-	uint64_t queued;  /* commands in the queue */
 	uint64_t unfinished; /* tasks, releases and drain calls in the pool, not finished */
-	uint64_t turns;      /* turns of the owner's loop */
-	uint64_t wakeups;    /* times the owner woke, by a command, a deadline or a nap's end */
-	uint64_t full_waits; /* times a caller slept because the queue was full */
-	/* The owner's longest turn, without inline tasks: in processor time of its thread (with
-	 * TW_DRIVE_CALLER in real time), and in real time, which includes waits for a processor. */
-	tw_duration longest_turn;
-	tw_duration longest_turn_wall;
-	/* Calls of release, by reason; 0 if there is no release function. */
-	uint64_t released_replaced;
-	uint64_t released_removed;
-	uint64_t released_stopped;
-	uint64_t running; /* tasks, releases and drain functions that are running now */
+	uint64_t running;    /* tasks, releases and drain functions that are running now */
 	/* Lateness of the tasks begun, runs of alarms included, as tw_task.lateness. */
 	struct tw_percentiles lateness;
 	/* Duration of the tasks ended, runs of alarms included, in real time. */
 	struct tw_percentiles task_duration;
-	uint64_t workers;             /* threads that run tasks, now */
-	uint64_t workers_most;        /* the most such threads at a time */
-	uint64_t workers_not_started; /* failed starts of a worker; each is tried again */
+	uint64_t workers; /* threads that run tasks, now */
 	/* Bytes of memory for timers, their index and the queue, as far as the wheel knows. The
-	 * first is all that the wheel has from the system now, the second the part that timers use,
-	 * the third the most that it had. Memory from malloc is not counted: timers with keys over
-	 * 912 bytes, and the schedules of periodic timers. */
+	 * first is all that the wheel has from the system now, the second the part that timers use.
+	 * Memory from malloc is not counted: timers with keys over 912 bytes, and the schedules of
+	 * periodic timers. */
 	uint64_t memory;
 	uint64_t memory_in_use;
-	uint64_t memory_peak;
-	/* An upper bound for the age of the oldest command in the queue, in real time. It counts
-	 * from the last turn of the owner that left no older command, or from the owner's wake-up.
-	 * If callers drive the wheel, it counts from the last turn. 0 if the queue is empty. */
-	tw_duration queue_age;
 	/* The task that has been running longest, of those that run now. Alarms are included. All
 	 * is 0 if no task runs. */
 	struct tw_running longest_running;

@@ -107,12 +107,6 @@ void wheel_leave_drive(struct tw_wheel **wheel)
 	wheel_end_drive(*wheel);
 }
 
-void wheel_rouse(struct tw_wheel *wheel)
-{
-	queue_age_end_sleep(&wheel->owner.queue_age, clock_read_real(CLOCK_MONOTONIC));
-	event_count_wake(&wheel->owner.event);
-}
-
 enum tw_status wheel_refuse(struct tw_wheel *wheel)
 {
 	counter_add_shared(&wheel->refused, 1);
@@ -164,7 +158,7 @@ bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs)
 {
 	struct owner_inline *in = &wheel->owner.in;
 	size_t most = TURNS_A_POLL +
-		      (size_t)counter_read(&wheel->owner.counts.pending) / TIMERS_A_TURN_AT_LEAST;
+		      (size_t)counter_read(&wheel->owner.pending_count) / TIMERS_A_TURN_AT_LEAST;
 	bool more = true;
 
 	for (size_t turns = 0; more && jobs > 0 && turns < most; turns++) {

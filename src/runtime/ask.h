@@ -51,14 +51,10 @@ static inline enum tw_status wheel_presence(const struct tw_wheel *wheel)
 	return fork_guard_is_left_behind(&wheel->guard) ? TW_CLOSED : TW_OK;
 }
 
-/* The slow part of wheel_notify(). */
-void wheel_rouse(struct tw_wheel *wheel);
-
-/* Does what event_count_notify() does; commands that come now count as waiting from now on. */
+/* Wakes the owner if its state is `at_least` or more. */
 static inline void wheel_notify(struct tw_wheel *wheel, enum event_count_state at_least)
 {
-	if (event_count_is_asleep(&wheel->owner.event, at_least))
-		wheel_rouse(wheel);
+	event_count_notify(&wheel->owner.event, at_least);
 }
 
 static inline void wheel_wake(struct tw_wheel *wheel)

@@ -192,7 +192,6 @@ struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *p
 	uint64_t ticket;
 	struct command_cell *cell = NULL;
 
-	counter_add_shared(&queue->waits, 1);
 	pthread_mutex_lock(&queue->lock);
 	/* seq_cst: the announcement, before the second look; pairs with the load in
 	 * command_queue_pop(). */

@@ -70,8 +70,7 @@ struct command_queue {
 	uint64_t woken_at;                          /* the head when waiting producers were woken */
 	/* Producers that wait for room; written under the lock, `waiting` read by any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t waiting;
-	uint64_t served;        /* all that have ended their wait */
-	_Atomic uint64_t waits; /* statistic */
+	uint64_t served; /* all that have ended their wait */
 	bool closed;
 	pthread_mutex_t lock;
 	pthread_cond_t room;

@@ -73,11 +73,9 @@ INLINED void job_end_return(struct work **work)
 
 INLINED void job_call_release(struct work *work, enum tw_reason reason)
 {
-	_Atomic uint64_t *counts = work->thread->counts;
 	struct work *call __attribute__((cleanup(job_end_return))) = work;
 
-	counter_add(&counts[job_count_released(reason)], 1);
-	counter_add(&counts[JOB_RUNNING], 1);
+	counter_add(&work->thread->counts[JOB_RUNNING], 1);
 	work->target->release(work->target->context, call->task, reason);
 }
 

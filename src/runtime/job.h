@@ -47,19 +47,12 @@ struct job_target {
 
 /* Statistics of the jobs that a thread did. */
 enum job_count {
-	JOB_RUNNING,  /* release, drain and close functions being called */
-	JOB_RELEASED, /* calls of release, by reason: this and the two after it */
-	JOB_UNBEGUN_STOPPED = JOB_RELEASED + TW_STOPPED + 1, /* tasks: the wheel had been stopped */
-	JOB_UNBEGUN_REMOVED,                                 /* the handle had been stopped */
-	JOB_UNBEGUN_RESET, /* the handle had been reset, and goes back */
+	JOB_RUNNING,         /* release, drain and close functions being called */
+	JOB_UNBEGUN_STOPPED, /* tasks: the wheel had been stopped */
+	JOB_UNBEGUN_REMOVED, /* the handle had been stopped */
+	JOB_UNBEGUN_RESET,   /* the handle had been reset, and goes back */
 	JOB_COUNTS
 };
-
-/* Returns the count of the calls of release for the reason. */
-static inline int job_count_released(enum tw_reason reason)
-{
-	return (int)JOB_RELEASED + (int)reason;
-}
 
 enum { JOB_RUN_WORDS = TW_RUNNING_KEY_SIZE / sizeof(uint64_t) };
 

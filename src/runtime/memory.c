@@ -101,7 +101,6 @@ static void owner_begin_pass(struct owner *owner)
 
 	job_flush(&owner->out.target, &owner->out.bin);
 	memory->part = 0;
-	counter_raise(&memory->peak, owner_sum_surplus(owner).held);
 	list_append_all(&memory->trims_begun, &memory->trims);
 }
 
@@ -155,7 +154,6 @@ static void owner_look_at_memory(struct owner *owner, tw_duration now)
 	struct owner_memory *memory = &owner->memory;
 	struct memory_sums sums = owner_sum_surplus(owner);
 
-	counter_raise(&memory->peak, sums.held);
 	memory->next_look = time_add(now, look_period);
 	if (sums.traffic - memory->traffic > sums.surplus)
 		memory->quiet_since = now;
@@ -185,7 +183,7 @@ void owner_tend_memory(struct owner *owner)
 /* Whether timers have left the wheel whose memory is still to come back: their tasks last. */
 static bool owner_expects_memory(struct owner *owner)
 {
-	uint64_t pending = counter_read(&owner->counts.pending);
+	uint64_t pending = counter_read(&owner->pending_count);
 	uint64_t taken = 0;
 
 	for (unsigned i = 0; i < SLABS - 1; i++) {
@@ -214,9 +212,7 @@ tw_duration owner_memory_time(struct owner *owner)
 void owner_count_memory(struct owner *owner, struct tw_stats *stats)
 {
 	struct memory_sums sums = owner_sum_memory(owner);
-	uint64_t peak = counter_read(&owner->memory.peak);
 
 	stats->memory = sums.held;
 	stats->memory_in_use = sums.in_use;
-	stats->memory_peak = peak > sums.held ? peak : sums.held;
 }

@@ -80,7 +80,6 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->out.target.owner = &owner->event;
 	owner->poll_began = TW_FOREVER;
 	owner->in.jobs_most = OWNER_JOBS_A_TURN;
-	queue_age_init(&owner->queue_age, clock_read_real(CLOCK_MONOTONIC));
 	owner_init_lists(owner);
 	if (!clock_init(&owner->clock, options->clock, interval))
 		return TW_SYSTEM;
@@ -258,40 +257,6 @@ static void owner_retire(struct owner *owner)
 			owner_retire_some(owner);
 }
 
-/* When a turn began: by the clock, and by the processor time that the thread has had. */
-struct turn_start {
-	tw_duration clock;
-	tw_duration work;
-};
-
-/* Where callers drive, no processor time is read, which would take a system call. A call of this
- * would be 20 instructions. */
-static inline __attribute__((always_inline)) struct turn_start turn_start_now(
-	const struct owner *owner)
-{
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-
-	return (struct turn_start){
-		.clock = now,
-		.work = owner->has_thread ? clock_read_real(CLOCK_THREAD_CPUTIME_ID) : now};
-}
-
-/* A call of it would be 22 instructions of each turn. */
-static inline __attribute__((always_inline)) void owner_publish(struct owner *owner,
-								const struct turn_start *start)
-{
-	struct turn_start end = turn_start_now(owner);
-	tw_duration took = time_since(end.clock - owner->in.task_time, start->clock);
-	/* What inline tasks had of the processor is not known, only how long they took. */
-	tw_duration work = owner->in.task_time > 0 ? took : end.work - start->work;
-
-	owner_publish_pending(owner);
-	queue_age_note(&owner->queue_age, &owner->queue, end.clock);
-	counter_raise(&owner->counts.longest_turn, (uint64_t)work);
-	counter_raise(&owner->counts.longest_turn_wall, (uint64_t)took);
-	counter_add(&owner->counts.turns, 1);
-}
-
 bool owner_is_busy(struct owner *owner)
 {
 	return owner->in.is_crowded || !list_is_empty(&owner->retirements) ||
@@ -313,10 +278,8 @@ static bool owner_begin_turn(struct owner *owner)
 
 bool owner_apply_turn(struct owner *owner, struct request *request)
 {
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	bool more = false;
 
-	queue_age_end_sleep(&owner->queue_age, now);
 	if (request) {
 		owner_serve_here(owner, request);
 	} else {
@@ -330,18 +293,15 @@ bool owner_apply_turn(struct owner *owner, struct request *request)
 		more |= !list_is_empty(&owner->retirements);
 	}
 	owner_publish_pending(owner);
-	queue_age_note(&owner->queue_age, &owner->queue, now);
 	return more;
 }
 
 bool owner_turn(struct owner *owner)
 {
-	struct turn_start start = turn_start_now(owner);
 	bool more;
 	uint64_t target;
 	bool done;
 
-	queue_age_end_sleep(&owner->queue_age, start.clock);
 	more = owner_begin_turn(owner);
 	owner_dispatch(owner);
 	owner_begin_advances(owner);
@@ -350,7 +310,7 @@ bool owner_turn(struct owner *owner)
 	owner_retire(owner);
 	owner_dispatch(owner);
 	owner_tend_memory(owner);
-	owner_publish(owner, &start);
+	owner_publish_pending(owner);
 	if (!done || owner_is_busy(owner)) {
 		/* Tasks that take longer than their periods may keep it busy for ever. */
 		if (!owner->out.pool && !owner->is_stopped)
@@ -424,8 +384,6 @@ void owner_begin_sleep(struct owner *owner, bool more)
 	if (more || owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) ||
 	    owner_has_next_jobs(owner) || owner_is_trimming(owner))
 		event_count_wake(&owner->event);
-	else
-		queue_age_begin_sleep(&owner->queue_age);
 }
 
 void owner_break_off(struct owner *owner)
@@ -461,10 +419,7 @@ static void owner_sleep(struct owner *owner)
 	}
 	owner->tries = 0;
 	job_flush(&owner->out.target, &owner->out.bin);
-	if (sleep == EVENT_COUNT_SLEEPING)
-		queue_age_begin_sleep(&owner->queue_age);
 	event_count_wait(&owner->event, until);
-	counter_add(&owner->counts.wakeups, 1);
 }
 
 static void *owner_run(void *argument)

@@ -23,7 +23,6 @@
 #include "command_queue.h"
 #include "handle.h"
 #include "outbox.h"
-#include "queue_age.h"
 #include "request.h"
 #include "pending.h"
 
@@ -88,18 +87,8 @@ struct owner_memory {
 	unsigned part;           /* that of the pass under way */
 	struct list trims;       /* REQUEST_TRIM: the next pass is theirs */
 	struct list trims_begun; /* this one is */
-	/* Read by any thread, as statistics. */
+	/* Read by any thread, as a statistic. */
 	_Atomic uint64_t index; /* bytes that the index has */
-	_Atomic uint64_t peak;
-};
-
-/* These are statistics of the loop: the owner writes them, any thread reads them. */
-struct owner_counts {
-	_Atomic uint64_t turns;
-	_Atomic uint64_t wakeups;
-	_Atomic uint64_t longest_turn; /* nanoseconds of work */
-	_Atomic uint64_t longest_turn_wall;
-	_Atomic uint64_t pending;
 };
 
 struct owner {
@@ -113,7 +102,6 @@ struct owner {
 	/* Any thread. */
 	struct clock clock;
 	struct command_queue queue;
-	struct queue_age queue_age; /* also the owner's */
 	struct requests requests;
 	struct event_count event;
 	pthread_mutex_t drive;               /* its holder is the owner; not with a thread */
@@ -124,8 +112,8 @@ struct owner {
 	atomic_bool ending;
 	struct limit drains; /* asked for, and not yet handed over */
 	struct outbox out;   /* also the owner's */
-	/* The owner's, except that any thread reads the counts. */
-	_Alignas(CACHE_LINE) struct owner_counts counts;
+	/* The owner's, except that any thread reads the count. */
+	_Alignas(CACHE_LINE) _Atomic uint64_t pending_count; /* a statistic */
 	struct pending pending;
 	struct list next_timers; /* handles and alarms that inline tasks set for now: next turn */
 	struct list retirements;
@@ -164,7 +152,7 @@ static inline bool owner_may_rest(const struct owner *owner, tw_duration now)
 /* Makes the number of pending timers known to all. */
 static inline void owner_publish_pending(struct owner *owner)
 {
-	counter_set(&owner->counts.pending, owner->is_stopped ? 0 : owner->pending.count);
+	counter_set(&owner->pending_count, owner->is_stopped ? 0 : owner->pending.count);
 }
 
 /* Returns whether inline jobs are to be run. */

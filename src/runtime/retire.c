@@ -84,7 +84,7 @@ static void owner_retire_pending(struct owner *owner, struct retirement *retirem
 	list_init(&retirement->after);
 	owner->out.jobs_end = &retirement->after;
 	list_append(&owner->retirements, &retirement->link);
-	counter_set(&owner->counts.pending, 0);
+	counter_set(&owner->pending_count, 0);
 }
 
 void owner_drain(struct owner *owner, struct drain_request *request)

@@ -179,7 +179,7 @@ void tw_destroy(struct tw_wheel *wheel)
 
 size_t tw_pending(struct tw_wheel *wheel)
 {
-	return wheel ? (size_t)counter_read(&wheel->owner.counts.pending) : 0;
+	return wheel ? (size_t)counter_read(&wheel->owner.pending_count) : 0;
 }
 
 tw_duration tw_now(struct tw_wheel *wheel)

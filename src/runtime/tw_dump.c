@@ -49,7 +49,7 @@ static void dump_begin(struct dump *dump, struct tw_wheel *wheel)
 			", pending %" PRIu64 ", queued %zu%s\n",
 			(void *)wheel, owner->clock.ticks.interval,
 			wheel_layout_name(owner->plan.layout), owner->plan.slots, dump->now,
-			counter_read(&owner->counts.pending),
+			counter_read(&owner->pending_count),
 			(size_t)command_queue_count(&owner->queue),
 			wheel_state(wheel) == TW_OK ? "" : ", stopped");
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The wheel's statistics, as a struct, and as text for Prometheus. Any thread may call these, and
  * stops none. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "ask.h"
@@ -29,9 +28,6 @@ static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums, 
 	stats->fired = stats->fired > unbegun ? stats->fired - unbegun : 0;
 	stats->removed += counts[JOB_UNBEGUN_REMOVED];
 	stats->stopped += counts[JOB_UNBEGUN_STOPPED];
-	stats->released_replaced = counts[job_count_released(TW_REPLACED)];
-	stats->released_removed = counts[job_count_released(TW_REMOVED)];
-	stats->released_stopped = counts[job_count_released(TW_STOPPED)];
 	stats->running = counts[JOB_RUNNING] + sums->runs;
 	stats->lateness = histogram_percentiles(&sums->lateness);
 	stats->task_duration = histogram_percentiles(&sums->duration);
@@ -42,21 +38,11 @@ static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums, 
 
 static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
 {
-	const struct owner_counts *loop = &wheel->owner.counts;
 	const struct timer_counts *counts = &wheel->owner.out.counts;
 
 	memset(stats, 0, sizeof(*stats));
-	stats->queued = command_queue_count(&wheel->owner.queue);
-	stats->pending = counter_read(&loop->pending);
-	stats->turns = counter_read(&loop->turns);
-	stats->wakeups = counter_read(&loop->wakeups);
-	stats->full_waits = counter_read(&wheel->owner.queue.waits);
-	stats->longest_turn = (tw_duration)counter_read(&loop->longest_turn);
-	stats->longest_turn_wall = (tw_duration)counter_read(&loop->longest_turn_wall);
+	stats->pending = counter_read(&wheel->owner.pending_count);
 	stats->refused = counter_read(&wheel->refused);
-	if (stats->queued > 0)
-		stats->queue_age =
-			queue_age_read(&wheel->owner.queue_age, clock_read_real(CLOCK_MONOTONIC));
 	if (wheel->owner.out.pool)
 		worker_pool_count(wheel->owner.out.pool, stats);
 	owner_count_memory(&wheel->owner, stats);
@@ -96,50 +82,25 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 	X("fired", fired, "Timers handed over to run.")                                        \
 	X("drained", drained, "Timers handed to drain functions.")                             \
 	X("stopped", stopped, "Timers pending, or tasks not begun, at the stop of the wheel.") \
-	X("refused", refused, "Calls that returned TW_FULL.")                                  \
-	X("turns", turns, "Turns of the owner's loop.")                                        \
-	X("wakeups", wakeups, "Times the owner woke.")                                         \
-	X("full_waits", full_waits, "Times a caller slept because the queue was full.")        \
-	X("workers_not_started", workers_not_started, "Failed starts of a worker.")
+	X("refused", refused, "Calls that returned TW_FULL.")
 
 /* X(name, field, help): states. */
 #define GAUGES(X)                                                                              \
 	X("pending", pending, "Timers armed and not yet handed over.")                         \
-	X("queued", queued, "Commands in the queue.")                                          \
 	X("unfinished", unfinished, "Unfinished tasks, releases and drain calls in the pool.") \
 	X("running", running, "Tasks, releases and drain functions running now.")              \
 	X("workers", workers, "Threads that run tasks.")                                       \
-	X("workers_most", workers_most, "Most threads that ran tasks at a time.")              \
 	X("memory_bytes", memory, "Memory that the wheel has from the system.")                \
-	X("memory_in_use_bytes", memory_in_use, "Memory in use by timers.")                    \
-	X("memory_peak_bytes", memory_peak, "Most memory that the wheel had.")
+	X("memory_in_use_bytes", memory_in_use, "Memory in use by timers.")
 
 /* X(name, field, help): lengths of time. */
-#define TIMES(X)                                                                                 \
-	X("longest_turn_seconds", longest_turn, "Processor time of the owner's longest turn.")   \
-	X("longest_turn_wall_seconds", longest_turn_wall, "Owner's longest turn, by the clock.") \
-	X("longest_running_seconds", longest_running.took, "Time so far of the longest task.")   \
-	X("queue_age_seconds", queue_age, "Age of the oldest command in the queue, at most.")
+#define TIMES(X) \
+	X("longest_running_seconds", longest_running.took, "Time so far of the longest task.")
 
 #define WHEEL_METRIC(name, field, help) METRIC(tw_stats, name, field, help),
 static const struct metric counters[] = {COUNTERS(WHEEL_METRIC)};
 static const struct metric gauges[] = {GAUGES(WHEEL_METRIC)};
 static const struct metric times[] = {TIMES(WHEEL_METRIC)};
-
-static void print_released(struct metrics *metrics, const struct tw_stats *stats)
-{
-	const struct {
-		const char *reason;
-		uint64_t count;
-	} rows[] = {{"replaced", stats->released_replaced},
-		    {"removed", stats->released_removed},
-		    {"stopped", stats->released_stopped}};
-
-	metrics_print_head(metrics, "released_total", "counter", "Calls of release, by reason.");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		text_page_print(&metrics->page, "%s_released_total{reason=\"%s\"} %" PRIu64 "\n",
-				metrics->prefix, rows[i].reason, rows[i].count);
-}
 
 enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void *context,
 				const char *prefix)
@@ -155,7 +116,6 @@ enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void
 	if (status != TW_OK)
 		return status;
 	metrics_print_counters(&metrics, counters, sizeof(counters) / sizeof(counters[0]), &stats);
-	print_released(&metrics, &stats);
 	metrics_print_gauges(&metrics, gauges, sizeof(gauges) / sizeof(gauges[0]), &stats);
 	metrics_print_times(&metrics, times, sizeof(times) / sizeof(times[0]), &stats);
 	metrics_print_summary(&metrics, "lateness_seconds", "Lateness of tasks.", &stats.lateness,

@@ -162,8 +162,6 @@ struct worker_pool {
 	pthread_cond_t group_is_over; /* the oldest group has changed */
 	struct worker *starting;      /* a worker that has not looked for a job yet, or NULL */
 	size_t live;                  /* workers */
-	size_t live_most;             /* the maximum of `live` */
-	uint64_t not_started;
 	struct list sleepers;    /* the watcher first, the worker that fell asleep last */
 	struct sleeper watching; /* the watcher also waits at its `wake` for other news */
 	struct lane lanes[JOB_LANES];
@@ -531,8 +529,6 @@ static void worker_tell(struct worker *worker)
 	if (pool->starting != worker)
 		return;
 	pool->starting = NULL;
-	if (pool->live > pool->live_most)
-		pool->live_most = pool->live;
 	pthread_cond_signal(&pool->watching.wake);
 }
 
@@ -799,8 +795,6 @@ static void worker_pool_grow(struct worker_pool *pool, struct worker_load *load)
 		/* One may be the new worker's. */
 		if (blocked && pool->batches_taken - taken <= 1)
 			return;
-	} else {
-		pool->not_started++;
 	}
 	load->since = TW_FOREVER;
 }
@@ -923,7 +917,6 @@ static int worker_pool_start(struct worker_pool *pool)
 	pthread_mutex_lock(&pool->lock);
 	while (error == 0 && pool->live < pool->least)
 		error = worker_pool_add_worker(pool);
-	pool->live_most = pool->live;
 	pthread_mutex_unlock(&pool->lock);
 	if (error != 0 || pool->most == pool->least)
 		return error;
@@ -1110,7 +1103,5 @@ void worker_pool_count(struct worker_pool *pool, struct tw_stats *stats)
 	pthread_mutex_lock(&pool->lock);
 	stats->unfinished = worker_pool_unfinished_in_all(pool);
 	stats->workers = pool->live;
-	stats->workers_most = pool->live_most;
-	stats->workers_not_started = pool->not_started;
 	pthread_mutex_unlock(&pool->lock);
 }

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/ask.h"
+
 enum { LIFETIMES = 1000 };
 
 struct lifetime {
@@ -437,10 +439,12 @@ static void later_deadlines_send_no_commands(void **state)
 		*state, TW_MINUTE, (struct tw_cache_options){.shards = 1});
 	struct tw_stats before;
 	struct tw_stats after;
+	uint64_t changes;
 
 	cache_set_for(recorder, "key", "value", 10 * INTERVAL);
 	cache_pass(recorder, 0);
 	assert_status(tw_get_stats(recorder->wheel, &before), TW_OK);
+	changes = inbox_mark(&recorder->wheel->owner.out.alarms.changed);
 	for (int i = 0; i < 1000; i++) {
 		assert_status(tw_cache_touch(recorder->cache, "key", 3, 20 * INTERVAL + i), TW_OK);
 		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "v", 1), TW_OK);
@@ -448,7 +452,8 @@ static void later_deadlines_send_no_commands(void **state)
 	assert_status(tw_flush(recorder->wheel), TW_OK);
 	assert_status(tw_get_stats(recorder->wheel, &after), TW_OK);
 	assert_int_equal(after.set, before.set);
-	assert_int_equal(after.turns - before.turns < 10, 1);
+	/* The owner is woken by changes alone. */
+	assert_in_range(inbox_mark(&recorder->wheel->owner.out.alarms.changed) - changes, 0, 10);
 	assert_int_equal(after.fired, before.fired);
 	cache_recorder_close(recorder);
 }

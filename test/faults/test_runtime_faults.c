@@ -227,7 +227,7 @@ static void pass_gate(void *argument)
 }
 
 /* The pool's first attempt to grow fails. On a busy machine it would want a fourth worker. */
-static void worker_that_cannot_start_is_counted_and_tried_again(void **state)
+static void worker_that_cannot_start_is_tried_again(void **state)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = {.layout = variant->layout,
@@ -235,7 +235,6 @@ static void worker_that_cannot_start_is_counted_and_tried_again(void **state)
 				     .clock = TW_CLOCK_MANUAL,
 				     .max_workers = 3};
 	struct tw_wheel *wheel;
-	struct tw_stats stats;
 	struct hold hold = {.begun = 0};
 
 	sem_init(&hold.gate, 0, 0);
@@ -244,13 +243,8 @@ static void worker_that_cannot_start_is_counted_and_tried_again(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_status(tw_after_func(wheel, 0, pass_gate, &hold, NULL), TW_OK);
 	assert_status(tw_advance(wheel, 0), TW_OK);
-	WAIT_UNTIL((stats = stats_of_wheel(wheel)).workers_not_started == 1);
-	/* It may have been tried again by now. */
-	if (stats.workers == 2)
-		assert_int_equal(stats.workers_most, 2);
 	WAIT_UNTIL(atomic_load(&hold.begun) == 3);
 	assert_int_equal(threads_until_fault(), 0);
-	assert_int_equal(stats_of_wheel(wheel).workers_most, 3);
 	assert_int_equal(stats_of_wheel(wheel).workers, 3);
 	for (int i = 0; i < 3; i++)
 		sem_post(&hold.gate);
@@ -372,7 +366,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_BOTH(inline, memory_may_run_out_at_any_allocation),
 	TEST_BOTH(threads, memory_may_run_out_at_any_allocation),
 	TEST_EVERYWHERE(each_thread_may_fail_to_start),
-	TEST_POOL(worker_that_cannot_start_is_counted_and_tried_again),
+	TEST_POOL(worker_that_cannot_start_is_tried_again),
 	TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
 	TEST_EVERYWHERE(drain_without_memory_drains_nothing),
 	TEST_EVERYWHERE(walk_without_memory_says_so_and_changes_nothing),

@@ -401,12 +401,11 @@ static void timer_draw(struct wheel_user *user, struct model_timer *timer)
 	struct model *model = user->model;
 	struct random *random = &user->random;
 	static const enum timer_kind kinds[] = {ONE_SHOT, ONE_SHOT, ONE_SHOT, PERIODIC, SCHEDULED};
-	enum timer_kind kind = kinds[random_below(random, model->is_exact ? 4 : 5)];
 
 	*timer = (struct model_timer){
 		.lock = ATOMIC_FLAG_INIT,
 		.model = model,
-		.kind = kind,
+		.kind = kinds[random_below(random, model->is_exact ? 4 : 5)],
 		.runs_most = UINT64_MAX,
 		.low_reset = TW_FOREVER,
 		.drains = atomic_load(&model->drains_ended),

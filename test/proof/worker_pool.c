@@ -163,8 +163,8 @@ void pages_unmap_aligned(void *memory, size_t size)
 void job_sums_add(struct job_sums *sums, const struct job_thread *thread)
 {
 	assert(thread->bin != NULL);
-	sums->counts[JOB_RELEASED] +=
-		atomic_load_explicit(&thread->counts[JOB_RELEASED], memory_order_relaxed);
+	sums->counts[JOB_UNBEGUN_REMOVED] +=
+		atomic_load_explicit(&thread->counts[JOB_UNBEGUN_REMOVED], memory_order_relaxed);
 }
 
 static bool job_is_held_up(int number)
@@ -323,13 +323,13 @@ static void *helping_run(void *argument)
 	return NULL;
 }
 
-/* The worker has done two jobs, and a third's release. */
+/* The worker has done two jobs, and a third that was removed. */
 static void *leaving_run(void *argument)
 {
 	struct worker *worker = argument;
 
 	atomic_store_explicit(&worker->counts->finished[0], 2, memory_order_seq_cst);
-	atomic_store_explicit(&worker->counts->thread.counts[JOB_RELEASED], 1,
+	atomic_store_explicit(&worker->counts->thread.counts[JOB_UNBEGUN_REMOVED], 1,
 			      memory_order_relaxed);
 	pthread_mutex_lock(&pool->lock);
 	worker_leave_slot(worker);
@@ -337,13 +337,13 @@ static void *leaving_run(void *argument)
 	return NULL;
 }
 
-static uint64_t released_by_all(void)
+static uint64_t removed_by_all(void)
 {
 	static struct job_sums sums;
 
-	sums.counts[JOB_RELEASED] = 0;
+	sums.counts[JOB_UNBEGUN_REMOVED] = 0;
 	worker_pool_sum(pool, &sums);
-	return sums.counts[JOB_RELEASED];
+	return sums.counts[JOB_UNBEGUN_REMOVED];
 }
 
 static uint64_t unfinished_by_all(void)
@@ -359,7 +359,7 @@ static uint64_t unfinished_by_all(void)
 static void show_leave(void)
 {
 	struct worker *worker = slot_take();
-	uint64_t released;
+	uint64_t removed;
 	uint64_t unfinished;
 
 	pool->most = pool->least + 1;
@@ -370,8 +370,8 @@ static void show_leave(void)
 	pthread_create(&pool->watcher.id, NULL, worker_pool_watch, pool);
 	unfinished = unfinished_by_all();
 	assert(unfinished == 2 || (unfinished == 0 && unfinished_by_all() == 0));
-	released = released_by_all();
-	assert(released == 0 || (released == 1 && released_by_all() == 1));
+	removed = removed_by_all();
+	assert(removed == 0 || (removed == 1 && removed_by_all() == 1));
 	worker_pool_end(pool);
 }
 

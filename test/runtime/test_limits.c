@@ -49,10 +49,10 @@ static void full_queue_refuses_and_has_room_again_after_a_poll(void **state)
 	assert_status(tw_move_timer(recorder->wheel, "any", 3, INTERVAL), TW_FULL);
 	assert_status(tw_remove_timer(recorder->wheel, "any", 3), TW_FULL);
 	assert_status(tw_move_timer(recorder->wheel, &(char[100]){0}, 100, INTERVAL), TW_FULL);
-	assert_int_equal(stats_of_wheel(recorder->wheel).queued, 64);
+	assert_int_equal(command_queue_count(&recorder->wheel->owner.queue), 64);
 	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 4);
 	assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
-	assert_int_equal(stats_of_wheel(recorder->wheel).queued, 0);
+	assert_int_equal(command_queue_count(&recorder->wheel->owner.queue), 0);
 	assert_int_equal(fill_queue(recorder, 1001, &refusal), 64);
 	pass_ticks(recorder, 1);
 	for (uintptr_t i = 0; i < 64; i++) {
@@ -209,6 +209,12 @@ static pthread_t hold_up_owner(struct recorder *recorder)
 	return thread;
 }
 
+/* Returns how many callers wait for room in the queue. */
+static uint64_t callers_that_wait(struct recorder *recorder)
+{
+	return atomic_load(&recorder->wheel->owner.queue.waiting);
+}
+
 static void caller_waits_until_the_full_queue_has_room(void **state)
 {
 	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_WAIT);
@@ -216,7 +222,7 @@ static void caller_waits_until_the_full_queue_has_room(void **state)
 	struct setter setter;
 
 	setter_start(&setter, recorder, 1, 1000);
-	WAIT_UNTIL(stats_of_wheel(recorder->wheel).full_waits > 0);
+	WAIT_UNTIL(callers_that_wait(recorder) > 0);
 	assert_in_range(atomic_load(&setter.accepted), 1, 16);
 	gate_open(&recorder->gate);
 	setter_join(&setter);
@@ -237,7 +243,7 @@ static void several_callers_wait_for_room_and_all_get_in(void **state)
 
 	for (int i = 0; i < 4; i++)
 		setter_start(&setters[i], recorder, 1 + i * 300, 300);
-	WAIT_UNTIL(stats_of_wheel(recorder->wheel).full_waits >= 4);
+	WAIT_UNTIL(callers_that_wait(recorder) == 4);
 	gate_open(&recorder->gate);
 	for (int i = 0; i < 4; i++) {
 		setter_join(&setters[i]);
@@ -257,7 +263,7 @@ static void callers_that_wait_for_room_are_sent_home_by_stop(void **state)
 	void *status;
 
 	setter_start(&setter, recorder, 1, 100);
-	WAIT_UNTIL(stats_of_wheel(recorder->wheel).full_waits > 0);
+	WAIT_UNTIL(callers_that_wait(recorder) > 0);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	gate_open(&recorder->gate);
 	setter_join(&setter);

@@ -244,13 +244,11 @@ static void statistics_report_memory(void **state)
 	stats = storm_stats(&storm);
 	assert_in_range(stats.memory_in_use, needed, needed + needed / 50);
 	assert_in_range(stats.memory, stats.memory_in_use, needed + needed / 10 + (4u << 20));
-	assert_int_equal(stats.memory_peak, stats.memory);
 	storm_pass(&storm);
 	/* Workers give back what they have when they are idle. */
 	WAIT_UNTIL(tw_trim(storm.wheel) == TW_OK &&
 		   storm_stats(&storm).memory <= stats.memory / 20 + (640u << 10));
 	assert_in_range(storm_stats(&storm).memory_in_use, 0, needed / 100);
-	assert_int_equal(storm_stats(&storm).memory_peak, stats.memory);
 	storm_close(&storm);
 }
 

@@ -33,12 +33,9 @@ static void statistics_are_written_by_their_kinds(void **state)
 		"shop:wheel_moved_total 1",
 		"shop:wheel_removed_total 1",
 		"shop:wheel_fired_total 1",
-		"shop:wheel_released_total{reason=\"replaced\"} 1",
-		"shop:wheel_released_total{reason=\"removed\"} 1",
-		"shop:wheel_released_total{reason=\"stopped\"} 0",
 		"# TYPE shop:wheel_pending gauge",
 		"shop:wheel_pending 1",
-		"# TYPE shop:wheel_longest_turn_seconds gauge",
+		"# TYPE shop:wheel_longest_running_seconds gauge",
 		"# TYPE shop:wheel_lateness_seconds summary",
 		"shop:wheel_lateness_seconds_count 1",
 		"shop:wheel_task_seconds_count 1",
@@ -56,20 +53,10 @@ static void statistics_are_written_by_their_kinds(void **state)
 	recorder_close(recorder);
 }
 
-static double number_of(const struct text *text, const char *name)
-{
-	const char *at = strstr(text->bytes, name);
-
-	assert_non_null(at);
-	return atof(at + strlen(name));
-}
-
 static void times_are_in_seconds(void **state)
 {
 	static struct text text;
 	struct recorder *recorder = recorder_open(*state, 10);
-	struct tw_stats stats;
-	double longest;
 
 	memset(&text, 0, sizeof(text));
 	live(recorder);
@@ -79,11 +66,6 @@ static void times_are_in_seconds(void **state)
 	settle(recorder);
 	assert_status(tw_write_metrics(recorder->wheel, text_write, &text, NULL), TW_OK);
 	assert_true(text_has_line(&text, "tw_wheel_lateness_seconds{quantile=\"1\"} 0.004500000"));
-	longest = number_of(&text, "\ntw_wheel_longest_turn_seconds ");
-	assert_true(longest > 0);
-	/* The owner's next turn may be longer. */
-	stats = stats_of_wheel(recorder->wheel);
-	assert_true(longest * (double)TW_SECOND <= (double)stats.longest_turn + 1);
 	recorder_close(recorder);
 }
 
@@ -105,7 +87,7 @@ static void each_line_is_a_comment_or_a_name_with_a_number(void **state)
 		assert_int_equal(*end, '\n');
 		metrics++;
 	}
-	assert_true(metrics > 30);
+	assert_true(metrics > 20);
 	recorder_close(recorder);
 }
 
@@ -119,7 +101,6 @@ static void stopped_wheel_writes_its_metrics(void **state)
 	flush_wheel(recorder);
 	stop_wheel(recorder);
 	assert_status(tw_write_metrics(recorder->wheel, text_write, &text, NULL), TW_OK);
-	assert_true(text_has_line(&text, "tw_wheel_released_total{reason=\"stopped\"} 1"));
 	assert_true(text_has_line(&text, "tw_wheel_stopped_total 1"));
 	recorder_close(recorder);
 }

@@ -54,12 +54,8 @@ void assert_counts_(struct tw_wheel *wheel, struct tw_stats expected, const char
 		COUNT(tw_stats, stopped),
 		COUNT(tw_stats, refused),
 		COUNT(tw_stats, pending),
-		COUNT(tw_stats, queued),
 		COUNT(tw_stats, unfinished),
 		COUNT(tw_stats, running),
-		COUNT(tw_stats, released_replaced),
-		COUNT(tw_stats, released_removed),
-		COUNT(tw_stats, released_stopped),
 		{NULL, 0},
 	};
 	struct tw_stats stats = stats_of_wheel(wheel);
