@@ -136,6 +136,13 @@ INLINED bool alarm_exchange_listed(struct alarm_table *table, struct alarm *alar
 	return true;
 }
 
+/* What becomes of the word by a set, and whether the owner is to see to the alarm. */
+INLINED bool word_set(uint64_t word, uint64_t number, uint64_t *to)
+{
+	*to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
+	return !(word & AWAY) && (!(word & FILED) || number < word >> TICK_SHIFT);
+}
+
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
 			 bool *changed)
 {
@@ -147,9 +154,7 @@ enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_
 		word = alarm_word(alarm);
 		if (word & (CLOSING | CLOSED))
 			return TW_CLOSED;
-		to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
-		/* The owner is to see to the alarm. */
-		if (!(word & AWAY) && (!(word & FILED) || number < word >> TICK_SHIFT))
+		if (word_set(word, number, &to))
 			to |= LISTED | FILED;
 	} while (!alarm_exchange_listed(table, alarm, word, to));
 	*changed = to & ~word & LISTED;

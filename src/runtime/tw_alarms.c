@@ -49,18 +49,21 @@ static inline enum tw_status alarm_state(const struct alarm *alarm)
 	return alarm ? wheel_state(alarm->wheel) : TW_INVALID;
 }
 
-static enum tw_status alarm_set_by_tick(struct alarm *alarm, uint64_t tick)
+static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct alarm *alarm, uint64_t tick)
 {
-	struct tw_wheel *wheel = alarm->wheel;
 	bool changed = false;
-	enum tw_status status;
+	enum tw_status status = alarm_set(&wheel->owner.out.alarms, alarm, tick, &changed);
 
-	if (!wheel_is_open(wheel))
-		return TW_CLOSED;
-	status = alarm_set(&wheel->owner.out.alarms, alarm, tick, &changed);
 	if (changed)
 		wheel_tell_of_alarm(wheel);
 	return status;
+}
+
+static inline enum tw_status alarm_set_by_tick(struct alarm *alarm, uint64_t tick)
+{
+	if (!wheel_is_open(alarm->wheel))
+		return TW_CLOSED;
+	return wheel_set_alarm(alarm->wheel, alarm, tick);
 }
 
 enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay)

@@ -261,32 +261,23 @@ enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
-/* The deadline is one by the clock that said `now`. */
-static inline enum tw_status wheel_reset_handle(struct tw_wheel *wheel, struct handle *handle,
-						struct tw_timer timer, tw_duration deadline,
-						tw_duration now)
+enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
 {
-	bool changed = false;
 	enum tw_status status = wheel_state(wheel);
+	struct handle *handle;
+	bool changed = false;
+	tw_duration deadline;
+	tw_duration now;
 
 	if (status != TW_OK)
 		return status;
+	/* The handle is in no cache; the clock is read while it comes. */
+	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
+	now = clock_now(&wheel->owner.clock);
+	deadline = deadline_after(now, delay);
 	status = handle_reset(&wheel->owner.out.handles, handle, timer.id, deadline,
 			      deadline_is_now(deadline, now), &changed);
 	if (changed)
 		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 	return status;
-}
-
-enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
-{
-	struct handle *handle;
-	tw_duration now;
-
-	if (!wheel)
-		return TW_INVALID;
-	/* The handle is in no cache; the clock is read while it comes. */
-	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
-	now = clock_now(&wheel->owner.clock);
-	return wheel_reset_handle(wheel, handle, timer, deadline_after(now, delay), now);
 }
