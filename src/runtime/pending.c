@@ -146,7 +146,7 @@ void pending_remove(struct pending *pending, struct keyed_timer *timer)
 {
 	timer_index_remove(&pending->index, timer);
 	pending->count--;
-	wheel_remove(pending->wheel, &timer->timer);
+	wheel_remove(&timer->timer);
 }
 
 void pending_add_without_key(struct pending *pending, struct timer *timer)
@@ -159,7 +159,7 @@ void pending_add_without_key(struct pending *pending, struct timer *timer)
 void pending_remove_without_key(struct pending *pending, struct timer *timer)
 {
 	pending->count -= !timer_is_alarm(timer);
-	wheel_remove(pending->wheel, timer);
+	wheel_remove(timer);
 }
 
 /* Takes those of the timers that have keys out of the index. */

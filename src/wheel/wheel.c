@@ -60,32 +60,39 @@ static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 		wheel->due_until = wheel->now_time;
 }
 
-static const struct {
-	const char *name;
-	struct wheel *(*create)(size_t slots, bool ordered);
-} layouts[] = {
-	[TW_LAYOUT_LEVELS] = {"levels", wheel_levels_create},
-	[TW_LAYOUT_ROUNDS] = {"rounds", wheel_rounds_create},
-};
-
 const char *wheel_layout_name(enum tw_layout layout)
 {
-	return (size_t)layout < sizeof(layouts) / sizeof(layouts[0]) ? layouts[layout].name : NULL;
+	static const char *const names[] = {"levels", "rounds"};
+
+	return layout <= TW_LAYOUT_ROUNDS ? names[layout] : NULL;
 }
 
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
 			   bool ordered, tw_duration patience)
 {
-	struct wheel *wheel = layouts[layout].create(slots, ordered);
+	struct wheel *wheel = calloc(1, sizeof(*wheel));
 
 	if (!wheel)
 		return NULL;
+	wheel->has_rounds = layout == TW_LAYOUT_ROUNDS;
+	if (!(wheel->has_rounds ? rounds_init(wheel, slots) : levels_init(wheel, slots))) {
+		free(wheel);
+		return NULL;
+	}
+	wheel->ordered = ordered;
 	wheel->ticks = *ticks;
 	wheel->patience = patience;
+	/* A coarser slot comes up early. */
 	wheel->early_after = TW_FOREVER;
-	if (wheel->early_from <= (uint64_t)(TW_FOREVER / ticks->interval))
-		wheel->early_after = (tw_duration)(wheel->early_from - 1) * ticks->interval;
+	if (!wheel->has_rounds && wheel->levels.window <= (uint64_t)(TW_FOREVER / ticks->interval))
+		wheel->early_after = (tw_duration)(wheel->levels.window - 1) * ticks->interval;
 	wheel->due_until = INT64_MIN;
+	list_init(&wheel->due);
+	list_init(&wheel->late);
+	list_init(&wheel->unsorted);
+	wheel->is_sorted = true;
+	for (int i = 0; i < WHEEL_COMING; i++)
+		list_init(&wheel->coming[i]);
 	wheel_set_now(wheel, 0);
 	return wheel;
 }
@@ -108,15 +115,15 @@ bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 	return timer->by_tick ? timer->tick <= wheel->now : timer->deadline <= wheel->now_time;
 }
 
-static inline uint64_t wheel_tick_of(const struct wheel *wheel, const struct timer *timer)
-{
-	return timer->by_tick ? timer->tick : tick_after(&wheel->ticks, timer->deadline);
-}
-
 /* Files a timer that is not due. */
 static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 {
-	wheel->layout->place(wheel, timer, wheel_tick_of(wheel, timer));
+	uint64_t tick = timer->by_tick ? timer->tick : tick_after(&wheel->ticks, timer->deadline);
+
+	if (wheel->has_rounds)
+		rounds_place(wheel, timer, tick);
+	else
+		levels_place(wheel, timer, tick);
 }
 
 static void wheel_place(struct wheel *wheel, struct timer *timer)
@@ -137,15 +144,6 @@ void wheel_add(struct wheel *wheel, struct timer *timer)
 	wheel_place(wheel, timer);
 }
 
-static void wheel_unlink(struct wheel *wheel, struct timer *timer)
-{
-	struct list *next = timer->link.next;
-
-	list_remove(&timer->link);
-	if (wheel->layout->emptied && list_is_empty(next))
-		wheel->layout->emptied(wheel, next);
-}
-
 bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_duration after)
 {
 	if (after < before || before <= wheel->due_until)
@@ -158,7 +156,7 @@ bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_durati
 void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool by_tick)
 {
 	if (by_tick || wheel_move_unlinks(wheel, before, timer->deadline)) {
-		wheel_unlink(wheel, timer);
+		list_remove(&timer->link);
 		timer->by_tick = by_tick;
 		wheel_place(wheel, timer);
 	} else if (wheel->ordered) {
@@ -166,9 +164,9 @@ void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, b
 	}
 }
 
-void wheel_remove(struct wheel *wheel, struct timer *timer)
+void wheel_remove(struct timer *timer)
 {
-	wheel_unlink(wheel, timer);
+	list_remove(&timer->link);
 }
 
 /*
@@ -218,7 +216,17 @@ void wheel_put_off(struct wheel *wheel)
 
 uint64_t wheel_next_tick(struct wheel *wheel)
 {
-	return wheel->layout->next_tick(wheel);
+	return wheel->has_rounds ? rounds_next_tick(wheel) : levels_next_tick(wheel);
+}
+
+/* Makes `tick` the present tick, and takes the slots that come up there. */
+static void wheel_begin_tick(struct wheel *wheel, uint64_t tick)
+{
+	wheel_set_now(wheel, tick);
+	if (wheel->has_rounds)
+		rounds_take_slots(wheel);
+	else
+		levels_take_slots(wheel);
 }
 
 void wheel_advance(struct wheel *wheel, uint64_t tick)
@@ -227,8 +235,7 @@ void wheel_advance(struct wheel *wheel, uint64_t tick)
 	if (tick == wheel->now)
 		return;
 	wheel_put_off(wheel);
-	wheel_set_now(wheel, tick);
-	wheel->layout->take_slots(wheel);
+	wheel_begin_tick(wheel, tick);
 }
 
 /* Returns the first timer of a list to re-file, and counts the list's turn. */
@@ -414,11 +421,10 @@ size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
 			continue;
 		}
 		/* Go on to the tick at which the next slot comes up. */
-		next = wheel->layout->next_tick(wheel);
+		next = wheel_next_tick(wheel);
 		if (next == TICK_NONE)
 			break;
-		wheel_set_now(wheel, next);
-		wheel->layout->take_slots(wheel);
+		wheel_begin_tick(wheel, next);
 	}
 	return count;
 }
@@ -433,5 +439,5 @@ size_t wheel_check(struct wheel *wheel)
 		assert(list_is_empty(&wheel->coming[i]) || wheel->coming_used >> i & 1);
 		count += wheel_check_list(wheel, &wheel->coming[i], 0);
 	}
-	return count + wheel->layout->check(wheel);
+	return count + (wheel->has_rounds ? rounds_check(wheel) : levels_check(wheel));
 }

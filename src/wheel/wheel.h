@@ -47,7 +47,7 @@ void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, b
 bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_duration after);
 /* Returns whether the timer is due at the wheel's present tick. */
 bool wheel_is_due(const struct wheel *wheel, const struct timer *timer);
-void wheel_remove(struct wheel *wheel, struct timer *timer);
+void wheel_remove(struct timer *timer);
 
 /* Returns the present tick. */
 uint64_t wheel_now(const struct wheel *wheel);

@@ -3,19 +3,6 @@
 
 #include <assert.h>
 
-void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered)
-{
-	wheel->layout = layout;
-	wheel->ordered = ordered;
-	wheel->early_from = UINT64_MAX;
-	list_init(&wheel->due);
-	list_init(&wheel->late);
-	list_init(&wheel->unsorted);
-	wheel->is_sorted = true;
-	for (int i = 0; i < WHEEL_COMING; i++)
-		list_init(&wheel->coming[i]);
-}
-
 void wheel_take_coming(struct wheel *wheel, struct list *slot)
 {
 	int free = WHEEL_COMING - 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A wheel layout is the arrangement of slots. This file has what wheel.c and the layouts share. */
+/* This file has the wheel, whose slots are arranged in levels or in rounds, and what wheel.c and
+ * these two share. */
 #ifndef WHEEL_LAYOUT_H
 #define WHEEL_LAYOUT_H
 
@@ -11,41 +12,50 @@
 
 #include "base/list.h"
 #include "base/pages.h"
+#include "base/slot_set.h"
 #include "base/ticks.h"
 #include "timer.h"
-
-struct wheel;
 
 enum { WHEEL_COMING = 64 };
 
 /* This tick is later than all ticks of clocks and timers. */
 #define TICK_NONE UINT64_MAX
 
-struct wheel_layout {
-	/* Links a timer that is not due into the slot for `tick`, which is after the present
-	 * one. */
-	void (*place)(struct wheel *wheel, struct timer *timer, uint64_t tick);
-	/* Returns the next tick at which a slot comes up, or TICK_NONE if no slot is used. */
-	uint64_t (*next_tick)(struct wheel *wheel);
-	/* Takes the slots that come up at the present tick. Called once a tick. */
-	void (*take_slots)(struct wheel *wheel);
-	/* Called when the last timer was taken out of `list`, which may be a slot. May be NULL. */
-	void (*emptied)(struct wheel *wheel, struct list *list);
-	/* Asserts that each timer in a slot is found in time. Returns the number of these
-	 * timers. */
-	size_t (*check)(struct wheel *wheel);
+enum { LEVELS_MOST = 63 }; /* levels if each has two slots */
+
+struct level {
+	unsigned shift;     /* log2 of the ticks in a slot */
+	uint64_t bit;       /* the level's bit in used_levels */
+	struct list *slots; /* the slots of the window */
+	struct slot_set used;
+};
+
+/* TW_LAYOUT_LEVELS: wheel_levels.c. */
+struct levels {
+	int level_count;
+	uint64_t window;      /* slots of a level, two laps; a power of two */
+	uint64_t used_levels; /* bit l is set if level l may have timers */
+	struct level levels[LEVELS_MOST];
+};
+
+/* TW_LAYOUT_ROUNDS: wheel_rounds.c. */
+struct rounds {
+	size_t slot_count;
+	struct list *slots;
+	size_t leaves; /* a power of two, at least slot_count */
+	/* ~ earliest, so that zeroed memory means no timer. Node 1 is the root; node n has the
+	 * children 2n and 2n + 1. */
+	uint64_t *tree;
 };
 
 struct wheel {
-	const struct wheel_layout *layout;
 	struct pages pages; /* the slots, and the sets or trees over them */
+	bool has_rounds;    /* TW_LAYOUT_ROUNDS */
 	bool ordered;
 	struct ticks ticks;
 	tw_duration patience; /* the time in which the caller works off a crowd */
-	/* If a timer is due this many ticks after now, or more, its slot comes up before the timer
-	 * is due. UINT64_MAX means that no slot comes up early. */
-	uint64_t early_from;
-	tw_duration early_after; /* that number as a time: deadlines farther from now_time */
+	/* Timers whose deadlines are farther from now_time lie in slots that come up early. */
+	tw_duration early_after;
 	bool expired_late;
 	uint64_t now;
 	tw_duration now_time; /* the time of `now` */
@@ -61,10 +71,11 @@ struct wheel {
 	unsigned coming_seen; /* timers examined in this turn */
 	struct list unsorted; /* due timers from `coming`, in an ordered wheel */
 	bool is_sorted;       /* each of them was put there in order */
+	union {
+		struct levels levels;
+		struct rounds rounds;
+	};
 };
-
-/* Initializes a zeroed wheel, the first member of the layout's struct. */
-void wheel_init(struct wheel *wheel, const struct wheel_layout *layout, bool ordered);
 
 /* Returns whether a slot is empty. Slots lie in zeroed memory: a slot is NULL until its first
  * use. */
@@ -93,7 +104,20 @@ static inline void wheel_link(struct wheel *wheel, struct list *list, struct tim
 	list_append(first ? list->next : list, &timer->link);
 }
 
-struct wheel *wheel_levels_create(size_t slots, bool ordered);
-struct wheel *wheel_rounds_create(size_t slots, bool ordered);
+/* Makes the slots of a zeroed wheel. Returns false if out of memory. */
+bool levels_init(struct wheel *wheel, size_t slots);
+bool rounds_init(struct wheel *wheel, size_t slots);
+/* Links a timer that is not due into the slot for `tick`, which is after the present one. */
+void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick);
+void rounds_place(struct wheel *wheel, struct timer *timer, uint64_t tick);
+/* Returns the next tick at which a slot comes up, or TICK_NONE if no slot is used. */
+uint64_t levels_next_tick(struct wheel *wheel);
+uint64_t rounds_next_tick(struct wheel *wheel);
+/* Takes the slots that come up at the present tick. Called once a tick. */
+void levels_take_slots(struct wheel *wheel);
+void rounds_take_slots(struct wheel *wheel);
+/* Asserts that each timer in a slot is found in time. Returns the number of these timers. */
+size_t levels_check(const struct wheel *wheel);
+size_t rounds_check(const struct wheel *wheel);
 
 #endif

@@ -27,50 +27,27 @@
  * a shift and a mask. All levels for 64-bit ticks exist from the start: nothing is allocated later,
  * and no delay is too long.
  */
-#include <assert.h>
-#include <stdlib.h>
-
-#include "base/slot_set.h"
 #include "wheel_layout.h"
+
+#include <assert.h>
 
 /* The most slots of a level, as log2: four such levels cover 64 bits, so more would only cost
  * memory. */
 static const unsigned most_bits = 16;
 
-enum { LEVELS_MOST = 63 }; /* levels if each has two slots */
-
-struct level {
-	unsigned shift;     /* log2 of the ticks in a slot */
-	uint64_t bit;       /* the level's bit in used_levels */
-	struct list *slots; /* the slots of the window */
-	struct slot_set used;
-};
-
-struct wheel_levels {
-	struct wheel wheel;
-	int level_count;
-	uint64_t window;      /* slots of a level, two laps; a power of two */
-	uint64_t used_levels; /* bit l is set if level l may have timers */
-	struct level levels[LEVELS_MOST];
-};
-
-static struct wheel_levels *levels_of(struct wheel *wheel)
-{
-	return (struct wheel_levels *)wheel;
-}
-
-static struct list *level_slot(const struct wheel_levels *levels, int level, uint64_t number)
+static struct list *level_slot(const struct levels *levels, int level, uint64_t number)
 {
 	return &levels->levels[level].slots[number & (levels->window - 1)];
 }
 
 /* Returns the finest level whose window has the tick, and sets *slot to its slot there. */
-static inline struct level *levels_find(struct wheel_levels *levels, uint64_t tick, size_t *slot)
+static inline struct level *levels_find(struct wheel *wheel, uint64_t tick, size_t *slot)
 {
+	struct levels *levels = &wheel->levels;
 	struct level *level = levels->levels;
 	uint64_t number = tick;
 
-	while (number - (levels->wheel.now >> level->shift) >= levels->window) {
+	while (number - (wheel->now >> level->shift) >= levels->window) {
 		level++;
 		number = tick >> level->shift;
 	}
@@ -78,21 +55,20 @@ static inline struct level *levels_find(struct wheel_levels *levels, uint64_t ti
 	return level;
 }
 
-static void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
+void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
 {
-	struct wheel_levels *levels = levels_of(wheel);
 	size_t slot;
-	struct level *level = levels_find(levels, tick, &slot);
+	struct level *level = levels_find(wheel, tick, &slot);
 
 	wheel_link(wheel, &level->slots[slot], timer);
-	levels->used_levels |= level->bit;
+	wheel->levels.used_levels |= level->bit;
 	slot_set_add(&level->used, slot);
 }
 
 /* Sets *number to the number of the level's first used slot, searched around from `first`. Returns
- * false if no slot is used. A call of it would be 23 instructions. */
-static inline __attribute__((always_inline)) bool level_first_used(
-	const struct wheel_levels *levels, struct level *level, uint64_t first, uint64_t *number)
+ * false if no slot is used. */
+static bool level_first_used(const struct levels *levels, struct level *level, uint64_t first,
+			     uint64_t *number)
 {
 	struct slot_set *used = &level->used;
 	uint64_t mask = levels->window - 1;
@@ -113,9 +89,9 @@ static inline __attribute__((always_inline)) bool level_first_used(
 	return true;
 }
 
-static uint64_t levels_next_tick(struct wheel *wheel)
+uint64_t levels_next_tick(struct wheel *wheel)
 {
-	struct wheel_levels *levels = levels_of(wheel);
+	struct levels *levels = &wheel->levels;
 	uint64_t next = TICK_NONE;
 
 	for (uint64_t left = levels->used_levels; left != 0; left &= left - 1) {
@@ -139,7 +115,7 @@ static uint64_t levels_next_tick(struct wheel *wheel)
 }
 
 /* Returns the slot that comes up, with its bit cleared. */
-static struct list *level_take_slot(const struct wheel_levels *levels, struct level *level,
+static struct list *level_take_slot(const struct levels *levels, struct level *level,
 				    uint64_t number)
 {
 	size_t slot = number & (levels->window - 1);
@@ -149,9 +125,9 @@ static struct list *level_take_slot(const struct wheel_levels *levels, struct le
 	return &level->slots[slot];
 }
 
-static void levels_take_slots(struct wheel *wheel)
+void levels_take_slots(struct wheel *wheel)
 {
-	struct wheel_levels *levels = levels_of(wheel);
+	struct levels *levels = &wheel->levels;
 	struct level *level = levels->levels;
 	const struct level *end = level + levels->level_count;
 
@@ -161,11 +137,11 @@ static void levels_take_slots(struct wheel *wheel)
 				  level_take_slot(levels, level, (wheel->now >> level->shift) + 1));
 }
 
-static size_t level_check_slot(struct wheel_levels *levels, int level, uint64_t number)
+static size_t level_check_slot(const struct wheel *wheel, int level, uint64_t number)
 {
+	const struct levels *levels = &wheel->levels;
 	struct list *slot = level_slot(levels, level, number);
-	size_t count =
-		wheel_check_list(&levels->wheel, slot, number << levels->levels[level].shift);
+	size_t count = wheel_check_list(wheel, slot, number << levels->levels[level].shift);
 
 	assert(count == 0 || levels->used_levels >> level & 1);
 	assert(count == 0 ||
@@ -174,9 +150,9 @@ static size_t level_check_slot(struct wheel_levels *levels, int level, uint64_t 
 	return count;
 }
 
-static size_t levels_check(struct wheel *wheel)
+size_t levels_check(const struct wheel *wheel)
 {
-	struct wheel_levels *levels = levels_of(wheel);
+	const struct levels *levels = &wheel->levels;
 	size_t count = 0;
 
 	for (int level = 0; level < levels->level_count; level++) {
@@ -185,37 +161,29 @@ static size_t levels_check(struct wheel *wheel)
 		assert(wheel_slot_is_empty(level_slot(levels, level, now)));
 		assert(level == 0 || wheel_slot_is_empty(level_slot(levels, level, now + 1)));
 		for (uint64_t i = 1; i < levels->window; i++)
-			count += level_check_slot(levels, level, now + i);
+			count += level_check_slot(wheel, level, now + i);
 	}
 	return count;
 }
 
-struct wheel *wheel_levels_create(size_t slots, bool ordered)
+bool levels_init(struct wheel *wheel, size_t slots)
 {
-	static const struct wheel_layout layout = {.place = levels_place,
-						   .next_tick = levels_next_tick,
-						   .take_slots = levels_take_slots,
-						   .check = levels_check};
-	struct wheel_levels *levels = calloc(1, sizeof(*levels));
+	struct levels *levels = &wheel->levels;
 	unsigned bits = 1;
 	size_t words;
 	char *memory;
 
-	if (!levels)
-		return NULL;
 	while (bits < most_bits && (uint64_t)1 << bits < slots)
 		bits++;
 	levels->window = (uint64_t)2 << bits;
 	/* The last level's window has all ticks: they are at most TICK_NEVER, 2^63. */
 	levels->level_count = (int)((62 + bits) / bits);
 	words = slot_set_words(levels->window);
-	if (!pages_map(&levels->wheel.pages,
+	if (!pages_map(&wheel->pages,
 		       (size_t)levels->level_count *
-			       (levels->window * sizeof(struct list) + words * sizeof(uint64_t)))) {
-		free(levels);
-		return NULL;
-	}
-	memory = levels->wheel.pages.memory;
+			       (levels->window * sizeof(struct list) + words * sizeof(uint64_t))))
+		return false;
+	memory = wheel->pages.memory;
 	for (int i = 0; i < levels->level_count; i++) {
 		struct level *level = &levels->levels[i];
 
@@ -226,7 +194,5 @@ struct wheel *wheel_levels_create(size_t slots, bool ordered)
 		slot_set_init(&level->used, levels->window, (uint64_t *)(void *)memory);
 		memory += words * sizeof(uint64_t);
 	}
-	wheel_init(&levels->wheel, &layout, ordered);
-	levels->wheel.early_from = levels->window;
-	return &levels->wheel;
+	return true;
 }

@@ -170,7 +170,7 @@ static void take_from_model(struct world *world, struct entry *entry)
 static void remove_at(struct world *world, size_t i)
 {
 	take_from_model(world, &world->entries[i]);
-	wheel_remove(world->wheel, timer_at(world, i));
+	wheel_remove(timer_at(world, i));
 	look_after(world);
 }
 
