@@ -16,8 +16,8 @@ failed=0
 make_copy()
 {
 	mkdir -p "$copy/test" "$copy/build"
+	rm -rf "$copy/src" "$copy/include" "$copy/test/model" "$copy/test/support"
 	cp -R src include Makefile "$copy"
-	rm -rf "$copy/test/model" "$copy/test/support"
 	cp -R test/model test/support "$copy/test"
 }
 
