@@ -45,7 +45,7 @@ endif
 OPTIMIZE := -O2
 OUR_CPPFLAGS := -D_GNU_SOURCE -Iinclude -Isrc
 OUR_CFLAGS := -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-	-fexceptions -fvisibility=hidden -fPIC -pthread '-ffile-prefix-map=$(CURDIR)=.'
+	-fvisibility=hidden -fPIC -pthread '-ffile-prefix-map=$(CURDIR)=.'
 # The one object of the static library is machine code also with -flto: its bytecode would have our
 # inner names as global ones. gcc has to be told; clang's linker writes machine code anyway.
 machine_code = $(shell $(CC) -flinker-output=nolto-rel -E -xc /dev/null >/dev/null 2>&1 && \
@@ -189,6 +189,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 		{ $(hint_at_deps); exit 1; }
 
 $(BUILD)/src/%.o: EXTRA = -Wconversion -Wpedantic
+# These have cleanups, which an exception, or the end of a thread, of the program's runs.
+$(BUILD)/src/runtime/job.o $(BUILD)/src/cache/%.o: EXTRA += -fexceptions
 # Tests without their asserts test nothing, give NULL for the status that it has, and are compiled
 # more often than they are run; benches are about optimized code.
 $(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest -Wno-nonnull \

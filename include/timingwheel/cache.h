@@ -29,12 +29,12 @@
  *     compute              nothing has changed  no              no              writers
  *     visit                ends the visits      no              yes             nothing
  *     on_value             counts as a return   no              yes             its thread
- *     on_remove, on_stats  counts as a return   no              yes             the next call of it
+ *     on_remove, on_stats  no                   no              yes             the next call of it
  *     free_value           no                   no              no              its thread
  *
- * Throw: a C++ exception passes through the call on the cache, or the call that drives the wheel,
- * to its caller, and the cache is as if the function had returned. If several on_value are due, the
- * others are called first. In a thread of the cache or the wheel an exception ends the process. If
+ * Throw: a C++ exception passes through the call on the cache to its caller, and the cache is as if
+ * the function had returned. If several on_value are due, the others are called first. In a thread
+ * of the cache or the wheel, and in a call that drives the wheel, an exception ends the process. If
  * an exception leaves tw_cache_destroy, call it again. End the thread: by pthread_exit, or a
  * cancellation that the function enables. A longjmp out of the function is never allowed.
  *

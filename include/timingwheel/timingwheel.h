@@ -16,7 +16,7 @@
  *
  * Tasks run on threads of the wheel: the workers or, with TW_WORKERS_INLINE, the owner thread. If
  * callers drive the wheel and run its tasks (TW_DRIVE_CALLER with TW_WORKERS_INLINE), tasks run on
- * the caller's thread, which is not changed, but cannot be cancelled meanwhile.
+ * the caller's thread, which is not changed.
  *
  * A thread of the wheel that runs tasks has the signal mask that the caller of tw_create had,
  * except that SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT and SIGPROF are never
@@ -40,8 +40,8 @@
  *    stops by handle, and calls for alarms, take effect at once: they do not wait for commands
  *    before them. A drain, a stop of the wheel and a call that waits for an answer see all calls
  *    that the same thread made before them.
- *  - No call is a cancellation point. A thread that is cancelled (pthread_cancel) inside a call
- *    first completes the call, with the tasks that run inline in it.
+ *  - No call is a cancellation point: a thread that is cancelled (pthread_cancel) inside a call
+ *    first completes it.
  *  - No call is async-signal-safe: a signal handler may make none of them.
  *  - In a child made by fork() without exec(), all calls that return a status, except
  *    tw_dump_stopped, return TW_CLOSED on a wheel of the parent, and tw_destroy does nothing. The
@@ -220,30 +220,14 @@ enum tw_reason {
 typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_reason reason);
 
 /*
- * Functions of the program that the library calls may do other things than return:
+ * Functions of the program that the wheel calls return. An exception, pthread_exit or a
+ * cancellation that leaves one ends the process by abort, after a message on stderr that names the
+ * wheel. If no function of the thread catches the exception, as in the wheel's threads, C++ ends
+ * the process by std::terminate instead. In timingwheel.hpp a function may throw. (tw_schedule_func
+ * itself makes the first call of `next`: it passes an exception on, and sets no timer.)
  *
- *     Function            throw, pthread_exit     longjmp  call the wheel  never return
- *     execute             count as a run          no       yes             holds up
- *     run by handle       count as a run          no       yes             holds up
- *     run of an alarm     count as a run          no       yes             holds up
- *     release             value has come back     no       yes             holds up
- *     each of tw_drain    value has come back     no       yes             holds up
- *     closed of a close   count as a return       no       yes             holds up
- *     next                end the schedule        no       yes             holds up
- *     visit of tw_each    end the visits          no       yes             holds up nothing
- *
- * Throw, pthread_exit: in a worker or the owner thread, an exception ends the process by
- * std::terminate, and pthread_exit by abort. Elsewhere an exception propagates to the caller of
- * tw_poll, tw_advance or another call that drives the wheel. That call ends early, with the wheel
- * as after a function that returned: the next call that drives does the rest of the tick, at which
- * a manual clock has stopped. A periodic timer goes on. A schedule calls `next`, and a close its
- * function, which must not throw then. If an exception leaves tw_destroy, or the call that runs a
- * function which has called tw_destroy, the wheel is not freed: call tw_destroy again. All this
- * holds for pthread_exit too, and for a cancellation that the function enables.
- *
- * A longjmp out of the function is not allowed, because it skips the end of the call. The wheel
- * would consider the thread to be in the function for ever: tw_poll returns TW_INVALID in it, and
- * other threads wait. A longjmp out of `visit` leaks 25 KiB, and leaves cancellation disabled.
+ * A longjmp out of such a function is not allowed, and nothing detects it: it skips the end of the
+ * call, and other threads wait for the wheel for ever.
  *
  * In such a function, a call that would wait for the function itself returns TW_INVALID, also while
  * tw_stop or tw_destroy is under way. The same holds in destructors of thread-specific data in the

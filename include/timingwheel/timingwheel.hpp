@@ -20,7 +20,11 @@
  * A function is any object that can be moved and called without arguments. It is destroyed after
  * its last run; if it will not run, in a thread that runs tasks, or by the call that stops it or
  * fails to set it. It lies in the timer itself if it is trivially copyable and not larger than a
- * pointer, and is allocated otherwise. It may throw what timingwheel.h says of execute.
+ * pointer, and is allocated otherwise.
+ *
+ * A function that throws has run, and what comes after it goes on. The first exception comes out of
+ * the member that drives the wheel in this thread: poll, advance, wait_idle or stop. Elsewhere, as
+ * in a thread of the wheel, an exception ends the process. All this holds for sleeps that throw.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_HPP
 #define TIMINGWHEEL_TIMINGWHEEL_HPP
@@ -32,6 +36,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
@@ -105,6 +110,37 @@ constexpr tw_duration nanoseconds_of(std::chrono::duration<Rep, Period> time) no
 namespace detail
 {
 
+/* Holds the first exception of the functions that a driving member runs, in its thread. */
+inline thread_local std::exception_ptr *thrown = nullptr;
+
+/* Calls what the wheel runs. */
+template <class Call> void run_guarded(Call &&call)
+{
+	if (!thrown) {
+		call();
+		return;
+	}
+	try {
+		call();
+	} catch (...) {
+		if (!*thrown)
+			*thrown = std::current_exception();
+	}
+}
+
+/* Makes a call that drives a wheel, and rethrows when it has returned. */
+template <class Call> tw_status drive(Call &&call)
+{
+	std::exception_ptr first;
+	std::exception_ptr *outer = std::exchange(thrown, &first);
+	tw_status status = call();
+
+	thrown = outer;
+	if (first)
+		std::rethrow_exception(first);
+	return status;
+}
+
 /* Holds a function that was allocated. */
 struct boxed {
 	void (*call)(boxed *box);
@@ -157,19 +193,21 @@ template <class F> void run_inlined(void *argument)
 	alignas(F) unsigned char bytes[sizeof(F)];
 
 	std::memcpy(bytes, &argument, sizeof(F));
-	(*std::launder(reinterpret_cast<F *>(bytes)))();
+	run_guarded(*std::launder(reinterpret_cast<F *>(bytes)));
 }
 
 inline void run_once(void *argument)
 {
 	boxed_pointer box(static_cast<boxed *>(argument));
 
-	box->call(box.get());
+	run_guarded([&] { box->call(box.get()); });
 }
 
 inline void run_again(void *argument)
 {
-	static_cast<boxed *>(argument)->call(static_cast<boxed *>(argument));
+	boxed *box = static_cast<boxed *>(argument);
+
+	run_guarded([box] { box->call(box); });
 }
 
 /* Holds the sleep of a coroutine, in its frame. */
@@ -177,11 +215,13 @@ struct sleep {
 	std::coroutine_handle<> sleeper;
 	tw_timer timer = {};
 	tw_status status = TW_OK;
-	void (*wake)(sleep *self) noexcept;
+	void (*wake)(sleep *self);
 
 	static void run(void *argument)
 	{
-		static_cast<sleep *>(argument)->wake(static_cast<sleep *>(argument));
+		sleep *self = static_cast<sleep *>(argument);
+
+		run_guarded([self] { self->wake(self); });
 	}
 };
 
@@ -190,7 +230,7 @@ struct sleep {
 template <template <class> class Callback> class stoppable_sleep : public sleep
 {
       public:
-	stoppable_sleep(tw_wheel *wheel, tw_duration delay, void (*ended)(sleep *) noexcept)
+	stoppable_sleep(tw_wheel *wheel, tw_duration delay, void (*ended)(sleep *))
 		: ended_(ended), wheel_(wheel), delay_(delay)
 	{
 		wake = end;
@@ -233,7 +273,7 @@ template <template <class> class Callback> class stoppable_sleep : public sleep
 		}
 	};
 
-	static void end(sleep *one) noexcept
+	static void end(sleep *one)
 	{
 		stoppable_sleep *self = static_cast<stoppable_sleep *>(one);
 
@@ -242,7 +282,7 @@ template <template <class> class Callback> class stoppable_sleep : public sleep
 			self->ended_(self);
 	}
 
-	void (*ended_)(sleep *) noexcept;
+	void (*ended_)(sleep *);
 	tw_wheel *wheel_;
 	tw_duration delay_;
 	std::atomic<int> parts_ = 0; /* how many of begin() and end() are over */
@@ -259,7 +299,7 @@ inline void take_back(void *, const tw_task *task)
 		sleep *self = static_cast<sleep *>(task->value);
 
 		self->status = TW_CLOSED;
-		self->wake(self);
+		sleep::run(self);
 	}
 }
 
@@ -323,7 +363,7 @@ class [[nodiscard]] sleeping : detail::sleep
       public:
 	sleeping(tw_wheel *wheel, tw_duration delay) : wheel_(wheel), delay_(delay)
 	{
-		wake = [](sleep *self) noexcept { self->sleeper.resume(); };
+		wake = [](sleep *self) { self->sleeper.resume(); };
 	}
 	sleeping(const sleeping &) = delete;
 	sleeping &operator=(const sleeping &) = delete;
@@ -359,8 +399,7 @@ class [[nodiscard]] stoppable_sleeping : detail::stoppable_sleep<std::stop_callb
 {
       public:
 	stoppable_sleeping(tw_wheel *wheel, tw_duration delay, std::stop_token token)
-		: stoppable_sleep(wheel, delay,
-				  [](sleep *self) noexcept { self->sleeper.resume(); }),
+		: stoppable_sleep(wheel, delay, [](sleep *self) { self->sleeper.resume(); }),
 		  token_(std::move(token))
 	{
 	}
@@ -491,19 +530,19 @@ class wheel
 	{
 		return tw_drain(wheel_, detail::take_back, nullptr);
 	}
-	tw_status stop() noexcept
+	tw_status stop()
 	{
-		return tw_stop(wheel_);
+		return detail::drive([this] { return tw_stop(wheel_); });
 	}
 	tw_status wait_idle()
 	{
-		return tw_wait_idle(wheel_);
+		return detail::drive([this] { return tw_wait_idle(wheel_); });
 	}
 	/* Drives a wheel that callers drive. On TW_OK *until_next is how long the caller may sleep. */
 	tw_status poll(std::chrono::nanoseconds *until_next = nullptr)
 	{
 		tw_duration left;
-		tw_status status = tw_poll(wheel_, &left);
+		tw_status status = detail::drive([&] { return tw_poll(wheel_, &left); });
 
 		if (status == TW_OK && until_next)
 			*until_next = std::chrono::nanoseconds(left);
@@ -512,7 +551,7 @@ class wheel
 	/* Moves a manual clock. */
 	template <class Rep, class Period> tw_status advance(std::chrono::duration<Rep, Period> by)
 	{
-		return tw_advance(wheel_, nanoseconds_of(by));
+		return detail::drive([&] { return tw_advance(wheel_, nanoseconds_of(by)); });
 	}
 	/* Returns the time on the wheel's clock. */
 	std::chrono::nanoseconds now() const noexcept
@@ -641,7 +680,7 @@ class alarm
 		/* relaxed: a destructor in this run is in this thread; others wait for the run */
 		self->state.fetch_or(RUNS, std::memory_order_relaxed);
 		run_end end{self};
-		self->function->call(self->function.get());
+		detail::run_guarded([self] { self->function->call(self->function.get()); });
 	}
 
 	shared *shared_ = nullptr;

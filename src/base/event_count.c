@@ -99,11 +99,15 @@ bool event_count_init(struct event_count *event, bool boottime)
 void event_count_destroy(struct event_count *event)
 {
 	int error = errno;
+	int state;
 
 	pthread_cond_destroy(&event->wake);
 	pthread_mutex_destroy(&event->lock);
+	/* A close is a cancellation point. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (event->timer >= 0)
 		close(event->timer);
+	pthread_setcancelstate(state, &state);
 	errno = error;
 }
 
@@ -166,9 +170,12 @@ static void event_count_wait_condition(struct event_count *event, tw_duration un
 static void event_count_wait_timer(struct event_count *event)
 {
 	struct pollfd timer = {.fd = event->timer, .events = POLLIN};
+	int state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	while (!event_count_is_notified(event) && !(timer.revents & POLLIN))
 		(void)poll(&timer, 1, -1);
+	pthread_setcancelstate(state, &state);
 }
 
 void event_count_wait(struct event_count *event, tw_duration until)

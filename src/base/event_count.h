@@ -74,7 +74,7 @@ void event_count_cancel(struct event_count *event);
 void event_count_hush(struct event_count *event);
 /*
  * Sleeps until notified, or until `until`, which must be that of event_count_prepare(). It may
- * return too early, rarely. Only the sleeper may call this.
+ * return too early, rarely. It is no cancellation point. Only the sleeper may call this.
  */
 void event_count_wait(struct event_count *event, tw_duration until);
 

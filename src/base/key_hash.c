@@ -13,18 +13,24 @@
  */
 #include "key_hash.h"
 
+#include <pthread.h>
 #include <sys/random.h>
 #include <time.h>
 
 void key_hash_seed_init(struct key_hash_seed *seed)
 {
 	struct timespec now;
+	ssize_t got;
+	int state;
 
+	/* It is a cancellation point, though it does not wait. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	got = getrandom(seed->words, sizeof(seed->words), GRND_NONBLOCK);
+	pthread_setcancelstate(state, &state);
+	if (got == (ssize_t)sizeof(seed->words))
+		return;
 	/* Early after its start the system has no random numbers: the clock and an address replace
 	 * them. */
-	if (getrandom(seed->words, sizeof(seed->words), GRND_NONBLOCK) ==
-	    (ssize_t)sizeof(seed->words))
-		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	for (int i = 0; i < 4; i++)
 		seed->words[i] = key_hash_fold((uint64_t)now.tv_nsec +

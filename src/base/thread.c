@@ -145,6 +145,15 @@ int thread_start(struct thread *thread, void *(*run)(void *), void *argument, co
 	return errno;
 }
 
+void thread_join(const struct thread *thread)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_join(thread->id, NULL);
+	pthread_setcancelstate(state, &state);
+}
+
 void thread_back_off(unsigned *tries)
 {
 	static const struct timespec nap = {.tv_nsec = 50000};

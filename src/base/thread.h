@@ -43,6 +43,9 @@ struct thread {
 int thread_start(struct thread *thread, void *(*run)(void *), void *argument, const char *name,
 		 const char *role, const struct thread_setup *setup);
 
+/* Waits until the thread has ended. It is no cancellation point. */
+void thread_join(const struct thread *thread);
+
 /* Prepares the calling thread, named `name`, for the program's functions: takes the setup's signal
  * mask and calls on_start. */
 void thread_begin_calls(const struct thread_setup *setup, const char *name);
@@ -59,7 +62,7 @@ void thread_be_prompt(void);
 /*
  * Waits a moment in a loop that waits for a few instructions of another thread. *tries is 0 before
  * the first call. It yields 16 times, then naps for 50 us, because a yield gives no processor to a
- * thread of lower priority.
+ * thread of lower priority. It is no cancellation point.
  */
 void thread_back_off(unsigned *tries);
 

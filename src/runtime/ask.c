@@ -18,8 +18,7 @@ enum {
 	TIMERS_A_TURN_AT_LEAST = 256 /* done with, where there are that many */
 };
 
-/* The drive lock has been taken. A visit calls no function of the program, and is no cancellation
- * point. */
+/* The drive lock has been taken. */
 static void owner_begin_visit(struct owner *owner)
 {
 	owner->rests_until = INT64_MIN;
@@ -42,24 +41,17 @@ static inline bool owner_rests(struct owner *owner, tw_duration now)
 	       event_count_is_settled(&owner->event);
 }
 
-/* The drive lock has been taken. A cancelled thread gives it back first: inline tasks may wait. */
-static void wheel_begin_locked_drive(struct tw_wheel *wheel)
-{
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &wheel->owner.cancel_state);
-	owner_begin_visit(&wheel->owner);
-}
-
 void wheel_begin_drive(struct tw_wheel *wheel)
 {
 	pthread_mutex_lock(&wheel->owner.drive);
-	wheel_begin_locked_drive(wheel);
+	owner_begin_visit(&wheel->owner);
 }
 
 bool wheel_try_drive(struct tw_wheel *wheel)
 {
 	if (pthread_mutex_trylock(&wheel->owner.drive) != 0)
 		return false;
-	wheel_begin_locked_drive(wheel);
+	owner_begin_visit(&wheel->owner);
 	return true;
 }
 
@@ -71,7 +63,7 @@ bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
 	pthread_mutex_lock(&owner->drive);
 	now = clock_now(&owner->clock);
 	if (!owner_rests(owner, now)) {
-		wheel_begin_locked_drive(wheel);
+		owner_begin_visit(owner);
 		return true;
 	}
 	*left = time_left(owner->rests_until, now);
@@ -79,32 +71,9 @@ bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
 	return false;
 }
 
-/* A job has been left by an exception, or by the end of its thread. Returns false where that is the
- * end in a fork's child, which touches the wheel no more. */
-static __attribute__((cold, noinline)) bool wheel_break_off(struct tw_wheel *wheel)
-{
-	if (fork_guard_is_left_behind(&wheel->guard))
-		return false;
-	owner_break_off(&wheel->owner);
-	/* A call that is left by an exception does not free the wheel. */
-	wheel->end = NULL;
-	return true;
-}
-
 void wheel_end_drive(struct tw_wheel *wheel)
 {
-	struct owner *owner = &wheel->owner;
-	int state = owner->cancel_state;
-
-	if (owner->in.in_dispatch && !wheel_break_off(wheel))
-		return;
-	owner_end_visit(owner);
-	pthread_setcancelstate(state, &state);
-}
-
-void wheel_leave_drive(struct tw_wheel **wheel)
-{
-	wheel_end_drive(*wheel);
+	owner_end_visit(&wheel->owner);
 }
 
 enum tw_status wheel_refuse(struct tw_wheel *wheel)
@@ -186,21 +155,9 @@ static bool request_is_answered_at_once(const struct request *request)
 	}
 }
 
-/* A request that is waited for: where a task's exception ends the wait, nobody does any more. */
-struct question {
-	struct tw_wheel *wheel;
-	struct request *request;
-};
-
-static inline void question_end(struct question *question)
+/* Ends a drive for a request. */
+static inline void wheel_end_question(struct tw_wheel *wheel)
 {
-	struct tw_wheel *wheel = question->wheel;
-
-	if (wheel->owner.in.in_dispatch && !request_is_answered(question->request) &&
-	    !fork_guard_is_left_behind(&wheel->guard)) {
-		requests_withdraw(&wheel->owner.requests, question->request);
-		wheel->owner.asked.marks.are_set = false;
-	}
 	/* A task has called tw_poll: the descriptor calls for the next one again. */
 	if (wheel->owner.in.is_hushed)
 		owner_begin_sleep(&wheel->owner, true);
@@ -210,13 +167,12 @@ static inline void question_end(struct question *question)
 
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
-	struct question asked __attribute__((cleanup(question_end))) = {wheel, request};
 	/* A trim runs no tasks. */
 	bool runs_tasks = request->kind != REQUEST_TRIM;
 	unsigned tries = 0;
 
 	wheel_begin_drive(wheel);
-	while (!request_is_answered(asked.request)) {
+	while (!request_is_answered(request)) {
 		bool more = runs_tasks ? owner_turn(&wheel->owner)
 				       : owner_apply_turn(&wheel->owner, NULL);
 
@@ -233,14 +189,16 @@ static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *re
 	/* What the last turn has left half done. */
 	if (runs_tasks && owner_is_busy(&wheel->owner))
 		(void)wheel_turn_while_due(wheel, SIZE_MAX);
+	wheel_end_question(wheel);
 }
 
 /* Under the drive lock, which it gives back. */
-static bool wheel_turn_for(struct tw_wheel *wheel, struct request *request)
+static bool wheel_turn_once(struct tw_wheel *wheel)
 {
-	struct question asked __attribute__((cleanup(question_end))) = {wheel, request};
+	bool more = owner_turn(&wheel->owner);
 
-	return owner_turn(&asked.wheel->owner);
+	wheel_end_question(wheel);
+	return more;
 }
 
 /* Turns until the request is answered or the deadline has come. A turn ends when its inline tasks
@@ -251,7 +209,7 @@ static void wheel_turn_until(struct tw_wheel *wheel, struct request *request, tw
 
 	/* Another thread may drive, and hang in a task. */
 	while (!request_is_answered(request) && !clock_has_reached(&wheel->owner.clock, deadline))
-		if (!wheel_try_drive(wheel) || !wheel_turn_for(wheel, request))
+		if (!wheel_try_drive(wheel) || !wheel_turn_once(wheel))
 			thread_back_off(&tries);
 }
 
@@ -298,18 +256,12 @@ enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *reques
 	return requests_wait(&wheel->owner.requests, request);
 }
 
-static inline void request_free(struct request **request)
-{
-	free(*request);
-}
-
 /* Asks for a flush or for idleness, and waits until `deadline`. */
 static enum tw_status wheel_ask_until(struct tw_wheel *wheel, enum request_kind kind,
 				      tw_duration deadline)
 {
 	struct request own = {.kind = kind};
-	/* The owner may have it for longer than this call lasts. */
-	struct request *request __attribute__((cleanup(request_free))) = NULL;
+	struct request *request;
 	enum tw_status status;
 
 	if (deadline == TW_FOREVER)
@@ -326,8 +278,9 @@ static enum tw_status wheel_ask_until(struct tw_wheel *wheel, enum request_kind 
 	}
 	status =
 		requests_wait_until(&wheel->owner.requests, request, &wheel->owner.clock, deadline);
-	if (status == TW_TIMED_OUT)
-		request = NULL;
+	/* After a timeout the owner has it for longer than this call lasts. */
+	if (status != TW_TIMED_OUT)
+		free(request);
 	return status;
 }
 

@@ -95,9 +95,6 @@ bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left);
 /* Begins the drive if no other thread is at it. */
 bool wheel_try_drive(struct tw_wheel *wheel);
 void wheel_end_drive(struct tw_wheel *wheel);
-/* Ends the drive where the variable with the wheel ends, also by an exception: a cleanup. A drive
- * that may run tasks, releases and drain functions ends so. */
-void wheel_leave_drive(struct tw_wheel **wheel);
 /* In between: does what is due, with up to `jobs` inline calls. Where tasks cause more for ever,
  * not all of it: then true. */
 bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs);

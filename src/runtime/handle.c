@@ -850,24 +850,6 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
-/* Ends the run: `goes_on` by its schedule, or where a reset has armed the next one. `is_last`
- * excludes both. */
-static enum handle_end handle_finish(struct handle_table *table, struct slab_bin *bin,
-				     struct handle *handle, bool goes_on, bool is_last)
-{
-	for (;;) {
-		uint64_t state = handle_state(handle);
-
-		if ((state & LAST) || is_last || !(goes_on || (state & RESET))) {
-			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
-				break;
-		} else if (handle_exchange_back(table, handle, state, with_phase(state, PENDING))) {
-			return HANDLE_GOES_ON;
-		}
-	}
-	return handle_let_go(table, bin, handle) ? HANDLE_CLOSES : HANDLE_DONE;
-}
-
 enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
 			   tw_duration began)
 {
@@ -882,11 +864,14 @@ enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, str
 			schedule_next(handle->schedule, handle->timer.value, deadline, began);
 		ended = handle->timer.deadline <= deadline;
 	}
-	return handle_finish(table, bin, handle, asked, ended);
-}
-
-enum handle_end handle_end_schedule(struct handle_table *table, struct slab_bin *bin,
-				    struct handle *handle)
-{
-	return handle_finish(table, bin, handle, false, true);
+	for (;;) {
+		state = handle_state(handle);
+		if ((state & LAST) || ended || !(asked || (state & RESET))) {
+			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
+				break;
+		} else if (handle_exchange_back(table, handle, state, with_phase(state, PENDING))) {
+			return HANDLE_GOES_ON;
+		}
+	}
+	return handle_let_go(table, bin, handle) ? HANDLE_CLOSES : HANDLE_DONE;
 }

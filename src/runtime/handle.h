@@ -215,10 +215,6 @@ enum handle_end {
 };
 enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
 			   tw_duration began);
-/* Lets go of it as handle_end() does, where the schedule's `next` did not return. It does not run
- * again. */
-enum handle_end handle_end_schedule(struct handle_table *table, struct slab_bin *bin,
-				    struct handle *handle);
 /* Lets go of a timer that is stopped: frees it, now or when its last change is taken. Returns true
  * if the caller has to call handle_closed() with its argument, and handle_free(), instead. */
 bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);

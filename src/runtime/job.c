@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * This file calls the program's functions. They return: an exception, pthread_exit() or a
+ * cancellation that leaves one unwinds to its guard, which ends the process.
+ */
 #include "job.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +18,8 @@ struct job {
 	const struct job *outer; /* which called what does this one */
 };
 
-/*
- * What a job needs from its begin to its end. Each part of a job that a user's function can leave
- * by an exception or by pthread_exit() ends in a cleanup, which is also how it ends otherwise. In a
- * fork's child the cleanups do nothing. All functions with a `work` are inlined: it stays in
- * registers, and a job costs no more for its cleanups.
- */
+/* What a job needs from its begin to its end. All functions with a `work` are inlined: it stays in
+ * registers. */
 struct work {
 	struct job_target *target;
 	struct job_thread *thread;
@@ -27,7 +28,6 @@ struct work {
 	tw_duration now;   /* the wheel's time when the job began */
 	tw_duration began; /* in real time */
 	tw_duration took;  /* what job_finish() returns */
-	bool has_returned; /* not left: constant in each of a cleanup's two copies */
 };
 
 #define INLINED static inline __attribute__((always_inline))
@@ -42,9 +42,9 @@ void drain_release(struct drain *drain)
 		free(drain);
 }
 
-INLINED bool job_is_in_child(const struct work *work)
+INLINED bool job_is_in_child(const struct job_target *target)
 {
-	return fork_guard_is_left_behind(work->target->guard);
+	return fork_guard_is_left_behind(target->guard);
 }
 
 /*
@@ -52,93 +52,89 @@ INLINED bool job_is_in_child(const struct work *work)
  * the wheel may be touched any more: locks may be held by threads that are not there, and the
  * descriptors are the parent's too. So the thread ends.
  */
-INLINED void job_end_in_child(const struct work *work)
+INLINED void job_end_in_child(const struct job_target *target)
 {
-	if (job_is_in_child(work))
+	if (job_is_in_child(target))
 		pthread_exit(NULL);
 }
 
-/* In a cleanup: whether the job was left in a fork's child. */
-INLINED bool job_is_left_in_child(const struct work *work)
+/* A guard is a scope in which functions of the program are called. It is left by a return. */
+struct guard {
+	const struct job_target *target;
+	bool has_returned; /* constant in each of the two copies of guard_end() */
+};
+
+/* A function has not returned. In a fork's child its thread ends, with all that is of the wheel. */
+static __attribute__((cold, noinline)) void guard_break(const struct job_target *target)
 {
-	return !work->has_returned && job_is_in_child(work);
+	if (job_is_in_child(target))
+		return;
+	fprintf(stderr,
+		"timingwheel: a callback of the wheel \"%s\" has not returned: it threw an "
+		"exception or ended its thread\n",
+		target->name);
+	abort();
 }
 
-/* A release or drain function has been called. */
-INLINED void job_end_return(struct work **work)
+INLINED void guard_end(const struct guard *guard)
 {
-	job_end_in_child(*work);
-	counter_subtract(&(*work)->thread->counts[JOB_RUNNING], 1);
+	if (!guard->has_returned)
+		guard_break(guard->target);
 }
 
-INLINED void job_call_release(struct work *work, enum tw_reason reason)
+/* A function has been called. */
+INLINED void job_end_call(const struct job_target *target, struct job_thread *thread)
 {
-	struct work *call __attribute__((cleanup(job_end_return))) = work;
-
-	counter_add(&work->thread->counts[JOB_RUNNING], 1);
-	work->target->release(work->target->context, call->task, reason);
+	job_end_in_child(target);
+	counter_subtract(&thread->counts[JOB_RUNNING], 1);
 }
 
 INLINED void job_release(struct work *work, enum tw_reason reason)
 {
-	if (work->target->release)
-		job_call_release(work, reason);
-}
-
-INLINED void job_end_drain(struct work **work)
-{
-	job_end_return(work);
-	drain_release((*work)->timer->drain);
+	if (!work->target->release)
+		return;
+	counter_add(&work->thread->counts[JOB_RUNNING], 1);
+	work->target->release(work->target->context, work->task, reason);
+	job_end_call(work->target, work->thread);
 }
 
 INLINED void job_drain(struct work *work)
 {
-	struct work *call __attribute__((cleanup(job_end_drain))) = work;
-	const struct drain *drain = work->timer->drain;
+	struct drain *drain = work->timer->drain;
 
 	counter_add(&work->thread->counts[JOB_RUNNING], 1);
-	drain->each(drain->context, call->task);
+	drain->each(drain->context, work->task);
+	job_end_call(work->target, work->thread);
+	drain_release(drain);
 }
 
-/* An alarm in the program's memory may be gone by now. */
-INLINED void job_end_close(struct work **work)
-{
-	struct slab_bin *handles = &(*work)->thread->bin->handles;
-	struct slab_bin *alarms = &(*work)->thread->bin->alarms;
-	struct timer *timer = (*work)->timer;
-
-	job_end_return(work);
-	if (!timer)
-		alarm_end_close((*work)->target->alarms, alarms, NULL);
-	else if (timer_is_alarm(timer))
-		alarm_end_close((*work)->target->alarms, alarms, timer_alarm(timer));
-	else {
-		handle_free((*work)->target->handles, handles, timer_handle(timer));
-		limit_give((*work)->target->places);
-	}
-}
-
-/* Does what job_close() does, with a `work` of its own. Not inlined: the other ways need no
- * registers for it. */
+/* Does what job_close() does. Not inlined: the other ways need no registers for it. */
 static __attribute__((noinline)) void job_close_apart(struct job_target *target,
 						      struct timer *timer,
 						      struct job_thread *thread,
 						      struct tw_task *task)
 {
-	struct work work = {.target = target, .thread = thread, .timer = timer, .task = task};
-	struct work *call __attribute__((cleanup(job_end_close))) = &work;
+	/* An alarm in the program's memory may be gone after the call. */
+	bool is_own = timer_is_alarm(timer) && alarm_is_own(timer_alarm(timer));
 
 	task->run = timer_is_alarm(timer) ? alarm_function(timer_alarm(timer))
 					  : handle_closed(timer_handle(timer));
-	if (timer_is_alarm(timer) && alarm_is_own(timer_alarm(timer)))
-		work.timer = NULL;
 	handle_table_tell(target->handles);
 	counter_add(&thread->counts[JOB_RUNNING], 1);
-	task->run(call->task->value);
+	task->run(task->value);
+	job_end_call(target, thread);
+	if (is_own)
+		alarm_end_close(target->alarms, &thread->bin->alarms, NULL);
+	else if (timer_is_alarm(timer))
+		alarm_end_close(target->alarms, &thread->bin->alarms, timer_alarm(timer));
+	else {
+		handle_free(target->handles, &thread->bin->handles, timer_handle(timer));
+		limit_give(target->places);
+	}
 }
 
 /* Calls a close's function, and frees its handle or alarm. Those that wait for the run before it
- * need not wait for this call. It may be made in a cleanup. */
+ * need not wait for this call. */
 INLINED void job_close(struct work *work)
 {
 	work->took = -work->began;
@@ -212,13 +208,12 @@ INLINED void job_begin(struct work *work)
 }
 
 /* It has been called. */
-INLINED void job_end(struct work **ended)
+INLINED void job_end(struct work *work)
 {
-	struct work *work = *ended;
 	struct job_thread *thread = work->thread;
 
 	work->took = time_since(clock_read_real(work->target->clock->id), work->began);
-	job_end_in_child(work);
+	job_end_in_child(work->target);
 	/* relaxed: see job_show(). */
 	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
 	histogram_record(&thread->duration, work->took);
@@ -227,39 +222,30 @@ INLINED void job_end(struct work **ended)
 /* Runs the task. A handle's or an alarm's has begun, and has not ended. */
 INLINED void job_run(struct work *work)
 {
-	struct work *call __attribute__((cleanup(job_end))) = work;
-
 	job_begin(work);
 	if (work->task->run)
 		work->task->run(work->task->value);
 	else
-		work->target->execute(work->target->context, call->task);
-}
-
-INLINED void job_free_keyed(struct work **work)
-{
-	if (job_is_left_in_child(*work))
-		return;
-	timer_free((*work)->target->store, (*work)->thread->bin, timer_keyed((*work)->timer));
-	limit_give((*work)->target->places);
+		work->target->execute(work->target->context, work->task);
+	job_end(work);
 }
 
 INLINED void job_finish_keyed(struct work *work)
 {
 	struct keyed_timer *timer = timer_keyed(work->timer);
-	struct work *end __attribute__((cleanup(job_free_keyed))) = work;
 
 	work->task->key = timer->hh.key;
 	work->task->key_size = timer->hh.keylen;
 	if (timer->timer.job != TIMER_RUN) {
-		job_return(end);
+		job_return(work);
 	} else if (job_may_run(work->target)) {
 		job_run(work);
 	} else {
 		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
 		job_release(work, TW_STOPPED);
 	}
-	work->has_returned = true;
+	timer_free(work->target->store, work->thread->bin, timer);
+	limit_give(work->target->places);
 }
 
 INLINED void job_wake_owner(const struct work *work)
@@ -267,58 +253,27 @@ INLINED void job_wake_owner(const struct work *work)
 	event_count_notify(work->target->owner, EVENT_COUNT_SLEEPING);
 }
 
-/* A handle's run. `is_over` says whether it has ended as it should, `end` how. */
-struct job_handle_run {
-	struct work *work;
-	enum handle_end end;
-	bool is_over;
-};
-
-INLINED void job_end_handle(struct job_handle_run **ended)
+INLINED void job_run_begun_handle(struct work *work)
 {
-	struct job_handle_run *run = *ended;
-	struct job_target *target = run->work->target;
-
-	if (job_is_left_in_child(run->work))
-		return;
-	/* That may ask the schedule. */
-	if (run->work->timer->class == TIMER_PERIODIC)
-		run->work->took = -run->work->began;
-	run->end = handle_end(target->handles, &run->work->thread->bin->handles,
-			      timer_handle(run->work->timer), run->work->now);
-	job_end_in_child(run->work);
-	run->is_over = true;
-}
-
-/* Ends the schedule where its `next` did not return. */
-INLINED void job_end_schedule(struct job_handle_run *run)
-{
-	struct work *work = run->work;
 	struct job_target *target = work->target;
+	enum handle_end end;
 
-	if (!run->is_over && job_is_in_child(work))
-		return;
-	if (!run->is_over)
-		run->end = handle_end_schedule(target->handles, &work->thread->bin->handles,
-					       timer_handle(work->timer));
-	if (run->end == HANDLE_CLOSES) {
+	job_run(work);
+	/* The end may ask the schedule. */
+	if (work->timer->class == TIMER_PERIODIC)
+		work->took = -work->began;
+	end = handle_end(target->handles, &work->thread->bin->handles, timer_handle(work->timer),
+			 work->now);
+	job_end_in_child(target);
+	if (end == HANDLE_CLOSES) {
 		job_close(work);
 		return;
 	}
-	if (run->end == HANDLE_GOES_ON)
+	if (end == HANDLE_GOES_ON)
 		job_wake_owner(work);
 	else
 		limit_give(target->places);
 	handle_table_tell(target->handles);
-}
-
-INLINED void job_run_begun_handle(struct work *work)
-{
-	struct job_handle_run run __attribute__((cleanup(job_end_schedule))) = {.work = work};
-	struct job_handle_run *end __attribute__((cleanup(job_end_handle))) = &run;
-
-	job_run(end->work);
-	work->has_returned = true;
 }
 
 /* Runs it, unless it was stopped or reset before. */
@@ -342,23 +297,11 @@ INLINED void job_run_handle(struct work *work, struct handle *handle)
 	}
 }
 
-INLINED void job_let_go(struct work **work)
-{
-	struct job_target *target = (*work)->target;
-
-	if (!job_is_left_in_child(*work) &&
-	    handle_let_go(target->handles, &(*work)->thread->bin->handles,
-			  timer_handle((*work)->timer)))
-		job_close(*work);
-}
-
 /* A handle that does not run. */
 INLINED void job_return_handle(struct work *work, struct handle *handle)
 {
-	struct work *end __attribute__((cleanup(job_let_go))) = work;
-
 	if (handle->timer.job != TIMER_RUN) {
-		job_return(end);
+		job_return(work);
 		limit_give(work->target->places);
 	} else if (handle_claim(handle)) {
 		work->task->deadline = handle->timer.deadline;
@@ -368,7 +311,8 @@ INLINED void job_return_handle(struct work *work, struct handle *handle)
 	} else {
 		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
-	work->has_returned = true;
+	if (handle_let_go(work->target->handles, &work->thread->bin->handles, handle))
+		job_close(work);
 }
 
 INLINED void job_finish_handle(struct work *work)
@@ -384,42 +328,27 @@ INLINED void job_finish_handle(struct work *work)
 		job_return_handle(work, handle);
 }
 
-INLINED void job_end_alarm(struct work **work)
-{
-	struct job_target *target = (*work)->target;
-
-	if (job_is_left_in_child(*work))
-		return;
-	if (alarm_end(target->alarms, timer_alarm((*work)->timer)))
-		job_wake_owner(*work);
-	handle_table_tell(target->handles);
-}
-
 INLINED void job_finish_alarm(struct work *work)
 {
-	struct work *end __attribute__((cleanup(job_end_alarm))) = work;
+	struct job_target *target = work->target;
 	struct alarm *alarm = timer_alarm(work->timer);
 	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
 	tw_duration due = work->now > work->task->deadline ? work->now : work->task->deadline;
 
 	work->task->run = alarm_function(alarm);
-	if (job_may_run(work->target) &&
-	    alarm_begin(alarm, tick_before(&work->target->clock->ticks, due)))
-		job_run(end);
-	work->has_returned = true;
-}
-
-static inline void job_leave(struct job *job)
-{
-	innermost = job->outer;
+	if (job_may_run(target) && alarm_begin(alarm, tick_before(&target->clock->ticks, due)))
+		job_run(work);
+	if (alarm_end(target->alarms, alarm))
+		job_wake_owner(work);
+	handle_table_tell(target->handles);
 }
 
 tw_duration job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
 {
 	tw_duration began = clock_read_real(target->clock->id);
 	tw_duration now = clock_now_at(target->clock, began);
-	struct job job __attribute__((cleanup(job_leave))) = {
-		.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
+	struct guard guard __attribute__((cleanup(guard_end))) = {.target = target};
+	struct job job = {.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
 	struct work work = {.target = target,
 			    .thread = thread,
 			    .timer = timer,
@@ -437,7 +366,39 @@ tw_duration job_finish(struct job_target *target, struct timer *timer, struct jo
 		job_close(&work);
 	else
 		job_finish_alarm(&work);
+	innermost = job.outer;
+	guard.has_returned = true;
 	return work.took;
+}
+
+bool job_visit(const struct job_target *target, tw_visit_fn *visit, void *context,
+	       const struct tw_pending_timer *timers, size_t count)
+{
+	struct guard guard __attribute__((cleanup(guard_end))) = {.target = target};
+	bool goes_on = true;
+
+	for (size_t i = 0; i < count && goes_on; i++)
+		goes_on = visit(context, &timers[i]);
+	guard.has_returned = true;
+	return goes_on;
+}
+
+void job_begin_thread(const struct job_target *target, const struct thread_setup *setup,
+		      const char *name)
+{
+	struct guard guard __attribute__((cleanup(guard_end))) = {.target = target};
+
+	thread_begin_calls(setup, name);
+	guard.has_returned = true;
+}
+
+void job_end_thread(const struct job_target *target, const struct thread_setup *setup,
+		    const char *name)
+{
+	struct guard guard __attribute__((cleanup(guard_end))) = {.target = target};
+
+	thread_end_calls(setup, name);
+	guard.has_returned = true;
 }
 
 const struct tw_task *tw_current_task(void)

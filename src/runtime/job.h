@@ -13,9 +13,10 @@
 #include "base/clock.h"
 #include "base/event_count.h"
 #include "base/fork_guard.h"
-#include "handle.h"
 #include "base/histogram.h"
 #include "base/limit.h"
+#include "base/thread.h"
+#include "handle.h"
 #include "wheel/timer.h"
 
 /* A tw_drain on its way; one reference for the owner, and one for each of its timers. */
@@ -31,6 +32,7 @@ void drain_release(struct drain *drain);
 struct job_target {
 	/* Constant after init. */
 	struct tw_wheel *wheel;
+	char name[16]; /* the options' */
 	const struct fork_guard *guard;
 	const struct clock *clock;
 	struct timer_store *store;
@@ -98,19 +100,15 @@ void job_sums_add(struct job_sums *sums, const struct job_thread *thread);
  * negative of the time when the job began. */
 tw_duration job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread);
 
-/* A loop is that of a thread which the wheel cannot do without. A job that ends its thread, by
- * pthread_exit() or by its cancellation, ends the process. */
-struct job_loop {
-	const struct job_target *target;
-	bool is_over;
-};
+/* Calls `visit` for the timers until it returns 0; then returns false. */
+bool job_visit(const struct job_target *target, tw_visit_fn *visit, void *context,
+	       const struct tw_pending_timer *timers, size_t count);
 
-/* Looks how the loop ended: a cleanup. In a fork's child a job ends its thread with reason. */
-static inline void job_loop_end(const struct job_loop *loop)
-{
-	if (!loop->is_over && !fork_guard_is_left_behind(loop->target->guard))
-		abort();
-}
+/* The next two are thread_begin_calls() and thread_end_calls() for a thread that does jobs. */
+void job_begin_thread(const struct job_target *target, const struct thread_setup *setup,
+		      const char *name);
+void job_end_thread(const struct job_target *target, const struct thread_setup *setup,
+		    const char *name);
 
 /* Whether this thread is doing that timer's job: a handle's or an alarm's. */
 bool job_is_here(const struct timer *timer);

@@ -2,6 +2,7 @@
 #include "outbox.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 static enum tw_status outbox_init_pool(struct outbox *outbox, const struct tw_options *options)
 {
@@ -18,6 +19,7 @@ static void outbox_init_target(struct outbox *outbox, tw_execute_fn *execute,
 {
 	struct job_target *target = &outbox->target;
 
+	snprintf(target->name, sizeof(target->name), "%s", options->name);
 	target->store = &outbox->store;
 	target->handles = &outbox->handles;
 	target->alarms = &outbox->alarms;

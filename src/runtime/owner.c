@@ -386,16 +386,6 @@ void owner_begin_sleep(struct owner *owner, bool more)
 		event_count_wake(&owner->event);
 }
 
-void owner_break_off(struct owner *owner)
-{
-	owner->in.in_dispatch = false;
-	owner->in.is_crowded = true;
-	owner->in.jobs_most = OWNER_JOBS_A_TURN;
-	owner->poll_began = TW_FOREVER;
-	owner_publish_pending(owner);
-	owner_begin_sleep(owner, true);
-}
-
 static void owner_sleep(struct owner *owner)
 {
 	enum event_count_state sleep =
@@ -425,12 +415,11 @@ static void owner_sleep(struct owner *owner)
 static void *owner_run(void *argument)
 {
 	struct owner *owner = argument;
-	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {&owner->out.target, false};
 
 	owner_set_here(owner, true);
 	thread_be_prompt();
 	if (!owner->out.pool)
-		thread_begin_calls(&owner->setup, owner->thread.name);
+		job_begin_thread(&owner->out.target, &owner->setup, owner->thread.name);
 	for (;;) {
 		if (owner_turn(owner) || owner_has_next_jobs(owner))
 			continue;
@@ -441,8 +430,7 @@ static void *owner_run(void *argument)
 		owner_sleep(owner);
 	}
 	if (!owner->out.pool)
-		thread_end_calls(&owner->setup, owner->thread.name);
-	loop.is_over = true;
+		job_end_thread(&owner->out.target, &owner->setup, owner->thread.name);
 	if (owner->end) {
 		pthread_detach(pthread_self());
 		owner->end(owner->out.target.wheel);
@@ -469,6 +457,6 @@ void owner_end(struct owner *owner)
 	/* seq_cst: pairs with the load in owner_is_ending(). */
 	atomic_store_explicit(&owner->ending, true, memory_order_seq_cst);
 	event_count_notify(&owner->event, EVENT_COUNT_NAPPING);
-	pthread_join(owner->thread.id, NULL);
+	thread_join(&owner->thread);
 	owner->has_thread = false;
 }

@@ -51,8 +51,5 @@ tw_duration owner_sleep_end(struct owner *owner);
  */
 int owner_descriptor(struct owner *owner);
 void owner_begin_sleep(struct owner *owner, bool more);
-/* Ends a turn that a task, release or drain function has left by an exception or by ending its
- * thread. The next turn goes on with what is left of it, as with that of a crowded one. */
-void owner_break_off(struct owner *owner);
 
 #endif

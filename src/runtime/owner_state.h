@@ -105,7 +105,6 @@ struct owner {
 	struct requests requests;
 	struct event_count event;
 	pthread_mutex_t drive;               /* its holder is the owner; not with a thread */
-	int cancel_state;                    /* that thread's before; under the lock */
 	tw_duration rests_until;             /* nothing is to do before, unless somebody calls */
 	_Atomic uintptr_t driver;            /* the owner's thread now, or 0 */
 	void (*end)(struct tw_wheel *wheel); /* the thread's last act, or NULL */

@@ -85,15 +85,6 @@ void requests_answer(struct requests *requests, struct request *request, enum tw
 		free(request);
 }
 
-void requests_withdraw(struct requests *requests, struct request *request)
-{
-	pthread_mutex_lock(&requests->lock);
-	/* From `waiting`, or from a list of the owner's. */
-	list_remove(&request->link);
-	requests_publish_first(requests);
-	pthread_mutex_unlock(&requests->lock);
-}
-
 bool request_is_answered(struct request *request)
 {
 	/* acquire: sees the answer; pairs with the release in requests_answer(). */

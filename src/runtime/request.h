@@ -86,8 +86,6 @@ static inline uint64_t requests_first_position(const struct requests *requests)
 struct request *requests_take(struct requests *requests);
 /* Owner: from here on the request is its maker's again, or freed. */
 void requests_answer(struct requests *requests, struct request *request, enum tw_status status);
-/* Owner: takes an unanswered request out of the list where it stands; it is its maker's again. */
-void requests_withdraw(struct requests *requests, struct request *request);
 bool request_is_answered(struct request *request);
 enum tw_status requests_wait(struct requests *requests, struct request *request);
 /*

@@ -81,7 +81,6 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	struct tw_options options;
 	struct tw_wheel *wheel;
 	enum tw_status status;
-	int cancel_state;
 	int error;
 
 	if (!result)
@@ -93,9 +92,7 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	if (!wheel)
 		return TW_NO_MEMORY;
 	memset(wheel, 0, sizeof(*wheel));
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	status = wheel_open(wheel, interval, slots, execute, &options);
-	pthread_setcancelstate(cancel_state, &cancel_state);
 	if (status == TW_OK) {
 		*result = wheel;
 		return TW_OK;
@@ -127,9 +124,6 @@ static void wheel_settle(struct tw_wheel *wheel)
  * task; a worker may call it as its last act. */
 static void wheel_end(struct tw_wheel *wheel)
 {
-	int cancel_state __attribute__((cleanup(thread_restore_cancel)));
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	wheel_settle(wheel);
 	outbox_end_threads(&wheel->owner.out);
 	owner_end(&wheel->owner);

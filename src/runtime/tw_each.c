@@ -3,16 +3,8 @@
  * The public calls here visit all that is pending. The owner copies some timers a turn, the caller
  * visits the copies meanwhile, and asks for the next ones.
  */
-#include <pthread.h>
-
 #include "ask.h"
-#include "base/thread.h"
 #include "walk.h"
-
-static void walk_end(struct walk **walk)
-{
-	walk_destroy(*walk);
-}
 
 static enum tw_status wheel_walk(struct tw_wheel *wheel, struct walk *walk, tw_visit_fn *visit,
 				 void *context)
@@ -25,24 +17,12 @@ static enum tw_status wheel_walk(struct tw_wheel *wheel, struct walk *walk, tw_v
 			status = wheel_ask_and_wait(wheel, &request);
 		if (status != TW_OK)
 			return status;
-		for (size_t i = 0; i < walk->count; i++)
-			if (!visit(context, &walk->timers[i]))
-				return TW_OK;
+		if (!job_visit(&wheel->owner.out.target, visit, context, walk->timers, walk->count))
+			return TW_OK;
 		if (!walk_grow(walk))
 			return TW_NO_MEMORY;
 	}
 	return TW_OK;
-}
-
-/* Visits all and frees the walk, also where `visit` throws. */
-static enum tw_status wheel_walk_to_end(struct tw_wheel *wheel, struct walk *walk,
-					tw_visit_fn *visit, void *context)
-{
-	int cancel_state __attribute__((cleanup(thread_restore_cancel)));
-	struct walk *ended __attribute__((cleanup(walk_end))) = walk;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	return wheel_walk(wheel, ended, visit, context);
 }
 
 enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context)
@@ -56,5 +36,7 @@ enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context
 		return TW_INVALID;
 	if (!walk_init(&walk))
 		return TW_NO_MEMORY;
-	return wheel_walk_to_end(wheel, &walk, visit, context);
+	status = wheel_walk(wheel, &walk, visit, context);
+	walk_destroy(&walk);
+	return status;
 }

@@ -11,10 +11,9 @@
 /* The drive has begun. */
 static void wheel_drive(struct tw_wheel *wheel)
 {
-	struct tw_wheel *driven __attribute__((cleanup(wheel_leave_drive))) = wheel;
-
-	while (owner_turn(&driven->owner))
+	while (owner_turn(&wheel->owner))
 		continue;
+	wheel_end_drive(wheel);
 }
 
 /* With TW_DRIVE_CALLER: does what the owner has to do now, unless a thread is at it, which may hang
@@ -199,8 +198,8 @@ static inline __attribute__((always_inline)) tw_duration wheel_begin_rest(struct
 /* Polls where there may be something to do. The drive has begun. */
 static tw_duration wheel_poll_driven(struct tw_wheel *wheel, size_t most)
 {
-	struct tw_wheel *driven __attribute__((cleanup(wheel_leave_drive))) = wheel;
-	struct owner *owner = &driven->owner;
+	struct owner *owner = &wheel->owner;
+	tw_duration left;
 	bool more;
 
 	event_count_cancel(&owner->event);
@@ -210,7 +209,9 @@ static tw_duration wheel_poll_driven(struct tw_wheel *wheel, size_t most)
 	more = wheel_turn_while_due(wheel, most);
 	owner->poll_began = TW_FOREVER;
 	owner_begin_sleep(owner, more);
-	return wheel_begin_rest(wheel, more);
+	left = wheel_begin_rest(wheel, more);
+	wheel_end_drive(wheel);
+	return left;
 }
 
 /* Returns as wheel_begin_rest(). */

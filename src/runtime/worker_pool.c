@@ -150,7 +150,6 @@ struct lane {
 struct worker_pool {
 	/* Constant. */
 	struct job_target *target;
-	char name[16];
 	struct thread_setup setup;
 	size_t least; /* workers */
 	size_t most;
@@ -606,18 +605,16 @@ static __attribute__((noinline)) void worker_do_jobs(struct worker *worker, bool
 static void *worker_run(void *argument)
 {
 	struct worker *worker = argument;
-	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {worker->pool->target, false};
 
 	worker_here = worker;
-	thread_begin_calls(&worker->pool->setup, worker->thread.name);
+	job_begin_thread(worker->pool->target, &worker->pool->setup, worker->thread.name);
 	worker_do_jobs(worker, true);
 	if (worker->end) {
 		worker->end(worker->pool->target->wheel);
 		worker_here = NULL;
 	} else {
-		thread_end_calls(&worker->pool->setup, worker->thread.name);
+		job_end_thread(worker->pool->target, &worker->pool->setup, worker->thread.name);
 	}
-	loop.is_over = true;
 	return NULL;
 }
 
@@ -665,7 +662,7 @@ static int worker_start(struct worker *worker)
 	counts->thread.bin = &counts->bin;
 	worker_set_counts(worker, counts);
 	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
-	error = thread_start(&worker->thread, worker_run, worker, worker->pool->name, role,
+	error = thread_start(&worker->thread, worker_run, worker, worker->pool->target->name, role,
 			     &worker->pool->setup);
 	worker->is_joinable = error == 0;
 	return error;
@@ -722,7 +719,7 @@ static bool worker_pool_clear_slot(struct worker_pool *pool)
 	pthread_mutex_unlock(&pool->lock);
 	worker_fold_counts(worker);
 	if (worker->is_joinable)
-		pthread_join(worker->thread.id, NULL);
+		thread_join(&worker->thread);
 	worker->is_joinable = false;
 	pthread_mutex_lock(&pool->lock);
 	return true;
@@ -791,7 +788,7 @@ static void worker_pool_grow(struct worker_pool *pool, struct worker_load *load)
 	taken = pool->batches_taken;
 	if (worker_pool_add_worker(pool) == 0) {
 		while (pool->starting)
-			pthread_cond_wait(&pool->watching.wake, &pool->lock);
+			(void)condition_wait(&pool->watching.wake, &pool->lock, TW_FOREVER);
 		/* One may be the new worker's. */
 		if (blocked && pool->batches_taken - taken <= 1)
 			return;
@@ -871,16 +868,16 @@ static void worker_pool_join(struct worker_pool *pool)
 	pthread_cond_signal(&pool->watching.wake);
 	pthread_mutex_unlock(&pool->lock);
 	if (pool->has_watcher)
-		pthread_join(pool->watcher.id, NULL);
+		thread_join(&pool->watcher);
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
 		if (pool->workers[i].is_joinable && &pool->workers[i] != worker_here)
-			pthread_join(pool->workers[i].thread.id, NULL);
+			thread_join(&pool->workers[i].thread);
 }
 
 /* The calling worker does no more jobs, and ends by itself. */
 static void worker_end_here(const struct worker *worker)
 {
-	thread_end_calls(&worker->pool->setup, worker->thread.name);
+	job_end_thread(worker->pool->target, &worker->pool->setup, worker->thread.name);
 	pthread_detach(worker->thread.id);
 }
 
@@ -920,7 +917,7 @@ static int worker_pool_start(struct worker_pool *pool)
 	pthread_mutex_unlock(&pool->lock);
 	if (error != 0 || pool->most == pool->least)
 		return error;
-	error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->name, "watch",
+	error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->target->name, "watch",
 			     &pool->setup);
 	pool->has_watcher = error == 0;
 	return error;
@@ -938,7 +935,6 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	memset(pool, 0, sizeof(*pool));
 	list_init(&pool->sleepers);
 	pool->target = target;
-	snprintf(pool->name, sizeof(pool->name), "%s", options->name);
 	thread_setup_init(&pool->setup, options);
 	pool->least = (size_t)options->workers;
 	pool->most = most;
@@ -1004,7 +1000,6 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 /* Does the jobs that there are in the place of a worker: the calling one, or one that has ended. */
 static void worker_pool_help(struct worker_pool *pool)
 {
-	struct job_loop loop __attribute__((cleanup(job_loop_end))) = {pool->target, false};
 	struct worker *before = worker_here;
 
 	if (!worker_pool_is_here(pool)) {
@@ -1016,7 +1011,6 @@ static void worker_pool_help(struct worker_pool *pool)
 	worker_do_jobs(worker_here, false);
 	job_flush(pool->target, &worker_here->counts->bin);
 	worker_here = before;
-	loop.is_over = true;
 }
 
 /* Waits until the oldest group may have changed. Returns false if the deadline has come. A worker,

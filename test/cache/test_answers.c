@@ -659,57 +659,6 @@ static void exception_leaves_a_function_as_a_return_does(void **state)
 	}
 }
 
-/* Later calls report the remaining removals, each once. */
-static void throw_for_each_third(struct cache_recorder *recorder,
-				 const struct tw_cache_entry *entry, enum tw_cache_cause cause)
-{
-	(void)entry;
-	(void)cause;
-	if (removal_count(recorder) % 3 == 1)
-		exception_throw();
-}
-
-static void flush_the_cache(void *cache)
-{
-	(void)tw_cache_flush(cache);
-}
-
-static void destroy_the_cache(void *cache)
-{
-	tw_cache_destroy(cache);
-}
-
-static void exception_leaves_a_listener_as_a_return_does(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, LIFE);
-	int before;
-
-	recorder->on_remove = throw_for_each_third;
-	cache_set_letters(recorder, "abcdefg");
-	assert_status(tw_cache_clear(recorder->cache), TW_OK);
-	cache_set_letters(recorder, "hi");
-	assert_true(exception_comes_out_of(flush_the_cache, recorder->cache));
-	assert_true(exception_comes_out_of(flush_the_cache, recorder->cache));
-	assert_true(exception_comes_out_of(flush_the_cache, recorder->cache));
-	assert_int_equal(removal_count(recorder), 7);
-	assert_status(tw_cache_flush(recorder->cache), TW_OK);
-	assert_int_equal(cache_stats(recorder).notified, 7);
-	assert_int_equal(cache_stats(recorder).queued_removals, 0);
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
-	assert_int_equal(before, PTHREAD_CANCEL_ENABLE);
-	cache_set(recorder, "h", "new");
-	assert_false(exception_comes_out_of(flush_the_cache, recorder->cache));
-	cache_set(recorder, "h", "last");
-	assert_false(exception_comes_out_of(flush_the_cache, recorder->cache));
-	assert_int_equal(removal_count(recorder), 9);
-	assert_true(exception_comes_out_of(destroy_the_cache, recorder->cache));
-	assert_int_equal(removal_count(recorder), 10);
-	destroy_the_cache(recorder->cache);
-	recorder->cache = NULL;
-	assert_int_equal(removal_count(recorder), 11);
-	cache_recorder_close(recorder);
-}
-
 static void stop_the_cache(void *cache)
 {
 	(void)tw_cache_stop(cache);
@@ -742,7 +691,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(reload_that_is_too_heavy_ends_the_old_value),
 	TEST_CACHE(stale_hit_is_a_use),
 	TEST_CACHE(exception_leaves_a_function_as_a_return_does),
-	TEST_IN(levels_inline, exception_leaves_a_listener_as_a_return_does),
 	TEST_CACHE(exception_leaves_a_stop_after_all_callbacks),
 };
 

@@ -153,6 +153,114 @@ void exceptions_leave_no_function_behind()
 	CHECK(thrown && alive == 1);
 }
 
+/* Returns the number that a call throws, or 0. */
+template <class Call> int thrown_by(Call &&call)
+{
+	try {
+		(void)call();
+	} catch (int number) {
+		return number;
+	}
+	return 0;
+}
+
+void driving_calls_throw_the_first_exception_of_their_functions()
+{
+	tw::wheel wheel = inline_wheel();
+	tw::timer beat;
+	tw::alarm alarm(wheel, [] { throw 3; });
+	int runs = 0;
+
+	wheel.after(1ms, [] { throw 1; });
+	wheel.after(1ms, [] { throw 2; });
+	wheel.after(1ms, [&runs] { ++runs; });
+	CHECK(thrown_by([&] { return wheel.advance(2ms); }) == 1 && runs == 1);
+	CHECK(wheel.now() == 2ms);
+	CHECK(alarm.set(1ms) == TW_OK);
+	CHECK(thrown_by([&] { return wheel.advance(1ms); }) == 3);
+	CHECK(wheel.set("key", 1ms, [] { throw 4; }) == TW_OK);
+	CHECK(wheel.move("key", 1us) == TW_OK);
+	wheel.after(0ms, [&runs] { ++runs; });
+	CHECK(thrown_by([&] { return wheel.wait_idle(); }) == 4 && runs == 2);
+	wheel.after(0ms, [] { throw 5; });
+	CHECK(thrown_by([&] { return wheel.poll(); }) == 5);
+	/* A periodic timer goes on. */
+	beat = wheel.every(1ms, 1ms, [&runs] { throw 10 + runs++; });
+	CHECK(thrown_by([&] { return wheel.advance(1ms); }) == 12);
+	CHECK(thrown_by([&] { return wheel.advance(1ms); }) == 13);
+	CHECK(beat.stop() == TW_OK);
+	CHECK(thrown_by([&] { return wheel.advance(1ms); }) == 0 && wheel.poll() == TW_OK);
+}
+
+void exceptions_of_an_inner_wheel_come_out_of_its_own_call()
+{
+	tw::wheel outer = inline_wheel();
+	tw::wheel inner = inline_wheel();
+	int caught = 0;
+
+	inner.after(1ms, [] { throw 1; });
+	outer.after(1ms, [&] {
+		caught = thrown_by([&] { return inner.advance(1ms); });
+		throw 2;
+	});
+	CHECK(thrown_by([&] { return outer.advance(1ms); }) == 2 && caught == 1);
+}
+
+/* Is a coroutine that hands its exceptions to the function that resumes it. */
+struct rethrowing {
+	struct promise_type {
+		rethrowing get_return_object()
+		{
+			return {};
+		}
+		std::suspend_never initial_suspend() noexcept
+		{
+			return {};
+		}
+		std::suspend_never final_suspend() noexcept
+		{
+			return {};
+		}
+		void return_void()
+		{
+		}
+		void unhandled_exception()
+		{
+			throw;
+		}
+	};
+};
+
+rethrowing sleep_and_throw(tw::wheel &wheel, int number)
+{
+	co_await wheel.sleep_for(1ms);
+	throw number;
+}
+
+rethrowing sleep_stoppably_and_throw(tw::wheel &wheel, std::stop_token token, int number)
+{
+	(void)co_await wheel.sleep_for(1ms, token);
+	throw number;
+}
+
+void coroutines_throw_as_functions_do()
+{
+	tw::wheel wheel = inline_wheel();
+	bool closed = false;
+
+	sleep_and_throw(wheel, 1);
+	CHECK(thrown_by([&] { return wheel.advance(1ms); }) == 1);
+	sleep_stoppably_and_throw(wheel, std::stop_token(), 2);
+	CHECK(thrown_by([&] { return wheel.advance(1ms); }) == 2);
+	sleep_and_throw(wheel, 3);
+	try {
+		(void)wheel.stop();
+	} catch (const std::system_error &error) {
+		closed = error.code() == std::error_code(TW_CLOSED, tw::category());
+	}
+	CHECK(closed);
+}
+
 task sleep_twice(tw::wheel &wheel, std::vector<int> &log)
 {
 	bool slept = co_await wheel.sleep_for(2ms);
@@ -324,6 +432,9 @@ int main()
 	periodic_functions_run_until_they_are_stopped();
 	keys_have_functions();
 	exceptions_leave_no_function_behind();
+	driving_calls_throw_the_first_exception_of_their_functions();
+	exceptions_of_an_inner_wheel_come_out_of_its_own_call();
+	coroutines_throw_as_functions_do();
 	coroutines_sleep();
 	sleeps_end_when_a_stop_is_requested();
 	stops_and_ends_race();

@@ -182,24 +182,6 @@ static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
 	}
 }
 
-/* The inline task waits, and so is a cancellation point of its own. */
-static void thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it(void **state)
-{
-	struct call call = {.make = advance_by_one};
-	struct recorder *recorder = open_for(&call, *state);
-
-	set_timer(recorder, "waits", 1, INTERVAL);
-	call_start(&call);
-	gate_await(&call.gate);
-	call_is_cancelled_asleep(&call);
-	gate_open(&call.gate);
-	call_returns(&call, TW_OK);
-	set_timer(recorder, "after", 3, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 3, 2 * INTERVAL);
-	recorder_close(recorder);
-}
-
 static enum tw_status set_one(struct call *call)
 {
 	return tw_set_timer(call->recorder->wheel, "one", 3, VALUE(2), INTERVAL);
@@ -226,7 +208,7 @@ static struct recorder *open_on_boottime(void)
 	return recorder;
 }
 
-/* The doorbell of a sleep by CLOCK_BOOTTIME is rung by write(), a cancellation point. */
+/* A wheel on CLOCK_BOOTTIME has a descriptor; making and closing one are cancellation points. */
 static void thread_with_a_cancellation_pending_wakes_the_owner_all_the_same(void **state)
 {
 	static enum tw_status (*const calls[])(struct call *) = {set_one, flush, wait_idle,
@@ -268,7 +250,6 @@ static void thread_with_a_cancellation_pending_naps_to_the_end(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_BOTH(owner, thread_cancelled_in_a_call_gets_its_answer_first),
-	TEST_DRIVEN(thread_cancelled_in_an_inline_task_ends_the_call_that_runs_it),
 	cmocka_unit_test(thread_with_a_cancellation_pending_wakes_the_owner_all_the_same),
 	cmocka_unit_test(thread_with_a_cancellation_pending_naps_to_the_end),
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A callback may do other things than return: each cell of the table in timingwheel.h is tested. */
+/* Functions of the program that the wheel calls: they may call it and take their time, and return.
+ */
 #include "support/test.h"
 
 #include "support/blocked_call.h"
@@ -7,39 +8,36 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include <assert.h>
-#include <malloc.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* The wheel calls these functions. */
-enum place { EXECUTE, RUN, ALARM, RELEASE, DRAIN, CLOSED, NEXT, VISIT, PLACES };
-static const char *const place_names[] = {"execute", "run",    "alarm's run", "release",
-					  "drain",   "closed", "next",        "visit"};
+enum place { EXECUTE, RUN, ALARM, RELEASE, DRAIN, CLOSED, NEXT, VISIT, PLACES, START = PLACES };
+static const char *const place_names[] = {"execute", "run",   "alarm's run",
+					  "release", "drain", "closed",
+					  "next",    "visit", "thread's start"};
 
 /* The wheel calls each of them; the first call at `place` acts. */
 struct world {
 	struct tw_wheel *wheel;
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
+	struct tw_alarm closed;
 	enum place place;
 	void (*act)(struct world *world);
 	atomic_bool is_armed;
-	atomic_int calls[PLACES];
 	struct gate gate;
-	jmp_buf way_out;
 	enum tw_status statuses[4]; /* answers to an act's calls */
 };
 
 static void reach(struct world *world, enum place place)
 {
-	atomic_fetch_add(&world->calls[place], 1);
 	if (place == world->place && atomic_exchange(&world->is_armed, false))
 		world->act(world);
 }
@@ -91,35 +89,42 @@ static int on_visit(void *world, const struct tw_pending_timer *timer)
 	return 1;
 }
 
+static void on_start(void *world, const char *name)
+{
+	(void)name;
+	reach(world, START);
+}
+
 /* Makes the wheel and timers that lead to one call of each function in its first two ticks. */
 static struct world *world_open(const struct variant *variant, enum place place,
 				void (*act)(struct world *world))
 {
 	struct world *world = calloc(1, sizeof(*world));
-	struct tw_alarm *closed;
-	struct tw_timer timer;
-	struct tw_options options = variant_options(
-		variant, (struct tw_options){.context = world, .release = on_release});
+	struct tw_options options =
+		variant_options(variant, (struct tw_options){.context = world,
+							     .release = on_release,
+							     .on_thread_start = on_start,
+							     .name = "odd one"});
 
 	assert_non_null(world);
 	world->place = place;
 	world->act = act;
 	gate_init(&world->gate);
+	atomic_store(&world->is_armed, place == START);
 	assert_status(tw_create(&world->wheel, INTERVAL, 16, on_execute, &options), TW_OK);
 	/* The drain and the release may come at once; `next` is called here, too. */
-	atomic_store(&world->is_armed, place != NEXT);
+	if (place != NEXT)
+		atomic_store(&world->is_armed, true);
 	assert_status(tw_set_timer(world->wheel, "drained", 7, NULL, TW_HOUR), TW_OK);
 	assert_status(tw_drain(world->wheel, on_drain, world), TW_OK);
 	assert_status(tw_set_timer(world->wheel, "removed", 7, NULL, TW_HOUR), TW_OK);
 	assert_status(tw_remove_timer(world->wheel, "removed", 7), TW_OK);
 	assert_status(tw_set_timer(world->wheel, "run", 3, NULL, INTERVAL), TW_OK);
 	assert_status(tw_after_func(world->wheel, INTERVAL, on_run, world, NULL), TW_OK);
-	assert_status(tw_alarm_create(world->wheel, on_alarm, world, &world->alarm), TW_OK);
-	assert_status(tw_alarm_set(world->alarm, INTERVAL), TW_OK);
-	assert_status(tw_after_func(world->wheel, TW_HOUR, on_run, world, &timer), TW_OK);
-	assert_status(tw_timer_close(world->wheel, timer, on_closed), TW_OK);
-	assert_status(tw_alarm_create(world->wheel, on_run, world, &closed), TW_OK);
-	assert_status(tw_alarm_close(closed, on_closed), TW_OK);
+	assert_status(tw_alarm_init(world->wheel, &world->alarm, on_alarm, world), TW_OK);
+	assert_status(tw_alarm_set(&world->alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_init(world->wheel, &world->closed, on_run, world), TW_OK);
+	assert_status(tw_alarm_close(&world->closed, on_closed), TW_OK);
 	assert_status(tw_schedule_func(world->wheel, on_next, on_run, world, NULL), TW_OK);
 	if (place == NEXT)
 		atomic_store(&world->is_armed, true);
@@ -128,7 +133,6 @@ static struct world *world_open(const struct variant *variant, enum place place,
 
 static void world_close(struct world *world)
 {
-	tw_alarm_destroy(world->alarm);
 	tw_destroy(world->wheel);
 	free(world);
 }
@@ -144,59 +148,18 @@ static void drive(void *argument)
 		(void)tw_advance(world->wheel, 2 * INTERVAL);
 }
 
-static bool can_be_cancelled(void)
+static void *drive_alone(void *argument)
 {
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-	return state == PTHREAD_CANCEL_ENABLE;
+	drive(argument);
+	return argument;
 }
 
-/* Checks that the wheel does the rest, each thing once, and ends. */
-static void assert_stands(struct world *world)
-{
-	struct tw_stats stats;
-
-	assert_false(atomic_load(&world->is_armed));
-	assert_null(tw_current_task());
-	assert_false(tw_is_in_task(world->wheel));
-	assert_true(can_be_cancelled());
-	assert_status(tw_get_stats(world->wheel, &stats), TW_OK);
-	assert_int_equal(stats.running, 0);
-	assert_status(tw_flush(world->wheel), TW_OK);
-	assert_status(tw_poll(world->wheel, NULL), TW_OK);
-	assert_status(tw_advance(world->wheel, 2 * INTERVAL), TW_OK);
-	settle_wheel(world->wheel);
-	assert_status(tw_get_stats(world->wheel, &stats), TW_OK);
-	assert_int_equal(stats.running, 0);
-	assert_int_equal(stats.lateness.count, stats.task_duration.count);
-	assert_int_equal(stats.fired, stats.task_duration.count - 1); /* the alarm is not counted */
-	assert_int_equal(world->calls[EXECUTE], 1);
-	assert_int_equal(world->calls[ALARM], 1);
-	assert_int_equal(world->calls[DRAIN], 1);
-	assert_int_equal(world->calls[RELEASE], 1);
-	assert_int_equal(world->calls[CLOSED], 2);
-	assert_in_range(world->calls[RUN], 2, 5);
-	/* A schedule whose `next` does not return has ended. */
-	assert_int_equal(tw_pending(world->wheel), world->place == NEXT ? 0 : 1);
-	world_close(world);
-}
+/* ---- Functions that do not return ---- */
 
 static void throw_up(struct world *world)
 {
 	(void)world;
 	exception_throw();
-}
-
-static void wheel_stands_after_a_function_that_throws(void **state)
-{
-	for (int place = 0; place < PLACES; place++) {
-		struct world *world = world_open(*state, (enum place)place, throw_up);
-
-		print_message("%s\n", place_names[place]);
-		assert_true(exception_comes_out_of(drive, world));
-		assert_stands(world);
-	}
 }
 
 static void leave_thread(struct world *world)
@@ -205,110 +168,95 @@ static void leave_thread(struct world *world)
 	pthread_exit(NULL);
 }
 
-static void *drive_alone(void *argument)
-{
-	drive(argument);
-	return argument;
-}
-
-static void wheel_stands_after_a_function_that_ends_its_thread(void **state)
-{
-	for (int place = 0; place < PLACES; place++) {
-		struct world *world = world_open(*state, (enum place)place, leave_thread);
-		pthread_t thread;
-		void *returned;
-
-		print_message("%s\n", place_names[place]);
-		assert_int_equal(pthread_create(&thread, NULL, drive_alone, world), 0);
-		assert_int_equal(pthread_join(thread, &returned), 0);
-		assert_null(returned);
-		assert_stands(world);
-	}
-}
-
 static void be_cancelled(struct world *world)
 {
-	int state;
-
 	(void)world;
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
 	pthread_cancel(pthread_self());
 	pthread_testcancel();
 }
 
-static void wheel_stands_after_a_task_that_lets_its_thread_be_cancelled(void **state)
+/* Drives in the child, where what is thrown would be caught, and ends it. */
+static void drive_to_the_end(const struct variant *variant, enum place place,
+			     void (*act)(struct world *world))
 {
+	static const struct rlimit no_core = {0, 0};
 	struct world *world;
-	pthread_t thread;
-	void *returned;
 
-	/* When such a thread ends, the sanitizer takes the unwound stack for one in use. */
-	if (SANITIZER_ADDRESS)
-		TEST_SKIP("the address sanitizer does not see the unwinding of a cancelled thread");
-	world = world_open(*state, EXECUTE, be_cancelled);
-	assert_int_equal(pthread_create(&thread, NULL, drive_alone, world), 0);
-	assert_int_equal(pthread_join(thread, &returned), 0);
-	assert_true(returned == PTHREAD_CANCELED);
-	assert_stands(world);
+	setrlimit(RLIMIT_CORE, &no_core);
+	alarm(60);
+	world = world_open(variant, place, act);
+	(void)exception_comes_out_of(drive, world);
+	pause();
+	_exit(0);
 }
 
-/* Runs the act in a child, which it ends. Returns the signal, or 0. */
+/* Runs the act in a child. Returns the signal that ends it, or 0, with what it has written. */
 static int signal_of(const struct variant *variant, enum place place,
-		     void (*act)(struct world *world))
+		     void (*act)(struct world *world), char *written, size_t size)
 {
+	size_t used = 0;
+	ssize_t got;
+	int pipe_ends[2];
 	int status;
-	pid_t child = fork();
+	pid_t child;
 
+	assert_int_equal(pipe(pipe_ends), 0);
+	child = fork();
 	if (child == 0) {
-		struct world *world = world_open(variant, place, act);
-
-		alarm(60);
-		fclose(stderr);
-		close(STDERR_FILENO);
-		drive(world);
-		(void)tw_wait_idle(world->wheel);
-		_exit(0);
+		dup2(pipe_ends[1], STDERR_FILENO);
+		close(pipe_ends[1]);
+		drive_to_the_end(variant, place, act);
 	}
+	close(pipe_ends[1]);
+	while ((got = read(pipe_ends[0], written + used, size - 1 - used)) > 0)
+		used += (size_t)got;
+	written[used] = '\0';
+	close(pipe_ends[0]);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-static void function_that_leaves_a_thread_of_the_wheel_ends_the_process(void **state)
+static const char not_returned[] =
+	"timingwheel: a callback of the wheel \"odd one\" has not returned";
+
+/* `message` is that of functions that the wheel's threads call. */
+static void assert_ends_the_process(const struct variant *variant, void (*act)(struct world *world),
+				    const char *message)
 {
+	bool is_driven = variant->workers < 0 && variant->drive != TW_DRIVE_THREAD;
+	int places = is_driven ? PLACES : PLACES + 1;
+
 	if (!TEST_CAN_FORK)
 		TEST_SKIP("a fork is tried without the thread sanitizer");
-	for (int place = 0; place < VISIT; place++) {
-		assert_int_equal(signal_of(*state, (enum place)place, throw_up), SIGABRT);
-		assert_int_equal(signal_of(*state, (enum place)place, leave_thread), SIGABRT);
+	for (int place = 0; place < places; place++) {
+		const char *expected = is_driven || place == VISIT ? not_returned : message;
+		char written[4096];
+
+		print_message("%s\n", place_names[place]);
+		assert_int_equal(
+			signal_of(variant, (enum place)place, act, written, sizeof(written)),
+			SIGABRT);
+		assert_non_null(strstr(written, expected));
 	}
 }
 
-static void jump_out(struct world *world)
+/* In a thread of the wheel C++ finds no handler, and ends the process itself. */
+static void function_that_throws_ends_the_process(void **state)
 {
-	longjmp(world->way_out, 1);
+	assert_ends_the_process(*state, throw_up, "terminate called");
 }
 
-/* The wheel can't be used any more, as the header says. */
-static void wheel_is_lost_after_a_longjmp(void **state)
+static void function_that_ends_its_thread_ends_the_process(void **state)
 {
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer");
-	for (int place = 0; place < PLACES; place++) {
-		int status;
-		pid_t child = fork();
-
-		if (child == 0) {
-			struct world *world = world_open(*state, (enum place)place, jump_out);
-
-			if (setjmp(world->way_out) == 0)
-				drive(world);
-			_exit(place == VISIT ? can_be_cancelled()
-					     : tw_poll(world->wheel, NULL) != TW_INVALID);
-		}
-		assert_int_equal(waitpid(child, &status, 0), child);
-		assert_int_equal(status, 0);
-	}
+	assert_ends_the_process(*state, leave_thread, not_returned);
 }
+
+static void function_that_is_cancelled_ends_the_process(void **state)
+{
+	assert_ends_the_process(*state, be_cancelled, not_returned);
+}
+
+/* ---- Functions that make calls, or take long ---- */
 
 static void call_wheel(struct world *world)
 {
@@ -381,20 +329,12 @@ static void function_that_does_not_return_holds_up_no_set(void **state)
 	}
 }
 
-/* ---- Notes beside the table ---- */
-
 static atomic_int runs;
 
 static void count_run(void *argument)
 {
 	(void)argument;
 	atomic_fetch_add(&runs, 1);
-}
-
-static void throw_each_time(void *argument)
-{
-	count_run(argument);
-	exception_throw();
 }
 
 static struct tw_wheel *open_wheel(const struct variant *variant)
@@ -407,66 +347,7 @@ static struct tw_wheel *open_wheel(const struct variant *variant)
 	return wheel;
 }
 
-static void advance_far(void *wheel)
-{
-	(void)tw_advance(wheel, 10 * INTERVAL);
-}
-
-static void poll_once(void *wheel)
-{
-	(void)tw_poll(wheel, NULL);
-}
-
-static void flush_once(void *wheel)
-{
-	(void)tw_flush(wheel);
-}
-
-static void wait_until_idle(void *wheel)
-{
-	(void)tw_wait_idle(wheel);
-}
-
-static void exception_leaves_the_rest_of_its_tick_to_the_next_drive(void **state)
-{
-	struct tw_wheel *wheel = open_wheel(*state);
-
-	for (int i = 0; i < 3; i++) {
-		assert_status(tw_after_func(wheel, 2 * INTERVAL, count_run, NULL, NULL), TW_OK);
-		assert_status(tw_after_func(wheel, 2 * INTERVAL, throw_each_time, NULL, NULL),
-			      TW_OK);
-	}
-	assert_true(exception_comes_out_of(advance_far, wheel));
-	/* The clock stops where the task threw. */
-	assert_int_equal(tw_now(wheel), 2 * INTERVAL);
-	assert_int_equal(atomic_load(&runs), 2);
-	assert_int_equal(tw_pending(wheel), 4);
-	assert_true(exception_comes_out_of(poll_once, wheel));
-	assert_int_equal(atomic_load(&runs), 4);
-	assert_true(exception_comes_out_of(wait_until_idle, wheel));
-	assert_int_equal(atomic_load(&runs), 6);
-	assert_false(exception_comes_out_of(flush_once, wheel));
-	assert_int_equal(tw_pending(wheel), 0);
-	tw_destroy(wheel);
-}
-
-static void periodic_timer_goes_on_after_a_run_that_throws(void **state)
-{
-	struct tw_wheel *wheel = open_wheel(*state);
-	struct tw_timer timer;
-
-	assert_status(
-		tw_every(wheel, INTERVAL, INTERVAL, TW_MISSED_BURST, throw_each_time, NULL, &timer),
-		TW_OK);
-	for (int i = 1; i <= 5; i++) {
-		assert_true(exception_comes_out_of(advance_far, wheel));
-		assert_int_equal(atomic_load(&runs), i);
-		assert_int_equal(tw_now(wheel), i * INTERVAL);
-	}
-	assert_status(tw_timer_stop_wait(wheel, timer), TW_OK);
-	assert_false(exception_comes_out_of(advance_far, wheel));
-	tw_destroy(wheel);
-}
+/* ---- A schedule's first call ---- */
 
 struct schedule_call {
 	struct tw_wheel *wheel;
@@ -497,232 +378,6 @@ static void next_that_throws_at_first_arms_nothing(void **state)
 	assert_status(tw_flush(call.wheel), TW_OK);
 	assert_int_equal(tw_pending(call.wheel), 0);
 	tw_destroy(call.wheel);
-}
-
-static void throw_on_release(void *context, const struct tw_task *task, enum tw_reason reason)
-{
-	(void)task;
-	(void)reason;
-	throw_each_time(context);
-}
-
-static void destroy(void *wheel)
-{
-	tw_destroy(wheel);
-}
-
-static void destroy_may_be_called_again_after_an_exception_of_release(void **state)
-{
-	struct tw_options options =
-		variant_options(*state, (struct tw_options){.release = throw_on_release});
-	struct tw_wheel *wheel;
-
-	atomic_store(&runs, 0);
-	assert_status(tw_create(&wheel, INTERVAL, 16, NULL, &options), TW_OK);
-	for (int i = 0; i < 3; i++)
-		assert_status(tw_after_func(wheel, TW_HOUR, count_run, NULL, NULL), TW_OK);
-	for (int i = 1; i <= 3; i++) {
-		assert_true(exception_comes_out_of(destroy, wheel));
-		assert_int_equal(atomic_load(&runs), i);
-		assert_true(can_be_cancelled());
-		assert_status(tw_flush(wheel), TW_CLOSED);
-	}
-	assert_false(exception_comes_out_of(destroy, wheel));
-}
-
-/* A run closes its own timer or alarm and throws. */
-struct closing {
-	struct tw_wheel *wheel;
-	struct tw_alarm *alarm; /* or NULL */
-	struct tw_timer timer;
-	atomic_int closed;
-	bool closed_throws;
-	bool destroys; /* destroys the wheel, too */
-};
-
-static void count_closed(void *argument)
-{
-	struct closing *closing = argument;
-
-	atomic_fetch_add(&closing->closed, 1);
-	if (closing->closed_throws)
-		exception_throw();
-}
-
-static void close_and_throw(void *argument)
-{
-	struct closing *closing = argument;
-
-	if (closing->alarm)
-		(void)tw_alarm_close(closing->alarm, count_closed);
-	else
-		(void)tw_timer_close(closing->wheel, closing->timer, count_closed);
-	if (closing->destroys)
-		tw_destroy(closing->wheel);
-	if (!closing->closed_throws)
-		exception_throw();
-}
-
-static void closing_open(const struct variant *variant, struct closing *closing, bool has_alarm)
-{
-	closing->wheel = open_wheel(variant);
-	if (has_alarm) {
-		assert_status(
-			tw_alarm_create(closing->wheel, close_and_throw, closing, &closing->alarm),
-			TW_OK);
-		assert_status(tw_alarm_set(closing->alarm, INTERVAL), TW_OK);
-	} else {
-		assert_status(tw_every(closing->wheel, INTERVAL, INTERVAL, TW_MISSED_BURST,
-				       close_and_throw, closing, &closing->timer),
-			      TW_OK);
-	}
-}
-
-static void close_is_done_after_a_run_that_throws(void **state)
-{
-	for (int kind = 0; kind < 4; kind++) {
-		struct closing closing = {.closed_throws = kind >= 2};
-		struct tw_stats stats;
-
-		closing_open(*state, &closing, kind % 2);
-		assert_true(exception_comes_out_of(advance_far, closing.wheel));
-		assert_false(exception_comes_out_of(advance_far, closing.wheel));
-		assert_int_equal(atomic_load(&closing.closed), 1);
-		assert_int_equal(tw_pending(closing.wheel), 0);
-		assert_null(tw_current_task());
-		assert_status(tw_get_stats(closing.wheel, &stats), TW_OK);
-		assert_int_equal(stats.running, 0);
-		tw_destroy(closing.wheel);
-	}
-}
-
-static void wheel_that_a_run_destroyed_before_it_threw_is_destroyed_again(void **state)
-{
-	for (int kind = 0; kind < 4; kind++) {
-		struct closing closing = {.destroys = true};
-
-		closing_open(*state, &closing, kind % 2);
-		assert_true(exception_comes_out_of(advance_far, closing.wheel));
-		/* A loop may go on with it: no other call frees it now. */
-		for (int poll = 0; kind < 2 && poll < 2; poll++)
-			assert_status(tw_poll(closing.wheel, NULL), TW_CLOSED);
-		tw_destroy(closing.wheel);
-		assert_int_equal(atomic_load(&closing.closed), 1);
-	}
-}
-
-static void throw_behind_gate(struct world *world)
-{
-	gate_pass(&world->gate);
-	exception_throw();
-}
-
-static void *drive_and_catch(void *world)
-{
-	return exception_comes_out_of(drive, world) ? world : NULL;
-}
-
-static void call_of_another_thread_is_answered_after_an_exception(void **state)
-{
-	struct world *world = world_open(*state, EXECUTE, throw_behind_gate);
-	struct blocked_call other = {.make = flush, .argument = world};
-	pthread_t thread;
-	void *caught;
-
-	assert_int_equal(pthread_create(&thread, NULL, drive_and_catch, world), 0);
-	gate_await(&world->gate);
-	blocked_call_start(&other, flush, world);
-	WAIT_UNTIL(blocked_call_is_asleep(&other));
-	gate_open(&world->gate);
-	blocked_call_end(&other);
-	assert_status(world->statuses[0], TW_OK);
-	pthread_join(thread, &caught);
-	assert_ptr_equal(caught, world);
-	assert_stands(world);
-}
-
-static struct tw_wheel *inner;
-static bool inner_catches;
-
-static void drive_inner(void *argument)
-{
-	const struct tw_task *task = tw_current_task();
-
-	count_run(argument);
-	if (!inner_catches)
-		advance_far(inner);
-	assert(exception_comes_out_of(advance_far, inner));
-	assert(tw_current_task() == task);
-}
-
-static void exception_of_an_inner_wheel_may_leave_both(void **state)
-{
-	for (int catches = 0; catches < 2; catches++) {
-		struct tw_wheel *outer = open_wheel(*state);
-
-		inner = open_wheel(*state);
-		inner_catches = catches;
-		assert_status(tw_after_func(outer, INTERVAL, drive_inner, NULL, NULL), TW_OK);
-		assert_status(tw_after_func(inner, INTERVAL, throw_each_time, NULL, NULL), TW_OK);
-		assert_status(tw_after_func(outer, INTERVAL, count_run, NULL, NULL), TW_OK);
-		assert_int_equal(exception_comes_out_of(advance_far, outer), !catches);
-		assert_false(exception_comes_out_of(advance_far, outer));
-		assert_false(exception_comes_out_of(advance_far, inner));
-		assert_int_equal(atomic_load(&runs), 3);
-		assert_null(tw_current_task());
-		tw_destroy(inner);
-		tw_destroy(outer);
-	}
-}
-
-static void descriptor_calls_for_what_an_exception_has_left(void **state)
-{
-	const struct variant *variant = *state;
-	struct tw_options options = {
-		.layout = variant->layout, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
-	struct pollfd descriptor = {.events = POLLIN};
-	struct tw_wheel *wheel;
-
-	atomic_store(&runs, 0);
-	assert_status(tw_create(&wheel, INTERVAL, 16, NULL, &options), TW_OK);
-	descriptor.fd = tw_fd(wheel);
-	assert_true(descriptor.fd >= 0);
-	assert_status(tw_after_func(wheel, 0, throw_each_time, NULL, NULL), TW_OK);
-	assert_status(tw_after_func(wheel, 0, count_run, NULL, NULL), TW_OK);
-	assert_true(exception_comes_out_of(poll_once, wheel));
-	assert_int_equal(poll(&descriptor, 1, 0), 1);
-	assert_false(exception_comes_out_of(poll_once, wheel));
-	assert_int_equal(atomic_load(&runs), 2);
-	assert_int_equal(poll(&descriptor, 1, 0), 0);
-	tw_destroy(wheel);
-}
-
-static int throw_at_visit(void *context, const struct tw_pending_timer *timer)
-{
-	(void)context;
-	(void)timer;
-	exception_throw();
-	return 1;
-}
-
-static void visit_and_throw(void *wheel)
-{
-	(void)tw_each(wheel, throw_at_visit, NULL);
-}
-
-static void visitor_that_throws_costs_no_memory(void **state)
-{
-	struct tw_wheel *wheel = open_wheel(*state);
-	size_t before = 0;
-
-	assert_status(tw_after_func(wheel, TW_HOUR, count_run, NULL, NULL), TW_OK);
-	for (int i = 0; i < 100; i++) {
-		assert_true(exception_comes_out_of(visit_and_throw, wheel));
-		if (i == 9)
-			before = mallinfo2().uordblks;
-	}
-	assert_in_range(mallinfo2().uordblks, 0, before + 20000);
-	tw_destroy(wheel);
 }
 
 /* ---- Thread ends while the wheel ends ---- */
@@ -891,24 +546,12 @@ static void release_may_call_the_wheel_inside_tw_destroy(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_DRIVEN(wheel_stands_after_a_function_that_throws),
-	TEST_DRIVEN(wheel_stands_after_a_function_that_ends_its_thread),
-	TEST_DRIVEN(wheel_stands_after_a_task_that_lets_its_thread_be_cancelled),
-	TEST_IN(levels_owner, function_that_leaves_a_thread_of_the_wheel_ends_the_process),
-	TEST_IN(levels_workers, function_that_leaves_a_thread_of_the_wheel_ends_the_process),
-	TEST_IN(levels_inline, wheel_is_lost_after_a_longjmp),
+	TEST_EVERYWHERE(function_that_throws_ends_the_process),
+	TEST_EVERYWHERE(function_that_ends_its_thread_ends_the_process),
+	TEST_EVERYWHERE(function_that_is_cancelled_ends_the_process),
+	TEST_DRIVEN(next_that_throws_at_first_arms_nothing),
 	TEST_EVERYWHERE(function_may_call_the_wheel),
 	TEST_EVERYWHERE(function_that_does_not_return_holds_up_no_set),
-	TEST_DRIVEN(exception_leaves_the_rest_of_its_tick_to_the_next_drive),
-	TEST_DRIVEN(periodic_timer_goes_on_after_a_run_that_throws),
-	TEST_DRIVEN(next_that_throws_at_first_arms_nothing),
-	TEST_DRIVEN(destroy_may_be_called_again_after_an_exception_of_release),
-	TEST_DRIVEN(close_is_done_after_a_run_that_throws),
-	TEST_DRIVEN(wheel_that_a_run_destroyed_before_it_threw_is_destroyed_again),
-	TEST_DRIVEN(call_of_another_thread_is_answered_after_an_exception),
-	TEST_DRIVEN(exception_of_an_inner_wheel_may_leave_both),
-	TEST_DRIVEN(descriptor_calls_for_what_an_exception_has_left),
-	TEST_DRIVEN(visitor_that_throws_costs_no_memory),
 	TEST_WITH_THREADS(alarm_that_the_end_of_a_thread_closes_is_closed_in_tw_destroy),
 	TEST_POOL(end_of_a_worker_may_call_the_wheel_inside_tw_destroy),
 	TEST_EVERYWHERE(release_may_call_the_wheel_inside_tw_destroy),

@@ -473,49 +473,6 @@ static void walk_ends_where_the_wheel_is_stopped(void **state)
 	recorder_close(recorder);
 }
 
-struct cancelled {
-	struct tw_wheel *wheel;
-	size_t visits;
-	enum tw_status status;
-	bool went_on;
-};
-
-static int count_where_cancelled(void *context, const struct tw_pending_timer *timer)
-{
-	struct cancelled *cancelled = context;
-
-	(void)timer;
-	pthread_testcancel();
-	cancelled->visits++;
-	return 1;
-}
-
-static void *walk_cancelled(void *argument)
-{
-	struct cancelled *cancelled = argument;
-
-	pthread_cancel(pthread_self());
-	cancelled->status = tw_each(cancelled->wheel, count_where_cancelled, cancelled);
-	pthread_testcancel();
-	cancelled->went_on = true;
-	return NULL;
-}
-
-static void cancelled_thread_walks_to_the_end(void **state)
-{
-	struct recorder *recorder = recorder_open(*state, 10);
-	struct cancelled cancelled = {.wheel = recorder->wheel, .status = TW_INVALID};
-	pthread_t thread;
-
-	set_letters_ms(recorder, 1, 2, 3);
-	assert_int_equal(pthread_create(&thread, NULL, walk_cancelled, &cancelled), 0);
-	pthread_join(thread, NULL);
-	assert_int_equal(cancelled.visits, 3);
-	assert_status(cancelled.status, TW_OK);
-	assert_false(cancelled.went_on);
-	recorder_close(recorder);
-}
-
 static void bad_arguments_are_refused(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -538,7 +495,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(visit_may_walk_too),
 	TEST_EVERYWHERE(task_may_walk),
 	TEST_EVERYWHERE(walk_ends_where_the_wheel_is_stopped),
-	TEST_EVERYWHERE(cancelled_thread_walks_to_the_end),
 	TEST_EVERYWHERE(bad_arguments_are_refused),
 };
 
