@@ -270,8 +270,6 @@ static void call_wheel(struct world *world)
 
 static void function_may_call_the_wheel(void **state)
 {
-	const struct variant *variant = *state;
-
 	for (int place = 0; place < PLACES; place++) {
 		struct world *world = world_open(*state, (enum place)place, call_wheel);
 
