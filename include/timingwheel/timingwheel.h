@@ -907,18 +907,17 @@ TW_API enum tw_status tw_timer_take(struct tw_wheel *wheel, struct tw_timer time
  * Stops the timer as tw_timer_stop does, and waits until it is not running. TW_REARMED becomes
  * TW_OK.
  *
- * Any thread. In the timer's own run the call does not wait, and returns the status of
- * tw_timer_stop. If two runs may end each other, use tw_timer_close.
+ * Any thread. In a task of the wheel the call does not wait, and returns the status of
+ * tw_timer_stop. Between wheels, runs that wait for each other wait for ever, as threads do that
+ * join each other.
  *
  * Returns:
  *   TW_OK         the timer will not run; the caller owns the argument
  *   TW_RUNNING    the run under way was the last, and has ended; it owned the argument, as with
- *                 tw_timer_stop. In the timer's own run: it is the last
- *   TW_REARMED    only in the timer's own run: as with tw_timer_stop
+ *                 tw_timer_stop. In a task: it is the last
+ *   TW_REARMED    only in a task: as with tw_timer_stop
  *   TW_NOT_FOUND  the timer is done, or was stopped or drained before
- *   TW_INVALID    no wheel. Or the run under way waits, itself or through other runs, in
- *                 tw_timer_stop_wait or tw_alarm_destroy for a run that the caller is in; nothing
- *                 has changed
+ *   TW_INVALID    no wheel
  *   TW_CLOSED     the wheel was stopped; this call does not wait. tw_wait_idle waits after tw_stop
  */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
@@ -1095,9 +1094,8 @@ TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
  *
  * Returns:
  *   TW_OK       the alarm does not run and will not run, or alarm is NULL
- *   TW_RUNNING  called in the alarm's own run, which is the last; or in one for which that run
- *               waits, itself or through other runs, in tw_alarm_destroy or tw_timer_stop_wait. If
- *               two runs may end each other, use tw_alarm_close
+ *   TW_RUNNING  called in a task of the wheel, which does not wait for the run under way. Where
+ *               the end of that run matters, use tw_alarm_close
  *   TW_INVALID  the alarm is one of tw_alarm_init, and nothing has changed
  *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child
  */

@@ -175,7 +175,7 @@ enum tw_status alarm_stop(struct alarm *alarm)
 
 struct run alarm_run(const struct alarm *alarm)
 {
-	return (struct run){&alarm->timer, &alarm->word, RUNNING, RUNNING};
+	return (struct run){&alarm->word, RUNNING, RUNNING};
 }
 
 run_fn *alarm_function(const struct alarm *alarm)

@@ -78,7 +78,7 @@ enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_f
  * Disarms the alarm for good, and gives it back without a function if no run is under way.
  *
  * Returns what alarm_close() does, or:
- *   TW_RUNNING  a run is under way; the caller is to wait for it, and alarm_give_back()
+ *   TW_RUNNING  a run is under way; the caller is to wait for it, or not, and alarm_give_back()
  */
 enum tw_status alarm_destroy(struct alarm_table *table, struct alarm *alarm, bool *changed);
 /* When the alarm does not run, closed(argument) is called, unless `closed` is NULL, and its memory

@@ -518,7 +518,6 @@ bool handle_find_run(const struct handle_table *table, uint64_t id, struct run *
 
 	if (!handle)
 		return false;
-	run->timer = &handle->timer;
 	run->word = &handle->state;
 	run->mask = mask;
 	run->running = generation << GENERATION_SHIFT | RUNNING;

@@ -107,10 +107,9 @@ enum tw_status handle_take_value(struct handle_table *table, uint64_t id, void *
 /* Any thread. Returns as tw_timer_close; with TW_OK the owner is to be woken. */
 enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed);
 
-/* The run of `timer`, a handle's or an alarm's, is under way while *word is `running` under the
- * mask. */
+/* The run of a handle's timer or of an alarm is under way while *word is `running` under the mask.
+ */
 struct run {
-	const struct timer *timer;
 	const _Atomic uint64_t *word;
 	uint64_t mask;
 	uint64_t running;

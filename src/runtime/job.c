@@ -12,12 +12,6 @@
 
 #include "base/counter.h"
 
-struct job {
-	const struct timer *timer;
-	struct tw_task task;     /* what the user's function gets */
-	const struct job *outer; /* which called what does this one */
-};
-
 /* What a job needs from its begin to its end. All functions with a `work` are inlined: it stays in
  * registers. */
 struct work {
@@ -32,8 +26,8 @@ struct work {
 
 #define INLINED static inline __attribute__((always_inline))
 
-/* The innermost of those that this thread is doing; it lies on the thread's stack. */
-static _Thread_local const struct job *innermost;
+/* The task of the innermost job that this thread is doing; it lies on the thread's stack. */
+static _Thread_local const struct tw_task *innermost;
 
 void drain_release(struct drain *drain)
 {
@@ -348,16 +342,17 @@ tw_duration job_finish(struct job_target *target, struct timer *timer, struct jo
 	tw_duration began = clock_read_real(target->clock->id);
 	tw_duration now = clock_now_at(target->clock, began);
 	struct guard guard __attribute__((cleanup(guard_end))) = {.target = target};
-	struct job job = {.timer = timer, .task = job_task(target, timer, now), .outer = innermost};
+	struct tw_task task = job_task(target, timer, now);
+	const struct tw_task *outer = innermost;
 	struct work work = {.target = target,
 			    .thread = thread,
 			    .timer = timer,
-			    .task = &job.task,
+			    .task = &task,
 			    .now = now,
 			    .began = began,
 			    .took = -began};
 
-	innermost = &job;
+	innermost = &task;
 	if (timer_has_key(timer))
 		job_finish_keyed(&work);
 	else if (timer_is_handle(timer))
@@ -366,7 +361,7 @@ tw_duration job_finish(struct job_target *target, struct timer *timer, struct jo
 		job_close(&work);
 	else
 		job_finish_alarm(&work);
-	innermost = job.outer;
+	innermost = outer;
 	guard.has_returned = true;
 	return work.took;
 }
@@ -403,85 +398,7 @@ void job_end_thread(const struct job_target *target, const struct thread_setup *
 
 const struct tw_task *tw_current_task(void)
 {
-	return innermost ? &innermost->task : NULL;
-}
-
-/* Whether one of `job` and those around it is the timer's. */
-static bool jobs_have(const struct job *job, const struct timer *timer)
-{
-	for (; job; job = job->outer)
-		if (job->timer == timer)
-			return true;
-	return false;
-}
-
-bool job_is_here(const struct timer *timer)
-{
-	return jobs_have(innermost, timer);
-}
-
-/* ---- Waiting for another timer's run ---- */
-
-/* The waits of threads that are in a job: of all wheels, for a circle may lead through several. The
- * jobs of such a thread stand still while its wait is listed. Under the lock. */
-static pthread_mutex_t waits_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct job_wait *waits;
-
-/* Under the lock. Each listed wait was looked at before, so they lead in no circle. */
-static bool wait_is_for_this_thread(const struct run *run)
-{
-	if (!run_is_under_way(run))
-		return false;
-	if (job_is_here(run->timer))
-		return true;
-	for (const struct job_wait *wait = waits; wait; wait = wait->next)
-		if (jobs_have(wait->jobs, run->timer) && wait_is_for_this_thread(&wait->run))
-			return true;
-	return false;
-}
-
-/* In a fork's child: the threads that wait, or have the lock, are not there. */
-static void waits_forget(void)
-{
-	waits_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	waits = NULL;
-}
-
-static void waits_begin(void)
-{
-	pthread_atfork(NULL, NULL, waits_forget);
-}
-
-bool job_begin_wait(struct job_wait *wait, const struct run *run)
-{
-	static pthread_once_t begun = PTHREAD_ONCE_INIT;
-	bool is_listed;
-
-	*wait = (struct job_wait){.run = *run, .jobs = innermost};
-	if (!innermost)
-		return true;
-	pthread_once(&begun, waits_begin);
-	pthread_mutex_lock(&waits_lock);
-	is_listed = !wait_is_for_this_thread(run);
-	if (is_listed) {
-		wait->next = waits;
-		waits = wait;
-	}
-	pthread_mutex_unlock(&waits_lock);
-	return is_listed;
-}
-
-void job_end_wait(struct job_wait *wait)
-{
-	struct job_wait **link = &waits;
-
-	if (!wait->jobs)
-		return;
-	pthread_mutex_lock(&waits_lock);
-	while (*link != wait)
-		link = &(*link)->next;
-	*link = wait->next;
-	pthread_mutex_unlock(&waits_lock);
+	return innermost;
 }
 
 void job_flush(struct job_target *target, struct timer_bin *bin)

@@ -110,24 +110,6 @@ void job_begin_thread(const struct job_target *target, const struct thread_setup
 void job_end_thread(const struct job_target *target, const struct thread_setup *setup,
 		    const char *name);
 
-/* Whether this thread is doing that timer's job: a handle's or an alarm's. */
-bool job_is_here(const struct timer *timer);
-
-/* A wait for the end of a run. It lies on the stack of the thread that waits. */
-struct job_wait {
-	struct run run;
-	const struct job *jobs; /* that thread's; NULL if it is in none: no thread waits for it */
-	struct job_wait *next;
-};
-
-/*
- * Comes before a wait for the run, which need not have begun. Returns false if the wait would never
- * end: the thread of that run waits for a run of the calling thread, or for one that does. Of the
- * waits of a circle the last to begin finds that. Any thread.
- */
-bool job_begin_wait(struct job_wait *wait, const struct run *run);
-/* Comes after the wait, if job_begin_wait() returned true. */
-void job_end_wait(struct job_wait *wait);
 /* Makes what lies in the bin available to all. */
 void job_flush(struct job_target *target, struct timer_bin *bin);
 

@@ -101,28 +101,18 @@ enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
 	return wheel_is_open(inner->wheel) ? alarm_stop(inner) : TW_CLOSED;
 }
 
-/* Waits for the alarm's run, if the wait can end. */
-static enum tw_status wheel_wait_for_alarm(struct tw_wheel *wheel, struct alarm *alarm)
+/* Waits for the alarm's run, unless this is a task. Not inlined: the other way needs no stack. */
+static __attribute__((noinline)) enum tw_status wheel_destroy_running(struct tw_wheel *wheel,
+								      struct alarm *alarm)
 {
 	struct run run = alarm_run(alarm);
-	struct job_wait wait;
+	bool waits = !wheel_is_in_task(wheel);
 
-	if (job_is_here(run.timer) || !job_begin_wait(&wait, &run))
-		return TW_RUNNING;
-	handle_table_wait(&wheel->owner.out.handles, &run);
-	job_end_wait(&wait);
-	return TW_OK;
-}
-
-/* Not inlined: the other way needs no stack. */
-static __attribute__((noinline)) enum tw_status wheel_destroy_after_run(struct tw_wheel *wheel,
-									struct alarm *alarm)
-{
-	enum tw_status status = wheel_wait_for_alarm(wheel, alarm);
-
+	if (waits)
+		handle_table_wait(&wheel->owner.out.handles, &run);
 	if (alarm_give_back(&wheel->owner.out.alarms, alarm, NULL))
 		wheel_tell_of_alarm(wheel);
-	return status;
+	return waits ? TW_OK : TW_RUNNING;
 }
 
 enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument))
@@ -161,7 +151,7 @@ enum tw_status tw_alarm_destroy(struct tw_alarm *alarm)
 		return status;
 	status = alarm_destroy(&wheel->owner.out.alarms, inner, &changed);
 	if (status == TW_RUNNING)
-		return wheel_destroy_after_run(wheel, inner);
+		return wheel_destroy_running(wheel, inner);
 	if (changed)
 		wheel_tell_of_alarm(wheel);
 	return status;

@@ -228,23 +228,16 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 {
 	enum tw_status status = wheel_state(wheel);
 	struct handle_table *handles;
-	struct job_wait wait;
 	struct run run;
 
 	if (status != TW_OK)
 		return status;
 	handles = &wheel->owner.out.handles;
-	if (!handle_find_run(handles, timer.id, &run))
-		return TW_NOT_FOUND;
-	if (run_is_under_way(&run) && job_is_here(run.timer))
+	if (wheel_is_in_task(wheel) || !handle_find_run(handles, timer.id, &run))
 		return tw_timer_stop(wheel, timer);
-	/* Before the stop, so that a wait that may not be leaves the timer as it is. */
-	if (!job_begin_wait(&wait, &run))
-		return TW_INVALID;
 	status = tw_timer_stop(wheel, timer);
 	if (status == TW_RUNNING || status == TW_REARMED)
 		handle_table_wait(handles, &run);
-	job_end_wait(&wait);
 	return status == TW_REARMED ? TW_OK : status;
 }
 

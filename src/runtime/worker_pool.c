@@ -161,8 +161,8 @@ struct worker_pool {
 	pthread_cond_t group_is_over; /* the oldest group has changed */
 	struct worker *starting;      /* a worker that has not looked for a job yet, or NULL */
 	size_t live;                  /* workers */
-	struct list sleepers;    /* the watcher first, the worker that fell asleep last */
-	struct sleeper watching; /* the watcher also waits at its `wake` for other news */
+	struct list sleepers;         /* the watcher first, the worker that fell asleep last */
+	struct sleeper watching;      /* the watcher also waits at its `wake` for other news */
 	struct lane lanes[JOB_LANES];
 	unsigned batches_taken;
 	/* Wait groups are numbered from 0; timer.wait_group is the lower 8 bits. */
