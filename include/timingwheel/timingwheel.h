@@ -43,10 +43,9 @@
  *  - No call is a cancellation point: a thread that is cancelled (pthread_cancel) inside a call
  *    first completes it.
  *  - No call is async-signal-safe: a signal handler may make none of them.
- *  - In a child made by fork() without exec(), all calls that return a status, except
- *    tw_dump_stopped, return TW_CLOSED on a wheel of the parent, and tw_destroy does nothing. The
- *    child may make wheels of its own. If a task, release or drain function forks and returns in
- *    the child, its thread ends there.
+ *  - In a child made by fork() without exec(), all calls that return a status return TW_CLOSED on
+ *    a wheel of the parent, and tw_destroy does nothing. The child may make wheels of its own. If
+ *    a task, release or drain function forks and returns in the child, its thread ends there.
  *
  * In the lists of statuses, "no wheel" means that `wheel` is NULL, and so for other arguments. A
  * bad key is NULL, empty or longer than TW_KEY_SIZE_MAX.
@@ -62,7 +61,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #if UINTPTR_MAX < UINT64_MAX
 #error "timingwheel needs a 64-bit processor"
@@ -637,49 +635,11 @@ typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
 TW_API enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context);
 
 /*
- * Writes all pending timers to `file` as text for people.
- *
- * The text has one line for the wheel and one for each timer that tw_each visits. Times are in
- * nanoseconds. The bytes of a key that are not printable ASCII are written as \xHH. The format may
- * change. The file is flushed at the end. Any thread. Costs as much as tw_each, and the writing.
- *
- * Returns:
- *   TW_OK         it is written
- *   TW_SYSTEM     the file could not be written; errno has the cause
- *   TW_INVALID    no wheel, or no file
- *   TW_NO_MEMORY  not all is written
- *   TW_CLOSED     not all is written: the wheel was stopped before or meanwhile
- */
-TW_API enum tw_status tw_dump(struct tw_wheel *wheel, FILE *file);
-
-/*
- * Writes the text of tw_dump for a debugger that has stopped the program.
- *
- * For example, `call tw_dump_stopped(wheel, 2)` writes to the descriptor 2. The call takes no lock,
- * allocates nothing and asks no other thread: it reads the pending timers in place. So all other
- * threads must be stopped. If the owner was stopped in the middle of a change, the timer concerned
- * may be written wrongly, or the call may crash. Commands in the queue have not been applied. A
- * stopped wheel has no timers to write. Needs 8 KiB of stack.
- *
- * Returns:
- *   TW_OK         it is written
- *   TW_SYSTEM     the descriptor could not be written; errno has the cause
- *   TW_INVALID    no wheel
- */
-TW_API enum tw_status tw_dump_stopped(struct tw_wheel *wheel, int descriptor);
-
-/*
- * Returns whether the caller is inside a task, release or drain function of this wheel.
- *
- * Returns: 1 if so; 0 if not, or if there is no wheel.
- */
-TW_API int tw_is_in_task(struct tw_wheel *wheel);
-
-/*
  * Returns the task that the calling thread is running.
  *
- * A run(void *) finds its handle and its wheel here. It works inside a task, a release or drain
- * function, and the run of an alarm. If one inline task makes another run, this is the inner one.
+ * A run(void *) finds its handle and its wheel here, and a function learns whether a task calls it.
+ * It works inside a task, a release or drain function, and the run of an alarm. If one inline task
+ * makes another run, this is the inner one.
  *
  * Returns: the task, valid until the function returns; NULL outside such a function.
  */

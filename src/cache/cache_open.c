@@ -418,11 +418,18 @@ void tw_cache_destroy(struct tw_cache *cache)
 
 /* ---- Flush ---- */
 
+/* Returns whether the caller is in a task of the wheel, be it that a task of another wheel, driven
+ * in that one, calls: there an idle wait is invalid, and elsewhere this one has timed out. */
+static bool wheel_is_in_task(struct tw_wheel *wheel)
+{
+	return tw_wait_idle_until(wheel, 0) == TW_INVALID;
+}
+
 enum tw_status tw_cache_flush(struct tw_cache *cache)
 {
 	enum tw_status status;
 
-	if (!cache || cache_is_in_callback(cache) || tw_is_in_task(cache->shared.wheel))
+	if (!cache || cache_is_in_callback(cache) || wheel_is_in_task(cache->shared.wheel))
 		return TW_INVALID;
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;

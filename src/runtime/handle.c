@@ -703,11 +703,9 @@ static bool handle_scan_seek(struct handle_table *table, struct handle_scan *sca
 	while (scan->used == 0 && scan->number < scan->end && scan->looks > 0) {
 		size_t number = scan->number % CHUNK_HANDLES;
 		const struct chunk *chunk = chunk_of(handle_find(table, scan->number));
-		struct chunk_used used = {number, 1};
+		struct chunk_used used = slab_find_used(&table->slab, chunk, number);
 		size_t looks;
 
-		if (!scan->in_place)
-			used = slab_find_used(&table->slab, chunk, number);
 		scan->number += used.number - number;
 		scan->used = used.mask;
 		looks = LOOKS_A_CHUNK + (size_t)__builtin_popcountll(used.mask);
@@ -727,14 +725,7 @@ const struct handle *handle_next(struct handle_table *table, struct handle_scan 
 
 		scan->used = scan->used >> skipped >> 1;
 		scan->number += skipped + 1;
-		if (scan->in_place) {
-			/* relaxed, both: all threads are stopped. */
-			state = atomic_load_explicit(&handle->state, memory_order_relaxed);
-			scan->deadline =
-				atomic_load_explicit(&handle->deadline, memory_order_relaxed);
-		} else {
-			state = handle_look(handle, &scan->deadline);
-		}
+		state = handle_look(handle, &scan->deadline);
 		if ((state & PHASE) == PENDING && handle_is_here(handle, pending))
 			return handle;
 	}

@@ -178,11 +178,10 @@ enum tw_status handle_deadline(struct handle_table *table, uint64_t id, uint16_t
 uint64_t handle_table_end(const struct handle_table *table);
 /* A scan looks for pending handles in the order of their numbers. */
 struct handle_scan {
-	uint64_t number; /* the scan has passed all handles before it */
-	uint64_t end;    /* the scan ends before this number */
-	size_t looks;    /* handles that may still be looked at; up to 71 more are */
-	uint64_t used;   /* bit i is set if the memory of handle number + i may be in use */
-	bool in_place;   /* all threads are stopped: the scan takes no lock, and looks at all */
+	uint64_t number;      /* the scan has passed all handles before it */
+	uint64_t end;         /* the scan ends before this number */
+	size_t looks;         /* handles that may still be looked at; up to 71 more are */
+	uint64_t used;        /* bit i is set if the memory of handle number + i may be in use */
 	tw_duration deadline; /* that of the handle found last */
 };
 /* Returns the next handle on this pending set. NULL where there is none before the end, or where

@@ -104,11 +104,6 @@ enum tw_status tw_trim(struct tw_wheel *wheel)
 	return status == TW_OK ? wheel_ask_and_wait(wheel, &request) : status;
 }
 
-int tw_is_in_task(struct tw_wheel *wheel)
-{
-	return wheel && wheel_is_in_task(wheel);
-}
-
 enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline)
 {
 	enum tw_status status;

@@ -195,28 +195,3 @@ void walk_step(struct walk *walk, const struct pending *pending, struct handle_t
 	if (walk_keys(walk, &pending->index))
 		walk_handles(walk, pending, handles);
 }
-
-void walk_all(const struct pending *pending, struct handle_table *handles,
-	      void (*visit)(void *context, const struct tw_pending_timer *timer), void *context)
-{
-	struct handle_scan scan = {
-		.end = handle_table_end(handles), .looks = SIZE_MAX, .in_place = true};
-	const struct handle *handle;
-
-	for (uint64_t position = 0; position < first_handle;) {
-		struct stretch stretch = stretch_at(&pending->index, (uint32_t)position);
-
-		for (const struct keyed_timer *timer = stretch_first(&stretch); timer;
-		     timer = stretch_next(&stretch, timer)) {
-			struct tw_pending_timer view = keyed_view(timer);
-
-			visit(context, &view);
-		}
-		position = stretch.end;
-	}
-	while ((handle = handle_next(handles, &scan, pending->number))) {
-		struct tw_pending_timer view = handle_view(handle, scan.deadline);
-
-		visit(context, &view);
-	}
-}

@@ -43,8 +43,4 @@ bool walk_grow(struct walk *walk);
  * keys have the same hash, or nearly, it copies none, and says what it needs. */
 void walk_step(struct walk *walk, const struct pending *pending, struct handle_table *handles);
 
-/* All at once and in place: calls visit for each. Allocates nothing. */
-void walk_all(const struct pending *pending, struct handle_table *handles,
-	      void (*visit)(void *context, const struct tw_pending_timer *timer), void *context);
-
 #endif

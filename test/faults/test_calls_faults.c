@@ -33,8 +33,6 @@ struct stage {
 	struct tw_alarm *alarm;
 	struct tw_timer timers[2];
 	struct tw_alarm *made;
-	FILE *file;
-	int descriptor;
 	size_t next_value;
 	size_t failures;
 };
@@ -137,11 +135,6 @@ static enum tw_status call_each(struct stage *stage)
 
 	assert_int_equal(count, status == TW_OK ? PENDING : 0);
 	return status;
-}
-
-static enum tw_status call_dump(struct stage *stage)
-{
-	return tw_dump(stage->wheel, stage->file);
 }
 
 static enum tw_status call_after_func(struct stage *stage)
@@ -261,14 +254,6 @@ static enum tw_status call_stop(struct stage *stage)
 	return status == TW_CLOSED ? TW_OK : status;
 }
 
-/* The call is for debuggers: no other thread may use the wheel. */
-static enum tw_status call_dump_stopped(struct stage *stage)
-{
-	return stage->variant->drive == TW_DRIVE_CALLER
-		       ? tw_dump_stopped(stage->wheel, stage->descriptor)
-		       : TW_OK;
-}
-
 static enum tw_status create(struct stage *stage)
 {
 	struct tw_options options = variant_options(
@@ -303,9 +288,6 @@ static void stage_open(struct stage *stage)
 				.call = stage->call,
 				.ledger = ledger_create(VALUES)};
 	assert_status(create(stage), TW_OK);
-	stage->file = fopen("/dev/null", "w");
-	assert_non_null(stage->file);
-	stage->descriptor = fileno(stage->file);
 }
 
 static void stage_close(struct stage *stage)
@@ -313,7 +295,6 @@ static void stage_close(struct stage *stage)
 	tw_alarm_destroy(stage->made);
 	tw_alarm_destroy(stage->alarm);
 	tw_destroy(stage->wheel);
-	fclose(stage->file);
 	ledger_assert_balanced(stage->ledger);
 	ledger_destroy(stage->ledger);
 }
@@ -366,7 +347,6 @@ static void each_call_meets_each_failure(void **state)
 								  call_remove_timer,
 								  call_drain,
 								  call_each,
-								  call_dump,
 								  call_after_func,
 								  call_every,
 								  call_schedule_func,
@@ -386,8 +366,7 @@ static void each_call_meets_each_failure(void **state)
 								  call_poll,
 								  call_get_stats,
 								  call_write_metrics,
-								  call_stop,
-								  call_dump_stopped};
+								  call_stop};
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		for (enum fault fault = 0; fault < FAULT_KINDS; fault++) {

@@ -86,6 +86,16 @@ static void retry_backs_off_cancels_and_gives_up(void **state)
 	assert_int_equal(count_of(output, "is done"), 1);
 }
 
+static void dump_writes_a_line_for_each_timer(void **state)
+{
+	char output[OUTPUT_MOST];
+
+	(void)state;
+	run_example("dump", output);
+	assert_int_equal(count_of(output, "\n"), 1);
+	assert_int_equal(count_of(output, "session\\x0a42: value (nil), in "), 1);
+}
+
 static void lookup_asks_once_a_key_and_outlives_its_database(void **state)
 {
 	char output[OUTPUT_MOST];
@@ -315,6 +325,7 @@ static void server_closes_idle_connections_and_no_others(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(cores_run_each_timer_once),
 	cmocka_unit_test(retry_backs_off_cancels_and_gives_up),
+	cmocka_unit_test(dump_writes_a_line_for_each_timer),
 	cmocka_unit_test(lookup_asks_once_a_key_and_outlives_its_database),
 	TEST_LOOP(epoll),
 	TEST_LOOP(libuv),

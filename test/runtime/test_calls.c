@@ -223,8 +223,6 @@ static void calls_without_a_wheel_are_invalid(void **state)
 	assert_status(tw_poll(NULL, NULL), TW_INVALID);
 	assert_status(tw_get_stats(NULL, &stats), TW_INVALID);
 	assert_status(tw_each(NULL, visit_nothing, NULL), TW_INVALID);
-	assert_status(tw_dump(NULL, stderr), TW_INVALID);
-	assert_status(tw_dump_stopped(NULL, 2), TW_INVALID);
 	assert_status(tw_write_metrics(NULL, write_nothing, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_pending(NULL), 0);
 	assert_int_equal(tw_now(NULL), 0);
@@ -281,7 +279,6 @@ static void other_bad_arguments_are_refused(void **state)
 	assert_status(tw_advance(recorder->wheel, INT64_MIN), TW_INVALID);
 	assert_status(tw_get_stats(recorder->wheel, NULL), TW_INVALID);
 	assert_status(tw_each(recorder->wheel, NULL, recorder), TW_INVALID);
-	assert_status(tw_dump(recorder->wheel, NULL), TW_INVALID);
 	assert_status(tw_write_metrics(recorder->wheel, NULL, recorder, NULL), TW_INVALID);
 	assert_int_equal(tw_now(recorder->wheel), 0);
 	recorder_close(recorder);
@@ -519,7 +516,6 @@ static void stopped_wheel_answers_closed(void **state)
 	assert_status(tw_advance(wheel, INTERVAL), TW_CLOSED);
 	assert_status(tw_advance(wheel, 0), TW_CLOSED);
 	assert_status(tw_each(wheel, visit_nothing, NULL), TW_CLOSED);
-	assert_status(tw_dump(wheel, stderr), TW_CLOSED);
 	if (variant->drive == TW_DRIVE_CALLER)
 		assert_status(tw_poll(wheel, NULL), TW_CLOSED);
 	assert_status(tw_wait_idle(wheel), TW_OK);
@@ -584,10 +580,8 @@ static int calls_answer_closed(struct recorder *recorder, const struct variant *
 		return 16;
 	if (tw_each(wheel, visit_nothing, NULL) != TW_CLOSED)
 		return 17;
-	if (tw_dump(wheel, stderr) != TW_CLOSED)
-		return 18;
 	if (tw_write_metrics(wheel, write_nothing, NULL, NULL) != TW_CLOSED)
-		return 19;
+		return 18;
 	tw_pending(wheel);
 	tw_now(wheel);
 	tw_destroy(wheel);

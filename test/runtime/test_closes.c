@@ -27,7 +27,7 @@ struct thing {
 	struct thing *other;
 	struct gate gate;
 	enum tw_status answers[2];
-	bool in_task; /* what tw_is_in_task returned in thing_closed() */
+	bool in_task; /* tw_current_task() was right in thing_closed() */
 	bool early;   /* thing_closed() was called during a run */
 	atomic_int is_running;
 	atomic_int runs;
@@ -52,7 +52,8 @@ static void thing_closed(void *argument)
 	struct thing *thing = argument;
 
 	thing->early |= atomic_load(&thing->is_running) != 0;
-	thing->in_task = tw_is_in_task(thing->wheel) && tw_current_task()->value == thing;
+	thing->in_task = tw_current_task() && tw_current_task()->value == thing &&
+			 tw_current_task()->wheel == thing->wheel;
 	atomic_fetch_add(&thing->closings, 1);
 	if (thing->other && !thing->in_run)
 		close_alarm(thing->other);

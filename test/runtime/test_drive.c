@@ -79,11 +79,10 @@ static void commands_that_meet_a_full_queue_run_no_task(void **state)
 
 static void questions_run_no_task(void **state)
 {
-	for (int kind = 0; kind < 8; kind++) {
+	for (int kind = 0; kind < 7; kind++) {
 		struct idle_loop loop;
 		tw_duration left;
 		void *value;
-		FILE *nowhere = fopen("/dev/null", "w");
 
 		idle_loop_open(&loop, *state, TW_WHEN_FULL_WAIT);
 		if (kind == 0)
@@ -97,12 +96,9 @@ static void questions_run_no_task(void **state)
 		else if (kind == 4)
 			assert_status(tw_each(loop.wheel, visit_nothing, NULL), TW_OK);
 		else if (kind == 5)
-			assert_status(tw_dump(loop.wheel, nowhere), TW_OK);
-		else if (kind == 6)
 			assert_status(tw_trim(loop.wheel), TW_OK);
 		else
 			assert_true(tw_fd(loop.wheel) >= 0);
-		fclose(nowhere);
 		assert_nothing_ran_until_polled(&loop);
 	}
 }

@@ -73,7 +73,7 @@ static void destroy(void)
 	/* Its own run can still make calls. */
 	atomic_fetch_add(&end.wrong, tw_set_timer(end.wheel, "x", 1, NULL, 1) != TW_CLOSED);
 	atomic_fetch_add(&end.wrong, tw_flush(end.wheel) == TW_OK);
-	atomic_fetch_add(&end.wrong, !tw_is_in_task(end.wheel));
+	atomic_fetch_add(&end.wrong, !tw_current_task() || tw_current_task()->wheel != end.wheel);
 }
 
 static void destroy_in_run(void *argument)

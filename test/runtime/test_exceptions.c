@@ -420,7 +420,7 @@ static bool calls_return(struct tw_wheel *wheel)
 	right &= tw_flush(wheel) == TW_CLOSED && tw_trim(wheel) == TW_CLOSED;
 	right &= tw_each(wheel, on_visit, NULL) == TW_CLOSED;
 	right &= tw_stop(wheel) == TW_CLOSED && tw_wait_idle(wheel) == TW_INVALID;
-	right &= tw_is_in_task(wheel) && tw_pending(wheel) == 0;
+	right &= tw_pending(wheel) == 0;
 	tw_destroy(wheel); /* has no effect there */
 	return right;
 }

@@ -123,15 +123,6 @@ static void call_write_metrics(struct tw_wheel *wheel)
 	(void)tw_write_metrics(wheel, note_size, &most, NULL);
 }
 
-static void call_dump_stopped(struct tw_wheel *wheel)
-{
-	static int descriptor;
-
-	if (descriptor == 0)
-		descriptor = open("/dev/null", O_WRONLY);
-	(void)tw_dump_stopped(wheel, descriptor);
-}
-
 struct painted {
 	struct tw_wheel *wheel;
 	void (*call)(struct tw_wheel *wheel);
@@ -182,7 +173,6 @@ static void calls_need_no_more_stack_than_their_headers_say(void **state)
 	nothing = stack_with(recorder->wheel, call_nothing);
 	assert_in_range(stack_with(recorder->wheel, call_get_stats) - nothing, 0, 12 * KIB);
 	assert_in_range(stack_with(recorder->wheel, call_write_metrics) - nothing, 0, 18 * KIB);
-	assert_in_range(stack_with(recorder->wheel, call_dump_stopped) - nothing, 0, 8 * KIB);
 	recorder_close(recorder);
 }
 
