@@ -5,8 +5,8 @@
  * In a storm a million timers are set, all before the first is due, and fire within a second. Then
  * no call is made for 12 s. Resident memory is sampled each 250 ms, when all are set, when all have
  * fired, and 10 s after that. Other cases are: one timer in a hundred, at random, is an hour away;
- * a storm each second; storms with keys of other lengths, one after the other on one wheel; a wheel
- * that has never been used; and a wheel that is trimmed when all have fired.
+ * a storm each second; storms with keys of other lengths, one after the other on one wheel; and a
+ * wheel that has never been used.
  *
  * Every run is a process of its own. All figures are differences to the process before the wheel
  * was created, with the threads, the C library and the code warm: another wheel was created, used
@@ -65,8 +65,6 @@ struct storm {
 	int64_t fired;       /* resident when the last timer has run */
 	struct memory later; /* 10 s later, or at the end of a shorter calm */
 	int64_t end;         /* at the end of the calm */
-	int64_t trimmed;     /* when tw_trim returns */
-	int64_t trim_took;   /* nanoseconds */
 };
 
 struct tooth {
@@ -273,18 +271,6 @@ static void run_storm(struct trial *trial)
 	run_one_storm(trial, trial->result->storms);
 }
 
-static void run_trim(struct trial *trial)
-{
-	struct storm *storm = trial->result->storms;
-	int64_t start;
-
-	fire_storm(trial, storm);
-	start = stopwatch_now();
-	expect_ok(tw_trim(trial->wheel), "tw_trim");
-	storm->trim_took = stopwatch_now() - start;
-	storm->trimmed = sample(trial).resident;
-}
-
 static void run_key_sizes(struct trial *trial)
 {
 	for (size_t i = 0; i < KEY_SIZE_COUNT; i++) {
@@ -374,8 +360,8 @@ static void print_storm_head(const struct plan *plan)
 
 	snprintf(later, sizeof(later), "after %s", format_duration(later_of(plan)).characters);
 	snprintf(end, sizeof(end), "after %s", format_duration(plan->calm).characters);
-	printf("\n%-24s %8s %8s %10s %12s %10s %12s %8s %12s\n", "resident MiB", "made",
-	       "peak", "all fired", later, "% of peak", end, "mapped", "by its stats");
+	printf("\n%-24s %8s %8s %10s %12s %10s %12s %8s %12s\n", "resident MiB", "made", "peak",
+	       "all fired", later, "% of peak", end, "mapped", "by its stats");
 }
 
 static double mebibytes(int64_t bytes)
@@ -463,26 +449,6 @@ static void report_teeth(const struct plan *plan, const struct result *result, s
 	csv_row(summary, "%s,tooth_ns,%.0f", name, durations.median);
 }
 
-static void print_trim_head(const struct plan *plan)
-{
-	printf("\n%-24s %8s %10s %10s %10s\n", "resident MiB, tw_trim", "peak", "all fired",
-	       "trimmed", "took");
-	(void)plan;
-}
-
-static void report_trim(const struct plan *plan, const struct result *result, struct csv summary)
-{
-	const struct storm *storm = result->storms;
-	const char *name = plan->load->name;
-
-	printf("  %-22s %8.1f %10.1f %10.1f %10s\n", plan->load->title,
-	       mebibytes(storm->peak.resident), mebibytes(storm->fired), mebibytes(storm->trimmed),
-	       format_duration(storm->trim_took).characters);
-	csv_row(summary, "%s,peak_bytes,%" PRId64, name, storm->peak.resident);
-	csv_row(summary, "%s,trimmed_bytes,%" PRId64, name, storm->trimmed);
-	csv_row(summary, "%s,trim_ns,%" PRId64, name, storm->trim_took);
-}
-
 static void report_unused(const struct plan *plan, const struct result *result, struct csv summary)
 {
 	printf("\na wheel of %d slots before its first command: %s resident, ", SLOTS,
@@ -505,12 +471,6 @@ static const struct load loads[] = {
 	 report_storm},
 	{"key_sizes", "storm, keys of", set_keyed, run_key_sizes, 0, print_storm_head,
 	 report_key_sizes},
-	{"trim_keyed", "storm, by key", set_keyed, run_trim, 0, print_trim_head, report_trim},
-	{"trim_handles", "storm, by handle", set_handle, run_trim, 0, print_trim_head, report_trim},
-	{"trim_survivors_keyed", "1 % stay, by key", set_keyed, run_trim, 1, print_trim_head,
-	 report_trim},
-	{"trim_survivors_handles", "1 % stay, by handle", set_handle, run_trim, 1, print_trim_head,
-	 report_trim},
 	{"teeth_keyed", "a storm a second, by key", set_keyed, run_teeth, 0, print_teeth_head,
 	 report_teeth},
 	{"teeth_handles", "by handle", set_handle, run_teeth, 0, print_teeth_head, report_teeth},

@@ -194,12 +194,6 @@ memory_row() {
 		awk '{ printf " %.0f | %.2f |\n", 100 * $2 / $1, $3 / $1 }'
 }
 
-# trim LOAD: what a tw_trim leaves, and its time
-trim() {
-	memory "$1" trim_ns | awk -v left="$(mebibytes "$1" trimmed_bytes)" \
-		'{ printf "%s MiB after %.0f ms", left, $1 / 1e6 }'
-}
-
 # faults LOAD: page faults of the first storm, and of a later one
 faults() {
 	echo "$(memory "$1" first_faults | with_commas) pages, then" \
@@ -377,8 +371,7 @@ cat <<END
 
 An unused wheel of 512 slots has $(memory unused made_bytes | awk '{ printf "%.0f", $1 / 1024 }') \
 KiB resident. With a storm each second, the first one faults on $(faults teeth_keyed) a storm; \
-by handle on $(faults teeth_handles). A tw_trim when all have fired leaves $(trim trim_keyed) \
-by key, $(trim trim_handles) by handle.
+by handle on $(faults teeth_handles).
 END
 
 cat <<END

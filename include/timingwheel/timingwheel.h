@@ -556,21 +556,6 @@ TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
 TW_API enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline);
 
 /*
- * Returns the memory that no timer needs to the system, and waits until that is done.
- *
- * The owner does this in steps and continues its other work between them. It also does it without
- * this call, about 8 seconds of the wheel's clock after the free memory has become more than timers
- * take and give back in a second. A remaining timer keeps its page of 4 KiB, and the queue keeps
- * its memory (queue_capacity). Any thread, also from a pool task.
- *
- * Returns:
- *   TW_OK         it is done
- *   TW_INVALID    no wheel, or called from an inline task
- *   TW_CLOSED     the wheel was stopped
- */
-TW_API enum tw_status tw_trim(struct tw_wheel *wheel);
-
-/*
  * Checks whether the key has a timer after the commands accepted before the call.
  *
  * The call waits for the owner's answer as tw_add_timer does. On TW_OK *remaining (may be NULL) is
@@ -623,8 +608,7 @@ typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
  * tw_timer_stop with TW_OK gives the argument to the caller.
  *
  * Any thread, also from a task. Costs about 200 ns a timer, and 25 KiB of memory (more for long
- * keys). A finished handle costs a few nanoseconds until its memory goes back to the system
- * (tw_trim).
+ * keys). A finished handle costs a few nanoseconds until its memory goes back to the system.
  *
  * Returns:
  *   TW_OK         all were visited, or `visit` returned 0

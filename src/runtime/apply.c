@@ -300,9 +300,6 @@ static void owner_serve(struct owner *owner, struct request *request)
 		else
 			list_append(&owner->asked.advances, &request->link);
 		break;
-	case REQUEST_TRIM:
-		owner_trim(owner, request);
-		break;
 	case REQUEST_DRAIN:
 		owner_drain(owner, (struct drain_request *)request);
 		break;

@@ -167,27 +167,19 @@ static inline void wheel_end_question(struct tw_wheel *wheel)
 
 static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
 {
-	/* A trim runs no tasks. */
-	bool runs_tasks = request->kind != REQUEST_TRIM;
 	unsigned tries = 0;
 
 	wheel_begin_drive(wheel);
 	while (!request_is_answered(request)) {
-		bool more = runs_tasks ? owner_turn(&wheel->owner)
-				       : owner_apply_turn(&wheel->owner, NULL);
-
-		if (more || request_is_answered(request))
+		if (owner_turn(&wheel->owner) || request_is_answered(request))
 			continue;
-		/* A step of a trim, after which others may have their turn. */
-		if (owner_is_trimming(&wheel->owner))
-			tries = 0;
 		/* A command claimed but not yet published is for its producer to finish. */
 		wheel_end_drive(wheel);
 		thread_back_off(&tries);
 		wheel_begin_drive(wheel);
 	}
 	/* What the last turn has left half done. */
-	if (runs_tasks && owner_is_busy(&wheel->owner))
+	if (owner_is_busy(&wheel->owner))
 		(void)wheel_turn_while_due(wheel, SIZE_MAX);
 	wheel_end_question(wheel);
 }

@@ -8,8 +8,6 @@
  * goes back. A load that comes and goes faster is never quiet, and keeps its pages.
  *
  * A pass goes through slabs and index, and does a step in each turn.
- *
- * Invariant: a tw_trim is answered by the end of a pass that began after it came.
  */
 #include "memory.h"
 
@@ -89,8 +87,6 @@ static struct memory_sums owner_sum_surplus(struct owner *owner)
 void owner_init_memory(struct owner *owner)
 {
 	owner->memory.part = PARTS;
-	list_init(&owner->memory.trims);
-	list_init(&owner->memory.trims_begun);
 }
 
 /* ---- A pass ---- */
@@ -101,20 +97,16 @@ static void owner_begin_pass(struct owner *owner)
 
 	job_flush(&owner->out.target, &owner->out.bin);
 	memory->part = 0;
-	list_append_all(&memory->trims_begun, &memory->trims);
 }
 
 static void owner_end_pass(struct owner *owner)
 {
 	struct owner_memory *memory = &owner->memory;
 	struct memory_sums sums = owner_sum_surplus(owner);
-	struct list *link;
 
 	/* What the pass has moved is no load. The next look sees a second of it. */
 	memory->traffic = sums.traffic;
 	memory->next_look = time_add(clock_now(&owner->clock), look_period);
-	while ((link = list_take_first(&memory->trims_begun)))
-		requests_answer(&owner->requests, list_entry(link, struct request, link), TW_OK);
 }
 
 /* Does a step in a part of the pass. Returns whether it has more. */
@@ -139,12 +131,7 @@ static void owner_trim_some(struct owner *owner)
 
 bool owner_is_trimming(const struct owner *owner)
 {
-	return owner->memory.part < PARTS || !list_is_empty(&owner->memory.trims);
-}
-
-void owner_trim(struct owner *owner, struct request *request)
-{
-	list_append(&owner->memory.trims, &request->link);
+	return owner->memory.part < PARTS;
 }
 
 /* ---- When ---- */
@@ -169,10 +156,6 @@ void owner_tend_memory(struct owner *owner)
 
 	if (memory->part < PARTS) {
 		owner_trim_some(owner);
-		return;
-	}
-	if (!list_is_empty(&memory->trims)) {
-		owner_begin_pass(owner);
 		return;
 	}
 	now = clock_now(&owner->clock);

@@ -12,8 +12,6 @@
 void owner_init_memory(struct owner *owner);
 /* In each turn: looks at the memory now and then, and does a step where some is to go back. */
 void owner_tend_memory(struct owner *owner);
-/* A REQUEST_TRIM. */
-void owner_trim(struct owner *owner, struct request *request);
 /* Whether some is going back: there is a step to do at once. */
 bool owner_is_trimming(const struct owner *owner);
 /* When a turn is wanted for that, by the wheel's clock; TW_FOREVER: not for that. */

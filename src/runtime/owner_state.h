@@ -83,10 +83,8 @@ struct owner_inline {
 struct owner_memory {
 	tw_duration next_look;
 	tw_duration quiet_since;
-	uint64_t traffic;        /* bytes taken and given back, at the last look */
-	unsigned part;           /* that of the pass under way */
-	struct list trims;       /* REQUEST_TRIM: the next pass is theirs */
-	struct list trims_begun; /* this one is */
+	uint64_t traffic; /* bytes taken and given back, at the last look */
+	unsigned part;    /* that of the pass under way */
 	/* Read by any thread, as a statistic. */
 	_Atomic uint64_t index; /* bytes that the index has */
 };

@@ -28,7 +28,6 @@ enum request_kind {
 	REQUEST_WALK,
 	REQUEST_ADD,
 	REQUEST_ADVANCE,
-	REQUEST_TRIM,
 	REQUEST_DRAIN, /* not answered */
 	REQUEST_STOP   /* not answered */
 };

@@ -96,14 +96,6 @@ enum tw_status tw_flush(struct tw_wheel *wheel)
 	return status == TW_OK ? wheel_ask_and_wait(wheel, &request) : status;
 }
 
-enum tw_status tw_trim(struct tw_wheel *wheel)
-{
-	struct request request = {.kind = REQUEST_TRIM};
-	enum tw_status status = wheel_may_ask(wheel);
-
-	return status == TW_OK ? wheel_ask_and_wait(wheel, &request) : status;
-}
-
 enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline)
 {
 	enum tw_status status;

@@ -212,11 +212,6 @@ static enum tw_status call_wait_idle(struct stage *stage)
 	return tw_wait_idle(stage->wheel);
 }
 
-static enum tw_status call_trim(struct stage *stage)
-{
-	return tw_trim(stage->wheel);
-}
-
 static enum tw_status call_advance(struct stage *stage)
 {
 	return tw_advance(stage->wheel, INTERVAL);
@@ -361,7 +356,6 @@ static void each_call_meets_each_failure(void **state)
 								  call_contains,
 								  call_flush,
 								  call_wait_idle,
-								  call_trim,
 								  call_advance,
 								  call_poll,
 								  call_get_stats,

@@ -373,11 +373,6 @@ void act_look_at_stats(struct wheel_user *user)
 		model_fail(user->model, "tw_get_stats");
 }
 
-void act_give_memory_back(struct wheel_user *user)
-{
-	(void)USER_CALL(user, tw_trim(user->model->wheel));
-}
-
 void act_advance(struct wheel_user *user, tw_duration by)
 {
 	struct model *model = user->model;

@@ -83,7 +83,6 @@ void act_wait_idle_until(struct wheel_user *user);
 void act_drain(struct wheel_user *user);
 void act_stop(struct wheel_user *user);
 void act_look_at_stats(struct wheel_user *user);
-void act_give_memory_back(struct wheel_user *user);
 /* Advances a manual clock, or a wheel that callers drive. */
 void act_advance(struct wheel_user *user, tw_duration by);
 void act_poll(struct wheel_user *user);

@@ -79,7 +79,7 @@ static void commands_that_meet_a_full_queue_run_no_task(void **state)
 
 static void questions_run_no_task(void **state)
 {
-	for (int kind = 0; kind < 7; kind++) {
+	for (int kind = 0; kind < 6; kind++) {
 		struct idle_loop loop;
 		tw_duration left;
 		void *value;
@@ -95,8 +95,6 @@ static void questions_run_no_task(void **state)
 			assert_status(tw_timer_remaining(loop.wheel, loop.far, &left), TW_OK);
 		else if (kind == 4)
 			assert_status(tw_each(loop.wheel, visit_nothing, NULL), TW_OK);
-		else if (kind == 5)
-			assert_status(tw_trim(loop.wheel), TW_OK);
 		else
 			assert_true(tw_fd(loop.wheel) >= 0);
 		assert_nothing_ran_until_polled(&loop);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory that a storm of timers took goes back to the system: without any call some seconds after
- * the storm, by the wheel's clock, which is a manual one here; at once by tw_trim; never while a
- * recurring load will need it again. The remaining timers are unchanged, and old ids stay invalid.
+ * the storm, by the wheel's clock, which is a manual one here; never while a recurring load will
+ * need it again. The remaining timers are unchanged, and old ids stay invalid.
  * A wheel that has not seen a storm has little memory.
  *
  * The bounds leave room for what else the process maps. Under a sanitizer, where resident memory
@@ -139,121 +139,6 @@ static void storm_expect_left(const struct storm *storm, long percent)
 	assert_in_range(resident_memory(), 0, storm_most(storm, percent));
 }
 
-/*
- * Trims until no more than that is left. A worker that loses the processor, or meets a lock whose
- * holder has lost it, may still have the blocks of its last tasks and gives them back a moment
- * later.
- */
-static void storm_trim(const struct storm *storm, long percent)
-{
-	long most = storm_most(storm, percent);
-
-	WAIT_UNTIL(tw_trim(storm->wheel) == TW_OK && resident_memory() <= most);
-}
-
-/* It has four threads, and the last wheel's may still be starting. */
-static void idle_wheel_has_less_than_192_KiB(void **state)
-{
-	enum { WHEELS = 8 };
-	struct tw_wheel *wheels[WHEELS];
-	long before = 0;
-
-	(void)state;
-	/* The first one brings memory that the process takes once. */
-	for (int i = 0; i < WHEELS; i++) {
-		if (i == 1)
-			before = resident_memory();
-		assert_int_equal(tw_create(&wheels[i], TW_MILLISECOND, 512, count_run, NULL),
-				 TW_OK);
-		assert_int_equal(tw_wait_idle(wheels[i]), TW_OK);
-	}
-	if (!TEST_HAS_SANITIZER)
-		assert_in_range(resident_memory() - before, 0, (WHEELS - 1) * (192L << 10));
-	for (int i = 0; i < WHEELS; i++)
-		tw_destroy(wheels[i]);
-}
-
-/* ---- With tw_trim ---- */
-
-static void storm_and_trim(bool uses_handles, uint64_t survivors_one_in, long percent)
-{
-	struct storm storm = storm_open((struct tw_options){0}, uses_handles);
-	size_t survivors = 0;
-
-	for (int round = 0; round < 3; round++) {
-		survivors = storm_fill(&storm, TIMERS, survivors_one_in);
-		storm_pass(&storm);
-		storm_trim(&storm, percent);
-		assert_int_equal(tw_pending(storm.wheel), survivors);
-		assert_int_equal(tw_advance(storm.wheel, TW_HOUR), TW_OK);
-		assert_int_equal(tw_wait_idle(storm.wheel), TW_OK);
-		assert_int_equal(atomic_exchange(&runs, 0), TIMERS);
-		storm_trim(&storm, 10);
-	}
-	storm_close(&storm);
-}
-
-static void trim_gives_back_what_keyed_timers_had(void **state)
-{
-	(void)state;
-	storm_and_trim(false, 0, 10);
-}
-
-static void trim_gives_back_what_handles_had(void **state)
-{
-	(void)state;
-	storm_and_trim(true, 0, 10);
-}
-
-static void keyed_timers_that_are_left_keep_a_third(void **state)
-{
-	(void)state;
-	storm_and_trim(false, 100, 35);
-}
-
-static void handles_that_are_left_keep_less_than_a_half(void **state)
-{
-	(void)state;
-	storm_and_trim(true, 100, 45);
-}
-
-static void keys_of_many_lengths_in_turn_leave_nothing_behind(void **state)
-{
-	static const size_t sizes[] = {16, 60, 130, 8, 200, 250, 100};
-	struct storm storm = storm_open((struct tw_options){0}, false);
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		storm.key_size = sizes[i];
-		(void)storm_fill(&storm, TIMERS, 0);
-		storm_pass(&storm);
-		storm_trim(&storm, 10);
-	}
-	storm_close(&storm);
-}
-
-static void statistics_report_memory(void **state)
-{
-	struct storm storm = storm_open((struct tw_options){0}, true);
-	uint64_t needed = TIMERS * 88u;
-	struct tw_stats stats;
-
-	(void)state;
-	assert_int_equal(storm_stats(&storm).memory_in_use, 0);
-	(void)storm_fill(&storm, TIMERS, 0);
-	stats = storm_stats(&storm);
-	assert_in_range(stats.memory_in_use, needed, needed + needed / 50);
-	assert_in_range(stats.memory, stats.memory_in_use, needed + needed / 10 + (4u << 20));
-	storm_pass(&storm);
-	/* Workers give back what they have when they are idle. */
-	WAIT_UNTIL(tw_trim(storm.wheel) == TW_OK &&
-		   storm_stats(&storm).memory <= stats.memory / 20 + (640u << 10));
-	assert_in_range(storm_stats(&storm).memory_in_use, 0, needed / 100);
-	storm_close(&storm);
-}
-
-/* ---- Without a call ---- */
-
 static const struct tw_options drives[] = {
 	{.workers = 0},
 	{.workers = TW_WORKERS_INLINE},
@@ -279,6 +164,116 @@ static bool storm_has_at_most(const struct storm *storm, uint64_t memory)
 		assert_int_equal(tw_advance(storm->wheel, TW_SECOND), TW_OK);
 	assert_int_equal(tw_flush(storm->wheel), TW_OK);
 	return storm_stats(storm).memory <= memory;
+}
+
+/* Waits through a quiet time until no more than that is left. */
+static void storm_rest(const struct storm *storm, long percent)
+{
+	long most = storm_most(storm, percent);
+
+	quiet(storm);
+	WAIT_UNTIL(storm_has_at_most(storm, UINT64_MAX) && resident_memory() <= most);
+}
+
+/* It has four threads, and the last wheel's may still be starting. */
+static void idle_wheel_has_less_than_192_KiB(void **state)
+{
+	enum { WHEELS = 8 };
+	struct tw_wheel *wheels[WHEELS];
+	long before = 0;
+
+	(void)state;
+	/* The first one brings memory that the process takes once. */
+	for (int i = 0; i < WHEELS; i++) {
+		if (i == 1)
+			before = resident_memory();
+		assert_int_equal(tw_create(&wheels[i], TW_MILLISECOND, 512, count_run, NULL),
+				 TW_OK);
+		assert_int_equal(tw_wait_idle(wheels[i]), TW_OK);
+	}
+	if (!TEST_HAS_SANITIZER)
+		assert_in_range(resident_memory() - before, 0, (WHEELS - 1) * (192L << 10));
+	for (int i = 0; i < WHEELS; i++)
+		tw_destroy(wheels[i]);
+}
+
+/* ---- After a storm ---- */
+
+static void storm_and_rest(bool uses_handles, uint64_t survivors_one_in, long percent)
+{
+	struct storm storm = storm_open((struct tw_options){0}, uses_handles);
+	size_t survivors = 0;
+
+	for (int round = 0; round < 3; round++) {
+		survivors = storm_fill(&storm, TIMERS, survivors_one_in);
+		storm_pass(&storm);
+		storm_rest(&storm, percent);
+		assert_int_equal(tw_pending(storm.wheel), survivors);
+		assert_int_equal(tw_advance(storm.wheel, TW_HOUR), TW_OK);
+		assert_int_equal(tw_wait_idle(storm.wheel), TW_OK);
+		assert_int_equal(atomic_exchange(&runs, 0), TIMERS);
+		storm_rest(&storm, 10);
+	}
+	storm_close(&storm);
+}
+
+static void what_keyed_timers_had_comes_back(void **state)
+{
+	(void)state;
+	storm_and_rest(false, 0, 10);
+}
+
+static void what_handles_had_comes_back(void **state)
+{
+	(void)state;
+	storm_and_rest(true, 0, 10);
+}
+
+static void keyed_timers_that_are_left_keep_a_third(void **state)
+{
+	(void)state;
+	storm_and_rest(false, 100, 35);
+}
+
+static void handles_that_are_left_keep_less_than_a_half(void **state)
+{
+	(void)state;
+	storm_and_rest(true, 100, 45);
+}
+
+static void keys_of_many_lengths_in_turn_leave_nothing_behind(void **state)
+{
+	static const size_t sizes[] = {16, 60, 130, 8, 200, 250, 100};
+	struct storm storm = storm_open((struct tw_options){0}, false);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		storm.key_size = sizes[i];
+		(void)storm_fill(&storm, TIMERS, 0);
+		storm_pass(&storm);
+		storm_rest(&storm, 10);
+	}
+	storm_close(&storm);
+}
+
+static void statistics_report_memory(void **state)
+{
+	struct storm storm = storm_open((struct tw_options){0}, true);
+	uint64_t needed = TIMERS * 88u;
+	struct tw_stats stats;
+
+	(void)state;
+	assert_int_equal(storm_stats(&storm).memory_in_use, 0);
+	(void)storm_fill(&storm, TIMERS, 0);
+	stats = storm_stats(&storm);
+	assert_in_range(stats.memory_in_use, needed, needed + needed / 50);
+	assert_in_range(stats.memory, stats.memory_in_use, needed + needed / 10 + (4u << 20));
+	storm_pass(&storm);
+	/* Workers give back what they have when they are idle. */
+	quiet(&storm);
+	WAIT_UNTIL(storm_has_at_most(&storm, stats.memory / 20 + not_worth_a_pass));
+	assert_in_range(storm_stats(&storm).memory_in_use, 0, needed / 100);
+	storm_close(&storm);
 }
 
 static void quiet_wheel_gives_back_within_ten_seconds(void **state)
@@ -448,9 +443,6 @@ static void caller_learns_when_memory_needs_a_turn(void **state)
 	while (tw_pending(wheel) > 0);
 	assert_int_equal(tw_poll(wheel, &until_next), TW_OK);
 	assert_in_range(until_next, 0, 7 * TW_SECOND);
-	assert_int_equal(tw_trim(wheel), TW_OK);
-	assert_int_equal(tw_poll(wheel, &until_next), TW_OK);
-	assert_int_equal(until_next, TW_FOREVER);
 	tw_destroy(wheel);
 }
 
@@ -464,7 +456,7 @@ static int compare_ids(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void ids_from_before_a_trim_stay_invalid(void **state)
+static void ids_from_before_memory_came_back_stay_invalid(void **state)
 {
 	enum { ROUNDS = 3, ALL = ROUNDS * TIMERS };
 	struct storm storm = storm_open((struct tw_options){0}, true);
@@ -484,7 +476,8 @@ static void ids_from_before_a_trim_stay_invalid(void **state)
 				assert_int_equal(tw_timer_stop(storm.wheel, all[i]), TW_NOT_FOUND);
 		assert_int_equal(tw_pending(storm.wheel), TIMERS);
 		storm_pass(&storm);
-		assert_int_equal(tw_trim(storm.wheel), TW_OK);
+		quiet(&storm);
+		WAIT_UNTIL(storm_has_at_most(&storm, TIMERS * 88u / 5 + not_worth_a_pass));
 	}
 	memory = storm_stats(&storm).memory;
 	for (size_t i = 0; i < ALL; i++) {
@@ -492,7 +485,7 @@ static void ids_from_before_a_trim_stay_invalid(void **state)
 		assert_int_equal(tw_timer_reset(storm.wheel, all[i], TW_SECOND), TW_NOT_FOUND);
 		assert_int_equal(tw_timer_stop_wait(storm.wheel, all[i]), TW_NOT_FOUND);
 	}
-	assert_int_equal(storm_stats(&storm).memory, memory);
+	assert_true(storm_stats(&storm).memory <= memory);
 	qsort(all, ALL, sizeof(*all), compare_ids);
 	for (size_t i = 1; i < ALL; i++)
 		assert_true(all[i].id > all[i - 1].id);
@@ -500,9 +493,7 @@ static void ids_from_before_a_trim_stay_invalid(void **state)
 	free(all);
 }
 
-/* ---- Callers and times of a trim ---- */
-
-static enum tw_status status_in_task;
+/* ---- Alarms and drains ---- */
 
 static void ring_nothing(void *argument)
 {
@@ -540,92 +531,6 @@ static void waves_of_alarms_take_the_memory_of_one_where_callers_drive(void **st
 	free(alarms);
 }
 
-static void trim_in_task(void *context, const struct tw_task *task)
-{
-	(void)context;
-	status_in_task = tw_trim(task->value);
-}
-
-static void task_of_the_pool_may_trim_an_inline_one_not(void **state)
-{
-	(void)state;
-	for (int i = 0; i < DRIVES; i++) {
-		struct tw_wheel *wheel;
-
-		assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 10, trim_in_task, &drives[i]),
-				 TW_OK);
-		assert_int_equal(tw_set_timer(wheel, "a", 1, wheel, 1), TW_OK);
-		WAIT_UNTIL(tw_wait_idle(wheel) == TW_OK && tw_pending(wheel) == 0);
-		assert_int_equal(tw_wait_idle(wheel), TW_OK);
-		assert_int_equal(status_in_task,
-				 drives[i].workers == TW_WORKERS_INLINE ? TW_INVALID : TW_OK);
-		tw_destroy(wheel);
-	}
-}
-
-static void trim_of_a_wheel_without_timers_and_of_none(void **state)
-{
-	(void)state;
-	assert_int_equal(tw_trim(NULL), TW_INVALID);
-	for (int i = 0; i < DRIVES; i++) {
-		struct storm storm = storm_open(drives[i], false);
-
-		assert_int_equal(tw_trim(storm.wheel), TW_OK);
-		assert_int_equal(tw_trim(storm.wheel), TW_OK);
-		assert_int_equal(tw_stop(storm.wheel), TW_OK);
-		assert_int_equal(tw_trim(storm.wheel), TW_CLOSED);
-		storm_close(&storm);
-	}
-}
-
-struct trimmer {
-	struct tw_wheel *wheel;
-	atomic_size_t count;
-	pthread_t thread;
-};
-
-static void *trim_again_and_again(void *argument)
-{
-	struct trimmer *trimmer = argument;
-
-	while (tw_trim(trimmer->wheel) == TW_OK)
-		atomic_fetch_add(&trimmer->count, 1);
-	return NULL;
-}
-
-static void storms_go_on_while_threads_trim(void **state)
-{
-	enum { TRIMMERS = 2 };
-
-	(void)state;
-	for (int i = 0; i < 2 * DRIVES; i++) {
-		struct storm storm = storm_open(drives[i / 2], i % 2 == 1);
-		struct trimmer trimmers[TRIMMERS];
-		size_t set = 0;
-
-		for (int t = 0; t < TRIMMERS; t++) {
-			trimmers[t].wheel = storm.wheel;
-			atomic_init(&trimmers[t].count, 0);
-			assert_int_equal(pthread_create(&trimmers[t].thread, NULL,
-							trim_again_and_again, &trimmers[t]),
-					 0);
-		}
-		for (int round = 0; round < 5; round++) {
-			(void)storm_fill(&storm, TIMERS / 20, 0);
-			set += TIMERS / 20;
-			storm_pass(&storm);
-		}
-		assert_int_equal(atomic_load(&runs), set);
-		/* On a busy machine a thread may not have started yet. */
-		for (int t = 0; t < TRIMMERS; t++)
-			WAIT_UNTIL(atomic_load(&trimmers[t].count) > 0);
-		assert_int_equal(tw_stop(storm.wheel), TW_OK);
-		for (int t = 0; t < TRIMMERS; t++)
-			pthread_join(trimmers[t].thread, NULL);
-		storm_close(&storm);
-	}
-}
-
 static void drained_and_stopped_wheels_give_back_too(void **state)
 {
 	(void)state;
@@ -636,7 +541,7 @@ static void drained_and_stopped_wheels_give_back_too(void **state)
 		assert_int_equal(tw_drain(storm.wheel, count_run, NULL), TW_OK);
 		assert_int_equal(tw_wait_idle(storm.wheel), TW_OK);
 		assert_int_equal(atomic_load(&runs), TIMERS);
-		storm_trim(&storm, 10);
+		storm_rest(&storm, 10);
 		storm_close(&storm);
 	}
 }
@@ -644,8 +549,8 @@ static void drained_and_stopped_wheels_give_back_too(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(waves_of_alarms_take_the_memory_of_one_where_callers_drive),
 	cmocka_unit_test(idle_wheel_has_less_than_192_KiB),
-	cmocka_unit_test(trim_gives_back_what_keyed_timers_had),
-	cmocka_unit_test(trim_gives_back_what_handles_had),
+	cmocka_unit_test(what_keyed_timers_had_comes_back),
+	cmocka_unit_test(what_handles_had_comes_back),
 	cmocka_unit_test(keyed_timers_that_are_left_keep_a_third),
 	cmocka_unit_test(handles_that_are_left_keep_less_than_a_half),
 	cmocka_unit_test(keys_of_many_lengths_in_turn_leave_nothing_behind),
@@ -657,10 +562,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(busy_wheel_gives_back_what_its_load_does_not_need),
 	cmocka_unit_test(small_wheel_wakes_for_no_memory),
 	cmocka_unit_test(caller_learns_when_memory_needs_a_turn),
-	cmocka_unit_test(ids_from_before_a_trim_stay_invalid),
-	cmocka_unit_test(task_of_the_pool_may_trim_an_inline_one_not),
-	cmocka_unit_test(trim_of_a_wheel_without_timers_and_of_none),
-	cmocka_unit_test(storms_go_on_while_threads_trim),
+	cmocka_unit_test(ids_from_before_memory_came_back_stay_invalid),
 	cmocka_unit_test(drained_and_stopped_wheels_give_back_too),
 };
 

@@ -269,8 +269,6 @@ static void change_crowd(struct crowd *crowd)
 		go(crowd, crowd->gone++);
 	if (crowd->gone > STAYING && random_once_in(&crowd->random, 20))
 		come(crowd, crowd->gone - 1, far_delay(crowd));
-	if (random_once_in(&crowd->random, STAYING / 6))
-		assert_status(tw_trim(crowd->wheel), TW_OK);
 	if (crowd->may_advance && random_once_in(&crowd->random, 20))
 		assert_status(tw_advance(crowd->wheel, INTERVAL), TW_OK);
 }

@@ -213,7 +213,7 @@ static void change_a_cache(struct disturber *disturber)
 
 static void disturb(struct disturber *disturber)
 {
-	switch (generator_range(&disturber->generator, 0, 12)) {
+	switch (generator_range(&disturber->generator, 0, 11)) {
 	case 0:
 	case 1:
 		begin_storm(disturber);
@@ -229,10 +229,7 @@ static void disturb(struct disturber *disturber)
 		act_walk(&draw_place(disturber)->users[STORM]);
 		break;
 	case 6:
-		(void)tw_trim(draw_place(disturber)->wheel);
-		break;
 	case 7:
-	case 8:
 		change_a_cache(disturber);
 		break;
 	default:

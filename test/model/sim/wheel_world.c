@@ -113,13 +113,13 @@ static void task_stop(struct wheel_user *tasks)
 	tasks->model->stop_ended = true;
 }
 
-static void task_flush_or_trim(struct wheel_user *tasks)
+static void task_flush(struct wheel_user *tasks)
 {
 	struct tw_wheel *wheel = tasks->model->wheel;
-	enum tw_status status = sim_draw(2) ? tw_flush(wheel) : tw_trim(wheel);
+	enum tw_status status = tw_flush(wheel);
 
 	if (status != (is_inline() ? TW_INVALID : TW_OK) && status != TW_CLOSED)
-		sim_fail("a flush or trim in a task: %s", tw_status_name(status));
+		sim_fail("a flush in a task: %s", tw_status_name(status));
 }
 
 static void task_wait_idle(struct wheel_user *tasks)
@@ -137,7 +137,7 @@ static void task_yield(struct wheel_user *tasks)
 }
 
 static const struct wheel_act task_acts[] = {
-	{task_yield, 15},    {act_set, 3},   {task_sleep, 2},        {task_flush_or_trim, 1},
+	{task_yield, 15},    {act_set, 3},   {task_sleep, 2},        {task_flush, 1},
 	{task_wait_idle, 1}, {task_stop, 1}, {act_look_at_stats, 1}, {NULL, 0},
 };
 
@@ -199,13 +199,16 @@ static void poll_or_look(struct wheel_user *user)
 }
 
 static const struct wheel_act acts[] = {
-	{act_set, 40},        {act_set_crowd, 12},      {act_add, 8},
-	{act_move, 26},       {act_remove, 24},         {act_take, 4},
-	{act_ask, 16},        {act_flush, 11},          {act_give_memory_back, 5},
-	{act_wait_idle, 8},   {act_wait_idle_until, 8}, {act_start_timer, 24},
-	{act_stop_timer, 24}, {act_reset_timer, 24},    {act_ask_timer, 4},
-	{act_use_alarm, 32},  {drain_or_set, 24},       {stop_seldom, 8},
-	{let_time_pass, 24},  {poll_or_look, 12},       {NULL, 0},
+	{act_set, 40},         {act_set_crowd, 12},
+	{act_add, 8},          {act_move, 26},
+	{act_remove, 24},      {act_take, 4},
+	{act_ask, 16},         {act_flush, 11},
+	{act_wait_idle, 8},    {act_wait_idle_until, 8},
+	{act_start_timer, 24}, {act_stop_timer, 24},
+	{act_reset_timer, 24}, {act_ask_timer, 4},
+	{act_use_alarm, 32},   {drain_or_set, 24},
+	{stop_seldom, 8},      {let_time_pass, 24},
+	{poll_or_look, 12},    {NULL, 0},
 };
 
 static void *user_run(void *argument)
