@@ -191,9 +191,10 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 $(BUILD)/src/%.o: EXTRA = -Wconversion -Wpedantic
 # These have cleanups, which an exception, or the end of a thread, of the program's runs.
 $(BUILD)/src/runtime/job.o $(BUILD)/src/cache/%.o: EXTRA += -fexceptions
-# Tests without their asserts test nothing, give NULL for the status that it has, and are compiled
-# more often than they are run; benches are about optimized code.
-$(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest -Wno-nonnull \
+# Tests without their asserts test nothing, give NULL for the status that it has, need not use what
+# cmocka and the wheel give to each function, and are compiled more often than they are run; benches
+# are about optimized code.
+$(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest -Wno-nonnull -Wno-unused-parameter \
 	$(if $(filter file-,$(origin CFLAGS)-$(SANITIZE)),-O0)
 $(BUILD)/bench/%.o: EXTRA = -O2 -Ibench
 

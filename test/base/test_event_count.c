@@ -415,7 +415,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	event_count_destroy(&shared.count);
 	return 0;
 }

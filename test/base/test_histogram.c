@@ -96,7 +96,6 @@ static void nothing_recorded_is_all_zero(void **state)
 	struct fixture *fixture = fixture_create();
 	struct tw_percentiles reported = percentiles_of(fixture->histograms, HISTOGRAMS);
 
-	(void)state;
 	assert_memory_equal(&reported, &none, sizeof(none));
 	free(fixture);
 }
@@ -119,7 +118,6 @@ static void assert_alone_is(tw_duration time, tw_duration expected)
 
 static void single_time_is_reported_at_every_power_of_two(void **state)
 {
-	(void)state;
 	assert_alone_is(0, 0);
 	for (int shift = 0; shift < 63; shift++)
 		for (tw_duration step = -1; step <= 1; step++)
@@ -129,7 +127,6 @@ static void single_time_is_reported_at_every_power_of_two(void **state)
 
 static void extreme_times_are_reported(void **state)
 {
-	(void)state;
 	assert_alone_is(TW_FOREVER, TW_FOREVER);
 	assert_alone_is(TW_FOREVER - 1, TW_FOREVER - 1);
 	assert_alone_is(-1, 0);
@@ -141,7 +138,6 @@ static void times_under_32_are_exact(void **state)
 	struct fixture *fixture = fixture_create();
 	struct tw_percentiles reported;
 
-	(void)state;
 	for (tw_duration time = 0; time < 32; time++)
 		record(fixture, time);
 	reported = percentiles_of(fixture->histograms, HISTOGRAMS);
@@ -157,7 +153,6 @@ static void rare_long_time_shows_in_the_highest_percentiles_alone(void **state)
 	struct fixture *fixture = fixture_create();
 	struct tw_percentiles reported;
 
-	(void)state;
 	for (int i = 0; i < 99; i++)
 		record(fixture, 10);
 	record(fixture, TW_HOUR);
@@ -176,7 +171,6 @@ static void random_times_are_reported_as_sorted(void **state)
 {
 	uint64_t seed = seed_choose();
 
-	(void)state;
 	for (uint64_t round = 0; round < TEST_SHARE_OF(600); round++) {
 		struct random random = random_from(seed, round);
 		struct fixture *fixture = fixture_create();
@@ -215,7 +209,6 @@ static void what_is_read_meanwhile_makes_sense(void **state)
 	pthread_t writer;
 	bool ended;
 
-	(void)state;
 	assert_non_null(reading);
 	assert_int_equal(pthread_create(&writer, NULL, record_many, reading), 0);
 	do {

@@ -83,7 +83,6 @@ static void keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance(v
 	uint32_t *hashes = calloc(VARIANTS, sizeof(*hashes));
 	size_t collisions = 0;
 
-	(void)state;
 	assert_non_null(hashes);
 	for (int i = 0; i < BASES; i++) {
 		assert_int_equal(hash_variants(&random, hashes), VARIANTS);
@@ -100,7 +99,6 @@ static void keys_with_a_counter_in_them_collide_no_more_than_chance(void **state
 	struct random random = random_from(seed_choose(), 1);
 	uint32_t *hashes = calloc(KEYS, sizeof(*hashes));
 
-	(void)state;
 	assert_non_null(hashes);
 	for (size_t at = 0; at <= 40; at += 8) {
 		struct key_hash_seed seed = random_seed(&random);
@@ -121,7 +119,6 @@ static void keys_of_zeros_differ_by_their_size(void **state)
 	static const unsigned char zeros[LONGEST];
 	size_t collisions = 0;
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		struct key_hash_seed seed = random_seed(&random);
 		uint32_t hashes[LONGEST];
@@ -139,7 +136,6 @@ static void hash_depends_on_the_bytes_and_not_on_where_they_lie(void **state)
 	struct key_hash_seed seed = random_seed(&random);
 	unsigned char key[LONGEST];
 
-	(void)state;
 	fill_randomly(&random, key, sizeof(key));
 	for (size_t size = 1; size <= LONGEST; size++) {
 		uint32_t hash = key_hash(&seed, key, size);
@@ -164,7 +160,6 @@ static void any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size(void **stat
 	unsigned char key[LONGEST];
 	size_t same = 0;
 
-	(void)state;
 	for (int i = 0; i < TEST_SHARE_OF(100); i++) {
 		fill_randomly(&random, key, sizeof(key));
 		for (size_t size = 1; size <= LONGEST; size++) {
@@ -185,7 +180,6 @@ static void each_seed_is_drawn_afresh(void **state)
 {
 	struct key_hash_seed seeds[10];
 
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		key_hash_seed_init(&seeds[i]);
 		for (int k = 0; k < 4; k++)
@@ -230,7 +224,6 @@ static void every_bit_of_the_key_changes_half_of_the_bits_of_the_hash(void **sta
 	static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 64, 100};
 	struct random random = random_from(seed_choose(), 1);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		assert_avalanche(&random, sizes[i], 400);
 }
@@ -319,7 +312,6 @@ static void keys_that_count_fill_buckets_evenly(void **state)
 					  key_in_steps_of_a_page, key_in_decimal, key_of_a_path};
 	struct random random = random_from(seed_choose(), 1);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(makes) / sizeof(makes[0]); i++)
 		for (int trial = 0; trial < 5; trial++)
 			fill_buckets(&random, makes[i]);

@@ -30,7 +30,6 @@ static void memory_is_zero_and_there(void **state)
 {
 	struct pages pages;
 
-	(void)state;
 	assert_true(pages_map(&pages, SIZE));
 	/* qemu ignores MAP_POPULATE. */
 	for (size_t i = 0; i < SIZE && !TEST_IS_EMULATED; i += page_size())
@@ -49,7 +48,6 @@ static void memory_is_given_back_in_steps_from_the_end(void **state)
 	char *memory;
 	int steps = 1;
 
-	(void)state;
 	assert_true(pages_map(&pages, SIZE));
 	memory = pages.memory;
 	memset(memory, 1, SIZE);
@@ -68,7 +66,6 @@ static void untouched_memory_is_not_there_before_it_is_touched(void **state)
 {
 	char *memory = pages_map_untouched(SIZE);
 
-	(void)state;
 	assert_non_null(memory);
 	assert_int_equal(resident_pages(memory, SIZE), 0);
 	memory[SIZE - 1] = 1;
@@ -81,7 +78,6 @@ static void released_memory_is_gone_and_reads_as_zero(void **state)
 	size_t page = page_size();
 	char *memory = pages_map_untouched(4 * page);
 
-	(void)state;
 	assert_non_null(memory);
 	memset(memory, 1, 4 * page);
 	pages_release(memory + page, 2 * page);
@@ -95,7 +91,6 @@ static void more_than_there_is_is_refused(void **state)
 {
 	struct pages pages;
 
-	(void)state;
 	assert_null(pages_map_untouched((size_t)1 << 62));
 	assert_false(pages_map(&pages, (size_t)1 << 62));
 }

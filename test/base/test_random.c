@@ -21,7 +21,6 @@ static void neighbouring_seeds_and_streams_have_no_number_in_common(void **state
 	static uint64_t numbers[ALL];
 	int count = 0;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		for (uint64_t stream = 0; stream < STREAMS; stream++) {
 			struct random random = random_from(seed, stream);
@@ -40,7 +39,6 @@ static void seed_and_stream_repeat_their_numbers(void **state)
 	struct random first = random_from(7, 3);
 	struct random second = random_from(7, 3);
 
-	(void)state;
 	for (int i = 0; i < NUMBERS; i++)
 		assert_true(random_next(&first) == random_next(&second));
 }

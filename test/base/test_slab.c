@@ -54,7 +54,6 @@ static void blocks_are_aligned_and_do_not_overlap(void **state)
 	enum { BLOCKS = 40000 };
 	void **blocks = calloc(BLOCKS, sizeof(*blocks));
 
-	(void)state;
 	assert_non_null(blocks);
 	for (size_t k = 0; k < BLOCK_SIZES; k++) {
 		struct slab slab;
@@ -82,7 +81,6 @@ static void contents_of_a_block_stay_until_it_is_given_back(void **state)
 	struct slab_bin bin = {0};
 	struct slab slab;
 
-	(void)state;
 	slab_init(&slab, 128);
 	for (int i = 0; i < TEST_SHARE_OF(300000); i++) {
 		size_t place = (size_t)random_below(&random, HELD);
@@ -111,7 +109,6 @@ static void flush_of_an_empty_bin_does_nothing(void **state)
 	struct slab_bin bin = {0};
 	struct slab slab;
 
-	(void)state;
 	slab_init(&slab, 128);
 	slab_flush(&slab, &bin);
 	assert_null(bin.magazines);
@@ -123,7 +120,6 @@ static void slab_that_was_never_used_can_be_destroyed(void **state)
 {
 	struct slab slab;
 
-	(void)state;
 	slab_init(&slab, 128);
 	slab_destroy(&slab);
 }
@@ -151,7 +147,6 @@ static void blocks_given_back_are_taken_again(void **state)
 {
 	static const size_t held[] = {1, 2, 63, 64, 65, 1000};
 
-	(void)state;
 	if (SANITIZER_ADDRESS)
 		TEST_SKIP("the address sanitizer changes what is allocated");
 	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++) {
@@ -171,7 +166,6 @@ static void a_million_cycles_take_no_more_memory_than_a_thousand(void **state)
 	struct slab slab;
 	long before = 0;
 
-	(void)state;
 	if (TEST_HAS_SANITIZER)
 		TEST_SKIP("a sanitizer has memory of its own");
 	slab_init(&slab, 256);
@@ -252,7 +246,6 @@ static void no_block_is_in_two_hands_at_a_time(void **state)
 	pthread_t threads[THREADS];
 	struct slab_bin bin = {0};
 
-	(void)state;
 	slab_init(&exchange.slab, WORDS * sizeof(uint64_t));
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(
@@ -302,7 +295,6 @@ static void memory_does_not_grow_where_one_thread_takes_and_another_gives(void *
 	struct conveyor conveyor = {.count = TEST_SHARE_OF(1000000)};
 	pthread_t giver;
 
-	(void)state;
 	slab_init(&conveyor.slab, WORDS * sizeof(uint64_t));
 	assert_int_equal(pthread_create(&giver, NULL, give_from_belt, &conveyor), 0);
 	for (uint64_t i = 0; i < conveyor.count; i++) {
@@ -363,7 +355,6 @@ static void blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more(void **st
 	void **blocks = calloc(ALL, sizeof(*blocks));
 	struct slab slab;
 
-	(void)state;
 	assert_non_null(blocks);
 	open_hooked(&slab, chunks);
 	for (int turn = 0; turn < 3; turn++) {
@@ -423,7 +414,6 @@ static void take_and_give_then_take_all(size_t held, bool is_locked)
 
 static void every_block_given_back_is_there_again_once(void **state)
 {
-	(void)state;
 	for (size_t held = 1; held <= 200; held++) {
 		take_and_give_then_take_all(held, false);
 		take_and_give_then_take_all(held, true);
@@ -437,7 +427,6 @@ static void free_block_is_not_written_past_its_room(void **state)
 	unsigned char *blocks[HELD];
 	struct slab slab;
 
-	(void)state;
 	open_hooked(&slab, chunks);
 	take_all(&slab, (void **)blocks, HELD);
 	for (size_t i = 0; i < HELD; i++)
@@ -455,7 +444,6 @@ static void next_chunk_is_ready_before_it_is_needed(void **state)
 	struct chunk *spare;
 	struct slab slab;
 
-	(void)state;
 	open_hooked(&slab, chunks);
 	for (size_t number = 0; number + 1 < CHUNKS; number++) {
 		do
@@ -482,7 +470,6 @@ static void destroyed_slab_unmaps_its_chunks_and_the_one_made_ready(void **state
 	struct slab slab;
 	long before = mapped_memory();
 
-	(void)state;
 	if (TEST_HAS_SANITIZER)
 		TEST_SKIP("a sanitizer has memory of its own");
 	for (int round = 0; round < UNMAP_ROUNDS; round++) {
@@ -497,8 +484,6 @@ static void destroyed_slab_unmaps_its_chunks_and_the_one_made_ready(void **state
 
 static bool refuse_chunk(void *argument, struct chunk *chunk)
 {
-	(void)argument;
-	(void)chunk;
 	return false;
 }
 
@@ -508,7 +493,6 @@ static void chunk_that_the_hook_refuses_is_unmapped(void **state)
 	struct slab slab;
 	long before = mapped_memory();
 
-	(void)state;
 	if (TEST_HAS_SANITIZER)
 		TEST_SKIP("a sanitizer has memory of its own");
 	slab_init_hooked(&slab, HANDLE_SIZE, HANDLE_ROOM, &refusing);
@@ -527,7 +511,6 @@ static void address_sanitizer_sees_a_block_used_after_it_was_given_back(void **s
 	struct slab_bin bin = {0};
 	void *block;
 
-	(void)state;
 	if (!__asan_address_is_poisoned)
 		TEST_SKIP("for the address sanitizer");
 	slab_init(&slab, 128);
@@ -555,7 +538,6 @@ static void thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free(void *
 	pthread_t thread;
 	void *block;
 
-	(void)state;
 	slab_init(&slab, 128);
 	if (!slab.recycles)
 		TEST_SKIP("the address sanitizer finds what is freed");

@@ -52,7 +52,6 @@ static bool world_forget(void *argument, struct chunk *chunk, const struct chunk
 {
 	struct world *world = argument;
 
-	(void)chunk;
 	world->forgotten += pages->end - pages->first;
 	if (world->takes && !world->taken)
 		world->taken = slab_take(&world->slab);
@@ -173,7 +172,6 @@ static void pages_that_no_block_in_use_lies_on_are_given_back(void **state)
 {
 	static const uint64_t survivors[] = {0, 2, 20, 100, 1000, 10000};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(survivors) / sizeof(survivors[0]); i++) {
 		struct world *world = world_create();
 		uint64_t held;
@@ -197,7 +195,6 @@ static void slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of(void **
 	void **blocks;
 	long before;
 
-	(void)state;
 	if (TEST_HAS_SANITIZER)
 		TEST_SKIP("a sanitizer has memory of its own");
 	blocks = calloc(TAKEN, sizeof(*blocks));
@@ -228,7 +225,6 @@ static void pages_of_all_blocks_that_leave_a_chunk_together_count_as_held(void *
 	struct slab slab;
 	void *block;
 
-	(void)state;
 	slab_init_hooked(&slab, SIZE, SIZE, NULL);
 	block = slab_take(&slab);
 	assert_int_equal(slab_use(&slab).in_use, SLAB_MAGAZINE * SIZE);
@@ -251,7 +247,6 @@ static void all_blocks_can_be_taken_again_after_each_trim(void **state)
 {
 	struct world *world = world_create();
 
-	(void)state;
 	for (int round = 0; round < 4; round++) {
 		world_fill(world);
 		assert_in_range(world->chunk_count, CHUNKS, CHUNKS + 1);
@@ -270,7 +265,6 @@ static void blocks_between_others_in_use_are_taken_again(void **state)
 {
 	struct world *world = world_create();
 
-	(void)state;
 	world_fill(world);
 	world_give_all_but(world, 2);
 	trim(&world->slab);
@@ -291,7 +285,6 @@ static void blocks_in_use_survive_many_trims_in_between(void **state)
 	struct world *world = world_create();
 	struct slab_bin bin = {0};
 
-	(void)state;
 	world_fill(world);
 	world_give_all_but(world, 50);
 	for (int i = 0; i < TEST_SHARE_OF(300000); i++) {
@@ -327,7 +320,6 @@ static void blocks_of_pages_that_went_while_others_were_taken_can_be_taken(void 
 {
 	struct world *world = world_create();
 
-	(void)state;
 	world_fill(world);
 	world_give_all_but(world, 0);
 	world->takes = true;
@@ -348,7 +340,6 @@ static void pages_of_a_few_that_were_left_are_surplus_when_these_go(void **state
 {
 	struct world *world = world_create();
 
-	(void)state;
 	world_fill(world);
 	world_give_all_but(world, 100);
 	trim(&world->slab);
@@ -366,7 +357,6 @@ static void a_step_collects_2048_blocks_or_gives_back_a_half_of_a_chunk(void **s
 	struct world *world = world_create();
 	size_t steps = 0;
 
-	(void)state;
 	world_fill(world);
 	world_give_all_but(world, 0);
 	while (slab_trim(&world->slab))
@@ -384,7 +374,6 @@ static void spare_chunk_that_comes_first_is_counted_as_there(void **state)
 	void **blocks;
 	size_t taken = 0;
 
-	(void)state;
 	if (SANITIZER_ADDRESS)
 		TEST_SKIP("the address sanitizer changes what is allocated");
 	blocks = calloc(TAKEN, sizeof(*blocks));
@@ -420,7 +409,6 @@ static void what_is_not_to_be_forgotten_stays(void **state)
 	const unsigned char *seventh;
 	size_t resident;
 
-	(void)state;
 	world_fill(world);
 	memset(world->blocks[7], 0x77, BLOCK);
 	seventh = (const unsigned char *)world->blocks[7];
@@ -441,7 +429,6 @@ static void surplus_is_the_memory_given_back_and_not_trimmed(void **state)
 	struct world *world = world_create();
 	uint64_t taken = (uint64_t)BLOCKS * BLOCK;
 
-	(void)state;
 	world_fill(world);
 	assert_int_equal(slab_surplus(&world->slab), 0);
 	assert_in_range(slab_use(&world->slab).in_use, taken, taken + ROOM * BLOCK);
@@ -506,7 +493,6 @@ static void trims_go_on_beside_threads_that_take_and_give(void **state)
 	atomic_bool is_over = false;
 	pthread_t threads[THREADS];
 
-	(void)state;
 	assert_non_null(takers);
 	for (size_t i = 0; i < THREADS; i++) {
 		takers[i].world = world;

@@ -84,12 +84,10 @@ static void for_each_size(uint64_t seed, void (*run)(struct model *))
 
 static void leave_alone(struct model *model)
 {
-	(void)model;
 }
 
 static void empty_set_has_no_member(void **state)
 {
-	(void)state;
 	for_each_size(1, leave_alone);
 }
 
@@ -107,7 +105,6 @@ static void add_and_take_out_single(struct model *model)
 
 static void single_member_is_found_from_everywhere(void **state)
 {
-	(void)state;
 	for_each_size(1, add_and_take_out_single);
 }
 
@@ -126,7 +123,6 @@ static void fill_and_empty(struct model *model)
 
 static void full_set_that_is_emptied_agrees_with_the_model(void **state)
 {
-	(void)state;
 	for_each_size(seed_choose(), fill_and_empty);
 }
 
@@ -153,7 +149,6 @@ static void change_at_random(struct model *model)
 
 static void random_changes_agree_with_the_model(void **state)
 {
-	(void)state;
 	for_each_size(seed_choose(), change_at_random);
 }
 
@@ -168,7 +163,6 @@ static void add_and_take_out_twice(struct model *model)
 
 static void adding_and_removing_twice_is_the_same_as_once(void **state)
 {
-	(void)state;
 	for_each_size(1, add_and_take_out_twice);
 }
 

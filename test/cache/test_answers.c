@@ -32,16 +32,11 @@ static enum tw_status expected_of(enum tw_status status)
 static enum tw_status load_nothing(void *argument, const void *key, size_t key_size,
 				   struct tw_cache_loading *loading)
 {
-	(void)key;
-	(void)key_size;
-	(void)loading;
 	return *(enum tw_status *)argument;
 }
 
 static enum tw_status load_many_nothing(void *argument, struct tw_cache_missing *missing, size_t n)
 {
-	(void)missing;
-	(void)n;
 	return *(enum tw_status *)argument;
 }
 
@@ -56,8 +51,6 @@ static enum tw_status end_many_with_nothing(void *argument, struct tw_cache_miss
 static enum tw_status keep_and_end_with_nothing(void *argument, const void *key, size_t key_size,
 						struct tw_cache_loading *loading)
 {
-	(void)key;
-	(void)key_size;
 	if (tw_cache_load_keep(loading) != TW_OK)
 		return TW_SYSTEM;
 	(void)tw_cache_load_end(loading, *(enum tw_status *)argument);
@@ -173,17 +166,12 @@ static enum tw_status give_no_memory(void *argument, const void *key, size_t key
 	enum tw_status copied = tw_cache_load_copy(loading, NULL, 8, 0);
 	enum tw_status adopted = tw_cache_load_adopt(loading, NULL, 8, 0, NULL, NULL, 0);
 
-	(void)argument;
-	(void)key;
-	(void)key_size;
 	return copied == TW_INVALID && adopted == TW_INVALID ? TW_SYSTEM : TW_TIMED_OUT;
 }
 
 static enum tw_cache_verdict compute_no_memory(void *context, const struct tw_cache_entry *entry,
 					       struct tw_cache_computed *computed)
 {
-	(void)context;
-	(void)entry;
 	computed->value_size = 8;
 	return TW_CACHE_REPLACE;
 }
@@ -217,10 +205,6 @@ static void value_of_a_size_has_memory(void **state)
 static uint64_t weigh_one(void *context, const void *key, size_t key_size, const void *value,
 			  size_t value_size)
 {
-	(void)context;
-	(void)key;
-	(void)key_size;
-	(void)value_size;
 	assert_non_null(value);
 	return 1;
 }
@@ -252,10 +236,6 @@ static void absence_weighs_one_where_the_caller_weighs(void **state)
 static uint64_t weigh_upper(void *context, const void *key, size_t key_size, const void *value,
 			    size_t value_size)
 {
-	(void)context;
-	(void)key_size;
-	(void)value;
-	(void)value_size;
 	return *(const char *)key >= 'a' ? 0 : 1;
 }
 
@@ -368,7 +348,6 @@ static struct {
 static enum tw_status load_and_throw(void *argument, const void *key, size_t key_size,
 				     struct tw_cache_loading *loading)
 {
-	(void)argument;
 	(void)tw_cache_load_copy(loading, key, key_size, 0);
 	exception_throw();
 	return TW_OK;
@@ -384,14 +363,12 @@ static enum tw_status load_many_and_throw(void *argument, struct tw_cache_missin
 static enum tw_status load_key(void *argument, const void *key, size_t key_size,
 			       struct tw_cache_loading *loading)
 {
-	(void)argument;
 	return tw_cache_load_copy(loading, key, key_size, 0);
 }
 
 static enum tw_status load_and_keep(void *argument, const void *key, size_t key_size,
 				    struct tw_cache_loading *loading)
 {
-	(void)argument;
 	(void)tw_cache_load_copy(loading, key, key_size, 0);
 	may_fail(tw_cache_load_keep(loading));
 	atomic_store(&thrower.kept, loading);
@@ -402,9 +379,6 @@ static enum tw_status load_and_keep(void *argument, const void *key, size_t key_
 static void throw_in_callback(void *context, enum tw_status status,
 			      const struct tw_cache_entry *entry)
 {
-	(void)context;
-	(void)status;
-	(void)entry;
 	if (thrower.calls++ == 0)
 		exception_throw();
 }
@@ -420,7 +394,6 @@ static void ask_for(const void *key, size_t key_size)
 static enum tw_status load_and_ask(void *argument, const void *key, size_t key_size,
 				   struct tw_cache_loading *loading)
 {
-	(void)argument;
 	ask_for(key, key_size);
 	ask_for(key, key_size);
 	return tw_cache_load_copy(loading, key, key_size, 0);
@@ -437,8 +410,6 @@ static enum tw_status load_many_and_ask(void *argument, struct tw_cache_missing 
 static enum tw_cache_verdict compute_and_throw(void *context, const struct tw_cache_entry *entry,
 					       struct tw_cache_computed *computed)
 {
-	(void)context;
-	(void)entry;
 	*computed = (struct tw_cache_computed){"new", 3, 0};
 	exception_throw();
 	return TW_CACHE_REPLACE;
@@ -447,15 +418,12 @@ static enum tw_cache_verdict compute_and_throw(void *context, const struct tw_ca
 static enum tw_cache_verdict compute_new(void *context, const struct tw_cache_entry *entry,
 					 struct tw_cache_computed *computed)
 {
-	(void)context;
-	(void)entry;
 	*computed = (struct tw_cache_computed){"new", 3, 0};
 	return TW_CACHE_REPLACE;
 }
 
 static int visit_and_throw(void *left, const struct tw_cache_entry *entry)
 {
-	(void)entry;
 	if (--*(int *)left == 0)
 		exception_throw();
 	return 1;
@@ -464,11 +432,6 @@ static int visit_and_throw(void *left, const struct tw_cache_entry *entry)
 static uint64_t weigh_and_throw(void *context, const void *key, size_t key_size, const void *value,
 				size_t value_size)
 {
-	(void)context;
-	(void)key;
-	(void)key_size;
-	(void)value;
-	(void)value_size;
 	if (thrower.throws)
 		exception_throw();
 	return 1;
@@ -493,31 +456,26 @@ static void take_many_with(tw_cache_load_many *load)
 
 static void throw_in_load(void *cache)
 {
-	(void)cache;
 	take_with(load_and_throw);
 }
 
 static void throw_in_load_many(void *cache)
 {
-	(void)cache;
 	take_many_with(load_many_and_throw);
 }
 
 static void throw_at_the_end_of_a_load(void *cache)
 {
-	(void)cache;
 	take_with(load_and_ask);
 }
 
 static void throw_at_the_end_of_loads(void *cache)
 {
-	(void)cache;
 	take_many_with(load_many_and_ask);
 }
 
 static void throw_at_the_end_of_a_kept_load(void *cache)
 {
-	(void)cache;
 	for (int i = 0; i < 3; i++)
 		ask_for("x", 1);
 	WAIT_UNTIL(atomic_load(&thrower.kept));
@@ -526,7 +484,6 @@ static void throw_at_the_end_of_a_kept_load(void *cache)
 
 static void throw_at_a_hit(void *cache)
 {
-	(void)cache;
 	ask_for("a", 1);
 }
 
@@ -562,7 +519,6 @@ static void throw_in_the_weight_of_what_is_computed(void *cache)
 
 static void throw_in_the_weight_of_what_is_loaded(void *cache)
 {
-	(void)cache;
 	take_with(load_key);
 }
 
@@ -600,7 +556,6 @@ static const struct {
 
 static int visit_none(void *count, const struct tw_cache_entry *entry)
 {
-	(void)entry;
 	++*(int *)count;
 	return 1;
 }

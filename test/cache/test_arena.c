@@ -63,7 +63,6 @@ static void spans_of_all_sizes_never_overlap(void **state)
 	struct held_span held[SPANS] = {0};
 	struct random random = random_from(seed_choose(), 0);
 
-	(void)state;
 	arena_init(&arena);
 	for (int step = 0; step < STEPS / (TEST_HAS_SANITIZER ? 10 : 1); step++) {
 		struct held_span *one = &held[random_below(&random, SPANS)];
@@ -92,7 +91,6 @@ static void small_spans_that_came_back_make_room_for_a_large_one(void **state)
 	struct held_span large;
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena);
 	take_leaves(&arena, leaves, LEAVES);
 	assert_int_equal(arena.region_count, 1);
@@ -112,7 +110,6 @@ static void leaves_that_came_back_are_not_resident(void **state)
 	struct arena arena;
 	long before = resident_memory();
 
-	(void)state;
 	arena_init(&arena);
 	arena_set_tight(&arena, true);
 	take_leaves(&arena, leaves, LEAVES);
@@ -156,7 +153,6 @@ static void spans_keep_their_bytes_while_idle_ones_go(void **state)
 	struct maintenance maintenance = {.arena = &arena};
 	pthread_t thread;
 
-	(void)state;
 	arena_init(&arena);
 	assert_int_equal(pthread_create(&thread, NULL, keep_up, &maintenance), 0);
 	for (int round = 0; round < TEST_SHARE_OF(ROUNDS); round++) {
@@ -191,7 +187,6 @@ static void large_span_comes_back_in_steps(void **state)
 	uint64_t used;
 	int steps = 0;
 
-	(void)state;
 	arena_init(&arena);
 	take(&arena, &large, SIZE, 1);
 	used = arena.used;

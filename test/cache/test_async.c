@@ -359,8 +359,6 @@ static enum tw_status request_load(void *argument, const void *key, size_t key_s
 {
 	struct request *request = argument;
 
-	(void)key;
-	(void)key_size;
 	request->loading = loading;
 	if (tw_cache_load_keep(loading) != TW_OK)
 		return TW_SYSTEM;
@@ -594,7 +592,6 @@ static enum tw_status kept_load(void *argument, const void *key, size_t key_size
 {
 	struct kept *kept = argument;
 
-	(void)key_size;
 	may_fail(tw_cache_load_keep(loading));
 	kept->loading[*(const char *)key - '0'] = loading;
 	atomic_fetch_add(&kept->count, 1);
@@ -650,8 +647,6 @@ static void loads_may_end_while_the_cache_does(void **state)
 static enum tw_status load_and_see_mask(void *argument, const void *key, size_t key_size,
 					struct tw_cache_loading *loading)
 {
-	(void)key;
-	(void)key_size;
 	pthread_sigmask(SIG_BLOCK, NULL, argument);
 	return tw_cache_load_copy(loading, "value", 5, 0);
 }

@@ -67,7 +67,6 @@ static void values_set_are_got_until_they_expire(void **state)
 {
 	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
 
-	(void)state;
 	set(&fixture, "first", "first element");
 	assert_status(tw_cache_set_with_expire(fixture.cache, "second", 6, "second element", 14,
 					       3 * TW_SECOND),
@@ -84,7 +83,6 @@ static void deleted_value_is_gone(void **state)
 {
 	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
 
-	(void)state;
 	set(&fixture, "first", "first element");
 	set(&fixture, "second", "second element");
 	assert_status(tw_cache_delete(fixture.cache, "first", 5), TW_OK);
@@ -108,8 +106,6 @@ static enum tw_status load_first(void *argument, const void *key, size_t key_siz
 	struct source *source = argument;
 	struct timespec moment = {0, 20000000};
 
-	(void)key;
-	(void)key_size;
 	atomic_fetch_add(&source->loads, 1);
 	nanosleep(&moment, NULL);
 	if (source->answer != TW_OK)
@@ -140,7 +136,6 @@ static void hundred_takes_load_once(void **state)
 	struct tw_cache_stats stats;
 	pthread_t threads[THREADS];
 
-	(void)state;
 	pthread_barrier_init(&source.begin, NULL, THREADS);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, take_first, &source), 0);
@@ -163,7 +158,6 @@ static void take_of_a_value_that_is_there_does_not_load(void **state)
 	struct source source = {.cache = fixture.cache};
 	const struct tw_cache_entry *entry;
 
-	(void)state;
 	set(&fixture, "first", "first element");
 	assert_status(tw_cache_take(fixture.cache, "first", 5, load_first, &source, 0, &entry),
 		      TW_OK);
@@ -179,7 +173,6 @@ static void error_of_a_load_is_returned_and_not_kept(void **state)
 	struct source source = {.cache = fixture.cache, .answer = TW_SYSTEM};
 	const struct tw_cache_entry *entry;
 
-	(void)state;
 	for (int i = 1; i <= 2; i++) {
 		assert_status(
 			tw_cache_take(fixture.cache, "first", 5, load_first, &source, 0, &entry),
@@ -208,7 +201,6 @@ static void limit_of_three_evicts_the_oldest(void **state)
 {
 	struct fixture fixture = fixture_open_full();
 
-	(void)state;
 	set(&fixture, "fourth", "4");
 	assert_missing(&fixture, "first");
 	assert_value(&fixture, "second", "2");
@@ -221,7 +213,6 @@ static void limit_of_three_keeps_the_one_read(void **state)
 {
 	struct fixture fixture = fixture_open_full();
 
-	(void)state;
 	assert_value(&fixture, "first", "1");
 	set(&fixture, "fourth", "4");
 	assert_value(&fixture, "first", "1");
@@ -241,7 +232,6 @@ static void count_removal(void *context, const struct tw_cache_entry *entry,
 {
 	struct tally *tally = context;
 
-	(void)entry;
 	atomic_fetch_add(&tally->removals[cause], 1);
 }
 
@@ -255,7 +245,6 @@ static void every_removal_is_reported_once_with_its_cause(void **state)
 	struct tw_cache_stats stats;
 	char key[16];
 
-	(void)state;
 	for (int i = 0; i < 150; i++) {
 		snprintf(key, sizeof(key), "%d", i);
 		set(&fixture, key, "value");
@@ -286,7 +275,6 @@ static void value_set_makes_others_go_and_not_itself(void **state)
 		fixture_open(TW_MINUTE, (struct tw_cache_options){.max_entries = 10, .shards = 64});
 	char key[16];
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		snprintf(key, sizeof(key), "%d", i);
 		set(&fixture, key, "value");
@@ -318,7 +306,6 @@ static void first_limit_is_set_while_others_read(void **state)
 {
 	enum { ROUNDS = TEST_SHARE_OF(50) };
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		struct fixture fixture =
 			fixture_open(TW_MINUTE, (struct tw_cache_options){.shards = 1});

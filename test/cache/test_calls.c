@@ -14,7 +14,6 @@
 
 static void create_refuses_options_with_a_reserved_field(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct tw_cache_options options = {0};
 		struct tw_cache *cache;
@@ -45,7 +44,6 @@ static void lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter(void **sta
 	struct tw_cache *cache;
 	tw_duration remaining;
 
-	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	for (int key = 0; key < KEYS; key++) {
 		assert_status(
@@ -308,7 +306,6 @@ static void keys_of_usual_size_have_the_hash_of_any(void **state)
 	const unsigned char *key = (const unsigned char *)"a key of thirty-two bytes, or so";
 	struct key_hash_seed seed;
 
-	(void)state;
 	key_hash_seed_init(&seed);
 	for (size_t size = 1; size <= 32; size++)
 		assert_true(key_hash_wide(&seed, key, size) == key_hash_any(&seed, key, size));
@@ -320,7 +317,6 @@ static void bytes_of_any_size_are_copied(void **state)
 	unsigned char from[130];
 	unsigned char to[130];
 
-	(void)state;
 	for (size_t size = 1; size <= sizeof(to) - 2; size++) {
 		for (size_t i = 0; i < sizeof(from); i++)
 			from[i] = (unsigned char)(i * 7 + size);

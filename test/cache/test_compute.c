@@ -90,9 +90,6 @@ static void key_is_kept_replaced_or_deleted(void **state)
 static enum tw_cache_verdict compute_null(void *context, const struct tw_cache_entry *entry,
 					  struct tw_cache_computed *result)
 {
-	(void)context;
-	(void)entry;
-	(void)result;
 	return TW_CACHE_REPLACE;
 }
 
@@ -135,8 +132,6 @@ static enum tw_cache_verdict compute_null_of_a_size(void *context,
 						    const struct tw_cache_entry *entry,
 						    struct tw_cache_computed *result)
 {
-	(void)context;
-	(void)entry;
 	result->value_size = 1;
 	return TW_CACHE_REPLACE;
 }
@@ -144,8 +139,6 @@ static enum tw_cache_verdict compute_null_of_a_size(void *context,
 static enum tw_cache_verdict compute_too_large(void *context, const struct tw_cache_entry *entry,
 					       struct tw_cache_computed *result)
 {
-	(void)context;
-	(void)entry;
 	result->value = "v";
 	result->value_size = (size_t)UINT32_MAX + 1;
 	return TW_CACHE_REPLACE;
@@ -249,8 +242,6 @@ static void compute_that_changes_the_key_overrides_its_load(void **state)
 
 static void never_run(void *context, const struct tw_task *task)
 {
-	(void)context;
-	(void)task;
 }
 
 static void *getter_run(void *argument)
@@ -289,7 +280,6 @@ static void value_that_expires_under_compute_is_judged_again(void **state)
 	struct computer computer = {.recorder = &recorder};
 	unsigned tries = 0;
 
-	(void)state;
 	assert_status(tw_create(&recorder.wheel, TW_HOUR, 8, never_run, NULL), TW_OK);
 	options.wheel = recorder.wheel;
 	assert_status(tw_cache_create(&recorder.cache, TW_HOUR, &options), TW_OK);

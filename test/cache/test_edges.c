@@ -103,8 +103,6 @@ static void touch_that_shortens_wins_over_hits_beside_it(void **state)
 static uint64_t weigh_late(void *recorder, const void *key, size_t key_size, const void *value,
 			   size_t value_size)
 {
-	(void)key;
-	(void)key_size;
 	if (value_size == 4 && memcmp(value, "late", 4) == 0)
 		tw_advance(((struct cache_recorder *)recorder)->wheel, INTERVAL / 2);
 	return 10;
@@ -288,8 +286,6 @@ static void flush_run(void *argument)
 static void flush_in_listener(void *context, const struct tw_cache_entry *entry,
 			      enum tw_cache_cause cause)
 {
-	(void)entry;
-	(void)cause;
 	flush_run(context);
 }
 
@@ -323,7 +319,6 @@ static void flush_that_would_wait_for_itself_is_refused(void **state)
 
 static void count_drained(void *drained, const struct tw_task *task)
 {
-	(void)task;
 	atomic_fetch_add((atomic_int *)drained, 1);
 }
 
@@ -339,7 +334,6 @@ static void drain(struct cache_recorder *recorder)
 
 static void count_stats(void *calls, const struct tw_cache_stats *stats)
 {
-	(void)stats;
 	atomic_fetch_add((atomic_int *)calls, 1);
 }
 
@@ -378,8 +372,6 @@ static void statistics_go_on_after_a_drain(void **state)
 
 static void count_free(void *value, size_t value_size, void *context)
 {
-	(void)value_size;
-	(void)context;
 	atomic_fetch_add((atomic_int *)value, 1);
 }
 

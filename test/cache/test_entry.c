@@ -39,15 +39,12 @@ static void assert_aligned(const struct tw_cache_entry *entry, size_t value_size
 static enum tw_status load_bytes(void *size, const void *key, size_t key_size,
 				 struct tw_cache_loading *loading)
 {
-	(void)key;
-	(void)key_size;
 	return tw_cache_load_copy(loading, bytes, *(size_t *)size, 0);
 }
 
 static enum tw_cache_verdict compute_bytes(void *size, const struct tw_cache_entry *entry,
 					   struct tw_cache_computed *computed)
 {
-	(void)entry;
 	computed->value = bytes;
 	computed->value_size = *(size_t *)size;
 	return TW_CACHE_REPLACE;
@@ -102,11 +99,6 @@ static void check_sizes(struct tw_cache *cache)
 static uint64_t weigh_one(void *context, const void *key, size_t key_size, const void *value,
 			  size_t value_size)
 {
-	(void)context;
-	(void)key;
-	(void)key_size;
-	(void)value;
-	(void)value_size;
 	return 1;
 }
 
@@ -166,7 +158,6 @@ enum { LINKS = TEST_HAS_SANITIZER ? 100000 : 1000000, LAST = LINKS - 1 };
 
 static void release_pin(void *pin, size_t size, void *freed)
 {
-	(void)size;
 	tw_cache_entry_release(pin);
 	/* relaxed: read after the thread has ended */
 	atomic_fetch_add_explicit((atomic_int *)freed, 1, memory_order_relaxed);
@@ -273,8 +264,6 @@ static void chain_that_hangs_on_an_entry_is_freed_on_a_small_stack(void **state)
 
 static void count_free(void *value, size_t size, void *freed)
 {
-	(void)value;
-	(void)size;
 	++*(int *)freed;
 }
 
@@ -282,18 +271,12 @@ static void count_free(void *value, size_t size, void *freed)
 static enum tw_status load_late(void *may_end, const void *key, size_t key_size,
 				struct tw_cache_loading *loading)
 {
-	(void)key;
-	(void)key_size;
-	(void)loading;
 	WAIT_UNTIL(atomic_load((atomic_bool *)may_end));
 	return TW_LOAD_FAILED;
 }
 
 static void write_nothing(void *context, const char *text, size_t size)
 {
-	(void)context;
-	(void)text;
-	(void)size;
 }
 
 /* Looks the key up by each call that the header names; the key is old, and has a reload queued. */
@@ -331,7 +314,6 @@ static void lookups_and_statistics_free_no_adopted_value(void **state)
 	struct tw_cache *cache;
 	int freed = 0;
 
-	(void)state;
 	assert_status(tw_create(&options.wheel, TW_MILLISECOND, 16, ignore_task, &of_wheel), TW_OK);
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	for (char key = 0; key < LOOKS; key++)

@@ -37,7 +37,6 @@ static void reader_inside_sees_what_lived_in_its_era(void **state)
 	struct reader *reader;
 	uint64_t era;
 
-	(void)state;
 	open_epochs(&epochs);
 	reader = epochs_reader(&epochs);
 	epochs_advance(&epochs, 1);
@@ -65,7 +64,6 @@ static void many_readers_hold_all_between_them(void **state)
 	struct reader *readers[READERS];
 	struct epochs epochs;
 
-	(void)state;
 	open_epochs(&epochs);
 	for (uint64_t i = 0; i < READERS; i++) {
 		readers[i] = epochs_add_reader(&epochs);
@@ -97,7 +95,6 @@ static void reader_of_a_thread_that_ended_is_the_next_one_s(void **state)
 	struct epochs epochs;
 	void *first = NULL;
 
-	(void)state;
 	open_epochs(&epochs);
 	for (int i = 0; i < 20; i++) {
 		pthread_t thread;
@@ -118,7 +115,6 @@ static void thread_keeps_its_reader_while_others_caches_come_and_go(void **state
 	struct epochs epochs;
 	const struct reader *reader;
 
-	(void)state;
 	open_epochs(&epochs);
 	reader = epochs_reader(&epochs);
 	for (int i = 0; i < 50; i++) {
@@ -157,7 +153,6 @@ static void *read_and_end(void *argument)
 /* The thread sanitizer checks this: only they are between the thread's read and the freeing. */
 static void what_a_thread_read_before_it_ended_may_be_freed(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		struct reading reading = {.value = malloc(sizeof(int))};
 		pthread_t thread;

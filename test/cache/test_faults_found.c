@@ -53,7 +53,6 @@ static void hit_beside_a_touch_does_not_bring_the_old_end_back(void **state)
 	pthread_t thread;
 	tw_duration end;
 
-	(void)state;
 	assert_status(tw_cache_create(&readers.cache, TW_HOUR, &options), TW_OK);
 	assert_int_equal(pthread_create(&thread, NULL, read_on, &readers), 0);
 	end = tw_now(wheel) + 500 * TW_MILLISECOND;
@@ -77,8 +76,6 @@ static void hit_beside_a_touch_does_not_bring_the_old_end_back(void **state)
 static uint64_t weigh_slowly(void *wheel, const void *key, size_t key_size, const void *value,
 			     size_t value_size)
 {
-	(void)key;
-	(void)value;
 	assert_status(tw_advance(wheel, TW_SECOND), TW_OK);
 	return key_size + value_size;
 }
@@ -91,7 +88,6 @@ static void lifetime_does_not_begin_before_the_value_is_weighed(void **state)
 	const struct tw_cache_entry *entry;
 	struct tw_cache *cache;
 
-	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	assert_status(tw_cache_set(cache, "k", 1, "v", 1), TW_OK);
 	assert_status(tw_cache_acquire(cache, "k", 1, &entry), TW_OK);
@@ -108,7 +104,6 @@ static void weights_too_large_for_a_sum_keep_the_limit(void **state)
 	struct tw_cache_stats stats;
 	struct tw_cache *cache;
 
-	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	/* Without weights, such values are equally heavy. */
 	for (int i = 0; i < 4; i++)
@@ -142,7 +137,6 @@ static void heavy_value_stays_though_all_others_have_to_go_in(enum tw_cache_poli
 
 static void heavy_value_stays_though_all_others_have_to_go(void **state)
 {
-	(void)state;
 	for (unsigned shards = 1; shards <= 16; shards *= 4) {
 		heavy_value_stays_though_all_others_have_to_go_in(TW_POLICY_LRU, shards);
 		heavy_value_stays_though_all_others_have_to_go_in(TW_POLICY_S3FIFO, shards);
@@ -162,8 +156,6 @@ static enum tw_status load_held(void *argument, const void *key, size_t key_size
 	struct source *source = argument;
 	int value = atomic_load_explicit(&source->value, memory_order_seq_cst);
 
-	(void)key;
-	(void)key_size;
 	/* seq_cst: a test's signals. */
 	atomic_fetch_add_explicit(&source->begun, 1, memory_order_seq_cst);
 	while (atomic_load_explicit(&source->held, memory_order_seq_cst) == value)
@@ -191,7 +183,6 @@ static void take_after_a_delete_does_not_get_what_was_loaded_before_it(void **st
 	pthread_t threads[2];
 	void *values[2];
 
-	(void)state;
 	assert_status(tw_cache_create(&source.cache, TW_HOUR, NULL), TW_OK);
 	pthread_create(&threads[0], NULL, take_one, &source);
 	/* seq_cst: a test's signals. */
@@ -216,9 +207,6 @@ static void take_after_a_delete_does_not_get_what_was_loaded_before_it(void **st
 static enum tw_status load_cancelled(void *argument, const void *key, size_t key_size,
 				     struct tw_cache_loading *loading)
 {
-	(void)argument;
-	(void)key;
-	(void)key_size;
 	/* The cancellation stays pending until a cancellation point. */
 	pthread_cancel(pthread_self());
 	return tw_cache_load_copy(loading, "v", 1, 50 * TW_MILLISECOND);
@@ -242,7 +230,6 @@ static void cancelled_thread_keeps_no_lock(void **state)
 	struct tw_cache *cache;
 	pthread_t thread;
 
-	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	sleep_for(20 * TW_MILLISECOND);
 	pthread_create(&thread, NULL, take_cancelled, cache);
@@ -257,8 +244,6 @@ static void free_where_threads_end(void *value, size_t value_size, void *context
 {
 	int *frees = context;
 
-	(void)value;
-	(void)value_size;
 	pthread_testcancel();
 	++*frees;
 }
@@ -281,7 +266,6 @@ static void thread_cancelled_while_a_value_is_freed_leaves_no_take_behind(void *
 	pthread_t thread;
 	int frees = 0;
 
-	(void)state;
 	assert_status(tw_cache_create(&source.cache, TW_HOUR, &options), TW_OK);
 	assert_status(tw_cache_adopt(source.cache, "other", 5, "value", 5, 0,
 				     free_where_threads_end, &frees, TW_HOUR),
@@ -320,9 +304,6 @@ static void flush_inside(void *argument)
 
 static void heed_not(void *context, const struct tw_cache_entry *entry, enum tw_cache_cause cause)
 {
-	(void)context;
-	(void)entry;
-	(void)cause;
 }
 
 static void flush_in_the_only_worker_does_not_wait_for_itself(void **state)
@@ -332,7 +313,6 @@ static void flush_in_the_only_worker_does_not_wait_for_itself(void **state)
 	struct flusher flusher = {.status = -1};
 	struct tw_timer timer;
 
-	(void)state;
 	assert_status(tw_cache_create(&flusher.cache, TW_HOUR, &options), TW_OK);
 	assert_status(tw_after_func(wheel, 0, flush_inside, &flusher, &timer), TW_OK);
 	assert_status(tw_wait_idle(wheel), TW_OK);
@@ -343,7 +323,6 @@ static void flush_in_the_only_worker_does_not_wait_for_itself(void **state)
 
 static void count_stats(void *context, const struct tw_cache_stats *stats)
 {
-	(void)stats;
 	++*(int *)context;
 }
 
@@ -356,7 +335,6 @@ static void statistics_go_on_after_a_drain(void **state)
 		.context = &calls, .on_stats = count_stats, .stats_interval = TW_SECOND};
 	struct tw_cache *cache;
 
-	(void)state;
 	assert_status(tw_create(&options.wheel, TW_MILLISECOND, 64, ignore_task, &wheel_options),
 		      TW_OK);
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
@@ -378,7 +356,6 @@ static void cache_may_end_while_its_entries_expire(void **state)
 	struct tw_wheel *wheel = open_wheel(200 * TW_MICROSECOND, TW_CLOCK_MONOTONIC, 4);
 	struct tw_cache_options options = {.wheel = wheel, .shards = 1, .jitter = -1};
 
-	(void)state;
 	for (int round = 0; round < TEST_SHARE_OF(1000); round++) {
 		struct tw_cache *cache;
 

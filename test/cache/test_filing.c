@@ -310,7 +310,6 @@ static void entries_leave_in_centuries_of_microseconds(void **state)
 								     16, (struct tw_options){0});
 	struct tw_cache_options options = cache_recorder_options(recorder);
 
-	(void)state;
 	options.on_remove = NULL;
 	options.shards = 1;
 	cache_recorder_start(recorder, TW_HOUR, &options);

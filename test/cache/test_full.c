@@ -50,8 +50,6 @@ static void fill_queue(struct tw_wheel *wheel)
 
 static void ignore_stats(void *context, const struct tw_cache_stats *stats)
 {
-	(void)context;
-	(void)stats;
 }
 
 /* The cache has its largest number of alarms. */
@@ -116,7 +114,6 @@ static void fill_on_stats(void *context, const struct tw_cache_stats *stats)
 {
 	struct filling *filling = context;
 
-	(void)stats;
 	filling->calls++;
 	fill_queue(filling->wheel);
 }
@@ -176,14 +173,11 @@ static void cache_needs_no_place(void **state)
 
 static void count_released(void *released, const struct tw_task *task, enum tw_reason reason)
 {
-	(void)task;
-	(void)reason;
 	atomic_fetch_add((atomic_int *)released, 1);
 }
 
 static void count_drained(void *drained, const struct tw_task *task)
 {
-	(void)task;
 	atomic_fetch_add((atomic_int *)drained, 1);
 }
 

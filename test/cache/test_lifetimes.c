@@ -112,7 +112,6 @@ static void deadline_that_no_clock_reaches_is_none(void **state)
 static enum tw_cache_verdict replace_and_keep(void *value, const struct tw_cache_entry *entry,
 					      struct tw_cache_computed *computed)
 {
-	(void)entry;
 	*computed = (struct tw_cache_computed){value, 1, TW_KEEP_DEADLINE};
 	return TW_CACHE_REPLACE;
 }

@@ -227,9 +227,6 @@ static uint64_t weigh_by_value(void *context, const void *key, size_t key_size, 
 {
 	uint64_t weight;
 
-	(void)context;
-	(void)key;
-	(void)key_size;
 	assert_int_equal(value_size, sizeof(weight));
 	memcpy(&weight, value, sizeof(weight));
 	return weight;
@@ -324,9 +321,6 @@ static uint64_t weigh_by_key(void *context, const void *key, size_t key_size, co
 {
 	uint64_t number;
 
-	(void)context;
-	(void)value;
-	(void)value_size;
 	memcpy(&number, key, key_size);
 	return number % 1024 + 1;
 }
@@ -423,9 +417,6 @@ static void entry_of_a_moment_may_come_where_others_expire(void **state)
 static enum tw_status find_nothing(void *argument, const void *key, size_t key_size,
 				   struct tw_cache_loading *loading)
 {
-	(void)key;
-	(void)key_size;
-	(void)loading;
 	++*(unsigned *)argument;
 	return TW_NOT_FOUND;
 }

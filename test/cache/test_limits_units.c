@@ -19,21 +19,12 @@ static uint64_t answer;
 static uint64_t weigh_answer(void *context, const void *key, size_t key_size, const void *value,
 			     size_t value_size)
 {
-	(void)context;
-	(void)key;
-	(void)key_size;
-	(void)value;
-	(void)value_size;
 	return answer;
 }
 
 static enum tw_status load_absence(void *argument, const void *key, size_t key_size,
 				   struct tw_cache_loading *loading)
 {
-	(void)argument;
-	(void)key;
-	(void)key_size;
-	(void)loading;
 	return TW_NOT_FOUND;
 }
 
@@ -42,8 +33,6 @@ static enum tw_status load_value(void *size, const void *key, size_t key_size,
 {
 	static const char bytes[1000];
 
-	(void)key;
-	(void)key_size;
 	return tw_cache_load_copy(loading, bytes, *(const size_t *)size, 0);
 }
 

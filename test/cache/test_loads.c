@@ -225,7 +225,6 @@ static void absence_gives_way_to_a_value(void **state)
 
 static int count_visit(void *context, const struct tw_cache_entry *entry)
 {
-	(void)entry;
 	++*(int *)context;
 	return 1;
 }
@@ -264,9 +263,6 @@ static void absence_is_not_kept_unless_asked_for(void **state)
 static enum tw_status load_null(void *argument, const void *key, size_t key_size,
 				struct tw_cache_loading *loading)
 {
-	(void)argument;
-	(void)key;
-	(void)key_size;
 	return tw_cache_load_copy(loading, NULL, 0, 0);
 }
 
@@ -301,8 +297,6 @@ static enum tw_status load_adopted(void *argument, const void *key, size_t key_s
 {
 	struct adopting *adopting = argument;
 
-	(void)key;
-	(void)key_size;
 	for (int i = 0; i < adopting->given; i++)
 		if (tw_cache_load_adopt(loading, &adopting->freed[i], sizeof(int), 100, count_free,
 					&adopting->freed[i], 0) != TW_OK)

@@ -87,7 +87,6 @@ static void check_sizes(uint64_t max_bytes, enum tw_cache_policy policy, tw_dura
 
 static void memory_is_bounded_whatever_sizes_come_and_go(void **state)
 {
-	(void)state;
 	check_sizes(TEST_SHARE_OF(8 * MIB), TW_POLICY_LRU, 0);
 	check_sizes(TEST_SHARE_OF(8 * MIB), TW_POLICY_S3FIFO, 0);
 	check_sizes(MIB, TW_POLICY_LRU, TW_MINUTE);
@@ -113,7 +112,6 @@ static void memory_comes_back_after_most_has_expired(void **state)
 	struct tw_cache_options options = {.jitter = -1};
 	struct tw_cache *cache;
 
-	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	for (uint64_t i = 0; i < KEYS; i++) {
 		uint64_t key[2] = {i, 0};
@@ -147,8 +145,6 @@ static struct tw_cache_stats stats_of(struct tw_cache *cache)
 
 static void ignore(void *context, const struct tw_task *task)
 {
-	(void)context;
-	(void)task;
 }
 
 enum { DRAINED = TEST_SHARE_OF(100000), DRAIN_TICKS = 40, DRAIN_VALUE = 200 };
@@ -207,7 +203,6 @@ static void entries_that_leave_one_after_the_other_are_moved_in_time(void **stat
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
 
-	(void)state;
 	assert_status(tw_create(&wheel, TW_SECOND, 60, ignore, &options), TW_OK);
 	cache = open_drained(wheel);
 	for (uint64_t i = 0; i < DRAINED; i++)
@@ -246,7 +241,6 @@ static void check_return(enum tw_cache_policy policy, size_t size)
 
 static void memory_comes_back_after_a_lower_limit_and_a_clear(void **state)
 {
-	(void)state;
 	check_return(TW_POLICY_LRU, 0);
 	/* The cache remembers all these keys. */
 	check_return(TW_POLICY_S3FIFO, 40);
@@ -261,7 +255,6 @@ static void sleeping_reader_holds_what_was_there_once(void **state)
 	struct tw_cache *cache = open_limited(most, TW_POLICY_LRU, 0);
 	struct reader *sleeper = epochs_add_reader(&cache->shared.epochs);
 
-	(void)state;
 	assert_non_null(sleeper);
 	fill_twice(cache, &random, most, 100, before + allowed(most));
 	reader_enter(sleeper, &cache->shared.epochs);
@@ -281,7 +274,6 @@ static void readers_hold_nothing_when_they_have_left(void **state)
 	struct reader *sleeper = epochs_add_reader(&cache->shared.epochs);
 	struct reader *reader = epochs_add_reader(&cache->shared.epochs);
 
-	(void)state;
 	assert_true(sleeper && reader);
 	fill_twice(cache, &random, most, 100, LONG_MAX);
 	reader_enter(sleeper, &cache->shared.epochs);
@@ -301,8 +293,6 @@ static void count_freed(void *value, size_t value_size, void *context)
 {
 	atomic_int *freed = context;
 
-	(void)value;
-	(void)value_size;
 	/* relaxed: a count */
 	atomic_fetch_add_explicit(freed, 1, memory_order_relaxed);
 }
@@ -319,7 +309,6 @@ static void adopted_values_stay_where_pages_are_emptied(void **state)
 	struct tw_cache *cache;
 	uint64_t full;
 
-	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	for (uint64_t i = 0; i < KEYS; i++) {
 		uint64_t key[(16 + VALUE) / sizeof(uint64_t)] = {i, 0};
@@ -368,7 +357,6 @@ static void statistics_show_where_memory_is(void **state)
 	struct tw_cache_stats stats;
 	uint64_t key[2] = {1, 0};
 
-	(void)state;
 	assert_non_null(sleeper);
 	for (uint64_t i = 0; i < KEYS; i++)
 		set_number(cache, i, VALUE);

@@ -226,7 +226,6 @@ static void histories_that_are_not_linearizable_are_found(void **state)
 		{CALL_REPLACE, 3, true, 0, 6, 7}, {CALL_COMPUTE, 4, true, 3, 10, 12},
 		{CALL_POP, 4, true, 0, 11, 13}};
 
-	(void)state;
 	assert_false(history_is_linearizable(lost, 2));
 	assert_false(history_is_linearizable(stale, 3));
 	assert_false(history_is_linearizable(back_and_forth, 4));

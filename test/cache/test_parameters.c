@@ -55,36 +55,23 @@ static int freed;
 
 static void count_free(void *value, size_t size, void *context)
 {
-	(void)value;
-	(void)size;
-	(void)context;
 	freed++;
 }
 
 static enum tw_status load_nothing(void *argument, const void *key, size_t key_size,
 				   struct tw_cache_loading *loading)
 {
-	(void)argument;
-	(void)key;
-	(void)key_size;
-	(void)loading;
 	return TW_NOT_FOUND;
 }
 
 static enum tw_status load_many_nothing(void *argument, struct tw_cache_missing *missing, size_t n)
 {
-	(void)argument;
-	(void)missing;
-	(void)n;
 	return TW_OK;
 }
 
 static enum tw_cache_verdict keep(void *context, const struct tw_cache_entry *entry,
 				  struct tw_cache_computed *computed)
 {
-	(void)context;
-	(void)entry;
-	(void)computed;
 	return TW_CACHE_KEEP;
 }
 
@@ -94,7 +81,6 @@ static enum tw_cache_verdict replace_with(void *context, const struct tw_cache_e
 {
 	const uintptr_t *given = context;
 
-	(void)entry;
 	computed->value = (const void *)given[VALUE];
 	computed->value_size = given[VALUE_SIZE];
 	return TW_CACHE_REPLACE;
@@ -102,23 +88,15 @@ static enum tw_cache_verdict replace_with(void *context, const struct tw_cache_e
 
 static int visit(void *context, const struct tw_cache_entry *entry)
 {
-	(void)context;
-	(void)entry;
 	return 1;
 }
 
 static void on_value(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
-	(void)context;
-	(void)status;
-	(void)entry;
 }
 
 static void write_nothing(void *context, const char *text, size_t size)
 {
-	(void)context;
-	(void)text;
-	(void)size;
 }
 
 /* ---- Calls ---- */
@@ -355,8 +333,6 @@ static enum tw_status run_inside(void *argument, const void *key, size_t key_siz
 {
 	struct inside *inside = argument;
 
-	(void)key;
-	(void)key_size;
 	if (inside->given[LOADING])
 		inside->given[LOADING] = (uintptr_t)loading;
 	inside->status = inside->call(inside->given);
@@ -656,7 +632,6 @@ static void each_call_of_the_header_has_rows(void **state)
 	char line[256];
 	int count = 0;
 
-	(void)state;
 	if (!header)
 		TEST_SKIP("the header is not here");
 	while (fgets(line, sizeof(line), header)) {
@@ -679,7 +654,6 @@ static void each_call_of_the_header_has_rows(void **state)
 
 static void calls_without_a_cache_or_entry_do_nothing(void **state)
 {
-	(void)state;
 	tw_cache_destroy(NULL);
 	tw_cache_entry_release(NULL);
 	assert_int_equal(tw_cache_count(NULL), 0);

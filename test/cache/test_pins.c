@@ -133,7 +133,6 @@ static void pin_of_a_listener_outlives_its_call(struct cache_recorder *recorder,
 {
 	const struct tw_cache_entry **kept = recorder->argument;
 
-	(void)cause;
 	if (*kept == NULL)
 		*kept = tw_cache_entry_pin(entry);
 }
@@ -199,8 +198,6 @@ static void *sleeper_run(void *argument)
 
 static void count_free(void *value, size_t size, void *context)
 {
-	(void)value;
-	(void)size;
 	atomic_fetch_add((atomic_int *)context, 1);
 }
 
@@ -318,7 +315,6 @@ static void adopt_too_late(struct cache_recorder *recorder, const struct tw_cach
 {
 	struct adoptee *late = recorder->argument;
 
-	(void)entry;
 	if (cause != TW_CAUSE_SHUTDOWN || adopt(recorder, "late", late) != TW_CLOSED)
 		abort();
 }
@@ -533,7 +529,6 @@ static void free_goods(void *value, size_t size, void *context)
 {
 	struct market *market = context;
 
-	(void)size;
 	if (*(uint64_t *)value != goods_word)
 		atomic_fetch_add(&market->wrong, 1);
 	*(uint64_t *)value = 0;

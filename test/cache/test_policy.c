@@ -89,8 +89,6 @@ static void every_kind_of_use_keeps_an_entry(void **state)
 
 static int visit_nothing(void *context, const struct tw_cache_entry *entry)
 {
-	(void)context;
-	(void)entry;
 	return 1;
 }
 
@@ -185,9 +183,6 @@ static void visits_and_failures_are_no_use(void **state)
 static uint64_t weigh_by_first_byte(void *context, const void *key, size_t key_size,
 				    const void *value, size_t value_size)
 {
-	(void)context;
-	(void)key;
-	(void)key_size;
 	return value_size > 0 ? *(const unsigned char *)value : 0;
 }
 
@@ -650,7 +645,6 @@ static void evicted_keys_are_remembered_as_long_as_the_window_is(void **state)
 	uint32_t hashes[2 * COUNT];
 	int known = 0;
 
-	(void)state;
 	ghost_init(&ghost);
 	ghost_reserve(&ghost, COUNT);
 	for (int i = 0; i < 2 * COUNT; i++) {

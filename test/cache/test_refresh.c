@@ -53,9 +53,6 @@ enum look {
 
 static enum tw_status load_none(void *argument, struct tw_cache_missing *missing, size_t n)
 {
-	(void)argument;
-	(void)missing;
-	(void)n;
 	return TW_SYSTEM;
 }
 
@@ -150,17 +147,12 @@ static void old_value_is_given_and_reloaded(void **state)
 
 static int visit_all(void *context, const struct tw_cache_entry *entry)
 {
-	(void)context;
-	(void)entry;
 	return 1;
 }
 
 static enum tw_cache_verdict keep(void *context, const struct tw_cache_entry *entry,
 				  struct tw_cache_computed *computed)
 {
-	(void)context;
-	(void)entry;
-	(void)computed;
 	return TW_CACHE_KEEP;
 }
 
@@ -452,18 +444,11 @@ static void take_of_what_expires_meanwhile_waits_for_the_reload(void **state)
 static uint64_t weigh_one(void *context, const void *key, size_t key_size, const void *value,
 			  size_t value_size)
 {
-	(void)context;
-	(void)key;
-	(void)key_size;
-	(void)value;
-	(void)value_size;
 	return 1;
 }
 
 static void count_freed(void *value, size_t size, void *context)
 {
-	(void)value;
-	(void)size;
 	++*(int *)context;
 }
 
@@ -541,7 +526,6 @@ static void bad_options_of_refreshing_are_refused(void **state)
 					     {.load = source_load, .refresh_after = -1}};
 	struct tw_cache *cache;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		cache = (void *)state;
 		assert_status(tw_cache_create(&cache, TW_HOUR, &options[i]), TW_INVALID);
@@ -589,7 +573,6 @@ static enum tw_status load_version(void *argument, const void *key, size_t key_s
 	struct versions *versions = argument;
 	unsigned version = atomic_load(&versions->now[*(const unsigned *)key]);
 
-	(void)key_size;
 	/* Now and then the source has no version. */
 	if (atomic_fetch_add(&versions->loads, 1) % 8 == 7)
 		return TW_SYSTEM;

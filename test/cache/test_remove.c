@@ -164,8 +164,6 @@ static void listener_must_not_wait_for_itself(struct cache_recorder *recorder,
 					      const struct tw_cache_entry *entry,
 					      enum tw_cache_cause cause)
 {
-	(void)entry;
-	(void)cause;
 	if (tw_cache_flush(recorder->cache) != TW_INVALID)
 		abort();
 	tw_cache_destroy(recorder->cache);
@@ -197,8 +195,6 @@ static void sleep_at_gate(struct cache_recorder *recorder, const struct tw_cache
 	struct sleeper *sleeper = recorder->argument;
 	int inside = atomic_fetch_add(&sleeper->inside, 1) + 1;
 
-	(void)entry;
-	(void)cause;
 	if (inside > atomic_load(&sleeper->most_inside))
 		atomic_store(&sleeper->most_inside, inside);
 	gate_pass(&sleeper->gate);
@@ -261,9 +257,6 @@ static struct cache_recorder *open_behind(const struct variant *variant, struct 
 static enum tw_status load_value(void *argument, const void *key, size_t key_size,
 				 struct tw_cache_loading *loading)
 {
-	(void)argument;
-	(void)key;
-	(void)key_size;
 	return tw_cache_load_copy(loading, "loaded", 6, 0);
 }
 
@@ -319,7 +312,6 @@ static void sets_are_refused_while_the_listener_is_far_behind(void **state)
 static void set_inside(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
 		       enum tw_cache_cause cause)
 {
-	(void)entry;
 	if (cause == TW_CAUSE_REPLACED &&
 	    tw_cache_set(recorder->cache, "inside", 6, "inside", 6) == TW_FULL)
 		atomic_fetch_add((atomic_int *)recorder->argument, 1);
@@ -426,8 +418,6 @@ static void destroy_reports_all_though_the_wheel_is_stopped(void **state)
 
 static void ignore_drained(void *context, const struct tw_task *task)
 {
-	(void)context;
-	(void)task;
 }
 
 static void drained_wheel_loses_no_expiry(void **state)
@@ -489,7 +479,6 @@ static void *leave_again_and_again(void *argument)
 static void count_expired(void *context, const struct tw_cache_entry *entry,
 			  enum tw_cache_cause cause)
 {
-	(void)entry;
 	if (cause == TW_CAUSE_EXPIRED)
 		atomic_fetch_add((atomic_int *)context, 1);
 }
@@ -603,7 +592,6 @@ static void cache_with_its_own_wheel_leaves_no_thread(void **state)
 	struct tw_cache *cache;
 	char value[5];
 
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		assert_status(tw_cache_create(&cache, TW_HOUR, NULL), TW_OK);
 		assert_status(tw_cache_set(cache, "key", 3, "value", 5), TW_OK);

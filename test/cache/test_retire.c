@@ -158,8 +158,6 @@ static void memory_of_threads_counts_and_comes_back_when_they_end(void **state)
 
 static void ignore(void *context, const struct tw_task *task)
 {
-	(void)context;
-	(void)task;
 }
 
 static void *set_one_and_end(void *cache)
@@ -181,7 +179,6 @@ static void cache_is_destroyed_as_threads_end(void **state)
 		pthread_t threads[ENDING];
 		struct tw_cache *cache;
 
-		(void)state;
 		assert_status(tw_create(&options.wheel, TW_MILLISECOND, 16, ignore, &of_wheel),
 			      TW_OK);
 		assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
@@ -288,8 +285,6 @@ static void memory_of_adopted_values_comes_back(void **state)
 
 static void set_another(void *value, size_t value_size, void *context)
 {
-	(void)value;
-	(void)value_size;
 	assert_status(tw_cache_set(context, "another", 7, "set", 3), TW_OK);
 }
 
@@ -420,7 +415,6 @@ static void limit_may_come_while_all_threads_set(void **state)
 {
 	uint64_t seed = seed_choose();
 
-	(void)state;
 	for (int round = 0; round < TEST_SHARE_OF(100); round++) {
 		struct cache_recorder *recorder = cache_recorder_create(&levels_threads);
 		struct tw_cache_options options = {.wheel = recorder->wheel, .shards = 1};

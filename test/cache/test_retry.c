@@ -42,7 +42,6 @@ static void be_answered(void *context, enum tw_status status, const struct tw_ca
 
 static enum tw_status fail_many(void *loads, struct tw_cache_missing *missing, size_t n)
 {
-	(void)missing;
 	*(int *)loads += (int)n;
 	return (enum tw_status)FAILURE;
 }
@@ -225,7 +224,6 @@ static void bad_pauses_are_refused(void **state)
 	struct tw_cache_options options = {.retry_after = -1};
 	struct tw_cache *cache;
 
-	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
 	options.retry_after = TW_FOREVER;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);

@@ -36,7 +36,6 @@ static void assert_stale_(struct cache_recorder *recorder, const char *key, stru
 
 static int visit_none(void *context, const struct tw_cache_entry *entry)
 {
-	(void)entry;
 	++*(int *)context;
 	return 1;
 }
@@ -237,9 +236,6 @@ static void be_answered(void *context, enum tw_status status, const struct tw_ca
 
 static enum tw_status fail_many(void *argument, struct tw_cache_missing *missing, size_t n)
 {
-	(void)argument;
-	(void)missing;
-	(void)n;
 	return TW_SYSTEM;
 }
 
@@ -423,7 +419,6 @@ static void bad_lengths_of_staleness_are_refused(void **state)
 	struct tw_cache_options options = {.stale_if_error = -1};
 	struct tw_cache *cache;
 
-	(void)state;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
 	options.stale_if_error = TW_FOREVER;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);

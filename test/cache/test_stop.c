@@ -17,18 +17,12 @@
 
 static int visit_none(void *context, const struct tw_cache_entry *entry)
 {
-	(void)context;
-	(void)entry;
 	abort();
 }
 
 static enum tw_status load_none(void *argument, const void *key, size_t key_size,
 				struct tw_cache_loading *loading)
 {
-	(void)argument;
-	(void)key;
-	(void)key_size;
-	(void)loading;
 	abort();
 }
 
@@ -141,7 +135,6 @@ static void entries_expire_and_are_reported_after_the_stop(void **state)
 static void stop_in_listener(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
 			     enum tw_cache_cause cause)
 {
-	(void)entry;
 	if (tw_cache_stop(recorder->cache) != (cause == TW_CAUSE_EXPLICIT ? TW_OK : TW_CLOSED) ||
 	    cache_get(recorder, "other") != TW_CLOSED)
 		abort();

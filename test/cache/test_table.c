@@ -75,7 +75,6 @@ static void matches_are_the_slots_with_the_tag(void **state)
 {
 	struct random random = random_from(seed_choose(), 0);
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		/* The tags differ in one bit or not at all, of both signs. */
 		uint64_t hash = random_next(&random);
@@ -108,7 +107,6 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	struct table_walk walk;
 	int met = 0;
 
-	(void)state;
 	arena_init(&arena);
 	table = table_new(&arena, 1, 96);
 	assert_non_null(table);

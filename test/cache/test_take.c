@@ -224,8 +224,6 @@ static enum tw_status load_other(void *argument, const void *key, size_t key_siz
 	const struct tw_cache_entry *entry;
 	enum tw_status status;
 
-	(void)key;
-	(void)key_size;
 	gate_pass(&source->gate);
 	status = tw_cache_take(source->cache, source->value, strlen(source->value), load_other,
 			       source, source->wait, &entry);
@@ -351,8 +349,6 @@ static enum tw_status load_badly(void *argument, const void *key, size_t key_siz
 	volatile size_t too_large = (size_t)UINT32_MAX + 1; /* the compiler would warn of it */
 	int *wrong = argument;
 
-	(void)key;
-	(void)key_size;
 	*wrong += tw_cache_load_copy(NULL, "v", 1, 0) != TW_INVALID;
 	*wrong += tw_cache_load_copy(loading, NULL, 1, 0) != TW_INVALID;
 	*wrong += tw_cache_load_copy(loading, "v", 1, -1) != TW_INVALID;

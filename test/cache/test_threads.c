@@ -235,7 +235,6 @@ static void free_adopted(void *value, size_t size, void *context)
 {
 	struct storm *storm = context;
 
-	(void)size;
 	atomic_fetch_add(&storm->freed, 1);
 	free(value);
 }
@@ -461,19 +460,16 @@ static void live_through(struct tw_cache_options setting)
 
 static void mixed_calls_of_eight_threads_keep_every_value_whole(void **state)
 {
-	(void)state;
 	live_through((struct tw_cache_options){.negative_expire = 10 * INTERVAL});
 }
 
 static void mixed_calls_within_a_limit_under_lru(void **state)
 {
-	(void)state;
 	live_through((struct tw_cache_options){.max_entries = KEYS / 4});
 }
 
 static void mixed_calls_within_limits_under_s3fifo(void **state)
 {
-	(void)state;
 	live_through((struct tw_cache_options){.policy = TW_POLICY_S3FIFO,
 					       .max_entries = KEYS / 2,
 					       .max_bytes = KEYS / 4 * (uint64_t)100,
@@ -483,7 +479,6 @@ static void mixed_calls_within_limits_under_s3fifo(void **state)
 
 static void mixed_calls_on_sliding_lifetimes_in_one_shard(void **state)
 {
-	(void)state;
 	live_through((struct tw_cache_options){.idle = 3 * INTERVAL, .shards = 1});
 }
 
@@ -499,7 +494,6 @@ enum { LARGE_VALUE = 256 * 1024 };
 
 static void wait_until_replaced(int signal)
 {
-	(void)signal;
 	sem_post(&large.is_reached);
 	while (sem_wait(&large.is_replaced) != 0)
 		continue;

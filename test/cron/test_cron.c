@@ -143,7 +143,6 @@ static void expressions_mean_what_they_say(void **state)
 		{"0 0 * * 1", NULL, "-9999-01-01 00:00", "1-01-01 00:00, 1-01-08 00:00"},
 	};
 
-	(void)state;
 	ASSERT_ALL_TIMES(runs);
 }
 
@@ -166,7 +165,6 @@ static void either_day_is_enough_where_both_are_given(void **state)
 		{"0 0 13 * 0-6", NULL, "2026-11-01 00:00", "2026-11-02 00:00, 2026-11-03 00:00"},
 	};
 
-	(void)state;
 	ASSERT_ALL_TIMES(runs);
 }
 
@@ -201,7 +199,6 @@ static void certain_hours_run_once_where_the_clocks_change_by_an_hour(void **sta
 		 "2026-10-25 02:00, 2026-10-25 02:20"},
 	};
 
-	(void)state;
 	ASSERT_ALL_TIMES(runs);
 }
 
@@ -218,7 +215,6 @@ static void rule_behind_the_table_changes_the_clocks_too(void **state)
 	size_t position;
 	int64_t next = 0;
 
-	(void)state;
 	assert_true(zone_rule_parse(&zone.rule, text, strlen(text)));
 	assert_null(cron_fields_parse(&fields, "30 2 * * *", &position));
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
@@ -248,7 +244,6 @@ static void every_hour_goes_with_the_clock(void **state)
 		 "2026-10-25 00:00, 2026-10-25 01:00, 2026-10-25 02:00"},
 	};
 
-	(void)state;
 	ASSERT_ALL_TIMES(runs);
 }
 
@@ -258,7 +253,6 @@ static void quarters_of_an_hour_stay_quarters(void **state)
 	static const char *const zones[] = {"Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia",
 					    "America/St_Johns"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(zones) / sizeof(zones[0]); i++) {
 		struct tw_cron *cron = open_cron("*/15 * * * *", zones[i]);
 		int64_t at = utc("2026-01-01 00:00");
@@ -293,7 +287,6 @@ static void lord_howe_changes_by_half_an_hour(void **state)
 		 "2026-04-04 14:45, 2026-04-04 15:15, 2026-04-04 16:15"},
 	};
 
-	(void)state;
 	ASSERT_ALL_TIMES(runs);
 }
 
@@ -315,7 +308,6 @@ static void day_that_is_skipped_runs_as_the_next_begins(void **state)
 		{"0 * 30 * *", zone, "2011-12-20 00:00", "2012-01-29 10:00, 2012-01-29 11:00"},
 	};
 
-	(void)state;
 	ASSERT_ALL_TIMES(runs);
 }
 
@@ -327,7 +319,6 @@ static void offset_need_not_be_whole_minutes(void **state)
 		 "1893-03-30 11:06:32, 1893-03-31 11:06:32, 1893-04-01 11:00"},
 	};
 
-	(void)state;
 	ASSERT_ALL_TIMES(runs);
 }
 
@@ -351,7 +342,6 @@ static void times_shown_before_do_not_come_with_a_second_change(void **state)
 		{"45 11 * * *", 43200, 42300 + DAY_SECONDS},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct cron_fields fields;
 		size_t position;
@@ -379,7 +369,6 @@ static void dates_that_come_seldom_are_found(void **state)
 		 "2088-02-29 00:00, 2128-02-29 00:00"},
 	};
 
-	(void)state;
 	ASSERT_ALL_TIMES(runs);
 }
 
@@ -395,7 +384,6 @@ static void assert_no_time(const char *expression, const char *zone, int64_t aft
 
 static void dates_that_never_come_are_not_found(void **state)
 {
-	(void)state;
 	assert_no_time("0 0 30 2 *", NULL, 0);
 	assert_no_time("0 0 30,31 2 *", "Europe/Berlin", 0);
 	assert_no_time("0 0 31 4,6,9,11 *", "America/New_York", INT64_MIN);
@@ -407,7 +395,6 @@ static void time_ends_with_the_year_9999(void **state)
 	struct tw_cron *cron = open_cron("* * * * *", NULL);
 	int64_t next;
 
-	(void)state;
 	assert_status(tw_cron_next(cron, last_second - 60, &next), TW_OK);
 	assert_int_equal(next, last_second - 59);
 	assert_status(tw_cron_next(cron, next, &next), TW_NOT_FOUND);
@@ -481,7 +468,6 @@ static void wrong_expressions_are_refused_where_they_are_wrong(void **state)
 		{"* * * * * # each minute", 10, "there are more than five"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		const char *expression = wrongs[i].expression;
 		struct tw_cron_error error;
@@ -501,7 +487,6 @@ static void reserved_fields_of_an_error_become_0(void **state)
 	struct tw_cron_error error;
 	struct tw_cron *cron;
 
-	(void)state;
 	memset(&error, 0xff, sizeof(error));
 	assert_status(tw_cron_create(&cron, "@", NULL, &error), TW_INVALID);
 	for (int i = 0; i < 4; i++)
@@ -513,7 +498,6 @@ static void wrong_zones_are_refused(void **state)
 	struct tw_cron_error error;
 	struct tw_cron *cron;
 
-	(void)state;
 	assert_status(tw_cron_create(&cron, "@daily", "Europe/../Berlin", &error), TW_INVALID);
 	assert_null(cron);
 	assert_true(error.in_zone);
@@ -537,7 +521,6 @@ static void what_is_missing_is_invalid(void **state)
 	struct tw_cron_error error = {0};
 	int64_t next;
 
-	(void)state;
 	assert_status(tw_cron_next(NULL, 0, &next), TW_INVALID);
 	assert_status(tw_cron_next(cron, 0, NULL), TW_INVALID);
 	tw_cron_destroy(cron);
@@ -748,7 +731,6 @@ static void random_schedules_are_as_the_reference_says(void **state)
 					    "Pacific/Kwajalein"};
 	struct random random = random_from(seed_choose(), 1);
 
-	(void)state;
 	for (int i = 0; i < TEST_SHARE_OF(400); i++) {
 		const char *zone = zones[random_below(&random, sizeof(zones) / sizeof(zones[0]))];
 		struct sample sample;
@@ -773,7 +755,6 @@ static void random_dates_are_as_the_calendar_says(void **state)
 {
 	struct random random = random_from(seed_choose(), 2);
 
-	(void)state;
 	for (int i = 0; i < TEST_SHARE_OF(1000); i++) {
 		/* These are 1970 to 2200. */
 		int64_t after = random_between(&random, 0, 84000);
@@ -822,7 +803,6 @@ static void several_threads_may_ask_at_a_time(void **state)
 	pthread_t threads[THREADS];
 	void *result;
 
-	(void)state;
 	assert_non_null(expected);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, walk, cron), 0);
@@ -881,8 +861,6 @@ static void job_pass(struct job *job, tw_duration by)
 /* No timer here has a key. */
 static void execute_nothing(void *context, const struct tw_task *task)
 {
-	(void)context;
-	(void)task;
 	abort();
 }
 
@@ -893,7 +871,6 @@ static void schedule_on_a_wheel_runs_each_time_once(void **state)
 	struct job job = {.cron = open_cron("30 2 * * *", "Europe/Berlin"),
 			  .real_began = utc("2026-03-28 00:00:07") * TW_SECOND + 250};
 
-	(void)state;
 	assert_status(tw_create(&job.wheel, TW_SECOND, 512, execute_nothing, &options), TW_OK);
 	assert_status(tw_schedule_func(job.wheel, next_run, note_run, &job, NULL), TW_OK);
 	job_pass(&job, 72 * TW_HOUR);
@@ -947,7 +924,6 @@ static void next_time_costs_less_than_a_microsecond_and_none_less_than_a_millise
 	struct tw_cron *often;
 	struct tw_cron *never;
 
-	(void)state;
 	if (TEST_HAS_SANITIZER || TEST_IS_EMULATED)
 		TEST_SKIP("times mean little here");
 	often = open_cron("30 9 * * MON-FRI", "Europe/Berlin");

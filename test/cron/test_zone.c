@@ -44,7 +44,6 @@ static void days_and_dates_agree_with_the_c_library(void **state)
 {
 	struct random random = random_from(seed_choose(), 1);
 
-	(void)state;
 	for (int i = 0; i < TEST_SHARE_OF(200000); i++) {
 		/* These are the years -8000 to 12000. */
 		int64_t day = random_between(&random, -3650000, 3650000);
@@ -66,7 +65,6 @@ static void months_have_their_lengths(void **state)
 {
 	static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 
-	(void)state;
 	for (int month = 1; month <= 12; month++)
 		assert_int_equal(month_length(2100, month), lengths[month - 1]);
 	assert_int_equal(month_length(2000, 2), 29);
@@ -130,7 +128,6 @@ static void each_zone_of_the_system_is_as_the_c_library_has_it(void **state)
 	char name[256];
 	int count = 0;
 
-	(void)state;
 	assert_non_null(list);
 	while (fgets(line, sizeof(line), list)) {
 		struct zone zone;
@@ -168,7 +165,6 @@ static void rules_are_as_the_c_library_has_them(void **state)
 	};
 	struct random random = random_from(seed_choose(), 1);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		struct zone zone;
 
@@ -187,7 +183,6 @@ static void summer_that_ends_as_the_next_begins_is_always(void **state)
 {
 	static const char *const rules[] = {"EST5EDT,0/0,J365/25", "XXX3EDT4,0/0,J365/23"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		struct zone_rule rule;
 		int64_t until;
@@ -216,7 +211,6 @@ static void summer_may_begin_after_its_year_and_end_before_it(void **state)
 	};
 	struct zone zone;
 
-	(void)state;
 	zone_init(&zone);
 	zone.has_rule = true;
 	assert_true(zone_rule_parse(&zone.rule, rule, strlen(rule)));
@@ -266,7 +260,6 @@ static void what_is_no_rule_is_refused(void **state)
 	};
 	struct zone_rule rule;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (zone_rule_parse(&rule, rules[i], strlen(rules[i])))
 			fail_msg("%s is accepted", rules[i]);
@@ -309,7 +302,6 @@ static void all_versions_are_read(void **state)
 {
 	static const char versions[] = {0, '2', '3', '4'};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(versions); i++) {
 		struct tzif_contents contents = contents_of(versions[i]);
 		struct tzif file;
@@ -339,7 +331,6 @@ static void zone_without_a_rule_keeps_its_last_offset(void **state)
 	struct zone zone;
 	int64_t until;
 
-	(void)state;
 	contents.rule = NULL;
 	contents.change_count = 2;
 	tzif_write(&file, &contents);
@@ -359,7 +350,6 @@ static void file_that_ends_too_early_is_refused(void **state)
 {
 	static const char versions[] = {0, '3'};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(versions); i++) {
 		struct tzif_contents contents = contents_of(versions[i]);
 		struct tzif file;
@@ -425,7 +415,6 @@ static void damaged_file_is_refused(void **state)
 	struct tzif file;
 	struct zone zone;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
 		tzif_write(&file, &contents);
 		assert_true(damages[i].at < file.size);
@@ -452,7 +441,6 @@ static void file_has_at_most_256_kinds_of_time(void **state)
 	struct tzif file;
 	struct zone zone;
 
-	(void)state;
 	tzif_write(&file, &contents);
 	memset(file.bytes + FIRST_TYPES + 3 * TYPE, 0, TZIF_MOST - FIRST_TYPES - 3 * TYPE);
 	file.bytes[38] = 1;
@@ -469,7 +457,6 @@ static void randomly_damaged_file_does_no_harm(void **state)
 	struct random random = random_from(seed_choose(), 1);
 	struct tzif_contents contents = contents_of('2');
 
-	(void)state;
 	for (int i = 0; i < TEST_SHARE_OF(100000); i++) {
 		struct tzif file;
 		struct zone zone;
@@ -519,7 +506,6 @@ static void names_that_lead_astray_are_refused(void **state)
 	char longest[TW_CRON_ZONE_MAX + 2];
 	size_t position;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!zone_name_check(names[i].name, &position))
 			fail_msg("%s is accepted", names[i].name);
@@ -596,7 +582,6 @@ static void files_are_looked_for_in_tzdir(void **state)
 	char *zeros = calloc(1, 1 << 20);
 	struct tzif file;
 
-	(void)state;
 	assert_non_null(zeros);
 	assert_load("Europe/Berlin", TW_OK);
 	folder_make(folder);
@@ -635,7 +620,6 @@ static void missing_folder_of_zones_is_no_missing_zone(void **state)
 	char folder[FOLDER_SIZE];
 	const char *wrong;
 
-	(void)state;
 	folder_make(folder);
 	folder_write(folder, "zone", "", 0);
 	assert_int_equal(zone_load(&zone, "Europe/Berlin", &wrong), TW_NOT_FOUND);
@@ -651,7 +635,6 @@ static void folder_may_be_empty_and_not_endless(void **state)
 {
 	char *folder = calloc(1, 10000);
 
-	(void)state;
 	assert_non_null(folder);
 	assert_int_equal(setenv("TZDIR", "", 1), 0);
 	assert_load("Europe/Berlin", TW_OK);
@@ -682,7 +665,6 @@ static void cancelled_thread_goes_on_to_the_end_of_the_call(void **state)
 	pthread_t thread;
 	void *result;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, load_while_cancelled, &status), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	assert_ptr_equal(result, PTHREAD_CANCELED);

@@ -45,7 +45,6 @@ static atomic_bool is_held;
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
 {
-	(void)context;
 	if (path_starts(request, "/twice-503") && request->attempt <= 2) {
 		answer->status = 503;
 	} else if (path_starts(request, "/limited") &&

@@ -96,7 +96,6 @@ static atomic_size_t stuck_asked;
 
 static size_t answer_but_stuck(void *context, const redisReply *request, char *reply, size_t room)
 {
-	(void)context;
 	for (size_t i = 3; i < request->elements; i++) {
 		if (strcmp(request->element[i]->str, "stuck"))
 			continue;
@@ -121,7 +120,6 @@ static void call_that_is_tried_again_holds_up_no_other(void **state)
 	struct false_server server;
 	struct caller caller = {0};
 
-	(void)state;
 	false_server_start(&server, answer_but_stuck, NULL);
 	caller.redis = client_open(&(struct tw_redis_options){
 		.url = server.url, .shards = 4, .patience = 30 * TW_SECOND});
@@ -145,7 +143,6 @@ static void thread_may_have_a_patience_of_its_own(void **state)
 	struct tw_redis *redis;
 	int64_t before;
 
-	(void)state;
 	atomic_store_explicit(&let_go, false, memory_order_relaxed);
 	false_server_start(&server, answer_but_stuck, NULL);
 	redis = client_open(
@@ -164,7 +161,6 @@ static void thread_may_have_a_patience_of_its_own(void **state)
 /* Never replies to calls about "silent". */
 static size_t answer_but_silent(void *context, const redisReply *request, char *reply, size_t room)
 {
-	(void)context;
 	for (size_t i = 3; i < request->elements; i++) {
 		if (strcmp(request->element[i]->str, "silent"))
 			continue;
@@ -225,7 +221,6 @@ static void thread_that_is_cancelled_in_a_call_holds_up_no_other(void **state)
 	struct false_server server;
 	struct tw_redis *redis;
 
-	(void)state;
 	atomic_store_explicit(&stuck_asked, 0, memory_order_relaxed);
 	false_server_start(&server, answer_but_silent, NULL);
 	redis = client_open(&(struct tw_redis_options){
@@ -271,7 +266,6 @@ static void thread_that_is_cancelled_as_it_opens_goes_on_to_its_end(void **state
 	int port = 0;
 	int listener = socket_listen(&port);
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
 	opening.key = url;
 	pthread_create(&opening.thread, NULL, open_one, &opening);

@@ -106,7 +106,6 @@ static enum tw_status call_move(struct stage *stage)
 
 static bool ignore_info(void *context, const struct tw_redis_info *info)
 {
-	(void)info;
 	++*(int *)context;
 	return true;
 }
@@ -482,7 +481,6 @@ static void opening_over_tls_meets_each_failure(void **state)
 					   .password = "secret",
 					   .patience = -1};
 
-	(void)state;
 	redis_server_start(&server,
 			   &(struct redis_server_options){.tls = true, .password = "secret"});
 	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", server.tls_port);
@@ -528,9 +526,6 @@ static void opening_by_a_sentinel_meets_each_failure(void **state)
 static enum tw_redis_outcome succeed(void *context, const struct tw_redis_job *job,
 				     struct tw_redis_verdict *verdict)
 {
-	(void)context;
-	(void)job;
-	(void)verdict;
 	return TW_REDIS_DONE;
 }
 
@@ -677,7 +672,6 @@ static void answer_503_and_begin_faults(void *context, const struct http_request
 {
 	struct callback *callback = context;
 
-	(void)request;
 	/* relaxed: an independent flag */
 	if (atomic_exchange_explicit(&callback->is_called, true, memory_order_relaxed))
 		return;

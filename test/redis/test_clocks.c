@@ -81,7 +81,6 @@ static enum tw_redis_outcome run(void *context, const struct tw_redis_job *job,
 {
 	unsigned long number = strtoul((const char *)job->key + 5, NULL, 10);
 
-	(void)verdict;
 	atomic_fetch_add_explicit(&shared->runs[number], 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&shared->by_worker[*(int *)context], 1, memory_order_relaxed);
 	if (job->lateness < 0)

@@ -26,7 +26,6 @@ static char name_space[32];
 
 static int start_cluster(void **state)
 {
-	(void)state;
 	cluster_start(&cluster);
 	/* A node that has no processor for two seconds has not failed. */
 	for (int i = 0; i < CLUSTER_NODES; i++)
@@ -37,7 +36,6 @@ static int start_cluster(void **state)
 
 static int stop_cluster(void **state)
 {
-	(void)state;
 	cluster_stop(&cluster);
 	return 0;
 }
@@ -46,7 +44,6 @@ static int open_all(void **state)
 {
 	static int number;
 
-	(void)state;
 	snprintf(name_space, sizeof(name_space), "cluster-%d", ++number);
 	options = (struct tw_redis_options){.url = cluster.nodes[number % CLUSTER_NODES].url,
 					    .name_space = name_space,
@@ -59,7 +56,6 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-	(void)state;
 	runs_free(&runs);
 	tw_redis_close(redis);
 	return 0;
@@ -96,7 +92,6 @@ static void *add_all(void *argument)
 {
 	char key[KEY_SIZE];
 
-	(void)argument;
 	/* relaxed, both: a count, and a flag that orders nothing. */
 	for (int i = 0;
 	     i < LEAST || (i < MOST && !atomic_load_explicit(&is_over, memory_order_relaxed));
@@ -152,7 +147,6 @@ static void tasks_of_all_nodes_run_once(void **state)
 {
 	bool used[CLUSTER_NODES] = {false};
 
-	(void)state;
 	for (unsigned i = 0; i < SHARDS; i++)
 		used[cluster_owner(&cluster, slot_of(i))] = true;
 	for (int i = 0; i < CLUSTER_NODES; i++)
@@ -162,7 +156,6 @@ static void tasks_of_all_nodes_run_once(void **state)
 
 static bool count_one(void *context, const struct tw_redis_info *info)
 {
-	(void)info;
 	++*(int *)context;
 	return true;
 }
@@ -190,7 +183,6 @@ static void worker_of_two_namespaces_needs_no_more_connections(void **state)
 	struct tw_redis *beside;
 	int clients = 0;
 
-	(void)state;
 	assert_ok(redis, tw_redis_open_beside(redis, "beside", SHARDS, &beside, NULL));
 	add_tasks(redis, EACH, 0, 0);
 	add_tasks(beside, EACH, 0, 0);
@@ -226,7 +218,6 @@ static void calls_reach_every_node(void **state)
 	size_t count = 0;
 	int listed = 0;
 
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		number_key(keys[i], i);
 		tasks[i] = (struct tw_redis_task){.key = keys[i],
@@ -272,7 +263,6 @@ static void move_all_slots(void)
 
 static void slots_moved_in_mid_run_lose_nothing(void **state)
 {
-	(void)state;
 	run_disturbed(move_all_slots, 1);
 }
 
@@ -305,7 +295,6 @@ static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
 	struct tw_redis_batch *batch;
 	tw_duration before;
 
-	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
 		TEST_SKIP("this needs Redis 7");
 	cluster_begin_move(&cluster, slot, source, target);
@@ -337,7 +326,6 @@ static void slot_half_on_its_way_is_waited_for(void **state)
 	int target = (source + 1) % CLUSTER_NODES;
 	struct tw_redis_error error;
 
-	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
 		TEST_SKIP("this needs Redis 7");
 	add_task(redis, "a", TW_HOUR);
@@ -366,7 +354,6 @@ static void slot_whose_keys_of_groups_are_on_their_way_is_waited_for(void **stat
 	int target = (source + 1) % CLUSTER_NODES;
 	struct tw_redis_batch *batch = NULL;
 
-	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
 		TEST_SKIP("this needs Redis 7");
 	assert_ok(redis, tw_redis_add(redis, &task, NULL));
@@ -393,7 +380,6 @@ static void layout_of_a_slot_on_its_way_is_read_where_it_is(void **state)
 	int source = cluster_owner(&cluster, slot);
 	int target = (source + 1) % CLUSTER_NODES;
 
-	(void)state;
 	cluster_begin_move(&cluster, slot, source, target);
 	tw_redis_close(client_open(&options));
 	assert_int_equal(
@@ -421,7 +407,6 @@ static void nodes_without_hosts_are_found_from_a_unix_socket(void **state)
 	char path[320];
 	char url[400];
 
-	(void)state;
 	if (version_of(&cluster.nodes[0]) < 7)
 		TEST_SKIP("this needs Redis 7");
 	announce_hosts("unknown-endpoint");
@@ -574,7 +559,6 @@ static void silent_node_holds_up_no_call_for_another(void **state)
 {
 	struct tw_redis *client = open_patient_client(0);
 
-	(void)state;
 	demand_full_coverage("no");
 	assert_ok(client, tw_redis_get_stats(client, &(struct tw_redis_stats){0}));
 	calls_beside_silence(client, 0);
@@ -590,7 +574,6 @@ static void connecting_a_silent_node_holds_up_no_call_for_another(void **state)
 	int known = cluster_owner(&cluster, slot_of(SHARD_NONE));
 	struct tw_redis *fresh = open_patient_client(known);
 
-	(void)state;
 	demand_full_coverage("no");
 	calls_beside_silence(fresh, (known + 1) % CLUSTER_NODES);
 	demand_full_coverage("yes");
@@ -606,7 +589,6 @@ static void node_that_was_silent_is_not_asked_for_the_map(void **state)
 	struct tw_redis *hasty;
 	int64_t before;
 
-	(void)state;
 	key_at(0, silent);
 	key_at(1, other);
 	options.url = cluster.nodes[0].url;
@@ -638,7 +620,6 @@ static void silent_node_holds_up_no_task_of_another(void **state)
 	char other[KEY_SIZE];
 	int64_t before;
 
-	(void)state;
 	key_at(0, silent);
 	key_at(1, other);
 	options.reply_timeout = SILENCE_MAX;
@@ -684,7 +665,6 @@ static void connecting_a_silent_node_holds_up_no_task_of_another(void **state)
 	char silent[KEY_SIZE];
 	char other[KEY_SIZE];
 
-	(void)state;
 	key_at(node, silent);
 	key_at((node + 1) % CLUSTER_NODES, other);
 	add_task(redis, silent, 0);
@@ -714,7 +694,6 @@ static void missing_node_is_reported_once(void **state)
 	char away[KEY_SIZE];
 	char other[KEY_SIZE];
 
-	(void)state;
 	key_at(1, away);
 	key_at(2, other);
 	options.url = cluster.nodes[0].url;
@@ -756,7 +735,6 @@ static void restart_a_node(void)
 
 static void node_restarted_in_mid_run_loses_nothing(void **state)
 {
-	(void)state;
 	run_disturbed(restart_a_node, 3);
 }
 

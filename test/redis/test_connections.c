@@ -45,7 +45,6 @@ static int open_server(void **state)
 
 static int close_server(void **state)
 {
-	(void)state;
 	redis_server_stop(&server);
 	return 0;
 }
@@ -53,7 +52,6 @@ static int close_server(void **state)
 /* Each test begins with the server's valid certificate, and clients need none. */
 static int reset_server(void **state)
 {
-	(void)state;
 	freeReplyObject(redis_server_ask(
 		&server, "CONFIG SET tls-cert-file server.pem tls-auth-clients no"));
 	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", server.tls_port);
@@ -104,7 +102,6 @@ static void tasks_and_their_worker_go_over_tls(void **state)
 	struct tw_redis_worker_stats stats;
 	struct runs runs;
 
-	(void)state;
 	runs_init(&runs, 100);
 	runs_attach(&runs, &worker_options);
 	worker = worker_start(&options, &worker_options);
@@ -129,7 +126,6 @@ static void large_body_goes_over_tls(void **state)
 	struct tw_redis_batch *batch;
 	char *body = malloc(TW_REDIS_BODY_MAX);
 
-	(void)state;
 	for (size_t i = 0; i < TW_REDIS_BODY_MAX; i++)
 		body[i] = (char)(i * 31 >> 3);
 	task.body = body;
@@ -147,7 +143,6 @@ static void certificate_for_another_name_is_refused(void **state)
 {
 	struct tw_redis_options options = secure_options();
 
-	(void)state;
 	present_certificate("elsewhere.pem");
 	assert_refused(&options, TW_REDIS_UNFIT,
 		       X509_verify_cert_error_string(X509_V_ERR_IP_ADDRESS_MISMATCH));
@@ -170,7 +165,6 @@ static void certificate_of_an_unknown_authority_is_refused(void **state)
 	struct tw_redis_options options = secure_options();
 	char other[PATH_SIZE];
 
-	(void)state;
 	snprintf(other, sizeof(other), "%s/other.pem", server.folder);
 	options.ca_file = other;
 	assert_refused(&options, TW_REDIS_UNFIT, "the server's certificate: ");
@@ -186,7 +180,6 @@ static void expired_certificate_is_refused(void **state)
 {
 	const struct tw_redis_options options = secure_options();
 
-	(void)state;
 	present_certificate("expired.pem");
 	assert_refused(&options, TW_REDIS_UNFIT,
 		       X509_verify_cert_error_string(X509_V_ERR_CERT_HAS_EXPIRED));
@@ -197,7 +190,6 @@ static void server_that_wants_a_certificate_gets_one(void **state)
 	struct tw_redis_options options = secure_options();
 	char path[PATH_SIZE];
 
-	(void)state;
 	freeReplyObject(redis_server_ask(&server, "CONFIG SET tls-auth-clients yes"));
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "");
 	snprintf(path, sizeof(path), "%s/client.pem", server.folder);
@@ -220,7 +212,6 @@ static void files_that_cannot_be_used_are_named(void **state)
 	struct tw_redis_options options = secure_options();
 	char longer[PATH_MAX + 10];
 
-	(void)state;
 	options.ca_file = "/nowhere/ca.pem";
 	assert_refused(&options, TW_INVALID, "/nowhere/ca.pem");
 	options.ca_file = ca;
@@ -244,7 +235,6 @@ static void error_of_openssl_without_a_text_has_words(void **state)
 {
 	char text[64];
 
-	(void)state;
 	ERR_raise(ERR_LIB_USER, 77);
 	tls_explain(NULL, text, sizeof(text));
 	assert_string_equal(text, "an error without a message");
@@ -307,7 +297,6 @@ static void server_that_ends_a_handshake_is_reported(void **state)
 	struct tw_redis_options options = secure_options();
 	struct peer peer;
 
-	(void)state;
 	peer_start(&peer, take_and_hang_up);
 	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", peer.port);
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "TLS: the server closed the connection");
@@ -332,7 +321,6 @@ static void reply_without_end_is_not_taken(void **state)
 	const struct tw_redis_options options = {.url = url, .reply_timeout = TW_MINUTE};
 	struct peer peer;
 
-	(void)state;
 	peer_start(&peer, send_without_end);
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", peer.port);
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "the reply is too large");
@@ -345,7 +333,6 @@ static void closed_connection_with_tls_is_opened_again(void **state)
 	const struct tw_redis_options options = secure_options();
 	struct tw_redis *redis = client_open(&options);
 
-	(void)state;
 	add_task(redis, "closed", TW_HOUR);
 	assert_true(redis_server_number(&server, "CLIENT KILL TYPE normal SKIPME yes") > 0);
 	assert_int_equal(cancel_task(redis, "closed"), TW_OK);
@@ -391,7 +378,6 @@ static void server_that_takes_nothing_is_given_up_in_time(void **state)
 {
 	char plain[URL_SIZE];
 
-	(void)state;
 	snprintf(plain, sizeof(plain), "redis://127.0.0.1:%d", server.port);
 	assert_nothing_is_taken(plain);
 	assert_nothing_is_taken(url);
@@ -402,7 +388,6 @@ static void plain_port_is_no_port_for_tls(void **state)
 	struct tw_redis_options options = secure_options();
 	int64_t before = wall_clock();
 
-	(void)state;
 	options.connect_timeout = TW_SECOND;
 	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", server.port);
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "TLS");
@@ -418,7 +403,6 @@ static void unix_socket_is_a_server_too(void **state)
 	char path[PATH_SIZE];
 	struct tw_redis *redis;
 
-	(void)state;
 	redis_server_path(&server, "redis.sock", path, sizeof(path));
 	snprintf(url, sizeof(url), "redis+unix://%s?database=3", path);
 	redis = client_open(&options);
@@ -435,8 +419,6 @@ static void unix_socket_is_a_server_too(void **state)
 
 static size_t answer_nothing(void *context, const redisReply *request, char *reply, size_t room)
 {
-	(void)context;
-	(void)request;
 	return (size_t)snprintf(reply, room, ":0\r\n");
 }
 
@@ -477,7 +459,6 @@ static void unix_socket_with_a_full_queue_is_waited_for(void **state)
 	int fillers[2];
 	int listener;
 
-	(void)state;
 	redis_server_path(&server, "crowded.sock", path, sizeof(path));
 	snprintf(url, sizeof(url), "redis+unix://%s", path);
 	listener = crowded_listen(path, fillers);
@@ -501,7 +482,6 @@ static void first_address_that_answers_is_taken(void **state)
 	const struct tw_redis_options options = {.url = url, .shards = 4};
 	struct tw_redis *redis;
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d,127.0.0.1:%d", port_free(), server.port);
 	redis = client_open(&options);
 	add_task(redis, "several", 0);
@@ -568,7 +548,6 @@ static void silent_address_of_a_name_leaves_time_for_the_next(void **state)
 	int64_t before = wall_clock();
 	struct tw_redis *redis;
 
-	(void)state;
 	two_ports[1] = server.port;
 	/* A machine that stops this process uses up the limit. */
 	WAIT_UNTIL(tw_redis_open(&redis, &options, NULL) == TW_OK);
@@ -592,7 +571,6 @@ static void name_without_an_address_is_reported(void **state)
 {
 	const struct tw_redis_options options = {.url = "redis://none.invalid"};
 
-	(void)state;
 	assert_refused(&options, TW_REDIS_UNREACHABLE, gai_strerror(EAI_NONAME));
 }
 
@@ -604,7 +582,6 @@ static void time_limits_may_be_unlimited(void **state)
 						 .reply_timeout = TW_FOREVER};
 	struct tw_redis *redis;
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
 	redis = client_open(&options);
 	add_task(redis, "patient", 0);
@@ -620,7 +597,6 @@ static void connections_have_a_name_and_keepalive(void **state)
 	struct runs runs;
 	struct tw_redis *redis;
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d?client_name=billing", server.port);
 	redis = client_open(&options);
 	assert_int_equal(connections_with("name=billing "), 1);
@@ -640,7 +616,6 @@ static void database_out_of_range_is_not_a_refused_login(void **state)
 {
 	const struct tw_redis_options options = {.url = url, .shards = 4};
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d/9999", server.port);
 	assert_refused(&options, TW_INVALID, "database");
 }
@@ -652,7 +627,6 @@ static void reply_that_drips_has_one_deadline(void **state)
 	struct proxy proxy;
 	int64_t before;
 
-	(void)state;
 	proxy_start(&proxy, server.port);
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d?timeout=1.5", proxy.port);
 	redis = client_open(&options);

@@ -28,8 +28,6 @@ static struct false_server server;
 
 static size_t answer_zero(void *context, const redisReply *request, char *reply, size_t room)
 {
-	(void)context;
-	(void)request;
 	return (size_t)snprintf(reply, room, ":0\r\n");
 }
 
@@ -42,7 +40,6 @@ static int open_false(void **state)
 
 static int close_false(void **state)
 {
-	(void)state;
 	false_server_stop(&server);
 	return 0;
 }
@@ -134,7 +131,6 @@ static void server_that_cannot_give_it_is_refused(void **state)
 		 "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct tw_redis_options options = {
 			.url = server.url, .shards = 4, .durability = cases[i].durability};
@@ -160,7 +156,6 @@ static void right_to_wait_for_a_replica_is_needed(void **state)
 		.url = server.url, .shards = 4, .durability = TW_REDIS_DURABLE_REPLICA};
 	struct tw_redis *redis;
 
-	(void)state;
 	be(1, 1);
 	false_server_refuse(&server, "WAIT", NO_RIGHT, INT_MAX);
 	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_REFUSED);
@@ -175,7 +170,6 @@ static void right_to_see_replicas_is_needed(void **state)
 	struct tw_redis_error error;
 	struct tw_redis *redis;
 
-	(void)state;
 	false_server_refuse(&server, "INFO", NO_RIGHT, INT_MAX);
 	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_REDIS_UNFIT);
 	assert_non_null(strstr(error.text, "NOPERM"));
@@ -186,7 +180,6 @@ static void unknown_durability_is_invalid(void **state)
 	static const int none[] = {-1, TW_REDIS_DURABLE_BOTH + 1};
 	struct tw_redis *redis;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		const struct tw_redis_options options = {
 			.url = server.url, .durability = (enum tw_redis_durability)none[i]};
@@ -237,7 +230,6 @@ static void change_is_confirmed_by_both_waits_or_unknown(void **state)
 		{"*2\r\n:1\r\n:0", NULL, TW_REDIS_OUTCOME_UNKNOWN, "broke"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct tw_redis *redis = open_both();
 		struct tw_redis_error error = {0};
@@ -255,7 +247,6 @@ static void pause_whose_wait_is_lost_is_made_again(void **state)
 {
 	struct tw_redis *redis = open_both();
 
-	(void)state;
 	false_server_refuse(&server, "WAITAOF", NULL, 1);
 	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
 	/* The next greeting is answered with +OK, and the wait is not. */
@@ -273,7 +264,6 @@ static void wait_behind_a_refused_mark_confirms_nothing(void **state)
 	struct tw_redis *redis = open_both();
 	struct tw_redis_error error = {0};
 
-	(void)state;
 	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
 	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
 	assert_ok(redis, cancel_task(redis, "a"));
@@ -296,7 +286,6 @@ static struct {
 static size_t answer_end_without_wait(void *context, const redisReply *request, char *reply,
 				      size_t room)
 {
-	(void)context;
 	if (false_request_is(request, &script_permit))
 		return (size_t)snprintf(reply, room, "*2\r\n:-1\r\n:-1\r\n");
 	if (false_request_is(request, &script_claim)) {
@@ -333,7 +322,6 @@ static void end_whose_wait_is_lost_is_confirmed_or_not(void **state)
 		{TW_REDIS_RETRY, 's', TW_REDIS_END_RETRIED},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct tw_redis_worker_options options = {0};
 		struct tw_redis_worker *worker;
@@ -423,7 +411,6 @@ static int open_pair(void **state)
 
 static int close_pair(void **state)
 {
-	(void)state;
 	redis_server_stop(&replica);
 	redis_server_stop(&master);
 	return 0;
@@ -441,7 +428,6 @@ static struct tw_redis *open_for(enum tw_redis_durability durability)
 
 static void each_durability_is_given(void **state)
 {
-	(void)state;
 	for (enum tw_redis_durability i = 0; i <= TW_REDIS_DURABLE_BOTH; i++) {
 		struct tw_redis *redis = open_for(i);
 		int64_t waits = calls_of(&master, "wait");
@@ -465,7 +451,6 @@ static void disk_that_is_written_each_second_is_waited_for(void **state)
 		.url = master.url, .shards = 4, .durability = TW_REDIS_DURABLE_DISK};
 	struct tw_redis *redis;
 
-	(void)state;
 	freeReplyObject(redis_server_ask(&master, "CONFIG SET appendfsync everysec"));
 	assert_int_equal(tw_redis_open(&redis, &options, NULL), expected);
 	if (redis) {
@@ -486,7 +471,6 @@ static void what_changes_nothing_is_not_waited_for(void **state)
 	enum tw_status each;
 	int64_t waits;
 
-	(void)state;
 	add_task(redis, "b", 0);
 	waits = calls_of(&master, "wait");
 	kill(replica.pid, SIGSTOP);
@@ -521,7 +505,6 @@ static void frozen_replica_leaves_the_outcome_unknown_in_time(void **state)
 	int64_t before;
 	long slept;
 
-	(void)state;
 	kill(replica.pid, SIGSTOP);
 	before = wall_clock();
 	slept = times_slept();
@@ -545,7 +528,6 @@ static void call_that_finds_its_change_made_waits_for_it(void **state)
 	struct tw_redis *plain = open_for(TW_REDIS_DURABLE_SERVER);
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
 
-	(void)state;
 	add_task(plain, "a", TW_HOUR);
 	kill(replica.pid, SIGSTOP);
 	assert_ok(plain, cancel_task(plain, "a"));
@@ -566,7 +548,6 @@ static void what_is_marked_at_full_memory_is_confirmed(void **state)
 	struct tw_redis_batch *batch;
 	enum tw_status each;
 
-	(void)state;
 	add_task(plain, "full", 0);
 	batch = claim_for(plain, "full", TW_MINUTE);
 	freeReplyObject(redis_server_ask(&master, "CONFIG SET maxmemory 1"));
@@ -590,7 +571,6 @@ static void nothing_is_confirmed_while_replicas_are_missing(void **state)
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
 	struct tw_redis_error error;
 
-	(void)state;
 	assert_int_equal(cancel_task(redis, "none"), TW_NOT_FOUND);
 	freeReplyObject(redis_server_ask(&master, "CONFIG SET min-replicas-to-write 2"));
 	assert_int_equal(cancel_task(redis, "none"), TW_REDIS_OUTCOME_UNKNOWN);
@@ -620,7 +600,6 @@ static void threads_share_waits(void **state)
 	int64_t waits = calls_of(&master, "wait");
 	pthread_t threads[THREADS];
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, add_many_times, redis), 0);
 	for (int i = 0; i < THREADS; i++)
@@ -644,7 +623,6 @@ static void worker_reports_what_a_replica_has(void **state)
 	struct tw_redis_error notice;
 	struct runs runs;
 
-	(void)state;
 	runs_init(&runs, 10);
 	runs_attach(&runs, &worker_options);
 	worker = worker_start(&options, &worker_options);
@@ -677,7 +655,6 @@ static void failover_loses_nothing_that_a_replica_had(void **state)
 	char url[URL_SIZE];
 	char key[KEY_SIZE];
 
-	(void)state;
 	sentinels_start(&sentinels, master.port);
 	sentinels_set_patience(&sentinels, HOLD_MS);
 	snprintf(url, sizeof(url), "%s?durability=replica", sentinels.url);
@@ -809,7 +786,6 @@ static void each_node_of_a_cluster_waits_for_its_own_replica(void **state)
 	char first[KEY_SIZE];
 	char other[KEY_SIZE];
 
-	(void)state;
 	cluster_start(&cluster);
 	options.url = cluster.nodes[0].url;
 	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_UNREACHABLE);

@@ -149,7 +149,6 @@ static size_t answer(void *context, const redisReply *request, char *reply, size
 {
 	size_t size;
 
-	(void)context;
 	pthread_mutex_lock(&is.lock);
 	size = answer_locked(request, reply, room);
 	pthread_mutex_unlock(&is.lock);
@@ -182,7 +181,6 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-	(void)state;
 	false_server_stop(&server);
 	return 0;
 }
@@ -250,7 +248,6 @@ static void each_error_has_each_call_repeated_or_ended(void **state)
 	struct tw_redis *patient = open_with(10 * TW_SECOND, 0);
 	struct tw_redis *hasty = open_with(25 * TW_MILLISECOND, 0);
 
-	(void)state;
 	for (size_t i = 0; i < redis_call_count; i++) {
 		const struct redis_call *call = &redis_calls[i];
 
@@ -284,7 +281,6 @@ static void lost_reply_has_each_call_repeated_or_unknown(void **state)
 	static const enum fault faults[] = {FAULT_CLOSE, FAULT_SILENCE};
 	struct tw_redis *redis = open_with(10 * TW_SECOND, silence);
 
-	(void)state;
 	for (size_t i = 0; i < redis_call_count; i++) {
 		const struct redis_call *call = &redis_calls[i];
 
@@ -342,7 +338,6 @@ static bool extension_is_awaited(void)
 static enum tw_redis_outcome run(void *context, const struct tw_redis_job *job,
 				 struct tw_redis_verdict *verdict)
 {
-	(void)context;
 	wait_for(60 * TW_MILLISECOND);
 	while (extension_is_awaited())
 		wait_for(TW_MILLISECOND);
@@ -390,7 +385,6 @@ static void run_task(size_t step, int attempts, char hook, tw_duration reply_tim
 /* A refused step costs no attempt: the task's runs are those without it. */
 static void each_error_has_a_worker_say_each_step_again(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < STEPS; i++) {
 		for (size_t k = 0; k < ERRORS; k++) {
 			set_fault(FAULT_ERROR, errors[k].error, steps[i].script, 2);
@@ -405,7 +399,6 @@ static void lost_reply_has_a_worker_say_each_step_again(void **state)
 {
 	static const enum fault faults[] = {FAULT_CLOSE, FAULT_SILENCE};
 
-	(void)state;
 	for (size_t i = 0; i < STEPS; i++) {
 		for (size_t k = 0; k < 2 && steps[i].runs_if_lost; k++) {
 			set_fault(faults[k], "", steps[i].script, 1);

@@ -136,7 +136,6 @@ static atomic_bool is_asked;
 
 static size_t answer_but_silent(void *context, const redisReply *request, char *reply, size_t room)
 {
-	(void)context;
 	for (size_t i = 3; i < request->elements; i++) {
 		if (strcmp(request->element[i]->str, "silent"))
 			continue;
@@ -176,7 +175,6 @@ static void fork_while_another_thread_calls_leaves_the_child_free(void **state)
 	pthread_t thread;
 	void *status;
 
-	(void)state;
 	false_server_start(&server, answer_but_silent, NULL);
 	redis = client_open(&(struct tw_redis_options){
 		.url = server.url, .shards = 4, .reply_timeout = 2 * TW_SECOND});

@@ -25,7 +25,6 @@ static int version_of(struct redis_server *server)
 
 static bool each_ends(void *context, const struct tw_redis_info *info)
 {
-	(void)info;
 	++*(int *)context;
 	return true;
 }

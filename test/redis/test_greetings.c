@@ -20,7 +20,6 @@ static struct tw_redis *redis;
 /* A call about "break" breaks the connection. */
 static size_t answer_or_break(void *context, const redisReply *request, char *reply, size_t room)
 {
-	(void)context;
 	for (size_t i = 3; i < request->elements; i++)
 		if (!strcmp(request->element[i]->str, "break"))
 			return FALSE_CLOSE;
@@ -38,7 +37,6 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-	(void)state;
 	tw_redis_close(redis);
 	false_server_stop(&server);
 	return 0;
@@ -59,7 +57,6 @@ static const char *const passing[] = {"-BUSY Redis is busy running a script.",
 
 static void server_that_is_not_ready_is_connected_to_again(void **state)
 {
-	(void)state;
 	for (size_t word = 0; word < sizeof(words) / sizeof(words[0]); word++) {
 		for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++) {
 			refuse_next(words[word], passing[i], 2);
@@ -72,7 +69,6 @@ static void error_of_a_server_that_stays_unready_is_reported(void **state)
 {
 	struct tw_redis_error error;
 
-	(void)state;
 	refuse_next("INFO", passing[0], FOR_EVER);
 	tw_redis_set_patience(50 * TW_MILLISECOND);
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
@@ -86,7 +82,6 @@ static void opening_tries_once_and_reports_it_too(void **state)
 	struct tw_redis_error error;
 	struct tw_redis *other;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		false_server_refuse(&server, i ? "layout" : "INFO", passing[0], 1);
 		assert_int_equal(tw_redis_open(&other,
@@ -108,7 +103,6 @@ static void layout_of_another_kind_is_reported(void **state)
 		     {"$3\r\n1 5", "with 5 shards"}};
 	struct tw_redis *other;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct tw_redis_error error;
 
@@ -131,7 +125,6 @@ static void tasks_that_do_not_reach_the_server_have_the_status_each(void **state
 	static enum tw_status each[COUNT];
 	struct tw_redis_error error;
 
-	(void)state;
 	for (int i = 0; i < COUNT; i++)
 		tasks[i] = (struct tw_redis_task){.key = "k", .key_size = 1};
 	/* One of them is invalid, and so is one of the last. */
@@ -148,7 +141,6 @@ static void tasks_that_do_not_reach_the_server_have_the_status_each(void **state
 
 static void refused_login_ends_the_call(void **state)
 {
-	(void)state;
 	refuse_next("AUTH", "-WRONGPASS invalid username-password pair", FOR_EVER);
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_REFUSED);
 }
@@ -160,7 +152,6 @@ static void all_evals_of_a_pass_return_the_refusal(void **state)
 	struct eval evals[4] = {0};
 	struct call *call;
 
-	(void)state;
 	refuse_next("AUTH", "-WRONGPASS invalid username-password pair", FOR_EVER);
 	/* The second time it is not asked, for the refusal is recent. */
 	for (int time = 0; time < 2; time++) {
@@ -220,7 +211,6 @@ static void server_is_judged_by_its_info(void **state)
 	const struct tw_redis_options options = {.url = server.url, .shards = 4};
 	char reply[REPLY_SIZE];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(reply, sizeof(reply), "$%zu\r\n%s", strlen(cases[i].info), cases[i].info);
 		false_server_refuse(&server, "INFO", reply, 1);
@@ -248,7 +238,6 @@ static void unexpected_answer_to_a_greeting_is_reported(void **state)
 	};
 	const struct tw_redis_options options = {.url = server.url, .shards = 4, .password = "p"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		false_server_refuse(&server, cases[i].word, cases[i].reply, 1);
 		assert_opens(&options, cases[i].status, cases[i].said);
@@ -264,7 +253,6 @@ static void server_without_scripts_is_unfit(void **state)
 	const struct tw_redis_options options = {.url = server.url, .shards = 4};
 	struct tw_redis_error error;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		false_server_refuse(&server, "layout", errors[i], 1);
 		assert_opens(&options, TW_REDIS_UNFIT, "the server does not run scripts (EVAL): ");
@@ -289,7 +277,6 @@ static void message_of_resp3_is_taken_for_no_reply(void **state)
 	struct tw_redis_error error;
 	char reply[REPLY_SIZE];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
 		snprintf(reply, sizeof(reply), "%s%s", push, replies[i][1]);
 		false_server_refuse(&server, replies[i][0], reply, 1);
@@ -308,7 +295,6 @@ static void greeting_that_takes_too_long_is_given_up(void **state)
 {
 	const struct tw_redis_options options = {.url = server.url, .reply_timeout = 1};
 
-	(void)state;
 	assert_opens(&options, TW_REDIS_UNREACHABLE, "the reply timed out");
 }
 
@@ -344,7 +330,6 @@ static void sentinel_must_give_an_address(void **state)
 	char reply[REPLY_SIZE];
 	char port[8];
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/main", server.port);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		false_server_refuse(&server, "SENTINEL", cases[i].reply, 1);
@@ -371,7 +356,6 @@ static void replica_reported_as_the_master_is_refused(void **state)
 	char reply[REPLY_SIZE];
 	char port[8];
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/main", server.port);
 	snprintf(port, sizeof(port), "%d", server.port);
 	sentinel_says("127.0.0.1", port, reply);
@@ -385,7 +369,6 @@ static void word_of_a_sentinel_that_answers_counts_more(void **state)
 	const struct tw_redis_options options = {.url = url};
 	int away = port_free();
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main", server.port,
 		 away);
 	false_server_refuse(&server, "SENTINEL", "$-1", 1);
@@ -401,7 +384,6 @@ static void login_at_a_sentinel_may_fail(void **state)
 	char url[URL_SIZE];
 	const struct tw_redis_options options = {.url = url, .sentinel_password = "p"};
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d/main", server.port);
 	false_server_refuse(&server, "AUTH", "?", 1);
 	assert_opens(&options, TW_REDIS_UNREACHABLE, "Protocol error");

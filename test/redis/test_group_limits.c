@@ -56,7 +56,6 @@ static enum tw_redis_outcome join_crowd(void *context, const struct tw_redis_job
 {
 	struct crowd *crowd = context;
 
-	(void)verdict;
 	for (int i = 0; i < GROUPS_MOST && crowd->groups[i]; i++)
 		if (is_of(job->group ? job->group : "", crowd->groups[i]))
 			count_in(crowd, i);
@@ -76,7 +75,6 @@ static void count_notice(void *context, const struct tw_redis_error *error)
 {
 	struct crowd *crowd = context;
 
-	(void)error;
 	atomic_fetch_add_explicit(&crowd->notices, 1, memory_order_relaxed);
 }
 

@@ -33,10 +33,6 @@ static bool hint_comes(struct hints *hints, tw_duration within, unsigned *shard,
 
 static size_t answer_nothing(void *context, const redisReply *request, char *reply, size_t room)
 {
-	(void)context;
-	(void)request;
-	(void)reply;
-	(void)room;
 	return 0;
 }
 
@@ -72,7 +68,6 @@ static void side_that_says_nothing_is_connected_again(void **state)
 	tw_duration wait;
 	int64_t now;
 
-	(void)state;
 	false_server_start(&server, answer_nothing, NULL);
 	redis = client_open(&(struct tw_redis_options){.url = server.url, .shards = 4});
 	hints_open(&hints, redis);
@@ -254,7 +249,6 @@ static void invalid_hints_are_ignored(void **state)
 	unsigned shard = 99;
 	tw_duration wait = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
 		strcat(strcat(subscribed, "\r\n"), messages[i]);
 	false_server_start(&server, answer_nothing, NULL);
@@ -295,7 +289,6 @@ static void rights_read(char *rights, size_t room)
 
 static bool give_one(void *context, const struct tw_redis_info *info)
 {
-	(void)info;
 	++*(int *)context;
 	return true;
 }
@@ -366,8 +359,6 @@ static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job 
 {
 	atomic_int *runs = context;
 
-	(void)job;
-	(void)verdict;
 	/* relaxed: the test waits for the number alone */
 	atomic_fetch_add_explicit(runs, 1, memory_order_relaxed);
 	return TW_REDIS_DONE;

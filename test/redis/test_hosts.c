@@ -18,7 +18,6 @@ static struct hosts hosts;
 
 static int open_hosts(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < SHARDS; i++)
 		jobs[i] = (struct tw_redis_job){.url = "http://one.example/", .shard = i};
 	jobs[SHARDS] = (struct tw_redis_job){.url = "http://other.example/"};
@@ -30,7 +29,6 @@ static int open_hosts(void **state)
 
 static int close_hosts(void **state)
 {
-	(void)state;
 	hosts_free(&hosts);
 	return 0;
 }
@@ -74,7 +72,6 @@ static void long_line_of_a_silent_host_costs_few_visits_a_second(void **state)
 	size_t visits = 0;
 	size_t size = 0;
 
-	(void)state;
 	for (int i = 2; i < RUNS; i++)
 		time_put_off(&runs[i], now);
 	qsort(runs + 2, RUNS - 2, sizeof(runs[0]), compare_put_off);
@@ -100,7 +97,6 @@ static void few_runs_of_a_slow_host_come_back_soon(void **state)
 {
 	tw_duration now = stall(stall_time);
 
-	(void)state;
 	assert_int_equal(time_put_off(&runs[2], now), stall_time);
 	for (int i = 3; i < SHARDS; i++)
 		assert_in_range(time_put_off(&runs[i], now), stall_time, 4 * TW_SECOND);
@@ -123,7 +119,6 @@ static void line_outlives_the_runs_of_its_host(void **state)
 	tw_duration now = stall(5 * TW_SECOND);
 	tw_duration last = 0;
 
-	(void)state;
 	for (int i = 2; i < SHARDS; i++)
 		last = time_put_off(&runs[i], now);
 	hosts_end(&hosts, &runs[0], now, false, 0);
@@ -148,7 +143,6 @@ static void nothing_begins_before_the_pause_is_over(void **state)
 {
 	tw_duration now = TW_SECOND;
 
-	(void)state;
 	assert_begins(&runs[0], now);
 	hosts_add(&hosts, &runs[1], now);
 	end_with_pause(&runs[0], now, 10 * TW_SECOND);
@@ -197,7 +191,6 @@ static void pauses_halve_the_rate_and_answers_raise_it(void **state)
 	int first;
 	int second;
 
-	(void)state;
 	assert_begins(&runs[5], now);
 	for (int i = 0; i < 20; i++, now += 10 * TW_MILLISECOND) {
 		assert_begins(&runs[0], now);
@@ -224,7 +217,6 @@ static void attempts_count_when_a_host_has_asked_for_pauses_for_an_hour(void **s
 {
 	tw_duration now = TW_SECOND;
 
-	(void)state;
 	for (tw_duration end = now + TW_HOUR; now < end; now += 30 * TW_SECOND) {
 		assert_begins(&runs[0], now);
 		end_with_pause(&runs[0], now, 20 * TW_SECOND);
@@ -247,7 +239,6 @@ static void runs_that_wait_are_given_back_for_no_time(void **state)
 {
 	tw_duration now = TW_SECOND;
 
-	(void)state;
 	assert_begins(&runs[0], now);
 	assert_begins(&runs[1], now);
 	runs[4].job = &jobs[SHARDS];

@@ -25,7 +25,6 @@ static const char *const no_options[] = {NULL};
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
 {
-	(void)context;
 	if (!strcmp(request->path, "/slow"))
 		answer->delay_ms = 30000;
 	else
@@ -168,7 +167,6 @@ static void every_page_is_there_with_its_headers(void **state)
 		{"/readyz", "Content-Type: text/plain; charset=utf-8"},
 	};
 
-	(void)state;
 	start(no_options);
 	assert_true(await_status("/readyz", 200));
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
@@ -191,7 +189,6 @@ static void page_loads_nothing_from_elsewhere(void **state)
 {
 	struct page_reply reply;
 
-	(void)state;
 	start(no_options);
 	reply = pages_get(port, "/");
 	/* The name of SVG's elements is the only URL. */
@@ -208,7 +205,6 @@ static void head_has_only_the_headers(void **state)
 	static const char request[] = "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	struct page_reply reply;
 
-	(void)state;
 	start(no_options);
 	reply = pages_ask(port, request, strlen(request));
 	assert_int_equal(reply.status, 200);
@@ -224,7 +220,6 @@ static void other_methods_are_refused(void **state)
 	char request[128];
 	struct page_reply reply;
 
-	(void)state;
 	start(no_options);
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		int size = snprintf(request, sizeof(request),
@@ -244,7 +239,6 @@ static void other_paths_are_not_there(void **state)
 		"/metrics/",  "/Metrics",       "//",
 		"/page.html", "/../etc/passwd", "http://127.0.0.1/metrics"};
 
-	(void)state;
 	start(no_options);
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		assert_int_equal(status_of_path(paths[i]), 404);
@@ -284,7 +278,6 @@ static void only_named_hosts_are_answered(void **state)
 	char request[256];
 	int refusal;
 
-	(void)state;
 	START("--listen-host=wheel.example", "--listen-host", "2001:db8::7");
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		int status;
@@ -314,7 +307,6 @@ static void probes_are_answered_whatever_host_they_name(void **state)
 					    "1.0"};
 	char request[256];
 
-	(void)state;
 	start(no_options);
 	for (size_t i = 0; i < 2; i++) {
 		assert_true(await_status(paths[i], 200));
@@ -334,7 +326,6 @@ static void bad_requests_are_refused_and_harm_nobody(void **state)
 	char *text = calloc(1, SIZE + 1);
 	struct page_reply reply;
 
-	(void)state;
 	start(no_options);
 	reply = pages_ask(port, garbage, sizeof(garbage) - 1);
 	assert_int_not_equal(reply.status, 200);
@@ -362,7 +353,6 @@ static void silent_connections_hold_nobody_up_for_long(void **state)
 	int descriptors[MANY];
 	char byte;
 
-	(void)state;
 	start(no_options);
 	for (int i = 0; i < FEW; i++)
 		descriptors[i] = socket_connect(port);
@@ -389,7 +379,6 @@ static void invalid_or_taken_address_is_refused(void **state)
 	struct program program;
 	char text[64];
 
-	(void)state;
 	memset(long_name, 'a', 256);
 	strcpy(long_name + 256, ":9464");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -416,7 +405,6 @@ static void invalid_or_taken_address_is_refused(void **state)
 
 static void address_of_ip_version_6_is_shown_in_brackets(void **state)
 {
-	(void)state;
 	program_start(&worker, &environment, ARGUMENTS("worker", "--shards=4", "--listen=[::1]:0"));
 	if (program_wait_text(&worker, "the worker runs"))
 		assert_non_null(strstr(program_text(&worker), "listens on http://[::1]:"));
@@ -562,7 +550,6 @@ static void namespace_that_is_not_named_is_shown_as_default(void **state)
 {
 	json_t *status;
 
-	(void)state;
 	environment.name_space = NULL;
 	start(no_options);
 	status = await_rows("namespaces", 1);
@@ -866,7 +853,6 @@ static void lost_redis_is_not_ready_and_no_figure(void **state)
 	struct redis_server server;
 	struct page_reply reply;
 
-	(void)state;
 	redis_server_start(&server, NULL);
 	environment.url = server.url;
 	start(no_options);
@@ -919,7 +905,6 @@ static void worker_that_ends_is_healthy_and_not_ready(void **state)
 
 static void loop_that_stands_is_not_healthy(void **state)
 {
-	(void)state;
 	/* An idle loop is silent for longer than that. */
 	START("--health-limit=1ms");
 	assert_true(await_status("/healthz", 503));
@@ -1006,7 +991,6 @@ static void silent_redis_is_shown_and_delays_no_probe(void **state)
 	tw_duration begin;
 	bool ready = true;
 
-	(void)state;
 	redis_server_start(&server, NULL);
 	environment.url = server.url;
 	start(no_options);

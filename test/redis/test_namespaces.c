@@ -266,7 +266,6 @@ static void nodes_of_a_cluster_have_one_connection_each(void **state)
 	struct tw_redis *first;
 	struct tw_redis *second;
 
-	(void)state;
 	cluster_start(&cluster);
 	options.url = cluster.nodes[0].url;
 	first = client_open(&options);

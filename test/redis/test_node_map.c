@@ -28,7 +28,6 @@ static false_answer_fn *answer;
 
 static size_t answer_zero(void *context, const redisReply *request, char *reply, size_t room)
 {
-	(void)context;
 	/* relaxed: a count */
 	atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed);
 	for (size_t i = 3; i < request->elements; i++)
@@ -54,7 +53,6 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-	(void)state;
 	false_server_stop(&server);
 	return 0;
 }
@@ -109,7 +107,6 @@ static void ranges_that_make_no_sense_are_passed_over(void **state)
 	char host[HOST_SIZE + 32];
 	struct tw_redis *redis;
 
-	(void)state;
 	map_begin(MASTERS + 5);
 	for (int i = 0; i < MASTERS; i++)
 		map_add_raw(0, SLOTS - 1, masters[i]);
@@ -136,7 +133,6 @@ static void unknown_host_is_the_one_that_was_asked(void **state)
 	struct tw_redis *redis;
 	char master[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		map_begin(1);
 		snprintf(master, sizeof(master), "*2\r\n%s\r\n:%d", hosts[i], elsewhere);
@@ -155,7 +151,6 @@ static void map_of_more_slots_than_there_are_is_read_to_that_number(void **state
 {
 	struct tw_redis *redis;
 
-	(void)state;
 	map_begin(3);
 	map_add(0, 99, elsewhere);
 	map_add(0, SLOTS - 1, server.port);
@@ -169,8 +164,6 @@ static void map_of_more_slots_than_there_are_is_read_to_that_number(void **state
 
 static size_t answer_moved(void *context, const redisReply *request, char *reply, size_t room)
 {
-	(void)context;
-	(void)request;
 	return (size_t)snprintf(reply, room, "-MOVED 7 127.0.0.1:%d\r\n", NODES_MAX + 1000);
 }
 
@@ -180,7 +173,6 @@ static void nodes_beyond_the_number_that_is_kept_are_not_asked(void **state)
 	struct tw_redis_error error;
 	struct tw_redis *redis;
 
-	(void)state;
 	map_begin(NODES_MAX + 10);
 	for (int i = 1; i <= NODES_MAX + 10; i++)
 		map_add(0, 0, i);
@@ -202,7 +194,6 @@ static void missing_map_is_asked_for_again(void **state)
 	static const char *const replies[] = {"*0", "+OK", "-ERR not now"};
 	struct tw_redis *redis;
 
-	(void)state;
 	/* A request that followed the map's request on a broken connection is sent again. */
 	false_server_be(&server, 7, true);
 	false_server_refuse(&server, "CLUSTER", NULL, 1);
@@ -228,7 +219,6 @@ static void restarted_server_sends_the_map(void **state)
 	struct tw_redis *redis;
 	int port = server.port;
 
-	(void)state;
 	false_server_be(&server, 7, true);
 	redis = client_open(&options);
 	assert_true(redis->access->router.map.stale);
@@ -269,7 +259,6 @@ static void refusal_of_a_node_that_could_send_the_map_ends_no_call(void **state)
 	struct tw_redis_error error;
 	struct tw_redis *redis;
 
-	(void)state;
 	options.password = "p";
 	redis = open_with_elsewhere("b");
 	assert_int_not_equal(slot_of(redis, "break"), slot_of(redis, "b"));
@@ -293,8 +282,6 @@ static void refusal_of_a_node_that_could_send_the_map_ends_no_call(void **state)
 static size_t answer_as_a_replica(void *context, const redisReply *request, char *reply,
 				  size_t room)
 {
-	(void)context;
-	(void)request;
 	/* relaxed: a count */
 	switch (atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed)) {
 	case 0:
@@ -312,7 +299,6 @@ static void replies_that_a_former_master_owes_are_waited_for(void **state)
 {
 	struct tw_redis *redis;
 
-	(void)state;
 	/* There are two nodes, so passes end before all replies have come. */
 	map_begin(2);
 	map_add(0, 0, elsewhere);
@@ -334,7 +320,6 @@ static void cluster_has_no_databases(void **state)
 	struct tw_redis *redis;
 	char url[80];
 
-	(void)state;
 	map_begin(1);
 	map_add(0, SLOTS - 1, server.port);
 	send_map(FOR_EVER);
@@ -353,7 +338,6 @@ static void server_that_becomes_a_cluster_must_be_opened_again(void **state)
 	struct tw_redis_error error;
 	enum tw_status each[2];
 
-	(void)state;
 	map_begin(1);
 	map_add(0, SLOTS - 1, server.port);
 	send_map(FOR_EVER);

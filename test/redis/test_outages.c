@@ -33,7 +33,6 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-	(void)state;
 	runs_free(&runs);
 	proxy_stop(&proxy);
 	redis_server_stop(&server);
@@ -68,7 +67,6 @@ static void nobody_listening_is_unreachable(void **state)
 	struct tw_redis_worker *worker;
 	char url[64];
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port_free());
 	options.url = url;
 	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_REDIS_UNREACHABLE);
@@ -89,7 +87,6 @@ static void server_that_does_not_answer_is_unreachable(void **state)
 	int port = 0;
 	int listener = socket_listen(&port);
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
 	options.url = url;
 	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_UNREACHABLE);
@@ -107,7 +104,6 @@ static void wrong_password_is_refused(void **state)
 	struct tw_redis *redis;
 	char url[96];
 
-	(void)state;
 	redis_server_start(&guarded, &with_password);
 	options.url = guarded.url;
 	for (int i = 0; i < 3; i++) {
@@ -133,7 +129,6 @@ static void server_that_may_drop_tasks_is_refused_unless_that_is_wanted(void **s
 	struct tw_redis *redis;
 	struct tw_redis_worker *worker;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		freeReplyObject(
 			redis_server_ask(&server, "CONFIG SET maxmemory-policy %s", policies[i]));
@@ -212,13 +207,11 @@ static void restart_in_mid_run(int end_signal)
 
 static void restarted_server_loses_nothing_that_was_accepted(void **state)
 {
-	(void)state;
 	restart_in_mid_run(SIGTERM);
 }
 
 static void killed_server_loses_nothing_that_was_accepted(void **state)
 {
-	(void)state;
 	/* Answered writes are in the file. (With everysec they may wait for a slow disk, and be
 	 * lost.) */
 	restart_in_mid_run(SIGKILL);
@@ -243,7 +236,6 @@ static void call_waits_for_a_server_that_comes_back(void **state)
 {
 	struct tw_redis *redis = open_at(server.url);
 
-	(void)state;
 	add_in_an_outage(redis);
 	tw_redis_close(redis);
 }
@@ -253,7 +245,6 @@ static void patience_without_end_waits_too(void **state)
 	struct tw_redis_options options = options_of(server.url);
 	struct tw_redis *redis;
 
-	(void)state;
 	options.patience = TW_FOREVER;
 	redis = client_open(&options);
 	add_in_an_outage(redis);
@@ -265,7 +256,6 @@ static void time_limit_of_nearly_a_second_is_one(void **state)
 	struct tw_redis_options options = options_of(server.url);
 	struct tw_redis *redis;
 
-	(void)state;
 	options.connect_timeout = 10 * TW_SECOND - 1;
 	options.reply_timeout = 20 * TW_SECOND - 1;
 	redis = client_open(&options);
@@ -280,7 +270,6 @@ static void call_gives_up_after_its_patience(void **state)
 	struct tw_redis *redis;
 	int64_t before;
 
-	(void)state;
 	options.patience = 400 * TW_MILLISECOND;
 	redis = client_open(&options);
 	redis_server_end(&server, SIGKILL);
@@ -300,7 +289,6 @@ static void server_that_hangs_after_a_reconnect_is_given_up_too(void **state)
 	struct tw_redis *redis;
 	int64_t before;
 
-	(void)state;
 	options.patience = -1;
 	options.reply_timeout = TW_SECOND;
 	redis = client_open(&options);
@@ -319,7 +307,6 @@ static void server_that_hangs_after_a_reconnect_is_given_up_too(void **state)
 
 static void *become_master_soon(void *argument)
 {
-	(void)argument;
 	wait_for(500 * TW_MILLISECOND);
 	freeReplyObject(redis_server_ask(&server, "REPLICAOF NO ONE"));
 	return NULL;
@@ -330,7 +317,6 @@ static void replica_is_waited_for_until_it_is_the_master(void **state)
 	struct tw_redis *redis = open_at(server.url);
 	pthread_t thread;
 
-	(void)state;
 	add_task(redis, "a", TW_HOUR);
 	freeReplyObject(redis_server_ask(&server, "REPLICAOF 127.0.0.1 %d", port_free()));
 	assert_int_equal(pthread_create(&thread, NULL, become_master_soon, NULL), 0);
@@ -347,7 +333,6 @@ static void connection_cut_for_five_seconds_loses_nothing(void **state)
 	struct tw_redis *through = open_at(proxy.url);
 	struct tw_redis_worker *worker;
 
-	(void)state;
 	worker = start_at(proxy.url, (struct tw_redis_worker_options){.lease = 2 * TW_SECOND});
 	add_tasks(direct, COUNT, 0, 12 * TW_MILLISECOND);
 	wait_for(500 * TW_MILLISECOND);
@@ -370,7 +355,6 @@ static void lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless(void **
 	struct tw_redis *redis = open_at(proxy.url);
 	struct tw_redis_worker *worker;
 
-	(void)state;
 	/* The server knows the script: the first try adds the task. */
 	add_task(redis, "first", TW_HOUR);
 	proxy_lose_reply(&proxy, "the-lost-one");
@@ -393,7 +377,6 @@ static void lost_reply_to_a_question_is_asked_again(void **state)
 {
 	struct tw_redis *redis = open_at(proxy.url);
 
-	(void)state;
 	add_task(redis, "the-task", TW_HOUR);
 	assert_int_equal(find_task(redis, "the-task").status, TW_OK);
 	proxy_lose_reply(&proxy, "the-task");
@@ -409,7 +392,6 @@ static void lost_reply_to_a_claim_brings_the_task_back(void **state)
 	struct tw_redis_batch *batch = NULL;
 	unsigned shard = tw_redis_shard(direct, "a", 1);
 
-	(void)state;
 	/* The server knows the script, and the client the shard. */
 	assert_ok(through, tw_redis_claim(through, shard, 1, TW_SECOND, &batch, NULL));
 	tw_redis_batch_free(batch);
@@ -435,7 +417,6 @@ static void claims_whose_replies_are_cut_off_use_up_no_attempt(void **state)
 	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
-	(void)state;
 	memset(body, 'x', sizeof(body));
 	for (int i = 0; i < LARGE; i++) {
 		struct tw_redis_task task = {
@@ -464,7 +445,6 @@ static void lost_reply_to_an_acknowledgement_by_hand_is_unknown(void **state)
 	struct tw_redis_error error;
 	enum tw_status each;
 
-	(void)state;
 	/* This makes Redis know the script. */
 	batch = claim_new(redis, "first", TW_MINUTE);
 	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, NULL));
@@ -487,7 +467,6 @@ static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 	struct tw_redis *direct = open_at(server.url);
 	struct tw_redis_worker *worker;
 
-	(void)state;
 	worker = start_at(proxy.url, (struct tw_redis_worker_options){0});
 	/* This makes Redis know the script, so the lost reply is not NOSCRIPT. */
 	add_task(direct, "first", 0);
@@ -515,7 +494,6 @@ static void worker_reports_refusals_and_an_unfit_server(void **state)
 	struct tw_redis *redis = open_at(server.url);
 	struct tw_redis_worker *worker;
 
-	(void)state;
 	worker =
 		start_at(server.url, (struct tw_redis_worker_options){.poll = 10 * TW_MILLISECOND});
 	add_task(redis, "a", 0);
@@ -539,7 +517,6 @@ static void worker_reports_refusals_and_an_unfit_server(void **state)
 
 static void *give_replicas_up(void *argument)
 {
-	(void)argument;
 	wait_for(300 * TW_MILLISECOND);
 	freeReplyObject(redis_server_ask(&server, "CONFIG SET min-replicas-to-write 0"));
 	return NULL;
@@ -551,7 +528,6 @@ static void server_that_lacks_replicas_is_waited_for(void **state)
 	struct tw_redis_error error;
 	pthread_t thread;
 
-	(void)state;
 	freeReplyObject(redis_server_ask(&server, "CONFIG SET min-replicas-to-write 1"));
 	tw_redis_set_patience(-1);
 	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
@@ -578,7 +554,6 @@ static void changed_reason_is_reported_again(void **state)
 	struct tw_redis_error last;
 	char url[80];
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis://app:old@127.0.0.1:%d", server.port);
 	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app on >old ~* &* +@all"));
 	worker = start_at(url, (struct tw_redis_worker_options){0});
@@ -605,7 +580,6 @@ static void stop_ends_while_redis_is_away(void **state)
 	struct tw_redis *direct = open_at(server.url);
 	struct tw_redis_worker *worker;
 
-	(void)state;
 	runs.gate_is_shut = true;
 	worker = start_at(proxy.url, (struct tw_redis_worker_options){.lease = lease});
 	add_task(direct, "unconfirmed", 0);

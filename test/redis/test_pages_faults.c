@@ -167,7 +167,6 @@ static void start_board(void *context)
 	struct figures *figures = calloc(1, sizeof(*figures));
 	enum tw_status status;
 
-	(void)context;
 	begin_faults();
 	status = board_start(&board, worker, redis_options, &options, NULL);
 	assert_int_equal(status == TW_OK, board != NULL);
@@ -181,7 +180,6 @@ static void start_board(void *context)
 
 static void board_meets_each_failure(void **state)
 {
-	(void)state;
 	assert_true(fail_each(FAULT_ALLOCATION, start_board, NULL) > 0);
 	assert_true(fail_each(FAULT_DESCRIPTOR, start_board, NULL) > 0);
 	assert_true(fail_each(FAULT_THREAD, start_board, NULL) > 0);
@@ -191,7 +189,6 @@ static void worker_is_ready_with_a_redis_that_answers(void **state)
 {
 	struct figures *figures = calloc(1, sizeof(*figures));
 
-	(void)state;
 	assert_false(figures_are_ready(figures));
 	figures->answered = true;
 	assert_true(figures_are_ready(figures));
@@ -208,7 +205,6 @@ static void oldest_due_task_is_never_due_in_the_future(void **state)
 {
 	struct tw_redis_stats tasks = {.next_ms = 1000, .now_ms = 3500};
 
-	(void)state;
 	assert_true(tasks_oldest_due(&tasks) == 0);
 	tasks.due = 1;
 	assert_true(tasks_oldest_due(&tasks) == 2.5);
@@ -263,7 +259,6 @@ static void start_listener(void *context)
 {
 	struct listener *listener;
 
-	(void)context;
 	begin_faults();
 	listener = listener_open(&listens);
 	if (listener && listener_serve(listener, NULL))
@@ -274,7 +269,6 @@ static void start_listener(void *context)
 
 static void listener_meets_each_failure(void **state)
 {
-	(void)state;
 	assert_true(fail_each(FAULT_ALLOCATION, start_listener, NULL) > 0);
 	assert_true(fail_each(FAULT_DESCRIPTOR, start_listener, NULL) > 0);
 }

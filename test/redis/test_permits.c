@@ -26,8 +26,6 @@ static enum tw_redis_outcome join_crowd(void *context, const struct tw_redis_job
 	int running = atomic_fetch_add_explicit(&crowd->running, 1, memory_order_relaxed) + 1;
 	int most = atomic_load_explicit(&crowd->most, memory_order_relaxed);
 
-	(void)job;
-	(void)verdict;
 	while (running > most &&
 	       !atomic_compare_exchange_weak_explicit(&crowd->most, &most, running,
 						      memory_order_relaxed, memory_order_relaxed))

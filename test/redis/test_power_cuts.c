@@ -138,7 +138,6 @@ static void power_cuts_lose_nothing_acknowledged(void **state)
 	const struct trial trial = {true, CALLS_MOST, "?durability=disk"};
 	struct losses losses;
 
-	(void)state;
 	losses = cut_power_often(cuts_wanted(), &trial);
 	assert_int_equal(losses_sum(&losses), 0);
 }
@@ -170,7 +169,6 @@ static void power_cuts_with_fsync_each_second_lose_nothing_acknowledged(void **s
 	const struct trial trial = {false, 6, "?durability=disk"};
 	struct losses losses;
 
-	(void)state;
 	if (!server_fits(trial.setting))
 		TEST_SKIP("the server can't wait for its fsync: it is older than 7.2");
 	losses = cut_power_often(tenth(cuts_wanted()), &trial);
@@ -181,7 +179,6 @@ static void power_cuts_without_durability_lose_something(void **state)
 {
 	struct losses losses;
 
-	(void)state;
 	losses = cut_power_often(tenth(cuts_wanted()), &(struct trial){false, CALLS_MOST, ""});
 	assert_true(losses_sum(&losses) > 0);
 }
@@ -236,7 +233,6 @@ static void disk_loses_what_was_not_synced(void **state)
 	enum { TRIES = 200 };
 	bool seen[2][7] = {{false}};
 
-	(void)state;
 	for (int i = 0; i < TRIES; i++) {
 		char folder[] = "/tmp/disk-XXXXXX";
 		struct cut cut = {0};
@@ -331,7 +327,6 @@ static void failovers_lose_nothing_acknowledged(void **state)
 {
 	struct losses losses;
 
-	(void)state;
 	losses = lose_masters(tenth(cuts_wanted()), "?durability=replica");
 	assert_int_equal(losses_sum(&losses), 0);
 }
@@ -340,7 +335,6 @@ static void failovers_without_durability_lose_something(void **state)
 {
 	struct losses losses;
 
-	(void)state;
 	losses = lose_masters(tenth(cuts_wanted()), "");
 	assert_true(losses_sum(&losses) > 0);
 }

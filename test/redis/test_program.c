@@ -30,7 +30,6 @@ static char callback[64];
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
 {
-	(void)context;
 	if (!strncmp(request->path, "/slow/", 6))
 		answer->delay_ms = atoi(request->path + 6);
 	else if (!strncmp(request->path, "/slow-first/", 12))
@@ -136,7 +135,6 @@ static void task_is_added_shown_moved_and_cancelled(void **state)
 
 static void fraction_of_a_time_is_rounded_up(void **state)
 {
-	(void)state;
 	assert_int_equal(
 		TWR("add", "a", "--handler", "--at", "2070-01-01T00:00:00.0009Z", "--json"), 0);
 	assert_int_equal(said_number("due_ms"), INT64_C(3155760000001));
@@ -148,7 +146,6 @@ static void fraction_of_a_time_is_rounded_up(void **state)
 
 static void task_that_no_twr_can_run_is_warned_of(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("add", "a", "--in", "1h"), 0);
 	assert_true(said("no --callback"));
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--handler"), 0);
@@ -162,7 +159,6 @@ static void task_that_no_twr_can_run_is_warned_of(void **state)
 
 static void no_text_of_a_task_is_obeyed_by_a_terminal(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("add", "a\033[1m", "--in", "1h", "--handler", "--data",
 			     "\tone\n\033[2Jtwo\x7f\r \xc3\xbc"),
 			 0);
@@ -173,7 +169,6 @@ static void no_text_of_a_task_is_obeyed_by_a_terminal(void **state)
 
 static void lists_and_stats_show_what_there_is(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("add", "a b", "--in", "1h"), 0);
 	assert_int_equal(TWR("add", "c", "--in", "30m"), 0);
 	assert_int_equal(TWR("list"), 0);
@@ -191,7 +186,6 @@ static void lists_and_stats_show_what_there_is(void **state)
 
 static void recurring_tasks_recur(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("every", "a", "--handler"), 2);
 	assert_int_equal(TWR("add", "a", "--every", "1h", "--handler"), 2);
 	assert_int_equal(TWR("every", "a", "--every", "1h", "--missed", "some"), 2);
@@ -226,7 +220,6 @@ static void recurring_tasks_recur(void **state)
 
 static void limits_are_set_and_shown(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("limits"), 0);
 	assert_true(said("running     no limit"));
 	assert_int_equal(TWR("limits", "--running", "7"), 0);
@@ -242,7 +235,6 @@ static void limits_are_set_and_shown(void **state)
 
 static void limits_of_groups_are_set_and_shown(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("group", "limits"), 0);
 	assert_int_equal(TWR("group", "limits", "*", "--running", "3", "--burst", "4"), 0);
 	assert_int_equal(TWR("group", "limits", "acme", "--running", "none", "--weight", "2"), 0);
@@ -272,7 +264,6 @@ static void limits_of_groups_are_set_and_shown(void **state)
 
 static void drained_group_has_no_tasks(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--group", "acme/x", "--handler"), 0);
 	assert_int_equal(TWR("add", "b", "--in", "1h", "--group", "other", "--handler"), 0);
 	assert_int_equal(TWR("group", "drain", "acme"), 0);
@@ -285,7 +276,6 @@ static void drained_group_has_no_tasks(void **state)
 
 static void stats_show_the_pause(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("pause"), 0);
 	assert_int_equal(TWR("stats"), 0);
 	assert_true(said("(paused)"));
@@ -323,7 +313,6 @@ static void task_added_again_is_due_by_its_latest_time(void **state)
 {
 	int64_t due_ms;
 
-	(void)state;
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--latest", "2h", "--handler"), 0);
 	assert_int_equal(TWR("get", "a"), 0);
 	assert_true(said("\nlatest    2"));
@@ -398,7 +387,6 @@ static size_t answer_too_late(void *context, const redisReply *request, char *re
 {
 	const char *cursor = request->element[request->elements - 3]->str;
 
-	(void)context;
 	return (size_t)snprintf(reply, room, "%s",
 				strcmp(cursor, "0") ? ":-2\r\n"
 						    : "*4\r\n:1\r\n$1\r\n0\r\n"
@@ -410,7 +398,6 @@ static void dead_letter_that_is_gone_meanwhile_is_no_failure(void **state)
 {
 	struct false_server server;
 
-	(void)state;
 	false_server_start(&server, answer_too_late, NULL);
 	environment.url = server.url;
 	assert_int_equal(TWR("dead", "drop", "--all"), 0);
@@ -450,7 +437,6 @@ static void data_comes_from_a_file_or_standard_input(void **state)
 
 static void wrong_usage_is_2(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("fly"), 2);
 	assert_int_equal(TWR("--json"), 2);
 	assert_int_equal(TWR("add"), 2);
@@ -488,7 +474,6 @@ static void wrong_usage_is_2(void **state)
 
 static void wrong_usage_says_which_option_and_what_it_takes(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("add", "--key"), 2);
 	assert_true(said("--key requires a value"));
 	assert_int_equal(TWR("ping", "--json=yes"), 2);
@@ -588,7 +573,6 @@ static void redis_that_is_not_there_is_69(void **state)
 {
 	char url[64];
 
-	(void)state;
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port_free());
 	environment.url = url;
 	assert_int_equal(TWR("ping"), 69);
@@ -601,7 +585,6 @@ static void redis_that_may_drop_tasks_is_69_unless_that_is_wanted(void **state)
 	const struct redis_server_options dropping_options = {.policy = "allkeys-lfu"};
 	struct redis_server dropping;
 
-	(void)state;
 	redis_server_start(&dropping, &dropping_options);
 	environment = (struct program_environment){.url = dropping.url};
 	assert_int_equal(TWR("worker"), 69);
@@ -613,7 +596,6 @@ static void redis_that_may_drop_tasks_is_69_unless_that_is_wanted(void **state)
 
 static void durability_that_the_server_lacks_is_69_and_an_unknown_one_2(void **state)
 {
-	(void)state;
 	assert_int_equal(TWR("add", "a", "--handler", "--durability", "disk"), 69);
 	assert_true(said("appendonly"));
 	assert_int_equal(TWR("worker", "--durability", "both"), 69);
@@ -666,7 +648,6 @@ static void wrong_password_is_77_and_no_password_is_shown(void **state)
 	struct redis_server guarded;
 	char url[96];
 
-	(void)state;
 	redis_server_start(&guarded, &guarded_options);
 	environment = (struct program_environment){.url = guarded.url};
 	assert_int_equal(TWR("ping"), 77);
@@ -720,7 +701,6 @@ static void process_list_shows_no_password(void **state)
 	char url[96];
 	char argument[128];
 
-	(void)state;
 	redis_server_start(&guarded, &guarded_options);
 	snprintf(url, sizeof(url), "redis://:the-secret@127.0.0.1:%d", guarded.port);
 	snprintf(argument, sizeof(argument), "--url=%s", url);
@@ -796,7 +776,6 @@ static void worker_goes_on_where_it_was_stopped(void **state)
 	struct program worker;
 	int status;
 
-	(void)state;
 	worker_start(&worker, ARGUMENTS("--count-every=1h"));
 	kill(worker.pid, SIGSTOP);
 	assert_int_equal(waitpid(worker.pid, &status, WUNTRACED), worker.pid);
@@ -815,7 +794,6 @@ static void lines_of_the_worker_are_json_if_asked_for(void **state)
 	struct program worker;
 	json_t *line;
 
-	(void)state;
 	worker_start(&worker, ARGUMENTS("--json"));
 	assert_int_equal(TWR("add", "a", "--callback", callback), 0);
 	assert_true(program_wait_text(&worker, "}\n"));
@@ -834,7 +812,6 @@ static void retried_run_is_printed_with_its_time(void **state)
 	char url[64];
 	json_t *line;
 
-	(void)state;
 	/* Nothing listens there, so no answer has a status. */
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port_free());
 	worker_start(&worker, ARGUMENTS("--retry-first=10ms"));
@@ -900,7 +877,6 @@ static void worker_with_few_descriptors_runs_fewer_callbacks(void **state)
 	pid_t pid = fork();
 	int status;
 
-	(void)state;
 	assert_true(pid >= 0);
 	if (!pid)
 		_exit(run_with_few_descriptors());
@@ -913,7 +889,6 @@ static void sighup_ends_a_worker_that_does_not_ignore_it(void **state)
 {
 	struct program worker;
 
-	(void)state;
 	for (int ignored = 0; ignored < 2; ignored++) {
 		signal(SIGHUP, ignored ? SIG_IGN : SIG_DFL);
 		worker_start(&worker, ARGUMENTS("--count-every=20ms"));
@@ -989,7 +964,6 @@ static void worker_outlives_a_restart_of_redis(void **state)
 	const struct redis_server_options options = {.append_only = true};
 	struct program worker;
 
-	(void)state;
 	redis_server_start(&own, &options);
 	environment.url = own.url;
 	worker_start(&worker, ARGUMENTS("--lease=1s"));

@@ -157,7 +157,6 @@ static void meet_each(const char *const *arguments, const char *begun)
 
 static void commands_about_tasks_meet_each_failure(void **state)
 {
-	(void)state;
 	MEET_EACH("add", "--key=a", "--in=1h", "--callback=http://a.example/", "--header=A: b",
 		  "--group=g", "--data={\"a\": 1}");
 	MEET_EACH("add", "--key=b", "--in=1h", "--handler", "--data", "@/proc/self/status");
@@ -174,7 +173,6 @@ static void commands_about_tasks_meet_each_failure(void **state)
 
 static void commands_about_a_namespace_meet_each_failure(void **state)
 {
-	(void)state;
 	MEET_EACH("stats");
 	MEET_EACH("stats", "--json");
 	MEET_EACH("group", "list", "--json");
@@ -188,7 +186,6 @@ static void commands_about_a_namespace_meet_each_failure(void **state)
 
 static void worker_meets_each_failure(void **state)
 {
-	(void)state;
 	meet_each(ARGUMENTS("worker", "--shards=4", "--patience=1ms", "--concurrency=2",
 			    "--listen=127.0.0.1:0", "--allow=a.example", "--namespace=a=2,b",
 			    "--verbose"),
@@ -199,7 +196,6 @@ static void worker_whose_pages_are_not_answered_ends(void **state)
 {
 	struct program program;
 
-	(void)state;
 	setenv("FAIL_CALL", "MHD_start_daemon", 1);
 	assert_int_equal(program_run(&program, &environment,
 				     ARGUMENTS("worker", "--shards=4", "--listen=127.0.0.1:0")),
@@ -236,7 +232,6 @@ static void password_meets_each_failure(void **state)
 	const struct redis_server_options guarded_options = {.password = "the-secret"};
 	struct redis_server guarded;
 
-	(void)state;
 	redis_server_start(&guarded, &guarded_options);
 	environment.url = guarded.url;
 	environment.password = "the-secret";

@@ -300,7 +300,6 @@ static void line_of_a_nul_is_not_blank(void **state)
 	static const char lines[] = "\0\n \t\r\n{\"key\":\"a\",\"in\":\"1h\"}\n";
 	FILE *file = file_open();
 
-	(void)state;
 	assert_int_equal(fwrite(lines, 1, sizeof(lines) - 1, file), sizeof(lines) - 1);
 	fclose(file);
 	assert_int_equal(TWR("add", "--file", path), 65);
@@ -382,7 +381,6 @@ static void modes_are_for_all_lines(void **state)
 
 static void wrong_usage_of_files_is_reported(void **state)
 {
-	(void)state;
 	file_write("{\"key\":\"a\"}\n");
 	assert_int_equal(TWR("add", "--file", path, "a"), 2);
 	assert_int_equal(TWR("add", "--file", path, "--key", "a"), 2);
@@ -713,7 +711,6 @@ static const struct winsize screen = {.ws_row = 24, .ws_col = 80};
 
 static void progress_is_shown_only_at_a_terminal(void **state)
 {
-	(void)state;
 	file_write("{\"key\":\"a\",\"in\":\"1h\"}\nnonsense\n{\"key\":\"b\",\"in\":\"1h\"}\n");
 	environment.terminal = &screen;
 	assert_int_equal(TWR("add", "--file", path), 65);

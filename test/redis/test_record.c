@@ -24,7 +24,6 @@ static void a_task_for_a_handler_is_kept_without_json(void **state)
 	struct buffer buffer = {0};
 	struct record record;
 
-	(void)state;
 	assert_int_equal(record_write(&buffer, &task, 0, NULL), TW_OK);
 	assert_int_equal(buffer.size, 7);
 	assert_memory_equal(buffer.data, "5 0\na\0b", 7);
@@ -48,7 +47,6 @@ static void a_callback_comes_back_as_it_was_given(void **state)
 	struct buffer buffer = {0};
 	struct record record;
 
-	(void)state;
 	assert_int_equal(task_check(&task, NULL), TW_OK);
 	assert_int_equal(record_write(&buffer, &task, 0, NULL), TW_OK);
 	assert_int_equal(record_read(&record, buffer.data, buffer.size), TW_OK);
@@ -81,7 +79,6 @@ static void numbers_of_the_head_come_back(void **state)
 	struct buffer buffer = {0};
 	struct record record;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
 		assert_int_equal(
 			record_write(&buffer, &heads[i].task, heads[i].latest_due_ms, NULL), TW_OK);
@@ -121,7 +118,6 @@ static void records_of_others_are_recognized(void **state)
 		"8 30\n{\"url\":\"http://h\",\"headers\":[1]}",
 		"8 39\n{\"url\":\"http://h\",\"headers\":[\"no colon\"]}"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
 		struct record record;
 
@@ -136,7 +132,6 @@ static void record_with_more_headers_than_a_task_may_have_is_refused(void **stat
 	char data[sizeof(json) + 32];
 	struct record record;
 
-	(void)state;
 	for (int i = 0; i < TW_REDIS_HEADER_COUNT_MAX; i++)
 		strcat(json, i ? ",\"A:b\"" : "\"A:b\"");
 	for (int more = 0; more < 2; more++) {
@@ -157,7 +152,6 @@ static void record_that_says_that_it_is_longer_is_refused(void **state)
 	static const char data[] = "8 19\n{\"url\":\"http://h\"} ";
 	struct record record;
 
-	(void)state;
 	assert_int_equal(record_read(&record, data, strlen(data)), TW_OK);
 	assert_int_equal(record.task.body_size, 0);
 	record_free(&record);
@@ -180,7 +174,6 @@ static void record_is_whole_or_there_is_no_memory(void **state)
 	static const char data[] = "5 48\n{\"url\":\"http://example.com/\",\"headers\":[\"A: b\"]}";
 	enum tw_status status = TW_NO_MEMORY;
 
-	(void)state;
 	json_set_alloc_funcs(allocate_or_fail, free);
 	for (int i = 0; status == TW_NO_MEMORY; i++) {
 		struct record record;
@@ -204,7 +197,6 @@ static void bad_callbacks_are_refused(void **state)
 		"http://u@v@/x", "http://h/a\tb"};
 	struct tw_redis_error error;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
 		if (task_check(&(struct tw_redis_task){KEY, .url = urls[i]}, &error) !=
 		    TW_REDIS_BAD_DATA)
@@ -235,7 +227,6 @@ static void bad_headers_are_refused(void **state)
 					      NULL};
 	const char *const fine = "A: b\tc";
 
-	(void)state;
 	assert_int_equal(task_check(&(struct tw_redis_task){KEY, .url = "http://h",
 							    .headers = &fine, .header_count = 1},
 				    NULL),
@@ -267,7 +258,6 @@ static void bad_fields_are_invalid(void **state)
 		{KEY, .body_size = 1}};
 	struct tw_redis_error error;
 
-	(void)state;
 	assert_int_equal(task_check(NULL, &error), TW_INVALID);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		error.status = TW_OK;
@@ -284,7 +274,6 @@ static void what_is_over_a_limit_is_refused(void **state)
 	struct tw_redis_task task = {KEY, .body = "x", .body_size = TW_REDIS_BODY_MAX + 1};
 	struct tw_redis_error error;
 
-	(void)state;
 	assert_int_equal(task_check(&task, &error), TW_REDIS_BAD_DATA);
 	task.body_size = 1;
 	task.url = long_url;
@@ -325,7 +314,6 @@ static void text_that_is_not_utf8_is_refused(void **state)
 	const char *const header = "A: \xff";
 	struct buffer buffer = {0};
 
-	(void)state;
 	assert_int_equal(record_write(&buffer, &(struct tw_redis_task){KEY, .url = "http://h/\xff"},
 				      0, NULL),
 			 TW_REDIS_BAD_DATA);
@@ -350,7 +338,6 @@ static void entries_of_others_are_read_as_far_as_valid(void **state)
 	struct tw_redis_task task = {0};
 	int64_t due_ms = 7;
 
-	(void)state;
 	recurrence_read(unknown, &task, &due_ms);
 	assert_true(task.every == TW_MINUTE);
 	assert_int_equal(task.missed, TW_REDIS_MISSED_ONE);
@@ -391,7 +378,6 @@ static void entries_are_compared_with_the_calendar(void **state)
 	};
 	struct schedule *schedule;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		assert_int_equal(schedule_review(&schedule, "a", 1, entries[i][0], 5000000), TW_OK);
 		assert_int_equal(schedule != NULL, entries[i][1] != NULL);

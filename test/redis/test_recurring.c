@@ -609,7 +609,6 @@ static void occurrences_are_in_the_shard_of_their_task(void **state)
 					     "a#due=1x", "due=1",  "1"};
 	struct space space;
 
-	(void)state;
 	space_init(&space, "name", TW_REDIS_SHARDS_MAX);
 	assert_int_equal(space_shard(&space, "a#due=1", 7), crc16("a", 1) % TW_REDIS_SHARDS_MAX);
 	assert_int_equal(space_shard(&space, "a#due=1064319972740", 19),

@@ -30,9 +30,6 @@ static size_t answer_reply(void *context, const redisReply *request, char *text,
 {
 	size_t size;
 
-	(void)context;
-	(void)request;
-	(void)room;
 	pthread_mutex_lock(&lock);
 	size = reply_size;
 	memcpy(text, reply, size);
@@ -61,7 +58,6 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-	(void)state;
 	tw_redis_close(redis);
 	false_server_stop(&server);
 	return 0;
@@ -195,7 +191,6 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 static void every_call_reports_a_wrong_reply(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < KINDS; i++) {
 		const char *text = kinds[i].text;
 
@@ -365,7 +360,6 @@ static void random_replies_crash_nothing(void **state)
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 
-	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		size_t call = random_below(&random, redis_call_count);
 
@@ -393,7 +387,6 @@ static void shape_of_a_reply_fits_the_room(void **state)
 	const redisReply unknown = {.type = REDIS_REPLY_ERROR + 1};
 	char text[SHAPE_SIZE];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		redisReader *reader = redisReaderCreate();
 		void *read = NULL;
@@ -429,7 +422,6 @@ static void shape_of_a_large_reply_is_cut(void **state)
 	redisReply all = {.type = REDIS_REPLY_ARRAY, .elements = 7, .element = parts};
 	char whole[SHAPE_SIZE];
 
-	(void)state;
 	/* The last one begins where there is room for its end only. */
 	shape_write(&all, whole);
 	assert_string_equal(whole, "[[iiiiiiii][iiiiiiii][iiiiiiii][iiiiiiii][iiiiiiii][][]]");
@@ -474,7 +466,6 @@ static void worker_outlives_random_replies(void **state)
 	struct runs runs;
 	int tries = 0;
 
-	(void)state;
 	runs_init(&runs, 100);
 	runs_attach(&runs, &options);
 	/* A busy machine may not reply in that time. */
@@ -506,7 +497,6 @@ static size_t answer_without_groups(void *context, const redisReply *request, ch
 {
 	const char *answer = ":0\r\n";
 
-	(void)context;
 	if (false_request_is(request, &script_permit))
 		answer = "*2\r\n:-1\r\n:-1\r\n";
 	if (false_request_is(request, &script_claim))
@@ -528,7 +518,6 @@ static void worker_outlives_an_answer_without_its_groups(void **state)
 	struct tw_redis_worker *worker;
 	struct runs runs;
 
-	(void)state;
 	false_server_start(&other, answer_without_groups, NULL);
 	runs_init(&runs, 100);
 	runs_attach(&runs, &options);
@@ -550,7 +539,6 @@ static void worker_asks_for_permits_again_whatever_the_reply(void **state)
 	struct tw_redis_worker *worker;
 	int64_t before;
 
-	(void)state;
 	set_reply(ages, sizeof(ages) - 1);
 	before = wall_clock();
 	worker = worker_start(&redis_options, &options);
@@ -568,7 +556,6 @@ static size_t answer_without_correction(void *context, const redisReply *request
 {
 	const char *answer = "*2\r\n:1\r\n:0\r\n";
 
-	(void)context;
 	if (false_request_is(request, &script_every))
 		answer = ":46800000\r\n";
 	if (false_request_is(request, &script_schedule))
@@ -584,7 +571,6 @@ static void add_whose_correction_fails_is_unknown(void **state)
 	struct tw_redis *adding;
 	enum tw_status each;
 
-	(void)state;
 	false_server_start(&other, answer_without_correction, NULL);
 	adding = client_open(
 		&(struct tw_redis_options){.url = other.url, .shards = 4, .patience = -1});

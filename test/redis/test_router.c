@@ -32,7 +32,6 @@ static size_t answer_script(void *context, const redisReply *request, char *repl
 {
 	size_t size;
 
-	(void)context;
 	pthread_mutex_lock(&scripts.lock);
 	scripts.asked++;
 	scripts.keys = (unsigned)atoi(request->element[2]->str);
@@ -62,7 +61,6 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-	(void)state;
 	tw_redis_close(redis);
 	false_server_stop(&server);
 	return 0;
@@ -100,7 +98,6 @@ enum { PASSING = sizeof(passing) / sizeof(passing[0]) };
 
 static void server_that_is_not_ready_is_asked_again(void **state)
 {
-	(void)state;
 	for (int i = 0; i < PASSING; i++) {
 		fail_with(passing[i], 2);
 		assert_ok(redis, cancel_task(redis, "a"));
@@ -113,7 +110,6 @@ static void server_that_does_not_get_ready_is_given_up_after_the_patience(void *
 	struct tw_redis *other = open_with(60 * TW_MILLISECOND);
 	struct tw_redis_error error;
 
-	(void)state;
 	for (int i = 0; i < PASSING; i++) {
 		int64_t before = wall_clock();
 
@@ -133,7 +129,6 @@ static void long_patience_ends_too(void **state)
 	struct tw_redis *other = open_with(TW_SECOND);
 	int64_t before = wall_clock();
 
-	(void)state;
 	fail_with(passing[0], FOR_EVER);
 	assert_int_equal(cancel_task(other, "a"), TW_REDIS_UNREACHABLE);
 	assert_in_range(wall_clock() - before, 300 * TW_MILLISECOND, 5 * TW_SECOND);
@@ -146,7 +141,6 @@ static void redirect_is_followed_and_a_circle_of_them_ends(void **state)
 	struct tw_redis *other = open_with(60 * TW_MILLISECOND);
 	char error[64];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		snprintf(error, sizeof(error), "%s 7 127.0.0.1:%d", kinds[i], server.port);
 		fail_with(error, 2);
@@ -168,7 +162,6 @@ static void circle_of_redirects_is_followed_as_long_as_the_patience_lasts(void *
 {
 	char error[64];
 
-	(void)state;
 	snprintf(error, sizeof(error), "MOVED 7 127.0.0.1:%d", server.port);
 	fail_with(error, 9);
 	assert_ok(redis, cancel_task(redis, "a"));
@@ -182,7 +175,6 @@ static void redirect_to_no_address_ends_the_call(void **state)
 	char error[HOST_SIZE + 32];
 	char host[HOST_SIZE + 1] = "";
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
 		snprintf(error, sizeof(error), "MOVED 7%s", addresses[i]);
 		fail_with(error, FOR_EVER);
@@ -201,7 +193,6 @@ static void redirect_without_a_host_is_to_the_one_that_was_asked(void **state)
 	static const char *const hosts[] = {"", "?"};
 	char error[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		snprintf(error, sizeof(error), "MOVED 7 %s:%d", hosts[i], server.port);
 		fail_with(error, 1);
@@ -214,7 +205,6 @@ static void redirect_to_another_name_of_a_server_is_followed(void **state)
 {
 	char error[64];
 
-	(void)state;
 	snprintf(error, sizeof(error), "MOVED 7 127.1:%d", server.port);
 	fail_with(error, 1);
 	assert_ok(redis, cancel_task(redis, "a"));
@@ -228,7 +218,6 @@ static void redirect_at_opening_is_followed_and_a_circle_of_them_ends(void **sta
 	struct tw_redis *other;
 	char moved[64];
 
-	(void)state;
 	snprintf(moved, sizeof(moved), "-MOVED 7 127.0.0.1:%d", server.port);
 	false_server_refuse(&server, "layout", moved, 2);
 	tw_redis_close(client_open(&options));
@@ -256,7 +245,6 @@ static void script_is_sent_as_the_version_of_the_server_takes_it(void **state)
 	} cases[] = {{6, 14, false}, {7, 1, true}};
 	char error[64];
 
-	(void)state;
 	snprintf(error, sizeof(error), "ASK 7 127.0.0.1:%d", server.port);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct tw_redis *other;
@@ -293,7 +281,6 @@ static void error_that_will_not_pass_ends_the_call(void **state)
 		{"NOSCRIPT No matching script.", TW_REDIS_FAILED, 2},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		fail_with(cases[i].error, FOR_EVER);
 		assert_int_equal(cancel_task(redis, "a"), cases[i].status);

@@ -44,7 +44,6 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-	(void)state;
 	sentinels_stop(&sentinels);
 	for (int i = 0; i < 2; i++)
 		redis_server_stop(&servers[i]);
@@ -66,7 +65,6 @@ static void useless_sentinels_are_distinguished(void **state)
 {
 	char at[URL_SIZE];
 
-	(void)state;
 	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/other", sentinels.all[0].port);
 	assert_refused(at, TW_REDIS_UNFIT, "other");
 	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d/main", port_free());
@@ -84,7 +82,6 @@ static void sentinel_that_is_away_is_passed_over(void **state)
 	char at[URL_SIZE];
 	struct tw_redis *redis;
 
-	(void)state;
 	snprintf(at, sizeof(at), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main", port_free(),
 		 sentinels.all[1].port);
 	redis = client_open(&(struct tw_redis_options){.url = at, .shards = 4});
@@ -104,7 +101,6 @@ static void master_that_is_killed_gives_way_to_the_next(void **state)
 	struct tw_redis *redis = client_open(&options);
 	struct runs runs;
 
-	(void)state;
 	runs_init(&runs, 100);
 	runs_attach(&runs, &worker_options);
 	worker = worker_start(&options, &worker_options);

@@ -20,7 +20,6 @@ static void no_options_mean_a_server_on_this_machine(void **state)
 {
 	struct settings settings;
 
-	(void)state;
 	assert_int_equal(read_url(&settings, NULL, NULL), TW_OK);
 	assert_string_equal(settings.addresses[0].host, "127.0.0.1");
 	assert_int_equal(settings.addresses[0].port, 6379);
@@ -37,7 +36,6 @@ static void a_url_without_a_host_means_this_machine(void **state)
 	static const char *const urls[] = {"redis://", "redis://:p@/0", "redis://:6379"};
 	struct settings settings;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
 		assert_int_equal(read_url(&settings, urls[i], NULL), TW_OK);
 		assert_int_equal(settings.address_count, 1);
@@ -51,7 +49,6 @@ static void a_url_with_all_parts_is_taken_apart(void **state)
 {
 	struct settings settings;
 
-	(void)state;
 	assert_int_equal(read_url(&settings, "redis://ann:p%40ss%3aw@[::1]:7000/12", NULL), TW_OK);
 	assert_string_equal(settings.user, "ann");
 	assert_string_equal(settings.password, "p@ss:w");
@@ -65,7 +62,6 @@ static void a_password_needs_no_user_and_may_hold_signs(void **state)
 {
 	struct settings settings;
 
-	(void)state;
 	assert_int_equal(read_url(&settings, "redis://:a@b:c@host", NULL), TW_OK);
 	assert_null(settings.user);
 	assert_string_equal(settings.password, "a@b:c");
@@ -79,7 +75,6 @@ static void options_go_before_the_url(void **state)
 		.url = "redis://ann:old@host", .user = "bob", .password = "new", .shards = 8};
 	struct settings settings;
 
-	(void)state;
 	assert_int_equal(settings_read(&settings, &options, NULL), TW_OK);
 	assert_string_equal(settings.user, "bob");
 	assert_string_equal(settings.password, "new");
@@ -91,7 +86,6 @@ static void a_url_may_have_several_hosts_and_settings(void **state)
 {
 	struct settings settings;
 
-	(void)state;
 	assert_int_equal(read_url(&settings,
 				  "rediss://:p@a,b:7000,[::1]:7001/2?timeout=1.25&client_name=me"
 				  "&ca_file=%2Fca&certificate_file=c&key_file=k&server_name=n",
@@ -123,7 +117,6 @@ static void a_url_may_ask_for_durability_and_an_option_goes_before_it(void **sta
 					   "redis://?durability=both"};
 	struct settings settings;
 
-	(void)state;
 	for (enum tw_redis_durability i = 0; i <= TW_REDIS_DURABLE_BOTH; i++) {
 		const struct tw_redis_options options = {.url = urls[i],
 							 .durability = TW_REDIS_DURABLE_DISK};
@@ -141,7 +134,6 @@ static void a_url_of_sentinels_names_the_master(void **state)
 {
 	struct settings settings;
 
-	(void)state;
 	assert_int_equal(
 		read_url(&settings, "rediss+sentinel://u:p@a,b:7000/main/3?timeout=9", NULL),
 		TW_OK);
@@ -157,7 +149,6 @@ static void a_url_of_a_unix_socket_has_a_path(void **state)
 {
 	struct settings settings;
 
-	(void)state;
 	assert_int_equal(read_url(&settings, "redis+unix://:p@/run/a%20b.sock?database=4", NULL),
 			 TW_OK);
 	assert_string_equal(settings.addresses[0].host, "/run/a b.sock");
@@ -182,7 +173,6 @@ static void longest_path_of_a_unix_socket_is_taken_whole(void **state)
 	struct settings settings;
 	struct tw_redis_error error;
 
-	(void)state;
 	unix_url(url, longest);
 	assert_int_equal(read_url(&settings, url, NULL), TW_OK);
 	assert_int_equal(strlen(settings.addresses[0].host), longest);
@@ -201,7 +191,6 @@ static void longest_host_is_taken_whole(void **state)
 	struct settings settings;
 	struct tw_redis_error error;
 
-	(void)state;
 	memset(url + 8, 'h', HOST_SIZE - 1);
 	assert_int_equal(read_url(&settings, url, NULL), TW_OK);
 	assert_int_equal(strlen(settings.addresses[0].host), HOST_SIZE - 1);
@@ -217,7 +206,6 @@ static void as_many_hosts_as_there_may_be_are_taken(void **state)
 	struct settings settings;
 	struct tw_redis_error error;
 
-	(void)state;
 	for (int i = 1; i < ADDRESSES_MAX; i++)
 		strcat(url, ",h");
 	assert_int_equal(read_url(&settings, url, NULL), TW_OK);
@@ -274,7 +262,6 @@ static void malformed_urls_are_refused_and_not_repeated(void **state)
 					   "redis+sentinel://:secret@host/main/x",
 					   "redis://secret@host"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
 		struct tw_redis_error error = {0};
 		struct settings settings;
@@ -297,7 +284,6 @@ static void options_out_of_range_are_refused(void **state)
 		{.user = "without password"}, {.sentinel_user = "without password"},
 		{.server_name = ""},          {.server_name = name}};
 
-	(void)state;
 	memset(name, 'n', sizeof(name) - 1);
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		struct settings settings;
@@ -312,7 +298,6 @@ static void longest_namespace_is_taken(void **state)
 	const struct tw_redis_options options = {.name_space = name};
 	struct settings settings;
 
-	(void)state;
 	memset(name, 'n', TW_REDIS_NAMESPACE_MAX);
 	assert_int_equal(settings_read(&settings, &options, NULL), TW_OK);
 	assert_string_equal(settings.space.name, name);
@@ -325,14 +310,12 @@ static void errors_are_one_line(void **state)
 {
 	struct tw_redis_error error;
 
-	(void)state;
 	assert_int_equal(error_set(&error, TW_REDIS_FAILED, "ERR %s", "a\r\nb"), TW_REDIS_FAILED);
 	assert_string_equal(error.text, "ERR a  b");
 }
 
 static void every_status_has_its_name_and_a_text(void **state)
 {
-	(void)state;
 #define ASSERT_STATUS(name, text)                         \
 	assert_string_equal(tw_status_name(name), #name); \
 	assert_string_equal(tw_status_text(name), text);
@@ -348,7 +331,6 @@ static void slots_are_those_of_the_cluster(void **state)
 {
 	struct space space;
 
-	(void)state;
 	assert_int_equal(crc16("123456789", 9), 0x31c3);
 	assert_int_equal(crc16("foo", 3) % SLOTS, 12182);
 	space_init(&space, "default", 64);
@@ -361,7 +343,6 @@ static void keys_of_a_shard_share_one_tag(void **state)
 	struct buffer buffer = {0};
 	struct space space;
 
-	(void)state;
 	space_init(&space, "n", 64);
 	space_write_keys(&space, 63, 2, &buffer);
 	assert_string_equal(buffer.data, "$12\r\n{tw/n/63}due\r\n$13\r\n{tw/n/63}body\r\n");

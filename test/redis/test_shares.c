@@ -42,7 +42,6 @@ static void single_places_go_round_by_weights(void **state)
 {
 	struct table table;
 
-	(void)state;
 	table_init(&table, (unsigned[]){3, 1}, 2);
 	for (int i = 0; i < 400; i++)
 		round_of(&table, 1, (size_t[]){SIZE_MAX, SIZE_MAX});
@@ -54,7 +53,6 @@ static void large_room_is_divided_at_once(void **state)
 {
 	struct table table;
 
-	(void)state;
 	table_init(&table, (unsigned[]){5, 2, 1}, 3);
 	round_of(&table, 8000, (size_t[]){SIZE_MAX, SIZE_MAX, SIZE_MAX});
 	/* Room is given in steps of a 256th. */
@@ -67,7 +65,6 @@ static void what_one_does_not_want_is_for_the_others(void **state)
 {
 	struct table table;
 
-	(void)state;
 	table_init(&table, (unsigned[]){10, 1, 1}, 3);
 	round_of(&table, 100, (size_t[]){4, 0, SIZE_MAX});
 	assert_int_equal(table.taken[0], 4);
@@ -79,7 +76,6 @@ static void nothing_is_saved_up_while_nothing_is_wanted(void **state)
 {
 	struct table table;
 
-	(void)state;
 	table_init(&table, (unsigned[]){1, 1}, 2);
 	for (int i = 0; i < 1000; i++)
 		round_of(&table, 1, (size_t[]){SIZE_MAX, 0});
@@ -94,7 +90,6 @@ static void what_was_given_and_not_taken_is_made_up_for(void **state)
 {
 	struct table table;
 
-	(void)state;
 	table_init(&table, (unsigned[]){1, 1}, 2);
 	for (int i = 0; i < 10; i++) {
 		for (int k = 0; k < 2; k++)
@@ -116,7 +111,6 @@ static void room_is_given_as_far_as_it_is_wanted(void **state)
 	struct table table;
 	unsigned weights[MOST_SHARES];
 
-	(void)state;
 	for (size_t i = 0; i < MOST_SHARES; i++)
 		weights[i] = (unsigned)random_between(&random, 1, SHARE_WEIGHT_MAX);
 	table_init(&table, weights, MOST_SHARES);
@@ -148,7 +142,6 @@ static void those_that_always_want_have_the_same_by_weight(void **state)
 	struct table table;
 	unsigned weights[MOST_SHARES];
 
-	(void)state;
 	for (size_t i = 0; i < MOST_SHARES; i++)
 		weights[i] = (unsigned)random_between(&random, 1, WEIGHT);
 	table_init(&table, weights, MOST_SHARES);

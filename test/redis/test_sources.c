@@ -111,7 +111,6 @@ static enum tw_redis_outcome look_at_name(void *context, const struct tw_redis_j
 	struct seen *seen = context;
 	int number = *(const char *)job->key - '0';
 
-	(void)verdict;
 	pthread_mutex_lock(&seen->lock);
 	seen->right += !strcmp(job->name_space, names[number]);
 	seen->count++;
@@ -149,7 +148,6 @@ static void claim_by_hand_gives_the_namespace(void **state)
 {
 	struct tw_redis_batch *batch = claim_new(clients[1], "a", TW_MINUTE);
 
-	(void)state;
 	assert_string_equal(only_job(batch)->name_space, names[1]);
 	tw_redis_batch_free(batch);
 }

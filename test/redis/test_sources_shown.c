@@ -26,7 +26,6 @@ static char both[OPTION_SIZE]; /* --namespace=NAME=3,NAME.2 */
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
 {
-	(void)context;
 	answer->status = atoi(request->path + 1);
 }
 
@@ -364,7 +363,6 @@ static void lines_of_runs_name_the_namespace(void **state)
 {
 	char text[96];
 
-	(void)state;
 	program_start(&worker, &environment, ARGUMENTS("worker", "--shards=4", both, "--verbose"));
 	add_calls(second, 200, 1);
 	snprintf(text, sizeof(text), "200-0  namespace %s  attempt 1/1", second_name);
@@ -393,7 +391,6 @@ static void invalid_lists_are_refused(void **state)
 	struct program program;
 	char many[4 * TW_REDIS_SOURCES_MAX + 16] = "";
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (program_run(&program, &environment,
 				ARGUMENTS("worker", "--namespace", bad[i])) != 2)

@@ -84,8 +84,6 @@ static enum tw_redis_outcome run(void *context, const struct tw_redis_job *job,
 	struct seen *task = seen_of(job);
 	uint64_t newest = atomic_load_explicit(&task->newest, memory_order_relaxed);
 
-	(void)context;
-	(void)verdict;
 	atomic_fetch_add_explicit(&task->runs, 1, memory_order_relaxed);
 	while (newest < run_id(job->token) &&
 	       !atomic_compare_exchange_weak_explicit(&task->newest, &newest, run_id(job->token),
@@ -102,7 +100,6 @@ static void count_done(void *context, const struct tw_redis_report *report)
 {
 	struct seen *task = seen_of(report->job);
 
-	(void)context;
 	if (report->end != TW_REDIS_END_DONE)
 		return;
 	/* relaxed, both: a count, and a number that is read when the count is there */

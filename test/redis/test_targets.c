@@ -65,7 +65,6 @@ static void patterns_are_hosts_endings_networks_and_all(void **state)
 	struct tw_redis_error error;
 	char longest[300];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		if (read_one(good[i], &error) != TW_OK)
 			fail_msg("%s: %s", good[i], error.text);
@@ -88,7 +87,6 @@ static void invalid_lists_are_refused(void **state)
 	const char *const hole[] = {NULL};
 	struct targets targets;
 
-	(void)state;
 	assert_int_equal(targets_read(&targets, &options, NULL), TW_INVALID);
 	options = (struct tw_redis_worker_options){.deny_count = 1};
 	assert_int_equal(targets_read(&targets, &options, NULL), TW_INVALID);
@@ -128,7 +126,6 @@ static bool allows(const char *const *allow, const char *const *deny, const char
 
 static void nothing_said_allows_all_but_link_local_addresses(void **state)
 {
-	(void)state;
 	assert_true(allows(NULL, NULL, "a.example", "192.0.2.1"));
 	assert_true(allows(NULL, NULL, "a.example", "127.0.0.1"));
 	assert_true(allows(NULL, NULL, "a.example", "2001:db8::1"));
@@ -147,7 +144,6 @@ static void link_local_addresses_are_allowed_by_a_network_of_theirs_alone(void *
 {
 	const char *const metadata = "169.254.169.254";
 
-	(void)state;
 	assert_false(allows(LIST("*"), NULL, "a", metadata));
 	assert_false(allows(LIST("0.0.0.0/0"), NULL, "a", metadata));
 	assert_false(allows(LIST("169.254.0.0/15"), NULL, "a", metadata));
@@ -177,7 +173,6 @@ static void addresses_of_metadata_are_allowed_by_a_network_of_theirs_alone(void 
 		       {"168.63.129.16", "168.63.129.17", "168.63.129.16/32", "168.63.129.16/31"},
 		       {"192.0.0.192", "192.0.0.193", "192.0.0.192", "192.0.0.0/24"}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(guarded) / sizeof(guarded[0]); i++) {
 		assert_false(allows(NULL, NULL, "a", guarded[i].address));
 		assert_true(allows(NULL, NULL, "a", guarded[i].beside));
@@ -195,7 +190,6 @@ enum { EMBEDDED = sizeof(embedded) / sizeof(embedded[0]) };
 
 static void ipv4_address_inside_an_ipv6_one_is_judged(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < EMBEDDED; i++) {
 		assert_true(allows(NULL, NULL, "a", embedded[i]));
 		assert_false(allows(NULL, LIST("10.0.0.0/8"), "a", embedded[i]));
@@ -219,7 +213,6 @@ static void ipv4_address_inside_an_ipv6_one_is_judged(void **state)
 
 static void ipv6_address_with_an_ipv4_one_inside_is_judged_itself_too(void **state)
 {
-	(void)state;
 	for (size_t i = 1; i < EMBEDDED; i++) {
 		assert_false(allows(NULL, LIST("::/0"), "a", embedded[i]));
 		assert_false(allows(LIST("10.1.2.3"), LIST("::/0"), "a", embedded[i]));
@@ -235,7 +228,6 @@ static void what_is_denied_is_denied_and_the_rest_is_not(void **state)
 {
 	const char *const *deny = LIST("10.0.0.0/8", "evil.example", "*.bad.example", "fd00::/8");
 
-	(void)state;
 	assert_false(allows(NULL, deny, "a.example", "10.255.255.255"));
 	assert_true(allows(NULL, deny, "a.example", "11.0.0.0"));
 	assert_false(allows(NULL, deny, "a.example", "::ffff:10.0.0.1"));
@@ -255,7 +247,6 @@ static void what_is_allowed_is_all_that_is(void **state)
 {
 	const char *const *allow = LIST("shop.example", "*.pay.example", "10.1.0.0/20");
 
-	(void)state;
 	assert_true(allows(allow, NULL, "shop.example", "192.0.2.1"));
 	assert_true(allows(allow, NULL, "eu.pay.example", "127.0.0.1"));
 	assert_true(allows(allow, NULL, "other.example", "10.1.15.255"));
@@ -272,7 +263,6 @@ static void what_fits_most_closely_decides(void **state)
 		LIST("*", "10.1.0.0/16", "inner.corp.example", "*.ok.corp.example", "192.0.2.9");
 	const char *const *deny = LIST("10.0.0.0/8", "*.corp.example", "192.0.2.9");
 
-	(void)state;
 	assert_true(allows(allow, deny, "a.example", "192.0.2.1"));
 	assert_true(allows(allow, deny, "a.example", "2001:db8::1"));
 	assert_false(allows(allow, deny, "a.example", "10.2.0.1"));
@@ -294,7 +284,6 @@ static void address_of_another_kind_is_denied(void **state)
 	char text[INET6_ADDRSTRLEN];
 	struct targets targets;
 
-	(void)state;
 	assert_int_equal(targets_read(&targets, &options, NULL), TW_OK);
 	assert_false(targets_allow_address(&targets, TARGET_BY_ADDRESS, &local, text));
 	assert_false(targets_allow_address(&targets, TARGET_ALLOWED, &local, text));
@@ -304,7 +293,6 @@ static void address_of_another_kind_is_denied(void **state)
 
 static void address_of_nobody_is_this_machine(void **state)
 {
-	(void)state;
 	assert_false(allows(NULL, LIST("127.0.0.0/8"), "0", "0.0.0.0"));
 	assert_false(allows(NULL, LIST("::1"), "[::]", "::"));
 	assert_false(allows(NULL, LIST("127.0.0.1"), "a", "::ffff:0.0.0.0"));

@@ -293,8 +293,6 @@ static void bad_data_is_refused(void **state)
 
 static bool is_given_none(void *context, const struct tw_redis_info *info)
 {
-	(void)context;
-	(void)info;
 	fail();
 	return false;
 }

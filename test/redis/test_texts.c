@@ -43,7 +43,6 @@ static void length_of_time_is_a_sum_of_numbers_with_units(void **state)
 		{"50000d50000d50000d", -1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		tw_duration duration = -1;
 
@@ -87,7 +86,6 @@ static void time_has_a_zone_or_is_a_number(void **state)
 		{"tomorrow", -1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int64_t at_ms = -1;
 		bool is_time = time_parse(cases[i].text, &at_ms);
@@ -102,7 +100,6 @@ static void time_is_written_in_utc(void **state)
 {
 	char text[WHEN_SIZE];
 
-	(void)state;
 	assert_string_equal(time_write(1250, text), "1970-01-01T00:00:01.250Z");
 	assert_string_equal(time_write(INT64_MAX, text), "inf");
 	assert_string_equal(time_write(INT64_MIN, text), "-inf");
@@ -120,7 +117,6 @@ static void what_is_written_as_base64_is_read_again(void **state)
 	unsigned char *bytes;
 	size_t size;
 
-	(void)state;
 	for (size_t count = 0; count < 10; count++) {
 		text = base64_write("\0\xff\x10 bytes", count);
 		bytes = base64_read(text, strlen(text), &size);
@@ -212,7 +208,6 @@ static void line_is_a_task_or_has_a_reason(void **state)
 		 "a dead letter requires \"due_ms\", the time of its death"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct task_line line;
 		bool is_task = task_line_read(&line, cases[i].text, strlen(cases[i].text));
@@ -233,7 +228,6 @@ static void key_of_a_line_has_a_limit(void **state)
 	char *base64 = base64_write(bytes, sizeof(bytes));
 	char line_text[2 * TW_REDIS_KEY_MAX];
 
-	(void)state;
 	snprintf(text, sizeof(text), "{\"key\": \"%0*d\"}", TW_REDIS_KEY_MAX, 0);
 	assert_true(task_line_read(&line, text, strlen(text)));
 	task_line_free(&line);
@@ -251,7 +245,6 @@ static void cron_of_a_line_has_a_limit(void **state)
 	char text[TW_REDIS_CRON_MAX + 40];
 	struct task_line line;
 
-	(void)state;
 	for (int more = 0; more < 2; more++) {
 		snprintf(text, sizeof(text), "{\"key\": \"a\", \"cron\": \"%0*d\"}",
 			 TW_REDIS_CRON_MAX + more, 0);

@@ -131,7 +131,6 @@ static void nobody_there_is_unreachable(void **state)
 	char option[64];
 	int port = port_free();
 
-	(void)state;
 	for (int tls = 0; tls < 2; tls++) {
 		snprintf(option, sizeof(option), "--worker=http%s://127.0.0.1:%d", tls ? "s" : "",
 			 port);
@@ -151,7 +150,6 @@ static const char forbidden[] = "forbidden";
 static void answer_with(void *context, const struct http_request *request,
 			struct http_answer *answer)
 {
-	(void)request;
 	if (context == forbidden)
 		answer->status = 403;
 	answer->body = context;
@@ -179,7 +177,6 @@ static void answer_of_another_server_is_refused(void **state)
 	};
 	struct http_server http;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		false_worker_start(&http, answers[i][0]);
 		assert_int_equal(program_wait(&top), 69);
@@ -205,7 +202,6 @@ static void what_a_worker_does_not_say_is_left_open(void **state)
 	};
 	struct http_server http;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		false_worker_start(&http, answers[i][0]);
 		assert_true(program_wait_text(&top, answers[i][1]));
@@ -217,7 +213,6 @@ static void what_a_worker_does_not_say_is_left_open(void **state)
 
 static void output_that_is_gone_ends_it(void **state)
 {
-	(void)state;
 	environment.standard_output = "/dev/full";
 	top_start(no_options);
 	assert_int_equal(program_wait(&top), 71);
@@ -228,7 +223,6 @@ static void bad_options_are_refused(void **state)
 {
 	char url[3000];
 
-	(void)state;
 	top_start(ARGUMENTS("--worker=ftp://127.0.0.1/"));
 	assert_int_equal(program_wait(&top), 2);
 	program_end(&top);
@@ -250,7 +244,6 @@ static void end_of_redis_is_shown_and_outlived(void **state)
 	struct tw_redis_options options = {.url = server.url, .shards = 4};
 	struct tw_redis *redis;
 
-	(void)state;
 	redis_server_start(&server, NULL);
 	environment.url = server.url;
 	options.name_space = environment.name_space;
@@ -306,7 +299,6 @@ static void screen_shows_any_text_and_obeys_none(void **state)
 {
 	struct http_server http;
 
-	(void)state;
 	environment.terminal = &screen;
 	false_worker_start(&http,
 			   "{\"ready\": 1, \"groups\": [{\"name\": \"g\\u009f\", "
@@ -352,7 +344,6 @@ static void screen_shows_the_end_of_redis_and_outlives_it(void **state)
 	struct tw_redis *redis;
 	char refused[100];
 
-	(void)state;
 	redis_server_start(&server, NULL);
 	environment.url = server.url;
 	options.name_space = environment.name_space;
@@ -373,7 +364,6 @@ static void screen_shows_the_end_of_redis_and_outlives_it(void **state)
 
 static void json_is_no_screen(void **state)
 {
-	(void)state;
 	screen_start(ARGUMENTS("--json"));
 	assert_true(program_wait_text(&top, "}\r\n{\"tasks\":"));
 	top_end(SIGTERM);

@@ -96,7 +96,6 @@ static void assert_fault(const char *lines, const char *names)
 
 static void right_history_passes(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD RUN DONE END, NULL);
 	/* The task is moved, retried, overtaken after its lease, seen, cancelled, and a dead
 	 * letter. */
@@ -130,13 +129,11 @@ static void right_history_passes(void **state)
 
 static void order_of_lines_does_not_matter(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN RUN DONE END ADD, NULL);
 }
 
 static void history_without_the_end_is_invalid(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD RUN DONE, "unread");
 	assert_fault(BEGIN "5 a call shout k\n" END, "unread");
 	assert_fault(BEGIN "5 a answer TW_OK 0\n" END, "unread");
@@ -145,7 +142,6 @@ static void history_without_the_end_is_invalid(void **state)
 
 static void lost_task_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD END, "lost");
 	/* Its run was killed before its end. */
 	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n" END, "lost");
@@ -166,7 +162,6 @@ static void lost_task_is_found(void **state)
 
 static void task_that_may_have_been_removed_is_not_lost(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD "20 a call cancel k\n"
 			       "21 a answer TW_REDIS_OUTCOME_UNKNOWN 0\n" END,
 		     NULL);
@@ -177,13 +172,11 @@ static void task_that_may_have_been_removed_is_not_lost(void **state)
 
 static void task_that_does_not_run_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD "8999 rest rest task k t\n" END, "stays");
 }
 
 static void early_run_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD "59 w begin k t 58000 1\n"
 			       "80 w end k t 58000\n"
 			       "90 w report k t 58000 done 0\n" END,
@@ -214,7 +207,6 @@ static void early_run_is_found(void **state)
 
 static void token_that_does_not_rise_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD RUN "90 w report k t 65000 retried 1\n"
 				   "120 w begin k t 64000 2\n"
 				   "125 w end k t 64000\n"
@@ -234,7 +226,6 @@ static void token_that_does_not_rise_is_found(void **state)
 
 static void end_of_an_overtaken_run_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
 			       "1100 v begin k t 1090000 2\n"
 			       "1200 w end k t 65000\n"
@@ -268,7 +259,6 @@ static void end_whose_answer_may_have_been_lost_is_not_sure(void **state)
 					      "1900 w exact k t 65000 done 0\n" END;
 	char text[1024];
 
-	(void)state;
 	assert_fault(overtaken, "overtaken,comes back");
 	snprintf(text, sizeof(text), "%s%s", overtaken,
 		 "1210 nemesis deed cut w\n1800 nemesis heal cut w\n");
@@ -290,7 +280,6 @@ static void end_whose_answer_may_have_been_lost_is_not_sure(void **state)
 
 static void two_runs_under_one_lease_are_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
 			       "80 v begin k t 75000 2\n"
 			       "90 v end k t 75000\n"
@@ -316,7 +305,6 @@ static void claim_that_is_lost_with_its_master_is_no_fault(void **state)
 							    "82 w begin e r 81500 1 61\n" LAST END;
 	char text[1024];
 
-	(void)state;
 	assert_fault(again, "two at once,token falls");
 	snprintf(text, sizeof(text), "%s%s", again, killed);
 	assert_fault(text, NULL);
@@ -330,7 +318,6 @@ static void claim_that_is_lost_with_its_master_is_no_fault(void **state)
 
 static void cancel_and_move_of_a_leased_task_are_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
 			       "75 a call move k 500\n"
 			       "77 a answer TW_OK 577\n"
@@ -367,7 +354,6 @@ static void cancel_and_move_of_a_leased_task_are_found(void **state)
 
 static void run_after_a_cancel_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD "20 a call cancel k\n"
 			       "22 a answer TW_OK 0\n"
 			       "70 w begin k t 65000 1\n" END,
@@ -395,7 +381,6 @@ static void run_after_a_cancel_is_found(void **state)
 
 static void run_after_its_end_is_found(void **state)
 {
-	(void)state;
 	/* The task was replaced. */
 	assert_fault(BEGIN ADD "20 a call add k u any 50\n"
 			       "22 a answer TW_OK 71\n" RUN DONE "100 w begin k u 98000 1\n"
@@ -410,7 +395,6 @@ static void run_after_its_end_is_found(void **state)
 
 static void unknown_add_that_happened_twice_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN "10 a call add k t any 50\n"
 			   "12 a answer TW_REDIS_OUTCOME_UNKNOWN 0\n" RUN DONE
 			   "95 v begin k t 92000 1\n"
@@ -428,7 +412,6 @@ static void unknown_add_that_happened_twice_is_found(void **state)
 
 static void run_of_a_task_that_was_refused_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN "10 a call add k t any 50\n"
 			   "12 a answer TW_REDIS_FAILED 0\n" RUN DONE END,
 		     "refused");
@@ -437,7 +420,6 @@ static void run_of_a_task_that_was_refused_is_found(void **state)
 
 static void wrong_answers_are_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD "20 a call cancel k\n"
 			       "22 a answer TW_NOT_FOUND 0\n" RUN DONE END,
 		     "denied");
@@ -454,7 +436,6 @@ static void wrong_answers_are_found(void **state)
 
 static void recurring_task_that_is_right_passes(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN EVERY("all") FIRST SECOND LAST END, NULL);
 	/* Occurrences are retried, cancelled, seen, overtaken after the lease, and missed. */
 	assert_fault(BEGIN EVERY("all") "62 w begin e r 61500 1 61\n"
@@ -502,7 +483,6 @@ static void occurrence_that_was_cancelled_at_a_stepped_clock_is_not_left_out(voi
 						       "1500 w begin e r 1499000 1 161\n" LAST END;
 	char text[1024];
 
-	(void)state;
 	assert_fault(story, "skipped");
 	snprintf(text, sizeof(text), "%s%s", story,
 		 "60 nemesis deed clock server\n61 nemesis heal clock server\n");
@@ -517,7 +497,6 @@ static void occurrence_that_is_left_out_is_found(void **state)
 	static const char *const all[] = {EVERY("all"), EVERY("one"), EVERY("skip")};
 	char text[1024];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		snprintf(text, sizeof(text), BEGIN "%s%s%s" LAST END, all[i], FIRST, later);
 		assert_fault(text, "skipped");
@@ -546,7 +525,6 @@ static void occurrence_that_is_left_out_is_found(void **state)
 
 static void occurrence_that_comes_twice_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN EVERY("all") FIRST "82 w begin e r 81500 1 61\n" LAST END, "twice");
 	/* Two attempts of one occurrence were accepted. */
 	assert_fault(BEGIN EVERY("all") FIRST "82 w begin e r 81500 2 80\n"
@@ -565,7 +543,6 @@ static void occurrence_that_comes_twice_is_found(void **state)
 
 static void occurrence_at_a_wrong_time_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN EVERY("one") FIRST "170 w begin e r 169000 1 167\n" LAST END,
 		     "unplanned");
 	assert_fault(BEGIN EVERY("one") FIRST "158 w begin e r 157500 1 161\n" LAST END, "early");
@@ -573,7 +550,6 @@ static void occurrence_at_a_wrong_time_is_found(void **state)
 
 static void recurring_task_that_is_not_there_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN EVERY("all") FIRST SECOND END, "lost");
 	assert_fault(BEGIN EVERY("all") FIRST "8000 a call end e\n"
 					      "8001 a answer TW_NOT_FOUND 0\n" END,
@@ -587,7 +563,6 @@ static void recurring_task_that_is_not_there_is_found(void **state)
 
 static void recurring_task_that_outlives_its_end_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN EVERY("all") FIRST "100 a call end e\n"
 					      "101 a answer TW_OK 0\n" SECOND END,
 		     "comes back");
@@ -609,7 +584,6 @@ static void recurring_task_that_outlives_its_end_is_found(void **state)
 
 static void claim_during_a_pause_is_found(void **state)
 {
-	(void)state;
 	assert_fault(BEGIN ADD "30 p call pause -\n"
 			       "32 p answer TW_OK 0\n" RUN DONE "95 p call resume -\n"
 			       "96 p answer TW_OK 0\n" END,
@@ -644,7 +618,6 @@ static void runs_over_the_limit_are_found(void **state)
 	char text[1024];
 	char run[512];
 
-	(void)state;
 	snprintf(run, sizeof(run), other, "w1", 66000, 85, "w1", 66000, 91, "w1", 66000);
 	snprintf(text, sizeof(text), "%s%s" ADD RUN DONE END, limited, run);
 	assert_fault(text, "over the limit");
@@ -689,7 +662,6 @@ static void runs_over_the_limit_of_a_group_are_found(void **state)
 	static const char tenant[] = "2 main limit c 1\n";
 	static const char user[] = "2 main limit c/x 1\n";
 
-	(void)state;
 	assert_fault_of_groups(tenant, "c", "c", "w2", 70, over);
 	assert_fault_of_groups(tenant, "c/x", "c/y", "w2", 70, over);
 	assert_fault_of_groups(tenant, "c/x", "c", "w2", 70, over);
@@ -738,7 +710,6 @@ static void run_has_its_place_in_the_limit_while_its_worker_has_a_lease(void **s
 				     "1501 w report k t 65000 stale 0\n";
 	static const char killed[] = "70 w begin k t 65000 1\n";
 
-	(void)state;
 	assert_fault_beside(frozen, 1050, "over the limit");
 	assert_fault_beside(frozen, 1070, NULL);
 	assert_fault_beside(killed, 80, NULL);

@@ -638,15 +638,12 @@ static void try_to_end(struct ender *ender)
 static enum tw_redis_outcome end_as_it_runs(void *context, const struct tw_redis_job *job,
 					    struct tw_redis_verdict *verdict)
 {
-	(void)job;
-	(void)verdict;
 	try_to_end(context);
 	return TW_REDIS_DONE;
 }
 
 static void end_as_it_is_reported(void *context, const struct tw_redis_report *report)
 {
-	(void)report;
 	try_to_end(context);
 }
 
@@ -731,8 +728,6 @@ static enum tw_redis_outcome stop_own_worker(void *context, const struct tw_redi
 {
 	struct careless *careless = context;
 
-	(void)job;
-	(void)verdict;
 	pthread_mutex_lock(&careless->lock);
 	careless->stop = tw_redis_worker_stop(careless->worker, 0);
 	careless->destroy = tw_redis_worker_destroy(careless->worker);
@@ -764,8 +759,6 @@ static void handler_may_not_stop_its_worker(void **state)
 static enum tw_redis_outcome see_mask(void *context, const struct tw_redis_job *job,
 				      struct tw_redis_verdict *verdict)
 {
-	(void)job;
-	(void)verdict;
 	pthread_sigmask(SIG_BLOCK, NULL, context);
 	return TW_REDIS_DONE;
 }
@@ -810,8 +803,6 @@ static void worker_that_was_not_stopped_may_be_destroyed(void **state)
 /* This hook cancels the thread that calls it. */
 static void report_and_cancel(void *context, const struct tw_redis_report *report)
 {
-	(void)context;
-	(void)report;
 	pthread_cancel(pthread_self());
 }
 

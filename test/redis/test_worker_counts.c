@@ -17,7 +17,6 @@ static struct http_server http;
 static void answer_by_path(void *context, const struct http_request *request,
 			   struct http_answer *answer)
 {
-	(void)context;
 	answer->status = atoi(request->path + 1);
 	answer->hang_up = !answer->status;
 }
@@ -97,7 +96,6 @@ static void bounds_go_up_to_forever(void **state)
 {
 	tw_duration last = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < TW_REDIS_BUCKETS; i++) {
 		assert_true(tw_redis_bucket_bound(i) > last);
 		last = tw_redis_bucket_bound(i);
@@ -128,8 +126,6 @@ static void bad_arguments_are_refused(void **state)
 static enum tw_redis_outcome sleep_and_end(void *context, const struct tw_redis_job *job,
 					   struct tw_redis_verdict *verdict)
 {
-	(void)context;
-	(void)verdict;
 	wait_for(60 * TW_MILLISECOND);
 	return *(const char *)job->key == 'd' ? TW_REDIS_KILL : TW_REDIS_DONE;
 }
@@ -259,7 +255,6 @@ static void loss_and_return_of_redis_are_counted(void **state)
 	struct tw_redis_worker *worker;
 	struct tw_redis_worker_stats stats;
 
-	(void)state;
 	redis_server_start(&server, NULL);
 	assert_int_equal(tw_redis_worker_start(&worker, &options, NULL, NULL), TW_OK);
 	redis_server_end(&server, SIGKILL);
@@ -282,7 +277,6 @@ static void wait_for_the_test(void *context, const struct tw_redis_report *repor
 {
 	pthread_mutex_t *lock = context;
 
-	(void)report;
 	pthread_mutex_lock(lock);
 	pthread_mutex_unlock(lock);
 }

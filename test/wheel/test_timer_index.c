@@ -41,7 +41,6 @@ static size_t key_of_any_size(const struct model *model, size_t number, unsigned
 	size_t size = sizes[number % (sizeof(sizes) / sizeof(sizes[0]))];
 	uint32_t half = (uint32_t)number;
 
-	(void)model;
 	memset(key, 'k', LONGEST);
 	memcpy(key + (number % 3) * (size - sizeof(half)) / 2, &half, sizeof(half));
 	return size;
@@ -51,7 +50,6 @@ static size_t key_of_any_size(const struct model *model, size_t number, unsigned
 static size_t key_of_equal_bytes(const struct model *model, size_t number,
 				 unsigned char key[LONGEST])
 {
-	(void)model;
 	memset(key, 'k', LONGEST);
 	return 1 + number % LONGEST;
 }
@@ -63,9 +61,6 @@ static uint32_t real_hash(const struct model *model, const void *key, size_t siz
 
 static uint32_t same_hash(const struct model *model, const void *key, size_t size)
 {
-	(void)model;
-	(void)key;
-	(void)size;
 	return 0xdeadbeef;
 }
 
@@ -169,7 +164,6 @@ static void empty_index_finds_nothing_and_prefetches_nothing(void **state)
 	uint32_t hashes[TIMER_INDEX_BATCH];
 	struct timer_guesses guesses;
 
-	(void)state;
 	model_open(&model, 1000);
 	assert_finds_all(&model);
 	for (int batch = 0; batch < 1000; batch++) {
@@ -188,7 +182,6 @@ static void single_key_is_found_until_it_is_removed(void **state)
 {
 	struct model model;
 
-	(void)state;
 	model_open(&model, 17);
 	for (size_t number = 0; number < 17; number++) {
 		add(&model, number);
@@ -224,7 +217,6 @@ static void prefetch_guesses_the_timers_and_changes_nothing(void **state)
 {
 	struct model model;
 
-	(void)state;
 	model_open(&model, 64 * TIMER_INDEX_BATCH);
 	for (size_t number = 0; number < model.size; number += 2)
 		add(&model, number);
@@ -244,7 +236,6 @@ static void guess_confirmed_later_finds_the_timer_of_its_key_and_no_other(void *
 	uint32_t hashes[KEYS];
 	struct model model;
 
-	(void)state;
 	model_open(&model, KEYS);
 	for (int turn = 0; turn < 200; turn++) {
 		for (size_t number = 0; number < KEYS; number++) {
@@ -277,7 +268,6 @@ static size_t key_of_8_bytes(const struct model *model, size_t number, unsigned 
 {
 	uint32_t half = (uint32_t)number;
 
-	(void)model;
 	memset(key, number < 3 ? (int)number : 'k', 4);
 	memcpy(key + 4, &half, sizeof(half));
 	return 8;
@@ -288,7 +278,6 @@ static void every_key_is_found_after_every_bucket_that_comes_or_goes(void **stat
 	enum { KEYS = TEST_HAS_SANITIZER ? 600 : 1500 };
 	struct model model;
 
-	(void)state;
 	model_open(&model, KEYS);
 	model.make_key = key_of_8_bytes;
 	model.make_hash = last_bucket;
@@ -318,7 +307,6 @@ static void index_grows_with_200_000_keys_and_loses_none(void **state)
 	struct model model;
 	size_t next_look = 1;
 
-	(void)state;
 	model_open(&model, KEYS);
 	for (size_t number = 0; number < KEYS; number++) {
 		add(&model, number);
@@ -353,7 +341,6 @@ static void index_shrinks_as_fast_as_timers_are_removed_and_loses_none(void **st
 	enum { KEYS = TEST_SHARE_OF(200000), LEFT = 100 };
 	struct model model;
 
-	(void)state;
 	model_open(&model, KEYS);
 	for (size_t number = 0; number < KEYS; number++)
 		add(&model, number);
@@ -370,7 +357,6 @@ static void index_gives_segments_back_as_it_shrinks(void **state)
 	enum { KEYS = 600000 };
 	struct model model;
 
-	(void)state;
 	model_open(&model, KEYS);
 	for (size_t number = 0; number < KEYS; number++)
 		add(&model, number);
@@ -406,7 +392,6 @@ static void index_that_could_not_grow_catches_up(void **state)
 	enum { BEHIND = 1000, KEYS = 2 * BEHIND };
 	struct model model;
 
-	(void)state;
 	model_open(&model, KEYS);
 	add_without_growth(&model, 0, BEHIND);
 	assert_finds_all(&model);
@@ -425,7 +410,6 @@ static void random_adds_and_removals_agree_with_the_model(void **state)
 {
 	struct model model;
 
-	(void)state;
 	model_open(&model, 20000);
 	for (int phase = 0; phase < 20; phase++) {
 		/* The number of keys thus swings between few and all. */
@@ -453,7 +437,6 @@ static void index_at_a_bound_does_not_grow_and_shrink_in_turn(void **state)
 	struct model model;
 	UT_hash_handle **segment;
 
-	(void)state;
 	model_open(&model, BOUND + 100);
 	for (size_t number = 0; number < BOUND + 4; number++)
 		add(&model, number);
@@ -527,7 +510,6 @@ static void trimmed_index_has_memory_for_the_buckets_in_use_alone(void **state)
 	static const size_t lefts[] = {MANY / 100, 300, 0};
 	struct model model;
 
-	(void)state;
 	model_open(&model, MANY);
 	for (size_t i = 0; i < sizeof(lefts) / sizeof(lefts[0]); i++) {
 		for (size_t number = 0; number < MANY; number++)
@@ -549,7 +531,6 @@ static void rest_of_a_segment_is_given_back_and_stays_away(void **state)
 	struct model model;
 	size_t before;
 
-	(void)state;
 	model_open(&model, KEYS + MORE);
 	for (size_t number = 0; number < KEYS; number++)
 		add(&model, number);
@@ -597,7 +578,6 @@ static void segment_given_back_in_part_has_small_pages(void **state)
 	struct model model;
 	bool may_be_huge;
 
-	(void)state;
 	model_open(&model, KEYS);
 	for (size_t number = 0; number < KEYS; number++)
 		add(&model, number);
@@ -613,7 +593,6 @@ static void memory_given_back_is_not_given_back_again(void **state)
 	struct model model;
 	char *segment;
 
-	(void)state;
 	model_open(&model, 100000);
 	for (size_t number = 0; number < model.size; number++)
 		add(&model, number);
@@ -656,13 +635,11 @@ static void churn_with(uint32_t (*make_hash)(const struct model *, const void *k
 
 static void keys_of_the_same_hash_are_distinguished(void **state)
 {
-	(void)state;
 	churn_with(same_hash);
 }
 
 static void keys_of_the_same_bucket_are_distinguished(void **state)
 {
-	(void)state;
 	churn_with(same_bucket);
 }
 
@@ -670,7 +647,6 @@ static void keys_that_begin_alike_are_distinguished_by_their_size(void **state)
 {
 	struct model model;
 
-	(void)state;
 	model_open(&model, LONGEST);
 	model.make_key = key_of_equal_bytes;
 	model.make_hash = same_hash;
@@ -690,7 +666,6 @@ static void keys_that_differ_in_any_one_bit_are_distinguished(void **state)
 	struct model model;
 	unsigned char key[LONGEST];
 
-	(void)state;
 	model_open(&model, LONGEST);
 	model.make_key = key_of_equal_bytes;
 	model.make_hash = same_hash;
@@ -714,7 +689,6 @@ static void crowd_of_one_hash_does_not_hide_other_keys(void **state)
 {
 	struct model model;
 
-	(void)state;
 	model_open(&model, 4000);
 	model.make_hash = same_hash;
 	for (size_t number = 0; number < 300; number++)
@@ -736,7 +710,6 @@ static void discard_frees_the_table_in_steps_and_leaves_the_timers_alone(void **
 	struct model model;
 	int steps = 1;
 
-	(void)state;
 	model_open(&model, KEYS);
 	for (size_t number = 0; number < KEYS; number++)
 		add(&model, number);
@@ -762,7 +735,6 @@ static void discard_unmaps_every_segment(void **state)
 	const long segment_size = 2 << 20;
 	long before = mapped_memory();
 
-	(void)state;
 	if (TEST_HAS_SANITIZER)
 		TEST_SKIP("a sanitizer has memory of its own");
 	for (int round = 0; round < ROUNDS; round++) {
@@ -781,7 +753,6 @@ static void timer_with_a_key_of_any_size_fits_its_block(void **state)
 	struct timer_bin bin = {0};
 	char key[1200] = {0};
 
-	(void)state;
 	timer_store_init(&store);
 	for (size_t size = 1; size <= sizeof(key); size++) {
 		struct keyed_timer *timer = timer_new(&store, key, size, 0);

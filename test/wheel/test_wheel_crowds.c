@@ -91,7 +91,6 @@ static void crowd_of_one_slot_does_not_hold_up_the_next_slot(void **state)
 {
 	static struct crowd crowd;
 
-	(void)state;
 	crowd_open(&crowd);
 	add_crowd(&crowd, 4 * SPAN + 100);
 	add(&crowd, CROWD, 5 * SPAN + 100);
@@ -106,7 +105,6 @@ static void timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon(void **st
 {
 	static struct crowd crowd;
 
-	(void)state;
 	crowd_open(&crowd);
 	add(&crowd, CROWD, 4 * SPAN + 20);
 	add_crowd(&crowd, 4 * SPAN + 100);
@@ -122,7 +120,6 @@ static void timer_that_repeats_is_the_first_of_its_tick(void **state)
 	struct timer *expired[STEP];
 	uint64_t tick = 4 * SPAN + 100;
 
-	(void)state;
 	crowd_open(&crowd);
 	add_crowd(&crowd, tick);
 	crowd.timers[CROWD] =
@@ -154,7 +151,6 @@ static void leftover_timers_of_a_tick_come_after_all_that_are_newly_due(void **s
 	static struct crowd crowd;
 	struct timer *expired[STEP];
 
-	(void)state;
 	crowd_open(&crowd);
 	add_crowd(&crowd, 1);
 	wheel_advance(crowd.wheel, 1);
@@ -175,7 +171,6 @@ static void timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not(void *
 {
 	static struct crowd crowd;
 
-	(void)state;
 	crowd_open(&crowd);
 	add(&crowd, 0, 4 * SPAN + 100);
 	wheel_advance(crowd.wheel, 3 * SPAN);
@@ -190,7 +185,6 @@ static void timer_refiled_at_its_tick_is_not_late(void **state)
 {
 	static struct crowd crowd;
 
-	(void)state;
 	crowd_open(&crowd);
 	add(&crowd, 0, 4 * SPAN + 100);
 	wheel_advance(crowd.wheel, 3 * SPAN);
@@ -204,7 +198,6 @@ static void slots_that_come_up_one_after_the_other_lose_nothing(void **state)
 {
 	static struct crowd crowd;
 
-	(void)state;
 	crowd_open(&crowd);
 	for (size_t slots = 0; slots < 3 * WHEEL_COMING; slots++) {
 		uint64_t now = wheel_now(crowd.wheel);

@@ -209,7 +209,6 @@ static enum tw_status call_set_group_limits(struct tw_redis *redis)
 
 static bool take_rule(void *context, const char *group, const struct tw_redis_group_limits *limits)
 {
-	(void)context;
 	assert(group && limits);
 	return true;
 }

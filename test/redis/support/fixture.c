@@ -17,7 +17,6 @@ int fixture_start_server(void **state)
 
 int fixture_stop_server(void **state)
 {
-	(void)state;
 	redis_server_stop(&fixture.server);
 	return 0;
 }
@@ -53,7 +52,6 @@ int fixture_open_one_shard(void **state)
 
 int fixture_close(void **state)
 {
-	(void)state;
 	tw_redis_close(fixture.redis);
 	return 0;
 }

@@ -178,9 +178,6 @@ static bool wait_until_it_answers(struct redis_server *server)
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
-	(void)status;
-	(void)kind;
-	(void)place;
 	return remove(path);
 }
 

@@ -35,7 +35,6 @@ static bool knows_replica(struct redis_server *sentinel, int port)
 	redisReply *reply = redis_server_ask(sentinel, "SENTINEL SLAVES main");
 	bool knows = reply->elements == 1 && !strcmp(field_of(reply->element[0], "flags"), "slave");
 
-	(void)port;
 	freeReplyObject(reply);
 	return knows;
 }
