@@ -136,6 +136,22 @@ tw_duration processor_time(pthread_t thread)
 	return 0;
 }
 
+void job_begin_thread(const struct job_target *unused, const struct thread_setup *setup,
+		      const char *name)
+{
+	(void)unused;
+	(void)setup;
+	(void)name;
+}
+
+void job_end_thread(const struct job_target *unused, const struct thread_setup *setup,
+		    const char *name)
+{
+	(void)unused;
+	(void)setup;
+	(void)name;
+}
+
 void job_flush(struct job_target *unused, struct timer_bin *bin)
 {
 	(void)unused;

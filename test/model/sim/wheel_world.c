@@ -96,10 +96,14 @@ static tw_duration draw_delay(struct wheel_user *user)
 static void task_sleep(struct wheel_user *tasks)
 {
 	struct timespec time = {.tv_nsec = draw_between(1, 3 * TW_MILLISECOND)};
+	int state;
 
 	(void)tasks;
 	world.sleeping_tasks++;
+	/* A task returns: a user that is cancelled in it would end the process. */
+	sim_pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	sim_nanosleep(&time, NULL);
+	sim_pthread_setcancelstate(state, NULL);
 	world.sleeping_tasks--;
 	world.slept_until = sim_now();
 }
