@@ -44,8 +44,8 @@
  *    first completes it.
  *  - No call is async-signal-safe: a signal handler may make none of them.
  *  - In a child made by fork() without exec(), all calls that return a status return TW_CLOSED on
- *    a wheel of the parent, and tw_destroy does nothing. The child may make wheels of its own. If
- *    a task, release or drain function forks and returns in the child, its thread ends there.
+ *    a wheel of the parent. The child may make wheels of its own. If a task, release or drain
+ *    function forks and returns in the child, its thread ends there.
  *
  * In the lists of statuses, "no wheel" means that `wheel` is NULL, and so for other arguments. A
  * bad key is NULL, empty or longer than TW_KEY_SIZE_MAX.
@@ -229,8 +229,8 @@ typedef void tw_release_fn(void *context, const struct tw_task *task, enum tw_re
  *
  * In such a function, a call that would wait for the function itself returns TW_INVALID, also while
  * tw_stop or tw_destroy is under way. The same holds in destructors of thread-specific data in the
- * wheel's threads, where tw_destroy does nothing. But if a task has called tw_destroy, the thread
- * that frees the wheel does so before its destructors run: they must not use the wheel.
+ * wheel's threads. While tw_destroy ends these threads, the function of a tw_alarm_close made in
+ * such a destructor is not called.
  *
  * A function that never returns holds up its worker, tw_wait_idle and tw_destroy. With
  * TW_WORKERS_INLINE it holds up all timers and each call that waits for the owner, but no set,
@@ -502,17 +502,16 @@ TW_API enum tw_status tw_stop(struct tw_wheel *wheel);
  * frees everything.
  *
  * `wheel` may be NULL. This must be the last call on the wheel: no other call may be under way or
- * follow, except in the tasks, releases and drain functions that it waits for. Their calls return
- * TW_CLOSED. If one of them calls tw_destroy too, that call does nothing. In a fork's child the
- * call does nothing to a wheel of the parent.
+ * follow, except in the functions that it waits for, whose calls return TW_CLOSED or TW_INVALID.
  *
- * In a task, release or drain function of the wheel the call stops the wheel and returns. When the
- * outermost of these functions in the thread has returned, the thread waits for the rest and frees
- * everything: a worker or the owner thread as its last act, without being joined; where callers run
- * the tasks, in the call that runs the function (tw_poll then returns TW_CLOSED). Nothing reports
- * that end; all values have come back by then.
+ * Returns:
+ *   TW_OK       the wheel is gone, or `wheel` is NULL
+ *   TW_INVALID  called in a task, release or drain function of the wheel, or in a destructor of
+ *               thread-specific data in one of its threads; nothing has changed. Such a function
+ *               can call tw_stop, and leave tw_destroy to another thread
+ *   TW_CLOSED   called in a fork's child; nothing has changed
  */
-TW_API void tw_destroy(struct tw_wheel *wheel);
+TW_API enum tw_status tw_destroy(struct tw_wheel *wheel);
 
 /*
  * Waits until every command accepted before the call has been applied. It runs no task. Any thread,
@@ -942,8 +941,8 @@ struct tw_alarm {
  * allocation.
  *
  * Otherwise it is as one of tw_alarm_create. The memory must stay in place and must not be copied
- * until `closed` of tw_alarm_close is called, or until a tw_destroy of the wheel, called outside
- * its tasks, has returned. tw_alarm_destroy refuses such an alarm. Any thread.
+ * until `closed` of tw_alarm_close is called, or until a tw_destroy of the wheel has returned
+ * TW_OK. tw_alarm_destroy refuses such an alarm. Any thread.
  *
  *     struct connection {
  *             struct tw_alarm idle;

@@ -45,6 +45,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -110,35 +111,64 @@ constexpr tw_duration nanoseconds_of(std::chrono::duration<Rep, Period> time) no
 namespace detail
 {
 
-/* Holds the first exception of the functions that a driving member runs, in its thread. */
-inline thread_local std::exception_ptr *thrown = nullptr;
+/* Is a member's call that drives a wheel. */
+struct driving {
+	tw_wheel *wheel;
+	driving *outer;                     /* the one whose function makes this one, or NULL */
+	std::exception_ptr first = nullptr; /* the first exception of the functions that it runs */
+	bool is_last = false;               /* one of them destroys the wheel */
+};
+
+/* Is the innermost one of this thread, or NULL. */
+inline thread_local driving *driven = nullptr;
 
 /* Calls what the wheel runs. */
 template <class Call> void run_guarded(Call &&call)
 {
-	if (!thrown) {
+	if (!driven) {
 		call();
 		return;
 	}
 	try {
 		call();
 	} catch (...) {
-		if (!*thrown)
-			*thrown = std::current_exception();
+		if (!driven->first)
+			driven->first = std::current_exception();
 	}
 }
 
-/* Makes a call that drives a wheel, and rethrows when it has returned. */
-template <class Call> tw_status drive(Call &&call)
+/* Makes a call that drives a wheel. When it has returned, ends the wheel and rethrows. */
+template <class Call> tw_status drive(tw_wheel *wheel, Call &&call)
 {
-	std::exception_ptr first;
-	std::exception_ptr *outer = std::exchange(thrown, &first);
-	tw_status status = call();
+	driving one{wheel, driven};
+	tw_status status;
 
-	thrown = outer;
-	if (first)
-		std::rethrow_exception(first);
+	driven = &one;
+	status = call();
+	if (one.is_last)
+		(void)tw_destroy(wheel);
+	driven = one.outer;
+	if (one.first)
+		std::rethrow_exception(one.first);
 	return status;
+}
+
+/* Ends a wheel, in one of its functions when the outermost call that drives it in this thread has
+ * returned, or else in a thread of its own. */
+inline void destroy(tw_wheel *wheel)
+{
+	driving *last = nullptr;
+
+	if (tw_destroy(wheel) != TW_INVALID)
+		return;
+	(void)tw_stop(wheel);
+	for (driving *one = driven; one; one = one->outer)
+		if (one->wheel == wheel)
+			last = one;
+	if (last)
+		last->is_last = true;
+	else
+		std::thread([wheel] { (void)tw_destroy(wheel); }).detach();
 }
 
 /* Holds a function that was allocated. */
@@ -452,10 +482,13 @@ class wheel
 		std::swap(wheel_, moved.wheel_);
 		return *this;
 	}
-	/* Waits for functions that are running, and destroys all others. */
+	/* Waits for functions that are running, and destroys all others. In a function of the wheel
+	 * it stops the wheel, which ends later: in a thread of its own or, if a member drives the
+	 * wheel in this thread, when that has returned. A call of the C interface must not drive it
+	 * then. */
 	~wheel()
 	{
-		tw_destroy(wheel_);
+		detail::destroy(wheel_);
 	}
 
 	/* Returns the wheel of the C interface, for all calls except those that set keyed timers. */
@@ -532,17 +565,17 @@ class wheel
 	}
 	tw_status stop()
 	{
-		return detail::drive([this] { return tw_stop(wheel_); });
+		return detail::drive(wheel_, [this] { return tw_stop(wheel_); });
 	}
 	tw_status wait_idle()
 	{
-		return detail::drive([this] { return tw_wait_idle(wheel_); });
+		return detail::drive(wheel_, [this] { return tw_wait_idle(wheel_); });
 	}
 	/* Drives a wheel that callers drive. On TW_OK *until_next is how long the caller may sleep. */
 	tw_status poll(std::chrono::nanoseconds *until_next = nullptr)
 	{
 		tw_duration left;
-		tw_status status = detail::drive([&] { return tw_poll(wheel_, &left); });
+		tw_status status = detail::drive(wheel_, [&] { return tw_poll(wheel_, &left); });
 
 		if (status == TW_OK && until_next)
 			*until_next = std::chrono::nanoseconds(left);
@@ -551,7 +584,8 @@ class wheel
 	/* Moves a manual clock. */
 	template <class Rep, class Period> tw_status advance(std::chrono::duration<Rep, Period> by)
 	{
-		return detail::drive([&] { return tw_advance(wheel_, nanoseconds_of(by)); });
+		return detail::drive(wheel_,
+				     [&] { return tw_advance(wheel_, nanoseconds_of(by)); });
 	}
 	/* Returns the time on the wheel's clock. */
 	std::chrono::nanoseconds now() const noexcept

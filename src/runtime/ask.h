@@ -26,8 +26,6 @@ struct tw_wheel {
 	bool waits_when_full;
 	/* Any thread. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t refused; /* statistic */
-	atomic_bool is_ending;                         /* a tw_destroy has begun */
-	void (*end)(struct tw_wheel *wheel); /* the last act of the call that drives, or NULL */
 	struct owner owner;
 };
 
@@ -112,12 +110,5 @@ void wheel_ask(struct tw_wheel *wheel, struct request *request);
 enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request);
 /* Whether the caller runs in a task, release or drain function of this wheel. */
 bool wheel_is_in_task(struct tw_wheel *wheel);
-
-/* Ends the wheel if a task that the call has run destroyed it. The last act of such a call. */
-static inline void wheel_leave(struct tw_wheel *wheel)
-{
-	if (wheel->end && !owner_is_here(&wheel->owner))
-		wheel->end(wheel);
-}
 
 #endif

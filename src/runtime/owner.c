@@ -431,23 +431,12 @@ static void *owner_run(void *argument)
 	}
 	if (!owner->out.pool)
 		job_end_thread(&owner->out.target, &owner->setup, owner->thread.name);
-	if (owner->end) {
-		pthread_detach(pthread_self());
-		owner->end(owner->out.target.wheel);
-	}
 	return NULL;
 }
 
 int owner_start(struct owner *owner, const char *name)
 {
 	return thread_start(&owner->thread, owner_run, owner, name, "owner", &owner->setup);
-}
-
-void owner_end_after(struct owner *owner, void (*end)(struct tw_wheel *wheel))
-{
-	owner->end = end;
-	/* relaxed: read by this thread. */
-	atomic_store_explicit(&owner->ending, true, memory_order_relaxed);
 }
 
 void owner_end(struct owner *owner)

@@ -19,9 +19,6 @@ void owner_destroy(struct owner *owner);
 int owner_start(struct owner *owner, const char *name);
 /* Ends and joins it. From then on its callers drive the wheel. */
 void owner_end(struct owner *owner);
-/* In an inline task of the owner's thread: when nothing is left to do, the thread ends by itself,
- * and end(wheel) is its last act. */
-void owner_end_after(struct owner *owner, void (*end)(struct tw_wheel *wheel));
 
 /* Owner only, from here on. */
 

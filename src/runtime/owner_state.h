@@ -102,10 +102,9 @@ struct owner {
 	struct command_queue queue;
 	struct requests requests;
 	struct event_count event;
-	pthread_mutex_t drive;               /* its holder is the owner; not with a thread */
-	tw_duration rests_until;             /* nothing is to do before, unless somebody calls */
-	_Atomic uintptr_t driver;            /* the owner's thread now, or 0 */
-	void (*end)(struct tw_wheel *wheel); /* the thread's last act, or NULL */
+	pthread_mutex_t drive;    /* its holder is the owner; not with a thread */
+	tw_duration rests_until;  /* nothing is to do before, unless somebody calls */
+	_Atomic uintptr_t driver; /* the owner's thread now, or 0 */
 	atomic_bool ending;
 	struct limit drains; /* asked for, and not yet handed over */
 	struct outbox out;   /* also the owner's */

@@ -103,13 +103,6 @@ enum tw_status tw_create(struct tw_wheel **result, tw_duration interval, size_t 
 	return status;
 }
 
-/* Frees a wheel whose threads have ended or end with this call. */
-static void wheel_free(struct tw_wheel *wheel)
-{
-	owner_destroy(&wheel->owner);
-	free(wheel);
-}
-
 /* What a task has left behind is done in the second wait. A close's function may close another
  * alarm. */
 static void wheel_settle(struct tw_wheel *wheel)
@@ -120,55 +113,21 @@ static void wheel_settle(struct tw_wheel *wheel)
 	while (alarm_table_is_closing(&wheel->owner.out.alarms));
 }
 
-/* With a wheel that was stopped: waits until all is done and given back, and frees it. Not in a
- * task; a worker may call it as its last act. */
-static void wheel_end(struct tw_wheel *wheel)
+enum tw_status tw_destroy(struct tw_wheel *wheel)
 {
+	enum tw_status status = wheel ? wheel_presence(wheel) : TW_OK;
+
+	if (!wheel || status != TW_OK)
+		return status;
+	if (wheel_is_in_task(wheel))
+		return TW_INVALID;
+	(void)tw_stop(wheel);
 	wheel_settle(wheel);
 	outbox_end_threads(&wheel->owner.out);
 	owner_end(&wheel->owner);
-	/* Serves, in this thread, what the destructors of their specific data have asked for. */
-	wheel_settle(wheel);
-	wheel_free(wheel);
-}
-
-/* In a task: the thread that makes the outermost run ends the wheel once it has returned. */
-static void wheel_end_after_task(struct tw_wheel *wheel)
-{
-	struct owner *owner = &wheel->owner;
-
-	if (owner->out.pool)
-		worker_pool_end_after(owner->out.pool, wheel_end);
-	else if (owner->has_thread)
-		owner_end_after(owner, wheel_free);
-	else
-		wheel->end = wheel_end;
-}
-
-static void wheel_destroy_in_task(struct tw_wheel *wheel)
-{
-	/* A thread of the wheel that is in no function is in a destructor of its specific data.
-	 * relaxed: decides which call ends the wheel, and publishes nothing. */
-	if (!tw_current_task() ||
-	    atomic_exchange_explicit(&wheel->is_ending, true, memory_order_relaxed))
-		return;
-	(void)tw_stop(wheel);
-	wheel_end_after_task(wheel);
-}
-
-void tw_destroy(struct tw_wheel *wheel)
-{
-	if (!wheel || wheel_presence(wheel) != TW_OK)
-		return;
-	if (wheel_is_in_task(wheel)) {
-		wheel_destroy_in_task(wheel);
-		return;
-	}
-	/* It may be so already: an exception has left the call that was to end the wheel.
-	 * relaxed: as above. */
-	atomic_store_explicit(&wheel->is_ending, true, memory_order_relaxed);
-	(void)tw_stop(wheel);
-	wheel_end(wheel);
+	owner_destroy(&wheel->owner);
+	free(wheel);
+	return TW_OK;
 }
 
 size_t tw_pending(struct tw_wheel *wheel)

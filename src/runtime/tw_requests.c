@@ -84,7 +84,6 @@ enum tw_status tw_stop(struct tw_wheel *wheel)
 	owner->asked.stop.kind = REQUEST_STOP;
 	wheel_ask(wheel, &owner->asked.stop);
 	wheel_drive_if_caller(wheel);
-	wheel_leave(wheel);
 	return TW_OK;
 }
 
@@ -111,7 +110,6 @@ enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline)
 	/* A task that was waited for may have stopped the wheel: what that releases is owed too. */
 	if (status == TW_OK && wheel_state(wheel) != TW_OK)
 		status = wheel_wait_idle(wheel, deadline);
-	wheel_leave(wheel);
 	return status;
 }
 
@@ -165,7 +163,6 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
 		return TW_INVALID;
 	status = wheel_ask_and_wait(wheel, &request);
-	wheel_leave(wheel);
 	return status;
 }
 
@@ -237,7 +234,6 @@ enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_duration *un
 	status = wheel_state(wheel);
 	if (until_next && status == TW_OK)
 		*until_next = left;
-	wheel_leave(wheel);
 	return status;
 }
 

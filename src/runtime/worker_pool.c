@@ -126,7 +126,6 @@ struct worker {
 	_Alignas(CACHE_LINE) size_t victim; /* the worker examined last */
 	uint64_t victim_progress;           /* progress of the victim's batch at that time */
 	int wait_group; /* that of its last job, or NO_WAIT_GROUP before the first */
-	void (*end)(struct tw_wheel *wheel); /* or NULL: its last act */
 };
 
 /* The load is how much the workers have done since the watcher began to compare. */
@@ -590,16 +589,16 @@ static void worker_finish(struct worker *worker, struct timer *timer)
 	atomic_store_explicit(finished, count, memory_order_release);
 }
 
-/* Does jobs until it finds none, or, if it may sleep, until it ends. Not inlined, so that what it
- * calls is, and each job costs no calls. */
-static __attribute__((noinline)) void worker_do_jobs(struct worker *worker, bool may_sleep)
+/* Does jobs until the worker ends. Not inlined, so that what it calls is, and each job costs no
+ * calls. */
+static __attribute__((noinline)) void worker_do_jobs(struct worker *worker)
 {
 	struct timer *timer;
 
 	do {
 		while ((timer = worker_next_job(worker)))
 			worker_finish(worker, timer);
-	} while (may_sleep && !worker->end && worker_sleep(worker));
+	} while (worker_sleep(worker));
 }
 
 static void *worker_run(void *argument)
@@ -608,13 +607,8 @@ static void *worker_run(void *argument)
 
 	worker_here = worker;
 	job_begin_thread(worker->pool->target, &worker->pool->setup, worker->thread.name);
-	worker_do_jobs(worker, true);
-	if (worker->end) {
-		worker->end(worker->pool->target->wheel);
-		worker_here = NULL;
-	} else {
-		job_end_thread(worker->pool->target, &worker->pool->setup, worker->thread.name);
-	}
+	worker_do_jobs(worker);
+	job_end_thread(worker->pool->target, &worker->pool->setup, worker->thread.name);
 	return NULL;
 }
 
@@ -857,8 +851,8 @@ static void *worker_pool_watch(void *argument)
 	return NULL;
 }
 
-/* Ends and joins the threads, but not the calling one; no job is unfinished. Nothing is freed: a
- * thread's destructors of specific data may make calls until it is joined. */
+/* Ends and joins the threads; no job is unfinished. Nothing is freed: a thread's destructors of
+ * specific data may make calls until it is joined. */
 static void worker_pool_join(struct worker_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
@@ -870,21 +864,12 @@ static void worker_pool_join(struct worker_pool *pool)
 	if (pool->has_watcher)
 		thread_join(&pool->watcher);
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		if (pool->workers[i].is_joinable && &pool->workers[i] != worker_here)
+		if (pool->workers[i].is_joinable)
 			thread_join(&pool->workers[i].thread);
-}
-
-/* The calling worker does no more jobs, and ends by itself. */
-static void worker_end_here(const struct worker *worker)
-{
-	job_end_thread(worker->pool->target, &worker->pool->setup, worker->thread.name);
-	pthread_detach(worker->thread.id);
 }
 
 static void worker_pool_free(struct worker_pool *pool)
 {
-	if (worker_pool_is_here(pool))
-		worker_end_here(worker_here);
 	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
 		struct worker *worker = &pool->workers[i];
 
@@ -997,36 +982,11 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	*batches = (struct job_batches){0};
 }
 
-/* Does the jobs that there are in the place of a worker: the calling one, or one that has ended. */
-static void worker_pool_help(struct worker_pool *pool)
-{
-	struct worker *before = worker_here;
-
-	if (!worker_pool_is_here(pool)) {
-		worker_here = pool->workers;
-		/* The place of one that was not needed any more. */
-		while (!worker_here->counts)
-			worker_here++;
-	}
-	worker_do_jobs(worker_here, false);
-	job_flush(pool->target, &worker_here->counts->bin);
-	worker_here = before;
-}
-
-/* Waits until the oldest group may have changed. Returns false if the deadline has come. A worker,
- * which ends the wheel, looks for jobs now and then, for it may be the only one; when all have
- * ended, any caller does. Neither has a deadline. Under the lock, which it leaves meanwhile. */
+/* Waits until the oldest group may have changed. Returns false if the deadline has come. Under the
+ * lock, which it leaves meanwhile. */
 static bool worker_pool_await_group(struct worker_pool *pool, tw_duration deadline)
 {
-	if (!pool->ending && !worker_pool_is_here(pool))
-		return clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock, deadline);
-	pthread_mutex_unlock(&pool->lock);
-	worker_pool_help(pool);
-	pthread_mutex_lock(&pool->lock);
-	worker_pool_tell(pool);
-	(void)condition_wait(&pool->group_is_over, &pool->lock,
-			     clock_read_real(CLOCK_MONOTONIC) + TW_MILLISECOND);
-	return true;
+	return clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock, deadline);
 }
 
 /* Closes the current group if a job of it is unfinished. Returns false on timeout. Under the lock,
@@ -1073,13 +1033,6 @@ void worker_pool_wait(struct worker_pool *pool)
 bool worker_pool_is_here(const struct worker_pool *pool)
 {
 	return worker_here && worker_here->pool == pool;
-}
-
-void worker_pool_end_after(struct worker_pool *pool, void (*end)(struct tw_wheel *wheel))
-{
-	assert(worker_pool_is_here(pool));
-	(void)pool;
-	worker_here->end = end;
 }
 
 void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums)

@@ -42,11 +42,8 @@ void job_batches_add(struct job_batches *batches, struct timer *timer);
  * NAME-0 and so on, and NAME-watch where the pool may grow. Returns NULL and sets errno on failure.
  */
 struct worker_pool *worker_pool_create(const struct tw_options *options, struct job_target *target);
-/*
- * Waits until all jobs are done, and ends and joins the threads. A worker that makes the call ends
- * by itself after worker_pool_destroy(). Until that all calls may be made, also by the destructors
- * of the threads' specific data. Whoever waits does the jobs. A second call does nothing.
- */
+/* Waits until all jobs are done, and ends and joins the threads. Until worker_pool_destroy() the
+ * destructors of their specific data may make all calls. A second call does nothing. */
 void worker_pool_end_threads(struct worker_pool *pool);
 /* Ends the threads, if there are any left, and frees the pool. No other call may be under way. */
 void worker_pool_destroy(struct worker_pool *pool);
@@ -57,9 +54,6 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job
 void worker_pool_wait(struct worker_pool *pool);
 /* Waits until that, or until `deadline` of the target's clock. Returns false on timeout. */
 bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline);
-/* In a job: when the worker finds no other job, its thread ends by itself, and end(wheel) is its
- * last act. That may wait for the pool and destroy it. */
-void worker_pool_end_after(struct worker_pool *pool, void (*end)(struct tw_wheel *wheel));
 /* Whether the calling thread is one of the pool's. */
 bool worker_pool_is_here(const struct worker_pool *pool);
 /* Sets `sums` to the statistics of the workers, those that have ended too. */

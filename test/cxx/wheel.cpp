@@ -386,6 +386,41 @@ void alarms_run_as_long_as_they_live()
 	CHECK(!own && alive == 1);
 }
 
+void function_may_destroy_a_wheel_that_a_member_drives()
+{
+	int alive = 0;
+	counted one(&alive);
+	auto wheel = std::make_unique<tw::wheel>(inline_wheel());
+	tw::wheel *driven = wheel.get();
+
+	driven->after(1ms, [&] {
+		CHECK(driven->poll() == TW_INVALID);
+		wheel.reset();
+		throw 1;
+	});
+	driven->after(1ms, [one] { CHECK(false); });
+	driven->after(1h, [one] {});
+	CHECK(alive == 3);
+	CHECK(thrown_by([&] { return driven->advance(2ms); }) == 1);
+	CHECK(!wheel && alive == 1);
+}
+
+void function_may_destroy_a_wheel_with_threads()
+{
+	for (int workers : {static_cast<int>(TW_WORKERS_INLINE), 1, 2}) {
+		auto token = std::make_shared<int>(0);
+		std::weak_ptr<int> left = token;
+		tw_options options = {};
+
+		options.workers = workers;
+		auto *wheel = new tw::wheel(1ms, 64, options);
+		wheel->after(1h, [token = std::move(token)] { (void)token; });
+		CHECK(wheel->set("destroys", 1ms, [wheel] { delete wheel; }) == TW_OK);
+		while (!left.expired())
+			std::this_thread::yield();
+	}
+}
+
 void assignment_destroys_what_was_there()
 {
 	int alive = 0;
@@ -439,6 +474,8 @@ int main()
 	sleeps_end_when_a_stop_is_requested();
 	stops_and_ends_race();
 	alarms_run_as_long_as_they_live();
+	function_may_destroy_a_wheel_that_a_member_drives();
+	function_may_destroy_a_wheel_with_threads();
 	assignment_destroys_what_was_there();
 	wrong_arguments_throw();
 	return 0;

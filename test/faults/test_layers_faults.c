@@ -322,7 +322,7 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 	struct handle_table handles;
 	struct alarm_table alarms;
 	struct job_target target = {.handles = &handles, .alarms = &alarms};
-	struct tw_options options = {.workers = 1, .max_workers = 1, .name = "pool"};
+	struct tw_options options = {.workers = 1, .max_workers = 1};
 	struct timer_store store;
 	struct worker_pool *pool;
 	size_t threads;
@@ -359,7 +359,7 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 
 static void pool_without_memory_starts_no_thread(void **state)
 {
-	struct tw_options options = {.workers = 2, .max_workers = 3, .name = "pool"};
+	struct tw_options options = {.workers = 2, .max_workers = 3};
 	struct job_target target = {0};
 
 	(void)state;

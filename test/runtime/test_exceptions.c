@@ -421,8 +421,7 @@ static bool calls_return(struct tw_wheel *wheel)
 	right &= tw_each(wheel, on_visit, NULL) == TW_CLOSED;
 	right &= tw_stop(wheel) == TW_CLOSED && tw_wait_idle(wheel) == TW_INVALID;
 	right &= tw_pending(wheel) == 0;
-	tw_destroy(wheel); /* has no effect there */
-	return right;
+	return right && tw_destroy(wheel) == TW_INVALID;
 }
 
 /* The worker that is joined first ends first; the other makes its calls after that. */
@@ -474,49 +473,6 @@ static void end_of_a_worker_may_call_the_wheel_inside_tw_destroy(void **state)
 	pthread_key_delete(ends.key);
 }
 
-/* The destructor of a worker's or the owner's data closes an alarm during tw_destroy. */
-struct late_close {
-	struct tw_alarm *alarm;
-	pthread_key_t key;
-	atomic_int closed;
-};
-
-static void count_late_close(void *argument)
-{
-	struct late_close *late = argument;
-
-	atomic_fetch_add(&late->closed, 1);
-}
-
-static void close_at_end(void *argument)
-{
-	struct late_close *late = argument;
-
-	(void)tw_alarm_close(late->alarm, count_late_close);
-}
-
-static void set_specific(void *argument)
-{
-	struct late_close *late = argument;
-
-	pthread_setspecific(late->key, late);
-}
-
-static void alarm_that_the_end_of_a_thread_closes_is_closed_in_tw_destroy(void **state)
-{
-	struct tw_wheel *wheel = open_wheel(*state);
-	struct late_close late = {0};
-
-	assert_int_equal(pthread_key_create(&late.key, close_at_end), 0);
-	assert_status(tw_alarm_create(wheel, count_late_close, &late, &late.alarm), TW_OK);
-	assert_status(tw_after_func(wheel, 0, set_specific, &late, NULL), TW_OK);
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
-	settle_wheel(wheel);
-	tw_destroy(wheel);
-	assert_int_equal(atomic_load(&late.closed), 1);
-	pthread_key_delete(late.key);
-}
-
 /* These functions run while tw_destroy waits for them. */
 static void call_while_destroyed(void *context, const struct tw_task *task, enum tw_reason reason)
 {
@@ -550,7 +506,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_DRIVEN(next_that_throws_at_first_arms_nothing),
 	TEST_EVERYWHERE(function_may_call_the_wheel),
 	TEST_EVERYWHERE(function_that_does_not_return_holds_up_no_set),
-	TEST_WITH_THREADS(alarm_that_the_end_of_a_thread_closes_is_closed_in_tw_destroy),
 	TEST_POOL(end_of_a_worker_may_call_the_wheel_inside_tw_destroy),
 	TEST_EVERYWHERE(release_may_call_the_wheel_inside_tw_destroy),
 };

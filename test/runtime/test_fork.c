@@ -5,7 +5,6 @@
  */
 #include "support/test.h"
 
-#include "support/gate.h"
 #include "support/recorder.h"
 #include "support/wait.h"
 
@@ -174,8 +173,8 @@ static int leave_and_make_another(struct recorder *recorder, const struct varian
 	die_where_it_hangs();
 	if (!wheel_is_left_behind(recorder->wheel))
 		return 1;
-	tw_destroy(recorder->wheel);
-	if (times_returned(recorder, 1) != 0 || !wheel_is_left_behind(recorder->wheel))
+	if (tw_destroy(recorder->wheel) != TW_CLOSED || times_returned(recorder, 1) != 0 ||
+	    !wheel_is_left_behind(recorder->wheel))
 		return 2;
 	own = recorder_open(variant, 10);
 	set_timer(own, "a", 1, INTERVAL);
@@ -350,79 +349,7 @@ static void child_can_make_a_cache_whatever_other_threads_did_at_the_fork(void *
 		pthread_join(threads[i], NULL);
 }
 
-/* A run waits for the end of another. */
-struct waiting {
-	struct tw_wheel *wheel;
-	struct tw_timer timer;
-	struct gate gate;
-	enum tw_status answer;
-};
-
-static void wait_at_gate(void *argument)
-{
-	struct waiting *waiting = argument;
-
-	gate_pass(&waiting->gate);
-}
-
-/* Its own data is where another thread had its own. */
-static void wait_for_it(void *argument)
-{
-	struct waiting *waiting = argument;
-	volatile char filled[60000];
-
-	memset((void *)filled, 'A', sizeof(filled));
-	waiting->answer = tw_timer_stop_wait(waiting->wheel, waiting->timer);
-}
-
-static void waiting_begin(struct waiting *waiting)
-{
-	const struct tw_options options = {.workers = 8};
-
-	gate_init(&waiting->gate);
-	assert_status(tw_create(&waiting->wheel, INTERVAL, 16, ignore_task, &options), TW_OK);
-	assert_status(tw_after_func(waiting->wheel, 0, wait_at_gate, waiting, &waiting->timer),
-		      TW_OK);
-	gate_await(&waiting->gate);
-	assert_status(tw_after_func(waiting->wheel, 0, wait_for_it, waiting, NULL), TW_OK);
-	WAIT_UNTIL(atomic_load(&waiting->wheel->owner.out.handles.waiters) == 1);
-}
-
-static void waiting_end(struct waiting *waiting)
-{
-	gate_open(&waiting->gate);
-	tw_destroy(waiting->wheel);
-	assert_status(waiting->answer, TW_RUNNING);
-}
-
-static void child_may_wait_on_a_wheel_of_its_own_though_threads_waited_at_the_fork(void **state)
-{
-	struct waiting parents;
-	int exit_status;
-	pid_t child;
-
-	(void)state;
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer");
-	waiting_begin(&parents);
-	child = fork();
-	assert_int_not_equal(child, -1);
-	if (child == 0) {
-		struct waiting childs;
-
-		die_where_it_hangs();
-		waiting_begin(&childs);
-		waiting_end(&childs);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(child, &exit_status, 0), child);
-	assert_true(WIFEXITED(exit_status));
-	assert_int_equal(WEXITSTATUS(exit_status), 0);
-	waiting_end(&parents);
-}
-
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(child_may_wait_on_a_wheel_of_its_own_though_threads_waited_at_the_fork),
 	TEST_EVERYWHERE(child_that_returns_from_its_task_ends),
 	TEST_EVERYWHERE(child_that_returns_from_its_release_ends),
 	TEST_EVERYWHERE(child_that_returns_from_its_drain_function_ends),

@@ -16,6 +16,7 @@
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -415,45 +416,6 @@ static void thread_of_tasks_calls_the_program_at_its_start_and_its_end(void **st
 	assert_string_equal(calls.end_name, calls.name);
 }
 
-static struct tw_wheel *wheel_to_destroy;
-static struct gate destroy_gate;
-static atomic_bool end_is_noted;
-
-static void note_task_and_destroy(void *argument)
-{
-	gate_pass(&destroy_gate);
-	note(argument, 't');
-	tw_destroy(wheel_to_destroy);
-}
-
-static void note_end_at_last(void *context, const char *name)
-{
-	note_end(context, name);
-	atomic_store(&end_is_noted, true);
-}
-
-static void thread_that_ends_its_wheel_calls_the_program_at_its_end(void **state)
-{
-	const struct variant *variant = *state;
-	struct calls calls = {0};
-	struct tw_options options =
-		noting_options(&calls, variant->workers > 0 ? 1 : TW_WORKERS_INLINE);
-
-	gate_init(&destroy_gate);
-	atomic_store(&end_is_noted, false);
-	options.on_thread_end = note_end_at_last;
-	wheel_to_destroy = open_wheel(variant, options);
-	assert_status(tw_after_func(wheel_to_destroy, 0, note_task_and_destroy, &calls, NULL),
-		      TW_OK);
-	if (variant->drive == TW_DRIVE_CALLER)
-		assert_status(tw_poll(wheel_to_destroy, NULL), TW_OK);
-	gate_await(&destroy_gate);
-	gate_open(&destroy_gate);
-	WAIT_UNTIL(atomic_load(&end_is_noted));
-	assert_string_equal(calls.letters, "ste");
-	assert_true(calls.is_one_thread);
-}
-
 static void without_threads_no_start_and_no_end_is_called(void **state)
 {
 	struct calls calls = {0};
@@ -479,7 +441,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_WITH_THREADS(threads_have_stacks_of_the_size_that_options_say),
 	TEST_EVERYWHERE(too_small_a_stack_is_invalid),
 	TEST_WITH_THREADS(thread_of_tasks_calls_the_program_at_its_start_and_its_end),
-	TEST_WITH_THREADS(thread_that_ends_its_wheel_calls_the_program_at_its_end),
 	TEST_DRIVEN(without_threads_no_start_and_no_end_is_called),
 };
 

@@ -71,10 +71,8 @@ static void release(void *context, const struct tw_task *tw_task, enum tw_reason
 /* Opens a pool with `workers` workers at the start, and at most `most`. */
 static void fixture_open_growing(struct fixture *fixture, int workers, int most, size_t size)
 {
-	struct tw_options options = {.workers = workers,
-				     .max_workers = most,
-				     .patience_for_worker = 5 * TW_MILLISECOND,
-				     .name = "pool"};
+	struct tw_options options = {
+		.workers = workers, .max_workers = most, .patience_for_worker = 5 * TW_MILLISECOND};
 
 	*fixture = (struct fixture){.size = size};
 	assert_true(clock_init(&fixture->clock, TW_CLOCK_MANUAL, 1));
@@ -82,7 +80,8 @@ static void fixture_open_growing(struct fixture *fixture, int workers, int most,
 	assert_true(handle_table_init(&fixture->handles));
 	alarm_table_init(&fixture->alarms);
 	assert_true(fork_guard_open(&fixture->guard));
-	fixture->target = (struct job_target){.guard = &fixture->guard,
+	fixture->target = (struct job_target){.name = "pool",
+					      .guard = &fixture->guard,
 					      .clock = &fixture->clock,
 					      .store = &fixture->store,
 					      .handles = &fixture->handles,
