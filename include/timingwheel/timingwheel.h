@@ -818,7 +818,7 @@ TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
  * Returns:
  *   TW_OK         the timer is not running and will not run; the caller owns the argument
  *   TW_RUNNING    the run under way is the last and owns the argument. If an earlier stop returned
- *                 TW_REARMED, the caller of that stop owns it. After a close, `closed` owns it
+ *                 TW_REARMED, the caller of that stop owns it
  *   TW_REARMED    the timer is running, and its next run was cancelled: a run that tw_timer_reset
  *                 armed, or the next run of a periodic timer or a schedule. The caller owns the
  *                 argument when the run has ended; in the timer's own run, at its end
@@ -864,25 +864,6 @@ TW_API enum tw_status tw_timer_take(struct tw_wheel *wheel, struct tw_timer time
  *   TW_CLOSED     the wheel was stopped; this call does not wait. tw_wait_idle waits after tw_stop
  */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
-
-/*
- * Stops the timer, and calls closed(argument) when it is not running and will not run.
- *
- * The call returns at once. With TW_OK `closed` is called exactly once, on the pool as a task is,
- * also if the wheel is stopped or destroyed meanwhile. From then on `closed` owns the argument. A
- * run under way no longer owns it, so the runs of a timer that other threads close must not free
- * it. If `closed` is NULL nothing is called; the argument is the caller's when the run has ended.
- * With any other status `closed` is not called. Any thread, also the timer's own run.
- *
- * Returns:
- *   TW_OK         the timer is stopped, and `closed` will be called
- *   TW_RUNNING    a run is under way, and an earlier stop or close has made it the last
- *   TW_NOT_FOUND  the timer is done, or was stopped, closed or drained before
- *   TW_INVALID    no wheel
- *   TW_CLOSED     the wheel was stopped: arguments of pending timers go to release
- */
-TW_API enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
-				     void (*closed)(void *argument));
 
 /*
  * Gives the timer a new deadline, `delay` nanoseconds from now.

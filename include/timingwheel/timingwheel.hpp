@@ -19,8 +19,8 @@
  *
  * A function is any object that can be moved and called without arguments. It is destroyed after
  * its last run; if it will not run, in a thread that runs tasks, or by the call that stops it or
- * fails to set it. It lies in the timer itself if it is trivially copyable and not larger than a
- * pointer, and is allocated otherwise.
+ * fails to set it. One of after() lies in the timer itself if it is trivially copyable and not
+ * larger than a pointer; others are allocated.
  *
  * A function that throws has run, and what comes after it goes on. The first exception comes out of
  * the member that drives the wheel in this thread: poll, advance, wait_idle or stop. Elsewhere, as
@@ -233,11 +233,23 @@ inline void run_once(void *argument)
 	run_guarded([&] { box->call(box.get()); });
 }
 
+/* Holds the function of every(). A stop that comes while it may be running leaves it to the next
+ * run, which calls nothing more. */
+struct repeated {
+	boxed_pointer function;
+	std::shared_ptr<std::atomic<bool>> is_stopped;
+};
+
 inline void run_again(void *argument)
 {
-	boxed *box = static_cast<boxed *>(argument);
+	repeated *self = static_cast<repeated *>(argument);
+	const tw_task *task = tw_current_task();
 
-	run_guarded([box] { box->call(box); });
+	/* relaxed: the reset that brings this run orders it */
+	if (!self->is_stopped->load(std::memory_order_relaxed))
+		run_guarded([self] { self->function->call(self->function.get()); });
+	else if (tw_timer_stop(task->wheel, task->timer) == TW_REARMED)
+		delete self;
 }
 
 /* Holds the sleep of a coroutine, in its frame. */
@@ -323,8 +335,10 @@ template <template <class> class Callback> class stoppable_sleep : public sleep
 /* Destroys a function, or wakes a sleep, that a drain or a stop of the wheel gives back. */
 inline void take_back(void *, const tw_task *task)
 {
-	if (task->key || task->run == run_once || task->run == run_again) {
+	if (task->key || task->run == run_once) {
 		boxed::drop_argument(task->value);
+	} else if (task->run == run_again) {
+		delete static_cast<repeated *>(task->value);
 	} else if (task->run == sleep::run) {
 		sleep *self = static_cast<sleep *>(task->value);
 
@@ -352,15 +366,20 @@ class timer
       public:
 	timer() = default;
 
-	/* Stops the timer, as tw_timer_take or, if it is periodic, tw_timer_close does. */
+	/* Stops the timer as tw_timer_take does. With TW_OK the function is destroyed. If the timer
+	 * is periodic, TW_OK means that it is not called again: a call under way goes on, and the
+	 * function is destroyed after it, by the wheel. */
 	tw_status stop() noexcept
 	{
 		void *argument;
 		tw_status status;
 
-		if (periodic_)
-			return tw_timer_close(wheel_, id_,
-					      boxed_ ? detail::boxed::drop_argument : nullptr);
+		if (is_stopped_) {
+			/* relaxed: the reset orders it */
+			if (is_stopped_->exchange(true, std::memory_order_relaxed))
+				return TW_NOT_FOUND;
+			return tw_timer_reset(wheel_, id_, 0);
+		}
 		status = tw_timer_take(wheel_, id_, &argument);
 		if (status == TW_OK && boxed_)
 			detail::boxed::drop_argument(argument);
@@ -379,8 +398,8 @@ class timer
 
 	tw_wheel *wheel_ = nullptr;
 	tw_timer id_ = {};
-	bool periodic_ = false;
 	bool boxed_ = false;
+	std::shared_ptr<std::atomic<bool>> is_stopped_; /* set for a timer of every() */
 };
 
 /*
@@ -501,11 +520,26 @@ class wheel
 	template <class Rep, class Period, std::invocable F>
 	timer after(std::chrono::duration<Rep, Period> delay, F &&function)
 	{
-		return arm(detail::run_once, std::forward<F>(function), false,
-			   [&](void (*run)(void *), void *argument, tw_timer *id) {
-				   return tw_after_func(wheel_, nanoseconds_of(delay), run,
-							argument, id);
-			   });
+		using plain = std::decay_t<F>;
+		timer made;
+
+		made.wheel_ = wheel_;
+		made.boxed_ = !detail::is_inlined<plain>;
+		if constexpr (detail::is_inlined<plain>) {
+			plain copied(std::forward<F>(function));
+			void *argument = nullptr;
+
+			std::memcpy(&argument, static_cast<const void *>(&copied), sizeof(plain));
+			check(tw_after_func(wheel_, nanoseconds_of(delay),
+					    detail::run_inlined<plain>, argument, &made.id_));
+		} else {
+			auto box = detail::box_of(std::forward<F>(function));
+
+			check(tw_after_func(wheel_, nanoseconds_of(delay), detail::run_once,
+					    box.get(), &made.id_));
+			(void)box.release();
+		}
+		return made;
 	}
 	/* Runs the function after `first` and then each period. */
 	template <class Rep, class Period, class Rep2, class Period2, std::invocable F>
@@ -513,12 +547,17 @@ class wheel
 		    std::chrono::duration<Rep2, Period2> period, F &&function,
 		    tw_missed missed = TW_MISSED_BURST)
 	{
-		return arm(detail::run_again, std::forward<F>(function), true,
-			   [&](void (*run)(void *), void *argument, tw_timer *id) {
-				   return tw_every(wheel_, nanoseconds_of(first),
-						   nanoseconds_of(period), missed, run, argument,
-						   id);
-			   });
+		auto repeated = std::make_unique<detail::repeated>(
+			detail::repeated{detail::box_of(std::forward<F>(function)),
+					 std::make_shared<std::atomic<bool>>(false)});
+		timer made;
+
+		made.wheel_ = wheel_;
+		made.is_stopped_ = repeated->is_stopped;
+		check(tw_every(wheel_, nanoseconds_of(first), nanoseconds_of(period), missed,
+			       detail::run_again, repeated.get(), &made.id_));
+		(void)repeated.release();
+		return made;
 	}
 
 	/* Runs the function once, after the delay, unless it is replaced or removed. With any
@@ -604,30 +643,6 @@ class wheel
 		if (status == TW_OK)
 			(void)box.release();
 		return status;
-	}
-
-	template <class F, class Arm>
-	timer arm(void (*run_boxed)(void *), F &&function, bool periodic, Arm &&set)
-	{
-		using plain = std::decay_t<F>;
-		timer made;
-
-		made.wheel_ = wheel_;
-		made.periodic_ = periodic;
-		made.boxed_ = !detail::is_inlined<plain>;
-		if constexpr (detail::is_inlined<plain>) {
-			plain copied(std::forward<F>(function));
-			void *argument = nullptr;
-
-			std::memcpy(&argument, static_cast<const void *>(&copied), sizeof(plain));
-			check(set(detail::run_inlined<plain>, argument, &made.id_));
-		} else {
-			auto box = detail::box_of(std::forward<F>(function));
-
-			check(set(run_boxed, box.get(), &made.id_));
-			(void)box.release();
-		}
-		return made;
 	}
 
 	tw_wheel *wheel_ = nullptr;

@@ -20,8 +20,6 @@
  *   BUSY      a thread has locked it: only that one changes the word, and writes `deadline`; the
  *             others wait those few instructions
  *   PERIODIC  it has a schedule
- *   CLOSE     `deadline` is the function that a close was given; the thread that frees the handle
- *             calls it before, in a job
  *
  * What happens to a handle, one function each. Where a row does not apply, nothing changes.
  *
@@ -32,10 +30,6 @@
  *                    running  else               LAST                  TW_RUNNING
  *                    others                      -                     TW_NOT_FOUND
  *   handle_take_val. as handle_stop
- *   handle_close     pending                     stopped, LISTED,      TW_OK; owner: apply_stop
- *                                                CLOSE
- *                    running  LAST               -                     TW_RUNNING
- *                    running  else               LAST, CLOSE           TW_OK
  *   handle_reset     pending  sooner             RESET, LISTED         owner: apply_change
  *                    pending  later              RESET                 owner: is_due; or begin
  *                    running  not LAST           RESET                 handle_end
@@ -87,8 +81,8 @@
  * and LAST are not set together while it runs. Only a timer that is pending or runs is BUSY. One
  * thread gives a handle back to the slab: it has seen it LEFT, or had it, and not LISTED.
  *
- * Linearization of a stop and the beginning of a run: their exchange of the state. Of a reset and a
- * close: the exchange that locks it.
+ * Linearization of a stop and the beginning of a run: their exchange of the state. Of a reset:
+ * the exchange that locks it.
  */
 #include "handle.h"
 
@@ -115,9 +109,8 @@ enum {
 	LAST = 1 << 5,
 	BUSY = 1 << 6,
 	PERIODIC = 1 << 7,
-	CLOSE = HANDLE_CLOSE,
-	NOW = 1 << 9,
-	BACK = 1 << 10,
+	NOW = 1 << 8,
+	BACK = 1 << 9,
 	GENERATION_SHIFT = 12,
 	INDEX_BITS = 28
 };
@@ -459,11 +452,12 @@ enum tw_status handle_reset(struct handle_table *table, struct handle *handle, u
 	return TW_OK;
 }
 
-/* Stops a timer that is locked, whose state becomes `to`. */
+/* Stops a timer that is locked. */
 static void handle_stop_locked(struct handle_table *table, struct handle *handle, uint64_t id,
-			       uint64_t state, uint64_t to)
+			       uint64_t state)
 {
-	to &= ~(uint64_t)RESET;
+	uint64_t to = state & ~(uint64_t)RESET;
+
 	to = (state & PHASE) == RUNNING ? to | LAST : with_phase(to | LISTED, STOPPED);
 	handle_unlock(handle, to);
 	if (to & ~state & LISTED)
@@ -492,20 +486,8 @@ enum tw_status handle_take_value(struct handle_table *table, uint64_t id, void *
 	/* Before another thread may free it. */
 	if (status != TW_RUNNING)
 		*value = handle->timer.value;
-	handle_stop_locked(table, handle, id, state, state);
+	handle_stop_locked(table, handle, id, state);
 	return status;
-}
-
-enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed)
-{
-	struct handle *handle = handle_find(table, id);
-	uint64_t state;
-
-	if (!handle_lock_live(handle, id, &state))
-		return handle_too_late(table, id);
-	handle_set_deadline(handle, (tw_duration)(intptr_t)closed);
-	handle_stop_locked(table, handle, id, state, state | (closed ? CLOSE : 0));
-	return TW_OK;
 }
 
 /* ---- Waiting for the end of a run ---- */
@@ -784,13 +766,12 @@ bool handle_claim(struct handle *handle)
 	return true;
 }
 
-bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
+void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle)
 {
 	uint64_t before = handle_set_left(handle);
 
-	if (!(before & (LISTED | CLOSE)))
+	if (!(before & LISTED))
 		handle_free(table, bin, handle);
-	return (before & (LISTED | CLOSE)) == CLOSE;
 }
 
 /* ---- Running ---- */
@@ -801,8 +782,10 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 	for (;;) {
 		uint64_t state = handle_state(handle);
 
-		if ((state & PHASE) == STOPPED)
-			return handle_let_go(table, bin, handle) ? HANDLE_CLOSED : HANDLE_STOPPED;
+		if ((state & PHASE) == STOPPED) {
+			handle_let_go(table, bin, handle);
+			return HANDLE_STOPPED;
+		}
 		if (state & RESET) {
 			if (handle_exchange_back(table, handle, state, state))
 				return HANDLE_RESET;
@@ -840,8 +823,8 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
-enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-			   tw_duration began)
+bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+		tw_duration began)
 {
 	uint64_t state = handle_state(handle);
 	tw_duration deadline = handle->timer.deadline;
@@ -860,8 +843,9 @@ enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, str
 			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
 				break;
 		} else if (handle_exchange_back(table, handle, state, with_phase(state, PENDING))) {
-			return HANDLE_GOES_ON;
+			return true;
 		}
 	}
-	return handle_let_go(table, bin, handle) ? HANDLE_CLOSES : HANDLE_DONE;
+	handle_let_go(table, bin, handle);
+	return false;
 }

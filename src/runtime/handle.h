@@ -37,11 +37,11 @@ struct handle {
 	};
 	_Atomic uint64_t state;       /* generation, phase and flags: see handle.c */
 	struct inbox_link change;     /* in one of the table's inboxes */
-	_Atomic tw_duration deadline; /* by its last set or reset; or the function of a close */
+	_Atomic tw_duration deadline; /* by its last set or reset */
 };
 
-/* Flags of the state: the handle has a new deadline; `deadline` is the function of a close. */
-enum { HANDLE_WAS_RESET = 1 << 3, HANDLE_CLOSE = 1 << 8 };
+/* A flag of the state: the handle has a new deadline. */
+enum { HANDLE_WAS_RESET = 1 << 3 };
 
 /* Whether the owner has it. Also for one that may be freed by now: no other thread says so of any.
  * */
@@ -104,8 +104,6 @@ enum tw_status handle_reset(struct handle_table *table, struct handle *handle, u
 			    tw_duration deadline, bool for_now, bool *changed);
 /* Any thread. Returns as tw_timer_take; with TW_OK the owner is to be woken. */
 enum tw_status handle_take_value(struct handle_table *table, uint64_t id, void **value);
-/* Any thread. Returns as tw_timer_close; with TW_OK the owner is to be woken. */
-enum tw_status handle_close(struct handle_table *table, uint64_t id, run_fn *closed);
 
 /* The run of a handle's timer or of an alarm is under way while *word is `running` under the mask.
  */
@@ -154,7 +152,7 @@ bool handle_table_is_past(const struct handle_table *table, const struct handle_
 /* What to do about one that was taken, or about a command. */
 enum handle_action {
 	HANDLE_KEEP,   /* nothing */
-	HANDLE_FREE,   /* no other thread has it any more; handle_closed() comes first */
+	HANDLE_FREE,   /* no other thread has it any more */
 	HANDLE_REMOVE, /* as HANDLE_FREE; it was pending, and is to be counted as removed */
 	HANDLE_FILE,   /* it is in no list, and is to be filed by its deadline */
 	HANDLE_MOVE    /* it is in a list, and has a new deadline */
@@ -198,32 +196,17 @@ bool handle_claim(struct handle *handle);
 enum handle_start {
 	HANDLE_BEGUN,   /* the caller is to call its function, handle_end, and handle_table_tell */
 	HANDLE_STOPPED, /* it was stopped before; it is no longer the caller's */
-	HANDLE_CLOSED,  /* it was closed before: as handle_let_go() returns true */
 	HANDLE_RESET    /* it was reset before: it is the owner's again, to be woken */
 };
 enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			       struct handle *handle);
 /* Fills in the id and the function of a handle that the caller has. */
 void handle_describe(const struct handle *handle, struct tw_task *task);
-/* Lets go of it. */
-enum handle_end {
-	HANDLE_DONE,
-	HANDLE_GOES_ON, /* it is to run again, and the owner to be woken */
-	HANDLE_CLOSES   /* as handle_let_go() returns true */
-};
-enum handle_end handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-			   tw_duration began);
-/* Lets go of a timer that is stopped: frees it, now or when its last change is taken. Returns true
- * if the caller has to call handle_closed() with its argument, and handle_free(), instead. */
-bool handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
-/* Returns the function that a close was given for a handle that no other thread has, or NULL. */
-static inline run_fn *handle_closed(const struct handle *handle)
-{
-	/* relaxed, both: no other thread has it. */
-	if (!(atomic_load_explicit(&handle->state, memory_order_relaxed) & HANDLE_CLOSE))
-		return NULL;
-	return (run_fn *)(intptr_t)atomic_load_explicit(&handle->deadline, memory_order_relaxed);
-}
+/* Lets go of it. Returns whether it is to run again, and the owner to be woken. */
+bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+		tw_duration began);
+/* Lets go of a timer that is stopped: frees it, now or when its last change is taken. */
+void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
 
 static inline struct handle *timer_handle(struct timer *timer)
 {

@@ -19,10 +19,7 @@ static inline __attribute__((always_inline)) void owner_file_handle(struct owner
 /* No other thread has the handle. */
 static inline void owner_free_handle(struct owner *owner, struct handle *handle)
 {
-	if (handle_closed(handle))
-		outbox_close(&owner->out, &handle->timer);
-	else
-		handle_free(&owner->out.handles, &owner->out.bin.handles, handle);
+	handle_free(&owner->out.handles, &owner->out.bin.handles, handle);
 }
 
 void owner_set_handle(struct owner *owner, struct handle *handle, bool in_task)

@@ -109,25 +109,20 @@ static __attribute__((noinline)) void job_close_apart(struct job_target *target,
 						      struct tw_task *task)
 {
 	/* An alarm in the program's memory may be gone after the call. */
-	bool is_own = timer_is_alarm(timer) && alarm_is_own(timer_alarm(timer));
+	bool is_own = alarm_is_own(timer_alarm(timer));
 
-	task->run = timer_is_alarm(timer) ? alarm_function(timer_alarm(timer))
-					  : handle_closed(timer_handle(timer));
+	task->run = alarm_function(timer_alarm(timer));
 	handle_table_tell(target->handles);
 	counter_add(&thread->counts[JOB_RUNNING], 1);
 	task->run(task->value);
 	job_end_call(target, thread);
 	if (is_own)
 		alarm_end_close(target->alarms, &thread->bin->alarms, NULL);
-	else if (timer_is_alarm(timer))
+	else
 		alarm_end_close(target->alarms, &thread->bin->alarms, timer_alarm(timer));
-	else {
-		handle_free(target->handles, &thread->bin->handles, timer_handle(timer));
-		limit_give(target->places);
-	}
 }
 
-/* Calls a close's function, and frees its handle or alarm. Those that wait for the run before it
+/* Calls a close's function, and frees its alarm. Those that wait for the run before it
  * need not wait for this call. */
 INLINED void job_close(struct work *work)
 {
@@ -250,20 +245,16 @@ INLINED void job_wake_owner(const struct work *work)
 INLINED void job_run_begun_handle(struct work *work)
 {
 	struct job_target *target = work->target;
-	enum handle_end end;
+	bool goes_on;
 
 	job_run(work);
 	/* The end may ask the schedule. */
 	if (work->timer->class == TIMER_PERIODIC)
 		work->took = -work->began;
-	end = handle_end(target->handles, &work->thread->bin->handles, timer_handle(work->timer),
-			 work->now);
+	goes_on = handle_end(target->handles, &work->thread->bin->handles,
+			     timer_handle(work->timer), work->now);
 	job_end_in_child(target);
-	if (end == HANDLE_CLOSES) {
-		job_close(work);
-		return;
-	}
-	if (end == HANDLE_GOES_ON)
+	if (goes_on)
 		job_wake_owner(work);
 	else
 		limit_give(target->places);
@@ -276,10 +267,6 @@ INLINED void job_run_handle(struct work *work, struct handle *handle)
 	switch (handle_begin(work->target->handles, &work->thread->bin->handles, handle)) {
 	case HANDLE_BEGUN:
 		job_run_begun_handle(work);
-		break;
-	case HANDLE_CLOSED:
-		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
-		job_close(work);
 		break;
 	case HANDLE_STOPPED:
 		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
@@ -305,8 +292,7 @@ INLINED void job_return_handle(struct work *work, struct handle *handle)
 	} else {
 		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
-	if (handle_let_go(work->target->handles, &work->thread->bin->handles, handle))
-		job_close(work);
+	handle_let_go(work->target->handles, &work->thread->bin->handles, handle);
 }
 
 INLINED void job_finish_handle(struct work *work)
@@ -316,8 +302,6 @@ INLINED void job_finish_handle(struct work *work)
 	handle_describe(handle, work->task);
 	if (handle->timer.job == TIMER_RUN && job_may_run(work->target))
 		job_run_handle(work, handle);
-	else if (handle->timer.job == TIMER_CLOSE)
-		job_close(work);
 	else
 		job_return_handle(work, handle);
 }

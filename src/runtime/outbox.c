@@ -103,12 +103,6 @@ void outbox_close(struct outbox *outbox, struct timer *timer)
 	outbox_add(outbox, timer, JOB_LANE_PROMPT, outbox->jobs_end);
 }
 
-static void outbox_let_go(struct outbox *outbox, struct handle *handle)
-{
-	if (handle_let_go(&outbox->handles, &outbox->bin.handles, handle))
-		outbox_close(outbox, &handle->timer);
-}
-
 /* No drain and no release function is to be called with it. */
 static void outbox_end(struct outbox *outbox, struct timer *timer)
 {
@@ -116,7 +110,7 @@ static void outbox_end(struct outbox *outbox, struct timer *timer)
 		outbox_free(outbox, timer_keyed(timer));
 		return;
 	}
-	outbox_let_go(outbox, timer_handle(timer));
+	handle_let_go(&outbox->handles, &outbox->bin.handles, timer_handle(timer));
 	limit_give(&outbox->places);
 }
 
@@ -124,7 +118,7 @@ void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *dra
 {
 	if (timer_is_handle(timer) && !handle_claim(timer_handle(timer))) {
 		counter_add_ordered(&outbox->counts.removed, 1);
-		outbox_let_go(outbox, timer_handle(timer));
+		handle_let_go(&outbox->handles, &outbox->bin.handles, timer_handle(timer));
 		if (drain)
 			drain_release(drain);
 		return;

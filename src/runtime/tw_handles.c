@@ -241,19 +241,6 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 	return status == TW_REARMED ? TW_OK : status;
 }
 
-enum tw_status tw_timer_close(struct tw_wheel *wheel, struct tw_timer timer,
-			      void (*closed)(void *argument))
-{
-	enum tw_status status = wheel_state(wheel);
-
-	if (status != TW_OK)
-		return status;
-	status = handle_close(&wheel->owner.out.handles, timer.id, closed);
-	if (status == TW_OK)
-		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
-	return status;
-}
-
 enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
 {
 	enum tw_status status = wheel_state(wheel);

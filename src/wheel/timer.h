@@ -29,7 +29,7 @@ enum timer_job {
 	TIMER_RUN,     /* run its task */
 	TIMER_RELEASE, /* call the release function with `reason` */
 	TIMER_DRAIN,   /* call the function of `drain` */
-	TIMER_CLOSE    /* call the function that a close of the handle or alarm was given */
+	TIMER_CLOSE    /* call the function that a close of the alarm was given */
 };
 
 /* The class of a timer says where its memory came from, and what follows struct timer in it. */

@@ -115,6 +115,22 @@ void periodic_functions_run_until_they_are_stopped()
 	CHECK(wheel.advance(5ms) == TW_OK && runs == 6 && alive == 1);
 }
 
+void periodic_function_that_stops_itself_is_destroyed_after_its_call()
+{
+	int alive = 0;
+	int runs = 0;
+	tw::wheel wheel = inline_wheel();
+	counted one(&alive);
+	tw::timer beat;
+
+	beat = wheel.every(1ms, 1ms, [one, &runs, &beat, &alive] {
+		++runs;
+		CHECK(beat.stop() == TW_OK && beat.stop() == TW_NOT_FOUND && alive == 2);
+	});
+	CHECK(wheel.advance(5ms) == TW_OK && runs == 1 && alive == 1);
+	CHECK(tw_pending(wheel.get()) == 0);
+}
+
 void keys_have_functions()
 {
 	int alive = 0;
@@ -465,6 +481,7 @@ int main()
 	durations_are_rounded_up_and_end();
 	functions_run_and_are_destroyed();
 	periodic_functions_run_until_they_are_stopped();
+	periodic_function_that_stops_itself_is_destroyed_after_its_call();
 	keys_have_functions();
 	exceptions_leave_no_function_behind();
 	driving_calls_throw_the_first_exception_of_their_functions();

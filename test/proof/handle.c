@@ -5,7 +5,7 @@
  *
  *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET (to
  *                          a later deadline), DO_RESET_SOONER, DO_MAKE (another timer, maybe in
- *                          its memory), DO_MAKE_STOP (and stop it), DO_CLOSE
+ *                          its memory), DO_MAKE_STOP (and stop it)
  *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
  *   PERIODIC_RUNS          0: it runs once; else its schedule ends after this number of runs
  *   TAKES                  RUNS: due timers run; DRAINS: a drain takes them
@@ -37,16 +37,7 @@ void *calloc(size_t count, size_t size);
 #include "runtime/handle_changes.c"
 #include "runtime/keyless.c"
 
-enum event {
-	DO_NOTHING,
-	DO_STOP,
-	DO_STOP_WAIT,
-	DO_RESET,
-	DO_RESET_SOONER,
-	DO_MAKE,
-	DO_MAKE_STOP,
-	DO_CLOSE
-};
+enum event { DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET, DO_RESET_SOONER, DO_MAKE, DO_MAKE_STOP };
 enum first_place { IN_QUEUE, IN_WHEEL, IN_POOL };
 enum take { RUNS, DRAINS };
 
@@ -274,12 +265,6 @@ static void pool_submit(struct handle *handle, enum timer_job job)
 				       memory_order_release);
 }
 
-void outbox_close(struct outbox *outbox, struct timer *timer)
-{
-	(void)outbox;
-	pool_submit(timer_handle(timer), TIMER_CLOSE);
-}
-
 static void command_publish(int number, struct handle *handle)
 {
 	/* release: like command_queue_publish(); pairs with owner_apply_one(). */
@@ -315,8 +300,7 @@ static void owner_take_due(int number)
 	/* outbox_retire() and job_finish() do this. */
 	if (handle_claim(handle))
 		argument_give(handle->timer.value);
-	if (handle_let_go(&owner.out.handles, &owner.out.bin.handles, handle))
-		outbox_close(&owner.out, &handle->timer);
+	handle_let_go(&owner.out.handles, &owner.out.bin.handles, handle);
 }
 
 /* The answer is one of the timer's deadlines, whatever is done to it meanwhile. */
@@ -340,16 +324,6 @@ static void owner_turn(void)
 		owner_take_due(i);
 }
 
-/* Does what job_close() does. */
-static void worker_close(struct handle *handle)
-{
-	struct handle_table *table = &owner.out.handles;
-
-	handle_table_tell(table);
-	handle_closed(handle)(handle->timer.value);
-	handle_free(table, &owner.out.bin.handles, handle);
-}
-
 /* Does what job_finish() does. */
 static void worker_do(struct handle *handle)
 {
@@ -357,21 +331,13 @@ static void worker_do(struct handle *handle)
 	struct slab_bin bin = {0};
 	struct tw_task task = {.value = handle->timer.value};
 	struct argument *argument = task.value;
-	enum handle_start start;
-	bool closes = handle->timer.job == TIMER_CLOSE;
 
-	if (!closes) {
-		start = handle_begin(table, &bin, handle);
-		closes = start == HANDLE_CLOSED;
-		if (start == HANDLE_BEGUN) {
-			task.run = argument_run;
-			task.run(task.value);
-			argument->last_deadline = handle->timer.deadline;
-			closes = handle_end(table, &bin, handle, 0) == HANDLE_CLOSES;
-		}
+	if (handle_begin(table, &bin, handle) == HANDLE_BEGUN) {
+		task.run = argument_run;
+		task.run(task.value);
+		argument->last_deadline = handle->timer.deadline;
+		(void)handle_end(table, &bin, handle, 0);
 	}
-	if (closes)
-		worker_close(handle);
 	handle_table_tell(table);
 }
 
@@ -426,17 +392,11 @@ static void timer_stop(int number, bool waits)
 	}
 	/* It has run if no other call has stopped it, and the run is visible. */
 	if (status == TW_NOT_FOUND && TAKES == RUNS &&
-	    count_of(DO_STOP) + count_of(DO_STOP_WAIT) + count_of(DO_CLOSE) == 1)
+	    count_of(DO_STOP) + count_of(DO_STOP_WAIT) == 1)
 		assert(arguments[0].runs > 0);
 	if (status == TW_OK)
 		argument_give(&arguments[0]);
 	stops[number] = status;
-}
-
-/* This is a close's function. It has the argument, like a caller that was answered TW_OK. */
-static void argument_closed(void *value)
-{
-	argument_give(value);
 }
 
 /* Does what tw_timer_reset() does. */
@@ -495,9 +455,6 @@ static void *thread_run(void *argument)
 	case DO_MAKE_STOP:
 		timer_set_up_another(number, event_of(number) == DO_MAKE_STOP);
 		break;
-	case DO_CLOSE:
-		stops[number] = handle_close(&owner.out.handles, timer_id, argument_closed);
-		break;
 	}
 	return NULL;
 }
@@ -522,8 +479,7 @@ static int stops_answered(enum tw_status status)
 	int count = 0;
 
 	for (int i = 1; i <= THREADS; i++)
-		count += (event_of(i) == DO_STOP || event_of(i) == DO_STOP_WAIT ||
-			  event_of(i) == DO_CLOSE) &&
+		count += (event_of(i) == DO_STOP || event_of(i) == DO_STOP_WAIT) &&
 			 stops[i] == status;
 	return count;
 }
@@ -555,8 +511,7 @@ static void judge(void)
 	assert(argument->is_given || (TAKES == RUNS && ended == stops_answered(TW_REARMED)));
 	/* A stop that came first cancels all runs; after one that found it running, no run
 	 * begins. */
-	if (stops_answered(TW_OK) > 0 && PERIODIC_RUNS == 0 && resets() == 0 &&
-	    count_of(DO_CLOSE) == 0)
+	if (stops_answered(TW_OK) > 0 && PERIODIC_RUNS == 0 && resets() == 0)
 		assert(argument->runs == 0);
 	if (ended == 0 && TAKES == RUNS)
 		assert(argument->runs > 0);
@@ -607,7 +562,7 @@ static void begin(void)
 
 int main(void)
 {
-	int turns = 3 + PERIODIC_RUNS + 2 * resets() + count_of(DO_CLOSE);
+	int turns = 3 + PERIODIC_RUNS + 2 * resets();
 	pthread_t threads[THREADS + 2];
 
 	begin();

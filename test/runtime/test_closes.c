@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closing an alarm or a timer by handle returns at once. Its `closed` function is called once, when
- * no run is under way or to come. Runs end each other's timers, and wait for none.
+ * Closing an alarm returns at once. Its `closed` function is called once, when no run is under way
+ * or to come. Runs end each other's timers, and wait for none.
  */
 #include "support/test.h"
 
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A thing is an alarm or a timer by handle, and gets closed. */
+/* A thing is an alarm that gets closed, or a timer by handle. */
 struct thing {
 	struct tw_wheel *wheel;
 	struct tw_alarm *alarm;
@@ -62,12 +62,6 @@ static void thing_closed(void *argument)
 static void close_alarm(struct thing *thing)
 {
 	thing->answers[0] = tw_alarm_close(thing->alarm, thing_closed);
-}
-
-static void close_timer(struct thing *thing)
-{
-	thing->answers[0] = tw_timer_close(thing->wheel, thing->timer, thing_closed);
-	thing->answers[1] = tw_timer_close(thing->wheel, thing->timer, thing_closed);
 }
 
 static void thing_make(struct recorder *recorder, struct thing *thing)
@@ -188,81 +182,6 @@ static void alarms_closed_before_the_end_are_notified_by_then(void **state)
 		assert_closed(&things[i], 0);
 }
 
-static void closed_timer_runs_no_more_and_says_so_once(void **state)
-{
-	struct recorder *recorder = recorder_open(*state, 8);
-	struct thing queued;
-	struct thing pending;
-	struct thing periodic;
-
-	thing_make(recorder, &queued);
-	thing_make(recorder, &pending);
-	thing_make(recorder, &periodic);
-	assert_status(tw_after_func(recorder->wheel, INTERVAL, thing_run, &pending, &pending.timer),
-		      TW_OK);
-	assert_status(tw_every(recorder->wheel, INTERVAL, 5 * INTERVAL, TW_MISSED_BURST, thing_run,
-			       &periodic, &periodic.timer),
-		      TW_OK);
-	flush_wheel(recorder);
-	assert_status(tw_after_func(recorder->wheel, INTERVAL, thing_run, &queued, &queued.timer),
-		      TW_OK);
-	assert_status(tw_timer_reset(recorder->wheel, pending.timer, 2 * INTERVAL), TW_OK);
-	close_timer(&queued);
-	close_timer(&pending);
-	pass_ticks(recorder, 2);
-	close_timer(&periodic);
-	assert_status(tw_timer_remaining(recorder->wheel, pending.timer, NULL), TW_NOT_FOUND);
-	pass_ticks(recorder, 10);
-	assert_closed(&queued, 0);
-	assert_closed(&pending, 0);
-	assert_closed(&periodic, 1);
-	assert_status(queued.answers[1], TW_NOT_FOUND);
-	assert_status(pending.answers[0], TW_OK);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	assert_status(tw_timer_close(NULL, periodic.timer, thing_closed), TW_INVALID);
-	recorder_close(recorder);
-}
-
-static void timer_closed_without_a_function_is_stopped(void **state)
-{
-	struct recorder *recorder = recorder_open(*state, 8);
-	struct thing thing;
-
-	thing_make(recorder, &thing);
-	assert_status(tw_after_func(recorder->wheel, INTERVAL, thing_run, &thing, &thing.timer),
-		      TW_OK);
-	assert_status(tw_timer_close(recorder->wheel, thing.timer, NULL), TW_OK);
-	assert_status(tw_timer_close(recorder->wheel, (struct tw_timer){UINT64_MAX}, thing_closed),
-		      TW_NOT_FOUND);
-	pass_ticks(recorder, 2);
-	assert_int_equal(atomic_load(&thing.runs), 0);
-	assert_int_equal(atomic_load(&thing.closings), 0);
-	recorder_close(recorder);
-}
-
-static void wait_and_be_closed(void *argument)
-{
-	struct thing *thing = argument;
-
-	thing->answers[0] = tw_timer_stop_wait(thing->wheel, thing->timer);
-	thing_closed(thing);
-}
-
-/* The run has ended, so there is nothing to wait for. */
-static void close_may_wait_for_its_own_timer(void **state)
-{
-	struct recorder *recorder = recorder_open(*state, 8);
-	struct thing thing;
-
-	thing_make(recorder, &thing);
-	assert_status(tw_after_func(thing.wheel, INTERVAL, thing_run, &thing, &thing.timer), TW_OK);
-	assert_status(tw_timer_close(thing.wheel, thing.timer, wait_and_be_closed), TW_OK);
-	advance(recorder, 10 * INTERVAL);
-	assert_closed(&thing, 0);
-	assert_status(thing.answers[0], TW_NOT_FOUND);
-	recorder_close(recorder);
-}
-
 static void alarm_is_left_alone_in_a_forks_child(void **state)
 {
 	struct recorder *recorder;
@@ -288,75 +207,6 @@ static void alarm_is_left_alone_in_a_forks_child(void **state)
 	settle(recorder);
 	assert_closed(&thing, 0);
 	recorder_close(recorder);
-}
-
-static void timer_may_close_itself(void **state)
-{
-	struct recorder *recorder = recorder_open(*state, 8);
-	struct thing once;
-	struct thing periodic;
-
-	thing_make(recorder, &once);
-	thing_make(recorder, &periodic);
-	once.in_run = periodic.in_run = close_timer;
-	assert_status(tw_after_func(recorder->wheel, INTERVAL, thing_run, &once, &once.timer),
-		      TW_OK);
-	assert_status(tw_every(recorder->wheel, INTERVAL, INTERVAL, TW_MISSED_BURST, thing_run,
-			       &periodic, &periodic.timer),
-		      TW_OK);
-	pass_ticks(recorder, 5);
-	assert_closed(&once, 1);
-	assert_closed(&periodic, 1);
-	assert_status(once.answers[0], TW_OK);
-	assert_status(once.answers[1], TW_RUNNING);
-	recorder_close(recorder);
-}
-
-static void timer_closed_while_it_waits_in_the_pool_does_not_run(void **state)
-{
-	struct probe held[2];
-	struct recorder *recorder = probes_open(*state);
-	struct thing thing;
-
-	thing_make(recorder, &thing);
-	hold_workers(recorder, held);
-	assert_status(tw_after_func(recorder->wheel, 0, thing_run, &thing, &thing.timer), TW_OK);
-	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-	close_timer(&thing);
-	assert_status(thing.answers[0], TW_OK);
-	let_workers_go(recorder, held);
-	settle(recorder);
-	settle(recorder);
-	assert_closed(&thing, 0);
-	recorder_close(recorder);
-}
-
-static void timers_closed_before_a_drain_or_the_end_meet_neither(void **state)
-{
-	struct recorder *recorder = probes_open(*state);
-	struct thing things[3];
-
-	for (int i = 0; i < 3; i++) {
-		thing_make(recorder, &things[i]);
-		assert_status(tw_after_func(recorder->wheel, TW_HOUR, thing_run, &things[i],
-					    &things[i].timer),
-			      TW_OK);
-	}
-	close_timer(&things[0]);
-	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
-	close_timer(&things[1]);
-	settle(recorder);
-	assert_closed(&things[0], 0);
-	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN) +
-				 (size_t)atomic_load(&things[1].closings),
-			 2);
-	assert_int_equal(atomic_load(&things[2].closings), 0);
-	assert_status(
-		tw_after_func(recorder->wheel, TW_HOUR, thing_run, &things[2], &things[2].timer),
-		TW_OK);
-	close_timer(&things[2]);
-	recorder_close(recorder);
-	assert_closed(&things[2], 0);
 }
 
 /* ---- Runs that end each other ---- */
@@ -614,13 +464,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(alarm_may_close_itself),
 	TEST_POOL(alarm_is_closed_after_the_run_that_is_under_way),
 	TEST_EVERYWHERE(alarms_closed_before_the_end_are_notified_by_then),
-	TEST_EVERYWHERE(closed_timer_runs_no_more_and_says_so_once),
-	TEST_EVERYWHERE(timer_closed_without_a_function_is_stopped),
 	TEST_WITH_THREADS(alarm_is_left_alone_in_a_forks_child),
-	TEST_EVERYWHERE(timer_may_close_itself),
-	TEST_EVERYWHERE(close_may_wait_for_its_own_timer),
-	TEST_POOL(timer_closed_while_it_waits_in_the_pool_does_not_run),
-	TEST_EVERYWHERE(timers_closed_before_a_drain_or_the_end_meet_neither),
 	TEST_POOL(alarms_that_destroy_each_other_do_not_wait_for_ever),
 	TEST_POOL(timers_that_stop_each_other_do_not_wait_for_ever),
 	TEST_POOL(run_may_close_alarms_whose_runs_are_under_way),
