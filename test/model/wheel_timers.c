@@ -713,7 +713,9 @@ void alarms_destroy(struct wheel_user *user)
 		alarm_end(user, alarm);
 		alarm->alarm = NULL;
 		lock(&alarm->lock);
-		alarm->runs_most = alarm->runs;
+		/* A close leaves a run that has begun, and that the model may not have seen. */
+		if (!alarm->is_closing)
+			alarm->runs_most = alarm->runs;
 		alarm->is_set = false;
 		unlock(&alarm->lock);
 	}

@@ -117,14 +117,21 @@ void host_pause(struct cache_model *model)
 {
 	struct timespec time = {.tv_nsec = draw_between(1, 3 * TW_MILLISECOND)};
 	struct sim_cleanup cleanup;
+	bool is_in_task = tw_current_task();
+	int state;
 
 	(void)model;
 	if (sim_draw(5) != 0)
 		return;
 	world.sleeping++;
 	sim_cleanup_push(&cleanup, wake_up, NULL);
+	/* A task of the wheel returns: a user that is cancelled in it would end the process. */
+	if (is_in_task)
+		sim_pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	sim_nanosleep(&time, NULL);
 	sim_cleanup_pop(&cleanup, 1);
+	if (is_in_task)
+		sim_pthread_setcancelstate(state, NULL);
 }
 
 uint64_t host_refusals(void)
