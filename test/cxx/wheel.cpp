@@ -426,12 +426,18 @@ void function_may_destroy_a_wheel_with_threads()
 	for (int workers : {static_cast<int>(TW_WORKERS_INLINE), 1, 2}) {
 		auto token = std::make_shared<int>(0);
 		std::weak_ptr<int> left = token;
+		auto is_set = std::make_shared<std::atomic<bool>>(false);
 		tw_options options = {};
 
 		options.workers = workers;
 		auto *wheel = new tw::wheel(1ms, 64, options);
 		wheel->after(1h, [token = std::move(token)] { (void)token; });
-		CHECK(wheel->set("destroys", 1ms, [wheel] { delete wheel; }) == TW_OK);
+		wheel->after(1ms, [wheel, is_set] {
+			is_set->wait(false);
+			delete wheel;
+		});
+		is_set->store(true);
+		is_set->notify_one();
 		while (!left.expired())
 			std::this_thread::yield();
 	}
