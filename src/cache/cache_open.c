@@ -420,7 +420,7 @@ void tw_cache_destroy(struct tw_cache *cache)
 
 /* Returns whether the caller is in a task of the wheel, be it that a task of another wheel, driven
  * in that one, calls: there an idle wait is invalid, and elsewhere this one has timed out. */
-static bool wheel_is_in_task(struct tw_wheel *wheel)
+static bool wheel_runs_this_task(struct tw_wheel *wheel)
 {
 	return tw_wait_idle_until(wheel, 0) == TW_INVALID;
 }
@@ -429,7 +429,7 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 {
 	enum tw_status status;
 
-	if (!cache || cache_is_in_callback(cache) || wheel_is_in_task(cache->shared.wheel))
+	if (!cache || cache_is_in_callback(cache) || wheel_runs_this_task(cache->shared.wheel))
 		return TW_INVALID;
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
