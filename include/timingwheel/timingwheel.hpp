@@ -19,8 +19,7 @@
  *
  * A function is any object that can be moved and called without arguments. It is destroyed after
  * its last run; if it will not run, in a thread that runs tasks, or by the call that stops it or
- * fails to set it. One of after() lies in the timer itself if it is trivially copyable and not
- * larger than a pointer; others are allocated.
+ * fails to set it. Each is allocated.
  *
  * A function that throws has run, and what comes after it goes on. The first exception comes out of
  * the member that drives the wheel in this thread: poll, advance, wait_idle or stop. Elsewhere, as
@@ -35,7 +34,6 @@
 #include <concepts>
 #include <coroutine>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -213,19 +211,6 @@ template <class F> boxed_pointer box_of(F &&function)
 	return boxed_pointer(new box<plain>(plain(std::forward<F>(function))));
 }
 
-/* Says whether the function lies in the pointer that is the argument of a run. */
-template <class F>
-inline constexpr bool is_inlined = sizeof(F) <= sizeof(void *) &&
-				   alignof(F) <= alignof(void *) && std::is_trivially_copyable_v<F>;
-
-template <class F> void run_inlined(void *argument)
-{
-	alignas(F) unsigned char bytes[sizeof(F)];
-
-	std::memcpy(bytes, &argument, sizeof(F));
-	run_guarded(*std::launder(reinterpret_cast<F *>(bytes)));
-}
-
 inline void run_once(void *argument)
 {
 	boxed_pointer box(static_cast<boxed *>(argument));
@@ -381,7 +366,7 @@ class timer
 			return tw_timer_reset(wheel_, id_, 0);
 		}
 		status = tw_timer_take(wheel_, id_, &argument);
-		if (status == TW_OK && boxed_)
+		if (status == TW_OK)
 			detail::boxed::drop_argument(argument);
 		return status;
 	}
@@ -398,7 +383,6 @@ class timer
 
 	tw_wheel *wheel_ = nullptr;
 	tw_timer id_ = {};
-	bool boxed_ = false;
 	std::shared_ptr<std::atomic<bool>> is_stopped_; /* set for a timer of every() */
 };
 
@@ -520,25 +504,13 @@ class wheel
 	template <class Rep, class Period, std::invocable F>
 	timer after(std::chrono::duration<Rep, Period> delay, F &&function)
 	{
-		using plain = std::decay_t<F>;
+		auto box = detail::box_of(std::forward<F>(function));
 		timer made;
 
 		made.wheel_ = wheel_;
-		made.boxed_ = !detail::is_inlined<plain>;
-		if constexpr (detail::is_inlined<plain>) {
-			plain copied(std::forward<F>(function));
-			void *argument = nullptr;
-
-			std::memcpy(&argument, static_cast<const void *>(&copied), sizeof(plain));
-			check(tw_after_func(wheel_, nanoseconds_of(delay),
-					    detail::run_inlined<plain>, argument, &made.id_));
-		} else {
-			auto box = detail::box_of(std::forward<F>(function));
-
-			check(tw_after_func(wheel_, nanoseconds_of(delay), detail::run_once,
-					    box.get(), &made.id_));
-			(void)box.release();
-		}
+		check(tw_after_func(wheel_, nanoseconds_of(delay), detail::run_once, box.get(),
+				    &made.id_));
+		(void)box.release();
 		return made;
 	}
 	/* Runs the function after `first` and then each period. */
