@@ -823,8 +823,22 @@ static tw_duration schedule_next(const struct schedule *schedule, void *argument
 	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
+/* Ends the last run of a handle, which is locked: gives back its place, and lets go of it. */
+static void handle_end_last(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
+			    uint64_t state, struct limit *places)
+{
+	limit_give(places);
+	/* seq_cst: publishes the run and that the place is back; pairs with run_is_under_way() and
+	 * handle_state(). Before the look for threads that wait for the run; pairs with
+	 * handle_table_wait(). */
+	atomic_store_explicit(&handle->state, with_phase(state, STOPPED) | LEFT,
+			      memory_order_seq_cst);
+	if (!(state & LISTED))
+		handle_free(table, bin, handle);
+}
+
 bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-		tw_duration began)
+		struct limit *places, tw_duration began)
 {
 	uint64_t state = handle_state(handle);
 	tw_duration deadline = handle->timer.deadline;
@@ -840,12 +854,12 @@ bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle 
 	for (;;) {
 		state = handle_state(handle);
 		if ((state & LAST) || ended || !(asked || (state & RESET))) {
-			if (handle_exchange(handle, state, with_phase(state, STOPPED)))
+			if (handle_lock(handle, state))
 				break;
 		} else if (handle_exchange_back(table, handle, state, with_phase(state, PENDING))) {
 			return true;
 		}
 	}
-	handle_let_go(table, bin, handle);
+	handle_end_last(table, bin, handle, state, places);
 	return false;
 }

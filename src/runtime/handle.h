@@ -14,6 +14,7 @@
 #include <timingwheel/timingwheel.h>
 
 #include "base/inbox.h"
+#include "base/limit.h"
 #include "base/slab.h"
 #include "wheel/timer.h"
 
@@ -115,8 +116,8 @@ struct run {
 
 static inline bool run_is_under_way(const struct run *run)
 {
-	/* seq_cst: after the announcement in handle_table_wait(); pairs with handle_exchange()
-	 * and alarm_exchange(). */
+	/* seq_cst: after the announcement in handle_table_wait(); pairs with handle_exchange(),
+	 * handle_end_last() and alarm_exchange(). */
 	return (atomic_load_explicit(run->word, memory_order_seq_cst) & run->mask) == run->running;
 }
 
@@ -202,9 +203,10 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			       struct handle *handle);
 /* Fills in the id and the function of a handle that the caller has. */
 void handle_describe(const struct handle *handle, struct tw_task *task);
-/* Lets go of it. Returns whether it is to run again, and the owner to be woken. */
+/* Lets go of it. Returns whether it is to run again, and the owner to be woken. If not, its place is
+ * given back before its run has ended for those that wait. */
 bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
-		tw_duration began);
+		struct limit *places, tw_duration began);
 /* Lets go of a timer that is stopped: frees it, now or when its last change is taken. */
 void handle_let_go(struct handle_table *table, struct slab_bin *bin, struct handle *handle);
 

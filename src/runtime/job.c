@@ -252,12 +252,10 @@ INLINED void job_run_begun_handle(struct work *work)
 	if (work->timer->class == TIMER_PERIODIC)
 		work->took = -work->began;
 	goes_on = handle_end(target->handles, &work->thread->bin->handles,
-			     timer_handle(work->timer), work->now);
+			     timer_handle(work->timer), target->places, work->now);
 	job_end_in_child(target);
 	if (goes_on)
 		job_wake_owner(work);
-	else
-		limit_give(target->places);
 	handle_table_tell(target->handles);
 }
 

@@ -336,7 +336,7 @@ static void worker_do(struct handle *handle)
 		task.run = argument_run;
 		task.run(task.value);
 		argument->last_deadline = handle->timer.deadline;
-		(void)handle_end(table, &bin, handle, 0);
+		(void)handle_end(table, &bin, handle, &owner.out.places, 0);
 	}
 	handle_table_tell(table);
 }

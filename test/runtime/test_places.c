@@ -358,6 +358,24 @@ static void timer_stopped_in_its_run_has_its_place_until_the_end(void **state)
 	recorder_close(recorder);
 }
 
+/* The run ends meanwhile, on a worker. */
+static void run_that_a_stop_has_waited_for_has_given_its_place_back(void **state)
+{
+	enum { ROUNDS = TEST_SHARE_OF(100000) };
+	struct recorder *recorder = open_with_places(*state, 1);
+	struct tw_wheel *wheel = recorder->wheel;
+	struct tw_timer timer;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		assert_status(tw_after_func(wheel, 0, run_nothing, NULL, &timer), TW_OK);
+		assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+		/* The answer depends on how far the worker is. */
+		may_fail(tw_timer_stop_wait(wheel, timer));
+		assert_int_equal(places_taken(recorder), 0);
+	}
+	recorder_close(recorder);
+}
+
 static void reset_twice(struct probe *probe)
 {
 	if (probe->runs < 3)
@@ -499,6 +517,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(timer_stopped_or_taken_in_time_gives_its_place_back),
 	TEST_POOL(timer_stopped_in_the_pool_gives_its_place_back),
 	TEST_EVERYWHERE(timer_stopped_in_its_run_has_its_place_until_the_end),
+	TEST_POOL(run_that_a_stop_has_waited_for_has_given_its_place_back),
 	TEST_EVERYWHERE(repeated_timer_keeps_its_place),
 	TEST_BOTH(owner, limit_holds_for_many_threads),
 	TEST_BOTH(threads, limit_holds_for_many_threads),
