@@ -177,11 +177,6 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 	}
 }
 
-void owner_apply_one(struct owner *owner, struct command *command)
-{
-	owner_apply_command(owner, command, (struct guess){NULL, 0});
-}
-
 /* Applies the queue's first commands, up to `count` ≤ PENDING_BATCH, as far as they lie side by
  * side, and pops them. Returns how many. */
 static size_t owner_apply_commands(struct owner *owner, size_t count)

@@ -10,8 +10,6 @@
 
 /* Applies up to `most` commands and requests; runs nothing. Returns whether there may be more. */
 bool owner_apply(struct owner *owner, size_t most);
-/* Applies one command, which is in no queue. */
-void owner_apply_one(struct owner *owner, struct command *command);
 /* Applies commands and requests, `most` at a time, until the commands before position `end` are
  * applied. It waits where a producer has one of them half written. */
 void owner_apply_until(struct owner *owner, size_t most, uint64_t end);

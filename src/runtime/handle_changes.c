@@ -78,7 +78,8 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle)
 	owner_file_handle(owner, handle, handle->timer.by_tick && owner->in.in_dispatch);
 }
 
-/* Not inlined, for the same reason. */
+/* Sees to a handle that was reset to run sooner, or has come back. Not inlined: the look for changes
+ * would become dearer. */
 static __attribute__((noinline)) void owner_apply_change(struct owner *owner, struct handle *handle)
 {
 	bool is_here = handle_is_here(handle, owner->pending.number);
@@ -114,8 +115,8 @@ static size_t owner_see_changed(struct owner *owner)
 	return seen;
 }
 
-/* In batches, whose neighbours are fetched together: see pending.c. Inlined it would make each look
- * for changes dearer. */
+/* Takes a batch of stopped handles out, whose neighbours are fetched together: see pending.c. Not
+ * inlined, for the same reason. Returns their number. */
 static __attribute__((noinline)) size_t owner_see_stopped(struct owner *owner)
 {
 	struct handle *batch[PENDING_BATCH];

@@ -162,8 +162,7 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 		return status;
 	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
 		return TW_INVALID;
-	status = wheel_ask_and_wait(wheel, &request);
-	return status;
+	return wheel_ask_and_wait(wheel, &request);
 }
 
 /* Returns how long the program may sleep before the next tw_poll; `more` says that work is left. */
