@@ -45,7 +45,7 @@
  *  - No call is async-signal-safe: a signal handler may make none of them.
  *  - In a child made by fork() without exec(), all calls that return a status return TW_CLOSED on
  *    a wheel of the parent. The child may make wheels of its own. If a task, release or drain
- *    function forks and returns in the child, its thread ends there.
+ *    function or on_thread_start forks and returns in the child, its thread ends there.
  *
  * In the lists of statuses, "no wheel" means that `wheel` is NULL, and so for other arguments. A
  * bad key is NULL, empty or longer than TW_KEY_SIZE_MAX.

@@ -58,7 +58,8 @@ struct guard {
 	bool has_returned; /* constant in each of the two copies of guard_end() */
 };
 
-/* A function has not returned. In a fork's child its thread ends, with all that is of the wheel. */
+/* Ends the process, as a function has not returned. In a fork's child, where job_end_in_child() ends
+ * the thread, it does nothing. */
 static __attribute__((cold, noinline)) void guard_break(const struct job_target *target)
 {
 	if (job_is_in_child(target))
@@ -76,7 +77,7 @@ INLINED void guard_end(const struct guard *guard)
 		guard_break(guard->target);
 }
 
-/* A function has been called. */
+/* Ends the call of a release, drain or close function, which has returned. */
 INLINED void job_end_call(const struct job_target *target, struct job_thread *thread)
 {
 	job_end_in_child(target);
@@ -122,8 +123,8 @@ static __attribute__((noinline)) void job_close_apart(struct job_target *target,
 		alarm_end_close(target->alarms, &thread->bin->alarms, timer_alarm(timer));
 }
 
-/* Calls a close's function, and frees its alarm. Those that wait for the run before it
- * need not wait for this call. */
+/* Calls a close's function, and frees its alarm. Those that wait for the run before it need not wait
+ * for this call. */
 INLINED void job_close(struct work *work)
 {
 	work->took = -work->began;
@@ -189,14 +190,14 @@ INLINED void job_show(struct job_run *run, const struct tw_task *task, tw_durati
 	atomic_store_explicit(&run->began, began, memory_order_release);
 }
 
-/* A task is about to be called. */
+/* Begins a task, which is about to be called. */
 INLINED void job_begin(struct work *work)
 {
 	histogram_record(&work->thread->lateness, work->task->lateness);
 	job_show(&work->thread->run, work->task, work->began);
 }
 
-/* It has been called. */
+/* Ends a task, which has returned. */
 INLINED void job_end(struct work *work)
 {
 	struct job_thread *thread = work->thread;
@@ -366,6 +367,7 @@ void job_begin_thread(const struct job_target *target, const struct thread_setup
 	struct guard guard __attribute__((cleanup(guard_end))) = {.target = target};
 
 	thread_begin_calls(setup, name);
+	job_end_in_child(target);
 	guard.has_returned = true;
 }
 

@@ -44,6 +44,7 @@ struct family {
 	pid_t parent;
 	_Atomic pid_t child;
 	atomic_int calls_in_child;
+	atomic_int starts; /* threads that have started */
 };
 
 /*
@@ -141,6 +142,44 @@ static void child_that_returns_from_its_drain_function_ends(void **state)
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	close_family(recorder, family);
+}
+
+/* The first thread to start forks. */
+static void fork_at_start(void *context, const char *name)
+{
+	struct family *family = context;
+	pid_t child;
+
+	(void)name;
+	if (atomic_fetch_add(&family->starts, 1) > 0)
+		return;
+	child = fork();
+	if (child == 0) {
+		die_where_it_hangs();
+		pthread_setspecific(last_thread, family);
+	} else {
+		atomic_store(&family->child, child);
+	}
+}
+
+static void child_that_returns_from_the_start_of_a_thread_ends(void **state)
+{
+	struct tw_options options = {.on_thread_start = fork_at_start};
+	struct family family = {0};
+	struct tw_wheel *wheel;
+	int exit_status;
+
+	if (!TEST_CAN_FORK)
+		TEST_SKIP("a fork is tried without the thread sanitizer");
+	assert_int_equal(pthread_key_create(&last_thread, leave), 0);
+	options = variant_options(*state, options);
+	options.context = &family;
+	assert_status(tw_create(&wheel, INTERVAL, 10, NULL, &options), TW_OK);
+	WAIT_UNTIL(atomic_load(&family.child));
+	assert_int_equal(waitpid(family.child, &exit_status, 0), family.child);
+	assert_true(WIFEXITED(exit_status));
+	tw_destroy(wheel);
+	pthread_key_delete(last_thread);
 }
 
 /* ---- Calls in the child ---- */
@@ -353,6 +392,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(child_that_returns_from_its_task_ends),
 	TEST_EVERYWHERE(child_that_returns_from_its_release_ends),
 	TEST_EVERYWHERE(child_that_returns_from_its_drain_function_ends),
+	TEST_WITH_THREADS(child_that_returns_from_the_start_of_a_thread_ends),
 	TEST_EVERYWHERE(wheel_is_closed_in_a_child_which_can_make_another),
 	TEST_EVERYWHERE(wheel_is_closed_in_a_grandchild_too),
 	TEST_EVERYWHERE(stopped_wheel_is_left_behind_in_a_child_too),
