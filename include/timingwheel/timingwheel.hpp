@@ -52,23 +52,19 @@
 namespace tw
 {
 
-/* Is the category of errors that are statuses. */
-class status_category final : public std::error_category
-{
-      public:
-	const char *name() const noexcept override
-	{
-		return "timingwheel";
-	}
-	std::string message(int status) const override
-	{
-		return tw_status_text(static_cast<tw_status>(status));
-	}
-};
-
+/* Returns the category of errors that are statuses. */
 inline const std::error_category &category() noexcept
 {
-	static const status_category the_one;
+	static const struct : std::error_category {
+		const char *name() const noexcept override
+		{
+			return "timingwheel";
+		}
+		std::string message(int status) const override
+		{
+			return tw_status_text(static_cast<tw_status>(status));
+		}
+	} the_one;
 
 	return the_one;
 }
@@ -153,54 +149,40 @@ template <class Call> tw_status drive(tw_wheel *wheel, Call &&call)
 
 /* Ends a wheel, in one of its functions when the outermost call that drives it in this thread has
  * returned, or else in a thread of its own. */
-inline void destroy(tw_wheel *wheel)
-{
-	driving *last = nullptr;
+struct ender {
+	void operator()(tw_wheel *wheel) const noexcept
+	{
+		driving *last = nullptr;
 
-	if (tw_destroy(wheel) != TW_INVALID)
-		return;
-	(void)tw_stop(wheel);
-	for (driving *one = driven; one; one = one->outer)
-		if (one->wheel == wheel)
-			last = one;
-	if (last)
-		last->is_last = true;
-	else
-		std::thread([wheel] { (void)tw_destroy(wheel); }).detach();
-}
+		if (tw_destroy(wheel) != TW_INVALID)
+			return;
+		(void)tw_stop(wheel);
+		for (driving *one = driven; one; one = one->outer)
+			if (one->wheel == wheel)
+				last = one;
+		if (last)
+			last->is_last = true;
+		else
+			std::thread([wheel] { (void)tw_destroy(wheel); }).detach();
+	}
+};
 
 /* Holds a function that was allocated. */
 struct boxed {
-	void (*call)(boxed *box);
-	void (*drop)(boxed *box) noexcept;
-
-	static void drop_argument(void *box) noexcept
-	{
-		static_cast<boxed *>(box)->drop(static_cast<boxed *>(box));
-	}
+	virtual ~boxed() = default;
+	virtual void call() = 0;
 };
-
-struct dropper {
-	void operator()(boxed *box) const noexcept
-	{
-		box->drop(box);
-	}
-};
-using boxed_pointer = std::unique_ptr<boxed, dropper>;
+using boxed_pointer = std::unique_ptr<boxed>;
 
 template <class F> struct box final : boxed {
 	F function;
 
-	explicit box(F &&f) : boxed{call_it, drop_it}, function(std::move(f))
+	explicit box(F &&f) : function(std::move(f))
 	{
 	}
-	static void call_it(boxed *box)
+	void call() override
 	{
-		static_cast<detail::box<F> *>(box)->function();
-	}
-	static void drop_it(boxed *box) noexcept
-	{
-		delete static_cast<detail::box<F> *>(box);
+		function();
 	}
 };
 
@@ -208,14 +190,14 @@ template <class F> boxed_pointer box_of(F &&function)
 {
 	using plain = std::decay_t<F>;
 
-	return boxed_pointer(new box<plain>(plain(std::forward<F>(function))));
+	return std::make_unique<box<plain>>(plain(std::forward<F>(function)));
 }
 
 inline void run_once(void *argument)
 {
 	boxed_pointer box(static_cast<boxed *>(argument));
 
-	run_guarded([&] { box->call(box.get()); });
+	run_guarded([&] { box->call(); });
 }
 
 /* Holds the function of every(). A stop that comes while it may be running leaves it to the next
@@ -232,7 +214,7 @@ inline void run_again(void *argument)
 
 	/* relaxed: the reset that brings this run orders it */
 	if (!self->is_stopped->load(std::memory_order_relaxed))
-		run_guarded([self] { self->function->call(self->function.get()); });
+		run_guarded([self] { self->function->call(); });
 	else if (tw_timer_stop(task->wheel, task->timer) == TW_REARMED)
 		delete self;
 }
@@ -321,7 +303,7 @@ template <template <class> class Callback> class stoppable_sleep : public sleep
 inline void take_back(void *, const tw_task *task)
 {
 	if (task->key || task->run == run_once) {
-		boxed::drop_argument(task->value);
+		delete static_cast<boxed *>(task->value);
 	} else if (task->run == run_again) {
 		delete static_cast<repeated *>(task->value);
 	} else if (task->run == sleep::run) {
@@ -367,7 +349,7 @@ class timer
 		}
 		status = tw_timer_take(wheel_, id_, &argument);
 		if (status == TW_OK)
-			detail::boxed::drop_argument(argument);
+			delete static_cast<detail::boxed *>(argument);
 		return status;
 	}
 
@@ -391,7 +373,7 @@ class timer
  * thread that runs tasks, or in the one that requests the stop. The await returns whether the whole
  * time has passed; it throws if the wheel is stopped or drained, or has no memory.
  */
-class [[nodiscard]] sleeping : detail::sleep
+class [[nodiscard]] sleeping : detail::sleep, public std::suspend_always
 {
       public:
 	sleeping(tw_wheel *wheel, tw_duration delay) : wheel_(wheel), delay_(delay)
@@ -401,10 +383,6 @@ class [[nodiscard]] sleeping : detail::sleep
 	sleeping(const sleeping &) = delete;
 	sleeping &operator=(const sleeping &) = delete;
 
-	bool await_ready() const noexcept
-	{
-		return false;
-	}
 	bool await_suspend(std::coroutine_handle<> handle) noexcept
 	{
 		tw_status armed;
@@ -428,7 +406,8 @@ class [[nodiscard]] sleeping : detail::sleep
 };
 
 /* A sleep that ends early if a stop is requested; else it is as `sleeping`. */
-class [[nodiscard]] stoppable_sleeping : detail::stoppable_sleep<std::stop_callback>
+class [[nodiscard]] stoppable_sleeping : detail::stoppable_sleep<std::stop_callback>,
+					 public std::suspend_always
 {
       public:
 	stoppable_sleeping(tw_wheel *wheel, tw_duration delay, std::stop_token token)
@@ -437,10 +416,6 @@ class [[nodiscard]] stoppable_sleeping : detail::stoppable_sleep<std::stop_callb
 	{
 	}
 
-	bool await_ready() const noexcept
-	{
-		return false;
-	}
 	bool await_suspend(std::coroutine_handle<> handle)
 	{
 		sleeper = handle;
@@ -458,7 +433,12 @@ class [[nodiscard]] stoppable_sleeping : detail::stoppable_sleep<std::stop_callb
 	std::stop_token token_;
 };
 
-/* Owns a wheel. After it was moved from, members return TW_INVALID or throw it. */
+/*
+ * Owns a wheel. After it was moved from, members return TW_INVALID or throw it. The destructor waits
+ * for functions that are running, and destroys all others. In a function of the wheel it stops the
+ * wheel, which ends later: in a thread of its own or, if a member drives the wheel in this thread,
+ * when that has returned. A call of the C interface must not drive it then.
+ */
 class wheel
 {
       public:
@@ -469,35 +449,19 @@ class wheel
 	      const tw_options &options = {})
 	{
 		tw_options own = options;
+		tw_wheel *made;
 
 		if (own.release)
 			check(TW_INVALID);
 		own.release = detail::release;
-		check(tw_create(&wheel_, nanoseconds_of(interval), slots, detail::execute, &own));
-	}
-	wheel(wheel &&other) noexcept : wheel_(std::exchange(other.wheel_, nullptr))
-	{
-	}
-	wheel &operator=(wheel &&other) noexcept
-	{
-		wheel moved(std::move(other));
-
-		std::swap(wheel_, moved.wheel_);
-		return *this;
-	}
-	/* Waits for functions that are running, and destroys all others. In a function of the wheel
-	 * it stops the wheel, which ends later: in a thread of its own or, if a member drives the
-	 * wheel in this thread, when that has returned. A call of the C interface must not drive it
-	 * then. */
-	~wheel()
-	{
-		detail::destroy(wheel_);
+		check(tw_create(&made, nanoseconds_of(interval), slots, detail::execute, &own));
+		wheel_.reset(made);
 	}
 
 	/* Returns the wheel of the C interface, for all calls except those that set keyed timers. */
 	tw_wheel *get() const noexcept
 	{
-		return wheel_;
+		return wheel_.get();
 	}
 
 	/* Runs the function once, after the delay. */
@@ -507,8 +471,8 @@ class wheel
 		auto box = detail::box_of(std::forward<F>(function));
 		timer made;
 
-		made.wheel_ = wheel_;
-		check(tw_after_func(wheel_, nanoseconds_of(delay), detail::run_once, box.get(),
+		made.wheel_ = get();
+		check(tw_after_func(get(), nanoseconds_of(delay), detail::run_once, box.get(),
 				    &made.id_));
 		(void)box.release();
 		return made;
@@ -524,9 +488,9 @@ class wheel
 					 std::make_shared<std::atomic<bool>>(false)});
 		timer made;
 
-		made.wheel_ = wheel_;
+		made.wheel_ = get();
 		made.is_stopped_ = repeated->is_stopped;
-		check(tw_every(wheel_, nanoseconds_of(first), nanoseconds_of(period), missed,
+		check(tw_every(get(), nanoseconds_of(first), nanoseconds_of(period), missed,
 			       detail::run_again, repeated.get(), &made.id_));
 		(void)repeated.release();
 		return made;
@@ -548,45 +512,45 @@ class wheel
 	template <class Rep, class Period>
 	tw_status move(std::string_view key, std::chrono::duration<Rep, Period> delay) noexcept
 	{
-		return tw_move_timer(wheel_, key.data(), key.size(), nanoseconds_of(delay));
+		return tw_move_timer(get(), key.data(), key.size(), nanoseconds_of(delay));
 	}
 	tw_status remove(std::string_view key) noexcept
 	{
-		return tw_remove_timer(wheel_, key.data(), key.size());
+		return tw_remove_timer(get(), key.data(), key.size());
 	}
 
 	/* Returns what a coroutine awaits to sleep until the time has passed. */
 	template <class Rep, class Period>
 	sleeping sleep_for(std::chrono::duration<Rep, Period> delay) noexcept
 	{
-		return sleeping(wheel_, nanoseconds_of(delay));
+		return sleeping(get(), nanoseconds_of(delay));
 	}
 	/* Returns what a coroutine awaits to sleep until then, or until a stop is requested. */
 	template <class Rep, class Period>
 	stoppable_sleeping sleep_for(std::chrono::duration<Rep, Period> delay,
 				     std::stop_token token) noexcept
 	{
-		return stoppable_sleeping(wheel_, nanoseconds_of(delay), std::move(token));
+		return stoppable_sleeping(get(), nanoseconds_of(delay), std::move(token));
 	}
 
 	/* Removes all pending timers. Their functions are destroyed; sleeps throw TW_CLOSED. */
 	tw_status drain() noexcept
 	{
-		return tw_drain(wheel_, detail::take_back, nullptr);
+		return tw_drain(get(), detail::take_back, nullptr);
 	}
 	tw_status stop()
 	{
-		return detail::drive(wheel_, [this] { return tw_stop(wheel_); });
+		return detail::drive(get(), [this] { return tw_stop(get()); });
 	}
 	tw_status wait_idle()
 	{
-		return detail::drive(wheel_, [this] { return tw_wait_idle(wheel_); });
+		return detail::drive(get(), [this] { return tw_wait_idle(get()); });
 	}
 	/* Drives a wheel that callers drive. On TW_OK *until_next is how long the caller may sleep. */
 	tw_status poll(std::chrono::nanoseconds *until_next = nullptr)
 	{
 		tw_duration left;
-		tw_status status = detail::drive(wheel_, [&] { return tw_poll(wheel_, &left); });
+		tw_status status = detail::drive(get(), [&] { return tw_poll(get(), &left); });
 
 		if (status == TW_OK && until_next)
 			*until_next = std::chrono::nanoseconds(left);
@@ -595,13 +559,12 @@ class wheel
 	/* Moves a manual clock. */
 	template <class Rep, class Period> tw_status advance(std::chrono::duration<Rep, Period> by)
 	{
-		return detail::drive(wheel_,
-				     [&] { return tw_advance(wheel_, nanoseconds_of(by)); });
+		return detail::drive(get(), [&] { return tw_advance(get(), nanoseconds_of(by)); });
 	}
 	/* Returns the time on the wheel's clock. */
 	std::chrono::nanoseconds now() const noexcept
 	{
-		return std::chrono::nanoseconds(tw_now(wheel_));
+		return std::chrono::nanoseconds(tw_now(get()));
 	}
 
       private:
@@ -610,14 +573,14 @@ class wheel
 			 F &&function)
 	{
 		auto box = detail::box_of(std::forward<F>(function));
-		tw_status status = call(wheel_, key.data(), key.size(), box.get(), delay);
+		tw_status status = call(get(), key.data(), key.size(), box.get(), delay);
 
 		if (status == TW_OK)
 			(void)box.release();
 		return status;
 	}
 
-	tw_wheel *wheel_ = nullptr;
+	std::unique_ptr<tw_wheel, detail::ender> wheel_;
 };
 
 /*
@@ -701,7 +664,7 @@ class alarm
 		/* relaxed: a destructor in this run is in this thread; others wait for the run */
 		self->state.fetch_or(RUNS, std::memory_order_relaxed);
 		run_end end{self};
-		detail::run_guarded([self] { self->function->call(self->function.get()); });
+		detail::run_guarded([self] { self->function->call(); });
 	}
 
 	shared *shared_ = nullptr;
