@@ -531,8 +531,7 @@ static void parse(int argc, char **argv, struct plan *plan, int *load, const cha
 		 .help = "storms, a second from one to the next"},
 		{"load", OPTION_CHOICE, load,
 		 .choices = "all,storm_keyed,storm_handles,survivors_keyed,survivors_handles,"
-			    "key_sizes,trim_keyed,trim_handles,trim_survivors_keyed,"
-			    "trim_survivors_handles,teeth_keyed,teeth_handles,unused",
+			    "key_sizes,teeth_keyed,teeth_handles,unused",
 		 .help = "which"},
 		{"csv", OPTION_TEXT, csv_path, .help = "four rows a second to this file"},
 		{"summary", OPTION_TEXT, summary_path, .help = "the tables' figures to this file"},

@@ -270,7 +270,7 @@ need expiry levels go-zero
 need handles handles
 need storms timingwheel cascading
 need memory_summary all storm_keyed storm_handles survivors_keyed survivors_handles keys_16 \
-	keys_1000 trim_keyed trim_handles teeth_keyed teeth_handles unused
+	keys_1000 teeth_keyed teeth_handles unused
 timers=$(million timers | with_commas)
 seconds=$(million longest_delay_ns lateness | awk '{ printf "%.0f", $1 / 1e9 }')
 
