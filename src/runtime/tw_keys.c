@@ -27,8 +27,8 @@ static inline bool wheel_may_give(const struct tw_wheel *wheel, const struct ord
 	       (wheel->owner.out.target.execute || order->kind != COMMAND_SET);
 }
 
-/* Makes the order's delay, which counts from the call, a deadline. A delay under one interval counts
- * as one interval, in a move as none. */
+/* Makes the order's delay, which counts from the call, a deadline. A delay under one interval
+ * counts as one interval, in a move as none. */
 static inline void wheel_date(struct tw_wheel *wheel, struct order *order)
 {
 	const struct clock *clock = &wheel->owner.clock;

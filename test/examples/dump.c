@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* dump writes all pending timers of a wheel as text: one line each, with the bytes of a key that are
- * no printable ASCII as \xHH. */
+/* dump writes all pending timers of a wheel as text: one line each, with the bytes of a key that
+ * are no printable ASCII as \xHH. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <timingwheel/timingwheel.h>
