@@ -4,6 +4,7 @@
 #define TIMINGWHEEL_TEST_README_NAMES_H
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,17 +17,21 @@
 #include <timingwheel/redis.h>
 
 struct request {
+	struct tw_wheel *wheel;
 	struct tw_timer retry;
 };
 
 struct connection {
 	struct tw_alarm idle;
+	struct tw_alarm write_timeout;
+	atomic_int alarms; /* not closed yet */
+	atomic_bool ended;
 };
 
 struct shop;
 
 void send_again(void *request);
-void close_idle(void *connection);
+bool send_request(struct request *request);
 size_t find_user(void *database, const void *id, size_t id_size, char *user, size_t room);
 bool close_order(struct shop *shop, const void *key, size_t key_size);
 
