@@ -34,7 +34,7 @@ static inline bool wheel_is_open(const struct tw_wheel *wheel)
 	return fork_guard_is_open(&wheel->guard);
 }
 
-/* TW_OK; TW_INVALID: no wheel; TW_CLOSED: stopped, or left behind in a fork's
+/* Returns TW_OK; TW_INVALID: there is no wheel; TW_CLOSED: it is stopped, or left behind in a fork's
  * child. */
 static inline enum tw_status wheel_state(const struct tw_wheel *wheel)
 {

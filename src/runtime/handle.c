@@ -41,7 +41,6 @@
  *   handle_end       running  it goes on         pending, BACK,        owner: apply_change
  *                                                LISTED
  *                    running  else               stopped, LEFT         freed, unless LISTED
- *   handle_end_sche. running  all                stopped, LEFT         freed, unless LISTED
  *   handle_claim     pending                     stopped               drain or release, let_go
  *   handle_let_go    stopped                     LEFT                  freed, unless LISTED
  *   apply_set        pending                     not RESET             owner: into the wheel

@@ -260,7 +260,7 @@ INLINED void job_run_begun_handle(struct work *work)
 	handle_table_tell(target->handles);
 }
 
-/* Runs it, unless it was stopped or reset before. */
+/* Runs the handle, unless it was stopped or reset before. */
 INLINED void job_run_handle(struct work *work, struct handle *handle)
 {
 	switch (handle_begin(work->target->handles, &work->thread->bin->handles, handle)) {
@@ -277,7 +277,7 @@ INLINED void job_run_handle(struct work *work, struct handle *handle)
 	}
 }
 
-/* A handle that does not run. */
+/* Gives back the value of a handle that does not run, unless a stop has given it to its caller. */
 INLINED void job_return_handle(struct work *work, struct handle *handle)
 {
 	if (handle->timer.job != TIMER_RUN) {

@@ -103,7 +103,7 @@ void outbox_close(struct outbox *outbox, struct timer *timer)
 	outbox_add(outbox, timer, JOB_LANE_PROMPT, outbox->jobs_end);
 }
 
-/* No drain and no release function is to be called with it. */
+/* Ends a timer that no drain or release function gets: gives back its memory and its place. */
 static void outbox_end(struct outbox *outbox, struct timer *timer)
 {
 	if (!timer_is_handle(timer)) {
