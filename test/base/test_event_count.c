@@ -11,9 +11,6 @@
 #include "support/wait.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 
 #include "base/clock.h"
 #include "base/event_count.h"

@@ -4,12 +4,6 @@
 
 #include "support/seed.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/histogram.h"
 
 enum { HISTOGRAMS = 3, TIMES_MAX = 20000 };

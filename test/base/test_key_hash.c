@@ -8,10 +8,6 @@
 #include "support/seed.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/key_hash.h"
 

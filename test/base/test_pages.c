@@ -4,7 +4,6 @@
 
 #include "support/memory.h"
 
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

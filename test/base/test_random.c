@@ -2,8 +2,6 @@
 /* This tests the random numbers of the tests: each seed and each stream has its own. */
 #include "support/test.h"
 
-#include <stdlib.h>
-
 #include "support/random.h"
 
 enum { SEEDS = 8, STREAMS = 4, NUMBERS = 64, ALL = SEEDS * STREAMS * NUMBERS };

@@ -4,9 +4,6 @@
 
 #include "support/seed.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-
 #include "base/slot_set.h"
 
 static const size_t sizes[] = {1, 2, 63, 64, 65, 4096, 4097, 300000};

@@ -12,10 +12,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-
 enum { LIFE = 1000 * INTERVAL };
 
 /* ---- Loaders and the statuses that they return ---- */

@@ -7,12 +7,6 @@
 
 #include "cache/arena.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
 enum { SPANS = 300, STEPS = 20000 };
 
 struct held_span {

@@ -10,10 +10,7 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <string.h>
 
 /* These are the arguments of a take's callback. */
 struct outcome {

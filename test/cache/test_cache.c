@@ -8,12 +8,6 @@
 #include "support/recorder.h"
 #include "support/stats.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 #include <timingwheel/cache.h>
 
 struct fixture {

@@ -8,10 +8,6 @@
 
 #include "cache/cache.h" /* for keys that collide */
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void create_refuses_options_with_a_reserved_field(void **state)
 {
 	for (int i = 0; i < 4; i++) {

@@ -7,9 +7,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <string.h>
-
 /* This has the function's result, and the arguments that it was called with. */
 struct computer {
 	enum tw_cache_verdict verdict;

@@ -9,10 +9,6 @@
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-
 #include "cache/cache.h"
 
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration idle)

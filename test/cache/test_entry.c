@@ -11,11 +11,6 @@
 
 #include "cache/cache.h" /* for moving entries */
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
-
 enum { ALIGNMENT = 8, KEY_MOST = 40, VALUE_MOST = 70 };
 
 static const unsigned char bytes[80000];

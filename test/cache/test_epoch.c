@@ -7,9 +7,7 @@
 #include "cache/epoch.h"
 #include "cache/pool.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 
 static void open_epochs(struct epochs *epochs)
 {

@@ -11,9 +11,6 @@
 #include "support/wait.h"
 
 #include <semaphore.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/ask.h"
 

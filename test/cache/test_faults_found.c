@@ -4,10 +4,6 @@
 
 #include "support/cache_recorder.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
 #include <time.h>
 
 static struct tw_wheel *open_wheel(tw_duration interval, enum tw_clock clock, int workers)

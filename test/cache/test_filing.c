@@ -11,8 +11,6 @@
 
 #include "cache/cache.h" /* for counting filings */
 
-#include <stdlib.h>
-
 enum { KEYS = 3000, ROUNDS = TEST_SHARE_OF(400), CHANGES = 500, SPARE = 64 };
 
 static struct cache_recorder *open_one_shard(const struct variant *variant, tw_duration idle,

@@ -11,10 +11,6 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-
 enum { QUEUE = 8, STATS_TIMES = 5 };
 
 /* Creates a recorder whose wheel has a short, empty queue, and no cache yet. */

@@ -10,10 +10,6 @@
 #include "support/gate.h"
 #include "support/yields/yield.h"
 
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-
 /* The deadline is between two moments of one tick: no alarm runs in between. */
 #define LIFE (INTERVAL * 16 / 5)
 #define BEFORE (3 * INTERVAL)

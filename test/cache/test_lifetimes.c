@@ -4,11 +4,6 @@
 
 #include "support/cache_recorder.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <stdlib.h>
-
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration expire,
 					   tw_duration idle)
 {

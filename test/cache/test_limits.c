@@ -10,11 +10,6 @@
 
 #include "cache/cache.h" /* for a limit without its eviction */
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static struct cache_recorder *open_quiet(const struct variant *variant, tw_duration expire,

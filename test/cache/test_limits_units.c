@@ -7,10 +7,6 @@
 
 #include "support/cache_recorder.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { PUTS = 500, KEPT = 100 };
 
 /* The user's function returns this. */

@@ -11,11 +11,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
 typedef void change_fn(struct cache_recorder *recorder);
 
 static void change_set(struct cache_recorder *recorder)

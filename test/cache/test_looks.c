@@ -11,10 +11,6 @@
 #include "support/text.h"
 #include "support/wait.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const struct tw_cache_entry *peeked(struct cache_recorder *recorder, const char *key)
 {
 	const struct tw_cache_entry *entry;

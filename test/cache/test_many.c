@@ -6,10 +6,6 @@
 #include "support/cache_source.h"
 #include "support/stats.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct tw_cache_item item_of(const char *key, const char *value)
 {
 	return (struct tw_cache_item){

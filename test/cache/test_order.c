@@ -10,11 +10,6 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* All threads begin a round at the same moment. */
 struct rounds {
 	atomic_uint begun; /* rounds */

@@ -8,9 +8,6 @@
 #include "support/cache_recorder.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 /* These are all parameters, by purpose. Some calls have only a few. */
 enum parameter {

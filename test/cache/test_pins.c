@@ -10,12 +10,6 @@
 #include "support/gate.h"
 #include "support/seed.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Removes the entry "key" with its value "value". */
 typedef void end_fn(struct cache_recorder *recorder);
 

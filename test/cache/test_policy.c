@@ -11,11 +11,6 @@
 
 #include "cache/cache.h" /* for reading the uses */
 
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct cache_recorder *open_limited(const struct variant *variant,
 					   enum tw_cache_policy policy, uint64_t max_entries,
 					   uint64_t max_bytes)

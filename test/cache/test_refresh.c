@@ -10,11 +10,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-
 enum { OLD = 160 * INTERVAL, LIFE = 1000 * INTERVAL };
 
 static struct cache_recorder *open_refreshing(void *state, struct source *source,

@@ -10,12 +10,6 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void each_removal_has_its_cause(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(

@@ -11,12 +11,6 @@
 
 #include "cache/cache.h" /* for the contents of the pools */
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { THREADS = 4, KEYS = 2000, TRAFFIC_KEYS = 32, LIMIT = 16 };
 
 static void *set_all_twice(void *argument)

@@ -7,9 +7,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <stdatomic.h>
-#include <string.h>
-
 enum { LIFE = 100 * INTERVAL, PAUSE = 10 * INTERVAL, STALE = 10000 * INTERVAL, FAILURE = 1234 };
 
 static struct cache_recorder *open_pausing(void *state, struct source *source,

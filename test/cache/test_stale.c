@@ -8,9 +8,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <stdatomic.h>
-#include <string.h>
-
 enum { LIFE = 10 * INTERVAL, STALE = 100 * INTERVAL };
 
 static struct cache_recorder *open_stale(void *state, struct tw_cache_options more)

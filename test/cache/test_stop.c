@@ -9,12 +9,6 @@
 #include "support/cache_source.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
 static int visit_none(void *context, const struct tw_cache_entry *entry)
 {
 	abort();

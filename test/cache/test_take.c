@@ -10,9 +10,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <string.h>
-
 static void value_is_loaded_once_and_then_found(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);

@@ -8,11 +8,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { KEYS_MOST = 64 };
 
 /* This source is asked for many keys at once; each value is the key, except for those left out. */

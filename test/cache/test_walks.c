@@ -10,9 +10,6 @@
 
 #include "cache/cache.h" /* for reading tables and queues */
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 enum { STAYING = 500, COMING = 4000, TABLES = TEST_SHARE_OF(500), ROUNDS = 20 };
 
 struct walks {

@@ -10,11 +10,6 @@
 #include "support/seed.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <timingwheel/cron.h>

@@ -12,10 +12,6 @@
 #include "support/wait.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include <timingwheel/cache.h>
 

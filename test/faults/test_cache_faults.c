@@ -16,10 +16,6 @@
 #include "faults/faults.h"
 
 #include <errno.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	KEYS = 200,

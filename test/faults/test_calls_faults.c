@@ -12,8 +12,6 @@
 #include "support/recorder.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include <timingwheel/cron.h>
 

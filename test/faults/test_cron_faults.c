@@ -10,7 +10,6 @@
 #include "support/recorder.h"
 
 #include <errno.h>
-#include <stdbool.h>
 
 #include <timingwheel/cron.h>
 

@@ -11,8 +11,6 @@
 #include "support/wait.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <sys/types.h>
 
 #include "runtime/command_queue.h"

@@ -14,11 +14,6 @@
 
 #include <errno.h>
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	TIMERS = 300,

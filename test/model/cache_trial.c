@@ -3,9 +3,6 @@
 
 #include "cache_trial.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "support/recorder.h"
 #include "support/wait.h"

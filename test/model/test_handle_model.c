@@ -6,9 +6,6 @@
 #include "support/seed.h"
 #include "model/trial.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 enum { MODEL_STEPS = TEST_SHARE_OF(30000) };
 
 static void random_commands_do_what_a_model_predicts(void **state)

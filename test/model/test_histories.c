@@ -35,11 +35,7 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	THREADS_MOST = 4,

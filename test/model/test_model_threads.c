@@ -12,10 +12,6 @@
 #include "support/wait.h"
 #include "model/wheel_user.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/ask.h"
 
 enum {

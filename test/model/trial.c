@@ -5,8 +5,6 @@
 #include "trial.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 static struct trial *trial_of(struct wheel_user *user)
 {

@@ -5,8 +5,6 @@
  */
 #include "support/test.h"
 
-#include <stdlib.h>
-
 #include "redis/worker/hosts.h"
 
 enum { RUNS = 20000, LIMIT = 2, SHARDS = 64, CLUMP = 100 };

@@ -3,8 +3,6 @@
  * names. */
 #include "support/test.h"
 
-#include <stdbool.h>
-#include <string.h>
 #include <sys/un.h>
 
 #include "redis/wire/settings.h"

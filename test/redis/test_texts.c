@@ -3,10 +3,6 @@
  * JSON. */
 #include "support/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <timingwheel/redis.h>
 
 #include "twr/base64.h"

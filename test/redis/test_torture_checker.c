@@ -6,10 +6,6 @@
  */
 #include "support/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "torture/checker.h"
 
 #define BEGIN "1 main settings 1 1 1000 single\n"

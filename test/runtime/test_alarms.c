@@ -9,10 +9,6 @@
 
 #include <sched.h>
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/ask.h" /* for setting the clock back */
 

@@ -9,8 +9,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <string.h>
-
 #include "runtime/ask.h"
 
 static enum tw_status add_timer(struct recorder *recorder, const char *key, uintptr_t value,

@@ -5,9 +5,6 @@
 #include "support/recorder.h"
 #include "support/stats.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

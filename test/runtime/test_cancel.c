@@ -10,9 +10,6 @@
 #include "support/wait.h"
 
 #include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <unistd.h>
 
 #include "base/thread.h"

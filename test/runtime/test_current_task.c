@@ -5,9 +5,6 @@
 #include "support/probe.h"
 #include "support/wait.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 /* Says whether the task is the thread's current one, and this wheel's. */
 static bool is_current(const struct tw_task *task, const struct tw_wheel *wheel)
 {

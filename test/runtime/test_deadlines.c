@@ -4,10 +4,6 @@
 
 #include "support/recorder.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/ask.h"
 
 static void deadline_is_not_rounded_and_lateness_is_exact(void **state)

@@ -8,9 +8,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 enum { MOST_DRAINS = 64 };
 
 /* Starts `drains` drains, each of one timer with a new key. Returns how many are accepted. */

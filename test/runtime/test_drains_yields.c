@@ -10,10 +10,6 @@
 #include "support/recorder.h"
 #include "support/yields/yield.h"
 
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-
 enum { OPERATIONS_LEAST = 8 };
 
 static struct setter {

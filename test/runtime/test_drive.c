@@ -4,8 +4,6 @@
 
 #include "support/recorder.h"
 
-#include <stdio.h>
-
 static int visit_nothing(void *context, const struct tw_pending_timer *timer)
 {
 	(void)context;

@@ -6,10 +6,6 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-
 /* The functions of the wheel use these. */
 static struct {
 	struct tw_wheel *wheel;

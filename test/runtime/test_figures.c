@@ -9,9 +9,6 @@
 #include "support/recorder.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -9,9 +9,6 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* go-zero counts in steps; one is one tick. */

@@ -5,10 +5,6 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
-
 #define TICK TW_MILLISECOND
 
 enum { REPEATS = 50 };

@@ -4,8 +4,6 @@
 
 #include "support/probe.h"
 
-#include <stdatomic.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -5,9 +5,6 @@
 #include "support/memory.h"
 #include "support/probe.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void at_the_end_of_the_clock_now_is_now_and_later_is_never(void **state)
 {
 	struct recorder *recorder = probes_open(*state);

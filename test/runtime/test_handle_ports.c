@@ -4,8 +4,6 @@
 
 #include "support/probe.h"
 
-#include <string.h>
-
 static void kafka_expired_timers_run_at_the_first_advance_by_nothing(void **state)
 {
 	struct recorder *recorder = probes_open(*state);

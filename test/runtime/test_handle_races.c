@@ -10,11 +10,6 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-
 #define TICK TW_MILLISECOND
 
 #if SANITIZER_THREAD

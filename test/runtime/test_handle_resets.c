@@ -10,9 +10,6 @@
 #include "runtime/ask.h"
 #include "runtime/apply.h"
 
-#include <stdatomic.h>
-#include <string.h>
-
 static void reset_reaches_a_timer_in_the_queue_and_in_the_wheel(void **state)
 {
 	struct recorder *recorder = probes_open(*state);

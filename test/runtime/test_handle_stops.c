@@ -10,11 +10,6 @@
 
 #include "runtime/ask.h" /* for seeing waiters */
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void stopped_timer_never_runs_and_is_not_released(void **state)
 {
 	struct recorder *recorder = probes_open(*state);

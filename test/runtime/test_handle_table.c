@@ -4,8 +4,6 @@
 
 #include "support/recorder.h"
 
-#include <stdlib.h>
-
 #include "runtime/handle.h"
 
 enum { INDEX_BITS = 28, GENERATION_SHIFT = 12, PENDING = 1, MANY = 50000, WORN = MANY / 4 };

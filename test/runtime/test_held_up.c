@@ -10,8 +10,6 @@
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -7,10 +7,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-
 #include "runtime/ask.h"
 
 static struct recorder *open_with_queue(const struct variant *variant, size_t capacity,

@@ -17,11 +17,6 @@
 
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include <timingwheel/timingwheel.h>

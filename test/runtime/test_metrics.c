@@ -7,10 +7,6 @@
 #include "support/stats.h"
 #include "support/text.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void live(struct recorder *recorder)
 {
 	set_timer(recorder, "a", 1, INTERVAL * 2);

@@ -7,9 +7,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <stdatomic.h>
-#include <string.h>
-
 static void periodic_timer_runs_at_first_and_each_period_after_it(void **state)
 {
 	struct recorder *recorder = probes_open(*state);

@@ -11,10 +11,6 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-
 #include "runtime/ask.h"
 
 #define LONG_KEY "a key too long for a cell of the queue"

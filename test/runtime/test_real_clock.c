@@ -12,8 +12,6 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <time.h>
 

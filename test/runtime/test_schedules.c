@@ -5,8 +5,6 @@
 #include "support/probe.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-
 struct gaps {
 	const int *gap;
 	struct probe probe;

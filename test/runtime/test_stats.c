@@ -8,14 +8,8 @@
 
 #include <dirent.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/ask.h"
 

@@ -7,8 +7,6 @@
 
 #include "runtime/ask.h"
 
-#include <pthread.h>
-#include <string.h>
 #include <unistd.h>
 
 /* The calls in a task note their answers here, for the main thread to check. */

@@ -10,9 +10,6 @@
 #include "runtime/ask.h" /* for seeing a request */
 
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <unistd.h>
 
 /* The task lasts a while after its release. */

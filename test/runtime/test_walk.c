@@ -9,10 +9,6 @@
 
 #include "runtime/walk.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Rocks are keys that stay, and water comes and goes all at once: the index grows and shrinks by
  * several times, and visited keys share buckets with others. */
 enum { ROCKS = TEST_SHARE_OF(300), WATER = 20 * ROCKS, KEYS = ROCKS + WATER };

@@ -9,11 +9,6 @@
 #include "support/seed.h"
 
 #include <assert.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	STAYING = TEST_SHARE_OF(3000), /* more than a step copies, under a sanitizer too */

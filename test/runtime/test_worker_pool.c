@@ -9,12 +9,7 @@
 #include "support/memory.h"
 #include "support/wait.h"
 
-#include <pthread.h>
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/processor.h"

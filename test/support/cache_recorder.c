@@ -6,9 +6,6 @@
 #include "cache/cache.h"
 #include "cache/pool.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct cache_recorder *cache_recorder_create_with(const struct variant *variant,
 						  tw_duration interval, size_t slots,
 						  struct tw_options more)

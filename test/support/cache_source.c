@@ -5,8 +5,6 @@
 
 #include "wait.h"
 
-#include <string.h>
-
 enum tw_status source_load(void *argument, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading)
 {

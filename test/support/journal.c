@@ -3,9 +3,6 @@
 
 #include "journal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 void journal_init(struct journal *journal, size_t size)
 {
 	/* The first ones have room, also where a test lets allocations fail. */

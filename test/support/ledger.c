@@ -3,9 +3,6 @@
 
 #include "ledger.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-
 struct entry {
 	atomic_int accepted;
 	atomic_int returned;

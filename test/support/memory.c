@@ -3,8 +3,6 @@
 
 #include "memory.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -5,8 +5,6 @@
  */
 #include "test.h"
 
-#include <stdio.h>
-
 __attribute__((constructor)) static void write_line_by_line(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);

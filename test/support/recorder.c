@@ -3,9 +3,6 @@
 
 #include "recorder.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct variant levels_inline = {TW_LAYOUT_LEVELS, TW_DRIVE_CALLER, TW_WORKERS_INLINE};
 struct variant levels_owner = {TW_LAYOUT_LEVELS, TW_DRIVE_THREAD, TW_WORKERS_INLINE};
 struct variant levels_workers = {TW_LAYOUT_LEVELS, TW_DRIVE_CALLER, 2};

@@ -4,8 +4,6 @@
 #include "seed.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <time.h>
 
 static uint64_t chosen;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every test of the public calls includes this first: cmocka with its headers, and the program's
- * build options. cmocka's asserts are for the main thread only; tasks record their results
- * (recorder.h, ledger.h) and the main thread checks them.
+ * Every test of the public calls includes this first: cmocka, the headers of the C library that most
+ * tests use, and the program's build options. cmocka's asserts are for the main thread only; tasks
+ * record their results (recorder.h, ledger.h) and the main thread checks them.
  */
 #ifndef SUPPORT_TEST_H
 #define SUPPORT_TEST_H
@@ -15,11 +15,16 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 

@@ -3,8 +3,6 @@
 
 #include "test.h"
 
-#include <string.h>
-
 void text_write(void *context, const char *bytes, size_t size)
 {
 	struct text *text = context;

@@ -3,8 +3,6 @@
 
 #include "tzif.h"
 
-#include <string.h>
-
 static void put(struct tzif *file, const void *bytes, size_t size)
 {
 	assert_true(size <= TZIF_MOST - file->size);

@@ -6,8 +6,6 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 /* Nanoseconds: a slower yield let another program run; this is remembered for some time. */

@@ -8,10 +8,6 @@
 #include "support/memory.h"
 #include "support/seed.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/key_hash.h"

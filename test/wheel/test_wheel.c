@@ -8,9 +8,6 @@
 
 #include "support/seed.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "wheel/wheel.h"
 #include "wheel/wheel_layout.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* seen.c appends the name of each script that is sent to the file $SEEN, for test_keys.sh. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "redis/wire/eval.h"
 #include "support/test.h"

@@ -3,10 +3,6 @@
 
 #include "support/runs.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/fixture.h"
 #include "support/sockets.h"
 #include "support/wait.h"

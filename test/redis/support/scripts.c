@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/scripts.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "support/test.h"
 
 enum { SCRIPT_KEYS = 15, ARGUMENTS_MOST = 64, TEXT_MOST = 32000 };
