@@ -34,8 +34,8 @@ static inline bool wheel_is_open(const struct tw_wheel *wheel)
 	return fork_guard_is_open(&wheel->guard);
 }
 
-/* Returns TW_OK; TW_INVALID: there is no wheel; TW_CLOSED: it is stopped, or left behind in a fork's
- * child. */
+/* Returns TW_OK; TW_INVALID: there is no wheel; TW_CLOSED: it is stopped, or left behind in a
+ * fork's child. */
 static inline enum tw_status wheel_state(const struct tw_wheel *wheel)
 {
 	if (!wheel)

@@ -203,8 +203,8 @@ enum handle_start handle_begin(struct handle_table *table, struct slab_bin *bin,
 			       struct handle *handle);
 /* Fills in the id and the function of a handle that the caller has. */
 void handle_describe(const struct handle *handle, struct tw_task *task);
-/* Lets go of it. Returns whether it is to run again, and the owner to be woken. If not, its place is
- * given back before its run has ended for those that wait. */
+/* Lets go of it. Returns whether it is to run again, and the owner to be woken. If not, its place
+ * is given back before its run has ended for those that wait. */
 bool handle_end(struct handle_table *table, struct slab_bin *bin, struct handle *handle,
 		struct limit *places, tw_duration began);
 /* Lets go of a timer that is stopped: frees it, now or when its last change is taken. */

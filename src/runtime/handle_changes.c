@@ -78,8 +78,8 @@ static void owner_take_back_handle(struct owner *owner, struct handle *handle)
 	owner_file_handle(owner, handle, handle->timer.by_tick && owner->in.in_dispatch);
 }
 
-/* Sees to a handle that was reset to run sooner, or has come back. Not inlined: the look for changes
- * would become dearer. */
+/* Sees to a handle that was reset to run sooner, or has come back. Not inlined: the look for
+ * changes would become dearer. */
 static __attribute__((noinline)) void owner_apply_change(struct owner *owner, struct handle *handle)
 {
 	bool is_here = handle_is_here(handle, owner->pending.number);

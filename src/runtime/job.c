@@ -58,8 +58,8 @@ struct guard {
 	bool has_returned; /* constant in each of the two copies of guard_end() */
 };
 
-/* Ends the process, as a function has not returned. In a fork's child, where job_end_in_child() ends
- * the thread, it does nothing. */
+/* Ends the process, as a function has not returned. In a fork's child, where job_end_in_child()
+ * ends the thread, it does nothing. */
 static __attribute__((cold, noinline)) void guard_break(const struct job_target *target)
 {
 	if (job_is_in_child(target))
@@ -123,8 +123,8 @@ static __attribute__((noinline)) void job_close_apart(struct job_target *target,
 		alarm_end_close(target->alarms, &thread->bin->alarms, timer_alarm(timer));
 }
 
-/* Calls a close's function, and frees its alarm. Those that wait for the run before it need not wait
- * for this call. */
+/* Calls a close's function, and frees its alarm. Those that wait for the run before it need not
+ * wait for this call. */
 INLINED void job_close(struct work *work)
 {
 	work->took = -work->began;
