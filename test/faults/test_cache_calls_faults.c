@@ -72,8 +72,6 @@ static void free_adopted(void *value, size_t size, void *context)
 {
 	struct stage *stage = context;
 
-	(void)value;
-	(void)size;
 	stage->freed++;
 }
 
@@ -142,7 +140,6 @@ static enum tw_status call_pop(struct stage *stage)
 static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry *entry,
 				     struct tw_cache_computed *computed)
 {
-	(void)context;
 	assert_null(entry);
 	*computed = (struct tw_cache_computed){"0", 1, 0};
 	return TW_CACHE_REPLACE;
@@ -162,9 +159,6 @@ static enum tw_status call_touch(struct stage *stage)
 static enum tw_status load(void *argument, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading)
 {
-	(void)argument;
-	(void)key;
-	(void)key_size;
 	return tw_cache_load_copy(loading, "0", 1, 0);
 }
 
@@ -174,8 +168,6 @@ static enum tw_status load_by_adoption(void *argument, const void *key, size_t k
 	struct stage *stage = argument;
 	enum tw_status status;
 
-	(void)key;
-	(void)key_size;
 	status = tw_cache_load_adopt(loading, VALUE(1), 1, 1, free_adopted, stage, 0);
 	stage->adopted += status == TW_OK;
 	return status;
@@ -236,7 +228,6 @@ static enum tw_status call_take_many(struct stage *stage)
 
 static void be_answered(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
-	(void)entry;
 	atomic_store((atomic_int *)context, (int)status);
 }
 
@@ -295,7 +286,6 @@ static enum tw_status call_clear(struct stage *stage)
 
 static int visit(void *count, const struct tw_cache_entry *entry)
 {
-	(void)entry;
 	++*(int *)count;
 	return 1;
 }
@@ -323,9 +313,6 @@ static enum tw_status call_get_stats(struct stage *stage)
 
 static void ignore_text(void *context, const char *text, size_t size)
 {
-	(void)context;
-	(void)text;
-	(void)size;
 }
 
 static enum tw_status call_write_metrics(struct stage *stage)
@@ -348,9 +335,6 @@ static enum tw_status call_stop(struct stage *stage)
 static void ignore_removal(void *context, const struct tw_cache_entry *entry,
 			   enum tw_cache_cause cause)
 {
-	(void)context;
-	(void)entry;
-	(void)cause;
 }
 
 /* This cache has all options. */
@@ -476,7 +460,6 @@ static void each_call_meets_each_failure(void **state)
 								  call_flush,
 								  call_stop};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		for (enum fault fault = 0; fault < FAULT_KINDS; fault++) {
 			struct stage stage = {.call = calls[i], .policy = TW_POLICY_S3FIFO};
@@ -518,7 +501,6 @@ static void create_with_fault(void *context)
 
 static void creation_meets_each_failure(void **state)
 {
-	(void)state;
 	for (enum fault fault = 0; fault < FAULT_KINDS; fault++) {
 		struct stage with_own_wheel = {.call = NULL};
 		struct stage on_a_wheel = {.call = call_set};
@@ -534,7 +516,6 @@ static void thread_without_room_for_its_end_is_refused(void **state)
 	struct stage stage = {.call = NULL};
 	char value[1];
 
-	(void)state;
 	stage_open(&stage);
 	fail_calls("pthread_setspecific", ENOMEM);
 	assert_status(tw_cache_get(stage.cache, "old-1", 5, value, 1, NULL), TW_NO_MEMORY);

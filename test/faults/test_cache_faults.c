@@ -66,7 +66,6 @@ static void each_call_stack_may_be_without_memory(void **state)
 {
 	uint64_t seed = seed_choose();
 
-	(void)state;
 	assert_true(fail_each(FAULT_ALLOCATION, live_with_fault, &seed) > 3);
 	assert_true(fail_each(FAULT_REST, live_with_fault, &seed) > 3);
 }
@@ -78,7 +77,6 @@ static void each_of_the_first_allocations_may_fail(void **state)
 	static struct cache_trial trial;
 	uint64_t seed = seed_choose();
 
-	(void)state;
 	for (long first = 1 + (long)(seed % STRIDE); first <= SPACING; first += STRIDE) {
 		begin_trial(&trial, seed);
 		meet_fault(&trial, first, false);
@@ -93,7 +91,6 @@ static void memory_may_run_out_at_any_allocation(void **state)
 	static struct cache_trial trial;
 	uint64_t seed = seed_choose();
 
-	(void)state;
 	for (long number = 1; number <= SPACING; number += TEST_PART) {
 		begin_trial(&trial, seed);
 		for (int times = 0; times < 5; times++)
@@ -116,8 +113,6 @@ static void count_removal(void *context, const struct tw_cache_entry *entry,
 {
 	struct run *run = context;
 
-	(void)entry;
-	(void)cause;
 	atomic_fetch_add(&run->removals, 1);
 }
 
@@ -152,9 +147,6 @@ static void run_close(struct run *run)
 static enum tw_status load(void *argument, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading)
 {
-	(void)argument;
-	(void)key;
-	(void)key_size;
 	return tw_cache_load_copy(loading, "value", 5, TW_HOUR);
 }
 
@@ -187,7 +179,6 @@ static void creation_may_fail_at_each_allocation(void **state)
 	long number = 0;
 	bool met;
 
-	(void)state;
 	do {
 		struct tw_cache *cache;
 		enum tw_status status;
@@ -211,7 +202,6 @@ static void creation_may_fail_at_each_thread(void **state)
 {
 	struct tw_cache *cache;
 
-	(void)state;
 	for (long number = 1; number <= 5; number++) {
 		fail_thread(number);
 		errno = 0;
@@ -229,7 +219,6 @@ static void entries_leave_without_memory(void **state)
 	struct run run;
 	struct tw_cache_stats stats;
 
-	(void)state;
 	run_open(&run);
 	for (int key = 0; key < KEYS; key++)
 		assert_status(tw_cache_set_with_expire(run.cache, &key, sizeof(key), "v", 1,
@@ -253,7 +242,6 @@ static void far_entries_leave_without_memory(void **state)
 {
 	struct run run;
 
-	(void)state;
 	run_open(&run);
 	for (int key = 0; key < KEYS; key++)
 		assert_status(tw_cache_set_with_expire(run.cache, &key, sizeof(key), "v", 1,
@@ -275,7 +263,6 @@ static void entries_that_lost_their_file_leave_without_memory(void **state)
 	const struct tw_cache_options options = {.shards = 1, .jitter = -1};
 	struct run run;
 
-	(void)state;
 	run_open_with(&run, &options);
 	for (int key = 0; key < MANY; key++)
 		assert_status(tw_cache_set_with_expire(run.cache, &key, sizeof(key), "v", 1,
@@ -327,7 +314,6 @@ static void flush_ends_without_memory(void **state)
 {
 	int attempts = 0;
 
-	(void)state;
 	while (!flush_ends_before_the_deadline())
 		assert_in_range(++attempts, 1, 50);
 }
@@ -337,7 +323,6 @@ static void touch_without_memory_changes_nothing(void **state)
 {
 	struct run run;
 
-	(void)state;
 	run_open(&run);
 	assert_status(tw_cache_set_with_expire(run.cache, "key", 3, "v", 1, 500 * INTERVAL), TW_OK);
 	fail_allocation(1, true);
@@ -359,7 +344,6 @@ static void limits_hold_without_memory(void **state)
 	struct tw_cache_stats stats;
 	struct run run;
 
-	(void)state;
 	run_open_with(&run, &options);
 	for (int key = 0; key < 1000; key++)
 		assert_status(tw_cache_set(run.cache, &key, sizeof(key), "v", 1), TW_OK);
@@ -394,8 +378,6 @@ static enum tw_status load_without_memory(void *argument, const void *key, size_
 	static const char value[4 << 20];
 	size_t *size = argument;
 
-	(void)key;
-	(void)key_size;
 	assert_status(tw_cache_load_copy(loading, "first", 5, 0), TW_OK);
 	fail_allocation(1, true);
 	assert_status(tw_cache_load_copy(loading, value, sizeof(value), 0), TW_NO_MEMORY);
@@ -433,8 +415,6 @@ static void loader_sees_that_there_is_no_memory_for_its_value(void **state)
 static enum tw_status load_new(void *argument, const void *key, size_t key_size,
 			       struct tw_cache_loading *loading)
 {
-	(void)key;
-	(void)key_size;
 	atomic_fetch_add((atomic_int *)argument, 1);
 	return tw_cache_load_copy(loading, "new", 3, 0);
 }
@@ -529,9 +509,6 @@ static void cache_is_destroyed_without_memory(void **state)
 static enum tw_status load_and_end_thread(void *argument, const void *key, size_t key_size,
 					  struct tw_cache_loading *loading)
 {
-	(void)key;
-	(void)key_size;
-	(void)loading;
 	if (atomic_fetch_add((atomic_int *)argument, 1) == 0) {
 		fail_thread(1);
 		pthread_exit(NULL);

@@ -42,7 +42,6 @@ static void never(void *argument)
 
 static tw_duration in_an_hour(void *argument, tw_duration previous)
 {
-	(void)argument;
 	return previous + TW_HOUR;
 }
 
@@ -121,7 +120,6 @@ static enum tw_status call_drain(struct stage *stage)
 
 static int visit(void *count, const struct tw_pending_timer *timer)
 {
-	(void)timer;
 	++*(size_t *)count;
 	return 1;
 }
@@ -229,9 +227,6 @@ static enum tw_status call_get_stats(struct stage *stage)
 
 static void ignore_text(void *context, const char *text, size_t size)
 {
-	(void)context;
-	(void)text;
-	(void)size;
 }
 
 static enum tw_status call_write_metrics(struct stage *stage)

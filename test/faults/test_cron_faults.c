@@ -48,7 +48,6 @@ static long fail_each_allocation(const char *zone)
 
 static void schedule_without_memory_is_refused(void **state)
 {
-	(void)state;
 	assert_int_equal(fail_each_allocation(NULL), 1);
 	/* These are the bytes of the file, its changes, and the schedule. */
 	assert_int_equal(fail_each_allocation("Europe/Berlin"), 3);
@@ -62,7 +61,6 @@ static void make_with_fault(void *context)
 
 static void schedule_meets_the_failure_of_each_two_allocations(void **state)
 {
-	(void)state;
 	(void)fail_each(FAULT_PAIR, make_with_fault, "Europe/Berlin");
 }
 
@@ -81,7 +79,6 @@ static void assert_unreadable(int error)
 
 static void zone_that_cannot_be_read_is_refused_and_errno_says_why(void **state)
 {
-	(void)state;
 	fail_descriptor(1);
 	assert_unreadable(EMFILE);
 	fail_calls("fstat", EIO);
@@ -95,7 +92,6 @@ static void zone_that_ends_before_its_size_is_refused(void **state)
 	struct tw_cron *cron;
 	struct tw_cron_error reported = {0};
 
-	(void)state;
 	fail_calls("read", 0);
 	assert_status(tw_cron_create(&cron, "30 2 * * *", "Europe/Berlin", &reported), TW_INVALID);
 	assert_true(end_faults());
@@ -104,7 +100,6 @@ static void zone_that_ends_before_its_size_is_refused(void **state)
 
 static void interrupted_read_of_a_zone_is_made_again(void **state)
 {
-	(void)state;
 	fail_calls("read", EINTR);
 	assert_true(make_and_destroy("Europe/Berlin"));
 	assert_true(fault_was_met());

@@ -104,7 +104,6 @@ static bool make_pending(void)
 
 static void module_is_not_made_where_any_of_its_memory_is_missing(void **state)
 {
-	(void)state;
 	assert_int_equal(fail_each_allocation(make_command_queue), 1);
 	assert_int_equal(fail_each_allocation(make_timer_index), 2);
 	assert_int_equal(fail_each_allocation(make_rounds_of_10), 2);
@@ -117,7 +116,6 @@ static void queue_larger_than_memory_is_refused(void **state)
 {
 	struct command_queue queue;
 
-	(void)state;
 	assert_false(command_queue_init(&queue, (size_t)1 << 62));
 }
 
@@ -129,7 +127,6 @@ static void slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more
 	struct slab slab;
 	struct slab_bin bin = {0};
 
-	(void)state;
 	slab_init(&slab, 128);
 	held[count++] = slab_take(&slab);
 	assert_non_null(held[0]);
@@ -152,7 +149,6 @@ static void blocks_given_back_can_be_taken_without_memory(void **state)
 	struct slab slab;
 	struct slab_bin bin = {0};
 
-	(void)state;
 	if (SANITIZER_ADDRESS)
 		TEST_SKIP("the address sanitizer changes what is allocated");
 	slab_init(&slab, 128);
@@ -174,7 +170,6 @@ static void timer_of_any_size_without_memory_is_null(void **state)
 				       273, 400, 401, 656, 657, 912, 913, 65535};
 	static const unsigned char key[65535];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct timer_store store;
 		struct timer_bin bin = {0};
@@ -284,14 +279,12 @@ static void grow_without_memory(size_t with_memory, size_t without)
 
 static void index_without_memory_for_a_segment_refuses_nothing_and_grows_later(void **state)
 {
-	(void)state;
 	grow_without_memory(1000, 262144 + 10000);
 	grow_without_memory(262144, 262144 + 1000);
 }
 
 static void index_without_memory_for_its_directory_refuses_nothing_and_grows_later(void **state)
 {
-	(void)state;
 	grow_without_memory(524288, 525000);
 }
 
@@ -300,7 +293,6 @@ static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
 	struct random random = random_from(seed_choose(), 1);
 	struct keys keys;
 
-	(void)state;
 	keys_open(&keys, 600000);
 	while (keys.count < keys.size) {
 		size_t count = keys.count + 1 + (size_t)random_below(&random, 3000);
@@ -325,7 +317,6 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 	struct worker_pool *pool;
 	size_t threads;
 
-	(void)state;
 	timer_store_init(&store);
 	assert_true(handle_table_init(&handles));
 	alarm_table_init(&alarms);
@@ -360,7 +351,6 @@ static void pool_without_memory_starts_no_thread(void **state)
 	struct tw_options options = {.workers = 2, .max_workers = 3};
 	struct job_target target = {0};
 
-	(void)state;
 	fail_allocation(1, true);
 	fail_thread(100);
 	errno = 0;

@@ -494,7 +494,6 @@ static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state
 	pthread_t drainer;
 	struct tw_wheel *wheel;
 
-	(void)state;
 	assert_status(tw_create(&wheel, 50 * TW_MICROSECOND, 8, ignore_task, &options), TW_OK);
 	for (int round = 0; round < 5; round++) {
 		struct race race = {.bell = {.wheel = wheel}};
@@ -582,7 +581,6 @@ static void poll_knows_when_the_last_of_many_alarms_is_due(void **state)
 	struct tw_alarm *alarms[ALARMS];
 	tw_duration until;
 
-	(void)state;
 	assert_status(tw_create(&bell.wheel, INTERVAL, 8, record_execute, &options), TW_OK);
 	for (int i = 0; i < ALARMS; i++) {
 		assert_status(tw_alarm_create(bell.wheel, ring, &bell, &alarms[i]), TW_OK);
@@ -606,7 +604,6 @@ static void far_alarm_is_late_by_few_ticks_and_never_early(void **state)
 	struct bell far = {0};
 	struct bell never = {0};
 
-	(void)state;
 	assert_status(tw_create(&far.wheel, 1, 8, record_execute, &options), TW_OK);
 	never.wheel = far.wheel;
 	assert_status(tw_alarm_create(far.wheel, ring, &far, &far.alarm), TW_OK);
@@ -638,7 +635,6 @@ static void alarm_runs_though_the_clock_has_gone_back_since_it_was_due(void **st
 	struct bell busy = {.in_run = wait_in_run};
 	struct bell bell = {0};
 
-	(void)state;
 	gate_init(&busy.gate);
 	assert_status(tw_create(&bell.wheel, INTERVAL, 8, record_execute, &options), TW_OK);
 	busy.wheel = bell.wheel;
@@ -668,7 +664,6 @@ struct crowd {
 
 static void ignore_close(void *argument)
 {
-	(void)argument;
 }
 
 static void count_close(void *argument)

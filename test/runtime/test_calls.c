@@ -10,7 +10,6 @@
 
 static void every_status_has_its_name_and_a_text(void **state)
 {
-	(void)state;
 	assert_int_equal(TW_OK, 0);
 	assert_string_equal(tw_status_name(TW_OK), "TW_OK");
 	assert_string_equal(tw_status_name(TW_INVALID), "TW_INVALID");
@@ -28,7 +27,6 @@ static void every_status_has_its_name_and_a_text(void **state)
 
 static void number_that_is_no_status_is_unknown(void **state)
 {
-	(void)state;
 	assert_string_equal(tw_status_name((enum tw_status)9999), "TW_UNKNOWN");
 	assert_string_equal(tw_status_name((enum tw_status) - 1), "TW_UNKNOWN");
 	assert_true(strlen(tw_status_text((enum tw_status)9999)) > 0);
@@ -38,7 +36,6 @@ static void version_is_one_number_and_one_string(void **state)
 {
 	char text[32];
 
-	(void)state;
 	assert_int_equal(tw_version(), TW_VERSION);
 	assert_int_equal(TW_VERSION / 10000, TW_VERSION_MAJOR);
 	assert_int_equal(TW_VERSION / 100 % 100, TW_VERSION_MINOR);
@@ -60,7 +57,6 @@ static void assert_create_refuses(tw_duration interval, size_t slots, tw_execute
 
 static void create_refuses_bad_arguments_and_leaves_no_wheel(void **state)
 {
-	(void)state;
 	assert_create_refuses(0, 10, record_execute, NULL);
 	assert_create_refuses(-1, 10, record_execute, NULL);
 	assert_create_refuses(INT64_MIN, 10, record_execute, NULL);
@@ -82,7 +78,6 @@ static void create_refuses_options_out_of_range(void **state)
 	struct tw_options inline_at_most = {.workers = TW_WORKERS_INLINE, .max_workers = 1};
 	struct tw_options negative_patience = {.patience_for_worker = -1};
 
-	(void)state;
 	assert_create_refuses(INTERVAL, 10, record_execute, &layout);
 	assert_create_refuses(INTERVAL, 10, record_execute, &clock);
 	assert_create_refuses(INTERVAL, 10, record_execute, &drive);
@@ -98,7 +93,6 @@ static void create_refuses_options_out_of_range(void **state)
 
 static void create_refuses_options_with_a_reserved_field(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct tw_options options = {0};
 
@@ -141,7 +135,6 @@ static void no_options_are_all_defaults(void **state)
 	const struct tw_options *options[] = {NULL, &zeroed};
 	struct tw_wheel *wheel;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		assert_status(tw_create(&wheel, TW_HOUR, 10, record_execute, options[i]), TW_OK);
 		assert_true(tw_now(wheel) >= 0);
@@ -189,17 +182,12 @@ static void name_of_any_length_is_fine(void **state)
 
 static int visit_nothing(void *context, const struct tw_pending_timer *timer)
 {
-	(void)context;
-	(void)timer;
 	fail_msg("a timer is reported");
 	return 0;
 }
 
 static void write_nothing(void *context, const char *text, size_t size)
 {
-	(void)context;
-	(void)text;
-	(void)size;
 	fail_msg("text is written");
 }
 
@@ -207,7 +195,6 @@ static void calls_without_a_wheel_are_invalid(void **state)
 {
 	struct tw_stats stats;
 
-	(void)state;
 	assert_status(tw_set_timer(NULL, "key", 3, NULL, INTERVAL), TW_INVALID);
 	assert_status(tw_move_timer(NULL, "key", 3, INTERVAL), TW_INVALID);
 	assert_status(tw_remove_timer(NULL, "key", 3), TW_INVALID);
@@ -287,7 +274,6 @@ static void poll_is_for_wheels_without_an_owner_thread(void **state)
 	struct recorder *owned = recorder_open(&levels_threads, 10);
 	tw_duration until_next;
 
-	(void)state;
 	assert_status(tw_poll(driven->wheel, NULL), TW_OK);
 	assert_status(tw_poll(driven->wheel, &until_next), TW_OK);
 	assert_status(tw_poll(owned->wheel, &until_next), TW_INVALID);

@@ -190,7 +190,6 @@ static enum tw_status create_and_destroy(struct call *call)
 	struct tw_wheel *wheel;
 	enum tw_status status = tw_create(&wheel, INTERVAL, 8, record_execute, &options);
 
-	(void)call;
 	tw_destroy(wheel);
 	return status;
 }
@@ -211,7 +210,6 @@ static void thread_with_a_cancellation_pending_wakes_the_owner_all_the_same(void
 	static enum tw_status (*const calls[])(struct call *) = {set_one, flush, wait_idle,
 								 create_and_destroy};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		struct call call = {.make = calls[i], .is_cancelled_before = true};
 		struct recorder *recorder = open_on_boottime();
@@ -230,7 +228,6 @@ static enum tw_status nap(struct call *call)
 {
 	unsigned tries = UINT_MAX;
 
-	(void)call;
 	thread_back_off(&tries);
 	return TW_OK;
 }
@@ -240,7 +237,6 @@ static void thread_with_a_cancellation_pending_naps_to_the_end(void **state)
 {
 	struct call call = {.make = nap, .is_cancelled_before = true};
 
-	(void)state;
 	call_start(&call);
 	call_returns(&call, TW_OK);
 }

@@ -77,7 +77,6 @@ static void capacity_is_rounded_up_to_a_power_of_two(void **state)
 	static const size_t asked[] = {0, 1, 2, 3, 4, 5, 63, 64, 65, 1000, 65536};
 	static const size_t given[] = {2, 2, 2, 4, 4, 8, 64, 64, 128, 1024, 65536};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
 		struct command_queue queue;
 
@@ -111,7 +110,6 @@ static void ring_is_touched_as_far_as_commands_have_come(void **state)
 	const size_t cells_a_page = page_size() / sizeof(struct command_cell);
 	struct command_queue queue;
 
-	(void)state;
 	open_queue(&queue, 8192);
 	assert_int_equal(queue_resident_pages(&queue), 0);
 	for (uint64_t number = 0; number < 8192; number++) {
@@ -126,7 +124,6 @@ static void empty_queue_has_nothing_to_peek_at(void **state)
 {
 	struct command_queue queue;
 
-	(void)state;
 	open_queue(&queue, 4);
 	assert_int_equal(command_queue_peek(&queue, 4), 0);
 	assert_int_equal(command_queue_count(&queue), 0);
@@ -139,7 +136,6 @@ static void full_queue_takes_one_command_for_each_that_is_popped(void **state)
 {
 	static const size_t capacities[] = {2, 4, 64};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct command_queue queue;
 		uint64_t number = 0;
@@ -166,7 +162,6 @@ static void peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication(void 
 	struct command_cell *cell;
 	uint64_t position;
 
-	(void)state;
 	open_queue(&queue, 8);
 	assert_true(push(&queue, 0, 0));
 	cell = command_queue_claim(&queue, &position);
@@ -191,7 +186,6 @@ static void stale_cells_of_the_lap_before_are_not_taken_for_new_ones(void **stat
 	struct command_queue queue;
 	uint64_t position;
 
-	(void)state;
 	open_queue(&queue, 4);
 	for (uint64_t number = 0; number < 4; number++)
 		assert_true(push(&queue, 0, number));
@@ -262,7 +256,6 @@ static void random_claims_publications_and_pops_agree_with_the_model(void **stat
 {
 	struct model model = {.random = random_from(seed_choose(), 1)};
 
-	(void)state;
 	open_queue(&model.queue, 16);
 	for (int i = 0; i < TEST_SHARE_OF(300000); i++) {
 		switch (random_below(&model.random, 6)) {
@@ -289,7 +282,6 @@ static void ring_has_as_much_memory_as_it_says(void **state)
 	struct random random = random_from(seed_choose(), 1);
 	struct command_queue queue;
 
-	(void)state;
 	open_queue(&queue, 8192);
 	for (uint64_t number = 0; number < 20000;) {
 		assert_int_equal(command_queue_memory(&queue),
@@ -401,7 +393,6 @@ static void producers_that_leave_room_never_find_it_full(void **state)
 {
 	struct traffic traffic = {.commands = TEST_SHARE_OF(20000)};
 
-	(void)state;
 	open_queue(&traffic.queue, PRODUCERS);
 	run_traffic(&traffic, produce_one_at_a_time, PRODUCERS);
 	assert_int_equal(atomic_load(&traffic.refusals), 0);
@@ -415,7 +406,6 @@ static atomic_ulong interruptions;
 /* Moves head and tail by more than a lap during the claim that it interrupts. */
 static void move_on(int signal_number)
 {
-	(void)signal_number;
 	if (!atomic_load(&is_claiming))
 		return;
 	atomic_fetch_add(&interruptions, 1);
@@ -455,7 +445,6 @@ static void claim_whose_guess_of_the_tail_went_stale_is_not_refused(void **state
 	pthread_t self = pthread_self();
 	pthread_t interrupter;
 
-	(void)state;
 	open_queue(&queue, 4);
 	interrupted = &queue;
 	sigaction(SIGUSR1, &action, &before);
@@ -540,7 +529,6 @@ static void producer_need_not_wait_where_there_is_room(void **state)
 {
 	struct command_queue queue;
 
-	(void)state;
 	open_queue(&queue, 4);
 	assert_true(push_in_turn(&queue, 0, 0));
 	fill_up(&queue);
@@ -555,7 +543,6 @@ static void waiting_producer_sleeps_and_is_woken_by_pops(void **state)
 {
 	static const size_t capacities[] = {2, 4, 64};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct command_queue queue;
 		struct waiter waiter;
@@ -578,7 +565,6 @@ static void waiting_producer_of_a_large_ring_is_woken_by_4096_pops(void **state)
 	struct command_queue queue;
 	struct waiter waiter;
 
-	(void)state;
 	open_with_waiter(&queue, 4 * POPS, &waiter);
 	command_queue_pop(&queue, POPS - 1);
 	assert_int_equal(atomic_load(&queue.waiting), 1);
@@ -592,7 +578,6 @@ static void all_waiters_are_woken_by_one_pop_of_many(void **state)
 {
 	struct crowd crowd;
 
-	(void)state;
 	crowd_open(&crowd, 64);
 	command_queue_pop(&crowd.queue, 64);
 	assert_crowd_ends(&crowd, true);
@@ -603,7 +588,6 @@ static void producers_that_wait_go_in_the_order_in_which_they_came(void **state)
 {
 	struct crowd crowd;
 
-	(void)state;
 	crowd_open(&crowd, 2);
 	for (int i = 0; i < PRODUCERS; i++) {
 		command_queue_pop(&crowd.queue, 1);
@@ -620,7 +604,6 @@ static void room_is_kept_for_a_producer_that_waits(void **state)
 	struct command_queue queue;
 	struct waiter waiter;
 
-	(void)state;
 	open_with_waiter(&queue, 8, &waiter);
 	command_queue_pop(&queue, 1);
 	assert_false(push(&queue, 0, 0));
@@ -639,7 +622,6 @@ static void waiting_producer_is_woken_though_others_keep_the_queue_full(void **s
 	struct command_queue queue;
 	struct waiter waiter;
 
-	(void)state;
 	open_with_waiter(&queue, 64, &waiter);
 	for (int i = 0; i < 64; i++) {
 		command_queue_pop(&queue, 1);
@@ -653,7 +635,6 @@ static void close_wakes_the_waiters_and_ends_later_waits(void **state)
 {
 	struct crowd crowd;
 
-	(void)state;
 	crowd_open(&crowd, 4);
 	command_queue_close(&crowd.queue);
 	assert_crowd_ends(&crowd, false);
@@ -666,7 +647,6 @@ static void closed_queue_is_not_opened_by_a_wake(void **state)
 {
 	struct command_queue queue;
 
-	(void)state;
 	open_full(&queue, 4);
 	command_queue_close(&queue);
 	/* A producer seems about to wait: the pop wakes it. */

@@ -57,7 +57,6 @@ static void note_current(void *argument)
 {
 	size_t number = atomic_load(&noted_count);
 
-	(void)argument;
 	noted[number] = *tw_current_task();
 	atomic_store(&noted_count, number + 1);
 }

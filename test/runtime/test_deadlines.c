@@ -501,7 +501,6 @@ static tw_duration deadline_of(struct recorder *recorder, uintptr_t value)
 
 static void forbidden_run(void *argument)
 {
-	(void)argument;
 	abort();
 }
 

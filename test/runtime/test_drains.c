@@ -151,7 +151,6 @@ static void drain_in_task(struct recorder *recorder, const struct tw_task *task)
 {
 	struct drains *drains = recorder->argument;
 
-	(void)task;
 	drains->accepted = drain_often(recorder, 300, &drains->refusal);
 }
 

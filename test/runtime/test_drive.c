@@ -6,14 +6,11 @@
 
 static int visit_nothing(void *context, const struct tw_pending_timer *timer)
 {
-	(void)context;
-	(void)timer;
 	return 1;
 }
 
 static void run_nothing(void *argument)
 {
-	(void)argument;
 }
 
 /* The wheel has a small queue, a far timer by handle, and two due timers: "due" by key, and one by

@@ -30,28 +30,21 @@ static void destroy(void)
 
 static void destroy_in_run(void *argument)
 {
-	(void)argument;
 	destroy();
 }
 
 static void destroy_in_task(void *context, const struct tw_task *task)
 {
-	(void)context;
-	(void)task;
 	destroy();
 }
 
 static void destroy_in_release(void *context, const struct tw_task *task, enum tw_reason reason)
 {
-	(void)context;
-	(void)task;
-	(void)reason;
 	destroy();
 }
 
 static tw_duration destroy_in_next(void *argument, tw_duration previous)
 {
-	(void)argument;
 	if (tw_current_task())
 		destroy();
 	return tw_current_task() ? previous : previous + INTERVAL;
@@ -59,7 +52,6 @@ static tw_duration destroy_in_next(void *argument, tw_duration previous)
 
 static void count_run(void *argument)
 {
-	(void)argument;
 	atomic_fetch_add(&end.runs, 1);
 }
 
@@ -100,7 +92,6 @@ static void wheel_goes_on_after_a_destroy_in_one_of_its_functions(void **state)
 
 static void stop_and_destroy(void *argument)
 {
-	(void)argument;
 	expect(tw_stop(end.wheel), TW_OK);
 	destroy();
 }
@@ -118,7 +109,6 @@ static void task_may_stop_its_wheel_which_another_thread_destroys(void **state)
 
 static void destroy_in_destructor(void *value)
 {
-	(void)value;
 	destroy();
 }
 
@@ -142,7 +132,6 @@ static void destructor_of_a_threads_data_does_not_destroy_the_threads_wheel(void
 
 static void no_wheel_is_destroyed_at_once(void **state)
 {
-	(void)state;
 	assert_status(tw_destroy(NULL), TW_OK);
 }
 

@@ -64,7 +64,6 @@ static void command_makes_the_descriptor_readable_and_poll_makes_it_quiet(void *
 {
 	struct loop loop;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
 	assert_int_equal(is_readable(&loop, 0), 0);
 	set_key(&loop, "a", TW_SECOND);
@@ -91,7 +90,6 @@ static void loop_inside_a_task_sleeps_until_the_task_returns(void **state)
 {
 	struct loop loop;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MONOTONIC);
 	assert_status(tw_after_func(loop.wheel, 0, run_inner_loop, &loop, NULL), TW_OK);
 	assert_int_equal(is_readable(&loop, LONG_MS), 1);
@@ -118,7 +116,6 @@ static void descriptor_rings_after_an_inner_loop_of_any_drive(void **state)
 {
 	struct loop loop;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
 	assert_status(tw_after_func(loop.wheel, 0, poll_in_task, &loop, NULL), TW_OK);
 	assert_status(tw_wait_idle(loop.wheel), TW_OK);
@@ -151,7 +148,6 @@ static void poll_of_a_stopped_wheel_answers_closed_also_in_a_task(void **state)
 	tw_duration until = 7;
 	struct loop loop;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
 	assert_status(tw_after_func(loop.wheel, 0, poll_after_stop, &loop, NULL), TW_OK);
 	assert_status(tw_poll(loop.wheel, &until), TW_CLOSED);
@@ -175,7 +171,6 @@ static void descriptor_is_closed_with_the_wheel(void **state)
 	struct loop loop;
 	int before = next_descriptor();
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MONOTONIC);
 	assert_int_equal(loop.descriptor, before);
 	tw_destroy(loop.wheel);
@@ -184,7 +179,6 @@ static void descriptor_is_closed_with_the_wheel(void **state)
 
 static void drain_function(void *context, const struct tw_task *task)
 {
-	(void)task;
 	++*(int *)context;
 }
 
@@ -197,7 +191,6 @@ static void descriptor_rings_until_a_large_drain_is_over(void **state)
 	struct loop loop = {0};
 	int polls = 0;
 
-	(void)state;
 	assert_int_equal(tw_create(&loop.wheel, TW_MILLISECOND, 64, ignore_task, &options), TW_OK);
 	loop.descriptor = tw_fd(loop.wheel);
 	for (int key = 0; key < MANY; key++)
@@ -226,7 +219,6 @@ static void descriptor_rings_for_what_a_task_has_set_for_now(void **state)
 {
 	struct loop loop;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
 	assert_int_equal(tw_after_func(loop.wheel, 0, set_again_for_now, &loop, NULL), TW_OK);
 	for (int turn = 1; turn <= 3; turn++) {
@@ -248,7 +240,6 @@ static void descriptor_asked_for_again_still_rings_for_work_left(void **state)
 	struct loop loop;
 	int drained = 0;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MONOTONIC);
 	for (int i = 0; i < COUNT; i++) {
 		assert_int_equal(tw_set_timer(loop.wheel, &i, sizeof(i), NULL, TW_HOUR), TW_OK);
@@ -270,7 +261,6 @@ static void command_given_before_the_descriptor_was_asked_for_is_not_missed(void
 	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	struct loop loop = {0};
 
-	(void)state;
 	options.context = &loop;
 	assert_int_equal(tw_create(&loop.wheel, TW_MILLISECOND, 64, count_fired, &options), TW_OK);
 	set_key(&loop, "a", 2 * TW_MILLISECOND);
@@ -284,7 +274,6 @@ static void deadline_makes_the_descriptor_readable_in_epoll(void **state)
 {
 	enum tw_clock clocks[] = {TW_CLOCK_MONOTONIC, TW_CLOCK_BOOTTIME};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct epoll_event event = {.events = EPOLLIN};
 		int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -322,7 +311,6 @@ static void command_of_another_thread_ends_the_sleep(void **state)
 	struct loop loop;
 	pthread_t thread;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MONOTONIC);
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 	assert_int_equal(pthread_create(&thread, NULL, set_from_elsewhere, &loop), 0);
@@ -336,7 +324,6 @@ static void command_of_another_thread_ends_the_sleep(void **state)
 
 static void ignore_run(void *argument)
 {
-	(void)argument;
 }
 
 static void stop_and_reset_of_a_handle_make_it_readable(void **state)
@@ -344,7 +331,6 @@ static void stop_and_reset_of_a_handle_make_it_readable(void **state)
 	struct tw_timer timer;
 	struct loop loop;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
 	assert_int_equal(tw_after_func(loop.wheel, TW_HOUR, ignore_run, NULL, &timer), TW_OK);
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
@@ -363,7 +349,6 @@ static void stop_given_before_the_descriptor_was_asked_for_is_not_missed(void **
 	enum { TIMERS = 64 };
 	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 
-	(void)state;
 	for (int i = 0; i < TIMERS; i++) {
 		struct tw_timer timers[TIMERS];
 		struct loop loop = {0};
@@ -389,7 +374,6 @@ static void wheel_with_an_owner_thread_has_no_descriptor(void **state)
 {
 	struct tw_wheel *wheel;
 
-	(void)state;
 	assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 64, count_fired, NULL), TW_OK);
 	errno = 0;
 	assert_int_equal(tw_fd(wheel), -1);
@@ -404,7 +388,6 @@ static void stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not(v
 	struct tw_timer timers[TIMERS];
 	struct loop loop;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
 	for (int i = 0; i < TIMERS; i++)
 		assert_int_equal(tw_after_func(loop.wheel, TW_SECOND, ignore_run, NULL, &timers[i]),
@@ -436,7 +419,6 @@ static void alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_soone
 	struct tw_alarm *alarm;
 	struct loop loop;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
 	assert_int_equal(tw_alarm_create(loop.wheel, ignore_run, NULL, &alarm), TW_OK);
 	assert_int_equal(tw_alarm_set(alarm, TW_SECOND), TW_OK);
@@ -467,7 +449,6 @@ static void poll_of_some_runs_no_more_than_that(void **state)
 	int runs = 0;
 	int polls = 0;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
 	for (int i = 0; i < TIMERS; i++)
 		assert_int_equal(tw_after_func(loop.wheel, 0, count_run, &runs, NULL), TW_OK);
@@ -503,7 +484,6 @@ static void question_does_not_make_it_readable(void **state)
 	struct tw_timer timer;
 	void *value;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MANUAL);
 	set_key(&loop, "k", TW_HOUR);
 	assert_int_equal(tw_after_func(loop.wheel, TW_HOUR, ignore_run, NULL, &timer), TW_OK);
@@ -531,7 +511,6 @@ static void late_ring_does_not_leave_it_readable(void **state)
 	struct event_count *event;
 	struct loop loop;
 
-	(void)state;
 	loop_open(&loop, TW_CLOCK_MONOTONIC);
 	event = &loop.wheel->owner.event;
 	set_key(&loop, "a", TW_HOUR);

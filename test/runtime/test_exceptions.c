@@ -39,20 +39,16 @@ static void reach(struct world *world, enum place place)
 
 static void on_execute(void *context, const struct tw_task *task)
 {
-	(void)task;
 	reach(context, EXECUTE);
 }
 
 static void on_release(void *context, const struct tw_task *task, enum tw_reason reason)
 {
-	(void)task;
-	(void)reason;
 	reach(context, RELEASE);
 }
 
 static void on_drain(void *context, const struct tw_task *task)
 {
-	(void)task;
 	reach(context, DRAIN);
 }
 
@@ -79,14 +75,12 @@ static tw_duration on_next(void *world, tw_duration previous)
 
 static int on_visit(void *world, const struct tw_pending_timer *timer)
 {
-	(void)timer;
 	reach(world, VISIT);
 	return 1;
 }
 
 static void on_start(void *world, const char *name)
 {
-	(void)name;
 	reach(world, START);
 }
 
@@ -153,19 +147,16 @@ static void *drive_alone(void *argument)
 
 static void throw_up(struct world *world)
 {
-	(void)world;
 	exception_throw();
 }
 
 static void leave_thread(struct world *world)
 {
-	(void)world;
 	pthread_exit(NULL);
 }
 
 static void be_cancelled(struct world *world)
 {
-	(void)world;
 	pthread_cancel(pthread_self());
 	pthread_testcancel();
 }
@@ -326,7 +317,6 @@ static atomic_int runs;
 
 static void count_run(void *argument)
 {
-	(void)argument;
 	atomic_fetch_add(&runs, 1);
 }
 
@@ -349,8 +339,6 @@ struct schedule_call {
 
 static tw_duration throw_at_once(void *argument, tw_duration previous)
 {
-	(void)argument;
-	(void)previous;
 	exception_throw();
 	return TW_FOREVER;
 }
@@ -473,7 +461,6 @@ static void call_while_destroyed(void *context, const struct tw_task *task, enum
 {
 	struct ends *ends = context;
 
-	(void)reason;
 	/* tw_stop passes timers to release when all calls are closed. */
 	if (!calls_return(task->wheel))
 		ends->calls_right = false;

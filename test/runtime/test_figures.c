@@ -23,7 +23,6 @@ enum { KIB = 1024 };
 
 static void handles_and_alarms_take_88_bytes(void **state)
 {
-	(void)state;
 	assert_int_equal(sizeof(struct handle), 88);
 	assert_int_equal(sizeof(struct alarm), 88);
 }
@@ -48,7 +47,6 @@ static void timers_with_keys_take_128_to_1024_bytes_and_malloc_has_longer_ones(v
 {
 	struct timer_store store;
 
-	(void)state;
 	timer_store_init(&store);
 	assert_int_equal(block_of_key(&store, 1), 128);
 	assert_int_equal(block_of_key(&store, 24), 128);
@@ -64,7 +62,6 @@ static void walk_copies_128_timers_at_a_time_and_takes_25_KiB(void **state)
 {
 	struct walk walk;
 
-	(void)state;
 	assert_true(walk_init(&walk));
 	assert_int_equal(walk.room, 128);
 	assert_in_range(walk.room * sizeof(*walk.timers) + walk.bytes + sizeof(walk), 0, 25 * KIB);
@@ -73,13 +70,11 @@ static void walk_copies_128_timers_at_a_time_and_takes_25_KiB(void **state)
 
 static void statistics_of_a_worker_take_11_KiB(void **state)
 {
-	(void)state;
 	assert_in_range(sizeof(struct job_thread), 10 * KIB, 11 * KIB + KIB / 2);
 }
 
 static void note_size(void *most, const char *text, size_t size)
 {
-	(void)text;
 	if (*(size_t *)most < size)
 		*(size_t *)most = size;
 }
@@ -103,7 +98,6 @@ enum { STACK = 256 * KIB, PAINT = 0xa5 };
 
 static void call_nothing(struct tw_wheel *wheel)
 {
-	(void)wheel;
 }
 
 static void call_get_stats(struct tw_wheel *wheel)

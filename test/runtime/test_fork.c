@@ -49,7 +49,6 @@ static pthread_key_t last_thread;
 
 static void leave(void *value)
 {
-	(void)value;
 	_exit(0);
 }
 
@@ -144,7 +143,6 @@ static void fork_at_start(void *context, const char *name)
 	struct family *family = context;
 	pid_t child;
 
-	(void)name;
 	if (atomic_fetch_add(&family->starts, 1) > 0)
 		return;
 	child = fork();
@@ -317,7 +315,6 @@ static void wheel_is_closed_in_a_child_also_where_madvise_is_denied(void **state
 {
 	pid_t child;
 
-	(void)state;
 	if (!TEST_CAN_FORK || TEST_IS_EMULATED)
 		TEST_SKIP(
 			"a fork is tried without the thread sanitizer, a filter without emulators");
@@ -360,7 +357,6 @@ static void child_can_make_a_cache_whatever_other_threads_did_at_the_fork(void *
 {
 	pthread_t threads[3];
 
-	(void)state;
 	/* The sanitizers' allocators may be locked for ever in the child. */
 	if (TEST_HAS_SANITIZER)
 		TEST_SKIP("a fork beside threads that allocate is tried without sanitizers");

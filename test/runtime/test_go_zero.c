@@ -454,7 +454,6 @@ static void drain_function_may_call_the_wheel(void **state)
 
 static void drain_in_drain_function(struct recorder *recorder, const struct tw_task *task)
 {
-	(void)task;
 	tw_drain(recorder->wheel, record_drain, recorder);
 }
 

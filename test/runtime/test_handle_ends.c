@@ -85,7 +85,6 @@ static atomic_size_t noted_count;
 
 static void note_task(struct recorder *recorder, const struct tw_task *task)
 {
-	(void)recorder;
 	noted[atomic_fetch_add(&noted_count, 1) % 8] = *task;
 }
 
@@ -382,7 +381,6 @@ static void after_a_worker_has_stopped_the_wheel_nothing_runs(void **state)
 
 static tw_duration next_never(void *argument, tw_duration previous)
 {
-	(void)argument;
 	return previous + TW_HOUR;
 }
 

@@ -79,8 +79,6 @@ static void run(void *argument)
 
 static void execute(void *context, const struct tw_task *task)
 {
-	(void)context;
-	(void)task;
 	atomic_fetch_add(&race.wrong, 1);
 }
 
@@ -88,7 +86,6 @@ static void release(void *context, const struct tw_task *task, enum tw_reason re
 {
 	struct entry *entry = task->value;
 
-	(void)context;
 	if (task->key != NULL || task->key_size != 0 || reason != TW_STOPPED)
 		atomic_fetch_add(&race.wrong, 1);
 	atomic_fetch_add(&entry->releases, 1);
@@ -98,7 +95,6 @@ static void drain(void *context, const struct tw_task *task)
 {
 	struct entry *entry = task->value;
 
-	(void)context;
 	atomic_fetch_add(&entry->drains, 1);
 }
 
@@ -247,7 +243,6 @@ static void note_stop(struct entry *entry, enum tw_status status)
 /* Both racers stop each timer: one of the two and the run wins. */
 static void stop_each(struct racer *racer, struct entry *entry)
 {
-	(void)racer;
 	note_stop(entry, tw_timer_stop(race.wheel, entry->timer));
 }
 
@@ -332,14 +327,12 @@ static void after_stop_wait_nothing_runs(void **state)
 
 static void stop_unless_closed(struct racer *racer, struct entry *entry)
 {
-	(void)racer;
 	if (tw_timer_stop(race.wheel, entry->timer) == TW_OK)
 		atomic_fetch_add(&entry->stops, 1);
 }
 
 static void *set_all_once(void *argument)
 {
-	(void)argument;
 	set_all(set_once);
 	return NULL;
 }
@@ -487,7 +480,6 @@ static void reset_timer_does_not_run_at_its_old_deadline(void **state)
 
 static tw_duration next_soon(void *argument, tw_duration previous)
 {
-	(void)argument;
 	return previous + TICK;
 }
 
@@ -527,7 +519,6 @@ static void act_at_random(struct racer *racer, struct entry *entry)
 /* Stops each for good, waits, and checks that no run follows. */
 static void *end_all(void *argument)
 {
-	(void)argument;
 	for (size_t i = 0; i < race.count; i++) {
 		struct entry *entry = &race.entries[i];
 		enum tw_status status;

@@ -54,7 +54,6 @@ static void handle_is_used_up_to_its_last_generation_and_not_again(void **state)
 	uint64_t last;
 	uint64_t id;
 
-	(void)state;
 	assert_true(handle_table_init(&table));
 	worn = handle_new(&table, &id);
 	assert_non_null(worn);
@@ -120,7 +119,6 @@ static void memory_of_a_handle_with_very_many_generations_is_kept(void **state)
 	int forgotten = 0;
 	int found = 0;
 
-	(void)state;
 	assert_true(handle_generation(worn) == last_forgotten + 1);
 	for (int i = 0; i < MANY; i++)
 		forgotten += handle_generation(world->handles[i]) == 0;
@@ -141,7 +139,6 @@ static void memory_with_fewer_is_given_back_and_its_generations_go_on(void **sta
 	const struct handle *worn = world->handles[WORN];
 	int found = 0;
 
-	(void)state;
 	assert_true(handle_generation(worn) == 0);
 	world_fill(world);
 	for (int i = 0; i < MANY; i++) {

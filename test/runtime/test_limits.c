@@ -287,7 +287,6 @@ static void *remove_until_ended(void *argument)
 
 static void move_often(struct recorder *recorder, const struct tw_task *task)
 {
-	(void)task;
 	for (int i = 0; i < MOVES_IN_TASK; i++)
 		assert_status(tw_move_timer(recorder->wheel, "none", 4, INTERVAL), TW_OK);
 	atomic_store((atomic_bool *)recorder->argument, true);
@@ -323,7 +322,6 @@ static void crowds_have_as_long_at_every_interval(void **state)
 	static const tw_duration intervals[] = {1, TW_MICROSECOND, 100 * TW_MICROSECOND,
 						TW_MILLISECOND, TW_SECOND};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(intervals) / sizeof(intervals[0]); i++) {
 		struct recorder *recorder = recorder_create();
 		struct tw_options options = recorder_options(recorder, &levels_threads);

@@ -31,14 +31,11 @@ static atomic_size_t runs;
 
 static void count_run(void *context, const struct tw_task *task)
 {
-	(void)context;
-	(void)task;
 	atomic_fetch_add(&runs, 1);
 }
 
 static void count_handle(void *argument)
 {
-	(void)argument;
 	atomic_fetch_add(&runs, 1);
 }
 
@@ -177,7 +174,6 @@ static void idle_wheel_has_less_than_192_KiB(void **state)
 	struct tw_wheel *wheels[WHEELS];
 	long before = 0;
 
-	(void)state;
 	/* The first one brings memory that the process takes once. */
 	for (int i = 0; i < WHEELS; i++) {
 		if (i == 1)
@@ -214,25 +210,21 @@ static void storm_and_rest(bool uses_handles, uint64_t survivors_one_in, long pe
 
 static void what_keyed_timers_had_comes_back(void **state)
 {
-	(void)state;
 	storm_and_rest(false, 0, 10);
 }
 
 static void what_handles_had_comes_back(void **state)
 {
-	(void)state;
 	storm_and_rest(true, 0, 10);
 }
 
 static void keyed_timers_that_are_left_keep_a_third(void **state)
 {
-	(void)state;
 	storm_and_rest(false, 100, 35);
 }
 
 static void handles_that_are_left_keep_less_than_a_half(void **state)
 {
-	(void)state;
 	storm_and_rest(true, 100, 45);
 }
 
@@ -241,7 +233,6 @@ static void keys_of_many_lengths_in_turn_leave_nothing_behind(void **state)
 	static const size_t sizes[] = {16, 60, 130, 8, 200, 250, 100};
 	struct storm storm = storm_open((struct tw_options){0}, false);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		storm.key_size = sizes[i];
 		(void)storm_fill(&storm, TIMERS, 0);
@@ -257,7 +248,6 @@ static void statistics_report_memory(void **state)
 	uint64_t needed = TIMERS * 88u;
 	struct tw_stats stats;
 
-	(void)state;
 	assert_int_equal(storm_stats(&storm).memory_in_use, 0);
 	(void)storm_fill(&storm, TIMERS, 0);
 	stats = storm_stats(&storm);
@@ -273,7 +263,6 @@ static void statistics_report_memory(void **state)
 
 static void quiet_wheel_gives_back_within_ten_seconds(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 2 * DRIVES; i++) {
 		struct storm storm = storm_open(drives[i / 2], i % 2 == 1);
 		uint64_t a_hundredth = i % 2 == 1 ? 88u * 45 : 128u * 35;
@@ -294,7 +283,6 @@ static void quiet_wheel_gives_back_within_ten_seconds(void **state)
 
 static void memory_of_those_that_were_left_comes_back_when_they_go(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct storm storm = storm_open(drives[DRIVES - 1], i == 1);
 		uint64_t all;
@@ -324,7 +312,6 @@ static void loop_that_waits_for_the_descriptor_gives_back_too(void **state)
 	uint64_t left;
 	size_t polls = 0;
 
-	(void)state;
 	assert_true(ready.fd >= 0);
 	(void)storm_fill(&storm, TIMERS, 0);
 	all = storm_stats(&storm).memory;
@@ -354,7 +341,6 @@ static void load_that_comes_and_goes_keeps_its_pages(void **state)
 	uint64_t most = 0;
 	long faults = 0;
 
-	(void)state;
 	for (int tooth = 0; tooth < 30; tooth++) {
 		uint64_t memory;
 
@@ -378,7 +364,6 @@ static void busy_wheel_gives_back_what_its_load_does_not_need(void **state)
 	struct storm storm = storm_open(drives[DRIVES - 1], false);
 	uint64_t peak;
 
-	(void)state;
 	(void)storm_fill(&storm, TIMERS, 0);
 	storm_pass(&storm);
 	peak = storm_stats(&storm).memory;
@@ -409,7 +394,6 @@ static void small_wheel_wakes_for_no_memory(void **state)
 	struct tw_wheel *wheel;
 	tw_duration until_next;
 
-	(void)state;
 	assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 10, count_run, &options), TW_OK);
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(tw_set_timer(wheel, &i, sizeof(i), NULL, 1), TW_OK);
@@ -427,7 +411,6 @@ static void caller_learns_when_memory_needs_a_turn(void **state)
 	struct tw_wheel *wheel;
 	tw_duration until_next;
 
-	(void)state;
 	if (SANITIZER_ADDRESS)
 		TEST_SKIP("the address sanitizer changes what is allocated");
 	assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 10, count_run, &options), TW_OK);
@@ -458,7 +441,6 @@ static void ids_from_before_memory_came_back_stay_invalid(void **state)
 	struct tw_timer *all = calloc(ALL, sizeof(*all));
 	uint64_t memory;
 
-	(void)state;
 	assert_non_null(all);
 	for (size_t round = 0; round < ROUNDS; round++) {
 		/* Some of them were used more often than others. */
@@ -492,7 +474,6 @@ static void ids_from_before_memory_came_back_stay_invalid(void **state)
 
 static void ring_nothing(void *argument)
 {
-	(void)argument;
 }
 
 /* An owner thread applies fewer a turn. */
@@ -506,7 +487,6 @@ static void waves_of_alarms_take_the_memory_of_one_where_callers_drive(void **st
 	struct tw_stats stats;
 	uint64_t first = 0;
 
-	(void)state;
 	assert_non_null(alarms);
 	assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 512, count_run, &options), TW_OK);
 	for (int wave = 0; wave < 5; wave++) {
@@ -528,7 +508,6 @@ static void waves_of_alarms_take_the_memory_of_one_where_callers_drive(void **st
 
 static void drained_and_stopped_wheels_give_back_too(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct storm storm = storm_open((struct tw_options){0}, i == 1);
 

@@ -526,7 +526,6 @@ static void one_turn_files_all_timers_that_have_run_since_the_last(void **state)
 	struct tw_wheel *wheel;
 	atomic_int runs = 0;
 
-	(void)state;
 	gate_init(&first_run);
 	assert_status(tw_create(&wheel, INTERVAL, 8, record_execute, &options), TW_OK);
 	for (int i = 0; i < TIMERS; i++)

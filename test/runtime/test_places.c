@@ -50,7 +50,6 @@ static void assert_places(struct recorder *recorder, size_t expected)
 
 static tw_duration in_a_tick(void *argument, tw_duration previous)
 {
-	(void)argument;
 	return previous + INTERVAL;
 }
 
@@ -149,7 +148,6 @@ static void set_in_task(struct recorder *recorder, const struct tw_task *task)
 {
 	enum tw_status *status = recorder->argument;
 
-	(void)task;
 	*status = tw_set_timer(recorder->wheel, "next", 4, VALUE(9), INTERVAL);
 }
 
@@ -426,19 +424,16 @@ static void value_is_in(void)
 
 static void value_is_back(void *argument)
 {
-	(void)argument;
 	atomic_fetch_sub(&crowd.owed, 1);
 }
 
 static void crowd_execute(void *context, const struct tw_task *task)
 {
-	(void)context;
 	value_is_back(task->value);
 }
 
 static void crowd_release(void *context, const struct tw_task *task, enum tw_reason reason)
 {
-	(void)reason;
 	crowd_execute(context, task);
 }
 

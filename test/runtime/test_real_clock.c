@@ -212,7 +212,6 @@ static void idle_wait_covers_what_comes_due_during_an_inline_task(void **state)
 
 static void sleep_for_a_second(void *argument)
 {
-	(void)argument;
 	wait_for(TW_SECOND);
 }
 
@@ -257,7 +256,6 @@ static void run_too_long(void *argument)
 {
 	int64_t end = wall_clock() + 2000;
 
-	(void)argument;
 	while (wall_clock() < end)
 		continue;
 }

@@ -18,20 +18,16 @@ static void run_job(void *argument);
 
 static void execute(void *context, const struct tw_task *task)
 {
-	(void)context;
 	run_job(task->value);
 }
 
 static void release(void *context, const struct tw_task *task, enum tw_reason reason)
 {
-	(void)context;
-	(void)reason;
 	run_job(task->value);
 }
 
 static void drain(void *context, const struct tw_task *task)
 {
-	(void)context;
 	run_job(task->value);
 }
 
@@ -466,7 +462,6 @@ static void assert_nothing_runs(struct tw_wheel *wheel)
 
 static void note_stats(void *context, const struct tw_task *task)
 {
-	(void)context;
 	busy_for(TW_MILLISECOND);
 	assert_status(tw_get_stats(task->wheel, task->value), TW_OK);
 }
@@ -474,7 +469,6 @@ static void note_stats(void *context, const struct tw_task *task)
 static void note_stats_by_handle(void *stats)
 {
 	note_stats(NULL, tw_current_task());
-	(void)stats;
 }
 
 static void longest_task_is_known_by_its_key_or_handle(void **state)

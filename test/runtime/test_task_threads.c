@@ -148,13 +148,11 @@ static char *page;
 
 static void mend(int number)
 {
-	(void)number;
 	(void)mprotect(page, 4096, PROT_READ | PROT_WRITE);
 }
 
 static void write_to_page(void *argument)
 {
-	(void)argument;
 	page[0] = 1;
 }
 
@@ -264,8 +262,6 @@ static void worker_has_the_timer_slack_of_the_wheels_creator(void **state)
 
 static void set_default_slack(void *context, const char *name)
 {
-	(void)context;
-	(void)name;
 	prctl(PR_SET_TIMERSLACK, 50000UL);
 }
 

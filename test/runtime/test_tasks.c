@@ -28,7 +28,6 @@ static void ask_waiting_calls(struct recorder *recorder, const struct tw_task *t
 	struct answers *answers = recorder->argument;
 	struct tw_wheel *wheel = recorder->wheel;
 
-	(void)task;
 	answers->asked++;
 	answers->flush = tw_flush(wheel);
 	answers->wait_idle = tw_wait_idle(wheel);
@@ -577,7 +576,6 @@ static void stop_on_a_worker_lets_nothing_later_run(void **state)
 
 static void stop_in_release(struct recorder *recorder, const struct tw_task *task)
 {
-	(void)task;
 	tw_stop(recorder->wheel);
 }
 

@@ -196,7 +196,6 @@ static void wait_in_task(struct recorder *recorder, const struct tw_task *task)
 {
 	struct bounded_wait *wait = recorder->argument;
 
-	(void)task;
 	wait_until(wait);
 }
 
@@ -378,7 +377,6 @@ static void removal_overlap(struct recorder *recorder, const struct tw_task *tas
 {
 	struct overlap *overlap = recorder->argument;
 
-	(void)task;
 	if (atomic_fetch_add(&overlap->in_task, 1) != 0)
 		atomic_fetch_add(&overlap->overlaps, 1);
 	atomic_fetch_sub(&overlap->in_task, 1);
@@ -449,9 +447,6 @@ static void *produce(void *argument)
 /* Gives the producers time to go on. */
 static void release_slowly(void *context, const struct tw_task *task, enum tw_reason reason)
 {
-	(void)context;
-	(void)task;
-	(void)reason;
 	give_way();
 }
 

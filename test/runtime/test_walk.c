@@ -106,7 +106,6 @@ static void keys_that_stay_are_visited_once_while_the_index_grows_and_shrinks(vo
 	struct walk walk;
 	size_t steps = 0;
 
-	(void)state;
 	assert_true(walk_init(&walk));
 	walk.room = walk.room_needed = FEW;
 	for (; walk.position != WALK_END; steps++) {
@@ -125,7 +124,6 @@ static void walk_of_nothing_ends_soon(void **state)
 	struct shore *shore = shore_open();
 	struct walk walk;
 
-	(void)state;
 	shore_remove(shore, 0, ROCKS);
 	assert_true(walk_init(&walk));
 	walk_step(&walk, &shore->pending, &shore->handles);
@@ -150,7 +148,6 @@ static void step_looks_at_no_more_than_some_empty_buckets(void **state)
 	size_t visits = 0;
 	int empty_steps = 0;
 
-	(void)state;
 	shore_remove(shore, 0, ROCKS);
 	for (uint32_t i = 0; i < TIMERS; i++) {
 		timers[i] = timer_new(&shore->store, &i, sizeof(i), 2 * i);
@@ -226,7 +223,6 @@ static void walk_takes_no_step_for_handles_that_are_gone_and_trimmed(void **stat
 	struct shore *shore = shore_open();
 	size_t visits;
 
-	(void)state;
 	shore_remove(shore, 0, ROCKS);
 	shore_add_handles(shore, handles, 1);
 	assert_int_equal(shore_walk(shore, &visits), 1);
@@ -248,7 +244,6 @@ static void step_looks_at_no_more_than_some_handles_of_other_pending_sets(void *
 	struct shore *shore = shore_open();
 	size_t visits;
 
-	(void)state;
 	shore_add_handles(shore, handles, HANDLES);
 	shore->pending.number++;
 	assert_true(shore_walk(shore, &visits) > HANDLES / LOOKS_MOST);
@@ -262,7 +257,6 @@ static void handles_are_visited_while_another_thread_has_the_lock_of_their_memor
 	struct shore *shore = shore_open();
 	size_t visits;
 
-	(void)state;
 	shore_add_handles(shore, handles, HANDLES);
 	shore_forget_handles(shore, handles, 1, HANDLES - 1);
 	pthread_mutex_lock(&shore->handles.slab.lock);

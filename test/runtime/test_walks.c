@@ -56,12 +56,10 @@ static const struct tw_pending_timer *seen_value(const struct seen *seen, uintpt
 
 static void run_nothing(void *argument)
 {
-	(void)argument;
 }
 
 static tw_duration next_hour(void *argument, tw_duration previous)
 {
-	(void)argument;
 	return previous + TW_HOUR;
 }
 
@@ -390,7 +388,6 @@ static void those_that_stay_are_visited_once_beside_threads_that_set_and_remove(
 
 static int count_one(void *count, const struct tw_pending_timer *timer)
 {
-	(void)timer;
 	++*(size_t *)count;
 	return 1;
 }
@@ -406,7 +403,6 @@ static int walk_within(void *context, const struct tw_pending_timer *timer)
 	struct nest *nest = context;
 
 	nest->outer++;
-	(void)timer;
 	assert_status(tw_each(nest->wheel, count_one, &nest->inner), TW_OK);
 	return 1;
 }
@@ -425,7 +421,6 @@ static void visit_may_walk_too(void **state)
 
 static void walk_in_task(struct recorder *recorder, const struct tw_task *task)
 {
-	(void)task;
 	assert(tw_set_timer(recorder->wheel, "new", 3, VALUE(9), TW_HOUR) == TW_OK);
 	assert(tw_each(recorder->wheel, count_one, recorder->argument) == TW_OK);
 }
@@ -447,7 +442,6 @@ static void task_may_walk(void **state)
 
 static int stop_at_once(void *wheel, const struct tw_pending_timer *timer)
 {
-	(void)timer;
 	(void)tw_stop(wheel);
 	return 1;
 }

@@ -232,7 +232,6 @@ static void batches_hold_at_most_32_jobs_and_keep_their_order(void **state)
 	struct list *batch;
 	size_t number = 0;
 
-	(void)state;
 	fixture_open(&fixture, 1, 1000);
 	add_all(&fixture);
 	assert_int_equal(fixture.batches.count, 1000);
@@ -254,7 +253,6 @@ static void jobs_of_one_submission_are_done_once(void **state)
 {
 	static const size_t sizes[] = {1, 31, 32, 33, 10000};
 
-	(void)state;
 	for (size_t i = 0; i < WORKER_COUNTS; i++) {
 		for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
 			struct fixture fixture;
@@ -274,7 +272,6 @@ static void jobs_of_many_submissions_are_done_once(void **state)
 {
 	static const size_t batch_sizes[] = {1, 2, 31, 32, 33, 100};
 
-	(void)state;
 	for (size_t i = 0; i < WORKER_COUNTS; i++) {
 		struct fixture fixture;
 
@@ -293,7 +290,6 @@ static void jobs_of_many_submissions_are_done_once(void **state)
 /* Each job finds the workers asleep, or about to sleep. */
 static void jobs_submitted_one_by_one_are_done_each_before_the_next(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < WORKER_COUNTS; i++) {
 		struct fixture fixture;
 
@@ -311,7 +307,6 @@ static void submission_of_nothing_does_nothing(void **state)
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_open(&fixture, 2, 1);
 	submit(&fixture);
 	worker_pool_wait(fixture.pool);
@@ -321,7 +316,6 @@ static void submission_of_nothing_does_nothing(void **state)
 
 static void count_drained(void *context, const struct tw_task *tw_task)
 {
-	(void)tw_task;
 	atomic_fetch_add((atomic_size_t *)context, 1);
 }
 
@@ -332,7 +326,6 @@ static void each_kind_of_job_calls_its_own_function(void **state)
 	struct fixture fixture;
 	struct timer *timer;
 
-	(void)state;
 	assert_non_null(drain);
 	fixture_open(&fixture, 2, 3);
 	*drain = (struct drain){.each = count_drained, .context = &drained, .references = 1};
@@ -356,7 +349,6 @@ static void jobs_not_begun_when_the_target_stops_are_released(void **state)
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_open_blocked(&fixture, 1, 100, 0);
 	add_all(&fixture);
 	submit(&fixture);
@@ -376,7 +368,6 @@ static void jobs_not_begun_when_the_target_stops_are_released(void **state)
 
 static void slow_job_holds_up_nothing_but_its_worker(void **state)
 {
-	(void)state;
 	for (size_t slow = 0; slow < WORKER_BATCH; slow++) {
 		struct fixture fixture;
 
@@ -415,7 +406,6 @@ static void rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked(void *
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_open(&fixture, 8, 100);
 	for (size_t turn = 0; turn < TEST_SHARE_OF(100); turn++) {
 		block_7_workers(&fixture, WORKER_BATCH, 1);
@@ -429,7 +419,6 @@ static void jobs_submitted_behind_a_slow_one_are_done_before_it(void **state)
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_open_blocked(&fixture, 2, 1000, 0);
 	for (size_t number = 0; number < fixture.size; number++)
 		submit_one(&fixture, number);
@@ -474,7 +463,6 @@ static void rest_of_a_batch_comes_before_a_crowd(void)
 /* Either worker may be the blocked one. */
 static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
 {
-	(void)state;
 	for (int round = 0; round < 10; round++)
 		rest_of_a_batch_comes_before_a_crowd();
 }
@@ -510,7 +498,6 @@ static void pool_grows_while_all_workers_are_blocked_and_jobs_wait(void **state)
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_open_growing(&fixture, 2, 64, 40);
 	assert_int_equal(stats_of(&fixture).workers, 2);
 	block_all(&fixture);
@@ -526,7 +513,6 @@ static void pool_grows_for_jobs_laid_out_while_it_looked(void **state)
 {
 	size_t turns = TEST_SHARE_OF(300);
 
-	(void)state;
 	for (size_t turn = 0; turn < turns; turn++) {
 		struct fixture fixture;
 
@@ -546,7 +532,6 @@ static void pool_grows_for_jobs_laid_out_while_it_looked(void **state)
 
 static void pool_has_at_most_max_workers(void **state)
 {
-	(void)state;
 	for (int most = 1; most <= 4; most++) {
 		struct fixture fixture;
 
@@ -566,7 +551,6 @@ static void job_may_need_another_that_only_one_more_worker_can_do(void **state)
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_open_growing(&fixture, 1, 2, 2);
 	fixture.tasks[0].run = wait_for_flag;
 	fixture.tasks[1].run = set_flag;
@@ -626,7 +610,6 @@ static void pool_does_not_grow_while_its_workers_compute(void **state)
 {
 	int times = 0;
 
-	(void)state;
 	while (times < 5 && pool_that_computes_grows())
 		times++;
 	assert_in_range(times, 0, 4);
@@ -637,7 +620,6 @@ static void jobs_that_compute_for_ever_do_not_keep_the_others_waiting(void **sta
 	size_t processors = processors_available();
 	struct fixture fixture;
 
-	(void)state;
 	fixture_open_growing(&fixture, (int)processors, (int)processors + 1, processors + 1);
 	for (size_t number = 0; number < processors; number++)
 		fixture.tasks[number].run = compute_until_flag;
@@ -702,7 +684,6 @@ static void workers_that_were_idle_for_long_end_and_their_counts_stay(void **sta
 	long mapped;
 	long peak;
 
-	(void)state;
 	set_large_stacks();
 	fixture_open_growing(&fixture, 2, MANY_WORKERS, MANY_WORKERS);
 	resident = resident_memory();
@@ -747,20 +728,17 @@ static size_t overtaken_by(enum job_lane marked_lane, enum job_lane crowded_lane
 
 static void prompt_job_is_not_held_up_by_a_crowd_in_bulk(void **state)
 {
-	(void)state;
 	assert_in_range(overtaken_by(JOB_LANE_PROMPT, JOB_LANE_BULK), 1, 2 * WORKER_BATCH);
 }
 
 static void bulk_is_not_starved_by_a_crowd_of_prompt_jobs(void **state)
 {
-	(void)state;
 	assert_in_range(overtaken_by(JOB_LANE_BULK, JOB_LANE_PROMPT), WORKER_BATCH,
 			20 * WORKER_BATCH);
 }
 
 static void jobs_of_both_lanes_are_done_once(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < WORKER_COUNTS; i++) {
 		struct fixture fixture;
 
@@ -792,7 +770,6 @@ static void wait_of_an_idle_pool_returns_at_once(void **state)
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_open(&fixture, 2, 1);
 	for (int i = 0; i < 1000; i++)
 		worker_pool_wait(fixture.pool);
@@ -804,7 +781,6 @@ static void wait_ends_after_the_jobs_submitted_before(void **state)
 	struct fixture fixture;
 	struct blocked_call waiter;
 
-	(void)state;
 	fixture_open_blocked(&fixture, 2, 100, 50);
 	add_all(&fixture);
 	submit(&fixture);
@@ -821,7 +797,6 @@ static void wait_does_not_wait_for_jobs_submitted_later(void **state)
 	enum { TURNS = 5 };
 	struct fixture fixture;
 
-	(void)state;
 	fixture_open(&fixture, 2, 2 * TURNS);
 	for (size_t turn = 0; turn < TURNS; turn++) {
 		struct blocked_call waiter;
@@ -847,7 +822,6 @@ static void all_waiters_return_together(void **state)
 	struct fixture fixture;
 	struct blocked_call waiters[WAITERS];
 
-	(void)state;
 	fixture_open_blocked(&fixture, 2, 10, 8);
 	for (size_t number = 0; number < 9; number++)
 		submit_one(&fixture, number);
@@ -870,7 +844,6 @@ static void waits_that_overlap_do_not_wait_for_each_others_jobs(void **state)
 	struct fixture fixture;
 	struct blocked_call waiters[WAITERS];
 
-	(void)state;
 	fixture_open(&fixture, WAITERS + 1, WAITERS + 1);
 	for (size_t i = 0; i <= WAITERS; i++)
 		block(&fixture, i);
@@ -894,7 +867,6 @@ static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
 	struct fixture fixture;
 	struct blocked_call waiters[2];
 
-	(void)state;
 	fixture_open(&fixture, 2, 2);
 	for (size_t i = 0; i < 2; i++) {
 		block(&fixture, i);
@@ -918,7 +890,6 @@ static void any_number_may_wait_at_a_time(void **state)
 	struct fixture fixture;
 	struct blocked_call *waiters = calloc(MANY, sizeof(*waiters));
 
-	(void)state;
 	assert_non_null(waiters);
 	fixture_open_blocked(&fixture, 1, MANY, 0);
 	for (size_t i = 0; i < MANY; i++) {
@@ -942,7 +913,6 @@ static void wait_whose_jobs_are_done_before_it_has_a_group_ends(void **state)
 	struct fixture fixture;
 	struct blocked_call *waiters = calloc(MANY, sizeof(*waiters));
 
-	(void)state;
 	assert_non_null(waiters);
 	fixture_open(&fixture, 2, MANY);
 	for (size_t i = 0; i < MANY; i++) {
@@ -990,7 +960,6 @@ static void several_may_wait_while_jobs_are_submitted(void **state)
 	struct stream stream = {0};
 	pthread_t waiters[WAITERS];
 
-	(void)state;
 	fixture_open(&stream.fixture, 2, TEST_SHARE_OF(50000));
 	for (int i = 0; i < WAITERS; i++)
 		assert_int_equal(pthread_create(&waiters[i], NULL, wait_and_look, &stream), 0);
@@ -1022,7 +991,6 @@ static void only_a_worker_of_the_pool_is_here(void **state)
 	struct fixture here;
 	struct fixture elsewhere;
 
-	(void)state;
 	fixture_open(&here, 1, 1);
 	fixture_open(&elsewhere, 1, 1);
 	assert_false(worker_pool_is_here(here.pool));
@@ -1043,7 +1011,6 @@ static void only_a_worker_of_the_pool_is_here(void **state)
 
 static void destroy_waits_until_all_jobs_are_done(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < WORKER_COUNTS; i++) {
 		for (int turn = 0; turn < 20; turn++) {
 			struct fixture fixture;
@@ -1069,7 +1036,6 @@ static void no_worker_leaves_while_a_job_may_need_it(void **state)
 	size_t turns = TEST_SHARE_OF(12000);
 	int64_t begun = wall_clock();
 
-	(void)state;
 	for (size_t turn = 0; turn < turns && wall_clock() - begun < INT64_C(4000000000); turn++) {
 		int64_t start = wall_clock();
 		struct fixture fixture;
@@ -1089,7 +1055,6 @@ static void no_worker_leaves_while_a_job_may_need_it(void **state)
 
 static void pool_without_jobs_can_be_destroyed_at_once(void **state)
 {
-	(void)state;
 	for (int turn = 0; turn < 50; turn++) {
 		struct fixture fixture;
 

@@ -10,8 +10,6 @@ enum tw_status source_load(void *argument, const void *key, size_t key_size,
 {
 	struct source *source = argument;
 
-	(void)key;
-	(void)key_size;
 	atomic_fetch_add(&source->loads, 1);
 	if (source->gated) {
 		gate_pass(&source->gate);

@@ -126,8 +126,6 @@ void record_drain(void *context, const struct tw_task *task)
 
 void ignore_task(void *context, const struct tw_task *task)
 {
-	(void)context;
-	(void)task;
 }
 
 void set_timer(struct recorder *recorder, const char *key, uintptr_t value, tw_duration delay)
