@@ -5,14 +5,14 @@
 static struct tw_alarm **alarms; /* 2 × costs_n */
 static tw_duration least_delay;
 
-static void create_resident(unsigned i)
+static void init_resident(unsigned i)
 {
-	MUST(tw_alarm_create(wheel, count_run, NULL, &alarms[i]));
+	MUST(tw_alarm_init(wheel, alarms[i], count_run, NULL));
 }
 
-static void create_one(unsigned i)
+static void init_one(unsigned i)
 {
-	create_resident(costs_n + i);
+	init_resident(costs_n + i);
 }
 
 static void set_resident(unsigned i)
@@ -35,7 +35,14 @@ static void stop_one(unsigned i)
 
 static void destroy_one(unsigned i)
 {
-	tw_alarm_destroy(alarms[costs_n + shuffled(i)]);
+	MUST(tw_alarm_destroy(alarms[costs_n + shuffled(i)]));
+	drive(i);
+}
+
+/* The owner has them. */
+static void destroy_set(unsigned i)
+{
+	MUST(tw_alarm_destroy(alarms[shuffled(i)]));
 	drive(i);
 }
 
@@ -56,24 +63,25 @@ int main(void)
 {
 	const struct tw_options options = {
 		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
-	int64_t memory;
+	struct tw_alarm *memory;
 
 	costs_init();
-	alarms = calloc(2 * (size_t)costs_n, sizeof(struct tw_alarm *));
-	expect(alarms != NULL, "calloc");
-	memset(alarms, 1, 2 * (size_t)costs_n * sizeof(struct tw_alarm *));
+	memory = calloc(2 * (size_t)costs_n, sizeof(*memory));
+	alarms = calloc(2 * (size_t)costs_n, sizeof(*alarms));
+	expect(memory != NULL && alarms != NULL, "calloc");
+	memset(memory, 1, 2 * (size_t)costs_n * sizeof(*memory));
+	for (unsigned i = 0; i < 2 * costs_n; i++)
+		alarms[i] = &memory[i];
 	MUST(tw_create(&wheel, TW_MILLISECOND, 512, count_task, &options));
 	MUST(tw_advance(wheel, TW_SECOND));
-	memory = memory_begin();
 	for (unsigned i = 0; i < costs_n; i++)
-		create_resident(i);
+		init_resident(i);
 	least_delay = 3600 * TW_SECOND;
 	for (unsigned i = 0; i < costs_n; i++)
 		set_resident(i);
 	MUST(tw_advance(wheel, 0));
-	memory_end("alarms", memory, costs_n);
 
-	measure("alarms.create", costs_n, create_one);
+	measure("alarms.init", costs_n, init_one);
 	least_delay = 40 * TW_SECOND;
 	measure("alarms.set", costs_n, set_one);
 	least_delay = 90 * TW_SECOND;
@@ -84,10 +92,10 @@ int main(void)
 	MUST(tw_advance(wheel, 200 * TW_SECOND));
 	expire();
 	measure("alarms.destroy", costs_n, destroy_one);
-	for (unsigned i = 0; i < costs_n; i++)
-		tw_alarm_destroy(alarms[i]);
+	measure("alarms.destroy_set", costs_n, destroy_set);
 	MUST(tw_advance(wheel, 0));
 	tw_destroy(wheel);
 	free(alarms);
+	free(memory);
 	return 0;
 }

@@ -336,26 +336,26 @@ static void rows_handles(void)
 	run_row("handles.stop", handle_stop);
 }
 
-static struct tw_alarm *alarms[CALLS];
+static struct tw_alarm alarms[CALLS];
 
 static void alarm_create(unsigned i)
 {
-	MUST(tw_alarm_create(wheel, count_run, NULL, &alarms[i]));
+	MUST(tw_alarm_init(wheel, &alarms[i], count_run, NULL));
 }
 
 static void alarm_set(unsigned i)
 {
-	MUST(tw_alarm_set(alarms[i], draw_delay(least_delay)));
+	MUST(tw_alarm_set(&alarms[i], draw_delay(least_delay)));
 }
 
 static void alarm_stop(unsigned i)
 {
-	MUST(tw_alarm_stop(alarms[i]));
+	MUST(tw_alarm_stop(&alarms[i]));
 }
 
 static void alarm_destroy(unsigned i)
 {
-	tw_alarm_destroy(alarms[i]);
+	MUST(tw_alarm_destroy(&alarms[i]));
 }
 
 static void rows_alarms(void)

@@ -909,7 +909,7 @@ TW_API enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer
  * queue. It fails only after the wheel is stopped. An alarm does not count for max_pending or
  * tw_pending. The program always owns its argument: drains and release do not touch it. (A drain
  * may delay an alarm until the timers before it are handed over.) A set takes effect at once, in no
- * order with commands. Runs of one alarm never overlap. An alarm of tw_alarm_create takes 88 bytes.
+ * order with commands. Runs of one alarm never overlap.
  */
 
 /* Holds an alarm. The member is private to the library. */
@@ -918,12 +918,11 @@ struct tw_alarm {
 };
 
 /*
- * Makes an alarm in memory that the program provides, such as a member of a struct, without an
- * allocation.
+ * Makes an alarm that calls run(argument) on the pool each time that it is set and comes due.
  *
- * Otherwise it is as one of tw_alarm_create. The memory must stay in place and must not be copied
- * until `closed` of tw_alarm_close is called, or until a tw_destroy of the wheel has returned
- * TW_OK. tw_alarm_destroy refuses such an alarm. Any thread.
+ * The alarm is not set yet. Its memory is the program's, such as a member of a struct. It must stay
+ * in place and must not be copied until tw_alarm_destroy returns TW_OK, `closed` of tw_alarm_close
+ * is called, or a tw_destroy of the wheel has returned TW_OK. Any thread.
  *
  *     struct connection {
  *             struct tw_alarm idle;
@@ -948,22 +947,6 @@ struct tw_alarm {
 TW_CHECKED
 TW_API enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *alarm,
 				    void (*run)(void *), void *argument);
-
-/*
- * Makes an alarm that calls run(argument) on the pool each time that it is set and comes due.
- *
- * The alarm is not set yet. *alarm is valid until tw_alarm_destroy or tw_alarm_close, which must
- * come before tw_destroy of its wheel. *alarm is NULL unless the status is TW_OK. Any thread.
- *
- * Returns:
- *   TW_OK         the caller owns *alarm
- *   TW_INVALID    no wheel, no function, or alarm is NULL
- *   TW_NO_MEMORY  nothing was made
- *   TW_CLOSED     the wheel was stopped
- */
-TW_CHECKED
-TW_API enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void *argument,
-				      struct tw_alarm **alarm);
 
 /*
  * Sets the alarm to run once, `delay` nanoseconds from now. This replaces the time set before.
@@ -1008,30 +991,33 @@ TW_API enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadli
 TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
 
 /*
- * Stops the alarm, waits for its run if one is under way, and frees it.
+ * Stops the alarm for good. With TW_OK its memory is the program's again, at once.
  *
- * With TW_OK the alarm does not run any more. With TW_RUNNING a last run is under way, and the
- * alarm is freed when it returns. This must be the last call with the alarm: no other call may be
- * under way or follow. There are two exceptions: the alarm's own run may make calls until it
- * returns, and any thread may while this call waits; a close or destroy then returns TW_CLOSED. The
- * call may be made after tw_stop. `alarm` may be NULL. Any thread.
+ * The call waits for a run under way and, with a pool, until no worker has the alarm. It waits for
+ * the owner's answer as tw_add_timer does if the alarm has been set since it was made or ran. In a
+ * task of the wheel it does not wait for a run or a worker: with TW_RUNNING the alarm is stopped as
+ * by tw_alarm_stop, and not destroyed. Its memory stays the wheel's, until `closed` of a
+ * tw_alarm_close is called, which may follow at once, or a later call returns TW_OK.
+ *
+ * With TW_OK, other calls with the alarm return TW_CLOSED as long as the program leaves the memory
+ * alone; none may be under way when it does not. The same holds for the alarm's own run while this
+ * call waits for it. The call may be made after tw_stop. `alarm` may be NULL, or a zeroed struct.
+ * Any thread.
  *
  * Returns:
- *   TW_OK       the alarm does not run and will not run, or alarm is NULL
- *   TW_RUNNING  called in a task of the wheel, which does not wait for the run under way. Where
- *               the end of that run matters, use tw_alarm_close
- *   TW_INVALID  the alarm is one of tw_alarm_init, and nothing has changed
+ *   TW_OK       the alarm does not run and will not run, or there is none; the memory is free
+ *   TW_RUNNING  in a task of the wheel: a run is under way, or a worker has the alarm
  *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child
  */
 TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
 
 /*
- * Stops the alarm, calls closed(argument) when it is not running and will not run, and frees it.
+ * Stops the alarm, and calls closed(argument) when it is not running and will not run.
  *
  * The call returns at once; a run under way goes on. `closed` is called exactly once, on the pool
- * as a task is, also if the wheel is stopped or destroyed meanwhile. It may free the argument, and
- * the memory of an alarm of tw_alarm_init. If it is NULL nothing is called. The rules of
- * tw_alarm_destroy for other calls with the alarm, for tw_stop and for threads apply.
+ * as a task is, also if the wheel is stopped or destroyed meanwhile. It may free the argument and
+ * the alarm's memory. The rules of tw_alarm_destroy for other calls with the alarm, for tw_stop and
+ * for threads apply.
  *
  * A connection with two alarms, whose runs both end it:
  *
@@ -1049,13 +1035,13 @@ TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
  *             if (atomic_exchange_explicit(&connection->ended, true,
  *                                          memory_order_relaxed))
  *                     return;                   (relaxed: it only picks one of them)
- *             tw_alarm_close(connection->idle, closed);
- *             tw_alarm_close(connection->write_timeout, closed);
+ *             tw_alarm_close(&connection->idle, closed);
+ *             tw_alarm_close(&connection->write_timeout, closed);
  *     }
  *
  * Returns:
  *   TW_OK       `closed` will be called
- *   TW_INVALID  no alarm, or one of tw_alarm_init and no function
+ *   TW_INVALID  no alarm or no function
  *   TW_CLOSED   another call is closing or destroying the alarm, or in a fork's child
  */
 TW_API enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument));

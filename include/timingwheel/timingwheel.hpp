@@ -585,7 +585,7 @@ class wheel
 
 /*
  * Owns an alarm, which can be set any number of times without an allocation. It must be destroyed
- * before its wheel. Its destructor waits for a run under way, unless that run calls it. After it
+ * before its wheel. Its destructor waits for a run under way, but in a task of the wheel. After it
  * was moved from, members return TW_INVALID.
  */
 class alarm
@@ -595,7 +595,7 @@ class alarm
 	{
 		auto made = std::make_unique<shared>(detail::box_of(std::forward<F>(function)));
 
-		check(tw_alarm_create(wheel.get(), run, made.get(), &made->alarm));
+		check(tw_alarm_init(wheel.get(), &made->alarm, run, made.get()));
 		shared_ = made.release();
 	}
 	alarm(alarm &&other) noexcept : shared_(std::exchange(other.shared_, nullptr))
@@ -610,11 +610,12 @@ class alarm
 	}
 	~alarm()
 	{
-		/* acq_rel: the later of this and the run's end sees what the earlier did, and frees. */
-		if (shared_ &&
-		    (tw_alarm_destroy(shared_->alarm) == TW_OK ||
-		     !(shared_->state.fetch_or(ENDED, std::memory_order_acq_rel) & RUNS)))
+		if (!shared_)
+			return;
+		if (tw_alarm_destroy(&shared_->alarm) == TW_OK)
 			delete shared_;
+		else
+			(void)tw_alarm_close(&shared_->alarm, closed);
 	}
 
 	template <class Rep, class Period>
@@ -629,31 +630,17 @@ class alarm
 	/* Returns the alarm of the C interface, which this one owns. */
 	tw_alarm *get() const noexcept
 	{
-		return shared_ ? shared_->alarm : nullptr;
+		return shared_ ? &shared_->alarm : nullptr;
 	}
 
       private:
-	enum { RUNS = 1, ENDED = 2 };
-
-	/* Is shared with the run, and may outlive the alarm. */
+	/* Lies still while the alarm moves, and may outlive it. */
 	struct shared {
 		detail::boxed_pointer function;
-		tw_alarm *alarm = nullptr;
-		std::atomic<int> state = 0;
+		tw_alarm alarm;
 
 		explicit shared(detail::boxed_pointer f) : function(std::move(f))
 		{
-		}
-	};
-
-	struct run_end {
-		shared *of;
-
-		~run_end()
-		{
-			/* acq_rel: as in the alarm's destructor. */
-			if (of->state.fetch_and(~RUNS, std::memory_order_acq_rel) & ENDED)
-				delete of;
 		}
 	};
 
@@ -661,10 +648,12 @@ class alarm
 	{
 		shared *self = static_cast<shared *>(argument);
 
-		/* relaxed: a destructor in this run is in this thread; others wait for the run */
-		self->state.fetch_or(RUNS, std::memory_order_relaxed);
-		run_end end{self};
 		detail::run_guarded([self] { self->function->call(); });
+	}
+
+	static void closed(void *argument)
+	{
+		delete static_cast<shared *>(argument);
 	}
 
 	shared *shared_ = nullptr;

@@ -34,10 +34,10 @@ struct tw_cache {
 	void *context;
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	tw_duration stats_interval;
-	struct tw_alarm *stats;
-	tw_duration stats_due;     /* when on_stats is called next; only its run uses it */
-	tw_duration load_timeout;  /* 0 means none */
-	struct tw_alarm *timeouts; /* NULL without load_timeout */
+	struct tw_alarm stats;    /* zeroed without on_stats */
+	tw_duration stats_due;    /* when on_stats is called next; only its run uses it */
+	tw_duration load_timeout; /* 0 means none */
+	struct tw_alarm timeouts; /* zeroed without load_timeout */
 
 	/* Only the maintenance's run by its alarm uses these. */
 	uint64_t entries_before; /* at the last run */

@@ -176,7 +176,7 @@ static void cache_run_stats(void *argument)
 	/* A missed call is not made up for, and the times don't drift. */
 	cache->stats_due = time_add(cache->stats_due,
 				    (late / cache->stats_interval + 1) * cache->stats_interval);
-	(void)tw_alarm_set_at(cache->stats, cache->stats_due);
+	(void)tw_alarm_set_at(&cache->stats, cache->stats_due);
 	if (called)
 		called->callbacks++;
 	cache->on_stats(cache->context, &stats);
@@ -190,11 +190,11 @@ static enum tw_status cache_open_stats(struct tw_cache *cache,
 	cache->stats_interval = options->stats_interval > 0 ? options->stats_interval : TW_MINUTE;
 	if (!options->on_stats)
 		return TW_OK;
-	status = tw_alarm_create(cache->shared.wheel, cache_run_stats, cache, &cache->stats);
+	status = tw_alarm_init(cache->shared.wheel, &cache->stats, cache_run_stats, cache);
 	if (status != TW_OK)
 		return status;
 	cache->stats_due = time_add(tw_now(cache->shared.wheel), cache->stats_interval);
-	(void)tw_alarm_set_at(cache->stats, cache->stats_due);
+	(void)tw_alarm_set_at(&cache->stats, cache->stats_due);
 	return TW_OK;
 }
 
@@ -265,21 +265,22 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		return TW_NO_MEMORY;
 	status = removals_open(&cache->removals, &cache->shared, options);
 	if (status == TW_OK)
-		status = tw_alarm_create(cache->shared.wheel, cache_run_maintenance, cache,
-					 &cache->shared.maintenance);
+		status = tw_alarm_init(cache->shared.wheel, &cache->shared.maintenance,
+				       cache_run_maintenance, cache);
 	if (status == TW_OK)
 		epochs_watch_threads(&cache->shared.epochs, cache_note_thread_end);
 	if (status == TW_OK)
 		status = cache_open_shards(cache, options);
-	if (status == TW_OK)
-		status = cache_open_stats(cache, options);
 	if (status == TW_OK && options->load_timeout > 0)
-		status = tw_alarm_create(cache->shared.wheel, waiters_time_out, cache,
-					 &cache->timeouts);
+		status = tw_alarm_init(cache->shared.wheel, &cache->timeouts, waiters_time_out,
+				       cache);
 	if (status == TW_OK && options->load)
 		status = loaders_open(&cache->loaders,
 				      options->loaders > 0 ? options->loaders : LOADERS_DEFAULT,
 				      options_name(options), load_run_queued, cache);
+	/* The last: it sets an alarm. */
+	if (status == TW_OK)
+		status = cache_open_stats(cache, options);
 	return status;
 }
 
@@ -291,8 +292,8 @@ static void cache_close(struct tw_cache *cache)
 	loaders_close(&cache->loaders);
 	removals_close(&cache->removals);
 	epochs_watch_threads(&cache->shared.epochs, NULL);
-	tw_alarm_destroy(cache->shared.maintenance);
-	tw_alarm_destroy(cache->timeouts);
+	tw_alarm_destroy(&cache->shared.maintenance);
+	tw_alarm_destroy(&cache->timeouts);
 	/* The maintenance frees readers and links the others in another order, so it ends first. */
 	reader = epochs_first_reader(&cache->shared.epochs);
 	for (; reader; reader = reader->next)
@@ -380,19 +381,6 @@ static bool cache_is_in_callback(struct tw_cache *cache)
 	return reader && reader->callbacks > 0;
 }
 
-/* Destroys the alarm once, also where an exception leaves tw_cache_destroy, which is called again
- * then. A listener's take may be about to set the alarm for time-outs, under the lock. */
-static void cache_end_alarm(struct tw_cache *cache, struct tw_alarm **alarm)
-{
-	struct tw_alarm *ended;
-
-	pthread_mutex_lock(&cache->takes_lock);
-	ended = *alarm;
-	*alarm = NULL;
-	pthread_mutex_unlock(&cache->takes_lock);
-	tw_alarm_destroy(ended);
-}
-
 void tw_cache_destroy(struct tw_cache *cache)
 {
 	int state __attribute__((cleanup(thread_restore_cancel)));
@@ -405,8 +393,9 @@ void tw_cache_destroy(struct tw_cache *cache)
 	cache_end_loads(cache);
 	if (cache_checks)
 		cache_check(cache);
-	cache_end_alarm(cache, &cache->stats);
-	cache_end_alarm(cache, &cache->timeouts);
+	/* A listener's call that comes later sets none of them. */
+	tw_alarm_destroy(&cache->stats);
+	tw_alarm_destroy(&cache->timeouts);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)

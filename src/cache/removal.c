@@ -94,7 +94,7 @@ static void crowd_end(struct crowd *crowd)
 	}
 	removals->is_awake = removals->first != NULL;
 	if (removals->is_awake)
-		(void)tw_alarm_set(removals->alarm, 0);
+		(void)tw_alarm_set(&removals->alarm, 0);
 	removals->crowds++;
 	pthread_cond_broadcast(&removals->progress);
 	pthread_mutex_unlock(&removals->lock);
@@ -142,14 +142,14 @@ enum tw_status removals_open(struct removals *removals, struct shared_state *sha
 		return TW_OK;
 	pthread_mutex_init(&removals->lock, NULL);
 	condition_init(&removals->progress);
-	return tw_alarm_create(shared->wheel, removals_run, removals, &removals->alarm);
+	return tw_alarm_init(shared->wheel, &removals->alarm, removals_run, removals);
 }
 
 void removals_close(struct removals *removals)
 {
 	if (!removals->on_remove)
 		return;
-	tw_alarm_destroy(removals->alarm);
+	tw_alarm_destroy(&removals->alarm);
 	pthread_cond_destroy(&removals->progress);
 	pthread_mutex_destroy(&removals->lock);
 }
@@ -164,7 +164,7 @@ void removals_add(struct removals *removals, struct removal_list *list)
 	removals->last = list->last;
 	counter_add(&removals->added, list->count);
 	if (!removals->is_awake)
-		(void)tw_alarm_set(removals->alarm, 0);
+		(void)tw_alarm_set(&removals->alarm, 0);
 	removals->is_awake = true;
 	pthread_mutex_unlock(&removals->lock);
 	*list = (struct removal_list){NULL, NULL, 0};
@@ -213,8 +213,7 @@ enum tw_status removals_wait(struct removals *removals, bool later)
 
 void removals_tell_here(struct removals *removals)
 {
-	tw_alarm_destroy(removals->alarm);
-	removals->alarm = NULL;
+	tw_alarm_destroy(&removals->alarm);
 	while (removals->on_remove && removals_tell_crowd(removals))
 		continue;
 }

@@ -25,7 +25,7 @@ struct removals {
 	_Atomic uint64_t added; /* read by any thread */
 	bool is_awake;          /* the alarm is set, or runs and will look again */
 	uint64_t crowds;        /* crowds reported */
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
 	/* Written by the thread that reports; read by any. */
 	_Atomic uint64_t reported;
 };

@@ -324,24 +324,17 @@ enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 	if (!table)
 		return TW_NO_MEMORY;
 	atomic_init(&shard->place, table_place(table));
-	return tw_alarm_create(shared->wheel, shard_expire, shard, &shard->alarm);
+	return tw_alarm_init(shared->wheel, &shard->alarm, shard_expire, shard);
 }
 
 void shard_stop(struct shard *shard)
 {
-	struct tw_alarm *alarm;
-
-	/* A listener's call may be about to set the alarm. */
-	turn_lock_take(&shard->lock);
-	alarm = shard->alarm;
-	shard->alarm = NULL;
-	turn_lock_let_go(&shard->lock);
-	tw_alarm_destroy(alarm);
+	tw_alarm_destroy(&shard->alarm);
 }
 
 void shard_close(struct shard *shard)
 {
-	tw_alarm_destroy(shard->alarm);
+	shard_stop(shard);
 	expiry_close(&shard->expiry);
 	table_free(shard->next);
 	table_free(shard_table(shard));

@@ -5,7 +5,8 @@
 
 #include "shard_check.h"
 
-/* Opens the shard. Returns a status of tw_alarm_create; on failure, too, it is to be closed. */
+/* Opens the shard. Returns a status of tw_alarm_init, or TW_NO_MEMORY. On failure, too, it is to be
+ * closed. */
 enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 			  struct removals *removals);
 /* Ends the alarm, which does not run any more on return. */

@@ -26,7 +26,7 @@ static tw_duration shard_note_next(struct shard *shard, uint64_t tick)
 static void shard_arm(struct shard *shard, uint64_t tick)
 {
 	if (tick < shard->armed)
-		(void)tw_alarm_set_at(shard->alarm, shard_note_next(shard, tick));
+		(void)tw_alarm_set_at(&shard->alarm, shard_note_next(shard, tick));
 }
 
 /* Returns the first tick at which there is something to do. */

@@ -55,7 +55,7 @@ struct shard {
 	size_t next_copied;            /* buckets of the table whose entries `next` has */
 	uint64_t tables;               /* number of tables that took the place of another */
 	struct shard_walk refile_walk; /* how far refiling has come */
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
 	struct turn_lock_sleep sleep; /* for the lock */
 	_Alignas(64) struct loadings loads;
 };

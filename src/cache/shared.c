@@ -44,5 +44,5 @@ void shared_set_maintenance(struct shared_state *shared)
 	/* relaxed: one of the threads that ask at once sets it, nothing else. */
 	if (atomic_exchange_explicit(&shared->maintenance_is_set, true, memory_order_relaxed))
 		return;
-	(void)tw_alarm_set(shared->maintenance, shared->tick);
+	(void)tw_alarm_set(&shared->maintenance, shared->tick);
 }

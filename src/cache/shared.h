@@ -34,12 +34,13 @@ struct shared_state {
 	_Atomic uint64_t max_bytes;
 	atomic_bool is_closed;
 	atomic_bool maintenance_is_set;
-	struct tw_alarm *maintenance;
 	struct epochs epochs;
 
 	/* Any thread that sets. */
 	_Alignas(64) _Atomic uint64_t entries;
 	_Atomic uint64_t bytes;
+
+	_Alignas(64) struct tw_alarm maintenance;
 };
 
 /* Initializes the clock and the ticks, after `wheel` is set. */

@@ -84,7 +84,7 @@ void waiters_watch(struct tw_cache *cache, tw_duration until)
 	pthread_mutex_lock(&cache->takes_lock);
 	if (until < cache->timeout_at) {
 		cache->timeout_at = until;
-		(void)tw_alarm_set_at(cache->timeouts, until);
+		(void)tw_alarm_set_at(&cache->timeouts, until);
 	}
 	pthread_mutex_unlock(&cache->takes_lock);
 }

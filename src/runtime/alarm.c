@@ -9,8 +9,8 @@
  *   LISTED   it is in the inbox of the owner; the thread that sets the flag adds it, the owner
  *            clears it
  *   CLOSING  it is being closed or destroyed, and can't be set
- *   CLOSED   the owner may free it: the last that the closing thread writes. Without CLOSING,
- *            `function` is called first
+ *   CLOSED   `function` is a close's, and the owner may have it called: the last that the closing
+ *            thread writes
  *   FILED    it is in the wheel, or on its way there: the thread that sets LISTED sets it too,
  *            the owner clears it
  *
@@ -18,15 +18,17 @@
  * earlier one, also if it is not ARMED. So the owner need not know of a tick that moves later,
  * nor of a stop, nor of a set after a stop that is not sooner: it finds out when the earlier tick
  * comes. It learns, through the inbox, of an alarm that was not filed, or moves sooner; and by
- * alarm_end(), of one that was set, or destroyed, while it was AWAY.
+ * alarm_end(), of one that was set, or closed, while it was AWAY.
  *
- * Ownership. The timer in it is the owner's, and while it is AWAY the worker's. The owner frees it
- * when it is CLOSED, in no list, and neither AWAY nor LISTED: then no other thread knows it. Where
- * a function is to be called first, the alarm travels to the pool as that job, and is freed there.
+ * Ownership. The memory is the program's. The timer in it is the owner's, and while it is AWAY the
+ * worker's. The owner lets go of an alarm that is not ARMED by clearing FILED, a worker by clearing
+ * AWAY: each is the last touch. So an alarm that is disarmed for good has no other owner than the
+ * program once it is neither FILED, LISTED nor AWAY. To destroy one that the owner has, the program
+ * asks it to take the alarm out of its list. A closed one travels to the pool as a job that calls
+ * the function, which may free the memory.
  *
- * A thread that closes it with a function writes `function` between CLOSING, after which no run
- * begins, and CLOSED, which publishes it. A worker reads it before it begins a run, and uses it if
- * the run begins.
+ * A thread that closes it writes `function` between CLOSING, after which no run begins, and CLOSED,
+ * which publishes it. A worker reads it before it begins a run, and uses it if the run begins.
  */
 #include "alarm.h"
 
@@ -67,46 +69,14 @@ static uint64_t word_tick(uint64_t word)
 	return first_coarse + (number - first_coarse) * COARSE_STEP;
 }
 
-void alarm_table_init(struct alarm_table *table)
+void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *argument)
 {
-	slab_init(&table->slab, sizeof(struct alarm));
-	atomic_init(&table->closing, 0);
-}
-
-void alarm_table_destroy(struct alarm_table *table)
-{
-	slab_destroy(&table->slab);
-}
-
-INLINED void alarm_init_as(struct alarm *alarm, enum timer_class class, struct tw_wheel *wheel,
-			   run_fn *run, void *argument)
-{
-	alarm->timer.class = (uint8_t) class;
+	alarm->timer.class = TIMER_ALARM;
 	timer_set_place(&alarm->timer, TIMER_AWAY);
 	alarm->timer.value = argument;
 	atomic_init(&alarm->function, run);
 	alarm->wheel = wheel;
 	atomic_init(&alarm->word, 0);
-}
-
-void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *argument)
-{
-	alarm_init_as(alarm, TIMER_OWN_ALARM, wheel, run, argument);
-}
-
-struct alarm *alarm_create(struct alarm_table *table, struct tw_wheel *wheel, run_fn *run,
-			   void *argument)
-{
-	struct alarm *alarm = slab_take(&table->slab);
-
-	if (alarm)
-		alarm_init_as(alarm, TIMER_ALARM, wheel, run, argument);
-	return alarm;
-}
-
-void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm)
-{
-	slab_give(&table->slab, bin, alarm);
 }
 
 /* relaxed: a change that is made by it acquires; what the owner does without one, it does with an
@@ -116,8 +86,8 @@ static uint64_t alarm_word(const struct alarm *alarm)
 	return atomic_load_explicit(&alarm->word, memory_order_relaxed);
 }
 
-/* seq_cst: passes the timer in it on; pairs with itself and alarm_apply_change(). And the end of a
- * run comes before the look for threads that wait for it; pairs with handle_table_wait(). */
+/* seq_cst: passes the alarm on; pairs with itself and alarm_is_known(). And the end of a run comes
+ * before the look for threads that wait for it; pairs with handle_table_wait(). */
 INLINED bool alarm_exchange(struct alarm *alarm, uint64_t from, uint64_t to)
 {
 	return atomic_compare_exchange_strong_explicit(&alarm->word, &from, to,
@@ -152,7 +122,7 @@ enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_
 
 	do {
 		word = alarm_word(alarm);
-		if (word & (CLOSING | CLOSED))
+		if (word & CLOSING)
 			return TW_CLOSED;
 		if (word_set(word, number, &to))
 			to |= LISTED | FILED;
@@ -173,71 +143,64 @@ enum tw_status alarm_stop(struct alarm *alarm)
 	return word & ARMED ? TW_OK : TW_NOT_FOUND;
 }
 
-struct run alarm_run(const struct alarm *alarm)
-{
-	return (struct run){&alarm->word, RUNNING, RUNNING};
-}
-
 run_fn *alarm_function(const struct alarm *alarm)
 {
 	/* relaxed: a change of the word publishes it. */
 	return atomic_load_explicit(&alarm->function, memory_order_relaxed);
 }
 
-/* release: a function has returned, where `change` is -1; pairs with alarm_table_is_closing(). */
-static void alarm_table_count_closing(struct alarm_table *table, size_t change)
+/* Sets CLOSING, unless the alarm is held. *word becomes what the word was. */
+INLINED enum tw_status alarm_disarm(struct alarm *alarm, uint64_t held, uint64_t *word)
 {
-	atomic_fetch_add_explicit(&table->closing, change, memory_order_release);
-}
+	uint64_t closing;
 
-bool alarm_give_back(struct alarm_table *table, struct alarm *alarm, run_fn *closed)
-{
-	uint64_t word;
-	uint64_t to;
-
-	if (closed) {
-		alarm_table_count_closing(table, 1);
-		/* relaxed: the exchange below publishes it. */
-		atomic_store_explicit(&alarm->function, closed, memory_order_relaxed);
-	}
 	do {
-		word = alarm_word(alarm);
-		to = word | CLOSED | (word & AWAY ? 0 : LISTED);
-		if (closed)
-			to &= ~(uint64_t)CLOSING;
-	} while (!alarm_exchange_listed(table, alarm, word, to));
-	return to & ~word & LISTED;
+		*word = alarm_word(alarm);
+		if (*word & CLOSING)
+			return TW_CLOSED;
+		closing = *word & held ? 0 : CLOSING;
+	} while (!alarm_exchange(alarm, *word, (*word & ~(uint64_t)ARMED) | closing));
+	return closing ? TW_OK : TW_RUNNING;
 }
 
 enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_fn *closed,
 			   bool *changed)
 {
 	uint64_t word;
+	uint64_t to;
 
+	if (alarm_disarm(alarm, 0, &word) == TW_CLOSED)
+		return TW_CLOSED;
+	/* relaxed: the function has still to be called. */
+	atomic_fetch_add_explicit(&table->closing, 1, memory_order_relaxed);
+	/* relaxed: the exchange below publishes it. */
+	atomic_store_explicit(&alarm->function, closed, memory_order_relaxed);
 	do {
 		word = alarm_word(alarm);
-		if (word & (CLOSING | CLOSED))
-			return TW_CLOSED;
-	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | CLOSING));
-	*changed = alarm_give_back(table, alarm, closed);
+		to = word | CLOSED | (word & AWAY ? 0 : LISTED);
+	} while (!alarm_exchange_listed(table, alarm, word, to));
+	*changed = to & ~word & LISTED;
 	return TW_OK;
 }
 
-enum tw_status alarm_destroy(struct alarm_table *table, struct alarm *alarm, bool *changed)
+struct run alarm_hold(const struct alarm *alarm, bool has_pool)
+{
+	uint64_t flag = has_pool ? AWAY : RUNNING;
+
+	return (struct run){&alarm->word, flag, flag};
+}
+
+enum tw_status alarm_destroy(struct alarm *alarm, const struct run *hold, bool waits)
 {
 	uint64_t word;
-	uint64_t to;
 
-	do {
-		word = alarm_word(alarm);
-		if (word & (CLOSING | CLOSED))
-			return TW_CLOSED;
-		to = (word & ~(uint64_t)ARMED) | CLOSING;
-		if (!(word & RUNNING))
-			to |= CLOSED | (word & AWAY ? 0 : LISTED);
-	} while (!alarm_exchange_listed(table, alarm, word, to));
-	*changed = to & ~word & LISTED;
-	return to & CLOSED ? TW_OK : TW_RUNNING;
+	return alarm_disarm(alarm, waits ? 0 : hold->running, &word);
+}
+
+bool alarm_is_known(const struct alarm *alarm)
+{
+	/* acquire: sees the last touches of owner and worker; pairs with alarm_exchange(). */
+	return atomic_load_explicit(&alarm->word, memory_order_acquire) & (FILED | LISTED | AWAY);
 }
 
 /* ---- The owner ---- */
@@ -249,14 +212,17 @@ struct alarm *alarm_take_changed(struct alarm_table *table)
 	return link ? list_entry(link, struct alarm, change) : NULL;
 }
 
+/* Touches an alarm that is not ARMED no more. */
 INLINED enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
 {
 	if (word & (AWAY | LISTED))
 		return ALARM_KEEP;
 	if (word & CLOSED)
-		return word & CLOSING ? ALARM_FREE : ALARM_CLOSE;
+		return ALARM_CLOSE;
+	if (!(word & ARMED))
+		return ALARM_KEEP;
 	alarm->timer.tick = word_tick(word);
-	return word & ARMED ? ALARM_FILE : ALARM_KEEP;
+	return ALARM_FILE;
 }
 
 enum alarm_action alarm_look(struct alarm *alarm)
@@ -271,12 +237,31 @@ enum alarm_action alarm_look(struct alarm *alarm)
 
 enum alarm_action alarm_apply_change(struct alarm *alarm)
 {
-	/* acq_rel: what was done with it before it was added; pairs with alarm_exchange(). */
-	uint64_t word =
-		atomic_fetch_and_explicit(&alarm->word, ~(uint64_t)LISTED, memory_order_acq_rel);
-	enum alarm_action action = alarm_action_for(alarm, word & ~(uint64_t)LISTED);
+	uint64_t word;
+	uint64_t to;
 
-	return action == ALARM_KEEP ? alarm_look(alarm) : action;
+	do {
+		word = alarm_word(alarm);
+		to = word & ~(uint64_t)(word & ARMED ? LISTED : LISTED | FILED);
+	} while (!alarm_exchange(alarm, word, to));
+	return alarm_action_for(alarm, to);
+}
+
+bool alarm_is_away(const struct alarm *alarm)
+{
+	return alarm_word(alarm) & AWAY;
+}
+
+bool alarm_let_go(struct alarm *alarm)
+{
+	uint64_t word;
+
+	do {
+		word = alarm_word(alarm);
+		if (word & LISTED)
+			return false;
+	} while (!alarm_exchange(alarm, word, word & ~(uint64_t)(FILED | AWAY)));
+	return true;
 }
 
 /* Changes the flags of an alarm that is to run by `now`. Returns false if it is not. */
@@ -300,16 +285,15 @@ bool alarm_claim(struct alarm *alarm)
 
 /* ---- Running ---- */
 
-void alarm_end_close(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm)
+void alarm_table_end_close(struct alarm_table *table)
 {
-	if (alarm)
-		alarm_free(table, bin, alarm);
-	alarm_table_count_closing(table, (size_t)-1);
+	/* release: its function has returned; pairs with alarm_table_is_closing(). */
+	atomic_fetch_sub_explicit(&table->closing, 1, memory_order_release);
 }
 
 bool alarm_table_is_closing(const struct alarm_table *table)
 {
-	/* acquire: pairs with alarm_table_count_closing(). */
+	/* acquire: pairs with alarm_table_end_close(). */
 	return atomic_load_explicit(&table->closing, memory_order_acquire) > 0;
 }
 

@@ -289,6 +289,10 @@ static void owner_serve(struct owner *owner, struct request *request)
 	case REQUEST_ADD:
 		requests_answer(&owner->requests, request, owner_add(owner, request));
 		break;
+	case REQUEST_TAKE_OUT:
+		owner_take_out_alarm(owner, request->alarm);
+		requests_answer(&owner->requests, request, TW_OK);
+		break;
 	case REQUEST_ADVANCE:
 		if (owner->is_stopped)
 			requests_answer(&owner->requests, request, TW_CLOSED);

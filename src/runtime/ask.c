@@ -149,6 +149,7 @@ static bool request_is_answered_at_once(const struct request *request)
 	case REQUEST_REMAINING:
 	case REQUEST_WALK:
 	case REQUEST_ADD:
+	case REQUEST_TAKE_OUT:
 		return true;
 	default:
 		return false;

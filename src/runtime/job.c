@@ -109,22 +109,15 @@ static __attribute__((noinline)) void job_close_apart(struct job_target *target,
 						      struct job_thread *thread,
 						      struct tw_task *task)
 {
-	/* An alarm in the program's memory may be gone after the call. */
-	bool is_own = alarm_is_own(timer_alarm(timer));
-
+	/* The function may free the alarm. */
 	task->run = alarm_function(timer_alarm(timer));
-	handle_table_tell(target->handles);
 	counter_add(&thread->counts[JOB_RUNNING], 1);
 	task->run(task->value);
 	job_end_call(target, thread);
-	if (is_own)
-		alarm_end_close(target->alarms, &thread->bin->alarms, NULL);
-	else
-		alarm_end_close(target->alarms, &thread->bin->alarms, timer_alarm(timer));
+	alarm_table_end_close(target->alarms);
 }
 
-/* Calls a close's function, and frees its alarm. Those that wait for the run before it need not
- * wait for this call. */
+/* Calls a close's function. */
 INLINED void job_close(struct work *work)
 {
 	work->took = -work->began;
@@ -389,7 +382,6 @@ void job_flush(struct job_target *target, struct timer_bin *bin)
 {
 	timer_store_flush(target->store, bin);
 	slab_flush(&target->handles->slab, &bin->handles);
-	slab_flush(&target->alarms->slab, &bin->alarms);
 }
 
 /* Adds the run, if there is one, and has not ended by the time that it has been read. */

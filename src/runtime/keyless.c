@@ -33,8 +33,6 @@ bool owner_begin_next_turn(struct owner *owner)
 /* The alarm is in no list. */
 static void owner_do_with_alarm(struct owner *owner, struct alarm *alarm, enum alarm_action action)
 {
-	if (action == ALARM_FREE)
-		alarm_free(&owner->out.alarms, &owner->out.bin.alarms, alarm);
 	if (action == ALARM_CLOSE)
 		outbox_close(&owner->out, &alarm->timer);
 	if (action != ALARM_FILE || owner->is_stopped)
@@ -45,27 +43,15 @@ static void owner_do_with_alarm(struct owner *owner, struct alarm *alarm, enum a
 	owner_place(owner, &alarm->timer, owner->in.in_dispatch);
 }
 
-/* Returns false if it is on a retired pending set, to be seen to when it is taken from there. */
-static bool owner_unplace_alarm(struct owner *owner, struct timer *timer)
-{
-	if (timer_place(timer) == TIMER_IN_WHEEL && timer->pending_set != owner->pending.number)
-		return false;
-	owner_unplace(owner, timer);
-	timer_set_place(timer, TIMER_AWAY);
-	return true;
-}
-
 size_t owner_see_alarms(struct owner *owner, size_t most)
 {
 	struct alarm *alarm;
 	size_t seen = 0;
 
 	for (; seen < most && (alarm = alarm_take_changed(&owner->out.alarms)); seen++) {
-		bool is_in_no_list = owner_unplace_alarm(owner, &alarm->timer);
-		enum alarm_action action = alarm_apply_change(alarm);
-
-		if (is_in_no_list)
-			owner_do_with_alarm(owner, alarm, action);
+		owner_unplace(owner, &alarm->timer);
+		timer_set_place(&alarm->timer, TIMER_AWAY);
+		owner_do_with_alarm(owner, alarm, alarm_apply_change(alarm));
 	}
 	return seen;
 }
@@ -78,6 +64,17 @@ bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)
 	}
 	owner_retire_alarm(owner, alarm);
 	return false;
+}
+
+void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
+{
+	/* An inline job is in a list, too. */
+	if (alarm_is_away(alarm))
+		list_remove(&alarm->timer.link);
+	else
+		owner_unplace(owner, &alarm->timer);
+	timer_set_place(&alarm->timer, TIMER_AWAY);
+	(void)alarm_let_go(alarm);
 }
 
 void owner_retire_alarm(struct owner *owner, struct alarm *alarm)

@@ -12,7 +12,7 @@
 #include "memory.h"
 
 enum {
-	SLABS = TIMER_SIZE_CLASSES + 2,
+	SLABS = TIMER_SIZE_CLASSES + 1,
 	PART_INDEX = SLABS, /* a pass's part after the slabs */
 	PARTS
 };
@@ -24,12 +24,11 @@ static const uint64_t least_surplus = (uint64_t)1 << 20;
 /* Blocks that are out, and no timer pending: more than stripes and bins ever have. */
 static const uint64_t least_expected = 4096;
 
-/* The alarms' comes last. */
+/* The handles' comes last. */
 static struct slab *owner_slab(struct owner *owner, unsigned number)
 {
-	if (number < TIMER_SIZE_CLASSES)
-		return &owner->out.store.slabs[number];
-	return number == TIMER_SIZE_CLASSES ? &owner->out.handles.slab : &owner->out.alarms.slab;
+	return number < TIMER_SIZE_CLASSES ? &owner->out.store.slabs[number]
+					   : &owner->out.handles.slab;
 }
 
 /* Bytes. */
@@ -169,7 +168,7 @@ static bool owner_expects_memory(struct owner *owner)
 	uint64_t pending = counter_read(&owner->pending_count);
 	uint64_t taken = 0;
 
-	for (unsigned i = 0; i < SLABS - 1; i++) {
+	for (unsigned i = 0; i < SLABS; i++) {
 		const struct slab *slab = owner_slab(owner, i);
 
 		taken += slab_use(slab).in_use / slab->block_size;

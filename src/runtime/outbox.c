@@ -41,7 +41,6 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 	outbox->jobs_end = &outbox->jobs;
 	if (!handle_table_init(&outbox->handles))
 		return TW_NO_MEMORY;
-	alarm_table_init(&outbox->alarms);
 	timer_store_init(&outbox->store);
 	status = outbox_init_pool(outbox, options);
 	if (status != TW_OK)
@@ -61,7 +60,6 @@ void outbox_destroy(struct outbox *outbox)
 		worker_pool_destroy(outbox->pool);
 	timer_store_flush(&outbox->store, &outbox->bin);
 	timer_store_destroy(&outbox->store);
-	alarm_table_destroy(&outbox->alarms);
 	handle_table_destroy(&outbox->handles);
 }
 

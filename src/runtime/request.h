@@ -27,6 +27,7 @@ enum request_kind {
 	REQUEST_REMAINING,
 	REQUEST_WALK,
 	REQUEST_ADD,
+	REQUEST_TAKE_OUT, /* an alarm that is being destroyed */
 	REQUEST_ADVANCE,
 	REQUEST_DRAIN, /* not answered */
 	REQUEST_STOP   /* not answered */
@@ -45,6 +46,7 @@ struct request {
 		uint64_t id;               /* remaining: of a handle */
 		struct keyed_timer *timer; /* add: becomes the owner's on TW_OK */
 		struct walk *walk;         /* walk: the owner's for a step */
+		struct alarm *alarm;       /* take out */
 		/* advance: by how much, once begun the time where it ends; idle: when it came */
 		tw_duration time;
 	};

@@ -1,37 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls for alarms: done on the spot, see alarm.c. */
 #include "ask.h"
-#include "keyless.h"
-
-/* What there is to look at before an alarm is made. */
-static enum tw_status wheel_may_make_alarm(const struct tw_wheel *wheel, run_fn *run)
-{
-	enum tw_status status = wheel_state(wheel);
-
-	return status == TW_OK && !run ? TW_INVALID : status;
-}
-
-enum tw_status tw_alarm_create(struct tw_wheel *wheel, void (*run)(void *), void *argument,
-			       struct tw_alarm **alarm)
-{
-	enum tw_status status;
-
-	if (!alarm)
-		return TW_INVALID;
-	*alarm = NULL;
-	status = wheel_may_make_alarm(wheel, run);
-	if (status != TW_OK)
-		return status;
-	*alarm = (struct tw_alarm *)alarm_create(&wheel->owner.out.alarms, wheel, run, argument);
-	return *alarm ? TW_OK : TW_NO_MEMORY;
-}
+#include "base/thread.h"
 
 enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *alarm, void (*run)(void *),
 			     void *argument)
 {
-	enum tw_status status = wheel_may_make_alarm(wheel, run);
+	enum tw_status status = wheel_state(wheel);
 
-	if (status != TW_OK || !alarm)
+	if (status != TW_OK || !alarm || !run)
 		return status == TW_OK ? TW_INVALID : status;
 	alarm_init(alarm_of(alarm), wheel, run, argument);
 	return TW_OK;
@@ -101,20 +78,6 @@ enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
 	return wheel_is_open(inner->wheel) ? alarm_stop(inner) : TW_CLOSED;
 }
 
-/* Waits for the alarm's run, unless this is a task. Not inlined: the other way needs no stack. */
-static __attribute__((noinline)) enum tw_status wheel_destroy_running(struct tw_wheel *wheel,
-								      struct alarm *alarm)
-{
-	struct run run = alarm_run(alarm);
-	bool waits = !wheel_is_in_task(wheel);
-
-	if (waits)
-		handle_table_wait(&wheel->owner.out.handles, &run);
-	if (alarm_give_back(&wheel->owner.out.alarms, alarm, NULL))
-		wheel_tell_of_alarm(wheel);
-	return waits ? TW_OK : TW_RUNNING;
-}
-
 enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument))
 {
 	struct alarm *inner = alarm_of(alarm);
@@ -122,7 +85,7 @@ enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argum
 	enum tw_status status;
 	bool changed = false;
 
-	if (!inner || (!closed && alarm_is_own(inner)))
+	if (!inner || !closed)
 		return TW_INVALID;
 	wheel = inner->wheel;
 	status = wheel_presence(wheel);
@@ -134,25 +97,39 @@ enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argum
 	return status;
 }
 
+/* Waits until no worker and no list has the alarm. */
+static void wheel_await_alarm(struct tw_wheel *wheel, struct alarm *alarm, const struct run *hold)
+{
+	unsigned tries = 0;
+
+	if (run_is_under_way(hold))
+		handle_table_wait(&wheel->owner.out.handles, hold);
+	/* A worker may be about to put it into the inbox: then another time. */
+	while (alarm_is_known(alarm)) {
+		struct request request = {.kind = REQUEST_TAKE_OUT, .alarm = alarm};
+
+		(void)wheel_ask_and_wait(wheel, &request);
+		if (alarm_is_known(alarm))
+			thread_back_off(&tries);
+	}
+}
+
 enum tw_status tw_alarm_destroy(struct tw_alarm *alarm)
 {
 	struct alarm *inner = alarm_of(alarm);
 	struct tw_wheel *wheel;
 	enum tw_status status;
-	bool changed = false;
+	struct run hold;
 
-	if (!inner)
+	if (!inner || !inner->wheel)
 		return TW_OK;
-	if (alarm_is_own(inner))
-		return TW_INVALID;
 	wheel = inner->wheel;
 	status = wheel_presence(wheel);
 	if (status != TW_OK)
 		return status;
-	status = alarm_destroy(&wheel->owner.out.alarms, inner, &changed);
-	if (status == TW_RUNNING)
-		return wheel_destroy_running(wheel, inner);
-	if (changed)
-		wheel_tell_of_alarm(wheel);
+	hold = alarm_hold(inner, wheel->owner.out.pool);
+	status = alarm_destroy(inner, &hold, !wheel_is_in_task(wheel));
+	if (status == TW_OK)
+		wheel_await_alarm(wheel, inner, &hold);
 	return status;
 }

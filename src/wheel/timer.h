@@ -38,8 +38,7 @@ enum timer_class {
 	TIMER_KEYED_LARGE = 7,
 	TIMER_HANDLE,   /* struct handle */
 	TIMER_PERIODIC, /* struct handle with a schedule */
-	TIMER_ALARM,    /* struct alarm */
-	TIMER_OWN_ALARM /* struct alarm, in memory of the program's */
+	TIMER_ALARM /* struct alarm */
 };
 
 /* The place of a handle or an alarm, as far as the owner knows. Only the maker of a handle sets
@@ -105,7 +104,6 @@ struct timer_store {
 struct timer_bin {
 	struct slab_bin bins[TIMER_SIZE_CLASSES];
 	struct slab_bin handles;
-	struct slab_bin alarms;
 };
 
 void timer_store_init(struct timer_store *store);
@@ -147,7 +145,7 @@ static inline bool timer_is_handle(const struct timer *timer)
 
 static inline bool timer_is_alarm(const struct timer *timer)
 {
-	return timer->class >= TIMER_ALARM;
+	return timer->class == TIMER_ALARM;
 }
 
 static inline bool timer_has_key(const struct timer *timer)

@@ -408,7 +408,7 @@ static void flush_removes_what_was_past_its_deadline_by_the_last_tick(void **sta
 	cache_set_for(recorder, "after", "after", INTERVAL);
 	/* The alarms must not do it. */
 	for (unsigned i = 0; i <= recorder->cache->shard_mask; i++)
-		(void)tw_alarm_stop(recorder->cache->shards[i].alarm);
+		(void)tw_alarm_stop(&recorder->cache->shards[i].alarm);
 	cache_pass(recorder, INTERVAL * 3 / 4 - 1);
 	assert_holds_none(recorder, "before");
 	assert_holds(recorder, "at", "at");

@@ -28,9 +28,8 @@ struct stage {
 	enum tw_status (*call)(struct stage *stage);
 	struct ledger *ledger;
 	struct tw_wheel *wheel;
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
 	struct tw_timer timers[2];
-	struct tw_alarm *made;
 	size_t next_value;
 	size_t failures;
 };
@@ -173,24 +172,19 @@ static enum tw_status call_timer_remaining(struct stage *stage)
 	return tw_timer_remaining(stage->wheel, stage->timers[0], NULL);
 }
 
-static enum tw_status call_alarm_create(struct stage *stage)
-{
-	return tw_alarm_create(stage->wheel, never, NULL, &stage->made);
-}
-
 static enum tw_status call_alarm_set(struct stage *stage)
 {
-	return tw_alarm_set(stage->alarm, TW_HOUR);
+	return tw_alarm_set(&stage->alarm, TW_HOUR);
 }
 
 static enum tw_status call_alarm_set_at(struct stage *stage)
 {
-	return tw_alarm_set_at(stage->alarm, TW_HOUR);
+	return tw_alarm_set_at(&stage->alarm, TW_HOUR);
 }
 
 static enum tw_status call_alarm_stop(struct stage *stage)
 {
-	return tw_alarm_stop(stage->alarm) == TW_NOT_FOUND ? TW_OK : TW_INVALID;
+	return tw_alarm_stop(&stage->alarm) == TW_NOT_FOUND ? TW_OK : TW_INVALID;
 }
 
 static enum tw_status call_contains(struct stage *stage)
@@ -258,7 +252,6 @@ static void stage_fill(struct stage *stage)
 {
 	struct tw_wheel *wheel = stage->wheel;
 
-	assert_status(tw_alarm_create(wheel, never, NULL, &stage->alarm), TW_OK);
 	assert_status(tw_set_timer(wheel, "key", 3, new_value(stage), TW_HOUR), TW_OK);
 	assert_status(tw_set_timer(wheel, long_key, LONG_KEY, new_value(stage), TW_HOUR), TW_OK);
 	for (int i = 0; i < 2; i++)
@@ -276,12 +269,12 @@ static void stage_open(struct stage *stage)
 				.call = stage->call,
 				.ledger = ledger_create(VALUES)};
 	assert_status(create(stage), TW_OK);
+	assert_status(tw_alarm_init(stage->wheel, &stage->alarm, never, NULL), TW_OK);
 }
 
 static void stage_close(struct stage *stage)
 {
-	tw_alarm_destroy(stage->made);
-	tw_alarm_destroy(stage->alarm);
+	assert_status(tw_alarm_destroy(&stage->alarm), TW_OK);
 	tw_destroy(stage->wheel);
 	ledger_assert_balanced(stage->ledger);
 	ledger_destroy(stage->ledger);
@@ -342,7 +335,6 @@ static void each_call_meets_each_failure(void **state)
 								  call_timer_stop_wait,
 								  call_timer_reset,
 								  call_timer_remaining,
-								  call_alarm_create,
 								  call_alarm_set,
 								  call_alarm_set_at,
 								  call_alarm_stop,
@@ -369,8 +361,7 @@ static void each_first_call_meets_each_failure(void **state)
 		call_set_timer,     call_set_timer_with_a_long_key,
 		call_add_timer,     call_add_timer_with_a_long_key,
 		call_after_func,    call_every,
-		call_schedule_func, call_drain,
-		call_alarm_create};
+		call_schedule_func, call_drain};
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		struct stage stage = {.variant = *state, .call = calls[i]};

@@ -310,7 +310,7 @@ static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
 static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state)
 {
 	struct handle_table handles;
-	struct alarm_table alarms;
+	struct alarm_table alarms = {0};
 	struct job_target target = {.handles = &handles, .alarms = &alarms};
 	struct tw_options options = {.workers = 1, .max_workers = 1};
 	struct timer_store store;
@@ -319,7 +319,6 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 
 	timer_store_init(&store);
 	assert_true(handle_table_init(&handles));
-	alarm_table_init(&alarms);
 	target.store = &store;
 	/* The thread sanitizer starts one of its own with the first. */
 	pool = worker_pool_create(&options, &target);
@@ -341,7 +340,6 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 			WAIT_UNTIL(count_threads() == threads);
 		}
 	}
-	alarm_table_destroy(&alarms);
 	handle_table_destroy(&handles);
 	timer_store_destroy(&store);
 }

@@ -38,7 +38,7 @@ struct piece {
 /* A bell is the argument of an alarm. */
 struct bell {
 	struct show *show;
-	struct tw_alarm *alarm; /* NULL before it is created */
+	struct tw_alarm alarm;
 	atomic_bool is_there;
 	atomic_int inside;
 };
@@ -118,7 +118,7 @@ static void ring(void *argument)
 	expect(bell->show, atomic_load(&bell->is_there));
 	expect(bell->show, atomic_fetch_add(&bell->inside, 1) == 0);
 	if (atomic_load_explicit(&bell->show->next_piece, memory_order_relaxed) % 3 == 0)
-		(void)tw_alarm_set(bell->alarm, INTERVAL);
+		(void)tw_alarm_set(&bell->alarm, INTERVAL);
 	expect(bell->show, atomic_load(&bell->is_there));
 	atomic_fetch_sub(&bell->inside, 1);
 }
@@ -251,18 +251,19 @@ static void call_alarm(struct caller *caller)
 	struct show *show = caller->show;
 	struct bell *bell = &show->bells[caller->number];
 
-	if (!bell->alarm) {
-		atomic_store(&bell->is_there, true);
-		(void)judge(show, tw_alarm_create(show->wheel, ring, bell, &bell->alarm));
+	if (!atomic_load(&bell->is_there)) {
+		/* After a stop there is none. */
+		atomic_store(&bell->is_there,
+			     tw_alarm_init(show->wheel, &bell->alarm, ring, bell) == TW_OK);
 	} else if (random_once_in(&caller->random, 20)) {
-		tw_alarm_destroy(bell->alarm);
+		expect(show, tw_alarm_destroy(&bell->alarm) == TW_OK);
 		atomic_store(&bell->is_there, false);
-		bell->alarm = NULL;
+		memset(&bell->alarm, 0x5a, sizeof(bell->alarm));
 	} else if (random_once_in(&caller->random, 3)) {
-		expect(show, tw_alarm_stop(bell->alarm) != TW_INVALID);
+		expect(show, tw_alarm_stop(&bell->alarm) != TW_INVALID);
 	} else {
 		tw_duration delay = random_between(&caller->random, 0, 30) * INTERVAL;
-		enum tw_status status = tw_alarm_set(bell->alarm, delay);
+		enum tw_status status = tw_alarm_set(&bell->alarm, delay);
 
 		expect(show, status == TW_OK || atomic_load(&show->is_stopped));
 	}
@@ -359,7 +360,8 @@ static void fork_one(struct show *show)
 				 tw_each(show->wheel, look_at, show) == TW_CLOSED &&
 				 tw_wait_idle(show->wheel) == TW_CLOSED;
 
-		tw_alarm_destroy(show->bells[0].alarm);
+		if (atomic_load(&show->bells[0].is_there))
+			is_closed &= tw_alarm_destroy(&show->bells[0].alarm) == TW_CLOSED;
 		tw_destroy(show->wheel);
 		_exit(is_closed ? 0 : 1);
 	}
@@ -389,13 +391,13 @@ static void make_trouble(struct show *show, struct caller *callers, pthread_t *t
 static void show_begin(struct show *show, const struct variant *variant,
 		       enum tw_when_full when_full, size_t max_pending)
 {
-	struct tw_options options = variant_options(
-		variant, (struct tw_options){.context = show,
-					     .release = release,
-					     .queue_capacity = 64,
-					     .max_workers = 64,
-					     .max_pending = max_pending,
-					     .when_full = when_full});
+	struct tw_options options =
+		variant_options(variant, (struct tw_options){.context = show,
+							     .release = release,
+							     .queue_capacity = 64,
+							     .max_workers = 64,
+							     .max_pending = max_pending,
+							     .when_full = when_full});
 
 	memset(show, 0, sizeof(*show));
 	show->pieces = calloc(PIECES, sizeof(show->pieces[0]));
@@ -414,7 +416,8 @@ static void show_end(struct show *show)
 
 	assert_status(tw_wait_idle(show->wheel), TW_OK);
 	for (int i = 0; i < CALLERS; i++)
-		tw_alarm_destroy(show->bells[i].alarm);
+		if (atomic_load(&show->bells[i].is_there))
+			assert_status(tw_alarm_destroy(&show->bells[i].alarm), TW_OK);
 	tw_destroy(show->wheel);
 	for (size_t i = 0; i < PIECES; i++) {
 		int accepted = atomic_load(&show->pieces[i].accepted);

@@ -89,23 +89,16 @@ static void count(void *runs)
 	++*(int *)runs;
 }
 
-/* An existing alarm needs no memory. */
-static void set_alarm(struct scenario *scenario, struct tw_alarm **alarm, int *runs)
-{
-	if (judge(scenario, tw_alarm_create(scenario->wheel, count, runs, alarm)))
-		assert_status(tw_alarm_set(*alarm, INTERVAL * 6), TW_OK);
-	else
-		assert_null(*alarm);
-}
-
 static void live(struct scenario *scenario)
 {
 	struct tw_wheel *wheel = scenario->wheel;
 	enum tw_status contained;
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
 	int runs = 0;
 
-	set_alarm(scenario, &alarm, &runs);
+	/* An alarm needs no memory. */
+	assert_status(tw_alarm_init(wheel, &alarm, count, &runs), TW_OK);
+	assert_status(tw_alarm_set(&alarm, INTERVAL * 6), TW_OK);
 	set_all(scenario, INTERVAL * 20);
 	move_some(scenario, 0, INTERVAL * 4);
 	move_some(scenario, 1, INTERVAL * 400);
@@ -120,8 +113,8 @@ static void live(struct scenario *scenario)
 	contained = tw_contains(wheel, "0kkkkkkkkkkkkkkk", 16, NULL);
 	assert_true(contained == TW_OK || contained == TW_NOT_FOUND);
 	settle_wheel(wheel);
-	assert_int_equal(runs, alarm ? 1 : 0);
-	tw_alarm_destroy(alarm);
+	assert_int_equal(runs, 1);
+	assert_status(tw_alarm_destroy(&alarm), TW_OK);
 	assert_status(tw_stop(wheel), TW_OK);
 }
 

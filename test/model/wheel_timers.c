@@ -656,8 +656,9 @@ void alarms_create(struct wheel_user *user)
 {
 	alarms_begin(user);
 	for (int i = 0; i < MODEL_ALARMS; i++)
-		(void)USER_CALL(user, tw_alarm_create(user->model->wheel, alarm_run,
-						      &user->alarms[i], &user->alarms[i].alarm));
+		user->alarms[i].is_there =
+			USER_CALL(user, tw_alarm_init(user->model->wheel, &user->alarms[i].alarm,
+						      alarm_run, &user->alarms[i])) == TW_OK;
 }
 
 static void alarm_closed(void *argument)
@@ -675,12 +676,14 @@ static void alarm_end(struct wheel_user *user, struct model_alarm *alarm)
 {
 	enum tw_status status;
 
-	alarm->is_closing = alarm->alarm && random_once_in(&user->random, 2);
+	alarm->is_closing = random_once_in(&user->random, 2);
 	/* This works after a stop, too. */
 	(void)user_call_begins(user, "end of an alarm");
-	status = alarm->is_closing ? tw_alarm_close(alarm->alarm, alarm_closed)
-				   : tw_alarm_destroy(alarm->alarm);
+	status = alarm->is_closing ? tw_alarm_close(&alarm->alarm, alarm_closed)
+				   : tw_alarm_destroy(&alarm->alarm);
 	user_call_ended(user, "end of an alarm", TW_OK, false);
+	if (!alarm->is_closing)
+		memset(&alarm->alarm, 0x5a, sizeof(alarm->alarm));
 	if (status != TW_OK)
 		model_fail(user->model, "an alarm is not destroyed: %s", tw_status_name(status));
 }
@@ -710,8 +713,10 @@ void alarms_destroy(struct wheel_user *user)
 	for (int i = 0; i < MODEL_ALARMS; i++) {
 		struct model_alarm *alarm = &user->alarms[i];
 
+		if (!alarm->is_there)
+			continue;
 		alarm_end(user, alarm);
-		alarm->alarm = NULL;
+		alarm->is_there = false;
 		lock(&alarm->lock);
 		/* A close leaves a run that has begun, and that the model may not have seen. */
 		if (!alarm->is_closing)
@@ -723,7 +728,7 @@ void alarms_destroy(struct wheel_user *user)
 
 static void alarm_stop(struct wheel_user *user, struct model_alarm *alarm)
 {
-	enum tw_status status = USER_CALL(user, tw_alarm_stop(alarm->alarm));
+	enum tw_status status = USER_CALL(user, tw_alarm_stop(&alarm->alarm));
 
 	if (status == TW_CLOSED)
 		return;
@@ -747,7 +752,7 @@ void act_use_alarm(struct wheel_user *user)
 	tw_duration now;
 	uint64_t runs;
 
-	if (!alarm->alarm)
+	if (!alarm->is_there)
 		return;
 	if (random_once_in(&user->random, 3)) {
 		alarm_stop(user, alarm);
@@ -761,7 +766,7 @@ void act_use_alarm(struct wheel_user *user)
 	alarm->is_set = false;
 	alarm->high = TW_FOREVER;
 	unlock(&alarm->lock);
-	if (USER_CALL(user, tw_alarm_set(alarm->alarm, delay)) != TW_OK)
+	if (USER_CALL(user, tw_alarm_set(&alarm->alarm, delay)) != TW_OK)
 		return;
 	now = model_now(model);
 	lock(&alarm->lock);

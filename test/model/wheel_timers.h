@@ -65,7 +65,8 @@ struct timer_set {
 struct model_alarm {
 	atomic_flag lock;
 	struct model *model;
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
+	bool is_there;
 	bool is_running;
 	bool is_set;     /* by the last call that returned, and no run has begun since */
 	bool is_closing; /* a function is to be called */

@@ -10,9 +10,10 @@
  *   PLACE           IN_WHEEL, or IN_POOL: it has been handed over by then
  *   ROUNDS          the owner's rounds while the others run; each is a tick
  *
- * The alarm goes to the model's free(), so GenMC reports later accesses. Its argument is plain
- * memory: a run that goes on, or begins, after a destroy has returned is a race, and so is one
- * during or after a stop that returned TW_OK or TW_NOT_FOUND, if no set can come after that stop.
+ * The alarm goes to the model's free() by the end of a destroy, or by a close's function, so GenMC
+ * reports later accesses. Its argument is plain memory: a run that goes on, or begins, after a
+ * destroy has returned is a race, and so is one during or after a stop that returned TW_OK or
+ * TW_NOT_FOUND, if no set can come after that stop.
  * No run comes before its tick. When all threads have ended, the main thread is owner and worker
  * for some more ticks. Then an alarm that was destroyed or closed must have been freed, after its
  * one call of the close's function, and no run may come during or after that call. Any other must
@@ -78,22 +79,14 @@ static int freed;
 void *slab_take(struct slab *slab)
 {
 	(void)slab;
-	return malloc(sizeof(struct alarm));
+	return NULL;
 }
 
-/* No bin has room: all blocks come here. */
 void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block)
 {
 	(void)slab;
 	(void)bin;
-	free(block);
-	freed++;
-}
-
-void slab_init(struct slab *slab, size_t block_size)
-{
-	(void)slab;
-	(void)block_size;
+	(void)block;
 }
 
 void slab_destroy(struct slab *slab)
@@ -169,10 +162,17 @@ static void argument_run(void *argument)
 	runs++;
 }
 
+static void alarm_end_here(void)
+{
+	free(alarm);
+	freed++;
+}
+
 static void argument_closed(void *argument)
 {
 	(void)argument;
 	closings++;
+	alarm_end_here();
 }
 
 /* ---- Owner and worker ---- */
@@ -203,8 +203,33 @@ static void owner_take_due(void)
 		pool_submit(due, TIMER_RUN);
 }
 
+/* A destroy asks for the alarm, and main goes on with it where the owner was not quick enough. */
+static _Atomic(struct alarm *) asked_for;
+
+static void owner_answer(void)
+{
+	/* acquire: like the lock of the requests; pairs with alarm_do_destroy(). */
+	struct alarm *taken = atomic_load_explicit(&asked_for, memory_order_acquire);
+	struct run hold;
+
+	if (!taken)
+		return;
+	hold = alarm_hold(taken, true);
+	if (run_is_under_way(&hold))
+		return;
+	(void)owner_see_alarms(&owner, 4);
+	owner_take_out_alarm(&owner, taken);
+	if (alarm_is_known(taken))
+		return;
+	/* relaxed: the owner alone clears it. */
+	atomic_store_explicit(&asked_for, NULL, memory_order_relaxed);
+	is_destroyed = true;
+	alarm_end_here();
+}
+
 static void owner_turn(void)
 {
+	owner_answer();
 	(void)owner_see_alarms(&owner, 4);
 	/* relaxed: the owner alone writes it. */
 	atomic_store_explicit(&now, (int)wheel_now(NULL) + 1, memory_order_relaxed);
@@ -225,7 +250,7 @@ static void worker_turn(void)
 	tick = (uint64_t)atomic_load_explicit(&now, memory_order_relaxed);
 	if (due->timer.job == TIMER_CLOSE) {
 		alarm_function(due)(due->timer.value);
-		alarm_end_close(&owner.out.alarms, &owner.out.bin.alarms, due);
+		alarm_table_end_close(&owner.out.alarms);
 		return;
 	}
 	run = alarm_function(due);
@@ -257,18 +282,23 @@ static void alarm_do_stop(int thread, bool is_last)
 		is_over[thread] = true;
 }
 
-/* Does what tw_alarm_destroy() does. */
+/* Does what tw_alarm_destroy() does, but leaves it to the owner to wait for a run that has not begun,
+ * and to end what it is asked to end: the worker may not get on before this thread has ended. */
 static void alarm_do_destroy(void)
 {
-	struct alarm_table *table = &owner.out.alarms;
-	struct run run = alarm_run(alarm);
-	bool changed;
+	struct run hold = alarm_hold(alarm, true);
+	struct run run = alarm_hold(alarm, false);
 
-	if (alarm_destroy(table, alarm, &changed) == TW_RUNNING) {
+	(void)alarm_destroy(alarm, &hold, true);
+	if (run_is_under_way(&run))
 		handle_table_wait(&owner.out.handles, &run);
-		(void)alarm_give_back(table, alarm, NULL);
+	if (alarm_is_known(alarm)) {
+		/* release: pairs with owner_answer(). */
+		atomic_store_explicit(&asked_for, alarm, memory_order_release);
+		return;
 	}
 	is_destroyed = true;
+	alarm_end_here();
 }
 
 /* With is_last, no set can come after this. */
@@ -372,7 +402,8 @@ int main(void)
 	pthread_t threads[4];
 	bool changed;
 
-	alarm = alarm_create(&owner.out.alarms, NULL, argument_run, NULL);
+	alarm = malloc(sizeof(*alarm));
+	alarm_init(alarm, NULL, argument_run, NULL);
 	owner.clock.ticks.interval = 1;
 	if (ARMED_BEFORE) {
 		(void)alarm_set(&owner.out.alarms, alarm, FIRST_TICK, &changed);

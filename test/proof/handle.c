@@ -199,13 +199,6 @@ bool alarm_claim(struct alarm *alarm)
 	return false;
 }
 
-void alarm_free(struct alarm_table *table, struct slab_bin *bin, struct alarm *alarm)
-{
-	(void)table;
-	(void)bin;
-	(void)alarm;
-}
-
 /* ---- Arguments ---- */
 
 struct argument {

@@ -15,7 +15,7 @@
 /* An alarm's argument points to a bell. */
 struct bell {
 	struct tw_wheel *wheel;
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
 	void (*in_run)(struct bell *);
 	atomic_int runs;
 	atomic_int ended; /* runs of wait_in_run() that ended */
@@ -45,7 +45,7 @@ static void make(struct recorder *recorder, struct bell *bell)
 	memset(bell, 0, sizeof(*bell));
 	bell->wheel = recorder->wheel;
 	gate_init(&bell->gate);
-	assert_status(tw_alarm_create(recorder->wheel, ring, bell, &bell->alarm), TW_OK);
+	assert_status(tw_alarm_init(recorder->wheel, &bell->alarm, ring, bell), TW_OK);
 }
 
 static struct recorder *open_with_bell(const struct variant *variant, struct bell *bell)
@@ -58,7 +58,7 @@ static struct recorder *open_with_bell(const struct variant *variant, struct bel
 
 static void close_with_bell(struct recorder *recorder, struct bell *bell)
 {
-	tw_alarm_destroy(bell->alarm);
+	tw_alarm_destroy(&bell->alarm);
 	recorder_close(recorder);
 }
 
@@ -77,7 +77,7 @@ static void alarm_runs_each_time_that_it_was_set(void **state)
 
 	assert_runs_after(recorder, &bell, 5 * INTERVAL, 0);
 	for (int i = 1; i <= 3; i++) {
-		assert_status(tw_alarm_set(bell.alarm, 100 * INTERVAL), TW_OK);
+		assert_status(tw_alarm_set(&bell.alarm, 100 * INTERVAL), TW_OK);
 		assert_runs_after(recorder, &bell, 99 * INTERVAL, i - 1);
 		assert_runs_after(recorder, &bell, INTERVAL, i);
 		assert_int_equal(bell.last, (5 + 100 * i) * INTERVAL);
@@ -104,12 +104,12 @@ static void alarms_of_one_tick_run_in_the_order_of_their_setting(void **state)
 		bells[i].in_run = note_ring;
 	}
 	for (int i = 0; i < 4; i++)
-		assert_status(tw_alarm_set(bells[i].alarm, 20 * INTERVAL), TW_OK);
+		assert_status(tw_alarm_set(&bells[i].alarm, 20 * INTERVAL), TW_OK);
 	advance(recorder, 20 * INTERVAL);
 	for (int i = 0; i < 4; i++)
 		assert_ptr_equal(rung[i], &bells[i]);
 	for (int i = 0; i < 4; i++)
-		tw_alarm_destroy(bells[i].alarm);
+		tw_alarm_destroy(&bells[i].alarm);
 	recorder_close(recorder);
 }
 
@@ -118,12 +118,12 @@ static void alarm_moves_sooner_and_later(void **state)
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	assert_status(tw_alarm_set(bell.alarm, 10 * INTERVAL), TW_OK);
-	assert_status(tw_alarm_set(bell.alarm, 50 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 10 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 50 * INTERVAL), TW_OK);
 	assert_runs_after(recorder, &bell, 49 * INTERVAL, 0);
-	assert_status(tw_alarm_set(bell.alarm, 500 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 500 * INTERVAL), TW_OK);
 	flush_wheel(recorder);
-	assert_status(tw_alarm_set(bell.alarm, 3 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 3 * INTERVAL), TW_OK);
 	assert_runs_after(recorder, &bell, 2 * INTERVAL, 0);
 	assert_runs_after(recorder, &bell, INTERVAL, 1);
 	assert_runs_after(recorder, &bell, 1000 * INTERVAL, 1);
@@ -135,19 +135,19 @@ static void delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval(vo
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
 	assert_runs_after(recorder, &bell, 0, 1);
-	assert_status(tw_alarm_set(bell.alarm, INT64_MIN), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, INT64_MIN), TW_OK);
 	assert_runs_after(recorder, &bell, 0, 2);
 	assert_status(tw_advance(recorder->wheel, INTERVAL / 2), TW_OK);
-	assert_status(tw_alarm_set(bell.alarm, 1), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 1), TW_OK);
 	assert_runs_after(recorder, &bell, INTERVAL - 1, 2);
 	assert_runs_after(recorder, &bell, INTERVAL, 3);
-	assert_status(tw_alarm_set_at(bell.alarm, tw_now(recorder->wheel) - 1), TW_OK);
+	assert_status(tw_alarm_set_at(&bell.alarm, tw_now(recorder->wheel) - 1), TW_OK);
 	assert_runs_after(recorder, &bell, INTERVAL, 4);
-	assert_status(tw_alarm_set_at(bell.alarm, INT64_MIN), TW_OK);
+	assert_status(tw_alarm_set_at(&bell.alarm, INT64_MIN), TW_OK);
 	assert_runs_after(recorder, &bell, 0, 5);
-	assert_status(tw_alarm_set(bell.alarm, TW_FOREVER), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, TW_FOREVER), TW_OK);
 	assert_runs_after(recorder, &bell, 1000000 * INTERVAL, 5);
 	close_with_bell(recorder, &bell);
 }
@@ -157,13 +157,13 @@ static void stopped_alarm_does_not_run_until_it_is_set_again(void **state)
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	assert_status(tw_alarm_stop(bell.alarm), TW_NOT_FOUND);
-	assert_status(tw_alarm_set(bell.alarm, 10 * INTERVAL), TW_OK);
-	assert_status(tw_alarm_stop(bell.alarm), TW_OK);
-	assert_status(tw_alarm_stop(bell.alarm), TW_NOT_FOUND);
+	assert_status(tw_alarm_stop(&bell.alarm), TW_NOT_FOUND);
+	assert_status(tw_alarm_set(&bell.alarm, 10 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_stop(&bell.alarm), TW_OK);
+	assert_status(tw_alarm_stop(&bell.alarm), TW_NOT_FOUND);
 	advance(recorder, 5 * INTERVAL);
 	/* The alarm is still filed at its earlier tick. */
-	assert_status(tw_alarm_set(bell.alarm, 20 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 20 * INTERVAL), TW_OK);
 	assert_runs_after(recorder, &bell, 19 * INTERVAL, 0);
 	assert_runs_after(recorder, &bell, INTERVAL, 1);
 	close_with_bell(recorder, &bell);
@@ -171,11 +171,11 @@ static void stopped_alarm_does_not_run_until_it_is_set_again(void **state)
 
 static void set_again_in_its_run(struct bell *bell)
 {
-	assert_status(tw_alarm_stop(bell->alarm), TW_RUNNING);
-	assert_status(tw_alarm_set(bell->alarm, 0), TW_OK);
-	assert_status(tw_alarm_stop(bell->alarm), TW_REARMED);
+	assert_status(tw_alarm_stop(&bell->alarm), TW_RUNNING);
+	assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
+	assert_status(tw_alarm_stop(&bell->alarm), TW_REARMED);
 	if (runs_of(bell) < 5)
-		assert_status(tw_alarm_set(bell->alarm, 2 * INTERVAL), TW_OK);
+		assert_status(tw_alarm_set(&bell->alarm, 2 * INTERVAL), TW_OK);
 }
 
 static void alarm_may_be_set_and_stopped_in_its_own_run(void **state)
@@ -184,7 +184,7 @@ static void alarm_may_be_set_and_stopped_in_its_own_run(void **state)
 	struct recorder *recorder = open_with_bell(*state, &bell);
 
 	bell.in_run = set_again_in_its_run;
-	assert_status(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
 	for (int i = 0; i < 20; i++)
 		advance(recorder, INTERVAL);
 	assert_int_equal(runs_of(&bell), 5);
@@ -195,7 +195,7 @@ static void alarm_may_be_set_and_stopped_in_its_own_run(void **state)
 static void set_for_now_in_its_run(struct bell *bell)
 {
 	if (runs_of(bell) < 10000)
-		assert_status(tw_alarm_set(bell->alarm, 0), TW_OK);
+		assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
 }
 
 static void alarm_that_sets_itself_for_now_keeps_no_turn_going(void **state)
@@ -204,7 +204,7 @@ static void alarm_that_sets_itself_for_now_keeps_no_turn_going(void **state)
 	struct recorder *recorder = open_with_bell(*state, &bell);
 
 	bell.in_run = set_for_now_in_its_run;
-	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
 	for (int i = 0; runs_of(&bell) < 10000; i++) {
 		assert_true(i < 100000);
 		advance(recorder, INTERVAL);
@@ -219,13 +219,13 @@ static void drain_and_release_never_meet_an_alarm(void **state)
 	struct bell other;
 
 	make(recorder, &other);
-	assert_status(tw_alarm_set(bell.alarm, 30 * INTERVAL), TW_OK);
-	assert_status(tw_alarm_set(other.alarm, 30 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 30 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&other.alarm, 30 * INTERVAL), TW_OK);
 	assert_status(tw_set_timer(recorder->wheel, "a", 1, VALUE(1), INTERVAL * 9), TW_OK);
 	assert_int_equal(tw_pending(recorder->wheel) <= 1, 1);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	/* It may still be on the drained pending set. */
-	assert_status(tw_alarm_set(other.alarm, 20 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&other.alarm, 20 * INTERVAL), TW_OK);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 1);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
@@ -233,14 +233,14 @@ static void drain_and_release_never_meet_an_alarm(void **state)
 	assert_int_equal(runs_of(&other), 1);
 	assert_int_equal(runs_of(&bell), 0);
 	assert_runs_after(recorder, &bell, 10 * INTERVAL, 1);
-	assert_status(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 1);
-	assert_status(tw_alarm_set(bell.alarm, 0), TW_CLOSED);
-	assert_status(tw_alarm_stop(bell.alarm), TW_CLOSED);
-	tw_alarm_destroy(bell.alarm);
-	tw_alarm_destroy(other.alarm);
+	assert_status(tw_alarm_set(&bell.alarm, 0), TW_CLOSED);
+	assert_status(tw_alarm_stop(&bell.alarm), TW_CLOSED);
+	tw_alarm_destroy(&bell.alarm);
+	tw_alarm_destroy(&other.alarm);
 	assert_int_equal(runs_of(&bell), 1);
 	recorder_close(recorder);
 }
@@ -260,7 +260,7 @@ static void alarm_needs_no_room_and_no_place(void **state)
 	make(recorder, &bell);
 	while (tw_move_timer(recorder->wheel, "a", 1, TW_HOUR) == TW_OK)
 		assert_true(++queued < 100);
-	assert_status(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
 	for (int i = 0; i < 4; i++) {
 		char key = (char)('a' + i);
 
@@ -286,7 +286,7 @@ static void *destroy(void *argument)
 {
 	struct bell *bell = argument;
 
-	tw_alarm_destroy(bell->alarm);
+	tw_alarm_destroy(&bell->alarm);
 	return VALUE(atomic_load(&bell->ended));
 }
 
@@ -298,13 +298,13 @@ static void alarm_that_runs_can_be_set_stopped_and_destroyed(void **state)
 	void *runs;
 
 	bell.in_run = wait_in_run;
-	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
 	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
 	gate_await(&bell.gate);
-	assert_status(tw_alarm_stop(bell.alarm), TW_RUNNING);
-	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
-	assert_status(tw_alarm_stop(bell.alarm), TW_REARMED);
-	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_stop(&bell.alarm), TW_RUNNING);
+	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_stop(&bell.alarm), TW_REARMED);
+	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
 	gate_open(&bell.gate);
 	flush_wheel(recorder);
 	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
@@ -312,9 +312,9 @@ static void alarm_that_runs_can_be_set_stopped_and_destroyed(void **state)
 		assert_status(tw_advance(recorder->wheel, 0), TW_OK);
 		sched_yield();
 	}
-	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
 	pthread_create(&destroyer, NULL, destroy, &bell);
-	WAIT_UNTIL(tw_alarm_set(bell.alarm, 0) == TW_CLOSED);
+	WAIT_UNTIL(tw_alarm_set(&bell.alarm, 0) == TW_CLOSED);
 	gate_open(&bell.gate);
 	pthread_join(destroyer, &runs);
 	assert_ptr_equal(runs, VALUE(2));
@@ -324,37 +324,138 @@ static void alarm_that_runs_can_be_set_stopped_and_destroyed(void **state)
 
 static void destroy_in_run(struct bell *bell)
 {
-	assert_status(tw_alarm_set(bell->alarm, 0), TW_OK);
-	tw_alarm_destroy(bell->alarm);
+	assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
+	assert_status(tw_alarm_destroy(&bell->alarm), TW_RUNNING);
 }
 
-static void alarm_may_destroy_itself(void **state)
+static void alarm_that_its_own_run_destroys_is_stopped_and_lives_on(void **state)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
 
 	bell.in_run = destroy_in_run;
-	assert_status(tw_alarm_set(bell.alarm, 0), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
 	advance(recorder, 0);
 	assert_runs_after(recorder, &bell, 10 * INTERVAL, 1);
+	bell.in_run = NULL;
+	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
+	assert_runs_after(recorder, &bell, INTERVAL, 2);
+	close_with_bell(recorder, &bell);
+}
+
+/* Nothing may use the memory after this. */
+static void destroy_and_spoil(struct bell *bell)
+{
+	assert_status(tw_alarm_destroy(&bell->alarm), TW_OK);
+	assert_status(tw_alarm_set(&bell->alarm, 0), TW_CLOSED);
+	assert_status(tw_alarm_destroy(&bell->alarm), TW_CLOSED);
+	memset(&bell->alarm, 0x5a, sizeof(bell->alarm));
+}
+
+static void memory_of_a_destroyed_alarm_is_free_wherever_it_was(void **state)
+{
+	enum { NEVER_SET, FAR, STOPPED, SOONER, SEEN, HAS_RUN, DRAINED, PLACES };
+	struct recorder *recorder = recorder_open(*state, 8);
+	struct bell bells[PLACES];
+	struct bell last;
+
+	for (int i = 0; i < PLACES; i++)
+		make(recorder, &bells[i]);
+	assert_status(tw_alarm_set(&bells[HAS_RUN].alarm, INTERVAL), TW_OK);
+	advance(recorder, INTERVAL);
+	assert_int_equal(runs_of(&bells[HAS_RUN]), 1);
+	assert_status(tw_alarm_set(&bells[DRAINED].alarm, 9 * INTERVAL), TW_OK);
+	set_timer(recorder, "a", 1, 9 * INTERVAL);
+	flush_wheel(recorder);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	for (int i = FAR; i <= SEEN; i++)
+		assert_status(tw_alarm_set(&bells[i].alarm, 900 * INTERVAL), TW_OK);
+	flush_wheel(recorder);
+	assert_status(tw_alarm_stop(&bells[STOPPED].alarm), TW_OK);
+	assert_status(tw_alarm_set(&bells[SOONER].alarm, 5 * INTERVAL), TW_OK);
+	for (int i = 0; i < PLACES; i++)
+		destroy_and_spoil(&bells[i]);
+	make(recorder, &last);
+	assert_status(tw_alarm_set(&last.alarm, 900 * INTERVAL), TW_OK);
+	assert_runs_after(recorder, &last, 1000 * INTERVAL, 1);
+	for (int i = 0; i < PLACES; i++)
+		assert_int_equal(runs_of(&bells[i]), i == HAS_RUN);
+	assert_status(tw_alarm_set(&last.alarm, INTERVAL), TW_OK);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	destroy_and_spoil(&last);
 	recorder_close(recorder);
+}
+
+static struct bell *next_bell;
+
+static void destroy_the_next(struct bell *bell)
+{
+	(void)bell;
+	destroy_and_spoil(next_bell);
+}
+
+static void alarm_that_is_due_may_be_destroyed_by_the_run_before_it(void **state)
+{
+	struct bell first;
+	struct recorder *recorder = open_with_bell(*state, &first);
+	struct bell second;
+
+	make(recorder, &second);
+	next_bell = &second;
+	first.in_run = destroy_the_next;
+	assert_status(tw_alarm_set(&first.alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&second.alarm, INTERVAL), TW_OK);
+	assert_runs_after(recorder, &first, 9 * INTERVAL, 1);
+	assert_int_equal(runs_of(&second), 0);
+	close_with_bell(recorder, &first);
+}
+
+static void alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it(void **state)
+{
+	struct tw_options options = {.clock = TW_CLOCK_MANUAL, .workers = 1, .max_workers = 1};
+	struct bell busy = {.in_run = wait_in_run};
+	struct bell bell = {0};
+	pthread_t destroyer;
+	void *runs;
+
+	(void)state;
+	gate_init(&busy.gate);
+	assert_status(tw_create(&bell.wheel, INTERVAL, 8, record_execute, &options), TW_OK);
+	busy.wheel = bell.wheel;
+	assert_status(tw_alarm_init(bell.wheel, &busy.alarm, ring, &busy), TW_OK);
+	assert_status(tw_alarm_init(bell.wheel, &bell.alarm, ring, &bell), TW_OK);
+	assert_status(tw_alarm_set(&busy.alarm, INTERVAL), TW_OK);
+	assert_status(tw_advance(bell.wheel, INTERVAL), TW_OK);
+	gate_await(&busy.gate);
+	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
+	assert_status(tw_advance(bell.wheel, INTERVAL), TW_OK);
+	pthread_create(&destroyer, NULL, destroy, &bell);
+	WAIT_UNTIL(tw_alarm_set(&bell.alarm, 0) == TW_CLOSED);
+	gate_open(&busy.gate);
+	pthread_join(destroyer, &runs);
+	memset(&bell.alarm, 0x5a, sizeof(bell.alarm));
+	assert_status(tw_wait_idle(bell.wheel), TW_OK);
+	assert_int_equal(runs_of(&bell), 0);
+	assert_status(tw_alarm_destroy(&busy.alarm), TW_OK);
+	tw_destroy(bell.wheel);
 }
 
 static void bad_arguments_are_refused(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
-	struct tw_alarm *alarm = (struct tw_alarm *)recorder;
+	struct tw_alarm alarm;
 
-	assert_status(tw_alarm_create(NULL, ring, NULL, &alarm), TW_INVALID);
-	assert_null(alarm);
-	assert_status(tw_alarm_create(recorder->wheel, NULL, NULL, &alarm), TW_INVALID);
-	assert_status(tw_alarm_create(recorder->wheel, ring, NULL, NULL), TW_INVALID);
+	assert_status(tw_alarm_init(NULL, &alarm, ring, NULL), TW_INVALID);
+	assert_status(tw_alarm_init(recorder->wheel, &alarm, NULL, NULL), TW_INVALID);
+	assert_status(tw_alarm_init(recorder->wheel, NULL, ring, NULL), TW_INVALID);
 	assert_status(tw_alarm_set(NULL, 0), TW_INVALID);
 	assert_status(tw_alarm_set_at(NULL, 0), TW_INVALID);
 	assert_status(tw_alarm_stop(NULL), TW_INVALID);
-	tw_alarm_destroy(NULL);
+	assert_status(tw_alarm_destroy(NULL), TW_OK);
+	memset(&alarm, 0, sizeof(alarm));
+	assert_status(tw_alarm_destroy(&alarm), TW_OK);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
-	assert_status(tw_alarm_create(recorder->wheel, ring, NULL, &alarm), TW_CLOSED);
+	assert_status(tw_alarm_init(recorder->wheel, &alarm, ring, NULL), TW_CLOSED);
 	recorder_close(recorder);
 }
 
@@ -379,14 +480,14 @@ static void alarms_do_what_a_model_does(void **state)
 
 		switch (random_below(&random, 8)) {
 		case 0:
-			assert_int_equal(tw_alarm_stop(bells[i].alarm),
+			assert_int_equal(tw_alarm_stop(&bells[i].alarm),
 					 due[i] ? TW_OK : TW_NOT_FOUND);
 			due[i] = 0;
 			break;
 		case 1:
-			tw_alarm_destroy(bells[i].alarm);
+			destroy_and_spoil(&bells[i]);
 			assert_int_equal(
-				tw_alarm_create(recorder->wheel, ring, &bells[i], &bells[i].alarm),
+				tw_alarm_init(recorder->wheel, &bells[i].alarm, ring, &bells[i]),
 				TW_OK);
 			due[i] = 0;
 			break;
@@ -414,12 +515,12 @@ static void alarms_do_what_a_model_does(void **state)
 			break;
 		}
 		default:
-			assert_status(tw_alarm_set(bells[i].alarm, delay + INTERVAL), TW_OK);
+			assert_status(tw_alarm_set(&bells[i].alarm, delay + INTERVAL), TW_OK);
 			due[i] = now + delay + INTERVAL;
 		}
 	}
 	for (int i = 0; i < BELLS; i++)
-		tw_alarm_destroy(bells[i].alarm);
+		tw_alarm_destroy(&bells[i].alarm);
 	assert_int_equal(event_count(recorder), 0);
 	recorder_close(recorder);
 }
@@ -450,7 +551,7 @@ static void race_run(void *argument)
 	/* relaxed: read after the race. */
 	atomic_fetch_add_explicit(&race->bell.runs, 1, memory_order_relaxed);
 	if (runs_of(&race->bell) % 7 == 0)
-		race_expect(race, tw_alarm_set(race->bell.alarm, TW_MICROSECOND) == TW_OK);
+		race_expect(race, tw_alarm_set(&race->bell.alarm, TW_MICROSECOND) == TW_OK);
 	atomic_fetch_sub_explicit(&race->inside, 1, memory_order_seq_cst);
 }
 
@@ -467,9 +568,9 @@ static void *race_set_and_stop(void *argument)
 		tw_duration delay = (tw_duration)random_below(&random, 200) * TW_MICROSECOND;
 
 		if (random_below(&random, 3) > 0)
-			race_expect(race, tw_alarm_set(race->bell.alarm, delay) == TW_OK);
+			race_expect(race, tw_alarm_set(&race->bell.alarm, delay) == TW_OK);
 		else
-			(void)tw_alarm_stop(race->bell.alarm);
+			(void)tw_alarm_stop(&race->bell.alarm);
 	}
 	return NULL;
 }
@@ -499,7 +600,7 @@ static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state
 		struct race race = {.bell = {.wheel = wheel}};
 		int before;
 
-		assert_status(tw_alarm_create(wheel, race_run, &race, &race.bell.alarm), TW_OK);
+		assert_status(tw_alarm_init(wheel, &race.bell.alarm, race_run, &race), TW_OK);
 		race.random = &random;
 		pthread_mutex_init(&race.lock, NULL);
 		pthread_create(&drainer, NULL, race_drain, &race);
@@ -511,13 +612,13 @@ static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state
 		atomic_store_explicit(&race.over, true, memory_order_relaxed);
 		pthread_join(drainer, NULL);
 		/* This one runs, whatever state the racers left. */
-		(void)tw_alarm_stop(race.bell.alarm);
+		(void)tw_alarm_stop(&race.bell.alarm);
 		assert_status(tw_wait_idle(wheel), TW_OK);
 		before = runs_of(&race.bell);
-		assert_status(tw_alarm_set(race.bell.alarm, TW_MILLISECOND), TW_OK);
+		assert_status(tw_alarm_set(&race.bell.alarm, TW_MILLISECOND), TW_OK);
 		WAIT_UNTIL(runs_of(&race.bell) > before);
-		assert_status(tw_alarm_set(race.bell.alarm, 0), TW_OK);
-		tw_alarm_destroy(race.bell.alarm);
+		assert_status(tw_alarm_set(&race.bell.alarm, 0), TW_OK);
+		destroy_and_spoil(&race.bell);
 		before = runs_of(&race.bell);
 		assert_status(tw_wait_idle(wheel), TW_OK);
 		assert_int_equal(runs_of(&race.bell), before);
@@ -531,7 +632,7 @@ static void alarm_that_has_run_does_not_count_as_pending(void **state)
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
 
-	assert_status(tw_alarm_set(bell.alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
 	set_timer(recorder, "a", 1, 9 * INTERVAL);
 	advance(recorder, 2 * INTERVAL);
 	assert_int_equal(runs_of(&bell), 1);
@@ -546,7 +647,7 @@ static void drain_and_set_the_alarm(void *context, const struct tw_task *task)
 
 	record_drain(recorder, task);
 	if (task->value == VALUE(1))
-		(void)tw_alarm_set(bell->alarm, 2 * INTERVAL);
+		(void)tw_alarm_set(&bell->alarm, 2 * INTERVAL);
 }
 
 /* The alarm is in the drained pending set and has not been taken from there yet. */
@@ -560,7 +661,7 @@ static void alarm_set_sooner_by_a_drain_function_runs_then(void **state)
 		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
 					   number * INTERVAL),
 			      TW_OK);
-	assert_status(tw_alarm_set(bell.alarm, 1000 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 1000 * INTERVAL), TW_OK);
 	settle(recorder);
 	assert_status(tw_drain(recorder->wheel, drain_and_set_the_alarm, recorder), TW_OK);
 	settle(recorder);
@@ -578,20 +679,20 @@ static void poll_knows_when_the_last_of_many_alarms_is_due(void **state)
 	struct tw_options options = {
 		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	struct bell bell = {0};
-	struct tw_alarm *alarms[ALARMS];
+	struct tw_alarm alarms[ALARMS];
 	tw_duration until;
 
 	assert_status(tw_create(&bell.wheel, INTERVAL, 8, record_execute, &options), TW_OK);
 	for (int i = 0; i < ALARMS; i++) {
-		assert_status(tw_alarm_create(bell.wheel, ring, &bell, &alarms[i]), TW_OK);
-		assert_status(tw_alarm_set(alarms[i], (ALARMS - i) * INTERVAL), TW_OK);
+		assert_status(tw_alarm_init(bell.wheel, &alarms[i], ring, &bell), TW_OK);
+		assert_status(tw_alarm_set(&alarms[i], (ALARMS - i) * INTERVAL), TW_OK);
 	}
 	assert_status(tw_poll(bell.wheel, &until), TW_OK);
 	assert_int_equal(until, INTERVAL);
 	assert_status(tw_advance(bell.wheel, ALARMS * INTERVAL), TW_OK);
 	assert_int_equal(runs_of(&bell), ALARMS);
 	for (int i = 0; i < ALARMS; i++)
-		tw_alarm_destroy(alarms[i]);
+		tw_alarm_destroy(&alarms[i]);
 	tw_destroy(bell.wheel);
 }
 
@@ -606,13 +707,13 @@ static void far_alarm_is_late_by_few_ticks_and_never_early(void **state)
 
 	assert_status(tw_create(&far.wheel, 1, 8, record_execute, &options), TW_OK);
 	never.wheel = far.wheel;
-	assert_status(tw_alarm_create(far.wheel, ring, &far, &far.alarm), TW_OK);
-	assert_status(tw_alarm_create(far.wheel, ring, &never, &never.alarm), TW_OK);
-	assert_status(tw_alarm_set(never.alarm, TW_FOREVER), TW_OK);
+	assert_status(tw_alarm_init(far.wheel, &far.alarm, ring, &far), TW_OK);
+	assert_status(tw_alarm_init(far.wheel, &never.alarm, ring, &never), TW_OK);
+	assert_status(tw_alarm_set(&never.alarm, TW_FOREVER), TW_OK);
 	for (int years = 1; years < 100; years += 7) {
 		tw_duration deadline = tw_now(far.wheel) + years * year + 1;
 
-		assert_status(tw_alarm_set(far.alarm, years * year + 1), TW_OK);
+		assert_status(tw_alarm_set(&far.alarm, years * year + 1), TW_OK);
 		assert_status(tw_advance(far.wheel, years * year / 2), TW_OK);
 		assert_status(tw_advance(far.wheel, deadline - 1 - tw_now(far.wheel)), TW_OK);
 		assert_int_equal(runs_of(&far), years / 7);
@@ -623,8 +724,8 @@ static void far_alarm_is_late_by_few_ticks_and_never_early(void **state)
 			break;
 	}
 	assert_int_equal(runs_of(&never), 0);
-	tw_alarm_destroy(far.alarm);
-	tw_alarm_destroy(never.alarm);
+	tw_alarm_destroy(&far.alarm);
+	tw_alarm_destroy(&never.alarm);
 	tw_destroy(far.wheel);
 }
 
@@ -638,19 +739,19 @@ static void alarm_runs_though_the_clock_has_gone_back_since_it_was_due(void **st
 	gate_init(&busy.gate);
 	assert_status(tw_create(&bell.wheel, INTERVAL, 8, record_execute, &options), TW_OK);
 	busy.wheel = bell.wheel;
-	assert_status(tw_alarm_create(bell.wheel, ring, &busy, &busy.alarm), TW_OK);
-	assert_status(tw_alarm_create(bell.wheel, ring, &bell, &bell.alarm), TW_OK);
-	assert_status(tw_alarm_set(busy.alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_init(bell.wheel, &busy.alarm, ring, &busy), TW_OK);
+	assert_status(tw_alarm_init(bell.wheel, &bell.alarm, ring, &bell), TW_OK);
+	assert_status(tw_alarm_set(&busy.alarm, INTERVAL), TW_OK);
 	assert_status(tw_advance(bell.wheel, INTERVAL), TW_OK);
 	gate_await(&busy.gate);
-	assert_status(tw_alarm_set(bell.alarm, 8 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell.alarm, 8 * INTERVAL), TW_OK);
 	assert_status(tw_advance(bell.wheel, 8 * INTERVAL), TW_OK);
 	clock_set_manual(&bell.wheel->owner.clock, 5 * INTERVAL);
 	gate_open(&busy.gate);
 	assert_status(tw_wait_idle(bell.wheel), TW_OK);
 	assert_int_equal(runs_of(&bell), 1);
-	tw_alarm_destroy(busy.alarm);
-	tw_alarm_destroy(bell.alarm);
+	tw_alarm_destroy(&busy.alarm);
+	tw_alarm_destroy(&bell.alarm);
 	tw_destroy(bell.wheel);
 }
 
@@ -679,9 +780,9 @@ static void set_crowd(void *argument)
 	struct crowd *crowd = argument;
 
 	for (int i = 0; i < CROWD; i++)
-		assert_status(
-			tw_alarm_set(crowd->bells[i].alarm, i < CROWD - 1 ? TW_HOUR : 2 * INTERVAL),
-			TW_OK);
+		assert_status(tw_alarm_set(&crowd->bells[i].alarm,
+					   i < CROWD - 1 ? TW_HOUR : 2 * INTERVAL),
+			      TW_OK);
 }
 
 static void close_crowd(void *argument)
@@ -689,7 +790,7 @@ static void close_crowd(void *argument)
 	struct crowd *crowd = argument;
 
 	for (int i = 0; i < CROWD; i++)
-		assert_status(tw_alarm_close(crowd->bells[i].alarm,
+		assert_status(tw_alarm_close(&crowd->bells[i].alarm,
 					     i < CROWD - 1 ? ignore_close : count_close),
 			      TW_OK);
 }
@@ -733,7 +834,10 @@ static const struct CMUnitTest tests[] = {
 	TEST_EVERYWHERE(drain_and_release_never_meet_an_alarm),
 	TEST_EVERYWHERE(alarm_needs_no_room_and_no_place),
 	TEST_POOL(alarm_that_runs_can_be_set_stopped_and_destroyed),
-	TEST_EVERYWHERE(alarm_may_destroy_itself),
+	TEST_EVERYWHERE(alarm_that_its_own_run_destroys_is_stopped_and_lives_on),
+	TEST_EVERYWHERE(memory_of_a_destroyed_alarm_is_free_wherever_it_was),
+	TEST_INLINE(alarm_that_is_due_may_be_destroyed_by_the_run_before_it),
+	cmocka_unit_test(alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it),
 	TEST_EVERYWHERE(bad_arguments_are_refused),
 	TEST_EVERYWHERE(alarms_do_what_a_model_does),
 	TEST_IN(levels_threads, alarm_runs_after_its_last_set_and_never_twice_at_a_time),

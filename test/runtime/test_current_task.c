@@ -78,7 +78,7 @@ static void run_without_key_has_its_task(void **state)
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_timer once;
 	struct tw_timer again;
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
 
 	atomic_store(&noted_count, 0);
 	assert_status(tw_after_func(recorder->wheel, INTERVAL, note_current, VALUE(1), &once),
@@ -86,14 +86,14 @@ static void run_without_key_has_its_task(void **state)
 	assert_status(tw_every(recorder->wheel, 2 * INTERVAL, TW_HOUR, TW_MISSED_SKIP, note_current,
 			       VALUE(2), &again),
 		      TW_OK);
-	assert_status(tw_alarm_create(recorder->wheel, note_current, VALUE(3), &alarm), TW_OK);
-	assert_status(tw_alarm_set(alarm, 3 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_init(recorder->wheel, &alarm, note_current, VALUE(3)), TW_OK);
+	assert_status(tw_alarm_set(&alarm, 3 * INTERVAL), TW_OK);
 	pass_ticks(recorder, 3);
 	assert_int_equal(atomic_load(&noted_count), 3);
 	assert_noted(0, recorder->wheel, once, INTERVAL);
 	assert_noted(1, recorder->wheel, again, 2 * INTERVAL);
 	assert_noted(2, recorder->wheel, (struct tw_timer){0}, 3 * INTERVAL);
-	tw_alarm_destroy(alarm);
+	tw_alarm_destroy(&alarm);
 	recorder_close(recorder);
 }
 

@@ -208,10 +208,10 @@ static void poll_sees_each_call_that_came_after_an_idle_one(void **state)
 {
 	struct recorder *recorder = recorder_open(*state, 100);
 	struct tw_wheel *wheel = recorder->wheel;
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
 	struct tw_timer timer;
 
-	assert_status(tw_alarm_create(wheel, run_nothing, NULL, &alarm), TW_OK);
+	assert_status(tw_alarm_init(wheel, &alarm, run_nothing, NULL), TW_OK);
 	assert_true(poll_wheel(recorder) == TW_FOREVER);
 	assert_status(tw_after_func(wheel, 90 * INTERVAL, run_nothing, NULL, &timer), TW_OK);
 	assert_true(poll_wheel(recorder) == 90 * INTERVAL);
@@ -221,7 +221,7 @@ static void poll_sees_each_call_that_came_after_an_idle_one(void **state)
 	assert_true(poll_wheel(recorder) == 70 * INTERVAL);
 	assert_status(tw_move_timer(wheel, "a", 1, 60 * INTERVAL), TW_OK);
 	assert_true(poll_wheel(recorder) == 60 * INTERVAL);
-	assert_status(tw_alarm_set(alarm, 50 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&alarm, 50 * INTERVAL), TW_OK);
 	assert_true(poll_wheel(recorder) == 50 * INTERVAL);
 	assert_status(tw_add_timer(wheel, "b", 1, NULL, 40 * INTERVAL), TW_OK);
 	assert_true(poll_wheel(recorder) == 40 * INTERVAL);
@@ -231,7 +231,7 @@ static void poll_sees_each_call_that_came_after_an_idle_one(void **state)
 	assert_status(tw_drain(wheel, record_drain, recorder), TW_OK);
 	assert_true(poll_wheel(recorder) == 49 * INTERVAL);
 	assert_drained(recorder, 1);
-	assert_status(tw_alarm_destroy(alarm), TW_OK);
+	assert_status(tw_alarm_destroy(&alarm), TW_OK);
 	recorder_close(recorder);
 }
 

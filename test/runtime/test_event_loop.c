@@ -416,23 +416,23 @@ static void stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not(v
 
 static void alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner(void **state)
 {
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
 	struct loop loop;
 
 	loop_open(&loop, TW_CLOCK_MANUAL);
-	assert_int_equal(tw_alarm_create(loop.wheel, ignore_run, NULL, &alarm), TW_OK);
-	assert_int_equal(tw_alarm_set(alarm, TW_SECOND), TW_OK);
+	assert_int_equal(tw_alarm_init(loop.wheel, &alarm, ignore_run, NULL), TW_OK);
+	assert_int_equal(tw_alarm_set(&alarm, TW_SECOND), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 1);
 	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(tw_alarm_stop(alarm), TW_OK);
-		assert_int_equal(tw_alarm_set(alarm, (1 + i) * TW_SECOND), TW_OK);
+		assert_int_equal(tw_alarm_stop(&alarm), TW_OK);
+		assert_int_equal(tw_alarm_set(&alarm, (1 + i) * TW_SECOND), TW_OK);
 		assert_int_equal(is_readable(&loop, 0), 0);
 	}
-	assert_int_equal(tw_alarm_stop(alarm), TW_OK);
-	assert_int_equal(tw_alarm_set(alarm, TW_SECOND - TW_MILLISECOND), TW_OK);
+	assert_int_equal(tw_alarm_stop(&alarm), TW_OK);
+	assert_int_equal(tw_alarm_set(&alarm, TW_SECOND - TW_MILLISECOND), TW_OK);
 	assert_int_equal(is_readable(&loop, 0), 1);
-	assert_int_equal(tw_alarm_destroy(alarm), TW_OK);
+	assert_int_equal(tw_alarm_destroy(&alarm), TW_OK);
 	tw_destroy(loop.wheel);
 }
 

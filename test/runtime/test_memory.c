@@ -470,42 +470,6 @@ static void ids_from_before_memory_came_back_stay_invalid(void **state)
 	free(all);
 }
 
-/* ---- Alarms and drains ---- */
-
-static void ring_nothing(void *argument)
-{
-}
-
-/* An owner thread applies fewer a turn. */
-static void waves_of_alarms_take_the_memory_of_one_where_callers_drive(void **state)
-{
-	enum { ALARMS = 100000 };
-	const struct tw_options options = {
-		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
-	struct tw_alarm **alarms = calloc(ALARMS, sizeof(*alarms));
-	struct tw_wheel *wheel;
-	struct tw_stats stats;
-	uint64_t first = 0;
-
-	assert_non_null(alarms);
-	assert_int_equal(tw_create(&wheel, TW_MILLISECOND, 512, count_run, &options), TW_OK);
-	for (int wave = 0; wave < 5; wave++) {
-		for (int i = 0; i < ALARMS; i++) {
-			assert_int_equal(tw_alarm_create(wheel, ring_nothing, NULL, &alarms[i]),
-					 TW_OK);
-			assert_int_equal(tw_alarm_set(alarms[i], TW_HOUR), TW_OK);
-		}
-		for (int i = 0; i < ALARMS; i++)
-			assert_int_equal(tw_alarm_destroy(alarms[i]), TW_OK);
-		assert_int_equal(tw_poll(wheel, NULL), TW_OK);
-		assert_int_equal(tw_get_stats(wheel, &stats), TW_OK);
-		first = wave == 0 ? stats.memory : first;
-		assert_true(TEST_HAS_SANITIZER || stats.memory <= first + first / 8);
-	}
-	tw_destroy(wheel);
-	free(alarms);
-}
-
 static void drained_and_stopped_wheels_give_back_too(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -521,7 +485,6 @@ static void drained_and_stopped_wheels_give_back_too(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(waves_of_alarms_take_the_memory_of_one_where_callers_drive),
 	cmocka_unit_test(idle_wheel_has_less_than_192_KiB),
 	cmocka_unit_test(what_keyed_timers_had_comes_back),
 	cmocka_unit_test(what_handles_had_comes_back),

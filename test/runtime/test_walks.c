@@ -81,7 +81,7 @@ static void each_timer_is_visited_with_all_its_fields(void **state)
 	struct tw_timer once;
 	struct tw_timer every;
 	struct tw_timer schedule;
-	struct tw_alarm *alarm;
+	struct tw_alarm alarm;
 	struct seen seen = {0};
 
 	advance(recorder, INTERVAL * 3);
@@ -93,8 +93,8 @@ static void each_timer_is_visited_with_all_its_fields(void **state)
 			       VALUE(4), &every),
 		      TW_OK);
 	assert_status(tw_schedule_func(wheel, next_hour, run_nothing, VALUE(5), &schedule), TW_OK);
-	assert_status(tw_alarm_create(wheel, run_nothing, NULL, &alarm), TW_OK);
-	assert_status(tw_alarm_set(alarm, INTERVAL), TW_OK);
+	assert_status(tw_alarm_init(wheel, &alarm, run_nothing, NULL), TW_OK);
+	assert_status(tw_alarm_set(&alarm, INTERVAL), TW_OK);
 	assert_status(tw_each(wheel, note, &seen), TW_OK);
 	assert_int_equal(seen.count, 5);
 	for (size_t i = 0; i < seen.count; i++) {
@@ -113,7 +113,7 @@ static void each_timer_is_visited_with_all_its_fields(void **state)
 	assert_by_handle(seen_value(&seen, 3), once, TW_FOREVER, 0);
 	assert_by_handle(seen_value(&seen, 4), every, INTERVAL * 10, TW_SECOND);
 	assert_by_handle(seen_value(&seen, 5), schedule, INTERVAL * 3 + TW_HOUR, 0);
-	tw_alarm_destroy(alarm);
+	tw_alarm_destroy(&alarm);
 	recorder_close(recorder);
 }
 

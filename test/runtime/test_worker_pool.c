@@ -73,7 +73,6 @@ static void fixture_open_growing(struct fixture *fixture, int workers, int most,
 	assert_true(clock_init(&fixture->clock, TW_CLOCK_MANUAL, 1));
 	timer_store_init(&fixture->store);
 	assert_true(handle_table_init(&fixture->handles));
-	alarm_table_init(&fixture->alarms);
 	assert_true(fork_guard_open(&fixture->guard));
 	fixture->target = (struct job_target){.name = "pool",
 					      .guard = &fixture->guard,
@@ -109,7 +108,6 @@ static void fixture_close(struct fixture *fixture)
 	if (fixture->pool)
 		worker_pool_destroy(fixture->pool);
 	timer_store_destroy(&fixture->store);
-	alarm_table_destroy(&fixture->alarms);
 	handle_table_destroy(&fixture->handles);
 	free(fixture->tasks);
 }
