@@ -201,6 +201,12 @@ function put_functions(item, count, codes, i, type)
 		put_type(type)
 	}
 	put_returns(text_of[item])
+	# The header says once what every call returns.
+	if (header_of[item] ~ /timingwheel\.h$/ && code_of[item] ~ /enum tw_status tw_/) {
+		put(".Pp")
+		put("The statuses that every call may return are in")
+		put(".Xr timingwheel 3 .")
+	}
 }
 
 # A comment inside a struct that begins at lines[at]; leaves `at` at its last line.
