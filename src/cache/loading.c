@@ -3,18 +3,13 @@
  * A load lives until all have let go of it, and holds a pin on the entry that it brought. It may
  * outlive the cache, with a loader that keeps it.
  *
- * No thread waits for itself: before a thread waits, it follows the chain from the load to its
- * loader's thread, to the load which that one waits for, and so on. Arriving at itself it gives
- * up. The links of the chain, and the ends of loads, are under one lock of the cache, taken
- * inside a shard's. A load that no thread loads, queued or kept, ends the chain.
- *
  * The loads of a shard that others may join stand in slots by their hashes, by open addressing with
  * linear probing: a look touches no load but the one that it seeks. What was set or deleted loses
  * its load's slot at once, so a source that hangs holds up nobody who takes the key after that.
  *
  * Invariants: the slots have one load of a key at most, and a free slot. A load is over if and only
  * if it has left the list; then its status and entry stay as they are. A load has a slot if and
- * only if it is in the list and its clears are the shard's. No chain of waits leads back to itself.
+ * only if it is in the list and its clears are the shard's.
  */
 #include "loading.h"
 

@@ -15,7 +15,6 @@ static void shard_begin_resizing(struct shard *shard, size_t entries)
 	shard->must_tend = true;
 }
 
-/* Retires the next table. No thread has seen it, but freeing it may take too long for the lock. */
 /* Retires the next table, for freeing it may take too long for the lock. */
 void shard_drop_next(struct shard *shard)
 {
