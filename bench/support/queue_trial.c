@@ -204,8 +204,8 @@ static void run_queue(const struct queue_plan *plan, const cpu_set_t *cores,
 	consume(plan, queue, &tally);
 	result->values[MEASURE_COMMAND] =
 		(double)(stopwatch_now() - start) / (double)tally.commands;
-	result->values[MEASURE_RETRIES] = (double)producers_join(producers, producer_count, calls) /
-					  (double)tally.commands;
+	result->values[MEASURE_RETRIES] =
+		(double)producers_join(producers, producer_count, calls) / (double)tally.commands;
 	tally_check(&tally, plan);
 	plan->design->destroy(queue);
 	pthread_barrier_destroy(&barrier);

@@ -126,8 +126,7 @@ typedef int64_t tw_duration;
 /* A delay that never ends, or a deadline that never comes. */
 #define TW_FOREVER ((tw_duration)INT64_MAX)
 
-/* The longest key, in bytes. */
-#define TW_KEY_SIZE_MAX 65535
+#define TW_KEY_SIZE_MAX 65535 /* bytes of a key */
 /* The largest number of slots of a wheel. */
 #define TW_SLOTS_MAX ((size_t)1 << 20)
 /* The largest tw_options.queue_capacity. */
@@ -842,8 +841,8 @@ TW_API tw_duration tw_now(struct tw_wheel *wheel);
 /*
  * Returns the task that the calling thread is running.
  *
- * A run(void *) finds its handle and its wheel here. It works inside a task, a release or drain
- * function, and the run of an alarm. If one inline task makes another run, this is the inner one.
+ * A run(void *) finds its handle and its wheel here. If one inline task makes another run, this is
+ * the inner one.
  *
  * Returns: the task, valid until the function returns; NULL outside such a function.
  */
@@ -921,7 +920,7 @@ struct tw_stats {
  */
 TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats);
 
-/* Takes `size` bytes, at `text`, of a longer text that a call writes in parts. */
+/* Takes `size` bytes, at `text`, of a longer text. */
 typedef void tw_write_fn(void *context, const char *text, size_t size);
 
 /* The longest prefix of metric names, in bytes, for tw_write_metrics and tw_cache_write_metrics. */
@@ -931,9 +930,9 @@ typedef void tw_write_fn(void *context, const char *text, size_t size);
  * Writes the statistics in the text format of Prometheus.
  *
  * Each metric has a HELP and a TYPE line. write(context, text, size) is called with whole lines, at
- * most 4 KiB a call. Names begin with `prefix` and _ (NULL means "tw_wheel"); each of several wheels
- * needs its own. Names of counts end with _total. Times are in seconds; those of tasks are summaries
- * with the percentiles of tw_stats, without a sum. It works after tw_stop too. Costs as much as
+ * most 4 KiB a call. Names begin with `prefix` and _ (NULL means "tw_wheel"), one for each wheel.
+ * Names of counts end with _total. Times are in seconds; those of tasks are summaries with the
+ * percentiles of tw_stats, without a sum. It works after tw_stop too. Costs as much as
  * tw_get_stats, and about 6 KiB more of stack.
  *
  * Returns:

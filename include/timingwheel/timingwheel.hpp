@@ -593,31 +593,12 @@ class alarm
       public:
 	template <std::invocable F> alarm(wheel &wheel, F &&function)
 	{
-		auto made = std::make_unique<shared>(detail::box_of(std::forward<F>(function)));
+		std::unique_ptr<shared> made(
+			new shared{detail::box_of(std::forward<F>(function)), {}});
 
 		check(tw_alarm_init(wheel.get(), &made->alarm, run, made.get()));
-		shared_ = made.release();
+		shared_.reset(made.release());
 	}
-	alarm(alarm &&other) noexcept : shared_(std::exchange(other.shared_, nullptr))
-	{
-	}
-	alarm &operator=(alarm &&other) noexcept
-	{
-		alarm moved(std::move(other));
-
-		std::swap(shared_, moved.shared_);
-		return *this;
-	}
-	~alarm()
-	{
-		if (!shared_)
-			return;
-		if (tw_alarm_destroy(&shared_->alarm) == TW_OK)
-			delete shared_;
-		else
-			(void)tw_alarm_close(&shared_->alarm, closed);
-	}
-
 	template <class Rep, class Period>
 	tw_status set(std::chrono::duration<Rep, Period> delay) noexcept
 	{
@@ -638,9 +619,15 @@ class alarm
 	struct shared {
 		detail::boxed_pointer function;
 		tw_alarm alarm;
+	};
 
-		explicit shared(detail::boxed_pointer f) : function(std::move(f))
+	struct ender {
+		void operator()(shared *one) const noexcept
 		{
+			if (tw_alarm_destroy(&one->alarm) == TW_OK)
+				delete one;
+			else
+				(void)tw_alarm_close(&one->alarm, closed);
 		}
 	};
 
@@ -656,7 +643,7 @@ class alarm
 		delete static_cast<shared *>(argument);
 	}
 
-	shared *shared_ = nullptr;
+	std::unique_ptr<shared, ender> shared_;
 };
 
 } /* namespace tw */

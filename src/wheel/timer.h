@@ -38,7 +38,7 @@ enum timer_class {
 	TIMER_KEYED_LARGE = 7,
 	TIMER_HANDLE,   /* struct handle */
 	TIMER_PERIODIC, /* struct handle with a schedule */
-	TIMER_ALARM /* struct alarm */
+	TIMER_ALARM     /* struct alarm */
 };
 
 /* The place of a handle or an alarm, as far as the owner knows. Only the maker of a handle sets

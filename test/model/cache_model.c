@@ -43,9 +43,6 @@ size_t cache_key_name(unsigned key, char *name)
 uint64_t cache_model_weigh(void *context, const void *key, size_t key_size, const void *value,
 			   size_t value_size)
 {
-	(void)context;
-	(void)key;
-	(void)value;
 	return key_size + value_size;
 }
 

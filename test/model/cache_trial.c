@@ -38,7 +38,6 @@ _Noreturn void host_fail(const char *format, ...)
 
 void host_trace(const char *format, ...)
 {
-	(void)format;
 }
 
 tw_duration host_now(const struct cache_model *model)
@@ -48,14 +47,11 @@ tw_duration host_now(const struct cache_model *model)
 
 void host_enter(struct cache_client *client, const char *call)
 {
-	(void)client;
-	(void)call;
 	pthread_mutex_unlock(&lock);
 }
 
 void host_leave(struct cache_client *client)
 {
-	(void)client;
 	pthread_mutex_lock(&lock);
 }
 
@@ -85,7 +81,6 @@ void host_end_thread(void)
 enum tw_status host_guard(enum tw_status (*run)(void *argument), void (*abandon)(void *argument),
 			  void *argument)
 {
-	(void)abandon;
 	return run(argument);
 }
 

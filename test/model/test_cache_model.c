@@ -10,7 +10,6 @@ static void every_answer_and_removal_is_as_the_model_says(void **state)
 {
 	static struct cache_trial trial;
 
-	(void)state;
 	for (uint64_t stream = 0; stream < TRIALS; stream++) {
 		cache_trial_begin(&trial, random_from(seed_choose(), stream));
 		for (int step = 0; step < STEPS; step++)

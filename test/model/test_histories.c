@@ -270,8 +270,6 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 	struct call *call = argument;
 	enum tw_status status;
 
-	(void)key;
-	(void)key_size;
 	call->has_loaded = true;
 	call->called = history_stamp(call->history);
 	sched_yield();
@@ -289,8 +287,6 @@ static enum tw_status load_in_background(void *context, const void *key, size_t 
 	unsigned number = CALLS_A_HISTORY + atomic_fetch_add(&history->loads, 1);
 	struct call *call = &history->calls[number];
 
-	(void)key;
-	(void)key_size;
 	assert_true(number < CALLS_MOST);
 	*call = (struct call){.action = LOAD,
 			      .thread = THREADS_MOST,
@@ -1552,7 +1548,6 @@ static bool two_loads_fit(bool is_apart)
 
 static void loads_that_are_not_linearizable_are_found(void **state)
 {
-	(void)state;
 	assert_true(failed_take_fits(2, TW_STALE, TW_LOAD_FAILED));
 	assert_false(failed_take_fits(2, TW_STALE, TW_OK));          /* nothing failed */
 	assert_false(failed_take_fits(1, TW_STALE, TW_LOAD_FAILED)); /* not past its deadline */
@@ -1569,14 +1564,12 @@ static void loads_that_are_not_linearizable_are_found(void **state)
 
 static void entries_that_are_not_linearizable_are_found(void **state)
 {
-	(void)state;
 	assert_true(given_fits(false));
 	assert_false(given_fits(true));
 }
 
 static void timers_that_are_not_linearizable_are_found(void **state)
 {
-	(void)state;
 	assert_true(expiry_fits(4, 4, false));
 	assert_false(expiry_fits(6, 4, false)); /* another deadline */
 	assert_false(expiry_fits(4, 2, false)); /* early */

@@ -62,8 +62,6 @@ static void in_task(struct model *model, enum model_way way, const struct tw_tas
 {
 	struct storm *storm = (struct storm *)model;
 
-	(void)way;
-	(void)task;
 	if (atomic_fetch_add(&storm->runs, 1) % 4 == 0)
 		act_set(&storm->users[TASKS]);
 }

@@ -86,7 +86,6 @@ static void in_task(struct model *model, enum model_way way, const struct tw_tas
 	struct wheel_user *user = &trial->user;
 	struct random *random = &user->random;
 
-	(void)way;
 	/* When the random numbers are spent, this would repeat itself without an end. */
 	if (!task->key || model->stop_begun || trial->wrong[0] != '\0' ||
 	    model->options.queue_capacity != 0 || random_is_spent(random) ||

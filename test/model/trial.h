@@ -31,8 +31,7 @@ struct trial {
 };
 
 /* Begins a trial. The setting must outlive it. */
-void trial_begin(struct trial *trial, const struct trial_setting *setting,
-		 struct random random);
+void trial_begin(struct trial *trial, const struct trial_setting *setting, struct random random);
 /* Makes `operations` random acts; stops early at a mismatch or when the random numbers are
  * spent. */
 void trial_run(struct trial *trial, uint32_t operations);

@@ -282,8 +282,9 @@ static void alarm_do_stop(int thread, bool is_last)
 		is_over[thread] = true;
 }
 
-/* Does what tw_alarm_destroy() does, but leaves it to the owner to wait for a run that has not begun,
- * and to end what it is asked to end: the worker may not get on before this thread has ended. */
+/* Does what tw_alarm_destroy() does, but leaves it to the owner to wait for a run that has not
+ * begun, and to end what it is asked to end: the worker may not get on before this thread has
+ * ended. */
 static void alarm_do_destroy(void)
 {
 	struct run hold = alarm_hold(alarm, true);

@@ -45,18 +45,10 @@ struct tw_stats stats_of_wheel(struct tw_wheel *wheel)
 void assert_counts_(struct tw_wheel *wheel, struct tw_stats expected, const char *file, int line)
 {
 	static const struct count counts[] = {
-		COUNT(tw_stats, set),
-		COUNT(tw_stats, replaced),
-		COUNT(tw_stats, moved),
-		COUNT(tw_stats, removed),
-		COUNT(tw_stats, fired),
-		COUNT(tw_stats, drained),
-		COUNT(tw_stats, stopped),
-		COUNT(tw_stats, refused),
-		COUNT(tw_stats, pending),
-		COUNT(tw_stats, unfinished),
-		COUNT(tw_stats, running),
-		{NULL, 0},
+		COUNT(tw_stats, set),        COUNT(tw_stats, replaced), COUNT(tw_stats, moved),
+		COUNT(tw_stats, removed),    COUNT(tw_stats, fired),    COUNT(tw_stats, drained),
+		COUNT(tw_stats, stopped),    COUNT(tw_stats, refused),  COUNT(tw_stats, pending),
+		COUNT(tw_stats, unfinished), COUNT(tw_stats, running),  {NULL, 0},
 	};
 	struct tw_stats stats = stats_of_wheel(wheel);
 

@@ -45,10 +45,6 @@ struct stream *stream_open(const struct settings *settings, const struct address
 {
 	struct stream *stream = calloc(1, sizeof(*stream));
 
-	(void)settings;
-	(void)address;
-	(void)deadline;
-	(void)error;
 	if (!stream)
 		abort();
 	stream->descriptor = ready_descriptor();
@@ -99,8 +95,6 @@ bool stream_write(struct stream *stream, const char *data, size_t size, tw_durat
 {
 	void *request = NULL;
 
-	(void)stream;
-	(void)deadline;
 	*some = true;
 	/* A request has the form of a reply. */
 	redisReaderFeed(requests, data, size);
@@ -117,7 +111,6 @@ ssize_t stream_read(struct stream *stream, char *data, size_t room, tw_duration 
 	size_t left = replies.size - replies_read;
 	size_t size = left < room ? left : room;
 
-	(void)deadline;
 	/* This peeks at one byte to see whether the connection is still there: it is. */
 	if (!size && room == 1)
 		return 0;

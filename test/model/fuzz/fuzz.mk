@@ -35,7 +35,7 @@ fuzz_objects = $(patsubst $(BUILD)/%,$(FUZZ_BUILD)/objects/%,$(1))
 
 FUZZ_INCLUDES := -Itest $(if $(REDIS_FOUND),-Itest/redis)
 fuzz_cflags = $(if $(REDIS_FOUND),$(redis_cflags))
-$(FUZZ_OBJECTS): EXTRA = -UNDEBUG $(FUZZ_INCLUDES) $(fuzz_cflags)
+$(FUZZ_OBJECTS): EXTRA = -UNDEBUG -Wno-unused-parameter $(FUZZ_INCLUDES) $(fuzz_cflags)
 -include $(FUZZ_OBJECTS:.o=.d) $(patsubst %.o,%.d,$(call fuzz_objects,$(FUZZ_OBJECTS) \
 	$(FUZZ_PARTS)))
 
@@ -49,7 +49,8 @@ test: $(FUZZ_INPUTS)
 endif
 
 FUZZ_COMPILE = $(Q)$(FUZZ_CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(FUZZ_INCLUDES) $(fuzz_cflags) \
-	$(filter-out $(SANITIZE_FLAGS),$(OUR_CFLAGS)) $(FUZZ_FLAGS) -UNDEBUG
+	$(filter-out $(SANITIZE_FLAGS),$(OUR_CFLAGS)) $(FUZZ_FLAGS) -UNDEBUG \
+	-Wno-unused-parameter
 
 $(FUZZ_BUILD)/objects/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say_once,FUZZ,$(<D)/*.c)

@@ -109,7 +109,6 @@ void host_leave(struct cache_client *client)
 /* Runs when the sleep is over, or the thread is cancelled in it. */
 static void wake_up(void *unused)
 {
-	(void)unused;
 	world.sleeping--;
 }
 
@@ -120,7 +119,6 @@ void host_pause(struct cache_model *model)
 	bool is_in_task = tw_current_task();
 	int state;
 
-	(void)model;
 	if (sim_draw(5) != 0)
 		return;
 	world.sleeping++;
@@ -436,7 +434,6 @@ void cache_world_run(void *argument)
 {
 	struct cache_model *model = &world.model;
 
-	(void)argument;
 	draw_world();
 	sim_limit_time_step(world.interval / 4);
 	if (open_cache()) {
@@ -482,7 +479,6 @@ void cache_world_idle(void *argument, int64_t now, int64_t next)
 	tw_duration slack =
 		2 * world.interval + 20 * TW_MILLISECOND + model->options.stale_if_error;
 
-	(void)argument;
 	if (!model->cache || !model->keys || world.sleeping > 0 || next - now <= WORLD_NAP)
 		return;
 	if (model->pending > 0 && (model->kept_count == 0 || model->is_stopped))

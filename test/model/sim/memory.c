@@ -263,11 +263,6 @@ void *sim_mmap(void *address, size_t size, int protection, int flags, int file, 
 {
 	char *memory;
 
-	(void)address;
-	(void)protection;
-	(void)flags;
-	(void)file;
-	(void)offset;
 	sim_point();
 	if (is_refused())
 		return MAP_FAILED;
@@ -304,7 +299,6 @@ ssize_t sim_getrandom(void *buffer, size_t size, unsigned flags)
 {
 	unsigned char *bytes = buffer;
 
-	(void)flags;
 	for (size_t i = 0; i < size; i++)
 		bytes[i] = (unsigned char)sim_draw(256);
 	return (ssize_t)size;

@@ -680,7 +680,6 @@ static void take_signal(int number, siginfo_t *info, void *context)
 {
 	static uint64_t case_seen = UINT64_MAX;
 
-	(void)info;
 	if (number == SIGVTALRM && case_seen != case_began) {
 		case_seen = case_began;
 		return;
@@ -696,7 +695,6 @@ static void take_signal(int number, siginfo_t *info, void *context)
 		fail_at((void *)registers->uc_mcontext.gregs[REG_RBP]);
 	}
 #else
-	(void)context;
 	fail_at(NULL);
 #endif
 }

@@ -134,9 +134,6 @@ static void stack_exchange(struct stack *from, struct stack *to)
 
 unsigned stack_places(const struct stack *stack, void *frame, void **places)
 {
-	(void)stack;
-	(void)frame;
-	(void)places;
 	return 0;
 }
 #endif
@@ -149,7 +146,6 @@ static void stack_arrive(struct stack *here)
 	const void *bottom = before->bottom;
 	size_t size = before->size;
 
-	(void)here;
 	__sanitizer_finish_switch_fiber(here ? here->sanitizer : NULL, &bottom, &size);
 	before->bottom = (char *)(uintptr_t)bottom;
 	before->size = size;

@@ -54,7 +54,6 @@ static void *thread_run(void *argument)
 {
 	struct sim_thread_part *part = part_here();
 
-	(void)argument;
 	thread_end(part->run(part->argument));
 }
 
@@ -63,7 +62,6 @@ int sim_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void
 {
 	struct thread *started = NULL;
 
-	(void)attributes;
 	sim_point();
 	if (!sim_happens(sim_plan_here()->thread_failures))
 		started = sim_thread_start(thread_run, NULL);
@@ -169,9 +167,6 @@ int sim_pthread_setname_np(pthread_t number, const char *name)
 
 int sim_pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
 {
-	(void)how;
-	(void)set;
-	(void)before;
 	return 0;
 }
 
@@ -192,9 +187,6 @@ int sim_pthread_once(pthread_once_t *once, void (*run)(void))
 
 int sim_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
-	(void)prepare;
-	(void)parent;
-	(void)child;
 	return 0;
 }
 
@@ -249,7 +241,6 @@ static uint32_t number_here(void)
 
 int sim_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes)
 {
-	(void)attributes;
 	memset(mutex, 0, sizeof(*mutex));
 	return 0;
 }
@@ -313,7 +304,6 @@ int sim_pthread_mutex_unlock(pthread_mutex_t *mutex)
 
 int sim_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes)
 {
-	(void)attributes;
 	memset(condition, 0, sizeof(*condition));
 	return 0;
 }
@@ -391,7 +381,6 @@ int sim_nanosleep(const struct timespec *time, struct timespec *rest)
 	static const char nothing;
 	int64_t until = sim_now() + time->tv_sec * second + time->tv_nsec;
 
-	(void)rest;
 	sim_pthread_testcancel();
 	while (sim_wait(&nothing, until, "a time"))
 		continue;
@@ -419,8 +408,6 @@ static struct timer_descriptor *timer_find(int descriptor)
 
 int sim_timerfd_create(int clock, int flags)
 {
-	(void)clock;
-	(void)flags;
 	for (int i = 0; i < TIMERS_MOST; i++) {
 		if (timers[i].is_open)
 			continue;
@@ -439,7 +426,6 @@ int sim_timerfd_settime(int descriptor, int flags, const struct itimerspec *time
 	struct timer_descriptor *timer = timer_find(descriptor);
 	int64_t end = time->it_value.tv_sec * second + time->it_value.tv_nsec;
 
-	(void)before;
 	sim_point();
 	if (flags != TFD_TIMER_ABSTIME)
 		sim_fail("a timer that is set by a length is not simulated");

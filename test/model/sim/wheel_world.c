@@ -50,7 +50,6 @@ static bool is_inline(void)
 
 static void fail(struct model *model, const char *text)
 {
-	(void)model;
 	sim_fail("%s", text);
 }
 
@@ -98,7 +97,6 @@ static void task_sleep(struct wheel_user *tasks)
 	struct timespec time = {.tv_nsec = draw_between(1, 3 * TW_MILLISECOND)};
 	int state;
 
-	(void)tasks;
 	world.sleeping_tasks++;
 	/* A task returns: a user that is cancelled in it would end the process. */
 	sim_pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
@@ -136,7 +134,6 @@ static void task_wait_idle(struct wheel_user *tasks)
 
 static void task_yield(struct wheel_user *tasks)
 {
-	(void)tasks;
 	sim_point();
 }
 
@@ -148,9 +145,6 @@ static const struct wheel_act task_acts[] = {
 /* Acts in a task, release or drain function. */
 static void in_task(struct model *model, enum model_way way, const struct tw_task *task)
 {
-	(void)model;
-	(void)way;
-	(void)task;
 	if (world.tasks_left == 0)
 		return;
 	world.tasks_left--;
@@ -163,7 +157,6 @@ static void user_sleep(struct wheel_user *user)
 {
 	struct timespec time = {.tv_nsec = draw_between(1, 4 * TW_MILLISECOND)};
 
-	(void)user;
 	sim_nanosleep(&time, NULL);
 }
 
@@ -368,7 +361,6 @@ void wheel_world_run(void *argument)
 						 .trace = sim_trace};
 	struct wheel_user *body = &world.user[0];
 
-	(void)argument;
 	memset(&world, 0, sizeof(world));
 	world.model.hooks = &hooks;
 	world.model.users = world.user;
@@ -441,7 +433,6 @@ void wheel_world_idle(void *argument, int64_t now, int64_t next)
 {
 	const struct model *model = &world.model;
 
-	(void)argument;
 	if (!model->wheel || world.sleeping_tasks > 0 || next - now <= WORLD_NAP)
 		return;
 	check_calls(now, next);
