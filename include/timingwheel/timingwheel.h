@@ -661,9 +661,10 @@ TW_API enum tw_status tw_alarm_stop(struct tw_alarm *alarm);
  * Stops the alarm, and calls closed(argument) when it is not running and will not run.
  *
  * The call returns at once; a run under way goes on. `closed` is called exactly once, on the pool
- * as a task is, also if the wheel is stopped or destroyed meanwhile. It may free the argument and
- * the alarm's memory. This must be the last call with the alarm: no other call may be under way or
- * follow, except calls of the alarm's own run until it returns. It may be made after tw_stop.
+ * as a task is, also if the wheel is stopped or destroyed meanwhile (but not for a call made in a
+ * destructor of thread-specific data while tw_destroy ends that thread). It may free the argument
+ * and the alarm's memory. This must be the last call with the alarm: no other call may be under way
+ * or follow, except in the alarm's own run until it returns. It may be made after tw_stop.
  *
  * Returns:
  *   TW_OK      `closed` will be called
@@ -741,7 +742,7 @@ TW_API enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *
 /*
  * Returns the number of timers armed and not yet handed over, after the commands applied so far.
  *
- * Returns: the number; 0 if there is no wheel.
+ * Returns: the number; 0 without a wheel.
  */
 TW_API size_t tw_pending(struct tw_wheel *wheel);
 
@@ -869,8 +870,7 @@ struct tw_percentiles {
 	uint64_t count;
 };
 
-/* The number of bytes of a key that struct tw_running has. */
-#define TW_RUNNING_KEY_SIZE 24
+#define TW_RUNNING_KEY_SIZE 24 /* bytes of a key that struct tw_running has */
 
 /* Describes a task that is running, in struct tw_stats. */
 struct tw_running {
