@@ -398,7 +398,7 @@ TW_API enum tw_status tw_add_timer(struct tw_wheel *wheel, const void *key, size
  * Gives the key's timer a new deadline, `delay` nanoseconds from now.
  *
  * It may be sooner or later than the old one. With a delay under one interval the timer leaves the
- * wheel and runs now, once. If the key has no timer, nothing happens.
+ * wheel and runs now, once. If the key has no timer, nothing happens. Costs no more than a set.
  *
  * Returns:
  *   TW_OK         the command was accepted

@@ -311,7 +311,8 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 {
 	struct handle_table handles;
 	struct alarm_table alarms = {0};
-	struct job_target target = {.handles = &handles, .alarms = &alarms};
+	struct fork_guard guard;
+	struct job_target target = {.guard = &guard, .handles = &handles, .alarms = &alarms};
 	struct tw_options options = {.workers = 1, .max_workers = 1};
 	struct timer_store store;
 	struct worker_pool *pool;
@@ -319,6 +320,7 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 
 	timer_store_init(&store);
 	assert_true(handle_table_init(&handles));
+	assert_true(fork_guard_open(&guard));
 	target.store = &store;
 	/* The thread sanitizer starts one of its own with the first. */
 	pool = worker_pool_create(&options, &target);

@@ -39,7 +39,7 @@ constant 'threads that run tasks; default 2' runtime/tw_create.c 'DEFAULT_WORKER
 constant 'The default is 64, or `workers`' runtime/tw_create.c 'DEFAULT_MAX_WORKERS = 64 '
 constant 'default 5 ms' runtime/tw_create.c 'patience_for_worker = 5 * TW_MILLISECOND;'
 constant 'ends after 10 s without work' runtime/worker_pool.c 'idle_time = 10 * TW_SECOND;'
-constant 'naps for 50 µs' runtime/owner.c 'nap = 50 * TW_MICROSECOND;'
+constant 'may wait 50 µs' runtime/owner.c 'nap = 50 * TW_MICROSECOND;'
 constant '64 drains may be under way' runtime/owner_state.h 'DRAINS_MOST = 64 '
 constant 'copies up to 128 timers at a time' runtime/walk.c 'TIMERS_A_STEP = 128,'
 constant 'and limited to 65,536' wheel/wheel_levels.c 'most_bits = 16;'
@@ -53,10 +53,10 @@ cost()
 		bench/costs/record.txt || complain "the record of costs says no such thing: $1"
 }
 
-cost 'It makes a system call only if the owner sleeps' \
+cost 'a system call only if the owner sleeps' \
 	'c["core.set_new"] == 0 && c["threaded.set_new.caller"] == 0 &&
 	 c["threaded.wake.caller"] == 1'
-cost 'Costs no more than tw_set_timer. Returns: TW_OK the command was accepted' \
+cost 'Costs no more than a set.' \
 	'i["threaded.move_later.caller"] <= i["threaded.set_existing.caller"] &&
 	 i["threaded.remove.caller"] <= i["threaded.set_existing.caller"]'
 cost 'Costs about as much as tw_set_timer.' \
@@ -66,6 +66,6 @@ cost 'Costs about 200 ns a timer' \
 	'i["core.each"] <= 300 && l["core.each"] < 0.5 && c["core.each"] < 0.5'
 cost 'one atomic exchange if the alarm moves later' \
 	'l["alarms.later"] >= 1 && l["alarms.later"] <= 1.05 && c["alarms.later"] == 0'
-cost 'Otherwise it costs a place in a list and, if the owner sleeps, a system call' \
+cost 'otherwise a place in a list and, if the owner sleeps, a system call' \
 	'l["alarms.sooner"] > 1.05 && c["alarms.sooner"] == 0'
 exit $status
