@@ -20,12 +20,6 @@ static void wheel_tell_of_alarm(struct tw_wheel *wheel)
 	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 }
 
-/* The state of the alarm's wheel, or TW_INVALID if there is no alarm. */
-static inline enum tw_status alarm_state(const struct alarm *alarm)
-{
-	return alarm ? wheel_state(alarm->wheel) : TW_INVALID;
-}
-
 static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct alarm *alarm, uint64_t tick)
 {
 	bool changed = false;

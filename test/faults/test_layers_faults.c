@@ -310,7 +310,7 @@ static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
 static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state)
 {
 	struct handle_table handles;
-	struct alarm_table alarms = {0};
+	static struct alarm_table alarms;
 	struct fork_guard guard;
 	struct job_target target = {.guard = &guard, .handles = &handles, .alarms = &alarms};
 	struct tw_options options = {.workers = 1, .max_workers = 1};
