@@ -36,6 +36,7 @@ static void check_line(const struct task_line *line)
 	assert(task->every >= 0 && task->every <= TW_REDIS_DELAY_MAX);
 	assert(task->max_attempts <= TW_REDIS_ATTEMPTS_MAX && task->method <= TW_REDIS_HEAD);
 	assert(line->info.reason);
+	(void)total;
 }
 
 static void check_base64(const char *data, size_t size)
