@@ -77,7 +77,6 @@ run queues "$one" --csv="$programs/queues.csv"
 run cache "$one --baseline-runs=1 --duration=20ms" --csv="$programs/cache.csv"
 run cache_calls "--count=20000 --runs=1 --duration=20ms" --csv="$programs/cache_calls.csv"
 run cache_bounds "--runs=1" --csv="$programs/cache_bounds.csv" --runs=3
-run cache_many "$one" --csv="$programs/cache_many.csv"
 run cache_expiry "$one" --csv="$programs/cache_expiry.csv"
 run cache_traces "--keys=10000 --requests=50000" ${TRACES:+--folder="$TRACES"} \
 	--csv="$programs/cache_traces.csv"

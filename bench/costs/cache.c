@@ -130,29 +130,7 @@ static void take_loading(unsigned i)
 	       "it is being loaded");
 }
 
-static enum tw_status load_many(void *argument, struct tw_cache_missing *missing, size_t n)
-{
-	(void)argument;
-	for (size_t i = 0; i < n; i++)
-		MUST(tw_cache_load_copy(missing[i].loading, value, VALUE_SIZE, 0));
-	return TW_OK;
-}
-
 /* ---- Many keys a call ---- */
-
-static void take_many(unsigned i)
-{
-	struct tw_cache_taking items[MANY];
-	size_t found;
-
-	for (unsigned k = 0; k < MANY; k++)
-		items[k] =
-			(struct tw_cache_taking){.key = key_of(i * MANY + k), .key_size = KEY_SIZE};
-	MUST(tw_cache_take_many(cache, items, MANY, load_many, NULL, TW_SECOND, &found));
-	expect(found == MANY, "all are there");
-	for (unsigned k = 0; k < MANY; k++)
-		tw_cache_entry_release(items[k].entry);
-}
 
 static void set_many(unsigned i)
 {
@@ -314,13 +292,11 @@ static void measure_other_calls(void)
 {
 	open_cache(TW_POLICY_LRU, 0);
 	measure_many("cache.get_many_32", get_many);
-	measure_many("cache.take_many_32", take_many);
 	measure("cache.touch", costs_n, touch_one);
 	measure("cache.compute", costs_n, compute_one);
 	measure_many("cache.set_many_32", set_many);
 	walk();
 	first = costs_n;
-	measure_many("cache.load_many_32", take_many);
 	first = 2 * costs_n;
 	take_loading(0);
 	measure("cache.take_loading", costs_n, take_loading);

@@ -24,7 +24,7 @@
  * Functions of the program may do the following while the cache calls them:
  *
  *     Function             throw                end the thread  call the cache  what waits
- *     load, load_many      TW_LOAD_FAILED       TW_LOAD_FAILED  yes             takes of its keys
+ *     load                 TW_LOAD_FAILED       TW_LOAD_FAILED  yes             takes of its key
  *     weigh                nothing has changed  no              no              maybe writers
  *     compute              nothing has changed  no              no              writers
  *     visit                ends the visits      no              yes             nothing
@@ -330,13 +330,6 @@ struct tw_cache_options {
 	 * (refresh_after) are tried again after this time, too. Each entry takes 16 bytes more.
 	 */
 	tw_duration retry_after;
-	/*
-	 * How long a tw_cache_take_async waits for a load, nanoseconds of the wheel's clock, ≥ 0.
-	 * 0, the default, means without limit. After this time on_value is called, up to two ticks
-	 * of the wheel later, on the wheel's pool, with TW_TIMED_OUT, or with TW_STALE and an
-	 * expired value (stale_if_error). The load goes on. It needs `load`.
-	 */
-	tw_duration load_timeout;
 	/* The time between calls of on_stats, nanoseconds, ≥ 0; 0 means the default, a minute.
 	 * on_stats is called on the wheel's pool with the statistics. NULL, the default, calls no
 	 * function. */
@@ -819,63 +812,14 @@ TW_API enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, siz
 				    tw_cache_load *load, void *argument, tw_duration wait,
 				    const struct tw_cache_entry **entry);
 
-/* Names one key to take, for tw_cache_take_many, and holds its result. */
-struct tw_cache_taking {
-	const void *key;
-	size_t key_size;                    /* bytes */
-	const struct tw_cache_entry *entry; /* filled in: pinned, or NULL */
-	enum tw_status status;              /* filled in, as tw_cache_take returns */
-};
-
-/* Names one key to load, with its own loading. */
-struct tw_cache_missing {
-	const void *key;
-	size_t key_size; /* bytes */
-	struct tw_cache_loading *loading;
-};
-
-/*
- * Loads `n` keys at once, in the order in which they were asked for, as a tw_cache_load loads one.
- *
- * It may end some of the loads by tw_cache_load_end, each with its own status, and may keep some.
- * An exception, and the end of its thread, count as for tw_cache_load. It may write to `missing`.
- *
- * Returns:
- *   TW_OK         keys without a value count as TW_NOT_FOUND
- *
- * Any other status holds for all keys whose load it has neither ended nor kept.
- */
-typedef enum tw_status tw_cache_load_many(void *argument, struct tw_cache_missing *missing,
-					  size_t n);
-
-/*
- * Takes `n` items as tw_cache_take does, with one call of `load` for all keys that neither have an
- * entry nor are being loaded.
- *
- * The call waits for loads of other calls after its own loads have ended. `wait` limits all this
- * waiting together. It counts from the start of the call, so the call's own loads use it up too.
- * *found (may be NULL) becomes the number of items with an entry. Each entry must be released. A
- * key may occur more than once. Any thread.
- *
- * Returns:
- *   TW_OK         each item has its own status
- *   TW_INVALID    no cache, no loader, or items is NULL and n > 0
- *   TW_NO_MEMORY  no item has an entry; each has this status
- *   TW_CLOSED     the cache was stopped
- */
-TW_API enum tw_status tw_cache_take_many(struct tw_cache *cache, struct tw_cache_taking *items,
-					 size_t n, tw_cache_load_many *load, void *argument,
-					 tw_duration wait, size_t *found);
-
 /*
  * Receives the result of a tw_cache_take_async, once.
  *
  * `status` is as tw_cache_take returns. `entry` is NULL unless the status is TW_OK or TW_STALE. It
  * can be read until the call returns, and longer if it is pinned by tw_cache_entry_pin. The
  * function is called with no lock held: by tw_cache_take_async itself if the result is known at
- * once, else by the thread that ends the load or stops the cache, or for load_timeout on the
- * wheel's pool. So it should be quick. It may call the cache, except tw_cache_destroy and
- * tw_cache_flush. It must not end its thread or longjmp.
+ * once, else by the thread that ends the load or stops the cache. So it should be quick. It may call
+ * the cache, except tw_cache_destroy and tw_cache_flush. It must not end its thread or longjmp.
  *
  * A function that takes the next key by tw_cache_take_async recurses if that key is there: each
  * such link of a chain takes about 300 bytes of the stack, and the function's own frame. A chain of

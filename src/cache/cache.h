@@ -34,10 +34,8 @@ struct tw_cache {
 	void *context;
 	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	tw_duration stats_interval;
-	struct tw_alarm stats;    /* zeroed without on_stats */
-	tw_duration stats_due;    /* when on_stats is called next; only its run uses it */
-	tw_duration load_timeout; /* 0 means none */
-	struct tw_alarm timeouts; /* zeroed without load_timeout */
+	struct tw_alarm stats; /* zeroed without on_stats */
+	tw_duration stats_due; /* when on_stats is called next; only its run uses it */
 
 	/* Only the maintenance's run by its alarm uses these. */
 	uint64_t entries_before; /* at the last run */
@@ -56,7 +54,6 @@ struct tw_cache {
 	atomic_uint takes; /* calls in a load or waiting for one; and TAKES_ARE_AWAITED (load.c) */
 	pthread_mutex_t takes_lock;
 	pthread_cond_t takes_are_over;
-	tw_duration timeout_at; /* what `timeouts` is set to; under takes_lock */
 	/* Written under load_times_lock. */
 	struct own_lock load_times_lock;
 	struct histogram load_times;

@@ -32,8 +32,7 @@ static bool options_are_valid(const struct tw_cache_options *options)
 	       options->negative_expire >= 0 && options->stats_interval >= 0 &&
 	       options->shards <= TW_CACHE_SHARDS_MAX && options->loaders <= TW_CACHE_LOADERS_MAX &&
 	       options->refresh_after >= 0 && options->stale_if_error >= 0 &&
-	       options->retry_after >= 0 && options->load_timeout >= 0 &&
-	       (options->load || (options->refresh_after == 0 && options->load_timeout == 0)) &&
+	       options->retry_after >= 0 && (options->load || options->refresh_after == 0) &&
 	       reserved_are_0(options->reserved);
 }
 
@@ -236,8 +235,6 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->retry_after = options->retry_after;
 	cache->entries_age = options->refresh_after > 0 || options->retry_after > 0;
 	cache->has_plain_entries = !cache->entries_age && !options->weigh && options->idle == 0;
-	cache->load_timeout = options->load_timeout;
-	cache->timeout_at = TW_FOREVER;
 	cache->shared.stale = options->stale_if_error;
 	cache->refreshing.most =
 		options->max_refreshing > 0 ? options->max_refreshing : REFRESHING_DEFAULT;
@@ -271,9 +268,6 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		epochs_watch_threads(&cache->shared.epochs, cache_note_thread_end);
 	if (status == TW_OK)
 		status = cache_open_shards(cache, options);
-	if (status == TW_OK && options->load_timeout > 0)
-		status = tw_alarm_init(cache->shared.wheel, &cache->timeouts, waiters_time_out,
-				       cache);
 	if (status == TW_OK && options->load)
 		status = loaders_open(&cache->loaders,
 				      options->loaders > 0 ? options->loaders : LOADERS_DEFAULT,
@@ -293,7 +287,6 @@ static void cache_close(struct tw_cache *cache)
 	removals_close(&cache->removals);
 	epochs_watch_threads(&cache->shared.epochs, NULL);
 	tw_alarm_destroy(&cache->shared.maintenance);
-	tw_alarm_destroy(&cache->timeouts);
 	/* The maintenance frees readers and links the others in another order, so it ends first. */
 	reader = epochs_first_reader(&cache->shared.epochs);
 	for (; reader; reader = reader->next)
@@ -395,7 +388,6 @@ void tw_cache_destroy(struct tw_cache *cache)
 		cache_check(cache);
 	/* A listener's call that comes later sets none of them. */
 	tw_alarm_destroy(&cache->stats);
-	tw_alarm_destroy(&cache->timeouts);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)

@@ -172,16 +172,6 @@ enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
 	return TW_OK;
 }
 
-bool load_has_value(struct tw_cache_loading *loading)
-{
-	bool has_value;
-
-	loading_lock(loading);
-	has_value = loading->given || !loading->cache;
-	loading_unlock(&loading);
-	return has_value;
-}
-
 /* ---- The end ---- */
 
 static bool is_failure(enum tw_status status)
@@ -415,7 +405,8 @@ bool loads_cancel(struct tw_cache *cache)
 
 /* ---- Running ---- */
 
-void load_note_begin(struct reader *reader, struct tw_cache_loading *loading, tw_duration now)
+static void load_note_begin(struct reader *reader, struct tw_cache_loading *loading,
+			    tw_duration now)
 {
 	reader_count(reader, COUNT_LOADS, 1);
 	if (loading->is_refresh)
@@ -423,7 +414,7 @@ void load_note_begin(struct reader *reader, struct tw_cache_loading *loading, tw
 	loading->began = now;
 }
 
-void load_return(struct tw_cache_loading *loading, enum tw_status status)
+static void load_return(struct tw_cache_loading *loading, enum tw_status status)
 {
 	if (!loading->is_kept) {
 		(void)tw_cache_load_end(loading, status);

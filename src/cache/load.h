@@ -9,11 +9,6 @@
  * loader ends its thread, that ends the load too. */
 void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading,
 	      tw_duration now, tw_cache_load *load, void *argument);
-/* The two halves of it, with the loader called in between, for many loads by one. */
-void load_note_begin(struct reader *reader, struct tw_cache_loading *loading, tw_duration now);
-void load_return(struct tw_cache_loading *loading, enum tw_status status);
-/* Whether a value was given, or nothing will be any more. */
-bool load_has_value(struct tw_cache_loading *loading);
 
 /* By a thread of the loaders: begins and runs a load that is queued, if no thread has begun it. */
 void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading);

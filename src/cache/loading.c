@@ -39,7 +39,6 @@ void loadings_init(struct loadings *loadings)
 {
 	loadings->clears = 0;
 	list_init(&loadings->all);
-	list_init(&loadings->by_time);
 	loadings_use_few(loadings);
 }
 
@@ -243,16 +242,9 @@ void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings)
 	loading_wake(loading);
 }
 
-bool loading_add_waiter(struct tw_cache_loading *loading, struct loadings *loadings,
-			struct waiter *waiter)
+void loading_add_waiter(struct tw_cache_loading *loading, struct waiter *waiter)
 {
-	bool is_first = waiter->until != TW_FOREVER && list_is_empty(&loadings->by_time);
-
-	waiter->loading = loading;
 	list_append(&loading->waiters, &waiter->of_load);
-	if (waiter->until != TW_FOREVER)
-		list_append(&loadings->by_time, &waiter->by_time);
-	return is_first;
 }
 
 bool loading_take_waiters(struct tw_cache_loading *loading, enum tw_status status,
@@ -264,8 +256,6 @@ bool loading_take_waiters(struct tw_cache_loading *loading, enum tw_status statu
 	for (int i = 0; i < MOST && (link = list_take_first(&loading->waiters)); i++) {
 		struct waiter *waiter = list_entry(link, struct waiter, of_load);
 
-		if (waiter->until != TW_FOREVER)
-			list_remove(&waiter->by_time);
 		waiter->status = status;
 		waiter->entry = loading->entry ? tw_cache_entry_pin(loading->entry) : NULL;
 		list_append(waiters, link);

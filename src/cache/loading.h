@@ -22,9 +22,6 @@ struct shard;
 struct waiter {
 	/* The shard's lock guards these, except for waiters that are about to be called. */
 	struct list of_load;
-	struct list by_time;
-	tw_duration until; /* by the wheel's clock; TW_FOREVER: not in the list by time */
-	const struct tw_cache_loading *loading;
 	/* The result. */
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned, or NULL */
@@ -43,9 +40,8 @@ struct loadings {
 	/* The loads that other takes of the key may join, by hash, one for a key. */
 	struct loading_slot *slots; /* a power of two */
 	uint32_t mask;
-	uint32_t current;    /* slots used */
-	struct list all;     /* the oldest first */
-	struct list by_time; /* waiters with a time-out */
+	uint32_t current; /* slots used */
+	struct list all;  /* the oldest first */
 	uint32_t count;
 	uint32_t queued;            /* no thread has begun to load these yet */
 	uint64_t clears;            /* how often all keys were cleared */
@@ -128,9 +124,7 @@ void loading_claim(struct tw_cache_loading *loading, struct loadings *loadings,
 /* Takes it out of the list, whose reference is the caller's then, and wakes the threads that wait.
  * Through shard_unlist_load(). */
 void loading_unlist(struct tw_cache_loading *loading, struct loadings *loadings);
-/* Returns whether it is the first in the list by time. */
-bool loading_add_waiter(struct tw_cache_loading *loading, struct loadings *loadings,
-			struct waiter *waiter);
+void loading_add_waiter(struct tw_cache_loading *loading, struct waiter *waiter);
 /* Moves some waiters to the end of that list, with the result: that status, and the load's entry.
  * Returns whether there are more. */
 bool loading_take_waiters(struct tw_cache_loading *loading, enum tw_status status,

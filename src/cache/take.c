@@ -286,10 +286,8 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 /* ---- One, without waiting ---- */
 
 /* Between begin and end: the waiter joins the load of the key, or one is begun, to be queued. */
-static bool take_joins_waiting(struct take *take, struct waiter *waiter, tw_duration *first_until)
-	HOLDS(take->shard->lock)
+static bool take_joins_waiting(struct take *take, struct waiter *waiter) HOLDS(take->shard->lock)
 {
-	struct tw_cache *cache = take->cache;
 	struct tw_cache_loading *loading =
 		loadings_find(&take->shard->loads, take->hash, take->key, take->key_size);
 
@@ -309,11 +307,7 @@ static bool take_joins_waiting(struct take *take, struct waiter *waiter, tw_dura
 			return false;
 		take->loading = loading;
 	}
-	waiter->until = cache->load_timeout > 0
-				? time_add(tw_now(cache->shared.wheel), cache->load_timeout)
-				: TW_FOREVER;
-	if (loading_add_waiter(loading, &take->shard->loads, waiter))
-		*first_until = waiter->until;
+	loading_add_waiter(loading, waiter);
 	return true;
 }
 
@@ -321,14 +315,11 @@ static bool take_joins_waiting(struct take *take, struct waiter *waiter, tw_dura
  * can't be loaded. */
 static bool take_asks(struct take *take, struct waiter *waiter)
 {
-	tw_duration until = TW_FOREVER;
 	bool waits;
 
 	shard_begin(take->shard);
-	waits = !take_look_again(take) && take_joins_waiting(take, waiter, &until);
+	waits = !take_look_again(take) && take_joins_waiting(take, waiter);
 	shard_end_unchanged(take->shard);
-	if (until != TW_FOREVER)
-		waiters_watch(take->cache, until);
 	if (take->loading)
 		loaders_add(&take->cache->loaders, take->loading);
 	return waits;

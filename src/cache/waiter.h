@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiters are takes without a thread: their functions are called with the result. A waiter is in
- * the list of its load, and with load_timeout in a list of its shard by time, both under the
- * shard's lock; or in a list of those that are about to be called.
+ * the list of its load, under the shard's lock, or in a list of those that are about to be called.
  */
 #ifndef CACHE_WAITER_H
 #define CACHE_WAITER_H
@@ -15,9 +14,5 @@ void waiters_call(struct tw_cache *cache, struct list *waiters);
 /* Calls on_value of one, and frees it. The pin of the entry passes to the call. */
 void waiter_call(struct tw_cache *cache, struct waiter *waiter, enum tw_status status,
 		 const struct tw_cache_entry *entry);
-/* Sets the cache's alarm for a waiter that has begun to wait. With no lock held. */
-void waiters_watch(struct tw_cache *cache, tw_duration until);
-/* The alarm's run calls the waiters whose time is over. */
-void waiters_time_out(void *cache);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This passes unusual results to the cache: a loader's status of any number, a value of some size
- * without memory, a list that was overwritten, weights of 0. Each has a defined answer, and no call
- * promises an entry that is not there.
+ * without memory, weights of 0. Each has a defined answer, and no call promises an entry that is not
+ * there.
  */
 #include "support/test.h"
 
@@ -31,19 +31,6 @@ static enum tw_status load_nothing(void *argument, const void *key, size_t key_s
 	return *(enum tw_status *)argument;
 }
 
-static enum tw_status load_many_nothing(void *argument, struct tw_cache_missing *missing, size_t n)
-{
-	return *(enum tw_status *)argument;
-}
-
-static enum tw_status end_many_with_nothing(void *argument, struct tw_cache_missing *missing,
-					    size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		(void)tw_cache_load_end(missing[i].loading, *(enum tw_status *)argument);
-	return TW_OK;
-}
-
 static enum tw_status keep_and_end_with_nothing(void *argument, const void *key, size_t key_size,
 						struct tw_cache_loading *loading)
 {
@@ -62,22 +49,6 @@ static void assert_take_says(struct cache_recorder *recorder, tw_cache_load *loa
 		tw_cache_take(recorder->cache, "key", 3, load, &status, TW_FOREVER, &entry),
 		expected_of(status));
 	assert_null(entry);
-}
-
-static void assert_take_many_says(struct cache_recorder *recorder, tw_cache_load_many *load,
-				  enum tw_status status, enum tw_status expected)
-{
-	struct tw_cache_taking items[2] = {{"a", 1, NULL, TW_OK}, {"b", 1, NULL, TW_OK}};
-	size_t found = 1;
-
-	assert_status(
-		tw_cache_take_many(recorder->cache, items, 2, load, &status, TW_FOREVER, &found),
-		TW_OK);
-	assert_int_equal(found, 0);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(items[i].status, expected);
-		assert_null(items[i].entry);
-	}
 }
 
 struct outcome {
@@ -108,10 +79,6 @@ static void status_of_a_loader_without_a_value_promises_no_entry(void **state)
 
 		assert_take_says(recorder, load_nothing, status);
 		assert_take_says(recorder, keep_and_end_with_nothing, status);
-		/* A bulk loader's TW_OK means that the source does not have the keys. */
-		assert_take_many_says(recorder, load_many_nothing, status,
-				      status == TW_OK ? TW_NOT_FOUND : expected_of(status));
-		assert_take_many_says(recorder, end_many_with_nothing, status, expected_of(status));
 		answer = status;
 		assert_status(tw_cache_take_async(recorder->cache, "key", 3, note_answer, &outcome),
 			      TW_OK);
@@ -121,36 +88,6 @@ static void status_of_a_loader_without_a_value_promises_no_entry(void **state)
 	}
 	assert_int_equal(cache_stats(recorder).stale, 0);
 	assert_int_equal(tw_cache_count(recorder->cache), 0);
-	cache_recorder_close_balanced(recorder);
-}
-
-/* ---- A bulk loader and its list ---- */
-
-static enum tw_status load_and_write_over(void *value, struct tw_cache_missing *missing, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (tw_cache_load_copy(missing[i].loading, value, 1, 0) != TW_OK)
-			return TW_NO_MEMORY;
-	memset(missing, 0, n * sizeof(*missing));
-	return TW_OK;
-}
-
-static void bulk_loader_may_write_over_its_list(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, LIFE);
-	struct tw_cache_taking items[3] = {
-		{"a", 1, NULL, TW_OK}, {"b", 1, NULL, TW_OK}, {"c", 1, NULL, TW_OK}};
-	size_t found;
-
-	cache_set(recorder, "b", "v");
-	assert_status(tw_cache_take_many(recorder->cache, items, 3, load_and_write_over, "v",
-					 TW_FOREVER, &found),
-		      TW_OK);
-	assert_int_equal(found, 3);
-	for (int i = 0; i < 3; i++) {
-		assert_value(items[i].entry, "v");
-		tw_cache_entry_release(items[i].entry);
-	}
 	cache_recorder_close_balanced(recorder);
 }
 
@@ -349,13 +286,6 @@ static enum tw_status load_and_throw(void *argument, const void *key, size_t key
 	return TW_OK;
 }
 
-static enum tw_status load_many_and_throw(void *argument, struct tw_cache_missing *missing,
-					  size_t n)
-{
-	return load_and_throw(argument, missing[n - 1].key, missing[n - 1].key_size,
-			      missing[n - 1].loading);
-}
-
 static enum tw_status load_key(void *argument, const void *key, size_t key_size,
 			       struct tw_cache_loading *loading)
 {
@@ -395,14 +325,6 @@ static enum tw_status load_and_ask(void *argument, const void *key, size_t key_s
 	return tw_cache_load_copy(loading, key, key_size, 0);
 }
 
-static enum tw_status load_many_and_ask(void *argument, struct tw_cache_missing *missing, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		(void)load_and_ask(argument, missing[i].key, missing[i].key_size,
-				   missing[i].loading);
-	return TW_OK;
-}
-
 static enum tw_cache_verdict compute_and_throw(void *context, const struct tw_cache_entry *entry,
 					       struct tw_cache_computed *computed)
 {
@@ -440,14 +362,6 @@ static void take_with(tw_cache_load *load)
 	may_fail(tw_cache_take(thrower.recorder->cache, "x", 1, load, NULL, TW_FOREVER, &entry));
 }
 
-static void take_many_with(tw_cache_load_many *load)
-{
-	struct tw_cache_taking items[] = {
-		{"x", 1, NULL, TW_OK}, {"a", 1, NULL, TW_OK}, {"y", 1, NULL, TW_OK}};
-
-	(void)tw_cache_take_many(thrower.recorder->cache, items, 3, load, NULL, TW_FOREVER, NULL);
-}
-
 /* An exception comes out of these calls. */
 
 static void throw_in_load(void *cache)
@@ -455,19 +369,9 @@ static void throw_in_load(void *cache)
 	take_with(load_and_throw);
 }
 
-static void throw_in_load_many(void *cache)
-{
-	take_many_with(load_many_and_throw);
-}
-
 static void throw_at_the_end_of_a_load(void *cache)
 {
 	take_with(load_and_ask);
-}
-
-static void throw_at_the_end_of_loads(void *cache)
-{
-	take_many_with(load_many_and_ask);
 }
 
 static void throw_at_the_end_of_a_kept_load(void *cache)
@@ -536,9 +440,7 @@ static const struct {
 	bool in_weight;    /* the function that weighs throws */
 } throwing_calls[] = {
 	{throw_in_load, NULL, false},
-	{throw_in_load_many, NULL, false},
 	{throw_at_the_end_of_a_load, "x", false},
-	{throw_at_the_end_of_loads, "x", false},
 	{throw_at_the_end_of_a_kept_load, "x", false},
 	{throw_at_a_hit, NULL, false},
 	{throw_in_compute, NULL, false},
@@ -635,7 +537,6 @@ static void exception_leaves_a_stop_after_all_callbacks(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(status_of_a_loader_without_a_value_promises_no_entry),
-	TEST_CACHE(bulk_loader_may_write_over_its_list),
 	TEST_CACHE(value_of_a_size_has_memory),
 	TEST_CACHE(absence_weighs_one_where_the_caller_weighs),
 	TEST_CACHE(what_weighs_nothing_makes_no_room),

@@ -61,11 +61,6 @@ static enum tw_status load_nothing(void *argument, const void *key, size_t key_s
 	return TW_NOT_FOUND;
 }
 
-static enum tw_status load_many_nothing(void *argument, struct tw_cache_missing *missing, size_t n)
-{
-	return TW_OK;
-}
-
 static enum tw_cache_verdict keep(void *context, const struct tw_cache_entry *entry,
 				  struct tw_cache_computed *computed)
 {
@@ -254,17 +249,6 @@ static enum tw_status delete_many(const arguments given)
 	return status_of(given, status, item.status);
 }
 
-static enum tw_status take_many(const arguments given)
-{
-	struct tw_cache_taking item = {(const void *)given[KEY], given[KEY_SIZE], NULL, TW_OK};
-	enum tw_status status = tw_cache_take_many(
-		CACHE_OF(given), given[ITEMS] ? &item : NULL, given[COUNT],
-		(tw_cache_load_many *)given[FUNCTION], NULL, TW_FOREVER, (size_t *)given[SUM]);
-
-	tw_cache_entry_release(item.entry);
-	return status_of(given, status, item.status);
-}
-
 static enum tw_status each(const arguments given)
 {
 	return tw_cache_each(CACHE_OF(given),
@@ -433,7 +417,6 @@ static const struct call calls[] = {
 	CALL(get_many, OF_CACHE | OF_KEY | OF_MANY, TW_OK),
 	CALL(set_many, OF_CACHE | OF_KEY | OF_COPY | OF_MANY, TW_OK),
 	CALL(delete_many, OF_CACHE | OF_KEY | OF_MANY, TW_OK),
-	CALL(take_many, OF_CACHE | OF_KEY | OF_MANY, TW_OK),
 	CALL(each, OF_CACHE, TW_OK),
 	CALL(clear, OF_CACHE, TW_OK),
 	CALL(set_limit, OF_CACHE, TW_OK),
@@ -504,7 +487,6 @@ static const struct row {
 	{pop, RESULT, 0, TW_INVALID},
 	{take, RESULT, 0, TW_INVALID},
 	{take_without_loader, FUNCTION, 0, TW_INVALID},
-	{take_many, FUNCTION, 0, TW_INVALID},
 	{remaining, RESULT, 0, TW_INVALID},
 	{compute, FUNCTION, 0, TW_INVALID},
 	{each, FUNCTION, 0, TW_INVALID},
@@ -538,7 +520,7 @@ static uintptr_t function_for(call_fn *call)
 		return (uintptr_t)visit;
 	if (call == write_metrics)
 		return (uintptr_t)write_nothing;
-	return call == take_many ? (uintptr_t)load_many_nothing : (uintptr_t)load_nothing;
+	return (uintptr_t)load_nothing;
 }
 
 static void give_usual(arguments given, struct tw_cache *cache, call_fn *call)

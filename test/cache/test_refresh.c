@@ -42,14 +42,8 @@ enum look {
 	LOOK_ACQUIRE,
 	LOOK_TAKE,
 	LOOK_ASYNC,
-	LOOK_TAKE_MANY,
 	LOOKS
 };
-
-static enum tw_status load_none(void *argument, struct tw_cache_missing *missing, size_t n)
-{
-	return TW_SYSTEM;
-}
 
 /* Checks the key's value by any call that looks it up. */
 static void look(struct cache_recorder *recorder, enum look how, const char *key, char *value)
@@ -58,7 +52,6 @@ static void look(struct cache_recorder *recorder, enum look how, const char *key
 	const struct tw_cache_entry *entry = NULL;
 	char buffer[16];
 	struct tw_cache_lookup lookup = {key, strlen(key), buffer, sizeof(buffer), 0, TW_OK};
-	struct tw_cache_taking taking = {.key = key, .key_size = strlen(key)};
 
 	switch (how) {
 	case LOOK_GET:
@@ -85,12 +78,6 @@ static void look(struct cache_recorder *recorder, enum look how, const char *key
 	case LOOK_ASYNC:
 		assert_status(tw_cache_take_async(cache, key, strlen(key), be_answered, value),
 			      TW_OK);
-		break;
-	case LOOK_TAKE_MANY:
-		assert_status(tw_cache_take_many(cache, &taking, 1, load_none, NULL, 0, NULL),
-			      TW_OK);
-		entry = taking.entry;
-		assert_non_null(entry);
 		break;
 	case LOOKS:
 		break;

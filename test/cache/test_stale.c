@@ -231,33 +231,21 @@ static void be_answered(void *context, enum tw_status status, const struct tw_ca
 	atomic_fetch_add(&outcome->times, 1);
 }
 
-static enum tw_status fail_many(void *argument, struct tw_cache_missing *missing, size_t n)
-{
-	return TW_SYSTEM;
-}
-
 static void takes_of_all_kinds_are_given_the_old_value(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_stale(
 		*state, (struct tw_cache_options){.load = source_load, .load_context = &source});
 	struct outcome outcome = {.times = 0};
-	struct tw_cache_taking items[] = {{.key = "a", .key_size = 1}, {.key = "x", .key_size = 1}};
 	struct taker takers[TAKERS];
 	struct taker first;
-	size_t found;
 
 	source_open(&source, NULL);
 	source.status = TW_SYSTEM;
 	cache_set_letters(recorder, "abc");
 	cache_pass(recorder, LIFE);
-	assert_status(tw_cache_take_many(recorder->cache, items, 2, fail_many, NULL, 0, &found),
-		      TW_OK);
-	assert_int_equal(found, 1);
-	assert_status(items[0].status, TW_STALE);
-	assert_value(items[0].entry, "a");
-	tw_cache_entry_release(items[0].entry);
-	assert_status(items[1].status, TW_SYSTEM);
+	assert_stale(recorder, "a", &source, "a");
+	assert_not_taken(recorder, "x", &source, TW_SYSTEM);
 	assert_status(tw_cache_take_async(recorder->cache, "b", 1, be_answered, &outcome), TW_OK);
 	WAIT_UNTIL(atomic_load(&outcome.times) == 1);
 	assert_status(outcome.status, TW_STALE);
@@ -283,8 +271,6 @@ static void takes_of_all_kinds_are_given_the_old_value(void **state)
 static void take_that_times_out_is_given_the_old_value(void **state)
 {
 	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
-	struct tw_cache_taking items[] = {{.key = "key", .key_size = 3},
-					  {.key = "none", .key_size = 4}};
 	const struct tw_cache_entry *entry;
 	struct taker takers[2];
 	struct source source;
@@ -303,112 +289,16 @@ static void take_that_times_out_is_given_the_old_value(void **state)
 		assert_status(take(recorder, "none", &never, wait, &entry), TW_TIMED_OUT);
 		assert_null(entry);
 	}
-	assert_status(tw_cache_take_many(recorder->cache, items, 2, fail_many, NULL, 0, NULL),
-		      TW_OK);
-	assert_status(items[0].status, TW_STALE);
-	assert_value(items[0].entry, "old");
-	tw_cache_entry_release(items[0].entry);
-	assert_status(items[1].status, TW_TIMED_OUT);
 	cache_pass(recorder, STALE);
 	assert_status(take(recorder, "key", &never, 0, &entry), TW_TIMED_OUT);
-	assert_int_equal(cache_stats(recorder).stale, 3);
-	assert_int_equal(cache_stats(recorder).wait_timeouts, 4);
+	assert_int_equal(cache_stats(recorder).stale, 2);
+	assert_int_equal(cache_stats(recorder).wait_timeouts, 3);
 	gate_open(&source.gate);
 	gate_open(&source.gate);
 	assert_taker_ends(&takers[0], TW_OK, "new");
 	assert_taker_ends(&takers[1], TW_OK, "new");
 	assert_int_equal(never.loads, 0);
 	cache_recorder_close_balanced(recorder);
-}
-
-#define assert_answered(outcome, status) assert_answered_(outcome, status, __FILE__, __LINE__)
-static void assert_answered_(struct outcome *outcome, enum tw_status status, const char *file,
-			     int line)
-{
-	WAIT_UNTIL(atomic_load(&outcome->times) > 0);
-	_assert_int_equal(atomic_load(&outcome->times), 1, file, line);
-	_assert_string_equal(tw_status_name(outcome->status), tw_status_name(status), file, line);
-	tw_cache_entry_release(outcome->entry);
-	outcome->entry = NULL;
-}
-
-/* Each take ends at its own time-out, many at once, and none twice. */
-static void take_without_waiting_has_a_time_out(void **state)
-{
-	enum { TIMEOUT = 10 * INTERVAL, MANY = 150 };
-	struct source source;
-	struct cache_recorder *recorder =
-		open_stale(*state, (struct tw_cache_options){.load = source_load,
-							     .load_context = &source,
-							     .load_timeout = TIMEOUT});
-	static struct outcome early[MANY];
-	struct outcome late[2] = {{.times = 0}, {.times = 0}};
-	struct outcome last = {.times = 0};
-
-	memset(early, 0, sizeof(early));
-	source_open(&source, "new");
-	source.gated = true;
-	cache_set(recorder, "old", "old");
-	cache_pass(recorder, LIFE);
-	for (int i = 0; i < MANY; i++)
-		assert_status(tw_cache_take_async(recorder->cache, i % 2 == 0 ? "old" : "none",
-						  i % 2 == 0 ? 3 : 4, be_answered, &early[i]),
-			      TW_OK);
-	gate_await(&source.gate);
-	gate_await(&source.gate);
-	cache_pass(recorder, TIMEOUT / 2);
-	assert_status(tw_cache_take_async(recorder->cache, "old", 3, be_answered, &late[0]), TW_OK);
-	assert_status(tw_cache_take_async(recorder->cache, "none", 4, be_answered, &late[1]),
-		      TW_OK);
-	cache_pass(recorder, TIMEOUT / 2 - INTERVAL);
-	for (int i = 0; i < MANY; i++)
-		assert_int_equal(early[i].times, 0);
-	cache_pass(recorder, 2 * INTERVAL);
-	for (int i = 0; i < MANY; i++)
-		assert_answered(&early[i], i % 2 == 0 ? TW_STALE : TW_TIMED_OUT);
-	assert_int_equal(late[0].times + late[1].times, 0);
-	cache_pass(recorder, TIMEOUT / 2);
-	assert_answered(&late[0], TW_STALE);
-	assert_answered(&late[1], TW_TIMED_OUT);
-	assert_int_equal(cache_stats(recorder).stale, MANY / 2 + 1);
-	assert_int_equal(cache_stats(recorder).wait_timeouts, MANY / 2 + 1);
-	/* The loads run on, and serve takes in time. */
-	assert_status(tw_cache_take_async(recorder->cache, "none", 4, be_answered, &last), TW_OK);
-	gate_open(&source.gate);
-	gate_open(&source.gate);
-	assert_answered(&last, TW_OK);
-	assert_int_equal(source.loads, 2);
-	WAIT_UNTIL(cache_get(recorder, "old") == TW_OK);
-	cache_pass(recorder, 2 * TIMEOUT);
-	assert_int_equal(atomic_load(&last.times), 1);
-	cache_recorder_close_balanced(recorder);
-}
-
-/* A stop ends waiting takes, and no time-out comes after that. */
-static void stop_comes_before_time_outs(void **state)
-{
-	struct source source;
-	struct cache_recorder *recorder =
-		open_stale(*state, (struct tw_cache_options){.load = source_load,
-							     .load_context = &source,
-							     .load_timeout = 2 * INTERVAL});
-	struct outcome outcome[3] = {{.times = 0}, {.times = 0}, {.times = 0}};
-
-	source_open(&source, "new");
-	source.gated = true;
-	for (int i = 0; i < 3; i++)
-		assert_status(
-			tw_cache_take_async(recorder->cache, "key", 3, be_answered, &outcome[i]),
-			TW_OK);
-	gate_await(&source.gate);
-	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	for (int i = 0; i < 3; i++)
-		assert_answered(&outcome[i], TW_CLOSED);
-	assert_status(tw_advance(recorder->wheel, 4 * INTERVAL), TW_OK);
-	gate_open(&source.gate);
-	cache_recorder_close(recorder);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(outcome[i].times, 1);
 }
 
 static void bad_lengths_of_staleness_are_refused(void **state)
@@ -418,14 +308,6 @@ static void bad_lengths_of_staleness_are_refused(void **state)
 
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
 	options.stale_if_error = TW_FOREVER;
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
-	tw_cache_destroy(cache);
-	options.load_timeout = 1; /* without a loader */
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
-	options.load = source_load;
-	options.load_timeout = -1;
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
-	options.load_timeout = TW_FOREVER;
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	tw_cache_destroy(cache);
 }
@@ -483,8 +365,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(old_values_make_room_before_live_ones),
 	TEST_CACHE(takes_of_all_kinds_are_given_the_old_value),
 	TEST_CACHE(take_that_times_out_is_given_the_old_value),
-	TEST_CACHE(take_without_waiting_has_a_time_out),
-	TEST_CACHE(stop_comes_before_time_outs),
 	cmocka_unit_test(bad_lengths_of_staleness_are_refused),
 	TEST_CACHE(many_old_values_leave_each_in_its_time),
 };

@@ -200,32 +200,6 @@ static enum tw_status call_take_by_the_cache(struct stage *stage)
 	return take(stage, NULL);
 }
 
-static enum tw_status load_many(void *argument, struct tw_cache_missing *missing, size_t n)
-{
-	enum tw_status status = TW_OK;
-
-	for (size_t i = 0; i < n && status == TW_OK; i++)
-		status = load(argument, missing[i].key, missing[i].key_size, missing[i].loading);
-	return status;
-}
-
-static enum tw_status call_take_many(struct stage *stage)
-{
-	struct tw_cache_taking items[] = {{.key = "old-0", .key_size = 5},
-					  {.key = "new", .key_size = 3}};
-	enum tw_status status =
-		tw_cache_take_many(stage->cache, items, 2, load_many, NULL, TW_FOREVER, NULL);
-
-	for (int i = 0; i < 2; i++) {
-		assert_true(!items[i].entry || status == TW_OK);
-		if (status == TW_OK && items[i].status == TW_NO_MEMORY)
-			status = TW_NO_MEMORY;
-		tw_cache_entry_release(items[i].entry);
-	}
-	stage->may_have_new = true;
-	return status;
-}
-
 static void be_answered(void *context, enum tw_status status, const struct tw_cache_entry *entry)
 {
 	atomic_store((atomic_int *)context, (int)status);
@@ -447,7 +421,6 @@ static void each_call_meets_each_failure(void **state)
 								  call_take,
 								  call_take_of_an_adopted_value,
 								  call_take_by_the_cache,
-								  call_take_many,
 								  call_take_async,
 								  call_get_many,
 								  call_set_many,

@@ -142,11 +142,9 @@ struct cache_client {
 	/* These belong to the take under way. */
 	struct cache_client *outer; /* the next taker in the list */
 	uint64_t thread;
-	const char *call;
-	const struct key_call *takes;
-	unsigned take_count;
+	const struct key_call *take;
 	struct cache_load *loaded;
-	unsigned loaded_count;
+	bool has_loaded;
 };
 
 /* A load is under way in its loader, or kept by it. */

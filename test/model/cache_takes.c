@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * These are takes of one or many keys, waiting or not. Loaders take time, fail, find nothing, give
+ * These are takes, waiting or not. Loaders take time, fail, find nothing, give
  * two values, end their load themselves, set the key, take other keys, or end their thread. Some
  * keep their load: another thread ends it, at times only when the cache is gone.
  *
@@ -52,19 +52,16 @@ static tw_duration draw_wait(const struct cache_client *client)
 
 /* ---- Takers ---- */
 
-static struct call_begun taker_begin(struct cache_client *client, const char *call,
-				     const struct key_call *takes, unsigned count,
+static struct call_begun taker_begin(struct cache_client *client, const struct key_call *take,
 				     struct cache_load *loaded)
 {
 	client->thread = host_thread();
-	client->call = call;
-	client->takes = takes;
-	client->take_count = count;
+	client->take = take;
 	client->loaded = loaded;
-	client->loaded_count = 0;
+	client->has_loaded = false;
 	client->outer = client->model->takers;
 	client->model->takers = client;
-	return client_enter(client, call);
+	return client_enter(client, "tw_cache_take");
 }
 
 /* Returns the taker whose loader this thread calls, or NULL in a thread of the cache. */
@@ -91,9 +88,9 @@ static void taker_end(struct cache_client *client, struct call_begun begun, enum
 	taker_forget(client);
 	/* The load that it has waited for may have had no memory before. */
 	begun.refused = 0;
-	client_leave(client, client->call, begun, status);
-	for (unsigned i = 0; i < client->loaded_count; i++)
-		cache_load_settle(client->model, &client->loaded[i]);
+	client_leave(client, "tw_cache_take", begun, status);
+	if (client->has_loaded)
+		cache_load_settle(client->model, client->loaded);
 }
 
 /* ---- A take's results ---- */
@@ -232,13 +229,14 @@ static void load_begin(struct cache_model *model, struct cache_load *load,
 				    .began = ++model->events};
 	if (model->is_over)
 		host_fail("a loader is called, and the cache is gone");
-	for (unsigned i = 0; taker && i < taker->take_count; i++)
-		if (taker->takes[i].key == number) {
-			load->take = taker->takes[i];
-			key_call_see(&load->take, NULL);
-			if (model->is_alone && key->absent_until > host_now(model))
-				host_fail("key %u is loaded, and known to be absent", number);
-		}
+	if (taker) {
+		load->take = *taker->take;
+		key_call_see(&load->take, NULL);
+		if (load->take.key != number)
+			host_fail("the loader of a take is given another key");
+		if (model->is_alone && key->absent_until > host_now(model))
+			host_fail("key %u is loaded, and known to be absent", number);
+	}
 	check_beside(key, taker ? &load->take.then : NULL);
 	key->loads++;
 	key->outcome = CACHE_NOT_YET;
@@ -259,8 +257,10 @@ static void load_over(struct cache_model *model, struct cache_load *load, enum t
 	load->outcome = is_value                 ? CACHE_LOADED
 			: status == TW_NOT_FOUND ? CACHE_ABSENT
 						 : CACHE_FAILED;
-	if (taker && taker->loaded_count < CACHE_MANY)
-		taker->loaded[taker->loaded_count++] = *load;
+	if (taker) {
+		*taker->loaded = *load;
+		taker->has_loaded = true;
+	}
 	key->outcome = load->outcome;
 	key->failures += key->outcome == CACHE_FAILED;
 	key->absences += key->outcome == CACHE_ABSENT;
@@ -400,14 +400,11 @@ static void load_prepare(struct cache_model *model, const struct cache_client *t
 	client_unpin_all(&guest);
 }
 
-/* A loader's call is for one key or many. */
 struct loader_call {
 	struct cache_model *model;
 	struct cache_client *taker;
-	bool is_many;
-	unsigned count;
 	unsigned epoch;
-	struct cache_load loads[CACHE_MANY];
+	struct cache_load load;
 };
 
 /* The loader is the program's own, and may be cancelled there. */
@@ -424,7 +421,7 @@ static void loader_end(struct loader_call *call)
 {
 	call->model->running--;
 	cache_model_end(call->model, call->epoch);
-	host_enter(call->taker, call->taker ? call->taker->call : NULL);
+	host_enter(call->taker, call->taker ? "tw_cache_take" : NULL);
 }
 
 /* Ends the loads of a thread that ends in its loader. */
@@ -432,9 +429,8 @@ static void loader_abandon(void *argument)
 {
 	struct loader_call *call = argument;
 
-	for (unsigned i = 0; i < call->count; i++)
-		if (!call->loads[i].is_out)
-			load_over(call->model, &call->loads[i], TW_LOAD_FAILED);
+	if (!call->load.is_out)
+		load_over(call->model, &call->load, TW_LOAD_FAILED);
 	/* The library's handlers run as in a call. */
 	loader_end(call);
 	if (call->taker)
@@ -446,19 +442,12 @@ static enum tw_status loader_run(void *argument)
 	struct loader_call *call = argument;
 	struct cache_model *model = call->model;
 	struct cache_client guest = guest_of(model);
-	enum tw_status status = TW_OK;
+	enum tw_status status;
 
-	load_prepare(model, call->taker, &call->loads[0]);
-	for (unsigned i = 0; i < call->count; i++)
-		status = load_fetch(model, &call->loads[i], &guest);
-	if (call->is_many)
-		status = host_draw(4) == 0 ? (enum tw_status)LOADER_ERROR : TW_OK;
-	for (unsigned i = 0; i < call->count; i++)
-		if (!call->loads[i].is_out)
-			load_over(model, &call->loads[i],
-				  call->is_many && status == TW_OK && !call->loads[i].given
-					  ? TW_NOT_FOUND
-					  : status);
+	load_prepare(model, call->taker, &call->load);
+	status = load_fetch(model, &call->load, &guest);
+	if (!call->load.is_out)
+		load_over(model, &call->load, status);
 	return status;
 }
 
@@ -469,7 +458,7 @@ static enum tw_status load_one(struct cache_model *model, struct cache_client *t
 	enum tw_status status;
 
 	loader_begin(&call, model, taker);
-	load_begin(model, &call.loads[call.count++], taker, key_number(model, name, size), loading);
+	load_begin(model, &call.load, taker, key_number(model, name, size), loading);
 	status = host_guard(loader_run, loader_abandon, &call);
 	loader_end(&call);
 	return status;
@@ -491,38 +480,6 @@ enum tw_status cache_model_load(void *context, const void *key, size_t key_size,
 	struct cache_model *model = context;
 
 	return load_one(model, taker_here(model), key, key_size, loading);
-}
-
-/* Checks that the results come in the order of the requested keys. */
-static void check_order(const struct cache_client *taker, const struct loader_call *call)
-{
-	unsigned next = 0;
-
-	for (unsigned i = 0; i < taker->take_count && next < call->count; i++)
-		next += taker->takes[i].key == call->loads[next].key;
-	if (call->count == 0 || next < call->count)
-		host_fail("the loader of many keys is given others, or in another order");
-}
-
-static enum tw_status load_many(void *argument, struct tw_cache_missing *missing, size_t n)
-{
-	struct cache_client *taker = argument;
-	struct cache_model *model = taker->model;
-	struct loader_call call;
-	enum tw_status status;
-
-	if (taker != taker_here(model))
-		host_fail("a loader is called for another take");
-	loader_begin(&call, model, taker);
-	call.is_many = true;
-	for (size_t i = 0; i < n; i++)
-		load_begin(model, &call.loads[call.count++], taker,
-			   key_number(model, missing[i].key, missing[i].key_size),
-			   missing[i].loading);
-	check_order(taker, &call);
-	status = host_guard(loader_run, loader_abandon, &call);
-	loader_end(&call);
-	return status;
 }
 
 /* ---- Kept loads ---- */
@@ -582,50 +539,16 @@ static void client_take(struct cache_client *client, unsigned number)
 	struct cache_model *model = client->model;
 	struct key_call take = key_call_begin(client, CALL_TAKE, number, NULL, 0);
 	const struct tw_cache_entry *entry;
-	struct cache_load loaded[CACHE_MANY];
+	struct cache_load loaded;
 	tw_duration wait = draw_wait(client);
 	bool is_own = model->options.load && host_draw(2) == 0;
-	struct call_begun begun = taker_begin(client, "tw_cache_take", &take, 1, loaded);
+	struct call_begun begun = taker_begin(client, &take, &loaded);
 	enum tw_status status =
 		tw_cache_take(model->cache, take.name, take.size, is_own ? NULL : load_for_client,
 			      client, wait, &entry);
 
 	taker_end(client, begun, status);
 	check_waited(client, &take, status, entry, wait);
-}
-
-static void client_take_many(struct cache_client *client)
-{
-	struct cache_model *model = client->model;
-	struct tw_cache_taking items[CACHE_MANY];
-	struct key_call takes[CACHE_MANY];
-	struct cache_load loaded[CACHE_MANY];
-	unsigned count = client_begin_many(client, CALL_TAKE, takes);
-	tw_duration wait = draw_wait(client);
-	struct call_begun begun;
-	enum tw_status status;
-	size_t found;
-	size_t sum = 0;
-
-	for (unsigned i = 0; i < count; i++)
-		items[i] =
-			(struct tw_cache_taking){.key = takes[i].name, .key_size = takes[i].size};
-	begun = taker_begin(client, "tw_cache_take_many", takes, count, loaded);
-	status = tw_cache_take_many(model->cache, items, count, load_many, client, wait, &found);
-	taker_end(client, begun, status);
-	for (unsigned i = 0; i < count && status == TW_OK; i++) {
-		sum += items[i].entry != NULL;
-		check_waited(client, &takes[i], items[i].status, items[i].entry, wait);
-	}
-	client_check_answer("tw_cache_take_many", status, found, sum);
-}
-
-static bool ask_is_late(const struct cache_ask *ask)
-{
-	const struct cache_model *model = ask->take.model;
-
-	return model->options.load_timeout > 0 &&
-	       time_add(ask->take.now, model->options.load_timeout) <= host_now(model);
 }
 
 static void on_value(void *context, enum tw_status status, const struct tw_cache_entry *entry)
@@ -644,7 +567,7 @@ static void on_value(void *context, enum tw_status status, const struct tw_cache
 	model->pending--;
 	model->running++;
 	count_take(&ask->take, status, entry);
-	check_taken(&ask->take, status, entry, ask_is_late(ask));
+	check_taken(&ask->take, status, entry, false);
 	if (entry && host_draw(4) == 0)
 		client_pin(&guest, tw_cache_entry_pin(entry));
 	if (host_draw(8) == 0)
@@ -689,8 +612,6 @@ void client_load(struct cache_client *client)
 {
 	switch (host_draw(8)) {
 	case 0:
-		client_take_many(client);
-		break;
 	case 1:
 	case 2:
 	case 3:

@@ -245,8 +245,6 @@ static void draw_loads(void)
 	options->load = cache_model_load;
 	options->load_context = model;
 	options->loaders = (unsigned)draw_between(1, 3);
-	if (sim_draw(3) == 0)
-		options->load_timeout = draw_between(1, DRAW_ONE_OF(1, 4) * world.interval);
 	if (sim_draw(2) == 0) {
 		options->refresh_after =
 			draw_between(1, DRAW_ONE_OF(TW_MICROSECOND, 4 * world.interval));
@@ -464,11 +462,10 @@ void cache_world_describe(void)
 	       (long long)options->idle, (long long)options->negative_expire,
 	       options->on_remove ? "on_remove" : "no listener", world.users, world.calls);
 	printf("   %s keys are loaded, by %u threads of the cache; refresh_after %lld, "
-	       "max_refreshing %u, stale_if_error %lld, load_timeout %lld, retry_after %lld\n",
+	       "max_refreshing %u, stale_if_error %lld, retry_after %lld\n",
 	       world.model.loads_all ? "all" : "some", options->loaders,
 	       (long long)options->refresh_after, options->max_refreshing,
-	       (long long)options->stale_if_error, (long long)options->load_timeout,
-	       (long long)options->retry_after);
+	       (long long)options->stale_if_error, (long long)options->retry_after);
 }
 
 void cache_world_idle(void *argument, int64_t now, int64_t next)
