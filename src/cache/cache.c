@@ -2,11 +2,9 @@
 /* The public calls for all keys go shard by shard, in short steps. */
 #include "cache.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sanitizer.h"
 #include "retire.h"
 
 /* ---- All entries ---- */
@@ -214,49 +212,6 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 	pool_set_limit(cache->shared.pool, max_bytes);
 	cache_evict(cache, UINT64_MAX, NULL);
 	return TW_OK;
-}
-
-/* ---- Check ---- */
-
-/* Asserts all shards' sums, under all their locks: they are right only while no other thread has
- * one. No other thread has two of these locks at a time. */
-static void cache_check_sums(struct tw_cache *cache) IS_NOT_FOLLOWED
-{
-	uint64_t entries = 0;
-	uint64_t bytes = 0;
-
-	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_begin(&cache->shards[i]);
-	for (unsigned i = 0; i <= cache->shard_mask; i++) {
-		bytes += shard_check(&cache->shards[i]);
-		entries += shard_table(&cache->shards[i])->count;
-	}
-	assert(entries == counter_read(&cache->shared.entries));
-	assert(bytes == counter_read(&cache->shared.bytes));
-	(void)entries;
-	(void)bytes;
-	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_end_unchanged(&cache->shards[i]);
-}
-
-void cache_check(struct tw_cache *cache)
-{
-	enum { LOCKS_MOST = 32 }; /* the thread sanitizer allows a thread 64 locks */
-	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader = epochs_begin_walk(epochs);
-
-	for (; reader; reader = reader->next)
-		retire_check(retiring_reader(reader));
-	epochs_end_walk(epochs);
-	if (!SANITIZER_THREAD || cache->shard_mask < LOCKS_MOST) {
-		cache_check_sums(cache);
-		return;
-	}
-	for (unsigned i = 0; i <= cache->shard_mask; i++) {
-		shard_begin(&cache->shards[i]);
-		(void)shard_check(&cache->shards[i]);
-		shard_end_unchanged(&cache->shards[i]);
-	}
 }
 
 /* ---- Statistics ---- */

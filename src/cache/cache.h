@@ -80,10 +80,6 @@ static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader *
  * stays. */
 void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_entry *spared);
 
-/* Asserts the invariants of the cache by examining all of it. The caller has none of its locks. For
- * tests, and TW_DEBUG. */
-void cache_check(struct tw_cache *cache);
-
 /* compact.c moves entries out of sparse pages, of `bytes` in all, while more is free than should
  * be (`at_rest`: should be for what is there now). Returns whether there may be more to do. */
 bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest);

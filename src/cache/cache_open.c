@@ -20,12 +20,6 @@ enum {
 
 static const tw_duration own_interval = TW_SECOND;
 
-#ifdef TW_DEBUG
-static const bool cache_checks = true;
-#else
-static const bool cache_checks = false;
-#endif
-
 static bool options_are_valid(const struct tw_cache_options *options)
 {
 	return options->jitter < 1 && options->policy <= TW_POLICY_LRU && options->idle >= 0 &&
@@ -128,8 +122,6 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 		goes_on = true;
 	if (cache_trim(cache, TRIMMED))
 		goes_on = true;
-	if (cache_checks)
-		cache_check(cache);
 	if (goes_on)
 		shared_ask_maintenance(&cache->shared);
 }
@@ -384,8 +376,6 @@ void tw_cache_destroy(struct tw_cache *cache)
 		return;
 	(void)tw_cache_stop(cache);
 	cache_end_loads(cache);
-	if (cache_checks)
-		cache_check(cache);
 	/* A listener's call that comes later sets none of them. */
 	tw_alarm_destroy(&cache->stats);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)

@@ -26,7 +26,6 @@
  */
 #include "expiry.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,33 +201,4 @@ void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigne
 	}
 	expiry_list(expiry, block, place);
 	expiry->count += block->count;
-}
-
-/* Asserts that the blocks of a list have one place. Returns the number of their hashes. */
-static size_t blocks_check(const struct expiry_block *block)
-{
-	size_t count = 0;
-
-	for (; block; block = block->next) {
-		assert(!block->next || block->next->place == block->place);
-		assert(block->count <= block->capacity);
-		count += block->count;
-	}
-	return count;
-}
-
-void expiry_check(const struct expiry *expiry)
-{
-	size_t count = blocks_check(expiry->due);
-
-	for (unsigned place = 0; place < EXPIRY_PLACES; place++) {
-		if (!expiry->slots[place])
-			continue;
-		assert(expiry->used[place / EXPIRY_SLOTS] >> place % EXPIRY_SLOTS & 1);
-		assert(expiry_place_tick(expiry, place) > expiry->now);
-		assert(expiry->slots[place]->place == place);
-		count += blocks_check(expiry->slots[place]);
-	}
-	assert(count == expiry->count);
-	(void)count;
 }

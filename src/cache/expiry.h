@@ -87,7 +87,4 @@ uint64_t expiry_next(const struct expiry *expiry);
 struct expiry_block *expiry_take(struct expiry *expiry, uint64_t now);
 void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigned place);
 
-/* Asserts the invariants by examining all blocks. */
-void expiry_check(const struct expiry *expiry);
-
 #endif

@@ -13,7 +13,6 @@
  */
 #include "loading.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/key.h"
@@ -120,25 +119,6 @@ struct tw_cache_loading *loadings_find(const struct loadings *loadings, uint64_t
 }
 
 /* ---- A shard's loads ---- */
-
-void loadings_check(const struct loadings *loadings, const struct shard *shard)
-{
-	enum { MOST = 64 };
-	const struct list *link = loadings->all.next;
-
-	assert(loadings->current <= loadings->mask && loadings->current <= loadings->count);
-	assert(loadings->queued <= loadings->count);
-	for (int i = 0; link != &loadings->all && i < MOST; i++, link = link->next) {
-		const struct tw_cache_loading *loading =
-			list_entry(link, struct tw_cache_loading, of_shard);
-
-		assert(loading->shard == shard && !loading->is_over);
-		assert((loadings_find(loadings, loading->hash, loading->key, loading->key_size) ==
-			loading) == loading_is_current(loading, loadings));
-		(void)loading;
-	}
-	(void)shard;
-}
 
 void loadings_override(struct loadings *loadings, uint64_t hash, const void *key, size_t key_size)
 {

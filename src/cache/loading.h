@@ -102,9 +102,6 @@ static inline bool loading_is_current(const struct tw_cache_loading *loading,
 {
 	return loading->clears == loadings->clears;
 }
-/* Asserts that the loads are the shard's, not over, and those in slots of different keys, for the
- * first 64. */
-void loadings_check(const struct loadings *loadings, const struct shard *shard);
 /* Wakes the threads that wait, to look whether the cache is closed, and moves all waiters to the
  * end of that list, with the status TW_CLOSED. */
 void loadings_wake(struct loadings *loadings, struct list *waiters);

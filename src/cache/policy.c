@@ -35,7 +35,6 @@
  */
 #include "policy.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { MAIN_AFTER_USES = 2 };
@@ -355,37 +354,4 @@ struct tw_cache_entry *policy_victim(struct policy *policy, bool by_number,
 	if (victim && !policy->is_lru)
 		policy_note(policy, victim);
 	return victim;
-}
-
-static void queue_check(const struct policy_queue *queue, unsigned place)
-{
-	const struct list *link = queue->entries.next;
-	uint64_t weight = 0;
-	size_t count = 0;
-
-	for (; link != &queue->entries; link = link->next, count++) {
-		const struct tw_cache_entry *entry =
-			list_entry(link, struct tw_cache_entry, policy_link);
-
-		assert(link->next->previous == link);
-		assert((entry_state(entry) & ENTRY_LINKED) &&
-		       (entry_state(entry) & ENTRY_PLACE) == place);
-		assert(!(entry->kind & ENTRY_ABSENT) == (place != ENTRY_ABSENCES));
-		weight += entry_weight(entry);
-		(void)place;
-	}
-	assert(count == queue->count && weight == queue->weight);
-	(void)count;
-	(void)weight;
-}
-
-size_t policy_check(const struct policy *policy)
-{
-	queue_check(&policy->main, ENTRY_MAIN);
-	queue_check(&policy->small, ENTRY_SMALL);
-	queue_check(&policy->light, ENTRY_LIGHT);
-	queue_check(&policy->past, ENTRY_PAST);
-	queue_check(&policy->absences, ENTRY_ABSENCES);
-	return policy_count(policy) + policy->light.count + policy->past.count +
-	       policy->absences.count;
 }

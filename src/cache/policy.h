@@ -66,9 +66,6 @@ struct tw_cache_entry *policy_absence(struct policy *policy, const struct tw_cac
 /* Puts a victim that weighs nothing out of the way: it is no victim by weight from then on. */
 void policy_pass(struct policy *policy, struct tw_cache_entry *entry);
 
-/* Asserts the invariants by examining all queues. Returns the number of entries in them. */
-size_t policy_check(const struct policy *policy);
-
 static inline bool policy_is_on(const struct policy *policy)
 {
 	/* relaxed: uses that come before it is seen are lost, and it orders nothing else. */

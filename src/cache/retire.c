@@ -41,7 +41,6 @@
  */
 #include "retire.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/sanitizer.h"
@@ -412,40 +411,7 @@ bool retire_free_ended(struct shared_state *shared)
 	return epochs_ended(epochs) == 0;
 }
 
-/* ---- Check and sums ---- */
-
-static void retired_check(const struct retired_list *list)
-{
-	const struct tw_cache_entry *last = NULL;
-	struct retired_list sum = {.first = list->first};
-
-	for (const struct tw_cache_entry *entry = list->first; entry; entry = entry->retired_next) {
-		assert(!(entry_state(entry) & ENTRY_LINKED));
-		last = entry;
-		sum.count++;
-		sum.bytes += pool_cell_size(entry_size(entry));
-		sum.adopted += (entry->kind & ENTRY_ADOPTED) != 0;
-	}
-	assert(last == list->last && sum.count == list->count);
-	assert(sum.bytes == list->bytes && sum.adopted == list->adopted);
-	(void)last;
-}
-
-void retire_check(struct retiring_reader *thread)
-{
-	uint64_t batched = 0;
-
-	own_lock_take(&thread->lock);
-	retired_check(&thread->fresh);
-	retired_check(&thread->stamped);
-	for (int i = 0; i < RETIRED_BATCHES; i++) {
-		retired_check(&thread->batches[i].list);
-		batched += thread->batches[i].list.count;
-	}
-	assert(batched == thread->batched_count);
-	(void)batched;
-	own_lock_let_go(&thread->lock);
-}
+/* ---- Sums ---- */
 
 void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spare)
 {

@@ -69,8 +69,6 @@ bool retire_clear(struct retiring_reader *thread, struct shared_state *shared);
  * each thread that is between retire_begin and retire_end. Returns false if it has to be called
  * again. */
 bool retire_free_ended(struct shared_state *shared);
-/* Asserts the invariants by examining all retired entries. */
-void retire_check(struct retiring_reader *thread);
 /* Adds the bytes retired to *retired, and the bytes of spare cells to *spare. */
 void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spare);
 /* Frees all that the thread keeps. No thread may be inside the cache, or enter it again. */

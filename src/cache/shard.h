@@ -3,7 +3,7 @@
 #ifndef CACHE_SHARD_H
 #define CACHE_SHARD_H
 
-#include "shard_check.h"
+#include "shard_filing.h"
 
 /* Opens the shard. Returns a status of tw_alarm_init, or TW_NO_MEMORY. On failure, too, it is to be
  * closed. */

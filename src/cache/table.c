@@ -281,22 +281,3 @@ size_t table_list(const struct table *table, size_t *position, struct tw_cache_e
 	}
 	return count;
 }
-
-void table_check(struct table *table)
-{
-	size_t count = 0;
-
-	for (size_t number = 0; number <= table->mask; number++)
-		for (int i = 0; i < BUCKET_SLOTS; i++) {
-			const _Atomic uint64_t *slot = &table->buckets[number].slots[i];
-			const struct tw_cache_entry *entry = slot_entry(slot_load(slot));
-
-			if (!entry)
-				continue;
-			/* The entry is in no other slot, and all buckets on the way to it know. */
-			assert(table_slot_of(table, entry) == slot);
-			count++;
-		}
-	assert(count == table->count);
-	(void)count;
-}

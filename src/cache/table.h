@@ -310,7 +310,4 @@ bool table_copy_some(const struct table *table, size_t *position, size_t buckets
 size_t table_list(const struct table *table, size_t *position, struct tw_cache_entry **entries,
 		  size_t most);
 
-/* Asserts the invariants by examining all slots. */
-void table_check(struct table *table);
-
 #endif

@@ -4,6 +4,7 @@
 #include "cache_trial.h"
 
 #include "base/clock.h"
+#include "support/cache_check.h"
 #include "support/recorder.h"
 #include "support/wait.h"
 
@@ -190,6 +191,7 @@ static void finish_call(struct cache_trial *trial)
 	client_flush(&trial->client);
 	cache_model_end(model, epoch);
 	cache_model_settle(model, TICK);
+	cache_check(model->cache);
 }
 
 void cache_trial_step(struct cache_trial *trial)

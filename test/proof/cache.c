@@ -151,7 +151,6 @@ static void *proof_page_cell(struct pool_page *page, unsigned number);
 #include "cache/retire.c"
 #include "cache/shard_table.c"
 #include "cache/shard_filing.c"
-#include "cache/shard_check.c"
 #include "cache/shard.c"
 #include "cache/table.c"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "cache_check.h"
 #include "cache_recorder.h"
 
-#include "cache/cache.h"
 #include "cache/pool.h"
 
 struct cache_recorder *cache_recorder_create_with(const struct variant *variant,
@@ -169,6 +169,7 @@ void cache_pass(struct cache_recorder *recorder, tw_duration by)
 void cache_settle(struct cache_recorder *recorder)
 {
 	assert_status(tw_cache_flush(recorder->cache), TW_OK);
+	cache_check(recorder->cache);
 }
 
 size_t removal_count(struct cache_recorder *recorder)

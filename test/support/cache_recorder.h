@@ -80,7 +80,7 @@ struct tw_cache_stats cache_stats(struct cache_recorder *recorder);
 
 /* Moves the clock, and waits for the tasks and for tasks that those set. */
 void cache_pass(struct cache_recorder *recorder, tw_duration by);
-/* Calls tw_cache_flush. */
+/* Calls tw_cache_flush, and checks the cache. */
 void cache_settle(struct cache_recorder *recorder);
 
 size_t removal_count(struct cache_recorder *recorder);

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "caller.h"
 #include "model/cache_model.h"
+#include "support/cache_check.h"
 #include "world.h"
 
 enum { USERS_MOST = 4, OWN_KEYS = 3, LOADED_KEYS = 3, FIRST_LOADED = USERS_MOST * OWN_KEYS };
@@ -397,6 +398,7 @@ static void rest(void)
 		crowd_loads();
 	if (sim_draw(2) == 0)
 		client_flush(&world.user[0].client);
+	cache_check(model->cache);
 }
 
 /* Destroys the cache; kept loads end during that, or after it. */

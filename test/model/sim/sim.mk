@@ -4,7 +4,8 @@
 # against simulated system calls, and the worlds they run in.
 
 SIM_BUILD := $(BUILD)/test/model/sim
-SIM_SOURCES := $(wildcard $(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c))
+SIM_SOURCES := $(wildcard $(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c)) \
+	test/support/cache_check.c
 SIM_LIB_OBJECTS := $(SIM_SOURCES:%.c=$(SIM_BUILD)/%.o)
 SIM_OBJECTS := $(call objects,test/model/sim/*.c)
 SIM_SUPPORT := $(call objects,test/model/wheel_*.c $(addprefix test/model/cache_,model.c calls.c \
@@ -19,7 +20,7 @@ SIM_SECTIONS := --set-section-flags .bss=alloc,load,contents,data \
 .PHONY: sim sim-seeded
 
 # The ordinary build shows the sources' warnings.
-$(SIM_BUILD)/src/%.o: src/%.c test/model/sim/calls.h $(BUILD)/flags | $(AFTER_DEPS)
+$(SIM_BUILD)/%.o: %.c test/model/sim/calls.h $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say_once,CC,sim/$(<D)/*.c)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) $(SIM_CPPFLAGS) -UNDEBUG -w -fno-pie -fno-omit-frame-pointer -MMD -MP \

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* The checks of the cache's invariants, which the design blocks of src/cache state. */
+#include "cache_check.h"
+
+#undef NDEBUG
+#include <assert.h>
+
+#include "base/sanitizer.h"
+#include "cache/cache.h"
+#include "cache/shard_filing.h"
+
+/* ---- A shard, under its lock ---- */
+
+/* Asserts that each entry is in no other slot, and that all buckets on the way to it know. */
+static void check_table(struct table *table)
+{
+	size_t count = 0;
+
+	for (size_t number = 0; number <= table->mask; number++)
+		for (int i = 0; i < BUCKET_SLOTS; i++) {
+			const _Atomic uint64_t *slot = &table->buckets[number].slots[i];
+			const struct tw_cache_entry *entry = slot_entry(slot_load(slot));
+
+			if (!entry)
+				continue;
+			assert(table_slot_of(table, entry) == slot);
+			count++;
+		}
+	assert(count == table->count);
+}
+
+static void check_queue(const struct policy_queue *queue, unsigned place)
+{
+	const unsigned places = ENTRY_MAIN | ENTRY_LIGHT | ENTRY_PAST;
+	const struct list *link = queue->entries.next;
+	uint64_t weight = 0;
+	size_t count = 0;
+
+	for (; link != &queue->entries; link = link->next, count++) {
+		const struct tw_cache_entry *entry =
+			list_entry(link, struct tw_cache_entry, policy_link);
+
+		assert(link->next->previous == link);
+		assert(entry_state(entry) & ENTRY_LINKED);
+		assert((entry_state(entry) & places) == place);
+		assert(!(entry->kind & ENTRY_ABSENT) == (place != ENTRY_ABSENCES));
+		weight += entry_weight(entry);
+	}
+	assert(count == queue->count && weight == queue->weight);
+}
+
+/* Returns the number of entries in all queues. */
+static size_t check_policy(const struct policy *policy)
+{
+	check_queue(&policy->main, ENTRY_MAIN);
+	check_queue(&policy->small, ENTRY_SMALL);
+	check_queue(&policy->light, ENTRY_LIGHT);
+	check_queue(&policy->past, ENTRY_PAST);
+	check_queue(&policy->absences, ENTRY_ABSENCES);
+	return policy->main.count + policy->small.count + policy->light.count + policy->past.count +
+	       policy->absences.count;
+}
+
+/* Asserts that the blocks of a list have one place. Returns the number of their hashes. */
+static size_t check_blocks(const struct expiry_block *block)
+{
+	size_t count = 0;
+
+	for (; block; block = block->next) {
+		assert(!block->next || block->next->place == block->place);
+		assert(block->count <= block->capacity);
+		count += block->count;
+	}
+	return count;
+}
+
+static void check_expiry(const struct expiry *expiry)
+{
+	size_t count = check_blocks(expiry->due);
+
+	for (unsigned place = 0; place < EXPIRY_PLACES; place++) {
+		if (!expiry->slots[place])
+			continue;
+		assert(expiry->used[place / EXPIRY_SLOTS] >> place % EXPIRY_SLOTS & 1);
+		assert(expiry_place_tick(expiry, place) > expiry->now);
+		assert(expiry->slots[place]->place == place);
+		count += check_blocks(expiry->slots[place]);
+	}
+	assert(count == expiry->count);
+}
+
+/* Asserts that an entry's hash is filed under the tick of its deadline or an earlier one. */
+static void check_filed(const struct shard *shard, const struct tw_cache_entry *entry)
+{
+	tw_duration deadline = entry_deadline(entry);
+	uint64_t tick;
+
+	if (shard->is_refiling || shard->must_refile || deadline_forward(deadline))
+		return;
+	if (deadline < 0)
+		deadline = -deadline;
+	if (!(entry->kind & ENTRY_ABSENT))
+		deadline = deadline_after(deadline, shard->shared->stale);
+	if (deadline == TW_FOREVER)
+		return;
+	tick = shard_tick_of(shard, deadline);
+	if (tick <= shard->expiry.now)
+		tick = shard->expiry.now + 1;
+	assert(entry_filed(entry) != 0);
+	assert(expiry_place_tick(&shard->expiry, entry_filed(entry)) <= tick);
+}
+
+/* Asserts that the loads are the shard's, not over, and those in slots of different keys, for the
+ * first 64. */
+static void check_loads(const struct shard *shard)
+{
+	enum { MOST = 64 };
+	const struct loadings *loads = &shard->loads;
+	const struct list *link = loads->all.next;
+
+	assert(loads->current <= loads->mask && loads->current <= loads->count);
+	assert(loads->queued <= loads->count);
+	for (int i = 0; link != &loads->all && i < MOST; i++, link = link->next) {
+		const struct tw_cache_loading *loading =
+			list_entry(link, struct tw_cache_loading, of_shard);
+
+		assert(loading->shard == shard && !loading->is_over);
+		assert((loadings_find(loads, loading->hash, loading->key, loading->key_size) ==
+			loading) == loading_is_current(loading, loads));
+	}
+}
+
+/* Asserts that the next table has the entry if its bucket was copied. Returns whether it was. */
+static bool check_copied(struct shard *shard, const struct tw_cache_entry *entry)
+{
+	struct table *table = shard_table(shard);
+	bool is_copied;
+
+	if (!shard->next || shard->next_copied == 0)
+		return false;
+	is_copied = table_bucket_number(table, table_slot_of(table, entry)) < shard->next_copied;
+	assert(is_copied == (table_slot_of(shard->next, entry) != NULL));
+	return is_copied;
+}
+
+/* Returns the sum of the entries' weights. */
+static uint64_t check_shard(struct shard *shard)
+{
+	struct table *table = shard_table(shard);
+	size_t known = check_policy(&shard->policy);
+	size_t position = 0;
+	size_t copied = 0;
+	uint64_t weight = 0;
+
+	check_table(table);
+	assert(shard->policy.knows_all ? known == table->count : known <= table->count);
+	check_expiry(&shard->expiry);
+	check_loads(shard);
+	while (position <= table->mask) {
+		struct tw_cache_entry *entries[SHARD_STEP];
+		size_t count = table_list(table, &position, entries, SHARD_STEP);
+
+		for (size_t i = 0; i < count; i++) {
+			assert(entry_state(entries[i]) & ENTRY_LINKED);
+			check_filed(shard, entries[i]);
+			copied += check_copied(shard, entries[i]);
+			weight += entry_weight(entries[i]);
+		}
+	}
+	assert(!shard->next || shard->next_copied == 0 || shard->next->count == copied);
+	return weight;
+}
+
+/* ---- What threads have retired ---- */
+
+static void check_retired_list(const struct retired_list *list)
+{
+	const struct tw_cache_entry *last = NULL;
+	struct retired_list sum = {.first = list->first};
+
+	for (const struct tw_cache_entry *entry = list->first; entry; entry = entry->retired_next) {
+		assert(!(entry_state(entry) & ENTRY_LINKED));
+		last = entry;
+		sum.count++;
+		sum.bytes += pool_cell_size(entry_size(entry));
+		sum.adopted += (entry->kind & ENTRY_ADOPTED) != 0;
+	}
+	assert(last == list->last && sum.count == list->count);
+	assert(sum.bytes == list->bytes && sum.adopted == list->adopted);
+}
+
+static void check_retired(struct retiring_reader *thread)
+{
+	uint64_t batched = 0;
+
+	own_lock_take(&thread->lock);
+	check_retired_list(&thread->fresh);
+	check_retired_list(&thread->stamped);
+	for (int i = 0; i < RETIRED_BATCHES; i++) {
+		check_retired_list(&thread->batches[i].list);
+		batched += thread->batches[i].list.count;
+	}
+	assert(batched == thread->batched_count);
+	own_lock_let_go(&thread->lock);
+}
+
+/* ---- A cache ---- */
+
+/* Asserts all shards' sums, under all their locks. No other thread has two of these at a time. */
+static void check_sums(struct tw_cache *cache)
+{
+	uint64_t entries = 0;
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_begin(&cache->shards[i]);
+	for (unsigned i = 0; i <= cache->shard_mask; i++) {
+		bytes += check_shard(&cache->shards[i]);
+		entries += shard_table(&cache->shards[i])->count;
+	}
+	assert(entries == counter_read(&cache->shared.entries));
+	assert(bytes == counter_read(&cache->shared.bytes));
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_end_unchanged(&cache->shards[i]);
+}
+
+void cache_check(struct tw_cache *cache)
+{
+	enum { LOCKS_MOST = 32 }; /* the thread sanitizer allows a thread 64 locks */
+	struct epochs *epochs = &cache->shared.epochs;
+	struct reader *reader = epochs_begin_walk(epochs);
+
+	for (; reader; reader = reader->next)
+		check_retired(retiring_reader(reader));
+	epochs_end_walk(epochs);
+	if (!SANITIZER_THREAD || cache->shard_mask < LOCKS_MOST) {
+		check_sums(cache);
+		return;
+	}
+	for (unsigned i = 0; i <= cache->shard_mask; i++) {
+		shard_begin(&cache->shards[i]);
+		(void)check_shard(&cache->shards[i]);
+		shard_end_unchanged(&cache->shards[i]);
+	}
+}
