@@ -189,8 +189,9 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 		{ $(hint_at_deps); exit 1; }
 
 $(BUILD)/src/%.o: EXTRA = -Wconversion -Wpedantic
-# These have cleanups, which an exception, or the end of a thread, of the program's runs.
-$(BUILD)/src/runtime/job.o $(BUILD)/src/cache/%.o: EXTRA += -fexceptions
+# These call functions of the program: a cleanup sees that one has not returned.
+CALLING_BACK := runtime/job $(addprefix cache/,change compute cache removal waiter load)
+$(CALLING_BACK:%=$(BUILD)/src/%.o): EXTRA += -fexceptions
 # Tests without their asserts test nothing, give NULL for the status that it has, need not use what
 # cmocka and the wheel give to each function, and are compiled more often than they are run; benches
 # are about optimized code.
@@ -242,7 +243,7 @@ $(BUILD)/test/support/exceptions.o: test/support/exceptions.cpp test/support/exc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++11 -Wall -Wextra -fPIC -g -c -o $@ $<
 
-TESTS_WITH_EXCEPTIONS := runtime/test_exceptions cache/test_answers
+TESTS_WITH_EXCEPTIONS := runtime/test_exceptions cache/test_callbacks
 $(TESTS_WITH_EXCEPTIONS:%=$(BUILD)/test/%): $(BUILD)/test/support/exceptions.o
 $(TESTS_WITH_EXCEPTIONS:%=$(BUILD)/test/%): TEST_LIBS = -lstdc++
 

@@ -21,22 +21,14 @@
  * exceptions. tw_cache_flush returns TW_INVALID there, because it waits for listeners.
  * tw_cache_destroy must be the last call on the cache, and must not be made there.
  *
- * Functions of the program may do the following while the cache calls them:
- *
- *     Function             throw                end the thread  call the cache  what waits
- *     load                 TW_LOAD_FAILED       TW_LOAD_FAILED  yes             takes of its key
- *     weigh                nothing has changed  no              no              maybe writers
- *     compute              nothing has changed  no              no              writers
- *     visit                ends the visits      no              yes             nothing
- *     on_value             counts as a return   no              yes             its thread
- *     on_remove, on_stats  no                   no              yes             the next call of it
- *     free_value           no                   no              no              its thread
- *
- * Throw: a C++ exception passes through the call on the cache to its caller, and the cache is as if
- * the function had returned. If several on_value are due, the others are called first. In a thread
- * of the cache or the wheel, and in a call that drives the wheel, an exception ends the process. If
- * an exception leaves tw_cache_destroy, call it again. End the thread: by pthread_exit, or a
- * cancellation that the function enables. A longjmp out of the function is never allowed.
+ * These rules hold for functions of the program that the cache calls:
+ *  - The function returns, as those that the wheel calls (timingwheel.h). An exception,
+ *    pthread_exit or a cancellation that leaves a loader, weigh, compute, visit, on_value or
+ *    on_remove ends the process, after a message on stderr that names the cache. None may leave
+ *    free_value either. No call on the cache is a cancellation point.
+ *  - It may call the cache, except weigh, compute and free_value.
+ *  - While it runs, these wait: for a loader the takes of its key, for weigh and compute writers,
+ *    for on_remove its next call, for on_value, on_stats and free_value their thread alone.
  *
  * A call that begins after tw_cache_stop returns TW_CLOSED. These calls still work:
  * tw_cache_get_stats, tw_cache_count, tw_cache_write_metrics, and the calls on pinned entries and
@@ -126,8 +118,8 @@ enum tw_cache_policy {
  * Weighs an entry for max_bytes.
  *
  * The thread that sets or loads the value calls it, maybe more than once, and maybe under a lock of
- * the cache. It must be quick, must not call the cache, end its thread or longjmp, and must return
- * the same weight for the same entry. It is not called for a value adopted with a weight, nor for
+ * the cache. It must be quick, must not call the cache, and must return the same weight for the
+ * same entry. It is not called for a value adopted with a weight, nor for
  * absences, which weigh 1.
  *
  * Returns: the weight. An entry of weight 0 never makes room for max_bytes.
@@ -140,9 +132,8 @@ typedef uint64_t tw_cache_weigh_fn(void *context, const void *key, size_t key_si
  *
  * A worker of the wheel's pool calls it, or with TW_WORKERS_INLINE the thread that drives the
  * wheel. One call runs at a time for each cache, with no lock held. It may sleep. It may call the
- * cache, except tw_cache_destroy and tw_cache_flush. It must not end its thread or longjmp. The
- * entry can be read until the call returns, and longer if it is pinned by tw_cache_entry_pin. It is
- * not called for absences.
+ * cache, except tw_cache_destroy and tw_cache_flush. The entry can be read until the call returns,
+ * and longer if it is pinned by tw_cache_entry_pin. It is not called for absences.
  */
 typedef void tw_cache_remove_fn(void *context, const struct tw_cache_entry *entry,
 				enum tw_cache_cause cause);
@@ -156,9 +147,7 @@ struct tw_cache_loading;
  *
  * tw_cache_take calls it in the calling thread. A thread of the cache calls tw_cache_options.load.
  * No lock is held. It may sleep, and may call the cache, also tw_cache_take for other keys. When it
- * returns, the load ends and `loading` is invalid, unless tw_cache_load_keep kept the load. A
- * loader that ends its thread (pthread_exit, cancellation) or that an exception leaves counts as
- * TW_LOAD_FAILED. A longjmp out of it is not allowed.
+ * returns, the load ends and `loading` is invalid, unless tw_cache_load_keep kept the load.
  *
  * Returns:
  *   TW_OK         the value was given; without a value this counts as TW_LOAD_FAILED
@@ -480,11 +469,10 @@ TW_API enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, 
  * wheel's threads, or the thread that drives the wheel, and the threads for loads call it too.
  *
  * So it may run while the program holds a lock around a call on the cache. It must not take such a
- * lock, nor wait for a thread that holds one. It must be quick and must return: no exception may
- * leave it, and it must not end its thread, for which cancellation is disabled meanwhile. It must
- * not call the cache, but may pin and release entries. If it releases the last pin of an entry with
- * an adopted value, that value is freed after it has returned, by the same thread: a value may hold
- * pins of other entries, in chains of any length.
+ * lock, nor wait for a thread that holds one. It must be quick, and cancellation is disabled
+ * meanwhile. It must not call the cache, but may pin and release entries. If it releases the last
+ * pin of an entry with an adopted value, that value is freed after it has returned, by the same
+ * thread: a value may hold pins of other entries, in chains of any length.
  */
 typedef void tw_cache_free_fn(void *value, size_t value_size, void *context);
 
@@ -673,10 +661,9 @@ struct tw_cache_computed {
  * Decides what happens to the key of `entry`, and fills in `computed` for TW_CACHE_REPLACE.
  *
  * `entry` is NULL if the key has no readable value. `computed` is all 0 before the call. The
- * function is called under the lock of the key's shard. It must be quick, and must neither call the
- * cache, end its thread nor longjmp. It may pin the entry by tw_cache_entry_pin. If the entry
- * expires during the call, the function may be called again, with NULL. A C++ exception may leave
- * it; then nothing has changed.
+ * function is called under the lock of the key's shard. It must be quick, and must not call the
+ * cache. It may pin the entry by tw_cache_entry_pin. If the entry expires during the call, the
+ * function may be called again, with NULL.
  *
  * Returns: what tw_cache_compute does with the key.
  */
@@ -797,8 +784,8 @@ TW_API enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum t
  *   TW_STALE        the load failed, or the time `wait` is over, and *entry is pinned, with an
  *                   expired value (stale_if_error)
  *   TW_NOT_FOUND    the source does not have the key, by the loader or by a stored absence
- *   TW_LOAD_FAILED  the loader supplied no value, or ended its thread. If the loader returned
- *                   another error, the call returns that one
+ *   TW_LOAD_FAILED  the loader supplied no value. If the loader returned another error, the call
+ *                   returns that one
  *   TW_TIMED_OUT    the time `wait` is over, and there is no such value
  *   TW_INVALID      no cache, a bad key, no loader, entry is NULL, or the call is made inside the
  *                   load that it would join. A circle through several threads, or through a kept
@@ -818,8 +805,8 @@ TW_API enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, siz
  * `status` is as tw_cache_take returns. `entry` is NULL unless the status is TW_OK or TW_STALE. It
  * can be read until the call returns, and longer if it is pinned by tw_cache_entry_pin. The
  * function is called with no lock held: by tw_cache_take_async itself if the result is known at
- * once, else by the thread that ends the load or stops the cache. So it should be quick. It may call
- * the cache, except tw_cache_destroy and tw_cache_flush. It must not end its thread or longjmp.
+ * once, else by the thread that ends the load or stops the cache. So it should be quick. It may
+ * call the cache, except tw_cache_destroy and tw_cache_flush.
  *
  * A function that takes the next key by tw_cache_take_async recurses if that key is there: each
  * such link of a chain takes about 300 bytes of the stack, and the function's own frame. A chain of
@@ -942,8 +929,8 @@ TW_API enum tw_status tw_cache_clear(struct tw_cache *cache);
  *
  * An entry that exists during the whole call is visited exactly once. A value that comes or leaves
  * during the call is visited at most once. No entry is past its deadline when its visit begins.
- * Visits count as no hits or uses. No lock is held: `visit` may call the cache, may be left by an
- * exception of C++, and may keep an entry by tw_cache_entry_pin. Any thread. The call costs a list
+ * Visits count as no hits or uses. No lock is held: `visit` may call the cache, and may keep an
+ * entry by tw_cache_entry_pin. Any thread. The call costs a list
  * of pointers to the entries of one shard, which are pinned meanwhile. It works in short steps.
  *
  * Returns:

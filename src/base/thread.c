@@ -169,13 +169,6 @@ void thread_back_off(unsigned *tries)
 	pthread_setcancelstate(state, &state);
 }
 
-void thread_restore_cancel(const int *state)
-{
-	int before;
-
-	pthread_setcancelstate(*state, &before);
-}
-
 void condition_init(pthread_cond_t *condition)
 {
 	pthread_condattr_t attributes;

@@ -66,9 +66,6 @@ void thread_be_prompt(void);
  */
 void thread_back_off(unsigned *tries);
 
-/* Sets the cancel state that pthread_setcancelstate() has left in the variable: its cleanup. */
-void thread_restore_cancel(const int *state);
-
 /* Initializes a condition variable whose waits end by CLOCK_MONOTONIC. */
 void condition_init(pthread_cond_t *condition);
 /*

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "callback.h"
 #include "retire.h"
 
 /* ---- All entries ---- */
@@ -23,7 +24,6 @@ enum tw_status tw_cache_clear(struct tw_cache *cache)
 /* A visit list has pinned entries of one shard. */
 struct visit_list {
 	size_t count;
-	size_t visited; /* index of the last one visited; those before it are released */
 	size_t capacity;
 	struct tw_cache_entry **entries;
 };
@@ -100,19 +100,32 @@ static bool cache_finds_past(const struct tw_cache *cache, struct tw_cache_entry
 	return false;
 }
 
-/* Releases what is left of the list, also where an exception leaves the visitor. */
-static void visit_list_end(struct visit_list *list)
+/* Visits the entries of the list, until a visit returns 0, and releases all. Returns what the last
+ * visit has returned. */
+static int visit_list_visit(struct visit_list *list, const struct tw_cache *cache,
+			    int (*visit)(void *context, const struct tw_cache_entry *entry),
+			    void *context)
 {
-	for (size_t i = list->visited; i < list->count; i++)
+	struct callback callback
+		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
+	int goes_on = 1;
+
+	for (size_t i = 0; i < list->count; i++) {
+		/* It is judged at its visit: those before it may have taken long. */
+		if (goes_on && !cache_finds_past(cache, list->entries[i]))
+			goes_on = visit(context, list->entries[i]);
 		tw_cache_entry_release(list->entries[i]);
-	free(list->entries);
+	}
+	list->count = 0;
+	callback.has_returned = true;
+	return goes_on;
 }
 
 enum tw_status tw_cache_each(struct tw_cache *cache,
 			     int (*visit)(void *context, const struct tw_cache_entry *entry),
 			     void *context)
 {
-	struct visit_list list __attribute__((cleanup(visit_list_end))) = {0, 0, 0, NULL};
+	struct visit_list list = {0, 0, NULL};
 	enum tw_status status = TW_OK;
 	int goes_on = 1;
 
@@ -120,22 +133,12 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 		return TW_INVALID;
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
-	for (unsigned i = 0; i <= cache->shard_mask && goes_on; i++) {
-		if (!visit_list_fill(&list, &cache->shards[i])) {
+	for (unsigned i = 0; i <= cache->shard_mask && goes_on && status == TW_OK; i++) {
+		if (!visit_list_fill(&list, &cache->shards[i]))
 			status = TW_NO_MEMORY;
-			goes_on = 0;
-		}
-		for (size_t k = 0; k < list.count; k++) {
-			struct tw_cache_entry *entry = list.entries[k];
-
-			list.visited = k;
-			/* It is judged at its visit: those before it may have taken long. */
-			if (goes_on && !cache_finds_past(cache, entry))
-				goes_on = visit(context, entry);
-			tw_cache_entry_release(entry);
-		}
-		list.count = 0;
+		goes_on = visit_list_visit(&list, cache, visit, context);
 	}
+	free(list.entries);
 	return status;
 }
 

@@ -3,6 +3,7 @@
 #include "load.h"
 #include "waiter.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,18 +149,10 @@ static void cache_run_maintenance(void *argument)
 	cache_maintain(cache, cache_is_draining(cache));
 }
 
-/* Ends the call of a function of the program, also where an exception leaves that. */
-static void callback_end(struct reader **reader)
-{
-	if (*reader)
-		(*reader)->callbacks--;
-}
-
 static void cache_run_stats(void *argument)
 {
 	struct tw_cache *cache = argument;
-	struct reader *called __attribute__((cleanup(callback_end))) =
-		epochs_reader(&cache->shared.epochs);
+	struct reader *called = epochs_reader(&cache->shared.epochs);
 	tw_duration late = tw_now(cache->shared.wheel) - cache->stats_due;
 	struct tw_cache_stats stats;
 
@@ -171,6 +164,8 @@ static void cache_run_stats(void *argument)
 	if (called)
 		called->callbacks++;
 	cache->on_stats(cache->context, &stats);
+	if (called)
+		called->callbacks--;
 }
 
 static enum tw_status cache_open_stats(struct tw_cache *cache,
@@ -228,6 +223,7 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->entries_age = options->refresh_after > 0 || options->retry_after > 0;
 	cache->has_plain_entries = !cache->entries_age && !options->weigh && options->idle == 0;
 	cache->shared.stale = options->stale_if_error;
+	snprintf(cache->shared.name, sizeof(cache->shared.name), "%s", options_name(options));
 	cache->refreshing.most =
 		options->max_refreshing > 0 ? options->max_refreshing : REFRESHING_DEFAULT;
 	cache->context = options->context;
@@ -368,10 +364,6 @@ static bool cache_is_in_callback(struct tw_cache *cache)
 
 void tw_cache_destroy(struct tw_cache *cache)
 {
-	int state __attribute__((cleanup(thread_restore_cancel)));
-
-	/* A cancelled thread would leave half a cache. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (!cache || cache_is_in_callback(cache))
 		return;
 	(void)tw_cache_stop(cache);

@@ -6,6 +6,7 @@
 #include "change.h"
 
 #include "base/xorshift.h"
+#include "callback.h"
 #include "refresh.h"
 
 /* ---- Lifetimes ---- */
@@ -83,6 +84,20 @@ static uint64_t adopted_weight(const struct entry_adopted *adopted)
 							 : TW_CACHE_WEIGHT_MAX;
 }
 
+static uint64_t cache_weigh(const struct tw_cache *cache, const struct entry_plan *plan)
+{
+	struct callback callback
+		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
+	const struct entry_adopted *adopted = plan->adopted;
+	uint64_t weight;
+
+	weight = cache->weigh(cache->context, plan->key, plan->key_size,
+			      adopted ? adopted->value : plan->value,
+			      adopted ? adopted->value_size : plan->value_size);
+	callback.has_returned = true;
+	return weight;
+}
+
 static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 {
 	const struct entry_adopted *adopted = plan->adopted;
@@ -98,9 +113,7 @@ static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 	if (cache->weigh && is_absent)
 		plan->weight = 1;
 	else if (cache->weigh && plan->weight == 0)
-		plan->weight = cache->weigh(cache->context, plan->key, plan->key_size,
-					    adopted ? adopted->value : plan->value,
-					    adopted ? adopted->value_size : plan->value_size);
+		plan->weight = cache_weigh(cache, plan);
 	else if (plan->weight == 0)
 		plan->weight = ENTRY_SHARE + pool_cell_size(plan->size) +
 			       (adopted ? adopted_weight(adopted) : 0);

@@ -7,6 +7,8 @@
  */
 #include "change.h"
 
+#include "callback.h"
+
 /* A program fills this in. If it was built with a later header, its struct is longer, but not
  * longer than this: the size is the same in all libraries. */
 enum { COMPUTED_WORDS = 5, COMPUTED_KNOWN = sizeof(struct tw_cache_computed) / sizeof(uint64_t) };
@@ -35,9 +37,6 @@ struct compute {
 	struct change change;
 	uint64_t weight; /* what came in weighs this, or 0 */
 	const struct tw_cache_entry *entry;
-	/* From the begin to the end. */
-	struct retiring_reader *thread;
-	int cancel_state; /* before it */
 };
 
 /* Between begin and end. TW_NOT_FOUND: what is to be replaced has expired. */
@@ -74,6 +73,19 @@ static enum tw_status compute_replace(struct compute *compute, struct retiring_r
 	return status;
 }
 
+static enum tw_cache_verdict compute_call(const struct compute *compute, bool is_there,
+					  struct tw_cache_computed *computed)
+{
+	struct callback callback
+		__attribute__((cleanup(callback_end))) = {.shared = &compute->cache->shared};
+	enum tw_cache_verdict verdict;
+
+	verdict = compute->function(compute->context, is_there ? compute->change.entry : NULL,
+				    computed);
+	callback.has_returned = true;
+	return verdict;
+}
+
 /* Makes one try, between begin and end. */
 static enum tw_status compute_once(struct compute *compute, struct retiring_reader *thread)
 	HOLDS(compute->change.shard->lock)
@@ -84,8 +96,7 @@ static enum tw_status compute_once(struct compute *compute, struct retiring_read
 
 	if (shared_is_closed(&compute->cache->shared))
 		return TW_CLOSED;
-	switch (compute->function(compute->context, is_there ? compute->change.entry : NULL,
-				  &fields.known)) {
+	switch (compute_call(compute, is_there, &fields.known)) {
 	case TW_CACHE_KEEP:
 		return TW_OK;
 	case TW_CACHE_REPLACE:
@@ -99,28 +110,17 @@ static enum tw_status compute_once(struct compute *compute, struct retiring_read
 	return TW_INVALID;
 }
 
-/* Ends the call, also where an exception leaves the user's function. */
-static void compute_end(struct compute **ended) IS_NOT_FOLLOWED
+static enum tw_status compute_run(struct compute *compute)
 {
-	struct compute *compute = *ended;
-
-	shard_end_in(compute->change.shard);
-	cache_end_sets(compute->cache, compute->thread, compute->weight, compute->entry);
-	pthread_setcancelstate(compute->cancel_state, &compute->cancel_state);
-}
-
-static enum tw_status compute_run(struct compute *compute) IS_NOT_FOLLOWED
-{
-	struct compute *run __attribute__((cleanup(compute_end))) = compute;
+	struct retiring_reader *thread = retire_begin(&compute->cache->shared);
 	enum tw_status status;
 
-	/* A cancelled thread would keep the locks. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &compute->cancel_state);
-	compute->thread = retire_begin(&compute->cache->shared);
-	shard_begin_in(compute->change.shard, compute->thread);
+	shard_begin_in(compute->change.shard, thread);
 	do
-		status = compute_once(run, compute->thread);
+		status = compute_once(compute, thread);
 	while (status == TW_NOT_FOUND);
+	shard_end_in(compute->change.shard);
+	cache_end_sets(compute->cache, thread, compute->weight, compute->entry);
 	return status;
 }
 

@@ -18,6 +18,8 @@
 
 #include <stdlib.h>
 
+#include "base/thread.h"
+#include "callback.h"
 #include "change.h"
 #include "refresh.h"
 #include "waiter.h"
@@ -68,7 +70,7 @@ void cache_wait_for_takes(struct tw_cache *cache)
 	/* acquire, here and below: what takes have done; pairs with cache_end_take(). */
 	takes = atomic_fetch_or_explicit(&cache->takes, TAKES_ARE_AWAITED, memory_order_acquire);
 	while ((takes & ~TAKES_ARE_AWAITED) > 0) {
-		pthread_cond_wait(&cache->takes_are_over, &cache->takes_lock);
+		(void)condition_wait(&cache->takes_are_over, &cache->takes_lock, TW_FOREVER);
 		takes = atomic_load_explicit(&cache->takes, memory_order_acquire);
 	}
 	pthread_mutex_unlock(&cache->takes_lock);
@@ -92,25 +94,21 @@ static void loading_lock(struct tw_cache_loading *loading)
 		pthread_mutex_lock(&loading->lock);
 }
 
-static void loading_unlock(struct tw_cache_loading **locked)
+static void loading_unlock(struct tw_cache_loading *loading)
 {
-	if ((*locked)->is_kept)
-		pthread_mutex_unlock(&(*locked)->lock);
+	if (loading->is_kept)
+		pthread_mutex_unlock(&loading->lock);
 }
 
-/* Under the load's lock, also where an exception leaves the function that weighs. *before becomes
- * what was given before that. */
+/* Under the load's lock. *before becomes what was given before that. */
 static enum tw_status loading_replace_given(struct tw_cache_loading *loading,
 					    struct entry_plan *plan, tw_duration expire,
 					    struct tw_cache_entry **before)
 {
-	struct tw_cache_loading *locked __attribute__((cleanup(loading_unlock))) = loading;
-	struct tw_cache *cache;
+	struct tw_cache *cache = loading->cache;
 	struct retiring_reader *thread;
 	struct tw_cache_entry *entry;
 
-	loading_lock(locked);
-	cache = loading->cache;
 	if (!cache)
 		return TW_CLOSED;
 	plan->key = loading->key;
@@ -132,8 +130,11 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 				   tw_duration expire)
 {
 	struct tw_cache_entry *before = NULL;
-	enum tw_status status = loading_replace_given(loading, plan, expire, &before);
+	enum tw_status status;
 
+	loading_lock(loading);
+	status = loading_replace_given(loading, plan, expire, &before);
+	loading_unlock(loading);
 	entry_let_go(before);
 	return status;
 }
@@ -326,43 +327,31 @@ static __attribute__((noinline)) void loading_call_waiters(struct tw_cache *cach
 	waiters_call(cache, &waiters);
 }
 
-/* An end of a load, which goes on if an exception leaves a waiter's function. */
-struct ending {
-	struct tw_cache *cache;
-	struct tw_cache_loading *loading;
-	bool is_kept;
-};
-
-static inline void ending_finish(struct ending *ending)
-{
-	if (ending->cache)
-		loading_let_go(ending->loading);
-	/* This may free a value: the cache is still there, and so is the value's context. */
-	if (ending->is_kept)
-		loading_let_go(ending->loading);
-	if (ending->is_kept && ending->cache)
-		cache_end_take(ending->cache);
-}
-
 enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_status status)
 {
-	struct ending ending __attribute__((cleanup(ending_finish))) = {NULL, NULL, false};
 	struct tw_cache *cache;
+	bool is_kept;
 
 	if (!loading)
 		return TW_INVALID;
-	ending.loading = loading;
-	ending.is_kept = loading->is_kept;
+	is_kept = loading->is_kept;
 	loading_lock(loading);
-	cache = ending.cache = loading->cache;
+	cache = loading->cache;
 	loading->cache = NULL;
 	/* The cache is there until this is over: of what is not kept, its loader's thread sees to
 	 * that. */
-	if (cache && ending.is_kept)
+	if (cache && is_kept)
 		cache_begin_take(cache);
-	loading_unlock(&loading);
+	loading_unlock(loading);
 	if (cache && loading_end(cache, loading, status))
 		loading_call_waiters(cache, loading);
+	if (cache)
+		loading_let_go(loading);
+	/* This may free a value: the cache is still there, and so is the value's context. */
+	if (is_kept)
+		loading_let_go(loading);
+	if (is_kept && cache)
+		cache_end_take(cache);
 	return cache ? TW_OK : TW_CLOSED;
 }
 
@@ -374,7 +363,7 @@ static bool loading_cancel(struct tw_cache *cache, struct tw_cache_loading *load
 	loading_lock(loading);
 	is_mine = loading->cache;
 	loading->cache = NULL;
-	loading_unlock(&loading);
+	loading_unlock(loading);
 	if (!is_mine)
 		return false;
 	(void)loading_end(cache, loading, TW_CLOSED);
@@ -426,34 +415,18 @@ static void load_return(struct tw_cache_loading *loading, enum tw_status status)
 	shard_end_unchanged(loading->shard);
 }
 
-/* A loader's call. */
-struct load_call {
-	struct tw_cache *cache;
-	struct reader *reader;
-	struct tw_cache_loading *loading;
-};
-
-/* The thread ends in its loader. */
-static void load_abandon(void *argument)
-{
-	struct load_call *call = argument;
-
-	call->reader->callbacks--;
-	load_return(call->loading, TW_LOAD_FAILED);
-}
-
 void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading,
 	      tw_duration now, tw_cache_load *load, void *argument)
 {
-	struct load_call call = {cache, reader, loading};
+	struct callback callback
+		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
 	enum tw_status status;
 
 	load_note_begin(reader, loading, now);
 	reader->callbacks++;
-	pthread_cleanup_push(load_abandon, &call);
 	status = load(argument, loading->key, loading->key_size, loading);
-	pthread_cleanup_pop(0);
 	reader->callbacks--;
+	callback.has_returned = true;
 	load_return(loading, status);
 }
 

@@ -5,8 +5,7 @@
 
 #include "cache.h"
 
-/* Calls the loader, at the real time `now`, and ends the load unless the loader keeps it. If the
- * loader ends its thread, that ends the load too. */
+/* Calls the loader, at the real time `now`, and ends the load unless the loader keeps it. */
 void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading,
 	      tw_duration now, tw_cache_load *load, void *argument);
 

@@ -4,9 +4,6 @@
  * so nothing here is worth more. Reloads of values that may still be read wait until no other load
  * waits, and leave one thread free for those, if there are several.
  *
- * A loader may end its thread. The thread then starts another in its place, and tries that until
- * the system can: so a queue is never left without threads.
- *
  * Invariant: each load in the lists has a reference for it, and is begun by one thread of these, or
  * by none where a take began it first.
  */
@@ -53,46 +50,16 @@ static void loaders_take(struct loaders *loaders, struct turn *turn)
 	pthread_mutex_unlock(&loaders->lock);
 }
 
-static void *loader_run(void *argument);
-
-/* The thread ends in `run`. */
-static void turn_abandon(void *argument)
-{
-	struct turn *turn = argument;
-	struct loaders *loaders = turn->loader->loaders;
-	unsigned tries = 0;
-	bool is_done;
-
-	loading_let_go(turn->loading);
-	pthread_mutex_lock(&loaders->lock);
-	loaders->reloading -= turn->is_reload;
-	pthread_mutex_unlock(&loaders->lock);
-	do {
-		pthread_mutex_lock(&loaders->lock);
-		is_done = loaders->is_closing;
-		if (!is_done && thread_start(&turn->loader->thread, loader_run, turn->loader,
-					     loaders->name, "load", &loaders->setup) == 0) {
-			pthread_detach(pthread_self());
-			is_done = true;
-		}
-		pthread_mutex_unlock(&loaders->lock);
-		if (!is_done)
-			thread_back_off(&tries);
-	} while (!is_done);
-}
-
 static void *loader_run(void *argument)
 {
 	struct turn turn = {.loader = argument};
 	struct loaders *loaders = turn.loader->loaders;
 
 	thread_begin_calls(&loaders->setup, turn.loader->thread.name);
-	pthread_cleanup_push(turn_abandon, &turn);
 	while (loaders_take(loaders, &turn), turn.loading) {
 		loaders->run(loaders->cache, turn.loading);
 		loading_let_go(turn.loading);
 	}
-	pthread_cleanup_pop(0);
 	return NULL;
 }
 
@@ -160,7 +127,7 @@ void loaders_stop(struct loaders *loaders)
 	pthread_cond_broadcast(&loaders->work);
 	pthread_mutex_unlock(&loaders->lock);
 	for (; loaders->count > 0; loaders->count--)
-		pthread_join(loaders->threads[loaders->count - 1].thread.id, NULL);
+		thread_join(&loaders->threads[loaders->count - 1].thread);
 }
 
 void loaders_close(struct loaders *loaders)

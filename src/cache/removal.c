@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "callback.h"
 #include "entry.h"
 
 enum { CROWD = 1024 };
@@ -58,40 +59,39 @@ static struct tw_cache_entry *removals_take_crowd(struct removals *removals)
 	return first;
 }
 
-/* A crowd has entries with which the listener is being called. */
-struct crowd {
-	struct removals *removals;
-	struct reader *reader;          /* NULL if out of memory */
-	struct tw_cache_entry *current; /* the one that the listener has, or NULL */
-	struct tw_cache_entry *rest;
-};
-
-static void crowd_end_one(struct crowd *crowd)
+/* Reports the entries of a crowd, and lets them go. */
+static void removals_tell(struct removals *removals, struct tw_cache_entry *crowd)
 {
-	tw_cache_entry_release(crowd->current);
-	crowd->current = NULL;
-	counter_add_ordered(&crowd->removals->reported, 1);
+	struct callback callback
+		__attribute__((cleanup(callback_end))) = {.shared = removals->shared};
+	/* This shows tw_cache_flush and tw_cache_destroy where they are called from. NULL if out of
+	 * memory. */
+	struct reader *reader = epochs_reader(&removals->shared->epochs);
+	struct tw_cache_entry *entry;
+
+	if (reader)
+		reader->callbacks++;
+	while ((entry = crowd)) {
+		crowd = entry->removal_next;
+		removals->on_remove(removals->context, entry, entry_cause(entry));
+		tw_cache_entry_release(entry);
+		counter_add_ordered(&removals->reported, 1);
+	}
+	if (reader)
+		reader->callbacks--;
+	callback.has_returned = true;
 }
 
-/* Ends the crowd, also where an exception leaves the listener: what is left comes first then. */
-static void crowd_end(struct crowd *crowd)
+/* Reports a crowd. Returns whether there was one. */
+static bool removals_tell_crowd(struct removals *removals)
 {
-	struct removals *removals = crowd->removals;
-	struct tw_cache_entry *last = crowd->rest;
+	struct tw_cache_entry *crowd;
 
-	if (crowd->current)
-		crowd_end_one(crowd);
-	if (crowd->reader)
-		crowd->reader->callbacks--;
-	while (last && last->removal_next)
-		last = last->removal_next;
 	pthread_mutex_lock(&removals->lock);
-	if (last) {
-		last->removal_next = removals->first;
-		removals->first = crowd->rest;
-		if (!removals->last)
-			removals->last = last;
-	}
+	crowd = removals_take_crowd(removals);
+	pthread_mutex_unlock(&removals->lock);
+	removals_tell(removals, crowd);
+	pthread_mutex_lock(&removals->lock);
 	removals->is_awake = removals->first != NULL;
 	if (removals->is_awake)
 		(void)tw_alarm_set(&removals->alarm, 0);
@@ -100,29 +100,7 @@ static void crowd_end(struct crowd *crowd)
 	pthread_mutex_unlock(&removals->lock);
 	/* A pool may have all its cells. */
 	shared_ask_maintenance(removals->shared);
-}
-
-/* Reports a crowd. Returns whether there was one. */
-static bool removals_tell_crowd(struct removals *removals)
-{
-	struct crowd crowd __attribute__((cleanup(crowd_end))) = {.removals = removals};
-
-	pthread_mutex_lock(&removals->lock);
-	crowd.rest = removals_take_crowd(removals);
-	pthread_mutex_unlock(&removals->lock);
-	/* This shows tw_cache_flush and tw_cache_destroy where they are called from. */
-	crowd.reader = epochs_reader(&removals->shared->epochs);
-	if (crowd.reader)
-		crowd.reader->callbacks++;
-	if (!crowd.rest)
-		return false;
-	while (crowd.rest) {
-		crowd.current = crowd.rest;
-		crowd.rest = crowd.current->removal_next;
-		removals->on_remove(removals->context, crowd.current, entry_cause(crowd.current));
-		crowd_end_one(&crowd);
-	}
-	return true;
+	return crowd;
 }
 
 /* Reports a crowd in a run of the alarm. */
@@ -178,13 +156,10 @@ static enum tw_status removals_drive(struct tw_wheel *wheel)
 
 enum tw_status removals_wait(struct removals *removals, bool later)
 {
-	int state __attribute__((cleanup(thread_restore_cancel)));
 	enum tw_status status = TW_OK;
 	tw_duration look = first_look;
 	uint64_t target;
 
-	/* A cancelled thread would keep the lock. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (!removals->on_remove)
 		return TW_OK;
 	pthread_mutex_lock(&removals->lock);

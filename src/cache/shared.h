@@ -41,6 +41,7 @@ struct shared_state {
 	_Atomic uint64_t bytes;
 
 	_Alignas(64) struct tw_alarm maintenance;
+	char name[16]; /* the options'; constant */
 };
 
 /* Initializes the clock and the ticks, after `wheel` is set. */

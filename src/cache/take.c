@@ -190,29 +190,13 @@ enum take_step take_begin(struct take *take, tw_duration now)
 
 /* ---- One ---- */
 
-/* The thread ends in its loader. */
-static void take_abandon(void *argument)
-{
-	struct take *take = argument;
-
-	loading_let_go(take->loading);
-	cache_end_take(take->cache);
-}
-
-static void take_load(struct take *take, tw_duration now, tw_cache_load *load, void *argument)
-{
-	pthread_cleanup_push(take_abandon, take);
-	load_run(take->cache, take->reader, take->loading, now, load, argument);
-	pthread_cleanup_pop(0);
-}
-
 static void take_slowly(struct take *take, tw_cache_load *load, void *argument, tw_duration wait)
 {
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	enum take_step step = take_begin(take, now);
 
 	if (step == TAKE_LOADS)
-		take_load(take, now, load, argument);
+		load_run(take->cache, take->reader, take->loading, now, load, argument);
 	if (step != TAKE_ENDS)
 		take_join(take, take_until(now, wait));
 }

@@ -8,8 +8,7 @@
 
 #include "cache.h"
 
-/* Calls on_value of each waiter in the list, and frees them. With no lock held. If an exception
- * leaves one of these calls it goes on when the others have been called. */
+/* Calls on_value of each waiter in the list, and frees them. With no lock held. */
 void waiters_call(struct tw_cache *cache, struct list *waiters);
 /* Calls on_value of one, and frees it. The pin of the entry passes to the call. */
 void waiter_call(struct tw_cache *cache, struct waiter *waiter, enum tw_status status,

@@ -230,25 +230,6 @@ static void take_after_a_delete_begins_another_load(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void loader_that_ends_a_thread_of_the_cache_has_failed(void **state)
-{
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
-	struct outcome outcome = {.call = NULL};
-
-	source.dies = true;
-	for (int i = 0; i < 3; i++) {
-		take_async(recorder, "key", &outcome);
-		assert_answered(&outcome, TW_LOAD_FAILED, NULL);
-	}
-	source.dies = false;
-	take_async(recorder, "key", &outcome);
-	assert_answered(&outcome, TW_OK, "loaded");
-	assert_int_equal(cache_stats(recorder).load_errors, 3);
-	cache_recorder_close(recorder);
-}
-
 static void take_again(struct outcome *outcome)
 {
 	struct outcome *inner = outcome->recorder->argument;
@@ -682,7 +663,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(take_without_a_loader_has_the_caches),
 	TEST_CACHE(take_runs_a_load_that_waits_for_a_thread),
 	TEST_CACHE(take_after_a_delete_begins_another_load),
-	TEST_CACHE(loader_that_ends_a_thread_of_the_cache_has_failed),
 	TEST_CACHE(callback_may_take_and_may_not_destroy),
 	TEST_CACHE(link_of_a_chain_of_hits_takes_little_of_the_stack),
 	TEST_CACHE(bad_arguments_of_take_async_are_refused),

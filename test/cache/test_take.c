@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tw_cache_take has one load a key at a time. The key may change meanwhile; the loader may fail,
- * have nothing, be cancelled, or ask for the key that it loads.
+ * have nothing, or ask for the key that it loads.
  */
 #include "support/test.h"
 
@@ -106,29 +106,6 @@ static void empty_value_is_a_value(void **state)
 	tw_cache_entry_release(entry);
 	assert_int_equal(source.loads, 1);
 	cache_recorder_close(recorder);
-}
-
-static void loader_that_ends_its_thread_has_failed(void **state)
-{
-	/* The thread sanitizer loses track of the locks of a cancelled thread. */
-	for (int cancelled = 0; cancelled < (SANITIZER_THREAD ? 1 : 2); cancelled++) {
-		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-		struct load load;
-
-		source_open(&load.source, "loaded");
-		load.source.dies = true;
-		load_start(&load, recorder, "key");
-		if (cancelled)
-			pthread_cancel(load.first.thread);
-		else
-			gate_open(&load.source.gate);
-		assert_int_equal(pthread_join(load.first.thread, NULL), 0);
-		assert_takers_end(load.others, TW_LOAD_FAILED, NULL);
-		assert_int_equal(cache_stats(recorder).load_errors, 1);
-		load.source.dies = load.source.gated = false;
-		assert_taken(recorder, "key", &load.source, "loaded");
-		cache_recorder_close(recorder);
-	}
 }
 
 static void loader_chooses_the_lifetime(void **state)
@@ -387,7 +364,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(error_reaches_all_waiters_and_no_later_take),
 	TEST_CACHE(loader_that_gives_nothing_has_failed),
 	TEST_CACHE(empty_value_is_a_value),
-	TEST_CACHE(loader_that_ends_its_thread_has_failed),
 	TEST_CACHE(loader_chooses_the_lifetime),
 	TEST_CACHE(lifetime_of_a_loaded_value_counts_from_the_end_of_the_load),
 	TEST_CACHE(waiter_gives_up_at_its_own_limit),

@@ -150,21 +150,6 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 	return tw_cache_load_copy(loading, "value", 5, TW_HOUR);
 }
 
-struct outcome {
-	enum tw_status status;
-	const struct tw_cache_entry *entry;
-	atomic_int times;
-};
-
-static void be_answered(void *context, enum tw_status status, const struct tw_cache_entry *entry)
-{
-	struct outcome *outcome = context;
-
-	outcome->status = status;
-	outcome->entry = entry ? tw_cache_entry_pin(entry) : NULL;
-	atomic_fetch_add(&outcome->times, 1);
-}
-
 static enum tw_status create_with_own_wheel(struct tw_cache **cache)
 {
 	struct tw_cache_options options = {.load = load};
@@ -506,40 +491,6 @@ static void cache_is_destroyed_without_memory(void **state)
 	cache_recorder_close(recorder);
 }
 
-static enum tw_status load_and_end_thread(void *argument, const void *key, size_t key_size,
-					  struct tw_cache_loading *loading)
-{
-	if (atomic_fetch_add((atomic_int *)argument, 1) == 0) {
-		fail_thread(1);
-		pthread_exit(NULL);
-	}
-	return tw_cache_load_copy(loading, "new", 3, 0);
-}
-
-/* The cache has only this thread. */
-static void loader_is_replaced_when_there_are_threads_again(void **state)
-{
-	atomic_int loads = 0;
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR,
-		(struct tw_cache_options){
-			.load = load_and_end_thread, .load_context = &loads, .loaders = 1});
-	struct outcome outcome = {.times = 0};
-	size_t threads = count_threads();
-
-	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_answered, &outcome), TW_OK);
-	WAIT_UNTIL(atomic_load(&outcome.times) == 1);
-	assert_status(outcome.status, TW_LOAD_FAILED);
-	assert_status(tw_cache_take_async(recorder->cache, "key", 3, be_answered, &outcome), TW_OK);
-	WAIT_UNTIL(atomic_load(&outcome.times) == 2);
-	assert_true(fault_was_met());
-	assert_status(outcome.status, TW_OK);
-	assert_value(outcome.entry, "new");
-	WAIT_UNTIL(count_threads() <= threads);
-	tw_cache_entry_release(outcome.entry);
-	cache_recorder_close_balanced(recorder);
-}
-
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(each_call_stack_may_be_without_memory),
 	cmocka_unit_test(each_of_the_first_allocations_may_fail),
@@ -556,7 +507,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, refresh_without_memory_is_for_the_next_lookup),
 	TEST_IN(levels_inline, removals_and_statistics_are_reported_by_a_thread_without_memory),
 	TEST_IN(levels_inline, cache_is_destroyed_without_memory),
-	TEST_IN(levels_inline, loader_is_replaced_when_there_are_threads_again),
 };
 
 TEST_PROGRAM(tests)

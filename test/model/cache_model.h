@@ -195,8 +195,7 @@ struct cache_model {
 	bool is_stopped;
 	bool wheel_is_stopped;
 	bool is_ending;
-	bool is_over;      /* tw_cache_destroy has returned */
-	bool ends_threads; /* threads may have ended in a call */
+	bool is_over; /* tw_cache_destroy has returned */
 
 	struct cache_key *keys;
 	struct cache_value *values;
@@ -252,11 +251,6 @@ void host_pause(struct cache_model *model);
 /* Returns the number of allocations refused so far. */
 uint64_t host_refusals(void);
 uint64_t host_thread(void);
-/* Ends the calling thread, where that is allowed. */
-void host_end_thread(void);
-/* Calls run(argument), and abandon(argument) if the thread ends in there. */
-enum tw_status host_guard(enum tw_status (*run)(void *argument), void (*abandon)(void *argument),
-			  void *argument);
 /* Notes that a load was kept. */
 void host_kept(void);
 

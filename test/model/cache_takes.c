@@ -365,7 +365,7 @@ static enum tw_status load_fetch(struct cache_model *model, struct cache_load *l
 	return load_give(model, load, by);
 }
 
-/* Takes time, uses the cache, or ends the thread, before a loader answers. */
+/* Takes time, or uses the cache, before a loader answers. */
 static void load_prepare(struct cache_model *model, const struct cache_client *taker,
 			 const struct cache_load *load)
 {
@@ -386,12 +386,9 @@ static void load_prepare(struct cache_model *model, const struct cache_client *t
 		client_take(&guest, client_draw_taken(model));
 		break;
 	case 5:
-		host_end_thread();
-		break;
-	case 6:
 		client_delete(&guest, load->key);
 		break;
-	case 7:
+	case 6:
 		client_set(&guest, load->key);
 		break;
 	default:
@@ -400,67 +397,26 @@ static void load_prepare(struct cache_model *model, const struct cache_client *t
 	client_unpin_all(&guest);
 }
 
-struct loader_call {
-	struct cache_model *model;
-	struct cache_client *taker;
-	unsigned epoch;
-	struct cache_load load;
-};
-
-/* The loader is the program's own, and may be cancelled there. */
-static void loader_begin(struct loader_call *call, struct cache_model *model,
-			 struct cache_client *taker)
-{
-	host_leave(taker);
-	*call = (struct loader_call){
-		.model = model, .taker = taker, .epoch = cache_model_begin(model)};
-	model->running++;
-}
-
-static void loader_end(struct loader_call *call)
-{
-	call->model->running--;
-	cache_model_end(call->model, call->epoch);
-	host_enter(call->taker, call->taker ? "tw_cache_take" : NULL);
-}
-
-/* Ends the loads of a thread that ends in its loader. */
-static void loader_abandon(void *argument)
-{
-	struct loader_call *call = argument;
-
-	if (!call->load.is_out)
-		load_over(call->model, &call->load, TW_LOAD_FAILED);
-	/* The library's handlers run as in a call. */
-	loader_end(call);
-	if (call->taker)
-		taker_forget(call->taker);
-}
-
-static enum tw_status loader_run(void *argument)
-{
-	struct loader_call *call = argument;
-	struct cache_model *model = call->model;
-	struct cache_client guest = guest_of(model);
-	enum tw_status status;
-
-	load_prepare(model, call->taker, &call->load);
-	status = load_fetch(model, &call->load, &guest);
-	if (!call->load.is_out)
-		load_over(model, &call->load, status);
-	return status;
-}
-
+/* The loader is the program's own, and may call the cache. */
 static enum tw_status load_one(struct cache_model *model, struct cache_client *taker,
 			       const void *name, size_t size, struct tw_cache_loading *loading)
 {
-	struct loader_call call;
+	struct cache_client guest = guest_of(model);
+	struct cache_load load;
 	enum tw_status status;
+	unsigned epoch;
 
-	loader_begin(&call, model, taker);
-	load_begin(model, &call.load, taker, key_number(model, name, size), loading);
-	status = host_guard(loader_run, loader_abandon, &call);
-	loader_end(&call);
+	host_leave(taker);
+	epoch = cache_model_begin(model);
+	model->running++;
+	load_begin(model, &load, taker, key_number(model, name, size), loading);
+	load_prepare(model, taker, &load);
+	status = load_fetch(model, &load, &guest);
+	if (!load.is_out)
+		load_over(model, &load, status);
+	model->running--;
+	cache_model_end(model, epoch);
+	host_enter(taker, taker ? "tw_cache_take" : NULL);
 	return status;
 }
 

@@ -75,16 +75,6 @@ uint64_t host_thread(void)
 	return (uint64_t)pthread_self();
 }
 
-void host_end_thread(void)
-{
-}
-
-enum tw_status host_guard(enum tw_status (*run)(void *argument), void (*abandon)(void *argument),
-			  void *argument)
-{
-	return run(argument);
-}
-
 void host_kept(void)
 {
 }

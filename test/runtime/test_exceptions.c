@@ -4,13 +4,11 @@
 #include "support/test.h"
 
 #include "support/blocked_call.h"
+#include "support/death.h"
 #include "support/exceptions.h"
 #include "support/recorder.h"
 #include "support/wait.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* The wheel calls these functions. */
@@ -161,45 +159,21 @@ static void be_cancelled(struct world *world)
 	pthread_testcancel();
 }
 
-/* Drives in the child, where what is thrown would be caught, and ends it. */
-static void drive_to_the_end(const struct variant *variant, enum place place,
-			     void (*act)(struct world *world))
-{
-	static const struct rlimit no_core = {0, 0};
-	struct world *world;
+/* A case for a child process. */
+struct fatal {
+	const struct variant *variant;
+	enum place place;
+	void (*act)(struct world *world);
+};
 
-	setrlimit(RLIMIT_CORE, &no_core);
-	alarm(60);
-	world = world_open(variant, place, act);
+/* Drives in the child, where what is thrown would be caught. */
+static void drive_to_the_end(void *argument)
+{
+	const struct fatal *fatal = argument;
+	struct world *world = world_open(fatal->variant, fatal->place, fatal->act);
+
 	(void)exception_comes_out_of(drive, world);
 	pause();
-	_exit(0);
-}
-
-/* Runs the act in a child. Returns the signal that ends it, or 0, with what it has written. */
-static int signal_of(const struct variant *variant, enum place place,
-		     void (*act)(struct world *world), char *written, size_t size)
-{
-	size_t used = 0;
-	ssize_t got;
-	int pipe_ends[2];
-	int status;
-	pid_t child;
-
-	assert_int_equal(pipe(pipe_ends), 0);
-	child = fork();
-	if (child == 0) {
-		dup2(pipe_ends[1], STDERR_FILENO);
-		close(pipe_ends[1]);
-		drive_to_the_end(variant, place, act);
-	}
-	close(pipe_ends[1]);
-	while ((got = read(pipe_ends[0], written + used, size - 1 - used)) > 0)
-		used += (size_t)got;
-	written[used] = '\0';
-	close(pipe_ends[0]);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
 static const char not_returned[] =
@@ -215,14 +189,11 @@ static void assert_ends_the_process(const struct variant *variant, void (*act)(s
 	if (!TEST_CAN_FORK)
 		TEST_SKIP("a fork is tried without the thread sanitizer");
 	for (int place = 0; place < places; place++) {
-		const char *expected = is_driven || place == VISIT ? not_returned : message;
-		char written[4096];
+		struct fatal fatal = {variant, (enum place)place, act};
 
 		print_message("%s\n", place_names[place]);
-		assert_int_equal(
-			signal_of(variant, (enum place)place, act, written, sizeof(written)),
-			SIGABRT);
-		assert_non_null(strstr(written, expected));
+		assert_dies(drive_to_the_end, &fatal,
+			    is_driven || place == VISIT ? not_returned : message);
 	}
 }
 

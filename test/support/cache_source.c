@@ -14,8 +14,6 @@ enum tw_status source_load(void *argument, const void *key, size_t key_size,
 	if (source->gated) {
 		gate_pass(&source->gate);
 	}
-	if (source->dies)
-		pthread_exit(NULL);
 	if (source->value != NULL) {
 		enum tw_status status = tw_cache_load_copy(loading, source->value,
 							   strlen(source->value), source->expire);

@@ -18,7 +18,6 @@ struct source {
 	/* If `gated`, the loader reports that it has begun and waits until it may continue. */
 	bool gated;
 	struct gate gate;
-	bool dies;
 	/* These are for tests' own loaders. */
 	struct tw_cache *cache;
 	tw_duration wait;

@@ -107,30 +107,19 @@ void host_leave(struct cache_client *client)
 		sim_call_end();
 }
 
-/* Runs when the sleep is over, or the thread is cancelled in it. */
-static void wake_up(void *unused)
-{
-	world.sleeping--;
-}
-
 void host_pause(struct cache_model *model)
 {
 	struct timespec time = {.tv_nsec = draw_between(1, 3 * TW_MILLISECOND)};
-	struct sim_cleanup cleanup;
-	bool is_in_task = tw_current_task();
 	int state;
 
 	if (sim_draw(5) != 0)
 		return;
 	world.sleeping++;
-	sim_cleanup_push(&cleanup, wake_up, NULL);
-	/* A task of the wheel returns: a user that is cancelled in it would end the process. */
-	if (is_in_task)
-		sim_pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	/* A callback returns: a user that is cancelled in it would end the process. */
+	sim_pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	sim_nanosleep(&time, NULL);
-	sim_cleanup_pop(&cleanup, 1);
-	if (is_in_task)
-		sim_pthread_setcancelstate(state, NULL);
+	sim_pthread_setcancelstate(state, NULL);
+	world.sleeping--;
 }
 
 uint64_t host_refusals(void)
@@ -141,24 +130,6 @@ uint64_t host_refusals(void)
 uint64_t host_thread(void)
 {
 	return (uint64_t)sim_pthread_self();
-}
-
-void host_end_thread(void)
-{
-	world.model.ends_threads = true;
-	sim_pthread_exit(NULL);
-}
-
-enum tw_status host_guard(enum tw_status (*run)(void *argument), void (*abandon)(void *argument),
-			  void *argument)
-{
-	struct sim_cleanup cleanup;
-	enum tw_status status;
-
-	sim_cleanup_push(&cleanup, abandon, argument);
-	status = run(argument);
-	sim_cleanup_pop(&cleanup, 0);
-	return status;
 }
 
 void host_kept(void)
@@ -348,7 +319,6 @@ static void run_users(void)
 						 &world.user[i]) == 0;
 	if (sim_draw(6) == 0 && has_user[0]) {
 		user_sleep();
-		model->ends_threads = true;
 		(void)sim_pthread_cancel(world.user[0].caller.thread);
 	}
 	if (sim_draw(model->options.load ? 6 : 12) == 0) {

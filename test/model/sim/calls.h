@@ -29,7 +29,6 @@
 /* These are for threads. */
 #define pthread_create sim_pthread_create
 #define pthread_join sim_pthread_join
-#define pthread_detach sim_pthread_detach
 #define pthread_exit sim_pthread_exit
 #define pthread_self sim_pthread_self
 #define pthread_setcancelstate sim_pthread_setcancelstate
@@ -40,17 +39,6 @@
 #define pthread_key_create sim_pthread_key_create
 #define pthread_setspecific sim_pthread_setspecific
 #define sched_yield sim_sched_yield
-
-#undef pthread_cleanup_push
-#undef pthread_cleanup_pop
-#define pthread_cleanup_push(routine, argument)      \
-	do {                                         \
-		struct sim_cleanup sim_cleanup_here; \
-	sim_cleanup_push(&sim_cleanup_here, (routine), (argument))
-#define pthread_cleanup_pop(execute)                   \
-	sim_cleanup_pop(&sim_cleanup_here, (execute)); \
-	}                                              \
-	while (0)
 
 /* These are for waiting. */
 #define pthread_mutex_init sim_pthread_mutex_init

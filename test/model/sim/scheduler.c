@@ -56,7 +56,6 @@ struct thread {
 	void *(*run)(void *);
 	void *argument;
 	void *result;
-	bool is_detached;
 	struct stack *stack;
 	/* The thread waits at this address. */
 	const void *address;
@@ -422,17 +421,11 @@ uint64_t sim_thread_number(const struct thread *thread)
 	return thread->number;
 }
 
-/* A thread that has ended and is not to be joined never runs again: its place may be another's. */
-static bool is_gone(const struct thread *thread)
-{
-	return thread->state == THREAD_NONE ||
-	       (thread->state == THREAD_ENDED && thread->is_detached);
-}
-
+/* The place of a thread that was joined may be another's. */
 struct thread *sim_thread_find(uint64_t number)
 {
 	for (unsigned i = 0; i < threads_used; i++)
-		if (!is_gone(&threads[i]) && threads[i].number == number)
+		if (threads[i].state != THREAD_NONE && threads[i].number == number)
 			return &threads[i];
 	return NULL;
 }
@@ -458,7 +451,7 @@ struct thread *sim_thread_start(void *(*run)(void *), void *argument)
 	unsigned place = 0;
 	struct thread *thread;
 
-	while (place < threads_used && !is_gone(&threads[place]))
+	while (place < threads_used && threads[place].state != THREAD_NONE)
 		place++;
 	if (place == SIM_THREADS_MOST)
 		return NULL;
@@ -484,19 +477,11 @@ void *sim_thread_join(struct thread *thread)
 	return thread->result;
 }
 
-void sim_thread_detach(struct thread *thread)
-{
-	thread->is_detached = true;
-}
-
-/* The body has ended: all others must have been joined, or end by themselves. */
+/* The body has ended: all others must have been joined. */
 static _Noreturn void case_end(void)
 {
 	for (unsigned i = 1; i < threads_used; i++)
-		while (threads[i].is_detached && !is_gone(&threads[i]))
-			(void)sim_wait(&threads[i], INT64_MAX, "a detached thread's end");
-	for (unsigned i = 1; i < threads_used; i++)
-		if (!is_gone(&threads[i]))
+		if (threads[i].state != THREAD_NONE)
 			sim_fail("thread %s is left over", threads[i].name);
 	current->state = THREAD_ENDED;
 	stack_switch(current->stack, &outermost, true);

@@ -72,7 +72,6 @@ struct thread *sim_thread_start(void *(*run)(void *), void *argument);
 /* Waits for its end, and frees its place. */
 void *sim_thread_join(struct thread *thread);
 /* The thread will not be joined. */
-void sim_thread_detach(struct thread *thread);
 struct thread *sim_thread_find(uint64_t number);
 _Noreturn void sim_thread_end(void *result);
 void sim_thread_name(struct thread *thread, const char *name);
@@ -115,12 +114,6 @@ void sim_catch_signals(void);
 
 enum { SIM_KEYS_MOST = 16 };
 
-struct sim_cleanup {
-	void (*routine)(void *argument);
-	void *argument;
-	struct sim_cleanup *outer;
-};
-
 /* The calls in threads.c keep this for each thread. */
 struct sim_thread_part {
 	void *(*run)(void *);
@@ -129,7 +122,6 @@ struct sim_thread_part {
 	bool cancel_asked;
 	bool is_ending;
 	int depth; /* nested calls in which it may not be cancelled */
-	struct sim_cleanup *cleanups;
 	void *specific[SIM_KEYS_MOST];
 };
 

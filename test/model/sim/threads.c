@@ -27,19 +27,13 @@ static struct sim_thread_part *part_here(void)
 	return sim_thread_part(sim_current());
 }
 
-/* Does what the system does when a thread is cancelled or ends: handlers, then destructors of
+/* Does what the system does when a thread is cancelled or ends: it calls the destructors of
  * keys. */
 static _Noreturn void thread_end(void *result)
 {
 	struct sim_thread_part *part = part_here();
 
 	part->is_ending = true;
-	while (part->cleanups) {
-		struct sim_cleanup *cleanup = part->cleanups;
-
-		part->cleanups = cleanup->outer;
-		cleanup->routine(cleanup->argument);
-	}
 	for (unsigned i = 0; i < keys_used; i++) {
 		void *value = part->specific[i];
 
@@ -87,17 +81,6 @@ int sim_pthread_join(pthread_t number, void **result)
 	answer = sim_thread_join(thread);
 	if (result)
 		*result = answer;
-	return 0;
-}
-
-int sim_pthread_detach(pthread_t number)
-{
-	struct thread *thread = sim_thread_find((uint64_t)number);
-
-	if (!thread)
-		sim_fail("detach of thread %llu, which is none", (unsigned long long)number);
-	sim_point();
-	sim_thread_detach(thread);
 	return 0;
 }
 
@@ -209,21 +192,6 @@ int sim_sched_yield(void)
 {
 	sim_yield();
 	return 0;
-}
-
-void sim_cleanup_push(struct sim_cleanup *cleanup, void (*routine)(void *), void *argument)
-{
-	struct sim_thread_part *part = part_here();
-
-	*cleanup = (struct sim_cleanup){routine, argument, part->cleanups};
-	part->cleanups = cleanup;
-}
-
-void sim_cleanup_pop(struct sim_cleanup *cleanup, int execute)
-{
-	part_here()->cleanups = cleanup->outer;
-	if (execute)
-		cleanup->routine(cleanup->argument);
 }
 
 /* ---- Locks ---- */

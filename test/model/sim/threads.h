@@ -17,7 +17,6 @@
 int sim_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
 		       void *argument);
 int sim_pthread_join(pthread_t thread, void **result);
-int sim_pthread_detach(pthread_t thread);
 _Noreturn void sim_pthread_exit(void *result);
 pthread_t sim_pthread_self(void);
 int sim_pthread_cancel(pthread_t thread);
@@ -30,8 +29,6 @@ int sim_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child
 int sim_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int sim_pthread_setspecific(pthread_key_t key, const void *value);
 int sim_sched_yield(void);
-void sim_cleanup_push(struct sim_cleanup *cleanup, void (*routine)(void *), void *argument);
-void sim_cleanup_pop(struct sim_cleanup *cleanup, int execute);
 
 int sim_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes);
 int sim_pthread_mutex_destroy(pthread_mutex_t *mutex);
