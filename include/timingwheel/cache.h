@@ -68,9 +68,6 @@ struct tw_cache;
 /* Holds a key and its value. It never changes once it is in a cache. */
 struct tw_cache_entry;
 
-/* Stands for a lifetime: the new value of a key keeps the deadline of the old one. Where there is
- * no readable value, it stands for the cache's lifetime. */
-#define TW_KEEP_DEADLINE INT64_MIN
 /* The largest number of shards of a cache. */
 #define TW_CACHE_SHARDS_MAX 1024
 /* The largest number of threads for loads. */
@@ -409,7 +406,7 @@ TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size
 /*
  * Sets the key's value as tw_cache_set does, with a lifetime of `expire` nanoseconds.
  *
- * `expire` must be > 0, or TW_KEEP_DEADLINE. Deadlines more than 146 years after the clock's start
+ * `expire` must be > 0. Deadlines more than 146 years after the clock's start
  * count as TW_FOREVER.
  *
  * Returns:
@@ -424,40 +421,6 @@ TW_READS(4, 5)
 TW_API enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const void *key,
 					       size_t key_size, const void *value,
 					       size_t value_size, tw_duration expire);
-
-/*
- * Sets the key's value as tw_cache_set_with_expire does, if the key has no readable value.
- *
- * A stored absence (negative_expire) is no value, and is replaced.
- *
- * Returns:
- *   TW_OK         the key has the value
- *   TW_EXISTS     the key has another value, which stays
- *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or a bad `expire`
- *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
- *   TW_NO_MEMORY  out of memory
- *   TW_CLOSED     the cache was stopped
- */
-TW_READS(2, 3)
-TW_READS(4, 5)
-TW_API enum tw_status tw_cache_add(struct tw_cache *cache, const void *key, size_t key_size,
-				   const void *value, size_t value_size, tw_duration expire);
-
-/*
- * Sets the key's value as tw_cache_set_with_expire does, if the key has a readable value.
- *
- * Returns:
- *   TW_OK         the key has the new value
- *   TW_NOT_FOUND  the key had no readable value
- *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or a bad `expire`
- *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
- *   TW_NO_MEMORY  out of memory
- *   TW_CLOSED     the cache was stopped
- */
-TW_READS(2, 3)
-TW_READS(4, 5)
-TW_API enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, size_t key_size,
-				       const void *value, size_t value_size, tw_duration expire);
 
 /*
  * Frees an adopted value, exactly once, after the value's last reader.
@@ -477,27 +440,54 @@ TW_API enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, 
 typedef void tw_cache_free_fn(void *value, size_t value_size, void *context);
 
 /*
- * Sets the key's value as tw_cache_set_with_expire does, but takes the value itself, without a
- * copy.
+ * Describes the value that a key gets. A zeroed struct is an empty value with the cache's lifetime.
  *
- * On TW_OK the cache owns the value, and calls free_value(value, value_size, context) in the end.
- * free_value may be NULL if the value outlives the cache and all pins. `weight` counts for
- * max_bytes; 0 weighs the entry as tw_cache_options.max_bytes says. `value` may be NULL if
- * value_size is 0. With any status but TW_OK the caller still owns the value.
+ * A value without a free function is copied. With one the cache adopts it: on TW_OK the cache owns
+ * `data`, and calls free_value(data, size, context) in the end. A value that outlives the cache and
+ * all pins is adopted with a function that does nothing. With any status but TW_OK the caller still
+ * owns the value. A copy begins at a multiple of 8 bytes, as by tw_cache_set.
+ */
+struct tw_cache_value {
+	const void *data; /* may be NULL if `size` is 0 */
+	size_t size;      /* bytes; at most UINT32_MAX of a copied value */
+	/* The lifetime from the call on, nanoseconds, ≥ 0, with jitter. 0 means the cache's. */
+	tw_duration expire;
+	/* When the value expires, on the wheel's clock (tw_now), ≥ 0, without jitter. 0 means that
+	 * `expire` counts; only one of the two may be given. If the time is past, the value is
+	 * stored as one that has expired, and no call finds it. */
+	tw_duration deadline;
+	/* Counts for max_bytes. 0 weighs the entry as tw_cache_options.max_bytes says. */
+	uint64_t weight;
+	tw_cache_free_fn *free_value; /* NULL, the default, copies the value */
+	void *context;                /* passed to free_value */
+	uint64_t reserved[2];         /* for later versions; must be 0 */
+};
+
+/* Says for which keys tw_cache_put sets a value. A stored absence (negative_expire) is no value. */
+enum tw_cache_put_mode {
+	TW_CACHE_PUT_SET,    /* any key */
+	TW_CACHE_PUT_ADD,    /* only one without a readable value */
+	TW_CACHE_PUT_REPLACE /* only one with a readable value */
+};
+
+/*
+ * Sets the key's value as tw_cache_set does, with the lifetime, weight and ownership that `value`
+ * says, if `mode` allows it.
  *
  * Returns:
- *   TW_OK         the cache owns the value
- *   TW_INVALID    no cache, a bad key, value is NULL and value_size > 0, or a bad `expire`
+ *   TW_OK         the key has the value
+ *   TW_EXISTS     TW_CACHE_PUT_ADD: the key has another value, which stays
+ *   TW_NOT_FOUND  TW_CACHE_PUT_REPLACE: the key had no readable value
+ *   TW_INVALID    no cache, a bad key as for tw_cache_set, no value, a field of it that is out of
+ *                 range, or no such mode
  *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
 TW_CHECKED
 TW_READS(2, 3)
-TW_API enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t key_size,
-				     void *value, size_t value_size, uint64_t weight,
-				     tw_cache_free_fn *free_value, void *context,
-				     tw_duration expire);
+TW_API enum tw_status tw_cache_put(struct tw_cache *cache, const void *key, size_t key_size,
+				   const struct tw_cache_value *value, enum tw_cache_put_mode mode);
 
 /*
  * Copies the key's value to `buffer`, at most `capacity` bytes of it.
@@ -653,7 +643,7 @@ enum tw_cache_verdict {
 struct tw_cache_computed {
 	const void *value; /* is copied */
 	size_t value_size; /* bytes */
-	/* Nanoseconds, > 0, or TW_FOREVER or TW_KEEP_DEADLINE; 0 means the cache's lifetime. */
+	/* Nanoseconds, > 0, or TW_FOREVER; 0 means the cache's lifetime. */
 	tw_duration expire;
 };
 
@@ -710,7 +700,7 @@ TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, si
 				     tw_duration expire);
 
 /*
- * Give a load its value: a copy, or the value itself (as tw_cache_adopt), with its lifetime.
+ * Give a load its value: a copy, or the value itself, with its lifetime.
  *
  * The loader calls it, or the thread that has the loading of a kept load. `expire` is in
  * nanoseconds; 0 means the cache's lifetime. If a load gets several values, the last one counts.

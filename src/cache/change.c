@@ -14,35 +14,25 @@
 /* Calls of these would be up to 30 instructions of each set. */
 #define INLINED static inline __attribute__((always_inline))
 
-INLINED tw_duration lifetime_with_jitter(const struct tw_cache *cache, struct reader *reader,
-					 tw_duration expire)
+/* Returns a life, as a plan has it, with jitter. */
+INLINED tw_duration life_with_jitter(const struct tw_cache *cache, struct reader *reader,
+				     tw_duration life)
 {
 	/* 53 bits, as many as a double has: 0 to 1, never 1. */
 	double part;
-	double lifetime;
 
-	if (cache->jitter <= 0 || expire == TW_FOREVER)
-		return expire;
+	if (cache->jitter <= 0 || life < 0 || life == TW_FOREVER)
+		return life;
 	/* It begins as in no other thread, cache or process. */
 	if (reader->random == 0)
 		reader->random = key_hash_wide(&cache->shared.seed, &reader, sizeof(reader)) | 1;
 	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 53);
-	lifetime = (double)expire * cache->jitter * part;
-	return expire - (tw_duration)lifetime;
+	return life - (tw_duration)((double)life * cache->jitter * part);
 }
 
-INLINED tw_duration lifetime_of(const struct tw_cache *cache, struct reader *reader,
-				tw_duration expire)
+tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration life)
 {
-	bool keeps = expire == TW_KEEP_DEADLINE;
-	tw_duration lifetime = lifetime_with_jitter(cache, reader, keeps ? cache->expire : expire);
-
-	return keeps ? -lifetime : lifetime;
-}
-
-tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire)
-{
-	return lifetime_of(cache, reader, expire);
+	return life_with_jitter(cache, reader, life);
 }
 
 /* Returns the deadline of an entry that is used now and ends at `end`. */
@@ -56,10 +46,11 @@ static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now,
 	return idle_end < end ? idle_end : end;
 }
 
-/* Starts the life of an entry that lives until `end`, if it is used. */
-INLINED void cache_start_life_until(const struct tw_cache *cache, struct tw_cache_entry *entry,
-				    tw_duration now, tw_duration end)
+INLINED void start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
+			tw_duration life)
 {
+	tw_duration end = life > 0 ? deadline_after(now, life) : deadline_after(0, -life);
+
 	if (cache->idle > 0)
 		entry_set_end(entry, end);
 	if (entry->kind & ENTRY_AGING)
@@ -70,43 +61,70 @@ INLINED void cache_start_life_until(const struct tw_cache *cache, struct tw_cach
 }
 
 void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
-		      tw_duration lifetime)
+		      tw_duration life)
 {
-	cache_start_life_until(cache, entry, now, deadline_after(now, lifetime));
+	start_life(cache, entry, now, life);
 }
 
 /* ---- Set ---- */
 
-/* Returns an adopted value's part of a weight, so that the sum does not overflow. */
-static uint64_t adopted_weight(const struct entry_adopted *adopted)
+bool value_is_valid(const struct tw_cache_value *value)
 {
-	return adopted->value_size < TW_CACHE_WEIGHT_MAX ? adopted->value_size
-							 : TW_CACHE_WEIGHT_MAX;
+	return value && (value->data || value->size == 0) &&
+	       (value->free_value || value->size <= UINT32_MAX) && value->expire >= 0 &&
+	       value->deadline >= 0 && (value->expire == 0 || value->deadline == 0) &&
+	       (value->reserved[0] | value->reserved[1]) == 0;
+}
+
+void cache_plan_value(const struct tw_cache *cache, struct entry_plan *plan,
+		      const struct tw_cache_value *value)
+{
+	if (value->free_value) {
+		plan->adopted = value;
+		plan->kind = ENTRY_ADOPTED;
+	} else {
+		plan->value = value->data;
+		plan->value_size = value->size;
+	}
+	if (value->weight > 0) {
+		plan->weight = value->weight;
+		plan->kind |= ENTRY_EXTENDED;
+	}
+	if (value->deadline > 0)
+		plan->life = -value->deadline;
+	else
+		plan->life = value->expire > 0 ? value->expire : cache->expire;
+}
+
+/* Returns an adopted value's part of a weight, so that the sum does not overflow. */
+static uint64_t adopted_weight(const struct tw_cache_value *adopted)
+{
+	return adopted->size < TW_CACHE_WEIGHT_MAX ? adopted->size : TW_CACHE_WEIGHT_MAX;
 }
 
 static uint64_t cache_weigh(const struct tw_cache *cache, const struct entry_plan *plan)
 {
 	struct callback callback
 		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
-	const struct entry_adopted *adopted = plan->adopted;
+	const struct tw_cache_value *adopted = plan->adopted;
 	uint64_t weight;
 
 	weight = cache->weigh(cache->context, plan->key, plan->key_size,
-			      adopted ? adopted->value : plan->value,
-			      adopted ? adopted->value_size : plan->value_size);
+			      adopted ? adopted->data : plan->value,
+			      adopted ? adopted->size : plan->value_size);
 	callback.has_returned = true;
 	return weight;
 }
 
 static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 {
-	const struct entry_adopted *adopted = plan->adopted;
+	const struct tw_cache_value *adopted = plan->adopted;
 	bool is_absent = plan->kind & ENTRY_ABSENT;
 
 	if (cache->entries_age && !is_absent)
 		plan->kind |= ENTRY_AGING;
 	/* Other entries weigh what they take. */
-	if (plan->weight > 0 || cache->weigh || cache->idle > 0)
+	if (cache->weigh || cache->idle > 0)
 		plan->kind |= ENTRY_EXTENDED;
 	plan->size = sizeof(struct tw_cache_entry) + kind_size(plan->kind) +
 		     entry_padded_key_size(plan->key_size) + plan->value_size;
@@ -195,34 +213,13 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	return put_entry(cache, shard, hash, entry, mode, now);
 }
 
-/* Puts the entry with the deadline of the one that it replaces, or with that lifetime. Not inlined:
- * few sets ask for it. */
-static __attribute__((noinline)) enum tw_status cache_put_kept(
-	struct tw_cache *cache, struct shard *shard, uint64_t hash, struct tw_cache_entry *entry,
-	enum put_mode mode, tw_duration lifetime) HOLDS(shard->lock)
-{
-	tw_duration now = tw_now(cache->shared.wheel);
-	tw_duration end = deadline_after(now, lifetime);
-	_Atomic uint64_t *slot;
-	const struct tw_cache_entry *old =
-		table_find_any(shard_table(shard), hash, entry_key(entry), entry->key_size, &slot);
-
-	if (entry_is_there(old, now))
-		end = cache->idle > 0 ? entry_end(old) : entry_deadline(old);
-	cache_start_life_until(cache, entry, now, end);
-	return cache_put(cache, shard, hash, entry, mode, now);
-}
-
 enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			     struct tw_cache_entry *entry, enum put_mode mode, tw_duration lifetime)
+			     struct tw_cache_entry *entry, enum put_mode mode, tw_duration life)
 {
 	/* Not before the lock: what is judged by it is judged as it is now. */
-	tw_duration now;
+	tw_duration now = tw_now(cache->shared.wheel);
 
-	if (__builtin_expect(lifetime < 0, 0))
-		return cache_put_kept(cache, shard, hash, entry, mode, -lifetime);
-	now = tw_now(cache->shared.wheel);
-	cache_start_life_until(cache, entry, now, deadline_after(now, lifetime));
+	start_life(cache, entry, now, life);
 	return put_entry(cache, shard, hash, entry, mode, now);
 }
 
@@ -251,14 +248,14 @@ void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint
  * What else is to be done lies in between, so that no caller waits for them with the lock held.
  */
 static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
-					enum put_mode mode, tw_duration expire)
+					enum put_mode mode)
 {
 	struct reader *reader = epochs_reader(&cache->shared.epochs);
 	enum tw_status status = TW_NO_MEMORY;
 	struct retiring_reader *thread;
 	struct tw_cache_entry *entry;
 	struct shard *shard;
-	tw_duration lifetime;
+	tw_duration life;
 
 	if (!reader)
 		return status;
@@ -266,14 +263,14 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(shard, plan->hash);
 	__builtin_prefetch(&shard->lock, 1);
-	lifetime = lifetime_of(cache, reader, expire);
+	life = life_with_jitter(cache, reader, plan->life);
 	plan_entry(cache, plan);
 	thread = retire_begin(&cache->shared);
 	entry = entry_from(thread, &cache->shared, plan);
 	if (entry) {
 		shard_prefetch_guess(shard, reader, plan->hash);
 		shard_begin_in(shard, thread);
-		status = cache_put_new(cache, shard, plan->hash, entry, mode, lifetime);
+		status = cache_put_new(cache, shard, plan->hash, entry, mode, life);
 		shard_end_in(shard);
 		if (status != TW_OK)
 			entry_let_go_to_spare(entry, &thread->spare);
@@ -282,64 +279,43 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	return status;
 }
 
-static bool expire_is_valid(tw_duration expire)
-{
-	return expire > 0 || expire == TW_KEEP_DEADLINE;
-}
-
 static enum tw_status cache_set_copied(struct tw_cache *cache, const void *key, size_t key_size,
-				       const void *value, size_t value_size, enum put_mode mode,
-				       tw_duration expire)
+				       const void *value, size_t value_size, tw_duration expire)
 {
-	struct entry_plan plan = {
-		.key = key, .key_size = key_size, .value = value, .value_size = value_size};
+	struct entry_plan plan = {.key = key,
+				  .key_size = key_size,
+				  .value = value,
+				  .value_size = value_size,
+				  .life = expire};
 
 	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) ||
-	    value_size > UINT32_MAX || !expire_is_valid(expire))
+	    value_size > UINT32_MAX || expire <= 0)
 		return TW_INVALID;
-	return cache_set_planned(cache, &plan, mode, expire);
+	return cache_set_planned(cache, &plan, PUT_SET);
 }
 
 enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size_t key_size,
 			    const void *value, size_t value_size)
 {
-	return cache_set_copied(cache, key, key_size, value, value_size, PUT_SET,
-				cache ? cache->expire : 1);
+	return cache_set_copied(cache, key, key_size, value, value_size, cache ? cache->expire : 1);
 }
 
 enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const void *key, size_t key_size,
 					const void *value, size_t value_size, tw_duration expire)
 {
-	return cache_set_copied(cache, key, key_size, value, value_size, PUT_SET, expire);
+	return cache_set_copied(cache, key, key_size, value, value_size, expire);
 }
 
-enum tw_status tw_cache_add(struct tw_cache *cache, const void *key, size_t key_size,
-			    const void *value, size_t value_size, tw_duration expire)
+enum tw_status tw_cache_put(struct tw_cache *cache, const void *key, size_t key_size,
+			    const struct tw_cache_value *value, enum tw_cache_put_mode mode)
 {
-	return cache_set_copied(cache, key, key_size, value, value_size, PUT_ADD, expire);
-}
+	struct entry_plan plan = {.key = key, .key_size = key_size};
 
-enum tw_status tw_cache_replace(struct tw_cache *cache, const void *key, size_t key_size,
-				const void *value, size_t value_size, tw_duration expire)
-{
-	return cache_set_copied(cache, key, key_size, value, value_size, PUT_REPLACE, expire);
-}
-
-enum tw_status tw_cache_adopt(struct tw_cache *cache, const void *key, size_t key_size, void *value,
-			      size_t value_size, uint64_t weight, tw_cache_free_fn *free_value,
-			      void *context, tw_duration expire)
-{
-	struct entry_adopted adopted = {value, value_size, free_value, context};
-	struct entry_plan plan = {.key = key,
-				  .key_size = key_size,
-				  .adopted = &adopted,
-				  .kind = ENTRY_ADOPTED,
-				  .weight = weight};
-
-	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) ||
-	    !expire_is_valid(expire))
+	if (!cache || !key_is_valid(key, key_size) || !value_is_valid(value) ||
+	    (unsigned)mode > TW_CACHE_PUT_REPLACE)
 		return TW_INVALID;
-	return cache_set_planned(cache, &plan, PUT_SET, expire);
+	cache_plan_value(cache, &plan, value);
+	return cache_set_planned(cache, &plan, (enum put_mode)mode);
 }
 
 /* ---- Delete and touch ---- */
@@ -472,8 +448,7 @@ enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t ke
 	shard_begin(change.shard);
 	change.now = tw_now(cache->shared.wheel);
 	if (change_look(&change, key, key_size))
-		status = cache_touch_entry(cache, &change,
-					   lifetime_with_jitter(cache, reader, expire));
+		status = cache_touch_entry(cache, &change, life_with_jitter(cache, reader, expire));
 	shard_end_unchanged(change.shard);
 	return status;
 }

@@ -6,20 +6,25 @@
 #include "cache.h"
 #include "retire.h"
 
-/* Returns a lifetime with jitter; for TW_KEEP_DEADLINE that of the cache, negative, which
- * cache_put_new() knows. */
-tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration expire);
-/* Gives a new entry its deadline. */
+/* Returns the life of a plan (entry.h) with jitter. */
+tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration life);
+/* Gives a new entry its deadline, of such a life from `now` on. */
 void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
-		      tw_duration lifetime);
+		      tw_duration life);
 
 enum put_mode {
-	PUT_SET,
-	PUT_ADD,     /* only a new key */
-	PUT_REPLACE, /* only a key that is there */
-	PUT_LOADED   /* as PUT_SET, and the loads of the key go on */
+	PUT_SET = TW_CACHE_PUT_SET,
+	PUT_ADD = TW_CACHE_PUT_ADD,
+	PUT_REPLACE = TW_CACHE_PUT_REPLACE,
+	PUT_LOADED /* as PUT_SET, and the loads of the key go on */
 };
 
+/* Returns whether a program may give that value. It may be NULL. */
+bool value_is_valid(const struct tw_cache_value *value);
+/* Has a plan that is zeroed, except for the key, make an entry of a valid value; cache_plan()
+ * completes it. The value must stay until the entry is made. */
+void cache_plan_value(const struct tw_cache *cache, struct entry_plan *plan,
+		      const struct tw_cache_value *value);
 /* Completes a plan whose key and hash are fine, by its weight. Calls the user's function. */
 void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
 /* Between shard_begin and shard_end. TW_OK: the entry's reference is the table's now; else it is
@@ -28,10 +33,9 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
 	HOLDS(shard->lock);
 
-/* Between begin and end: gives a new entry its lifetime from now on, and puts it. With a negative
- * one it gets the deadline of the value that it replaces, or else lives as long as that says. */
+/* Between begin and end: gives a new entry its life from now on, and puts it. */
 enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			     struct tw_cache_entry *entry, enum put_mode mode, tw_duration lifetime)
+			     struct tw_cache_entry *entry, enum put_mode mode, tw_duration life)
 	HOLDS(shard->lock);
 /* Ends what retire_begin() began, after entries of that weight came in, if any did, `spared` the
  * last: their pages and their room are made up for. */

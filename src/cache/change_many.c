@@ -96,8 +96,7 @@ struct set_batch {
 static bool item_is_valid(const struct tw_cache_item *item)
 {
 	return key_is_valid(item->key, item->key_size) && (item->value || item->value_size == 0) &&
-	       item->value_size <= UINT32_MAX &&
-	       (item->expire >= 0 || item->expire == TW_KEEP_DEADLINE);
+	       item->value_size <= UINT32_MAX && item->expire >= 0;
 }
 
 /* Makes plans; calls the user's function. */

@@ -55,7 +55,7 @@ static enum tw_status compute_replace(struct compute *compute, struct retiring_r
 	enum tw_status status;
 
 	if ((!computed->value && computed->value_size > 0) || computed->value_size > UINT32_MAX ||
-	    (computed->expire < 0 && computed->expire != TW_KEEP_DEADLINE))
+	    computed->expire < 0)
 		return TW_INVALID;
 	cache_plan(cache, &plan);
 	entry = entry_from(thread, &cache->shared, &plan);

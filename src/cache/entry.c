@@ -31,7 +31,9 @@ void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan
 		atomic_init(&entry_extension(entry)->end, TW_FOREVER);
 	}
 	if (plan->kind & ENTRY_ADOPTED)
-		*entry_adopted(entry) = *plan->adopted;
+		*entry_adopted(entry) =
+			(struct entry_adopted){(void *)plan->adopted->data, plan->adopted->size,
+					       plan->adopted->free_value, plan->adopted->context};
 	if (plan->kind & ENTRY_AGING) {
 		atomic_init(&entry_age(entry)->refresh_at, TW_FOREVER);
 		entry_age(entry)->failures = 0;
@@ -182,12 +184,6 @@ tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry)
 	return deadline < 0 ? -deadline : deadline;
 }
 
-static void adopted_free(const struct entry_adopted *adopted)
-{
-	if (adopted->free_value)
-		adopted->free_value(adopted->value, adopted->value_size, adopted->context);
-}
-
 /* This thread has to free these entries and their values. Linked by retired_next. */
 static _Thread_local struct tw_cache_entry *to_free __attribute__((tls_model("initial-exec")));
 /* The thread is freeing them. */
@@ -203,8 +199,10 @@ static void entries_free(void)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	is_freeing = true;
 	while ((entry = to_free)) {
+		const struct entry_adopted *adopted = entry_adopted(entry);
+
 		to_free = entry->retired_next;
-		adopted_free(entry_adopted(entry));
+		adopted->free_value(adopted->value, adopted->value_size, adopted->context);
 		entry_discard(entry);
 	}
 	is_freeing = false;

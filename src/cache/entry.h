@@ -98,10 +98,12 @@ struct entry_plan {
 	const void *key;
 	size_t key_size;
 	uint64_t hash;
-	const void *value;                   /* to copy; NULL if `adopted` is set */
-	size_t value_size;                   /* 0 if `adopted` is set */
-	const struct entry_adopted *adopted; /* with ENTRY_ADOPTED, or NULL: the value is copied */
-	/* These are completed by cache_plan(). */
+	const void *value;                    /* to copy; NULL if `adopted` is set */
+	size_t value_size;                    /* 0 if `adopted` is set */
+	const struct tw_cache_value *adopted; /* with ENTRY_ADOPTED, or NULL: the value is copied */
+	/* > 0: the lifetime from the put on, without jitter. < 0: minus the deadline. */
+	tw_duration life;
+	/* These are completed by cache_plan(). With a weight of its own, kind has ENTRY_EXTENDED. */
 	uint8_t kind;
 	size_t size;     /* bytes of the block that it needs */
 	uint64_t weight; /* if 0 before: the memory that it takes, adopted values included */

@@ -102,38 +102,40 @@ static void loading_unlock(struct tw_cache_loading *loading)
 
 /* Under the load's lock. *before becomes what was given before that. */
 static enum tw_status loading_replace_given(struct tw_cache_loading *loading,
-					    struct entry_plan *plan, tw_duration expire,
+					    const struct tw_cache_value *value,
 					    struct tw_cache_entry **before)
 {
 	struct tw_cache *cache = loading->cache;
+	struct entry_plan plan = {
+		.key = loading->key, .key_size = loading->key_size, .hash = loading->hash};
 	struct retiring_reader *thread;
 	struct tw_cache_entry *entry;
 
 	if (!cache)
 		return TW_CLOSED;
-	plan->key = loading->key;
-	plan->key_size = loading->key_size;
-	plan->hash = loading->hash;
-	cache_plan(cache, plan);
+	cache_plan_value(cache, &plan, value);
+	cache_plan(cache, &plan);
 	thread = retire_begin(&cache->shared);
-	entry = entry_from(thread, &cache->shared, plan);
+	entry = entry_from(thread, &cache->shared, &plan);
 	retire_end(thread, &cache->shared);
 	if (!entry)
 		return TW_NO_MEMORY;
 	*before = loading->given;
 	loading->given = entry;
-	loading->expire = expire > 0 ? expire : cache->expire;
+	loading->life = plan.life;
 	return TW_OK;
 }
 
-static enum tw_status loading_give(struct tw_cache_loading *loading, struct entry_plan *plan,
-				   tw_duration expire)
+static enum tw_status loading_give(struct tw_cache_loading *loading,
+				   const struct tw_cache_value *value)
 {
 	struct tw_cache_entry *before = NULL;
 	enum tw_status status;
 
+	if (!loading || !value_is_valid(value))
+		return TW_INVALID;
 	loading_lock(loading);
-	status = loading_replace_given(loading, plan, expire, &before);
+	status = loading_replace_given(loading, value, &before);
 	loading_unlock(loading);
 	entry_let_go(before);
 	return status;
@@ -142,11 +144,16 @@ static enum tw_status loading_give(struct tw_cache_loading *loading, struct entr
 enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const void *value,
 				  size_t value_size, tw_duration expire)
 {
-	struct entry_plan plan = {.value = value, .value_size = value_size};
+	const struct tw_cache_value given = {.data = value, .size = value_size, .expire = expire};
 
-	if (!loading || (!value && value_size > 0) || value_size > UINT32_MAX || expire < 0)
-		return TW_INVALID;
-	return loading_give(loading, &plan, expire);
+	return loading_give(loading, &given);
+}
+
+static void value_outlives(void *value, size_t value_size, void *context)
+{
+	(void)value;
+	(void)value_size;
+	(void)context;
 }
 
 enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value, size_t value_size,
@@ -155,12 +162,14 @@ enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value
 						      void *context),
 				   void *context, tw_duration expire)
 {
-	struct entry_adopted adopted = {value, value_size, free_value, context};
-	struct entry_plan plan = {.adopted = &adopted, .kind = ENTRY_ADOPTED, .weight = weight};
+	const struct tw_cache_value given = {.data = value,
+					     .size = value_size,
+					     .expire = expire,
+					     .weight = weight,
+					     .free_value = free_value ? free_value : value_outlives,
+					     .context = context};
 
-	if (!loading || (!value && value_size > 0) || expire < 0)
-		return TW_INVALID;
-	return loading_give(loading, &plan, expire);
+	return loading_give(loading, &given);
 }
 
 enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
@@ -203,7 +212,7 @@ static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 	if (is_failure(*status))
 		absence.kind |= ENTRY_FAILED;
 	cache_plan(cache, &absence);
-	loading->expire = cache->negative_expire;
+	loading->life = cache->negative_expire;
 	/* Without memory the absence or failure is returned, and not kept. */
 	entry = entry_from(thread, &cache->shared, &absence);
 	if (entry && is_failure(*status))
@@ -296,7 +305,7 @@ static bool loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	now = tw_now(cache->shared.wheel);
 	if (entry)
 		cache_start_life(cache, entry, now,
-				 cache_lifetime(cache, &thread->reader, loading->expire));
+				 cache_lifetime(cache, &thread->reader, loading->life));
 	is_kept = loading_land(cache, loading, entry, status, now);
 	has_waiters = !list_is_empty(&loading->waiters);
 	shard_end_in(loading->shard);

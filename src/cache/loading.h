@@ -78,7 +78,7 @@ struct tw_cache_loading {
 	 * outside of shards'. */
 	struct tw_cache *cache;       /* or NULL: a thread ends it, or has */
 	tw_duration began;            /* real time, or 0 */
-	tw_duration expire;           /* lifetime that was given */
+	tw_duration life;             /* the given value's, as in its plan */
 	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
 	/* Made when they are needed. */
 	pthread_mutex_t lock; /* once it is kept */

@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
@@ -118,16 +119,16 @@ static void value_of_a_size_has_memory(void **state)
 	cache_set(recorder, "key", "old");
 	assert_status(tw_cache_set(cache, "key", 3, NULL, 8), TW_INVALID);
 	assert_status(tw_cache_set_with_expire(cache, "key", 3, NULL, 8, LIFE), TW_INVALID);
-	assert_status(tw_cache_add(cache, "new", 3, NULL, 8, LIFE), TW_INVALID);
-	assert_status(tw_cache_replace(cache, "key", 3, NULL, 8, LIFE), TW_INVALID);
-	assert_status(tw_cache_adopt(cache, "key", 3, NULL, 8, 0, NULL, NULL, LIFE), TW_INVALID);
+	assert_status(put_added(cache, "new", 3, NULL, 8, LIFE), TW_INVALID);
+	assert_status(put_replaced(cache, "key", 3, NULL, 8, LIFE), TW_INVALID);
+	assert_status(put_adopted(cache, "key", 3, NULL, 8, 0, NULL, NULL, LIFE), TW_INVALID);
 	assert_status(tw_cache_compute(cache, "key", 3, compute_no_memory, NULL), TW_INVALID);
 	(void)tw_cache_set_many(cache, &item, 1, NULL);
 	assert_status(item.status, TW_INVALID);
 	assert_status(tw_cache_take(cache, "new", 3, give_no_memory, NULL, 0, &entry), TW_SYSTEM);
 	assert_holds(recorder, "key", "old");
 	/* A value without size is empty. */
-	assert_status(tw_cache_adopt(cache, "key", 3, NULL, 0, 0, NULL, NULL, LIFE), TW_OK);
+	assert_status(put_adopted(cache, "key", 3, NULL, 0, 0, NULL, NULL, LIFE), TW_OK);
 	assert_holds(recorder, "key", "");
 	cache_recorder_close_balanced(recorder);
 }

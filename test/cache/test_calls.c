@@ -2,6 +2,7 @@
 /* These tests take the calls one by one, with arguments, keys and values of all kinds. */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 #include "support/stats.h"
@@ -64,16 +65,16 @@ static void add_and_replace_look_whether_the_key_is_there(void **state)
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
 
-	assert_status(tw_cache_replace(cache, "key", 3, "no", 2, TW_HOUR), TW_NOT_FOUND);
+	assert_status(put_replaced(cache, "key", 3, "no", 2, TW_HOUR), TW_NOT_FOUND);
 	assert_holds_none(recorder, "key");
-	assert_status(tw_cache_add(cache, "key", 3, "added", 5, 10 * INTERVAL), TW_OK);
-	assert_status(tw_cache_add(cache, "key", 3, "again", 5, TW_HOUR), TW_EXISTS);
+	assert_status(put_added(cache, "key", 3, "added", 5, 10 * INTERVAL), TW_OK);
+	assert_status(put_added(cache, "key", 3, "again", 5, TW_HOUR), TW_EXISTS);
 	assert_holds(recorder, "key", "added");
-	assert_status(tw_cache_replace(cache, "key", 3, "replaced", 8, 20 * INTERVAL), TW_OK);
+	assert_status(put_replaced(cache, "key", 3, "replaced", 8, 20 * INTERVAL), TW_OK);
 	assert_holds(recorder, "key", "replaced");
 	cache_pass(recorder, 20 * INTERVAL);
-	assert_status(tw_cache_replace(cache, "key", 3, "no", 2, TW_HOUR), TW_NOT_FOUND);
-	assert_status(tw_cache_add(cache, "key", 3, "new", 3, TW_HOUR), TW_OK);
+	assert_status(put_replaced(cache, "key", 3, "no", 2, TW_HOUR), TW_NOT_FOUND);
+	assert_status(put_added(cache, "key", 3, "new", 3, TW_HOUR), TW_OK);
 	assert_holds(recorder, "key", "new");
 	cache_recorder_close(recorder);
 }

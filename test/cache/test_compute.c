@@ -2,6 +2,7 @@
 /* These calls read and change a key in one step: tw_cache_compute, tw_cache_pop. */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
@@ -339,7 +340,7 @@ static void remembered_absence_is_no_value_for_any_change(void **state)
 	assert_status(tw_cache_delete(cache, "key", 3), TW_NOT_FOUND);
 	assert_int_equal(tw_cache_count(cache), 0);
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
-	assert_status(tw_cache_add(cache, "key", 3, "value", 5, TW_HOUR), TW_OK);
+	assert_status(put_added(cache, "key", 3, "value", 5, TW_HOUR), TW_OK);
 	assert_holds(recorder, "key", "value");
 	cache_recorder_close(recorder);
 }

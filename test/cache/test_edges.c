@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 
@@ -119,9 +120,9 @@ static void set_goes_by_the_time_of_the_change(void **state)
 	const struct tw_cache_entry *entry;
 
 	cache_set_for(recorder, "key", "first", INTERVAL / 2);
-	assert_status(tw_cache_replace(cache, "key", 3, "late", 4, INTERVAL), TW_NOT_FOUND);
+	assert_status(put_replaced(cache, "key", 3, "late", 4, INTERVAL), TW_NOT_FOUND);
 	cache_set_for(recorder, "key", "second", INTERVAL / 4);
-	assert_status(tw_cache_add(cache, "key", 3, "late", 4, INTERVAL), TW_OK);
+	assert_status(put_added(cache, "key", 3, "late", 4, INTERVAL), TW_OK);
 	entry = cache_pinned(recorder, "key");
 	assert_int_equal(tw_cache_entry_deadline(entry), 2 * INTERVAL);
 	tw_cache_entry_release(entry);
@@ -383,8 +384,7 @@ static void freeing_goes_on_after_a_drain(void **state)
 	cache = recorder->cache;
 	reader = epochs_reader(&cache->shared.epochs);
 	assert_non_null(reader);
-	assert_status(tw_cache_adopt(cache, "key", 3, &freed, 1, 0, count_free, NULL, TW_HOUR),
-		      TW_OK);
+	assert_status(put_adopted(cache, "key", 3, &freed, 1, 0, count_free, NULL, TW_HOUR), TW_OK);
 	reader_enter(reader, &cache->shared.epochs);
 	assert_status(tw_cache_delete(cache, "key", 3), TW_OK);
 	drain(recorder);

@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/wait.h"
 
@@ -164,8 +165,8 @@ static struct tw_cache_entry *chain_make(struct tw_cache *cache, atomic_int *fre
 	const struct tw_cache_entry *pin = NULL;
 
 	for (uint32_t key = 0; key < LINKS; key++) {
-		assert_status(tw_cache_adopt(cache, &key, sizeof(key), (void *)pin, 0, 1,
-					     release_pin, freed, TW_HOUR),
+		assert_status(put_adopted(cache, &key, sizeof(key), (void *)pin, 0, 1, release_pin,
+					  freed, TW_HOUR),
 			      TW_OK);
 		assert_status(tw_cache_acquire(cache, &key, sizeof(key), &pin), TW_OK);
 	}
@@ -314,9 +315,9 @@ static void lookups_and_statistics_free_no_adopted_value(void **state)
 	for (char key = 0; key < LOOKS; key++)
 		assert_status(tw_cache_set(cache, &key, 1, "value", 5), TW_OK);
 	for (int key = 0; key < KEYS; key++)
-		assert_status(tw_cache_adopt(cache, &key, sizeof(key), NULL, 0, 1, count_free,
-					     &freed, LIFE),
-			      TW_OK);
+		assert_status(
+			put_adopted(cache, &key, sizeof(key), NULL, 0, 1, count_free, &freed, LIFE),
+			TW_OK);
 	while (!cache->shards[0].is_refiling) {
 		assert_status(tw_cache_set(cache, "passing", 7, "value", 5), TW_OK);
 		assert_status(tw_cache_delete(cache, "passing", 7), TW_OK);

@@ -2,6 +2,7 @@
 /* These are faults that the cache once had, each shown by its effect on users. */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 
 #include <time.h>
@@ -103,8 +104,8 @@ static void weights_too_large_for_a_sum_keep_the_limit(void **state)
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	/* Without weights, such values are equally heavy. */
 	for (int i = 0; i < 4; i++)
-		assert_status(tw_cache_adopt(cache, &i, sizeof(i), &options, i & 1 ? huge : 0,
-					     i & 1 ? 0 : huge, NULL, NULL, TW_HOUR),
+		assert_status(put_adopted(cache, &i, sizeof(i), &options, i & 1 ? huge : 0,
+					  i & 1 ? 0 : huge, NULL, NULL, TW_HOUR),
 			      TW_OK);
 	tw_cache_get_stats(cache, &stats);
 	assert_int_equal(stats.entries, 1);
@@ -123,7 +124,7 @@ static void heavy_value_stays_though_all_others_have_to_go_in(enum tw_cache_poli
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	for (int i = 0; i < FEW; i++)
 		assert_status(tw_cache_set(cache, &i, sizeof(i), "four", 4), TW_OK);
-	assert_status(tw_cache_adopt(cache, "heavy", 5, NULL, 0, MOST, NULL, NULL, TW_HOUR), TW_OK);
+	assert_status(put_adopted(cache, "heavy", 5, NULL, 0, MOST, NULL, NULL, TW_HOUR), TW_OK);
 	tw_cache_get_stats(cache, &stats);
 	assert_int_equal(stats.entries, 1);
 	assert_int_equal(stats.removed[TW_CAUSE_SIZE], FEW);
@@ -263,8 +264,8 @@ static void thread_cancelled_while_a_value_is_freed_leaves_no_take_behind(void *
 	int frees = 0;
 
 	assert_status(tw_cache_create(&source.cache, TW_HOUR, &options), TW_OK);
-	assert_status(tw_cache_adopt(source.cache, "other", 5, "value", 5, 0,
-				     free_where_threads_end, &frees, TW_HOUR),
+	assert_status(put_adopted(source.cache, "other", 5, "value", 5, 0, free_where_threads_end,
+				  &frees, TW_HOUR),
 		      TW_OK);
 	pthread_create(&thread, NULL, take_cancelled, source.cache);
 	pthread_join(thread, NULL);

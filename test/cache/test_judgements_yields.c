@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/gate.h"
 #include "support/yields/yield.h"
@@ -184,7 +185,7 @@ static enum tw_status touch(struct tw_cache *cache)
 
 static enum tw_status replace(struct tw_cache *cache)
 {
-	return tw_cache_replace(cache, "key", 3, "new", 3, TW_HOUR);
+	return put_replaced(cache, "key", 3, "new", 3, TW_HOUR);
 }
 
 static enum tw_status delete (struct tw_cache *cache) { return tw_cache_delete(cache, "key", 3); }

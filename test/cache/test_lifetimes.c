@@ -2,6 +2,7 @@
 /* Lookups lengthen these lifetimes, or jitter spreads them. */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration expire,
@@ -104,88 +105,89 @@ static void deadline_that_no_clock_reaches_is_none(void **state)
 	cache_recorder_close(recorder);
 }
 
-static enum tw_cache_verdict replace_and_keep(void *value, const struct tw_cache_entry *entry,
-					      struct tw_cache_computed *computed)
+/* Sets the key to "value" with that deadline, which must be accepted. */
+static void set_until(struct cache_recorder *recorder, const char *key, tw_duration deadline)
 {
-	*computed = (struct tw_cache_computed){value, 1, TW_KEEP_DEADLINE};
-	return TW_CACHE_REPLACE;
+	const struct tw_cache_value value = {.data = "value", .size = 5, .deadline = deadline};
+
+	assert_status(tw_cache_put(recorder->cache, key, strlen(key), &value, TW_CACHE_PUT_SET),
+		      TW_OK);
 }
 
-enum { WAYS_TO_KEEP = 5 };
-
-/* Changes the key's value and keeps its deadline. */
-static void change_and_keep(struct tw_cache *cache, int way, const char *key, char *value)
+static void deadline_has_no_jitter(void **state)
 {
-	struct tw_cache_item item = {key, strlen(key), value, 1, TW_KEEP_DEADLINE, TW_INVALID};
-	enum tw_status status = TW_INVALID;
-	size_t size = strlen(key);
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.jitter = 0.5});
 
-	if (way == 0)
-		status = tw_cache_set_with_expire(cache, key, size, value, 1, TW_KEEP_DEADLINE);
-	else if (way == 1)
-		status = tw_cache_replace(cache, key, size, value, 1, TW_KEEP_DEADLINE);
-	else if (way == 2)
-		status =
-			tw_cache_adopt(cache, key, size, value, 1, 0, NULL, NULL, TW_KEEP_DEADLINE);
-	else if (way == 3)
-		status = tw_cache_compute(cache, key, size, replace_and_keep, value);
-	else
-		status = tw_cache_set_many(cache, &item, 1, NULL);
-	assert_status(status, TW_OK);
-}
-
-static void changed_value_may_keep_its_deadline(void **state)
-{
-	static char values[] = "abcdefghij";
-
-	for (int way = 0; way < WAYS_TO_KEEP; way++) {
-		/* Jitter applies once. */
-		struct cache_recorder *recorder = cache_recorder_open_with(
-			*state, TW_HOUR, (struct tw_cache_options){.jitter = 0.5});
-
-		for (int change = 0; change < 10; change++) {
-			cache_set_for(recorder, "forever", "v", TW_FOREVER);
-			change_and_keep(recorder->cache, way, "forever", &values[change]);
-			assert_expires_at(recorder, "forever", TW_FOREVER);
-		}
-		cache_recorder_close(recorder);
-		recorder = cache_recorder_open_with(*state, 100 * INTERVAL,
-						    (struct tw_cache_options){.jitter = -1});
-		cache_set(recorder, "key", "v");
-		for (int change = 0; change < 10; change++) {
-			cache_pass(recorder, 5 * INTERVAL);
-			change_and_keep(recorder->cache, way, "key", &values[change]);
-			assert_expires_at(recorder, "key", 100 * INTERVAL);
-		}
-		cache_pass(recorder, 50 * INTERVAL);
-		assert_holds_none(recorder, "key");
-		/* Only a replace of a missing key has no deadline to keep. */
-		if (way != 1) {
-			change_and_keep(recorder->cache, way, "key", values);
-			assert_expires_at(recorder, "key", 200 * INTERVAL);
-		}
-		cache_recorder_close(recorder);
+	set_until(recorder, "forever", TW_FOREVER);
+	assert_expires_at(recorder, "forever", TW_FOREVER);
+	for (int tick = 5; tick < 50; tick += 5) {
+		cache_pass(recorder, 5 * INTERVAL);
+		set_until(recorder, "key", 50 * INTERVAL);
+		assert_expires_at(recorder, "key", 50 * INTERVAL);
 	}
+	cache_pass(recorder, 5 * INTERVAL);
+	assert_holds_none(recorder, "key");
+	cache_recorder_close(recorder);
 }
 
-static void kept_deadline_is_that_of_the_lifetime_and_not_of_idleness(void **state)
+static void deadline_ends_a_lifetime_that_slides(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, 100 * INTERVAL,
-		(struct tw_cache_options){.jitter = -1, .idle = 10 * INTERVAL});
+	struct cache_recorder *recorder = open_sliding(*state, TW_HOUR, 10 * INTERVAL);
 
-	cache_set(recorder, "key", "v");
-	for (int tick = 8; tick < 100; tick += 8) {
+	for (int tick = 0; tick < 100; tick += 8) {
 		tw_duration idle_end = (tw_duration)(tick + 10) * INTERVAL;
 
-		cache_pass(recorder, 8 * INTERVAL);
-		change_and_keep(recorder->cache, 0, "key", "w");
+		set_until(recorder, "key", 100 * INTERVAL);
 		assert_expires_at(recorder, "key",
 				  idle_end < 100 * INTERVAL ? idle_end : 100 * INTERVAL);
+		cache_pass(recorder, 8 * INTERVAL);
 	}
-	cache_pass(recorder, 4 * INTERVAL);
 	assert_holds_none(recorder, "key");
-	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_KEEP_DEADLINE), TW_INVALID);
+	cache_recorder_close(recorder);
+}
+
+static void value_past_its_deadline_is_never_found(void **state)
+{
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.jitter = -1});
+
+	cache_pass(recorder, 8 * INTERVAL);
+	cache_set(recorder, "now", "old");
+	set_until(recorder, "now", 8 * INTERVAL);
+	set_until(recorder, "past", 1);
+	assert_holds_none(recorder, "now");
+	assert_holds_none(recorder, "past");
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_removed(recorder, "old", TW_CAUSE_REPLACED);
+	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED], 2);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	cache_recorder_close(recorder);
+}
+
+static void value_with_a_field_out_of_range_is_refused(void **state)
+{
+	static const struct tw_cache_value bad[] = {
+		{.size = 1},
+		{.data = "v", .size = (size_t)UINT32_MAX + 1},
+		{.expire = -1},
+		{.deadline = -1},
+		{.expire = TW_HOUR, .deadline = TW_HOUR},
+		{.reserved = {1}},
+		{.reserved = {0, 1}},
+	};
+	const struct tw_cache_value good = {.data = NULL};
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct tw_cache *cache = recorder->cache;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_status(tw_cache_put(cache, "key", 3, &bad[i], TW_CACHE_PUT_SET), TW_INVALID);
+	assert_status(tw_cache_put(cache, "key", 3, NULL, TW_CACHE_PUT_SET), TW_INVALID);
+	assert_status(tw_cache_put(cache, "key", 3, &good, (enum tw_cache_put_mode)3), TW_INVALID);
+	assert_int_equal(cache_stats(recorder).inserts, 0);
+	/* A zeroed one is an empty value. */
+	assert_status(tw_cache_put(cache, "key", 3, &good, TW_CACHE_PUT_SET), TW_OK);
+	assert_holds(recorder, "key", "");
 	cache_recorder_close(recorder);
 }
 
@@ -313,8 +315,10 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(lifetime_shorter_than_the_idle_time_holds),
 	TEST_CACHE(idle_time_counts_from_the_last_lookup_within_a_lifetime_too),
 	TEST_CACHE(deadline_that_no_clock_reaches_is_none),
-	TEST_CACHE(changed_value_may_keep_its_deadline),
-	TEST_CACHE(kept_deadline_is_that_of_the_lifetime_and_not_of_idleness),
+	TEST_CACHE(deadline_has_no_jitter),
+	TEST_CACHE(deadline_ends_a_lifetime_that_slides),
+	TEST_CACHE(value_past_its_deadline_is_never_found),
+	TEST_CACHE(value_with_a_field_out_of_range_is_refused),
 	TEST_IN(levels_inline, jitter_spreads_lifetimes_evenly),
 	TEST_IN(levels_inline, first_lifetimes_of_many_threads_are_spread),
 	TEST_IN(levels_inline, negative_jitter_is_none),

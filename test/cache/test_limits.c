@@ -4,6 +4,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 #include "support/wait.h"
@@ -139,13 +140,12 @@ static void set_of_much_keeps_the_limit(void **state)
 	struct tw_cache *cache = recorder->cache;
 
 	for (uint64_t key = 0; key < KEYS; key++)
-		assert_status(tw_cache_adopt(cache, &key, sizeof(key), NULL, 0, WEIGHT, NULL, NULL,
-					     TW_HOUR),
-			      TW_OK);
+		assert_status(
+			put_adopted(cache, &key, sizeof(key), NULL, 0, WEIGHT, NULL, NULL, TW_HOUR),
+			TW_OK);
 	assert_int_equal(cache_stats(recorder).entries, KEYS);
-	assert_status(
-		tw_cache_adopt(cache, "large", 5, NULL, 0, LARGE * WEIGHT, NULL, NULL, TW_HOUR),
-		TW_OK);
+	assert_status(put_adopted(cache, "large", 5, NULL, 0, LARGE * WEIGHT, NULL, NULL, TW_HOUR),
+		      TW_OK);
 	assert_int_equal(cache_stats(recorder).entries, KEYS - LARGE + 1);
 	assert_int_equal(cache_stats(recorder).bytes, KEYS * WEIGHT);
 	cache_recorder_close(recorder);
@@ -227,23 +227,27 @@ static uint64_t weigh_by_value(void *context, const void *key, size_t key_size, 
 	return weight;
 }
 
-static void adopted_value_without_a_weight_is_weighed(void **state)
+static void value_without_a_weight_is_weighed(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR,
 		(struct tw_cache_options){.max_bytes = 1000, .weigh = weigh_by_value});
 	struct tw_cache *cache = recorder->cache;
 	uint64_t weight = 70;
+	const struct tw_cache_value heavy = {
+		.data = &weight, .size = sizeof(weight), .weight = 500};
 
 	assert_status(tw_cache_set(cache, "copied", 6, &weight, sizeof(weight)), TW_OK);
-	assert_status(tw_cache_adopt(cache, "adopted", 7, &weight, sizeof(weight), 0, NULL, NULL,
-				     TW_HOUR),
-		      TW_OK);
+	assert_status(
+		put_adopted(cache, "adopted", 7, &weight, sizeof(weight), 0, NULL, NULL, TW_HOUR),
+		TW_OK);
 	assert_int_equal(cache_stats(recorder).bytes, 2 * weight);
-	assert_status(tw_cache_adopt(cache, "adopted", 7, &weight, sizeof(weight), 30, NULL, NULL,
-				     TW_HOUR),
-		      TW_OK);
+	assert_status(
+		put_adopted(cache, "adopted", 7, &weight, sizeof(weight), 30, NULL, NULL, TW_HOUR),
+		TW_OK);
 	assert_int_equal(cache_stats(recorder).bytes, weight + 30);
+	assert_status(tw_cache_put(cache, "copied", 6, &heavy, TW_CACHE_PUT_SET), TW_OK);
+	assert_int_equal(cache_stats(recorder).bytes, 500 + 30);
 	cache_recorder_close(recorder);
 }
 
@@ -534,7 +538,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(first_limit_finds_all_entries),
 	TEST_CACHE(number_of_shards_follows_from_the_limits),
 	TEST_CACHE(shards_keep_their_shares_of_a_limit_by_weight),
-	TEST_CACHE(adopted_value_without_a_weight_is_weighed),
+	TEST_CACHE(value_without_a_weight_is_weighed),
 	TEST_CACHE(bytes_are_back_to_nothing_after_each_of_a_hundred_rounds),
 	TEST_CACHE(memory_is_given_back_when_entries_have_left),
 };

@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 
 enum { PUTS = 500, KEPT = 100 };
@@ -77,8 +78,8 @@ static enum tw_status put(struct tw_cache *cache, const struct unit *unit, uint6
 	case COPIED:
 		return tw_cache_set(cache, &key, sizeof(key), bytes, size);
 	case ADOPTED:
-		return tw_cache_adopt(cache, &key, sizeof(key), bytes, size, unit->given, NULL,
-				      NULL, TW_HOUR);
+		return put_adopted(cache, &key, sizeof(key), bytes, size, unit->given, NULL, NULL,
+				   TW_HOUR);
 	default:
 		status = tw_cache_take(cache, &key, sizeof(key),
 				       unit->way == ABSENT ? load_absence : load_value, &size,

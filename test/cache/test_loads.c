@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/seed.h"
@@ -20,14 +21,14 @@ static void change_set(struct cache_recorder *recorder)
 
 static void change_add(struct cache_recorder *recorder)
 {
-	assert_status(tw_cache_add(recorder->cache, "key", 3, "set", 3, TW_HOUR), TW_OK);
+	assert_status(put_added(recorder->cache, "key", 3, "set", 3, TW_HOUR), TW_OK);
 }
 
 static void change_adopt(struct cache_recorder *recorder)
 {
 	static char value[] = "set";
 
-	assert_status(tw_cache_adopt(recorder->cache, "key", 3, value, 3, 0, NULL, NULL, TW_HOUR),
+	assert_status(put_adopted(recorder->cache, "key", 3, value, 3, 0, NULL, NULL, TW_HOUR),
 		      TW_OK);
 }
 
@@ -86,7 +87,7 @@ static void calls_that_change_nothing_let_the_load_be_kept(void **state)
 
 	source_open(&source, "loaded");
 	taker_start_load(&taker, recorder, "key", &source);
-	assert_status(tw_cache_replace(recorder->cache, "key", 3, "x", 1, TW_HOUR), TW_NOT_FOUND);
+	assert_status(put_replaced(recorder->cache, "key", 3, "x", 1, TW_HOUR), TW_NOT_FOUND);
 	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
 	assert_status(tw_cache_set_with_expire(recorder->cache, "key", 3, "x", 1, 0), TW_INVALID);
 	cache_set(recorder, "other", "value");
@@ -203,9 +204,9 @@ static void absence_gives_way_to_a_value(void **state)
 	cache_set(recorder, "set", "value");
 	assert_holds(recorder, "set", "value");
 	assert_not_taken(recorder, "added", &source, TW_NOT_FOUND);
-	assert_status(tw_cache_replace(cache, "added", 5, "v", 1, TW_HOUR), TW_NOT_FOUND);
+	assert_status(put_replaced(cache, "added", 5, "v", 1, TW_HOUR), TW_NOT_FOUND);
 	assert_status(tw_cache_touch(cache, "added", 5, TW_HOUR), TW_NOT_FOUND);
-	assert_status(tw_cache_add(cache, "added", 5, "v", 1, TW_HOUR), TW_OK);
+	assert_status(put_added(cache, "added", 5, "v", 1, TW_HOUR), TW_OK);
 	assert_holds(recorder, "added", "v");
 	assert_not_taken(recorder, "deleted", &source, TW_NOT_FOUND);
 	assert_status(tw_cache_delete(cache, "deleted", 7), TW_NOT_FOUND);

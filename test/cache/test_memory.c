@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/memory.h"
 #include "support/seed.h"
@@ -314,8 +315,8 @@ static void adopted_values_stay_where_pages_are_emptied(void **state)
 		uint64_t key[(16 + VALUE) / sizeof(uint64_t)] = {i, 0};
 
 		if (i % ADOPTED_EVERY == 0)
-			assert_status(tw_cache_adopt(cache, key, key_size, &freed, i, 1,
-						     count_freed, &freed, TW_HOUR),
+			assert_status(put_adopted(cache, key, key_size, &freed, i, 1, count_freed,
+						  &freed, TW_HOUR),
 				      TW_OK);
 		else
 			set_number(cache, i, VALUE);

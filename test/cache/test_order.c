@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/history.h"
 #include "support/seed.h"
@@ -109,9 +110,9 @@ static enum tw_status make_call(struct tw_cache *cache, struct call *call)
 	case CALL_SET:
 		return tw_cache_set(cache, "key", 3, &value, sizeof(value));
 	case CALL_ADD:
-		return tw_cache_add(cache, "key", 3, &value, sizeof(value), TW_HOUR);
+		return put_added(cache, "key", 3, &value, sizeof(value), TW_HOUR);
 	case CALL_REPLACE:
-		return tw_cache_replace(cache, "key", 3, &value, sizeof(value), TW_HOUR);
+		return put_replaced(cache, "key", 3, &value, sizeof(value), TW_HOUR);
 	case CALL_DELETE:
 		return tw_cache_delete(cache, "key", 3);
 	case CALL_POP:

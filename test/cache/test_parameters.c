@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 
 #include <math.h>
@@ -103,19 +104,14 @@ static enum tw_status set_with_expire(const arguments given)
 	return tw_cache_set_with_expire(CACHE_OF(given), KEY_OF(given), VALUE_OF(given), TW_HOUR);
 }
 
-static enum tw_status add(const arguments given)
+static enum tw_status put(const arguments given)
 {
-	return tw_cache_add(CACHE_OF(given), KEY_OF(given), VALUE_OF(given), TW_HOUR);
-}
-
-static enum tw_status replace(const arguments given)
-{
-	return tw_cache_replace(CACHE_OF(given), KEY_OF(given), VALUE_OF(given), TW_HOUR);
+	return put_added(CACHE_OF(given), KEY_OF(given), VALUE_OF(given), TW_HOUR);
 }
 
 static enum tw_status adopt(const arguments given)
 {
-	return tw_cache_adopt(CACHE_OF(given), KEY_OF(given), ADOPTED_OF(given), TW_HOUR);
+	return put_adopted(CACHE_OF(given), KEY_OF(given), ADOPTED_OF(given), TW_HOUR);
 }
 
 static enum tw_status compute_value(const arguments given)
@@ -399,8 +395,7 @@ struct call {
 static const struct call calls[] = {
 	CALL(set, OF_CACHE | OF_KEY | OF_COPY, TW_OK),
 	CALL(set_with_expire, OF_CACHE | OF_KEY | OF_COPY, TW_OK),
-	CALL(add, OF_CACHE | OF_KEY | OF_COPY, TW_EXISTS),
-	CALL(replace, OF_CACHE | OF_KEY | OF_COPY, TW_OK),
+	CALL(put, OF_CACHE | OF_KEY | OF_COPY, TW_EXISTS),
 	CALL(adopt, OF_CACHE | OF_KEY | OF_ADOPTED, TW_OK),
 	CALL(compute_value, OF_CACHE | OF_KEY | OF_COPY, TW_OK),
 	CALL(compute, OF_CACHE | OF_KEY, TW_OK),

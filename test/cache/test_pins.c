@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/gate.h"
 #include "support/seed.h"
@@ -208,8 +209,8 @@ static void reader_that_sleeps_with_a_pin_blocks_nobody(void **state)
 	gate_await(&sleeper.gate);
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
 	for (int i = 0; i < 1000; i++)
-		assert_status(tw_cache_adopt(recorder->cache, &i, sizeof(i), &freed, sizeof(freed),
-					     0, count_free, &freed, TW_HOUR),
+		assert_status(put_adopted(recorder->cache, &i, sizeof(i), &freed, sizeof(freed), 0,
+					  count_free, &freed, TW_HOUR),
 			      TW_OK);
 	cache_settle(recorder);
 	cache_settle(recorder);
@@ -239,8 +240,8 @@ static void free_adoptee(void *value, size_t size, void *context)
 static enum tw_status adopt(struct cache_recorder *recorder, const char *key,
 			    struct adoptee *adoptee)
 {
-	return tw_cache_adopt(recorder->cache, key, strlen(key), adoptee, sizeof(struct adoptee), 0,
-			      free_adoptee, &adoptee->freed, 10 * INTERVAL);
+	return put_adopted(recorder->cache, key, strlen(key), adoptee, sizeof(struct adoptee), 0,
+			   free_adoptee, &adoptee->freed, 10 * INTERVAL);
 }
 
 static void adopted_value_is_freed_once_after_its_last_reader(void **state)
@@ -281,20 +282,20 @@ static void adoption_that_fails_leaves_the_value_with_its_caller(void **state)
 	struct adoptee refused = {0};
 
 	assert_status(adopt(recorder, "key", &first), TW_OK);
-	assert_status(tw_cache_adopt(recorder->cache, "key", 3, &refused, sizeof(struct adoptee),
-				     20001, free_adoptee, &refused.freed, TW_HOUR),
+	assert_status(put_adopted(recorder->cache, "key", 3, &refused, sizeof(struct adoptee),
+				  20001, free_adoptee, &refused.freed, TW_HOUR),
 		      TW_FULL);
-	assert_status(tw_cache_adopt(recorder->cache, "key", 3, &refused, sizeof(struct adoptee), 0,
-				     free_adoptee, &refused.freed, 0),
+	assert_status(put_adopted(recorder->cache, "key", 3, &refused, sizeof(struct adoptee), 0,
+				  free_adoptee, &refused.freed, -1),
 		      TW_INVALID);
-	assert_status(tw_cache_adopt(recorder->cache, "key", 0, &refused, sizeof(struct adoptee), 0,
-				     free_adoptee, &refused.freed, TW_HOUR),
+	assert_status(put_adopted(recorder->cache, "key", 0, &refused, sizeof(struct adoptee), 0,
+				  free_adoptee, &refused.freed, TW_HOUR),
 		      TW_INVALID);
-	assert_status(tw_cache_adopt(recorder->cache, NULL, 3, &refused, sizeof(struct adoptee), 0,
-				     free_adoptee, &refused.freed, TW_HOUR),
+	assert_status(put_adopted(recorder->cache, NULL, 3, &refused, sizeof(struct adoptee), 0,
+				  free_adoptee, &refused.freed, TW_HOUR),
 		      TW_INVALID);
-	assert_status(tw_cache_adopt(NULL, "key", 3, &refused, sizeof(struct adoptee), 0,
-				     free_adoptee, &refused.freed, TW_HOUR),
+	assert_status(put_adopted(NULL, "key", 3, &refused, sizeof(struct adoptee), 0, free_adoptee,
+				  &refused.freed, TW_HOUR),
 		      TW_INVALID);
 	assert_int_equal(first.freed, 0);
 	assert_int_equal(cache_stats(recorder).inserts, 1);
@@ -334,14 +335,14 @@ static void adopted_value_may_be_anything(void **state)
 	const struct tw_cache_entry *entry;
 	size_t size = 1;
 
-	assert_status(tw_cache_adopt(recorder->cache, "null", 4, NULL, 0, 0, NULL, NULL, TW_HOUR),
+	assert_status(put_adopted(recorder->cache, "null", 4, NULL, 0, 0, NULL, NULL, TW_HOUR),
 		      TW_OK);
 	entry = cache_pinned(recorder, "null");
 	assert_null(tw_cache_entry_value(entry, &size));
 	assert_int_equal(size, 0);
 	tw_cache_entry_release(entry);
-	assert_status(tw_cache_adopt(recorder->cache, "static", 6, (void *)outlives,
-				     strlen(outlives), 0, NULL, NULL, TW_HOUR),
+	assert_status(put_adopted(recorder->cache, "static", 6, (void *)outlives, strlen(outlives),
+				  0, NULL, NULL, TW_HOUR),
 		      TW_OK);
 	assert_holds(recorder, "static", outlives);
 	assert_int_equal(cache_stats(recorder).bytes, 2 * cache_weight(4, 32) + strlen(outlives));
@@ -538,8 +539,8 @@ static void trader_adopt(struct market *market, uint64_t key)
 		abort();
 	*goods = goods_word;
 	atomic_fetch_add(&market->adopted, 1);
-	if (tw_cache_adopt(market->cache, &key, sizeof(key), goods, sizeof(*goods), 0, free_goods,
-			   market, TW_HOUR) != TW_OK)
+	if (put_adopted(market->cache, &key, sizeof(key), goods, sizeof(*goods), 0, free_goods,
+			market, TW_HOUR) != TW_OK)
 		abort();
 }
 

@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/seed.h"
@@ -59,7 +60,7 @@ static void use_by_set(struct cache_recorder *recorder)
 
 static void use_by_replace(struct cache_recorder *recorder)
 {
-	assert_status(tw_cache_replace(recorder->cache, "a", 1, "a", 1, TW_HOUR), TW_OK);
+	assert_status(put_replaced(recorder->cache, "a", 1, "a", 1, TW_HOUR), TW_OK);
 }
 
 static void every_kind_of_use_keeps_an_entry(void **state)
@@ -533,8 +534,8 @@ static void value_too_heavy_is_refused_and_leaves_the_old_one(void **state)
 	cache_set(recorder, "key", "value");
 	cache_set(recorder, "other", "value");
 	assert_status(tw_cache_set(recorder->cache, "key", 3, too_heavy, 150), TW_FULL);
-	assert_status(tw_cache_add(recorder->cache, "new", 3, too_heavy, 150, 1), TW_FULL);
-	assert_status(tw_cache_replace(recorder->cache, "key", 3, too_heavy, 150, 1), TW_FULL);
+	assert_status(put_added(recorder->cache, "new", 3, too_heavy, 150, 1), TW_FULL);
+	assert_status(put_replaced(recorder->cache, "key", 3, too_heavy, 150, 1), TW_FULL);
 	assert_holds(recorder, "key", "value");
 	assert_holds(recorder, "other", "value");
 	assert_int_equal(cache_stats(recorder).bytes, 2 * cache_weight(3, 5));

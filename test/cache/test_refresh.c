@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
@@ -445,7 +446,7 @@ static void adopted_weighed_and_sliding_value_is_reloaded(void **state)
 	int freed = 0;
 
 	assert_status(
-		tw_cache_adopt(recorder->cache, "key", 3, adopted, 7, 5, count_freed, &freed, LIFE),
+		put_adopted(recorder->cache, "key", 3, adopted, 7, 5, count_freed, &freed, LIFE),
 		TW_OK);
 	assert_int_equal(cache_stats(recorder).bytes, 5);
 	cache_pass(recorder, OLD);

@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/gate.h"
 #include "support/seed.h"
@@ -21,7 +22,7 @@ static void each_removal_has_its_cause(void **state)
 	assert_status(tw_cache_delete(recorder->cache, "deleted", 7), TW_OK);
 	cache_set(recorder, "replaced", "replaced 1");
 	cache_set(recorder, "replaced", "replaced 2");
-	assert_status(tw_cache_replace(recorder->cache, "replaced", 8, "last", 4, TW_HOUR), TW_OK);
+	assert_status(put_replaced(recorder->cache, "replaced", 8, "last", 4, TW_HOUR), TW_OK);
 	cache_set_for(recorder, "expired", "expired", INTERVAL);
 	cache_pass(recorder, 3 * INTERVAL);
 	/* The entry that was used twice gets two more turns. */
@@ -64,9 +65,9 @@ static void entry_past_its_deadline_always_has_expired(void **state)
 	cache_pass(recorder, INTERVAL * 3 / 2);
 	cache_set(recorder, "set", "new");
 	assert_status(tw_cache_delete(cache, "delete", 6), TW_NOT_FOUND);
-	assert_status(tw_cache_replace(cache, "add", 3, "new", 3, TW_HOUR), TW_NOT_FOUND);
-	assert_status(tw_cache_add(cache, "add", 3, "new", 3, TW_HOUR), TW_OK);
-	assert_status(tw_cache_adopt(cache, "adopt", 5, adopted, 3, 0, NULL, NULL, TW_HOUR), TW_OK);
+	assert_status(put_replaced(cache, "add", 3, "new", 3, TW_HOUR), TW_NOT_FOUND);
+	assert_status(put_added(cache, "add", 3, "new", 3, TW_HOUR), TW_OK);
+	assert_status(put_adopted(cache, "adopt", 5, adopted, 3, 0, NULL, NULL, TW_HOUR), TW_OK);
 	assert_status(tw_cache_clear(cache), TW_OK);
 	cache_settle(recorder);
 	for (int i = 0; i < 5; i++)
@@ -267,11 +268,11 @@ static void sets_are_refused_while_the_listener_is_far_behind(void **state)
 	assert_int_equal(before.refused, 0);
 	assert_status(tw_cache_set(cache, "key", 3, "new", 3), TW_FULL);
 	assert_status(tw_cache_set(cache, "another", 7, "new", 3), TW_FULL);
-	assert_status(tw_cache_add(cache, "another", 7, "new", 3, TW_HOUR), TW_FULL);
-	assert_status(tw_cache_add(cache, "key", 3, "new", 3, TW_HOUR), TW_EXISTS);
-	assert_status(tw_cache_replace(cache, "key", 3, "new", 3, TW_HOUR), TW_FULL);
-	assert_status(tw_cache_replace(cache, "another", 7, "new", 3, TW_HOUR), TW_NOT_FOUND);
-	assert_status(tw_cache_adopt(cache, "key", 3, adopted, 7, 0, NULL, NULL, TW_HOUR), TW_FULL);
+	assert_status(put_added(cache, "another", 7, "new", 3, TW_HOUR), TW_FULL);
+	assert_status(put_added(cache, "key", 3, "new", 3, TW_HOUR), TW_EXISTS);
+	assert_status(put_replaced(cache, "key", 3, "new", 3, TW_HOUR), TW_FULL);
+	assert_status(put_replaced(cache, "another", 7, "new", 3, TW_HOUR), TW_NOT_FOUND);
+	assert_status(put_adopted(cache, "key", 3, adopted, 7, 0, NULL, NULL, TW_HOUR), TW_FULL);
 	assert_status(tw_cache_take(cache, "another", 7, load_value, NULL, 0, &entry), TW_OK);
 	assert_value(entry, "loaded");
 	tw_cache_entry_release(entry);

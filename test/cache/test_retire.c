@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 #include "support/wait.h"
@@ -76,7 +77,7 @@ static void check_idle_threads_keep_no_memory(struct cache_recorder *recorder)
 		pthread_join(threads[i], NULL);
 	set_all_twice(cache);
 	/* A refused set keeps no memory either. */
-	assert_status(tw_cache_add(cache, key, sizeof(key), "value", 5, TW_HOUR), TW_EXISTS);
+	assert_status(put_added(cache, key, sizeof(key), "value", 5, TW_HOUR), TW_EXISTS);
 	assert_int_equal(cache_stats(recorder).entries, KEYS);
 	delete_all(cache);
 	assert_pool_gets_empty(recorder);
@@ -263,9 +264,8 @@ static void check_memory_of_adopted_values_comes_back(struct cache_recorder *rec
 	for (uint64_t i = 0; i < KEYS; i++) {
 		uint64_t key[2] = {i, 0};
 
-		assert_status(
-			tw_cache_adopt(cache, key, sizeof(key), NULL, 0, 0, NULL, NULL, TW_HOUR),
-			TW_OK);
+		assert_status(put_adopted(cache, key, sizeof(key), NULL, 0, 0, NULL, NULL, TW_HOUR),
+			      TW_OK);
 	}
 	delete_all(cache);
 	assert_pool_gets_empty(recorder);
@@ -287,7 +287,7 @@ static void values_set_others_when_they_are_freed(void **state)
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
 
-	assert_status(tw_cache_adopt(cache, "key", 3, "adopted", 7, 0, set_another, cache, TW_HOUR),
+	assert_status(put_adopted(cache, "key", 3, "adopted", 7, 0, set_another, cache, TW_HOUR),
 		      TW_OK);
 	cache_set(recorder, "key", "replaced");
 	cache_settle(recorder);

@@ -2,6 +2,7 @@
 /* Keys pause after failed loads, each time longer: the source is called once a pause. */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
@@ -151,9 +152,9 @@ static void change_of_the_key_ends_its_pause(void **state)
 	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
 	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
-	assert_status(tw_cache_replace(recorder->cache, "key", 3, "v", 1, LIFE), TW_NOT_FOUND);
+	assert_status(put_replaced(recorder->cache, "key", 3, "v", 1, LIFE), TW_NOT_FOUND);
 	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 0);
-	assert_status(tw_cache_add(recorder->cache, "key", 3, "set", 3, LIFE), TW_OK);
+	assert_status(put_added(recorder->cache, "key", 3, "set", 3, LIFE), TW_OK);
 	assert_all_end(recorder, &source, TW_OK, "set", 0);
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
 	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);

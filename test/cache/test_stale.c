@@ -2,6 +2,7 @@
 /* Values past their deadline are given only to takes whose load fails. */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/seed.h"
@@ -57,7 +58,7 @@ static void failed_load_gives_the_old_value_and_says_so(void **state)
 	assert_holds_none(recorder, "key");
 	assert_status(tw_cache_peek(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
 	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
-	assert_status(tw_cache_replace(recorder->cache, "key", 3, "v", 1, TW_HOUR), TW_NOT_FOUND);
+	assert_status(put_replaced(recorder->cache, "key", 3, "v", 1, TW_HOUR), TW_NOT_FOUND);
 	assert_status(tw_cache_each(recorder->cache, visit_none, &visited), TW_OK);
 	assert_int_equal(visited, 0);
 	assert_cache_counts(recorder->cache, .misses = 3, .loads = 2, .load_errors = 2, .stale = 2,

@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/wait.h"
@@ -30,10 +31,9 @@ static void assert_all_is_closed(struct tw_cache *cache)
 
 	assert_status(tw_cache_set(cache, "key", 3, "v", 1), TW_CLOSED);
 	assert_status(tw_cache_set_with_expire(cache, "key", 3, "v", 1, TW_HOUR), TW_CLOSED);
-	assert_status(tw_cache_add(cache, "new", 3, "v", 1, TW_HOUR), TW_CLOSED);
-	assert_status(tw_cache_replace(cache, "key", 3, "v", 1, TW_HOUR), TW_CLOSED);
-	assert_status(tw_cache_adopt(cache, "key", 3, adopted, 7, 0, NULL, NULL, TW_HOUR),
-		      TW_CLOSED);
+	assert_status(put_added(cache, "new", 3, "v", 1, TW_HOUR), TW_CLOSED);
+	assert_status(put_replaced(cache, "key", 3, "v", 1, TW_HOUR), TW_CLOSED);
+	assert_status(put_adopted(cache, "key", 3, adopted, 7, 0, NULL, NULL, TW_HOUR), TW_CLOSED);
 	assert_status(tw_cache_get(cache, "key", 3, buffer, sizeof(buffer), &size), TW_CLOSED);
 	assert_int_equal(size, 0);
 	/* The short path of a get is for keys of 8 bytes and more. */

@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_value.h"
 #include "support/seed.h"
@@ -212,11 +213,11 @@ static void call_set(struct worker *worker)
 
 	switch (random_below(&worker->random, 4)) {
 	case 0:
-		status = tw_cache_add(storm->cache, &key, sizeof(key), value, size, expire);
+		status = put_added(storm->cache, &key, sizeof(key), value, size, expire);
 		judge_status(storm, status == TW_OK || status == TW_EXISTS);
 		break;
 	case 1:
-		status = tw_cache_replace(storm->cache, &key, sizeof(key), value, size, expire);
+		status = put_replaced(storm->cache, &key, sizeof(key), value, size, expire);
 		judge_status(storm, status == TW_OK || status == TW_NOT_FOUND);
 		break;
 	default:
@@ -245,9 +246,9 @@ static void call_adopt(struct worker *worker)
 	if (value == NULL)
 		abort();
 	size = next_value(worker, key, value);
-	status = tw_cache_adopt(storm->cache, &key, sizeof(key), value, size,
-				random_below(&worker->random, 200), free_adopted, storm,
-				random_lifetime(worker));
+	status = put_adopted(storm->cache, &key, sizeof(key), value, size,
+			     random_below(&worker->random, 200), free_adopted, storm,
+			     random_lifetime(worker));
 	judge_status(storm, status == TW_OK);
 	if (status == TW_OK)
 		atomic_fetch_add(&storm->adopted, 1);

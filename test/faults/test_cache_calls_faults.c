@@ -8,6 +8,7 @@
 #include "support/test.h"
 
 #include "faults/faults.h"
+#include "support/cache_calls.h"
 #include "support/recorder.h"
 #include "support/wait.h"
 
@@ -60,12 +61,12 @@ static enum tw_status call_set_again(struct stage *stage)
 
 static enum tw_status call_add(struct stage *stage)
 {
-	return sets_new(stage, tw_cache_add(stage->cache, "new", 3, "0", 1, TW_HOUR));
+	return sets_new(stage, put_added(stage->cache, "new", 3, "0", 1, TW_HOUR));
 }
 
 static enum tw_status call_replace(struct stage *stage)
 {
-	return tw_cache_replace(stage->cache, "old-1", 5, "0", 1, TW_HOUR);
+	return put_replaced(stage->cache, "old-1", 5, "0", 1, TW_HOUR);
 }
 
 static void free_adopted(void *value, size_t size, void *context)
@@ -77,8 +78,8 @@ static void free_adopted(void *value, size_t size, void *context)
 
 static enum tw_status call_adopt(struct stage *stage)
 {
-	enum tw_status status = tw_cache_adopt(stage->cache, "new", 3, VALUE(1), 1, 1, free_adopted,
-					       stage, TW_HOUR);
+	enum tw_status status =
+		put_adopted(stage->cache, "new", 3, VALUE(1), 1, 1, free_adopted, stage, TW_HOUR);
 
 	stage->adopted += status == TW_OK;
 	return sets_new(stage, status);

@@ -80,7 +80,7 @@ mistake()
 
 mistake warn_unused_result unused-result "tw_create(&wheel, TW_SECOND, 1, NULL, NULL)"
 mistake warn_unused_result unused-result "tw_set_timer(wheel, buffer, 8, buffer, TW_SECOND)"
-mistake warn_unused_result unused-result "tw_cache_adopt(cache, buffer, 3, buffer, 8, 1, 0, 0, 0)"
+mistake warn_unused_result unused-result "tw_cache_put(cache, buffer, 3, 0, TW_CACHE_PUT_SET)"
 mistake access stringop-overread 'tw_move_timer(wheel, "short", 7, TW_SECOND)'
 mistake access stringop-overread "tw_cache_delete(cache, buffer, sizeof(buffer) + 1)"
 mistake access stringop-overread "tw_redis_ack(redis, &job, 2, NULL)"

@@ -2,6 +2,8 @@
 /* Calls are drawn, made and compared here, all but those that load. */
 #include "cache_model.h"
 
+#include "support/cache_calls.h"
+
 /* ---- Around each call ---- */
 
 struct call_begun client_enter(struct cache_client *client, const char *call)
@@ -95,15 +97,15 @@ void client_set(struct cache_client *client, unsigned number)
 		status = CACHE_CALL(client, tw_cache_set(cache, call.name, call.size, value->bytes,
 							 value->size));
 	else if (way == 1)
-		status = CACHE_CALL(client, tw_cache_add(cache, call.name, call.size, value->bytes,
-							 value->size, life));
+		status = CACHE_CALL(client, put_added(cache, call.name, call.size, value->bytes,
+						      value->size, life));
 	else if (way == 2)
-		status = CACHE_CALL(client, tw_cache_replace(cache, call.name, call.size,
-							     value->bytes, value->size, life));
+		status = CACHE_CALL(client, put_replaced(cache, call.name, call.size, value->bytes,
+							 value->size, life));
 	else if (value->is_adopted)
-		status = CACHE_CALL(client, tw_cache_adopt(cache, call.name, call.size,
-							   value->bytes, value->size, value->weight,
-							   cache_value_free, value, life));
+		status = CACHE_CALL(client, put_adopted(cache, call.name, call.size, value->bytes,
+							value->size, value->weight,
+							cache_value_free, value, life));
 	else
 		status = CACHE_CALL(client,
 				    tw_cache_set_with_expire(cache, call.name, call.size,
@@ -293,7 +295,7 @@ static void client_give_nonsense(struct cache_client *client)
 		tw_cache_set(cache, key, sizeof(key), "v", 1),
 		tw_cache_set(cache, "k", 1, NULL, 1),
 		tw_cache_set_with_expire(cache, "k", 1, "v", 1, life),
-		tw_cache_add(cache, "k", 1, "v", 1, life),
+		put_added(cache, "k", 1, "v", 1, life - 1),
 		tw_cache_touch(cache, "k", 1, life),
 		tw_cache_get(cache, key, 0, NULL, 0, NULL),
 		tw_cache_get(cache, "k", 1, NULL, 1, NULL),

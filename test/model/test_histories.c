@@ -30,6 +30,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/linearize.h"
 #include "support/seed.h"
@@ -360,9 +361,9 @@ static enum tw_status call_cache(struct history *history, struct call *call)
 	case SET:
 		return tw_cache_set_with_expire(cache, "key", 3, value, size, expire);
 	case ADD:
-		return tw_cache_add(cache, "key", 3, value, size, expire);
+		return put_added(cache, "key", 3, value, size, expire);
 	case REPLACE:
-		return tw_cache_replace(cache, "key", 3, value, size, expire);
+		return put_replaced(cache, "key", 3, value, size, expire);
 	case DELETE:
 		return tw_cache_delete(cache, "key", 3);
 	case TOUCH:

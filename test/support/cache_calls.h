@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls of the cache whose parameters stand in structs, for tests that vary a few of them. */
+#ifndef SUPPORT_CACHE_CALLS_H
+#define SUPPORT_CACHE_CALLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <timingwheel/cache.h>
+
+/* Adds a copied value. */
+static inline enum tw_status put_added(struct tw_cache *cache, const void *key, size_t key_size,
+				       const void *value, size_t size, tw_duration expire)
+{
+	const struct tw_cache_value added = {.data = value, .size = size, .expire = expire};
+
+	return tw_cache_put(cache, key, key_size, &added, TW_CACHE_PUT_ADD);
+}
+
+/* Replaces a value by a copied one. */
+static inline enum tw_status put_replaced(struct tw_cache *cache, const void *key, size_t key_size,
+					  const void *value, size_t size, tw_duration expire)
+{
+	const struct tw_cache_value replacing = {.data = value, .size = size, .expire = expire};
+
+	return tw_cache_put(cache, key, key_size, &replacing, TW_CACHE_PUT_REPLACE);
+}
+
+/* Is the free function of a value that outlives the cache. */
+static inline void leave_value(void *value, size_t value_size, void *context)
+{
+	(void)value;
+	(void)value_size;
+	(void)context;
+}
+
+/* Sets an adopted value. If free_value is NULL, it outlives the cache. */
+static inline enum tw_status put_adopted(struct tw_cache *cache, const void *key, size_t key_size,
+					 const void *value, size_t size, uint64_t weight,
+					 tw_cache_free_fn *free_value, void *context,
+					 tw_duration expire)
+{
+	const struct tw_cache_value adopted = {.data = value,
+					       .size = size,
+					       .expire = expire,
+					       .weight = weight,
+					       .free_value = free_value ? free_value : leave_value,
+					       .context = context};
+
+	return tw_cache_put(cache, key, key_size, &adopted, TW_CACHE_PUT_SET);
+}
+
+#endif
