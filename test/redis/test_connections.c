@@ -318,7 +318,7 @@ static void send_without_end(int descriptor)
 
 static void reply_without_end_is_not_taken(void **state)
 {
-	const struct tw_redis_options options = {.url = url, .reply_timeout = TW_MINUTE};
+	const struct tw_redis_options options = {.url = url, .reply_timeout = TW_HOUR};
 	struct peer peer;
 
 	peer_start(&peer, send_without_end);
