@@ -28,7 +28,7 @@
  *    free_value either. No call on the cache is a cancellation point.
  *  - It may call the cache, except weigh, compute and free_value.
  *  - While it runs, these wait: for a loader the takes of its key, for weigh and compute writers,
- *    for on_remove its next call, for on_value, on_stats and free_value their thread alone.
+ *    for on_remove its next call, for on_value and free_value their thread alone.
  *
  * A call that begins after tw_cache_stop returns TW_CLOSED. These calls still work:
  * tw_cache_get_stats, tw_cache_count, tw_cache_write_metrics, and the calls on pinned entries and
@@ -202,18 +202,18 @@ struct tw_cache_stats {
 
 /* Holds the options of tw_cache_create. A zeroed struct has all the defaults. */
 struct tw_cache_options {
-	void *context; /* passed to weigh, on_remove and on_stats */
+	void *context; /* passed to weigh and on_remove */
 	/* The prefix of thread names, default "proc". Threads for loads are named NAME-load. The
 	 * cache's own wheel has threads NAME-owner, NAME-0 and NAME-1. A whole name has at most 15
 	 * bytes: NAME is cut to 9 bytes for NAME-owner, and to 10 for NAME-load. */
 	const char *name;
 	/*
-	 * The wheel that wakes the cache and whose pool runs on_remove and on_stats. NULL, the
-	 * default, makes a wheel of the cache's own: a tick of 1 s, 300 slots, three threads. A
-	 * given wheel may serve many caches and other timers, and must outlive the cache. The cache
-	 * has one alarm per shard there, and at most four more. If the wheel is stopped, or no
-	 * thread drives it, calls still return no expired entry, but expired entries stay in memory
-	 * until sets and deletes remove them.
+	 * The wheel that wakes the cache and whose pool runs on_remove. NULL, the default, makes a
+	 * wheel of the cache's own: a tick of 1 s, 300 slots, three threads. A given wheel may
+	 * serve many caches and other timers, and must outlive the cache. The cache has one alarm
+	 * per shard there, and at most two more. If the wheel is stopped, or no thread drives it,
+	 * calls still return no expired entry, but expired entries stay in memory until sets and
+	 * deletes remove them.
 	 */
 	struct tw_wheel *wheel;
 	/* How much lifetimes vary, < 1. 0 means the default, 0.05; a negative number means none.
@@ -316,11 +316,6 @@ struct tw_cache_options {
 	 * (refresh_after) are tried again after this time, too. Each entry takes 16 bytes more.
 	 */
 	tw_duration retry_after;
-	/* The time between calls of on_stats, nanoseconds, ≥ 0; 0 means the default, a minute.
-	 * on_stats is called on the wheel's pool with the statistics. NULL, the default, calls no
-	 * function. */
-	tw_duration stats_interval;
-	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 

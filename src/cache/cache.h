@@ -32,10 +32,6 @@ struct tw_cache {
 	bool entries_age;          /* one of these two is not 0 */
 	bool has_plain_entries;    /* copied values have nothing before their keys */
 	void *context;
-	void (*on_stats)(void *context, const struct tw_cache_stats *stats);
-	tw_duration stats_interval;
-	struct tw_alarm stats; /* zeroed without on_stats */
-	tw_duration stats_due; /* when on_stats is called next; only its run uses it */
 
 	/* Only the maintenance's run by its alarm uses these. */
 	uint64_t entries_before; /* at the last run */

@@ -24,11 +24,10 @@ static const tw_duration own_interval = TW_SECOND;
 static bool options_are_valid(const struct tw_cache_options *options)
 {
 	return options->jitter < 1 && options->policy <= TW_POLICY_LRU && options->idle >= 0 &&
-	       options->negative_expire >= 0 && options->stats_interval >= 0 &&
-	       options->shards <= TW_CACHE_SHARDS_MAX && options->loaders <= TW_CACHE_LOADERS_MAX &&
-	       options->refresh_after >= 0 && options->stale_if_error >= 0 &&
-	       options->retry_after >= 0 && (options->load || options->refresh_after == 0) &&
-	       reserved_are_0(options->reserved);
+	       options->negative_expire >= 0 && options->shards <= TW_CACHE_SHARDS_MAX &&
+	       options->loaders <= TW_CACHE_LOADERS_MAX && options->refresh_after >= 0 &&
+	       options->stale_if_error >= 0 && options->retry_after >= 0 &&
+	       (options->load || options->refresh_after == 0) && reserved_are_0(options->reserved);
 }
 
 static unsigned options_shards(const struct tw_cache_options *options)
@@ -45,7 +44,7 @@ static unsigned options_shards(const struct tw_cache_options *options)
 	return shards;
 }
 
-/* ---- Own wheel, maintenance, statistics ---- */
+/* ---- Own wheel, maintenance ---- */
 
 static void nothing(void *context, const struct tw_task *task)
 {
@@ -149,41 +148,6 @@ static void cache_run_maintenance(void *argument)
 	cache_maintain(cache, cache_is_draining(cache));
 }
 
-static void cache_run_stats(void *argument)
-{
-	struct tw_cache *cache = argument;
-	struct reader *called = epochs_reader(&cache->shared.epochs);
-	tw_duration late = tw_now(cache->shared.wheel) - cache->stats_due;
-	struct tw_cache_stats stats;
-
-	(void)tw_cache_get_stats(cache, &stats);
-	/* A missed call is not made up for, and the times don't drift. */
-	cache->stats_due = time_add(cache->stats_due,
-				    (late / cache->stats_interval + 1) * cache->stats_interval);
-	(void)tw_alarm_set_at(&cache->stats, cache->stats_due);
-	if (called)
-		called->callbacks++;
-	cache->on_stats(cache->context, &stats);
-	if (called)
-		called->callbacks--;
-}
-
-static enum tw_status cache_open_stats(struct tw_cache *cache,
-				       const struct tw_cache_options *options)
-{
-	enum tw_status status;
-
-	cache->stats_interval = options->stats_interval > 0 ? options->stats_interval : TW_MINUTE;
-	if (!options->on_stats)
-		return TW_OK;
-	status = tw_alarm_init(cache->shared.wheel, &cache->stats, cache_run_stats, cache);
-	if (status != TW_OK)
-		return status;
-	cache->stats_due = time_add(tw_now(cache->shared.wheel), cache->stats_interval);
-	(void)tw_alarm_set_at(&cache->stats, cache->stats_due);
-	return TW_OK;
-}
-
 static enum tw_status cache_open_shards(struct tw_cache *cache,
 					const struct tw_cache_options *options)
 {
@@ -227,7 +191,6 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->refreshing.most =
 		options->max_refreshing > 0 ? options->max_refreshing : REFRESHING_DEFAULT;
 	cache->context = options->context;
-	cache->on_stats = options->on_stats;
 	shared_set_limits(&cache->shared, options->max_entries, options->max_bytes);
 	key_hash_seed_init(&cache->shared.seed);
 	pthread_mutex_init(&cache->takes_lock, NULL);
@@ -260,9 +223,6 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 		status = loaders_open(&cache->loaders,
 				      options->loaders > 0 ? options->loaders : LOADERS_DEFAULT,
 				      options_name(options), load_run_queued, cache);
-	/* The last: it sets an alarm. */
-	if (status == TW_OK)
-		status = cache_open_stats(cache, options);
 	return status;
 }
 
@@ -369,7 +329,6 @@ void tw_cache_destroy(struct tw_cache *cache)
 	(void)tw_cache_stop(cache);
 	cache_end_loads(cache);
 	/* A listener's call that comes later sets none of them. */
-	tw_alarm_destroy(&cache->stats);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)

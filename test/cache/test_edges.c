@@ -329,44 +329,6 @@ static void drain(struct cache_recorder *recorder)
 	assert_int_equal(atomic_load(&drained), 0);
 }
 
-static void count_stats(void *calls, const struct tw_cache_stats *stats)
-{
-	atomic_fetch_add((atomic_int *)calls, 1);
-}
-
-static void statistics_go_on_after_a_drain(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-	atomic_int calls = 0;
-
-	options.context = &calls;
-	options.on_remove = NULL;
-	options.on_stats = count_stats;
-	options.stats_interval = 10 * INTERVAL;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	for (int i = 1; i <= 3; i++) {
-		cache_pass(recorder, 10 * INTERVAL);
-		assert_int_equal(atomic_load(&calls), i);
-	}
-	/* A flush does not remove them early. */
-	cache_pass(recorder, 4 * INTERVAL);
-	cache_settle(recorder);
-	drain(recorder);
-	cache_settle(recorder);
-	cache_pass(recorder, 6 * INTERVAL - 1);
-	assert_int_equal(atomic_load(&calls), 3);
-	cache_pass(recorder, 1);
-	assert_int_equal(atomic_load(&calls), 4);
-	/* The heartbeat stays. */
-	drain(recorder);
-	cache_pass(recorder, 10 * INTERVAL - 1);
-	assert_int_equal(atomic_load(&calls), 4);
-	cache_pass(recorder, 1);
-	assert_int_equal(atomic_load(&calls), 5);
-	cache_recorder_close(recorder);
-}
-
 static void count_free(void *value, size_t value_size, void *context)
 {
 	atomic_fetch_add((atomic_int *)value, 1);
@@ -435,7 +397,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(destroy_ends_the_waits_for_a_load_whose_key_was_deleted),
 	TEST_CACHE(loader_may_delete_its_own_key_and_take_it_from_elsewhere),
 	TEST_CACHE(flush_that_would_wait_for_itself_is_refused),
-	TEST_CACHE(statistics_go_on_after_a_drain),
 	TEST_CACHE(flush_removes_what_was_past_its_deadline_by_the_last_tick),
 	TEST_CACHE(freeing_goes_on_after_a_drain),
 };

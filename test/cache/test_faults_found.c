@@ -318,35 +318,6 @@ static void flush_in_the_only_worker_does_not_wait_for_itself(void **state)
 	tw_destroy(wheel);
 }
 
-static void count_stats(void *context, const struct tw_cache_stats *stats)
-{
-	++*(int *)context;
-}
-
-static void statistics_go_on_after_a_drain(void **state)
-{
-	struct tw_options wheel_options = {
-		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
-	int calls = 0;
-	struct tw_cache_options options = {
-		.context = &calls, .on_stats = count_stats, .stats_interval = TW_SECOND};
-	struct tw_cache *cache;
-
-	assert_status(tw_create(&options.wheel, TW_MILLISECOND, 64, ignore_task, &wheel_options),
-		      TW_OK);
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
-	tw_advance(options.wheel, 3 * TW_SECOND);
-	assert_int_equal(calls, 3);
-	tw_drain(options.wheel, ignore_task, NULL);
-	tw_wait_idle(options.wheel);
-	assert_status(tw_cache_flush(cache), TW_OK);
-	assert_int_equal(calls, 3);
-	tw_advance(options.wheel, 3 * TW_SECOND);
-	assert_int_equal(calls, 6);
-	tw_cache_destroy(cache);
-	tw_destroy(options.wheel);
-}
-
 /* The address sanitizer finds this. The clock is real: entries expire in the destroy. */
 static void cache_may_end_while_its_entries_expire(void **state)
 {
@@ -376,7 +347,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(cancelled_thread_keeps_no_lock),
 	cmocka_unit_test(thread_cancelled_while_a_value_is_freed_leaves_no_take_behind),
 	cmocka_unit_test(flush_in_the_only_worker_does_not_wait_for_itself),
-	cmocka_unit_test(statistics_go_on_after_a_drain),
 	cmocka_unit_test(cache_may_end_while_its_entries_expire),
 };
 

@@ -11,7 +11,7 @@
 #include "support/seed.h"
 #include "support/wait.h"
 
-enum { QUEUE = 8, STATS_TIMES = 5 };
+enum { QUEUE = 8 };
 
 /* Creates a recorder whose wheel has a short, empty queue, and no cache yet. */
 static struct cache_recorder *create_narrow(const struct variant *variant,
@@ -44,10 +44,6 @@ static void fill_queue(struct tw_wheel *wheel)
 		key++;
 }
 
-static void ignore_stats(void *context, const struct tw_cache_stats *stats)
-{
-}
-
 /* The cache has its largest number of alarms. */
 static void cache_is_made_though_the_wheel_has_no_room(void **state)
 {
@@ -55,7 +51,6 @@ static void cache_is_made_though_the_wheel_has_no_room(void **state)
 	struct tw_cache_options options = cache_recorder_options(recorder);
 
 	options.shards = TW_CACHE_SHARDS_MAX;
-	options.on_stats = ignore_stats;
 	fill_queue(recorder->wheel);
 	cache_recorder_start(recorder, TW_HOUR, &options);
 	cache_set_for(recorder, "key", "value", INTERVAL);
@@ -97,40 +92,6 @@ static void removals_are_reported_though_the_wheel_has_no_room(void **state)
 		assert_status(tw_cache_delete(recorder->cache, keys[i], 1), TW_OK);
 		cache_pass(recorder, 0);
 		assert_removed(recorder, keys[i], TW_CAUSE_EXPLICIT);
-	}
-	cache_recorder_close(recorder);
-}
-
-struct filling {
-	struct tw_wheel *wheel;
-	int calls;
-};
-
-static void fill_on_stats(void *context, const struct tw_cache_stats *stats)
-{
-	struct filling *filling = context;
-
-	filling->calls++;
-	fill_queue(filling->wheel);
-}
-
-static void statistics_go_on_though_their_run_fills_the_queue(void **state)
-{
-	struct cache_recorder *recorder = create_narrow(*state, TW_WHEN_FULL_FAIL);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-	struct filling filling = {.wheel = recorder->wheel};
-
-	options.on_remove = NULL;
-	options.shards = 1;
-	options.context = &filling;
-	options.on_stats = fill_on_stats;
-	options.stats_interval = 10 * INTERVAL;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	for (int i = 1; i <= STATS_TIMES; i++) {
-		cache_pass(recorder, 10 * INTERVAL - 1);
-		assert_int_equal(filling.calls, i - 1);
-		cache_pass(recorder, 1);
-		assert_int_equal(filling.calls, i);
 	}
 	cache_recorder_close(recorder);
 }
@@ -343,7 +304,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_workers, entry_expires_though_the_wheel_has_no_room),
 	TEST_IN(levels_inline, removals_are_reported_though_the_wheel_has_no_room),
 	TEST_IN(levels_workers, removals_are_reported_though_the_wheel_has_no_room),
-	TEST_IN(levels_inline, statistics_go_on_though_their_run_fills_the_queue),
 	TEST_CACHE(cache_needs_no_place),
 	TEST_CACHE(nothing_of_a_cache_reaches_a_function_of_its_wheel),
 	TEST_IN(levels_inline, change_that_drives_the_wheel_may_meet_a_task_of_the_same_cache),

@@ -712,7 +712,6 @@ static void options_at_the_ends_are_kept_or_refused(void **state)
 		{{.idle = TW_FOREVER}, TW_OK},
 		{{.negative_expire = TW_FOREVER}, TW_OK},
 		{{.stale_if_error = TW_FOREVER}, TW_OK},
-		{{.stats_interval = TW_FOREVER}, TW_OK},
 		{{.shards = TW_CACHE_SHARDS_MAX}, TW_OK},
 		{{.shards = TW_CACHE_SHARDS_MAX + 1}, TW_INVALID},
 		{{.shards = UINT32_MAX}, TW_INVALID},
@@ -726,7 +725,6 @@ static void options_at_the_ends_are_kept_or_refused(void **state)
 		{{.negative_expire = INT64_MIN}, TW_INVALID},
 		{{.refresh_after = INT64_MIN, .load = load_nothing}, TW_INVALID},
 		{{.stale_if_error = INT64_MIN}, TW_INVALID},
-		{{.stats_interval = INT64_MIN}, TW_INVALID},
 		{{.name = ""}, TW_OK},
 		{{.name = "a name of more than any thread's"}, TW_OK},
 	};

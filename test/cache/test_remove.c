@@ -331,45 +331,6 @@ static void listener_is_refused_too_and_nothing_waits(void **state)
 	cache_recorder_close(recorder);
 }
 
-struct reports {
-	int times;
-	struct tw_cache_stats last;
-};
-
-static void note_stats(void *context, const struct tw_cache_stats *stats)
-{
-	struct reports *reports = context;
-
-	reports->times++;
-	reports->last = *stats;
-}
-
-static void statistics_are_reported_at_their_interval(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-	struct reports reports = {0};
-
-	options.context = &reports;
-	options.on_remove = NULL;
-	options.on_stats = note_stats;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	cache_set(recorder, "key", "value");
-	assert_holds(recorder, "key", "value");
-	assert_holds_none(recorder, "none");
-	cache_pass(recorder, TW_MINUTE - 1);
-	assert_int_equal(reports.times, 0);
-	cache_pass(recorder, 1 + INTERVAL);
-	assert_int_equal(reports.times, 1);
-	assert_int_equal(reports.last.hits, 1);
-	assert_int_equal(reports.last.misses, 1);
-	assert_int_equal(reports.last.entries, 1);
-	cache_pass(recorder, TW_MINUTE);
-	cache_pass(recorder, TW_MINUTE);
-	assert_int_equal(reports.times, 3);
-	cache_recorder_close(recorder);
-}
-
 static void two_caches_share_a_wheel_and_one_is_destroyed(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
@@ -614,7 +575,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_POOL(listener_that_sleeps_blocks_no_call_and_no_expiry),
 	TEST_POOL(sets_are_refused_while_the_listener_is_far_behind),
 	TEST_CACHE(listener_is_refused_too_and_nothing_waits),
-	TEST_CACHE(statistics_are_reported_at_their_interval),
 	TEST_CACHE(two_caches_share_a_wheel_and_one_is_destroyed),
 	TEST_CACHE(destroy_reports_all_though_the_wheel_is_stopped),
 	TEST_CACHE(drained_wheel_loses_no_expiry),

@@ -2,7 +2,7 @@
 /*
  * lookup is a look-up service: a cache in front of a database. If several threads want a key at the
  * same time, one thread asks the database, and the others get its answer. While the database fails,
- * they get its last answer.
+ * they get its last answer. A timer of the wheel shows the statistics.
  *
  * The wheel has a manual clock, so that the program shows several minutes in no time.
  */
@@ -89,6 +89,23 @@ static void show(struct service *service, const char *when, const char *id)
 	       atomic_load(&service->queries));
 }
 
+/* Shows the statistics, in a task of the wheel. */
+static void show_statistics(void *argument)
+{
+	struct service *service = argument;
+	struct tw_cache_stats stats;
+
+	if (tw_cache_get_stats(service->users, &stats) == TW_OK)
+		printf("statistics: %d lookups, %d loads\n",
+		       (int)(stats.hits + stats.misses + stats.absent), (int)stats.loads);
+}
+
+static void pass(struct tw_wheel *wheel, tw_duration time)
+{
+	tw_advance(wheel, time);
+	tw_wait_idle(wheel);
+}
+
 static bool fill(sqlite3 *database)
 {
 	char row[64];
@@ -113,13 +130,16 @@ int main(void)
 					   .stale_if_error = TW_HOUR};
 	struct service service = {0};
 	pthread_t threads[THREADS];
+	struct tw_timer statistics;
 	struct tw_wheel *wheel;
 
 	if (sqlite3_open(":memory:", &service.database) != SQLITE_OK || !fill(service.database) ||
 	    tw_create(&wheel, TW_SECOND, 512, NULL, &wheel_options) != TW_OK)
 		return 1;
 	options.wheel = wheel;
-	if (tw_cache_create(&service.users, TW_MINUTE, &options) != TW_OK)
+	if (tw_cache_create(&service.users, TW_MINUTE, &options) != TW_OK ||
+	    tw_every(wheel, 2 * TW_MINUTE, 2 * TW_MINUTE, TW_MISSED_SKIP, show_statistics, &service,
+		     &statistics) != TW_OK)
 		return 1;
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, look_all_up, &service);
@@ -128,13 +148,14 @@ int main(void)
 	show(&service, "all threads are done", "42");
 	show(&service, "unknown", "4711");
 	show(&service, "unknown again", "4711");
-	tw_advance(wheel, 2 * TW_MINUTE);
+	pass(wheel, 2 * TW_MINUTE);
 	show(&service, "two minutes later", "42");
 	atomic_store(&service.database_fails, true);
-	tw_advance(wheel, 2 * TW_MINUTE);
+	pass(wheel, 2 * TW_MINUTE);
 	show(&service, "the database fails", "42");
 	atomic_store(&service.database_fails, false);
 	show(&service, "it is back", "42");
+	tw_timer_stop_wait(wheel, statistics);
 	tw_cache_destroy(service.users);
 	tw_destroy(wheel);
 	sqlite3_close(service.database);

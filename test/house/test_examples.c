@@ -102,7 +102,9 @@ static void lookup_asks_once_a_key_and_outlives_its_database(void **state)
 			    "all threads are done: user 42 is name 42 (TW_OK), 100 queries\n"
 			    "unknown: user 4711 is - (TW_NOT_FOUND), 101 queries\n"
 			    "unknown again: user 4711 is - (TW_NOT_FOUND), 101 queries\n"
+			    "statistics: 803 lookups, 101 loads\n"
 			    "two minutes later: user 42 is name 42 (TW_OK), 102 queries\n"
+			    "statistics: 804 lookups, 102 loads\n"
 			    "the database fails: user 42 is name 42 (TW_STALE), 103 queries\n"
 			    "it is back: user 42 is name 42 (TW_OK), 104 queries\n");
 }
