@@ -9,11 +9,9 @@
  * - 64 MiB and sizes that drift
  * - 8 MiB and a reader that loses the processor inside a call: a signal handler stops it ten
  *   times for 300 ms, wherever it is
- * - 8 MiB and a listener that never returns, so that sets return TW_FULL once 10,000 removals
- *   are queued
  *
  * The bound is 1.25 times max_bytes plus 4 MiB. With the sleeping reader the memory that was there
- * when it fell asleep is added, with the listener its queue.
+ * when it fell asleep is added.
  *
  * Calls: nanoseconds of processor time of a set of 100 bytes and of 8 KiB, after 2,000 threads that
  * used the cache have ended, and with 1,000 live ones; of a get, where one thread uses one cache
@@ -43,14 +41,7 @@
 #define MEBIBYTE INT64_C(1048576)
 #define MILLISECOND (NANOSECONDS_PER_SECOND / 1000)
 
-enum {
-	VALUE_MOST = 16384,
-	SETS_A_LOOK = 4096,
-	CALLS = 200000,
-	ENDED = 2000,
-	LIVE = 1000,
-	QUEUED = 10000
-};
+enum { VALUE_MOST = 16384, SETS_A_LOOK = 4096, CALLS = 200000, ENDED = 2000, LIVE = 1000 };
 
 static struct tw_cache *open_cache(int64_t max_bytes)
 {
@@ -198,45 +189,6 @@ static void run_reader(const void *argument, void *result)
 	pthread_join(thread, NULL);
 	sizes_end(&sizes, 8 * MEBIBYTE, memory);
 	memory->may += (double)(10 * MEBIBYTE);
-}
-
-static _Atomic bool listener_may_return;
-
-static void stay(void *context, const struct tw_cache_entry *entry, enum tw_cache_cause cause)
-{
-	(void)context;
-	(void)entry;
-	(void)cause;
-	while (!atomic_load(&listener_may_return))
-		stopwatch_sleep(MILLISECOND);
-}
-
-static void run_listener(const void *argument, void *result)
-{
-	enum { SETS = 1000000, ENTRY = 208 };
-	struct sizes sizes = sizes_begin(8 * MEBIBYTE);
-	struct tw_cache_options options = {
-		.max_bytes = 8 * MEBIBYTE, .on_remove = stay, .max_queued_removals = QUEUED};
-	struct memory *memory = result;
-	char value[100] = "value";
-
-	(void)argument;
-	tw_cache_destroy(sizes.cache);
-	if (tw_cache_create(&sizes.cache, TW_HOUR, &options) != TW_OK)
-		process_fail("no cache");
-	for (uint64_t i = 0; i < SETS; i++) {
-		struct random_key key = key_of(i, 1);
-		enum tw_status status =
-			tw_cache_set(sizes.cache, &key, sizeof(key), value, sizeof(value));
-
-		if (status != TW_OK && status != TW_FULL)
-			process_fail("a set answers %s", tw_status_name(status));
-		if (i % SETS_A_LOOK == 0)
-			sizes_look(&sizes);
-	}
-	atomic_store(&listener_may_return, true);
-	sizes_end(&sizes, 8 * MEBIBYTE, memory);
-	memory->may += QUEUED * ENTRY;
 }
 
 /* --- Calls ------------------------------------------------------------------------------------ */
@@ -404,7 +356,6 @@ static const struct memory_row {
 	{"24 sizes in turn, 32 MiB", run_turns},
 	{"sizes that drift, 64 MiB", run_drift},
 	{"a sleeping reader, 8 MiB", run_reader},
-	{"a stuck listener, 8 MiB", run_listener},
 };
 
 static const struct calls_row {

@@ -184,11 +184,9 @@ struct tw_cache_stats {
 	/* Entries that left, by cause. The sum of these and `entries` is `inserts`. */
 	uint64_t removed[TW_CACHE_CAUSES];
 	uint64_t notified; /* calls of on_remove that have returned */
-	/* Values set or loaded, but not stored: heavier alone than max_bytes, or at the limit
-	 * max_queued_removals. */
-	uint64_t refused;
-	uint64_t entries;         /* now; absences and expired entries included, until they leave */
-	uint64_t bytes;           /* the sum of the weights of `entries` */
+	uint64_t refused;  /* values set or loaded, but not stored: heavier alone than max_bytes */
+	uint64_t entries;  /* now; absences and expired entries included, until they leave */
+	uint64_t bytes;    /* the sum of the weights of `entries` */
 	uint64_t queued_removals; /* removals for which on_remove has not yet returned */
 	/* Bytes of memory now, without adopted values. `memory` is all that the cache has from the
 	 * system for entries, tables, and the threads that use it: 1,170 bytes each, until they
@@ -258,14 +256,6 @@ struct tw_cache_options {
 	tw_duration negative_expire;
 	/* Receives each entry that leaves. NULL, the default, calls no function. */
 	tw_cache_remove_fn *on_remove;
-	/*
-	 * Limits the removals for which on_remove has not returned. 0, the default, means no limit.
-	 * At the limit sets return TW_FULL, and loaded values are returned but not stored, so
-	 * memory stays bounded under a slow or stuck listener. Entries that leave without a set are
-	 * queued even at the limit. The last set below the limit may exceed it by the entries that
-	 * it evicts.
-	 */
-	uint64_t max_queued_removals;
 	/*
 	 * The cache's own loader. tw_cache_take_async uses it, reloads use it, and so do takes
 	 * without a loader. It is called on `loaders` dedicated threads, with load_context, which
@@ -389,7 +379,7 @@ TW_API void tw_cache_destroy(struct tw_cache *cache);
  *   TW_OK         the key has the value
  *   TW_INVALID    no cache, key is NULL, key_size is 0 or over TW_KEY_SIZE_MAX, value is NULL and
  *                 not empty, or value_size is over UINT32_MAX
- *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
+ *   TW_FULL       the entry alone weighs more than max_bytes
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
@@ -407,7 +397,7 @@ TW_API enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size
  * Returns:
  *   TW_OK         the key has the value
  *   TW_INVALID    no cache, a bad key or value as for tw_cache_set, or a bad `expire`
- *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
+ *   TW_FULL       the entry alone weighs more than max_bytes
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
@@ -475,7 +465,7 @@ enum tw_cache_put_mode {
  *   TW_NOT_FOUND  TW_CACHE_PUT_REPLACE: the key had no readable value
  *   TW_INVALID    no cache, a bad key as for tw_cache_set, no value, a field of it that is out of
  *                 range, or no such mode
- *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
+ *   TW_FULL       the entry alone weighs more than max_bytes
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */
@@ -668,7 +658,7 @@ typedef enum tw_cache_verdict tw_cache_compute_fn(void *context, const struct tw
  *   TW_OK         the verdict of `compute` is carried out, also if it deleted nothing
  *   TW_INVALID    no cache, a bad key, no `compute`, no such verdict, or a value or lifetime that
  *                 is not valid for tw_cache_set_with_expire
- *   TW_FULL       the entry alone weighs more than max_bytes, or max_queued_removals is reached
+ *   TW_FULL       the entry alone weighs more than max_bytes
  *   TW_NO_MEMORY  out of memory
  *   TW_CLOSED     the cache was stopped
  */

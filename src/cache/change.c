@@ -181,7 +181,7 @@ INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, ui
 		return TW_EXISTS;
 	if (mode == PUT_REPLACE && !entry_is_there(old, now))
 		return TW_NOT_FOUND;
-	if ((most > 0 && entry_weight(entry) > most) || removals_are_full(shard->removals)) {
+	if (most > 0 && entry_weight(entry) > most) {
 		shard->refused++;
 		return TW_FULL;
 	}

@@ -19,7 +19,8 @@
 	X("stale", stale, "Takes that returned an expired value after a failed load.")      \
 	X("inserts", inserts, "Entries inserted.")                                          \
 	X("notified", notified, "Removals reported to the listener.")                       \
-	X("refused", refused, "Values too heavy alone, or refused at the limit of queued removals.")
+	X("refused", refused,                                                               \
+	  "Values that were not stored, as each alone weighed more than the limit.")
 
 /* GAUGES lists states in the same way. */
 #define GAUGES(X)                                                                       \

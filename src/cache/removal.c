@@ -114,7 +114,6 @@ enum tw_status removals_open(struct removals *removals, struct shared_state *sha
 {
 	removals->on_remove = options->on_remove;
 	removals->context = options->context;
-	removals->most = options->max_queued_removals;
 	removals->shared = shared;
 	if (!removals->on_remove)
 		return TW_OK;

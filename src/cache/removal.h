@@ -15,7 +15,6 @@ struct removals {
 	/* Constant. */
 	tw_cache_remove_fn *on_remove; /* NULL if none is called */
 	void *context;
-	uint64_t most; /* limit of those that wait, or 0 for no limit */
 	struct shared_state *shared;
 	/* Any thread, under the lock, which is taken inside those of shards. */
 	pthread_mutex_t lock;
@@ -46,11 +45,6 @@ static inline uint64_t removals_waiting(const struct removals *removals)
 	uint64_t reported = counter_read_ordered(&removals->reported);
 
 	return counter_read(&removals->added) - reported;
-}
-
-static inline bool removals_are_full(const struct removals *removals)
-{
-	return removals->most > 0 && removals_waiting(removals) >= removals->most;
 }
 
 /* Adds an entry. The caller holds the shard's lock, which guards the list. */

@@ -50,7 +50,7 @@ struct shard {
 	tw_duration late_at; /* the time before which the alarm should have run */
 	struct expiry expiry;
 	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t refused;              /* values too heavy alone, or refused for queued removals */
+	uint64_t refused;              /* values too heavy alone */
 	size_t next_cleared;           /* buckets of `next` that are cleared */
 	size_t next_copied;            /* buckets of the table whose entries `next` has */
 	uint64_t tables;               /* number of tables that took the place of another */

@@ -245,37 +245,12 @@ static void absences_make_room_for_a_value(void **state)
 	}
 }
 
-/* The listener is called when the test drives the wheel. Absences are not queued for it. */
-static void limit_of_queued_removals_counts_entries_whatever_they_weigh(void **state)
-{
-	enum { QUEUED = 10 };
-
-	for (int i = 0; i < UNITS; i++) {
-		struct cache_recorder *recorder = open_unit(
-			*state, &units[i],
-			(struct tw_cache_options){.max_entries = 1, .max_queued_removals = QUEUED});
-		bool is_absent = units[i].way == ABSENT;
-
-		/* The first one evicts none. */
-		for (uint64_t key = 0; key < KEPT; key++)
-			assert_status(put(recorder->cache, &units[i], key),
-				      status_if(&units[i], key <= QUEUED));
-		assert_int_equal(cache_stats(recorder).queued_removals, is_absent ? 0 : QUEUED);
-		assert_int_equal(cache_stats(recorder).refused, is_absent ? 0 : KEPT - QUEUED - 1);
-		cache_settle(recorder);
-		assert_status(put(recorder->cache, &units[i], KEPT), status_if(&units[i], true));
-		assert_int_equal(cache_stats(recorder).refused, is_absent ? 0 : KEPT - QUEUED - 1);
-		cache_recorder_close_balanced(recorder);
-	}
-}
-
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(limit_of_entries_holds_in_each_unit),
 	TEST_CACHE(limit_by_weight_holds_in_each_unit),
 	TEST_CACHE(limit_below_one_weight_keeps_nothing),
 	TEST_CACHE(limits_that_are_lowered_hold_in_each_unit),
 	TEST_CACHE(absences_make_room_for_a_value),
-	TEST_IN(levels_inline, limit_of_queued_removals_counts_entries_whatever_they_weigh),
 };
 
 TEST_PROGRAM(tests)

@@ -705,7 +705,6 @@ static void options_at_the_ends_are_kept_or_refused(void **state)
 		{{.max_entries = UINT64_MAX}, TW_OK},
 		{{.max_bytes = UINT64_MAX}, TW_OK},
 		{{.max_entries = 1, .max_bytes = 1}, TW_OK},
-		{{.max_queued_removals = UINT64_MAX}, TW_OK},
 		{{.max_refreshing = UINT32_MAX, .load = load_nothing, .refresh_after = 1}, TW_OK},
 		{{.refresh_after = TW_FOREVER, .load = load_nothing}, TW_OK},
 		{{.refresh_after = 1}, TW_INVALID},

@@ -314,7 +314,7 @@ static void value_leave(struct cache_value *value, enum tw_cache_cause cause, ui
 /* Returns whether a loaded value may be one that is not kept. */
 static bool may_refuse_loads(const struct cache_model *model)
 {
-	return model->has_limits || model->options.max_queued_removals > 0 || host_refusals() > 0;
+	return model->has_limits || host_refusals() > 0;
 }
 
 /* Checks the cause of a removal that no call is known to have made. */
@@ -627,10 +627,7 @@ static void check_status(const struct key_call *call, enum tw_status status, boo
 		may_be = is_reported && !must_be;
 		break;
 	case TW_FULL:
-		may_be = call->value &&
-			 (model->is_alone
-				  ? is_full
-				  : model->has_limits || model->options.max_queued_removals > 0);
+		may_be = call->value && (model->is_alone ? is_full : model->has_limits);
 		break;
 	case TW_NO_MEMORY:
 	case TW_CLOSED:
@@ -748,8 +745,7 @@ static bool load_is_kept(const struct cache_model *model, const struct cache_loa
 	    key->loaded != load->began || model->stop_begun || load->refused != host_refusals())
 		return false;
 	return load->outcome == CACHE_ABSENT || model->is_alone ||
-	       (model->options.max_queued_removals == 0 && !model->has_limits &&
-		load->given->deadline.low > model->now);
+	       (!model->has_limits && load->given->deadline.low > model->now);
 }
 
 void cache_load_settle(struct cache_model *model, const struct cache_load *load)

@@ -116,10 +116,18 @@ static void *reader_run(void *unused)
 	return unused;
 }
 
+/* Sleeps while it is blocked, until many removals are queued. */
 static void on_remove(void *use, const struct tw_cache_entry *entry, enum tw_cache_cause cause)
 {
+	struct tw_cache_stats stats;
+
 	cache_use_on_remove(use, entry, cause);
-	sleep_until(&soak.blocked_until);
+	while (stopwatch_now() < atomic_load(&soak.blocked_until)) {
+		stopwatch_sleep(TW_MILLISECOND);
+		if (tw_cache_get_stats(soak.use.cache, &stats) == TW_OK &&
+		    stats.queued_removals > QUEUED_MOST)
+			atomic_store(&soak.blocked_until, 0);
+	}
 }
 
 static int visit_slowly(void *context, const struct tw_cache_entry *entry)
@@ -290,7 +298,6 @@ static void open_cache(void)
 		.policy = soak.seed % 2 ? TW_POLICY_S3FIFO : TW_POLICY_LRU,
 		.context = &soak.use,
 		.on_remove = on_remove,
-		.max_queued_removals = QUEUED_MOST,
 	};
 
 	if (tw_cache_create(&soak.use.cache, TW_MINUTE, &options) != TW_OK)

@@ -60,7 +60,6 @@ static void open_passing_cache(struct disturber *disturber, struct place *place,
 		.context = use,
 		.on_remove = cache_use_on_remove,
 		.max_bytes = 2 * MEBIBYTE,
-		.max_queued_removals = 2000,
 	};
 
 	memset(use, 0, sizeof(*use));

@@ -131,7 +131,6 @@ static void open_caches(void)
 			.policy = i == 0 ? TW_POLICY_LRU : TW_POLICY_S3FIFO,
 			.context = use,
 			.on_remove = cache_use_on_remove,
-			.max_queued_removals = 20000,
 		};
 
 		use->wheel = soak.stage.places[0].wheel;

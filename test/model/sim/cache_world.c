@@ -240,8 +240,6 @@ static void draw_options(struct tw_cache_options *options)
 		options->negative_expire = draw_between(1, 4 * world.interval);
 	if (sim_draw(4) != 0)
 		options->on_remove = cache_model_on_remove;
-	if (sim_draw(6) == 0)
-		options->max_queued_removals = (uint64_t)draw_between(1, 20);
 }
 
 static void draw_world(void)
