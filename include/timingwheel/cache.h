@@ -31,7 +31,7 @@
  *    for on_remove its next call, for on_value and free_value their thread alone.
  *
  * A call that begins after tw_cache_stop returns TW_CLOSED. These calls still work:
- * tw_cache_get_stats, tw_cache_count, tw_cache_write_metrics, and the calls on pinned entries and
+ * tw_cache_get_stats, tw_cache_write_metrics, and the calls on pinned entries and
  * on loads under way.
  *
  * The cache guarantees:
@@ -291,7 +291,7 @@ struct tw_cache_options {
 	/*
 	 * How long an expired value is kept so that a take whose load fails, or takes longer than
 	 * the take waits, can return it, with TW_STALE; nanoseconds, ≥ 0. 0, the default, keeps
-	 * none. No other call finds it. It counts for the limits and in tw_cache_count. It makes
+	 * none. No other call finds it. It counts for the limits and the statistics. It makes
 	 * room before live entries, unless a take has returned it since it expired. A load that
 	 * returns TW_NOT_FOUND has not failed, and removes it.
 	 */
@@ -302,7 +302,7 @@ struct tw_cache_options {
 	 * Takes meanwhile return the expired value (stale_if_error) or the status of the failed
 	 * load at once, and count as misses; other lookups do not find the key. A set or delete
 	 * ends it, and so does the end of the expired value or, for a failure, of `idle`. Failures
-	 * count as absences for the limits, the statistics of entries, and tw_cache_count. Reloads
+	 * count as absences for the limits, and the statistics of entries. Reloads
 	 * (refresh_after) are tried again after this time, too. Each entry takes 16 bytes more.
 	 */
 	tw_duration retry_after;
@@ -412,7 +412,7 @@ TW_API enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const voi
  *
  * The thread that finds the value unread calls the function, before the thread's call on the cache
  * returns. That may be a call for another key: any call but tw_cache_get, tw_cache_get_many,
- * tw_cache_acquire, tw_cache_peek, tw_cache_count, tw_cache_get_stats, tw_cache_write_metrics and
+ * tw_cache_acquire, tw_cache_peek, tw_cache_get_stats, tw_cache_write_metrics and
  * those on a pinned entry. Of these only tw_cache_entry_release calls it, for the last pin. The
  * wheel's threads, or the thread that drives the wheel, and the threads for loads call it too.
  *
@@ -944,15 +944,6 @@ TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_en
  *   TW_INVALID    no cache, or stats is NULL
  */
 TW_API enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats);
-
-/*
- * Returns the number of entries, as tw_cache_stats.entries, for the cost of one load.
- *
- * Any thread, also after tw_cache_stop.
- *
- * Returns: the number, or 0 if cache is NULL.
- */
-TW_API uint64_t tw_cache_count(const struct tw_cache *cache);
 
 /*
  * Writes the cache's statistics as text for Prometheus (its format 0.0.4).

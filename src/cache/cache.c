@@ -312,8 +312,3 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->bytes = counter_read(&cache->shared.bytes);
 	return TW_OK;
 }
-
-uint64_t tw_cache_count(const struct tw_cache *cache)
-{
-	return cache ? counter_read(&cache->shared.entries) : 0;
-}

@@ -512,7 +512,7 @@ static void stop_ends_takes_that_wait(void **state)
 	assert_taker_ends(&taker, TW_CLOSED, NULL);
 	assert_status(tw_cache_load_copy(request.loading, "late", 4, 0), TW_OK);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	assert_int_equal(cache_stats(recorder).entries, 0);
 	cache_recorder_close(recorder);
 }
 

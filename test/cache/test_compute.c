@@ -338,7 +338,7 @@ static void remembered_absence_is_no_value_for_any_change(void **state)
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_int_equal(source.loads, 2);
 	assert_status(tw_cache_delete(cache, "key", 3), TW_NOT_FOUND);
-	assert_int_equal(tw_cache_count(cache), 0);
+	assert_int_equal(entries_of(cache), 0);
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_status(put_added(cache, "key", 3, "value", 5, TW_HOUR), TW_OK);
 	assert_holds(recorder, "key", "value");

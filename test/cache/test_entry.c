@@ -8,6 +8,7 @@
 
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include "cache/cache.h" /* for moving entries */
@@ -290,7 +291,7 @@ static void look_at(struct tw_cache *cache, const char *key)
 	tw_cache_entry_release(entry);
 	assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
 	assert_status(tw_cache_write_metrics(cache, write_nothing, NULL, NULL), TW_OK);
-	assert_true(tw_cache_count(cache) > 0);
+	assert_true(entries_of(cache) > 0);
 }
 
 /* The entries are expired and about to be filed again, which removes them at the next change. No

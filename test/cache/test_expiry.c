@@ -157,21 +157,21 @@ static void changes_remove_what_has_expired_while_the_pool_is_stuck(void **state
 				assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), &key,
 							   sizeof(key)),
 					      TW_OK);
-			assert_true(tw_cache_count(recorder->cache) <=
+			assert_true(cache_stats(recorder).entries <=
 				    (LIVE_TICKS + LATE_TICKS) * EACH);
 			assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 		}
 		assert_status(tw_advance(recorder->wheel, 10 * INTERVAL), TW_OK);
 		for (int i = 0; i < EACH; i++)
 			assert_status(tw_cache_delete(recorder->cache, "none", 4), TW_NOT_FOUND);
-		assert_int_equal(tw_cache_count(recorder->cache), 0);
+		assert_int_equal(cache_stats(recorder).entries, 0);
 		assert_int_equal(cache_stats(recorder).queued_removals,
 				 has_listener ? ROUNDS * EACH : 0);
 		sem_post(&gate);
 		/* The worker finds live entries filed. */
 		cache_set(recorder, "key", "value");
 		cache_pass(recorder, (LIVE_TICKS + 2) * INTERVAL);
-		assert_int_equal(tw_cache_count(recorder->cache), 0);
+		assert_int_equal(cache_stats(recorder).entries, 0);
 		cache_settle(recorder);
 		assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED],
 				 ROUNDS * EACH + 1);

@@ -106,26 +106,8 @@ static void absence_is_neither_seen_nor_alive(void **state)
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_null(peeked(recorder, "key"));
 	assert_status(tw_cache_remaining(recorder->cache, "key", 3, &remaining), TW_NOT_FOUND);
-	assert_int_equal(tw_cache_count(recorder->cache), 1);
+	assert_int_equal(cache_stats(recorder).entries, 1);
 	assert_int_equal(cache_stats(recorder).absent, 0);
-	cache_recorder_close(recorder);
-}
-
-static void count_is_that_of_the_statistics(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
-
-	assert_int_equal(tw_cache_count(NULL), 0);
-	assert_int_equal(tw_cache_count(recorder->cache), 0);
-	cache_set_letters(recorder, "abc");
-	cache_set(recorder, "a", "again");
-	assert_int_equal(tw_cache_count(recorder->cache), 3);
-	assert_status(tw_cache_delete(recorder->cache, "b", 1), TW_OK);
-	assert_int_equal(tw_cache_count(recorder->cache), 2);
-	cache_pass(recorder, 10 * INTERVAL);
-	assert_int_equal(tw_cache_count(recorder->cache), 0);
-	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	assert_int_equal(tw_cache_count(recorder->cache), 0);
 	cache_recorder_close(recorder);
 }
 
@@ -301,7 +283,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(peek_leaves_a_sliding_lifetime_alone),
 	TEST_CACHE(remaining_lifetime_is_returned_by_key),
 	TEST_CACHE(absence_is_neither_seen_nor_alive),
-	TEST_CACHE(count_is_that_of_the_statistics),
 	TEST_CACHE(bad_arguments_of_looks_are_refused),
 	TEST_CACHE(loads_are_timed),
 	TEST_CACHE(loads_that_hang_are_seen),

@@ -46,7 +46,7 @@ static void items_of_one_key_take_effect_in_order(void **state)
 	assert_int_equal(set, 100);
 	assert_holds(recorder, "key", "99");
 	assert_holds(recorder, "other", "98");
-	assert_int_equal(tw_cache_count(recorder->cache), 2);
+	assert_int_equal(cache_stats(recorder).entries, 2);
 	cache_settle(recorder);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_REPLACED), 98);
 	/* The order is that of the sets. */
@@ -88,7 +88,7 @@ static void bad_items_are_refused_and_the_others_set(void **state)
 	assert_holds(recorder, "a", "1");
 	assert_holds(recorder, "g", "7");
 	assert_holds(recorder, "h", "");
-	assert_int_equal(tw_cache_count(recorder->cache), 3);
+	assert_int_equal(cache_stats(recorder).entries, 3);
 	cache_recorder_close_balanced(recorder);
 }
 
@@ -167,7 +167,7 @@ static void crowds_come_and_go_at_once(void **state)
 			tw_cache_delete_many(recorder->cache, crowd->keys + 1, CROWD - 1, &count),
 			TW_OK);
 		assert_int_equal(count, CROWD - 1);
-		assert_int_equal(tw_cache_count(recorder->cache), 1);
+		assert_int_equal(cache_stats(recorder).entries, 1);
 		assert_status(tw_cache_delete_many(recorder->cache, crowd->keys, CROWD, &count),
 			      TW_OK);
 		assert_int_equal(count, 1);
@@ -195,7 +195,7 @@ static void crowds_keep_the_limit(void **state)
 		assert_status(tw_cache_set_many(recorder->cache, crowd->items, CROWD, &count),
 			      TW_OK);
 		assert_int_equal(count, CROWD);
-		assert_int_equal(tw_cache_count(recorder->cache), limits[i].max_entries);
+		assert_int_equal(cache_stats(recorder).entries, limits[i].max_entries);
 		free(crowd);
 		cache_settle(recorder);
 		cache_recorder_close_balanced(recorder);

@@ -630,7 +630,6 @@ static void calls_without_a_cache_or_entry_do_nothing(void **state)
 {
 	tw_cache_destroy(NULL);
 	tw_cache_entry_release(NULL);
-	assert_int_equal(tw_cache_count(NULL), 0);
 }
 
 static void usual_arguments_are_fine(void **state)

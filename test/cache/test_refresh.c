@@ -395,7 +395,7 @@ static void value_that_the_source_has_no_more_leaves(void **state)
 		assert_holds_none(recorder, "key");
 		cache_settle(recorder);
 		assert_removed(recorder, "old", kept ? TW_CAUSE_REPLACED : TW_CAUSE_EXPLICIT);
-		assert_int_equal(tw_cache_count(recorder->cache), kept);
+		assert_int_equal(cache_stats(recorder).entries, kept);
 		cache_recorder_close_balanced(recorder);
 	}
 }

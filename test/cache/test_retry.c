@@ -110,7 +110,7 @@ static void failure_is_forgotten_after_a_while(void **state)
 		cache_pass(recorder, PAUSE << i);
 	}
 	cache_pass(recorder, 4 * PAUSE);
-	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
 	cache_pass(recorder, PAUSE);
 	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);

@@ -88,10 +88,10 @@ static void old_value_leaves_in_its_time(void **state)
 	assert_not_taken(recorder, "key", &source, TW_SYSTEM);
 	cache_pass(recorder, 2 * INTERVAL);
 	assert_removed(recorder, "old", TW_CAUSE_EXPIRED);
-	assert_int_equal(tw_cache_count(recorder->cache), 2);
+	assert_int_equal(cache_stats(recorder).entries, 2);
 	cache_pass(recorder, LIFE);
 	assert_removed(recorder, "old too", TW_CAUSE_EXPIRED);
-	assert_int_equal(tw_cache_count(recorder->cache), 1);
+	assert_int_equal(cache_stats(recorder).entries, 1);
 	assert_holds(recorder, "for ever", "kept");
 	cache_recorder_close_balanced(recorder);
 }
@@ -108,7 +108,7 @@ static void value_that_was_touched_is_stale_from_its_last_deadline_on(void **sta
 	cache_pass(recorder, 5 * LIFE + STALE - 1);
 	assert_stale(recorder, "key", &source, "old");
 	cache_pass(recorder, 1 + 2 * INTERVAL);
-	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	assert_int_equal(cache_stats(recorder).entries, 0);
 	cache_recorder_close_balanced(recorder);
 }
 
@@ -134,10 +134,10 @@ static void deleted_cleared_and_absent_values_are_not_given(void **state)
 	cache_pass(recorder, 5 * INTERVAL);
 	assert_not_taken(recorder, "b", &source, TW_SYSTEM);
 	cache_pass(recorder, 2 * INTERVAL);
-	assert_int_equal(tw_cache_count(recorder->cache), 1);
+	assert_int_equal(cache_stats(recorder).entries, 1);
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
 	assert_not_taken(recorder, "c", &source, TW_SYSTEM);
-	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	assert_int_equal(cache_stats(recorder).entries, 0);
 	cache_recorder_close_balanced(recorder);
 }
 
@@ -193,12 +193,12 @@ static void old_values_make_room_before_live_ones(void **state)
 		assert_holds(recorder, "a", "a"); /* it does not count as used any more */
 		cache_pass(recorder, LIFE);
 		cache_set_for(recorder, "z", "z", TW_HOUR);
-		assert_int_equal(tw_cache_count(recorder->cache), 6);
+		assert_int_equal(cache_stats(recorder).entries, 6);
 		/* An entry that takes can use is as good as a live one. */
 		assert_stale(recorder, "b", &source, "b");
 		cache_set_for(recorder, "v", "v", TW_HOUR);
 		cache_set_for(recorder, "w", "w", TW_HOUR);
-		assert_int_equal(tw_cache_count(recorder->cache), 6);
+		assert_int_equal(cache_stats(recorder).entries, 6);
 		assert_not_taken(recorder, "a", &source, TW_SYSTEM);
 		assert_not_taken(recorder, "c", &source, TW_SYSTEM);
 		assert_stale(recorder, "b", &source, "b");
@@ -340,7 +340,7 @@ static void many_old_values_leave_each_in_its_time(void **state)
 			least += ends[i] > now;
 			most += ends[i] > now - 2 * INTERVAL;
 		}
-		assert_in_range(tw_cache_count(recorder->cache), least, most);
+		assert_in_range(cache_stats(recorder).entries, least, most);
 		for (int i = 0; i < 50; i++) {
 			int key = (int)random_below(&random, COUNT);
 			enum tw_status status =
@@ -351,7 +351,7 @@ static void many_old_values_leave_each_in_its_time(void **state)
 		}
 		cache_pass(recorder, INTERVAL);
 	}
-	assert_int_equal(tw_cache_count(recorder->cache), 0);
+	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), COUNT);
 	cache_recorder_close_balanced(recorder);
 }

@@ -10,6 +10,7 @@
 #include "faults/faults.h"
 #include "support/cache_calls.h"
 #include "support/recorder.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <errno.h>
@@ -374,7 +375,7 @@ static void stage_close(struct stage *stage)
 
 static void assert_sound(struct stage *stage)
 {
-	uint64_t count = tw_cache_count(stage->cache);
+	uint64_t count = entries_of(stage->cache);
 
 	if (stage->may_have_new)
 		assert_in_range(count, OLD, OLD + 1);
