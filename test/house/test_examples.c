@@ -109,6 +109,24 @@ static void lookup_asks_once_a_key_and_outlives_its_database(void **state)
 			    "it is back: user 42 is name 42 (TW_OK), 104 queries\n");
 }
 
+static void batch_loads_all_keys_by_few_queries(void **state)
+{
+	static const char found[] = "100 users found, 5 unknown";
+	char output[OUTPUT_MOST];
+	int queries = 0;
+	char *second;
+
+	(void)state;
+	run_example("batch", output);
+	assert_int_equal(count_of(output, found), 2);
+	assert_int_equal(sscanf(output + sizeof(found), "%d queries", &queries), 1);
+	assert_in_range(queries, 1, 50);
+	/* The second time all are there. */
+	second = strchr(output, '\n') + 1;
+	assert_int_equal(second - output, strlen(second));
+	assert_memory_equal(output, second, strlen(second));
+}
+
 /* Containers often deny it. */
 static bool has_io_uring(void)
 {
@@ -325,6 +343,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(retry_backs_off_cancels_and_gives_up),
 	cmocka_unit_test(dump_writes_a_line_for_each_timer),
 	cmocka_unit_test(lookup_asks_once_a_key_and_outlives_its_database),
+	cmocka_unit_test(batch_loads_all_keys_by_few_queries),
 	TEST_LOOP(epoll),
 	TEST_LOOP(libuv),
 	TEST_LOOP(libevent),
