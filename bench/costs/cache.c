@@ -132,18 +132,6 @@ static void take_loading(unsigned i)
 
 /* ---- Many keys a call ---- */
 
-static void set_many(unsigned i)
-{
-	struct tw_cache_item items[MANY];
-
-	for (unsigned k = 0; k < MANY; k++)
-		items[k] = (struct tw_cache_item){.key = key_of(i * MANY + k),
-						  .key_size = KEY_SIZE,
-						  .value = value,
-						  .value_size = VALUE_SIZE};
-	MUST(tw_cache_set_many(cache, items, MANY, NULL));
-}
-
 static void get_many(unsigned i)
 {
 	static char buffers[MANY][VALUE_SIZE];
@@ -294,7 +282,6 @@ static void measure_other_calls(void)
 	measure_many("cache.get_many_32", get_many);
 	measure("cache.touch", costs_n, touch_one);
 	measure("cache.compute", costs_n, compute_one);
-	measure_many("cache.set_many_32", set_many);
 	walk();
 	first = costs_n;
 	first = 2 * costs_n;

@@ -836,55 +836,6 @@ struct tw_cache_lookup {
 TW_API enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup *items,
 					size_t n, size_t *found);
 
-/* Describes one key to set, for tw_cache_set_many. */
-struct tw_cache_item {
-	const void *key;
-	size_t key_size; /* bytes */
-	const void *value;
-	size_t value_size; /* bytes */
-	/* The lifetime, as for tw_cache_set_with_expire; 0 means the cache's. */
-	tw_duration expire;
-	enum tw_status status; /* filled in */
-};
-
-/*
- * Sets `n` items as tw_cache_set_with_expire does, at a lower cost each.
- *
- * The memory of 64 items at a time is fetched together, and at most 16 items of a shard are set
- * under one lock. Items of one key take effect in their order. Lookups by other threads may find
- * some items set and others not yet. *set (may be NULL) becomes the number of items with TW_OK. Any
- * thread.
- *
- * Returns:
- *   TW_OK         each item has its own status
- *   TW_INVALID    no cache, or items is NULL and n > 0
- *   TW_NO_MEMORY  nothing was set: a thread's first call allocates
- *   TW_CLOSED     the cache was stopped
- */
-TW_API enum tw_status tw_cache_set_many(struct tw_cache *cache, struct tw_cache_item *items,
-					size_t n, size_t *set);
-
-/* Names one key to delete, for tw_cache_delete_many. */
-struct tw_cache_key {
-	const void *key;
-	size_t key_size;       /* bytes */
-	enum tw_status status; /* filled in */
-};
-
-/*
- * Deletes `n` keys as tw_cache_delete does, at a lower cost each, in steps as tw_cache_set_many.
- *
- * *deleted (may be NULL) becomes the number of keys with TW_OK. Any thread.
- *
- * Returns:
- *   TW_OK         each key has its own status
- *   TW_INVALID    no cache, or keys is NULL and n > 0
- *   TW_NO_MEMORY  nothing was deleted: a thread's first call allocates
- *   TW_CLOSED     the cache was stopped
- */
-TW_API enum tw_status tw_cache_delete_many(struct tw_cache *cache, struct tw_cache_key *keys,
-					   size_t n, size_t *deleted);
-
 /*
  * Removes every entry that was set before the call (TW_CAUSE_EXPLICIT).
  *

@@ -12,7 +12,6 @@
 BEGIN {
 	own["src/base/histogram.c"] = "bucket_first"
 	own["src/cache/cache_open.c"] = "options_are_valid"
-	own["src/cache/change_many.c"] = "batch many_begin"
 	own["src/cache/metrics.c"] = "COUNTERS GAUGES counters gauges times"
 	own["src/cache/retire.c"] = "CROWD"
 	own["src/cron/cron_fields.c"] = "NUMBER_MOST reader is_digit is_letter next_char skip " \

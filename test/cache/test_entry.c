@@ -47,23 +47,16 @@ static enum tw_cache_verdict compute_bytes(void *size, const struct tw_cache_ent
 	return TW_CACHE_REPLACE;
 }
 
-enum way { WAY_SET, WAY_SET_MANY, WAY_COMPUTE, WAY_LOAD, WAYS };
+enum way { WAY_SET, WAY_COMPUTE, WAY_LOAD, WAYS };
 
 /* Sets a value of that size, and checks it. */
 static void check_way(struct tw_cache *cache, enum way way, size_t key_size, size_t value_size)
 {
-	struct tw_cache_item item = {
-		.key = bytes, .key_size = key_size, .value = bytes, .value_size = value_size};
 	const struct tw_cache_entry *entry;
-	size_t set;
 
 	switch (way) {
 	case WAY_SET:
 		assert_status(tw_cache_set(cache, bytes, key_size, bytes, value_size), TW_OK);
-		break;
-	case WAY_SET_MANY:
-		assert_status(tw_cache_set_many(cache, &item, 1, &set), TW_OK);
-		assert_status(item.status, TW_OK);
 		break;
 	case WAY_COMPUTE:
 		assert_status(tw_cache_compute(cache, bytes, key_size, compute_bytes, &value_size),

@@ -222,29 +222,6 @@ static enum tw_status get_many(const arguments given)
 	return status_of(given, status, item.status);
 }
 
-static enum tw_status set_many(const arguments given)
-{
-	struct tw_cache_item item = {(const void *)given[KEY],
-				     given[KEY_SIZE],
-				     (const void *)given[VALUE],
-				     given[VALUE_SIZE],
-				     0,
-				     TW_OK};
-	enum tw_status status = tw_cache_set_many(CACHE_OF(given), given[ITEMS] ? &item : NULL,
-						  given[COUNT], (size_t *)given[SUM]);
-
-	return status_of(given, status, item.status);
-}
-
-static enum tw_status delete_many(const arguments given)
-{
-	struct tw_cache_key item = {(const void *)given[KEY], given[KEY_SIZE], TW_OK};
-	enum tw_status status = tw_cache_delete_many(CACHE_OF(given), given[ITEMS] ? &item : NULL,
-						     given[COUNT], (size_t *)given[SUM]);
-
-	return status_of(given, status, item.status);
-}
-
 static enum tw_status each(const arguments given)
 {
 	return tw_cache_each(CACHE_OF(given),
@@ -410,8 +387,6 @@ static const struct call calls[] = {
 	CALL(touch, OF_CACHE | OF_KEY, TW_OK),
 	CALL(delete, OF_CACHE | OF_KEY, TW_OK),
 	CALL(get_many, OF_CACHE | OF_KEY | OF_MANY, TW_OK),
-	CALL(set_many, OF_CACHE | OF_KEY | OF_COPY | OF_MANY, TW_OK),
-	CALL(delete_many, OF_CACHE | OF_KEY | OF_MANY, TW_OK),
 	CALL(each, OF_CACHE, TW_OK),
 	CALL(clear, OF_CACHE, TW_OK),
 	CALL(set_limit, OF_CACHE, TW_OK),

@@ -230,28 +230,6 @@ static enum tw_status call_get_many(struct stage *stage)
 	return tw_cache_get_many(stage->cache, items, 2, NULL);
 }
 
-static enum tw_status call_set_many(struct stage *stage)
-{
-	struct tw_cache_item items[] = {
-		{.key = "old-0", .key_size = 5, .value = "0", .value_size = 1},
-		{.key = "new", .key_size = 3, .value = "0", .value_size = 1}};
-	enum tw_status status = tw_cache_set_many(stage->cache, items, 2, NULL);
-
-	if (status == TW_OK && (items[0].status != TW_OK || items[1].status != TW_OK))
-		status = TW_NO_MEMORY;
-	stage->may_have_new = true;
-	return status;
-}
-
-static enum tw_status call_delete_many(struct stage *stage)
-{
-	struct tw_cache_key keys[] = {{.key = "old-1", .key_size = 5}};
-	enum tw_status status = tw_cache_delete_many(stage->cache, keys, 1, NULL);
-
-	stage->removed = status == TW_OK;
-	return status;
-}
-
 static enum tw_status call_clear(struct stage *stage)
 {
 	enum tw_status status = tw_cache_clear(stage->cache);
@@ -425,8 +403,6 @@ static void each_call_meets_each_failure(void **state)
 								  call_take_by_the_cache,
 								  call_take_async,
 								  call_get_many,
-								  call_set_many,
-								  call_delete_many,
 								  call_clear,
 								  call_each,
 								  call_set_limit,

@@ -133,79 +133,6 @@ static void client_touch(struct cache_client *client, unsigned number)
 		     NULL);
 }
 
-unsigned client_begin_many(struct cache_client *client, enum key_call_kind kind,
-			   struct key_call calls[CACHE_MANY])
-{
-	struct cache_model *model = client->model;
-	unsigned most = (unsigned)draw_from(1, CACHE_MANY);
-	unsigned count = 0;
-
-	model->of_many = true;
-	for (; count < most; count++) {
-		unsigned number = kind == CALL_LOOK   ? draw_any(model)
-				  : kind == CALL_TAKE ? client_draw_taken(model)
-						      : draw_own(client);
-		tw_duration life = kind == CALL_SET && host_draw(4) > 0 ? cache_draw_lifetime(model)
-									: model->expire;
-		struct cache_value *value =
-			kind == CALL_SET ? cache_value_new(model, number, life) : NULL;
-
-		if (kind == CALL_SET && !value)
-			break;
-		calls[count] = key_call_begin(client, kind, number, value, life);
-	}
-	return count;
-}
-
-static void client_set_many(struct cache_client *client)
-{
-	struct cache_model *model = client->model;
-	struct tw_cache_item items[CACHE_MANY] = {{.key = NULL}};
-	struct key_call calls[CACHE_MANY];
-	unsigned count = client_begin_many(client, CALL_SET, calls);
-	size_t set;
-	size_t sum = 0;
-	enum tw_status status;
-
-	for (unsigned i = 0; i < count; i++)
-		items[i] = (struct tw_cache_item){
-			.key = calls[i].name,
-			.key_size = calls[i].size,
-			.value = calls[i].value->bytes,
-			.value_size = calls[i].value->size,
-			.expire = calls[i].life == model->expire ? 0 : calls[i].life};
-	status = CACHE_CALL(client, tw_cache_set_many(model->cache, items, count, &set));
-	for (unsigned i = 0; i < count; i++) {
-		enum tw_status answer = status == TW_OK ? items[i].status : status;
-
-		sum += answer == TW_OK;
-		key_call_end(&calls[i], answer, NULL);
-	}
-	client_check_answer("tw_cache_set_many", status, set, sum);
-}
-
-static void client_delete_many(struct cache_client *client)
-{
-	struct cache_model *model = client->model;
-	struct tw_cache_key keys[CACHE_MANY];
-	struct key_call calls[CACHE_MANY];
-	unsigned count = client_begin_many(client, CALL_DELETE, calls);
-	size_t deleted;
-	size_t sum = 0;
-	enum tw_status status;
-
-	for (unsigned i = 0; i < count; i++)
-		keys[i] = (struct tw_cache_key){.key = calls[i].name, .key_size = calls[i].size};
-	status = CACHE_CALL(client, tw_cache_delete_many(model->cache, keys, count, &deleted));
-	for (unsigned i = 0; i < count; i++) {
-		enum tw_status answer = status == TW_OK ? keys[i].status : status;
-
-		sum += answer == TW_OK;
-		key_call_end(&calls[i], answer, NULL);
-	}
-	client_check_answer("tw_cache_delete_many", status, deleted, sum);
-}
-
 static void begin_all(struct cache_client *client, enum key_call_kind kind, struct key_call *calls)
 {
 	for (unsigned i = 0; i < client->model->key_count; i++)
@@ -337,16 +264,18 @@ static void client_get_many(struct cache_client *client)
 	struct tw_cache_lookup items[CACHE_MANY];
 	struct key_call calls[CACHE_MANY];
 	unsigned char buffers[CACHE_MANY][CACHE_SIZE_MOST];
-	unsigned count = client_begin_many(client, CALL_LOOK, calls);
+	unsigned count = (unsigned)draw_from(1, CACHE_MANY);
 	size_t found;
 	size_t sum = 0;
 	enum tw_status status;
 
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
+		calls[i] = key_call_begin(client, CALL_LOOK, draw_any(model), NULL, 0);
 		items[i] = (struct tw_cache_lookup){.key = calls[i].name,
 						    .key_size = calls[i].size,
 						    .buffer = buffers[i],
 						    .capacity = sizeof(buffers[i])};
+	}
 	status = CACHE_CALL(client, tw_cache_get_many(model->cache, items, count, &found));
 	for (unsigned i = 0; i < count; i++) {
 		enum tw_status answer = status == TW_OK ? items[i].status : status;
@@ -499,7 +428,7 @@ static void call_one(struct cache_client *client)
 	unsigned own = draw_own(client);
 	unsigned any = draw_any(model);
 	struct tw_cache_stats stats;
-	uint64_t command = host_draw(model->writes_much ? 48 : 32);
+	uint64_t command = host_draw(model->writes_much ? 46 : 30);
 
 	if (model->loads_much && host_draw(3) == 0)
 		command = 11;
@@ -558,12 +487,6 @@ static void call_one(struct cache_client *client)
 		client_acquire(client, CALL_DELETE, own);
 		break;
 	case 23:
-		client_set_many(client);
-		break;
-	case 24:
-		client_delete_many(client);
-		break;
-	case 25:
 		if (model->sets_limits && host_draw(2) == 0)
 			client_set_limit(client);
 		else

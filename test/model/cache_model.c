@@ -286,8 +286,8 @@ static void value_come_in(struct cache_value *value)
 static void check_leaves(const struct cache_value *value, enum tw_cache_cause cause)
 {
 	const struct cache_model *model = value->model;
-	bool made_room =
-		cause == TW_CAUSE_SIZE && model->has_limits && (!model->is_alone || model->of_many);
+	bool made_room = cause == TW_CAUSE_SIZE && model->has_limits &&
+			 (!model->is_alone || model->has_guest);
 
 	if (!(value->leaves >> cause & 1) && !made_room && cause != TW_CAUSE_SHUTDOWN)
 		fail_of(value, "leaves for another cause than it was removed for");
@@ -819,9 +819,9 @@ void cache_model_settle(struct cache_model *model, tw_duration interval)
 	if ((options->max_entries && count > options->max_entries) ||
 	    (options->max_bytes && weight > options->max_bytes))
 		host_fail("more is there than the limits allow");
-	if (model->evicted > 0 && !model->of_many)
+	if (model->evicted > 0 && !model->has_guest)
 		check_evictions(model, count, weight);
-	model->of_many = false;
+	model->has_guest = false;
 	model->heaviest = model->evicted = 0;
 }
 

@@ -230,7 +230,7 @@ struct cache_model {
 	uint64_t removed[TW_CACHE_CAUSES];
 
 	/* These describe the call under way, for one thread alone. */
-	bool of_many; /* it has many keys: some may have had to leave before others came */
+	bool has_guest; /* another call is made inside: some may have left before others came */
 	uint64_t heaviest;
 	unsigned evicted;
 	uint64_t inserts;
@@ -351,8 +351,6 @@ tw_duration cache_draw_lifetime(struct cache_model *model);
 
 void client_take_async(struct cache_client *client, unsigned key);
 /* Draws the keys and values of a call for many; returns their number. */
-unsigned client_begin_many(struct cache_client *client, enum key_call_kind kind,
-			   struct key_call calls[CACHE_MANY]);
 unsigned client_draw_taken(const struct cache_model *model);
 /* Checks the answer of a call for many keys, or for none. */
 void client_check_answer(const char *call, enum tw_status status, size_t sum, size_t counted);

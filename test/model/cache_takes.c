@@ -382,7 +382,7 @@ static void load_prepare(struct cache_model *model, const struct cache_client *t
 	case 2:
 	case 3:
 	case 4:
-		model->of_many = true;
+		model->has_guest = true;
 		client_take(&guest, client_draw_taken(model));
 		break;
 	case 5:
