@@ -146,7 +146,7 @@ static void call(const struct trial *trial, enum kind kind, int64_t number)
 		(void)tw_cache_get(cache, &key, sizeof(key), value, sizeof(value), NULL);
 		break;
 	case ACQUIRE:
-		if (tw_cache_acquire(cache, &key, sizeof(key), &entry) == TW_OK)
+		if (tw_cache_acquire(cache, &key, sizeof(key), 0, &entry) == TW_OK)
 			tw_cache_entry_release(entry);
 		break;
 	case TOUCH:
@@ -314,7 +314,7 @@ static void look_up(const struct caller *caller, size_t draw)
 			process_fail("a key was not found");
 		return;
 	}
-	if (tw_cache_acquire(caller->cache, &key, sizeof(key), &entry) != TW_OK)
+	if (tw_cache_acquire(caller->cache, &key, sizeof(key), 0, &entry) != TW_OK)
 		process_fail("a key was not found");
 	tw_cache_entry_release(entry);
 }

@@ -61,7 +61,7 @@ static void acquire_one(unsigned i)
 {
 	const struct tw_cache_entry *entry;
 
-	MUST(tw_cache_acquire(cache, key_of(i), KEY_SIZE, &entry));
+	MUST(tw_cache_acquire(cache, key_of(i), KEY_SIZE, 0, &entry));
 	tw_cache_entry_release(entry);
 }
 

@@ -203,7 +203,7 @@ static void cache_acquire(unsigned i)
 {
 	const struct tw_cache_entry *entry;
 
-	MUST(tw_cache_acquire(cache, keys[first_key + i], KEY_SIZE, &entry));
+	MUST(tw_cache_acquire(cache, keys[first_key + i], KEY_SIZE, 0, &entry));
 	tw_cache_entry_release(entry);
 }
 

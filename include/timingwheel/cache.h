@@ -412,7 +412,7 @@ TW_API enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const voi
  *
  * The thread that finds the value unread calls the function, before the thread's call on the cache
  * returns. That may be a call for another key: any call but tw_cache_get, tw_cache_get_many,
- * tw_cache_acquire, tw_cache_peek, tw_cache_get_stats, tw_cache_write_metrics and
+ * tw_cache_acquire, tw_cache_get_stats, tw_cache_write_metrics and
  * those on a pinned entry. Of these only tw_cache_entry_release calls it, for the last pin. The
  * wheel's threads, or the thread that drives the wheel, and the threads for loads call it too.
  *
@@ -495,60 +495,28 @@ TW_FILLS(4, 5)
 TW_API enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size,
 				   void *buffer, size_t capacity, size_t *value_size);
 
+/* A flag of tw_cache_acquire: the call has no effect on the entry. It counts as no hit, miss or use,
+ * does not restart the time of `idle`, and queues no reload. */
+#define TW_CACHE_NO_USE 1u
+
 /*
  * Pins the key's entry, without a copy. The entry stays readable until tw_cache_entry_release,
  * whatever happens to the key or the cache.
  *
- * The call counts and costs as tw_cache_get does. *entry is NULL unless the status is TW_OK.
+ * `flags` is 0 or TW_CACHE_NO_USE. Without a flag the call counts and costs as tw_cache_get does.
+ * *entry is NULL unless the status is TW_OK.
  *
  * Returns:
  *   TW_OK         *entry is pinned
  *   TW_NOT_FOUND  the key has no readable value
- *   TW_INVALID    no cache, a bad key, or entry is NULL
+ *   TW_INVALID    no cache, a bad key, other flags, or entry is NULL
  *   TW_NO_MEMORY  out of memory: a thread's first call allocates
  *   TW_CLOSED     the cache was stopped
  */
 TW_CHECKED
 TW_READS(2, 3)
 TW_API enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t key_size,
-				       const struct tw_cache_entry **entry);
-
-/*
- * Pins the key's entry as tw_cache_acquire does, without any effect on the entry.
- *
- * The call counts as no hit, miss or use, does not restart the time of `idle`, and queues no
- * reload. *entry is NULL unless the status is TW_OK.
- *
- * Returns:
- *   TW_OK         *entry is pinned
- *   TW_NOT_FOUND  the key has no readable value
- *   TW_INVALID    no cache, a bad key, or entry is NULL
- *   TW_NO_MEMORY  out of memory: a thread's first call allocates
- *   TW_CLOSED     the cache was stopped
- */
-TW_CHECKED
-TW_READS(2, 3)
-TW_API enum tw_status tw_cache_peek(struct tw_cache *cache, const void *key, size_t key_size,
-				    const struct tw_cache_entry **entry);
-
-/*
- * Gets the time for which the key's entry is still readable, in nanoseconds.
- *
- * *remaining becomes > 0, TW_FOREVER if the entry does not expire, and 0 unless the status is
- * TW_OK. The call has no effect on the entry, as tw_cache_peek. It reads the precise clock. Any
- * thread.
- *
- * Returns:
- *   TW_OK         *remaining is filled in
- *   TW_NOT_FOUND  the key has no readable value
- *   TW_INVALID    no cache, a bad key, or remaining is NULL
- *   TW_NO_MEMORY  out of memory: a thread's first call allocates
- *   TW_CLOSED     the cache was stopped
- */
-TW_CHECKED
-TW_READS(2, 3)
-TW_API enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key, size_t key_size,
-					 tw_duration *remaining);
+				       unsigned flags, const struct tw_cache_entry **entry);
 
 /*
  * Return the value and the key of an entry.
@@ -567,6 +535,9 @@ TW_API const void *tw_cache_entry_key(const struct tw_cache_entry *entry, size_t
 
 /*
  * Returns the time when the entry expires. With `idle` each hit changes it. Any thread.
+ *
+ * The clock of a cache's own wheel is CLOCK_MONOTONIC: the deadline less that time is how long the
+ * entry is still readable. An entry acquired with TW_CACHE_NO_USE is asked without effect on it.
  *
  * Returns: the deadline on the wheel's clock, or TW_FOREVER if the entry does not expire.
  */

@@ -278,9 +278,10 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 
 /* Does what tw_cache_acquire() does, whatever it is asked. */
 static __attribute__((noinline)) enum tw_status cache_acquire_any(
-	struct tw_cache *cache, const void *key, size_t key_size,
+	struct tw_cache *cache, const void *key, size_t key_size, unsigned flags,
 	const struct tw_cache_entry **entry)
 {
+	bool is_use = !(flags & TW_CACHE_NO_USE);
 	struct reader *reader;
 	struct tw_cache_entry *found;
 	enum tw_status status;
@@ -288,16 +289,22 @@ static __attribute__((noinline)) enum tw_status cache_acquire_any(
 	uint64_t hash;
 	bool is_old;
 
-	if (!cache || !key_is_valid(key, key_size))
+	if (!entry)
+		return TW_INVALID;
+	*entry = NULL;
+	if (!cache || !key_is_valid(key, key_size) || (flags & ~TW_CACHE_NO_USE))
 		return TW_INVALID;
 	status = cache_admit(cache, &reader);
 	if (status != TW_OK)
 		return status;
 	hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	coarse = shared_coarse_now(&cache->shared);
-	found = cache_find_at(cache, reader, coarse, hash, key, key_size, true);
-	status = reader_count_find(reader, found);
-	is_old = found && entry_wants_refresh(found, coarse);
+	found = cache_find_at(cache, reader, coarse, hash, key, key_size, is_use);
+	if (is_use)
+		status = reader_count_find(reader, found);
+	else if (!found || (found->kind & ENTRY_ABSENT))
+		status = TW_NOT_FOUND;
+	is_old = is_use && found && entry_wants_refresh(found, coarse);
 	if (status == TW_OK) {
 		entry_hold(found);
 		*entry = found;
@@ -309,18 +316,18 @@ static __attribute__((noinline)) enum tw_status cache_acquire_any(
 }
 
 enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t key_size,
-				const struct tw_cache_entry **entry)
+				unsigned flags, const struct tw_cache_entry **entry)
 {
 	struct glance glance;
 
-	if (!entry)
-		return TW_INVALID;
-	*entry = NULL;
+	if (__builtin_expect(!entry || flags != 0, 0))
+		return cache_acquire_any(cache, key, key_size, flags, entry);
 	switch (cache_glance(cache, key, key_size, &glance)) {
 	case GLANCE_HIT:
 		*entry = glance_take(&glance);
 		return TW_OK;
 	case GLANCE_MISS:
+		*entry = NULL;
 		return glance_miss(&glance);
 	case GLANCE_INSIDE:
 		reader_leave(glance.reader);
@@ -328,52 +335,7 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 	case GLANCE_NONE:
 		break;
 	}
-	return cache_acquire_any(cache, key, key_size, entry);
-}
-
-enum tw_status tw_cache_peek(struct tw_cache *cache, const void *key, size_t key_size,
-			     const struct tw_cache_entry **entry)
-{
-	struct tw_cache_entry *found;
-	struct reader *reader;
-	enum tw_status status;
-	uint64_t hash;
-
-	if (!entry)
-		return TW_INVALID;
-	*entry = NULL;
-	if (!cache || !key_is_valid(key, key_size))
-		return TW_INVALID;
-	status = cache_admit(cache, &reader);
-	if (status != TW_OK)
-		return status;
-	hash = key_hash_wide(&cache->shared.seed, key, key_size);
-	found = cache_find_at(cache, reader, shared_coarse_now(&cache->shared), hash, key, key_size,
-			      false);
-	if (found && !(found->kind & ENTRY_ABSENT)) {
-		entry_hold(found);
-		*entry = found;
-	}
-	reader_leave(reader);
-	return *entry ? TW_OK : TW_NOT_FOUND;
-}
-
-enum tw_status tw_cache_remaining(struct tw_cache *cache, const void *key, size_t key_size,
-				  tw_duration *remaining)
-{
-	const struct tw_cache_entry *entry;
-	enum tw_status status;
-
-	if (!remaining)
-		return TW_INVALID;
-	*remaining = 0;
-	status = tw_cache_peek(cache, key, key_size, &entry);
-	if (status != TW_OK)
-		return status;
-	*remaining = time_left(tw_cache_entry_deadline(entry), tw_now(cache->shared.wheel));
-	tw_cache_entry_release(entry);
-	/* The deadline may have come since then. */
-	return *remaining > 0 ? TW_OK : TW_NOT_FOUND;
+	return cache_acquire_any(cache, key, key_size, flags, entry);
 }
 
 /* ---- Many ---- */

@@ -39,23 +39,19 @@ static void lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter(void **sta
 	enum { KEYS = 64 };
 	const struct tw_cache_options options = {.jitter = 0.5, .name = "ends"};
 	struct tw_cache *cache;
-	tw_duration remaining;
 
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	for (int key = 0; key < KEYS; key++) {
 		assert_status(
 			tw_cache_set_with_expire(cache, &key, sizeof(key), "v", 1, TW_FOREVER),
 			TW_OK);
-		assert_status(tw_cache_remaining(cache, &key, sizeof(key), &remaining), TW_OK);
-		assert_true(remaining == TW_FOREVER);
+		assert_true(deadline_of(cache, &key, sizeof(key)) == TW_FOREVER);
 		assert_status(
 			tw_cache_set_with_expire(cache, &key, sizeof(key), "v", 1, TW_FOREVER - 1),
 			TW_OK);
-		assert_status(tw_cache_remaining(cache, &key, sizeof(key), &remaining), TW_OK);
-		assert_true(remaining > TW_FOREVER / 4);
+		assert_true(deadline_of(cache, &key, sizeof(key)) > TW_FOREVER / 4);
 		assert_status(tw_cache_set_with_expire(cache, &key, sizeof(key), "v", 1, 1), TW_OK);
-		assert_status(tw_cache_remaining(cache, &key, sizeof(key), &remaining),
-			      TW_NOT_FOUND);
+		assert_true(deadline_of(cache, &key, sizeof(key)) == 0);
 	}
 	tw_cache_destroy(cache);
 }

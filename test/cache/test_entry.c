@@ -70,7 +70,7 @@ static void check_way(struct tw_cache *cache, enum way way, size_t key_size, siz
 		assert_aligned(entry, value_size);
 		tw_cache_entry_release(entry);
 	}
-	assert_status(tw_cache_acquire(cache, bytes, key_size, &entry), TW_OK);
+	assert_status(tw_cache_acquire(cache, bytes, key_size, 0, &entry), TW_OK);
 	assert_aligned(entry, value_size);
 	tw_cache_entry_release(entry);
 }
@@ -162,7 +162,7 @@ static struct tw_cache_entry *chain_make(struct tw_cache *cache, atomic_int *fre
 		assert_status(put_adopted(cache, &key, sizeof(key), (void *)pin, 0, 1, release_pin,
 					  freed, TW_HOUR),
 			      TW_OK);
-		assert_status(tw_cache_acquire(cache, &key, sizeof(key), &pin), TW_OK);
+		assert_status(tw_cache_acquire(cache, &key, sizeof(key), 0, &pin), TW_OK);
 	}
 	return (struct tw_cache_entry *)pin;
 }
@@ -278,9 +278,9 @@ static void look_at(struct tw_cache *cache, const char *key)
 
 	assert_status(tw_cache_get(cache, key, 1, NULL, 0, NULL), TW_TRUNCATED);
 	assert_status(tw_cache_get_many(cache, &item, 1, NULL), TW_OK);
-	assert_status(tw_cache_acquire(cache, key, 1, &entry), TW_OK);
+	assert_status(tw_cache_acquire(cache, key, 1, 0, &entry), TW_OK);
 	tw_cache_entry_release(entry);
-	assert_status(tw_cache_peek(cache, key, 1, &entry), TW_OK);
+	assert_status(tw_cache_acquire(cache, key, 1, TW_CACHE_NO_USE, &entry), TW_OK);
 	tw_cache_entry_release(entry);
 	assert_status(tw_cache_get_stats(cache, &stats), TW_OK);
 	assert_status(tw_cache_write_metrics(cache, write_nothing, NULL, NULL), TW_OK);

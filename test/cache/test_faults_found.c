@@ -59,7 +59,7 @@ static void hit_beside_a_touch_does_not_bring_the_old_end_back(void **state)
 		tw_cache_set(readers.cache, "k", 1, "v", 1);
 		tw_cache_touch(readers.cache, "k", 1, TW_MINUTE);
 		latest = tw_now(wheel) + TW_MINUTE;
-		assert_status(tw_cache_acquire(readers.cache, "k", 1, &entry), TW_OK);
+		assert_status(tw_cache_acquire(readers.cache, "k", 1, 0, &entry), TW_OK);
 		assert_true(tw_cache_entry_deadline(entry) <= latest);
 		tw_cache_entry_release(entry);
 	}
@@ -87,7 +87,7 @@ static void lifetime_does_not_begin_before_the_value_is_weighed(void **state)
 
 	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
 	assert_status(tw_cache_set(cache, "k", 1, "v", 1), TW_OK);
-	assert_status(tw_cache_acquire(cache, "k", 1, &entry), TW_OK);
+	assert_status(tw_cache_acquire(cache, "k", 1, 0, &entry), TW_OK);
 	assert_int_equal(tw_cache_entry_deadline(entry), tw_now(wheel) + TW_HOUR);
 	tw_cache_entry_release(entry);
 	tw_cache_destroy(cache);

@@ -208,7 +208,7 @@ static double lifetime_in_hours(struct cache_recorder *recorder, int key)
 	const struct tw_cache_entry *entry;
 	tw_duration deadline;
 
-	assert_status(tw_cache_acquire(recorder->cache, &key, sizeof(key), &entry), TW_OK);
+	assert_status(tw_cache_acquire(recorder->cache, &key, sizeof(key), 0, &entry), TW_OK);
 	deadline = tw_cache_entry_deadline(entry);
 	tw_cache_entry_release(entry);
 	return (double)(deadline - tw_now(recorder->wheel)) / (double)TW_HOUR;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * These calls have no side effects: peek, the remaining lifetime, the count, load times, and the
- * statistics as text.
- */
+/* These calls have no side effects: acquire without a use, load times, and statistics as text. */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
@@ -14,13 +11,14 @@
 static const struct tw_cache_entry *peeked(struct cache_recorder *recorder, const char *key)
 {
 	const struct tw_cache_entry *entry;
-	enum tw_status status = tw_cache_peek(recorder->cache, key, strlen(key), &entry);
+	enum tw_status status =
+		tw_cache_acquire(recorder->cache, key, strlen(key), TW_CACHE_NO_USE, &entry);
 
 	assert_status(status, entry ? TW_OK : TW_NOT_FOUND);
 	return entry;
 }
 
-static void peek_finds_what_may_be_read_and_counts_nothing(void **state)
+static void acquire_without_a_use_finds_what_may_be_read_and_counts_nothing(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	const struct tw_cache_entry *entry;
@@ -29,6 +27,7 @@ static void peek_finds_what_may_be_read_and_counts_nothing(void **state)
 	cache_set(recorder, "key", "value");
 	entry = peeked(recorder, "key");
 	assert_value(entry, "value");
+	assert_int_equal(tw_cache_entry_deadline(entry), tw_now(recorder->wheel) + 10 * INTERVAL);
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
 	assert_value(entry, "value");
 	tw_cache_entry_release(entry);
@@ -39,7 +38,7 @@ static void peek_finds_what_may_be_read_and_counts_nothing(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void peek_is_no_use(void **state)
+static void acquire_without_a_use_keeps_no_entry(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 2});
@@ -54,7 +53,7 @@ static void peek_is_no_use(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void peek_leaves_a_sliding_lifetime_alone(void **state)
+static void acquire_without_a_use_leaves_a_sliding_lifetime_alone(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.idle = 10 * INTERVAL});
@@ -70,65 +69,18 @@ static void peek_leaves_a_sliding_lifetime_alone(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void remaining_lifetime_is_returned_by_key(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
-	struct tw_cache *cache = recorder->cache;
-	tw_duration remaining = 4711;
-
-	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_NOT_FOUND);
-	assert_int_equal(remaining, 0);
-	cache_set(recorder, "key", "value");
-	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_OK);
-	assert_int_equal(remaining, 10 * INTERVAL);
-	cache_pass(recorder, 9 * INTERVAL);
-	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_OK);
-	assert_int_equal(remaining, INTERVAL);
-	assert_status(tw_cache_touch(cache, "key", 3, TW_FOREVER), TW_OK);
-	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_OK);
-	assert_true(remaining == TW_FOREVER);
-	assert_status(tw_cache_touch(cache, "key", 3, INTERVAL), TW_OK);
-	cache_pass(recorder, INTERVAL);
-	assert_status(tw_cache_remaining(cache, "key", 3, &remaining), TW_NOT_FOUND);
-	assert_int_equal(cache_stats(recorder).hits + cache_stats(recorder).misses, 0);
-	cache_recorder_close(recorder);
-}
-
-static void absence_is_neither_seen_nor_alive(void **state)
+static void absence_is_not_peeked_at(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.negative_expire = TW_HOUR});
 	struct source source;
-	tw_duration remaining;
 
 	source_open(&source, NULL);
 	source.status = TW_NOT_FOUND;
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_null(peeked(recorder, "key"));
-	assert_status(tw_cache_remaining(recorder->cache, "key", 3, &remaining), TW_NOT_FOUND);
 	assert_int_equal(cache_stats(recorder).entries, 1);
 	assert_int_equal(cache_stats(recorder).absent, 0);
-	cache_recorder_close(recorder);
-}
-
-static void bad_arguments_of_looks_are_refused(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	const struct tw_cache_entry *entry = (const void *)state;
-	tw_duration remaining = 1;
-
-	assert_status(tw_cache_peek(NULL, "k", 1, &entry), TW_INVALID);
-	assert_null(entry);
-	assert_status(tw_cache_peek(recorder->cache, NULL, 1, &entry), TW_INVALID);
-	assert_status(tw_cache_peek(recorder->cache, "k", 0, &entry), TW_INVALID);
-	assert_status(tw_cache_peek(recorder->cache, "k", 1, NULL), TW_INVALID);
-	assert_status(tw_cache_remaining(NULL, "k", 1, &remaining), TW_INVALID);
-	assert_int_equal(remaining, 0);
-	assert_status(tw_cache_remaining(recorder->cache, "k", 0, &remaining), TW_INVALID);
-	assert_status(tw_cache_remaining(recorder->cache, "k", 1, NULL), TW_INVALID);
-	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	assert_status(tw_cache_peek(recorder->cache, "k", 1, &entry), TW_CLOSED);
-	assert_status(tw_cache_remaining(recorder->cache, "k", 1, &remaining), TW_CLOSED);
 	cache_recorder_close(recorder);
 }
 
@@ -278,12 +230,10 @@ static void bad_prefixes_are_refused(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_CACHE(peek_finds_what_may_be_read_and_counts_nothing),
-	TEST_CACHE(peek_is_no_use),
-	TEST_CACHE(peek_leaves_a_sliding_lifetime_alone),
-	TEST_CACHE(remaining_lifetime_is_returned_by_key),
-	TEST_CACHE(absence_is_neither_seen_nor_alive),
-	TEST_CACHE(bad_arguments_of_looks_are_refused),
+	TEST_CACHE(acquire_without_a_use_finds_what_may_be_read_and_counts_nothing),
+	TEST_CACHE(acquire_without_a_use_keeps_no_entry),
+	TEST_CACHE(acquire_without_a_use_leaves_a_sliding_lifetime_alone),
+	TEST_CACHE(absence_is_not_peeked_at),
 	TEST_CACHE(loads_are_timed),
 	TEST_CACHE(loads_that_hang_are_seen),
 	TEST_CACHE(statistics_are_written_for_prometheus),

@@ -128,7 +128,7 @@ static void memory_comes_back_after_most_has_expired(void **state)
 		tw_duration now = tw_now(cache->shared.wheel);
 		const struct tw_cache_entry *kept;
 
-		assert_status(tw_cache_acquire(cache, key, sizeof(key), &kept), TW_OK);
+		assert_status(tw_cache_acquire(cache, key, sizeof(key), 0, &kept), TW_OK);
 		assert_true(tw_cache_entry_deadline(kept) > now);
 		assert_true(tw_cache_entry_deadline(kept) <= now + TW_HOUR);
 		tw_cache_entry_release(kept);
@@ -176,7 +176,7 @@ static const struct tw_cache_entry *address_of(struct tw_cache *cache, uint64_t 
 	uint64_t key[2] = {number, 0};
 	const struct tw_cache_entry *entry;
 
-	if (tw_cache_peek(cache, key, sizeof(key), &entry) != TW_OK)
+	if (tw_cache_acquire(cache, key, sizeof(key), TW_CACHE_NO_USE, &entry) != TW_OK)
 		return NULL;
 	tw_cache_entry_release(entry);
 	return entry;
@@ -338,7 +338,7 @@ static void adopted_values_stay_where_pages_are_emptied(void **state)
 		const struct tw_cache_entry *kept;
 		size_t size;
 
-		assert_status(tw_cache_acquire(cache, key, key_size, &kept), TW_OK);
+		assert_status(tw_cache_acquire(cache, key, key_size, 0, &kept), TW_OK);
 		assert_ptr_equal(tw_cache_entry_value(kept, &size), &freed);
 		assert_int_equal(size, i);
 		tw_cache_entry_release(kept);
@@ -370,7 +370,7 @@ static void statistics_show_where_memory_is(void **state)
 	assert_int_equal(stats.memory_retired, 0);
 	assert_int_equal(stats.memory_pinned, 0);
 
-	assert_status(tw_cache_acquire(cache, key, sizeof(key), &entry), TW_OK);
+	assert_status(tw_cache_acquire(cache, key, sizeof(key), 0, &entry), TW_OK);
 	assert_int_equal(stats_of(cache).memory_pinned, 0);
 	reader_enter(sleeper, &cache->shared.epochs);
 	assert_status(tw_cache_clear(cache), TW_OK);

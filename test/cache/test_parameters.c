@@ -8,6 +8,7 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 
+#include <limits.h>
 #include <math.h>
 
 /* These are all parameters, by purpose. Some calls have only a few. */
@@ -21,6 +22,7 @@ enum parameter {
 	FREE_VALUE,
 	BUFFER,
 	CAPACITY,
+	FLAGS,
 	RESULT,   /* the result: an entry, a time, the statistics, a cache */
 	FUNCTION, /* the user's */
 	ITEMS,
@@ -33,9 +35,9 @@ enum parameter {
 };
 
 static const char *const parameter_names[] = {
-	"cache",      "key",    "key_size", "value",  "value_size", "weight",
-	"free_value", "buffer", "capacity", "result", "function",   "items",
-	"n",          "sum",    "loading",  "prefix", "options"};
+	"cache",      "key",    "key_size", "value",   "value_size", "weight",
+	"free_value", "buffer", "capacity", "flags",   "result",     "function",
+	"items",      "n",      "sum",      "loading", "prefix",     "options"};
 
 typedef uintptr_t arguments[PARAMETERS];
 typedef enum tw_status call_fn(const arguments given);
@@ -131,15 +133,9 @@ static enum tw_status get(const arguments given)
 			    (size_t *)given[SUM]);
 }
 
-typedef enum tw_status find_fn(struct tw_cache *cache, const void *key, size_t key_size,
-			       const struct tw_cache_entry **entry);
-
-/* Makes a call that sets an entry, or NULL. */
-static enum tw_status find(const arguments given, find_fn *call)
+/* Checks and releases what a call has set. Returns the call's status. */
+static enum tw_status found(enum tw_status status, const struct tw_cache_entry **entry)
 {
-	const struct tw_cache_entry **entry = (const struct tw_cache_entry **)given[RESULT];
-	enum tw_status status = call(CACHE_OF(given), KEY_OF(given), entry);
-
 	if (entry) {
 		assert_true((status == TW_OK) == (*entry != NULL));
 		tw_cache_entry_release(*entry);
@@ -147,30 +143,26 @@ static enum tw_status find(const arguments given, find_fn *call)
 	return status;
 }
 
+#define RESULT_OF(given) ((const struct tw_cache_entry **)(given)[RESULT])
+
 static enum tw_status acquire(const arguments given)
 {
-	return find(given, tw_cache_acquire);
-}
-
-static enum tw_status peek(const arguments given)
-{
-	return find(given, tw_cache_peek);
+	return found(tw_cache_acquire(CACHE_OF(given), KEY_OF(given), (unsigned)given[FLAGS],
+				      RESULT_OF(given)),
+		     RESULT_OF(given));
 }
 
 static enum tw_status pop(const arguments given)
 {
-	return find(given, tw_cache_pop);
-}
-
-static enum tw_status take_one(struct tw_cache *cache, const void *key, size_t key_size,
-			       const struct tw_cache_entry **entry)
-{
-	return tw_cache_take(cache, key, key_size, load_nothing, NULL, TW_FOREVER, entry);
+	return found(tw_cache_pop(CACHE_OF(given), KEY_OF(given), RESULT_OF(given)),
+		     RESULT_OF(given));
 }
 
 static enum tw_status take(const arguments given)
 {
-	return find(given, take_one);
+	return found(tw_cache_take(CACHE_OF(given), KEY_OF(given), load_nothing, NULL, TW_FOREVER,
+				   RESULT_OF(given)),
+		     RESULT_OF(given));
 }
 
 /* Takes from a cache that has no loader of its own. */
@@ -185,11 +177,6 @@ static enum tw_status take_without_loader(const arguments given)
 static enum tw_status take_async(const arguments given)
 {
 	return tw_cache_take_async(CACHE_OF(given), KEY_OF(given), on_value, NULL);
-}
-
-static enum tw_status remaining(const arguments given)
-{
-	return tw_cache_remaining(CACHE_OF(given), KEY_OF(given), (tw_duration *)given[RESULT]);
 }
 
 static enum tw_status touch(const arguments given)
@@ -378,12 +365,10 @@ static const struct call calls[] = {
 	CALL(compute, OF_CACHE | OF_KEY, TW_OK),
 	CALL(get, OF_CACHE | OF_KEY, TW_OK),
 	CALL(acquire, OF_CACHE | OF_KEY, TW_OK),
-	CALL(peek, OF_CACHE | OF_KEY, TW_OK),
 	CALL(pop, OF_CACHE | OF_KEY, TW_OK),
 	CALL(take, OF_CACHE | OF_KEY, TW_OK),
 	CALL(take_without_loader, OF_CACHE | OF_KEY, TW_OK),
 	CALL(take_async, OF_CACHE | OF_KEY, TW_INVALID),
-	CALL(remaining, OF_CACHE | OF_KEY, TW_OK),
 	CALL(touch, OF_CACHE | OF_KEY, TW_OK),
 	CALL(delete, OF_CACHE | OF_KEY, TW_OK),
 	CALL(get_many, OF_CACHE | OF_KEY | OF_MANY, TW_OK),
@@ -453,11 +438,12 @@ static const struct row {
 	{get_many, CAPACITY, 0, TW_TRUNCATED},
 	{get_many, CAPACITY, SIZE_MAX, TW_OK},
 	{acquire, RESULT, 0, TW_INVALID},
-	{peek, RESULT, 0, TW_INVALID},
+	{acquire, FLAGS, TW_CACHE_NO_USE, TW_OK},
+	{acquire, FLAGS, 2, TW_INVALID},
+	{acquire, FLAGS, UINT_MAX, TW_INVALID},
 	{pop, RESULT, 0, TW_INVALID},
 	{take, RESULT, 0, TW_INVALID},
 	{take_without_loader, FUNCTION, 0, TW_INVALID},
-	{remaining, RESULT, 0, TW_INVALID},
 	{compute, FUNCTION, 0, TW_INVALID},
 	{each, FUNCTION, 0, TW_INVALID},
 	{get_stats, RESULT, 0, TW_INVALID},
@@ -508,6 +494,7 @@ static void give_usual(arguments given, struct tw_cache *cache, call_fn *call)
 	given[FREE_VALUE] = (uintptr_t)count_free;
 	given[BUFFER] = (uintptr_t)buffer;
 	given[CAPACITY] = sizeof(buffer);
+	given[FLAGS] = 0;
 	given[RESULT] = (uintptr_t)&result;
 	given[FUNCTION] = function_for(call);
 	given[ITEMS] = 1;
@@ -705,7 +692,6 @@ static void options_at_the_ends_are_kept_or_refused(void **state)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct cache_recorder *recorder = cache_recorder_create(*state);
 		struct tw_cache_options options = table[i].options;
-		tw_duration end;
 
 		options.wheel = recorder->wheel;
 		assert_status(tw_cache_create(&recorder->cache, TW_HOUR, &options),
@@ -716,8 +702,7 @@ static void options_at_the_ends_are_kept_or_refused(void **state)
 			assert_status(tw_cache_set(recorder->cache, "key", 3, "value", 5),
 				      options.max_bytes == 1 ? TW_FULL : TW_OK);
 			if (options.max_bytes != 1)
-				assert_status(tw_cache_remaining(recorder->cache, "key", 3, &end),
-					      TW_OK);
+				assert_true(deadline_of(recorder->cache, "key", 3) > 0);
 			cache_pass(recorder, INTERVAL);
 		}
 		cache_recorder_close(recorder);

@@ -183,7 +183,7 @@ static void *sleeper_run(void *argument)
 	const struct tw_cache_entry *entry;
 	size_t size;
 
-	if (tw_cache_acquire(sleeper->recorder->cache, "key", 3, &entry) != TW_OK)
+	if (tw_cache_acquire(sleeper->recorder->cache, "key", 3, 0, &entry) != TW_OK)
 		abort();
 	gate_pass(&sleeper->gate);
 	sleeper->sound = memcmp(tw_cache_entry_value(entry, &size), "value", 5) == 0 && size == 5;
@@ -559,7 +559,7 @@ static void *trader_run(void *argument)
 		else if (random_once_in(&random, 20))
 			(void)tw_cache_delete(market->cache, &key, sizeof(key));
 		else
-			may_fail(tw_cache_acquire(market->cache, &key, sizeof(key), &entry));
+			may_fail(tw_cache_acquire(market->cache, &key, sizeof(key), 0, &entry));
 		if (entry && !random_once_in(&random, 3))
 			entry = atomic_exchange(
 				&market->exchanges[random_below(&random, EXCHANGES)], entry);

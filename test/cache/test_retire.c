@@ -390,7 +390,7 @@ static void *run_traffic(void *argument)
 		if (got[0] != key[0])
 			atomic_fetch_add(&traffic->torn, 1);
 		tw_cache_set(traffic->cache, key, sizeof(key), value, sizeof(value));
-		if (tw_cache_acquire(traffic->cache, key, sizeof(key), &entry) == TW_OK)
+		if (tw_cache_acquire(traffic->cache, key, sizeof(key), 0, &entry) == TW_OK)
 			tw_cache_entry_release(entry);
 	}
 	return NULL;

@@ -56,7 +56,8 @@ static void failed_load_gives_the_old_value_and_says_so(void **state)
 	assert_int_equal(source.loads, 2);
 	/* No other call finds it. */
 	assert_holds_none(recorder, "key");
-	assert_status(tw_cache_peek(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
+	assert_status(tw_cache_acquire(recorder->cache, "key", 3, TW_CACHE_NO_USE, &entry),
+		      TW_NOT_FOUND);
 	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
 	assert_status(put_replaced(recorder->cache, "key", 3, "v", 1, TW_HOUR), TW_NOT_FOUND);
 	assert_status(tw_cache_each(recorder->cache, visit_none, &visited), TW_OK);

@@ -38,7 +38,7 @@ static void assert_all_is_closed(struct tw_cache *cache)
 	assert_int_equal(size, 0);
 	/* The short path of a get is for keys of 8 bytes and more. */
 	assert_status(tw_cache_get(cache, "long key", 8, buffer, sizeof(buffer), NULL), TW_CLOSED);
-	assert_status(tw_cache_acquire(cache, "key", 3, &entry), TW_CLOSED);
+	assert_status(tw_cache_acquire(cache, "key", 3, 0, &entry), TW_CLOSED);
 	assert_null(entry);
 	assert_status(tw_cache_get_many(cache, &item, 1, &size), TW_CLOSED);
 	assert_string_equal(buffer, "before");
@@ -202,7 +202,7 @@ static enum tw_status serve_once(struct tw_cache *cache, int number, int turn)
 	case 2:
 		return tw_cache_delete(cache, &key, sizeof(key));
 	default:
-		status = tw_cache_acquire(cache, &key, sizeof(key), &entry);
+		status = tw_cache_acquire(cache, &key, sizeof(key), 0, &entry);
 		tw_cache_entry_release(entry);
 		return status;
 	}

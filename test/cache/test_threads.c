@@ -169,7 +169,7 @@ static void call_acquire(struct worker *worker)
 
 	unpin(worker, pin);
 	pin->key = random_key(worker);
-	status = tw_cache_acquire(storm->cache, &pin->key, sizeof(pin->key), &pin->entry);
+	status = tw_cache_acquire(storm->cache, &pin->key, sizeof(pin->key), 0, &pin->entry);
 	atomic_fetch_add(&storm->lookups, 1);
 	judge_status(storm, status == (pin->entry != NULL ? TW_OK : TW_NOT_FOUND));
 	if (status == TW_OK) {

@@ -101,7 +101,7 @@ static enum tw_status call_acquire(struct stage *stage)
 
 	/* This is more than a thread's own pins. */
 	while (count < 40 && status == TW_OK)
-		status = tw_cache_acquire(stage->cache, "old-1", 5, &entries[count++]);
+		status = tw_cache_acquire(stage->cache, "old-1", 5, 0, &entries[count++]);
 	while (count-- > 0)
 		tw_cache_entry_release(entries[count]);
 	return status;
@@ -110,17 +110,10 @@ static enum tw_status call_acquire(struct stage *stage)
 static enum tw_status call_peek(struct stage *stage)
 {
 	const struct tw_cache_entry *entry;
-	enum tw_status status = tw_cache_peek(stage->cache, "old-1", 5, &entry);
+	enum tw_status status = tw_cache_acquire(stage->cache, "old-1", 5, TW_CACHE_NO_USE, &entry);
 
 	tw_cache_entry_release(entry);
 	return status;
-}
-
-static enum tw_status call_remaining(struct stage *stage)
-{
-	tw_duration remaining;
-
-	return tw_cache_remaining(stage->cache, "old-1", 5, &remaining);
 }
 
 static enum tw_status call_delete(struct stage *stage)
@@ -393,7 +386,6 @@ static void each_call_meets_each_failure(void **state)
 								  call_get,
 								  call_acquire,
 								  call_peek,
-								  call_remaining,
 								  call_delete,
 								  call_pop,
 								  call_compute,

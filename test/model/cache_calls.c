@@ -227,7 +227,7 @@ static void client_give_nonsense(struct cache_client *client)
 		tw_cache_get(cache, key, 0, NULL, 0, NULL),
 		tw_cache_get(cache, "k", 1, NULL, 1, NULL),
 		tw_cache_delete(cache, NULL, 1),
-		tw_cache_acquire(cache, "k", 0, &entry),
+		tw_cache_acquire(cache, "k", 0, 0, &entry),
 		tw_cache_take(cache, "k", has_loader ? 0 : 1, NULL, NULL, 0, &entry),
 		tw_cache_compute(cache, "k", 1, NULL, NULL),
 	};
@@ -320,7 +320,7 @@ void client_pin(struct cache_client *client, const struct tw_cache_entry *entry)
 	client->pins[place] = entry;
 }
 
-/* Calls tw_cache_acquire, tw_cache_peek or tw_cache_pop. */
+/* Calls tw_cache_acquire, without a use for CALL_PEEK, or tw_cache_pop. */
 static void client_acquire(struct cache_client *client, enum key_call_kind kind, unsigned number)
 {
 	struct cache_model *model = client->model;
@@ -330,11 +330,11 @@ static void client_acquire(struct cache_client *client, enum key_call_kind kind,
 	enum tw_status status;
 
 	if (kind == CALL_LOOK)
-		status = CACHE_CALL(client,
-				    tw_cache_acquire(model->cache, call.name, call.size, &entry));
+		status = CACHE_CALL(
+			client, tw_cache_acquire(model->cache, call.name, call.size, 0, &entry));
 	else if (kind == CALL_PEEK)
-		status = CACHE_CALL(client,
-				    tw_cache_peek(model->cache, call.name, call.size, &entry));
+		status = CACHE_CALL(client, tw_cache_acquire(model->cache, call.name, call.size,
+							     TW_CACHE_NO_USE, &entry));
 	else
 		status = CACHE_CALL(client,
 				    tw_cache_pop(model->cache, call.name, call.size, &entry));
@@ -353,22 +353,6 @@ static void client_acquire(struct cache_client *client, enum key_call_kind kind,
 		host_fail("a value of key %u is popped twice", number);
 	value->is_popped |= kind == CALL_DELETE;
 	client_pin(client, entry);
-}
-
-static void client_ask_remaining(struct cache_client *client, unsigned number)
-{
-	struct cache_model *model = client->model;
-	struct key_call call = key_call_begin(client, CALL_PEEK, number, NULL, 0);
-	tw_duration remaining;
-	enum tw_status status = CACHE_CALL(
-		client, tw_cache_remaining(model->cache, call.name, call.size, &remaining));
-
-	key_call_end(&call, status, NULL);
-	if ((status == TW_OK) != (remaining > 0))
-		host_fail("tw_cache_remaining: %s and %lld", tw_status_name(status),
-			  (long long)remaining);
-	if (status == TW_OK)
-		key_call_check_remaining(&call, remaining);
 }
 
 void client_flush(struct cache_client *client)
@@ -461,7 +445,7 @@ static void call_one(struct cache_client *client)
 		client_load(client);
 		break;
 	case 15:
-		client_ask_remaining(client, any);
+		client_acquire(client, CALL_PEEK, any);
 		break;
 	case 16:
 		client_unpin(client, (unsigned)host_draw(CACHE_PINS));

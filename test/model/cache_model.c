@@ -566,27 +566,15 @@ bool key_call_met_touch(const struct key_call *call)
 	return call->model->keys[call->key].touches_begun > call->then.touches_over;
 }
 
-/* Checks the value that was found, whose deadline is from `low` to `high`. */
-static void check_deadline(const struct key_call *call, tw_duration low, tw_duration high)
+void key_call_check_deadline(struct key_call *call, tw_duration deadline)
 {
 	struct cache_value *value;
 
-	if (low <= call->now && !key_call_met_touch(call))
+	if (deadline <= call->now && !key_call_met_touch(call))
 		host_fail("key %u is found past its deadline", call->key);
 	if (call_knows(call, &value) && value && deadline_is_known(value) &&
-	    (high < value->deadline.low || low > value->deadline.high))
+	    (deadline < value->deadline.low || deadline > value->deadline.high))
 		fail_of(value, "has another deadline");
-}
-
-void key_call_check_deadline(struct key_call *call, tw_duration deadline)
-{
-	check_deadline(call, deadline, deadline);
-}
-
-void key_call_check_remaining(struct key_call *call, tw_duration remaining)
-{
-	read_clock(call->model);
-	check_deadline(call, time_add(call->now, remaining), time_add(call->model->now, remaining));
 }
 
 void key_call_count(struct key_call *call, bool is_hit, struct cache_value *found)

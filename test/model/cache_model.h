@@ -325,9 +325,8 @@ bool key_call_is_settled(const struct key_call *call);
 void key_call_check_known(const struct key_call *call, const struct cache_value *value);
 /* Returns whether a touch may have moved the deadline of the found value since. */
 bool key_call_met_touch(const struct key_call *call);
-/* These check the found value's deadline, or the time left until then. */
+/* Checks the found value's deadline. */
 void key_call_check_deadline(struct key_call *call, tw_duration deadline);
-void key_call_check_remaining(struct key_call *call, tw_duration remaining);
 /* Counts for the statistics, with the value that was found, if it is known. */
 void key_call_count(struct key_call *call, bool is_hit, struct cache_value *found);
 /* Returns whether, for one thread alone, a failed load of the key must give a value past its

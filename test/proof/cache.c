@@ -363,7 +363,7 @@ static void reader_pin(void)
 {
 	uint64_t key = key_word;
 	const struct tw_cache_entry *entry;
-	enum tw_status status = tw_cache_acquire(&cache, &key, sizeof(key), &entry);
+	enum tw_status status = tw_cache_acquire(&cache, &key, sizeof(key), 0, &entry);
 
 	assert(status == TW_OK || (status == TW_NOT_FOUND && key_may_be_gone()));
 	if (status == TW_OK && FIRST == HAND)

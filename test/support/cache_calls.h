@@ -50,4 +50,17 @@ static inline enum tw_status put_adopted(struct tw_cache *cache, const void *key
 	return tw_cache_put(cache, key, key_size, &adopted, TW_CACHE_PUT_SET);
 }
 
+/* Returns the deadline of the key's entry, or 0 if it has none. The entry is not used. */
+static inline tw_duration deadline_of(struct tw_cache *cache, const void *key, size_t key_size)
+{
+	const struct tw_cache_entry *entry;
+	tw_duration deadline = 0;
+
+	if (tw_cache_acquire(cache, key, key_size, TW_CACHE_NO_USE, &entry) == TW_OK) {
+		deadline = tw_cache_entry_deadline(entry);
+		tw_cache_entry_release(entry);
+	}
+	return deadline;
+}
+
 #endif

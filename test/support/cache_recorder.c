@@ -145,7 +145,7 @@ const struct tw_cache_entry *cache_pinned(struct cache_recorder *recorder, const
 {
 	const struct tw_cache_entry *entry;
 
-	assert_status(tw_cache_acquire(recorder->cache, key, strlen(key), &entry), TW_OK);
+	assert_status(tw_cache_acquire(recorder->cache, key, strlen(key), 0, &entry), TW_OK);
 	assert_non_null(entry);
 	return entry;
 }
@@ -212,7 +212,7 @@ void assert_holds_(struct tw_cache *cache, const char *key, const char *value, c
 		   int line)
 {
 	const struct tw_cache_entry *entry;
-	enum tw_status status = tw_cache_acquire(cache, key, strlen(key), &entry);
+	enum tw_status status = tw_cache_acquire(cache, key, strlen(key), 0, &entry);
 
 	_assert_string_equal(tw_status_name(status), "TW_OK", file, line);
 	assert_value_(entry, value, file, line);

@@ -126,7 +126,7 @@ static void user_look(struct cache_user *user, uint64_t number, bool takes)
 	enum tw_status status =
 		takes ? tw_cache_take(use->cache, &number, sizeof(number), load, user, TW_FOREVER,
 				      &entry)
-		      : tw_cache_acquire(use->cache, &number, sizeof(number), &entry);
+		      : tw_cache_acquire(use->cache, &number, sizeof(number), 0, &entry);
 
 	judge_status(use, status, takes ? TW_OK : TW_NOT_FOUND);
 	if (!entry)
