@@ -46,12 +46,6 @@ static unsigned options_shards(const struct tw_cache_options *options)
 
 /* ---- Own wheel, maintenance ---- */
 
-static void nothing(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-}
-
 static const char *options_name(const struct tw_cache_options *options)
 {
 	return options->name ? options->name : "proc";
@@ -65,7 +59,7 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 	enum tw_status status = TW_OK;
 
 	if (!options->wheel)
-		status = tw_create(&cache->own_wheel, own_interval, OWN_SLOTS, nothing, &own);
+		status = tw_create(&cache->own_wheel, own_interval, OWN_SLOTS, NULL, &own);
 	cache->shared.wheel = options->wheel ? options->wheel : cache->own_wheel;
 	return status;
 }
@@ -333,8 +327,8 @@ void tw_cache_destroy(struct tw_cache *cache)
 		shard_stop(&cache->shards[i]);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_clear(&cache->shards[i], TW_CAUSE_SHUTDOWN);
-	if (removals_wait(&cache->removals, true) != TW_OK)
-		removals_tell_here(&cache->removals);
+	(void)removals_wait(&cache->removals);
+	removals_tell_here(&cache->removals);
 	cache_close(cache);
 }
 
@@ -357,7 +351,7 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 		return TW_CLOSED;
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_expire(&cache->shards[i]);
-	status = removals_wait(&cache->removals, false);
+	status = removals_wait(&cache->removals);
 	cache_maintain(cache, false);
 	return status;
 }

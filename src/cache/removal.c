@@ -153,7 +153,7 @@ static enum tw_status removals_drive(struct tw_wheel *wheel)
 	return tw_drive_of(wheel) == TW_DRIVE_CALLER ? tw_poll(wheel, NULL) : tw_flush(wheel);
 }
 
-enum tw_status removals_wait(struct removals *removals, bool later)
+enum tw_status removals_wait(struct removals *removals)
 {
 	enum tw_status status = TW_OK;
 	tw_duration look = first_look;
@@ -177,9 +177,6 @@ enum tw_status removals_wait(struct removals *removals, bool later)
 			look = first_look;
 		else
 			look = look * 2 < last_look ? look * 2 : last_look;
-		/* What a listener makes leave is added before its own entry counts as reported. */
-		if (later)
-			target = counter_read(&removals->added);
 	}
 	pthread_mutex_unlock(&removals->lock);
 	return status;

@@ -51,13 +51,11 @@ static inline uint64_t removals_waiting(const struct removals *removals)
 void removal_list_add(struct removal_list *list, struct tw_cache_entry *entry);
 /* Queues the entries of a list that has some, and empties it: the last act under the same lock. */
 void removals_add(struct removals *removals, struct removal_list *list);
-/*
- * Waits until all that were added are reported; if `later`, also those that listeners make leave
- * meanwhile. Returns TW_CLOSED if the wheel was stopped, and nothing reports them, or TW_INVALID if
- * the wheel can't be waited for from here.
- */
-enum tw_status removals_wait(struct removals *removals, bool later);
-/* Reports all that are left. The alarm does no more. */
+/* Waits until all that were added before are reported. Returns TW_CLOSED if the wheel was stopped,
+ * and nothing reports them, or TW_INVALID if the wheel can't be waited for from here. */
+enum tw_status removals_wait(struct removals *removals);
+/* Reports all that are left, also those that listeners make leave meanwhile. The alarm does no
+ * more. */
 void removals_tell_here(struct removals *removals);
 
 #endif
