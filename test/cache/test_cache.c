@@ -217,52 +217,6 @@ static void limit_of_three_keeps_the_one_read(void **state)
 	fixture_close(&fixture);
 }
 
-struct tally {
-	atomic_int removals[TW_CACHE_CAUSES];
-};
-
-static void count_removal(void *context, const struct tw_cache_entry *entry,
-			  enum tw_cache_cause cause)
-{
-	struct tally *tally = context;
-
-	atomic_fetch_add(&tally->removals[cause], 1);
-}
-
-static void every_removal_is_reported_once_with_its_cause(void **state)
-{
-	struct tally tally = {0};
-	struct fixture fixture =
-		fixture_open(TW_SECOND, (struct tw_cache_options){.context = &tally,
-								  .on_remove = count_removal,
-								  .max_entries = 100});
-	struct tw_cache_stats stats;
-	char key[16];
-
-	for (int i = 0; i < 150; i++) {
-		snprintf(key, sizeof(key), "%d", i);
-		set(&fixture, key, "value");
-	}
-	set(&fixture, "149", "again");
-	assert_status(tw_cache_delete(fixture.cache, "148", 3), TW_OK);
-	assert_status(tw_cache_touch(fixture.cache, "147", 3, TW_MINUTE), TW_OK);
-	assert_status(tw_advance(fixture.wheel, 2 * TW_SECOND), TW_OK);
-	assert_status(tw_cache_flush(fixture.cache), TW_OK);
-	assert_status(tw_cache_get_stats(fixture.cache, &stats), TW_OK);
-	assert_int_equal(stats.inserts, 151);
-	assert_int_equal(stats.entries, 1);
-	assert_int_equal(stats.bytes, 64 + 40);
-	assert_int_equal(stats.notified, 150);
-	assert_int_equal(stats.removed[TW_CAUSE_EXPLICIT], 1);
-	assert_int_equal(stats.removed[TW_CAUSE_REPLACED], 1);
-	assert_int_equal(stats.removed[TW_CAUSE_SIZE], 50);
-	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], 98);
-	fixture_close(&fixture);
-	for (int i = 0; i < TW_CAUSE_SHUTDOWN; i++)
-		assert_int_equal(atomic_load(&tally.removals[i]), stats.removed[i]);
-	assert_int_equal(atomic_load(&tally.removals[TW_CAUSE_SHUTDOWN]), 1);
-}
-
 static void value_set_makes_others_go_and_not_itself(void **state)
 {
 	struct fixture fixture =
@@ -327,7 +281,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(error_of_a_load_is_returned_and_not_kept),
 	cmocka_unit_test(limit_of_three_evicts_the_oldest),
 	cmocka_unit_test(limit_of_three_keeps_the_one_read),
-	cmocka_unit_test(every_removal_is_reported_once_with_its_cause),
 	cmocka_unit_test(value_set_makes_others_go_and_not_itself),
 	cmocka_unit_test(first_limit_is_set_while_others_read),
 };

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of the program that the cache calls: they return, else the process ends. */
+/*
+ * Functions of the program that the cache calls: they return, else the process ends. And no call is
+ * a cancellation point.
+ */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/death.h"
 #include "support/exceptions.h"
@@ -47,6 +51,7 @@ struct fatal {
 	bool is_armed;
 	struct tw_cache *cache;
 	struct tw_cache_loading *_Atomic kept;
+	int freed;
 };
 
 static void reach(const struct fatal *fatal, bool is_there)
@@ -236,10 +241,62 @@ static void callback_that_is_cancelled_ends_the_process(void **state)
 	assert_ends_the_process(*state, be_cancelled, not_returned);
 }
 
+/* ---- Cancellation ---- */
+
+static void free_at_cancellation_point(void *value, size_t value_size, void *freed)
+{
+	pthread_testcancel();
+	++*(int *)freed;
+}
+
+/* Makes calls with a cancellation pending. The take wakes the wheel, and evicts what was adopted. */
+static void *make_calls_cancelled(void *argument)
+{
+	struct fatal *fatal = argument;
+	const struct tw_cache_entry *entry;
+
+	pthread_cancel(pthread_self());
+	(void)put_adopted(fatal->cache, "a", 1, "v", 1, 0, free_at_cancellation_point,
+			  &fatal->freed, TW_HOUR);
+	may_fail(tw_cache_take(fatal->cache, "b", 1, on_load, fatal, TW_SECOND, &entry));
+	tw_cache_entry_release(entry);
+	(void)tw_cache_delete(fatal->cache, "b", 1);
+	(void)tw_cache_flush(fatal->cache);
+	tw_cache_destroy(fatal->cache);
+	fatal->cache = NULL;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* This clock wakes its wheel by a write, which is a cancellation point. */
+static void cancelled_thread_makes_its_calls_to_the_end(void **state)
+{
+	struct tw_options wheel_options = {.clock = TW_CLOCK_BOOTTIME};
+	struct fatal fatal = {.is_armed = false};
+	struct tw_cache_options options = {.max_entries = 1,
+					   .shards = 1,
+					   .context = &fatal,
+					   .on_remove = on_remove,
+					   .load = on_load,
+					   .load_context = &fatal};
+	pthread_t thread;
+	void *result;
+
+	assert_status(tw_create(&options.wheel, TW_MILLISECOND, 64, NULL, &wheel_options), TW_OK);
+	assert_status(tw_cache_create(&fatal.cache, TW_HOUR, &options), TW_OK);
+	assert_int_equal(pthread_create(&thread, NULL, make_calls_cancelled, &fatal), 0);
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_null(fatal.cache);
+	assert_int_equal(fatal.freed, 1);
+	tw_destroy(options.wheel);
+}
+
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(callback_that_throws_ends_the_process),
 	TEST_CACHE(callback_that_ends_its_thread_ends_the_process),
 	TEST_CACHE(callback_that_is_cancelled_ends_the_process),
+	cmocka_unit_test(cancelled_thread_makes_its_calls_to_the_end),
 };
 
 TEST_PROGRAM(tests)

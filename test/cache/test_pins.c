@@ -297,35 +297,13 @@ static void adoption_that_fails_leaves_the_value_with_its_caller(void **state)
 	assert_status(put_adopted(NULL, "key", 3, &refused, sizeof(struct adoptee), 0, free_adoptee,
 				  &refused.freed, TW_HOUR),
 		      TW_INVALID);
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	assert_status(adopt(recorder, "key", &refused), TW_CLOSED);
 	assert_int_equal(first.freed, 0);
 	assert_int_equal(cache_stats(recorder).inserts, 1);
 	cache_recorder_close(recorder);
 	assert_int_equal(first.freed, 1);
 	assert_int_equal(refused.freed, 0);
-}
-
-/* Adopts while the cache is destroyed. */
-static void adopt_too_late(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
-			   enum tw_cache_cause cause)
-{
-	struct adoptee *late = recorder->argument;
-
-	if (cause != TW_CAUSE_SHUTDOWN || adopt(recorder, "late", late) != TW_CLOSED)
-		abort();
-}
-
-static void adoption_while_the_cache_ends_leaves_the_value_with_its_caller(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct adoptee late = {0};
-
-	recorder->argument = &late;
-	recorder->on_remove = adopt_too_late;
-	cache_set(recorder, "key", "value");
-	end_by_destroy(recorder);
-	assert_removed(recorder, "value", TW_CAUSE_SHUTDOWN);
-	assert_int_equal(late.freed, 0);
-	cache_recorder_close(recorder);
 }
 
 static void adopted_value_may_be_anything(void **state)
@@ -356,14 +334,6 @@ struct elsewhere {
 	const struct tw_cache_entry *entry;
 };
 
-static void *pin_run(void *argument)
-{
-	struct elsewhere *elsewhere = argument;
-
-	elsewhere->entry = cache_pinned(elsewhere->recorder, "key");
-	return NULL;
-}
-
 static void *release_run(void *argument)
 {
 	struct elsewhere *elsewhere = argument;
@@ -378,34 +348,6 @@ static void run_elsewhere(void *(*run)(void *), struct elsewhere *elsewhere)
 
 	assert_int_equal(pthread_create(&thread, NULL, run, elsewhere), 0);
 	pthread_join(thread, NULL);
-}
-
-static void any_thread_may_release_a_pin(void **state)
-{
-	for (int i = 0; i < ENDS; i++) {
-		struct cache_recorder *recorder = open_small(*state);
-		struct elsewhere elsewhere = {.recorder = recorder};
-		struct adoptee adoptee = {0};
-		const struct tw_cache_entry *own;
-
-		assert_status(adopt(recorder, "key", &adoptee), TW_OK);
-		elsewhere.entry = cache_pinned(recorder, "key");
-		run_elsewhere(release_run, &elsewhere);
-		own = cache_pinned(recorder, "key");
-		/* That thread ends with its pin. */
-		run_elsewhere(pin_run, &elsewhere);
-		ends[i].end(recorder);
-		if (recorder->cache != NULL)
-			cache_settle(recorder);
-		use_memory(recorder);
-		tw_cache_entry_release(own);
-		assert_int_equal(adoptee.freed, 0);
-		tw_cache_entry_release(elsewhere.entry);
-		use_memory(recorder);
-		assert_int_equal(adoptee.freed, 1);
-		cache_recorder_close(recorder);
-		assert_int_equal(adoptee.freed, 1);
-	}
 }
 
 /* Releases all pins in another thread: `before` of them before the removal, the others after it. */
@@ -598,9 +540,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(reader_that_sleeps_with_a_pin_blocks_nobody),
 	TEST_CACHE(adopted_value_is_freed_once_after_its_last_reader),
 	TEST_CACHE(adoption_that_fails_leaves_the_value_with_its_caller),
-	TEST_CACHE(adoption_while_the_cache_ends_leaves_the_value_with_its_caller),
 	TEST_CACHE(adopted_value_may_be_anything),
-	TEST_CACHE(any_thread_may_release_a_pin),
 	TEST_CACHE(pins_may_be_many_and_all_be_released_elsewhere),
 	TEST_CACHE(values_outlive_the_pins_of_many_threads),
 	TEST_CACHE(values_outlive_pins_that_change_hands),

@@ -79,6 +79,9 @@ static void check_idle_threads_keep_no_memory(struct cache_recorder *recorder)
 	/* A refused set keeps no memory either. */
 	assert_status(put_added(cache, key, sizeof(key), "value", 5, TW_HOUR), TW_EXISTS);
 	assert_int_equal(cache_stats(recorder).entries, KEYS);
+	for (; key[0] < KEYS / 2; key[0]++)
+		assert_status(put_adopted(cache, key, sizeof(key), NULL, 0, 0, NULL, NULL, TW_HOUR),
+			      TW_OK);
 	delete_all(cache);
 	assert_pool_gets_empty(recorder);
 	cache_recorder_close(recorder);
@@ -242,60 +245,6 @@ static void threads_come_and_go_while_others_set_and_ask(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void check_memory_comes_back_after_expiry(struct cache_recorder *recorder)
-{
-	set_all_twice(recorder->cache);
-	for (int i = 0; i < 20; i++)
-		cache_pass(recorder, INTERVAL);
-	assert_int_equal(cache_stats(recorder).entries, 0);
-	assert_pool_gets_empty(recorder);
-	cache_recorder_close(recorder);
-}
-
-static void memory_comes_back_after_expiry(void **state)
-{
-	with_and_without_listener(*state, 10 * INTERVAL, check_memory_comes_back_after_expiry);
-}
-
-static void check_memory_of_adopted_values_comes_back(struct cache_recorder *recorder)
-{
-	struct tw_cache *cache = recorder->cache;
-
-	for (uint64_t i = 0; i < KEYS; i++) {
-		uint64_t key[2] = {i, 0};
-
-		assert_status(put_adopted(cache, key, sizeof(key), NULL, 0, 0, NULL, NULL, TW_HOUR),
-			      TW_OK);
-	}
-	delete_all(cache);
-	assert_pool_gets_empty(recorder);
-	cache_recorder_close(recorder);
-}
-
-static void memory_of_adopted_values_comes_back(void **state)
-{
-	with_and_without_listener(*state, TW_HOUR, check_memory_of_adopted_values_comes_back);
-}
-
-static void set_another(void *value, size_t value_size, void *context)
-{
-	assert_status(tw_cache_set(context, "another", 7, "set", 3), TW_OK);
-}
-
-static void values_set_others_when_they_are_freed(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct tw_cache *cache = recorder->cache;
-
-	assert_status(put_adopted(cache, "key", 3, "adopted", 7, 0, set_another, cache, TW_HOUR),
-		      TW_OK);
-	cache_set(recorder, "key", "replaced");
-	cache_settle(recorder);
-	assert_holds(recorder, "key", "replaced");
-	assert_holds(recorder, "another", "set");
-	cache_recorder_close(recorder);
-}
-
 /* The reader is inside all the time, while its surroundings are freed. */
 static void what_a_reader_has_found_stays_as_it_is(void **state)
 {
@@ -438,9 +387,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(memory_of_threads_counts_and_comes_back_when_they_end),
 	cmocka_unit_test(cache_is_destroyed_as_threads_end),
 	TEST_IN(levels_threads, threads_come_and_go_while_others_set_and_ask),
-	TEST_CACHE(memory_comes_back_after_expiry),
-	TEST_CACHE(memory_of_adopted_values_comes_back),
-	TEST_CACHE(values_set_others_when_they_are_freed),
 	TEST_CACHE(what_a_reader_has_found_stays_as_it_is),
 	TEST_IN(levels_inline, what_a_sleeping_reader_may_see_is_not_examined_at_each_look),
 	cmocka_unit_test(limit_may_come_while_all_threads_set),
