@@ -79,10 +79,10 @@ static const char *const kind_titles[KINDS] = {
 static const struct variant {
 	const char *name;
 	const char *title;
-	bool has_limit;
+	bool is_full; /* the limit is reached */
 	enum tw_cache_policy policy;
 } variants[] = {
-	{"no_limit", "no limit", false, TW_POLICY_LRU},
+	{"far_limit", "limit of twice the keys, LRU", false, TW_POLICY_LRU},
 	{"lru", "limit of half the keys, LRU", true, TW_POLICY_LRU},
 	{"s3fifo", "limit of half the keys, S3-FIFO", true, TW_POLICY_S3FIFO},
 };
@@ -262,7 +262,8 @@ static void time_beside(const struct trial *trial, enum kind get, enum kind set)
 static void run_trial(const void *argument, void *result)
 {
 	const struct plan *plan = argument;
-	uint64_t limit = plan->variant->has_limit ? (uint64_t)plan->count / 2 : 0;
+	uint64_t keys = (uint64_t)plan->count;
+	uint64_t limit = plan->variant->is_full ? keys / 2 : 2 * keys;
 	struct trial trial = {.plan = plan, .result = result};
 
 	trial.memory = malloc((size_t)plan->count * 128);

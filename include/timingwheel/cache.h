@@ -107,7 +107,8 @@ enum tw_cache_policy {
 	 * LRU, most of all with skewed keys or scans. */
 	TW_POLICY_S3FIFO,
 	/* Approximate LRU: an entry that was used since it last came up for eviction gets another
-	 * turn, up to three. Entries without uses leave in the order in which they were set. */
+	 * turn, up to three. Entries without uses leave in the order in which they were set. A
+	 * flood of absences (negative_expire) pushes out the values. */
 	TW_POLICY_LRU
 };
 
@@ -119,7 +120,7 @@ enum tw_cache_policy {
  * same entry. It is not called for a value adopted with a weight, nor for
  * absences, which weigh 1.
  *
- * Returns: the weight. An entry of weight 0 never makes room for max_bytes.
+ * Returns: the weight. 0 counts as 1.
  */
 typedef uint64_t tw_cache_weigh_fn(void *context, const void *key, size_t key_size,
 				   const void *value, size_t value_size);
@@ -218,7 +219,8 @@ struct tw_cache_options {
 	 * Each lifetime is multiplied by a random number above 1 - jitter, and at most 1, so that
 	 * entries set together do not expire together, and none lives longer than asked. */
 	double jitter;
-	/* The largest number of entries. 0, the default, means no limit. */
+	/* The largest number of entries. 0, the default, means no limit. If max_bytes is 0, too, the
+	 * cache keeps no order of eviction, and tw_cache_set_limit returns TW_INVALID. */
 	uint64_t max_entries;
 	/*
 	 * The largest sum of weights. 0, the default, means no limit. Without `weigh` the weight of
@@ -250,9 +252,8 @@ struct tw_cache_options {
 	tw_duration idle;
 	/* How long an absence is stored, nanoseconds, ≥ 0, with jitter. 0, the default, stores no
 	 * absences. An absence is a loader's answer TW_NOT_FOUND. While it is stored, takes return
-	 * TW_NOT_FOUND without a load. `idle` applies to it too. Absences take at most a quarter of
-	 * max_entries and of max_bytes, or one entry a shard. At that limit the oldest unused
-	 * absence leaves. */
+	 * TW_NOT_FOUND without a load. `idle` applies to it too. It is an entry for the limits; one
+	 * that is asked for once pushes out few values under TW_POLICY_S3FIFO. */
 	tw_duration negative_expire;
 	/* Receives each entry that leaves. NULL, the default, calls no function. */
 	tw_cache_remove_fn *on_remove;
@@ -844,12 +845,12 @@ TW_API enum tw_status tw_cache_each(struct tw_cache *cache,
  * Gives the cache new limits, max_entries and max_bytes. 0 means no limit.
  *
  * On return the cache is within its limits (TW_CAUSE_SIZE), apart from sets by other threads at
- * that moment. Any thread. The call works in short steps while others read and write. The first
- * limit of a cache puts each shard's entries in order under its lock, about 35 ns an entry.
+ * that moment. Any thread. The call works in short steps while others read and write. A cache whose
+ * limits have been taken away may get others.
  *
  * Returns:
  *   TW_OK         the limits hold
- *   TW_INVALID    no cache
+ *   TW_INVALID    no cache, or it was created without a limit
  *   TW_CLOSED     the cache was stopped
  */
 TW_API enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries,

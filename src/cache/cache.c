@@ -190,28 +190,16 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
 	}
 }
 
-static void cache_limit_absences(const struct tw_cache *cache, struct shard *shard)
-{
-	bool goes_on;
-
-	do {
-		shard_begin_again(shard);
-		goes_on = shard_limit_absences(shard, NULL, tw_now(cache->shared.wheel));
-		shard_end(shard);
-	} while (goes_on);
-}
-
 enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, uint64_t max_bytes)
 {
 	if (!cache)
 		return TW_INVALID;
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
-	for (unsigned i = 0; (max_entries > 0 || max_bytes > 0) && i <= cache->shard_mask; i++)
-		shard_turn_policy_on(&cache->shards[i]);
+	/* The policy knows no entries. */
+	if (!cache->shards[0].policy.is_on)
+		return TW_INVALID;
 	shared_set_limits(&cache->shared, max_entries, max_bytes);
-	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		cache_limit_absences(cache, &cache->shards[i]);
 	pool_set_limit(cache->shared.pool, max_bytes);
 	cache_evict(cache, UINT64_MAX, NULL);
 	return TW_OK;

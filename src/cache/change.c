@@ -135,6 +135,8 @@ static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 	else if (plan->weight == 0)
 		plan->weight = ENTRY_SHARE + pool_cell_size(plan->size) +
 			       (adopted ? adopted_weight(adopted) : 0);
+	if (plan->weight == 0)
+		plan->weight = 1;
 	if (plan->weight > TW_CACHE_WEIGHT_MAX) {
 		plan->weight = TW_CACHE_WEIGHT_MAX;
 		plan->size += plan->kind & ENTRY_EXTENDED ? 0 : sizeof(struct entry_extension);

@@ -40,10 +40,7 @@ enum {
 	/* These name its queue in the policy. */
 	ENTRY_SMALL = 0,
 	ENTRY_MAIN = 1024,
-	ENTRY_LIGHT = 2048,
-	ENTRY_PAST = 4096,
-	ENTRY_ABSENCES = ENTRY_LIGHT | ENTRY_PAST,
-	ENTRY_STALE = 8192, /* it was found expired, and is kept for stale_if_error */
+	ENTRY_STALE = 2048, /* it was found expired, and is kept for stale_if_error */
 	/* Once it was removed, the highest bits say why. */
 	ENTRY_CAUSE_SHIFT = 13,
 	ENTRY_CAUSE = 0xffff >> ENTRY_CAUSE_SHIFT << ENTRY_CAUSE_SHIFT

@@ -277,8 +277,6 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 	}
 	is_kept = entry && is_current &&
 		  cache_put(cache, loading->shard, loading->hash, entry, PUT_LOADED, now) == TW_OK;
-	if (is_kept && status != TW_OK)
-		(void)shard_limit_absences(loading->shard, entry, now);
 	/* The source has another value, or none: the old one must not outlive the answer. */
 	if (!is_failure(status) && !is_kept && is_current)
 		loading_remove_old(loading, now);

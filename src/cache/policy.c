@@ -21,17 +21,18 @@
  * LRU is approximate: second chance, also known as CLOCK, with three uses instead of one. It is the
  * same mechanism, which remembers nothing and so never leaves its first state.
  *
- * Under both, absences stand in a queue of their own, and values kept for stale_if_error in another
- * once they have expired. The shard keeps the absences to a quarter of its limits; expired values
- * make room before all others. A use puts an absence to the end of its queue, and an expired value
- * back into the order.
+ * Under both, values kept for stale_if_error come to the front of the small queue once they have
+ * expired, and make room before all others. A use from then on puts one into the main queue.
  *
- * Entries are in no queue until there is a limit: two links more to write would make the sets of a
- * cache without one a third slower.
+ * Absences are entries as others. A key that is asked for once, as most absent ones, passes through
+ * the small queue; under LRU it takes the place of a value.
  *
- * Invariants, under the shard's lock: an entry is in one queue at most; once all are known, each
- * entry of the table is in one, except one for which the shard makes room. A queue's count is the
- * number of its entries, and its weight the sum of theirs.
+ * In a cache without a limit entries are in no queue: two links more to write would make its sets a
+ * third slower.
+ *
+ * Invariants, under the shard's lock: if the policy is on, each entry of the table is in one queue,
+ * except one for which the shard makes room; else none is. A queue's count is the number of its
+ * entries, and its weight the sum of theirs. Expired entries of the small queue come first in it.
  */
 #include "policy.h"
 
@@ -42,16 +43,12 @@ enum { MAIN_AFTER_USES = 2 };
 void policy_init(struct policy *policy, enum tw_cache_policy kind, bool is_on)
 {
 	memset(policy, 0, sizeof(*policy));
-	atomic_init(&policy->is_on, is_on);
-	policy->knows_all = is_on;
+	policy->is_on = is_on;
 	policy->is_lru = kind == TW_POLICY_LRU;
 	policy->share = 0.1;
 	policy->flow = 0.5;
 	list_init(&policy->small.entries);
 	list_init(&policy->main.entries);
-	list_init(&policy->past.entries);
-	list_init(&policy->light.entries);
-	list_init(&policy->absences.entries);
 	ghost_init(&policy->ghost);
 }
 
@@ -64,12 +61,6 @@ void policy_forget(struct policy *policy)
 size_t policy_bytes(const struct policy *policy)
 {
 	return ghost_bytes(&policy->ghost);
-}
-
-void policy_turn_on(struct policy *policy)
-{
-	/* relaxed: see policy_is_on(). */
-	atomic_store_explicit(&policy->is_on, true, memory_order_relaxed);
 }
 
 /* ---- Queues ---- */
@@ -86,17 +77,9 @@ static struct tw_cache_entry *queue_first(const struct policy_queue *queue,
 					: list_entry(first, struct tw_cache_entry, policy_link);
 }
 
-/* These bits name the places outside the order, and all places. */
-enum { ENTRY_APART = ENTRY_LIGHT | ENTRY_PAST, ENTRY_PLACE = ENTRY_MAIN | ENTRY_APART };
-
-/* Returns the queue of a place, ENTRY_SMALL and so on, whatever the other bits. */
+/* Returns the queue of a place, ENTRY_SMALL or ENTRY_MAIN, whatever the other bits. */
 static inline struct policy_queue *policy_queue(struct policy *policy, unsigned place)
 {
-	if (__builtin_expect(place & ENTRY_APART, 0)) {
-		if ((place & ENTRY_APART) == ENTRY_ABSENCES)
-			return &policy->absences;
-		return place & ENTRY_LIGHT ? &policy->light : &policy->past;
-	}
 	return place & ENTRY_MAIN ? &policy->main : &policy->small;
 }
 
@@ -105,7 +88,7 @@ static inline void policy_enter(struct policy *policy, struct tw_cache_entry *en
 {
 	struct policy_queue *queue = policy_queue(policy, place);
 
-	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_PLACE) | place);
+	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_MAIN) | place);
 	list_append(&queue->entries, &entry->policy_link);
 	queue->count++;
 	queue->weight += weight;
@@ -119,14 +102,6 @@ static inline void policy_leave(struct policy *policy, struct tw_cache_entry *en
 	list_remove(&entry->policy_link);
 	queue->count--;
 	queue->weight -= weight;
-}
-
-static void policy_move(struct policy *policy, struct tw_cache_entry *entry, unsigned place)
-{
-	uint64_t weight = entry_weight(entry);
-
-	policy_leave(policy, entry, weight);
-	policy_enter(policy, entry, place, weight);
 }
 
 static unsigned entry_uses(const struct tw_cache_entry *entry)
@@ -149,7 +124,6 @@ static double as_real(uint64_t number)
 	return (double)(int64_t)number;
 }
 
-/* Returns how many entries stand in the order. */
 static size_t policy_count(const struct policy *policy)
 {
 	return policy->small.count + policy->main.count;
@@ -206,13 +180,9 @@ static void policy_note(struct policy *policy, const struct tw_cache_entry *vict
 
 void policy_add(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
 {
-	unsigned place = ENTRY_SMALL;
+	bool is_main = !policy->remembers || policy_learn(policy, entry->hash);
 
-	if (!policy->remembers || policy_learn(policy, entry->hash))
-		place = ENTRY_MAIN;
-	if (__builtin_expect(entry->kind & ENTRY_ABSENT, 0))
-		place = ENTRY_ABSENCES;
-	policy_enter(policy, entry, place, weight);
+	policy_enter(policy, entry, is_main ? ENTRY_MAIN : ENTRY_SMALL, weight);
 }
 
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
@@ -221,48 +191,30 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t
 		policy_leave(policy, entry, weight);
 }
 
-void policy_pass(struct policy *policy, struct tw_cache_entry *entry)
-{
-	policy_move(policy, entry, ENTRY_LIGHT);
-}
-
 void policy_demote(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
 {
-	if (!entry->policy_link.next || entry_state(entry) & ENTRY_PAST)
+	if (!entry->policy_link.next)
 		return;
-	/* Uses before the deadline do not count. */
-	entry_set_uses(entry, 0);
 	policy_leave(policy, entry, weight);
-	policy_enter(policy, entry, ENTRY_PAST, weight);
-}
-
-/* Returns the place of an entry that replaces one with state `old`, and may be its copy. */
-static unsigned policy_place_after(unsigned old, const struct tw_cache_entry *entry,
-				   uint64_t weight)
-{
-	if (entry->kind & ENTRY_ABSENT)
-		return ENTRY_ABSENCES;
-	if ((old & ENTRY_APART) == ENTRY_PAST && entry_deadline(entry) < 0)
-		return ENTRY_PAST;
-	if ((old & ENTRY_APART) == ENTRY_LIGHT && weight == 0)
-		return ENTRY_LIGHT;
-	return old & ENTRY_APART ? ENTRY_MAIN : old & ENTRY_MAIN;
+	policy_enter(policy, entry, ENTRY_SMALL, weight);
+	list_remove(&entry->policy_link);
+	list_append(policy->small.entries.next, &entry->policy_link);
+	/* Uses before the deadline do not count. One use from now on is enough for another turn. */
+	entry_set_uses(entry, MAIN_AFTER_USES - 1);
+	policy->has_stale = true;
 }
 
 void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t old_weight,
 		    struct tw_cache_entry *entry, uint64_t weight)
 {
-	unsigned place = entry_state(old) & ENTRY_PLACE;
-	unsigned next = place;
+	unsigned place = entry_state(old) & ENTRY_MAIN;
 
 	entry_set_uses(entry, entry_uses(old));
 	if (!old->policy_link.next)
 		return;
-	if (__builtin_expect((place & ENTRY_APART) || (entry->kind & ENTRY_ABSENT), 0))
-		next = policy_place_after(place, entry, weight);
-	if (next != place) {
+	if (__builtin_expect(entry_state(old) & ~entry_state(entry) & ENTRY_STALE, 0)) {
 		policy_leave(policy, old, old_weight);
-		policy_enter(policy, entry, next, weight);
+		policy_enter(policy, entry, ENTRY_MAIN, weight);
 		return;
 	}
 	entry_set_state(entry, entry_state(entry) | place);
@@ -273,17 +225,28 @@ void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t 
 
 /* ---- Making room ---- */
 
+/* Returns whether the small queue begins with an expired entry. */
+static __attribute__((noinline)) bool policy_is_stale(struct policy *policy)
+{
+	const struct tw_cache_entry *first = queue_first(&policy->small, NULL);
+
+	policy->has_stale = first && (entry_state(first) & ENTRY_STALE);
+	return policy->has_stale;
+}
+
 /* Returns the queue whose first entry is the next to leave, unless it was used. */
 static struct policy_queue *policy_next_queue(struct policy *policy, bool by_number)
 {
 	if (policy->main.count == 0)
 		return &policy->small;
+	if (__builtin_expect(policy->has_stale, 0) && policy_is_stale(policy))
+		return &policy->small;
 	return policy->small.count > 0 && policy_small_is_full(policy, by_number) ? &policy->small
 										  : &policy->main;
 }
 
-/* Returns the entry in the order that has to leave, or NULL for the main queue's first. Where all
- * are used, the small queue's first leaves in the end: a set does not look through a shard. */
+/* Returns the entry that has to leave, or NULL for the main queue's first. Where all are used, the
+ * small queue's first leaves in the end: a set does not look through a shard. There is an entry. */
 static struct tw_cache_entry *policy_look(struct policy *policy, bool by_number, unsigned *looks)
 {
 	for (; *looks > 0; --*looks) {
@@ -300,52 +263,22 @@ static struct tw_cache_entry *policy_look(struct policy *policy, bool by_number,
 			list_remove(&entry->policy_link);
 			list_append(&queue->entries, &entry->policy_link);
 		} else {
-			policy_move(policy, entry, ENTRY_MAIN);
+			uint64_t weight = entry_weight(entry);
+
+			policy_leave(policy, entry, weight);
+			policy_enter(policy, entry, ENTRY_MAIN, weight);
 		}
 	}
 	return queue_first(&policy->small, NULL);
 }
 
-/* Returns the first unused entry of a queue outside the order, or NULL. Used ones go to the end of
- * the absences, or back into the order. Not inlined: most caches have no such entry. */
-static __attribute__((noinline)) struct tw_cache_entry *policy_victim_apart(
-	struct policy *policy, struct policy_queue *queue, const struct tw_cache_entry *spared,
-	unsigned *looks)
-{
-	for (; queue->count > 0 && *looks > 0; --*looks) {
-		struct tw_cache_entry *entry = queue_first(queue, NULL);
-		unsigned uses = entry_uses(entry);
-
-		if (uses == 0)
-			break;
-		entry_set_uses(entry, uses - 1);
-		policy_move(policy, entry,
-			    entry->kind & ENTRY_ABSENT ? ENTRY_ABSENCES : ENTRY_MAIN);
-	}
-	return queue_first(queue, spared);
-}
-
-struct tw_cache_entry *policy_absence(struct policy *policy, const struct tw_cache_entry *spared,
-				      unsigned *looks)
-{
-	return policy_victim_apart(policy, &policy->absences, spared, looks);
-}
-
 struct tw_cache_entry *policy_victim(struct policy *policy, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks)
 {
-	struct tw_cache_entry *victim = NULL;
+	struct tw_cache_entry *victim;
 
-	if (__builtin_expect(policy->past.count > 0, 0))
-		victim = policy_victim_apart(policy, &policy->past, spared, looks);
-	/* Light entries were old when the others came. */
-	else if (by_number && __builtin_expect(policy->light.count > 0, 0))
-		victim = policy_victim_apart(policy, &policy->light, spared, looks);
-	if (victim)
-		return victim;
-	if (policy_count(policy) <= 1 && !queue_first(&policy->main, spared) &&
-	    !queue_first(&policy->small, spared))
-		return policy_victim_apart(policy, &policy->absences, spared, looks);
+	if (policy_count(policy) == 0)
+		return NULL;
 	victim = policy_look(policy, by_number, looks);
 	if (victim && victim == spared)
 		victim = queue_first(&policy->small, spared);

@@ -23,61 +23,45 @@ struct policy_queue {
 
 struct policy {
 	/* Written seldom: on the cache line of the shard that each lookup reads. */
-	atomic_bool is_on; /* there was a limit; nothing is kept before; read by any thread */
-	bool is_lru;       /* constant */
-	bool knows_all;    /* also the entries that came before it was on */
-	bool remembers;    /* an entry was evicted; never with LRU */
+	bool is_on;     /* constant; without a limit at the start nothing is kept */
+	bool is_lru;    /* constant */
+	bool remembers; /* an entry was evicted; never with LRU */
+	bool has_stale; /* the small queue may begin with expired entries */
 	/* These two are on one line. */
-	_Alignas(32) struct policy_queue small; /* empty until an eviction */
+	_Alignas(32) struct policy_queue small; /* without expired ones empty until an eviction */
 	struct policy_queue main;
-	double share;              /* the part of the order that the small queue is to have */
-	double flow;               /* the part of the last evictions that left the small queue */
-	struct policy_queue past;  /* expired entries, not used since */
-	struct policy_queue light; /* entries of weight 0 that were to make room by weight */
-	struct policy_queue absences;
+	double share; /* the part of all entries that the small queue is to have */
+	double flow;  /* the part of the last evictions that left the small queue */
 	struct ghost ghost;
 };
 
-/* Initializes the policy of a shard without entries, on if there is a limit. */
+/* Initializes the policy of a shard without entries. */
 void policy_init(struct policy *policy, enum tw_cache_policy kind, bool is_on);
 /* Frees what is remembered of evicted keys: at the end, and where few entries are left. */
 void policy_forget(struct policy *policy);
 /* Returns the bytes of memory that it takes beside `policy`. */
 size_t policy_bytes(const struct policy *policy);
-/* Turns the policy on: from now on it knows the entries that come, and counts uses. */
-void policy_turn_on(struct policy *policy);
-/* Puts in an entry that is in no queue, once the policy is on. */
+/* Puts in an entry that is in no queue. The policy is on. */
 void policy_add(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
 /* Puts `entry` in the place of `old`, which weighs `old_weight`. */
 void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t old_weight,
 		    struct tw_cache_entry *entry, uint64_t weight);
 /* Takes out an entry, if it is in a queue. */
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
-/* Makes an expired entry the next to leave, unless it is used from now on. */
+/* Makes an entry with ENTRY_STALE the next to leave, unless it is used from now on. */
 void policy_demote(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
 /* Returns the entry that has to leave, so that there are fewer or they weigh less, or NULL if there
  * is none except `spared` (or NULL). It stays in its queue. Looks at no more than *looks entries,
  * and counts that down. */
 struct tw_cache_entry *policy_victim(struct policy *policy, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks);
-/* Returns the absence that has to leave, as policy_victim() returns an entry. */
-struct tw_cache_entry *policy_absence(struct policy *policy, const struct tw_cache_entry *spared,
-				      unsigned *looks);
-/* Puts a victim that weighs nothing out of the way: it is no victim by weight from then on. */
-void policy_pass(struct policy *policy, struct tw_cache_entry *entry);
-
-static inline bool policy_is_on(const struct policy *policy)
-{
-	/* relaxed: uses that come before it is seen are lost, and it orders nothing else. */
-	return atomic_load_explicit(&policy->is_on, memory_order_relaxed);
-}
 
 /* Counts a use of the entry. One that was used three times is not written again. */
 static inline void policy_use(const struct policy *policy, struct tw_cache_entry *entry)
 {
 	uint8_t uses;
 
-	if (!policy_is_on(policy))
+	if (!policy->is_on)
 		return;
 	/* relaxed: a hint; of two uses at once one may be lost. */
 	uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);

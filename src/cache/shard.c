@@ -27,21 +27,6 @@ static bool shard_has_its_share(const struct shard *shard)
 	return shard->bytes >= counter_read(&shard->shared->max_bytes) / shard->shared->shards;
 }
 
-/* Returns whether absences have more than a quarter of the shard's part of a limit. One may always
- * stay. */
-static bool shard_has_too_many_absences(const struct shard *shard)
-{
-	const struct policy *policy = &shard->policy;
-	uint64_t entries = counter_read(&shard->shared->max_entries);
-	uint64_t bytes = counter_read(&shard->shared->max_bytes);
-	uint64_t parts = 4 * (uint64_t)shard->shared->shards;
-
-	if (policy->absences.count <= 1)
-		return false;
-	return (entries > 0 && policy->absences.count > entries / parts) ||
-	       (bytes > 0 && policy->absences.weight > bytes / parts);
-}
-
 struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 			   const struct tw_cache_entry *spared, tw_duration now)
 {
@@ -68,30 +53,11 @@ struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 		victim = policy_victim(&shard->policy, by_number, spared, &looks);
 		if (!victim)
 			break;
-		if (!by_number && entry_weight(victim) == 0) {
-			policy_pass(&shard->policy, victim);
-			if (looks-- == 0)
-				break;
-			continue;
-		}
 		most--;
 		shard_unlink_entry(shard, victim, TW_CAUSE_SIZE, now);
 	}
 	return (struct evicted){(uint64_t)(entries - shard->entries_more),
 				(uint64_t)(bytes - shard->bytes_more)};
-}
-
-bool shard_limit_absences(struct shard *shard, const struct tw_cache_entry *spared, tw_duration now)
-{
-	unsigned looks = 512; /* each may be a cache miss */
-	unsigned most = SHARD_STEP;
-
-	while (most > 0 && shard_has_too_many_absences(shard)) {
-		most--;
-		shard_unlink_entry(shard, policy_absence(&shard->policy, spared, &looks),
-				   TW_CAUSE_SIZE, now);
-	}
-	return most == 0;
 }
 
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
@@ -102,7 +68,7 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
 	/* It comes in before others leave, because its hash may be among those that come up. */
 	shard_add(shard, hash, entry);
-	if (!policy_is_on(&shard->policy))
+	if (!shard->policy.is_on)
 		return;
 	(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
 	/* It may have expired and left by now. */
@@ -118,7 +84,7 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 	int64_t heavier = (int64_t)(weight - old_weight);
 
 	entry_set_state(entry, entry_state(entry) | ENTRY_LINKED);
-	if (policy_is_on(&shard->policy)) {
+	if (shard->policy.is_on) {
 		policy_replace(&shard->policy, old, old_weight, entry, weight);
 		policy_use(&shard->policy, entry);
 	}
@@ -126,7 +92,7 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 	shard_count(shard, 0, heavier);
 	shard_drop(shard, old, TW_CAUSE_REPLACED, now);
 	/* Room is made only now: lookups find the one or the other all the time. */
-	if (heavier > 0 && policy_is_on(&shard->policy))
+	if (heavier > 0 && shard->policy.is_on)
 		(void)shard_evict(shard, SHARD_STEP, false, entry, now);
 }
 
@@ -251,34 +217,6 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		shard_end(shard);
 	} while (!walk.is_over);
 	(void)shard_tidy(shard, SIZE_MAX);
-}
-
-void shard_turn_policy_on(struct shard *shard)
-{
-	struct tw_cache_entry *entries[SHARD_STEP];
-	struct shard_walk walk = {0};
-	struct policy *policy = &shard->policy;
-	bool goes_on;
-
-	do {
-		size_t count = 0;
-
-		shard_begin_again(shard);
-		policy_turn_on(policy);
-		if (!policy->knows_all)
-			count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
-		for (size_t i = 0; i < count; i++) {
-			uint64_t weight = entry_weight(entries[i]);
-
-			if (!entries[i]->policy_link.next)
-				policy_add(policy, entries[i], weight);
-			if (entry_deadline(entries[i]) < 0)
-				policy_demote(policy, entries[i], weight);
-		}
-		policy->knows_all |= walk.is_over;
-		goes_on = !policy->knows_all;
-		shard_end(shard);
-	} while (goes_on);
 }
 
 /* ---- Loads ---- */

@@ -62,11 +62,6 @@ struct evicted {
 struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 			   const struct tw_cache_entry *spared, tw_duration now) HOLDS(shard->lock);
 
-/* Evicts absences while they have more than their quarter of a limit, but not `spared` (or NULL).
- * Returns whether there may be more to do. */
-bool shard_limit_absences(struct shard *shard, const struct tw_cache_entry *spared, tw_duration now)
-	HOLDS(shard->lock);
-
 /* ---- As a whole: in short steps, with the lock let go in between ---- */
 
 /* Removes the entries past their deadlines. The alarm runs this, too. */
@@ -76,7 +71,5 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause);
 /* Does up to `steps` steps of what changes do a part of: filing again, and another table, smaller
  * if few entries are left. Returns how many steps are left, or 0 if there is more to do. */
 size_t shard_tidy(struct shard *shard, size_t steps);
-/* Turns the policy on, and makes all entries known to it. */
-void shard_turn_policy_on(struct shard *shard);
 
 #endif

@@ -162,48 +162,6 @@ static void absence_weighs_one_where_the_caller_weighs(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-/* Weighs an entry by its key's first letter: 0 for a lower-case one. */
-static uint64_t weigh_upper(void *context, const void *key, size_t key_size, const void *value,
-			    size_t value_size)
-{
-	return *(const char *)key >= 'a' ? 0 : 1;
-}
-
-static void what_weighs_nothing_makes_no_room(void **state)
-{
-	enum { LIGHT = 3000, MOST = 10 };
-	static const enum tw_cache_policy policies[] = {TW_POLICY_LRU, TW_POLICY_S3FIFO};
-
-	for (int i = 0; i < 2; i++) {
-		struct cache_recorder *recorder =
-			cache_recorder_open_with(*state, LIFE,
-						 (struct tw_cache_options){.max_bytes = MOST,
-									   .weigh = weigh_upper,
-									   .policy = policies[i],
-									   .shards = 1});
-		char key[16];
-
-		for (int light = 0; light < LIGHT; light++) {
-			snprintf(key, sizeof(key), "light%d", light);
-			cache_set(recorder, key, "v");
-		}
-		for (int heavy = 0; heavy < 10 * MOST; heavy++) {
-			snprintf(key, sizeof(key), "H%d", heavy);
-			cache_set(recorder, key, "v");
-		}
-		cache_settle(recorder);
-		/* A set examines some hundred entries, and the next set continues there. */
-		assert_true(cache_stats(recorder).bytes <= MOST + LIGHT / 512 + 1);
-		assert_true(cache_stats(recorder).entries >= LIGHT + MOST);
-		/* The number of entries is another limit. */
-		assert_status(tw_cache_set_limit(recorder->cache, MOST, 0), TW_OK);
-		assert_int_equal(cache_stats(recorder).entries, MOST);
-		/* The light ones were the oldest. */
-		assert_holds(recorder, "H99", "v");
-		cache_recorder_close_balanced(recorder);
-	}
-}
-
 /* ---- Values that can't be kept ---- */
 
 static void reload_that_is_too_heavy_ends_the_old_value(void **state)
@@ -269,7 +227,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(status_of_a_loader_without_a_value_promises_no_entry),
 	TEST_CACHE(value_of_a_size_has_memory),
 	TEST_CACHE(absence_weighs_one_where_the_caller_weighs),
-	TEST_CACHE(what_weighs_nothing_makes_no_room),
 	TEST_CACHE(reload_that_is_too_heavy_ends_the_old_value),
 	TEST_CACHE(stale_hit_is_a_use),
 };

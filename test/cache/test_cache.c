@@ -232,47 +232,6 @@ static void value_set_makes_others_go_and_not_itself(void **state)
 	fixture_close(&fixture);
 }
 
-enum { MANY_KEYS = 20000 };
-
-struct readers {
-	struct tw_cache *cache;
-	atomic_bool ends;
-};
-
-static void *read_all_keys(void *argument)
-{
-	struct readers *readers = argument;
-
-	while (!atomic_load(&readers->ends))
-		for (int i = 0; i < MANY_KEYS; i++)
-			tw_cache_get(readers->cache, &i, sizeof(i), NULL, 0, NULL);
-	return NULL;
-}
-
-/* Uses that count during the ordering of the entries must find them there. */
-static void first_limit_is_set_while_others_read(void **state)
-{
-	enum { ROUNDS = TEST_SHARE_OF(50) };
-
-	for (int round = 0; round < ROUNDS; round++) {
-		struct fixture fixture =
-			fixture_open(TW_MINUTE, (struct tw_cache_options){.shards = 1});
-		struct readers readers = {.cache = fixture.cache};
-		pthread_t thread;
-
-		for (int i = 0; i < MANY_KEYS; i++)
-			assert_status(tw_cache_set(fixture.cache, &i, sizeof(i), "value", 5),
-				      TW_OK);
-		assert_int_equal(pthread_create(&thread, NULL, read_all_keys, &readers), 0);
-		assert_status(tw_cache_set_limit(fixture.cache, MANY_KEYS, 0), TW_OK);
-		assert_status(tw_cache_set_limit(fixture.cache, 100, 0), TW_OK);
-		atomic_store(&readers.ends, true);
-		pthread_join(thread, NULL);
-		assert_int_equal(entries_of(fixture.cache), 100);
-		fixture_close(&fixture);
-	}
-}
-
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(values_set_are_got_until_they_expire),
 	cmocka_unit_test(deleted_value_is_gone),
@@ -282,7 +241,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(limit_of_three_evicts_the_oldest),
 	cmocka_unit_test(limit_of_three_keeps_the_one_read),
 	cmocka_unit_test(value_set_makes_others_go_and_not_itself),
-	cmocka_unit_test(first_limit_is_set_while_others_read),
 };
 
 TEST_PROGRAM(tests)

@@ -51,7 +51,7 @@ static const struct unit {
 	{"values that weigh 1", COPIED, 1000, true, 1, 0, 1},
 	{"empty values that weigh 1", COPIED, 0, true, 1, 0, 1},
 	{"loaded values that weigh 7", LOADED, 1000, true, 7, 0, 7},
-	{"values that weigh nothing", COPIED, 1000, true, 0, 0, 0},
+	{"values that weigh nothing", COPIED, 1000, true, 0, 0, 1},
 	{"values that weigh most", COPIED, 1, true, TW_CACHE_WEIGHT_MAX, 0, TW_CACHE_WEIGHT_MAX},
 	{"values that weigh more", COPIED, 1, true, UINT64_MAX, 0, TW_CACHE_WEIGHT_MAX},
 	{"adopted values", ADOPTED, 1 << 20, false, 0, 0, (1 << 20) + 136},
@@ -107,21 +107,12 @@ static struct cache_recorder *open_unit(const struct variant *variant, const str
 	return cache_recorder_open_with(variant, TW_HOUR, options);
 }
 
-/* Checks the number of entries. Absences are at most a quarter of each shard. */
 static void assert_kept(const struct unit *unit, const struct tw_cache_stats *stats,
-			uint64_t entries, unsigned shards)
+			uint64_t entries)
 {
-	bool is_exact = unit->way != ABSENT || shards == 1;
-
-	if ((is_exact ? stats->entries != entries : stats->entries > entries) ||
-	    stats->bytes != stats->entries * unit->weight)
+	if (stats->entries != entries || stats->bytes != stats->entries * unit->weight)
 		fail_msg("%s: %zu entries of %zu in place of %zu", unit->name,
 			 (size_t)stats->entries, (size_t)stats->bytes, (size_t)entries);
-}
-
-static uint64_t part_kept(const struct unit *unit, uint64_t limit)
-{
-	return unit->way == ABSENT ? limit / 4 : limit;
 }
 
 /* Adds five times the limit. Then each new entry evicts one. */
@@ -136,13 +127,12 @@ static void check_limit(const struct variant *variant, const struct unit *unit,
 
 		assert_status(put(recorder->cache, unit, key), status_if(unit, true));
 		stats = cache_stats(recorder);
-		assert_kept(unit, &stats, entries, options.shards);
+		assert_kept(unit, &stats, entries);
 		assert_int_equal(stats.removed[TW_CAUSE_SIZE], key + 1 - stats.entries);
 		assert_int_equal(stats.refused, 0);
 	}
 	cache_settle(recorder);
-	assert_int_equal(removal_count(recorder),
-			 unit->way == ABSENT ? 0 : PUTS - (kept < PUTS ? kept : PUTS));
+	assert_int_equal(removal_count(recorder), unit->way == ABSENT ? 0 : PUTS - kept);
 	cache_recorder_close_balanced(recorder);
 }
 
@@ -156,24 +146,20 @@ static void limit_of_entries_holds_in_each_unit(void **state)
 						    .max_entries = KEPT,
 						    .policy = (enum tw_cache_policy)policy,
 						    .shards = shards},
-					    part_kept(&units[i], KEPT));
+					    KEPT);
 }
 
-/* Entries of weight 0 have no limit by weight. */
 static void limit_by_weight_holds_in_each_unit(void **state)
 {
 	for (int i = 0; i < UNITS; i++)
 		for (int policy = 0; policy < 2; policy++)
-			for (unsigned shards = 1; shards <= 8; shards *= 8) {
-				uint64_t weight = units[i].weight;
-
+			for (unsigned shards = 1; shards <= 8; shards *= 8)
 				check_limit(*state, &units[i],
 					    (struct tw_cache_options){
-						    .max_bytes = weight > 0 ? KEPT * weight : 1,
+						    .max_bytes = KEPT * units[i].weight,
 						    .policy = (enum tw_cache_policy)policy,
 						    .shards = shards},
-					    weight > 0 ? part_kept(&units[i], KEPT) : PUTS);
-			}
+					    KEPT);
 }
 
 static void limit_below_one_weight_keeps_nothing(void **state)
@@ -202,7 +188,8 @@ static void limits_that_are_lowered_hold_in_each_unit(void **state)
 {
 	for (int i = 0; i < UNITS; i++) {
 		struct cache_recorder *recorder =
-			open_unit(*state, &units[i], (struct tw_cache_options){.shards = 4});
+			open_unit(*state, &units[i],
+				  (struct tw_cache_options){.max_entries = PUTS, .shards = 4});
 		uint64_t weight = units[i].weight;
 		struct tw_cache_stats stats;
 
@@ -211,36 +198,10 @@ static void limits_that_are_lowered_hold_in_each_unit(void **state)
 		assert_int_equal(cache_stats(recorder).bytes, PUTS * weight);
 		assert_status(tw_cache_set_limit(recorder->cache, 0, 2 * KEPT * weight), TW_OK);
 		stats = cache_stats(recorder);
-		assert_kept(&units[i], &stats, weight > 0 ? part_kept(&units[i], 2 * KEPT) : PUTS,
-			    4);
+		assert_kept(&units[i], &stats, 2 * KEPT);
 		assert_status(tw_cache_set_limit(recorder->cache, KEPT, 0), TW_OK);
 		stats = cache_stats(recorder);
-		assert_kept(&units[i], &stats, part_kept(&units[i], KEPT), 4);
-		cache_recorder_close_balanced(recorder);
-	}
-}
-
-/* The value may be the only one beside them. */
-static void absences_make_room_for_a_value(void **state)
-{
-	enum { MOST = 100000, SIZE = 90000 };
-
-	for (int policy = 0; policy < 2; policy++) {
-		struct cache_recorder *recorder =
-			open_unit(*state, &units[UNITS - 2],
-				  (struct tw_cache_options){.max_bytes = MOST,
-							    .policy = (enum tw_cache_policy)policy,
-							    .shards = 1});
-		char *value = calloc(1, SIZE);
-
-		assert_non_null(value);
-		for (uint64_t key = 0; key < 1000; key++)
-			(void)put(recorder->cache, &units[UNITS - 2], key);
-		assert_in_range(cache_stats(recorder).entries, 200, 250);
-		assert_status(tw_cache_set(recorder->cache, "big", 3, value, SIZE), TW_OK);
-		assert_true(cache_stats(recorder).bytes <= MOST);
-		assert_status(cache_get(recorder, "big"), TW_OK);
-		free(value);
+		assert_kept(&units[i], &stats, KEPT);
 		cache_recorder_close_balanced(recorder);
 	}
 }
@@ -250,7 +211,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(limit_by_weight_holds_in_each_unit),
 	TEST_CACHE(limit_below_one_weight_keeps_nothing),
 	TEST_CACHE(limits_that_are_lowered_hold_in_each_unit),
-	TEST_CACHE(absences_make_room_for_a_value),
 };
 
 TEST_PROGRAM(tests)

@@ -597,7 +597,8 @@ static void calls_without_a_cache_or_entry_do_nothing(void **state)
 static void usual_arguments_are_fine(void **state)
 {
 	for (int i = 0; i < CALLS; i++) {
-		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+		struct cache_recorder *recorder = cache_recorder_open_with(
+			*state, TW_HOUR, (struct tw_cache_options){.max_entries = UINT64_MAX});
 
 		check(recorder, &calls[i], PARAMETERS, 0, calls[i].usual);
 		cache_recorder_close(recorder);
@@ -606,7 +607,8 @@ static void usual_arguments_are_fine(void **state)
 
 static void bad_pointers_and_sizes_have_a_status_and_change_nothing(void **state)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_entries = UINT64_MAX});
 
 	memset(long_prefix, 'p', sizeof(long_prefix) - 1);
 	for (int i = 0; i < CALLS; i++) {
@@ -640,7 +642,8 @@ static void sizes_and_weights_at_the_ends_are_weighed_as_the_largest(void **stat
 	};
 
 	for (size_t i = 0; i < sizeof(adopted) / sizeof(adopted[0]); i++) {
-		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+		struct cache_recorder *recorder = cache_recorder_open_with(
+			*state, TW_HOUR, (struct tw_cache_options){.max_entries = 1});
 		arguments given;
 
 		give_usual(given, recorder->cache, adopt);

@@ -12,7 +12,7 @@
 
 #include "cache/cache.h" /* for the contents of the pools */
 
-enum { THREADS = 4, KEYS = 2000, TRAFFIC_KEYS = 32, LIMIT = 16 };
+enum { THREADS = 4, KEYS = 2000 };
 
 static void *set_all_twice(void *argument)
 {
@@ -316,72 +316,6 @@ static void what_a_sleeping_reader_may_see_is_not_examined_at_each_look(void **s
 	cache_recorder_close(recorder);
 }
 
-struct traffic {
-	struct tw_cache *cache;
-	uint64_t seed;
-	atomic_ulong threads; /* so far */
-	atomic_bool ended;
-	atomic_uint torn;
-};
-
-static void *run_traffic(void *argument)
-{
-	struct traffic *traffic = argument;
-	struct random random = random_from(traffic->seed, atomic_fetch_add(&traffic->threads, 1));
-
-	while (!atomic_load(&traffic->ended)) {
-		uint64_t key[2] = {random_below(&random, TRAFFIC_KEYS), 0};
-		uint64_t value[2] = {key[0], random_next(&random)};
-		uint64_t got[2] = {key[0], 0};
-		const struct tw_cache_entry *entry;
-
-		tw_cache_get(traffic->cache, key, sizeof(key), got, sizeof(got), NULL);
-		if (got[0] != key[0])
-			atomic_fetch_add(&traffic->torn, 1);
-		tw_cache_set(traffic->cache, key, sizeof(key), value, sizeof(value));
-		if (tw_cache_acquire(traffic->cache, key, sizeof(key), 0, &entry) == TW_OK)
-			tw_cache_entry_release(entry);
-	}
-	return NULL;
-}
-
-static void pass_time(struct cache_recorder *recorder, int turns)
-{
-	for (int i = 0; i < turns; i++) {
-		assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-		give_way();
-	}
-}
-
-/* Uses count from some moment on; entries evicted before that are kept elsewhere. */
-static void limit_may_come_while_all_threads_set(void **state)
-{
-	uint64_t seed = seed_choose();
-
-	for (int round = 0; round < TEST_SHARE_OF(100); round++) {
-		struct cache_recorder *recorder = cache_recorder_create(&levels_threads);
-		struct tw_cache_options options = {.wheel = recorder->wheel, .shards = 1};
-		struct traffic traffic = {.seed = seed + (uint64_t)round};
-		pthread_t threads[THREADS];
-
-		cache_recorder_start(recorder, TW_HOUR, &options);
-		traffic.cache = recorder->cache;
-		for (int i = 0; i < THREADS; i++)
-			assert_int_equal(pthread_create(&threads[i], NULL, run_traffic, &traffic),
-					 0);
-		pass_time(recorder, 20);
-		assert_status(tw_cache_set_limit(recorder->cache, LIMIT, 0), TW_OK);
-		pass_time(recorder, 20);
-		atomic_store(&traffic.ended, true);
-		for (int i = 0; i < THREADS; i++)
-			pthread_join(threads[i], NULL);
-		cache_settle(recorder);
-		assert_true(cache_stats(recorder).entries <= LIMIT);
-		assert_int_equal(atomic_load(&traffic.torn), 0);
-		cache_recorder_close_balanced(recorder);
-	}
-}
-
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(idle_threads_keep_no_memory),
 	TEST_CACHE(memory_of_threads_counts_and_comes_back_when_they_end),
@@ -389,7 +323,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_threads, threads_come_and_go_while_others_set_and_ask),
 	TEST_CACHE(what_a_reader_has_found_stays_as_it_is),
 	TEST_IN(levels_inline, what_a_sleeping_reader_may_see_is_not_examined_at_each_look),
-	cmocka_unit_test(limit_may_come_while_all_threads_set),
 };
 
 TEST_PROGRAM(tests)

@@ -334,8 +334,11 @@ static void call_seldom(struct worker *worker)
 		judge_status(storm, tw_cache_flush(storm->cache) == TW_OK);
 		break;
 	case 6:
-		judge_status(storm, tw_cache_set_limit(storm->cache, setting->max_entries / share,
-						       setting->max_bytes / share) == TW_OK);
+		judge_status(storm,
+			     tw_cache_set_limit(storm->cache, setting->max_entries / share,
+						setting->max_bytes / share) ==
+				     (setting->max_entries + setting->max_bytes > 0 ? TW_OK
+										    : TW_INVALID));
 		break;
 	default:
 		judge_status(storm, tw_cache_get_stats(storm->cache, &stats) == TW_OK);

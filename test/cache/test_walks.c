@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * These calls walk through all entries in steps, while another thread sets, replaces and deletes
- * keys, so that tables change their size between two steps.
+ * A walk through all entries goes in steps, while another thread sets, replaces and deletes keys, so
+ * that tables change their size between two steps.
  */
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 
-#include "cache/cache.h" /* for reading tables and queues */
+#include "cache/cache.h" /* for reading tables */
 
-enum { STAYING = 500, COMING = 4000, TABLES = TEST_SHARE_OF(500), ROUNDS = 20 };
+enum { STAYING = 500, COMING = 4000, TABLES = TEST_SHARE_OF(500) };
 
 struct walks {
 	struct tw_cache *cache;
@@ -18,13 +18,6 @@ struct walks {
 	uint64_t seed;
 	int visits[STAYING];
 };
-
-static struct cache_recorder *open_one_shard(const struct variant *variant,
-					     enum tw_cache_policy policy)
-{
-	return cache_recorder_open_quiet(variant, TW_HOUR,
-					 (struct tw_cache_options){.policy = policy, .shards = 1});
-}
 
 static uint64_t tables_of(struct shard *shard)
 {
@@ -90,7 +83,8 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 
 static void each_meets_what_stays_once(void **state)
 {
-	struct cache_recorder *recorder = open_one_shard(*state, TW_POLICY_LRU);
+	struct cache_recorder *recorder =
+		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
 	struct shard *shard = &recorder->cache->shards[0];
 	struct walks walks;
 	pthread_t thread = walks_begin(&walks, recorder->cache);
@@ -105,57 +99,8 @@ static void each_meets_what_stays_once(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void first_limit_knows_all(void **state)
-{
-	for (int round = 0; round < ROUNDS; round++) {
-		struct cache_recorder *recorder =
-			open_one_shard(*state, round % 2 ? TW_POLICY_LRU : TW_POLICY_S3FIFO);
-		struct shard *shard = &recorder->cache->shards[0];
-		struct walks walks;
-		pthread_t thread = walks_begin(&walks, recorder->cache);
-
-		while (tables_of(shard) < 4)
-			continue;
-		assert_status(tw_cache_set_limit(recorder->cache, STAYING + COMING, 0), TW_OK);
-		turn_lock_take(&shard->lock);
-		assert_true(shard->policy.knows_all);
-		assert_int_equal(shard->policy.main.count + shard->policy.small.count,
-				 shard_table(shard)->count);
-		turn_lock_let_go(&shard->lock);
-		walks_end(&walks, thread);
-		assert_status(tw_cache_set_limit(recorder->cache, 10, 0), TW_OK);
-		assert_int_equal(cache_stats(recorder).entries, 10);
-		cache_recorder_close(recorder);
-	}
-}
-
-/* Another call with a limit has turned the policy on and not walked through the entries yet. */
-static void limit_comes_while_another_call_turns_the_policy_on(void **state)
-{
-	for (int round = 0; round < 2; round++) {
-		struct cache_recorder *recorder =
-			open_one_shard(*state, round % 2 ? TW_POLICY_LRU : TW_POLICY_S3FIFO);
-		struct shard *shard = &recorder->cache->shards[0];
-
-		for (uint64_t key = 0; key < 10; key++)
-			set(recorder->cache, key, 0);
-		policy_turn_on(&shard->policy);
-		for (uint64_t key = 5; key < 15; key++)
-			set(recorder->cache, key, 1);
-		assert_status(tw_cache_set_limit(recorder->cache, 15, 0), TW_OK);
-		assert_int_equal(shard->policy.main.count + shard->policy.small.count, 15);
-		assert_status(tw_cache_set_limit(recorder->cache, 10, 0), TW_OK);
-		assert_int_equal(cache_stats(recorder).entries, 10);
-		assert_status(tw_cache_clear(recorder->cache), TW_OK);
-		assert_int_equal(shard->policy.main.count + shard->policy.small.count, 0);
-		cache_recorder_close(recorder);
-	}
-}
-
 static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_inline, limit_comes_while_another_call_turns_the_policy_on),
 	TEST_IN(levels_inline, each_meets_what_stays_once),
-	TEST_IN(levels_inline, first_limit_knows_all),
 };
 
 TEST_PROGRAM(tests)

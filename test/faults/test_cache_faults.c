@@ -325,7 +325,7 @@ static void touch_without_memory_changes_nothing(void **state)
 /* Limits hold without memory for an eviction's notes. */
 static void limits_hold_without_memory(void **state)
 {
-	const struct tw_cache_options options = {.policy = TW_POLICY_S3FIFO, .jitter = -1};
+	const struct tw_cache_options options = {.max_entries = 1000, .jitter = -1};
 	struct tw_cache_stats stats;
 	struct run run;
 

@@ -201,7 +201,6 @@ static void client_set_limit(struct cache_client *client)
 	uint64_t entries = host_draw(model->key_count + 2);
 	uint64_t bytes = host_draw(2) == 0 ? host_draw(4000) : 0;
 
-	model->has_limits = true;
 	model->options.max_bytes |= bytes;
 	client_check_answer("tw_cache_set_limit",
 			    CACHE_CALL(client, tw_cache_set_limit(model->cache, entries, bytes)), 0,

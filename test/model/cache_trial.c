@@ -141,7 +141,9 @@ void cache_trial_begin(struct cache_trial *trial, struct random random)
 	begin(trial, random);
 	trial->model.options = random_options();
 	/* Absent keys count, too, and are removed without a report. */
-	trial->model.sets_limits = trial->model.options.negative_expire == 0;
+	trial->model.sets_limits =
+		trial->model.options.negative_expire == 0 &&
+		(trial->model.options.max_entries > 0 || trial->model.options.max_bytes > 0);
 	open_cache(trial, KEYS);
 }
 

@@ -31,7 +31,6 @@ static void check_table(struct table *table)
 
 static void check_queue(const struct policy_queue *queue, unsigned place)
 {
-	const unsigned places = ENTRY_MAIN | ENTRY_LIGHT | ENTRY_PAST;
 	const struct list *link = queue->entries.next;
 	uint64_t weight = 0;
 	size_t count = 0;
@@ -42,23 +41,34 @@ static void check_queue(const struct policy_queue *queue, unsigned place)
 
 		assert(link->next->previous == link);
 		assert(entry_state(entry) & ENTRY_LINKED);
-		assert((entry_state(entry) & places) == place);
-		assert(!(entry->kind & ENTRY_ABSENT) == (place != ENTRY_ABSENCES));
+		assert((entry_state(entry) & ENTRY_MAIN) == place);
 		weight += entry_weight(entry);
 	}
 	assert(count == queue->count && weight == queue->weight);
 }
 
-/* Returns the number of entries in all queues. */
+/* Asserts that expired entries of the small queue come first in it. */
+static void check_stale(const struct policy *policy)
+{
+	const struct list *link = policy->small.entries.next;
+	bool is_stale = policy->has_stale;
+
+	for (; link != &policy->small.entries; link = link->next) {
+		const struct tw_cache_entry *entry =
+			list_entry(link, struct tw_cache_entry, policy_link);
+
+		assert(is_stale || !(entry_state(entry) & ENTRY_STALE));
+		is_stale = entry_state(entry) & ENTRY_STALE;
+	}
+}
+
+/* Returns the number of entries in both queues. */
 static size_t check_policy(const struct policy *policy)
 {
 	check_queue(&policy->main, ENTRY_MAIN);
 	check_queue(&policy->small, ENTRY_SMALL);
-	check_queue(&policy->light, ENTRY_LIGHT);
-	check_queue(&policy->past, ENTRY_PAST);
-	check_queue(&policy->absences, ENTRY_ABSENCES);
-	return policy->main.count + policy->small.count + policy->light.count + policy->past.count +
-	       policy->absences.count;
+	check_stale(policy);
+	return policy->main.count + policy->small.count;
 }
 
 /* Asserts that the blocks of a list have one place. Returns the number of their hashes. */
@@ -153,7 +163,7 @@ static uint64_t check_shard(struct shard *shard)
 	uint64_t weight = 0;
 
 	check_table(table);
-	assert(shard->policy.knows_all ? known == table->count : known <= table->count);
+	assert(known == (shard->policy.is_on ? table->count : 0));
 	check_expiry(&shard->expiry);
 	check_loads(shard);
 	while (position <= table->mask) {

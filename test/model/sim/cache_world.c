@@ -255,8 +255,9 @@ static void draw_world(void)
 	model->unit = world.interval;
 	model->adopts = true;
 	model->writes_much = sim_draw(2) == 0;
-	model->sets_limits = sim_draw(6) == 0;
 	draw_options(&model->options);
+	if (model->options.max_entries > 0 || model->options.max_bytes > 0)
+		model->sets_limits = sim_draw(3) == 0;
 	draw_loads();
 	model->expire = draw_between(world.interval, 5 * world.interval);
 	world.users = (unsigned)draw_between(1, USERS_MOST);
