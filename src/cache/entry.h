@@ -35,12 +35,12 @@ enum {
 
 /* These bits say how an entry stands with its shard. */
 enum {
-	ENTRY_FILED = 511,  /* the place where its hash is filed to be examined, or 0 */
-	ENTRY_LINKED = 512, /* in the table */
+	ENTRY_FILED = 1023,  /* the place where its hash is filed to be examined, or 0 */
+	ENTRY_LINKED = 1024, /* in the table */
 	/* These name its queue in the policy. */
 	ENTRY_SMALL = 0,
-	ENTRY_MAIN = 1024,
-	ENTRY_STALE = 2048, /* it was found expired, and is kept for stale_if_error */
+	ENTRY_MAIN = 2048,
+	ENTRY_STALE = 4096, /* it was found expired, and is kept for stale_if_error */
 	/* Once it was removed, the highest bits say why. */
 	ENTRY_CAUSE_SHIFT = 13,
 	ENTRY_CAUSE = 0xffff >> ENTRY_CAUSE_SHIFT << ENTRY_CAUSE_SHIFT

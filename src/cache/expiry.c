@@ -7,7 +7,13 @@
  * needs no links for it, and a removal touches no neighbours. The entry knows the place where its
  * hash is filed; a replacement files the hash again only for an earlier place. Hashes that replaced
  * and removed entries leave behind come up some day and are not wanted any more. When they become
- * more than the rest, the shard forgets all hashes and files its entries again (shard.c).
+ * more than the rest, blocks are examined early, slot by slot: what is wanted is filed again, and
+ * the rest is gone.
+ *
+ * A key that is removed and set again may have several hashes in one slot, where one is wanted. So
+ * a slot has turns: when its hashes are taken out, early or in time, what is filed there from then
+ * on is of the other turn. The entry has that in its place once one of the hashes was examined, and
+ * the others are of no use.
  *
  * Ticks are numbers of eleven digits to the base 32: 292 years of microseconds have 53 bits. A hash
  * is filed at the level of the highest digit in which its tick differs from now, in the slot of
@@ -18,11 +24,12 @@
  *
  * Invariants:
  *   each slot with hashes has its bit in `used`
+ *   the blocks in a slot are of its present turn, those in `due` of one slot's turn before that
  *   every hash lies in a slot that comes up at its tick or before
  *   `count` is the number of hashes in slots and in `due`
  *
- * A slot that comes up is first moved to `due` as a whole, and taken from there a block at a time,
- * so that the lock can be released in between.
+ * A slot that comes up, or is examined early, is first moved to `due` as a whole, and taken from
+ * there a block at a time, so that the lock can be released in between.
  */
 #include "expiry.h"
 
@@ -70,59 +77,36 @@ static void block_free(struct expiry_block *block)
 		free(block);
 }
 
-/* Forgets a list. Its hashes are not wanted any more: one is the link to the next list. */
-static void expiry_forget(struct expiry *expiry, struct expiry_block **list)
+static void blocks_free(struct expiry_block *block)
 {
-	if (!*list)
-		return;
-	(*list)->hashes[0] = (uintptr_t)expiry->forgotten;
-	expiry->forgotten = *list;
-	*list = NULL;
-}
+	struct expiry_block *next;
 
-void expiry_clear(struct expiry *expiry)
-{
-	for (unsigned place = 0; place < EXPIRY_PLACES; place++)
-		expiry_forget(expiry, &expiry->slots[place]);
-	expiry_forget(expiry, &expiry->due);
-	memset(expiry->used, 0, sizeof(expiry->used));
-	expiry->count = 0;
-}
-
-bool expiry_free_some(struct expiry *expiry, unsigned blocks)
-{
-	for (; blocks > 0 && expiry->forgotten; blocks--) {
-		struct expiry_block *block = expiry->forgotten;
-
-		if (block->next) {
-			expiry->forgotten = block->next;
-			expiry->forgotten->hashes[0] = block->hashes[0];
-		} else {
-			expiry->forgotten = (struct expiry_block *)(uintptr_t)block->hashes[0];
-		}
+	for (; block; block = next) {
+		next = block->next;
 		block_free(block);
 	}
-	return expiry->forgotten;
 }
 
 void expiry_close(struct expiry *expiry)
 {
-	expiry_clear(expiry);
-	while (expiry_free_some(expiry, 1))
-		continue;
+	for (unsigned slot = 0; slot < EXPIRY_ALL_SLOTS; slot++)
+		blocks_free(expiry->slots[slot]);
+	blocks_free(expiry->due);
 }
 
 static void expiry_list(struct expiry *expiry, struct expiry_block *block, unsigned place)
 {
-	expiry->used[place / EXPIRY_SLOTS] |= 1u << place % EXPIRY_SLOTS;
+	unsigned slot = place / 2;
+
+	expiry->used[slot / EXPIRY_SLOTS] |= 1u << slot % EXPIRY_SLOTS;
 	block->place = (uint16_t)place;
-	block->next = expiry->slots[place];
-	expiry->slots[place] = block;
+	block->next = expiry->slots[slot];
+	expiry->slots[slot] = block;
 }
 
 bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place)
 {
-	struct expiry_block *block = expiry->slots[place];
+	struct expiry_block *block = expiry->slots[place / 2];
 
 	if (!block || block->count == block->capacity) {
 		unsigned capacity = block ? block->capacity * 2u + 2 : BLOCK_LEAST;
@@ -139,39 +123,56 @@ bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place)
 	return true;
 }
 
-/* Returns the first place to come up, or 0 if there is none. */
-static unsigned expiry_next_place(const struct expiry *expiry)
+/* Returns the first used slot after that one to come up, or 0 if there is none. */
+static unsigned expiry_next_slot(const struct expiry *expiry, unsigned after)
 {
-	for (unsigned level = 0; level < EXPIRY_LEVELS; level++)
-		if (expiry->used[level])
-			return level * EXPIRY_SLOTS + (unsigned)__builtin_ctz(expiry->used[level]);
+	uint32_t later = UINT32_MAX << after % EXPIRY_SLOTS << 1;
+
+	for (unsigned level = after / EXPIRY_SLOTS; level < EXPIRY_LEVELS; level++) {
+		uint32_t used = expiry->used[level] & later;
+
+		if (used)
+			return level * EXPIRY_SLOTS + (unsigned)__builtin_ctz(used);
+		later = UINT32_MAX;
+	}
 	return 0;
 }
 
 uint64_t expiry_place_tick(const struct expiry *expiry, unsigned place)
 {
-	unsigned shift = place / EXPIRY_SLOTS * EXPIRY_DIGIT;
+	unsigned slot = place / 2;
+	unsigned shift = slot / EXPIRY_SLOTS * EXPIRY_DIGIT;
 	uint64_t above = expiry->now >> shift >> EXPIRY_DIGIT;
 
-	return place == 0 ? EXPIRY_NEVER : (above << EXPIRY_DIGIT | place % EXPIRY_SLOTS) << shift;
+	return place == 0 ? EXPIRY_NEVER : (above << EXPIRY_DIGIT | slot % EXPIRY_SLOTS) << shift;
 }
 
 uint64_t expiry_next(const struct expiry *expiry)
 {
-	return expiry->due ? expiry->now : expiry_place_tick(expiry, expiry_next_place(expiry));
+	return expiry->due ? expiry->now
+			   : expiry_place_tick(expiry, expiry_next_slot(expiry, 0) * 2);
 }
 
-/* Moves the first slot to come up by `now` to the empty `due`. Returns false if there is none. */
+/* Moves the hashes of a slot to the empty `due`, and begins the slot's next turn. */
+static void expiry_empty(struct expiry *expiry, unsigned slot)
+{
+	uint32_t bit = 1u << slot % EXPIRY_SLOTS;
+
+	expiry->used[slot / EXPIRY_SLOTS] &= ~bit;
+	expiry->turns[slot / EXPIRY_SLOTS] ^= bit;
+	expiry->due = expiry->slots[slot];
+	expiry->slots[slot] = NULL;
+}
+
+/* Has the first slot come up by `now`, while `due` is empty. Returns false if there is none. */
 static bool expiry_come_up(struct expiry *expiry, uint64_t now)
 {
-	unsigned place = expiry_next_place(expiry);
-	uint64_t tick = expiry_place_tick(expiry, place);
+	unsigned slot = expiry_next_slot(expiry, 0);
+	uint64_t tick = expiry_place_tick(expiry, slot * 2);
 
 	if (tick <= now) {
 		expiry->now = tick;
-		expiry->used[place / EXPIRY_SLOTS] &= ~(1u << place % EXPIRY_SLOTS);
-		expiry->due = expiry->slots[place];
-		expiry->slots[place] = NULL;
+		expiry_empty(expiry, slot);
 		return true;
 	}
 	if (now > expiry->now)
@@ -179,18 +180,36 @@ static bool expiry_come_up(struct expiry *expiry, uint64_t now)
 	return false;
 }
 
-struct expiry_block *expiry_take(struct expiry *expiry, uint64_t now)
+/* Takes the first block of `due`. Returns NULL if there is none. */
+static struct expiry_block *expiry_take_due(struct expiry *expiry)
 {
-	struct expiry_block *block;
+	struct expiry_block *block = expiry->due;
 
-	while (!expiry->due)
-		if (!expiry_come_up(expiry, now))
-			return NULL;
-	block = expiry->due;
+	if (!block)
+		return NULL;
 	expiry->due = block->next;
 	__builtin_prefetch(block->next);
 	expiry->count -= block->count;
 	return block;
+}
+
+struct expiry_block *expiry_take(struct expiry *expiry, uint64_t now)
+{
+	while (!expiry->due)
+		if (!expiry_come_up(expiry, now))
+			return NULL;
+	return expiry_take_due(expiry);
+}
+
+struct expiry_block *expiry_take_early(struct expiry *expiry)
+{
+	if (!expiry->due) {
+		expiry->early = expiry_next_slot(expiry, expiry->early);
+		if (expiry->early == 0)
+			expiry->early = expiry_next_slot(expiry, 0);
+		expiry_empty(expiry, expiry->early);
+	}
+	return expiry_take_due(expiry);
 }
 
 void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigned place)

@@ -17,8 +17,9 @@ enum {
 	EXPIRY_SLOTS = 1 << EXPIRY_DIGIT,
 	EXPIRY_BITS = 54,       /* ticks are less than 2^54 */
 	EXPIRY_BLOCK_MOST = 30, /* hashes in a block */
-	EXPIRY_PLACES = (EXPIRY_LEVELS - 1) * EXPIRY_SLOTS +
-			(1 << (EXPIRY_BITS - (EXPIRY_LEVELS - 1) * EXPIRY_DIGIT))
+	EXPIRY_ALL_SLOTS = (EXPIRY_LEVELS - 1) * EXPIRY_SLOTS +
+			   (1 << (EXPIRY_BITS - (EXPIRY_LEVELS - 1) * EXPIRY_DIGIT)),
+	EXPIRY_PLACES = 2 * EXPIRY_ALL_SLOTS
 };
 
 /* EXPIRY_NEVER is later than every tick. */
@@ -35,42 +36,42 @@ struct expiry_block {
 };
 
 struct expiry {
-	uint64_t now;                   /* the tick up to which slots have come up */
-	uint32_t used[EXPIRY_LEVELS];   /* a bit for each slot that may hold hashes */
-	struct expiry_block *due;       /* blocks that came up and are not examined yet */
-	size_t count;                   /* hashes, also those in `due` */
-	struct expiry_block *forgotten; /* lists, linked by the first block's first hash */
-	struct expiry_block *slots[EXPIRY_PLACES];
+	/* These come first: each filing looks at them. */
+	uint64_t now;                  /* the tick up to which slots have come up */
+	size_t count;                  /* hashes, also those in `due` */
+	uint32_t turns[EXPIRY_LEVELS]; /* a bit for each slot: its turn */
+	uint32_t used[EXPIRY_LEVELS];  /* a bit for each slot that may hold hashes */
+	unsigned early;                /* the slot that was examined early last */
+	struct expiry_block *due;      /* blocks that came up and are not examined yet */
+	struct expiry_block *slots[EXPIRY_ALL_SLOTS];
 	struct pool *pool; /* constant */
 };
 
 void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now);
 void expiry_close(struct expiry *expiry);
-/* Forgets all hashes; the memory is for expiry_free_some(). */
-void expiry_clear(struct expiry *expiry);
-/* Frees up to `blocks` forgotten blocks. Returns false if nothing is left. */
-bool expiry_free_some(struct expiry *expiry, unsigned blocks);
 /*
  * Returns the place, not 0, of a hash to be examined at `tick`, or, if that is not after now, at
- * the next tick. A smaller place comes up before a larger one. A place keeps its number until it
- * comes up.
+ * the next tick. A place is a slot in its present turn. That of a smaller slot comes up first. A
+ * place keeps its number until it comes up.
  */
 static inline unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
 {
 	unsigned level;
+	unsigned slot;
 
 	assert(tick >> EXPIRY_BITS == 0);
 	if (tick <= expiry->now)
 		tick = expiry->now + 1;
 	level = (63u - (unsigned)__builtin_clzll(tick ^ expiry->now)) / EXPIRY_DIGIT;
 	/* It is not 0: a slot of number 0 is never after now. */
-	return level * EXPIRY_SLOTS + (tick >> level * EXPIRY_DIGIT & (EXPIRY_SLOTS - 1));
+	slot = tick >> level * EXPIRY_DIGIT & (EXPIRY_SLOTS - 1);
+	return (level * EXPIRY_SLOTS + slot) * 2 + (expiry->turns[level] >> slot & 1);
 }
 
 /* Returns whether nothing is filed at the place. */
 static inline bool expiry_is_empty(const struct expiry *expiry, unsigned place)
 {
-	return !expiry->slots[place];
+	return !expiry->slots[place / 2];
 }
 
 /* Files a hash at a place. Returns false if out of memory. */
@@ -85,6 +86,8 @@ uint64_t expiry_next(const struct expiry *expiry);
  * file again, and gives it back: they come up again at that place.
  */
 struct expiry_block *expiry_take(struct expiry *expiry, uint64_t now);
+/* Takes out a block before its time, of one slot after the other. NULL if there are no hashes. */
+struct expiry_block *expiry_take_early(struct expiry *expiry);
 void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigned place);
 
 #endif

@@ -4,8 +4,7 @@
  *   an entry that lookups can find is in the table
  *   while the next table is being filled, an entry copied to it is in both tables
  *   entries and bytes of all shards add up to the counts of the shared state
- *   an entry with a deadline has its hash filed under the tick of its deadline or an earlier one,
- *     unless all entries are being filed again
+ *   an entry with a deadline has its hash filed under the tick of its deadline or an earlier one
  *   the alarm is set to the first tick with something filed, or earlier
  *
  * Who owns what: all changes of a shard are made under its lock, which no thread holds for longer
@@ -99,19 +98,12 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 /* Does a part of the work that is done in steps. */
 static __attribute__((noinline)) void shard_tend(struct shard *shard) HOLDS(shard->lock)
 {
-	enum { STEP = 2 * BUCKET_SLOTS, FREED = 2 };
+	bool goes_on = shard_tidy_filed(shard);
 
 	shard_try_to_shrink(shard);
 	if (shard->next)
 		shard_resize_some(shard, 1);
-	if (shard->expiry.forgotten)
-		(void)expiry_free_some(&shard->expiry, FREED);
-	if (shard_files_too_much(shard) && !shared_is_closed(shard->shared))
-		shard_begin_refiling(shard);
-	if (shard->is_refiling)
-		shard_refile_some(shard, STEP);
-	shard->must_tend = shard->next || shard->expiry.forgotten || shard->is_refiling ||
-			   table_is_sparse(shard_table(shard));
+	shard->must_tend = goes_on || shard->next || table_is_sparse(shard_table(shard));
 }
 
 /* ---- Begin and end ---- */
@@ -146,11 +138,7 @@ static bool shard_tidy_some(struct shard *shard)
 	bool goes_on;
 
 	shard_begin_again(shard);
-	if (shard_files_too_much(shard) && !shared_is_closed(shard->shared))
-		shard_begin_refiling(shard);
-	if (shard->is_refiling)
-		shard_refile_some(shard, SHARD_STEP);
-	goes_on = expiry_free_some(&shard->expiry, SHARD_STEP) || shard->is_refiling;
+	goes_on = shard_tidy_filed(shard);
 	/* Entries have left since the last table was begun, so a smaller one may do. */
 	shard_try_to_shrink(shard);
 	if (shard->next) {
@@ -183,11 +171,8 @@ void shard_expire(void *argument)
 	do {
 		shard_begin_again(shard);
 		goes_on = shard_expire_some(shard, tick);
-		if (!goes_on) {
-			if (shard->must_refile && !shard->is_refiling)
-				shard_begin_refiling(shard);
+		if (!goes_on)
 			shard_arm_next(shard);
-		}
 		shard_end(shard);
 	} while (goes_on);
 	(void)shard_tidy(shard, SIZE_MAX);

@@ -29,21 +29,10 @@ static void shard_arm(struct shard *shard, uint64_t tick)
 		(void)tw_alarm_set_at(&shard->alarm, shard_note_next(shard, tick));
 }
 
-/* Returns the first tick at which there is something to do. */
-static uint64_t shard_next_tick(const struct shard *shard)
-{
-	uint64_t tick = expiry_next(&shard->expiry);
-
-	/* There may be memory again, or what is filed again goes on without a call. */
-	if ((shard->must_refile || shard->is_refiling) && tick > shard->expiry.now + 1)
-		tick = shard->expiry.now + 1;
-	return tick;
-}
-
 void shard_arm_next(struct shard *shard)
 {
 	(void)shard_note_next(shard, EXPIRY_NEVER);
-	shard_arm(shard, shard_next_tick(shard));
+	shard_arm(shard, expiry_next(&shard->expiry));
 }
 
 bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place)
@@ -125,17 +114,16 @@ static bool shard_look_at(struct shard *shard, struct table_walk *walk, unsigned
 	return is_filed;
 }
 
-bool shard_expire_some(struct shard *shard, uint64_t tick)
+/* Examines a block's hashes. What there is no memory to file comes up again at `tick`. */
+static void shard_examine(struct shard *shard, struct expiry_block *block, uint64_t tick)
+	HOLDS(shard->lock)
 {
 	tw_duration now = tw_now(shard->shared->wheel);
-	struct expiry_block *block = expiry_take(&shard->expiry, tick);
 	const struct table *table = shard_table(shard);
-	unsigned next = expiry_place(&shard->expiry, tick + 1);
+	unsigned next = expiry_place(&shard->expiry, tick);
 	struct table_walk walks[EXPIRY_BLOCK_MOST];
 	uint16_t kept = 0;
 
-	if (!block)
-		return false;
 	for (unsigned i = 0; i < block->count; i++)
 		shard_prefetch_bucket(shard, block->hashes[i]);
 	for (unsigned i = 0; i < block->count; i++) {
@@ -147,53 +135,32 @@ bool shard_expire_some(struct shard *shard, uint64_t tick)
 			block->hashes[kept++] = block->hashes[i];
 	block->count = kept;
 	expiry_give_back(&shard->expiry, block, next);
+	if (kept > 0)
+		shard_arm(shard, expiry_place_tick(&shard->expiry, next));
+}
+
+bool shard_expire_some(struct shard *shard, uint64_t tick)
+{
+	struct expiry_block *block = expiry_take(&shard->expiry, tick);
+
+	if (!block)
+		return false;
+	shard_examine(shard, block, tick + 1);
 	return true;
+}
+
+bool shard_tidy_filed(struct shard *shard)
+{
+	/* A cache that is being destroyed sets no alarm. */
+	if (!shard_files_too_much(shard) || shared_is_closed(shard->shared))
+		return false;
+	shard_examine(shard, expiry_take_early(&shard->expiry), shard->expiry.now + 1);
+	return shard_files_too_much(shard);
 }
 
 void shard_expire_early(struct shard *shard, tw_duration now)
 {
 	(void)shard_expire_some(shard, shard_tick_by(shard, now));
 	/* The alarm is still set to an earlier time, and sets itself when it runs. */
-	(void)shard_note_next(shard, shard_next_tick(shard));
-}
-
-/* ---- Filing again; under the lock ---- */
-
-void shard_begin_refiling(struct shard *shard)
-{
-	shard->is_refiling = true;
-	shard->must_tend = true;
-	shard->must_refile = false;
-	shard->refile_walk = (struct shard_walk){0};
-	expiry_clear(&shard->expiry);
-}
-
-static void shard_refile_one(struct shard *shard, struct tw_cache_entry *entry, tw_duration now)
-	HOLDS(shard->lock)
-{
-	uint64_t hash = key_hash_wide(&shard->shared->seed, entry_key(entry), entry->key_size);
-	tw_duration deadline;
-
-	entry_set_filed(entry, 0);
-	if (shard_has_done_with(shard, entry, now, &deadline))
-		shard_unlink_entry(shard, entry, TW_CAUSE_EXPIRED, now);
-	else if (!shard_watch(shard, hash, entry, 0, deadline))
-		shard->must_refile = true; /* out of memory */
-}
-
-void shard_refile_some(struct shard *shard, size_t most)
-{
-	struct tw_cache_entry *entries[SHARD_STEP];
-	tw_duration now = tw_now(shard->shared->wheel);
-	size_t count;
-
-	/* A walk through an empty table takes as long as through a full one. */
-	shard_try_to_shrink(shard);
-	count = shard_walk_on(shard, &shard->refile_walk, entries, most);
-	for (size_t i = 0; i < count; i++)
-		__builtin_prefetch(entries[i], 1);
-	for (size_t i = 0; i < count; i++)
-		shard_refile_one(shard, entries[i], now);
-	shard->is_refiling = !shard->refile_walk.is_over;
-	shard_arm_next(shard);
+	(void)shard_note_next(shard, expiry_next(&shard->expiry));
 }

@@ -9,10 +9,9 @@
  * entries leave before live ones. An expired entry kept for stale_if_error makes room before live
  * ones (policy.c), and its hash is filed again, under the end of that time. If the alarm is two
  * ticks late, because all workers are busy, each change of a key does a part of its work first: so
- * memory does not grow with what has expired. When too many filed hashes are of no use any more,
- * all are thrown away and the entries are filed again, some with each change and the rest by the
- * alarm; entries set meanwhile are filed in any case. No reader depends on it: lookups judge
- * deadlines themselves.
+ * memory does not grow with what has expired. While more filed hashes are of no use than of use,
+ * each change examines a block of them early. No reader depends on it: lookups judge deadlines
+ * themselves.
  */
 #ifndef CACHE_SHARD_FILING_H
 #define CACHE_SHARD_FILING_H
@@ -65,12 +64,12 @@ static inline void shard_count(struct shard *shard, int32_t entries, int64_t byt
 	shard->bytes += (uint64_t)bytes;
 }
 
-/* Returns whether so few filed hashes are of use that all entries should be filed again. */
+/* Returns whether so few filed hashes are of use that some should be examined early. */
 static inline bool shard_files_too_much(const struct shard *shard)
 {
 	enum { SPARE = 64 };
 
-	return shard->expiry.count > 2 * shard_table(shard)->count + SPARE && !shard->is_refiling;
+	return shard->expiry.count > 2 * shard_table(shard)->count + SPARE;
 }
 
 /* Ticks of the expiry are granules. The first has this number, so that the granules of one tick of
@@ -96,9 +95,6 @@ static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cac
 {
 	unsigned place = 0;
 
-	/* Until all entries are filed again, one that says it is filed may be wrong. */
-	if (shard->is_refiling || shard->must_refile)
-		filed = 0;
 	if (deadline != TW_FOREVER)
 		place = expiry_place(&shard->expiry, shard_tick_of(shard, deadline));
 	if (place != 0 && (filed == 0 || filed > place))
@@ -120,9 +116,8 @@ static inline void shard_expire_late(struct shard *shard, tw_duration now) HOLDS
 		shard_expire_early(shard, now);
 }
 
-/* Begins to file all again. The alarm stays at the first tick filed, or earlier, for the rest. */
-void shard_begin_refiling(struct shard *shard) HOLDS(shard->lock);
-/* Files up to `most` entries more. */
-void shard_refile_some(struct shard *shard, size_t most) HOLDS(shard->lock);
+/* Examines a block of hashes, whenever it comes up, if too many are of no use. No entry leaves
+ * before its time. Returns whether there may be more to do. */
+bool shard_tidy_filed(struct shard *shard) HOLDS(shard->lock);
 
 #endif

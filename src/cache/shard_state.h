@@ -39,8 +39,6 @@ struct shard {
 	struct table *next; /* the table being made to take its place, or NULL */
 	/* Since shard_begin. */
 	int32_t entries_more; /* entries that the shared state has not counted yet */
-	bool is_refiling;     /* entries are being filed again: entry_filed() may be wrong */
-	bool must_refile;     /* memory was out, so they are filed at the next tick */
 	int64_t bytes_more;
 	uint64_t bytes;                   /* the weights of its entries */
 	struct retiring_reader *retiring; /* the one of the thread that makes the change */
@@ -50,12 +48,11 @@ struct shard {
 	tw_duration late_at; /* the time before which the alarm should have run */
 	struct expiry expiry;
 	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t refused;              /* values too heavy alone */
-	size_t next_cleared;           /* buckets of `next` that are cleared */
-	size_t next_copied;            /* buckets of the table whose entries `next` has */
-	uint64_t tables;               /* number of tables that took the place of another */
-	struct shard_walk refile_walk; /* how far refiling has come */
-	struct turn_lock_sleep sleep;  /* for the lock */
+	uint64_t refused;             /* values too heavy alone */
+	size_t next_cleared;          /* buckets of `next` that are cleared */
+	size_t next_copied;           /* buckets of the table whose entries `next` has */
+	uint64_t tables;              /* number of tables that took the place of another */
+	struct turn_lock_sleep sleep; /* for the lock */
 	_Alignas(64) struct loadings loads;
 	struct tw_alarm alarm;
 };

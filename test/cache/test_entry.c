@@ -287,7 +287,7 @@ static void look_at(struct tw_cache *cache, const char *key)
 	assert_true(entries_of(cache) > 0);
 }
 
-/* The entries are expired and about to be filed again, which removes them at the next change. No
+/* The entries are expired and about to be examined early, which removes them at the next change. No
  * thread drives the wheel. */
 static void lookups_and_statistics_free_no_adopted_value(void **state)
 {
@@ -312,7 +312,7 @@ static void lookups_and_statistics_free_no_adopted_value(void **state)
 		assert_status(
 			put_adopted(cache, &key, sizeof(key), NULL, 0, 1, count_free, &freed, LIFE),
 			TW_OK);
-	while (!cache->shards[0].is_refiling) {
+	while (!cache->shards[0].expiry.due) {
 		assert_status(tw_cache_set(cache, "passing", 7, "value", 5), TW_OK);
 		assert_status(tw_cache_delete(cache, "passing", 7), TW_OK);
 	}
@@ -324,7 +324,7 @@ static void lookups_and_statistics_free_no_adopted_value(void **state)
 	for (char key = 0; key < LOOKS; key++)
 		look_at(cache, &key);
 	assert_int_equal(freed, 0);
-	assert_true(cache->shards[0].is_refiling);
+	assert_non_null(cache->shards[0].expiry.due);
 	atomic_store(&may_end, true);
 	tw_cache_destroy(cache);
 	tw_destroy(options.wheel);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A shard files when its keys expire: it keeps at most twice as many filings as needed, and each
- * entry is removed in the tick of its deadline, whatever happened to its key.
+ * A shard files when its keys expire: it keeps about twice as many filings as needed at most, and
+ * each entry is removed in the tick of its deadline, whatever happened to its key.
  */
 #include "support/test.h"
 
+#include "support/cache_check.h"
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 #include "support/stats.h"
@@ -26,11 +27,12 @@ static size_t filed(const struct cache_recorder *recorder)
 	return recorder->cache->shards[0].expiry.count;
 }
 
+/* A change drops what one block has, which may be nothing: then the next change goes on. */
 static void assert_little_is_filed(const struct cache_recorder *recorder)
 {
-	const struct shard *shard = &recorder->cache->shards[0];
+	size_t count = shard_table(&recorder->cache->shards[0])->count;
 
-	assert_true(filed(recorder) <= 2 * shard_table(shard)->count + SPARE);
+	assert_in_range(filed(recorder), 0, 2 * count + count / EXPIRY_BLOCK_MOST + 2 * SPARE);
 }
 
 static void removed_keys_leave_little_behind(void **state)
@@ -49,6 +51,33 @@ static void removed_keys_leave_little_behind(void **state)
 	assert_int_equal(cache_stats(recorder).entries, KEYS);
 	assert_status(tw_cache_clear(cache), TW_OK);
 	assert_little_is_filed(recorder);
+	cache_recorder_close(recorder);
+}
+
+/* The filings of the key are all at one place, where one of them is wanted. */
+static void key_that_comes_and_goes_among_others_leaves_little_behind(void **state)
+{
+	enum { OTHERS = 50 };
+	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
+
+	for (int key = 0; key < OTHERS; key++)
+		assert_status(tw_cache_set_with_expire(recorder->cache, &key, sizeof(key), "v", 1,
+						       (key % 5 + 1) * 100 * INTERVAL),
+			      TW_OK);
+	for (int i = 0; i < KEYS; i++) {
+		cache_set_for(recorder, "key", "value", 500 * INTERVAL);
+		assert_little_is_filed(recorder);
+		assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
+	}
+	cache_set_for(recorder, "key", "value", 500 * INTERVAL);
+	cache_check(recorder->cache);
+	for (int left = OTHERS; left > 0; left -= OTHERS / 5) {
+		cache_pass(recorder, 100 * INTERVAL - 1);
+		assert_int_equal(cache_stats(recorder).entries, left + 1);
+		cache_pass(recorder, 1);
+	}
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_int_equal(filed(recorder), 0);
 	cache_recorder_close(recorder);
 }
 
@@ -79,8 +108,6 @@ static void lookups_and_later_deadlines_file_nothing(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Keys are set and deleted in a cache that was large once: each time that their filings are
- * dropped, all others are filed again, which must not walk through a large table. */
 static void table_of_a_cache_that_was_large_becomes_small(void **state)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
@@ -95,49 +122,6 @@ static void table_of_a_cache_that_was_large_becomes_small(void **state)
 		assert_status(tw_cache_delete(cache, &key, sizeof(key)), TW_OK);
 	}
 	assert_true(shard_table(&cache->shards[0])->mask < 64);
-	cache_recorder_close(recorder);
-}
-
-struct walk_order {
-	int keys[KEYS];
-	int count;
-};
-
-static int note_order(void *context, const struct tw_cache_entry *entry)
-{
-	struct walk_order *order = context;
-
-	memcpy(&order->keys[order->count++], tw_cache_entry_key(entry, NULL), sizeof(int));
-	return 1;
-}
-
-static void touch_in_order(struct cache_recorder *recorder, const struct walk_order *order,
-			   int first_lifetime, int lifetime)
-{
-	for (int i = 0; i < order->count; i++)
-		assert_status(tw_cache_touch(recorder->cache, &order->keys[i], sizeof(int),
-					     (i < 20 ? first_lifetime : lifetime) * INTERVAL),
-			      TW_OK);
-}
-
-/* Touches file enough to start filing again. A delete starts it, and files the first entries, which
- * end much later than the rest. No call comes after it. */
-static void filing_again_ends_without_calls(void **state)
-{
-	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
-	struct walk_order order = {.count = 0};
-
-	for (int key = 0; key < KEYS; key++)
-		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
-	/* Maintenance frees the thread's reserve, and is not requested again. */
-	cache_pass(recorder, 4 * INTERVAL);
-	assert_status(tw_cache_each(recorder->cache, note_order, &order), TW_OK);
-	for (int lifetime = 4; lifetime > 0; lifetime--)
-		touch_in_order(recorder, &order, 1000, lifetime * 100);
-	assert_status(tw_cache_delete(recorder->cache, "absent", 6), TW_NOT_FOUND);
-	assert_true(recorder->cache->shards[0].is_refiling);
-	cache_pass(recorder, 200 * INTERVAL);
-	assert_int_equal(cache_stats(recorder).entries, 20);
 	cache_recorder_close(recorder);
 }
 
@@ -248,57 +232,6 @@ static void keys_of_one_hash_leave_each_in_its_tick(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* Drops all filings as if all entries were filed again: what the entries note of their places is
- * false then. */
-static void throw_filed_away(struct shard *shard)
-{
-	turn_lock_take(&shard->lock);
-	shard->is_refiling = true;
-	shard->must_tend = true;
-	shard->refile_walk = (struct shard_walk){shard->tables, shard_table(shard)->mask + 1, true};
-	expiry_clear(&shard->expiry);
-	turn_lock_let_go(&shard->lock);
-}
-
-static void key_that_is_set_while_all_is_filed_again_is_filed(void **state)
-{
-	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
-	struct shard *shard = &recorder->cache->shards[0];
-
-	cache_set_for(recorder, "set", "value", 10 * INTERVAL);
-	cache_set_for(recorder, "touched", "value", 10 * INTERVAL);
-	throw_filed_away(shard);
-	cache_set_for(recorder, "set", "value", 20 * INTERVAL);
-	assert_int_equal(filed(recorder), 1);
-	throw_filed_away(shard);
-	assert_status(tw_cache_touch(recorder->cache, "touched", 7, 20 * INTERVAL), TW_OK);
-	assert_int_equal(filed(recorder), 1);
-	/* This starts at the first entry again. */
-	shard->is_refiling = true;
-	shard->must_tend = true;
-	shard->refile_walk = (struct shard_walk){0};
-	cache_pass(recorder, 20 * INTERVAL);
-	assert_int_equal(cache_stats(recorder).entries, 0);
-	assert_int_equal(filed(recorder), 0);
-	cache_recorder_close(recorder);
-}
-
-/* It is false later too, for entries without a deadline meanwhile. */
-static void key_that_is_set_for_ever_while_all_is_filed_again_is_filed_later(void **state)
-{
-	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
-	struct shard *shard = &recorder->cache->shards[0];
-
-	cache_set_for(recorder, "key", "value", 10 * INTERVAL);
-	throw_filed_away(shard);
-	cache_set_for(recorder, "key", "value", TW_FOREVER);
-	assert_false(shard->is_refiling);
-	cache_set_for(recorder, "key", "value", 20 * INTERVAL);
-	cache_pass(recorder, 20 * INTERVAL);
-	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close(recorder);
-}
-
 /* Microseconds are the shortest ticks to file by, and deadlines after 146 years never come. */
 static void entries_leave_in_centuries_of_microseconds(void **state)
 {
@@ -326,14 +259,12 @@ static void entries_leave_in_centuries_of_microseconds(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, removed_keys_leave_little_behind),
+	TEST_CACHE(key_that_comes_and_goes_among_others_leaves_little_behind),
 	TEST_IN(levels_inline, key_that_is_set_again_and_again_is_filed_seldom),
 	TEST_CACHE(lookups_and_later_deadlines_file_nothing),
 	TEST_CACHE(entries_leave_in_their_tick),
 	TEST_CACHE(keys_of_one_hash_leave_each_in_its_tick),
 	TEST_IN(levels_inline, table_of_a_cache_that_was_large_becomes_small),
-	TEST_CACHE(key_that_is_set_while_all_is_filed_again_is_filed),
-	TEST_IN(levels_inline, filing_again_ends_without_calls),
-	TEST_CACHE(key_that_is_set_for_ever_while_all_is_filed_again_is_filed_later),
 	cmocka_unit_test(entries_leave_in_centuries_of_microseconds),
 };
 

@@ -88,13 +88,17 @@ static void check_expiry(const struct expiry *expiry)
 {
 	size_t count = check_blocks(expiry->due);
 
-	for (unsigned place = 0; place < EXPIRY_PLACES; place++) {
-		if (!expiry->slots[place])
+	for (unsigned slot = 0; slot < EXPIRY_ALL_SLOTS; slot++) {
+		unsigned level = slot / EXPIRY_SLOTS;
+		unsigned turn = expiry->turns[level] >> slot % EXPIRY_SLOTS & 1;
+		unsigned place = slot * 2 + turn;
+
+		if (!expiry->slots[slot])
 			continue;
-		assert(expiry->used[place / EXPIRY_SLOTS] >> place % EXPIRY_SLOTS & 1);
+		assert(expiry->used[level] >> slot % EXPIRY_SLOTS & 1);
 		assert(expiry_place_tick(expiry, place) > expiry->now);
-		assert(expiry->slots[place]->place == place);
-		count += check_blocks(expiry->slots[place]);
+		assert(expiry->slots[slot]->place == place);
+		count += check_blocks(expiry->slots[slot]);
 	}
 	assert(count == expiry->count);
 }
@@ -105,7 +109,7 @@ static void check_filed(const struct shard *shard, const struct tw_cache_entry *
 	tw_duration deadline = entry_deadline(entry);
 	uint64_t tick;
 
-	if (shard->is_refiling || shard->must_refile || deadline_forward(deadline))
+	if (deadline_forward(deadline))
 		return;
 	if (deadline < 0)
 		deadline = -deadline;
