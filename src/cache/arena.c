@@ -417,17 +417,6 @@ static unsigned arena_trim_some(struct arena *arena, unsigned most)
 	return count;
 }
 
-bool arena_is_at_rest(struct arena *arena)
-{
-	bool is_at_rest;
-
-	turn_lock_take(&arena->lock);
-	is_at_rest = arena->used == arena->used_before;
-	arena->used_before = arena->used;
-	turn_lock_let_go(&arena->lock);
-	return is_at_rest;
-}
-
 /* Returns whether more is idle than may be. The caller holds the lock. */
 static bool arena_idles(const struct arena *arena, bool at_rest)
 {
@@ -435,26 +424,27 @@ static bool arena_idles(const struct arena *arena, bool at_rest)
 				      : arena_idle_most(arena));
 }
 
-bool arena_has_idle(struct arena *arena, bool at_rest)
+bool arena_trim(struct arena *arena, size_t most)
 {
-	bool has_idle;
+	size_t left = most / ARENA_LEAF;
+	unsigned count = 1;
+	bool is_at_rest;
+	bool goes_on;
 
 	turn_lock_take(&arena->lock);
-	has_idle = arena_idles(arena, at_rest);
+	is_at_rest = arena->used == arena->used_before;
+	arena->used_before = arena->used;
+	while (left > 0 && count > 0 && arena_idles(arena, is_at_rest)) {
+		count = arena_trim_some(arena,
+					left < UNMAPPED_MOST ? (unsigned)left : UNMAPPED_MOST);
+		left -= count;
+		turn_lock_let_go(&arena->lock);
+		turn_lock_give_way(&arena->lock);
+		turn_lock_take(&arena->lock);
+	}
+	goes_on = left == 0 || (!is_at_rest && arena_idles(arena, true));
 	turn_lock_let_go(&arena->lock);
-	return has_idle;
-}
-
-size_t arena_trim(struct arena *arena, bool at_rest)
-{
-	unsigned count = 0;
-
-	turn_lock_give_way(&arena->lock);
-	turn_lock_take(&arena->lock);
-	if (arena_idles(arena, at_rest))
-		count = arena_trim_some(arena, UNMAPPED_MOST);
-	turn_lock_let_go(&arena->lock);
-	return (size_t)count * ARENA_LEAF;
+	return goes_on;
 }
 
 void arena_destroy(struct arena *arena)

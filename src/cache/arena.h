@@ -27,7 +27,7 @@ struct arena {
 	bool is_tight;        /* there is a limit in bytes */
 	uint64_t used;        /* bytes in spans */
 	uint64_t idle;        /* resident bytes in no span */
-	uint64_t used_before; /* `used` at the last arena_is_at_rest() */
+	uint64_t used_before; /* `used` at the last arena_trim() */
 };
 
 void arena_init(struct arena *arena);
@@ -47,12 +47,10 @@ void arena_give(struct arena *arena, void *memory, size_t size);
 bool arena_give_some(struct arena *arena, void *memory, size_t size);
 /* Returns how many bytes a span of that size takes. */
 size_t arena_span_size(size_t size);
-/* Returns whether as much is used as at the last call. */
-bool arena_is_at_rest(struct arena *arena);
-/* Returns whether more is idle than may be, or than may be at rest. */
-bool arena_has_idle(struct arena *arena, bool at_rest);
-/* Gives some of that back to the system. Returns how many bytes, or 0 if there is no more. */
-size_t arena_trim(struct arena *arena, bool at_rest);
+/* Gives what is idle beyond its share back to the system, up to `most` bytes in short steps. The
+ * share is less at rest: if as much is used as at the last call. Returns whether there is more, or
+ * will be if the next call finds the arena at rest. */
+bool arena_trim(struct arena *arena, size_t most);
 /* Returns the arena of a span of at least ARENA_LEAF bytes, from any address in its first MiB. */
 struct arena *arena_of(const void *memory);
 

@@ -84,19 +84,6 @@ static void cache_note_thread_end(struct epochs *epochs)
 		(struct shared_state *)((char *)epochs - offsetof(struct shared_state, epochs)));
 }
 
-/* Trims the arena. Returns whether there is more, or will be if the next tick finds it at rest. */
-static bool cache_trim(struct tw_cache *cache, size_t most)
-{
-	struct arena *arena = &cache->shared.pool->arena;
-	bool is_at_rest = arena_is_at_rest(arena);
-	size_t trimmed = 0;
-	size_t more;
-
-	while (trimmed < most && (more = arena_trim(arena, is_at_rest)) > 0)
-		trimmed += more;
-	return trimmed >= most || (!is_at_rest && arena_has_idle(arena, true));
-}
-
 static void cache_maintain(struct tw_cache *cache, bool is_draining)
 {
 	/* A run does at most this, some 15 ms each: an event loop may drive the wheel. */
@@ -114,7 +101,7 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 	pool_readmit(cache->shared.pool);
 	if (is_draining || cache_compact(cache, COMPACTED, true))
 		goes_on = true;
-	if (cache_trim(cache, TRIMMED))
+	if (arena_trim(&cache->shared.pool->arena, TRIMMED))
 		goes_on = true;
 	if (goes_on)
 		shared_ask_maintenance(&cache->shared);

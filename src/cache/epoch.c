@@ -326,15 +326,11 @@ struct reader *epochs_add_reader(struct epochs *epochs)
 struct reader *epochs_begin_walk(struct epochs *epochs)
 {
 	pthread_mutex_lock(&epochs->walks_lock);
-	epochs->walks++;
-	pthread_mutex_unlock(&epochs->walks_lock);
 	return epochs_first_reader(epochs);
 }
 
 void epochs_end_walk(struct epochs *epochs)
 {
-	pthread_mutex_lock(&epochs->walks_lock);
-	epochs->walks--;
 	pthread_mutex_unlock(&epochs->walks_lock);
 }
 
@@ -346,7 +342,7 @@ struct reader *epochs_take_ended(struct epochs *epochs)
 	struct reader *next;
 
 	pthread_mutex_lock(&threads_lock);
-	/* relaxed, here and below: only written under the lock, and no walk is under way. */
+	/* relaxed, here and below: only written under the lock. */
 	reader = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
 	for (; reader; reader = next) {
 		struct reader **list = reader->place ? &kept : &ended;

@@ -127,16 +127,21 @@ static void pool_free(struct pool *pool)
 	free(pool);
 }
 
-void pool_close(struct pool *pool)
+/* Lets the lock go, and frees a pool that is closed and has nothing taken. */
+static void pool_end(struct pool *pool)
 {
-	bool is_last;
+	bool is_last = pool->is_closed && pool->taken == 0;
 
-	pthread_mutex_lock(&pool->lock);
-	pool->is_closed = true;
-	is_last = pool->taken == 0;
 	pthread_mutex_unlock(&pool->lock);
 	if (is_last)
 		pool_free(pool);
+}
+
+void pool_close(struct pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	pool->is_closed = true;
+	pool_end(pool);
 }
 
 void pool_set_limit(struct pool *pool, uint64_t limit)
@@ -347,21 +352,16 @@ static struct pool_block *pool_take_span(struct pool *pool, size_t size)
 static void pool_give_of(void *block, unsigned class)
 {
 	struct pool *pool = pool_of(block);
-	bool is_last;
 
 	cell_hide(block, class_size(class));
 	pthread_mutex_lock(&pool->lock);
 	pool_give_cell(pool, block, class);
-	is_last = pool->is_closed && pool->taken == 0;
-	pthread_mutex_unlock(&pool->lock);
-	if (is_last)
-		pool_free(pool);
+	pool_end(pool);
 }
 
 void pool_give(void *block, size_t size)
 {
 	struct pool *pool = pool_of(block);
-	bool is_last;
 
 	if (size <= CELL_MOST) {
 		pool_give_of(block, class_of(size));
@@ -371,10 +371,7 @@ void pool_give(void *block, size_t size)
 	pthread_mutex_lock(&pool->lock);
 	pool->taken--;
 	pool->used -= arena_span_size(size);
-	is_last = pool->is_closed && pool->taken == 0;
-	pthread_mutex_unlock(&pool->lock);
-	if (is_last)
-		pool_free(pool);
+	pool_end(pool);
 }
 
 static void *pool_take_of(struct pool *pool, unsigned class)

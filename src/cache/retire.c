@@ -372,7 +372,7 @@ static void retire_free_reader(struct reader *reader, struct shared_state *share
 	pool_give_reader(reader);
 }
 
-/* Frees the readers of ended threads. Under the lock of the walks, while none is under way. */
+/* Frees the readers of ended threads. Under the lock of the walks. */
 static void retire_free_readers(struct shared_state *shared)
 {
 	struct epochs *epochs = &shared->epochs;
@@ -405,8 +405,7 @@ bool retire_free_ended(struct shared_state *shared)
 	if (epochs_ended(epochs) == 0)
 		return true;
 	pthread_mutex_lock(&epochs->walks_lock);
-	if (epochs->walks == 0)
-		retire_free_readers(shared);
+	retire_free_readers(shared);
 	pthread_mutex_unlock(&epochs->walks_lock);
 	return epochs_ended(epochs) == 0;
 }

@@ -71,8 +71,7 @@ static void spans_of_all_sizes_never_overlap(void **state)
 	for (int i = 0; i < SPANS; i++)
 		if (held[i].memory)
 			give(&arena, &held[i]);
-	while (arena_trim(&arena, false) > 0)
-		continue;
+	(void)arena_trim(&arena, SIZE_MAX);
 	assert_int_equal(arena.used, arena.region_count * (uint64_t)ARENA_LEAF);
 	assert_true(arena.idle <= 2 << 20);
 	arena_destroy(&arena);
@@ -109,8 +108,7 @@ static void leaves_that_came_back_are_not_resident(void **state)
 	take_leaves(&arena, leaves, LEAVES);
 	for (int i = 0; i < LEAVES; i += 2)
 		give(&arena, &leaves[i]);
-	while (arena_trim(&arena, false) > 0)
-		continue;
+	(void)arena_trim(&arena, SIZE_MAX);
 	assert_int_equal(arena.region_count, 4);
 	assert_true(arena.idle < 600 << 10);
 	if (!TEST_HAS_SANITIZER)
@@ -133,7 +131,7 @@ static void *keep_up(void *argument)
 	struct maintenance *maintenance = argument;
 
 	while (!atomic_load(&maintenance->is_over))
-		(void)arena_trim(maintenance->arena, false);
+		(void)arena_trim(maintenance->arena, SIZE_MAX);
 	return NULL;
 }
 
@@ -165,8 +163,7 @@ static void spans_keep_their_bytes_while_idle_ones_go(void **state)
 	}
 	atomic_store(&maintenance.is_over, true);
 	pthread_join(thread, NULL);
-	while (arena_trim(&arena, false) > 0)
-		continue;
+	(void)arena_trim(&arena, SIZE_MAX);
 	assert_int_equal(arena.used, arena.region_count * (uint64_t)ARENA_LEAF);
 	assert_true(arena.idle <= 2 << 20);
 	arena_destroy(&arena);
