@@ -245,30 +245,6 @@ static void threads_come_and_go_while_others_set_and_ask(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* The reader is inside all the time, while its surroundings are freed. */
-static void what_a_reader_has_found_stays_as_it_is(void **state)
-{
-	struct cache_recorder *recorder =
-		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
-	struct tw_cache *cache = recorder->cache;
-	struct reader *reader = epochs_add_reader(&cache->shared.epochs);
-	uint64_t hash = key_hash_wide(&cache->shared.seed, "the key", 7);
-
-	assert_non_null(reader);
-	for (int round = 0; round < 20; round++) {
-		const struct tw_cache_entry *entry;
-
-		cache_set(recorder, "the key", "old");
-		entry = cache_find(cache, reader, hash, "the key", 7);
-		assert_non_null(entry);
-		for (int i = 0; i < 200; i++)
-			cache_set(recorder, "the key", "new");
-		assert_value(entry, "old");
-		reader_leave(reader);
-	}
-	cache_recorder_close(recorder);
-}
-
 static const struct retired_batch *find_batch(const struct retiring_reader *thread)
 {
 	for (int i = 0; i < RETIRED_BATCHES; i++)
@@ -321,7 +297,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(memory_of_threads_counts_and_comes_back_when_they_end),
 	cmocka_unit_test(cache_is_destroyed_as_threads_end),
 	TEST_IN(levels_threads, threads_come_and_go_while_others_set_and_ask),
-	TEST_CACHE(what_a_reader_has_found_stays_as_it_is),
 	TEST_IN(levels_inline, what_a_sleeping_reader_may_see_is_not_examined_at_each_look),
 };
 
