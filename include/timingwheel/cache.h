@@ -38,8 +38,7 @@
  *  - No call returns a value at or past its deadline, however late the wheel is, except a take. A
  *    take does so in two cases: with TW_STALE (stale_if_error), and if the value that its load
  *    supplied expires before the take returns.
- *  - No entry is removed for its age before its deadline. Once a call has found an entry expired,
- *    no later call finds it readable.
+ *  - No entry is removed for its age before its deadline.
  *  - Each entry leaves the cache exactly once, with one cause, and on_remove is called for it,
  *    unless it is an absence.
  *  - Expired entries leave memory without any traffic, within two ticks of the wheel after the end
@@ -609,8 +608,7 @@ struct tw_cache_computed {
  *
  * `entry` is NULL if the key has no readable value. `computed` is all 0 before the call. The
  * function is called under the lock of the key's shard. It must be quick, and must not call the
- * cache. It may pin the entry by tw_cache_entry_pin. If the entry expires during the call, the
- * function may be called again, with NULL.
+ * cache. It may pin the entry by tw_cache_entry_pin.
  *
  * Returns: what tw_cache_compute does with the key.
  */

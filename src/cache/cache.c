@@ -87,17 +87,10 @@ static bool visit_list_fill(struct visit_list *list, struct shard *shard)
 	return true;
 }
 
-/* Returns whether the entry is past its deadline at this moment. If it is, it stays so: no touch or
- * replacement finds it there any more. */
-static bool cache_finds_past(const struct tw_cache *cache, struct tw_cache_entry *entry)
+static bool cache_finds_past(const struct tw_cache *cache, const struct tw_cache_entry *entry)
 {
-	tw_duration coarse = shared_coarse_now(&cache->shared);
-	tw_duration deadline = entry_deadline(entry);
-
-	while (shared_is_past(&cache->shared, deadline, coarse))
-		if (deadline < 0 || entry_move_deadline(entry, &deadline, -deadline))
-			return true;
-	return false;
+	return shared_is_past(&cache->shared, entry_deadline(entry),
+			      shared_coarse_now(&cache->shared));
 }
 
 /* Visits the entries of the list, until a visit returns 0, and releases all. Returns what the last

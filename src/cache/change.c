@@ -173,7 +173,6 @@ INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, ui
 	_Atomic uint64_t *slot;
 	struct tw_cache_entry *old;
 	uint64_t most = counter_read(&cache->shared.max_bytes);
-	tw_duration old_deadline = TW_FOREVER;
 
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
@@ -190,22 +189,12 @@ INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, ui
 	if ((!old && !shard_reserve(shard)) ||
 	    !shard_watch(shard, hash, entry, old ? entry_filed(old) : 0, entry_deadline(entry)))
 		return TW_NO_MEMORY;
-	if (mode == PUT_REPLACE) {
-		old_deadline = entry_deadline(old);
-		do
-			/* A lookup may have found it expired since then. */
-			if (old_deadline <= now)
-				return TW_NOT_FOUND;
-		while (!entry_try_to_forward(old, &old_deadline, entry));
-	}
 	if (shard->has_loads && mode != PUT_LOADED)
 		loadings_override(&shard->loads, hash, key, entry->key_size);
 	if (old)
 		shard_replace(shard, slot, old, entry, now);
 	else
 		shard_link(shard, hash, entry, now);
-	if (mode == PUT_REPLACE)
-		entry_end_forward(old, old_deadline);
 	return TW_OK;
 }
 
@@ -415,19 +404,13 @@ static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct cha
 	struct tw_cache_entry *entry = change->entry;
 	tw_duration end = deadline_after(change->now, lifetime);
 	tw_duration deadline = cache_deadline(cache, change->now, end);
-	tw_duration before = entry_deadline(entry);
 
 	if (!shard_watch(change->shard, change->hash, entry, entry_filed(entry), deadline))
 		return TW_NO_MEMORY;
 	if (cache->idle > 0)
 		entry_set_end(entry, end);
-	do {
-		/* A lookup has found it expired since then. */
-		if (before < 0)
-			return TW_NOT_FOUND;
-		/* release: after the entry's end was set; pairs with entry_move_deadline(). */
-	} while (!atomic_compare_exchange_weak_explicit(
-		&entry->deadline, &before, deadline, memory_order_release, memory_order_relaxed));
+	/* release: after the entry's end was set; pairs with entry_move_deadline(). */
+	atomic_store_explicit(&entry->deadline, deadline, memory_order_release);
 	policy_use(&change->shard->policy, entry);
 	return TW_OK;
 }

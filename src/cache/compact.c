@@ -18,9 +18,9 @@
  * in peace, because it is retired as any other; so do pins that come at the last moment. An entry
  * that is pinned already, or has an adopted value, stays; its page is used again some time later.
  *
- * A deadline changes under the shard's lock, and by lookups, which slide it or find it past. The
- * old entry's is exchanged for the new one's address: an earlier change is carried over, a later
- * one goes on to the new entry. No thread waits.
+ * Lookups that have found the old entry may move its deadline meanwhile, where lifetimes slide. Such
+ * a hit is carried over once the new entry has the slot, or it sees that the old one has lost it and
+ * looks again. So does a lookup that finds the old one expired. No thread waits.
  */
 #include "cache.h"
 
@@ -69,21 +69,15 @@ static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retir
 {
 	void *block = spare_take(&thread->spare, cache->shared.pool, entry_size(entry));
 	struct tw_cache_entry *copy = entry_copy(block, entry, epochs_era(&cache->shared.epochs));
-	tw_duration deadline;
 	uint64_t weight;
 
 	if (!copy)
 		return false;
 	weight = entry_weight(entry);
 	policy_replace(&shard->policy, entry, weight, copy, weight);
-	deadline = entry_deadline(entry);
-	do
-		/* relaxed: published by what follows. */
-		atomic_store_explicit(&copy->deadline, deadline, memory_order_relaxed);
-	while (!entry_try_to_forward(entry, &deadline, copy));
 	shard_put_in_place(shard, slot, entry, copy);
-	entry_end_forward(entry, deadline);
 	shard_forget(shard, entry);
+	entry_carry_deadline(copy, entry);
 	return true;
 }
 

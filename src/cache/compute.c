@@ -2,8 +2,7 @@
 /*
  * tw_cache_compute: the user's function runs under the shard's lock, on the entry that is there,
  * and what it wants is done before the lock is let go. The entry is judged by the time of the look:
- * a lookup may find it expired while the function runs, without the lock. Then the replacement of
- * it fails (PUT_REPLACE), and the function is asked again, about a key that has no value.
+ * a lookup may find it expired while the function runs, without the lock.
  */
 #include "change.h"
 
@@ -39,9 +38,9 @@ struct compute {
 	const struct tw_cache_entry *entry;
 };
 
-/* Between begin and end. TW_NOT_FOUND: what is to be replaced has expired. */
+/* Between begin and end. */
 static enum tw_status compute_replace(struct compute *compute, struct retiring_reader *thread,
-				      const struct tw_cache_computed *computed, bool is_there)
+				      const struct tw_cache_computed *computed)
 	HOLDS(compute->change.shard->lock)
 {
 	struct tw_cache *cache = compute->cache;
@@ -61,8 +60,7 @@ static enum tw_status compute_replace(struct compute *compute, struct retiring_r
 	entry = entry_from(thread, &cache->shared, &plan);
 	if (!entry)
 		return TW_NO_MEMORY;
-	status = cache_put_new(cache, compute->change.shard, compute->change.hash, entry,
-			       is_there ? PUT_REPLACE : PUT_SET,
+	status = cache_put_new(cache, compute->change.shard, compute->change.hash, entry, PUT_SET,
 			       cache_lifetime(cache, compute->reader, expire));
 	if (status == TW_OK) {
 		compute->weight = plan.weight;
@@ -86,7 +84,7 @@ static enum tw_cache_verdict compute_call(const struct compute *compute, bool is
 	return verdict;
 }
 
-/* Makes one try, between begin and end. */
+/* Between begin and end. */
 static enum tw_status compute_once(struct compute *compute, struct retiring_reader *thread)
 	HOLDS(compute->change.shard->lock)
 {
@@ -102,7 +100,7 @@ static enum tw_status compute_once(struct compute *compute, struct retiring_read
 	case TW_CACHE_REPLACE:
 		if (computed_has_more(&fields))
 			return TW_INVALID;
-		return compute_replace(compute, thread, &fields.known, is_there);
+		return compute_replace(compute, thread, &fields.known);
 	case TW_CACHE_DELETE:
 		(void)change_delete(&compute->change, is_there, compute->key, compute->key_size);
 		return TW_OK;
@@ -116,9 +114,7 @@ static enum tw_status compute_run(struct compute *compute)
 	enum tw_status status;
 
 	shard_begin_in(compute->change.shard, thread);
-	do
-		status = compute_once(compute, thread);
-	while (status == TW_NOT_FOUND);
+	status = compute_once(compute, thread);
 	shard_end_in(compute->change.shard);
 	cache_end_sets(compute->cache, thread, compute->weight, compute->entry);
 	return status;

@@ -17,7 +17,6 @@
 #include "entry.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 
 _Static_assert(sizeof(struct tw_cache_entry) == 48, "two cache lines with a usual key and value");
@@ -102,8 +101,6 @@ bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_durat
 {
 	*deadline = entry_deadline(entry);
 	do {
-		if (deadline_forward(*deadline))
-			return false;
 		if (*deadline < 0) {
 			*deadline = -*deadline;
 			return true;
@@ -117,26 +114,15 @@ bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_durat
 	return true;
 }
 
-bool entry_try_to_forward(struct tw_cache_entry *entry, tw_duration *deadline,
-			  const struct tw_cache_entry *next)
+void entry_carry_deadline(struct tw_cache_entry *copy, struct tw_cache_entry *entry)
 {
-	tw_duration forward = (tw_duration)((uint64_t)INT64_MIN | (uintptr_t)next);
+	tw_duration deadline = entry_deadline(copy);
+	/* acq_rel: a hit that moves it from now on sees that the entry is not linked, and looks
+	 * again; pairs with entry_move_deadline(). */
+	tw_duration last = atomic_fetch_add_explicit(&entry->deadline, 0, memory_order_acq_rel);
 
-	/* No lookup judges a deadline that is TW_FOREVER or past. */
-	if (*deadline < 0 || *deadline == TW_FOREVER)
-		return true;
-	/* release: publishes `next`; pairs with entry_deadline_or_forward(). relaxed: either this
-	 * or a lookup wins, and the other one looks again. */
-	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, forward,
-						       memory_order_release, memory_order_relaxed);
-}
-
-void entry_end_forward(struct tw_cache_entry *entry, tw_duration deadline)
-{
-	/* release: comes after the slot's store, and a lookup that finds this reads the slot again;
-	 * pairs with entry_deadline_or_forward(). */
-	if (deadline >= 0 && deadline != TW_FOREVER)
-		atomic_store_explicit(&entry->deadline, -deadline, memory_order_release);
+	while (deadline < last && !entry_move_deadline(copy, &deadline, last))
+		continue;
 }
 
 const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size)
@@ -174,13 +160,8 @@ const void *tw_cache_entry_key(const struct tw_cache_entry *entry, size_t *size)
 
 tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry)
 {
-	tw_duration deadline = entry_deadline_or_forward(entry);
+	tw_duration deadline = entry_deadline(entry);
 
-	/* Another is about to have its slot, under the shard's lock. */
-	while (deadline_forward(deadline)) {
-		sched_yield();
-		deadline = entry_deadline_or_forward(entry);
-	}
 	return deadline < 0 ? -deadline : deadline;
 }
 

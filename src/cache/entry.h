@@ -85,7 +85,7 @@ struct tw_cache_entry {
 	uint8_t kind;                /* constant */
 	_Atomic uint8_t uses;        /* two bits; see policy_use() */
 	uint32_t value_size;         /* size of a copied value; constant */
-	/* Changed by compare-and-swap, by a lookup too: entry_deadline(). */
+	/* Moved by lookups, too, where lifetimes slide: entry_deadline(). */
 	_Atomic tw_duration deadline;
 	unsigned char bytes[]; /* extension, adopted, age, key, value; constant, except times */
 };
@@ -164,9 +164,20 @@ static inline unsigned entry_state(const struct tw_cache_entry *entry)
 				    memory_order_relaxed);
 }
 
+/* Returns whether the entry is in the table. If not, another look at the key's slot finds what is
+ * there in its place. Inside an era. */
+static inline bool entry_is_linked(const struct tw_cache_entry *entry)
+{
+	/* acquire: comes after the change of the slot; pairs with entry_set_state(). */
+	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->block.state,
+				    memory_order_acquire) &
+	       ENTRY_LINKED;
+}
+
 static inline void entry_set_state(struct tw_cache_entry *entry, unsigned state)
 {
-	/* release: publishes all of a linked entry; pairs with the load in compact.c. */
+	/* release: publishes all of a linked entry, and the slot of one that is not any more; pairs
+	 * with the load in compact.c, and with entry_is_linked(). */
 	atomic_store_explicit(&entry->block.state, (uint16_t)state, memory_order_release);
 }
 
@@ -291,32 +302,12 @@ static inline tw_duration deadline_after(tw_duration now, tw_duration lifetime)
  * so loads and stores of them are relaxed. The entry is published with its first deadline.
  */
 
-/*
- * Returns the entry's deadline. If it is positive, the entry may be read until then. If it is
- * negative, the entry may never be read again, by any clock: it was found past its deadline, which
- * was -deadline, or another entry replaced it. While that other has no slot yet, see
- * deadline_forward().
- */
+/* Returns the entry's deadline. If it is positive, the entry may be read until then. If it is
+ * negative, the entry may never be read again, by any clock: entry_try_to_expire() has found it past
+ * its deadline, which was -deadline. */
 static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)
 {
 	return atomic_load_explicit(&entry->deadline, memory_order_relaxed);
-}
-
-/* Returns the entry to which lookups go on from one with this deadline, or NULL. The caller has to
- * ensure that it may be read. */
-static inline struct tw_cache_entry *deadline_forward(tw_duration deadline)
-{
-	if (__builtin_expect(deadline >= -DEADLINE_LAST, 1))
-		return NULL;
-	return (struct tw_cache_entry *)(uintptr_t)((uint64_t)deadline & INT64_MAX);
-}
-
-static inline tw_duration entry_deadline_or_forward(const struct tw_cache_entry *entry)
-{
-	/* acquire: sees the entry to go on to, or that one in its slot; pairs with
-	 * entry_try_to_forward() and entry_end_forward(). */
-	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->deadline,
-				    memory_order_acquire);
 }
 
 /* Returns when the own lifetime of an extended entry ends. */
@@ -345,14 +336,15 @@ static inline void entry_set_refresh_at(struct tw_cache_entry *entry, tw_duratio
 static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration *deadline,
 				       tw_duration moved)
 {
-	/* acquire, also on failure: sees the end that was set before the deadline; pairs with
-	 * cache_touch_entry(). Readers of `moved` see that end, too: an exchange hands it on. */
+	/* acquire, also on failure: sees the end that was set before the deadline, and that the
+	 * entry is not linked; pairs with cache_touch_entry() and entry_carry_deadline(). Readers
+	 * of `moved` see that, too: an exchange hands it on. */
 	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, moved,
 						       memory_order_acquire, memory_order_acquire);
 }
 
-/* Returns true if the entry is past its deadline: nothing moves that any more. After false, lookups
- * with a later clock may find it past. *deadline is what it is or was. Under the shard's lock. */
+/* Returns true if the entry is past its deadline: nothing moves that any more. *deadline is what it
+ * is or was. Under the shard's lock. */
 bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_duration *deadline);
 /* Returns whether an entry past `deadline` has a value, and that was less than `stale` ago. */
 static inline bool entry_is_stale(const struct tw_cache_entry *entry, tw_duration deadline,
@@ -361,14 +353,10 @@ static inline bool entry_is_stale(const struct tw_cache_entry *entry, tw_duratio
 	return !(entry->kind & ENTRY_ABSENT) && time_add(deadline, stale) > now;
 }
 
-/*
- * Makes lookups judge `next` from now on in place of the entry. `next` then gets the entry's slot;
- * after that comes entry_end_forward(). *deadline is the entry's: returns false if that was
- * another, and sets *deadline to it. Under the shard's lock.
- */
-bool entry_try_to_forward(struct tw_cache_entry *entry, tw_duration *deadline,
-			  const struct tw_cache_entry *next);
-void entry_end_forward(struct tw_cache_entry *entry, tw_duration deadline);
+/* Moves the deadline of a copy on to that of the entry, to which hits may have moved it since the
+ * copy was made. The copy has the entry's slot, and the entry is not linked any more. Under the
+ * shard's lock. */
+void entry_carry_deadline(struct tw_cache_entry *copy, struct tw_cache_entry *entry);
 
 /* Returns whether the one reference is the caller's. */
 static inline bool entry_is_alone(const struct tw_cache_entry *entry)

@@ -2,18 +2,11 @@
 /*
  * A lookup enters an era, finds the entry in the shard's table, judges its deadline, and copies
  * or pins it; it takes no lock and writes to nothing that is shared but the entry's bits of use,
- * and the deadline where that slides or is past. What it loads it follows only if the era has not
- * moved by then (epoch.c); otherwise it enters again.
+ * and the deadline where that slides. What it loads it follows only if the era has not moved by then
+ * (epoch.c); otherwise it enters again. So it does where it finds the entry past its deadline, or
+ * moves that, and the entry has lost its slot: another may be there, as good or better (compact.c).
  *
- * Judgements. A lookup that finds an entry past its deadline has the deadline say so. A touch
- * changes the same word; of the two one comes first, and the other sees it. A replacement that
- * needs the old entry to be there (PUT_REPLACE), and a move (compact.c), have two words to change:
- * first the deadline, from which lookups go on to the new entry; then the slot. A lookup that may
- * not read what it found looks at the slot again: if that has changed, what was judged was not
- * the key's any more, and it looks again.
- *
- * Linearization: the load of the slot; of what has expired, the last one; of an entry that is not
- * in its slot yet, the change of the other's deadline.
+ * Linearization: the load of the slot; of what has expired, the last load of its deadline.
  */
 #include "lookup.h"
 #include "pins.h"
@@ -23,12 +16,9 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* One lookup, and where it has found an entry. */
 struct find {
 	struct era_guard guard;
 	const struct shard *shard;
-	const struct table *table;
-	_Atomic uint64_t *slot;
 };
 
 /* Enters. */
@@ -37,67 +27,58 @@ static ALWAYS_INLINE struct tw_cache_entry *find_begin(struct find *find, struct
 						       size_t key_size)
 {
 	struct epochs *epochs = &find->shard->shared->epochs;
+	const struct table *table;
 
 	find->guard.epochs = epochs;
 	find->guard.era = reader_enter(reader, epochs);
-	find->table = shard_table(find->shard);
-	return era_guard_holds(&find->guard) ? table_find_in_era(find->table, hash, key, key_size,
-								 &find->slot, &find->guard)
-					     : NULL;
-}
-
-/* Whether the table that lookups use has the entry in the slot where it was found. */
-static bool find_is_in_place(const struct find *find, const struct tw_cache_entry *entry)
-{
-	return shard_table(find->shard) == find->table &&
-	       slot_entry(slot_load(find->slot)) == entry;
+	table = shard_table(find->shard);
+	return era_guard_holds(&find->guard)
+		       ? table_find_in_era(table, hash, key, key_size, &find->guard)
+		       : NULL;
 }
 
 /*
- * Judges an entry that seems past its deadline, or whose deadline slides. Returns the entry that
- * the lookup may read, this one or one that it forwards to, as a hit; or NULL if there is none, or
- * if the guard is lost. A hit moves the deadline, at most to the entry's end. A touch that runs
- * beside it sets the end first and then the deadline, so whoever reads that deadline sees that end.
+ * Judges an entry that seems past its deadline, or whose deadline slides. Returns it as a hit, or
+ * NULL if it may not be read. The guard is lost if the entry has lost its slot. A hit moves the
+ * deadline, at most to the entry's end. A touch that runs beside it sets the end first and then the
+ * deadline, so whoever reads that deadline sees that end.
  */
 static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct tw_cache *cache,
 								    struct find *find,
 								    struct tw_cache_entry *entry,
 								    tw_duration coarse, bool is_use)
 {
-	const struct tw_cache_entry *found = entry;
 	tw_duration later =
 		deadline_after(time_add(coarse, cache->shared.coarse_step), cache->idle);
-	tw_duration deadline = entry_deadline_or_forward(entry);
+	tw_duration deadline = entry_deadline(entry);
+	bool is_past = false;
 
 	for (;;) {
-		tw_duration wanted = -deadline;
+		tw_duration present;
+		tw_duration wanted;
+		tw_duration end;
 
-		if (deadline_forward(deadline)) {
-			entry = deadline_forward(deadline);
-			if (!era_guard_holds(&find->guard))
-				return NULL;
-			deadline = entry_deadline_or_forward(entry);
+		if (shared_is_past(&cache->shared, deadline, coarse)) {
+			present = entry_deadline(entry);
+			is_past = present == deadline;
+			if (is_past)
+				break;
+			/* A touch came before the clock was read. */
+			deadline = present;
 			continue;
 		}
-		if (deadline < 0)
+		if (cache->idle == 0 || !is_use)
+			return entry;
+		end = entry_end(entry);
+		wanted = later < end ? later : end;
+		if (deadline >= wanted && deadline <= end)
 			break;
-		if (!shared_is_past(&cache->shared, deadline, coarse)) {
-			tw_duration end;
-
-			if (cache->idle == 0 || !is_use)
-				return entry;
-			end = entry_end(entry);
-			wanted = later < end ? later : end;
-			if (deadline >= wanted && deadline <= end)
-				return entry;
-		}
 		/* Looks again then: a touch may have come to the very deadline that was there. */
 		if (entry_move_deadline(entry, &deadline, wanted))
 			deadline = wanted;
 	}
-	/* If it is not in place, what was judged is not the key's any more. */
-	find->guard.is_lost = !find_is_in_place(find, found);
-	return NULL;
+	find->guard.is_lost = !entry_is_linked(entry);
+	return is_past ? NULL : entry;
 }
 
 /*

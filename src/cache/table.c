@@ -136,10 +136,11 @@ struct tw_cache_entry *table_find_any(const struct table *table, uint64_t hash, 
 }
 
 struct tw_cache_entry *table_find_in_era(const struct table *table, uint64_t hash, const void *key,
-					 size_t size, _Atomic uint64_t **slot,
-					 struct era_guard *guard)
+					 size_t size, struct era_guard *guard)
 {
-	return table_seek_key(table, hash, key, size, slot, guard);
+	_Atomic uint64_t *slot;
+
+	return table_seek_key(table, hash, key, size, &slot, guard);
 }
 
 /* Counts one key more that has passed the bucket. */

@@ -208,11 +208,10 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *table_find(
 	return table_find_any(table, hash, key, size, slot);
 }
 
-/* Finds the key's entry and its slot inside an era, without the lock. Returns NULL if there is
- * none, or if the guard is lost. */
+/* Finds the key's entry inside an era, without the lock. Returns NULL if there is none, or if the
+ * guard is lost. */
 struct tw_cache_entry *table_find_in_era(const struct table *table, uint64_t hash, const void *key,
-					 size_t size, _Atomic uint64_t **slot,
-					 struct era_guard *guard);
+					 size_t size, struct era_guard *guard);
 /* Returns the slot that holds that address, or NULL. Under the shard's lock. */
 _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 				     const struct tw_cache_entry *entry);

@@ -6,7 +6,6 @@
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 /* This has the function's result, and the arguments that it was called with. */
 struct computer {
@@ -238,63 +237,6 @@ static void compute_that_changes_the_key_overrides_its_load(void **state)
 	}
 }
 
-static void never_run(void *context, const struct tw_task *task)
-{
-}
-
-static void *getter_run(void *argument)
-{
-	struct cache_recorder *recorder = argument;
-
-	return cache_get(recorder, "key") == TW_NOT_FOUND ? NULL : argument;
-}
-
-/* The deadline passes, and another thread's lookup notices it, while the function runs. */
-static enum tw_cache_verdict compute_too_late(void *context, const struct tw_cache_entry *entry,
-					      struct tw_cache_computed *computed)
-{
-	struct computer *computer = context;
-	pthread_t thread;
-	void *status;
-
-	computer->calls++;
-	computed->value = "new";
-	computed->value_size = 3;
-	if (!entry || computer->calls > 1) {
-		computer->calls += !entry && computer->calls == 1 ? 100 : 0;
-		return TW_CACHE_REPLACE;
-	}
-	WAIT_UNTIL(tw_now(computer->recorder->wheel) > tw_cache_entry_deadline(entry));
-	assert_int_equal(pthread_create(&thread, NULL, getter_run, computer->recorder), 0);
-	assert_int_equal(pthread_join(thread, &status), 0);
-	assert_null(status);
-	return TW_CACHE_REPLACE;
-}
-
-static void value_that_expires_under_compute_is_judged_again(void **state)
-{
-	struct tw_cache_options options = {.jitter = -1};
-	struct cache_recorder recorder = {.argument = NULL};
-	struct computer computer = {.recorder = &recorder};
-	unsigned tries = 0;
-
-	assert_status(tw_create(&recorder.wheel, TW_HOUR, 8, never_run, NULL), TW_OK);
-	options.wheel = recorder.wheel;
-	assert_status(tw_cache_create(&recorder.cache, TW_HOUR, &options), TW_OK);
-	/* On a real clock the entry may be gone before the function is called. */
-	do {
-		computer.calls = 0;
-		assert_true(tries++ < 100);
-		cache_set_for(&recorder, "key", "old", 20 * TW_MILLISECOND);
-		assert_status(
-			tw_cache_compute(recorder.cache, "key", 3, compute_too_late, &computer),
-			TW_OK);
-	} while (computer.calls != 2);
-	assert_holds(&recorder, "key", "new");
-	tw_cache_destroy(recorder.cache);
-	tw_destroy(recorder.wheel);
-}
-
 static void popped_entry_is_the_callers_and_gone(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
@@ -352,7 +294,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(bad_arguments_of_compute_and_pop_are_refused),
 	TEST_IN(levels_threads, computes_of_several_threads_lose_nothing),
 	TEST_CACHE(compute_that_changes_the_key_overrides_its_load),
-	cmocka_unit_test(value_that_expires_under_compute_is_judged_again),
 	TEST_CACHE(popped_entry_is_the_callers_and_gone),
 	TEST_CACHE(remembered_absence_is_no_value_for_any_change),
 };

@@ -12,14 +12,13 @@
  *   FAST             1: the first reader, the only one, is known to its thread, so that a GET
  *                    takes the short path
  *   CHANGE, CHANGES  what the writer does, and how often: REPLACE, DELETE, GROW (another table),
- *                    MOVE (the entry gets another cell), RENEW (a replacement if the entry is
- *                    there, which is past its deadline by the readers' clock)
+ *                    MOVE (the entry gets another cell)
  *   UPKEEP           1: another thread advances the era, as the writers of other shards do;
  *                    2 also frees the writer's retired entries
  *
  * Freed memory goes to the model's free(), and GenMC reports each later use, and each value read
  * before its write is visible. A key that is there all the time must be found, with a value that it
- * had during the call. A reader finds none exactly where one was not renewed.
+ * had during the call.
  */
 #include <assert.h>
 #include <genmc.h>
@@ -155,9 +154,9 @@ static void *proof_page_cell(struct pool_page *page, unsigned number);
 #include "cache/table.c"
 
 enum read { NOTHING, GET, PIN, HAND, RELEASE, FIND };
-enum change { REPLACE, DELETE, GROW, MOVE, RENEW };
+enum change { REPLACE, DELETE, GROW, MOVE };
 
-enum { WRITERS_NOW = 1, DEADLINE = 2, READERS_NOW = 3 };
+enum { NOW = 1 };
 
 static const uint64_t key_word = (uint64_t)7 << 48 | 1;
 
@@ -182,7 +181,7 @@ struct reader *epochs_find_reader(struct epochs *epochs)
 tw_duration tw_now(struct tw_wheel *wheel)
 {
 	(void)wheel;
-	return CHANGE == RENEW ? READERS_NOW : WRITERS_NOW;
+	return NOW;
 }
 
 void *arena_take(struct arena *arena, size_t size)
@@ -319,21 +318,6 @@ void shared_set_maintenance(struct shared_state *shared)
 
 /* ---- Readers ---- */
 
-static atomic_bool has_missed;
-static uint64_t renewed;
-
-static void value_judge(uint64_t value)
-{
-	assert(value <= CHANGES);
-	/* All others are past their deadlines. */
-	assert(CHANGE != RENEW || value == CHANGES);
-}
-
-static bool key_may_be_gone(void)
-{
-	return CHANGE == DELETE || CHANGE == RENEW;
-}
-
 static void reader_get(void)
 {
 	uint64_t key = key_word;
@@ -342,11 +326,8 @@ static void reader_get(void)
 	enum tw_status status =
 		tw_cache_get(&cache, &key, sizeof(key), &value, sizeof(value), &size);
 
-	assert(status == TW_OK || (status == TW_NOT_FOUND && key_may_be_gone()));
-	if (status == TW_OK)
-		value_judge(value);
-	else
-		atomic_store_explicit(&has_missed, true, memory_order_relaxed);
+	assert(status == TW_OK || (status == TW_NOT_FOUND && CHANGE == DELETE));
+	assert(status != TW_OK || value <= CHANGES);
 }
 
 static _Atomic(const struct tw_cache_entry *) handed;
@@ -355,7 +336,7 @@ static void entry_use(const struct tw_cache_entry *entry)
 {
 	size_t size;
 
-	value_judge(*(const uint64_t *)tw_cache_entry_value(entry, &size));
+	assert(*(const uint64_t *)tw_cache_entry_value(entry, &size) <= CHANGES);
 	tw_cache_entry_release(entry);
 }
 
@@ -365,7 +346,7 @@ static void reader_pin(void)
 	const struct tw_cache_entry *entry;
 	enum tw_status status = tw_cache_acquire(&cache, &key, sizeof(key), 0, &entry);
 
-	assert(status == TW_OK || (status == TW_NOT_FOUND && key_may_be_gone()));
+	assert(status == TW_OK || (status == TW_NOT_FOUND && CHANGE == DELETE));
 	if (status == TW_OK && FIRST == HAND)
 		atomic_store_explicit(&handed, entry, memory_order_release);
 	else if (status == TW_OK)
@@ -434,26 +415,7 @@ static struct tw_cache_entry *entry_of(uint64_t value)
 				  .size = sizeof(struct tw_cache_entry) + sizeof(key) +
 					  sizeof(value)};
 
-	struct tw_cache_entry *entry = entry_from(&writer, &cache.shared, &plan);
-
-	if (CHANGE == RENEW && value < CHANGES)
-		atomic_init(&entry->deadline, DEADLINE);
-	return entry;
-}
-
-/* Does what cache_put() does. */
-static void entry_renew(struct tw_cache_entry *old, _Atomic uint64_t *slot, uint64_t value)
-{
-	struct tw_cache_entry *entry = entry_of(value);
-	tw_duration deadline = entry_deadline(old);
-
-	if (deadline <= WRITERS_NOW || !entry_try_to_forward(old, &deadline, entry)) {
-		entry_discard(entry);
-		return;
-	}
-	shard_replace(&shard, slot, old, entry, WRITERS_NOW);
-	entry_end_forward(old, deadline);
-	renewed++;
+	return entry_from(&writer, &cache.shared, &plan);
 }
 
 static void change_do(uint64_t value)
@@ -465,11 +427,11 @@ static void change_do(uint64_t value)
 	old = table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot);
 	switch (CHANGE) {
 	case REPLACE:
-		shard_replace(&shard, slot, old, entry_of(value), WRITERS_NOW);
+		shard_replace(&shard, slot, old, entry_of(value), NOW);
 		break;
 	case DELETE:
 		if (old)
-			shard_unlink(&shard, slot, TW_CAUSE_EXPLICIT, WRITERS_NOW);
+			shard_unlink(&shard, slot, TW_CAUSE_EXPLICIT, NOW);
 		break;
 	case GROW:
 		shard_begin_resizing(&shard, 1);
@@ -479,9 +441,6 @@ static void change_do(uint64_t value)
 	case MOVE:
 		if (entry_is_alone(old))
 			(void)entry_move(&cache, &shard, &writer, old, slot);
-		break;
-	case RENEW:
-		entry_renew(old, slot, value);
 		break;
 	}
 }
@@ -606,7 +565,6 @@ int main(void)
 		pthread_join(threads[2], NULL);
 	if (UPKEEP)
 		pthread_join(threads[3], NULL);
-	assert(CHANGE != RENEW || has_missed == (renewed < CHANGES));
 	end();
 	return 0;
 }

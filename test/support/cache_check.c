@@ -109,8 +109,6 @@ static void check_filed(const struct shard *shard, const struct tw_cache_entry *
 	tw_duration deadline = entry_deadline(entry);
 	uint64_t tick;
 
-	if (deadline_forward(deadline))
-		return;
 	if (deadline < 0)
 		deadline = -deadline;
 	if (!(entry->kind & ENTRY_ABSENT))
