@@ -9,7 +9,6 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
-#include "support/stats.h"
 #include "support/wait.h"
 
 enum { LIFE = 1000 * INTERVAL };

@@ -7,7 +7,6 @@
 
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
-#include "support/seed.h"
 #include "support/wait.h"
 
 #include "cache/cache.h" /* for the contents of the pools */
