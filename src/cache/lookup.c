@@ -16,27 +16,6 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-struct find {
-	struct era_guard guard;
-	const struct shard *shard;
-};
-
-/* Enters. */
-static ALWAYS_INLINE struct tw_cache_entry *find_begin(struct find *find, struct reader *reader,
-						       uint64_t hash, const void *key,
-						       size_t key_size)
-{
-	struct epochs *epochs = &find->shard->shared->epochs;
-	const struct table *table;
-
-	find->guard.epochs = epochs;
-	find->guard.era = reader_enter(reader, epochs);
-	table = shard_table(find->shard);
-	return era_guard_holds(&find->guard)
-		       ? table_find_in_era(table, hash, key, key_size, &find->guard)
-		       : NULL;
-}
-
 /*
  * Judges an entry that seems past its deadline, or whose deadline slides. Returns it as a hit, or
  * NULL if it may not be read. The guard is lost if the entry has lost its slot. A hit moves the
@@ -44,7 +23,7 @@ static ALWAYS_INLINE struct tw_cache_entry *find_begin(struct find *find, struct
  * deadline, so whoever reads that deadline sees that end.
  */
 static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct tw_cache *cache,
-								    struct find *find,
+								    struct era_guard *guard,
 								    struct tw_cache_entry *entry,
 								    tw_duration coarse, bool is_use)
 {
@@ -77,7 +56,7 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 		if (entry_move_deadline(entry, &deadline, wanted))
 			deadline = wanted;
 	}
-	find->guard.is_lost = !entry_is_linked(entry);
+	guard->is_lost = !entry_is_linked(entry);
 	return is_past ? NULL : entry;
 }
 
@@ -91,20 +70,26 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 							  size_t key_size, bool is_use)
 {
 	struct shard *shard = cache_shard(cache, hash);
-	struct find find = {.shard = shard};
+	struct epochs *epochs = &cache->shared.epochs;
+	struct era_guard guard = {.epochs = epochs};
 	struct tw_cache_entry *entry;
 
 	do {
+		const struct table *table;
 		tw_duration deadline;
 
-		entry = find_begin(&find, reader, hash, key, key_size);
+		guard.era = reader_enter(reader, epochs);
+		table = shard_table(shard);
+		entry = NULL;
+		if (era_guard_holds(&guard))
+			entry = table_find_in_era(table, hash, key, key_size, &guard);
 		if (!entry)
 			continue;
 		deadline = entry_deadline(entry);
 		if (deadline != TW_FOREVER &&
 		    (cache->idle > 0 || shared_is_past(&cache->shared, deadline, coarse)))
-			entry = cache_judge(cache, &find, entry, coarse, is_use);
-	} while (__builtin_expect(find.guard.is_lost, 0));
+			entry = cache_judge(cache, &guard, entry, coarse, is_use);
+	} while (__builtin_expect(guard.is_lost, 0));
 	if (is_use && entry)
 		policy_use(&shard->policy, entry);
 	return entry;

@@ -74,17 +74,14 @@ bool shard_file(struct shard *unused, uint64_t hash, struct tw_cache_entry *watc
 /* Does what cache_find_at() does, for a key that stays in its slot. */
 static void *hit_run(void *argument)
 {
+	struct era_guard guard = {.epochs = &cache.shared.epochs, .era = 1};
 	struct tw_cache_entry *found;
-	struct find find;
 
 	do {
-		find.guard.epochs = &cache.shared.epochs;
-		find.guard.era = 1;
-		find.guard.is_lost = false;
-		find.shard = &shard;
+		guard.is_lost = false;
 		found = atomic_load_explicit(&slot, memory_order_seq_cst);
-		found = cache_judge(&cache, &find, found, NOW + (int)(intptr_t)argument, true);
-	} while (find.guard.is_lost);
+		found = cache_judge(&cache, &guard, found, NOW + (int)(intptr_t)argument, true);
+	} while (guard.is_lost);
 	assert(found || EXPIRES);
 	return NULL;
 }
