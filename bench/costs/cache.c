@@ -98,7 +98,8 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 	(void)argument;
 	(void)key;
 	(void)key_size;
-	return tw_cache_load_copy(loading, value, VALUE_SIZE, 0);
+	return tw_cache_load_give(loading,
+				  &(struct tw_cache_value){.data = value, .size = VALUE_SIZE});
 }
 
 static void take_one(unsigned i)

@@ -69,7 +69,7 @@ struct tw_cache_entry;
 
 /* The largest number of shards of a cache. */
 #define TW_CACHE_SHARDS_MAX 1024
-/* The largest number of threads for loads. */
+/* The largest tw_cache_options.loaders. */
 #define TW_CACHE_LOADERS_MAX 1024
 /* The largest weight of an entry. A larger weight counts as this one. */
 #define TW_CACHE_WEIGHT_MAX ((uint64_t)1 << 48)
@@ -139,11 +139,10 @@ typedef void tw_cache_remove_fn(void *context, const struct tw_cache_entry *entr
 struct tw_cache_loading;
 
 /*
- * Fetches the key's value from the source, and gives it to `loading` by tw_cache_load_copy or
- * tw_cache_load_adopt.
+ * Fetches the key's value from the source, and gives it to `loading` by tw_cache_load_give.
  *
- * tw_cache_take calls it in the calling thread. A thread of the cache calls tw_cache_options.load.
- * No lock is held. It may sleep, and may call the cache, also tw_cache_take for other keys. When it
+ * tw_cache_take calls it in the calling thread. The wheel's pool calls tw_cache_options.load. No
+ * lock is held. It may sleep, and may call the cache, also tw_cache_take for other keys. When it
  * returns, the load ends and `loading` is invalid, unless tw_cache_load_keep kept the load.
  *
  * Returns:
@@ -151,7 +150,7 @@ struct tw_cache_loading;
  *   TW_NOT_FOUND  the source does not have the key; this absence is stored for negative_expire
  *
  * Any other status is an error, also a number that is no status. All callers that wait for this
- * load get it. It is stored only for retry_after. TW_STALE, which takes return with a value,
+ * load get it. It is remembered only for retry_after. TW_STALE, which takes return with a value,
  * becomes TW_LOAD_FAILED. Unless the loader returns TW_OK, a value that it gave is freed.
  */
 typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key_size,
@@ -175,7 +174,7 @@ struct tw_cache_stats {
 	 * clock. */
 	struct tw_percentiles load_time;
 	tw_duration load_time_total;
-	uint64_t loads_waiting; /* queued now for a thread of the cache */
+	uint64_t loads_waiting; /* queued now for the wheel's pool */
 	uint64_t loads_running; /* now; includes kept ones, and keys set or deleted since */
 	/* Real time since the oldest load, waiting or running, was asked for; 0 if none. */
 	tw_duration oldest_load;
@@ -201,17 +200,17 @@ struct tw_cache_stats {
 /* Holds the options of tw_cache_create. A zeroed struct has all the defaults. */
 struct tw_cache_options {
 	void *context; /* passed to weigh and on_remove */
-	/* The prefix of thread names, default "proc". Threads for loads are named NAME-load. The
-	 * cache's own wheel has threads NAME-owner, NAME-0 and NAME-1. A whole name has at most 15
-	 * bytes: NAME is cut to 9 bytes for NAME-owner, and to 10 for NAME-load. */
+	/* The prefix of the names of the threads of the cache's own wheel, as tw_options.name;
+	 * default "proc". */
 	const char *name;
 	/*
-	 * The wheel that wakes the cache and whose pool runs on_remove. NULL, the default, makes a
-	 * wheel of the cache's own: a tick of 1 s, 300 slots, three threads. A given wheel may
-	 * serve many caches and other timers, and must outlive the cache. The cache has one alarm
-	 * per shard there, and at most two more. If the wheel is stopped, or no thread drives it,
-	 * calls still return no expired entry, but expired entries stay in memory until sets and
-	 * deletes remove them.
+	 * The wheel that wakes the cache and whose pool runs on_remove and `load`. NULL, the
+	 * default, makes a wheel of the cache's own: a tick of 1 s, 300 slots, two workers, and
+	 * with `load` at most `loaders` more while loads block. A given wheel may serve many caches
+	 * and other timers, and must outlive the cache. The cache has an alarm there for each shard
+	 * and for each of `loaders`, and at most two more. If the wheel is stopped, or no thread
+	 * drives it, calls still return no expired entry, but expired entries stay in memory until
+	 * sets and deletes remove them.
 	 */
 	struct tw_wheel *wheel;
 	/* How much lifetimes vary, < 1. 0 means the default, 0.05; a negative number means none.
@@ -225,7 +224,7 @@ struct tw_cache_options {
 	 * The largest sum of weights. 0, the default, means no limit. Without `weigh` the weight of
 	 * an entry is its memory in bytes: 48, the key rounded up to 8, and the value, together
 	 * rounded up to a cell; plus 40 for its share of the table. Options add to the 48: 16 with
-	 * `idle`, 16 with refresh_after. An adopted value adds 32, and its size is added to the
+	 * `idle`, 8 with refresh_after. An adopted value adds 32, and its size is added to the
 	 * weight. Cell sizes are multiples of 16 up to 256 bytes, then grow in steps of about a
 	 * fifth, and from 16 KiB on are multiples of 4 KiB.
 	 *
@@ -258,13 +257,14 @@ struct tw_cache_options {
 	tw_cache_remove_fn *on_remove;
 	/*
 	 * The cache's own loader. tw_cache_take_async uses it, reloads use it, and so do takes
-	 * without a loader. It is called on `loaders` dedicated threads, with load_context, which
-	 * must outlive the cache. `loaders` is at most TW_CACHE_LOADERS_MAX; 0 means the default,
-	 * 2. Reloads (refresh_after) wait until no other load waits for a thread, and leave one
-	 * thread free if there are several. If `load` is NULL, the default, there is no loader and
-	 * there are no such threads. The threads are the cache's, not the wheel's. They inherit
-	 * from the thread that called tw_cache_create what a worker inherits from the thread that
-	 * called tw_create (timingwheel.h). Their stacks have the system's default size.
+	 * without a loader. The wheel's pool calls it, at most `loaders` calls at a time, with
+	 * load_context, which must outlive the cache. So it may block, if the pool may grow
+	 * (tw_options.max_workers). With TW_WORKERS_INLINE the thread that drives the wheel calls
+	 * it, and waits for it. `loaders` is at most TW_CACHE_LOADERS_MAX; 0 means the default, 2.
+	 * Reloads (refresh_after) wait until no other load waits for the pool, and leave one of
+	 * `loaders` free if there are several. If the wheel was stopped, such loads end with
+	 * TW_CLOSED; one that was queued before that does when the next is queued, or in
+	 * tw_cache_stop. If `load` is NULL, the default, the cache has no loader.
 	 */
 	tw_cache_load *load;
 	void *load_context;
@@ -282,10 +282,10 @@ struct tw_cache_options {
 	 * TW_CAUSE_REPLACED if negative_expire stores the absence, else with TW_CAUSE_EXPLICIT. A
 	 * set or delete during the reload prevails over it. A new value that the cache cannot store
 	 * (TW_FULL, TW_NO_MEMORY) is returned to those that wait for it, and the old one leaves
-	 * with TW_CAUSE_EXPLICIT. Each entry takes 16 bytes more.
+	 * with TW_CAUSE_EXPLICIT. Each entry takes 8 bytes more.
 	 */
 	tw_duration refresh_after;
-	/* The most reloads that may wait for a thread or run at a time. 0 means the default, 64. At
+	/* The most reloads that may wait for the pool or run at a time. 0 means the default, 64. At
 	 * the limit lookups return the old value and queue no reload. */
 	unsigned max_refreshing;
 	/*
@@ -301,9 +301,9 @@ struct tw_cache_options {
 	 * has every take load it. Each failure in a row doubles this, up to the cache's lifetime.
 	 * Takes meanwhile return the expired value (stale_if_error) or the status of the failed
 	 * load at once, and count as misses; other lookups do not find the key. A set or delete
-	 * ends it, and so does the end of the expired value or, for a failure, of `idle`. Failures
-	 * count as absences for the limits, and the statistics of entries. Reloads
-	 * (refresh_after) are tried again after this time, too. Each entry takes 16 bytes more.
+	 * ends it. Reloads (refresh_after) are tried again after this time, too. The number of
+	 * failures is forgotten as long after the pause as that was long. A failure takes 200 bytes
+	 * and the key until then; each shard remembers 256, and forgets the oldest for another.
 	 */
 	tw_duration retry_after;
 	uint64_t reserved[4]; /* for later versions; must be 0 */
@@ -314,8 +314,8 @@ struct tw_cache_options {
  *
  * `expire` must be > 0. TW_FOREVER means that entries do not expire. `options` is copied and may be
  * NULL, for the defaults. *cache is NULL unless the status is TW_OK. Any thread. The call costs
- * about 5 KiB a shard, the threads for loads, and three threads if the cache makes its own wheel.
- * It needs no room in a given wheel's queue.
+ * about 5 KiB a shard, and three threads if the cache makes its own wheel, or four with `load`. It
+ * needs no room in a given wheel's queue.
  *
  * Returns:
  *   TW_OK         the caller owns *cache, until tw_cache_destroy
@@ -414,7 +414,7 @@ TW_API enum tw_status tw_cache_set_with_expire(struct tw_cache *cache, const voi
  * returns. That may be a call for another key: any call but tw_cache_get, tw_cache_get_many,
  * tw_cache_acquire, tw_cache_get_stats, tw_cache_write_metrics and
  * those on a pinned entry. Of these only tw_cache_entry_release calls it, for the last pin. The
- * wheel's threads, or the thread that drives the wheel, and the threads for loads call it too.
+ * wheel's threads, or the thread that drives the wheel, call it too.
  *
  * So it may run while the program holds a lock around a call on the cache. It must not take such a
  * lock, nor wait for a thread that holds one. It must be quick, and cancellation is disabled
@@ -655,27 +655,20 @@ TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, si
 				     tw_duration expire);
 
 /*
- * Give a load its value: a copy, or the value itself, with its lifetime.
+ * Gives a load its value, with the lifetime, weight and ownership that `value` says.
  *
- * The loader calls it, or the thread that has the loading of a kept load. `expire` is in
- * nanoseconds; 0 means the cache's lifetime. If a load gets several values, the last one counts.
- * A copy begins at a multiple of 8 bytes, as by tw_cache_set. With any status but TW_OK an adopted
- * value is still the caller's.
+ * The loader calls it, or the thread that has the loading of a kept load. If a load gets several
+ * values, the last one counts. The lifetime (expire) counts from the end of the load.
  *
  * Returns:
  *   TW_OK         the load has the value
- *   TW_INVALID    no loading, expire < 0, or a bad value as for tw_cache_set
+ *   TW_INVALID    no loading, no value, or a field of it that is out of range
  *   TW_NO_MEMORY  out of memory; the loader should return this status
  *   TW_CLOSED     the load has ended, in tw_cache_destroy or before
  */
-TW_READS(2, 3)
-TW_API enum tw_status tw_cache_load_copy(struct tw_cache_loading *loading, const void *value,
-					 size_t value_size, tw_duration expire);
 TW_CHECKED
-TW_API enum tw_status tw_cache_load_adopt(struct tw_cache_loading *loading, void *value,
-					  size_t value_size, uint64_t weight,
-					  tw_cache_free_fn *free_value, void *context,
-					  tw_duration expire);
+TW_API enum tw_status tw_cache_load_give(struct tw_cache_loading *loading,
+					 const struct tw_cache_value *value);
 
 /*
  * Keeps the load beyond its loader's return. The load then ends by tw_cache_load_end, and the
@@ -720,7 +713,7 @@ TW_API enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum t
  * during the load (a value set then stays), if a set would return TW_FULL, or if its lifetime is
  * over. A take that begins after such a set or delete does not wait for that load: it finds the
  * value set, or begins another load. So tw_cache_delete frees a key whose source hangs. If a load
- * still waits for a thread of the cache, the take runs its own loader instead. The take counts as a
+ * still waits for the wheel's pool, the take runs its own loader instead. The take counts as a
  * hit, a miss or an absence, by what it found first. *entry is NULL unless the status is TW_OK or
  * TW_STALE.
  *
@@ -764,7 +757,7 @@ typedef void tw_cache_value_fn(void *context, enum tw_status status,
  * Takes a key as tw_cache_take does, without waiting, for threads such as event loops. It calls
  * on_value with the result.
  *
- * The cache's own loader (tw_cache_options.load) loads missing keys, on the cache's threads. One
+ * The cache's own loader (tw_cache_options.load) loads missing keys, on the wheel's pool. One
  * load serves all takes of the key of any kind. On TW_OK on_value is called exactly once. If the
  * key has an entry or a stored absence, it is called before the return, on the stack of this call.
  * With any other status it is not called. Any thread. The call costs a lookup, and an allocation.

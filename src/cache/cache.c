@@ -200,16 +200,24 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 
 /* ---- Statistics ---- */
 
+static void flights_sum(const struct flights *flights, struct tw_cache_stats *stats,
+			tw_duration *oldest)
+{
+	stats->loads_waiting += flights->queued;
+	stats->loads_running += flights->count - flights->queued;
+	if (flights->count > 0) {
+		tw_duration listed =
+			list_entry(flights->all.next, struct tw_cache_loading, of_shard)->listed;
+
+		if (listed < *oldest)
+			*oldest = listed;
+	}
+}
+
 static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_duration *oldest)
 {
-	tw_duration listed;
-
 	shard_begin(shard);
-	stats->loads_waiting += shard->loads.queued;
-	stats->loads_running += shard->loads.count - shard->loads.queued;
-	listed = loadings_oldest(&shard->loads);
-	if (listed < *oldest)
-		*oldest = listed;
+	flights_sum(&shard->flights, stats, oldest);
 	stats->refused += shard->refused;
 	/* All that came in is there still or was removed. */
 	stats->inserts += shard_table(shard)->count;

@@ -8,7 +8,7 @@
 #include "base/histogram.h"
 #include "base/limit.h"
 #include "shared.h"
-#include "loaders.h"
+#include "load_queue.h"
 #include "removal.h"
 #include "shard.h"
 
@@ -29,7 +29,6 @@ struct tw_cache {
 	void *load_context;
 	tw_duration refresh_after; /* 0 means that no value is refreshed */
 	tw_duration retry_after;   /* 0 means that a failed load makes no pause */
-	bool entries_age;          /* one of these two is not 0 */
 	bool has_plain_entries;    /* copied values have nothing before their keys */
 	void *context;
 
@@ -46,10 +45,7 @@ struct tw_cache {
 
 	/* Their own locks. */
 	_Alignas(64) struct removals removals;
-	struct loaders loaders;
-	atomic_uint takes; /* calls in a load or waiting for one; and TAKES_ARE_AWAITED (load.c) */
-	pthread_mutex_t takes_lock;
-	pthread_cond_t takes_are_over;
+	struct load_queue loads; /* zeroed without `load` */
 	/* Written under load_times_lock. */
 	struct own_lock load_times_lock;
 	struct histogram load_times;

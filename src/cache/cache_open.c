@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* These calls make and end a cache. */
 #include "load.h"
-#include "waiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +45,11 @@ static unsigned options_shards(const struct tw_cache_options *options)
 
 /* ---- Own wheel, maintenance ---- */
 
+static unsigned options_loaders(const struct tw_cache_options *options)
+{
+	return options->loaders > 0 ? options->loaders : LOADERS_DEFAULT;
+}
+
 static const char *options_name(const struct tw_cache_options *options)
 {
 	return options->name ? options->name : "proc";
@@ -58,6 +62,9 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 	struct tw_options own = {.name = options_name(options), .workers = 2, .max_workers = 2};
 	enum tw_status status = TW_OK;
 
+	/* Others come for loads that block. */
+	if (options->load)
+		own.max_workers += (int)options_loaders(options);
 	if (!options->wheel)
 		status = tw_create(&cache->own_wheel, own_interval, OWN_SLOTS, NULL, &own);
 	cache->shared.wheel = options->wheel ? options->wheel : cache->own_wheel;
@@ -165,8 +172,8 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->load_context = options->load_context;
 	cache->refresh_after = options->refresh_after;
 	cache->retry_after = options->retry_after;
-	cache->entries_age = options->refresh_after > 0 || options->retry_after > 0;
-	cache->has_plain_entries = !cache->entries_age && !options->weigh && options->idle == 0;
+	cache->has_plain_entries =
+		options->refresh_after == 0 && !options->weigh && options->idle == 0;
 	cache->shared.stale = options->stale_if_error;
 	snprintf(cache->shared.name, sizeof(cache->shared.name), "%s", options_name(options));
 	cache->refreshing.most =
@@ -174,8 +181,6 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->context = options->context;
 	shared_set_limits(&cache->shared, options->max_entries, options->max_bytes);
 	key_hash_seed_init(&cache->shared.seed);
-	pthread_mutex_init(&cache->takes_lock, NULL);
-	pthread_cond_init(&cache->takes_are_over, NULL);
 }
 
 static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_options *options)
@@ -201,9 +206,8 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	if (status == TW_OK)
 		status = cache_open_shards(cache, options);
 	if (status == TW_OK && options->load)
-		status = loaders_open(&cache->loaders,
-				      options->loaders > 0 ? options->loaders : LOADERS_DEFAULT,
-				      options_name(options), load_run_queued, cache);
+		status = load_queue_open(&cache->loads, cache->shared.wheel,
+					 options_loaders(options), load_run_queued, cache);
 	return status;
 }
 
@@ -212,7 +216,7 @@ static void cache_close(struct tw_cache *cache)
 {
 	struct reader *reader;
 
-	loaders_close(&cache->loaders);
+	load_queue_close(&cache->loads);
 	removals_close(&cache->removals);
 	epochs_watch_threads(&cache->shared.epochs, NULL);
 	tw_alarm_destroy(&cache->shared.maintenance);
@@ -228,8 +232,6 @@ static void cache_close(struct tw_cache *cache)
 	if (cache->shared.pool)
 		pool_close(cache->shared.pool);
 	tw_destroy(cache->own_wheel);
-	pthread_cond_destroy(&cache->takes_are_over);
-	pthread_mutex_destroy(&cache->takes_lock);
 	free(cache);
 }
 
@@ -260,6 +262,18 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 
 /* ---- Stop ---- */
 
+static void shard_dismiss_waiters(struct shard *shard, struct list *waiters) HOLDS(shard->lock)
+{
+	for (struct list *link = shard->flights.all.next; link != &shard->flights.all;
+	     link = link->next) {
+		struct tw_cache_loading *loading =
+			list_entry(link, struct tw_cache_loading, of_shard);
+
+		while (flight_take_waiters(loading, TW_CLOSED, NULL, waiters)) {
+		}
+	}
+}
+
 enum tw_status tw_cache_stop(struct tw_cache *cache)
 {
 	struct list waiters;
@@ -275,7 +289,7 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 	/* Calls that found the cache open under a shard's lock are over on return. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);
-		loadings_wake(&cache->shards[i].loads, &waiters);
+		shard_dismiss_waiters(&cache->shards[i], &waiters);
 		shard_end_unchanged(&cache->shards[i]);
 	}
 	waiters_call(cache, &waiters);
@@ -283,18 +297,6 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 }
 
 /* ---- Destroy ---- */
-
-/* Ends all loads: none runs after that, and what a loader keeps knows the cache no more. A
- * listener's call that found the cache open may still queue a load that was ended here. */
-static void cache_end_loads(struct tw_cache *cache)
-{
-	loaders_stop(&cache->loaders);
-	do
-		cache_wait_for_takes(cache);
-	while (loads_cancel(cache));
-	/* An end that began since then has its load out of the list before it is over. */
-	cache_wait_for_takes(cache);
-}
 
 static bool cache_is_in_callback(struct tw_cache *cache)
 {
@@ -308,7 +310,8 @@ void tw_cache_destroy(struct tw_cache *cache)
 	if (!cache || cache_is_in_callback(cache))
 		return;
 	(void)tw_cache_stop(cache);
-	cache_end_loads(cache);
+	load_queue_stop(&cache->loads);
+	loads_end(cache);
 	/* A listener's call that comes later sets none of them. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_stop(&cache->shards[i]);

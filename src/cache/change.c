@@ -121,7 +121,7 @@ static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 	const struct tw_cache_value *adopted = plan->adopted;
 	bool is_absent = plan->kind & ENTRY_ABSENT;
 
-	if (cache->entries_age && !is_absent)
+	if (cache->refresh_after > 0 && !is_absent)
 		plan->kind |= ENTRY_AGING;
 	/* Other entries weigh what they take. */
 	if (cache->weigh || cache->idle > 0)
@@ -189,8 +189,8 @@ INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, ui
 	if ((!old && !shard_reserve(shard)) ||
 	    !shard_watch(shard, hash, entry, old ? entry_filed(old) : 0, entry_deadline(entry)))
 		return TW_NO_MEMORY;
-	if (shard->has_loads && mode != PUT_LOADED)
-		loadings_override(&shard->loads, hash, key, entry->key_size);
+	if (shard->has_flights && mode != PUT_LOADED)
+		flights_override(&shard->flights, hash, key, entry->key_size);
 	if (old)
 		shard_replace(shard, slot, old, entry, now);
 	else
@@ -339,8 +339,8 @@ bool change_delete(struct change *change, bool is_there, const void *key, size_t
 	if (change->entry)
 		is_there &= shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT,
 					 change->now) == TW_CAUSE_EXPLICIT;
-	if (change->shard->has_loads)
-		loadings_override(&change->shard->loads, change->hash, key, key_size);
+	if (change->shard->has_flights)
+		flights_override(&change->shard->flights, change->hash, key, key_size);
 	return is_there;
 }
 

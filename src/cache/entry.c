@@ -33,10 +33,8 @@ void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan
 		*entry_adopted(entry) =
 			(struct entry_adopted){(void *)plan->adopted->data, plan->adopted->size,
 					       plan->adopted->free_value, plan->adopted->context};
-	if (plan->kind & ENTRY_AGING) {
+	if (plan->kind & ENTRY_AGING)
 		atomic_init(&entry_age(entry)->refresh_at, TW_FOREVER);
-		entry_age(entry)->failures = 0;
-	}
 }
 
 size_t entry_size_beyond(const struct tw_cache_entry *entry)

@@ -24,9 +24,7 @@ enum {
 	ENTRY_EXTENDED = 1, /* struct entry_extension */
 	ENTRY_ADOPTED = 2,  /* struct entry_adopted */
 	ENTRY_AGING = 4,    /* struct entry_age */
-	ENTRY_ABSENT = 8,   /* no value: the source is known to have none */
-	/* No value: the last load has failed, and the age says until when the key pauses. */
-	ENTRY_FAILED = ENTRY_ABSENT | ENTRY_AGING
+	ENTRY_ABSENT = 8    /* no value: the source is known to have none */
 };
 
 /* ENTRY_OF_TABLE is the table's reference in `references`. It outweighs all pins, and counts of
@@ -63,8 +61,6 @@ struct entry_adopted {
 /* The age says when the key may be loaded again. Written under the shard's lock. */
 struct entry_age {
 	_Atomic tw_duration refresh_at; /* any thread; TW_FOREVER if never, or while it is loaded */
-	uint16_t failures;              /* loads that failed, in a row */
-	int32_t status;                 /* the last load's, for ENTRY_FAILED; constant */
 };
 
 struct tw_cache_entry {
@@ -191,11 +187,6 @@ static inline void entry_set_birth(struct tw_cache_entry *entry, uint64_t era)
 {
 	entry->block.birth_low = (uint32_t)era;
 	entry->block.birth_high = (uint16_t)(era >> 32);
-}
-
-static inline bool entry_has_failed(const struct tw_cache_entry *entry)
-{
-	return (entry->kind & ENTRY_FAILED) == ENTRY_FAILED;
 }
 
 static inline unsigned entry_filed(const struct tw_cache_entry *entry)

@@ -113,7 +113,7 @@ static ALWAYS_INLINE enum tw_status reader_count_find(struct reader *reader,
 		return TW_NOT_FOUND;
 	}
 	if (entry->kind & ENTRY_ABSENT) {
-		reader_count(reader, entry_has_failed(entry) ? COUNT_MISSES : COUNT_ABSENT, 1);
+		reader_count(reader, COUNT_ABSENT, 1);
 		return TW_NOT_FOUND;
 	}
 	reader_count(reader, COUNT_HITS, 1);

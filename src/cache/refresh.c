@@ -8,7 +8,6 @@
 #include "refresh.h"
 
 #include "cache.h"
-#include "loaders.h"
 
 /* Without retry_after, a reload that failed is tried again after this part of refresh_after. */
 enum { FIRST_PART = 16 };
@@ -24,44 +23,55 @@ tw_duration cache_refresh_time(const struct tw_cache *cache, uint32_t hash, tw_d
 		       : deadline_after(now, (tw_duration)after);
 }
 
-/* Lists a load of the key, with a reference for the caller, or returns NULL; between begin and
- * end. */
-static struct tw_cache_loading *refresh_begin(struct tw_cache *cache, struct shard *shard,
-					      uint64_t hash, const void *key, size_t key_size)
+/* Returns the key's entry if it is to be loaded again now, or NULL; between begin and end. */
+static struct tw_cache_entry *refresh_find(struct tw_cache *cache, struct shard *shard,
+					   uint64_t hash, const void *key, size_t key_size)
 	HOLDS(shard->lock)
 {
 	tw_duration now = tw_now(cache->shared.wheel);
+	const struct tw_cache_loading *loading = flights_find(&shard->flights, hash, key, key_size);
 	_Atomic uint64_t *slot;
 	struct tw_cache_entry *entry =
 		table_find_any(shard_table(shard), hash, key, key_size, &slot);
+
+	if (!entry || !entry_wants_refresh(entry, now) || entry_deadline(entry) <= now ||
+	    shared_is_closed(&cache->shared) || (loading && loading->state != FLIGHT_PAUSED))
+		return NULL;
+	return entry;
+}
+
+/* Queues a load of the key if it is to be loaded again, and there is room. Returns false if the
+ * wheel is stopped. */
+static bool refresh_begin(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+			  const void *key, size_t key_size) HOLDS(shard->lock)
+{
+	struct tw_cache_entry *entry = refresh_find(cache, shard, hash, key, key_size);
 	struct tw_cache_loading *loading;
 
-	if (!entry || (entry->kind & ENTRY_ABSENT) || !entry_wants_refresh(entry, now) ||
-	    entry_deadline(entry) <= now || shared_is_closed(&cache->shared) ||
-	    loadings_find(&shard->loads, hash, key, key_size) || !limit_take(&cache->refreshing))
-		return NULL;
-	loading = shard_begin_load(shard, cache, NULL, hash, key, key_size,
-				   clock_read_real(CLOCK_MONOTONIC));
+	if (!entry || !limit_take(&cache->refreshing))
+		return true;
+	loading = shard_list_load(shard, cache, NULL, hash, key, key_size,
+				  clock_read_real(CLOCK_MONOTONIC));
 	if (!loading) {
 		limit_give(&cache->refreshing);
-		return NULL;
+		return true;
 	}
 	loading->is_refresh = true;
 	entry_set_refresh_at(entry, TW_FOREVER);
-	return loading;
+	return load_queue_add(&cache->loads, loading);
 }
 
 void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size)
 {
 	struct shard *shard = cache_shard(cache, hash);
-	struct tw_cache_loading *loading;
+	bool is_open;
 
 	if (limit_taken(&cache->refreshing) >= cache->refreshing.most || !shard_try_begin(shard))
 		return;
-	loading = refresh_begin(cache, shard, hash, key, key_size);
+	is_open = refresh_begin(cache, shard, hash, key, key_size);
 	shard_end_unchanged(shard);
-	if (loading)
-		loaders_add(&cache->loaders, loading);
+	if (!is_open)
+		load_queue_refuse(&cache->loads);
 }
 
 tw_duration cache_pause(const struct tw_cache *cache, unsigned failures)

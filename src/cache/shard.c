@@ -171,6 +171,8 @@ void shard_expire(void *argument)
 	do {
 		shard_begin_again(shard);
 		goes_on = shard_expire_some(shard, tick);
+		if (!goes_on && shard->flights.forget_at <= now)
+			flights_forget(&shard->flights, now);
 		if (!goes_on)
 			shard_arm_next(shard);
 		shard_end(shard);
@@ -194,7 +196,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		now = tw_now(shard->shared->wheel);
 		/* Loads that begin later may land, as a set during the call may. */
 		if (is_first)
-			loadings_override_all(&shard->loads);
+			flights_override_all(&shard->flights);
 		is_first = false;
 		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
@@ -206,27 +208,21 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 
 /* ---- Loads ---- */
 
-struct tw_cache_loading *shard_begin_load(struct shard *shard, struct tw_cache *cache,
-					  struct reader *loader, uint64_t hash, const void *key,
-					  size_t key_size, tw_duration now)
+struct tw_cache_loading *shard_list_load(struct shard *shard, struct tw_cache *cache,
+					 struct reader *loader, uint64_t hash, const void *key,
+					 size_t key_size, tw_duration now)
 {
-	struct tw_cache_loading *loading =
-		loading_new(cache, shard, loader, hash, key, key_size, now);
+	struct tw_cache_loading *loading;
 
+	if (!flights_reserve(&shard->flights))
+		return NULL;
+	loading = flight_new(cache, shard, hash, key, key_size);
 	if (!loading)
 		return NULL;
-	if (!loading_list(loading, &shard->loads)) {
-		loading_let_go(loading);
-		return NULL;
-	}
-	shard->has_loads = true;
-	return loading_hold(loading);
-}
-
-void shard_unlist_load(struct shard *shard, struct tw_cache_loading *loading)
-{
-	loading_unlist(loading, &shard->loads);
-	shard->has_loads = !list_is_empty(&shard->loads.all);
+	loading->listed = now;
+	flight_list(loading, &shard->flights, loader);
+	shard->has_flights = true;
+	return loading;
 }
 
 /* ---- Opening and closing ---- */
@@ -238,7 +234,7 @@ enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 
 	shard->shared = shared;
 	shard->removals = removals;
-	loadings_init(&shard->loads);
+	flights_init(&shard->flights);
 	expiry_init(&shard->expiry, shared->pool, shard_tick_by(shard, tw_now(shared->wheel)));
 	shard_arm_next(shard);
 	turn_lock_init(&shard->lock, &shard->sleep);
@@ -261,6 +257,6 @@ void shard_close(struct shard *shard)
 	table_free(shard->next);
 	table_free(shard_table(shard));
 	policy_forget(&shard->policy);
-	loadings_close(&shard->loads);
+	flights_close(&shard->flights);
 	turn_lock_destroy(&shard->lock);
 }

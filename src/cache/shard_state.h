@@ -9,7 +9,7 @@
 #include "base/turn_lock.h"
 #include "shared.h"
 #include "expiry.h"
-#include "loading.h"
+#include "flight.h"
 #include "removal.h"
 #include "policy.h"
 #include "retire.h"
@@ -34,7 +34,7 @@ struct shard {
 	struct policy policy;        /* under the lock */
 	/* Under the lock: first what each change looks at, in as few lines as can be. */
 	_Alignas(64) struct turn_lock lock;
-	bool has_loads;     /* loads run or are about to */
+	bool has_flights;   /* a key may have one in its chain */
 	bool must_tend;     /* something is done in steps, or should be: see shard_tend() */
 	struct table *next; /* the table being made to take its place, or NULL */
 	/* Since shard_begin. */
@@ -53,7 +53,7 @@ struct shard {
 	size_t next_copied;           /* buckets of the table whose entries `next` has */
 	uint64_t tables;              /* number of tables that took the place of another */
 	struct turn_lock_sleep sleep; /* for the lock */
-	_Alignas(64) struct loadings loads;
+	_Alignas(64) struct flights flights;
 	struct tw_alarm alarm;
 };
 

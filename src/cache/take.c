@@ -1,53 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that take keys one by one. A take that finds neither an entry nor a load of the key
- * begins one, and runs the loader without any lock; others that find the load wait for its end. A
- * load that only waits for a thread of the cache a take runs itself.
+ * The calls that take a key. A take that finds neither an entry nor a load of the key begins one;
+ * others that find the load wait for its end. A tw_cache_take runs the loader that it has begun, or
+ * that no thread has begun so far, without any lock, and waits in its thread for that of another.
+ * A tw_cache_take_async leaves the load to the queue, and its function waits.
  */
 #include <stdlib.h>
 
+#include "base/thread.h"
+#include "callback.h"
 #include "load.h"
 #include "lookup.h"
 #include "pins.h"
 #include "refresh.h"
-#include "take.h"
-#include "waiter.h"
 
-void take_init(struct take *take, struct tw_cache *cache, struct reader *reader, const void *key,
-	       size_t key_size)
+struct take {
+	struct tw_cache *cache;
+	struct shard *shard;
+	struct reader *reader;
+	uint64_t hash;
+	const void *key;
+	size_t key_size;
+	enum tw_status status;
+	const struct tw_cache_entry *entry; /* pinned for the caller, or NULL */
+	struct tw_cache_loading *loading;   /* which the take has joined or begun, or NULL */
+	bool has_begun;
+};
+
+/* ---- What is there ---- */
+
+/* Looks the key up, and counts what it finds. Returns false if it is to be loaded. */
+static bool take_look(struct take *take)
 {
-	*take = (struct take){.cache = cache, .reader = reader, .key = key, .key_size = key_size};
-	take->hash = key_hash_wide(&cache->shared.seed, key, key_size);
-	take->shard = cache_shard(cache, take->hash);
-}
-
-/* The key has no value. Returns whether it is not to be loaded either: it is known to be absent, or
- * pauses after a load that failed. */
-static __attribute__((noinline)) bool take_is_absent(struct take *take,
-						     struct tw_cache_entry *there)
-{
-	bool has_failed = entry_has_failed(there);
-
-	if (has_failed && entry_refresh_at(there) <= tw_now(take->cache->shared.wheel))
-		return false;
-	reader_count(take->reader, has_failed ? COUNT_MISSES : COUNT_ABSENT, 1);
-	take->status = has_failed ? (enum tw_status)entry_age(there)->status : TW_NOT_FOUND;
-	return true;
-}
-
-bool take_look(struct take *take)
-{
-	struct tw_cache_entry *there;
+	struct tw_cache_entry *there =
+		cache_find(take->cache, take->reader, take->hash, take->key, take->key_size);
 	bool is_old;
 
-	there = cache_find(take->cache, take->reader, take->hash, take->key, take->key_size);
 	if (there && !(there->kind & ENTRY_ABSENT)) {
 		reader_count(take->reader, COUNT_HITS, 1);
 		entry_hold(there);
 		take->entry = there;
 		take->status = TW_OK;
-	} else if (there && !take_is_absent(take, there)) {
-		there = NULL;
+	} else if (there) {
+		reader_count(take->reader, COUNT_ABSENT, 1);
+		take->status = TW_NOT_FOUND;
 	}
 	/* The clock is read for those alone that age. */
 	is_old = there && (there->kind & ENTRY_AGING) &&
@@ -56,24 +52,6 @@ bool take_look(struct take *take)
 	if (is_old)
 		cache_refresh(take->cache, take->hash, take->key, take->key_size);
 	return there != NULL;
-}
-
-/* Between begin and end, with a reference to the load. TW_OK: it is over. */
-static enum tw_status take_wait(struct take *take, tw_duration until) HOLDS(take->shard->lock)
-{
-	struct tw_cache_loading *loading = take->loading;
-	struct shared_state *shared = &take->cache->shared;
-	bool is_over = loading->is_over;
-
-	if (!is_over && loading->loader == take->reader)
-		return TW_INVALID;
-	if (!take->loads)
-		reader_count(take->reader, COUNT_LOAD_WAITS, 1);
-	if (is_over)
-		return TW_OK;
-	if (until > 0)
-		return loading_wait(loading, shared, &take->shard->lock, until);
-	return shared_is_closed(shared) ? TW_CLOSED : TW_TIMED_OUT;
 }
 
 /* Between begin and end: does what take_look() does, which most keys that were not found before the
@@ -86,119 +64,172 @@ static bool take_look_again(struct take *take)
 	       take_look(take);
 }
 
-/* Between begin and end: the load takes too long; what there is beside it. */
-static void take_time_out(struct take *take)
+/* Returns whether the key still pauses after a load that failed. Then the take gets the old value,
+ * if there is one, or what that load got. */
+static bool take_pauses(struct take *take, const struct tw_cache_loading *paused)
+	HOLDS(take->shard->lock)
+{
+	struct tw_cache *cache = take->cache;
+	tw_duration now = tw_now(cache->shared.wheel);
+
+	if (cache->retry_after == 0 || paused->retry_at <= now)
+		return false;
+	take->entry =
+		cache_pin_stale(cache, take->shard, take->hash, take->key, take->key_size, now);
+	take->status = load_result(paused, take->entry);
+	return true;
+}
+
+/* Joins the load of a key that was not found before the lock was taken, or begins one at the real
+ * time `now`, which the loader's thread runs, or which is to be queued if `loader` is NULL. Returns
+ * false if the take ends here. */
+static bool take_join(struct take *take, struct reader *loader, tw_duration now)
+	HOLDS(take->shard->lock)
+{
+	struct tw_cache *cache = take->cache;
+	struct tw_cache_loading *loading;
+
+	if (take_look_again(take))
+		return false;
+	take->status = TW_CLOSED;
+	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
+	if (shared_is_closed(&cache->shared))
+		return false;
+	reader_count(take->reader, COUNT_MISSES, 1);
+	loading = flights_find(&take->shard->flights, take->hash, take->key, take->key_size);
+	if (loading && loading->state == FLIGHT_PAUSED) {
+		if (take_pauses(take, loading))
+			return false;
+		loading = NULL;
+	}
+	take->has_begun = !loading;
+	take->loading = loading ? loading
+				: shard_list_load(take->shard, cache, loader, take->hash, take->key,
+						  take->key_size, now);
+	take->status = TW_NO_MEMORY;
+	return take->loading;
+}
+
+/* ---- Waiting in the thread ---- */
+
+struct sleeper {
+	struct waiter waiter;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool is_done; /* under the lock */
+};
+
+static void sleeper_wake(struct waiter *waiter, struct tw_cache *cache)
+{
+	struct sleeper *sleeper = list_entry(waiter, struct sleeper, waiter);
+
+	(void)cache;
+	pthread_mutex_lock(&sleeper->lock);
+	sleeper->is_done = true;
+	pthread_cond_signal(&sleeper->wake);
+	pthread_mutex_unlock(&sleeper->lock);
+}
+
+/* Sleeps until the waiter is called, or until that real time. Returns whether it was called. */
+static bool sleeper_sleep(struct sleeper *sleeper, tw_duration until)
+{
+	bool in_time = true;
+	bool is_done;
+
+	pthread_mutex_lock(&sleeper->lock);
+	while (!sleeper->is_done && in_time)
+		in_time = condition_wait(&sleeper->wake, &sleeper->lock, until);
+	is_done = sleeper->is_done;
+	pthread_mutex_unlock(&sleeper->lock);
+	return is_done;
+}
+
+/* The load takes too long. The take gets what there is beside it. */
+static void take_time_out(struct take *take) HOLDS(take->shard->lock)
 {
 	struct tw_cache *cache = take->cache;
 
+	take->status = TW_TIMED_OUT;
 	if (cache->shared.stale > 0)
 		take->entry = cache_pin_stale(cache, take->shard, take->hash, take->key,
 					      take->key_size, tw_now(cache->shared.wheel));
 	if (take->entry)
 		take->status = TW_STALE;
-	reader_count(take->reader, take->entry ? COUNT_STALE : COUNT_WAIT_TIMEOUTS, 1);
+	else
+		reader_count(take->reader, COUNT_WAIT_TIMEOUTS, 1);
 }
 
-void take_join(struct take *take, tw_duration until)
+/* Waits for the end of the load. Lets the lock go, and takes it again. */
+static void take_sleep(struct take *take, tw_duration until) HOLDS(take->shard->lock)
+{
+	struct sleeper sleeper = {.waiter = {.done = sleeper_wake}};
+	bool is_called;
+
+	pthread_mutex_init(&sleeper.lock, NULL);
+	condition_init(&sleeper.wake);
+	flight_add_waiter(take->loading, &sleeper.waiter);
+	shard_end_unchanged(take->shard);
+	is_called = sleeper_sleep(&sleeper, until);
+	shard_begin(take->shard);
+	if (!is_called && sleeper.waiter.is_listed) {
+		list_remove(&sleeper.waiter.link);
+		take_time_out(take);
+	} else if (!is_called) {
+		/* It is about to be called. */
+		shard_end_unchanged(take->shard);
+		is_called = sleeper_sleep(&sleeper, TW_FOREVER);
+		shard_begin(take->shard);
+	}
+	if (is_called) {
+		take->status = sleeper.waiter.status;
+		take->entry = sleeper.waiter.entry;
+	}
+	pthread_cond_destroy(&sleeper.wake);
+	pthread_mutex_destroy(&sleeper.lock);
+}
+
+/* Takes the result of a load that this thread has run, and that is over. */
+static void take_loaded(struct take *take)
 {
 	struct tw_cache_loading *loading = take->loading;
-	/* This thread has ended its own one, if it was not kept. */
-	bool is_mine = take->loads && !loading->is_kept;
 
-	if (!is_mine) {
+	take->entry = loading->entry;
+	take->status = load_result(loading, loading->entry);
+}
+
+/* Waits for the load of another thread, or for one that this thread has run and that is kept.
+ * `until` is a real time; 0 waits not at all. */
+static void take_wait(struct take *take, tw_duration until) HOLDS(take->shard->lock)
+{
+	if (take->loading->loader == take->reader)
+		take->status = TW_INVALID;
+	else if (shared_is_closed(&take->cache->shared))
+		take->status = TW_CLOSED;
+	else if (until > 0)
+		take_sleep(take, until);
+	else
+		take_time_out(take);
+}
+
+/* Runs the load that the take has begun. */
+static void take_run(struct take *take, tw_cache_load *load, void *argument, tw_duration now,
+		     tw_duration wait)
+{
+	struct tw_cache_loading *loading = take->loading;
+
+	load_run(take->cache, take->reader, loading, now, load, argument);
+	if (!loading->is_kept) {
+		take_loaded(take);
+	} else {
 		shard_begin(take->shard);
-		take->status = take_wait(take, until);
-		if (take->status == TW_TIMED_OUT)
-			take_time_out(take);
+		loading->is_taken = false;
+		if (loading->state >= FLIGHT_PAUSED)
+			take_loaded(take);
+		else
+			take_wait(take, wait > 0 ? time_add(now, wait) : 0);
 		shard_end_unchanged(take->shard);
 	}
-	if (is_mine || take->status == TW_OK) {
-		take->entry = loading_pin_entry(loading);
-		take->status = loading->status;
-		if (take->status == TW_STALE)
-			reader_count(take->reader, COUNT_STALE, 1);
-	}
-	take->loading = NULL;
-	loading_let_go(loading);
-}
-
-/* Between begin and end, where no load is listed: whether the key pauses beside an old value, which
- * the take is given. */
-static bool take_pauses(struct take *take)
-{
-	struct tw_cache *cache = take->cache;
-	_Atomic uint64_t *slot;
-	const struct tw_cache_entry *old;
-	tw_duration now;
-
-	if (cache->retry_after == 0)
-		return false;
-	now = tw_now(cache->shared.wheel);
-	old = table_find_any(shard_table(take->shard), take->hash, take->key, take->key_size,
-			     &slot);
-	if (!old || (old->kind & ENTRY_FAILED) != ENTRY_AGING || entry_age(old)->failures == 0 ||
-	    entry_refresh_at(old) <= now)
-		return false;
-	take->entry =
-		cache_pin_stale(cache, take->shard, take->hash, take->key, take->key_size, now);
-	if (!take->entry)
-		return false;
-	take->status = TW_STALE;
-	reader_count(take->reader, COUNT_MISSES, 1);
-	return true;
-}
-
-/* Between begin and end: joins the load of the key, or begins one. */
-static enum take_step take_load_of_key(struct take *take, tw_duration now) HOLDS(take->shard->lock)
-{
-	struct tw_cache_loading *loading =
-		loadings_find(&take->shard->loads, take->hash, take->key, take->key_size);
-	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
-	bool is_closed = shared_is_closed(&take->cache->shared);
-
-	take->status = is_closed ? TW_CLOSED : TW_NO_MEMORY;
-	if (!loading && is_closed)
-		return TAKE_ENDS;
-	if (!loading && take_pauses(take)) {
-		reader_count(take->reader, COUNT_STALE, 1);
-		return TAKE_ENDS;
-	}
-	reader_count(take->reader, COUNT_MISSES, 1);
-	take->loading = loading ? loading_hold(loading)
-				: shard_begin_load(take->shard, take->cache, take->reader,
-						   take->hash, take->key, take->key_size, now);
-	if (!take->loading)
-		return TAKE_ENDS;
-	if (loading && (!loading->is_queued || is_closed))
-		return TAKE_WAITS;
-	if (loading)
-		loading_claim(loading, &take->shard->loads, take->reader);
-	take->loads = true;
-	return TAKE_LOADS;
-}
-
-enum take_step take_begin(struct take *take, tw_duration now)
-{
-	enum take_step step = TAKE_ENDS;
-
-	shard_begin(take->shard);
-	if (!take_look_again(take))
-		step = take_load_of_key(take, now);
-	shard_end_unchanged(take->shard);
-	return step;
-}
-
-/* ---- One ---- */
-
-static void take_slowly(struct take *take, tw_cache_load *load, void *argument, tw_duration wait)
-{
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-	enum take_step step = take_begin(take, now);
-
-	if (step == TAKE_LOADS)
-		load_run(take->cache, take->reader, take->loading, now, load, argument);
-	if (step != TAKE_ENDS)
-		take_join(take, take_until(now, wait));
+	flight_let_go(loading);
 }
 
 /* Loads a key that was not found. */
@@ -206,30 +237,54 @@ static __attribute__((noinline)) void take_missed(struct take *take, tw_cache_lo
 						  void *argument, tw_duration wait)
 {
 	struct tw_cache *cache = take->cache;
+	struct tw_cache_loading *loading;
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	bool runs = false;
 
-	cache_begin_take(cache);
-	take_slowly(take, load ? load : cache->load, load ? argument : cache->load_context, wait);
-	cache_end_take(cache);
+	reader_begin_take(take->reader);
+	shard_begin(take->shard);
+	if (take_join(take, take->reader, now)) {
+		loading = take->loading;
+		if (!take->has_begun && loading->state == FLIGHT_QUEUED &&
+		    load_queue_take(&cache->loads, loading)) {
+			flight_begin(loading, &take->shard->flights, take->reader);
+			take->has_begun = true;
+		}
+		runs = take->has_begun;
+		loading->is_taken |= runs;
+		if (!runs) {
+			reader_count(take->reader, COUNT_LOAD_WAITS,
+				     loading->loader != take->reader);
+			take_wait(take, wait > 0 ? time_add(now, wait) : 0);
+		}
+	}
+	shard_end_unchanged(take->shard);
+	if (runs)
+		take_run(take, load ? load : cache->load, load ? argument : cache->load_context,
+			 now, wait);
+	reader_count(take->reader, COUNT_STALE, take->status == TW_STALE);
+	reader_end_take(take->reader);
+}
+
+/* Begins a take whose cache and key are filled in. Returns false if they are not valid. */
+static bool take_begin(struct take *take)
+{
+	take->status = TW_INVALID;
+	if (key_is_valid(take->key, take->key_size))
+		take->status = cache_admit(take->cache, &take->reader);
+	if (take->status != TW_OK)
+		return false;
+	take->hash = key_hash_wide(&take->cache->shared.seed, take->key, take->key_size);
+	take->shard = cache_shard(take->cache, take->hash);
+	return true;
 }
 
 /* Does what tw_cache_take() does, whatever it is asked. */
-static __attribute__((noinline)) enum tw_status take_any(struct take *take, struct tw_cache *cache,
-							 const void *key, size_t key_size,
-							 tw_cache_load *load, void *argument,
-							 tw_duration wait)
+static __attribute__((noinline)) void take_any(struct take *take, tw_cache_load *load,
+					       void *argument, tw_duration wait)
 {
-	struct reader *reader;
-	enum tw_status status;
-
-	if (!key_is_valid(key, key_size))
-		return TW_INVALID;
-	status = cache_admit(cache, &reader);
-	if (status != TW_OK)
-		return status;
-	take_init(take, cache, reader, key, key_size);
-	if (!take_look(take))
+	if (take_begin(take) && !take_look(take))
 		take_missed(take, load, argument, wait);
-	return take->status;
 }
 
 enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key_size,
@@ -239,7 +294,6 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 	enum glance_result result;
 	struct glance glance;
 	struct take take;
-	enum tw_status status;
 
 	if (!entry)
 		return TW_INVALID;
@@ -259,75 +313,85 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 		take.hash = glance.hash;
 		take.shard = glance.shard;
 		take_missed(&take, load, argument, wait);
-		status = take.status;
 	} else {
-		status = take_any(&take, cache, key, key_size, load, argument, wait);
+		take_any(&take, load, argument, wait);
 	}
 	*entry = take.entry;
-	return status;
+	return take.status;
 }
 
-/* ---- One, without waiting ---- */
+/* ---- Without waiting ---- */
 
-/* Between begin and end: the waiter joins the load of the key, or one is begun, to be queued. */
-static bool take_joins_waiting(struct take *take, struct waiter *waiter) HOLDS(take->shard->lock)
+/* A take whose result its function receives. */
+struct asker {
+	struct waiter waiter;
+	tw_cache_value_fn *on_value;
+	void *context;
+};
+
+static void asker_call(struct waiter *waiter, struct tw_cache *cache)
 {
-	struct tw_cache_loading *loading =
-		loadings_find(&take->shard->loads, take->hash, take->key, take->key_size);
+	struct callback callback
+		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
+	struct asker *asker = list_entry(waiter, struct asker, waiter);
+	/* NULL if out of memory. */
+	struct reader *reader = epochs_reader(&cache->shared.epochs);
 
-	take->status = TW_CLOSED;
-	if (shared_is_closed(&take->cache->shared) || (!loading && take_pauses(take)))
-		return false;
-	reader_count(take->reader, COUNT_MISSES, 1);
-	if (loading) {
-		reader_count(take->reader, COUNT_LOAD_WAITS, 1);
-		if (loading->is_refresh && loading->is_queued)
-			loaders_prefer(&take->cache->loaders, loading);
-	} else {
-		take->status = TW_NO_MEMORY;
-		loading = shard_begin_load(take->shard, take->cache, NULL, take->hash, take->key,
-					   take->key_size, clock_read_real(CLOCK_MONOTONIC));
-		if (!loading)
-			return false;
-		take->loading = loading;
+	if (reader) {
+		reader_count(reader, COUNT_STALE, waiter->status == TW_STALE);
+		reader->callbacks++;
 	}
-	loading_add_waiter(loading, waiter);
-	return true;
+	asker->on_value(asker->context, waiter->status, waiter->entry);
+	if (reader)
+		reader->callbacks--;
+	callback.has_returned = true;
+	tw_cache_entry_release(waiter->entry);
+	free(asker);
 }
 
-/* Has the waiter wait for a key that was not found. Returns false if the key is known by now, or
- * can't be loaded. */
+/* Has the waiter wait for a key that was not found. Returns false if the result is known. */
 static bool take_asks(struct take *take, struct waiter *waiter)
 {
+	struct load_queue *queue = &take->cache->loads;
+	bool is_open = true;
 	bool waits;
 
 	shard_begin(take->shard);
-	waits = !take_look_again(take) && take_joins_waiting(take, waiter);
+	waits = take_join(take, NULL, clock_read_real(CLOCK_MONOTONIC));
+	if (waits) {
+		flight_add_waiter(take->loading, waiter);
+		if (take->has_begun)
+			is_open = load_queue_add(queue, take->loading);
+		else
+			reader_count(take->reader, COUNT_LOAD_WAITS, 1);
+		if (!take->has_begun && take->loading->is_refresh)
+			load_queue_prefer(queue, take->loading);
+	}
 	shard_end_unchanged(take->shard);
-	if (take->loading)
-		loaders_add(&take->cache->loaders, take->loading);
+	if (!is_open)
+		load_queue_refuse(queue);
 	return waits;
 }
 
 enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size_t key_size,
 				   tw_cache_value_fn *on_value, void *context)
 {
-	struct waiter *waiter;
-	struct reader *reader;
-	enum tw_status status;
-	struct take take;
+	struct take take = {.cache = cache, .key = key, .key_size = key_size};
+	struct asker *asker;
 
-	if (!cache || !key_is_valid(key, key_size) || !on_value || !cache->load)
+	if (!cache || !on_value || !cache->load)
 		return TW_INVALID;
-	status = cache_admit(cache, &reader);
-	if (status != TW_OK)
-		return status;
-	waiter = malloc(sizeof(*waiter));
-	if (!waiter)
+	if (!take_begin(&take))
+		return take.status;
+	asker = malloc(sizeof(*asker));
+	if (!asker)
 		return TW_NO_MEMORY;
-	*waiter = (struct waiter){.on_value = on_value, .context = context};
-	take_init(&take, cache, reader, key, key_size);
-	if (take_look(&take) || !take_asks(&take, waiter))
-		waiter_call(cache, waiter, take.status, take.entry);
+	*asker = (struct asker){
+		.waiter = {.done = asker_call}, .on_value = on_value, .context = context};
+	if (!take_look(&take) && take_asks(&take, &asker->waiter))
+		return TW_OK;
+	asker->waiter.status = take.status;
+	asker->waiter.entry = take.entry;
+	asker_call(&asker->waiter, cache);
 	return TW_OK;
 }

@@ -95,8 +95,8 @@ static void status_of_a_loader_without_a_value_promises_no_entry(void **state)
 static enum tw_status give_no_memory(void *argument, const void *key, size_t key_size,
 				     struct tw_cache_loading *loading)
 {
-	enum tw_status copied = tw_cache_load_copy(loading, NULL, 8, 0);
-	enum tw_status adopted = tw_cache_load_adopt(loading, NULL, 8, 0, NULL, NULL, 0);
+	enum tw_status copied = give_copied(loading, NULL, 8, 0);
+	enum tw_status adopted = give_adopted(loading, NULL, 8, 0, NULL, NULL, 0);
 
 	return copied == TW_INVALID && adopted == TW_INVALID ? TW_SYSTEM : TW_TIMED_OUT;
 }
@@ -223,10 +223,10 @@ static void stale_hit_is_a_use(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_CACHE(status_of_a_loader_without_a_value_promises_no_entry),
+	TEST_IN(levels_threads, status_of_a_loader_without_a_value_promises_no_entry),
 	TEST_CACHE(value_of_a_size_has_memory),
 	TEST_CACHE(absence_weighs_one_where_the_caller_weighs),
-	TEST_CACHE(reload_that_is_too_heavy_ends_the_old_value),
+	TEST_IN(levels_threads, reload_that_is_too_heavy_ends_the_old_value),
 	TEST_CACHE(stale_hit_is_a_use),
 };
 

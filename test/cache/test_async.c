@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * These are takes with a callback, the cache's own loader and its threads, and loads that their
+ * These are takes with a callback, the cache's own loader on the wheel's pool, and loads that their
  * loader keeps, to be ended by another thread, or never.
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
@@ -85,7 +86,7 @@ static void value_that_is_there_is_returned_at_once(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void value_that_is_not_there_is_loaded_by_the_caches_threads(void **state)
+static void value_that_is_not_there_is_loaded_on_the_wheels_pool(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -180,8 +181,8 @@ static void take_without_a_loader_has_the_caches(void **state)
 	cache_recorder_close(recorder);
 }
 
-/* All threads of the cache are busy: a waiting take does not wait for them. */
-static void take_runs_a_load_that_waits_for_a_thread(void **state)
+/* The one load that may run does, and a waiting take does not wait for it. */
+static void take_runs_a_load_that_waits_for_the_pool(void **state)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -322,6 +323,49 @@ static void bad_arguments_of_take_async_are_refused(void **state)
 	cache_recorder_close(recorder);
 }
 
+static void where_callers_drive_the_wheel_they_run_the_loads(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
+	struct outcome outcomes[3] = {{.call = NULL}};
+
+	take_async(recorder, "a", &outcomes[0]);
+	take_async(recorder, "b", &outcomes[1]);
+	take_async(recorder, "a", &outcomes[2]);
+	assert_int_equal(source.loads, 0);
+	assert_int_equal(cache_stats(recorder).loads_waiting, 2);
+	cache_pass(recorder, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(outcomes[i].times, 1);
+		assert_true(pthread_equal(outcomes[i].thread, pthread_self()));
+		assert_answered(&outcomes[i], TW_OK, "loaded");
+	}
+	assert_int_equal(source.loads, 2);
+	cache_recorder_close(recorder);
+}
+
+/* Nothing runs loads on a wheel that is stopped: what is queued ends, at the latest when more is
+ * queued. A take that waits runs its loader itself. */
+static void load_on_a_stopped_wheel_is_closed(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder =
+		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
+	struct outcome before = {.call = NULL};
+	struct outcome after = {.call = NULL};
+
+	take_async(recorder, "a", &before);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	take_async(recorder, "b", &after);
+	assert_answered(&before, TW_CLOSED, NULL);
+	assert_answered(&after, TW_CLOSED, NULL);
+	assert_int_equal(source.loads, 0);
+	assert_int_equal(cache_stats(recorder).loads_waiting, 0);
+	assert_taken(recorder, "a", &source, "loaded");
+	cache_recorder_close(recorder);
+}
+
 /* ---- Loads that are kept ---- */
 
 /* This loader only sends a request. */
@@ -377,8 +421,8 @@ static void kept_load_ends_when_another_thread_says_so(void **state)
 	start_waiters(takers, recorder, "key", &never);
 	assert_int_equal(outcome.times, 0);
 	assert_status(request.second, TW_INVALID);
-	assert_status(tw_cache_load_copy(request.loading, "first", 5, 0), TW_OK);
-	assert_status(tw_cache_load_copy(request.loading, "answer", 6, TW_FOREVER), TW_OK);
+	assert_status(give_copied(request.loading, "first", 5, 0), TW_OK);
+	assert_status(give_copied(request.loading, "answer", 6, TW_FOREVER), TW_OK);
 	assert_holds_none(recorder, "key");
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
 	assert_int_equal(outcome.times, 1);
@@ -401,7 +445,7 @@ static void abandoned_load_is_reported_as_failed(void **state)
 
 	take_async(recorder, "key", &outcome);
 	WAIT_UNTIL(atomic_load(&request.sent) == 1);
-	assert_status(tw_cache_load_copy(request.loading, "ignored", 7, 0), TW_OK);
+	assert_status(give_copied(request.loading, "ignored", 7, 0), TW_OK);
 	assert_status(tw_cache_load_end(request.loading, TW_LOAD_FAILED), TW_OK);
 	assert_answered(&outcome, TW_LOAD_FAILED, NULL);
 	assert_holds_none(recorder, "key");
@@ -425,14 +469,14 @@ static void take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes(void **
 		      TW_TIMED_OUT);
 	assert_null(entry);
 	assert_int_equal(cache_stats(recorder).wait_timeouts, 1);
-	assert_status(tw_cache_load_copy(request.loading, "late", 4, 0), TW_OK);
+	assert_status(give_copied(request.loading, "late", 4, 0), TW_OK);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
 	assert_holds(recorder, "key", "late");
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
 	recorder->argument = &request;
 	assert_int_equal(pthread_create(&taker.thread, NULL, request_taker_run, &taker), 0);
 	WAIT_UNTIL(atomic_load(&request.sent) == 2);
-	assert_status(tw_cache_load_copy(request.loading, "again", 5, 0), TW_OK);
+	assert_status(give_copied(request.loading, "again", 5, 0), TW_OK);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
 	assert_taker_ends(&taker, TW_OK, "again");
 	cache_recorder_close(recorder);
@@ -447,7 +491,7 @@ static void key_changed_while_its_load_is_kept_stays_so(void **state)
 	take_async(recorder, "key", &outcome);
 	WAIT_UNTIL(atomic_load(&request.sent) == 1);
 	cache_set(recorder, "key", "set");
-	assert_status(tw_cache_load_copy(request.loading, "loaded", 6, 0), TW_OK);
+	assert_status(give_copied(request.loading, "loaded", 6, 0), TW_OK);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
 	assert_answered(&outcome, TW_OK, "loaded");
 	assert_holds(recorder, "key", "set");
@@ -460,12 +504,12 @@ static enum tw_status load_that_ends_itself(void *argument, const void *key, siz
 	int *wrong = argument;
 	int freed = 0;
 
-	*wrong += tw_cache_load_copy(loading, key, key_size, 0) != TW_OK;
+	*wrong += give_copied(loading, key, key_size, 0) != TW_OK;
 	*wrong += tw_cache_load_end(loading, TW_OK) != TW_OK;
 	*wrong += tw_cache_load_end(loading, TW_OK) != TW_CLOSED;
 	*wrong += tw_cache_load_keep(loading) != TW_INVALID;
-	*wrong += tw_cache_load_copy(loading, "late", 4, 0) != TW_CLOSED;
-	*wrong += tw_cache_load_adopt(loading, &freed, 1, 1, NULL, NULL, 0) != TW_CLOSED;
+	*wrong += give_copied(loading, "late", 4, 0) != TW_CLOSED;
+	*wrong += give_adopted(loading, &freed, 1, 1, NULL, NULL, 0) != TW_CLOSED;
 	return TW_SYSTEM;
 }
 
@@ -510,7 +554,7 @@ static void stop_ends_takes_that_wait(void **state)
 	assert_answered(&outcome, TW_CLOSED, NULL);
 	assert_answered(&second, TW_CLOSED, NULL);
 	assert_taker_ends(&taker, TW_CLOSED, NULL);
-	assert_status(tw_cache_load_copy(request.loading, "late", 4, 0), TW_OK);
+	assert_status(give_copied(request.loading, "late", 4, 0), TW_OK);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	cache_recorder_close(recorder);
@@ -524,11 +568,11 @@ static void load_that_is_kept_for_ever_holds_up_no_destroy(void **state)
 
 	take_async(recorder, "key", &outcome);
 	WAIT_UNTIL(atomic_load(&request.sent) == 1);
-	assert_status(tw_cache_load_copy(request.loading, "given", 5, 0), TW_OK);
+	assert_status(give_copied(request.loading, "given", 5, 0), TW_OK);
 	tw_cache_destroy(recorder->cache);
 	recorder->cache = NULL;
 	assert_answered(&outcome, TW_CLOSED, NULL);
-	assert_status(tw_cache_load_copy(request.loading, "late", 4, 0), TW_CLOSED);
+	assert_status(give_copied(request.loading, "late", 4, 0), TW_CLOSED);
 	assert_status(tw_cache_load_keep(request.loading), TW_INVALID);
 	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_CLOSED);
 	cache_recorder_close(recorder);
@@ -583,7 +627,7 @@ static void *kept_ender_run(void *argument)
 	while (!atomic_load(&kept->is_on))
 		continue;
 	for (int i = 0; i < KEPT; i++) {
-		(void)tw_cache_load_copy(kept->loading[i], "value", 5, 0);
+		(void)give_copied(kept->loading[i], "value", 5, 0);
 		(void)tw_cache_load_end(kept->loading[i], TW_OK);
 	}
 	return NULL;
@@ -626,10 +670,10 @@ static enum tw_status load_and_see_mask(void *argument, const void *key, size_t 
 					struct tw_cache_loading *loading)
 {
 	pthread_sigmask(SIG_BLOCK, NULL, argument);
-	return tw_cache_load_copy(loading, "value", 5, 0);
+	return give_copied(loading, "value", 5, 0);
 }
 
-static void loader_has_the_signal_mask_of_the_caches_creator(void **state)
+static void loader_has_the_signal_mask_of_a_task(void **state)
 {
 	struct outcome outcome = {.call = NULL};
 	struct cache_recorder *recorder;
@@ -657,25 +701,27 @@ static void loader_has_the_signal_mask_of_the_caches_creator(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(value_that_is_there_is_returned_at_once),
-	TEST_CACHE(value_that_is_not_there_is_loaded_by_the_caches_threads),
-	TEST_CACHE(takes_of_both_kinds_share_a_load),
-	TEST_CACHE(errors_and_absences_are_reported),
+	TEST_IN(levels_threads, value_that_is_not_there_is_loaded_on_the_wheels_pool),
+	TEST_IN(levels_threads, takes_of_both_kinds_share_a_load),
+	TEST_IN(levels_threads, errors_and_absences_are_reported),
 	TEST_CACHE(take_without_a_loader_has_the_caches),
-	TEST_CACHE(take_runs_a_load_that_waits_for_a_thread),
-	TEST_CACHE(take_after_a_delete_begins_another_load),
-	TEST_CACHE(callback_may_take_and_may_not_destroy),
+	TEST_IN(levels_threads, take_runs_a_load_that_waits_for_the_pool),
+	TEST_IN(levels_threads, take_after_a_delete_begins_another_load),
+	TEST_IN(levels_threads, callback_may_take_and_may_not_destroy),
+	TEST_IN(levels_inline, where_callers_drive_the_wheel_they_run_the_loads),
+	TEST_IN(levels_inline, load_on_a_stopped_wheel_is_closed),
 	TEST_CACHE(link_of_a_chain_of_hits_takes_little_of_the_stack),
 	TEST_CACHE(bad_arguments_of_take_async_are_refused),
-	TEST_CACHE(kept_load_ends_when_another_thread_says_so),
-	TEST_CACHE(abandoned_load_is_reported_as_failed),
+	TEST_IN(levels_threads, kept_load_ends_when_another_thread_says_so),
+	TEST_IN(levels_threads, abandoned_load_is_reported_as_failed),
 	TEST_CACHE(take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes),
-	TEST_CACHE(key_changed_while_its_load_is_kept_stays_so),
+	TEST_IN(levels_threads, key_changed_while_its_load_is_kept_stays_so),
 	TEST_CACHE(loader_may_end_its_load_itself),
-	TEST_CACHE(stop_ends_takes_that_wait),
-	TEST_CACHE(load_that_is_kept_for_ever_holds_up_no_destroy),
-	TEST_CACHE(destroy_waits_for_the_loader_and_drops_what_is_queued),
+	TEST_IN(levels_threads, stop_ends_takes_that_wait),
+	TEST_IN(levels_threads, load_that_is_kept_for_ever_holds_up_no_destroy),
+	TEST_IN(levels_threads, destroy_waits_for_the_loader_and_drops_what_is_queued),
 	TEST_IN(levels_threads, loads_may_end_while_the_cache_does),
-	TEST_IN(levels_threads, loader_has_the_signal_mask_of_the_caches_creator),
+	TEST_IN(levels_threads, loader_has_the_signal_mask_of_a_task),
 };
 
 TEST_PROGRAM(tests)

@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/recorder.h"
 #include "support/stats.h"
 
@@ -104,7 +105,7 @@ static enum tw_status load_first(void *argument, const void *key, size_t key_siz
 	nanosleep(&moment, NULL);
 	if (source->answer != TW_OK)
 		return source->answer;
-	return tw_cache_load_copy(loading, "first element", 13, 0);
+	return give_copied(loading, "first element", 13, 0);
 }
 
 static void *take_first(void *argument)

@@ -24,7 +24,7 @@ enum place {
 	VALUE_LATER,
 	VALUE_STOPPED,
 	PLACES_HERE,
-	/* A thread of the wheel or of the cache calls these, unless callers run tasks. */
+	/* A thread of the wheel calls these, unless callers run tasks. */
 	REMOVE = PLACES_HERE,
 	LOAD_APART,
 	PLACES
@@ -40,7 +40,7 @@ static const char *const place_names[] = {
 	"on_value of a load",
 	"on_value in a stop",
 	"on_remove",
-	"load in a thread",
+	"load on the pool",
 };
 
 /* A case for a child process, in which the first call at `place` acts. */
@@ -49,6 +49,7 @@ struct fatal {
 	enum place place;
 	void (*act)(void);
 	bool is_armed;
+	struct tw_wheel *wheel;
 	struct tw_cache *cache;
 	struct tw_cache_loading *_Atomic kept;
 	int freed;
@@ -91,7 +92,7 @@ static enum tw_status on_load(void *context, const void *key, size_t key_size,
 	const struct fatal *fatal = context;
 
 	reach(fatal, fatal->place == LOAD || fatal->place == LOAD_APART);
-	return tw_cache_load_copy(loading, "v", 1, 0);
+	return give_copied(loading, "v", 1, 0);
 }
 
 /* Keeps loads, where one is to end in another call. */
@@ -124,8 +125,10 @@ static void on_remove(void *context, const struct tw_cache_entry *entry, enum tw
 static void take_apart(struct fatal *fatal, const char *key)
 {
 	may_fail(tw_cache_take_async(fatal->cache, key, 1, on_value, fatal));
-	while (fatal->place != VALUE_AT_ONCE && !atomic_load(&fatal->kept))
+	while (fatal->place != VALUE_AT_ONCE && !atomic_load(&fatal->kept)) {
+		(void)tw_poll(fatal->wheel, NULL);
 		usleep(1000);
+	}
 }
 
 /* Makes the call in which the function of the place is called. */
@@ -181,7 +184,8 @@ static void call_to_the_end(void *argument)
 					   .load = on_load_apart,
 					   .load_context = fatal};
 
-	assert_status(tw_create(&options.wheel, INTERVAL, 16, NULL, &wheel_options), TW_OK);
+	assert_status(tw_create(&fatal->wheel, INTERVAL, 16, NULL, &wheel_options), TW_OK);
+	options.wheel = fatal->wheel;
 	assert_status(tw_cache_create(&fatal->cache, TW_HOUR, &options), TW_OK);
 	assert_status(tw_cache_set(fatal->cache, "a", 1, "v", 1), TW_OK);
 	fatal->is_armed = true;
@@ -192,7 +196,7 @@ static void call_to_the_end(void *argument)
 static const char not_returned[] =
 	"timingwheel: a callback of the cache \"odd one\" has not returned";
 
-/* `message` is that of functions that a thread of the wheel or the cache calls. */
+/* `message` is that of functions that a thread of the wheel calls. */
 static void assert_ends_the_process(const struct variant *variant, void (*act)(void),
 				    const char *message)
 {
@@ -202,7 +206,7 @@ static void assert_ends_the_process(const struct variant *variant, void (*act)(v
 		TEST_SKIP("a fork is tried without the thread sanitizer");
 	for (int place = 0; place < PLACES; place++) {
 		struct fatal fatal = {.variant = variant, .place = (enum place)place, .act = act};
-		bool is_here = place < PLACES_HERE || (place == REMOVE && is_driven);
+		bool is_here = place < PLACES_HERE || is_driven;
 
 		print_message("%s\n", place_names[place]);
 		assert_dies(call_to_the_end, &fatal, is_here ? not_returned : message);

@@ -244,7 +244,7 @@ static enum tw_status load_deleted(void *argument, const void *key, size_t key_s
 		      TW_INVALID);
 	assert_status(tw_cache_delete(nested->recorder->cache, key, key_size), TW_NOT_FOUND);
 	assert_taken(nested->recorder, "key", &nested->source, "inner");
-	return tw_cache_load_copy(loading, "outer", 5, 0);
+	return give_copied(loading, "outer", 5, 0);
 }
 
 static void loader_may_delete_its_own_key_and_take_it_from_elsewhere(void **state)

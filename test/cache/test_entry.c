@@ -36,7 +36,7 @@ static void assert_aligned(const struct tw_cache_entry *entry, size_t value_size
 static enum tw_status load_bytes(void *size, const void *key, size_t key_size,
 				 struct tw_cache_loading *loading)
 {
-	return tw_cache_load_copy(loading, bytes, *(size_t *)size, 0);
+	return give_copied(loading, bytes, *(size_t *)size, 0);
 }
 
 static enum tw_cache_verdict compute_bytes(void *size, const struct tw_cache_entry *entry,

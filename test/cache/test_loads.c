@@ -259,7 +259,7 @@ static void absence_is_not_kept_unless_asked_for(void **state)
 static enum tw_status load_null(void *argument, const void *key, size_t key_size,
 				struct tw_cache_loading *loading)
 {
-	return tw_cache_load_copy(loading, NULL, 0, 0);
+	return give_copied(loading, NULL, 0, 0);
 }
 
 static void loaded_value_may_be_empty(void **state)
@@ -294,8 +294,8 @@ static enum tw_status load_adopted(void *argument, const void *key, size_t key_s
 	struct adopting *adopting = argument;
 
 	for (int i = 0; i < adopting->given; i++)
-		if (tw_cache_load_adopt(loading, &adopting->freed[i], sizeof(int), 100, count_free,
-					&adopting->freed[i], 0) != TW_OK)
+		if (give_adopted(loading, &adopting->freed[i], sizeof(int), 100, count_free,
+				 &adopting->freed[i], 0) != TW_OK)
 			return TW_NO_MEMORY;
 	return adopting->status;
 }
@@ -355,7 +355,7 @@ static enum tw_status load_counted(void *argument, const void *key, size_t key_s
 
 	atomic_fetch_add(&counting->loads, 1);
 	if (turn % 3 != 0)
-		return tw_cache_load_copy(loading, key, key_size, 0);
+		return give_copied(loading, key, key_size, 0);
 	atomic_fetch_add(&counting->load_errors, 1);
 	return turn % 2 ? TW_SYSTEM : TW_OK;
 }

@@ -295,20 +295,20 @@ static enum tw_status call_inside(const arguments given, call_fn *call)
 
 static enum tw_status copy_inside(const arguments given)
 {
-	return tw_cache_load_copy((struct tw_cache_loading *)given[LOADING], VALUE_OF(given), 0);
+	return give_copied((struct tw_cache_loading *)given[LOADING], VALUE_OF(given), 0);
 }
 
-static enum tw_status load_copy(const arguments given)
+static enum tw_status load_give(const arguments given)
 {
 	return call_inside(given, copy_inside);
 }
 
 static enum tw_status adopt_inside(const arguments given)
 {
-	return tw_cache_load_adopt((struct tw_cache_loading *)given[LOADING], ADOPTED_OF(given), 0);
+	return give_adopted((struct tw_cache_loading *)given[LOADING], ADOPTED_OF(given), 0);
 }
 
-static enum tw_status load_adopt(const arguments given)
+static enum tw_status load_give_adopted(const arguments given)
 {
 	return call_inside(given, adopt_inside);
 }
@@ -380,8 +380,8 @@ static const struct call calls[] = {
 	CALL(flush, OF_CACHE, TW_OK),
 	CALL(stop, OF_CACHE, TW_OK),
 	CALL(create, 0, TW_OK),
-	CALL(load_copy, OF_COPY | OF_LOADING, TW_OK),
-	CALL(load_adopt, OF_ADOPTED | OF_LOADING, TW_OK),
+	CALL(load_give, OF_COPY | OF_LOADING, TW_OK),
+	CALL(load_give_adopted, OF_ADOPTED | OF_LOADING, TW_OK),
 	CALL(load_keep, OF_LOADING, TW_OK),
 	CALL(load_end, OF_LOADING, TW_OK),
 };

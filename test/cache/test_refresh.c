@@ -289,7 +289,7 @@ static void loads_that_are_waited_for_come_before_reloads(void **state)
 	assert_status(tw_cache_take_async(recorder->cache, "new", 3, be_answered, "loaded"), TW_OK);
 	WAIT_UNTIL(cache_get(recorder, "new") == TW_OK);
 	/* A reload with waiters is one of these. */
-	cache_pass(recorder, INTERVAL);
+	cache_advance(recorder, INTERVAL);
 	assert_holds_none(recorder, "short");
 	assert_status(tw_cache_take_async(recorder->cache, "short", 5, be_answered, "loaded"),
 		      TW_OK);
@@ -330,7 +330,7 @@ static void reload_that_is_waited_for_keeps_its_place(void **state)
 	gate_await(&source.gate);
 	source.gated = false;
 	assert_holds(recorder, "hot", "old");
-	cache_pass(recorder, INTERVAL);
+	cache_advance(recorder, INTERVAL);
 	assert_status(tw_cache_take_async(recorder->cache, "hot", 3, note_time, &hot), TW_OK);
 	assert_status(tw_cache_take_async(recorder->cache, "other", 5, note_time, &other), TW_OK);
 	assert_status(tw_cache_take_async(recorder->cache, "hot", 3, note_time, &later), TW_OK);
@@ -408,7 +408,7 @@ static void take_of_what_expires_meanwhile_waits_for_the_reload(void **state)
 	source.gated = true;
 	assert_holds(recorder, "key", "old");
 	gate_await(&source.gate);
-	cache_pass(recorder, 1);
+	cache_advance(recorder, 1);
 	source_open(&never, "never");
 	taker_start(&taker, recorder, "key", &never, TW_FOREVER);
 	WAIT_UNTIL(cache_stats(recorder).load_waits == 1);
@@ -554,7 +554,7 @@ static enum tw_status load_version(void *argument, const void *key, size_t key_s
 	/* Now and then the source has no version. */
 	if (atomic_fetch_add(&versions->loads, 1) % 8 == 7)
 		return TW_SYSTEM;
-	return tw_cache_load_copy(loading, &version, sizeof(version), 0);
+	return give_copied(loading, &version, sizeof(version), 0);
 }
 
 /* Checks that a key that is there is found each time, with rising versions. */
@@ -617,22 +617,22 @@ static void no_reload_brings_back_what_was_there_before(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_CACHE(old_value_is_given_and_reloaded),
+	TEST_IN(levels_threads, old_value_is_given_and_reloaded),
 	TEST_CACHE(peeks_load_nothing),
-	TEST_CACHE(failed_reload_leaves_the_old_value_and_is_tried_ever_later),
-	TEST_CACHE(set_and_delete_win_over_a_reload),
-	TEST_CACHE(reload_that_waits_is_not_done_for_what_was_set),
-	TEST_CACHE(loads_that_are_waited_for_come_before_reloads),
-	TEST_CACHE(reload_that_is_waited_for_keeps_its_place),
-	TEST_CACHE(no_more_reloads_run_than_allowed),
-	TEST_CACHE(value_that_the_source_has_no_more_leaves),
-	TEST_CACHE(take_of_what_expires_meanwhile_waits_for_the_reload),
-	TEST_CACHE(adopted_weighed_and_sliding_value_is_reloaded),
-	TEST_CACHE(keys_set_together_are_not_reloaded_together),
+	TEST_IN(levels_threads, failed_reload_leaves_the_old_value_and_is_tried_ever_later),
+	TEST_IN(levels_threads, set_and_delete_win_over_a_reload),
+	TEST_IN(levels_threads, reload_that_waits_is_not_done_for_what_was_set),
+	TEST_IN(levels_threads, loads_that_are_waited_for_come_before_reloads),
+	TEST_IN(levels_threads, reload_that_is_waited_for_keeps_its_place),
+	TEST_IN(levels_threads, no_more_reloads_run_than_allowed),
+	TEST_IN(levels_threads, value_that_the_source_has_no_more_leaves),
+	TEST_IN(levels_threads, take_of_what_expires_meanwhile_waits_for_the_reload),
+	TEST_IN(levels_threads, adopted_weighed_and_sliding_value_is_reloaded),
+	TEST_IN(levels_threads, keys_set_together_are_not_reloaded_together),
 	TEST_CACHE(refreshing_may_be_as_far_off_as_the_clocks_end),
 	cmocka_unit_test(bad_options_of_refreshing_are_refused),
-	TEST_CACHE(stop_and_destroy_end_reloads),
-	TEST_CACHE(no_reload_brings_back_what_was_there_before),
+	TEST_IN(levels_threads, stop_and_destroy_end_reloads),
+	TEST_IN(levels_threads, no_reload_brings_back_what_was_there_before),
 };
 
 TEST_PROGRAM(tests)

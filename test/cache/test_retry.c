@@ -8,6 +8,8 @@
 #include "support/stats.h"
 #include "support/wait.h"
 
+#include "cache/cache.h"
+
 enum { LIFE = 100 * INTERVAL, PAUSE = 10 * INTERVAL, STALE = 10000 * INTERVAL, FAILURE = 1234 };
 
 static struct cache_recorder *open_pausing(void *state, struct source *source,
@@ -18,6 +20,7 @@ static struct cache_recorder *open_pausing(void *state, struct source *source,
 	more.load = source_load;
 	more.load_context = source;
 	more.retry_after = PAUSE;
+	more.shards = 1;
 	return cache_recorder_open_with(state, LIFE, more);
 }
 
@@ -82,8 +85,7 @@ static void dead_source_is_asked_once_a_pause(void **state)
 		pause = pause_after(pause);
 	}
 	/* Each try counts two takes and a lookup as misses. */
-	assert_cache_counts(recorder->cache, .misses = 6 * 5, .loads = 6, .load_errors = 6,
-			    .inserts = 6, .entries = 1);
+	assert_cache_counts(recorder->cache, .misses = 6 * 5, .loads = 6, .load_errors = 6);
 	source.value = "new";
 	source.status = TW_OK;
 	assert_taken(recorder, "key", &source, "new");
@@ -110,10 +112,40 @@ static void failure_is_forgotten_after_a_while(void **state)
 		cache_pass(recorder, PAUSE << i);
 	}
 	cache_pass(recorder, 4 * PAUSE);
-	assert_int_equal(cache_stats(recorder).entries, 0);
+	assert_int_equal(recorder->cache->shards[0].flights.pauses, 0);
 	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
 	cache_pass(recorder, PAUSE);
 	assert_all_end(recorder, &source, (enum tw_status)FAILURE, NULL, 1);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void only_the_latest_pauses_are_remembered(void **state)
+{
+	enum { MOST = FLIGHTS_PAUSED };
+	struct source source;
+	struct cache_recorder *recorder =
+		open_pausing(*state, &source, (struct tw_cache_options){0});
+
+	for (int key = 0; key < MOST + 2; key++) {
+		const struct tw_cache_entry *entry;
+
+		assert_int_equal(
+			tw_cache_take(recorder->cache, &key, sizeof(key), NULL, NULL, 0, &entry),
+			FAILURE);
+	}
+	assert_int_equal(recorder->cache->shards[0].flights.pauses, MOST);
+	/* The two oldest keys are loaded again, the third is not. */
+	for (int key = 2; key >= 0; key--) {
+		const struct tw_cache_entry *entry;
+
+		assert_int_equal(
+			tw_cache_take(recorder->cache, &key, sizeof(key), NULL, NULL, 0, &entry),
+			FAILURE);
+	}
+	assert_int_equal(source.loads, MOST + 4);
+	assert_int_equal(cache_stats(recorder).entries, 0);
+	cache_pass(recorder, 4 * PAUSE);
+	assert_int_equal(recorder->cache->shards[0].flights.pauses, 0);
 	cache_recorder_close_balanced(recorder);
 }
 
@@ -218,10 +250,11 @@ static void bad_pauses_are_refused(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(dead_source_is_asked_once_a_pause),
 	TEST_CACHE(failure_is_forgotten_after_a_while),
+	TEST_CACHE(only_the_latest_pauses_are_remembered),
 	TEST_CACHE(old_value_is_given_during_a_pause),
 	TEST_CACHE(change_of_the_key_ends_its_pause),
 	TEST_CACHE(value_that_was_set_during_a_failing_load_does_not_pause),
-	TEST_CACHE(reload_pauses_as_long),
+	TEST_IN(levels_threads, reload_pauses_as_long),
 	cmocka_unit_test(bad_pauses_are_refused),
 };
 

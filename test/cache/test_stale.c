@@ -365,7 +365,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(source_that_lost_the_key_ends_the_old_value),
 	TEST_CACHE(what_was_set_during_the_load_is_not_given_as_old),
 	TEST_CACHE(old_values_make_room_before_live_ones),
-	TEST_CACHE(takes_of_all_kinds_are_given_the_old_value),
+	TEST_IN(levels_threads, takes_of_all_kinds_are_given_the_old_value),
 	TEST_CACHE(take_that_times_out_is_given_the_old_value),
 	cmocka_unit_test(bad_lengths_of_staleness_are_refused),
 	TEST_CACHE(many_old_values_leave_each_in_its_time),

@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
@@ -204,7 +205,7 @@ static enum tw_status load_other(void *argument, const void *key, size_t key_siz
 	tw_cache_entry_release(entry);
 	if (status != TW_OK)
 		return status;
-	return tw_cache_load_copy(loading, "value", 5, 0);
+	return give_copied(loading, "value", 5, 0);
 }
 
 static void *take_other(void *argument)
@@ -276,7 +277,7 @@ static enum tw_status load_chain(void *argument, const void *key, size_t key_siz
 		status = tw_cache_take(recorder->cache, &below, 1, load_chain, recorder, 0, &entry);
 		tw_cache_entry_release(entry);
 	}
-	return status != TW_OK ? status : tw_cache_load_copy(loading, key, key_size, 0);
+	return status != TW_OK ? status : give_copied(loading, key, key_size, 0);
 }
 
 static void loader_may_take_other_keys(void **state)
@@ -302,7 +303,7 @@ static enum tw_status load_flushing(void *argument, const void *key, size_t key_
 	if (tw_cache_flush(recorder->cache) != TW_INVALID)
 		return TW_SYSTEM;
 	tw_cache_destroy(recorder->cache);
-	return tw_cache_load_copy(loading, key, key_size, 0);
+	return give_copied(loading, key, key_size, 0);
 }
 
 static void flush_and_destroy_in_a_loader_do_nothing(void **state)
@@ -323,12 +324,12 @@ static enum tw_status load_badly(void *argument, const void *key, size_t key_siz
 	volatile size_t too_large = (size_t)UINT32_MAX + 1; /* the compiler would warn of it */
 	int *wrong = argument;
 
-	*wrong += tw_cache_load_copy(NULL, "v", 1, 0) != TW_INVALID;
-	*wrong += tw_cache_load_copy(loading, NULL, 1, 0) != TW_INVALID;
-	*wrong += tw_cache_load_copy(loading, "v", 1, -1) != TW_INVALID;
-	*wrong += tw_cache_load_copy(loading, "v", too_large, 0) != TW_INVALID;
-	*wrong += tw_cache_load_adopt(NULL, NULL, 0, 1, NULL, NULL, 0) != TW_INVALID;
-	*wrong += tw_cache_load_adopt(loading, NULL, 0, 1, NULL, NULL, -1) != TW_INVALID;
+	*wrong += give_copied(NULL, "v", 1, 0) != TW_INVALID;
+	*wrong += give_copied(loading, NULL, 1, 0) != TW_INVALID;
+	*wrong += give_copied(loading, "v", 1, -1) != TW_INVALID;
+	*wrong += give_copied(loading, "v", too_large, 0) != TW_INVALID;
+	*wrong += give_adopted(NULL, NULL, 0, 1, NULL, NULL, 0) != TW_INVALID;
+	*wrong += give_adopted(loading, NULL, 0, 1, NULL, NULL, -1) != TW_INVALID;
 	return TW_OK;
 }
 

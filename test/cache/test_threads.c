@@ -286,8 +286,8 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 	version = atomic_load(&storm->issued[number]);
 	if (number % 7 == 0 || version == 0)
 		return TW_NOT_FOUND;
-	return tw_cache_load_copy(loading, value, checked_value_write(value, number, version),
-				  20 * INTERVAL);
+	return give_copied(loading, value, checked_value_write(value, number, version),
+			   20 * INTERVAL);
 }
 
 static void call_take(struct worker *worker)

@@ -60,6 +60,7 @@ static void query(void *argument)
 	struct wanted *wanted;
 	struct wanted *next;
 	char name[32];
+	struct tw_cache_value value = {.data = name};
 
 	pthread_mutex_lock(&batcher->lock);
 	next = batcher->first;
@@ -72,7 +73,8 @@ static void query(void *argument)
 		next = wanted->next;
 		if (wanted->id < USERS) {
 			snprintf(name, sizeof(name), "name %d", wanted->id);
-			status = tw_cache_load_copy(wanted->loading, name, strlen(name), 0);
+			value.size = strlen(name);
+			status = tw_cache_load_give(wanted->loading, &value);
 		}
 		tw_cache_load_end(wanted->loading, status);
 		free(wanted);

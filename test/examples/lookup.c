@@ -28,6 +28,7 @@ static enum tw_status load_user(void *argument, const void *id, size_t id_size,
 				struct tw_cache_loading *loading)
 {
 	struct service *service = argument;
+	struct tw_cache_value name = {.data = NULL};
 	enum tw_status status = TW_LOAD_FAILED;
 	sqlite3_stmt *query;
 
@@ -39,8 +40,9 @@ static enum tw_status load_user(void *argument, const void *id, size_t id_size,
 	sqlite3_bind_text(query, 1, id, (int)id_size, SQLITE_STATIC);
 	switch (sqlite3_step(query)) {
 	case SQLITE_ROW:
-		status = tw_cache_load_copy(loading, sqlite3_column_text(query, 0),
-					    (size_t)sqlite3_column_bytes(query, 0), 0);
+		name.data = sqlite3_column_text(query, 0);
+		name.size = (size_t)sqlite3_column_bytes(query, 0);
+		status = tw_cache_load_give(loading, &name);
 		break;
 	case SQLITE_DONE:
 		status = TW_NOT_FOUND; /* the cache stores this, too: negative_expire */

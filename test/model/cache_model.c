@@ -886,7 +886,7 @@ void cache_model_check_stats(struct cache_model *model)
 	if (!was_quiet || !is_quiet(model) || loads != model->loads || host_refusals() > 0 ||
 	    model->stop_begun)
 		return;
-	/* A thread of the cache may be about to call the loader. */
+	/* The pool may be about to call the loader. */
 	if (stats.loads < loads || stats.loads > loads + model->options.loaders ||
 	    stats.refreshes > stats.loads || stats.load_errors > model->loads_failed)
 		host_fail("%llu loads and %llu errors, says the cache; there were %llu and %llu",

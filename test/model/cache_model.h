@@ -150,7 +150,7 @@ struct cache_client {
 /* A load is under way in its loader, or kept by it. */
 struct cache_load {
 	struct tw_cache_loading *loading;
-	struct cache_client *taker; /* NULL on a thread of the cache, or if kept */
+	struct cache_client *taker; /* NULL on the pool, or if kept */
 	unsigned key;
 	struct key_call take; /* its taker's */
 	uint64_t began;

@@ -10,6 +10,7 @@
  * callback is called once, before the end of the cache.
  */
 #include "cache_model.h"
+#include "support/cache_calls.h"
 
 #include <string.h>
 
@@ -64,7 +65,7 @@ static struct call_begun taker_begin(struct cache_client *client, const struct k
 	return client_enter(client, "tw_cache_take");
 }
 
-/* Returns the taker whose loader this thread calls, or NULL in a thread of the cache. */
+/* Returns the taker whose loader this thread calls, or NULL on the pool. */
 static struct cache_client *taker_here(const struct cache_model *model)
 {
 	struct cache_client *client = model->takers;
@@ -135,7 +136,7 @@ static void check_status(struct key_call *take, enum tw_status status, bool is_l
 		may_be = host_refusals() > 0;
 		break;
 	case TW_CLOSED:
-		may_be = model->stop_begun;
+		may_be = model->stop_begun || model->wheel_is_stopped;
 		break;
 	default:
 		may_be = false;
@@ -285,12 +286,12 @@ static enum tw_status load_give(struct cache_model *model, struct cache_load *lo
 	value->began = load->began;
 	value->is_adopted = model->adopts && host_draw(2) == 0;
 	if (value->is_adopted)
-		status = LOADING_CALL(by, tw_cache_load_adopt(load->loading, value->bytes,
-							      value->size, value->weight,
-							      cache_value_free, value, life));
+		status = LOADING_CALL(by,
+				      give_adopted(load->loading, value->bytes, value->size,
+						   value->weight, cache_value_free, value, life));
 	else
-		status = LOADING_CALL(
-			by, tw_cache_load_copy(load->loading, value->bytes, value->size, life));
+		status = LOADING_CALL(by,
+				      give_copied(load->loading, value->bytes, value->size, life));
 	host_trace("  value %llu of key %u", (unsigned long long)value->number, load->key);
 	cache_value_settle(value, status == TW_OK);
 	if (status != TW_OK) {

@@ -22,7 +22,7 @@ extern uint64_t (*cache_trial_refusals)(void);
 
 /* Makes the wheel and the cache, with random options. There is one trial at a time. */
 void cache_trial_begin(struct cache_trial *trial, struct random random);
-/* Makes them with these options and a thread for loads: takes may have a callback. */
+/* Makes them with these options and a loader of the cache's own: takes may have a callback. */
 void cache_trial_begin_with(struct cache_trial *trial, struct random random,
 			    const struct tw_cache_options *options, unsigned keys);
 /* Makes a random call and checks its effects, or lets some time pass. */

@@ -63,4 +63,29 @@ static inline tw_duration deadline_of(struct tw_cache *cache, const void *key, s
 	return deadline;
 }
 
+/* Gives a load a copied value. */
+static inline enum tw_status give_copied(struct tw_cache_loading *loading, const void *value,
+					 size_t size, tw_duration expire)
+{
+	const struct tw_cache_value copied = {.data = value, .size = size, .expire = expire};
+
+	return tw_cache_load_give(loading, &copied);
+}
+
+/* Gives a load an adopted value. If free_value is NULL, it outlives the cache. */
+static inline enum tw_status give_adopted(struct tw_cache_loading *loading, const void *value,
+					  size_t size, uint64_t weight,
+					  tw_cache_free_fn *free_value, void *context,
+					  tw_duration expire)
+{
+	const struct tw_cache_value adopted = {.data = value,
+					       .size = size,
+					       .expire = expire,
+					       .weight = weight,
+					       .free_value = free_value ? free_value : leave_value,
+					       .context = context};
+
+	return tw_cache_load_give(loading, &adopted);
+}
+
 #endif

@@ -122,23 +122,36 @@ static void check_filed(const struct shard *shard, const struct tw_cache_entry *
 	assert(expiry_place_tick(&shard->expiry, entry_filed(entry)) <= tick);
 }
 
-/* Asserts that the loads are the shard's, not over, and those in slots of different keys, for the
+/* Asserts that the loads are the shard's, not over, and those in chains of different keys, for the
  * first 64. */
 static void check_loads(const struct shard *shard)
 {
 	enum { MOST = 64 };
-	const struct loadings *loads = &shard->loads;
-	const struct list *link = loads->all.next;
+	const struct flights *flights = &shard->flights;
+	const struct list *link;
 
-	assert(loads->current <= loads->mask && loads->current <= loads->count);
-	assert(loads->queued <= loads->count);
-	for (int i = 0; link != &loads->all && i < MOST; i++, link = link->next) {
+	assert(flights->queued <= flights->count && flights->pauses <= FLIGHTS_PAUSED);
+	assert(flights->pauses <= flights->chained &&
+	       flights->chained <= flights->count + flights->pauses);
+	assert(flights->chained == 0 || shard->has_flights);
+	link = flights->all.next;
+	for (int i = 0; link != &flights->all && i < MOST; i++, link = link->next) {
 		const struct tw_cache_loading *loading =
 			list_entry(link, struct tw_cache_loading, of_shard);
 
-		assert(loading->shard == shard && !loading->is_over);
-		assert((loadings_find(loads, loading->hash, loading->key, loading->key_size) ==
-			loading) == loading_is_current(loading, loads));
+		assert(loading->shard == shard && loading->state < FLIGHT_PAUSED);
+		assert((flights_find(flights, loading->hash, loading->key, loading->key_size) ==
+			loading) == flight_is_current(loading, flights));
+	}
+	link = flights->paused.next;
+	for (int i = 0; link != &flights->paused && i < MOST; i++, link = link->next) {
+		const struct tw_cache_loading *paused =
+			list_entry(link, struct tw_cache_loading, of_shard);
+
+		assert(paused->state == FLIGHT_PAUSED && paused->forget_at >= flights->forget_at);
+		assert(flights_find(flights, paused->hash, paused->key, paused->key_size) ==
+		       paused);
+		assert(list_is_empty(&paused->waiters));
 	}
 }
 

@@ -61,7 +61,9 @@ struct cache_recorder *cache_recorder_open_with(const struct variant *variant, t
 struct cache_recorder *cache_recorder_open_quiet(const struct variant *variant, tw_duration expire,
 						 struct tw_cache_options more)
 {
-	struct cache_recorder *recorder = cache_recorder_create(variant);
+	/* The pool may grow for loads that block. */
+	struct tw_options wheel = {.max_workers = more.load && variant->workers > 0 ? 8 : 0};
+	struct cache_recorder *recorder = cache_recorder_create_with(variant, INTERVAL, 64, wheel);
 	struct tw_cache_options options = cache_recorder_options(recorder);
 
 	more.context = options.context;
@@ -158,9 +160,14 @@ struct tw_cache_stats cache_stats(struct cache_recorder *recorder)
 	return stats;
 }
 
-void cache_pass(struct cache_recorder *recorder, tw_duration by)
+void cache_advance(struct cache_recorder *recorder, tw_duration by)
 {
 	assert_status(tw_advance(recorder->wheel, by), TW_OK);
+}
+
+void cache_pass(struct cache_recorder *recorder, tw_duration by)
+{
+	cache_advance(recorder, by);
 	/* A task of the cache may set another, and that one the next. */
 	for (int generation = 0; generation < 3; generation++)
 		assert_status(tw_wait_idle(recorder->wheel), TW_OK);

@@ -78,6 +78,8 @@ enum tw_status cache_get(struct cache_recorder *recorder, const char *key);
 const struct tw_cache_entry *cache_pinned(struct cache_recorder *recorder, const char *key);
 struct tw_cache_stats cache_stats(struct cache_recorder *recorder);
 
+/* Moves the clock. */
+void cache_advance(struct cache_recorder *recorder, tw_duration by);
 /* Moves the clock, and waits for the tasks and for tasks that those set. */
 void cache_pass(struct cache_recorder *recorder, tw_duration by);
 /* Calls tw_cache_flush, and checks the cache. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "cache_calls.h"
 #include "cache_source.h"
 
 #include "wait.h"
@@ -15,8 +16,8 @@ enum tw_status source_load(void *argument, const void *key, size_t key_size,
 		gate_pass(&source->gate);
 	}
 	if (source->value != NULL) {
-		enum tw_status status = tw_cache_load_copy(loading, source->value,
-							   strlen(source->value), source->expire);
+		enum tw_status status =
+			give_copied(loading, source->value, strlen(source->value), source->expire);
 
 		if (status != TW_OK)
 			return status;

@@ -2,6 +2,7 @@
 #include "cache_use.h"
 
 #include "checks.h"
+#include "support/cache_calls.h"
 
 #include <string.h>
 
@@ -107,7 +108,7 @@ static enum tw_status load(void *argument, const void *key, size_t key_size,
 
 	memcpy(&number, key, key_size);
 	value_fill(user->use, user->value, number, size);
-	return tw_cache_load_copy(loading, user->value, size, draw_lifetime(&user->generator));
+	return give_copied(loading, user->value, size, draw_lifetime(&user->generator));
 }
 
 /* Keeps the pin until some thread needs its place. */

@@ -139,6 +139,13 @@ void host_kept(void)
 
 /* ---- Threads ---- */
 
+/* Does a part of the wheel's work, where callers do it. */
+static void drive(void)
+{
+	if (world.model.wheel && world.wheel_options.drive == TW_DRIVE_CALLER)
+		(void)tw_poll(world.model.wheel, NULL);
+}
+
 static void user_sleep(void)
 {
 	struct timespec time = {.tv_nsec = draw_between(1, 8 * TW_MILLISECOND)};
@@ -147,6 +154,7 @@ static void user_sleep(void)
 		(void)tw_advance(world.model.wheel, draw_between(0, 3) * world.interval / 2);
 	else
 		sim_nanosleep(&time, NULL);
+	drive();
 }
 
 static void *user_run(void *argument)
@@ -343,8 +351,10 @@ static void crowd_loads(void)
 	world.source_rests = model->keeps_all = true;
 	for (int i = (int)sim_draw(4); i > 0; i--)
 		client_take_async(client, (unsigned)sim_draw(model->key_count));
-	for (int i = 0; i < 10 && model->running > 0; i++)
+	for (int i = 0; i < 10 && model->running > 0; i++) {
+		drive();
 		sim_nanosleep(&time, NULL);
+	}
 	for (unsigned i = 0; i < model->kept_count; i++) {
 		unsigned number = model->kept[i].key;
 
@@ -361,8 +371,10 @@ static void rest(void)
 
 	if (sim_draw(2) == 0)
 		for (int i = 0; i < 40 && model->running + model->pending + model->kept_count > 0;
-		     i++)
+		     i++) {
+			drive();
 			sim_nanosleep(&time, NULL);
+		}
 	else
 		crowd_loads();
 	if (sim_draw(2) == 0)
@@ -432,7 +444,7 @@ void cache_world_describe(void)
 	       (unsigned long long)options->max_entries, (unsigned long long)options->max_bytes,
 	       (long long)options->idle, (long long)options->negative_expire,
 	       options->on_remove ? "on_remove" : "no listener", world.users, world.calls);
-	printf("   %s keys are loaded, by %u threads of the cache; refresh_after %lld, "
+	printf("   %s keys are loaded, %u at a time; refresh_after %lld, "
 	       "max_refreshing %u, stale_if_error %lld, retry_after %lld\n",
 	       world.model.loads_all ? "all" : "some", options->loaders,
 	       (long long)options->refresh_after, options->max_refreshing,
@@ -449,7 +461,9 @@ void cache_world_idle(void *argument, int64_t now, int64_t next)
 
 	if (!model->cache || !model->keys || world.sleeping > 0 || next - now <= WORLD_NAP)
 		return;
-	if (model->pending > 0 && (model->kept_count == 0 || model->is_stopped))
+	if (model->pending > 0 && (model->kept_count == 0 || model->is_stopped) &&
+	    !model->wheel_is_stopped &&
+	    (!model->wheel || world.wheel_options.drive == TW_DRIVE_THREAD))
 		sim_fail("%u takes wait for results, and nothing is loaded", model->pending);
 	if (model->takers && model->kept_count == 0)
 		sim_fail("a take waits, and nothing is loaded");

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A flight begins queued or running, in the list of all and in the chain of its key's hash. At its
+ * end it leaves both, and its result goes to those that wait. A flight that has failed may stay in
+ * the chain as a pause: takes of the key get its status until retry_at. The load that begins after
+ * that takes its place and its number of failures; if none has until forget_at, twice as long, the
+ * pause is forgotten. A set or delete takes a flight out of its chain at once: so a source that
+ * hangs holds up nobody who takes the key after that.
+ *
+ * Invariants:
+ *   a chain has at most one flight of a key
+ *   a queued or running flight is in `all`, a paused one in `paused`, and one that is over in none
+ *   a flight is in its chain if and only if it is in a list and its clears are the shard's
+ *   there are at most FLIGHTS_PAUSED pauses, and none is forgotten before `forget_at`
+ *
+ * A flight lives until all have let go of it. It may outlive the cache, with a loader that keeps
+ * it.
+ */
+#include "flight.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/key.h"
+
+#include "entry.h"
+
+void flights_init(struct flights *flights)
+{
+	list_init(&flights->all);
+	list_init(&flights->paused);
+	flights->forget_at = TW_FOREVER;
+}
+
+/* ---- Chains ---- */
+
+static inline struct tw_cache_loading **flights_chain(const struct flights *flights, uint64_t hash)
+{
+	return &flights->chains[hash & (flights->chain_count - 1)];
+}
+
+static void flight_enter_chain(struct tw_cache_loading *flight, struct flights *flights)
+{
+	struct tw_cache_loading **place = flights_chain(flights, flight->hash);
+
+	flight->next = *place;
+	*place = flight;
+}
+
+/* Doubles the number of chains twice. */
+static bool flights_grow(struct flights *flights)
+{
+	enum { FIRST = 64, TIMES = 4 };
+	struct flights before = *flights;
+	size_t count = before.chain_count > 0 ? before.chain_count * TIMES : FIRST;
+
+	flights->chains = calloc(count, sizeof(struct tw_cache_loading *));
+	if (!flights->chains) {
+		flights->chains = before.chains;
+		return before.chains;
+	}
+	flights->chain_count = (uint32_t)count;
+	for (uint32_t i = 0; i < before.chain_count; i++)
+		while (before.chains[i]) {
+			struct tw_cache_loading *flight = before.chains[i];
+
+			before.chains[i] = flight->next;
+			flight_enter_chain(flight, flights);
+		}
+	free(before.chains);
+	return true;
+}
+
+bool flights_reserve(struct flights *flights)
+{
+	return flights->chained < 2 * flights->chain_count || flights_grow(flights);
+}
+
+struct tw_cache_loading *flights_find(const struct flights *flights, uint64_t hash, const void *key,
+				      size_t key_size)
+{
+	struct tw_cache_loading *flight =
+		flights->chained > 0 ? *flights_chain(flights, hash) : NULL;
+
+	while (flight && (flight->hash != hash || flight->key_size != key_size ||
+			  !keys_are_equal(flight->key, key, key_size)))
+		flight = flight->next;
+	return flight;
+}
+
+static void flight_leave_chain(struct tw_cache_loading *flight, struct flights *flights)
+{
+	struct tw_cache_loading **place = flights_chain(flights, flight->hash);
+
+	while (*place != flight)
+		place = &(*place)->next;
+	*place = flight->next;
+	flights->chained--;
+}
+
+/* ---- Pauses ---- */
+
+/* Ends a pause that has left its chain. */
+static void pause_end(struct tw_cache_loading *flight, struct flights *flights)
+{
+	list_remove(&flight->of_shard);
+	flight->state = FLIGHT_OVER;
+	flights->pauses--;
+	flight_let_go(flight);
+}
+
+static void pause_forget(struct tw_cache_loading *flight, struct flights *flights)
+{
+	flight_leave_chain(flight, flights);
+	pause_end(flight, flights);
+}
+
+static inline struct tw_cache_loading *flights_first_pause(const struct flights *flights)
+{
+	return list_entry(flights->paused.next, struct tw_cache_loading, of_shard);
+}
+
+void flight_pause(struct tw_cache_loading *flight, struct flights *flights)
+{
+	if (flights->pauses == FLIGHTS_PAUSED)
+		pause_forget(flights_first_pause(flights), flights);
+	flight->state = FLIGHT_PAUSED;
+	flight_enter_chain(flight_hold(flight), flights);
+	flights->chained++;
+	list_append(&flights->paused, &flight->of_shard);
+	flights->pauses++;
+	if (flight->forget_at < flights->forget_at)
+		flights->forget_at = flight->forget_at;
+}
+
+void flights_forget(struct flights *flights, tw_duration now)
+{
+	struct list *link = flights->paused.next;
+
+	flights->forget_at = TW_FOREVER;
+	while (link != &flights->paused) {
+		struct tw_cache_loading *flight =
+			list_entry(link, struct tw_cache_loading, of_shard);
+
+		link = link->next;
+		if (flight->forget_at <= now)
+			pause_forget(flight, flights);
+		else if (flight->forget_at < flights->forget_at)
+			flights->forget_at = flight->forget_at;
+	}
+}
+
+void flights_close(struct flights *flights)
+{
+	flights_override_all(flights);
+	free(flights->chains);
+}
+
+/* ---- What a set or delete overrides ---- */
+
+void flights_override(struct flights *flights, uint64_t hash, const void *key, size_t key_size)
+{
+	struct tw_cache_loading *flight = flights_find(flights, hash, key, key_size);
+
+	if (!flight)
+		return;
+	flight_leave_chain(flight, flights);
+	flight->clears = UINT64_MAX;
+	if (flight->state == FLIGHT_PAUSED)
+		pause_end(flight, flights);
+}
+
+void flights_override_all(struct flights *flights)
+{
+	if (flights->chained == 0)
+		return;
+	flights->clears++;
+	free(flights->chains);
+	flights->chains = NULL;
+	flights->chain_count = 0;
+	flights->chained = 0;
+	while (flights->pauses > 0)
+		pause_end(flights_first_pause(flights), flights);
+}
+
+/* ---- One flight ---- */
+
+struct tw_cache_loading *flight_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+				    const void *key, size_t key_size)
+{
+	/* glibc's calloc knows no cache of the thread's. */
+	struct tw_cache_loading *flight = malloc(sizeof(*flight) + key_size);
+
+	if (!flight)
+		return NULL;
+	memset(flight, 0, sizeof(*flight));
+	flight->cache = cache;
+	flight->shard = shard;
+	flight->hash = hash;
+	flight->key_size = (uint16_t)key_size;
+	memcpy(flight->key, key, key_size);
+	atomic_init(&flight->references, 1);
+	list_init(&flight->waiters);
+	return flight;
+}
+
+void flight_list(struct tw_cache_loading *flight, struct flights *flights, struct reader *loader)
+{
+	struct tw_cache_loading *paused =
+		flights->pauses > 0
+			? flights_find(flights, flight->hash, flight->key, flight->key_size)
+			: NULL;
+
+	if (paused) {
+		flight->failures = paused->failures;
+		pause_forget(paused, flights);
+	}
+	flight_enter_chain(flight, flights);
+	flights->chained++;
+	list_append(&flights->all, &flight->of_shard);
+	flights->count++;
+	flight->clears = flights->clears;
+	flight->loader = loader;
+	flight->state = loader ? FLIGHT_RUNNING : FLIGHT_QUEUED;
+	flights->queued += flight->state == FLIGHT_QUEUED;
+}
+
+void flight_begin(struct tw_cache_loading *flight, struct flights *flights, struct reader *loader)
+{
+	flights->queued -= flight->state == FLIGHT_QUEUED;
+	flight->state = FLIGHT_RUNNING;
+	flight->loader = loader;
+}
+
+bool flight_unlist(struct tw_cache_loading *flight, struct flights *flights)
+{
+	bool is_current = flight_is_current(flight, flights);
+
+	if (is_current)
+		flight_leave_chain(flight, flights);
+	list_remove(&flight->of_shard);
+	flights->count--;
+	flights->queued -= flight->state == FLIGHT_QUEUED;
+	flight->state = FLIGHT_OVER;
+	return is_current;
+}
+
+void flight_let_go(struct tw_cache_loading *flight)
+{
+	/* acquire: the others have let go, and no list has it; pairs with the exchange. acq_rel:
+	 * all others are done with it before the last one frees it; pairs with itself. */
+	if (atomic_load_explicit(&flight->references, memory_order_acquire) > 1 &&
+	    atomic_fetch_sub_explicit(&flight->references, 1, memory_order_acq_rel) > 1)
+		return;
+	free(flight);
+}
+
+/* ---- Waiters ---- */
+
+void flight_add_waiter(struct tw_cache_loading *flight, struct waiter *waiter)
+{
+	waiter->is_listed = true;
+	list_append(&flight->waiters, &waiter->link);
+}
+
+bool flight_take_waiters(struct tw_cache_loading *flight, enum tw_status status,
+			 const struct tw_cache_entry *entry, struct list *waiters)
+{
+	enum { MOST = 64 };
+	struct list *link;
+
+	for (int i = 0; i < MOST && (link = list_take_first(&flight->waiters)); i++) {
+		struct waiter *waiter = list_entry(link, struct waiter, link);
+
+		waiter->is_listed = false;
+		waiter->status = status;
+		waiter->entry = entry ? tw_cache_entry_pin(entry) : NULL;
+		list_append(waiters, link);
+	}
+	return !list_is_empty(&flight->waiters);
+}
+
+void waiters_call(struct tw_cache *cache, struct list *waiters)
+{
+	struct list *link;
+
+	while ((link = list_take_first(waiters))) {
+		struct waiter *waiter = list_entry(link, struct waiter, link);
+
+		waiter->done(waiter, cache);
+	}
+}
