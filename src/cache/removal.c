@@ -23,13 +23,12 @@
 enum { CROWD = 1024 };
 
 /*
- * A thread that waits checks whether the wheel goes on, and drives it if that is the caller's part:
- * at once while that reports crowds; soon after each crowd that a worker has reported, for its run
- * ends a moment after that, and only then is the next one handed over; and ever later while a
- * listener takes its time.
+ * A thread that waits looks this often whether the wheel goes on. Where callers drive, it drives: at
+ * once while that reports crowds, and soon after each crowd that a worker has reported, for its run
+ * ends a moment after that, and only then is the next one handed over.
  */
-static const tw_duration first_look = 50 * TW_MICROSECOND;
-static const tw_duration last_look = 20 * TW_MILLISECOND;
+static const tw_duration look = 20 * TW_MILLISECOND;
+static const tw_duration look_of_driver = 100 * TW_MICROSECOND;
 
 void removal_list_add(struct removal_list *list, struct tw_cache_entry *entry)
 {
@@ -147,16 +146,11 @@ void removals_add(struct removals *removals, struct removal_list *list)
 	*list = (struct removal_list){NULL, NULL, 0};
 }
 
-/* Makes the wheel run the alarm that reports removals. Where callers drive, this call does. */
-static enum tw_status removals_drive(struct tw_wheel *wheel)
-{
-	return tw_drive_of(wheel) == TW_DRIVE_CALLER ? tw_poll(wheel, NULL) : tw_flush(wheel);
-}
-
 enum tw_status removals_wait(struct removals *removals)
 {
+	struct tw_wheel *wheel = removals->shared->wheel;
+	bool drives = tw_drive_of(wheel) == TW_DRIVE_CALLER;
 	enum tw_status status = TW_OK;
-	tw_duration look = first_look;
 	uint64_t target;
 
 	if (!removals->on_remove)
@@ -167,16 +161,13 @@ enum tw_status removals_wait(struct removals *removals)
 		uint64_t crowds = removals->crowds;
 
 		pthread_mutex_unlock(&removals->lock);
-		status = removals_drive(removals->shared->wheel);
+		status = drives ? tw_poll(wheel, NULL) : tw_flush(wheel);
 		pthread_mutex_lock(&removals->lock);
 		if (counter_read_ordered(&removals->reported) < target && status == TW_OK &&
 		    removals->crowds == crowds)
 			(void)condition_wait(&removals->progress, &removals->lock,
-					     clock_read_real(CLOCK_MONOTONIC) + look);
-		if (removals->crowds != crowds)
-			look = first_look;
-		else
-			look = look * 2 < last_look ? look * 2 : last_look;
+					     clock_read_real(CLOCK_MONOTONIC) +
+						     (drives ? look_of_driver : look));
 	}
 	pthread_mutex_unlock(&removals->lock);
 	return status;
