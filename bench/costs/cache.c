@@ -65,9 +65,18 @@ static void acquire_one(unsigned i)
 	tw_cache_entry_release(entry);
 }
 
+static enum tw_cache_verdict touch(void *context, const struct tw_cache_entry *entry,
+				   struct tw_cache_value *lifetime)
+{
+	(void)context;
+	(void)entry;
+	lifetime->expire = 60 * TW_SECOND;
+	return TW_CACHE_TOUCH;
+}
+
 static void touch_one(unsigned i)
 {
-	MUST(tw_cache_touch(cache, key_of(i), KEY_SIZE, 60 * TW_SECOND));
+	MUST(tw_cache_compute(cache, key_of(i), KEY_SIZE, touch, NULL));
 }
 
 static void delete_one(unsigned i)
@@ -76,12 +85,12 @@ static void delete_one(unsigned i)
 }
 
 static enum tw_cache_verdict replace(void *context, const struct tw_cache_entry *entry,
-				     struct tw_cache_computed *computed)
+				     struct tw_cache_value *computed)
 {
 	(void)context;
 	(void)entry;
-	computed->value = value;
-	computed->value_size = VALUE_SIZE;
+	computed->data = value;
+	computed->size = VALUE_SIZE;
 	return TW_CACHE_REPLACE;
 }
 

@@ -79,7 +79,7 @@ struct tw_cache_entry;
  * whichever call removes it, except in tw_cache_destroy.
  */
 enum tw_cache_cause {
-	/* A delete, pop, compute or clear removed the entry, or a reload found that the source no
+	/* A delete, compute or clear removed the entry, or a reload found that the source no
 	 * longer has the key (refresh_after). */
 	TW_CAUSE_EXPLICIT,
 	TW_CAUSE_REPLACED, /* another value, or an absence, was stored under the key */
@@ -571,88 +571,50 @@ TW_API void tw_cache_entry_release(const struct tw_cache_entry *entry);
 TW_READS(2, 3)
 TW_API enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size);
 
-/*
- * Removes the key's entry as tw_cache_delete does, and returns it pinned.
- *
- * If several threads pop a key, one gets the entry. The call counts as no hit or miss. *entry is
- * NULL unless the status is TW_OK.
- *
- * Returns:
- *   TW_OK         *entry is pinned
- *   TW_NOT_FOUND  the key had no readable value, as for tw_cache_delete
- *   TW_INVALID    no cache, a bad key, or entry is NULL
- *   TW_CLOSED     the cache was stopped
- */
-TW_CHECKED
-TW_READS(2, 3)
-TW_API enum tw_status tw_cache_pop(struct tw_cache *cache, const void *key, size_t key_size,
-				   const struct tw_cache_entry **entry);
-
 /* Says what tw_cache_compute does with a key. */
 enum tw_cache_verdict {
 	TW_CACHE_KEEP,    /* the entry stays as it is */
-	TW_CACHE_REPLACE, /* the key gets the computed value */
+	TW_CACHE_REPLACE, /* the key gets the value */
+	TW_CACHE_TOUCH,   /* the entry gets the lifetime or deadline of the value; a use */
 	TW_CACHE_DELETE   /* the entry is removed, as by tw_cache_delete */
 };
 
-/* Holds a computed value. It must stay readable until tw_cache_compute returns. */
-struct tw_cache_computed {
-	const void *value; /* is copied */
-	size_t value_size; /* bytes */
-	/* Nanoseconds, > 0, or TW_FOREVER; 0 means the cache's lifetime. */
-	tw_duration expire;
-};
-
 /*
- * Decides what happens to the key of `entry`, and fills in `computed` for TW_CACHE_REPLACE.
+ * Decides what happens to the key of `entry`, and fills in `value` for TW_CACHE_REPLACE and
+ * TW_CACHE_TOUCH.
  *
- * `entry` is NULL if the key has no readable value. `computed` is all 0 before the call. The
- * function is called under the lock of the key's shard. It must be quick, and must not call the
- * cache. It may pin the entry by tw_cache_entry_pin.
+ * `entry` is NULL if the key has no readable value. `value` is all 0 before the call; its data must
+ * stay readable until tw_cache_compute returns. The function is called under the lock of the key's
+ * shard. It must be quick, and must not call the cache. It may pin the entry by tw_cache_entry_pin,
+ * and so keep one that it deletes.
  *
  * Returns: what tw_cache_compute does with the key.
  */
 typedef enum tw_cache_verdict tw_cache_compute_fn(void *context, const struct tw_cache_entry *entry,
-						  struct tw_cache_computed *computed);
+						  struct tw_cache_value *value);
 
 /*
- * Reads and changes the key in one step, as `compute` decides. No other call for the key comes in
- * between.
+ * Reads and changes the key in one step, as `compute` decides. No other call that changes the key
+ * comes in between.
  *
  * A replaced value leaves with TW_CAUSE_REPLACED, a deleted one with TW_CAUSE_EXPLICIT. After
  * either the value of a load of the key that is under way will not be stored. The call counts as no
- * hit or miss, and does not wait for loads. With any status but TW_OK nothing has changed. Any
- * thread. The call costs as much as tw_cache_set and `compute`.
+ * hit or miss, and does not wait for loads. With any status but TW_OK nothing has changed, and an
+ * adopted value is still the caller's. Any thread. The call costs as much as tw_cache_set and
+ * `compute`, or half of that for TW_CACHE_TOUCH.
  *
  * Returns:
  *   TW_OK         the verdict of `compute` is carried out, also if it deleted nothing
- *   TW_INVALID    no cache, a bad key, no `compute`, no such verdict, or a value or lifetime that
- *                 is not valid for tw_cache_set_with_expire
+ *   TW_NOT_FOUND  TW_CACHE_TOUCH: the key has no readable value
+ *   TW_INVALID    no cache, a bad key, no `compute`, no such verdict, or a value that is not valid
+ *                 for tw_cache_put
  *   TW_FULL       the entry alone weighs more than max_bytes
- *   TW_NO_MEMORY  out of memory
+ *   TW_NO_MEMORY  out of memory. A thread's first call allocates, and so may an earlier deadline
  *   TW_CLOSED     the cache was stopped
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_cache_compute(struct tw_cache *cache, const void *key, size_t key_size,
 				       tw_cache_compute_fn *compute, void *context);
-
-/*
- * Gives the key's entry a new lifetime of `expire` nanoseconds from now, shorter or longer.
- *
- * The call counts as a use, and as no hit or miss. A later deadline sends the wheel no command. Any
- * thread. The call costs a lock, as tw_cache_set.
- *
- * Returns:
- *   TW_OK         the entry has its new lifetime
- *   TW_NOT_FOUND  the key has no readable value
- *   TW_INVALID    no cache, a bad key, or expire ≤ 0
- *   TW_NO_MEMORY  nothing has changed. A thread's first call allocates, and so may an earlier
- *                 deadline
- *   TW_CLOSED     the cache was stopped
- */
-TW_READS(2, 3)
-TW_API enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
-				     tw_duration expire);
 
 /*
  * Gives a load its value, with the lifetime, weight and ownership that `value` says.

@@ -46,10 +46,16 @@ static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now,
 	return idle_end < end ? idle_end : end;
 }
 
+/* Returns when a life that begins at `now` ends. */
+static tw_duration life_end(tw_duration now, tw_duration life)
+{
+	return life > 0 ? deadline_after(now, life) : deadline_after(0, -life);
+}
+
 INLINED void start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
 			tw_duration life)
 {
-	tw_duration end = life > 0 ? deadline_after(now, life) : deadline_after(0, -life);
+	tw_duration end = life_end(now, life);
 
 	if (cache->idle > 0)
 		entry_set_end(entry, end);
@@ -66,7 +72,7 @@ void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry
 	start_life(cache, entry, now, life);
 }
 
-/* ---- Set ---- */
+/* ---- Values ---- */
 
 bool value_is_valid(const struct tw_cache_value *value)
 {
@@ -74,6 +80,14 @@ bool value_is_valid(const struct tw_cache_value *value)
 	       (value->free_value || value->size <= UINT32_MAX) && value->expire >= 0 &&
 	       value->deadline >= 0 && (value->expire == 0 || value->deadline == 0) &&
 	       (value->reserved[0] | value->reserved[1]) == 0;
+}
+
+/* Returns the life that a value gives, as a plan has it. */
+static tw_duration value_life(const struct tw_cache *cache, const struct tw_cache_value *value)
+{
+	if (value->deadline > 0)
+		return -value->deadline;
+	return value->expire > 0 ? value->expire : cache->expire;
 }
 
 void cache_plan_value(const struct tw_cache *cache, struct entry_plan *plan,
@@ -90,10 +104,7 @@ void cache_plan_value(const struct tw_cache *cache, struct entry_plan *plan,
 		plan->weight = value->weight;
 		plan->kind |= ENTRY_EXTENDED;
 	}
-	if (value->deadline > 0)
-		plan->life = -value->deadline;
-	else
-		plan->life = value->expire > 0 ? value->expire : cache->expire;
+	plan->life = value_life(cache, value);
 }
 
 /* Returns an adopted value's part of a weight, so that the sum does not overflow. */
@@ -160,42 +171,69 @@ void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 	plan_entry(cache, plan);
 }
 
+/* ---- Changes ---- */
+
 static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
 {
 	return entry && !(entry->kind & ENTRY_ABSENT) && entry_deadline(entry) > now;
+}
+
+INLINED bool find_change(struct change *change, const void *key, size_t key_size)
+	HOLDS(change->shard->lock)
+{
+	shard_expire_late(change->shard, change->now);
+	change->entry =
+		table_find(shard_table(change->shard), change->hash, key, key_size, &change->slot);
+	return entry_is_there(change->entry, change->now);
+}
+
+bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
+{
+	change->now = tw_now(cache->shared.wheel);
+	return find_change(change, key, key_size);
+}
+
+/* Puts the entry in the place of what was found. `overrides` has loads of the key not be kept. */
+INLINED enum tw_status put_found(const struct change *change, struct tw_cache *cache,
+				 struct tw_cache_entry *entry, bool overrides)
+	HOLDS(change->shard->lock)
+{
+	struct shard *shard = change->shard;
+	struct tw_cache_entry *old = change->entry;
+	uint64_t most = counter_read(&cache->shared.max_bytes);
+
+	if (most > 0 && entry_weight(entry) > most) {
+		shard->refused++;
+		return TW_FULL;
+	}
+	if ((!old && !shard_reserve(shard)) ||
+	    !shard_watch(shard, change->hash, entry, old ? entry_filed(old) : 0,
+			 entry_deadline(entry)))
+		return TW_NO_MEMORY;
+	if (shard->has_flights && overrides)
+		flights_override(&shard->flights, change->hash, entry_key(entry), entry->key_size);
+	if (old)
+		shard_replace(shard, change->slot, old, entry, change->now);
+	else
+		shard_link(shard, change->hash, entry, change->now);
+	return TW_OK;
 }
 
 INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 				 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
 	HOLDS(shard->lock)
 {
-	const void *key = entry_key(entry);
-	_Atomic uint64_t *slot;
-	struct tw_cache_entry *old;
-	uint64_t most = counter_read(&cache->shared.max_bytes);
+	struct change change = {.shard = shard, .hash = hash, .now = now};
+	bool is_there;
 
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
-	shard_expire_late(shard, now);
-	old = table_find(shard_table(shard), hash, key, entry->key_size, &slot);
-	if (mode == PUT_ADD && entry_is_there(old, now))
+	is_there = find_change(&change, entry_key(entry), entry->key_size);
+	if (mode == PUT_ADD && is_there)
 		return TW_EXISTS;
-	if (mode == PUT_REPLACE && !entry_is_there(old, now))
+	if (mode == PUT_REPLACE && !is_there)
 		return TW_NOT_FOUND;
-	if (most > 0 && entry_weight(entry) > most) {
-		shard->refused++;
-		return TW_FULL;
-	}
-	if ((!old && !shard_reserve(shard)) ||
-	    !shard_watch(shard, hash, entry, old ? entry_filed(old) : 0, entry_deadline(entry)))
-		return TW_NO_MEMORY;
-	if (shard->has_flights && mode != PUT_LOADED)
-		flights_override(&shard->flights, hash, key, entry->key_size);
-	if (old)
-		shard_replace(shard, slot, old, entry, now);
-	else
-		shard_link(shard, hash, entry, now);
-	return TW_OK;
+	return put_found(&change, cache, entry, mode != PUT_LOADED);
 }
 
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
@@ -204,15 +242,43 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 	return put_entry(cache, shard, hash, entry, mode, now);
 }
 
-enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			     struct tw_cache_entry *entry, enum put_mode mode, tw_duration life)
+enum tw_status change_put(const struct change *change, struct tw_cache *cache,
+			  struct tw_cache_entry *entry, tw_duration life)
 {
-	/* Not before the lock: what is judged by it is judged as it is now. */
-	tw_duration now = tw_now(cache->shared.wheel);
-
-	start_life(cache, entry, now, life);
-	return put_entry(cache, shard, hash, entry, mode, now);
+	start_life(cache, entry, change->now, life);
+	return put_found(change, cache, entry, true);
 }
+
+bool change_delete(const struct change *change, bool is_there, const void *key, size_t key_size)
+{
+	/* A lookup may have found it expired since then. */
+	if (change->entry)
+		is_there &= shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT,
+					 change->now) == TW_CAUSE_EXPLICIT;
+	if (change->shard->has_flights)
+		flights_override(&change->shard->flights, change->hash, key, key_size);
+	return is_there;
+}
+
+enum tw_status change_touch(const struct change *change, struct tw_cache *cache,
+			    struct reader *reader, const struct tw_cache_value *value)
+{
+	struct tw_cache_entry *entry = change->entry;
+	tw_duration life = life_with_jitter(cache, reader, value_life(cache, value));
+	tw_duration end = life_end(change->now, life);
+	tw_duration deadline = cache_deadline(cache, change->now, end);
+
+	if (!shard_watch(change->shard, change->hash, entry, entry_filed(entry), deadline))
+		return TW_NO_MEMORY;
+	if (cache->idle > 0)
+		entry_set_end(entry, end);
+	/* release: after the entry's end was set; pairs with entry_move_deadline(). */
+	atomic_store_explicit(&entry->deadline, deadline, memory_order_release);
+	policy_use(&change->shard->policy, entry);
+	return TW_OK;
+}
+
+/* ---- Set and delete ---- */
 
 INLINED void end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
 		      const struct tw_cache_entry *spared)
@@ -247,6 +313,7 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	struct tw_cache_entry *entry;
 	struct shard *shard;
 	tw_duration life;
+	tw_duration now;
 
 	if (!reader)
 		return status;
@@ -261,7 +328,10 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	if (entry) {
 		shard_prefetch_guess(shard, reader, plan->hash);
 		shard_begin_in(shard, thread);
-		status = cache_put_new(cache, shard, plan->hash, entry, mode, life);
+		/* Not before the lock: what is judged by it is judged as it is now. */
+		now = tw_now(cache->shared.wheel);
+		start_life(cache, entry, now, life);
+		status = put_entry(cache, shard, plan->hash, entry, mode, now);
 		shard_end_in(shard);
 		if (status != TW_OK)
 			entry_let_go_to_spare(entry, &thread->spare);
@@ -309,51 +379,6 @@ enum tw_status tw_cache_put(struct tw_cache *cache, const void *key, size_t key_
 	return cache_set_planned(cache, &plan, (enum put_mode)mode);
 }
 
-/* ---- Delete and touch ---- */
-
-/* Looks the key up at `now`, under the lock. Returns whether it is there. */
-INLINED bool change_look(struct change *change, const void *key, size_t key_size)
-	HOLDS(change->shard->lock)
-{
-	change->entry =
-		table_find(shard_table(change->shard), change->hash, key, key_size, &change->slot);
-	return entry_is_there(change->entry, change->now);
-}
-
-INLINED bool find_change(struct change *change, struct tw_cache *cache, const void *key,
-			 size_t key_size) HOLDS(change->shard->lock)
-{
-	change->now = tw_now(cache->shared.wheel);
-	shard_expire_late(change->shard, change->now);
-	return change_look(change, key, key_size);
-}
-
-bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
-{
-	return find_change(change, cache, key, key_size);
-}
-
-bool change_delete(struct change *change, bool is_there, const void *key, size_t key_size)
-{
-	/* A lookup may have found it expired since then. */
-	if (change->entry)
-		is_there &= shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT,
-					 change->now) == TW_CAUSE_EXPLICIT;
-	if (change->shard->has_flights)
-		flights_override(&change->shard->flights, change->hash, key, key_size);
-	return is_there;
-}
-
-/* Returns whether the key is there. */
-INLINED bool change_begin(struct change *change, struct tw_cache *cache, const void *key,
-			  size_t key_size) TAKES(change->shard->lock)
-{
-	change->hash = key_hash_wide(&cache->shared.seed, key, key_size);
-	change->shard = cache_shard(cache, change->hash);
-	shard_begin_change(change->shard);
-	return find_change(change, cache, key, key_size);
-}
-
 enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size)
 {
 	struct change change;
@@ -363,77 +388,12 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 		return TW_INVALID;
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
-	is_there = change_begin(&change, cache, key, key_size);
-	is_there = change_delete(&change, is_there, key, key_size);
-	shard_end(change.shard);
-	return is_there ? TW_OK : TW_NOT_FOUND;
-}
-
-enum tw_status tw_cache_pop(struct tw_cache *cache, const void *key, size_t key_size,
-			    const struct tw_cache_entry **entry)
-{
-	struct tw_cache_entry *popped = NULL;
-	struct change change;
-	bool is_there;
-
-	if (!entry)
-		return TW_INVALID;
-	*entry = NULL;
-	if (!cache || !key_is_valid(key, key_size))
-		return TW_INVALID;
-	if (shared_is_closed(&cache->shared))
-		return TW_CLOSED;
-	is_there = change_begin(&change, cache, key, key_size);
-	if (is_there) {
-		popped = change.entry;
-		entry_pin(popped);
-	}
-	is_there = change_delete(&change, is_there, key, key_size);
-	shard_end(change.shard);
-	if (is_there)
-		*entry = popped;
-	else
-		tw_cache_entry_release(popped);
-	return is_there ? TW_OK : TW_NOT_FOUND;
-}
-
-/* Moves the deadline of an entry that is there. */
-static enum tw_status cache_touch_entry(struct tw_cache *cache, const struct change *change,
-					tw_duration lifetime) HOLDS(change->shard->lock)
-{
-	struct tw_cache_entry *entry = change->entry;
-	tw_duration end = deadline_after(change->now, lifetime);
-	tw_duration deadline = cache_deadline(cache, change->now, end);
-
-	if (!shard_watch(change->shard, change->hash, entry, entry_filed(entry), deadline))
-		return TW_NO_MEMORY;
-	if (cache->idle > 0)
-		entry_set_end(entry, end);
-	/* release: after the entry's end was set; pairs with entry_move_deadline(). */
-	atomic_store_explicit(&entry->deadline, deadline, memory_order_release);
-	policy_use(&change->shard->policy, entry);
-	return TW_OK;
-}
-
-enum tw_status tw_cache_touch(struct tw_cache *cache, const void *key, size_t key_size,
-			      tw_duration expire)
-{
-	struct reader *reader;
-	struct change change;
-	enum tw_status status;
-
-	if (!cache || !key_is_valid(key, key_size) || expire <= 0)
-		return TW_INVALID;
-	status = cache_admit(cache, &reader);
-	if (status != TW_OK)
-		return status;
-	status = TW_NOT_FOUND;
 	change.hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	change.shard = cache_shard(cache, change.hash);
-	shard_begin(change.shard);
+	shard_begin_change(change.shard);
 	change.now = tw_now(cache->shared.wheel);
-	if (change_look(&change, key, key_size))
-		status = cache_touch_entry(cache, &change, life_with_jitter(cache, reader, expire));
-	shard_end_unchanged(change.shard);
-	return status;
+	is_there = find_change(&change, key, key_size);
+	is_there = change_delete(&change, is_there, key, key_size);
+	shard_end(change.shard);
+	return is_there ? TW_OK : TW_NOT_FOUND;
 }

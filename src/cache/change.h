@@ -33,10 +33,6 @@ enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t h
 			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
 	HOLDS(shard->lock);
 
-/* Between begin and end: gives a new entry its life from now on, and puts it. */
-enum tw_status cache_put_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			     struct tw_cache_entry *entry, enum put_mode mode, tw_duration life)
-	HOLDS(shard->lock);
 /* Ends what retire_begin() began, after entries of that weight came in, if any did, `spared` the
  * last: their pages and their room are made up for. */
 void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
@@ -54,8 +50,17 @@ struct change {
 /* Between begin and end, with shard and hash filled in: returns whether the key is there. */
 bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
 	HOLDS(change->shard->lock);
+/* These end a change that has found a key, which may be there or not. */
+/* Gives a new entry its life, and puts it; as cache_put() does. */
+enum tw_status change_put(const struct change *change, struct tw_cache *cache,
+			  struct tw_cache_entry *entry, tw_duration life)
+	HOLDS(change->shard->lock);
 /* Removes what was found, and has loads not be kept. Returns whether it could be read until now. */
-bool change_delete(struct change *change, bool is_there, const void *key, size_t key_size)
+bool change_delete(const struct change *change, bool is_there, const void *key, size_t key_size)
+	HOLDS(change->shard->lock);
+/* Gives the entry, which is there, the life that the value says. Returns TW_OK or TW_NO_MEMORY. */
+enum tw_status change_touch(const struct change *change, struct tw_cache *cache,
+			    struct reader *reader, const struct tw_cache_value *value)
 	HOLDS(change->shard->lock);
 
 #endif

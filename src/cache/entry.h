@@ -328,7 +328,7 @@ static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration
 				       tw_duration moved)
 {
 	/* acquire, also on failure: sees the end that was set before the deadline, and that the
-	 * entry is not linked; pairs with cache_touch_entry() and entry_carry_deadline(). Readers
+	 * entry is not linked; pairs with change_touch() and entry_carry_deadline(). Readers
 	 * of `moved` see that, too: an exchange hands it on. */
 	return atomic_compare_exchange_strong_explicit(&entry->deadline, deadline, moved,
 						       memory_order_acquire, memory_order_acquire);

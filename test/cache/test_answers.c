@@ -102,9 +102,9 @@ static enum tw_status give_no_memory(void *argument, const void *key, size_t key
 }
 
 static enum tw_cache_verdict compute_no_memory(void *context, const struct tw_cache_entry *entry,
-					       struct tw_cache_computed *computed)
+					       struct tw_cache_value *computed)
 {
-	computed->value_size = 8;
+	computed->size = 8;
 	return TW_CACHE_REPLACE;
 }
 

@@ -71,12 +71,12 @@ static uint64_t on_weigh(void *context, const void *key, size_t key_size, const 
 }
 
 static enum tw_cache_verdict on_compute(void *context, const struct tw_cache_entry *entry,
-					struct tw_cache_computed *computed)
+					struct tw_cache_value *computed)
 {
 	const struct fatal *fatal = context;
 
 	reach(fatal, fatal->place == COMPUTE);
-	*computed = (struct tw_cache_computed){"v", 1, 0};
+	*computed = (struct tw_cache_value){.data = "v", .size = 1};
 	return TW_CACHE_REPLACE;
 }
 

@@ -488,7 +488,7 @@ static void counts_are_exact(void **state)
 		assert_holds_none(recorder, "none");
 	entry = cache_pinned(recorder, "bb");
 	tw_cache_entry_release(entry);
-	assert_status(tw_cache_touch(recorder->cache, "a", 1, 20 * INTERVAL), TW_OK);
+	assert_status(touch_key(recorder->cache, "a", 1, 20 * INTERVAL), TW_OK);
 	stats = cache_stats(recorder);
 	assert_cache_counts(recorder->cache, .hits = 6, .misses = 3, .inserts = 3, .entries = 2);
 	assert_int_equal(stats.bytes, 2 * cache_weight(2, 4));

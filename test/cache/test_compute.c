@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* These calls read and change a key in one step: tw_cache_compute, tw_cache_pop. */
+/* tw_cache_compute reads and changes a key in one step. */
 #include "support/test.h"
 
 #include "support/cache_calls.h"
@@ -12,14 +12,13 @@ struct computer {
 	enum tw_cache_verdict verdict;
 	const char *value;
 	tw_duration expire;
-	struct cache_recorder *recorder; /* lets the time pass until then, unless NULL */
 	unsigned calls;
 	char seen[32]; /* "" if none */
 	const struct tw_cache_entry *pinned;
 };
 
 static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry *entry,
-				     struct tw_cache_computed *computed)
+				     struct tw_cache_value *computed)
 {
 	struct computer *computer = context;
 	size_t size = 0;
@@ -33,8 +32,8 @@ static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry 
 			computer->pinned = tw_cache_entry_pin(entry);
 	}
 	computer->seen[size] = '\0';
-	computed->value = computer->value;
-	computed->value_size = computer->value ? strlen(computer->value) : 0;
+	computed->data = computer->value;
+	computed->size = computer->value ? strlen(computer->value) : 0;
 	computed->expire = computer->expire;
 	return computer->verdict;
 }
@@ -85,7 +84,7 @@ static void key_is_kept_replaced_or_deleted(void **state)
 }
 
 static enum tw_cache_verdict compute_null(void *context, const struct tw_cache_entry *entry,
-					  struct tw_cache_computed *result)
+					  struct tw_cache_value *result)
 {
 	return TW_CACHE_REPLACE;
 }
@@ -116,7 +115,7 @@ static void failed_compute_changes_nothing(void **state)
 	computer.value = "other";
 	computer.expire = -1;
 	assert_status(computed(recorder, &computer), TW_INVALID);
-	computer.verdict = (enum tw_cache_verdict)3;
+	computer.verdict = (enum tw_cache_verdict)4;
 	computer.expire = 0;
 	assert_status(computed(recorder, &computer), TW_INVALID);
 	assert_int_equal(computer.calls, 3);
@@ -125,57 +124,17 @@ static void failed_compute_changes_nothing(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static enum tw_cache_verdict compute_null_of_a_size(void *context,
-						    const struct tw_cache_entry *entry,
-						    struct tw_cache_computed *result)
-{
-	result->value_size = 1;
-	return TW_CACHE_REPLACE;
-}
-
-static enum tw_cache_verdict compute_too_large(void *context, const struct tw_cache_entry *entry,
-					       struct tw_cache_computed *result)
-{
-	result->value = "v";
-	result->value_size = (size_t)UINT32_MAX + 1;
-	return TW_CACHE_REPLACE;
-}
-
-static void bad_arguments_of_compute_and_pop_are_refused(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct tw_cache *cache = recorder->cache;
-	struct computer computer = {.verdict = TW_CACHE_KEEP};
-	const struct tw_cache_entry *entry = (const void *)state;
-
-	assert_status(tw_cache_compute(NULL, "k", 1, compute, &computer), TW_INVALID);
-	assert_status(tw_cache_compute(cache, NULL, 1, compute, &computer), TW_INVALID);
-	assert_status(tw_cache_compute(cache, "k", 0, compute, &computer), TW_INVALID);
-	assert_status(tw_cache_compute(cache, "k", 1, NULL, &computer), TW_INVALID);
-	assert_status(tw_cache_compute(cache, "k", 1, compute_null_of_a_size, NULL), TW_INVALID);
-	assert_status(tw_cache_compute(cache, "k", 1, compute_too_large, NULL), TW_INVALID);
-	assert_status(tw_cache_pop(NULL, "k", 1, &entry), TW_INVALID);
-	assert_null(entry);
-	assert_status(tw_cache_pop(cache, "k", 0, &entry), TW_INVALID);
-	assert_status(tw_cache_pop(cache, "k", 1, NULL), TW_INVALID);
-	assert_status(tw_cache_stop(cache), TW_OK);
-	assert_status(tw_cache_compute(cache, "k", 1, compute, &computer), TW_CLOSED);
-	assert_status(tw_cache_pop(cache, "k", 1, &entry), TW_CLOSED);
-	assert_int_equal(computer.calls, 0);
-	cache_recorder_close(recorder);
-}
-
 /* Several threads count in one key, and no step is lost. */
 enum { COUNTERS = 4, COUNTS = TEST_SHARE_OF(20000) };
 
 static enum tw_cache_verdict compute_next(void *context, const struct tw_cache_entry *entry,
-					  struct tw_cache_computed *computed)
+					  struct tw_cache_value *computed)
 {
 	unsigned *count = context;
 
 	*count = entry ? *(const unsigned *)tw_cache_entry_value(entry, NULL) + 1 : 1;
-	computed->value = count;
-	computed->value_size = sizeof(*count);
+	computed->data = count;
+	computed->size = sizeof(*count);
 	return TW_CACHE_REPLACE;
 }
 
@@ -237,24 +196,103 @@ static void compute_that_changes_the_key_overrides_its_load(void **state)
 	}
 }
 
+/* The function's verdict and value are the context's. */
+struct answer {
+	enum tw_cache_verdict verdict;
+	struct tw_cache_value value;
+};
+
+static enum tw_cache_verdict give_answer(void *context, const struct tw_cache_entry *entry,
+					 struct tw_cache_value *value)
+{
+	const struct answer *answer = context;
+
+	*value = answer->value;
+	return answer->verdict;
+}
+
+static void count_free(void *value, size_t size, void *freed)
+{
+	++*(int *)freed;
+}
+
+static void computed_value_may_be_adopted(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(
+		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 1000, .shards = 1});
+	struct tw_cache *cache = recorder->cache;
+	static char own[] = "own";
+	int freed = 0;
+	struct answer answer = {TW_CACHE_REPLACE,
+				{.data = own,
+				 .size = 3,
+				 .weight = 1001,
+				 .free_value = count_free,
+				 .context = &freed}};
+	const struct tw_cache_entry *entry;
+
+	assert_status(tw_cache_compute(cache, "key", 3, give_answer, &answer), TW_FULL);
+	answer.value.reserved[1] = 1;
+	assert_status(tw_cache_compute(cache, "key", 3, give_answer, &answer), TW_INVALID);
+	answer.value.reserved[1] = 0;
+	answer.value.weight = 1;
+	assert_status(tw_cache_compute(cache, "key", 3, give_answer, &answer), TW_OK);
+	assert_int_equal(cache_stats(recorder).bytes, 1);
+	entry = cache_pinned(recorder, "key");
+	assert_ptr_equal(tw_cache_entry_value(entry, NULL), own);
+	assert_status(tw_cache_delete(cache, "key", 3), TW_OK);
+	cache_settle(recorder);
+	assert_int_equal(freed, 0);
+	tw_cache_entry_release(entry);
+	assert_int_equal(freed, 1);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void compute_gives_an_entry_another_life(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, 50 * INTERVAL);
+	struct tw_cache *cache = recorder->cache;
+	struct answer touch = {TW_CACHE_TOUCH, {.deadline = 20 * INTERVAL}};
+
+	assert_status(tw_cache_compute(cache, "key", 3, give_answer, &touch), TW_NOT_FOUND);
+	cache_set(recorder, "key", "value");
+	assert_status(tw_cache_compute(cache, "key", 3, give_answer, &touch), TW_OK);
+	assert_int_equal(deadline_of(cache, "key", 3), 20 * INTERVAL);
+	cache_pass(recorder, 10 * INTERVAL);
+	touch.value.deadline = 0;
+	assert_status(tw_cache_compute(cache, "key", 3, give_answer, &touch), TW_OK);
+	assert_int_equal(deadline_of(cache, "key", 3), 60 * INTERVAL);
+	touch.value.deadline = 10 * INTERVAL;
+	touch.value.expire = INTERVAL;
+	assert_status(tw_cache_compute(cache, "key", 3, give_answer, &touch), TW_INVALID);
+	assert_int_equal(deadline_of(cache, "key", 3), 60 * INTERVAL);
+	/* A deadline that is past ends the entry. */
+	touch.value.expire = 0;
+	assert_status(tw_cache_compute(cache, "key", 3, give_answer, &touch), TW_OK);
+	assert_holds_none(recorder, "key");
+	cache_pass(recorder, 2 * INTERVAL);
+	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
+	cache_recorder_close_balanced(recorder);
+}
+
 static void popped_entry_is_the_callers_and_gone(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	const struct tw_cache_entry *entry = (const void *)state;
 
-	assert_status(tw_cache_pop(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
+	assert_status(pop_key(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
 	assert_null(entry);
 	cache_set(recorder, "key", "value");
-	assert_status(tw_cache_pop(recorder->cache, "key", 3, &entry), TW_OK);
+	assert_status(pop_key(recorder->cache, "key", 3, &entry), TW_OK);
 	assert_value(entry, "value");
 	assert_holds_none(recorder, "key");
 	cache_settle(recorder);
 	assert_removed(recorder, "value", TW_CAUSE_EXPLICIT);
 	tw_cache_entry_release(entry);
-	assert_status(tw_cache_pop(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
+	assert_status(pop_key(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
 	cache_set(recorder, "key", "late");
 	cache_pass(recorder, 10 * INTERVAL);
-	assert_status(tw_cache_pop(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
+	assert_status(pop_key(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
 	assert_null(entry);
 	assert_int_equal(cache_stats(recorder).hits, 0);
 	cache_recorder_close_balanced(recorder);
@@ -276,7 +314,7 @@ static void remembered_absence_is_no_value_for_any_change(void **state)
 	assert_string_equal(computer.seen, "");
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_int_equal(source.loads, 1);
-	assert_status(tw_cache_pop(cache, "key", 3, &entry), TW_NOT_FOUND);
+	assert_status(pop_key(cache, "key", 3, &entry), TW_NOT_FOUND);
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_int_equal(source.loads, 2);
 	assert_status(tw_cache_delete(cache, "key", 3), TW_NOT_FOUND);
@@ -291,7 +329,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(key_is_kept_replaced_or_deleted),
 	TEST_CACHE(computed_value_may_be_empty_or_live_for_ever),
 	TEST_CACHE(failed_compute_changes_nothing),
-	TEST_CACHE(bad_arguments_of_compute_and_pop_are_refused),
+	TEST_CACHE(computed_value_may_be_adopted),
+	TEST_CACHE(compute_gives_an_entry_another_life),
 	TEST_IN(levels_threads, computes_of_several_threads_lose_nothing),
 	TEST_CACHE(compute_that_changes_the_key_overrides_its_load),
 	TEST_CACHE(popped_entry_is_the_callers_and_gone),

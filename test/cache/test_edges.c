@@ -28,7 +28,7 @@ static void touch_that_meets_its_own_deadline_still_expires_in_time(void **state
 	entry_set_end((struct tw_cache_entry *)entry, 2 * INTERVAL);
 	assert_holds(recorder, "key", "value");
 	tw_cache_entry_release(entry);
-	assert_status(tw_cache_touch(recorder->cache, "key", 3, 2 * INTERVAL), TW_OK);
+	assert_status(touch_key(recorder->cache, "key", 3, 2 * INTERVAL), TW_OK);
 	cache_pass(recorder, 4 * INTERVAL);
 	cache_settle(recorder);
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
@@ -49,7 +49,7 @@ static void touch_that_a_hit_was_ahead_of_still_expires_in_time(void **state)
 	entry_set_end(entry, 2 * INTERVAL);
 	assert_true(entry_move_deadline(entry, &deadline, 2 * INTERVAL));
 	tw_cache_entry_release(entry);
-	assert_status(tw_cache_touch(recorder->cache, "key", 3, 2 * INTERVAL), TW_OK);
+	assert_status(touch_key(recorder->cache, "key", 3, 2 * INTERVAL), TW_OK);
 	cache_pass(recorder, 4 * INTERVAL);
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
 	cache_recorder_close(recorder);
@@ -80,12 +80,12 @@ static void touch_that_shortens_wins_over_hits_beside_it(void **state)
 
 	assert_int_equal(pthread_create(&looker.thread, NULL, looker_run, &looker), 0);
 	for (int i = 0; i < ROUNDS; i++) {
-		assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR),
+		assert_status(touch_key(recorder->cache, "key", 3, TW_HOUR),
 			      i == 0 ? TW_NOT_FOUND : TW_OK);
 		if (i == 0)
 			cache_set(recorder, "key", "value");
 		assert_status(tw_advance(recorder->wheel, 1), TW_OK);
-		assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_SECOND), TW_OK);
+		assert_status(touch_key(recorder->cache, "key", 3, TW_SECOND), TW_OK);
 		entry = cache_pinned(recorder, "key");
 		lost += tw_cache_entry_deadline(entry) > tw_now(recorder->wheel) + TW_SECOND;
 		tw_cache_entry_release(entry);

@@ -40,10 +40,10 @@ static enum tw_status load_bytes(void *size, const void *key, size_t key_size,
 }
 
 static enum tw_cache_verdict compute_bytes(void *size, const struct tw_cache_entry *entry,
-					   struct tw_cache_computed *computed)
+					   struct tw_cache_value *computed)
 {
-	computed->value = bytes;
-	computed->value_size = *(size_t *)size;
+	computed->data = bytes;
+	computed->size = *(size_t *)size;
 	return TW_CACHE_REPLACE;
 }
 

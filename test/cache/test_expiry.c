@@ -281,13 +281,13 @@ static void touch_shortens_and_lengthens_a_lifetime(void **state)
 	cache_set_for(recorder, "shorter", "s", 100 * INTERVAL);
 	cache_set_for(recorder, "longer", "l", 10 * INTERVAL);
 	cache_pass(recorder, 5 * INTERVAL);
-	assert_status(tw_cache_touch(cache, "shorter", 7, 10 * INTERVAL), TW_OK);
-	assert_status(tw_cache_touch(cache, "longer", 6, 100 * INTERVAL), TW_OK);
+	assert_status(touch_key(cache, "shorter", 7, 10 * INTERVAL), TW_OK);
+	assert_status(touch_key(cache, "longer", 6, 100 * INTERVAL), TW_OK);
 	assert_lives_for(recorder, "shorter", "s", 10 * INTERVAL);
-	assert_status(tw_cache_touch(cache, "shorter", 7, TW_HOUR), TW_NOT_FOUND);
+	assert_status(touch_key(cache, "shorter", 7, TW_HOUR), TW_NOT_FOUND);
 	assert_lives_for(recorder, "longer", "l", 90 * INTERVAL);
-	assert_status(tw_cache_touch(cache, "longer", 6, 0), TW_INVALID);
-	assert_status(tw_cache_touch(cache, "never set", 9, TW_HOUR), TW_NOT_FOUND);
+	assert_status(touch_key(cache, "longer", 6, -1), TW_INVALID);
+	assert_status(touch_key(cache, "never set", 9, TW_HOUR), TW_NOT_FOUND);
 	cache_recorder_close(recorder);
 }
 
@@ -304,7 +304,7 @@ static void lifetime_touched_again_and_again_ends_at_the_last_deadline(void **st
 		if (random_once_in(&random, 3)) {
 			tw_duration life = random_between(&random, step + 1, 40 * INTERVAL);
 
-			assert_status(tw_cache_touch(recorder->cache, "key", 3, life), TW_OK);
+			assert_status(touch_key(recorder->cache, "key", 3, life), TW_OK);
 			deadline = tw_now(recorder->wheel) + life;
 		}
 		if (tw_now(recorder->wheel) + step >= deadline) {
@@ -329,13 +329,13 @@ static void entry_without_expiry_stays_until_it_is_given_one(void **state)
 
 	cache_set(recorder, "key", "value");
 	cache_set_for(recorder, "freed", "value", INTERVAL);
-	assert_status(tw_cache_touch(recorder->cache, "freed", 5, TW_FOREVER), TW_OK);
+	assert_status(touch_key(recorder->cache, "freed", 5, TW_FOREVER), TW_OK);
 	cache_pass(recorder, 1000 * TW_HOUR);
 	assert_holds(recorder, "freed", "value");
 	entry = cache_pinned(recorder, "key");
 	assert_true(tw_cache_entry_deadline(entry) == TW_FOREVER);
 	tw_cache_entry_release(entry);
-	assert_status(tw_cache_touch(recorder->cache, "key", 3, INTERVAL), TW_OK);
+	assert_status(touch_key(recorder->cache, "key", 3, INTERVAL), TW_OK);
 	cache_pass(recorder, INTERVAL);
 	assert_holds_none(recorder, "key");
 	cache_recorder_close(recorder);
@@ -440,7 +440,7 @@ static void later_deadlines_send_no_commands(void **state)
 	assert_status(tw_get_stats(recorder->wheel, &before), TW_OK);
 	changes = inbox_mark(&recorder->wheel->owner.out.alarms.changed);
 	for (int i = 0; i < 1000; i++) {
-		assert_status(tw_cache_touch(recorder->cache, "key", 3, 20 * INTERVAL + i), TW_OK);
+		assert_status(touch_key(recorder->cache, "key", 3, 20 * INTERVAL + i), TW_OK);
 		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "v", 1), TW_OK);
 	}
 	assert_status(tw_flush(recorder->wheel), TW_OK);

@@ -6,6 +6,7 @@
 #include "support/test.h"
 
 #include "support/cache_check.h"
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/seed.h"
 #include "support/stats.h"
@@ -100,7 +101,7 @@ static void lookups_and_later_deadlines_file_nothing(void **state)
 	cache_set(recorder, "key", "value");
 	for (int i = 0; i < 200; i++) {
 		assert_holds(recorder, "key", "value");
-		assert_status(tw_cache_touch(cache, "key", 3, (1000 + i) * INTERVAL), TW_OK);
+		assert_status(touch_key(cache, "key", 3, (1000 + i) * INTERVAL), TW_OK);
 		cache_set_for(recorder, "key", "value", (2000 + i) * INTERVAL);
 		assert_int_equal(filed(recorder), 1);
 		cache_pass(recorder, INTERVAL / 2);
@@ -154,7 +155,7 @@ static void change_one(struct world *world)
 		world->deadlines[key] = 0;
 		break;
 	case 2:
-		assert_status(tw_cache_touch(cache, &key, sizeof(key), lifetime), status);
+		assert_status(touch_key(cache, &key, sizeof(key), lifetime), status);
 		if (is_there)
 			world->deadlines[key] = now + lifetime;
 		break;

@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 
 enum { ROOM = 8 };

@@ -100,7 +100,7 @@ static void deadline_that_no_clock_reaches_is_none(void **state)
 	cache_pass(recorder, INTERVAL);
 	cache_set_for(recorder, "set", "value", TW_FOREVER / 2);
 	assert_expires_at(recorder, "set", TW_FOREVER);
-	assert_status(tw_cache_touch(recorder->cache, "first", 5, TW_FOREVER / 2), TW_OK);
+	assert_status(touch_key(recorder->cache, "first", 5, TW_FOREVER / 2), TW_OK);
 	assert_expires_at(recorder, "first", TW_FOREVER);
 	cache_recorder_close(recorder);
 }
@@ -243,7 +243,7 @@ static void jitter_spreads_lifetimes_evenly(void **state)
 				      TW_OK);
 		assert_flat(recorder, jitter);
 		for (int key = 0; key < JITTERED; key++)
-			assert_status(tw_cache_touch(recorder->cache, &key, sizeof(key), TW_HOUR),
+			assert_status(touch_key(recorder->cache, &key, sizeof(key), TW_HOUR),
 				      TW_OK);
 		assert_flat(recorder, jitter);
 		cache_recorder_close(recorder);

@@ -88,7 +88,7 @@ static void calls_that_change_nothing_let_the_load_be_kept(void **state)
 	source_open(&source, "loaded");
 	taker_start_load(&taker, recorder, "key", &source);
 	assert_status(put_replaced(recorder->cache, "key", 3, "x", 1, TW_HOUR), TW_NOT_FOUND);
-	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
+	assert_status(touch_key(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
 	assert_status(tw_cache_set_with_expire(recorder->cache, "key", 3, "x", 1, 0), TW_INVALID);
 	cache_set(recorder, "other", "value");
 	gate_open(&source.gate);
@@ -205,7 +205,7 @@ static void absence_gives_way_to_a_value(void **state)
 	assert_holds(recorder, "set", "value");
 	assert_not_taken(recorder, "added", &source, TW_NOT_FOUND);
 	assert_status(put_replaced(cache, "added", 5, "v", 1, TW_HOUR), TW_NOT_FOUND);
-	assert_status(tw_cache_touch(cache, "added", 5, TW_HOUR), TW_NOT_FOUND);
+	assert_status(touch_key(cache, "added", 5, TW_HOUR), TW_NOT_FOUND);
 	assert_status(put_added(cache, "added", 5, "v", 1, TW_HOUR), TW_OK);
 	assert_holds(recorder, "added", "v");
 	assert_not_taken(recorder, "deleted", &source, TW_NOT_FOUND);

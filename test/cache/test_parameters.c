@@ -65,19 +65,19 @@ static enum tw_status load_nothing(void *argument, const void *key, size_t key_s
 }
 
 static enum tw_cache_verdict keep(void *context, const struct tw_cache_entry *entry,
-				  struct tw_cache_computed *computed)
+				  struct tw_cache_value *computed)
 {
 	return TW_CACHE_KEEP;
 }
 
 /* The context is the arguments. */
 static enum tw_cache_verdict replace_with(void *context, const struct tw_cache_entry *entry,
-					  struct tw_cache_computed *computed)
+					  struct tw_cache_value *computed)
 {
 	const uintptr_t *given = context;
 
-	computed->value = (const void *)given[VALUE];
-	computed->value_size = given[VALUE_SIZE];
+	computed->data = (const void *)given[VALUE];
+	computed->size = given[VALUE_SIZE];
 	return TW_CACHE_REPLACE;
 }
 
@@ -152,12 +152,6 @@ static enum tw_status acquire(const arguments given)
 		     RESULT_OF(given));
 }
 
-static enum tw_status pop(const arguments given)
-{
-	return found(tw_cache_pop(CACHE_OF(given), KEY_OF(given), RESULT_OF(given)),
-		     RESULT_OF(given));
-}
-
 static enum tw_status take(const arguments given)
 {
 	return found(tw_cache_take(CACHE_OF(given), KEY_OF(given), load_nothing, NULL, TW_FOREVER,
@@ -177,11 +171,6 @@ static enum tw_status take_without_loader(const arguments given)
 static enum tw_status take_async(const arguments given)
 {
 	return tw_cache_take_async(CACHE_OF(given), KEY_OF(given), on_value, NULL);
-}
-
-static enum tw_status touch(const arguments given)
-{
-	return tw_cache_touch(CACHE_OF(given), KEY_OF(given), TW_HOUR);
 }
 
 static enum tw_status delete (const arguments given) {
@@ -365,11 +354,9 @@ static const struct call calls[] = {
 	CALL(compute, OF_CACHE | OF_KEY, TW_OK),
 	CALL(get, OF_CACHE | OF_KEY, TW_OK),
 	CALL(acquire, OF_CACHE | OF_KEY, TW_OK),
-	CALL(pop, OF_CACHE | OF_KEY, TW_OK),
 	CALL(take, OF_CACHE | OF_KEY, TW_OK),
 	CALL(take_without_loader, OF_CACHE | OF_KEY, TW_OK),
 	CALL(take_async, OF_CACHE | OF_KEY, TW_INVALID),
-	CALL(touch, OF_CACHE | OF_KEY, TW_OK),
 	CALL(delete, OF_CACHE | OF_KEY, TW_OK),
 	CALL(get_many, OF_CACHE | OF_KEY | OF_MANY, TW_OK),
 	CALL(each, OF_CACHE, TW_OK),
@@ -441,7 +428,6 @@ static const struct row {
 	{acquire, FLAGS, TW_CACHE_NO_USE, TW_OK},
 	{acquire, FLAGS, 2, TW_INVALID},
 	{acquire, FLAGS, UINT_MAX, TW_INVALID},
-	{pop, RESULT, 0, TW_INVALID},
 	{take, RESULT, 0, TW_INVALID},
 	{take_without_loader, FUNCTION, 0, TW_INVALID},
 	{compute, FUNCTION, 0, TW_INVALID},

@@ -50,7 +50,7 @@ static void use_by_take(struct cache_recorder *recorder)
 
 static void use_by_touch(struct cache_recorder *recorder)
 {
-	assert_status(tw_cache_touch(recorder->cache, "a", 1, TW_HOUR), TW_OK);
+	assert_status(touch_key(recorder->cache, "a", 1, TW_HOUR), TW_OK);
 }
 
 static void use_by_set(struct cache_recorder *recorder)

@@ -134,7 +134,7 @@ static int visit_all(void *context, const struct tw_cache_entry *entry)
 }
 
 static enum tw_cache_verdict keep(void *context, const struct tw_cache_entry *entry,
-				  struct tw_cache_computed *computed)
+				  struct tw_cache_value *computed)
 {
 	return TW_CACHE_KEEP;
 }
@@ -149,7 +149,7 @@ static void peeks_load_nothing(void **state)
 	cache_set(recorder, "key", "set");
 	cache_pass(recorder, OLD);
 	assert_true(deadline_of(cache, "key", 3) == LIFE);
-	assert_status(tw_cache_touch(cache, "key", 3, LIFE), TW_OK);
+	assert_status(touch_key(cache, "key", 3, LIFE), TW_OK);
 	assert_status(tw_cache_each(cache, visit_all, NULL), TW_OK);
 	assert_status(tw_cache_compute(cache, "key", 3, keep, NULL), TW_OK);
 	cache_settle(recorder);

@@ -58,7 +58,7 @@ static void failed_load_gives_the_old_value_and_says_so(void **state)
 	assert_holds_none(recorder, "key");
 	assert_status(tw_cache_acquire(recorder->cache, "key", 3, TW_CACHE_NO_USE, &entry),
 		      TW_NOT_FOUND);
-	assert_status(tw_cache_touch(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
+	assert_status(touch_key(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
 	assert_status(put_replaced(recorder->cache, "key", 3, "v", 1, TW_HOUR), TW_NOT_FOUND);
 	assert_status(tw_cache_each(recorder->cache, visit_none, &visited), TW_OK);
 	assert_int_equal(visited, 0);
@@ -105,7 +105,7 @@ static void value_that_was_touched_is_stale_from_its_last_deadline_on(void **sta
 	source_open(&source, NULL);
 	source.status = TW_SYSTEM;
 	cache_set(recorder, "key", "old");
-	assert_status(tw_cache_touch(recorder->cache, "key", 3, 5 * LIFE), TW_OK);
+	assert_status(touch_key(recorder->cache, "key", 3, 5 * LIFE), TW_OK);
 	cache_pass(recorder, 5 * LIFE + STALE - 1);
 	assert_stale(recorder, "key", &source, "old");
 	cache_pass(recorder, 1 + 2 * INTERVAL);

@@ -44,7 +44,7 @@ static void assert_all_is_closed(struct tw_cache *cache)
 	assert_string_equal(buffer, "before");
 	assert_status(tw_cache_take(cache, "key", 3, load_none, NULL, TW_HOUR, &entry), TW_CLOSED);
 	assert_status(tw_cache_delete(cache, "key", 3), TW_CLOSED);
-	assert_status(tw_cache_touch(cache, "key", 3, TW_HOUR), TW_CLOSED);
+	assert_status(touch_key(cache, "key", 3, TW_HOUR), TW_CLOSED);
 	assert_status(tw_cache_clear(cache), TW_CLOSED);
 	assert_status(tw_cache_each(cache, visit_none, NULL), TW_CLOSED);
 	assert_status(tw_cache_set_limit(cache, 1, 1), TW_CLOSED);

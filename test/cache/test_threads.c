@@ -268,7 +268,7 @@ static void call_touch(struct worker *worker)
 {
 	uint64_t key = random_key(worker);
 	enum tw_status status =
-		tw_cache_touch(worker->storm->cache, &key, sizeof(key), random_lifetime(worker));
+		touch_key(worker->storm->cache, &key, sizeof(key), random_lifetime(worker));
 
 	judge_status(worker->storm, status == TW_OK || status == TW_NOT_FOUND);
 }

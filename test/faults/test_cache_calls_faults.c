@@ -125,7 +125,7 @@ static enum tw_status call_delete(struct stage *stage)
 static enum tw_status call_pop(struct stage *stage)
 {
 	const struct tw_cache_entry *entry;
-	enum tw_status status = tw_cache_pop(stage->cache, "old-1", 5, &entry);
+	enum tw_status status = pop_key(stage->cache, "old-1", 5, &entry);
 
 	tw_cache_entry_release(entry);
 	stage->removed = status == TW_OK;
@@ -133,10 +133,10 @@ static enum tw_status call_pop(struct stage *stage)
 }
 
 static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry *entry,
-				     struct tw_cache_computed *computed)
+				     struct tw_cache_value *computed)
 {
 	assert_null(entry);
-	*computed = (struct tw_cache_computed){"0", 1, 0};
+	*computed = (struct tw_cache_value){.data = "0", .size = 1};
 	return TW_CACHE_REPLACE;
 }
 
@@ -147,7 +147,7 @@ static enum tw_status call_compute(struct stage *stage)
 
 static enum tw_status call_touch(struct stage *stage)
 {
-	return tw_cache_touch(stage->cache, "old-1", 5, TW_MINUTE);
+	return touch_key(stage->cache, "old-1", 5, TW_MINUTE);
 }
 
 /* A loaded value that is returned and not kept is no failure. */

@@ -312,12 +312,12 @@ static void touch_without_memory_changes_nothing(void **state)
 	run_open(&run);
 	assert_status(tw_cache_set_with_expire(run.cache, "key", 3, "v", 1, 500 * INTERVAL), TW_OK);
 	fail_allocation(1, true);
-	assert_status(tw_cache_touch(run.cache, "key", 3, 2 * INTERVAL), TW_NO_MEMORY);
-	assert_status(tw_cache_touch(run.cache, "key", 3, 600 * INTERVAL), TW_OK);
+	assert_status(touch_key(run.cache, "key", 3, 2 * INTERVAL), TW_NO_MEMORY);
+	assert_status(touch_key(run.cache, "key", 3, 600 * INTERVAL), TW_OK);
 	end_faults();
 	assert_status(tw_advance(run.wheel, 599 * INTERVAL), TW_OK);
 	assert_int_equal(entries_of(run.cache), 1);
-	assert_status(tw_cache_touch(run.cache, "key", 3, INTERVAL), TW_OK);
+	assert_status(touch_key(run.cache, "key", 3, INTERVAL), TW_OK);
 	assert_status(tw_advance(run.wheel, INTERVAL), TW_OK);
 	assert_int_equal(entries_of(run.cache), 0);
 	run_close(&run);

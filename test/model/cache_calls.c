@@ -128,8 +128,7 @@ static void client_touch(struct cache_client *client, unsigned number)
 	tw_duration life = cache_draw_lifetime(model);
 	struct key_call call = key_call_begin(client, CALL_TOUCH, number, NULL, life);
 
-	key_call_end(&call,
-		     CACHE_CALL(client, tw_cache_touch(model->cache, call.name, call.size, life)),
+	key_call_end(&call, CACHE_CALL(client, touch_key(model->cache, call.name, call.size, life)),
 		     NULL);
 }
 
@@ -158,7 +157,7 @@ struct computing {
 };
 
 static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry *entry,
-				     struct tw_cache_computed *computed)
+				     struct tw_cache_value *computed)
 {
 	struct computing *computing = context;
 	const struct cache_value *value = computing->call.value;
@@ -167,8 +166,8 @@ static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry 
 	key_call_see(&computing->call,
 		     entry ? cache_value_of_entry(computing->call.model, entry) : NULL);
 	if (value) {
-		computed->value = value->bytes;
-		computed->value_size = value->size;
+		computed->data = value->bytes;
+		computed->size = value->size;
 		computed->expire = computing->call.life;
 	}
 	host_enter(NULL, NULL);
@@ -177,9 +176,13 @@ static enum tw_cache_verdict compute(void *context, const struct tw_cache_entry 
 
 static void client_compute(struct cache_client *client, unsigned number)
 {
-	static const enum key_call_kind kinds[] = {CALL_PEEK, CALL_SET, CALL_CLEAR};
+	static const enum tw_cache_verdict verdicts[] = {TW_CACHE_KEEP, TW_CACHE_REPLACE,
+							 TW_CACHE_DELETE};
+	static const enum key_call_kind kinds[] = {[TW_CACHE_KEEP] = CALL_PEEK,
+						   [TW_CACHE_REPLACE] = CALL_SET,
+						   [TW_CACHE_DELETE] = CALL_CLEAR};
 	struct cache_model *model = client->model;
-	struct computing computing = {.verdict = (enum tw_cache_verdict)host_draw(3)};
+	struct computing computing = {.verdict = verdicts[host_draw(3)]};
 	tw_duration life = cache_draw_lifetime(model);
 	struct cache_value *value = NULL;
 	struct key_call *call = &computing.call;
@@ -222,7 +225,7 @@ static void client_give_nonsense(struct cache_client *client)
 		tw_cache_set(cache, "k", 1, NULL, 1),
 		tw_cache_set_with_expire(cache, "k", 1, "v", 1, life),
 		put_added(cache, "k", 1, "v", 1, life - 1),
-		tw_cache_touch(cache, "k", 1, life),
+		touch_key(cache, "k", 1, life - 1),
 		tw_cache_get(cache, key, 0, NULL, 0, NULL),
 		tw_cache_get(cache, "k", 1, NULL, 1, NULL),
 		tw_cache_delete(cache, NULL, 1),
@@ -319,7 +322,7 @@ void client_pin(struct cache_client *client, const struct tw_cache_entry *entry)
 	client->pins[place] = entry;
 }
 
-/* Calls tw_cache_acquire, without a use for CALL_PEEK, or tw_cache_pop. */
+/* Acquires the entry, without a use for CALL_PEEK, or pops it. */
 static void client_acquire(struct cache_client *client, enum key_call_kind kind, unsigned number)
 {
 	struct cache_model *model = client->model;
@@ -335,8 +338,7 @@ static void client_acquire(struct cache_client *client, enum key_call_kind kind,
 		status = CACHE_CALL(client, tw_cache_acquire(model->cache, call.name, call.size,
 							     TW_CACHE_NO_USE, &entry));
 	else
-		status = CACHE_CALL(client,
-				    tw_cache_pop(model->cache, call.name, call.size, &entry));
+		status = CACHE_CALL(client, pop_key(model->cache, call.name, call.size, &entry));
 	if ((status == TW_OK) != (entry != NULL))
 		host_fail("a lookup of kind %d: %s %s an entry", kind, tw_status_name(status),
 			  entry ? "with" : "without");

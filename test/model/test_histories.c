@@ -366,7 +366,7 @@ static enum tw_status call_cache(struct history *history, struct call *call)
 	case DELETE:
 		return tw_cache_delete(cache, "key", 3);
 	case TOUCH:
-		return tw_cache_touch(cache, "key", 3, expire);
+		return touch_key(cache, "key", 3, expire);
 	case TAKE:
 		return call_take(history, call);
 	default:

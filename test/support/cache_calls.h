@@ -88,4 +88,39 @@ static inline enum tw_status give_adopted(struct tw_cache_loading *loading, cons
 	return tw_cache_load_give(loading, &adopted);
 }
 
+static inline enum tw_cache_verdict compute_touch(void *expire, const struct tw_cache_entry *entry,
+						  struct tw_cache_value *value)
+{
+	(void)entry;
+	value->expire = *(const tw_duration *)expire;
+	return TW_CACHE_TOUCH;
+}
+
+/* Gives the key's entry another lifetime. */
+static inline enum tw_status touch_key(struct tw_cache *cache, const void *key, size_t key_size,
+				       tw_duration expire)
+{
+	return tw_cache_compute(cache, key, key_size, compute_touch, &expire);
+}
+
+static inline enum tw_cache_verdict compute_pop(void *popped, const struct tw_cache_entry *entry,
+						struct tw_cache_value *value)
+{
+	(void)value;
+	if (entry)
+		*(const struct tw_cache_entry **)popped = tw_cache_entry_pin(entry);
+	return TW_CACHE_DELETE;
+}
+
+/* Deletes the key, and sets *popped to its entry, pinned, or to NULL. */
+static inline enum tw_status pop_key(struct tw_cache *cache, const void *key, size_t key_size,
+				     const struct tw_cache_entry **popped)
+{
+	enum tw_status status;
+
+	*popped = NULL;
+	status = tw_cache_compute(cache, key, key_size, compute_pop, popped);
+	return status == TW_OK && !*popped ? TW_NOT_FOUND : status;
+}
+
 #endif

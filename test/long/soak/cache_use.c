@@ -139,6 +139,14 @@ static void user_look(struct cache_user *user, uint64_t number, bool takes)
 		tw_cache_entry_release(entry);
 }
 
+static enum tw_cache_verdict touch(void *generator, const struct tw_cache_entry *entry,
+				   struct tw_cache_value *lifetime)
+{
+	(void)entry;
+	lifetime->expire = draw_lifetime(generator);
+	return TW_CACHE_TOUCH;
+}
+
 void cache_user_act(struct cache_user *user)
 {
 	struct generator *generator = &user->generator;
@@ -160,7 +168,7 @@ void cache_user_act(struct cache_user *user)
 	else if (die < 97)
 		(void)tw_cache_delete(cache, &number, sizeof(number));
 	else
-		(void)tw_cache_touch(cache, &number, sizeof(number), draw_lifetime(generator));
+		(void)tw_cache_compute(cache, &number, sizeof(number), touch, generator);
 }
 
 /* ---- The whole ---- */
