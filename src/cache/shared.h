@@ -73,17 +73,10 @@ static inline uint64_t shared_excess(const _Atomic uint64_t *count, int64_t more
 	return present > most ? present - most : 0;
 }
 
-/* Returns whether a limit is exceeded once `entries` and `bytes` more are counted. */
-static inline bool shared_will_exceed(const struct shared_state *shared, int64_t entries,
-				      int64_t bytes)
-{
-	return shared_excess(&shared->entries, entries, &shared->max_entries) > 0 ||
-	       shared_excess(&shared->bytes, bytes, &shared->max_bytes) > 0;
-}
-
 static inline bool shared_is_over_limit(const struct shared_state *shared)
 {
-	return shared_will_exceed(shared, 0, 0);
+	return shared_excess(&shared->entries, 0, &shared->max_entries) > 0 ||
+	       shared_excess(&shared->bytes, 0, &shared->max_bytes) > 0;
 }
 
 static inline bool shared_is_closed(const struct shared_state *shared)

@@ -414,29 +414,6 @@ static void s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans(void **stat
 	}
 }
 
-static void s3fifo_keeps_used_entries_through_a_scan(void **state)
-{
-	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, 1000, 0);
-
-	for (int round = 0; round < 4; round++) {
-		for (int key = 0; key < 500; key++) {
-			if (round == 0)
-				assert_status(
-					tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1),
-					TW_OK);
-			assert_status(
-				tw_cache_get(recorder->cache, &key, sizeof(key), NULL, 0, NULL),
-				TW_TRUNCATED);
-		}
-	}
-	for (int key = 1000; key < 20000; key++)
-		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
-	for (int key = 0; key < 500; key++)
-		assert_status(tw_cache_get(recorder->cache, &key, sizeof(key), NULL, 0, NULL),
-			      TW_TRUNCATED);
-	cache_recorder_close(recorder);
-}
-
 static void entries_stay_within_their_limit(void **state)
 {
 	static const uint64_t limits[] = {1, 2, 3, 7, 10, 100, 1000};
@@ -667,7 +644,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(visits_and_failures_are_no_use),
 	TEST_IN(levels_inline, policies_do_what_a_model_of_them_does),
 	TEST_IN(levels_inline, s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans),
-	TEST_IN(levels_inline, s3fifo_keeps_used_entries_through_a_scan),
 	TEST_IN(levels_inline, entries_stay_within_their_limit),
 	TEST_CACHE(weights_stay_within_their_limit),
 	TEST_CACHE(memory_of_the_evicted_shrinks_with_the_limit),
