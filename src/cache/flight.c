@@ -73,7 +73,7 @@ static bool flights_grow(struct flights *flights)
 
 bool flights_reserve(struct flights *flights)
 {
-	return flights->chained < 2 * flights->chain_count || flights_grow(flights);
+	return flights->chained < flights->chain_count || flights_grow(flights);
 }
 
 struct tw_cache_loading *flights_find(const struct flights *flights, uint64_t hash, const void *key,
@@ -198,7 +198,7 @@ struct tw_cache_loading *flight_new(struct tw_cache *cache, struct shard *shard,
 	flight->shard = shard;
 	flight->hash = hash;
 	flight->key_size = (uint16_t)key_size;
-	memcpy(flight->key, key, key_size);
+	key_copy(flight->key, key, key_size);
 	atomic_init(&flight->references, 1);
 	list_init(&flight->waiters);
 	return flight;

@@ -81,16 +81,16 @@ enum { FLIGHTS_PAUSED = 256 };
 
 /* A shard's flights. */
 struct flights {
-	/* By hash, one flight for a key: what takes of the key may join, and its pause. */
-	struct tw_cache_loading **chains; /* a power of two, or NULL before the first flight */
-	uint32_t chain_count;
-	uint32_t chained; /* flights in them */
-	uint32_t queued;  /* queued ones in `all` */
-	uint32_t count;   /* flights in `all` */
-	uint32_t pauses;  /* flights in `paused` */
-	struct list all;  /* queued and running, the oldest first */
+	/* The first line has what a load that is no pause touches. */
+	struct tw_cache_loading **chains; /* by hash, one flight for a key; a power of two */
+	uint32_t chain_count;             /* 0 before the first flight */
+	uint32_t chained;                 /* flights in the chains */
+	uint32_t queued;                  /* queued flights in `all` */
+	uint32_t count;                   /* flights in `all` */
+	struct list all;                  /* queued and running, the oldest first */
+	uint64_t clears;                  /* how often all keys were cleared */
+	uint32_t pauses;                  /* flights in `paused` */
 	struct list paused;
-	uint64_t clears;       /* how often all keys were cleared */
 	tw_duration forget_at; /* no pause is to be forgotten before that; TW_FOREVER without any */
 };
 

@@ -50,9 +50,8 @@ enum tw_status tw_cache_load_give(struct tw_cache_loading *loading,
 	loading_lock(loading);
 	cache = loading->cache;
 	if (cache) {
-		struct entry_plan plan = {.key = loading->key,
-					  .key_size = loading->key_size,
-					  .hash = loading->hash};
+		struct entry_plan plan = {
+			.key = loading->key, .key_size = loading->key_size, .hash = loading->hash};
 		struct retiring_reader *thread;
 
 		cache_plan_value(cache, &plan, value);
@@ -87,31 +86,36 @@ static bool is_failure(enum tw_status status)
 	return status != TW_OK && status != TW_NOT_FOUND;
 }
 
-/* Sets the load's status, so that it agrees with what was given. Returns what is to be stored, or
- * NULL. */
-static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
-					    struct tw_cache_loading *loading,
-					    struct retiring_reader *thread, enum tw_status status)
+/* Returns an absence of the key, or NULL if that is not to be stored. */
+static __attribute__((noinline)) struct tw_cache_entry *loading_absence(
+	struct tw_cache *cache, struct tw_cache_loading *loading, struct retiring_reader *thread)
 {
 	struct entry_plan absence = {.key = loading->key,
 				     .key_size = loading->key_size,
 				     .hash = loading->hash,
 				     .kind = ENTRY_ABSENT};
 
-	/* TW_STALE would promise an entry. */
-	if ((status == TW_OK && !loading->given) || status == TW_STALE)
-		status = TW_LOAD_FAILED;
-	loading->status = status;
-	if (status == TW_OK)
-		return loading->given;
 	if (loading->began > 0)
 		reader_count(&thread->reader, COUNT_LOAD_ERRORS, 1);
-	if (is_failure(status) || cache->negative_expire == 0)
+	if (is_failure(loading->status) || cache->negative_expire == 0)
 		return NULL;
 	cache_plan(cache, &absence);
 	loading->life = cache->negative_expire;
 	/* Without memory the absence is returned, and not stored. */
 	return entry_from(thread, &cache->shared, &absence);
+}
+
+/* Sets the load's status, so that it agrees with what was given. Returns what is to be stored, or
+ * NULL. */
+static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
+					    struct tw_cache_loading *loading,
+					    struct retiring_reader *thread, enum tw_status status)
+{
+	/* TW_STALE would promise an entry. */
+	if ((status == TW_OK && !loading->given) || status == TW_STALE)
+		status = TW_LOAD_FAILED;
+	loading->status = status;
+	return status == TW_OK ? loading->given : loading_absence(cache, loading, thread);
 }
 
 /* Between begin and end: the load has failed and is unlisted, and its key pauses, if it is to. */
@@ -242,7 +246,8 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 		 : loading->status == TW_OK
 			 ? loading_pin(loading, entry, is_stored, &thread->reader)
 			 : NULL;
-	goes_on = flight_take_waiters(loading, load_result(loading, pinned), pinned, &waiters);
+	goes_on = !list_is_empty(&loading->waiters) &&
+		  flight_take_waiters(loading, load_result(loading, pinned), pinned, &waiters);
 	if (loading->is_taken && pinned) {
 		loading->entry = pinned;
 		pinned = goes_on ? tw_cache_entry_pin(pinned) : NULL;

@@ -96,7 +96,9 @@ static bool take_join(struct take *take, struct reader *loader, tw_duration now)
 	if (shared_is_closed(&cache->shared))
 		return false;
 	reader_count(take->reader, COUNT_MISSES, 1);
-	loading = flights_find(&take->shard->flights, take->hash, take->key, take->key_size);
+	loading = take->shard->has_flights ? flights_find(&take->shard->flights, take->hash,
+							  take->key, take->key_size)
+					   : NULL;
 	if (loading && loading->state == FLIGHT_PAUSED) {
 		if (take_pauses(take, loading))
 			return false;
