@@ -482,22 +482,6 @@ static void take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes(void **
 	cache_recorder_close(recorder);
 }
 
-static void key_changed_while_its_load_is_kept_stays_so(void **state)
-{
-	struct request request;
-	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct outcome outcome = {.call = NULL};
-
-	take_async(recorder, "key", &outcome);
-	WAIT_UNTIL(atomic_load(&request.sent) == 1);
-	cache_set(recorder, "key", "set");
-	assert_status(give_copied(request.loading, "loaded", 6, 0), TW_OK);
-	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_answered(&outcome, TW_OK, "loaded");
-	assert_holds(recorder, "key", "set");
-	cache_recorder_close(recorder);
-}
-
 static enum tw_status load_that_ends_itself(void *argument, const void *key, size_t key_size,
 					    struct tw_cache_loading *loading)
 {
@@ -715,7 +699,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_threads, kept_load_ends_when_another_thread_says_so),
 	TEST_IN(levels_threads, abandoned_load_is_reported_as_failed),
 	TEST_CACHE(take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes),
-	TEST_IN(levels_threads, key_changed_while_its_load_is_kept_stays_so),
 	TEST_CACHE(loader_may_end_its_load_itself),
 	TEST_IN(levels_threads, stop_ends_takes_that_wait),
 	TEST_IN(levels_threads, load_that_is_kept_for_ever_holds_up_no_destroy),

@@ -135,22 +135,6 @@ static void value_too_heavy_is_given_and_not_kept(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void loads_keep_the_limit(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 3});
-	struct source source;
-
-	source_open(&source, "value");
-	for (char key[2] = "a"; key[0] <= 'z'; key[0]++) {
-		assert_taken(recorder, key, &source, "value");
-		assert_true(cache_stats(recorder).entries <= 3);
-	}
-	assert_holds(recorder, "z", "value");
-	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_SIZE], 23);
-	cache_recorder_close(recorder);
-}
-
 static struct cache_recorder *open_negative(const struct variant *variant, struct source *source)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
@@ -180,17 +164,6 @@ static void absence_is_kept_for_its_own_time(void **state)
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED], 2);
 	assert_int_equal(removal_count(recorder), 0);
-	cache_recorder_close(recorder);
-}
-
-static void absence_reaches_all_waiters(void **state)
-{
-	struct load load;
-	struct cache_recorder *recorder = open_negative(*state, &load.source);
-
-	load_start(&load, recorder, "key");
-	assert_load_ends(&load, TW_NOT_FOUND, NULL);
-	assert_int_equal(load.source.loads, 1);
 	cache_recorder_close(recorder);
 }
 
@@ -253,24 +226,6 @@ static void absence_is_not_kept_unless_asked_for(void **state)
 	assert_int_equal(source.loads, 2);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).inserts, 0);
-	cache_recorder_close(recorder);
-}
-
-static enum tw_status load_null(void *argument, const void *key, size_t key_size,
-				struct tw_cache_loading *loading)
-{
-	return give_copied(loading, NULL, 0, 0);
-}
-
-static void loaded_value_may_be_empty(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	const struct tw_cache_entry *entry;
-
-	assert_status(tw_cache_take(recorder->cache, "key", 3, load_null, NULL, 0, &entry), TW_OK);
-	assert_value(entry, "");
-	tw_cache_entry_release(entry);
-	assert_holds(recorder, "key", "");
 	cache_recorder_close(recorder);
 }
 
@@ -453,20 +408,6 @@ static void destroy_wakes_waiters_and_waits_for_the_load(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void failure_is_no_absence_and_is_tried_again(void **state)
-{
-	struct source source;
-	struct cache_recorder *recorder = open_negative(*state, &source);
-
-	source_open(&source, NULL);
-	source.status = TW_LOAD_FAILED;
-	assert_not_taken(recorder, "key", &source, TW_LOAD_FAILED);
-	assert_not_taken(recorder, "key", &source, TW_LOAD_FAILED);
-	assert_int_equal(atomic_load(&source.loads), 2);
-	assert_int_equal(cache_stats(recorder).absent, 0);
-	cache_recorder_close(recorder);
-}
-
 /* The value's shard may have no other entry to evict. */
 static void loads_keep_the_limit_of_all_shards(void **state)
 {
@@ -489,19 +430,15 @@ static void loads_keep_the_limit_of_all_shards(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	TEST_CACHE(failure_is_no_absence_and_is_tried_again),
 	TEST_CACHE(loads_keep_the_limit_of_all_shards),
 	TEST_CACHE(key_changed_during_its_load_does_not_keep_what_was_loaded),
 	TEST_CACHE(calls_that_change_nothing_let_the_load_be_kept),
 	TEST_CACHE(failed_load_leaves_what_was_set_meanwhile),
 	TEST_CACHE(value_too_heavy_is_given_and_not_kept),
-	TEST_CACHE(loads_keep_the_limit),
 	TEST_CACHE(absence_is_kept_for_its_own_time),
-	TEST_CACHE(absence_reaches_all_waiters),
 	TEST_CACHE(absence_gives_way_to_a_value),
 	TEST_CACHE(absence_is_nobodys_value),
 	TEST_CACHE(absence_is_not_kept_unless_asked_for),
-	TEST_CACHE(loaded_value_may_be_empty),
 	TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
 	TEST_CACHE(value_of_a_failed_load_is_freed),
 	TEST_IN(levels_threads, counts_of_concurrent_takes_are_exact),

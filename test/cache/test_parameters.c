@@ -674,6 +674,8 @@ static void options_at_the_ends_are_kept_or_refused(void **state)
 		{{.negative_expire = INT64_MIN}, TW_INVALID},
 		{{.refresh_after = INT64_MIN, .load = load_nothing}, TW_INVALID},
 		{{.stale_if_error = INT64_MIN}, TW_INVALID},
+		{{.retry_after = TW_FOREVER}, TW_OK},
+		{{.retry_after = INT64_MIN}, TW_INVALID},
 		{{.name = ""}, TW_OK},
 		{{.name = "a name of more than any thread's"}, TW_OK},
 	};

@@ -498,19 +498,6 @@ static void refreshing_may_be_as_far_off_as_the_clocks_end(void **state)
 	}
 }
 
-static void bad_options_of_refreshing_are_refused(void **state)
-{
-	struct tw_cache_options options[] = {{.refresh_after = 1},
-					     {.load = source_load, .refresh_after = -1}};
-	struct tw_cache *cache;
-
-	for (int i = 0; i < 2; i++) {
-		cache = (void *)state;
-		assert_status(tw_cache_create(&cache, TW_HOUR, &options[i]), TW_INVALID);
-		assert_null(cache);
-	}
-}
-
 static void stop_and_destroy_end_reloads(void **state)
 {
 	struct source source;
@@ -630,7 +617,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_threads, adopted_weighed_and_sliding_value_is_reloaded),
 	TEST_IN(levels_threads, keys_set_together_are_not_reloaded_together),
 	TEST_CACHE(refreshing_may_be_as_far_off_as_the_clocks_end),
-	cmocka_unit_test(bad_options_of_refreshing_are_refused),
 	TEST_IN(levels_threads, stop_and_destroy_end_reloads),
 	TEST_IN(levels_threads, no_reload_brings_back_what_was_there_before),
 };

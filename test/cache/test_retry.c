@@ -236,17 +236,6 @@ static void reload_pauses_as_long(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void bad_pauses_are_refused(void **state)
-{
-	struct tw_cache_options options = {.retry_after = -1};
-	struct tw_cache *cache;
-
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
-	options.retry_after = TW_FOREVER;
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
-	tw_cache_destroy(cache);
-}
-
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(dead_source_is_asked_once_a_pause),
 	TEST_CACHE(failure_is_forgotten_after_a_while),
@@ -255,7 +244,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(change_of_the_key_ends_its_pause),
 	TEST_CACHE(value_that_was_set_during_a_failing_load_does_not_pause),
 	TEST_IN(levels_threads, reload_pauses_as_long),
-	cmocka_unit_test(bad_pauses_are_refused),
 };
 
 TEST_PROGRAM(tests)

@@ -303,17 +303,6 @@ static void take_that_times_out_is_given_the_old_value(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void bad_lengths_of_staleness_are_refused(void **state)
-{
-	struct tw_cache_options options = {.stale_if_error = -1};
-	struct tw_cache *cache;
-
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_INVALID);
-	options.stale_if_error = TW_FOREVER;
-	assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
-	tw_cache_destroy(cache);
-}
-
 /* Deadlines are of all kinds, and lookups find them passed; each entry leaves in its own time. */
 static void many_old_values_leave_each_in_its_time(void **state)
 {
@@ -367,7 +356,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(old_values_make_room_before_live_ones),
 	TEST_IN(levels_threads, takes_of_all_kinds_are_given_the_old_value),
 	TEST_CACHE(take_that_times_out_is_given_the_old_value),
-	cmocka_unit_test(bad_lengths_of_staleness_are_refused),
 	TEST_CACHE(many_old_values_leave_each_in_its_time),
 };
 

@@ -29,18 +29,6 @@ static void value_is_loaded_once_and_then_found(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void value_that_is_there_is_not_loaded(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct source source;
-
-	source_open(&source, "loaded");
-	cache_set(recorder, "key", "set");
-	assert_taken(recorder, "key", &source, "set");
-	assert_int_equal(source.loads, 0);
-	cache_recorder_close(recorder);
-}
-
 static void many_takers_share_one_load(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -79,19 +67,6 @@ static void error_reaches_all_waiters_and_no_later_take(void **state)
 		assert_int_equal(load.source.loads, 2);
 		cache_recorder_close(recorder);
 	}
-}
-
-static void loader_that_gives_nothing_has_failed(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct load load;
-
-	source_open(&load.source, NULL);
-	load_start(&load, recorder, "key");
-	assert_load_ends(&load, TW_LOAD_FAILED, NULL);
-	assert_int_equal(cache_stats(recorder).entries, 0);
-	assert_int_equal(cache_stats(recorder).load_errors, 1);
-	cache_recorder_close(recorder);
 }
 
 static void empty_value_is_a_value(void **state)
@@ -318,52 +293,10 @@ static void flush_and_destroy_in_a_loader_do_nothing(void **state)
 	cache_recorder_close(recorder);
 }
 
-static enum tw_status load_badly(void *argument, const void *key, size_t key_size,
-				 struct tw_cache_loading *loading)
-{
-	volatile size_t too_large = (size_t)UINT32_MAX + 1; /* the compiler would warn of it */
-	int *wrong = argument;
-
-	*wrong += give_copied(NULL, "v", 1, 0) != TW_INVALID;
-	*wrong += give_copied(loading, NULL, 1, 0) != TW_INVALID;
-	*wrong += give_copied(loading, "v", 1, -1) != TW_INVALID;
-	*wrong += give_copied(loading, "v", too_large, 0) != TW_INVALID;
-	*wrong += give_adopted(NULL, NULL, 0, 1, NULL, NULL, 0) != TW_INVALID;
-	*wrong += give_adopted(loading, NULL, 0, 1, NULL, NULL, -1) != TW_INVALID;
-	return TW_OK;
-}
-
-static void bad_arguments_are_refused(void **state)
-{
-	static const char overlong[TW_KEY_SIZE_MAX + 1];
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct tw_cache *cache = recorder->cache;
-	const struct tw_cache_entry *entry = (const void *)state;
-	struct source source;
-	int wrong = 0;
-
-	source_open(&source, "v");
-	assert_status(tw_cache_take(NULL, "k", 1, source_load, &source, 0, &entry), TW_INVALID);
-	assert_null(entry);
-	assert_status(tw_cache_take(cache, NULL, 1, source_load, &source, 0, &entry), TW_INVALID);
-	assert_status(tw_cache_take(cache, "k", 0, source_load, &source, 0, &entry), TW_INVALID);
-	assert_status(
-		tw_cache_take(cache, overlong, sizeof(overlong), source_load, &source, 0, &entry),
-		TW_INVALID);
-	assert_status(tw_cache_take(cache, "k", 1, NULL, &source, 0, &entry), TW_INVALID);
-	assert_status(tw_cache_take(cache, "k", 1, source_load, &source, 0, NULL), TW_INVALID);
-	assert_int_equal(source.loads, 0);
-	assert_status(tw_cache_take(cache, "k", 1, load_badly, &wrong, 0, &entry), TW_LOAD_FAILED);
-	assert_int_equal(wrong, 0);
-	cache_recorder_close(recorder);
-}
-
 static const struct CMUnitTest tests[] = {
 	TEST_CACHE(value_is_loaded_once_and_then_found),
-	TEST_CACHE(value_that_is_there_is_not_loaded),
 	TEST_CACHE(many_takers_share_one_load),
 	TEST_CACHE(error_reaches_all_waiters_and_no_later_take),
-	TEST_CACHE(loader_that_gives_nothing_has_failed),
 	TEST_CACHE(empty_value_is_a_value),
 	TEST_CACHE(loader_chooses_the_lifetime),
 	TEST_CACHE(lifetime_of_a_loaded_value_counts_from_the_end_of_the_load),
@@ -373,7 +306,6 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(loaders_that_wait_for_each_other_end_by_their_wait),
 	TEST_CACHE(loader_may_take_other_keys),
 	TEST_CACHE(flush_and_destroy_in_a_loader_do_nothing),
-	TEST_CACHE(bad_arguments_are_refused),
 };
 
 TEST_PROGRAM(tests)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A walk through all entries goes in steps, while another thread sets, replaces and deletes keys, so
- * that tables change their size between two steps.
+ * A walk through all entries goes in steps, while another thread sets, replaces and deletes keys,
+ * so that tables change their size between two steps.
  */
 #include "support/test.h"
 
