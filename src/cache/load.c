@@ -364,8 +364,8 @@ static void cache_wait_for_takes(struct tw_cache *cache)
 		thread_back_off(&tries);
 }
 
-/* Ends a load, held by the caller, that is queued or kept, unless another thread does. */
-static void loading_cancel(struct tw_cache *cache, struct tw_cache_loading *loading)
+/* Ends a load, held by the caller, that is queued or kept. Returns false if another thread does. */
+static bool loading_cancel(struct tw_cache *cache, struct tw_cache_loading *loading)
 {
 	bool is_mine;
 
@@ -374,10 +374,11 @@ static void loading_cancel(struct tw_cache *cache, struct tw_cache_loading *load
 	loading->cache = NULL;
 	loading_unlock(loading);
 	if (!is_mine)
-		return;
-	if (load_queue_take(&cache->loads, loading))
+		return false;
+	if (cache->load && load_queue_take(&cache->loads, loading))
 		flight_let_go(loading);
 	loading_end(cache, loading, TW_CLOSED);
+	return true;
 }
 
 /* Returns the oldest load of the shard, held, or NULL. */
@@ -401,10 +402,9 @@ void loads_end(struct tw_cache *cache)
 		unsigned tries = 0;
 
 		while ((loading = shard_hold_load(&cache->shards[i]))) {
-			loading_cancel(cache, loading);
+			if (!loading_cancel(cache, loading))
+				thread_back_off(&tries);
 			flight_let_go(loading);
-			/* Another thread may be about to end it. */
-			thread_back_off(&tries);
 		}
 	}
 	/* An end that began since then has its load out of the list before it is over. */

@@ -289,6 +289,38 @@ static void value_of_a_failed_load_is_freed(void **state)
 	cache_recorder_close(recorder);
 }
 
+static enum tw_status load_described(void *value, const void *key, size_t key_size,
+				     struct tw_cache_loading *loading)
+{
+	return tw_cache_load_give(loading, value);
+}
+
+static void loaded_value_has_its_own_deadline_and_weight(void **state)
+{
+	struct cache_recorder *recorder =
+		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.jitter = 0.5});
+	tw_duration now = tw_now(recorder->wheel);
+	struct tw_cache_value value = {
+		.data = "v", .size = 1, .deadline = now + 10 * INTERVAL, .weight = 77};
+	const struct tw_cache_entry *entry;
+
+	assert_status(tw_cache_take(recorder->cache, "key", 3, load_described, &value, 0, &entry),
+		      TW_OK);
+	assert_int_equal(tw_cache_entry_deadline(entry), value.deadline);
+	tw_cache_entry_release(entry);
+	assert_int_equal(cache_stats(recorder).bytes, 77);
+	assert_lives_for(recorder, "key", "v", 10 * INTERVAL);
+	/* It is past by now: the take gets it, and nothing else does. */
+	assert_status(tw_cache_take(recorder->cache, "late", 4, load_described, &value, 0, &entry),
+		      TW_OK);
+	tw_cache_entry_release(entry);
+	assert_holds_none(recorder, "late");
+	value.expire = 1; /* only one of the two may be given */
+	assert_status(tw_cache_take(recorder->cache, "bad", 3, load_described, &value, 0, &entry),
+		      TW_INVALID);
+	cache_recorder_close_balanced(recorder);
+}
+
 enum { COUNTING = 8, COUNTED_TAKES = TEST_SHARE_OF(30000), COUNTED_KEYS = 20 };
 
 /* Takers count their results, and a source counts its calls. */
@@ -441,6 +473,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(absence_is_not_kept_unless_asked_for),
 	TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
 	TEST_CACHE(value_of_a_failed_load_is_freed),
+	TEST_CACHE(loaded_value_has_its_own_deadline_and_weight),
 	TEST_IN(levels_threads, counts_of_concurrent_takes_are_exact),
 	TEST_CACHE(destroy_wakes_waiters_and_waits_for_the_load),
 };
