@@ -249,15 +249,12 @@ enum tw_status change_put(const struct change *change, struct tw_cache *cache,
 	return put_found(change, cache, entry, true);
 }
 
-bool change_delete(const struct change *change, bool is_there, const void *key, size_t key_size)
+void change_delete(const struct change *change, const void *key, size_t key_size)
 {
-	/* A lookup may have found it expired since then. */
 	if (change->entry)
-		is_there &= shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT,
-					 change->now) == TW_CAUSE_EXPLICIT;
+		shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT, change->now);
 	if (change->shard->has_flights)
 		flights_override(&change->shard->flights, change->hash, key, key_size);
-	return is_there;
 }
 
 enum tw_status change_touch(const struct change *change, struct tw_cache *cache,
@@ -393,7 +390,7 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 	shard_begin_change(change.shard);
 	change.now = tw_now(cache->shared.wheel);
 	is_there = find_change(&change, key, key_size);
-	is_there = change_delete(&change, is_there, key, key_size);
+	change_delete(&change, key, key_size);
 	shard_end(change.shard);
 	return is_there ? TW_OK : TW_NOT_FOUND;
 }

@@ -55,8 +55,8 @@ bool change_find(struct change *change, struct tw_cache *cache, const void *key,
 enum tw_status change_put(const struct change *change, struct tw_cache *cache,
 			  struct tw_cache_entry *entry, tw_duration life)
 	HOLDS(change->shard->lock);
-/* Removes what was found, and has loads not be kept. Returns whether it could be read until now. */
-bool change_delete(const struct change *change, bool is_there, const void *key, size_t key_size)
+/* Removes what was found, and has loads not be kept. */
+void change_delete(const struct change *change, const void *key, size_t key_size)
 	HOLDS(change->shard->lock);
 /* Gives the entry, which is there, the life that the value says. Returns TW_OK or TW_NO_MEMORY. */
 enum tw_status change_touch(const struct change *change, struct tw_cache *cache,

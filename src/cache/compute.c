@@ -82,7 +82,7 @@ static enum tw_status compute_between(struct compute *compute, struct retiring_r
 		return is_there ? change_touch(change, compute->cache, compute->reader, &value)
 				: TW_NOT_FOUND;
 	case TW_CACHE_DELETE:
-		(void)change_delete(change, is_there, compute->key, compute->key_size);
+		change_delete(change, compute->key, compute->key_size);
 		return TW_OK;
 	}
 	return TW_INVALID;

@@ -152,7 +152,7 @@ static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now
 						    loading->key, loading->key_size, &slot);
 
 	if (old && !shared_is_closed(loading->shard->shared))
-		(void)shard_unlink(loading->shard, slot, TW_CAUSE_EXPLICIT, now);
+		shard_unlink(loading->shard, slot, TW_CAUSE_EXPLICIT, now);
 }
 
 /* Between begin and end: returns the loaded entry, pinned for those that wait, or NULL if none

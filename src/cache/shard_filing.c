@@ -77,8 +77,8 @@ void shard_forget(struct shard *shard, struct tw_cache_entry *entry)
 	retired_add(&shard->retiring->fresh, entry);
 }
 
-enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
-				 enum tw_cache_cause cause, tw_duration now)
+void shard_unlink(struct shard *shard, _Atomic uint64_t *slot, enum tw_cache_cause cause,
+		  tw_duration now)
 {
 	struct tw_cache_entry *entry = slot_entry(slot_load(slot));
 	uint64_t weight = entry_weight(entry);
@@ -87,7 +87,7 @@ enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
 	shard->must_tend |= shard_files_too_much(shard);
 	policy_remove(&shard->policy, entry, weight);
 	shard_count(shard, -1, -(int64_t)weight);
-	return shard_drop(shard, entry, cause, now);
+	shard_drop(shard, entry, cause, now);
 }
 
 /* ---- What came up ---- */

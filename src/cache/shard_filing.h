@@ -22,10 +22,9 @@
 bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place)
 	HOLDS(shard->lock);
 /* Removes an entry that the table and the policy do not have any more. Only this function removes
- * entries. Returns the cause of the removal. */
-static inline enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cache_entry *entry,
-					     enum tw_cache_cause cause, tw_duration now)
-	HOLDS(shard->lock)
+ * entries. */
+static inline void shard_drop(struct shard *shard, struct tw_cache_entry *entry,
+			      enum tw_cache_cause cause, tw_duration now) HOLDS(shard->lock)
 {
 	tw_duration deadline;
 
@@ -40,19 +39,18 @@ static inline enum tw_cache_cause shard_drop(struct shard *shard, struct tw_cach
 		removal_list_add(&shard->to_tell, entry);
 	}
 	retired_add(&shard->retiring->fresh, entry);
-	return cause;
 }
 
-/* Takes out the entry in that slot. Returns the cause of its removal. */
-enum tw_cache_cause shard_unlink(struct shard *shard, _Atomic uint64_t *slot,
-				 enum tw_cache_cause cause, tw_duration now) HOLDS(shard->lock);
+/* Takes out the entry in that slot. */
+void shard_unlink(struct shard *shard, _Atomic uint64_t *slot, enum tw_cache_cause cause,
+		  tw_duration now) HOLDS(shard->lock);
 /* Retires an entry whose slot another one has. on_remove is not called for it. */
 void shard_forget(struct shard *shard, struct tw_cache_entry *entry) HOLDS(shard->lock);
 /* Takes out the entry, as shard_unlink() does. */
 static inline void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry *entry,
 				      enum tw_cache_cause cause, tw_duration now) HOLDS(shard->lock)
 {
-	(void)shard_unlink(shard, table_slot_of(shard_table(shard), entry), cause, now);
+	shard_unlink(shard, table_slot_of(shard_table(shard), entry), cause, now);
 }
 
 /* Adds to the counts; negative numbers subtract. */

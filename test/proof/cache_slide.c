@@ -102,6 +102,7 @@ static void move(void)
 
 static void *touch_run(void *argument)
 {
+	struct tw_cache_value value = {.expire = LIFETIME};
 	struct change change = {.shard = &shard, .entry = entry, .now = NOW};
 
 	if (MOVES) {
@@ -109,7 +110,7 @@ static void *touch_run(void *argument)
 		change.entry = copy;
 	}
 	if (MOVES < 2)
-		(void)cache_touch_entry(&cache, &change, LIFETIME);
+		(void)change_touch(&change, &cache, NULL, &value);
 	return argument;
 }
 
