@@ -12,11 +12,10 @@
 /* ---- Lifetimes ---- */
 
 /* Calls of these would be up to 30 instructions of each set. */
-#define INLINED static inline __attribute__((always_inline))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* Returns a life, as a plan has it, with jitter. */
-INLINED tw_duration life_with_jitter(const struct tw_cache *cache, struct reader *reader,
-				     tw_duration life)
+ALWAYS_INLINE tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader,
+					 tw_duration life)
 {
 	/* 53 bits, as many as a double has: 0 to 1, never 1. */
 	double part;
@@ -28,11 +27,6 @@ INLINED tw_duration life_with_jitter(const struct tw_cache *cache, struct reader
 		reader->random = key_hash_wide(&cache->shared.seed, &reader, sizeof(reader)) | 1;
 	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 53);
 	return life - (tw_duration)((double)life * cache->jitter * part);
-}
-
-tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration life)
-{
-	return life_with_jitter(cache, reader, life);
 }
 
 /* Returns the deadline of an entry that is used now and ends at `end`. */
@@ -52,8 +46,8 @@ static tw_duration life_end(tw_duration now, tw_duration life)
 	return life > 0 ? deadline_after(now, life) : deadline_after(0, -life);
 }
 
-INLINED void start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
-			tw_duration life)
+ALWAYS_INLINE void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry,
+				    tw_duration now, tw_duration life)
 {
 	tw_duration end = life_end(now, life);
 
@@ -64,12 +58,6 @@ INLINED void start_life(const struct tw_cache *cache, struct tw_cache_entry *ent
 	/* relaxed: published with the entry. */
 	atomic_store_explicit(&entry->deadline, cache_deadline(cache, now, end),
 			      memory_order_relaxed);
-}
-
-void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
-		      tw_duration life)
-{
-	start_life(cache, entry, now, life);
 }
 
 /* ---- Values ---- */
@@ -155,7 +143,7 @@ static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 	}
 }
 
-INLINED void plan_entry(struct tw_cache *cache, struct entry_plan *plan)
+ALWAYS_INLINE void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 {
 	if (__builtin_expect(!cache->has_plain_entries || plan->kind != 0, 0)) {
 		plan_any(cache, plan);
@@ -166,11 +154,6 @@ INLINED void plan_entry(struct tw_cache *cache, struct entry_plan *plan)
 	plan->weight = ENTRY_SHARE + pool_cell_size(plan->size);
 }
 
-void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
-{
-	plan_entry(cache, plan);
-}
-
 /* ---- Changes ---- */
 
 static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
@@ -178,8 +161,7 @@ static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
 	return entry && !(entry->kind & ENTRY_ABSENT) && entry_deadline(entry) > now;
 }
 
-INLINED bool find_change(struct change *change, const void *key, size_t key_size)
-	HOLDS(change->shard->lock)
+ALWAYS_INLINE bool change_find(struct change *change, const void *key, size_t key_size)
 {
 	shard_expire_late(change->shard, change->now);
 	change->entry =
@@ -187,15 +169,9 @@ INLINED bool find_change(struct change *change, const void *key, size_t key_size
 	return entry_is_there(change->entry, change->now);
 }
 
-bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
-{
-	change->now = tw_now(cache->shared.wheel);
-	return find_change(change, key, key_size);
-}
-
 /* Puts the entry in the place of what was found. `overrides` has loads of the key not be kept. */
-INLINED enum tw_status put_found(const struct change *change, struct tw_cache *cache,
-				 struct tw_cache_entry *entry, bool overrides)
+static ALWAYS_INLINE enum tw_status put_found(const struct change *change, struct tw_cache *cache,
+					      struct tw_cache_entry *entry, bool overrides)
 	HOLDS(change->shard->lock)
 {
 	struct shard *shard = change->shard;
@@ -219,33 +195,27 @@ INLINED enum tw_status put_found(const struct change *change, struct tw_cache *c
 	return TW_OK;
 }
 
-INLINED enum tw_status put_entry(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-				 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
-	HOLDS(shard->lock)
+ALWAYS_INLINE enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+				       struct tw_cache_entry *entry, enum tw_cache_put_mode mode,
+				       bool overrides, tw_duration now)
 {
 	struct change change = {.shard = shard, .hash = hash, .now = now};
 	bool is_there;
 
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
-	is_there = find_change(&change, entry_key(entry), entry->key_size);
-	if (mode == PUT_ADD && is_there)
+	is_there = change_find(&change, entry_key(entry), entry->key_size);
+	if (mode == TW_CACHE_PUT_ADD && is_there)
 		return TW_EXISTS;
-	if (mode == PUT_REPLACE && !is_there)
+	if (mode == TW_CACHE_PUT_REPLACE && !is_there)
 		return TW_NOT_FOUND;
-	return put_found(&change, cache, entry, mode != PUT_LOADED);
-}
-
-enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
-{
-	return put_entry(cache, shard, hash, entry, mode, now);
+	return put_found(&change, cache, entry, overrides);
 }
 
 enum tw_status change_put(const struct change *change, struct tw_cache *cache,
 			  struct tw_cache_entry *entry, tw_duration life)
 {
-	start_life(cache, entry, change->now, life);
+	cache_start_life(cache, entry, change->now, life);
 	return put_found(change, cache, entry, true);
 }
 
@@ -261,7 +231,7 @@ enum tw_status change_touch(const struct change *change, struct tw_cache *cache,
 			    struct reader *reader, const struct tw_cache_value *value)
 {
 	struct tw_cache_entry *entry = change->entry;
-	tw_duration life = life_with_jitter(cache, reader, value_life(cache, value));
+	tw_duration life = cache_lifetime(cache, reader, value_life(cache, value));
 	tw_duration end = life_end(change->now, life);
 	tw_duration deadline = cache_deadline(cache, change->now, end);
 
@@ -277,8 +247,8 @@ enum tw_status change_touch(const struct change *change, struct tw_cache *cache,
 
 /* ---- Set and delete ---- */
 
-INLINED void end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
-		      const struct tw_cache_entry *spared)
+ALWAYS_INLINE void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread,
+				  uint64_t weight, const struct tw_cache_entry *spared)
 {
 	size_t taken = thread->spare.taken;
 
@@ -291,18 +261,12 @@ INLINED void end_sets(struct tw_cache *cache, struct retiring_reader *thread, ui
 		cache_evict(cache, weight, spared);
 }
 
-void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
-		    const struct tw_cache_entry *spared)
-{
-	end_sets(cache, thread, weight, spared);
-}
-
 /*
  * Two things have to come from memory, one after the other: the key's bucket, and the entry in it.
  * What else is to be done lies in between, so that no caller waits for them with the lock held.
  */
 static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
-					enum put_mode mode)
+					enum tw_cache_put_mode mode)
 {
 	struct reader *reader = epochs_reader(&cache->shared.epochs);
 	enum tw_status status = TW_NO_MEMORY;
@@ -318,8 +282,8 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(shard, plan->hash);
 	__builtin_prefetch(&shard->lock, 1);
-	life = life_with_jitter(cache, reader, plan->life);
-	plan_entry(cache, plan);
+	life = cache_lifetime(cache, reader, plan->life);
+	cache_plan(cache, plan);
 	thread = retire_begin(&cache->shared);
 	entry = entry_from(thread, &cache->shared, plan);
 	if (entry) {
@@ -327,13 +291,13 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 		shard_begin_in(shard, thread);
 		/* Not before the lock: what is judged by it is judged as it is now. */
 		now = tw_now(cache->shared.wheel);
-		start_life(cache, entry, now, life);
-		status = put_entry(cache, shard, plan->hash, entry, mode, now);
+		cache_start_life(cache, entry, now, life);
+		status = cache_put(cache, shard, plan->hash, entry, mode, true, now);
 		shard_end_in(shard);
 		if (status != TW_OK)
 			entry_let_go_to_spare(entry, &thread->spare);
 	}
-	end_sets(cache, thread, status == TW_OK ? plan->weight : 0, entry);
+	cache_end_sets(cache, thread, status == TW_OK ? plan->weight : 0, entry);
 	return status;
 }
 
@@ -349,7 +313,7 @@ static enum tw_status cache_set_copied(struct tw_cache *cache, const void *key, 
 	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) ||
 	    value_size > UINT32_MAX || expire <= 0)
 		return TW_INVALID;
-	return cache_set_planned(cache, &plan, PUT_SET);
+	return cache_set_planned(cache, &plan, TW_CACHE_PUT_SET);
 }
 
 enum tw_status tw_cache_set(struct tw_cache *cache, const void *key, size_t key_size,
@@ -373,7 +337,7 @@ enum tw_status tw_cache_put(struct tw_cache *cache, const void *key, size_t key_
 	    (unsigned)mode > TW_CACHE_PUT_REPLACE)
 		return TW_INVALID;
 	cache_plan_value(cache, &plan, value);
-	return cache_set_planned(cache, &plan, (enum put_mode)mode);
+	return cache_set_planned(cache, &plan, mode);
 }
 
 enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size)
@@ -389,7 +353,7 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 	change.shard = cache_shard(cache, change.hash);
 	shard_begin_change(change.shard);
 	change.now = tw_now(cache->shared.wheel);
-	is_there = find_change(&change, key, key_size);
+	is_there = change_find(&change, key, key_size);
 	change_delete(&change, key, key_size);
 	shard_end(change.shard);
 	return is_there ? TW_OK : TW_NOT_FOUND;

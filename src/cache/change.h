@@ -12,13 +12,6 @@ tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, 
 void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
 		      tw_duration life);
 
-enum put_mode {
-	PUT_SET = TW_CACHE_PUT_SET,
-	PUT_ADD = TW_CACHE_PUT_ADD,
-	PUT_REPLACE = TW_CACHE_PUT_REPLACE,
-	PUT_LOADED /* as PUT_SET, and the loads of the key go on */
-};
-
 /* Returns whether a program may give that value. It may be NULL. */
 bool value_is_valid(const struct tw_cache_value *value);
 /* Has a plan that is zeroed, except for the key, make an entry of a valid value; cache_plan()
@@ -27,12 +20,12 @@ void cache_plan_value(const struct tw_cache *cache, struct entry_plan *plan,
 		      const struct tw_cache_value *value);
 /* Completes a plan whose key and hash are fine, by its weight. Calls the user's function. */
 void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
-/* Between shard_begin and shard_end. TW_OK: the entry's reference is the table's now; else it is
- * still the caller's: TW_EXISTS, TW_NOT_FOUND, TW_FULL, TW_NO_MEMORY, TW_CLOSED. */
+/* Between shard_begin and shard_end: puts the entry, and with `overrides` has loads of the key not
+ * be stored. TW_OK: the entry's reference is the table's now; else it is still the caller's:
+ * TW_EXISTS, TW_NOT_FOUND, TW_FULL, TW_NO_MEMORY, TW_CLOSED. */
 enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			 struct tw_cache_entry *entry, enum put_mode mode, tw_duration now)
-	HOLDS(shard->lock);
-
+			 struct tw_cache_entry *entry, enum tw_cache_put_mode mode, bool overrides,
+			 tw_duration now) HOLDS(shard->lock);
 /* Ends what retire_begin() began, after entries of that weight came in, if any did, `spared` the
  * last: their pages and their room are made up for. */
 void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
@@ -47,8 +40,8 @@ struct change {
 	tw_duration now;
 };
 
-/* Between begin and end, with shard and hash filled in: returns whether the key is there. */
-bool change_find(struct change *change, struct tw_cache *cache, const void *key, size_t key_size)
+/* Between begin and end, with shard, hash and now filled in: returns whether the key is there. */
+bool change_find(struct change *change, const void *key, size_t key_size)
 	HOLDS(change->shard->lock);
 /* These end a change that has found a key, which may be there or not. */
 /* Gives a new entry its life, and puts it; as cache_put() does. */

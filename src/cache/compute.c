@@ -69,7 +69,8 @@ static enum tw_status compute_between(struct compute *compute, struct retiring_r
 
 	if (shared_is_closed(&compute->cache->shared))
 		return TW_CLOSED;
-	is_there = change_find(change, compute->cache, compute->key, compute->key_size);
+	change->now = tw_now(compute->cache->shared.wheel);
+	is_there = change_find(change, compute->key, compute->key_size);
 	switch (compute_call(compute, is_there, &value)) {
 	case TW_CACHE_KEEP:
 		return TW_OK;

@@ -124,8 +124,8 @@ static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 {
 	struct shard *shard = loading->shard;
 	_Atomic uint64_t *slot;
-	struct tw_cache_entry *entry = table_find_any(shard_table(shard), loading->hash,
-						      loading->key, loading->key_size, &slot);
+	struct tw_cache_entry *entry = table_find(shard_table(shard), loading->hash, loading->key,
+						  loading->key_size, &slot);
 	bool is_reloaded = entry && (entry->kind & ENTRY_AGING) && entry_deadline(entry) > now;
 	tw_duration pause;
 
@@ -148,8 +148,8 @@ static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now
 	HOLDS(loading->shard->lock)
 {
 	_Atomic uint64_t *slot;
-	struct tw_cache_entry *old = table_find_any(shard_table(loading->shard), loading->hash,
-						    loading->key, loading->key_size, &slot);
+	struct tw_cache_entry *old = table_find(shard_table(loading->shard), loading->hash,
+						loading->key, loading->key_size, &slot);
 
 	if (old && !shared_is_closed(loading->shard->shared))
 		shard_unlink(loading->shard, slot, TW_CAUSE_EXPLICIT, now);
@@ -179,7 +179,8 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 	struct shard *shard = loading->shard;
 	bool is_current = flight_unlist(loading, &shard->flights);
 	bool is_stored = entry && is_current &&
-			 cache_put(cache, shard, loading->hash, entry, PUT_LOADED, now) == TW_OK;
+			 cache_put(cache, shard, loading->hash, entry, TW_CACHE_PUT_SET, false,
+				   now) == TW_OK;
 
 	if (loading->is_refresh)
 		limit_give(&cache->refreshing);

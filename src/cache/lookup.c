@@ -76,13 +76,14 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 
 	do {
 		const struct table *table;
+		_Atomic uint64_t *slot;
 		tw_duration deadline;
 
 		guard.era = reader_enter(reader, epochs);
 		table = shard_table(shard);
 		entry = NULL;
 		if (era_guard_holds(&guard))
-			entry = table_find_in_era(table, hash, key, key_size, &guard);
+			entry = table_seek(table, hash, key, key_size, &slot, &guard);
 		if (!entry)
 			continue;
 		deadline = entry_deadline(entry);
@@ -192,17 +193,6 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 	return status;
 }
 
-/* Goes on where a glance did not suffice. */
-static ALWAYS_INLINE enum tw_status cache_get_inside(struct tw_cache *cache,
-						     const struct glance *glance, const void *key,
-						     size_t key_size, void *buffer, size_t capacity,
-						     size_t *value_size)
-{
-	return cache_get_hashed(cache, glance->reader,
-				glance->margin_end - cache->shared.coarse_margin, glance->hash, key,
-				key_size, buffer, capacity, value_size);
-}
-
 enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size, void *buffer,
 			    size_t capacity, size_t *value_size)
 {
@@ -214,32 +204,32 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 		return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
 	switch (cache_glance(cache, key, key_size, &glance)) {
 	case GLANCE_HIT:
-		break;
+		size = glance.entry->value_size;
+		if (__builtin_expect(size > capacity, 0))
+			break;
+		glance_count_hit(&glance);
+		value = glance.entry->bytes + entry_padded_key_size(key_size);
+		if (__builtin_expect(size - 16 <= 48, 1)) {
+			bytes_copy(buffer, value, size);
+			reader_leave(glance.reader);
+		} else {
+			cache_copy_and_leave(glance.reader, glance.entry, buffer, value, size);
+		}
+		if (value_size)
+			*value_size = size;
+		return TW_OK;
 	case GLANCE_MISS:
 		if (value_size)
 			*value_size = 0;
 		return glance_miss(&glance);
 	case GLANCE_INSIDE:
-		return cache_get_inside(cache, &glance, key, key_size, buffer, capacity,
-					value_size);
+		break;
 	case GLANCE_NONE:
 		return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
 	}
-	size = glance.entry->value_size;
-	if (__builtin_expect(size > capacity, 0))
-		return cache_get_inside(cache, &glance, key, key_size, buffer, capacity,
-					value_size);
-	glance_count_hit(&glance);
-	value = glance.entry->bytes + entry_padded_key_size(key_size);
-	if (__builtin_expect(size - 16 <= 48, 1)) {
-		bytes_copy(buffer, value, size);
-		reader_leave(glance.reader);
-	} else {
-		cache_copy_and_leave(glance.reader, glance.entry, buffer, value, size);
-	}
-	if (value_size)
-		*value_size = size;
-	return TW_OK;
+	return cache_get_hashed(cache, glance.reader,
+				glance.margin_end - cache->shared.coarse_margin, glance.hash, key,
+				key_size, buffer, capacity, value_size);
 }
 
 /* Does what tw_cache_acquire() does, whatever it is asked. */
@@ -385,7 +375,7 @@ const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shar
 
 	if (cache->shared.stale == 0 || shared_is_closed(&cache->shared))
 		return NULL;
-	old = table_find_any(shard_table(shard), hash, key, key_size, &slot);
+	old = table_find(shard_table(shard), hash, key, key_size, &slot);
 	if (!old || !entry_try_to_expire(old, now, &deadline) ||
 	    !entry_is_stale(old, deadline, now, cache->shared.stale))
 		return NULL;

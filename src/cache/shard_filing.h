@@ -50,7 +50,7 @@ void shard_forget(struct shard *shard, struct tw_cache_entry *entry) HOLDS(shard
 static inline void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry *entry,
 				      enum tw_cache_cause cause, tw_duration now) HOLDS(shard->lock)
 {
-	shard_unlink(shard, table_slot_of(shard_table(shard), entry), cause, now);
+	shard_unlink(shard, table_find_address(shard_table(shard), entry->hash, entry), cause, now);
 }
 
 /* Adds to the counts; negative numbers subtract. */

@@ -47,7 +47,8 @@ static inline void shard_remove(struct shard *shard, _Atomic uint64_t *slot) HOL
 
 	shard->must_tend |= table_is_sparse(shard_table(shard));
 	if (shard->next && number < shard->next_copied)
-		(void)table_remove(shard->next, table_slot_of(shard->next, entry));
+		(void)table_remove(shard->next,
+				   table_find_address(shard->next, entry->hash, entry));
 }
 
 /* Puts the entry in the slot of `old`, which has the same key. */

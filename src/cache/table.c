@@ -100,11 +100,8 @@ void table_free(struct table *table)
 	free(table);
 }
 
-/* Returns the key's entry and its slot, or NULL. With a guard, it reads an entry only while the era
- * shows that the entry cannot be freed. */
-static inline __attribute__((always_inline)) struct tw_cache_entry *table_seek_key(
-	const struct table *table, uint64_t hash, const void *key, size_t size,
-	_Atomic uint64_t **slot, struct era_guard *guard)
+struct tw_cache_entry *table_seek(const struct table *table, uint64_t hash, const void *key,
+				  size_t size, _Atomic uint64_t **slot, struct era_guard *guard)
 {
 	size_t number = (uint32_t)hash & table->mask;
 
@@ -127,20 +124,6 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *table_seek_k
 			break;
 	}
 	return NULL;
-}
-
-struct tw_cache_entry *table_find_any(const struct table *table, uint64_t hash, const void *key,
-				      size_t size, _Atomic uint64_t **slot)
-{
-	return table_seek_key(table, hash, key, size, slot, NULL);
-}
-
-struct tw_cache_entry *table_find_in_era(const struct table *table, uint64_t hash, const void *key,
-					 size_t size, struct era_guard *guard)
-{
-	_Atomic uint64_t *slot;
-
-	return table_seek_key(table, hash, key, size, &slot, guard);
 }
 
 /* Counts one key more that has passed the bucket. */
@@ -220,11 +203,6 @@ void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry)
 	uint64_t kept = slot_load(slot) & (0xffff000000000000u | SLOT_PASSED);
 
 	slot_store(slot, kept | (uint64_t)(uintptr_t)entry);
-}
-
-_Atomic uint64_t *table_slot_of(struct table *table, const struct tw_cache_entry *entry)
-{
-	return table_find_address(table, entry->hash, entry);
 }
 
 size_t table_remove(struct table *table, _Atomic uint64_t *slot)

@@ -183,12 +183,13 @@ static inline struct tw_cache_entry *table_guess(const struct table *table, uint
 	return __builtin_expect(matches != 0, 1) ? bucket_first(bucket, matches) : NULL;
 }
 
-/* Does what table_find() does, for all keys. */
-struct tw_cache_entry *table_find_any(const struct table *table, uint64_t hash, const void *key,
-				      size_t size, _Atomic uint64_t **slot);
+/* Returns the key's entry and sets its slot, or returns NULL. With a guard it needs no lock: it reads
+ * an entry only while the era shows that the entry cannot be freed; NULL may be a lost guard. */
+struct tw_cache_entry *table_seek(const struct table *table, uint64_t hash, const void *key,
+				  size_t size, _Atomic uint64_t **slot, struct era_guard *guard);
 
-/* Returns the key's entry and sets its slot, or returns NULL. Under the shard's lock. Most keys are
- * found at the first match of their bucket, and most others are missed there. */
+/* Does what table_seek() does, under the shard's lock. Most keys are found at the first match of
+ * their bucket, and most others are missed there. */
 static inline __attribute__((always_inline)) struct tw_cache_entry *table_find(
 	const struct table *table, uint64_t hash, const void *key, size_t size,
 	_Atomic uint64_t **slot)
@@ -205,13 +206,9 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *table_find(
 		if (__builtin_expect(entry && entry_has_key(entry, key, size), 1))
 			return entry;
 	}
-	return table_find_any(table, hash, key, size, slot);
+	return table_seek(table, hash, key, size, slot, NULL);
 }
 
-/* Finds the key's entry inside an era, without the lock. Returns NULL if there is none, or if the
- * guard is lost. */
-struct tw_cache_entry *table_find_in_era(const struct table *table, uint64_t hash, const void *key,
-					 size_t size, struct era_guard *guard);
 /* Returns the slot that holds that address, or NULL. Under the shard's lock. */
 _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 				     const struct tw_cache_entry *entry);
@@ -245,9 +242,6 @@ size_t table_add(struct table *table, uint64_t hash, struct tw_cache_entry *entr
 void table_replace(_Atomic uint64_t *slot, struct tw_cache_entry *entry);
 /* Empties the slot, which holds an entry. Returns the number of its bucket. */
 size_t table_remove(struct table *table, _Atomic uint64_t *slot);
-/* Returns the slot of an entry, or NULL if it is not there. */
-_Atomic uint64_t *table_slot_of(struct table *table, const struct tw_cache_entry *entry);
-
 static inline size_t table_bucket_number(const struct table *table, const _Atomic uint64_t *slot)
 {
 	return (size_t)(slot - table->buckets[0].slots) / BUCKET_SLOTS;

@@ -14,6 +14,7 @@ BEGIN {
 	own["src/cache/cache_open.c"] = "options_are_valid"
 	own["src/cache/metrics.c"] = "COUNTERS GAUGES counters gauges times"
 	own["src/cache/retire.c"] = "CROWD"
+	own["src/cache/take.c"] = "sleeper"
 	own["src/cron/cron_fields.c"] = "NUMBER_MOST reader is_digit is_letter next_char skip " \
 		"read_number"
 	own["src/cron/zone_rule.c"] = "reader read_time"

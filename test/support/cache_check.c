@@ -23,7 +23,7 @@ static void check_table(struct table *table)
 
 			if (!entry)
 				continue;
-			assert(table_slot_of(table, entry) == slot);
+			assert(table_find_address(table, entry->hash, entry) == slot);
 			count++;
 		}
 	assert(count == table->count);
@@ -163,8 +163,9 @@ static bool check_copied(struct shard *shard, const struct tw_cache_entry *entry
 
 	if (!shard->next || shard->next_copied == 0)
 		return false;
-	is_copied = table_bucket_number(table, table_slot_of(table, entry)) < shard->next_copied;
-	assert(is_copied == (table_slot_of(shard->next, entry) != NULL));
+	is_copied = table_bucket_number(table, table_find_address(table, entry->hash, entry)) <
+		    shard->next_copied;
+	assert(is_copied == (table_find_address(shard->next, entry->hash, entry) != NULL));
 	return is_copied;
 }
 
