@@ -5,8 +5,8 @@
  *
  * Threads take keys by Zipf's law with exponent 0.99. A missing key is loaded from a source that
  * sleeps, one load a key at a time. Values expire; a value that is asked for in the second half of
- * its lifetime is refreshed before its deadline, on the wheel's pool (--refresh). The cache has room
- * for a tenth of the keys. The source lacks some keys. Now and then a thread changes a key in
+ * its lifetime is refreshed before its deadline, on the wheel's pool (--refresh). The cache has
+ * room for a tenth of the keys. The source lacks some keys. Now and then a thread changes a key in
  * the source and deletes it from the cache, as programs do.
  *
  * At the end the program verifies that every value taken was its key's, not older than the last

@@ -2,7 +2,8 @@
 /*
  * A callback is a scope in which functions of the program are called, and return. An exception,
  * pthread_exit() or a cancellation that leaves one unwinds to the scope's end, which ends the
- * process. So nothing else has to be undone. free_value alone has none: a pin may outlive the cache.
+ * process. So nothing else has to be undone. free_value alone has none: a pin may outlive the
+ * cache.
  *
  *     struct callback callback __attribute__((cleanup(callback_end))) = {.shared = shared};
  *

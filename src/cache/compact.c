@@ -18,9 +18,9 @@
  * in peace, because it is retired as any other; so do pins that come at the last moment. An entry
  * that is pinned already, or has an adopted value, stays; its page is used again some time later.
  *
- * Lookups that have found the old entry may move its deadline meanwhile, where lifetimes slide. Such
- * a hit is carried over once the new entry has the slot, or it sees that the old one has lost it and
- * looks again. So does a lookup that finds the old one expired. No thread waits.
+ * Lookups that have found the old entry may move its deadline meanwhile, where lifetimes slide.
+ * Such a hit is carried over once the new entry has the slot, or it sees that the old one has lost
+ * it and looks again. So does a lookup that finds the old one expired. No thread waits.
  */
 #include "cache.h"
 

@@ -96,7 +96,8 @@ struct entry_plan {
 	const struct tw_cache_value *adopted; /* with ENTRY_ADOPTED, or NULL: the value is copied */
 	/* > 0: the lifetime from the put on, without jitter. < 0: minus the deadline. */
 	tw_duration life;
-	/* These are completed by cache_plan(). With a weight of its own, kind has ENTRY_EXTENDED. */
+	/* These are completed by cache_plan(). With a weight of its own, kind has
+	 * ENTRY_EXTENDED. */
 	uint8_t kind;
 	size_t size;     /* bytes of the block that it needs */
 	uint64_t weight; /* if 0 before: the memory that it takes, adopted values included */
@@ -294,8 +295,8 @@ static inline tw_duration deadline_after(tw_duration now, tw_duration lifetime)
  */
 
 /* Returns the entry's deadline. If it is positive, the entry may be read until then. If it is
- * negative, the entry may never be read again, by any clock: entry_try_to_expire() has found it past
- * its deadline, which was -deadline. */
+ * negative, the entry may never be read again, by any clock: entry_try_to_expire() has found it
+ * past its deadline, which was -deadline. */
 static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)
 {
 	return atomic_load_explicit(&entry->deadline, memory_order_relaxed);

@@ -171,8 +171,8 @@ static const struct tw_cache_entry *loading_pin(const struct tw_cache_loading *l
 	return entry;
 }
 
-/* Between begin and end: stores what was loaded, and takes the load out of the list. Returns whether
- * the entry was stored. */
+/* Between begin and end: stores what was loaded, and takes the load out of the list. Returns
+ * whether the entry was stored. */
 static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loading,
 			 struct tw_cache_entry *entry, tw_duration now) HOLDS(loading->shard->lock)
 {

@@ -36,8 +36,8 @@ struct load_queue {
 };
 
 /* Opens a queue of `count` runners, which pass each load to run(cache, loading, false), or to
- * run(cache, loading, true) if the wheel is stopped. Returns TW_OK, TW_NO_MEMORY or TW_CLOSED. On failure
- * there is still something to close. */
+ * run(cache, loading, true) if the wheel is stopped. Returns TW_OK, TW_NO_MEMORY or TW_CLOSED. On
+ * failure there is still something to close. */
 enum tw_status load_queue_open(struct load_queue *queue, struct tw_wheel *wheel, unsigned count,
 			       void (*run)(struct tw_cache *cache, struct tw_cache_loading *loading,
 					   bool is_refused),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lookup enters an era, finds the entry in the shard's table, judges its deadline, and copies
- * or pins it; it takes no lock and writes to nothing that is shared but the entry's bits of use,
- * and the deadline where that slides. What it loads it follows only if the era has not moved by then
+ * A lookup enters an era, finds the entry in the shard's table, judges its deadline, and copies or
+ * pins it; it takes no lock and writes to nothing that is shared but the entry's bits of use, and
+ * the deadline where that slides. What it loads it follows only if the era has not moved by then
  * (epoch.c); otherwise it enters again. So it does where it finds the entry past its deadline, or
  * moves that, and the entry has lost its slot: another may be there, as good or better (compact.c).
  *

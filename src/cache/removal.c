@@ -23,9 +23,9 @@
 enum { CROWD = 1024 };
 
 /*
- * A thread that waits looks this often whether the wheel goes on. Where callers drive, it drives: at
- * once while that reports crowds, and soon after each crowd that a worker has reported, for its run
- * ends a moment after that, and only then is the next one handed over.
+ * A thread that waits looks this often whether the wheel goes on. Where callers drive, it drives:
+ * at once while that reports crowds, and soon after each crowd that a worker has reported, for its
+ * run ends a moment after that, and only then is the next one handed over.
  */
 static const tw_duration look = 20 * TW_MILLISECOND;
 static const tw_duration look_of_driver = 100 * TW_MICROSECOND;

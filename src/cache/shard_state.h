@@ -24,8 +24,8 @@ struct shard_walk {
 	bool is_over;
 };
 
-/* A shard has an odd number of cache lines: gcc multiplies an index by 56 in three instructions more
- * than by 55. */
+/* A shard has an odd number of cache lines: gcc multiplies an index by 56 in three instructions
+ * more than by 55. */
 struct shard {
 	/* Written under the lock, read by any thread inside an era. */
 	_Alignas(64) _Atomic(struct table *) table;

@@ -114,7 +114,7 @@ static bool take_join(struct take *take, struct reader *loader, tw_duration now)
 
 /* ---- Waiting in the thread ---- */
 
-struct sleeper {
+struct sleeping_take {
 	struct waiter waiter;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -123,7 +123,7 @@ struct sleeper {
 
 static void sleeper_wake(struct waiter *waiter, struct tw_cache *cache)
 {
-	struct sleeper *sleeper = list_entry(waiter, struct sleeper, waiter);
+	struct sleeping_take *sleeper = list_entry(waiter, struct sleeping_take, waiter);
 
 	(void)cache;
 	pthread_mutex_lock(&sleeper->lock);
@@ -133,7 +133,7 @@ static void sleeper_wake(struct waiter *waiter, struct tw_cache *cache)
 }
 
 /* Sleeps until the waiter is called, or until that real time. Returns whether it was called. */
-static bool sleeper_sleep(struct sleeper *sleeper, tw_duration until)
+static bool sleeper_sleep(struct sleeping_take *sleeper, tw_duration until)
 {
 	bool in_time = true;
 	bool is_done;
@@ -164,7 +164,7 @@ static void take_time_out(struct take *take) HOLDS(take->shard->lock)
 /* Waits for the end of the load. Lets the lock go, and takes it again. */
 static void take_sleep(struct take *take, tw_duration until) HOLDS(take->shard->lock)
 {
-	struct sleeper sleeper = {.waiter = {.done = sleeper_wake}};
+	struct sleeping_take sleeper = {.waiter = {.done = sleeper_wake}};
 	bool is_called;
 
 	pthread_mutex_init(&sleeper.lock, NULL);

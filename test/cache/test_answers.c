@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This passes unusual results to the cache: a loader's status of any number, a value of some size
- * without memory, weights of 0. Each has a defined answer, and no call promises an entry that is not
- * there.
+ * without memory, weights of 0. Each has a defined answer, and no call promises an entry that is
+ * not there.
  */
 #include "support/test.h"
 

@@ -253,7 +253,8 @@ static void free_at_cancellation_point(void *value, size_t value_size, void *fre
 	++*(int *)freed;
 }
 
-/* Makes calls with a cancellation pending. The take wakes the wheel, and evicts what was adopted. */
+/* Makes calls with a cancellation pending. The take wakes the wheel, and evicts what was
+ * adopted. */
 static void *make_calls_cancelled(void *argument)
 {
 	struct fatal *fatal = argument;

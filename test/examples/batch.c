@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * batch loads many keys by one query. The cache's loader keeps each load and notes its key; an alarm
- * of the wheel asks the database for all keys that were noted in the last few milliseconds, and ends
- * their loads.
+ * batch loads many keys by one query. The cache's loader keeps each load and notes its key; an
+ * alarm of the wheel asks the database for all keys that were noted in the last few milliseconds,
+ * and ends their loads.
  */
 #include <pthread.h>
 #include <semaphore.h>
