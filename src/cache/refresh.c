@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An entry knows when it is to be loaded again. The first lookup that meets it later, and finds the
- * shard's lock free, queues a load for the cache's threads, and has the entry say "never", so that
+ * shard's lock free, queues a load for the wheel's pool, and has the entry say "never", so that
  * no other tries. A load that brings a value replaces the entry, which is then new; one that brings
  * none has it say when to try again. The time is written under the shard's lock alone.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A refresh loads a key again while its value may still be read, on the cache's threads. */
+/* A refresh loads a key again while its value may still be read, on the wheel's pool. */
 #ifndef CACHE_REFRESH_H
 #define CACHE_REFRESH_H
 

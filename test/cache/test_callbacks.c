@@ -229,7 +229,7 @@ static void be_cancelled(void)
 	pthread_testcancel();
 }
 
-/* In a thread of the wheel or the cache C++ finds no handler, and ends the process itself. */
+/* In a thread of the wheel C++ finds no handler, and ends the process itself. */
 static void callback_that_throws_ends_the_process(void **state)
 {
 	assert_ends_the_process(*state, throw_up, "terminate called");

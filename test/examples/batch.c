@@ -28,7 +28,7 @@ struct batcher {
 	atomic_int queries;
 };
 
-/* Notes a user, in a thread of the cache. */
+/* Notes a user, on the pool of the wheel. */
 static enum tw_status load_later(void *argument, const void *id, size_t id_size,
 				 struct tw_cache_loading *loading)
 {
