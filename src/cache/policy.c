@@ -58,11 +58,6 @@ void policy_forget(struct policy *policy)
 	policy->remembers = false;
 }
 
-size_t policy_bytes(const struct policy *policy)
-{
-	return ghost_bytes(&policy->ghost);
-}
-
 /* ---- Queues ---- */
 
 /* Returns the first entry that is not `spared` (or NULL), or NULL if there is none. */

@@ -39,8 +39,6 @@ struct policy {
 void policy_init(struct policy *policy, enum tw_cache_policy kind, bool is_on);
 /* Frees what is remembered of evicted keys: at the end, and where few entries are left. */
 void policy_forget(struct policy *policy);
-/* Returns the bytes of memory that it takes beside `policy`. */
-size_t policy_bytes(const struct policy *policy);
 /* Puts in an entry that is in no queue. The policy is on. */
 void policy_add(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
 /* Puts `entry` in the place of `old`, which weighs `old_weight`. */

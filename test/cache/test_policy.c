@@ -562,29 +562,6 @@ static void limit_holds_for_all_shards_together(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void get_number(struct cache_recorder *recorder, int key, enum tw_status expected)
-{
-	assert_status(tw_cache_get(recorder->cache, &key, sizeof(key), NULL, 0, NULL), expected);
-}
-
-/* Entries from before the first eviction are in the main queue already. */
-static void s3fifo_key_used_once_goes_and_one_used_twice_stays(void **state)
-{
-	enum { FIRST = 200, ONCE = FIRST, TWICE };
-	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, 100, 0);
-
-	for (int key = 0; key < FIRST + 50; key++) {
-		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
-		if (key == ONCE || key == TWICE)
-			get_number(recorder, key, TW_TRUNCATED);
-		if (key == TWICE)
-			get_number(recorder, key, TW_TRUNCATED);
-	}
-	get_number(recorder, ONCE, TW_NOT_FOUND);
-	get_number(recorder, TWICE, TW_TRUNCATED);
-	cache_recorder_close(recorder);
-}
-
 /* LRU and ARC have no hits here: each key is evicted before its next use. */
 static void s3fifo_keeps_most_of_a_loop_that_does_not_quite_fit(void **state)
 {
@@ -635,7 +612,6 @@ static void evicted_keys_are_remembered_as_long_as_the_window_is(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(evicted_keys_are_remembered_as_long_as_the_window_is),
-	TEST_CACHE(s3fifo_key_used_once_goes_and_one_used_twice_stays),
 	TEST_IN(levels_inline, s3fifo_keeps_most_of_a_loop_that_does_not_quite_fit),
 	TEST_CACHE(every_kind_of_use_keeps_an_entry),
 	TEST_CACHE(gets_of_usual_keys_are_uses),
