@@ -183,8 +183,9 @@ static inline struct tw_cache_entry *table_guess(const struct table *table, uint
 	return __builtin_expect(matches != 0, 1) ? bucket_first(bucket, matches) : NULL;
 }
 
-/* Returns the key's entry and sets its slot, or returns NULL. With a guard it needs no lock: it reads
- * an entry only while the era shows that the entry cannot be freed; NULL may be a lost guard. */
+/* Returns the key's entry and sets its slot, or returns NULL. With a guard it needs no lock: it
+ * reads an entry only while the era shows that the entry cannot be freed; NULL may be a lost
+ * guard. */
 struct tw_cache_entry *table_seek(const struct table *table, uint64_t hash, const void *key,
 				  size_t size, _Atomic uint64_t **slot, struct era_guard *guard);
 
