@@ -884,7 +884,7 @@ void cache_model_check_stats(struct cache_model *model)
 		check_equal_counts("there and left", left + stats.entries, stats.inserts);
 	}
 	if (!was_quiet || !is_quiet(model) || loads != model->loads || host_refusals() > 0 ||
-	    model->stop_begun)
+	    model->stop_begun || model->wheel_is_stopped)
 		return;
 	/* The pool may be about to call the loader. */
 	if (stats.loads < loads || stats.loads > loads + model->options.loaders ||
