@@ -105,22 +105,6 @@ struct tw_cache_entry *cache_find(struct tw_cache *cache, struct reader *reader,
 
 /* ---- One key ---- */
 
-/* What a lookup's end counts as, and returns. */
-static ALWAYS_INLINE enum tw_status reader_count_find(struct reader *reader,
-						      const struct tw_cache_entry *entry)
-{
-	if (!entry) {
-		reader_count(reader, COUNT_MISSES, 1);
-		return TW_NOT_FOUND;
-	}
-	if (entry->kind & ENTRY_ABSENT) {
-		reader_count(reader, COUNT_ABSENT, 1);
-		return TW_NOT_FOUND;
-	}
-	reader_count(reader, COUNT_HITS, 1);
-	return TW_OK;
-}
-
 /* Copies `copied` bytes and leaves. A large value is pinned meanwhile, so that a buffer that is not
  * there yet holds up no memory. */
 static void cache_copy_and_leave(struct reader *reader, struct tw_cache_entry *entry, void *buffer,

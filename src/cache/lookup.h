@@ -83,6 +83,16 @@ static inline __attribute__((always_inline)) enum glance_result cache_glance(str
 	return GLANCE_HIT;
 }
 
+/* Counts what a lookup has found, an entry or NULL. Returns TW_OK for a value, else TW_NOT_FOUND. */
+static inline __attribute__((always_inline)) enum tw_status reader_count_find(
+	struct reader *reader, const struct tw_cache_entry *entry)
+{
+	bool is_value = entry && !(entry->kind & ENTRY_ABSENT);
+
+	reader_count(reader, is_value ? COUNT_HITS : entry ? COUNT_ABSENT : COUNT_MISSES, 1);
+	return is_value ? TW_OK : TW_NOT_FOUND;
+}
+
 /* Counts a hit and a use. */
 static inline void glance_count_hit(const struct glance *glance)
 {

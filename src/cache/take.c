@@ -36,14 +36,11 @@ static bool take_look(struct take *take)
 		cache_find(take->cache, take->reader, take->hash, take->key, take->key_size);
 	bool is_old;
 
-	if (there && !(there->kind & ENTRY_ABSENT)) {
-		reader_count(take->reader, COUNT_HITS, 1);
+	if (there)
+		take->status = reader_count_find(take->reader, there);
+	if (there && take->status == TW_OK) {
 		entry_hold(there);
 		take->entry = there;
-		take->status = TW_OK;
-	} else if (there) {
-		reader_count(take->reader, COUNT_ABSENT, 1);
-		take->status = TW_NOT_FOUND;
 	}
 	/* The clock is read for those alone that age. */
 	is_old = there && (there->kind & ENTRY_AGING) &&
