@@ -169,10 +169,8 @@ ALWAYS_INLINE bool change_find(struct change *change, const void *key, size_t ke
 	return entry_is_there(change->entry, change->now);
 }
 
-/* Puts the entry in the place of what was found. `overrides` has loads of the key not be kept. */
-static ALWAYS_INLINE enum tw_status put_found(const struct change *change, struct tw_cache *cache,
-					      struct tw_cache_entry *entry, bool overrides)
-	HOLDS(change->shard->lock)
+ALWAYS_INLINE enum tw_status change_put(const struct change *change, struct tw_cache *cache,
+					struct tw_cache_entry *entry, bool overrides)
 {
 	struct shard *shard = change->shard;
 	struct tw_cache_entry *old = change->entry;
@@ -193,30 +191,6 @@ static ALWAYS_INLINE enum tw_status put_found(const struct change *change, struc
 	else
 		shard_link(shard, change->hash, entry, change->now);
 	return TW_OK;
-}
-
-ALWAYS_INLINE enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-				       struct tw_cache_entry *entry, enum tw_cache_put_mode mode,
-				       bool overrides, tw_duration now)
-{
-	struct change change = {.shard = shard, .hash = hash, .now = now};
-	bool is_there;
-
-	if (shared_is_closed(&cache->shared))
-		return TW_CLOSED;
-	is_there = change_find(&change, entry_key(entry), entry->key_size);
-	if (mode == TW_CACHE_PUT_ADD && is_there)
-		return TW_EXISTS;
-	if (mode == TW_CACHE_PUT_REPLACE && !is_there)
-		return TW_NOT_FOUND;
-	return put_found(&change, cache, entry, overrides);
-}
-
-enum tw_status change_put(const struct change *change, struct tw_cache *cache,
-			  struct tw_cache_entry *entry, tw_duration life)
-{
-	cache_start_life(cache, entry, change->now, life);
-	return put_found(change, cache, entry, true);
 }
 
 void change_delete(const struct change *change, const void *key, size_t key_size)
@@ -261,6 +235,23 @@ ALWAYS_INLINE void cache_end_sets(struct tw_cache *cache, struct retiring_reader
 		cache_evict(cache, weight, spared);
 }
 
+static ALWAYS_INLINE enum tw_status cache_put_in_mode(struct change *change, struct tw_cache *cache,
+						      struct tw_cache_entry *entry,
+						      enum tw_cache_put_mode mode)
+	HOLDS(change->shard->lock)
+{
+	bool is_there;
+
+	if (shared_is_closed(&cache->shared))
+		return TW_CLOSED;
+	is_there = change_find(change, entry_key(entry), entry->key_size);
+	if (mode == TW_CACHE_PUT_ADD && is_there)
+		return TW_EXISTS;
+	if (mode == TW_CACHE_PUT_REPLACE && !is_there)
+		return TW_NOT_FOUND;
+	return change_put(change, cache, entry, true);
+}
+
 /*
  * Two things have to come from memory, one after the other: the key's bucket, and the entry in it.
  * What else is to be done lies in between, so that no caller waits for them with the lock held.
@@ -272,28 +263,28 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	enum tw_status status = TW_NO_MEMORY;
 	struct retiring_reader *thread;
 	struct tw_cache_entry *entry;
-	struct shard *shard;
+	struct change change;
 	tw_duration life;
-	tw_duration now;
 
 	if (!reader)
 		return status;
 	plan->hash = key_hash_wide(&cache->shared.seed, plan->key, plan->key_size);
-	shard = cache_shard(cache, plan->hash);
-	shard_prefetch_bucket(shard, plan->hash);
-	__builtin_prefetch(&shard->lock, 1);
+	change.hash = plan->hash;
+	change.shard = cache_shard(cache, plan->hash);
+	shard_prefetch_bucket(change.shard, plan->hash);
+	__builtin_prefetch(&change.shard->lock, 1);
 	life = cache_lifetime(cache, reader, plan->life);
 	cache_plan(cache, plan);
 	thread = retire_begin(&cache->shared);
 	entry = entry_from(thread, &cache->shared, plan);
 	if (entry) {
-		shard_prefetch_guess(shard, reader, plan->hash);
-		shard_begin_in(shard, thread);
+		shard_prefetch_guess(change.shard, reader, plan->hash);
+		shard_begin_in(change.shard, thread);
 		/* Not before the lock: what is judged by it is judged as it is now. */
-		now = tw_now(cache->shared.wheel);
-		cache_start_life(cache, entry, now, life);
-		status = cache_put(cache, shard, plan->hash, entry, mode, true, now);
-		shard_end_in(shard);
+		change.now = tw_now(cache->shared.wheel);
+		cache_start_life(cache, entry, change.now, life);
+		status = cache_put_in_mode(&change, cache, entry, mode);
+		shard_end_in(change.shard);
 		if (status != TW_OK)
 			entry_let_go_to_spare(entry, &thread->spare);
 	}

@@ -20,12 +20,6 @@ void cache_plan_value(const struct tw_cache *cache, struct entry_plan *plan,
 		      const struct tw_cache_value *value);
 /* Completes a plan whose key and hash are fine, by its weight. Calls the user's function. */
 void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
-/* Between shard_begin and shard_end: puts the entry, and with `overrides` has loads of the key not
- * be stored. TW_OK: the entry's reference is the table's now; else it is still the caller's:
- * TW_EXISTS, TW_NOT_FOUND, TW_FULL, TW_NO_MEMORY, TW_CLOSED. */
-enum tw_status cache_put(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-			 struct tw_cache_entry *entry, enum tw_cache_put_mode mode, bool overrides,
-			 tw_duration now) HOLDS(shard->lock);
 /* Ends what retire_begin() began, after entries of that weight came in, if any did, `spared` the
  * last: their pages and their room are made up for. */
 void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
@@ -44,10 +38,11 @@ struct change {
 bool change_find(struct change *change, const void *key, size_t key_size)
 	HOLDS(change->shard->lock);
 /* These end a change that has found a key, which may be there or not. */
-/* Gives a new entry its life, and puts it; as cache_put() does. */
+/* Puts an entry, whose life has started, in the place of what was found. `overrides` has loads of the
+ * key not be stored. TW_OK: the entry's reference is the table's now; else, by TW_FULL and
+ * TW_NO_MEMORY, it is still the caller's. */
 enum tw_status change_put(const struct change *change, struct tw_cache *cache,
-			  struct tw_cache_entry *entry, tw_duration life)
-	HOLDS(change->shard->lock);
+			  struct tw_cache_entry *entry, bool overrides) HOLDS(change->shard->lock);
 /* Removes what was found, and has loads not be kept. */
 void change_delete(const struct change *change, const void *key, size_t key_size)
 	HOLDS(change->shard->lock);

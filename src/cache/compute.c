@@ -48,8 +48,9 @@ static enum tw_status compute_replace(struct compute *compute, struct retiring_r
 	entry = entry_from(thread, &cache->shared, &plan);
 	if (!entry)
 		return TW_NO_MEMORY;
-	status = change_put(&compute->change, cache, entry,
-			    cache_lifetime(cache, compute->reader, plan.life));
+	cache_start_life(cache, entry, compute->change.now,
+			 cache_lifetime(cache, compute->reader, plan.life));
+	status = change_put(&compute->change, cache, entry, true);
 	if (status == TW_OK) {
 		compute->weight = plan.weight;
 		compute->entry = entry;

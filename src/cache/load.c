@@ -118,14 +118,13 @@ static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 	return status == TW_OK ? loading->given : loading_absence(cache, loading, thread);
 }
 
-/* Between begin and end: the load has failed and is unlisted, and its key pauses, if it is to. */
-static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loading, tw_duration now)
+/* Between begin and end: the load has failed and is unlisted, and its key, which has that entry or
+ * NULL, pauses, if it is to. */
+static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loading,
+			  struct tw_cache_entry *entry, tw_duration now)
 	HOLDS(loading->shard->lock)
 {
 	struct shard *shard = loading->shard;
-	_Atomic uint64_t *slot;
-	struct tw_cache_entry *entry = table_find(shard_table(shard), loading->hash, loading->key,
-						  loading->key_size, &slot);
 	bool is_reloaded = entry && (entry->kind & ENTRY_AGING) && entry_deadline(entry) > now;
 	tw_duration pause;
 
@@ -141,18 +140,6 @@ static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 		entry_set_refresh_at(entry, loading->retry_at);
 	flight_pause(loading, &shard->flights);
 	shard_arm_for_flights(shard);
-}
-
-/* Between begin and end: the key has no value any more. */
-static void loading_remove_old(struct tw_cache_loading *loading, tw_duration now)
-	HOLDS(loading->shard->lock)
-{
-	_Atomic uint64_t *slot;
-	struct tw_cache_entry *old = table_find(shard_table(loading->shard), loading->hash,
-						loading->key, loading->key_size, &slot);
-
-	if (old && !shared_is_closed(loading->shard->shared))
-		shard_unlink(loading->shard, slot, TW_CAUSE_EXPLICIT, now);
 }
 
 /* Between begin and end: returns the loaded entry, pinned for those that wait, or NULL if none
@@ -178,17 +165,21 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 {
 	struct shard *shard = loading->shard;
 	bool is_current = flight_unlist(loading, &shard->flights);
-	bool is_stored = entry && is_current &&
-			 cache_put(cache, shard, loading->hash, entry, TW_CACHE_PUT_SET, false,
-				   now) == TW_OK;
+	bool is_closed = shared_is_closed(&cache->shared);
+	struct change change = {.shard = shard, .hash = loading->hash, .now = now};
+	bool is_stored;
+
+	(void)change_find(&change, loading->key, loading->key_size);
+	is_stored = entry && is_current && !is_closed &&
+		    change_put(&change, cache, entry, false) == TW_OK;
 
 	if (loading->is_refresh)
 		limit_give(&cache->refreshing);
 	if (is_failure(loading->status) && is_current)
-		loading_pause(cache, loading, now);
+		loading_pause(cache, loading, change.entry, now);
 	/* The source has another value, or none: the old one must not outlive the answer. */
-	else if (!is_stored && is_current)
-		loading_remove_old(loading, now);
+	else if (!is_stored && is_current && !is_closed && change.entry)
+		shard_unlink(shard, change.slot, TW_CAUSE_EXPLICIT, now);
 	shard->has_flights = shard->flights.chained > 0;
 	return is_stored;
 }
