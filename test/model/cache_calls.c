@@ -225,7 +225,6 @@ static void client_give_nonsense(struct cache_client *client)
 		tw_cache_set(cache, "k", 1, NULL, 1),
 		tw_cache_set_with_expire(cache, "k", 1, "v", 1, life),
 		put_added(cache, "k", 1, "v", 1, life - 1),
-		touch_key(cache, "k", 1, life - 1),
 		tw_cache_get(cache, key, 0, NULL, 0, NULL),
 		tw_cache_get(cache, "k", 1, NULL, 1, NULL),
 		tw_cache_delete(cache, NULL, 1),
