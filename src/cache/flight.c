@@ -47,7 +47,7 @@ static void flight_enter_chain(struct tw_cache_loading *flight, struct flights *
 	*place = flight;
 }
 
-/* Doubles the number of chains twice. */
+/* Makes four times as many chains. Returns false if there are none, for want of memory. */
 static bool flights_grow(struct flights *flights)
 {
 	enum { FIRST = 64, TIMES = 4 };
@@ -69,11 +69,6 @@ static bool flights_grow(struct flights *flights)
 		}
 	free(before.chains);
 	return true;
-}
-
-bool flights_reserve(struct flights *flights)
-{
-	return flights->chained < flights->chain_count || flights_grow(flights);
 }
 
 struct tw_cache_loading *flights_find(const struct flights *flights, uint64_t hash, const void *key,
@@ -185,8 +180,7 @@ void flights_override_all(struct flights *flights)
 
 /* ---- One flight ---- */
 
-struct tw_cache_loading *flight_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-				    const void *key, size_t key_size)
+static struct tw_cache_loading *flight_new(uint64_t hash, const void *key, size_t key_size)
 {
 	/* glibc's calloc knows no cache of the thread's. */
 	struct tw_cache_loading *flight = malloc(sizeof(*flight) + key_size);
@@ -194,8 +188,6 @@ struct tw_cache_loading *flight_new(struct tw_cache *cache, struct shard *shard,
 	if (!flight)
 		return NULL;
 	memset(flight, 0, sizeof(*flight));
-	flight->cache = cache;
-	flight->shard = shard;
 	flight->hash = hash;
 	flight->key_size = (uint16_t)key_size;
 	key_copy(flight->key, key, key_size);
@@ -204,13 +196,17 @@ struct tw_cache_loading *flight_new(struct tw_cache *cache, struct shard *shard,
 	return flight;
 }
 
-void flight_list(struct tw_cache_loading *flight, struct flights *flights, struct reader *loader)
+struct tw_cache_loading *flights_add(struct flights *flights, uint64_t hash, const void *key,
+				     size_t key_size, struct reader *loader)
 {
 	struct tw_cache_loading *paused =
-		flights->pauses > 0
-			? flights_find(flights, flight->hash, flight->key, flight->key_size)
-			: NULL;
+		flights->pauses > 0 ? flights_find(flights, hash, key, key_size) : NULL;
+	struct tw_cache_loading *flight = NULL;
 
+	if (flights->chained < flights->chain_count || flights_grow(flights))
+		flight = flight_new(hash, key, key_size);
+	if (!flight)
+		return NULL;
 	if (paused) {
 		flight->failures = paused->failures;
 		pause_forget(paused, flights);
@@ -222,7 +218,8 @@ void flight_list(struct tw_cache_loading *flight, struct flights *flights, struc
 	flight->clears = flights->clears;
 	flight->loader = loader;
 	flight->state = loader ? FLIGHT_RUNNING : FLIGHT_QUEUED;
-	flights->queued += flight->state == FLIGHT_QUEUED;
+	flights->queued += !loader;
+	return flight;
 }
 
 void flight_begin(struct tw_cache_loading *flight, struct flights *flights, struct reader *loader)

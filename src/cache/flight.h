@@ -97,8 +97,6 @@ struct flights {
 void flights_init(struct flights *flights);
 /* Frees the pauses and the chains. */
 void flights_close(struct flights *flights);
-/* Makes room in the chains for one flight more. Returns false if out of memory. */
-bool flights_reserve(struct flights *flights);
 /* Returns the key's flight, or NULL. */
 struct tw_cache_loading *flights_find(const struct flights *flights, uint64_t hash, const void *key,
 				      size_t key_size);
@@ -109,13 +107,11 @@ void flights_override_all(struct flights *flights);
 /* Forgets the pauses whose time is over. */
 void flights_forget(struct flights *flights, tw_duration now);
 
-/* Returns a new flight of the key with one reference, which is in no list. Returns NULL if out of
- * memory. No lock is needed. */
-struct tw_cache_loading *flight_new(struct tw_cache *cache, struct shard *shard, uint64_t hash,
-				    const void *key, size_t key_size);
-/* Lists the flight, which there is room for, in the place of the key's pause if there is one. It is
- * queued, or runs in the loader's thread if that is not NULL. */
-void flight_list(struct tw_cache_loading *flight, struct flights *flights, struct reader *loader);
+/* Adds a flight of the key, in the place of the key's pause if there is one. It has one reference,
+ * the caller's, and is queued, or runs in the loader's thread if that is not NULL. Returns NULL if
+ * out of memory. */
+struct tw_cache_loading *flights_add(struct flights *flights, uint64_t hash, const void *key,
+				     size_t key_size, struct reader *loader);
 /* The loader's thread begins to load what was queued. */
 void flight_begin(struct tw_cache_loading *flight, struct flights *flights, struct reader *loader);
 /* Takes it out of the lists. Returns whether its key was neither set nor deleted. */

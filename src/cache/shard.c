@@ -212,15 +212,14 @@ struct tw_cache_loading *shard_list_load(struct shard *shard, struct tw_cache *c
 					 struct reader *loader, uint64_t hash, const void *key,
 					 size_t key_size, tw_duration now)
 {
-	struct tw_cache_loading *loading;
+	struct tw_cache_loading *loading =
+		flights_add(&shard->flights, hash, key, key_size, loader);
 
-	if (!flights_reserve(&shard->flights))
-		return NULL;
-	loading = flight_new(cache, shard, hash, key, key_size);
 	if (!loading)
 		return NULL;
+	loading->cache = cache;
+	loading->shard = shard;
 	loading->listed = now;
-	flight_list(loading, &shard->flights, loader);
 	shard->has_flights = true;
 	return loading;
 }
