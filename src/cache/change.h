@@ -38,8 +38,8 @@ struct change {
 bool change_find(struct change *change, const void *key, size_t key_size)
 	HOLDS(change->shard->lock);
 /* These end a change that has found a key, which may be there or not. */
-/* Puts an entry, whose life has started, in the place of what was found. `overrides` has loads of the
- * key not be stored. TW_OK: the entry's reference is the table's now; else, by TW_FULL and
+/* Puts an entry, whose life has started, in the place of what was found. `overrides` has loads of
+ * the key not be stored. TW_OK: the entry's reference is the table's now; else, by TW_FULL and
  * TW_NO_MEMORY, it is still the caller's. */
 enum tw_status change_put(const struct change *change, struct tw_cache *cache,
 			  struct tw_cache_entry *entry, bool overrides) HOLDS(change->shard->lock);

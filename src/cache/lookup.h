@@ -83,7 +83,7 @@ static inline __attribute__((always_inline)) enum glance_result cache_glance(str
 	return GLANCE_HIT;
 }
 
-/* Counts what a lookup has found, an entry or NULL. Returns TW_OK for a value, else TW_NOT_FOUND. */
+/* Counts what a lookup has found, an entry or NULL. Returns TW_OK for a value, or TW_NOT_FOUND. */
 static inline __attribute__((always_inline)) enum tw_status reader_count_find(
 	struct reader *reader, const struct tw_cache_entry *entry)
 {

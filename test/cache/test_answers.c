@@ -6,7 +6,6 @@
  */
 #include "support/test.h"
 
-#include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/wait.h"
@@ -87,45 +86,6 @@ static void status_of_a_loader_without_a_value_promises_no_entry(void **state)
 	}
 	assert_int_equal(cache_stats(recorder).stale, 0);
 	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close_balanced(recorder);
-}
-
-/* ---- Sizes without memory ---- */
-
-static enum tw_status give_no_memory(void *argument, const void *key, size_t key_size,
-				     struct tw_cache_loading *loading)
-{
-	enum tw_status copied = give_copied(loading, NULL, 8, 0);
-	enum tw_status adopted = give_adopted(loading, NULL, 8, 0, NULL, NULL, 0);
-
-	return copied == TW_INVALID && adopted == TW_INVALID ? TW_SYSTEM : TW_TIMED_OUT;
-}
-
-static enum tw_cache_verdict compute_no_memory(void *context, const struct tw_cache_entry *entry,
-					       struct tw_cache_value *computed)
-{
-	computed->size = 8;
-	return TW_CACHE_REPLACE;
-}
-
-static void value_of_a_size_has_memory(void **state)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, LIFE);
-	struct tw_cache *cache = recorder->cache;
-	const struct tw_cache_entry *entry;
-
-	cache_set(recorder, "key", "old");
-	assert_status(tw_cache_set(cache, "key", 3, NULL, 8), TW_INVALID);
-	assert_status(tw_cache_set_with_expire(cache, "key", 3, NULL, 8, LIFE), TW_INVALID);
-	assert_status(put_added(cache, "new", 3, NULL, 8, LIFE), TW_INVALID);
-	assert_status(put_replaced(cache, "key", 3, NULL, 8, LIFE), TW_INVALID);
-	assert_status(put_adopted(cache, "key", 3, NULL, 8, 0, NULL, NULL, LIFE), TW_INVALID);
-	assert_status(tw_cache_compute(cache, "key", 3, compute_no_memory, NULL), TW_INVALID);
-	assert_status(tw_cache_take(cache, "new", 3, give_no_memory, NULL, 0, &entry), TW_SYSTEM);
-	assert_holds(recorder, "key", "old");
-	/* A value without size is empty. */
-	assert_status(put_adopted(cache, "key", 3, NULL, 0, 0, NULL, NULL, LIFE), TW_OK);
-	assert_holds(recorder, "key", "");
 	cache_recorder_close_balanced(recorder);
 }
 
@@ -224,7 +184,6 @@ static void stale_hit_is_a_use(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_threads, status_of_a_loader_without_a_value_promises_no_entry),
-	TEST_CACHE(value_of_a_size_has_memory),
 	TEST_CACHE(absence_weighs_one_where_the_caller_weighs),
 	TEST_IN(levels_threads, reload_that_is_too_heavy_ends_the_old_value),
 	TEST_CACHE(stale_hit_is_a_use),
