@@ -459,7 +459,7 @@ static void on_remove(void *context, const struct tw_cache_entry *entry, enum tw
 
 static void open_cache(struct job *job)
 {
-	struct tw_options wheel_options = {.max_workers = 2};
+	struct tw_options wheel_options = {.max_workers = 2 + LOADERS};
 	struct tw_cache_options options = {
 		.context = job,
 		.max_entries = (uint64_t)job->settings.keys / 10,

@@ -45,7 +45,7 @@ struct tw_cache_loading {
 	struct shard *shard;
 	tw_duration listed; /* when, as a real time */
 	uint16_t key_size;
-	bool is_refresh; /* its value may still be read */
+	bool is_refresh; /* its value may still be read; constant once it runs */
 	bool is_kept;    /* by its loader; constant once another thread knows the flight */
 	/* The thread that runs it, a loader that keeps it, and the list of pauses have one each. */
 	atomic_uint references;

@@ -231,6 +231,21 @@ static void take_run(struct take *take, tw_cache_load *load, void *argument, tw_
 	flight_let_go(loading);
 }
 
+/* Begins the load that the take has joined if it is queued. Returns whether it was. */
+static bool take_takes_over(struct take *take) HOLDS(take->shard->lock)
+{
+	struct tw_cache_loading *loading = take->loading;
+
+	if (loading->state != FLIGHT_QUEUED || !load_queue_take(&take->cache->loads, loading))
+		return false;
+	/* The value of a reload can't be read any more. */
+	if (loading->is_refresh)
+		limit_give(&take->cache->refreshing);
+	loading->is_refresh = false;
+	flight_begin(loading, &take->shard->flights, take->reader);
+	return true;
+}
+
 /* Loads a key that was not found. */
 static __attribute__((noinline)) void take_missed(struct take *take, tw_cache_load *load,
 						  void *argument, tw_duration wait)
@@ -244,12 +259,7 @@ static __attribute__((noinline)) void take_missed(struct take *take, tw_cache_lo
 	shard_begin(take->shard);
 	if (take_join(take, take->reader, now)) {
 		loading = take->loading;
-		if (!take->has_begun && loading->state == FLIGHT_QUEUED &&
-		    load_queue_take(&cache->loads, loading)) {
-			flight_begin(loading, &take->shard->flights, take->reader);
-			take->has_begun = true;
-		}
-		runs = take->has_begun;
+		runs = take->has_begun || take_takes_over(take);
 		loading->is_taken |= runs;
 		if (!runs) {
 			reader_count(take->reader, COUNT_LOAD_WAITS,

@@ -265,6 +265,37 @@ static void reload_that_waits_is_not_done_for_what_was_set(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* The value has expired while its reload was queued: the load is the take's, and no reload. */
+static void reload_that_a_take_runs_is_its_load(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_refreshing(
+		*state, &source, (struct tw_cache_options){.loaders = 1, .max_refreshing = 1});
+	struct source own;
+
+	cache_set_for(recorder, "key", "old", OLD + INTERVAL);
+	cache_set(recorder, "other", "old");
+	cache_pass(recorder, OLD);
+	source.gated = true;
+	assert_status(tw_cache_take_async(recorder->cache, "first", 5, be_answered, "loaded"),
+		      TW_OK);
+	gate_await(&source.gate);
+	assert_holds(recorder, "key", "old");
+	cache_advance(recorder, INTERVAL);
+	source_open(&own, "own");
+	assert_taken(recorder, "key", &own, "own");
+	assert_cache_counts(recorder->cache, .hits = 1, .misses = 2, .loads = 2, .inserts = 3,
+			    .entries = 2, .removed = {[TW_CAUSE_EXPIRED] = 1});
+	/* There is room for another reload. */
+	assert_holds(recorder, "other", "old");
+	assert_int_equal(cache_stats(recorder).loads_waiting, 1);
+	source.gated = false;
+	gate_open(&source.gate);
+	WAIT_UNTIL(loads_ended(recorder) == 3);
+	assert_int_equal(cache_stats(recorder).refreshes, 1);
+	cache_recorder_close(recorder);
+}
+
 /* One of two threads reloads; the other runs loads with waiters. */
 static void loads_that_are_waited_for_come_before_reloads(void **state)
 {
@@ -609,6 +640,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_threads, failed_reload_leaves_the_old_value_and_is_tried_ever_later),
 	TEST_IN(levels_threads, set_and_delete_win_over_a_reload),
 	TEST_IN(levels_threads, reload_that_waits_is_not_done_for_what_was_set),
+	TEST_IN(levels_threads, reload_that_a_take_runs_is_its_load),
 	TEST_IN(levels_threads, loads_that_are_waited_for_come_before_reloads),
 	TEST_IN(levels_threads, reload_that_is_waited_for_keeps_its_place),
 	TEST_IN(levels_threads, no_more_reloads_run_than_allowed),
