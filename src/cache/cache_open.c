@@ -65,6 +65,8 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 	/* Others come for loads that block. */
 	if (options->load)
 		own.max_workers += (int)options_loaders(options);
+	if (own.max_workers > TW_WORKERS_MAX)
+		own.max_workers = TW_WORKERS_MAX;
 	if (!options->wheel)
 		status = tw_create(&cache->own_wheel, own_interval, OWN_SLOTS, NULL, &own);
 	cache->shared.wheel = options->wheel ? options->wheel : cache->own_wheel;

@@ -317,6 +317,11 @@ static void bad_arguments_of_take_async_are_refused(void **state)
 	options.load = source_load;
 	options.loaders = TW_CACHE_LOADERS_MAX + 1;
 	assert_status(tw_cache_create(&other, TW_HOUR, &options), TW_INVALID);
+	/* Its own wheel has at most TW_WORKERS_MAX workers. */
+	options.loaders = TW_CACHE_LOADERS_MAX;
+	options.wheel = NULL;
+	assert_status(tw_cache_create(&other, TW_HOUR, &options), TW_OK);
+	tw_cache_destroy(other);
 	assert_status(tw_cache_stop(cache), TW_OK);
 	assert_status(tw_cache_take_async(cache, "k", 1, be_answered, &outcome), TW_CLOSED);
 	assert_int_equal(outcome.times, 0);
