@@ -172,24 +172,24 @@ ALWAYS_INLINE bool change_find(struct change *change, const void *key, size_t ke
 ALWAYS_INLINE enum tw_status change_put(const struct change *change, struct tw_cache *cache,
 					struct tw_cache_entry *entry, bool overrides)
 {
-	struct shard *shard = change->shard;
 	struct tw_cache_entry *old = change->entry;
 	uint64_t most = counter_read(&cache->shared.max_bytes);
 
 	if (most > 0 && entry_weight(entry) > most) {
-		shard->refused++;
+		change->shard->refused++;
 		return TW_FULL;
 	}
-	if ((!old && !shard_reserve(shard)) ||
-	    !shard_watch(shard, change->hash, entry, old ? entry_filed(old) : 0,
+	if ((!old && !shard_reserve(change->shard)) ||
+	    !shard_watch(change->shard, change->hash, entry, old ? entry_filed(old) : 0,
 			 entry_deadline(entry)))
 		return TW_NO_MEMORY;
-	if (shard->has_flights && overrides)
-		flights_override(&shard->flights, change->hash, entry_key(entry), entry->key_size);
+	if (change->shard->has_flights && overrides)
+		flights_override(&change->shard->flights, change->hash, entry_key(entry),
+				 entry->key_size);
 	if (old)
-		shard_replace(shard, change->slot, old, entry, change->now);
+		shard_replace(change->shard, change->slot, old, entry, change->now);
 	else
-		shard_link(shard, change->hash, entry, change->now);
+		shard_link(change->shard, change->hash, entry, change->now);
 	return TW_OK;
 }
 

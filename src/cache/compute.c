@@ -64,14 +64,13 @@ static enum tw_status compute_replace(struct compute *compute, struct retiring_r
 static enum tw_status compute_between(struct compute *compute, struct retiring_reader *thread)
 	HOLDS(compute->change.shard->lock)
 {
-	struct change *change = &compute->change;
 	struct tw_cache_value value = {.data = NULL};
 	bool is_there;
 
 	if (shared_is_closed(&compute->cache->shared))
 		return TW_CLOSED;
-	change->now = tw_now(compute->cache->shared.wheel);
-	is_there = change_find(change, compute->key, compute->key_size);
+	compute->change.now = tw_now(compute->cache->shared.wheel);
+	is_there = change_find(&compute->change, compute->key, compute->key_size);
 	switch (compute_call(compute, is_there, &value)) {
 	case TW_CACHE_KEEP:
 		return TW_OK;
@@ -81,10 +80,11 @@ static enum tw_status compute_between(struct compute *compute, struct retiring_r
 	case TW_CACHE_TOUCH:
 		if (!value_is_valid(&value))
 			return TW_INVALID;
-		return is_there ? change_touch(change, compute->cache, compute->reader, &value)
+		return is_there ? change_touch(&compute->change, compute->cache, compute->reader,
+					       &value)
 				: TW_NOT_FOUND;
 	case TW_CACHE_DELETE:
-		change_delete(change, compute->key, compute->key_size);
+		change_delete(&compute->change, compute->key, compute->key_size);
 		return TW_OK;
 	}
 	return TW_INVALID;

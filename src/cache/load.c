@@ -121,11 +121,11 @@ static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
 /* Between begin and end: the load has failed and is unlisted, and its key, which has that entry or
  * NULL, pauses, if it is to. */
 static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loading,
-			  struct tw_cache_entry *entry, tw_duration now)
-	HOLDS(loading->shard->lock)
+			  const struct change *change) HOLDS(change->shard->lock)
 {
-	struct shard *shard = loading->shard;
-	bool is_reloaded = entry && (entry->kind & ENTRY_AGING) && entry_deadline(entry) > now;
+	struct tw_cache_entry *entry = change->entry;
+	bool is_reloaded =
+		entry && (entry->kind & ENTRY_AGING) && entry_deadline(entry) > change->now;
 	tw_duration pause;
 
 	if (cache->retry_after == 0 && !is_reloaded)
@@ -133,13 +133,13 @@ static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 	if (loading->failures < UINT16_MAX)
 		loading->failures++;
 	pause = cache_pause(cache, loading->failures);
-	loading->retry_at = deadline_after(now, pause);
+	loading->retry_at = deadline_after(change->now, pause);
 	/* The number of failures outlives the pause, so that the next one is longer. */
 	loading->forget_at = deadline_after(loading->retry_at, pause);
 	if (is_reloaded)
 		entry_set_refresh_at(entry, loading->retry_at);
-	flight_pause(loading, &shard->flights);
-	shard_arm_for_flights(shard);
+	flight_pause(loading, &change->shard->flights);
+	shard_arm_for_flights(change->shard);
 }
 
 /* Between begin and end: returns the loaded entry, pinned for those that wait, or NULL if none
@@ -161,26 +161,24 @@ static const struct tw_cache_entry *loading_pin(const struct tw_cache_loading *l
 /* Between begin and end: stores what was loaded, and takes the load out of the list. Returns
  * whether the entry was stored. */
 static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loading,
-			 struct tw_cache_entry *entry, tw_duration now) HOLDS(loading->shard->lock)
+			 struct change *change, struct tw_cache_entry *entry)
+	HOLDS(change->shard->lock)
 {
-	struct shard *shard = loading->shard;
-	bool is_current = flight_unlist(loading, &shard->flights);
+	bool is_current = flight_unlist(loading, &change->shard->flights);
 	bool is_closed = shared_is_closed(&cache->shared);
-	struct change change = {.shard = shard, .hash = loading->hash, .now = now};
 	bool is_stored;
 
-	(void)change_find(&change, loading->key, loading->key_size);
+	(void)change_find(change, loading->key, loading->key_size);
 	is_stored = entry && is_current && !is_closed &&
-		    change_put(&change, cache, entry, false) == TW_OK;
-
+		    change_put(change, cache, entry, false) == TW_OK;
 	if (loading->is_refresh)
 		limit_give(&cache->refreshing);
 	if (is_failure(loading->status) && is_current)
-		loading_pause(cache, loading, change.entry, now);
+		loading_pause(cache, loading, change);
 	/* The source has another value, or none: the old one must not outlive the answer. */
-	else if (!is_stored && is_current && !is_closed && change.entry)
-		shard_unlink(shard, change.slot, TW_CAUSE_EXPLICIT, now);
-	shard->has_flights = shard->flights.chained > 0;
+	else if (!is_stored && is_current && !is_closed && change->entry)
+		shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT, change->now);
+	change->shard->has_flights = change->shard->flights.chained > 0;
 	return is_stored;
 }
 
@@ -221,20 +219,21 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	struct tw_cache_entry *entry = loading_judge(cache, loading, thread, status);
 	uint64_t weight = entry ? entry_weight(entry) : 0;
 	const struct tw_cache_entry *pinned;
+	struct change change = {.shard = loading->shard, .hash = loading->hash};
 	struct list waiters;
 	bool is_stored;
 	bool goes_on;
-	tw_duration now;
 
 	list_init(&waiters);
-	shard_begin_in(loading->shard, thread);
-	now = tw_now(cache->shared.wheel);
+	shard_begin_in(change.shard, thread);
+	change.now = tw_now(cache->shared.wheel);
 	if (entry)
-		cache_start_life(cache, entry, now,
+		cache_start_life(cache, entry, change.now,
 				 cache_lifetime(cache, &thread->reader, loading->life));
-	is_stored = loading_land(cache, loading, entry, now);
-	pinned = is_failure(loading->status) ? cache_pin_stale(cache, loading->shard, loading->hash,
-							       loading->key, loading->key_size, now)
+	is_stored = loading_land(cache, loading, &change, entry);
+	pinned = is_failure(loading->status)
+			 ? cache_pin_stale(cache, loading->shard, loading->hash, loading->key,
+					   loading->key_size, change.now)
 		 : loading->status == TW_OK
 			 ? loading_pin(loading, entry, is_stored, &thread->reader)
 			 : NULL;
@@ -244,7 +243,7 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 		loading->entry = pinned;
 		pinned = goes_on ? tw_cache_entry_pin(pinned) : NULL;
 	}
-	shard_end_in(loading->shard);
+	shard_end_in(change.shard);
 	cache_end_sets(cache, thread, is_stored ? weight : 0, entry);
 	if (!is_stored)
 		entry_let_go(entry);
