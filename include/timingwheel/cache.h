@@ -237,9 +237,9 @@ struct tw_cache_options {
 	 * is at most about a fifth larger; plus 40 for its share of the table. Options add to the
 	 * 48: 16 with `idle`, 8 with refresh_after. An adopted value adds 32, and its size.
 	 *
-	 * Without `weigh` the cache's memory is at most 1.25 times max_bytes plus 4 MiB, whatever
-	 * sizes come and go. Not counted: entries kept only by pins or queued removals, adopted
-	 * values, sets in progress, and 1,170 bytes for each thread that uses the cache. */
+	 * Without weights of the program the memory is at most 1.25 times max_bytes plus 4 MiB,
+	 * beside entries kept only by pins or queued removals, adopted values, sets in progress,
+	 * and 1,170 bytes for each thread that uses the cache. */
 	uint64_t max_bytes;
 	tw_cache_weigh_fn *weigh;    /* weighs entries; NULL weighs their memory */
 	enum tw_cache_policy policy; /* which entry makes room at a limit */
