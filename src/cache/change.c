@@ -13,6 +13,11 @@
 
 /* Calls of these would be up to 30 instructions of each set. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
+/* Functions of change.h are inlined here, too. clang warns of what C allows: they are declared
+ * without `inline`, so these are no inline definitions. */
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wstatic-in-inline"
+#endif
 
 ALWAYS_INLINE tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader,
 					 tw_duration life)
