@@ -95,14 +95,18 @@ static bool cache_finds_past(const struct tw_cache *cache, const struct tw_cache
 
 /* Visits the entries of the list, until a visit returns 0, and releases all. Returns what the last
  * visit has returned. */
-static int visit_list_visit(struct visit_list *list, const struct tw_cache *cache,
+static int visit_list_visit(struct visit_list *list, struct tw_cache *cache,
 			    int (*visit)(void *context, const struct tw_cache_entry *entry),
 			    void *context)
 {
 	struct callback callback
 		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
+	/* NULL if out of memory. */
+	struct reader *reader = epochs_reader(&cache->shared.epochs);
 	int goes_on = 1;
 
+	if (reader)
+		reader->callbacks++;
 	for (size_t i = 0; i < list->count; i++) {
 		/* It is judged at its visit: those before it may have taken long. */
 		if (goes_on && !cache_finds_past(cache, list->entries[i]))
@@ -110,6 +114,8 @@ static int visit_list_visit(struct visit_list *list, const struct tw_cache *cach
 		tw_cache_entry_release(list->entries[i]);
 	}
 	list->count = 0;
+	if (reader)
+		reader->callbacks--;
 	callback.has_returned = true;
 	return goes_on;
 }

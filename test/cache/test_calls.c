@@ -460,6 +460,26 @@ static void each_visits_none_that_expires_before_its_turn(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* Makes the calls that wait for callbacks. */
+static int visit_and_destroy(void *context, const struct tw_cache_entry *entry)
+{
+	struct cache_recorder *recorder = context;
+
+	assert_status(tw_cache_flush(recorder->cache), TW_INVALID);
+	tw_cache_destroy(recorder->cache);
+	return 1;
+}
+
+static void visitor_ends_no_cache(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+
+	cache_set(recorder, "key", "value");
+	assert_status(tw_cache_each(recorder->cache, visit_and_destroy, recorder), TW_OK);
+	assert_holds(recorder, "key", "value");
+	cache_recorder_close(recorder);
+}
+
 static void each_ends_when_the_visitor_says_so(void **state)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -549,6 +569,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(each_visits_what_may_be_read_once),
 	TEST_CACHE(each_visits_none_that_expires_before_its_turn),
 	TEST_CACHE(each_ends_when_the_visitor_says_so),
+	TEST_CACHE(visitor_ends_no_cache),
 	TEST_CACHE(counts_are_exact),
 };
 
