@@ -16,7 +16,6 @@
 #include "base/counter.h"
 
 struct pool;
-struct tw_cache_loading;
 struct reader_block;
 
 /* A thread has these counts, which tw_cache_get_stats() sums up. */

@@ -257,7 +257,7 @@ void flight_let_go(struct tw_cache_loading *flight)
 void flight_add_waiter(struct tw_cache_loading *flight, struct waiter *waiter)
 {
 	waiter->is_listed = true;
-	list_append(&flight->waiters, &waiter->link);
+	list_append(waiter->sleeps ? flight->waiters.next : &flight->waiters, &waiter->link);
 }
 
 bool flight_take_waiters(struct tw_cache_loading *flight, enum tw_status status,

@@ -25,6 +25,7 @@ struct waiter {
 	/* In the list of its flight; then in a list of waiters that are about to be called. */
 	struct list link;
 	bool is_listed; /* in the list of its flight */
+	bool sleeps;    /* constant: a thread waits */
 	/* The result. */
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned, or NULL */
@@ -125,6 +126,7 @@ static inline bool flight_is_current(const struct tw_cache_loading *flight,
 	return flight->clears == flights->clears;
 }
 
+/* Threads come first: they do not wait for the functions of others. */
 void flight_add_waiter(struct tw_cache_loading *flight, struct waiter *waiter);
 /* Moves some waiters to the end of that list, with that status and a pin of the entry, or NULL.
  * Returns whether there are more. */

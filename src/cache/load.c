@@ -65,8 +65,9 @@ enum tw_status tw_cache_load_give(struct tw_cache_loading *loading,
 			loading->life = plan.life;
 		}
 	}
-	loading_unlock(loading);
+	/* A destroy that waits for the lock has this value freed before its return. */
 	entry_let_go(before);
+	loading_unlock(loading);
 	return entry ? TW_OK : cache ? TW_NO_MEMORY : TW_CLOSED;
 }
 
@@ -138,19 +139,19 @@ static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 	loading->forget_at = deadline_after(loading->retry_at, pause);
 	if (is_reloaded)
 		entry_set_refresh_at(entry, loading->retry_at);
+	/* A source that was not asked has not failed. */
+	if (loading->began == 0)
+		return;
 	flight_pause(loading, &change->shard->flights);
 	shard_arm_for_flights(change->shard);
 }
 
-/* Between begin and end: returns the loaded entry, pinned for those that wait, or NULL if none
- * does. */
+/* Between begin and end: returns the loaded entry, pinned for those that wait. */
 static const struct tw_cache_entry *loading_pin(const struct tw_cache_loading *loading,
 						const struct tw_cache_entry *entry, bool is_stored,
 						const struct reader *thread)
 {
-	if (!loading->is_taken && list_is_empty(&loading->waiters))
-		return NULL;
-	/* A hazard is as good as in an era: the lock keeps the entry in the table. */
+	/* A hazard is as good as in an era: this thread retires the entry, if it has left again. */
 	if (is_stored && loading->loader == thread)
 		entry_hold(entry);
 	else
@@ -218,7 +219,7 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	struct retiring_reader *thread = retire_begin(&cache->shared);
 	struct tw_cache_entry *entry = loading_judge(cache, loading, thread, status);
 	uint64_t weight = entry ? entry_weight(entry) : 0;
-	const struct tw_cache_entry *pinned;
+	const struct tw_cache_entry *pinned = NULL;
 	struct change change = {.shard = loading->shard, .hash = loading->hash};
 	struct list waiters;
 	bool is_stored;
@@ -231,12 +232,12 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 		cache_start_life(cache, entry, change.now,
 				 cache_lifetime(cache, &thread->reader, loading->life));
 	is_stored = loading_land(cache, loading, &change, entry);
-	pinned = is_failure(loading->status)
-			 ? cache_pin_stale(cache, loading->shard, loading->hash, loading->key,
-					   loading->key_size, change.now)
-		 : loading->status == TW_OK
-			 ? loading_pin(loading, entry, is_stored, &thread->reader)
-			 : NULL;
+	if ((loading->is_taken || !list_is_empty(&loading->waiters)) &&
+	    loading->status != TW_NOT_FOUND)
+		pinned = loading->status == TW_OK
+				 ? loading_pin(loading, entry, is_stored, &thread->reader)
+				 : cache_pin_stale(cache, change.shard, loading->hash,
+						   loading->key, loading->key_size, change.now);
 	goes_on = !list_is_empty(&loading->waiters) &&
 		  flight_take_waiters(loading, load_result(loading, pinned), pinned, &waiters);
 	if (loading->is_taken && pinned) {
@@ -275,7 +276,6 @@ enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_statu
 	loading_unlock(loading);
 	if (cache)
 		loading_end(cache, loading, status);
-	/* This may free a value: the cache is still there, and so is the value's context. */
 	if (is_kept)
 		flight_let_go(loading);
 	if (reader)
@@ -360,16 +360,18 @@ static bool loading_cancel(struct tw_cache *cache, struct tw_cache_loading *load
 {
 	bool is_mine;
 
+	/* The thread that has taken it out of the queue ends it. */
+	if (!loading->is_kept && !load_queue_take(&cache->loads, loading))
+		return false;
 	loading_lock(loading);
 	is_mine = loading->cache;
 	loading->cache = NULL;
 	loading_unlock(loading);
-	if (!is_mine)
-		return false;
-	if (cache->load && load_queue_take(&cache->loads, loading))
+	if (is_mine)
+		loading_end(cache, loading, TW_CLOSED);
+	if (!loading->is_kept)
 		flight_let_go(loading);
-	loading_end(cache, loading, TW_CLOSED);
-	return true;
+	return is_mine;
 }
 
 /* Returns the oldest load of the shard, held, or NULL. */

@@ -10,7 +10,7 @@
  *
  * Invariants:
  *   a load is in one of the two lists if and only if it is_in_queue
- *   while a load may run, no runner is idle, unless the wheel was stopped
+ *   as many runners are awake as loads may run, or none is idle, unless the wheel was stopped
  */
 #include "load_queue.h"
 
@@ -156,17 +156,20 @@ void load_queue_refuse(struct load_queue *queue)
 	} while (link);
 }
 
-void load_queue_prefer(struct load_queue *queue, struct tw_cache_loading *loading)
+bool load_queue_prefer(struct load_queue *queue, struct tw_cache_loading *loading)
 {
+	bool is_open = true;
+
 	pthread_mutex_lock(&queue->lock);
 	/* Once: takes that come later do not put it behind others. */
 	if (loading->is_in_queue && !loading->is_preferred) {
 		loading->is_preferred = true;
 		list_remove(&loading->of_queue);
 		list_append(&queue->misses, &loading->of_queue);
-		(void)load_queue_wake(queue);
+		is_open = load_queue_wake(queue);
 	}
 	pthread_mutex_unlock(&queue->lock);
+	return is_open;
 }
 
 bool load_queue_take(struct load_queue *queue, struct tw_cache_loading *loading)

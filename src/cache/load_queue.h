@@ -47,8 +47,8 @@ enum tw_status load_queue_open(struct load_queue *queue, struct tw_wheel *wheel,
 bool load_queue_add(struct load_queue *queue, struct tw_cache_loading *loading);
 /* Passes all that is queued to run(cache, loading, true). */
 void load_queue_refuse(struct load_queue *queue);
-/* Moves a reload that is queued to the loads that are waited for. */
-void load_queue_prefer(struct load_queue *queue, struct tw_cache_loading *loading);
+/* Moves a reload that is queued to the loads that are waited for. Returns as load_queue_add(). */
+bool load_queue_prefer(struct load_queue *queue, struct tw_cache_loading *loading);
 /* Takes the load out of the queue. Returns false if it is not there: a runner has it. */
 bool load_queue_take(struct load_queue *queue, struct tw_cache_loading *loading);
 /* Waits for what runs: nothing else will. Also of a queue that was never opened, zeroed. */

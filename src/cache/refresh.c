@@ -39,38 +39,41 @@ static struct tw_cache_entry *refresh_find(struct tw_cache *cache, struct shard 
 	return entry;
 }
 
-/* Queues a load of the key if it is to be loaded again, and there is room. Returns false if the
- * wheel is stopped. */
-static bool refresh_begin(struct tw_cache *cache, struct shard *shard, uint64_t hash,
+/* Queues a load of the key if it is to be loaded again, and there is room. A wheel that is stopped
+ * reloads nothing more. */
+static void refresh_begin(struct tw_cache *cache, struct shard *shard, uint64_t hash,
 			  const void *key, size_t key_size) HOLDS(shard->lock)
 {
 	struct tw_cache_entry *entry = refresh_find(cache, shard, hash, key, key_size);
 	struct tw_cache_loading *loading;
 
 	if (!entry || !limit_take(&cache->refreshing))
-		return true;
+		return;
 	loading = shard_list_load(shard, cache, NULL, hash, key, key_size,
 				  clock_read_real(CLOCK_MONOTONIC));
 	if (!loading) {
 		limit_give(&cache->refreshing);
-		return true;
+		return;
 	}
 	loading->is_refresh = true;
 	entry_set_refresh_at(entry, TW_FOREVER);
-	return load_queue_add(&cache->loads, loading);
+	if (load_queue_add(&cache->loads, loading) || !load_queue_take(&cache->loads, loading))
+		return;
+	/* No take has found it, so it is not a load that ends: the caller may be inside an era. */
+	(void)flight_unlist(loading, &shard->flights);
+	shard->has_flights = shard->flights.chained > 0;
+	limit_give(&cache->refreshing);
+	flight_let_go(loading);
 }
 
 void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size)
 {
 	struct shard *shard = cache_shard(cache, hash);
-	bool is_open;
 
 	if (limit_taken(&cache->refreshing) >= cache->refreshing.most || !shard_try_begin(shard))
 		return;
-	is_open = refresh_begin(cache, shard, hash, key, key_size);
+	refresh_begin(cache, shard, hash, key, key_size);
 	shard_end_unchanged(shard);
-	if (!is_open)
-		load_queue_refuse(&cache->loads);
 }
 
 tw_duration cache_pause(const struct tw_cache *cache, unsigned failures)

@@ -161,7 +161,7 @@ static void take_time_out(struct take *take) HOLDS(take->shard->lock)
 /* Waits for the end of the load. Lets the lock go, and takes it again. */
 static void take_sleep(struct take *take, tw_duration until) HOLDS(take->shard->lock)
 {
-	struct sleeping_take sleeper = {.waiter = {.done = sleeper_wake}};
+	struct sleeping_take sleeper = {.waiter = {.sleeps = true, .done = sleeper_wake}};
 	bool is_called;
 
 	pthread_mutex_init(&sleeper.lock, NULL);
@@ -374,7 +374,7 @@ static bool take_asks(struct take *take, struct waiter *waiter)
 		else
 			reader_count(take->reader, COUNT_LOAD_WAITS, 1);
 		if (!take->has_begun && take->loading->is_refresh)
-			load_queue_prefer(queue, take->loading);
+			is_open = load_queue_prefer(queue, take->loading);
 	}
 	shard_end_unchanged(take->shard);
 	if (!is_open)

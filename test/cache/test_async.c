@@ -371,6 +371,43 @@ static void load_on_a_stopped_wheel_is_closed(void **state)
 	cache_recorder_close(recorder);
 }
 
+/* A load that no thread has begun is no failure of the source: the key does not pause. */
+static void load_that_a_stopped_wheel_refuses_is_no_failure(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_with_source(
+		*state, &source, (struct tw_cache_options){.retry_after = TW_HOUR});
+	struct outcome outcome = {.call = NULL};
+
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	take_async(recorder, "key", &outcome);
+	assert_answered(&outcome, TW_CLOSED, NULL);
+	assert_taken(recorder, "key", &source, "loaded");
+	cache_recorder_close(recorder);
+}
+
+/* A lookup queues no reload then, and ends no load of others. */
+static void lookup_on_a_stopped_wheel_calls_no_function(void **state)
+{
+	struct source source;
+	struct cache_recorder *recorder = open_with_source(
+		*state, &source, (struct tw_cache_options){.refresh_after = INTERVAL});
+	struct outcome outcome = {.call = NULL};
+
+	cache_set(recorder, "key", "old");
+	cache_pass(recorder, 2 * INTERVAL);
+	take_async(recorder, "other", &outcome);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	assert_holds(recorder, "key", "old");
+	assert_holds(recorder, "key", "old");
+	assert_int_equal(outcome.times, 0);
+	assert_int_equal(cache_stats(recorder).loads_waiting, 1);
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	assert_answered(&outcome, TW_CLOSED, NULL);
+	assert_int_equal(source.loads, 0);
+	cache_recorder_close(recorder);
+}
+
 /* ---- Loads that are kept ---- */
 
 /* This loader only sends a request. */
@@ -439,6 +476,35 @@ static void kept_load_ends_when_another_thread_says_so(void **state)
 	assert_int_equal(cache_stats(recorder).loads, 1);
 	assert_int_equal(cache_stats(recorder).load_errors, 0);
 	assert_int_equal(cache_stats(recorder).load_time.count, 1);
+	cache_recorder_close(recorder);
+}
+
+/* The callback waits for the take in another thread. */
+static void await_the_taker(struct outcome *outcome)
+{
+	pthread_join(((struct taker *)outcome->recorder->argument)->thread, NULL);
+}
+
+static void thread_that_waits_does_not_wait_for_callbacks(void **state)
+{
+	struct request request;
+	struct cache_recorder *recorder = open_with_request(*state, &request);
+	struct outcome outcome = {.call = await_the_taker};
+	struct taker taker;
+	struct source never;
+
+	take_async(recorder, "key", &outcome);
+	WAIT_UNTIL(atomic_load(&request.sent) == 1);
+	source_open(&never, "never");
+	taker_start(&taker, recorder, "key", &never, TW_FOREVER);
+	recorder->argument = &taker;
+	WAIT_UNTIL(cache_stats(recorder).load_waits == 1);
+	assert_status(give_copied(request.loading, "answer", 6, 0), TW_OK);
+	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
+	assert_answered(&outcome, TW_OK, "answer");
+	assert_status(taker.status, TW_OK);
+	assert_value(taker.entry, "answer");
+	tw_cache_entry_release(taker.entry);
 	cache_recorder_close(recorder);
 }
 
@@ -699,6 +765,9 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_threads, callback_may_take_and_may_not_destroy),
 	TEST_IN(levels_inline, where_callers_drive_the_wheel_they_run_the_loads),
 	TEST_IN(levels_inline, load_on_a_stopped_wheel_is_closed),
+	TEST_CACHE(load_that_a_stopped_wheel_refuses_is_no_failure),
+	TEST_IN(levels_inline, lookup_on_a_stopped_wheel_calls_no_function),
+	TEST_IN(levels_threads, thread_that_waits_does_not_wait_for_callbacks),
 	TEST_CACHE(link_of_a_chain_of_hits_takes_little_of_the_stack),
 	TEST_CACHE(bad_arguments_of_take_async_are_refused),
 	TEST_IN(levels_threads, kept_load_ends_when_another_thread_says_so),
