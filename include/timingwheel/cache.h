@@ -166,7 +166,7 @@ struct tw_cache_value {
 	/* The lifetime, ≥ 0, with jitter; 0, the default, means the cache's. */
 	tw_duration expire;
 	/* The time when the value expires, on the wheel's clock, without jitter; 0, the default:
-	 * `expire` counts. Not both may be given. No call finds a value whose deadline is past. */
+	 * `expire` counts. Not both may be given. A value whose deadline is past has expired. */
 	tw_duration deadline;
 	uint64_t weight; /* for max_bytes; 0, the default, weighs the entry as that says */
 	/* NULL, the default, copies `data`. Else the cache keeps it without a copy, and calls this
@@ -492,7 +492,7 @@ TW_API enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, s
 enum tw_cache_verdict {
 	TW_CACHE_KEEP,    /* the entry stays as it is */
 	TW_CACHE_REPLACE, /* the key gets the computed value */
-	TW_CACHE_TOUCH,   /* the entry gets the computed `expire` or `deadline`; this is a use */
+	TW_CACHE_TOUCH,   /* the entry gets `expire` or `deadline`, and no other field; a use */
 	TW_CACHE_DELETE   /* the entry is removed, as by tw_cache_delete */
 };
 

@@ -80,7 +80,7 @@ bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest);
  * (stale_if_error) or the cache is closed. A use, between begin and end of the shard. */
 const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shard *shard,
 					     uint64_t hash, const void *key, size_t key_size,
-					     tw_duration now);
+					     tw_duration now) HOLDS(shard->lock);
 
 /* lookup.c enters an era, which the caller leaves, and returns the key's entry if it may be read,
  * absences too, or NULL. A use. */

@@ -113,7 +113,7 @@ void entry_discard(struct tw_cache_entry *entry);
 struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth);
 /* Gives up the reference of the table, or the maker's, as tw_cache_entry_release does a pin. */
 void entry_let_go(struct tw_cache_entry *entry);
-/* Does as entry_let_go(), into spare cells of its pool. Calls no user: takes no adopted values. */
+/* Does as entry_let_go(), into spare cells of its pool. Leaves an adopted value with the caller. */
 void entry_let_go_to_spare(struct tw_cache_entry *entry, struct pool_spare *spare);
 
 /* These are entry_size(), entry_weight(), entry_value() if something lies before the key. */

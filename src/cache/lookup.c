@@ -46,10 +46,11 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 			deadline = present;
 			continue;
 		}
-		if (cache->idle == 0 || !is_use)
+		if (cache->idle == 0)
 			return entry;
 		end = entry_end(entry);
-		wanted = later < end ? later : end;
+		wanted = is_use ? later : deadline;
+		wanted = wanted < end ? wanted : end;
 		if (deadline >= wanted && deadline <= end)
 			break;
 		/* Looks again then: a touch may have come to the very deadline that was there. */
@@ -88,8 +89,13 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 			continue;
 		deadline = entry_deadline(entry);
 		if (deadline != TW_FOREVER &&
-		    (cache->idle > 0 || shared_is_past(&cache->shared, deadline, coarse)))
+		    (cache->idle > 0 || shared_is_past(&cache->shared, deadline, coarse))) {
+			const struct tw_cache_entry *found = entry;
+
 			entry = cache_judge(cache, &guard, entry, coarse, is_use);
+			/* A move stores the slot before it unlinks what was there. */
+			guard.is_lost |= !entry && slot_entry(slot_load(slot)) != found;
+		}
 	} while (__builtin_expect(guard.is_lost, 0));
 	if (is_use && entry)
 		policy_use(&shard->policy, entry);
@@ -363,6 +369,8 @@ const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shar
 	if (!old || !entry_try_to_expire(old, now, &deadline) ||
 	    !entry_is_stale(old, deadline, now, cache->shared.stale))
 		return NULL;
+	/* The use counts, also before the hash comes up. */
+	shard_keep_stale(shard, old);
 	policy_use(&shard->policy, old);
 	return tw_cache_entry_pin(old);
 }

@@ -27,7 +27,7 @@
 	X("entries", entries, "Entries in the cache.")                                  \
 	X("bytes", bytes, "Sum of the entries' weights.")                               \
 	X("queued_removals", queued_removals, "Removals that wait for the listener.")   \
-	X("loads_waiting", loads_waiting, "Loads that wait for the wheel's pool.") \
+	X("loads_waiting", loads_waiting, "Loads that wait for the wheel's pool.")      \
 	X("loads_running", loads_running, "Loads that run or are kept.")                \
 	X("memory_bytes", memory, "Memory that the cache has from the system.")         \
 	X("memory_in_use_bytes", memory_in_use, "Memory in use by entries and tables.") \

@@ -70,9 +70,11 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 	if (!shard->policy.is_on)
 		return;
 	(void)shard_evict(shard, SHARD_STEP, false, NULL, now);
-	/* It may have expired and left by now. */
+	/* It may have expired by now, and left. */
 	if (entry_state(entry) & ENTRY_LINKED)
 		policy_add(&shard->policy, entry, weight);
+	if (__builtin_expect(entry_state(entry) & ENTRY_STALE, 0))
+		policy_demote(&shard->policy, entry, weight);
 }
 
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,

@@ -92,19 +92,24 @@ void shard_unlink(struct shard *shard, _Atomic uint64_t *slot, enum tw_cache_cau
 
 /* ---- What came up ---- */
 
-/* Returns whether the entry has expired, and is not kept for stale_if_error. A kept entry is the
- * next to make room. Sets *deadline to the end of the entry's time. Under the lock. */
+void shard_keep_stale(struct shard *shard, struct tw_cache_entry *entry)
+{
+	if (entry_state(entry) & ENTRY_STALE)
+		return;
+	entry_set_state(entry, entry_state(entry) | ENTRY_STALE);
+	policy_demote(&shard->policy, entry, entry_weight(entry));
+}
+
+/* Returns whether the entry has expired, and is not kept for stale_if_error. Sets *deadline to the
+ * end of the entry's time. Under the lock. */
 static bool shard_has_done_with(struct shard *shard, struct tw_cache_entry *entry, tw_duration now,
-				tw_duration *deadline)
+				tw_duration *deadline) HOLDS(shard->lock)
 {
 	if (!entry_try_to_expire(entry, now, deadline))
 		return false;
 	if (!entry_is_stale(entry, *deadline, now, shard->shared->stale))
 		return true;
-	if (!(entry_state(entry) & ENTRY_STALE)) {
-		entry_set_state(entry, entry_state(entry) | ENTRY_STALE);
-		policy_demote(&shard->policy, entry, entry_weight(entry));
-	}
+	shard_keep_stale(shard, entry);
 	*deadline = deadline_after(*deadline, shard->shared->stale);
 	return false;
 }
@@ -181,6 +186,8 @@ bool shard_tidy_filed(struct shard *shard)
 void shard_expire_early(struct shard *shard, tw_duration now)
 {
 	(void)shard_expire_some(shard, shard_tick_by(shard, now));
+	if (shard->flights.forget_at <= now)
+		flights_forget(&shard->flights, now);
 	/* The alarm is still set to an earlier time, and sets itself when it runs. */
 	(void)shard_note_next(shard, shard_next_tick(shard));
 }

@@ -101,6 +101,8 @@ static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cac
 	return true;
 }
 
+/* Marks an expired entry as kept for stale_if_error, and as the next to make room. */
+void shard_keep_stale(struct shard *shard, struct tw_cache_entry *entry) HOLDS(shard->lock);
 /* Sets the alarm for the first tick at which there is something to do. */
 void shard_arm_next(struct shard *shard) HOLDS(shard->lock);
 /* Sets the alarm for the first pause that is to be forgotten. */

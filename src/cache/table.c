@@ -13,8 +13,8 @@
  *
  * Readers. An entry never moves within a table, and a replacement is one store, so a key that is
  * there all the time is found at any moment. A table of another size is filled in steps, bucket by
- * bucket, and published whole (shard.c); a lookup in the old one sees it as it was at that moment,
- * which lies within its call.
+ * bucket, and published whole (shard_table.c); a lookup in the old one sees it as it was at that
+ * moment, which lies within its call.
  *
  * Invariants: an entry is in one slot, in its hash's bucket or in one after it, with room in none
  * that it passed when it came; each bucket that it passed counts it, or counts 120. `count` is the

@@ -218,6 +218,46 @@ static void old_values_make_room_before_live_ones(void **state)
 	}
 }
 
+static void value_that_has_expired_when_it_is_set_leaves_first(void **state)
+{
+	struct cache_recorder *recorder =
+		open_stale(*state, (struct tw_cache_options){.max_entries = 4});
+	const struct tw_cache_value past = {.data = "past", .size = 4, .deadline = 1};
+
+	for (const char *key = "uvwxyz"; *key; key++)
+		assert_status(tw_cache_set_with_expire(recorder->cache, key, 1, key, 1, TW_HOUR),
+			      TW_OK);
+	cache_advance(recorder, 3 * INTERVAL);
+	assert_status(tw_cache_put(recorder->cache, "past", 4, &past, TW_CACHE_PUT_SET), TW_OK);
+	cache_settle(recorder);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SIZE), 3);
+	cache_set_for(recorder, "new", "new", TW_HOUR);
+	cache_settle(recorder);
+	assert_removed(recorder, "past", TW_CAUSE_EXPIRED);
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SIZE), 3);
+	cache_recorder_close_balanced(recorder);
+}
+
+static void use_of_a_value_counts_from_its_deadline_on(void **state)
+{
+	struct cache_recorder *recorder =
+		open_stale(*state, (struct tw_cache_options){.max_entries = 3});
+	struct source source;
+
+	source_open(&source, NULL);
+	source.status = TW_SYSTEM;
+	cache_set_for(recorder, "old", "old", LIFE + INTERVAL / 2);
+	cache_set_for(recorder, "x", "x", TW_HOUR);
+	cache_set_for(recorder, "y", "y", TW_HOUR);
+	/* The wheel looks at it at the next tick. */
+	cache_advance(recorder, LIFE + INTERVAL / 2);
+	assert_stale(recorder, "old", &source, "old");
+	cache_pass(recorder, INTERVAL);
+	cache_set_for(recorder, "z", "z", TW_HOUR);
+	assert_stale(recorder, "old", &source, "old");
+	cache_recorder_close_balanced(recorder);
+}
+
 struct outcome {
 	atomic_int times;
 	enum tw_status status;
@@ -354,6 +394,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(source_that_lost_the_key_ends_the_old_value),
 	TEST_CACHE(what_was_set_during_the_load_is_not_given_as_old),
 	TEST_CACHE(old_values_make_room_before_live_ones),
+	TEST_CACHE(value_that_has_expired_when_it_is_set_leaves_first),
+	TEST_CACHE(use_of_a_value_counts_from_its_deadline_on),
 	TEST_IN(levels_threads, takes_of_all_kinds_are_given_the_old_value),
 	TEST_CACHE(take_that_times_out_is_given_the_old_value),
 	TEST_CACHE(many_old_values_leave_each_in_its_time),
