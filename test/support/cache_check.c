@@ -233,7 +233,7 @@ static void check_retired(struct retiring_reader *thread)
 /* ---- A cache ---- */
 
 /* Asserts all shards' sums, under all their locks. No other thread has two of these at a time. */
-static void check_sums(struct tw_cache *cache)
+static void check_sums(struct tw_cache *cache) IS_NOT_FOLLOWED
 {
 	uint64_t entries = 0;
 	uint64_t bytes = 0;
