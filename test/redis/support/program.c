@@ -139,7 +139,7 @@ static void terminal_read(struct program *program)
 
 int program_wait(struct program *program)
 {
-	for (int i = 0; program->pid && i < 30000; i++) {
+	for (int i = 0; program->pid && i < 150000; i++) {
 		terminal_read(program);
 		reap(program, WNOHANG);
 		if (program->pid)
@@ -173,7 +173,7 @@ const char *program_text(struct program *program)
 
 int program_wait_text(struct program *program, const char *text)
 {
-	for (int i = 0; i < 15000; i++) {
+	for (int i = 0; i < 75000; i++) {
 		if (strstr(program_text(program), text))
 			return 1;
 		reap(program, WNOHANG);
