@@ -8,9 +8,9 @@
  *   the alarm is set to the first tick with something filed, or earlier
  *
  * Who owns what: all changes of a shard are made under its lock, which no thread holds for longer
- * than it takes to change 64 entries. Memory is freed after the lock was let go. All threads write
- * the counts of the shared state, so they are updated once, when the lock is let go: an entry that
- * replaces one that it evicts changes no count.
+ * than it takes to change 64 entries and to examine a few blocks of hashes. Memory is freed after
+ * the lock was let go. All threads write the counts of the shared state, so they are updated once,
+ * when the lock is let go: an entry that replaces one that it evicts changes no count.
  *
  * Only shard_drop() removes an entry. It counts the entry out, queues the call of on_remove, and
  * leaves the entry to the thread, which retires it until no reader can see it. Tables that were

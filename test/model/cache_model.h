@@ -349,7 +349,7 @@ void client_unpin_all(struct cache_client *client);
 tw_duration cache_draw_lifetime(struct cache_model *model);
 
 void client_take_async(struct cache_client *client, unsigned key);
-/* Draws the keys and values of a call for many; returns their number. */
+/* Draws a key to take. */
 unsigned client_draw_taken(const struct cache_model *model);
 /* Checks the answer of a call for many keys, or for none. */
 void client_check_answer(const char *call, enum tw_status status, size_t sum, size_t counted);
