@@ -222,18 +222,19 @@ void exceptions_of_an_inner_wheel_come_out_of_its_own_call()
 	CHECK(thrown_by([&] { return outer.advance(1ms); }) == 2 && caught == 1);
 }
 
-/* Is a coroutine that hands its exceptions to the function that resumes it. */
+/* Is a coroutine that hands its exceptions to the function that resumes it. An exception leaves the
+ * frame suspended, so its owner destroys it. */
 struct rethrowing {
 	struct promise_type {
 		rethrowing get_return_object()
 		{
-			return {};
+			return {std::coroutine_handle<promise_type>::from_promise(*this)};
 		}
 		std::suspend_never initial_suspend() noexcept
 		{
 			return {};
 		}
-		std::suspend_never final_suspend() noexcept
+		std::suspend_always final_suspend() noexcept
 		{
 			return {};
 		}
@@ -245,6 +246,8 @@ struct rethrowing {
 			throw;
 		}
 	};
+
+	std::coroutine_handle<promise_type> frame;
 };
 
 rethrowing sleep_and_throw(tw::wheel &wheel, int number)
@@ -264,17 +267,19 @@ void coroutines_throw_as_functions_do()
 	tw::wheel wheel = inline_wheel();
 	bool closed = false;
 
-	sleep_and_throw(wheel, 1);
+	rethrowing first = sleep_and_throw(wheel, 1);
 	CHECK(thrown_by([&] { return wheel.advance(1ms); }) == 1);
-	sleep_stoppably_and_throw(wheel, std::stop_token(), 2);
+	rethrowing second = sleep_stoppably_and_throw(wheel, std::stop_token(), 2);
 	CHECK(thrown_by([&] { return wheel.advance(1ms); }) == 2);
-	sleep_and_throw(wheel, 3);
+	rethrowing third = sleep_and_throw(wheel, 3);
 	try {
 		(void)wheel.stop();
 	} catch (const std::system_error &error) {
 		closed = error.code() == std::error_code(TW_CLOSED, tw::category());
 	}
 	CHECK(closed);
+	for (const rethrowing &thrown : {first, second, third})
+		thrown.frame.destroy();
 }
 
 task sleep_twice(tw::wheel &wheel, std::vector<int> &log)
