@@ -236,8 +236,8 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	    loading->status != TW_NOT_FOUND)
 		pinned = loading->status == TW_OK
 				 ? loading_pin(loading, entry, is_stored, &thread->reader)
-				 : cache_pin_stale(cache, change.shard, loading->hash,
-						   loading->key, loading->key_size, change.now);
+				 : cache_pin_stale(cache, change.shard, loading->hash, loading->key,
+						   loading->key_size, change.now);
 	goes_on = !list_is_empty(&loading->waiters) &&
 		  flight_take_waiters(loading, load_result(loading, pinned), pinned, &waiters);
 	if (loading->is_taken && pinned) {

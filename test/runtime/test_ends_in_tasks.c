@@ -15,6 +15,7 @@ static struct {
 	atomic_int called;
 	atomic_int wrong; /* answers */
 	atomic_int runs;
+	atomic_bool is_stopped;
 } end;
 
 static void expect(enum tw_status status, enum tw_status expected)
@@ -93,6 +94,7 @@ static void wheel_goes_on_after_a_destroy_in_one_of_its_functions(void **state)
 static void stop_and_destroy(void *argument)
 {
 	expect(tw_stop(end.wheel), TW_OK);
+	atomic_store(&end.is_stopped, true);
 	destroy();
 }
 
@@ -102,6 +104,7 @@ static void task_may_stop_its_wheel_which_another_thread_destroys(void **state)
 	assert_status(tw_set_timer(end.wheel, "released", 8, NULL, TW_HOUR), TW_OK);
 	assert_status(tw_after_func(end.wheel, INTERVAL, stop_and_destroy, NULL, NULL), TW_OK);
 	may_fail(tw_advance(end.wheel, INTERVAL));
+	WAIT_UNTIL(atomic_load(&end.is_stopped));
 	assert_status(tw_destroy(end.wheel), TW_OK);
 	assert_int_equal(atomic_load(&end.called), 2);
 	assert_int_equal(atomic_load(&end.wrong), 0);
