@@ -1484,8 +1484,9 @@ struct tw_redis_worker;
  * other answers. When the host has answered nothing else for an hour, attempts count.
  *
  * While a host does not answer, its tasks are returned to Redis, for longer the more they are: 100
- * to 200 of them come back in a second. If no file descriptor is left for a request, the task is
- * postponed by a second, the attempt does not count, and fewer requests run at a time.
+ * to 200 of them come back in a second. If no file descriptor is left for a connection, the task is
+ * postponed by a second, the attempt does not count, and fewer requests run at a time. A look-up of
+ * a name that fails for this reason is a failed attempt.
  *
  * A worker belongs to its process. After fork() the child has none of its threads, and must not
  * use, stop or destroy it.

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -48,7 +47,7 @@ struct http_request {
 	enum target_verdict host;
 	char denied[INET6_ADDRSTRLEN]; /* the last denied address, or "" */
 	bool opened;                   /* an address was allowed */
-	bool starved;                  /* no descriptor was left for a socket */
+	bool starved;                  /* no descriptor was left for a connection */
 	size_t body_size;              /* the bytes of the response read so far */
 	tw_duration start;
 };
@@ -80,34 +79,13 @@ static const char *header_value(CURL *easy, const char *name)
 		       : "";
 }
 
-static int socket_make(struct http_request *request, int family, int type, int protocol)
-{
-	int made = socket(family, type | SOCK_CLOEXEC, protocol);
-
-	if (made < 0 && (errno == EMFILE || errno == ENFILE))
-		request->starved = true;
-	return made;
-}
-
-/* Returns whether the request failed for want of a descriptor. A look-up that fails does not say
- * why, so one more socket is tried then. */
-static bool is_starved(struct http_request *request)
-{
-	int probe = -1;
-
-	if (!request->opened && !*request->denied)
-		probe = socket_make(request, AF_INET, SOCK_STREAM, 0);
-	if (probe >= 0)
-		close(probe);
-	return request->starved;
-}
-
 /* curl asks for a socket to each address that it tries. A connection is used again only for the
  * host that was judged. */
 static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct curl_sockaddr *to)
 {
 	struct http_request *request = argument;
 	char text[INET6_ADDRSTRLEN];
+	int made;
 
 	(void)purpose;
 	if (!targets_allow_address(request->targets, request->host, &to->addr, text)) {
@@ -115,7 +93,9 @@ static curl_socket_t socket_open(void *argument, curlsocktype purpose, struct cu
 		return CURL_SOCKET_BAD;
 	}
 	request->opened = true;
-	return socket_make(request, to->family, to->socktype, to->protocol);
+	made = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+	request->starved |= made < 0 && (errno == EMFILE || errno == ENFILE);
+	return made;
 }
 
 /*
@@ -222,7 +202,7 @@ static void answer_judge(struct http_request *request, CURLcode result)
 			 "the address is denied: %s", request->denied);
 		return;
 	}
-	if (is_starved(request)) {
+	if (request->starved) {
 		run->outcome = TW_REDIS_SNOOZE;
 		run->verdict.retry_in = starved_time;
 		snprintf(run->verdict.reason, sizeof(run->verdict.reason),
