@@ -21,7 +21,7 @@ static bool hint_comes(struct hints *hints, tw_duration within, unsigned *shard,
 {
 	tw_duration end = wall_clock() + within;
 
-	while (!hints_next(hints, shard, wait, wall_clock())) {
+	while (!hints_next(hints, shard, wait)) {
 		struct pollfd descriptor = {.fd = hints_descriptor(hints), .events = POLLIN};
 
 		if (wall_clock() >= end)
@@ -57,41 +57,6 @@ static void hints_close(struct hints *hints)
 {
 	hints_end(hints);
 	mailbox_destroy(&mailbox);
-}
-
-static void side_that_says_nothing_is_connected_again(void **state)
-{
-	struct false_server server;
-	struct hints hints = {0};
-	struct tw_redis *redis;
-	unsigned shard;
-	tw_duration wait;
-	int64_t now;
-
-	false_server_start(&server, answer_nothing, NULL);
-	redis = client_open(&(struct tw_redis_options){.url = server.url, .shards = 4});
-	hints_open(&hints, redis);
-	/* The connection was asked for a sign of life, and has answered. */
-	now = hints_due_at(&hints);
-	assert_null(hints_tend(&hints, redis, &mailbox, now));
-	assert_true(hints_due_at(&hints) > now);
-	WAIT_UNTIL(!hints_next(&hints, &shard, &wait, now) && !hints.pong_by);
-	/* A doubt makes it ask at once. The second doubt comes too soon. */
-	now += TW_SECOND;
-	hints_doubt(&hints, now);
-	assert_int_equal(hints_due_at(&hints), now);
-	false_server_refuse(&server, "PING", "", 1);
-	assert_null(hints_tend(&hints, redis, &mailbox, now));
-	assert_int_equal(hints_due_at(&hints), now + 2 * TW_SECOND);
-	assert_true(hints_are_connected(&hints));
-	now = hints_due_at(&hints);
-	assert_null(hints_tend(&hints, redis, &mailbox, now));
-	assert_false(hints_are_connected(&hints));
-	mailbox_destroy(&mailbox);
-	hints_open(&hints, redis);
-	hints_close(&hints);
-	tw_redis_close(redis);
-	false_server_stop(&server);
 }
 
 /* The worker reports it once, and does not connect repeatedly. */
@@ -441,7 +406,6 @@ static void idle_worker_asks_for_all_shards_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(side_that_says_nothing_is_connected_again),
 		FIXTURE_TEST(worker_without_the_right_to_subscribe_polls),
 		FIXTURE_TEST(earlier_task_is_hinted),
 		FIXTURE_TEST(earliest_of_many_is_hinted),

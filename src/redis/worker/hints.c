@@ -5,9 +5,8 @@
  * dial (dial.h) makes it beside the loop, to a node that the router is connected to; without such a
  * node the router's attempts are enough.
  *
- * A listener would never learn that its node is silent, or that the other half of its connection,
- * behind a proxy, is gone. So a node that has been quiet for ping_every is asked for a sign of
- * life.
+ * A node that vanishes is noticed by the keepalive of its socket (stream.c). Until then, and while
+ * it is silent, hints are missed, and the polls of shards find what is due (worker_shards.c).
  */
 #include "hints.h"
 
@@ -19,9 +18,6 @@ static const tw_duration retry_time = TW_SECOND;
 /* A server that refuses is tried this rarely: it logs each refusal, and rights do not change
  * soon. */
 static const tw_duration retry_refused = 5 * TW_MINUTE;
-static const tw_duration ping_every = 5 * TW_SECOND;
-static const tw_duration pong_within = 2 * TW_SECOND;
-static const tw_duration doubts_apart = TW_SECOND;
 
 bool hints_are_connected(const struct hints *hints)
 {
@@ -35,11 +31,7 @@ int hints_descriptor(const struct hints *hints)
 
 tw_duration hints_due_at(const struct hints *hints)
 {
-	if (hints->dial.under_way)
-		return TW_FOREVER;
-	if (!hints_are_connected(hints))
-		return hints->retry_at;
-	return hints->pong_by ? hints->pong_by : hints->ping_at;
+	return hints->dial.under_way || hints_are_connected(hints) ? TW_FOREVER : hints->retry_at;
 }
 
 void hints_end(struct hints *hints)
@@ -95,21 +87,9 @@ static const struct tw_redis_error *connect_end(struct hints *hints, tw_duration
 	hints->connection = attempt->connection;
 	hints->dial.attempt.connection = (struct connection){0};
 	hints->refused = hints->dial.refused;
-	hints->ping_at = now + ping_every;
-	hints->pong_by = 0;
 	if (hints->refused)
 		hints->retry_at = now + retry_refused;
 	return hints->refused && !was_refused ? &attempt->error : NULL;
-}
-
-static void ping(struct hints *hints, tw_duration now)
-{
-	static const char request[] = "*1\r\n$4\r\nPING\r\n";
-
-	hints->pinged_at = now;
-	hints->pong_by = now + pong_within;
-	if (connection_append(&hints->connection, request, sizeof(request) - 1))
-		connection_write(&hints->connection, NULL);
 }
 
 const struct tw_redis_error *hints_tend(struct hints *hints, struct tw_redis *redis,
@@ -118,22 +98,9 @@ const struct tw_redis_error *hints_tend(struct hints *hints, struct tw_redis *re
 	hints->redis = redis;
 	if (hints->dial.under_way)
 		return dial_take(&hints->dial) ? connect_end(hints, now) : NULL;
-	if (!hints_are_connected(hints)) {
-		if (now >= hints->retry_at)
-			connect_begin(hints, mailbox, now);
-	} else if (hints->pong_by ? now >= hints->pong_by : now >= hints->ping_at) {
-		if (hints->pong_by)
-			connection_close(&hints->connection);
-		else
-			ping(hints, now);
-	}
+	if (!hints_are_connected(hints) && now >= hints->retry_at)
+		connect_begin(hints, mailbox, now);
 	return NULL;
-}
-
-void hints_doubt(struct hints *hints, tw_duration now)
-{
-	if (now >= hints->pinged_at + doubts_apart)
-		hints->ping_at = now;
 }
 
 /* Finds the place of the channel. Returns false if it is none of ours. */
@@ -162,7 +129,7 @@ static bool message_read(struct hints *hints, const redisReply *reply, unsigned 
 	return true;
 }
 
-bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait, tw_duration now)
+bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait)
 {
 	redisReply *reply;
 
@@ -170,8 +137,6 @@ bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait, tw_dura
 		bool fine = message_read(hints, reply, shard, wait);
 
 		freeReplyObject(reply);
-		hints->ping_at = now + ping_every;
-		hints->pong_by = 0;
 		if (fine)
 			return true;
 	}

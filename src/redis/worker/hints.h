@@ -22,23 +22,16 @@ struct hints {
 	struct connection connection;
 	struct dial dial;                            /* the next connection */
 	const char *words[1 + TW_REDIS_SOURCES_MAX]; /* the request to subscribe */
-	size_t place; /* the last hint's namespace: 0 is the first, 1 the first beside it */
-	size_t node;  /* the map's node to try next */
-	bool refused; /* the last request to subscribe was */
-	/* These times are monotonic. */
-	tw_duration retry_at; /* the next attempt is not before */
-	tw_duration ping_at;  /* when the other side must be asked for a sign of life */
-	tw_duration pinged_at;
-	tw_duration pong_by; /* the deadline of that sign; 0 once it has come */
+	size_t place;         /* the last hint's namespace: 0 is the first, 1 the first beside it */
+	size_t node;          /* the map's node to try next */
+	bool refused;         /* the last request to subscribe was */
+	tw_duration retry_at; /* monotonic; the next attempt is not before */
 };
 
-/* Goes on with connecting to a node of the router, with subscribing to hints of `redis` and of the
- * namespaces beside it, and with checking that the other side is alive. Returns a new refusal, or
- * NULL. */
+/* Goes on with connecting to a node of the router, and with subscribing to hints of `redis` and of
+ * the namespaces beside it. Returns a new refusal, or NULL. */
 const struct tw_redis_error *hints_tend(struct hints *hints, struct tw_redis *redis,
 					struct mailbox *mailbox, tw_duration now);
-/* Checks the other side soon, because a hint may have been missed. */
-void hints_doubt(struct hints *hints, tw_duration now);
 bool hints_are_connected(const struct hints *hints);
 /* Returns a descriptor to sleep on, or -1 while not connected. */
 int hints_descriptor(const struct hints *hints);
@@ -48,6 +41,6 @@ tw_duration hints_due_at(const struct hints *hints);
 void hints_end(struct hints *hints);
 
 /* Takes the next hint, to look at the shard after *wait. Returns false if there is none. */
-bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait, tw_duration now);
+bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait);
 
 #endif

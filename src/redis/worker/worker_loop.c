@@ -53,7 +53,7 @@ static bool hear(struct tw_redis_worker *worker)
 	tw_duration wait;
 	unsigned shard;
 
-	while (hints_next(&worker->hints, &shard, &wait, now)) {
+	while (hints_next(&worker->hints, &shard, &wait)) {
 		any = true;
 		hint_take(&worker->sources[worker->hints.place], shard, wait);
 	}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * worker_shards.c has one time for each shard's next look: that of its last claim, a hint, or the
- * poll interval, the earliest of them. So an idle worker wakes for the poll, and to ask whether
- * hints can still come. While hints come, a server that is no cluster is asked for all shards in
- * one call (look.lua).
+ * poll interval, the earliest of them. So an idle worker wakes for the poll. While hints come, a
+ * server that is no cluster is asked for all shards in one call (look.lua).
  */
 
 #include "worker.h"

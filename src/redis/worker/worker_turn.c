@@ -48,8 +48,6 @@ static const size_t note_bytes = (size_t)16 * 1024;
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
 /* release.lua rounds times up to a multiple of this for runs that were put off. */
 static const tw_duration clump_time = 256 * TW_MILLISECOND;
-/* A task that is claimed so late may be one whose hint was missed. */
-static const tw_duration late_time = TW_SECOND;
 
 static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
 {
@@ -484,8 +482,6 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		run->batch = batch;
 		run->running = &source->running;
 		run->claimed = now;
-		if (run->job->lateness > late_time)
-			hints_doubt(&worker->hints, now);
 		worker_take_run(worker, run);
 	}
 	groups_lack(step->shard, batch);
