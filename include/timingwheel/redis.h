@@ -1558,36 +1558,45 @@ struct tw_redis_histogram {
  */
 TW_API tw_duration tw_redis_bucket_bound(unsigned bucket);
 
-/* Statistics of a worker: counts since its start, and current numbers. */
+/* A worker's counts of each namespace, X(field, type, help): a "counter" rises from the worker's
+ * start on, a "gauge" is a current number. */
+#define TW_REDIS_NAMESPACE_COUNTS(X)                                                            \
+	X(claimed, "counter", "Runs taken on lease.")                                           \
+	X(done, "counter", "Runs that were done.")                                              \
+	X(retried, "counter", "Runs that failed and will be retried.")                          \
+	X(dead, "counter",                                                                      \
+	  "Tasks made dead letters: by a failed run, or because all attempts had begun.")       \
+	X(stale, "counter", "Runs overtaken by another run or a new task.")                     \
+	X(released, "counter", "Runs returned to Redis because the worker stopped.")            \
+	X(unconfirmed, "counter", "Runs whose end Redis did not confirm; they may run again.")  \
+	X(snoozed, "counter", "Runs postponed by their handler or receiver.")                   \
+	X(put_off, "counter", "Runs returned to Redis because their host did not answer.")      \
+	X(skipped, "counter",                                                                   \
+	  "Tasks and occurrences not run because they would have begun too late.")              \
+	X(swept, "counter", "Dead letters deleted because of their age or number.")             \
+	X(extended, "counter", "Lease extensions.")                                             \
+	X(unscheduled, "counter",                                                               \
+	  "Next due times that this worker could not compute: it lacks the time zone. Another " \
+	  "worker must compute them.")                                                          \
+	X(claims, "counter", "Script calls that claim tasks.")                                  \
+	X(hints, "counter", "Hints received, for example of earlier due times.")                \
+	X(held, "gauge", "Tasks on lease: waiting to run, running, or to be acknowledged.")     \
+	X(running, "gauge", "Tasks that are running.")
+
+/* The counts of the worker as a whole. While Redis is unavailable, losses is higher than
+ * reconnects. */
+#define TW_REDIS_WORKER_COUNTS(X)                                                  \
+	X(round_trips, "counter",                                                  \
+	  "Round trips to Redis. Requests to several nodes at once count as one.") \
+	X(losses, "counter", "Times that Redis became unavailable.")               \
+	X(reconnects, "counter", "Times that Redis became available again.")
+
+/* Statistics of a worker. */
 struct tw_redis_worker_stats {
-	uint64_t claimed; /* runs taken on lease */
-	/* Runs by their ends, as passed to `report`. */
-	uint64_t done;
-	uint64_t retried;
-	uint64_t dead;
-	uint64_t stale;
-	uint64_t released;
-	uint64_t unconfirmed;
-	uint64_t snoozed;
-	uint64_t put_off;  /* runs returned because their host did not answer; not reported */
-	uint64_t extended; /* lease extensions */
-	/* How often this worker could not compute the next due time of a cron expression, because
-	 * it lacks the time zone. The task does not run again until another worker computes it. */
-	uint64_t unscheduled;
-	uint64_t buried; /* tasks made dead letters by a claim: all their attempts had begun */
-	/* Tasks and occurrences that were skipped by a claim: they would have begun later than
-	 * their `grace` allows. */
-	uint64_t skipped;
-	uint64_t swept;  /* dead letters deleted because of dead_max_age and dead_max_count */
-	uint64_t claims; /* script calls that claim */
-	uint64_t hints;  /* hints received */
-	uint64_t losses; /* how often Redis became unavailable */
-	/* How often Redis became available again. While it is unavailable, losses is higher. */
-	uint64_t reconnects;
-	/* Round trips to Redis. Requests to several nodes at the same time count as one. */
-	uint64_t round_trips;
-	uint64_t held;    /* tasks on lease: waiting to run, running, or to be acknowledged */
-	uint64_t running; /* tasks that are running */
+#define TW_REDIS_COUNT(field, type, help) uint64_t field;
+	TW_REDIS_NAMESPACE_COUNTS(TW_REDIS_COUNT)
+	TW_REDIS_WORKER_COUNTS(TW_REDIS_COUNT)
+#undef TW_REDIS_COUNT
 	/* How late runs began, and how long they took. Runs that were aborted or did not begin are
 	 * not counted. A run is counted together with its end. */
 	struct tw_redis_histogram lateness;

@@ -135,7 +135,7 @@ static void second_add(struct board *board, tw_duration now)
 		.claimed = (double)(stats.claimed - last->claimed) / time,
 		.done = (double)(stats.done - last->done) / time,
 		.retried = (double)(stats.retried - last->retried) / time,
-		.dead = (double)(stats.dead + stats.buried - last->dead - last->buried) / time,
+		.dead = (double)(stats.dead - last->dead) / time,
 		.late_half = lateness_of(&last->lateness, &stats.lateness, 0.5),
 		.late_most = lateness_of(&last->lateness, &stats.lateness, 0.99),
 	};

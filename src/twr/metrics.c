@@ -17,7 +17,7 @@
 	X("claimed", stats->claimed, "Runs that this worker took on lease.")                      \
 	X("done", stats->done, "Runs acknowledged as done.")                                      \
 	X("retried", stats->retried, "Runs that failed and will be retried.")                     \
-	X("dead", stats->dead + stats->buried,                                                    \
+	X("dead", stats->dead,                                                                    \
 	  "Tasks made dead letters: by a failed run, or because all attempts had begun.")         \
 	X("skipped", stats->skipped,                                                              \
 	  "Tasks and occurrences not run because they would have begun too late.")                \

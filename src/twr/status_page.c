@@ -77,7 +77,7 @@ static void set_runs(json_t *object, const struct tw_redis_worker_stats *stats)
 	set_count(object, "claimed", stats->claimed);
 	set_count(object, "done", stats->done);
 	set_count(object, "retried", stats->retried);
-	set_count(object, "dead", stats->dead + stats->buried);
+	set_count(object, "dead", stats->dead);
 	set_count(object, "skipped", stats->skipped);
 	set_count(object, "snoozed", stats->snoozed);
 	set_count(object, "stale", stats->stale);

@@ -59,8 +59,8 @@ static void tell_counts(const struct tw_redis_worker_stats *stats)
 		"twr: done %" PRIu64 ", retried %" PRIu64 ", dead %" PRIu64 ", snoozed %" PRIu64
 		", stale %" PRIu64 ", released %" PRIu64 ", unconfirmed %" PRIu64
 		"; running %" PRIu64 "\n",
-		stats->done, stats->retried, stats->dead + stats->buried, stats->snoozed,
-		stats->stale, stats->released, stats->unconfirmed, stats->running);
+		stats->done, stats->retried, stats->dead, stats->snoozed, stats->stale,
+		stats->released, stats->unconfirmed, stats->running);
 }
 
 static void block_signals(sigset_t *signals)

@@ -89,24 +89,9 @@ static void histogram_sum(struct tw_redis_histogram *sum, const struct tw_redis_
 
 static void stats_sum(struct tw_redis_worker_stats *sum, const struct tw_redis_worker_stats *more)
 {
-	sum->claimed += more->claimed;
-	sum->done += more->done;
-	sum->retried += more->retried;
-	sum->dead += more->dead;
-	sum->stale += more->stale;
-	sum->released += more->released;
-	sum->unconfirmed += more->unconfirmed;
-	sum->snoozed += more->snoozed;
-	sum->put_off += more->put_off;
-	sum->extended += more->extended;
-	sum->buried += more->buried;
-	sum->skipped += more->skipped;
-	sum->swept += more->swept;
-	sum->unscheduled += more->unscheduled;
-	sum->claims += more->claims;
-	sum->hints += more->hints;
-	sum->held += more->held;
-	sum->running += more->running;
+#define COUNT_ADD(field, type, help) sum->field += more->field;
+	TW_REDIS_NAMESPACE_COUNTS(COUNT_ADD)
+#undef COUNT_ADD
 	histogram_sum(&sum->lateness, &more->lateness);
 	histogram_sum(&sum->duration, &more->duration);
 }

@@ -38,7 +38,7 @@ static void text_write(const struct source *source, tw_duration now, char *text)
 		 "%s:%ld %" PRId64 " %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, shown,
 		 (long)getpid(), (now - source->worker->begun) / TW_MILLISECOND,
 		 atomic_load_explicit(&source->running, memory_order_relaxed), stats->held,
-		 stats->done, stats->retried, stats->dead + stats->buried);
+		 stats->done, stats->retried, stats->dead);
 }
 
 void present_write(struct source *source, struct eval *eval)

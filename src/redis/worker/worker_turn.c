@@ -458,7 +458,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	share_take(source->share, batch->count);
 	source->stats.claims++;
 	source->stats.claimed += batch->count;
-	source->stats.buried += batch->buried;
+	source->stats.dead += batch->buried;
 	source->stats.skipped += batch->skipped;
 	source->stats.unscheduled += batch->unscheduled;
 	list_append_all(&step->shard->schedules, &batch->schedules);
