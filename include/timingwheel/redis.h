@@ -411,8 +411,7 @@ struct tw_redis_task {
 	 * `missed`, and no time above or an `at_ms` that has passed.
 	 *
 	 * Workers compute the next due time when they claim the task, from their own time zone
-	 * files. After an update of these files, each start of a worker, and adding the task again,
-	 * moves a future due time that no longer matches to the nearest match.
+	 * files. An update of these files changes no due time that was computed before.
 	 */
 	const char *cron;
 	const char *zone; /* an IANA time zone such as "Europe/Berlin"; NULL means UTC */

@@ -333,90 +333,6 @@ static void schedule_made_from_an_older_entry_changes_nothing(void **state)
 	}
 }
 
-/* Adds a task by `hourly` whose entry has an older version of its zone: 20 minutes and a second
- * before the present calendar's time, or 20 minutes after it. Returns that time. */
-static int64_t add_shifted(struct fixture *fixture, const char *key, bool early)
-{
-	struct tw_redis_task task = by_calendar(key, hourly);
-	int64_t at_ms = add(fixture, &task) + hour_ms;
-	int64_t was_ms = early ? at_ms - 1201000 : at_ms + 1200000;
-	char entry[100];
-
-	snprintf(entry, sizeof(entry), "one %lld cron - %s %s", (long long)was_ms, ZONE, hourly);
-	entry_set(fixture, key, entry);
-	freeReplyObject(redis_server_ask(
-		&fixture->server, "ZADD {tw/%s/%u}due %lld %s", fixture->name_space,
-		tw_redis_shard(fixture->redis, key, strlen(key)), (long long)was_ms, key));
-	return at_ms;
-}
-
-static void assert_follows(struct fixture *fixture, const char *key, int64_t at_ms)
-{
-	char entry[100];
-
-	assert_int_equal(find_task(fixture->redis, key).due_ms, at_ms);
-	snprintf(entry, sizeof(entry), "one %lld cron - %s %s", (long long)at_ms, ZONE, hourly);
-	assert_entry_begins(fixture, key, entry);
-}
-
-static void task_that_is_declared_again_follows_the_time_zone_files(void **state)
-{
-	struct fixture *fixture = *state;
-	struct tw_redis_task task = by_calendar("a", hourly);
-	struct tw_redis_task tasks[] = {task, task};
-	int64_t early_ms = add_shifted(fixture, "a", true);
-	int64_t late_ms = add_shifted(fixture, "b", false);
-
-	assert_int_equal(add(fixture, &task), early_ms);
-	assert_follows(fixture, "a", early_ms);
-	early_ms = add_shifted(fixture, "a", true);
-	tasks[1].key = "b";
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 2, NULL));
-	assert_follows(fixture, "a", early_ms);
-	assert_follows(fixture, "b", late_ms);
-}
-
-static void worker_that_starts_follows_the_time_zone_files(void **state)
-{
-	struct fixture *fixture = *state;
-	int64_t early_ms = add_shifted(fixture, "a", true);
-	int64_t late_ms = add_shifted(fixture, "b", false);
-	struct tw_redis_worker *worker;
-
-	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
-	WAIT_UNTIL(find_task(fixture->redis, "a").due_ms == early_ms &&
-		   find_task(fixture->redis, "b").due_ms == late_ms);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-	assert_follows(fixture, "a", early_ms);
-	assert_follows(fixture, "b", late_ms);
-}
-
-/* An occurrence that has begun, was moved, has passed or has ended keeps its time. */
-static void only_occurrences_to_come_follow_the_time_zone_files(void **state)
-{
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker;
-	char entry[2][100];
-	struct found moved;
-
-	add_shifted(fixture, "moved", true);
-	assert_int_equal(move_task(fixture->redis, "moved", 5 * TW_HOUR), TW_OK);
-	moved = find_task(fixture->redis, "moved");
-	add_shifted(fixture, "passed", true);
-	add_shifted(fixture, "ended", true);
-	snprintf(entry[0], sizeof(entry[0]), "one %lld cron - %s %s",
-		 (long long)(now(fixture) - 12345), ZONE, hourly);
-	entry_set(fixture, "passed", entry[0]);
-	snprintf(entry[1], sizeof(entry[1]), "one %lld cron *%lld %s %s",
-		 (long long)(now(fixture) + 12345), (long long)now(fixture), ZONE, hourly);
-	entry_set(fixture, "ended", entry[1]);
-	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-	assert_int_equal(find_task(fixture->redis, "moved").due_ms, moved.due_ms);
-	assert_entry_begins(fixture, "passed", entry[0]);
-	assert_entry_begins(fixture, "ended", entry[1]);
-}
-
 static void last_time_of_all_is_the_latest_missed_one(void **state)
 {
 	struct fixture *fixture = *state;
@@ -604,9 +520,6 @@ int main(void)
 		FIXTURE_TEST(times_after_the_end_are_not_missed),
 		FIXTURE_TEST(occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next),
 		FIXTURE_TEST(schedule_made_from_an_older_entry_changes_nothing),
-		FIXTURE_TEST(task_that_is_declared_again_follows_the_time_zone_files),
-		FIXTURE_TEST(worker_that_starts_follows_the_time_zone_files),
-		FIXTURE_TEST(only_occurrences_to_come_follow_the_time_zone_files),
 		FIXTURE_TEST(last_time_of_all_is_the_latest_missed_one),
 		FIXTURE_TEST(calendar_without_a_further_time_ends),
 		FIXTURE_TEST(listings_show_the_calendar),

@@ -118,8 +118,6 @@ static size_t serve(const struct script *script, const redisReply *request, char
 		return claim(request, reply, room);
 	if (script == &script_permit)
 		return (size_t)snprintf(reply, room, "*2\r\n:-1\r\n:-1\r\n");
-	if (script == &script_scan)
-		return (size_t)snprintf(reply, room, "*3\r\n:1\r\n$1\r\n0\r\n*0\r\n");
 	if (script == &script_present)
 		return (size_t)snprintf(reply, room, ":1\r\n");
 	is.done |= script == &script_ack;

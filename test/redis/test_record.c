@@ -356,41 +356,9 @@ static void entries_of_others_are_read_as_far_as_valid(void **state)
 	assert_int_equal(due_ms, 7);
 }
 
-/* An entry is replaced if an update of the time zone files has changed its time. */
-static void entries_are_compared_with_the_calendar(void **state)
-{
-	/* The hours of the calendar are 3,600,000 ms apart, and now is 5,000,000 ms. */
-	static const char *const entries[][2] = {
-		{"one 7200000 cron - UTC 0 * * * *", NULL},
-		{"one 7199000 cron - UTC 0 * * * *", "one 7200000 cron - UTC 0 * * * *"},
-		{"one 7201000 cron - UTC 0 * * * *", "one 7200000 cron - UTC 0 * * * *"},
-		{"one 5400000 cron - UTC 0 * * * *", "one 3600000 cron - UTC 0 * * * *"},
-		{"skip 5400000 cron - UTC 0 * * * *", "skip 7200000 cron - UTC 0 * * * *"},
-		{"one 7200000 cron 9000000 UTC 0 * * * *",
-		 "one 7200000 cron 10800000 UTC 0 * * * *"},
-		{"one 4900000 cron - UTC 0 * * * *", NULL},
-		{"one 5400000 cron *5000000 UTC 0 * * * *", NULL},
-		{"one 253402300799000 cron - UTC 0 0 1 1 *", NULL},
-	};
-	struct schedule *schedule;
-
-	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-		assert_int_equal(schedule_review(&schedule, "a", 1, entries[i][0], 5000000), TW_OK);
-		assert_int_equal(schedule != NULL, entries[i][1] != NULL);
-		if (!schedule)
-			continue;
-		assert_string_equal(schedule->was, entries[i][0]);
-		assert_string_equal(schedule->is, entries[i][1]);
-		free(schedule);
-	}
-	assert_int_equal(schedule_review(&schedule, "a", 1, "one 1 60000", 0), TW_REDIS_BAD_DATA);
-	assert_null(schedule);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(entries_are_compared_with_the_calendar),
 		cmocka_unit_test(a_task_for_a_handler_is_kept_without_json),
 		cmocka_unit_test(a_callback_comes_back_as_it_was_given),
 		cmocka_unit_test(numbers_of_the_head_come_back),

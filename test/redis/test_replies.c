@@ -542,46 +542,11 @@ static void worker_asks_for_permits_again_whatever_the_reply(void **state)
 	set_reply(ages, sizeof(ages) - 1);
 	before = wall_clock();
 	worker = worker_start(&redis_options, &options);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.round_trips >= 8);
-	/* The review of four shards comes first, then one round trip each third of a lease. */
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.round_trips >= 4);
+	/* There is one round trip each third of a lease. */
 	assert_true(wall_clock() - before >= 90 * TW_MILLISECOND);
 	assert_int_equal(stats.claims, 0);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-}
-
-/* The occurrence of a task that is added again is an hour after the calendar's time, and the server
- * can't correct that now. */
-static size_t answer_without_correction(void *context, const redisReply *request, char *text,
-					size_t room)
-{
-	const char *answer = "*2\r\n:1\r\n:0\r\n";
-
-	if (false_request_is(request, &script_every))
-		answer = ":46800000\r\n";
-	if (false_request_is(request, &script_schedule))
-		answer = "-LOADING the data\r\n";
-	return (size_t)snprintf(text, room, "%s", answer);
-}
-
-static void add_whose_correction_fails_is_unknown(void **state)
-{
-	const struct tw_redis_task task = {.key = "a", .key_size = 1, .cron = "0 12 * * *"};
-	struct tw_redis_error error;
-	struct false_server other;
-	struct tw_redis *adding;
-	enum tw_status each;
-
-	false_server_start(&other, answer_without_correction, NULL);
-	adding = client_open(
-		&(struct tw_redis_options){.url = other.url, .shards = 4, .patience = -1});
-	assert_int_equal(tw_redis_add(adding, &task, NULL), TW_REDIS_OUTCOME_UNKNOWN);
-	tw_redis_last_error(adding, &error);
-	assert_int_equal(error.status, TW_REDIS_OUTCOME_UNKNOWN);
-	assert_string_equal(error.text, "LOADING the data");
-	assert_int_equal(tw_redis_add_many(adding, &task, 1, &each), TW_REDIS_OUTCOME_UNKNOWN);
-	assert_int_equal(each, TW_REDIS_OUTCOME_UNKNOWN);
-	tw_redis_close(adding);
-	false_server_stop(&other);
 }
 
 int main(void)
@@ -594,7 +559,6 @@ int main(void)
 		cmocka_unit_test(worker_outlives_random_replies),
 		cmocka_unit_test(worker_outlives_an_answer_without_its_groups),
 		cmocka_unit_test(worker_asks_for_permits_again_whatever_the_reply),
-		cmocka_unit_test(add_whose_correction_fails_is_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);

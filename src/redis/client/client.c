@@ -271,27 +271,18 @@ enum tw_status call_ask(struct tw_redis *redis, struct call *call)
 	return call->eval.status;
 }
 
-/* Runs an eval that is answered by a number. */
-static enum tw_status answer_ask(struct tw_redis *redis, struct call *call, int64_t *answer)
-{
-	enum tw_status status = call_ask(redis, call);
-
-	if (status != TW_OK)
-		return status;
-	*answer = eval_integer(&call->eval, 0, 0);
-	status = answer_status(&call->eval, 0);
-	return status == TW_OK ? TW_OK
-			       : error_set(&call->error, status, "%s", tw_status_text(status));
-}
-
 /* Runs an eval that is answered by a number, and ends the call. *due_ms may be NULL. */
 static enum tw_status call_answer(struct tw_redis *redis, struct call *call, int64_t *due_ms)
 {
-	int64_t answer;
-	enum tw_status status = answer_ask(redis, call, &answer);
+	enum tw_status status = call_ask(redis, call);
 
-	if (status == TW_OK && due_ms)
-		*due_ms = answer;
+	if (status == TW_OK) {
+		status = answer_status(&call->eval, 0);
+		if (status != TW_OK)
+			error_set(&call->error, status, "%s", tw_status_text(status));
+		else if (due_ms)
+			*due_ms = eval_integer(&call->eval, 0, 0);
+	}
 	return call_end(&redis->access->calls, call, status);
 }
 
@@ -442,36 +433,6 @@ static void restore_write(const struct call *call, struct eval *eval,
 	eval->answers++;
 }
 
-/*
- * Moves the occurrence of a task that was declared again to the calendar's present time. The
- * occurrence is due at *due_ms, and a new task would be due at at_ms. They may differ after an
- * update of the time zone files. The task is stored, so a failure leaves the outcome unknown.
- */
-static enum tw_status calendar_follow(struct tw_redis *redis, struct call *call,
-				      const struct tw_redis_task *task, int64_t now_ms,
-				      int64_t at_ms, int64_t *due_ms)
-{
-	char entry[RECURRENCE_SIZE];
-	struct schedule *schedule;
-	struct list schedules;
-	enum tw_status status;
-
-	if (!task->cron || *due_ms == at_ms)
-		return TW_OK;
-	recurrence_write_entry(task, *due_ms, entry);
-	status = schedule_review(&schedule, task->key, task->key_size, entry, now_ms);
-	if (schedule) {
-		if (schedule->due_ms >= 0)
-			*due_ms = schedule->due_ms;
-		list_init(&schedules);
-		list_append(&schedules, &schedule->link);
-		schedules_write(&call->eval, &redis->space,
-				space_shard(&redis->space, task->key, task->key_size), &schedules);
-		status = call_ask(redis, call);
-	}
-	return status == TW_OK ? TW_OK : TW_REDIS_OUTCOME_UNKNOWN;
-}
-
 enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
 			    int64_t *due_ms)
 {
@@ -480,7 +441,6 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 	enum tw_status status;
 	int64_t now_ms = 0;
 	int64_t at_ms;
-	int64_t at;
 
 	if (!task)
 		return TW_INVALID;
@@ -498,12 +458,7 @@ enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *
 		return call_end(&redis->access->calls, call, status);
 	add_write(call, &call->eval, task, at_ms);
 	eval_hint(&call->eval);
-	status = answer_ask(redis, call, &at);
-	if (status == TW_OK)
-		status = calendar_follow(redis, call, task, now_ms, at_ms, &at);
-	if (status == TW_OK && due_ms)
-		*due_ms = at;
-	return call_end(&redis->access->calls, call, status);
+	return call_answer(redis, call, due_ms);
 }
 
 /* Runs a script about the key alone. `more` is another argument, or NULL. */
@@ -569,7 +524,6 @@ enum { ADDS_AT_ONCE = 256 };
 struct work {
 	struct eval *eval; /* NULL means that it has its status already */
 	size_t place;
-	int64_t at_ms; /* when it would be due as a new task */
 	enum tw_status status;
 };
 
@@ -709,31 +663,19 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 	adding_ask_time(adding, base, count);
 	for (size_t i = 0; i < count; i++) {
 		struct eval *eval = NULL;
-		int64_t *at_ms = &adding->work[i].at_ms;
+		int64_t at_ms = 0;
 
-		adding->work[i].status = adding_prepare(adding, base + i, at_ms);
+		adding->work[i].status = adding_prepare(adding, base + i, &at_ms);
 		if (adding->work[i].status == TW_OK) {
 			eval = adding_eval(adding, base + i);
 			adding->work[i].place = eval->answers;
-			adding_add(adding, eval, base + i, *at_ms);
+			adding_add(adding, eval, base + i, at_ms);
 		}
 		adding->work[i].eval = eval;
 	}
 	for (size_t i = 0; i < adding->used; i++)
 		if (adding->evals[i].script->hints)
 			eval_hint(&adding->evals[i]);
-}
-
-/* Returns the server's answer, once the occurrence follows the calendar. */
-static enum tw_status adding_answer(struct adding *adding, size_t index, const struct work *work)
-{
-	int64_t due_ms = eval_integer(work->eval, work->place, 0);
-	enum tw_status status = answer_status(work->eval, work->place);
-
-	if (status != TW_OK || adding->infos)
-		return status;
-	return calendar_follow(adding->redis, adding->call, &adding->tasks[index], adding->now_ms,
-			       work->at_ms, &due_ms);
 }
 
 /* Adds `count` tasks, at most ADDS_AT_ONCE, from number `base` on. Returns false if the server is
@@ -750,7 +692,7 @@ static bool adding_run(struct adding *adding, size_t base, size_t count)
 
 		reached = reached && status != TW_REDIS_UNREACHABLE;
 		if (eval && status == TW_OK)
-			status = adding_answer(adding, base + i, &adding->work[i]);
+			status = answer_status(eval, adding->work[i].place);
 		adding_note(adding, base + i, eval, status);
 	}
 	return reached;

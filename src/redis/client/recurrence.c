@@ -248,41 +248,8 @@ static void schedule_work_out(struct schedule *schedule, const struct entry *ent
 			 missed, entry->at_ms, next_s * 1000, entry->zone, entry->expression);
 }
 
-/* Returns the occurrence's time as the calendar says now. */
-static int64_t revised(const struct tw_cron *cron, const struct entry *entry, int64_t now_ms)
-{
-	int64_t at_s = entry->at_ms / 1000;
-	int64_t after_s;
-	int64_t found_s;
-
-	if (entry->at_ms <= now_ms || tw_cron_next(cron, at_s - 1, &after_s) != TW_OK ||
-	    after_s == at_s)
-		return entry->at_ms;
-	/* The nearest one is not farther away. */
-	found_s = latest(cron, at_s - (after_s - at_s) - 1, at_s);
-	if (entry->missed == TW_REDIS_MISSED_SKIP && found_s * 1000 < now_ms)
-		found_s = after_s;
-	return found_s * 1000;
-}
-
-/* Writes the new entry by the present calendar. */
-static void schedule_revise(struct schedule *schedule, const struct entry *entry,
-			    const struct tw_cron *cron, int64_t now_ms)
-{
-	int64_t at_ms = revised(cron, entry, now_ms);
-	char next[24] = "-";
-	int64_t next_s;
-
-	schedule->due_ms = at_ms == entry->at_ms ? -1 : at_ms;
-	if (*entry->next != '-' && tw_cron_next(cron, at_ms / 1000, &next_s) == TW_OK)
-		snprintf(next, sizeof(next), "%" PRId64, next_s * 1000);
-	snprintf(schedule->is, RECURRENCE_SIZE, "%s %" PRId64 " cron %s %s %s",
-		 missed_names[entry->missed], at_ms, next, entry->zone, entry->expression);
-}
-
-/* Makes a schedule from the entry, at now_ms if that is ≥ 0. */
-static enum tw_status schedule_make(struct schedule **schedule, const char *key, size_t key_size,
-				    const char *text, int64_t now_ms)
+enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
+			       const char *text)
 {
 	size_t size = strlen(text) + 1;
 	struct tw_redis_task task = {0};
@@ -306,37 +273,10 @@ static enum tw_status schedule_make(struct schedule **schedule, const char *key,
 		(*schedule)->was = memcpy(was, text, size);
 		(*schedule)->is = was + size;
 		memcpy((*schedule)->key, key, key_size);
-		if (now_ms < 0)
-			schedule_work_out(*schedule, &entry, cron);
-		else
-			schedule_revise(*schedule, &entry, cron, now_ms);
+		schedule_work_out(*schedule, &entry, cron);
 	}
 	tw_cron_destroy(cron);
 	return *schedule ? TW_OK : TW_NO_MEMORY;
-}
-
-enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
-			       const char *text)
-{
-	return schedule_make(schedule, key, key_size, text, -1);
-}
-
-enum tw_status schedule_review(struct schedule **schedule, const char *key, size_t key_size,
-			       const char *text, int64_t now_ms)
-{
-	struct entry entry;
-	enum tw_status status;
-
-	*schedule = NULL;
-	/* An occurrence that has ended is followed by what the calendar says when it is claimed. */
-	if (entry_read(&entry, text) && *entry.next == '*')
-		return TW_OK;
-	status = schedule_make(schedule, key, key_size, text, now_ms < 0 ? 0 : now_ms);
-	if (status == TW_OK && !strcmp((*schedule)->was, (*schedule)->is)) {
-		free(*schedule);
-		*schedule = NULL;
-	}
-	return status;
 }
 
 void schedules_write(struct eval *eval, const struct space *space, unsigned shard,

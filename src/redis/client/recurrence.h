@@ -55,16 +55,6 @@ struct schedule {
 enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
 			       const char *entry);
 
-/*
- * Compares an entry with what the calendar says now, after an update of the time zone files. The
- * occurrence keeps its time if the calendar still has it, or if it has passed at now_ms. Otherwise
- * its time becomes the calendar's nearest one, which may have passed unless such times are skipped.
- * *schedule is NULL if nothing changes. The statuses are those of
- * schedule_create().
- */
-enum tw_status schedule_review(struct schedule **schedule, const char *key, size_t key_size,
-			       const char *entry, int64_t now_ms);
-
 /* Begins the eval that writes the first schedules, up to TW_REDIS_BATCH_MAX, and frees them. */
 void schedules_write(struct eval *eval, const struct space *space, unsigned shard,
 		     struct list *schedules);

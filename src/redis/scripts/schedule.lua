@@ -2,8 +2,7 @@
 -- Writes what a worker or a client has found out about tasks that recur by the calendar. ARGV: how
 -- many, then of each its key, the entry that this was made from, the entry to write ("": it recurs
 -- no more) and when it is due ("": as it is). Changes nothing where the entry has become another.
--- An occurrence that has not ended, and has begun or was moved, stays due as it is. Returns a
--- letter for each: o written, s another.
+-- Returns a letter for each: o written, s another.
 local group = grouping()
 local answers = {}
 
@@ -12,14 +11,6 @@ for i = 1, tonumber(ARGV[1]) do
 	if redis.call('HGET', KEYS[7], key) ~= was then
 		answers[i] = 's'
 	else
-		local present = string.match(was, '^%a+ (%d+) cron [^*]')
-
-		local score = redis.call('ZSCORE', KEYS[1], key)
-
-		if present and (not score or group.due_of(score) ~= tonumber(present) or
-				redis.call('HEXISTS', KEYS[3], key) == 1) then
-			due = ''
-		end
 		answers[i] = 'o'
 		if is ~= '' then
 			redis.call('HSET', KEYS[7], key, is)
@@ -27,7 +18,7 @@ for i = 1, tonumber(ARGV[1]) do
 			redis.call('HDEL', KEYS[7], key)
 		end
 		if due ~= '' then
-			group.leave(key, score)
+			group.leave(key, redis.call('ZSCORE', KEYS[1], key))
 		end
 		if is == '' and due ~= '' then
 			redis.call('ZREM', KEYS[1], key)

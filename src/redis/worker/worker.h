@@ -40,7 +40,6 @@ enum step_kind {
 	STEP_GROUPS,                  /* asks that for groups; its shard is any */
 	STEP_LOOK,                    /* looks at all shards at once; its shard is the first */
 	STEP_PRESENT,                 /* reports that the worker is present; its shard is any */
-	STEP_REVIEW,                  /* checks once whether calendars still have a shard's times */
 	STEP_KINDS
 };
 
@@ -173,8 +172,6 @@ struct source {
 	size_t due;             /* shards to claim from in this turn */
 	unsigned first_shard;   /* where claiming begins next */
 	unsigned sweep_shard;   /* where sweeping goes on */
-	unsigned review_shard;  /* where the review goes on; the number of shards after it */
-	char review_cursor[24]; /* in that shard */
 	tw_duration present_at; /* monotonic; when the worker next reports that it is present */
 	/* The worker's own stats have losses, reconnects and round trips. */
 	struct tw_redis_worker_stats stats;

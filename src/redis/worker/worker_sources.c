@@ -85,7 +85,6 @@ static enum tw_status source_open(struct source *source, const struct tw_redis_s
 	source->share->weight = given->weight ? given->weight : 1;
 	atomic_init(&source->running, 0);
 	permits_init(source);
-	strcpy(source->review_cursor, "0");
 	status = shards_create(source);
 	groups_init(source);
 	return status == TW_OK ? TW_OK : error_set(error, status, "%s", tw_status_text(status));

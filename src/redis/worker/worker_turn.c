@@ -37,7 +37,7 @@
 
 #include "base/clock.h"
 
-enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4, REVIEW_PAGE = 100 };
+enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4 };
 /* These are bytes: of a turn's claims, of a claim at least, of one for large records, of a record
  * that is large, and of a claim that leaves a note. */
 static const size_t turn_bytes_max = (size_t)512 * 1024;
@@ -358,57 +358,6 @@ static void sweep_read(struct step *step)
 	snprintf(shard->sweep_cursor, sizeof(shard->sweep_cursor), "%.20s", reply->element[2]->str);
 }
 
-/* Adds the review of one shard's tasks that recur by the calendar, so that reviews delay nothing
- * that is due. The time zone files may have changed since their times were computed. */
-static void step_review(struct source *source)
-{
-	struct worker_shard *shard = &source->shards[source->review_shard];
-	struct step *step;
-
-	if (source->review_shard == source->shard_count || !shard->is_free ||
-	    shard->steps[STEP_REVIEW].under_way || source->worker->stopping)
-		return;
-	step = step_begin(shard, STEP_REVIEW);
-	eval_begin(&step->eval, &script_scan, &source->redis->space, shard->number);
-	eval_number(&step->eval, 7); /* every */
-	eval_text(&step->eval, source->review_cursor);
-	eval_number(&step->eval, REVIEW_PAGE);
-	eval_number(&step->eval, 0);
-}
-
-/* Takes the reply to a review, and queues the changed times. A shard whose node was away is
- * reviewed again. One that cannot be reviewed is left out. */
-static void review_read(struct step *step)
-{
-	struct worker_shard *shard = step->shard;
-	struct source *source = shard->source;
-	const redisReply *reply = step->eval.reply;
-	const redisReply *items;
-	const char *cursor = "0";
-
-	if (step->eval.away)
-		return;
-	if (step->eval.status == TW_OK) {
-		/* A cursor that stays would never end. */
-		if (strcmp(reply->element[1]->str, source->review_cursor) != 0)
-			cursor = reply->element[1]->str;
-		items = reply->element[2];
-		for (size_t i = 0; i + 1 < items->elements; i += 2) {
-			const redisReply *key = items->element[i];
-			struct schedule *schedule;
-
-			/* An entry that is not known here stays as it is. */
-			(void)schedule_review(&schedule, key->str, key->len,
-					      items->element[i + 1]->str,
-					      reply->element[0]->integer);
-			if (schedule)
-				list_append(&shard->schedules, &schedule->link);
-		}
-	}
-	snprintf(source->review_cursor, sizeof(source->review_cursor), "%.20s", cursor);
-	source->review_shard += !strcmp(cursor, "0");
-}
-
 static void look_read(struct source *source, const struct step *step)
 {
 	bool fine = step->eval.status == TW_OK;
@@ -552,12 +501,6 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		look_read(step->shard->source, step);
 		return;
 	}
-	if (step->kind == STEP_REVIEW) {
-		if (step->eval.away && !step->shard->blocked)
-			shard_block(step->shard);
-		review_read(step);
-		return;
-	}
 	if (step->kind == STEP_PERMIT) {
 		permits_read(step->shard->source, &step->eval);
 		return;
@@ -613,7 +556,6 @@ static void steps_begin(struct tw_redis_worker *worker)
 	step_takes(worker);
 	for (size_t i = 0; i < worker->source_count; i++) {
 		step_sweep(&worker->sources[i]);
-		step_review(&worker->sources[i]);
 		step_look(&worker->sources[i]);
 	}
 	/* No turn is made for it. */
@@ -655,7 +597,7 @@ static bool steps_end(struct tw_redis_worker *worker)
 		step->under_way = false;
 		step->shard->asked -= step->kind < STEP_OF_SHARDS;
 		/* The worker does its work without these. */
-		if (step->kind != STEP_PRESENT && step->kind != STEP_REVIEW)
+		if (step->kind != STEP_PRESENT)
 			worker_note_step(worker, step);
 		step_read(worker, step);
 		any = true;
