@@ -2,15 +2,13 @@
 /*
  * How fair are the turns of groups?
  *
- * One worker, whose handler does nothing, runs tasks of a redis-server without a file. Three
+ * One worker, whose handler does nothing, runs tasks of a redis-server without a file. Two
  * questions take turns; the figures are medians of several runs.
  *
  * Flood: one group has a million due tasks, and each of 999 other groups, the trickles, gets one
  * task a second. Their lateness is the time from the due time to the handler's start. The baselines
  * are the trickles alone, and the same tasks without groups.
  * Weights: three groups have the weights 1, 2 and 4, and more due tasks than are run.
- * Split: a tenant has as many due tasks in 1,000 groups as another has in one. The groups are the
- * tenant's users, "t/7", or, as the baseline, groups by themselves, "t7".
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -29,9 +27,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { RUNS_MAX = 99, BATCH = 250, WEIGHTS = 3, GROUPS_MAX = 100001, SPLIT_SHARDS = 4 };
+enum { RUNS_MAX = 99, BATCH = 250, WEIGHTS = 3, GROUPS_MAX = 100001 };
 
-static int64_t flood = 1000000, trickles = 999, backlog = 100000, split = 1000,
+static int64_t flood = 1000000, trickles = 999, backlog = 100000,
 	       duration = 5 * NANOSECONDS_PER_SECOND, runs = 3;
 static const char *csv_path;
 
@@ -49,8 +47,6 @@ enum row {
 	WEIGHT_1,
 	WEIGHT_2,
 	WEIGHT_4,
-	WITH_PARENT,
-	WITHOUT_PARENT,
 	ROWS
 };
 static const struct {
@@ -68,8 +64,6 @@ static const struct {
 	[WEIGHT_1] = {"weight_1", "weight 1 of 1:2:4, share / due share, %"},
 	[WEIGHT_2] = {"weight_2", "weight 2 of 1:2:4, share / due share, %"},
 	[WEIGHT_4] = {"weight_4", "weight 4 of 1:2:4, share / due share, %"},
-	[WITH_PARENT] = {"with_parent", "a group beside a tenant's users, share, %"},
-	[WITHOUT_PARENT] = {"without_parent", "a group beside as many groups, share, %"},
 };
 static double figures[ROWS][RUNS_MAX];
 
@@ -304,17 +298,6 @@ static void try_weights(int run)
 	trial_end(redis);
 }
 
-static void try_split(int run, enum row row, const char *prefix)
-{
-	struct tw_redis *redis = trial_begin(SPLIT_SHARDS);
-
-	add(redis, &(struct load){.prefix = "one", .groups = 1, .count = backlog});
-	add(redis, &(struct load){.prefix = prefix, .first = 1, .groups = split, .count = backlog});
-	count_runs(redis, backlog / 2);
-	figures[row][run] = 100 * (double)trial.runs[0] / (double)trial.counted;
-	trial_end(redis);
-}
-
 static void print_row(struct csv csv)
 {
 	printf("%-42s %10s %10s %10s\n", "", "median", "least", "most");
@@ -337,9 +320,7 @@ static void parse(int argc, char **argv)
 		{"seconds", OPTION_SECONDS, &duration, NANOSECONDS_PER_SECOND / 10,
 		 600 * NANOSECONDS_PER_SECOND, .help = "how long these have tasks"},
 		{"backlog", OPTION_COUNT, &backlog, 64, 10000000,
-		 .help = "due tasks of each group with a weight, and of each tenant"},
-		{"split", OPTION_COUNT, &split, 1, GROUPS_MAX - 1,
-		 .help = "groups that have one tenant's tasks"},
+		 .help = "due tasks of each group with a weight"},
 		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "their medians are printed"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "the table to this file"},
 		{0},
@@ -364,8 +345,6 @@ int main(int argc, char **argv)
 		try_flood(run, GROUPS_P50, flood, true);
 		try_flood(run, PLAIN_P50, flood, false);
 		try_weights(run);
-		try_split(run, WITH_PARENT, "t/");
-		try_split(run, WITHOUT_PARENT, "t");
 	}
 	progress_wipe(&progress);
 	print_row(csv);

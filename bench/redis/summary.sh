@@ -73,8 +73,6 @@ cat <<END
 | the same tasks without groups: lateness p50 / p99: ms | $(late plain) |
 | weights 1, 2 and 4: share for what is due to each: % | $(fair weight_1 %.1f) / \
 $(fair weight_2 %.1f) / $(fair weight_4 %.1f) |
-| one group beside a tenant of 1,000 users: its share: % | $(fair with_parent %.1f) |
-| one group beside 1,000 groups: its share: % | $(fair without_parent %.1f) |
 END
 test -f "$folder/durable.csv" || exit 0
 

@@ -451,12 +451,10 @@ struct tw_redis_task {
 	const char *const *headers; /* strings "Name: value"; may be NULL */
 	size_t header_count;
 	/*
-	 * The group that the task belongs to, for example a tenant: UTF-8 of up to
-	 * TW_REDIS_GROUP_MAX bytes without control characters. NULL means the namespace itself.
-	 * Claims take turns among the groups that have something due in a shard, so that no group
-	 * waits for all tasks of another. Within a group, tasks go by due time. "tenant/user" is a
-	 * user's group: the tenants take turns, and within a tenant its users and its own tasks. A
-	 * name has no other slash.
+	 * The group that the task belongs to, for example a tenant. NULL means the namespace
+	 * itself. A group's name is any UTF-8 of 1 to TW_REDIS_GROUP_MAX bytes without control
+	 * characters. Claims take turns among the groups that have something due in a shard, so
+	 * that no group waits for all tasks of another. Within a group, tasks go by due time.
 	 */
 	const char *group;
 	uint64_t reserved[4]; /* for later versions; must be 0 */
@@ -706,11 +704,11 @@ TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis
 /* Highest number of groups that are listed. */
 #define TW_REDIS_GROUPS_MAX 100
 
-/* Counts of a group. A tenant's counts don't include its users'. */
+/* Counts of a group. */
 struct tw_redis_group_stats {
-	char name[TW_REDIS_GROUP_MAX + 1]; /* "tenant" or "tenant/user" */
-	uint64_t waiting;                  /* tasks that wait, whether due or not */
-	uint64_t running;                  /* tasks on lease */
+	char name[TW_REDIS_GROUP_MAX + 1];
+	uint64_t waiting;     /* tasks that wait, whether due or not */
+	uint64_t running;     /* tasks on lease */
 	int64_t oldest_ms;    /* the earliest due time of those that wait, or 0 if none waits */
 	uint64_t reserved[4]; /* for later versions; 0 */
 };
@@ -722,10 +720,10 @@ struct tw_redis_group_stats {
  * Fills groups[] with up to `room` rows, at most TW_REDIS_GROUPS_MAX, and *count with their number.
  * The cost does not grow with the number of groups or tasks, because the call looks at a sample of
  * each shard: N waiting tasks of groups, evenly spaced in the order of names, the N groups that
- * have the next turns, N users' groups, and N tasks on lease. N is 512 divided by the number of
- * shards, at least 16. The groups that are largest in the sample are counted and listed. As far as
- * there is room, they include each group that has a fiftieth of the waiting tasks, and all groups
- * if no shard has more than N.
+ * have the next turns, and N tasks on lease. N is 512 divided by the number of shards, at least 16.
+ * The groups that are largest in the sample are counted and listed. As far as there is room, they
+ * include each group that has a fiftieth of the waiting tasks, and all groups if no shard has more
+ * than N.
  *
  * `waiting` and `oldest_ms` are exact, except that a task just replaced or moved may count twice.
  * `running` is exact if a shard has at most N tasks that are on lease or not due yet and without a
@@ -842,18 +840,10 @@ TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
 TW_CHECKED
 TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits);
 
-/* Highest number of patterns with limits of groups. */
-#define TW_REDIS_PATTERNS_MAX 64
-/* No limit, even if a pattern has one; for running, per_second and burst. */
-#define TW_REDIS_UNLIMITED UINT32_MAX
-
-/*
- * Limits of a group, for all workers of the namespace together. A field that is 0 is unset: the
- * longest matching pattern that sets it decides. Without one there is no limit; the weight is 1.
- */
+/* Limits of a group, for all workers of the namespace together. 0 means no limit. */
 struct tw_redis_group_limits {
-	bool paused;          /* nothing is taken; a pattern's pause applies, too */
-	unsigned weight;      /* tasks in a turn, up to TW_REDIS_WEIGHT_MAX */
+	bool paused;          /* nothing is taken */
+	unsigned weight;      /* tasks in a turn, up to TW_REDIS_WEIGHT_MAX; 0 means 1 */
 	unsigned running;     /* tasks that workers have on lease */
 	unsigned per_second;  /* tasks taken per second */
 	unsigned burst;       /* most taken at once; without it a tenth of per_second, at least 1 */
@@ -861,25 +851,20 @@ struct tw_redis_group_limits {
 };
 
 /*
- * Sets the limits of a group, of a user ("tenant/user"), or of all that match a pattern. In a
- * pattern * stands for any text without a slash, at most once in each name: "*" is every group,
- * "free-*" some of them, and "acme/" followed by * is every user of acme. The call replaces the
- * limits of the same name, and removes them if all fields are 0.
+ * Sets the limits of a group. They replace those that it had; with all fields 0 it has none.
  *
- * A task counts for its user and for the tenant, and needs room in the limits of both. The limits
- * are exact, over all shards and workers, by the clock of the node that has the namespace's own
- * keys: before a worker takes a task of a group with limits it asks that node. A task that ran
- * before its group had limits counts as soon as its worker asks for the group. The tasks of a
- * worker that died count for up to twice its lease time. Running tasks continue during a pause. A
- * resumed group continues at once, the groups of a pattern within 10 s. tw_redis_claim() ignores
+ * The limits are exact, over all shards and workers, by the clock of the node that has the
+ * namespace's own keys: before a worker takes a task of a group with limits it asks that node. A
+ * task that ran before its group had limits counts as soon as its worker asks for the group. The
+ * tasks of a worker that died count for up to twice its lease time. Running tasks continue during a
+ * pause. A resumed group continues at once. tw_redis_claim() ignores
  * the limits, except pauses. Costs two round trips, the second to all shards.
  *
  * Returns:
  *   TW_OK                     the limits are set
- *   TW_INVALID                `redis`, `group` or `limits` is NULL, a size or number is out of
- *                             range, or a name has two stars
- *   TW_FULL                   there are TW_REDIS_PATTERNS_MAX patterns; nothing has changed
- *   TW_REDIS_BAD_DATA         the group is not "name" or "name/name", or has a control character
+ *   TW_INVALID                `redis`, `group` or `limits` is NULL, or a size or number is out of
+ *                             range
+ *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
  *   TW_REDIS_UNREACHABLE      a server could not be reached within `patience`; some shards may have
  *                             the old limits: repeat the call
  *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the change was made, but not confirmed in time
@@ -892,15 +877,15 @@ TW_API enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const ch
 						const struct tw_redis_group_limits *limits);
 
 /*
- * Returns the limits set for exactly this name in *limits, without those of matching patterns.
+ * Returns the limits of the group in *limits.
  *
  * Costs one round trip.
  *
  * Returns:
  *   TW_OK                     *limits is filled
  *   TW_INVALID                a pointer is NULL, or the group is too long or empty
- *   TW_REDIS_BAD_DATA         the group is not "name" or "name/name", or has a control character
- *   TW_NOT_FOUND              nothing is set for this name; *limits is all 0
+ *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
+ *   TW_NOT_FOUND              the group has no limits; *limits is all 0
  *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
  *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
  *   TW_REDIS_UNFIT            the server now at that address can't be used
@@ -911,16 +896,15 @@ TW_CHECKED
 TW_API enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
 						struct tw_redis_group_limits *limits);
 
-/* Receives limits and the name they are set for, both valid during the call. Returns false to end
- * the listing. */
+/* Receives the limits of a group, valid during the call. Returns false to end the listing. */
 typedef bool tw_redis_group_limits_fn(void *context, const char *group,
 				      const struct tw_redis_group_limits *limits);
 
 /*
- * Passes all names with limits to `each`: patterns, the longest first, and groups, in no order.
+ * Passes all groups with limits to `each`, in no order.
  *
  * `each` may use this tw_redis. Limits that change during the listing may be missed or passed
- * twice. Costs one round trip for about every 1,000 names.
+ * twice. Costs one round trip for about every 1,000 groups.
  *
  * Returns:
  *   TW_OK                     all were passed to `each`, or `each` returned false
@@ -935,8 +919,8 @@ TW_API enum tw_status tw_redis_each_group_limits(struct tw_redis *redis,
 						 tw_redis_group_limits_fn *each, void *context);
 
 /*
- * Removes all waiting tasks of a group and, if it is a tenant, of its users. Recurring tasks end.
- * Tasks on lease run on, and may be retried. Tasks that are added meanwhile may stay.
+ * Removes all waiting tasks of a group. Recurring tasks end. Tasks on lease run on, and may be
+ * retried. Tasks that are added meanwhile may stay.
  *
  * *removed, which may be NULL, becomes the number of removed tasks. Costs one round trip for every
  * 1,000 tasks of a shard, and at least one for every shard.
@@ -944,7 +928,7 @@ TW_API enum tw_status tw_redis_each_group_limits(struct tw_redis *redis,
  * Returns:
  *   TW_OK                     all waiting tasks were removed
  *   TW_INVALID                `redis` or `group` is NULL, or the group is too long or empty
- *   TW_REDIS_BAD_DATA         the group is not "name" or "name/name", or has a control character
+ *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
  *   TW_REDIS_UNREACHABLE      a server could not be reached within `patience`; some tasks may be
  *                             left: repeat the call
  *   TW_REDIS_OUTCOME_UNKNOWN  a reply was lost; *removed lacks its tasks, and some may be left

@@ -58,8 +58,7 @@ static const char *const commands[][2] = {
 	[COMMAND_RESUME] = {"resume", "end the pause"},
 	[COMMAND_LIMITS] = {"limits", "show or set the limits of the namespace"},
 	[COMMAND_GROUP_LIST] = {"group list", "show the groups with the most waiting tasks"},
-	[COMMAND_GROUP_LIMITS] = {"group limits",
-				  "show or set limits: of a group, or as a pattern"},
+	[COMMAND_GROUP_LIMITS] = {"group limits", "show or set limits of groups"},
 	[COMMAND_GROUP_PAUSE] = {"group pause", "stop workers from taking tasks of a group"},
 	[COMMAND_GROUP_RESUME] = {"group resume", "end the group's pause"},
 	[COMMAND_GROUP_DRAIN] = {"group drain", "remove all waiting tasks of a group"},
@@ -112,12 +111,6 @@ static bool number_read(const char *value, int64_t least, int64_t most, unsigned
 static bool take_number(void *place, const struct program_option *option, char *value)
 {
 	return number_read(value, option->least, option->most, place);
-}
-
-static bool take_limit(void *place, const struct program_option *option, char *value)
-{
-	*(unsigned *)place = TW_REDIS_UNLIMITED;
-	return !strcmp(value, "none") || take_number(place, option, value);
 }
 
 static bool take_duration(void *place, const struct program_option *option, char *value)
@@ -348,8 +341,7 @@ static const struct program_option table[] = {
 	 TEXT(data)},
 	{"file", "FILE|-", ADD, "add many tasks: a JSON object per line, as list --json writes",
 	 TEXT(file)},
-	{"group", "NAME", ADD, "group that takes turns with others, or TENANT/USER",
-	 TEXT(task.group)},
+	{"group", "NAME", ADD, "group that takes turns with others", TEXT(task.group)},
 	{"max-attempts", "N", ADD, "number of runs before it is a dead letter (8)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
 	{"not-later-than", "TIME", ADD, "skip it if it would begin later than this, 1s or more",
@@ -367,10 +359,10 @@ static const struct program_option table[] = {
 	{"missed", "WHAT", RECURRING,
 	 "for missed due times: one run (one), no run (skip), all (all)",
 	 TAKE(take_missed, task.missed, 0, 0)},
-	{"running", "N|none", LIMITS, "most tasks on lease",
-	 TAKE(take_limit, limits.running, 0, LIMIT_NOT_GIVEN - 1)},
-	{"per-second", "N|none", LIMITS, "most tasks taken per second",
-	 TAKE(take_limit, limits.per_second, 0, LIMIT_NOT_GIVEN - 1)},
+	{"running", "N", LIMITS, "most tasks on lease; 0 is no limit",
+	 NUMBER(limits.running, 0, LIMIT_NOT_GIVEN - 1)},
+	{"per-second", "N", LIMITS, "most tasks taken per second; 0 is no limit",
+	 NUMBER(limits.per_second, 0, LIMIT_NOT_GIVEN - 1)},
 	{"burst", "N", GROUP_LIMITS, "most tasks taken at once (a tenth of a second's)",
 	 NUMBER(limits.burst, 0, LIMIT_NOT_GIVEN - 1)},
 	{"weight", "N", GROUP_LIMITS, "tasks in a turn (1)",

@@ -8,12 +8,10 @@
 #include "outcome.h"
 #include "show.h"
 
-/* Writes a limit as the options take it; 0 says nothing. */
+/* Writes a limit; 0 is none. */
 static void limit_write(char text[16], unsigned limit)
 {
-	if (limit == TW_REDIS_UNLIMITED)
-		strcpy(text, "none");
-	else if (limit)
+	if (limit)
 		snprintf(text, 16, "%u", limit);
 	else
 		strcpy(text, "-");
@@ -21,9 +19,7 @@ static void limit_write(char text[16], unsigned limit)
 
 static void limit_set(json_t *object, const char *name, unsigned limit)
 {
-	if (limit == TW_REDIS_UNLIMITED)
-		json_object_set_new(object, name, json_string("none"));
-	else if (limit)
+	if (limit)
 		json_object_set_new(object, name, json_integer(limit));
 }
 

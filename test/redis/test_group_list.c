@@ -54,31 +54,31 @@ static void numbers_of_few_groups_are_exact(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
 	int64_t flood;
-	int64_t user;
-	int64_t tenant;
+	int64_t medium;
+	int64_t small;
 	int64_t same[2];
 
 	assert_int_equal(list(fixture->redis, groups), 0);
 	add_to(fixture->redis, NULL, 50, TW_HOUR);
 	assert_int_equal(list(fixture->redis, groups), 0);
 	flood = add_to(fixture->redis, "flood", 300, TW_HOUR);
-	user = add_to(fixture->redis, "tenant/user", 40, TW_MINUTE);
+	medium = add_to(fixture->redis, "c/d", 40, TW_MINUTE);
 	same[0] = add_to(fixture->redis, "a", 7, 2 * TW_HOUR);
 	same[1] = add_to(fixture->redis, "b", 7, TW_HOUR);
-	tenant = add_to(fixture->redis, "tenant", 6, TW_HOUR);
+	small = add_to(fixture->redis, "c", 6, TW_HOUR);
 	add_to(fixture->redis, "gone", 1, TW_HOUR);
 	assert_ok(fixture->redis, cancel_task(fixture->redis, "gone-0"));
 	assert_int_equal(list(fixture->redis, groups), 5);
 	assert_group(&groups[0], "flood", 300, 0, flood);
-	assert_group(&groups[1], "tenant/user", 40, 0, user);
+	assert_group(&groups[1], "c/d", 40, 0, medium);
 	assert_group(&groups[2], "a", 7, 0, same[0]);
 	assert_group(&groups[3], "b", 7, 0, same[1]);
-	assert_group(&groups[4], "tenant", 6, 0, tenant);
+	assert_group(&groups[4], "c", 6, 0, small);
 }
 
-static void small_groups_and_users_are_found_beside_a_flood(void **state)
+static void small_groups_are_found_beside_a_flood(void **state)
 {
-	static const char *const names[] = {"a", "t", "t/a", "t/b", "t/c", "u/a", "u/b", "z"};
+	static const char *const names[] = {"a", "t", "t/a", "z"};
 	enum { SMALL = sizeof(names) / sizeof(names[0]) };
 	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
@@ -112,7 +112,7 @@ static void tasks_on_lease_are_running(void **state)
 	int64_t waits;
 
 	add_to(fixture->redis, "a", 1, 0);
-	add_to(fixture->redis, "b/c", 1, 0);
+	add_to(fixture->redis, "b", 1, 0);
 	add_to(fixture->redis, NULL, 1, 0);
 	claim_all(fixture->redis, 100);
 	waits = add_to(fixture->redis, "wait", 2, TW_HOUR);
@@ -120,10 +120,10 @@ static void tasks_on_lease_are_running(void **state)
 	assert_int_equal(list(fixture->redis, groups), 3);
 	assert_group(&groups[0], "wait", 2, 0, waits);
 	assert_group(&groups[1], "a", 0, 1, 0);
-	assert_group(&groups[2], "b/c", 0, 1, 0);
+	assert_group(&groups[2], "b", 0, 1, 0);
 	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a-0", -1);
 	assert_int_equal(list(fixture->redis, groups), 2);
-	assert_group(&groups[1], "b/c", 0, 1, 0);
+	assert_group(&groups[1], "b", 0, 1, 0);
 }
 
 static void rows_end_with_the_room(void **state)
@@ -313,7 +313,7 @@ static void invalid_names_are_left_out(void **state)
 	write_by(fixture, many_leases, 4, 0);
 	write_by(fixture,
 		 "local tag = KEYS[1]\n"
-		 "local names = {'', '/', 'a/b/c', 'c\\nd', 'c\\1d', string.rep('x', 256)}\n"
+		 "local names = {'', 'c\\nd', 'c\\1d', string.rep('x', 256)}\n"
 		 "for _, name in ipairs(names) do\n"
 		 "	redis.call('ZADD', tag .. 'queue', 0, name .. '\\0' .. "
 		 "string.rep('1', 15) .. 'key')\n"
@@ -324,7 +324,6 @@ static void invalid_names_are_left_out(void **state)
 		 "	redis.call('HSET', tag .. 'body', i, '8 ' .. #json .. '\\n' .. json)\n"
 		 "end\n"
 		 "redis.call('ZADD', tag .. 'queue', 0, 'no zero')\n"
-		 "redis.call('ZADD', tag .. 'order', 0, 'no user')\n"
 		 "redis.call('ZADD', tag .. 'queue', 0, 'no time\\0')\n"
 		 "redis.call('ZADD', tag .. 'queue', 0, '\\255\\0' .. string.rep('0', 14) .. '7')\n"
 		 "return 1",
@@ -407,7 +406,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FIXTURE_TEST(numbers_of_few_groups_are_exact),
-		ONE_SHARD_TEST(small_groups_and_users_are_found_beside_a_flood),
+		ONE_SHARD_TEST(small_groups_are_found_beside_a_flood),
 		FIXTURE_TEST(tasks_on_lease_are_running),
 		FIXTURE_TEST(rows_end_with_the_room),
 		FIXTURE_TEST(bad_arguments_are_refused),

@@ -116,7 +116,7 @@ static int64_t move(struct shard *shard, int64_t at_ms)
 	return due;
 }
 
-static const char *const groups[] = {NULL, "g", "g/u"};
+static const char *const groups[] = {NULL, "g"};
 enum { GROUPS = sizeof(groups) / sizeof(groups[0]) };
 
 static void adds_without_a_pause_run_once_at_the_latest_time(void **state)

@@ -17,10 +17,10 @@
 #include "support/scripts.h"
 #include "support/seed.h"
 
-enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 6, LIMIT_MOST = 9, ADD_MOST = 3 };
+enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 5, LIMIT_MOST = 9, ADD_MOST = 3 };
 /* This lease does not end by itself. */
 static const int64_t lease_ms = 86400000;
-static const char *const groups[GROUPS] = {"", "a", "b", "b/x", "b/y", "d d"};
+static const char *const groups[GROUPS] = {"", "a", "b", "b/x", "d d"};
 
 enum state { ABSENT, WAITING, LEASED };
 
@@ -33,12 +33,8 @@ struct task {
 	int64_t token;
 };
 
-/* These take turns: the groups, and the users of b, of whom '' has b's own tasks. */
-enum { NAMESPACE, A, B, D, OWN_OF_B, X_OF_B, Y_OF_B, NODES };
-
+/* A group, or the namespace itself, which is the first. */
 struct node {
-	const char *name;
-	const char *path;
 	int weight;
 	bool is_limited;
 	bool is_paused;
@@ -53,28 +49,21 @@ struct node {
 	int64_t held; /* the millisecond until which it is held back, or 0 */
 };
 
-/* A rotation is the nodes that take turns with each other. */
-struct rotation {
-	int nodes[NODES];
-	int count;
-	int at;
-	int round;
-	int cut; /* the node whose turn the last claim interrupted, or -1 */
-	int cut_spent;
-};
-
 struct model {
 	redisContext *context;
 	struct random random;
 	int64_t now_us;
 	int64_t token;
 	struct task tasks[KEYS];
-	struct node nodes[NODES];
-	struct rotation groups;
-	struct rotation users; /* those of b */
+	struct node nodes[GROUPS];
+	/* The nodes that have a turn in the present claim. */
+	int order[GROUPS];
+	int count;
+	int at;
+	int round;
+	int cut; /* the node whose turn the last claim interrupted, or -1 */
+	int cut_spent;
 	bool uses_groups;
-	bool b_has_users;
-	int most; /* the limit of the current claim */
 };
 
 /* ---- The scripts, by the test's clock ---- */
@@ -125,115 +114,65 @@ static bool has_due(const struct model *model, int group)
 	return first >= 0 && model->tasks[first].due <= now_ms(model);
 }
 
-/* Returns the group of the node's tasks, or -1 if its users have them. */
-static int group_of(const struct model *model, int node)
-{
-	static const int of_node[NODES] = {0, 1, 2, 5, 2, 3, 4};
-
-	return node == B && model->b_has_users ? -1 : of_node[node];
-}
-
-static void turn_sooner(struct model *model, int node, int64_t due)
-{
-	if (model->nodes[node].has_turn && model->nodes[node].turn <= due * 1000)
-		return;
-	model->nodes[node].has_turn = true;
-	model->nodes[node].turn = due * 1000;
-}
-
 static void model_put(struct model *model, int index, int64_t due)
 {
-	static const int node_of[GROUPS] = {NAMESPACE, A, B, X_OF_B, Y_OF_B, D};
 	struct task *task = &model->tasks[index];
-	int node = node_of[task->group];
-	int first = first_task(model, 2);
+	struct node *node = &model->nodes[task->group];
 
 	task->state = WAITING;
 	task->due = due;
-	if (node == NAMESPACE)
+	if (task->group == 0)
 		return;
-	if (node >= X_OF_B && !model->b_has_users) {
-		model->b_has_users = true;
-		if (first >= 0)
-			turn_sooner(model, OWN_OF_B, model->tasks[first].due);
-	}
-	if (node == B && model->b_has_users)
-		node = OWN_OF_B;
-	turn_sooner(model, node, due);
-	if (node >= OWN_OF_B)
-		turn_sooner(model, B, due);
-	model->nodes[NAMESPACE].has_turn = model->uses_groups = true;
+	if (!node->has_turn || node->turn > due * 1000)
+		node->turn = due * 1000;
+	node->has_turn = model->nodes[0].has_turn = model->uses_groups = true;
 }
 
-/* Orders the nodes from `first` to `last` that have a turn by now. */
-static void rotation_begin(struct model *model, struct rotation *rotation, int first, int last)
+/* Orders the nodes that have a turn by now. */
+static void rotation_begin(struct model *model)
 {
-	rotation->count = rotation->at = 0;
-	rotation->round = 1;
-	for (int i = first; i <= last; i++) {
+	model->count = model->at = 0;
+	model->round = 1;
+	for (int i = 0; i < GROUPS; i++) {
 		struct node *node = &model->nodes[i];
-		int at = rotation->count;
+		int at = model->count;
 
 		node->spent = node->round = 0;
 		node->had_one_before = false;
-		if (!node->has_turn || node->turn > model->now_us ||
-		    (i == NAMESPACE && !has_due(model, 0)))
+		if (!node->has_turn || node->turn > model->now_us || (i == 0 && !has_due(model, 0)))
 			continue;
-		if (i == rotation->cut)
-			node->spent = rotation->cut_spent;
+		if (i == model->cut)
+			node->spent = model->cut_spent;
 		for (; at > 0; at--) {
-			const struct node *other = &model->nodes[rotation->nodes[at - 1]];
+			int other = model->order[at - 1];
 
-			if (other->turn < node->turn ||
-			    (other->turn == node->turn && strcmp(other->name, node->name) < 0))
+			if (model->nodes[other].turn < node->turn ||
+			    (model->nodes[other].turn == node->turn &&
+			     strcmp(groups[other], groups[i]) < 0))
 				break;
-			rotation->nodes[at] = rotation->nodes[at - 1];
+			model->order[at] = other;
 		}
-		rotation->nodes[at] = i;
-		rotation->count++;
+		model->order[at] = i;
+		model->count++;
 	}
-}
-
-/* Returns whether the node may have more due tasks. Users whose tasks have been moved count until
- * their turn. */
-static bool node_has_due(const struct model *model, int index)
-{
-	return group_of(model, index) >= 0 ? has_due(model, group_of(model, index))
-					   : model->users.count > 0;
-}
-
-static int count_due(const struct model *model, int group)
-{
-	int count = 0;
-
-	for (int i = 0; i < KEYS; i++)
-		count += model->tasks[i].state == WAITING && model->tasks[i].group == group &&
-			 model->tasks[i].due <= now_ms(model);
-	return count;
 }
 
 /* Holds the node back if it is paused or may take no more. Returns whether it does. */
 static bool node_hold(struct model *model, int index)
 {
 	struct node *node = &model->nodes[index];
-	int group = group_of(model, index);
-	int lacks = group >= 0 ? count_due(model, group) : model->most;
 
-	if (node->is_paused) {
-		node->held = now_ms(model) + 10000;
-		return true;
-	}
-	if (node->allowed)
+	if (!node->is_paused && node->allowed)
 		return false;
 	node->held = now_ms(model) + 10000;
-	node->lacks += lacks;
-	if (index >= OWN_OF_B && model->nodes[B].is_limited)
-		model->nodes[B].lacks += lacks;
+	for (int i = 0; i < KEYS && !node->is_paused; i++)
+		node->lacks += model->tasks[i].state == WAITING && model->tasks[i].group == index &&
+			       model->tasks[i].due <= now_ms(model);
 	return true;
 }
 
 /* Takes the next task by turns. Returns it, or -1 if nothing is due. */
-static int rotation_take(struct model *model, struct rotation *rotation)
+static int rotation_take(struct model *model)
 {
 	for (;;) {
 		struct node *node;
@@ -241,36 +180,31 @@ static int rotation_take(struct model *model, struct rotation *rotation)
 		int task = -1;
 		bool is_held;
 
-		if (rotation->at >= rotation->count) {
-			if (rotation->count == 0)
+		if (model->at >= model->count) {
+			if (model->count == 0)
 				return -1;
-			rotation->at = 0;
-			rotation->round++;
+			model->at = 0;
+			model->round++;
 		}
-		index = rotation->nodes[rotation->at];
+		index = model->order[model->at];
 		node = &model->nodes[index];
-		node->had_one_before |= node->round > 0 && node->round < rotation->round;
-		node->round = rotation->round;
-		is_held = node_has_due(model, index) && node_hold(model, index);
-		if (!is_held && node_has_due(model, index)) {
-			int group = group_of(model, index);
-
-			task = group >= 0 ? first_task(model, group)
-					  : rotation_take(model, &model->users);
-			if (task >= 0)
-				model->tasks[task].state = LEASED;
-			node->spent += task >= 0;
-			node->allowed -= task >= 0 && node->is_limited;
-			is_held = node_has_due(model, index) && node_hold(model, index);
+		node->had_one_before |= node->round > 0 && node->round < model->round;
+		node->round = model->round;
+		is_held = has_due(model, index) && node_hold(model, index);
+		if (!is_held && has_due(model, index)) {
+			task = first_task(model, index);
+			model->tasks[task].state = LEASED;
+			node->spent++;
+			node->allowed -= node->is_limited;
+			is_held = has_due(model, index) && node_hold(model, index);
 		}
-		if (is_held || !node_has_due(model, index)) {
+		if (is_held || !has_due(model, index)) {
 			node->spent = 0;
-			memmove(&rotation->nodes[rotation->at], &rotation->nodes[rotation->at + 1],
-				(size_t)(--rotation->count - rotation->at) *
-					sizeof(rotation->nodes[0]));
+			memmove(&model->order[model->at], &model->order[model->at + 1],
+				(size_t)(--model->count - model->at) * sizeof(model->order[0]));
 		} else if (node->spent == node->weight) {
 			node->spent = 0;
-			rotation->at++;
+			model->at++;
 		}
 		if (task >= 0)
 			return task;
@@ -278,19 +212,19 @@ static int rotation_take(struct model *model, struct rotation *rotation)
 }
 
 /* Returns how many nodes have their next turns after this one's. */
-static int rotation_behind(const struct rotation *rotation, int index)
+static int rotation_behind(const struct model *model, int index)
 {
-	for (int i = 0; i < rotation->count; i++)
-		if (rotation->nodes[i] == index)
-			return (rotation->at + rotation->count - i - 1) % rotation->count;
+	for (int i = 0; i < model->count; i++)
+		if (model->order[i] == index)
+			return (model->at + model->count - i - 1) % model->count;
 	return 0;
 }
 
 /* Notes the next turn of a node that took part in this claim. */
-static void node_rest(struct model *model, const struct rotation *rotation, int index)
+static void node_rest(struct model *model, int index)
 {
 	struct node *node = &model->nodes[index];
-	int64_t next = INT64_MAX;
+	int first = first_task(model, index);
 
 	if (node->held) {
 		node->turn = node->held * 1000;
@@ -298,54 +232,34 @@ static void node_rest(struct model *model, const struct rotation *rotation, int 
 	}
 	if (node->spent > 0 && !node->had_one_before)
 		return;
-	if (node_has_due(model, index) || index == NAMESPACE) {
-		node->turn = model->now_us - rotation_behind(rotation, index);
+	if (has_due(model, index) || index == 0) {
+		node->turn = model->now_us - rotation_behind(model, index);
 		return;
 	}
-	if (group_of(model, index) >= 0) {
-		int first = first_task(model, group_of(model, index));
-
-		next = first >= 0 ? model->tasks[first].due * 1000 : next;
-	}
-	/* A user that took no part has a turn to come. */
-	for (int i = OWN_OF_B; i < NODES && group_of(model, index) < 0; i++) {
-		int first = first_task(model, group_of(model, i));
-		int64_t turn = model->nodes[i].turn;
-
-		if (model->nodes[i].held)
-			turn = model->nodes[i].held * 1000;
-		else if (model->nodes[i].round > 0 && first >= 0)
-			turn = model->tasks[first].due * 1000;
-		if (model->nodes[i].has_turn &&
-		    (model->nodes[i].round == 0 || model->nodes[i].held || first >= 0))
-			next = turn < next ? turn : next;
-	}
-	node->has_turn = next < INT64_MAX;
+	node->has_turn = first >= 0;
 	if (node->has_turn)
-		node->turn = next;
-	if (!node->has_turn && index == B)
-		model->b_has_users = false;
+		node->turn = model->tasks[first].due * 1000;
 }
 
-static void rotation_end(struct model *model, struct rotation *rotation, int first, int last)
+static void rotation_end(struct model *model)
 {
 	int cut = -1;
 	bool cut_has_come = false;
 
-	for (int i = first; i <= last; i++) {
+	for (int i = 0; i < GROUPS; i++) {
 		struct node *node = &model->nodes[i];
 
 		if (node->round == 0)
 			continue;
-		cut_has_come |= i == rotation->cut;
+		cut_has_come |= i == model->cut;
 		if (node->spent > 0) {
 			cut = i;
-			rotation->cut_spent = node->spent;
+			model->cut_spent = node->spent;
 		}
-		node_rest(model, rotation, i);
+		node_rest(model, i);
 	}
 	if (cut >= 0 || cut_has_come)
-		rotation->cut = cut;
+		model->cut = cut;
 }
 
 /* Takes up to `most` tasks, one after the other. Returns how many. */
@@ -353,12 +267,10 @@ static int model_claim(struct model *model, int most, int taken[])
 {
 	int count = 0;
 
-	if (model->uses_groups) {
-		rotation_begin(model, &model->groups, NAMESPACE, D);
-		rotation_begin(model, &model->users, OWN_OF_B, Y_OF_B);
-	}
+	if (model->uses_groups)
+		rotation_begin(model);
 	while (count < most) {
-		int task = model->uses_groups  ? rotation_take(model, &model->groups)
+		int task = model->uses_groups  ? rotation_take(model)
 			   : has_due(model, 0) ? first_task(model, 0)
 					       : -1;
 
@@ -369,14 +281,8 @@ static int model_claim(struct model *model, int most, int taken[])
 		model->tasks[task].token = model->token;
 		taken[count++] = task;
 	}
-	if (model->uses_groups) {
-		/* The groups come first: b's next turn depends on the tasks of its users. */
-		bool had_users = model->b_has_users;
-
-		rotation_end(model, &model->groups, NAMESPACE, D);
-		if (had_users)
-			rotation_end(model, &model->users, OWN_OF_B, Y_OF_B);
-	}
+	if (model->uses_groups)
+		rotation_end(model);
 	return count;
 }
 
@@ -540,14 +446,14 @@ static void step_end(struct model *model)
 
 /* Gives the claim random permits, unless it ignores limits, and wakes nodes that get some. Returns
  * the new number of arguments. */
-static int permits_choose(struct model *model, const char **words, int used, char numbers[NODES][4])
+static int permits_choose(struct model *model, const char **words, int used,
+			  char numbers[GROUPS][4])
 {
 	bool observes = !random_once_in(&model->random, 8);
 
 	words[used++] = observes ? "1" : "0";
-	for (int i = 0; i < NODES; i++) {
+	for (int i = 0; i < GROUPS; i++) {
 		struct node *node = &model->nodes[i];
-		struct node *tenant = i >= OWN_OF_B ? &model->nodes[B] : node;
 
 		node->allowed = observes && node->is_limited ? 0 : KEYS + 1;
 		node->lacks = 0;
@@ -556,12 +462,10 @@ static int permits_choose(struct model *model, const char **words, int used, cha
 			continue;
 		node->allowed = (int)random_between(&model->random, 1, 4);
 		snprintf(numbers[i], sizeof(numbers[i]), "%d", node->allowed);
-		words[used++] = node->path;
+		words[used++] = groups[i];
 		words[used++] = numbers[i];
 		if (node->has_turn && node->turn > model->now_us)
 			node->turn = 0;
-		if (tenant->has_turn && tenant->turn > model->now_us)
-			tenant->turn = 0;
 	}
 	return used;
 }
@@ -571,12 +475,12 @@ static void check_lacks(const struct model *model, const redisReply *lacks)
 {
 	size_t expected = 0;
 
-	for (int i = 0; i < NODES; i++) {
+	for (int i = 0; i < GROUPS; i++) {
 		const struct node *node = &model->nodes[i];
 
 		expected += node->lacks > 0;
 		for (size_t k = 0; k < lacks->elements && node->lacks > 0; k += 2)
-			if (!strcmp(lacks->element[k]->str, node->path))
+			if (!strcmp(lacks->element[k]->str, groups[i]))
 				assert_int_equal(lacks->element[k + 1]->integer, node->lacks);
 	}
 	assert_int_equal(lacks->elements, 2 * expected);
@@ -588,8 +492,8 @@ static void step_claim(struct model *model)
 	char limit[24];
 	char lease[24];
 	/* There is no limit of bytes, and no note. */
-	const char *words[8 + 2 * NODES] = {limit, lease, "1000000", "", "0", "0", "1000000"};
-	char numbers[NODES][4];
+	const char *words[8 + 2 * GROUPS] = {limit, lease, "1000000", "", "0", "0", "1000000"};
+	char numbers[GROUPS][4];
 	int used = permits_choose(model, words, 7, numbers);
 	int taken[LIMIT_MOST];
 	int count;
@@ -600,7 +504,6 @@ static void step_claim(struct model *model)
 	reply = run(model, &script_claim, used, words);
 	if (reply->element[3]->integer)
 		model->token = reply->element[3]->integer;
-	model->most = most;
 	count = model_claim(model, most, taken);
 	assert_int_equal(reply->element[5]->elements, count);
 	for (int i = 0; i < count; i++) {
@@ -613,40 +516,29 @@ static void step_claim(struct model *model)
 	freeReplyObject(reply);
 }
 
-/* Asserts that the node has the place that the script reports, or none. */
-static void check_turn(const struct model *model, int index, const char *said)
-{
-	const struct node *node = &model->nodes[index];
-
-	assert_int_equal(said != NULL, node->has_turn);
-	if (said)
-		assert_true(strtoll(said, NULL, 10) == node->turn);
-}
-
 /* Compares the turns that the scripts have written with the model. */
 static void check(const struct model *model)
 {
-	for (int i = 0; i < NODES; i++) {
-		redisReply *reply = i < OWN_OF_B
-					    ? redisCommand(model->context, "ZSCORE {t/0}turns %s",
-							   model->nodes[i].name)
-					    : redisCommand(model->context, "HGET {t/0}users b/%s",
-							   model->nodes[i].name);
+	for (int i = 0; i < GROUPS; i++) {
+		redisReply *reply = redisCommand(model->context, "ZSCORE {t/0}turns %s", groups[i]);
 
-		check_turn(model, i, reply->type == REDIS_REPLY_STRING ? reply->str : NULL);
+		assert_int_equal(reply->type == REDIS_REPLY_STRING, model->nodes[i].has_turn);
+		if (reply->type == REDIS_REPLY_STRING)
+			assert_true(strtoll(reply->str, NULL, 10) == model->nodes[i].turn);
 		freeReplyObject(reply);
 	}
 }
 
-static void rule_write(struct model *model, const struct node *node)
+static void rule_write(struct model *model, int index)
 {
+	const struct node *node = &model->nodes[index];
 	char rule[32];
 
 	snprintf(rule, sizeof(rule), "%d %d 0 0 %d", node->weight, node->is_limited ? 7 : 0,
 		 node->is_paused);
 	if (node->weight > 1 || node->is_limited || node->is_paused)
-		freeReplyObject(redisCommand(model->context, "HSET {t/0}groups %s %b", node->path,
-					     rule, strlen(rule)));
+		freeReplyObject(redisCommand(model->context, "HSET {t/0}groups %s %b",
+					     groups[index], rule, strlen(rule)));
 }
 
 static void history_run(struct model *model)
@@ -655,22 +547,16 @@ static void history_run(struct model *model)
 
 	freeReplyObject(redisCommand(model->context, "FLUSHDB"));
 	memset(model->tasks, 0, sizeof(model->tasks));
-	model->uses_groups = model->b_has_users = false;
+	model->uses_groups = false;
 	model->token = 0;
-	model->groups.cut = model->users.cut = -1;
+	model->cut = -1;
 	clock_set(model, INT64_C(1700000000000000) + random_between(&model->random, 0, 999999));
-	for (int i = 0; i < NODES; i++) {
-		static const char *const names[NODES] = {"", "a", "b", "d d", "", "x", "y"};
-		static const char *const paths[NODES] = {"", "a", "b", "d d", "b/", "b/x", "b/y"};
-		bool has_rule = i != NAMESPACE && i != OWN_OF_B;
-
+	for (int i = 0; i < GROUPS; i++) {
 		model->nodes[i] = (struct node){
-			.name = names[i],
-			.path = paths[i],
 			.weight = (int)random_between(&model->random, 1, 3),
-			.is_limited = limits && has_rule && random_once_in(&model->random, 2),
-			.is_paused = limits && has_rule && random_once_in(&model->random, 12)};
-		rule_write(model, &model->nodes[i]);
+			.is_limited = limits && i && random_once_in(&model->random, 2),
+			.is_paused = limits && i && random_once_in(&model->random, 12)};
+		rule_write(model, i);
 	}
 	for (int i = 0; i < STEPS; i++) {
 		uint64_t kind = random_below(&model->random, 12);

@@ -21,8 +21,8 @@ static void rule_write(char rule[RULE_SIZE], const struct tw_redis_group_limits 
 		 limits->per_second, limits->burst, limits->paused);
 }
 
-/* Reads what rule_write() has written. Returns what follows, or NULL if it is no rule. */
-static const char *rule_read(struct tw_redis_group_limits *limits, const char *rule)
+/* Reads what rule_write() has written. Returns false if it is no rule. */
+static bool rule_read(struct tw_redis_group_limits *limits, const char *rule)
 {
 	unsigned *const fields[] = {&limits->weight, &limits->running, &limits->per_second,
 				    &limits->burst};
@@ -31,10 +31,10 @@ static const char *rule_read(struct tw_redis_group_limits *limits, const char *r
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		*fields[i] = (unsigned)strtoul(end, &end, 10);
 		if (*end != ' ')
-			return NULL;
+			return false;
 	}
 	limits->paused = strtoul(end, &end, 10);
-	return end;
+	return !*end;
 }
 
 static enum tw_status name_check(struct tw_redis *redis, const char *group)
@@ -47,49 +47,32 @@ static enum tw_status name_check(struct tw_redis *redis, const char *group)
 	return status;
 }
 
-/* Returns whether each of the names has at most one star. */
-static bool stars_are_few(const char *group)
-{
-	size_t stars = 0;
-
-	for (; *group && stars < 2; group++)
-		stars = *group == '/' ? 0 : stars + (*group == '*');
-	return stars < 2;
-}
-
 /* Sets the rule among the namespace's own keys. */
 static enum tw_status own_rule_set(struct tw_redis *redis, const char *const *arguments)
 {
 	struct call *call = call_begin(&redis->access->calls);
-	enum tw_status status;
 
 	if (!call)
 		return TW_NO_MEMORY;
 	eval_begin(&call->eval, &script_group_rule, &redis->space, SHARD_NONE);
 	for (; *arguments; arguments++)
 		eval_text(&call->eval, *arguments);
-	status = call_ask(redis, call);
-	if (status == TW_OK && eval_integer(&call->eval, 0, 0) < 0)
-		status = error_set(&call->error, TW_FULL, "there are %d patterns",
-				   TW_REDIS_PATTERNS_MAX);
-	return call_end(&redis->access->calls, call, status);
+	return call_end(&redis->access->calls, call, call_ask(redis, call));
 }
 
 enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
 					 const struct tw_redis_group_limits *limits)
 {
 	char rule[RULE_SIZE];
-	char most[24];
-	const char *const arguments[] = {group, rule, most, NULL};
+	const char *const arguments[] = {group, rule, NULL};
 	enum tw_status status = limits ? name_check(redis, group) : TW_INVALID;
 
-	if (status == TW_OK && (limits->weight > TW_REDIS_WEIGHT_MAX || !stars_are_few(group) ||
-				!reserved_are_0(limits->reserved)))
+	if (status == TW_OK &&
+	    (limits->weight > TW_REDIS_WEIGHT_MAX || !reserved_are_0(limits->reserved)))
 		status = TW_INVALID;
 	if (status != TW_OK)
 		return status;
 	rule_write(rule, limits);
-	snprintf(most, sizeof(most), "%d", TW_REDIS_PATTERNS_MAX);
 	status = own_rule_set(redis, arguments);
 	return status == TW_OK
 		       ? shards_run(redis, &script_group_rule, arguments, answers_check, NULL)
@@ -105,33 +88,15 @@ struct visit {
 	bool ended; /* `each` returned false */
 };
 
-/* Passes the lines of patterns. */
-static void patterns_visit(struct visit *visit, const char *text)
-{
-	while (*text && !visit->ended) {
-		struct tw_redis_group_limits limits = {0};
-		const char *name = rule_read(&limits, text);
-		const char *end = name ? strchr(name, '\n') : NULL;
-		char pattern[TW_REDIS_GROUP_MAX + 1];
-
-		if (!end)
-			return;
-		snprintf(pattern, sizeof(pattern), "%.*s", (int)(end - name - 1), name + 1);
-		visit->ended = !visit->each(visit->context, pattern, &limits);
-		text = end + 1;
-	}
-}
-
 static void rules_visit(struct visit *visit, const redisReply *items)
 {
 	for (size_t i = 0; i + 1 < items->elements && !visit->ended; i += 2) {
 		struct tw_redis_group_limits limits = {0};
 		const char *name = items->element[i]->str;
-		const char *text = items->element[i + 1]->str;
 
-		if (!strcmp(name, "//"))
-			patterns_visit(visit, text);
-		else if (rule_read(&limits, text))
+		/* A turn that was cut short has a field, too (scripts/shared/rules.lua). */
+		if (group_check(name, NULL) == TW_OK &&
+		    rule_read(&limits, items->element[i + 1]->str))
 			visit->ended = !visit->each(visit->context, name, &limits);
 	}
 }

@@ -129,14 +129,10 @@ static enum tw_status callback_check(const struct tw_redis_task *task, struct tw
 enum tw_status group_check(const char *group, struct tw_redis_error *error)
 {
 	size_t size = group ? strlen(group) : 1;
-	const char *slash = group ? strchr(group, '/') : NULL;
 
 	if (!size || size > TW_REDIS_GROUP_MAX)
 		return error_set(error, TW_INVALID, "the group must have 1 to %d bytes",
 				 TW_REDIS_GROUP_MAX);
-	if (slash && (slash == group || !slash[1] || strchr(slash + 1, '/')))
-		return error_set(error, TW_REDIS_BAD_DATA,
-				 "the group is not \"name\" or \"name/name\"");
 	if (group && has_control(group, true))
 		return error_set(error, TW_REDIS_BAD_DATA,
 				 "the group contains a control character");

@@ -2,14 +2,14 @@
 -- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds, the
 -- most bytes of keys and records, the worker's name ("": none), the number of its claim, "1" if
 -- the reply to an earlier claim with that number was lost, how many bytes make a reply worth a
--- note, and "1" if limits of groups matter; then groups and users, and how many of each may begin
+-- note, and "1" if limits of groups matter; then groups, and how many of each may begin
 -- (turns.lua). A claim of 64 KiB or more takes one task whatever its size. A task that has
 -- begun all its attempts and whose lease ended becomes a dead letter. Answers now in microseconds;
 -- when the next is to be looked at, -1 if none is; how many were buried; the token of all runs; key
 -- and due time of each; its record; its attempt, nothing if each has its first; key and entry of
 -- those that recur by the calendar and whose next time is to be found out (schedule.lua); how many
--- occurrences were skipped, for they would have begun later than their grace allows; and groups and
--- users that lack permits, with the number of tasks. As it came from Redis where that can be: what
+-- occurrences were skipped, for they would have begun later than their grace allows; and groups
+-- that lack permits, with the number of tasks. As it came from Redis where that can be: what
 -- is made again here, for each task, costs more than reading it.
 --
 -- A note has number, token and end of the lease of a worker's last large claim. Its key expires
@@ -52,6 +52,15 @@ local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%d', now
 	'LIMIT', '0', group and string.format('%d', ARGV[1] + 1) or ARGV[1])
 local places, lacks, turns_end
 if group then
+	-- In earlier versions users of a group had their turns in these keys. They are groups now.
+	local tag = string.sub(KEYS[1], 1, -4)
+	local names = redis.call('HKEYS', tag .. 'users')
+	for i, name in ipairs(names) do
+		redis.call('ZADD', KEYS[11], 'NX', '0', name)
+	end
+	if #names > 0 then
+		redis.call('DEL', tag .. 'users', tag .. 'order')
+	end
 	local permits = ARGV[8] == '1' and {} or nil
 	for i = 9, permits and #ARGV - 2 or 0, 2 do
 		permits[ARGV[i]] = tonumber(ARGV[i + 1])

@@ -4,7 +4,7 @@
 local group = grouping()
 local tag, own = string.match(KEYS[1], '^(.*/)(%d+)}due$')
 local names = {'due', 'body', 'run', [7] = 'every', [9] = 'added', [10] = 'queue',
-	[11] = 'turns', [12] = 'order', [13] = 'users'}
+	[11] = 'turns'}
 local answers = {}
 -- For each shard where its tasks begin in ARGV.
 local places = {}

@@ -1,6 +1,6 @@
 -- with: group
--- Takes up to 1,000 waiting tasks of a group, and of its users, out of the shard. ARGV: the group.
--- Answers how many places in the queue it has emptied, and how many of these had a task still.
+-- Takes up to 1,000 waiting tasks of a group out of the shard. ARGV: the group. Answers how many
+-- places in the queue it has emptied, and how many of these had a task still.
 local MOST = 1000
 local queue = KEYS[10]
 local name = ARGV[1]
@@ -9,13 +9,6 @@ local removed = 0
 local places = redis.call('ZRANGEBYLEX', queue, '[' .. name .. '\0', '(' .. name .. '\1',
 	'LIMIT', 0, MOST)
 
-if #places < MOST and not string.find(name, '/', 1, true) then
-	local of_users = redis.call('ZRANGEBYLEX', queue, '[' .. name .. '/', '(' .. name .. '0',
-		'LIMIT', 0, MOST - #places)
-	for _, place in ipairs(of_users) do
-		places[#places + 1] = place
-	end
-end
 for _, place in ipairs(places) do
 	local due, key = string.match(place, '^%Z*%z(' .. string.rep('%d', 15) .. ')(.*)$')
 	if group.confirms(key, tonumber(due)) then

@@ -1,12 +1,12 @@
 -- with: read group
 -- Finds groups with many waiting tasks, whatever the number of groups. ARGV: how many places of
--- `queue`, turns, users and tasks on lease to look at. Answers of each group found: name, about how
+-- `queue`, turns and tasks on lease to look at. Answers of each group found: name, about how
 -- many of its tasks wait, and how many are on lease. `queue` is in the order of names, so of N
 -- evenly spaced places one is of each group that has an Nth of all. A group has much the same place
 -- in each shard, so each shard looks at other places: those of all shards are evenly spaced, too.
 local group = grouping()
 local most = tonumber(ARGV[1])
-local queue, turns, order, users = unpack(KEYS, 10, 13)
+local queue, turns = unpack(KEYS, 10, 11)
 local reply, found = {}, {}
 local offset = string.match(KEYS[1], '(%d+)}due$') * 0.618034 % 1
 
@@ -38,20 +38,9 @@ for _, place in ipairs(places) do
 	add(string.match(place, '^[^%z]*'), waiting / #places, 0)
 end
 
--- These find small groups, if there are few. Of those that have users `order` has the users, and ''
--- for their own tasks.
-local names = read('ZRANGE', turns, 0, most)
-local has_users = read('HMGET', users, unpack(names))
-for i, name in ipairs(names) do
-	if not has_users[i] then
-		add(name, 0, 0)
-	end
-end
-for _, member in ipairs(sample(order, 0, read('ZCARD', order))) do
-	local name, user = string.match(member, '^([^%z]*)%z................(.*)$')
-	if name then
-		add(user == '' and name or name .. '/' .. user, 0, 0)
-	end
+-- These find small groups, if there are few.
+for _, name in ipairs(read('ZRANGE', turns, 0, most)) do
+	add(name, 0, 0)
 end
 
 -- Tasks on lease stand by the end of the lease, among those without a group.

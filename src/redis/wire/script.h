@@ -30,42 +30,42 @@ struct script {
 /* The list calls X(name, keys, repeatable, lasting, hints, at_full_memory, shape) for each. */
 #define SCRIPT_LIST(X)                                                           \
 	X(add, 9, false, true, true, false, "[*i]")                              \
-	X(every, 14, false, true, true, false, "i")                              \
-	X(group_add, 14, false, true, true, false, "[*i]")                       \
-	X(latest, 14, false, true, true, false, "i")                             \
+	X(every, 12, false, true, true, false, "i")                              \
+	X(group_add, 12, false, true, true, false, "[*i]")                       \
+	X(latest, 12, false, true, true, false, "i")                             \
 	X(add_many, 1, false, true, true, false, "[*i]")                         \
-	X(cancel, 14, false, true, true, false, "i")                             \
-	X(move, 14, false, true, true, false, "i")                               \
-	X(claim, 14, false, false, true, true, "[dinn[*ss][*s][*n][*ss]n[*sn]]") \
-	X(schedule, 14, true, false, true, true, "a")                            \
-	X(ack, 14, false, true, true, false, "a")                                \
+	X(cancel, 12, false, true, true, false, "i")                             \
+	X(move, 12, false, true, true, false, "i")                               \
+	X(claim, 12, false, false, true, true, "[dinn[*ss][*s][*n][*ss]n[*sn]]") \
+	X(schedule, 12, true, false, true, true, "a")                            \
+	X(ack, 12, false, true, true, false, "a")                                \
 	X(extend, 3, true, false, false, true, "a")                              \
-	X(fail, 14, false, true, true, true, "a")                                \
-	X(release, 14, false, true, true, true, "a")                             \
+	X(fail, 12, false, true, true, true, "a")                                \
+	X(release, 12, false, true, true, true, "a")                             \
 	X(get, 7, true, false, false, false, "[*issss]")                         \
 	X(list, 7, true, false, false, false, "[nn*sssss]")                      \
-	X(count, 14, true, false, false, false, "[nnnnninnn]")                   \
-	X(group_find, 13, true, false, false, false, "[*snn]")                   \
+	X(count, 12, true, false, false, false, "[nnnnninnn]")                   \
+	X(group_find, 11, true, false, false, false, "[*snn]")                   \
 	X(group_count, 10, true, false, false, false, "[*nn]")                   \
 	X(scan, 7, true, false, false, false, "[id[*ss]n]")                      \
-	X(dead_retry, 14, false, true, true, false, "i")                         \
+	X(dead_retry, 12, false, true, true, false, "i")                         \
 	X(dead_drop, 8, false, true, false, false, "i")                          \
 	X(look, 1, true, false, false, false, "[*i]")                            \
-	X(pause, 14, true, true, true, true, "n")                                \
+	X(pause, 12, true, true, true, true, "n")                                \
 	X(limits, 1, true, false, false, false, "[nn]")                          \
 	X(set_limits, 1, true, true, false, true, "n")                           \
 	X(layout, 1, true, false, false, false, "s")                             \
 	X(present, 5, true, false, false, true, "n")                             \
 	X(workers, 5, true, false, false, false, "[*is]")                        \
-	X(delete, 14, true, true, false, true, "i")                              \
+	X(delete, 12, true, true, false, true, "i")                              \
 	X(forget, 6, true, true, false, true, "n")                               \
 	X(permit, 2, true, false, false, true, "[ii]")                           \
 	X(group_permit, 3, true, false, false, true, "[*ii]")                    \
-	X(group_rule, 14, true, true, true, true, "i")                           \
+	X(group_rule, 12, true, true, true, true, "i")                           \
 	X(group_rules, 3, true, false, false, false, "[d[*ss]]")                 \
-	X(group_drain, 14, false, true, false, true, "[nn]")                     \
+	X(group_drain, 12, false, true, false, true, "[nn]")                     \
 	X(dead_add, 8, false, true, false, false, "i")                           \
-	X(restore, 14, false, true, true, false, "[*i]")                         \
+	X(restore, 12, false, true, true, false, "[*i]")                         \
 	X(dead_sweep, 8, true, false, false, true, "[nnd]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, lasting, hints, at_full_memory, shape) \

@@ -34,7 +34,7 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 unsigned space_slot(const struct space *space, unsigned shard);
 
 /* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead, pause,
- * every, died, added, queue, turns, order, users, groups; of the namespace, which has OWN_KEYS:
+ * every, died, added, queue, turns, groups; of the namespace, which has OWN_KEYS:
  * limits, running, groups, present, workers, layout. */
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);

@@ -109,14 +109,11 @@ struct permits {
 	struct tw_timer timer;
 };
 
-/* A row is what the worker knows of a group or user that it has tasks of, or that a shard keeps
- * back. The main thread alone uses it. */
+/* A row is what the worker knows of a group that it has tasks of, or that a shard keeps back. The
+ * main thread alone uses it. */
 struct group_row {
 	UT_hash_handle hh;
 	struct source *source;
-	struct group_row *tenant; /* a user's */
-	size_t users;             /* rows whose tenant this is */
-	size_t users_left;        /* the permits that these have left or ask for */
 
 	size_t held;          /* tasks on lease that are not reported as ended */
 	size_t claims;        /* the most tasks that claims under way can bring */
@@ -268,7 +265,7 @@ void permits_settle(struct source *source, size_t limit, size_t count);
  * the rows of groups. If this fails the permits end after two leases. */
 void permits_leave(struct tw_redis_worker *worker);
 
-/* ---- worker_groups.c: the same for groups and users ---- */
+/* ---- worker_groups.c: the same for groups ---- */
 
 void groups_init(struct source *source);
 void groups_free(struct source *source);

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker_groups.c is a worker's part of the limits of groups and users, which share a row each. A
- * claim says which groups with limits lack permits in its shard, and the shard keeps them back. The
- * worker asks the node of the namespace's own keys for permits, and passes them to the shard's next
- * claim. A question also reports how many tasks of the group the worker has, at most: those on
- * lease, those that claims under way may bring, and the permits that are left. Redis believes a
- * report for two leases' time, and the worker repeats it after a third of one.
+ * worker_groups.c is a worker's part of the limits of groups, which have a row each. A claim says
+ * which groups with limits lack permits in its shard, and the shard keeps them back. The worker
+ * asks the node of the namespace's own keys for permits, and passes them to the shard's next claim.
+ * A question also reports how many tasks of the group the worker has, at most: those on lease,
+ * those that claims under way may bring, and the permits that are left. Redis believes a report for
+ * two leases' time, and the worker repeats it after a third of one.
  *
  * While claims want more the worker asks ahead, so that a limit that is not reached delays nothing.
  * Permits that nothing wants, or that found no task for keep_time, are returned. The room that a
  * question asks for is kept free of claims until the answer, so that busy groups without limits
  * leave some to those with limits.
- *
- * A task of a user needs permits of both, the user and the tenant. Those of users are asked for
- * where the tenant has some left, and no more than these, and are returned when the tenant has none
- * any more. So two workers never wait for what the other holds.
  */
 #include "worker.h"
 
@@ -34,8 +30,6 @@ static const tw_duration failure_time = 100 * TW_MILLISECOND;
 /* A row that is given nothing waits twice as long each time, up to this. */
 static const tw_duration wait_most = TW_SECOND;
 static const tw_duration keep_time = TW_SECOND;
-/* A tenant's permits may have found only users that lack theirs. */
-static const tw_duration keep_time_of_tenants = 200 * TW_MILLISECOND;
 
 /* A want is a shard that keeps a group back until it has permits. Permits are offered to as many
  * shards as there are permits, so that a claim looks at no others. */
@@ -43,9 +37,6 @@ struct want {
 	struct group_row *row;
 	struct worker_shard *shard;
 	struct list of_row;
-	struct want *tenant; /* a user's: that of the tenant in the shard, or NULL */
-	struct list of_tenant;
-	struct list users; /* a tenant's */
 	bool is_offered;
 	struct list of_shard; /* if it is offered */
 	size_t count;         /* about how many tasks */
@@ -97,30 +88,18 @@ static void row_free(struct group_row *row)
 	free(row);
 }
 
-/* Changes what the row has left. */
-static void left_add(struct group_row *row, int64_t count)
-{
-	row->left += (size_t)count;
-	if (row->tenant)
-		row->tenant->users_left += (size_t)count;
-}
-
-/* Frees the row, and then its tenant's, if nothing needs them. */
+/* Frees the row if nothing needs it. */
 static void row_let_go(struct group_row *row)
 {
-	while (row && !row->users && !row->held && !row->claims && !row->left && !row->is_asked &&
-	       !row->reported && list_is_empty(&row->wants)) {
-		struct group_row *tenant = row->tenant;
-
+	if (!row->held && !row->claims && !row->left && !row->is_asked && !row->reported &&
+	    list_is_empty(&row->wants))
 		row_free(row);
-		if (tenant)
-			tenant->users--;
-		row = tenant;
-	}
 }
 
-static struct group_row *row_find(struct source *source, const char *name, size_t size)
+/* Returns the row of a group, which it makes. Returns NULL without memory. */
+static struct group_row *row_get(struct source *source, const char *name)
 {
+	size_t size = strlen(name);
 	struct group_row *row = NULL;
 
 	HASH_FIND(hh, source->groups.rows, name, size, row);
@@ -140,28 +119,6 @@ static struct group_row *row_find(struct source *source, const char *name, size_
 	return row;
 }
 
-/* Returns the row of a group or user; makes it, and the tenant's. Returns NULL without memory. */
-static struct group_row *row_get(struct source *source, const char *name)
-{
-	const char *slash = strchr(name, '/');
-	struct group_row *tenant = NULL;
-	struct group_row *row;
-
-	if (slash) {
-		tenant = row_find(source, name, (size_t)(slash - name));
-		if (!tenant)
-			return NULL;
-	}
-	row = row_find(source, name, strlen(name));
-	if (row && tenant && !row->tenant) {
-		row->tenant = tenant;
-		tenant->users++;
-	}
-	if (!row && tenant)
-		row_let_go(tenant);
-	return row;
-}
-
 bool run_join_group(struct run *run)
 {
 	struct source *source = run->shard->source;
@@ -169,25 +126,24 @@ bool run_join_group(struct run *run)
 	if (!run->job->group)
 		return true;
 	run->group = row_get(source, run->job->group);
-	for (struct group_row *row = run->group; row; row = row->tenant) {
-		row->held++;
-		if (row->left)
-			left_add(row, -1);
-	}
-	return run->group;
+	if (!run->group)
+		return false;
+	run->group->held++;
+	run->group->left -= run->group->left > 0;
+	return true;
 }
 
 void run_leave_group(struct run *run)
 {
-	struct group_row *group = run->group;
+	struct group_row *row = run->group;
 
-	for (struct group_row *row = group; row; row = row->tenant) {
-		row->held--;
-		if (row->is_limited)
-			row_look(row);
-	}
+	if (!row)
+		return;
 	run->group = NULL;
-	row_let_go(group);
+	row->held--;
+	if (row->is_limited)
+		row_look(row);
+	row_let_go(row);
 }
 
 /* ---- Wants ---- */
@@ -219,23 +175,13 @@ static void row_offer(struct group_row *row)
 		first = list_take_first(&row->wants);
 		list_append(&row->wants, &want->of_row);
 		want_offer(want);
-		if (want->tenant)
-			want_offer(want->tenant);
-		/* Users may be asked for now. */
-		for (struct list *at = want->users.next; at != &want->users; at = at->next)
-			row_look(list_entry(at, struct want, of_tenant)->row);
 	}
 }
 
 static void want_drop(struct want *want)
 {
 	struct group_row *row = want->row;
-	struct list *user;
 
-	while ((user = list_take_first(&want->users)))
-		list_entry(user, struct want, of_tenant)->tenant = NULL;
-	if (want->tenant)
-		list_remove(&want->of_tenant);
 	want_withdraw(want);
 	list_remove(&want->of_row);
 	want->shard->want_count--;
@@ -260,11 +206,7 @@ static struct want *want_create(struct group_row *row, struct worker_shard *shar
 		return NULL;
 	want->row = row;
 	want->shard = shard;
-	list_init(&want->users);
 	list_append(&row->wants, &want->of_row);
-	want->tenant = row->tenant ? want_find(row->tenant, shard) : NULL;
-	if (want->tenant)
-		list_append(&want->tenant->users, &want->of_tenant);
 	shard->want_count++;
 	return want;
 }
@@ -299,9 +241,8 @@ static bool is_named(const struct group_row *row)
 static bool permits_are_old(const struct group_row *row, tw_duration now)
 {
 	tw_duration half = row->source->worker->options.lease / 2;
-	tw_duration keep = row->users ? keep_time_of_tenants : keep_time;
 
-	return row->left && now - row->given_at > (half < keep ? half : keep);
+	return row->left && now - row->given_at > (half < keep_time ? half : keep_time);
 }
 
 void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit)
@@ -323,7 +264,7 @@ void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit)
 		}
 		claim_permit(eval, row->name, count);
 		want->passed = count;
-		left_add(row, -(int64_t)count);
+		row->left -= count;
 		row->claims += count;
 		passed++;
 	}
@@ -338,7 +279,7 @@ void groups_settle(struct worker_shard *shard, enum claim_end end)
 		row->claims -= want->passed;
 		/* The tasks of a lost reply have permits until they are given back. */
 		if (end != CLAIM_LOST)
-			left_add(row, (int64_t)want->passed);
+			row->left += want->passed;
 		if (end != CLAIM_READ)
 			want->passed = 0;
 		row_look(row);
@@ -352,12 +293,10 @@ static void want_review(struct want *want, bool is_empty)
 
 	want->passed = 0;
 	if (!is_named(row)) {
-		/* A claim that left something due may not have come to this group, a tenant without
-		 * permits keeps its users from having their turns, and they need the tenant's. */
-		if (is_empty && !(row->tenant && is_named(row->tenant)) &&
-		    list_is_empty(&want->users))
+		/* A claim that left something due may not have come to this group. */
+		if (is_empty)
 			want_drop(want);
-	} else if (row->left && !row->users) {
+	} else if (row->left) {
 		/* They were passed for a place in the queue that had no task any more. */
 		shard_look_in(want->shard, 0);
 	}
@@ -422,25 +361,6 @@ static size_t row_wanted(const struct group_row *row, size_t room)
 	return wanted < room ? wanted : room;
 }
 
-/* Returns whether the row is of a user whose tenant has limits. */
-static bool tenant_is_limited(const struct group_row *row)
-{
-	return row->tenant && row->tenant->is_limited;
-}
-
-/* Returns the most permits that are of use to the row, with those that it has. */
-static size_t row_budget(const struct group_row *row, size_t room)
-{
-	size_t others;
-	size_t budget;
-
-	if (!tenant_is_limited(row))
-		return room;
-	others = row->tenant->users_left - row->left;
-	budget = row->tenant->left > others ? row->tenant->left - others : 0;
-	return budget < room ? budget : room;
-}
-
 static void question_begin(struct source *source, struct eval *eval)
 {
 	char name[24];
@@ -455,14 +375,13 @@ static void question_begin(struct source *source, struct eval *eval)
 static void row_ask(struct group_row *row, struct eval *eval, size_t *room, tw_duration now)
 {
 	struct groups *groups = &row->source->groups;
-	size_t wanted = row_wanted(row, row_budget(row, *room));
+	size_t wanted = row_wanted(row, *room);
 	size_t returned = 0;
 	bool is_old = permits_are_old(row, now);
 
-	if (is_old || list_is_empty(&row->wants) ||
-	    (tenant_is_limited(row) && !row->tenant->left)) {
+	if (is_old || list_is_empty(&row->wants)) {
 		returned = row->left;
-		left_add(row, -(int64_t)returned);
+		row->left = 0;
 		if (is_old)
 			row_wait(row, failure_time);
 		wanted = 0;
@@ -479,8 +398,6 @@ static void row_ask(struct group_row *row, struct eval *eval, size_t *room, tw_d
 	row->asked_at = now;
 	row->asked_has = row_has(row);
 	row->asked_for = wanted;
-	if (row->tenant)
-		row->tenant->users_left += wanted;
 	if (!groups->asked_count)
 		question_begin(row->source, eval);
 	groups->asked[groups->asked_count++] = row;
@@ -522,9 +439,8 @@ bool groups_ask(struct source *source, struct eval *eval, size_t room)
 
 		row_ask(row, eval, &room, now);
 		list_remove(&row->due);
-		/* These may need a question by and by. Users wait for their tenant. */
-		row->is_due = row->left || (!list_is_empty(&row->wants) && !row->is_waiting &&
-					    row_budget(row, 1));
+		/* These may need a question by and by. */
+		row->is_due = row->left || (!list_is_empty(&row->wants) && !row->is_waiting);
 		if (row->is_due)
 			list_append(row->is_asked ? &asked : &stay, &row->due);
 		row_let_go(row);
@@ -542,7 +458,7 @@ static void answer_take(struct group_row *row, int64_t given, int64_t wait_ms)
 	row_set_limited(row, given >= 0);
 	row->reported = given >= 0 ? row->asked_has + (size_t)given : 0;
 	/* A shard that has the old limits still wants permits. */
-	left_add(row, given >= 0 ? given : (int64_t)row->asked_for);
+	row->left += given >= 0 ? (size_t)given : row->asked_for;
 	if (given != 0) {
 		row->given_at = row->asked_at;
 		row->wait = 0;
@@ -565,8 +481,6 @@ void groups_read(struct source *source, const struct eval *eval)
 		struct group_row *row = groups->asked[i];
 
 		row->is_asked = false;
-		if (row->tenant)
-			row->tenant->users_left -= row->asked_for;
 		row_look(row);
 		if (eval->status == TW_OK) {
 			answer_take(row, eval_integer(eval, 2 * i, -1),

@@ -73,15 +73,10 @@ static int64_t leased_until(const struct story *story, const struct run *run)
 	return (last < until ? last : until) - slack;
 }
 
-/* Returns whether the limit covers the task: by all tasks, its group or its tenant. */
+/* Returns whether the limit covers the task: by all tasks or its group. */
 static bool limit_has(const struct limit *limit, const struct task *task)
 {
-	size_t size = strlen(limit->group);
-
-	if (!size)
-		return true;
-	return task->group && !strncmp(task->group, limit->group, size) &&
-	       (!task->group[size] || task->group[size] == '/');
+	return !*limit->group || (task->group && !strcmp(task->group, limit->group));
 }
 
 /* Returns all changes of runs under the limit, by time. The caller frees them. */

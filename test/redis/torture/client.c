@@ -59,7 +59,7 @@ static struct plan plan_draw(struct thread *thread, bool may_die)
 /* Returns the group of the next task, or NULL. */
 static const char *group_draw(struct thread *thread)
 {
-	static const char *const groups[] = {"a", "b", "c/x", "c/y", "c/z"};
+	static const char *const groups[] = {"a", "b", "c", "d", "c"};
 	uint64_t drawn = random_below(&thread->random, 10);
 
 	return thread->has_groups && drawn < 5 ? groups[drawn] : NULL;

@@ -34,7 +34,7 @@
  *     settings SEED SECONDS LEASE_MS MODE LIMIT COMMIT   LIMIT: how many tasks may be on lease with
  *                                      workers (named w...) at a time; 0 or missing: any number.
  *                                      COMMIT: the tested revision
- *     limit GROUP LIMIT                the same limit for a group or a tenant with its users
+ *     limit GROUP LIMIT                the same limit for a group
  */
 #ifndef TORTURE_HISTORY_H
 #define TORTURE_HISTORY_H

@@ -130,7 +130,7 @@ struct interval {
 
 /* A limit is the most tasks that may be on lease with workers at a time. */
 struct limit {
-	const char *group; /* or a tenant with its users; "" means all tasks */
+	const char *group; /* "" means all tasks */
 	size_t most;
 	size_t reached; /* how many were on lease for certain; set by the checker */
 };

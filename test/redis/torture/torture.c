@@ -108,7 +108,7 @@ static void limit_groups(struct tw_redis *redis)
 	static const struct {
 		const char *group;
 		unsigned running;
-	} all[] = {{"a", 2}, {"c", 4}, {"c/x", 2}, {"c/y", 1}};
+	} all[] = {{"a", 2}, {"c", 4}, {"d", 1}};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		const struct tw_redis_group_limits limits = {.running = all[i].running};

@@ -6,14 +6,13 @@
 -- where one is asked for.
 local function grouping()
 	local QUEUED = 4000000000000000
-	local queue, turns, order, users
+	local queue, turns, is_begun
 	local group = {}
-	local has_users, is_begun
 
 	-- Goes on with the shard whose keys are in KEYS.
 	function group.enter()
-		queue, turns, order, users = unpack(KEYS, 10, 13)
-		has_users, is_begun = nil, nil
+		queue, turns = unpack(KEYS, 10, 11)
+		is_begun = nil
 	end
 
 	-- Returns whether the shard has ever had a task of a group.
@@ -74,46 +73,8 @@ local function grouping()
 		end
 	end
 
-	-- Gives a user of a group a turn at that time, unless there is one before.
-	local function user_turn(tenant, user, due)
-		local path, start = tenant .. '/' .. user, tenant .. '\0'
-		local turn = redis.call('HGET', users, path)
-		-- In 16 digits: until the year 2255 there is no other order.
-		local at = math.min(due * 1000, 9000000000000000)
-
-		if not turn or tonumber(turn) > at then
-			local text = string.format('%016d', at)
-			if turn then
-				redis.call('ZREM', order, start .. turn .. user)
-			end
-			redis.call('ZADD', order, '0', start .. text .. user)
-			redis.call('HSET', users, path, text)
-		end
-	end
-
-	-- Gives a group, and the user in its name, a turn at that time, if they have none before.
+	-- Gives a group a turn at that time, if it has none before.
 	local function give_turn(name, due)
-		local slash = string.find(name, '/', 1, true)
-		if has_users == nil then
-			has_users = redis.call('EXISTS', users) == 1
-		end
-		if slash or has_users and redis.call('HEXISTS', users, name) == 1 then
-			local tenant = slash and string.sub(name, 1, slash - 1) or name
-			has_users = true
-			if redis.call('HSETNX', users, tenant, '1') == 1 then
-				-- Its own tasks take turns with those of its users.
-				local start = #tenant + 2
-				local first = redis.call('ZRANGEBYLEX', queue,
-					'[' .. tenant .. '\0', '(' .. tenant .. '\1',
-					'LIMIT', '0', '1')[1]
-				if first then
-					local due = tonumber(string.sub(first, start, start + 14))
-					user_turn(tenant, '', due)
-				end
-			end
-			user_turn(tenant, slash and string.sub(name, slash + 1) or '', due)
-			name = tenant
-		end
 		local turn = redis.call('ZSCORE', turns, name)
 		if not turn or tonumber(turn) > due * 1000 then
 			redis.call('ZADD', turns, string.format('%d', due * 1000), name)
@@ -124,17 +85,11 @@ local function grouping()
 		end
 	end
 
-	-- Gives a group, or a user, whose turn is later the first one: it was kept back.
-	function group.wake(path)
-		local tenant, user = string.match(path, '^(.-)/(.*)$')
-		local turn = user and redis.call('HGET', users, path)
-
+	-- Gives a group whose turn is later the first one: it was kept back.
+	function group.wake(name)
+		local turn = redis.call('ZSCORE', turns, name)
 		if turn and tonumber(turn) > now_us then
-			user_turn(tenant, user, 0)
-		end
-		turn = redis.call('ZSCORE', turns, tenant or path)
-		if turn and tonumber(turn) > now_us then
-			redis.call('ZADD', turns, '0', tenant or path)
+			redis.call('ZADD', turns, '0', name)
 		end
 	end
 

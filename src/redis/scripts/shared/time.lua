@@ -20,11 +20,7 @@
 --          group that waits
 --   turns  sorted set: each group that has one in `queue`, by the microsecond of its turn; and '',
 --          the namespace itself
---   order  sorted set by name: group, a zero byte, the microsecond of the turn in 16 digits and
---          name of each user of a group that has a task in `queue`
---   users  hash: "GROUP/USER" to that microsecond; each group that has users to 1
---   groups hash: group to its rule, and '//' to those of patterns (rules.lua); '/', and "/GROUP"
---          where users take turns, to a turn that was cut short, as "3 NAME"
+--   groups hash: group to its rule, and the turn that was cut short (rules.lua)
 -- The namespace's own keys are, in this order:
 --   1 limits   hash: running, rate, and the bucket of permits (permits.lua)
 --   2 running  hash: worker to how many it runs and until when that is good
@@ -44,8 +40,7 @@ if #KEYS == 1 then
 	KEYS[2], KEYS[3] = tag .. 'body', tag .. 'run'
 	KEYS[4], KEYS[5], KEYS[6] = tag .. 'token', tag .. 'dead', tag .. 'pause'
 	KEYS[7], KEYS[8], KEYS[9] = tag .. 'every', tag .. 'died', tag .. 'added'
-	KEYS[10], KEYS[11], KEYS[12] = tag .. 'queue', tag .. 'turns', tag .. 'order'
-	KEYS[13], KEYS[14] = tag .. 'users', tag .. 'groups'
+	KEYS[10], KEYS[11], KEYS[12] = tag .. 'queue', tag .. 'turns', tag .. 'groups'
 end
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
