@@ -287,9 +287,9 @@ TW_API void tw_redis_close(struct tw_redis *redis);
  * TW_REDIS_UNFIT, or TW_INVALID if the server has no such database.
  *
  * These calls and tw_redis_open() are not cancellation points while they talk to a server. A
- * cancelled thread completes the call, which the timeouts and `patience` bound. After fork() the
- * child may use the handles opened before it; they make connections of their own. The calls that
- * other threads were making continue in the parent only.
+ * cancelled thread completes the call, which the timeouts and `patience` bound. In a
+ * fork's child every call with a handle of the parent returns TW_INVALID, except tw_redis_close(),
+ * which leaves the parent's connections alone; the child opens handles of its own.
  */
 
 /*
@@ -1471,8 +1471,7 @@ struct tw_redis_worker;
  * postponed by a second, the attempt does not count, and fewer requests run at a time. A look-up of
  * a name that fails for this reason is a failed attempt.
  *
- * A worker belongs to its process. After fork() the child has none of its threads, and must not
- * use, stop or destroy it.
+ * A worker belongs to its process. In a fork's child every call with it returns TW_INVALID.
  *
  * Returns:
  *   TW_OK                     the worker runs

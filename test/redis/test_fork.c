@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A process forks while a tw_redis is open. Parent and child have connections of their own. */
+/* A process forks while it has handles and a worker. The child can use neither, and does its parent
+ * no harm. */
 #include "support/fixture.h"
 
 #include <pthread.h>
@@ -9,13 +10,15 @@
 #include <unistd.h>
 
 #include "redis/client/client.h"
+#include "support/calls.h"
 #include "support/false_server.h"
+#include "support/runs.h"
 #include "support/wait.h"
 
 enum { LONGEST = 20 }; /* seconds until a signal ends the child */
 
 /* Runs `run` in a child and fails the test unless that exits with 0. A child does not assert. */
-static void in_a_child(int (*run)(struct tw_redis *redis), struct tw_redis *redis)
+static void in_a_child(int (*run)(void *argument), void *argument)
 {
 	int status;
 	pid_t child = fork();
@@ -23,7 +26,7 @@ static void in_a_child(int (*run)(struct tw_redis *redis), struct tw_redis *redi
 	assert_true(child >= 0);
 	if (!child) {
 		alarm(LONGEST);
-		_exit(run(redis));
+		_exit(run(argument));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (WIFSIGNALED(status))
@@ -31,105 +34,52 @@ static void in_a_child(int (*run)(struct tw_redis *redis), struct tw_redis *redi
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static int connections_with(struct fixture *fixture, const char *field)
+/* Makes every call with the handle, and closes it. */
+static int use_and_close(void *redis)
 {
-	redisReply *reply = redis_server_ask(&fixture->server, "CLIENT LIST");
-	int count = 0;
+	struct tw_redis_error error = {0};
+	struct tw_redis *beside;
 
-	for (const char *at = reply->str; (at = strstr(at, field)); at++)
-		count++;
-	freeReplyObject(reply);
-	return count;
-}
-
-static int add_many_and_close(struct tw_redis *redis)
-{
-	char key[KEY_SIZE];
-
-	for (int i = 0; i < 1000; i++) {
-		number_key(key, 1000 + i);
-		if (try_add(redis, key, TW_HOUR, TW_REDIS_NEW) != TW_OK)
+	for (size_t i = 0; i < redis_call_count; i++)
+		if (redis_calls[i].call(redis) != TW_INVALID)
 			return 1;
-	}
+	tw_redis_last_error(redis, &error);
+	if (error.status != TW_INVALID || !*error.text)
+		return 2;
+	if (tw_redis_open_beside(redis, "beside", 0, &beside, NULL) != TW_INVALID)
+		return 3;
 	tw_redis_close(redis);
 	return 0;
 }
 
-static void child_and_parent_call_at_the_same_time(void **state)
+static void handle_of_the_parent_makes_no_call_in_the_child(void **state)
 {
 	struct fixture *fixture = *state;
-	char key[KEY_SIZE];
-	int status;
-	pid_t child;
+	redisReply *reply;
 
-	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
-	child = fork();
-	if (!child) {
-		alarm(LONGEST);
-		_exit(add_many_and_close(fixture->redis));
-	}
-	for (int i = 0; i < 1000; i++) {
-		number_key(key, i);
-		assert_ok(fixture->redis, try_add(fixture->redis, key, TW_HOUR, TW_REDIS_NEW));
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	assert_int_equal(stats_of(fixture->redis).tasks, 2000);
-}
-
-/* The server is asked over the parent's link; the child returns counts by its exit status. */
-static struct fixture *counted;
-
-static int count_connections(struct tw_redis *redis)
-{
-	/* The child must not use the parent's link. */
-	counted->server.context = NULL;
-	return tw_redis_ping(redis, NULL) != TW_OK ||
-	       connections_with(counted, "name=timingwheel ") != 2;
-}
-
-static void child_has_a_connection_of_its_own(void **state)
-{
-	struct fixture *fixture = *state;
-
-	counted = fixture;
-	assert_int_equal(connections_with(fixture, "name=timingwheel "), 1);
-	in_a_child(count_connections, fixture->redis);
+	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG RESETSTAT"));
+	in_a_child(use_and_close, fixture->redis);
 	/* The parent keeps its connection. */
-	WAIT_UNTIL(connections_with(fixture, "name=timingwheel ") == 1);
 	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
-	assert_int_equal(connections_with(fixture, "name=timingwheel "), 1);
+	reply = redis_server_ask(&fixture->server, "INFO stats");
+	assert_non_null(strstr(reply->str, "total_connections_received:0\r\n"));
+	freeReplyObject(reply);
 }
 
-static int only_close(struct tw_redis *redis)
+static int open_another(void *options)
 {
-	tw_redis_close(redis);
-	return 0;
+	struct tw_redis *redis;
+
+	return tw_redis_open(&redis, options, NULL) != TW_OK ||
+	       try_add(redis, "a", TW_HOUR, TW_REDIS_NEW) != TW_OK;
 }
 
-static int grandchild_adds(struct tw_redis *redis)
-{
-	int status = 1;
-	pid_t child;
-
-	if (try_add(redis, "child", TW_HOUR, TW_REDIS_NEW) != TW_OK)
-		return 1;
-	child = fork();
-	if (!child)
-		_exit(try_add(redis, "grandchild", TW_HOUR, TW_REDIS_NEW));
-	waitpid(child, &status, 0);
-	return status || cancel_task(redis, "child") != TW_OK;
-}
-
-static void child_that_closes_and_child_that_forks_leave_the_parent_alone(void **state)
+static void child_has_handles_of_its_own(void **state)
 {
 	struct fixture *fixture = *state;
 
-	in_a_child(only_close, fixture->redis);
-	assert_int_equal(connections_with(fixture, "name=timingwheel "), 1);
-	in_a_child(grandchild_adds, fixture->redis);
-	assert_int_equal(cancel_task(fixture->redis, "grandchild"), TW_OK);
-	assert_int_equal(connections_with(fixture, "name=timingwheel "), 1);
+	in_a_child(open_another, &fixture->options);
+	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
 static atomic_bool is_asked;
@@ -151,23 +101,6 @@ static void *cancel_silent(void *redis)
 	return VALUE(cancel_task(redis, "silent"));
 }
 
-static int cancel_other(struct tw_redis *redis)
-{
-	return cancel_task(redis, "other") != TW_OK;
-}
-
-static int grandchild_cancels(struct tw_redis *redis)
-{
-	int status = 1;
-	/* The child has made no call, so the grandchild inherits the parent's handle through it. */
-	pid_t child = fork();
-
-	if (!child)
-		_exit(cancel_other(redis));
-	waitpid(child, &status, 0);
-	return status || cancel_other(redis);
-}
-
 static void fork_while_another_thread_calls_leaves_the_child_free(void **state)
 {
 	struct false_server server;
@@ -181,8 +114,7 @@ static void fork_while_another_thread_calls_leaves_the_child_free(void **state)
 	pthread_create(&thread, NULL, cancel_silent, redis);
 	/* relaxed: an independent flag */
 	WAIT_UNTIL(atomic_load_explicit(&is_asked, memory_order_relaxed));
-	in_a_child(cancel_other, redis);
-	in_a_child(grandchild_cancels, redis);
+	in_a_child(use_and_close, redis);
 	pthread_join(thread, &status);
 	assert_ptr_equal(status, VALUE(TW_REDIS_OUTCOME_UNKNOWN));
 	assert_int_equal(cancel_task(redis, "other"), TW_OK);
@@ -205,38 +137,60 @@ static void *hold_lock(void *argument)
 	return NULL;
 }
 
-static int ping_and_close(struct tw_redis *redis)
-{
-	enum tw_status status = tw_redis_ping(redis, NULL);
-
-	tw_redis_close(redis);
-	return status != TW_OK;
-}
-
 /* Each call holds the lock briefly. Nobody releases the child's copy of it. */
 static void fork_while_another_thread_has_the_lock_leaves_the_child_free(void **state)
 {
 	struct fixture *fixture = *state;
 	pthread_t thread;
 
-	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
 	pthread_create(&thread, NULL, hold_lock, fixture);
 	/* relaxed, both: independent flags */
 	WAIT_UNTIL(atomic_load_explicit(&is_held, memory_order_relaxed));
-	in_a_child(ping_and_close, fixture->redis);
+	in_a_child(use_and_close, fixture->redis);
 	atomic_store_explicit(&is_held, false, memory_order_relaxed);
 	pthread_join(thread, NULL);
 	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
 }
 
+static int use_worker(void *worker)
+{
+	struct tw_redis_worker_stats stats;
+	struct tw_redis_error error;
+	size_t count;
+
+	return tw_redis_worker_get_stats(worker, &stats) != TW_INVALID ||
+	       tw_redis_worker_get_source_stats(worker, "default", &stats) != TW_INVALID ||
+	       tw_redis_worker_get_hosts(worker, NULL, 0, &count) != TW_INVALID ||
+	       tw_redis_worker_last_error(worker, &error) != TW_INVALID ||
+	       tw_redis_worker_stop(worker, 0) != TW_INVALID ||
+	       tw_redis_worker_destroy(worker) != TW_INVALID;
+}
+
+static void worker_of_the_parent_is_none_of_the_child(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_worker_options options = {0};
+	struct tw_redis_worker *worker;
+	struct runs runs;
+
+	runs_init(&runs, 10);
+	runs_attach(&runs, &options);
+	worker = worker_start(&fixture->options, &options);
+	in_a_child(use_worker, worker);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(ends_count(&runs) == 1);
+	worker_stop(worker);
+	runs_free(&runs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(child_and_parent_call_at_the_same_time),
-		FIXTURE_TEST(child_has_a_connection_of_its_own),
-		FIXTURE_TEST(child_that_closes_and_child_that_forks_leave_the_parent_alone),
+		FIXTURE_TEST(handle_of_the_parent_makes_no_call_in_the_child),
+		FIXTURE_TEST(child_has_handles_of_its_own),
 		FIXTURE_TEST(fork_while_another_thread_calls_leaves_the_child_free),
 		FIXTURE_TEST(fork_while_another_thread_has_the_lock_leaves_the_child_free),
+		FIXTURE_TEST(worker_of_the_parent_is_none_of_the_child),
 	};
 
 	return FIXTURE_RUN(tests);

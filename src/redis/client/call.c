@@ -14,13 +14,14 @@
  * evals wait for a node connects it, beside the passes, and the leader takes the connection. A
  * leader that must connect hands over first.
  *
- * A fork's child does not have the calls of its parent, and leaves the parent's connections alone.
- * Its first leader closes its copies, which the server does not notice, and connects again.
+ * A fork's child can make no call with the calls of its parent. It leaves their lock and their
+ * connections alone.
  */
 #include "call.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -39,69 +40,17 @@ tw_duration tw_redis_set_patience(tw_duration patience)
 	return before;
 }
 
-/* The list has all open calls, for a fork's child. */
-static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct list open_calls = {&open_calls, &open_calls};
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-
-static void fork_begins(void)
+bool calls_are_own(const struct calls *calls)
 {
-	pthread_mutex_lock(&open_lock);
-}
-
-static void parent_goes_on(void)
-{
-	pthread_mutex_unlock(&open_lock);
-}
-
-/* Runs in a fork's child, before its one thread goes on. */
-static void calls_inherit(struct calls *calls)
-{
-	if (pthread_mutex_trylock(&calls->lock)) {
-		/* Another thread of the parent held the lock, so the data may be half changed. */
-		pthread_mutex_init(&calls->lock, NULL);
-		calls->idle = NULL;
-		calls->idle_count = 0;
-	} else {
-		pthread_mutex_unlock(&calls->lock);
-	}
-	condition_init(&calls->arrived);
-	list_init(&calls->running);
-	calls->inherited = true;
-	calls->torn = calls->torn || calls->led;
-	calls->led = calls->leader_waits = false;
-}
-
-static void child_goes_on(void)
-{
-	for (struct list *at = open_calls.next; at != &open_calls; at = at->next)
-		calls_inherit(list_entry(at, struct calls, open));
-	pthread_mutex_unlock(&open_lock);
-}
-
-static void fork_watch(void)
-{
-	(void)pthread_atfork(fork_begins, parent_goes_on, child_goes_on);
-}
-
-/* Drops the parent's connections. */
-static void calls_own(struct calls *calls)
-{
-	if (calls->inherited)
-		router_renew(calls->router, calls->torn);
-	calls->inherited = calls->torn = false;
+	return calls->process == getpid();
 }
 
 void calls_init(struct calls *calls, struct router *router)
 {
-	*calls = (struct calls){.router = router};
+	*calls = (struct calls){.router = router, .process = getpid()};
 	pthread_mutex_init(&calls->lock, NULL);
 	condition_init(&calls->arrived);
 	list_init(&calls->running);
-	pthread_once(&fork_once, fork_watch);
-	pthread_mutex_lock(&open_lock);
-	list_append(&open_calls, &calls->open);
-	pthread_mutex_unlock(&open_lock);
 }
 
 static void call_free(struct call *call)
@@ -112,12 +61,19 @@ static void call_free(struct call *call)
 	free(call);
 }
 
+bool calls_are_quiet(struct calls *calls)
+{
+	bool quiet;
+
+	if (pthread_mutex_trylock(&calls->lock))
+		return false;
+	quiet = !calls->led && list_is_empty(&calls->running);
+	pthread_mutex_unlock(&calls->lock);
+	return quiet;
+}
+
 void calls_destroy(struct calls *calls)
 {
-	pthread_mutex_lock(&open_lock);
-	list_remove(&calls->open);
-	pthread_mutex_unlock(&open_lock);
-	calls_own(calls);
 	while (calls->idle) {
 		struct call *call = calls->idle;
 
@@ -130,12 +86,15 @@ void calls_destroy(struct calls *calls)
 
 void calls_note(struct calls *calls, enum tw_status status, const char *text)
 {
+	if (!calls_are_own(calls))
+		return;
 	pthread_mutex_lock(&calls->lock);
 	error_set(&calls->error, status, "%s", text);
 	pthread_mutex_unlock(&calls->lock);
 }
 
-struct call *call_begin(struct calls *calls)
+/* Takes an idle call, or returns NULL. */
+static struct call *idle_take(struct calls *calls)
 {
 	struct call *call;
 
@@ -146,6 +105,13 @@ struct call *call_begin(struct calls *calls)
 		calls->idle_count--;
 	}
 	pthread_mutex_unlock(&calls->lock);
+	return call;
+}
+
+struct call *call_begin(struct calls *calls)
+{
+	struct call *call = calls_are_own(calls) ? idle_take(calls) : NULL;
+
 	if (!call) {
 		call = calloc(1, sizeof(*call));
 		if (!call)
@@ -287,7 +253,6 @@ static void leader_hand_over(struct calls *calls)
 static void lead(struct calls *calls, const struct call *own)
 {
 	calls->led = true;
-	calls_own(calls);
 	for (;;) {
 		struct eval *evals;
 		tw_duration next;
@@ -309,6 +274,14 @@ static void lead(struct calls *calls, const struct call *own)
 	leader_hand_over(calls);
 }
 
+/* Ends the evals of a call in a fork's child. */
+static void calls_refuse(struct call *call, struct eval *evals, size_t count)
+{
+	error_set(&call->error, TW_INVALID, CALLS_INHERITED);
+	for (size_t i = 0; i < count; i++)
+		eval_end(&evals[i], TW_INVALID, NULL);
+}
+
 void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t count)
 {
 	tw_duration patience =
@@ -319,6 +292,10 @@ void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t
 
 	if (!count)
 		return;
+	if (!calls_are_own(calls)) {
+		calls_refuse(call, evals, count);
+		return;
+	}
 	for (size_t i = 0; i < count; i++) {
 		evals[i].deadline = deadline;
 		evals[i].error = &call->error;
@@ -350,6 +327,10 @@ enum tw_status call_end(struct calls *calls, struct call *call, enum tw_status s
 		buffer_free(&call->record);
 	if (call->eval.arguments.capacity > record_kept_max)
 		eval_free(&call->eval);
+	if (!calls_are_own(calls)) {
+		call_free(call);
+		return status;
+	}
 	pthread_mutex_lock(&calls->lock);
 	if (status != TW_OK) {
 		calls->error = call->error;

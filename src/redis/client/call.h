@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <timingwheel/redis.h>
 
@@ -37,15 +38,13 @@ struct call {
 
 struct calls {
 	struct router *router; /* constant; the leader alone uses it */
-	struct list open;      /* in the process's list, under its lock */
+	pid_t process;         /* constant; no other one may use the calls */
 
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t arrived;
 	struct list running;
 	bool led;          /* one of the running calls sends for all */
 	bool leader_waits; /* until an eval's next try, or another call arrives */
-	bool inherited;    /* from the parent process, and not used here yet */
-	bool torn;         /* inherited while a call of the parent was under way */
 	struct call *idle; /* kept for their memory */
 	size_t idle_count;
 	struct tw_redis_error error; /* why the last call failed that did */
@@ -54,6 +53,11 @@ struct calls {
 void calls_init(struct calls *calls, struct router *router);
 /* Frees the calls. None may run, and the router must still be open. */
 void calls_destroy(struct calls *calls);
+/* Returns false in a fork's child. There every call ends with TW_INVALID and this text. */
+bool calls_are_own(const struct calls *calls);
+#define CALLS_INHERITED "the handle belongs to the parent process"
+/* Returns whether no call runs. In a fork's child: whether none ran when the process forked. */
+bool calls_are_quiet(struct calls *calls);
 
 /* Notes an error outside of a call. */
 void calls_note(struct calls *calls, enum tw_status status, const char *text);

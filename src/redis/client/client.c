@@ -216,7 +216,8 @@ void tw_redis_close(struct tw_redis *redis)
 		return;
 	/* release: publishes what this handle's calls have done; acquire: the last one sees what
 	 * those of all others have; each pairs with the other here */
-	if (atomic_fetch_sub_explicit(&redis->access->handles, 1, memory_order_acq_rel) == 1)
+	if (atomic_fetch_sub_explicit(&redis->access->handles, 1, memory_order_acq_rel) == 1 &&
+	    calls_are_quiet(&redis->access->calls))
 		access_free(redis->access);
 	free(redis);
 }
@@ -225,6 +226,10 @@ void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
 {
 	if (!redis || !error)
 		return;
+	if (!calls_are_own(&redis->access->calls)) {
+		error_set(error, TW_INVALID, CALLS_INHERITED);
+		return;
+	}
 	pthread_mutex_lock(&redis->access->calls.lock);
 	*error = redis->access->calls.error;
 	pthread_mutex_unlock(&redis->access->calls.lock);

@@ -91,24 +91,6 @@ void router_close(struct router *router)
 	buffer_free(&router->output);
 }
 
-void router_renew(struct router *router, bool torn)
-{
-	for (size_t i = 0; i < router->map.count; i++) {
-		struct node *node = router->map.nodes[i];
-
-		if (torn)
-			node->connection = (struct connection){0};
-		else
-			connection_close(&node->connection);
-		node->first = NULL;
-		node->connecting = node->tried = false;
-		node->attempt = (struct attempt){0};
-	}
-	if (torn)
-		router->output = (struct buffer){0};
-	router->map_eval.stage = EVAL_ENDED;
-}
-
 static void eval_stop(struct router *router, struct eval *eval, enum tw_status status)
 {
 	if (eval->error)

@@ -25,9 +25,6 @@ struct router {
 /* Connects to the first server, and reads its map. The statuses are those of tw_redis_open. */
 enum tw_status router_open(struct router *router, const struct settings *settings);
 void router_close(struct router *router);
-/* Drops the parent's connections in a fork's child. `torn` means that the parent was in a pass;
- * then its sockets and memory stay as they are. */
-void router_renew(struct router *router, bool torn);
 
 /*
  * Sends the evals of the list, linked by their `next` (NULL if there are none), and reads the

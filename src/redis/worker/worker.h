@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #include <timingwheel/redis.h>
 
@@ -199,6 +200,7 @@ struct tw_redis_worker {
 	struct tw_redis_worker_options options; /* with the defaults filled in */
 	struct targets targets;
 	struct thread thread;
+	pid_t process; /* no other one may use it */
 
 	struct source *sources; /* at least one; they share the connections */
 	uint64_t name;          /* random */
@@ -247,6 +249,12 @@ struct tw_redis_worker {
 	size_t stop_answers; /* the stops that returned while handlers still ran */
 	bool ended;          /* the thread has ended */
 };
+
+/* Returns whether a call may use the worker: it is not NULL, and no parent process has made it. */
+static inline bool worker_is_own(const struct tw_redis_worker *worker)
+{
+	return worker && worker->process == getpid();
+}
 
 /* ---- worker_permits.c: a worker claims as many tasks as its namespace's limits permit ---- */
 

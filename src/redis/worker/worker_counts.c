@@ -117,7 +117,7 @@ static enum tw_status stats_read(struct tw_redis_worker *worker, const char *nam
 {
 	enum tw_status status = name ? TW_NOT_FOUND : TW_OK;
 
-	if (!worker || !stats)
+	if (!worker_is_own(worker) || !stats)
 		return TW_INVALID;
 	pthread_mutex_lock(&worker->lock);
 	*stats = worker->shown;
@@ -151,7 +151,7 @@ enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
 					 struct tw_redis_host_stats *hosts, size_t room,
 					 size_t *count)
 {
-	if (!worker || !count || (!hosts && room))
+	if (!worker_is_own(worker) || !count || (!hosts && room))
 		return TW_INVALID;
 	pthread_mutex_lock(&worker->lock);
 	*count = worker->host_count;

@@ -137,7 +137,7 @@ void worker_notice(struct tw_redis_worker *worker, const struct tw_redis_error *
 enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
 					  struct tw_redis_error *error)
 {
-	if (!worker || !error)
+	if (!worker_is_own(worker) || !error)
 		return TW_INVALID;
 	pthread_mutex_lock(&worker->lock);
 	*error = worker->shown_error;

@@ -219,6 +219,7 @@ static enum tw_status start(struct tw_redis_worker **worker,
 	if (!started)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	started->options = *options;
+	started->process = getpid();
 	pthread_mutex_init(&started->lock, NULL);
 	pthread_cond_init(&started->answered, NULL);
 	worker_counts_init(started);
@@ -268,7 +269,7 @@ enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_duration 
 
 	if (!worker)
 		return TW_OK;
-	if (grace < 0 || worker_is_caller(worker))
+	if (grace < 0 || !worker_is_own(worker) || worker_is_caller(worker))
 		return TW_INVALID;
 	stop_by = time_add(clock_read_real(CLOCK_MONOTONIC), grace);
 	pthread_mutex_lock(&worker->lock);
@@ -290,7 +291,7 @@ enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker)
 
 	if (!worker)
 		return TW_OK;
-	if (worker_is_caller(worker))
+	if (!worker_is_own(worker) || worker_is_caller(worker))
 		return TW_INVALID;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (tw_redis_worker_stop(worker, 0) == TW_RUNNING)
