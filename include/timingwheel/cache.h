@@ -290,7 +290,7 @@ struct tw_cache_options {
 	/* How long a key is not loaded after a load that failed. Each failure in a row doubles
 	 * this, up to the cache's lifetime. Takes meanwhile return the expired value
 	 * (stale_if_error) or the status of the failed load, and count as misses. A set or delete
-	 * ends it. Reloads are tried again after this time, too. A failure takes 200 bytes and the
+	 * ends it. Reloads are tried again after this time, too. A failure takes 250 bytes and the
 	 * key for twice the time; each shard remembers 256, and forgets the oldest for another. */
 	tw_duration retry_after;
 	uint64_t reserved[4]; /* for later versions; must be 0 */

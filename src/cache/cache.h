@@ -8,9 +8,23 @@
 #include "base/histogram.h"
 #include "base/limit.h"
 #include "shared.h"
-#include "load_queue.h"
 #include "removal.h"
 #include "shard.h"
+
+/* The loads of the cache's own loader that wait for the wheel's pool (load_queue.h). */
+struct load_queue {
+	/* Constant. */
+	void (*run)(struct tw_cache *cache, struct tw_cache_loading *loading, bool is_refused);
+	struct load_runner *runners; /* NULL without a loader of the cache's own */
+	unsigned count;
+	unsigned reloading_most;
+	/* Under the lock, which is taken inside those of shards. */
+	pthread_mutex_t lock;
+	struct list misses;
+	struct list reloads;
+	struct load_runner *idle; /* runners whose alarms are not set */
+	unsigned reloading;       /* runners with a load from `reloads` */
+};
 
 struct tw_cache {
 	/* Constant after tw_cache_create. */

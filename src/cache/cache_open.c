@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/reserved.h"
+#include "load_queue.h"
 #include "retire.h"
 
 enum {
@@ -208,8 +209,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	if (status == TW_OK)
 		status = cache_open_shards(cache, options);
 	if (status == TW_OK && options->load)
-		status = load_queue_open(&cache->loads, cache->shared.wheel,
-					 options_loaders(options), load_run_queued, cache);
+		status = load_queue_open(cache, options_loaders(options), load_run_queued);
 	return status;
 }
 
@@ -264,25 +264,26 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 
 /* ---- Stop ---- */
 
-static void shard_dismiss_waiters(struct shard *shard, struct list *waiters) HOLDS(shard->lock)
+/* Wakes the threads that wait, which find the cache closed, and takes the askers. */
+static void shard_dismiss_takes(struct shard *shard, struct list *askers) HOLDS(shard->lock)
 {
 	for (struct list *link = shard->flights.all.next; link != &shard->flights.all;
 	     link = link->next) {
 		struct tw_cache_loading *loading =
 			list_entry(link, struct tw_cache_loading, of_shard);
 
-		while (flight_take_waiters(loading, TW_CLOSED, NULL, waiters)) {
-		}
+		flight_wake(loading, &shard->lock);
+		list_append_all(askers, &loading->askers);
 	}
 }
 
 enum tw_status tw_cache_stop(struct tw_cache *cache)
 {
-	struct list waiters;
+	struct list askers;
 
 	if (!cache)
 		return TW_INVALID;
-	list_init(&waiters);
+	list_init(&askers);
 	/* relaxed: lookups look at is_closed then, and the exchange publishes it. */
 	atomic_store_explicit(&cache->lookups_are_plain, false, memory_order_relaxed);
 	/* acq_rel: pairs with shared_is_closed(), and itself. */
@@ -291,10 +292,10 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 	/* Calls that found the cache open under a shard's lock are over on return. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		shard_begin(&cache->shards[i]);
-		shard_dismiss_waiters(&cache->shards[i], &waiters);
+		shard_dismiss_takes(&cache->shards[i], &askers);
 		shard_end_unchanged(&cache->shards[i]);
 	}
-	waiters_call(cache, &waiters);
+	load_answer_all(cache, &askers, TW_CLOSED, NULL);
 	return TW_OK;
 }
 

@@ -7,7 +7,6 @@
 
 #include "base/xorshift.h"
 #include "callback.h"
-#include "refresh.h"
 
 /* ---- Lifetimes ---- */
 
@@ -32,6 +31,18 @@ ALWAYS_INLINE tw_duration cache_lifetime(const struct tw_cache *cache, struct re
 		reader->random = key_hash_wide(&cache->shared.seed, &reader, sizeof(reader)) | 1;
 	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 53);
 	return life - (tw_duration)((double)life * cache->jitter * part);
+}
+
+/* Returns when an entry that is set now is to be loaded again. */
+static tw_duration cache_refresh_time(const struct tw_cache *cache, uint32_t hash, tw_duration now)
+{
+	/* A key's own part of the jitter: -1 to 1. */
+	double part = (double)hash / (double)(1u << 31) - 1;
+	double after = (double)cache->refresh_after * (1 + cache->jitter * part);
+
+	return cache->refresh_after == 0 || after >= (double)DEADLINE_LAST
+		       ? TW_FOREVER
+		       : deadline_after(now, (tw_duration)after);
 }
 
 /* Returns the deadline of an entry that is used now and ends at `end`. */

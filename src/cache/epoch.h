@@ -40,7 +40,6 @@ struct reader {
 	_Atomic uint64_t counts[READER_COUNTS];
 	uint64_t random;    /* 0 if not begun (change.c) */
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
-	atomic_uint takes;  /* calls that load, or end a load; see load.h */
 	/* Constant while it is in the list. */
 	struct reader *next;
 	/* Under the lock of the threads (epoch.c). */

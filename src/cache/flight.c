@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A flight begins queued or running, in the list of all and in the chain of its key's hash. At its
- * end it leaves both, and its result goes to those that wait. A flight that has failed may stay in
- * the chain as a pause: takes of the key get its status until retry_at. The load that begins after
- * that takes its place and its number of failures; if none has until forget_at, twice as long, the
- * pause is forgotten. A set or delete takes a flight out of its chain at once: so a source that
- * hangs holds up nobody who takes the key after that.
+ * end it leaves both, and its result is there for those that wait. A flight that has failed may
+ * stay in the chain as a pause: takes of the key get its status until retry_at. The load that
+ * begins after that takes its place and its number of failures; if none has until forget_at, twice
+ * as long, the pause is forgotten. A set or delete takes a flight out of its chain at once: so a
+ * source that hangs holds up nobody who takes the key after that.
  *
  * Invariants:
  *   a chain has at most one flight of a key
@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/key.h"
+#include "base/thread.h"
 
 #include "entry.h"
 
@@ -132,6 +133,8 @@ void flights_forget(struct flights *flights, tw_duration now)
 {
 	struct list *link = flights->paused.next;
 
+	if (flights->forget_at > now)
+		return;
 	flights->forget_at = TW_FOREVER;
 	while (link != &flights->paused) {
 		struct tw_cache_loading *flight =
@@ -180,6 +183,7 @@ void flights_override_all(struct flights *flights)
 
 /* ---- One flight ---- */
 
+/* Returns a flight that is in no list, with a reference. */
 static struct tw_cache_loading *flight_new(uint64_t hash, const void *key, size_t key_size)
 {
 	/* glibc's calloc knows no cache of the thread's. */
@@ -187,12 +191,13 @@ static struct tw_cache_loading *flight_new(uint64_t hash, const void *key, size_
 
 	if (!flight)
 		return NULL;
-	memset(flight, 0, sizeof(*flight));
+	memset(flight, 0, offsetof(struct tw_cache_loading, life));
 	flight->hash = hash;
 	flight->key_size = (uint16_t)key_size;
 	key_copy(flight->key, key, key_size);
 	atomic_init(&flight->references, 1);
-	list_init(&flight->waiters);
+	list_init(&flight->askers);
+	list_init(&flight->of_queue);
 	return flight;
 }
 
@@ -242,48 +247,48 @@ bool flight_unlist(struct tw_cache_loading *flight, struct flights *flights)
 	return is_current;
 }
 
+/* ---- Its end ---- */
+
+bool flight_wait(struct tw_cache_loading *flight, struct turn_lock *lock, tw_duration until)
+{
+	if (!flight->is_awaited)
+		condition_init(&flight->over);
+	flight->is_awaited = true;
+	return turn_lock_wait_for(lock, &flight->over, until);
+}
+
+void flight_wake(struct tw_cache_loading *flight, struct turn_lock *lock)
+{
+	if (flight->is_awaited)
+		turn_lock_broadcast(lock, &flight->over);
+}
+
+/* Returns whether the caller's reference is the only one. */
+static bool flight_is_own(struct tw_cache_loading *flight)
+{
+	/* acquire: the others have let go, and no list has it; pairs with the exchange below. */
+	return atomic_load_explicit(&flight->references, memory_order_acquire) == 1;
+}
+
 void flight_let_go(struct tw_cache_loading *flight)
 {
-	/* acquire: the others have let go, and no list has it; pairs with the exchange. acq_rel:
-	 * all others are done with it before the last one frees it; pairs with itself. */
-	if (atomic_load_explicit(&flight->references, memory_order_acquire) > 1 &&
+	/* acq_rel: all others are done with it before the last one frees it; pairs with itself. */
+	if (!flight_is_own(flight) &&
 	    atomic_fetch_sub_explicit(&flight->references, 1, memory_order_acq_rel) > 1)
 		return;
+	if (flight->entry)
+		tw_cache_entry_release(flight->entry);
+	if (flight->is_awaited)
+		pthread_cond_destroy(&flight->over);
 	free(flight);
 }
 
-/* ---- Waiters ---- */
-
-void flight_add_waiter(struct tw_cache_loading *flight, struct waiter *waiter)
+const struct tw_cache_entry *flight_take_entry(struct tw_cache_loading *flight)
 {
-	waiter->is_listed = true;
-	list_append(waiter->sleeps ? flight->waiters.next : &flight->waiters, &waiter->link);
-}
+	const struct tw_cache_entry *entry = flight->entry;
 
-bool flight_take_waiters(struct tw_cache_loading *flight, enum tw_status status,
-			 const struct tw_cache_entry *entry, struct list *waiters)
-{
-	enum { MOST = 64 };
-	struct list *link;
-
-	for (int i = 0; i < MOST && (link = list_take_first(&flight->waiters)); i++) {
-		struct waiter *waiter = list_entry(link, struct waiter, link);
-
-		waiter->is_listed = false;
-		waiter->status = status;
-		waiter->entry = entry ? tw_cache_entry_pin(entry) : NULL;
-		list_append(waiters, link);
-	}
-	return !list_is_empty(&flight->waiters);
-}
-
-void waiters_call(struct tw_cache *cache, struct list *waiters)
-{
-	struct list *link;
-
-	while ((link = list_take_first(waiters))) {
-		struct waiter *waiter = list_entry(link, struct waiter, link);
-
-		waiter->done(waiter, cache);
-	}
+	if (!entry || !flight_is_own(flight))
+		return entry ? tw_cache_entry_pin(entry) : NULL;
+	flight->entry = NULL;
+	return entry;
 }

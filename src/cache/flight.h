@@ -7,6 +7,7 @@
 #ifndef CACHE_FLIGHT_H
 #define CACHE_FLIGHT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,21 +17,16 @@
 
 #include "base/list.h"
 #include "base/own_lock.h"
+#include "base/turn_lock.h"
 
 struct reader;
 struct shard;
 
-/* A take that waits for a flight. */
-struct waiter {
-	/* In the list of its flight; then in a list of waiters that are about to be called. */
+/* A take whose function waits for the result of a flight. */
+struct asker {
 	struct list link;
-	bool is_listed; /* in the list of its flight */
-	bool sleeps;    /* constant: a thread waits */
-	/* The result. */
-	enum tw_status status;
-	const struct tw_cache_entry *entry; /* pinned, or NULL */
-	/* Constant. Is called once with the result, with no lock held, and ends the waiter. */
-	void (*done)(struct waiter *waiter, struct tw_cache *cache);
+	tw_cache_value_fn *on_value;
+	void *context;
 };
 
 enum flight_state {
@@ -48,31 +44,32 @@ struct tw_cache_loading {
 	uint16_t key_size;
 	bool is_refresh; /* its value may still be read; constant once it runs */
 	bool is_kept;    /* by its loader; constant once another thread knows the flight */
-	/* The thread that runs it, a loader that keeps it, and the list of pauses have one each. */
+	/* The thread that runs it, a loader that keeps it, the list of pauses and each thread that
+	 * waits have one. */
 	atomic_uint references;
 	/* Under the shard's lock. */
-	uint16_t failures; /* loads of the key that failed, in a row */
-	enum flight_state state;
 	struct tw_cache_loading *next; /* in its chain */
 	struct list of_shard;          /* in `all` or `paused` */
-	struct list waiters;
-	uint64_t clears;      /* those of the shard when it began; UINT64_MAX once overridden */
-	tw_duration retry_at; /* when its pause ends, on the wheel's clock */
-	tw_duration forget_at;
-	struct reader *loader;              /* the thread that loads, or NULL */
-	enum tw_status status;              /* what the load has ended with */
-	bool is_taken;                      /* the thread that loads gets the entry from here */
-	const struct tw_cache_entry *entry; /* for that thread, pinned, or NULL */
-	/* Under the lock of the queue (load_queue.h). */
-	bool is_in_queue;
-	bool is_preferred; /* a reload that somebody waits for */
+	uint64_t clears;       /* those of the shard when it began; UINT64_MAX once overridden */
+	struct reader *loader; /* the thread that loads, or NULL */
+	struct list askers;    /* belongs to the thread that ends it, once it is over */
+	uint16_t failures;     /* loads of the key that failed, in a row */
+	bool is_awaited;       /* threads wait, or have waited */
+	enum flight_state state;
+	const struct tw_cache_entry *entry; /* with TW_OK: pinned, until the last one lets go */
+	/* Under the lock of the queue (load_queue.h): links to itself outside of the queue. */
 	struct list of_queue;
 	/* The loader's; under `lock`, which is taken outside of shards', once it is kept. */
 	struct own_lock lock;
 	struct tw_cache *cache;       /* NULL once a thread ends it */
 	tw_duration began;            /* real time, or 0 */
-	tw_duration life;             /* the given value's, as in its plan */
 	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
+	/* What is above is 0 at first; what is below has a value once it is of use. */
+	tw_duration life;      /* the given value's, as in its plan */
+	enum tw_status status; /* what the load has ended with */
+	pthread_cond_t over;   /* awaited under the shard's lock */
+	tw_duration retry_at;  /* when its pause ends, on the wheel's clock */
+	tw_duration forget_at;
 	/* Constant. */
 	unsigned char key[];
 };
@@ -91,8 +88,12 @@ struct flights {
 	struct list all;                  /* queued and running, the oldest first */
 	uint64_t clears;                  /* how often all keys were cleared */
 	uint32_t pauses;                  /* flights in `paused` */
+	/* Calls that go on with the cache after they have let the lock go: those that have begun,
+	 * under the lock, and those that are done. */
+	uint32_t entered;
 	struct list paused;
 	tw_duration forget_at; /* no pause is to be forgotten before that; TW_FOREVER without any */
+	atomic_uint left;
 };
 
 void flights_init(struct flights *flights);
@@ -105,7 +106,7 @@ struct tw_cache_loading *flights_find(const struct flights *flights, uint64_t ha
  * not stored; a pause ends. */
 void flights_override(struct flights *flights, uint64_t hash, const void *key, size_t key_size);
 void flights_override_all(struct flights *flights);
-/* Forgets the pauses whose time is over. */
+/* Forgets the pauses whose time is over, if there may be any. */
 void flights_forget(struct flights *flights, tw_duration now);
 
 /* Adds a flight of the key, in the place of the key's pause if there is one. It has one reference,
@@ -126,16 +127,29 @@ static inline bool flight_is_current(const struct tw_cache_loading *flight,
 	return flight->clears == flights->clears;
 }
 
-/* Threads come first: they do not wait for the functions of others. */
-void flight_add_waiter(struct tw_cache_loading *flight, struct waiter *waiter);
-/* Moves some waiters to the end of that list, with that status and a pin of the entry, or NULL.
- * Returns whether there are more. */
-bool flight_take_waiters(struct tw_cache_loading *flight, enum tw_status status,
-			 const struct tw_cache_entry *entry, struct list *waiters);
-/* Calls the waiters in the list. No lock may be held. */
-void waiters_call(struct tw_cache *cache, struct list *waiters);
+/* Lets the lock of the flight's shard go, waits until flight_wake() or that real time, and takes it
+ * again. Returns false on timeout. It may return for nothing. */
+bool flight_wait(struct tw_cache_loading *flight, struct turn_lock *lock, tw_duration until)
+	HOLDS(*lock);
+/* Ends all these waits. */
+void flight_wake(struct tw_cache_loading *flight, struct turn_lock *lock) HOLDS(*lock);
 
-/* The two below need no lock. */
+/* Ends a call that has counted itself in `entered`: it is done with the cache. */
+static inline void flights_leave(struct flights *flights)
+{
+	/* release: pairs with flights_are_over(). */
+	atomic_fetch_add_explicit(&flights->left, 1, memory_order_release);
+}
+
+/* Returns whether no flight is listed, and all calls that went on have left. */
+static inline bool flights_are_over(struct flights *flights)
+{
+	/* acquire: what those calls did; pairs with flights_leave(). */
+	return list_is_empty(&flights->all) &&
+	       atomic_load_explicit(&flights->left, memory_order_acquire) == flights->entered;
+}
+
+/* These need no lock. */
 static inline struct tw_cache_loading *flight_hold(struct tw_cache_loading *flight)
 {
 	/* relaxed: the caller has one, or a list has under the lock. */
@@ -143,5 +157,7 @@ static inline struct tw_cache_loading *flight_hold(struct tw_cache_loading *flig
 	return flight;
 }
 void flight_let_go(struct tw_cache_loading *flight);
+/* Returns a pin of the entry of a flight that is over, or NULL, before flight_let_go(). */
+const struct tw_cache_entry *flight_take_entry(struct tw_cache_loading *flight);
 
 #endif

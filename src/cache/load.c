@@ -21,8 +21,8 @@
 #include "base/thread.h"
 #include "callback.h"
 #include "change.h"
+#include "load_queue.h"
 #include "pins.h"
-#include "refresh.h"
 
 /* ---- What the loader gives ---- */
 
@@ -82,11 +82,6 @@ enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
 
 /* ---- The end ---- */
 
-static bool is_failure(enum tw_status status)
-{
-	return status != TW_OK && status != TW_NOT_FOUND;
-}
-
 /* Returns an absence of the key, or NULL if that is not to be stored. */
 static __attribute__((noinline)) struct tw_cache_entry *loading_absence(
 	struct tw_cache *cache, struct tw_cache_loading *loading, struct retiring_reader *thread)
@@ -98,7 +93,7 @@ static __attribute__((noinline)) struct tw_cache_entry *loading_absence(
 
 	if (loading->began > 0)
 		reader_count(&thread->reader, COUNT_LOAD_ERRORS, 1);
-	if (is_failure(loading->status) || cache->negative_expire == 0)
+	if (load_has_failed(loading->status) || cache->negative_expire == 0)
 		return NULL;
 	cache_plan(cache, &absence);
 	loading->life = cache->negative_expire;
@@ -106,17 +101,18 @@ static __attribute__((noinline)) struct tw_cache_entry *loading_absence(
 	return entry_from(thread, &cache->shared, &absence);
 }
 
-/* Sets the load's status, so that it agrees with what was given. Returns what is to be stored, or
- * NULL. */
-static struct tw_cache_entry *loading_judge(struct tw_cache *cache,
-					    struct tw_cache_loading *loading,
-					    struct retiring_reader *thread, enum tw_status status)
+/* Returns how long a key pauses after that many failed loads in a row, at least one. */
+static tw_duration cache_pause(const struct tw_cache *cache, unsigned failures)
 {
-	/* TW_STALE would promise an entry. */
-	if ((status == TW_OK && !loading->given) || status == TW_STALE)
-		status = TW_LOAD_FAILED;
-	loading->status = status;
-	return status == TW_OK ? loading->given : loading_absence(cache, loading, thread);
+	/* Without retry_after, a reload that failed is tried again after this part. */
+	enum { FIRST_PART = 16 };
+	bool has_own = cache->retry_after > 0;
+	tw_duration first = has_own ? cache->retry_after : cache->refresh_after / FIRST_PART;
+	tw_duration most = has_own ? cache->expire : cache->refresh_after / 2;
+
+	while (--failures > 0 && first < most)
+		first = first <= most / 2 ? first * 2 : most;
+	return first;
 }
 
 /* Between begin and end: the load has failed and is unlisted, and its key, which has that entry or
@@ -143,20 +139,7 @@ static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 	if (loading->began == 0)
 		return;
 	flight_pause(loading, &change->shard->flights);
-	shard_arm_for_flights(change->shard);
-}
-
-/* Between begin and end: returns the loaded entry, pinned for those that wait. */
-static const struct tw_cache_entry *loading_pin(const struct tw_cache_loading *loading,
-						const struct tw_cache_entry *entry, bool is_stored,
-						const struct reader *thread)
-{
-	/* A hazard is as good as in an era: this thread retires the entry, if it has left again. */
-	if (is_stored && loading->loader == thread)
-		entry_hold(entry);
-	else
-		entry_pin(entry);
-	return entry;
+	shard_arm(change->shard, shard_tick_of(change->shard, loading->forget_at));
 }
 
 /* Between begin and end: stores what was loaded, and takes the load out of the list. Returns
@@ -165,22 +148,43 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 			 struct change *change, struct tw_cache_entry *entry)
 	HOLDS(change->shard->lock)
 {
-	bool is_current = flight_unlist(loading, &change->shard->flights);
-	bool is_closed = shared_is_closed(&cache->shared);
+	bool is_current = flight_unlist(loading, &change->shard->flights) &&
+			  !shared_is_closed(&cache->shared);
 	bool is_stored;
 
 	(void)change_find(change, loading->key, loading->key_size);
-	is_stored = entry && is_current && !is_closed &&
-		    change_put(change, cache, entry, false) == TW_OK;
+	is_stored = entry && is_current && change_put(change, cache, entry, false) == TW_OK;
 	if (loading->is_refresh)
 		limit_give(&cache->refreshing);
-	if (is_failure(loading->status) && is_current)
+	if (is_current && load_has_failed(loading->status))
 		loading_pause(cache, loading, change);
 	/* The source has another value, or none: the old one must not outlive the answer. */
-	else if (!is_stored && is_current && !is_closed && change->entry)
+	else if (is_current && !is_stored && change->entry)
 		shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT, change->now);
 	change->shard->has_flights = change->shard->flights.chained > 0;
 	return is_stored;
+}
+
+/* Between begin and end, after the landing: hands the result to threads that wait. Returns the old
+ * value for functions that do, pinned, or NULL. */
+static const struct tw_cache_entry *loading_hand_over(struct tw_cache *cache,
+						      struct tw_cache_loading *loading,
+						      const struct change *change,
+						      struct tw_cache_entry *entry, bool is_held)
+	HOLDS(change->shard->lock)
+{
+	/* A hazard is as good as in an era: this thread retires the entry, if it has left again. */
+	if (loading->status == TW_OK && is_held)
+		entry_hold(entry);
+	else if (loading->status == TW_OK)
+		entry_pin(entry);
+	if (loading->status == TW_OK)
+		loading->entry = entry;
+	flight_wake(loading, &change->shard->lock);
+	return load_has_failed(loading->status) && !list_is_empty(&loading->askers)
+		       ? cache_pin_stale(cache, change->shard, loading->hash, loading->key,
+					 loading->key_size, change->now)
+		       : NULL;
 }
 
 static void cache_count_load_time(struct tw_cache *cache, tw_duration time)
@@ -191,96 +195,115 @@ static void cache_count_load_time(struct tw_cache *cache, tw_duration time)
 	own_lock_let_go(&cache->load_times_lock);
 }
 
-enum tw_status load_result(const struct tw_cache_loading *loading,
-			   const struct tw_cache_entry *entry)
-{
-	return is_failure(loading->status) && entry ? TW_STALE : loading->status;
-}
-
-/* Hands the result to waiters that the end has left over, and calls all. */
-static __attribute__((noinline)) void loading_call_waiters(struct tw_cache *cache,
-							   struct tw_cache_loading *loading,
-							   const struct tw_cache_entry *entry,
-							   struct list *waiters, bool goes_on)
-{
-	while (goes_on) {
-		shard_begin(loading->shard);
-		goes_on = flight_take_waiters(loading, load_result(loading, entry), entry, waiters);
-		shard_end_unchanged(loading->shard);
-	}
-	waiters_call(cache, waiters);
-}
-
 /* Ends a load whose cache the caller has taken away. The lifetime of its value counts from now
  * on. */
 static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading,
 			enum tw_status status)
 {
-	struct retiring_reader *thread = retire_begin(&cache->shared);
-	struct tw_cache_entry *entry = loading_judge(cache, loading, thread, status);
-	uint64_t weight = entry ? entry_weight(entry) : 0;
-	const struct tw_cache_entry *pinned = NULL;
 	struct change change = {.shard = loading->shard, .hash = loading->hash};
-	struct list waiters;
+	const struct tw_cache_entry *stale;
+	struct tw_cache_entry *entry;
+	struct retiring_reader *thread;
+	uint64_t weight;
 	bool is_stored;
-	bool goes_on;
 
-	list_init(&waiters);
+	/* TW_STALE would promise an entry. */
+	if ((status == TW_OK && !loading->given) || status == TW_STALE)
+		status = TW_LOAD_FAILED;
+	loading->status = status;
+	if (status != TW_OK)
+		entry_let_go(loading->given);
+	thread = retire_begin(&cache->shared);
+	entry = status == TW_OK ? loading->given : loading_absence(cache, loading, thread);
+	weight = entry ? entry_weight(entry) : 0;
 	shard_begin_in(change.shard, thread);
 	change.now = tw_now(cache->shared.wheel);
 	if (entry)
 		cache_start_life(cache, entry, change.now,
 				 cache_lifetime(cache, &thread->reader, loading->life));
 	is_stored = loading_land(cache, loading, &change, entry);
-	if ((loading->is_taken || !list_is_empty(&loading->waiters)) &&
-	    loading->status != TW_NOT_FOUND)
-		pinned = loading->status == TW_OK
-				 ? loading_pin(loading, entry, is_stored, &thread->reader)
-				 : cache_pin_stale(cache, change.shard, loading->hash, loading->key,
-						   loading->key_size, change.now);
-	goes_on = !list_is_empty(&loading->waiters) &&
-		  flight_take_waiters(loading, load_result(loading, pinned), pinned, &waiters);
-	if (loading->is_taken && pinned) {
-		loading->entry = pinned;
-		pinned = goes_on ? tw_cache_entry_pin(pinned) : NULL;
-	}
+	stale = loading_hand_over(cache, loading, &change, entry,
+				  is_stored && loading->loader == &thread->reader);
+	change.shard->flights.entered += loading->is_kept;
 	shard_end_in(change.shard);
 	cache_end_sets(cache, thread, is_stored ? weight : 0, entry);
 	if (!is_stored)
 		entry_let_go(entry);
-	if (loading->given && loading->given != entry)
-		entry_let_go(loading->given);
-	loading->given = NULL;
+	/* The wheel's clock is the real one where it has a coarse clock. */
 	if (loading->began > 0)
-		cache_count_load_time(cache, clock_read_real(CLOCK_MONOTONIC) - loading->began);
-	if (!list_is_empty(&waiters))
-		loading_call_waiters(cache, loading, pinned, &waiters, goes_on);
-	tw_cache_entry_release(pinned);
+		cache_count_load_time(cache, (cache->shared.has_coarse_clock
+						      ? change.now
+						      : clock_read_real(CLOCK_MONOTONIC)) -
+						     loading->began);
+	if (!list_is_empty(&loading->askers))
+		load_answer_all(cache, &loading->askers, stale ? TW_STALE : status,
+				stale ? stale : loading->entry);
+	tw_cache_entry_release(stale);
+	if (loading->is_kept)
+		flights_leave(&change.shard->flights);
+}
+
+/* Takes the load's cache away, and returns it. Only one call gets it, and has to end the load. */
+static struct tw_cache *loading_take_cache(struct tw_cache_loading *loading)
+{
+	struct tw_cache *cache;
+
+	loading_lock(loading);
+	cache = loading->cache;
+	loading->cache = NULL;
+	loading_unlock(loading);
+	return cache;
 }
 
 enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_status status)
 {
-	struct reader *reader = NULL;
 	struct tw_cache *cache;
 	bool is_kept;
 
 	if (!loading)
 		return TW_INVALID;
 	is_kept = loading->is_kept;
-	loading_lock(loading);
-	cache = loading->cache;
-	loading->cache = NULL;
-	/* The load is listed still, so loads_end() comes after this. */
-	if (cache && is_kept)
-		reader = cache_begin_end(cache);
-	loading_unlock(loading);
+	cache = loading_take_cache(loading);
 	if (cache)
 		loading_end(cache, loading, status);
 	if (is_kept)
 		flight_let_go(loading);
-	if (reader)
-		reader_end_end(reader);
 	return cache ? TW_OK : TW_CLOSED;
+}
+
+/* ---- Answers ---- */
+
+void load_answer(struct tw_cache *cache, tw_cache_value_fn *on_value, void *context,
+		 enum tw_status status, const struct tw_cache_entry *entry)
+{
+	struct callback callback
+		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
+	/* NULL if out of memory. */
+	struct reader *reader = epochs_reader(&cache->shared.epochs);
+
+	if (reader)
+		reader->callbacks++;
+	on_value(context, status, entry);
+	if (reader)
+		reader->callbacks--;
+	callback.has_returned = true;
+}
+
+void load_answer_all(struct tw_cache *cache, struct list *askers, enum tw_status status,
+		     const struct tw_cache_entry *entry)
+{
+	struct reader *reader;
+	struct list *link;
+
+	while ((link = list_take_first(askers))) {
+		struct asker *asker = list_entry(link, struct asker, link);
+
+		reader = epochs_reader(&cache->shared.epochs);
+		if (reader)
+			reader_count(reader, COUNT_STALE, status == TW_STALE);
+		load_answer(cache, asker->on_value, asker->context, status, entry);
+		free(asker);
+	}
 }
 
 /* ---- Running ---- */
@@ -320,7 +343,7 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading, b
 	flight_begin(loading, &shard->flights, reader);
 	/* The value was set or deleted meanwhile, and no take waits. */
 	if (loading->is_refresh && !flight_is_current(loading, &shard->flights) &&
-	    list_is_empty(&loading->waiters))
+	    !loading->is_awaited && list_is_empty(&loading->askers))
 		is_closed = true;
 	shard_end_unchanged(shard);
 	if (reader && !is_closed)
@@ -333,73 +356,38 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading, b
 
 /* ---- The end of the cache ---- */
 
-static bool cache_has_takes(struct tw_cache *cache)
-{
-	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader = epochs_begin_walk(epochs);
-	unsigned takes = 0;
-
-	for (; reader; reader = reader->next)
-		/* acquire: what takes have done; pairs with reader_end_take() and
-		 * reader_end_end(). */
-		takes |= atomic_load_explicit(&reader->takes, memory_order_acquire);
-	epochs_end_walk(epochs);
-	return takes > 0;
-}
-
-static void cache_wait_for_takes(struct tw_cache *cache)
-{
-	unsigned tries = 0;
-
-	while (cache_has_takes(cache))
-		thread_back_off(&tries);
-}
-
-/* Ends a load, held by the caller, that is queued or kept. Returns false if another thread does. */
-static bool loading_cancel(struct tw_cache *cache, struct tw_cache_loading *loading)
-{
-	bool is_mine;
-
-	/* The thread that has taken it out of the queue ends it. */
-	if (!loading->is_kept && !load_queue_take(&cache->loads, loading))
-		return false;
-	loading_lock(loading);
-	is_mine = loading->cache;
-	loading->cache = NULL;
-	loading_unlock(loading);
-	if (is_mine)
-		loading_end(cache, loading, TW_CLOSED);
-	if (!loading->is_kept)
-		flight_let_go(loading);
-	return is_mine;
-}
-
-/* Returns the oldest load of the shard, held, or NULL. */
-static struct tw_cache_loading *shard_hold_load(struct shard *shard)
+/* Ends the shard's oldest load if it is queued or kept; its thread ends another. Returns whether
+ * the shard has none, and no call that goes on with it. */
+static bool shard_end_load(struct tw_cache *cache, struct shard *shard)
 {
 	struct tw_cache_loading *loading = NULL;
+	bool was_queued = false;
+	bool is_over;
 
 	shard_begin(shard);
-	if (!list_is_empty(&shard->flights.all))
+	is_over = flights_are_over(&shard->flights);
+	if (!list_is_empty(&shard->flights.all)) {
 		loading = flight_hold(
 			list_entry(shard->flights.all.next, struct tw_cache_loading, of_shard));
+		was_queued = loading->state == FLIGHT_QUEUED && load_queue_take(cache, loading);
+	}
 	shard_end_unchanged(shard);
-	return loading;
+	if (!loading)
+		return is_over;
+	if ((was_queued || loading->is_kept) && loading_take_cache(loading))
+		loading_end(cache, loading, TW_CLOSED);
+	if (was_queued)
+		flight_let_go(loading);
+	flight_let_go(loading);
+	return false;
 }
 
 void loads_end(struct tw_cache *cache)
 {
-	cache_wait_for_takes(cache);
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
-		struct tw_cache_loading *loading;
 		unsigned tries = 0;
 
-		while ((loading = shard_hold_load(&cache->shards[i]))) {
-			if (!loading_cancel(cache, loading))
-				thread_back_off(&tries);
-			flight_let_go(loading);
-		}
+		while (!shard_end_load(cache, &cache->shards[i]))
+			thread_back_off(&tries);
 	}
-	/* An end that began since then has its load out of the list before it is over. */
-	cache_wait_for_takes(cache);
 }

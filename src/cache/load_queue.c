@@ -8,105 +8,108 @@
  * Only the thread that has taken a load out of the queue begins it. That is a runner, or a take
  * that came before it.
  *
- * Invariants:
- *   a load is in one of the two lists if and only if it is_in_queue
- *   as many runners are awake as loads may run, or none is idle, unless the wheel was stopped
+ * An entry knows when it is to be loaded again. The first lookup that meets it later, and finds the
+ * shard's lock free, queues a load, and has the entry say "never", so that no other tries. A load
+ * that brings a value replaces the entry, which is then new; one that brings none has it say when
+ * to try again. The time is written under the shard's lock alone.
+ *
+ * Invariant: as many runners are awake as loads may run, or none is idle. One that is awake runs or
+ * its alarm is set, unless the wheel was stopped.
  */
 #include "load_queue.h"
 
 #include <stdlib.h>
 
-/* Under the lock: takes out a load that may run now, or returns NULL. */
-static struct tw_cache_loading *load_queue_pick(struct load_queue *queue,
-						struct load_runner *runner)
-{
-	struct tw_cache_loading *loading;
-	struct list *link = list_take_first(&queue->misses);
+/* Runs one load of the queue at a time on the wheel's pool. */
+struct load_runner {
+	struct tw_cache *cache; /* constant */
+	struct tw_alarm alarm;
+	/* Under the lock of the queue. */
+	bool is_idle;
+	struct load_runner *next_idle;
+	bool is_reloading; /* it runs a load from `reloads` */
+};
 
-	if (!link && queue->reloading < queue->reloading_most) {
-		link = list_take_first(&queue->reloads);
-		runner->is_reloading = link;
-		queue->reloading += runner->is_reloading;
-	}
-	if (!link)
-		return NULL;
-	loading = list_entry(link, struct tw_cache_loading, of_queue);
-	loading->is_in_queue = false;
-	return loading;
+/* ---- Runners; under the lock of the queue ---- */
+
+/* Returns the list that has the load to run next, or NULL if none may run. */
+static struct list *load_queue_next(struct load_queue *queue)
+{
+	if (!list_is_empty(&queue->misses))
+		return &queue->misses;
+	return !list_is_empty(&queue->reloads) && queue->reloading < queue->reloading_most
+		       ? &queue->reloads
+		       : NULL;
 }
 
-static bool load_queue_has_work(const struct load_queue *queue)
+/* Takes the first load out of a list that has one. */
+static struct tw_cache_loading *take_first_load(struct list *list)
 {
-	return !list_is_empty(&queue->misses) ||
-	       (!list_is_empty(&queue->reloads) && queue->reloading < queue->reloading_most);
+	struct list *link = list_take_first(list);
+
+	list_init(link);
+	return list_entry(link, struct tw_cache_loading, of_queue);
 }
 
-/* Under the lock: sets the alarm of an idle runner, or of the first one, which shows whether the
- * wheel goes on. Returns false if the wheel is stopped. */
-static bool load_queue_wake(struct load_queue *queue)
-{
-	struct list *link = list_take_first(&queue->idle);
-	struct load_runner *runner =
-		link ? list_entry(link, struct load_runner, link) : &queue->runners[0];
-
-	runner->is_idle = false;
-	return tw_alarm_set(&runner->alarm, 0) == TW_OK;
-}
-
-static void runner_rest(struct load_runner *runner)
+static void runner_rest(struct load_runner *runner, struct load_queue *queue)
 {
 	runner->is_idle = true;
-	list_append(&runner->queue->idle, &runner->link);
+	runner->next_idle = queue->idle;
+	queue->idle = runner;
 }
 
-/* Takes the runner's next load, or NULL. */
-static struct tw_cache_loading *runner_begin(struct load_runner *runner)
+/* Wakes an idle runner. Sets the alarm of another if none is idle, which shows whether the wheel
+ * goes on. Returns false if the wheel is stopped. */
+static bool load_queue_wake(struct load_queue *queue)
 {
-	struct load_queue *queue = runner->queue;
-	struct tw_cache_loading *loading;
+	struct load_runner *runner = queue->idle ? queue->idle : queue->runners;
 
-	pthread_mutex_lock(&queue->lock);
 	if (runner->is_idle)
-		list_remove(&runner->link);
+		queue->idle = runner->next_idle;
 	runner->is_idle = false;
-	loading = load_queue_pick(queue, runner);
-	if (!loading)
-		runner_rest(runner);
-	pthread_mutex_unlock(&queue->lock);
-	return loading;
+	return tw_alarm_set(&runner->alarm, 0) == TW_OK;
 }
 
 static void runner_run(void *argument)
 {
 	struct load_runner *runner = argument;
-	struct load_queue *queue = runner->queue;
-	struct tw_cache_loading *loading = runner_begin(runner);
-	bool goes_on = true;
+	struct load_queue *queue = &runner->cache->loads;
+	struct tw_cache_loading *loading = NULL;
+	struct list *list;
 
+	pthread_mutex_lock(&queue->lock);
+	list = load_queue_next(queue);
+	/* One that is idle was woken by load_queue_wake() before it rested. */
+	if (!runner->is_idle && list) {
+		loading = take_first_load(list);
+		runner->is_reloading = list == &queue->reloads;
+		queue->reloading += runner->is_reloading;
+	} else if (!runner->is_idle) {
+		runner_rest(runner, queue);
+	}
+	pthread_mutex_unlock(&queue->lock);
 	if (!loading)
 		return;
-	queue->run(queue->cache, loading, false);
+	queue->run(runner->cache, loading, false);
 	pthread_mutex_lock(&queue->lock);
 	queue->reloading -= runner->is_reloading;
-	runner->is_reloading = false;
-	if (load_queue_has_work(queue))
-		goes_on = tw_alarm_set(&runner->alarm, 0) == TW_OK;
+	if (load_queue_next(queue))
+		(void)tw_alarm_set(&runner->alarm, 0);
 	else
-		runner_rest(runner);
+		runner_rest(runner, queue);
 	pthread_mutex_unlock(&queue->lock);
-	if (!goes_on)
-		load_queue_refuse(queue);
 }
 
-enum tw_status load_queue_open(struct load_queue *queue, struct tw_wheel *wheel, unsigned count,
+/* ---- The queue ---- */
+
+enum tw_status load_queue_open(struct tw_cache *cache, unsigned count,
 			       void (*run)(struct tw_cache *cache, struct tw_cache_loading *loading,
-					   bool is_refused),
-			       struct tw_cache *cache)
+					   bool is_refused))
 {
+	struct load_queue *queue = &cache->loads;
 	enum tw_status status = TW_OK;
 
 	queue->run = run;
-	queue->cache = cache;
 	queue->runners = calloc(count, sizeof(*queue->runners));
 	if (!queue->runners)
 		return TW_NO_MEMORY;
@@ -115,13 +118,12 @@ enum tw_status load_queue_open(struct load_queue *queue, struct tw_wheel *wheel,
 	pthread_mutex_init(&queue->lock, NULL);
 	list_init(&queue->misses);
 	list_init(&queue->reloads);
-	list_init(&queue->idle);
 	for (unsigned i = 0; i < count && status == TW_OK; i++) {
 		struct load_runner *runner = &queue->runners[i];
 
-		runner->queue = queue;
-		runner_rest(runner);
-		status = tw_alarm_init(wheel, &runner->alarm, runner_run, runner);
+		runner->cache = cache;
+		runner_rest(runner, queue);
+		status = tw_alarm_init(cache->shared.wheel, &runner->alarm, runner_run, runner);
 	}
 	return status;
 }
@@ -131,57 +133,41 @@ bool load_queue_add(struct load_queue *queue, struct tw_cache_loading *loading)
 	bool is_open;
 
 	pthread_mutex_lock(&queue->lock);
-	loading->is_in_queue = true;
 	list_append(loading->is_refresh ? &queue->reloads : &queue->misses, &loading->of_queue);
 	is_open = load_queue_wake(queue);
 	pthread_mutex_unlock(&queue->lock);
 	return is_open;
 }
 
-void load_queue_refuse(struct load_queue *queue)
+void load_queue_refuse(struct tw_cache *cache)
 {
-	struct list *link;
+	struct load_queue *queue = &cache->loads;
+	struct tw_cache_loading *loading;
 
 	do {
 		pthread_mutex_lock(&queue->lock);
-		link = list_take_first(&queue->misses);
-		if (!link)
-			link = list_take_first(&queue->reloads);
-		if (link)
-			list_entry(link, struct tw_cache_loading, of_queue)->is_in_queue = false;
+		list_append_all(&queue->misses, &queue->reloads);
+		loading = list_is_empty(&queue->misses) ? NULL : take_first_load(&queue->misses);
 		pthread_mutex_unlock(&queue->lock);
-		if (link)
-			queue->run(queue->cache,
-				   list_entry(link, struct tw_cache_loading, of_queue), true);
-	} while (link);
+		if (loading)
+			queue->run(cache, loading, true);
+	} while (loading);
 }
 
-bool load_queue_prefer(struct load_queue *queue, struct tw_cache_loading *loading)
+bool load_queue_take(struct tw_cache *cache, struct tw_cache_loading *loading)
 {
-	bool is_open = true;
-
-	pthread_mutex_lock(&queue->lock);
-	/* Once: takes that come later do not put it behind others. */
-	if (loading->is_in_queue && !loading->is_preferred) {
-		loading->is_preferred = true;
-		list_remove(&loading->of_queue);
-		list_append(&queue->misses, &loading->of_queue);
-		is_open = load_queue_wake(queue);
-	}
-	pthread_mutex_unlock(&queue->lock);
-	return is_open;
-}
-
-bool load_queue_take(struct load_queue *queue, struct tw_cache_loading *loading)
-{
+	struct load_queue *queue = &cache->loads;
 	bool was_there;
 
 	pthread_mutex_lock(&queue->lock);
-	was_there = loading->is_in_queue;
-	if (was_there)
-		list_remove(&loading->of_queue);
-	loading->is_in_queue = false;
+	was_there = !list_is_empty(&loading->of_queue);
+	list_remove(&loading->of_queue);
+	list_init(&loading->of_queue);
 	pthread_mutex_unlock(&queue->lock);
+	if (was_there && loading->is_refresh) {
+		limit_give(&cache->refreshing);
+		loading->is_refresh = false;
+	}
 	return was_there;
 }
 
@@ -198,4 +184,50 @@ void load_queue_close(struct load_queue *queue)
 	load_queue_stop(queue);
 	pthread_mutex_destroy(&queue->lock);
 	free(queue->runners);
+}
+
+/* ---- Reloads ---- */
+
+/* Returns the key's entry if it is to be loaded again now, or NULL. */
+static struct tw_cache_entry *refresh_find(struct tw_cache *cache, struct shard *shard,
+					   uint64_t hash, const void *key, size_t key_size)
+	HOLDS(shard->lock)
+{
+	tw_duration now = tw_now(cache->shared.wheel);
+	const struct tw_cache_loading *loading = flights_find(&shard->flights, hash, key, key_size);
+	_Atomic uint64_t *slot;
+	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
+
+	if (!entry || !entry_wants_refresh(entry, now) || entry_deadline(entry) <= now ||
+	    shared_is_closed(&cache->shared) || (loading && loading->state != FLIGHT_PAUSED))
+		return NULL;
+	return entry;
+}
+
+void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size)
+{
+	struct shard *shard = cache_shard(cache, hash);
+	struct tw_cache_loading *loading = NULL;
+	struct tw_cache_entry *entry;
+
+	if (limit_taken(&cache->refreshing) >= cache->refreshing.most || !shard_try_begin(shard))
+		return;
+	entry = refresh_find(cache, shard, hash, key, key_size);
+	if (entry && limit_take(&cache->refreshing)) {
+		loading = cache_list_load(cache, shard, NULL, hash, key, key_size,
+					  clock_read_real(CLOCK_MONOTONIC));
+		if (!loading)
+			limit_give(&cache->refreshing);
+	}
+	if (loading) {
+		loading->is_refresh = true;
+		entry_set_refresh_at(entry, TW_FOREVER);
+		if (!load_queue_add(&cache->loads, loading) && load_queue_take(cache, loading)) {
+			/* The wheel is stopped. No take has found the load, so it does not end: the
+			 * caller may be inside an era. */
+			(void)flight_unlist(loading, &shard->flights);
+			flight_let_go(loading);
+		}
+	}
+	shard_end_unchanged(shard);
 }

@@ -10,7 +10,7 @@
  */
 #include "lookup.h"
 #include "pins.h"
-#include "refresh.h"
+#include "load_queue.h"
 
 #include <string.h>
 

@@ -173,10 +173,10 @@ void shard_expire(void *argument)
 	do {
 		shard_begin_again(shard);
 		goes_on = shard_expire_some(shard, tick);
-		if (!goes_on && shard->flights.forget_at <= now)
+		if (!goes_on) {
 			flights_forget(&shard->flights, now);
-		if (!goes_on)
 			shard_arm_next(shard);
+		}
 		shard_end(shard);
 	} while (goes_on);
 	(void)shard_tidy(shard, SIZE_MAX);
@@ -206,24 +206,6 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		shard_end(shard);
 	} while (!walk.is_over);
 	(void)shard_tidy(shard, SIZE_MAX);
-}
-
-/* ---- Loads ---- */
-
-struct tw_cache_loading *shard_list_load(struct shard *shard, struct tw_cache *cache,
-					 struct reader *loader, uint64_t hash, const void *key,
-					 size_t key_size, tw_duration now)
-{
-	struct tw_cache_loading *loading =
-		flights_add(&shard->flights, hash, key, key_size, loader);
-
-	if (!loading)
-		return NULL;
-	loading->cache = cache;
-	loading->shard = shard;
-	loading->listed = now;
-	shard->has_flights = true;
-	return loading;
 }
 
 /* ---- Opening and closing ---- */

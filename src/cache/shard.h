@@ -44,12 +44,6 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now) HOLDS(shard->lock);
 
-/* Lists a new load of the key at the real time `now`: run by the loader's thread or, if that is
- * NULL, to be queued. Returns NULL if out of memory. */
-struct tw_cache_loading *shard_list_load(struct shard *shard, struct tw_cache *cache,
-					 struct reader *loader, uint64_t hash, const void *key,
-					 size_t key_size, tw_duration now) HOLDS(shard->lock);
-
 struct evicted {
 	uint64_t entries;
 	uint64_t weight;

@@ -22,31 +22,21 @@ static tw_duration shard_note_next(struct shard *shard, uint64_t tick)
 	return alarm;
 }
 
-/* Sets the alarm for that tick, unless it is set to an earlier time. Under the lock. */
-static void shard_arm(struct shard *shard, uint64_t tick)
+void shard_arm(struct shard *shard, uint64_t tick)
 {
 	if (tick < shard->armed)
 		(void)tw_alarm_set_at(&shard->alarm, shard_note_next(shard, tick));
 }
 
-/* Returns the tick at which a pause is to be forgotten, if that is before `tick`, else that. */
-static uint64_t shard_tick_with_flights(const struct shard *shard, uint64_t tick)
-{
-	tw_duration forget_at = shard->flights.forget_at;
-	uint64_t forgotten = forget_at == TW_FOREVER ? tick : shard_tick_of(shard, forget_at);
-
-	return forgotten < tick ? forgotten : tick;
-}
-
 /* Returns the first tick at which there is something to do. */
 static uint64_t shard_next_tick(const struct shard *shard)
 {
-	return shard_tick_with_flights(shard, expiry_next(&shard->expiry));
-}
+	tw_duration forget_at = shard->flights.forget_at;
+	uint64_t forgotten =
+		forget_at == TW_FOREVER ? EXPIRY_NEVER : shard_tick_of(shard, forget_at);
+	uint64_t filed = expiry_next(&shard->expiry);
 
-void shard_arm_for_flights(struct shard *shard)
-{
-	shard_arm(shard, shard_tick_with_flights(shard, EXPIRY_NEVER));
+	return forgotten < filed ? forgotten : filed;
 }
 
 void shard_arm_next(struct shard *shard)
@@ -186,8 +176,7 @@ bool shard_tidy_filed(struct shard *shard)
 void shard_expire_early(struct shard *shard, tw_duration now)
 {
 	(void)shard_expire_some(shard, shard_tick_by(shard, now));
-	if (shard->flights.forget_at <= now)
-		flights_forget(&shard->flights, now);
+	flights_forget(&shard->flights, now);
 	/* The alarm is still set to an earlier time, and sets itself when it runs. */
 	(void)shard_note_next(shard, shard_next_tick(shard));
 }

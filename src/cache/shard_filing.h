@@ -105,8 +105,8 @@ static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cac
 void shard_keep_stale(struct shard *shard, struct tw_cache_entry *entry) HOLDS(shard->lock);
 /* Sets the alarm for the first tick at which there is something to do. */
 void shard_arm_next(struct shard *shard) HOLDS(shard->lock);
-/* Sets the alarm for the first pause that is to be forgotten. */
-void shard_arm_for_flights(struct shard *shard) HOLDS(shard->lock);
+/* Sets the alarm for that tick, unless it is set to an earlier time. */
+void shard_arm(struct shard *shard, uint64_t tick) HOLDS(shard->lock);
 /* Examines a block of hashes that came up by `tick`. Returns false if there is none. */
 bool shard_expire_some(struct shard *shard, uint64_t tick) HOLDS(shard->lock);
 /* Examines a block of hashes that came up by now, before the alarm runs: up to 30 entries. */

@@ -8,11 +8,10 @@
 #include <stdlib.h>
 
 #include "base/thread.h"
-#include "callback.h"
 #include "load.h"
+#include "load_queue.h"
 #include "lookup.h"
 #include "pins.h"
-#include "refresh.h"
 
 struct take {
 	struct tw_cache *cache;
@@ -24,8 +23,10 @@ struct take {
 	enum tw_status status;
 	const struct tw_cache_entry *entry; /* pinned for the caller, or NULL */
 	struct tw_cache_loading *loading;   /* which the take has joined or begun, or NULL */
-	bool has_begun;
 };
+
+/* What a take does next. */
+enum take_next { TAKE_ENDS, TAKE_WAITS, TAKE_LOADS };
 
 /* ---- What is there ---- */
 
@@ -61,189 +62,115 @@ static bool take_look_again(struct take *take)
 	       take_look(take);
 }
 
-/* Returns whether the key still pauses after a load that failed. Then the take gets the old value,
- * if there is one, or what that load got. */
-static bool take_pauses(struct take *take, const struct tw_cache_loading *paused)
-	HOLDS(take->shard->lock)
+/* The load of the key has failed with that status. The take gets the old value, if there is one. */
+static void take_fail(struct take *take, enum tw_status status) HOLDS(take->shard->lock)
 {
-	struct tw_cache *cache = take->cache;
-	tw_duration now = tw_now(cache->shared.wheel);
+	take->entry = cache_pin_stale(take->cache, take->shard, take->hash, take->key,
+				      take->key_size, tw_now(take->cache->shared.wheel));
+	take->status = take->entry ? TW_STALE : status;
+	reader_count(take->reader, COUNT_STALE, take->entry != NULL);
+}
 
-	if (cache->retry_after == 0 || paused->retry_at <= now)
-		return false;
-	take->entry =
-		cache_pin_stale(cache, take->shard, take->hash, take->key, take->key_size, now);
-	take->status = load_result(paused, take->entry);
-	return true;
+/* The load takes too long. */
+static void take_time_out(struct take *take) HOLDS(take->shard->lock)
+{
+	take_fail(take, TW_TIMED_OUT);
+	reader_count(take->reader, COUNT_WAIT_TIMEOUTS, !take->entry);
 }
 
 /* Joins the load of a key that was not found before the lock was taken, or begins one at the real
- * time `now`, which the loader's thread runs, or which is to be queued if `loader` is NULL. Returns
- * false if the take ends here. */
-static bool take_join(struct take *take, struct reader *loader, tw_duration now)
+ * time `now`, which the loader's thread runs, or which is to be queued if `loader` is NULL. */
+static enum take_next take_join(struct take *take, struct reader *loader, tw_duration now)
 	HOLDS(take->shard->lock)
 {
 	struct tw_cache *cache = take->cache;
-	struct tw_cache_loading *loading;
+	struct tw_cache_loading *loading = NULL;
 
 	if (take_look_again(take))
-		return false;
+		return TAKE_ENDS;
 	take->status = TW_CLOSED;
 	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
 	if (shared_is_closed(&cache->shared))
-		return false;
+		return TAKE_ENDS;
 	reader_count(take->reader, COUNT_MISSES, 1);
-	loading = take->shard->has_flights ? flights_find(&take->shard->flights, take->hash,
-							  take->key, take->key_size)
-					   : NULL;
-	if (loading && loading->state == FLIGHT_PAUSED) {
-		if (take_pauses(take, loading))
-			return false;
-		loading = NULL;
+	if (take->shard->has_flights)
+		loading =
+			flights_find(&take->shard->flights, take->hash, take->key, take->key_size);
+	take->loading = loading;
+	if (loading && loading->state != FLIGHT_PAUSED)
+		return TAKE_WAITS;
+	if (loading && cache->retry_after > 0 && loading->retry_at > tw_now(cache->shared.wheel)) {
+		take_fail(take, loading->status);
+		return TAKE_ENDS;
 	}
-	take->has_begun = !loading;
-	take->loading = loading ? loading
-				: shard_list_load(take->shard, cache, loader, take->hash, take->key,
-						  take->key_size, now);
+	take->loading = cache_list_load(cache, take->shard, loader, take->hash, take->key,
+					take->key_size, now);
 	take->status = TW_NO_MEMORY;
-	return take->loading;
+	return take->loading ? TAKE_LOADS : TAKE_ENDS;
 }
 
-/* ---- Waiting in the thread ---- */
+/* ---- In the thread ---- */
 
-struct sleeping_take {
-	struct waiter waiter;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	bool is_done; /* under the lock */
-};
-
-static void sleeper_wake(struct waiter *waiter, struct tw_cache *cache)
-{
-	struct sleeping_take *sleeper = list_entry(waiter, struct sleeping_take, waiter);
-
-	(void)cache;
-	pthread_mutex_lock(&sleeper->lock);
-	sleeper->is_done = true;
-	pthread_cond_signal(&sleeper->wake);
-	pthread_mutex_unlock(&sleeper->lock);
-}
-
-/* Sleeps until the waiter is called, or until that real time. Returns whether it was called. */
-static bool sleeper_sleep(struct sleeping_take *sleeper, tw_duration until)
-{
-	bool in_time = true;
-	bool is_done;
-
-	pthread_mutex_lock(&sleeper->lock);
-	while (!sleeper->is_done && in_time)
-		in_time = condition_wait(&sleeper->wake, &sleeper->lock, until);
-	is_done = sleeper->is_done;
-	pthread_mutex_unlock(&sleeper->lock);
-	return is_done;
-}
-
-/* The load takes too long. The take gets what there is beside it. */
-static void take_time_out(struct take *take) HOLDS(take->shard->lock)
-{
-	struct tw_cache *cache = take->cache;
-
-	take->status = TW_TIMED_OUT;
-	if (cache->shared.stale > 0)
-		take->entry = cache_pin_stale(cache, take->shard, take->hash, take->key,
-					      take->key_size, tw_now(cache->shared.wheel));
-	if (take->entry)
-		take->status = TW_STALE;
-	else
-		reader_count(take->reader, COUNT_WAIT_TIMEOUTS, 1);
-}
-
-/* Waits for the end of the load. Lets the lock go, and takes it again. */
-static void take_sleep(struct take *take, tw_duration until) HOLDS(take->shard->lock)
-{
-	struct sleeping_take sleeper = {.waiter = {.sleeps = true, .done = sleeper_wake}};
-	bool is_called;
-
-	pthread_mutex_init(&sleeper.lock, NULL);
-	condition_init(&sleeper.wake);
-	flight_add_waiter(take->loading, &sleeper.waiter);
-	shard_end_unchanged(take->shard);
-	is_called = sleeper_sleep(&sleeper, until);
-	shard_begin(take->shard);
-	if (!is_called && sleeper.waiter.is_listed) {
-		list_remove(&sleeper.waiter.link);
-		take_time_out(take);
-	} else if (!is_called) {
-		/* It is about to be called. */
-		shard_end_unchanged(take->shard);
-		is_called = sleeper_sleep(&sleeper, TW_FOREVER);
-		shard_begin(take->shard);
-	}
-	if (is_called) {
-		take->status = sleeper.waiter.status;
-		take->entry = sleeper.waiter.entry;
-	}
-	pthread_cond_destroy(&sleeper.wake);
-	pthread_mutex_destroy(&sleeper.lock);
-}
-
-/* Takes the result of a load that this thread has run, and that is over. */
-static void take_loaded(struct take *take)
+/* Goes on with a load that the take has joined: runs it if it is still queued, or may wait for
+ * it. */
+static enum take_next take_joined(struct take *take, tw_duration until) HOLDS(take->shard->lock)
 {
 	struct tw_cache_loading *loading = take->loading;
 
-	take->entry = loading->entry;
-	take->status = load_result(loading, loading->entry);
+	if (loading->state == FLIGHT_QUEUED && load_queue_take(take->cache, loading)) {
+		flight_begin(loading, &take->shard->flights, take->reader);
+		return TAKE_LOADS;
+	}
+	take->status = TW_INVALID;
+	if (loading->loader == take->reader)
+		return TAKE_ENDS;
+	reader_count(take->reader, COUNT_LOAD_WAITS, 1);
+	if (until == 0) {
+		take_time_out(take);
+		return TAKE_ENDS;
+	}
+	(void)flight_hold(loading);
+	return TAKE_WAITS;
 }
 
-/* Waits for the load of another thread, or for one that this thread has run and that is kept.
- * `until` is a real time; 0 waits not at all. */
+/* Waits for the load's end, not at all if `until` is 0, and takes its status, and the old value if
+ * it has failed. */
 static void take_wait(struct take *take, tw_duration until) HOLDS(take->shard->lock)
 {
-	if (take->loading->loader == take->reader)
-		take->status = TW_INVALID;
-	else if (shared_is_closed(&take->cache->shared))
+	struct tw_cache_loading *loading = take->loading;
+	bool in_time = until > 0;
+	bool is_closed;
+
+	while (!(is_closed = shared_is_closed(&take->cache->shared)) && in_time &&
+	       loading->state < FLIGHT_PAUSED)
+		in_time = flight_wait(loading, &take->shard->lock, until);
+	if (loading->state < FLIGHT_PAUSED && is_closed)
 		take->status = TW_CLOSED;
-	else if (until > 0)
-		take_sleep(take, until);
-	else
+	else if (loading->state < FLIGHT_PAUSED)
 		take_time_out(take);
+	else if (load_has_failed(loading->status))
+		take_fail(take, loading->status);
+	else
+		take->status = loading->status;
 }
 
-/* Runs the load that the take has begun. */
-static void take_run(struct take *take, tw_cache_load *load, void *argument, tw_duration now,
-		     tw_duration wait)
+/* Takes the result of a load that this thread has run, or waits for. */
+static void take_result(struct take *take, bool has_run, tw_duration until)
 {
 	struct tw_cache_loading *loading = take->loading;
 
-	load_run(take->cache, take->reader, loading, now, load, argument);
-	if (!loading->is_kept) {
-		take_loaded(take);
+	/* It is over. */
+	if (has_run && !loading->is_kept && !load_has_failed(loading->status)) {
+		take->status = loading->status;
 	} else {
 		shard_begin(take->shard);
-		loading->is_taken = false;
-		if (loading->state >= FLIGHT_PAUSED)
-			take_loaded(take);
-		else
-			take_wait(take, wait > 0 ? time_add(now, wait) : 0);
+		take_wait(take, until);
 		shard_end_unchanged(take->shard);
 	}
+	if (take->status == TW_OK)
+		take->entry = flight_take_entry(loading);
 	flight_let_go(loading);
-}
-
-/* Begins the load that the take has joined if it is queued. Returns whether it was. */
-static bool take_takes_over(struct take *take) HOLDS(take->shard->lock)
-{
-	struct tw_cache_loading *loading = take->loading;
-
-	if (loading->state != FLIGHT_QUEUED || !load_queue_take(&take->cache->loads, loading))
-		return false;
-	/* The value of a reload can't be read any more. */
-	if (loading->is_refresh)
-		limit_give(&take->cache->refreshing);
-	loading->is_refresh = false;
-	flight_begin(loading, &take->shard->flights, take->reader);
-	return true;
+	flights_leave(&take->shard->flights);
 }
 
 /* Loads a key that was not found. */
@@ -251,28 +178,22 @@ static __attribute__((noinline)) void take_missed(struct take *take, tw_cache_lo
 						  void *argument, tw_duration wait)
 {
 	struct tw_cache *cache = take->cache;
-	struct tw_cache_loading *loading;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-	bool runs = false;
+	tw_duration until = wait > 0 ? time_add(now, wait) : 0;
+	enum take_next next;
 
-	reader_begin_take(take->reader);
 	shard_begin(take->shard);
-	if (take_join(take, take->reader, now)) {
-		loading = take->loading;
-		runs = take->has_begun || take_takes_over(take);
-		loading->is_taken |= runs;
-		if (!runs) {
-			reader_count(take->reader, COUNT_LOAD_WAITS,
-				     loading->loader != take->reader);
-			take_wait(take, wait > 0 ? time_add(now, wait) : 0);
-		}
-	}
+	next = take_join(take, take->reader, now);
+	if (next == TAKE_WAITS)
+		next = take_joined(take, until);
+	take->shard->flights.entered += next != TAKE_ENDS;
 	shard_end_unchanged(take->shard);
-	if (runs)
-		take_run(take, load ? load : cache->load, load ? argument : cache->load_context,
-			 now, wait);
-	reader_count(take->reader, COUNT_STALE, take->status == TW_STALE);
-	reader_end_take(take->reader);
+	if (next == TAKE_ENDS)
+		return;
+	if (next == TAKE_LOADS)
+		load_run(cache, take->reader, take->loading, now, load ? load : cache->load,
+			 load ? argument : cache->load_context);
+	take_result(take, next == TAKE_LOADS, until);
 }
 
 /* Begins a take whose cache and key are filled in. Returns false if they are not valid. */
@@ -331,55 +252,25 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 
 /* ---- Without waiting ---- */
 
-/* A take whose result its function receives. */
-struct asker {
-	struct waiter waiter;
-	tw_cache_value_fn *on_value;
-	void *context;
-};
-
-static void asker_call(struct waiter *waiter, struct tw_cache *cache)
+/* Has the asker wait for a key that was not found. Returns false if the result is known. */
+static bool take_asks(struct take *take, struct asker *asker)
 {
-	struct callback callback
-		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
-	struct asker *asker = list_entry(waiter, struct asker, waiter);
-	/* NULL if out of memory. */
-	struct reader *reader = epochs_reader(&cache->shared.epochs);
-
-	if (reader) {
-		reader_count(reader, COUNT_STALE, waiter->status == TW_STALE);
-		reader->callbacks++;
-	}
-	asker->on_value(asker->context, waiter->status, waiter->entry);
-	if (reader)
-		reader->callbacks--;
-	callback.has_returned = true;
-	tw_cache_entry_release(waiter->entry);
-	free(asker);
-}
-
-/* Has the waiter wait for a key that was not found. Returns false if the result is known. */
-static bool take_asks(struct take *take, struct waiter *waiter)
-{
-	struct load_queue *queue = &take->cache->loads;
+	struct tw_cache *cache = take->cache;
+	enum take_next next;
 	bool is_open = true;
-	bool waits;
 
 	shard_begin(take->shard);
-	waits = take_join(take, NULL, clock_read_real(CLOCK_MONOTONIC));
-	if (waits) {
-		flight_add_waiter(take->loading, waiter);
-		if (take->has_begun)
-			is_open = load_queue_add(queue, take->loading);
-		else
-			reader_count(take->reader, COUNT_LOAD_WAITS, 1);
-		if (!take->has_begun && take->loading->is_refresh)
-			is_open = load_queue_prefer(queue, take->loading);
-	}
+	next = take_join(take, NULL, clock_read_real(CLOCK_MONOTONIC));
+	if (next != TAKE_ENDS)
+		list_append(&take->loading->askers, &asker->link);
+	reader_count(take->reader, COUNT_LOAD_WAITS, next == TAKE_WAITS);
+	if (next == TAKE_LOADS || (next == TAKE_WAITS && take->loading->is_refresh &&
+				   load_queue_take(cache, take->loading)))
+		is_open = load_queue_add(&cache->loads, take->loading);
 	shard_end_unchanged(take->shard);
 	if (!is_open)
-		load_queue_refuse(queue);
-	return waits;
+		load_queue_refuse(cache);
+	return next != TAKE_ENDS;
 }
 
 enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size_t key_size,
@@ -395,12 +286,11 @@ enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size
 	asker = malloc(sizeof(*asker));
 	if (!asker)
 		return TW_NO_MEMORY;
-	*asker = (struct asker){
-		.waiter = {.done = asker_call}, .on_value = on_value, .context = context};
-	if (!take_look(&take) && take_asks(&take, &asker->waiter))
+	*asker = (struct asker){.on_value = on_value, .context = context};
+	if (!take_look(&take) && take_asks(&take, asker))
 		return TW_OK;
-	asker->waiter.status = take.status;
-	asker->waiter.entry = take.entry;
-	asker_call(&asker->waiter, cache);
+	free(asker);
+	load_answer(cache, on_value, context, take.status, take.entry);
+	tw_cache_entry_release(take.entry);
 	return TW_OK;
 }

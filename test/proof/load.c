@@ -10,14 +10,12 @@
 #include <stdlib.h>
 
 #include "cache/flight.c"
-#include "cache/load.h"
 
 static pthread_mutex_t shard_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_closed;
-static bool is_listed = true; /* the kept load */
-static struct reader taker;
-static struct reader ender;
-static unsigned cache;
+static struct flights flights; /* the kept load is listed at first */
+static unsigned taken_of_cache;
+static unsigned ended_of_cache;
 static struct tw_cache_loading *kept;
 
 void tw_cache_entry_release(const struct tw_cache_entry *entry)
@@ -25,57 +23,60 @@ void tw_cache_entry_release(const struct tw_cache_entry *entry)
 	(void)entry;
 }
 
+const struct tw_cache_entry *tw_cache_entry_pin(const struct tw_cache_entry *entry)
+{
+	return entry;
+}
+
 static void *take_run(void *argument)
 {
 	bool may_load;
 
-	reader_begin_take(&taker);
 	pthread_mutex_lock(&shard_lock);
 	may_load = !is_closed;
+	flights.entered += may_load;
 	pthread_mutex_unlock(&shard_lock);
-	if (may_load)
-		cache++;
-	reader_end_take(&taker);
+	if (may_load) {
+		taken_of_cache++;
+		flights_leave(&flights);
+	}
 	return argument;
 }
 
 /* Has found the load's cache, and taken it away. */
 static void *end_run(void *argument)
 {
-	atomic_fetch_add_explicit(&ender.takes, 1, memory_order_relaxed);
 	pthread_mutex_lock(&shard_lock);
-	is_listed = false;
+	list_remove(&kept->of_shard);
+	flights.entered++;
 	pthread_mutex_unlock(&shard_lock);
+	ended_of_cache++;
+	flights_leave(&flights);
 	flight_let_go(kept);
-	reader_end_end(&ender);
 	return argument;
-}
-
-static void wait_for_takes(void)
-{
-	__VERIFIER_assume(atomic_load_explicit(&taker.takes, memory_order_acquire) == 0);
-	__VERIFIER_assume(atomic_load_explicit(&ender.takes, memory_order_acquire) == 0);
 }
 
 static void *destroy_run(void *argument)
 {
 	bool was_listed;
+	bool is_over;
 
 	pthread_mutex_lock(&shard_lock);
 	is_closed = true;
-	if (is_listed)
+	was_listed = !list_is_empty(&flights.all);
+	if (was_listed)
 		(void)flight_hold(kept);
-	was_listed = is_listed;
 	pthread_mutex_unlock(&shard_lock);
 	if (was_listed) {
 		assert(kept->key_size == 1);
 		flight_let_go(kept);
 	}
 	pthread_mutex_lock(&shard_lock);
-	__VERIFIER_assume(!is_listed);
+	is_over = flights_are_over(&flights);
 	pthread_mutex_unlock(&shard_lock);
-	wait_for_takes();
-	cache = 0;
+	__VERIFIER_assume(is_over);
+	taken_of_cache = 0;
+	ended_of_cache = 0;
 	return argument;
 }
 
@@ -86,11 +87,15 @@ int main(void)
 
 	kept = malloc(sizeof(*kept));
 	kept->key_size = 1;
+	kept->entry = NULL;
+	kept->is_awaited = false;
 	atomic_init(&kept->references, 1);
+	flights_init(&flights);
+	list_append(&flights.all, &kept->of_shard);
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, runs[i], NULL);
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
-	assert(cache == 0);
+	assert(taken_of_cache == 0 && ended_of_cache == 0);
 	return 0;
 }

@@ -151,7 +151,7 @@ static void check_loads(const struct shard *shard)
 		assert(paused->state == FLIGHT_PAUSED && paused->forget_at >= flights->forget_at);
 		assert(flights_find(flights, paused->hash, paused->key, paused->key_size) ==
 		       paused);
-		assert(list_is_empty(&paused->waiters));
+		assert(list_is_empty(&paused->askers));
 	}
 }
 
