@@ -1395,11 +1395,11 @@ struct tw_redis_worker_options {
 	size_t deny_count;
 	/*
 	 * The highest age of dead letters, up to TW_REDIS_DELAY_MAX, and their highest number in
-	 * the namespace. 0 means no limit. The worker deletes the oldest dead letters. Each shard
-	 * has an equal share of the number, rounded up. The worker checks the dead letters of all
-	 * shards when it starts and every minute, and with dead_max_count also a shard in which it
-	 * has made one. A call checks up to 100 letters. Several workers may do this; the strictest
-	 * limits apply.
+	 * the namespace. 0 means no limit. The worker deletes the oldest dead letters of a shard
+	 * when a run ends as one, and at each claim from the shard: up to 100, and then it claims
+	 * again at once. Each shard has an equal share of the number, rounded up. While the
+	 * namespace is paused, or no worker with limits claims, dead letters stay. Several workers
+	 * may do this; the strictest limits apply.
 	 */
 	tw_duration dead_max_age;
 	unsigned dead_max_count;
@@ -1555,7 +1555,6 @@ TW_API tw_duration tw_redis_bucket_bound(unsigned bucket);
 	X(put_off, "counter", "Runs returned to Redis because their host did not answer.")      \
 	X(skipped, "counter",                                                                   \
 	  "Tasks and occurrences not run because they would have begun too late.")              \
-	X(swept, "counter", "Dead letters deleted because of their age or number.")             \
 	X(extended, "counter", "Lease extensions.")                                             \
 	X(unscheduled, "counter",                                                               \
 	  "Next due times that this worker could not compute: it lacks the time zone. Another " \

@@ -67,8 +67,9 @@ static int64_t add(struct shard *shard, int64_t latest_ms)
 /* Claims with a lease of an hour. Returns the body of the task, or -1 if none is due. */
 static int64_t claim(struct shard *shard)
 {
-	const char *words[7] = {"10", "3600000", "1000000", "", "0", "0", "1000000"};
-	redisReply *reply = script_run(shard->context, &script_claim, 7, words);
+	const char *words[10] = {"10", "3600000", "1000000", "",  "0",
+				 "0",  "1000000", "0",       "0", "0"};
+	redisReply *reply = script_run(shard->context, &script_claim, 10, words);
 	int64_t body = -1;
 
 	assert_true(reply->element[5]->elements <= 1);
@@ -89,14 +90,14 @@ static char run_end(struct shard *shard, int64_t retry_ms)
 {
 	char run[32];
 	char wait[24];
-	const char *words[5] = {"1", "k", run, wait, "it failed"};
+	const char *words[7] = {"1", "k", run, wait, "it failed", "0", "0"};
 	redisReply *reply;
 	char answer;
 
 	snprintf(run, sizeof(run), "1:%s", shard->token);
 	snprintf(wait, sizeof(wait), "%" PRId64, retry_ms);
 	reply = retry_ms < 0 ? script_run(shard->context, &script_ack, 3, words)
-			     : script_run(shard->context, &script_fail, 5, words);
+			     : script_run(shard->context, &script_fail, 7, words);
 	answer = reply->str[0];
 	freeReplyObject(reply);
 	return answer;

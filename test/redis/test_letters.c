@@ -4,8 +4,7 @@
 
 #include <stdio.h>
 
-#include "redis/client/client.h"
-
+#include "redis/client/jobs.h"
 #include "support/program.h"
 #include "support/runs.h"
 #include "support/wait.h"
@@ -169,14 +168,6 @@ static struct tw_redis_worker *start(struct fixture *fixture,
 	return worker_start(&fixture->options, &options);
 }
 
-static uint64_t swept(struct tw_redis_worker *worker)
-{
-	struct tw_redis_worker_stats stats;
-
-	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
-	return stats.swept;
-}
-
 /* A limit of eight is two in each of the four shards. */
 static void oldest_letters_go_if_there_are_too_many_in_a_shard(void **state)
 {
@@ -187,7 +178,7 @@ static void oldest_letters_go_if_there_are_too_many_in_a_shard(void **state)
 	add_letters(fixture, 1, 5);
 	add_letters(fixture, 2, 1);
 	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
-	WAIT_UNTIL(swept(worker) == 3);
+	WAIT_UNTIL(stats_of(fixture->redis).dead == 3);
 	key_of_shard(fixture->redis, 2, 1, key);
 	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, key, strlen(key)));
 	assert_letters(fixture, 1, 4, 5);
@@ -200,10 +191,8 @@ static void share_of_a_shard_is_rounded_up(void **state)
 	struct tw_redis_worker *worker;
 
 	add_letters(fixture, 3, 5);
-	/* This entry has no letter, and does not count as removed. */
-	redis_server_number(&fixture->server, "ZADD {tw/%s/3}died 0 gone", fixture->name_space);
 	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 9});
-	WAIT_UNTIL(swept(worker) == 2);
+	WAIT_UNTIL(stats_of(fixture->redis).dead == 3);
 	assert_letters(fixture, 3, 3, 5);
 	worker_stop(worker);
 }
@@ -224,30 +213,11 @@ static void letters_that_are_too_old_go(void **state)
 				     TW_REDIS_ANY));
 	}
 	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_age = 3 * TW_HOUR});
-	WAIT_UNTIL(swept(worker) == 9);
-	assert_int_equal(stats_of(fixture->redis).dead, 3);
+	WAIT_UNTIL(stats_of(fixture->redis).dead == 3);
 	for (int i = 0; i < 3; i++) {
 		number_key(key, i);
 		assert_int_equal(find_dead(fixture->redis, key).status, TW_OK);
 	}
-	worker_stop(worker);
-}
-
-/* claim.lua makes such letters. Redis does not list as many as these in one piece. */
-static void letters_that_are_in_no_order_yet_are_swept_in_it(void **state)
-{
-	enum { COUNT = 700 };
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker;
-
-	add_letters(fixture, 0, COUNT);
-	redis_server_number(&fixture->server, "DEL {tw/%s/0}died", fixture->name_space);
-	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 4 * 12});
-	WAIT_UNTIL(swept(worker) == COUNT - 12);
-	assert_letters(fixture, 0, COUNT - 11, COUNT);
-	assert_int_equal(
-		redis_server_number(&fixture->server, "ZCARD {tw/%s/0}died", fixture->name_space),
-		12);
 	worker_stop(worker);
 }
 
@@ -259,18 +229,13 @@ static void letter_that_died_again_counts_from_then(void **state)
 
 	add_letters(fixture, 1, 4);
 	key_of_shard(fixture->redis, 1, 1, key);
-	/* The order of deaths lacks this letter, and has a key that has no letter. */
-	redis_server_number(&fixture->server, "HSET {tw/%s/1}dead %s %s", fixture->name_space, key,
-			    "9:1:0:5 0\n");
-	redis_server_number(&fixture->server, "ZADD {tw/%s/1}died 0 gone", fixture->name_space);
+	assert_ok(fixture->redis, add_letter(fixture->redis, key, 9, TW_REDIS_ANY));
 	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
-	WAIT_UNTIL(swept(worker) == 2);
-	assert_int_equal(stats_of(fixture->redis).dead, 2);
+	WAIT_UNTIL(stats_of(fixture->redis).dead == 2);
 	assert_int_equal(find_dead(fixture->redis, key).due_ms, 9);
 	key_of_shard(fixture->redis, 1, 4, key);
 	assert_int_equal(find_dead(fixture->redis, key).due_ms, 4);
-	WAIT_UNTIL(redis_server_number(&fixture->server, "ZCARD {tw/%s/1}died",
-				       fixture->name_space) == 2);
+	assert_int_equal(indexed(fixture, key), 2);
 	worker_stop(worker);
 }
 
@@ -328,21 +293,6 @@ static void listings_of_large_bodies_come_in_small_pages(void **state)
 	assert_int_equal(tasks, LARGE);
 }
 
-static void letter_that_is_not_ours_goes_first(void **state)
-{
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker;
-
-	add_letters(fixture, 1, 2);
-	redis_server_number(&fixture->server, "HSET {tw/%s/1}dead other nonsense",
-			    fixture->name_space);
-	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
-	WAIT_UNTIL(swept(worker) == 1);
-	assert_letters(fixture, 1, 1, 2);
-	worker_stop(worker);
-}
-
-/* It does not wait for the next minute. */
 static void worker_that_makes_letters_keeps_to_their_number(void **state)
 {
 	struct fixture *fixture = *state;
@@ -356,13 +306,12 @@ static void worker_that_makes_letters_keeps_to_their_number(void **state)
 		add_task(fixture->redis, key, 0);
 		WAIT_UNTIL(ends_count(&runs) == (size_t)i + 1);
 	}
-	WAIT_UNTIL(swept(worker) == 9);
-	assert_int_equal(stats_of(fixture->redis).dead, 1);
+	WAIT_UNTIL(stats_of(fixture->redis).dead == 1);
 	assert_int_equal(find_dead(fixture->redis, key).status, TW_OK);
 	worker_stop(worker);
 }
 
-static void letters_of_workers_that_died_are_swept_too(void **state)
+static void letters_of_workers_that_died_go_too(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -383,8 +332,7 @@ static void letters_of_workers_that_died_are_swept_too(void **state)
 	/* The worker looks at that shard at once. */
 	key_of_shard(fixture->redis, 2, 3, key);
 	add_task(fixture->redis, key, 0);
-	WAIT_UNTIL(swept(worker) == 2);
-	assert_int_equal(stats_of(fixture->redis).dead, 1);
+	WAIT_UNTIL(stats_of(fixture->redis).dead == 1);
 	worker_stop(worker);
 }
 
@@ -397,42 +345,41 @@ static void letters_stay_if_nobody_ends_them(void **state)
 	worker = start(fixture, (struct tw_redis_worker_options){0});
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_int_equal(swept(worker), 0);
 	assert_letters(fixture, 1, 1, 5);
 	worker_stop(worker);
 }
 
-/* Sweeps shard 0. Returns how many letters were removed; *more is whether more are to be
- * removed. */
-static int64_t sweep(const struct fixture *fixture, int64_t age, int64_t most, bool *more)
+/* Claims from shard 0, where nothing is due. Returns whether the claim is to be made again. */
+static bool claim_and_trim(const struct fixture *fixture, struct letters letters)
 {
 	struct tw_redis *redis = fixture->redis;
 	struct call *call = call_begin(&redis->access->calls);
-	int64_t went;
+	struct tw_redis_batch *batch;
+	bool again;
 
-	eval_begin(&call->eval, &script_dead_sweep, &redis->space, 0);
-	eval_number(&call->eval, age);
-	eval_number(&call->eval, most);
-	eval_text(&call->eval, "0");
+	claim_write(&call->eval, &redis->space, 0, 1, TW_SECOND,
+		    &(struct claim){.bytes = 1, .letters = letters});
 	assert_ok(redis, call_ask(redis, call));
-	went = eval_integer(&call->eval, 0, -1);
-	*more = eval_integer(&call->eval, 1, 0);
+	assert_int_equal(claim_read(&call->eval, &batch), TW_OK);
+	again = !batch->next;
+	tw_redis_batch_free(batch);
 	call_end(&redis->access->calls, call, TW_OK);
-	return went;
+	return again;
 }
 
-static void sweep_is_done_in_steps(void **state)
+static void letters_go_in_steps(void **state)
 {
 	struct fixture *fixture = *state;
-	bool more;
+	int64_t left = 230;
 
-	add_letters(fixture, 0, 230);
+	add_letters(fixture, 0, (int)left);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(sweep(fixture, -1, 5, &more), i < 2 ? 100 : 25);
-		assert_int_equal(more, i < 2);
+		assert_int_equal(claim_and_trim(fixture, (struct letters){.count = 5}), i < 2);
+		left = i < 2 ? left - 100 : 5;
+		assert_int_equal(stats_of(fixture->redis).dead, left);
 	}
 	assert_letters(fixture, 0, 226, 230);
-	assert_int_equal(sweep(fixture, 60000, -1, &more), 5);
+	assert_false(claim_and_trim(fixture, (struct letters){.age_ms = 60000, .count = 5}));
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
@@ -483,15 +430,13 @@ int main(void)
 		WORKER_TEST(oldest_letters_go_if_there_are_too_many_in_a_shard),
 		WORKER_TEST(share_of_a_shard_is_rounded_up),
 		WORKER_TEST(letters_that_are_too_old_go),
-		WORKER_TEST(letters_that_are_in_no_order_yet_are_swept_in_it),
 		WORKER_TEST(letter_that_died_again_counts_from_then),
 		WORKER_TEST(invalid_letters_are_not_listed),
 		WORKER_TEST(listings_of_large_bodies_come_in_small_pages),
-		WORKER_TEST(letter_that_is_not_ours_goes_first),
 		WORKER_TEST(worker_that_makes_letters_keeps_to_their_number),
-		WORKER_TEST(letters_of_workers_that_died_are_swept_too),
+		WORKER_TEST(letters_of_workers_that_died_go_too),
 		WORKER_TEST(letters_stay_if_nobody_ends_them),
-		WORKER_TEST(sweep_is_done_in_steps),
+		WORKER_TEST(letters_go_in_steps),
 		WORKER_TEST(limits_out_of_range_are_refused),
 		WORKER_TEST(worker_of_twr_ends_letters),
 	};

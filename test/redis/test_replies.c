@@ -454,7 +454,7 @@ static void worker_outlives_random_replies(void **state)
 	struct tw_redis_worker_options options = {
 		.lease = 100 * TW_MILLISECOND, .poll = 10 * TW_MILLISECOND, .dead_max_count = 4};
 	static const struct script *const scripts[] = {&script_claim,  &script_claim,
-						       &script_ack,    &script_dead_sweep,
+						       &script_ack,    &script_ack,
 						       &script_permit, &script_group_permit};
 	struct random random = random_from(seed_choose(), 1);
 	static const char idle[] = "*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"

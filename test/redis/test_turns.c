@@ -420,7 +420,7 @@ static void step_end(struct model *model)
 	char key[8];
 	char run_text[48];
 	char wait_text[24];
-	const char *words[5] = {"1", key, run_text, wait_text, "it failed"};
+	const char *words[7] = {"1", key, run_text, wait_text, "it failed", "0", "0"};
 	redisReply *reply;
 
 	if (task->state != LEASED)
@@ -431,7 +431,7 @@ static void step_end(struct model *model)
 	if (kind == 0)
 		reply = run(model, &script_ack, 3, words);
 	else if (kind == 1)
-		reply = run(model, &script_fail, 5, words);
+		reply = run(model, &script_fail, 7, words);
 	else
 		reply = run(model, &script_release, 4, words);
 	assert_string_equal(reply->str, "o");
@@ -492,9 +492,10 @@ static void step_claim(struct model *model)
 	char limit[24];
 	char lease[24];
 	/* There is no limit of bytes, and no note. */
-	const char *words[8 + 2 * GROUPS] = {limit, lease, "1000000", "", "0", "0", "1000000"};
+	const char *words[10 + 2 * GROUPS] = {limit, lease,     "1000000", "", "0",
+					      "0",   "1000000", "0",       "0"};
 	char numbers[GROUPS][4];
-	int used = permits_choose(model, words, 7, numbers);
+	int used = permits_choose(model, words, 9, numbers);
 	int taken[LIMIT_MOST];
 	int count;
 	redisReply *reply;

@@ -48,6 +48,7 @@ void claim_write(struct eval *eval, const struct space *space, unsigned shard, s
 	eval_number(eval, (int64_t)claim->number);
 	eval_number(eval, claim->again);
 	eval_number(eval, (int64_t)claim->note);
+	letters_write(eval, &claim->letters);
 	/* A worker observes limits, and its permits and eval_hint() follow. */
 	eval_number(eval, claim->worker != 0);
 	if (!claim->worker)
@@ -266,6 +267,12 @@ void jobs_add_key(struct eval *eval, const struct tw_redis_job *job)
 	eval_argument(eval, job->key, job->key_size);
 }
 
+void letters_write(struct eval *eval, const struct letters *letters)
+{
+	eval_number(eval, letters->age_ms);
+	eval_number(eval, letters->count);
+}
+
 void jobs_add_run(struct eval *eval, const struct tw_redis_job *job)
 {
 	char run[40];
@@ -325,6 +332,8 @@ static void question_write(struct eval *eval, const struct question *question,
 		eval_number(eval, retry_ms(question, &jobs[i]));
 	for (size_t i = 0; i < count && question->script == &script_fail; i++)
 		jobs_add_reason(eval, question->reason);
+	if (question->script == &script_fail)
+		letters_write(eval, &(struct letters){0});
 	if (question->script->hints)
 		eval_hint(eval);
 }

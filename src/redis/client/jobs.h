@@ -35,6 +35,12 @@ struct tw_redis_batch {
 	size_t held; /* jobs that have not ended; for the worker */
 };
 
+/* These dead letters of a shard may stay. 0 means no limit. */
+struct letters {
+	int64_t age_ms;
+	int64_t count;
+};
+
 /* A claim has these arguments, besides limit and lease. */
 struct claim {
 	size_t bytes; /* the most of keys and records; from 64 KiB on, one task of any size */
@@ -43,6 +49,7 @@ struct claim {
 	uint64_t number; /* one more after each reply */
 	bool again;      /* a reply to this number was lost, and its tasks are given back */
 	size_t note;     /* a reply of this many bytes leaves a note of the claim */
+	struct letters letters;
 };
 
 /* Writes a claim. After a worker's claim_permit() and eval_hint() follow. */
@@ -60,13 +67,15 @@ enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch);
 /*
  * Begins an eval about `count` jobs of one shard, whose script returns a letter for each. The keys
  * of all jobs follow, and the runs of all. script_release and script_fail also need the waits of
- * all, and script_fail then the reasons of all. eval_hint() follows for scripts that give hints.
+ * all, and script_fail then the reasons of all, and letters_write(). eval_hint() follows for scripts
+ * that give hints.
  */
 void jobs_begin(struct eval *eval, const struct script *script, const struct space *space,
 		unsigned shard, size_t count);
 void jobs_add_key(struct eval *eval, const struct tw_redis_job *job);
 void jobs_add_run(struct eval *eval, const struct tw_redis_job *job);
 void jobs_add_reason(struct eval *eval, const char *reason);
+void letters_write(struct eval *eval, const struct letters *letters);
 /* Returns the status of the job that was added as number `index`. */
 enum tw_status jobs_answer(const struct eval *eval, size_t index);
 

@@ -2,15 +2,16 @@
 -- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds, the
 -- most bytes of keys and records, the worker's name ("": none), the number of its claim, "1" if
 -- the reply to an earlier claim with that number was lost, how many bytes make a reply worth a
--- note, and "1" if limits of groups matter; then groups, and how many of each may begin
--- (turns.lua). A claim of 64 KiB or more takes one task whatever its size. A task that has
--- begun all its attempts and whose lease ended becomes a dead letter. Answers now in microseconds;
--- when the next is to be looked at, -1 if none is; how many were buried; the token of all runs; key
--- and due time of each; its record; its attempt, nothing if each has its first; key and entry of
--- those that recur by the calendar and whose next time is to be found out (schedule.lua); how many
--- occurrences were skipped, for they would have begun later than their grace allows; and groups
--- that lack permits, with the number of tasks. As it came from Redis where that can be: what
--- is made again here, for each task, costs more than reading it.
+-- note, the age and the number of dead letters that may stay (trim), and "1" if limits of groups
+-- matter; then groups, and how many of each may begin (turns.lua). A claim of 64 KiB or more takes
+-- one task whatever its size. A task that has begun all its attempts and whose lease ended becomes
+-- a dead letter. Answers now in microseconds; when the next is to be looked at, -1 if none is; how
+-- many were buried; the token of all runs; key and due time of each; its record; its attempt,
+-- nothing if each has its first; key and entry of those that recur by the calendar and whose next
+-- time is to be found out (schedule.lua); how many occurrences were skipped, for they would have
+-- begun later than their grace allows; and groups that lack permits, with the number of tasks. As it
+-- came from Redis where that can be: what is made again here, for each task, costs more than reading
+-- it.
 --
 -- A note has number, token and end of the lease of a worker's last large claim. Its key expires
 -- with the lease. A worker that lost the reply began none of these runs: they are given back
@@ -61,8 +62,8 @@ if group then
 	if #names > 0 then
 		redis.call('DEL', tag .. 'users', tag .. 'order')
 	end
-	local permits = ARGV[8] == '1' and {} or nil
-	for i = 9, permits and #ARGV - 2 or 0, 2 do
+	local permits = ARGV[10] == '1' and {} or nil
+	for i = 11, permits and #ARGV - 2 or 0, 2 do
 		permits[ARGV[i]] = tonumber(ARGV[i + 1])
 	end
 	due, places, lacks, turns_end = turns_claim(due, tonumber(ARGV[1]), permits)
@@ -201,5 +202,8 @@ end
 local turn = group and group.next_turn()
 if turn then
 	reply[2] = reply[2] < 0 and turn or math.min(reply[2], turn)
+end
+if trim(ARGV[8], ARGV[9]) then
+	reply[2] = now
 end
 return reply

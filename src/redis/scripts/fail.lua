@@ -1,6 +1,7 @@
 -- with: hint group again bury
 -- Ends failed runs. ARGV: how many, their keys, their runs, their waits in milliseconds until the
--- next attempt (-1: there is none, it is a dead letter) and their reasons. Answers as ack does.
+-- next attempt (-1: there is none, it is a dead letter), their reasons, and the age and the number
+-- of dead letters that may stay (trim). Answers as ack does.
 local group = grouping()
 local has_groups = group.is_used()
 local count = tonumber(ARGV[1])
@@ -42,4 +43,5 @@ if earliest then
 	redis.call('HSET', KEYS[3], unpack(states))
 	hint(earliest)
 end
+trim(ARGV[2 + 4 * count], ARGV[3 + 4 * count])
 return table.concat(answers)

@@ -65,8 +65,7 @@ struct script {
 	X(group_rules, 3, true, false, false, false, "[d[*ss]]")                 \
 	X(group_drain, 12, false, true, false, true, "[nn]")                     \
 	X(dead_add, 8, false, true, false, false, "i")                           \
-	X(restore, 12, false, true, true, false, "[*i]")                         \
-	X(dead_sweep, 8, true, false, false, true, "[nnd]")
+	X(restore, 12, false, true, true, false, "[*i]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, lasting, hints, at_full_memory, shape) \
 	extern const char script_##name##_digest[];                                   \

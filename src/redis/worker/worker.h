@@ -35,7 +35,6 @@ enum step_kind {
 	STEP_EXTEND = STEP_ENDS,
 	STEP_CLAIM,
 	STEP_SCHEDULE, /* writes next times; the next claim asks for missing ones again */
-	STEP_SWEEP,
 	STEP_OF_SHARDS,
 	STEP_PERMIT = STEP_OF_SHARDS, /* asks how many tasks may be claimed; its shard is any */
 	STEP_GROUPS,                  /* asks that for groups; its shard is any */
@@ -65,9 +64,6 @@ struct worker_shard {
 	struct list
 		offered;   /* groups that it keeps back, and that have permits for its next claim */
 	size_t want_count; /* groups that it keeps back */
-
-	bool sweep_is_due;     /* its dead letters must be checked */
-	char sweep_cursor[24]; /* where the sweep goes on; "" means the beginning */
 
 	bool blocked; /* its node does not answer; a timer ends that */
 	tw_duration backoff;
@@ -160,6 +156,7 @@ struct source {
 	struct tw_redis_worker *worker;
 	struct tw_redis *redis; /* its calls try once */
 	struct share *share;    /* its room for claims; main thread only */
+	struct letters letters; /* that may stay in each shard */
 	unsigned shard_count;
 
 	struct worker_shard *shards;
@@ -169,7 +166,6 @@ struct source {
 	struct groups groups;
 	size_t due;             /* shards to claim from in this turn */
 	unsigned first_shard;   /* where claiming begins next */
-	unsigned sweep_shard;   /* where sweeping goes on */
 	tw_duration present_at; /* monotonic; when the worker next reports that it is present */
 	/* The worker's own stats have losses, reconnects and round trips. */
 	struct tw_redis_worker_stats stats;
@@ -315,11 +311,6 @@ void shards_look_later(struct source *source);
 void shards_look_now(struct source *source);
 /* Blocks a shard whose node does not answer, for a longer time each time. */
 void shard_block(struct worker_shard *shard);
-/* Schedules sweeps of all shards, now and every minute, if dead letters have limits. Returns TW_OK
- * or TW_NO_MEMORY. */
-enum tw_status shards_sweep_start(struct source *source);
-/* Schedules a sweep of a shard with a new letter, if their number is limited. */
-void shard_sweep(struct worker_shard *shard);
 
 /* ---- worker_counts.c: statistics of runs, times by length and answers by host ---- */
 

@@ -104,15 +104,6 @@ static void steps_free(struct tw_redis_worker *worker)
 	free(worker->steps);
 }
 
-static enum tw_status sweeps_start(struct tw_redis_worker *worker)
-{
-	enum tw_status status = TW_OK;
-
-	for (size_t i = 0; i < worker->source_count && status == TW_OK; i++)
-		status = shards_sweep_start(&worker->sources[i]);
-	return status;
-}
-
 static enum tw_status runners_start(struct tw_redis_worker *worker)
 {
 	const struct tw_redis_worker_options *options = &worker->options;
@@ -154,9 +145,7 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 	status = tw_create(&worker->wheel, tick, TICKS, nothing_expires, &by_caller);
 	if (status != TW_OK)
 		goto no_steps;
-	status = sweeps_start(worker);
-	if (status == TW_OK)
-		status = mailbox_init(&worker->mailbox);
+	status = mailbox_init(&worker->mailbox);
 	if (status != TW_OK)
 		goto no_mailbox;
 	status = runners_start(worker);

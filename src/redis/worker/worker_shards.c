@@ -13,7 +13,6 @@
 static const tw_duration poll_with_hints = 10 * TW_SECOND;
 static const tw_duration backoff_first = 20 * TW_MILLISECOND;
 static const tw_duration backoff_max = TW_SECOND;
-static const tw_duration sweep_apart = TW_MINUTE;
 
 static void shard_become_due(void *argument)
 {
@@ -93,27 +92,4 @@ void shard_block(struct worker_shard *shard)
 	if (tw_after_func(shard->source->worker->wheel, shard->backoff, shard_unblock, shard,
 			  NULL) != TW_OK)
 		shard->blocked = false;
-}
-
-static void sweep_become_due(void *argument)
-{
-	struct source *source = argument;
-
-	for (unsigned i = 0; i < source->shard_count; i++)
-		source->shards[i].sweep_is_due = true;
-}
-
-enum tw_status shards_sweep_start(struct source *source)
-{
-	const struct tw_redis_worker_options *options = &source->worker->options;
-
-	if (!options->dead_max_age && !options->dead_max_count)
-		return TW_OK;
-	return tw_every(source->worker->wheel, 0, sweep_apart, TW_MISSED_SKIP, sweep_become_due,
-			source, NULL);
-}
-
-void shard_sweep(struct worker_shard *shard)
-{
-	shard->sweep_is_due |= shard->source->worker->options.dead_max_count;
 }

@@ -65,6 +65,18 @@ static enum tw_status shards_create(struct source *source)
 	return TW_OK;
 }
 
+/* Each shard has an equal share of the letters that may stay, rounded up. */
+static void source_limit_letters(struct source *source)
+{
+	const struct tw_redis_worker_options *options = &source->worker->options;
+	unsigned shards = tw_redis_shard_count(source->redis);
+
+	source->letters = (struct letters){
+		.age_ms = delay_to_ms(options->dead_max_age),
+		.count = ((int64_t)options->dead_max_count + shards - 1) / shards,
+	};
+}
+
 static enum tw_status source_open(struct source *source, const struct tw_redis_source *given,
 				  struct tw_redis_options *options, struct tw_redis_error *error)
 {
@@ -85,6 +97,7 @@ static enum tw_status source_open(struct source *source, const struct tw_redis_s
 	source->share->weight = given->weight ? given->weight : 1;
 	atomic_init(&source->running, 0);
 	permits_init(source);
+	source_limit_letters(source);
 	status = shards_create(source);
 	groups_init(source);
 	return status == TW_OK ? TW_OK : error_set(error, status, "%s", tw_status_text(status));

@@ -124,6 +124,8 @@ static void ends_write(struct step *step)
 		eval_number(&step->eval, run_wait_ms(list_entry(at, struct run, link)));
 	for (struct list *at = runs->next; at != runs && step->kind == STEP_FAIL; at = at->next)
 		jobs_add_reason(&step->eval, list_entry(at, struct run, link)->verdict.reason);
+	if (step->kind == STEP_FAIL)
+		letters_write(&step->eval, &step->shard->source->letters);
 }
 
 static void step_tell(struct worker_shard *shard, enum step_kind kind)
@@ -222,6 +224,7 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 				    .worker = worker->name,
 				    .number = shard->claim_number,
 				    .again = shard->is_lost,
+				    .letters = source->letters,
 				    .note = all_is_well ? note_bytes : 0});
 	groups_pass(shard, &step->eval, limit);
 	eval_hint(&step->eval);
@@ -318,46 +321,6 @@ static void step_look(struct source *source)
 	eval_number(&step->eval, source->shard_count);
 }
 
-/* Adds the sweep of one shard, so that sweeps delay nothing that is due. */
-static void step_sweep(struct source *source)
-{
-	const struct tw_redis_worker_options *options = &source->worker->options;
-	unsigned count = source->shard_count;
-	/* The shard's share of the number is rounded up. */
-	int64_t share = ((int64_t)options->dead_max_count + count - 1) / count;
-	struct worker_shard *shard = NULL;
-	struct step *step;
-
-	for (unsigned i = 0; i < count && !shard && !source->worker->stopping; i++) {
-		struct worker_shard *next = &source->shards[(source->sweep_shard + i) % count];
-
-		if (next->sweep_is_due && next->is_free)
-			shard = next;
-	}
-	if (!shard)
-		return;
-	source->sweep_shard = (shard->number + 1) % count;
-	step = step_begin(shard, STEP_SWEEP);
-	eval_begin(&step->eval, &script_dead_sweep, &source->redis->space, shard->number);
-	eval_number(&step->eval, options->dead_max_age ? delay_to_ms(options->dead_max_age) : -1);
-	eval_number(&step->eval, options->dead_max_count ? share : -1);
-	eval_text(&step->eval, *shard->sweep_cursor ? shard->sweep_cursor : "0");
-}
-
-/* Takes the reply to a sweep. A sweep that failed stays due. */
-static void sweep_read(struct step *step)
-{
-	const redisReply *reply = step->eval.reply;
-	struct worker_shard *shard = step->shard;
-
-	*shard->sweep_cursor = '\0';
-	if (step->eval.status != TW_OK)
-		return;
-	shard->source->stats.swept += (uint64_t)reply->element[0]->integer;
-	shard->sweep_is_due = reply->element[1]->integer;
-	snprintf(shard->sweep_cursor, sizeof(shard->sweep_cursor), "%.20s", reply->element[2]->str);
-}
-
 static void look_read(struct source *source, const struct step *step)
 {
 	bool fine = step->eval.status == TW_OK;
@@ -411,8 +374,6 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	source->stats.skipped += batch->skipped;
 	source->stats.unscheduled += batch->unscheduled;
 	list_append_all(&step->shard->schedules, &batch->schedules);
-	if (batch->buried)
-		shard_sweep(step->shard);
 	step->shard->has_many = batch->count >= MANY || !batch->next;
 	shard_look_in(step->shard, batch->next);
 	for (size_t i = 0; i < batch->count; i++) {
@@ -485,8 +446,6 @@ static void tell_read(struct tw_redis_worker *worker, struct step *step)
 		}
 		if (step->kind == STEP_FAIL && run->wait >= 0)
 			shard_look_in(step->shard, run->wait);
-		if (step->kind == STEP_FAIL && run->wait < 0)
-			shard_sweep(step->shard);
 		if (step->kind == STEP_RELEASE && !worker->stopping)
 			shard_look_in(step->shard, run->wait + (run->put_off ? clump_time : 0));
 		worker_report(worker, run, end_of(run, step->kind, jobs_answer(&step->eval, i)));
@@ -517,8 +476,6 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		claim_take(worker, step);
 	else if (step->kind == STEP_EXTEND)
 		extend_read(step);
-	else if (step->kind == STEP_SWEEP)
-		sweep_read(step);
 	else if (step->kind != STEP_SCHEDULE)
 		tell_read(worker, step);
 }
@@ -555,7 +512,6 @@ static void steps_begin(struct tw_redis_worker *worker)
 		step_runs(&worker->sources[i]);
 	step_takes(worker);
 	for (size_t i = 0; i < worker->source_count; i++) {
-		step_sweep(&worker->sources[i]);
 		step_look(&worker->sources[i]);
 	}
 	/* No turn is made for it. */

@@ -12,8 +12,7 @@
 --            "missed due cron next zone expression"; that `next` is when it is due after that, or
 --            "-": a worker is to find out; or "*1700000000000": the occurrence ended then, and a
 --            worker is to find out the one after it
---   8 died   sorted set: key of each dead letter, by the millisecond when it died; those that
---            claim.lua has made come into it when the letters are swept (dead_sweep.lua)
+--   8 died   sorted set: key of each dead letter, by the millisecond when it died
 --   9 added  how many tasks were ever added
 -- Where tasks have groups there are beside them
 --   queue  sorted set by name: group, a zero byte, due time in 15 digits and key of each task of a
