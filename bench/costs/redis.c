@@ -63,7 +63,7 @@ static void add_one(unsigned i)
 {
 	const struct tw_redis_task task = task_of(i);
 
-	MUST(tw_redis_add(redis, &task, NULL));
+	MUST(tw_redis_add(redis, &task, 1, NULL));
 }
 
 static void cancel_one(unsigned i)
@@ -77,12 +77,12 @@ static void add_many(unsigned i)
 
 	for (unsigned k = 0; k < MANY; k++)
 		tasks[k] = task_of(i * MANY + k);
-	MUST(tw_redis_add_many(redis, tasks, MANY, NULL));
+	MUST(tw_redis_add(redis, tasks, MANY, NULL));
 }
 
 int main(void)
 {
-	struct tw_redis_options options = {.url = NULL};
+	struct tw_redis_options options = {.shards = 1};
 	struct redis_server server;
 
 	costs_init();

@@ -88,7 +88,7 @@ static void *add(void *argument)
 							  .body = body,
 							  .body_size = (size_t)body_size};
 		}
-		status = tw_redis_add_many(adder->redis, tasks, BATCH, NULL);
+		status = tw_redis_add(adder->redis, tasks, BATCH, NULL);
 		now = stopwatch_now();
 		if (status != TW_OK) {
 			tw_redis_last_error(adder->redis, &error);

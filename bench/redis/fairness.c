@@ -153,7 +153,7 @@ static void add(struct tw_redis *redis, const struct load *load)
 						 ? load->at_ms + i * load->spread_ms / load->count
 						 : 0};
 		}
-		check(redis, tw_redis_add_many(redis, tasks, size, NULL));
+		check(redis, tw_redis_add(redis, tasks, size, NULL));
 	}
 }
 

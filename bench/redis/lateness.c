@@ -123,7 +123,7 @@ static void fill(struct tw_redis *redis, int64_t start_ms, const char *url)
 							     .body = url ? "{}" : NULL,
 							     .body_size = url ? 2 : 0};
 		}
-		status = tw_redis_add_many(redis, tasks, size, NULL);
+		status = tw_redis_add(redis, tasks, size, NULL);
 		if (status != TW_OK) {
 			tw_redis_last_error(redis, &error);
 			give_up(status, &error);

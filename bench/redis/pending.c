@@ -75,7 +75,7 @@ static double add(struct tw_redis *redis, const char *name, int64_t tasks, tw_du
 				.body = body,
 				.body_size = (size_t)body_size};
 		}
-		status = tw_redis_add_many(redis, batch, size, NULL);
+		status = tw_redis_add(redis, batch, size, NULL);
 		if (status != TW_OK)
 			give_up(redis, status);
 		progress_show(&progress, "%" PRId64 " added", first + (int64_t)size);

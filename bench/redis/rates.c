@@ -95,7 +95,7 @@ static void *add(void *argument)
 				 (first + (int64_t)size) % share->groups);
 			tasks[size].group = groups[size];
 		}
-		status = tw_redis_add_many(share->redis, tasks, size, NULL);
+		status = tw_redis_add(share->redis, tasks, size, NULL);
 		if (status != TW_OK)
 			give_up(share->redis, status);
 	}
@@ -233,7 +233,7 @@ static void *add_singly(void *argument)
 			.delay = share->delay,
 			.body = body,
 			.body_size = (size_t)body_size};
-		enum tw_status status = tw_redis_add(share->redis, &task, NULL);
+		enum tw_status status = tw_redis_add(share->redis, &task, 1, NULL);
 
 		if (status != TW_OK)
 			give_up(share->redis, status);

@@ -8,7 +8,7 @@
  *                                  .url = "http://shop.example/expire"};
  *     struct tw_redis *redis;
  *     if (tw_redis_open(&redis, &options, NULL) != TW_OK ||
- *         tw_redis_add(redis, &task, NULL) != TW_OK)
+ *         tw_redis_add(redis, &task, 1, NULL) != TW_OK)
  *             return;
  *     tw_redis_cancel(redis, "order:7", 7);                       (it was paid)
  *     tw_redis_close(redis);
@@ -107,8 +107,6 @@ extern "C" {
 /*
  * Return the name and the text of a status of the list above. tw_status_name() and tw_status_text()
  * call them.
- *
- * Any thread.
  *
  * Returns: a static string. For any other status: "TW_UNKNOWN" and "unknown status".
  */
@@ -210,27 +208,52 @@ struct tw_redis_options {
 struct tw_redis;
 
 /*
+ * Rules of the calls.
+ *
+ * Any thread may make any call, except those that free a handle or a worker: no other call with it
+ * may run at the same time or follow. Calls made at the same time share round trips. A call
+ * reconnects by itself, and retries for `patience`. A node of a cluster that is slow to reply or to
+ * connect delays calls for other nodes by about 4 ms.
+ *
+ * A call that returns a status may return these, which the lists of statuses do not repeat:
+ *  - TW_INVALID: a pointer is NULL that is not said to be so at times, a key is empty or too long,
+ *    an argument or a field is out of range, or a reserved field is not 0. Nothing has changed.
+ *    Also: the server at which the call reconnects has no such database.
+ *  - TW_NO_MEMORY: out of memory. Nothing has changed, unless a call says otherwise.
+ *  - TW_REDIS_UNREACHABLE: the server could not be reached within `patience`. It can't be connected
+ *    to, is loading its data, is busy with a script, has reached its maximum number of clients, or
+ *    has no replica, which `durability` needs. Nothing has changed; but a call about all shards may
+ *    have changed some of them. It can be repeated.
+ *  - TW_REDIS_OUTCOME_UNKNOWN, from calls that change something: the connection broke after the
+ *    change was sent and before its reply came. The change may have been made, and the call can be
+ *    repeated. A call that changes nothing, or that does the same twice, is retried instead. With
+ *    `durability` it also means that a change, of any call, was made and not confirmed in time;
+ *    then nothing is retried.
+ *  - TW_REDIS_REFUSED: the server refused the login, or a command for lack of permission.
+ *  - TW_REDIS_UNFIT: the server can't be used. It is too old, may evict tasks, has a certificate
+ *    that can't be verified, can't give the `durability`, runs no scripts, or is a Sentinel; or the
+ *    namespace has another number of shards. Each connection checks that.
+ *  - TW_REDIS_FAILED: the server replied with an error that a retry does not solve, for example:
+ *    its memory is full, or a key has a wrong type. A call about all shards does the others all
+ *    the same.
+ *
+ * These calls are not cancellation points while they talk to a server. A cancelled thread completes
+ * the call, which the timeouts and `patience` bound. In a fork's child every call with a handle of
+ * the parent returns TW_INVALID, except tw_redis_close(), which leaves the parent's connections
+ * alone; the child opens handles of its own.
+ */
+
+/*
  * Connects to Redis, logs in, and opens a namespace.
  *
  * `options` may be NULL. The call checks the server's version (5 or later), its eviction policy,
  * whether it is a cluster, and the namespace's number of shards. A new namespace is created. The
  * call tries once, whatever `patience` is. *error (may be NULL) describes a failure. The caller
  * owns *redis, until tw_redis_close(); on failure *redis is NULL. Any number of handles may be
- * open; each has one connection to every node it needs. Any thread.
+ * open; each has one connection to every node it needs.
  *
  * Returns:
  *   TW_OK                     *redis is open
- *   TW_INVALID                `redis` is NULL, an option or the URL is invalid, a file can't be
- *                             used, or the server has no such database
- *   TW_REDIS_UNREACHABLE      the server can't be reached, is loading its data, is busy with a
- *                             script, has reached its maximum number of clients, or has no replica,
- *                             which `durability` needs
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server can't be used: it is too old, may evict tasks, has another
- *                             number of shards, has a certificate that can't be verified, can't
- *                             give the `durability`, runs no scripts, or is a Sentinel
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
@@ -244,19 +267,10 @@ TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_red
  * tw_redis_options: NULL and 0 are their defaults. All other options are those of `redis`, and
  * tw_redis_last_error() is common to both handles. The handles may be closed in any order. *error
  * (may be NULL) describes a failure. The caller owns *beside, until tw_redis_close(); on failure
- * *beside is NULL. A new namespace is created. Costs one round trip, retried for `patience`. Any
- * thread.
+ * *beside is NULL. A new namespace is created. Costs one round trip, retried for `patience`.
  *
  * Returns:
  *   TW_OK                     *beside is open
- *   TW_INVALID                `redis` or `beside` is NULL, the name is invalid, or `shards` is too
- *                             high
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the namespace has another number of shards, or the server now at that
- *                             address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space,
@@ -266,31 +280,9 @@ TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *n
 /*
  * Frees the handle. Closes the connections unless another handle uses them.
  *
- * `redis` may be NULL. No other call with this handle may run at the same time or follow.
+ * `redis` may be NULL.
  */
 TW_API void tw_redis_close(struct tw_redis *redis);
-
-/*
- * Rules of the calls below.
- *
- * Any thread may call a function that takes a struct tw_redis. Calls made at the same time share
- * round trips. A call reconnects by itself, and retries for `patience`. A node of a cluster that is
- * slow to reply or to connect delays calls for other nodes by about 4 ms.
- *
- * TW_REDIS_OUTCOME_UNKNOWN: the connection broke after a change was sent and before its reply came.
- * The change may have been made. Making the call again is safe. A call that changes nothing, or
- * that can be repeated, is retried instead. With `durability` it also means that a change, of any
- * call, was made and not confirmed in time; then nothing is retried. TW_REDIS_FAILED: an error that
- * a retry does not solve.
- *
- * At each reconnection the server is checked as in tw_redis_open(). So each call may return
- * TW_REDIS_UNFIT, or TW_INVALID if the server has no such database.
- *
- * These calls and tw_redis_open() are not cancellation points while they talk to a server. A
- * cancelled thread completes the call, which the timeouts and `patience` bound. In a
- * fork's child every call with a handle of the parent returns TW_INVALID, except tw_redis_close(),
- * which leaves the parent's connections alone; the child opens handles of its own.
- */
 
 /*
  * Sets the `patience` of all later calls of this thread, for every struct tw_redis.
@@ -306,7 +298,7 @@ TW_API tw_duration tw_redis_set_patience(tw_duration patience);
  *
  * The description belongs to the connections: handles that share them share it. A call that returns
  * TW_INVALID or TW_NO_MEMORY may leave it unchanged. The function does nothing if `redis` or
- * `error` is NULL. Any thread.
+ * `error` is NULL.
  */
 TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error);
 
@@ -317,12 +309,6 @@ TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *e
  *
  * Returns:
  *   TW_OK                     the server replied
- *   TW_INVALID                `redis` is NULL
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took);
 
@@ -330,7 +316,7 @@ TW_API enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took);
  * Writes the key as text, as a callback's header Tw-Key has it.
  *
  * Blanks, '%' and bytes that are not printable ASCII become %XX. A NUL ends the text. `text` must
- * have room for 3 * key_size + 1 bytes. Any thread.
+ * have room for 3 * key_size + 1 bytes.
  */
 TW_NONNULL(3)
 TW_READS(1, 2)
@@ -339,7 +325,7 @@ TW_API void tw_redis_write_key(const void *key, size_t key_size, char *text);
 /*
  * Return the shard of the key, and the namespace's number of shards.
  *
- * Neither function asks the server. Any thread.
+ * Neither function asks the server.
  *
  * Returns: the number; 0 if `redis` is NULL.
  */
@@ -366,8 +352,6 @@ enum tw_redis_method {
 
 /*
  * Returns the name of an HTTP method.
- *
- * Any thread.
  *
  * Returns: a static string such as "POST"; NULL if there is no such method.
  */
@@ -460,19 +444,30 @@ struct tw_redis_task {
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
+/* What has become of a task of tw_redis_add() or tw_redis_restore(). */
+struct tw_redis_added {
+	enum tw_status status; /* what the call would return for this task alone */
+	int64_t due_ms;        /* the due time, by the server's clock; 0 unless it was added */
+	uint64_t reserved[4];  /* for later versions; 0 */
+};
+
 /*
- * Adds a task.
+ * Adds tasks.
  *
- * The data is copied. *due_ms (may be NULL) receives the due time, by the server's clock. Replacing
- * a task discards it: a run of the replaced task is not stopped, but its acknowledgement is refused
- * and it is not retried. Costs one round trip; with a cron expression two.
+ * The data is copied. Replacing a task discards it: a run of the replaced task is not stopped, but
+ * its end is refused and it is not retried. A task that is not added does not stop the others; an
+ * unreachable server does. Tasks with the same key are added in their order.
+ *
+ * each[i] (may be NULL) becomes what has become of tasks[i]. It is not filled if the call returns
+ * TW_INVALID for `redis` or `tasks`, or has no memory to begin. Up to 256 tasks share a round trip,
+ * and those of one shard a script call. A task that recurs or has a `latest` has a script call of
+ * its own. Cron expressions cost another round trip. The call's status is that of the first task
+ * that was not added.
  *
  * Returns:
- *   TW_OK                     the task was added
+ *   TW_OK                     all tasks were added
  *   TW_EXISTS                 a task has the key, and the mode is TW_REDIS_NEW; nothing has changed
  *   TW_NOT_FOUND              no task has the key, and the mode is TW_REDIS_REPLACE
- *   TW_INVALID                `redis` or `task` is NULL, the key is empty or too long, or a field
- *                             is out of range
  *   TW_REDIS_BAD_DATA         the URL is not http or https, has no host, or contains a blank; a
  *                             header has no name, contains a control character, or is set by the
  *                             worker (Tw-…, Content-Length, Host, Transfer-Encoding, Connection,
@@ -480,48 +475,11 @@ struct tw_redis_task {
  *                             or the zone is invalid, or has no future time; text is not UTF-8; a
  *                             limit is exceeded
  *   TW_SYSTEM                 the time zone file could not be read
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
-				   int64_t *due_ms);
-
-/*
- * Adds many tasks, pipelined.
- *
- * Up to 256 tasks share a round trip and a script call; in a cluster, those of one shard share a
- * script call. Each task that recurs or has a `latest` has a script call of its own. Tasks with the
- * same key are added in their order. A task that is refused does not stop the others; an
- * unreachable server does.
- *
- * each[i] (may be NULL) receives what tw_redis_add() would return for tasks[i]. It is not filled if
- * the call returns before trying the first task: when `redis` or `tasks` is NULL, or out of memory.
- *
- * Returns:
- *   TW_OK                     all tasks were added
- *   TW_EXISTS                 for the first task not added: a task has the key
- *   TW_NOT_FOUND              for the first task not added: no task has the key
- *   TW_INVALID                `redis` or `tasks` is NULL; or for the first task not added: as
- *                             tw_redis_add()
- *   TW_REDIS_BAD_DATA         for the first task not added: as tw_redis_add()
- *   TW_SYSTEM                 for the first task not added: as tw_redis_add()
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the first task not
- *                             added, and later tasks that were not sent, have changed nothing
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: tasks may have been added; adding them again is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used, or has become a cluster
- *                             since tw_redis_open()
- *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
- *   TW_NO_MEMORY              out of memory
- */
 TW_READS(2, 3)
-TW_API enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
-					size_t count, enum tw_status *each);
+TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *tasks,
+				   size_t count, struct tw_redis_added *each);
 
 /*
  * Removes the task, or one occurrence of a recurring task.
@@ -532,13 +490,6 @@ TW_API enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_
  *   TW_OK                     the task, or the occurrence, will not run
  *   TW_NOT_FOUND              no task has the key, for example because the task is done
  *   TW_RUNNING                a run has the task on lease; nothing has changed
- *   TW_INVALID                `redis` is NULL, or the key is empty or too long
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size);
@@ -553,13 +504,6 @@ TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, s
  *   TW_NOT_FOUND              no task has the key, for example because the task is done
  *   TW_RUNNING                a run has the task on lease; the run continues and may be retried,
  *                             but no occurrence follows
- *   TW_INVALID                `redis` is NULL, or the key is empty or too long
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size_t key_size);
@@ -574,14 +518,6 @@ TW_API enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size
  *   TW_OK                     the task has the new due time
  *   TW_NOT_FOUND              no task has the key, for example because the task is done
  *   TW_RUNNING                a run has the task on lease; nothing has changed
- *   TW_INVALID                `redis` is NULL, the key is empty or too long, or a time is out of
- *                             range
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
@@ -636,12 +572,6 @@ typedef bool tw_redis_each_fn(void *context, const struct tw_redis_info *info);
  * Returns:
  *   TW_OK                     `each` was called
  *   TW_NOT_FOUND              no task has the key
- *   TW_INVALID                `redis` or `each` is NULL, or the key is empty or too long
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_READS(2, 3)
 TW_READS(2, 3)
@@ -656,13 +586,6 @@ TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size
  *
  * Returns:
  *   TW_OK                     all were passed to `each`, or `each` returned false
- *   TW_INVALID                `redis` or `each` is NULL
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error; if it was about some shards, for
- *                             example a key of the wrong type, the others were passed to `each`
- *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context);
 
@@ -691,12 +614,6 @@ struct tw_redis_stats {
  *
  * Returns:
  *   TW_OK                     *stats is filled
- *   TW_INVALID                `redis` or `stats` is NULL
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats);
@@ -732,13 +649,6 @@ struct tw_redis_group_stats {
  *
  * Returns:
  *   TW_OK                     groups[] and *count are filled
- *   TW_INVALID                `redis` or `count` is NULL, or `groups` is NULL and `room` > 0
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error; if it was about some shards, for
- *                             example a key of the wrong type, the others were counted
- *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
 TW_FILLS(2, 3)
@@ -757,14 +667,6 @@ TW_API enum tw_status tw_redis_get_groups(struct tw_redis *redis,
  *
  * Returns:
  *   TW_OK                     the namespace is paused, or resumed, even if it was before
- *   TW_INVALID                `redis` is NULL
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the change may
- *                             have been made
- *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the change was made, but not confirmed in time
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_pause(struct tw_redis *redis);
 TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
@@ -783,13 +685,6 @@ TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
  *   TW_OK                     the namespace is deleted
  *   TW_EXISTS                 it has tasks or dead letters
  *   TW_RUNNING                a worker serves it
- *   TW_INVALID                `redis` is NULL
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; a part may be deleted
- *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the change was made, but not confirmed in time
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force);
 
@@ -811,14 +706,6 @@ struct tw_redis_limits {
  *
  * Returns:
  *   TW_OK                     the limits are set
- *   TW_INVALID                `redis` or `limits` is NULL
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the change may
- *                             have been made
- *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the change was made, but not confirmed in time
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
 					  const struct tw_redis_limits *limits);
@@ -830,12 +717,6 @@ TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
  *
  * Returns:
  *   TW_OK                     *limits is filled
- *   TW_INVALID                `redis` or `limits` is NULL
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits);
@@ -862,16 +743,7 @@ struct tw_redis_group_limits {
  *
  * Returns:
  *   TW_OK                     the limits are set
- *   TW_INVALID                `redis`, `group` or `limits` is NULL, or a size or number is out of
- *                             range
  *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
- *   TW_REDIS_UNREACHABLE      a server could not be reached within `patience`; some shards may have
- *                             the old limits: repeat the call
- *   TW_REDIS_OUTCOME_UNKNOWN  with `durability`: the change was made, but not confirmed in time
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_API enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
 						const struct tw_redis_group_limits *limits);
@@ -883,14 +755,8 @@ TW_API enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const ch
  *
  * Returns:
  *   TW_OK                     *limits is filled
- *   TW_INVALID                a pointer is NULL, or the group is too long or empty
  *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
  *   TW_NOT_FOUND              the group has no limits; *limits is all 0
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
@@ -908,12 +774,6 @@ typedef bool tw_redis_group_limits_fn(void *context, const char *group,
  *
  * Returns:
  *   TW_OK                     all were passed to `each`, or `each` returned false
- *   TW_INVALID                `redis` or `each` is NULL
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_each_group_limits(struct tw_redis *redis,
 						 tw_redis_group_limits_fn *each, void *context);
@@ -927,15 +787,7 @@ TW_API enum tw_status tw_redis_each_group_limits(struct tw_redis *redis,
  *
  * Returns:
  *   TW_OK                     all waiting tasks were removed
- *   TW_INVALID                `redis` or `group` is NULL, or the group is too long or empty
  *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
- *   TW_REDIS_UNREACHABLE      a server could not be reached within `patience`; some tasks may be
- *                             left: repeat the call
- *   TW_REDIS_OUTCOME_UNKNOWN  a reply was lost; *removed lacks its tasks, and some may be left
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_drain_group(struct tw_redis *redis, const char *group,
 					   uint64_t *removed);
@@ -966,12 +818,6 @@ struct tw_redis_worker_info {
  *
  * Returns:
  *   TW_OK                     *count is filled
- *   TW_INVALID                `redis` or `count` is NULL, or `workers` is NULL and `room` > 0
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  */
 TW_CHECKED
 TW_FILLS(2, 3)
@@ -994,13 +840,6 @@ TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
  *
  * Returns:
  *   TW_OK                     all were passed to `each`, or `each` returned false
- *   TW_INVALID                `redis` or `each` is NULL
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error; if it was about some shards, for
- *                             example a key of the wrong type, the others were passed to `each`
- *   TW_NO_MEMORY              out of memory
  */
 TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
 					 void *context);
@@ -1014,41 +853,9 @@ TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_f
  *   TW_OK                     the dead letter is a task again
  *   TW_NOT_FOUND              no dead letter has the key
  *   TW_EXISTS                 a task has the key; nothing has changed
- *   TW_INVALID                `redis` is NULL, or the key is empty or too long
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size);
-
-/*
- * Stores a dead letter that tw_redis_dead_each() returned, from this Redis or another one.
- *
- * The fields used are task, except its at_ms and delay; due_ms, the time of its death, from 0 to
- * the end of the year 9999; attempts; and reason, which may be NULL and is truncated to
- * TW_REDIS_REASON_MAX. task.mode applies to dead letters with the same key; with 0 such a letter is
- * replaced. Costs one round trip.
- *
- * Returns:
- *   TW_OK                     the dead letter was stored
- *   TW_EXISTS                 a dead letter has the key, and the mode is TW_REDIS_NEW
- *   TW_NOT_FOUND              no dead letter has the key, and the mode is TW_REDIS_REPLACE
- *   TW_INVALID                `redis` or `letter` is NULL, the key is empty or too long, or a field
- *                             is out of range
- *   TW_REDIS_BAD_DATA         the task's data can't be accepted, as for tw_redis_add()
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
- *   TW_NO_MEMORY              out of memory; nothing has changed
- */
-TW_CHECKED
-TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter);
 
 /*
  * Stores tasks and dead letters that tw_redis_each(), tw_redis_get() or tw_redis_dead_each()
@@ -1056,30 +863,28 @@ TW_API enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_
  *
  * A task keeps its due time, even if that has passed, its attempts, its series and its occurrence.
  * A leased task is due when its lease would have ended. The fields used are task, except its delay
- * and latest; due_ms; latest_due_ms; and attempts. With the state TW_REDIS_DEAD the info is stored
- * as by tw_redis_dead_add(). task.at_ms 0 means due_ms. task.mode and each[] are as for
- * tw_redis_add_many(). Up to 256 of them share a round trip, and adjacent tasks of one shard a
- * script call. A pause of the namespace is not restored.
+ * and latest; due_ms; latest_due_ms; and attempts. task.at_ms 0 means due_ms.
+ *
+ * With the state TW_REDIS_DEAD a dead letter is stored. The fields used are task, except its at_ms,
+ * delay and latest; due_ms, the time of its death, from 0 to the end of the year 9999; attempts;
+ * and reason, which may be NULL and is truncated to TW_REDIS_REASON_MAX. Its task.mode applies to
+ * dead letters with the same key.
+ *
+ * Modes, each[], costs and statuses are those of tw_redis_add(); a dead letter has a script call of
+ * its own. A pause of the namespace is not restored. Repeating the call resets tasks that have
+ * changed since.
  *
  * Returns:
  *   TW_OK                     all were stored
- *   TW_EXISTS                 for the first one not stored: a task, or a dead letter, has the key
- *   TW_NOT_FOUND              for the first one not stored: no task, or no dead letter, has the key
- *   TW_INVALID                `redis` or `infos` is NULL; or for the first one not stored: the key
- *                             is empty or too long, or a field is out of range
- *   TW_REDIS_BAD_DATA         for the first one not stored: as tw_redis_add()
- *   TW_SYSTEM                 for the first one not stored: as tw_redis_add()
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the first one not
- *                             stored, and later ones that were not sent, have changed nothing
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: some may have been stored; repeating resets them
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error, for example: its memory is full
- *   TW_NO_MEMORY              out of memory
+ *   TW_EXISTS                 a task, or a dead letter, has the key, and the mode is TW_REDIS_NEW
+ *   TW_NOT_FOUND              no task, or no dead letter, has the key, and the mode is
+ *                             TW_REDIS_REPLACE
+ *   TW_REDIS_BAD_DATA         as tw_redis_add()
+ *   TW_SYSTEM                 as tw_redis_add()
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
-				       size_t count, enum tw_status *each);
+				       size_t count, struct tw_redis_added *each);
 
 /*
  * Deletes a dead letter.
@@ -1089,13 +894,6 @@ TW_API enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_r
  * Returns:
  *   TW_OK                     the dead letter was deleted
  *   TW_NOT_FOUND              no dead letter has the key
- *   TW_INVALID                `redis` is NULL, or the key is empty or too long
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size);
@@ -1144,13 +942,7 @@ struct tw_redis_batch;
  *
  * Returns:
  *   TW_OK                     *batch has the jobs
- *   TW_INVALID                `redis` or `batch` is NULL, the shard does not exist, or `limit` or
- *                             `lease` is out of range
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
  *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; tasks may be on lease
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
  *   TW_NO_MEMORY              out of memory; tasks may be on lease
  */
 TW_CHECKED
@@ -1199,12 +991,6 @@ TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
  * Returns:
  *   TW_OK                     the server processed all jobs; each[] has their statuses
  *   TW_INVALID                `redis` or `jobs` is NULL, or a job's shard does not exist
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs,
@@ -1217,13 +1003,6 @@ TW_API enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis
  *
  * Returns:
  *   TW_OK                     the server processed all jobs; each[] has their statuses
- *   TW_INVALID                as tw_redis_ack(), or `lease` is out of range
- *   TW_REDIS_UNREACHABLE      the server could not be reached within `patience`; the change may
- *                             have been made
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
@@ -1238,13 +1017,6 @@ TW_API enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_re
  *
  * Returns:
  *   TW_OK                     the server processed all jobs; each[] has their statuses
- *   TW_INVALID                as tw_redis_ack(), or `retry_in` is out of range
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs,
@@ -1257,12 +1029,6 @@ TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redi
  * Returns:
  *   TW_OK                     the server processed all jobs; each[] has their statuses
  *   TW_INVALID                `redis` or `jobs` is NULL, or a job's shard does not exist
- *   TW_REDIS_UNREACHABLE      the server was not reached within `patience`; nothing has changed
- *   TW_REDIS_OUTCOME_UNKNOWN  not confirmed: the change may have been made; repeating is safe
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server now at that address can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory; nothing has changed
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
@@ -1475,13 +1241,6 @@ struct tw_redis_worker;
  *
  * Returns:
  *   TW_OK                     the worker runs
- *   TW_INVALID                `worker` is NULL, an option is out of range, a pattern is invalid, a
- *                             namespace is listed twice, or as tw_redis_open()
- *   TW_REDIS_UNREACHABLE      as tw_redis_open(), as are the next three
- *   TW_REDIS_REFUSED          the server refused the login, or a command for lack of permission
- *   TW_REDIS_UNFIT            the server can't be used
- *   TW_REDIS_FAILED           the server replied with an error
- *   TW_NO_MEMORY              out of memory
  *   TW_SYSTEM                 a thread could not be started, or no descriptor was available
  */
 TW_CHECKED
@@ -1532,8 +1291,6 @@ struct tw_redis_histogram {
 
 /*
  * Returns the longest duration that a bucket counts.
- *
- * Any thread.
  *
  * Returns: 1 ms for the first bucket, 5 min for the last but one, TW_FOREVER for the last or a
  * later one.
@@ -1591,11 +1348,10 @@ struct tw_redis_worker_stats {
 /*
  * Returns the worker's statistics, for all its namespaces together, in *stats.
  *
- * Any thread, also after the worker was stopped.
+ * Also after the worker was stopped.
  *
  * Returns:
  *   TW_OK                     *stats is filled
- *   TW_INVALID                `worker` or `stats` is NULL
  */
 TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 						struct tw_redis_worker_stats *stats);
@@ -1609,7 +1365,6 @@ TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
  * Returns:
  *   TW_OK                     *stats is filled
  *   TW_NOT_FOUND              the worker does not serve that namespace
- *   TW_INVALID                `worker`, `name_space` or `stats` is NULL
  */
 TW_API enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
 						       const char *name_space,
@@ -1619,11 +1374,10 @@ TW_API enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *w
  * Copies the reason why Redis is unavailable to the worker to *error.
  *
  * It is the last error passed to `connection`. If Redis is available, the status is TW_OK and the
- * text is "". Any thread, also after the worker was stopped.
+ * text is "". Also after the worker was stopped.
  *
  * Returns:
  *   TW_OK                     *error is filled
- *   TW_INVALID                `worker` or `error` is NULL
  */
 TW_API enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
 						 struct tw_redis_error *error);
@@ -1654,7 +1408,6 @@ struct tw_redis_host_stats {
  *
  * Returns:
  *   TW_OK                     hosts[] and *count are filled
- *   TW_INVALID                `worker` or `count` is NULL, or `hosts` is NULL and `room` > 0
  */
 TW_FILLS(2, 3)
 TW_API enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,

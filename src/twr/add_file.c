@@ -48,7 +48,7 @@ struct add_file {
 	uint64_t first;                    /* the number of the first line of the last call */
 	struct tw_redis_task tasks[BATCH]; /* the tasks of lines to add */
 	struct tw_redis_info infos[BATCH]; /* those of lines to restore */
-	enum tw_status each[BATCH];
+	struct tw_redis_added each[BATCH];
 };
 
 static void progress_clear(const struct add_file *file)
@@ -101,7 +101,7 @@ static void data_refuse(struct add_file *file, size_t place, enum tw_status stat
 	struct tw_redis_error error;
 
 	status = line->restores ? tw_redis_restore(file->redis, &line->info, 1, NULL)
-				: tw_redis_add(file->redis, &line->info.task, NULL);
+				: tw_redis_add(file->redis, &line->info.task, 1, NULL);
 	error = error_of(file, status);
 	line_refuse(file, file->numbers[place], EXIT_BAD_DATA);
 	outcome_say(status, &error);
@@ -132,22 +132,23 @@ static void line_settle(struct add_file *file, size_t place, enum tw_status stat
 static size_t lines_send(struct add_file *file, size_t from)
 {
 	bool restores = file->lines[from].restores;
+	enum tw_status status;
 	size_t to = from;
 
 	for (; to < file->count && file->lines[to].restores == restores; to++) {
 		file->lines[to].info.task.mode = file->arguments->task.mode;
 		file->tasks[to] = file->lines[to].info.task;
 		file->infos[to] = file->lines[to].info;
-		/* The call may fail at its beginning without memory. */
-		file->each[to] = TW_NO_MEMORY;
 	}
 	if (restores)
-		tw_redis_restore(file->redis, file->infos + from, to - from, file->each + from);
+		status = tw_redis_restore(file->redis, file->infos + from, to - from,
+					  file->each + from);
 	else
-		tw_redis_add_many(file->redis, file->tasks + from, to - from, file->each + from);
+		status =
+			tw_redis_add(file->redis, file->tasks + from, to - from, file->each + from);
 	file->first = file->numbers[from];
 	for (size_t i = from; i < to; i++)
-		line_settle(file, i, file->each[i]);
+		line_settle(file, i, status == TW_NO_MEMORY ? status : file->each[i].status);
 	return to;
 }
 

@@ -32,7 +32,7 @@ int command_add(struct tw_redis *redis, struct arguments *arguments)
 {
 	char *body = NULL;
 	int exit_code;
-	int64_t due_ms;
+	struct tw_redis_added added;
 
 	if (arguments->file)
 		return command_add_file(redis, arguments);
@@ -42,10 +42,11 @@ int command_add(struct tw_redis *redis, struct arguments *arguments)
 		      "(--handler confirms it)\n",
 		      stderr);
 	if (exit_code == EXIT_DONE)
-		exit_code = outcome_of_call(redis, tw_redis_add(redis, &arguments->task, &due_ms));
+		exit_code =
+			outcome_of_call(redis, tw_redis_add(redis, &arguments->task, 1, &added));
 	free(body);
 	if (exit_code == EXIT_DONE)
-		show_due(arguments, due_ms);
+		show_due(arguments, added.due_ms);
 	return exit_code;
 }
 

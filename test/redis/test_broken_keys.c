@@ -74,14 +74,16 @@ static void other_letters_are_listed(void **state)
 
 	break_a_shard(fixture, TW_HOUR, "dead");
 	for (int i = 0; i < TASKS; i++) {
-		struct tw_redis_info letter = {.due_ms = 1000, .attempts = 1, .reason = "no"};
+		struct tw_redis_info letter = {
+			.state = TW_REDIS_DEAD, .due_ms = 1000, .attempts = 1, .reason = "no"};
 		char key[KEY_SIZE];
 
 		number_key(key, i);
 		letter.task.key = key;
 		letter.task.key_size = strlen(key);
 		if (tw_redis_shard(fixture->redis, key, strlen(key)) != broken)
-			assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
+			assert_ok(fixture->redis,
+				  tw_redis_restore(fixture->redis, &letter, 1, NULL));
 	}
 	assert_int_equal(tw_redis_dead_each(fixture->redis, count_one, &count), TW_REDIS_FAILED);
 	assert_int_equal(count, others);

@@ -29,7 +29,7 @@ static int64_t add(struct fixture *fixture, const struct tw_redis_task *task)
 {
 	int64_t due_ms = 0;
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, task, &due_ms));
+	due_ms = add_one(fixture->redis, task);
 	return due_ms;
 }
 
@@ -157,7 +157,7 @@ static void same_calendar_again_keeps_the_occurrence(void **state)
 	assert_true(find_task(fixture->redis, "a").due_ms <= now(fixture));
 	task.at_ms = 0;
 	task.mode = TW_REDIS_NEW;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_EXISTS);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_EXISTS);
 	task.mode = TW_REDIS_REPLACE;
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
@@ -171,7 +171,7 @@ static void same_calendar_again_keeps_the_occurrence(void **state)
 	assert_int_equal(add(fixture, &task), due_ms);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
 	task.key = "b";
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_NOT_FOUND);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_NOT_FOUND);
 }
 
 /* Claims an occurrence that was due ten hours ago. Returns its due time. */
@@ -407,7 +407,7 @@ static void calendars_are_added_with_others(void **state)
 	const struct tw_redis_task tasks[] = {once, by_calendar("a", hourly), once,
 					      by_calendar("b", "nonsense"),
 					      by_calendar("c", hourly)};
-	enum tw_status each[5];
+	struct tw_redis_added each[5];
 	struct tw_redis_error error;
 	struct tw_redis *other = client_open(&fixture->options);
 
@@ -415,12 +415,12 @@ static void calendars_are_added_with_others(void **state)
 	 * yet. */
 	freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
 	add(fixture, &tasks[1]);
-	assert_int_equal(tw_redis_add_many(other, tasks, 5, each), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_add(other, tasks, 5, each), TW_REDIS_BAD_DATA);
 	tw_redis_last_error(other, &error);
 	tw_redis_close(other);
 	assert_non_null(strstr(error.text, "the cron expression, at byte 0"));
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(each[i], i == 3 ? TW_REDIS_BAD_DATA : TW_OK);
+		assert_int_equal(each[i].status, i == 3 ? TW_REDIS_BAD_DATA : TW_OK);
 	/* The key's second task was added after its first. */
 	assert_int_equal(find_task(fixture->redis, "c").due_ms, time_after(hourly, now(fixture)));
 	assert_int_equal(stats_of(fixture->redis).recurring, 2);
@@ -436,19 +436,19 @@ static void bad_calendars_are_refused(void **state)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		task.cron = bad[i];
-		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+		assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_REDIS_BAD_DATA);
 	}
 	snprintf(long_one, sizeof(long_one), "%*s0 * * * *", TW_REDIS_CRON_MAX, "");
 	task.cron = long_one;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_REDIS_BAD_DATA);
 	task = by_calendar("a", hourly);
 	task.zone = "Nowhere/Land";
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_REDIS_BAD_DATA);
 	task.cron = NULL;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
 	task = by_calendar("a", hourly);
 	task.every = TW_HOUR;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 

@@ -169,7 +169,7 @@ static void post_carries_body_headers_key_attempt_and_token(void **state)
 				     .body_size = 7};
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/path?query=1", http.port);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	request = request_of("order:7", 0);
 	assert_string_equal(request.method, "POST");
@@ -203,7 +203,7 @@ static void content_type_of_the_task_replaces_the_default(void **state)
 				     .body_size = 1};
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_non_null(strstr(request_of("a", 0).headers, "content-type: text/plain\r\n"));
 	assert_null(strstr(request_of("a", 0).headers, "application/json"));
@@ -223,7 +223,7 @@ static void every_method_is_sent_with_its_body(void **state)
 			.key = name, .key_size = strlen(name), .url = url, .method = method};
 
 		snprintf(url, sizeof(url), "http://127.0.0.1:%d/long/100", http.port);
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		add_one(fixture->redis, &task);
 		WAIT_UNTIL(ends_count(&runs) == ends + 1);
 		assert_string_equal(request_of(name, 0).method, name);
 		assert_int_equal(request_of(name, 0).body_size, 0);
@@ -231,11 +231,11 @@ static void every_method_is_sent_with_its_body(void **state)
 		task.body = "{}";
 		task.body_size = 2;
 		if (method == TW_REDIS_HEAD) {
-			assert_int_equal(tw_redis_add(fixture->redis, &task, NULL),
+			assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL),
 					 TW_REDIS_BAD_DATA);
 			continue;
 		}
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		add_one(fixture->redis, &task);
 		WAIT_UNTIL(ends_count(&runs) == ends + 1);
 		assert_string_equal(request_of(name, 1).method, name);
 		assert_string_equal(request_of(name, 1).body, "{}");
@@ -283,7 +283,7 @@ static void idempotency_key_is_key_and_token(void **state)
 	assert_non_null(strstr(request_of("a%201", 0).headers, expected));
 	/* The task's own header replaces the default. */
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_non_null(strstr(request_of("b", 0).headers, "idempotency-key: mine\r\n"));
 	assert_null(strstr(request_of("b", 0).headers, "Idempotency-Key"));
@@ -305,7 +305,7 @@ static void header_without_a_value_is_sent_however_long_its_name_is(void **state
 	memset(name, 'N', sizeof(name) - 1);
 	name[sizeof(name) - 2] = ':';
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	request = request_of("a", 0);
 	assert_non_null(strstr(request.headers, "NNNNNNNN"));
@@ -320,7 +320,7 @@ static void get_has_no_body(void **state)
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .url = url, .method = TW_REDIS_GET};
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_string_equal(request_of("a", 0).method, "GET");
 	assert_int_equal(request_of("a", 0).body_size, 0);
@@ -336,7 +336,7 @@ static void key_that_is_not_printable_is_escaped(void **state)
 	struct tw_redis_task task = {.key = "a b%\r\n\0\xff", .key_size = 8, .url = url};
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(http_server_count_of(&http, "a%20b%25%0D%0A%00%FF"), 1);
 	worker_stop(worker);
@@ -353,7 +353,7 @@ static void large_body_arrives_whole(void **state)
 
 	memset(body, '7', sizeof(body));
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(request_of("a", 0).body_size, sizeof(body));
 	worker_stop(worker);
@@ -775,7 +775,7 @@ static void task_without_callback_fails_where_no_handler_is(void **state)
 	struct tw_redis_worker *worker = start(fixture);
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 2};
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DEAD), 1);
 	assert_true(*find_dead(fixture->redis, "a").reason);

@@ -64,7 +64,7 @@ static enum tw_status call_add(struct stage *stage)
 {
 	const struct tw_redis_task task = callback("new");
 
-	return tw_redis_add(stage->redis, &task, NULL);
+	return tw_redis_add(stage->redis, &task, 1, NULL);
 }
 
 static enum tw_status call_add_calendar(struct stage *stage)
@@ -72,7 +72,7 @@ static enum tw_status call_add_calendar(struct stage *stage)
 	const struct tw_redis_task task = {
 		.key = "new", .key_size = 3, .cron = "@daily", .zone = "Europe/Berlin"};
 
-	return tw_redis_add(stage->redis, &task, NULL);
+	return tw_redis_add(stage->redis, &task, 1, NULL);
 }
 
 static enum tw_status call_add_many(struct stage *stage)
@@ -80,7 +80,7 @@ static enum tw_status call_add_many(struct stage *stage)
 	const struct tw_redis_task tasks[] = {callback("many-1"), callback("many-2"),
 					      callback("many-3")};
 
-	return tw_redis_add_many(stage->redis, tasks, 3, NULL);
+	return tw_redis_add(stage->redis, tasks, 3, NULL);
 }
 
 /* The call may have been done if the reply was lost. */
@@ -133,9 +133,10 @@ static enum tw_status call_dead_each(struct stage *stage)
 
 static enum tw_status call_dead_add(struct stage *stage)
 {
-	const struct tw_redis_info letter = {.task = callback("letter-2"), .reason = "why"};
+	const struct tw_redis_info letter = {
+		.task = callback("letter-2"), .state = TW_REDIS_DEAD, .reason = "why"};
 
-	return tw_redis_dead_add(stage->redis, &letter);
+	return tw_redis_restore(stage->redis, &letter, 1, NULL);
 }
 
 static enum tw_status call_dead_retry(struct stage *stage)
@@ -251,8 +252,9 @@ static void stage_open(struct stage *stage)
 	const struct tw_redis_task with_callback = callback("callback");
 	const struct tw_redis_task grouped = {
 		.key = "grouped", .key_size = 7, .delay = TW_HOUR, .group = "g"};
-	const struct tw_redis_info letter = {.task = callback("letter"), .reason = "why"};
-	struct tw_redis_info beside = {.reason = ""};
+	const struct tw_redis_info letter = {
+		.task = callback("letter"), .state = TW_REDIS_DEAD, .reason = "why"};
+	struct tw_redis_info beside = {.state = TW_REDIS_DEAD, .reason = ""};
 	char key[KEY_SIZE];
 
 	fixture_close((void **)&(struct fixture *){fixture});
@@ -261,14 +263,14 @@ static void stage_open(struct stage *stage)
 	options.durability = stage->durability;
 	stage->batch = claim_new(fixture->redis, "leased", TW_MINUTE);
 	add_task(fixture->redis, "due", 0);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &with_callback, NULL));
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &grouped, NULL));
-	assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
+	add_one(fixture->redis, &with_callback);
+	add_one(fixture->redis, &grouped);
+	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &letter, 1, NULL));
 	/* Both are in one shard, so a listing that fails at the first has another before it. */
 	for (int i = 0; i < 2; i++) {
 		key_of_shard(fixture->redis, 0, i, key);
 		beside.task = callback(key);
-		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &beside));
+		assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &beside, 1, NULL));
 	}
 	stage->redis = client_open(&options);
 }
@@ -370,7 +372,7 @@ static void claim_calendar_with_fault(void *context)
 	fixture_open((void **)&(struct fixture *){fixture});
 	options = options_of(fixture);
 	redis = client_open(&options);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	assert_ok(fixture->redis, move_task(fixture->redis, "daily", 0));
 	begin_faults();
 	status = tw_redis_claim(redis, tw_redis_shard(redis, "daily", 5), 1, 10 * TW_MILLISECOND,
@@ -618,7 +620,7 @@ static void work_with_fault(void *context)
 	runs_attach(&work->runs, &options);
 	assert_ok(work->fixture->redis, tw_redis_pause(work->fixture->redis));
 	worker = worker_start(&work->fixture->options, &options);
-	assert_ok(work->fixture->redis, tw_redis_add(work->fixture->redis, &handled, NULL));
+	add_one(work->fixture->redis, &handled);
 	for (int i = 0; i < 3; i++) {
 		char key[KEY_SIZE];
 		struct tw_redis_task task = {.key = key,
@@ -630,7 +632,7 @@ static void work_with_fault(void *context)
 
 		number_key(key, i);
 		task.key_size = strlen(key);
-		assert_ok(work->fixture->redis, tw_redis_add(work->fixture->redis, &task, NULL));
+		add_one(work->fixture->redis, &task);
 	}
 	begin_faults();
 	/* Both calls publish hints; the worker asks for permits, and claims. */
@@ -703,7 +705,7 @@ static void call_back_with_fault(void *context)
 	atomic_store_explicit(&callback->is_called, false, memory_order_relaxed);
 	fixture_close((void **)&(struct fixture *){fixture});
 	fixture_open((void **)&(struct fixture *){fixture});
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	runs_init(&runs, 100);
 	runs_attach(&runs, &options);
 	worker = worker_start(&fixture->options, &options);

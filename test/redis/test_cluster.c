@@ -225,7 +225,7 @@ static void calls_reach_every_node(void **state)
 						  .delay = TW_HOUR,
 						  .group = i % 4 == 3 ? "small" : "large"};
 	}
-	assert_ok(redis, tw_redis_add_many(redis, tasks, 200, NULL));
+	assert_ok(redis, tw_redis_add(redis, tasks, 200, NULL));
 	assert_int_equal(stats_of(redis).tasks, 200);
 	assert_ok(redis, tw_redis_each(redis, count_one, &listed));
 	assert_int_equal(listed, 200);
@@ -306,7 +306,7 @@ static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
 	assert_ok(redis, tw_redis_release(redis, only_job(batch), 1, NULL));
 	assert_int_equal(find_task(redis, "a").status, TW_OK);
 	tw_redis_batch_free(batch);
-	assert_ok(redis, tw_redis_add(redis, &grouped, NULL));
+	add_one(redis, &grouped);
 	assert_one_group(1, 0);
 	batch = await_claim(redis, "a", TW_MINUTE);
 	assert_one_group(0, 1);
@@ -356,7 +356,7 @@ static void slot_whose_keys_of_groups_are_on_their_way_is_waited_for(void **stat
 
 	if (version_of(&cluster.nodes[0]) < 7)
 		TEST_SKIP("this needs Redis 7");
-	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	add_one(redis, &task);
 	cluster_begin_move(&cluster, slot, source, target);
 	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++)
 		freeReplyObject(redis_server_ask(

@@ -129,7 +129,7 @@ static void large_body_goes_over_tls(void **state)
 	for (size_t i = 0; i < TW_REDIS_BODY_MAX; i++)
 		body[i] = (char)(i * 31 >> 3);
 	task.body = body;
-	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	add_one(redis, &task);
 	batch = await_claim(redis, "large", TW_MINUTE);
 	assert_int_equal(only_job(batch)->body_size, TW_REDIS_BODY_MAX);
 	assert_memory_equal(only_job(batch)->body, body, TW_REDIS_BODY_MAX);
@@ -361,7 +361,7 @@ static void assert_nothing_is_taken(const char *at)
 						  .body_size = TW_REDIS_BODY_MAX};
 	}
 	kill(server.pid, SIGSTOP);
-	status = tw_redis_add_many(redis, tasks, TASKS, NULL);
+	status = tw_redis_add(redis, tasks, TASKS, NULL);
 	kill(server.pid, SIGCONT);
 	assert_int_equal(status, TW_REDIS_OUTCOME_UNKNOWN);
 	assert_in_range(wall_clock() - before, TW_SECOND, 10 * TW_SECOND);

@@ -122,7 +122,7 @@ static void tasks_that_do_not_reach_the_server_have_the_status_each(void **state
 {
 	enum { COUNT = 600 };
 	static struct tw_redis_task tasks[COUNT];
-	static enum tw_status each[COUNT];
+	static struct tw_redis_added each[COUNT];
 	struct tw_redis_error error;
 
 	for (int i = 0; i < COUNT; i++)
@@ -131,12 +131,12 @@ static void tasks_that_do_not_reach_the_server_have_the_status_each(void **state
 	tasks[1].key_size = tasks[COUNT - 1].key_size = 0;
 	refuse_next("INFO", passing[0], FOR_EVER);
 	tw_redis_set_patience(50 * TW_MILLISECOND);
-	assert_int_equal(tw_redis_add_many(redis, tasks, COUNT, each), TW_REDIS_UNREACHABLE);
+	assert_int_equal(tw_redis_add(redis, tasks, COUNT, each), TW_REDIS_UNREACHABLE);
 	tw_redis_set_patience(0);
 	tw_redis_last_error(redis, &error);
 	assert_string_equal(error.text, passing[0] + 1);
 	for (int i = 0; i < COUNT; i++)
-		assert_int_equal(each[i], i == 1 ? TW_INVALID : TW_REDIS_UNREACHABLE);
+		assert_int_equal(each[i].status, i == 1 ? TW_INVALID : TW_REDIS_UNREACHABLE);
 }
 
 static void refused_login_ends_the_call(void **state)

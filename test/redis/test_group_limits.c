@@ -101,7 +101,7 @@ static void add_to(struct fixture *fixture, const char *group, int count)
 			.key_size = (size_t)snprintf(key, sizeof(key), "%s-%d", group, i),
 			.group = group};
 
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		add_one(fixture->redis, &task);
 	}
 }
 
@@ -232,7 +232,7 @@ static void drain_leaves_other_groups(void **state)
 
 	add_to(fixture, "t", 2500);
 	add_to(fixture, "tt", 4);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &recurring, NULL));
+	add_one(fixture->redis, &recurring);
 	batch = claim_for(fixture->redis, "t-0", TW_MINUTE);
 	assert_true(tw_redis_batch_count(batch) > 0);
 	assert_ok(fixture->redis, tw_redis_drain_group(fixture->redis, "t", &removed));
@@ -280,7 +280,7 @@ static void add_each(struct fixture *fixture, int count, struct tw_redis_group_l
 		tasks[i] = (struct tw_redis_task){
 			.key = names[i], .key_size = strlen(names[i]), .group = names[i]};
 	}
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, (size_t)count, NULL));
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, (size_t)count, NULL));
 	free(names);
 	free(tasks);
 }

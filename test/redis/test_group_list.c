@@ -26,7 +26,7 @@ static int64_t add_to(struct tw_redis *redis, const char *group, int count, tw_d
 
 		snprintf(key, sizeof(key), "%s-%d", group ? group : "", i);
 		task.key_size = strlen(key);
-		assert_ok(redis, tw_redis_add(redis, &task, &due_ms));
+		due_ms = add_one(redis, &task);
 		first_ms = i ? first_ms : due_ms;
 	}
 	return first_ms;

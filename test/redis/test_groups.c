@@ -20,7 +20,7 @@ static void add_to(struct tw_redis *redis, const char *group, const char *key, t
 	const struct tw_redis_task task = {
 		.key = key, .key_size = strlen(key), .delay = delay, .group = group};
 
-	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	add_one(redis, &task);
 }
 
 /* Adds "GROUP-0" and so on, due now. */
@@ -256,7 +256,7 @@ static void occurrences_stay_in_the_group(void **state)
 		.key = "a", .key_size = 1, .every = TW_HOUR, .group = "g/u"};
 	struct tw_redis_batch *batch;
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	batch = claim(fixture->redis, 1, long_lease);
 	assert_int_equal(count_of(batch, "g/u"), 1);
 	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, NULL));
@@ -295,7 +295,7 @@ static void add_at(struct tw_redis *redis, const char *group, const char *key, i
 	const struct tw_redis_task task = {
 		.key = key, .key_size = strlen(key), .at_ms = at_ms, .group = group};
 
-	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	add_one(redis, &task);
 }
 
 /* A key has two places in the queue with the same time, one of them stale. */
@@ -337,22 +337,22 @@ static void group_is_any_text_without_control_characters(void **state)
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .group = ""};
 	char longest[TW_REDIS_GROUP_MAX + 2];
 
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		task.group = bad[i];
-		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+		assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_REDIS_BAD_DATA);
 	}
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		task.group = good[i];
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		add_one(fixture->redis, &task);
 		assert_claimed(fixture->redis, 1, good[i], 1);
 	}
 	memset(longest, 'g', sizeof(longest));
 	longest[TW_REDIS_GROUP_MAX + 1] = '\0';
 	task.group = longest;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
 	longest[TW_REDIS_GROUP_MAX] = '\0';
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	assert_claimed(fixture->redis, 1, longest, 1);
 }
 
@@ -370,7 +370,7 @@ static void many_are_added_in_their_groups(void **state)
 							   : i % 3 == 1 ? "one"
 									: "two"};
 	}
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 60, NULL));
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, 60, NULL));
 	/* The last ten have replaced the first ten. */
 	assert_int_equal(stats_of(fixture->redis).tasks, 50);
 	for (int i = 0; i < 60; i++)
@@ -390,13 +390,13 @@ static void last_of_those_with_one_key_that_are_added_together_stays(void **stat
 		{.key = "a", .key_size = 1, .group = "i", .mode = TW_REDIS_REPLACE},
 		{.key = "b", .key_size = 1, .group = "i", .mode = TW_REDIS_REPLACE},
 	};
-	enum tw_status each[5];
+	struct tw_redis_added each[5];
 
-	assert_int_equal(tw_redis_add_many(fixture->redis, tasks, 5, each), TW_EXISTS);
-	assert_int_equal(each[1], TW_OK);
-	assert_int_equal(each[2], TW_EXISTS);
-	assert_int_equal(each[3], TW_OK);
-	assert_int_equal(each[4], TW_NOT_FOUND);
+	assert_int_equal(tw_redis_add(fixture->redis, tasks, 5, each), TW_EXISTS);
+	assert_int_equal(each[1].status, TW_OK);
+	assert_int_equal(each[2].status, TW_EXISTS);
+	assert_int_equal(each[3].status, TW_OK);
+	assert_int_equal(each[4].status, TW_NOT_FOUND);
 	assert_claimed(fixture->redis, 10, "i", 1);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
@@ -440,7 +440,7 @@ static void tasks_of_a_group_cost_few_commands(void **state)
 		tasks[i] = (struct tw_redis_task){
 			.key = keys[i], .key_size = strlen(keys[i]), .group = "g"};
 	}
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, COUNT, NULL));
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, COUNT, NULL));
 	/* The script asks for each key whether it has a task. */
 	assert_in_range(commands_run(fixture) - before, COUNT, COUNT + 25);
 	before = commands_run(fixture);
@@ -465,7 +465,7 @@ static void worker_runs_groups_and_callbacks_name_them(void **state)
 	runs_attach(&runs, &options);
 	worker = worker_start(&fixture->options, &options);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	add_many_to(fixture->redis, "g", 20);
 	WAIT_UNTIL(ends_count(&runs) == 21);
 	assert_true(http_server_request(&http, "call", 0, &request));

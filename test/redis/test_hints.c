@@ -124,30 +124,24 @@ static void key_beside_a(struct tw_redis *redis, char key[KEY_SIZE])
 	while (tw_redis_shard(redis, key, strlen(key)) != tw_redis_shard(redis, "a", 1));
 }
 
-/* One command adds both, with one hint; the script for clusters does so, too. */
+/* One script call adds both, with one hint. */
 static void earliest_of_many_is_hinted(void **state)
 {
 	struct fixture *fixture = *state;
 	char key[KEY_SIZE];
 	struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1, .delay = 2 * TW_SECOND},
 					{.key = key, .delay = 5 * TW_SECOND}};
+	struct hints hints = {0};
+	unsigned shard = 99;
+	tw_duration wait = 0;
 
 	key_beside_a(fixture->redis, key);
 	tasks[1].key_size = strlen(key);
-	for (int one_server = 0; one_server < 2; one_server++) {
-		struct hints hints = {0};
-		unsigned shard = 99;
-		tw_duration wait = 0;
-
-		fixture->redis->access->one_server = one_server;
-		hints_open(&hints, fixture->redis);
-		assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 2, NULL));
-		assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
-		assert_in_range(wait, 2 * TW_SECOND, 2 * TW_SECOND + 2 * TW_MILLISECOND);
-		hints_close(&hints);
-		assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
-		assert_int_equal(cancel_task(fixture->redis, key), TW_OK);
-	}
+	hints_open(&hints, fixture->redis);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, 2, NULL));
+	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_in_range(wait, 2 * TW_SECOND, 2 * TW_SECOND + 2 * TW_MILLISECOND);
+	hints_close(&hints);
 }
 
 static void released_task_is_hinted(void **state)
@@ -390,7 +384,7 @@ static void idle_worker_asks_for_all_shards_at_once(void **state)
 	wait_for(500 * TW_MILLISECOND);
 	add_task(redis, "a", TW_HOUR);
 	/* This is later than any wait, so there is no reason to look. */
-	assert_ok(redis, tw_redis_add(redis, &far, NULL));
+	add_one(redis, &far);
 	scripts_run(fixture);
 	/* This sends no hint, so the worker looks within ten seconds. */
 	redis_server_set_due(&fixture->server, redis, "many", "a", -1500);

@@ -173,7 +173,7 @@ static void each_job_of_a_large_claim_has_its_own_record(void **state)
 		task.key_size = strlen(key);
 		task.body = key;
 		task.body_size = task.key_size;
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		add_one(fixture->redis, &task);
 	}
 	for (unsigned shard = 0; shard < 4; shard++) {
 		struct tw_redis_batch *batch;
@@ -199,7 +199,7 @@ static void task_whose_last_lease_ended_can_be_retried_as_it_was(void **state)
 	struct fixture *fixture = *state;
 	struct found dead;
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	tw_redis_batch_free(await_claim(fixture->redis, "a", TW_MINUTE));
 	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a", -1);
 	assert_nothing_due(fixture->redis, "a");
@@ -245,7 +245,7 @@ static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
 
 		number_key(key, i);
 		task.key_size = strlen(key);
-		assert_ok(redis, tw_redis_add(redis, &task, NULL));
+		add_one(redis, &task);
 	}
 	before = memory_of(fixture, "used_memory:");
 	do {
@@ -355,7 +355,7 @@ static void claim_for_few_bytes_takes_no_more(void **state)
 	unsigned attempt;
 
 	memset(body, 'x', sizeof(body));
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 0);
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
 	claim.bytes = 65536;
@@ -382,7 +382,7 @@ static void more_jobs_than_a_batch_are_reported_at_once(void **state)
 		number_key(keys[i], i);
 		tasks[i] = (struct tw_redis_task){.key = keys[i], .key_size = strlen(keys[i])};
 	}
-	assert_ok(redis, tw_redis_add_many(redis, tasks, COUNT, NULL));
+	assert_ok(redis, tw_redis_add(redis, tasks, COUNT, NULL));
 	for (int i = 0; i < 2; i++) {
 		size_t claimed;
 

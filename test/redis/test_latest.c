@@ -47,7 +47,7 @@ static int64_t add(struct shard *shard, int64_t latest_ms)
 	char group[32] = "";
 	char record[96];
 	char latest_us[24];
-	const char *words[7] = {"0", "any", "k", "0", "1000000", record, latest_us};
+	const char *words[6] = {"any", "k", "0", "1000000", record, latest_us};
 	redisReply *reply;
 	int64_t due;
 
@@ -56,9 +56,9 @@ static int64_t add(struct shard *shard, int64_t latest_ms)
 	snprintf(record, sizeof(record), "8 %zu%s\n%s%" PRId64, strlen(group),
 		 latest_ms ? " 0" : "", group, shard->now_ms - start_ms);
 	snprintf(latest_us, sizeof(latest_us), "%" PRId64, latest_ms * 1000);
-	reply = latest_ms      ? script_run(shard->context, &script_latest, 6, words + 1)
-		: shard->group ? script_run(shard->context, &script_group_add, 6, words)
-			       : script_run(shard->context, &script_add, 5, words + 1);
+	reply = latest_ms      ? script_run(shard->context, &script_latest, 6, words)
+		: shard->group ? script_run(shard->context, &script_group_add, 5, words)
+			       : script_run(shard->context, &script_add, 5, words);
 	due = (latest_ms ? reply : reply->element[0])->integer - start_ms;
 	freeReplyObject(reply);
 	return due;
@@ -262,30 +262,27 @@ static void latest_has_a_range_and_may_be_less_than_the_delay(void **state)
 	const tw_duration bad[] = {-1, INT64_MIN, TW_REDIS_DELAY_MAX + 1, TW_FOREVER};
 	struct tw_redis_task task = task_of("a", TW_HOUR, 0);
 	struct tw_redis_info info;
-	enum tw_status status;
 	int64_t due_ms;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		task.latest = bad[i];
-		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
-		assert_int_equal(tw_redis_add_many(fixture->redis, &task, 1, &status), TW_INVALID);
-		assert_int_equal(status, TW_INVALID);
+		assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
 	}
 	task.latest = TW_MINUTE;
 	task.every = TW_HOUR;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
 	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
 	task.every = 0;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	due_ms = add_one(fixture->redis, &task);
 	info = get(fixture->redis, "a");
 	assert_true(info.due_ms == due_ms && info.latest_due_ms == due_ms);
 	assert_true(due_ms - info.now_ms <= 60001 && due_ms - info.now_ms > 30000);
 	task = task_of("b", TW_HOUR, TW_REDIS_DELAY_MAX);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	due_ms = add_one(fixture->redis, &task);
 	info = get(fixture->redis, "b");
 	assert_true(info.latest_due_ms - due_ms == (TW_REDIS_DELAY_MAX - TW_HOUR) / TW_MILLISECOND);
 	task = task_of("c", TW_HOUR, 0);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	due_ms = add_one(fixture->redis, &task);
 	assert_int_equal(get(fixture->redis, "c").latest_due_ms, 0);
 }
 
@@ -295,12 +292,12 @@ static void modes_apply_with_a_limit(void **state)
 	struct tw_redis_task task = task_of("a", TW_HOUR, TW_MINUTE);
 
 	task.mode = TW_REDIS_REPLACE;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_NOT_FOUND);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_NOT_FOUND);
 	task.mode = TW_REDIS_NEW;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_EXISTS);
+	add_one(fixture->redis, &task);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_EXISTS);
 	task.mode = TW_REDIS_REPLACE;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 }
 
 static void tasks_of_a_batch_have_their_limits(void **state)
@@ -312,11 +309,11 @@ static void tasks_of_a_batch_have_their_limits(void **state)
 		task_of("a", TW_SECOND, TW_HOUR), task_of("b", 0, 0),
 	};
 	enum { COUNT = sizeof(tasks) / sizeof(tasks[0]) };
-	enum tw_status each[COUNT];
+	struct tw_redis_added each[COUNT];
 	struct tw_redis_info info;
 
 	tasks[2].group = tasks[3].group = "g";
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, COUNT, each));
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, COUNT, each));
 	info = get(fixture->redis, "a");
 	/* The due time is the second add's, and the limit is the first one's. */
 	assert_true(info.due_ms - info.now_ms <= 1001);
@@ -342,13 +339,13 @@ static void add_repeated_after_a_lost_reply_keeps_the_latest_time(void **state)
 	options.url = proxy.url;
 	redis = client_open(&options);
 	/* The server knows the script: the first try adds the task. */
-	assert_ok(redis, tw_redis_add(redis, &first, NULL));
+	add_one(redis, &first);
 	proxy_lose_reply(&proxy, "the-lost-one");
-	assert_int_equal(tw_redis_add(redis, &task, NULL), TW_REDIS_OUTCOME_UNKNOWN);
+	assert_int_equal(tw_redis_add(redis, &task, 1, NULL), TW_REDIS_OUTCOME_UNKNOWN);
 	assert_int_equal(proxy_lost(&proxy), 1);
 	latest_ms = get(redis, "the-lost-one").latest_due_ms;
 	WAIT_UNTIL(redis_server_now(&fixture->server) > latest_ms - 60000 + 5);
-	assert_ok(redis, tw_redis_add(redis, &task, &due_ms));
+	due_ms = add_one(redis, &task);
 	assert_true(due_ms == latest_ms);
 	assert_true(get(redis, "the-lost-one").latest_due_ms == latest_ms);
 	tw_redis_close(redis);
@@ -363,12 +360,12 @@ static void grace_applies_beside_a_limit(void **state)
 	struct tw_redis_batch *batch;
 
 	task.grace = 2 * TW_SECOND;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	make_overdue(fixture, "a", 3 * TW_SECOND);
 	assert_nothing_due(fixture->redis, "a");
 	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
 	task.grace = 0;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	make_overdue(fixture, "a", TW_HOUR);
 	batch = claim_for(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->attempt, 1);
@@ -389,7 +386,7 @@ static void restored_task_has_its_limit(void **state)
 	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &info, 1, NULL));
 	assert_true(get(fixture->redis, "a").latest_due_ms == now_ms + 60000);
 	task.delay = TW_HOUR;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	due_ms = add_one(fixture->redis, &task);
 	assert_true(due_ms == now_ms + 60000);
 	info.latest_due_ms = -1;
 	assert_int_equal(tw_redis_restore(fixture->redis, &info, 1, NULL), TW_INVALID);

@@ -17,6 +17,7 @@ static struct tw_redis_info letter_of(const char *key, int64_t died_ms)
 					       .max_attempts = 5,
 					       .body = "the body",
 					       .body_size = 8},
+				      .state = TW_REDIS_DEAD,
 				      .due_ms = died_ms,
 				      .attempts = 3,
 				      .reason = "its reason"};
@@ -28,7 +29,7 @@ static enum tw_status add_letter(struct tw_redis *redis, const char *key, int64_
 	struct tw_redis_info letter = letter_of(key, died_ms);
 
 	letter.task.mode = mode;
-	return tw_redis_dead_add(redis, &letter);
+	return tw_redis_restore(redis, &letter, 1, NULL);
 }
 
 static int64_t indexed(struct fixture *fixture, const char *key)
@@ -96,22 +97,20 @@ static void invalid_letter_is_refused(void **state)
 	struct tw_redis_info letter = letter_of("a", 1);
 	char reason[TW_REDIS_REASON_MAX + 20];
 
-	assert_int_equal(tw_redis_dead_add(redis, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_dead_add(NULL, &letter), TW_INVALID);
 	assert_int_equal(add_letter(redis, "", 1, TW_REDIS_ANY), TW_INVALID);
 	assert_int_equal(add_letter(redis, "a", -1, TW_REDIS_ANY), TW_INVALID);
 	assert_int_equal(add_letter(redis, "a", INT64_MAX, TW_REDIS_ANY), TW_INVALID);
 	letter.task.url = "ftp://127.0.0.1/";
-	assert_int_equal(tw_redis_dead_add(redis, &letter), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_restore(redis, &letter, 1, NULL), TW_REDIS_BAD_DATA);
 	assert_int_equal(stats_of(redis).dead, 0);
 	letter = letter_of("a", 0);
 	memset(reason, 'r', sizeof(reason));
 	reason[sizeof(reason) - 1] = '\0';
 	letter.reason = reason;
-	assert_ok(redis, tw_redis_dead_add(redis, &letter));
+	assert_ok(redis, tw_redis_restore(redis, &letter, 1, NULL));
 	assert_int_equal(strlen(find_dead(redis, "a").reason), TW_REDIS_REASON_MAX);
 	letter.reason = NULL;
-	assert_ok(redis, tw_redis_dead_add(redis, &letter));
+	assert_ok(redis, tw_redis_restore(redis, &letter, 1, NULL));
 	assert_string_equal(find_dead(redis, "a").reason, "");
 	assert_string_equal(find_dead(redis, "a").body, "the body");
 }
@@ -277,10 +276,10 @@ static void listings_of_large_bodies_come_in_small_pages(void **state)
 		letter = letter_of(key, i);
 		letter.task.body = body;
 		letter.task.body_size = sizeof(body);
-		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
+		assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &letter, 1, NULL));
 		letter.task.delay = TW_HOUR;
 		letter.task.mode = TW_REDIS_ANY;
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &letter.task, NULL));
+		add_one(fixture->redis, &letter.task);
 	}
 	add_letters(fixture, 2, 300);
 	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG SET %s %s",
@@ -323,7 +322,7 @@ static void letters_of_workers_that_died_go_too(void **state)
 
 		key_of_shard(fixture->redis, 2, i, key);
 		task.key_size = strlen(key);
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		add_one(fixture->redis, &task);
 		redis_server_number(&fixture->server, "HSET {tw/%s/2}run %s 1:7",
 				    fixture->name_space, key);
 		redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key,

@@ -585,7 +585,7 @@ static void add_to(struct tw_redis *redis, const char *group, const char *key)
 	const struct tw_redis_task task = {
 		.key = key, .key_size = strlen(key), .delay = TW_HOUR, .group = group};
 
-	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	add_one(redis, &task);
 }
 
 static void groups_with_any_name_are_labels(void **state)
@@ -765,12 +765,13 @@ static void letters_beyond_a_thousand_are_not_looked_at(void **state)
 
 	for (int i = 0; i <= LOOKED_AT; i++) {
 		char key[KEY_SIZE];
-		struct tw_redis_info letter = {.due_ms = i + 1, .reason = "so"};
+		struct tw_redis_info letter = {
+			.state = TW_REDIS_DEAD, .due_ms = i + 1, .reason = "so"};
 
 		number_key(key, i);
 		letter.task.key = key;
 		letter.task.key_size = strlen(key);
-		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
+		assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &letter, 1, NULL));
 	}
 	start(no_options);
 	status = await_letters(SHOWN);

@@ -329,31 +329,6 @@ static void cluster_has_no_databases(void **state)
 	assert_non_null(strstr(error.text, "database"));
 }
 
-/* A cluster does not take a command about several shards. */
-static void server_that_becomes_a_cluster_must_be_opened_again(void **state)
-{
-	static const struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1},
-						     {.key = "b", .key_size = 1}};
-	struct tw_redis *redis = client_open(&options);
-	struct tw_redis_error error;
-	enum tw_status each[2];
-
-	map_begin(1);
-	map_add(0, SLOTS - 1, server.port);
-	send_map(FOR_EVER);
-	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_OUTCOME_UNKNOWN);
-	/* relaxed: no call runs */
-	atomic_store_explicit(&asked, 0, memory_order_relaxed);
-	assert_int_equal(tw_redis_add_many(redis, tasks, 2, each), TW_REDIS_UNFIT);
-	assert_int_equal(each[0], TW_REDIS_UNFIT);
-	assert_int_equal(each[1], TW_REDIS_UNFIT);
-	/* relaxed: all has been answered */
-	assert_int_equal(atomic_load_explicit(&asked, memory_order_relaxed), 0);
-	tw_redis_last_error(redis, &error);
-	assert_non_null(strstr(error.text, "open it again"));
-	tw_redis_close(redis);
-}
-
 #define NODE_MAP_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
 
 int main(void)
@@ -368,7 +343,6 @@ int main(void)
 		NODE_MAP_TEST(refusal_of_a_node_that_could_send_the_map_ends_no_call),
 		NODE_MAP_TEST(replies_that_a_former_master_owes_are_waited_for),
 		NODE_MAP_TEST(cluster_has_no_databases),
-		NODE_MAP_TEST(server_that_becomes_a_cluster_must_be_opened_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

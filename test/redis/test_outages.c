@@ -424,7 +424,7 @@ static void claims_whose_replies_are_cut_off_use_up_no_attempt(void **state)
 
 		number_key(key, i);
 		task.key_size = strlen(key);
-		assert_ok(direct, tw_redis_add(direct, &task, NULL));
+		add_one(direct, &task);
 	}
 	freeReplyObject(redis_server_ask(&server, "CONFIG SET client-output-buffer-limit %s",
 					 "normal 400000 0 0"));

@@ -108,12 +108,13 @@ static struct board *board_open(void)
 
 static void put_letter(struct tw_redis *redis, const char *reason)
 {
-	const struct tw_redis_info letter = {.task = {.key = "a", .key_size = 1, .max_attempts = 1},
+	const struct tw_redis_info letter = {.state = TW_REDIS_DEAD,
+					     .task = {.key = "a", .key_size = 1, .max_attempts = 1},
 					     .due_ms = 1,
 					     .attempts = 1,
 					     .reason = reason};
 
-	assert_ok(redis, tw_redis_dead_add(redis, &letter));
+	assert_ok(redis, tw_redis_restore(redis, &letter, 1, NULL));
 }
 
 /* Asks for all figures until the dead letter has that reason, for half a minute at most. */
@@ -218,7 +219,7 @@ static void add_group(struct tw_redis *redis)
 	const struct tw_redis_task task = {
 		.key = "g", .key_size = 1, .delay = TW_HOUR, .group = "g"};
 
-	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	add_one(redis, &task);
 }
 
 static void groups_are_asked_for_at_most_a_twentieth_of_the_time(void **state)

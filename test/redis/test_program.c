@@ -347,7 +347,7 @@ static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
 	char key[KEY_SIZE];
 	int64_t due_ms;
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	due_ms = add_one(fixture->redis, &task);
 	batch = await_claim(fixture->redis, "tick", TW_MINUTE);
 	assert_ok(fixture->redis,
 		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "so", NULL));
@@ -366,11 +366,12 @@ static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
 static void dead_letter_whose_key_a_task_has_stays(void **state)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_info letter = {.task = {.key_size = 1}, .due_ms = 1, .reason = "so"};
+	struct tw_redis_info letter = {
+		.task = {.key_size = 1}, .state = TW_REDIS_DEAD, .due_ms = 1, .reason = "so"};
 
 	for (int i = 0; i < 3; i++) {
 		letter.task.key = &"abc"[i];
-		assert_ok(fixture->redis, tw_redis_dead_add(fixture->redis, &letter));
+		assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &letter, 1, NULL));
 	}
 	add_task(fixture->redis, "b", TW_HOUR);
 	assert_int_equal(TWR("dead", "retry", "--all"), 1);

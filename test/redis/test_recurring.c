@@ -26,7 +26,7 @@ static int64_t add_recurring(struct fixture *fixture, const char *key, enum tw_r
 	struct tw_redis_task task = recurring(key, 0, missed);
 	int64_t due_ms;
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	due_ms = add_one(fixture->redis, &task);
 	return due_ms;
 }
 
@@ -127,16 +127,16 @@ static void same_beginning_in_the_past_means_the_same_times(void **state)
 	task.every = TW_HOUR;
 	task.at_ms = now_ms - 10 * TW_HOUR / TW_MILLISECOND - 1000;
 	for (int i = 0; i < 2; i++) {
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms[i]));
+		due_ms[i] = add_one(fixture->redis, &task);
 		assert_int_equal(due_ms[i], task.at_ms + 11 * TW_HOUR / TW_MILLISECOND);
 		assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms[i]);
 	}
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 	task.mode = TW_REDIS_NEW;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_EXISTS);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_EXISTS);
 	task.key = "b";
 	task.mode = TW_REDIS_REPLACE;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_NOT_FOUND);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_NOT_FOUND);
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
@@ -151,26 +151,26 @@ static void same_period_again_keeps_the_occurrence(void **state)
 
 	/* This is what `twr every --every 1h` adds. */
 	task.every = task.delay = TW_HOUR;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &first_ms));
+	first_ms = add_one(fixture->redis, &task);
 	task.body = "new";
 	task.body_size = 3;
 	for (int way = 0; way < 3; way++) {
 		/* The task has no time, a delay of one period, or the beginning of its series. */
 		task.delay = way == 1 ? TW_HOUR : 0;
 		task.at_ms = way == 2 ? first_ms - 10 * hour_ms : 0;
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		due_ms = add_one(fixture->redis, &task);
 		assert_int_equal(due_ms, first_ms);
 		assert_int_equal(find_task(fixture->redis, "a").due_ms, first_ms);
 		assert_string_equal(find_task(fixture->redis, "a").body, "new");
 		assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		due_ms = add_one(fixture->redis, &task);
 		batch = await_claim(fixture->redis, "a", TW_MINUTE);
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		due_ms = add_one(fixture->redis, &task);
 		assert_int_equal(due_ms, first_ms);
 		assert_ok(fixture->redis,
 			  tw_redis_fail(fixture->redis, only_job(batch), 1, 0, "busy", NULL));
 		tw_redis_batch_free(batch);
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+		due_ms = add_one(fixture->redis, &task);
 		batch = await_claim(fixture->redis, "a", TW_MINUTE);
 		assert_int_equal(only_job(batch)->attempt, 2);
 		assert_int_equal(ack(fixture, batch), TW_OK);
@@ -193,7 +193,7 @@ static void another_rhythm_begins_again(void **state)
 	first.every = first.delay = TW_HOUR;
 	for (int i = 0; i < 6; i++) {
 		(void)tw_redis_end(fixture->redis, "a", 1);
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &first, &first_ms));
+		first_ms = add_one(fixture->redis, &first);
 		for (int k = 0; k < 6; k++)
 			others[k] = first;
 		others[0].every = others[0].delay = 2 * TW_HOUR;
@@ -205,7 +205,7 @@ static void another_rhythm_begins_again(void **state)
 		others[5].cron = "0 0 1 1 *";
 		assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
 		batch = await_claim(fixture->redis, "a", TW_MINUTE);
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &others[i], &due_ms));
+		due_ms = add_one(fixture->redis, &others[i]);
 		assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
 		assert_int_equal(ack(fixture, batch), TW_REDIS_STALE);
 		tw_redis_batch_free(batch);
@@ -220,7 +220,7 @@ static void cancelled_occurrence_is_followed_by_the_next(void **state)
 
 	task.every = TW_HOUR;
 	task.delay = TW_MINUTE;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	due_ms = add_one(fixture->redis, &task);
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms + TW_HOUR / TW_MILLISECOND);
 	assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_OK);
@@ -239,7 +239,7 @@ static void moved_occurrence_moves_no_other(void **state)
 
 	task.every = TW_HOUR;
 	task.delay = TW_MINUTE;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due_ms));
+	due_ms = add_one(fixture->redis, &task);
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(ack(fixture, batch), TW_OK);
@@ -333,7 +333,7 @@ static void letter_of_a_long_key_has_that_key(void **state)
 	memset(key, 'k', TW_REDIS_KEY_MAX);
 	for (task.key_size = 1000; task.key_size <= TW_REDIS_KEY_MAX; task.key_size += 24) {
 		key[task.key_size] = '\0';
-		assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+		add_one(fixture->redis, &task);
 		batch = await_claim(fixture->redis, key, TW_MINUTE);
 		assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
 							TW_FOREVER, "hopeless", NULL));
@@ -371,7 +371,7 @@ static void buried_occurrence_is_followed_by_the_next(void **state)
 
 	task.every = TW_HOUR;
 	task.max_attempts = 1;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &first));
+	first = add_one(fixture->redis, &task);
 	tw_redis_batch_free(await_claim(fixture->redis, "a", 10 * TW_MILLISECOND));
 	wait_for(30 * TW_MILLISECOND);
 	assert_nothing_due(fixture->redis, "a");
@@ -388,7 +388,7 @@ static void overtaken_run_sets_nothing(void **state)
 	int64_t first;
 
 	task.every = TW_HOUR;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &first));
+	first = add_one(fixture->redis, &task);
 	late = await_claim(fixture->redis, "a", 10 * TW_MILLISECOND);
 	wait_for(30 * TW_MILLISECOND);
 	now = await_claim(fixture->redis, "a", TW_MINUTE);
@@ -422,17 +422,17 @@ static void many_are_added_with_others(void **state)
 	const struct tw_redis_task once = {.key = "a", .key_size = 1, .delay = TW_HOUR};
 	struct tw_redis_task tasks[5] = {once, recurring("a", 0, TW_REDIS_MISSED_ONE), once,
 					 recurring("b", 0, TW_REDIS_MISSED_ONE), once};
-	enum tw_status each[5];
+	struct tw_redis_added each[5];
 
 	tasks[4].key = "b";
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 4, each));
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, 4, each));
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(each[i], TW_OK);
+		assert_int_equal(each[i].status, TW_OK);
 	assert_int_equal(stats_of(fixture->redis).tasks, 2);
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 5, NULL));
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, 5, NULL));
 	assert_int_equal(stats_of(fixture->redis).recurring, 0);
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks + 1, 1, NULL));
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks + 1, 1, NULL));
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
@@ -470,11 +470,11 @@ static void bad_recurrences_are_refused(void **state)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		task.every = bad[i];
-		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+		assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
 	}
 	task.every = TW_SECOND;
 	task.missed = TW_REDIS_MISSED_ALL + 1;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_end(fixture->redis, "", 0), TW_INVALID);
 	assert_int_equal(tw_redis_end(NULL, "a", 1), TW_INVALID);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
@@ -572,12 +572,12 @@ static enum tw_status restore_as(struct fixture *fixture, enum tw_redis_mode mod
 	struct tw_redis_info info = {
 		.task = {.key = key, .key_size = 1, .mode = mode}, .due_ms = 1234, .attempts = 2};
 	enum tw_status status;
-	enum tw_status each;
+	struct tw_redis_added each;
 
 	assert_int_equal(tw_redis_restore(NULL, &info, 1, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_restore(fixture->redis, NULL, 1, NULL), TW_INVALID);
 	status = tw_redis_restore(fixture->redis, &info, 1, &each);
-	assert_int_equal(status, each);
+	assert_int_equal(status, each.status);
 	return status;
 }
 

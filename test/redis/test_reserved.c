@@ -49,18 +49,19 @@ static void task_with_a_reserved_field_is_refused(void **state)
 	struct tw_redis_task tasks[2] = {{.key = "one", .key_size = 3},
 					 {.key = "two", .key_size = 3}};
 	struct tw_redis_info info = {.task = tasks[0]};
-	enum tw_status each[2];
+	struct tw_redis_added each[2];
 
-	ASSERT_REFUSED(&tasks[0], tw_redis_add(redis, &tasks[0], NULL));
-	ASSERT_REFUSED(&info, tw_redis_dead_add(redis, &info));
-	ASSERT_REFUSED(&info.task, tw_redis_dead_add(redis, &info));
+	ASSERT_REFUSED(&tasks[0], tw_redis_add(redis, &tasks[0], 1, NULL));
+	ASSERT_REFUSED(&info, tw_redis_restore(redis, &info, 1, NULL));
+	ASSERT_REFUSED(&info.task, tw_redis_restore(redis, &info, 1, NULL));
+	info.state = TW_REDIS_DEAD;
 	ASSERT_REFUSED(&info, tw_redis_restore(redis, &info, 1, NULL));
 	ASSERT_REFUSED(&info.task, tw_redis_restore(redis, &info, 1, NULL));
 	assert_int_equal(stats_of(redis).tasks + stats_of(redis).dead, 0);
 	/* The other one is added. */
-	ASSERT_REFUSED(&tasks[1], tw_redis_add_many(redis, tasks, 2, each));
-	assert_int_equal(each[0], TW_OK);
-	assert_int_equal(each[1], TW_INVALID);
+	ASSERT_REFUSED(&tasks[1], tw_redis_add(redis, tasks, 2, each));
+	assert_int_equal(each[0].status, TW_OK);
+	assert_int_equal(each[1].status, TW_INVALID);
 	assert_int_equal(stats_of(redis).tasks, 1);
 }
 
@@ -134,7 +135,7 @@ static void reserved_fields_of_what_a_namespace_has_become_0(void **state)
 	size_t count;
 	int seen = 0;
 
-	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	add_one(redis, &task);
 	SPOIL(&stats);
 	assert_ok(redis, tw_redis_get_stats(redis, &stats));
 	assert_int_equal(stats.tasks, 1);

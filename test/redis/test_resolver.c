@@ -156,7 +156,7 @@ static void steady_callbacks_follow_a_changed_name(void **state)
 	runs_attach(&runs, &options);
 	options.handler = NULL;
 	worker = worker_start(&fixture->options, &options);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count_of(&runs, "tick", TW_REDIS_END_DONE) >= 3);
 	pthread_mutex_lock(&lookups.lock);
 	lookups.moved = true;

@@ -125,7 +125,7 @@ static void metrics_of_each_namespace_add_up_with_its_tasks(void **state)
 	int port;
 
 	add_some(fixture);
-	assert_ok(second, tw_redis_add(second, &grouped, NULL));
+	add_one(second, &grouped);
 	port = pages_start(&worker, &environment, ARGUMENTS(both));
 	free(pages_await_metric(port, metric("twr_group_waiting_tasks", second_name, "group=\"g\""),
 				1)

@@ -168,7 +168,7 @@ static void add_all(struct tw_redis *redis)
 				.max_attempts = 1000,
 			};
 		}
-		assert_ok(redis, tw_redis_add_many(redis, tasks, (size_t)count, NULL));
+		assert_ok(redis, tw_redis_add(redis, tasks, (size_t)count, NULL));
 	}
 }
 

@@ -53,7 +53,7 @@ static void task_due_in_the_past_is_due_now(void **state)
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .at_ms = 1000};
 	struct tw_redis_batch *batch;
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due));
+	due = add_one(fixture->redis, &task);
 	assert_in_range(due - now, 0, 5000);
 	batch = await_claim(fixture->redis, "a", long_lease);
 	tw_redis_batch_free(batch);
@@ -66,11 +66,11 @@ static void due_time_is_returned_and_rounded_up(void **state)
 	int64_t now = redis_server_now(&fixture->server);
 	int64_t due = 0;
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due));
+	due = add_one(fixture->redis, &task);
 	assert_in_range(due - now, 3600000, 3605000);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due);
 	task.at_ms = now + 12345;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due));
+	due = add_one(fixture->redis, &task);
 	assert_int_equal(due, now + 12345);
 }
 
@@ -145,8 +145,8 @@ static void second_add_as_new_exists_and_changes_nothing(void **state)
 	after = find_task(fixture->redis, "a");
 	assert_int_equal(before.due_ms, after.due_ms);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &first, NULL));
-	assert_int_equal(tw_redis_add(fixture->redis, &second, NULL), TW_EXISTS);
+	add_one(fixture->redis, &first);
+	assert_int_equal(tw_redis_add(fixture->redis, &second, 1, NULL), TW_EXISTS);
 	assert_string_equal(find_task(fixture->redis, "b").body, "first");
 }
 
@@ -157,10 +157,10 @@ static void replaced_task_runs_as_the_new_one_only(void **state)
 		.key = "a", .key_size = 1, .delay = TW_MINUTE, .body = "old", .body_size = 3};
 	struct tw_redis_batch *batch;
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	task.body = "new";
 	task.delay = 0;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	batch = await_claim(fixture->redis, "a", long_lease);
 	assert_memory_equal(only_job(batch)->body, "new", 3);
 	ack_is(fixture->redis, batch, TW_OK);
@@ -209,7 +209,7 @@ static void keys_and_bodies_are_any_bytes(void **state)
 		key[i] = (char)(i * 7);
 	for (size_t i = 0; i < sizeof(body); i++)
 		body[i] = (char)(i * 11 + i / 256);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	assert_ok(fixture->redis,
 		  tw_redis_claim(fixture->redis, tw_redis_shard(fixture->redis, key, sizeof(key)),
 				 10, long_lease, &batch, NULL));
@@ -237,7 +237,7 @@ static void callback_is_kept_as_it_was_given(void **state)
 	const struct tw_redis_job *job;
 	struct tw_redis_batch *batch;
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	batch = await_claim(fixture->redis, "a", long_lease);
 	job = only_job(batch);
 	assert_string_equal(job->url, task.url);
@@ -267,27 +267,27 @@ static void bad_data_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad_headers) / sizeof(bad_headers[0]); i++) {
 		task.headers = &bad_headers[i];
 		task.header_count = 1;
-		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+		assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_REDIS_BAD_DATA);
 	}
 	task.header_count = 0;
 	for (size_t i = 0; i < sizeof(bad_urls) / sizeof(bad_urls[0]); i++) {
 		task.url = bad_urls[i];
-		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+		assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_REDIS_BAD_DATA);
 	}
 	memset(long_url, 'a', sizeof(long_url) - 1);
 	memcpy(long_url, "http://", 7);
 	task.url = long_url;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_REDIS_BAD_DATA);
 	task = (struct tw_redis_task){
 		.key = "a", .key_size = 1, .body = large, .body_size = sizeof(large)};
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_REDIS_BAD_DATA);
 	task = (struct tw_redis_task){.key = "a",
 				      .key_size = 1,
 				      .url = "http://host/",
 				      .method = TW_REDIS_HEAD,
 				      .body = "x",
 				      .body_size = 1};
-	assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_REDIS_BAD_DATA);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -314,8 +314,8 @@ static void bad_arguments_are_invalid(void **state)
 	struct tw_redis_batch *batch = NULL;
 
 	for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++)
-		assert_int_equal(tw_redis_add(redis, &tasks[i], NULL), TW_INVALID);
-	assert_int_equal(tw_redis_add(NULL, &tasks[0], NULL), TW_INVALID);
+		assert_int_equal(tw_redis_add(redis, &tasks[i], 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add(NULL, &tasks[0], 1, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_cancel(redis, "", 0), TW_INVALID);
 	assert_int_equal(tw_redis_claim(redis, 4, 1, long_lease, &batch, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_claim(redis, 0, 0, long_lease, &batch, NULL), TW_INVALID);
@@ -325,9 +325,7 @@ static void bad_arguments_are_invalid(void **state)
 	assert_int_equal(tw_redis_claim(redis, 0, 1, 25 * TW_HOUR, &batch, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_claim(redis, 0, 1, long_lease, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_claim(NULL, 0, 1, long_lease, &batch, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_add(redis, NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_add_many(redis, NULL, 1, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_add_many(NULL, tasks, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_add(redis, NULL, 1, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_open(NULL, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_open_beside(redis, NULL, 4, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_ping(NULL, NULL), TW_INVALID);
@@ -342,7 +340,6 @@ static void bad_arguments_are_invalid(void **state)
 	assert_int_equal(tw_redis_move(redis, "", 0, 1, 0, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_set_limits(redis, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_get_limits(redis, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_dead_add(redis, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_ack(redis, NULL, 1, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_worker_start(NULL, NULL, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL), TW_INVALID);
@@ -361,7 +358,7 @@ static void many_are_added_and_each_has_its_status(void **state)
 {
 	enum { COUNT = 1500 };
 	static struct tw_redis_task tasks[COUNT];
-	static enum tw_status each[COUNT];
+	static struct tw_redis_added each[COUNT];
 	static char keys[COUNT][KEY_SIZE];
 	struct fixture *fixture = *state;
 
@@ -375,22 +372,22 @@ static void many_are_added_and_each_has_its_status(void **state)
 	}
 	tasks[900].url = "ftp://host/";
 	tasks[901].key_size = 0;
-	assert_int_equal(tw_redis_add_many(fixture->redis, tasks, COUNT, each), TW_EXISTS);
+	assert_int_equal(tw_redis_add(fixture->redis, tasks, COUNT, each), TW_EXISTS);
 	for (int i = 0; i < COUNT; i++)
-		assert_int_equal(each[i], i == 700   ? TW_EXISTS
-					  : i == 900 ? TW_REDIS_BAD_DATA
-					  : i == 901 ? TW_INVALID
-						     : TW_OK);
+		assert_int_equal(each[i].status, i == 700   ? TW_EXISTS
+						 : i == 900 ? TW_REDIS_BAD_DATA
+						 : i == 901 ? TW_INVALID
+							    : TW_OK);
 	assert_int_equal(stats_of(fixture->redis).tasks, COUNT - 2);
 	/* The two that were refused can't be replaced. */
 	tasks[900].url = NULL;
 	tasks[901].key_size = strlen(keys[901]);
 	for (int i = 0; i < COUNT; i++)
 		tasks[i].mode = TW_REDIS_REPLACE;
-	assert_int_equal(tw_redis_add_many(fixture->redis, tasks, COUNT, each), TW_NOT_FOUND);
+	assert_int_equal(tw_redis_add(fixture->redis, tasks, COUNT, each), TW_NOT_FOUND);
 	for (int i = 0; i < COUNT; i++)
-		assert_int_equal(each[i], i == 900 || i == 901 ? TW_NOT_FOUND : TW_OK);
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, 0, NULL));
+		assert_int_equal(each[i].status, i == 900 || i == 901 ? TW_NOT_FOUND : TW_OK);
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, 0, NULL));
 }
 
 static void first_of_many_that_is_not_added_is_the_answer(void **state)
@@ -404,14 +401,14 @@ static void first_of_many_that_is_not_added_is_the_answer(void **state)
 	struct tw_redis_error error;
 
 	add_task(fixture->redis, "there", TW_HOUR);
-	assert_int_equal(tw_redis_add_many(fixture->redis, tasks, 3, NULL), TW_EXISTS);
+	assert_int_equal(tw_redis_add(fixture->redis, tasks, 3, NULL), TW_EXISTS);
 	tw_redis_last_error(fixture->redis, &error);
 	assert_int_equal(error.status, TW_EXISTS);
 	assert_string_equal(error.text, tw_status_text(TW_EXISTS));
-	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 1, 2, NULL), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_add(fixture->redis, tasks + 1, 2, NULL), TW_REDIS_BAD_DATA);
 	tw_redis_last_error(fixture->redis, &error);
 	assert_string_equal(error.text, "the callback's URL must begin with http:// or https://");
-	assert_int_equal(tw_redis_add_many(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
+	assert_int_equal(tw_redis_add(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
 }
 
 static void each_task_that_is_added_is_counted(void **state)
@@ -435,7 +432,7 @@ static void each_task_that_is_added_is_counted(void **state)
 	assert_int_equal(cancel_task(redis, "b"), TW_OK);
 	assert_ok(redis, move_task(redis, "a", TW_MINUTE));
 	assert_int_equal(stats_of(redis).added, 3);
-	assert_ok(redis, tw_redis_add(redis, &recurring, NULL));
+	add_one(redis, &recurring);
 	assert_int_equal(cancel_task(redis, "every"), TW_OK);
 	assert_int_equal(stats_of(redis).added, 4);
 	for (int i = 0; i < MANY; i++) {
@@ -445,10 +442,10 @@ static void each_task_that_is_added_is_counted(void **state)
 						  .delay = TW_HOUR,
 						  .mode = TW_REDIS_NEW};
 	}
-	assert_ok(redis, tw_redis_add_many(redis, tasks, MANY / 2, NULL));
+	assert_ok(redis, tw_redis_add(redis, tasks, MANY / 2, NULL));
 	assert_int_equal(stats_of(redis).added, 4 + MANY / 2);
 	/* Half of them exist already. */
-	assert_int_equal(tw_redis_add_many(redis, tasks, MANY, NULL), TW_EXISTS);
+	assert_int_equal(tw_redis_add(redis, tasks, MANY, NULL), TW_EXISTS);
 	assert_int_equal(stats_of(redis).added, 4 + MANY);
 }
 
@@ -672,7 +669,7 @@ static void add_with_attempts(struct fixture *fixture, const char *key, unsigned
 					   .body = "body",
 					   .body_size = 4};
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 }
 
 static void fail_once(struct fixture *fixture, const char *key, tw_duration retry_in,
@@ -751,7 +748,7 @@ static void added_and_moved_tasks_are_not_a_fraction_of_a_millisecond_early(void
 		int64_t due = 0;
 
 		if (i % 2 == 0)
-			assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, &due));
+			due = add_one(fixture->redis, &task);
 		else
 			assert_ok(fixture->redis,
 				  tw_redis_move(fixture->redis, "a", 1, 0, task.delay, &due));
@@ -1131,7 +1128,7 @@ static void task_that_would_begin_too_late_is_skipped(void **state)
 	struct tw_redis_batch *batch;
 	tw_duration grace = 0;
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, grace_each, &grace));
 	assert_int_equal(grace, 2 * TW_SECOND);
 	make_overdue(fixture, "a", 3 * TW_SECOND);
@@ -1139,7 +1136,7 @@ static void task_that_would_begin_too_late_is_skipped(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 	task.grace = TW_HOUR;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	make_overdue(fixture, "a", 59 * TW_MINUTE);
 	batch = claim_for(fixture->redis, "a", TW_MINUTE);
 	/* The grace does not limit a retry: the task began in time. */
@@ -1161,10 +1158,10 @@ static void grace_has_a_range(void **state)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		task.grace = bad[i];
-		assert_int_equal(tw_redis_add(fixture->redis, &task, NULL), TW_INVALID);
+		assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
 	}
 	task.grace = TW_REDIS_DELAY_MAX;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->max_attempts, 1000000);
 	tw_redis_batch_free(batch);

@@ -310,7 +310,7 @@ static void step_add(struct model *model)
 	char at[24];
 	char record[64];
 	char limit[24];
-	const char *words[7] = {"0", "any", key, at, "0", record, limit};
+	const char *words[6] = {"any", key, at, "0", record, limit};
 	redisReply *reply;
 
 	/* add.lua leaves the place of a task that it replaces in the queue, for a claim to find. */
@@ -328,9 +328,9 @@ static void step_add(struct model *model)
 		strcpy(record, latest_us ? "9999 0 0\n" : "9999 0\n");
 	if (latest && latest < due)
 		due = latest > now_ms(model) ? latest : now_ms(model);
-	reply = latest_us   ? run(model, &script_latest, 6, words + 1)
-		: group > 0 ? run(model, &script_group_add, 6, words)
-			    : run(model, &script_add, 5, words + 1);
+	reply = latest_us   ? run(model, &script_latest, 6, words)
+		: group > 0 ? run(model, &script_group_add, 5, words)
+			    : run(model, &script_add, 5, words);
 	assert_int_equal((latest_us ? reply : reply->element[0])->integer, due);
 	freeReplyObject(reply);
 	model->tasks[index] = (struct task){.group = group, .latest = latest};
@@ -340,7 +340,7 @@ static void step_add(struct model *model)
 /* Adds tasks of groups by one call. */
 static void step_add_many(struct model *model)
 {
-	const char *words[6 * ADD_MOST];
+	const char *words[5 * ADD_MOST];
 	char key[ADD_MOST][8];
 	char at[ADD_MOST][24];
 	char record[ADD_MOST][64];
@@ -352,16 +352,16 @@ static void step_add_many(struct model *model)
 		int index = (first + i) % KEYS;
 		int group = (int)random_between(&model->random, 1, GROUPS - 1);
 		int64_t due = now_ms(model) + random_between(&model->random, 0, 3) * 5;
-		const char *task[6] = {"0", "any", key[i], at[i], "0", record[i]};
+		const char *task[5] = {"any", key[i], at[i], "0", record[i]};
 
 		key_write(key[i], index);
 		snprintf(at[i], sizeof(at[i]), "%" PRId64, due);
 		snprintf(record[i], sizeof(record[i]), "9999 %zu\n{\"group\":\"%s\"}",
 			 strlen(groups[group]) + strlen("{\"group\":\"\"}"), groups[group]);
-		memcpy(&words[6 * i], task, sizeof(task));
+		memcpy(&words[5 * i], task, sizeof(task));
 		model->tasks[index] = (struct task){.group = group, .due = due};
 	}
-	reply = run(model, &script_group_add, 6 * count, words);
+	reply = run(model, &script_group_add, 5 * count, words);
 	for (int i = 0; i < count; i++) {
 		int index = (first + i) % KEYS;
 

@@ -94,7 +94,7 @@ static void task_due_in_the_past_runs_now(void **state)
 
 	wait_for(200 * TW_MILLISECOND);
 	added = wall_clock();
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_true(run_of(&runs, "a", 0).began - added < 6 * TW_SECOND);
 	worker_stop(worker);
@@ -247,10 +247,10 @@ static void replaced_task_runs_as_the_new_one_only(void **state)
 	struct tw_redis_task task = {
 		.key = "a", .key_size = 1, .delay = 2 * TW_SECOND, .body = "old", .body_size = 3};
 
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	task.body = "new";
 	task.delay = 2300 * TW_MILLISECOND;
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_string_equal(run_of(&runs, "a", 0).body, "new");
 	worker_stop(worker);
@@ -316,7 +316,7 @@ static void tasks_that_come_together_run_at_a_time(void **state)
 	worker = start_with(fixture, (struct tw_redis_worker_options){.handlers = TASKS});
 	/* The handlers are asleep by then. */
 	wait_for(50 * TW_MILLISECOND);
-	assert_ok(fixture->redis, tw_redis_add_many(fixture->redis, tasks, TASKS, NULL));
+	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, TASKS, NULL));
 	WAIT_UNTIL(runs_running(&runs) == TASKS);
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count(&runs) == TASKS);
@@ -359,7 +359,7 @@ static void task_that_always_fails_is_dead_after_its_attempts(void **state)
 	worker = start_with(fixture,
 			    (struct tw_redis_worker_options){.retry_first = 20 * TW_MILLISECOND,
 							     .retry_max = 50 * TW_MILLISECOND});
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 5);
 	for (size_t i = 0; i < 5; i++) {
 		struct run_seen run = run_of(&runs, "a", i);
@@ -403,7 +403,7 @@ static void snoozed_task_runs_again_and_keeps_its_attempt(void **state)
 	runs.outcome = TW_REDIS_SNOOZE;
 	runs.retry_in = 300 * TW_MILLISECOND;
 	worker = start(fixture);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, &task, NULL));
+	add_one(fixture->redis, &task);
 	WAIT_UNTIL(runs_count(&runs) >= 2);
 	pthread_mutex_lock(&runs.lock);
 	runs.outcome = TW_REDIS_DONE;
@@ -597,7 +597,7 @@ static void worker_that_cannot_report_ends_stops_claiming(void **state)
 		number_key(keys[i], i);
 		tasks[i] = (struct tw_redis_task){.key = keys[i], .key_size = strlen(keys[i])};
 	}
-	assert_ok(redis, tw_redis_add_many(redis, tasks, COUNT, NULL));
+	assert_ok(redis, tw_redis_add(redis, tasks, COUNT, NULL));
 	freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/unconfirmed/0}dead x"));
 	runs.outcome = TW_REDIS_KILL;
 	runs_attach(&runs, &options);

@@ -86,7 +86,6 @@ static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	status = router_open(&redis->access->router, &redis->access->settings);
 	pthread_setcancelstate(state, &state);
-	redis->access->one_server = !redis->access->router.map.cluster;
 	if (status != TW_OK && error) {
 		*error = redis->access->router.error;
 		error->status = status;
@@ -358,12 +357,10 @@ static enum tw_status add_prepare(struct call *call, const struct tw_redis_task 
 	return task->cron ? recurrence_first(task, now_ms, at_ms, &call->error) : TW_OK;
 }
 
-/* Adds the task to an eval for its shard, or for many. */
+/* Adds the task to an eval for its shard. */
 static void add_write(const struct call *call, struct eval *eval, const struct tw_redis_task *task,
 		      int64_t at_ms)
 {
-	if (eval->script == &script_add_many || eval->script == &script_group_add)
-		eval_number(eval, space_shard(eval->space, task->key, task->key_size));
 	eval_text(eval, mode_names[task->mode]);
 	eval_argument(eval, task->key, task->key_size);
 	eval_number(eval, at_ms);
@@ -438,34 +435,6 @@ static void restore_write(const struct call *call, struct eval *eval,
 	eval->answers++;
 }
 
-enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *task,
-			    int64_t *due_ms)
-{
-	const struct script *script;
-	struct call *call;
-	enum tw_status status;
-	int64_t now_ms = 0;
-	int64_t at_ms;
-
-	if (!task)
-		return TW_INVALID;
-	script = add_script(task);
-	status = call_enter(redis, script, task->key, task->key_size, &call);
-	if (status != TW_OK)
-		return status;
-	if (task->cron) {
-		status = time_ask(redis, call, task, &now_ms);
-		eval_begin(&call->eval, script, &redis->space, call->eval.shard);
-	}
-	if (status == TW_OK)
-		status = add_prepare(call, task, now_ms, &at_ms);
-	if (status != TW_OK)
-		return call_end(&redis->access->calls, call, status);
-	add_write(call, &call->eval, task, at_ms);
-	eval_hint(&call->eval);
-	return call_answer(redis, call, due_ms);
-}
-
 /* Runs a script about the key alone. `more` is another argument, or NULL. */
 static enum tw_status key_call(struct tw_redis *redis, const struct script *script, const void *key,
 			       size_t key_size, const char *more)
@@ -532,26 +501,25 @@ struct work {
 	enum tw_status status;
 };
 
-/* Tasks of one server, in a cluster those of one shard, share an eval, because a call costs as much
- * as an add. */
+/* An adding is a call that adds tasks or restores infos. Tasks of one shard share an eval, because
+ * a script call costs as much as an add. */
 struct adding {
 	struct tw_redis *redis;
 	struct call *call;
 	const struct tw_redis_task *tasks; /* to add, or NULL */
 	const struct tw_redis_info *infos; /* to restore, in place of tasks */
-	enum tw_status *each;              /* the caller's; may be NULL */
+	struct tw_redis_added *each;       /* the caller's; may be NULL */
 	/* The server's time, or why it is not known, if one of the tasks in work needs it. */
 	int64_t now_ms;
 	enum tw_status time_status;
-	struct tw_redis_error error; /* the first one's that was not added */
+	size_t failed;               /* the number of the first task that was not added */
+	struct tw_redis_error error; /* that task's */
 
-	struct eval evals[ADDS_AT_ONCE];
+	struct eval *evals; /* room for as many as there are works */
 	size_t used;
 	const struct script *script; /* the last task's */
 	size_t shared;               /* evals from this one on take more tasks of their shard */
-	struct work work[ADDS_AT_ONCE];
-	/* The shard's eval; valid if it is one of those used and of that shard. */
-	uint16_t of_shard[TW_REDIS_SHARDS_MAX];
+	struct work *work;
 };
 
 static const struct tw_redis_task *adding_task(const struct adding *adding, size_t index)
@@ -570,67 +538,46 @@ static enum tw_status adding_prepare(const struct adding *adding, size_t index, 
 	return add_prepare(adding->call, task, adding->now_ms, at_ms);
 }
 
-static void adding_note(struct adding *adding, size_t index, const struct eval *eval,
-			enum tw_status status)
+/* Notes what has become of a task. The call's error is that of the first one that failed. */
+static void adding_note(struct adding *adding, size_t index, enum tw_status status, int64_t due_ms)
 {
-	struct tw_redis_error *error = &adding->call->error;
-	int64_t at_ms;
-
 	if (adding->each)
-		adding->each[index] = status;
-	if (adding->error.status != TW_OK || status == TW_OK)
+		adding->each[index] = (struct tw_redis_added){
+			.status = status, .due_ms = status == TW_OK ? due_ms : 0};
+	if (status == TW_OK || index >= adding->failed)
 		return;
-	/* Repeat the task's error, because others may have come after it. */
-	if (!eval)
-		(void)adding_prepare(adding, index, &at_ms);
-	else if (eval->status == TW_OK)
-		error_set(error, status, "%s", tw_status_text(status));
-	adding->error = *error;
+	adding->failed = index;
+	adding->error = adding->call->error;
 	adding->error.status = status;
 }
 
 static const struct script *adding_script(const struct adding *adding, size_t index)
 {
-	const struct script *script;
-
 	if (adding->infos)
 		return adding->infos[index].state == TW_REDIS_DEAD ? &script_dead_add
 								   : &script_restore;
-	script = add_script(&adding->tasks[index]);
-	return script == &script_add && adding->redis->access->one_server ? &script_add_many
-									  : script;
+	return add_script(&adding->tasks[index]);
 }
 
-/* Returns whether an eval of the script takes tasks of all shards. */
-static bool adding_spans(const struct adding *adding, const struct script *script)
-{
-	return script == &script_add_many ||
-	       (script == &script_group_add && adding->redis->access->one_server);
-}
-
+/* Returns the eval for the task: the last one of its shard that may take more, or a new one. */
 static struct eval *adding_eval(struct adding *adding, size_t number)
 {
 	const struct tw_redis_task *task = adding_task(adding, number);
 	const struct script *script = adding_script(adding, number);
-	bool one_server = adding_spans(adding, script);
-	/* The other scripts take several tasks. */
-	bool alone = *script->shape != '[';
-	unsigned shard =
-		one_server ? 0 : space_shard(&adding->redis->space, task->key, task->key_size);
-	size_t index = adding->of_shard[shard];
-	struct eval *eval = &adding->evals[index];
+	bool alone =
+		script != &script_add && script != &script_group_add && script != &script_restore;
+	unsigned shard = space_shard(&adding->redis->space, task->key, task->key_size);
+	struct eval *eval;
 
 	/* A key that was in an eval of another script must not come into one before that. */
 	if (script != adding->script)
 		adding->shared = adding->used;
 	adding->script = script;
-
-	if (index >= adding->shared && index < adding->used && eval->shard == shard && !alone)
-		return eval;
-	adding->of_shard[shard] = (uint16_t)adding->used;
+	for (size_t i = adding->used; i > adding->shared && !alone; i--)
+		if (adding->evals[i - 1].shard == shard)
+			return &adding->evals[i - 1];
 	eval = &adding->evals[adding->used++];
 	eval_begin(eval, script, &adding->redis->space, shard);
-	eval->one_server = one_server;
 	/* Later tasks follow in evals after this one, because they may have its key. */
 	if (alone)
 		adding->shared = adding->used;
@@ -639,12 +586,10 @@ static struct eval *adding_eval(struct adding *adding, size_t number)
 
 static void adding_add(struct adding *adding, struct eval *eval, size_t index, int64_t at_ms)
 {
-	const struct tw_redis_task *task = adding_task(adding, index);
-
 	if (adding->infos)
 		restore_write(adding->call, eval, &adding->infos[index]);
 	else
-		add_write(adding->call, eval, task, at_ms);
+		add_write(adding->call, eval, &adding->tasks[index], at_ms);
 }
 
 /* Asks for the server's time, if a task needs it. In a cluster the nodes' clocks may differ, and a
@@ -667,20 +612,37 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 	adding->used = adding->shared = 0;
 	adding_ask_time(adding, base, count);
 	for (size_t i = 0; i < count; i++) {
-		struct eval *eval = NULL;
+		struct work *work = &adding->work[i];
 		int64_t at_ms = 0;
 
-		adding->work[i].status = adding_prepare(adding, base + i, &at_ms);
-		if (adding->work[i].status == TW_OK) {
-			eval = adding_eval(adding, base + i);
-			adding->work[i].place = eval->answers;
-			adding_add(adding, eval, base + i, at_ms);
+		work->eval = NULL;
+		work->status = adding_prepare(adding, base + i, &at_ms);
+		if (work->status != TW_OK) {
+			adding_note(adding, base + i, work->status, 0);
+			continue;
 		}
-		adding->work[i].eval = eval;
+		work->eval = adding_eval(adding, base + i);
+		work->place = work->eval->answers;
+		adding_add(adding, work->eval, base + i, at_ms);
 	}
 	for (size_t i = 0; i < adding->used; i++)
 		if (adding->evals[i].script->hints)
 			eval_hint(&adding->evals[i]);
+}
+
+/* Reads the server's answer about a task. */
+static void adding_answer(struct adding *adding, size_t index, const struct work *work)
+{
+	enum tw_status status = work->eval->status;
+
+	if (status == TW_OK) {
+		status = answer_status(work->eval, work->place);
+		if (status != TW_OK)
+			error_set(&adding->call->error, status, "%s", tw_status_text(status));
+	}
+	adding_note(adding, index, status,
+		    adding->infos ? adding->infos[index].due_ms
+				  : eval_integer(work->eval, work->place, 0));
 }
 
 /* Adds `count` tasks, at most ADDS_AT_ONCE, from number `base` on. Returns false if the server is
@@ -692,13 +654,12 @@ static bool adding_run(struct adding *adding, size_t base, size_t count)
 	adding_write(adding, base, count);
 	call_run(&adding->redis->access->calls, adding->call, adding->evals, adding->used);
 	for (size_t i = 0; i < count; i++) {
-		const struct eval *eval = adding->work[i].eval;
-		enum tw_status status = eval ? eval->status : adding->work[i].status;
+		const struct work *work = &adding->work[i];
+		enum tw_status status = work->eval ? work->eval->status : work->status;
 
 		reached = reached && status != TW_REDIS_UNREACHABLE;
-		if (eval && status == TW_OK)
-			status = answer_status(eval, adding->work[i].place);
-		adding_note(adding, base + i, eval, status);
+		if (work->eval)
+			adding_answer(adding, base + i, work);
 	}
 	return reached;
 }
@@ -713,58 +674,53 @@ static void adding_run_all(struct adding *adding, size_t count)
 		reached = adding_run(adding, base, some);
 	}
 	for (; base < count; base++)
-		adding_note(adding, base, NULL, TW_REDIS_UNREACHABLE);
+		adding_note(adding, base, TW_REDIS_UNREACHABLE, 0);
 }
 
 /* Adds the tasks or restores the infos. The other one is NULL. */
 static enum tw_status add_all(struct tw_redis *redis, const struct tw_redis_task *tasks,
-			      const struct tw_redis_info *infos, size_t count, enum tw_status *each)
+			      const struct tw_redis_info *infos, size_t count,
+			      struct tw_redis_added *each)
 {
-	struct adding *adding = calloc(1, sizeof(*adding));
-	enum tw_status status = TW_NO_MEMORY;
+	size_t room = count < ADDS_AT_ONCE ? count : ADDS_AT_ONCE;
+	struct work one;
+	struct adding adding = {
+		.redis = redis, .tasks = tasks, .infos = infos, .each = each, .failed = count};
 
-	if (!adding)
+	if (!redis || (count && !tasks && !infos))
+		return TW_INVALID;
+	adding.call = call_begin(&redis->access->calls);
+	if (!adding.call)
 		return TW_NO_MEMORY;
-	adding->redis = redis;
-	adding->call = call_begin(&redis->access->calls);
-	adding->tasks = tasks;
-	adding->infos = infos;
-	adding->each = each;
-	if (adding->call) {
-		adding_run_all(adding, count);
-		status = adding->error.status;
-		adding->call->error = adding->error;
-		call_end(&redis->access->calls, adding->call, status);
+	adding.evals = &adding.call->eval;
+	adding.work = &one;
+	if (room > 1) {
+		adding.evals = calloc(room, sizeof(*adding.evals));
+		adding.work = malloc(room * sizeof(*adding.work));
 	}
-	for (size_t i = 0; i < ADDS_AT_ONCE; i++)
-		eval_free(&adding->evals[i]);
-	free(adding);
-	return status;
+	if (adding.evals && adding.work) {
+		adding_run_all(&adding, count);
+		adding.call->error = adding.error;
+	} else {
+		adding.error.status = TW_NO_MEMORY;
+	}
+	if (room > 1) {
+		for (size_t i = 0; adding.evals && i < room; i++)
+			eval_free(&adding.evals[i]);
+		free(adding.evals);
+		free(adding.work);
+	}
+	return call_end(&redis->access->calls, adding.call, adding.error.status);
 }
 
-enum tw_status tw_redis_add_many(struct tw_redis *redis, const struct tw_redis_task *tasks,
-				 size_t count, enum tw_status *each)
+enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *tasks, size_t count,
+			    struct tw_redis_added *each)
 {
-	if (!redis || (count && !tasks))
-		return TW_INVALID;
 	return add_all(redis, tasks, NULL, count, each);
 }
 
 enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
-				size_t count, enum tw_status *each)
+				size_t count, struct tw_redis_added *each)
 {
-	if (!redis || (count && !infos))
-		return TW_INVALID;
 	return add_all(redis, NULL, infos, count, each);
-}
-
-enum tw_status tw_redis_dead_add(struct tw_redis *redis, const struct tw_redis_info *letter)
-{
-	struct tw_redis_info dead;
-
-	if (!letter)
-		return TW_INVALID;
-	dead = *letter;
-	dead.state = TW_REDIS_DEAD;
-	return tw_redis_restore(redis, &dead, 1, NULL);
 }

@@ -19,7 +19,6 @@
 struct access {
 	/* These are constant after opening. */
 	struct settings settings; /* the first handle's; their namespace is its own alone */
-	bool one_server;          /* no cluster, so an eval may be about many shards */
 
 	atomic_uint handles; /* the last one frees it */
 

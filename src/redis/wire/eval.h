@@ -48,7 +48,6 @@ struct eval {
 	struct node *needs; /* must be connected: `node`, or one that knows where the slot lies */
 	bool asking;        /* the slot is moving to that node, which needs ASKING */
 	bool one_key;       /* declare one key alone */
-	bool one_server;    /* it is about many shards, so not for a cluster */
 	bool whole;         /* it carries the text of its script */
 	unsigned redirects;
 	tw_duration deadline;         /* monotonic; the end of its retries */

@@ -217,12 +217,7 @@ static bool send_eval(struct router *router, struct eval *eval)
 	/* The eval waits for those before it, without a risk. */
 	if (eval->node->owed || !node_is_ready(router, eval))
 		return false;
-	if (eval->one_server && router->map.cluster)
-		status = error_set(
-			&router->error, TW_REDIS_UNFIT,
-			"the server has become a cluster: close the handle and open it again");
-	else
-		status = append_eval(router, eval);
+	status = append_eval(router, eval);
 	if (status == TW_OK)
 		node_owes(eval->node, eval);
 	else

@@ -33,7 +33,6 @@ struct script {
 	X(every, 12, false, true, true, false, "i")                              \
 	X(group_add, 12, false, true, true, false, "[*i]")                       \
 	X(latest, 12, false, true, true, false, "i")                             \
-	X(add_many, 1, false, true, true, false, "[*i]")                         \
 	X(cancel, 12, false, true, true, false, "i")                             \
 	X(move, 12, false, true, true, false, "i")                               \
 	X(claim, 12, false, false, true, true, "[dinn[*ss][*s][*n][*ss]n[*sn]]") \

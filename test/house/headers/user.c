@@ -34,7 +34,7 @@ int use_nothing(struct tw_cache *cache, struct tw_redis *redis)
 
 	return tw_cache_set(cache, "key", 3, NULL, 0) == TW_OK &&
 	       tw_cache_get(cache, "key", 3, NULL, 0, NULL) == TW_OK &&
-	       tw_redis_add_many(redis, NULL, 0, NULL) == TW_OK &&
+	       tw_redis_add(redis, NULL, 0, NULL) == TW_OK &&
 	       tw_redis_get_groups(redis, NULL, 0, &count) == TW_OK &&
 	       tw_redis_ack(redis, NULL, 0, NULL) == TW_OK;
 }

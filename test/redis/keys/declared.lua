@@ -9,8 +9,6 @@ local unnamed = {
 	group_permit = '}running/',
 	-- The call is about all shards of a server that is no cluster. A name for each key of each
 	-- shard would be as much to send and to read as the rest of the call.
-	add_many = '/%d+}',
-	group_add = '/%d+}',
 	look = '/%d+}',
 }
 local redis = (function()

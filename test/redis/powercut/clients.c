@@ -121,7 +121,7 @@ static bool add(struct thread *thread, struct entry *entry, int64_t due_ms)
 	enum tw_status status;
 
 	plan_add(&plan, thread, entry, due_ms);
-	status = tw_redis_add(thread->clients->redis, &plan.task, NULL);
+	status = tw_redis_add(thread->clients->redis, &plan.task, 1, NULL);
 	if (status == TW_OK)
 		entry_close(entry);
 	return acknowledge(thread->clients, status);
@@ -138,17 +138,17 @@ static bool add_together(struct thread *thread)
 {
 	struct plan plans[TOGETHER];
 	struct tw_redis_task tasks[TOGETHER];
-	enum tw_status each[TOGETHER];
+	struct tw_redis_added each[TOGETHER];
 	enum tw_status status;
 
 	for (int i = 0; i < TOGETHER; i++) {
 		plan_add(&plans[i], thread, &thread->entries[thread->count++], later(thread));
 		tasks[i] = plans[i].task;
-		each[i] = TW_INVALID;
+		each[i].status = TW_INVALID;
 	}
-	status = tw_redis_add_many(thread->clients->redis, tasks, TOGETHER, each);
+	status = tw_redis_add(thread->clients->redis, tasks, TOGETHER, each);
 	for (int i = 0; i < TOGETHER; i++)
-		if (each[i] == TW_OK)
+		if (each[i].status == TW_OK)
 			entry_close(plans[i].entry);
 	return acknowledge(thread->clients, status);
 }

@@ -22,15 +22,15 @@ static const struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW
 
 static enum tw_status call_add(struct tw_redis *redis)
 {
-	return tw_redis_add(redis, &task, NULL);
+	return tw_redis_add(redis, &task, 1, NULL);
 }
 
 static enum tw_status call_add_many(struct tw_redis *redis)
 {
 	const struct tw_redis_task tasks[] = {task, task, task};
-	enum tw_status each[3];
+	struct tw_redis_added each[3];
 
-	return tw_redis_add_many(redis, tasks, 3, each);
+	return tw_redis_add(redis, tasks, 3, each);
 }
 
 static const struct tw_redis_task at_noon = {.key = "a", .key_size = 1, .cron = "0 12 * * *"};
@@ -38,19 +38,19 @@ static const struct tw_redis_task at_noon = {.key = "a", .key_size = 1, .cron = 
 /* Redis is asked for its time first. */
 static enum tw_status call_add_cron(struct tw_redis *redis)
 {
-	return tw_redis_add(redis, &at_noon, NULL);
+	return tw_redis_add(redis, &at_noon, 1, NULL);
 }
 
 /* The server refuses the first task, whatever the script's reply. */
 static enum tw_status call_add_many_cron(struct tw_redis *redis)
 {
 	struct tw_redis_task tasks[] = {at_noon, task, at_noon};
-	enum tw_status each[3];
+	struct tw_redis_added each[3];
 	enum tw_status status;
 
 	tasks[0].key_size = 0;
-	status = tw_redis_add_many(redis, tasks, 3, each);
-	return status == TW_OK ? TW_OK : each[2];
+	status = tw_redis_add(redis, tasks, 3, each);
+	return status == TW_OK ? TW_OK : each[2].status;
 }
 
 static enum tw_status call_cancel(struct tw_redis *redis)
@@ -132,9 +132,10 @@ static enum tw_status call_delete(struct tw_redis *redis)
 
 static enum tw_status call_dead_add(struct tw_redis *redis)
 {
-	const struct tw_redis_info letter = {.task = {.key = "a", .key_size = 1}, .due_ms = 1};
+	const struct tw_redis_info letter = {
+		.task = {.key = "a", .key_size = 1}, .state = TW_REDIS_DEAD, .due_ms = 1};
 
-	return tw_redis_dead_add(redis, &letter);
+	return tw_redis_restore(redis, &letter, 1, NULL);
 }
 
 /* The server refuses the second task, whatever the script's reply. */
@@ -144,10 +145,10 @@ static enum tw_status call_restore(struct tw_redis *redis)
 		{.task = {.key = "a", .key_size = 1, .every = TW_HOUR}, .due_ms = 1},
 		{.due_ms = 1},
 	};
-	enum tw_status each[2];
+	struct tw_redis_added each[2];
 	enum tw_status status = tw_redis_restore(redis, infos, 2, each);
 
-	return status == TW_OK ? TW_OK : each[0];
+	return status == TW_OK ? TW_OK : each[0].status;
 }
 
 static enum tw_status call_claim(struct tw_redis *redis)

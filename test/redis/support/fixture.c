@@ -87,7 +87,15 @@ enum tw_status try_add(struct tw_redis *redis, const char *key, tw_duration dela
 	const struct tw_redis_task task = {
 		.key = key, .key_size = strlen(key), .delay = delay, .mode = mode};
 
-	return tw_redis_add(redis, &task, NULL);
+	return tw_redis_add(redis, &task, 1, NULL);
+}
+
+int64_t add_one(struct tw_redis *redis, const struct tw_redis_task *task)
+{
+	struct tw_redis_added added;
+
+	assert_ok(redis, tw_redis_add(redis, task, 1, &added));
+	return added.due_ms;
 }
 
 void add_task(struct tw_redis *redis, const char *key, tw_duration delay)
@@ -110,7 +118,7 @@ void add_callback(struct tw_redis *redis, const char *key, const char *url, unsi
 	const struct tw_redis_task task = {
 		.key = key, .key_size = strlen(key), .url = url, .max_attempts = attempts};
 
-	assert_ok(redis, tw_redis_add(redis, &task, NULL));
+	add_one(redis, &task);
 }
 
 enum tw_status cancel_task(struct tw_redis *redis, const char *key)

@@ -42,6 +42,8 @@ struct tw_redis *client_open(const struct tw_redis_options *options);
 enum { KEY_SIZE = 24 };
 void number_key(char key[KEY_SIZE], int number);
 
+/* Adds the task. Returns its due time. */
+int64_t add_one(struct tw_redis *redis, const struct tw_redis_task *task);
 /* Adds a task for a handler. */
 void add_task(struct tw_redis *redis, const char *key, tw_duration delay);
 /* Adds "task-0" and so on, each due `apart` after the one before. */

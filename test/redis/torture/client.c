@@ -74,7 +74,7 @@ static void add(struct thread *thread, const char *key, enum tw_redis_mode mode,
 	char body[PLAN_TEXT_SIZE];
 	struct tw_redis_task task = {.key = key, .key_size = strlen(key), .mode = mode};
 	enum tw_status status;
-	int64_t due_ms = 0;
+	struct tw_redis_added added = {0};
 
 	if (random_once_in(&thread->random, 5))
 		delay_ms = 0;
@@ -86,8 +86,8 @@ static void add(struct thread *thread, const char *key, enum tw_redis_mode mode,
 	task.group = group_draw(thread);
 	history_write(thread->name, "call add %s %s %s %" PRId64 " %s", key, plan.id, modes[mode],
 		      delay_ms, task.group ? task.group : "-");
-	status = tw_redis_add(thread->redis, &task, &due_ms);
-	history_write(thread->name, "answer %s %" PRId64, tw_status_name(status), due_ms);
+	status = tw_redis_add(thread->redis, &task, 1, &added);
+	history_write(thread->name, "answer %s %" PRId64, tw_status_name(status), added.due_ms);
 }
 
 static void move(struct thread *thread, const char *key)
@@ -166,7 +166,7 @@ static void recur(struct thread *thread)
 				     .group = group_draw(thread),
 				     .body = body};
 	enum tw_status status;
-	int64_t due_ms = 0;
+	struct tw_redis_added added = {0};
 
 	/* The shortest calendar period is a minute, which only longer tortures reach. */
 	if (random_once_in(random, 3)) {
@@ -185,8 +185,8 @@ static void recur(struct thread *thread)
 	history_write(thread->name, "call every %s %s %" PRId64 " %" PRId64 " %s %s",
 		      thread->recurring, plan.id, delay_ms, period_ms, names[missed],
 		      task.group ? task.group : "-");
-	status = tw_redis_add(thread->redis, &task, &due_ms);
-	history_write(thread->name, "answer %s %" PRId64, tw_status_name(status), due_ms);
+	status = tw_redis_add(thread->redis, &task, 1, &added);
+	history_write(thread->name, "answer %s %" PRId64, tw_status_name(status), added.due_ms);
 }
 
 /* Ends the recurring task, until that is certain. */
