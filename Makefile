@@ -190,7 +190,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 
 $(BUILD)/src/%.o: EXTRA = -Wconversion -Wpedantic
 # These call functions of the program: a cleanup sees that one has not returned.
-CALLING_BACK := runtime/job $(addprefix cache/,change compute cache removal load)
+CALLING_BACK := runtime/job $(addprefix cache/,change cache removal load)
 $(CALLING_BACK:%=$(BUILD)/src/%.o): EXTRA += -fexceptions
 # Tests without their asserts test nothing, give NULL for the status that it has, need not use what
 # cmocka and the wheel give to each function, and are compiled more often than they are run; benches

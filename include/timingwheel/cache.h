@@ -71,8 +71,8 @@ struct tw_cache_entry;
 #define TW_CACHE_SHARDS_MAX 1024
 /* The largest number of loads that tw_cache_options.load runs at a time. */
 #define TW_CACHE_LOADERS_MAX 1024
-/* The largest weight of an entry. A larger weight counts as this one. */
-#define TW_CACHE_WEIGHT_MAX ((uint64_t)1 << 48)
+/* The largest weight of an entry; a larger one counts as this. The sum of 2^23 has 63 bits. */
+#define TW_CACHE_WEIGHT_MAX ((uint64_t)1 << 40)
 
 /* Says why an entry left the cache. One past its deadline leaves with TW_CAUSE_EXPIRED, whichever
  * call removes it, except in tw_cache_destroy. */

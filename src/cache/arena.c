@@ -89,12 +89,13 @@ struct arena *arena_of(const void *memory)
 	return region_of(memory)->arena;
 }
 
-/* Returns how many bytes may be idle when not at rest. The caller holds the lock. */
-static uint64_t arena_idle_most(const struct arena *arena)
+/* Returns whether more is idle than may be. The caller holds the lock. */
+static bool arena_idles(const struct arena *arena, bool at_rest)
 {
-	if (arena->is_tight)
-		return arena->used / IDLE_SHARE_TIGHT + IDLE_LEAST_TIGHT;
-	return arena->used / IDLE_SHARE + IDLE_LEAST;
+	unsigned share = at_rest || arena->is_tight ? IDLE_SHARE_TIGHT : IDLE_SHARE;
+	unsigned least = arena->is_tight ? IDLE_LEAST_TIGHT : IDLE_LEAST;
+
+	return arena->idle > arena->used / share + (at_rest ? IDLE_LEAST_AT_REST : least);
 }
 
 /* ---- A region's tree ---- */
@@ -297,7 +298,7 @@ static void arena_give_leaves(struct arena *arena, void *memory, unsigned leaves
 	region_unuse(region, leaf, leaves);
 	if (region_is_free(region) && region->resident_count <= UNMAPPED_MOST)
 		region_free(region);
-	else if (arena->is_tight && arena->idle > arena_idle_most(arena))
+	else if (arena->is_tight && arena_idles(arena, false))
 		region_purge(region, leaf, leaves);
 }
 
@@ -334,12 +335,6 @@ static void *mapping_take(struct arena *arena, size_t size)
 	head->mapped = arena_span_size(size);
 	arena_count(arena, (int64_t)head->mapped);
 	return (char *)head + ARENA_LEAF;
-}
-
-static void mapping_give(struct arena *arena, struct arena_region *head)
-{
-	arena_count(arena, -(int64_t)(head->mapped - head->released));
-	pages_unmap_aligned(head, head->mapped);
 }
 
 bool arena_give_some(struct arena *arena, void *memory, size_t size)
@@ -385,7 +380,10 @@ void arena_give(struct arena *arena, void *memory, size_t size)
 		free(memory);
 		arena_count(arena, -(int64_t)arena_span_size(size));
 	} else if (size > ARENA_SPAN_MOST) {
-		mapping_give(arena, region_of(memory));
+		struct arena_region *head = region_of(memory);
+
+		arena_count(arena, -(int64_t)(head->mapped - head->released));
+		pages_unmap_aligned(head, head->mapped);
 	} else {
 		turn_lock_take(&arena->lock);
 		arena_give_leaves(arena, memory, leaves_of(size));
@@ -415,13 +413,6 @@ static unsigned arena_trim_some(struct arena *arena, unsigned most)
 			region_free(region);
 	}
 	return count;
-}
-
-/* Returns whether more is idle than may be. The caller holds the lock. */
-static bool arena_idles(const struct arena *arena, bool at_rest)
-{
-	return arena->idle > (at_rest ? arena->used / IDLE_SHARE_TIGHT + IDLE_LEAST_AT_REST
-				      : arena_idle_most(arena));
 }
 
 bool arena_trim(struct arena *arena, size_t most)

@@ -3,9 +3,7 @@
 #include "cache.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "callback.h"
 #include "retire.h"
 
 /* ---- All entries ---- */
@@ -44,20 +42,12 @@ static bool visit_list_reserve(struct visit_list *list)
 	return true;
 }
 
-/* Releases the entries before `first`, which is the first one then. */
-static void visit_list_release_before(struct visit_list *list, size_t first)
-{
-	for (size_t i = 0; i < first; i++)
-		tw_cache_entry_release(list->entries[i]);
-	list->count -= first;
-	memmove(list->entries, list->entries + first, list->count * sizeof(list->entries[0]));
-}
-
-/* Pins what comes next, absences aside, and adds it. There is room for it. */
+/* Pins what comes next, absences aside, and adds it. There is room for it. In another table the
+ * walk begins again, and so does the list. */
 static void visit_list_add(struct visit_list *list, struct shard *shard, struct shard_walk *walk)
 {
 	struct tw_cache_entry **entries = &list->entries[list->count];
-	size_t first = list->count;
+	bool is_first = list->count == 0;
 	uint64_t tables = walk->tables;
 	size_t listed;
 
@@ -69,8 +59,11 @@ static void visit_list_add(struct visit_list *list, struct shard *shard, struct 
 			list->entries[list->count++] = entries[i];
 		}
 	shard_end(shard);
-	if (walk->tables != tables)
-		visit_list_release_before(list, first);
+	if (is_first || walk->tables == tables)
+		return;
+	while (list->count > 0)
+		tw_cache_entry_release(list->entries[--list->count]);
+	*walk = (struct shard_walk){.tables = walk->tables};
 }
 
 /* Lists all of a shard before the first visit: a visitor may be slow, and the table may change.
@@ -87,35 +80,26 @@ static bool visit_list_fill(struct visit_list *list, struct shard *shard)
 	return true;
 }
 
-static bool cache_finds_past(const struct tw_cache *cache, const struct tw_cache_entry *entry)
-{
-	return shared_is_past(&cache->shared, entry_deadline(entry),
-			      shared_coarse_now(&cache->shared));
-}
-
 /* Visits the entries of the list, until a visit returns 0, and releases all. Returns what the last
  * visit has returned. */
 static int visit_list_visit(struct visit_list *list, struct tw_cache *cache,
 			    int (*visit)(void *context, const struct tw_cache_entry *entry),
 			    void *context)
 {
-	struct callback callback
-		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
-	/* NULL if out of memory. */
-	struct reader *reader = epochs_reader(&cache->shared.epochs);
+	struct callback callback __attribute__((cleanup(callback_end))) =
+		callback_begin(&cache->shared);
 	int goes_on = 1;
 
-	if (reader)
-		reader->callbacks++;
 	for (size_t i = 0; i < list->count; i++) {
+		const struct tw_cache_entry *entry = list->entries[i];
+
 		/* It is judged at its visit: those before it may have taken long. */
-		if (goes_on && !cache_finds_past(cache, list->entries[i]))
-			goes_on = visit(context, list->entries[i]);
-		tw_cache_entry_release(list->entries[i]);
+		if (goes_on && !shared_is_past(&cache->shared, entry_deadline(entry),
+					       shared_coarse_now(&cache->shared)))
+			goes_on = visit(context, entry);
+		tw_cache_entry_release(entry);
 	}
 	list->count = 0;
-	if (reader)
-		reader->callbacks--;
 	callback.has_returned = true;
 	return goes_on;
 }
@@ -189,6 +173,19 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
 	}
 }
 
+void cache_set_limits(struct tw_cache *cache, uint64_t max_entries, uint64_t max_bytes)
+{
+	struct pool *pool = cache->shared.pool;
+
+	/* One lock for all of them: of two calls at once one sets them last. A sum up to a limit
+	 * does not overflow. */
+	pthread_mutex_lock(&pool->lock);
+	counter_set(&cache->shared.max_entries, max_entries < INT64_MAX ? max_entries : INT64_MAX);
+	counter_set(&cache->shared.max_bytes, max_bytes < INT64_MAX ? max_bytes : INT64_MAX);
+	pool_set_limit(pool, max_bytes);
+	pthread_mutex_unlock(&pool->lock);
+}
+
 enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, uint64_t max_bytes)
 {
 	if (!cache)
@@ -198,8 +195,7 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 	/* The policy knows no entries. */
 	if (!cache->shards[0].policy.is_on)
 		return TW_INVALID;
-	shared_set_limits(&cache->shared, max_entries, max_bytes);
-	pool_set_limit(cache->shared.pool, max_bytes);
+	cache_set_limits(cache, max_entries, max_bytes);
 	cache_evict(cache, UINT64_MAX, NULL);
 	return TW_OK;
 }
@@ -266,17 +262,10 @@ static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stat
 	stats->memory_in_use += used > others ? used - others : 0;
 }
 
-static struct tw_percentiles cache_load_time(const struct tw_cache *cache)
-{
-	struct histogram_sum sum = {.longest = 0};
-
-	histogram_add(&sum, &cache->load_times);
-	return histogram_percentiles(&sum);
-}
-
 enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
 	uint64_t sums[READER_COUNTS] = {0};
+	struct histogram_sum times = {.longest = 0};
 	tw_duration oldest = TW_FOREVER;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	uint64_t spare = 0;
@@ -294,7 +283,8 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->load_waits = sums[COUNT_LOAD_WAITS];
 	stats->wait_timeouts = sums[COUNT_WAIT_TIMEOUTS];
 	stats->stale = sums[COUNT_STALE];
-	stats->load_time = cache_load_time(cache);
+	histogram_add(&times, &cache->load_times);
+	stats->load_time = histogram_percentiles(&times);
 	stats->load_time_total = (tw_duration)counter_read(&cache->load_time);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_sum(&cache->shards[i], stats, &oldest);

@@ -80,6 +80,8 @@ static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader *
 	return *reader ? TW_OK : TW_NO_MEMORY;
 }
 
+/* Sets the limits, also the pool's; 0 means no limit. */
+void cache_set_limits(struct tw_cache *cache, uint64_t max_entries, uint64_t max_bytes);
 /* Evicts in all shards by turns, in short steps, until the limits are kept, or entries of that
  * weight, and a few more, have gone: a set makes room for what it sets, and those that follow catch
  * up with a limit that has become much lower. `spared` (or NULL, or gone), which was set just now,

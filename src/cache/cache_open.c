@@ -46,26 +46,16 @@ static unsigned options_shards(const struct tw_cache_options *options)
 
 /* ---- Own wheel, maintenance ---- */
 
-static unsigned options_loaders(const struct tw_cache_options *options)
-{
-	return options->loaders > 0 ? options->loaders : LOADERS_DEFAULT;
-}
-
-static const char *options_name(const struct tw_cache_options *options)
-{
-	return options->name ? options->name : "proc";
-}
-
 static enum tw_status cache_open_wheel(struct tw_cache *cache,
 				       const struct tw_cache_options *options)
 {
 	/* One worker is for the listeners, called one at a time, and one for the shards. */
-	struct tw_options own = {.name = options_name(options), .workers = 2, .max_workers = 2};
+	struct tw_options own = {.name = options->name, .workers = 2, .max_workers = 2};
 	enum tw_status status = TW_OK;
 
 	/* Others come for loads that block. */
 	if (options->load)
-		own.max_workers += (int)options_loaders(options);
+		own.max_workers += (int)options->loaders;
 	if (own.max_workers > TW_WORKERS_MAX)
 		own.max_workers = TW_WORKERS_MAX;
 	if (!options->wheel)
@@ -162,6 +152,32 @@ static enum tw_status cache_open_shards(struct tw_cache *cache,
 
 /* ---- Create ---- */
 
+enum { GRANULES_A_TICK = 32 };
+
+static const tw_duration granule_least = TW_MICROSECOND;
+
+/* The coarse clock lags by one step, and by more if the processor that drives it is kept from
+ * running. */
+static const tw_duration margin_least = 50 * TW_MILLISECOND;
+
+static void cache_init_clock(struct shared_state *shared)
+{
+	struct timespec step;
+	tw_duration interval = tw_interval_of(shared->wheel);
+	tw_duration granule = interval / GRANULES_A_TICK;
+
+	shared->tick = interval > granule_least ? interval : granule_least;
+	shared->granule = granule > granule_least ? granule : granule_least;
+	if (tw_clock_of(shared->wheel) != TW_CLOCK_MONOTONIC ||
+	    clock_getres(CLOCK_MONOTONIC_COARSE, &step) != 0)
+		return;
+	shared->has_coarse_clock = true;
+	shared->coarse_step = (tw_duration)step.tv_sec * TW_SECOND + step.tv_nsec;
+	shared->coarse_margin = 8 * shared->coarse_step;
+	if (shared->coarse_margin < margin_least)
+		shared->coarse_margin = margin_least;
+}
+
 static void cache_init(struct tw_cache *cache, tw_duration expire,
 		       const struct tw_cache_options *options)
 {
@@ -169,7 +185,7 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->idle = options->idle;
 	atomic_init(&cache->lookups_are_plain, options->idle == 0);
 	cache->negative_expire = options->negative_expire;
-	cache->jitter = options->jitter == 0 ? 0.05 : options->jitter < 0 ? 0 : options->jitter;
+	cache->jitter = options->jitter < 0 ? 0 : options->jitter;
 	cache->weigh = options->weigh;
 	cache->load = options->load;
 	cache->load_context = options->load_context;
@@ -178,11 +194,9 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 	cache->has_plain_entries =
 		options->refresh_after == 0 && !options->weigh && options->idle == 0;
 	cache->shared.stale = options->stale_if_error;
-	snprintf(cache->shared.name, sizeof(cache->shared.name), "%s", options_name(options));
-	cache->refreshing.most =
-		options->max_refreshing > 0 ? options->max_refreshing : REFRESHING_DEFAULT;
+	snprintf(cache->shared.name, sizeof(cache->shared.name), "%s", options->name);
+	cache->refreshing.most = options->max_refreshing;
 	cache->context = options->context;
-	shared_set_limits(&cache->shared, options->max_entries, options->max_bytes);
 	key_hash_seed_init(&cache->shared.seed);
 }
 
@@ -192,11 +206,11 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 
 	if (status != TW_OK)
 		return status;
-	shared_init_clock(&cache->shared);
+	cache_init_clock(&cache->shared);
 	cache->shared.pool = pool_create();
 	if (!cache->shared.pool || !epochs_init(&cache->shared.epochs, cache->shared.pool))
 		return TW_NO_MEMORY;
-	pool_set_limit(cache->shared.pool, options->max_bytes);
+	cache_set_limits(cache, options->max_entries, options->max_bytes);
 	cache->shared.nobody = epochs_add_reader(&cache->shared.epochs);
 	if (!cache->shared.nobody)
 		return TW_NO_MEMORY;
@@ -209,7 +223,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	if (status == TW_OK)
 		status = cache_open_shards(cache, options);
 	if (status == TW_OK && options->load)
-		status = load_queue_open(cache, options_loaders(options), load_run_queued);
+		status = load_queue_open(cache, options->loaders, load_run_queued);
 	return status;
 }
 
@@ -249,6 +263,10 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 	*result = NULL;
 	if (expire <= 0 || !options_are_valid(&options))
 		return TW_INVALID;
+	options.name = options.name ? options.name : "proc";
+	options.jitter = options.jitter == 0 ? 0.05 : options.jitter;
+	options.loaders += options.loaders == 0 ? LOADERS_DEFAULT : 0;
+	options.max_refreshing += options.max_refreshing == 0 ? REFRESHING_DEFAULT : 0;
 	cache = aligned_alloc(_Alignof(struct tw_cache), sizeof(*cache));
 	if (!cache)
 		return TW_NO_MEMORY;
@@ -317,7 +335,7 @@ void tw_cache_destroy(struct tw_cache *cache)
 	loads_end(cache);
 	/* A listener's call that comes later sets none of them. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_stop(&cache->shards[i]);
+		tw_alarm_destroy(&cache->shards[i].alarm);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_clear(&cache->shards[i], TW_CAUSE_SHUTDOWN);
 	(void)removals_wait(&cache->removals);

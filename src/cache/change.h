@@ -37,18 +37,11 @@ struct change {
 /* Between begin and end, with shard, hash and now filled in: returns whether the key is there. */
 bool change_find(struct change *change, const void *key, size_t key_size)
 	HOLDS(change->shard->lock);
-/* These end a change that has found a key, which may be there or not. */
-/* Puts an entry, whose life has started, in the place of what was found. `overrides` has loads of
- * the key not be stored. TW_OK: the entry's reference is the table's now; else, by TW_FULL and
- * TW_NO_MEMORY, it is still the caller's. */
+/* Ends a change that has found a key, which may be there or not: puts an entry, whose life has
+ * started, in the place of what was found. `overrides` has loads of the key not be stored. TW_OK:
+ * the entry's reference is the table's now; else, by TW_FULL and TW_NO_MEMORY, it is still the
+ * caller's. */
 enum tw_status change_put(const struct change *change, struct tw_cache *cache,
 			  struct tw_cache_entry *entry, bool overrides) HOLDS(change->shard->lock);
-/* Removes what was found, and has loads not be kept. */
-void change_delete(const struct change *change, const void *key, size_t key_size)
-	HOLDS(change->shard->lock);
-/* Gives the entry, which is there, the life that the value says. Returns TW_OK or TW_NO_MEMORY. */
-enum tw_status change_touch(const struct change *change, struct tw_cache *cache,
-			    struct reader *reader, const struct tw_cache_value *value)
-	HOLDS(change->shard->lock);
 
 #endif

@@ -69,16 +69,10 @@ static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retir
 {
 	void *block = spare_take(&thread->spare, cache->shared.pool, entry_size(entry));
 	struct tw_cache_entry *copy = entry_copy(block, entry, epochs_era(&cache->shared.epochs));
-	uint64_t weight;
 
-	if (!copy)
-		return false;
-	weight = entry_weight(entry);
-	policy_replace(&shard->policy, entry, weight, copy, weight);
-	shard_put_in_place(shard, slot, entry, copy);
-	shard_forget(shard, entry);
-	entry_carry_deadline(copy, entry);
-	return true;
+	if (copy)
+		shard_move(shard, slot, entry, copy);
+	return copy;
 }
 
 /* Moves an entry if it is still linked, alone and not adopted. Returns false if out of memory. */

@@ -39,9 +39,8 @@ void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan
 
 size_t entry_size_beyond(const struct tw_cache_entry *entry)
 {
-	size_t before = (size_t)(entry_key(entry) - (const unsigned char *)entry);
-
-	return before + entry_padded_key_size(entry->key_size) + entry->value_size;
+	return sizeof(*entry) + kind_size(entry->kind) + entry_padded_key_size(entry->key_size) +
+	       entry->value_size;
 }
 
 struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth)
@@ -62,11 +61,6 @@ struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entr
 	atomic_init(&copy->deadline, entry_deadline(entry));
 	memcpy(copy->bytes, entry->bytes, entry_size(entry) - sizeof(*entry));
 	return copy;
-}
-
-void entry_discard(struct tw_cache_entry *entry)
-{
-	pool_give(entry, entry_size(entry));
 }
 
 /* Gives up references. Returns whether these were the last ones. */
@@ -123,16 +117,6 @@ void entry_carry_deadline(struct tw_cache_entry *copy, struct tw_cache_entry *en
 		continue;
 }
 
-const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size)
-{
-	if (entry->kind & ENTRY_ADOPTED) {
-		*size = entry_adopted(entry)->value_size;
-		return entry_adopted(entry)->value;
-	}
-	*size = entry->value_size;
-	return entry_key(entry) + entry_padded_key_size(entry->key_size);
-}
-
 uint64_t entry_weight_beyond(const struct tw_cache_entry *entry)
 {
 	uint64_t weight = ENTRY_SHARE + pool_cell_size(entry_size(entry));
@@ -182,7 +166,7 @@ static void entries_free(void)
 
 		to_free = entry->retired_next;
 		adopted->free_value(adopted->value, adopted->value_size, adopted->context);
-		entry_discard(entry);
+		pool_give(entry, entry_size(entry));
 	}
 	is_freeing = false;
 	pthread_setcancelstate(state, &state);
@@ -191,7 +175,7 @@ static void entries_free(void)
 static void entry_free(struct tw_cache_entry *entry)
 {
 	if (!(entry->kind & ENTRY_ADOPTED)) {
-		entry_discard(entry);
+		pool_give(entry, entry_size(entry));
 		return;
 	}
 	entry->retired_next = to_free;

@@ -107,8 +107,6 @@ struct entry_plan {
 /* ENTRY_SHARE is what an entry takes beside its cell: its share of the table and what is filed. */
 enum { ENTRY_SHARE = 40 };
 
-/* Frees the entry, but leaves an adopted value with the caller. Any thread. */
-void entry_discard(struct tw_cache_entry *entry);
 /* Copies an entry without an adopted value to the block, with one reference, or returns NULL. */
 struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth);
 /* Gives up the reference of the table, or the maker's, as tw_cache_entry_release does a pin. */
@@ -116,10 +114,9 @@ void entry_let_go(struct tw_cache_entry *entry);
 /* Does as entry_let_go(), into spare cells of its pool. Leaves an adopted value with the caller. */
 void entry_let_go_to_spare(struct tw_cache_entry *entry, struct pool_spare *spare);
 
-/* These are entry_size(), entry_weight(), entry_value() if something lies before the key. */
+/* These are entry_size() and entry_weight() if something lies before the key. */
 size_t entry_size_beyond(const struct tw_cache_entry *entry);
 uint64_t entry_weight_beyond(const struct tw_cache_entry *entry);
-const void *entry_value_beyond(const struct tw_cache_entry *entry, size_t *size);
 
 /* Fetches the lines of an entry that all but its links need. Takes any address, NULL too. */
 static inline void entry_prefetch(const struct tw_cache_entry *entry)
@@ -267,16 +264,12 @@ static inline uint64_t entry_weight(const struct tw_cache_entry *entry)
 
 static inline const void *entry_value(const struct tw_cache_entry *entry, size_t *size)
 {
-	/* `size` is not handed on, so it can be in a register. */
-	if (__builtin_expect(entry_has_more(entry), 0)) {
-		size_t size_beyond;
-		const void *value = entry_value_beyond(entry, &size_beyond);
-
-		*size = size_beyond;
-		return value;
+	if (__builtin_expect(entry_has_more(entry), 0) && (entry->kind & ENTRY_ADOPTED)) {
+		*size = entry_adopted(entry)->value_size;
+		return entry_adopted(entry)->value;
 	}
 	*size = entry->value_size;
-	return entry->bytes + entry_padded_key_size(entry->key_size);
+	return entry_key(entry) + entry_padded_key_size(entry->key_size);
 }
 
 /* DEADLINE_LAST is the last deadline that is a time; later ones are TW_FOREVER. */
@@ -376,8 +369,8 @@ void entry_unpin(struct tw_cache_entry *entry);
 void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan);
 
 /* Makes an entry in the block, with one reference, the caller's. Returns NULL if there is none. */
-static inline struct tw_cache_entry *entry_make(struct pool_block *block,
-						const struct entry_plan *plan)
+static inline __attribute__((always_inline)) struct tw_cache_entry *entry_make(
+	struct pool_block *block, const struct entry_plan *plan)
 {
 	struct tw_cache_entry *entry = (struct tw_cache_entry *)(void *)block;
 	unsigned char *key;

@@ -287,15 +287,11 @@ static struct reader *epochs_find_free(struct epochs *epochs)
 	return reader;
 }
 
-static struct reader *epochs_take_reader(struct epochs *epochs)
+/* Gives the reader a place in the block, which has a free one. */
+static void reader_take_place(struct reader *reader, struct reader_block *block)
 {
-	struct reader_block *block = epochs_find_block(epochs);
-	struct reader *reader = block ? epochs_find_free(epochs) : NULL;
-	_Atomic(struct reader *) *place;
+	_Atomic(struct reader *) *place = block->readers;
 
-	if (!reader)
-		return NULL;
-	place = block->readers;
 	/* relaxed: only written under the lock. */
 	while (atomic_load_explicit(place, memory_order_relaxed))
 		place++;
@@ -308,17 +304,20 @@ static struct reader *epochs_take_reader(struct epochs *epochs)
 		atomic_fetch_add_explicit(&block->end, 1, memory_order_seq_cst);
 	atomic_fetch_add_explicit(&block->used, 1, memory_order_seq_cst);
 	atomic_store_explicit(place, reader, memory_order_seq_cst);
-	return reader;
 }
 
 /* ---- Readers ---- */
 
 struct reader *epochs_add_reader(struct epochs *epochs)
 {
+	struct reader_block *block;
 	struct reader *reader;
 
 	pthread_mutex_lock(&threads_lock);
-	reader = epochs_take_reader(epochs);
+	block = epochs_find_block(epochs);
+	reader = block ? epochs_find_free(epochs) : NULL;
+	if (reader)
+		reader_take_place(reader, block);
 	pthread_mutex_unlock(&threads_lock);
 	return reader;
 }
@@ -401,7 +400,7 @@ static void eras_add(struct eras *eras, uint64_t era)
 
 static void block_gather(struct reader_block *block, uint64_t last, struct eras *eras)
 {
-	/* seq_cst: here and below pairs with epochs_take_reader(). */
+	/* seq_cst: here and below pairs with reader_take_place(). */
 	size_t end = atomic_load_explicit(&block->end, memory_order_seq_cst);
 
 	for (size_t i = 0; i < end; i++) {
@@ -420,7 +419,7 @@ static void block_gather(struct reader_block *block, uint64_t last, struct eras 
 
 void epochs_gather(struct epochs *epochs, uint64_t last, struct eras *eras)
 {
-	/* seq_cst: here and below pairs with epochs_take_reader(). */
+	/* seq_cst: here and below pairs with reader_take_place(). */
 	struct reader_block *block = atomic_load_explicit(&epochs->blocks, memory_order_seq_cst);
 
 	eras->count = 0;

@@ -124,7 +124,7 @@ static inline unsigned epochs_ended(struct epochs *epochs)
 /* Returns the readers so far, whole, linked by next: for a walk, or while none is freed. */
 static inline struct reader *epochs_first_reader(struct epochs *epochs)
 {
-	/* seq_cst: pairs with epochs_take_reader(); see also cache_maintain(). */
+	/* seq_cst: pairs with epochs_find_free(); see also cache_maintain(). */
 	return atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
 }
 

@@ -59,7 +59,7 @@ static struct expiry_block *block_new(const struct expiry *expiry, unsigned capa
 	struct expiry_block *block;
 
 	if (capacity == EXPIRY_BLOCK_MOST)
-		block = pool_take_expiry_block(expiry->pool);
+		block = pool_take_of(expiry->pool, POOL_EXPIRY);
 	else
 		block = malloc(sizeof(*block) + capacity * sizeof(block->hashes[0]));
 	if (!block)
@@ -72,7 +72,7 @@ static struct expiry_block *block_new(const struct expiry *expiry, unsigned capa
 static void block_free(struct expiry_block *block)
 {
 	if (block->capacity == EXPIRY_BLOCK_MOST)
-		pool_give_expiry_block(block);
+		pool_give_of(block, POOL_EXPIRY);
 	else
 		free(block);
 }

@@ -68,12 +68,6 @@ static inline unsigned expiry_place(const struct expiry *expiry, uint64_t tick)
 	return (level * EXPIRY_SLOTS + slot) * 2 + (expiry->turns[level] >> slot & 1);
 }
 
-/* Returns whether nothing is filed at the place. */
-static inline bool expiry_is_empty(const struct expiry *expiry, unsigned place)
-{
-	return !expiry->slots[place / 2];
-}
-
 /* Files a hash at a place. Returns false if out of memory. */
 bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place);
 /* Returns the first tick of a place, or EXPIRY_NEVER for place 0. */

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 
 #include "base/thread.h"
-#include "callback.h"
 #include "change.h"
 #include "load_queue.h"
 #include "pins.h"
@@ -276,16 +275,10 @@ enum tw_status tw_cache_load_end(struct tw_cache_loading *loading, enum tw_statu
 void load_answer(struct tw_cache *cache, tw_cache_value_fn *on_value, void *context,
 		 enum tw_status status, const struct tw_cache_entry *entry)
 {
-	struct callback callback
-		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
-	/* NULL if out of memory. */
-	struct reader *reader = epochs_reader(&cache->shared.epochs);
+	struct callback callback __attribute__((cleanup(callback_end))) =
+		callback_begin(&cache->shared);
 
-	if (reader)
-		reader->callbacks++;
 	on_value(context, status, entry);
-	if (reader)
-		reader->callbacks--;
 	callback.has_returned = true;
 }
 

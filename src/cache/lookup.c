@@ -166,16 +166,14 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 							      size_t *value_size)
 {
 	enum tw_status status = TW_INVALID;
+	struct reader *reader;
 
 	if (cache && key_is_valid(key, key_size) && (buffer || capacity == 0)) {
-		struct reader *reader = epochs_reader(&cache->shared.epochs);
-		bool is_closed = shared_is_closed(&cache->shared);
-
-		if (reader && !is_closed)
+		status = cache_admit(cache, &reader);
+		if (status == TW_OK)
 			return cache_get_hashed(cache, reader, shared_coarse_now(&cache->shared),
 						key_hash_wide(&cache->shared.seed, key, key_size),
 						key, key_size, buffer, capacity, value_size);
-		status = is_closed ? TW_CLOSED : TW_NO_MEMORY;
 	}
 	/* Not before the key was read: callers may have both in one place. */
 	if (value_size)

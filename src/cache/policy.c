@@ -30,23 +30,110 @@
  * In a cache without a limit entries are in no queue: two links more to write would make its sets a
  * third slower.
  *
+ * Ghosts are a hash table of small buckets without links or deletions. A slot holds a hash and the
+ * time of its eviction, counted in evictions. It counts only while that time lies within the
+ * window, and a new one takes the oldest slot of its bucket. So the queue of ghosts needs no queue.
+ * A table that is too small, or much too large, is replaced by an empty one: moving all hashes
+ * would take too long. Times begin in the middle of their range, so that an empty slot is old.
+ *
  * Invariants, under the shard's lock: if the policy is on, each entry of the table is in one queue,
  * except one for which the shard makes room; else none is. A queue's count is the number of its
  * entries, and its weight the sum of theirs. Expired entries of the small queue come first in it.
  */
 #include "policy.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 enum { MAIN_AFTER_USES = 2 };
 
+/* ---- Ghosts ---- */
+
+enum { GHOST_BUCKET = 8 };
+
+/* This is half of the range of times: a ghost that was taken out counts as that old. */
+#define GHOST_LONG_AGO (UINT32_C(1) << 31)
+
+void ghost_init(struct ghost *ghost)
+{
+	*ghost = (struct ghost){.time = GHOST_LONG_AGO};
+}
+
+void ghost_forget(struct ghost *ghost)
+{
+	free(ghost->slots);
+	ghost->slots = NULL;
+}
+
+size_t ghost_bytes(const struct ghost *ghost)
+{
+	return ghost->slots ? (ghost->mask + 1) * GHOST_BUCKET * sizeof(*ghost->slots) : 0;
+}
+
+static struct ghost_slot *ghost_bucket(const struct ghost *ghost, uint32_t hash)
+{
+	/* The lowest bits chose the bucket of the table; the mix makes these others. */
+	return &ghost->slots[((hash * 0x9e3779b1u) >> 8 & ghost->mask) * GHOST_BUCKET];
+}
+
+void ghost_reserve(struct ghost *ghost, size_t entries)
+{
+	size_t buckets = 1;
+	struct ghost_slot *slots;
+
+	entries += entries / 4;
+	if (ghost->slots && entries <= (ghost->mask + 1) * GHOST_BUCKET)
+		return;
+	while (buckets * GHOST_BUCKET < entries)
+		buckets *= 2;
+	slots = calloc(buckets * GHOST_BUCKET, sizeof(*slots));
+	if (!slots)
+		return;
+	free(ghost->slots);
+	ghost->slots = slots;
+	ghost->mask = buckets - 1;
+}
+
+void ghost_add(struct ghost *ghost, uint32_t hash, bool was_main)
+{
+	struct ghost_slot *bucket;
+	struct ghost_slot *oldest;
+
+	if (!ghost->slots)
+		return;
+	ghost->time += 2;
+	bucket = ghost_bucket(ghost, hash);
+	oldest = bucket;
+	for (int i = 1; i < GHOST_BUCKET; i++)
+		if (ghost->time - bucket[i].time > ghost->time - oldest->time)
+			oldest = &bucket[i];
+	*oldest = (struct ghost_slot){hash, ghost->time | was_main};
+}
+
+bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window, struct ghost_memory *memory)
+{
+	struct ghost_slot *bucket;
+
+	if (!ghost->slots)
+		return false;
+	bucket = ghost_bucket(ghost, hash);
+	for (int i = 0; i < GHOST_BUCKET; i++)
+		if (bucket[i].hash == hash) {
+			memory->was_main = bucket[i].time & 1;
+			memory->age = (ghost->time - (bucket[i].time & ~1u)) / 2;
+			bucket[i].time = ghost->time - GHOST_LONG_AGO;
+			/* A slot whose ghost was taken may have the same hash as a later one. */
+			if (memory->age < window)
+				return true;
+		}
+	return false;
+}
+
+/* ---- The policy ---- */
+
 void policy_init(struct policy *policy, enum tw_cache_policy kind, bool is_on)
 {
-	memset(policy, 0, sizeof(*policy));
-	policy->is_on = is_on;
-	policy->is_lru = kind == TW_POLICY_LRU;
-	policy->share = 0.1;
-	policy->flow = 0.5;
+	*policy = (struct policy){
+		.is_on = is_on, .is_lru = kind == TW_POLICY_LRU, .share = 0.1, .flow = 0.5};
 	list_init(&policy->small.entries);
 	list_init(&policy->main.entries);
 	ghost_init(&policy->ghost);
@@ -78,37 +165,28 @@ static inline struct policy_queue *policy_queue(struct policy *policy, unsigned 
 	return place & ENTRY_MAIN ? &policy->main : &policy->small;
 }
 
+/* Puts the entry into the queue of that place, at its front or its end. */
 static inline void policy_enter(struct policy *policy, struct tw_cache_entry *entry, unsigned place,
-				uint64_t weight)
+				uint64_t weight, bool at_front)
 {
 	struct policy_queue *queue = policy_queue(policy, place);
 
 	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_MAIN) | place);
-	list_append(&queue->entries, &entry->policy_link);
+	list_append(at_front ? queue->entries.next : &queue->entries, &entry->policy_link);
 	queue->count++;
 	queue->weight += weight;
 }
 
-static inline void policy_leave(struct policy *policy, struct tw_cache_entry *entry,
-				uint64_t weight)
+void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
 {
-	struct policy_queue *queue = policy_queue(policy, entry_state(entry));
+	struct policy_queue *queue;
 
+	if (!entry->policy_link.next)
+		return;
+	queue = policy_queue(policy, entry_state(entry));
 	list_remove(&entry->policy_link);
 	queue->count--;
 	queue->weight -= weight;
-}
-
-static unsigned entry_uses(const struct tw_cache_entry *entry)
-{
-	/* relaxed: a hint; see policy_use(). */
-	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->uses, memory_order_relaxed);
-}
-
-static void entry_set_uses(struct tw_cache_entry *entry, unsigned uses)
-{
-	/* relaxed: a hint; a use at the same moment may be lost. */
-	atomic_store_explicit(&entry->uses, (uint8_t)uses, memory_order_relaxed);
 }
 
 /* ---- The share ---- */
@@ -177,23 +255,15 @@ void policy_add(struct policy *policy, struct tw_cache_entry *entry, uint64_t we
 {
 	bool is_main = !policy->remembers || policy_learn(policy, entry->hash);
 
-	policy_enter(policy, entry, is_main ? ENTRY_MAIN : ENTRY_SMALL, weight);
-}
-
-void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
-{
-	if (entry->policy_link.next)
-		policy_leave(policy, entry, weight);
+	policy_enter(policy, entry, is_main ? ENTRY_MAIN : ENTRY_SMALL, weight, false);
 }
 
 void policy_demote(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
 {
 	if (!entry->policy_link.next)
 		return;
-	policy_leave(policy, entry, weight);
-	policy_enter(policy, entry, ENTRY_SMALL, weight);
-	list_remove(&entry->policy_link);
-	list_append(policy->small.entries.next, &entry->policy_link);
+	policy_remove(policy, entry, weight);
+	policy_enter(policy, entry, ENTRY_SMALL, weight, true);
 	/* Uses before the deadline do not count. One use from now on is enough for another turn. */
 	entry_set_uses(entry, MAIN_AFTER_USES - 1);
 	policy->has_stale = true;
@@ -208,8 +278,8 @@ void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t 
 	if (!old->policy_link.next)
 		return;
 	if (__builtin_expect(entry_state(old) & ~entry_state(entry) & ENTRY_STALE, 0)) {
-		policy_leave(policy, old, old_weight);
-		policy_enter(policy, entry, ENTRY_MAIN, weight);
+		policy_remove(policy, old, old_weight);
+		policy_enter(policy, entry, ENTRY_MAIN, weight, false);
 		return;
 	}
 	entry_set_state(entry, entry_state(entry) | place);
@@ -260,8 +330,8 @@ static struct tw_cache_entry *policy_look(struct policy *policy, bool by_number,
 		} else {
 			uint64_t weight = entry_weight(entry);
 
-			policy_leave(policy, entry, weight);
-			policy_enter(policy, entry, ENTRY_MAIN, weight);
+			policy_remove(policy, entry, weight);
+			policy_enter(policy, entry, ENTRY_MAIN, weight, false);
 		}
 	}
 	return queue_first(&policy->small, NULL);

@@ -12,7 +12,24 @@
 #include <stdint.h>
 
 #include "entry.h"
-#include "ghost.h"
+
+/* Ghosts are the hashes of keys that were evicted lately. */
+struct ghost_slot {
+	uint32_t hash;
+	uint32_t time; /* when it was evicted; the lowest bit says that it left the main queue */
+};
+
+struct ghost {
+	struct ghost_slot *slots; /* NULL if nothing is remembered */
+	size_t mask;              /* buckets - 1 */
+	uint32_t time;            /* time of the last eviction; goes up by two */
+};
+
+/* A ghost memory is what is remembered of a key. */
+struct ghost_memory {
+	bool was_main; /* it left the main queue */
+	uint32_t age;  /* evictions since then */
+};
 
 /* A queue has its entries from the first that came to the last. */
 struct policy_queue {
@@ -54,18 +71,38 @@ void policy_demote(struct policy *policy, struct tw_cache_entry *entry, uint64_t
 struct tw_cache_entry *policy_victim(struct policy *policy, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks);
 
+/* Returns how often the entry was used, up to three times. */
+static inline unsigned entry_uses(const struct tw_cache_entry *entry)
+{
+	/* relaxed: a hint; of two uses at once one may be lost. */
+	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->uses, memory_order_relaxed);
+}
+
+static inline void entry_set_uses(struct tw_cache_entry *entry, unsigned uses)
+{
+	/* relaxed: a hint, as the load is. */
+	atomic_store_explicit(&entry->uses, (uint8_t)uses, memory_order_relaxed);
+}
+
 /* Counts a use of the entry. One that was used three times is not written again. */
 static inline void policy_use(const struct policy *policy, struct tw_cache_entry *entry)
 {
-	uint8_t uses;
+	unsigned uses = policy->is_on ? entry_uses(entry) : 3;
 
-	if (!policy->is_on)
-		return;
-	/* relaxed: a hint; of two uses at once one may be lost. */
-	uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
 	if (uses < 3)
-		/* relaxed: a hint, as the load is. */
-		atomic_store_explicit(&entry->uses, (uint8_t)(uses + 1), memory_order_relaxed);
+		entry_set_uses(entry, uses + 1);
 }
+
+/* ---- Ghosts ---- */
+
+void ghost_init(struct ghost *ghost);
+/* Frees the slots. A ghost that remembers nothing has none. */
+void ghost_forget(struct ghost *ghost);
+size_t ghost_bytes(const struct ghost *ghost);
+/* Makes room for `entries` hashes; if memory is short, fewer are remembered. */
+void ghost_reserve(struct ghost *ghost, size_t entries);
+void ghost_add(struct ghost *ghost, uint32_t hash, bool was_main);
+/* Returns whether the hash was among the last `window` ones, sets *memory if so, and forgets it. */
+bool ghost_take(struct ghost *ghost, uint32_t hash, size_t window, struct ghost_memory *memory);
 
 #endif

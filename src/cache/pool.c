@@ -32,8 +32,6 @@ enum {
 	LARGE_PAGE = 65536,
 	LARGE_FIRST = FINE_CLASSES + 8, /* class of the larger pages */
 	CELL_MOST = 16368,
-	EXPIRY_CLASS = POOL_SIZES,
-	READER_CLASS,
 	HEAD = sizeof(struct pool_page),
 	READER_OFFSET = POOL_READER_ALIGNMENT - HEAD, /* in its cell */
 	READER_CELL = POOL_READER + POOL_READER_ALIGNMENT,
@@ -77,9 +75,9 @@ static unsigned class_cells(unsigned class)
 {
 	unsigned coarse = class - (class >= LARGE_FIRST ? LARGE_FIRST : FINE_CLASSES);
 
-	if (class == EXPIRY_CLASS)
+	if (class == POOL_EXPIRY)
 		return (SMALL_PAGE - HEAD) / POOL_EXPIRY_BLOCK;
-	if (class == READER_CLASS)
+	if (class == POOL_READERS)
 		return (SMALL_PAGE - HEAD) / READER_CELL;
 	if (class < FINE_CLASSES)
 		return (SMALL_PAGE - HEAD) / ((class + 1) * POOL_STEP);
@@ -90,12 +88,11 @@ static size_t class_size(unsigned class)
 {
 	if (class < FINE_CLASSES)
 		return (size_t)(class + 1) * POOL_STEP;
-	if (class == EXPIRY_CLASS)
+	if (class == POOL_EXPIRY)
 		return POOL_EXPIRY_BLOCK;
-	if (class == READER_CLASS)
+	if (class == POOL_READERS)
 		return READER_CELL;
-	return (page_size_of(class) - sizeof(struct pool_page)) / class_cells(class) / POOL_STEP *
-	       POOL_STEP;
+	return (page_size_of(class) - HEAD) / class_cells(class) / POOL_STEP * POOL_STEP;
 }
 
 size_t pool_coarse_cell_size(size_t size)
@@ -120,21 +117,17 @@ struct pool *pool_create(void)
 	return pool;
 }
 
-static void pool_free(struct pool *pool)
-{
-	arena_destroy(&pool->arena);
-	pthread_mutex_destroy(&pool->lock);
-	free(pool);
-}
-
 /* Lets the lock go, and frees a pool that is closed and has nothing taken. */
 static void pool_end(struct pool *pool)
 {
 	bool is_last = pool->is_closed && pool->taken == 0;
 
 	pthread_mutex_unlock(&pool->lock);
-	if (is_last)
-		pool_free(pool);
+	if (!is_last)
+		return;
+	arena_destroy(&pool->arena);
+	pthread_mutex_destroy(&pool->lock);
+	free(pool);
 }
 
 void pool_close(struct pool *pool)
@@ -146,9 +139,7 @@ void pool_close(struct pool *pool)
 
 void pool_set_limit(struct pool *pool, uint64_t limit)
 {
-	pthread_mutex_lock(&pool->lock);
 	pool->limit = limit;
-	pthread_mutex_unlock(&pool->lock);
 	arena_set_tight(&pool->arena, limit > 0);
 }
 
@@ -212,16 +203,11 @@ static unsigned page_free_cells(const struct pool_page *page)
 	return page->cells - (page->used - reserved);
 }
 
-static void pool_count_free(struct pool *pool, const struct pool_page *page, unsigned cells)
+/* Counts free cells of a page; a negative number subtracts. */
+static void pool_count_free(struct pool *pool, const struct pool_page *page, int64_t cells)
 {
-	pool->classes[page->class].free += cells;
-	pool->free += (uint64_t)cells * page->cell_size;
-}
-
-static void pool_discount_free(struct pool *pool, const struct pool_page *page, unsigned cells)
-{
-	pool->classes[page->class].free -= cells;
-	pool->free -= (uint64_t)cells * page->cell_size;
+	pool->classes[page->class].free += (uint64_t)cells;
+	pool->free += (uint64_t)(cells * (int64_t)page->cell_size);
 }
 
 /* Adds a page in front of the others. Returns NULL if out of memory. */
@@ -299,7 +285,7 @@ static unsigned pool_take_cells(struct pool *pool, unsigned class, unsigned most
 	if (page_is_used_up(page))
 		list_remove(&page->link);
 	page->used += count;
-	pool_discount_free(pool, page, count);
+	pool_count_free(pool, page, -(int64_t)count);
 	pool->taken += count;
 	pool->used += count * page->cell_size;
 	return count;
@@ -322,7 +308,7 @@ static void pool_give_cell(struct pool *pool, struct pool_cell *cell, unsigned c
 		return;
 	list_remove(&page->link);
 	if (page_state(page) == PAGE_STAYS)
-		pool_discount_free(pool, page, page->cells);
+		pool_count_free(pool, page, -(int64_t)page->cells);
 	pool_remove_page(pool, page);
 }
 
@@ -335,6 +321,7 @@ static void cell_hide(struct pool_cell *cell, size_t size)
 
 /* ---- One block ---- */
 
+/* Takes a block that is larger than any cell. */
 static struct pool_block *pool_take_span(struct pool *pool, size_t size)
 {
 	struct pool_block *block = arena_take(&pool->arena, size);
@@ -349,7 +336,7 @@ static struct pool_block *pool_take_span(struct pool *pool, size_t size)
 	return block;
 }
 
-static void pool_give_of(void *block, unsigned class)
+void pool_give_of(void *block, unsigned class)
 {
 	struct pool *pool = pool_of(block);
 
@@ -374,7 +361,7 @@ void pool_give(void *block, size_t size)
 	pool_end(pool);
 }
 
-static void *pool_take_of(struct pool *pool, unsigned class)
+void *pool_take_of(struct pool *pool, unsigned class)
 {
 	struct pool_cell *cell = NULL;
 	size_t taken = 0;
@@ -387,26 +374,16 @@ static void *pool_take_of(struct pool *pool, unsigned class)
 	return cell;
 }
 
-void *pool_take_expiry_block(struct pool *pool)
-{
-	return pool_take_of(pool, EXPIRY_CLASS);
-}
-
-void pool_give_expiry_block(void *block)
-{
-	pool_give_of(block, EXPIRY_CLASS);
-}
-
 void *pool_take_reader(struct pool *pool)
 {
-	char *cell = pool_take_of(pool, READER_CLASS);
+	char *cell = pool_take_of(pool, POOL_READERS);
 
 	return cell ? memset(cell + READER_OFFSET, 0, POOL_READER) : NULL;
 }
 
 void pool_give_reader(void *reader)
 {
-	pool_give_of((char *)reader - READER_OFFSET, READER_CLASS);
+	pool_give_of((char *)reader - READER_OFFSET, POOL_READERS);
 }
 
 /* ---- Spare cells ---- */
@@ -418,13 +395,6 @@ static struct pool_cell *spare_pop(struct pool_spare *spare, unsigned class)
 	spare->cells[class] = cell->next;
 	spare->bytes -= class_size(class);
 	return cell;
-}
-
-static void spare_push(struct pool_spare *spare, struct pool_cell *cell, unsigned class)
-{
-	cell->next = spare->cells[class];
-	spare->cells[class] = cell;
-	spare->bytes += class_size(class);
 }
 
 /* Takes some cells at once. Returns false if out of memory. Inlining it would cost its caller 15
@@ -475,6 +445,7 @@ static bool block_is_left(const void *block, unsigned class)
 
 void spare_give(struct pool_spare *spare, void *block, size_t size)
 {
+	struct pool_cell *cell = block;
 	unsigned class;
 
 	if (size > CELL_MOST) {
@@ -488,7 +459,9 @@ void spare_give(struct pool_spare *spare, void *block, size_t size)
 		return;
 	}
 	cell_hide(block, class_size(class));
-	spare_push(spare, block, class);
+	cell->next = spare->cells[class];
+	spare->cells[class] = cell;
+	spare->bytes += class_size(class);
 }
 
 bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cells)
@@ -564,7 +537,7 @@ struct pool_page *pool_begin_leaving(struct pool *pool, unsigned *count)
 	if (chosen) {
 		list_remove(&chosen->link);
 		list_init(&chosen->link);
-		pool_discount_free(pool, chosen, page_free_cells(chosen));
+		pool_count_free(pool, chosen, -(int64_t)page_free_cells(chosen));
 		pool_set_page_state(pool, chosen, PAGE_IS_EMPTIED);
 		chosen->used++;
 		chosen->age = 0;

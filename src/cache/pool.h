@@ -19,7 +19,7 @@
 
 /* The classes of entries, by size, come first; the last two are for expiry blocks (expiry.c) and
  * readers (epoch.c). */
-enum { POOL_SIZES = 40, POOL_CLASSES = POOL_SIZES + 2 };
+enum { POOL_SIZES = 40, POOL_EXPIRY = POOL_SIZES, POOL_READERS, POOL_CLASSES };
 enum { POOL_EXPIRY_BLOCK = 256, POOL_READER = 1024, POOL_READER_ALIGNMENT = 128 };
 /* Cells of up to POOL_FINE bytes are multiples of POOL_STEP. */
 enum { POOL_STEP = 16, POOL_FINE = 256 };
@@ -89,7 +89,7 @@ struct pool_spare {
 /* Makes a pool. Returns NULL if out of memory. */
 struct pool *pool_create(void);
 void pool_close(struct pool *pool);
-/* Sets the limit in bytes for all that the cache has; 0 stands for no limit. */
+/* Sets the limit in bytes for all that the cache has; 0 stands for no limit. Under the lock. */
 void pool_set_limit(struct pool *pool, uint64_t limit);
 /* Sets *memory to the bytes from the system, and *used to those of them in taken blocks. */
 void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used);
@@ -114,9 +114,9 @@ void pool_give(void *block, size_t size);
 struct pool *pool_of(const void *block);
 /* Counts a block as kept only by pins, or no longer. */
 void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned);
-/* Returns a block of POOL_EXPIRY_BLOCK bytes, or NULL if out of memory. */
-void *pool_take_expiry_block(struct pool *pool);
-void pool_give_expiry_block(void *block);
+/* Returns a block of that class, or NULL if out of memory. */
+void *pool_take_of(struct pool *pool, unsigned class);
+void pool_give_of(void *block, unsigned class);
 /* Returns POOL_READER zeroed bytes at a multiple of POOL_READER_ALIGNMENT, or NULL if out of
  * memory. */
 void *pool_take_reader(struct pool *pool);

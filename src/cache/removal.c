@@ -17,7 +17,6 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "callback.h"
 #include "entry.h"
 
 enum { CROWD = 1024 };
@@ -61,29 +60,23 @@ static struct tw_cache_entry *removals_take_crowd(struct removals *removals)
 /* Reports the entries of a crowd, and lets them go. */
 static void removals_tell(struct removals *removals, struct tw_cache_entry *crowd)
 {
-	struct callback callback
-		__attribute__((cleanup(callback_end))) = {.shared = removals->shared};
-	/* This shows tw_cache_flush and tw_cache_destroy where they are called from. NULL if out of
-	 * memory. */
-	struct reader *reader = epochs_reader(&removals->shared->epochs);
+	struct callback callback __attribute__((cleanup(callback_end))) =
+		callback_begin(removals->shared);
 	struct tw_cache_entry *entry;
 
-	if (reader)
-		reader->callbacks++;
 	while ((entry = crowd)) {
 		crowd = entry->removal_next;
 		removals->on_remove(removals->context, entry, entry_cause(entry));
 		tw_cache_entry_release(entry);
 		counter_add_ordered(&removals->reported, 1);
 	}
-	if (reader)
-		reader->callbacks--;
 	callback.has_returned = true;
 }
 
-/* Reports a crowd. Returns whether there was one. */
-static bool removals_tell_crowd(struct removals *removals)
+/* Reports a crowd. The alarm runs this. */
+static void removals_run(void *argument)
 {
+	struct removals *removals = argument;
 	struct tw_cache_entry *crowd;
 
 	pthread_mutex_lock(&removals->lock);
@@ -99,13 +92,6 @@ static bool removals_tell_crowd(struct removals *removals)
 	pthread_mutex_unlock(&removals->lock);
 	/* A pool may have all its cells. */
 	shared_ask_maintenance(removals->shared);
-	return crowd;
-}
-
-/* Reports a crowd in a run of the alarm. */
-static void removals_run(void *argument)
-{
-	(void)removals_tell_crowd(argument);
 }
 
 enum tw_status removals_open(struct removals *removals, struct shared_state *shared,
@@ -176,6 +162,6 @@ enum tw_status removals_wait(struct removals *removals)
 void removals_tell_here(struct removals *removals)
 {
 	tw_alarm_destroy(&removals->alarm);
-	while (removals->on_remove && removals_tell_crowd(removals))
-		continue;
+	while (removals_waiting(removals) > 0)
+		removals_run(removals);
 }

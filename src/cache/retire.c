@@ -363,23 +363,17 @@ bool retire_clear(struct retiring_reader *thread, struct shared_state *shared)
 
 /* ---- Threads that have ended ---- */
 
-/* Frees a reader. Its counts go to the one that stays. */
-static void retire_free_reader(struct reader *reader, struct shared_state *shared)
-{
-	for (int i = 0; i < READER_COUNTS; i++)
-		reader_count(shared->nobody, (enum reader_count)i,
-			     counter_read(&reader->counts[i]));
-	pool_give_reader(reader);
-}
-
-/* Frees the readers of ended threads. Under the lock of the walks. */
-static void retire_free_readers(struct shared_state *shared)
+bool retire_free_ended(struct shared_state *shared)
 {
 	struct epochs *epochs = &shared->epochs;
 	struct retiring_reader *nobody = retiring_reader(shared->nobody);
-	struct reader *next = epochs_take_ended(epochs);
+	struct reader *next;
 	struct reader *reader;
 
+	if (epochs_ended(epochs) == 0)
+		return true;
+	pthread_mutex_lock(&epochs->walks_lock);
+	next = epochs_take_ended(epochs);
 	/* A look that met one of these holds the lock of its own thread. */
 	for (reader = epochs_first_reader(epochs); reader; reader = reader->next) {
 		own_lock_take(&retiring_reader(reader)->lock);
@@ -390,22 +384,17 @@ static void retire_free_readers(struct shared_state *shared)
 		struct retiring_reader *thread = retiring_reader(reader);
 
 		next = reader->next;
-		if (retire_has_some(thread) || thread->spare.bytes > 0)
+		if (retire_has_some(thread) || thread->spare.bytes > 0) {
 			epochs_put_back(epochs, reader);
-		else
-			retire_free_reader(reader, shared);
+			continue;
+		}
+		/* Its counts go to the one that stays. */
+		for (int i = 0; i < READER_COUNTS; i++)
+			reader_count(shared->nobody, (enum reader_count)i,
+				     counter_read(&reader->counts[i]));
+		pool_give_reader(reader);
 	}
 	own_lock_let_go(&nobody->lock);
-}
-
-bool retire_free_ended(struct shared_state *shared)
-{
-	struct epochs *epochs = &shared->epochs;
-
-	if (epochs_ended(epochs) == 0)
-		return true;
-	pthread_mutex_lock(&epochs->walks_lock);
-	retire_free_readers(shared);
 	pthread_mutex_unlock(&epochs->walks_lock);
 	return epochs_ended(epochs) == 0;
 }

@@ -140,9 +140,8 @@ static inline void retire_end(struct retiring_reader *thread, struct shared_stat
 		retire_unlock(thread, shared);
 }
 
-static inline struct tw_cache_entry *entry_from(struct retiring_reader *thread,
-						struct shared_state *shared,
-						struct entry_plan *plan)
+static inline __attribute__((always_inline)) struct tw_cache_entry *entry_from(
+	struct retiring_reader *thread, struct shared_state *shared, struct entry_plan *plan)
 {
 	plan->birth = epochs_era(&shared->epochs);
 	return entry_make(spare_take(&thread->spare, shared->pool, plan->size), plan);

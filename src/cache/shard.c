@@ -15,8 +15,367 @@
  * Only shard_drop() removes an entry. It counts the entry out, queues the call of on_remove, and
  * leaves the entry to the thread, which retires it until no reader can see it. Tables that were
  * replaced are retired the same way.
+ *
+ * A table of another size is made beside the present one: each change clears or fills a part of it.
+ * A change in a bucket that is copied already is made in both. When all buckets are copied, the new
+ * table takes the other's place.
+ *
+ * An entry knows where its hash is filed. A hash that comes up too early is filed again. The alarm
+ * is set when the first tick becomes sooner; when it runs, it sets itself. A change that must make
+ * room between two runs first examines the hashes that came up since the last run, so expired
+ * entries leave before live ones. An expired entry kept for stale_if_error makes room before live
+ * ones (policy.c), and its hash is filed again, under the end of that time. If the alarm is two
+ * ticks late, because all workers are busy, each change of a key does a part of its work first: so
+ * memory does not grow with what has expired. While more filed hashes are of no use than of use,
+ * each change examines a block of them early. No reader depends on it: lookups judge deadlines
+ * themselves.
  */
 #include "shard.h"
+
+_Static_assert(ENTRY_FILED + 1 >= EXPIRY_PLACES, "a place fits into a state");
+
+/* ---- The table ---- */
+
+/* Begins a table for `entries` entries, unless one is being made. */
+static void shard_begin_resizing(struct shard *shard, size_t entries)
+{
+	struct shared_state *shared = shard->shared;
+
+	if (shard->next)
+		return;
+	shard->next = table_new(&shared->pool->arena, epochs_era(&shared->epochs), entries);
+	shard->next_cleared = 0;
+	shard->next_copied = 0;
+	shard->must_tend = true;
+}
+
+/* Gives up the next table, which no thread has seen: freeing it may take too long for the lock. */
+static void shard_drop_next(struct shard *shard)
+{
+	retire_add_table(shard->retiring, shard->next);
+	shard->next = NULL;
+}
+
+/* Publishes the next table, and retires the old one. */
+static void shard_end_resizing(struct shard *shard)
+{
+	struct table *old = shard_table(shard);
+	struct table *table = shard->next;
+
+	/* seq_cst: publishes the table, before the stamp is taken; pairs with shard_table(). */
+	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
+	/* seq_cst: publishes the place, before the stamp is taken; pairs with shard_place(). */
+	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
+	shard->next = NULL;
+	shard->tables++;
+	retire_add_table(shard->retiring, old);
+}
+
+/* Does some steps of filling the next table, which is there. */
+static void shard_resize_some(struct shard *shard, size_t steps)
+{
+	enum { CLEARED = 64, COPIED = 4 };
+	const struct table *table = shard_table(shard);
+	struct table *next = shard->next;
+
+	/* The next table was to be smaller, but the present one has become fuller. */
+	if (!table_is_for(next, table->count)) {
+		shard_drop_next(shard);
+		return;
+	}
+	if (shard->next_cleared <= next->mask)
+		(void)table_clear_some(next, &shard->next_cleared, steps * CLEARED);
+	else if (!table_copy_some(table, &shard->next_copied, steps * COPIED, next))
+		shard_end_resizing(shard);
+}
+
+bool shard_reserve(struct shard *shard)
+{
+	const struct table *table = shard_table(shard);
+
+	if (!table_is_for(table, table->count))
+		shard_begin_resizing(shard, (table->mask + 1) * BUCKET_SLOTS);
+	/* The resizing is usually over by now, unless there was no memory for it for long. */
+	while (shard->next && !table_has_room(shard_table(shard)))
+		shard_resize_some(shard, 1);
+	return table_has_room(shard_table(shard));
+}
+
+/* Begins a smaller table if this one has few entries, unless memory is out. The policy then forgets
+ * evicted keys. */
+static void shard_try_to_shrink(struct shard *shard)
+{
+	const struct table *table = shard_table(shard);
+
+	if (!table_is_sparse(table))
+		return;
+	policy_forget(&shard->policy);
+	shard_begin_resizing(shard, table->count + table->count / 2);
+}
+
+size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
+		     size_t most)
+{
+	const struct table *table = shard_table(shard);
+	size_t count;
+
+	/* In another table everything stands elsewhere. */
+	if (walk->tables != shard->tables)
+		walk->position = 0;
+	walk->tables = shard->tables;
+	count = table_list(table, &walk->position, entries, most);
+	walk->is_over = walk->position > table->mask;
+	return count;
+}
+
+/* Puts in an entry, for which there is room. */
+static inline void shard_add(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry)
+{
+	struct table *table = shard_table(shard);
+	size_t number = table_add(table, hash, entry);
+
+	if (!shard->next || number >= shard->next_copied)
+		return;
+	if (table_is_for(shard->next, table->count))
+		(void)table_add(shard->next, hash, entry);
+	else
+		shard_drop_next(shard);
+}
+
+/* Takes out the entry in that slot. */
+static inline void shard_remove(struct shard *shard, _Atomic uint64_t *slot)
+{
+	const struct tw_cache_entry *entry = slot_entry(slot_load(slot));
+	size_t number = table_remove(shard_table(shard), slot);
+
+	shard->must_tend |= table_is_sparse(shard_table(shard));
+	if (shard->next && number < shard->next_copied)
+		(void)table_remove(shard->next,
+				   table_find_address(shard->next, entry->hash, entry));
+}
+
+/* Puts the entry in the slot of `old`, which has the same key. */
+static inline void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slot,
+				      const struct tw_cache_entry *old,
+				      struct tw_cache_entry *entry)
+{
+	table_replace(slot, entry);
+	if (shard->next && table_bucket_number(shard_table(shard), slot) < shard->next_copied)
+		table_replace(table_find_address(shard->next, old->hash, old), entry);
+}
+
+/* ---- What comes up when ---- */
+
+/* Returns whether so few filed hashes are of use that some should be examined early. */
+static inline bool shard_files_too_much(const struct shard *shard)
+{
+	enum { SPARE = 64 };
+
+	return shard->expiry.count > 2 * shard_table(shard)->count + SPARE;
+}
+
+/* Returns the last tick that has passed at `time`. */
+static inline uint64_t shard_tick_by(const struct shard *shard, tw_duration time)
+{
+	return (uint64_t)(time / shard->shared->granule) + SHARD_FIRST_TICK;
+}
+
+/* Notes the first tick with something filed, or EXPIRY_NEVER. Returns when the alarm is to run: at
+ * the end of that tick, rounded up to a tick of the wheel. Under the lock. */
+static tw_duration shard_note_next(struct shard *shard, uint64_t tick)
+{
+	const struct shared_state *shared = shard->shared;
+	tw_duration alarm = TW_FOREVER;
+
+	shard->armed = tick;
+	shard->past_at = TW_FOREVER;
+	if (tick != EXPIRY_NEVER) {
+		shard->past_at = (tw_duration)(tick - SHARD_FIRST_TICK) * shared->granule;
+		alarm = ((shard->past_at - 1) / shared->tick + 1) * shared->tick;
+	}
+	shard->late_at = time_add(alarm, 2 * shared->tick);
+	return alarm;
+}
+
+void shard_arm(struct shard *shard, uint64_t tick)
+{
+	if (tick < shard->armed)
+		(void)tw_alarm_set_at(&shard->alarm, shard_note_next(shard, tick));
+}
+
+/* Returns the first tick at which there is something to do: an examination, or a pause to be
+ * forgotten. */
+static uint64_t shard_next_tick(const struct shard *shard)
+{
+	tw_duration forget_at = shard->flights.forget_at;
+	uint64_t filed = expiry_next(&shard->expiry);
+	uint64_t forgotten = forget_at == TW_FOREVER ? filed : shard_tick_of(shard, forget_at);
+
+	return forgotten < filed ? forgotten : filed;
+}
+
+bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place)
+{
+	/* The alarm has been set for a place with hashes. */
+	bool is_first = !shard->expiry.slots[place / 2];
+
+	if (!expiry_file(&shard->expiry, hash, place))
+		return false;
+	entry_set_filed(entry, place);
+	if (is_first)
+		shard_arm(shard, expiry_place_tick(&shard->expiry, place));
+	shard->must_tend |= shard_files_too_much(shard);
+	return true;
+}
+
+/* ---- What leaves ---- */
+
+/* Adds to the counts; negative numbers subtract. */
+static inline void shard_count(struct shard *shard, int32_t entries, int64_t bytes)
+{
+	shard->entries_more += entries;
+	shard->bytes_more += bytes;
+	shard->bytes += (uint64_t)bytes;
+}
+
+/* Removes an entry that the table and the policy do not have any more. A call of this would be 17
+ * instructions of each change. */
+static inline __attribute__((always_inline)) void shard_drop(struct shard *shard,
+							     struct tw_cache_entry *entry,
+							     enum tw_cache_cause cause,
+							     tw_duration now)
+{
+	tw_duration deadline;
+
+	if (cause != TW_CAUSE_SHUTDOWN && cause != TW_CAUSE_EXPIRED &&
+	    entry_deadline(entry) <= now && entry_try_to_expire(entry, now, &deadline))
+		cause = TW_CAUSE_EXPIRED;
+	entry_set_state(entry, (entry_state(entry) & ~(unsigned)(ENTRY_LINKED | ENTRY_CAUSE)) |
+				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
+	shard->removed[cause]++;
+	if (shard->removals->on_remove && !(entry->kind & ENTRY_ABSENT)) {
+		entry_pin(entry);
+		removal_list_add(&shard->to_tell, entry);
+	}
+	retired_add(&shard->retiring->fresh, entry);
+}
+
+void shard_unlink(struct shard *shard, _Atomic uint64_t *slot, enum tw_cache_cause cause,
+		  tw_duration now)
+{
+	struct tw_cache_entry *entry = slot_entry(slot_load(slot));
+	uint64_t weight = entry_weight(entry);
+
+	shard_remove(shard, slot);
+	shard->must_tend |= shard_files_too_much(shard);
+	policy_remove(&shard->policy, entry, weight);
+	shard_count(shard, -1, -(int64_t)weight);
+	shard_drop(shard, entry, cause, now);
+}
+
+static void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry *entry,
+			       enum tw_cache_cause cause, tw_duration now) HOLDS(shard->lock)
+{
+	shard_unlink(shard, table_find_address(shard_table(shard), entry->hash, entry), cause, now);
+}
+
+/* ---- What came up ---- */
+
+void shard_keep_stale(struct shard *shard, struct tw_cache_entry *entry)
+{
+	if (entry_state(entry) & ENTRY_STALE)
+		return;
+	entry_set_state(entry, entry_state(entry) | ENTRY_STALE);
+	policy_demote(&shard->policy, entry, entry_weight(entry));
+}
+
+/* Removes the entries of a hash that came up from the place `from`, or files them by their present
+ * deadlines, and those kept for stale_if_error by the end of that. Returns false if out of memory:
+ * then they count as filed at the place `next`. */
+static bool shard_look_at(struct shard *shard, struct table_walk *walk, unsigned from,
+			  unsigned next, tw_duration now) HOLDS(shard->lock)
+{
+	const struct table *table = shard_table(shard);
+	tw_duration stale = shard->shared->stale;
+	struct tw_cache_entry *entry;
+	bool is_filed = true;
+
+	while ((entry = table_walk_on(table, walk))) {
+		tw_duration deadline;
+
+		/* An entry with another place is filed there, too, and that place counts. */
+		if (entry_filed(entry) != from)
+			continue;
+		if (entry_try_to_expire(entry, now, &deadline)) {
+			if (!entry_is_stale(entry, deadline, now, stale)) {
+				shard_unlink(shard, walk->slot, TW_CAUSE_EXPIRED, now);
+				continue;
+			}
+			shard_keep_stale(shard, entry);
+			deadline = deadline_after(deadline, stale);
+		}
+		if (!shard_watch(shard, walk->hash, entry, 0, deadline)) {
+			entry_set_filed(entry, next);
+			is_filed = false;
+		}
+	}
+	return is_filed;
+}
+
+/* Examines a block's hashes. What there is no memory to file comes up again at `tick`. */
+static void shard_examine(struct shard *shard, struct expiry_block *block, uint64_t tick)
+	HOLDS(shard->lock)
+{
+	tw_duration now = tw_now(shard->shared->wheel);
+	const struct table *table = shard_table(shard);
+	unsigned next = expiry_place(&shard->expiry, tick);
+	struct table_walk walks[EXPIRY_BLOCK_MOST];
+	uint16_t kept = 0;
+
+	for (unsigned i = 0; i < block->count; i++)
+		shard_prefetch_bucket(shard, block->hashes[i]);
+	for (unsigned i = 0; i < block->count; i++)
+		walks[i] = table_walk_begin(table, block->hashes[i]);
+	for (unsigned i = 0; i < block->count; i++)
+		if (!shard_look_at(shard, &walks[i], block->place, next, now))
+			block->hashes[kept++] = block->hashes[i];
+	block->count = kept;
+	expiry_give_back(&shard->expiry, block, next);
+	if (kept > 0)
+		shard_arm(shard, expiry_place_tick(&shard->expiry, next));
+}
+
+/* Examines a block of hashes that came up by `tick`. Returns false if there is none. */
+static bool shard_expire_some(struct shard *shard, uint64_t tick) HOLDS(shard->lock)
+{
+	struct expiry_block *block = expiry_take(&shard->expiry, tick);
+
+	if (!block)
+		return false;
+	shard_examine(shard, block, tick + 1);
+	return true;
+}
+
+/* Examines a block of hashes, whenever it comes up, if too many are of no use. No entry leaves
+ * before its time. Returns whether there may be more to do. */
+static bool shard_tidy_filed(struct shard *shard) HOLDS(shard->lock)
+{
+	/* A cache that is being destroyed sets no alarm. */
+	if (!shard_files_too_much(shard) || shared_is_closed(shard->shared))
+		return false;
+	shard_examine(shard, expiry_take_early(&shard->expiry), shard->expiry.now + 1);
+	return shard_files_too_much(shard);
+}
+
+void shard_expire_early(struct shard *shard, tw_duration now)
+{
+	(void)shard_expire_some(shard, shard_tick_by(shard, now));
+	flights_forget(&shard->flights, now);
+	/* The alarm is still set to an earlier time, and sets itself when it runs. */
+	(void)shard_note_next(shard, shard_next_tick(shard));
+}
+
+/* ---- What comes in ---- */
 
 /* Returns whether the shard's weight is no less than its share of the limit. Weights would drift
  * apart by chance if each shard made the room that it needs: one that has little would soon have
@@ -97,15 +456,32 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 		(void)shard_evict(shard, SHARD_STEP, false, entry, now);
 }
 
-/* Does a part of the work that is done in steps. */
-static __attribute__((noinline)) void shard_tend(struct shard *shard) HOLDS(shard->lock)
+void shard_move(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
+		struct tw_cache_entry *copy)
+{
+	uint64_t weight = entry_weight(old);
+
+	policy_replace(&shard->policy, old, weight, copy, weight);
+	shard_put_in_place(shard, slot, old, copy);
+	entry_set_state(old, entry_state(old) & ~(unsigned)ENTRY_LINKED);
+	retired_add(&shard->retiring->fresh, old);
+	entry_carry_deadline(copy, old);
+}
+
+/* Does a part of the work that is done in steps, of a resizing that many. Returns whether there is
+ * more to do. */
+static __attribute__((noinline)) bool shard_tend(struct shard *shard, size_t resized)
+	HOLDS(shard->lock)
 {
 	bool goes_on = shard_tidy_filed(shard);
 
+	/* Entries have left since the last table was begun, so a smaller one may do. */
 	shard_try_to_shrink(shard);
+	goes_on |= shard->next != NULL;
 	if (shard->next)
-		shard_resize_some(shard, 1);
-	shard->must_tend = goes_on || shard->next || table_is_sparse(shard_table(shard));
+		shard_resize_some(shard, resized);
+	shard->must_tend = goes_on || table_is_sparse(shard_table(shard));
+	return goes_on;
 }
 
 /* ---- Begin and end ---- */
@@ -129,32 +505,21 @@ void shard_end_move(struct shard *shard)
 void shard_end_in(struct shard *shard)
 {
 	if (__builtin_expect(shard->must_tend, 0))
-		shard_tend(shard);
+		(void)shard_tend(shard, 1);
 	shard_end_move(shard);
-}
-
-/* Does one step of shard_tidy(). Returns whether there is more to do. */
-static bool shard_tidy_some(struct shard *shard)
-{
-	enum { RESIZED = 16 };
-	bool goes_on;
-
-	shard_begin_again(shard);
-	goes_on = shard_tidy_filed(shard);
-	/* Entries have left since the last table was begun, so a smaller one may do. */
-	shard_try_to_shrink(shard);
-	if (shard->next) {
-		shard_resize_some(shard, RESIZED);
-		goes_on = true;
-	}
-	shard_end(shard);
-	return goes_on;
 }
 
 size_t shard_tidy(struct shard *shard, size_t steps)
 {
-	while (steps > 0 && shard_tidy_some(shard))
-		steps--;
+	enum { RESIZED = 16 };
+	bool goes_on = true;
+
+	while (steps > 0 && goes_on) {
+		shard_begin_again(shard);
+		goes_on = shard_tend(shard, RESIZED);
+		shard_end(shard);
+		steps -= goes_on;
+	}
 	return steps;
 }
 
@@ -175,7 +540,8 @@ void shard_expire(void *argument)
 		goes_on = shard_expire_some(shard, tick);
 		if (!goes_on) {
 			flights_forget(&shard->flights, now);
-			shard_arm_next(shard);
+			(void)shard_note_next(shard, EXPIRY_NEVER);
+			shard_arm(shard, shard_next_tick(shard));
 		}
 		shard_end(shard);
 	} while (goes_on);
@@ -188,7 +554,6 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 {
 	struct tw_cache_entry *entries[SHARD_STEP];
 	struct shard_walk walk = {0};
-	bool is_first = true;
 
 	do {
 		tw_duration now;
@@ -197,9 +562,8 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		shard_begin_again(shard);
 		now = tw_now(shard->shared->wheel);
 		/* Loads that begin later may land, as a set during the call may. */
-		if (is_first)
+		if (walk.position == 0)
 			flights_override_all(&shard->flights);
-		is_first = false;
 		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink_entry(shard, entries[i], cause, now);
@@ -214,28 +578,25 @@ enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 			  struct removals *removals) IS_NOT_FOLLOWED
 {
 	struct table *table = table_new(&shared->pool->arena, epochs_era(&shared->epochs), 1);
+	size_t cleared = 0;
 
 	shard->shared = shared;
 	shard->removals = removals;
 	flights_init(&shard->flights);
 	expiry_init(&shard->expiry, shared->pool, shard_tick_by(shard, tw_now(shared->wheel)));
-	shard_arm_next(shard);
+	(void)shard_note_next(shard, EXPIRY_NEVER);
 	turn_lock_init(&shard->lock, &shard->sleep);
 	atomic_init(&shard->table, table);
 	if (!table)
 		return TW_NO_MEMORY;
+	(void)table_clear_some(table, &cleared, 1);
 	atomic_init(&shard->place, table_place(table));
 	return tw_alarm_init(shared->wheel, &shard->alarm, shard_expire, shard);
 }
 
-void shard_stop(struct shard *shard)
-{
-	tw_alarm_destroy(&shard->alarm);
-}
-
 void shard_close(struct shard *shard)
 {
-	shard_stop(shard);
+	tw_alarm_destroy(&shard->alarm);
 	expiry_close(&shard->expiry);
 	table_free(shard->next);
 	table_free(shard_table(shard));

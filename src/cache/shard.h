@@ -1,23 +1,90 @@
 /* SPDX-License-Identifier: MIT */
-/* The changes of a shard stand between a begin and an end. */
+/*
+ * A shard is a part of the cache: a table, what is kept of its entries' ages and uses, and the lock
+ * for all changes of them, which stand between a begin and an end.
+ */
 #ifndef CACHE_SHARD_H
 #define CACHE_SHARD_H
 
-#include "shard_filing.h"
+#include "base/turn_lock.h"
+#include "shared.h"
+#include "expiry.h"
+#include "flight.h"
+#include "removal.h"
+#include "policy.h"
+#include "retire.h"
+#include "table.h"
 
-/* Opens the shard. Returns a status of tw_alarm_init, or TW_NO_MEMORY. On failure, too, it is to be
- * closed. */
-enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
-			  struct removals *removals);
-/* Ends the alarm, which does not run any more on return. */
-void shard_stop(struct shard *shard);
-/* Frees the shard, which is empty. No thread may be inside an era. */
-void shard_close(struct shard *shard);
+enum { SHARD_STEP = 64 /* entries at most in one hold of the lock */ };
 
-/* Lets the lock go, after it queued the calls of on_remove and counted what came and went. */
-void shard_end_in(struct shard *shard) LETS_GO(shard->lock);
-/* Does what shard_end_in() does, where no key came or went. */
-void shard_end_move(struct shard *shard) LETS_GO(shard->lock);
+/* A walk goes through all entries, from {0} on, and the lock is let go in between. */
+struct shard_walk {
+	uint64_t tables; /* the shard's at the last step; if that changed, the walk begins again */
+	size_t position;
+	bool is_over;
+};
+
+/* A shard has an odd number of cache lines: gcc multiplies an index by 56 in three instructions
+ * more than by 55. */
+struct shard {
+	/* Written under the lock, read by any thread inside an era. */
+	_Alignas(64) _Atomic(struct table *) table;
+	_Atomic uintptr_t place;     /* where its buckets lie; any thread, outside an era, too */
+	struct shared_state *shared; /* constant */
+	struct removals *removals;   /* constant */
+	struct policy policy;        /* under the lock */
+	/* Under the lock: first what each change looks at, in as few lines as can be. */
+	_Alignas(64) struct turn_lock lock;
+	bool has_flights;   /* a key may have one in its chain */
+	bool must_tend;     /* something is done in steps, or should be: see shard_tend() */
+	struct table *next; /* the table being made to take its place, or NULL */
+	/* Since shard_begin. */
+	int32_t entries_more; /* entries that the shared state has not counted yet */
+	int64_t bytes_more;
+	uint64_t bytes;                   /* the weights of its entries */
+	struct retiring_reader *retiring; /* the one of the thread that makes the change */
+	struct removal_list to_tell;
+	uint64_t armed;      /* the first tick with something filed, or earlier, or EXPIRY_NEVER */
+	tw_duration past_at; /* the end of that tick; no filed deadline is earlier */
+	tw_duration late_at; /* the time before which the alarm should have run */
+	struct expiry expiry;
+	uint64_t removed[TW_CACHE_CAUSES];
+	uint64_t refused;             /* values too heavy alone */
+	size_t next_cleared;          /* buckets of `next` that are cleared */
+	size_t next_copied;           /* buckets of the table whose entries `next` has */
+	uint64_t tables;              /* number of tables that took the place of another */
+	struct turn_lock_sleep sleep; /* for the lock */
+	_Alignas(64) struct flights flights;
+	struct tw_alarm alarm;
+};
+
+/* Takes the lock for work that changes no entry. */
+static inline void shard_begin(struct shard *shard) TAKES(shard->lock)
+{
+	turn_lock_take(&shard->lock);
+}
+
+/* Takes the lock if it is free. Returns whether it was. */
+static inline bool shard_try_begin(struct shard *shard) TRIES(shard->lock)
+{
+	return turn_lock_try(&shard->lock);
+}
+
+/* Ends what shard_begin() or shard_try_begin() began. */
+static inline void shard_end_unchanged(struct shard *shard) LETS_GO(shard->lock)
+{
+	turn_lock_let_go(&shard->lock);
+}
+
+/* Takes the lock for changes between retire_begin and retire_end. What they unlink is retired by
+ * that thread. */
+static inline void shard_begin_in(struct shard *shard, struct retiring_reader *thread)
+	TAKES(shard->lock)
+{
+	shard_begin(shard);
+	shard->retiring = thread;
+}
+
 /* Takes the lock for changes, after the lock of the calling thread's retiring reader. */
 static inline void shard_begin_change(struct shard *shard) TAKES(shard->lock)
 {
@@ -26,6 +93,10 @@ static inline void shard_begin_change(struct shard *shard) TAKES(shard->lock)
 
 /* Takes both locks again after shard_end(), for work that is done in steps. */
 void shard_begin_again(struct shard *shard) TAKES(shard->lock);
+/* Lets the lock go, after it queued the calls of on_remove and counted what came and went. */
+void shard_end_in(struct shard *shard) LETS_GO(shard->lock);
+/* Does what shard_end_in() does, where no key came or went. */
+void shard_end_move(struct shard *shard) LETS_GO(shard->lock);
 /* Ends what shard_begin_change() or shard_begin_again() began. */
 static inline void shard_end(struct shard *shard) LETS_GO(shard->lock)
 {
@@ -35,6 +106,90 @@ static inline void shard_end(struct shard *shard) LETS_GO(shard->lock)
 	retire_end(thread, shard->shared);
 }
 
+/* Fetches the key's bucket; outside an era, too. Returns what shard_place() returns inside,
+ * unless there is another table by then. */
+static inline uintptr_t shard_prefetch_bucket(const struct shard *shard, uint64_t hash)
+{
+	/* relaxed: no thread looks at what is there. */
+	uintptr_t place =
+		atomic_load_explicit(&((struct shard *)shard)->place, memory_order_relaxed);
+
+	__builtin_prefetch(place_bucket(place, hash));
+	return place;
+}
+
+/* Returns where the table's buckets lie. Inside an era. */
+static inline uintptr_t shard_place(const struct shard *shard)
+{
+	/* seq_cst: as in shard_table(); pairs with shard_end_resizing(). */
+	return atomic_load_explicit(&((struct shard *)shard)->place, memory_order_seq_cst);
+}
+
+static inline struct table *shard_table(const struct shard *shard)
+{
+	/* seq_cst: after reader_enter(); also acquires the table that
+	 * shard_end_resizing() published. */
+	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
+}
+
+/* Fetches the entry that is most likely the key's. */
+static inline void shard_prefetch_guess(const struct shard *shard, struct reader *reader,
+					uint64_t hash)
+{
+	struct epochs *epochs = &shard->shared->epochs;
+	uint64_t era = reader_enter(reader, epochs);
+	const struct table *table = shard_table(shard);
+
+	if (epochs_is_in(epochs, era))
+		__builtin_prefetch(table_guess(table, hash), 1);
+	reader_leave(reader);
+}
+
+/* ---- When entries are examined ---- */
+
+/* Ticks of the expiry are granules. The first has this number, so that the granules of one tick of
+ * the wheel share a slot of the second level, and come up together when the alarm runs. */
+enum { SHARD_FIRST_TICK = EXPIRY_SLOTS - 1 };
+
+/* Returns the tick at whose end the deadline has passed. */
+static inline uint64_t shard_tick_of(const struct shard *shard, tw_duration deadline)
+{
+	return (uint64_t)((deadline - 1) / shard->shared->granule) + 1 + SHARD_FIRST_TICK;
+}
+
+/* Files the hash at a place that is not 0. Returns false if out of memory. */
+bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place)
+	HOLDS(shard->lock);
+/* Schedules an examination of the key at the deadline of its entry. `filed` is the place where the
+ * key's entry was filed before, or 0. Returns false if out of memory. */
+static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry,
+			       unsigned filed, tw_duration deadline) HOLDS(shard->lock)
+{
+	unsigned place = 0;
+
+	if (deadline != TW_FOREVER)
+		place = expiry_place(&shard->expiry, shard_tick_of(shard, deadline));
+	if (place != 0 && (filed == 0 || filed > place))
+		return shard_file(shard, hash, entry, place);
+	entry_set_filed(entry, filed);
+	return true;
+}
+
+/* Sets the alarm for that tick, unless it is set to an earlier time. */
+void shard_arm(struct shard *shard, uint64_t tick) HOLDS(shard->lock);
+/* Examines a block of hashes that came up by now, before the alarm runs: up to 30 entries. */
+void shard_expire_early(struct shard *shard, tw_duration now) HOLDS(shard->lock);
+/* Expires some before each change of a key if the alarm is late, because all workers are busy. */
+static inline void shard_expire_late(struct shard *shard, tw_duration now) HOLDS(shard->lock)
+{
+	if (__builtin_expect(shard->late_at <= now, 0))
+		shard_expire_early(shard, now);
+}
+
+/* ---- What comes and goes; under the lock ---- */
+
+/* Makes room for one entry more. Returns false if out of memory. */
+bool shard_reserve(struct shard *shard) HOLDS(shard->lock);
 /* Puts in the entry of a new key, which is watched, and makes room for it. What that leaves over
  * the limits is for cache_evict(), which lets the lock go in between. */
 void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, tw_duration now)
@@ -43,6 +198,17 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
  * to make room, as shard_link() does. */
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now) HOLDS(shard->lock);
+/* Puts an equal entry in the place of `old`, which is retired. on_remove is not called for it. */
+void shard_move(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
+		struct tw_cache_entry *copy) HOLDS(shard->lock);
+/* Takes out the entry in that slot. */
+void shard_unlink(struct shard *shard, _Atomic uint64_t *slot, enum tw_cache_cause cause,
+		  tw_duration now) HOLDS(shard->lock);
+/* Marks an expired entry as kept for stale_if_error, and as the next to make room. */
+void shard_keep_stale(struct shard *shard, struct tw_cache_entry *entry) HOLDS(shard->lock);
+/* Lists up to `most` ≥ 8 entries more. May return 0 before the walk is over. */
+size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
+		     size_t most) HOLDS(shard->lock);
 
 struct evicted {
 	uint64_t entries;
@@ -57,6 +223,12 @@ struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 
 /* ---- As a whole: in short steps, with the lock let go in between ---- */
 
+/* Opens the shard. Returns a status of tw_alarm_init, or TW_NO_MEMORY. On failure, too, it is to be
+ * closed. */
+enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
+			  struct removals *removals);
+/* Frees the shard, which is empty. No thread may be inside an era. */
+void shard_close(struct shard *shard);
 /* Removes the entries past their deadlines. The alarm runs this, too. */
 void shard_expire(void *shard);
 /* Removes all entries. */

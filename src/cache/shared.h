@@ -3,6 +3,18 @@
  * The shared state of a cache is what all its parts use: the wheel, the clock, the limits and the
  * counts for them, the epochs, and the alarm of the maintenance. Any thread may call these
  * functions.
+ *
+ * A callback is a scope in which functions of the program are called, and return. An exception,
+ * pthread_exit() or a cancellation that leaves one unwinds to the scope's end, which ends the
+ * process. So nothing else has to be undone. free_value alone has none: a pin may outlive the
+ * cache.
+ *
+ *     struct callback callback __attribute__((cleanup(callback_end))) = callback_begin(shared);
+ *
+ *     function(context);
+ *     callback.has_returned = true;
+ *
+ * A file that does this is compiled with -fexceptions (Makefile).
  */
 #ifndef CACHE_SHARED_H
 #define CACHE_SHARED_H
@@ -44,20 +56,44 @@ struct shared_state {
 	char name[16]; /* the options'; constant */
 };
 
-/* Initializes the clock and the ticks, after `wheel` is set. */
-void shared_init_clock(struct shared_state *shared);
-/* Sets the limits; 0 means no limit. */
-void shared_set_limits(struct shared_state *shared, uint64_t max_entries, uint64_t max_bytes);
-/* Sets the alarm of the maintenance, unless another thread does. */
-void shared_set_maintenance(struct shared_state *shared);
+struct callback {
+	const struct shared_state *shared;
+	struct reader *reader; /* counts the callbacks that its thread is inside of, or NULL */
+	bool has_returned;     /* constant in each of the two copies of callback_end() */
+};
+
+/* Ends the process, because a function of the program has not returned. */
+_Noreturn void callback_break(const struct shared_state *shared);
+
+/* Begins a callback that may call the cache: tw_cache_flush and tw_cache_destroy learn from the
+ * thread's reader, if there is memory for one, where they are called from. */
+static inline struct callback callback_begin(struct shared_state *shared)
+{
+	struct callback callback = {.shared = shared, .reader = epochs_reader(&shared->epochs)};
+
+	if (callback.reader)
+		callback.reader->callbacks++;
+	return callback;
+}
+
+static inline __attribute__((always_inline)) void callback_end(const struct callback *callback)
+{
+	if (!callback->has_returned)
+		callback_break(callback->shared);
+	if (callback->reader)
+		callback->reader->callbacks--;
+}
 
 /* Schedules maintenance in a tick, because something is left to be freed. */
 static inline void shared_ask_maintenance(struct shared_state *shared)
 {
 	/* seq_cst: after this thread came into the list of readers; pairs with the store in
 	 * cache_maintain(). */
-	if (!atomic_load_explicit(&shared->maintenance_is_set, memory_order_seq_cst))
-		shared_set_maintenance(shared);
+	if (__builtin_expect(
+		    !atomic_load_explicit(&shared->maintenance_is_set, memory_order_seq_cst), 0) &&
+	    /* relaxed: one of the threads that ask at once sets it, nothing else. */
+	    !atomic_exchange_explicit(&shared->maintenance_is_set, true, memory_order_relaxed))
+		(void)tw_alarm_set(&shared->maintenance, shared->tick);
 }
 
 /* Returns by how much a count, with `more`, exceeds its limit. */

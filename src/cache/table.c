@@ -13,7 +13,7 @@
  *
  * Readers. An entry never moves within a table, and a replacement is one store, so a key that is
  * there all the time is found at any moment. A table of another size is filled in steps, bucket by
- * bucket, and published whole (shard_table.c); a lookup in the old one sees it as it was at that
+ * bucket, and published whole (shard.c); a lookup in the old one sees it as it was at that
  * moment, which lies within its call.
  *
  * Invariants: an entry is in one slot, in its hash's bucket or in one after it, with room in none
@@ -27,8 +27,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-
-#include "base/sanitizer.h"
 
 /* The thread sanitizer doesn't know fences: there every store takes its place in the one order. */
 #define SLOT_STORE_ORDER (SANITIZER_THREAD ? memory_order_seq_cst : memory_order_release)
@@ -45,7 +43,7 @@ static size_t table_size(size_t buckets)
 	return buckets * sizeof(struct bucket);
 }
 
-struct table *table_new_uncleared(struct arena *arena, uint64_t era, size_t entries)
+struct table *table_new(struct arena *arena, uint64_t era, size_t entries)
 {
 	struct table *table = aligned_alloc(_Alignof(struct table), sizeof(*table));
 	size_t buckets = 1;
@@ -75,16 +73,6 @@ bool table_clear_some(struct table *table, size_t *position, size_t buckets)
 	memset(&table->buckets[*position], 0, table_size(buckets));
 	*position += buckets;
 	return buckets < left;
-}
-
-struct table *table_new(struct arena *arena, uint64_t era, size_t entries)
-{
-	struct table *table = table_new_uncleared(arena, era, entries);
-	size_t position = 0;
-
-	if (table)
-		(void)table_clear_some(table, &position, table->mask + 1);
-	return table;
 }
 
 bool table_free_some(struct table *table)

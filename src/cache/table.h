@@ -49,10 +49,9 @@ struct table {
 	uint64_t retired_at; /* the era of its stamp, or 0 */
 };
 
-/* Makes an empty table for at least `entries` entries. Returns NULL if out of memory. */
+/* Makes a table for at least `entries` entries. Its buckets may be anything until
+ * table_clear_some() has cleared them. Returns NULL if out of memory. */
 struct table *table_new(struct arena *arena, uint64_t era, size_t entries);
-/* Makes a table whose buckets may be anything until table_clear_some() has cleared them. */
-struct table *table_new_uncleared(struct arena *arena, uint64_t era, size_t entries);
 /* Clears `buckets` buckets from *position on, 0 first. Returns false if none is left. */
 bool table_clear_some(struct table *table, size_t *position, size_t buckets);
 /* Frees a part of a table that no thread looks at. Returns true if what is left is little, and for
@@ -256,19 +255,15 @@ struct table_walk {
 	_Atomic uint64_t *slot; /* the slot of the entry that was returned last */
 };
 
+/* Begins a walk, and fetches the entry that is most probably its first. */
 static inline struct table_walk table_walk_begin(const struct table *table, uint64_t hash)
 {
-	return (struct table_walk){
-		.hash = hash, .matches = bucket_matches(table_bucket(table, (uint32_t)hash), hash)};
-}
+	const struct bucket *bucket = table_bucket(table, (uint32_t)hash);
+	struct table_walk walk = {.hash = hash, .matches = bucket_matches(bucket, hash)};
 
-/* Returns the entry that is most probably the first of a walk that has begun, or NULL. */
-static inline struct tw_cache_entry *table_walk_guess(const struct table *table,
-						      const struct table_walk *walk)
-{
-	return walk->matches != 0
-		       ? bucket_first(table_bucket(table, (uint32_t)walk->hash), walk->matches)
-		       : NULL;
+	if (walk.matches != 0)
+		__builtin_prefetch(bucket_first(bucket, walk.matches), 1);
+	return walk;
 }
 
 /* Returns the next entry, or NULL if there is no more. The entry returned last may be removed in

@@ -4,6 +4,7 @@
  */
 #include "support/test.h"
 
+#include "support/blocked_call.h"
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/seed.h"
@@ -106,6 +107,54 @@ static void limit_is_lowered_while_the_cache_is_read(void **state)
 	lower_while_it_is_read(*state, TW_POLICY_S3FIFO);
 }
 
+static void set_limits(void *cache)
+{
+	assert_status(tw_cache_set_limit(cache, 1000, 1 << 20), TW_OK);
+}
+
+/* One lock is around all three, so of two calls at once one sets all of them last. */
+static void limits_are_set_under_one_lock(void **state)
+{
+	struct cache_recorder *recorder = open_quiet(*state, TW_HOUR, TW_POLICY_S3FIFO);
+	struct shared_state *shared = &recorder->cache->shared;
+	struct blocked_call call;
+
+	pthread_mutex_lock(&shared->pool->lock);
+	blocked_call_start(&call, set_limits, recorder->cache);
+	blocked_call_falls_asleep(&call);
+	assert_true(counter_read(&shared->max_entries) > 1000);
+	assert_int_equal(counter_read(&shared->max_bytes), 0);
+	assert_int_equal(shared->pool->limit, 0);
+	pthread_mutex_unlock(&shared->pool->lock);
+	blocked_call_end(&call);
+	assert_int_equal(counter_read(&shared->max_entries), 1000);
+	assert_int_equal(counter_read(&shared->max_bytes), 1 << 20);
+	assert_int_equal(shared->pool->limit, 1 << 20);
+	cache_recorder_close(recorder);
+}
+
+static uint64_t weigh_most(void *context, const void *key, size_t key_size, const void *value,
+			   size_t value_size)
+{
+	return UINT64_MAX;
+}
+
+static void heaviest_values_have_a_sum_without_overflow(void **state)
+{
+	enum { COUNT = 70000, FEW_HEAVY = 10 };
+	struct cache_recorder *recorder = cache_recorder_open_quiet(
+		*state, TW_HOUR,
+		(struct tw_cache_options){.max_entries = COUNT, .weigh = weigh_most});
+
+	set_numbers(recorder->cache, COUNT);
+	assert_int_equal(cache_stats(recorder).entries, COUNT);
+	assert_int_equal(cache_stats(recorder).bytes / TW_CACHE_WEIGHT_MAX, COUNT);
+	assert_status(tw_cache_set_limit(recorder->cache, 0, FEW_HEAVY * TW_CACHE_WEIGHT_MAX),
+		      TW_OK);
+	assert_int_equal(cache_stats(recorder).entries, FEW_HEAVY);
+	cache_recorder_close_balanced(recorder);
+}
+
 /* These sets come while tw_cache_set_limit() is about to evict. */
 static void sets_evict_little_each_when_the_limit_has_fallen(void **state)
 {
@@ -117,7 +166,7 @@ static void sets_evict_little_each_when_the_limit_has_fallen(void **state)
 
 	assert_status(tw_cache_set_limit(cache, KEYS, 0), TW_OK);
 	set_numbers(cache, KEYS);
-	shared_set_limits(&cache->shared, MOST, 0);
+	cache_set_limits(cache, MOST, 0);
 	for (; entries > MOST; sets++) {
 		uint64_t before = entries;
 		uint64_t key = KEYS + (uint64_t)sets;
@@ -420,6 +469,8 @@ static const struct CMUnitTest tests[] = {
 	TEST_CACHE(expired_entries_make_room_before_live_ones),
 	TEST_CACHE(entry_of_a_moment_may_come_where_others_expire),
 	TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
+	TEST_CACHE(limits_are_set_under_one_lock),
+	TEST_CACHE(heaviest_values_have_a_sum_without_overflow),
 	TEST_CACHE(sets_evict_little_each_when_the_limit_has_fallen),
 	TEST_CACHE(set_of_much_keeps_the_limit),
 	TEST_CACHE(limit_may_come_and_go),

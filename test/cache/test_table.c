@@ -105,11 +105,13 @@ static void all_entries_of_a_hash_are_met_once(void **state)
 	struct table *table;
 	struct tw_cache_entry *entry;
 	struct table_walk walk;
+	size_t cleared = 0;
 	int met = 0;
 
 	arena_init(&arena);
 	table = table_new(&arena, 1, 96);
 	assert_non_null(table);
+	assert_false(table_clear_some(table, &cleared, table->mask + 1));
 	for (int i = 0; i < SAME + OTHERS; i++) {
 		/* The others differ in bits that the slot does not keep. */
 		entries[i].hash = (uint32_t)hash + (i < SAME ? 0 : 0x10000u);
@@ -283,7 +285,10 @@ static void delete_at_once(struct shard *shard)
 		size_t count = shard_walk_on(shard, &walk, entries, 64);
 
 		for (size_t i = 0; i < count; i++)
-			shard_unlink_entry(shard, entries[i], TW_CAUSE_EXPLICIT, 0);
+			shard_unlink(shard,
+				     table_find_address(shard_table(shard), entries[i]->hash,
+							entries[i]),
+				     TW_CAUSE_EXPLICIT, 0);
 	}
 	shard_end(shard);
 }

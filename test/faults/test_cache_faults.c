@@ -459,6 +459,27 @@ static void removals_are_reported_by_a_thread_without_memory(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
+static void set_in_stopped_cache(void *cache)
+{
+	assert_status(tw_cache_set(cache, "new", 3, "v", 1), TW_CLOSED);
+	assert_status(put_added(cache, "new", 3, "v", 1, TW_HOUR), TW_CLOSED);
+}
+
+/* A thread without a reader needs memory for one, and then for the entry. */
+static void set_after_the_stop_is_refused_without_memory_too(void **state)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct blocked_call call;
+
+	assert_status(tw_cache_stop(recorder->cache), TW_OK);
+	fail_allocation(1, true);
+	blocked_call_start(&call, set_in_stopped_cache, recorder->cache);
+	blocked_call_end(&call);
+	set_in_stopped_cache(recorder->cache);
+	(void)end_faults();
+	cache_recorder_close(recorder);
+}
+
 static void destroy_cache(void *cache)
 {
 	tw_cache_destroy(cache);
@@ -490,6 +511,7 @@ static const struct CMUnitTest tests[] = {
 	TEST_IN(levels_inline, loader_sees_that_there_is_no_memory_for_its_value),
 	TEST_IN(levels_inline, refresh_without_memory_is_for_the_next_lookup),
 	TEST_IN(levels_inline, removals_are_reported_by_a_thread_without_memory),
+	TEST_IN(levels_inline, set_after_the_stop_is_refused_without_memory_too),
 	TEST_IN(levels_inline, cache_is_destroyed_without_memory),
 };
 

@@ -148,8 +148,6 @@ static void *proof_page_cell(struct pool_page *page, unsigned number);
 #include "cache/lookup.c"
 #include "cache/pins.c"
 #include "cache/retire.c"
-#include "cache/shard_table.c"
-#include "cache/shard_filing.c"
 #include "cache/shard.c"
 #include "cache/table.c"
 
@@ -170,11 +168,8 @@ static _Thread_local struct reader *own_reader;
 
 struct reader *epochs_find_reader(struct epochs *epochs)
 {
-	if (own_reader)
-		return own_reader;
-	pthread_mutex_lock(&threads_lock);
-	own_reader = epochs_take_reader(epochs);
-	pthread_mutex_unlock(&threads_lock);
+	if (!own_reader)
+		own_reader = epochs_add_reader(epochs);
 	return own_reader;
 }
 
@@ -311,9 +306,11 @@ void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t
 	(void)weight;
 }
 
-void shared_set_maintenance(struct shared_state *shared)
+enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay)
 {
-	(void)shared;
+	(void)alarm;
+	(void)delay;
+	return TW_OK;
 }
 
 /* ---- Readers ---- */
@@ -489,7 +486,9 @@ static void begin(void)
 {
 	struct shared_state *shared = &cache.shared;
 	struct table *table = table_new(NULL, 1, 1);
+	size_t cleared = 0;
 
+	(void)table_clear_some(table, &cleared, 1);
 	cache.shards = &shard;
 	cache.lookups_are_plain = true;
 	shared->granule = 1;

@@ -7,7 +7,6 @@
 
 #include "base/sanitizer.h"
 #include "cache/cache.h"
-#include "cache/shard_filing.h"
 
 /* ---- A shard, under its lock ---- */
 
