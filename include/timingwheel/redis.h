@@ -179,8 +179,9 @@ struct tw_redis_options {
 	const char *key_file;
 	const char *server_name;
 	const char *name_space; /* NULL means "default" */
-	/* The number of shards of the namespace, 1 to TW_REDIS_SHARDS_MAX. 0 means 64. The first
-	 * client to open the namespace fixes the number. */
+	/* The number of shards of the namespace, up to TW_REDIS_SHARDS_MAX. The first client to
+	 * open the namespace fixes it; another number is TW_REDIS_UNFIT. 0 means the namespace's
+	 * own; a new one gets 1, in a cluster 16. Limits need one shard. */
 	unsigned shards;
 	/* The timeout of one connection, including the TLS handshake. 0 means the URL's, or 2 s. If
 	 * the host has several addresses, they are tried in order, and each gets an equal share of
@@ -696,7 +697,7 @@ struct tw_redis_limits {
 };
 
 /*
- * Sets the namespace's limits, for all its workers together.
+ * Sets the namespace's limits, for all its workers together. It must have one shard.
  *
  * Workers are notified at once; a worker that misses the notification applies the limits within
  * 10 s. The limits are exact, by the clock of the node that has the namespace's own keys. With
@@ -706,6 +707,7 @@ struct tw_redis_limits {
  *
  * Returns:
  *   TW_OK                     the limits are set
+ *   TW_REDIS_UNFIT            the namespace has several shards
  */
 TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
 					  const struct tw_redis_limits *limits);
@@ -733,8 +735,9 @@ struct tw_redis_group_limits {
 
 /*
  * Sets the limits of a group. They replace those that it had; with all fields 0 it has none.
+ * `running` and `per_second` need a namespace with one shard.
  *
- * The limits are exact, over all shards and workers, by the clock of the node that has the
+ * The limits are exact, over all workers, by the clock of the node that has the
  * namespace's own keys: before a worker takes a task of a group with limits it asks that node. A
  * task that ran before its group had limits counts as soon as its worker asks for the group. The
  * tasks of a worker that died count for up to twice its lease time. Running tasks continue during a
@@ -744,6 +747,7 @@ struct tw_redis_group_limits {
  * Returns:
  *   TW_OK                     the limits are set
  *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
+ *   TW_REDIS_UNFIT            the namespace has several shards
  */
 TW_API enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
 						const struct tw_redis_group_limits *limits);

@@ -309,7 +309,7 @@ static const struct program_option table[] = {
 	 0, 0, 0},
 	{"namespace", "NAME", EVERY, "the namespace (default); worker: several by weight, A=3,B",
 	 TEXT(redis.name_space)},
-	{"shards", "N", EVERY, "number of shards of a new namespace, up to 1024 (64)",
+	{"shards", "N", EVERY, "number of shards of a new namespace, up to 1024 (1)",
 	 NUMBER(redis.shards, 1, TW_REDIS_SHARDS_MAX)},
 	{"patience", "TIME", EVERY, "how long to retry while Redis is unavailable (5s)",
 	 TAKE(take_patience, redis.patience, 0, TW_FOREVER)},

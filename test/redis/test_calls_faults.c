@@ -168,7 +168,7 @@ static enum tw_status call_resume(struct stage *stage)
 
 static enum tw_status call_set_limits(struct stage *stage)
 {
-	return tw_redis_set_limits(stage->redis, &(struct tw_redis_limits){.running = 100});
+	return tw_redis_set_limits(stage->redis, &(struct tw_redis_limits){0});
 }
 
 static enum tw_status call_get_limits(struct stage *stage)
@@ -615,7 +615,7 @@ static void work_with_fault(void *context)
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", work->http.port);
 	fixture_close((void **)&(struct fixture *){work->fixture});
-	fixture_open((void **)&(struct fixture *){work->fixture});
+	fixture_open_one_shard((void **)&(struct fixture *){work->fixture});
 	runs_init(&work->runs, 100);
 	runs_attach(&work->runs, &options);
 	assert_ok(work->fixture->redis, tw_redis_pause(work->fixture->redis));

@@ -99,8 +99,8 @@ static void layout_of_another_kind_is_reported(void **state)
 		const char *words;
 	} cases[] = {{"$1\r\nx", "can't be read"},
 		     {"$1\r\n1", "can't be read"},
-		     {"$3\r\n2 4", "has layout 2 with 4 shards"},
-		     {"$3\r\n1 5", "with 5 shards"}};
+		     {"$3\r\n2 4", "has layout 2"},
+		     {"$3\r\n1 5", "has 5 shards, expected 4"}};
 	struct tw_redis *other;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

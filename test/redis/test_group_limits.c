@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* These tests are about limits of groups: how many tasks run, how many begin in a second, and what
- * is paused, over all workers and shards. */
+ * is paused, over all workers. */
 #include "support/fixture.h"
 
 #include <stdatomic.h>
@@ -253,7 +253,6 @@ static void groups_share_what_a_busy_worker_can_do(void **state)
 	struct crowd crowd = {.groups = {"a", "b", "c", "free"}, .takes = TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 
-	fixture_use_one_shard(fixture);
 	for (int i = 0; i < 3; i++)
 		set(fixture, crowd.groups[i], (struct tw_redis_group_limits){.running = 50});
 	for (int i = 0; i < 4; i++)
@@ -292,7 +291,6 @@ static void many_groups_with_limits_all_run(void **state)
 	struct crowd crowd = {0};
 	struct tw_redis_worker *worker;
 
-	fixture_use_one_shard(fixture);
 	add_each(fixture, COUNT, (struct tw_redis_group_limits){.running = 1});
 	worker = start(fixture, &crowd);
 	WAIT_UNTIL(!stats_of(fixture->redis).tasks);
@@ -306,7 +304,6 @@ static void claim_ends_if_thousands_are_paused(void **state)
 	struct tw_redis_batch *batch;
 	tw_duration next = TW_FOREVER;
 
-	fixture_use_one_shard(fixture);
 	add_each(fixture, 1200, (struct tw_redis_group_limits){.paused = true});
 	add_to(fixture, "other", 1);
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 10, TW_HOUR, &batch, &next));
@@ -325,7 +322,6 @@ static void place_without_a_task_costs_no_permit(void **state)
 	struct tw_redis_worker *worker;
 	int64_t begin = wall_clock();
 
-	fixture_use_one_shard(fixture);
 	set(fixture, "g", (struct tw_redis_group_limits){.running = 1});
 	add_to(fixture, "g", 2);
 	/* The task leaves the group, and its place stays. */
@@ -343,7 +339,6 @@ static void claim_that_fails_gives_its_permits_back_once(void **state)
 	struct crowd crowd = {.groups = {"g"}, .takes = TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 
-	fixture_use_one_shard(fixture);
 	set(fixture, "g", (struct tw_redis_group_limits){.running = 1});
 	add_to(fixture, "g", COUNT);
 	/* A claim with due tasks needs this key. */
@@ -405,6 +400,28 @@ static void rules_are_listed(void **state)
 		0);
 }
 
+/* Weights and pauses need no permits. */
+static void limits_need_one_shard(void **state)
+{
+	struct tw_redis *redis = ((struct fixture *)*state)->redis;
+	struct tw_redis_group_limits limits = {.running = 1};
+	struct tw_redis_error error;
+
+	assert_int_equal(tw_redis_set_group_limits(redis, "a", &limits), TW_REDIS_UNFIT);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "one shard"));
+	assert_int_equal(tw_redis_get_group_limits(redis, "a", &limits), TW_NOT_FOUND);
+	limits.per_second = 1;
+	assert_int_equal(tw_redis_set_group_limits(redis, "a", &limits), TW_REDIS_UNFIT);
+	limits = (struct tw_redis_group_limits){.weight = 2, .paused = true};
+	assert_ok(redis, tw_redis_set_group_limits(redis, "a", &limits));
+	assert_int_equal(tw_redis_set_limits(redis, &(struct tw_redis_limits){.running = 1}),
+			 TW_REDIS_UNFIT);
+	assert_int_equal(tw_redis_set_limits(redis, &(struct tw_redis_limits){.per_second = 1}),
+			 TW_REDIS_UNFIT);
+	assert_ok(redis, tw_redis_set_limits(redis, &(struct tw_redis_limits){0}));
+}
+
 static void bad_arguments_are_refused(void **state)
 {
 	struct fixture *fixture = *state;
@@ -435,19 +452,20 @@ static void bad_arguments_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(no_more_of_a_group_run_than_may),
-		FIXTURE_TEST(no_more_begin_in_a_second_than_may),
-		FIXTURE_TEST(paused_group_waits),
-		FIXTURE_TEST(lifted_limit_holds_up_nothing),
-		FIXTURE_TEST(what_a_dead_worker_had_is_free_again),
-		FIXTURE_TEST(drain_leaves_other_groups),
-		FIXTURE_TEST(groups_share_what_a_busy_worker_can_do),
-		FIXTURE_TEST(many_groups_with_limits_all_run),
-		FIXTURE_TEST(claim_ends_if_thousands_are_paused),
-		FIXTURE_TEST(place_without_a_task_costs_no_permit),
-		FIXTURE_TEST(claim_that_fails_gives_its_permits_back_once),
-		FIXTURE_TEST(rules_are_listed),
-		FIXTURE_TEST(bad_arguments_are_refused),
+		ONE_SHARD_TEST(no_more_of_a_group_run_than_may),
+		ONE_SHARD_TEST(no_more_begin_in_a_second_than_may),
+		ONE_SHARD_TEST(paused_group_waits),
+		ONE_SHARD_TEST(lifted_limit_holds_up_nothing),
+		ONE_SHARD_TEST(what_a_dead_worker_had_is_free_again),
+		ONE_SHARD_TEST(drain_leaves_other_groups),
+		ONE_SHARD_TEST(groups_share_what_a_busy_worker_can_do),
+		ONE_SHARD_TEST(many_groups_with_limits_all_run),
+		ONE_SHARD_TEST(claim_ends_if_thousands_are_paused),
+		ONE_SHARD_TEST(place_without_a_task_costs_no_permit),
+		ONE_SHARD_TEST(claim_that_fails_gives_its_permits_back_once),
+		ONE_SHARD_TEST(rules_are_listed),
+		FIXTURE_TEST(limits_need_one_shard),
+		ONE_SHARD_TEST(bad_arguments_are_refused),
 	};
 
 	return FIXTURE_RUN(tests);

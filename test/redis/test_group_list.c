@@ -399,9 +399,6 @@ static void program_lists_groups(void **state)
 	program_end(&program);
 }
 
-#define ONE_SHARD_TEST(test) \
-	cmocka_unit_test_setup_teardown(test, fixture_open_one_shard, fixture_close)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

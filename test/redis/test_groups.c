@@ -476,9 +476,6 @@ static void worker_runs_groups_and_callbacks_name_them(void **state)
 	http_server_stop(&http);
 }
 
-#define ONE_SHARD_TEST(test) \
-	cmocka_unit_test_setup_teardown(test, fixture_open_one_shard, fixture_close)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

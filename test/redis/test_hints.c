@@ -407,7 +407,7 @@ int main(void)
 		FIXTURE_TEST(later_and_far_tasks_are_not_hinted),
 		FIXTURE_TEST(invalid_hints_are_ignored),
 		FIXTURE_TEST(user_who_may_not_publish_has_all_but_hints),
-		FIXTURE_TEST(documented_rights_are_enough),
+		ONE_SHARD_TEST(documented_rights_are_enough),
 		FIXTURE_TEST(idle_worker_asks_for_all_shards_at_once),
 	};
 

@@ -102,7 +102,8 @@ static void unused_namespace_is_deleted(void **state)
 	assert_int_equal(tw_redis_delete_namespace(fixture->redis, false), TW_EXISTS);
 	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, "a", 1));
 	assert_ok(fixture->redis,
-		  tw_redis_set_limits(fixture->redis, &(struct tw_redis_limits){.running = 1}));
+		  tw_redis_set_group_limits(fixture->redis, "g",
+					    &(struct tw_redis_group_limits){.weight = 2}));
 	assert_ok(fixture->redis, tw_redis_pause(fixture->redis));
 	assert_true(count_all_keys(fixture, fixture->name_space) >= 2 * SHARDS);
 	assert_ok(fixture->redis, tw_redis_delete_namespace(fixture->redis, false));
@@ -167,7 +168,7 @@ static void another_number_of_shards_is_refused(void **state)
 		TW_REDIS_UNFIT);
 	assert_null(other);
 	assert_int_equal(error.status, TW_REDIS_UNFIT);
-	assert_non_null(strstr(error.text, "4 shards, expected 1 with 5"));
+	assert_non_null(strstr(error.text, "4 shards, expected 5"));
 	/* A refusal leaves the other namespaces unchanged. */
 	add_task(second, "a", TW_HOUR);
 	/* The first opening fixed the number, also for clients with their own connections. */

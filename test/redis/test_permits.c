@@ -242,13 +242,13 @@ static void bad_arguments_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(no_more_run_than_may),
-		FIXTURE_TEST(no_more_begin_in_a_second_than_may),
-		FIXTURE_TEST(limits_that_are_lifted_hold_up_nothing),
-		FIXTURE_TEST(what_a_dead_worker_had_is_free_again),
-		FIXTURE_TEST(ends_are_reported_at_once),
-		FIXTURE_TEST(permits_that_come_late_are_not_used),
-		FIXTURE_TEST(bad_arguments_are_refused),
+		ONE_SHARD_TEST(no_more_run_than_may),
+		ONE_SHARD_TEST(no_more_begin_in_a_second_than_may),
+		ONE_SHARD_TEST(limits_that_are_lifted_hold_up_nothing),
+		ONE_SHARD_TEST(what_a_dead_worker_had_is_free_again),
+		ONE_SHARD_TEST(ends_are_reported_at_once),
+		ONE_SHARD_TEST(permits_that_come_late_are_not_used),
+		ONE_SHARD_TEST(bad_arguments_are_refused),
 	};
 
 	return FIXTURE_RUN(tests);

@@ -41,7 +41,7 @@ static void answer_by_path(void *context, const struct http_request *request,
 static int open_all(void **state)
 {
 	struct fixture *fixture;
-	int result = fixture_open(state);
+	int result = fixture_open_one_shard(state);
 
 	fixture = *state;
 	environment = (struct program_environment){.url = fixture->server.url,
@@ -62,14 +62,8 @@ static int close_all(void **state)
 /* Runs twr to its end and returns its exit code. Its output is kept until the next call. */
 static int twr(const char *const *arguments)
 {
-	/* The fixture has 4 shards. */
-	const char *words[32] = {"--shards=4"};
-	size_t count = 1;
-
 	program_end(&program);
-	for (; *arguments && count < 31; arguments++)
-		words[count++] = *arguments;
-	return program_run(&program, &environment, words);
+	return program_run(&program, &environment, arguments);
 }
 #define TWR(...) twr(ARGUMENTS(__VA_ARGS__))
 
@@ -545,12 +539,10 @@ static void more_than_there_may_be_is_refused(void **state)
 
 	for (size_t count = 0; count < 3; count++) {
 		assert_int_equal(TWR_WITH_MANY("--header=A: b", TW_REDIS_HEADER_COUNT_MAX + count,
-					       "--shards=4", "add", "a", "--in=1h", "--callback",
-					       callback),
+					       "add", "a", "--in=1h", "--callback", callback),
 				 count ? 65 : 0);
 		assert_int_equal(TWR_WITH_MANY("--allow=a.example",
-					       TW_REDIS_TARGETS_MAX + 1 + count, "--shards=4",
-					       "worker"),
+					       TW_REDIS_TARGETS_MAX + 1 + count, "worker"),
 				 2);
 		assert_true(said("at most 1024 patterns"));
 	}
@@ -724,8 +716,8 @@ static void process_list_shows_no_password(void **state)
 
 static void worker_start(struct program *worker, const char *const *options)
 {
-	const char *words[32] = {"worker", "--shards=4", "--verbose"};
-	size_t count = 3;
+	const char *words[32] = {"worker", "--verbose"};
+	size_t count = 2;
 
 	for (; *options && count < 31; options++)
 		words[count++] = *options;
@@ -864,7 +856,7 @@ static int run_with_few_descriptors(void)
 
 	if (setrlimit(RLIMIT_NOFILE, &few))
 		return 2;
-	program_start(&worker, &environment, ARGUMENTS("worker", "--shards=4"));
+	program_start(&worker, &environment, ARGUMENTS("worker"));
 	fine = program_wait_text(&worker, "the worker runs") &&
 	       strstr(program_text(&worker),
 		      "40 file descriptors are enough for 12 callbacks at a time, not 64");

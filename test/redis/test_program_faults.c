@@ -26,7 +26,7 @@ static char allocations[300];
 static int open_all(void **state)
 {
 	struct fixture *fixture;
-	int result = fixture_open(state);
+	int result = fixture_open_one_shard(state);
 	FILE *lines;
 
 	fixture = *state;
@@ -155,7 +155,7 @@ static void meet_each(const char *const *arguments, const char *begun)
 	meet_by_number(arguments, begun, FAULT_THREAD);
 }
 
-#define MEET_EACH(...) meet_each(ARGUMENTS("--shards=4", "--patience=1ms", __VA_ARGS__), NULL)
+#define MEET_EACH(...) meet_each(ARGUMENTS("--patience=1ms", __VA_ARGS__), NULL)
 
 static void commands_about_tasks_meet_each_failure(void **state)
 {
@@ -188,9 +188,8 @@ static void commands_about_a_namespace_meet_each_failure(void **state)
 
 static void worker_meets_each_failure(void **state)
 {
-	meet_each(ARGUMENTS("worker", "--shards=4", "--patience=1ms", "--concurrency=2",
-			    "--listen=127.0.0.1:0", "--allow=a.example", "--namespace=a=2,b",
-			    "--verbose"),
+	meet_each(ARGUMENTS("worker", "--patience=1ms", "--concurrency=2", "--listen=127.0.0.1:0",
+			    "--allow=a.example", "--namespace=a=2,b", "--verbose"),
 		  "the worker runs");
 }
 
@@ -199,9 +198,9 @@ static void worker_whose_pages_are_not_answered_ends(void **state)
 	struct program program;
 
 	setenv("FAIL_CALL", "MHD_start_daemon", 1);
-	assert_int_equal(program_run(&program, &environment,
-				     ARGUMENTS("worker", "--shards=4", "--listen=127.0.0.1:0")),
-			 71);
+	assert_int_equal(
+		program_run(&program, &environment, ARGUMENTS("worker", "--listen=127.0.0.1:0")),
+		71);
 	unsetenv("FAIL_CALL");
 	assert_non_null(strstr(program_text(&program), "twr: a system call failed"));
 	assert_null(strstr(program_text(&program), "listens on"));
@@ -216,16 +215,15 @@ static void top_meets_each_failure(void **state)
 	struct program worker;
 	char url[64];
 
-	meet_each(ARGUMENTS("top", "--shards=4", "--patience=1ms", "--interval=100ms"), "due");
-	meet_each(ARGUMENTS("top", "--shards=4", "--patience=1ms", "--interval=100ms", "--json"),
-		  "due");
+	meet_each(ARGUMENTS("top", "--patience=1ms", "--interval=100ms"), "due");
+	meet_each(ARGUMENTS("top", "--patience=1ms", "--interval=100ms", "--json"), "due");
 	snprintf(url, sizeof(url), "--worker=http://127.0.0.1:%d/",
-		 pages_start(&worker, &ordinary, ARGUMENTS("--shards=4")));
+		 pages_start(&worker, &ordinary, ARGUMENTS(NULL)));
 	meet_each(ARGUMENTS("top", "--interval=100ms", url), "due");
 	/* Both commands are on a terminal. */
 	environment.terminal = &(struct winsize){.ws_row = 24, .ws_col = 80};
 	meet_each(ARGUMENTS("top", "--interval=100ms", url), "due");
-	meet_each(ARGUMENTS("top", "--shards=4", "--patience=1ms", "--interval=100ms"), "due");
+	meet_each(ARGUMENTS("top", "--patience=1ms", "--interval=100ms"), "due");
 	program_end(&worker);
 }
 

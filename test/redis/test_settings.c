@@ -25,7 +25,7 @@ static void no_options_mean_a_server_on_this_machine(void **state)
 	assert_false(settings.tls);
 	assert_null(settings.password);
 	assert_string_equal(settings.space.name, "default");
-	assert_int_equal(settings.space.shards, 64);
+	assert_int_equal(settings.space.shards, 0);
 	settings_free(&settings);
 }
 

@@ -916,6 +916,29 @@ static void another_number_of_shards_is_refused(void **state)
 	assert_true(tw_redis_shard(fixture->redis, "a", 1) < 4);
 }
 
+static void default_is_the_number_that_the_namespace_has_or_one(void **state)
+{
+	struct fixture *fixture = *state;
+	struct tw_redis_options options = fixture->options;
+	struct tw_redis *others[3];
+	char name[40];
+
+	options.shards = 0;
+	others[0] = client_open(&options);
+	assert_int_equal(tw_redis_shard_count(others[0]), 4);
+	add_task(others[0], "a", TW_HOUR);
+	assert_int_equal(find_task(fixture->redis, "a").status, TW_OK);
+	snprintf(name, sizeof(name), "%s-new", fixture->name_space);
+	options.name_space = name;
+	others[1] = client_open(&options);
+	assert_int_equal(tw_redis_shard_count(others[1]), 1);
+	assert_ok(others[1],
+		  tw_redis_open_beside(others[1], fixture->name_space, 0, &others[2], NULL));
+	assert_int_equal(tw_redis_shard_count(others[2]), 4);
+	for (int i = 0; i < 3; i++)
+		tw_redis_close(others[i]);
+}
+
 static void malformed_options_are_invalid_and_no_password_is_shown(void **state)
 {
 	static const char *const urls[] = {
@@ -1212,6 +1235,7 @@ int main(void)
 		FIXTURE_TEST(stats_count_what_there_is),
 		FIXTURE_TEST(namespaces_share_nothing),
 		FIXTURE_TEST(another_number_of_shards_is_refused),
+		FIXTURE_TEST(default_is_the_number_that_the_namespace_has_or_one),
 		FIXTURE_TEST(malformed_options_are_invalid_and_no_password_is_shown),
 		FIXTURE_TEST(absurd_due_times_are_listed_and_run),
 		FIXTURE_TEST(scripts_that_redis_forgets_are_sent_again),

@@ -18,6 +18,8 @@
 
 /* This is the layout of a namespace's keys. The library can read no other one. */
 enum { LAYOUT_VERSION = 1, LAYOUT_SIZE = 32 };
+/* A new namespace of a cluster has this number of shards, so that all nodes have some. */
+enum { CLUSTER_SHARDS = 16 };
 
 /* Returns microseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
 static int64_t delay_to_us(tw_duration delay)
@@ -41,36 +43,44 @@ static enum tw_status answer_status(const struct eval *eval, size_t place)
 	return answer >= -3 ? refusals[-answer - 1] : TW_REDIS_FAILED;
 }
 
-static enum tw_status layout_compare(const struct space *space, const redisReply *reply,
-				     struct tw_redis_error *error)
+/* Compares the layout of the namespace with the handle's, or takes its number of shards. */
+static enum tw_status layout_take(struct space *space, const redisReply *reply,
+				  struct tw_redis_error *error)
 {
 	unsigned version = 0;
 	unsigned shards = 0;
 
-	if (sscanf(reply->str, "%u %u", &version, &shards) != 2)
+	if (sscanf(reply->str, "%u %u", &version, &shards) != 2 || !shards ||
+	    shards > TW_REDIS_SHARDS_MAX)
 		return error_set(error, TW_REDIS_UNFIT, "the namespace's layout can't be read");
-	if (version != LAYOUT_VERSION || shards != space->shards)
-		return error_set(error, TW_REDIS_UNFIT,
-				 "namespace %s has layout %u with %u shards, expected %d with %u",
-				 space->name, version, shards, LAYOUT_VERSION, space->shards);
+	if (version != LAYOUT_VERSION)
+		return error_set(error, TW_REDIS_UNFIT, "namespace %s has layout %u, expected %d",
+				 space->name, version, LAYOUT_VERSION);
+	if (space->shards && shards != space->shards)
+		return error_set(error, TW_REDIS_UNFIT, "namespace %s has %u shards, expected %u",
+				 space->name, shards, space->shards);
+	space->shards = shards;
 	return TW_OK;
 }
 
-/* Checks that the handle has the number of shards that the namespace's first user has written. */
+/* Checks that the handle has the number of shards that the namespace's first user has written.
+ * Without one it takes that number. A new namespace gets the handle's, or the default. */
 static enum tw_status layout_check(struct tw_redis *redis, struct tw_redis_error *error)
 {
+	unsigned usual = redis->access->cluster ? CLUSTER_SHARDS : 1;
 	struct call *call = call_begin(&redis->access->calls);
 	char value[LAYOUT_SIZE];
 	enum tw_status status;
 
 	if (!call)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION, redis->space.shards);
+	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION,
+		 redis->space.shards ? redis->space.shards : usual);
 	eval_begin(&call->eval, &script_layout, &redis->space, SHARD_LAYOUT);
 	eval_text(&call->eval, value);
 	status = call_ask(redis, call);
 	if (status == TW_OK)
-		status = layout_compare(&redis->space, call->eval.reply, &call->error);
+		status = layout_take(&redis->space, call->eval.reply, &call->error);
 	if (status != TW_OK && error)
 		*error = call->error;
 	if (error)
@@ -86,6 +96,7 @@ static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	status = router_open(&redis->access->router, &redis->access->settings);
 	pthread_setcancelstate(state, &state);
+	redis->access->cluster = redis->access->router.map.cluster;
 	if (status != TW_OK && error) {
 		*error = redis->access->router.error;
 		error->status = status;

@@ -19,6 +19,7 @@
 struct access {
 	/* These are constant after opening. */
 	struct settings settings; /* the first handle's; their namespace is its own alone */
+	bool cluster;             /* the server was one when it was opened */
 
 	atomic_uint handles; /* the last one frees it */
 
@@ -49,6 +50,9 @@ replies_read answers_check;
  * replies are read also if a shard has failed. */
 enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 			  const char *const *arguments, replies_read *read, void *result);
+/* Returns TW_REDIS_UNFIT, and notes why, if there are limits and the namespace has several shards:
+ * permits are for one shard. */
+enum tw_status limits_check(struct tw_redis *redis, unsigned running, unsigned per_second);
 /* Runs the call's eval. */
 enum tw_status call_ask(struct tw_redis *redis, struct call *call);
 

@@ -70,6 +70,8 @@ enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *gro
 	if (status == TW_OK &&
 	    (limits->weight > TW_REDIS_WEIGHT_MAX || !reserved_are_0(limits->reserved)))
 		status = TW_INVALID;
+	if (status == TW_OK)
+		status = limits_check(redis, limits->running, limits->per_second);
 	if (status != TW_OK)
 		return status;
 	rule_write(rule, limits);

@@ -155,12 +155,25 @@ enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force)
 	return call_end(&redis->access->calls, call, call_ask(redis, call));
 }
 
+enum tw_status limits_check(struct tw_redis *redis, unsigned running, unsigned per_second)
+{
+	if ((!running && !per_second) || redis->space.shards == 1)
+		return TW_OK;
+	calls_note(&redis->access->calls, TW_REDIS_UNFIT,
+		   "limits need a namespace with one shard, and this one has more");
+	return TW_REDIS_UNFIT;
+}
+
 enum tw_status tw_redis_set_limits(struct tw_redis *redis, const struct tw_redis_limits *limits)
 {
+	enum tw_status status;
 	struct call *call;
 
 	if (!redis || !limits || !reserved_are_0(limits->reserved))
 		return TW_INVALID;
+	status = limits_check(redis, limits->running, limits->per_second);
+	if (status != TW_OK)
+		return status;
 	call = call_begin(&redis->access->calls);
 	if (!call)
 		return TW_NO_MEMORY;

@@ -9,9 +9,9 @@
 -- many were buried; the token of all runs; key and due time of each; its record; its attempt,
 -- nothing if each has its first; key and entry of those that recur by the calendar and whose next
 -- time is to be found out (schedule.lua); how many occurrences were skipped, for they would have
--- begun later than their grace allows; and groups that lack permits, with the number of tasks. As it
--- came from Redis where that can be: what is made again here, for each task, costs more than reading
--- it.
+-- begun later than their grace allows; and groups that lack permits, with the number of tasks. As
+-- it came from Redis where that can be: what is made again here, for each task, costs more than
+-- reading it.
 --
 -- A note has number, token and end of the lease of a worker's last large claim. Its key expires
 -- with the lease. A worker that lost the reply began none of these runs: they are given back

@@ -19,7 +19,7 @@
 
 #include "base/reserved.h"
 
-enum { DEFAULT_PORT = 6379, SENTINEL_PORT = 26379, DEFAULT_SHARDS = 64, DATABASE_MAX = 65535 };
+enum { DEFAULT_PORT = 6379, SENTINEL_PORT = 26379, DATABASE_MAX = 65535 };
 enum { UNIX_PATH_MAX = 107 };
 static const tw_duration timeout_max = 24 * TW_HOUR;
 
@@ -356,7 +356,7 @@ enum tw_status space_read(struct space *space, const char *name, unsigned shards
 			error, TW_INVALID,
 			"a namespace's name must have 1 to %d letters, digits, '.', '_' or '-'",
 			TW_REDIS_NAMESPACE_MAX);
-	space_init(space, name ? name : "default", shards ? shards : DEFAULT_SHARDS);
+	space_init(space, name ? name : "default", shards);
 	return TW_OK;
 }
 

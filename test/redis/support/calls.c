@@ -110,7 +110,7 @@ static enum tw_status call_dead_drop(struct tw_redis *redis)
 
 static enum tw_status call_set_limits(struct tw_redis *redis)
 {
-	return tw_redis_set_limits(redis, &(struct tw_redis_limits){.running = 1});
+	return tw_redis_set_limits(redis, &(struct tw_redis_limits){0});
 }
 
 static enum tw_status call_limits(struct tw_redis *redis)
@@ -205,7 +205,7 @@ static enum tw_status call_workers(struct tw_redis *redis)
 
 static enum tw_status call_set_group_limits(struct tw_redis *redis)
 {
-	return tw_redis_set_group_limits(redis, "g", &(struct tw_redis_group_limits){.running = 1});
+	return tw_redis_set_group_limits(redis, "g", &(struct tw_redis_group_limits){.weight = 2});
 }
 
 static bool take_rule(void *context, const char *group, const struct tw_redis_group_limits *limits)

@@ -21,33 +21,26 @@ int fixture_stop_server(void **state)
 	return 0;
 }
 
-int fixture_open(void **state)
+static int namespace_open(void **state, unsigned shards)
 {
 	static unsigned number;
 
 	*state = &fixture;
 	snprintf(fixture.name_space, sizeof(fixture.name_space), "test-%u", ++number);
 	fixture.options = (struct tw_redis_options){
-		.url = fixture.server.url, .name_space = fixture.name_space, .shards = 4};
+		.url = fixture.server.url, .name_space = fixture.name_space, .shards = shards};
 	fixture.redis = client_open(&fixture.options);
 	return 0;
 }
 
-void fixture_use_one_shard(struct fixture *test)
+int fixture_open(void **state)
 {
-	tw_redis_close(test->redis);
-	snprintf(test->name_space + strlen(test->name_space), 4, "-1");
-	test->options.shards = 1;
-	test->options.name_space = test->name_space;
-	test->redis = client_open(&test->options);
+	return namespace_open(state, 4);
 }
 
 int fixture_open_one_shard(void **state)
 {
-	int result = fixture_open(state);
-
-	fixture_use_one_shard(*state);
-	return result;
+	return namespace_open(state, 1);
 }
 
 int fixture_close(void **state)

@@ -24,12 +24,12 @@ int fixture_stop_server(void **state);
 /* These are a test's setup and teardown: a new namespace with 4 shards, opened as `redis`. */
 int fixture_open(void **state);
 int fixture_close(void **state);
-/* Changes to a new namespace of one shard, so that a claim sees all tasks. */
-void fixture_use_one_shard(struct fixture *fixture);
-/* This is fixture_open() with one shard. */
+/* This opens a namespace with one shard, so that it may have limits, and a claim sees all tasks. */
 int fixture_open_one_shard(void **state);
 
 #define FIXTURE_TEST(test) cmocka_unit_test_setup_teardown(test, fixture_open, fixture_close)
+#define ONE_SHARD_TEST(test) \
+	cmocka_unit_test_setup_teardown(test, fixture_open_one_shard, fixture_close)
 #define FIXTURE_RUN(tests) cmocka_run_group_tests(tests, fixture_start_server, fixture_stop_server)
 
 /* Fails the test with the error message unless the status is TW_OK. */

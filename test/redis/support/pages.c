@@ -17,8 +17,8 @@ int pages_start(struct program *worker, const struct program_environment *enviro
 		const char *const *options)
 {
 	static const char said[] = "listens on http://127.0.0.1:";
-	const char *words[WORDS] = {"worker", "--shards=4", "--listen=127.0.0.1:0"};
-	size_t count = 3;
+	const char *words[WORDS] = {"worker", "--listen=127.0.0.1:0"};
+	size_t count = 2;
 
 	for (; *options && count < WORDS - 1; options++)
 		words[count++] = *options;

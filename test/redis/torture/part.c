@@ -43,7 +43,6 @@ struct tw_redis_options part_options(const struct part *part)
 		.url = part->url,
 		.client_name = part->name,
 		.name_space = "torture",
-		.shards = SHARDS,
 		/* This is enough for a server that is busy or restarts: only the nemesis, whose
 		 * deeds are in the history, breaks connections. */
 		.connect_timeout = 5 * TW_SECOND,

@@ -17,6 +17,7 @@
 #include "torture.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,7 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	static struct servers servers;
 	struct nemesis nemesis;
 	const struct tw_redis_limits limits = {.running = RUNNING_MOST};
+	const bool has_limits = mode != MODE_CLUSTER;
 	struct part part = {.name = "rest", .folder = folder};
 	struct tw_redis_options options;
 	struct tw_redis *redis;
@@ -134,10 +136,12 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	servers_start(&servers, mode);
 	part.url = servers.url;
 	options = part_options(&part);
+	/* The parts take the number of the namespace. Limits need one shard. */
+	options.shards = has_limits ? 1 : SHARDS;
 	if (tw_redis_open(&redis, &options, NULL) != TW_OK ||
-	    tw_redis_set_limits(redis, &limits) != TW_OK)
+	    (has_limits && tw_redis_set_limits(redis, &limits) != TW_OK))
 		support_failed("no Redis");
-	if (seed_has_groups(seed))
+	if (has_limits && seed_has_groups(seed))
 		limit_groups(redis);
 	children_start(&children, folder, seed, servers.cluster.nodes[0].port,
 		       servers.has_replica ? servers.url : NULL);
@@ -232,7 +236,8 @@ static int run(const char *mode_text, const char *seconds_text, const char *seed
 	printf("SEED=%" PRIu64 ", the history: %s\n", seed, path);
 	history_open(folder, "main");
 	history_write("main", "settings %" PRIu64 " %" PRId64 " %d %s %d %s", seed, seconds,
-		      LEASE_MS, mode_text, RUNNING_MOST, commit ? commit : "unknown");
+		      LEASE_MS, mode_text, mode == MODE_CLUSTER ? INT_MAX : RUNNING_MOST,
+		      commit ? commit : "unknown");
 	if (mode == MODE_CLOCK)
 		set_environment(folder);
 	is_fine = torture(folder, mode, seed, seconds * TW_SECOND);

@@ -132,8 +132,8 @@ static void *hand_run(void *argument)
 	for (unsigned i = 0; !atomic_load_explicit(&is_over, memory_order_relaxed); i++) {
 		struct tw_redis_batch *batch = NULL;
 
-		if (tw_redis_claim(hand->redis, i % SHARDS, 1, LEASE_MS * TW_MILLISECOND, &batch,
-				   NULL) == TW_OK &&
+		if (tw_redis_claim(hand->redis, i % tw_redis_shard_count(hand->redis), 1,
+				   LEASE_MS * TW_MILLISECOND, &batch, NULL) == TW_OK &&
 		    tw_redis_batch_count(batch)) {
 			const struct tw_redis_job *job = tw_redis_batch_jobs(batch);
 			struct plan plan;
