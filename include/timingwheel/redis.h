@@ -236,7 +236,7 @@ struct tw_redis;
  *    namespace has another number of shards. Each connection checks that.
  *  - TW_REDIS_FAILED: the server replied with an error that a retry does not solve, for example:
  *    its memory is full, or a key has a wrong type. A call about all shards does the others all
- *    the same.
+ *    the same, and a list ends.
  *
  * These calls are not cancellation points while they talk to a server. A cancelled thread completes
  * the call, which the timeouts and `patience` bound. In a fork's child every call with a handle of
@@ -609,8 +609,7 @@ struct tw_redis_stats {
 /*
  * Counts the tasks and dead letters of the namespace.
  *
- * On failure *stats has the counts of all shards but `missing` ones. If a key has a wrong type, the
- * status is TW_REDIS_FAILED, and tw_redis_last_error() names the key. Costs one round trip to each
+ * On failure *stats has the counts of all shards but `missing` ones. Costs one round trip to each
  * node.
  *
  * Returns:

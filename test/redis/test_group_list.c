@@ -303,64 +303,6 @@ static void large_bodies_are_not_all_read(void **state)
 	assert_in_range(groups[0].running + groups[1].running, LEASES - 1, LEASES + 1);
 }
 
-/* ---- What something else has written ---- */
-
-static void invalid_names_are_left_out(void **state)
-{
-	struct fixture *fixture = *state;
-	struct tw_redis_group_stats groups[ROOM];
-
-	write_by(fixture, many_leases, 4, 0);
-	write_by(fixture,
-		 "local tag = KEYS[1]\n"
-		 "local names = {'', 'c\\nd', 'c\\1d', string.rep('x', 256)}\n"
-		 "for _, name in ipairs(names) do\n"
-		 "	redis.call('ZADD', tag .. 'queue', 0, name .. '\\0' .. "
-		 "string.rep('1', 15) .. 'key')\n"
-		 "	redis.call('ZADD', tag .. 'turns', 1, name)\n"
-		 "end\n"
-		 "for i, group in ipairs({'7', 'null', '[]', '\"a\\\\u0000b\"'}) do\n"
-		 "	local json = '{\"group\":' .. group .. '}'\n"
-		 "	redis.call('HSET', tag .. 'body', i, '8 ' .. #json .. '\\n' .. json)\n"
-		 "end\n"
-		 "redis.call('ZADD', tag .. 'queue', 0, 'no zero')\n"
-		 "redis.call('ZADD', tag .. 'queue', 0, 'no time\\0')\n"
-		 "redis.call('ZADD', tag .. 'queue', 0, '\\255\\0' .. string.rep('0', 14) .. '7')\n"
-		 "return 1",
-		 0, 0);
-	assert_int_equal(list(fixture->redis, groups), 2);
-	assert_group(&groups[0], "no time", 1, 0, 0);
-	assert_group(&groups[1], "\xff", 1, 0, 7);
-}
-
-static void groups_of_other_shards_are_listed_beside_a_broken_key(void **state)
-{
-	static const char *const keys[] = {"due", "queue", "turns"};
-	struct fixture *fixture = *state;
-	struct tw_redis_group_stats groups[ROOM];
-	struct tw_redis_error error;
-	char name[64];
-	size_t count;
-
-	add_to(fixture->redis, "g", 40, TW_HOUR);
-	snprintf(name, sizeof(name), "{tw/%s/%u}due", fixture->name_space,
-		 tw_redis_shard(fixture->redis, "g-0", 3));
-	for (size_t i = 0; i < 3; i++) {
-		strcpy(strchr(name, '}') + 1, keys[i]);
-		freeReplyObject(redis_server_ask(&fixture->server, "RENAME %s kept", name));
-		freeReplyObject(redis_server_ask(&fixture->server, "SET %s broken", name));
-		assert_int_equal(tw_redis_get_groups(fixture->redis, groups, ROOM, &count),
-				 TW_REDIS_FAILED);
-		assert_int_equal(count, 1);
-		assert_in_range(groups[0].waiting, i == 1 ? 1 : 40, i == 1 ? 39 : 40);
-		tw_redis_last_error(fixture->redis, &error);
-		assert_non_null(strstr(error.text, name));
-		freeReplyObject(redis_server_ask(&fixture->server, "RENAME kept %s", name));
-	}
-	assert_int_equal(list(fixture->redis, groups), 1);
-	assert_int_equal(groups[0].waiting, 40);
-}
-
 /* ---- The program ---- */
 
 static void program_lists_groups(void **state)
@@ -412,8 +354,6 @@ int main(void)
 		ONE_SHARD_TEST(small_group_whose_turn_is_next_is_found),
 		ONE_SHARD_TEST(number_of_many_tasks_on_lease_is_scaled_up),
 		ONE_SHARD_TEST(large_bodies_are_not_all_read),
-		ONE_SHARD_TEST(invalid_names_are_left_out),
-		FIXTURE_TEST(groups_of_other_shards_are_listed_beside_a_broken_key),
 		FIXTURE_TEST(program_lists_groups),
 	};
 

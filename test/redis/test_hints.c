@@ -190,12 +190,9 @@ static void invalid_hints_are_ignored(void **state)
 	static const char *const messages[] = {
 		":1",
 		"*0",
-		"*2\r\n$7\r\nmessage\r\n$3\r\n3 7",
-		"*4\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$3\r\n3 7\r\n:1",
 		"*3\r\n$7\r\nmessage\r\n:1\r\n$3\r\n3 7",
 		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n:1",
 		"*3\r\n$7\r\nmessage\r\n$13\r\ntw/other/hint\r\n$3\r\n3 7",
-		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$0\r\n",
 		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$1\r\n3",
 		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$4\r\n3 -7",
 		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$12\r\n3 3600000001",

@@ -53,20 +53,6 @@ static void key_longer_than_any_of_ours_is_broken(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void empty_key_is_broken(void **state)
-{
-	struct fixture *fixture = *state;
-	const char *name_space = fixture->name_space;
-	struct tw_redis_batch *batch;
-
-	redis_server_number(&fixture->server, "HSET {tw/%s/0}body %s %s", name_space, "", "1 0\n");
-	redis_server_number(&fixture->server, "ZADD {tw/%s/0}due 1 %s", name_space, "");
-	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 1, TW_MINUTE, &batch, NULL));
-	assert_int_equal(only_job(batch)->key_size, 0);
-	assert_true(batch->broken[0]);
-	tw_redis_batch_free(batch);
-}
-
 static void task_without_a_record_is_taken_out(void **state)
 {
 	struct fixture *fixture = *state;
@@ -466,7 +452,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FIXTURE_TEST(record_that_cannot_be_read_is_claimed_and_can_be_failed),
 		FIXTURE_TEST(key_longer_than_any_of_ours_is_broken),
-		FIXTURE_TEST(empty_key_is_broken),
 		FIXTURE_TEST(task_without_a_record_is_taken_out),
 		FIXTURE_TEST(task_that_loses_its_record_on_lease_can_be_failed),
 		FIXTURE_TEST(token_is_not_given_twice_where_redis_has_lost_the_last),

@@ -322,30 +322,16 @@ static void text_that_is_not_utf8_is_refused(void **state)
 	buffer_free(&buffer);
 }
 
-/* Another program's entry is read as far as it is valid; otherwise the task runs once. */
-static void entries_of_others_are_read_as_far_as_valid(void **state)
+/* Other entries are those of a task that runs once. */
+static void entry_that_cannot_be_read_recurs_no_more(void **state)
 {
 	static char too_long[64 + TW_REDIS_CRON_MAX] = "one 1 cron - UTC ";
-	char unknown[] = "often 1 60000";
 	char enormous[] = "all 1 9999999999999999";
-	char calendar[] = "never 1 cron - UTC @daily";
 	char none[] = "one 1 cron - UTC";
 	char negative[] = "one 1 -1";
 	struct tw_redis_task task = {0};
 	int64_t due_ms = 7;
 
-	recurrence_read(unknown, &task, &due_ms);
-	assert_true(task.every == TW_MINUTE);
-	assert_int_equal(task.missed, TW_REDIS_MISSED_ONE);
-	recurrence_read(enormous, &task, &due_ms);
-	assert_true(task.every == TW_REDIS_DELAY_MAX);
-	assert_int_equal(task.missed, TW_REDIS_MISSED_ALL);
-	task = (struct tw_redis_task){.missed = TW_REDIS_MISSED_ALL};
-	recurrence_read(calendar, &task, &due_ms);
-	assert_string_equal(task.cron, "@daily");
-	assert_string_equal(task.zone, "UTC");
-	assert_int_equal(task.missed, TW_REDIS_MISSED_ONE);
-	task = (struct tw_redis_task){0};
 	memset(too_long + strlen(too_long), '*', TW_REDIS_CRON_MAX + 1);
 	recurrence_read(too_long, &task, &due_ms);
 	recurrence_read(none, &task, &due_ms);
@@ -354,6 +340,8 @@ static void entries_of_others_are_read_as_far_as_valid(void **state)
 	assert_true(task.every == 0);
 	assert_int_equal(task.at_ms, 7);
 	assert_int_equal(due_ms, 7);
+	recurrence_read(enormous, &task, &due_ms);
+	assert_true(task.every == TW_REDIS_DELAY_MAX);
 }
 
 int main(void)
@@ -371,7 +359,7 @@ int main(void)
 		cmocka_unit_test(bad_fields_are_invalid),
 		cmocka_unit_test(what_is_over_a_limit_is_refused),
 		cmocka_unit_test(text_that_is_not_utf8_is_refused),
-		cmocka_unit_test(entries_of_others_are_read_as_far_as_valid),
+		cmocka_unit_test(entry_that_cannot_be_read_recurs_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -449,29 +449,6 @@ static void each_task_that_is_added_is_counted(void **state)
 	assert_int_equal(stats_of(redis).added, 4 + MANY);
 }
 
-/* Another program has written the key of the counts. */
-static void invalid_count_holds_up_no_task(void **state)
-{
-	static const char *const values[] = {"many", "-7", "1e999", "nan", "", "7 8"};
-	struct fixture *fixture = *state;
-	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
-
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-		freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/%s/%u}added %s",
-						 fixture->name_space, shard, values[i]));
-		assert_int_equal(stats_of(fixture->redis).added, 0);
-		add_task(fixture->redis, "a", TW_HOUR);
-	}
-	freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/%s/%u}added %s",
-					 fixture->name_space, shard, "99999999999999999999999999"));
-	assert_int_equal(stats_of(fixture->redis).added, INT64_C(9007199254740991));
-	redis_server_number(&fixture->server, "DEL {tw/%s/%u}added", fixture->name_space, shard);
-	redis_server_number(&fixture->server, "LPUSH {tw/%s/%u}added x", fixture->name_space,
-			    shard);
-	add_task(fixture->redis, "a", TW_HOUR);
-	assert_int_equal(stats_of(fixture->redis).added, 0);
-}
-
 static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
 {
 	struct fixture *fixture = *state;
@@ -970,55 +947,6 @@ static void malformed_options_are_invalid_and_no_password_is_shown(void **state)
 	}
 }
 
-/* Another program can write any number as the due time. */
-static bool note_due(void *context, const struct tw_redis_info *info)
-{
-	int64_t *due = context;
-
-	due[*(const char *)info->task.key - 'a'] = info->due_ms;
-	return true;
-}
-
-static void absurd_due_times_are_listed_and_run(void **state)
-{
-	static const char *const scores[] = {"-inf", "-1e300", "-5.5", "1e300", "inf"};
-	static const int64_t listed[] = {INT64_MIN, INT64_MIN, -5, INT64_MAX, INT64_MAX};
-	struct fixture *fixture = *state;
-	int64_t due[5] = {0};
-	char key[2] = "a";
-	struct tw_redis_batch *batch;
-	struct tw_redis_stats stats;
-	tw_duration next;
-
-	for (size_t i = 0; i < 5; i++, key[0]++) {
-		add_task(fixture->redis, key, TW_HOUR);
-		redis_server_number(&fixture->server, "ZADD {tw/%s/%u}due %s %s",
-				    fixture->name_space, tw_redis_shard(fixture->redis, key, 1),
-				    scores[i], key);
-	}
-	assert_ok(fixture->redis, tw_redis_each(fixture->redis, note_due, due));
-	assert_memory_equal(due, listed, sizeof(due));
-	assert_int_equal(find_task(fixture->redis, "e").state, TW_REDIS_PENDING);
-	stats = stats_of(fixture->redis);
-	assert_int_equal(stats.due, 3);
-	/* Tasks that were due before now are claimed; their lateness is limited. */
-	for (key[0] = 'a'; key[0] <= 'c'; key[0]++) {
-		batch = await_claim(fixture->redis, key, long_lease);
-		assert_in_range(only_job(batch)->lateness, TW_HOUR, TW_REDIS_DELAY_MAX);
-		assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, NULL));
-		tw_redis_batch_free(batch);
-	}
-	assert_ok(fixture->redis,
-		  tw_redis_claim(fixture->redis, tw_redis_shard(fixture->redis, "e", 1), 1,
-				 long_lease, &batch, &next));
-	assert_int_equal(tw_redis_batch_count(batch), 0);
-	assert_true(next == TW_FOREVER);
-	tw_redis_batch_free(batch);
-	assert_int_equal(cancel_task(fixture->redis, "d"), TW_OK);
-	assert_int_equal(move_task(fixture->redis, "e", 0), TW_OK);
-	assert_int_equal(stats_of(fixture->redis).due, 1);
-}
-
 static void scripts_that_redis_forgets_are_sent_again(void **state)
 {
 	struct fixture *fixture = *state;
@@ -1211,7 +1139,6 @@ int main(void)
 		FIXTURE_TEST(many_are_added_and_each_has_its_status),
 		FIXTURE_TEST(first_of_many_that_is_not_added_is_the_answer),
 		FIXTURE_TEST(each_task_that_is_added_is_counted),
-		FIXTURE_TEST(invalid_count_holds_up_no_task),
 		FIXTURE_TEST(task_cancelled_150_s_ahead_leaves_nothing_behind),
 		FIXTURE_TEST(cancel_and_move_of_an_unknown_task_report_it),
 		FIXTURE_TEST(moved_task_is_due_sooner_or_later),
@@ -1237,7 +1164,6 @@ int main(void)
 		FIXTURE_TEST(another_number_of_shards_is_refused),
 		FIXTURE_TEST(default_is_the_number_that_the_namespace_has_or_one),
 		FIXTURE_TEST(malformed_options_are_invalid_and_no_password_is_shown),
-		FIXTURE_TEST(absurd_due_times_are_listed_and_run),
 		FIXTURE_TEST(scripts_that_redis_forgets_are_sent_again),
 		FIXTURE_TEST(ping_measures_a_round_trip),
 		FIXTURE_TEST(random_calls_answer_as_the_model_does),

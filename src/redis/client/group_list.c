@@ -44,19 +44,15 @@ static int compare_sizes(const void *a, const void *b)
 	return compare_names(a, b);
 }
 
-/* Appends what a shard has found, except names that something else has written. Returns the new
- * number of rows. */
+/* Appends what a shard has found. Returns the new number of rows. */
 static size_t rows_add(struct tw_redis_group_stats *rows, size_t count, const redisReply *reply)
 {
 	for (size_t i = 0; reply && i + 2 < reply->elements; i += 3) {
-		const redisReply *name = reply->element[i];
+		struct tw_redis_group_stats *row = &rows[count++];
 
-		if (strlen(name->str) != name->len || group_check(name->str, NULL) != TW_OK)
-			continue;
-		rows[count] = (struct tw_redis_group_stats){
-			.waiting = (uint64_t)reply->element[i + 1]->integer,
-			.running = (uint64_t)reply->element[i + 2]->integer};
-		strcpy(rows[count++].name, name->str);
+		row->waiting = (uint64_t)reply->element[i + 1]->integer;
+		row->running = (uint64_t)reply->element[i + 2]->integer;
+		snprintf(row->name, sizeof(row->name), "%s", reply->element[i]->str);
 	}
 	return count;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * jobs.c reads claims. The jobs of a batch point into the reply that brought them, which stays
- * until the batch is freed; only numbers are copied. A record that cannot be read (written by
- * something else) becomes a job too, so that it can be failed; otherwise it would be claimed for
- * ever.
+ * until the batch is freed; only numbers are copied. A record that cannot be read
+ * becomes a job too, so that it can be failed; otherwise it would be claimed for ever.
  */
 #include "jobs.h"
 
@@ -86,7 +85,7 @@ static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsig
 	if (status == TW_NO_MEMORY)
 		return status;
 	batch->bytes += data->len;
-	batch->broken[index] = status != TW_OK || !key->len || key->len > TW_REDIS_KEY_MAX;
+	batch->broken[index] = status != TW_OK || key->len > TW_REDIS_KEY_MAX;
 	*job = (struct tw_redis_job){
 		.key = key->str,
 		.key_size = key->len,
@@ -100,7 +99,7 @@ static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsig
 		.attempt = attempts->elements ? (unsigned)attempts->element[index]->integer : 1,
 		.max_attempts = record->task.max_attempts,
 		.token = (uint64_t)parts[CLAIM_TOKEN]->integer,
-		.due_ms = score_read(due->str),
+		.due_ms = strtoll(due->str, NULL, 10),
 		.shard = shard,
 	};
 	job->lateness = lateness_of(now_us, job->due_ms);

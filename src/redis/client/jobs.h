@@ -67,8 +67,8 @@ enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch);
 /*
  * Begins an eval about `count` jobs of one shard, whose script returns a letter for each. The keys
  * of all jobs follow, and the runs of all. script_release and script_fail also need the waits of
- * all, and script_fail then the reasons of all, and letters_write(). eval_hint() follows for scripts
- * that give hints.
+ * all, and script_fail then the reasons of all, and letters_write(). eval_hint() follows for
+ * scripts that give hints.
  */
 void jobs_begin(struct eval *eval, const struct script *script, const struct space *space,
 		unsigned shard, size_t count);

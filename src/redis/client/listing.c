@@ -80,7 +80,7 @@ static void run_read(struct tw_redis_info *info, const char *run)
 static enum tw_status give_task(struct listing *listing, struct tw_redis_info *info,
 				redisReply *const *parts)
 {
-	info->due_ms = score_due(score_read(parts[0]->str));
+	info->due_ms = score_due(strtoll(parts[0]->str, NULL, 10));
 	info->reason = "";
 	run_read(info, parts[1]->str);
 	recurrence_read(parts[3]->str, &info->task, &info->due_ms);
@@ -175,7 +175,7 @@ static enum tw_status give_page(struct listing *listing, const redisReply *reply
 		redisReply **item = reply->element + PAGE_ITEMS + i * ITEM_PARTS;
 		struct tw_redis_info info = info_begin(listing, reply, item[ITEM_KEY]);
 
-		int64_t score = score_read(item[ITEM_DUE]->str);
+		int64_t score = strtoll(item[ITEM_DUE]->str, NULL, 10);
 
 		status = give_task(listing, &info, item + ITEM_DUE);
 		/* A page that goes back would never end. */
@@ -189,8 +189,8 @@ static enum tw_status give_page(struct listing *listing, const redisReply *reply
 	return status;
 }
 
-/* Gives a dead letter, which is "DIED:ATTEMPTS:SIZE:REASON" and the record. A letter that is not
- * ours is passed over. */
+/* Gives a dead letter, which is "DIED:ATTEMPTS:SIZE:REASON" and the record. A broken letter is
+ * passed over. */
 static enum tw_status give_letter(struct listing *listing, struct tw_redis_info *info,
 				  const redisReply *letter)
 {
@@ -258,7 +258,6 @@ static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_re
 				  .from_ms = INT64_MIN,
 				  .cursor = "0",
 				  .entries = 10};
-	enum tw_status failure = TW_OK;
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
@@ -266,13 +265,6 @@ static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_re
 		return TW_INVALID;
 	while (listing.shard < redis->space.shards && !listing.ended && status == TW_OK) {
 		status = page_fetch(&listing, &reply);
-		if (status == TW_REDIS_FAILED) {
-			/* The other shards are fine. */
-			shard_leave(&listing);
-			failure = status;
-			status = TW_OK;
-			continue;
-		}
 		if (status != TW_OK)
 			return status;
 		status = listed == TASKS ? give_page(&listing, reply)
@@ -282,7 +274,7 @@ static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_re
 			calls_note(&redis->access->calls, status,
 				   "the server repeated a part of the listing");
 	}
-	return status == TW_OK ? failure : status;
+	return status;
 }
 
 enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)

@@ -2,7 +2,7 @@
 /*
  * record.c writes and reads records. A task for a handler has no JSON. A callback's URL and headers
  * are checked when the task is added and the caller can learn of the error. They are checked again
- * when a worker reads them, since something else may have written them.
+ * when a worker reads them: a record that is broken makes a dead letter, whatever has broken it.
  */
 #include "record.h"
 
@@ -259,17 +259,6 @@ static enum tw_status callback_read(struct record *record)
 		record->headers[i] = json_string_value(json_array_get(headers, i));
 	task->headers = record->headers;
 	return callback_check(task, NULL);
-}
-
-int64_t score_read(const char *score)
-{
-	/* "inf" and "1e+300" are numbers. A locale's decimal point cuts a fraction off, as we
-	 * do. */
-	double number = strtod(score, NULL);
-
-	if (number >= 0x1p63)
-		return INT64_MAX;
-	return number > -0x1p63 ? (int64_t)number : INT64_MIN;
 }
 
 enum { HEAD_ATTEMPTS, HEAD_SIZE, HEAD_GRACE, HEAD_LATEST, HEAD_NUMBERS };

@@ -40,12 +40,6 @@ enum tw_status group_check(const char *group, struct tw_redis_error *error);
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
 			    int64_t latest_due_ms, struct tw_redis_error *error);
 
-/*
- * Returns the time of a task from Redis's text of its score. The score may be any number, if
- * something else has written it. A number that does not fit becomes INT64_MAX or INT64_MIN.
- */
-int64_t score_read(const char *score);
-
 /* Returns the due time of a task with that score: one of a group that waits has 4e15 more
  * (scripts/shared/group.lua). */
 static inline int64_t score_due(int64_t score)

@@ -37,8 +37,7 @@ for i = 1, #ARGV - 2, 5 do
 	answers[#answers + 1] = answer
 end
 if earliest then
-	-- Something else may have written there; tasks are added all the same.
-	redis.pcall('INCRBY', KEYS[9], added)
+	redis.call('INCRBY', KEYS[9], added)
 	hint(earliest)
 end
 return answers

@@ -196,8 +196,7 @@ for _, task in ipairs(ends) do
 end
 local first = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')
 if first[2] then
-	-- Something else may have written any number.
-	reply[2] = math.min(math.max(tonumber(first[2]), 0), 9007199254740991)
+	reply[2] = tonumber(first[2])
 end
 local turn = group and group.next_turn()
 if turn then

@@ -22,7 +22,7 @@ local group = grouping()
 local was_due, is_queued = group.due_of(score or 0)
 group.leave(key, score)
 redis.call('HSET', KEYS[2], key, ARGV[5])
-redis.pcall('INCRBY', KEYS[9], 1)
+redis.call('INCRBY', KEYS[9], 1)
 local from = tonumber(ARGV[8])
 if score and from >= 0 then
 	local was_missed, present, was = string.match(redis.call('HGET', KEYS[7], key) or '',

@@ -38,7 +38,7 @@ for i = 1, #ARGV - 2, 5 do
 end
 if earliest then
 	write()
-	redis.pcall('INCRBY', KEYS[9], added)
+	redis.call('INCRBY', KEYS[9], added)
 	-- A group whose turn has come is known to all workers.
 	if (group.next_turn() or earliest) >= earliest then
 		hint(earliest)

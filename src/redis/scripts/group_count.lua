@@ -1,4 +1,3 @@
--- with: read
 -- ARGV: names of groups, each followed by a newline. Answers of each how many of its tasks wait,
 -- and the due time of the first of these or 0.
 local queue = KEYS[10]
@@ -6,10 +5,9 @@ local reply = {}
 
 for name in string.gmatch(ARGV[1], '([^\n]*)\n') do
 	local from, to = '[' .. name .. '\0', '(' .. name .. '\1'
-	local first = read('ZRANGEBYLEX', queue, from, to, 'LIMIT', 0, 1)[1]
+	local first = redis.call('ZRANGEBYLEX', queue, from, to, 'LIMIT', 0, 1)[1]
 	local due = string.sub(first or '', #name + 2, #name + 16)
-	reply[#reply + 1] = first and read('ZLEXCOUNT', queue, from, to) or 0
-	-- Something else may have written any text.
-	reply[#reply + 1] = tonumber(string.match(due, '^%d+$') or 0)
+	reply[#reply + 1] = first and redis.call('ZLEXCOUNT', queue, from, to) or 0
+	reply[#reply + 1] = tonumber(due) or 0
 end
 return reply

@@ -1,4 +1,4 @@
--- with: read group
+-- with: group
 -- Finds groups with many waiting tasks, whatever the number of groups. ARGV: how many places of
 -- `queue`, turns and tasks on lease to look at. Answers of each group found: name, about how
 -- many of its tasks wait, and how many are on lease. `queue` is in the order of names, so of N
@@ -32,29 +32,28 @@ local function sample(key, rank, count)
 	return some
 end
 
-local waiting = read('ZCARD', queue)
+local waiting = redis.call('ZCARD', queue)
 local places = sample(queue, 0, waiting)
 for _, place in ipairs(places) do
 	add(string.match(place, '^[^%z]*'), waiting / #places, 0)
 end
 
 -- These find small groups, if there are few.
-for _, name in ipairs(read('ZRANGE', turns, 0, most)) do
+for _, name in ipairs(redis.call('ZRANGE', turns, 0, most)) do
 	add(name, 0, 0)
 end
 
 -- Tasks on lease stand by the end of the lease, among those without a group.
-local ended = read('ZCOUNT', KEYS[1], '-inf', now)
-local leases = read('ZCOUNT', KEYS[1], string.format('(%d', now), '(4000000000000000')
+local ended = redis.call('ZCOUNT', KEYS[1], '-inf', now)
+local leases = redis.call('ZCOUNT', KEYS[1], string.format('(%d', now), '(4000000000000000')
 local keys = sample(KEYS[1], ended, leases)
-local runs = #keys > 0 and read('HMGET', KEYS[3], unpack(keys)) or {}
+local runs = #keys > 0 and redis.call('HMGET', KEYS[3], unpack(keys)) or {}
 local running, looked, bytes = {}, 0, 0
 for i, key in ipairs(keys) do
 	local is_leased = string.find(runs[i] or '', ':', 1, true)
-	local record = is_leased and read('HGET', KEYS[2], key) or ''
+	local record = is_leased and redis.call('HGET', KEYS[2], key) or ''
 	local name = group.of(record)
-	-- Something else may have written any record.
-	if type(name) == 'string' then
+	if name then
 		running[#running + 1] = name
 	end
 	looked, bytes = i, bytes + #record

@@ -24,6 +24,6 @@ redis.call('HDEL', KEYS[3], key)
 redis.call('HDEL', KEYS[7], key)
 group.set_due(key, due, record)
 redis.call('HSET', KEYS[2], key, record)
-redis.pcall('INCRBY', KEYS[9], 1)
+redis.call('INCRBY', KEYS[9], 1)
 hint(due)
 return due

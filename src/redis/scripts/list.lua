@@ -1,8 +1,7 @@
--- with: read
 -- ARGV: from which due time on, how many of that time to leave out, limit. Answers now, 1 if
 -- there are more, then key, due time, run ("" if none), record and recurrence ("" if none) of
 -- each. It ends once the records exceed 512 KiB.
-local found = read('ZRANGEBYSCORE', KEYS[1], ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', ARGV[2],
+local found = redis.call('ZRANGEBYSCORE', KEYS[1], ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', ARGV[2],
 	ARGV[3])
 local keys, reply = {}, {now, 0}
 local bytes, first, records, runs, every = 0, 1
@@ -17,9 +16,9 @@ for i, key in ipairs(keys) do
 	end
 	if i % 20 == 1 then
 		first = i
-		records = read('HMGET', KEYS[2], unpack(keys, i, math.min(i + 19, #keys)))
-		runs = read('HMGET', KEYS[3], unpack(keys, i, math.min(i + 19, #keys)))
-		every = read('HMGET', KEYS[7], unpack(keys, i, math.min(i + 19, #keys)))
+		records = redis.call('HMGET', KEYS[2], unpack(keys, i, math.min(i + 19, #keys)))
+		runs = redis.call('HMGET', KEYS[3], unpack(keys, i, math.min(i + 19, #keys)))
+		every = redis.call('HMGET', KEYS[7], unpack(keys, i, math.min(i + 19, #keys)))
 	end
 	local n, at = #reply, i - first + 1
 	reply[n + 1] = key

@@ -36,7 +36,7 @@ for i = 1, #ARGV - 2, 6 do
 end
 if earliest then
 	-- Another program may have written there; tasks are restored all the same.
-	redis.pcall('INCRBY', KEYS[9], added)
+	redis.call('INCRBY', KEYS[9], added)
 	hint(earliest)
 end
 return answers

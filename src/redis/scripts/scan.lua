@@ -1,4 +1,3 @@
--- with: read
 -- Returns now, the next cursor ("0" at the end), key and value of some of a hash, and 0. ARGV:
 -- the hash's place in KEYS, cursor, how many entries to look at, and how many of these to leave
 -- out. It looks at fewer if the values exceed 512 KiB. If those of one place in the hash do, it
@@ -7,7 +6,7 @@ local count, seen = tonumber(ARGV[3]), tonumber(ARGV[4])
 local page, bytes
 
 repeat
-	page, bytes = read('HSCAN', KEYS[tonumber(ARGV[1])], ARGV[2], 'COUNT', count), 0
+	page, bytes = redis.call('HSCAN', KEYS[tonumber(ARGV[1])], ARGV[2], 'COUNT', count), 0
 	for i = 2, #page[2], 2 do
 		bytes = bytes + #page[2][i]
 	end

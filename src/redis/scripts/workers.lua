@@ -6,8 +6,7 @@ local present = redis.call('ZREVRANGEBYSCORE', tag .. 'present', '+inf',
 	string.format('(%d', now), 'WITHSCORES', 'LIMIT', 0, 1000)
 
 for i = 1, #present, 2 do
-	-- Something else may have written any number.
-	reply[i] = math.min(present[i + 1] - now, 9007199254740991)
+	reply[i] = present[i + 1] - now
 	reply[i + 1] = redis.call('HGET', tag .. 'workers', present[i]) or ''
 end
 return reply

@@ -56,7 +56,7 @@ void present_write(struct source *source, struct eval *eval)
 	eval_number(eval, delay_to_ms(PRESENT_TIME));
 }
 
-/* Reads a report. Returns false if something else has written it. */
+/* Reads a report. Returns false if it is none. */
 static bool worker_read(struct tw_redis_worker_info *worker, const char *text, int64_t good_ms)
 {
 	int64_t up_ms;

@@ -23,8 +23,6 @@ local function again(key, oldest)
 				at = at + period
 			end
 		end
-		-- Something else may have written any number.
-		at = math.min(at, 9007199254740991)
 		due = at
 	elseif calendar then
 		local time = tonumber(following)
