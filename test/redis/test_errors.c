@@ -185,31 +185,6 @@ static int close_all(void **state)
 
 /* ---- Calls ---- */
 
-static const char *fine_reply(char mark)
-{
-	static const struct {
-		char mark;
-		const char *reply;
-	} replies[] = {
-		{'1', "*1\r\n:1\r\n"},
-		{'3', "*3\r\n:1\r\n:1\r\n:1\r\n"},
-		{'i', ":0\r\n"},
-		{'0', "*0\r\n"},
-		{'d', "*4\r\n:1\r\n$1\r\n0\r\n*0\r\n:0\r\n"},
-		{'9', "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n"},
-		{'2', "*2\r\n:1\r\n:1\r\n"},
-		{'g', "*5\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$4\r\n9 0\n\r\n$0\r\n\r\n"},
-		{'o', "$1\r\no\r\n"},
-		{'r', "*2\r\n$1\r\n0\r\n*2\r\n$1\r\ng\r\n$9\r\n1 2 3 4 5\r\n"},
-		{'c', idle},
-	};
-
-	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++)
-		if (replies[i].mark == mark)
-			return replies[i].reply;
-	return "";
-}
-
 /* A change whose reply is lost may have been made. These calls change nothing, or can be
  * repeated. */
 static bool call_is_repeatable(const char *name)
@@ -230,13 +205,13 @@ static struct tw_redis *open_with(tw_duration patience, tw_duration reply_timeou
 /* Calls of several steps have tests of their own: each step may meet the fault. */
 static bool call_is_plain(const struct redis_call *call)
 {
-	return *call->fits;
+	return call->fine;
 }
 
 /* Makes the server know the call's scripts, and later reply normally. */
 static void prepare(const struct redis_call *call, struct tw_redis *redis)
 {
-	is.fine = fine_reply(strcmp(call->name, "get") ? *call->fits : 'g');
+	is.fine = call->fine;
 	set_fault(FAULT_ERROR, "", NULL, 0);
 	assert_ok(redis, call->call(redis));
 }

@@ -242,7 +242,7 @@ static void script_is_sent_as_the_version_of_the_server_takes_it(void **state)
 		int version;
 		unsigned keys;
 		bool flagged;
-	} cases[] = {{6, 14, false}, {7, 1, true}};
+	} cases[] = {{6, 12, false}, {7, 1, true}};
 	char error[64];
 
 	snprintf(error, sizeof(error), "ASK 7 127.0.0.1:%d", server.port);

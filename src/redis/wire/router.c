@@ -460,22 +460,16 @@ static void take_wait(struct router *router, const struct eval *wait, const redi
 
 static void take_reply(struct router *router, struct eval *eval, redisReply *reply)
 {
-	char came[SHAPE_SIZE];
-
-	if (shape_fits(eval->script->shape, eval->answers, reply)) {
-		if (eval->node->connection.waits && eval->script->lasting)
-			eval_hold(eval, reply);
-		else
-			eval_end(eval, TW_OK, reply);
-		return;
+	if (!shape_fits(eval->script->shape, eval->answers, reply)) {
+		freeReplyObject(reply);
+		error_set(&router->error, TW_REDIS_FAILED,
+			  "the script %s has replied what it never would", eval->script->name);
+		eval_stop(router, eval, TW_REDIS_FAILED);
+	} else if (eval->node->connection.waits && eval->script->lasting) {
+		eval_hold(eval, reply);
+	} else {
+		eval_end(eval, TW_OK, reply);
 	}
-	shape_write(reply, came);
-	freeReplyObject(reply);
-	error_set(&router->error, TW_REDIS_FAILED,
-		  "the script %s replied %s, expected %s (i: number, s: string, -: nothing, "
-		  "[]: array)",
-		  eval->script->name, came, eval->script->shape);
-	eval_stop(router, eval, TW_REDIS_FAILED);
 }
 
 /* Takes the reply. NULL means that the connection is broken: each eval that was sent over it ends

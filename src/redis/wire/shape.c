@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { DIGITS_MAX = 18, ELEMENTS_SHOWN = 8 };
+enum { DIGITS_MAX = 18 };
 
 /* Returns whether the reply is a string of these letters alone. */
 static bool is_of(const redisReply *reply, const char *letters)
@@ -73,28 +73,4 @@ bool shape_fits(const char *shape, size_t answers, const redisReply *reply)
 	if (*shape != '[')
 		return fits_one(*shape, answers, reply);
 	return reply->type == REDIS_REPLY_ARRAY && fits_array(shape + 1, answers, reply);
-}
-
-/* Returns the end of the text. Each level leaves room for its ']'. */
-static char *reply_write(const redisReply *reply, char *text, const char *end)
-{
-	static const char kinds[] = "?s[i-+e";
-	size_t type = (size_t)reply->type;
-
-	if (text >= end)
-		return text;
-	*text++ = type < sizeof(kinds) - 1 ? kinds[type] : '?';
-	if (type != REDIS_REPLY_ARRAY)
-		return text;
-	for (size_t i = 0; i < reply->elements && i < ELEMENTS_SHOWN; i++)
-		text = reply_write(reply->element[i], text, end - 2);
-	if (reply->elements > ELEMENTS_SHOWN && text < end)
-		*text++ = '~';
-	*text++ = ']';
-	return text;
-}
-
-void shape_write(const redisReply *reply, char text[SHAPE_SIZE])
-{
-	*reply_write(reply, text, text + SHAPE_SIZE - 8) = '\0';
 }

@@ -17,12 +17,8 @@
 
 #include <hiredis/hiredis.h>
 
-enum { SHAPE_SIZE = 64 };
-
 /* Returns whether the reply fits. `answers` is the number of letters of an `a` and, if it is not 0,
  * of the elements after a *. */
 bool shape_fits(const char *shape, size_t answers, const redisReply *reply);
-/* Writes the reply's own shape, cut to SHAPE_SIZE. "-" is no reply, "e" an error, "+" a status. */
-void shape_write(const redisReply *reply, char text[SHAPE_SIZE]);
 
 #endif

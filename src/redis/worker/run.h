@@ -37,9 +37,6 @@ struct run {
 	tw_duration took;
 	enum tw_redis_outcome outcome;
 	struct tw_redis_verdict verdict;
-	/* Fields of a later version's verdict, which a handler of that version may write. Nothing
-	 * reads them. */
-	unsigned char verdict_room[64];
 	tw_duration retry_least; /* Retry-After */
 	int http_status;
 	bool given_back;     /* it was not begun, or was broken off: neither done nor failed */

@@ -10,7 +10,7 @@
 struct redis_call {
 	const char *name;
 	enum tw_status (*call)(struct tw_redis *redis);
-	const char *fits; /* the marks of valid replies in test_replies.c */
+	const char *fine; /* a reply that ends it with TW_OK; NULL for a call of several steps */
 };
 
 extern const struct redis_call redis_calls[];
